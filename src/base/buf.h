@@ -1,0 +1,28 @@
+/* buf.h -- a growing byte buffer with a maximum.
+ * 1. data is always NUL-terminated at data[len] (also when empty).
+ * 2. Appending past `max` sets `overflow`, changes nothing else, and stays refused: check once at the end. */
+#pragma once
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf {
+	char *data;
+	size_t len, capacity, max;
+	bool overflow;
+};
+#define BUF_MAX_DEFAULT ((size_t)1 << 30)
+
+void buf_init(struct buf *b, size_t max);
+void buf_done(struct buf *b);
+#define auto_buf __attribute__((cleanup(buf_done)))
+bool buf_append(struct buf *b, const void *data, size_t len);	/* false: overflow */
+bool buf_text(struct buf *b, const char *text);
+bool buf_char(struct buf *b, char c);
+bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool buf_vprintf(struct buf *b, const char *fmt, va_list args);
+/* Room for at least `len` bytes at data + len, NULL on overflow; buf_grew says how many were filled. */
+char *buf_reserve(struct buf *b, size_t len);
+void buf_grew(struct buf *b, size_t len);
+void buf_drop_front(struct buf *b, size_t len);
+void buf_clear(struct buf *b);

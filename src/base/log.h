@@ -1,0 +1,13 @@
+/* log.h -- lines for operators, from the mains and roles only: library rooms return errors instead.
+ * One line a record, text ("04:50:52.123 info  message key=value") or JSON; values are escaped, so that a name can't
+ * forge a record. */
+#pragma once
+#include <stdbool.h>
+enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
+struct log {
+	int fd;
+	bool json;
+	enum log_level least;
+};
+/* Fields are alternating `const char *key, const char *value`, ended by NULL. */
+void log_record(const struct log *log, enum log_level level, const char *message, ...) __attribute__((sentinel));

@@ -1,0 +1,32 @@
+/* str.h -- a view of bytes that somebody else owns; not NUL-terminated. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+	const char *data;
+	size_t len;
+};
+#define STR(literal) ((struct str){ "" literal, sizeof(literal) - 1 })
+
+static inline struct str str_from(const char *text)
+{
+	return (struct str){ text, strlen(text) };
+}
+bool str_equal(struct str a, struct str b);
+bool str_is(struct str s, const char *text);
+bool str_starts_with(struct str s, const char *prefix);
+struct str str_trim(struct str s);			/* spaces, tabs, newlines at both ends */
+/* Cuts s at the first `separator`: *head is before it, *tail after. false (head = s, tail empty) when there is none. */
+bool str_cut(struct str s, char separator, struct str *head, struct str *tail);
+/* Takes the next piece up to `separator` off *rest. false when *rest is exhausted. */
+bool str_next(struct str *rest, char separator, struct str *piece);
+/* Decimal, no sign, no blanks, whole string. false when it isn't, or overflows. */
+bool str_to_u64(struct str s, uint64_t *value);
+/* Bounded C string helpers: always NUL-terminated; false when it was cut. */
+bool str_copy(char *out, size_t size, const char *text);
+bool str_format(char *out, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Length of the longest valid UTF-8 prefix (no surrogates, no overlong forms, max U+10FFFF). */
+size_t str_utf8_prefix(const char *data, size_t len);

@@ -1,0 +1,68 @@
+/* protocol.h -- what carrel-init and its master say to each other, over one SOCK_SEQPACKET unix socket.
+ *
+ * carrel-init finds that socket at descriptor 3 and learns from SO_ACCEPTCONN what it is:
+ *   connected: cold sandbox. One spawn; when that command ends, init reports, kills the rest by exiting, and is gone.
+ *              End of file means that the master died: init exits at once.
+ *   listening: warm sandbox. Any number of spawns; one master at a time (a newer connection replaces the older); init
+ *              keeps the exits that nobody acknowledged and repeats them to the next master.
+ * 1. One packet is one message: a header of fixed size, then `body_len` bytes. Native byte order and alignment: both ends
+ *    are the same machine. A message that isn't whole, known and in range is answered by INIT_REFUSED, never guessed at.
+ * 2. A spawn carries exactly three descriptors (stdin, stdout, stderr), and a fourth, a sealed memfd that holds the body,
+ *    when INIT_BODY_IN_FD is set (a packet holds about 200 kB, an argument vector up to 2 MB).
+ * 3. The body is argc + envc NUL-terminated strings (argv, then env), then cwd, also NUL-terminated. Nothing else.
+ * 4. init has no libc, no heap and no capability; the filters are on before it starts. The master believes nothing it
+ *    says without checking. */
+#pragma once
+#include <stdint.h>
+
+#define INIT_SOCKET_FD 3
+#define INIT_MAGIC 0x43524c31u		/* "CRL1": also the version */
+#define INIT_EXECS_MAX 256		/* running or unacknowledged at once */
+#define INIT_INLINE_MAX 65536		/* a larger body comes in a memfd */
+#define INIT_BODY_MAX (8u << 20)
+#define INIT_STRINGS_MAX 65536		/* argc + envc */
+
+enum init_type {
+	/* to init */
+	INIT_SPAWN = 1,			/* id, argc, envc, flags + body + 3 or 4 fds */
+	INIT_SIGNAL,			/* id, value = signal: to the command's process group. id 0: every process but init */
+	INIT_ACK,			/* id: its INIT_EXITED was stored, forget it */
+	INIT_STATS,			/* asks for INIT_STATS_ARE */
+	/* from init */
+	INIT_STARTED = 64,		/* id, value = pid inside; one fd: its pidfd */
+	INIT_FAILED,			/* id, value = errno, stage: nothing was started */
+	INIT_EXITED,			/* id, value = wait status, usage */
+	INIT_STATS_ARE,			/* shm_bytes: SysV shared memory in use, attached or not; value = execs running */
+	INIT_REFUSED,			/* value = errno: the message was malformed, or the table is full (EAGAIN) */
+};
+
+enum init_flags {
+	INIT_BODY_IN_FD = 1,
+	INIT_TTY = 2,			/* stdin is a terminal: make it the controlling one */
+	INIT_NO_PIDFD = 4,		/* the master doesn't want the pidfd */
+	INIT_NO_STARTED = 8,		/* nor INIT_STARTED: the cold road saves a wake-up */
+	INIT_FLAGS_ALL = 15,
+};
+
+enum init_stage {			/* of INIT_FAILED */
+	INIT_STAGE_FORK = 1,
+	INIT_STAGE_CWD,			/* chdir, or the check after it that the cwd is the one asked for */
+	INIT_STAGE_TTY,
+	INIT_STAGE_EXEC,
+};
+
+struct init_request {
+	uint32_t magic, type;
+	uint64_t id;			/* chosen by the master, not 0 */
+	uint32_t argc, envc, flags, body_len;
+	int32_t value;
+	uint32_t reserved;		/* 0 */
+};
+
+struct init_reply {
+	uint32_t magic, type;
+	uint64_t id;
+	int32_t value, stage;
+	uint64_t utime_us, stime_us, max_rss_kb;	/* of the command and the children it waited for */
+	uint64_t shm_bytes;
+};
