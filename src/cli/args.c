@@ -1,0 +1,195 @@
+#include "cli/args.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "base/str.h"
+#include "format/quantity.h"
+
+static const struct arg_option *find_long(const struct arg_spec *spec, struct str name)
+{
+	for (size_t i = 0; i < spec->option_count; i++)
+		if (str_is(name, spec->options[i].name))
+			return &spec->options[i];
+	return NULL;
+}
+
+static const struct arg_option *find_letter(const struct arg_spec *spec, char letter)
+{
+	for (size_t i = 0; i < spec->option_count; i++)
+		if (spec->options[i].letter == letter)
+			return &spec->options[i];
+	return NULL;
+}
+
+static bool is_choice(const char *choices, const char *value)
+{
+	struct str rest = str_from(choices), choice;
+	while (str_next(&rest, '|', &choice))
+		if (str_is(choice, value))
+			return true;
+	return false;
+}
+
+static int parse_number(const struct arg_option *option, const char *value, uint64_t *number,
+	struct error *err)
+{
+	switch (option->kind) {
+	case ARG_SIZE:
+		return quantity_parse_size(value, number, err);
+	case ARG_DURATION:
+		return quantity_parse_duration(value, number, err);
+	case ARG_CPUS:
+		return quantity_parse_cpus(value, number, err);
+	default:
+		return quantity_parse_count(value, 0, option->most ? option->most : INT64_MAX, number, err);
+	}
+}
+
+static int set_number(const struct arg_option *option, const char *value, void *field, struct error *err)
+{
+	uint64_t number = 0;
+	if (parse_number(option, value, &number, err))
+		return error_context(err, "--%s", option->name);
+	if (number < option->least) {
+		char least[16];
+		if (option->kind == ARG_SIZE)
+			quantity_format_size(least, option->least);
+		else
+			str_format(least, sizeof least, "%llu%s", (unsigned long long)option->least,
+				option->kind == ARG_DURATION ? "ms" : "");
+		return fail(err, ERR_INVALID, "--%s: '%s' is too small; the least is %s", option->name,
+			value, least);
+	}
+	*(uint64_t *)field = number;
+	return 0;
+}
+
+static int set_value(const struct arg_option *option, const char *value, void *options,
+	struct arena *arena, struct error *err)
+{
+	void *field = (char *)options + option->offset;
+	switch (option->kind) {
+	case ARG_FLAG:
+		*(bool *)field = true;
+		return 0;
+	case ARG_TEXT:
+		*(const char **)field = value;
+		return 0;
+	case ARG_LIST:
+		vec_push(arena, (arg_list *)field, value);
+		return 0;
+	case ARG_CHOICE:
+		if (!is_choice(option->choices, value))
+			return fail(err, ERR_INVALID, "--%s: '%s' is not one of %s", option->name, value,
+				option->choices);
+		*(const char **)field = value;
+		return 0;
+	default:
+		return set_number(option, value, field, err);
+	}
+}
+
+static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
+{
+	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
+	return error_hint(err, "carrel %s --help lists the options; what comes after -- is the command's",
+		spec->command);
+}
+
+static int missing_value(const struct arg_option *option, const char *shown, struct error *err)
+{
+	return fail(err, ERR_INVALID, "option '%s' needs a value: %s", shown, option->metavar);
+}
+
+/* One "--name", "--name=value" or "--name value"; *at moves past what was used. */
+static int parse_long(const struct arg_spec *spec, int argc, char **argv, int *at, void *options,
+	struct arena *arena, bool *help, struct error *err)
+{
+	const char *word = argv[*at];
+	struct str name, value;
+	bool has_value = str_cut(str_from(word + 2), '=', &name, &value);
+	if (str_is(name, "help") && !has_value) {
+		*help = true;
+		return 0;
+	}
+	const struct arg_option *option = find_long(spec, name);
+	if (!option)
+		return unknown(spec, err, word, (int)name.len + 2);
+	(*at)++;
+	if (option->kind == ARG_FLAG) {
+		if (has_value)
+			return fail(err, ERR_INVALID, "option '--%s' takes no value", option->name);
+		return set_value(option, NULL, options, arena, err);
+	}
+	if (has_value)
+		return set_value(option, value.data, options, arena, err);
+	if (*at >= argc)
+		return missing_value(option, word, err);
+	return set_value(option, argv[(*at)++], options, arena, err);
+}
+
+/* One "-x", "-xyz", "-xVALUE" or "-x VALUE". */
+static int parse_letters(const struct arg_spec *spec, int argc, char **argv, int *at, void *options,
+	struct arena *arena, bool *help, struct error *err)
+{
+	const char *word = argv[(*at)++];
+	for (const char *c = word + 1; *c; c++) {
+		const struct arg_option *option = find_letter(spec, *c);
+		if (*c == 'h' && !option) {
+			*help = true;
+			return 0;
+		}
+		if (!option)
+			return unknown(spec, err, (char[]){ '-', *c, 0 }, 2);
+		if (option->kind == ARG_FLAG) {
+			if (set_value(option, NULL, options, arena, err))
+				return -1;
+			continue;
+		}
+		if (c[1])
+			return set_value(option, c + 1, options, arena, err);
+		if (*at >= argc)
+			return missing_value(option, (char[]){ '-', *c, 0 }, err);
+		return set_value(option, argv[(*at)++], options, arena, err);
+	}
+	return 0;
+}
+
+int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options, struct arena *arena,
+	int *operands, bool *help, struct error *err)
+{
+	int at = 1;
+	*help = false;
+	while (at < argc && argv[at][0] == '-' && argv[at][1] && !*help) {
+		if (!strcmp(argv[at], "--")) {
+			at++;
+			break;
+		}
+		int failed = argv[at][1] == '-' ?
+			parse_long(spec, argc, argv, &at, options, arena, help, err) :
+			parse_letters(spec, argc, argv, &at, options, arena, help, err);
+		if (failed)
+			return -1;
+	}
+	*operands = at;
+	return 0;
+}
+
+void args_print_help(const struct arg_spec *spec)
+{
+	printf("usage: %s\n\n%s\n", spec->usage, spec->about);
+	if (spec->option_count)
+		printf("\noptions:\n");
+	for (size_t i = 0; i < spec->option_count; i++) {
+		const struct arg_option *option = &spec->options[i];
+		char left[64], letter[8] = "    ";
+		if (option->letter)
+			str_format(letter, sizeof letter, "-%c, ", option->letter);
+		str_format(left, sizeof left, "%s--%s%s%s", letter, option->name,
+			option->metavar ? " " : "", option->metavar ? option->metavar : "");
+		printf("  %-28s  %s\n", left, option->help);
+	}
+	printf("  %-28s  %s\n", "-h, --help", "show this");
+	if (spec->examples)
+		printf("\nexamples:\n%s", spec->examples);
+}

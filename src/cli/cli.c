@@ -1,0 +1,140 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/args.h"
+#include "format/json.h"
+
+const struct cli_command cli_commands[] = {
+	{ "run", "one command in a fresh sandbox; the exit code is the command's", cli_run },
+	{ "doctor", "what this host can do, and what to change where it can't", cli_doctor },
+	{ "version", "the version of this program", cli_version },
+	{ "help", "this list, or the help of one command", cli_help },
+	{ NULL, NULL, NULL },
+};
+
+static const struct cli_command *find(const char *name)
+{
+	for (const struct cli_command *command = cli_commands; command->name; command++)
+		if (!strcmp(command->name, name))
+			return command;
+	return NULL;
+}
+
+int cli_fail(const struct error *err, bool json)
+{
+	auto_buf struct buf out;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	if (json) {
+		struct json j;
+		json_init(&j, &out, false);
+		json_object(&j, NULL);
+		json_object(&j, "error");
+		json_text(&j, "code", error_code_name(err->code));
+		json_text(&j, "message", err->text);
+		json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
+		json_end(&j);
+		json_end(&j);
+		buf_char(&out, '\n');
+	} else {
+		buf_printf(&out, "carrel: %s\n", err->text);
+		if (err->hint[0])
+			buf_printf(&out, "hint: %s\n", err->hint);
+	}
+	/* Nobody is left to tell when this fails, and the exit code says it all the same. */
+	(void)!fd_write_full(json ? STDOUT_FILENO : STDERR_FILENO, out.data, out.len);
+	return error_exit_code(err->code);
+}
+
+static int unknown_command(const char *name)
+{
+	struct error err;
+	fail_hint(&err, ERR_INVALID, "carrel help lists the commands", "unknown command '%s'", name);
+	return cli_fail(&err, false);
+}
+
+static void print_commands(FILE *out)
+{
+	fprintf(out, "usage: carrel COMMAND [options]\n\ncommands:\n");
+	for (const struct cli_command *command = cli_commands; command->name; command++)
+		fprintf(out, "  %-10s  %s\n", command->name, command->summary);
+	fprintf(out, "\n'carrel COMMAND --help' shows a command's options.\n");
+}
+
+/* What was printed must have arrived: a full disk behind stdout is an error like any other. */
+static int finish_stdout(int code)
+{
+	struct error err;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return code;
+	fail_errno(&err, "write standard output");
+	return cli_fail(&err, false);
+}
+
+int cli_help(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_commands(stdout);
+		return finish_stdout(0);
+	}
+	const struct cli_command *command = find(argv[1]);
+	if (!command)
+		return unknown_command(argv[1]);
+	return command->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
+}
+
+static const struct arg_spec simple_spec(const char *command, const char *usage, const char *about)
+{
+	return (struct arg_spec){ .command = command, .usage = usage, .about = about };
+}
+
+int cli_version(int argc, char **argv)
+{
+	struct version_options {
+		const char *output;
+	} options = { NULL };
+	static const struct arg_option table[] = {
+		{ 'o', "output-format", ARG_CHOICE, offsetof(struct version_options, output), "text|json",
+			"how to print it", "text|json", 0, 0 },
+	};
+	struct arg_spec spec = simple_spec("version", "carrel version [-o json]", "Prints the version.");
+	spec.options = table;
+	spec.option_count = 1;
+	auto_arena struct arena arena;
+	arena_init(&arena);
+	struct error err;
+	int operands;
+	bool help;
+	if (args_parse(&spec, argc, argv, &options, &arena, &operands, &help, &err))
+		return cli_fail(&err, false);
+	if (help)
+		args_print_help(&spec);
+	else if (options.output && !strcmp(options.output, "json"))
+		printf("{\"version\":\"%s\"}\n", CARREL_VERSION);
+	else
+		printf("carrel %s\n", CARREL_VERSION);
+	return finish_stdout(0);
+}
+
+int cli_main(int argc, char **argv)
+{
+	struct error err;
+	if (fd_sanitize_standard(&err))
+		return cli_fail(&err, false);
+	if (argc < 2) {
+		print_commands(stderr);
+		return 125;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return cli_help(1, argv);
+	if (!strcmp(argv[1], "--version"))
+		return cli_version(1, argv);
+	const struct cli_command *command = find(argv[1]);
+	if (!command)
+		return unknown_command(argv[1]);
+	return command->run(argc - 1, argv + 1);
+}

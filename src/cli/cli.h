@@ -1,0 +1,21 @@
+/* cli.h -- the commands. Each takes its own argv (argv[0] is its name) and returns the process's exit code. */
+#pragma once
+#include <stdbool.h>
+#include "base/error.h"
+
+struct cli_command {
+	const char *name, *summary;
+	int (*run)(int argc, char **argv);
+};
+/* The one table of commands; ends with a NULL name. `carrel help` prints it. */
+extern const struct cli_command cli_commands[];
+
+int cli_run(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+int cli_version(int argc, char **argv);
+int cli_help(int argc, char **argv);
+
+/* Prints err as "carrel: text" and "hint: …" on stderr, or as {"error":{…}} on stdout when json; returns its exit code. */
+int cli_fail(const struct error *err, bool json);
+/* Runs the command that argv[1] names. */
+int cli_main(int argc, char **argv);
