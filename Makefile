@@ -1,0 +1,48 @@
+# Carrel. `make` alone says what there is; everything below is a short way to say a longer command.
+BUILD   ?= build
+prefix  ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+MESON_FLAGS = $(if $(filter true 1,$(CI)),-Dwerror=true)
+
+help: ## show these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build the one file $(BUILD)/carrel, which works wherever it is copied
+	@tools/install-deps build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS)
+	@ninja -C $(BUILD)
+	@ln -f $(BUILD)/src/carrel $(BUILD)/carrel
+
+run: build ## see it work: commands in a sandbox, and what they can't reach
+	@tools/install-deps run
+	@tools/allow-userns $(BUILD)/carrel
+	@tools/demo $(BUILD)/carrel
+
+test: ## build and test everything, as root (when you are) and as a plain user
+	@tools/install-deps build test
+	@tools/run-tests $(BUILD)
+
+test-vm: ## the same tests in a virtual machine with cgroup v2 and systemd
+	@tools/install-deps vm
+	@tools/test-vm
+
+bench: build ## measure against bwrap, crun, runc; writes bench/results.md
+	@tools/install-deps bench
+	@bench/run $(BUILD)/carrel
+
+lint: ## format, static analysis, shell scripts, rooms, man pages
+	@tools/install-deps build lint
+	@tools/lint $(BUILD)
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
+	@tools/install-deps build fuzz
+	@tools/fuzz $(BUILD)/fuzz $(FUZZ_SECONDS)
+
+install: build ## install to DESTDIR/prefix (/usr/local)
+	@tools/install-files $(BUILD)/carrel "$(DESTDIR)" "$(prefix)"
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
+
+.PHONY: help build run test test-vm bench lint fuzz install clean
