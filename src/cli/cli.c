@@ -98,7 +98,7 @@ int cli_version(int argc, char **argv)
 		const char *output;
 	} options = { NULL };
 	static const struct arg_option table[] = {
-		{ 'o', "output-format", ARG_CHOICE, offsetof(struct version_options, output), "text|json",
+		{ 'o', "format", ARG_CHOICE, offsetof(struct version_options, output), "text|json",
 			"how to print it", "text|json", 0, 0 },
 	};
 	struct arg_spec spec = simple_spec("version", "carrel version [-o json]", "Prints the version.");

@@ -1,0 +1,366 @@
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include "base/path.h"
+#include "base/str.h"
+
+/* Links in /usr lead to some of these (Java, alternatives, certificates); the rest of /etc stays out, as it may hold
+ * secrets. */
+const char *const plan_system_paths[] = {
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
+	"/etc/alternatives", "/etc/crypto-policies", "/etc/groff", "/etc/java*", "/etc/ld.so.cache",
+	"/etc/locale.alias", "/etc/localtime", "/etc/maven", "/etc/os-release", "/etc/protocols",
+	"/etc/python3*", "/etc/services", "/etc/X11",
+	"/etc/ssl/certs", "/etc/ssl/openssl.cnf",
+	"/etc/pki/ca-trust/extracted", "/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf",
+	NULL,
+};
+
+/* What tools on the host execute or obey when they next open this directory. */
+const char *const plan_protected_names[] = {
+	".git", ".git/hooks", ".git/config", ".claude", ".codex", ".cursor", ".vscode", ".mcp.json", ".envrc",
+	NULL,
+};
+
+static const char *const proc_masks[] = {
+	"/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/key-users", "/proc/timer_list",
+	"/proc/sched_debug", "/proc/interrupts", "/proc/scsi", "/proc/acpi", "/proc/kallsyms",
+	"/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount",
+	"/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/sysrq-trigger",
+	"/proc/mtrr", "/proc/cmdline", "/proc/modules", "/proc/iomem",
+};
+static const char *const proc_read_only[] = { "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs" };
+static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
+
+static const struct plan_node own_nodes[] = {
+	{ NODE_DIRECTORY, "/etc", NULL, 0755 },
+	{ NODE_DIRECTORY, "/run", NULL, 0755 },
+	{ NODE_DIRECTORY, "/var", NULL, 0755 },
+	{ NODE_LINK, "/var/tmp", "../tmp", 0 },
+	{ NODE_FILE, "/etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
+		"agent:x:1000:1000:agent:/workspace:/bin/sh\n"
+		"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n", 0644 },
+	{ NODE_FILE, "/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n", 0644 },
+	{ NODE_FILE, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n", 0644 },
+	{ NODE_FILE, "/etc/hostname", "sandbox\n", 0644 },
+	{ NODE_FILE, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0644 },
+	{ NODE_LINK, "/etc/mtab", "../proc/self/mounts", 0 },
+	{ NODE_LINK, "/dev/fd", "/proc/self/fd", 0 },
+	{ NODE_LINK, "/dev/stdin", "/proc/self/fd/0", 0 },
+	{ NODE_LINK, "/dev/stdout", "/proc/self/fd/1", 0 },
+	{ NODE_LINK, "/dev/stderr", "/proc/self/fd/2", 0 },
+	{ NODE_LINK, "/dev/ptmx", "pts/ptmx", 0 },
+};
+
+static const char *const own_env[] = {
+	"PATH=/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
+	"HOME=/workspace", "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "LANG=C.UTF-8",
+	"TMPDIR=/tmp", "XDG_CACHE_HOME=/.cache",
+};
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+static uint64_t given_or(uint64_t given, uint64_t fallback)
+{
+	return given ? given : fallback;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* One inode a page is more than any tree of real files needs, and bounds what empty files cost in memory. */
+static uint64_t inodes_for(uint64_t bytes)
+{
+	uint64_t inodes = bytes / 4096;
+	return inodes < 1024 ? 1024 : inodes;
+}
+
+static void fill_limits(const struct plan_options *options, struct plan *plan)
+{
+	const struct limits *asked = &options->limits;
+	uint64_t memory = given_or(asked->memory_bytes, LIMIT_MEMORY_DEFAULT);
+	plan->limits = (struct limits){
+		.memory_bytes = memory,
+		/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM kill, not in
+		 * "no space left on device". */
+		.disk_bytes = options->dir ? asked->disk_bytes :
+			given_or(asked->disk_bytes, least_of(LIMIT_DISK_DEFAULT, memory / 2)),
+		.tmp_bytes = given_or(asked->tmp_bytes, least_of(LIMIT_TMP_DEFAULT, memory / 4)),
+		.pids = given_or(asked->pids, LIMIT_PIDS_DEFAULT),
+		.fds = given_or(asked->fds, LIMIT_FDS_DEFAULT),
+		.millicpus = asked->millicpus,
+		.cpu_time_ms = asked->cpu_time_ms,
+		.timeout_ms = asked->timeout_ms,
+		.output_bytes = given_or(asked->output_bytes,
+			options->captured ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0),
+	};
+	plan->counted_disk = options->dir && plan->limits.disk_bytes;
+	plan->disk_source = plan->counted_disk ? options->dir->source : NULL;
+	plan->root_bytes = plan->limits.tmp_bytes + (1 << 20);	/* our own nodes are small */
+	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
+}
+
+static void add_rlimits(struct arena *arena, struct plan *plan)
+{
+	const struct limits *limits = &plan->limits;
+	/* carrel-init is a task of the sandbox too, but not the user's. */
+	const struct plan_rlimit always[] = {
+		{ RLIMIT_CORE, "core", 0 },
+		{ RLIMIT_NOFILE, "nofile", limits->fds },
+		{ RLIMIT_NPROC, "nproc", limits->pids + 1 },
+	};
+	for (size_t i = 0; i < COUNT(always); i++)
+		vec_push(arena, &plan->rlimits, always[i]);
+	if (limits->cpu_time_ms)	/* the backstop for one process; the sum is counted */
+		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_CPU, "cpu",
+			limits->cpu_time_ms / 1000 + 2 });
+	if (plan->limiter == LIMITER_WATCHDOG)
+		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_DATA, "data",
+			2 * limits->memory_bytes });
+	if (plan->counted_disk)
+		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_FSIZE, "fsize",
+			limits->disk_bytes });
+}
+
+static void add_mount(struct arena *arena, struct plan *plan, struct plan_mount mount)
+{
+	vec_push(arena, &plan->mounts, mount);
+}
+
+static void add_system(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
+{
+	for (size_t i = 0; i < COUNT(own_nodes); i++)
+		vec_push(arena, &plan->nodes, own_nodes[i]);
+	for (size_t i = 0; i < facts->system.count; i++) {
+		const struct plan_host_path *path = &facts->system.items[i];
+		if (path->kind == PATH_LINK)
+			vec_push(arena, &plan->nodes, (struct plan_node){ NODE_LINK, path->path, path->link, 0 });
+		else
+			add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = path->path,
+				.target = path->path, .flags = MOUNT_RO | MOUNT_NODEV, .source_kind = path->kind });
+	}
+}
+
+static void add_devices(struct arena *arena, struct plan *plan)
+{
+	for (size_t i = 0; i < COUNT(devices); i++) {
+		const char *path = arena_printf(arena, "/dev/%s", devices[i]);
+		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = path,
+			.target = path, .flags = MOUNT_NOEXEC, .source_kind = PATH_FILE });
+	}
+	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_DEVPTS, .target = "/dev/pts",
+		.flags = MOUNT_NOEXEC, .source_kind = PATH_DIRECTORY });
+}
+
+static void add_proc(struct arena *arena, struct plan *plan)
+{
+	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_PROC, .target = "/proc",
+		.flags = MOUNT_NODEV | MOUNT_NOEXEC, .source_kind = PATH_DIRECTORY });
+	for (size_t i = 0; i < COUNT(proc_masks); i++)
+		vec_push(arena, &plan->masks, proc_masks[i]);
+	for (size_t i = 0; i < COUNT(proc_read_only); i++)
+		vec_push(arena, &plan->read_only, proc_read_only[i]);
+}
+
+static void add_scratch(struct arena *arena, struct plan *plan)
+{
+	static const struct {
+		const char *path;
+		unsigned mode;
+	} scratch[] = { { "/tmp", 01777 }, { "/.cache", 0700 }, { "/dev/shm", 01777 } };
+	for (size_t i = 0; i < COUNT(scratch); i++)
+		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_SCRATCH, .target = scratch[i].path,
+			.flags = MOUNT_NODEV, .source_kind = PATH_DIRECTORY, .mode = scratch[i].mode });
+}
+
+static void add_bind(struct arena *arena, const struct plan_facts *facts, struct plan *plan,
+	const struct plan_bind *bind, const char *target, unsigned flags)
+{
+	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = bind->source,
+		.target = target, .flags = flags | MOUNT_NODEV | MOUNT_USER, .source_kind = bind->kind,
+		.idmap = facts->privileged, .owner_uid = bind->owner_uid, .owner_gid = bind->owner_gid });
+}
+
+/* A bind alone doesn't protect .git/hooks: `mv .git x` would free the name. So .git is bound on itself first, which
+ * makes it busy; what is below comes read-only on top. */
+static int add_protection(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan, struct error *err)
+{
+	for (size_t i = 0; i < facts->protect.count; i++) {
+		const struct plan_host_path *name = &facts->protect.items[i];
+		if (name->kind == PATH_LINK)
+			return fail_hint(err, ERR_UNAVAILABLE,
+				"--writable-config runs it unprotected",
+				"'%s/%s' is a symbolic link and can't be made read-only", options->dir->source,
+				name->path);
+		struct plan_bind bind = *options->dir;
+		bind.source = arena_printf(arena, "%s/%s", options->dir->source, name->path);
+		bind.kind = name->kind;
+		bool is_git = !strcmp(name->path, ".git") && name->kind == PATH_DIRECTORY;
+		add_bind(arena, facts, plan, &bind, arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
+			is_git ? 0 : MOUNT_RO);
+	}
+	return 0;
+}
+
+static int add_workspace(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan, struct error *err)
+{
+	if (!options->dir) {
+		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_TMPFS, .target = PLAN_WORKSPACE,
+			.flags = MOUNT_NODEV, .source_kind = PATH_DIRECTORY,
+			.size_bytes = plan->limits.disk_bytes, .inodes = inodes_for(plan->limits.disk_bytes),
+			.mode = 0755 });
+		return 0;
+	}
+	if (options->dir->kind != PATH_DIRECTORY)
+		return fail(err, ERR_INVALID, "--dir '%s' is not a directory", options->dir->source);
+	add_bind(arena, facts, plan, options->dir, PLAN_WORKSPACE, 0);
+	if (options->writable_config)
+		return 0;
+	return add_protection(options, facts, arena, plan, err);
+}
+
+static int check_target(const char *target, struct error *err)
+{
+	static const char *const closed[] = { "/proc", "/dev", "/sys" };
+	if (!path_is_normal(target))
+		return fail(err, ERR_INVALID, "'%s' is not an absolute, plain path inside the sandbox", target);
+	if (!strcmp(target, "/"))
+		return fail(err, ERR_INVALID, "nothing can be mounted over '/'");
+	for (size_t i = 0; i < COUNT(closed); i++)
+		if (path_is_beneath(target, closed[i]))
+			return fail(err, ERR_INVALID, "'%s' can't be mounted: %s belongs to the sandbox", target,
+				closed[i]);
+	return 0;
+}
+
+static int add_user_binds(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan, struct error *err)
+{
+	/* Shorter targets first, so that a parent never hides its child. */
+	size_t count = options->binds.count;
+	const struct plan_bind **order = arena_array(arena, count + 1, sizeof *order);
+	for (size_t i = 0; i < count; i++) {
+		const struct plan_bind *bind = &options->binds.items[i];
+		if (check_target(bind->target, err))
+			return error_context(err, "-v %s", bind->source);
+		size_t at = i;
+		for (; at > 0 && strlen(order[at - 1]->target) > strlen(bind->target); at--)
+			order[at] = order[at - 1];
+		order[at] = bind;
+	}
+	for (size_t i = 0; i < count; i++)
+		add_bind(arena, facts, plan, order[i], order[i]->target, order[i]->read_only ? MOUNT_RO : 0);
+	return 0;
+}
+
+static void add_rules(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
+{
+	plan->landlock_abi = facts->landlock_abi;
+	const struct plan_rule always[] = {
+		{ "/", -1, ACCESS_READ | ACCESS_EXECUTE },
+		{ "/dev", -1, ACCESS_READ | ACCESS_DEVICE },
+	};
+	for (size_t i = 0; i < COUNT(always); i++)
+		vec_push(arena, &plan->rules, always[i]);
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS;
+		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER && !(mount->flags & MOUNT_RO);
+		if (is_ours || is_bind)
+			vec_push(arena, &plan->rules, (struct plan_rule){ mount->target, -1,
+				ACCESS_READ | ACCESS_EXECUTE | ACCESS_WRITE });
+	}
+	/* A terminal that is handed in lies on a mount of the host: without a rule of its own, writing to
+	 * /dev/stderr would be refused. */
+	for (int i = 0; i < 3; i++)
+		if (plan->streams[i] == STREAM_HANDED && facts->streams[i] == STREAM_TERMINAL)
+			vec_push(arena, &plan->rules, (struct plan_rule){ NULL, i, ACCESS_DEVICE });
+}
+
+static int choose_streams(const struct plan_options *options, const struct plan_facts *facts,
+	struct plan *plan, struct error *err)
+{
+	plan->tty = options->tty;
+	if (options->tty && options->captured)
+		return fail(err, ERR_INVALID, "-t and -o json exclude each other: a terminal has one stream");
+	for (int i = 0; i < 3; i++) {
+		/* A descriptor of a host file can be opened again for writing through /proc/self/fd; a pipe, a
+		 * terminal or /dev/null gives no more than it is. */
+		enum plan_stream direct = facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
+		if (options->tty)
+			plan->streams[i] = i == 0 && !options->interactive ? STREAM_EMPTY : STREAM_TTY;
+		else if (i > 0 && options->captured)
+			plan->streams[i] = STREAM_CAPTURED;
+		else if (i > 0 && plan->limits.output_bytes)
+			plan->streams[i] = STREAM_RELAYED;
+		else
+			plan->streams[i] = direct;
+	}
+	return 0;
+}
+
+static const char *env_find(const struct plan *plan, const char *entry, size_t *at)
+{
+	size_t name = strcspn(entry, "=") + 1;
+	for (*at = 0; *at < plan->env.count; (*at)++)
+		if (!strncmp(plan->env.items[*at], entry, name))
+			return plan->env.items[*at];
+	return NULL;
+}
+
+static int add_env(const struct plan_options *options, const struct plan_facts *facts, struct arena *arena,
+	struct plan *plan, struct error *err)
+{
+	for (size_t i = 0; i < COUNT(own_env); i++)
+		vec_push(arena, &plan->env, own_env[i]);
+	if (options->tty && facts->term)
+		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
+	for (size_t i = 0; i < options->env.count; i++) {
+		const char *entry = options->env.items[i];
+		size_t at;
+		if (entry[0] == '=' || !strchr(entry, '='))
+			return fail(err, ERR_INVALID, "-e '%s' is not NAME=VALUE", entry);
+		if (env_find(plan, entry, &at))
+			plan->env.items[at] = entry;
+		else
+			vec_push(arena, &plan->env, entry);
+	}
+	return 0;
+}
+
+int plan_build(const struct plan_options *options, const struct plan_facts *facts, struct arena *arena,
+	struct plan *out, struct error *err)
+{
+	struct plan plan = {
+		.privileged = facts->privileged,
+		.inside_uid = PLAN_UID, .inside_gid = PLAN_GID,
+		.outside_uid = facts->outside_uid, .outside_gid = facts->outside_gid,
+		.hostname = "sandbox", .network = "none", .isolation = "native",
+		.limiter = facts->limiter,
+		.argv = options->argv,
+		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
+	};
+	fill_limits(options, &plan);
+	if (choose_streams(options, facts, &plan, err))
+		return -1;
+	add_system(facts, arena, &plan);
+	add_devices(arena, &plan);
+	add_proc(arena, &plan);
+	add_scratch(arena, &plan);
+	if (add_workspace(options, facts, arena, &plan, err) ||
+		add_user_binds(options, facts, arena, &plan, err) ||
+		add_env(options, facts, arena, &plan, err))
+		return -1;
+	add_rlimits(arena, &plan);
+	add_rules(facts, arena, &plan);
+	if (plan_check(&plan, err))
+		return -1;
+	*out = plan;
+	return 0;
+}

@@ -1,0 +1,135 @@
+/* plan.h -- everything one sandbox is, as plain data.
+ * 1. plan_build is pure: options and facts in, a plan out. Whoever carries it out (sandbox/ today, OCI runtimes later)
+ *    decides nothing that isn't written here.
+ * 2. A plan that plan_build returned has been checked: paths inside are absolute and normal, parents come before children,
+ *    nothing is mounted over /proc or /dev, every limit is in range.
+ * 3. All memory belongs to the arena it was built in, or to the options and facts. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "model/limits.h"
+
+#define PLAN_UID 1000			/* inside, always */
+#define PLAN_GID 1000
+#define PLAN_WORKSPACE "/workspace"
+
+enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
+enum plan_path_kind { PATH_ABSENT, PATH_DIRECTORY, PATH_FILE, PATH_LINK };
+
+/* ---- what the host is ---- */
+struct plan_host_path {			/* a system path that was found on the host */
+	const char *path;
+	enum plan_path_kind kind;
+	const char *link;		/* PATH_LINK: where it leads */
+};
+enum plan_stream_kind { STREAM_PIPE, STREAM_TERMINAL, STREAM_NULL, STREAM_OTHER };
+struct plan_facts {
+	bool privileged;		/* carried out by root: own outside uid, idmapped mounts */
+	uint32_t outside_uid, outside_gid;
+	int landlock_abi;
+	enum plan_limiter limiter;
+	VEC(struct plan_host_path) system;	/* of plan_system_paths, those that exist */
+	VEC(struct plan_host_path) protect;	/* of plan_protected_names, those that exist in --dir; path is relative */
+	enum plan_stream_kind streams[3];
+	const char *term;		/* $TERM, or NULL */
+};
+
+/* ---- what the user asked for ---- */
+struct plan_bind {
+	const char *source;		/* absolute on the host */
+	const char *target;		/* absolute inside */
+	bool read_only;
+	enum plan_path_kind kind;	/* of the source: directory or file */
+	uint32_t owner_uid, owner_gid;	/* of the source */
+};
+struct plan_options {
+	char *const *argv;		/* NULL-terminated, at least one */
+	VEC(const char *) env;		/* "K=V" */
+	const char *cwd;		/* -w, or NULL */
+	VEC(struct plan_bind) binds;
+	const struct plan_bind *dir;	/* --dir, target unused; NULL: a tmpfs */
+	bool writable_config;
+	struct limits limits;		/* 0: not given */
+	bool captured;			/* -o json */
+	bool tty, interactive;
+};
+
+/* ---- the plan ---- */
+enum plan_node_kind { NODE_DIRECTORY, NODE_LINK, NODE_FILE };
+struct plan_node {			/* made in the sandbox's own root */
+	enum plan_node_kind kind;
+	const char *path;
+	const char *text;		/* link target, or content */
+	unsigned mode;
+};
+enum plan_mount_kind {
+	MOUNT_BIND,			/* `source` of the host */
+	MOUNT_SCRATCH,			/* the directory `target` of the root tmpfs, made writable */
+	MOUNT_TMPFS,			/* one of its own: size_bytes, inodes */
+	MOUNT_PROC,
+	MOUNT_DEVPTS,
+};
+enum plan_mount_flags { MOUNT_RO = 1, MOUNT_NODEV = 2, MOUNT_NOEXEC = 4, MOUNT_USER = 8 /* source named by the user */ };
+struct plan_mount {
+	enum plan_mount_kind kind;
+	const char *source, *target;
+	unsigned flags;			/* nosuid always */
+	enum plan_path_kind source_kind;
+	bool idmap;			/* owner_uid:owner_gid on disk is the sandbox's user inside */
+	uint32_t owner_uid, owner_gid;
+	uint64_t size_bytes, inodes;
+	unsigned mode;
+};
+enum plan_access { ACCESS_READ = 1, ACCESS_EXECUTE = 2, ACCESS_WRITE = 4, ACCESS_DEVICE = 8 };	/* as linux/landlock.h */
+struct plan_rule {
+	const char *path;		/* inside; NULL: the descriptor of `stream` */
+	int stream;
+	unsigned access;
+};
+struct plan_rlimit {
+	int resource;
+	const char *name;
+	uint64_t value;
+};
+enum plan_stream { STREAM_HANDED, STREAM_RELAYED, STREAM_CAPTURED, STREAM_TTY, STREAM_EMPTY };
+
+struct plan {
+	bool privileged;
+	uint32_t inside_uid, inside_gid, outside_uid, outside_gid;
+	const char *hostname, *network, *isolation;
+	uint64_t root_bytes, root_inodes;	/* of the root tmpfs, which holds /tmp, /.cache and /dev/shm too */
+	VEC(struct plan_node) nodes;
+	VEC(struct plan_mount) mounts;
+	VEC(const char *) masks;		/* of /proc: replaced by something empty when they exist */
+	VEC(const char *) read_only;		/* of /proc */
+	int landlock_abi;
+	VEC(struct plan_rule) rules;
+	VEC(struct plan_rlimit) rlimits;
+	struct limits limits;
+	enum plan_limiter limiter;
+	enum plan_stream streams[3];
+	bool tty;
+	bool counted_disk;			/* limits.disk_bytes is kept by measuring the --dir */
+	const char *disk_source;		/* the directory to measure then */
+	VEC(const char *) env;
+	char *const *argv;
+	const char *cwd;
+};
+
+/* The host paths that facts.system is about: each is looked for on the host. A name that ends in '*' is a prefix. */
+extern const char *const plan_system_paths[];
+/* The names in a --dir that are read-only unless --writable-config. */
+extern const char *const plan_protected_names[];
+
+/* ERR_INVALID, ERR_UNAVAILABLE or ERR_LIMIT with the object named. */
+int plan_build(const struct plan_options *options, const struct plan_facts *facts, struct arena *arena, struct plan *plan,
+	struct error *err);
+/* Invariant 2, for plans from anywhere. */
+int plan_check(const struct plan *plan, struct error *err);
+/* As one JSON object, pretty. */
+void plan_print(const struct plan *plan, struct buf *out);
+const char *plan_limiter_name(enum plan_limiter limiter);	/* "cgroup-v1", "cgroup-v2", "watchdog" */

@@ -1,0 +1,178 @@
+#include <string.h>
+#include "format/json.h"
+#include "plan/plan.h"
+
+const char *plan_limiter_name(enum plan_limiter limiter)
+{
+	static const char *const names[] = { "cgroup-v1", "cgroup-v2", "watchdog" };
+	return names[limiter];
+}
+
+static void print_limit(struct json *j, const char *key, uint64_t value)
+{
+	if (value)
+		json_u64(j, key, value);
+	else
+		json_null(j, key);
+}
+
+static void print_flags(struct json *j, const char *key, unsigned flags, const char *const names[])
+{
+	json_array(j, key);
+	for (int i = 0; names[i]; i++)
+		if (flags & 1u << i)
+			json_text(j, NULL, names[i]);
+	json_end(j);
+}
+
+static void print_identity(struct json *j, const struct plan *plan)
+{
+	json_object(j, "identity");
+	json_bool(j, "privileged", plan->privileged);
+	json_u64(j, "uid", plan->inside_uid);
+	json_u64(j, "gid", plan->inside_gid);
+	json_u64(j, "outside_uid", plan->outside_uid);
+	json_u64(j, "outside_gid", plan->outside_gid);
+	json_end(j);
+}
+
+static void print_root(struct json *j, const struct plan *plan)
+{
+	static const char *const kinds[] = { "directory", "link", "file" };
+	json_object(j, "root");
+	json_u64(j, "size_bytes", plan->root_bytes);
+	json_u64(j, "inodes", plan->root_inodes);
+	json_array(j, "nodes");
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+		json_object(j, NULL);
+		json_text(j, "kind", kinds[node->kind]);
+		json_text(j, "path", node->path);
+		if (node->text)
+			json_text(j, node->kind == NODE_LINK ? "target" : "content", node->text);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+static void print_mounts(struct json *j, const struct plan *plan)
+{
+	static const char *const kinds[] = { "bind", "scratch", "tmpfs", "proc", "devpts" };
+	static const char *const flags[] = { "ro", "nodev", "noexec", NULL };
+	json_array(j, "mounts");
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		json_object(j, NULL);
+		json_text(j, "kind", kinds[mount->kind]);
+		json_text(j, "target", mount->target);
+		if (mount->source)
+			json_text(j, "source", mount->source);
+		print_flags(j, "flags", mount->flags, flags);
+		if (mount->idmap) {
+			json_object(j, "idmap");
+			json_u64(j, "owner_uid", mount->owner_uid);
+			json_u64(j, "owner_gid", mount->owner_gid);
+			json_end(j);
+		}
+		if (mount->kind == MOUNT_TMPFS) {
+			json_u64(j, "size_bytes", mount->size_bytes);
+			json_u64(j, "inodes", mount->inodes);
+		}
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void print_landlock(struct json *j, const struct plan *plan)
+{
+	static const char *const access[] = { "read", "execute", "write", "device", NULL };
+	static const char *const streams[] = { "stdin", "stdout", "stderr" };
+	json_object(j, "landlock");
+	json_u64(j, "abi", (uint64_t)plan->landlock_abi);
+	json_array(j, "rules");
+	for (size_t i = 0; i < plan->rules.count; i++) {
+		const struct plan_rule *rule = &plan->rules.items[i];
+		json_object(j, NULL);
+		if (rule->path)
+			json_text(j, "path", rule->path);
+		else
+			json_text(j, "stream", streams[rule->stream]);
+		print_flags(j, "access", rule->access, access);
+		json_end(j);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+static void print_limits(struct json *j, const struct plan *plan)
+{
+	const struct limits *limits = &plan->limits;
+	json_object(j, "limits");
+	json_text(j, "kept_by", plan_limiter_name(plan->limiter));
+	print_limit(j, "memory_bytes", limits->memory_bytes);
+	print_limit(j, "disk_bytes", limits->disk_bytes);
+	json_text(j, "disk_kept_by", plan->counted_disk ? "counted" : limits->disk_bytes ? "tmpfs" : NULL);
+	print_limit(j, "tmp_bytes", limits->tmp_bytes);
+	print_limit(j, "pids", limits->pids);
+	print_limit(j, "fds", limits->fds);
+	print_limit(j, "millicpus", limits->millicpus);
+	print_limit(j, "cpu_time_ms", limits->cpu_time_ms);
+	print_limit(j, "timeout_ms", limits->timeout_ms);
+	print_limit(j, "output_bytes", limits->output_bytes);
+	json_object(j, "rlimits");
+	for (size_t i = 0; i < plan->rlimits.count; i++)
+		json_u64(j, plan->rlimits.items[i].name, plan->rlimits.items[i].value);
+	json_end(j);
+	json_end(j);
+}
+
+static void print_texts(struct json *j, const char *key, const char *const *texts, size_t count)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < count; i++)
+		json_text(j, NULL, texts[i]);
+	json_end(j);
+}
+
+static void print_command(struct json *j, const struct plan *plan)
+{
+	static const char *const kinds[] = { "handed", "relayed", "captured", "tty", "empty" };
+	static const char *const names[] = { "stdin", "stdout", "stderr" };
+	json_object(j, "command");
+	size_t argc = 0;
+	while (plan->argv[argc])
+		argc++;
+	print_texts(j, "argv", (const char *const *)plan->argv, argc);
+	json_text(j, "cwd", plan->cwd);
+	print_texts(j, "env", plan->env.items, plan->env.count);
+	json_bool(j, "tty", plan->tty);
+	for (int i = 0; i < 3; i++)
+		json_text(j, names[i], kinds[plan->streams[i]]);
+	json_end(j);
+}
+
+void plan_print(const struct plan *plan, struct buf *out)
+{
+	static const char *const namespaces[] = { "user", "mount", "pid", "net", "ipc", "uts", "cgroup" };
+	struct json j;
+	json_init(&j, out, true);
+	json_object(&j, NULL);
+	json_text(&j, "isolation", plan->isolation);
+	json_text(&j, "hostname", plan->hostname);
+	json_text(&j, "network", plan->network);
+	print_texts(&j, "namespaces", namespaces, sizeof namespaces / sizeof *namespaces);
+	print_identity(&j, plan);
+	print_root(&j, plan);
+	print_mounts(&j, plan);
+	print_texts(&j, "masked", plan->masks.items, plan->masks.count);
+	print_texts(&j, "read_only", plan->read_only.items, plan->read_only.count);
+	print_landlock(&j, plan);
+	json_text(&j, "seccomp", "default");
+	json_text(&j, "capabilities", "none");
+	json_bool(&j, "no_new_privs", true);
+	print_limits(&j, plan);
+	print_command(&j, plan);
+	json_end(&j);
+	buf_char(out, '\n');
+}
