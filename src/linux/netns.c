@@ -1,0 +1,28 @@
+#include "linux/netns.h"
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/fd.h"
+
+int netns_raise_loopback(struct error *err)
+{
+	/* Any socket will do to name an interface; a datagram socket of AF_UNIX is the cheapest to
+	 * make. */
+	auto_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+
+	if (fd < 0)
+		return fail_errno(err, "make a socket to bring 'lo' up");
+	if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return fail_errno(err, "bring 'lo' up");
+	return 0;
+}
+
+int netns_open_ports(int proc, struct error *err)
+{
+	if (fd_write_file(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0") < 0)
+		return fail_errno(err, "write '/proc/sys/net/ipv4/ip_unprivileged_port_start'");
+	return 0;
+}
