@@ -1,0 +1,190 @@
+"""The ids that are measured, and the resident processes that run and time commands under them."""
+import contextlib
+import os
+import pwd
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+from rows import find
+
+PATIENCE_S = 30  # for one command; none needs a tenth of it
+
+
+class Failed(Exception):
+    """Something could not be measured; the text says what and why."""
+
+
+class Who:
+    """An id to measure as, with a directory of its own."""
+
+    def __init__(self, name, uid, gid, directory):
+        self.name = name
+        self.uid = uid
+        self.gid = gid
+        self.directory = directory
+        self.workspace = os.path.join(directory, "workspace")
+        self.env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": os.path.join(directory, "home"),
+                    "XDG_RUNTIME_DIR": os.path.join(directory, "runtime")}
+        for path in [directory, self.workspace, self.env["HOME"], self.env["XDG_RUNTIME_DIR"]]:
+            os.mkdir(path, 0o700)
+            os.chown(path, uid, gid)
+
+    def prefix(self, wrap=()):
+        """The words that make the command after them run as this id, inside what `wrap` sets up."""
+        if self.uid == os.geteuid():
+            return list(wrap)
+        return [*wrap, find("setpriv"), f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--"]
+
+
+@contextlib.contextmanager
+def plain_user():
+    """Makes a user for the time of the run: (uid, gid). No home, no login, no subordinate ids."""
+    name = f"carrelbench{os.getpid()}"
+    done = subprocess.run([find("useradd") or "useradd", "--system", "--no-create-home", "--user-group", "--shell",
+                           "/usr/sbin/nologin", name], stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed("can't make a plain user: " + done.stderr.strip())
+    try:
+        entry = pwd.getpwnam(name)
+        yield entry.pw_uid, entry.pw_gid
+    finally:
+        subprocess.run([find("userdel"), name], stderr=subprocess.DEVNULL, check=False)
+
+
+class Runner:
+    """One resident bench/spawn. All commands of one id (and one wrap) go through the same one."""
+
+    def __init__(self, spawn, who, wrap=(), env=(), pass_fds=()):
+        self.process = subprocess.Popen(
+            [*who.prefix(wrap), spawn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**who.env, **dict(env)},
+            cwd="/", pass_fds=pass_fds, start_new_session=True)
+
+    def run(self, argv, count=1):
+        """Runs argv `count` times back to back: a list of (ns before, ns after, wait status)."""
+        self.process.stdin.write(("\t".join(argv) + "\n").encode() * count)
+        self.process.stdin.flush()
+        answers = []
+        rest = b""
+        while len(answers) < count:
+            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+            data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not data:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                raise Failed(f"{' '.join(argv)}: " + (f"no end after {PATIENCE_S} s" if not ready else "runner died"))
+            *lines, rest = (rest + data).split(b"\n")
+            answers += [tuple(int(word) for word in line.split()) for line in lines]
+        for answer in answers:
+            if answer[2] != 0:
+                raise Failed(f"{' '.join(argv)}: wait status {answer[2]}")
+        return answers
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+def try_row(row):
+    """Runs the row once, not timed, to learn whether it works here: None, or what it said."""
+    try:
+        done = subprocess.run([*row.who.prefix(row.wrap), *row.argv], env=row.who.env, cwd="/", timeout=PATIENCE_S,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as problem:
+        return str(problem)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return f"exit {done.returncode}" + (f": {said[0][:160]}" if said else "")
+
+
+def descendants(pid):
+    """All processes below `pid`."""
+    found = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as children:
+                for child in children.read().split():
+                    found += [int(child), *descendants(int(child))]
+    except OSError:
+        pass  # it ended meanwhile
+    return found
+
+
+def field(pid, file, name):
+    with open(f"/proc/{pid}/{file}", encoding="utf-8") as lines:
+        for line in lines:
+            if line.startswith(name + ":"):
+                return line.split()[1:]
+    raise Failed(f"/proc/{pid}/{file} has no {name}")
+
+
+def idle_init_pss(carrel, who):
+    """kB of memory of carrel-init (PSS, shared pages counted by share) while its command sleeps."""
+    process = subprocess.Popen([*who.prefix(), carrel, "run", "--", "/bin/sleep", "60"], env=who.env, cwd="/",
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            below = descendants(process.pid)
+            try:
+                names = [field(pid, "status", "Name")[0] for pid in below]
+                if "sleep" in names:
+                    init = [pid for pid in below if field(pid, "status", "NSpid")[1:] == ["1"]]
+                    if len(init) == 1:
+                        time.sleep(0.1)  # the last of its start has then happened
+                        return int(field(init[0], "smaps_rollup", "Pss")[0])
+            except (FileNotFoundError, ProcessLookupError):
+                pass
+            time.sleep(0.02)
+        raise Failed("no process 1 of a sandbox seen below `carrel run`")
+    except PermissionError:
+        raise Failed("carrel-init is not dumpable, so only root may read its memory map") from None
+    finally:
+        process.terminate()
+        process.wait()
+
+
+TRACE = re.compile(rb"trace (\d+) (\d+) (.+)")
+
+
+def trace_once(runner, carrel, pipe):
+    """One traced run: a list of (process number, step, ns since the start, ns since the mark before)."""
+    before, after, _ = runner.run([carrel, "run", "--", "/bin/true"])[0]
+    data = b""
+    while select.select([pipe], [], [], 0)[0]:
+        data += os.read(pipe, 65536)
+    marks = sorted((int(ns), int(pid), step.decode()) for ns, pid, step in TRACE.findall(data))
+    if not marks:
+        raise Failed("the tracing build wrote no steps")
+    order = []  # pids as they appear
+    last = {}
+    latest = before
+    steps = []
+    for ns, pid, step in marks:
+        if pid not in order:
+            order.append(pid)
+        steps.append((order.index(pid), step, ns - before, ns - last.get(pid, latest)))
+        last[pid] = latest = ns
+    steps.append((0, "(end seen by the caller)", after - before, after - latest))
+    return steps
+
+
+def trace(spawn, carrel, who, runs):
+    """Runs the tracing build: a list of such runs, the first ones left out."""
+    read_end, write_end = os.pipe()
+    os.set_inheritable(write_end, True)
+    runner = Runner(spawn, who, env={"CARREL_TRACE_FD": str(write_end)}, pass_fds=[write_end])
+    os.close(write_end)
+    try:
+        return [trace_once(runner, carrel, read_end) for _ in range(runs + 5)][5:]
+    finally:
+        runner.close()
+        os.close(read_end)
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
