@@ -4,5 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#undef alloca	/* a macro of glibc: poisoning one warns */
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok atoi atol atoll system popen alloca gets tmpnam mktemp
 #endif

@@ -16,13 +16,14 @@ struct buf {
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 #define auto_buf __attribute__((cleanup(buf_done)))
-bool buf_append(struct buf *b, const void *data, size_t len);	/* false: overflow */
+/* false: overflow. What is appended may not lie in b itself. */
+bool buf_append(struct buf *b, const void *data, size_t len);
 bool buf_text(struct buf *b, const char *text);
 bool buf_char(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool buf_vprintf(struct buf *b, const char *fmt, va_list args);
+bool buf_vprintf(struct buf *b, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
 /* Room for at least `len` bytes at data + len, NULL on overflow; buf_grew says how many were filled. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_grew(struct buf *b, size_t len);
 void buf_drop_front(struct buf *b, size_t len);
-void buf_clear(struct buf *b);
+void buf_clear(struct buf *b);	/* empty again, overflow forgotten, memory kept */

@@ -38,7 +38,8 @@ int fail_errno(struct error *err, const char *fmt, ...) __attribute__((format(pr
 int fail_errno_code(struct error *err, enum error_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull(3)));
 
-/* Puts "<context>: " before the text of an error already set; returns -1 so that it can end a function. */
+/* Puts "<context>: " before the text of an error already set; returns -1 so that it can end a function.
+ * When both don't fit, the old text loses its front: its end is the reason. */
 int error_context(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));
 /* Sets the hint (cut to fit); returns -1. */
 int error_hint(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));

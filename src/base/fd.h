@@ -29,7 +29,8 @@ ssize_t fd_write_full(int fd, const void *data, size_t len);
 /* Reads the small file `path` (at dir; AT_FDCWD allowed) into data, NUL-terminated. Returns its length, or -1 with
  * errno (EFBIG when it doesn't fit). For files of /proc, /sys and cgroups: no fstat. */
 ssize_t fd_read_file(int dir, const char *path, char *data, size_t size);
-/* Opens, writes all of text in one write(2), closes. -1 with errno. */
+/* Opens a file that exists, writes all of text in one write(2), closes. Neither creates nor truncates: for files of
+ * /proc, /sys and cgroups. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);
 
 int fd_set_nonblocking(int fd);	/* 0 or -1 with errno */

@@ -1,0 +1,126 @@
+#include <stdarg.h>
+#include <stdalign.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/arena.h"
+
+#define ALIGNMENT 16
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+/* With the address sanitizer each allocation is a block of its own, so that writing past its end
+ * shows. */
+#ifdef __SANITIZE_ADDRESS__
+#define BLOCK_SIZE 0
+#else
+#define BLOCK_SIZE (8192 - sizeof(struct arena_block) - 32)
+#endif
+
+struct arena_block {
+	struct arena_block *next;
+	size_t used, size;
+	alignas(ALIGNMENT) char data[];
+};
+
+void arena_init(struct arena *a)
+{
+	a->blocks = NULL;
+}
+
+void arena_done(struct arena *a)
+{
+	struct arena_block *block = a->blocks;
+
+	while (block) {
+		struct arena_block *next = block->next;
+
+		free(block);
+		block = next;
+	}
+	a->blocks = NULL;
+}
+
+static struct arena_block *new_block(size_t size)
+{
+	size_t total;
+
+	if (__builtin_add_overflow(size, sizeof(struct arena_block), &total))
+		abort();
+	struct arena_block *block = calloc(1, total);
+	if (!block)
+		abort();
+	block->size = size;
+	return block;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+	struct arena_block *block = a->blocks;
+
+	if (block) {
+		size_t start = (block->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+
+		if (start < block->size && size <= block->size - start) {
+			block->used = start + size;
+			return block->data + start;
+		}
+	}
+	struct arena_block *fresh = new_block(size > BLOCK_SIZE ? size : BLOCK_SIZE);
+	fresh->used = size;
+	if (block && size > BLOCK_SIZE / 4) {
+		/* A big one goes behind the block in use, whose rest is still good for small ones.
+		 */
+		fresh->next = block->next;
+		block->next = fresh;
+	} else {
+		fresh->next = block;
+		a->blocks = fresh;
+	}
+	return fresh->data;
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size)
+{
+	size_t total;
+
+	if (__builtin_mul_overflow(count, size, &total))
+		abort();
+	return arena_alloc(a, total);
+}
+
+char *arena_bytes(struct arena *a, const char *data, size_t len)
+{
+	size_t size;
+
+	if (__builtin_add_overflow(len, 1u, &size))
+		abort();
+	char *copy = arena_alloc(a, size);
+	if (len > 0)
+		memcpy(copy, data, len);
+	return copy;
+}
+
+char *arena_text(struct arena *a, const char *text)
+{
+	return arena_bytes(a, text, strlen(text));
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+	va_list args, again;
+
+	va_start(args, fmt);
+	va_copy(again, args);
+	int len = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	if (len < 0)
+		abort();
+	char *text = arena_alloc(a, (size_t)len + 1);
+	vsnprintf(text, (size_t)len + 1, fmt, again);
+	va_end(again);
+	return text;
+}

@@ -1,0 +1,52 @@
+#include <stdio.h>
+#include <time.h>
+#include "base/clock.h"
+
+uint64_t clock_monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_monotonic_ms(void)
+{
+	return clock_monotonic_ns() / 1000000u;
+}
+
+/* Not gmtime_r: it reads the host's time zone files first. */
+void clock_format(char out[32], int64_t unix_ms)
+{
+	int64_t ms = unix_ms % 86400000, days = unix_ms / 86400000;
+
+	if (ms < 0) {
+		ms += 86400000;
+		days--;
+	}
+	/* Years are counted from March, so that the leap day is the last one of its year, and eras
+	 * of 400 years (146,097 days) from 0000-03-01, which is 719,468 days before 1970-01-01. */
+	int64_t since = days + 719468;
+	int64_t era = (since >= 0 ? since : since - 146096) / 146097;
+	int64_t day_of_era = since - era * 146097;
+	int64_t year_of_era =
+		(day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+	int64_t day_of_year =
+		day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+	int64_t month_from_march = (5 * day_of_year + 2) / 153;
+	int day = (int)(day_of_year - (153 * month_from_march + 2) / 5 + 1);
+	int month = (int)(month_from_march < 10 ? month_from_march + 3 : month_from_march - 9);
+	long long year = era * 400 + year_of_era + (month <= 2);
+
+	snprintf(out, 32, "%04lld-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month, day,
+		(int)(ms / 3600000), (int)(ms / 60000 % 60), (int)(ms / 1000 % 60),
+		(int)(ms % 1000));
+}
+
+void clock_format_now(char out[32])
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock_format(out, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+}
