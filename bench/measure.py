@@ -1,4 +1,5 @@
 """The ids that are measured, and the resident processes that run and time commands under them."""
+
 import contextlib
 import os
 import pwd
@@ -27,8 +28,12 @@ class Who:
         self.gid = gid
         self.directory = directory
         self.workspace = os.path.join(directory, "workspace")
-        self.env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": os.path.join(directory, "home"),
-                    "XDG_RUNTIME_DIR": os.path.join(directory, "runtime")}
+        self.env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "HOME": os.path.join(directory, "home"),
+            "XDG_RUNTIME_DIR": os.path.join(directory, "runtime"),
+        }
         for path in [directory, self.workspace, self.env["HOME"], self.env["XDG_RUNTIME_DIR"]]:
             os.mkdir(path, 0o700)
             os.chown(path, uid, gid)
@@ -37,15 +42,34 @@ class Who:
         """The words that make the command after them run as this id, inside what `wrap` sets up."""
         if self.uid == os.geteuid():
             return list(wrap)
-        return [*wrap, find("setpriv"), f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", "--"]
+        return [
+            *wrap,
+            find("setpriv"),
+            f"--reuid={self.uid}",
+            f"--regid={self.gid}",
+            "--clear-groups",
+            "--",
+        ]
 
 
 @contextlib.contextmanager
 def plain_user():
     """Makes a user for the time of the run: (uid, gid). No home, no login, no subordinate ids."""
     name = f"carrelbench{os.getpid()}"
-    done = subprocess.run([find("useradd") or "useradd", "--system", "--no-create-home", "--user-group", "--shell",
-                           "/usr/sbin/nologin", name], stderr=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(
+        [
+            find("useradd") or "useradd",
+            "--system",
+            "--no-create-home",
+            "--user-group",
+            "--shell",
+            "/usr/sbin/nologin",
+            name,
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         raise Failed("can't make a plain user: " + done.stderr.strip())
     try:
@@ -60,8 +84,14 @@ class Runner:
 
     def __init__(self, spawn, who, wrap=(), env=(), pass_fds=()):
         self.process = subprocess.Popen(
-            [*who.prefix(wrap), spawn], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**who.env, **dict(env)},
-            cwd="/", pass_fds=pass_fds, start_new_session=True)
+            [*who.prefix(wrap), spawn],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**who.env, **dict(env)},
+            cwd="/",
+            pass_fds=pass_fds,
+            start_new_session=True,
+        )
 
     def run(self, argv, count=1):
         """Runs argv `count` times back to back: a list of (ns before, ns after, wait status)."""
@@ -74,7 +104,10 @@ class Runner:
             data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not data:
                 os.killpg(self.process.pid, signal.SIGKILL)
-                raise Failed(f"{' '.join(argv)}: " + (f"no end after {PATIENCE_S} s" if not ready else "runner died"))
+                raise Failed(
+                    f"{' '.join(argv)}: "
+                    + (f"no end after {PATIENCE_S} s" if not ready else "runner died")
+                )
             *lines, rest = (rest + data).split(b"\n")
             answers += [tuple(int(word) for word in line.split()) for line in lines]
         for answer in answers:
@@ -91,8 +124,16 @@ class Runner:
 def try_row(row):
     """Runs the row once, not timed, to learn whether it works here: None, or what it said."""
     try:
-        done = subprocess.run([*row.who.prefix(row.wrap), *row.argv], env=row.who.env, cwd="/", timeout=PATIENCE_S,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        done = subprocess.run(
+            [*row.who.prefix(row.wrap), *row.argv],
+            env=row.who.env,
+            cwd="/",
+            timeout=PATIENCE_S,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as problem:
         return str(problem)
     if done.returncode == 0:
@@ -124,8 +165,14 @@ def field(pid, file, name):
 
 def idle_init_pss(carrel, who):
     """kB of memory of carrel-init (PSS, shared pages counted by share) while its command sleeps."""
-    process = subprocess.Popen([*who.prefix(), carrel, "run", "--", "/bin/sleep", "60"], env=who.env, cwd="/",
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*who.prefix(), carrel, "run", "--", "/bin/sleep", "60"],
+        env=who.env,
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
@@ -152,7 +199,7 @@ TRACE = re.compile(rb"trace (\d+) (\d+) (.+)")
 
 
 def trace_once(runner, carrel, pipe):
-    """One traced run: a list of (process number, step, ns since the start, ns since the mark before)."""
+    """One traced run: a list of (process number, step, ns since the start, ns it took)."""
     before, after, _ = runner.run([carrel, "run", "--", "/bin/true"])[0]
     data = b""
     while select.select([pipe], [], [], 0)[0]:

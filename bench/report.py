@@ -1,4 +1,5 @@
 """The tables, as Markdown that also reads well on a terminal."""
+
 import os
 import platform
 import statistics
@@ -17,8 +18,14 @@ def table(head, lines):
     rule = ["-" * width if i == 0 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
 
     def one(cells):
-        return "| " + " | ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(cells, widths))) + " |"
+        return (
+            "| "
+            + " | ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(cells, widths))
+            )
+            + " |"
+        )
 
     return "\n".join([one(head), one(rule), *(one(line) for line in lines)])
 
@@ -51,12 +58,26 @@ def rows_table(rows, who):
             lines.append([row.name, "not measured", "-", "-", "-", "-", "-"])
             continue
         times = list(row.times.values())
-        lines.append([row.name, milliseconds(statistics.median(times)), milliseconds(percentile(times, 99)),
-                      show_ratio(row, base), show_ratio(row, bwrap),
-                      milliseconds(statistics.median(row.blocks)) if row.blocks else "-", str(len(times))])
-    text = table([f"as {who.name}", "p50 ms", "p99 ms", "p50 / B", "p50 / bwrap", "in a row ms", "runs"], lines)
-    return text + "".join(f"\nNot measured as {who.name}: {row.name}: {row.missing}"
-                          for row in rows if row.who is who and row.missing)
+        lines.append(
+            [
+                row.name,
+                milliseconds(statistics.median(times)),
+                milliseconds(percentile(times, 99)),
+                show_ratio(row, base),
+                show_ratio(row, bwrap),
+                milliseconds(statistics.median(row.blocks)) if row.blocks else "-",
+                str(len(times)),
+            ]
+        )
+    text = table(
+        [f"as {who.name}", "p50 ms", "p99 ms", "p50 / B", "p50 / bwrap", "in a row ms", "runs"],
+        lines,
+    )
+    return text + "".join(
+        f"\n\nNot measured as {who.name}: {row.name}: {row.missing}"
+        for row in rows
+        if row.who is who and row.missing
+    )
 
 
 def verdict(value, must, stretch=None):
@@ -69,22 +90,37 @@ def goals_table(rows, ids, memory):
     lines = []
     for who in ids:
         row, other = by_name(rows, who, CARREL), by_name(rows, who, BWRAP)
-        goal = [f"`carrel run -- /bin/true` / `bwrap --unshare-all`, {who.name}",
-                f"<= {GOAL_BWRAP[0]:.2f}", f"<= {GOAL_BWRAP[1]:.2f}"]
+        goal = [
+            f"`carrel run -- /bin/true` / `bwrap --unshare-all`, {who.name}",
+            f"<= {GOAL_BWRAP[0]:.2f}",
+            f"<= {GOAL_BWRAP[1]:.2f}",
+        ]
         if row.missing or other.missing:
             lines.append([*goal, "-", "not measured"])
         else:
-            lines.append([*goal, show_ratio(row, other), verdict(ratio(row.times, other.times)[0], *GOAL_BWRAP)])
+            lines.append(
+                [
+                    *goal,
+                    show_ratio(row, other),
+                    verdict(ratio(row.times, other.times)[0], *GOAL_BWRAP),
+                ]
+            )
         size = memory.get(who.name)
-        lines.append([f"carrel-init idle, PSS, {who.name}", f"<= {GOAL_INIT_KB} kB", "-",
-                      "-" if size is None else f"{size} kB",
-                      "not measured" if size is None else verdict(size, GOAL_INIT_KB)])
+        lines.append(
+            [
+                f"carrel-init idle, PSS, {who.name}",
+                f"<= {GOAL_INIT_KB} kB",
+                "-",
+                "-" if size is None else f"{size} kB",
+                "not measured" if size is None else verdict(size, GOAL_INIT_KB),
+            ]
+        )
     return table(["goal", "must", "stretch", "measured", "verdict"], lines)
 
 
 def noise(rows, who):
     row, other = by_name(rows, who, BWRAP_AGAIN), by_name(rows, who, BWRAP)
-    return "" if row.missing else f"{who.name}: {show_ratio(row, other)}"
+    return f"{who.name}: " + ("not measured" if row.missing else show_ratio(row, other))
 
 
 def steps_table(runs, who):
@@ -102,9 +138,32 @@ def steps_table(runs, who):
     for key in sorted(reached, key=lambda key: statistics.median(reached[key])):
         process, step = key
         seldom = "" if len(taken[key]) == len(runs) else f" ({len(taken[key])} of {len(runs)} runs)"
-        lines.append([step + seldom, names[process] if process < len(names) else f"process {process}",
-                      f"{statistics.median(taken[key]) / 1000:.0f}", f"{statistics.median(reached[key]) / 1000:.0f}"])
+        lines.append(
+            [
+                step + seldom,
+                names[process] if process < len(names) else f"process {process}",
+                f"{statistics.median(taken[key]) / 1000:.0f}",
+                f"{statistics.median(reached[key]) / 1000:.0f}",
+            ]
+        )
     return table([f"step, as {who.name}", "in", "took us", "done at us"], lines)
+
+
+def compose(head, rows, ids, memory, steps):
+    """The report but for how it was measured."""
+    against_itself = "; ".join(noise(rows, who) for who in ids)
+    parts = [
+        "# Results",
+        "\n".join(f"- {line}" for line in head),
+        "## Goals",
+        goals_table(rows, ids, memory),
+        "## Rows",
+        *(rows_table(rows, who) for who in ids),
+        f"The same bwrap against itself, which should be 1: {against_itself}.",
+        "## Steps of `carrel run -- /bin/true`",
+        *(steps or ["Not measured."]),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def version(program):
@@ -123,7 +182,9 @@ def machine():
                 model = line.split(":", 1)[1].strip()
                 break
     system = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
-    return [f"Date: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
-            f"Kernel: {platform.release()}, {platform.machine()}; {system}",
-            f"CPU: {os.cpu_count()} x {model}; load at the start {os.getloadavg()[0]:.2f}",
-            "Peers: " + "; ".join(version(name) for name in ["bwrap", "crun", "runc", "unshare"])]
+    return [
+        f"Date: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
+        f"Kernel: {platform.release()}, {platform.machine()}; {system}",
+        f"CPU: {os.cpu_count()} x {model}; load at the start {os.getloadavg()[0]:.2f}",
+        "Peers: " + "; ".join(version(name) for name in ["bwrap", "crun", "runc", "unshare"]),
+    ]

@@ -1,8 +1,10 @@
 """The rows of the table: who is measured, and the command line its users would type.
 
-Every row does the same job: /bin/true, from directory /, with /dev/null for stdin, stdout and stderr. What a peer needs
-beside that (an OCI bundle, a state directory) is made here, before the clock runs.
+Every row does the same job: /bin/true, from directory /, with /dev/null for stdin, stdout and
+stderr. What a peer needs beside that (an OCI bundle, a state directory) is made here, before the
+clock runs.
 """
+
 import json
 import os
 import shutil
@@ -17,7 +19,9 @@ CARREL = "carrel run"
 
 
 class Row:
-    """One command of one id. `every`: measured in each n-th round only; `wrap`: words before the resident runner."""
+    """One command of one id, measured in each n-th round (`every`).
+
+    `wrap`: words that set the scene for the resident runner."""
 
     def __init__(self, who, name, argv, every=1, wrap=()):
         self.who = who
@@ -31,7 +35,7 @@ class Row:
 
 
 def find(program):
-    """The absolute path of a program, also for a PATH without sbin; None when it isn't installed."""
+    """The absolute path of a program, in sbin too; None when it isn't installed."""
     return shutil.which(program, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
 
 
@@ -59,12 +63,24 @@ def system_tree(link, bind):
 
 def bwrap_argv(program):
     tree = system_tree(lambda to, at: ["--symlink", to, at], lambda path: ["--ro-bind", path, path])
-    return [program, "--unshare-all", "--die-with-parent", *tree, "--proc", "/proc", "--dev", "/dev",
-            "--tmpfs", "/tmp", "--", "/bin/true"]
+    return [
+        program,
+        "--unshare-all",
+        "--die-with-parent",
+        *tree,
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "--tmpfs",
+        "/tmp",
+        "--",
+        "/bin/true",
+    ]
 
 
 def make_bundle(directory, who):
-    """An OCI bundle over the host's /usr: what `runc spec` writes, without a terminal and without /sys."""
+    """An OCI bundle over the host's /usr: what `runc spec` writes, but no terminal and no /sys."""
     root = os.path.join(directory, "rootfs")
     os.makedirs(root)
     mounts = []
@@ -75,7 +91,9 @@ def make_bundle(directory, who):
 
     def bind(path):
         os.mkdir(root + path)
-        mounts.append({"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro"]})
+        mounts.append(
+            {"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro"]}
+        )
         return []
 
     system_tree(link, bind)
@@ -84,14 +102,27 @@ def make_bundle(directory, who):
     pts = ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"]
     plain = ["nosuid", "noexec", "nodev"]
     for at, kind, options in [
-            ("/proc", "proc", []), ("/dev", "tmpfs", ["nosuid", "mode=755", "size=65536k"]),
-            ("/dev/pts", "devpts", pts), ("/dev/shm", "tmpfs", [*plain, "mode=1777", "size=65536k"]),
-            ("/dev/mqueue", "mqueue", plain), ("/tmp", "tmpfs", ["nosuid", "nodev", "mode=1777"])]:
+        ("/proc", "proc", []),
+        ("/dev", "tmpfs", ["nosuid", "mode=755", "size=65536k"]),
+        ("/dev/pts", "devpts", pts),
+        ("/dev/shm", "tmpfs", [*plain, "mode=1777", "size=65536k"]),
+        ("/dev/mqueue", "mqueue", plain),
+        ("/tmp", "tmpfs", ["nosuid", "nodev", "mode=1777"]),
+    ]:
         mounts.append({"destination": at, "type": kind, "source": kind, "options": options})
     spaces = ["pid", "network", "ipc", "uts", "mount"]
     linux = {
-        "maskedPaths": ["/proc/acpi", "/proc/asound", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
-                        "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi"],
+        "maskedPaths": [
+            "/proc/acpi",
+            "/proc/asound",
+            "/proc/kcore",
+            "/proc/keys",
+            "/proc/latency_stats",
+            "/proc/timer_list",
+            "/proc/timer_stats",
+            "/proc/sched_debug",
+            "/proc/scsi",
+        ],
         "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
     }
     if who.uid == 0:
@@ -105,13 +136,19 @@ def make_bundle(directory, who):
     config = {
         "ociVersion": "1.0.2",
         "process": {
-            "terminal": False, "user": {"uid": 0, "gid": 0}, "args": ["/bin/true"], "cwd": "/",
-            "env": ["PATH=/usr/local/bin:/usr/bin:/bin"], "noNewPrivileges": True,
+            "terminal": False,
+            "user": {"uid": 0, "gid": 0},
+            "args": ["/bin/true"],
+            "cwd": "/",
+            "env": ["PATH=/usr/local/bin:/usr/bin:/bin"],
+            "noNewPrivileges": True,
             "capabilities": {kind: capabilities for kind in ["bounding", "effective", "permitted"]},
             "rlimits": [{"type": "RLIMIT_NOFILE", "hard": 1024, "soft": 1024}],
         },
         "root": {"path": "rootfs", "readonly": True},
-        "hostname": "bench", "mounts": mounts, "linux": linux,
+        "hostname": "bench",
+        "mounts": mounts,
+        "linux": linux,
     }
     with open(os.path.join(directory, "config.json"), "w", encoding="utf-8") as out:
         json.dump(config, out)
@@ -123,22 +160,41 @@ def oci_rows(who):
     rows = []
     for name, options in [("crun", ["--cgroup-manager=disabled"]), ("runc", [])]:
         program = find(name)
-        argv = [program, "--root", os.path.join(who.directory, name), *options, "run", "--bundle", bundle, "bench"]
+        argv = [
+            program,
+            "--root",
+            os.path.join(who.directory, name),
+            *options,
+            "run",
+            "--bundle",
+            bundle,
+            "bench",
+        ]
         row = Row(who, name + " run", argv, every=5)
         hidden = hidden_cgroup2() if name == "crun" else None
         if not program:
             row.missing = name + " is not installed"
         elif hidden and os.geteuid() != 0:
-            row.missing = "refuses hosts with cgroup v1 and v2; only root can hide " + hidden + " from it"
+            row.missing = (
+                "refuses hosts with cgroup v1 and v2; only root can hide " + hidden + " from it"
+            )
         elif hidden:
-            row.wrap = [find("unshare"), "--mount", "--propagation", "private", "/bin/sh", "-c",
-                        'umount -l "$0" && exec "$@"', hidden]
+            row.wrap = [
+                find("unshare"),
+                "--mount",
+                "--propagation",
+                "private",
+                "/bin/sh",
+                "-c",
+                'umount -l "$0" && exec "$@"',
+                hidden,
+            ]
         rows.append(row)
     return rows
 
 
-def make_rows(who, carrel, noop):
-    """All rows of one id. `carrel` is None when it isn't built."""
+def make_rows(who, carrel, beside, noop):
+    """All rows of one id. `carrel`: None when it isn't built; `beside`: one to compare, or None."""
     bwrap = find("bwrap")
     unshare = find("unshare")
     rows = [
@@ -152,7 +208,11 @@ def make_rows(who, carrel, noop):
         Row(who, CARREL + " -o json", [carrel, "run", "-o", "json", "--", "/bin/true"]),
         Row(who, CARREL + " --dir", [carrel, "run", "--dir", who.workspace, "--", "/bin/true"]),
     ]
+    if beside:
+        rows.append(Row(who, "the other carrel run", [beside, "run", "--", "/bin/true"]))
     for row in rows:
         if row.argv[0] is None and not row.missing:
-            row.missing = row.name.split()[0] + (" is not built" if "carrel" in row.name else " is not installed")
+            row.missing = row.name.split()[0] + (
+                " is not built" if "carrel" in row.name else " is not installed"
+            )
     return rows
