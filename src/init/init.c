@@ -1,0 +1,478 @@
+/* init.c -- carrel-init: PID 1 of every sandbox. Takes messages from its master, starts commands, reaps
+ * everything, reports. See protocol.h for what it says, docs/design for why it has no libc. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <linux/auxvec.h>
+#include "init/protocol.h"
+#include "init/spawn.h"
+#include "init/sys.h"
+#include "init/wire.h"
+
+struct exec {
+	uint64_t id;			/* 0: free */
+	int pid;			/* 0: ended */
+	int status;
+	bool told;			/* its exit was sent to the present master */
+	uint64_t utime_us, stime_us, max_rss_kb;
+};
+
+/* All that lives as long as init comes first, so that it shares one page; the table is used from its
+ * front. What only a spawn needs is behind it, on pages of its own that are given back when idle. */
+static struct {
+	int master;			/* the connection, or -1 */
+	int signals;			/* signalfd, or -1 as long as it isn't needed */
+	bool cold, spawned;		/* spawned: a cold init had its one command */
+	bool scratch_used;
+	unsigned used;			/* execs[used] and above are free */
+	unsigned long page_size;
+	struct exec execs[INIT_EXECS_MAX];
+} state;
+
+#ifdef __aarch64__
+#define PAGE_MAX 65536
+#else
+#define PAGE_MAX 4096
+#endif
+/* The type is aligned, not the object: then its size is too, and no page of it holds anything else. */
+static struct __attribute__((aligned(PAGE_MAX))) {
+	struct init_request request;
+	char body[INIT_INLINE_MAX];
+	const char *pointers[INIT_INLINE_STRINGS + 2];
+	char path[SPAWN_PATH_SIZE];
+	char stack[SPAWN_STACK_SIZE] __attribute__((aligned(16)));
+} scratch;
+
+/* The compiler may call these for copies and clearing of its own. */
+void *memset(void *to, int value, size_t len)
+{
+	char *bytes = to;
+	while (len--)
+		*bytes++ = (char)value;
+	return to;
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t len)
+{
+	char *bytes = to;
+	const char *source = from;
+	while (len--)
+		*bytes++ = *source++;
+	return to;
+}
+
+static void close_fd(int fd)
+{
+	SYS(close, fd, 0, 0);
+}
+
+/* The master is gone. A cold sandbox ends with it: PID 1's exit kills the rest. */
+static void drop_master(void)
+{
+	if (state.cold)
+		sys_exit(1);
+	close_fd(state.master);
+	state.master = -1;
+}
+
+/* One packet, with a descriptor when fd >= 0. false: there is no master, or its socket is full. */
+static bool try_send(struct init_reply *reply, int fd)
+{
+	if (state.master < 0)
+		return false;
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { reply, sizeof *reply };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	reply->magic = INIT_MAGIC;
+	if (fd >= 0) {
+		control.header.cmsg_len = CMSG_LEN(sizeof(int));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		*(int *)CMSG_DATA(&control.header) = fd;
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+	}
+	long result = SYS(sendmsg, state.master, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (result < 0 && result != -EAGAIN)
+		drop_master();
+	return result >= 0;
+}
+
+static void reply_with(uint32_t type, uint64_t id, int value, int stage, int fd)
+{
+	struct init_reply reply = { .type = type, .id = id, .value = value, .stage = stage };
+	if (!try_send(&reply, fd) && state.master >= 0)
+		drop_master();
+}
+
+static void refuse(uint64_t id, int error)
+{
+	reply_with(INIT_REFUSED, id, error, 0, -1);
+}
+
+static struct exec *find_exec(uint64_t id)
+{
+	for (unsigned i = 0; i < state.used; i++)
+		if (state.execs[i].id == id)
+			return &state.execs[i];
+	return NULL;
+}
+
+static void forget_exec(struct exec *e)
+{
+	*e = (struct exec){ 0 };
+	while (state.used && !state.execs[state.used - 1].id)
+		state.used--;
+}
+
+/* Sends the exits that this master hasn't seen, as far as its socket has room. */
+static void tell_exits(void)
+{
+	for (unsigned i = 0; i < state.used; i++) {
+		struct exec *e = &state.execs[i];
+		if (!e->id || e->pid || e->told)
+			continue;
+		struct init_reply reply = { .type = INIT_EXITED, .id = e->id, .value = e->status,
+			.utime_us = e->utime_us, .stime_us = e->stime_us,
+			.max_rss_kb = e->max_rss_kb };
+		e->told = try_send(&reply, -1);
+		if (state.cold)
+			sys_exit(e->told ? 0 : 1);
+		if (!e->told)
+			return;
+	}
+}
+
+static bool has_untold(void)
+{
+	for (unsigned i = 0; i < state.used; i++)
+		if (state.execs[i].id && !state.execs[i].pid && !state.execs[i].told)
+			return true;
+	return false;
+}
+
+static uint64_t microseconds(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+static void reap(void)
+{
+	struct rusage usage;
+	int status;
+	long pid;
+	while ((pid = SYS6(wait4, -1, &status, WNOHANG | __WALL, &usage, 0, 0)) > 0) {
+		for (unsigned i = 0; i < state.used; i++) {
+			struct exec *e = &state.execs[i];
+			if (e->pid != pid)
+				continue;
+			e->pid = 0;
+			e->status = status;
+			e->utime_us = microseconds(&usage.ru_utime);
+			e->stime_us = microseconds(&usage.ru_stime);
+			e->max_rss_kb = (uint64_t)usage.ru_maxrss;
+			tell_exits();
+			break;
+		}
+	}
+}
+
+/* Runs a command whose body was cut; the request's flags are in it. */
+static void start(struct exec *e, uint64_t id, struct spawn *s)
+{
+	s->path = scratch.path;
+	s->stack_top = scratch.stack + sizeof scratch.stack;
+	if (spawn_start(s) < 0) {
+		reply_with(INIT_FAILED, id, s->error, s->stage, -1);
+		if (state.cold)
+			sys_exit(0);
+		return;
+	}
+	*e = (struct exec){ .id = id, .pid = s->pid };
+	if (e == &state.execs[state.used])
+		state.used++;
+	if (!(s->flags & INIT_NO_STARTED))
+		reply_with(INIT_STARTED, id, s->pid, 0, s->pidfd);
+	if (s->pidfd >= 0)
+		close_fd(s->pidfd);
+}
+
+static void *map(size_t len, int protection, int flags, int fd)
+{
+	long address = SYS6(mmap, 0, len, protection, flags, fd, 0);
+	return address < 0 && address > -4096 ? NULL : (void *)address;
+}
+
+/* The road of the large body: mapped from its memfd, which must be sealed so that it can't shrink or
+ * change under us; its pointers in memory made for them. */
+static int start_from_fd(struct exec *e, const struct init_request *r, struct spawn *s, int fd)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_WRITE;
+	size_t pointers_len = (r->argc + r->envc + 2) * sizeof(char *);
+	if ((SYS(fcntl, fd, F_GET_SEALS, 0) & seals) != seals ||
+		SYS(lseek, fd, 0, SEEK_END) != (long)r->body_len)
+		return EBADF;
+	char *body = map(r->body_len, PROT_READ, MAP_PRIVATE, fd);
+	const char **pointers =
+		map(pointers_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+	int error = ENOMEM;
+	if (body && pointers) {
+		error = wire_cut_body(r, body, pointers, &s->cwd);
+		s->argv = pointers;
+		s->env = pointers + r->argc + 1;
+		if (!error)
+			start(e, r->id, s);
+	}
+	if (body)
+		SYS(munmap, body, r->body_len, 0);
+	if (pointers)
+		SYS(munmap, pointers, pointers_len, 0);
+	return error;
+}
+
+/* 0, or the errno to refuse with. The descriptors stay the caller's. */
+static int take_spawn(const struct init_request *r, const int *fds)
+{
+	if (state.cold && state.spawned)
+		return EBUSY;
+	if (find_exec(r->id))
+		return EEXIST;
+	struct exec *e = find_exec(0);
+	if (!e) {
+		if (state.used == INIT_EXECS_MAX)
+			return EAGAIN;
+		e = &state.execs[state.used];
+	}
+	state.spawned = true;
+	struct spawn s = { .flags = r->flags };
+	for (int i = 0; i < 3; i++) {
+		/* The child puts them at 0 to 2 one by one: none may be there already. */
+		if (fds[i] <= 2)
+			return EBADF;
+		s.fds[i] = fds[i];
+	}
+	if (r->flags & INIT_BODY_IN_FD)
+		return start_from_fd(e, r, &s, fds[3]);
+	int error = wire_cut_body(r, scratch.body, scratch.pointers, &s.cwd);
+	if (error)
+		return error;
+	s.argv = scratch.pointers;
+	s.env = scratch.pointers + r->argc + 1;
+	start(e, r->id, &s);
+	return 0;
+}
+
+/* kill(-1) spares the caller and PID 1 only: an init that isn't PID 1 would hit the host. */
+static int take_signal(uint64_t id, int signo)
+{
+	if (id) {
+		struct exec *e = find_exec(id);
+		return e && e->pid ? (int)-SYS(kill, -e->pid, signo, 0) : ESRCH;
+	}
+	return SYS(getpid, 0, 0, 0) == 1 ? (int)-SYS(kill, -1, signo, 0) : EPERM;
+}
+
+static int take_ack(uint64_t id)
+{
+	struct exec *e = find_exec(id);
+	if (!e || e->pid)
+		return ESRCH;
+	forget_exec(e);
+	return 0;
+}
+
+static void send_stats(void)
+{
+	struct shm_info info = { 0 };
+	struct init_reply reply = { .type = INIT_STATS_ARE };
+	SYS(shmctl, 0, SHM_INFO, &info);
+	reply.shm_bytes = (info.shm_rss + info.shm_swp) * state.page_size;
+	for (unsigned i = 0; i < state.used; i++)
+		reply.value += state.execs[i].pid != 0;
+	if (!try_send(&reply, -1) && state.master >= 0)
+		drop_master();
+}
+
+static void take_request(const struct init_request *r, size_t len, unsigned truncated,
+	const int *fds, unsigned fd_count)
+{
+	int error = truncated & MSG_TRUNC ? EMSGSIZE : truncated & MSG_CTRUNC ? EMFILE : 0;
+	if (!error)
+		error = wire_check_request(r, len, fd_count);
+	if (error) {
+		refuse(len >= sizeof *r && r->magic == INIT_MAGIC ? r->id : 0, error);
+		return;
+	}
+	switch (r->type) {
+	case INIT_SPAWN:
+		error = take_spawn(r, fds);
+		break;
+	case INIT_SIGNAL:
+		error = take_signal(r->id, r->value);
+		break;
+	case INIT_ACK:
+		error = take_ack(r->id);
+		break;
+	default:
+		send_stats();
+		break;
+	}
+	if (error)
+		refuse(r->id, error);
+}
+
+static void receive(int flags)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	const int *fds = (const int *)CMSG_DATA(&control.header);
+	struct iovec iov = { &scratch, sizeof scratch.request + sizeof scratch.body };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof control };
+	long len = SYS(recvmsg, state.master, &message, MSG_CMSG_CLOEXEC | flags);
+	if (len == -EAGAIN || len == -EINTR)
+		return;
+	unsigned fd_count = 0;
+	if (len >= 0 && message.msg_controllen >= CMSG_LEN(0) &&
+		control.header.cmsg_type == SCM_RIGHTS)
+		fd_count = (unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	state.scratch_used = true;
+	if (len > 0)
+		take_request(&scratch.request, (size_t)len, (unsigned)message.msg_flags, fds,
+			fd_count);
+	for (unsigned i = 0; i < fd_count; i++)
+		close_fd(fds[i]);
+	if (len <= 0)
+		drop_master();
+}
+
+static void accept_master(void)
+{
+	long fd = SYS6(accept4, INIT_SOCKET_FD, 0, 0, SOCK_CLOEXEC, 0, 0);
+	if (fd < 0)
+		return;
+	if (state.master >= 0)
+		drop_master();
+	state.master = (int)fd;
+	for (unsigned i = 0; i < state.used; i++)
+		state.execs[i].told = false;
+	tell_exits();
+}
+
+/* Everything the last spawn touched goes back, so that an idle init is a few pages. A cold one has its
+ * command running now, which needs the time more than the pages. */
+static void trim(void)
+{
+	if (!state.scratch_used || state.cold)
+		return;
+	SYS(madvise, &scratch, sizeof scratch, MADV_DONTNEED);
+	state.scratch_used = false;
+}
+
+static void serve_once(void)
+{
+	struct pollfd polls[3] = {
+		{ .fd = state.signals, .events = POLLIN },
+		{ .fd = state.master, .events = POLLIN },
+		{ .fd = state.cold ? -1 : INIT_SOCKET_FD, .events = POLLIN },
+	};
+	if (has_untold())
+		polls[1].events |= POLLOUT;
+	trim();
+	if (SYS6(ppoll, polls, 3, 0, 0, 0, 0) < 0)
+		return;
+	if (polls[0].revents) {
+		struct signalfd_siginfo info;
+		SYS(read, state.signals, &info, sizeof info);
+		reap();
+	}
+	if (polls[1].revents & POLLOUT)
+		tell_exits();
+	/* The exit may have cost us the master. */
+	if ((polls[1].revents & ~POLLOUT) && state.master >= 0)
+		receive(MSG_DONTWAIT);
+	if (polls[2].revents)
+		accept_master();
+}
+
+/* Only "ignored" outlives exec; commands start with every disposition at its default, and with SIGCHLD
+ * ignored there would be nothing to wait for. */
+static void reset_signals(uint64_t block)
+{
+	static const unsigned long default_action[4];
+	SYS6(rt_sigprocmask, SIG_SETMASK, &block, 0, sizeof block, 0, 0);
+	for (int signo = 1; signo <= 64; signo++)
+		if (signo != SIGKILL && signo != SIGSTOP)
+			SYS6(rt_sigaction, signo, default_action, 0, sizeof block, 0, 0);
+}
+
+static unsigned long find_page_size(const long *stack)
+{
+	const long *at = stack + 1 + stack[0] + 1;
+	while (*at++)
+		;
+	for (; at[0] != AT_NULL; at += 2)
+		if (at[0] == AT_PAGESZ)
+			return (unsigned long)at[1];
+	return 4096;
+}
+
+_Noreturn void init_main(const long *stack);
+_Noreturn void init_main(const long *stack)
+{
+	int listening = 0;
+	unsigned len = sizeof listening;
+	uint64_t child_ended = 1ull << (SIGCHLD - 1);
+	SYS(prctl, PR_SET_DUMPABLE, 0, 0);
+	SYS(prctl, PR_SET_NAME, "carrel-init", 0);
+	SYS(close_range, INIT_SOCKET_FD + 1, ~0u, 0);
+	if (SYS6(getsockopt, INIT_SOCKET_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len, 0) < 0)
+		sys_exit(2);
+	reset_signals(~0ull);
+	state.page_size = find_page_size(stack);
+	state.cold = !listening;
+	state.master = listening ? -1 : INIT_SOCKET_FD;
+	/* The command is on its way before anything that only its end needs. */
+	if (state.cold)
+		receive(0);
+	long fd = SYS6(signalfd4, -1, &child_ended, sizeof child_ended, SFD_CLOEXEC, 0, 0);
+	if (fd < 0)
+		sys_exit(2);
+	state.signals = (int)fd;
+	for (;;)
+		serve_once();
+}
+
+#if defined(__x86_64__)
+__asm__(".globl _start\n"
+	"_start:\n\t"
+	"xor %ebp, %ebp\n\t"
+	"mov %rsp, %rdi\n\t"
+	"and $-16, %rsp\n\t"
+	"call init_main\n\t"
+	"ud2");
+#else
+__asm__(".globl _start\n"
+	"_start:\n\t"
+	"mov x29, #0\n\t"
+	"mov x30, #0\n\t"
+	"mov x0, sp\n\t"
+	"bl init_main\n\t"
+	"brk #1");
+#endif

@@ -1,0 +1,131 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include "init/protocol.h"
+#include "init/spawn.h"
+#include "init/sys.h"
+
+static const char *find_path(const char **env)
+{
+	for (; *env; env++) {
+		const char *e = *env;
+		if (e[0] == 'P' && e[1] == 'A' && e[2] == 'T' && e[3] == 'H' && e[4] == '=')
+			return e + 5;
+	}
+	return "/usr/local/bin:/usr/bin:/bin";
+}
+
+/* Puts "<element>/<name>" into path and returns where the next element starts, NULL after the last. An
+ * element that doesn't fit becomes "", which can't be executed (ENOENT), so that the search goes on. */
+static const char *join_element(const char *element, const char *name, char *path)
+{
+	size_t len = 0;
+	while (*element && *element != ':') {
+		if (len < SPAWN_PATH_SIZE)
+			path[len++] = *element;
+		element++;
+	}
+	if (len && len < SPAWN_PATH_SIZE)
+		path[len++] = '/';
+	do {
+		if (len == SPAWN_PATH_SIZE) {
+			path[0] = 0;
+			break;
+		}
+		path[len++] = *name;
+	} while (*name++);
+	return *element ? element + 1 : NULL;
+}
+
+/* As execvp: what isn't there is passed over, what may not be executed is remembered, anything else is
+ * the answer. A file the kernel can't execute is not handed to a shell. */
+static int execute(const struct spawn *s)
+{
+	const char *name = s->argv[0];
+	bool has_slash = false, denied = false;
+	for (const char *c = name; *c; c++)
+		has_slash |= *c == '/';
+	if (has_slash)
+		return (int)-SYS(execve, name, s->argv, s->env);
+	for (const char *element = *name ? find_path(s->env) : NULL; element;) {
+		element = join_element(element, name, s->path);
+		int error = (int)-SYS(execve, s->path, s->argv, s->env);
+		if (error == EACCES)
+			denied = true;
+		else if (error != ENOENT && error != ENOTDIR)
+			return error;
+	}
+	return denied ? EACCES : ENOENT;
+}
+
+/* A cwd reached through a descriptor or a mount from outside shows as "(unreachable)/..." here: only a
+ * directory that this root leads to is taken. */
+static int enter_cwd(const struct spawn *s)
+{
+	long result = SYS(chdir, s->cwd, 0, 0);
+	if (result == 0)
+		result = SYS(getcwd, s->path, SPAWN_PATH_SIZE, 0);
+	if (result < 0)
+		return (int)-result;
+	return s->path[0] == '/' ? 0 : ENOENT;
+}
+
+static int prepare_and_execute(struct spawn *s)
+{
+	uint64_t no_signals = 0;
+	s->stage = INIT_STAGE_FORK;
+	SYS(setsid, 0, 0, 0);
+	for (int i = 0; i < 3; i++) {
+		long result = SYS(dup3, s->fds[i], i, 0);
+		if (result < 0)
+			return (int)-result;
+	}
+	SYS(close_range, 3, ~0u, 0);
+	if (s->flags & INIT_TTY) {
+		s->stage = INIT_STAGE_TTY;
+		long result = SYS(ioctl, 0, TIOCSCTTY, 0);
+		if (result < 0)
+			return (int)-result;
+	}
+	s->stage = INIT_STAGE_CWD;
+	int error = enter_cwd(s);
+	if (error)
+		return error;
+	s->stage = INIT_STAGE_EXEC;
+	SYS6(rt_sigprocmask, SIG_SETMASK, &no_signals, 0, sizeof no_signals, 0, 0);
+	return execute(s);
+}
+
+static void child_main(void *arg)
+{
+	struct spawn *s = arg;
+	s->error = prepare_and_execute(s);
+	sys_exit(127);
+}
+
+int spawn_start(struct spawn *s)
+{
+	unsigned long flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+	if (!(s->flags & INIT_NO_PIDFD))
+		flags |= CLONE_PIDFD;
+	s->pidfd = -1;
+	s->error = 0;
+	long pid = sys_clone(flags, s->stack_top, &s->pidfd, child_main, s);
+	if (pid < 0) {
+		s->stage = INIT_STAGE_FORK;
+		s->error = (int)-pid;
+		return -1;
+	}
+	s->pid = (int)pid;
+	if (!s->error)
+		return 0;
+	if (s->pidfd >= 0)
+		SYS(close, s->pidfd, 0, 0);
+	SYS6(wait4, pid, 0, __WALL, 0, 0, 0);
+	return -1;
+}
