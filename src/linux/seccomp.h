@@ -5,7 +5,11 @@
 #pragma once
 #include "base/error.h"
 
-/* Loads both on the calling thread, which must have no_new_privs. */
+struct sock_fprog;
+
+/* Loads both on the calling thread, which must have no_new_privs. Afterwards it may only call what the rules allow. */
 int seccomp_load(struct error *err);
 /* Instructions in each, for --plan and the tests. */
 void seccomp_sizes(unsigned *numbers, unsigned *arguments);
+/* The programs themselves (of <linux/filter.h>), for the tests; not to be written. */
+void seccomp_programs(struct sock_fprog *numbers, struct sock_fprog *arguments);

@@ -1,0 +1,370 @@
+/* seccomp-gen.c -- turns linux/seccomp_rules.h into two programs of classic BPF, when carrel is built.
+ *
+ * Both programs search the call number in a balanced tree of `jge` over intervals; returns are shared at the end. Only
+ * loads of number, architecture and arguments, `and`, jumps and returns are used: those the kernel can evaluate when the
+ * filter is loaded, so that calls allowed whatever their arguments skip the filters altogether.
+ * Fails, and with it the build, when a call is named twice, a denial is for a call that isn't allowed, or a jump is too
+ * long. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#define ARCHITECTURE_MACRO "__x86_64__"
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#define ARCHITECTURE_MACRO "__aarch64__"
+#else
+#error "no system call table for this architecture"
+#endif
+
+/* Newer than the headers of Debian 12; the same on every architecture. */
+#ifndef __NR_fchmodat2
+#define __NR_fchmodat2 452
+#endif
+#ifndef __NR_map_shadow_stack
+#define __NR_map_shadow_stack 453
+#endif
+#ifndef __NR_futex_wake
+#define __NR_futex_wake 454
+#define __NR_futex_wait 455
+#define __NR_futex_requeue 456
+#endif
+#ifndef __NR_mseal
+#define __NR_mseal 462
+#endif
+
+/* The two flags of open that make its mode count (O_TMPFILE holds O_DIRECTORY too). */
+#define CREATES (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
+
+struct call {
+	const char *name;
+	unsigned number;
+	uint32_t action;
+};
+
+enum operation { TEST_BITS, TEST_IN, TEST_NOT_IN };
+#define VALUES_MAX 8
+#define TESTS_MAX 2
+struct test {
+	enum operation operation;
+	unsigned argument;
+	uint32_t mask;
+	unsigned count;
+	uint32_t values[VALUES_MAX];
+};
+struct denial {
+	const char *name;
+	unsigned number;
+	int error;
+	const char *why;
+	unsigned test_count;
+	struct test tests[TESTS_MAX];
+};
+
+#define COUNT(...) (sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
+#define TESTS(...) (sizeof((struct test[]){ __VA_ARGS__ }) / sizeof(struct test))
+#define BITS(arg, bits) { TEST_BITS, arg, bits, 0, { 0 } }
+#define MASKED_IN(arg, bits, ...) { TEST_IN, arg, bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
+#define MASKED_NOT_IN(arg, bits, ...) { TEST_NOT_IN, arg, bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
+#define IN(arg, ...) MASKED_IN(arg, 0xffffffff, __VA_ARGS__)
+#define NOT_IN(arg, ...) MASKED_NOT_IN(arg, 0xffffffff, __VA_ARGS__)
+
+#define ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ALLOW },
+#define REFUSE(call, why) { #call, __NR_##call, SECCOMP_RET_ERRNO | EPERM },
+#define DENY(...)
+static struct call calls[] = {
+#include "../src/linux/seccomp_rules.h"
+};
+#undef ALLOW
+#undef REFUSE
+#undef DENY
+#define ALLOW(call)
+#define REFUSE(call, why)
+#define DENY(call, error, why, ...) \
+	{ #call, __NR_##call, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
+static const struct denial denials[] = {
+#include "../src/linux/seccomp_rules.h"
+};
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* An assembler: jumps name labels, which get their place when they are set. */
+#define CODE_MAX 1024
+#define NEXT 0 /* the label of the following instruction */
+struct program {
+	struct sock_filter code[CODE_MAX];
+	unsigned true_label[CODE_MAX], false_label[CODE_MAX];
+	unsigned length;
+	unsigned place[CODE_MAX]; /* of each label */
+	unsigned labels;
+	uint32_t returns[16]; /* the returns used, and their labels */
+	unsigned return_labels[16];
+	unsigned return_count;
+};
+
+static void die(const char *what, const char *object)
+{
+	fprintf(stderr, "seccomp-gen: %s: %s\n", object, what);
+	exit(1);
+}
+
+static unsigned label_new(struct program *p)
+{
+	if (++p->labels >= CODE_MAX)
+		die("too many labels", "program");
+	return p->labels;
+}
+
+static void label_set(struct program *p, unsigned label)
+{
+	p->place[label] = p->length;
+}
+
+static void emit(struct program *p, unsigned code, uint32_t k, unsigned if_true, unsigned if_false)
+{
+	if (p->length >= CODE_MAX)
+		die("too long", "program");
+	p->code[p->length] = (struct sock_filter){ (uint16_t)code, 0, 0, k };
+	p->true_label[p->length] = if_true;
+	p->false_label[p->length++] = if_false;
+}
+
+static void emit_load(struct program *p, size_t offset)
+{
+	emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, NEXT, NEXT);
+}
+
+/* The label of the shared `return action`. */
+static unsigned return_label(struct program *p, uint32_t action)
+{
+	for (unsigned i = 0; i < p->return_count; i++)
+		if (p->returns[i] == action)
+			return p->return_labels[i];
+	if (p->return_count == LENGTH(p->returns))
+		die("too many different returns", "program");
+	p->returns[p->return_count] = action;
+	return p->return_labels[p->return_count++] = label_new(p);
+}
+
+static void finish(struct program *p)
+{
+	for (unsigned i = 0; i < p->return_count; i++) {
+		label_set(p, p->return_labels[i]);
+		emit(p, BPF_RET | BPF_K, p->returns[i], NEXT, NEXT);
+	}
+	for (unsigned i = 0; i < p->length; i++) {
+		if (BPF_CLASS(p->code[i].code) != BPF_JMP)
+			continue;
+		unsigned if_true = p->true_label[i] == NEXT ? i + 1 : p->place[p->true_label[i]];
+		unsigned if_false = p->false_label[i] == NEXT ? i + 1 : p->place[p->false_label[i]];
+		/* The kernel's jumps go forward and are eight bits long. */
+		if (if_true <= i || if_false <= i || if_true - i > 256 || if_false - i > 256)
+			die("jump too long", "program");
+		p->code[i].jt = (uint8_t)(if_true - i - 1);
+		p->code[i].jf = (uint8_t)(if_false - i - 1);
+	}
+}
+
+/* Numbers from `start` to the next interval's start go to `label`. */
+struct interval {
+	unsigned start, label;
+};
+struct intervals {
+	struct interval list[2 * CODE_MAX];
+	unsigned count;
+};
+
+static void interval_add(struct intervals *set, unsigned start, unsigned label)
+{
+	if (set->count > 0 && set->list[set->count - 1].start == start)
+		set->count--; /* the one before was empty */
+	if (set->count > 0 && set->list[set->count - 1].label == label)
+		return;
+	if (set->count == LENGTH(set->list))
+		die("too many intervals", "program");
+	set->list[set->count++] = (struct interval){ start, label };
+}
+
+static void emit_tree(struct program *p, const struct interval *list, unsigned count)
+{
+	unsigned half = count / 2;
+	unsigned left = half == 1 ? list[0].label : NEXT;
+	unsigned right = count - half == 1 ? list[half].label : label_new(p);
+	emit(p, BPF_JMP | BPF_JGE | BPF_K, list[half].start, right, left);
+	if (half > 1)
+		emit_tree(p, list, half);
+	if (count - half > 1) {
+		label_set(p, right);
+		emit_tree(p, list + half, count - half);
+	}
+}
+
+static int call_compare(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+/* The allow-list. A number with the x32 bit is larger than all in the list and falls to ENOSYS. */
+static void build_numbers(struct program *p)
+{
+	unsigned kill = return_label(p, SECCOMP_RET_KILL_PROCESS);
+	unsigned unknown = return_label(p, SECCOMP_RET_ERRNO | ENOSYS);
+	static struct intervals set;
+	interval_add(&set, 0, unknown);
+	for (unsigned i = 0; i < LENGTH(calls); i++) {
+		if (i > 0 && calls[i].number == calls[i - 1].number)
+			die("named twice", calls[i].name);
+		interval_add(&set, calls[i].number, return_label(p, calls[i].action));
+		interval_add(&set, calls[i].number + 1, unknown);
+	}
+	emit_load(p, offsetof(struct seccomp_data, arch));
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, NEXT, kill);
+	emit_load(p, offsetof(struct seccomp_data, nr));
+	emit_tree(p, set.list, set.count);
+	finish(p);
+}
+
+/* Goes to `holds` when the test holds, else to `fails`. */
+static void emit_test(struct program *p, const struct test *test, unsigned holds, unsigned fails)
+{
+	emit_load(p, offsetof(struct seccomp_data, args) + 8 * test->argument);
+	if (test->operation == TEST_BITS) {
+		emit(p, BPF_JMP | BPF_JSET | BPF_K, test->mask, holds, fails);
+		return;
+	}
+	if (test->mask != 0xffffffff)
+		emit(p, BPF_ALU | BPF_AND | BPF_K, test->mask, NEXT, NEXT);
+	bool in = test->operation == TEST_IN;
+	for (unsigned i = 0; i < test->count; i++)
+		emit(p, BPF_JMP | BPF_JEQ | BPF_K, test->values[i], in ? holds : fails,
+			i + 1 < test->count ? NEXT : in ? fails : holds);
+}
+
+static bool denial_equal(const struct denial *a, const struct denial *b)
+{
+	return a->error == b->error && a->test_count == b->test_count &&
+		memcmp(a->tests, b->tests, sizeof(a->tests)) == 0;
+}
+
+/* Are the denials of call number a, in order, those of b? Then they share their code. */
+static bool denials_equal(unsigned a, unsigned b)
+{
+	unsigned i = 0, j = 0;
+	for (;; i++, j++) {
+		while (i < LENGTH(denials) && denials[i].number != a)
+			i++;
+		while (j < LENGTH(denials) && denials[j].number != b)
+			j++;
+		if (i == LENGTH(denials) || j == LENGTH(denials))
+			return i == LENGTH(denials) && j == LENGTH(denials);
+		if (!denial_equal(&denials[i], &denials[j]))
+			return false;
+	}
+}
+
+static void emit_denials(struct program *p, unsigned number, unsigned allow)
+{
+	const struct denial *of[LENGTH(denials)];
+	unsigned count = 0;
+	for (unsigned i = 0; i < LENGTH(denials); i++)
+		if (denials[i].number == number)
+			of[count++] = &denials[i];
+	for (unsigned i = 0; i < count; i++) {
+		unsigned next = i + 1 < count ? label_new(p) : allow;
+		unsigned deny = return_label(p, SECCOMP_RET_ERRNO | (uint32_t)of[i]->error);
+		for (unsigned t = 0; t < of[i]->test_count; t++) {
+			unsigned holds = t + 1 < of[i]->test_count ? label_new(p) : deny;
+			emit_test(p, &of[i]->tests[t], holds, next);
+			if (holds != deny)
+				label_set(p, holds);
+		}
+		if (next != allow)
+			label_set(p, next);
+	}
+}
+
+/* The denials by argument, default allow: the stricter answer of the two programs counts, so that the other one still
+ * refuses what isn't on its list and kills foreign architectures. */
+static void build_arguments(struct program *p)
+{
+	unsigned allow = return_label(p, SECCOMP_RET_ALLOW);
+	static struct intervals set;
+	unsigned numbers[LENGTH(denials)], labels[LENGTH(denials)], count = 0;
+	interval_add(&set, 0, allow);
+	for (unsigned i = 0; i < LENGTH(calls); i++) {
+		bool denied = false;
+		for (unsigned d = 0; d < LENGTH(denials); d++)
+			denied |= denials[d].number == calls[i].number;
+		if (!denied)
+			continue;
+		unsigned same = 0;
+		while (same < count && !denials_equal(numbers[same], calls[i].number))
+			same++;
+		if (same == count) {
+			numbers[count] = calls[i].number;
+			labels[count++] = label_new(p);
+		}
+		interval_add(&set, calls[i].number, labels[same]);
+		interval_add(&set, calls[i].number + 1, allow);
+	}
+	emit_load(p, offsetof(struct seccomp_data, nr));
+	emit_tree(p, set.list, set.count);
+	for (unsigned i = 0; i < count; i++) {
+		label_set(p, labels[i]);
+		emit_denials(p, numbers[i], allow);
+	}
+	finish(p);
+}
+
+static void check_denials(void)
+{
+	for (unsigned d = 0; d < LENGTH(denials); d++) {
+		bool allowed = false;
+		for (unsigned i = 0; i < LENGTH(calls); i++)
+			allowed |= calls[i].number == denials[d].number && calls[i].action == SECCOMP_RET_ALLOW;
+		if (!allowed)
+			die("denied by argument, but isn't allowed at all", denials[d].name);
+	}
+}
+
+static void print_program(FILE *out, const char *name, const struct program *p)
+{
+	fprintf(out, "static const struct sock_filter %s[%u] = {\n", name, p->length);
+	for (unsigned i = 0; i < p->length; i++)
+		fprintf(out, "\t{ 0x%02x, %u, %u, 0x%08x },\n", p->code[i].code, p->code[i].jt,
+			p->code[i].jf, p->code[i].k);
+	fprintf(out, "};\n");
+}
+
+int main(int argc, char **argv)
+{
+	static struct program numbers, arguments;
+	if (argc != 2)
+		die("give the file to write", "arguments");
+	qsort(calls, LENGTH(calls), sizeof(calls[0]), call_compare);
+	check_denials();
+	build_numbers(&numbers);
+	build_arguments(&arguments);
+
+	FILE *out = fopen(argv[1], "w");
+	if (!out)
+		die(strerror(errno), argv[1]);
+	fprintf(out, "/* Made by tools/seccomp-gen.c from linux/seccomp_rules.h. */\n");
+	fprintf(out, "#ifndef %s\n#error \"made for another architecture\"\n#endif\n", ARCHITECTURE_MACRO);
+	print_program(out, "filter_numbers", &numbers);
+	print_program(out, "filter_arguments", &arguments);
+	if (fclose(out) != 0)
+		die(strerror(errno), argv[1]);
+	return 0;
+}
