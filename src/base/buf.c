@@ -121,3 +121,35 @@ void buf_clear(struct buf *b)
 	if (b->capacity > 0)
 		b->data[0] = '\0';
 }
+
+/* The letter after the backslash of JSON's short escapes; 0 when c has none. */
+static char short_escape(char c)
+{
+	static const char from[] = "\"\\\b\t\n\f\r", to[] = "\"\\btnfr";
+	const char *at = c != '\0' ? strchr(from, c) : NULL;
+
+	return at ? to[at - from] : '\0';
+}
+
+bool buf_quoted(struct buf *b, struct str s)
+{
+	buf_char(b, '"');
+	while (s.len > 0) {
+		size_t len = str_utf8_char(s.data, s.len);
+		unsigned char c = (unsigned char)s.data[0];
+		unsigned char last = (unsigned char)s.data[len > 0 ? len - 1 : 0];
+
+		if (len == 0)
+			buf_text(b, "\xef\xbf\xbd");
+		else if (short_escape(s.data[0]))
+			buf_printf(b, "\\%c", short_escape(s.data[0]));
+		else if (c < 0x20 || c == 0x7f || (c == 0xc2 && last < 0xa0))
+			buf_printf(b, "\\u%04x", last);
+		else
+			buf_append(b, s.data, len);
+		len = len > 0 ? len : 1;
+		s.data += len;
+		s.len -= len;
+	}
+	return buf_char(b, '"');
+}

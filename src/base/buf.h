@@ -1,10 +1,12 @@
 /* buf.h -- a growing byte buffer with a maximum.
  * 1. data is always NUL-terminated at data[len] (also when empty).
- * 2. Appending past `max` sets `overflow`, changes nothing else, and stays refused: check once at the end. */
+ * 2. Appending past `max` sets `overflow`, changes nothing else, and stays refused: check once at
+ * the end. */
 #pragma once
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include "base/str.h"
 
 struct buf {
 	char *data;
@@ -21,9 +23,14 @@ bool buf_append(struct buf *b, const void *data, size_t len);
 bool buf_text(struct buf *b, const char *text);
 bool buf_char(struct buf *b, char c);
 bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-bool buf_vprintf(struct buf *b, const char *fmt, va_list args) __attribute__((format(printf, 2, 0)));
-/* Room for at least `len` bytes at data + len, NULL on overflow; buf_grew says how many were filled. */
+bool buf_vprintf(struct buf *b, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));
+/* s as a JSON string with its quotes: safe to show (control characters, C1 too, are escaped) and
+ * always valid UTF-8 (bytes that aren't become U+FFFD). */
+bool buf_quoted(struct buf *b, struct str s);
+/* Room for at least `len` bytes at data + len, NULL on overflow; buf_grew says how many were
+ * filled. */
 char *buf_reserve(struct buf *b, size_t len);
 void buf_grew(struct buf *b, size_t len);
 void buf_drop_front(struct buf *b, size_t len);
-void buf_clear(struct buf *b);	/* empty again, overflow forgotten, memory kept */
+void buf_clear(struct buf *b); /* empty again, overflow forgotten, memory kept */

@@ -1,50 +1,56 @@
 /* error.h -- what went wrong, on the caller's stack.
- * 1. A function that can fail returns 0 or -1 and takes a `struct error *` last; outputs are untouched on failure.
- * 2. The lowest level names the object; callers add what they were doing (error_context); the top prints.
+ * 1. A function that can fail returns 0 or -1 and takes a `struct error *` last; outputs are
+ * untouched on failure.
+ * 2. The lowest level names the object; callers add what they were doing (error_context); the top
+ * prints.
  * 3. Text and hint are one line each: control bytes in names are shown as \xNN. */
 #pragma once
 #include <stddef.h>
 
 enum error_code {
 	ERR_NONE,
-	ERR_INVALID,		/* the caller's input is wrong */
-	ERR_NOT_FOUND,		/* the named object isn't there */
-	ERR_CONFLICT,		/* it is there already, or busy */
-	ERR_DENIED,		/* permission or policy */
-	ERR_LIMIT,		/* a size or count is over its maximum */
+	ERR_INVALID,   /* the caller's input is wrong */
+	ERR_NOT_FOUND, /* the named object isn't there */
+	ERR_CONFLICT,  /* it is there already, or busy */
+	ERR_DENIED,    /* permission or policy */
+	ERR_LIMIT,     /* a size or count is over its maximum */
 	ERR_DISK_FULL,
-	ERR_UNAVAILABLE,	/* this host or build can't do it */
+	ERR_UNAVAILABLE, /* this host or build can't do it */
 	ERR_CORRUPT,
-	ERR_FAILED,		/* anything else */
-	ERR_COMMAND_NOT_FOUND,	/* the command to run isn't there: exit code 127 */
-	ERR_NOT_EXECUTABLE,	/* the command can't be executed: exit code 126 */
+	ERR_FAILED,	       /* anything else */
+	ERR_COMMAND_NOT_FOUND, /* the command to run isn't there: exit code 127 */
+	ERR_NOT_EXECUTABLE,    /* the command can't be executed: exit code 126 */
 	ERR_CODE_COUNT
 };
 
 struct error {
 	enum error_code code;
-	int sys_errno;		/* errno behind it, or 0 */
+	int sys_errno; /* errno behind it, or 0 */
 	char text[512];
 	char hint[320];
 };
 
-/* Each sets *err (err may be NULL) and returns -1. fail_errno takes errno as it stands, derives the code from it
- * and appends ": <reason>". fail_errno_code keeps the given code instead. */
+/* Each sets *err (err may be NULL) and returns -1. fail_errno takes errno as it stands, derives the
+ * code from it and appends ": <reason>". fail_errno_code keeps the given code instead. */
 int fail(struct error *err, enum error_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull(3)));
 int fail_hint(struct error *err, enum error_code code, const char *hint, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5), nonnull(4)));
-int fail_errno(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));
+int fail_errno(struct error *err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
 int fail_errno_code(struct error *err, enum error_code code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull(3)));
 
-/* Puts "<context>: " before the text of an error already set; returns -1 so that it can end a function.
- * When both don't fit, the old text loses its front: its end is the reason. */
-int error_context(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));
+/* Puts "<context>: " before the text of an error already set; returns -1 so that it can end a
+ * function. When both don't fit, the old text loses its front: its end is the reason. */
+int error_context(struct error *err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
 /* Sets the hint (cut to fit); returns -1. */
-int error_hint(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3), nonnull(2)));
+int error_hint(struct error *err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
 
-/* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126 or 127). */
+/* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126 or 127).
+ */
 const char *error_code_name(enum error_code code);
 int error_exit_code(enum error_code code);
 /* The code that stands for an errno value. */

@@ -1,6 +1,6 @@
 /* log.h -- lines for operators, from the mains and roles only: library rooms return errors instead.
- * One line a record, text ("04:50:52.123 info  message key=value") or JSON; values are escaped, so that a name can't
- * forge a record. */
+ * One line a record, text ("04:50:52.123 info  message key=value") or JSON; values are escaped, so
+ * that a name can't forge a record. */
 #pragma once
 #include <stdbool.h>
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
@@ -9,5 +9,9 @@ struct log {
 	bool json;
 	enum log_level least;
 };
-/* Fields are alternating `const char *key, const char *value`, ended by NULL. */
-void log_record(const struct log *log, enum log_level level, const char *message, ...) __attribute__((sentinel));
+/* Fields are alternating `const char *key, const char *value`, ended by NULL; keys are ours, values
+ * anybody's and cut at 4,096 bytes. The record is one write(2). In text form a value with anything
+ * but [A-Za-z0-9] and _-+./:,@% is quoted as in JSON; in JSON the record also has time, level and
+ * message. */
+void log_record(const struct log *log, enum log_level level, const char *message, ...)
+	__attribute__((sentinel));

@@ -1,4 +1,5 @@
-/* path.h -- paths taken apart as text, and opened beneath a directory so that nothing on the way leads out. */
+/* path.h -- paths taken apart as text, and opened beneath a directory so that nothing on the way
+ * leads out. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -7,31 +8,34 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-#define PATH_DEPTH_MAX 256	/* directories held open while a tree is walked */
+#define PATH_DEPTH_MAX 256 /* directories held open while a tree is walked */
 
 bool path_is_absolute(const char *path);
-/* Absolute, no empty, "." or ".." component, no trailing slash (but "/" itself), at most 4095 bytes. */
+/* Absolute, no empty, "." or ".." component, no trailing slash (but "/" itself), at most 4095
+ * bytes. */
 bool path_is_normal(const char *path);
-/* Makes `path` absolute (against `base`, itself normal) and normal by text alone; ".." stops at "/". The result may
- * be longer than path_is_normal allows. */
+/* Makes `path` absolute (against `base`, itself normal) and normal by text alone; ".." stops at
+ * "/". The result may be longer than path_is_normal allows. */
 char *path_normalize(struct arena *a, const char *base, const char *path);
-const char *path_basename(const char *path);			/* what follows the last slash */
-bool path_is_beneath(const char *path, const char *dir);	/* equal or below; both normal */
+const char *path_basename(const char *path);		 /* what follows the last slash */
+bool path_is_beneath(const char *path, const char *dir); /* equal or below; both normal */
 
-/* openat2 beneath `dir`, close-on-exec: no ".." in the path, no absolute path, no magic link, no symlink that leaves
- * (RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). `mode` counts with O_CREAT only. A descriptor, or -1 with errno: EXDEV when
- * the path leads out, ELOOP at a magic link. */
+/* openat2 beneath `dir`, close-on-exec: no ".." in the path, no absolute path, no magic link, no
+ * symlink that leaves (RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). `mode` counts with O_CREAT only. A
+ * descriptor, or -1 with errno: EXDEV when the path leads out, ELOOP at a magic link. */
 int path_open_beneath(int dir, const char *path, int flags, mode_t mode);
-/* The same without following any symlink at all (ELOOP); O_PATH | O_NOFOLLOW opens a last component that is one. */
+/* The same without following any symlink at all (ELOOP); O_PATH | O_NOFOLLOW opens a last component
+ * that is one. */
 int path_open_nolinks(int dir, const char *path, int flags, mode_t mode);
-/* mkdir -p beneath dir, without following links; umask applies to `mode`. *fd is an O_PATH descriptor of the last
- * directory, yours to close. */
+/* mkdir -p beneath dir, without following links; umask applies to `mode`. *fd is an O_PATH
+ * descriptor of the last directory, yours to close. */
 int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struct error *err);
-/* Removes `name` (one component) in dir and all below it, by descriptor, following nothing, crossing no mount point
- * (ERR_CONFLICT). Directories without the owner's rwx get it first. What lies deeper than PATH_DEPTH_MAX is moved up to
- * be removed there, so that no tree is too deep. A name that isn't there is success. */
+/* Removes `name` (one component) in dir and all below it, by descriptor, following nothing,
+ * crossing no mount point (ERR_CONFLICT). Directories without the owner's rwx get it first. What
+ * lies deeper than PATH_DEPTH_MAX is moved up to be removed there, so that no tree is too deep. A
+ * name that isn't there is success. */
 int path_remove_tree(int dir, const char *name, struct error *err);
-/* Bytes on disk (st_blocks) and inodes of the tree at `dir` (itself counted), hard links once, nothing followed,
- * mounts left out. What vanishes while it walks is passed over; a directory that can't be read is an error, and so is
- * one deeper than PATH_DEPTH_MAX (ERR_LIMIT). */
+/* Bytes on disk (st_blocks) and inodes of the tree at `dir` (itself counted), hard links once,
+ * nothing followed, mounts left out. What vanishes while it walks is passed over; a directory that
+ * can't be read is an error, and so is one deeper than PATH_DEPTH_MAX (ERR_LIMIT). */
 int path_measure_tree(int dir, uint64_t *bytes, uint64_t *inodes, struct error *err);

@@ -18,9 +18,9 @@ static inline struct str str_from(const char *text)
 bool str_equal(struct str a, struct str b);
 bool str_is(struct str s, const char *text);
 bool str_starts_with(struct str s, const char *prefix);
-struct str str_trim(struct str s);			/* spaces, tabs, newlines at both ends */
-/* Cuts s at the first `separator`: *head is before it, *tail after. false (head = s, tail empty) when
- * there is none. */
+struct str str_trim(struct str s); /* spaces, tabs, newlines at both ends */
+/* Cuts s at the first `separator`: *head is before it, *tail after. false (head = s, tail empty)
+ * when there is none. */
 bool str_cut(struct str s, char separator, struct str *head, struct str *tail);
 /* Takes the next piece up to `separator` off *rest. false when *rest is exhausted: "a,,b," has the
  * pieces "a", "" and "b". */
@@ -34,6 +34,6 @@ bool str_format(char *out, size_t size, const char *fmt, ...) __attribute__((for
 size_t str_utf8_prefix(const char *data, size_t len);
 /* Length (1 to 4) of the valid UTF-8 character at data, 0 when there is none. */
 size_t str_utf8_char(const char *data, size_t len);
-/* s as one line that is safe to show: control characters (C1 too) and bytes that aren't UTF-8 become
- * \xNN. What doesn't fit is cut and marked by "..."; false then. */
+/* s as one line that is safe to show: control characters (C1 too) and bytes that aren't UTF-8
+ * become \xNN. What doesn't fit is cut and marked by "..."; false then. */
 bool str_printable(char *out, size_t size, struct str s);

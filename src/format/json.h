@@ -1,6 +1,7 @@
-/* json.h -- JSON out. A writer over a buf: commas, indentation and escaping are its business. Strings must be UTF-8:
- * bytes that aren't are written as U+FFFD, so that what comes out is always valid JSON.
- * `key` is NULL inside an array or at the top. Misuse (a key in an array, an unclosed object) aborts: it is a bug. */
+/* json.h -- JSON out. A writer over a buf: commas, indentation and escaping are its business.
+ * Strings must be UTF-8: bytes that aren't are written as U+FFFD, so that what comes out is always
+ * valid JSON. `key` is NULL inside an array or at the top. Misuse (a key in an array, a second
+ * value at the top) aborts: it is a bug. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,19 +12,21 @@
 struct json {
 	struct buf *out;
 	int depth;
-	bool pretty;			/* two spaces a level */
+	bool pretty; /* two spaces a level */
 	bool has_items[JSON_DEPTH_MAX];
 	bool is_array[JSON_DEPTH_MAX];
 };
 void json_init(struct json *j, struct buf *out, bool pretty);
 void json_object(struct json *j, const char *key);
 void json_array(struct json *j, const char *key);
-void json_end(struct json *j);			/* closes the innermost object or array */
-void json_text(struct json *j, const char *key, const char *value);	/* NULL value: null */
+void json_end(struct json *j); /* closes the innermost object or array */
+void json_text(struct json *j, const char *key, const char *value); /* NULL value: null */
 void json_str(struct json *j, const char *key, struct str value);
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
+/* Aborts unless exactly one whole value was written. */
+void json_finish(const struct json *j);
 /* data in base64 (RFC 4648, padded). */
 void json_base64(struct json *j, const char *key, const void *data, size_t len);

@@ -1,11 +1,14 @@
-/* procfs.h -- the kernel's text files taken apart. Pure: text in, values out. Text may hold hostile names (a process
- * chooses its comm, a mount its path): each parser says what it does with them. */
+/* procfs.h -- the kernel's text files taken apart. Pure: text in, values out. Text may hold hostile
+ * names (a process chooses its comm, a mount its path): each parser says what it does with them.
+ * Walkers (procfs_next_…) pass over lines that aren't of their kind; outputs are untouched when
+ * false. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/str.h"
 
-/* One process of /proc/<pid>/stat; comm may hold spaces and parentheses. false when it isn't such a line. */
+/* One process of /proc/<pid>/stat; comm may hold spaces and parentheses. false when it isn't such a
+ * line. */
 struct procfs_stat {
 	int pid, ppid;
 	char state;
@@ -13,9 +16,11 @@ struct procfs_stat {
 };
 bool procfs_parse_stat(struct str text, struct procfs_stat *out);
 
-/* The value in kB of `key` ("RssAnon") in /proc/<pid>/status or smaps_rollup text; false when absent. */
+/* The value in kB of `key` ("RssAnon") in /proc/<pid>/status or smaps_rollup text; false when
+ * absent. */
 bool procfs_find_kb(struct str text, const char *key, uint64_t *kb);
-/* The number after `key` in "key number" lines (memory.events, memory.oom_control, cpu.stat); false when absent. */
+/* The number after `key` in "key number" lines (memory.events, memory.oom_control, cpu.stat); false
+ * when absent. */
 bool procfs_find_number(struct str text, const char *key, uint64_t *value);
 
 /* Walks /proc/self/mountinfo: next mount of *rest; octal escapes stay as they are. */
@@ -24,7 +29,8 @@ struct procfs_mount {
 	bool is_shared;
 };
 bool procfs_next_mount(struct str *rest, struct procfs_mount *out);
-/* Undoes \040 and the like into out; false when it doesn't fit. */
+/* Undoes \040 and the like into out, NUL-terminated; false when it doesn't fit. \000 and what else
+ * isn't three octal digits of a byte stays as it is. */
 bool procfs_unescape(struct str text, char *out, size_t size);
 
 /* Walks /proc/self/cgroup: "4:memory:/a/b"; controllers is empty for the v2 line. */

@@ -1,0 +1,129 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include "format/json.h"
+
+void json_init(struct json *j, struct buf *out, bool pretty)
+{
+	*j = (struct json){ .out = out, .pretty = pretty };
+}
+
+static void new_line(struct json *j)
+{
+	if (j->pretty && j->depth > 0)
+		buf_printf(j->out, "\n%*s", 2 * j->depth, "");
+}
+
+/* What goes before a value: comma, indentation, key. */
+static void begin_value(struct json *j, const char *key)
+{
+	bool wants_key = j->depth > 0 && !j->is_array[j->depth];
+
+	if (wants_key != (key != NULL) || (j->depth == 0 && j->has_items[0]))
+		abort();
+	if (j->has_items[j->depth])
+		buf_char(j->out, ',');
+	new_line(j);
+	j->has_items[j->depth] = true;
+	if (key) {
+		buf_quoted(j->out, str_from(key));
+		buf_text(j->out, j->pretty ? ": " : ":");
+	}
+}
+
+static void open_level(struct json *j, const char *key, bool is_array)
+{
+	begin_value(j, key);
+	if (j->depth + 1 == JSON_DEPTH_MAX)
+		abort();
+	j->depth++;
+	j->is_array[j->depth] = is_array;
+	j->has_items[j->depth] = false;
+	buf_char(j->out, is_array ? '[' : '{');
+}
+
+void json_object(struct json *j, const char *key)
+{
+	open_level(j, key, false);
+}
+
+void json_array(struct json *j, const char *key)
+{
+	open_level(j, key, true);
+}
+
+void json_end(struct json *j)
+{
+	if (j->depth == 0)
+		abort();
+	bool had_items = j->has_items[j->depth], is_array = j->is_array[j->depth];
+
+	j->depth--;
+	if (had_items && j->pretty)
+		buf_printf(j->out, "\n%*s", 2 * j->depth, "");
+	buf_char(j->out, is_array ? ']' : '}');
+}
+
+void json_finish(const struct json *j)
+{
+	if (j->depth != 0 || !j->has_items[0])
+		abort();
+}
+
+void json_text(struct json *j, const char *key, const char *value)
+{
+	if (value)
+		json_str(j, key, str_from(value));
+	else
+		json_null(j, key);
+}
+
+void json_str(struct json *j, const char *key, struct str value)
+{
+	begin_value(j, key);
+	buf_quoted(j->out, value);
+}
+
+void json_u64(struct json *j, const char *key, uint64_t value)
+{
+	begin_value(j, key);
+	buf_printf(j->out, "%" PRIu64, value);
+}
+
+void json_i64(struct json *j, const char *key, int64_t value)
+{
+	begin_value(j, key);
+	buf_printf(j->out, "%" PRId64, value);
+}
+
+void json_bool(struct json *j, const char *key, bool value)
+{
+	begin_value(j, key);
+	buf_text(j->out, value ? "true" : "false");
+}
+
+void json_null(struct json *j, const char *key)
+{
+	begin_value(j, key);
+	buf_text(j->out, "null");
+}
+
+void json_base64(struct json *j, const char *key, const void *data, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *p = data;
+
+	begin_value(j, key);
+	buf_char(j->out, '"');
+	for (size_t at = 0; at < len; at += 3) {
+		size_t left = len - at;
+		unsigned three = (unsigned)p[at] << 16 | (left > 1 ? (unsigned)p[at + 1] << 8 : 0) |
+				 (left > 2 ? p[at + 2] : 0);
+		char four[4] = { digits[three >> 18], digits[three >> 12 & 63],
+			left > 1 ? digits[three >> 6 & 63] : '=',
+			left > 2 ? digits[three & 63] : '=' };
+
+		buf_append(j->out, four, sizeof four);
+	}
+	buf_char(j->out, '"');
+}
