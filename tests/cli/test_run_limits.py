@@ -1,0 +1,351 @@
+"""Every limit stops what goes past it, counts for the whole sandbox, and is named."""
+import os
+import time
+
+import pytest
+from harness import MECHANISM, eventually
+
+MB = 1 << 20
+BURN = "while :; do :; done"
+# Each takes memory a megabyte at a time, four times the limit of 64M, then waits: only the limit can end it before
+# the time limit does, and then the reason would be `timeout`.
+TAKERS = {
+    "heap": "x = [bytearray(b'x' * 1048576) for _ in range(256)]",
+    "private mapping": "import mmap; m = mmap.mmap(-1, 256 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+                       "for i in range(256): m[i << 20:(i + 1) << 20] = b'x' * 1048576",
+    "shared mapping": "import mmap; m = mmap.mmap(-1, 256 << 20)\n"
+                      "for i in range(256): m[i << 20:(i + 1) << 20] = b'x' * 1048576",
+    "memfd, mapped": "import os, mmap; f = os.memfd_create('x'); os.ftruncate(f, 256 << 20); m = mmap.mmap(f, 256 << 20)\n"
+                     "for i in range(256): m[i << 20:(i + 1) << 20] = b'x' * 1048576",
+    "memfd, only written": "import os; f = os.memfd_create('x')\nfor _ in range(256): os.write(f, b'x' * 1048576)",
+    "memfds in many processes": "import os\nfor _ in range(16):\n"
+                                "  if os.fork() == 0:\n"
+                                "    f = os.memfd_create('x')\n"
+                                "    for _ in range(16): os.write(f, b'x' * 1048576)\n"
+                                "    break",
+    "files in /tmp": "f = open('/tmp/x', 'wb', 0)\nfor _ in range(256): f.write(b'x' * 1048576)",
+    "files in /dev/shm": "for n in range(256): open('/dev/shm/%d' % n, 'wb', 0).write(b'x' * 1048576)",
+    "an unlinked file": "import os; f = open('/tmp/x', 'wb', 0); os.unlink('/tmp/x')\n"
+                        "for _ in range(256): f.write(b'x' * 1048576)",
+    "SysV shared memory": "import ctypes; c = ctypes.CDLL(None); c.shmat.restype = ctypes.c_void_p; keep = []\n"
+                          "for _ in range(64):\n"
+                          "  a = c.shmat(c.shmget(0, 4 << 20, 0o1600), 0, 0); ctypes.memset(a, 1, 4 << 20)",
+    "SysV shared memory, detached": "import ctypes; c = ctypes.CDLL(None); c.shmat.restype = ctypes.c_void_p\n"
+                                    "c.shmdt.argtypes = [ctypes.c_void_p]\n"
+                                    "for _ in range(64):\n"
+                                    "  a = c.shmat(c.shmget(0, 4 << 20, 0o1600), 0, 0); ctypes.memset(a, 1, 4 << 20)\n"
+                                    "  c.shmdt(a)",
+    "the sum of processes": "import os\nfor _ in range(7):\n"
+                            "  if os.fork() == 0: x = [bytearray(b'x' * 1048576) for _ in range(30)]; break",
+}
+
+
+def reason(result):
+    return result["reason"], result["exit_code"]
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_memory_of_any_kind_is_counted(carrel, taker):
+    result = carrel.py_json(TAKERS[taker] + "\nimport signal\nsignal.pause()",
+                            "--memory", "64M", "--tmp", "1G", "--timeout", "20s")
+    assert reason(result) == ("memory_limit", 137), result
+    assert result["signal"] == 9
+
+
+def test_memory_below_the_limit_is_left_alone(carrel):
+    result = carrel.py_json("x = [bytearray(b'x' * 1048576) for _ in range(40)]; print(len(x))", "--memory", "128M")
+    assert (result["stdout"], result["reason"]) == ("40\n", "exited")
+
+
+def test_memory_shared_by_fork_is_counted_once(carrel):
+    result = carrel.py_json("import os, time; x = bytearray(b'x') * 60_000_000; children = []\n"
+                            "for _ in range(4):\n"
+                            "  if not (pid := os.fork()): time.sleep(0.5); os._exit(0)\n"
+                            "  children.append(pid)\n"
+                            "for pid in children: os.waitpid(pid, 0)", "--memory", "160M")
+    assert reason(result) == ("exited", 0), result
+
+
+def test_the_memory_limit_is_named_even_when_the_command_exits_0(carrel):
+    result = carrel.sh_json("python3 -c 'x = [bytearray(b\"x\" * 1048576) for _ in range(256)]; import signal; signal.pause()'; exit 0",
+                            "--memory", "64M", "--timeout", "20s")
+    assert reason(result) == ("memory_limit", 137), result
+
+
+def test_the_memory_limit_ends_every_process_at_once(carrel):
+    result = carrel.sh_json("sleep 1000 & python3 -c 'x = [bytearray(b\"x\" * 1048576) for _ in range(256)]; import signal;"
+                            " signal.pause()'; sleep 1000", "--memory", "64M", "--timeout", "30s")
+    assert reason(result) == ("memory_limit", 137)
+    assert result["duration_ms"] < 15_000
+
+
+def test_the_least_memory_suffices_for_a_small_program(carrel):
+    assert carrel.run("--memory", "4M", "--", "/bin/true").returncode == 0
+
+
+def test_a_workspace_is_smaller_than_the_memory(carrel):
+    """Otherwise a full disk would be an out-of-memory kill."""
+    result = carrel.sh_json("head -c 60M /dev/zero > big", "--memory", "64M")
+    assert reason(result) == ("disk_limit", 137)
+    assert "No space left" in result["stderr"]
+
+
+def test_cpu_time_of_one_process_is_limited(carrel):
+    result = carrel.sh_json(BURN, "--cpu-time", "0.5s", "--timeout", "20s")
+    assert reason(result) == ("cpu_limit", 124)
+    assert 450 <= result["cpu_ms"] < 2000 and result["signal"] == 9
+
+
+@pytest.mark.parametrize("script", [
+    f"({BURN}) & ({BURN}) & ({BURN}) & wait",
+    "while :; do python3 -c 'import time\nwhile time.process_time() < 0.1: pass'; done",
+    "python3 -c 'import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n"
+    "  if os.fork() == 0:\n    while time.process_time() < 0.2: pass\n    os._exit(0)\n  time.sleep(0.2)'",
+    "python3 -c 'import threading\ndef burn():\n  while True: sum(range(1000))\n"
+    "for _ in range(3): threading.Thread(target=burn).start()'",
+], ids=["at once", "one after the other", "unawaited", "threads"])
+def test_cpu_time_is_summed(carrel, script):
+    result = carrel.sh_json(script, "--cpu-time", "1s", "--timeout", "20s")
+    assert reason(result) == ("cpu_limit", 124), result
+    assert 900 <= result["cpu_ms"] < 3000
+
+
+def test_the_cpu_limit_is_named_even_when_the_command_exits_0(carrel):
+    result = carrel.sh_json(f"({BURN}) & sleep 1000; exit 0", "--cpu-time", "0.5s", "--timeout", "20s")
+    assert reason(result) == ("cpu_limit", 124)
+
+
+def test_sleeping_takes_no_cpu_time(carrel):
+    assert reason(carrel.run_json("--cpu-time", "0.5s", "--", "sleep", "1")) == ("exited", 0)
+
+
+@pytest.mark.parametrize("script", ["sleep 1000", "trap '' TERM INT HUP; while :; do sleep 1000; done", "kill -STOP $$",
+                                    "(setsid sleep 1000 &) ; sleep 1000"])
+def test_time_runs_out(carrel, script):
+    result = carrel.sh_json(script, "--timeout", "0.5s")
+    assert reason(result) == ("timeout", 124)
+    assert 500 <= result["duration_ms"] < 5000 and result["signal"] == 9
+
+
+def test_output_before_the_time_runs_out_is_kept(carrel):
+    assert carrel.sh_json("echo early; sleep 1000", "--timeout", "0.5s")["stdout"] == "early\n"
+
+
+def test_a_limit_without_json_is_told_by_the_exit_code_and_one_line(carrel):
+    done = carrel.run("--timeout", "0.2s", "--", "sleep", "1000")
+    assert (done.returncode, done.stdout) == (124, "")
+    assert len(done.stderr.splitlines()) <= 1
+
+
+COUNT_FORKS = """
+import os, signal
+count = 0
+try:
+    while True:
+        if os.fork() == 0: signal.pause()
+        count += 1
+except BlockingIOError:
+    print(count)
+"""
+COUNT_THREADS = """
+import threading
+count, stop = 0, threading.Event()
+try:
+    while count < 1000:
+        threading.Thread(target=stop.wait, daemon=True).start()
+        count += 1
+except RuntimeError:
+    pass
+print(count, flush=True)
+stop.set()
+"""
+
+
+def test_processes_are_limited(carrel):
+    result = carrel.py_json(COUNT_FORKS, "--pids", "20", "--timeout", "20s")
+    assert result["reason"] == "exited"
+    assert 15 <= int(result["stdout"]) < 20
+
+
+def test_threads_are_limited(carrel):
+    result = carrel.py_json(COUNT_THREADS, "--pids", "20", "--timeout", "20s")
+    assert 15 <= int(result["stdout"]) < 20
+
+
+def test_the_limit_of_processes_is_each_sandboxes_own(carrel):
+    script = COUNT_FORKS + "import sys; sys.stdout.flush(); sys.stdin.read()"
+    with carrel.start("run", "--pids", "30", "--", "python3", "-c", script, stdin=-1) as first:
+        assert 25 <= int(first.stdout.readline()) < 30
+        assert 25 <= int(carrel.py(COUNT_FORKS, "--pids", "30").stdout) < 30
+        first.stdin.close()
+        assert first.wait(10) == 0
+
+
+COUNT_FILES = """
+import os
+files = []
+try:
+    while True: files.append(os.open('/dev/null', os.O_RDONLY))
+except OSError as error:
+    os.close(files.pop())
+    print(len(files), os.strerror(error.errno))
+"""
+
+
+def test_descriptors_are_limited(carrel):
+    done = carrel.py(COUNT_FILES, "--fds", "64")
+    count, why = done.stdout.split(" ", 1)
+    assert why == "Too many open files\n" and 55 <= int(count) <= 61
+
+
+def test_the_limit_of_descriptors_cannot_be_raised(carrel):
+    assert carrel.sh("ulimit -Hn; ulimit -Sn; ulimit -n 100 2>/dev/null || echo no", "--fds", "64").stdout == "64\n64\nno\n"
+
+
+def test_no_core_file_can_be_made(carrel):
+    assert carrel.sh("ulimit -Hc").stdout == "0\n"
+
+
+def test_the_workspace_holds_what_disk_says(carrel):
+    result = carrel.sh_json("head -c 12M /dev/zero > a && echo fits; head -c 12M /dev/zero > b", "--disk", "16M")
+    assert reason(result) == ("disk_limit", 137)
+    assert result["stdout"] == "fits\n" and "No space left" in result["stderr"]
+
+
+def test_a_full_disk_is_no_reason_when_the_command_succeeds(carrel):
+    result = carrel.sh_json("head -c 32M /dev/zero > a; rm a; exit 0", "--disk", "16M")
+    assert reason(result) == ("exited", 0)
+
+
+def test_a_failure_with_an_empty_disk_is_no_disk_limit(carrel):
+    assert reason(carrel.sh_json("exit 3", "--disk", "16M")) == ("exited", 3)
+
+
+@pytest.mark.parametrize("place", ["/workspace", "/tmp", "/dev/shm"])
+def test_the_number_of_files_is_limited(carrel, place):
+    done = carrel.py(f"import os, itertools\nos.chdir({place!r})\ntry:\n"
+                     "  for n in range(400_000): os.close(os.open(str(n), os.O_CREAT | os.O_WRONLY))\n"
+                     "except OSError as error: print(n, os.strerror(error.errno))", "--disk", "16M", "--tmp", "16M")
+    number, why = done.stdout.split(" ", 1)
+    assert why == "No space left on device\n" and int(number) >= 1000
+
+
+def test_a_directory_of_the_host_is_counted(carrel, tmp):
+    result = carrel.py_json("import time\nf = open('x', 'wb', 0)\nfor _ in range(400): f.write(b'x' * 1048576); time.sleep(0.005)\n"
+                            "import signal; signal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "30s")
+    assert reason(result) == ("disk_limit", 137), result
+    assert (tmp / "x").stat().st_size < 300 * MB
+
+
+def test_a_directory_of_the_host_has_no_limit_of_its_own(carrel, tmp):
+    assert carrel.sh("head -c 20M /dev/zero > x", "--dir", tmp).returncode == 0
+    assert (tmp / "x").stat().st_size == 20 * MB
+
+
+@pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "/.cache"])
+def test_temporary_files_are_limited(carrel, place):
+    done = carrel.sh(f"head -c 4M /dev/zero > {place}/a && echo fits; head -c 16M /dev/zero > {place}/b", "--tmp", "8M")
+    assert done.stdout == "fits\n" and "No space left" in done.stderr
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_output_is_limited(carrel, stream):
+    result = carrel.sh_json(f"yes {stream}", "--output", "100K", "--timeout", "20s")
+    assert reason(result) == ("output_limit", 137)
+    assert result["truncated"] is True and len(result["stdout"] + result["stderr"]) == 100 << 10
+
+
+def test_output_is_the_sum_of_both_streams(carrel):
+    result = carrel.sh_json("head -c 60K /dev/zero | tr '\\0' x; head -c 60K /dev/zero | tr '\\0' x >&2; sleep 1000",
+                            "--output", "100K", "--timeout", "20s")
+    assert reason(result) == ("output_limit", 137)
+    assert len(result["stdout"] + result["stderr"]) == 100 << 10
+
+
+@pytest.mark.parametrize("kind", ["pipe", "file"])
+def test_output_is_limited_on_its_way_out_too(carrel, tmp, kind):
+    with open(tmp / "out", "wb") as file:
+        done = carrel.run("--output", "100K", "--timeout", "20s", "--", "yes", **({"stdout": file} if kind == "file" else {}))
+    assert done.returncode == 137
+    assert len((tmp / "out").read_text() if kind == "file" else done.stdout) == 100 << 10
+
+
+def test_output_up_to_the_limit_is_allowed(carrel):
+    result = carrel.sh_json("head -c 102400 /dev/zero | tr '\\0' x", "--output", "100K")
+    assert reason(result) == ("exited", 0)
+    assert result["truncated"] is False and len(result["stdout"]) == 102400
+
+
+def test_captured_output_has_a_limit_of_its_own(carrel):
+    result = carrel.run_json("--timeout", "50s", "--", "yes")
+    assert reason(result) == ("output_limit", 137)
+    assert len(result["stdout"]) == 64 * MB
+
+
+SHARE = """
+import os, time, sys
+wall, cpu = time.monotonic(), time.process_time()
+while time.monotonic() - wall < 2: pass
+print((time.process_time() - cpu) / (time.monotonic() - wall))
+"""
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("cpus, processes", [("0.5", 1), ("0.5", 3), ("1", 3)])
+def test_cpus_are_shared_out(carrel, cpus, processes):
+    done = carrel.sh(f"for i in $(seq {processes}); do python3 -c '{SHARE}' & done; wait", "--cpus", cpus)
+    used = sum(map(float, done.stdout.split()))
+    assert len(done.stdout.split()) == processes
+    assert used < float(cpus) * 1.25, used
+    assert used > float(cpus) * 0.6, used
+
+
+@pytest.mark.serial
+def test_a_sandbox_held_to_few_cpus_ends_as_ever(carrel):
+    begin = time.monotonic()
+    assert carrel.sh("exit 6", "--cpus", "0.1").returncode == 6
+    assert time.monotonic() - begin < 5
+
+
+def test_the_first_limit_is_the_reason(carrel):
+    result = carrel.py_json("x = [bytearray(b'x' * 1048576) for _ in range(256)]; import signal; signal.pause()",
+                            "--memory", "64M", "--timeout", "20s", "--cpu-time", "20s")
+    assert reason(result) == ("memory_limit", 137)
+    result = carrel.sh_json(f"({BURN}) & sleep 1000", "--cpu-time", "30s", "--timeout", "0.5s", "--output", "1K")
+    assert reason(result) == ("timeout", 124)
+    result = carrel.sh_json("yes", "--output", "1K", "--timeout", "20s", "--cpu-time", "20s")
+    assert reason(result) == ("output_limit", 137)
+
+
+def test_the_mechanism_is_named(carrel):
+    assert carrel.run_json("--", "true")["limits"] == MECHANISM
+
+
+@pytest.mark.needs_cgroup
+def test_a_cgroup_is_gone_soon_after(carrel):
+    from harness import cgroups
+    before = cgroups()
+    carrel.run("--", "true")
+    new = cgroups() - before
+    assert eventually(lambda: not new & cgroups())
+
+
+def test_a_child_cannot_leave_its_limits_by_a_new_session(carrel):
+    result = carrel.py_json("import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n"
+                            "    x = [bytearray(b'x' * 1048576) for _ in range(256)]\nimport signal; signal.pause()",
+                            "--memory", "64M", "--timeout", "20s")
+    assert reason(result) == ("memory_limit", 137)
+
+
+def test_two_hundred_and_fifty_six_tasks_are_the_default(carrel):
+    assert 245 <= int(carrel.py(COUNT_FORKS).stdout) < 256
+
+
+def test_a_thousand_and_twenty_four_descriptors_are_the_default(carrel):
+    assert carrel.sh("ulimit -n").stdout == "1024\n"
+
+
+@pytest.mark.parametrize("size", ["16M", "16MB", "16MiB", "16m", "16384K", "16777216"])
+def test_sizes_are_read_in_their_units(carrel, size):
+    done = carrel.py("import os; s = os.statvfs('/workspace'); print(s.f_blocks * s.f_frsize)", "--disk", size)
+    assert int(done.stdout) == 16 * MB

@@ -1,0 +1,261 @@
+"""What each option of `carrel run` does."""
+import json
+import os
+import stat
+
+import pytest
+from harness import IS_ROOT, one_line
+
+ENVIRONMENT = {
+    "PATH": "/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", "HOME": "/workspace", "TMPDIR": "/tmp",
+    "LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "XDG_CACHE_HOME": "/.cache",
+}
+PRINT_ENVIRONMENT = "import json; print(json.dumps(dict(p.split('=', 1) for p in open('/proc/self/environ').read().split('\\0')[:-1])))"
+
+
+def environment(carrel, *options, **env):
+    return json.loads(carrel.py(PRINT_ENVIRONMENT, *options, env=env).stdout)
+
+
+def test_the_environment_is_made_not_inherited(carrel):
+    inside = environment(carrel, SECRET="x", LD_PRELOAD="/x.so", PYTHONSTARTUP="/x", TERM="xterm", http_proxy="http://x")
+    inside.pop("SHELL"), (expected := dict(ENVIRONMENT)).pop("SHELL")
+    assert inside == expected
+
+
+def test_e_sets_a_variable(carrel):
+    inside = environment(carrel, "-e", "A=1", "-e", "B=x=y z", "-e", "EMPTY=", "-e", "HOME=/tmp")
+    assert (inside["A"], inside["B"], inside["EMPTY"], inside["HOME"]) == ("1", "x=y z", "", "/tmp")
+
+
+def test_e_with_a_name_takes_the_callers(carrel):
+    assert environment(carrel, "-e", "TOKEN", TOKEN="secret")["TOKEN"] == "secret"
+
+
+def test_the_last_e_counts(carrel):
+    assert environment(carrel, "-e", "A=1", "-e", "A=2")["A"] == "2"
+
+
+def test_e_decides_where_the_command_is_looked_for(carrel, tmp):
+    (tmp / "tool").write_text("#!/bin/sh\necho mine\n")
+    (tmp / "tool").chmod(0o755)
+    assert carrel.run("--dir", tmp, "-e", "PATH=/workspace:/usr/bin:/bin", "--", "tool").stdout == "mine\n"
+
+
+def test_the_user_inside_is_agent(carrel):
+    assert carrel.sh("id -un; id -gn; id -u; id -g; id -G").stdout == "agent\nagent\n1000\n1000\n1000\n" or \
+        carrel.sh("id -un; id -gn; id -u; id -g").stdout == "agent\nagent\n1000\n1000\n"
+
+
+def test_the_host_is_called_sandbox(carrel):
+    assert carrel.run("--", "uname", "-n").stdout == "sandbox\n"
+
+
+def test_work_begins_in_the_workspace(carrel):
+    assert carrel.sh("pwd; echo $PWD; ls -A; touch x && ls").stdout in ("/workspace\n/workspace\nx\n",)
+
+
+def test_w_begins_elsewhere(carrel, tmp):
+    assert carrel.run("-w", "/tmp", "--", "pwd").stdout == "/tmp\n"
+    (tmp / "sub").mkdir()
+    assert carrel.run("--dir", tmp, "-w", "/workspace/sub", "--", "pwd").stdout == "/workspace/sub\n"
+
+
+def test_a_relative_w_is_below_the_workspace(carrel, tmp):
+    (tmp / "sub").mkdir()
+    done = carrel.run("--dir", tmp, "-w", "sub", "--", "pwd")
+    assert done.stdout == "/workspace/sub\n" or done.returncode == 125
+
+
+def test_a_workspace_is_fresh_each_time(carrel):
+    carrel.sh("echo x > /workspace/kept; echo x > /tmp/kept; echo x > /.cache/kept")
+    assert carrel.sh("ls -A /workspace /tmp /.cache").stdout.split() == ["/.cache:", "/tmp:", "/workspace:"]
+
+
+def test_v_shows_a_directory(carrel, tmp):
+    (tmp / "file").write_text("hello")
+    done = carrel.run("-v", f"{tmp}:/data", "--", "sh", "-c", "cat /data/file; echo made > /data/new")
+    assert (done.stdout, done.returncode) == ("hello", 0)
+    assert (tmp / "new").read_text() == "made\n"
+
+
+def test_v_ro_is_not_writable(carrel, tmp):
+    (tmp / "file").write_text("hello")
+    done = carrel.sh("cat /data/file; echo x > /data/file; echo x > /data/new; rm -f /data/file; chmod 777 /data/file",
+                     "-v", f"{tmp}:/data:ro")
+    assert done.stdout == "hello" and done.stderr.count("Read-only file system") >= 3
+    assert [path.name for path in tmp.iterdir()] == ["file"] and (tmp / "file").read_text() == "hello"
+
+
+def test_v_shows_a_file(carrel, tmp):
+    (tmp / "file").write_text("hello\n")
+    done = carrel.sh("cat /etc/answer; echo more >> /etc/answer", "-v", f"{tmp}/file:/etc/answer")
+    assert (done.stdout, done.returncode) == ("hello\n", 0)
+    assert (tmp / "file").read_text() == "hello\nmore\n"
+
+
+def test_v_ro_of_a_file_is_not_writable(carrel, tmp):
+    (tmp / "file").write_text("hello\n")
+    assert "Read-only" in carrel.sh("echo more >> /data/answer", "-v", f"{tmp}/file:/data/answer:ro").stderr
+    assert (tmp / "file").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize("place", ["/data", "/deep/er/still", "/workspace/sub/dir", "/opt/x", "/tmp/x", "/home/agent"])
+def test_v_goes_anywhere(carrel, tmp, place):
+    (tmp / "file").write_text("hello")
+    assert carrel.run("-v", f"{tmp}:{place}", "--", "cat", f"{place}/file").stdout == "hello"
+
+
+def test_v_may_be_given_many_times(carrel, tmp):
+    options = []
+    for n in range(20):
+        (tmp / f"d{n}").mkdir()
+        (tmp / f"d{n}/file").write_text(f"{n} ")
+        options += ["-v", f"{tmp}/d{n}:/data/{n}:ro"]
+    assert carrel.run(*options, "--", "sh", "-c", "cat /data/?/file /data/1?/file").stdout.split() == [str(n) for n in range(20)]
+
+
+def test_v_may_lie_in_a_v(carrel, tmp):
+    (tmp / "outer/inner").mkdir(parents=True)
+    (tmp / "other").mkdir()
+    (tmp / "other/file").write_text("inner")
+    assert carrel.run("-v", f"{tmp}/outer:/data", "-v", f"{tmp}/other:/data/inner:ro", "--", "cat", "/data/inner/file"
+                      ).stdout == "inner"
+
+
+def test_v_may_lie_in_the_directory(carrel, tmp):
+    (tmp / "work/data").mkdir(parents=True)
+    (tmp / "other").mkdir()
+    (tmp / "other/file").write_text("other")
+    assert carrel.run("--dir", tmp / "work", "-v", f"{tmp}/other:/workspace/data:ro", "--", "cat", "data/file"
+                      ).stdout == "other"
+
+
+def test_v_carries_no_setuid(carrel, tmp):
+    done = carrel.sh("grep ' /data ' /proc/self/mountinfo", "-v", f"{tmp}:/data")
+    options = done.stdout.split()[5].split(",")
+    assert "nosuid" in options and "nodev" in options
+
+
+def test_dir_is_the_workspace(carrel, tmp):
+    (tmp / "file").write_text("hello")
+    done = carrel.sh("pwd; cat file; mkdir sub; echo made > sub/new; rm file", "--dir", tmp)
+    assert (done.stdout, done.returncode) == ("/workspace\nhello", 0)
+    assert (tmp / "sub/new").read_text() == "made\n" and not (tmp / "file").exists()
+
+
+def test_dir_may_be_relative(carrel, tmp):
+    (tmp / "sub").mkdir()
+    (tmp / "sub/file").write_text("hello")
+    assert carrel.run("--dir", "sub", "--", "cat", "file", cwd=tmp).stdout == "hello"
+    assert carrel.run("--dir", ".", "--", "cat", "sub/file", cwd=tmp).stdout == "hello"
+
+
+def test_dir_leaves_nothing_in_the_directory(carrel, tmp):
+    carrel.run("--dir", tmp, "--", "true")
+    assert list(tmp.iterdir()) == []
+
+
+def test_what_is_made_in_dir_belongs_to_its_owner(carrel, tmp):
+    owner = (12345, 12346) if IS_ROOT else (os.getuid(), os.getgid())
+    if IS_ROOT:
+        os.chown(tmp, *owner)
+    done = carrel.sh("echo x > file; mkdir dir; ln -s file link; mkfifo fifo; stat -c %u:%g file", "--dir", tmp)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "1000:1000\n"
+    for path in tmp.iterdir():
+        status = path.lstat()
+        assert (status.st_uid, status.st_gid) == owner, path
+
+
+@pytest.mark.needs_root
+def test_what_is_made_in_a_directory_of_root_belongs_to_root(carrel, tmp):
+    assert carrel.sh("echo x > file", "--dir", tmp).returncode == 0
+    assert (tmp / "file").stat().st_uid == 0
+
+
+def test_no_file_in_dir_can_become_setuid(carrel, tmp):
+    (tmp / "file").write_text("")
+    assert carrel.sh("chmod u+s file; chmod g+s file; chmod 4755 file; chmod 2755 file", "--dir", tmp).returncode != 0
+    assert stat.S_IMODE((tmp / "file").stat().st_mode) & 0o6000 == 0
+
+
+CONFIG = [".git/config", ".git/hooks/pre-commit", ".claude/settings.json", ".codex/config.toml", ".cursor/rules",
+          ".vscode/tasks.json", ".mcp.json", ".envrc"]
+
+
+def config(tmp):
+    for name in CONFIG:
+        (tmp / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp / name).write_text("mine\n")
+
+
+@pytest.mark.parametrize("name", CONFIG)
+def test_settings_in_dir_that_run_things_are_read_only(carrel, tmp, name):
+    config(tmp)
+    top = name.split("/")[0]
+    carrel.sh(f"echo theirs >> {name}; rm -f {name}; mv {top} x && mkdir -p $(dirname {name}) && echo theirs > {name}",
+              "--dir", tmp)
+    assert (tmp / name).read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("name", CONFIG)
+def test_writable_config_lifts_it(carrel, tmp, name):
+    config(tmp)
+    done = carrel.sh(f"echo theirs >> {name}", "--dir", tmp, "--writable-config")
+    assert (done.returncode, (tmp / name).read_text()) == (0, "mine\ntheirs\n")
+
+
+def test_a_dir_on_another_mount_below_is_seen(carrel, tmp):
+    """A directory with a mount point in it, as /dev/shm below /dev: the plain user's kernel call refuses a half of it."""
+    done = carrel.run("-v", "/dev:/mnt/dev:ro", "--", "ls", "/mnt/dev")
+    assert done.returncode in (0, 125)
+    if done.returncode == 125:
+        one_line(done.stderr, "/dev")
+
+
+def test_the_network_is_lo_alone(carrel):
+    done = carrel.py("import socket; print([name for _, name in socket.if_nameindex()])", "--net", "none")
+    assert done.stdout == "['lo']\n"
+
+
+def test_gvisor_is_not_there_yet(carrel):
+    for isolation in ("gvisor", "oci", "bwrap"):
+        done = carrel.run("--isolation", isolation, "--", "true")
+        assert done.returncode == 125
+        one_line(done.stderr, isolation)
+        done = carrel.run("--isolation", isolation, "-o", "json", "--", "true")
+        assert done.returncode == 125
+        assert json.loads(done.stdout)["error"]["code"] == "unavailable"
+
+
+def test_native_isolation_may_be_named(carrel):
+    assert carrel.run("--isolation", "native", "--", "true").returncode == 0
+
+
+def test_a_value_may_follow_an_equals_sign(carrel):
+    assert carrel.run("--pids=50", "--memory=64M", "--net=none", "--", "true").returncode == 0
+
+
+def test_a_copied_carrel_works(carrel, tmp):
+    import shutil
+    shutil.copy(carrel.path, tmp / "elsewhere")
+    carrel.path = str(tmp / "elsewhere")
+    if IS_ROOT:
+        os.chown(tmp / "elsewhere", 12345, 12345)
+    assert carrel.run("--", "echo", "works").stdout == "works\n"
+
+
+def test_carrel_needs_no_environment(carrel):
+    import subprocess
+    keep = {name: value for name, value in carrel.env.items() if name.endswith("SAN_OPTIONS")}
+    done = subprocess.run([carrel.path, "run", "--", "echo", "works"], env=keep, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("works\n", "")
+
+
+def test_carrel_needs_no_current_directory(carrel, tmp):
+    import shlex, subprocess
+    (tmp / "gone").mkdir()
+    line = f"cd {tmp}/gone && rmdir {tmp}/gone && {shlex.quote(carrel.path)} run -- echo works"
+    done = subprocess.run(["sh", "-c", line], env=carrel.env, capture_output=True, text=True, timeout=30)
+    assert (done.stdout, done.stderr) == ("works\n", "")

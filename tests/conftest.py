@@ -1,0 +1,67 @@
+"""The fixtures of the black-box tests.
+
+Every test is checked for what it leaves: orphans of a carrel come to the test process (it is a subreaper), so a process
+that survived is found wherever it hid, also while other tests run beside this one."""
+import contextlib
+import ctypes
+import os
+import signal
+
+import pytest
+
+from harness import IS_ROOT, MECHANISM, Carrel, cgroups, descendants, eventually, files, mounts
+
+PR_SET_CHILD_SUBREAPER = 36
+
+ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("needs_root") and not IS_ROOT:
+            item.add_marker(pytest.mark.skip(reason="needs root"))
+        if item.get_closest_marker("needs_cgroup") and MECHANISM == "watchdog":
+            item.add_marker(pytest.mark.skip(reason="no writable cgroup here"))
+
+
+@pytest.fixture
+def carrel(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    return Carrel(home)
+
+
+@pytest.fixture
+def tmp(tmp_path):
+    """A directory of the test's own, on a path the sandbox's outside uid could walk."""
+    directory = tmp_path / "files"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture(autouse=True)
+def nothing_survives():
+    """No process and no mount is there after the test that was not there before it."""
+    processes_before, mounts_before = descendants(), mounts()
+    yield
+    left = lambda: {pid: what for pid, what in descendants().items() if pid not in processes_before}
+    eventually(lambda: not left(), 5)
+    survivors = left()
+    for pid in survivors:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    assert not survivors, f"processes survived: {survivors}"
+    assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+
+
+@pytest.fixture
+def no_leftovers(carrel):
+    """Also no cgroup and no file: at the latest when the next carrel has run."""
+    carrel.run("--", "true")
+    cgroups_before, files_before = cgroups(), files(carrel.home)
+    yield
+    carrel.run("--", "true")
+    new = cgroups() - cgroups_before
+    eventually(lambda: not new & cgroups(), 20)
+    assert not new & cgroups(), f"cgroups stayed: {new & cgroups()}"
+    assert files(carrel.home) <= files_before, f"files stayed: {files(carrel.home) - files_before}"

@@ -1,0 +1,158 @@
+"""How the black-box tests call carrel, which they know only as a program: $CARREL, else build/carrel of this checkout."""
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import time
+
+TREE = pathlib.Path(os.environ.get("TREE") or pathlib.Path(__file__).resolve().parent.parent)
+CARREL = os.environ.get("CARREL") or str(TREE / "build/carrel")
+PATH = "/usr/local/bin:/usr/bin:/bin"
+IS_ROOT = os.getuid() == 0
+SANITIZED = "SANITIZED" in os.environ
+
+
+def eventually(claim, seconds=10):
+    """Waits until claim() is true, at most so long; its last value."""
+    end = time.monotonic() + seconds
+    while not (value := claim()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return value
+
+
+def limits_mechanism():
+    """By what carrel can keep limits here: what `limits` of a result must say."""
+    own = dict((line.split(":")[1], line.split(":", 2)[2].strip()) for line in open("/proc/self/cgroup"))
+    def writable(*parts):
+        return os.access(os.path.join(*parts), os.W_OK)
+    for line in open("/proc/self/mounts"):
+        _, point, kind, options = line.split()[:4]
+        if kind == "cgroup" and "memory" in options.split(","):
+            return "cgroup-v1" if writable(point, own.get("memory", "/").lstrip("/")) else "watchdog"
+    controllers = pathlib.Path("/sys/fs/cgroup", own.get("", "/").lstrip("/"), "cgroup.controllers")
+    if controllers.exists() and "memory" in controllers.read_text() and writable(controllers.parent):
+        return "cgroup-v2"
+    return "watchdog"
+
+
+MECHANISM = limits_mechanism()
+
+
+class Carrel:
+    """The program, called with an environment of its own. As a function it runs to the end."""
+
+    path = CARREL
+
+    def __init__(self, home):
+        self.home = home
+        self.env = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": str(home), "CARREL_HOME": str(home / "carrel"),
+                    **{name: os.environ[name] for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS") if name in os.environ}}
+
+    def _how(self, how):
+        how["env"] = {**self.env, **how.pop("env", {})}
+        if how.pop("text", True) and "encoding" not in how:
+            how.update(encoding="utf-8", errors="surrogateescape")
+        return how
+
+    def __call__(self, *args, timeout=60, **how):
+        """A CompletedProcess; stdout and stderr are text, or bytes with text=False."""
+        if "input" not in how:
+            how.setdefault("stdin", subprocess.DEVNULL)
+        how.setdefault("stdout", subprocess.PIPE)
+        how.setdefault("stderr", subprocess.PIPE)
+        return subprocess.run([self.path, *map(os.fspath, args)], timeout=timeout, **self._how(how))
+
+    @contextlib.contextmanager
+    def start(self, *args, **how):
+        """A running carrel (Popen), killed at the end of the block if it is still there."""
+        how.setdefault("stdin", subprocess.DEVNULL)
+        how.setdefault("stdout", subprocess.PIPE)
+        how.setdefault("stderr", subprocess.PIPE)
+        with subprocess.Popen([self.path, *map(os.fspath, args)], **self._how(how)) as process:
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    def run(self, *args, **how):
+        return self("run", *args, **how)
+
+    def run_json(self, *args, **how):
+        """The result object of `carrel run -o json`, which must agree with the exit code."""
+        done = self("run", "-o", "json", *args, **how)
+        assert done.stdout, f"nothing on stdout; stderr: {done.stderr}"
+        result = json.loads(done.stdout)
+        if "exit_code" in result:
+            assert done.returncode == result["exit_code"], (done.returncode, result)
+            assert done.stderr == "", done.stderr
+        return result
+
+    def sh(self, script, *options, **how):
+        return self.run(*options, "--", "sh", "-c", script, **how)
+
+    def py(self, script, *options, **how):
+        return self.run(*options, "--", "/usr/bin/python3", "-c", script, **how)
+
+    def sh_json(self, script, *options, **how):
+        return self.run_json(*options, "--", "sh", "-c", script, **how)
+
+    def py_json(self, script, *options, **how):
+        return self.run_json(*options, "--", "/usr/bin/python3", "-c", script, **how)
+
+
+def one_line(stderr, *names):
+    """An error as design.md wants it: one line that names its object, perhaps a second with a hint. The hint, or None."""
+    lines = stderr.splitlines()
+    assert lines and lines[0].startswith("carrel: "), stderr
+    assert len(lines) <= 2 and all(line.startswith("hint: ") for line in lines[1:]), stderr
+    for name in names:
+        assert str(name) in lines[0], (name, stderr)
+    return lines[1][len("hint: "):] if lines[1:] else None
+
+
+def processes():
+    """(pid, parent, state, name) of every process there is."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError):
+                stat = pathlib.Path("/proc", entry, "stat").read_text(errors="replace")
+                name = stat[stat.index("(") + 1:stat.rindex(")")]
+                state, parent = stat[stat.rindex(")") + 2:].split()[:2]
+                yield int(entry), int(parent), state, name
+
+
+def descendants(root=None):
+    """{pid: (state, name)} of the living processes below `root` (this one)."""
+    table = {pid: (parent, state, name) for pid, parent, state, name in processes()}
+    found, wave = {}, {root or os.getpid()}
+    while wave:
+        wave = {pid for pid, (parent, _, _) in table.items() if parent in wave and pid not in found}
+        found.update((pid, table[pid][1:]) for pid in wave)
+    return {pid: what for pid, what in found.items() if what[0] not in "ZX"}
+
+
+def mounts():
+    return {line.split(" ", 1)[1] for line in open("/proc/self/mountinfo")}
+
+
+def cgroups():
+    found = set()
+    for directory, names, _ in os.walk("/sys/fs/cgroup"):
+        found.update(os.path.join(directory, name) for name in names if name.startswith("carrel"))
+        if directory.count("/") >= 8:
+            names.clear()
+    return found
+
+
+def files(home):
+    """Carrel's own files: of its home, and what bears its name where temporary files are."""
+    found = set()
+    for directory, names, others in os.walk(home):
+        found.update(os.path.join(directory, name) for name in names + others)
+    for place in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
+        with contextlib.suppress(OSError):
+            found.update(os.path.join(place, name) for name in os.listdir(place)
+                         if "carrel" in name and not name.startswith(("carrel-test", "carrel-tests")))
+    return found
