@@ -33,8 +33,7 @@ struct exec {
 static struct {
 	int master;			/* the connection, or -1 */
 	int signals;			/* signalfd, or -1 as long as it isn't needed */
-	bool cold, spawned;		/* spawned: a cold init had its one command */
-	bool scratch_used;
+	bool cold, scratch_used;
 	unsigned used;			/* execs[used] and above are free */
 	unsigned long page_size;
 	struct exec execs[INIT_EXECS_MAX];
@@ -247,7 +246,7 @@ static int start_from_fd(struct exec *e, const struct init_request *r, struct sp
 /* 0, or the errno to refuse with. The descriptors stay the caller's. */
 static int take_spawn(const struct init_request *r, const int *fds)
 {
-	if (state.cold && state.spawned)
+	if (state.cold && state.used)
 		return EBUSY;
 	if (find_exec(r->id))
 		return EEXIST;
@@ -257,7 +256,6 @@ static int take_spawn(const struct init_request *r, const int *fds)
 			return EAGAIN;
 		e = &state.execs[state.used];
 	}
-	state.spawned = true;
 	struct spawn s = { .flags = r->flags };
 	for (int i = 0; i < 3; i++) {
 		/* The child puts them at 0 to 2 one by one: none may be there already. */

@@ -1,7 +1,7 @@
 /* init_client.h -- the master's side of carrel-init: speaks init/protocol.h, believes nothing it hears.
  * 1. Nothing here waits for init: a socket that is full or empty is said to be so.
- * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that isn't is ERR_CORRUPT,
- *    and the caller should end the sandbox. */
+ * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that isn't
+ *    is ERR_CORRUPT, and the caller should end the sandbox. */
 #pragma once
 #include <stdint.h>
 #include "base/error.h"
@@ -14,11 +14,13 @@ struct init_spawn {
 	unsigned flags;			/* INIT_TTY, INIT_NO_PIDFD, INIT_NO_STARTED */
 };
 
-/* Sends one spawn; the three descriptors become the command's stdin, stdout and stderr and stay the caller's to close.
- * May be sent before init runs: it waits in the socket. ERR_NOT_EXECUTABLE (E2BIG): the vector is larger than any
- * kernel would take. */
-int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, const int fds[3], struct error *err);
-/* id 0: every process of the sandbox but init. init answers only when it can't: INIT_REFUSED with that id. */
+/* Sends one spawn; the three descriptors become the command's stdin, stdout and stderr and stay the
+ * caller's to close. May be sent before init runs: it waits in the socket. ERR_NOT_EXECUTABLE: the
+ * vector is larger than any kernel takes (E2BIG). */
+int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, const int fds[3],
+	struct error *err);
+/* id 0: every process of the sandbox but init. init answers only when it can't: INIT_REFUSED with
+ * that id. */
 int init_client_signal(int socket, uint64_t id, int signo, struct error *err);
 /* The INIT_EXITED of `id` is stored: a warm init may forget it. */
 int init_client_ack(int socket, uint64_t id, struct error *err);
@@ -29,12 +31,14 @@ enum init_client_got {
 	INIT_CLIENT_REPLY,
 	INIT_CLIENT_EOF,		/* init is gone, or a warm one took another master */
 };
-/* Takes one reply without waiting. Returns an enum init_client_got, or -1. *pidfd is set with INIT_CLIENT_REPLY: the
- * command's pidfd, yours to close, when the reply is an INIT_STARTED that carries one, else -1.
- * Checked: size, magic, type; id 0 where there can't be one and only there; pid, errno, stage and wait status possible;
- * usage and shm_bytes below 2^62; fields that the type doesn't have are 0; the descriptor is a pidfd. Not checked, since
- * only the caller knows: that the id is one it sent. */
+/* Takes one reply without waiting. Returns an enum init_client_got, or -1. With INIT_CLIENT_REPLY
+ * *pidfd is set: the command's, yours to close, when the reply is an INIT_STARTED that carries one,
+ * else -1.
+ * Checked: size, magic, type; id 0 where there can't be one; pid, errno, stage and wait status
+ * possible; usage and shm_bytes below 2^62; fields that the type doesn't have are 0; the descriptor
+ * is a pidfd. Not checked, since only the caller knows: that the id is one it sent. */
 int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct error *err);
-/* Says in *err why `spawn` failed, from its INIT_FAILED or INIT_REFUSED; returns -1. ERR_COMMAND_NOT_FOUND,
- * ERR_NOT_EXECUTABLE: as for a shell's 127 and 126. */
-int init_client_failure(const struct init_reply *reply, const struct init_spawn *spawn, struct error *err);
+/* Says in *err why `spawn` didn't start, from its INIT_FAILED or INIT_REFUSED; returns -1.
+ * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: what shells call 127 and 126. */
+int init_client_failure(const struct init_reply *reply, const struct init_spawn *spawn,
+	struct error *err);

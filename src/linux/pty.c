@@ -1,0 +1,56 @@
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "linux/pty.h"
+
+int pty_open(int dir, int *master, int *terminal, struct error *err)
+{
+	auto_close int made = openat(dir, "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (made < 0)
+		return fail_errno(err, "open ptmx");
+	int locked = 0;
+	if (ioctl(made, TIOCSPTLCK, &locked) < 0)
+		return fail_errno(err, "unlock the pseudo terminal");
+	int peer = ioctl(made, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (peer < 0)
+		return fail_errno(err, "open the pseudo terminal");
+	*master = take_fd(&made);
+	*terminal = peer;
+	return 0;
+}
+
+int pty_get_size(int fd, struct pty_size *size, struct error *err)
+{
+	struct winsize got;
+	if (ioctl(fd, TIOCGWINSZ, &got) < 0)
+		return fail_errno(err, "get the size of the terminal");
+	*size = (struct pty_size){ .rows = got.ws_row, .columns = got.ws_col };
+	return 0;
+}
+
+int pty_set_size(int fd, struct pty_size size, struct error *err)
+{
+	struct winsize want = { .ws_row = size.rows, .ws_col = size.columns };
+	if (ioctl(fd, TIOCSWINSZ, &want) < 0)
+		return fail_errno(err, "set the size of the terminal");
+	return 0;
+}
+
+int pty_make_raw(int fd, struct termios *saved, struct error *err)
+{
+	struct termios before;
+	if (tcgetattr(fd, &before) < 0)
+		return fail_errno(err, "get the modes of the terminal");
+	struct termios raw = before;
+	cfmakeraw(&raw);
+	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
+		return fail_errno(err, "set the modes of the terminal");
+	*saved = before;
+	return 0;
+}
+
+void pty_restore(int fd, const struct termios *saved)
+{
+	(void)tcsetattr(fd, TCSANOW, saved);
+}

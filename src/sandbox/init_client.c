@@ -1,0 +1,260 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/arena.h"
+#include "base/fd.h"
+#include "linux/pidfd.h"
+#include "sandbox/init_client.h"
+
+#define PID_LAST 4194304		/* PID_MAX_LIMIT */
+#define ERRNO_LAST 4095
+#define USAGE_LIMIT (1ull << 62)
+
+static int send_packet(int socket, struct iovec *iov, size_t iov_count, const int *fds,
+	size_t fd_count, struct error *err)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = { .msg_iov = iov, .msg_iovlen = iov_count };
+	if (fd_count) {
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
+		control.header.cmsg_level = SOL_SOCKET;
+		control.header.cmsg_type = SCM_RIGHTS;
+		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
+	}
+	if (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+		return fail_errno(err, "send to the sandbox's init");
+	return 0;
+}
+
+static int send_request(int socket, enum init_type type, uint64_t id, int value, struct error *err)
+{
+	struct init_request request = { .magic = INIT_MAGIC, .type = type, .id = id,
+		.value = value };
+	struct iovec iov = { &request, sizeof request };
+	return send_packet(socket, &iov, 1, NULL, 0, err);
+}
+
+static int fail_too_long(const struct init_spawn *spawn, struct error *err)
+{
+	errno = E2BIG;
+	return fail_errno_code(err, ERR_NOT_EXECUTABLE, "run '%s'", spawn->argv[0]);
+}
+
+/* Counts strings and bytes up to the protocol's limits; false when they are over. */
+static bool count_strings(const char *const *strings, uint32_t *count, size_t *bytes)
+{
+	for (; *strings; strings++) {
+		if (++*count > INIT_STRINGS_MAX)
+			return false;
+		*bytes += strlen(*strings) + 1;
+		if (*bytes > INIT_BODY_MAX)
+			return false;
+	}
+	return true;
+}
+
+static char *append_strings(char *at, const char *const *strings)
+{
+	for (; *strings; strings++) {
+		size_t len = strlen(*strings) + 1;
+		memcpy(at, *strings, len);
+		at += len;
+	}
+	return at;
+}
+
+static int make_body_fd(const char *body, size_t len, int *fd, struct error *err)
+{
+	auto_close int made = memfd_create("carrel-spawn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (made < 0 || fd_write_full(made, body, len) < 0 ||
+		fcntl(made, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return fail_errno(err, "make a memfd for the command's arguments");
+	*fd = take_fd(&made);
+	return 0;
+}
+
+int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, const int fds[3],
+	struct error *err)
+{
+	struct init_request request = { .magic = INIT_MAGIC, .type = INIT_SPAWN, .id = id,
+		.flags = spawn->flags & ~(unsigned)INIT_BODY_IN_FD };
+	size_t len = strlen(spawn->cwd) + 1;
+	if (!count_strings(spawn->argv, &request.argc, &len) ||
+		!count_strings(spawn->env, &request.envc, &len) ||
+		request.argc + request.envc > INIT_STRINGS_MAX || len > INIT_BODY_MAX)
+		return fail_too_long(spawn, err);
+	auto_arena struct arena arena;
+	arena_init(&arena);
+	char *body = arena_alloc(&arena, len);
+	char *at = append_strings(append_strings(body, spawn->argv), spawn->env);
+	memcpy(at, spawn->cwd, strlen(spawn->cwd) + 1);
+	request.body_len = (uint32_t)len;
+
+	struct iovec iov[2] = { { &request, sizeof request }, { body, len } };
+	auto_close int body_fd = -1;
+	int sent[4] = { fds[0], fds[1], fds[2], -1 };
+	if (len <= INIT_INLINE_MAX && request.argc + request.envc <= INIT_INLINE_STRINGS)
+		return send_packet(socket, iov, 2, sent, 3, err);
+	if (make_body_fd(body, len, &body_fd, err) < 0)
+		return -1;
+	request.flags |= INIT_BODY_IN_FD;
+	sent[3] = body_fd;
+	return send_packet(socket, iov, 1, sent, 4, err);
+}
+
+int init_client_signal(int socket, uint64_t id, int signo, struct error *err)
+{
+	return send_request(socket, INIT_SIGNAL, id, signo, err);
+}
+
+int init_client_ack(int socket, uint64_t id, struct error *err)
+{
+	return send_request(socket, INIT_ACK, id, 0, err);
+}
+
+int init_client_stats(int socket, struct error *err)
+{
+	return send_request(socket, INIT_STATS, 0, 0, err);
+}
+
+static bool wait_status_is_final(int32_t status)
+{
+	if (status < 0 || status > 0xffff)
+		return false;
+	if (WIFEXITED(status))
+		return true;
+	/* Beside the signal only "dumped core" may be set. */
+	return WIFSIGNALED(status) && WTERMSIG(status) <= SIGRTMAX && status <= 0xff;
+}
+
+/* What `reply` says is possible, and says nothing that its type doesn't say. */
+static bool reply_is_possible(const struct init_reply *r)
+{
+	bool has_usage = r->utime_us || r->stime_us || r->max_rss_kb;
+	if (r->utime_us >= USAGE_LIMIT || r->stime_us >= USAGE_LIMIT ||
+		r->max_rss_kb >= USAGE_LIMIT || r->shm_bytes >= USAGE_LIMIT)
+		return false;
+	if ((has_usage && r->type != INIT_EXITED) || (r->shm_bytes && r->type != INIT_STATS_ARE) ||
+		(r->stage && r->type != INIT_FAILED))
+		return false;
+	bool is_errno = r->value > 0 && r->value <= ERRNO_LAST;
+	switch (r->type) {
+	case INIT_STARTED:
+		return r->id && r->value > 0 && r->value <= PID_LAST;
+	case INIT_FAILED:
+		return r->id && is_errno && r->stage > 0 && r->stage < INIT_STAGE_COUNT;
+	case INIT_EXITED:
+		return r->id && wait_status_is_final(r->value);
+	case INIT_STATS_ARE:
+		return !r->id && r->value >= 0 && r->value <= INIT_EXECS_MAX;
+	case INIT_REFUSED:
+		return is_errno;
+	default:
+		return false;
+	}
+}
+
+/* Takes the descriptors out of a received message: the only one, or -1. More than one are closed and
+ * make it false. */
+static bool take_only_fd(struct msghdr *message, int *fd)
+{
+	bool only = !(message->msg_flags & MSG_CTRUNC);
+	*fd = -1;
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
+			only = false;
+			continue;
+		}
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count; i++) {
+			int got;
+			memcpy(&got, CMSG_DATA(c) + i * sizeof got, sizeof got);
+			if (*fd >= 0) {
+				only = false;
+				fd_close(fd);
+			}
+			*fd = got;
+		}
+	}
+	return only;
+}
+
+int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct error *err)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct init_reply got;
+	struct iovec iov = { &got, sizeof got };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+		.msg_controllen = sizeof control };
+	ssize_t len = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+		return INIT_CLIENT_NOTHING;
+	if (len < 0 && errno != ECONNRESET)
+		return fail_errno(err, "receive from the sandbox's init");
+	if (len < 0)
+		return INIT_CLIENT_EOF;
+	auto_close int fd = -1;
+	bool fds_fit = take_only_fd(&message, &fd);
+	if (len == 0)
+		return INIT_CLIENT_EOF;
+	if (len != sizeof got || (message.msg_flags & MSG_TRUNC) || got.magic != INIT_MAGIC)
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent something that is no reply");
+	if (!reply_is_possible(&got))
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent an impossible reply (type %u)",
+			got.type);
+	if (!fds_fit || (fd >= 0 && (got.type != INIT_STARTED || !pidfd_is_valid(fd))))
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent a descriptor nobody asked for");
+	*reply = got;
+	*pidfd = take_fd(&fd);
+	return INIT_CLIENT_REPLY;
+}
+
+static int fail_exec(int sys_errno, const char *command, struct error *err)
+{
+	errno = sys_errno;
+	switch (sys_errno) {
+	case ENOENT:
+	case ENOTDIR:
+		return fail_errno_code(err, ERR_COMMAND_NOT_FOUND, "run '%s'", command);
+	case EAGAIN:
+	case ENOMEM:
+	case EMFILE:
+	case ENFILE:
+	case EIO:
+		return fail_errno(err, "run '%s'", command);
+	default:
+		return fail_errno_code(err, ERR_NOT_EXECUTABLE, "run '%s'", command);
+	}
+}
+
+int init_client_failure(const struct init_reply *reply, const struct init_spawn *spawn,
+	struct error *err)
+{
+	const char *command = spawn->argv[0];
+	if (reply->type == INIT_FAILED && reply->stage == INIT_STAGE_EXEC)
+		return fail_exec(reply->value, command, err);
+	errno = reply->value;
+	if (reply->type != INIT_FAILED)
+		return fail_errno_code(err, ERR_FAILED, "the sandbox's init refused to run '%s'",
+			command);
+	if (reply->stage == INIT_STAGE_CWD)
+		return fail_errno(err, "working directory '%s'", spawn->cwd);
+	if (reply->stage == INIT_STAGE_TTY)
+		return fail_errno(err, "make the terminal that of '%s'", command);
+	fail_errno(err, "start '%s'", command);
+	return reply->value == EAGAIN ? error_hint(err, "the limit of tasks is reached") : -1;
+}
