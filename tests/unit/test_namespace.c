@@ -130,7 +130,8 @@ static int as_plain_user(int (*body)(void))
 		if (geteuid() == 0 && (setresgid(PLAIN_UID, PLAIN_UID, PLAIN_UID) < 0 ||
 					      setresuid(PLAIN_UID, PLAIN_UID, PLAIN_UID) < 0))
 			_exit(100);
-		/* Stepping down made /proc/self root's; a process that was started as this user has it. */
+		/* Stepping down made /proc/self root's; a process that was started as this user has
+		 * it. */
 		prctl(PR_SET_DUMPABLE, 1);
 		_exit(body());
 	}

@@ -1,0 +1,165 @@
+#include <unistd.h>
+
+#include "linux/cgroup_parts.h"
+
+static bool has_item(struct str list, const char *item)
+{
+	struct str piece;
+
+	while (str_next(&list, ',', &piece))
+		if (str_is(piece, item))
+			return true;
+	return false;
+}
+
+/* The own group's path goes into `own` until the mount is known. */
+static void set_own(struct cgroup_place *place, struct str path)
+{
+	place->is_known =
+		str_format(place->own, sizeof place->own, "%.*s", (int)path.len, path.data);
+}
+
+/* "4:memory:/a/b", "3:cpu,cpuacct:/", "0::/a" */
+void cgroup_add_own(struct cgroup_places *places, struct str line)
+{
+	struct str hierarchy, controllers, path;
+
+	if (!str_cut(line, ':', &hierarchy, &path) || !str_cut(path, ':', &controllers, &path))
+		return;
+	if (str_is(hierarchy, "0"))
+		set_own(&places->unified, path);
+	if (has_item(controllers, "memory"))
+		set_own(&places->memory, path);
+	if (has_item(controllers, "cpu"))
+		set_own(&places->cpu, path);
+	if (has_item(controllers, "cpuacct"))
+		set_own(&places->cpuacct, path);
+}
+
+/* What of `path` is below `root`; false when it is elsewhere. "/../x" is outside of the cgroup
+ * namespace. */
+static bool path_below(struct str path, struct str root, struct str *below)
+{
+	if (str_starts_with(path, "/..") || str_starts_with(root, "/.."))
+		return false;
+	if (str_is(root, "/"))
+		root.len = 0;
+	if (path.len < root.len || memcmp(path.data, root.data, root.len) != 0)
+		return false;
+	*below = (struct str){ path.data + root.len, path.len - root.len };
+	if (str_is(*below, "/"))
+		below->len = 0;
+	return below->len == 0 || below->data[0] == '/';
+}
+
+static void set_mount(struct cgroup_place *place, struct str root, struct str point)
+{
+	char own[CGROUP_PATH_MAX];
+	struct str below;
+
+	if (!place->is_known || place->is_inside)
+		return;
+	place->is_mounted = true;
+	if (!path_below(str_from(place->own), root, &below))
+		return;
+	/* A path that doesn't fit is as good as one that can't be reached. */
+	if (!str_format(place->top, sizeof place->top, "%.*s", (int)point.len, point.data) ||
+		!str_format(own, sizeof own, "%s%.*s", place->top, (int)below.len, below.data))
+		return;
+	str_copy(place->own, sizeof place->own, own);
+	place->is_inside = true;
+	place->is_top = below.len == 0;
+}
+
+/* "36 31 0:33 ROOT POINT OPTIONS [FIELD...] - cgroup SOURCE rw,memory" */
+void cgroup_add_mount(struct cgroup_places *places, struct str line)
+{
+	struct str fields[5], field, type;
+
+	for (int i = 0; i < 5; i++)
+		if (!str_next(&line, ' ', &fields[i]))
+			return;
+	do {
+		if (!str_next(&line, ' ', &field))
+			return;
+	} while (!str_is(field, "-"));
+	if (!str_next(&line, ' ', &type) || !str_starts_with(type, "cgroup") ||
+		!str_next(&line, ' ', &field))
+		return;
+	/* A mount point with an escaped character is nobody's cgroup mount. */
+	if (fields[4].len > 0 && memchr(fields[4].data, '\\', fields[4].len))
+		return;
+	if (str_is(type, "cgroup2")) {
+		set_mount(&places->unified, fields[3], fields[4]);
+		return;
+	}
+	if (has_item(line, "memory"))
+		set_mount(&places->memory, fields[3], fields[4]);
+	if (has_item(line, "cpu"))
+		set_mount(&places->cpu, fields[3], fields[4]);
+	if (has_item(line, "cpuacct"))
+		set_mount(&places->cpuacct, fields[3], fields[4]);
+}
+
+bool cgroup_has_all(const struct cgroup_places *places)
+{
+	const struct cgroup_place *v1[] = { &places->memory, &places->cpu, &places->cpuacct };
+
+	if (!places->memory.is_known)
+		return places->unified.is_inside || !places->unified.is_known;
+	for (int i = 0; i < 3; i++)
+		if (v1[i]->is_known && !v1[i]->is_inside)
+			return false;
+	return true;
+}
+
+bool cgroup_parse_start(struct str stat, uint64_t *ticks)
+{
+	/* Field 22; the name (field 2) may have any byte in it, but is the only one with ")". */
+	const char *end = stat.len > 0 ? memrchr(stat.data, ')', stat.len) : NULL;
+	struct str rest, field;
+
+	if (!end)
+		return false;
+	rest = (struct str){ end + 1, stat.len - (size_t)(end + 1 - stat.data) };
+	for (int i = 2; i <= 22; i++)
+		if (!str_next(&rest, ' ', &field))
+			return false;
+	return str_to_u64(field, ticks);
+}
+
+bool cgroup_parse_name(struct str name, uint64_t *pid, uint64_t *ticks)
+{
+	struct str prefix, first, second;
+	uint64_t number;
+
+	return str_cut(name, '-', &prefix, &name) && str_is(prefix, "carrel") &&
+	       str_cut(name, '-', &first, &name) && str_cut(name, '-', &second, &name) &&
+	       str_to_u64(first, pid) && str_to_u64(second, ticks) && str_to_u64(name, &number);
+}
+
+bool cgroup_parse_number(struct str text, const char *key, uint64_t *value)
+{
+	struct str line, name, number;
+
+	if (!key)
+		return str_to_u64(str_trim(text), value);
+	while (str_next(&text, '\n', &line))
+		if (str_cut(line, ' ', &name, &number) && str_is(name, key))
+			return str_to_u64(str_trim(number), value);
+	return false;
+}
+
+uint64_t cgroup_round_memory(uint64_t bytes)
+{
+	const uint64_t most = (uint64_t)1 << 62;
+
+	return (bytes < most ? bytes : most) & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+void cgroup_cpu_quota(uint64_t millicpus, uint64_t *quota_us, uint64_t *period_us)
+{
+	/* The kernel wants a quota of at least 1 ms: a hundredth of the usual period. */
+	*period_us = millicpus < 10 ? 1000000 : 100000;
+	*quota_us = millicpus * (*period_us / 1000);
+}

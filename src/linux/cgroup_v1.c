@@ -1,0 +1,51 @@
+#include <fcntl.h>
+
+#include "base/fd.h"
+#include "linux/cgroup_parts.h"
+
+static int limit_memory(int dir, uint64_t bytes, struct error *err)
+{
+	char text[24];
+
+	str_format(text, sizeof text, "%llu", (unsigned long long)cgroup_round_memory(bytes));
+	if (cgroup_set(dir, "memory.limit_in_bytes", text, err) < 0)
+		return -1;
+	/* memsw holds memory and swap together (not there when the kernel doesn't count swap);
+	 * swappiness 0 keeps the pages of the group from being swapped out at all. */
+	if (cgroup_try_set(dir, "memory.memsw.limit_in_bytes", text, err) < 0)
+		return -1;
+	return cgroup_set(dir, "memory.swappiness", "0", err);
+}
+
+int cgroup_v1_create(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	uint64_t quota_us, period_us;
+
+	/* Also without a limit: the sweep looks for memory groups only. */
+	if (cgroup_add_dir(group, host->memory, "memory", &group->memory, err) < 0)
+		return -1;
+	if (want->memory_bytes &&
+		limit_memory(group->dirs[group->memory], want->memory_bytes, err) < 0)
+		return -1;
+	if (want->millicpus) {
+		if (cgroup_add_dir(group, host->cpu, "cpu", &group->cpu, err) < 0)
+			return -1;
+		cgroup_cpu_quota(want->millicpus, &quota_us, &period_us);
+		if (cgroup_set_number(
+			    group->dirs[group->cpu], "cpu.cfs_period_us", period_us, err) < 0 ||
+			cgroup_set_number(
+				group->dirs[group->cpu], "cpu.cfs_quota_us", quota_us, err) < 0)
+			return -1;
+	}
+	if (want->count_cpu &&
+		cgroup_add_dir(group, host->cpuacct, "cpuacct", &group->cpuacct, err) < 0)
+		return -1;
+	for (int i = 0; i < group->dir_count; i++) {
+		group->enter[i] = openat(group->dirs[i], "tasks", O_WRONLY | O_CLOEXEC);
+		if (group->enter[i] < 0)
+			return fail_errno(
+				err, "open '%s/%s/tasks'", group->parents[i], group->name);
+	}
+	return 0;
+}
