@@ -28,30 +28,35 @@ struct exec {
 	uint64_t utime_us, stime_us, max_rss_kb;
 };
 
-/* All that lives as long as init comes first, so that it shares one page; the table is used from its
- * front. What only a spawn needs is behind it, on pages of its own that are given back when idle. */
-static struct {
-	int master;			/* the connection, or -1 */
-	int signals;			/* signalfd, or -1 as long as it isn't needed */
-	bool cold, scratch_used;
-	unsigned used;			/* execs[used] and above are free */
-	unsigned long page_size;
-	struct exec execs[INIT_EXECS_MAX];
-} state;
-
+/* Pages can be as large as this; types are aligned to it so that their sizes are too. */
 #ifdef __aarch64__
 #define PAGE_MAX 65536
 #else
 #define PAGE_MAX 4096
 #endif
-/* The type is aligned, not the object: then its size is too, and no page of it holds anything else. */
-static struct __attribute__((aligned(PAGE_MAX))) {
+#define STACK_SIZE 2048
+
+struct scratch {			/* what only a spawn needs */
 	struct init_request request;
 	char body[INIT_INLINE_MAX];
 	const char *pointers[INIT_INLINE_STRINGS + 2];
 	char path[SPAWN_PATH_SIZE];
 	char stack[SPAWN_STACK_SIZE] __attribute__((aligned(16)));
-} scratch;
+} __attribute__((aligned(PAGE_MAX)));
+
+/* An idle init is this struct's first page and its own text: the stack, all that lives as long as init,
+ * and the front of the table, which is filled from there. The rest is given back (trim). The stack is
+ * first so that running over its end is a fault: only text is below. */
+static struct {
+	char stack[STACK_SIZE];
+	int master;			/* the connection, or -1 */
+	int signals;			/* signalfd */
+	bool cold, scratch_used;
+	unsigned used;			/* execs[used] and above are free */
+	unsigned long page_size;
+	struct exec execs[INIT_EXECS_MAX];
+	struct scratch scratch;
+} state __attribute__((used)) = { 0 };
 
 /* The compiler may call these for copies and clearing of its own. */
 void *memset(void *to, int value, size_t len)
@@ -193,8 +198,8 @@ static void reap(void)
 /* Runs a command whose body was cut; the request's flags are in it. */
 static void start(struct exec *e, uint64_t id, struct spawn *s)
 {
-	s->path = scratch.path;
-	s->stack_top = scratch.stack + sizeof scratch.stack;
+	s->path = state.scratch.path;
+	s->stack_top = state.scratch.stack + sizeof state.scratch.stack;
 	if (spawn_start(s) < 0) {
 		reply_with(INIT_FAILED, id, s->error, s->stage, -1);
 		if (state.cold)
@@ -265,11 +270,11 @@ static int take_spawn(const struct init_request *r, const int *fds)
 	}
 	if (r->flags & INIT_BODY_IN_FD)
 		return start_from_fd(e, r, &s, fds[3]);
-	int error = wire_cut_body(r, scratch.body, scratch.pointers, &s.cwd);
+	int error = wire_cut_body(r, state.scratch.body, state.scratch.pointers, &s.cwd);
 	if (error)
 		return error;
-	s.argv = scratch.pointers;
-	s.env = scratch.pointers + r->argc + 1;
+	s.argv = state.scratch.pointers;
+	s.env = state.scratch.pointers + r->argc + 1;
 	start(e, r->id, &s);
 	return 0;
 }
@@ -340,7 +345,7 @@ static void receive(int flags)
 		char space[CMSG_SPACE(4 * sizeof(int))];
 	} control;
 	const int *fds = (const int *)CMSG_DATA(&control.header);
-	struct iovec iov = { &scratch, sizeof scratch.request + sizeof scratch.body };
+	struct iovec iov = { &state.scratch.request, sizeof state.scratch.request + sizeof state.scratch.body };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 		.msg_controllen = sizeof control };
 	long len = SYS(recvmsg, state.master, &message, MSG_CMSG_CLOEXEC | flags);
@@ -352,7 +357,7 @@ static void receive(int flags)
 		fd_count = (unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
 	state.scratch_used = true;
 	if (len > 0)
-		take_request(&scratch.request, (size_t)len, (unsigned)message.msg_flags, fds,
+		take_request(&state.scratch.request, (size_t)len, (unsigned)message.msg_flags, fds,
 			fd_count);
 	for (unsigned i = 0; i < fd_count; i++)
 		close_fd(fds[i]);
@@ -373,13 +378,16 @@ static void accept_master(void)
 	tell_exits();
 }
 
-/* Everything the last spawn touched goes back, so that an idle init is a few pages. A cold one has its
- * command running now, which needs the time more than the pages. */
+/* Everything the last spawn touched goes back, and the table behind its first page when it is empty. A
+ * cold init has its command running now, which needs the time more than the pages. */
 static void trim(void)
 {
 	if (!state.scratch_used || state.cold)
 		return;
-	SYS(madvise, &scratch, sizeof scratch, MADV_DONTNEED);
+	char *from = (char *)&state + state.page_size;
+	if ((char *)&state.execs[state.used] > from)
+		from = (char *)&state.scratch;
+	SYS(madvise, from, (char *)(&state + 1) - from, MADV_DONTNEED);
 	state.scratch_used = false;
 }
 
@@ -420,18 +428,27 @@ static void reset_signals(uint64_t block)
 			SYS6(rt_sigaction, signo, default_action, 0, sizeof block, 0, 0);
 }
 
-static unsigned long find_page_size(const long *stack)
+/* `stack` is what the kernel left there: argc, argv, NULL, env, NULL, the auxiliary vector. */
+static void read_auxiliary(const long *stack)
 {
+	char *last = NULL;
 	const long *at = stack + 1 + stack[0] + 1;
 	while (*at++)
 		;
-	for (; at[0] != AT_NULL; at += 2)
+	for (; at[0] != AT_NULL; at += 2) {
 		if (at[0] == AT_PAGESZ)
-			return (unsigned long)at[1];
-	return 4096;
+			state.page_size = (unsigned long)at[1];
+		if (at[0] == AT_EXECFN)
+			last = (char *)at[1];
+	}
+	/* A warm init lives long: it gives those pages back too, having its own stack. The program's
+	 * name is at their end. */
+	char *first = (char *)((unsigned long)stack & -state.page_size);
+	if (!state.cold && last)
+		SYS(madvise, first, last - first, MADV_DONTNEED);
 }
 
-_Noreturn void init_main(const long *stack);
+__attribute__((used)) _Noreturn void init_main(const long *stack);
 _Noreturn void init_main(const long *stack)
 {
 	int listening = 0;
@@ -443,9 +460,9 @@ _Noreturn void init_main(const long *stack)
 	if (SYS6(getsockopt, INIT_SOCKET_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len, 0) < 0)
 		sys_exit(2);
 	reset_signals(~0ull);
-	state.page_size = find_page_size(stack);
 	state.cold = !listening;
 	state.master = listening ? -1 : INIT_SOCKET_FD;
+	read_auxiliary(stack);
 	/* The command is on its way before anything that only its end needs. */
 	if (state.cold)
 		receive(0);
@@ -457,12 +474,13 @@ _Noreturn void init_main(const long *stack)
 		serve_once();
 }
 
+/* On the stack at the front of `state`. */
 #if defined(__x86_64__)
 __asm__(".globl _start\n"
 	"_start:\n\t"
 	"xor %ebp, %ebp\n\t"
 	"mov %rsp, %rdi\n\t"
-	"and $-16, %rsp\n\t"
+	"mov $state + 2048, %esp\n\t"
 	"call init_main\n\t"
 	"ud2");
 #else
@@ -471,6 +489,10 @@ __asm__(".globl _start\n"
 	"mov x29, #0\n\t"
 	"mov x30, #0\n\t"
 	"mov x0, sp\n\t"
+	"adrp x1, state\n\t"
+	"add x1, x1, :lo12:state\n\t"
+	"add sp, x1, #2048\n\t"
 	"bl init_main\n\t"
 	"brk #1");
 #endif
+_Static_assert(STACK_SIZE == 2048, "as in _start");
