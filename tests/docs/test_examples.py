@@ -1,0 +1,125 @@
+"""Every example in the documents does what it shows.
+
+README.md and docs/: fenced blocks marked `console`; man pages: .EX/.EE blocks. In both, `$ command` lines are run in
+order (with `> ` for more lines of the same command), and what follows is their output, stdout and stderr together. `...` stands for
+anything: alone on a line for any number of lines, within a line for any text. A block shares one directory, which is
+empty at first. Blocks of another mark, and lines beginning with `# `, are not run."""
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+from harness import CARREL, TREE
+
+DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md") if path.exists()]
+PAGES = sorted((TREE / "man").glob("*.[1-8]"))
+
+
+def blocks_of_markdown(path):
+    inside, block, begin = False, [], 0
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if inside and line.startswith("```"):
+            yield begin, block
+            inside = False
+        elif inside:
+            block.append(line)
+        elif line.strip() == "```console":
+            inside, block, begin = True, [], number
+
+
+def plain(line):
+    """A line of a man page's example as a reader sees it."""
+    line = re.sub(r"\\f[BIRP]|\\f\([A-Z]{2}|\\f\[\w*\]|\\&", "", line)
+    for escape, text in (("\\-", "-"), ("\\(aq", "'"), ("\\(dq", '"'), ("\\(ti", "~"), ("\\(ha", "^"), ("\\(ga", "`"),
+                         ("\\e", "\\"), ("\\(rs", "\\")):
+        line = line.replace(escape, text)
+    return line
+
+
+def blocks_of_page(path):
+    inside, block, begin = False, [], 0
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if line.startswith((".EX", ".Bd -literal")):
+            inside, block, begin = True, [], number
+        elif line.startswith((".EE", ".Ed")) and inside:
+            if any(entry.startswith("$ ") for entry in block):
+                yield begin, block
+            inside = False
+        elif inside:
+            block.append(plain(line))
+
+
+def steps(block):
+    """[(command, [expected lines])] of a block."""
+    found = []
+    for line in block:
+        if line.startswith("$ "):
+            found.append([line[2:], []])
+        elif line.startswith("> ") and found and not found[-1][1]:
+            found[-1][0] += "\n" + line[2:]
+        elif found:
+            found[-1][1].append(line)
+        else:
+            assert not line.strip(), f"output before any command: {line!r}"
+    return found
+
+
+def matches(expected, actual):
+    """Whether the lines fit, `...` standing for anything."""
+    pattern = ""
+    for line in expected:
+        if line.strip() == "...":
+            pattern += r"(?:.*\n)*"
+        else:
+            pattern += ".*".join(map(re.escape, line.rstrip().split("..."))) + r"[ \t]*\n"
+    return re.fullmatch(pattern, "".join(line + "\n" for line in actual)) is not None
+
+
+def examples():
+    for path in DOCUMENTS:
+        for begin, block in blocks_of_markdown(path):
+            yield pytest.param(block, id=f"{path.name}:{begin}")
+    for path in PAGES:
+        for begin, block in blocks_of_page(path):
+            yield pytest.param(block, id=f"{path.name}:{begin}")
+
+
+@pytest.mark.parametrize("block", examples())
+def test_an_example_does_what_it_shows(block, tmp_path):
+    place, home = tmp_path / "place", tmp_path / "home"
+    place.mkdir()
+    home.mkdir()
+    bin_ = tmp_path / "bin"
+    bin_.mkdir()
+    (bin_ / "carrel").symlink_to(CARREL)
+    env = {"PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "CARREL_HOME": str(home / ".carrel")}
+    for command, expected in steps(block):
+        done = subprocess.run(["bash", "-c", command], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=60)
+        actual = done.stdout.decode(errors="replace").splitlines()
+        while expected and not expected[-1].strip():
+            expected.pop()
+        assert matches(expected, actual), f"$ {command}\nexpected:\n" + "\n".join(expected) + "\ngot:\n" + "\n".join(actual)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_a_page_is_well_formed(path):
+    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", path], capture_output=True, text=True)
+    assert done.stdout + done.stderr == ""
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_within_the_tree_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", path.read_text()):
+        assert (path.parent / target).exists(), target
+
+
+def test_matching_is_strict_where_nothing_is_left_open():
+    assert matches(["a", "b ... d"], ["a", "b c d"]) and matches(["...", "z"], ["x", "y", "z"]) and matches(["..."], [])
+    assert not matches(["a"], ["a", "b"]) and not matches(["a", "b"], ["a"]) and not matches(["a.c"], ["abc"])
+
+
+def test_the_documents_hold_examples():
+    """Otherwise nothing of the above would be tested."""
+    assert not DOCUMENTS or list(examples())
