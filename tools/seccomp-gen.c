@@ -1,10 +1,11 @@
-/* seccomp-gen.c -- turns linux/seccomp_rules.h into two programs of classic BPF, when carrel is built.
+/* seccomp-gen.c -- turns linux/seccomp_rules.h into two programs of classic BPF, when carrel is
+ * built.
  *
- * Both programs search the call number in a balanced tree of `jge` over intervals; returns are shared at the end. Only
- * loads of number, architecture and arguments, `and`, jumps and returns are used: those the kernel can evaluate when the
- * filter is loaded, so that calls allowed whatever their arguments skip the filters altogether.
- * Fails, and with it the build, when a call is named twice, a denial is for a call that isn't allowed, or a jump is too
- * long. */
+ * Both programs search the call number in a balanced tree of `jge` over intervals; returns are
+ * shared at the end. Only loads of number, architecture and arguments, `and`, jumps and returns are
+ * used: those the kernel can evaluate when the filter is loaded, so that calls allowed whatever
+ * their arguments skip the filters altogether. Fails, and with it the build, when a call is named
+ * twice, a denial is for a call that isn't allowed, or a jump is too long. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -72,6 +73,7 @@ struct denial {
 	struct test tests[TESTS_MAX];
 };
 
+/* clang-format off */
 #define COUNT(...) (sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
 #define TESTS(...) (sizeof((struct test[]){ __VA_ARGS__ }) / sizeof(struct test))
 #define BITS(arg, bits) { TEST_BITS, arg, bits, 0, { 0 } }
@@ -79,6 +81,7 @@ struct denial {
 #define MASKED_NOT_IN(arg, bits, ...) { TEST_NOT_IN, arg, bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
 #define IN(arg, ...) MASKED_IN(arg, 0xffffffff, __VA_ARGS__)
 #define NOT_IN(arg, ...) MASKED_NOT_IN(arg, 0xffffffff, __VA_ARGS__)
+/* clang-format on */
 
 #define ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ALLOW },
 #define REFUSE(call, why) { #call, __NR_##call, SECCOMP_RET_ERRNO | EPERM },
@@ -91,7 +94,7 @@ static struct call calls[] = {
 #undef DENY
 #define ALLOW(call)
 #define REFUSE(call, why)
-#define DENY(call, error, why, ...) \
+#define DENY(call, error, why, ...)                                                                \
 	{ #call, __NR_##call, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
 static const struct denial denials[] = {
 #include "../src/linux/seccomp_rules.h"
@@ -248,13 +251,15 @@ static void emit_test(struct program *p, const struct test *test, unsigned holds
 	bool in = test->operation == TEST_IN;
 	for (unsigned i = 0; i < test->count; i++)
 		emit(p, BPF_JMP | BPF_JEQ | BPF_K, test->values[i], in ? holds : fails,
-			i + 1 < test->count ? NEXT : in ? fails : holds);
+			i + 1 < test->count ? NEXT
+			: in		    ? fails
+					    : holds);
 }
 
 static bool denial_equal(const struct denial *a, const struct denial *b)
 {
 	return a->error == b->error && a->test_count == b->test_count &&
-		memcmp(a->tests, b->tests, sizeof(a->tests)) == 0;
+	       memcmp(a->tests, b->tests, sizeof(a->tests)) == 0;
 }
 
 /* Are the denials of call number a, in order, those of b? Then they share their code. */
@@ -294,8 +299,8 @@ static void emit_denials(struct program *p, unsigned number, unsigned allow)
 	}
 }
 
-/* The denials by argument, default allow: the stricter answer of the two programs counts, so that the other one still
- * refuses what isn't on its list and kills foreign architectures. */
+/* The denials by argument, default allow: the stricter answer of the two programs counts, so that
+ * the other one still refuses what isn't on its list and kills foreign architectures. */
 static void build_arguments(struct program *p)
 {
 	unsigned allow = return_label(p, SECCOMP_RET_ALLOW);
@@ -332,7 +337,8 @@ static void check_denials(void)
 	for (unsigned d = 0; d < LENGTH(denials); d++) {
 		bool allowed = false;
 		for (unsigned i = 0; i < LENGTH(calls); i++)
-			allowed |= calls[i].number == denials[d].number && calls[i].action == SECCOMP_RET_ALLOW;
+			allowed |= calls[i].number == denials[d].number &&
+				   calls[i].action == SECCOMP_RET_ALLOW;
 		if (!allowed)
 			die("denied by argument, but isn't allowed at all", denials[d].name);
 	}
@@ -361,7 +367,8 @@ int main(int argc, char **argv)
 	if (!out)
 		die(strerror(errno), argv[1]);
 	fprintf(out, "/* Made by tools/seccomp-gen.c from linux/seccomp_rules.h. */\n");
-	fprintf(out, "#ifndef %s\n#error \"made for another architecture\"\n#endif\n", ARCHITECTURE_MACRO);
+	fprintf(out, "#ifndef %s\n#error \"made for another architecture\"\n#endif\n",
+		ARCHITECTURE_MACRO);
 	print_program(out, "filter_numbers", &numbers);
 	print_program(out, "filter_arguments", &arguments);
 	if (fclose(out) != 0)

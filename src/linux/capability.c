@@ -15,7 +15,8 @@ struct capability_words { /* two of them: capabilities 0 to 31, 32 to 63 */
 	uint32_t effective, permitted, inheritable;
 };
 
-/* NOROOT, NO_SETUID_FIXUP, KEEP_CAPS (off) and NO_CAP_AMBIENT_RAISE, all locked: uid 0 means nothing, for good. */
+/* NOROOT, NO_SETUID_FIXUP, KEEP_CAPS (off) and NO_CAP_AMBIENT_RAISE, all locked: uid 0 means
+ * nothing, for good. */
 #define SECURE_BITS (0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x40 | 0x80)
 
 static int read_sets(struct capability_words words[2])
@@ -42,14 +43,16 @@ static int drop_bounding_set(struct error *err)
 		if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0)
 			return fail_errno(err, "drop capability %d from the bounding set", i);
 		if (prctl(PR_CAPBSET_READ, i, 0, 0, 0) != 0)
-			return fail(err, ERR_FAILED, "capability %d is still in the bounding set", i);
+			return fail(
+				err, ERR_FAILED, "capability %d is still in the bounding set", i);
 	}
 	return 0;
 }
 
 int capability_drop_all(struct error *err)
 {
-	/* Without CAP_SETPCAP neither is possible, and with an empty bounding set neither is needed. */
+	/* Without CAP_SETPCAP neither is possible, and with an empty bounding set neither is
+	 * needed. */
 	prctl(PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0);
 	if (drop_bounding_set(err) != 0)
 		return -1;

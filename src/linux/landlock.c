@@ -7,7 +7,8 @@
 #include <unistd.h>
 #include "base/fd.h"
 
-/* The kernel's interface up to ABI 7, newer than the headers of Debian 12 (and <linux/landlock.h> is hidden by ours). */
+/* The kernel's interface up to ABI 7, newer than the headers of Debian 12 (and <linux/landlock.h>
+ * is hidden by ours). */
 enum {
 	FS_EXECUTE = 1 << 0,
 	FS_WRITE_FILE = 1 << 1,
@@ -49,8 +50,9 @@ static const struct {
 	{ LANDLOCK_READ, FS_READ_FILE | FS_READ_DIR },
 	{ LANDLOCK_EXECUTE, FS_EXECUTE },
 	/* No devices: neither made here nor linked or moved in. */
-	{ LANDLOCK_WRITE, FS_WRITE_FILE | FS_TRUNCATE | FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR |
-		FS_MAKE_REG | FS_MAKE_SOCK | FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER },
+	{ LANDLOCK_WRITE, FS_WRITE_FILE | FS_TRUNCATE | FS_REMOVE_DIR | FS_REMOVE_FILE |
+				  FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK | FS_MAKE_FIFO |
+				  FS_MAKE_SYM | FS_REFER },
 	{ LANDLOCK_DEVICE, FS_WRITE_FILE | FS_IOCTL_DEV },
 };
 
@@ -75,7 +77,8 @@ int landlock_abi(void)
 int landlock_create(int abi, int *ruleset, struct error *err)
 {
 	if (abi < 1)
-		return fail_hint(err, ERR_UNAVAILABLE, "boot with lsm=landlock,... or see carrel doctor",
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"boot with lsm=landlock,... or see carrel doctor",
 			"Landlock isn't available on this kernel");
 	struct ruleset_attr attr = { .handled_fs = rights_of_abi(abi) };
 	size_t size = offsetof(struct ruleset_attr, handled_net);
@@ -90,7 +93,8 @@ int landlock_create(int abi, int *ruleset, struct error *err)
 	return 0;
 }
 
-int landlock_allow(int ruleset, int abi, int path_fd, const char *name, unsigned access, struct error *err)
+int landlock_allow(
+	int ruleset, int abi, int path_fd, const char *name, unsigned access, struct error *err)
 {
 	struct stat st;
 	if (fstat(path_fd, &st) != 0)
@@ -109,6 +113,9 @@ int landlock_allow(int ruleset, int abi, int path_fd, const char *name, unsigned
 
 int landlock_enforce(int ruleset, struct error *err)
 {
+	/* With that flag the kernel takes -1 for "no ruleset", and restricts nothing. */
+	if (ruleset < 0)
+		return fail(err, ERR_UNAVAILABLE, "enforce the Landlock ruleset: there is none");
 	/* ABI 7 would log what rulesets made inside refuse: a way to flood the host's audit log. */
 	if (syscall(SYS_landlock_restrict_self, ruleset, RESTRICT_LOG_SUBDOMAINS_OFF) == 0)
 		return 0;

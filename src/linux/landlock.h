@@ -1,20 +1,24 @@
-/* landlock.h -- Landlock by raw syscalls: a ruleset that handles everything the running ABI knows. */
+/* landlock.h -- Landlock by raw syscalls: a ruleset that handles everything the running ABI knows.
+ */
 #pragma once
 #include <stdint.h>
 #include "base/error.h"
 
-enum landlock_access {			/* what a rule may grant */
-	LANDLOCK_READ = 1,		/* read files, list directories */
+enum landlock_access {	   /* what a rule may grant */
+	LANDLOCK_READ = 1, /* read files, list directories */
 	LANDLOCK_EXECUTE = 2,
-	LANDLOCK_WRITE = 4,		/* write, truncate, make, remove, rename, link across */
-	LANDLOCK_DEVICE = 8,		/* write and ioctl on what exists; make nothing */
+	LANDLOCK_WRITE = 4,  /* write, truncate, make, remove, rename, link across */
+	LANDLOCK_DEVICE = 8, /* write and ioctl on what exists; make nothing */
 };
 
 /* ABI version of this kernel, 0 when Landlock isn't there or is switched off. */
 int landlock_abi(void);
-/* Makes a ruleset that handles every file right of `abi`, and scopes abstract sockets and signals when abi >= 6. */
+/* Makes a ruleset that handles every file right of `abi`, and scopes abstract sockets and signals
+ * when abi >= 6. */
 int landlock_create(int abi, int *ruleset, struct error *err);
-/* Grants `access` (of enum landlock_access) beneath the O_PATH descriptor `path_fd`; `name` is for the error only. */
-int landlock_allow(int ruleset, int abi, int path_fd, const char *name, unsigned access, struct error *err);
+/* Grants `access` (of enum landlock_access) beneath the O_PATH descriptor `path_fd`; `name` is for
+ * the error only. */
+int landlock_allow(
+	int ruleset, int abi, int path_fd, const char *name, unsigned access, struct error *err);
 /* Restricts the calling thread, which must have no_new_privs. */
 int landlock_enforce(int ruleset, struct error *err);

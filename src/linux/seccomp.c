@@ -7,7 +7,10 @@
 /* <linux/seccomp.h> is hidden by our header of the same name. */
 #define SET_MODE_FILTER 1
 
-#define PROGRAM(code) { sizeof(code) / sizeof((code)[0]), (struct sock_filter *)(code) }
+#define PROGRAM(code)                                                                              \
+	{                                                                                          \
+		sizeof(code) / sizeof((code)[0]), (struct sock_filter *)(code)                     \
+	}
 
 void seccomp_programs(struct sock_fprog *numbers, struct sock_fprog *arguments)
 {
@@ -27,10 +30,13 @@ int seccomp_load(struct error *err)
 {
 	struct sock_fprog numbers, arguments;
 	seccomp_programs(&numbers, &arguments);
-	/* In this order: the kernel then evaluates the second for its cache only where the first allows. */
+	/* In this order: the kernel then evaluates the second for its cache only where the first
+	 * allows. */
 	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, &numbers) != 0)
-		return fail_errno_code(err, ERR_UNAVAILABLE, "load the seccomp filter of call numbers");
+		return fail_errno_code(
+			err, ERR_UNAVAILABLE, "load the seccomp filter of call numbers");
 	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, &arguments) != 0)
-		return fail_errno_code(err, ERR_UNAVAILABLE, "load the seccomp filter of arguments");
+		return fail_errno_code(
+			err, ERR_UNAVAILABLE, "load the seccomp filter of arguments");
 	return 0;
 }

@@ -1,13 +1,16 @@
-/* seccomp.h -- the two filters of every sandbox, compiled when carrel is built from linux/seccomp_rules.h.
- * 1. filter_numbers: an allow-list by call number; EPERM for the named refusals, ENOSYS for all else, kill for a foreign
- *    architecture.
- * 2. filter_arguments: denials by argument, default allow; 32-bit arguments are compared masked to 32 bits. */
+/* seccomp.h -- the two filters of every sandbox, compiled when carrel is built from
+ * linux/seccomp_rules.h.
+ * 1. filter_numbers: an allow-list by call number; EPERM for the named refusals, ENOSYS for all
+ * else, kill for a foreign architecture.
+ * 2. filter_arguments: denials by argument, default allow; 32-bit arguments are compared masked to
+ * 32 bits. */
 #pragma once
 #include "base/error.h"
 
 struct sock_fprog;
 
-/* Loads both on the calling thread, which must have no_new_privs. Afterwards it may only call what the rules allow. */
+/* Loads both on the calling thread, which must have no_new_privs. Afterwards it may only call what
+ * the rules allow. */
 int seccomp_load(struct error *err);
 /* Instructions in each, for --plan and the tests. */
 void seccomp_sizes(unsigned *numbers, unsigned *arguments);

@@ -1,0 +1,461 @@
+/* The two filters, evaluated by a small interpreter for every call number and many arguments,
+ * against a second statement of the rules that shares nothing with linux/seccomp_rules.h; and once
+ * for real. x86-64: aarch64 has other numbers. */
+#include "linux/seccomp.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* As in <linux/seccomp.h>, which our header hides. */
+struct call_data {
+	uint32_t number, architecture;
+	uint64_t pointer;
+	uint64_t args[6];
+};
+#define RET_ALLOW 0x7fff0000u
+#define RET_KILL_PROCESS 0x80000000u
+#define RET_ERRNO(e) (0x00050000u | (e))
+
+static uint32_t load(const struct call_data *data, uint32_t offset)
+{
+	uint32_t word;
+	assert_true(offset % 4 == 0 && offset < sizeof(*data));
+	memcpy(&word, (const char *)data + offset, sizeof(word));
+	return word;
+}
+
+/* Runs one program. *constant becomes false when it looked at an argument. */
+static uint32_t interpret(
+	const struct sock_fprog *program, const struct call_data *data, bool *constant)
+{
+	uint32_t a = 0;
+	for (unsigned pc = 0;; pc++) {
+		assert_true(pc < program->len);
+		struct sock_filter i = program->filter[pc];
+		switch (i.code) {
+		case BPF_LD | BPF_W | BPF_ABS:
+			a = load(data, i.k);
+			*constant &= i.k < offsetof(struct call_data, args);
+			break;
+		case BPF_ALU | BPF_AND | BPF_K:
+			a &= i.k;
+			break;
+		case BPF_JMP | BPF_JEQ | BPF_K:
+			pc += a == i.k ? i.jt : i.jf;
+			break;
+		case BPF_JMP | BPF_JGE | BPF_K:
+			pc += a >= i.k ? i.jt : i.jf;
+			break;
+		case BPF_JMP | BPF_JSET | BPF_K:
+			pc += a & i.k ? i.jt : i.jf;
+			break;
+		case BPF_RET | BPF_K:
+			return i.k;
+		default:
+			fail_msg("instruction %#x isn't one the kernel can evaluate at load",
+				i.code);
+		}
+	}
+}
+
+/* What the kernel makes of both: kill before errno before allow; of two errnos the newer filter's.
+ */
+static uint32_t judge(const struct call_data *data, bool *constant)
+{
+	struct sock_fprog numbers, arguments;
+	*constant = true;
+	seccomp_programs(&numbers, &arguments);
+	uint32_t first = interpret(&numbers, data, constant);
+	uint32_t second = interpret(&arguments, data, constant);
+	if (first == RET_KILL_PROCESS)
+		return first;
+	return second != RET_ALLOW && first == RET_ALLOW ? second : first;
+}
+
+#ifdef __x86_64__
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+/* Written down by number, from the system call table of x86-64. */
+static bool is_allowed(unsigned number)
+{
+	static const struct {
+		unsigned from, to;
+	} ranges[] = {
+		{ 0, 100 },   /* read .. times, without what is below */
+		{ 102, 102 }, /* getuid */
+		{ 104, 132 }, /* getgid .. utime */
+		{ 133, 133 }, /* mknod */
+		{ 135, 135 }, /* personality */
+		{ 137, 138 }, /* statfs, fstatfs */
+		{ 140, 152 }, /* getpriority .. munlockall */
+		{ 157, 158 }, /* prctl, arch_prctl */
+		{ 160, 160 }, /* setrlimit */
+		{ 162, 162 }, /* sync */
+		{ 186, 204 }, /* gettid .. sched_getaffinity */
+		{ 213, 213 }, /* epoll_create */
+		{ 217, 226 }, /* getdents64 .. timer_delete */
+		{ 228, 235 }, /* clock_gettime .. utimes */
+		{ 240, 245 }, /* mq_open .. mq_getsetattr */
+		{ 247, 247 }, /* waitid */
+		{ 251, 255 }, /* ioprio_set .. inotify_rm_watch */
+		{ 257, 271 }, /* openat .. ppoll */
+		{ 273, 277 }, /* set_robust_list .. sync_file_range */
+		{ 280, 297 }, /* utimensat .. rt_tgsigqueueinfo */
+		{ 299, 299 }, /* recvmmsg */
+		{ 302, 302 }, /* prlimit64 */
+		{ 306, 307 }, /* syncfs, sendmmsg */
+		{ 309, 309 }, /* getcpu */
+		{ 314, 319 }, /* sched_setattr .. memfd_create */
+		{ 322, 322 }, /* execveat */
+		{ 324, 332 }, /* membarrier .. statx */
+		{ 334, 334 }, /* rseq */
+		{ 424, 424 }, /* pidfd_send_signal */
+		{ 434, 434 }, /* pidfd_open */
+		{ 436, 436 }, /* close_range */
+		{ 439, 439 }, /* faccessat2 */
+		{ 441, 441 }, /* epoll_pwait2 */
+		{ 444, 446 }, /* landlock_* */
+		{ 449, 449 }, /* futex_waitv */
+		{ 452, 456 }, /* fchmodat2, map_shadow_stack, futex_wake, _wait, _requeue */
+		{ 462, 462 }, /* mseal */
+	};
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+		if (number >= ranges[i].from && number <= ranges[i].to)
+			return true;
+	return false;
+}
+
+static bool is_refused(unsigned number)
+{
+	static const unsigned refused[] = { 101, 103, 154, 155, 159, 161, 163, 164, 165, 166, 167,
+		168, 169, 170, 171, 172, 173, 175, 176, 179, 227, 246, 272, 298, 300, 304, 305, 308,
+		310, 311, 312, 313, 321, 438 };
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		if (number == refused[i])
+			return true;
+	return false;
+}
+
+static bool ioctl_is_harmless(uint32_t request)
+{
+	switch (request) {
+	case 0x40049409: /* FICLONE */
+	case 0x4020940d: /* FICLONERANGE */
+	case 0xc0189436: /* FIDEDUPERANGE */
+	case 0x80086601: /* FS_IOC_GETFLAGS */
+	case 0x80087601: /* FS_IOC_GETVERSION */
+	case 0x801c581f: /* FS_IOC_FSGETXATTR */
+	case 0xc020660b: /* FS_IOC_FIEMAP */
+	case 2:		 /* FIGETBSZ */
+		return true;
+	}
+	return (request >> 8 & 0xff) == 'T' || (request >> 8 & 0xff) == 0x89;
+}
+
+static uint32_t expected_socket(uint32_t family, uint32_t type, uint32_t protocol)
+{
+	if (family == AF_UNIX)
+		return RET_ALLOW;
+	if (family == AF_NETLINK)
+		return protocol == 0 ? RET_ALLOW : RET_ERRNO(EPROTONOSUPPORT);
+	if (family != AF_INET && family != AF_INET6)
+		return RET_ERRNO(EAFNOSUPPORT);
+	type &= 15;
+	if (type != SOCK_STREAM && type != SOCK_DGRAM && type != SOCK_RAW)
+		return RET_ERRNO(ESOCKTNOSUPPORT);
+	bool known =
+		protocol == 0 || protocol == 1 || protocol == 6 || protocol == 17 || protocol == 58;
+	return known ? RET_ALLOW : RET_ERRNO(EPROTONOSUPPORT);
+}
+
+/* w: the arguments as the kernel sees them, cut to 32 bits. */
+static uint32_t expected_by_argument(unsigned number, const uint32_t *w)
+{
+#define REFUSED_IF(condition, error) ((condition) ? RET_ERRNO(error) : RET_ALLOW)
+	switch (number) {
+	case 2: /* open */
+		return REFUSED_IF(w[1] & (O_CREAT | 020000000) && w[2] & 06000, EPERM);
+	case 257: /* openat */
+		return REFUSED_IF(w[2] & (O_CREAT | 020000000) && w[3] & 06000, EPERM);
+	case 83:
+	case 85:
+	case 90:
+	case 91: /* mkdir creat chmod fchmod */
+		return REFUSED_IF(w[1] & 06000, EPERM);
+	case 258:
+	case 268:
+	case 452: /* mkdirat fchmodat fchmodat2 */
+		return REFUSED_IF(w[2] & 06000, EPERM);
+	case 133: /* mknod */
+		return REFUSED_IF(w[1] & 06000 || S_ISCHR(w[1]) || S_ISBLK(w[1]) || S_ISLNK(w[1]) ||
+					  (w[1] & S_IFMT & 020000),
+			EPERM);
+	case 259: /* mknodat */
+		return REFUSED_IF(w[2] & 06000 || S_ISCHR(w[2]) || S_ISBLK(w[2]) || S_ISLNK(w[2]) ||
+					  (w[2] & S_IFMT & 020000),
+			EPERM);
+	case 9: /* mmap */
+		return REFUSED_IF(w[3] & 0x40000, ENOMEM);
+	case 16: /* ioctl */
+		if (w[1] == TIOCSTI || w[1] == TIOCLINUX || w[1] == TIOCSETD || w[1] == TIOCCONS ||
+			w[1] == TIOCEXCL)
+			return RET_ERRNO(EPERM);
+		return REFUSED_IF(!ioctl_is_harmless(w[1]), ENOTTY);
+	case 28: /* madvise */
+		return REFUSED_IF(w[2] == 12, EINVAL);
+	case 29: /* shmget */
+		return REFUSED_IF(w[2] & 04000, EPERM);
+	case 41: /* socket */
+		return expected_socket(w[0], w[1], w[2]);
+	case 53: /* socketpair */
+		return REFUSED_IF(w[0] != AF_UNIX, EAFNOSUPPORT);
+	case 54: /* setsockopt */
+		return REFUSED_IF(w[1] == 6 && w[2] == 31, ENOPROTOOPT);
+	case 56: /* clone */
+		return REFUSED_IF(
+			w[0] & (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
+				       CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET),
+			EPERM);
+	case 72: /* fcntl */
+		return REFUSED_IF(w[1] == F_SETLEASE, EPERM);
+	case 135: /* personality */
+		return REFUSED_IF(w[0] != 0 && w[0] != 0xffffffff, EPERM);
+	case 157: /* prctl */
+		return REFUSED_IF(w[0] == PR_SET_MM || w[0] == 62, EPERM);
+	case 316: /* renameat2 */
+		return REFUSED_IF(w[4] & 4, EPERM);
+	case 317: /* seccomp */
+		return REFUSED_IF(w[1] & (8 | 32), EPERM);
+	case 319: /* memfd_create */
+		return REFUSED_IF(w[1] & 4, ENOMEM);
+	}
+	return RET_ALLOW;
+}
+
+static uint32_t expected(const struct call_data *data)
+{
+	uint32_t words[6];
+	for (int i = 0; i < 6; i++)
+		words[i] = (uint32_t)data->args[i];
+	if (data->architecture != ARCHITECTURE)
+		return RET_KILL_PROCESS;
+	if (is_refused(data->number))
+		return RET_ERRNO(EPERM);
+	if (!is_allowed(data->number))
+		return RET_ERRNO(ENOSYS);
+	return expected_by_argument(data->number, words);
+}
+
+static void check(const struct call_data *data)
+{
+	bool constant;
+	uint32_t is = judge(data, &constant), should = expected(data);
+	if (is != should)
+		fail_msg("call %u arch %#x (%#lx, %#lx, %#lx, %#lx, %#lx): %#x, expected %#x",
+			data->number, data->architecture, (unsigned long)data->args[0],
+			(unsigned long)data->args[1], (unsigned long)data->args[2],
+			(unsigned long)data->args[3], (unsigned long)data->args[4], is, should);
+}
+
+static void test_every_number_is_judged_as_written_down(void **state)
+{
+	for (unsigned number = 0; number <= 600; number++)
+		check(&(struct call_data){ number, ARCHITECTURE });
+	check(&(struct call_data){ 0xffffffff, ARCHITECTURE });
+	check(&(struct call_data){ 0x80000000, ARCHITECTURE });
+}
+
+static void test_x32_calls_do_not_exist(void **state)
+{
+	bool constant;
+	for (unsigned number = 0; number <= 600; number++) {
+		struct call_data data = { number | 0x40000000, ARCHITECTURE };
+		assert_int_equal(judge(&data, &constant), RET_ERRNO(ENOSYS));
+	}
+}
+
+static void test_foreign_architectures_are_killed(void **state)
+{
+	bool constant;
+	static const uint32_t foreign[] = { AUDIT_ARCH_I386, AUDIT_ARCH_AARCH64, AUDIT_ARCH_ARM, 0,
+		0xffffffff };
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+		for (unsigned number = 0; number <= 600; number++) {
+			struct call_data data = { number, foreign[i], 0,
+				{ 0, 06755, 06755, 06755 } };
+			assert_int_equal(judge(&data, &constant), RET_KILL_PROCESS);
+		}
+}
+
+static void test_arguments_are_judged_by_their_low_half(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 17, 31, 32, 35, 58,
+		62, 132, 136, 262, 1024, 0644, 0755, 01777, 02000, 04000, 06755, 010644, 020644,
+		040755, 060644, 0100644, 0104755, 0120777, 0140755, O_CREAT,
+		O_WRONLY | O_CREAT | O_EXCL, O_TMPFILE, O_TMPFILE | O_WRONLY, O_DIRECTORY,
+		SOCK_CLOEXEC | 1, SOCK_NONBLOCK | 5, 0x40000, 0x40022, CLONE_NEWUSER,
+		CLONE_NEWNS | SIGCHLD, CLONE_NEWNET, CLONE_NEWPID, CLONE_NEWIPC, CLONE_NEWUTS,
+		CLONE_NEWCGROUP, 0x80 /* NEWTIME */, 0x3d0f00 /* pthread */, 0xffffffff, 0x08, 0x28,
+		TIOCSTI, TIOCLINUX, TIOCSETD, TIOCCONS, TIOCEXCL, TIOCGWINSZ, TCGETS, TIOCSCTTY,
+		FIONREAD, 0x80045430 /* TIOCGPTN */, 0x8912 /* SIOCGIFCONF */, 0x40049409,
+		0x4020940d, 0xc0189436, 0x80086601, 0x40086602 /* FS_IOC_SETFLAGS */,
+		0x5000940e /* btrfs subvolume */, 0x4b4d, 0x5606, 0xc0045877, 0xb701, 0x801c581f,
+		0x401c5820, 0xc020660b, 0x80087601, 0xc0502100 /* notification */ };
+	const size_t count = sizeof(values) / sizeof(values[0]);
+	for (unsigned number = 0; number <= 470; number++) {
+		/* Every pair of values in neighbouring places, with and without high bits. */
+		for (size_t i = 0; i < count * count; i++)
+			for (int place = 0; place < 5; place++) {
+				struct call_data data = { number, ARCHITECTURE };
+				data.args[place] = values[i % count];
+				data.args[(place + 1) % 5] =
+					values[i / count] | (i % 2 ? 1ull << 32 : 0);
+				data.args[(place + 2) % 5] = values[(i + i / count) % count];
+				data.args[place] |= i % 3 ? 0xdeadbeef00000000 : 0;
+				check(&data);
+			}
+	}
+}
+
+static void test_hot_calls_are_decided_without_arguments(void **state)
+{
+	/* The kernel then caches them and never runs the filters. */
+	static const unsigned hot[] = { SYS_read, SYS_write, SYS_close, SYS_fstat, SYS_newfstatat,
+		SYS_lseek, SYS_munmap, SYS_brk, SYS_futex, SYS_poll, SYS_epoll_wait, SYS_recvmsg,
+		SYS_sendmsg, SYS_clock_gettime, SYS_getdents64, SYS_rt_sigprocmask, SYS_wait4,
+		SYS_execve, SYS_pread64, SYS_statx, SYS_readlink, SYS_access };
+	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]); i++) {
+		bool constant;
+		struct call_data data = { hot[i], ARCHITECTURE };
+		assert_int_equal(judge(&data, &constant), RET_ALLOW);
+		assert_true(constant);
+	}
+}
+#endif
+
+static void test_every_instruction_can_be_reached(void **state)
+{
+	struct sock_fprog programs[2];
+	seccomp_programs(&programs[0], &programs[1]);
+	for (int p = 0; p < 2; p++) {
+		bool reached[512] = { [0] = true };
+		assert_true(programs[p].len < 512);
+		for (unsigned i = 0; i < programs[p].len; i++) {
+			struct sock_filter code = programs[p].filter[i];
+			assert_true(reached[i]);
+			if (BPF_CLASS(code.code) == BPF_JMP)
+				reached[i + 1 + code.jt] = reached[i + 1 + code.jf] = true;
+			else if (BPF_CLASS(code.code) != BPF_RET)
+				reached[i + 1] = true;
+		}
+	}
+}
+
+static void test_sizes_are_those_of_the_programs(void **state)
+{
+	unsigned numbers, arguments;
+	seccomp_sizes(&numbers, &arguments);
+	assert_in_range(numbers, 50, 255);
+	assert_in_range(arguments, 50, 255);
+}
+
+/* In the child, with both filters on: 0, or the number of the claim that doesn't hold. */
+static int claims_of_child(void)
+{
+	struct error err;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(&err) != 0)
+		return 1;
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
+		return 2;
+#define IS(call, error) ((call) == -1 && errno == (error))
+	if (!IS(syscall(SYS_unshare, CLONE_NEWUSER), EPERM))
+		return 3;
+	if (!IS(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0), EPERM))
+		return 4;
+	if (!IS(syscall(SYS_clone3, NULL, 0), ENOSYS) ||
+		!IS(syscall(437, AT_FDCWD, "/", NULL, 0), ENOSYS))
+		return 5;
+	if (!IS(syscall(SYS_socket, AF_PACKET | 1l << 32, SOCK_RAW, 0), EAFNOSUPPORT))
+		return 6;
+	if (!IS(syscall(SYS_ioctl, 0, TIOCSTI | 1l << 32, "x"), EPERM))
+		return 7;
+	if (!IS(syscall(SYS_fchmod, 0, 04755l | 1l << 32), EPERM))
+		return 8;
+	if (!IS(syscall(SYS_personality, 0x0040000l | 1l << 32), EPERM) ||
+		syscall(SYS_personality, 0xffffffff) < 0)
+		return 9;
+	int fd = (int)syscall(SYS_memfd_create, "x", 0);
+	if (fd < 0 || fchmod(fd, 0600) != 0 || write(fd, "x", 1) != 1)
+		return 10;
+	pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	return child > 0 && waitpid(child, NULL, 0) == child ? 0 : 11;
+}
+
+static void test_the_kernel_takes_them_and_refuses_by_them(void **state)
+{
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(claims_of_child());
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#ifdef __x86_64__
+static void test_an_i386_call_ends_the_process(void **state)
+{
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct error err;
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(&err) != 0)
+			_exit(1);
+		long result = 20; /* getpid of i386 */
+		__asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+		_exit(2);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFSIGNALED(status));
+	/* SIGSEGV where the kernel has no i386 calls at all. */
+	assert_true(WTERMSIG(status) == SIGSYS || WTERMSIG(status) == SIGSEGV);
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#ifdef __x86_64__
+		cmocka_unit_test(test_every_number_is_judged_as_written_down),
+		cmocka_unit_test(test_x32_calls_do_not_exist),
+		cmocka_unit_test(test_foreign_architectures_are_killed),
+		cmocka_unit_test(test_arguments_are_judged_by_their_low_half),
+		cmocka_unit_test(test_hot_calls_are_decided_without_arguments),
+		cmocka_unit_test(test_an_i386_call_ends_the_process),
+#endif
+		cmocka_unit_test(test_every_instruction_can_be_reached),
+		cmocka_unit_test(test_sizes_are_those_of_the_programs),
+		cmocka_unit_test(test_the_kernel_takes_them_and_refuses_by_them),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
