@@ -6,6 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #undef alloca /* a macro of glibc: poisoning one warns */
-#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok atoi atol atoll system \
+#pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok atoi atol atoll system    \
 	popen alloca gets tmpnam mktemp
 #endif

@@ -20,12 +20,12 @@ static inline int take_fd(int *fd)
 	*fd = -1;
 	return taken;
 }
-#define take_ptr(p) \
-	({ \
-		__typeof__(p) *take_p_ = &(p); \
-		__typeof__(p) take_v_ = *take_p_; \
-		*take_p_ = NULL; \
-		take_v_; \
+#define take_ptr(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) *take_p_ = &(p);                                                     \
+		__typeof__(p) take_v_ = *take_p_;                                                  \
+		*take_p_ = NULL;                                                                   \
+		take_v_;                                                                           \
 	})
 
 /* Reads or writes until done, EOF or error; restart on EINTR. Return bytes moved, or -1 with errno.

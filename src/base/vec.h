@@ -4,17 +4,17 @@
 #include <stddef.h>
 #include "base/arena.h"
 
-#define VEC(type) \
-	struct { \
-		type *items; \
-		size_t count, capacity; \
+#define VEC(type)                                                                                  \
+	struct {                                                                                   \
+		type *items;                                                                       \
+		size_t count, capacity;                                                            \
 	}
 /* Appends `value`; evaluates v twice or more: pass a plain lvalue. */
-#define vec_push(arena, v, ...) \
-	do { \
-		(v)->items = vec_grow( \
-			arena, (v)->items, (v)->count, &(v)->capacity, sizeof *(v)->items); \
-		(v)->items[(v)->count++] = (__VA_ARGS__); \
+#define vec_push(arena, v, ...)                                                                    \
+	do {                                                                                       \
+		(v)->items = vec_grow(                                                             \
+			arena, (v)->items, (v)->count, &(v)->capacity, sizeof *(v)->items);        \
+		(v)->items[(v)->count++] = (__VA_ARGS__);                                          \
 	} while (0)
 /* Makes room for one more item; returns the (maybe moved) storage. */
 void *vec_grow(struct arena *a, void *items, size_t count, size_t *capacity, size_t item_size);
