@@ -1,0 +1,144 @@
+/* carrel doctor -- what this host can do, line by line, with cause and remedy. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/diagnose.h"
+#include "cli/facts.h"
+#include "format/json.h"
+
+#define EXIT_NOT_HERE 125 /* carrel run doesn't work on this host */
+
+struct doctor_options {
+	const char *output;
+};
+static const struct arg_option doctor_table[] = {
+	{ 'o', "format", ARG_CHOICE, offsetof(struct doctor_options, output), "text|json",
+		"how to print it", "text|json", 0, 0 },
+};
+static const struct arg_spec doctor_spec = {
+	.command = "doctor",
+	.usage = "carrel doctor [-o json]",
+	.about = "Tries everything that sandboxes stand on and says what works here, what doesn't, "
+		 "why, and what to type.\n"
+		 "Exits 0 when 'carrel run' works on this host with all layers, else 125. Changes "
+		 "nothing.",
+	.options = doctor_table,
+	.option_count = sizeof doctor_table / sizeof *doctor_table,
+};
+
+struct tally {
+	bool works;
+	int count[CHECK_STATUS_COUNT];
+};
+
+static void print_json(const check_list *checks, const struct facts *facts,
+	const struct tally *tally, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out, true);
+	json_object(&j, NULL);
+	json_bool(&j, "ok", tally->works);
+	json_text(&j, "version", CARREL_VERSION);
+	json_text(&j, "kernel", facts->release);
+	json_u64(&j, "uid", facts->uid);
+	json_array(&j, "checks");
+	for (size_t i = 0; i < checks->count; i++) {
+		const struct check *check = &checks->items[i];
+		json_object(&j, NULL);
+		json_text(&j, "group", check->group);
+		json_text(&j, "name", check->name);
+		json_text(&j, "status", check_status_name(check->status));
+		json_text(&j, "detail", check->detail);
+		json_text(&j, "cause", check->cause);
+		json_text(&j, "remedy", check->remedy);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	buf_char(out, '\n');
+}
+
+/* A remedy's further lines stand below its first. */
+static void print_field(struct buf *out, const char *name, const char *text)
+{
+	struct str rest = str_from(text), line;
+
+	while (str_next(&rest, '\n', &line)) {
+		buf_printf(out, "        %-7s %.*s\n", name, (int)line.len, line.data);
+		name = "";
+	}
+}
+
+static void print_text(
+	const check_list *checks, const struct tally *tally, bool colour, struct buf *out)
+{
+	static const char *const colours[CHECK_STATUS_COUNT] = { "\033[32m", "\033[33m",
+		"\033[1;31m" };
+	const char *group = "", *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
+
+	for (size_t i = 0; i < checks->count; i++) {
+		const struct check *check = &checks->items[i];
+		if (strcmp(group, check->group) != 0)
+			buf_printf(out, "%s%s%s%s\n", i > 0 ? "\n" : "", bold, check->group, plain);
+		group = check->group;
+		buf_printf(out, "  %s%-4s%s  %-16s %s\n", colour ? colours[check->status] : "",
+			check_status_name(check->status), plain, check->name, check->detail);
+		if (check->cause)
+			print_field(out, "cause", check->cause);
+		if (check->remedy)
+			print_field(out, "remedy", check->remedy);
+	}
+	buf_printf(out, "\n%s%s%s: %d ok, %d warnings, %d failures\n", bold,
+		tally->works ? "carrel run works here with all layers"
+			     : "carrel run doesn't work here",
+		plain, tally->count[CHECK_OK], tally->count[CHECK_WARN], tally->count[CHECK_FAIL]);
+}
+
+int cli_doctor(int argc, char **argv)
+{
+	struct doctor_options options = { NULL };
+	auto_arena struct arena arena;
+	auto_buf struct buf out;
+	struct error err;
+	int operands;
+	bool help;
+
+	arena_init(&arena);
+	buf_init(&out, BUF_MAX_DEFAULT);
+	if (args_parse(&doctor_spec, argc, argv, &options, &arena, &operands, &help, &err) < 0)
+		return cli_fail(&err, false);
+	if (help) {
+		args_print_help(&doctor_spec);
+		return 0;
+	}
+	bool json = options.output && strcmp(options.output, "json") == 0;
+	if (operands < argc) {
+		fail_hint(&err, ERR_INVALID, doctor_spec.usage, "doctor takes no operand: '%s'",
+			argv[operands]);
+		return cli_fail(&err, json);
+	}
+
+	struct facts facts;
+	check_list checks = { 0 };
+	facts_collect(&facts, &arena);
+	diagnose(&facts, &arena, &checks);
+	struct tally tally = { .works = facts.run_exit == 0 };
+	for (size_t i = 0; i < checks.count; i++)
+		tally.count[checks.items[i].status]++;
+	if (json)
+		print_json(&checks, &facts, &tally, &out);
+	else
+		print_text(&checks, &tally, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), &out);
+	if (fd_write_full(STDOUT_FILENO, out.data, out.len) < 0) {
+		fail_errno(&err, "write standard output");
+		return cli_fail(&err, false);
+	}
+	return tally.works ? 0 : EXIT_NOT_HERE;
+}
