@@ -55,7 +55,7 @@ static void add_field(struct buf *line, bool json, const char *key, const char *
 
 void log_record(const struct log *log, enum log_level level, const char *message, ...)
 {
-	auto_buf struct buf line;
+	auto_buf struct buf line = { 0 };
 	char now[32];
 	va_list fields;
 	const char *key;
