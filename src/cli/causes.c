@@ -132,6 +132,10 @@ static const struct rule rules[] = {
 	{ NAMESPACES, EPERM, AT_LATER | IS_ROOT,
 		"root lacks CAP_SETUID, CAP_SETGID or CAP_SYS_ADMIN here",
 		"give this process all capabilities of root, or run carrel as a plain user" },
+	{ NAMESPACES, EPERM, AT_CLONE,
+		"the kernel refuses it to this process: it runs in a chroot, or a security module "
+		"says no",
+		NULL },
 	{ NAMESPACES, EINVAL, 0, "this kernel is built without that namespace",
 		"use a kernel with CONFIG_USER_NS and CONFIG_*_NS" },
 

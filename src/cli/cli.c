@@ -87,7 +87,7 @@ int cli_help(int argc, char **argv)
 	return command->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
 }
 
-static const struct arg_spec simple_spec(const char *command, const char *usage, const char *about)
+static struct arg_spec simple_spec(const char *command, const char *usage, const char *about)
 {
 	return (struct arg_spec){ .command = command, .usage = usage, .about = about };
 }

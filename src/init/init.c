@@ -345,7 +345,8 @@ static void receive(int flags)
 		char space[CMSG_SPACE(4 * sizeof(int))];
 	} control;
 	const int *fds = (const int *)CMSG_DATA(&control.header);
-	struct iovec iov = { &state.scratch.request, sizeof state.scratch.request + sizeof state.scratch.body };
+	struct scratch *in = &state.scratch;
+	struct iovec iov = { &in->request, sizeof in->request + sizeof in->body };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 		.msg_controllen = sizeof control };
 	long len = SYS(recvmsg, state.master, &message, MSG_CMSG_CLOEXEC | flags);
@@ -357,7 +358,7 @@ static void receive(int flags)
 		fd_count = (unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
 	state.scratch_used = true;
 	if (len > 0)
-		take_request(&state.scratch.request, (size_t)len, (unsigned)message.msg_flags, fds,
+		take_request(&in->request, (size_t)len, (unsigned)message.msg_flags, fds,
 			fd_count);
 	for (unsigned i = 0; i < fd_count; i++)
 		close_fd(fds[i]);

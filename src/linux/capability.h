@@ -3,8 +3,11 @@
 #include <stdbool.h>
 #include "base/error.h"
 
+/* The kernel's own header of this name is hidden by ours; these are the ones that are asked for. */
+enum { CAPABILITY_SETGID = 6, CAPABILITY_SETUID = 7, CAPABILITY_SYS_ADMIN = 21 };
+
 /* Empties bounding, ambient, permitted, effective, inheritable; sets the securebits that keep it so
  * where allowed. */
 int capability_drop_all(struct error *err);
-/* `capability` (CAP_SYS_ADMIN …) is in the effective set of the caller. */
+/* `capability` (CAPABILITY_SYS_ADMIN …) is in the effective set of the caller. */
 bool capability_is_effective(int capability);

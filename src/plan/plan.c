@@ -135,8 +135,8 @@ static void add_system(const struct plan_facts *facts, struct arena *arena, stru
 {
 	for (size_t i = 0; i < COUNT(own_nodes); i++)
 		vec_push(arena, &plan->nodes, own_nodes[i]);
-	for (size_t i = 0; i < facts->system.count; i++) {
-		const struct plan_host_path *path = &facts->system.items[i];
+	for (size_t i = 0; i < facts->host_paths.count; i++) {
+		const struct plan_host_path *path = &facts->host_paths.items[i];
 		if (path->kind == PATH_LINK)
 			vec_push(arena, &plan->nodes, (struct plan_node){ NODE_LINK, path->path, path->link, 0 });
 		else
@@ -150,7 +150,7 @@ static void add_devices(struct arena *arena, struct plan *plan)
 	for (size_t i = 0; i < COUNT(devices); i++) {
 		const char *path = arena_printf(arena, "/dev/%s", devices[i]);
 		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = path,
-			.target = path, .flags = MOUNT_NOEXEC, .source_kind = PATH_FILE });
+			.target = path, .source_kind = PATH_FILE });
 	}
 	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_DEVPTS, .target = "/dev/pts",
 		.flags = MOUNT_NOEXEC, .source_kind = PATH_DIRECTORY });
@@ -198,11 +198,11 @@ static int add_protection(const struct plan_options *options, const struct plan_
 				"'%s/%s' is a symbolic link and can't be made read-only", options->dir->source,
 				name->path);
 		struct plan_bind bind = *options->dir;
-		bind.source = arena_printf(arena, "%s/%s", options->dir->source, name->path);
 		bind.kind = name->kind;
 		bool is_git = !strcmp(name->path, ".git") && name->kind == PATH_DIRECTORY;
 		add_bind(arena, facts, plan, &bind, arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
 			is_git ? 0 : MOUNT_RO);
+		plan->mounts.items[plan->mounts.count - 1].beneath = name->path;
 	}
 	return 0;
 }
@@ -239,6 +239,25 @@ static int check_target(const char *target, struct error *err)
 	return 0;
 }
 
+int plan_parse_bind(const char *text, struct arena *arena, struct plan_bind *bind, struct error *err)
+{
+	size_t len = strlen(text);
+	bool read_only = len > 3 && !strcmp(text + len - 3, ":ro");
+	if (read_only || (len > 3 && !strcmp(text + len - 3, ":rw")))
+		len -= 3;
+	const char *colon = memrchr(text, ':', len);
+	if (!colon || colon == text || colon == text + len - 1)
+		return fail_hint(err, ERR_INVALID, "-v /data/set:/workspace/set:ro", "-v '%s' is not SRC:DST[:ro]",
+			text);
+	const char *target = arena_bytes(arena, colon + 1, len - (size_t)(colon + 1 - text));
+	if (check_target(target, err))
+		return error_context(err, "-v '%s'", text);
+	bind->source = arena_bytes(arena, text, (size_t)(colon - text));
+	bind->target = target;
+	bind->read_only = read_only;
+	return 0;
+}
+
 static int add_user_binds(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *plan, struct error *err)
 {
@@ -247,8 +266,6 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 	const struct plan_bind **order = arena_array(arena, count + 1, sizeof *order);
 	for (size_t i = 0; i < count; i++) {
 		const struct plan_bind *bind = &options->binds.items[i];
-		if (check_target(bind->target, err))
-			return error_context(err, "-v %s", bind->source);
 		size_t at = i;
 		for (; at > 0 && strlen(order[at - 1]->target) > strlen(bind->target); at--)
 			order[at] = order[at - 1];
@@ -257,6 +274,19 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 	for (size_t i = 0; i < count; i++)
 		add_bind(arena, facts, plan, order[i], order[i]->target, order[i]->read_only ? MOUNT_RO : 0);
 	return 0;
+}
+
+/* Nothing is ever created in a directory of the user's. */
+static void choose_targets(struct plan *plan)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		struct plan_mount *mount = &plan->mounts.items[i];
+		mount->make_target = true;
+		for (size_t j = 0; j < i; j++)
+			if (plan->mounts.items[j].kind == MOUNT_BIND &&
+				path_is_beneath(mount->target, plan->mounts.items[j].target))
+				mount->make_target = false;
+	}
 }
 
 static void add_rules(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
@@ -331,6 +361,8 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 		else
 			vec_push(arena, &plan->env, entry);
 	}
+	vec_push(arena, &plan->env, NULL);
+	plan->env.count--;
 	return 0;
 }
 
@@ -357,6 +389,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		add_user_binds(options, facts, arena, &plan, err) ||
 		add_env(options, facts, arena, &plan, err))
 		return -1;
+	choose_targets(&plan);
 	add_rlimits(arena, &plan);
 	add_rules(facts, arena, &plan);
 	if (plan_check(&plan, err))

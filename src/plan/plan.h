@@ -32,7 +32,7 @@ struct plan_facts {
 	uint32_t outside_uid, outside_gid;
 	int landlock_abi;
 	enum plan_limiter limiter;
-	VEC(struct plan_host_path) system;	/* of plan_system_paths, those that exist */
+	VEC(struct plan_host_path) host_paths;/* of plan_system_paths, those that exist */
 	VEC(struct plan_host_path) protect;	/* of plan_protected_names, those that exist in --dir; path is relative */
 	enum plan_stream_kind streams[3];
 	const char *term;		/* $TERM, or NULL */
@@ -77,7 +77,9 @@ enum plan_mount_flags { MOUNT_RO = 1, MOUNT_NODEV = 2, MOUNT_NOEXEC = 4, MOUNT_U
 struct plan_mount {
 	enum plan_mount_kind kind;
 	const char *source, *target;
+	const char *beneath;		/* NULL, or the name below source to bind: opened following no link */
 	unsigned flags;			/* nosuid always */
+	bool make_target;		/* it lies in a tree of ours: made when it isn't there */
 	enum plan_path_kind source_kind;
 	bool idmap;			/* owner_uid:owner_gid on disk is the sandbox's user inside */
 	uint32_t owner_uid, owner_gid;
@@ -115,12 +117,16 @@ struct plan {
 	bool tty;
 	bool counted_disk;			/* limits.disk_bytes is kept by measuring the --dir */
 	const char *disk_source;		/* the directory to measure then */
-	VEC(const char *) env;
+	VEC(const char *) env;			/* items[count] is NULL */
 	char *const *argv;
 	const char *cwd;
 };
 
-/* The host paths that facts.system is about: each is looked for on the host. A name that ends in '*' is a prefix. */
+/* Takes "SRC:DST", "SRC:DST:ro" or "SRC:DST:rw" apart, from the right: DST must be absolute and plain, SRC is whatever comes
+ * before it. ERR_INVALID. */
+int plan_parse_bind(const char *text, struct arena *arena, struct plan_bind *bind, struct error *err);
+
+/* The host paths that facts.host_paths is about: each is looked for on the host. A name that ends in '*' is a prefix. */
 extern const char *const plan_system_paths[];
 /* The names in a --dir that are read-only unless --writable-config. */
 extern const char *const plan_protected_names[];

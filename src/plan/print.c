@@ -68,6 +68,8 @@ static void print_mounts(struct json *j, const struct plan *plan)
 		json_text(j, "target", mount->target);
 		if (mount->source)
 			json_text(j, "source", mount->source);
+		if (mount->beneath)
+			json_text(j, "beneath", mount->beneath);
 		print_flags(j, "flags", mount->flags, flags);
 		if (mount->idmap) {
 			json_object(j, "idmap");

@@ -1,0 +1,280 @@
+/* carrel run: options and the host's facts become a plan, the plan a sandbox, the sandbox an exit code. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "base/trace.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "format/json.h"
+#include "plan/plan.h"
+#include "sandbox/host.h"
+#include "sandbox/sandbox.h"
+
+struct run_options {
+	const char *dir, *cwd, *net, *isolation, *format;
+	arg_list env, binds;
+	bool writable_config, tty, interactive, plan;
+	struct limits limits;
+};
+
+#define FIELD(name) offsetof(struct run_options, name)
+static const struct arg_option options_table[] = {
+	{ 'e', "env", ARG_LIST, FIELD(env), "NAME[=VALUE]",
+		"set a variable inside; without =VALUE, pass on the one set here", NULL, 0, 0 },
+	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0, 0 },
+	{ 'v', "volume", ARG_LIST, FIELD(binds), "SRC:DST[:ro]",
+		"show the host's file or directory SRC at DST", NULL, 0, 0 },
+	{ 0, "dir", ARG_TEXT, FIELD(dir), "PATH", "use this host directory as /workspace", NULL, 0, 0 },
+	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
+		"with --dir: leave .git/hooks, .git/config, .claude … writable", NULL, 0, 0 },
+	{ 0, "net", ARG_CHOICE, FIELD(net), "none", "the network inside: none, only loopback",
+		"none|list|open", 0, 0 },
+	{ 0, "memory", ARG_SIZE, FIELD(limits.memory_bytes), "SIZE",
+		"memory of all processes and tmpfs together (default 2G)", NULL, LIMIT_MEMORY_LEAST, 0 },
+	{ 0, "cpus", ARG_CPUS, FIELD(limits.millicpus), "N", "CPUs' worth of time at once (default no limit)",
+		NULL, 10, 0 },
+	{ 0, "cpu-time", ARG_DURATION, FIELD(limits.cpu_time_ms), "TIME",
+		"cpu time of all processes together (default no limit)", NULL, 1, 0 },
+	{ 0, "timeout", ARG_DURATION, FIELD(limits.timeout_ms), "TIME", "wall time (default no limit)", NULL, 1,
+		0 },
+	{ 0, "pids", ARG_COUNT, FIELD(limits.pids), "N", "processes and threads (default 256)", NULL, 1, 4194304 },
+	{ 0, "fds", ARG_COUNT, FIELD(limits.fds), "N", "open files of a process (default 1024)", NULL, 16,
+		1048576 },
+	{ 0, "disk", ARG_SIZE, FIELD(limits.disk_bytes), "SIZE",
+		"size of /workspace (default 1G; with --dir none)", NULL, 65536, 0 },
+	{ 0, "tmp", ARG_SIZE, FIELD(limits.tmp_bytes), "SIZE",
+		"size of /tmp, /.cache and /dev/shm together (default 256M)", NULL, 65536, 0 },
+	{ 0, "output", ARG_SIZE, FIELD(limits.output_bytes), "SIZE",
+		"bytes of output (default no limit; 64M with -o json)", NULL, 1, 0 },
+	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0, 0 },
+	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
+		"pass stdin on; it is by default, unless -t stands alone", NULL, 0, 0 },
+	{ 0, "isolation", ARG_CHOICE, FIELD(isolation), "native", "what walls the sandbox in",
+		"native|oci|gvisor|bwrap", 0, 0 },
+	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0, 0 },
+	{ 'o', "format", ARG_CHOICE, FIELD(format), "text|json", "json: capture the output and print one result",
+		"text|json", 0, 0 },
+};
+#undef FIELD
+
+static const struct arg_spec spec = {
+	.command = "run",
+	.usage = "carrel run [options] [--] CMD [ARG...]",
+	.about = "Runs one command in a fresh sandbox: no network, none of your files, its own processes, bounded\n"
+		"memory and tasks. Nothing of it is left when it ends. The exit code is the command's own;\n"
+		"124 a time limit, 137 another limit, 125 carrel itself failed, 126 not executable, 127 not found.",
+	.options = options_table,
+	.option_count = sizeof options_table / sizeof *options_table,
+	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
+		"  carrel run --dir . --timeout 60s -- make test\n"
+		"  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
+		"  carrel run -it -- bash\n",
+};
+
+/* -o json asks for JSON errors also when what stands before it is wrong. */
+static bool wants_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], "-ojson") || !strcmp(argv[i], "--format=json") ||
+			(i + 1 < argc && (!strcmp(argv[i], "-o") || !strcmp(argv[i], "--format")) &&
+				!strcmp(argv[i + 1], "json")))
+			return true;
+	return false;
+}
+
+static int add_env(const struct run_options *run, struct arena *arena, struct plan_options *options,
+	struct error *err)
+{
+	for (size_t i = 0; i < run->env.count; i++) {
+		const char *entry = run->env.items[i];
+		if (!strchr(entry, '=')) {
+			const char *value = getenv(entry);
+			if (!value)
+				return fail(err, ERR_NOT_FOUND, "-e %s: that variable is not set here", entry);
+			entry = arena_printf(arena, "%s=%s", entry, value);
+		}
+		vec_push(arena, &options->env, entry);
+	}
+	return 0;
+}
+
+static int add_binds(const struct run_options *run, struct arena *arena, struct plan_options *options,
+	struct error *err)
+{
+	for (size_t i = 0; i < run->binds.count; i++) {
+		struct plan_bind bind = { 0 };
+		if (plan_parse_bind(run->binds.items[i], arena, &bind, err) ||
+			host_look_at_source(&bind, "-v", arena, err))
+			return -1;
+		vec_push(arena, &options->binds, bind);
+	}
+	return 0;
+}
+
+static int check_choices(const struct run_options *run, struct error *err)
+{
+	if (run->isolation && strcmp(run->isolation, "native"))
+		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --isolation native",
+			"--isolation %s is not available in this version", run->isolation);
+	if (run->net && strcmp(run->net, "none"))
+		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --net none",
+			"--net %s is not available in this version", run->net);
+	if (run->writable_config && !run->dir)
+		return fail(err, ERR_INVALID, "--writable-config is about a --dir, and none was given");
+	return 0;
+}
+
+/* What was typed, looked at on this host. */
+static int gather(const struct run_options *run, char **argv, struct arena *arena, struct plan_options *options,
+	struct plan_bind *dir, struct error *err)
+{
+	*options = (struct plan_options){
+		.argv = argv,
+		.cwd = run->cwd ? path_normalize(arena, PLAN_WORKSPACE, run->cwd) : NULL,
+		.writable_config = run->writable_config,
+		.limits = run->limits,
+		.captured = run->format && !strcmp(run->format, "json"),
+		.tty = run->tty,
+		.interactive = run->interactive || !run->tty,
+	};
+	if (run->dir) {
+		dir->source = run->dir;
+		if (host_look_at_source(dir, "--dir", arena, err))
+			return -1;
+		options->dir = dir;
+	}
+	return add_env(run, arena, options, err) || add_binds(run, arena, options, err) ? -1 : 0;
+}
+
+static void print_captured(struct json *j, const struct buf *out, const struct buf *errors)
+{
+	bool is_text = str_utf8_prefix(out->data, out->len) == out->len &&
+		str_utf8_prefix(errors->data, errors->len) == errors->len;
+	const struct buf *streams[] = { out, errors };
+	static const char *const names[] = { "stdout", "stderr" };
+	for (int i = 0; i < 2; i++)
+		if (is_text)
+			json_str(j, names[i], (struct str){ streams[i]->data, streams[i]->len });
+		else
+			json_base64(j, names[i], streams[i]->data, streams[i]->len);
+	json_text(j, "encoding", is_text ? "utf-8" : "base64");
+}
+
+static void print_result(const struct plan *plan, const struct result *result, const struct buf *out,
+	const struct buf *errors, struct buf *text)
+{
+	struct json j;
+	json_init(&j, text, false);
+	json_object(&j, NULL);
+	json_i64(&j, "exit_code", result_exit_code(result));
+	if (result->signal)
+		json_i64(&j, "signal", result->signal);
+	else
+		json_null(&j, "signal");
+	json_text(&j, "reason", reason_name(result->reason));
+	print_captured(&j, out, errors);
+	json_bool(&j, "truncated", result->truncated);
+	json_u64(&j, "duration_ms", result->duration_ms);
+	json_u64(&j, "cpu_ms", result->cpu_ms);
+	json_u64(&j, "max_rss_bytes", result->max_rss_bytes);
+	json_text(&j, "limits", plan_limiter_name(plan->limiter));
+	json_end(&j);
+	buf_char(text, '\n');
+}
+
+static int print_all(const struct buf *text, struct error *err)
+{
+	if (text->overflow)
+		return fail(err, ERR_LIMIT, "the result is too large to print");
+	if (fd_write_full(STDOUT_FILENO, text->data, text->len) != (ssize_t)text->len)
+		return fail_errno(err, "write standard output");
+	return 0;
+}
+
+/* One line on stderr says which limit ended it: an exit code alone is easily taken for the command's. */
+static void explain_limit(const struct result *result)
+{
+	auto_buf struct buf line;
+	buf_init(&line, 256);
+	if (result->reason == REASON_EXITED || result->reason == REASON_SIGNALED)
+		return;
+	buf_printf(&line, "carrel: the command was ended: %s\n", reason_name(result->reason));
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+static int carry_out(const struct plan *plan, const struct host *host, int *code, struct error *err)
+{
+	auto_buf struct buf out, errors, text;
+	struct result result;
+	buf_init(&out, (size_t)-1 / 2);
+	buf_init(&errors, (size_t)-1 / 2);
+	buf_init(&text, (size_t)-1 / 2);
+	struct sandbox_io io = { &out, &errors };
+	if (sandbox_run(plan, &host->cgroups, &io, &result, err))
+		return -1;
+	*code = result_exit_code(&result);
+	if (plan->streams[1] != STREAM_CAPTURED) {
+		explain_limit(&result);
+		return 0;
+	}
+	print_result(plan, &result, &out, &errors, &text);
+	return print_all(&text, err);
+}
+
+static const char *home_path(struct arena *arena)
+{
+	const char *home = getenv("CARREL_HOME");
+	return home && home[0] ? path_normalize(arena, "/", home) : "/var/lib/carrel";
+}
+
+static int run_command(const struct run_options *run, char **argv, struct arena *arena, struct host *host,
+	int *code, struct error *err)
+{
+	struct plan_options options;
+	struct plan_bind dir = { 0 };
+	struct plan plan;
+	if (check_choices(run, err) || gather(run, argv, arena, &options, &dir, err) ||
+		host_look(host, run->plan ? NULL : home_path(arena), run->dir && !run->writable_config ? dir.source : NULL,
+			arena, err) ||
+		plan_build(&options, &host->facts, arena, &plan, err))
+		return -1;
+	if (!run->plan)
+		return carry_out(&plan, host, code, err);
+	auto_buf struct buf text;
+	buf_init(&text, BUF_MAX_DEFAULT);
+	plan_print(&plan, &text);
+	return print_all(&text, err);
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct run_options run = { 0 };
+	struct error err = { 0 };
+	struct host host;
+	auto_arena struct arena arena;
+	int operands, code = 0;
+	bool help;
+	trace_step("main");
+	arena_init(&arena);
+	host_init(&host);
+	bool json = wants_json(argc, argv);
+	if (args_parse(&spec, argc, argv, &run, &arena, &operands, &help, &err))
+		return cli_fail(&err, json);
+	if (help) {
+		args_print_help(&spec);
+		return 0;
+	}
+	json = run.format && !strcmp(run.format, "json");
+	if (operands == argc) {
+		fail_hint(&err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]", "no command was given");
+		return cli_fail(&err, json);
+	}
+	if (run_command(&run, argv + operands, &arena, &host, &code, &err))
+		code = cli_fail(&err, json);
+	host_done(&host);
+	return code;
+}

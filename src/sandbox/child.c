@@ -1,0 +1,506 @@
+/* The child of a start: it is PID 1 of the new namespaces, builds its own root, locks itself in and becomes carrel-init.
+ * What it does is in `steps` at the end, in order; each step fails with an error that names it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "base/trace.h"
+#include "init/protocol.h"
+#include "linux/capability.h"
+#include "linux/landlock.h"
+#include "linux/mount.h"
+#include "linux/namespace.h"
+#include "linux/netns.h"
+#include "linux/pty.h"
+#include "linux/seccomp.h"
+#include "sandbox/start.h"
+
+struct child {
+	struct start *start;
+	const struct plan *plan;
+	int root;			/* the root tmpfs */
+	int report[SETUP_FD_MAX];	/* descriptors for the supervisor */
+};
+
+static int join_cgroup(struct child *child, struct error *err)
+{
+	if (cgroup_enter(child->start->cgroup))
+		return fail_errno(err, "enter control group '%s'", child->start->cgroup->name);
+	/* Not a flag of clone3: the namespace's root must be the group that was just entered. */
+	if (unshare(CLONE_NEWCGROUP))
+		return fail_errno(err, "make a cgroup namespace");
+	return 0;
+}
+
+static int take_identity(struct child *child, struct error *err)
+{
+	const struct plan *plan = child->plan;
+	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid, plan->outside_gid };
+	if (!plan->privileged)
+		return namespace_write_maps(0, &ids, true, err);
+	/* Root's maps are the parent's to write; it has done so by now, mostly. */
+	struct setup_message message;
+	ssize_t len = recv(child->start->socket, &message, sizeof message, 0);
+	if (len != sizeof message || message.magic != SETUP_MAGIC || message.type != SETUP_GO)
+		_exit(125);	/* the parent is gone or has failed; it says so itself */
+	if (setresgid(plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
+		setresuid(plan->inside_uid, plan->inside_uid, plan->inside_uid))
+		return fail_errno(err, "become uid %u", plan->inside_uid);
+	return 0;
+}
+
+static int name_host(struct child *child, struct error *err)
+{
+	if (setsid() < 0)
+		return fail_errno(err, "start a session");
+	if (sethostname(child->plan->hostname, strlen(child->plan->hostname)))
+		return fail_errno(err, "set the host name");
+	return 0;
+}
+
+static int raise_loopback(struct child *child, struct error *err)
+{
+	return netns_raise_loopback(err);
+}
+
+static int open_sources(struct child *child, struct error *err)
+{
+	if (sources_open(child->plan, false, child->start->trees, err))
+		return -1;
+	return child->plan->privileged ? 0 : sources_open(child->plan, true, child->start->trees, err);
+}
+
+static int make_node(int root, const struct plan_node *node)
+{
+	const char *path = node->path + 1;
+	if (node->kind == NODE_DIRECTORY)
+		return mkdirat(root, path, node->mode);
+	if (node->kind == NODE_LINK)
+		return symlinkat(node->text, root, path);
+	auto_close int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, node->mode);
+	if (fd < 0)
+		return -1;
+	size_t len = node->text ? strlen(node->text) : 0;
+	return fd_write_full(fd, node->text, len) == (ssize_t)len ? 0 : -1;
+}
+
+/* As make_node, but makes the directories above it when they are missing. */
+static int make_node_deep(int root, const struct plan_node *node, struct error *err)
+{
+	if (!make_node(root, node) || (errno == EEXIST && node->kind == NODE_DIRECTORY))
+		return 0;
+	int first = errno;
+	const char *slash = strrchr(node->path, '/');
+	if (first == ENOENT && slash != node->path) {
+		char parent[4096];
+		auto_close int dir = -1;
+		str_format(parent, sizeof parent, "%.*s", (int)(slash - node->path - 1), node->path + 1);
+		if (path_make_directories(root, parent, 0755, &dir, err))
+			return -1;
+		if (!make_node(root, node))
+			return 0;
+		first = errno;
+	}
+	errno = first;
+	return fail_errno(err, "make '%s' in the sandbox", node->path);
+}
+
+static int make_root(struct child *child, struct error *err)
+{
+	char size[24], inodes[24];
+	str_format(size, sizeof size, "%llu", (unsigned long long)child->plan->root_bytes);
+	str_format(inodes, sizeof inodes, "%llu", (unsigned long long)child->plan->root_inodes);
+	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", "0755", NULL };
+	if (mount_make("tmpfs", options, MOUNT_ATTR_NOSUID, &child->root, err))
+		return -1;
+	/* A tree must be attached before anything can be mounted in it. /usr is there on every host, its own tree
+	 * has been opened, and this namespace's old root goes away whole. */
+	if (mount_attach(child->root, AT_FDCWD, "/usr", err))
+		return -1;
+	umask(0);
+	static const struct plan_node mask_nodes[] = {
+		{ NODE_DIRECTORY, "/dev", NULL, 0755 },
+		{ NODE_DIRECTORY, "/.mask", NULL, 0 },
+		{ NODE_FILE, "/.mask-file", NULL, 0 },
+	};
+	for (size_t i = 0; i < sizeof mask_nodes / sizeof *mask_nodes; i++)
+		if (make_node_deep(child->root, &mask_nodes[i], err))
+			return -1;
+	for (size_t i = 0; i < child->plan->nodes.count; i++)
+		if (make_node_deep(child->root, &child->plan->nodes.items[i], err))
+			return -1;
+	return 0;
+}
+
+/* Is `mount` in the root tmpfs itself, not in something that will be mounted there? */
+static bool is_in_root(const struct plan *plan, const struct plan_mount *mount)
+{
+	for (const struct plan_mount *other = plan->mounts.items; other < mount; other++)
+		if (path_is_beneath(mount->target, other->target))
+			return false;
+	return true;
+}
+
+static int make_target(struct child *child, const struct plan_mount *mount, struct error *err)
+{
+	struct plan_node node = { mount->source_kind == PATH_FILE ? NODE_FILE : NODE_DIRECTORY, mount->target,
+		NULL, mount->mode ? mount->mode : mount->source_kind == PATH_FILE ? 0644 : 0755 };
+	return make_node_deep(child->root, &node, err);
+}
+
+static int make_targets(struct child *child, struct error *err)
+{
+	for (size_t i = 0; i < child->plan->mounts.count; i++) {
+		const struct plan_mount *mount = &child->plan->mounts.items[i];
+		if (mount->make_target && is_in_root(child->plan, mount) && make_target(child, mount, err))
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_system(const struct plan_mount *mount)
+{
+	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER) && mount->flags & MOUNT_RO;
+}
+
+/* All of them, and the root around them, are made read-only by one call. */
+static int attach_system(struct child *child, struct error *err)
+{
+	for (size_t i = 0; i < child->plan->mounts.count; i++) {
+		const struct plan_mount *mount = &child->plan->mounts.items[i];
+		if (is_system(mount) &&
+			mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
+			return -1;
+	}
+	struct mount_change change = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV, .recursive = true };
+	return mount_change(child->root, "", &change, err);
+}
+
+static uint64_t attributes(unsigned flags)
+{
+	return MOUNT_ATTR_NOSUID | (flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0) |
+		(flags & MOUNT_NODEV ? MOUNT_ATTR_NODEV : 0) | (flags & MOUNT_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+}
+
+static int open_tmpfs(struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+{
+	char size[24], inodes[24], mode[8];
+	str_format(size, sizeof size, "%llu", (unsigned long long)mount->size_bytes);
+	str_format(inodes, sizeof inodes, "%llu", (unsigned long long)mount->inodes);
+	str_format(mode, sizeof mode, "%o", mount->mode);
+	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", mode, NULL };
+	return mount_make("tmpfs", options, attributes(mount->flags), tree, err);
+}
+
+/* The outer /proc must not be covered anywhere, or the kernel refuses a new one. */
+static int open_proc(const struct plan_mount *mount, int *tree, struct error *err)
+{
+	static const char *const none[] = { NULL };
+	if (!mount_make("proc", none, attributes(mount->flags), tree, err))
+		return 0;
+	if (err->sys_errno == EPERM)
+		error_hint(err, "something is mounted over /proc here (a container?): carrel doctor says what to change");
+	return -1;
+}
+
+static int open_devpts(const struct plan_mount *mount, int *tree, struct error *err)
+{
+	static const char *const options[] = { "mode", "0620", "ptmxmode", "0666", NULL };
+	return mount_make("devpts", options, attributes(mount->flags), tree, err);
+}
+
+static int open_scratch(struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+{
+	if (mount_clone(child->root, mount->target + 1, tree, err))
+		return -1;
+	struct mount_change change = { .set = attributes(mount->flags), .clear = MOUNT_ATTR_RDONLY };
+	return mount_change(*tree, "", &change, err);
+}
+
+static int open_tree_of(struct child *child, size_t index, int *tree, struct error *err)
+{
+	const struct plan_mount *mount = &child->plan->mounts.items[index];
+	switch (mount->kind) {
+	case MOUNT_TMPFS:
+		return open_tmpfs(child, mount, tree, err);
+	case MOUNT_PROC:
+		return open_proc(mount, tree, err);
+	case MOUNT_DEVPTS:
+		return open_devpts(mount, tree, err);
+	case MOUNT_SCRATCH:
+		return open_scratch(child, mount, tree, err);
+	case MOUNT_BIND:
+		break;
+	}
+	*tree = take_fd(&child->start->trees[index]);
+	struct mount_change change = { .set = attributes(mount->flags), .recursive = true };
+	return mount->flags & MOUNT_USER ? mount_change(*tree, "", &change, err) : 0;
+}
+
+/* Below a directory of the user's, an earlier sandbox may have left links: none is followed. */
+static int attach(struct child *child, const struct plan_mount *mount, int tree, struct error *err)
+{
+	if (is_in_root(child->plan, mount))
+		return mount_attach(tree, child->root, mount->target + 1, err);
+	if (mount->make_target && make_target(child, mount, err))
+		return -1;
+	auto_close int at = path_open_nolinks(child->root, mount->target + 1, O_PATH | O_CLOEXEC, 0);
+	if (at < 0) {
+		fail_errno(err, "mount point '%s'", mount->target);
+		return error_hint(err, "it must exist: nothing is created in a directory of yours");
+	}
+	if (mount_attach(tree, at, "", err))
+		return error_context(err, "'%s'", mount->target);
+	return 0;
+}
+
+static int attach_others(struct child *child, struct error *err)
+{
+	for (size_t i = 0; i < child->plan->mounts.count; i++) {
+		const struct plan_mount *mount = &child->plan->mounts.items[i];
+		if (is_system(mount))
+			continue;
+		auto_close int tree = -1;
+		if (open_tree_of(child, i, &tree, err) || attach(child, mount, tree, err))
+			return -1;
+		if (mount->kind == MOUNT_PROC)
+			child->report[SETUP_PROC] = take_fd(&tree);
+		else if (!strcmp(mount->target, PLAN_WORKSPACE))
+			child->report[SETUP_WORKSPACE] = take_fd(&tree);
+	}
+	return 0;
+}
+
+static int enter_root(struct child *child, struct error *err)
+{
+	return mount_pivot(child->root, err);
+}
+
+/* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't there is worse than none. */
+static int mask(const char *path, const struct stat *file, const struct stat *directory, struct error *err)
+{
+	const struct stat *expected = file;
+	if (mount_bind("/.mask-file", path)) {
+		if (errno == ENOENT)
+			return 0;
+		if (errno != ENOTDIR || mount_bind("/.mask", path))
+			return fail_errno(err, "mask '%s'", path);
+		expected = directory;
+	}
+	struct stat seen;
+	if (lstat(path, &seen))
+		return fail_errno(err, "check the mask of '%s'", path);
+	if (seen.st_dev != expected->st_dev || seen.st_ino != expected->st_ino)
+		return fail(err, ERR_FAILED, "the mask of '%s' did not take", path);
+	return 0;
+}
+
+static int make_read_only(const char *path, struct error *err)
+{
+	auto_close int tree = -1;
+	struct error why;
+	if (mount_clone(AT_FDCWD, path, &tree, &why)) {
+		if (why.code == ERR_NOT_FOUND)
+			return 0;
+		*err = why;
+		return -1;
+	}
+	struct mount_change change = { .set = MOUNT_ATTR_RDONLY, .recursive = true };
+	if (mount_change(tree, "", &change, err))
+		return -1;
+	return mount_attach(tree, AT_FDCWD, path, err);
+}
+
+static int narrow_proc(struct child *child, struct error *err)
+{
+	struct stat file, directory;
+	if (netns_open_ports(child->report[SETUP_PROC], err))
+		return -1;
+	if (lstat("/.mask-file", &file) || lstat("/.mask", &directory))
+		return fail_errno(err, "find the masks");
+	for (size_t i = 0; i < child->plan->masks.count; i++)
+		if (mask(child->plan->masks.items[i], &file, &directory, err))
+			return -1;
+	for (size_t i = 0; i < child->plan->read_only.count; i++)
+		if (make_read_only(child->plan->read_only.items[i], err))
+			return -1;
+	return 0;
+}
+
+/* The masks' own names go; then everything gets its last attributes at once. */
+static int seal_mounts(struct child *child, struct error *err)
+{
+	struct mount_change open = { .clear = MOUNT_ATTR_RDONLY };
+	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY };
+	struct mount_change all = { .set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE, .recursive = true };
+	if (mount_change(child->root, "", &open, err))
+		return -1;
+	if (unlink("/.mask-file") || rmdir("/.mask"))
+		return fail_errno(err, "remove the names of the masks");
+	if (mount_change(child->root, "", &shut, err))
+		return -1;
+	return mount_change(child->root, "", &all, err);
+}
+
+static int open_terminal(struct child *child, struct error *err)
+{
+	if (!child->plan->tty)
+		return 0;
+	auto_close int pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return pty_open(pts, &child->report[SETUP_PTY_MASTER], &child->report[SETUP_PTY_SLAVE], err);
+}
+
+/* What the supervisor needs to measure: it gets the descriptors and nothing inside has them. */
+static int report_descriptors(struct child *child, struct error *err)
+{
+	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_DESCRIPTORS };
+	child->report[SETUP_ROOT] = child->root;
+	if (setup_send(child->start->socket, &message, child->report,
+		child->plan->tty ? SETUP_FD_MAX : SETUP_FD_COUNT))
+		return fail_errno(err, "report to the supervisor");
+	return 0;
+}
+
+static int set_rlimits(struct child *child, struct error *err)
+{
+	for (size_t i = 0; i < child->plan->rlimits.count; i++) {
+		const struct plan_rlimit *limit = &child->plan->rlimits.items[i];
+		struct rlimit value = { limit->value, limit->value }, seen;
+		if (setrlimit((unsigned)limit->resource, &value)) {
+			fail_errno(err, "set the limit '%s' to %llu", limit->name, (unsigned long long)limit->value);
+			return error_hint(err, "this host's own hard limit may be lower: ulimit -Ha");
+		}
+		if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_max != limit->value)
+			return fail(err, ERR_FAILED, "the limit '%s' did not take", limit->name);
+	}
+	return 0;
+}
+
+static int restrict_paths(struct child *child, struct error *err)
+{
+	const struct plan *plan = child->plan;
+	auto_close int ruleset = -1;
+	if (landlock_create(plan->landlock_abi, &ruleset, err))
+		return -1;
+	for (size_t i = 0; i < plan->rules.count; i++) {
+		const struct plan_rule *rule = &plan->rules.items[i];
+		auto_close int path = rule->path ? open(rule->path, O_PATH | O_CLOEXEC) : dup(rule->stream);
+		if (path < 0)
+			return fail_errno(err, "open '%s' for its rule", rule->path);
+		const char *name = rule->path ? rule->path : "a handed-in terminal";
+		if (landlock_allow(ruleset, plan->landlock_abi, path, name, rule->access, err))
+			return -1;
+	}
+	return landlock_enforce(ruleset, err);
+}
+
+static int drop_capabilities(struct child *child, struct error *err)
+{
+	return capability_drop_all(err);
+}
+
+static int no_new_privileges(struct child *child, struct error *err)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return fail_errno(err, "set no_new_privs");
+	return 0;
+}
+
+/* Set after the last change of credentials, which would clear it. If the supervisor died before, its socket is closed. */
+static int die_with_supervisor(struct child *child, struct error *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
+		return fail_errno(err, "set the parent-death signal");
+	struct pollfd peer = { .fd = child->start->socket };
+	if (poll(&peer, 1, 0) > 0 && peer.revents & (POLLHUP | POLLERR))
+		_exit(125);
+	return 0;
+}
+
+static int filter_calls(struct child *child, struct error *err)
+{
+	return seccomp_load(err);
+}
+
+static int become_init(struct child *child, struct error *err)
+{
+	/* Standard streams of init itself lead nowhere; the command's come in the spawn message. */
+	char name[] = "carrel-init";
+	char *const argv[] = { name, NULL }, *const env[] = { NULL };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), image = child->start->init_image;
+	if (null < 0)
+		return fail_errno(err, "open /dev/null in the sandbox");
+	/* The image must survive at a number out of the way of INIT_SOCKET_FD. */
+	if (image == INIT_SOCKET_FD && (image = fcntl(image, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
+		return fail_errno(err, "keep the image of carrel-init");
+	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
+		return fail_errno(err, "close the standard streams");
+	if (child->start->socket != INIT_SOCKET_FD) {
+		if (dup2(child->start->socket, INIT_SOCKET_FD) < 0)
+			return fail_errno(err, "pass on the socket");
+		child->start->socket = INIT_SOCKET_FD;
+	} else if (fcntl(INIT_SOCKET_FD, F_SETFD, 0))
+		return fail_errno(err, "pass on the socket");
+	/* Everything else closes at the exec, on whatever road it came. */
+	if (close_range(INIT_SOCKET_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC))
+		return fail_errno(err, "close the other descriptors");
+	trace_step("child: exec init");
+	syscall(SYS_execveat, image, "", argv, env, AT_EMPTY_PATH);
+	return fail_errno(err, "execute carrel-init");
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct child *child, struct error *err);
+} steps[] = {
+	{ "cgroup", join_cgroup },
+	{ "host name", name_host },
+	{ "loopback", raise_loopback },
+	{ "mount", open_sources },
+	{ "identity", take_identity },
+	{ "root", make_root },
+	{ "mount points", make_targets },
+	{ "system mounts", attach_system },
+	{ "other mounts", attach_others },
+	{ "pivot_root", enter_root },
+	{ "/proc", narrow_proc },
+	{ "mount attributes", seal_mounts },
+	{ "terminal", open_terminal },
+	{ "report", report_descriptors },
+	{ "limits", set_rlimits },
+	{ "no_new_privs", no_new_privileges },
+	{ "landlock", restrict_paths },
+	{ "capabilities", drop_capabilities },
+	{ "parent-death signal", die_with_supervisor },
+	{ "seccomp", filter_calls },
+	{ "init", become_init },
+};
+
+_Noreturn void child_main(struct start *start)
+{
+	struct child child = { .start = start, .plan = start->plan, .root = -1 };
+	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_FAILED };
+	for (int i = 0; i < SETUP_FD_MAX; i++)
+		child.report[i] = -1;
+	trace_step("child: born");
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		if (steps[i].run(&child, &message.error)) {
+			error_context(&message.error, "sandbox: %s", steps[i].name);
+			setup_send(start->socket, &message, NULL, 0);
+			_exit(125);
+		}
+		trace_step(steps[i].name);
+	}
+	_exit(125);
+}

@@ -1,0 +1,301 @@
+#include "sandbox/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "linux/pidfd.h"
+#include "sandbox/init_client.h"
+
+#define SAMPLE_MS 20		/* memory and cpu, without a control group */
+#define DISK_SAMPLE_MS 250
+#define STATS_EVERY 5		/* samples between two questions to carrel-init */
+#define SAMPLE_COST_SHARE 20	/* a sample of n ms is followed by n * 20 ms of rest */
+#define BURST_MS 50		/* cpu share: what may be used at once */
+
+static void take_sample(struct loop *loop, void *ctx);
+static void sample_disk(struct loop *loop, void *ctx);
+
+static bool is_watchdog(const struct guard *guard)
+{
+	return guard->plan->limiter == LIMITER_WATCHDOG;
+}
+
+static void on_wall_time(struct loop *loop, void *ctx)
+{
+	struct guard *guard = ctx;
+	guard->wall = NULL;
+	guard->hit(guard->ctx, REASON_TIMEOUT);
+}
+
+static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct guard *guard = ctx;
+	struct error err;
+	uint64_t kills = 0;
+	if (!cgroup_oom_kills(guard->cgroup, fd, &kills, &err) && kills) {
+		loop_unwatch(loop, fd);
+		fd_close(&guard->oom_fd);
+		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
+	}
+}
+
+int guard_start(struct guard *guard, struct error *err)
+{
+	guard->oom_fd = guard->root = guard->workspace = guard->proc = -1;
+	guard->measure_fd = guard->measure_pidfd = -1;
+	guard->started_ms = clock_monotonic_ms();
+	if (guard->plan->limits.timeout_ms)
+		guard->wall = loop_after(guard->loop, guard->plan->limits.timeout_ms, on_wall_time, guard);
+	if (is_watchdog(guard))
+		return 0;
+	short events;
+	if (cgroup_watch_oom(guard->cgroup, &guard->oom_fd, &events, err))
+		return -1;
+	return loop_watch(guard->loop, guard->oom_fd, events & POLLPRI ? EPOLLPRI : EPOLLIN, on_oom, guard, err);
+}
+
+static bool needs_samples(const struct guard *guard)
+{
+	return is_watchdog(guard) || guard->plan->limits.cpu_time_ms;
+}
+
+int guard_descriptors(struct guard *guard, int proc, int root, int workspace, struct error *err)
+{
+	guard->proc = proc;
+	guard->root = root;
+	guard->workspace = workspace;
+	if (is_watchdog(guard)) {
+		/* A --dir is no memory of the sandbox's. */
+		bool is_tmpfs = guard->plan->limits.disk_bytes && !guard->plan->counted_disk;
+		if (usage_init(&guard->usage, proc, root, is_tmpfs ? workspace : -1, err))
+			return -1;
+		guard->has_usage = true;
+	}
+	if (needs_samples(guard))
+		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
+	if (guard->plan->limits.disk_bytes)
+		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
+	return 0;
+}
+
+void guard_shm(struct guard *guard, uint64_t bytes)
+{
+	guard->usage.sysv_bytes = bytes;
+}
+
+uint64_t guard_cpu_ms(struct guard *guard)
+{
+	struct error err;
+	uint64_t us;
+	if (guard->has_usage)
+		return usage_cpu_ms(&guard->usage);
+	if (guard->cgroup->cpuacct >= 0 && !cgroup_cpu_us(guard->cgroup, &us, &err))
+		return us / 1000;
+	return 0;
+}
+
+static bool is_memory_over(struct guard *guard)
+{
+	uint64_t limit = guard->plan->limits.memory_bytes;
+	if (usage_memory_bound(&guard->usage) <= limit)
+		return false;
+	/* Shared pages were counted once for each process. Counting them right is dear, so it is done seldom. */
+	uint64_t began = clock_monotonic_ms();
+	if (began < guard->exact_after_ms)
+		return false;
+	bool over = usage_memory(&guard->usage) > limit;
+	uint64_t ended = clock_monotonic_ms();
+	guard->exact_after_ms = ended + (ended - began) * SAMPLE_COST_SHARE;
+	return over;
+}
+
+static void on_resume(struct loop *loop, void *ctx)
+{
+	struct guard *guard = ctx;
+	struct error err;
+	guard->resume = NULL;
+	guard->is_paused = false;
+	init_client_signal(guard->init_socket, 0, SIGCONT, &err);
+}
+
+/* Without a cpu controller, the share is kept by stopping everything until the time that was used is allowed. */
+static void hold_cpu_share(struct guard *guard, uint64_t used_ms, uint64_t now_ms)
+{
+	struct error err;
+	uint64_t share = guard->plan->limits.millicpus;
+	uint64_t allowed_ms = (now_ms - guard->started_ms + BURST_MS) * share / 1000;
+	if (guard->is_paused || used_ms <= allowed_ms)
+		return;
+	if (init_client_signal(guard->init_socket, 0, SIGSTOP, &err))
+		return;		/* init is ending: so is everything else */
+	guard->is_paused = true;
+	guard->resume = loop_after(guard->loop, (used_ms - allowed_ms) * 1000 / share + 1, on_resume, guard);
+}
+
+static void take_sample(struct loop *loop, void *ctx)
+{
+	struct guard *guard = ctx;
+	const struct limits *limits = &guard->plan->limits;
+	uint64_t began = clock_monotonic_ms();
+	guard->sample = NULL;
+	if (guard->has_usage && is_memory_over(guard)) {
+		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
+		return;
+	}
+	bool shares = limits->millicpus && is_watchdog(guard);
+	if (limits->cpu_time_ms || shares) {
+		uint64_t used_ms = guard_cpu_ms(guard);
+		if (limits->cpu_time_ms && used_ms >= limits->cpu_time_ms) {
+			guard->hit(guard->ctx, REASON_CPU_LIMIT);
+			return;
+		}
+		if (shares)
+			hold_cpu_share(guard, used_ms, began);
+	}
+	struct error err;
+	if (guard->has_usage && guard->samples++ % STATS_EVERY == 0)
+		init_client_stats(guard->init_socket, &err);
+	uint64_t cost_ms = clock_monotonic_ms() - began;
+	uint64_t rest_ms = cost_ms * SAMPLE_COST_SHARE;
+	guard->sample = loop_after(loop, rest_ms > SAMPLE_MS ? rest_ms : SAMPLE_MS, take_sample, guard);
+}
+
+int guard_check_disk(const struct plan *plan, struct error *err)
+{
+	uint64_t bytes, inodes;
+	auto_close int dir = open(plan->disk_source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", plan->disk_source);
+	if (path_measure_tree(dir, &bytes, &inodes, err))
+		return -1;
+	if (bytes < plan->limits.disk_bytes)
+		return 0;
+	return fail(err, ERR_LIMIT, "'%s' holds %llu bytes already; --disk allows %llu", plan->disk_source,
+		(unsigned long long)bytes, (unsigned long long)plan->limits.disk_bytes);
+}
+
+static void end_measurement(struct guard *guard)
+{
+	struct error err;
+	int status;
+	if (guard->measure_fd < 0)
+		return;
+	loop_unwatch(guard->loop, guard->measure_fd);
+	fd_close(&guard->measure_fd);
+	pidfd_signal(guard->measure_pidfd, SIGKILL, &err);
+	pidfd_reap(guard->measure_pidfd, true, &status, NULL, &err);
+	fd_close(&guard->measure_pidfd);
+}
+
+static void on_measured(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct guard *guard = ctx;
+	uint64_t bytes;
+	bool is_whole = read(fd, &bytes, sizeof bytes) == sizeof bytes;
+	end_measurement(guard);
+	if (is_whole)
+		guard->measured_bytes = bytes;
+	if (guard->measured_bytes > guard->plan->limits.disk_bytes)
+		guard->hit(guard->ctx, REASON_DISK_LIMIT);
+	else
+		guard->disk = loop_after(loop, DISK_SAMPLE_MS, sample_disk, guard);
+}
+
+/* A large tree takes a while to walk: a child does it, and the streams flow on meanwhile. */
+static void measure_in_child(struct guard *guard)
+{
+	struct error err;
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC)) {
+		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
+		return;
+	}
+	pid_t pid = fork();
+	if (pid == 0) {
+		uint64_t bytes = 0, inodes;
+		int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir >= 0 && !path_measure_tree(dir, &bytes, &inodes, &err))
+			(void)!write(ends[1], &bytes, sizeof bytes);
+		_exit(0);
+	}
+	fd_close(&ends[1]);
+	guard->measure_fd = ends[0];
+	if (pid < 0 || pidfd_open_process(pid, &guard->measure_pidfd, &err) ||
+		loop_watch(guard->loop, guard->measure_fd, EPOLLIN, on_measured, guard, &err)) {
+		end_measurement(guard);
+		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
+	}
+}
+
+static void sample_disk(struct loop *loop, void *ctx)
+{
+	struct guard *guard = ctx;
+	guard->disk = NULL;
+	if (guard->plan->counted_disk) {
+		measure_in_child(guard);
+		return;
+	}
+	if (usage_tmpfs_is_full(guard->workspace))
+		guard->disk_was_full = true;
+	guard->disk = loop_after(loop, DISK_SAMPLE_MS, sample_disk, guard);
+}
+
+static bool is_disk_full(struct guard *guard)
+{
+	if (!guard->plan->limits.disk_bytes || guard->workspace < 0)
+		return false;
+	if (!guard->plan->counted_disk)
+		return guard->disk_was_full || usage_tmpfs_is_full(guard->workspace);
+	struct error err;
+	uint64_t bytes, inodes;
+	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir >= 0 && !path_measure_tree(dir, &bytes, &inodes, &err) &&
+		bytes >= guard->plan->limits.disk_bytes;
+}
+
+bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason)
+{
+	struct error err;
+	uint64_t kills = 0;
+	if (!is_watchdog(guard) && !cgroup_oom_kills(guard->cgroup, -1, &kills, &err) && kills) {
+		*reason = REASON_MEMORY_LIMIT;
+		return true;
+	}
+	if (guard->plan->limits.cpu_time_ms && guard_cpu_ms(guard) >= guard->plan->limits.cpu_time_ms) {
+		*reason = REASON_CPU_LIMIT;
+		return true;
+	}
+	if (command_failed && is_disk_full(guard)) {
+		*reason = REASON_DISK_LIMIT;
+		return true;
+	}
+	return false;
+}
+
+void guard_stop(struct guard *guard)
+{
+	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume };
+	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
+		if (*timers[i]) {
+			loop_cancel(guard->loop, *timers[i]);
+			*timers[i] = NULL;
+		}
+	end_measurement(guard);
+	if (guard->oom_fd >= 0)
+		loop_unwatch(guard->loop, guard->oom_fd);
+	fd_close(&guard->oom_fd);
+	fd_close(&guard->proc);
+	fd_close(&guard->root);
+	fd_close(&guard->workspace);
+	if (guard->has_usage)
+		usage_done(&guard->usage);
+	guard->has_usage = false;
+}

@@ -1,0 +1,49 @@
+/* guard.h -- keeps the limits of a running sandbox that the kernel doesn't keep by itself: wall time, summed cpu time, and
+ * where there is no control group also memory and cpu share; watches for OOM kills and a full workspace.
+ * 1. The first limit that is hit is the one that is named.
+ * 2. A sample that cost a lot delays the next one: at most a twentieth of one cpu goes into looking. */
+#pragma once
+#include <stdbool.h>
+#include "linux/cgroup.h"
+#include "model/result.h"
+#include "plan/plan.h"
+#include "proc/loop.h"
+#include "sandbox/usage.h"
+
+struct guard {
+	const struct plan *plan;
+	const struct cgroup *cgroup;
+	struct loop *loop;
+	int init_socket;
+	void (*hit)(void *ctx, enum reason reason);	/* a limit: end the sandbox */
+	void *ctx;
+	/* private */
+	struct usage usage;
+	int root, workspace, proc;	/* descriptors of the sandbox's own file systems */
+	bool has_usage;
+	int oom_fd;
+	uint64_t started_ms;
+	struct loop_timer *wall, *sample, *disk, *resume;
+	unsigned samples;
+	uint64_t exact_after_ms;	/* the dear measurement isn't made again before */
+	bool disk_was_full;
+	bool is_paused;
+	int measure_fd;			/* of the child that measures a --dir */
+	int measure_pidfd;
+	uint64_t measured_bytes;
+};
+
+/* Begins: the wall clock runs from here. */
+int guard_start(struct guard *guard, struct error *err);
+/* The child has reported its descriptors (guard owns them now): sampling begins. */
+int guard_descriptors(struct guard *guard, int proc, int root, int workspace, struct error *err);
+/* carrel-init answered INIT_STATS. */
+void guard_shm(struct guard *guard, uint64_t bytes);
+/* When the command has ended: an OOM kill, or a failure with the workspace full, that no sample has seen. true: *reason
+ * is the limit. */
+bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason);
+/* Summed cpu time in ms; 0 when only the caller's rusage knows. */
+uint64_t guard_cpu_ms(struct guard *guard);
+void guard_stop(struct guard *guard);
+/* Measures a --dir before the start: ERR_LIMIT when it is over its limit already. */
+int guard_check_disk(const struct plan *plan, struct error *err);

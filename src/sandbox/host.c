@@ -1,0 +1,194 @@
+#include "sandbox/host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "linux/capability.h"
+#include "linux/landlock.h"
+#include "sandbox/slot.h"
+
+void host_init(struct host *host)
+{
+	*host = (struct host){ .slot = -1 };
+}
+
+void host_done(struct host *host)
+{
+	fd_close(&host->slot);
+}
+
+static enum plan_path_kind kind_of(mode_t mode)
+{
+	return S_ISDIR(mode) ? PATH_DIRECTORY : S_ISLNK(mode) ? PATH_LINK : PATH_FILE;
+}
+
+static void add_path(struct host *host, const char *path, mode_t mode, struct arena *arena)
+{
+	struct plan_host_path found = { path, kind_of(mode), NULL };
+	char link[PATH_MAX];
+	if (found.kind == PATH_LINK) {
+		ssize_t len = readlink(path, link, sizeof link);
+		if (len <= 0 || (size_t)len >= sizeof link)
+			return;
+		found.link = arena_bytes(arena, link, (size_t)len);
+	}
+	vec_push(arena, &host->facts.host_paths, found);
+}
+
+static bool is_pattern_of(const char *pattern, const char *name)
+{
+	size_t len = strlen(pattern);
+	return pattern[len - 1] == '*' ? !strncmp(pattern, name, len - 1) : !strcmp(pattern, name);
+}
+
+/* One listing of /etc answers for all names directly in it. */
+static int look_at_etc(struct host *host, struct arena *arena, struct error *err)
+{
+	DIR *dir = opendir("/etc");
+	if (!dir)
+		return fail_errno(err, "open '/etc'");
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR && entry->d_type != DT_REG && entry->d_type != DT_LNK)
+			continue;
+		for (const char *const *path = plan_system_paths; *path; path++)
+			if (!strncmp(*path, "/etc/", 5) && is_pattern_of(*path + 5, entry->d_name)) {
+				mode_t mode = entry->d_type == DT_DIR ? S_IFDIR :
+					entry->d_type == DT_LNK ? S_IFLNK : S_IFREG;
+				add_path(host, arena_printf(arena, "/etc/%s", entry->d_name), mode, arena);
+				break;
+			}
+	}
+	closedir(dir);
+	return 0;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	const struct plan_host_path *x = a, *y = b;
+	return strcmp(x->path, y->path);
+}
+
+static int look_at_system(struct host *host, struct arena *arena, struct error *err)
+{
+	for (const char *const *path = plan_system_paths; *path; path++) {
+		struct stat st;
+		bool is_listed = !strncmp(*path, "/etc/", 5) && !strchr(*path + 5, '/');
+		if (!is_listed && !lstat(*path, &st))
+			add_path(host, *path, st.st_mode, arena);
+	}
+	if (look_at_etc(host, arena, err))
+		return -1;
+	/* The order of a directory is nobody's; a plan is the same each time. */
+	qsort(host->facts.host_paths.items, host->facts.host_paths.count, sizeof *host->facts.host_paths.items, compare_paths);
+	return 0;
+}
+
+static int look_at_protected(struct host *host, const char *path, struct arena *arena, struct error *err)
+{
+	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", path);
+	for (const char *const *name = plan_protected_names; *name; name++) {
+		struct stat st;
+		auto_close int fd = path_open_nolinks(dir, *name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+		/* A link or a file above it: that one is found itself, and judged. */
+		if (fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENOTDIR))
+			continue;
+		if (fd < 0 || fstat(fd, &st))
+			return fail_errno(err, "look at '%s/%s'", path, *name);
+		vec_push(arena, &host->facts.protect, (struct plan_host_path){ *name, kind_of(st.st_mode), NULL });
+	}
+	return 0;
+}
+
+static enum plan_stream_kind stream_kind(int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return STREAM_OTHER;
+	if (S_ISFIFO(st.st_mode))
+		return STREAM_PIPE;
+	if (!S_ISCHR(st.st_mode))
+		return STREAM_OTHER;
+	if (st.st_rdev == makedev(1, 3))
+		return STREAM_NULL;
+	return isatty(fd) ? STREAM_TERMINAL : STREAM_OTHER;
+}
+
+/* Root with all it needs takes a uid of its own; everybody else, and a "root" of a namespace with one id, uses theirs. */
+static int look_at_identity(struct host *host, const char *home, struct error *err)
+{
+	struct plan_facts *facts = &host->facts;
+	struct slot_range range = { 0, 0 };
+	facts->outside_uid = geteuid();
+	facts->outside_gid = getegid();
+	if (facts->outside_uid != 0)
+		return 0;
+	char map[4096];
+	if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", map, sizeof map) < 0)
+		return fail_errno(err, "read '/proc/self/uid_map'");
+	range = slot_range_from(map);
+	if (!range.count)
+		return 0;
+	if (!capability_is_effective(CAPABILITY_SYS_ADMIN) || !capability_is_effective(CAPABILITY_SETUID) ||
+		!capability_is_effective(CAPABILITY_SETGID))
+		return fail_hint(err, ERR_UNAVAILABLE, "run it as another user, or give this container CAP_SYS_ADMIN",
+			"root lacks CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID here");
+	facts->privileged = true;
+	facts->outside_uid = range.first;
+	if (home && slot_take(home, range, &facts->outside_uid, &host->slot, err))
+		return -1;
+	facts->outside_gid = facts->outside_uid;
+	return 0;
+}
+
+int host_look(struct host *host, const char *home, const char *dir, struct arena *arena, struct error *err)
+{
+	static const enum plan_limiter limiters[] = {
+		[CGROUP_NONE] = LIMITER_WATCHDOG, [CGROUP_V1] = LIMITER_CGROUP_V1, [CGROUP_V2] = LIMITER_CGROUP_V2,
+	};
+	if (look_at_identity(host, home, err) || look_at_system(host, arena, err) ||
+		(dir && look_at_protected(host, dir, arena, err)))
+		return -1;
+	cgroup_probe(&host->cgroups);
+	host->facts.limiter = limiters[host->cgroups.version];
+	host->facts.landlock_abi = landlock_abi();
+	for (int i = 0; i < 3; i++)
+		host->facts.streams[i] = stream_kind(i);
+	const char *term = getenv("TERM");
+	host->facts.term = term ? arena_text(arena, term) : NULL;
+	return 0;
+}
+
+int host_look_at_source(struct plan_bind *bind, const char *option, struct arena *arena, struct error *err)
+{
+	struct stat st;
+	char real[PATH_MAX];
+	if (!realpath(bind->source, real))
+		return fail_errno(err, "%s '%s'", option, bind->source);
+	if (stat(real, &st))
+		return fail_errno(err, "%s '%s'", option, bind->source);
+	if (!strcmp(real, "/"))
+		return fail(err, ERR_INVALID, "%s '%s' is the whole host", option, bind->source);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return fail(err, ERR_INVALID, "%s '%s' is neither a file nor a directory", option, bind->source);
+	/* Root's sandbox sees it through its owner's eyes; a plain user's through the user's own. */
+	int wanted = R_OK | (S_ISDIR(st.st_mode) ? X_OK : 0);
+	if (faccessat(AT_FDCWD, real, wanted, AT_EACCESS))
+		return fail_errno(err, "%s '%s'", option, bind->source);
+	bind->source = arena_text(arena, real);
+	bind->kind = kind_of(st.st_mode);
+	bind->owner_uid = st.st_uid;
+	bind->owner_gid = st.st_gid;
+	return 0;
+}

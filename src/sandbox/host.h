@@ -1,0 +1,17 @@
+/* host.h -- finds out what plan_build must know of this host, and of what the user named. */
+#pragma once
+#include "linux/cgroup.h"
+#include "plan/plan.h"
+
+struct host {
+	struct plan_facts facts;
+	struct cgroup_host cgroups;
+	int slot;			/* holds the outside uid, or -1 */
+};
+void host_init(struct host *host);
+void host_done(struct host *host);
+/* Fills host->facts. `home`: for the uid slot, when root; NULL: none is taken (the first one is shown). `dir`: a --dir whose
+ * protected names are looked for, or NULL. */
+int host_look(struct host *host, const char *home, const char *dir, struct arena *arena, struct error *err);
+/* Makes bind->source absolute and real, and fills its kind and owner. ERR_NOT_FOUND, ERR_DENIED, ERR_INVALID. */
+int host_look_at_source(struct plan_bind *bind, const char *option, struct arena *arena, struct error *err);

@@ -1,0 +1,168 @@
+#include "sandbox/relay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+
+#define PUMP_ROUNDS 16		/* then the other descriptors of the loop have their turn */
+
+int relay_open_output(int fd)
+{
+	char path[32];
+	str_format(path, sizeof path, "/proc/self/fd/%d", fd);
+	int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (fcntl(fd, F_GETFL) & O_APPEND));
+	/* A socket can't be opened again, nor can what another user owns. A regular file must not be: it would
+	 * start at offset 0. */
+	off_t at = lseek(fd, 0, SEEK_CUR);
+	if (own >= 0 && at == -1)
+		return own;
+	fd_close(&own);
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	relay_pump(ctx);
+}
+
+/* Watches fd while `wanted`. A regular file can't be watched and is always ready: that is no error. */
+static void watch(struct relay *relay, int fd, uint32_t events, bool *watched, bool wanted)
+{
+	struct error err;
+	if (wanted == *watched || fd < 0)
+		return;
+	if (!wanted) {
+		loop_unwatch(relay->loop, fd);
+		*watched = false;
+	} else if (!loop_watch(relay->loop, fd, events, on_event, relay, &err))
+		*watched = true;
+}
+
+void relay_stop(struct relay *relay)
+{
+	if (!relay->active)
+		return;
+	relay->active = false;
+	watch(relay, relay->from, 0, &relay->from_watched, false);
+	watch(relay, relay->to, 0, &relay->to_watched, false);
+	fd_close(&relay->from);
+	fd_close(&relay->to);
+}
+
+static void finish(struct relay *relay)
+{
+	if (!relay->active)
+		return;
+	relay_stop(relay);
+	relay->events->finished(relay->events->ctx);
+}
+
+static ssize_t write_some(struct relay *relay)
+{
+	const char *data = relay->data + relay->start;
+	if (relay->capture)
+		return buf_append(relay->capture, data, relay->len) ? (ssize_t)relay->len : (errno = ENOMEM, -1);
+	if (relay->to_is_socket)
+		return send(relay->to, data, relay->len, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return write(relay->to, data, relay->len);
+}
+
+/* false: it must wait, or is over. */
+static bool flush(struct relay *relay)
+{
+	while (relay->len) {
+		ssize_t wrote = write_some(relay);
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0 && errno == EAGAIN)
+			return false;
+		if (wrote < 0) {
+			struct error err;
+			/* The reader has enough: the writer inside is told so by its own EPIPE. */
+			int why = errno;
+			bool is_gone = why == EPIPE || why == ECONNRESET || (why == EIO && isatty(relay->to));
+			if (!is_gone) {
+				errno = why;
+				fail_errno(&err, "write %s", relay->name);
+				relay->events->failed(relay->events->ctx, &err);
+			}
+			finish(relay);
+			return false;
+		}
+		relay->start += (size_t)wrote;
+		relay->len -= (size_t)wrote;
+	}
+	return true;
+}
+
+static void end_of_input(struct relay *relay)
+{
+	/* A terminal has no end of file of its own. Should it be full, there is nobody to read it either. */
+	if (relay->to_is_terminal)
+		(void)!write(relay->to, "\004", 1);
+	finish(relay);
+}
+
+/* false: it must wait, or is over. */
+static bool fill(struct relay *relay)
+{
+	/* A stream of the caller's may block, and its flags are shared: ask first. */
+	struct pollfd ready = { .fd = relay->from, .events = POLLIN };
+	if (relay->from_is_foreign && poll(&ready, 1, 0) == 0)
+		return false;
+	ssize_t got = read(relay->from, relay->data, sizeof relay->data);
+	if (got < 0 && errno == EINTR)
+		return true;
+	if (got < 0 && errno == EAGAIN)
+		return false;
+	if (got <= 0) {		/* EIO: the terminal's last user has gone */
+		if (got < 0 && errno != EIO) {
+			struct error err;
+			fail_errno(&err, "read %s", relay->name);
+			relay->events->failed(relay->events->ctx, &err);
+		}
+		end_of_input(relay);
+		return false;
+	}
+	relay->start = 0;
+	relay->len = (size_t)got;
+	if (!relay->budget)
+		return true;
+	bool over = relay->len > *relay->budget;
+	if (over)
+		relay->len = *relay->budget;
+	*relay->budget -= relay->len;
+	if (over) {
+		flush(relay);
+		relay->events->over(relay->events->ctx);
+		finish(relay);
+		return false;
+	}
+	return true;
+}
+
+void relay_pump(struct relay *relay)
+{
+	bool going = relay->active;
+	for (int round = 0; going && round < PUMP_ROUNDS; round++)
+		going = flush(relay) && fill(relay);
+	if (!relay->active)
+		return;
+	watch(relay, relay->from, EPOLLIN, &relay->from_watched, relay->len == 0);
+	watch(relay, relay->to, EPOLLOUT, &relay->to_watched, relay->len > 0 || !relay->from_watched);
+}
+
+int relay_start(struct relay *relay, struct error *err)
+{
+	relay->active = true;
+	relay->start = relay->len = 0;
+	relay->from_watched = relay->to_watched = false;
+	relay_pump(relay);
+	return 0;
+}

@@ -1,0 +1,53 @@
+/* Opening what a sandbox will see of the host. As root the parent does it for what the user named, since the child's
+ * outside uid can't walk into a 0700 directory; a plain user's child does it itself, before anything is covered. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "linux/mount.h"
+#include "linux/namespace.h"
+#include "sandbox/start.h"
+
+static int idmap(const struct plan *plan, const struct plan_mount *mount, int tree, struct error *err)
+{
+	auto_close int userns = -1;
+	if (namespace_make_idmap(mount->owner_uid, mount->owner_gid, plan->outside_uid, plan->outside_gid,
+		&userns, err))
+		return -1;
+	struct mount_change change = { .set = MOUNT_ATTR_IDMAP, .idmap = userns, .recursive = true };
+	if (mount_change(tree, "", &change, err)) {
+		fail_errno_code(err, ERR_UNAVAILABLE, "'%s': its file system can't show its files to the sandbox's user",
+			mount->source);
+		return error_hint(err, "use a directory on ext4, xfs, btrfs or tmpfs, or run carrel as its owner");
+	}
+	return 0;
+}
+
+/* `beneath` is a name in a directory that an earlier sandbox may have filled: no link on the way is followed. */
+static int clone_source(const struct plan_mount *mount, int *tree, struct error *err)
+{
+	if (!mount->beneath)
+		return mount_clone(AT_FDCWD, mount->source, tree, err);
+	auto_close int dir = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", mount->source);
+	auto_close int path = path_open_nolinks(dir, mount->beneath, O_PATH | O_CLOEXEC, 0);
+	if (path < 0)
+		return fail_errno(err, "open '%s' in '%s'", mount->beneath, mount->source);
+	return mount_clone(path, "", tree, err);
+}
+
+int sources_open(const struct plan *plan, bool user, int *trees, struct error *err)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (mount->kind != MOUNT_BIND || !!(mount->flags & MOUNT_USER) != user)
+			continue;
+		if (clone_source(mount, &trees[i], err))
+			return -1;
+		if (mount->idmap && idmap(plan, mount, trees[i], err))
+			return -1;
+	}
+	return 0;
+}

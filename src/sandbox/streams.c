@@ -1,0 +1,193 @@
+#include "sandbox/streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <termios.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "linux/pty.h"
+
+#define PIPE_BYTES (1 << 20)	/* fewer wake-ups for much output */
+#define PIPEFS_MAGIC 0x50495045
+
+static const char *const names[3] = { "standard input", "standard output", "standard error" };
+
+static bool is_socket(int fd)
+{
+	struct stat st;
+	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+}
+
+/* /dev/stdout is opened by name sometimes: an anonymous pipe may then belong to the sandbox's user. One with a name
+ * on disk stays whose it is. */
+static void give_pipe(const struct plan *plan, int fd)
+{
+	struct statfs fs;
+	if (plan->privileged && !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC)
+		(void)!fchown(fd, plan->outside_uid, plan->outside_gid);
+}
+
+static int make_pipe(struct streams *streams, int index, struct error *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
+		return fail_errno(err, "make a pipe for %s", names[index]);
+	int inside = index == 0 ? ends[0] : ends[1], ours = index == 0 ? ends[1] : ends[0];
+	fcntl(ours, F_SETPIPE_SZ, PIPE_BYTES);
+	fd_set_nonblocking(ours);
+	give_pipe(streams->plan, inside);
+	streams->inside[index] = inside;
+	streams->owns_inside[index] = true;
+	streams->ours[index] = ours;
+	return 0;
+}
+
+int streams_prepare(struct streams *streams, const struct plan *plan, struct sandbox_io *io,
+	struct error *err)
+{
+	*streams = (struct streams){ .plan = plan, .io = io, .terminal = -1, .budget = plan->limits.output_bytes };
+	for (int i = 0; i < 3; i++)
+		streams->ours[i] = streams->inside[i] = -1;
+	for (int i = 0; i < 3; i++) {
+		switch (plan->streams[i]) {
+		case STREAM_HANDED:
+			streams->inside[i] = i;
+			give_pipe(plan, i);
+			break;
+		case STREAM_RELAYED:
+		case STREAM_CAPTURED:
+			if (make_pipe(streams, i, err))
+				return -1;
+			break;
+		case STREAM_TTY:
+		case STREAM_EMPTY:
+			break;
+		}
+	}
+	return 0;
+}
+
+int streams_use_terminal(struct streams *streams, int master, int slave, struct error *err)
+{
+	streams->terminal = master;
+	streams->inside[0] = slave;
+	streams->owns_inside[0] = true;
+	fd_set_nonblocking(master);
+	streams_resize(streams);
+	for (int i = 1; i < 3; i++)
+		streams->inside[i] = slave;
+	if (streams->plan->streams[0] != STREAM_TTY || !isatty(STDIN_FILENO))
+		return 0;
+	streams->saved = malloc(sizeof *streams->saved);
+	if (!streams->saved)
+		abort();
+	if (pty_make_raw(STDIN_FILENO, streams->saved, err))
+		return -1;
+	streams->is_raw = true;
+	return 0;
+}
+
+void streams_close_inside(struct streams *streams)
+{
+	for (int i = 0; i < 3; i++)
+		if (streams->owns_inside[i]) {
+			fd_close(&streams->inside[i]);
+			streams->owns_inside[i] = false;
+		}
+}
+
+static int duplicate(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static int start_relay(struct streams *streams, int index, struct loop *loop, int from, int to,
+	const struct relay_events *events, struct error *err)
+{
+	struct relay *relay = &streams->relays[index];
+	if (from < 0 || (to < 0 && streams->plan->streams[index] != STREAM_CAPTURED))
+		return fail_errno(err, "relay %s", names[index]);
+	relay->loop = loop;
+	relay->events = events;
+	relay->name = names[index];
+	relay->from = from;
+	relay->to = to;
+	relay->from_is_foreign = index == 0;
+	relay->to_is_socket = index > 0 && is_socket(to);
+	relay->to_is_terminal = index == 0 && streams->plan->tty;
+	relay->budget = index > 0 && streams->plan->limits.output_bytes ? &streams->budget : NULL;
+	if (index > 0 && streams->plan->streams[index] == STREAM_CAPTURED)
+		relay->capture = index == 1 ? streams->io->out : streams->io->err;
+	return relay_start(relay, err);
+}
+
+/* A terminal's two directions; there is no second output. */
+static int start_terminal(struct streams *streams, struct loop *loop, const struct relay_events *events,
+	struct error *err)
+{
+	if (start_relay(streams, 1, loop, duplicate(streams->terminal), relay_open_output(STDOUT_FILENO), events,
+		err))
+		return -1;
+	if (streams->plan->streams[0] != STREAM_TTY)
+		return 0;
+	return start_relay(streams, 0, loop, duplicate(STDIN_FILENO), duplicate(streams->terminal), events, err);
+}
+
+int streams_start(struct streams *streams, struct loop *loop, const struct relay_events *events,
+	struct error *err)
+{
+	if (streams->plan->tty)
+		return start_terminal(streams, loop, events, err);
+	for (int i = 0; i < 3; i++) {
+		int ours = take_fd(&streams->ours[i]);
+		if (ours < 0)
+			continue;
+		bool captured = streams->plan->streams[i] == STREAM_CAPTURED;
+		int to = i == 0 ? ours : captured ? -1 : relay_open_output(i);
+		if (start_relay(streams, i, loop, i == 0 ? duplicate(0) : ours, to, events, err))
+			return -1;
+	}
+	return 0;
+}
+
+void streams_resize(struct streams *streams)
+{
+	struct error err;
+	struct pty_size size = { 24, 80 };
+	if (streams->terminal < 0)
+		return;
+	for (int i = 0; i < 3; i++)
+		if (!pty_get_size(i, &size, &err))
+			break;
+	pty_set_size(streams->terminal, size, &err);
+}
+
+void streams_stop_input(struct streams *streams)
+{
+	relay_stop(&streams->relays[0]);
+}
+
+bool streams_have_output(const struct streams *streams)
+{
+	return streams->relays[1].active || streams->relays[2].active;
+}
+
+void streams_done(struct streams *streams)
+{
+	for (int i = 0; i < 3; i++) {
+		relay_stop(&streams->relays[i]);
+		fd_close(&streams->ours[i]);
+	}
+	streams_close_inside(streams);
+	fd_close(&streams->terminal);
+	if (streams->is_raw)
+		pty_restore(STDIN_FILENO, streams->saved);
+	free(streams->saved);
+	streams->saved = NULL;
+	streams->is_raw = false;
+}

@@ -1,0 +1,303 @@
+#include "sandbox/supervise.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/trace.h"
+#include "linux/pidfd.h"
+#include "sandbox/guard.h"
+#include "sandbox/init_client.h"
+#include "sandbox/start.h"
+
+#define COMMAND_ID 1
+#define CANCEL_AFTER 3		/* this many SIGINT or SIGTERM: the user means it */
+
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH };
+
+struct supervisor {
+	struct supervised *given;
+	struct guard guard;
+	struct relay_events relay_events;
+	struct result *result;
+	bool has_setup;			/* the child has become carrel-init */
+	bool has_exit;			/* INIT_EXITED came */
+	int wait_status;
+	uint64_t command_cpu_us, command_rss_kb;
+	bool is_dead;			/* PID 1 is reaped */
+	struct pidfd_usage usage;
+	bool has_limit;
+	enum reason limit;
+	int cancels;
+	bool has_failed;
+	struct error failure;
+};
+
+void supervise_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+		sigaddset(set, forwarded[i]);
+}
+
+static void kill_all(struct supervisor *s)
+{
+	struct error err;
+	pidfd_signal(s->given->pidfd, SIGKILL, &err);	/* the kernel takes the rest of the namespace along */
+}
+
+static void on_limit(void *ctx, enum reason reason)
+{
+	struct supervisor *s = ctx;
+	if (s->has_limit)
+		return;
+	s->has_limit = true;
+	s->limit = reason;
+	kill_all(s);
+}
+
+static void on_failure(struct supervisor *s, const struct error *err)
+{
+	if (!s->has_failed)
+		s->failure = *err;
+	s->has_failed = true;
+	kill_all(s);
+}
+
+int supervise_spawn(const struct supervised *given, struct error *err)
+{
+	const struct plan *plan = given->plan;
+	struct init_spawn spawn = { (const char *const *)plan->argv, plan->env.items, plan->cwd,
+		INIT_NO_PIDFD | INIT_NO_STARTED | (plan->tty ? INIT_TTY : 0) };
+	int failed = init_client_spawn(given->socket, COMMAND_ID, &spawn, given->streams->inside, err);
+	streams_close_inside(given->streams);
+	return failed;
+}
+
+/* Explains INIT_FAILED and INIT_REFUSED. */
+static void on_spawn_failure(struct supervisor *s, const struct init_reply *reply)
+{
+	struct error err;
+	const struct plan *plan = s->given->plan;
+	struct init_spawn spawn = { (const char *const *)plan->argv, NULL, plan->cwd, 0 };
+	init_client_failure(reply, &spawn, &err);
+	on_failure(s, &err);
+}
+
+static void on_reply(struct supervisor *s, const struct init_reply *reply)
+{
+	switch (reply->type) {
+	case INIT_EXITED:
+		trace_step("command ended");
+		s->has_exit = true;
+		s->wait_status = reply->value;
+		s->command_rss_kb = reply->max_rss_kb;
+		break;
+	case INIT_FAILED:
+	case INIT_REFUSED:
+		on_spawn_failure(s, reply);
+		break;
+	case INIT_STATS_ARE:
+		guard_shm(&s->guard, reply->shm_bytes);
+		break;
+	default:
+		break;
+	}
+}
+
+/* The child's own packets come first: descriptors, or why it failed. */
+static int on_setup(struct supervisor *s, struct error *err)
+{
+	struct setup_message message;
+	int fds[SETUP_FD_MAX];
+	int got = setup_receive(s->given->socket, &message, fds);
+	if (got < 0)
+		return errno == EAGAIN ? 0 : fail_errno(err, "hear from the sandbox");
+	if (got == 0)
+		return 0;	/* its end is seen at the pidfd */
+	if (message.type != SETUP_DESCRIPTORS) {
+		message.error.text[sizeof message.error.text - 1] = 0;
+		message.error.hint[sizeof message.error.hint - 1] = 0;
+		*err = message.error;
+		return -1;
+	}
+	s->has_setup = true;
+	if (guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE], err))
+		return -1;
+	if (!s->given->plan->tty)
+		return 0;
+	if (streams_use_terminal(s->given->streams, fds[SETUP_PTY_MASTER], fds[SETUP_PTY_SLAVE], err) ||
+		supervise_spawn(s->given, err))
+		return -1;
+	return streams_start(s->given->streams, s->given->loop, &s->relay_events, err);
+}
+
+/* Takes all that has come. */
+static void hear(struct supervisor *s)
+{
+	struct error err;
+	struct init_reply reply;
+	int pidfd, got;
+	bool had_setup = s->has_setup;
+	if (!had_setup && on_setup(s, &err))
+		on_failure(s, &err);
+	if (!s->has_setup)
+		return;
+	while ((got = init_client_receive(s->given->socket, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
+		fd_close(&pidfd);
+		on_reply(s, &reply);
+	}
+	if (got < 0)
+		on_failure(s, &err);
+	if (got != INIT_CLIENT_NOTHING)
+		loop_unwatch(s->given->loop, s->given->socket);
+}
+
+static void reap(struct supervisor *s)
+{
+	struct error err;
+	int status;
+	if (pidfd_reap(s->given->pidfd, true, &status, &s->usage, &err) < 0 && !s->has_failed)
+		on_failure(s, &err);
+	s->is_dead = true;
+	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
+	loop_unwatch(s->given->loop, s->given->pidfd);
+	streams_stop_input(s->given->streams);
+	trace_step("init reaped");
+	if (!streams_have_output(s->given->streams))
+		loop_stop(s->given->loop);
+}
+
+static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct supervisor *s = ctx;
+	if (s->is_dead)
+		return;
+	hear(s);
+	/* init says its last word and exits: there is nothing to do meanwhile but wait for that. Relays go on
+	 * afterwards; a full pipe can't hold it up, since it kills its writers. */
+	if (s->has_exit && !s->is_dead)
+		reap(s);
+}
+
+static void on_pidfd(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct supervisor *s = ctx;
+	if (s->is_dead)
+		return;
+	if (!s->has_exit)
+		hear(s);	/* its last word may still lie in the socket */
+	if (!s->is_dead)
+		reap(s);
+}
+
+/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as one that holds. */
+static void stop_and_continue(struct supervisor *s)
+{
+	struct error err;
+	init_client_signal(s->given->socket, 0, SIGSTOP, &err);
+	raise(SIGSTOP);
+	init_client_signal(s->given->socket, 0, SIGCONT, &err);
+}
+
+static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct error err;
+	int signo = (int)info->ssi_signo;
+	if (s->is_dead)
+		return;
+	if (signo == SIGWINCH) {
+		streams_resize(s->given->streams);
+		return;
+	}
+	if (signo == SIGTSTP) {
+		stop_and_continue(s);
+		return;
+	}
+	if ((signo == SIGINT || signo == SIGTERM) && ++s->cancels >= CANCEL_AFTER) {
+		on_limit(s, REASON_CANCELED);
+		return;
+	}
+	/* Not yet init: it waits in the socket behind the spawn. A socket that is full or gone needs no signal. */
+	init_client_signal(s->given->socket, COMMAND_ID, signo, &err);
+}
+
+static void on_relay_finished(void *ctx)
+{
+	struct supervisor *s = ctx;
+	if (s->is_dead && !streams_have_output(s->given->streams))
+		loop_stop(s->given->loop);
+}
+
+static void on_relay_over(void *ctx)
+{
+	struct supervisor *s = ctx;
+	s->result->truncated = true;
+	on_limit(s, REASON_OUTPUT_LIMIT);
+}
+
+static void on_relay_failed(void *ctx, const struct error *err)
+{
+	on_failure(ctx, err);
+}
+
+static int begin(struct supervisor *s, struct error *err)
+{
+	struct supervised *given = s->given;
+	sigset_t set;
+	supervise_signals(&set);
+	s->guard = (struct guard){ .plan = given->plan, .cgroup = given->cgroup, .loop = given->loop,
+		.init_socket = given->socket, .hit = on_limit, .ctx = s };
+	s->relay_events = (struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, s };
+	if (guard_start(&s->guard, err) ||
+		loop_watch(given->loop, given->socket, EPOLLIN, on_socket, s, err) ||
+		loop_watch(given->loop, given->pidfd, EPOLLIN, on_pidfd, s, err) ||
+		loop_signals(given->loop, &set, on_signal, s, err))
+		return -1;
+	return given->plan->tty ? 0 : streams_start(given->streams, given->loop, &s->relay_events, err);
+}
+
+static void judge(struct supervisor *s)
+{
+	struct result *result = s->result;
+	bool exited = s->has_exit && WIFEXITED(s->wait_status);
+	result->exit_status = exited ? WEXITSTATUS(s->wait_status) : 0;
+	result->signal = exited ? 0 : s->has_exit ? WTERMSIG(s->wait_status) : SIGKILL;
+	result->reason = exited ? REASON_EXITED : REASON_SIGNALED;
+	bool failed = !exited || result->exit_status != 0;
+	if (s->has_limit || guard_last_look(&s->guard, failed, &s->limit))
+		result->reason = s->limit;
+	uint64_t counted_ms = guard_cpu_ms(&s->guard), waited_ms = (s->usage.utime_us + s->usage.stime_us) / 1000;
+	result->cpu_ms = counted_ms > waited_ms ? counted_ms : waited_ms;
+	uint64_t rss_kb = s->usage.max_rss_kb > s->command_rss_kb ? s->usage.max_rss_kb : s->command_rss_kb;
+	result->max_rss_bytes = rss_kb * 1024;
+}
+
+int supervise(struct supervised *given, struct result *result, struct error *err)
+{
+	struct supervisor s = { .given = given, .result = result };
+	*result = (struct result){ 0 };
+	int failed = begin(&s, err);
+	if (failed)
+		on_failure(&s, err);
+	if (loop_run(given->loop, err))
+		on_failure(&s, err);
+	if (!s.is_dead)
+		reap(&s);
+	if (!s.has_failed) {
+		judge(&s);
+		/* Killed from outside before it was anything: by whom, nobody says. */
+		if (!s.has_setup && !s.has_limit && result->reason == REASON_SIGNALED)
+			s.has_failed = true, fail(&s.failure, ERR_FAILED, "the sandbox was killed while it started");
+	}
+	guard_stop(&s.guard);
+	if (s.has_failed)
+		*err = s.failure;
+	return s.has_failed ? -1 : 0;
+}

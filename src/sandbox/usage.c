@@ -1,0 +1,270 @@
+#include "sandbox/usage.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "format/procfs.h"
+
+#define PROCESSES_MAX 65536
+#define INODES_MAX 4096		/* memfds told apart; what is past that counts each time it is seen */
+
+struct usage_seen {
+	int pid;
+	uint64_t start_ticks, cpu_ticks;
+	bool alive;
+};
+
+/* What one walk over the processes adds up. */
+struct walk {
+	struct usage *usage;
+	uint64_t anonymous_kb, shared_kb, memfd_bytes;
+	uint64_t inodes[INODES_MAX];
+	int inode_count;
+};
+
+int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err)
+{
+	struct stat st;
+	auto_close int memfd = memfd_create("carrel", MFD_CLOEXEC);
+	if (memfd < 0 || fstat(memfd, &st))
+		return fail_errno(err, "find the device of shared memory");
+	*usage = (struct usage){ .proc = proc, .tmpfs = { root, workspace }, .shm_device = st.st_dev };
+	return 0;
+}
+
+void usage_done(struct usage *usage)
+{
+	free(usage->seen);
+	usage->seen = NULL;
+}
+
+/* Calls fn for every process; proc's own position must not be shared, so it is opened anew. */
+static void each_process(const struct usage *usage, void (*fn)(void *ctx, int dir, int pid), void *ctx)
+{
+	int fd = openat(usage->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		fd_close(&fd);
+		return;
+	}
+	struct dirent *entry;
+	int count = 0;
+	uint64_t pid;
+	while ((entry = readdir(dir)) && count < PROCESSES_MAX)
+		if (str_to_u64(str_from(entry->d_name), &pid)) {
+			fn(ctx, dirfd(dir), (int)pid);
+			count++;
+		}
+	closedir(dir);
+}
+
+static bool is_new_inode(struct walk *walk, uint64_t inode)
+{
+	for (int i = 0; i < walk->inode_count; i++)
+		if (walk->inodes[i] == inode)
+			return false;
+	if (walk->inode_count < INODES_MAX)
+		walk->inodes[walk->inode_count++] = inode;
+	return true;
+}
+
+/* Memory in a memfd that nobody has mapped is in no process's figures; only its descriptors show it. */
+static void add_memfds(struct walk *walk, int proc, int pid)
+{
+	char path[48];
+	str_format(path, sizeof path, "%d/fd", pid);
+	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		fd_close(&fd);
+		return;
+	}
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		struct stat st;
+		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
+			st.st_dev == walk->usage->shm_device && is_new_inode(walk, st.st_ino))
+			walk->memfd_bytes += (uint64_t)st.st_blocks * 512;
+	}
+	closedir(dir);
+}
+
+static void add_bound(void *ctx, int proc, int pid)
+{
+	struct walk *walk = ctx;
+	char path[48], text[4096];
+	uint64_t kb;
+	str_format(path, sizeof path, "%d/status", pid);
+	ssize_t len = fd_read_file(proc, path, text, sizeof text);
+	if (len > 0) {
+		struct str status = { text, (size_t)len };
+		if (procfs_find_kb(status, "RssAnon", &kb))
+			walk->anonymous_kb += kb;
+		if (procfs_find_kb(status, "VmSwap", &kb))
+			walk->anonymous_kb += kb;
+		if (procfs_find_kb(status, "RssShmem", &kb))
+			walk->shared_kb += kb;
+	}
+	add_memfds(walk, proc, pid);
+}
+
+static uint64_t tmpfs_bytes(const struct usage *usage)
+{
+	uint64_t bytes = 0;
+	for (int i = 0; i < 2; i++) {
+		struct statvfs fs;
+		if (usage->tmpfs[i] >= 0 && !fstatvfs(usage->tmpfs[i], &fs))
+			bytes += (fs.f_blocks - fs.f_bfree) * fs.f_frsize;
+	}
+	return bytes;
+}
+
+uint64_t usage_memory_bound(struct usage *usage)
+{
+	struct walk walk = { .usage = usage };
+	each_process(usage, add_bound, &walk);
+	return (walk.anonymous_kb + walk.shared_kb) * 1024 + walk.memfd_bytes + usage->sysv_bytes +
+		tmpfs_bytes(usage);
+}
+
+/* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of the shared pages. */
+static bool is_counted_elsewhere(struct walk *walk, uint64_t device, uint64_t inode, struct str name)
+{
+	if (device != walk->usage->shm_device)
+		return true;		/* a file: page cache, or a tmpfs that statvfs has counted */
+	if (str_starts_with(name, "/SYSV"))
+		return true;		/* carrel-init has counted it */
+	for (int i = 0; i < walk->inode_count; i++)
+		if (walk->inodes[i] == inode)
+			return true;	/* a memfd that is open somewhere */
+	return false;
+}
+
+static void add_smaps(struct walk *walk, FILE *file)
+{
+	char line[512];
+	bool counts_shared = false;
+	while (fgets(line, sizeof line, file)) {
+		unsigned major_number, minor_number;
+		unsigned long inode;
+		int name_at = 0;
+		uint64_t kb;
+		struct str text = str_trim(str_from(line));
+		if (sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu %n", &major_number, &minor_number, &inode,
+			&name_at) == 3) {
+			struct str name = name_at > 0 ? str_trim(str_from(line + name_at)) : STR("");
+			counts_shared = inode && !is_counted_elsewhere(walk, makedev(major_number, minor_number),
+				inode, name);
+		} else if (counts_shared && procfs_find_kb(text, "Pss", &kb))
+			walk->shared_kb += kb;
+	}
+}
+
+static void add_exact(void *ctx, int proc, int pid)
+{
+	struct walk *walk = ctx;
+	char path[48], text[2048];
+	uint64_t kb;
+	str_format(path, sizeof path, "%d/smaps_rollup", pid);
+	ssize_t len = fd_read_file(proc, path, text, sizeof text);
+	if (len > 0 && procfs_find_kb((struct str){ text, (size_t)len }, "Pss_Anon", &kb))
+		walk->anonymous_kb += kb;
+	if (len > 0 && procfs_find_kb((struct str){ text, (size_t)len }, "SwapPss", &kb))
+		walk->anonymous_kb += kb;
+	str_format(path, sizeof path, "%d/smaps", pid);
+	int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (file) {
+		add_smaps(walk, file);
+		fclose(file);
+	} else
+		fd_close(&fd);
+}
+
+static void add_open_memfds(void *ctx, int proc, int pid)
+{
+	add_memfds(ctx, proc, pid);
+}
+
+uint64_t usage_memory(struct usage *usage)
+{
+	struct walk walk = { .usage = usage };
+	each_process(usage, add_open_memfds, &walk);
+	each_process(usage, add_exact, &walk);
+	return (walk.anonymous_kb + walk.shared_kb) * 1024 + walk.memfd_bytes + usage->sysv_bytes +
+		tmpfs_bytes(usage);
+}
+
+/* Two sums, each of which can miss something: what living processes and those they waited for used, and what every process
+ * that was ever seen had used when last seen. A parent that ignores SIGCHLD hides its children from the first only. */
+struct cpu_walk {
+	struct usage *usage;
+	uint64_t with_children_ticks, own_ticks;
+};
+
+static struct usage_seen *find_seen(struct usage *usage, const struct procfs_stat *stat)
+{
+	for (int i = 0; i < usage->seen_count; i++)
+		if (usage->seen[i].pid == stat->pid && usage->seen[i].start_ticks == stat->start_ticks)
+			return &usage->seen[i];
+	struct usage_seen *grown = reallocarray(usage->seen, (size_t)usage->seen_count + 1, sizeof *grown);
+	if (!grown)
+		abort();
+	usage->seen = grown;
+	grown[usage->seen_count] = (struct usage_seen){ stat->pid, stat->start_ticks, 0, true };
+	return &grown[usage->seen_count++];
+}
+
+static void add_cpu(void *ctx, int proc, int pid)
+{
+	struct cpu_walk *walk = ctx;
+	char path[48], text[1024];
+	struct procfs_stat stat;
+	str_format(path, sizeof path, "%d/stat", pid);
+	ssize_t len = fd_read_file(proc, path, text, sizeof text);
+	if (len <= 0 || !procfs_parse_stat((struct str){ text, (size_t)len }, &stat))
+		return;
+	uint64_t own = stat.utime_ticks + stat.stime_ticks;
+	walk->own_ticks += own;
+	walk->with_children_ticks += own + stat.cutime_ticks + stat.cstime_ticks;
+	struct usage_seen *seen = find_seen(walk->usage, &stat);
+	seen->cpu_ticks = own;
+	seen->alive = true;
+}
+
+uint64_t usage_cpu_ms(struct usage *usage)
+{
+	uint64_t ticks_per_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct cpu_walk walk = { .usage = usage };
+	for (int i = 0; i < usage->seen_count; i++)
+		usage->seen[i].alive = false;
+	each_process(usage, add_cpu, &walk);
+	int kept = 0;
+	for (int i = 0; i < usage->seen_count; i++) {
+		if (usage->seen[i].alive)
+			usage->seen[kept++] = usage->seen[i];
+		else
+			usage->departed_cpu_ms += usage->seen[i].cpu_ticks * 1000 / ticks_per_second;
+	}
+	usage->seen_count = kept;
+	uint64_t by_parents = walk.with_children_ticks * 1000 / ticks_per_second;
+	uint64_t by_sight = walk.own_ticks * 1000 / ticks_per_second + usage->departed_cpu_ms;
+	return by_parents > by_sight ? by_parents : by_sight;
+}
+
+bool usage_tmpfs_is_full(int tree)
+{
+	struct statvfs fs;
+	if (tree < 0 || fstatvfs(tree, &fs))
+		return false;
+	return fs.f_bavail * fs.f_frsize < 65536 || fs.f_favail == 0;
+}
