@@ -11,7 +11,7 @@ help: ## show these targets
 build: ## build the one file $(BUILD)/carrel, which works wherever it is copied
 	@tools/install-deps build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS)
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) src/carrel
 	@ln -f $(BUILD)/src/carrel $(BUILD)/carrel
 
 run: build ## see it work: commands in a sandbox, and what they can't reach
