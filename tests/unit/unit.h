@@ -10,7 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-#undef fail /* cmocka's macro without arguments hides our function of that name */
+/* cmocka's macro fail() hides our function of that name, and its fail_msg uses it. */
+#undef fail
+#undef fail_msg
+#define fail_msg(...)                                                                              \
+	do {                                                                                       \
+		print_error(__VA_ARGS__);                                                          \
+		print_error("\n");                                                                 \
+		_fail(__FILE__, __LINE__);                                                         \
+	} while (0)
 
 /* Runs `...` in a child and asserts that it aborted. */
 #define assert_aborts(...)                                                                         \

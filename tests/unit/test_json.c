@@ -1,0 +1,162 @@
+/* The JSON writer: what comes out is JSON, and misuse doesn't come out at all. */
+#include <string.h>
+#include "format/json.h"
+#include "unit.h"
+
+static void nested_values_are_separated_and_closed(void **state)
+{
+	auto_buf struct buf out;
+	struct json j;
+
+	buf_init(&out, 1000);
+	json_init(&j, &out, false);
+	json_object(&j, NULL);
+	json_text(&j, "text", "a\"b");
+	json_text(&j, "absent", NULL);
+	json_u64(&j, "big", UINT64_MAX);
+	json_i64(&j, "small", INT64_MIN);
+	json_bool(&j, "yes", true);
+	json_bool(&j, "no", false);
+	json_array(&j, "list");
+	json_u64(&j, NULL, 1);
+	json_object(&j, NULL);
+	json_end(&j);
+	json_array(&j, NULL);
+	json_end(&j);
+	json_null(&j, NULL);
+	json_end(&j);
+	json_str(&j, "st\nr", (struct str){ "abcdef", 3 });
+	json_end(&j);
+	json_finish(&j);
+	assert_string_equal(out.data,
+		"{\"text\":\"a\\\"b\",\"absent\":null,\"big\":18446744073709551615,"
+		"\"small\":-9223372036854775808,\"yes\":true,\"no\":false,"
+		"\"list\":[1,{},[],null],\"st\\nr\":\"abc\"}");
+}
+
+static void pretty_output_is_indented_by_two(void **state)
+{
+	auto_buf struct buf out;
+	struct json j;
+
+	buf_init(&out, 1000);
+	json_init(&j, &out, true);
+	json_object(&j, NULL);
+	json_u64(&j, "a", 1);
+	json_array(&j, "b");
+	json_u64(&j, NULL, 2);
+	json_u64(&j, NULL, 3);
+	json_end(&j);
+	json_object(&j, "c");
+	json_end(&j);
+	json_end(&j);
+	assert_string_equal(
+		out.data, "{\n  \"a\": 1,\n  \"b\": [\n    2,\n    3\n  ],\n  \"c\": {}\n}");
+}
+
+static void a_single_value_needs_no_container(void **state)
+{
+	auto_buf struct buf out;
+	struct json j;
+
+	buf_init(&out, 1000);
+	json_init(&j, &out, true);
+	json_text(&j, NULL, "x");
+	json_finish(&j);
+	assert_string_equal(out.data, "\"x\"");
+}
+
+static void base64_is_padded_as_in_the_rfc(void **state)
+{
+	static const char *const cases[][2] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" },
+		{ "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" },
+		{ "foobar", "Zm9vYmFy" }, { "\xfb\xff\xfe", "+//+" } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		auto_buf struct buf out;
+		struct json j;
+		char expected[32];
+
+		buf_init(&out, 1000);
+		json_init(&j, &out, false);
+		json_base64(&j, NULL, cases[i][0], strlen(cases[i][0]));
+		str_format(expected, sizeof expected, "\"%s\"", cases[i][1]);
+		assert_string_equal(out.data, expected);
+	}
+}
+
+static void too_much_is_an_overflow_of_the_buffer(void **state)
+{
+	auto_buf struct buf out;
+	struct json j;
+
+	buf_init(&out, 10);
+	json_init(&j, &out, false);
+	json_array(&j, NULL);
+	for (int i = 0; i < 100; i++)
+		json_u64(&j, NULL, 12345);
+	json_end(&j);
+	assert_true(out.overflow);
+	assert_true(out.len <= 10);
+}
+
+static struct json started(struct buf *out, char kind)
+{
+	struct json j;
+
+	buf_init(out, 1000);
+	json_init(&j, out, false);
+	if (kind == '[')
+		json_array(&j, NULL);
+	if (kind == '{')
+		json_object(&j, NULL);
+	return j;
+}
+
+static void misuse_aborts(void **state)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j = started(&out, '[');
+
+	assert_aborts(json_u64(&j, "key", 1));
+	assert_aborts(json_finish(&j));
+	buf_done(&out);
+	j = started(&out, '{');
+	assert_aborts(json_u64(&j, NULL, 1));
+	assert_aborts(json_object(&j, NULL));
+	buf_done(&out);
+	j = started(&out, ' ');
+	assert_aborts(json_end(&j));
+	assert_aborts(json_u64(&j, "key", 1));
+	assert_aborts(json_finish(&j));
+	json_u64(&j, NULL, 1);
+	assert_aborts(json_u64(&j, NULL, 2));
+}
+
+static void depth_has_an_end(void **state)
+{
+	auto_buf struct buf out = { 0 };
+	struct json j = started(&out, ' ');
+
+	for (int i = 1; i < JSON_DEPTH_MAX; i++)
+		json_array(&j, NULL);
+	assert_aborts(json_array(&j, NULL));
+	for (int i = 1; i < JSON_DEPTH_MAX; i++)
+		json_end(&j);
+	json_finish(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nested_values_are_separated_and_closed),
+		cmocka_unit_test(pretty_output_is_indented_by_two),
+		cmocka_unit_test(a_single_value_needs_no_container),
+		cmocka_unit_test(base64_is_padded_as_in_the_rfc),
+		cmocka_unit_test(too_much_is_an_overflow_of_the_buffer),
+		cmocka_unit_test(misuse_aborts),
+		cmocka_unit_test(depth_has_an_end),
+	};
+
+	return cmocka_run_group_tests_name("json", tests, NULL, NULL);
+}
