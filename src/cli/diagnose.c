@@ -13,15 +13,14 @@ const char *const facts_namespace_names[FACTS_NAMESPACES] = { "mount", "pid", "n
 const char *const facts_program_names[FACTS_PROGRAMS] = { "python3", "uv", "node", "npm", "bun",
 	"git", "crun", "runc", "runsc" };
 
-/* What a program is for, where it is missing. Nothing of `carrel run` needs any of them on the
- * host. */
+/* Why one would install a program that is missing. Nothing of `carrel run` itself needs any. */
 static const char *const program_uses[FACTS_PROGRAMS] = {
-	"sandboxes use the host's Python",
-	"builds Python environments (carrel env)",
-	"sandboxes use the host's Node",
-	"builds Node environments where there is no bun",
-	"builds Node environments (carrel env)",
-	"sandboxes use the host's git",
+	"so that sandboxes have a Python",
+	"to build Python environments (carrel env)",
+	"so that sandboxes have a Node",
+	"to build Node environments where there is no bun",
+	"to build Node environments (carrel env)",
+	"so that sandboxes have git",
 	"for --isolation oci",
 	"for --isolation oci where there is no crun",
 	"for --isolation gvisor",
@@ -60,8 +59,7 @@ static void add_probe(struct doctor *d, const char *name, enum subject subject,
 		return;
 	}
 	if (probe->error == PROBE_SKIPPED) {
-		add(d, name, CHECK_WARN, arena_printf(d->arena, "not tried: %s", probe->step), NULL,
-			NULL);
+		add(d, name, CHECK_WARN, "not tried", arena_text(d->arena, probe->step), NULL);
 		return;
 	}
 	causes_find(&d->situation, subject, probe, d->arena, &cause, &remedy);
@@ -272,9 +270,8 @@ static void check_programs(struct doctor *d)
 		const char *name = facts_program_names[i];
 
 		if (!program->is_there)
-			add(d, name, CHECK_WARN,
-				arena_printf(d->arena, "not found: %s", program_uses[i]), NULL,
-				NULL);
+			add(d, name, CHECK_WARN, "not found", NULL,
+				arena_printf(d->arena, "install %s %s", name, program_uses[i]));
 		else
 			add(d, name, CHECK_OK,
 				program->version ? program->version

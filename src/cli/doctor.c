@@ -76,29 +76,45 @@ static void print_field(struct buf *out, const char *name, const char *text)
 	}
 }
 
-static void print_text(
-	const check_list *checks, const struct tally *tally, bool colour, struct buf *out)
+static void print_check(const struct check *check, bool colour, struct buf *out)
 {
 	static const char *const colours[CHECK_STATUS_COUNT] = { "\033[32m", "\033[33m",
 		"\033[1;31m" };
+
+	buf_printf(out, "  %s%-4s%s  %-16s %s", colour ? colours[check->status] : "",
+		check_status_name(check->status), colour ? "\033[0m" : "", check->name,
+		check->detail);
+	/* A single remark fits on the line. */
+	if (check->status != CHECK_FAIL && !(check->cause && check->remedy)) {
+		const char *remark = check->cause ? check->cause : check->remedy;
+		buf_printf(out, "%s%s\n", remark ? "; " : "", remark ? remark : "");
+		return;
+	}
+	buf_char(out, '\n');
+	if (check->cause)
+		print_field(out, "cause", check->cause);
+	if (check->remedy)
+		print_field(out, "remedy", check->remedy);
+}
+
+static void print_text(
+	const check_list *checks, const struct tally *tally, bool colour, struct buf *out)
+{
 	const char *group = "", *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
+	int warnings = tally->count[CHECK_WARN], failures = tally->count[CHECK_FAIL];
 
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
 		if (strcmp(group, check->group) != 0)
 			buf_printf(out, "%s%s%s%s\n", i > 0 ? "\n" : "", bold, check->group, plain);
 		group = check->group;
-		buf_printf(out, "  %s%-4s%s  %-16s %s\n", colour ? colours[check->status] : "",
-			check_status_name(check->status), plain, check->name, check->detail);
-		if (check->cause)
-			print_field(out, "cause", check->cause);
-		if (check->remedy)
-			print_field(out, "remedy", check->remedy);
+		print_check(check, colour, out);
 	}
-	buf_printf(out, "\n%s%s%s: %d ok, %d warnings, %d failures\n", bold,
+	buf_printf(out, "\n%s%s%s: %d ok, %d warning%s, %d failure%s\n", bold,
 		tally->works ? "carrel run works here with all layers"
 			     : "carrel run doesn't work here",
-		plain, tally->count[CHECK_OK], tally->count[CHECK_WARN], tally->count[CHECK_FAIL]);
+		plain, tally->count[CHECK_OK], warnings, warnings == 1 ? "" : "s", failures,
+		failures == 1 ? "" : "s");
 }
 
 int cli_doctor(int argc, char **argv)

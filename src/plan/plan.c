@@ -60,6 +60,7 @@ static const char *const own_env[] = {
 	"TMPDIR=/tmp", "XDG_CACHE_HOME=/.cache",
 };
 
+#define BACKSTOP_LEAST (1ull << 30)
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static uint64_t given_or(uint64_t given, uint64_t fallback)
@@ -118,9 +119,12 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 	if (limits->cpu_time_ms)	/* the backstop for one process; the sum is counted */
 		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_CPU, "cpu",
 			limits->cpu_time_ms / 1000 + 2 });
+	/* The watchdog looks every 20 ms; this stops one process that is faster. With small limits it leaves the
+	 * watchdog room to see, and so to name, what happened. */
 	if (plan->limiter == LIMITER_WATCHDOG)
 		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_DATA, "data",
-			2 * limits->memory_bytes });
+			limits->memory_bytes + (limits->memory_bytes > BACKSTOP_LEAST ? limits->memory_bytes :
+			BACKSTOP_LEAST) });
 	if (plan->counted_disk)
 		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_FSIZE, "fsize",
 			limits->disk_bytes });
@@ -310,7 +314,8 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 	 * /dev/stderr would be refused. */
 	for (int i = 0; i < 3; i++)
 		if (plan->streams[i] == STREAM_HANDED && facts->streams[i] == STREAM_TERMINAL)
-			vec_push(arena, &plan->rules, (struct plan_rule){ NULL, i, ACCESS_DEVICE });
+			vec_push(arena, &plan->rules, (struct plan_rule){ NULL, i,
+				ACCESS_READ | ACCESS_DEVICE });
 }
 
 static int choose_streams(const struct plan_options *options, const struct plan_facts *facts,

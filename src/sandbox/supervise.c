@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 #include "sandbox/start.h"
 
 #define COMMAND_ID 1
+#define FIRST_LOOK_MS 20	/* a command that has ended by then was never measured, and cost no wake-up */
 #define CANCEL_AFTER 3		/* this many SIGINT or SIGTERM: the user means it */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH };
@@ -116,10 +118,8 @@ static int on_setup(struct supervisor *s, struct error *err)
 	struct setup_message message;
 	int fds[SETUP_FD_MAX];
 	int got = setup_receive(s->given->socket, &message, fds);
-	if (got < 0)
-		return errno == EAGAIN ? 0 : fail_errno(err, "hear from the sandbox");
-	if (got == 0)
-		return 0;	/* its end is seen at the pidfd */
+	if (got <= 0)
+		return fail_errno(err, "hear from the sandbox");
 	if (message.type != SETUP_DESCRIPTORS) {
 		message.error.text[sizeof message.error.text - 1] = 0;
 		message.error.hint[sizeof message.error.hint - 1] = 0;
@@ -137,24 +137,43 @@ static int on_setup(struct supervisor *s, struct error *err)
 	return streams_start(s->given->streams, s->given->loop, &s->relay_events, err);
 }
 
+/* What lies next in the socket: the magic of a packet; 0 at its end; -1: nothing yet. A peer that dies with unread packets
+ * leaves an ECONNRESET in front of what it said: taken off here. */
+static int64_t peek(int socket)
+{
+	uint32_t magic;
+	ssize_t got;
+	do
+		got = recv(socket, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT);
+	while (got < 0 && (errno == ECONNRESET || errno == EINTR));
+	return got == sizeof magic ? magic : got < 0 ? -1 : 0;
+}
+
+static int take_packet(struct supervisor *s, int64_t magic, struct error *err)
+{
+	struct init_reply reply;
+	int pidfd;
+	if (magic == SETUP_MAGIC)
+		return on_setup(s, err);
+	int got = init_client_receive(s->given->socket, &reply, &pidfd, err);
+	if (got != INIT_CLIENT_REPLY)
+		return got < 0 ? -1 : 0;
+	fd_close(&pidfd);
+	on_reply(s, &reply);
+	return 0;
+}
+
 /* Takes all that has come. */
 static void hear(struct supervisor *s)
 {
 	struct error err;
-	struct init_reply reply;
-	int pidfd, got;
-	bool had_setup = s->has_setup;
-	if (!had_setup && on_setup(s, &err))
-		on_failure(s, &err);
-	if (!s->has_setup)
-		return;
-	while ((got = init_client_receive(s->given->socket, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
-		fd_close(&pidfd);
-		on_reply(s, &reply);
-	}
-	if (got < 0)
-		on_failure(s, &err);
-	if (got != INIT_CLIENT_NOTHING)
+	int64_t magic;
+	while ((magic = peek(s->given->socket)) > 0)
+		if (take_packet(s, magic, &err)) {
+			on_failure(s, &err);
+			break;
+		}
+	if (magic == 0)
 		loop_unwatch(s->given->loop, s->given->socket);
 }
 
@@ -247,6 +266,21 @@ static void on_relay_failed(void *ctx, const struct error *err)
 	on_failure(ctx, err);
 }
 
+/* Wake-ups are what a short command costs. So the socket is left alone at first: all that a child says before it becomes
+ * init, and init's last word, can wait until PID 1 is gone. What has to be measured is asked for by then. */
+static int listen_to_child(struct supervisor *s, struct error *err)
+{
+	return loop_watch(s->given->loop, s->given->socket, EPOLLIN, on_socket, s, err);
+}
+
+static void on_first_look(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct error err;
+	if (listen_to_child(s, &err))
+		on_failure(s, &err);
+}
+
 static int begin(struct supervisor *s, struct error *err)
 {
 	struct supervised *given = s->given;
@@ -256,11 +290,13 @@ static int begin(struct supervisor *s, struct error *err)
 		.init_socket = given->socket, .hit = on_limit, .ctx = s };
 	s->relay_events = (struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, s };
 	if (guard_start(&s->guard, err) ||
-		loop_watch(given->loop, given->socket, EPOLLIN, on_socket, s, err) ||
 		loop_watch(given->loop, given->pidfd, EPOLLIN, on_pidfd, s, err) ||
 		loop_signals(given->loop, &set, on_signal, s, err))
 		return -1;
-	return given->plan->tty ? 0 : streams_start(given->streams, given->loop, &s->relay_events, err);
+	if (given->plan->tty)
+		return listen_to_child(s, err);
+	loop_after(given->loop, FIRST_LOOK_MS, on_first_look, s);
+	return streams_start(given->streams, given->loop, &s->relay_events, err);
 }
 
 static void judge(struct supervisor *s)

@@ -26,6 +26,13 @@
 #define MIB ((uint64_t)1 << 20)
 #define PLAIN_UID 54321
 
+static int remove_directory(const char *path)
+{
+	auto_close int parent = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return path_remove_tree(parent, path_basename(path), NULL);
+}
+
 /* Texts */
 
 static struct cgroup_places places_of(const char *own, const char *mounts)
@@ -195,7 +202,7 @@ static void a_value_that_does_not_read_back_is_an_error(void **state)
 	assert_int_equal(cgroup_set(dir, "pids.max", "5", &err), -1);
 	assert_int_equal(err.sys_errno, ENOSPC);
 	close(dir);
-	assert_int_equal(path_remove_tree(AT_FDCWD, path, &err), 0);
+	assert_int_equal(remove_directory(path), 0);
 }
 
 /* Real groups */
