@@ -15,6 +15,14 @@ uint64_t clock_monotonic_ms(void)
 	return clock_monotonic_ns() / 1000000u;
 }
 
+uint64_t clock_process_cpu_us(void)
+{
+	struct timespec used;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
+}
+
 /* Not gmtime_r: it reads the host's time zone files first. */
 void clock_format(char out[32], int64_t unix_ms)
 {

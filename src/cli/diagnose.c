@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/causes.h"
-#include "format/procfs.h"
+#include "sandbox/slot.h"
 
 const char *const facts_namespace_names[FACTS_NAMESPACES] = { "mount", "pid", "net", "ipc", "uts",
 	"cgroup" };
@@ -165,32 +165,24 @@ static void check_isolation(struct doctor *d)
 
 static void check_ids(struct doctor *d)
 {
-	struct str rest = str_from(d->facts->uid_map ? d->facts->uid_map : "");
-	struct procfs_id_range range;
-	uint64_t total = 0;
+	const struct facts *facts = d->facts;
+	struct slot_range range = slot_range_from(facts->uid_map ? facts->uid_map : "");
 
-	while (procfs_next_id_range(&rest, &range))
-		total += range.count;
-	if (d->facts->uid != 0)
+	if (facts->uid != 0)
 		add(d, "ids", CHECK_OK,
 			arena_printf(d->arena, "sandboxes run under your own uid, %u%s%s",
-				d->facts->uid, d->facts->subuid ? "; unused: subuid " : "",
-				d->facts->subuid ? d->facts->subuid : ""),
+				facts->uid, facts->subuid ? "; not needed: subuid " : "",
+				facts->subuid ? facts->subuid : ""),
 			NULL, NULL);
-	else if (total >= 65537)
-		add(d, "ids", CHECK_OK,
-			arena_printf(d->arena, "%llu mapped: each sandbox gets a uid of its own",
-				(unsigned long long)total),
-			NULL, NULL);
+	else if (range.count > 0)
+		add(d, "ids", range.count >= 1024 ? CHECK_OK : CHECK_WARN,
+			arena_printf(d->arena, "a uid of its own for each of %u sandboxes, from %u",
+				range.count, range.first),
+			range.count >= 1024 ? NULL : "this user namespace has few ids", NULL);
 	else
-		add(d, "ids", CHECK_WARN,
-			arena_printf(d->arena, "%llu mapped", (unsigned long long)total),
-			total > 1 ? "few uids here: at most that many sandboxes at once have one "
-				    "of their own"
-				  : "root is the only uid in this user namespace: sandboxes have "
-				    "none of their own",
-			"give the outer container more ids (/etc/subuid, --uidmap, "
-			"--userns=auto:size=65537)");
+		add(d, "ids", CHECK_WARN, "sandboxes run under the uid that is root here",
+			"this user namespace has no ids to spare",
+			"give it more (/etc/subuid, --uidmap, --userns=auto:size=65537)");
 }
 
 static void check_cgroups(struct doctor *d)
@@ -237,8 +229,7 @@ static void check_limits(struct doctor *d)
 	}
 }
 
-/* Environments and workspaces stand on these; `carrel run` alone doesn't, so nothing here is worse
- * than a warning. */
+/* Environments and workspaces stand on these; `carrel run` alone doesn't, but for root's home. */
 static void check_storage(struct doctor *d)
 {
 	const struct facts *facts = d->facts;
@@ -252,7 +243,9 @@ static void check_storage(struct doctor *d)
 	add_probe(d, "overlay", SUBJECT_OVERLAY, &facts->overlay, CHECK_WARN, lowers);
 	add_probe(d, "tmpfs xattrs", SUBJECT_TMPFS_XATTR, &facts->tmpfs_xattr, CHECK_WARN,
 		"user.* can be set");
-	add_probe(d, "home", SUBJECT_HOME, &facts->home_dir, CHECK_WARN, facts->home);
+	/* Root's sandboxes take their uids there; a plain user's need no home yet. */
+	add_probe(d, "home", SUBJECT_HOME, &facts->home_dir,
+		facts->uid == 0 ? CHECK_FAIL : CHECK_WARN, facts->home);
 	if (facts->home_dir.error != 0)
 		return;
 	add_probe(d, "overlay on home", SUBJECT_HOME_OVERLAY, &facts->home_overlay, CHECK_WARN,

@@ -15,14 +15,12 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/capture.h"
-#include "format/procfs.h"
 #include "linux/landlock.h"
+#include "sandbox/slot.h"
 
 #define FILE_MAX (1u << 20) /* mountinfo of a host with thousands of containers */
 #define PROGRAM_MS 5000
 #define RUN_MS 20000
-/* Root's sandboxes take their uids from here on, where the id map reaches that far. */
-#define FIRST_SANDBOX_ID 1879048192u
 
 static const char *read_text(struct arena *arena, const char *path)
 {
@@ -90,21 +88,15 @@ static const char *find_home(struct arena *arena, unsigned uid)
 	return path_normalize(arena, user && user[0] == '/' ? user : "/", ".local/share/carrel");
 }
 
-/* An id of ours that a sandbox may get: your own, or as root one that isn't root's. */
-static unsigned pick_id(const char *map, unsigned own)
+/* The ids a sandbox would get: your own, or as root the first of those that root has to spare. */
+static struct probe_ids pick_ids(const struct facts *facts)
 {
-	struct str rest = str_from(map ? map : "");
-	struct procfs_id_range range;
-	unsigned best = own;
+	struct slot_range range = { 0, 0 };
 
-	while (own == 0 && procfs_next_id_range(&rest, &range)) {
-		if (range.inside <= FIRST_SANDBOX_ID &&
-			range.inside + range.count > FIRST_SANDBOX_ID)
-			return FIRST_SANDBOX_ID;
-		if (range.inside + range.count - 1 > best)
-			best = (unsigned)(range.inside + range.count - 1);
-	}
-	return best;
+	if (facts->uid == 0 && facts->uid_map)
+		range = slot_range_from(facts->uid_map);
+	return range.count > 0 ? (struct probe_ids){ range.first, range.first }
+			       : (struct probe_ids){ facts->uid, getegid() };
 }
 
 static void probe_namespaces(struct facts *facts, const struct probe_ids *ids)
@@ -159,7 +151,7 @@ static void probe_home(struct facts *facts, const struct probe_ids *ids, struct 
 	}
 	auto_close int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0 || (facts->uid == 0 && fchown(dir, ids->uid, ids->gid) < 0)) {
-		facts->home_dir = (struct probe){ errno, "chown" };
+		facts->home_dir = (struct probe){ errno, dir < 0 ? "open" : "chown" };
 	} else {
 		if (facts->user_namespace.error == 0)
 			probe_overlay(ids, dir, &facts->home_overlay, &ignored);
@@ -269,8 +261,7 @@ void facts_collect(struct facts *facts, struct arena *arena)
 	facts->subuid = find_subuid(arena, facts->uid);
 	read_files(facts, arena);
 
-	const struct probe_ids ids = { pick_id(facts->uid_map, facts->uid),
-		pick_id(read_text(arena, "/proc/self/gid_map"), getegid()) };
+	const struct probe_ids ids = pick_ids(facts);
 	probe_namespaces(facts, &ids);
 	probe_clone3(&facts->clone3);
 	probe_seccomp(&facts->seccomp);

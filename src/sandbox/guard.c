@@ -17,7 +17,7 @@
 #define SAMPLE_MS 20		/* memory and cpu, without a control group */
 #define DISK_SAMPLE_MS 250
 #define STATS_EVERY 5		/* samples between two questions to carrel-init */
-#define SAMPLE_COST_SHARE 20	/* a sample of n ms is followed by n * 20 ms of rest */
+#define SAMPLE_COST_SHARE 10	/* a sample that used n ms of cpu is followed by n * 10 ms of rest */
 #define BURST_MS 50		/* cpu share: what may be used at once */
 
 static void take_sample(struct loop *loop, void *ctx);
@@ -108,12 +108,12 @@ static bool is_memory_over(struct guard *guard)
 	if (usage_memory_bound(&guard->usage) <= limit)
 		return false;
 	/* Shared pages were counted once for each process. Counting them right is dear, so it is done seldom. */
-	uint64_t began = clock_monotonic_ms();
-	if (began < guard->exact_after_ms)
+	if (clock_monotonic_ms() < guard->exact_after_ms)
 		return false;
+	uint64_t began_us = clock_process_cpu_us();
 	bool over = usage_memory(&guard->usage) > limit;
-	uint64_t ended = clock_monotonic_ms();
-	guard->exact_after_ms = ended + (ended - began) * SAMPLE_COST_SHARE;
+	uint64_t cost_us = clock_process_cpu_us() - began_us;
+	guard->exact_after_ms = clock_monotonic_ms() + cost_us * SAMPLE_COST_SHARE / 1000;
 	return over;
 }
 
@@ -144,7 +144,7 @@ static void take_sample(struct loop *loop, void *ctx)
 {
 	struct guard *guard = ctx;
 	const struct limits *limits = &guard->plan->limits;
-	uint64_t began = clock_monotonic_ms();
+	uint64_t began_us = clock_process_cpu_us();
 	guard->sample = NULL;
 	if (guard->has_usage && is_memory_over(guard)) {
 		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
@@ -158,13 +158,13 @@ static void take_sample(struct loop *loop, void *ctx)
 			return;
 		}
 		if (shares)
-			hold_cpu_share(guard, used_ms, began);
+			hold_cpu_share(guard, used_ms, clock_monotonic_ms());
 	}
 	struct error err;
 	if (guard->has_usage && guard->samples++ % STATS_EVERY == 0)
 		init_client_stats(guard->init_socket, &err);
-	uint64_t cost_ms = clock_monotonic_ms() - began;
-	uint64_t rest_ms = cost_ms * SAMPLE_COST_SHARE;
+	uint64_t cost_us = clock_process_cpu_us() - began_us;
+	uint64_t rest_ms = cost_us * SAMPLE_COST_SHARE / 1000;
 	guard->sample = loop_after(loop, rest_ms > SAMPLE_MS ? rest_ms : SAMPLE_MS, take_sample, guard);
 }
 

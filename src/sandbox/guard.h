@@ -1,7 +1,7 @@
 /* guard.h -- keeps the limits of a running sandbox that the kernel doesn't keep by itself: wall time, summed cpu time, and
  * where there is no control group also memory and cpu share; watches for OOM kills and a full workspace.
  * 1. The first limit that is hit is the one that is named.
- * 2. A sample that cost a lot delays the next one: at most a twentieth of one cpu goes into looking. */
+ * 2. A sample that cost a lot delays the next one: at most a tenth of one cpu goes into looking. */
 #pragma once
 #include <stdbool.h>
 #include "linux/cgroup.h"

@@ -146,7 +146,7 @@ static int64_t peek(int socket)
 	do
 		got = recv(socket, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT);
 	while (got < 0 && (errno == ECONNRESET || errno == EINTR));
-	return got == sizeof magic ? magic : got < 0 ? -1 : 0;
+	return got == sizeof magic ? (int64_t)magic : got < 0 ? -1 : 0;
 }
 
 static int take_packet(struct supervisor *s, int64_t magic, struct error *err)

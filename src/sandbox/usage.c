@@ -98,9 +98,8 @@ static void add_memfds(struct walk *walk, int proc, int pid)
 	closedir(dir);
 }
 
-static void add_bound(void *ctx, int proc, int pid)
+static void add_resident(struct walk *walk, int proc, int pid)
 {
-	struct walk *walk = ctx;
 	char path[48], text[4096];
 	uint64_t kb;
 	str_format(path, sizeof path, "%d/status", pid);
@@ -114,7 +113,12 @@ static void add_bound(void *ctx, int proc, int pid)
 		if (procfs_find_kb(status, "RssShmem", &kb))
 			walk->shared_kb += kb;
 	}
-	add_memfds(walk, proc, pid);
+}
+
+static void add_bound(void *ctx, int proc, int pid)
+{
+	add_resident(ctx, proc, pid);
+	add_memfds(ctx, proc, pid);
 }
 
 static uint64_t tmpfs_bytes(const struct usage *usage)
@@ -176,9 +180,14 @@ static void add_exact(void *ctx, int proc, int pid)
 	uint64_t kb;
 	str_format(path, sizeof path, "%d/smaps_rollup", pid);
 	ssize_t len = fd_read_file(proc, path, text, sizeof text);
-	if (len > 0 && procfs_find_kb((struct str){ text, (size_t)len }, "Pss_Anon", &kb))
+	if (len < 0) {
+		/* A process that made itself undumpable is counted in full: it gains nothing by it. */
+		add_resident(walk, proc, pid);
+		return;
+	}
+	if (procfs_find_kb((struct str){ text, (size_t)len }, "Pss_Anon", &kb))
 		walk->anonymous_kb += kb;
-	if (len > 0 && procfs_find_kb((struct str){ text, (size_t)len }, "SwapPss", &kb))
+	if (procfs_find_kb((struct str){ text, (size_t)len }, "SwapPss", &kb))
 		walk->anonymous_kb += kb;
 	str_format(path, sizeof path, "%d/smaps", pid);
 	int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);

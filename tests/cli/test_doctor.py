@@ -84,9 +84,9 @@ def test_a_program_that_hangs_is_left_behind(carrel, tmp):
     assert "version" in doctor(carrel, code=0, PATH=str(tmp))["uv"]["detail"]
 
 
-def test_a_home_that_cannot_be_written_is_a_warning(carrel):
-    lines = doctor(carrel, code=0, CARREL_HOME="/proc/nowhere/carrel")
-    assert lines["home"]["status"] == "warn" and "/proc/nowhere/carrel" in lines["home"]["cause"]
+def test_a_home_that_cannot_be_written_stops_root_only(carrel):
+    lines = doctor(carrel, code=125 if IS_ROOT else 0, CARREL_HOME="/proc/nowhere/carrel")
+    assert lines["home"]["status"] == ("fail" if IS_ROOT else "warn") and "/proc/nowhere/carrel" in lines["home"]["cause"]
     assert "CARREL_HOME=" in lines["home"]["remedy"]
     assert "overlay on home" not in lines
 

@@ -302,9 +302,9 @@ static void the_memory_limit_kills_and_tells(void **state)
 	assert_int_equal(poll(&news, 1, 5000), 1);
 	assert_true(news.revents & news.events);
 	assert_int_equal(cgroup_oom_kills(&group, news.fd, &kills, &err), 0);
-	assert_int_equal(kills, 1);
+	assert_true(kills >= 1); /* v2 counts what a group kill takes along, too */
 	assert_int_equal(cgroup_oom_kills(&group, -1, &kills, &err), 0);
-	assert_int_equal(kills, 1);
+	assert_true(kills >= 1); /* v2 counts what a group kill takes along, too */
 	if (cgroup_memory_peak(&group, &peak))
 		assert_in_range(peak, 24 * MIB, 32 * MIB);
 	close(news.fd);

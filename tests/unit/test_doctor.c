@@ -277,6 +277,12 @@ static void no_home(struct facts *facts)
 	facts->home_dir = (struct probe){ EROFS, "mkdir" };
 }
 
+static void no_home_as_root(struct facts *facts)
+{
+	no_home(facts);
+	facts->uid = 0;
+}
+
 static void home_on_nfs(struct facts *facts)
 {
 	facts->home_overlay = (struct probe){ EINVAL, "fsconfig create" };
@@ -382,8 +388,10 @@ static const struct expectation table[] = {
 		"v2, writable: memory cpu cpuacct pids", NULL, NULL },
 	{ "delegated v2", delegated_v2, "carrel run", CHECK_OK, "limits by cgroup-v2", NULL, NULL },
 	{ "hybrid", hybrid, "cgroups", CHECK_OK, "v1, writable: memory cpu", "", NULL },
-	{ "few ids", few_ids, "ids", CHECK_WARN, "1 mapped", "root is the only uid",
+	{ "root", hybrid, "ids", CHECK_OK, "65536 sandboxes, from 1879048192", NULL, NULL },
+	{ "few ids", few_ids, "ids", CHECK_WARN, "the uid that is root here", "no ids to spare",
 		"/etc/subuid" },
+	{ "root without a home", no_home_as_root, "home", CHECK_FAIL, "mkdir", "", "" },
 	{ "no home", no_home, "home", CHECK_WARN, "mkdir: Read-only", "/home/ada", "CARREL_HOME=" },
 	{ "home on nfs", home_on_nfs, "overlay on home", CHECK_WARN, "", "user.* attributes",
 		"CARREL_HOME=" },
