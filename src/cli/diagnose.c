@@ -16,14 +16,14 @@ const char *const facts_program_names[FACTS_PROGRAMS] = { "python3", "uv", "node
 /* Why one would install a program that is missing. Nothing of `carrel run` itself needs any. */
 static const char *const program_uses[FACTS_PROGRAMS] = {
 	"so that sandboxes have a Python",
-	"to build Python environments (carrel env)",
+	"to build Python environments (later versions)",
 	"so that sandboxes have a Node",
-	"to build Node environments where there is no bun",
-	"to build Node environments (carrel env)",
+	"to build Node environments where there is no bun (later versions)",
+	"to build Node environments (later versions)",
 	"so that sandboxes have git",
-	"for --isolation oci",
-	"for --isolation oci where there is no crun",
-	"for --isolation gvisor",
+	"for --isolation oci (later versions)",
+	"for --isolation oci where there is no crun (later versions)",
+	"for --isolation gvisor (later versions)",
 };
 
 const char *check_status_name(enum check_status status)

@@ -151,7 +151,7 @@ static void probe_home(struct facts *facts, const struct probe_ids *ids, struct 
 	}
 	auto_close int dir = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0 || (facts->uid == 0 && fchown(dir, ids->uid, ids->gid) < 0)) {
-		facts->home_dir = (struct probe){ errno, dir < 0 ? "open" : "chown" };
+		facts->home_dir = (struct probe){ errno, "chown" };
 	} else {
 		if (facts->user_namespace.error == 0)
 			probe_overlay(ids, dir, &facts->home_overlay, &ignored);

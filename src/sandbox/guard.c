@@ -72,13 +72,10 @@ int guard_descriptors(struct guard *guard, int proc, int root, int workspace, st
 	guard->proc = proc;
 	guard->root = root;
 	guard->workspace = workspace;
-	if (is_watchdog(guard)) {
-		/* A --dir is no memory of the sandbox's. */
-		bool is_tmpfs = guard->plan->limits.disk_bytes && !guard->plan->counted_disk;
-		if (usage_init(&guard->usage, proc, root, is_tmpfs ? workspace : -1, err))
-			return -1;
-		guard->has_usage = true;
-	}
+	/* A --dir is no memory of the sandbox's. */
+	bool is_tmpfs = guard->plan->limits.disk_bytes && !guard->plan->counted_disk;
+	if (usage_init(&guard->usage, proc, root, is_tmpfs ? workspace : -1, err))
+		return -1;
 	if (needs_samples(guard))
 		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
 	if (guard->plan->limits.disk_bytes)
@@ -91,15 +88,33 @@ void guard_shm(struct guard *guard, uint64_t bytes)
 	guard->usage.sysv_bytes = bytes;
 }
 
-uint64_t guard_cpu_ms(struct guard *guard)
+/* Summed cpu time. Where no control group counts it and PID 1 is gone, 0. */
+static uint64_t cpu_ms(struct guard *guard)
 {
 	struct error err;
 	uint64_t us;
-	if (guard->has_usage)
-		return usage_cpu_ms(&guard->usage);
 	if (guard->cgroup->cpuacct >= 0 && !cgroup_cpu_us(guard->cgroup, &us, &err))
 		return us / 1000;
-	return 0;
+	return guard->proc >= 0 ? usage_cpu_ms(&guard->usage) : 0;
+}
+
+void guard_note_usage(struct guard *guard)
+{
+	if (guard->proc < 0)
+		return;
+	guard->noted_cpu_ms = cpu_ms(guard);
+	guard->noted_peak_kb = usage_peak_kb(&guard->usage);
+}
+
+void guard_add_usage(struct guard *guard, struct result *result)
+{
+	uint64_t used_ms = cpu_ms(guard);
+	if (guard->noted_cpu_ms > used_ms)
+		used_ms = guard->noted_cpu_ms;
+	if (used_ms > result->cpu_ms)
+		result->cpu_ms = used_ms;
+	if (guard->noted_peak_kb * 1024 > result->max_rss_bytes)
+		result->max_rss_bytes = guard->noted_peak_kb * 1024;
 }
 
 static bool is_memory_over(struct guard *guard)
@@ -146,13 +161,13 @@ static void take_sample(struct loop *loop, void *ctx)
 	const struct limits *limits = &guard->plan->limits;
 	uint64_t began_us = clock_process_cpu_us();
 	guard->sample = NULL;
-	if (guard->has_usage && is_memory_over(guard)) {
+	if (is_watchdog(guard) && is_memory_over(guard)) {
 		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
 		return;
 	}
 	bool shares = limits->millicpus && is_watchdog(guard);
 	if (limits->cpu_time_ms || shares) {
-		uint64_t used_ms = guard_cpu_ms(guard);
+		uint64_t used_ms = cpu_ms(guard);
 		if (limits->cpu_time_ms && used_ms >= limits->cpu_time_ms) {
 			guard->hit(guard->ctx, REASON_CPU_LIMIT);
 			return;
@@ -161,7 +176,7 @@ static void take_sample(struct loop *loop, void *ctx)
 			hold_cpu_share(guard, used_ms, clock_monotonic_ms());
 	}
 	struct error err;
-	if (guard->has_usage && guard->samples++ % STATS_EVERY == 0)
+	if (is_watchdog(guard) && guard->samples++ % STATS_EVERY == 0)
 		init_client_stats(guard->init_socket, &err);
 	uint64_t cost_us = clock_process_cpu_us() - began_us;
 	uint64_t rest_ms = cost_us * SAMPLE_COST_SHARE / 1000;
@@ -269,7 +284,7 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 		*reason = REASON_MEMORY_LIMIT;
 		return true;
 	}
-	if (guard->plan->limits.cpu_time_ms && guard_cpu_ms(guard) >= guard->plan->limits.cpu_time_ms) {
+	if (guard->plan->limits.cpu_time_ms && cpu_ms(guard) >= guard->plan->limits.cpu_time_ms) {
 		*reason = REASON_CPU_LIMIT;
 		return true;
 	}
@@ -295,7 +310,5 @@ void guard_stop(struct guard *guard)
 	fd_close(&guard->proc);
 	fd_close(&guard->root);
 	fd_close(&guard->workspace);
-	if (guard->has_usage)
-		usage_done(&guard->usage);
-	guard->has_usage = false;
+	usage_done(&guard->usage);
 }

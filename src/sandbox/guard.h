@@ -20,13 +20,13 @@ struct guard {
 	/* private */
 	struct usage usage;
 	int root, workspace, proc;	/* descriptors of the sandbox's own file systems */
-	bool has_usage;
 	int oom_fd;
 	uint64_t started_ms;
 	struct loop_timer *wall, *sample, *disk, *resume;
 	unsigned samples;
 	uint64_t exact_after_ms;	/* the dear measurement isn't made again before */
 	bool disk_was_full;
+	uint64_t noted_cpu_ms, noted_peak_kb;
 	bool is_paused;
 	int measure_fd;			/* of the child that measures a --dir */
 	int measure_pidfd;
@@ -42,8 +42,10 @@ void guard_shm(struct guard *guard, uint64_t bytes);
 /* When the command has ended: an OOM kill, or a failure with the workspace full, that no sample has seen. true: *reason
  * is the limit. */
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason);
-/* Summed cpu time in ms; 0 when only the caller's rusage knows. */
-uint64_t guard_cpu_ms(struct guard *guard);
+/* Before everything is killed: what the processes that live now have used. The kernel tells nobody afterwards. */
+void guard_note_usage(struct guard *guard);
+/* Adds what guard knows to the figures of the caller's rusage. */
+void guard_add_usage(struct guard *guard, struct result *result);
 void guard_stop(struct guard *guard);
 /* Measures a --dir before the start: ERR_LIMIT when it is over its limit already. */
 int guard_check_disk(const struct plan *plan, struct error *err);

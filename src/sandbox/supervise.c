@@ -30,7 +30,7 @@ struct supervisor {
 	bool has_setup;			/* the child has become carrel-init */
 	bool has_exit;			/* INIT_EXITED came */
 	int wait_status;
-	uint64_t command_cpu_us, command_rss_kb;
+	uint64_t command_rss_kb;
 	bool is_dead;			/* PID 1 is reaped */
 	struct pidfd_usage usage;
 	bool has_limit;
@@ -60,6 +60,7 @@ static void on_limit(void *ctx, enum reason reason)
 		return;
 	s->has_limit = true;
 	s->limit = reason;
+	guard_note_usage(&s->guard);
 	kill_all(s);
 }
 
@@ -309,10 +310,10 @@ static void judge(struct supervisor *s)
 	bool failed = !exited || result->exit_status != 0;
 	if (s->has_limit || guard_last_look(&s->guard, failed, &s->limit))
 		result->reason = s->limit;
-	uint64_t counted_ms = guard_cpu_ms(&s->guard), waited_ms = (s->usage.utime_us + s->usage.stime_us) / 1000;
-	result->cpu_ms = counted_ms > waited_ms ? counted_ms : waited_ms;
 	uint64_t rss_kb = s->usage.max_rss_kb > s->command_rss_kb ? s->usage.max_rss_kb : s->command_rss_kb;
+	result->cpu_ms = (s->usage.utime_us + s->usage.stime_us) / 1000;
 	result->max_rss_bytes = rss_kb * 1024;
+	guard_add_usage(&s->guard, result);
 }
 
 int supervise(struct supervised *given, struct result *result, struct error *err)

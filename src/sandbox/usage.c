@@ -270,6 +270,23 @@ uint64_t usage_cpu_ms(struct usage *usage)
 	return by_parents > by_sight ? by_parents : by_sight;
 }
 
+static void add_peak(void *ctx, int proc, int pid)
+{
+	uint64_t *peak_kb = ctx, kb;
+	char path[48], text[4096];
+	str_format(path, sizeof path, "%d/status", pid);
+	ssize_t len = fd_read_file(proc, path, text, sizeof text);
+	if (len > 0 && procfs_find_kb((struct str){ text, (size_t)len }, "VmHWM", &kb) && kb > *peak_kb)
+		*peak_kb = kb;
+}
+
+uint64_t usage_peak_kb(struct usage *usage)
+{
+	uint64_t peak_kb = 0;
+	each_process(usage, add_peak, &peak_kb);
+	return peak_kb;
+}
+
 bool usage_tmpfs_is_full(int tree)
 {
 	struct statvfs fs;

@@ -23,5 +23,7 @@ uint64_t usage_memory_bound(struct usage *usage);
 uint64_t usage_memory(struct usage *usage);
 /* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for. */
 uint64_t usage_cpu_ms(struct usage *usage);
+/* The largest peak of resident memory among the processes that live now, in kB. */
+uint64_t usage_peak_kb(struct usage *usage);
 /* Bytes and inodes still free in the tmpfs at `tree`; false when it can't be asked. */
 bool usage_tmpfs_is_full(int tree);
