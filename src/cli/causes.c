@@ -30,10 +30,11 @@ enum trait {
 	HOME_ON_OVERLAY = 1 << 17,
 	CGROUP_READ_ONLY = 1 << 18,
 	SYSTEMD_USER = 1 << 19,
-	LANDLOCK_LISTED = 1 << 20, /* in /sys/kernel/security/lsm */
-	LSM_KNOWN = 1 << 21,
-	AT_CLONE = 1 << 22, /* of the probe: it failed at clone already … */
-	AT_LATER = 1 << 23, /* … or in what followed */
+	SYSTEMD = 1 << 20,	   /* is the host's init */
+	LANDLOCK_LISTED = 1 << 21, /* in /sys/kernel/security/lsm */
+	LSM_KNOWN = 1 << 22,
+	AT_CLONE = 1 << 23, /* of the probe: it failed at clone already … */
+	AT_LATER = 1 << 24, /* … or in what followed */
 };
 
 struct rule {
@@ -199,9 +200,11 @@ static const struct rule rules[] = {
 		"limits must be exact" },
 	{ SUBJECT_CGROUP, 0, CGROUP_READ_ONLY | IS_ROOT, "the control groups are mounted read-only",
 		"{sudo}mount -o remount,rw /sys/fs/cgroup" },
+	{ SUBJECT_CGROUP, 0, IS_PLAIN | SYSTEMD, "no control group is delegated to you",
+		"{sudo}loginctl enable-linger $USER, log in again, then: "
+		"systemd-run --user --scope -p Delegate=yes carrel run …" },
 	{ SUBJECT_CGROUP, 0, IS_PLAIN, "no control group is delegated to you",
-		"{sudo}loginctl enable-linger $USER, log in again, then: systemd-run --user "
-		"--scope -p Delegate=yes carrel run …" },
+		"run carrel as root, if memory limits must be exact" },
 	{ SUBJECT_CGROUP, 0, IS_ROOT, "no memory controller is mounted",
 		"{sudo}mount -t cgroup2 cgroup2 /sys/fs/cgroup" },
 };
@@ -346,6 +349,7 @@ void situation_read(const struct facts *facts, struct arena *arena, struct situa
 		{ label[0] != '\0' && strstr(label, "unconfined") == NULL &&
 				strcmp(label, "kernel") != 0,
 			LABELLED },
+		{ facts->has_systemd, SYSTEMD },
 		{ facts->has_systemd_user, SYSTEMD_USER },
 		{ out->lsm[0] != '\0', LSM_KNOWN },
 		{ procfs_has_word(str_from(out->lsm), "landlock"), LANDLOCK_LISTED },

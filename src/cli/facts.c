@@ -56,6 +56,7 @@ static void read_files(struct facts *facts, struct arena *arena)
 	facts->has_dockerenv = access("/.dockerenv", F_OK) == 0;
 	facts->has_podmanenv = access("/run/.containerenv", F_OK) == 0;
 	facts->has_kubernetes_env = getenv("KUBERNETES_SERVICE_HOST") != NULL;
+	facts->has_systemd = access("/run/systemd/system", F_OK) == 0;
 	facts->has_systemd_user =
 		access(arena_printf(arena, "/run/user/%u/systemd/private", facts->uid), F_OK) == 0;
 }

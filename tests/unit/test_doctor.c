@@ -249,6 +249,12 @@ static void session_without_systemd(struct facts *facts)
 	facts->cgroup_host = (struct cgroup_host){ .version = CGROUP_NONE };
 }
 
+static void session_without_manager(struct facts *facts)
+{
+	session_without_systemd(facts);
+	facts->has_systemd = true;
+}
+
 static void delegated_v2(struct facts *facts)
 {
 	facts->cgroup = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1.scope\n";
@@ -383,6 +389,8 @@ static const struct expectation table[] = {
 		"the control group '/x' isn't yours",
 		"systemd-run --user --scope -p Delegate=yes carrel run" },
 	{ "session without", session_without_systemd, "cgroups", CHECK_WARN, "watchdog",
+		"delegated", "as root" },
+	{ "session without its manager", session_without_manager, "cgroups", CHECK_WARN, "watchdog",
 		"delegated", "enable-linger" },
 	{ "delegated v2", delegated_v2, "cgroups", CHECK_OK,
 		"v2, writable: memory cpu cpuacct pids", NULL, NULL },
