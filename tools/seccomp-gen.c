@@ -224,6 +224,7 @@ static void build_numbers(struct program *p)
 	unsigned kill = return_label(p, SECCOMP_RET_KILL_PROCESS);
 	unsigned unknown = return_label(p, SECCOMP_RET_ERRNO | ENOSYS);
 	static struct intervals set;
+	set.count = 0;
 	interval_add(&set, 0, unknown);
 	for (unsigned i = 0; i < LENGTH(calls); i++) {
 		if (i > 0 && calls[i].number == calls[i - 1].number)
@@ -344,6 +345,17 @@ static void check_denials(void)
 	}
 }
 
+/* From here on, `name` is a call that the kernel doesn't have. */
+static void forget(const char *name)
+{
+	for (unsigned i = 0; i < LENGTH(calls); i++)
+		if (!strcmp(calls[i].name, name)) {
+			calls[i].action = SECCOMP_RET_ERRNO | ENOSYS;
+			return;
+		}
+	die("not in the list", name);
+}
+
 static void print_program(FILE *out, const char *name, const struct program *p)
 {
 	fprintf(out, "static const struct sock_filter %s[%u] = {\n", name, p->length);
@@ -355,13 +367,15 @@ static void print_program(FILE *out, const char *name, const struct program *p)
 
 int main(int argc, char **argv)
 {
-	static struct program numbers, arguments;
+	static struct program numbers, no_memfd, arguments;
 	if (argc != 2)
 		die("give the file to write", "arguments");
 	qsort(calls, LENGTH(calls), sizeof(calls[0]), call_compare);
 	check_denials();
 	build_numbers(&numbers);
 	build_arguments(&arguments);
+	forget("memfd_create");
+	build_numbers(&no_memfd);
 
 	FILE *out = fopen(argv[1], "w");
 	if (!out)
@@ -370,6 +384,7 @@ int main(int argc, char **argv)
 	fprintf(out, "#ifndef %s\n#error \"made for another architecture\"\n#endif\n",
 		ARCHITECTURE_MACRO);
 	print_program(out, "filter_numbers", &numbers);
+	print_program(out, "filter_numbers_no_memfd", &no_memfd);
 	print_program(out, "filter_arguments", &arguments);
 	if (fclose(out) != 0)
 		die(strerror(errno), argv[1]);

@@ -26,10 +26,12 @@ void seccomp_sizes(unsigned *numbers, unsigned *arguments)
 	*arguments = second.len;
 }
 
-int seccomp_load(struct error *err)
+int seccomp_load(bool memfd, struct error *err)
 {
 	struct sock_fprog numbers, arguments;
 	seccomp_programs(&numbers, &arguments);
+	if (!memfd)
+		numbers = (struct sock_fprog)PROGRAM(filter_numbers_no_memfd);
 	/* In this order: the kernel then evaluates the second for its cache only where the first
 	 * allows. */
 	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, &numbers) != 0)

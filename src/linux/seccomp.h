@@ -5,13 +5,15 @@
  * 2. filter_arguments: denials by argument, default allow; 32-bit arguments are compared masked to
  * 32 bits. */
 #pragma once
+#include <stdbool.h>
 #include "base/error.h"
 
 struct sock_fprog;
 
-/* Loads both on the calling thread, which must have no_new_privs. Afterwards it may only call what
- * the rules allow. */
-int seccomp_load(struct error *err);
+/* Loads both on the calling thread, which must have no_new_privs. Without `memfd`, memfd_create is
+ * ENOSYS: what is written to a memfd and not mapped is in no process's figures, so that only a
+ * control group can count it. */
+int seccomp_load(bool memfd, struct error *err);
 /* Instructions in each, for --plan and the tests. */
 void seccomp_sizes(unsigned *numbers, unsigned *arguments);
 /* The programs themselves (of <linux/filter.h>), for the tests; not to be written. */

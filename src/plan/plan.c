@@ -380,6 +380,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.outside_uid = facts->outside_uid, .outside_gid = facts->outside_gid,
 		.hostname = "sandbox", .network = "none", .isolation = "native",
 		.limiter = facts->limiter,
+		.memfd = facts->limiter != LIMITER_WATCHDOG,
 		.argv = options->argv,
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
 	};

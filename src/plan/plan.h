@@ -113,6 +113,7 @@ struct plan {
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;
 	enum plan_limiter limiter;
+	bool memfd;				/* memfd_create works: not where a watchdog counts memory */
 	enum plan_stream streams[3];
 	bool tty;
 	bool counted_disk;			/* limits.disk_bytes is kept by measuring the --dir */

@@ -170,7 +170,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_texts(&j, "masked", plan->masks.items, plan->masks.count);
 	print_texts(&j, "read_only", plan->read_only.items, plan->read_only.count);
 	print_landlock(&j, plan);
-	json_text(&j, "seccomp", "default");
+	json_text(&j, "seccomp", plan->memfd ? "default" : "default, no memfd");
 	json_text(&j, "capabilities", "none");
 	json_bool(&j, "no_new_privs", true);
 	print_limits(&j, plan);

@@ -432,7 +432,7 @@ static int die_with_supervisor(struct child *child, struct error *err)
 
 static int filter_calls(struct child *child, struct error *err)
 {
-	return seccomp_load(err);
+	return seccomp_load(child->plan->memfd, err);
 }
 
 static int become_init(struct child *child, struct error *err)

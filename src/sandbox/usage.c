@@ -15,7 +15,6 @@
 #include "format/procfs.h"
 
 #define PROCESSES_MAX 65536
-#define INODES_MAX 4096		/* memfds told apart; what is past that counts each time it is seen */
 
 struct usage_seen {
 	int pid;
@@ -26,9 +25,7 @@ struct usage_seen {
 /* What one walk over the processes adds up. */
 struct walk {
 	struct usage *usage;
-	uint64_t anonymous_kb, shared_kb, memfd_bytes;
-	uint64_t inodes[INODES_MAX];
-	int inode_count;
+	uint64_t anonymous_kb, shared_kb;
 };
 
 int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err)
@@ -67,39 +64,9 @@ static void each_process(const struct usage *usage, void (*fn)(void *ctx, int di
 	closedir(dir);
 }
 
-static bool is_new_inode(struct walk *walk, uint64_t inode)
+static void add_resident(void *ctx, int proc, int pid)
 {
-	for (int i = 0; i < walk->inode_count; i++)
-		if (walk->inodes[i] == inode)
-			return false;
-	if (walk->inode_count < INODES_MAX)
-		walk->inodes[walk->inode_count++] = inode;
-	return true;
-}
-
-/* Memory in a memfd that nobody has mapped is in no process's figures; only its descriptors show it. */
-static void add_memfds(struct walk *walk, int proc, int pid)
-{
-	char path[48];
-	str_format(path, sizeof path, "%d/fd", pid);
-	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		fd_close(&fd);
-		return;
-	}
-	struct dirent *entry;
-	while ((entry = readdir(dir))) {
-		struct stat st;
-		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
-			st.st_dev == walk->usage->shm_device && is_new_inode(walk, st.st_ino))
-			walk->memfd_bytes += (uint64_t)st.st_blocks * 512;
-	}
-	closedir(dir);
-}
-
-static void add_resident(struct walk *walk, int proc, int pid)
-{
+	struct walk *walk = ctx;
 	char path[48], text[4096];
 	uint64_t kb;
 	str_format(path, sizeof path, "%d/status", pid);
@@ -113,12 +80,6 @@ static void add_resident(struct walk *walk, int proc, int pid)
 		if (procfs_find_kb(status, "RssShmem", &kb))
 			walk->shared_kb += kb;
 	}
-}
-
-static void add_bound(void *ctx, int proc, int pid)
-{
-	add_resident(ctx, proc, pid);
-	add_memfds(ctx, proc, pid);
 }
 
 static uint64_t tmpfs_bytes(const struct usage *usage)
@@ -135,22 +96,15 @@ static uint64_t tmpfs_bytes(const struct usage *usage)
 uint64_t usage_memory_bound(struct usage *usage)
 {
 	struct walk walk = { .usage = usage };
-	each_process(usage, add_bound, &walk);
-	return (walk.anonymous_kb + walk.shared_kb) * 1024 + walk.memfd_bytes + usage->sysv_bytes +
-		tmpfs_bytes(usage);
+	each_process(usage, add_resident, &walk);
+	return (walk.anonymous_kb + walk.shared_kb) * 1024 + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
 /* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of the shared pages. */
-static bool is_counted_elsewhere(struct walk *walk, uint64_t device, uint64_t inode, struct str name)
+static bool is_counted_elsewhere(const struct usage *usage, uint64_t device, struct str name)
 {
-	if (device != walk->usage->shm_device)
-		return true;		/* a file: page cache, or a tmpfs that statvfs has counted */
-	if (str_starts_with(name, "/SYSV"))
-		return true;		/* carrel-init has counted it */
-	for (int i = 0; i < walk->inode_count; i++)
-		if (walk->inodes[i] == inode)
-			return true;	/* a memfd that is open somewhere */
-	return false;
+	/* A file is page cache, a tmpfs was counted by statvfs, SysV shared memory by carrel-init. */
+	return device != usage->shm_device || str_starts_with(name, "/SYSV");
 }
 
 static void add_smaps(struct walk *walk, FILE *file)
@@ -166,8 +120,8 @@ static void add_smaps(struct walk *walk, FILE *file)
 		if (sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu %n", &major_number, &minor_number, &inode,
 			&name_at) == 3) {
 			struct str name = name_at > 0 ? str_trim(str_from(line + name_at)) : STR("");
-			counts_shared = inode && !is_counted_elsewhere(walk, makedev(major_number, minor_number),
-				inode, name);
+			counts_shared = inode && !is_counted_elsewhere(walk->usage,
+				makedev(major_number, minor_number), name);
 		} else if (counts_shared && procfs_find_kb(text, "Pss", &kb))
 			walk->shared_kb += kb;
 	}
@@ -199,18 +153,11 @@ static void add_exact(void *ctx, int proc, int pid)
 		fd_close(&fd);
 }
 
-static void add_open_memfds(void *ctx, int proc, int pid)
-{
-	add_memfds(ctx, proc, pid);
-}
-
 uint64_t usage_memory(struct usage *usage)
 {
 	struct walk walk = { .usage = usage };
-	each_process(usage, add_open_memfds, &walk);
 	each_process(usage, add_exact, &walk);
-	return (walk.anonymous_kb + walk.shared_kb) * 1024 + walk.memfd_bytes + usage->sysv_bytes +
-		tmpfs_bytes(usage);
+	return (walk.anonymous_kb + walk.shared_kb) * 1024 + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
 /* Two sums, each of which can miss something: what living processes and those they waited for used, and what every process

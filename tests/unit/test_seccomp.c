@@ -379,7 +379,7 @@ static void test_sizes_are_those_of_the_programs(void **state)
 static int claims_of_child(void)
 {
 	struct error err;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(&err) != 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(true, &err) != 0)
 		return 1;
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
 		return 2;
@@ -428,7 +428,7 @@ static void test_an_i386_call_ends_the_process(void **state)
 	assert_true(child >= 0);
 	if (child == 0) {
 		struct error err;
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(&err) != 0)
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(true, &err) != 0)
 			_exit(1);
 		long result = 20; /* getpid of i386 */
 		__asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
