@@ -13,4 +13,5 @@ void *arena_alloc(struct arena *a, size_t size);	       /* zeroed, 16-byte align
 void *arena_array(struct arena *a, size_t count, size_t size); /* aborts on overflow */
 char *arena_text(struct arena *a, const char *text);
 char *arena_bytes(struct arena *a, const char *data, size_t len); /* NUL appended */
-char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+char *arena_printf(struct arena *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));

@@ -22,7 +22,8 @@ void buf_done(struct buf *b);
 bool buf_append(struct buf *b, const void *data, size_t len);
 bool buf_text(struct buf *b, const char *text);
 bool buf_char(struct buf *b, char c);
-bool buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool buf_printf(struct buf *b, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
 bool buf_vprintf(struct buf *b, const char *fmt, va_list args)
 	__attribute__((format(printf, 2, 0)));
 /* s as a JSON string with its quotes: safe to show (control characters, C1 too, are escaped) and

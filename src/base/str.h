@@ -29,7 +29,8 @@ bool str_next(struct str *rest, char separator, struct str *piece);
 bool str_to_u64(struct str s, uint64_t *value);
 /* Bounded C string helpers: always NUL-terminated; false when it was cut. */
 bool str_copy(char *out, size_t size, const char *text);
-bool str_format(char *out, size_t size, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool str_format(char *out, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4), nonnull(3)));
 /* Length of the longest valid UTF-8 prefix (no surrogates, no overlong forms, max U+10FFFF). */
 size_t str_utf8_prefix(const char *data, size_t len);
 /* Length (1 to 4) of the valid UTF-8 character at data, 0 when there is none. */
