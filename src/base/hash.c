@@ -1,7 +1,8 @@
 #include <string.h>
 #ifdef __x86_64__
+#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/platform/x86.h>
+#include <stdbool.h>
 #endif
 #include "base/hash.h"
 
@@ -165,12 +166,27 @@ void sha256_init_portable(struct sha256 *s)
 	};
 }
 
+#ifdef __x86_64__
+/* Asked once, and not before something is hashed: cpuid costs tens of microseconds in a virtual machine. */
+static bool has_sha_ni(void)
+{
+	static int known;	/* 1: no, 2: yes */
+	unsigned a, b, c, d, b7 = 0;
+
+	if (!known) {
+		bool has_sse41 = __get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_1;
+		bool has_leaf7 = __get_cpuid_count(7, 0, &a, &b7, &c, &d);
+		known = has_sse41 && has_leaf7 && b7 & 1u << 29 ? 2 : 1;
+	}
+	return known == 2;
+}
+#endif
+
 void sha256_init(struct sha256 *s)
 {
 	sha256_init_portable(s);
 #ifdef __x86_64__
-	/* libc asked the CPU at start: cpuid itself is slow in a virtual machine. */
-	if (CPU_FEATURE_ACTIVE(SHA) && CPU_FEATURE_ACTIVE(SSE4_1))
+	if (has_sha_ni())
 		s->compress = compress_sha_ni;
 #endif
 }

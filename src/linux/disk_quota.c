@@ -87,7 +87,7 @@ enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 	if (info.f_type == BTRFS_SUPER_MAGIC)
 		return probe_qgroup(dir, why);
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (info.f_type == others[i].magic)
+		if ((long)info.f_type == others[i].magic)
 			return counted(why, others[i].name, "no quota of its own");
 	return counted(why, "this file system", "no quota that carrel knows");
 }

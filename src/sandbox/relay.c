@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -53,6 +54,8 @@ void relay_stop(struct relay *relay)
 	watch(relay, relay->to, 0, &relay->to_watched, false);
 	fd_close(&relay->from);
 	fd_close(&relay->to);
+	free(relay->data);
+	relay->data = NULL;
 }
 
 static void finish(struct relay *relay)
@@ -116,7 +119,7 @@ static bool fill(struct relay *relay)
 	struct pollfd ready = { .fd = relay->from, .events = POLLIN };
 	if (relay->from_is_foreign && poll(&ready, 1, 0) == 0)
 		return false;
-	ssize_t got = read(relay->from, relay->data, sizeof relay->data);
+	ssize_t got = read(relay->from, relay->data, RELAY_CHUNK);
 	if (got < 0 && errno == EINTR)
 		return true;
 	if (got < 0 && errno == EAGAIN)
@@ -160,6 +163,9 @@ void relay_pump(struct relay *relay)
 
 int relay_start(struct relay *relay, struct error *err)
 {
+	relay->data = malloc(RELAY_CHUNK);
+	if (!relay->data)
+		abort();
 	relay->active = true;
 	relay->start = relay->len = 0;
 	relay->from_watched = relay->to_watched = false;

@@ -30,7 +30,7 @@ struct relay {
 	bool from_is_foreign;		/* a stream of the caller's: may block */
 	bool active, from_watched, to_watched;
 	size_t start, len;
-	char data[RELAY_CHUNK];
+	char *data;			/* RELAY_CHUNK bytes while active */
 };
 
 /* Takes over from and to (or capture) and begins. */

@@ -16,7 +16,8 @@ int setup_send(int socket, const struct setup_message *message, const int *fds, 
 		header.msg_control = &control;
 		header.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
 		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
-		*cmsg = (struct cmsghdr){ CMSG_LEN((size_t)count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS };
+		*cmsg = (struct cmsghdr){ .cmsg_len = CMSG_LEN((size_t)count * sizeof(int)),
+			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(cmsg), fds, (size_t)count * sizeof(int));
 	}
 	ssize_t sent;
