@@ -128,13 +128,14 @@ int cli_doctor(int argc, char **argv)
 
 	arena_init(&arena);
 	buf_init(&out, BUF_MAX_DEFAULT);
-	if (args_parse(&doctor_spec, argc, argv, &options, &arena, &operands, &help, &err) < 0)
-		return cli_fail(&err, false);
+	int parsed = args_parse(&doctor_spec, argc, argv, &options, &arena, &operands, &help, &err);
+	bool json = options.output && strcmp(options.output, "json") == 0;
+	if (parsed < 0)
+		return cli_fail(&err, json);
 	if (help) {
 		args_print_help(&doctor_spec);
 		return 0;
 	}
-	bool json = options.output && strcmp(options.output, "json") == 0;
 	if (operands < argc) {
 		fail_hint(&err, ERR_INVALID, doctor_spec.usage, "doctor takes no operand: '%s'",
 			argv[operands]);

@@ -178,3 +178,9 @@ def test_a_full_disk_behind_stdout_is_an_error(carrel):
 def test_help_says_what_it_does(carrel):
     done = carrel("doctor", "--help")
     assert done.returncode == 0 and "carrel doctor [" in done.stdout
+
+
+def test_an_error_is_json_where_json_was_asked_for(carrel):
+    done = carrel("doctor", "-o", "json", "--frobnicate")
+    assert done.returncode == 125 and done.stderr == ""
+    assert "--frobnicate" in json.loads(done.stdout)["error"]["message"]
