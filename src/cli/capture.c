@@ -49,7 +49,7 @@ void capture_start(struct capture *capture, const char *path, char *const argv[]
 /* Takes what is there; the pipe is closed at its end, so that it isn't polled any more. */
 static void drain(struct capture *capture)
 {
-	char dropped[4096];
+	char dropped[4096] = "";
 
 	while (capture->from >= 0) {
 		size_t room = sizeof capture->text - 1 - capture->len;

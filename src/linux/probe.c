@@ -109,7 +109,8 @@ static void child_finish(struct probe_child *child, struct probe *out)
 		probe_fail(out, ENOEXEC, "exec");
 }
 
-/* The child waits until child_finish. -1: *out says why there is none. */
+/* The child waits until child_finish. `ids` are given with CLONE_NEWUSER and only then. -1: *out
+ * says why there is no child. */
 static int child_start(int flags, const struct probe_ids *ids, probe_fn *fn, const void *ctx,
 	struct probe_child *child, struct probe *out)
 {
@@ -124,13 +125,13 @@ static int child_start(int flags, const struct probe_ids *ids, probe_fn *fn, con
 	pid_t pid = (pid_t)syscall(SYS_clone, (long)(flags | SIGCHLD), NULL, NULL, NULL, NULL);
 	if (pid == 0) {
 		close(go[1]);
-		child_main(go[0], answer[1], flags & CLONE_NEWUSER, fn, ctx);
+		child_main(go[0], answer[1], ids != NULL, fn, ctx);
 	}
 	int error = errno;
 	close(go[0]);
 	close(answer[1]);
 	*child = (struct probe_child){ pid, go[1], answer[0] };
-	if (pid > 0 && flags & CLONE_NEWUSER && write_maps(pid, ids, &step) < 0) {
+	if (pid > 0 && ids && write_maps(pid, ids, &step) < 0) {
 		struct probe ignored;
 		error = errno;
 		kill(pid, SIGKILL);
