@@ -4,7 +4,7 @@
 #include <stdint.h>
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_monotonic_ms(void);
-uint64_t clock_process_cpu_us(void);	/* cpu time this process has used */
+uint64_t clock_process_cpu_us(void); /* cpu time this process has used */
 /* RFC 3339 in UTC with milliseconds: "2026-11-15T04:50:52.123Z"; out needs 32 bytes. */
 void clock_format_now(char out[32]);
 void clock_format(char out[32], int64_t unix_ms);

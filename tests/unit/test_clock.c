@@ -82,6 +82,24 @@ static void monotonic_time_is_the_kernels_in_nanoseconds(void **state)
 	assert_true(clock_monotonic_ms() <= clock_monotonic_ns() / 1000000);
 }
 
+static void cpu_time_is_what_the_kernel_charges(void **state)
+{
+	struct rusage usage;
+	uint64_t before = clock_process_cpu_us();
+
+	/* Work until it shows; a clock that stands still would never end this, and meson ends the
+	 * test. */
+	while (clock_process_cpu_us() < before + 2000)
+		;
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	uint64_t charged = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+			   (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	uint64_t used = clock_process_cpu_us();
+	/* rusage rounds each part down to a tick at worst. */
+	assert_true(used >= before + 2000);
+	assert_in_range(used, charged > 20000 ? charged - 20000 : 0, charged + 20000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +108,7 @@ int main(void)
 		cmocka_unit_test(the_ends_of_time_fit),
 		cmocka_unit_test(now_is_now),
 		cmocka_unit_test(monotonic_time_is_the_kernels_in_nanoseconds),
+		cmocka_unit_test(cpu_time_is_what_the_kernel_charges),
 	};
 
 	return cmocka_run_group_tests_name("clock", tests, NULL, NULL);

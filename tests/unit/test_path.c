@@ -413,14 +413,20 @@ static void no_tree_is_too_deep_to_be_removed(void **state)
 {
 	static const int levels[] = { PATH_DEPTH_MAX - 1, PATH_DEPTH_MAX, PATH_DEPTH_MAX + 1,
 		PATH_DEPTH_MAX + 2, 2 * PATH_DEPTH_MAX + 3, 1500 };
+	struct rlimit old, few = { PATH_DEPTH_MAX + 32, 0 };
 	struct error err;
 
+	/* Not by holding more directories open either. */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
 		put_chain(levels[i]);
 		if (path_remove_tree(in, "d", &err) < 0)
 			fail_msg("%d levels: %s", levels[i], err.text);
 		assert_false(is_there(in, "d"));
 	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 
 static void many_files_are_removed(void **state)

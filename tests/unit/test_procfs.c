@@ -180,8 +180,8 @@ static void octal_escapes_are_undone_once(void **state)
 
 	assert_true(procfs_unescape(STR("/a\\040b\\011\\012\\134040"), out, sizeof out));
 	assert_string_equal(out, "/a b\t\n\\040");
-	assert_true(procfs_unescape(STR("\\000\\400\\04\\8"), out, sizeof out));
-	assert_string_equal(out, "\\000\\400\\04\\8");
+	assert_true(procfs_unescape(STR("\\000\\477\\04\\8"), out, sizeof out));
+	assert_string_equal(out, "\\000\\477\\04\\8");
 	assert_true(procfs_unescape(STR("\\377"), out, 2));
 	assert_string_equal(out, "\xff");
 	assert_true(procfs_unescape(STR(""), out, 1));
