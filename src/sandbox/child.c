@@ -437,6 +437,7 @@ static int filter_calls(struct child *child, struct error *err)
 
 static int become_init(struct child *child, struct error *err)
 {
+	umask(022);	/* modes above were meant as written; the command's are its own */
 	/* Standard streams of init itself lead nowhere; the command's come in the spawn message. */
 	char name[] = "carrel-init";
 	char *const argv[] = { name, NULL }, *const env[] = { NULL };

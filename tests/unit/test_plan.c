@@ -1,0 +1,324 @@
+/* Plans are pure: options and facts in, JSON out, compared with files in tests/golden. CARREL_GOLDEN=write makes them
+ * anew; read the diff before you commit it. */
+#include "plan/plan.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "unit.h"
+
+static const char *const command[] = { "python3", "-c", "print(1)", NULL };
+
+struct fixture {
+	struct arena arena;
+	struct plan_options options;
+	struct plan_facts facts;
+	struct plan plan;
+	struct error err;
+};
+
+static void add_host(struct fixture *f)
+{
+	static const struct plan_host_path paths[] = {
+		{ "/bin", PATH_LINK, "usr/bin" },
+		{ "/etc/alternatives", PATH_DIRECTORY, NULL },
+		{ "/etc/ld.so.cache", PATH_FILE, NULL },
+		{ "/etc/localtime", PATH_LINK, "/usr/share/zoneinfo/Etc/UTC" },
+		{ "/lib64", PATH_LINK, "usr/lib64" },
+		{ "/usr", PATH_DIRECTORY, NULL },
+	};
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		vec_push(&f->arena, &f->facts.host_paths, paths[i]);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	assert_non_null(f);
+	arena_init(&f->arena);
+	f->options.argv = (char *const *)command;
+	f->options.interactive = true;
+	f->facts = (struct plan_facts){ .outside_uid = 1001, .outside_gid = 1001, .landlock_abi = 7,
+		.limiter = LIMITER_WATCHDOG, .streams = { STREAM_NULL, STREAM_PIPE, STREAM_PIPE } };
+	add_host(f);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	arena_done(&f->arena);
+	free(f);
+	return 0;
+}
+
+static void as_root(struct fixture *f)
+{
+	f->facts.privileged = true;
+	f->facts.outside_uid = f->facts.outside_gid = 1879048192;
+	f->facts.limiter = LIMITER_CGROUP_V1;
+}
+
+static void add_bind(struct fixture *f, const char *text, enum plan_path_kind kind)
+{
+	struct plan_bind bind = { .kind = kind, .owner_uid = 33, .owner_gid = 33 };
+	assert_int_equal(plan_parse_bind(text, &f->arena, &bind, &f->err), 0);
+	vec_push(&f->arena, &f->options.binds, bind);
+}
+
+static int build(struct fixture *f)
+{
+	return plan_build(&f->options, &f->facts, &f->arena, &f->plan, &f->err);
+}
+
+static void assert_golden(struct fixture *f, const char *name)
+{
+	char path[512], expected[65536];
+	auto_buf struct buf text;
+	buf_init(&text, BUF_MAX_DEFAULT);
+	assert_int_equal(build(f), 0);
+	plan_print(&f->plan, &text);
+	str_format(path, sizeof path, "%s/%s.json", getenv("CARREL_GOLDEN_DIR"), name);
+	const char *mode = getenv("CARREL_GOLDEN");
+	if (mode && !strcmp(mode, "write")) {
+		auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		assert_int_equal(fd_write_full(fd, text.data, text.len), (ssize_t)text.len);
+		return;
+	}
+	assert_true(fd_read_file(AT_FDCWD, path, expected, sizeof expected) > 0);
+	assert_string_equal(text.data, expected);
+}
+
+static void assert_refused(struct fixture *f, enum error_code code, const char *named)
+{
+	assert_int_equal(build(f), -1);
+	assert_int_equal(f->err.code, code);
+	assert_non_null(strstr(f->err.text, named));
+}
+
+static void a_plain_users_plan_is_golden(void **state)
+{
+	assert_golden(*state, "user");
+}
+
+static void roots_plan_with_everything_is_golden(void **state)
+{
+	struct fixture *f = *state;
+	static struct plan_bind dir = { .source = "/srv/project", .kind = PATH_DIRECTORY, .owner_uid = 1000,
+		.owner_gid = 100 };
+	static const struct plan_host_path protect[] = {
+		{ ".git", PATH_DIRECTORY, NULL }, { ".git/hooks", PATH_DIRECTORY, NULL },
+		{ ".git/config", PATH_FILE, NULL }, { ".envrc", PATH_FILE, NULL },
+	};
+	as_root(f);
+	f->options.dir = &dir;
+	for (size_t i = 0; i < sizeof protect / sizeof *protect; i++)
+		vec_push(&f->arena, &f->facts.protect, protect[i]);
+	add_bind(f, "/data/deep:/data/a/b", PATH_DIRECTORY);
+	add_bind(f, "/data/set:/data:ro", PATH_DIRECTORY);
+	add_bind(f, "/etc/motd:/opt/motd:ro", PATH_FILE);
+	vec_push(&f->arena, &f->options.env, "A=1");
+	vec_push(&f->arena, &f->options.env, "HOME=/tmp");
+	f->options.cwd = "/data";
+	f->options.captured = true;
+	f->options.limits = (struct limits){ .memory_bytes = 512 << 20, .disk_bytes = 1 << 30, .tmp_bytes = 1 << 20,
+		.pids = 10, .fds = 100, .millicpus = 1500, .cpu_time_ms = 30000, .timeout_ms = 60000 };
+	assert_golden(f, "root");
+}
+
+static void a_terminals_plan_is_golden(void **state)
+{
+	struct fixture *f = *state;
+	f->options.tty = true;
+	f->facts.term = "xterm-256color";
+	for (int i = 0; i < 3; i++)
+		f->facts.streams[i] = STREAM_TERMINAL;
+	assert_golden(f, "tty");
+}
+
+static void a_file_is_relayed_and_a_pipe_handed_in(void **state)
+{
+	struct fixture *f = *state;
+	f->facts.streams[0] = STREAM_OTHER;
+	assert_int_equal(build(f), 0);
+	assert_int_equal(f->plan.streams[0], STREAM_RELAYED);
+	assert_int_equal(f->plan.streams[1], STREAM_HANDED);
+	assert_int_equal(f->plan.streams[2], STREAM_HANDED);
+}
+
+static void output_that_is_counted_is_relayed(void **state)
+{
+	struct fixture *f = *state;
+	f->options.limits.output_bytes = 10;
+	assert_int_equal(build(f), 0);
+	assert_int_equal(f->plan.streams[0], STREAM_HANDED);
+	assert_int_equal(f->plan.streams[1], STREAM_RELAYED);
+	assert_int_equal(f->plan.streams[2], STREAM_RELAYED);
+}
+
+static void a_tmpfs_stays_below_the_memory_limit_unless_given(void **state)
+{
+	struct fixture *f = *state;
+	f->options.limits.memory_bytes = 64 << 20;
+	assert_int_equal(build(f), 0);
+	assert_int_equal(f->plan.limits.disk_bytes, 32 << 20);
+	assert_int_equal(f->plan.limits.tmp_bytes, 16 << 20);
+	f->options.limits.disk_bytes = 128 << 20;
+	memset(&f->plan, 0, sizeof f->plan);
+	assert_int_equal(build(f), 0);
+	assert_int_equal(f->plan.limits.disk_bytes, 128 << 20);
+}
+
+static void memfds_exist_only_where_they_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	assert_int_equal(build(f), 0);
+	assert_false(f->plan.memfd);
+	as_root(f);
+	assert_int_equal(build(f), 0);
+	assert_true(f->plan.memfd);
+}
+
+static void nobody_is_root_inside_or_outside(void **state)
+{
+	struct fixture *f = *state;
+	as_root(f);
+	f->facts.outside_uid = 0;
+	assert_refused(f, ERR_INVALID, "root outside");
+	f->facts.outside_uid = 1;
+	assert_int_equal(build(f), 0);
+	f->plan.inside_uid = 0;
+	assert_int_equal(plan_check(&f->plan, &f->err), -1);
+}
+
+static void two_mounts_on_one_place_are_a_conflict(void **state)
+{
+	struct fixture *f = *state;
+	add_bind(f, "/a:/data", PATH_DIRECTORY);
+	add_bind(f, "/b:/data", PATH_DIRECTORY);
+	assert_refused(f, ERR_CONFLICT, "/data");
+}
+
+static void a_bind_cannot_hide_what_is_ours(void **state)
+{
+	static const char *const targets[] = { "/usr", "/etc", "/tmp", "/workspace" };
+	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+		struct fixture *f = *state;
+		char text[64];
+		f->options.binds.count = 0;
+		str_format(text, sizeof text, "/a:%s", targets[i]);
+		add_bind(f, text, PATH_DIRECTORY);
+		assert_refused(f, ERR_CONFLICT, targets[i]);
+	}
+}
+
+static void a_mount_point_in_a_directory_of_the_users_is_not_made(void **state)
+{
+	struct fixture *f = *state;
+	static struct plan_bind dir = { .source = "/srv/project", .kind = PATH_DIRECTORY };
+	f->options.dir = &dir;
+	add_bind(f, "/a:/workspace/data", PATH_DIRECTORY);
+	add_bind(f, "/a:/data", PATH_DIRECTORY);
+	assert_int_equal(build(f), 0);
+	int seen = 0;
+	for (size_t i = 0; i < f->plan.mounts.count; i++) {
+		const struct plan_mount *mount = &f->plan.mounts.items[i];
+		if (!strcmp(mount->target, "/workspace/data"))
+			seen += !mount->make_target;
+		if (!strcmp(mount->target, "/data"))
+			seen += mount->make_target;
+	}
+	assert_int_equal(seen, 2);
+}
+
+static void a_protected_name_that_is_a_link_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	static struct plan_bind dir = { .source = "/srv/project", .kind = PATH_DIRECTORY };
+	f->options.dir = &dir;
+	vec_push(&f->arena, &f->facts.protect, (struct plan_host_path){ ".claude", PATH_LINK, NULL });
+	assert_refused(f, ERR_UNAVAILABLE, "/srv/project/.claude");
+	f->options.writable_config = true;
+	assert_int_equal(build(f), 0);
+}
+
+static void wrong_options_are_named(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const none[] = { "", NULL };
+	static struct plan_bind file = { .source = "/srv/file", .kind = PATH_FILE };
+	f->options.argv = (char *const *)none;
+	assert_refused(f, ERR_INVALID, "no command");
+	f->options.argv = (char *const *)command;
+	f->options.cwd = "tmp";
+	assert_refused(f, ERR_INVALID, "'tmp'");
+	f->options.cwd = NULL;
+	f->options.dir = &file;
+	assert_refused(f, ERR_INVALID, "/srv/file");
+	f->options.dir = NULL;
+	f->options.tty = f->options.captured = true;
+	assert_refused(f, ERR_INVALID, "-t");
+	f->options.tty = f->options.captured = false;
+	vec_push(&f->arena, &f->options.env, "=x");
+	assert_refused(f, ERR_INVALID, "'=x'");
+}
+
+static void a_host_without_landlock_runs_nothing(void **state)
+{
+	struct fixture *f = *state;
+	f->facts.landlock_abi = 0;
+	assert_refused(f, ERR_UNAVAILABLE, "Landlock");
+}
+
+static void a_bind_is_taken_apart_from_the_right(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_bind bind = { 0 };
+	assert_int_equal(plan_parse_bind("/a:b:/c:ro", &f->arena, &bind, &f->err), 0);
+	assert_string_equal(bind.source, "/a:b");
+	assert_string_equal(bind.target, "/c");
+	assert_true(bind.read_only);
+	assert_int_equal(plan_parse_bind("./x:/c", &f->arena, &bind, &f->err), 0);
+	assert_string_equal(bind.source, "./x");
+	assert_false(bind.read_only);
+}
+
+static void a_bind_that_isnt_one_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const wrong[] = { "", ":", "/a", "/a:", ":/b", ":ro", "/a:b", "/a:/b/../c", "/a:/", "/a:/proc",
+		"/a:/proc/x", "/a:/dev/null", "/a:/b/", "/a://b", "/a:ro" };
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct plan_bind bind = { 0 };
+		assert_int_equal(plan_parse_bind(wrong[i], &f->arena, &bind, &f->err), -1);
+		assert_int_equal(f->err.code, ERR_INVALID);
+		assert_null(bind.source);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_plain_users_plan_is_golden),
+		TEST(roots_plan_with_everything_is_golden),
+		TEST(a_terminals_plan_is_golden),
+		TEST(a_file_is_relayed_and_a_pipe_handed_in),
+		TEST(output_that_is_counted_is_relayed),
+		TEST(a_tmpfs_stays_below_the_memory_limit_unless_given),
+		TEST(memfds_exist_only_where_they_are_counted),
+		TEST(nobody_is_root_inside_or_outside),
+		TEST(two_mounts_on_one_place_are_a_conflict),
+		TEST(a_bind_cannot_hide_what_is_ours),
+		TEST(a_mount_point_in_a_directory_of_the_users_is_not_made),
+		TEST(a_protected_name_that_is_a_link_is_refused),
+		TEST(wrong_options_are_named),
+		TEST(a_host_without_landlock_runs_nothing),
+		TEST(a_bind_is_taken_apart_from_the_right),
+		TEST(a_bind_that_isnt_one_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
