@@ -62,8 +62,7 @@ static int take_identity(struct child *child, struct error *err)
 
 static int name_host(struct child *child, struct error *err)
 {
-	if (setsid() < 0)
-		return fail_errno(err, "start a session");
+	/* No setsid here: carrel-init starts a session for each command, and is deaf to terminals itself. */
 	if (sethostname(child->plan->hostname, strlen(child->plan->hostname)))
 		return fail_errno(err, "set the host name");
 	return 0;
