@@ -1,5 +1,6 @@
-/* init.c -- carrel-init: PID 1 of every sandbox. Takes messages from its master, starts commands, reaps
- * everything, reports. See protocol.h for what it says, docs/design for why it has no libc. */
+/* init.c -- carrel-init: PID 1 of every sandbox. Takes messages from its master, starts commands,
+ * reaps everything, reports. See protocol.h for what it says, docs/design for why it has no libc.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -21,10 +22,10 @@
 #include "init/wire.h"
 
 struct exec {
-	uint64_t id;			/* 0: free */
-	int pid;			/* 0: ended */
+	uint64_t id; /* 0: free */
+	int pid;     /* 0: ended */
 	int status;
-	bool told;			/* its exit was sent to the present master */
+	bool told; /* its exit was sent to the present master */
 	uint64_t utime_us, stime_us, max_rss_kb;
 };
 
@@ -36,7 +37,7 @@ struct exec {
 #endif
 #define STACK_SIZE 2048
 
-struct scratch {			/* what only a spawn needs */
+struct scratch { /* what only a spawn needs */
 	struct init_request request;
 	char body[INIT_INLINE_MAX];
 	const char *pointers[INIT_INLINE_STRINGS + 2];
@@ -44,15 +45,15 @@ struct scratch {			/* what only a spawn needs */
 	char stack[SPAWN_STACK_SIZE] __attribute__((aligned(16)));
 } __attribute__((aligned(PAGE_MAX)));
 
-/* An idle init is this struct's first page and its own text: the stack, all that lives as long as init,
- * and the front of the table, which is filled from there. The rest is given back (trim). The stack is
- * first so that running over its end is a fault: only text is below. */
+/* An idle init is this struct's first page and its own text: the stack, all that lives as long as
+ * init, and the front of the table, which is filled from there. The rest is given back (trim). The
+ * stack is first so that running over its end is a fault: only text is below. */
 static struct {
 	char stack[STACK_SIZE];
-	int master;			/* the connection, or -1 */
-	int signals;			/* signalfd */
+	int master;  /* the connection, or -1 */
+	int signals; /* signalfd */
 	bool cold, scratch_used;
-	unsigned used;			/* execs[used] and above are free */
+	unsigned used; /* execs[used] and above are free */
 	unsigned long page_size;
 	struct exec execs[INIT_EXECS_MAX];
 	struct scratch scratch;
@@ -150,8 +151,11 @@ static void tell_exits(void)
 		struct exec *e = &state.execs[i];
 		if (!e->id || e->pid || e->told)
 			continue;
-		struct init_reply reply = { .type = INIT_EXITED, .id = e->id, .value = e->status,
-			.utime_us = e->utime_us, .stime_us = e->stime_us,
+		struct init_reply reply = { .type = INIT_EXITED,
+			.id = e->id,
+			.value = e->status,
+			.utime_us = e->utime_us,
+			.stime_us = e->stime_us,
 			.max_rss_kb = e->max_rss_kb };
 		e->told = try_send(&reply, -1);
 		if (state.cold)
@@ -221,8 +225,8 @@ static void *map(size_t len, int protection, int flags, int fd)
 	return address < 0 && address > -4096 ? NULL : (void *)address;
 }
 
-/* The road of the large body: mapped from its memfd, which must be sealed so that it can't shrink or
- * change under us; its pointers in memory made for them. */
+/* The road of the large body: mapped from its memfd, which must be sealed so that it can't shrink
+ * or change under us; its pointers in memory made for them. */
 static int start_from_fd(struct exec *e, const struct init_request *r, struct spawn *s, int fd)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_WRITE;
@@ -347,7 +351,9 @@ static void receive(int flags)
 	const int *fds = (const int *)CMSG_DATA(&control.header);
 	struct scratch *in = &state.scratch;
 	struct iovec iov = { &in->request, sizeof in->request + sizeof in->body };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = sizeof control };
 	long len = SYS(recvmsg, state.master, &message, MSG_CMSG_CLOEXEC | flags);
 	if (len == -EAGAIN || len == -EINTR)
@@ -358,8 +364,7 @@ static void receive(int flags)
 		fd_count = (unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
 	state.scratch_used = true;
 	if (len > 0)
-		take_request(&in->request, (size_t)len, (unsigned)message.msg_flags, fds,
-			fd_count);
+		take_request(&in->request, (size_t)len, (unsigned)message.msg_flags, fds, fd_count);
 	for (unsigned i = 0; i < fd_count; i++)
 		close_fd(fds[i]);
 	if (len <= 0)
@@ -379,8 +384,8 @@ static void accept_master(void)
 	tell_exits();
 }
 
-/* Everything the last spawn touched goes back, and the table behind its first page when it is empty. A
- * cold init has its command running now, which needs the time more than the pages. */
+/* Everything the last spawn touched goes back, and the table behind its first page when it is
+ * empty. A cold init has its command running now, which needs the time more than the pages. */
 static void trim(void)
 {
 	if (!state.scratch_used || state.cold)
@@ -418,8 +423,8 @@ static void serve_once(void)
 		accept_master();
 }
 
-/* Only "ignored" outlives exec; commands start with every disposition at its default, and with SIGCHLD
- * ignored there would be nothing to wait for. */
+/* Only "ignored" outlives exec; commands start with every disposition at its default, and with
+ * SIGCHLD ignored there would be nothing to wait for. */
 static void reset_signals(uint64_t block)
 {
 	static const unsigned long default_action[4];
@@ -442,8 +447,8 @@ static void read_auxiliary(const long *stack)
 		if (at[0] == AT_EXECFN)
 			last = (char *)at[1];
 	}
-	/* A warm init lives long: it gives those pages back too, having its own stack. The program's
-	 * name is at their end. */
+	/* A warm init lives long: it gives those pages back too, having its own stack. The
+	 * program's name is at their end. */
 	char *first = (char *)((unsigned long)stack & -state.page_size);
 	if (!state.cold && last)
 		SYS(madvise, first, last - first, MADV_DONTNEED);

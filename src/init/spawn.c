@@ -20,8 +20,9 @@ static const char *find_path(const char **env)
 	return "/usr/local/bin:/usr/bin:/bin";
 }
 
-/* Puts "<element>/<name>" into path and returns where the next element starts, NULL after the last. An
- * element that doesn't fit becomes "", which can't be executed (ENOENT), so that the search goes on. */
+/* Puts "<element>/<name>" into path and returns where the next element starts, NULL after the last.
+ * An element that doesn't fit becomes "", which can't be executed (ENOENT), so that the search goes
+ * on. */
 static const char *join_element(const char *element, const char *name, char *path)
 {
 	size_t len = 0;
@@ -42,8 +43,8 @@ static const char *join_element(const char *element, const char *name, char *pat
 	return *element ? element + 1 : NULL;
 }
 
-/* As execvp: what isn't there is passed over, what may not be executed is remembered, anything else is
- * the answer. A file the kernel can't execute is not handed to a shell. */
+/* As execvp: what isn't there is passed over, what may not be executed is remembered, anything else
+ * is the answer. A file the kernel can't execute is not handed to a shell. */
 static int execute(const struct spawn *s)
 {
 	const char *name = s->argv[0];
@@ -63,8 +64,8 @@ static int execute(const struct spawn *s)
 	return denied ? EACCES : ENOENT;
 }
 
-/* A cwd reached through a descriptor or a mount from outside shows as "(unreachable)/..." here: only a
- * directory that this root leads to is taken. */
+/* A cwd reached through a descriptor or a mount from outside shows as "(unreachable)/..." here:
+ * only a directory that this root leads to is taken. */
 static int enter_cwd(const struct spawn *s)
 {
 	long result = SYS(chdir, s->cwd, 0, 0);

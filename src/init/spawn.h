@@ -3,19 +3,19 @@
 #include <stdint.h>
 
 struct spawn {
-	const char **argv, **env;	/* NULL-terminated */
+	const char **argv, **env; /* NULL-terminated */
 	const char *cwd;
-	int fds[3];			/* all above 2 */
-	uint32_t flags;			/* enum init_flags */
-	char *path;			/* SPAWN_PATH_SIZE bytes to work in */
-	void *stack_top;		/* of the child until it execs; aligned to 16 */
+	int fds[3];	 /* all above 2 */
+	uint32_t flags;	 /* enum init_flags */
+	char *path;	 /* SPAWN_PATH_SIZE bytes to work in */
+	void *stack_top; /* of the child until it execs; aligned to 16 */
 	/* out */
-	int pid, pidfd;			/* pidfd: -1 with INIT_NO_PIDFD */
-	volatile int stage, error;	/* written by the child: it shares this memory */
+	int pid, pidfd;		   /* pidfd: -1 with INIT_NO_PIDFD */
+	volatile int stage, error; /* written by the child: it shares this memory */
 };
 #define SPAWN_PATH_SIZE 4096
 #define SPAWN_STACK_SIZE 2048
 
-/* Returns when the command runs (0) or could not be started (-1: stage and error say why, the child is
- * reaped). The caller has all signals blocked and every disposition at its default. */
+/* Returns when the command runs (0) or could not be started (-1: stage and error say why, the child
+ * is reaped). The caller has all signals blocked and every disposition at its default. */
 int spawn_start(struct spawn *spawn);

@@ -1,5 +1,5 @@
-/* sys.h -- the kernel without libc: system calls by number, results as the kernel gives them (-errno).
- * Types and constants come from libc's headers, code doesn't. */
+/* sys.h -- the kernel without libc: system calls by number, results as the kernel gives them
+ * (-errno). Types and constants come from libc's headers, code doesn't. */
 #pragma once
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -12,9 +12,9 @@ static inline long sys6(long nr, long a, long b, long c, long d, long e, long f)
 	register long r9 __asm__("r9") = f;
 	long result;
 	__asm__ volatile("syscall"
-		: "=a"(result)
-		: "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-		: "rcx", "r11", "memory");
+			 : "=a"(result)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
 	return result;
 }
 
@@ -22,9 +22,9 @@ static inline long sys3(long nr, long a, long b, long c)
 {
 	long result;
 	__asm__ volatile("syscall"
-		: "=a"(result)
-		: "a"(nr), "D"(a), "S"(b), "d"(c)
-		: "rcx", "r11", "memory");
+			 : "=a"(result)
+			 : "a"(nr), "D"(a), "S"(b), "d"(c)
+			 : "rcx", "r11", "memory");
 	return result;
 }
 #elif defined(__aarch64__)
@@ -38,9 +38,9 @@ static inline long sys6(long nr, long a, long b, long c, long d, long e, long f)
 	register long x4 __asm__("x4") = e;
 	register long x5 __asm__("x5") = f;
 	__asm__ volatile("svc #0"
-		: "+r"(x0)
-		: "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-		: "memory");
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
 	return x0;
 }
 
@@ -58,7 +58,7 @@ static inline long sys3(long nr, long a, long b, long c)
 #endif
 
 #define SYS(nr, a, b, c) sys3(__NR_##nr, (long)(a), (long)(b), (long)(c))
-#define SYS6(nr, a, b, c, d, e, f) \
+#define SYS6(nr, a, b, c, d, e, f)                                                                 \
 	sys6(__NR_##nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static inline _Noreturn void sys_exit(int code)
@@ -70,8 +70,8 @@ static inline _Noreturn void sys_exit(int code)
 /* clone(2) with CLONE_VM and a stack of its own for the child, so that nothing the child does can
  * touch the caller's frame: it runs fn(arg), which must not return. *pidfd is set with CLONE_PIDFD.
  * `stack_top` is aligned to 16. */
-static inline long sys_clone(unsigned long flags, void *stack_top, int *pidfd, void (*fn)(void *),
-	void *arg)
+static inline long sys_clone(
+	unsigned long flags, void *stack_top, int *pidfd, void (*fn)(void *), void *arg)
 {
 #if defined(__x86_64__)
 	register long r10 __asm__("r10") = 0;
@@ -84,10 +84,10 @@ static inline long sys_clone(unsigned long flags, void *stack_top, int *pidfd, v
 			 "call *%[fn]\n\t"
 			 "ud2\n"
 			 "1:"
-		: "=a"(result)
-		: "a"((long)__NR_clone), "D"(flags), "S"(stack_top), "d"(pidfd), "r"(r10), "r"(r8),
-		[fn] "r"(fn), [arg] "r"(arg)
-		: "rcx", "r11", "memory");
+			 : "=a"(result)
+			 : "a"((long)__NR_clone), "D"(flags), "S"(stack_top), "d"(pidfd), "r"(r10),
+			 "r"(r8), [fn] "r"(fn), [arg] "r"(arg)
+			 : "rcx", "r11", "memory");
 	return result;
 #else
 	register long x8 __asm__("x8") = __NR_clone;
@@ -102,9 +102,9 @@ static inline long sys_clone(unsigned long flags, void *stack_top, int *pidfd, v
 			 "blr %[fn]\n\t"
 			 "brk #1\n"
 			 "1:"
-		: "+r"(x0)
-		: "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), [fn] "r"(fn), [arg] "r"(arg)
-		: "memory");
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), [fn] "r"(fn), [arg] "r"(arg)
+			 : "memory");
 	return x0;
 #endif
 }

@@ -39,8 +39,8 @@ int wire_check_request(const struct init_request *r, size_t packet_len, unsigned
 	return !r->value && (r->type == INIT_ACK) == (r->id != 0) ? 0 : EINVAL;
 }
 
-int wire_cut_body(const struct init_request *r, const char *body, const char **pointers,
-	const char **cwd)
+int wire_cut_body(
+	const struct init_request *r, const char *body, const char **pointers, const char **cwd)
 {
 	const char *at = body, *end = body + r->body_len;
 	uint32_t strings = r->argc + r->envc;

@@ -1,11 +1,11 @@
-/* wire.h -- messages to init, checked. Pure: no system call, no libc, no memory of its own. Built into
- * carrel-init, and into the host's library for the tests and the fuzzer. */
+/* wire.h -- messages to init, checked. Pure: no system call, no libc, no memory of its own. Built
+ * into carrel-init, and into the host's library for the tests and the fuzzer. */
 #pragma once
 #include <stddef.h>
 #include "init/protocol.h"
 
-/* 0, or the errno of INIT_REFUSED. `packet_len` bytes were received at `request`, of which the body,
- * if inline, is all after the header; `fd_count` descriptors came along. */
+/* 0, or the errno of INIT_REFUSED. `packet_len` bytes were received at `request`, of which the
+ * body, if inline, is all after the header; `fd_count` descriptors came along. */
 int wire_check_request(const struct init_request *request, size_t packet_len, unsigned fd_count);
 
 /* Cuts a body into strings: argc pointers and NULL, envc pointers and NULL go to `pointers`, which

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "linux/pidfd.h"
 
-#define PIDFD_ID_TYPE 3			/* P_PIDFD, which older libc headers lack */
+#define PIDFD_ID_TYPE 3 /* P_PIDFD, which older libc headers lack */
 
 int pidfd_open_process(pid_t pid, int *fd, struct error *err)
 {
@@ -21,7 +21,7 @@ int pidfd_open_process(pid_t pid, int *fd, struct error *err)
 bool pidfd_is_valid(int fd)
 {
 	return syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) == 0 ||
-		(errno != EBADF && errno != EINVAL && errno != ENOSYS);
+	       (errno != EBADF && errno != EINVAL && errno != ENOSYS);
 }
 
 int pidfd_signal(int fd, int signo, struct error *err)

@@ -13,14 +13,14 @@
 #define NS_PER_MS 1000000ull
 
 struct watch {
-	loop_fd_fn *fn;			/* NULL: not watched */
+	loop_fd_fn *fn; /* NULL: not watched */
 	void *ctx;
-	uint32_t generation;		/* tells an event of this watch from one of its fd's last */
+	uint32_t generation; /* tells an event of this watch from one of its fd's last */
 };
 
 struct loop_timer {
 	uint64_t due_ns, sequence;
-	size_t index;			/* in the heap */
+	size_t index; /* in the heap */
 	loop_timer_fn *fn;
 	void *ctx;
 };
@@ -30,10 +30,10 @@ struct loop {
 	bool stopped;
 	loop_signal_fn *signal_fn;
 	void *signal_ctx;
-	struct watch *watches;		/* by fd */
+	struct watch *watches; /* by fd */
 	size_t watch_count;
 	uint32_t generation;
-	struct loop_timer **timers;	/* a heap: the next due is first */
+	struct loop_timer **timers; /* a heap: the next due is first */
 	size_t timer_count, timer_capacity;
 	uint64_t sequence;
 };
@@ -85,8 +85,8 @@ static bool is_watched(const struct loop *loop, int fd)
 	return fd >= 0 && (size_t)fd < loop->watch_count && loop->watches[fd].fn;
 }
 
-int loop_watch(struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *ctx,
-	struct error *err)
+int loop_watch(
+	struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *ctx, struct error *err)
 {
 	if (fd < 0 || is_watched(loop, fd))
 		return fail(err, ERR_INVALID, "descriptor %d can't be watched twice", fd);
@@ -181,8 +181,8 @@ void loop_cancel(struct loop *loop, struct loop_timer *timer)
 
 static void run_timers(struct loop *loop)
 {
-	/* Those that a callback adds wait for the next turn, or a timer that renews itself without a
-	 * delay would keep the descriptors from theirs. */
+	/* Those that a callback adds wait for the next turn, or a timer that renews itself without
+	 * a delay would keep the descriptors from theirs. */
 	uint64_t now_ns = loop->timer_count ? clock_monotonic_ns() : 0, next = loop->sequence;
 	while (!loop->stopped && loop->timer_count) {
 		struct loop_timer *timer = loop->timers[0];
@@ -213,8 +213,8 @@ static void read_signals(struct loop *loop, int fd, uint32_t events, void *ctx)
 		loop->signal_fn(loop, &info, loop->signal_ctx);
 }
 
-int loop_signals(struct loop *loop, const sigset_t *set, loop_signal_fn *fn, void *ctx,
-	struct error *err)
+int loop_signals(
+	struct loop *loop, const sigset_t *set, loop_signal_fn *fn, void *ctx, struct error *err)
 {
 	if (loop->signals >= 0)
 		return fail(err, ERR_INVALID, "signals are already watched");
@@ -242,8 +242,8 @@ int loop_run(struct loop *loop, struct error *err)
 			int fd = (int)(uint32_t)events[i].data.u64;
 			uint32_t generation = (uint32_t)(events[i].data.u64 >> 32);
 			if (is_watched(loop, fd) && loop->watches[fd].generation == generation)
-				loop->watches[fd].fn(loop, fd, events[i].events,
-					loop->watches[fd].ctx);
+				loop->watches[fd].fn(
+					loop, fd, events[i].events, loop->watches[fd].ctx);
 		}
 		run_timers(loop);
 	}

@@ -12,7 +12,7 @@
 #include "linux/pidfd.h"
 #include "sandbox/init_client.h"
 
-#define PID_LAST 4194304		/* PID_MAX_LIMIT */
+#define PID_LAST 4194304 /* PID_MAX_LIMIT */
 #define ERRNO_LAST 4095
 #define USAGE_LIMIT (1ull << 62)
 
@@ -39,8 +39,9 @@ static int send_packet(int socket, struct iovec *iov, size_t iov_count, const in
 
 static int send_request(int socket, enum init_type type, uint64_t id, int value, struct error *err)
 {
-	struct init_request request = { .magic = INIT_MAGIC, .type = type, .id = id,
-		.value = value };
+	struct init_request request = {
+		.magic = INIT_MAGIC, .type = type, .id = id, .value = value
+	};
 	struct iovec iov = { &request, sizeof request };
 	return send_packet(socket, &iov, 1, NULL, 0, err);
 }
@@ -78,7 +79,8 @@ static int make_body_fd(const char *body, size_t len, int *fd, struct error *err
 {
 	auto_close int made = memfd_create("carrel-spawn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (made < 0 || fd_write_full(made, body, len) < 0 ||
-		fcntl(made, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		fcntl(made, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
+			0)
 		return fail_errno(err, "make a memfd for the command's arguments");
 	*fd = take_fd(&made);
 	return 0;
@@ -87,7 +89,9 @@ static int make_body_fd(const char *body, size_t len, int *fd, struct error *err
 int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, const int fds[3],
 	struct error *err)
 {
-	struct init_request request = { .magic = INIT_MAGIC, .type = INIT_SPAWN, .id = id,
+	struct init_request request = { .magic = INIT_MAGIC,
+		.type = INIT_SPAWN,
+		.id = id,
 		.flags = spawn->flags & ~(unsigned)INIT_BODY_IN_FD };
 	size_t len = strlen(spawn->cwd) + 1;
 	if (!count_strings(spawn->argv, &request.argc, &len) ||
@@ -165,8 +169,8 @@ static bool reply_is_possible(const struct init_reply *r)
 	}
 }
 
-/* Takes the descriptors out of a received message: the only one, or -1. More than one are closed and
- * make it false. */
+/* Takes the descriptors out of a received message: the only one, or -1. More than one are closed
+ * and make it false. */
 static bool take_only_fd(struct msghdr *message, int *fd)
 {
 	bool only = !(message->msg_flags & MSG_CTRUNC);
@@ -198,7 +202,9 @@ int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct
 	} control;
 	struct init_reply got;
 	struct iovec iov = { &got, sizeof got };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = sizeof control };
 	ssize_t len = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (len < 0 && (errno == EAGAIN || errno == EINTR))
@@ -214,10 +220,11 @@ int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct
 	if (len != sizeof got || (message.msg_flags & MSG_TRUNC) || got.magic != INIT_MAGIC)
 		return fail(err, ERR_CORRUPT, "the sandbox's init sent something that is no reply");
 	if (!reply_is_possible(&got))
-		return fail(err, ERR_CORRUPT, "the sandbox's init sent an impossible reply (type %u)",
-			got.type);
+		return fail(err, ERR_CORRUPT,
+			"the sandbox's init sent an impossible reply (type %u)", got.type);
 	if (!fds_fit || (fd >= 0 && (got.type != INIT_STARTED || !pidfd_is_valid(fd))))
-		return fail(err, ERR_CORRUPT, "the sandbox's init sent a descriptor nobody asked for");
+		return fail(
+			err, ERR_CORRUPT, "the sandbox's init sent a descriptor nobody asked for");
 	*reply = got;
 	*pidfd = take_fd(&fd);
 	return INIT_CLIENT_REPLY;
@@ -241,16 +248,16 @@ static int fail_exec(int sys_errno, const char *command, struct error *err)
 	}
 }
 
-int init_client_failure(const struct init_reply *reply, const struct init_spawn *spawn,
-	struct error *err)
+int init_client_failure(
+	const struct init_reply *reply, const struct init_spawn *spawn, struct error *err)
 {
 	const char *command = spawn->argv[0];
 	if (reply->type == INIT_FAILED && reply->stage == INIT_STAGE_EXEC)
 		return fail_exec(reply->value, command, err);
 	errno = reply->value;
 	if (reply->type != INIT_FAILED)
-		return fail_errno_code(err, ERR_FAILED, "the sandbox's init refused to run '%s'",
-			command);
+		return fail_errno_code(
+			err, ERR_FAILED, "the sandbox's init refused to run '%s'", command);
 	if (reply->stage == INIT_STAGE_CWD)
 		return fail_errno(err, "working directory '%s'", spawn->cwd);
 	if (reply->stage == INIT_STAGE_TTY)

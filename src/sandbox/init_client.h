@@ -1,17 +1,18 @@
-/* init_client.h -- the master's side of carrel-init: speaks init/protocol.h, believes nothing it hears.
+/* init_client.h -- the master's side of carrel-init: speaks init/protocol.h, believes nothing it
+ * hears.
  * 1. Nothing here waits for init: a socket that is full or empty is said to be so.
- * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that isn't
- *    is ERR_CORRUPT, and the caller should end the sandbox. */
+ * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that
+ * isn't is ERR_CORRUPT, and the caller should end the sandbox. */
 #pragma once
 #include <stdint.h>
 #include "base/error.h"
 #include "init/protocol.h"
 
 struct init_spawn {
-	const char *const *argv;	/* at least one, then NULL */
-	const char *const *env;		/* "NAME=value", then NULL */
-	const char *cwd;		/* absolute, as seen inside */
-	unsigned flags;			/* INIT_TTY, INIT_NO_PIDFD, INIT_NO_STARTED */
+	const char *const *argv; /* at least one, then NULL */
+	const char *const *env;	 /* "NAME=value", then NULL */
+	const char *cwd;	 /* absolute, as seen inside */
+	unsigned flags;		 /* INIT_TTY, INIT_NO_PIDFD, INIT_NO_STARTED */
 };
 
 /* Sends one spawn; the three descriptors become the command's stdin, stdout and stderr and stay the
@@ -27,9 +28,9 @@ int init_client_ack(int socket, uint64_t id, struct error *err);
 int init_client_stats(int socket, struct error *err);
 
 enum init_client_got {
-	INIT_CLIENT_NOTHING,		/* nothing there yet */
+	INIT_CLIENT_NOTHING, /* nothing there yet */
 	INIT_CLIENT_REPLY,
-	INIT_CLIENT_EOF,		/* init is gone, or a warm one took another master */
+	INIT_CLIENT_EOF, /* init is gone, or a warm one took another master */
 };
 /* Takes one reply without waiting. Returns an enum init_client_got, or -1. With INIT_CLIENT_REPLY
  * *pidfd is set: the command's, yours to close, when the reply is an INIT_STARTED that carries one,
@@ -40,5 +41,5 @@ enum init_client_got {
 int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct error *err);
 /* Says in *err why `spawn` didn't start, from its INIT_FAILED or INIT_REFUSED; returns -1.
  * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: what shells call 127 and 126. */
-int init_client_failure(const struct init_reply *reply, const struct init_spawn *spawn,
-	struct error *err);
+int init_client_failure(
+	const struct init_reply *reply, const struct init_spawn *spawn, struct error *err);

@@ -50,7 +50,9 @@ static void take_packet(int socket, struct packet *packet)
 		char space[CMSG_SPACE(8 * sizeof(int))];
 	} control;
 	struct iovec iov = { packet, offsetof(struct packet, len) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = sizeof control };
 	ssize_t len = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	assert_true(len > 0);
@@ -118,8 +120,8 @@ static void test_a_large_vector_goes_into_a_sealed_memfd(void **state)
 		struct init_spawn spawn = { many, env, "/", 0 };
 		assert_int_equal(init_client_spawn(ends->master, 8, &spawn, standard, &err), 0);
 		take_packet(ends->init, &packet);
-		assert_int_equal(wire_check_request(&packet.request, packet.len, packet.fd_count),
-			0);
+		assert_int_equal(
+			wire_check_request(&packet.request, packet.len, packet.fd_count), 0);
 		assert_int_equal(packet.request.flags, INIT_BODY_IN_FD);
 		assert_int_equal(fcntl(packet.fds[3], F_GET_SEALS),
 			F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
@@ -198,7 +200,11 @@ static void send_bytes(int socket, const void *data, size_t len, const int *fds,
 	assert_int_equal(sendmsg(socket, &message, MSG_NOSIGNAL), (ssize_t)len);
 }
 
-#define REPLY(...) (struct init_reply){ .magic = INIT_MAGIC, __VA_ARGS__ }
+#define REPLY(...)                                                                                 \
+	(struct init_reply)                                                                        \
+	{                                                                                          \
+		.magic = INIT_MAGIC, __VA_ARGS__                                                   \
+	}
 
 static void test_possible_replies_are_taken(void **state)
 {
@@ -219,11 +225,12 @@ static void test_possible_replies_are_taken(void **state)
 	};
 	struct init_reply got;
 	int pidfd = 99;
-	assert_int_equal(init_client_receive(ends->master, &got, &pidfd, &err), INIT_CLIENT_NOTHING);
+	assert_int_equal(
+		init_client_receive(ends->master, &got, &pidfd, &err), INIT_CLIENT_NOTHING);
 	for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
 		send_bytes(ends->init, &replies[i], sizeof *replies, NULL, 0);
-		assert_int_equal(init_client_receive(ends->master, &got, &pidfd, &err),
-			INIT_CLIENT_REPLY);
+		assert_int_equal(
+			init_client_receive(ends->master, &got, &pidfd, &err), INIT_CLIENT_REPLY);
 		assert_memory_equal(&got, &replies[i], sizeof got);
 		assert_int_equal(pidfd, -1);
 	}
@@ -254,8 +261,8 @@ static void test_impossible_replies_are_corrupt(void **state)
 		REPLY(.type = INIT_EXITED, .id = 0, .value = 0),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = -1),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = 0x10000),
-		REPLY(.type = INIT_EXITED, .id = 1, .value = 0x137f),	/* stopped */
-		REPLY(.type = INIT_EXITED, .id = 1, .value = 0xffff),	/* continued */
+		REPLY(.type = INIT_EXITED, .id = 1, .value = 0x137f), /* stopped */
+		REPLY(.type = INIT_EXITED, .id = 1, .value = 0xffff), /* continued */
 		REPLY(.type = INIT_EXITED, .id = 1, .value = 65),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = 0x0109),
 		REPLY(.type = INIT_EXITED, .id = 1, .utime_us = 1ull << 62),
@@ -360,8 +367,8 @@ static void test_a_failure_is_named_with_its_object(void **state)
 		assert_non_null(strstr(err.text, cases[i].named));
 	}
 	struct error err = { 0 };
-	struct init_reply reply = REPLY(.type = INIT_FAILED, .id = 1, .value = EAGAIN,
-		.stage = INIT_STAGE_FORK);
+	struct init_reply reply =
+		REPLY(.type = INIT_FAILED, .id = 1, .value = EAGAIN, .stage = INIT_STAGE_FORK);
 	assert_int_equal(init_client_failure(&reply, &spawn, &err), -1);
 	assert_string_not_equal(err.hint, "");
 }

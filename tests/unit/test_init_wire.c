@@ -8,8 +8,12 @@ static const char body_text[] = "sh\0-c\0true\0A=1\0B=\0/workspace";
 
 static struct init_request spawn_request(void)
 {
-	return (struct init_request){ .magic = INIT_MAGIC, .type = INIT_SPAWN, .id = 1, .argc = 3,
-		.envc = 2, .body_len = sizeof body_text };
+	return (struct init_request){ .magic = INIT_MAGIC,
+		.type = INIT_SPAWN,
+		.id = 1,
+		.argc = 3,
+		.envc = 2,
+		.body_len = sizeof body_text };
 }
 
 #define WHOLE (sizeof(struct init_request) + sizeof body_text)
@@ -59,21 +63,21 @@ static void test_a_body_of_other_strings_is_refused(void **state)
 		const char *body;
 		uint32_t len, argc, envc;
 	} cases[] = {
-		{ "a\0/x", 3, 1, 0 },			/* cwd not ended */
-		{ "a\0/x\0y", 7, 1, 0 },		/* one more */
-		{ "a\0/x\0", 6, 1, 0 },			/* an empty one more */
-		{ "a\0/x", 5, 2, 0 },			/* one fewer */
-		{ "a\0/x", 5, 1, 1 },
-		{ "a\0x", 4, 1, 0 },			/* cwd relative */
-		{ "a\0", 3, 1, 0 },			/* cwd empty */
-		{ "aaa", 3, 1, 0 },			/* nothing ended */
+		{ "a\0/x", 3, 1, 0 },			   /* cwd not ended */
+		{ "a\0/x\0y", 7, 1, 0 },		   /* one more */
+		{ "a\0/x\0", 6, 1, 0 },			   /* an empty one more */
+		{ "a\0/x", 5, 2, 0 },			   /* one fewer */
+		{ "a\0/x", 5, 1, 1 }, { "a\0x", 4, 1, 0 }, /* cwd relative */
+		{ "a\0", 3, 1, 0 },			   /* cwd empty */
+		{ "aaa", 3, 1, 0 },			   /* nothing ended */
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		/* From the heap, so that a sanitizer sees a read past its end. */
 		char *body = test_malloc(cases[i].len);
 		memcpy(body, cases[i].body, cases[i].len);
-		struct init_request r = { .argc = cases[i].argc, .envc = cases[i].envc,
-			.body_len = cases[i].len };
+		struct init_request r = {
+			.argc = cases[i].argc, .envc = cases[i].envc, .body_len = cases[i].len
+		};
 		const char *pointers[8], *cwd;
 		assert_int_equal(wire_cut_body(&r, body, pointers, &cwd), EINVAL);
 		test_free(body);
@@ -93,7 +97,8 @@ static void test_what_is_no_message_is_refused(void **state)
 	r.reserved = 1;
 	assert_int_equal(wire_check_request(&r, WHOLE, 3), EBADMSG);
 	r = (struct init_request){ .magic = INIT_MAGIC };
-	static const uint32_t types[] = { 0, INIT_STATS + 1, INIT_STARTED, INIT_REFUSED, UINT32_MAX };
+	static const uint32_t types[] = { 0, INIT_STATS + 1, INIT_STARTED, INIT_REFUSED,
+		UINT32_MAX };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		r.type = types[i];
 		assert_int_equal(wire_check_request(&r, sizeof r, 0), EBADMSG);
@@ -103,21 +108,22 @@ static void test_what_is_no_message_is_refused(void **state)
 static void test_a_spawn_out_of_range_is_refused(void **state)
 {
 	struct init_request r = spawn_request();
-#define REFUSED(field, number) do { \
-	r = spawn_request(); \
-	r.field = (number); \
-	assert_int_equal(wire_check_request(&r, WHOLE, 3), EINVAL); \
-} while (0)
+#define REFUSED(field, number)                                                                     \
+	do {                                                                                       \
+		r = spawn_request();                                                               \
+		r.field = (number);                                                                \
+		assert_int_equal(wire_check_request(&r, WHOLE, 3), EINVAL);                        \
+	} while (0)
 	REFUSED(id, 0);
 	REFUSED(argc, 0);
 	REFUSED(argc, UINT32_MAX);
 	REFUSED(envc, UINT32_MAX);
-	REFUSED(envc, UINT32_MAX - 2);		/* argc + envc wraps to 0 */
+	REFUSED(envc, UINT32_MAX - 2); /* argc + envc wraps to 0 */
 	REFUSED(argc, INIT_INLINE_STRINGS);
 	REFUSED(flags, INIT_FLAGS_ALL + 1);
 	REFUSED(value, 1);
 	REFUSED(body_len, 0);
-	REFUSED(body_len, 5);			/* six strings need six bytes */
+	REFUSED(body_len, 5); /* six strings need six bytes */
 	REFUSED(body_len, INIT_INLINE_MAX + 1);
 #undef REFUSED
 	r = spawn_request();

@@ -83,8 +83,8 @@ static void never(struct loop *loop, int fd, uint32_t events, void *ctx)
 	assert_true(!"a removed watch was called");
 }
 
-/* Both pipes are readable in the same turn: whichever comes first takes the other one's watch away, and
- * gives its descriptor number to a new file with a new watch that has no event. */
+/* Both pipes are readable in the same turn: whichever comes first takes the other one's watch away,
+ * and gives its descriptor number to a new file with a new watch that has no event. */
 static void replace_the_other(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct seen *seen = ctx;
@@ -111,7 +111,8 @@ static void test_a_removed_watch_is_never_called_even_if_its_number_is_used_agai
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(write(seen->pipe[i][1], "x", 1), 1);
 		assert_int_equal(loop_watch(seen->loop, seen->pipe[i][0], EPOLLIN,
-			replace_the_other, seen, &err), 0);
+					 replace_the_other, seen, &err),
+			0);
 	}
 	assert_int_equal(loop_run(seen->loop, &err), 0);
 	assert_int_equal(seen->calls, 1);
@@ -164,8 +165,8 @@ static void test_many_timers_cancelled_from_the_middle_keep_their_order(void **s
 	struct numbered numbered[200];
 	for (int i = 0; i < 200; i++) {
 		numbered[i] = (struct numbered){ seen, i * 37 % 200 };
-		timers[i] = loop_after(seen->loop, (uint64_t)(numbered[i].number / 10), note,
-			&numbered[i]);
+		timers[i] = loop_after(
+			seen->loop, (uint64_t)(numbered[i].number / 10), note, &numbered[i]);
 	}
 	for (int i = 0; i < 200; i++)
 		if (i % 4)
@@ -190,8 +191,9 @@ static void test_a_timer_that_renews_itself_does_not_starve_descriptors(void **s
 	struct error err;
 	renew(seen->loop, seen);
 	assert_int_equal(write(seen->pipe[0][1], "x", 1), 1);
-	assert_int_equal(loop_watch(seen->loop, seen->pipe[0][0], EPOLLIN, read_one_and_stop, seen,
-		&err), 0);
+	assert_int_equal(
+		loop_watch(seen->loop, seen->pipe[0][0], EPOLLIN, read_one_and_stop, seen, &err),
+		0);
 	assert_int_equal(loop_run(seen->loop, &err), 0);
 	assert_int_equal(seen->calls, 1);
 	loop_cancel(seen->loop, seen->timer);

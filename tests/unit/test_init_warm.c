@@ -1,0 +1,239 @@
+/* carrel-init in a warm sandbox: many commands, masters that come and go, and its size. */
+#include <sys/shm.h>
+#include "linux/pidfd.h"
+#include "init_fixture.h"
+
+static void test_started_carries_the_pidfd_of_the_command(void **state)
+{
+	auto_init struct init init = start_warm();
+	struct error err;
+	struct init_reply reply;
+	auto_close int pidfd = -1;
+	struct init_spawn what = { ARGV("sleep", "100"), path_env, "/", 0 };
+	spawn_full(init.socket, 77, &what, (int[]){ 0, 1, 2 });
+	assert_int_equal(receive(init.socket, &reply, &pidfd), INIT_CLIENT_REPLY);
+	assert_int_equal(reply.type, INIT_STARTED);
+	assert_int_equal(reply.id, 77);
+	assert_true(pidfd >= 0);
+	assert_int_equal(expect_stats(init.socket, NULL), 1);
+	assert_int_equal(pidfd_signal(pidfd, SIGKILL, &err), 0);
+	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 77).value), SIGKILL);
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	what.flags = INIT_NO_PIDFD;
+	what.argv = ARGV("true");
+	spawn_full(init.socket, 78, &what, (int[]){ 0, 1, 2 });
+	assert_int_equal(receive(init.socket, &reply, &pidfd), INIT_CLIENT_REPLY);
+	assert_int_equal(reply.type, INIT_STARTED);
+	assert_int_equal(pidfd, -1);
+	expect_exit(init.socket, 78, 0);
+}
+
+static void test_a_warm_init_goes_on_after_exits_failures_and_refusals(void **state)
+{
+	auto_init struct init init = start_warm();
+	for (uint64_t id = 1; id <= 300; id++) {
+		spawn(init.socket, id, ARGV("true"), 0, 1);
+		expect_exit(init.socket, id, 0);
+		ack(init.socket, id);
+		ack(init.socket, id);
+		expect_refused(init.socket, id, ESRCH);
+		if (id % 10)
+			continue;
+		spawn(init.socket, id, ARGV("/no/such"), 0, 1);
+		expect_failed(init.socket, id, INIT_STAGE_EXEC, ENOENT);
+		send_raw(init.socket, &good, 5, NULL, 0);
+		expect_refused(init.socket, 0, EBADMSG);
+	}
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+}
+
+static void test_the_table_is_full_at_its_maximum_and_every_exit_arrives(void **state)
+{
+	auto_init struct init init = start_warm();
+	int ends[2];
+	bool seen[INIT_EXECS_MAX + 1] = { false };
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		for (uint64_t id = 1; id <= INIT_EXECS_MAX; id++)
+			spawn(init.socket, id, ARGV("cat"), ends[0], 1);
+		spawn(init.socket, 1, ARGV("true"), 0, 1);
+		expect_refused(init.socket, 1, EEXIST);
+		spawn(init.socket, INIT_EXECS_MAX + 1, ARGV("true"), 0, 1);
+		expect_refused(init.socket, INIT_EXECS_MAX + 1, EAGAIN);
+		assert_int_equal(expect_stats(init.socket, NULL), INIT_EXECS_MAX);
+		close(ends[0]);
+		close(ends[1]);
+		memset(seen, 0, sizeof seen);
+		for (int i = 0; i < INIT_EXECS_MAX; i++) {
+			struct init_reply reply;
+			assert_int_equal(receive(init.socket, &reply, NULL), INIT_CLIENT_REPLY);
+			assert_int_equal(reply.type, INIT_EXITED);
+			assert_true(reply.id >= 1 && reply.id <= INIT_EXECS_MAX && !seen[reply.id]);
+			seen[reply.id] = true;
+			ack(init.socket, reply.id);
+		}
+	}
+}
+
+static void test_exits_that_nobody_acknowledged_are_repeated(void **state)
+{
+	auto_init struct init init = start_warm();
+	for (uint64_t id = 1; id <= 3; id++) {
+		spawn(init.socket, id, ARGV("sh", "-c", "exit 4"), 0, 1);
+		expect_exit(init.socket, id, 4);
+	}
+	ack(init.socket, 2);
+	/* Still running when its master goes. */
+	int ends[2];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	spawn(init.socket, 9, ARGV("sh", "-c", "read x; exit 5"), ends[0], 1);
+	assert_int_equal(expect_stats(init.socket, NULL), 1);
+	fd_close(&init.socket);
+	close(ends[1]);
+	close(ends[0]);
+	init.socket = connect_to(&init);
+	expect_exit(init.socket, 1, 4);
+	bool saw_9 = false, saw_3 = false;
+	for (int i = 0; i < 2; i++) {
+		struct init_reply reply;
+		assert_int_equal(receive(init.socket, &reply, NULL), INIT_CLIENT_REPLY);
+		assert_int_equal(reply.type, INIT_EXITED);
+		saw_3 |= reply.id == 3 && reply.value == 4 << 8;
+		saw_9 |= reply.id == 9 && reply.value == 5 << 8;
+	}
+	assert_true(saw_3 && saw_9);
+	for (uint64_t id = 1; id <= 9; id++)
+		if (id == 1 || id == 3 || id == 9)
+			ack(init.socket, id);
+	assert_int_equal(expect_stats(init.socket, NULL), 0); /* they were read */
+	fd_close(&init.socket);
+	init.socket = connect_to(&init);
+	assert_int_equal(expect_stats(init.socket, NULL), 0); /* and nothing before it */
+}
+
+static void test_a_newer_master_replaces_the_older(void **state)
+{
+	auto_init struct init init = start_warm();
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	auto_close int newer = connect_to(&init);
+	assert_int_equal(expect_stats(newer, NULL), 0);
+	expect_eof(init.socket);
+	spawn(newer, 1, ARGV("true"), 0, 1);
+	expect_exit(newer, 1, 0);
+}
+
+static void test_a_warm_init_drops_a_master_that_does_not_read(void **state)
+{
+	auto_init struct init init = start_warm();
+	flood_with_stats(init.socket);
+	fd_close(&init.socket);
+	init.socket = connect_to(&init);
+	spawn(init.socket, 1, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 1, 0);
+}
+
+static void test_stats_count_shared_memory_nobody_is_attached_to(void **state)
+{
+	auto_init struct init init = start_warm();
+	const size_t size = 8 << 20;
+	uint64_t before = 0, during = 0;
+	expect_stats(init.socket, &before);
+	int id = shmget(IPC_PRIVATE, size, 0600 | IPC_CREAT);
+	assert_true(id >= 0);
+	char *memory = shmat(id, NULL, 0);
+	assert_ptr_not_equal(memory, (char *)-1);
+	memset(memory, 1, size);
+	assert_int_equal(shmdt(memory), 0);
+	expect_stats(init.socket, &during);
+	assert_int_equal(shmctl(id, IPC_RMID, NULL), 0);
+	assert_true(during >= before + size / 2);
+}
+
+static long pss_kb(pid_t pid)
+{
+	char path[64], text[4096];
+	assert_true(str_format(path, sizeof path, "/proc/%d/smaps_rollup", pid));
+	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+	const char *line = strstr(text, "\nPss:");
+	assert_non_null(line);
+	return strtol(line + 5, NULL, 10);
+}
+
+static void test_an_idle_init_is_small(void **state)
+{
+	auto_init struct init init = start_warm();
+	assert_true(init_image_len <= 16 << 10);
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	print_message("image %zu bytes, idle %ld kB PSS\n", init_image_len, pss_kb(init.pid));
+	assert_true(pss_kb(init.pid) <= 16);
+	/* And again after it was busy: 200 at once, one with a large body. */
+	int ends[2];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	for (uint64_t id = 1; id <= 200; id++)
+		spawn(init.socket, id, ARGV("cat"), ends[0], 1);
+	close(ends[0]);
+	close(ends[1]);
+	for (int i = 0; i < 200; i++) {
+		struct init_reply reply;
+		assert_int_equal(receive(init.socket, &reply, NULL), INIT_CLIENT_REPLY);
+		ack(init.socket, reply.id);
+	}
+	const char **argv = test_calloc(7001, sizeof *argv);
+	argv[0] = "true";
+	for (int i = 1; i < 7000; i++)
+		argv[i] = "argument";
+	spawn(init.socket, 1, argv, 0, 1);
+	test_free(argv);
+	expect_exit(init.socket, 1, 0);
+	ack(init.socket, 1);
+	expect_stats(init.socket, NULL);
+	assert_true(pss_kb(init.pid) <= 16);
+}
+
+static void test_a_pid_1_reaps_orphans_and_signals_everybody(void **state)
+{
+	auto_init struct init init = start_warm_with(PID_1);
+	if (!can_be_pid_1(&init))
+		skip();
+	struct error err;
+	int ends[2];
+	char text[4096], path[64];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	spawn(init.socket, 1,
+		ARGV("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do (setsid true &); done; exit 2"), 0,
+		ends[1]);
+	spawn(init.socket, 2, ARGV("sh", "-c", "setsid sleep 100 & sleep 100"), 0, ends[1]);
+	close(ends[1]);
+	expect_exit(init.socket, 1, 2);
+	assert_int_equal(init_client_signal(init.socket, 0, SIGKILL, &err), 0);
+	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 2).value), SIGKILL);
+	read_all(ends[0], text, sizeof text);
+	close(ends[0]);
+	/* The sandbox lives on; no zombie stays in it. */
+	assert_true(str_format(path, sizeof path, "/proc/%d/task/%d/children", init.pid, init.pid));
+	for (int i = 0; i < PATIENCE_MS; i += 5) {
+		if (fd_read_file(AT_FDCWD, path, text, sizeof text) == 0)
+			break;
+		poll(NULL, 0, 5);
+	}
+	assert_string_equal(text, "");
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	spawn(init.socket, 3, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 3, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_started_carries_the_pidfd_of_the_command),
+		cmocka_unit_test(test_a_warm_init_goes_on_after_exits_failures_and_refusals),
+		cmocka_unit_test(test_the_table_is_full_at_its_maximum_and_every_exit_arrives),
+		cmocka_unit_test(test_exits_that_nobody_acknowledged_are_repeated),
+		cmocka_unit_test(test_a_newer_master_replaces_the_older),
+		cmocka_unit_test(test_a_warm_init_drops_a_master_that_does_not_read),
+		cmocka_unit_test(test_stats_count_shared_memory_nobody_is_attached_to),
+		cmocka_unit_test(test_an_idle_init_is_small),
+		cmocka_unit_test(test_a_pid_1_reaps_orphans_and_signals_everybody),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
