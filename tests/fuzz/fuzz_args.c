@@ -1,5 +1,5 @@
-/* Command lines: whatever is typed, parsing ends, operands are in range, and a refusal has a text. Input: words separated by
- * NUL. */
+/* Command lines: whatever is typed, parsing ends, operands are in range, and a refusal has a text.
+ * Input: words separated by NUL. */
 #include <string.h>
 #include "base/arena.h"
 #include "base/str.h"
@@ -16,9 +16,11 @@ static const struct arg_option table[] = {
 	{ 'f', "flag", ARG_FLAG, offsetof(struct options, flag), NULL, "", NULL, 0, 0 },
 	{ 't', "text", ARG_TEXT, offsetof(struct options, text), "TEXT", "", NULL, 0, 0 },
 	{ 'l', "list", ARG_LIST, offsetof(struct options, list), "ITEM", "", NULL, 0, 0 },
-	{ 'c', "choice", ARG_CHOICE, offsetof(struct options, choice), "WHICH", "", "one|two", 0, 0 },
+	{ 'c', "choice", ARG_CHOICE, offsetof(struct options, choice), "WHICH", "", "one|two", 0,
+		0 },
 	{ 's', "size", ARG_SIZE, offsetof(struct options, size), "SIZE", "", NULL, 4096, 0 },
-	{ 'd', "duration", ARG_DURATION, offsetof(struct options, duration), "TIME", "", NULL, 1, 0 },
+	{ 'd', "duration", ARG_DURATION, offsetof(struct options, duration), "TIME", "", NULL, 1,
+		0 },
 	{ 'n', "count", ARG_COUNT, offsetof(struct options, count), "N", "", NULL, 1, 10 },
 	{ 'p', "cpus", ARG_CPUS, offsetof(struct options, cpus), "N", "", NULL, 10, 0 },
 };

@@ -1,4 +1,5 @@
-/* -v SRC:DST[:ro]: what is accepted has a source, and a target that is absolute, plain, and outside /proc, /dev and /sys. */
+/* -v SRC:DST[:ro]: what is accepted has a source, and a target that is absolute, plain, and outside
+ * /proc, /dev and /sys. */
 #include <string.h>
 #include "base/arena.h"
 #include "base/path.h"

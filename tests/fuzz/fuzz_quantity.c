@@ -31,18 +31,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&arena);
 	char *text = arena_bytes(&arena, (const char *)data, size);
 	value = UNTOUCHED;
-	check_answer(quantity_parse_size(text, &value, &err), value, INT64_MAX, &err);
+	int answer = quantity_parse_size(text, &value, &err);
+	check_answer(answer, value, INT64_MAX, &err);
 	value = UNTOUCHED;
-	check_answer(quantity_parse_duration(text, &value, &err), value, 3155760000000, &err);
+	answer = quantity_parse_duration(text, &value, &err);
+	check_answer(answer, value, 3155760000000, &err);
 	value = UNTOUCHED;
-	check_answer(quantity_parse_cpus(text, &value, &err), value, 4096000, &err);
+	answer = quantity_parse_cpus(text, &value, &err);
+	check_answer(answer, value, 4096000, &err);
 	if (size >= 16) {
 		memcpy(&least, data, 8);
 		memcpy(&most, data + 8, 8);
 		text += 16;
 	}
 	value = UNTOUCHED;
-	int answer = quantity_parse_count(text, least, most, &value, &err);
+	answer = quantity_parse_count(text, least, most, &value, &err);
 	check_answer(answer, value, most, &err);
 	check(answer < 0 || value >= least);
 
