@@ -224,6 +224,15 @@ static void on_measured(struct loop *loop, int fd, uint32_t events, void *ctx)
 		guard->disk = loop_after(loop, DISK_SAMPLE_MS, sample_disk, guard);
 }
 
+/* A tree that was made too deep or unreadable to be measured is over every limit. */
+static uint64_t measure(const struct guard *guard)
+{
+	struct error err;
+	uint64_t bytes, inodes;
+	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 || path_measure_tree(dir, &bytes, &inodes, &err) ? UINT64_MAX : bytes;
+}
+
 /* A large tree takes a while to walk: a child does it, and the streams flow on meanwhile. */
 static void measure_in_child(struct guard *guard)
 {
@@ -235,10 +244,8 @@ static void measure_in_child(struct guard *guard)
 	}
 	pid_t pid = fork();
 	if (pid == 0) {
-		uint64_t bytes = 0, inodes;
-		int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (dir >= 0 && !path_measure_tree(dir, &bytes, &inodes, &err))
-			(void)!write(ends[1], &bytes, sizeof bytes);
+		uint64_t bytes = measure(guard);
+		(void)!write(ends[1], &bytes, sizeof bytes);
 		_exit(0);
 	}
 	fd_close(&ends[1]);
@@ -269,11 +276,7 @@ static bool is_disk_full(struct guard *guard)
 		return false;
 	if (!guard->plan->counted_disk)
 		return guard->disk_was_full || usage_tmpfs_is_full(guard->workspace);
-	struct error err;
-	uint64_t bytes, inodes;
-	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir >= 0 && !path_measure_tree(dir, &bytes, &inodes, &err) &&
-		bytes >= guard->plan->limits.disk_bytes;
+	return measure(guard) >= guard->plan->limits.disk_bytes;
 }
 
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason)

@@ -258,6 +258,37 @@ static void test_init_itself_holds_no_stray_descriptor_and_its_own_name(void **s
 	}
 }
 
+static void become_nobody(void)
+{
+	if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
+		_exit(93);
+}
+
+static uid_t owner_of_process(int pid)
+{
+	char path[64];
+	struct stat status;
+	assert_true(str_format(path, sizeof path, "/proc/%d/fd", pid));
+	assert_int_equal(stat(path, &status), 0);
+	return status.st_uid;
+}
+
+static void test_init_is_not_dumpable_and_its_command_is(void **state)
+{
+	auto_init struct init init = start_cold_with(0, become_nobody);
+	struct init_spawn what = { ARGV("cat"), path_env, "/", INIT_NO_PIDFD };
+	int ends[2];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	spawn_full(init.socket, 1, &what, (int[]){ ends[0], 1, 2 });
+	int pid = expect(init.socket, INIT_STARTED, 1).value;
+	/* What can't be dumped belongs to root in /proc, whoever runs it. */
+	assert_int_equal(owner_of_process(init.pid), 0);
+	assert_int_equal(owner_of_process(pid), geteuid() ? geteuid() : 65534);
+	close(ends[0]);
+	close(ends[1]);
+	expect_exit(init.socket, 1, 0);
+}
+
 static int open_terminal(int *terminal)
 {
 	struct error err;
@@ -292,6 +323,7 @@ static void test_without_the_flag_there_is_no_controlling_terminal(void **state)
 {
 	int terminal;
 	auto_close int master = open_terminal(&terminal);
+	assert_true(master >= 0);
 	auto_init struct init init = start_cold();
 	spawn(init.socket, 1, ARGV("sh", "-c", "(: </dev/tty) 2>/dev/null && exit 1; exit 0"),
 		terminal, terminal);
@@ -506,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_more_than_the_kernel_takes_is_e2big),
 		cmocka_unit_test(test_a_command_starts_with_clean_signals_and_descriptors),
 		cmocka_unit_test(test_init_itself_holds_no_stray_descriptor_and_its_own_name),
+		cmocka_unit_test(test_init_is_not_dumpable_and_its_command_is),
 		cmocka_unit_test(test_a_terminal_becomes_the_controlling_one),
 		cmocka_unit_test(test_without_the_flag_there_is_no_controlling_terminal),
 		cmocka_unit_test(test_no_terminal_where_one_is_asked_for_is_an_error),
