@@ -35,6 +35,8 @@ struct supervisor {
 	struct pidfd_usage usage;
 	bool has_limit;
 	enum reason limit;
+	bool has_spawned;		/* the spawn message is on its way */
+	bool has_signaled;
 	int cancels;
 	bool has_failed;
 	struct error failure;
@@ -101,8 +103,13 @@ static void on_reply(struct supervisor *s, const struct init_reply *reply)
 		s->wait_status = reply->value;
 		s->command_rss_kb = reply->max_rss_kb;
 		break;
-	case INIT_FAILED:
 	case INIT_REFUSED:
+		/* A signal may come too late for its command; that refuses nothing that matters. */
+		if (s->has_signaled)
+			break;
+		on_spawn_failure(s, reply);
+		break;
+	case INIT_FAILED:
 		on_spawn_failure(s, reply);
 		break;
 	case INIT_STATS_ARE:
@@ -135,6 +142,7 @@ static int on_setup(struct supervisor *s, struct error *err)
 	if (streams_use_terminal(s->given->streams, fds[SETUP_PTY_MASTER], fds[SETUP_PTY_SLAVE], err) ||
 		supervise_spawn(s->given, err))
 		return -1;
+	s->has_spawned = true;
 	return streams_start(s->given->streams, s->given->loop, &s->relay_events, err);
 }
 
@@ -240,11 +248,16 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		stop_and_continue(s);
 		return;
 	}
-	if ((signo == SIGINT || signo == SIGTERM) && ++s->cancels >= CANCEL_AFTER) {
+	bool is_end = signo == SIGINT || signo == SIGTERM;
+	if (is_end && (++s->cancels >= CANCEL_AFTER || !s->has_spawned)) {
 		on_limit(s, REASON_CANCELED);
 		return;
 	}
-	/* Not yet init: it waits in the socket behind the spawn. A socket that is full or gone needs no signal. */
+	if (!s->has_spawned)
+		return;
+	/* It waits in the socket behind the spawn, should init not be there yet. A socket that is full or gone
+	 * needs no signal. */
+	s->has_signaled = true;
 	init_client_signal(s->given->socket, COMMAND_ID, signo, &err);
 }
 
@@ -318,7 +331,7 @@ static void judge(struct supervisor *s)
 
 int supervise(struct supervised *given, struct result *result, struct error *err)
 {
-	struct supervisor s = { .given = given, .result = result };
+	struct supervisor s = { .given = given, .result = result, .has_spawned = !given->plan->tty };
 	*result = (struct result){ 0 };
 	int failed = begin(&s, err);
 	if (failed)
