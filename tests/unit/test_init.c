@@ -243,6 +243,7 @@ static void test_init_itself_holds_no_stray_descriptor_and_its_own_name(void **s
 	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
 	spawn(init.socket, 1, ARGV("sh", "-c", "echo; read x"), in[0], out[1]);
 	assert_int_equal(read(out[0], &byte, 1), 1);
+	assert_int_equal(expect_stats(init.socket, NULL), 1); /* it is back from the spawn */
 	assert_true(str_format(path, sizeof path, "/proc/%d/comm", init.pid));
 	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
 	assert_string_equal(text, "carrel-init\n");
