@@ -205,14 +205,14 @@ def test_a_full_device_is_named(carrel):
     with open("/dev/full", "wb") as full:
         done = carrel.run("--", "echo", "x", stdout=full)
     assert done.returncode == 125
-    one_line(done.stderr, "stdout", "No space left")
+    one_line(done.stderr, "standard output", "No space left")
 
 
 def test_a_result_to_a_full_device_is_named(carrel):
     with open("/dev/full", "wb") as full:
         done = carrel.run("-o", "json", "--", "true", stdout=full)
     assert done.returncode == 125
-    one_line(done.stderr, "stdout", "No space left")
+    one_line(done.stderr, "standard output", "No space left")
 
 
 @pytest.mark.shipped

@@ -46,9 +46,11 @@ class Terminal:
         return match
 
     def rest(self, seconds=15):
+        """All that is still to come until carrel has ended."""
         end = time.monotonic() + seconds
-        while self._read(end - time.monotonic()):
+        while time.monotonic() < end and (self._read(0.05) or self.process.poll() is None or self._read(0)):
             pass
+        assert self.process.poll() is not None
         return self.seen.decode(errors="replace")
 
 
