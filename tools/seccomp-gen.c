@@ -59,7 +59,7 @@ enum operation { TEST_BITS, TEST_IN, TEST_NOT_IN };
 #define TESTS_MAX 2
 struct test {
 	enum operation operation;
-	unsigned argument;
+	unsigned word; /* of the arguments: two a piece, the low one first */
 	uint32_t mask;
 	unsigned count;
 	uint32_t values[VALUES_MAX];
@@ -76,9 +76,11 @@ struct denial {
 /* clang-format off */
 #define COUNT(...) (sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
 #define TESTS(...) (sizeof((struct test[]){ __VA_ARGS__ }) / sizeof(struct test))
-#define BITS(arg, bits) { TEST_BITS, arg, bits, 0, { 0 } }
-#define MASKED_IN(arg, bits, ...) { TEST_IN, arg, bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
-#define MASKED_NOT_IN(arg, bits, ...) { TEST_NOT_IN, arg, bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
+#define BITS(arg, bits) { TEST_BITS, 2 * (arg), bits, 0, { 0 } }
+#define MASKED_IN(arg, bits, ...) { TEST_IN, 2 * (arg), bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
+#define MASKED_NOT_IN(arg, bits, ...) \
+	{ TEST_NOT_IN, 2 * (arg), bits, COUNT(__VA_ARGS__), { __VA_ARGS__ } }
+#define UPPER_BITS(arg, bits) { TEST_BITS, 2 * (arg) + 1, bits, 0, { 0 } }
 #define IN(arg, ...) MASKED_IN(arg, 0xffffffff, __VA_ARGS__)
 #define NOT_IN(arg, ...) MASKED_NOT_IN(arg, 0xffffffff, __VA_ARGS__)
 /* clang-format on */
@@ -242,7 +244,7 @@ static void build_numbers(struct program *p)
 /* Goes to `holds` when the test holds, else to `fails`. */
 static void emit_test(struct program *p, const struct test *test, unsigned holds, unsigned fails)
 {
-	emit_load(p, offsetof(struct seccomp_data, args) + 8 * test->argument);
+	emit_load(p, offsetof(struct seccomp_data, args) + 4 * test->word);
 	if (test->operation == TEST_BITS) {
 		emit(p, BPF_JMP | BPF_JSET | BPF_K, test->mask, holds, fails);
 		return;

@@ -3,17 +3,18 @@
  * Included several times by tools/seccomp-gen.c, which defines
  *   ALLOW(call)                      may be called;
  *   REFUSE(call, why)                EPERM, so that "not permitted" is what a person reads;
- *   DENY(call, error, why, tests...) refused with `error` when all tests hold:
+ *   DENY(call, error, why, tests...) refused with `error` (0: seems to work) when all tests hold:
  *     BITS(argument, mask)                 any bit of mask is set,
  *     IN(argument, values...)              it is one of the values,
  *     NOT_IN(argument, values...)          it is none of them,
- *     MASKED_IN, MASKED_NOT_IN(argument, mask, values...)   the same after `& mask`.
+ *     MASKED_IN, MASKED_NOT_IN(argument, mask, values...)   the same after `& mask`,
+ *     UPPER_BITS(argument, mask)           any bit of mask is set in its upper half (pointers).
  * What isn't named here is ENOSYS: callers then take the older road (clone3, openat2, io_uring, the
  * new mount calls).
  *
- * 1. Tests see the low 32 bits of an argument, because every argument tested here is 32 bits wide
- *    in the kernel (or, as clone's flags and mmap's, has its meaning there). A high bit neither
- *    helps nor hurts.
+ * 1. Tests see the low 32 bits of an argument (but UPPER_BITS), because every argument tested here
+ *    is 32 bits wide in the kernel (or, as clone's flags and mmap's, has its meaning there). A high
+ *    bit neither helps nor hurts.
  * 2. A call is named once by ALLOW or REFUSE, and DENY names allowed calls only; else the build
  *    fails.
  * 3. Nothing behind a pointer can be tested, so a call that takes its mode or flags there isn't
@@ -143,6 +144,13 @@ DENY(prctl, EPERM, "PR_SET_MM lies about the program; PR_SCHED_CORE idles the ho
 	IN(0, 35, 62))
 DENY(seccomp, EPERM, "NEW_LISTENER, WAIT_KILLABLE_RECV: lets one process answer another's calls",
 	BITS(1, 0x28))
+
+/* RLIMIT_CORE stays as it is. At 0 the kernel still pipes the memory of a crashed process to the
+ * host's handler, which runs as root outside; only at 1 it doesn't. ssh-agent ends itself when it
+ * can't set it to 0, so that it believes it has. */
+DENY(setrlimit, 0, "RLIMIT_CORE", IN(0, 4))
+DENY(prlimit64, 0, "RLIMIT_CORE with a new value", IN(1, 4), BITS(2, 0xffffffff))
+DENY(prlimit64, 0, "RLIMIT_CORE with a new value", IN(1, 4), UPPER_BITS(2, 0xffffffff))
 
 /* A setuid file made on a host directory outlives the sandbox and is run by others. */
 DENY(fchmod, EPERM, "setuid, setgid", BITS(1, 06000))

@@ -277,10 +277,19 @@ static outcome real_time_scheduling_is_refused(void)
 
 static outcome no_core_is_dumped(void)
 {
-	struct rlimit core;
+	struct rlimit core, zero = { 0, 0 };
 	getrlimit(RLIMIT_CORE, &core);
-	return core.rlim_max == 0 ? NULL
-				  : not_so("RLIMIT_CORE is %lu", (unsigned long)core.rlim_max);
+	if (core.rlim_max > 1)
+		return not_so("RLIMIT_CORE is %lu", (unsigned long)core.rlim_max);
+	/* 1 keeps the host's handler out; then it must stay 1. */
+	rlim_t was = core.rlim_max;
+	setrlimit(RLIMIT_CORE, &zero);
+	syscall(SYS_prlimit64, 0, RLIMIT_CORE | HIGH, &zero, NULL);
+#ifdef SYS_setrlimit
+	syscall(SYS_setrlimit, RLIMIT_CORE, &zero);
+#endif
+	getrlimit(RLIMIT_CORE, &core);
+	return core.rlim_max == was ? NULL : not_so("RLIMIT_CORE could be changed");
 }
 
 /* --- namespaces ---------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -185,7 +186,7 @@ static uint32_t expected_socket(uint32_t family, uint32_t type, uint32_t protoco
 }
 
 /* w: the arguments as the kernel sees them, cut to 32 bits. */
-static uint32_t expected_by_argument(unsigned number, const uint32_t *w)
+static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const uint64_t *args)
 {
 #define REFUSED_IF(condition, error) ((condition) ? RET_ERRNO(error) : RET_ALLOW)
 	switch (number) {
@@ -236,6 +237,10 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w)
 		return REFUSED_IF(w[1] == F_SETLEASE, EPERM);
 	case 135: /* personality */
 		return REFUSED_IF(w[0] != 0 && w[0] != 0xffffffff, EPERM);
+	case 160: /* setrlimit: RLIMIT_CORE seems to be set */
+		return REFUSED_IF(w[0] == RLIMIT_CORE, 0);
+	case 302: /* prlimit64, the same when there is a new value */
+		return REFUSED_IF(w[1] == RLIMIT_CORE && args[2] != 0, 0);
 	case 157: /* prctl */
 		return REFUSED_IF(w[0] == PR_SET_MM || w[0] == 62, EPERM);
 	case 316: /* renameat2 */
@@ -259,7 +264,7 @@ static uint32_t expected(const struct call_data *data)
 		return RET_ERRNO(EPERM);
 	if (!is_allowed(data->number))
 		return RET_ERRNO(ENOSYS);
-	return expected_by_argument(data->number, words);
+	return expected_by_argument(data->number, words, data->args);
 }
 
 static void check(const struct call_data *data)
