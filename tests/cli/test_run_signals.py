@@ -8,14 +8,14 @@ from harness import descendants, eventually
 
 # Says "ready", then the name of each signal it gets; ends with 7 at USR2.
 REPORTER = """
-import signal, sys
-def got(number, frame):
-    print(signal.Signals(number).name, flush=True)
-    if number == signal.SIGUSR2: sys.exit(7)
-for name in ('HUP', 'INT', 'QUIT', 'TERM', 'USR1', 'USR2', 'WINCH', 'ALRM'):
-    signal.signal(getattr(signal, 'SIG' + name), got)
+import signal
+wanted = [getattr(signal, 'SIG' + name) for name in ('HUP', 'INT', 'QUIT', 'TERM', 'USR1', 'USR2')]
+signal.pthread_sigmask(signal.SIG_BLOCK, wanted)
 print('ready', flush=True)
-while True: signal.pause()
+while True:
+    number = signal.sigwait(wanted)
+    print(signal.Signals(number).name, flush=True)
+    if number == signal.SIGUSR2: raise SystemExit(7)
 """
 
 
@@ -102,6 +102,7 @@ def test_time_that_is_stopped_still_ends(carrel):
     """A stopped sandbox can't outlive its carrel."""
     with carrel.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
         assert process.stdout.readline() == "ready\n"
+        assert eventually(lambda: state_of(process.pid, "sleep"))
         process.send_signal(signal.SIGTSTP)
         assert eventually(lambda: state_of(process.pid, "sleep") == {"T"})
         inside = set(descendants(process.pid))
@@ -135,6 +136,7 @@ def test_killing_carrel_leaves_nothing_for_long(carrel, no_leftovers):
 def test_killing_the_init_ends_the_run(carrel):
     with carrel.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
         assert process.stdout.readline() == "ready\n"
+        assert eventually(lambda: state_of(process.pid, "sleep"))
         tree = descendants(process.pid)
         child, = [pid for pid, (_, name) in tree.items() if name == "sleep"]
         parent = int(open(f"/proc/{child}/stat").read().rsplit(")", 1)[1].split()[1])

@@ -15,7 +15,7 @@ KINDS = [
     (["--", "no-such-command"], 127),
     (["--memory", "16M", "--pids", "20", "--cpus", "1", "--", "sh", "-c", "kill -9 $$"], 137),
     (["-v", "/usr/share:/data:ro", "--", "ls", "/data"], 0),
-    (["--dir", "{dir}", "--", "sh", "-c", "echo $$ > file$$; rm file$$"], 0),
+    (["--dir", "{dir}", "--", "sh", "-c", "f=$(mktemp ./XXXXXX) && rm $f"], 0),
     (["--memory", "0", "--", "true"], 125),
 ]
 
