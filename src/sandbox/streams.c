@@ -32,7 +32,7 @@ static void give_pipe(const struct plan *plan, int fd)
 		(void)!fchown(fd, plan->outside_uid, plan->outside_gid);
 }
 
-static int make_pipe(struct streams *streams, int index, struct error *err)
+static int make_pipe(struct streams *streams, unsigned index, struct error *err)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
@@ -53,11 +53,11 @@ int streams_prepare(struct streams *streams, const struct plan *plan, struct san
 	*streams = (struct streams){ .plan = plan, .io = io, .terminal = -1, .budget = plan->limits.output_bytes };
 	for (int i = 0; i < 3; i++)
 		streams->ours[i] = streams->inside[i] = -1;
-	for (int i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		switch (plan->streams[i]) {
 		case STREAM_HANDED:
-			streams->inside[i] = i;
-			give_pipe(plan, i);
+			streams->inside[i] = (int)i;
+			give_pipe(plan, (int)i);
 			break;
 		case STREAM_RELAYED:
 		case STREAM_CAPTURED:
@@ -106,7 +106,7 @@ static int duplicate(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-static int start_relay(struct streams *streams, int index, struct loop *loop, int from, int to,
+static int start_relay(struct streams *streams, unsigned index, struct loop *loop, int from, int to,
 	const struct relay_events *events, struct error *err)
 {
 	struct relay *relay = &streams->relays[index];
@@ -143,12 +143,12 @@ int streams_start(struct streams *streams, struct loop *loop, const struct relay
 {
 	if (streams->plan->tty)
 		return start_terminal(streams, loop, events, err);
-	for (int i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		int ours = take_fd(&streams->ours[i]);
 		if (ours < 0)
 			continue;
 		bool captured = streams->plan->streams[i] == STREAM_CAPTURED;
-		int to = i == 0 ? ours : captured ? -1 : relay_open_output(i);
+		int to = i == 0 ? ours : captured ? -1 : relay_open_output((int)i);
 		if (start_relay(streams, i, loop, i == 0 ? duplicate(0) : ours, to, events, err))
 			return -1;
 	}
