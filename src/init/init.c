@@ -48,7 +48,7 @@ struct scratch { /* what only a spawn needs */
 /* An idle init is this struct's first page and its own text: the stack, all that lives as long as
  * init, and the front of the table, which is filled from there. The rest is given back (trim). The
  * stack is first so that running over its end is a fault: only text is below. */
-static struct {
+static struct state {
 	char stack[STACK_SIZE];
 	int master;  /* the connection, or -1 */
 	int signals; /* signalfd */
@@ -180,8 +180,8 @@ static uint64_t microseconds(const struct timeval *time)
 
 static void reap(void)
 {
-	struct rusage usage;
-	int status;
+	struct rusage usage = { 0 };
+	int status = 0;
 	long pid;
 	while ((pid = SYS6(wait4, -1, &status, WNOHANG | __WALL, &usage, 0, 0)) > 0) {
 		for (unsigned i = 0; i < state.used; i++) {
@@ -347,7 +347,7 @@ static void receive(int flags)
 	union {
 		struct cmsghdr header;
 		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control;
+	} control = { 0 };
 	const int *fds = (const int *)CMSG_DATA(&control.header);
 	struct scratch *in = &state.scratch;
 	struct iovec iov = { &in->request, sizeof in->request + sizeof in->body };
@@ -390,10 +390,9 @@ static void trim(void)
 {
 	if (!state.scratch_used || state.cold)
 		return;
-	char *from = (char *)&state + state.page_size;
-	if ((char *)&state.execs[state.used] > from)
-		from = (char *)&state.scratch;
-	SYS(madvise, from, (char *)(&state + 1) - from, MADV_DONTNEED);
+	size_t kept = offsetof(struct state, execs) + state.used * sizeof *state.execs;
+	size_t from = kept <= state.page_size ? state.page_size : offsetof(struct state, scratch);
+	SYS(madvise, (char *)&state + from, sizeof state - from, MADV_DONTNEED);
 	state.scratch_used = false;
 }
 
