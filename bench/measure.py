@@ -1,11 +1,14 @@
 """The ids that are measured, and the resident processes that run and time commands under them."""
 
 import contextlib
+import fcntl
 import os
 import pwd
 import re
 import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -13,6 +16,16 @@ import time
 from rows import find
 
 PATIENCE_S = 30  # for one command; none needs a tenth of it
+QUIET_SHARE = 0.9
+QUIET_TRIES = 40
+
+# init/protocol.h
+INIT_SOCKET_FD = 3
+INIT_MAGIC = 0x43524C31
+INIT_REQUEST = "IIQIIIIiI"
+INIT_SPAWN, INIT_ACK = 1, 3
+INIT_STARTED, INIT_EXITED = 64, 66
+INIT_NO_PIDFD = 4
 
 
 class Failed(Exception):
@@ -163,8 +176,16 @@ def field(pid, file, name):
     raise Failed(f"/proc/{pid}/{file} has no {name}")
 
 
-def idle_init_pss(carrel, who):
-    """kB of memory of carrel-init (PSS, shared pages counted by share) while its command sleeps."""
+def pss_kb(pid):
+    """kB of memory of a process, shared pages counted by share."""
+    try:
+        return int(field(pid, "smaps_rollup", "Pss")[0])
+    except PermissionError:
+        raise Failed("carrel-init is not dumpable, so only root may read its memory map") from None
+
+
+def cold_init_pss(carrel, who):
+    """That of carrel-init while the command of `carrel run` sleeps."""
     process = subprocess.Popen(
         [*who.prefix(), carrel, "run", "--", "/bin/sleep", "60"],
         env=who.env,
@@ -179,20 +200,88 @@ def idle_init_pss(carrel, who):
             below = descendants(process.pid)
             try:
                 names = [field(pid, "status", "Name")[0] for pid in below]
-                if "sleep" in names:
-                    init = [pid for pid in below if field(pid, "status", "NSpid")[1:] == ["1"]]
-                    if len(init) == 1:
-                        time.sleep(0.1)  # the last of its start has then happened
-                        return int(field(init[0], "smaps_rollup", "Pss")[0])
+                init = [pid for pid in below if field(pid, "status", "NSpid")[1:] == ["1"]]
+                if "sleep" in names and len(init) == 1:
+                    time.sleep(0.1)  # the last of its start has then happened
+                    return pss_kb(init[0])
             except (FileNotFoundError, ProcessLookupError):
-                pass
+                pass  # one of them was just going
             time.sleep(0.02)
         raise Failed("no process 1 of a sandbox seen below `carrel run`")
-    except PermissionError:
-        raise Failed("carrel-init is not dumpable, so only root may read its memory map") from None
     finally:
         process.terminate()
         process.wait()
+
+
+def start_warm_init(image, listener):
+    """Runs carrel-init from a memfd, as a sandbox does, with the listening socket at its place."""
+    memory = os.memfd_create("carrel-init")
+    with open(image, "rb") as file, open(memory, "wb", closefd=False) as copy:
+        copy.write(file.read())
+    pid = os.fork()
+    if pid == 0:
+        try:
+            memory = fcntl.fcntl(memory, fcntl.F_DUPFD_CLOEXEC, 10)
+            os.dup2(listener.fileno(), INIT_SOCKET_FD)
+            os.set_inheritable(INIT_SOCKET_FD, True)  # dup2 leaves it alone when it is there already
+            os.execve(memory, ["carrel-init"], {})
+        finally:
+            os._exit(127)
+    os.close(memory)
+    return pid
+
+
+def warm_init_pss(image, directory):
+    """That of a resident carrel-init which has run a command and waits for the next."""
+    body = b"/bin/true\0/\0"
+    spawn = struct.pack(
+        INIT_REQUEST, INIT_MAGIC, INIT_SPAWN, 1, 1, 0, INIT_NO_PIDFD, len(body), 0, 0
+    )
+    acknowledge = struct.pack(INIT_REQUEST, INIT_MAGIC, INIT_ACK, 1, 0, 0, 0, 0, 0, 0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(os.path.join(directory, "init.sock"))
+        listener.listen()
+        pid = start_warm_init(image, listener)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as master:
+                master.settimeout(PATIENCE_S)
+                master.connect(listener.getsockname())
+                with open(os.devnull, "r+b", buffering=0) as null:
+                    socket.send_fds(master, [spawn + body], [null.fileno()] * 3)
+                answers = []
+                while not answers or answers[-1] == INIT_STARTED:
+                    answers.append(struct.unpack_from("II", master.recv(4096))[1])
+                if answers[-1] != INIT_EXITED:
+                    raise Failed(f"carrel-init answered a spawn with message {answers[-1]}")
+                master.send(acknowledge)
+                time.sleep(0.1)  # it has then gone back to waiting
+                return pss_kb(pid)
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def idle_share(seconds):
+    """The share of all CPUs that nobody used, over some time."""
+
+    def read():
+        with open("/proc/stat", encoding="ascii") as lines:
+            times = [int(word) for word in lines.readline().split()[1:9]]
+        return times[3] + times[4], sum(times)
+
+    idle, total = read()
+    time.sleep(seconds)
+    idle_then, total_then = read()
+    return (idle_then - idle) / max(1, total_then - total)
+
+
+def wait_for_quiet():
+    """Other work spoils the figures: waits a while for its end. The share of idle CPU at last."""
+    for _ in range(QUIET_TRIES):
+        share = idle_share(0.5)
+        if share >= QUIET_SHARE:
+            break
+    return share
 
 
 TRACE = re.compile(rb"trace (\d+) (\d+) (.+)")
