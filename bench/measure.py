@@ -223,7 +223,7 @@ def start_warm_init(image, listener):
         try:
             memory = fcntl.fcntl(memory, fcntl.F_DUPFD_CLOEXEC, 10)
             os.dup2(listener.fileno(), INIT_SOCKET_FD)
-            os.set_inheritable(INIT_SOCKET_FD, True)  # dup2 leaves it alone when it is there already
+            os.set_inheritable(INIT_SOCKET_FD, True)  # dup2 does nothing when it is there
             os.execve(memory, ["carrel-init"], {})
         finally:
             os._exit(127)
