@@ -20,7 +20,7 @@ const char *const plan_system_paths[] = {
 
 /* What tools on the host execute or obey when they next open this directory. */
 const char *const plan_protected_names[] = {
-	".git", ".git/hooks", ".git/config", ".claude", ".codex", ".cursor", ".vscode", ".mcp.json", ".envrc",
+	".git", ".git/hooks", ".git/config", ".git/commondir", ".claude", ".codex", ".cursor", ".vscode", ".mcp.json", ".envrc",
 	NULL,
 };
 
@@ -110,7 +110,11 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 	const struct limits *limits = &plan->limits;
 	/* carrel-init is a task of the sandbox too, but not the user's. */
 	const struct plan_rlimit always[] = {
-		{ RLIMIT_CORE, "core", 0 },
+		/* One byte, which no core fits in. Zero would still feed a core handler of the host (`|` in
+		 * core_pattern), which runs as root; one is the value that keeps it out. */
+		{ RLIMIT_CORE, "core", 1 },
+		{ RLIMIT_RTPRIO, "rtprio", 0 },
+		{ RLIMIT_NICE, "nice", 0 },
 		{ RLIMIT_NOFILE, "nofile", limits->fds },
 		{ RLIMIT_NPROC, "nproc", limits->pids + 1 },
 	};

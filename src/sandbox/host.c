@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -170,6 +171,23 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	return 0;
 }
 
+/* File systems that are the kernel's own face: through them a sandbox would reach the host's processes and devices. */
+static bool is_kernels_own(const char *path)
+{
+	static const unsigned long kinds[] = { 0x9fa0 /* proc */, 0x62656572 /* sysfs */, 0x27e0eb /* cgroup */,
+		0x63677270 /* cgroup2 */, 0x64626720 /* debugfs */, 0x74726163 /* tracefs */, 0xcafe4a11 /* bpf */,
+		0x73636673 /* securityfs */, 0x1cd1 /* devpts */, 0x19800202 /* mqueue */, 0x62656570 /* configfs */ };
+	struct statfs fs;
+	if (path_is_beneath(path, "/dev"))
+		return true;
+	if (statfs(path, &fs))
+		return false;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if ((unsigned long)fs.f_type == kinds[i])
+			return true;
+	return false;
+}
+
 int host_look_at_source(struct plan_bind *bind, const char *option, struct arena *arena, struct error *err)
 {
 	struct stat st;
@@ -180,6 +198,9 @@ int host_look_at_source(struct plan_bind *bind, const char *option, struct arena
 		return fail_errno(err, "%s '%s'", option, bind->source);
 	if (!strcmp(real, "/"))
 		return fail(err, ERR_INVALID, "%s '%s' is the whole host", option, bind->source);
+	if (is_kernels_own(real))
+		return fail(err, ERR_INVALID, "%s '%s' is the kernel's own and can't be shown inside", option,
+			bind->source);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return fail(err, ERR_INVALID, "%s '%s' is neither a file nor a directory", option, bind->source);
 	/* Root's sandbox sees it through its owner's eyes; a plain user's through the user's own. */

@@ -25,7 +25,7 @@ struct usage_seen {
 /* What one walk over the processes adds up. */
 struct walk {
 	struct usage *usage;
-	uint64_t anonymous_kb, shared_kb;
+	uint64_t anonymous_kb, shared_kb, tables_kb;
 };
 
 int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err)
@@ -64,22 +64,31 @@ static void each_process(const struct usage *usage, void (*fn)(void *ctx, int di
 	closedir(dir);
 }
 
+/* Adds the value of `key` in a text of /proc, if it is there. */
+static void add_kb(struct str text, const char *key, uint64_t *sum_kb)
+{
+	uint64_t kb;
+	if (procfs_find_kb(text, key, &kb))
+		*sum_kb += kb;
+}
+
+static struct str read_text(int proc, int pid, const char *name, char *text, size_t size)
+{
+	char path[48];
+	str_format(path, sizeof path, "%d/%s", pid, name);
+	ssize_t len = fd_read_file(proc, path, text, size);
+	return (struct str){ text, len > 0 ? (size_t)len : 0 };
+}
+
 static void add_resident(void *ctx, int proc, int pid)
 {
 	struct walk *walk = ctx;
-	char path[48], text[4096];
-	uint64_t kb;
-	str_format(path, sizeof path, "%d/status", pid);
-	ssize_t len = fd_read_file(proc, path, text, sizeof text);
-	if (len > 0) {
-		struct str status = { text, (size_t)len };
-		if (procfs_find_kb(status, "RssAnon", &kb))
-			walk->anonymous_kb += kb;
-		if (procfs_find_kb(status, "VmSwap", &kb))
-			walk->anonymous_kb += kb;
-		if (procfs_find_kb(status, "RssShmem", &kb))
-			walk->shared_kb += kb;
-	}
+	char text[4096];
+	struct str status = read_text(proc, pid, "status", text, sizeof text);
+	add_kb(status, "RssAnon", &walk->anonymous_kb);
+	add_kb(status, "VmSwap", &walk->anonymous_kb);
+	add_kb(status, "RssShmem", &walk->shared_kb);
+	add_kb(status, "VmPTE", &walk->tables_kb);
 }
 
 static uint64_t tmpfs_bytes(const struct usage *usage)
@@ -93,11 +102,16 @@ static uint64_t tmpfs_bytes(const struct usage *usage)
 	return bytes;
 }
 
+static uint64_t walk_bytes(const struct walk *walk)
+{
+	return (walk->anonymous_kb + walk->shared_kb + walk->tables_kb) * 1024;
+}
+
 uint64_t usage_memory_bound(struct usage *usage)
 {
 	struct walk walk = { .usage = usage };
 	each_process(usage, add_resident, &walk);
-	return (walk.anonymous_kb + walk.shared_kb) * 1024 + usage->sysv_bytes + tmpfs_bytes(usage);
+	return walk_bytes(&walk) + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
 /* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of the shared pages. */
@@ -130,19 +144,16 @@ static void add_smaps(struct walk *walk, FILE *file)
 static void add_exact(void *ctx, int proc, int pid)
 {
 	struct walk *walk = ctx;
-	char path[48], text[2048];
-	uint64_t kb;
-	str_format(path, sizeof path, "%d/smaps_rollup", pid);
-	ssize_t len = fd_read_file(proc, path, text, sizeof text);
-	if (len < 0) {
+	char path[48], text[4096];
+	struct str rollup = read_text(proc, pid, "smaps_rollup", text, sizeof text);
+	if (!rollup.len) {
 		/* A process that made itself undumpable is counted in full: it gains nothing by it. */
 		add_resident(walk, proc, pid);
 		return;
 	}
-	if (procfs_find_kb((struct str){ text, (size_t)len }, "Pss_Anon", &kb))
-		walk->anonymous_kb += kb;
-	if (procfs_find_kb((struct str){ text, (size_t)len }, "SwapPss", &kb))
-		walk->anonymous_kb += kb;
+	add_kb(rollup, "Pss_Anon", &walk->anonymous_kb);
+	add_kb(rollup, "SwapPss", &walk->anonymous_kb);
+	add_kb(read_text(proc, pid, "status", text, sizeof text), "VmPTE", &walk->tables_kb);
 	str_format(path, sizeof path, "%d/smaps", pid);
 	int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
@@ -157,7 +168,7 @@ uint64_t usage_memory(struct usage *usage)
 {
 	struct walk walk = { .usage = usage };
 	each_process(usage, add_exact, &walk);
-	return (walk.anonymous_kb + walk.shared_kb) * 1024 + usage->sysv_bytes + tmpfs_bytes(usage);
+	return walk_bytes(&walk) + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
 /* Two sums, each of which can miss something: what living processes and those they waited for used, and what every process
@@ -183,11 +194,9 @@ static struct usage_seen *find_seen(struct usage *usage, const struct procfs_sta
 static void add_cpu(void *ctx, int proc, int pid)
 {
 	struct cpu_walk *walk = ctx;
-	char path[48], text[1024];
+	char text[1024];
 	struct procfs_stat stat;
-	str_format(path, sizeof path, "%d/stat", pid);
-	ssize_t len = fd_read_file(proc, path, text, sizeof text);
-	if (len <= 0 || !procfs_parse_stat((struct str){ text, (size_t)len }, &stat))
+	if (!procfs_parse_stat(read_text(proc, pid, "stat", text, sizeof text), &stat))
 		return;
 	uint64_t own = stat.utime_ticks + stat.stime_ticks;
 	walk->own_ticks += own;
@@ -219,11 +228,10 @@ uint64_t usage_cpu_ms(struct usage *usage)
 
 static void add_peak(void *ctx, int proc, int pid)
 {
-	uint64_t *peak_kb = ctx, kb;
-	char path[48], text[4096];
-	str_format(path, sizeof path, "%d/status", pid);
-	ssize_t len = fd_read_file(proc, path, text, sizeof text);
-	if (len > 0 && procfs_find_kb((struct str){ text, (size_t)len }, "VmHWM", &kb) && kb > *peak_kb)
+	uint64_t *peak_kb = ctx, kb = 0;
+	char text[4096];
+	add_kb(read_text(proc, pid, "status", text, sizeof text), "VmHWM", &kb);
+	if (kb > *peak_kb)
 		*peak_kb = kb;
 }
 
