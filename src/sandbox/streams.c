@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,36 @@
 #define PIPEFS_MAGIC 0x50495045
 
 static const char *const names[3] = { "standard input", "standard output", "standard error" };
+
+/* A terminal or pipe that is handed in has modes and flags that others share, and the command may change them. */
+struct stream_state {
+	int flags;
+	bool is_terminal;
+	struct termios modes;
+};
+
+static void remember(struct stream_state before[3])
+{
+	for (int i = 0; i < 3; i++) {
+		before[i].flags = fcntl(i, F_GETFL);
+		before[i].is_terminal = isatty(i) && !tcgetattr(i, &before[i].modes);
+	}
+}
+
+static void put_back(const struct stream_state before[3])
+{
+	/* From the background, setting a terminal's modes would stop us. */
+	void (*handler)(int) = signal(SIGTTOU, SIG_IGN);
+	for (int i = 0; i < 3; i++) {
+		struct termios modes;
+		if (before[i].flags >= 0 && fcntl(i, F_GETFL) != before[i].flags)
+			fcntl(i, F_SETFL, before[i].flags);
+		if (before[i].is_terminal && !tcgetattr(i, &modes) &&
+			memcmp(&modes, &before[i].modes, sizeof modes))
+			pty_restore(i, &before[i].modes);
+	}
+	signal(SIGTTOU, handler);
+}
 
 static bool is_socket(int fd)
 {
@@ -51,6 +82,10 @@ int streams_prepare(struct streams *streams, const struct plan *plan, struct san
 	struct error *err)
 {
 	*streams = (struct streams){ .plan = plan, .io = io, .terminal = -1, .budget = plan->limits.output_bytes };
+	streams->before = calloc(3, sizeof *streams->before);
+	if (!streams->before)
+		abort();
+	remember(streams->before);
 	for (int i = 0; i < 3; i++)
 		streams->ours[i] = streams->inside[i] = -1;
 	for (unsigned i = 0; i < 3; i++) {
@@ -83,13 +118,8 @@ int streams_use_terminal(struct streams *streams, int master, int slave, struct 
 		streams->inside[i] = slave;
 	if (streams->plan->streams[0] != STREAM_TTY || !isatty(STDIN_FILENO))
 		return 0;
-	streams->saved = malloc(sizeof *streams->saved);
-	if (!streams->saved)
-		abort();
-	if (pty_make_raw(STDIN_FILENO, streams->saved, err))
-		return -1;
-	streams->is_raw = true;
-	return 0;
+	struct termios before;
+	return pty_make_raw(STDIN_FILENO, &before, err);	/* `before` was remembered already */
 }
 
 void streams_close_inside(struct streams *streams)
@@ -185,9 +215,7 @@ void streams_done(struct streams *streams)
 	}
 	streams_close_inside(streams);
 	fd_close(&streams->terminal);
-	if (streams->is_raw)
-		pty_restore(STDIN_FILENO, streams->saved);
-	free(streams->saved);
-	streams->saved = NULL;
-	streams->is_raw = false;
+	put_back(streams->before);
+	free(streams->before);
+	streams->before = NULL;
 }

@@ -4,7 +4,7 @@
 #include "sandbox/relay.h"
 #include "sandbox/sandbox.h"
 
-struct termios;
+struct stream_state;
 
 struct streams {
 	const struct plan *plan;
@@ -15,8 +15,7 @@ struct streams {
 	struct relay relays[3];		/* of ours[] */
 	uint64_t budget;		/* output bytes left */
 	int terminal;			/* the pty's master, or -1 */
-	bool is_raw;			/* the caller's terminal was put into raw mode */
-	struct termios *saved;
+	struct stream_state *before;	/* of the caller's three, to be put back at the end */
 };
 
 /* Makes the pipes. */
