@@ -225,6 +225,21 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
 	return print_all(&text, err);
 }
 
+/* A name that didn't exist could not be made read-only; tools on this host will obey what lies there now. */
+static void warn_of_new(const struct host *host, const char *dir, struct arena *arena)
+{
+	host_names names = { 0 };
+	struct error err;
+	auto_buf struct buf lines;
+	buf_init(&lines, BUF_MAX_DEFAULT);
+	if (host_find_new(host, dir, arena, &names, &err))
+		return;		/* the directory is gone: so is what was in it */
+	for (size_t i = 0; i < names.count; i++)
+		buf_printf(&lines, "carrel: warning: the command made '%s' in '%s': tools here obey it, look first\n",
+			names.items[i], dir);
+	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
+}
+
 static const char *home_path(struct arena *arena)
 {
 	const char *home = getenv("CARREL_HOME");
@@ -237,13 +252,18 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
-	if (check_choices(run, err) || gather(run, argv, arena, &options, &dir, err) ||
-		host_look(host, run->plan ? NULL : home_path(arena), run->dir && !run->writable_config ? dir.source : NULL,
-			arena, err) ||
+	if (check_choices(run, err) || gather(run, argv, arena, &options, &dir, err))
+		return -1;
+	const char *guarded = run->writable_config ? NULL : dir.source;
+	if (host_look(host, run->plan ? NULL : home_path(arena), guarded, arena, err) ||
 		plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
-	if (!run->plan)
-		return carry_out(&plan, host, code, err);
+	if (!run->plan) {
+		int failed = carry_out(&plan, host, code, err);
+		if (guarded)
+			warn_of_new(host, guarded, arena);
+		return failed;
+	}
 	auto_buf struct buf text;
 	buf_init(&text, BUF_MAX_DEFAULT);
 	plan_print(&plan, &text);

@@ -26,14 +26,15 @@ struct plan_host_path {			/* a system path that was found on the host */
 	enum plan_path_kind kind;
 	const char *link;		/* PATH_LINK: where it leads */
 };
+typedef VEC(struct plan_host_path) plan_host_paths;
 enum plan_stream_kind { STREAM_PIPE, STREAM_TERMINAL, STREAM_NULL, STREAM_OTHER };
 struct plan_facts {
 	bool privileged;		/* carried out by root: own outside uid, idmapped mounts */
 	uint32_t outside_uid, outside_gid;
 	int landlock_abi;
 	enum plan_limiter limiter;
-	VEC(struct plan_host_path) host_paths;/* of plan_system_paths, those that exist */
-	VEC(struct plan_host_path) protect;	/* of plan_protected_names, those that exist in --dir; path is relative */
+	plan_host_paths host_paths;	/* of plan_system_paths, those that exist */
+	plan_host_paths protect;	/* of plan_protected_names, those that exist in --dir; path is relative */
 	enum plan_stream_kind streams[3];
 	const char *term;		/* $TERM, or NULL */
 };

@@ -94,7 +94,7 @@ static int look_at_system(struct host *host, struct arena *arena, struct error *
 	return 0;
 }
 
-static int look_at_protected(struct host *host, const char *path, struct arena *arena, struct error *err)
+static int look_at_protected(const char *path, struct arena *arena, plan_host_paths *found, struct error *err)
 {
 	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
@@ -107,7 +107,23 @@ static int look_at_protected(struct host *host, const char *path, struct arena *
 			continue;
 		if (fd < 0 || fstat(fd, &st))
 			return fail_errno(err, "look at '%s/%s'", path, *name);
-		vec_push(arena, &host->facts.protect, (struct plan_host_path){ *name, kind_of(st.st_mode), NULL });
+		vec_push(arena, found, (struct plan_host_path){ *name, kind_of(st.st_mode), NULL });
+	}
+	return 0;
+}
+
+int host_find_new(const struct host *host, const char *path, struct arena *arena, host_names *names,
+	struct error *err)
+{
+	plan_host_paths now = { 0 };
+	if (look_at_protected(path, arena, &now, err))
+		return -1;
+	for (size_t i = 0, j; i < now.count; i++) {
+		for (j = 0; j < host->facts.protect.count; j++)
+			if (!strcmp(now.items[i].path, host->facts.protect.items[j].path))
+				break;
+		if (j == host->facts.protect.count)
+			vec_push(arena, names, now.items[i].path);
 	}
 	return 0;
 }
@@ -159,7 +175,7 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 		[CGROUP_NONE] = LIMITER_WATCHDOG, [CGROUP_V1] = LIMITER_CGROUP_V1, [CGROUP_V2] = LIMITER_CGROUP_V2,
 	};
 	if (look_at_identity(host, home, err) || look_at_system(host, arena, err) ||
-		(dir && look_at_protected(host, dir, arena, err)))
+		(dir && look_at_protected(dir, arena, &host->facts.protect, err)))
 		return -1;
 	cgroup_probe(&host->cgroups);
 	host->facts.limiter = limiters[host->cgroups.version];
