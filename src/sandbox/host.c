@@ -112,18 +112,27 @@ static int look_at_protected(const char *path, struct arena *arena, plan_host_pa
 	return 0;
 }
 
+static bool is_listed(const plan_host_paths *paths, const char *name)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (!strcmp(paths->items[i].path, name))
+			return true;
+	return false;
+}
+
 int host_find_new(const struct host *host, const char *path, struct arena *arena, host_names *names,
 	struct error *err)
 {
 	plan_host_paths now = { 0 };
 	if (look_at_protected(path, arena, &now, err))
 		return -1;
-	for (size_t i = 0, j; i < now.count; i++) {
-		for (j = 0; j < host->facts.protect.count; j++)
-			if (!strcmp(now.items[i].path, host->facts.protect.items[j].path))
-				break;
-		if (j == host->facts.protect.count)
-			vec_push(arena, names, now.items[i].path);
+	const char *above = NULL;	/* what lies in something new is not said again */
+	for (size_t i = 0; i < now.count; i++) {
+		const char *name = now.items[i].path;
+		if (is_listed(&host->facts.protect, name) || (above && path_is_beneath(name, above)))
+			continue;
+		vec_push(arena, names, name);
+		above = name;
 	}
 	return 0;
 }
