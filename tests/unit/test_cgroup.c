@@ -385,16 +385,20 @@ static void cpu_time_is_summed_over_all_processes(void **state)
 
 static void fork_ten(void)
 {
+	pid_t children[10];
 	int made = 0;
 
 	for (int i = 0; i < 10; i++) {
 		pid_t pid = fork();
-		if (pid == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			pause();
-			_exit(0);
-		}
-		made += pid > 0;
+		if (pid == 0)
+			for (;;)
+				pause();
+		if (pid > 0)
+			children[made++] = pid;
+	}
+	for (int i = 0; i < made; i++) {
+		kill(children[i], SIGKILL);
+		waitpid(children[i], NULL, 0);
 	}
 	_exit(made);
 }
