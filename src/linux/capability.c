@@ -35,16 +35,19 @@ bool capability_is_effective(int capability)
 
 static int drop_bounding_set(struct error *err)
 {
-	int there;
-	/* Reading fails past the kernel's last capability. */
-	for (int i = 0; (there = prctl(PR_CAPBSET_READ, i, 0, 0, 0)) >= 0; i++) {
-		if (there == 0)
-			continue;
-		if (prctl(PR_CAPBSET_DROP, i, 0, 0, 0) != 0)
-			return fail_errno(err, "drop capability %d from the bounding set", i);
-		if (prctl(PR_CAPBSET_READ, i, 0, 0, 0) != 0)
+	/* Reading fails past the kernel's last capability. One that isn't there needs no dropping, which
+	 * a caller without CAP_SETPCAP couldn't. */
+	for (int i = 0; i < 64; i++) {
+		bool dropped = prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0;
+		int there = prctl(PR_CAPBSET_READ, i, 0, 0, 0);
+		if (there < 0)
+			return 0;
+		if (there > 0 && dropped)
 			return fail(
 				err, ERR_FAILED, "capability %d is still in the bounding set", i);
+		if (there > 0)
+			return fail(err, ERR_DENIED,
+				"capability %d can't be dropped from the bounding set", i);
 	}
 	return 0;
 }

@@ -7,15 +7,16 @@
 #include "base/str.h"
 
 /* Links in /usr lead to some of these (Java, alternatives, certificates); the rest of /etc stays out, as it may hold
- * secrets. */
-const char *const plan_system_paths[] = {
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32",
-	"/etc/alternatives", "/etc/crypto-policies", "/etc/groff", "/etc/java*", "/etc/ld.so.cache",
-	"/etc/locale.alias", "/etc/localtime", "/etc/maven", "/etc/os-release", "/etc/protocols",
-	"/etc/python3*", "/etc/services", "/etc/X11",
-	"/etc/ssl/certs", "/etc/ssl/openssl.cnf",
-	"/etc/pki/ca-trust/extracted", "/etc/pki/tls/certs", "/etc/pki/tls/openssl.cnf",
-	NULL,
+ * secrets. Each costs a mount, so what nothing would miss isn't here. */
+const struct plan_system_path plan_system_paths[] = {
+	{ "/usr", NULL }, { "/bin", NULL }, { "/sbin", NULL }, { "/lib", NULL }, { "/lib32", NULL }, { "/lib64", NULL },
+	{ "/libx32", NULL }, { "/etc/alternatives", NULL }, { "/etc/crypto-policies", NULL }, { "/etc/fonts", NULL },
+	{ "/etc/java*", "/usr/lib/jvm" }, { "/etc/ld.so.cache", NULL }, { "/etc/locale.alias", NULL },
+	{ "/etc/localtime", NULL }, { "/etc/maven", NULL }, { "/etc/os-release", NULL },
+	{ "/etc/pki/ca-trust/extracted", NULL }, { "/etc/pki/tls/certs", NULL }, { "/etc/pki/tls/openssl.cnf", NULL },
+	{ "/etc/protocols", NULL }, { "/etc/services", NULL }, { "/etc/ssl/certs", NULL },
+	{ "/etc/ssl/openssl.cnf", NULL },
+	{ NULL, NULL },
 };
 
 /* What tools on the host execute or obey when they next open this directory. */
@@ -289,11 +290,15 @@ static void choose_targets(struct plan *plan)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		struct plan_mount *mount = &plan->mounts.items[i];
-		mount->make_target = true;
-		for (size_t j = 0; j < i; j++)
-			if (plan->mounts.items[j].kind == MOUNT_BIND &&
-				path_is_beneath(mount->target, plan->mounts.items[j].target))
+		mount->make_target = mount->in_root = true;
+		for (size_t j = 0; j < i; j++) {
+			const struct plan_mount *other = &plan->mounts.items[j];
+			if (!path_is_beneath(mount->target, other->target))
+				continue;
+			mount->in_root = false;
+			if (other->kind == MOUNT_BIND)
 				mount->make_target = false;
+		}
 	}
 }
 

@@ -80,6 +80,7 @@ struct plan_mount {
 	const char *source, *target;
 	const char *beneath;		/* NULL, or the name below source to bind: opened following no link */
 	unsigned flags;			/* nosuid always */
+	bool in_root;			/* the target lies in the root tmpfs itself */
 	bool make_target;		/* it lies in a tree of ours: made when it isn't there */
 	enum plan_path_kind source_kind;
 	bool idmap;			/* owner_uid:owner_gid on disk is the sandbox's user inside */
@@ -128,8 +129,12 @@ struct plan {
  * before it. ERR_INVALID. */
 int plan_parse_bind(const char *text, struct arena *arena, struct plan_bind *bind, struct error *err);
 
-/* The host paths that facts.host_paths is about: each is looked for on the host. A name that ends in '*' is a prefix. */
-extern const char *const plan_system_paths[];
+/* The host paths that facts.host_paths is about, in order: each is looked for on the host. A name that ends in '*' is a
+ * prefix, and looked for only when `needs` is there, because that takes a listing. */
+struct plan_system_path {
+	const char *path, *needs;
+};
+extern const struct plan_system_path plan_system_paths[];
 /* The names in a --dir that are read-only unless --writable-config. */
 extern const char *const plan_protected_names[];
 

@@ -144,15 +144,6 @@ static int make_root(struct child *child, struct error *err)
 	return 0;
 }
 
-/* Is `mount` in the root tmpfs itself, not in something that will be mounted there? */
-static bool is_in_root(const struct plan *plan, const struct plan_mount *mount)
-{
-	for (const struct plan_mount *other = plan->mounts.items; other < mount; other++)
-		if (path_is_beneath(mount->target, other->target))
-			return false;
-	return true;
-}
-
 static int make_target(struct child *child, const struct plan_mount *mount, struct error *err)
 {
 	struct plan_node node = { mount->source_kind == PATH_FILE ? NODE_FILE : NODE_DIRECTORY, mount->target,
@@ -164,7 +155,7 @@ static int make_targets(struct child *child, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (mount->make_target && is_in_root(child->plan, mount) && make_target(child, mount, err))
+		if (mount->make_target && mount->in_root && make_target(child, mount, err))
 			return -1;
 	}
 	return 0;
@@ -252,7 +243,7 @@ static int open_tree_of(struct child *child, size_t index, int *tree, struct err
 /* Below a directory of the user's, an earlier sandbox may have left links: none is followed. */
 static int attach(struct child *child, const struct plan_mount *mount, int tree, struct error *err)
 {
-	if (is_in_root(child->plan, mount))
+	if (mount->in_root)
 		return mount_attach(tree, child->root, mount->target + 1, err);
 	if (mount->make_target && make_target(child, mount, err))
 		return -1;

@@ -45,52 +45,47 @@ static void add_path(struct host *host, const char *path, mode_t mode, struct ar
 	vec_push(arena, &host->facts.host_paths, found);
 }
 
-static bool is_pattern_of(const char *pattern, const char *name)
-{
-	size_t len = strlen(pattern);
-	return pattern[len - 1] == '*' ? !strncmp(pattern, name, len - 1) : !strcmp(pattern, name);
-}
-
-/* One listing of /etc answers for all names directly in it. */
-static int look_at_etc(struct host *host, struct arena *arena, struct error *err)
-{
-	DIR *dir = opendir("/etc");
-	if (!dir)
-		return fail_errno(err, "open '/etc'");
-	struct dirent *entry;
-	while ((entry = readdir(dir))) {
-		if (entry->d_type != DT_DIR && entry->d_type != DT_REG && entry->d_type != DT_LNK)
-			continue;
-		for (const char *const *path = plan_system_paths; *path; path++)
-			if (!strncmp(*path, "/etc/", 5) && is_pattern_of(*path + 5, entry->d_name)) {
-				mode_t mode = entry->d_type == DT_DIR ? S_IFDIR :
-					entry->d_type == DT_LNK ? S_IFLNK : S_IFREG;
-				add_path(host, arena_printf(arena, "/etc/%s", entry->d_name), mode, arena);
-				break;
-			}
-	}
-	closedir(dir);
-	return 0;
-}
-
 static int compare_paths(const void *a, const void *b)
 {
 	const struct plan_host_path *x = a, *y = b;
 	return strcmp(x->path, y->path);
 }
 
+/* Everything in the directory of `prefix` whose name begins so. The order of a directory is nobody's, but a plan is the
+ * same each time: sorted. */
+static int look_for_prefix(struct host *host, const char *prefix, struct arena *arena, struct error *err)
+{
+	const char *name = path_basename(prefix);
+	size_t first = host->facts.host_paths.count, len = strlen(name) - 1;
+	const char *parent = arena_bytes(arena, prefix, (size_t)(name - prefix));
+	DIR *dir = opendir(parent);
+	if (!dir)
+		return fail_errno(err, "open '%s'", parent);
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		struct stat st;
+		if (strncmp(entry->d_name, name, len))
+			continue;
+		const char *path = arena_printf(arena, "%s%s", parent, entry->d_name);
+		if (!lstat(path, &st))
+			add_path(host, path, st.st_mode, arena);
+	}
+	closedir(dir);
+	qsort(host->facts.host_paths.items + first, host->facts.host_paths.count - first,
+		sizeof *host->facts.host_paths.items, compare_paths);
+	return 0;
+}
+
 static int look_at_system(struct host *host, struct arena *arena, struct error *err)
 {
-	for (const char *const *path = plan_system_paths; *path; path++) {
+	for (const struct plan_system_path *row = plan_system_paths; row->path; row++) {
 		struct stat st;
-		bool is_listed = !strncmp(*path, "/etc/", 5) && !strchr(*path + 5, '/');
-		if (!is_listed && !lstat(*path, &st))
-			add_path(host, *path, st.st_mode, arena);
+		if (row->path[strlen(row->path) - 1] != '*') {
+			if (!lstat(row->path, &st))
+				add_path(host, row->path, st.st_mode, arena);
+		} else if (!access(row->needs, F_OK) && look_for_prefix(host, row->path, arena, err))
+			return -1;
 	}
-	if (look_at_etc(host, arena, err))
-		return -1;
-	/* The order of a directory is nobody's; a plan is the same each time. */
-	qsort(host->facts.host_paths.items, host->facts.host_paths.count, sizeof *host->facts.host_paths.items, compare_paths);
 	return 0;
 }
 
