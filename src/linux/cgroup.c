@@ -18,18 +18,19 @@
 
 typedef void add_line(struct cgroup_places *places, struct str line);
 
-/* Feeds the file to `add` by lines, until the end or until all is known: a host may have thousands
- * of mounts, and the kernel writes each line anew for every reader. */
+/* Feeds the file to `add` by lines, until the end or until all is known, a little at a time: a host
+ * may have thousands of mounts, and the kernel writes each line anew (1.4 us) for every reader. */
 static int read_lines(const char *path, add_line *add, struct cgroup_places *places, bool until_all)
 {
 	char text[8192];
-	size_t len = 0;
+	size_t len = 0, step = 1024;
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -1;
 	for (;;) {
-		ssize_t got = read(fd, text + len, sizeof text - len);
+		size_t room = sizeof text - len;
+		ssize_t got = read(fd, text + len, room < step ? room : step);
 		struct str rest, line;
 
 		if (got <= 0)
@@ -295,7 +296,7 @@ int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err)
 {
 	static const struct counter v1 = { "cpuacct.usage", NULL };
 	static const struct counter v2 = { "cpu.stat", "usage_usec" };
-	uint64_t ns;
+	uint64_t ns = 0;
 
 	if (group->cpuacct < 0)
 		return fail(err, ERR_UNAVAILABLE, "cpu time isn't counted in this group");
