@@ -17,7 +17,8 @@ from rows import find
 
 PATIENCE_S = 30  # for one command; none needs a tenth of it
 QUIET_SHARE = 0.9
-QUIET_TRIES = 40
+QUIET_SAMPLE_S = 0.25
+QUIET_BUDGET_S = 60
 
 # init/protocol.h
 INIT_SOCKET_FD = 3
@@ -275,13 +276,23 @@ def idle_share(seconds):
     return (idle_then - idle) / max(1, total_then - total)
 
 
-def wait_for_quiet():
-    """Other work spoils the figures: waits a while for its end. The share of idle CPU at last."""
-    for _ in range(QUIET_TRIES):
-        share = idle_share(0.5)
-        if share >= QUIET_SHARE:
-            break
-    return share
+class Quiet:
+    """Other work spoils the figures: waits for its end, but QUIET_BUDGET_S in all at most."""
+
+    def __init__(self):
+        self.shares = []  # of idle CPU, each just before a part of the measurement
+        self.left_s = QUIET_BUDGET_S
+
+    def wait(self):
+        share = idle_share(QUIET_SAMPLE_S)
+        while share < QUIET_SHARE and self.left_s > 0:
+            self.left_s -= QUIET_SAMPLE_S
+            share = idle_share(QUIET_SAMPLE_S)
+        self.shares.append(share)
+
+    def __str__(self):
+        calm = sum(share >= QUIET_SHARE for share in self.shares)
+        return f"before {calm} of {len(self.shares)} parts at least {QUIET_SHARE:.0%} idle"
 
 
 TRACE = re.compile(rb"trace (\d+) (\d+) (.+)")

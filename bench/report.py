@@ -177,7 +177,7 @@ def version(program):
     return (done.stdout.splitlines() or [program])[0]
 
 
-def machine(idle):
+def machine(quiet):
     model = "unknown CPU"
     with open("/proc/cpuinfo", encoding="utf-8") as lines:
         for line in lines:
@@ -188,6 +188,6 @@ def machine(idle):
     return [
         f"Date: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
         f"Kernel: {platform.release()}, {platform.machine()}; {system}",
-        f"CPU: {os.cpu_count()} x {model}; {idle:.0%} idle at the start",
+        f"CPU: {os.cpu_count()} x {model}; {quiet}",
         "Peers: " + "; ".join(version(name) for name in ["bwrap", "crun", "runc", "unshare"]),
     ]
