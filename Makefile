@@ -23,7 +23,7 @@ test: ## build and test everything, as root (when you are) and as a plain user
 	@tools/install-deps build test
 	@tools/run-tests $(BUILD)
 
-test-vm: ## the same tests in a virtual machine with cgroup v2 and systemd
+test-vm: ## Linux 6.1 with cgroup v2 only, in a virtual machine: limits, escapes, doctor
 	@tools/install-deps vm
 	@tools/test-vm
 
