@@ -46,6 +46,7 @@ class Who:
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "HOME": os.path.join(directory, "home"),
+            "CARREL_HOME": os.path.join(directory, "carrel"),
             "XDG_RUNTIME_DIR": os.path.join(directory, "runtime"),
         }
         for path in [directory, self.workspace, self.env["HOME"], self.env["XDG_RUNTIME_DIR"]]:
