@@ -385,10 +385,10 @@ static void accept_master(void)
 }
 
 /* Everything the last spawn touched goes back, and the table behind its first page when it is
- * empty. A cold init has its command running now, which needs the time more than the pages. */
+ * empty. */
 static void trim(void)
 {
-	if (!state.scratch_used || state.cold)
+	if (!state.scratch_used)
 		return;
 	size_t kept = offsetof(struct state, execs) + state.used * sizeof *state.execs;
 	size_t from = kept <= state.page_size ? state.page_size : offsetof(struct state, scratch);
@@ -449,7 +449,7 @@ static void read_auxiliary(const long *stack)
 	/* A warm init lives long: it gives those pages back too, having its own stack. The
 	 * program's name is at their end. */
 	char *first = (char *)((unsigned long)stack & -state.page_size);
-	if (!state.cold && last)
+	if (last)
 		SYS(madvise, first, last - first, MADV_DONTNEED);
 }
 
