@@ -8,7 +8,7 @@ MESON_FLAGS = $(if $(filter true 1,$(CI)),-Dwerror=true)
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build the one file $(BUILD)/carrel, which works wherever it is copied
+build: ## build the one file build/carrel, which works wherever it is copied
 	@tools/install-deps build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS)
 	@ninja -C $(BUILD) src/carrel

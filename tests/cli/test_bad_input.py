@@ -111,7 +111,7 @@ def test_a_missing_source_is_named(carrel, tmp):
     refused(carrel, "-v", f"{tmp}/missing:/data", "--", "true", names=[tmp / "missing"], json_code="not_found")
 
 
-@pytest.mark.skipif(IS_ROOT, reason="root reads everything")
+@pytest.mark.needs_plain_user
 @pytest.mark.parametrize("option", ["-v", "--dir"])
 def test_an_unreadable_source_is_named(carrel, tmp, option):
     (tmp / "locked/inner").mkdir(parents=True)
@@ -123,7 +123,7 @@ def test_an_unreadable_source_is_named(carrel, tmp, option):
         (tmp / "locked").chmod(0o700)
 
 
-@pytest.mark.skipif(IS_ROOT, reason="root reads everything")
+@pytest.mark.needs_plain_user
 def test_an_unreadable_file_is_refused_at_the_start_or_inside(carrel, tmp):
     (tmp / "file").write_text("secret")
     (tmp / "file").chmod(0)
@@ -247,9 +247,9 @@ def test_too_few_descriptors_outside_are_an_error_of_one_line(carrel):
             one_line(done.stderr)
 
 
+@pytest.mark.needs_plain_user
+@pytest.mark.shipped
 def test_too_few_processes_outside_are_an_error_of_one_line(carrel):
-    if IS_ROOT:
-        pytest.skip("root has no such limit")
     done = carrel.run("--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
     assert done.returncode in (0, 125), done
     if done.returncode:
