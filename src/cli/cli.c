@@ -25,28 +25,35 @@ static const struct cli_command *find(const char *name)
 	return NULL;
 }
 
+static bool print_json_error(const struct error *err)
+{
+	auto_buf struct buf out;
+	struct json j;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	json_init(&j, &out, false);
+	json_object(&j, NULL);
+	json_object(&j, "error");
+	json_text(&j, "code", error_code_name(err->code));
+	json_text(&j, "message", err->text);
+	json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
+	json_end(&j);
+	json_end(&j);
+	buf_char(&out, '\n');
+	return fd_write_full(STDOUT_FILENO, out.data, out.len) == (ssize_t)out.len;
+}
+
 int cli_fail(const struct error *err, bool json)
 {
 	auto_buf struct buf out;
 	buf_init(&out, BUF_MAX_DEFAULT);
-	if (json) {
-		struct json j;
-		json_init(&j, &out, false);
-		json_object(&j, NULL);
-		json_object(&j, "error");
-		json_text(&j, "code", error_code_name(err->code));
-		json_text(&j, "message", err->text);
-		json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
-		json_end(&j);
-		json_end(&j);
-		buf_char(&out, '\n');
-	} else {
-		buf_printf(&out, "carrel: %s\n", err->text);
-		if (err->hint[0])
-			buf_printf(&out, "hint: %s\n", err->hint);
-	}
+	/* A full disk behind stdout is said on stderr. */
+	if (json && print_json_error(err))
+		return error_exit_code(err->code);
+	buf_printf(&out, "carrel: %s\n", err->text);
+	if (err->hint[0])
+		buf_printf(&out, "hint: %s\n", err->hint);
 	/* Nobody is left to tell when this fails, and the exit code says it all the same. */
-	(void)!fd_write_full(json ? STDOUT_FILENO : STDERR_FILENO, out.data, out.len);
+	(void)!fd_write_full(STDERR_FILENO, out.data, out.len);
 	return error_exit_code(err->code);
 }
 

@@ -18,6 +18,8 @@
 #define DISK_SAMPLE_MS 250
 #define STATS_EVERY 5		/* samples between two questions to carrel-init */
 #define SAMPLE_COST_SHARE 10	/* a sample that used n ms of cpu is followed by n * 10 ms of rest */
+#define OOM_LOOK_MS 2		/* after the kernel told of an OOM, the kill is looked for so often */
+#define OOM_LOOKS 500
 #define BURST_MS 50		/* cpu share: what may be used at once */
 
 static void take_sample(struct loop *loop, void *ctx);
@@ -35,16 +37,26 @@ static void on_wall_time(struct loop *loop, void *ctx)
 	guard->hit(guard->ctx, REASON_TIMEOUT);
 }
 
-static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
+/* v1 tells of an OOM before anything is killed for it, and perhaps nothing will be. */
+static void look_for_kills(struct loop *loop, void *ctx)
 {
 	struct guard *guard = ctx;
 	struct error err;
 	uint64_t kills = 0;
-	if (!cgroup_oom_kills(guard->cgroup, fd, &kills, &err) && kills) {
-		loop_unwatch(loop, fd);
-		fd_close(&guard->oom_fd);
+	guard->oom = NULL;
+	if (!cgroup_oom_kills(guard->cgroup, guard->oom_fd, &kills, &err) && kills)
 		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
-	}
+	else if (++guard->oom_looks < OOM_LOOKS)
+		guard->oom = loop_after(loop, OOM_LOOK_MS, look_for_kills, guard);
+}
+
+static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct guard *guard = ctx;
+	guard->oom_looks = 0;
+	if (guard->oom)
+		loop_cancel(loop, guard->oom);
+	look_for_kills(loop, guard);
 }
 
 int guard_start(struct guard *guard, struct error *err)
@@ -300,7 +312,7 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 
 void guard_stop(struct guard *guard)
 {
-	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume };
+	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume, &guard->oom };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i]) {
 			loop_cancel(guard->loop, *timers[i]);

@@ -22,7 +22,8 @@ struct guard {
 	int root, workspace, proc;	/* descriptors of the sandbox's own file systems */
 	int oom_fd;
 	uint64_t started_ms;
-	struct loop_timer *wall, *sample, *disk, *resume;
+	struct loop_timer *wall, *sample, *disk, *resume, *oom;
+	int oom_looks;			/* since the last event */
 	unsigned samples;
 	uint64_t exact_after_ms;	/* the dear measurement isn't made again before */
 	bool disk_was_full;

@@ -142,19 +142,31 @@ static bool fill(struct relay *relay)
 		relay->len = *relay->budget;
 	*relay->budget -= relay->len;
 	if (over) {
-		flush(relay);
+		relay->is_over = true;
 		relay->events->over(relay->events->ctx);
-		finish(relay);
-		return false;
 	}
 	return true;
+}
+
+/* One round: what is held goes out, more comes in. false: it must wait, or is over. */
+static bool pump_once(struct relay *relay)
+{
+	if (!flush(relay))
+		return false;
+	if (!relay->is_over)
+		return fill(relay);
+	finish(relay);
+	return false;
 }
 
 void relay_pump(struct relay *relay)
 {
 	bool going = relay->active;
 	for (int round = 0; going && round < PUMP_ROUNDS; round++)
-		going = flush(relay) && fill(relay);
+		going = pump_once(relay);
+	/* What was read last goes out now: a regular file or a buffer never says that it is ready. */
+	if (going)
+		flush(relay);
 	if (!relay->active)
 		return;
 	watch(relay, relay->from, EPOLLIN, &relay->from_watched, relay->len == 0);
@@ -168,7 +180,7 @@ int relay_start(struct relay *relay, struct error *err)
 		abort();
 	relay->active = true;
 	relay->start = relay->len = 0;
-	relay->from_watched = relay->to_watched = false;
+	relay->from_watched = relay->to_watched = relay->is_over = false;
 	relay_pump(relay);
 	return 0;
 }

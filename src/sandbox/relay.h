@@ -29,6 +29,7 @@ struct relay {
 	bool to_is_socket;
 	bool from_is_foreign;		/* a stream of the caller's: may block */
 	bool active, from_watched, to_watched;
+	bool is_over;			/* the budget is used up: pass on what is held, then finish */
 	size_t start, len;
 	char *data;			/* RELAY_CHUNK bytes while active */
 };

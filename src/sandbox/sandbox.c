@@ -28,8 +28,10 @@ static int open_init_image(int *image, struct error *err)
 	auto_close int fd = memfd_create("carrel-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return fail_errno(err, "make a memfd for carrel-init");
-	if (fd_write_full(fd, init_image, init_image_len) != (ssize_t)init_image_len)
-		return fail_errno(err, "write carrel-init into its memfd");
+	if (fd_write_full(fd, init_image, init_image_len) != (ssize_t)init_image_len) {
+		fail_errno(err, "write carrel-init into its memfd");
+		return err->sys_errno == EFBIG ? error_hint(err, "a file size limit is set here: ulimit -f") : -1;
+	}
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 		return fail_errno(err, "seal the memfd of carrel-init");
 	*image = take_fd(&fd);
@@ -128,13 +130,14 @@ static int start_and_follow(struct start *start, struct streams *streams, const 
 	return follow(&given, host, pid, result, err);
 }
 
-/* Signals wait until the loop takes them; SIGPIPE is an error code here. */
+/* Signals wait until the loop takes them; SIGPIPE and SIGXFSZ are error codes here. */
 static void hold_signals(sigset_t *before)
 {
 	sigset_t set;
 	supervise_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, before);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 }
 
 int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,

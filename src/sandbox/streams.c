@@ -33,6 +33,12 @@ static void remember(struct stream_state before[3])
 	}
 }
 
+static bool modes_are_equal(const struct termios *a, const struct termios *b)
+{
+	return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_cflag == b->c_cflag &&
+		a->c_lflag == b->c_lflag && !memcmp(a->c_cc, b->c_cc, sizeof a->c_cc);
+}
+
 static void put_back(const struct stream_state before[3])
 {
 	/* From the background, setting a terminal's modes would stop us. */
@@ -41,8 +47,7 @@ static void put_back(const struct stream_state before[3])
 		struct termios modes;
 		if (before[i].flags >= 0 && fcntl(i, F_GETFL) != before[i].flags)
 			fcntl(i, F_SETFL, before[i].flags);
-		if (before[i].is_terminal && !tcgetattr(i, &modes) &&
-			memcmp(&modes, &before[i].modes, sizeof modes))
+		if (before[i].is_terminal && !tcgetattr(i, &modes) && !modes_are_equal(&modes, &before[i].modes))
 			pty_restore(i, &before[i].modes);
 	}
 	signal(SIGTTOU, handler);
@@ -116,10 +121,16 @@ int streams_use_terminal(struct streams *streams, int master, int slave, struct 
 	streams_resize(streams);
 	for (int i = 1; i < 3; i++)
 		streams->inside[i] = slave;
-	if (streams->plan->streams[0] != STREAM_TTY || !isatty(STDIN_FILENO))
-		return 0;
-	struct termios before;
-	return pty_make_raw(STDIN_FILENO, &before, err);	/* `before` was remembered already */
+	struct termios modes;
+	if (streams->plan->streams[0] == STREAM_TTY && isatty(STDIN_FILENO))
+		return pty_make_raw(STDIN_FILENO, &modes, err);
+	/* What comes from the inner terminal has its carriage returns already. */
+	if (streams->before[1].is_terminal) {
+		modes = streams->before[1].modes;
+		modes.c_oflag &= ~(tcflag_t)OPOST;
+		pty_restore(STDOUT_FILENO, &modes);
+	}
+	return 0;
 }
 
 void streams_close_inside(struct streams *streams)

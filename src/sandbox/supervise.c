@@ -195,6 +195,7 @@ static void reap(struct supervisor *s)
 	s->is_dead = true;
 	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
 	loop_unwatch(s->given->loop, s->given->pidfd);
+	loop_unwatch(s->given->loop, s->given->socket);
 	streams_stop_input(s->given->streams);
 	trace_step("init reaped");
 	if (!streams_have_output(s->given->streams))
@@ -238,8 +239,12 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	struct supervisor *s = ctx;
 	struct error err;
 	int signo = (int)info->ssi_signo;
-	if (s->is_dead)
+	if (s->is_dead) {
+		/* Only output is left, and whoever reads it doesn't. */
+		if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
+			loop_stop(loop);
 		return;
+	}
 	if (signo == SIGWINCH) {
 		streams_resize(s->given->streams);
 		return;
