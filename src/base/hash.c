@@ -167,10 +167,11 @@ void sha256_init_portable(struct sha256 *s)
 }
 
 #ifdef __x86_64__
-/* Asked once, and not before something is hashed: cpuid costs tens of microseconds in a virtual machine. */
+/* Asked once, and not before something is hashed: cpuid costs tens of microseconds in a virtual
+ * machine. */
 static bool has_sha_ni(void)
 {
-	static int known;	/* 1: no, 2: yes */
+	static int known; /* 1: no, 2: yes */
 	unsigned a, b, c, d, b7 = 0;
 
 	if (!known) {

@@ -1,5 +1,6 @@
-/* musl.h -- what musl 1.2 has no declaration for, included by the compiler's command line where carrel is built with
- * musl (docs/design/0002). Thin: system calls by number, and the kernel's constants. */
+/* musl.h -- what musl 1.2 has no declaration for, included by the compiler's command line where
+ * carrel is built with musl (docs/design/0002). Thin: system calls by number, and the kernel's
+ * constants. */
 #pragma once
 #ifndef __ASSEMBLER__
 #include <errno.h>
@@ -38,8 +39,15 @@
 #define MOVE_MOUNT_T_EMPTY_PATH 0x40
 #define FSOPEN_CLOEXEC 1
 #define FSMOUNT_CLOEXEC 1
-enum { FSCONFIG_SET_FLAG, FSCONFIG_SET_STRING, FSCONFIG_SET_BINARY, FSCONFIG_SET_PATH, FSCONFIG_SET_PATH_EMPTY,
-	FSCONFIG_SET_FD, FSCONFIG_CMD_CREATE };
+enum {
+	FSCONFIG_SET_FLAG,
+	FSCONFIG_SET_STRING,
+	FSCONFIG_SET_BINARY,
+	FSCONFIG_SET_PATH,
+	FSCONFIG_SET_PATH_EMPTY,
+	FSCONFIG_SET_FD,
+	FSCONFIG_CMD_CREATE
+};
 #define MOUNT_ATTR_RDONLY 0x01
 #define MOUNT_ATTR_NOSUID 0x02
 #define MOUNT_ATTR_NODEV 0x04
@@ -55,7 +63,8 @@ static inline int open_tree(int dir, const char *path, unsigned flags)
 {
 	return (int)syscall(SYS_open_tree, dir, path, flags);
 }
-static inline int move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags)
+static inline int move_mount(
+	int from, const char *from_path, int to, const char *to_path, unsigned flags)
 {
 	return (int)syscall(SYS_move_mount, from, from_path, to, to_path, flags);
 }
@@ -71,7 +80,8 @@ static inline int fsmount(int fs, unsigned flags, unsigned attributes)
 {
 	return (int)syscall(SYS_fsmount, fs, flags, attributes);
 }
-static inline int mount_setattr(int dir, const char *path, unsigned flags, struct mount_attr *attr, size_t size)
+static inline int mount_setattr(
+	int dir, const char *path, unsigned flags, struct mount_attr *attr, size_t size)
 {
 	return (int)syscall(SYS_mount_setattr, dir, path, flags, attr, size);
 }

@@ -30,8 +30,8 @@ static bool is_choice(const char *choices, const char *value)
 	return false;
 }
 
-static int parse_number(const struct arg_option *option, const char *value, uint64_t *number,
-	struct error *err)
+static int parse_number(
+	const struct arg_option *option, const char *value, uint64_t *number, struct error *err)
 {
 	switch (option->kind) {
 	case ARG_SIZE:
@@ -41,11 +41,13 @@ static int parse_number(const struct arg_option *option, const char *value, uint
 	case ARG_CPUS:
 		return quantity_parse_cpus(value, number, err);
 	default:
-		return quantity_parse_count(value, 0, option->most ? option->most : INT64_MAX, number, err);
+		return quantity_parse_count(
+			value, 0, option->most ? option->most : INT64_MAX, number, err);
 	}
 }
 
-static int set_number(const struct arg_option *option, const char *value, void *field, struct error *err)
+static int set_number(
+	const struct arg_option *option, const char *value, void *field, struct error *err)
 {
 	uint64_t number = 0;
 	if (parse_number(option, value, &number, err))
@@ -57,8 +59,8 @@ static int set_number(const struct arg_option *option, const char *value, void *
 		else
 			str_format(least, sizeof least, "%llu%s", (unsigned long long)option->least,
 				option->kind == ARG_DURATION ? "ms" : "");
-		return fail(err, ERR_INVALID, "--%s: '%s' is too small; the least is %s", option->name,
-			value, least);
+		return fail(err, ERR_INVALID, "--%s: '%s' is too small; the least is %s",
+			option->name, value, least);
 	}
 	*(uint64_t *)field = number;
 	return 0;
@@ -80,8 +82,8 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 		return 0;
 	case ARG_CHOICE:
 		if (!is_choice(option->choices, value))
-			return fail(err, ERR_INVALID, "--%s: '%s' is not one of %s", option->name, value,
-				option->choices);
+			return fail(err, ERR_INVALID, "--%s: '%s' is not one of %s", option->name,
+				value, option->choices);
 		*(const char **)field = value;
 		return 0;
 	default:
@@ -92,7 +94,8 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
 {
 	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
-	return error_hint(err, "carrel %s --help lists the options; what comes after -- is the command's",
+	return error_hint(err,
+		"carrel %s --help lists the options; what comes after -- is the command's",
 		spec->command);
 }
 
@@ -155,8 +158,8 @@ static int parse_letters(const struct arg_spec *spec, int argc, char **argv, int
 	return 0;
 }
 
-int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options, struct arena *arena,
-	int *operands, bool *help, struct error *err)
+int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
+	struct arena *arena, int *operands, bool *help, struct error *err)
 {
 	int at = 1;
 	*help = false;
@@ -165,9 +168,10 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
 			at++;
 			break;
 		}
-		int failed = argv[at][1] == '-' ?
-			parse_long(spec, argc, argv, &at, options, arena, help, err) :
-			parse_letters(spec, argc, argv, &at, options, arena, help, err);
+		int failed =
+			argv[at][1] == '-'
+				? parse_long(spec, argc, argv, &at, options, arena, help, err)
+				: parse_letters(spec, argc, argv, &at, options, arena, help, err);
 		if (failed)
 			return -1;
 	}

@@ -1,7 +1,9 @@
-/* args.h -- command lines, from one table a command: parsing, --help and (later) completions are printed from it.
+/* args.h -- command lines, from one table a command: parsing, --help and (later) completions are
+ * printed from it.
  * 1. Options end at "--" or at the first operand, so that `carrel run ls -l` needs no quoting.
  * 2. An option given twice: the last one counts, lists collect.
- * 3. Values are checked here; a wrong one is ERR_INVALID and names the option and what was typed. */
+ * 3. Values are checked here; a wrong one is ERR_INVALID and names the option and what was typed.
+ */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,41 +13,41 @@
 #include "base/vec.h"
 
 enum arg_kind {
-	ARG_FLAG,			/* bool */
-	ARG_TEXT,			/* const char * */
-	ARG_LIST,			/* struct arg_list */
-	ARG_CHOICE,			/* const char *, one of `choices` */
-	ARG_SIZE,			/* uint64_t bytes */
-	ARG_DURATION,			/* uint64_t milliseconds */
-	ARG_COUNT,			/* uint64_t */
-	ARG_CPUS,			/* uint64_t thousandths */
+	ARG_FLAG,     /* bool */
+	ARG_TEXT,     /* const char * */
+	ARG_LIST,     /* struct arg_list */
+	ARG_CHOICE,   /* const char *, one of `choices` */
+	ARG_SIZE,     /* uint64_t bytes */
+	ARG_DURATION, /* uint64_t milliseconds */
+	ARG_COUNT,    /* uint64_t */
+	ARG_CPUS,     /* uint64_t thousandths */
 };
 
 typedef VEC(const char *) arg_list;
 
 struct arg_option {
-	char letter;			/* or 0 */
-	const char *name;		/* without "--" */
+	char letter;	  /* or 0 */
+	const char *name; /* without "--" */
 	enum arg_kind kind;
-	size_t offset;			/* of the field in the options structure */
-	const char *metavar;		/* NULL for flags */
+	size_t offset;	     /* of the field in the options structure */
+	const char *metavar; /* NULL for flags */
 	const char *help;
-	const char *choices;		/* ARG_CHOICE: "none|list|open" */
-	uint64_t least, most;		/* numbers; most 0: no upper bound but the type's */
+	const char *choices;  /* ARG_CHOICE: "none|list|open" */
+	uint64_t least, most; /* numbers; most 0: no upper bound but the type's */
 };
 
 struct arg_spec {
-	const char *command;		/* "run" */
-	const char *usage;		/* "carrel run [options] -- CMD [ARG...]" */
-	const char *about;		/* one paragraph for --help */
+	const char *command; /* "run" */
+	const char *usage;   /* "carrel run [options] -- CMD [ARG...]" */
+	const char *about;   /* one paragraph for --help */
 	const struct arg_option *options;
 	size_t option_count;
-	const char *examples;		/* lines for the end of --help, or NULL */
+	const char *examples; /* lines for the end of --help, or NULL */
 };
 
-/* Parses argv[1..]; *operands is the index of the first operand (argc when there is none). Every table is understood to
- * hold -h/--help as well: *help is set and the rest left unparsed. */
-int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options, struct arena *arena, int *operands,
-	bool *help, struct error *err);
+/* Parses argv[1..]; *operands is the index of the first operand (argc when there is none). Every
+ * table is understood to hold -h/--help as well: *help is set and the rest left unparsed. */
+int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
+	struct arena *arena, int *operands, bool *help, struct error *err);
 /* Prints --help to stdout. */
 void args_print_help(const struct arg_spec *spec);

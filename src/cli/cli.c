@@ -60,7 +60,8 @@ int cli_fail(const struct error *err, bool json)
 static int unknown_command(const char *name)
 {
 	struct error err;
-	fail_hint(&err, ERR_INVALID, "carrel help lists the commands", "unknown command '%s'", name);
+	fail_hint(
+		&err, ERR_INVALID, "carrel help lists the commands", "unknown command '%s'", name);
 	return cli_fail(&err, false);
 }
 
@@ -108,7 +109,8 @@ int cli_version(int argc, char **argv)
 		{ 'o', "format", ARG_CHOICE, offsetof(struct version_options, output), "text|json",
 			"how to print it", "text|json", 0, 0 },
 	};
-	struct arg_spec spec = simple_spec("version", "carrel version [-o json]", "Prints the version.");
+	struct arg_spec spec =
+		simple_spec("version", "carrel version [-o json]", "Prints the version.");
 	spec.options = table;
 	spec.option_count = 1;
 	auto_arena struct arena arena;

@@ -1,4 +1,5 @@
-/* cli.h -- the commands. Each takes its own argv (argv[0] is its name) and returns the process's exit code. */
+/* cli.h -- the commands. Each takes its own argv (argv[0] is its name) and returns the process's
+ * exit code. */
 #pragma once
 #include <stdbool.h>
 #include "base/error.h"
@@ -15,7 +16,8 @@ int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_help(int argc, char **argv);
 
-/* Prints err as "carrel: text" and "hint: …" on stderr, or as {"error":{…}} on stdout when json; returns its exit code. */
+/* Prints err as "carrel: text" and "hint: …" on stderr, or as {"error":{…}} on stdout when json;
+ * returns its exit code. */
 int cli_fail(const struct error *err, bool json);
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);

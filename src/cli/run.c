@@ -1,4 +1,5 @@
-/* carrel run: options and the host's facts become a plan, the plan a sandbox, the sandbox an exit code. */
+/* carrel run: options and the host's facts become a plan, the plan a sandbox, the sandbox an exit
+ * code. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,54 +26,63 @@ struct run_options {
 static const struct arg_option options_table[] = {
 	{ 'e', "env", ARG_LIST, FIELD(env), "NAME[=VALUE]",
 		"set a variable inside; without =VALUE, pass on the one set here", NULL, 0, 0 },
-	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0, 0 },
+	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0,
+		0 },
 	{ 'v', "volume", ARG_LIST, FIELD(binds), "SRC:DST[:ro]",
 		"show the host's file or directory SRC at DST", NULL, 0, 0 },
-	{ 0, "dir", ARG_TEXT, FIELD(dir), "PATH", "use this host directory as /workspace", NULL, 0, 0 },
+	{ 0, "dir", ARG_TEXT, FIELD(dir), "PATH", "use this host directory as /workspace", NULL, 0,
+		0 },
 	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
 		"with --dir: leave .git/hooks, .git/config, .claude … writable", NULL, 0, 0 },
 	{ 0, "net", ARG_CHOICE, FIELD(net), "none", "the network inside: none, only loopback",
 		"none|list|open", 0, 0 },
 	{ 0, "memory", ARG_SIZE, FIELD(limits.memory_bytes), "SIZE",
-		"memory of all processes and tmpfs together (default 2G)", NULL, LIMIT_MEMORY_LEAST, 0 },
-	{ 0, "cpus", ARG_CPUS, FIELD(limits.millicpus), "N", "CPUs' worth of time at once (default no limit)",
-		NULL, 10, 0 },
+		"memory of all processes and tmpfs together (default 2G)", NULL, LIMIT_MEMORY_LEAST,
+		0 },
+	{ 0, "cpus", ARG_CPUS, FIELD(limits.millicpus), "N",
+		"CPUs' worth of time at once (default no limit)", NULL, 10, 0 },
 	{ 0, "cpu-time", ARG_DURATION, FIELD(limits.cpu_time_ms), "TIME",
 		"cpu time of all processes together (default no limit)", NULL, 1, 0 },
-	{ 0, "timeout", ARG_DURATION, FIELD(limits.timeout_ms), "TIME", "wall time (default no limit)", NULL, 1,
-		0 },
-	{ 0, "pids", ARG_COUNT, FIELD(limits.pids), "N", "processes and threads (default 256)", NULL, 1, 4194304 },
-	{ 0, "fds", ARG_COUNT, FIELD(limits.fds), "N", "open files of a process (default 1024)", NULL, 16,
-		1048576 },
+	{ 0, "timeout", ARG_DURATION, FIELD(limits.timeout_ms), "TIME",
+		"wall time (default no limit)", NULL, 1, 0 },
+	{ 0, "pids", ARG_COUNT, FIELD(limits.pids), "N", "processes and threads (default 256)",
+		NULL, 1, 4194304 },
+	{ 0, "fds", ARG_COUNT, FIELD(limits.fds), "N", "open files of a process (default 1024)",
+		NULL, 16, 1048576 },
 	{ 0, "disk", ARG_SIZE, FIELD(limits.disk_bytes), "SIZE",
 		"size of /workspace (default 1G; with --dir none)", NULL, 65536, 0 },
 	{ 0, "tmp", ARG_SIZE, FIELD(limits.tmp_bytes), "SIZE",
 		"size of /tmp, /.cache and /dev/shm together (default 256M)", NULL, 65536, 0 },
 	{ 0, "output", ARG_SIZE, FIELD(limits.output_bytes), "SIZE",
 		"bytes of output (default no limit; 64M with -o json)", NULL, 1, 0 },
-	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0, 0 },
+	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0,
+		0 },
 	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
 		"pass stdin on; it is by default, unless -t stands alone", NULL, 0, 0 },
 	{ 0, "isolation", ARG_CHOICE, FIELD(isolation), "native", "what walls the sandbox in",
 		"native|oci|gvisor|bwrap", 0, 0 },
-	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0, 0 },
-	{ 'o', "format", ARG_CHOICE, FIELD(format), "text|json", "json: capture the output and print one result",
-		"text|json", 0, 0 },
+	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0,
+		0 },
+	{ 'o', "format", ARG_CHOICE, FIELD(format), "text|json",
+		"json: capture the output and print one result", "text|json", 0, 0 },
 };
 #undef FIELD
 
 static const struct arg_spec spec = {
 	.command = "run",
 	.usage = "carrel run [options] [--] CMD [ARG...]",
-	.about = "Runs one command in a fresh sandbox: no network, none of your files, its own processes, bounded\n"
-		"memory and tasks. Nothing of it is left when it ends. The exit code is the command's own;\n"
-		"124 a time limit, 137 another limit, 125 carrel itself failed, 126 not executable, 127 not found.",
+	.about = "Runs one command in a fresh sandbox: no network, none of your files, its own "
+		 "processes, bounded\n"
+		 "memory and tasks. Nothing of it is left when it ends. The exit code is the "
+		 "command's own;\n"
+		 "124 a time limit, 137 another limit, 125 carrel itself failed, 126 not "
+		 "executable, 127 not found.",
 	.options = options_table,
 	.option_count = sizeof options_table / sizeof *options_table,
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
-		"  carrel run --dir . --timeout 60s -- make test\n"
-		"  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
-		"  carrel run -it -- bash\n",
+		    "  carrel run --dir . --timeout 60s -- make test\n"
+		    "  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
+		    "  carrel run -it -- bash\n",
 };
 
 /* -o json asks for JSON errors also when what stands before it is wrong. */
@@ -94,7 +104,8 @@ static int add_env(const struct run_options *run, struct arena *arena, struct pl
 		if (!strchr(entry, '=')) {
 			const char *value = getenv(entry);
 			if (!value)
-				return fail(err, ERR_NOT_FOUND, "-e %s: that variable is not set here", entry);
+				return fail(err, ERR_NOT_FOUND,
+					"-e %s: that variable is not set here", entry);
 			entry = arena_printf(arena, "%s=%s", entry, value);
 		}
 		vec_push(arena, &options->env, entry);
@@ -102,8 +113,8 @@ static int add_env(const struct run_options *run, struct arena *arena, struct pl
 	return 0;
 }
 
-static int add_binds(const struct run_options *run, struct arena *arena, struct plan_options *options,
-	struct error *err)
+static int add_binds(const struct run_options *run, struct arena *arena,
+	struct plan_options *options, struct error *err)
 {
 	for (size_t i = 0; i < run->binds.count; i++) {
 		struct plan_bind bind = { 0 };
@@ -124,13 +135,14 @@ static int check_choices(const struct run_options *run, struct error *err)
 		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --net none",
 			"--net %s is not available in this version", run->net);
 	if (run->writable_config && !run->dir)
-		return fail(err, ERR_INVALID, "--writable-config is about a --dir, and none was given");
+		return fail(
+			err, ERR_INVALID, "--writable-config is about a --dir, and none was given");
 	return 0;
 }
 
 /* What was typed, looked at on this host. */
-static int gather(const struct run_options *run, char **argv, struct arena *arena, struct plan_options *options,
-	struct plan_bind *dir, struct error *err)
+static int gather(const struct run_options *run, char **argv, struct arena *arena,
+	struct plan_options *options, struct plan_bind *dir, struct error *err)
 {
 	*options = (struct plan_options){
 		.argv = argv,
@@ -153,7 +165,7 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 static void print_captured(struct json *j, const struct buf *out, const struct buf *errors)
 {
 	bool is_text = str_utf8_prefix(out->data, out->len) == out->len &&
-		str_utf8_prefix(errors->data, errors->len) == errors->len;
+		       str_utf8_prefix(errors->data, errors->len) == errors->len;
 	const struct buf *streams[] = { out, errors };
 	static const char *const names[] = { "stdout", "stderr" };
 	for (int i = 0; i < 2; i++)
@@ -164,8 +176,8 @@ static void print_captured(struct json *j, const struct buf *out, const struct b
 	json_text(j, "encoding", is_text ? "utf-8" : "base64");
 }
 
-static void print_result(const struct plan *plan, const struct result *result, const struct buf *out,
-	const struct buf *errors, struct buf *text)
+static void print_result(const struct plan *plan, const struct result *result,
+	const struct buf *out, const struct buf *errors, struct buf *text)
 {
 	struct json j;
 	json_init(&j, text, false);
@@ -195,7 +207,8 @@ static int print_all(const struct buf *text, struct error *err)
 	return 0;
 }
 
-/* One line on stderr says which limit ended it: an exit code alone is easily taken for the command's. */
+/* One line on stderr says which limit ended it: an exit code alone is easily taken for the
+ * command's. */
 static void explain_limit(const struct result *result)
 {
 	auto_buf struct buf line;
@@ -225,7 +238,8 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
 	return print_all(&text, err);
 }
 
-/* A name that didn't exist could not be made read-only; tools on this host will obey what lies there now. */
+/* A name that didn't exist could not be made read-only; tools on this host will obey what lies
+ * there now. */
 static void warn_of_new(const struct host *host, const char *dir, struct arena *arena)
 {
 	host_names names = { 0 };
@@ -233,9 +247,11 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 	auto_buf struct buf lines;
 	buf_init(&lines, BUF_MAX_DEFAULT);
 	if (host_find_new(host, dir, arena, &names, &err))
-		return;		/* the directory is gone: so is what was in it */
+		return; /* the directory is gone: so is what was in it */
 	for (size_t i = 0; i < names.count; i++)
-		buf_printf(&lines, "carrel: warning: the command made '%s' in '%s': tools here obey it, look first\n",
+		buf_printf(&lines,
+			"carrel: warning: the command made '%s' in '%s': tools here obey it, look "
+			"first\n",
 			names.items[i], dir);
 	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }
@@ -246,8 +262,8 @@ static const char *home_path(struct arena *arena)
 	return home && home[0] ? path_normalize(arena, "/", home) : "/var/lib/carrel";
 }
 
-static int run_command(const struct run_options *run, char **argv, struct arena *arena, struct host *host,
-	int *code, struct error *err)
+static int run_command(const struct run_options *run, char **argv, struct arena *arena,
+	struct host *host, int *code, struct error *err)
 {
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
@@ -290,7 +306,8 @@ int cli_run(int argc, char **argv)
 	}
 	json = run.format && !strcmp(run.format, "json");
 	if (operands == argc) {
-		fail_hint(&err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]", "no command was given");
+		fail_hint(&err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
+			"no command was given");
 		return cli_fail(&err, json);
 	}
 	if (run_command(&run, argv + operands, &arena, &host, &code, &err))

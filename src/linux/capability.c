@@ -35,8 +35,8 @@ bool capability_is_effective(int capability)
 
 static int drop_bounding_set(struct error *err)
 {
-	/* Reading fails past the kernel's last capability. One that isn't there needs no dropping, which
-	 * a caller without CAP_SETPCAP couldn't. */
+	/* Reading fails past the kernel's last capability. One that isn't there needs no dropping,
+	 * which a caller without CAP_SETPCAP couldn't. */
 	for (int i = 0; i < 64; i++) {
 		bool dropped = prctl(PR_CAPBSET_DROP, i, 0, 0, 0) == 0;
 		int there = prctl(PR_CAPBSET_READ, i, 0, 0, 0);

@@ -11,7 +11,7 @@ int mount_clone(int dir, const char *path, int *tree, struct error *err)
 {
 	int fd = open_tree(dir, path,
 		OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE |
-		(path[0] ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH));
+			(path[0] ? AT_SYMLINK_NOFOLLOW : AT_EMPTY_PATH));
 	if (fd < 0)
 		return fail_errno(err, "open '%s' for mounting", path);
 	*tree = fd;
@@ -26,7 +26,8 @@ int mount_make(const char *type, const char *const options[], unsigned attribute
 		return fail_errno(err, "make a %s file system", type);
 	for (size_t i = 0; options[i]; i += 2)
 		if (fsconfig(fs, FSCONFIG_SET_STRING, options[i], options[i + 1], 0))
-			return fail_errno(err, "set %s=%s of a %s", options[i], options[i + 1], type);
+			return fail_errno(
+				err, "set %s=%s of a %s", options[i], options[i + 1], type);
 	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
 		return fail_errno(err, "make a %s file system", type);
 	int fd = fsmount(fs, FSMOUNT_CLOEXEC, attributes);

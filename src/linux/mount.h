@@ -6,22 +6,25 @@
 #include <sys/mount.h>
 #include "base/error.h"
 
-/* Clones the tree at dir/path with all that is mounted below it, following no link at its end (path "": dir itself).
- * *tree is yours. */
+/* Clones the tree at dir/path with all that is mounted below it, following no link at its end (path
+ * "": dir itself). *tree is yours. */
 int mount_clone(int dir, const char *path, int *tree, struct error *err);
 /* Makes a file system; options are "key", "value" pairs ended by NULL. attributes: MOUNT_ATTR_*. */
-int mount_make(const char *type, const char *const options[], unsigned attributes, int *tree, struct error *err);
-/* Attaches `tree` at dir/path; a link at the end of path is not followed. path "" attaches at dir itself. */
+int mount_make(const char *type, const char *const options[], unsigned attributes, int *tree,
+	struct error *err);
+/* Attaches `tree` at dir/path; a link at the end of path is not followed. path "" attaches at dir
+ * itself. */
 int mount_attach(int tree, int dir, const char *path, struct error *err);
 
 struct mount_change {
-	uint64_t set, clear;		/* MOUNT_ATTR_* */
-	uint64_t propagation;		/* MS_PRIVATE, or 0 */
-	int idmap;			/* a user namespace when set has MOUNT_ATTR_IDMAP */
+	uint64_t set, clear;  /* MOUNT_ATTR_* */
+	uint64_t propagation; /* MS_PRIVATE, or 0 */
+	int idmap;	      /* a user namespace when set has MOUNT_ATTR_IDMAP */
 	bool recursive;
 };
 int mount_change(int dir, const char *path, const struct mount_change *change, struct error *err);
-/* A plain bind of one path on another, both followed; inherits the flags of the source's mount. -1 with errno. */
+/* A plain bind of one path on another, both followed; inherits the flags of the source's mount. -1
+ * with errno. */
 int mount_bind(const char *source, const char *target);
 /* Makes the tree at `root` (attached somewhere) the root of the caller, and drops the old one. */
 int mount_pivot(int root, struct error *err);

@@ -2,7 +2,7 @@
 
 static const struct {
 	const char *name;
-	int exit_code;		/* -1: of the command */
+	int exit_code; /* -1: of the command */
 } reasons[REASON_COUNT] = {
 	[REASON_EXITED] = { "exited", -1 },
 	[REASON_SIGNALED] = { "signaled", -1 },

@@ -18,12 +18,12 @@ enum reason {
 
 struct result {
 	enum reason reason;
-	int exit_status;		/* of the command, when it exited */
-	int signal;			/* that ended it, or 0 */
+	int exit_status; /* of the command, when it exited */
+	int signal;	 /* that ended it, or 0 */
 	uint64_t duration_ms, cpu_ms, max_rss_bytes;
-	bool truncated;			/* output was cut at its limit */
+	bool truncated; /* output was cut at its limit */
 };
 
-const char *reason_name(enum reason reason);			/* "memory_limit" */
+const char *reason_name(enum reason reason); /* "memory_limit" */
 /* Exited: the command's own; signaled: 128 + n; a limit: 124 or 137; canceled 130; denied 126. */
 int result_exit_code(const struct result *result);

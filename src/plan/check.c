@@ -17,17 +17,19 @@ static int check_mounts(const struct plan *plan, struct error *err)
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
 		if (!path_is_normal(mount->target) || !strcmp(mount->target, "/"))
-			return fail(err, ERR_INVALID, "mount target '%s' is not an absolute, plain path",
-				mount->target);
+			return fail(err, ERR_INVALID,
+				"mount target '%s' is not an absolute, plain path", mount->target);
 		if (mount->kind == MOUNT_BIND && !path_is_normal(mount->source))
-			return fail(err, ERR_INVALID, "mount source '%s' is not an absolute, plain path",
-				mount->source);
+			return fail(err, ERR_INVALID,
+				"mount source '%s' is not an absolute, plain path", mount->source);
 		if (mount->kind == MOUNT_TMPFS && (!mount->size_bytes || !mount->inodes))
-			return fail(err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);
+			return fail(
+				err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);
 		for (size_t j = 0; j < i; j++)
 			if (path_is_beneath(plan->mounts.items[j].target, mount->target))
-				return fail(err, ERR_CONFLICT, "'%s' is mounted twice, or hides '%s'",
-					mount->target, plan->mounts.items[j].target);
+				return fail(err, ERR_CONFLICT,
+					"'%s' is mounted twice, or hides '%s'", mount->target,
+					plan->mounts.items[j].target);
 	}
 	return 0;
 }
@@ -35,7 +37,8 @@ static int check_mounts(const struct plan *plan, struct error *err)
 static int check_limits(const struct limits *limits, struct error *err)
 {
 	if (limits->memory_bytes < LIMIT_MEMORY_LEAST)
-		return fail(err, ERR_INVALID, "a memory limit of %llu bytes is too small; the least is 4M",
+		return fail(err, ERR_INVALID,
+			"a memory limit of %llu bytes is too small; the least is 4M",
 			(unsigned long long)limits->memory_bytes);
 	if (limits->memory_bytes > INT64_MAX / 4 || limits->disk_bytes > INT64_MAX / 4 ||
 		limits->tmp_bytes > INT64_MAX / 4)
@@ -50,9 +53,11 @@ int plan_check(const struct plan *plan, struct error *err)
 	if (check_ids(plan, err) || check_mounts(plan, err) || check_limits(&plan->limits, err))
 		return -1;
 	if (!path_is_normal(plan->cwd))
-		return fail(err, ERR_INVALID, "working directory '%s' is not an absolute, plain path", plan->cwd);
+		return fail(err, ERR_INVALID,
+			"working directory '%s' is not an absolute, plain path", plan->cwd);
 	if (!plan->argv || !plan->argv[0] || !plan->argv[0][0])
-		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]", "no command was given");
+		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
+			"no command was given");
 	if (plan->landlock_abi < 1)
 		return fail_hint(err, ERR_UNAVAILABLE, "carrel doctor says why and what to do",
 			"Landlock is not available on this kernel");

@@ -6,31 +6,73 @@
 #include "base/path.h"
 #include "base/str.h"
 
-/* Links in /usr lead to some of these (Java, alternatives, certificates); the rest of /etc stays out, as it may hold
- * secrets. Each costs a mount, so what nothing would miss isn't here. */
+/* Links in /usr lead to some of these (Java, alternatives, certificates); the rest of /etc stays
+ * out, as it may hold secrets. Each costs a mount, so what nothing would miss isn't here. */
 const struct plan_system_path plan_system_paths[] = {
-	{ "/usr", NULL }, { "/bin", NULL }, { "/sbin", NULL }, { "/lib", NULL }, { "/lib32", NULL }, { "/lib64", NULL },
-	{ "/libx32", NULL }, { "/etc/alternatives", NULL }, { "/etc/crypto-policies", NULL }, { "/etc/fonts", NULL },
-	{ "/etc/java*", "/usr/lib/jvm" }, { "/etc/ld.so.cache", NULL }, { "/etc/locale.alias", NULL },
-	{ "/etc/localtime", NULL }, { "/etc/maven", NULL }, { "/etc/os-release", NULL },
-	{ "/etc/pki/ca-trust/extracted", NULL }, { "/etc/pki/tls/certs", NULL }, { "/etc/pki/tls/openssl.cnf", NULL },
-	{ "/etc/protocols", NULL }, { "/etc/services", NULL }, { "/etc/ssl/certs", NULL },
+	{ "/usr", NULL },
+	{ "/bin", NULL },
+	{ "/sbin", NULL },
+	{ "/lib", NULL },
+	{ "/lib32", NULL },
+	{ "/lib64", NULL },
+	{ "/libx32", NULL },
+	{ "/etc/alternatives", NULL },
+	{ "/etc/crypto-policies", NULL },
+	{ "/etc/fonts", NULL },
+	{ "/etc/java*", "/usr/lib/jvm" },
+	{ "/etc/ld.so.cache", NULL },
+	{ "/etc/locale.alias", NULL },
+	{ "/etc/localtime", NULL },
+	{ "/etc/maven", NULL },
+	{ "/etc/os-release", NULL },
+	{ "/etc/pki/ca-trust/extracted", NULL },
+	{ "/etc/pki/tls/certs", NULL },
+	{ "/etc/pki/tls/openssl.cnf", NULL },
+	{ "/etc/protocols", NULL },
+	{ "/etc/services", NULL },
+	{ "/etc/ssl/certs", NULL },
 	{ "/etc/ssl/openssl.cnf", NULL },
 	{ NULL, NULL },
 };
 
 /* What tools on the host execute or obey when they next open this directory. */
 const char *const plan_protected_names[] = {
-	".git", ".git/hooks", ".git/config", ".git/commondir", ".claude", ".codex", ".cursor", ".vscode", ".mcp.json", ".envrc",
+	".git",
+	".git/hooks",
+	".git/config",
+	".git/commondir",
+	".claude",
+	".codex",
+	".cursor",
+	".vscode",
+	".mcp.json",
+	".envrc",
 	NULL,
 };
 
 static const char *const proc_masks[] = {
-	"/proc/kcore", "/proc/kmsg", "/proc/keys", "/proc/key-users", "/proc/timer_list",
-	"/proc/sched_debug", "/proc/interrupts", "/proc/scsi", "/proc/acpi", "/proc/kallsyms",
-	"/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/kpagecount",
-	"/proc/kpageflags", "/proc/kpagecgroup", "/proc/latency_stats", "/proc/sysrq-trigger",
-	"/proc/mtrr", "/proc/cmdline", "/proc/modules", "/proc/iomem",
+	"/proc/kcore",
+	"/proc/kmsg",
+	"/proc/keys",
+	"/proc/key-users",
+	"/proc/timer_list",
+	"/proc/sched_debug",
+	"/proc/interrupts",
+	"/proc/scsi",
+	"/proc/acpi",
+	"/proc/kallsyms",
+	"/proc/slabinfo",
+	"/proc/vmallocinfo",
+	"/proc/pagetypeinfo",
+	"/proc/kpagecount",
+	"/proc/kpageflags",
+	"/proc/kpagecgroup",
+	"/proc/latency_stats",
+	"/proc/sysrq-trigger",
+	"/proc/mtrr",
+	"/proc/cmdline",
+	"/proc/modules",
+	"/proc/iomem",
 };
 static const char *const proc_read_only[] = { "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs" };
 static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
@@ -40,11 +82,14 @@ static const struct plan_node own_nodes[] = {
 	{ NODE_DIRECTORY, "/run", NULL, 0755 },
 	{ NODE_DIRECTORY, "/var", NULL, 0755 },
 	{ NODE_LINK, "/var/tmp", "../tmp", 0 },
-	{ NODE_FILE, "/etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
+	{ NODE_FILE, "/etc/passwd",
+		"root:x:0:0:root:/:/usr/sbin/nologin\n"
 		"agent:x:1000:1000:agent:/workspace:/bin/sh\n"
-		"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n", 0644 },
+		"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+		0644 },
 	{ NODE_FILE, "/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n", 0644 },
-	{ NODE_FILE, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n", 0644 },
+	{ NODE_FILE, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n",
+		0644 },
 	{ NODE_FILE, "/etc/hostname", "sandbox\n", 0644 },
 	{ NODE_FILE, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0644 },
 	{ NODE_LINK, "/etc/mtab", "../proc/self/mounts", 0 },
@@ -57,8 +102,13 @@ static const struct plan_node own_nodes[] = {
 
 static const char *const own_env[] = {
 	"PATH=/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
-	"HOME=/workspace", "USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "LANG=C.UTF-8",
-	"TMPDIR=/tmp", "XDG_CACHE_HOME=/.cache",
+	"HOME=/workspace",
+	"USER=agent",
+	"LOGNAME=agent",
+	"SHELL=/bin/sh",
+	"LANG=C.UTF-8",
+	"TMPDIR=/tmp",
+	"XDG_CACHE_HOME=/.cache",
 };
 
 #define BACKSTOP_LEAST (1ull << 30)
@@ -74,7 +124,8 @@ static uint64_t least_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* One inode a page is more than any tree of real files needs, and bounds what empty files cost in memory. */
+/* One inode a page is more than any tree of real files needs, and bounds what empty files cost in
+ * memory. */
 static uint64_t inodes_for(uint64_t bytes)
 {
 	uint64_t inodes = bytes / 4096;
@@ -87,22 +138,23 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 	uint64_t memory = given_or(asked->memory_bytes, LIMIT_MEMORY_DEFAULT);
 	plan->limits = (struct limits){
 		.memory_bytes = memory,
-		/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM kill, not in
-		 * "no space left on device". */
-		.disk_bytes = options->dir ? asked->disk_bytes :
-			given_or(asked->disk_bytes, least_of(LIMIT_DISK_DEFAULT, memory / 2)),
+		/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM
+		 * kill, not in "no space left on device". */
+		.disk_bytes = options->dir ? asked->disk_bytes
+					   : given_or(asked->disk_bytes,
+						     least_of(LIMIT_DISK_DEFAULT, memory / 2)),
 		.tmp_bytes = given_or(asked->tmp_bytes, least_of(LIMIT_TMP_DEFAULT, memory / 4)),
 		.pids = given_or(asked->pids, LIMIT_PIDS_DEFAULT),
 		.fds = given_or(asked->fds, LIMIT_FDS_DEFAULT),
 		.millicpus = asked->millicpus,
 		.cpu_time_ms = asked->cpu_time_ms,
 		.timeout_ms = asked->timeout_ms,
-		.output_bytes = given_or(asked->output_bytes,
-			options->captured ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0),
+		.output_bytes = given_or(
+			asked->output_bytes, options->captured ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0),
 	};
 	plan->counted_disk = options->dir && plan->limits.disk_bytes;
 	plan->disk_source = plan->counted_disk ? options->dir->source : NULL;
-	plan->root_bytes = plan->limits.tmp_bytes + (1 << 20);	/* our own nodes are small */
+	plan->root_bytes = plan->limits.tmp_bytes + (1 << 20); /* our own nodes are small */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
 }
 
@@ -111,8 +163,8 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 	const struct limits *limits = &plan->limits;
 	/* carrel-init is a task of the sandbox too, but not the user's. */
 	const struct plan_rlimit always[] = {
-		/* One byte, which no core fits in. Zero would still feed a core handler of the host (`|` in
-		 * core_pattern), which runs as root; one is the value that keeps it out. */
+		/* One byte, which no core fits in. Zero would still feed a core handler of the host
+		 * (`|` in core_pattern), which runs as root; one is the value that keeps it out. */
 		{ RLIMIT_CORE, "core", 1 },
 		{ RLIMIT_RTPRIO, "rtprio", 0 },
 		{ RLIMIT_NICE, "nice", 0 },
@@ -121,18 +173,20 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
 		vec_push(arena, &plan->rlimits, always[i]);
-	if (limits->cpu_time_ms)	/* the backstop for one process; the sum is counted */
-		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_CPU, "cpu",
-			limits->cpu_time_ms / 1000 + 2 });
-	/* The watchdog looks every 20 ms; this stops one process that is faster. With small limits it leaves the
-	 * watchdog room to see, and so to name, what happened. */
+	if (limits->cpu_time_ms) /* the backstop for one process; the sum is counted */
+		vec_push(arena, &plan->rlimits,
+			(struct plan_rlimit){ RLIMIT_CPU, "cpu", limits->cpu_time_ms / 1000 + 2 });
+	/* The watchdog looks every 20 ms; this stops one process that is faster. With small limits
+	 * it leaves the watchdog room to see, and so to name, what happened. */
 	if (plan->limiter == LIMITER_WATCHDOG)
-		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_DATA, "data",
-			limits->memory_bytes + (limits->memory_bytes > BACKSTOP_LEAST ? limits->memory_bytes :
-			BACKSTOP_LEAST) });
+		vec_push(arena, &plan->rlimits,
+			(struct plan_rlimit){ RLIMIT_DATA, "data",
+				limits->memory_bytes + (limits->memory_bytes > BACKSTOP_LEAST
+								       ? limits->memory_bytes
+								       : BACKSTOP_LEAST) });
 	if (plan->counted_disk)
-		vec_push(arena, &plan->rlimits, (struct plan_rlimit){ RLIMIT_FSIZE, "fsize",
-			limits->disk_bytes });
+		vec_push(arena, &plan->rlimits,
+			(struct plan_rlimit){ RLIMIT_FSIZE, "fsize", limits->disk_bytes });
 }
 
 static void add_mount(struct arena *arena, struct plan *plan, struct plan_mount mount)
@@ -147,10 +201,15 @@ static void add_system(const struct plan_facts *facts, struct arena *arena, stru
 	for (size_t i = 0; i < facts->host_paths.count; i++) {
 		const struct plan_host_path *path = &facts->host_paths.items[i];
 		if (path->kind == PATH_LINK)
-			vec_push(arena, &plan->nodes, (struct plan_node){ NODE_LINK, path->path, path->link, 0 });
+			vec_push(arena, &plan->nodes,
+				(struct plan_node){ NODE_LINK, path->path, path->link, 0 });
 		else
-			add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = path->path,
-				.target = path->path, .flags = MOUNT_RO | MOUNT_NODEV, .source_kind = path->kind });
+			add_mount(arena, plan,
+				(struct plan_mount){ .kind = MOUNT_BIND,
+					.source = path->path,
+					.target = path->path,
+					.flags = MOUNT_RO | MOUNT_NODEV,
+					.source_kind = path->kind });
 	}
 }
 
@@ -158,17 +217,26 @@ static void add_devices(struct arena *arena, struct plan *plan)
 {
 	for (size_t i = 0; i < COUNT(devices); i++) {
 		const char *path = arena_printf(arena, "/dev/%s", devices[i]);
-		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = path,
-			.target = path, .source_kind = PATH_FILE });
+		add_mount(arena, plan,
+			(struct plan_mount){ .kind = MOUNT_BIND,
+				.source = path,
+				.target = path,
+				.source_kind = PATH_FILE });
 	}
-	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_DEVPTS, .target = "/dev/pts",
-		.flags = MOUNT_NOEXEC, .source_kind = PATH_DIRECTORY });
+	add_mount(arena, plan,
+		(struct plan_mount){ .kind = MOUNT_DEVPTS,
+			.target = "/dev/pts",
+			.flags = MOUNT_NOEXEC,
+			.source_kind = PATH_DIRECTORY });
 }
 
 static void add_proc(struct arena *arena, struct plan *plan)
 {
-	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_PROC, .target = "/proc",
-		.flags = MOUNT_NODEV | MOUNT_NOEXEC, .source_kind = PATH_DIRECTORY });
+	add_mount(arena, plan,
+		(struct plan_mount){ .kind = MOUNT_PROC,
+			.target = "/proc",
+			.flags = MOUNT_NODEV | MOUNT_NOEXEC,
+			.source_kind = PATH_DIRECTORY });
 	for (size_t i = 0; i < COUNT(proc_masks); i++)
 		vec_push(arena, &plan->masks, proc_masks[i]);
 	for (size_t i = 0; i < COUNT(proc_read_only); i++)
@@ -182,20 +250,30 @@ static void add_scratch(struct arena *arena, struct plan *plan)
 		unsigned mode;
 	} scratch[] = { { "/tmp", 01777 }, { "/.cache", 0700 }, { "/dev/shm", 01777 } };
 	for (size_t i = 0; i < COUNT(scratch); i++)
-		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_SCRATCH, .target = scratch[i].path,
-			.flags = MOUNT_NODEV, .source_kind = PATH_DIRECTORY, .mode = scratch[i].mode });
+		add_mount(arena, plan,
+			(struct plan_mount){ .kind = MOUNT_SCRATCH,
+				.target = scratch[i].path,
+				.flags = MOUNT_NODEV,
+				.source_kind = PATH_DIRECTORY,
+				.mode = scratch[i].mode });
 }
 
 static void add_bind(struct arena *arena, const struct plan_facts *facts, struct plan *plan,
 	const struct plan_bind *bind, const char *target, unsigned flags)
 {
-	add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_BIND, .source = bind->source,
-		.target = target, .flags = flags | MOUNT_NODEV | MOUNT_USER, .source_kind = bind->kind,
-		.idmap = facts->privileged, .owner_uid = bind->owner_uid, .owner_gid = bind->owner_gid });
+	add_mount(arena, plan,
+		(struct plan_mount){ .kind = MOUNT_BIND,
+			.source = bind->source,
+			.target = target,
+			.flags = flags | MOUNT_NODEV | MOUNT_USER,
+			.source_kind = bind->kind,
+			.idmap = facts->privileged,
+			.owner_uid = bind->owner_uid,
+			.owner_gid = bind->owner_gid });
 }
 
-/* A bind alone doesn't protect .git/hooks: `mv .git x` would free the name. So .git is bound on itself first, which
- * makes it busy; what is below comes read-only on top. */
+/* A bind alone doesn't protect .git/hooks: `mv .git x` would free the name. So .git is bound on
+ * itself first, which makes it busy; what is below comes read-only on top. */
 static int add_protection(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *plan, struct error *err)
 {
@@ -204,12 +282,13 @@ static int add_protection(const struct plan_options *options, const struct plan_
 		if (name->kind == PATH_LINK)
 			return fail_hint(err, ERR_UNAVAILABLE,
 				"--writable-config runs it unprotected",
-				"'%s/%s' is a symbolic link and can't be made read-only", options->dir->source,
-				name->path);
+				"'%s/%s' is a symbolic link and can't be made read-only",
+				options->dir->source, name->path);
 		struct plan_bind bind = *options->dir;
 		bind.kind = name->kind;
 		bool is_git = !strcmp(name->path, ".git") && name->kind == PATH_DIRECTORY;
-		add_bind(arena, facts, plan, &bind, arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
+		add_bind(arena, facts, plan, &bind,
+			arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
 			is_git ? 0 : MOUNT_RO);
 		plan->mounts.items[plan->mounts.count - 1].beneath = name->path;
 	}
@@ -220,14 +299,19 @@ static int add_workspace(const struct plan_options *options, const struct plan_f
 	struct arena *arena, struct plan *plan, struct error *err)
 {
 	if (!options->dir) {
-		add_mount(arena, plan, (struct plan_mount){ .kind = MOUNT_TMPFS, .target = PLAN_WORKSPACE,
-			.flags = MOUNT_NODEV, .source_kind = PATH_DIRECTORY,
-			.size_bytes = plan->limits.disk_bytes, .inodes = inodes_for(plan->limits.disk_bytes),
-			.mode = 0755 });
+		add_mount(arena, plan,
+			(struct plan_mount){ .kind = MOUNT_TMPFS,
+				.target = PLAN_WORKSPACE,
+				.flags = MOUNT_NODEV,
+				.source_kind = PATH_DIRECTORY,
+				.size_bytes = plan->limits.disk_bytes,
+				.inodes = inodes_for(plan->limits.disk_bytes),
+				.mode = 0755 });
 		return 0;
 	}
 	if (options->dir->kind != PATH_DIRECTORY)
-		return fail(err, ERR_INVALID, "--dir '%s' is not a directory", options->dir->source);
+		return fail(
+			err, ERR_INVALID, "--dir '%s' is not a directory", options->dir->source);
 	add_bind(arena, facts, plan, options->dir, PLAN_WORKSPACE, 0);
 	if (options->writable_config)
 		return 0;
@@ -238,17 +322,20 @@ static int check_target(const char *target, struct error *err)
 {
 	static const char *const closed[] = { "/proc", "/dev", "/sys" };
 	if (!path_is_normal(target))
-		return fail(err, ERR_INVALID, "'%s' is not an absolute, plain path inside the sandbox", target);
+		return fail(err, ERR_INVALID,
+			"'%s' is not an absolute, plain path inside the sandbox", target);
 	if (!strcmp(target, "/"))
 		return fail(err, ERR_INVALID, "nothing can be mounted over '/'");
 	for (size_t i = 0; i < COUNT(closed); i++)
 		if (path_is_beneath(target, closed[i]))
-			return fail(err, ERR_INVALID, "'%s' can't be mounted: %s belongs to the sandbox", target,
+			return fail(err, ERR_INVALID,
+				"'%s' can't be mounted: %s belongs to the sandbox", target,
 				closed[i]);
 	return 0;
 }
 
-int plan_parse_bind(const char *text, struct arena *arena, struct plan_bind *bind, struct error *err)
+int plan_parse_bind(
+	const char *text, struct arena *arena, struct plan_bind *bind, struct error *err)
 {
 	size_t len = strlen(text);
 	bool read_only = len > 3 && !strcmp(text + len - 3, ":ro");
@@ -256,8 +343,8 @@ int plan_parse_bind(const char *text, struct arena *arena, struct plan_bind *bin
 		len -= 3;
 	const char *colon = memrchr(text, ':', len);
 	if (!colon || colon == text || colon == text + len - 1)
-		return fail_hint(err, ERR_INVALID, "-v /data/set:/workspace/set:ro", "-v '%s' is not SRC:DST[:ro]",
-			text);
+		return fail_hint(err, ERR_INVALID, "-v /data/set:/workspace/set:ro",
+			"-v '%s' is not SRC:DST[:ro]", text);
 	const char *target = arena_bytes(arena, colon + 1, len - (size_t)(colon + 1 - text));
 	if (check_target(target, err))
 		return error_context(err, "-v '%s'", text);
@@ -281,7 +368,8 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 		order[at] = bind;
 	}
 	for (size_t i = 0; i < count; i++)
-		add_bind(arena, facts, plan, order[i], order[i]->target, order[i]->read_only ? MOUNT_RO : 0);
+		add_bind(arena, facts, plan, order[i], order[i]->target,
+			order[i]->read_only ? MOUNT_RO : 0);
 	return 0;
 }
 
@@ -314,17 +402,19 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
 		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS;
-		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER && !(mount->flags & MOUNT_RO);
+		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER &&
+			       !(mount->flags & MOUNT_RO);
 		if (is_ours || is_bind)
-			vec_push(arena, &plan->rules, (struct plan_rule){ mount->target, -1,
-				ACCESS_READ | ACCESS_EXECUTE | ACCESS_WRITE });
+			vec_push(arena, &plan->rules,
+				(struct plan_rule){ mount->target, -1,
+					ACCESS_READ | ACCESS_EXECUTE | ACCESS_WRITE });
 	}
-	/* A terminal that is handed in lies on a mount of the host: without a rule of its own, writing to
-	 * /dev/stderr would be refused. */
+	/* A terminal that is handed in lies on a mount of the host: without a rule of its own,
+	 * writing to /dev/stderr would be refused. */
 	for (int i = 0; i < 3; i++)
 		if (plan->streams[i] == STREAM_HANDED && facts->streams[i] == STREAM_TERMINAL)
-			vec_push(arena, &plan->rules, (struct plan_rule){ NULL, i,
-				ACCESS_READ | ACCESS_DEVICE });
+			vec_push(arena, &plan->rules,
+				(struct plan_rule){ NULL, i, ACCESS_READ | ACCESS_DEVICE });
 }
 
 static int choose_streams(const struct plan_options *options, const struct plan_facts *facts,
@@ -332,13 +422,16 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 {
 	plan->tty = options->tty;
 	if (options->tty && options->captured)
-		return fail(err, ERR_INVALID, "-t and -o json exclude each other: a terminal has one stream");
+		return fail(err, ERR_INVALID,
+			"-t and -o json exclude each other: a terminal has one stream");
 	for (int i = 0; i < 3; i++) {
-		/* A descriptor of a host file can be opened again for writing through /proc/self/fd; a pipe, a
-		 * terminal or /dev/null gives no more than it is. */
-		enum plan_stream direct = facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
+		/* A descriptor of a host file can be opened again for writing through
+		 * /proc/self/fd; a pipe, a terminal or /dev/null gives no more than it is. */
+		enum plan_stream direct =
+			facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
 		if (options->tty)
-			plan->streams[i] = i == 0 && !options->interactive ? STREAM_EMPTY : STREAM_TTY;
+			plan->streams[i] =
+				i == 0 && !options->interactive ? STREAM_EMPTY : STREAM_TTY;
 		else if (i > 0 && options->captured)
 			plan->streams[i] = STREAM_CAPTURED;
 		else if (i > 0 && plan->limits.output_bytes)
@@ -358,8 +451,8 @@ static const char *env_find(const struct plan *plan, const char *entry, size_t *
 	return NULL;
 }
 
-static int add_env(const struct plan_options *options, const struct plan_facts *facts, struct arena *arena,
-	struct plan *plan, struct error *err)
+static int add_env(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < COUNT(own_env); i++)
 		vec_push(arena, &plan->env, own_env[i]);
@@ -380,14 +473,18 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 	return 0;
 }
 
-int plan_build(const struct plan_options *options, const struct plan_facts *facts, struct arena *arena,
-	struct plan *out, struct error *err)
+int plan_build(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *out, struct error *err)
 {
 	struct plan plan = {
 		.privileged = facts->privileged,
-		.inside_uid = PLAN_UID, .inside_gid = PLAN_GID,
-		.outside_uid = facts->outside_uid, .outside_gid = facts->outside_gid,
-		.hostname = "sandbox", .network = "none", .isolation = "native",
+		.inside_uid = PLAN_UID,
+		.inside_gid = PLAN_GID,
+		.outside_uid = facts->outside_uid,
+		.outside_gid = facts->outside_gid,
+		.hostname = "sandbox",
+		.network = "none",
+		.isolation = "native",
 		.limiter = facts->limiter,
 		.memfd = facts->limiter != LIMITER_WATCHDOG,
 		.argv = options->argv,

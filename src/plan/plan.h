@@ -1,8 +1,8 @@
 /* plan.h -- everything one sandbox is, as plain data.
- * 1. plan_build is pure: options and facts in, a plan out. Whoever carries it out (sandbox/ today, OCI runtimes later)
- *    decides nothing that isn't written here.
- * 2. A plan that plan_build returned has been checked: paths inside are absolute and normal, parents come before children,
- *    nothing is mounted over /proc or /dev, every limit is in range.
+ * 1. plan_build is pure: options and facts in, a plan out. Whoever carries it out (sandbox/ today,
+ * OCI runtimes later) decides nothing that isn't written here.
+ * 2. A plan that plan_build returned has been checked: paths inside are absolute and normal,
+ * parents come before children, nothing is mounted over /proc or /dev, every limit is in range.
  * 3. All memory belongs to the arena it was built in, or to the options and facts. */
 #pragma once
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "model/limits.h"
 
-#define PLAN_UID 1000			/* inside, always */
+#define PLAN_UID 1000 /* inside, always */
 #define PLAN_GID 1000
 #define PLAN_WORKSPACE "/workspace"
 
@@ -21,76 +21,86 @@ enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
 enum plan_path_kind { PATH_ABSENT, PATH_DIRECTORY, PATH_FILE, PATH_LINK };
 
 /* ---- what the host is ---- */
-struct plan_host_path {			/* a system path that was found on the host */
+struct plan_host_path { /* a system path that was found on the host */
 	const char *path;
 	enum plan_path_kind kind;
-	const char *link;		/* PATH_LINK: where it leads */
+	const char *link; /* PATH_LINK: where it leads */
 };
 typedef VEC(struct plan_host_path) plan_host_paths;
 enum plan_stream_kind { STREAM_PIPE, STREAM_TERMINAL, STREAM_NULL, STREAM_OTHER };
 struct plan_facts {
-	bool privileged;		/* carried out by root: own outside uid, idmapped mounts */
+	bool privileged; /* carried out by root: own outside uid, idmapped mounts */
 	uint32_t outside_uid, outside_gid;
 	int landlock_abi;
 	enum plan_limiter limiter;
-	plan_host_paths host_paths;	/* of plan_system_paths, those that exist */
-	plan_host_paths protect;	/* of plan_protected_names, those that exist in --dir; path is relative */
+	plan_host_paths host_paths; /* of plan_system_paths, those that exist */
+	plan_host_paths protect;    /* of plan_protected_names, those found in --dir */
 	enum plan_stream_kind streams[3];
-	const char *term;		/* $TERM, or NULL */
+	const char *term; /* $TERM, or NULL */
 };
 
 /* ---- what the user asked for ---- */
 struct plan_bind {
-	const char *source;		/* absolute on the host */
-	const char *target;		/* absolute inside */
+	const char *source; /* absolute on the host */
+	const char *target; /* absolute inside */
 	bool read_only;
-	enum plan_path_kind kind;	/* of the source: directory or file */
-	uint32_t owner_uid, owner_gid;	/* of the source */
+	enum plan_path_kind kind;      /* of the source: directory or file */
+	uint32_t owner_uid, owner_gid; /* of the source */
 };
 struct plan_options {
-	char *const *argv;		/* NULL-terminated, at least one */
-	VEC(const char *) env;		/* "K=V" */
-	const char *cwd;		/* -w, or NULL */
+	char *const *argv;     /* NULL-terminated, at least one */
+	VEC(const char *) env; /* "K=V" */
+	const char *cwd;       /* -w, or NULL */
 	VEC(struct plan_bind) binds;
-	const struct plan_bind *dir;	/* --dir, target unused; NULL: a tmpfs */
+	const struct plan_bind *dir; /* --dir, target unused; NULL: a tmpfs */
 	bool writable_config;
-	struct limits limits;		/* 0: not given */
-	bool captured;			/* -o json */
+	struct limits limits; /* 0: not given */
+	bool captured;	      /* -o json */
 	bool tty, interactive;
 };
 
 /* ---- the plan ---- */
 enum plan_node_kind { NODE_DIRECTORY, NODE_LINK, NODE_FILE };
-struct plan_node {			/* made in the sandbox's own root */
+struct plan_node { /* made in the sandbox's own root */
 	enum plan_node_kind kind;
 	const char *path;
-	const char *text;		/* link target, or content */
+	const char *text; /* link target, or content */
 	unsigned mode;
 };
 enum plan_mount_kind {
-	MOUNT_BIND,			/* `source` of the host */
-	MOUNT_SCRATCH,			/* the directory `target` of the root tmpfs, made writable */
-	MOUNT_TMPFS,			/* one of its own: size_bytes, inodes */
+	MOUNT_BIND,    /* `source` of the host */
+	MOUNT_SCRATCH, /* the directory `target` of the root tmpfs, made writable */
+	MOUNT_TMPFS,   /* one of its own: size_bytes, inodes */
 	MOUNT_PROC,
 	MOUNT_DEVPTS,
 };
-enum plan_mount_flags { MOUNT_RO = 1, MOUNT_NODEV = 2, MOUNT_NOEXEC = 4, MOUNT_USER = 8 /* source named by the user */ };
+enum plan_mount_flags {
+	MOUNT_RO = 1,
+	MOUNT_NODEV = 2,
+	MOUNT_NOEXEC = 4,
+	MOUNT_USER = 8 /* source named by the user */
+};
 struct plan_mount {
 	enum plan_mount_kind kind;
 	const char *source, *target;
-	const char *beneath;		/* NULL, or the name below source to bind: opened following no link */
-	unsigned flags;			/* nosuid always */
-	bool in_root;			/* the target lies in the root tmpfs itself */
-	bool make_target;		/* it lies in a tree of ours: made when it isn't there */
+	const char *beneath; /* NULL, or the name below source to bind: opened following no link */
+	unsigned flags;	     /* nosuid always */
+	bool in_root;	     /* the target lies in the root tmpfs itself */
+	bool make_target;    /* it lies in a tree of ours: made when it isn't there */
 	enum plan_path_kind source_kind;
-	bool idmap;			/* owner_uid:owner_gid on disk is the sandbox's user inside */
+	bool idmap; /* owner_uid:owner_gid on disk is the sandbox's user inside */
 	uint32_t owner_uid, owner_gid;
 	uint64_t size_bytes, inodes;
 	unsigned mode;
 };
-enum plan_access { ACCESS_READ = 1, ACCESS_EXECUTE = 2, ACCESS_WRITE = 4, ACCESS_DEVICE = 8 };	/* as linux/landlock.h */
+enum plan_access {
+	ACCESS_READ = 1,
+	ACCESS_EXECUTE = 2,
+	ACCESS_WRITE = 4,
+	ACCESS_DEVICE = 8
+}; /* as linux/landlock.h */
 struct plan_rule {
-	const char *path;		/* inside; NULL: the descriptor of `stream` */
+	const char *path; /* inside; NULL: the descriptor of `stream` */
 	int stream;
 	unsigned access;
 };
@@ -105,32 +115,35 @@ struct plan {
 	bool privileged;
 	uint32_t inside_uid, inside_gid, outside_uid, outside_gid;
 	const char *hostname, *network, *isolation;
-	uint64_t root_bytes, root_inodes;	/* of the root tmpfs, which holds /tmp, /.cache and /dev/shm too */
+	uint64_t root_bytes,
+		root_inodes; /* of the root tmpfs, which holds /tmp, /.cache and /dev/shm too */
 	VEC(struct plan_node) nodes;
 	VEC(struct plan_mount) mounts;
-	VEC(const char *) masks;		/* of /proc: replaced by something empty when they exist */
-	VEC(const char *) read_only;		/* of /proc */
+	VEC(const char *) masks;     /* of /proc: replaced by something empty when they exist */
+	VEC(const char *) read_only; /* of /proc */
 	int landlock_abi;
 	VEC(struct plan_rule) rules;
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;
 	enum plan_limiter limiter;
-	bool memfd;				/* memfd_create works: not where a watchdog counts memory */
+	bool memfd; /* memfd_create works: not where a watchdog counts memory */
 	enum plan_stream streams[3];
 	bool tty;
-	bool counted_disk;			/* limits.disk_bytes is kept by measuring the --dir */
-	const char *disk_source;		/* the directory to measure then */
-	VEC(const char *) env;			/* items[count] is NULL */
+	bool counted_disk;	 /* limits.disk_bytes is kept by measuring the --dir */
+	const char *disk_source; /* the directory to measure then */
+	VEC(const char *) env;	 /* items[count] is NULL */
 	char *const *argv;
 	const char *cwd;
 };
 
-/* Takes "SRC:DST", "SRC:DST:ro" or "SRC:DST:rw" apart, from the right: DST must be absolute and plain, SRC is whatever comes
- * before it. ERR_INVALID. */
-int plan_parse_bind(const char *text, struct arena *arena, struct plan_bind *bind, struct error *err);
+/* Takes "SRC:DST", "SRC:DST:ro" or "SRC:DST:rw" apart, from the right: DST must be absolute and
+ * plain, SRC is whatever comes before it. ERR_INVALID. */
+int plan_parse_bind(
+	const char *text, struct arena *arena, struct plan_bind *bind, struct error *err);
 
-/* The host paths that facts.host_paths is about, in order: each is looked for on the host. A name that ends in '*' is a
- * prefix, and looked for only when `needs` is there, because that takes a listing. */
+/* The host paths that facts.host_paths is about, in order: each is looked for on the host. A name
+ * that ends in '*' is a prefix, and looked for only when `needs` is there, because that takes a
+ * listing. */
 struct plan_system_path {
 	const char *path, *needs;
 };
@@ -139,10 +152,10 @@ extern const struct plan_system_path plan_system_paths[];
 extern const char *const plan_protected_names[];
 
 /* ERR_INVALID, ERR_UNAVAILABLE or ERR_LIMIT with the object named. */
-int plan_build(const struct plan_options *options, const struct plan_facts *facts, struct arena *arena, struct plan *plan,
-	struct error *err);
+int plan_build(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan, struct error *err);
 /* Invariant 2, for plans from anywhere. */
 int plan_check(const struct plan *plan, struct error *err);
 /* As one JSON object, pretty. */
 void plan_print(const struct plan *plan, struct buf *out);
-const char *plan_limiter_name(enum plan_limiter limiter);	/* "cgroup-v1", "cgroup-v2", "watchdog" */
+const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */

@@ -114,7 +114,10 @@ static void print_limits(struct json *j, const struct plan *plan)
 	json_text(j, "kept_by", plan_limiter_name(plan->limiter));
 	print_limit(j, "memory_bytes", limits->memory_bytes);
 	print_limit(j, "disk_bytes", limits->disk_bytes);
-	json_text(j, "disk_kept_by", plan->counted_disk ? "counted" : limits->disk_bytes ? "tmpfs" : NULL);
+	json_text(j, "disk_kept_by",
+		plan->counted_disk   ? "counted"
+		: limits->disk_bytes ? "tmpfs"
+				     : NULL);
 	print_limit(j, "tmp_bytes", limits->tmp_bytes);
 	print_limit(j, "pids", limits->pids);
 	print_limit(j, "fds", limits->fds);
@@ -156,7 +159,8 @@ static void print_command(struct json *j, const struct plan *plan)
 
 void plan_print(const struct plan *plan, struct buf *out)
 {
-	static const char *const namespaces[] = { "user", "mount", "pid", "net", "ipc", "uts", "cgroup" };
+	static const char *const namespaces[] = { "user", "mount", "pid", "net", "ipc", "uts",
+		"cgroup" };
 	struct json j;
 	json_init(&j, out, true);
 	json_object(&j, NULL);

@@ -1,5 +1,6 @@
-/* The child of a start: it is PID 1 of the new namespaces, builds its own root, locks itself in and becomes carrel-init.
- * What it does is in `steps` at the end, in order; each step fails with an error that names it. */
+/* The child of a start: it is PID 1 of the new namespaces, builds its own root, locks itself in and
+ * becomes carrel-init. What it does is in `steps` at the end, in order; each step fails with an
+ * error that names it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,8 +30,8 @@
 struct child {
 	struct start *start;
 	const struct plan *plan;
-	int root;			/* the root tmpfs */
-	int report[SETUP_FD_MAX];	/* descriptors for the supervisor */
+	int root;		  /* the root tmpfs */
+	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
 };
 
 static int join_cgroup(struct child *child, struct error *err)
@@ -46,14 +47,15 @@ static int join_cgroup(struct child *child, struct error *err)
 static int take_identity(struct child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
-	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid, plan->outside_gid };
+	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
+		plan->outside_gid };
 	if (!plan->privileged)
 		return namespace_write_maps(0, &ids, true, err);
 	/* Root's maps are the parent's to write; it has done so by now, mostly. */
 	struct setup_message message;
 	ssize_t len = recv(child->start->socket, &message, sizeof message, 0);
 	if (len != sizeof message || message.magic != SETUP_MAGIC || message.type != SETUP_GO)
-		_exit(125);	/* the parent is gone or has failed; it says so itself */
+		_exit(125); /* the parent is gone or has failed; it says so itself */
 	if (setresgid(plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
 		setresuid(plan->inside_uid, plan->inside_uid, plan->inside_uid))
 		return fail_errno(err, "become uid %u", plan->inside_uid);
@@ -62,7 +64,8 @@ static int take_identity(struct child *child, struct error *err)
 
 static int name_host(struct child *child, struct error *err)
 {
-	/* No setsid here: carrel-init starts a session for each command, and is deaf to terminals itself. */
+	/* No setsid here: carrel-init starts a session for each command, and is deaf to terminals
+	 * itself. */
 	if (sethostname(child->plan->hostname, strlen(child->plan->hostname)))
 		return fail_errno(err, "set the host name");
 	return 0;
@@ -77,7 +80,8 @@ static int open_sources(struct child *child, struct error *err)
 {
 	if (sources_open(child->plan, false, child->start->trees, err))
 		return -1;
-	return child->plan->privileged ? 0 : sources_open(child->plan, true, child->start->trees, err);
+	return child->plan->privileged ? 0
+				       : sources_open(child->plan, true, child->start->trees, err);
 }
 
 static int make_node(int root, const struct plan_node *node)
@@ -87,7 +91,7 @@ static int make_node(int root, const struct plan_node *node)
 		return mkdirat(root, path, node->mode);
 	if (node->kind == NODE_LINK)
 		return symlinkat(node->text, root, path);
-	if (!node->text)	/* a mount point: one call instead of two */
+	if (!node->text) /* a mount point: one call instead of two */
 		return mknodat(root, path, S_IFREG | node->mode, 0);
 	auto_close int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, node->mode);
 	if (fd < 0)
@@ -106,7 +110,8 @@ static int make_node_deep(int root, const struct plan_node *node, struct error *
 	if (first == ENOENT && slash != node->path) {
 		char parent[4096];
 		auto_close int dir = -1;
-		str_format(parent, sizeof parent, "%.*s", (int)(slash - node->path - 1), node->path + 1);
+		str_format(parent, sizeof parent, "%.*s", (int)(slash - node->path - 1),
+			node->path + 1);
 		if (path_make_directories(root, parent, 0755, &dir, err))
 			return -1;
 		if (!make_node(root, node))
@@ -125,8 +130,8 @@ static int make_root(struct child *child, struct error *err)
 	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", "0755", NULL };
 	if (mount_make("tmpfs", options, MOUNT_ATTR_NOSUID, &child->root, err))
 		return -1;
-	/* A tree must be attached before anything can be mounted in it. /usr is there on every host, its own tree
-	 * has been opened, and this namespace's old root goes away whole. */
+	/* A tree must be attached before anything can be mounted in it. /usr is there on every
+	 * host, its own tree has been opened, and this namespace's old root goes away whole. */
 	if (mount_attach(child->root, AT_FDCWD, "/usr", err))
 		return -1;
 	umask(0);
@@ -146,8 +151,11 @@ static int make_root(struct child *child, struct error *err)
 
 static int make_target(struct child *child, const struct plan_mount *mount, struct error *err)
 {
-	struct plan_node node = { mount->source_kind == PATH_FILE ? NODE_FILE : NODE_DIRECTORY, mount->target,
-		NULL, mount->mode ? mount->mode : mount->source_kind == PATH_FILE ? 0644 : 0755 };
+	struct plan_node node = { mount->source_kind == PATH_FILE ? NODE_FILE : NODE_DIRECTORY,
+		mount->target, NULL,
+		mount->mode			  ? mount->mode
+		: mount->source_kind == PATH_FILE ? 0644
+						  : 0755 };
 	return make_node_deep(child->root, &node, err);
 }
 
@@ -175,17 +183,20 @@ static int attach_system(struct child *child, struct error *err)
 			mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
 			return -1;
 	}
-	struct mount_change change = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV, .recursive = true };
+	struct mount_change change = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
+		.recursive = true };
 	return mount_change(child->root, "", &change, err);
 }
 
 static uint64_t attributes(unsigned flags)
 {
 	return MOUNT_ATTR_NOSUID | (flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0) |
-		(flags & MOUNT_NODEV ? MOUNT_ATTR_NODEV : 0) | (flags & MOUNT_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
+	       (flags & MOUNT_NODEV ? MOUNT_ATTR_NODEV : 0) |
+	       (flags & MOUNT_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
 }
 
-static int open_tmpfs(struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+static int open_tmpfs(
+	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	char size[24], inodes[24], mode[8];
 	str_format(size, sizeof size, "%llu", (unsigned long long)mount->size_bytes);
@@ -202,7 +213,8 @@ static int open_proc(const struct plan_mount *mount, int *tree, struct error *er
 	if (!mount_make("proc", none, attributes(mount->flags), tree, err))
 		return 0;
 	if (err->sys_errno == EPERM)
-		error_hint(err, "something is mounted over /proc here (a container?): carrel doctor says what to change");
+		error_hint(err, "something is mounted over /proc here (a container?): carrel "
+				"doctor says what to change");
 	return -1;
 }
 
@@ -212,11 +224,13 @@ static int open_devpts(const struct plan_mount *mount, int *tree, struct error *
 	return mount_make("devpts", options, attributes(mount->flags), tree, err);
 }
 
-static int open_scratch(struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+static int open_scratch(
+	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	if (mount_clone(child->root, mount->target + 1, tree, err))
 		return -1;
-	struct mount_change change = { .set = attributes(mount->flags), .clear = MOUNT_ATTR_RDONLY };
+	struct mount_change change = { .set = attributes(mount->flags),
+		.clear = MOUNT_ATTR_RDONLY };
 	return mount_change(*tree, "", &change, err);
 }
 
@@ -247,7 +261,8 @@ static int attach(struct child *child, const struct plan_mount *mount, int tree,
 		return mount_attach(tree, child->root, mount->target + 1, err);
 	if (mount->make_target && make_target(child, mount, err))
 		return -1;
-	auto_close int at = path_open_nolinks(child->root, mount->target + 1, O_PATH | O_CLOEXEC, 0);
+	auto_close int at =
+		path_open_nolinks(child->root, mount->target + 1, O_PATH | O_CLOEXEC, 0);
 	if (at < 0) {
 		fail_errno(err, "mount point '%s'", mount->target);
 		return error_hint(err, "it must exist: nothing is created in a directory of yours");
@@ -279,8 +294,10 @@ static int enter_root(struct child *child, struct error *err)
 	return mount_pivot(child->root, err);
 }
 
-/* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't there is worse than none. */
-static int mask(const char *path, const struct stat *file, const struct stat *directory, struct error *err)
+/* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't
+ * there is worse than none. */
+static int mask(
+	const char *path, const struct stat *file, const struct stat *directory, struct error *err)
 {
 	const struct stat *expected = file;
 	if (mount_bind("/.mask-file", path)) {
@@ -335,7 +352,9 @@ static int seal_mounts(struct child *child, struct error *err)
 {
 	struct mount_change open = { .clear = MOUNT_ATTR_RDONLY };
 	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY };
-	struct mount_change all = { .set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE, .recursive = true };
+	struct mount_change all = {
+		.set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE, .recursive = true
+	};
 	if (mount_change(child->root, "", &open, err))
 		return -1;
 	if (unlink("/.mask-file") || rmdir("/.mask"))
@@ -350,7 +369,8 @@ static int open_terminal(struct child *child, struct error *err)
 	if (!child->plan->tty)
 		return 0;
 	auto_close int pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return pty_open(pts, &child->report[SETUP_PTY_MASTER], &child->report[SETUP_PTY_SLAVE], err);
+	return pty_open(
+		pts, &child->report[SETUP_PTY_MASTER], &child->report[SETUP_PTY_SLAVE], err);
 }
 
 /* What the supervisor needs to measure: it gets the descriptors and nothing inside has them. */
@@ -359,7 +379,7 @@ static int report_descriptors(struct child *child, struct error *err)
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_DESCRIPTORS };
 	child->report[SETUP_ROOT] = child->root;
 	if (setup_send(child->start->socket, &message, child->report,
-		child->plan->tty ? SETUP_FD_MAX : SETUP_FD_COUNT))
+		    child->plan->tty ? SETUP_FD_MAX : SETUP_FD_COUNT))
 		return fail_errno(err, "report to the supervisor");
 	return 0;
 }
@@ -370,8 +390,10 @@ static int set_rlimits(struct child *child, struct error *err)
 		const struct plan_rlimit *limit = &child->plan->rlimits.items[i];
 		struct rlimit value = { limit->value, limit->value }, seen;
 		if (setrlimit((unsigned)limit->resource, &value)) {
-			fail_errno(err, "set the limit '%s' to %llu", limit->name, (unsigned long long)limit->value);
-			return error_hint(err, "this host's own hard limit may be lower: ulimit -Ha");
+			fail_errno(err, "set the limit '%s' to %llu", limit->name,
+				(unsigned long long)limit->value);
+			return error_hint(
+				err, "this host's own hard limit may be lower: ulimit -Ha");
 		}
 		if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_max != limit->value)
 			return fail(err, ERR_FAILED, "the limit '%s' did not take", limit->name);
@@ -387,7 +409,8 @@ static int restrict_paths(struct child *child, struct error *err)
 		return -1;
 	for (size_t i = 0; i < plan->rules.count; i++) {
 		const struct plan_rule *rule = &plan->rules.items[i];
-		auto_close int path = rule->path ? open(rule->path, O_PATH | O_CLOEXEC) : dup(rule->stream);
+		auto_close int path =
+			rule->path ? open(rule->path, O_PATH | O_CLOEXEC) : dup(rule->stream);
 		if (path < 0)
 			return fail_errno(err, "open '%s' for its rule", rule->path);
 		const char *name = rule->path ? rule->path : "a handed-in terminal";
@@ -409,7 +432,8 @@ static int no_new_privileges(struct child *child, struct error *err)
 	return 0;
 }
 
-/* Set after the last change of credentials, which would clear it. If the supervisor died before, its socket is closed. */
+/* Set after the last change of credentials, which would clear it. If the supervisor died before,
+ * its socket is closed. */
 static int die_with_supervisor(struct child *child, struct error *err)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
@@ -427,7 +451,7 @@ static int filter_calls(struct child *child, struct error *err)
 
 static int become_init(struct child *child, struct error *err)
 {
-	umask(022);	/* modes above were meant as written; the command's are its own */
+	umask(022); /* modes above were meant as written; the command's are its own */
 	/* Standard streams of init itself lead nowhere; the command's come in the spawn message. */
 	char name[] = "carrel-init";
 	char *const argv[] = { name, NULL }, *const env[] = { NULL };
@@ -435,7 +459,8 @@ static int become_init(struct child *child, struct error *err)
 	if (null < 0)
 		return fail_errno(err, "open /dev/null in the sandbox");
 	/* The image must survive at a number out of the way of INIT_SOCKET_FD. */
-	if (image == INIT_SOCKET_FD && (image = fcntl(image, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
+	if (image == INIT_SOCKET_FD &&
+		(image = fcntl(image, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
 		return fail_errno(err, "keep the image of carrel-init");
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		return fail_errno(err, "close the standard streams");

@@ -14,13 +14,13 @@
 #include "linux/pidfd.h"
 #include "sandbox/init_client.h"
 
-#define SAMPLE_MS 20		/* memory and cpu, without a control group */
+#define SAMPLE_MS 20 /* memory and cpu, without a control group */
 #define DISK_SAMPLE_MS 250
-#define STATS_EVERY 5		/* samples between two questions to carrel-init */
-#define SAMPLE_COST_SHARE 10	/* a sample that used n ms of cpu is followed by n * 10 ms of rest */
-#define OOM_LOOK_MS 2		/* after the kernel told of an OOM, the kill is looked for so often */
+#define STATS_EVERY 5	     /* samples between two questions to carrel-init */
+#define SAMPLE_COST_SHARE 10 /* a sample that used n ms of cpu is followed by n * 10 ms of rest */
+#define OOM_LOOK_MS 2	     /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
-#define BURST_MS 50		/* cpu share: what may be used at once */
+#define BURST_MS 50 /* cpu share: what may be used at once */
 
 static void take_sample(struct loop *loop, void *ctx);
 static void sample_disk(struct loop *loop, void *ctx);
@@ -65,13 +65,15 @@ int guard_start(struct guard *guard, struct error *err)
 	guard->measure_fd = guard->measure_pidfd = -1;
 	guard->started_ms = clock_monotonic_ms();
 	if (guard->plan->limits.timeout_ms)
-		guard->wall = loop_after(guard->loop, guard->plan->limits.timeout_ms, on_wall_time, guard);
+		guard->wall = loop_after(
+			guard->loop, guard->plan->limits.timeout_ms, on_wall_time, guard);
 	if (is_watchdog(guard))
 		return 0;
 	short events;
 	if (cgroup_watch_oom(guard->cgroup, &guard->oom_fd, &events, err))
 		return -1;
-	return loop_watch(guard->loop, guard->oom_fd, events & POLLPRI ? EPOLLPRI : EPOLLIN, on_oom, guard, err);
+	return loop_watch(guard->loop, guard->oom_fd, events & POLLPRI ? EPOLLPRI : EPOLLIN, on_oom,
+		guard, err);
 }
 
 static bool needs_samples(const struct guard *guard)
@@ -134,7 +136,8 @@ static bool is_memory_over(struct guard *guard)
 	uint64_t limit = guard->plan->limits.memory_bytes;
 	if (usage_memory_bound(&guard->usage) <= limit)
 		return false;
-	/* Shared pages were counted once for each process. Counting them right is dear, so it is done seldom. */
+	/* Shared pages were counted once for each process. Counting them right is dear, so it is
+	 * done seldom. */
 	if (clock_monotonic_ms() < guard->exact_after_ms)
 		return false;
 	uint64_t began_us = clock_process_cpu_us();
@@ -153,7 +156,8 @@ static void on_resume(struct loop *loop, void *ctx)
 	init_client_signal(guard->init_socket, 0, SIGCONT, &err);
 }
 
-/* Without a cpu controller, the share is kept by stopping everything until the time that was used is allowed. */
+/* Without a cpu controller, the share is kept by stopping everything until the time that was used
+ * is allowed. */
 static void hold_cpu_share(struct guard *guard, uint64_t used_ms, uint64_t now_ms)
 {
 	struct error err;
@@ -162,9 +166,10 @@ static void hold_cpu_share(struct guard *guard, uint64_t used_ms, uint64_t now_m
 	if (guard->is_paused || used_ms <= allowed_ms)
 		return;
 	if (init_client_signal(guard->init_socket, 0, SIGSTOP, &err))
-		return;		/* init is ending: so is everything else */
+		return; /* init is ending: so is everything else */
 	guard->is_paused = true;
-	guard->resume = loop_after(guard->loop, (used_ms - allowed_ms) * 1000 / share + 1, on_resume, guard);
+	guard->resume = loop_after(
+		guard->loop, (used_ms - allowed_ms) * 1000 / share + 1, on_resume, guard);
 }
 
 static void take_sample(struct loop *loop, void *ctx)
@@ -192,7 +197,8 @@ static void take_sample(struct loop *loop, void *ctx)
 		init_client_stats(guard->init_socket, &err);
 	uint64_t cost_us = clock_process_cpu_us() - began_us;
 	uint64_t rest_ms = cost_us * SAMPLE_COST_SHARE / 1000;
-	guard->sample = loop_after(loop, rest_ms > SAMPLE_MS ? rest_ms : SAMPLE_MS, take_sample, guard);
+	guard->sample =
+		loop_after(loop, rest_ms > SAMPLE_MS ? rest_ms : SAMPLE_MS, take_sample, guard);
 }
 
 int guard_check_disk(const struct plan *plan, struct error *err)
@@ -205,8 +211,9 @@ int guard_check_disk(const struct plan *plan, struct error *err)
 		return -1;
 	if (bytes < plan->limits.disk_bytes)
 		return 0;
-	return fail(err, ERR_LIMIT, "'%s' holds %llu bytes already; --disk allows %llu", plan->disk_source,
-		(unsigned long long)bytes, (unsigned long long)plan->limits.disk_bytes);
+	return fail(err, ERR_LIMIT, "'%s' holds %llu bytes already; --disk allows %llu",
+		plan->disk_source, (unsigned long long)bytes,
+		(unsigned long long)plan->limits.disk_bytes);
 }
 
 static void end_measurement(struct guard *guard)
@@ -312,7 +319,8 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 
 void guard_stop(struct guard *guard)
 {
-	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume, &guard->oom };
+	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume,
+		&guard->oom };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i]) {
 			loop_cancel(guard->loop, *timers[i]);

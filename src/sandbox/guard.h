@@ -1,5 +1,6 @@
-/* guard.h -- keeps the limits of a running sandbox that the kernel doesn't keep by itself: wall time, summed cpu time, and
- * where there is no control group also memory and cpu share; watches for OOM kills and a full workspace.
+/* guard.h -- keeps the limits of a running sandbox that the kernel doesn't keep by itself: wall
+ * time, summed cpu time, and where there is no control group also memory and cpu share; watches for
+ * OOM kills and a full workspace.
  * 1. The first limit that is hit is the one that is named.
  * 2. A sample that cost a lot delays the next one: at most a tenth of one cpu goes into looking. */
 #pragma once
@@ -15,21 +16,21 @@ struct guard {
 	const struct cgroup *cgroup;
 	struct loop *loop;
 	int init_socket;
-	void (*hit)(void *ctx, enum reason reason);	/* a limit: end the sandbox */
+	void (*hit)(void *ctx, enum reason reason); /* a limit: end the sandbox */
 	void *ctx;
 	/* private */
 	struct usage usage;
-	int root, workspace, proc;	/* descriptors of the sandbox's own file systems */
+	int root, workspace, proc; /* descriptors of the sandbox's own file systems */
 	int oom_fd;
 	uint64_t started_ms;
 	struct loop_timer *wall, *sample, *disk, *resume, *oom;
-	int oom_looks;			/* since the last event */
+	int oom_looks; /* since the last event */
 	unsigned samples;
-	uint64_t exact_after_ms;	/* the dear measurement isn't made again before */
+	uint64_t exact_after_ms; /* the dear measurement isn't made again before */
 	bool disk_was_full;
 	uint64_t noted_cpu_ms, noted_peak_kb;
 	bool is_paused;
-	int measure_fd;			/* of the child that measures a --dir */
+	int measure_fd; /* of the child that measures a --dir */
 	int measure_pidfd;
 	uint64_t measured_bytes;
 };
@@ -40,10 +41,11 @@ int guard_start(struct guard *guard, struct error *err);
 int guard_descriptors(struct guard *guard, int proc, int root, int workspace, struct error *err);
 /* carrel-init answered INIT_STATS. */
 void guard_shm(struct guard *guard, uint64_t bytes);
-/* When the command has ended: an OOM kill, or a failure with the workspace full, that no sample has seen. true: *reason
- * is the limit. */
+/* When the command has ended: an OOM kill, or a failure with the workspace full, that no sample has
+ * seen. true: *reason is the limit. */
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason);
-/* Before everything is killed: what the processes that live now have used. The kernel tells nobody afterwards. */
+/* Before everything is killed: what the processes that live now have used. The kernel tells nobody
+ * afterwards. */
 void guard_note_usage(struct guard *guard);
 /* Adds what guard knows to the figures of the caller's rusage. */
 void guard_add_usage(struct guard *guard, struct result *result);

@@ -51,9 +51,10 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* Everything in the directory of `prefix` whose name begins so. The order of a directory is nobody's, but a plan is the
- * same each time: sorted. */
-static int look_for_prefix(struct host *host, const char *prefix, struct arena *arena, struct error *err)
+/* Everything in the directory of `prefix` whose name begins so. The order of a directory is
+ * nobody's, but a plan is the same each time: sorted. */
+static int look_for_prefix(
+	struct host *host, const char *prefix, struct arena *arena, struct error *err)
 {
 	const char *name = path_basename(prefix);
 	size_t first = host->facts.host_paths.count, len = strlen(name) - 1;
@@ -83,20 +84,23 @@ static int look_at_system(struct host *host, struct arena *arena, struct error *
 		if (row->path[strlen(row->path) - 1] != '*') {
 			if (!lstat(row->path, &st))
 				add_path(host, row->path, st.st_mode, arena);
-		} else if (!access(row->needs, F_OK) && look_for_prefix(host, row->path, arena, err))
+		} else if (!access(row->needs, F_OK) &&
+			   look_for_prefix(host, row->path, arena, err))
 			return -1;
 	}
 	return 0;
 }
 
-static int look_at_protected(const char *path, struct arena *arena, plan_host_paths *found, struct error *err)
+static int look_at_protected(
+	const char *path, struct arena *arena, plan_host_paths *found, struct error *err)
 {
 	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", path);
 	for (const char *const *name = plan_protected_names; *name; name++) {
 		struct stat st;
-		auto_close int fd = path_open_nolinks(dir, *name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+		auto_close int fd =
+			path_open_nolinks(dir, *name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 		/* A link or a file above it: that one is found itself, and judged. */
 		if (fd < 0 && (errno == ENOENT || errno == ELOOP || errno == ENOTDIR))
 			continue;
@@ -121,10 +125,11 @@ int host_find_new(const struct host *host, const char *path, struct arena *arena
 	plan_host_paths now = { 0 };
 	if (look_at_protected(path, arena, &now, err))
 		return -1;
-	const char *above = NULL;	/* what lies in something new is not said again */
+	const char *above = NULL; /* what lies in something new is not said again */
 	for (size_t i = 0; i < now.count; i++) {
 		const char *name = now.items[i].path;
-		if (is_listed(&host->facts.protect, name) || (above && path_is_beneath(name, above)))
+		if (is_listed(&host->facts.protect, name) ||
+			(above && path_is_beneath(name, above)))
 			continue;
 		vec_push(arena, names, name);
 		above = name;
@@ -146,7 +151,8 @@ static enum plan_stream_kind stream_kind(int fd)
 	return isatty(fd) ? STREAM_TERMINAL : STREAM_OTHER;
 }
 
-/* Root with all it needs takes a uid of its own; everybody else, and a "root" of a namespace with one id, uses theirs. */
+/* Root with all it needs takes a uid of its own; everybody else, and a "root" of a namespace with
+ * one id, uses theirs. */
 static int look_at_identity(struct host *host, const char *home, struct error *err)
 {
 	struct plan_facts *facts = &host->facts;
@@ -161,9 +167,11 @@ static int look_at_identity(struct host *host, const char *home, struct error *e
 	range = slot_range_from(map);
 	if (!range.count)
 		return 0;
-	if (!capability_is_effective(CAPABILITY_SYS_ADMIN) || !capability_is_effective(CAPABILITY_SETUID) ||
+	if (!capability_is_effective(CAPABILITY_SYS_ADMIN) ||
+		!capability_is_effective(CAPABILITY_SETUID) ||
 		!capability_is_effective(CAPABILITY_SETGID))
-		return fail_hint(err, ERR_UNAVAILABLE, "run it as another user, or give this container CAP_SYS_ADMIN",
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"run it as another user, or give this container CAP_SYS_ADMIN",
 			"root lacks CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID here");
 	facts->privileged = true;
 	facts->outside_uid = range.first;
@@ -173,10 +181,13 @@ static int look_at_identity(struct host *host, const char *home, struct error *e
 	return 0;
 }
 
-int host_look(struct host *host, const char *home, const char *dir, struct arena *arena, struct error *err)
+int host_look(struct host *host, const char *home, const char *dir, struct arena *arena,
+	struct error *err)
 {
 	static const enum plan_limiter limiters[] = {
-		[CGROUP_NONE] = LIMITER_WATCHDOG, [CGROUP_V1] = LIMITER_CGROUP_V1, [CGROUP_V2] = LIMITER_CGROUP_V2,
+		[CGROUP_NONE] = LIMITER_WATCHDOG,
+		[CGROUP_V1] = LIMITER_CGROUP_V1,
+		[CGROUP_V2] = LIMITER_CGROUP_V2,
 	};
 	if (look_at_identity(host, home, err) || look_at_system(host, arena, err) ||
 		(dir && look_at_protected(dir, arena, &host->facts.protect, err)))
@@ -191,12 +202,14 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	return 0;
 }
 
-/* File systems that are the kernel's own face: through them a sandbox would reach the host's processes and devices. */
+/* File systems that are the kernel's own face: through them a sandbox would reach the host's
+ * processes and devices. */
 static bool is_kernels_own(const char *path)
 {
-	static const unsigned long kinds[] = { 0x9fa0 /* proc */, 0x62656572 /* sysfs */, 0x27e0eb /* cgroup */,
-		0x63677270 /* cgroup2 */, 0x64626720 /* debugfs */, 0x74726163 /* tracefs */, 0xcafe4a11 /* bpf */,
-		0x73636673 /* securityfs */, 0x1cd1 /* devpts */, 0x19800202 /* mqueue */, 0x62656570 /* configfs */ };
+	static const unsigned long kinds[] = { 0x9fa0 /* proc */, 0x62656572 /* sysfs */,
+		0x27e0eb /* cgroup */, 0x63677270 /* cgroup2 */, 0x64626720 /* debugfs */,
+		0x74726163 /* tracefs */, 0xcafe4a11 /* bpf */, 0x73636673 /* securityfs */,
+		0x1cd1 /* devpts */, 0x19800202 /* mqueue */, 0x62656570 /* configfs */ };
 	struct statfs fs;
 	if (path_is_beneath(path, "/dev"))
 		return true;
@@ -208,7 +221,8 @@ static bool is_kernels_own(const char *path)
 	return false;
 }
 
-int host_look_at_source(struct plan_bind *bind, const char *option, struct arena *arena, struct error *err)
+int host_look_at_source(
+	struct plan_bind *bind, const char *option, struct arena *arena, struct error *err)
 {
 	struct stat st;
 	char real[PATH_MAX];
@@ -219,11 +233,14 @@ int host_look_at_source(struct plan_bind *bind, const char *option, struct arena
 	if (!strcmp(real, "/"))
 		return fail(err, ERR_INVALID, "%s '%s' is the whole host", option, bind->source);
 	if (is_kernels_own(real))
-		return fail(err, ERR_INVALID, "%s '%s' is the kernel's own and can't be shown inside", option,
+		return fail(err, ERR_INVALID,
+			"%s '%s' is the kernel's own and can't be shown inside", option,
 			bind->source);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "%s '%s' is neither a file nor a directory", option, bind->source);
-	/* Root's sandbox sees it through its owner's eyes; a plain user's through the user's own. */
+		return fail(err, ERR_INVALID, "%s '%s' is neither a file nor a directory", option,
+			bind->source);
+	/* Root's sandbox sees it through its owner's eyes; a plain user's through the user's own.
+	 */
 	int wanted = R_OK | (S_ISDIR(st.st_mode) ? X_OK : 0);
 	if (faccessat(AT_FDCWD, real, wanted, AT_EACCESS))
 		return fail_errno(err, "%s '%s'", option, bind->source);

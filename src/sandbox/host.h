@@ -6,16 +6,20 @@
 struct host {
 	struct plan_facts facts;
 	struct cgroup_host cgroups;
-	int slot;			/* holds the outside uid, or -1 */
+	int slot; /* holds the outside uid, or -1 */
 };
 void host_init(struct host *host);
 void host_done(struct host *host);
-/* Fills host->facts. `home`: for the uid slot, when root; NULL: none is taken (the first one is shown). `dir`: a --dir whose
- * protected names are looked for, or NULL. */
-int host_look(struct host *host, const char *home, const char *dir, struct arena *arena, struct error *err);
-/* The protected names that are in directory `path` now and weren't when host_look looked: what doesn't exist can't be
- * protected, but it can be said. */
+/* Fills host->facts. `home`: for the uid slot, when root; NULL: none is taken (the first one is
+ * shown). `dir`: a --dir whose protected names are looked for, or NULL. */
+int host_look(struct host *host, const char *home, const char *dir, struct arena *arena,
+	struct error *err);
+/* The protected names that are in directory `path` now and weren't when host_look looked: what
+ * doesn't exist can't be protected, but it can be said. */
 typedef VEC(const char *) host_names;
-int host_find_new(const struct host *host, const char *path, struct arena *arena, host_names *names, struct error *err);
-/* Makes bind->source absolute and real, and fills its kind and owner. ERR_NOT_FOUND, ERR_DENIED, ERR_INVALID. */
-int host_look_at_source(struct plan_bind *bind, const char *option, struct arena *arena, struct error *err);
+int host_find_new(const struct host *host, const char *path, struct arena *arena, host_names *names,
+	struct error *err);
+/* Makes bind->source absolute and real, and fills its kind and owner. ERR_NOT_FOUND, ERR_DENIED,
+ * ERR_INVALID. */
+int host_look_at_source(
+	struct plan_bind *bind, const char *option, struct arena *arena, struct error *err);

@@ -11,15 +11,16 @@
 #include "base/fd.h"
 #include "base/str.h"
 
-#define PUMP_ROUNDS 16		/* then the other descriptors of the loop have their turn */
+#define PUMP_ROUNDS 16 /* then the other descriptors of the loop have their turn */
 
 int relay_open_output(int fd)
 {
 	char path[32];
 	str_format(path, sizeof path, "/proc/self/fd/%d", fd);
-	int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (fcntl(fd, F_GETFL) & O_APPEND));
-	/* A socket can't be opened again, nor can what another user owns. A regular file must not be: it would
-	 * start at offset 0. */
+	int own = open(path,
+		O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (fcntl(fd, F_GETFL) & O_APPEND));
+	/* A socket can't be opened again, nor can what another user owns. A regular file must not
+	 * be: it would start at offset 0. */
 	off_t at = lseek(fd, 0, SEEK_CUR);
 	if (own >= 0 && at == -1)
 		return own;
@@ -32,7 +33,8 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 	relay_pump(ctx);
 }
 
-/* Watches fd while `wanted`. A regular file can't be watched and is always ready: that is no error. */
+/* Watches fd while `wanted`. A regular file can't be watched and is always ready: that is no error.
+ */
 static void watch(struct relay *relay, int fd, uint32_t events, bool *watched, bool wanted)
 {
 	struct error err;
@@ -70,7 +72,8 @@ static ssize_t write_some(struct relay *relay)
 {
 	const char *data = relay->data + relay->start;
 	if (relay->capture)
-		return buf_append(relay->capture, data, relay->len) ? (ssize_t)relay->len : (errno = ENOMEM, -1);
+		return buf_append(relay->capture, data, relay->len) ? (ssize_t)relay->len
+								    : (errno = ENOMEM, -1);
 	if (relay->to_is_socket)
 		return send(relay->to, data, relay->len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return write(relay->to, data, relay->len);
@@ -89,7 +92,8 @@ static bool flush(struct relay *relay)
 			struct error err;
 			/* The reader has enough: the writer inside is told so by its own EPIPE. */
 			int why = errno;
-			bool is_gone = why == EPIPE || why == ECONNRESET || (why == EIO && isatty(relay->to));
+			bool is_gone = why == EPIPE || why == ECONNRESET ||
+				       (why == EIO && isatty(relay->to));
 			if (!is_gone) {
 				errno = why;
 				fail_errno(&err, "write %s", relay->name);
@@ -106,7 +110,8 @@ static bool flush(struct relay *relay)
 
 static void end_of_input(struct relay *relay)
 {
-	/* A terminal has no end of file of its own. Should it be full, there is nobody to read it either. */
+	/* A terminal has no end of file of its own. Should it be full, there is nobody to read it
+	 * either. */
 	if (relay->to_is_terminal)
 		(void)!write(relay->to, "\004", 1);
 	finish(relay);
@@ -124,7 +129,7 @@ static bool fill(struct relay *relay)
 		return true;
 	if (got < 0 && errno == EAGAIN)
 		return false;
-	if (got <= 0) {		/* EIO: the terminal's last user has gone */
+	if (got <= 0) { /* EIO: the terminal's last user has gone */
 		if (got < 0 && errno != EIO) {
 			struct error err;
 			fail_errno(&err, "read %s", relay->name);
@@ -164,13 +169,15 @@ void relay_pump(struct relay *relay)
 	bool going = relay->active;
 	for (int round = 0; going && round < PUMP_ROUNDS; round++)
 		going = pump_once(relay);
-	/* What was read last goes out now: a regular file or a buffer never says that it is ready. */
+	/* What was read last goes out now: a regular file or a buffer never says that it is ready.
+	 */
 	if (going)
 		flush(relay);
 	if (!relay->active)
 		return;
 	watch(relay, relay->from, EPOLLIN, &relay->from_watched, relay->len == 0);
-	watch(relay, relay->to, EPOLLOUT, &relay->to_watched, relay->len > 0 || !relay->from_watched);
+	watch(relay, relay->to, EPOLLOUT, &relay->to_watched,
+		relay->len > 0 || !relay->from_watched);
 }
 
 int relay_start(struct relay *relay, struct error *err)

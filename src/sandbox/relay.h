@@ -1,7 +1,9 @@
-/* relay.h -- moves bytes between a host stream and a sandbox's pipe or terminal, in the supervisor's loop.
- * 1. Nothing here blocks for long: pipes and terminals are written through a description of our own, sockets with
- *    MSG_DONTWAIT; only regular files are written as they are.
- * 2. `budget` is shared by stdout and stderr: what goes past it is never delivered, and `over` is called once. */
+/* relay.h -- moves bytes between a host stream and a sandbox's pipe or terminal, in the
+ * supervisor's loop.
+ * 1. Nothing here blocks for long: pipes and terminals are written through a description of our
+ * own, sockets with MSG_DONTWAIT; only regular files are written as they are.
+ * 2. `budget` is shared by stdout and stderr: what goes past it is never delivered, and `over` is
+ * called once. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,8 +14,8 @@
 #define RELAY_CHUNK 65536
 
 struct relay_events {
-	void (*finished)(void *ctx);	/* this relay is done: end of file, or its reader went away */
-	void (*over)(void *ctx);	/* the budget is used up */
+	void (*finished)(void *ctx); /* this relay is done: end of file, or its reader went away */
+	void (*over)(void *ctx);     /* the budget is used up */
 	void (*failed)(void *ctx, const struct error *err);
 	void *ctx;
 };
@@ -21,17 +23,17 @@ struct relay_events {
 struct relay {
 	struct loop *loop;
 	const struct relay_events *events;
-	const char *name;		/* for errors: "standard output" */
-	int from, to;			/* ours to close; `to` is -1 when captured */
+	const char *name; /* for errors: "standard output" */
+	int from, to;	  /* ours to close; `to` is -1 when captured */
 	struct buf *capture;
-	uint64_t *budget;		/* bytes that may still pass; NULL: no limit */
-	bool to_is_terminal;		/* end of file is then the EOF character */
+	uint64_t *budget;    /* bytes that may still pass; NULL: no limit */
+	bool to_is_terminal; /* end of file is then the EOF character */
 	bool to_is_socket;
-	bool from_is_foreign;		/* a stream of the caller's: may block */
+	bool from_is_foreign; /* a stream of the caller's: may block */
 	bool active, from_watched, to_watched;
-	bool is_over;			/* the budget is used up: pass on what is held, then finish */
+	bool is_over; /* the budget is used up: pass on what is held, then finish */
 	size_t start, len;
-	char *data;			/* RELAY_CHUNK bytes while active */
+	char *data; /* RELAY_CHUNK bytes while active */
 };
 
 /* Takes over from and to (or capture) and begins. */
@@ -40,6 +42,6 @@ int relay_start(struct relay *relay, struct error *err);
 void relay_pump(struct relay *relay);
 /* Ends it, closing what it holds; idempotent. */
 void relay_stop(struct relay *relay);
-/* A descriptor for writing to the stream `fd` (a standard stream of ours) without blocking and without changing the
- * flags that others share. */
+/* A descriptor for writing to the stream `fd` (a standard stream of ours) without blocking and
+ * without changing the flags that others share. */
 int relay_open_output(int fd);

@@ -20,7 +20,8 @@
 #include "sandbox/start.h"
 #include "sandbox/supervise.h"
 
-#define SANDBOX_NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
+#define SANDBOX_NAMESPACES                                                                         \
+	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
 /* A copy that nobody can change, at no path of the host. */
 static int open_init_image(int *image, struct error *err)
@@ -30,7 +31,9 @@ static int open_init_image(int *image, struct error *err)
 		return fail_errno(err, "make a memfd for carrel-init");
 	if (fd_write_full(fd, init_image, init_image_len) != (ssize_t)init_image_len) {
 		fail_errno(err, "write carrel-init into its memfd");
-		return err->sys_errno == EFBIG ? error_hint(err, "a file size limit is set here: ulimit -f") : -1;
+		return err->sys_errno == EFBIG
+			       ? error_hint(err, "a file size limit is set here: ulimit -f")
+			       : -1;
 	}
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 		return fail_errno(err, "seal the memfd of carrel-init");
@@ -38,8 +41,8 @@ static int open_init_image(int *image, struct error *err)
 	return 0;
 }
 
-static int make_cgroup(const struct plan *plan, const struct cgroup_host *host, struct cgroup *group,
-	struct error *err)
+static int make_cgroup(const struct plan *plan, const struct cgroup_host *host,
+	struct cgroup *group, struct error *err)
 {
 	if (plan->limiter == LIMITER_WATCHDOG)
 		return 0;
@@ -52,8 +55,8 @@ static int make_cgroup(const struct plan *plan, const struct cgroup_host *host, 
 	return cgroup_create(host, &want, group, err);
 }
 
-/* What root must do before the clone, because the child can't: lose its groups (setgroups is denied inside), and lift
- * hard limits that are lower than the plan's. */
+/* What root must do before the clone, because the child can't: lose its groups (setgroups is denied
+ * inside), and lift hard limits that are lower than the plan's. */
 static int prepare_root(const struct plan *plan, struct error *err)
 {
 	if (!plan->privileged)
@@ -77,7 +80,8 @@ static int write_maps(const struct plan *plan, int socket, pid_t pid, struct err
 {
 	if (!plan->privileged)
 		return 0;
-	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid, plan->outside_gid };
+	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
+		plan->outside_gid };
 	struct setup_message go = { .magic = SETUP_MAGIC, .type = SETUP_GO };
 	if (namespace_write_maps(pid, &ids, true, err))
 		return -1;
@@ -86,9 +90,10 @@ static int write_maps(const struct plan *plan, int socket, pid_t pid, struct err
 	return 0;
 }
 
-/* Everything that happens in the parent once the child is there. On failure the child is ended and reaped. */
-static int follow(struct supervised *given, const struct cgroup_host *host, pid_t pid, struct result *result,
-	struct error *err)
+/* Everything that happens in the parent once the child is there. On failure the child is ended and
+ * reaped. */
+static int follow(struct supervised *given, const struct cgroup_host *host, pid_t pid,
+	struct result *result, struct error *err)
 {
 	int status;
 	struct error ignored;
@@ -99,14 +104,14 @@ static int follow(struct supervised *given, const struct cgroup_host *host, pid_
 		return -1;
 	}
 	if (given->plan->limiter != LIMITER_WATCHDOG)
-		cgroup_sweep(host);	/* what killed carrels left; the child is busy anyway */
+		cgroup_sweep(host); /* what killed carrels left; the child is busy anyway */
 	int failed = supervise(given, result, err);
 	loop_free(given->loop);
 	return failed;
 }
 
-static int start_and_follow(struct start *start, struct streams *streams, const struct cgroup_host *host,
-	struct result *result, struct error *err)
+static int start_and_follow(struct start *start, struct streams *streams,
+	const struct cgroup_host *host, struct result *result, struct error *err)
 {
 	int sockets[2];
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
@@ -125,8 +130,11 @@ static int start_and_follow(struct start *start, struct streams *streams, const 
 	}
 	trace_step("parent: cloned");
 	fd_close(&theirs);
-	struct supervised given = { .plan = start->plan, .cgroup = start->cgroup, .streams = streams,
-		.socket = ours, .pidfd = pidfd };
+	struct supervised given = { .plan = start->plan,
+		.cgroup = start->cgroup,
+		.streams = streams,
+		.socket = ours,
+		.pidfd = pidfd };
 	return follow(&given, host, pid, result, err);
 }
 
@@ -158,8 +166,9 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 	hold_signals(&before);
 	struct start start = { .plan = plan, .cgroup = &group, .trees = trees };
 	int failed = streams_prepare(&streams, plan, io, err) || open_init_image(&image, err) ||
-		prepare_root(plan, err) || (plan->privileged && sources_open(plan, true, trees, err)) ||
-		make_cgroup(plan, cgroups, &group, err);
+		     prepare_root(plan, err) ||
+		     (plan->privileged && sources_open(plan, true, trees, err)) ||
+		     make_cgroup(plan, cgroups, &group, err);
 	start.init_image = image;
 	if (!failed)
 		failed = start_and_follow(&start, &streams, cgroups, result, err);

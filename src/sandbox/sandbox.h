@@ -1,7 +1,11 @@
-/* sandbox.h -- carries a plan out with the kernel's own means, and stays until its command has ended.
- * 1. Every layer of the plan is set, or the start fails and names the layer. Nothing here decides what isn't in the plan.
- * 2. When sandbox_run returns, no process or mount of the sandbox is left, and its control groups are removed.
- * 3. When the caller is killed, the kernel ends the sandbox (PDEATHSIG, and end of file on init's socket). */
+/* sandbox.h -- carries a plan out with the kernel's own means, and stays until its command has
+ * ended.
+ * 1. Every layer of the plan is set, or the start fails and names the layer. Nothing here decides
+ * what isn't in the plan.
+ * 2. When sandbox_run returns, no process or mount of the sandbox is left, and its control groups
+ * are removed.
+ * 3. When the caller is killed, the kernel ends the sandbox (PDEATHSIG, and end of file on init's
+ * socket). */
 #pragma once
 #include "base/buf.h"
 #include "base/error.h"
@@ -10,9 +14,9 @@
 #include "plan/plan.h"
 
 struct sandbox_io {
-	struct buf *out, *err;		/* captured streams, when the plan says so */
+	struct buf *out, *err; /* captured streams, when the plan says so */
 };
-/* Runs the plan's command on descriptors 0, 1 and 2 of the caller, as the plan says. ERR_COMMAND_NOT_FOUND,
- * ERR_NOT_EXECUTABLE: the command. `cgroups` is what cgroup_probe found. */
-int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io, struct result *result,
-	struct error *err);
+/* Runs the plan's command on descriptors 0, 1 and 2 of the caller, as the plan says.
+ * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: the command. `cgroups` is what cgroup_probe found. */
+int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
+	struct result *result, struct error *err);

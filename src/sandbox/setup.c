@@ -17,7 +17,8 @@ int setup_send(int socket, const struct setup_message *message, const int *fds, 
 		header.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
 		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
 		*cmsg = (struct cmsghdr){ .cmsg_len = CMSG_LEN((size_t)count * sizeof(int)),
-			.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS };
 		memcpy(CMSG_DATA(cmsg), fds, (size_t)count * sizeof(int));
 	}
 	ssize_t sent;
@@ -34,7 +35,9 @@ int setup_receive(int socket, struct setup_message *message, int fds[SETUP_FD_MA
 		char space[CMSG_SPACE(SETUP_FD_MAX * sizeof(int))];
 	} control;
 	struct iovec iov = { message, sizeof *message };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr header = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
 		.msg_controllen = sizeof control };
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fds[i] = -1;

@@ -13,14 +13,15 @@
 
 #define SLOT_FIRST 1879048192u
 #define SLOT_COUNT 65536u
-#define HOME_OWNER 64199	/* when there is no user `carrel` */
+#define HOME_OWNER 64199 /* when there is no user `carrel` */
 
 struct slot_range slot_range_from(const char *uid_map)
 {
 	struct str rest = str_from(uid_map);
 	struct procfs_id_range range, largest = { 0, 0, 0 };
 	while (procfs_next_id_range(&rest, &range)) {
-		if (range.inside <= SLOT_FIRST && range.inside + range.count >= (uint64_t)SLOT_FIRST + SLOT_COUNT)
+		if (range.inside <= SLOT_FIRST &&
+			range.inside + range.count >= (uint64_t)SLOT_FIRST + SLOT_COUNT)
 			return (struct slot_range){ SLOT_FIRST, SLOT_COUNT };
 		if (range.count > largest.count)
 			largest = range;
@@ -33,7 +34,8 @@ struct slot_range slot_range_from(const char *uid_map)
 	return (struct slot_range){ (uint32_t)(largest.inside + half), (uint32_t)count };
 }
 
-/* The uid and gid of `carrel` in /etc/passwd. Read by hand: a static program has no name service. */
+/* The uid and gid of `carrel` in /etc/passwd. Read by hand: a static program has no name service.
+ */
 static void find_owner(uid_t *uid, gid_t *gid)
 {
 	char text[65536];
@@ -47,7 +49,8 @@ static void find_owner(uid_t *uid, gid_t *gid)
 		str_next(&line, ':', &field);
 		str_next(&line, ':', &field);
 		for (int i = 0; i < 2; i++)
-			if (!str_next(&line, ':', &field) || !str_to_u64(field, &ids[i]) || ids[i] > UINT32_MAX)
+			if (!str_next(&line, ':', &field) || !str_to_u64(field, &ids[i]) ||
+				ids[i] > UINT32_MAX)
 				return;
 		*uid = (uid_t)ids[0];
 		*gid = (gid_t)ids[1];
@@ -55,7 +58,8 @@ static void find_owner(uid_t *uid, gid_t *gid)
 	}
 }
 
-/* Opens `name` in dir, making it (a directory or the file) for the home's owner when it isn't there. */
+/* Opens `name` in dir, making it (a directory or the file) for the home's owner when it isn't
+ * there. */
 static int open_owned(int dir, const char *name, bool is_directory, int *fd, struct error *err)
 {
 	int flags = is_directory ? O_RDONLY | O_DIRECTORY : O_RDWR;
@@ -66,7 +70,8 @@ static int open_owned(int dir, const char *name, bool is_directory, int *fd, str
 		return fail_errno(err, "open '%s'", name);
 	if (is_directory && mkdirat(dir, name, 0700) && errno != EEXIST)
 		return fail_errno(err, "make '%s'", name);
-	*fd = openat(dir, name, flags | (is_directory ? 0 : O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0600);
+	*fd = openat(
+		dir, name, flags | (is_directory ? 0 : O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (*fd < 0)
 		return fail_errno(err, "make '%s'", name);
 	uid_t uid;
@@ -84,15 +89,20 @@ static int open_uids(const char *home, int *fd, struct error *err)
 {
 	char parent[4096];
 	const char *name = path_basename(home);
-	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), above = -1, dir = -1, run = -1;
+	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), above = -1, dir = -1,
+		       run = -1;
 	if (!path_is_normal(home) || !name[0])
-		return fail(err, ERR_INVALID, "CARREL_HOME '%s' is not an absolute, plain path", home);
+		return fail(
+			err, ERR_INVALID, "CARREL_HOME '%s' is not an absolute, plain path", home);
 	str_format(parent, sizeof parent, "%.*s", (int)(name - home), home);
 	above = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (above < 0 && path_make_directories(root, parent + 1, 0755, &above, err))
 		return -1;
-	return open_owned(above, name, true, &dir, err) || open_owned(dir, "run", true, &run, err) ||
-		open_owned(run, "uids", false, fd, err) ? -1 : 0;
+	return open_owned(above, name, true, &dir, err) ||
+			       open_owned(dir, "run", true, &run, err) ||
+			       open_owned(run, "uids", false, fd, err)
+		       ? -1
+		       : 0;
 }
 
 int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd, struct error *err)
@@ -110,7 +120,9 @@ int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd,
 	uint32_t start = (uint32_t)getpid() % range.count;
 	for (uint32_t i = 0; i < range.count; i++) {
 		uint32_t slot = (start + i) % range.count;
-		struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+		struct flock lock = {
+			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1
+		};
 		if (!fcntl(uids, F_OFD_SETLK, &lock)) {
 			*uid = range.first + slot;
 			*fd = take_fd(&uids);

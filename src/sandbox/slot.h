@@ -1,14 +1,15 @@
 /* slot.h -- an outside uid of its own for every sandbox that root starts.
- * 1. A slot is a byte of $CARREL_HOME/run/uids, locked by the open file description: the kernel frees it when the last
- *    process that holds it is gone, however it went.
- * 2. The range is 1879048192 + 65536, or the upper half of what this process's user namespace has when that isn't in it. */
+ * 1. A slot is a byte of $CARREL_HOME/run/uids, locked by the open file description: the kernel
+ * frees it when the last process that holds it is gone, however it went.
+ * 2. The range is 1879048192 + 65536, or the upper half of what this process's user namespace has
+ * when that isn't in it. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 
 struct slot_range {
-	uint32_t first, count;		/* count 0: there is no uid to spare */
+	uint32_t first, count; /* count 0: there is no uid to spare */
 };
 /* From the text of /proc/self/uid_map. Pure. */
 struct slot_range slot_range_from(const char *uid_map);

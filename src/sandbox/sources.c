@@ -1,5 +1,6 @@
-/* Opening what a sandbox will see of the host. As root the parent does it for what the user named, since the child's
- * outside uid can't walk into a 0700 directory; a plain user's child does it itself, before anything is covered. */
+/* Opening what a sandbox will see of the host. As root the parent does it for what the user named,
+ * since the child's outside uid can't walk into a 0700 directory; a plain user's child does it
+ * itself, before anything is covered. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,22 +10,28 @@
 #include "linux/namespace.h"
 #include "sandbox/start.h"
 
-static int idmap(const struct plan *plan, const struct plan_mount *mount, int tree, struct error *err)
+static int idmap(
+	const struct plan *plan, const struct plan_mount *mount, int tree, struct error *err)
 {
 	auto_close int userns = -1;
-	if (namespace_make_idmap(mount->owner_uid, mount->owner_gid, plan->outside_uid, plan->outside_gid,
-		&userns, err))
+	if (namespace_make_idmap(mount->owner_uid, mount->owner_gid, plan->outside_uid,
+		    plan->outside_gid, &userns, err))
 		return -1;
-	struct mount_change change = { .set = MOUNT_ATTR_IDMAP, .idmap = userns, .recursive = true };
+	struct mount_change change = {
+		.set = MOUNT_ATTR_IDMAP, .idmap = userns, .recursive = true
+	};
 	if (mount_change(tree, "", &change, err)) {
-		fail_errno_code(err, ERR_UNAVAILABLE, "'%s': its file system can't show its files to the sandbox's user",
+		fail_errno_code(err, ERR_UNAVAILABLE,
+			"'%s': its file system can't show its files to the sandbox's user",
 			mount->source);
-		return error_hint(err, "use a directory on ext4, xfs, btrfs or tmpfs, or run carrel as its owner");
+		return error_hint(err,
+			"use a directory on ext4, xfs, btrfs or tmpfs, or run carrel as its owner");
 	}
 	return 0;
 }
 
-/* `beneath` is a name in a directory that an earlier sandbox may have filled: no link on the way is followed. */
+/* `beneath` is a name in a directory that an earlier sandbox may have filled: no link on the way is
+ * followed. */
 static int clone_source(const struct plan_mount *mount, int *tree, struct error *err)
 {
 	if (!mount->beneath)

@@ -5,12 +5,23 @@
 #include "linux/cgroup.h"
 #include "plan/plan.h"
 
-/* One packet from the child before it becomes carrel-init: descriptors, or why it failed. The magic differs from
- * init's, so that neither can be taken for the other. */
+/* One packet from the child before it becomes carrel-init: descriptors, or why it failed. The magic
+ * differs from init's, so that neither can be taken for the other. */
 #define SETUP_MAGIC 0x43525331u
-enum setup_type { SETUP_GO = 1 /* to the child: maps are written */, SETUP_DESCRIPTORS, SETUP_FAILED };
-enum setup_fd { SETUP_PROC, SETUP_ROOT, SETUP_WORKSPACE, SETUP_FD_COUNT, SETUP_PTY_MASTER = SETUP_FD_COUNT,
-	SETUP_PTY_SLAVE, SETUP_FD_MAX };
+enum setup_type {
+	SETUP_GO = 1 /* to the child: maps are written */,
+	SETUP_DESCRIPTORS,
+	SETUP_FAILED
+};
+enum setup_fd {
+	SETUP_PROC,
+	SETUP_ROOT,
+	SETUP_WORKSPACE,
+	SETUP_FD_COUNT,
+	SETUP_PTY_MASTER = SETUP_FD_COUNT,
+	SETUP_PTY_SLAVE,
+	SETUP_FD_MAX
+};
 struct setup_message {
 	uint32_t magic, type;
 	struct error error;
@@ -19,19 +30,19 @@ struct setup_message {
 struct start {
 	const struct plan *plan;
 	const struct cgroup *cgroup;
-	int socket;			/* the child's end */
-	int init_image;			/* sealed memfd */
-	int *trees;			/* per mount of the plan: opened by the parent, or -1 */
+	int socket;	/* the child's end */
+	int init_image; /* sealed memfd */
+	int *trees;	/* per mount of the plan: opened by the parent, or -1 */
 };
 
 /* The child's whole life after clone; doesn't return. */
 _Noreturn void child_main(struct start *start);
-/* Opens the sources of the plan's binds (those of the user when `user`, else the system's) into trees[]; idmaps them
- * when the plan says so. */
+/* Opens the sources of the plan's binds (those of the user when `user`, else the system's) into
+ * trees[]; idmaps them when the plan says so. */
 int sources_open(const struct plan *plan, bool user, int *trees, struct error *err);
 
 /* Sends one setup message with `count` descriptors. -1 with errno. */
 int setup_send(int socket, const struct setup_message *message, const int *fds, int count);
-/* Takes one without waiting: 1, 0 at end of file, -1 with errno (EAGAIN: nothing yet). fds not sent are -1; the others
- * are yours. */
+/* Takes one without waiting: 1, 0 at end of file, -1 with errno (EAGAIN: nothing yet). fds not sent
+ * are -1; the others are yours. */
 int setup_receive(int socket, struct setup_message *message, int fds[SETUP_FD_MAX]);

@@ -13,12 +13,13 @@
 #include "base/fd.h"
 #include "linux/pty.h"
 
-#define PIPE_BYTES (1 << 20)	/* fewer wake-ups for much output */
+#define PIPE_BYTES (1 << 20) /* fewer wake-ups for much output */
 #define PIPEFS_MAGIC 0x50495045
 
 static const char *const names[3] = { "standard input", "standard output", "standard error" };
 
-/* A terminal or pipe that is handed in has modes and flags that others share, and the command may change them. */
+/* A terminal or pipe that is handed in has modes and flags that others share, and the command may
+ * change them. */
 struct stream_state {
 	int flags;
 	bool is_terminal;
@@ -36,7 +37,7 @@ static void remember(struct stream_state before[3])
 static bool modes_are_equal(const struct termios *a, const struct termios *b)
 {
 	return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_cflag == b->c_cflag &&
-		a->c_lflag == b->c_lflag && !memcmp(a->c_cc, b->c_cc, sizeof a->c_cc);
+	       a->c_lflag == b->c_lflag && !memcmp(a->c_cc, b->c_cc, sizeof a->c_cc);
 }
 
 static void put_back(const struct stream_state before[3])
@@ -47,7 +48,8 @@ static void put_back(const struct stream_state before[3])
 		struct termios modes;
 		if (before[i].flags >= 0 && fcntl(i, F_GETFL) != before[i].flags)
 			fcntl(i, F_SETFL, before[i].flags);
-		if (before[i].is_terminal && !tcgetattr(i, &modes) && !modes_are_equal(&modes, &before[i].modes))
+		if (before[i].is_terminal && !tcgetattr(i, &modes) &&
+			!modes_are_equal(&modes, &before[i].modes))
 			pty_restore(i, &before[i].modes);
 	}
 	signal(SIGTTOU, handler);
@@ -59,8 +61,8 @@ static bool is_socket(int fd)
 	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
 }
 
-/* /dev/stdout is opened by name sometimes: an anonymous pipe may then belong to the sandbox's user. One with a name
- * on disk stays whose it is. */
+/* /dev/stdout is opened by name sometimes: an anonymous pipe may then belong to the sandbox's user.
+ * One with a name on disk stays whose it is. */
 static void give_pipe(const struct plan *plan, int fd)
 {
 	struct statfs fs;
@@ -83,10 +85,12 @@ static int make_pipe(struct streams *streams, unsigned index, struct error *err)
 	return 0;
 }
 
-int streams_prepare(struct streams *streams, const struct plan *plan, struct sandbox_io *io,
-	struct error *err)
+int streams_prepare(
+	struct streams *streams, const struct plan *plan, struct sandbox_io *io, struct error *err)
 {
-	*streams = (struct streams){ .plan = plan, .io = io, .terminal = -1, .budget = plan->limits.output_bytes };
+	*streams = (struct streams){
+		.plan = plan, .io = io, .terminal = -1, .budget = plan->limits.output_bytes
+	};
 	streams->before = calloc(3, sizeof *streams->before);
 	if (!streams->before)
 		abort();
@@ -168,15 +172,16 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 }
 
 /* A terminal's two directions; there is no second output. */
-static int start_terminal(struct streams *streams, struct loop *loop, const struct relay_events *events,
-	struct error *err)
+static int start_terminal(struct streams *streams, struct loop *loop,
+	const struct relay_events *events, struct error *err)
 {
-	if (start_relay(streams, 1, loop, duplicate(streams->terminal), relay_open_output(STDOUT_FILENO), events,
-		err))
+	if (start_relay(streams, 1, loop, duplicate(streams->terminal),
+		    relay_open_output(STDOUT_FILENO), events, err))
 		return -1;
 	if (streams->plan->streams[0] != STREAM_TTY)
 		return 0;
-	return start_relay(streams, 0, loop, duplicate(STDIN_FILENO), duplicate(streams->terminal), events, err);
+	return start_relay(streams, 0, loop, duplicate(STDIN_FILENO), duplicate(streams->terminal),
+		events, err);
 }
 
 int streams_start(struct streams *streams, struct loop *loop, const struct relay_events *events,

@@ -17,25 +17,27 @@
 #include "sandbox/start.h"
 
 #define COMMAND_ID 1
-#define FIRST_LOOK_MS 20	/* a command that has ended by then was never measured, and cost no wake-up */
-#define CANCEL_AFTER 3		/* this many SIGINT or SIGTERM: the user means it */
+#define FIRST_LOOK_MS                                                                              \
+	20 /* a command that has ended by then was never measured, and cost no wake-up */
+#define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
 
-static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP, SIGWINCH };
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT,
+	SIGTSTP, SIGWINCH };
 
 struct supervisor {
 	struct supervised *given;
 	struct guard guard;
 	struct relay_events relay_events;
 	struct result *result;
-	bool has_setup;			/* the child has become carrel-init */
-	bool has_exit;			/* INIT_EXITED came */
+	bool has_setup; /* the child has become carrel-init */
+	bool has_exit;	/* INIT_EXITED came */
 	int wait_status;
 	uint64_t command_rss_kb;
-	bool is_dead;			/* PID 1 is reaped */
+	bool is_dead; /* PID 1 is reaped */
 	struct pidfd_usage usage;
 	bool has_limit;
 	enum reason limit;
-	bool has_spawned;		/* the spawn message is on its way */
+	bool has_spawned; /* the spawn message is on its way */
 	bool has_signaled;
 	int cancels;
 	bool has_failed;
@@ -52,7 +54,8 @@ void supervise_signals(sigset_t *set)
 static void kill_all(struct supervisor *s)
 {
 	struct error err;
-	pidfd_signal(s->given->pidfd, SIGKILL, &err);	/* the kernel takes the rest of the namespace along */
+	pidfd_signal(s->given->pidfd, SIGKILL,
+		&err); /* the kernel takes the rest of the namespace along */
 }
 
 static void on_limit(void *ctx, enum reason reason)
@@ -79,7 +82,8 @@ int supervise_spawn(const struct supervised *given, struct error *err)
 	const struct plan *plan = given->plan;
 	struct init_spawn spawn = { (const char *const *)plan->argv, plan->env.items, plan->cwd,
 		INIT_NO_PIDFD | INIT_NO_STARTED | (plan->tty ? INIT_TTY : 0) };
-	int failed = init_client_spawn(given->socket, COMMAND_ID, &spawn, given->streams->inside, err);
+	int failed =
+		init_client_spawn(given->socket, COMMAND_ID, &spawn, given->streams->inside, err);
 	streams_close_inside(given->streams);
 	return failed;
 }
@@ -135,19 +139,21 @@ static int on_setup(struct supervisor *s, struct error *err)
 		return -1;
 	}
 	s->has_setup = true;
-	if (guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE], err))
+	if (guard_descriptors(
+		    &s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE], err))
 		return -1;
 	if (!s->given->plan->tty)
 		return 0;
-	if (streams_use_terminal(s->given->streams, fds[SETUP_PTY_MASTER], fds[SETUP_PTY_SLAVE], err) ||
+	if (streams_use_terminal(
+		    s->given->streams, fds[SETUP_PTY_MASTER], fds[SETUP_PTY_SLAVE], err) ||
 		supervise_spawn(s->given, err))
 		return -1;
 	s->has_spawned = true;
 	return streams_start(s->given->streams, s->given->loop, &s->relay_events, err);
 }
 
-/* What lies next in the socket: the magic of a packet; 0 at its end; -1: nothing yet. A peer that dies with unread packets
- * leaves an ECONNRESET in front of what it said: taken off here. */
+/* What lies next in the socket: the magic of a packet; 0 at its end; -1: nothing yet. A peer that
+ * dies with unread packets leaves an ECONNRESET in front of what it said: taken off here. */
 static int64_t peek(int socket)
 {
 	uint32_t magic;
@@ -208,8 +214,8 @@ static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)
 	if (s->is_dead)
 		return;
 	hear(s);
-	/* init says its last word and exits: there is nothing to do meanwhile but wait for that. Relays go on
-	 * afterwards; a full pipe can't hold it up, since it kills its writers. */
+	/* init says its last word and exits: there is nothing to do meanwhile but wait for that.
+	 * Relays go on afterwards; a full pipe can't hold it up, since it kills its writers. */
 	if (s->has_exit && !s->is_dead)
 		reap(s);
 }
@@ -220,12 +226,13 @@ static void on_pidfd(struct loop *loop, int fd, uint32_t events, void *ctx)
 	if (s->is_dead)
 		return;
 	if (!s->has_exit)
-		hear(s);	/* its last word may still lie in the socket */
+		hear(s); /* its last word may still lie in the socket */
 	if (!s->is_dead)
 		reap(s);
 }
 
-/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as one that holds. */
+/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as
+ * one that holds. */
 static void stop_and_continue(struct supervisor *s)
 {
 	struct error err;
@@ -260,8 +267,8 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	}
 	if (!s->has_spawned)
 		return;
-	/* It waits in the socket behind the spawn, should init not be there yet. A socket that is full or gone
-	 * needs no signal. */
+	/* It waits in the socket behind the spawn, should init not be there yet. A socket that is
+	 * full or gone needs no signal. */
 	s->has_signaled = true;
 	init_client_signal(s->given->socket, COMMAND_ID, signo, &err);
 }
@@ -285,8 +292,9 @@ static void on_relay_failed(void *ctx, const struct error *err)
 	on_failure(ctx, err);
 }
 
-/* Wake-ups are what a short command costs. So the socket is left alone at first: all that a child says before it becomes
- * init, and init's last word, can wait until PID 1 is gone. What has to be measured is asked for by then. */
+/* Wake-ups are what a short command costs. So the socket is left alone at first: all that a child
+ * says before it becomes init, and init's last word, can wait until PID 1 is gone. What has to be
+ * measured is asked for by then. */
 static int listen_to_child(struct supervisor *s, struct error *err)
 {
 	return loop_watch(s->given->loop, s->given->socket, EPOLLIN, on_socket, s, err);
@@ -305,9 +313,14 @@ static int begin(struct supervisor *s, struct error *err)
 	struct supervised *given = s->given;
 	sigset_t set;
 	supervise_signals(&set);
-	s->guard = (struct guard){ .plan = given->plan, .cgroup = given->cgroup, .loop = given->loop,
-		.init_socket = given->socket, .hit = on_limit, .ctx = s };
-	s->relay_events = (struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, s };
+	s->guard = (struct guard){ .plan = given->plan,
+		.cgroup = given->cgroup,
+		.loop = given->loop,
+		.init_socket = given->socket,
+		.hit = on_limit,
+		.ctx = s };
+	s->relay_events =
+		(struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, s };
 	if (guard_start(&s->guard, err) ||
 		loop_watch(given->loop, given->pidfd, EPOLLIN, on_pidfd, s, err) ||
 		loop_signals(given->loop, &set, on_signal, s, err))
@@ -328,7 +341,8 @@ static void judge(struct supervisor *s)
 	bool failed = !exited || result->exit_status != 0;
 	if (s->has_limit || guard_last_look(&s->guard, failed, &s->limit))
 		result->reason = s->limit;
-	uint64_t rss_kb = s->usage.max_rss_kb > s->command_rss_kb ? s->usage.max_rss_kb : s->command_rss_kb;
+	uint64_t rss_kb =
+		s->usage.max_rss_kb > s->command_rss_kb ? s->usage.max_rss_kb : s->command_rss_kb;
 	result->cpu_ms = (s->usage.utime_us + s->usage.stime_us) / 1000;
 	result->max_rss_bytes = rss_kb * 1024;
 	guard_add_usage(&s->guard, result);
@@ -336,7 +350,9 @@ static void judge(struct supervisor *s)
 
 int supervise(struct supervised *given, struct result *result, struct error *err)
 {
-	struct supervisor s = { .given = given, .result = result, .has_spawned = !given->plan->tty };
+	struct supervisor s = {
+		.given = given, .result = result, .has_spawned = !given->plan->tty
+	};
 	*result = (struct result){ 0 };
 	int failed = begin(&s, err);
 	if (failed)
@@ -349,7 +365,8 @@ int supervise(struct supervised *given, struct result *result, struct error *err
 		judge(&s);
 		/* Killed from outside before it was anything: by whom, nobody says. */
 		if (!s.has_setup && !s.has_limit && result->reason == REASON_SIGNALED)
-			s.has_failed = true, fail(&s.failure, ERR_FAILED, "the sandbox was killed while it started");
+			s.has_failed = true,
+			fail(&s.failure, ERR_FAILED, "the sandbox was killed while it started");
 	}
 	guard_stop(&s.guard);
 	if (s.has_failed)

@@ -1,4 +1,5 @@
-/* supervise.h -- stays with a started sandbox until it has ended: relays, limits, signals, result. */
+/* supervise.h -- stays with a started sandbox until it has ended: relays, limits, signals, result.
+ */
 #pragma once
 #include "sandbox/sandbox.h"
 #include "sandbox/streams.h"
@@ -8,10 +9,11 @@ struct supervised {
 	const struct cgroup *cgroup;
 	struct streams *streams;
 	struct loop *loop;
-	int socket;			/* to the child, then to carrel-init */
-	int pidfd;			/* of PID 1 */
+	int socket; /* to the child, then to carrel-init */
+	int pidfd;  /* of PID 1 */
 };
-/* Returns when PID 1 is gone and all output has been passed on. The signals in supervise_signals must be blocked. */
+/* Returns when PID 1 is gone and all output has been passed on. The signals in supervise_signals
+ * must be blocked. */
 int supervise(struct supervised *supervised, struct result *result, struct error *err);
 /* Sends the spawn message. */
 int supervise_spawn(const struct supervised *supervised, struct error *err);

@@ -34,7 +34,9 @@ int usage_init(struct usage *usage, int proc, int root, int workspace, struct er
 	auto_close int memfd = memfd_create("carrel", MFD_CLOEXEC);
 	if (memfd < 0 || fstat(memfd, &st))
 		return fail_errno(err, "find the device of shared memory");
-	*usage = (struct usage){ .proc = proc, .tmpfs = { root, workspace }, .shm_device = st.st_dev };
+	*usage = (struct usage){
+		.proc = proc, .tmpfs = { root, workspace }, .shm_device = st.st_dev
+	};
 	return 0;
 }
 
@@ -45,7 +47,8 @@ void usage_done(struct usage *usage)
 }
 
 /* Calls fn for every process; proc's own position must not be shared, so it is opened anew. */
-static void each_process(const struct usage *usage, void (*fn)(void *ctx, int dir, int pid), void *ctx)
+static void each_process(
+	const struct usage *usage, void (*fn)(void *ctx, int dir, int pid), void *ctx)
 {
 	int fd = openat(usage->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -114,10 +117,12 @@ uint64_t usage_memory_bound(struct usage *usage)
 	return walk_bytes(&walk) + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
-/* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of the shared pages. */
+/* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of
+ * the shared pages. */
 static bool is_counted_elsewhere(const struct usage *usage, uint64_t device, struct str name)
 {
-	/* A file is page cache, a tmpfs was counted by statvfs, SysV shared memory by carrel-init. */
+	/* A file is page cache, a tmpfs was counted by statvfs, SysV shared memory by carrel-init.
+	 */
 	return device != usage->shm_device || str_starts_with(name, "/SYSV");
 }
 
@@ -131,11 +136,12 @@ static void add_smaps(struct walk *walk, FILE *file)
 		int name_at = 0;
 		uint64_t kb;
 		struct str text = str_trim(str_from(line));
-		if (sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu %n", &major_number, &minor_number, &inode,
-			&name_at) == 3) {
-			struct str name = name_at > 0 ? str_trim(str_from(line + name_at)) : STR("");
+		if (sscanf(line, "%*x-%*x %*4s %*x %x:%x %lu %n", &major_number, &minor_number,
+			    &inode, &name_at) == 3) {
+			struct str name =
+				name_at > 0 ? str_trim(str_from(line + name_at)) : STR("");
 			counts_shared = inode && !is_counted_elsewhere(walk->usage,
-				makedev(major_number, minor_number), name);
+							 makedev(major_number, minor_number), name);
 		} else if (counts_shared && procfs_find_kb(text, "Pss", &kb))
 			walk->shared_kb += kb;
 	}
@@ -147,7 +153,8 @@ static void add_exact(void *ctx, int proc, int pid)
 	char path[48], text[4096];
 	struct str rollup = read_text(proc, pid, "smaps_rollup", text, sizeof text);
 	if (!rollup.len) {
-		/* A process that made itself undumpable is counted in full: it gains nothing by it. */
+		/* A process that made itself undumpable is counted in full: it gains nothing by it.
+		 */
 		add_resident(walk, proc, pid);
 		return;
 	}
@@ -171,8 +178,9 @@ uint64_t usage_memory(struct usage *usage)
 	return walk_bytes(&walk) + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
-/* Two sums, each of which can miss something: what living processes and those they waited for used, and what every process
- * that was ever seen had used when last seen. A parent that ignores SIGCHLD hides its children from the first only. */
+/* Two sums, each of which can miss something: what living processes and those they waited for used,
+ * and what every process that was ever seen had used when last seen. A parent that ignores SIGCHLD
+ * hides its children from the first only. */
 struct cpu_walk {
 	struct usage *usage;
 	uint64_t with_children_ticks, own_ticks;
@@ -181,9 +189,11 @@ struct cpu_walk {
 static struct usage_seen *find_seen(struct usage *usage, const struct procfs_stat *stat)
 {
 	for (int i = 0; i < usage->seen_count; i++)
-		if (usage->seen[i].pid == stat->pid && usage->seen[i].start_ticks == stat->start_ticks)
+		if (usage->seen[i].pid == stat->pid &&
+			usage->seen[i].start_ticks == stat->start_ticks)
 			return &usage->seen[i];
-	struct usage_seen *grown = reallocarray(usage->seen, (size_t)usage->seen_count + 1, sizeof *grown);
+	struct usage_seen *grown =
+		reallocarray(usage->seen, (size_t)usage->seen_count + 1, sizeof *grown);
 	if (!grown)
 		abort();
 	usage->seen = grown;
@@ -218,7 +228,8 @@ uint64_t usage_cpu_ms(struct usage *usage)
 		if (usage->seen[i].alive)
 			usage->seen[kept++] = usage->seen[i];
 		else
-			usage->departed_cpu_ms += usage->seen[i].cpu_ticks * 1000 / ticks_per_second;
+			usage->departed_cpu_ms +=
+				usage->seen[i].cpu_ticks * 1000 / ticks_per_second;
 	}
 	usage->seen_count = kept;
 	uint64_t by_parents = walk.with_children_ticks * 1000 / ticks_per_second;

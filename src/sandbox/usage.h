@@ -1,19 +1,22 @@
-/* usage.h -- what a sandbox uses, read from its own /proc, for hosts where no control group counts it.
- * 1. Every process of the sandbox is seen, since its /proc lists its pid namespace and nothing else.
- * 2. usage_memory_bound never says less than is used; usage_memory says what is used (shared pages once), at a price:
- *    it is asked only when the bound is over the limit.
- * 3. There are no memfds where this is used (plan.memfd): nothing but their descriptors would show them. */
+/* usage.h -- what a sandbox uses, read from its own /proc, for hosts where no control group counts
+ * it.
+ * 1. Every process of the sandbox is seen, since its /proc lists its pid namespace and nothing
+ * else.
+ * 2. usage_memory_bound never says less than is used; usage_memory says what is used (shared pages
+ * once), at a price: it is asked only when the bound is over the limit.
+ * 3. There are no memfds where this is used (plan.memfd): nothing but their descriptors would show
+ * them. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 
 struct usage {
-	int proc;			/* the sandbox's /proc */
-	int tmpfs[2];			/* its own tmpfs trees, or -1 */
-	uint64_t shm_device;		/* of the kernel's internal tmpfs: SysV and anonymous shared memory */
-	uint64_t sysv_bytes;		/* as carrel-init last said */
-	uint64_t departed_cpu_ms;	/* of processes that have been seen and are gone */
+	int proc;	     /* the sandbox's /proc */
+	int tmpfs[2];	     /* its own tmpfs trees, or -1 */
+	uint64_t shm_device; /* of the kernel's internal tmpfs: SysV and anonymous shared memory */
+	uint64_t sysv_bytes; /* as carrel-init last said */
+	uint64_t departed_cpu_ms; /* of processes that have been seen and are gone */
 	struct usage_seen *seen;
 	int seen_count;
 };
@@ -22,7 +25,8 @@ int usage_init(struct usage *usage, int proc, int root, int workspace, struct er
 void usage_done(struct usage *usage);
 uint64_t usage_memory_bound(struct usage *usage);
 uint64_t usage_memory(struct usage *usage);
-/* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for. */
+/* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for.
+ */
 uint64_t usage_cpu_ms(struct usage *usage);
 /* The largest peak of resident memory among the processes that live now, in kB. */
 uint64_t usage_peak_kb(struct usage *usage);

@@ -13,13 +13,15 @@ static const struct arg_option table[] = {
 	{ 'g', "other", ARG_FLAG, offsetof(struct options, other), NULL, "", NULL, 0, 0 },
 	{ 't', "text", ARG_TEXT, offsetof(struct options, text), "TEXT", "", NULL, 0, 0 },
 	{ 'l', "list", ARG_LIST, offsetof(struct options, list), "ITEM", "", NULL, 0, 0 },
-	{ 'c', "choice", ARG_CHOICE, offsetof(struct options, choice), "WHICH", "", "one|two", 0, 0 },
+	{ 'c', "choice", ARG_CHOICE, offsetof(struct options, choice), "WHICH", "", "one|two", 0,
+		0 },
 	{ 0, "size", ARG_SIZE, offsetof(struct options, size), "SIZE", "", NULL, 4096, 0 },
 	{ 0, "duration", ARG_DURATION, offsetof(struct options, duration), "TIME", "", NULL, 1, 0 },
 	{ 0, "count", ARG_COUNT, offsetof(struct options, count), "N", "", NULL, 1, 10 },
 	{ 0, "cpus", ARG_CPUS, offsetof(struct options, cpus), "N", "", NULL, 10, 0 },
 };
-static const struct arg_spec spec = { "test", "carrel test", "", table, sizeof table / sizeof *table, NULL };
+static const struct arg_spec spec = { "test", "carrel test", "", table,
+	sizeof table / sizeof *table, NULL };
 
 struct parsed {
 	struct arena arena;
@@ -33,17 +35,18 @@ static void parse(struct parsed *p, int argc, const char **argv)
 {
 	*p = (struct parsed){ 0 };
 	arena_init(&p->arena);
-	p->result = args_parse(&spec, argc, (char **)argv, &p->options, &p->arena, &p->operands, &p->help, &p->err);
+	p->result = args_parse(&spec, argc, (char **)argv, &p->options, &p->arena, &p->operands,
+		&p->help, &p->err);
 }
-#define PARSE(p, ...) \
-	const char *argv_[] = { "test", __VA_ARGS__, NULL }; \
+#define PARSE(p, ...)                                                                              \
+	const char *argv_[] = { "test", __VA_ARGS__, NULL };                                       \
 	parse(p, sizeof argv_ / sizeof *argv_ - 1, argv_)
 
 static void every_form_of_an_option_is_understood(void **state)
 {
 	struct parsed p;
-	PARSE(&p, "-fg", "-tabc", "-l", "1", "--list=2", "--list", "3", "--size=1M", "--duration", "2s", "--cpus", "1.5",
-		"-c", "two", "--", "-x");
+	PARSE(&p, "-fg", "-tabc", "-l", "1", "--list=2", "--list", "3", "--size=1M", "--duration",
+		"2s", "--cpus", "1.5", "-c", "two", "--", "-x");
 	assert_int_equal(p.result, 0);
 	assert_true(p.options.flag && p.options.other);
 	assert_string_equal(p.options.text, "abc");
@@ -90,12 +93,24 @@ static void a_wrong_line_is_refused_and_names_what_was_typed(void **state)
 		const char *words[3];
 		const char *named;
 	} wrong[] = {
-		{ { "--nonsense" }, "'--nonsense'" }, { { "-x" }, "'-x'" }, { { "--nonsense=3" }, "'--nonsense'" },
-		{ { "--flag=yes" }, "'--flag'" }, { { "--text" }, "'--text'" }, { { "-t" }, "'-t'" },
-		{ { "--choice", "three" }, "'three'" }, { { "--size", "12X" }, "--size" }, { { "--size", "4095" }, "'4095'" },
-		{ { "--size", "0" }, "'0'" }, { { "--size", "99999999999T" }, "--size" }, { { "--size=" }, "--size" },
-		{ { "--duration", "0" }, "'0'" }, { { "--count", "11" }, "--count" }, { { "--count", "0" }, "'0'" },
-		{ { "--count", "-1" }, "--count" }, { { "--cpus", "0" }, "--cpus" }, { { "-fx" }, "'-x'" },
+		{ { "--nonsense" }, "'--nonsense'" },
+		{ { "-x" }, "'-x'" },
+		{ { "--nonsense=3" }, "'--nonsense'" },
+		{ { "--flag=yes" }, "'--flag'" },
+		{ { "--text" }, "'--text'" },
+		{ { "-t" }, "'-t'" },
+		{ { "--choice", "three" }, "'three'" },
+		{ { "--size", "12X" }, "--size" },
+		{ { "--size", "4095" }, "'4095'" },
+		{ { "--size", "0" }, "'0'" },
+		{ { "--size", "99999999999T" }, "--size" },
+		{ { "--size=" }, "--size" },
+		{ { "--duration", "0" }, "'0'" },
+		{ { "--count", "11" }, "--count" },
+		{ { "--count", "0" }, "'0'" },
+		{ { "--count", "-1" }, "--count" },
+		{ { "--cpus", "0" }, "--cpus" },
+		{ { "-fx" }, "'-x'" },
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		const char *argv[] = { "test", wrong[i].words[0], wrong[i].words[1], NULL };

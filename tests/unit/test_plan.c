@@ -1,5 +1,5 @@
-/* Plans are pure: options and facts in, JSON out, compared with files in tests/golden. CARREL_GOLDEN=write makes them
- * anew; read the diff before you commit it. */
+/* Plans are pure: options and facts in, JSON out, compared with files in tests/golden.
+ * CARREL_GOLDEN=write makes them anew; read the diff before you commit it. */
 #include "plan/plan.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -40,8 +40,11 @@ static int setup(void **state)
 	arena_init(&f->arena);
 	f->options.argv = (char *const *)command;
 	f->options.interactive = true;
-	f->facts = (struct plan_facts){ .outside_uid = 1001, .outside_gid = 1001, .landlock_abi = 7,
-		.limiter = LIMITER_WATCHDOG, .streams = { STREAM_NULL, STREAM_PIPE, STREAM_PIPE } };
+	f->facts = (struct plan_facts){ .outside_uid = 1001,
+		.outside_gid = 1001,
+		.landlock_abi = 7,
+		.limiter = LIMITER_WATCHDOG,
+		.streams = { STREAM_NULL, STREAM_PIPE, STREAM_PIPE } };
 	add_host(f);
 	*state = f;
 	return 0;
@@ -107,11 +110,15 @@ static void a_plain_users_plan_is_golden(void **state)
 static void roots_plan_with_everything_is_golden(void **state)
 {
 	struct fixture *f = *state;
-	static struct plan_bind dir = { .source = "/srv/project", .kind = PATH_DIRECTORY, .owner_uid = 1000,
+	static struct plan_bind dir = { .source = "/srv/project",
+		.kind = PATH_DIRECTORY,
+		.owner_uid = 1000,
 		.owner_gid = 100 };
 	static const struct plan_host_path protect[] = {
-		{ ".git", PATH_DIRECTORY, NULL }, { ".git/hooks", PATH_DIRECTORY, NULL },
-		{ ".git/config", PATH_FILE, NULL }, { ".envrc", PATH_FILE, NULL },
+		{ ".git", PATH_DIRECTORY, NULL },
+		{ ".git/hooks", PATH_DIRECTORY, NULL },
+		{ ".git/config", PATH_FILE, NULL },
+		{ ".envrc", PATH_FILE, NULL },
 	};
 	as_root(f);
 	f->options.dir = &dir;
@@ -124,8 +131,14 @@ static void roots_plan_with_everything_is_golden(void **state)
 	vec_push(&f->arena, &f->options.env, "HOME=/tmp");
 	f->options.cwd = "/data";
 	f->options.captured = true;
-	f->options.limits = (struct limits){ .memory_bytes = 512 << 20, .disk_bytes = 1 << 30, .tmp_bytes = 1 << 20,
-		.pids = 10, .fds = 100, .millicpus = 1500, .cpu_time_ms = 30000, .timeout_ms = 60000 };
+	f->options.limits = (struct limits){ .memory_bytes = 512 << 20,
+		.disk_bytes = 1 << 30,
+		.tmp_bytes = 1 << 20,
+		.pids = 10,
+		.fds = 100,
+		.millicpus = 1500,
+		.cpu_time_ms = 30000,
+		.timeout_ms = 60000 };
 	assert_golden(f, "root");
 }
 
@@ -239,7 +252,8 @@ static void a_protected_name_that_is_a_link_is_refused(void **state)
 	struct fixture *f = *state;
 	static struct plan_bind dir = { .source = "/srv/project", .kind = PATH_DIRECTORY };
 	f->options.dir = &dir;
-	vec_push(&f->arena, &f->facts.protect, (struct plan_host_path){ ".claude", PATH_LINK, NULL });
+	vec_push(&f->arena, &f->facts.protect,
+		(struct plan_host_path){ ".claude", PATH_LINK, NULL });
 	assert_refused(f, ERR_UNAVAILABLE, "/srv/project/.claude");
 	f->options.writable_config = true;
 	assert_int_equal(build(f), 0);
@@ -289,8 +303,9 @@ static void a_bind_is_taken_apart_from_the_right(void **state)
 static void a_bind_that_isnt_one_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	static const char *const wrong[] = { "", ":", "/a", "/a:", ":/b", ":ro", "/a:b", "/a:/b/../c", "/a:/", "/a:/proc",
-		"/a:/proc/x", "/a:/dev/null", "/a:/b/", "/a://b", "/a:ro" };
+	static const char *const wrong[] = { "", ":", "/a", "/a:", ":/b", ":ro", "/a:b",
+		"/a:/b/../c", "/a:/", "/a:/proc", "/a:/proc/x", "/a:/dev/null", "/a:/b/", "/a://b",
+		"/a:ro" };
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		struct plan_bind bind = { 0 };
 		assert_int_equal(plan_parse_bind(wrong[i], &f->arena, &bind, &f->err), -1);

@@ -31,9 +31,11 @@ static void a_namespace_of_one_id_gives_none(void **state)
 
 static void no_range_holds_root(void **state)
 {
-	static const char *const maps[] = { "0 0 4294967295\n", "0 100000 65536\n", "0 1 10\n", "5 5 9\n0 0 1\n" };
+	static const char *const maps[] = { "0 0 4294967295\n", "0 100000 65536\n", "0 1 10\n",
+		"5 5 9\n0 0 1\n" };
 	for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
-		assert_true(slot_range_from(maps[i]).count == 0 || slot_range_from(maps[i]).first > 0);
+		assert_true(
+			slot_range_from(maps[i]).count == 0 || slot_range_from(maps[i]).first > 0);
 }
 
 /* Making the home gives it away, which only root can. */
@@ -71,7 +73,8 @@ static void a_home_that_cannot_be_made_is_named(void **state)
 	struct error err;
 	uint32_t uid;
 	int fd = -1;
-	assert_int_equal(slot_take("/proc/nonsense/home", (struct slot_range){ 1, 1 }, &uid, &fd, &err), -1);
+	assert_int_equal(
+		slot_take("/proc/nonsense/home", (struct slot_range){ 1, 1 }, &uid, &fd, &err), -1);
 	assert_non_null(strstr(err.text, "/proc/nonsense/home"));
 	assert_non_null(strstr(err.hint, "CARREL_HOME"));
 	assert_int_equal(fd, -1);
