@@ -5,7 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#undef alloca /* a macro of glibc: poisoning one warns */
+/* Macros of some libc: poisoning one warns. */
+#undef alloca
+#undef sprintf
+#undef vsprintf
+#undef strcpy
+#undef strcat
+#undef strncpy
+#undef strncat
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf strtok atoi atol atoll system    \
 	popen alloca gets tmpnam mktemp
 #endif

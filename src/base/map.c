@@ -111,10 +111,9 @@ void *map_set(struct map *m, struct str key, void *value)
 		m->live += !old;
 		return old;
 	}
-	if (m->count == m->capacity) {
+	if (m->count == m->capacity)
 		make_room(m);
-		slot = find_slot(m, key);
-	}
+	slot = find_slot(m, key);
 	m->entries[m->count++] =
 		(struct map_entry){ { arena_bytes(m->arena, key.data, key.len), key.len }, value };
 	*slot = (unsigned)m->count;

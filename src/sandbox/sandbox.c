@@ -5,12 +5,12 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/fd.h"
 #include "base/trace.h"
 #include "init/image.h"
@@ -154,10 +154,10 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 	struct streams streams;
 	struct cgroup group;
 	auto_close int image = -1;
-	auto_free int *trees = malloc(plan->mounts.count * sizeof *trees);
+	auto_arena struct arena arena;
 	sigset_t before;
-	if (!trees)
-		abort();
+	arena_init(&arena);
+	int *trees = arena_array(&arena, plan->mounts.count, sizeof *trees);
 	for (size_t i = 0; i < plan->mounts.count; i++)
 		trees[i] = -1;
 	cgroup_init(&group);

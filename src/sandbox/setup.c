@@ -41,7 +41,6 @@ int setup_receive(int socket, struct setup_message *message, int fds[SETUP_FD_MA
 		.msg_controllen = sizeof control };
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fds[i] = -1;
-	message->magic = 0;
 	ssize_t got;
 	do
 		got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

@@ -166,7 +166,7 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 	relay->to_is_socket = index > 0 && is_socket(to);
 	relay->to_is_terminal = index == 0 && streams->plan->tty;
 	relay->budget = index > 0 && streams->plan->limits.output_bytes ? &streams->budget : NULL;
-	if (index > 0 && streams->plan->streams[index] == STREAM_CAPTURED)
+	if (streams->plan->streams[index] == STREAM_CAPTURED)
 		relay->capture = index == 1 ? streams->io->out : streams->io->err;
 	return relay_start(relay, err);
 }

@@ -127,7 +127,7 @@ static void on_reply(struct supervisor *s, const struct init_reply *reply)
 /* The child's own packets come first: descriptors, or why it failed. */
 static int on_setup(struct supervisor *s, struct error *err)
 {
-	struct setup_message message;
+	struct setup_message message = { 0 };
 	int fds[SETUP_FD_MAX];
 	int got = setup_receive(s->given->socket, &message, fds);
 	if (got <= 0)
