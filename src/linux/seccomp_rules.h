@@ -142,6 +142,7 @@ DENY(personality, EPERM, "turns off address randomisation, makes memory executab
 	NOT_IN(0, 0, 0xffffffff))
 DENY(prctl, EPERM, "PR_SET_MM lies about the program; PR_SCHED_CORE idles the host's sibling CPUs",
 	IN(0, 35, 62))
+DENY(prctl, EINVAL, "PR_FUTEX_HASH swaps tables in use: new, and nobody's need yet", IN(0, 78))
 DENY(seccomp, EPERM, "NEW_LISTENER, WAIT_KILLABLE_RECV: lets one process answer another's calls",
 	BITS(1, 0x28))
 
@@ -188,6 +189,20 @@ DENY(socket, EPROTONOSUPPORT, "TCP, UDP, ICMP echo: no SCTP, MPTCP, UDP-Lite, L2
 	IN(0, 2, 10), NOT_IN(2, 0, 1, 6, 17, 58))
 DENY(socketpair, EAFNOSUPPORT, "AF_UNIX only", NOT_IN(0, 1))
 DENY(setsockopt, ENOPROTOOPT, "TCP_ULP puts TLS or SMC into the kernel", IN(1, 6), IN(2, 31))
+DENY(setsockopt, EPERM, "ATTACH_FILTER, ATTACH_BPF, both ATTACH_REUSEPORT: programs in the kernel",
+	IN(1, 1), IN(2, 26, 50, 51, 52))
+/* A UDP socket takes its options at the level of UDP-Lite as well. */
+DENY(setsockopt, EPERM, "UDP_ENCAP hands what arrives to IPsec or L2TP", IN(1, 17, 136), IN(2, 100))
+
+/* MSG_OOB: out-of-band data on AF_UNIX was freed while in use more than once (CVE-2025-38236), and
+ * only old telnet and FTP want it. These calls are thereby judged at every call, which costs each
+ * tens of nanoseconds; read and write aren't. The errors are those of sockets without it. */
+DENY(sendto, EOPNOTSUPP, "MSG_OOB", BITS(3, 1))
+DENY(sendmsg, EOPNOTSUPP, "MSG_OOB", BITS(2, 1))
+DENY(sendmmsg, EOPNOTSUPP, "MSG_OOB", BITS(3, 1))
+DENY(recvfrom, EINVAL, "MSG_OOB", BITS(3, 1))
+DENY(recvmsg, EINVAL, "MSG_OOB", BITS(2, 1))
+DENY(recvmmsg, EINVAL, "MSG_OOB", BITS(3, 1))
 
 /* Terminals (type 'T', 0x54), sockets (0x89) and a few file questions. Others reach file systems,
  * consoles and drivers: before Linux 6.7 a btrfs snapshot asked for on a directory took the whole

@@ -41,6 +41,8 @@ const char *const plan_protected_names[] = {
 	".git/hooks",
 	".git/config",
 	".git/commondir",
+	".git/modules",
+	".git/worktrees",
 	".claude",
 	".codex",
 	".cursor",
@@ -221,6 +223,7 @@ static void add_devices(struct arena *arena, struct plan *plan)
 			(struct plan_mount){ .kind = MOUNT_BIND,
 				.source = path,
 				.target = path,
+				.flags = MOUNT_RO,
 				.source_kind = PATH_FILE });
 	}
 	add_mount(arena, plan,
@@ -279,6 +282,11 @@ static int add_protection(const struct plan_options *options, const struct plan_
 {
 	for (size_t i = 0; i < facts->protect.count; i++) {
 		const struct plan_host_path *name = &facts->protect.items[i];
+		if (name->links > 1 && name->kind == PATH_FILE)
+			return fail_hint(err, ERR_UNAVAILABLE,
+				"--writable-config runs it unprotected",
+				"'%s/%s' has other names (hard links) and can't be made read-only",
+				options->dir->source, name->path);
 		if (name->kind == PATH_LINK)
 			return fail_hint(err, ERR_UNAVAILABLE,
 				"--writable-config runs it unprotected",

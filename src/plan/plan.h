@@ -25,6 +25,7 @@ struct plan_host_path { /* a system path that was found on the host */
 	const char *path;
 	enum plan_path_kind kind;
 	const char *link; /* PATH_LINK: where it leads */
+	unsigned links;	  /* hard links; only for names in a --dir */
 };
 typedef VEC(struct plan_host_path) plan_host_paths;
 enum plan_stream_kind { STREAM_PIPE, STREAM_TERMINAL, STREAM_NULL, STREAM_OTHER };

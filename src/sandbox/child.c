@@ -171,21 +171,32 @@ static int make_targets(struct child *child, struct error *err)
 
 static bool is_system(const struct plan_mount *mount)
 {
-	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER) && mount->flags & MOUNT_RO;
+	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER);
 }
 
-/* All of them, and the root around them, are made read-only by one call. */
-static int attach_system(struct child *child, struct error *err)
+static int attach_some(struct child *child, bool devices, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (is_system(mount) &&
+		if (is_system(mount) && !(mount->flags & MOUNT_NODEV) == devices &&
 			mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
 			return -1;
 	}
-	struct mount_change change = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
+	return 0;
+}
+
+/* What is the host's is made read-only by one call, and the root around it; then the devices, which
+ * are read-only but still devices: their names can't be touched, they can be written to. */
+static int attach_system(struct child *child, struct error *err)
+{
+	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
 		.recursive = true };
-	return mount_change(child->root, "", &change, err);
+	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY, .recursive = true };
+	return attach_some(child, false, err) || mount_change(child->root, "", &shut, err) ||
+			       attach_some(child, true, err) ||
+			       mount_change(child->root, "", &shut_devices, err)
+		       ? -1
+		       : 0;
 }
 
 static uint64_t attributes(unsigned flags)

@@ -6,12 +6,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "linux/pidfd.h"
 #include "sandbox/init_client.h"
 
 #define SAMPLE_MS 20 /* memory and cpu, without a control group */
@@ -20,10 +20,15 @@
 #define SAMPLE_COST_SHARE 10 /* a sample that used n ms of cpu is followed by n * 10 ms of rest */
 #define OOM_LOOK_MS 2	     /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
-#define BURST_MS 50 /* cpu share: what may be used at once */
+#define PAUSE_SLACK_MS 200 /* cpu time that stopping everything may take to show */
+#define BURST_MS 50	   /* cpu share: what may be used at once */
 
 static void take_sample(struct loop *loop, void *ctx);
 static void sample_disk(struct loop *loop, void *ctx);
+static uint64_t find_memory(void *ctx);
+static void on_memory(void *ctx, bool ok, uint64_t bytes);
+static uint64_t find_tree(void *ctx);
+static void on_tree(void *ctx, bool ok, uint64_t bytes);
 
 static bool is_watchdog(const struct guard *guard)
 {
@@ -62,7 +67,12 @@ static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 int guard_start(struct guard *guard, struct error *err)
 {
 	guard->oom_fd = guard->root = guard->workspace = guard->proc = -1;
-	guard->measure_fd = guard->measure_pidfd = -1;
+	guard->memory = (struct measure){
+		.loop = guard->loop, .find = find_memory, .found = on_memory, .ctx = guard
+	};
+	guard->tree = (struct measure){
+		.loop = guard->loop, .find = find_tree, .found = on_tree, .ctx = guard
+	};
 	guard->started_ms = clock_monotonic_ms();
 	if (guard->plan->limits.timeout_ms)
 		guard->wall = loop_after(
@@ -131,20 +141,36 @@ void guard_add_usage(struct guard *guard, struct result *result)
 		result->max_rss_bytes = guard->noted_peak_kb * 1024;
 }
 
+static uint64_t find_memory(void *ctx)
+{
+	struct guard *guard = ctx;
+	return usage_memory(&guard->usage);
+}
+
+static void on_memory(void *ctx, bool ok, uint64_t bytes)
+{
+	struct guard *guard = ctx;
+	uint64_t now = clock_monotonic_ms();
+	guard->exact_after_ms = now + (now - guard->memory_began_ms) * SAMPLE_COST_SHARE;
+	if (ok && bytes > guard->plan->limits.memory_bytes)
+		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
+}
+
+/* Pages that processes share count once for each of them in the bound. Counting them right is dear,
+ * so it is done seldom, and not at all when one process alone is over the limit. */
 static bool is_memory_over(struct guard *guard)
 {
-	uint64_t limit = guard->plan->limits.memory_bytes;
-	if (usage_memory_bound(&guard->usage) <= limit)
+	uint64_t limit = guard->plan->limits.memory_bytes, least;
+	if (usage_memory_bound(&guard->usage, &least) <= limit)
 		return false;
-	/* Shared pages were counted once for each process. Counting them right is dear, so it is
-	 * done seldom. */
-	if (clock_monotonic_ms() < guard->exact_after_ms)
-		return false;
-	uint64_t began_us = clock_process_cpu_us();
-	bool over = usage_memory(&guard->usage) > limit;
-	uint64_t cost_us = clock_process_cpu_us() - began_us;
-	guard->exact_after_ms = clock_monotonic_ms() + cost_us * SAMPLE_COST_SHARE / 1000;
-	return over;
+	if (least > limit)
+		return true;
+	uint64_t now = clock_monotonic_ms();
+	if (!guard->memory.is_running && now >= guard->exact_after_ms) {
+		guard->memory_began_ms = now;
+		measure_start(&guard->memory);
+	}
+	return false;
 }
 
 static void on_resume(struct loop *loop, void *ctx)
@@ -163,11 +189,18 @@ static void hold_cpu_share(struct guard *guard, uint64_t used_ms, uint64_t now_m
 	struct error err;
 	uint64_t share = guard->plan->limits.millicpus;
 	uint64_t allowed_ms = (now_ms - guard->started_ms + BURST_MS) * share / 1000;
-	if (guard->is_paused || used_ms <= allowed_ms)
+	if (guard->is_paused) {
+		/* What continues itself while it is stopped has chosen another limit. */
+		if (used_ms > guard->paused_at_cpu_ms + PAUSE_SLACK_MS)
+			guard->hit(guard->ctx, REASON_CPU_LIMIT);
+		return;
+	}
+	if (used_ms <= allowed_ms)
 		return;
 	if (init_client_signal(guard->init_socket, 0, SIGSTOP, &err))
 		return; /* init is ending: so is everything else */
 	guard->is_paused = true;
+	guard->paused_at_cpu_ms = used_ms;
 	guard->resume = loop_after(
 		guard->loop, (used_ms - allowed_ms) * 1000 / share + 1, on_resume, guard);
 }
@@ -216,64 +249,27 @@ int guard_check_disk(const struct plan *plan, struct error *err)
 		(unsigned long long)plan->limits.disk_bytes);
 }
 
-static void end_measurement(struct guard *guard)
-{
-	struct error err;
-	int status;
-	if (guard->measure_fd < 0)
-		return;
-	loop_unwatch(guard->loop, guard->measure_fd);
-	fd_close(&guard->measure_fd);
-	pidfd_signal(guard->measure_pidfd, SIGKILL, &err);
-	pidfd_reap(guard->measure_pidfd, true, &status, NULL, &err);
-	fd_close(&guard->measure_pidfd);
-}
-
-static void on_measured(struct loop *loop, int fd, uint32_t events, void *ctx)
+/* A tree that was made too deep or unreadable to be measured is over every limit. What was deleted
+ * and is still open takes its room all the same. */
+static uint64_t find_tree(void *ctx)
 {
 	struct guard *guard = ctx;
-	uint64_t bytes;
-	bool is_whole = read(fd, &bytes, sizeof bytes) == sizeof bytes;
-	end_measurement(guard);
-	if (is_whole)
-		guard->measured_bytes = bytes;
-	if (guard->measured_bytes > guard->plan->limits.disk_bytes)
-		guard->hit(guard->ctx, REASON_DISK_LIMIT);
-	else
-		guard->disk = loop_after(loop, DISK_SAMPLE_MS, sample_disk, guard);
-}
-
-/* A tree that was made too deep or unreadable to be measured is over every limit. */
-static uint64_t measure(const struct guard *guard)
-{
 	struct error err;
+	struct stat st;
 	uint64_t bytes, inodes;
 	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir < 0 || path_measure_tree(dir, &bytes, &inodes, &err) ? UINT64_MAX : bytes;
+	if (dir < 0 || fstat(dir, &st) || path_measure_tree(dir, &bytes, &inodes, &err))
+		return UINT64_MAX;
+	return bytes + (guard->proc >= 0 ? usage_deleted_bytes(&guard->usage, st.st_dev) : 0);
 }
 
-/* A large tree takes a while to walk: a child does it, and the streams flow on meanwhile. */
-static void measure_in_child(struct guard *guard)
+static void on_tree(void *ctx, bool ok, uint64_t bytes)
 {
-	struct error err;
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC)) {
+	struct guard *guard = ctx;
+	if (ok && bytes > guard->plan->limits.disk_bytes)
+		guard->hit(guard->ctx, REASON_DISK_LIMIT);
+	else
 		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
-		return;
-	}
-	pid_t pid = fork();
-	if (pid == 0) {
-		uint64_t bytes = measure(guard);
-		(void)!write(ends[1], &bytes, sizeof bytes);
-		_exit(0);
-	}
-	fd_close(&ends[1]);
-	guard->measure_fd = ends[0];
-	if (pid < 0 || pidfd_open_process(pid, &guard->measure_pidfd, &err) ||
-		loop_watch(guard->loop, guard->measure_fd, EPOLLIN, on_measured, guard, &err)) {
-		end_measurement(guard);
-		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
-	}
 }
 
 static void sample_disk(struct loop *loop, void *ctx)
@@ -281,7 +277,7 @@ static void sample_disk(struct loop *loop, void *ctx)
 	struct guard *guard = ctx;
 	guard->disk = NULL;
 	if (guard->plan->counted_disk) {
-		measure_in_child(guard);
+		measure_start(&guard->tree);
 		return;
 	}
 	if (usage_tmpfs_is_full(guard->workspace))
@@ -295,7 +291,7 @@ static bool is_disk_full(struct guard *guard)
 		return false;
 	if (!guard->plan->counted_disk)
 		return guard->disk_was_full || usage_tmpfs_is_full(guard->workspace);
-	return measure(guard) >= guard->plan->limits.disk_bytes;
+	return find_tree(guard) >= guard->plan->limits.disk_bytes;
 }
 
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason)
@@ -317,7 +313,7 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 	return false;
 }
 
-void guard_stop(struct guard *guard)
+void guard_end(struct guard *guard)
 {
 	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume,
 		&guard->oom };
@@ -326,10 +322,16 @@ void guard_stop(struct guard *guard)
 			loop_cancel(guard->loop, *timers[i]);
 			*timers[i] = NULL;
 		}
-	end_measurement(guard);
+	measure_stop(&guard->memory);
+	measure_stop(&guard->tree);
 	if (guard->oom_fd >= 0)
 		loop_unwatch(guard->loop, guard->oom_fd);
 	fd_close(&guard->oom_fd);
+}
+
+void guard_stop(struct guard *guard)
+{
+	guard_end(guard);
 	fd_close(&guard->proc);
 	fd_close(&guard->root);
 	fd_close(&guard->workspace);

@@ -9,6 +9,7 @@
 #include "model/result.h"
 #include "plan/plan.h"
 #include "proc/loop.h"
+#include "sandbox/measure.h"
 #include "sandbox/usage.h"
 
 struct guard {
@@ -30,9 +31,9 @@ struct guard {
 	bool disk_was_full;
 	uint64_t noted_cpu_ms, noted_peak_kb;
 	bool is_paused;
-	int measure_fd; /* of the child that measures a --dir */
-	int measure_pidfd;
-	uint64_t measured_bytes;
+	struct measure memory, tree; /* what takes long to find */
+	uint64_t memory_began_ms;
+	uint64_t paused_at_cpu_ms;
 };
 
 /* Begins: the wall clock runs from here. */
@@ -49,6 +50,8 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 void guard_note_usage(struct guard *guard);
 /* Adds what guard knows to the figures of the caller's rusage. */
 void guard_add_usage(struct guard *guard, struct result *result);
+/* The sandbox is gone: no limit can be hit any more. */
+void guard_end(struct guard *guard);
 void guard_stop(struct guard *guard);
 /* Measures a --dir before the start: ERR_LIMIT when it is over its limit already. */
 int guard_check_disk(const struct plan *plan, struct error *err);

@@ -34,7 +34,7 @@ static enum plan_path_kind kind_of(mode_t mode)
 
 static void add_path(struct host *host, const char *path, mode_t mode, struct arena *arena)
 {
-	struct plan_host_path found = { path, kind_of(mode), NULL };
+	struct plan_host_path found = { path, kind_of(mode), NULL, 1 };
 	char link[PATH_MAX];
 	if (found.kind == PATH_LINK) {
 		ssize_t len = readlink(path, link, sizeof link);
@@ -106,7 +106,9 @@ static int look_at_protected(
 			continue;
 		if (fd < 0 || fstat(fd, &st))
 			return fail_errno(err, "look at '%s/%s'", path, *name);
-		vec_push(arena, found, (struct plan_host_path){ *name, kind_of(st.st_mode), NULL });
+		vec_push(arena, found,
+			(struct plan_host_path){
+				*name, kind_of(st.st_mode), NULL, (unsigned)st.st_nlink });
 	}
 	return 0;
 }

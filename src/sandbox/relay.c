@@ -2,30 +2,34 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
 
 #define PUMP_ROUNDS 16 /* then the other descriptors of the loop have their turn */
 
-int relay_open_output(int fd)
+void relay_open_output(struct relay *relay, int fd)
 {
 	char path[32];
+	struct stat st = { 0 };
+	int own = -1;
 	str_format(path, sizeof path, "/proc/self/fd/%d", fd);
-	int own = open(path,
-		O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (fcntl(fd, F_GETFL) & O_APPEND));
-	/* A socket can't be opened again, nor can what another user owns. A regular file must not
-	 * be: it would start at offset 0. */
-	off_t at = lseek(fd, 0, SEEK_CUR);
-	if (own >= 0 && at == -1)
-		return own;
-	fd_close(&own);
-	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	relay->to_is_socket = !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+	/* A regular file must not be opened again: it would start at offset 0. A socket can't be,
+	 * and is written without waiting anyway. Nor can what belongs to another user. */
+	bool is_plain = relay->to_is_socket || S_ISREG(st.st_mode);
+	if (!is_plain)
+		own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	relay->to_blocks = !is_plain && own < 0;
+	relay->to = own >= 0 ? own : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
@@ -76,7 +80,13 @@ static ssize_t write_some(struct relay *relay)
 								    : (errno = ENOMEM, -1);
 	if (relay->to_is_socket)
 		return send(relay->to, data, relay->len, MSG_DONTWAIT | MSG_NOSIGNAL);
-	return write(relay->to, data, relay->len);
+	if (!relay->to_blocks)
+		return write(relay->to, data, relay->len);
+	/* A pipe that is ready takes that much. */
+	struct pollfd ready = { .fd = relay->to, .events = POLLOUT };
+	if (poll(&ready, 1, 0) == 0)
+		return errno = EAGAIN, -1;
+	return write(relay->to, data, relay->len < PIPE_BUF ? relay->len : PIPE_BUF);
 }
 
 /* false: it must wait, or is over. */
@@ -124,13 +134,14 @@ static bool fill(struct relay *relay)
 	struct pollfd ready = { .fd = relay->from, .events = POLLIN };
 	if (relay->from_is_foreign && poll(&ready, 1, 0) == 0)
 		return false;
-	ssize_t got = read(relay->from, relay->data, RELAY_CHUNK);
+	size_t room = relay->is_draining && relay->left < RELAY_CHUNK ? relay->left : RELAY_CHUNK;
+	ssize_t got = room ? read(relay->from, relay->data, room) : 0;
 	if (got < 0 && errno == EINTR)
 		return true;
-	if (got < 0 && errno == EAGAIN)
+	if (got < 0 && errno == EAGAIN && !relay->is_draining)
 		return false;
 	if (got <= 0) { /* EIO: the terminal's last user has gone */
-		if (got < 0 && errno != EIO) {
+		if (got < 0 && errno != EIO && errno != EAGAIN) {
 			struct error err;
 			fail_errno(&err, "read %s", relay->name);
 			relay->events->failed(relay->events->ctx, &err);
@@ -140,6 +151,8 @@ static bool fill(struct relay *relay)
 	}
 	relay->start = 0;
 	relay->len = (size_t)got;
+	if (relay->is_draining)
+		relay->left -= relay->len;
 	if (!relay->budget)
 		return true;
 	bool over = relay->len > *relay->budget;
@@ -180,6 +193,19 @@ void relay_pump(struct relay *relay)
 		relay->len > 0 || !relay->from_watched);
 }
 
+void relay_drain(struct relay *relay)
+{
+	int waiting = 0;
+	if (!relay->active)
+		return;
+	relay->is_draining = true;
+	/* A terminal doesn't say how much it holds; it is never more than this. */
+	relay->left = RELAY_CHUNK;
+	if (!isatty(relay->from) && !ioctl(relay->from, FIONREAD, &waiting) && waiting >= 0)
+		relay->left = (size_t)waiting;
+	relay_pump(relay);
+}
+
 int relay_start(struct relay *relay, struct error *err)
 {
 	relay->data = malloc(RELAY_CHUNK);
@@ -187,7 +213,7 @@ int relay_start(struct relay *relay, struct error *err)
 		abort();
 	relay->active = true;
 	relay->start = relay->len = 0;
-	relay->from_watched = relay->to_watched = relay->is_over = false;
+	relay->from_watched = relay->to_watched = relay->is_over = relay->is_draining = false;
 	relay_pump(relay);
 	return 0;
 }

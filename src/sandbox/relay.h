@@ -31,7 +31,10 @@ struct relay {
 	bool to_is_socket;
 	bool from_is_foreign; /* a stream of the caller's: may block */
 	bool active, from_watched, to_watched;
-	bool is_over; /* the budget is used up: pass on what is held, then finish */
+	bool is_draining;
+	size_t left;	/* then: bytes of `from` that still count */
+	bool to_blocks; /* writing may block: only as much at once as surely fits */
+	bool is_over;	/* the budget is used up: pass on what is held, then finish */
 	size_t start, len;
 	char *data; /* RELAY_CHUNK bytes while active */
 };
@@ -40,8 +43,11 @@ struct relay {
 int relay_start(struct relay *relay, struct error *err);
 /* Moves what can be moved now. */
 void relay_pump(struct relay *relay);
+/* Everybody who was to write into `from` is gone: what lies in it now is passed on, and that is the
+ * end, also when somebody else got hold of its other end. */
+void relay_drain(struct relay *relay);
 /* Ends it, closing what it holds; idempotent. */
 void relay_stop(struct relay *relay);
-/* A descriptor for writing to the stream `fd` (a standard stream of ours) without blocking and
- * without changing the flags that others share. */
-int relay_open_output(int fd);
+/* Sets relay->to to a descriptor for the caller's stream `fd` that doesn't change the flags that
+ * others share. -1 there, with errno, when there is none to be had. */
+void relay_open_output(struct relay *relay, int fd);

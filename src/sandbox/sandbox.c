@@ -90,19 +90,33 @@ static int write_maps(const struct plan *plan, int socket, pid_t pid, struct err
 	return 0;
 }
 
-/* Everything that happens in the parent once the child is there. On failure the child is ended and
- * reaped. */
+/* The child is ended and reaped. Had it failed by itself before, its own reason is the better one.
+ */
+static int abandon(const struct supervised *given, struct error *err)
+{
+	struct setup_message message = { 0 };
+	struct error ignored;
+	int status, fds[SETUP_FD_MAX];
+	pidfd_signal(given->pidfd, SIGKILL, &ignored);
+	pidfd_reap(given->pidfd, true, &status, NULL, &ignored);
+	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
+	int got = setup_receive(given->socket, &message, fds);
+	if (got < 0 && errno == ECONNRESET)
+		got = setup_receive(given->socket, &message, fds);
+	for (int i = 0; i < SETUP_FD_MAX; i++)
+		fd_close(&fds[i]);
+	if (got == 1 && message.type == SETUP_FAILED)
+		*err = message.error;
+	return -1;
+}
+
+/* Everything that happens in the parent once the child is there. */
 static int follow(struct supervised *given, const struct cgroup_host *host, pid_t pid,
 	struct result *result, struct error *err)
 {
-	int status;
-	struct error ignored;
 	if (write_maps(given->plan, given->socket, pid, err) ||
-		(!given->plan->tty && supervise_spawn(given, err)) || loop_new(&given->loop, err)) {
-		pidfd_signal(given->pidfd, SIGKILL, &ignored);
-		pidfd_reap(given->pidfd, true, &status, NULL, &ignored);
-		return -1;
-	}
+		(!given->plan->tty && supervise_spawn(given, err)) || loop_new(&given->loop, err))
+		return abandon(given, err);
 	if (given->plan->limiter != LIMITER_WATCHDOG)
 		cgroup_sweep(host); /* what killed carrels left; the child is busy anyway */
 	int failed = supervise(given, result, err);
@@ -146,6 +160,7 @@ static void hold_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL); /* ignored, it would take our children's ends away */
 }
 
 int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,

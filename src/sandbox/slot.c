@@ -68,12 +68,18 @@ static int open_owned(int dir, const char *name, bool is_directory, int *fd, str
 		return 0;
 	if (errno != ENOENT)
 		return fail_errno(err, "open '%s'", name);
-	if (is_directory && mkdirat(dir, name, 0700) && errno != EEXIST)
+	int making =
+		is_directory
+			? mkdirat(dir, name, 0700)
+			: (*fd = openat(dir, name, flags | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+	if (making < 0 && errno != EEXIST)
 		return fail_errno(err, "make '%s'", name);
-	*fd = openat(
-		dir, name, flags | (is_directory ? 0 : O_CREAT) | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (*fd < 0)
-		return fail_errno(err, "make '%s'", name);
+		*fd = openat(dir, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0)
+		return fail_errno(err, "open '%s'", name);
+	if (making < 0) /* another carrel was faster, and gives it away */
+		return 0;
 	uid_t uid;
 	gid_t gid;
 	find_owner(&uid, &gid);

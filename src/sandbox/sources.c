@@ -53,6 +53,11 @@ int sources_open(const struct plan *plan, bool user, int *trees, struct error *e
 			continue;
 		if (clone_source(mount, &trees[i], err))
 			return -1;
+		/* Before anything is mounted in it: a clone of a shared mount is its peer, and what
+		 * is mounted here would appear on the host, and stay. */
+		struct mount_change alone = { .propagation = MS_PRIVATE, .recursive = true };
+		if (user && mount_change(trees[i], "", &alone, err))
+			return -1;
 		if (mount->idmap && idmap(plan, mount, trees[i], err))
 			return -1;
 	}

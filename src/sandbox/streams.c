@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <termios.h>
@@ -22,6 +21,7 @@ static const char *const names[3] = { "standard input", "standard output", "stan
  * change them. */
 struct stream_state {
 	int flags;
+	mode_t mode;
 	bool is_terminal;
 	struct termios modes;
 };
@@ -29,7 +29,9 @@ struct stream_state {
 static void remember(struct stream_state before[3])
 {
 	for (int i = 0; i < 3; i++) {
+		struct stat st;
 		before[i].flags = fcntl(i, F_GETFL);
+		before[i].mode = fstat(i, &st) ? 0 : st.st_mode;
 		before[i].is_terminal = isatty(i) && !tcgetattr(i, &before[i].modes);
 	}
 }
@@ -40,34 +42,37 @@ static bool modes_are_equal(const struct termios *a, const struct termios *b)
 	       a->c_lflag == b->c_lflag && !memcmp(a->c_cc, b->c_cc, sizeof a->c_cc);
 }
 
+/* From the background, setting a terminal's modes would stop us. */
+static void set_modes(int fd, const struct termios *modes)
+{
+	void (*handler)(int) = signal(SIGTTOU, SIG_IGN);
+	pty_restore(fd, modes);
+	signal(SIGTTOU, handler);
+}
+
 static void put_back(const struct stream_state before[3])
 {
-	/* From the background, setting a terminal's modes would stop us. */
-	void (*handler)(int) = signal(SIGTTOU, SIG_IGN);
 	for (int i = 0; i < 3; i++) {
 		struct termios modes;
+		struct stat st;
+		if (before[i].mode && !fstat(i, &st) && st.st_mode != before[i].mode)
+			fchmod(i, before[i].mode & 07777);
 		if (before[i].flags >= 0 && fcntl(i, F_GETFL) != before[i].flags)
 			fcntl(i, F_SETFL, before[i].flags);
 		if (before[i].is_terminal && !tcgetattr(i, &modes) &&
 			!modes_are_equal(&modes, &before[i].modes))
-			pty_restore(i, &before[i].modes);
+			set_modes(i, &before[i].modes);
 	}
-	signal(SIGTTOU, handler);
 }
 
-static bool is_socket(int fd)
-{
-	struct stat st;
-	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
-}
-
-/* /dev/stdout is opened by name sometimes: an anonymous pipe may then belong to the sandbox's user.
- * One with a name on disk stays whose it is. */
-static void give_pipe(const struct plan *plan, int fd)
+/* /dev/stdout is opened by name sometimes. Root's anonymous pipe may then be opened by the
+ * sandbox's user, but only the way it is meant: whoever could write into a stdin would speak to the
+ * programs that read it next. */
+static void open_to_sandbox(const struct plan *plan, int fd, bool is_input)
 {
 	struct statfs fs;
 	if (plan->privileged && !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC)
-		(void)!fchown(fd, plan->outside_uid, plan->outside_gid);
+		fchmod(fd, is_input ? 0604 : 0602);
 }
 
 static int make_pipe(struct streams *streams, unsigned index, struct error *err)
@@ -78,7 +83,7 @@ static int make_pipe(struct streams *streams, unsigned index, struct error *err)
 	int inside = index == 0 ? ends[0] : ends[1], ours = index == 0 ? ends[1] : ends[0];
 	fcntl(ours, F_SETPIPE_SZ, PIPE_BYTES);
 	fd_set_nonblocking(ours);
-	give_pipe(streams->plan, inside);
+	open_to_sandbox(streams->plan, inside, index == 0);
 	streams->inside[index] = inside;
 	streams->owns_inside[index] = true;
 	streams->ours[index] = ours;
@@ -101,7 +106,7 @@ int streams_prepare(
 		switch (plan->streams[i]) {
 		case STREAM_HANDED:
 			streams->inside[i] = (int)i;
-			give_pipe(plan, (int)i);
+			open_to_sandbox(plan, (int)i, i == 0);
 			break;
 		case STREAM_RELAYED:
 		case STREAM_CAPTURED:
@@ -132,7 +137,7 @@ int streams_use_terminal(struct streams *streams, int master, int slave, struct 
 	if (streams->before[1].is_terminal) {
 		modes = streams->before[1].modes;
 		modes.c_oflag &= ~(tcflag_t)OPOST;
-		pty_restore(STDOUT_FILENO, &modes);
+		set_modes(STDOUT_FILENO, &modes);
 	}
 	return 0;
 }
@@ -151,51 +156,47 @@ static int duplicate(int fd)
 	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
+/* `to` is for input; output goes where the caller's stream of that number goes, or is kept. */
 static int start_relay(struct streams *streams, unsigned index, struct loop *loop, int from, int to,
 	const struct relay_events *events, struct error *err)
 {
 	struct relay *relay = &streams->relays[index];
-	if (from < 0 || (to < 0 && streams->plan->streams[index] != STREAM_CAPTURED))
-		return fail_errno(err, "relay %s", names[index]);
+	bool captured = streams->plan->streams[index] == STREAM_CAPTURED;
 	relay->loop = loop;
 	relay->events = events;
 	relay->name = names[index];
 	relay->from = from;
 	relay->to = to;
 	relay->from_is_foreign = index == 0;
-	relay->to_is_socket = index > 0 && is_socket(to);
 	relay->to_is_terminal = index == 0 && streams->plan->tty;
 	relay->budget = index > 0 && streams->plan->limits.output_bytes ? &streams->budget : NULL;
-	if (streams->plan->streams[index] == STREAM_CAPTURED)
+	if (captured)
 		relay->capture = index == 1 ? streams->io->out : streams->io->err;
+	else if (index > 0)
+		relay_open_output(relay, (int)index);
+	if (relay->from < 0 || (relay->to < 0 && !captured))
+		return fail_errno(err, "relay %s", names[index]);
 	return relay_start(relay, err);
-}
-
-/* A terminal's two directions; there is no second output. */
-static int start_terminal(struct streams *streams, struct loop *loop,
-	const struct relay_events *events, struct error *err)
-{
-	if (start_relay(streams, 1, loop, duplicate(streams->terminal),
-		    relay_open_output(STDOUT_FILENO), events, err))
-		return -1;
-	if (streams->plan->streams[0] != STREAM_TTY)
-		return 0;
-	return start_relay(streams, 0, loop, duplicate(STDIN_FILENO), duplicate(streams->terminal),
-		events, err);
 }
 
 int streams_start(struct streams *streams, struct loop *loop, const struct relay_events *events,
 	struct error *err)
 {
-	if (streams->plan->tty)
-		return start_terminal(streams, loop, events, err);
+	if (streams->plan->tty) {
+		/* A terminal's two directions; there is no second output. */
+		if (start_relay(streams, 1, loop, duplicate(streams->terminal), -1, events, err))
+			return -1;
+		if (streams->plan->streams[0] != STREAM_TTY)
+			return 0;
+		return start_relay(streams, 0, loop, duplicate(STDIN_FILENO),
+			duplicate(streams->terminal), events, err);
+	}
 	for (unsigned i = 0; i < 3; i++) {
 		int ours = take_fd(&streams->ours[i]);
 		if (ours < 0)
 			continue;
-		bool captured = streams->plan->streams[i] == STREAM_CAPTURED;
-		int to = i == 0 ? ours : captured ? -1 : relay_open_output((int)i);
-		if (start_relay(streams, i, loop, i == 0 ? duplicate(0) : ours, to, events, err))
+		int from = i == 0 ? duplicate(STDIN_FILENO) : ours;
+		if (start_relay(streams, i, loop, from, i == 0 ? ours : -1, events, err))
 			return -1;
 	}
 	return 0;
@@ -213,9 +214,11 @@ void streams_resize(struct streams *streams)
 	pty_set_size(streams->terminal, size, &err);
 }
 
-void streams_stop_input(struct streams *streams)
+void streams_drain(struct streams *streams)
 {
 	relay_stop(&streams->relays[0]);
+	relay_drain(&streams->relays[1]);
+	relay_drain(&streams->relays[2]);
 }
 
 bool streams_have_output(const struct streams *streams)

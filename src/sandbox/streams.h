@@ -31,8 +31,9 @@ int streams_start(struct streams *streams, struct loop *loop, const struct relay
 	struct error *err);
 /* Passes the size of the caller's terminal on. */
 void streams_resize(struct streams *streams);
-/* stdin has no one left to go to: stop it, so that what is left is output. */
-void streams_stop_input(struct streams *streams);
+/* The sandbox is gone: input has nowhere to go, and of the output only what lies in its pipes is
+ * left. */
+void streams_drain(struct streams *streams);
 bool streams_have_output(const struct streams *streams);
 /* Closes everything and gives the caller's terminal its mode back. */
 void streams_done(struct streams *streams);

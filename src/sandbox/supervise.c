@@ -202,7 +202,8 @@ static void reap(struct supervisor *s)
 	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
 	loop_unwatch(s->given->loop, s->given->pidfd);
 	loop_unwatch(s->given->loop, s->given->socket);
-	streams_stop_input(s->given->streams);
+	guard_end(&s->guard);
+	streams_drain(s->given->streams);
 	trace_step("init reaped");
 	if (!streams_have_output(s->given->streams))
 		loop_stop(s->given->loop);

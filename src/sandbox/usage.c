@@ -26,6 +26,7 @@ struct usage_seen {
 struct walk {
 	struct usage *usage;
 	uint64_t anonymous_kb, shared_kb, tables_kb;
+	uint64_t largest_kb; /* anonymous memory of one process */
 };
 
 int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err)
@@ -88,7 +89,11 @@ static void add_resident(void *ctx, int proc, int pid)
 	struct walk *walk = ctx;
 	char text[4096];
 	struct str status = read_text(proc, pid, "status", text, sizeof text);
-	add_kb(status, "RssAnon", &walk->anonymous_kb);
+	uint64_t own_kb = 0;
+	add_kb(status, "RssAnon", &own_kb);
+	walk->anonymous_kb += own_kb;
+	if (own_kb > walk->largest_kb)
+		walk->largest_kb = own_kb;
 	add_kb(status, "VmSwap", &walk->anonymous_kb);
 	add_kb(status, "RssShmem", &walk->shared_kb);
 	add_kb(status, "VmPTE", &walk->tables_kb);
@@ -110,11 +115,13 @@ static uint64_t walk_bytes(const struct walk *walk)
 	return (walk->anonymous_kb + walk->shared_kb + walk->tables_kb) * 1024;
 }
 
-uint64_t usage_memory_bound(struct usage *usage)
+uint64_t usage_memory_bound(struct usage *usage, uint64_t *least)
 {
 	struct walk walk = { .usage = usage };
 	each_process(usage, add_resident, &walk);
-	return walk_bytes(&walk) + usage->sysv_bytes + tmpfs_bytes(usage);
+	uint64_t elsewhere = usage->sysv_bytes + tmpfs_bytes(usage);
+	*least = walk.largest_kb * 1024 + elsewhere;
+	return walk_bytes(&walk) + elsewhere;
 }
 
 /* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of
@@ -235,6 +242,52 @@ uint64_t usage_cpu_ms(struct usage *usage)
 	uint64_t by_parents = walk.with_children_ticks * 1000 / ticks_per_second;
 	uint64_t by_sight = walk.own_ticks * 1000 / ticks_per_second + usage->departed_cpu_ms;
 	return by_parents > by_sight ? by_parents : by_sight;
+}
+
+#define INODES_MAX 4096 /* told apart; what is past that counts each time it is seen */
+
+struct deleted_walk {
+	uint64_t device, bytes;
+	uint64_t inodes[INODES_MAX];
+	int count;
+};
+
+static bool is_new(struct deleted_walk *walk, uint64_t inode)
+{
+	for (int i = 0; i < walk->count; i++)
+		if (walk->inodes[i] == inode)
+			return false;
+	if (walk->count < INODES_MAX)
+		walk->inodes[walk->count++] = inode;
+	return true;
+}
+
+static void add_deleted(void *ctx, int proc, int pid)
+{
+	struct deleted_walk *walk = ctx;
+	char path[48];
+	str_format(path, sizeof path, "%d/fd", pid);
+	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		fd_close(&fd);
+		return;
+	}
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		struct stat st;
+		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
+			st.st_nlink == 0 && st.st_dev == walk->device && is_new(walk, st.st_ino))
+			walk->bytes += (uint64_t)st.st_blocks * 512;
+	}
+	closedir(dir);
+}
+
+uint64_t usage_deleted_bytes(struct usage *usage, uint64_t device)
+{
+	struct deleted_walk walk = { .device = device };
+	each_process(usage, add_deleted, &walk);
+	return walk.bytes;
 }
 
 static void add_peak(void *ctx, int proc, int pid)

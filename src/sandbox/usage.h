@@ -23,11 +23,15 @@ struct usage {
 
 int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err);
 void usage_done(struct usage *usage);
-uint64_t usage_memory_bound(struct usage *usage);
+/* *least is what is used for certain, because one process has it for itself. */
+uint64_t usage_memory_bound(struct usage *usage, uint64_t *least);
 uint64_t usage_memory(struct usage *usage);
 /* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for.
  */
 uint64_t usage_cpu_ms(struct usage *usage);
+/* Bytes in files of `device` that are open and have no name any more, as far as their owners can be
+ * looked into. */
+uint64_t usage_deleted_bytes(struct usage *usage, uint64_t device);
 /* The largest peak of resident memory among the processes that live now, in kB. */
 uint64_t usage_peak_kb(struct usage *usage);
 /* Bytes and inodes still free in the tmpfs at `tree`; false when it can't be asked. */

@@ -1,0 +1,22 @@
+/* measure.h -- a number that takes a while to find: a child finds it, and the loop goes on
+ * meanwhile.
+ * 1. One at a time; the child dies with us. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "proc/loop.h"
+
+struct measure {
+	struct loop *loop;
+	uint64_t (*find)(void *ctx); /* runs in the child */
+	/* false: the child ended without an answer */
+	void (*found)(void *ctx, bool ok, uint64_t value);
+	void *ctx;
+	bool is_running;
+	int fd, pidfd;
+};
+
+/* Sets the first four fields before. Failing to start is told like a child without an answer. */
+void measure_start(struct measure *measure);
+void measure_stop(struct measure *measure); /* ends a child that runs; idempotent */
