@@ -6,6 +6,9 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -227,7 +230,25 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 	case 53: /* socketpair */
 		return REFUSED_IF(w[0] != AF_UNIX, EAFNOSUPPORT);
 	case 54: /* setsockopt */
-		return REFUSED_IF(w[1] == 6 && w[2] == 31, ENOPROTOOPT);
+		if (w[1] == IPPROTO_TCP && w[2] == TCP_ULP)
+			return RET_ERRNO(ENOPROTOOPT);
+		if (w[1] == SOL_SOCKET && (w[2] == SO_ATTACH_FILTER || w[2] == SO_ATTACH_BPF ||
+						  w[2] == SO_ATTACH_REUSEPORT_CBPF ||
+						  w[2] == SO_ATTACH_REUSEPORT_EBPF))
+			return RET_ERRNO(EPERM);
+		return REFUSED_IF(
+			(w[1] == IPPROTO_UDP || w[1] == IPPROTO_UDPLITE) && w[2] == UDP_ENCAP,
+			EPERM);
+	case 44:
+	case 307: /* sendto sendmmsg */
+		return REFUSED_IF(w[3] & MSG_OOB, EOPNOTSUPP);
+	case 46: /* sendmsg */
+		return REFUSED_IF(w[2] & MSG_OOB, EOPNOTSUPP);
+	case 45:
+	case 299: /* recvfrom recvmmsg */
+		return REFUSED_IF(w[3] & MSG_OOB, EINVAL);
+	case 47: /* recvmsg */
+		return REFUSED_IF(w[2] & MSG_OOB, EINVAL);
 	case 56: /* clone */
 		return REFUSED_IF(
 			w[0] & (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
@@ -241,7 +262,9 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 		return REFUSED_IF(w[0] == RLIMIT_CORE, 0);
 	case 302: /* prlimit64, the same when there is a new value */
 		return REFUSED_IF(w[1] == RLIMIT_CORE && args[2] != 0, 0);
-	case 157: /* prctl */
+	case 157:		/* prctl */
+		if (w[0] == 78) /* PR_FUTEX_HASH */
+			return RET_ERRNO(EINVAL);
 		return REFUSED_IF(w[0] == PR_SET_MM || w[0] == 62, EPERM);
 	case 316: /* renameat2 */
 		return REFUSED_IF(w[4] & 4, EPERM);
@@ -310,9 +333,9 @@ static void test_foreign_architectures_are_killed(void **state)
 
 static void test_arguments_are_judged_by_their_low_half(void **state)
 {
-	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 17, 31, 32, 35, 58,
-		62, 132, 136, 262, 1024, 0644, 0755, 01777, 02000, 04000, 06755, 010644, 020644,
-		040755, 060644, 0100644, 0104755, 0120777, 0140755, O_CREAT,
+	static const uint64_t values[] = { 0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 17, 26, 31, 32, 35,
+		50, 51, 52, 58, 62, 78, 100, 132, 136, 262, 1024, 0644, 0755, 01777, 02000, 04000,
+		06755, 010644, 020644, 040755, 060644, 0100644, 0104755, 0120777, 0140755, O_CREAT,
 		O_WRONLY | O_CREAT | O_EXCL, O_TMPFILE, O_TMPFILE | O_WRONLY, O_DIRECTORY,
 		SOCK_CLOEXEC | 1, SOCK_NONBLOCK | 5, 0x40000, 0x40022, CLONE_NEWUSER,
 		CLONE_NEWNS | SIGCHLD, CLONE_NEWNET, CLONE_NEWPID, CLONE_NEWIPC, CLONE_NEWUTS,
@@ -342,9 +365,9 @@ static void test_hot_calls_are_decided_without_arguments(void **state)
 {
 	/* The kernel then caches them and never runs the filters. */
 	static const unsigned hot[] = { SYS_read, SYS_write, SYS_close, SYS_fstat, SYS_newfstatat,
-		SYS_lseek, SYS_munmap, SYS_brk, SYS_futex, SYS_poll, SYS_epoll_wait, SYS_recvmsg,
-		SYS_sendmsg, SYS_clock_gettime, SYS_getdents64, SYS_rt_sigprocmask, SYS_wait4,
-		SYS_execve, SYS_pread64, SYS_statx, SYS_readlink, SYS_access };
+		SYS_lseek, SYS_munmap, SYS_brk, SYS_futex, SYS_poll, SYS_epoll_wait,
+		SYS_clock_gettime, SYS_getdents64, SYS_rt_sigprocmask, SYS_wait4, SYS_execve,
+		SYS_pread64, SYS_statx, SYS_readlink, SYS_access };
 	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]); i++) {
 		bool constant;
 		struct call_data data = { hot[i], ARCHITECTURE };
@@ -408,10 +431,16 @@ static int claims_of_child(void)
 	int fd = (int)syscall(SYS_memfd_create, "x", 0);
 	if (fd < 0 || fchmod(fd, 0600) != 0 || write(fd, "x", 1) != 1)
 		return 10;
+	if (!IS(syscall(SYS_setsockopt, -1, 1l | 1l << 32, 26l | 1l << 32, NULL, 0), EPERM) ||
+		!IS(syscall(SYS_setsockopt, -1, 1, SO_REUSEADDR, NULL, 0), EBADF))
+		return 11;
+	if (!IS(syscall(SYS_sendto, -1, "x", 1, MSG_OOB | 1l << 32, NULL, 0), EOPNOTSUPP) ||
+		!IS(syscall(SYS_sendto, -1, "x", 1, 1l << 32, NULL, 0), EBADF))
+		return 12;
 	pid_t child = fork();
 	if (child == 0)
 		_exit(0);
-	return child > 0 && waitpid(child, NULL, 0) == child ? 0 : 11;
+	return child > 0 && waitpid(child, NULL, 0) == child ? 0 : 13;
 }
 
 static void test_the_kernel_takes_them_and_refuses_by_them(void **state)
