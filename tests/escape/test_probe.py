@@ -20,7 +20,7 @@ def build_probe():
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     directory.chmod(0o755)
     subprocess.run(["cc", "-static", "-O1", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-o", directory / "probe",
-                    HERE / "probe.c", HERE / "checks.c"], check=True)
+                    *sorted(HERE.glob("probe*.c"))], check=True)
     return directory / "probe"
 
 

@@ -262,8 +262,8 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 		return REFUSED_IF(w[0] == RLIMIT_CORE, 0);
 	case 302: /* prlimit64, the same when there is a new value */
 		return REFUSED_IF(w[1] == RLIMIT_CORE && args[2] != 0, 0);
-	case 157:		/* prctl */
-		if (w[0] == 78) /* PR_FUTEX_HASH */
+	case 157: /* prctl: PR_FUTEX_HASH, PR_SET_MM, PR_SCHED_CORE */
+		if (w[0] == 78)
 			return RET_ERRNO(EINVAL);
 		return REFUSED_IF(w[0] == PR_SET_MM || w[0] == 62, EPERM);
 	case 316: /* renameat2 */
