@@ -6,10 +6,11 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
 
 import pytest
 
-from harness import IS_ROOT, MECHANISM, Carrel, cgroups, descendants, eventually, files, mounts
+from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, cgroups, descendants, eventually, files, mounts
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -40,6 +41,16 @@ def tmp(tmp_path):
     directory = tmp_path / "files"
     directory.mkdir()
     return directory
+
+
+@pytest.fixture
+def other_user():
+    """What makes a command of root's that of a plain user, 12345."""
+    prefix = ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--"]
+    if subprocess.run([*prefix, CARREL, "run", "--", "true"], cwd="/", env={"PATH": PATH}, stdin=subprocess.DEVNULL,
+                      capture_output=True).returncode:
+        pytest.skip("carrel doesn't run here as another user")
+    return prefix
 
 
 @pytest.fixture(autouse=True)

@@ -1,12 +1,15 @@
 """Attacks that were tried and failed: on the supervisor, on carrel-init, on the start, on a shared directory."""
 import base64
+import contextlib
 import json
+import os
+import pathlib
 import signal
 import subprocess
 
 import pytest
 
-from harness import CARREL
+from harness import CARREL, MECHANISM, one_line
 
 SECRET = "what-the-host-keeps"
 
@@ -102,7 +105,187 @@ def test_signals_that_the_caller_ignores_don_t_change_the_exit_code(carrel):
     assert int(done.stdout.split()[1], 16) == 0, done.stdout
 
 
+# What is handed in
+
+REOPEN = """if 1:
+    import errno, os
+    for fd, ways in (0, ("O_WRONLY", "O_RDWR")), (1, ("O_RDONLY", "O_RDWR")):
+        for way in ways:
+            try:
+                os.fchmod(fd, 0o666)
+            except OSError:
+                pass
+            try:
+                os.open(f"/proc/self/fd/{fd}", getattr(os, way) | os.O_NONBLOCK)
+                print(fd, way, "opened")
+            except OSError as e:
+                print(fd, way, errno.errorcode[e.errno])"""
+
+
+@pytest.mark.needs_root
+def test_a_pipe_that_root_hands_in_can_t_be_opened_the_other_way(carrel):
+    done = carrel.py(REOPEN, input="")
+    assert done.stdout.splitlines() == ["0 O_WRONLY EACCES", "0 O_RDWR EACCES", "1 O_RDONLY EACCES", "1 O_RDWR EACCES"], done
+
+
+def test_a_pipe_that_is_handed_in_can_be_opened_by_its_name(carrel):
+    done = carrel.sh("echo x > /dev/stdout; cat /dev/stdin; echo y > /dev/stderr; cat < /proc/self/fd/0", input="in\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "x\nin\n", "y\n"), done
+
+
+DEVICES = ["null", "zero", "full", "random", "urandom", "tty"]
+TOUCH = """if 1:
+    import errno, os, sys
+    for name in sys.argv[1:]:
+        for change in (os.utime, lambda path: os.utime(path, (1, 1)), lambda path: os.chmod(path, 0o600)):
+            try:
+                change("/dev/" + name)
+                print("changed", name)
+            except OSError as e:
+                print(errno.errorcode[e.errno])"""
+
+
+def test_the_host_s_devices_can_t_be_touched(carrel):
+    before = [os.stat(f"/dev/{name}") for name in DEVICES]
+    done = carrel.run("--", "/usr/bin/python3", "-c", TOUCH, *DEVICES)
+    assert set(done.stdout.split()) <= {"EROFS", "EPERM", "EACCES"}, done
+    for then, now in zip(before, (os.stat(f"/dev/{name}") for name in DEVICES)):
+        assert (then.st_mtime_ns, then.st_mode, then.st_uid) == (now.st_mtime_ns, now.st_mode, now.st_uid)
+    assert before[0].st_atime_ns == os.stat("/dev/null").st_atime_ns
+
+
+# Mounts that the host shares
+
+@pytest.fixture(params=["all", "one"])
+def shared_mount(request):
+    """A mount namespace in the host's place, in which /mnt is a shared tmpfs and, as systemd leaves it, all else too: its pid."""
+    script = ("mount --make-rshared / && " if request.param == "all" else "") + """
+        mount -t tmpfs -o mode=755 none /mnt && mount --make-shared /mnt &&
+        mkdir -p /mnt/project/.git/hooks /mnt/project/.vscode /mnt/project/inner /mnt/data/inner /mnt/more &&
+        touch /mnt/project/.git/config /mnt/project/.envrc && echo ready && exec cat"""
+    with subprocess.Popen(["unshare", "-m", "--propagation", "private", "sh", "-c", script], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == "ready\n"
+        yield holder.pid
+        holder.stdin.close()
+        assert holder.wait(10) == 0
+
+
+def inside(namespace, *argv):
+    return ["nsenter", "-t", str(namespace), "-m", "--", *argv]
+
+
+@contextlib.contextmanager
+def waiting(carrel, namespace, user, options, then="true"):
+    """A sandbox on that "host" that has said "ready" and goes on with `then` when it is told."""
+    command = inside(namespace, *user, CARREL, "run", *options, "--", "sh", "-c", f"echo ready; read go; {then}")
+    with subprocess.Popen(command, env=carrel.env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+SHOWN = [["--dir", "/mnt/project"], ["-v", "/mnt/data:/data"], ["-v", "/mnt/data:/data:ro", "-v", "/mnt/more:/data/inner"],
+         ["--dir", "/mnt/project", "-v", "/mnt/data:/workspace/inner"]]
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("who", ["root", "plain"])
+@pytest.mark.parametrize("options", SHOWN, ids=["dir", "v", "v in v", "v in dir"])
+def test_no_mount_of_a_sandbox_appears_on_the_host(carrel, shared_mount, other_user, options, who):
+    user = [] if who == "root" else other_user
+    if user:
+        subprocess.run(inside(shared_mount, "chown", "-R", "12345:12345", "/mnt"), check=True)
+    mounts = pathlib.Path(f"/proc/{shared_mount}/mountinfo")
+    before = mounts.read_text()
+    with waiting(carrel, shared_mount, user, options) as process:
+        assert mounts.read_text() == before, "while it runs"
+        process.communicate("go\n", timeout=20)
+        assert process.returncode == 0
+    assert mounts.read_text() == before, "after its end"
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("who", ["root", "plain"])
+def test_no_later_mount_of_the_host_appears_in_a_sandbox(carrel, shared_mount, other_user, who):
+    user = [] if who == "root" else other_user
+    if user:
+        subprocess.run(inside(shared_mount, "chown", "-R", "12345:12345", "/mnt"), check=True)
+    options = ["--dir", "/mnt/project", "-v", "/mnt/data:/data"]
+    with waiting(carrel, shared_mount, user, options, "grep -c inner /proc/self/mountinfo; ls inner /data/inner") as process:
+        for place in ("project", "data"):
+            script = f"mount -t tmpfs none /mnt/{place}/inner && echo {SECRET} > /mnt/{place}/inner/{SECRET}"
+            subprocess.run(inside(shared_mount, "sh", "-c", script), check=True)
+        out, _ = process.communicate("go\n", timeout=20)
+    assert out.split()[0] == "0" and SECRET not in out, out
+
+
 # A directory that two sandboxes share
+
+# Takes the descriptors that it is given, and writes into them when the giver has gone (flood) or when it is told (hold).
+HOLD = """if 1:
+    import array, os, socket, sys
+    server = socket.socket(socket.AF_UNIX)
+    server.bind("s")
+    server.listen()
+    print("ready", flush=True)
+    peer = server.accept()[0]
+    taken = array.array("i", peer.recvmsg(1, 64)[1][0][2])
+    peer.send(b"x")
+    print("held", len(taken), flush=True)
+    if sys.argv[1] == "flood":
+        peer.recv(1)
+        count = 20_000
+    else:
+        sys.stdin.readline()
+        count = 1
+    try:
+        for _ in range(count):
+            os.write(taken[0], b"FORGED\\n" * 9000)
+    except OSError:
+        pass
+    print("tried", flush=True)
+    sys.stdin.read()"""
+GIVE = """if 1:
+    import array, os, socket
+    os.write(1, b"bye\\n")
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect("s")
+    peer.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1, 2]))])
+    peer.recv(1)
+    os._exit(3)"""
+
+
+@pytest.mark.parametrize("way", ["hold", "flood"])
+@pytest.mark.parametrize("kind", ["json", "file", "terminal"])
+def test_output_given_to_another_sandbox_ends_with_the_command(carrel, tmp, kind, way):
+    shared, out = tmp / "shared", tmp / "out"
+    shared.mkdir()
+    give = ["--dir", shared, "--", "/usr/bin/python3", "-c", GIVE]
+    with carrel.start("run", "--dir", shared, "--", "/usr/bin/python3", "-c", HOLD, way, stdin=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == "ready\n"
+        if kind == "json":
+            result = carrel.run_json(*give, timeout=10)
+            assert (result["exit_code"], result["reason"], result["truncated"]) == (3, "exited", False)
+            said = result["stdout"]
+        else:
+            with open(out, "w") as file:
+                done = carrel.run(*(["-t"] if kind == "terminal" else []), *give, stdout=file, stderr=file, timeout=10)
+            assert done.returncode == 3, done
+            said = out.read_text().replace("\r", "")
+        assert holder.stdout.readline() == "held 2\n"
+        if way == "hold":
+            assert said == "bye\n"
+            holder.stdin.write("go\n")
+            holder.stdin.flush()
+            assert holder.stdout.readline() == "tried\n"
+            assert kind == "json" or out.read_text().replace("\r", "") == "bye\n"
+        assert said.startswith("bye\n")
+        holder.stdin.close()
+        assert holder.wait(10) == 0
+
 
 SWAP = """if 1:
     import os, sys, time
@@ -131,6 +314,38 @@ def test_a_directory_changed_while_a_sandbox_starts_shows_nothing_of_the_host(ca
         attacker.kill()
     for name in ("config", "pre-commit"):
         assert (secret / name).read_text() == SECRET
+
+
+# Settings in a directory that tools on the host obey
+
+@pytest.mark.parametrize("name", [".git/config", ".git/commondir", ".envrc", ".mcp.json"])
+def test_settings_with_a_second_name_are_not_taken_for_protected(carrel, tmp, name):
+    """Written under the other name, the file would change under this one."""
+    (tmp / ".git").mkdir()
+    (tmp / name).write_text("mine\n")
+    (tmp / "other").hardlink_to(tmp / name)
+    done = carrel.sh("echo theirs >> other", "--dir", tmp)
+    assert (done.returncode, done.stdout) == (125, ""), done
+    assert "--writable-config" in one_line(done.stderr, name)
+    assert (tmp / name).read_text() == "mine\n"
+    result = json.loads(carrel.run("-o", "json", "--dir", tmp, "--", "true").stdout)
+    assert name in result["error"]["message"] and "--writable-config" in result["error"]["hint"]
+    done = carrel.sh("echo theirs >> other", "--dir", tmp, "--writable-config")
+    assert (done.returncode, (tmp / name).read_text()) == (0, "mine\ntheirs\n"), done
+
+
+COMMONDIR = """
+cp -r .git copy
+git config -f copy/config core.fsmonitor 'false'
+echo ../copy > .git/commondir"""
+
+
+def test_a_git_directory_that_is_led_elsewhere_is_told(carrel, tmp):
+    subprocess.run(["git", "init", "-q", tmp], check=True, env=carrel.env)
+    done = carrel.sh(COMMONDIR, "--dir", tmp)
+    assert done.returncode == 0, done
+    assert done.stderr.startswith("carrel: warning: the command made '.git/commondir' "), done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 # What would be left on the host
@@ -208,3 +423,54 @@ for _ in range(480):
 def test_memory_that_no_process_shows_is_counted(carrel, way):
     script = "import mmap, socket, time\n" + HIDDEN[way] + "\ntime.sleep(5)"
     assert carrel.py_json(script, "--memory", "64M", "--timeout", "30s")["reason"] == "memory_limit"
+
+
+FILL = """if 1:
+    import socket, sys
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen(100)
+    keep, block, sent = [], bytes(65536), 0
+    try:
+        while len(keep) < 200 and sent < 512 << 20:
+            client = socket.socket()
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+            client.settimeout(.02)
+            client.connect(server.getsockname())
+            keep += client, server.accept()[0]
+            try:
+                while True:
+                    sent += client.send(block)
+            except TimeoutError:
+                pass
+    except OSError:
+        pass
+    print("full", sent >> 20, flush=True)
+    sys.stdin.read()"""
+
+
+def tcp_bytes():
+    """Of all TCP buffers of this machine."""
+    line, = [line for line in open("/proc/net/sockstat") if line.startswith("TCP:")]
+    return int(line.split()[-1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def tcp_is_counted():
+    return MECHANISM != "cgroup-v1" or any(
+        pathlib.Path(line.split()[1], "memory.kmem.tcp.limit_in_bytes").exists()
+        for line in open("/proc/self/mounts") if line.split()[2] == "cgroup" and "memory" in line.split()[3].split(","))
+
+
+@pytest.mark.serial
+@pytest.mark.needs_root
+@pytest.mark.needs_cgroup
+@pytest.mark.skipif(not tcp_is_counted(), reason="this kernel doesn't count TCP buffers")
+def test_tcp_buffers_stay_within_the_memory(carrel):
+    before = tcp_bytes()
+    with carrel.start("run", "--memory", "64M", "--timeout", "30s", "--", "/usr/bin/python3", "-c", FILL,
+                      stdin=subprocess.PIPE) as process:
+        said = process.stdout.readline()
+        grown = tcp_bytes() - before
+        process.communicate(timeout=40)
+    assert said.startswith("full ") or process.returncode == 137, (said, process.returncode)
+    assert grown < (64 + 16) << 20, (grown >> 20, said)
