@@ -89,7 +89,7 @@ static int prepare_and_execute(struct spawn *s)
 	SYS(close_range, 3, ~0u, 0);
 	if (s->flags & INIT_TTY) {
 		s->stage = INIT_STAGE_TTY;
-		long result = SYS(ioctl, 0, TIOCSCTTY, 0);
+		long result = SYS(ioctl, 1, TIOCSCTTY, 0);
 		if (result < 0)
 			return (int)-result;
 	}

@@ -124,12 +124,17 @@ int streams_prepare(
 int streams_use_terminal(struct streams *streams, int master, int slave, struct error *err)
 {
 	streams->terminal = master;
-	streams->inside[0] = slave;
-	streams->owns_inside[0] = true;
+	for (int i = 0; i < 3; i++)
+		streams->inside[i] = slave;
+	streams->owns_inside[1] = true;
 	fd_set_nonblocking(master);
 	streams_resize(streams);
-	for (int i = 1; i < 3; i++)
-		streams->inside[i] = slave;
+	if (streams->plan->streams[0] == STREAM_EMPTY) {
+		streams->inside[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		streams->owns_inside[0] = true;
+		if (streams->inside[0] < 0)
+			return fail_errno(err, "open '/dev/null'");
+	}
 	struct termios modes;
 	if (streams->plan->streams[0] == STREAM_TTY && isatty(STDIN_FILENO))
 		return pty_make_raw(STDIN_FILENO, &modes, err);
