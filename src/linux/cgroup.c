@@ -219,6 +219,14 @@ int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want
 	return result;
 }
 
+void cgroup_adopt(struct cgroup *group, const int *tasks, int count)
+{
+	cgroup_init(group);
+	group->version = CGROUP_V1;
+	for (int i = 0; i < count && tasks[i] >= 0 && i < CGROUP_DIRS_MAX; i++)
+		group->enter[group->dir_count++] = tasks[i];
+}
+
 int cgroup_enter(const struct cgroup *group)
 {
 	for (int i = 0; i < group->dir_count; i++)

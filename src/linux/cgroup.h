@@ -54,6 +54,9 @@ void cgroup_init(struct cgroup *group);
  */
 int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err);
+/* In a child that was born before the group was made: takes over the `tasks` of a v1 group (-1:
+ * none). */
+void cgroup_adopt(struct cgroup *group, const int *tasks, int count);
 /* In the child, v1: puts the calling task in. async-signal-safe. -1 with errno. */
 int cgroup_enter(const struct cgroup *group);
 /* A descriptor, yours to close, that becomes readable when something happened to the group's

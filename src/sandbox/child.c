@@ -34,10 +34,26 @@ struct child {
 	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
 };
 
+/* What the parent did meanwhile: it has, mostly, by now. */
+static int wait_for_parent(struct child *child, struct error *err)
+{
+	struct setup_message message = { 0 };
+	int fds[SETUP_FD_MAX];
+	struct cgroup *group = child->start->cgroup;
+	if (!start_waits(child->plan))
+		return 0;
+	if (setup_receive(child->start->socket, true, &message, fds) != 1 ||
+		message.type != SETUP_GO)
+		_exit(125); /* the parent is gone or has failed; it says so itself */
+	if (child->plan->limiter == LIMITER_CGROUP_V1)
+		cgroup_adopt(group, fds, SETUP_FD_MAX);
+	return 0;
+}
+
 static int join_cgroup(struct child *child, struct error *err)
 {
 	if (cgroup_enter(child->start->cgroup))
-		return fail_errno(err, "enter control group '%s'", child->start->cgroup->name);
+		return fail_errno(err, "enter the control group");
 	/* Not a flag of clone3: the namespace's root must be the group that was just entered. */
 	if (unshare(CLONE_NEWCGROUP))
 		return fail_errno(err, "make a cgroup namespace");
@@ -51,11 +67,6 @@ static int take_identity(struct child *child, struct error *err)
 		plan->outside_gid };
 	if (!plan->privileged)
 		return namespace_write_maps(0, &ids, true, err);
-	/* Root's maps are the parent's to write; it has done so by now, mostly. */
-	struct setup_message message;
-	ssize_t len = recv(child->start->socket, &message, sizeof message, 0);
-	if (len != sizeof message || message.magic != SETUP_MAGIC || message.type != SETUP_GO)
-		_exit(125); /* the parent is gone or has failed; it says so itself */
 	if (setresgid(plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
 		setresuid(plan->inside_uid, plan->inside_uid, plan->inside_uid))
 		return fail_errno(err, "become uid %u", plan->inside_uid);
@@ -493,10 +504,11 @@ static const struct {
 	const char *name;
 	int (*run)(struct child *child, struct error *err);
 } steps[] = {
-	{ "cgroup", join_cgroup },
 	{ "host name", name_host },
 	{ "loopback", raise_loopback },
 	{ "mount", open_sources },
+	{ "parent", wait_for_parent },
+	{ "cgroup", join_cgroup },
 	{ "identity", take_identity },
 	{ "root", make_root },
 	{ "mount points", make_targets },

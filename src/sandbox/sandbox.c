@@ -44,8 +44,6 @@ static int open_init_image(int *image, struct error *err)
 static int make_cgroup(const struct plan *plan, const struct cgroup_host *host,
 	struct cgroup *group, struct error *err)
 {
-	if (plan->limiter == LIMITER_WATCHDOG)
-		return 0;
 	struct cgroup_want want = {
 		.memory_bytes = plan->limits.memory_bytes,
 		.millicpus = plan->limits.millicpus,
@@ -76,16 +74,22 @@ static int prepare_root(const struct plan *plan, struct error *err)
 	return 0;
 }
 
-static int write_maps(const struct plan *plan, int socket, pid_t pid, struct error *err)
+/* What the child needs of us before it can go on. It works already: what is done here costs no
+ * time. */
+static int let_go(const struct plan *plan, const struct cgroup_host *host, struct cgroup *group,
+	int socket, pid_t pid, struct error *err)
 {
-	if (!plan->privileged)
-		return 0;
 	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
 		plan->outside_gid };
 	struct setup_message go = { .magic = SETUP_MAGIC, .type = SETUP_GO };
-	if (namespace_write_maps(pid, &ids, true, err))
+	if (!start_waits(plan))
+		return 0;
+	if (plan->privileged && namespace_write_maps(pid, &ids, true, err))
 		return -1;
-	if (setup_send(socket, &go, NULL, 0))
+	if (plan->limiter == LIMITER_CGROUP_V1 && make_cgroup(plan, host, group, err))
+		return -1;
+	if (setup_send(socket, &go, group->enter,
+		    plan->limiter == LIMITER_CGROUP_V1 ? group->dir_count : 0))
 		return fail_errno(err, "start the sandbox");
 	return 0;
 }
@@ -100,9 +104,9 @@ static int abandon(const struct supervised *given, struct error *err)
 	pidfd_signal(given->pidfd, SIGKILL, &ignored);
 	pidfd_reap(given->pidfd, true, &status, NULL, &ignored);
 	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
-	int got = setup_receive(given->socket, &message, fds);
+	int got = setup_receive(given->socket, false, &message, fds);
 	if (got < 0 && errno == ECONNRESET)
-		got = setup_receive(given->socket, &message, fds);
+		got = setup_receive(given->socket, false, &message, fds);
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fd_close(&fds[i]);
 	if (got == 1 && message.type == SETUP_FAILED)
@@ -111,10 +115,10 @@ static int abandon(const struct supervised *given, struct error *err)
 }
 
 /* Everything that happens in the parent once the child is there. */
-static int follow(struct supervised *given, const struct cgroup_host *host, pid_t pid,
-	struct result *result, struct error *err)
+static int follow(struct supervised *given, const struct cgroup_host *host, struct cgroup *group,
+	pid_t pid, struct result *result, struct error *err)
 {
-	if (write_maps(given->plan, given->socket, pid, err) ||
+	if (let_go(given->plan, host, group, given->socket, pid, err) ||
 		(!given->plan->tty && supervise_spawn(given, err)) || loop_new(&given->loop, err))
 		return abandon(given, err);
 	if (given->plan->limiter != LIMITER_WATCHDOG)
@@ -149,7 +153,7 @@ static int start_and_follow(struct start *start, struct streams *streams,
 		.streams = streams,
 		.socket = ours,
 		.pidfd = pidfd };
-	return follow(&given, host, pid, result, err);
+	return follow(&given, host, start->cgroup, pid, result, err);
 }
 
 /* Signals wait until the loop takes them; SIGPIPE and SIGXFSZ are error codes here. */
@@ -180,10 +184,11 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 		return -1;
 	hold_signals(&before);
 	struct start start = { .plan = plan, .cgroup = &group, .trees = trees };
-	int failed = streams_prepare(&streams, plan, io, err) || open_init_image(&image, err) ||
-		     prepare_root(plan, err) ||
-		     (plan->privileged && sources_open(plan, true, trees, err)) ||
-		     make_cgroup(plan, cgroups, &group, err);
+	int failed =
+		streams_prepare(&streams, plan, io, err) || open_init_image(&image, err) ||
+		prepare_root(plan, err) ||
+		(plan->privileged && sources_open(plan, true, trees, err)) ||
+		(plan->limiter == LIMITER_CGROUP_V2 && make_cgroup(plan, cgroups, &group, err));
 	start.init_image = image;
 	if (!failed)
 		failed = start_and_follow(&start, &streams, cgroups, result, err);

@@ -28,7 +28,7 @@ int setup_send(int socket, const struct setup_message *message, const int *fds, 
 	return sent == (ssize_t)sizeof *message ? 0 : -1;
 }
 
-int setup_receive(int socket, struct setup_message *message, int fds[SETUP_FD_MAX])
+int setup_receive(int socket, bool wait, struct setup_message *message, int fds[SETUP_FD_MAX])
 {
 	union {
 		struct cmsghdr align;
@@ -43,7 +43,7 @@ int setup_receive(int socket, struct setup_message *message, int fds[SETUP_FD_MA
 		fds[i] = -1;
 	ssize_t got;
 	do
-		got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		got = recvmsg(socket, &header, (wait ? 0 : MSG_DONTWAIT) | MSG_CMSG_CLOEXEC);
 	while (got < 0 && errno == EINTR);
 	if (got <= 0)
 		return got == 0 ? 0 : -1;

@@ -9,7 +9,8 @@
  * differs from init's, so that neither can be taken for the other. */
 #define SETUP_MAGIC 0x43525331u
 enum setup_type {
-	SETUP_GO = 1 /* to the child: maps are written */,
+	SETUP_GO =
+		1, /* to the child: maps are written, and here are the `tasks` of its v1 groups */
 	SETUP_DESCRIPTORS,
 	SETUP_FAILED
 };
@@ -29,12 +30,18 @@ struct setup_message {
 
 struct start {
 	const struct plan *plan;
-	const struct cgroup *cgroup;
+	struct cgroup *cgroup;
 	int socket;	/* the child's end */
 	int init_image; /* sealed memfd */
 	int *trees;	/* per mount of the plan: opened by the parent, or -1 */
 };
 
+/* The child stops for SETUP_GO: root writes its maps, and v1 groups are made while it works
+ * already. */
+static inline bool start_waits(const struct plan *plan)
+{
+	return plan->privileged || plan->limiter == LIMITER_CGROUP_V1;
+}
 /* The child's whole life after clone; doesn't return. */
 _Noreturn void child_main(struct start *start);
 /* Opens the sources of the plan's binds (those of the user when `user`, else the system's) into
@@ -43,6 +50,6 @@ int sources_open(const struct plan *plan, bool user, int *trees, struct error *e
 
 /* Sends one setup message with `count` descriptors. -1 with errno. */
 int setup_send(int socket, const struct setup_message *message, const int *fds, int count);
-/* Takes one without waiting: 1, 0 at end of file, -1 with errno (EAGAIN: nothing yet). fds not sent
- * are -1; the others are yours. */
-int setup_receive(int socket, struct setup_message *message, int fds[SETUP_FD_MAX]);
+/* Takes one, without waiting unless `wait`: 1, 0 at end of file, -1 with errno (EAGAIN: nothing
+ * yet). fds not sent are -1; the others are yours. */
+int setup_receive(int socket, bool wait, struct setup_message *message, int fds[SETUP_FD_MAX]);

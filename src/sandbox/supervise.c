@@ -129,7 +129,7 @@ static int on_setup(struct supervisor *s, struct error *err)
 {
 	struct setup_message message = { 0 };
 	int fds[SETUP_FD_MAX];
-	int got = setup_receive(s->given->socket, &message, fds);
+	int got = setup_receive(s->given->socket, false, &message, fds);
 	if (got <= 0)
 		return fail_errno(err, "hear from the sandbox");
 	if (message.type != SETUP_DESCRIPTORS) {
