@@ -133,6 +133,32 @@ def test_time_runs_out(carrel, script):
     assert 500 <= result["duration_ms"] < 5000 and result["signal"] == 9
 
 
+# Every process maps 8M that all share, so that their sum is over the limit and has to be looked at closely; and the
+# many small mappings of each make that slow.
+MAPPED = """
+import ctypes, mmap, os, signal, sys
+shared = mmap.mmap(-1, 8 << 20)
+libc = ctypes.CDLL(None)
+libc.mmap.restype, libc.mmap.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+many = libc.mmap(None, 60_000 * 4096, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+for at in range(0, 60_000 * 4096, 8192): libc.mprotect(many + at, 4096, mmap.PROT_READ)
+for _ in range(15):
+    if os.fork() == 0: break
+shared[:] = bytes(8 << 20)
+signal.pause()
+"""
+
+
+@pytest.mark.serial
+def test_time_runs_out_also_while_memory_is_measured_slowly(carrel):
+    begin = time.monotonic()
+    result = carrel.py_json(MAPPED, "--memory", "80M", "--timeout", "1s", timeout=60)
+    # A control group counts the mappings themselves.
+    assert result["reason"] == "timeout" or (result["reason"] == "memory_limit" and MECHANISM != "watchdog"), result
+    assert result["duration_ms"] < 2000 and time.monotonic() - begin < 3, result
+
+
 def test_output_before_the_time_runs_out_is_kept(carrel):
     assert carrel.sh_json("echo early; sleep 1000", "--timeout", "0.5s")["stdout"] == "early\n"
 
@@ -248,6 +274,34 @@ def test_a_directory_of_the_host_has_no_limit_of_its_own(carrel, tmp):
     assert (tmp / "x").stat().st_size == 20 * MB
 
 
+NAMELESS = {
+    "deleted": "f = os.open('x', os.O_RDWR | os.O_CREAT | os.O_EXCL); os.unlink('x')",
+    "never named": "f = os.open('.', os.O_RDWR | os.O_TMPFILE)",
+    "replaced": "f = os.open('x', os.O_RDWR | os.O_CREAT); os.close(os.open('y', os.O_CREAT)); os.rename('y', 'x')",
+}
+
+
+@pytest.mark.parametrize("how", NAMELESS)
+def test_files_of_the_host_without_a_name_are_counted_while_they_are_open(carrel, tmp, how):
+    result = carrel.py_json(f"import os, signal\nkeep = []\nfor _ in range(16):\n  {NAMELESS[how]}; keep.append(f)\n"
+                            "  os.write(f, bytes(4 << 20))\nsignal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "20s")
+    assert reason(result) == ("disk_limit", 137), result
+
+
+def test_files_of_the_host_that_were_deleted_and_closed_are_not_counted(carrel, tmp):
+    result = carrel.py_json("import os, time\nfor _ in range(10):\n  f = os.open('x', os.O_RDWR | os.O_CREAT); os.unlink('x')\n"
+                            "  os.write(f, bytes(4 << 20)); time.sleep(0.1); os.close(f)", "--dir", tmp, "--disk", "16M")
+    assert reason(result) == ("exited", 0), result
+
+
+def test_a_deleted_file_is_counted_once_however_often_it_is_open(carrel, tmp):
+    result = carrel.py_json("import os, time\nf = os.open('x', os.O_RDWR | os.O_CREAT); os.unlink('x'); os.write(f, bytes(4 << 20))\n"
+                            "for _ in range(20): os.dup(f)\n"
+                            "for _ in range(4):\n  if os.fork() == 0: time.sleep(1); os._exit(0)\n"
+                            "time.sleep(1)", "--dir", tmp, "--disk", "16M")
+    assert reason(result) == ("exited", 0), result
+
+
 @pytest.mark.parametrize("place", ["/tmp", "/dev/shm", "/.cache"])
 def test_temporary_files_are_limited(carrel, place):
     done = carrel.sh(f"head -c 4M /dev/zero > {place}/a && echo fits; head -c 16M /dev/zero > {place}/b", "--tmp", "8M")
@@ -304,6 +358,29 @@ def test_cpus_are_shared_out(carrel, cpus, processes):
     assert len(done.stdout.split()) == processes
     assert used < float(cpus) * 1.25, used
     assert used > float(cpus) * 0.6, used
+
+
+# A timer's signal comes also to a process that is stopped, and SIGCONT lets it go on.
+CONTINUED = """
+import ctypes, signal, struct, time
+signal.signal(signal.SIGCONT, lambda *_: None) if HANDLED else None
+libc, timer = ctypes.CDLL(None, use_errno=True), ctypes.c_void_p()
+assert libc.timer_create(time.CLOCK_MONOTONIC, struct.pack("qii48x", 0, signal.SIGCONT, 0), ctypes.byref(timer)) == 0
+assert libc.timer_settime(timer, 0, struct.pack("4q", 0, 1_000_000, 0, 1_000_000), None) == 0
+end = time.monotonic() + 4
+while time.monotonic() < end: pass
+"""
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("handled", [True, False])
+def test_a_process_that_continues_itself_gets_no_more_cpus(carrel, handled):
+    result = carrel.py_json(f"HANDLED = {handled}" + CONTINUED, "--cpus", "0.2", "--timeout", "30s")
+    if reason(result) == ("cpu_limit", 124):
+        assert result["cpu_ms"] < 1000, result
+    else:
+        assert reason(result) == ("exited", 0), result
+        assert result["cpu_ms"] / result["duration_ms"] < 0.3, result
 
 
 @pytest.mark.serial

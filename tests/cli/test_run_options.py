@@ -1,10 +1,13 @@
 """What each option of `carrel run` does."""
+import concurrent.futures
 import json
 import os
+import re
+import resource
 import stat
 
 import pytest
-from harness import IS_ROOT, one_line
+from harness import IS_ROOT, SANITIZED, one_line
 
 ENVIRONMENT = {
     "PATH": "/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", "HOME": "/workspace", "TMPDIR": "/tmp",
@@ -180,8 +183,8 @@ def test_no_file_in_dir_can_become_setuid(carrel, tmp):
     assert stat.S_IMODE((tmp / "file").stat().st_mode) & 0o6000 == 0
 
 
-CONFIG = [".git/config", ".git/hooks/pre-commit", ".claude/settings.json", ".codex/config.toml", ".cursor/rules",
-          ".vscode/tasks.json", ".mcp.json", ".envrc"]
+CONFIG = [".git/config", ".git/hooks/pre-commit", ".git/commondir", ".git/modules/sub/config", ".git/worktrees/other/gitdir",
+          ".claude/settings.json", ".codex/config.toml", ".cursor/rules", ".vscode/tasks.json", ".mcp.json", ".envrc"]
 
 
 def config(tmp):
@@ -206,12 +209,72 @@ def test_writable_config_lifts_it(carrel, tmp, name):
     assert (done.returncode, (tmp / name).read_text()) == (0, "mine\ntheirs\n")
 
 
+def warnings(stderr):
+    """What the command is said to have made; nothing else may be said."""
+    found = [re.match(r"carrel: warning: the command made '([^']*)'", line) for line in stderr.splitlines()]
+    assert all(found), stderr
+    return [match[1] for match in found]
+
+
+@pytest.mark.parametrize("name, told", [(name, "/".join(name.split("/")[:2 if name.startswith(".git/") else 1])) for name in CONFIG])
+def test_settings_that_the_command_makes_in_dir_are_told(carrel, tmp, name, told):
+    """What isn't there can't be made read-only, and tools on the host will obey it."""
+    (tmp / ".git").mkdir()
+    done = carrel.sh(f"mkdir -p $(dirname {name}) && echo theirs > {name}; exit 3", "--dir", tmp)
+    assert (done.returncode, warnings(done.stderr)) == (3, [told])
+
+
+def test_a_whole_repository_that_the_command_makes_in_dir_is_told_once(carrel, tmp):
+    done = carrel.sh("mkdir -p .git/hooks .git/modules/x .git/worktrees; echo x > .git/config; echo x > .git/commondir", "--dir", tmp)
+    assert (done.returncode, warnings(done.stderr)) == (0, [".git"])
+
+
+def test_what_the_command_made_is_told_also_beside_json_and_after_a_limit(carrel, tmp):
+    done = carrel.run("-o", "json", "--dir", tmp, "--timeout", "1s", "--", "sh", "-c", "mkdir .vscode .claude; sleep 1000")
+    assert json.loads(done.stdout)["reason"] == "timeout"
+    assert sorted(warnings(done.stderr)) == [".claude", ".vscode"]
+
+
+def test_settings_that_were_there_or_are_gone_again_are_not_told(carrel, tmp):
+    config(tmp)
+    (tmp / ".envrc").unlink()
+    assert carrel.sh("touch new; echo x > .envrc; rm .envrc", "--dir", tmp).stderr == ""
+
+
+def test_writable_config_is_not_told_of(carrel, tmp):
+    assert carrel.sh("mkdir -p .git/hooks .vscode", "--dir", tmp, "--writable-config").stderr == ""
+
+
 def test_a_dir_on_another_mount_below_is_seen(carrel, tmp):
     """A directory with a mount point in it, as /dev/shm below /dev: the plain user's kernel call refuses a half of it."""
     done = carrel.run("-v", "/dev:/mnt/dev:ro", "--", "ls", "/mnt/dev")
     assert done.returncode in (0, 125)
     if done.returncode == 125:
         one_line(done.stderr, "/dev")
+
+
+@pytest.mark.parametrize("options, name", [
+    (["-w", "/nonexistent"], "/nonexistent"),
+    (["--dir", ".", "-v", ".:/workspace/not-there"], "/workspace/not-there"),
+    (["--dir", ".", "-w", "/workspace/not-there"], "/workspace/not-there"),
+], ids=["w", "v in dir", "w in dir"])
+def test_a_start_that_fails_always_says_why(carrel, tmp, options, name):
+    """Many at once: which of the two sides is ahead of the other has to vary."""
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        runs = [pool.submit(carrel.run, *options, "--", "true", cwd=tmp) for _ in range(40 if SANITIZED else 200)]
+    for done in (run.result() for run in runs):
+        assert (done.returncode, done.stdout) == (125, "")
+        one_line(done.stderr, name, "No such file or directory")
+
+
+def test_a_caller_that_may_write_no_file_is_told_so(carrel):
+    nothing = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    done = carrel.run("--", "true", preexec_fn=nothing)
+    assert (done.returncode, done.stdout) == (125, ""), done
+    one_line(done.stderr)
+    assert "Broken pipe" not in done.stderr and "killed" not in done.stderr, done.stderr
+    done = carrel.run("-o", "json", "--", "true", preexec_fn=nothing)
+    assert done.returncode == 125 and json.loads(done.stdout)["error"]["message"], done
 
 
 def test_the_network_is_lo_alone(carrel):

@@ -1,7 +1,9 @@
 """Signals reach the command; what stops or kills carrel stops or kills everything in the sandbox."""
+import contextlib
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 from harness import descendants, eventually
@@ -133,6 +135,36 @@ def test_killing_carrel_leaves_nothing_for_long(carrel, no_leftovers):
         process.wait(10)
 
 
+def stop_counter(carrel_pid):
+    """Stops the child that walks a directory, if there is one and it is in the midst of it; its pid."""
+    for pid in map(int, open(f"/proc/{carrel_pid}/task/{carrel_pid}/children").read().split()):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if open(f"/proc/{pid}/comm").read() == "carrel-init\n":
+                continue
+            os.kill(pid, signal.SIGSTOP)
+            assert eventually(lambda: descendants(carrel_pid).get(pid, "T")[0] == "T")
+            if any("counted-" in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")):
+                return pid
+            os.kill(pid, signal.SIGCONT)
+    return None
+
+
+def test_killing_carrel_ends_the_count_of_its_directory(carrel, tmp):
+    for n in range(2000):
+        path = tmp / f"counted-{n % 4}" / str(n)
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    with carrel.start("run", "--dir", tmp, "--disk", "1G", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
+        assert process.stdout.readline() == "ready\n"
+        counter, end = None, time.monotonic() + 20
+        while not counter and time.monotonic() < end:
+            counter = stop_counter(process.pid)
+        assert counter, "nobody was seen counting"
+        process.kill()
+        process.wait(10)
+        assert eventually(lambda: counter not in descendants(), 5), "the count goes on"
+
+
 def test_killing_the_init_ends_the_run(carrel):
     with carrel.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
         assert process.stdout.readline() == "ready\n"
@@ -152,6 +184,16 @@ def test_the_command_starts_with_no_signal_blocked_or_ignored(carrel):
     done = carrel.run("--", "cat", "/proc/self/status", preexec_fn=spoil)
     values = dict(line.split(":\t") for line in done.stdout.splitlines())
     assert [int(values[name], 16) for name in ("SigBlk", "SigIgn", "SigCgt")] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "json"], ["--dir", "."]], ids=["plain", "json", "counted"])
+def test_carrel_started_with_children_ignored_hears_of_them(carrel, tmp, options):
+    """A caller that ignores SIGCHLD hands that down, and the kernel then reaps children unasked."""
+    counted = ["--disk", "1G"] if "--dir" in options else []
+    done = carrel.sh("(exit 4); test $? = 4 && grep SigIgn /proc/self/status; sleep 0.3; exit 3", *options, *counted, cwd=tmp,
+                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    assert done.returncode == 3, done
+    assert "0000000000000000" in done.stdout, done
 
 
 def test_the_command_is_not_process_1(carrel):

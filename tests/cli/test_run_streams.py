@@ -1,12 +1,15 @@
 """What goes in and comes out: pipes, files, sockets, closed ends, much of it, and never less than was written."""
+import fcntl
 import os
+import pty
 import shlex
 import socket
 import subprocess
+import termios
 import threading
 
 import pytest
-from harness import one_line
+from harness import descendants, eventually, one_line
 
 GIGABYTE = 1 << 30
 WHAT_IS = "import os; print(os.readlink('/proc/self/fd/%d').split(':')[0])"
@@ -277,6 +280,84 @@ def test_a_socket_that_does_not_block_gets_everything(carrel):
             total += len(chunk)
         assert process.wait(30) == 0
     assert total == 3_000_000
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("options", [["--output", "100M"], ["-t"]], ids=["limited", "terminal"])
+def test_another_user_s_pipe_that_nobody_reads_doesn_t_stop_the_clock(carrel, other_user, options):
+    """Whose pipe it is decides whether it can be opened again as one that doesn't block. What was said is still to be had."""
+    command = [*other_user, carrel.path, "run", *options, "--timeout", "1s", "--", "sh", "-c", "echo ready >&2; exec yes"]
+    with subprocess.Popen(command, cwd="/", env=carrel.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as process:
+        try:
+            assert eventually(lambda: any(name == "yes" for _, name in descendants(process.pid).values()))
+            assert eventually(lambda: not descendants(process.pid), 5), "the sandbox outlives its time"
+            out, err = process.communicate(timeout=10)
+        finally:
+            process.kill()
+    assert process.returncode == 124
+    assert out.count(b"y") > 1000 and b"timeout" in err
+
+
+# Does its worst to what was handed in as descriptors 0 to 2.
+SPOIL = """if 1:
+    import fcntl, os, sys, termios
+    for fd in range(3):
+        for change in (lambda: os.fchmod(fd, 0o666), lambda: os.chmod(f"/proc/self/fd/{fd}", 0o777),
+                       lambda: os.fchown(fd, -1, os.getgid()), lambda: os.set_blocking(fd, False),
+                       lambda: fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND | os.O_ASYNC | os.O_NONBLOCK)):
+            try:
+                change()
+            except OSError:
+                pass
+        if os.isatty(fd):
+            modes = termios.tcgetattr(fd)
+            modes[0] ^= termios.ICRNL | termios.IXON
+            modes[1] ^= termios.OPOST
+            modes[3] ^= termios.ECHO | termios.ICANON | termios.ISIG
+            modes[6][termios.VINTR] = b"x"
+            termios.tcsetattr(fd, termios.TCSANOW, modes)
+    sys.exit(int(sys.argv[1]))"""
+
+
+def state(fd):
+    """Everything about a stream that its other users would notice."""
+    status = os.fstat(fd)
+    return (status.st_mode, status.st_uid, status.st_gid, fcntl.fcntl(fd, fcntl.F_GETFL),
+            termios.tcgetattr(fd) if os.isatty(fd) else None)
+
+
+@pytest.mark.parametrize("end", ["its own", "a limit", "no command"])
+@pytest.mark.parametrize("kind", ["pipe", "terminal"])
+def test_what_is_handed_in_is_as_it_was_afterwards(carrel, kind, end):
+    ends = [*os.pipe(), *os.pipe(), *os.pipe()] if kind == "pipe" else [*pty.openpty()]
+    streams = [ends[0], ends[3], ends[5]] if kind == "pipe" else [ends[1]] * 3
+    before = [state(fd) for fd in streams]
+    script = SPOIL if end != "a limit" else SPOIL.replace("sys.exit", "import time; time.sleep(1000) or ")
+    command = ["no-such-command"] if end == "no command" else ["/usr/bin/python3", "-c", script, "3"]
+    try:
+        done = carrel.run("--timeout", "1s" if end == "a limit" else "20s", "--", *command,
+                          **dict(zip(("stdin", "stdout", "stderr"), streams)))
+        assert done.returncode == {"its own": 3, "a limit": 124, "no command": 127}[end]
+        assert [state(fd) for fd in streams] == before
+    finally:
+        for fd in ends:
+            os.close(fd)
+
+
+def test_the_command_can_change_what_is_handed_in_while_it_runs(carrel):
+    """Otherwise the test before would show nothing, and an editor could not work."""
+    master, slave = pty.openpty()
+    try:
+        with carrel.start("run", "--", "sh", "-c", "stty -echo; echo ready >&2; cat", stdin=slave) as process:
+            assert process.stderr.readline() == "ready\n"
+            assert not termios.tcgetattr(slave)[3] & termios.ECHO
+            os.write(master, b"\4")
+            assert process.wait(10) == 0
+        assert termios.tcgetattr(slave)[3] & termios.ECHO
+    finally:
+        os.close(master)
+        os.close(slave)
 
 
 def test_json_captures_both_streams_and_passes_stdin(carrel):
