@@ -10,8 +10,9 @@ help: ## show these targets
 
 build: ## build the one file build/carrel, which works wherever it is copied
 	@tools/install-deps build
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS)
-	@ninja -C $(BUILD) src/carrel
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+	@ninja --quiet -C $(BUILD) src/carrel
 	@ln -f $(BUILD)/src/carrel $(BUILD)/carrel
 
 run: build ## see it work: commands in a sandbox, and what they can't reach

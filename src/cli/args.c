@@ -42,7 +42,7 @@ static int parse_number(
 		return quantity_parse_cpus(value, number, err);
 	default:
 		return quantity_parse_count(
-			value, 0, option->most ? option->most : INT64_MAX, number, err);
+			value, option->least, option->most ? option->most : INT64_MAX, number, err);
 	}
 }
 
@@ -94,9 +94,7 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
 {
 	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
-	return error_hint(err,
-		"carrel %s --help lists the options; what comes after -- is the command's",
-		spec->command);
+	return error_hint(err, "carrel %s --help lists the options", spec->command);
 }
 
 static int missing_value(const struct arg_option *option, const char *shown, struct error *err)
@@ -179,21 +177,46 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
 	return 0;
 }
 
+#define HELP_COLUMN 31
+#define HELP_WIDTH 80
+
+/* Words of `text` from HELP_COLUMN on, on as many lines as they take. */
+static void print_wrapped(const char *text)
+{
+	struct str rest = str_from(text), word;
+	size_t at = HELP_COLUMN;
+	while (str_next(&rest, ' ', &word)) {
+		if (at > HELP_COLUMN && at + 1 + word.len > HELP_WIDTH) {
+			printf("\n%*s", HELP_COLUMN, "");
+			at = HELP_COLUMN;
+		}
+		at += (size_t)printf(
+			"%s%.*s", at > HELP_COLUMN ? " " : "", (int)word.len, word.data);
+	}
+	printf("\n");
+}
+
+static void print_option(char letter, const char *name, const char *metavar, const char *help)
+{
+	char left[64], shortly[8] = "    ";
+	if (letter)
+		str_format(shortly, sizeof shortly, "-%c, ", letter);
+	str_format(left, sizeof left, "  %s--%s%s%s", shortly, name, metavar ? " " : "",
+		metavar ? metavar : "");
+	printf("%-*s", HELP_COLUMN, left);
+	if (strlen(left) >= HELP_COLUMN)
+		printf("\n%*s", HELP_COLUMN, "");
+	print_wrapped(help);
+}
+
 void args_print_help(const struct arg_spec *spec)
 {
-	printf("usage: %s\n\n%s\n", spec->usage, spec->about);
-	if (spec->option_count)
-		printf("\noptions:\n");
+	printf("usage: %s\n\n%s\n\noptions:\n", spec->usage, spec->about);
 	for (size_t i = 0; i < spec->option_count; i++) {
 		const struct arg_option *option = &spec->options[i];
-		char left[64], letter[8] = "    ";
-		if (option->letter)
-			str_format(letter, sizeof letter, "-%c, ", option->letter);
-		str_format(left, sizeof left, "%s--%s%s%s", letter, option->name,
-			option->metavar ? " " : "", option->metavar ? option->metavar : "");
-		printf("  %-28s  %s\n", left, option->help);
+		print_option(option->letter, option->name, option->metavar, option->help);
 	}
-	printf("  %-28s  %s\n", "-h, --help", "show this");
+	print_option('h', "help", NULL, "show this");
 	if (spec->examples)
 		printf("\nexamples:\n%s", spec->examples);
 }

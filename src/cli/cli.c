@@ -60,8 +60,8 @@ int cli_fail(const struct error *err, bool json)
 static int unknown_command(const char *name)
 {
 	struct error err;
-	fail_hint(
-		&err, ERR_INVALID, "carrel help lists the commands", "unknown command '%s'", name);
+	fail_hint(&err, ERR_INVALID, "carrel help lists the commands", "unknown %s '%s'",
+		name[0] == '-' ? "option" : "command", name);
 	return cli_fail(&err, false);
 }
 
@@ -120,6 +120,11 @@ int cli_version(int argc, char **argv)
 	bool help;
 	if (args_parse(&spec, argc, argv, &options, &arena, &operands, &help, &err))
 		return cli_fail(&err, false);
+	if (!help && operands < argc) {
+		fail(&err, ERR_INVALID, "version takes no operand, and '%s' is one",
+			argv[operands]);
+		return cli_fail(&err, false);
+	}
 	if (help)
 		args_print_help(&spec);
 	else if (options.output && !strcmp(options.output, "json"))

@@ -1,5 +1,7 @@
 /* carrel run: options and the host's facts become a plan, the plan a sandbox, the sandbox an exit
  * code. */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "format/json.h"
+#include "format/quantity.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
@@ -29,7 +32,7 @@ static const struct arg_option options_table[] = {
 	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0,
 		0 },
 	{ 'v', "volume", ARG_LIST, FIELD(binds), "SRC:DST[:ro]",
-		"show the host's file or directory SRC at DST", NULL, 0, 0 },
+		"show the host's file or directory SRC at DST, writable unless :ro", NULL, 0, 0 },
 	{ 0, "dir", ARG_TEXT, FIELD(dir), "PATH", "use this host directory as /workspace", NULL, 0,
 		0 },
 	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
@@ -71,12 +74,12 @@ static const struct arg_option options_table[] = {
 static const struct arg_spec spec = {
 	.command = "run",
 	.usage = "carrel run [options] [--] CMD [ARG...]",
-	.about = "Runs one command in a fresh sandbox: no network, none of your files, its own "
-		 "processes, bounded\n"
-		 "memory and tasks. Nothing of it is left when it ends. The exit code is the "
-		 "command's own;\n"
-		 "124 a time limit, 137 another limit, 125 carrel itself failed, 126 not "
-		 "executable, 127 not found.",
+	.about = "Runs one command in a fresh sandbox: no network, none of your files, its own\n"
+		 "processes, bounded memory and tasks. Nothing of it is left when it ends. The "
+		 "exit\n"
+		 "code is the command's own; 124 a time limit, 137 another limit, 125 carrel "
+		 "itself\n"
+		 "failed, 126 not executable, 127 not found.",
 	.options = options_table,
 	.option_count = sizeof options_table / sizeof *options_table,
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
@@ -140,6 +143,22 @@ static int check_choices(const struct run_options *run, struct error *err)
 	return 0;
 }
 
+/* Protected names are those of a project; a home has many more that are obeyed. */
+static void warn_of_home(const char *dir)
+{
+	const char *home = getenv("HOME");
+	char real[PATH_MAX];
+	auto_buf struct buf line;
+	buf_init(&line, 8192);
+	if (!home || !realpath(home, real) || strcmp(real, dir))
+		return;
+	buf_printf(&line,
+		"carrel: warning: --dir '%s' is your home: the command can change .bashrc, .ssh "
+		"and the like\n",
+		dir);
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
 /* What was typed, looked at on this host. */
 static int gather(const struct run_options *run, char **argv, struct arena *arena,
 	struct plan_options *options, struct plan_bind *dir, struct error *err)
@@ -157,20 +176,36 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 		dir->source = run->dir;
 		if (host_look_at_source(dir, "--dir", arena, err))
 			return -1;
+		if (dir->kind != PATH_DIRECTORY)
+			return fail(err, ERR_INVALID, "--dir '%s' is not a directory", run->dir);
+		warn_of_home(dir->source);
 		options->dir = dir;
 	}
 	return add_env(run, arena, options, err) || add_binds(run, arena, options, err) ? -1 : 0;
 }
 
-static void print_captured(struct json *j, const struct buf *out, const struct buf *errors)
+/* Output that was cut may have been cut in a character: its first bytes aren't worth calling all of
+ * it binary. */
+static size_t whole_characters(const struct buf *stream, bool truncated)
 {
-	bool is_text = str_utf8_prefix(out->data, out->len) == out->len &&
-		       str_utf8_prefix(errors->data, errors->len) == errors->len;
-	const struct buf *streams[] = { out, errors };
+	size_t valid = str_utf8_prefix(stream->data, stream->len);
+	return truncated && stream->len - valid < 4 ? valid : stream->len;
+}
+
+static void print_captured(
+	struct json *j, const struct buf *out, const struct buf *errors, bool truncated)
+{
 	static const char *const names[] = { "stdout", "stderr" };
+	const struct buf *streams[] = { out, errors };
+	size_t len[2];
+	bool is_text = true;
+	for (int i = 0; i < 2; i++) {
+		len[i] = whole_characters(streams[i], truncated);
+		is_text &= str_utf8_prefix(streams[i]->data, len[i]) == len[i];
+	}
 	for (int i = 0; i < 2; i++)
 		if (is_text)
-			json_str(j, names[i], (struct str){ streams[i]->data, streams[i]->len });
+			json_str(j, names[i], (struct str){ streams[i]->data, len[i] });
 		else
 			json_base64(j, names[i], streams[i]->data, streams[i]->len);
 	json_text(j, "encoding", is_text ? "utf-8" : "base64");
@@ -188,7 +223,7 @@ static void print_result(const struct plan *plan, const struct result *result,
 	else
 		json_null(&j, "signal");
 	json_text(&j, "reason", reason_name(result->reason));
-	print_captured(&j, out, errors);
+	print_captured(&j, out, errors, result->truncated);
 	json_bool(&j, "truncated", result->truncated);
 	json_u64(&j, "duration_ms", result->duration_ms);
 	json_u64(&j, "cpu_ms", result->cpu_ms);
@@ -207,16 +242,66 @@ static int print_all(const struct buf *text, struct error *err)
 	return 0;
 }
 
-/* One line on stderr says which limit ended it: an exit code alone is easily taken for the
- * command's. */
-static void explain_limit(const struct result *result)
+/* A limit as it was typed, or would be. */
+static void format_limit(char out[32], enum reason reason, const struct limits *limits)
 {
+	char size[16];
+	const uint64_t sizes[REASON_COUNT] = { [REASON_MEMORY_LIMIT] = limits->memory_bytes,
+		[REASON_OUTPUT_LIMIT] = limits->output_bytes,
+		[REASON_DISK_LIMIT] = limits->disk_bytes };
+	uint64_t ms = reason == REASON_TIMEOUT ? limits->timeout_ms : limits->cpu_time_ms;
+	quantity_format_size(size, sizes[reason]);
+	if (sizes[reason])
+		str_copy(out, 32, size);
+	else if (ms % 1000)
+		str_format(out, 32, "%llums", (unsigned long long)ms);
+	else
+		str_format(out, 32, "%llus", (unsigned long long)ms / 1000);
+}
+
+/* One line on stderr says which limit it was: an exit code alone is easily taken for the command's.
+ */
+static void explain_limit(const struct result *result, const struct limits *limits)
+{
+	static const struct {
+		const char *before, *after; /* the limit stands between them */
+	} texts[REASON_COUNT] = {
+		[REASON_TIMEOUT] = { "was ended: timeout, after ", " (--timeout)" },
+		[REASON_CPU_LIMIT] = { "was ended: cpu_limit, after ",
+			" of cpu time (--cpu-time)" },
+		[REASON_MEMORY_LIMIT] = { "was ended: memory_limit, more than ", " (--memory)" },
+		[REASON_OUTPUT_LIMIT] = { "was ended: output_limit, more than ", " (--output)" },
+		[REASON_DISK_LIMIT] = { "failed: disk_limit, /workspace is full at ", " (--disk)" },
+		[REASON_CANCELED] = { "was ended: canceled", NULL },
+	};
+	char limit[32] = "";
 	auto_buf struct buf line;
 	buf_init(&line, 256);
-	if (result->reason == REASON_EXITED || result->reason == REASON_SIGNALED)
+	if (!texts[result->reason].before)
 		return;
-	buf_printf(&line, "carrel: the command was ended: %s\n", reason_name(result->reason));
+	if (texts[result->reason].after)
+		format_limit(limit, result->reason, limits);
+	buf_printf(&line, "carrel: the command %s%s%s\n", texts[result->reason].before, limit,
+		texts[result->reason].after ? texts[result->reason].after : "");
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+/* Why a command isn't there is mostly one of these. */
+static void hint_at_command(const struct plan *plan, struct error *err)
+{
+	const char *name = plan->argv[0];
+	if (err->code == ERR_NOT_EXECUTABLE && err->sys_errno == ENOEXEC)
+		error_hint(err, "a script needs a first line such as #!/bin/sh");
+	if (err->code != ERR_COMMAND_NOT_FOUND)
+		return;
+	if (!plan->argv[1] && strpbrk(name, " |;&<>"))
+		error_hint(err, "a shell line needs a shell: sh -c '...'");
+	else if (!strchr(name, '/'))
+		error_hint(err, "it is not in the sandbox's PATH: /usr/local/bin, /usr/bin, /bin");
+	else if (path_is_absolute(name) && !access(name, F_OK))
+		error_hint(err, "it is on this host, but not shown inside: -v SRC:DST:ro");
+	else
+		error_hint(err, "it, or the interpreter in its first line, is not there inside");
 }
 
 static int carry_out(const struct plan *plan, const struct host *host, int *code, struct error *err)
@@ -227,11 +312,13 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
 	buf_init(&errors, (size_t)-1 / 2);
 	buf_init(&text, (size_t)-1 / 2);
 	struct sandbox_io io = { &out, &errors };
-	if (sandbox_run(plan, &host->cgroups, &io, &result, err))
+	if (sandbox_run(plan, &host->cgroups, &io, &result, err)) {
+		hint_at_command(plan, err);
 		return -1;
+	}
 	*code = result_exit_code(&result);
 	if (plan->streams[1] != STREAM_CAPTURED) {
-		explain_limit(&result);
+		explain_limit(&result, &plan->limits);
 		return 0;
 	}
 	print_result(plan, &result, &out, &errors, &text);
@@ -250,8 +337,9 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 		return; /* the directory is gone: so is what was in it */
 	for (size_t i = 0; i < names.count; i++)
 		buf_printf(&lines,
-			"carrel: warning: the command made '%s' in '%s': tools here obey it, look "
-			"first\n",
+			"carrel: warning: the command made '%s' in '%s': look at it before you use "
+			"git, an "
+			"editor or an agent there\n",
 			names.items[i], dir);
 	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }

@@ -12,6 +12,14 @@ static int check_ids(const struct plan *plan, struct error *err)
 	return 0;
 }
 
+static int fail_hidden(const char *target, const char *hidden, struct error *err)
+{
+	fail(err, ERR_CONFLICT, "'%s' is mounted twice, or hides '%s'", target, hidden);
+	if (!strcmp(target, PLAN_WORKSPACE))
+		error_hint(err, "--dir PATH puts a directory there");
+	return -1;
+}
+
 static int check_mounts(const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -27,9 +35,8 @@ static int check_mounts(const struct plan *plan, struct error *err)
 				err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);
 		for (size_t j = 0; j < i; j++)
 			if (path_is_beneath(plan->mounts.items[j].target, mount->target))
-				return fail(err, ERR_CONFLICT,
-					"'%s' is mounted twice, or hides '%s'", mount->target,
-					plan->mounts.items[j].target);
+				return fail_hidden(
+					mount->target, plan->mounts.items[j].target, err);
 	}
 	return 0;
 }

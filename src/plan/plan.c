@@ -156,7 +156,7 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 	};
 	plan->counted_disk = options->dir && plan->limits.disk_bytes;
 	plan->disk_source = plan->counted_disk ? options->dir->source : NULL;
-	plan->root_bytes = plan->limits.tmp_bytes + (1 << 20); /* our own nodes are small */
+	plan->root_bytes = plan->limits.tmp_bytes + (64 << 10); /* our own nodes are small */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
 }
 
@@ -354,6 +354,9 @@ int plan_parse_bind(
 		return fail_hint(err, ERR_INVALID, "-v /data/set:/workspace/set:ro",
 			"-v '%s' is not SRC:DST[:ro]", text);
 	const char *target = arena_bytes(arena, colon + 1, len - (size_t)(colon + 1 - text));
+	if (!strchr(target, '/'))
+		return fail(err, ERR_INVALID,
+			"-v '%s': '%s' is neither ro nor rw, nor a path inside", text, target);
 	if (check_target(target, err))
 		return error_context(err, "-v '%s'", text);
 	bind->source = arena_bytes(arena, text, (size_t)(colon - text));
@@ -447,6 +450,8 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 		else
 			plan->streams[i] = direct;
 	}
+	plan->merged = facts->same_output && plan->streams[1] == STREAM_RELAYED &&
+		       plan->streams[2] == STREAM_RELAYED;
 	return 0;
 }
 
@@ -495,6 +500,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.isolation = "native",
 		.limiter = facts->limiter,
 		.memfd = facts->limiter != LIMITER_WATCHDOG,
+		.umask = facts->umask,
 		.argv = options->argv,
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
 	};

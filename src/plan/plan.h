@@ -37,6 +37,8 @@ struct plan_facts {
 	plan_host_paths host_paths; /* of plan_system_paths, those that exist */
 	plan_host_paths protect;    /* of plan_protected_names, those found in --dir */
 	enum plan_stream_kind streams[3];
+	bool same_output; /* stdout and stderr lead to one place */
+	unsigned umask;
 	const char *term; /* $TERM, or NULL */
 };
 
@@ -129,6 +131,8 @@ struct plan {
 	enum plan_limiter limiter;
 	bool memfd; /* memfd_create works: not where a watchdog counts memory */
 	enum plan_stream streams[3];
+	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
+	unsigned umask;
 	bool tty;
 	bool counted_disk;	 /* limits.disk_bytes is kept by measuring the --dir */
 	const char *disk_source; /* the directory to measure then */

@@ -151,9 +151,11 @@ static void print_command(struct json *j, const struct plan *plan)
 	print_texts(j, "argv", (const char *const *)plan->argv, argc);
 	json_text(j, "cwd", plan->cwd);
 	print_texts(j, "env", plan->env.items, plan->env.count);
+	json_u64(j, "umask", plan->umask);
 	json_bool(j, "tty", plan->tty);
 	for (int i = 0; i < 3; i++)
-		json_text(j, names[i], kinds[plan->streams[i]]);
+		json_text(j, names[i],
+			i == 2 && plan->merged ? "with stdout" : kinds[plan->streams[i]]);
 	json_end(j);
 }
 

@@ -287,7 +287,10 @@ static int attach(struct child *child, const struct plan_mount *mount, int tree,
 		path_open_nolinks(child->root, mount->target + 1, O_PATH | O_CLOEXEC, 0);
 	if (at < 0) {
 		fail_errno(err, "mount point '%s'", mount->target);
-		return error_hint(err, "it must exist: nothing is created in a directory of yours");
+		bool is_users = path_is_beneath(mount->target, PLAN_WORKSPACE);
+		return error_hint(err, "%s",
+			is_users ? "it must exist: nothing is created in a directory of yours"
+				 : "the system's directories are read-only: choose a new path");
 	}
 	if (mount_attach(tree, at, "", err))
 		return error_context(err, "'%s'", mount->target);
@@ -473,7 +476,7 @@ static int filter_calls(struct child *child, struct error *err)
 
 static int become_init(struct child *child, struct error *err)
 {
-	umask(022); /* modes above were meant as written; the command's are its own */
+	umask(child->plan->umask); /* modes above were meant as written */
 	/* Standard streams of init itself lead nowhere; the command's come in the spawn message. */
 	char name[] = "carrel-init";
 	char *const argv[] = { name, NULL }, *const env[] = { NULL };
@@ -537,7 +540,10 @@ _Noreturn void child_main(struct start *start)
 	trace_step("child: born");
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
 		if (steps[i].run(&child, &message.error)) {
-			error_context(&message.error, "sandbox: %s", steps[i].name);
+			/* What isn't there is the user's to mend; anything else is about the
+			 * sandbox. */
+			if (message.error.code != ERR_NOT_FOUND)
+				error_context(&message.error, "sandbox: %s", steps[i].name);
 			setup_send(start->socket, &message, NULL, 0);
 			_exit(125);
 		}

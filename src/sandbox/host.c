@@ -153,6 +153,12 @@ static enum plan_stream_kind stream_kind(int fd)
 	return isatty(fd) ? STREAM_TERMINAL : STREAM_OTHER;
 }
 
+static bool is_same(int a, int b)
+{
+	struct stat x, y;
+	return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* Root with all it needs takes a uid of its own; everybody else, and a "root" of a namespace with
  * one id, uses theirs. */
 static int look_at_identity(struct host *host, const char *home, struct error *err)
@@ -199,6 +205,9 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	host->facts.landlock_abi = landlock_abi();
 	for (int i = 0; i < 3; i++)
 		host->facts.streams[i] = stream_kind(i);
+	host->facts.same_output = is_same(1, 2);
+	host->facts.umask = umask(022);
+	umask(host->facts.umask);
 	const char *term = getenv("TERM");
 	host->facts.term = term ? arena_text(arena, term) : NULL;
 	return 0;
@@ -233,7 +242,8 @@ int host_look_at_source(
 	if (stat(real, &st))
 		return fail_errno(err, "%s '%s'", option, bind->source);
 	if (!strcmp(real, "/"))
-		return fail(err, ERR_INVALID, "%s '%s' is the whole host", option, bind->source);
+		return fail_hint(err, ERR_INVALID, "name a directory in it",
+			"%s '%s' is the whole host", option, bind->source);
 	if (is_kernels_own(real))
 		return fail(err, ERR_INVALID,
 			"%s '%s' is the kernel's own and can't be shown inside", option,

@@ -109,6 +109,11 @@ int streams_prepare(
 			open_to_sandbox(plan, (int)i, i == 0);
 			break;
 		case STREAM_RELAYED:
+			if (i == 2 && plan->merged) {
+				streams->inside[2] = streams->inside[1];
+				break;
+			}
+			/* fall through */
 		case STREAM_CAPTURED:
 			if (make_pipe(streams, i, err))
 				return -1;

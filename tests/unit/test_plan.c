@@ -44,6 +44,7 @@ static int setup(void **state)
 		.outside_gid = 1001,
 		.landlock_abi = 7,
 		.limiter = LIMITER_WATCHDOG,
+		.umask = 022,
 		.streams = { STREAM_NULL, STREAM_PIPE, STREAM_PIPE } };
 	add_host(f);
 	*state = f;
