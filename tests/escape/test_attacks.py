@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -340,6 +341,7 @@ git config -f copy/config core.fsmonitor 'false'
 echo ../copy > .git/commondir"""
 
 
+@pytest.mark.skipif(not shutil.which("git"), reason="no git here")
 def test_a_git_directory_that_is_led_elsewhere_is_told(carrel, tmp):
     subprocess.run(["git", "init", "-q", tmp], check=True, env=carrel.env)
     done = carrel.sh(COMMONDIR, "--dir", tmp)
@@ -425,7 +427,9 @@ def test_memory_that_no_process_shows_is_counted(carrel, way):
     assert carrel.py_json(script, "--memory", "64M", "--timeout", "30s")["reason"] == "memory_limit"
 
 
-FILL = """if 1:
+# Each fills as many sockets as it can, says so, and holds them.
+FILL = {
+    "TCP": """if 1:
     import socket, sys
     server = socket.socket()
     server.bind(("127.0.0.1", 0))
@@ -445,17 +449,34 @@ FILL = """if 1:
                 pass
     except OSError:
         pass
-    print("full", sent >> 20, flush=True)
-    sys.stdin.read()"""
+    print("full", flush=True)
+    sys.stdin.read()""",
+    "UDP": """if 1:
+    import socket, sys
+    keep, block = [], bytes(60000)
+    while len(keep) < 100:
+        keep.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        keep[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        keep[-1].bind(("127.0.0.1", 0))
+        keep[-1].connect(keep[-1].getsockname())
+        keep[-1].setblocking(False)
+        try:
+            for _ in range(100):
+                keep[-1].send(block)
+        except OSError:
+            pass
+    print("full", flush=True)
+    sys.stdin.read()""",
+}
 
 
-def tcp_bytes():
-    """Of all TCP buffers of this machine."""
-    line, = [line for line in open("/proc/net/sockstat") if line.startswith("TCP:")]
+def buffer_bytes(protocol):
+    """Of all its sockets on this machine."""
+    line, = [line for line in open("/proc/net/sockstat") if line.startswith(protocol + ":")]
     return int(line.split()[-1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def tcp_is_counted():
+def buffers_are_counted():
     return MECHANISM != "cgroup-v1" or any(
         pathlib.Path(line.split()[1], "memory.kmem.tcp.limit_in_bytes").exists()
         for line in open("/proc/self/mounts") if line.split()[2] == "cgroup" and "memory" in line.split()[3].split(","))
@@ -464,13 +485,14 @@ def tcp_is_counted():
 @pytest.mark.serial
 @pytest.mark.needs_root
 @pytest.mark.needs_cgroup
-@pytest.mark.skipif(not tcp_is_counted(), reason="this kernel doesn't count TCP buffers")
-def test_tcp_buffers_stay_within_the_memory(carrel):
-    before = tcp_bytes()
-    with carrel.start("run", "--memory", "64M", "--timeout", "30s", "--", "/usr/bin/python3", "-c", FILL,
+@pytest.mark.skipif(not buffers_are_counted(), reason="this kernel doesn't count buffers of sockets")
+@pytest.mark.parametrize("protocol", FILL)
+def test_buffers_of_the_network_stay_within_the_memory(carrel, protocol):
+    before = buffer_bytes(protocol)
+    with carrel.start("run", "--memory", "64M", "--timeout", "30s", "--", "/usr/bin/python3", "-c", FILL[protocol],
                       stdin=subprocess.PIPE) as process:
         said = process.stdout.readline()
-        grown = tcp_bytes() - before
+        grown = buffer_bytes(protocol) - before
         process.communicate(timeout=40)
-    assert said.startswith("full ") or process.returncode == 137, (said, process.returncode)
-    assert grown < (64 + 16) << 20, (grown >> 20, said)
+    assert said == "full\n" or process.returncode == 137, (said, process.returncode)
+    assert grown < (64 + 16) << 20, grown >> 20
