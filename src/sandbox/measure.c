@@ -31,9 +31,11 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	measure->found(measure->ctx, ok, value);
 }
 
-static _Noreturn void answer(const struct measure *measure, int fd)
+static _Noreturn void answer(const struct measure *measure, int fd, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != parent) /* it died before that */
+		_exit(0);
 	uint64_t value = measure->find(measure->ctx);
 	(void)!write(fd, &value, sizeof value);
 	_exit(0);
@@ -43,14 +45,14 @@ void measure_start(struct measure *measure)
 {
 	struct error err;
 	int ends[2];
-	pid_t pid = -1;
+	pid_t pid, parent = getpid();
 	if (pipe2(ends, O_CLOEXEC)) {
 		measure->found(measure->ctx, false, 0);
 		return;
 	}
 	pid = fork();
 	if (pid == 0)
-		answer(measure, ends[1]);
+		answer(measure, ends[1], parent);
 	fd_close(&ends[1]);
 	measure->fd = ends[0];
 	measure->pidfd = -1;

@@ -26,12 +26,20 @@ struct stream_state {
 	struct termios modes;
 };
 
+static bool is_anonymous_pipe(int fd)
+{
+	struct statfs fs;
+	return !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC;
+}
+
 static void remember(struct stream_state before[3])
 {
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 		before[i].flags = fcntl(i, F_GETFL);
-		before[i].mode = fstat(i, &st) ? 0 : st.st_mode;
+		/* An anonymous pipe may be another carrel's too, and its mode matters to nobody
+		 * else. */
+		before[i].mode = is_anonymous_pipe(i) || fstat(i, &st) ? 0 : st.st_mode;
 		before[i].is_terminal = isatty(i) && !tcgetattr(i, &before[i].modes);
 	}
 }
@@ -70,8 +78,7 @@ static void put_back(const struct stream_state before[3])
  * programs that read it next. */
 static void open_to_sandbox(const struct plan *plan, int fd, bool is_input)
 {
-	struct statfs fs;
-	if (plan->privileged && !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC)
+	if (plan->privileged && is_anonymous_pipe(fd))
 		fchmod(fd, is_input ? 0604 : 0602);
 }
 

@@ -18,7 +18,8 @@
 
 #define COMMAND_ID 1
 #define FIRST_LOOK_MS                                                                              \
-	20 /* a command that has ended by then was never measured, and cost no wake-up */
+	20	      /* a command that has ended by then was never measured, and cost no wake-up */
+#define DRAIN_MS 3000 /* after a limit: for output that nobody reads */
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT,
@@ -67,6 +68,7 @@ static void on_limit(void *ctx, enum reason reason)
 	s->limit = reason;
 	guard_note_usage(&s->guard);
 	kill_all(s);
+	guard_end(&s->guard);
 }
 
 static void on_failure(struct supervisor *s, const struct error *err)
@@ -192,6 +194,11 @@ static void hear(struct supervisor *s)
 		loop_unwatch(s->given->loop, s->given->socket);
 }
 
+static void on_drained_long_enough(struct loop *loop, void *ctx)
+{
+	loop_stop(loop);
+}
+
 static void reap(struct supervisor *s)
 {
 	struct error err;
@@ -207,6 +214,8 @@ static void reap(struct supervisor *s)
 	trace_step("init reaped");
 	if (!streams_have_output(s->given->streams))
 		loop_stop(s->given->loop);
+	else if (s->has_limit) /* an end is an end, also for a reader that doesn't read */
+		loop_after(s->given->loop, DRAIN_MS, on_drained_long_enough, s);
 }
 
 static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)

@@ -4,6 +4,7 @@ import os
 import pty
 import shlex
 import socket
+import stat
 import subprocess
 import termios
 import threading
@@ -323,7 +324,8 @@ SPOIL = """if 1:
 def state(fd):
     """Everything about a stream that its other users would notice."""
     status = os.fstat(fd)
-    return (status.st_mode, status.st_uid, status.st_gid, fcntl.fcntl(fd, fcntl.F_GETFL),
+    # The mode of an anonymous pipe is nobody's business; root leaves it open the way it is meant (see below).
+    return (None if stat.S_ISFIFO(status.st_mode) else status.st_mode, status.st_uid, status.st_gid, fcntl.fcntl(fd, fcntl.F_GETFL),
             termios.tcgetattr(fd) if os.isatty(fd) else None)
 
 
@@ -343,6 +345,23 @@ def test_what_is_handed_in_is_as_it_was_afterwards(carrel, kind, end):
     finally:
         for fd in ends:
             os.close(fd)
+
+
+def test_two_carrels_may_share_a_pipe(carrel):
+    ours, theirs = os.pipe()
+    wait = ["run", "--", "sh", "-c", "echo ready >&2; read go; echo said > /dev/stdout"]
+    try:
+        with carrel.start(*wait, stdin=-1, stdout=theirs) as first, carrel.start(*wait, stdin=-1, stdout=theirs) as second:
+            for process in (first, second):
+                assert process.stderr.readline() == "ready\n"
+            for process in (first, second):
+                process.stdin.write("go\n")
+                process.stdin.flush()
+                assert process.wait(10) == 0, process.stderr.read()
+        assert os.read(ours, 100) == b"said\nsaid\n"
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_the_command_can_change_what_is_handed_in_while_it_runs(carrel):
