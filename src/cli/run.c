@@ -281,8 +281,12 @@ static void explain_limit(const struct result *result, const struct limits *limi
 		return;
 	if (texts[result->reason].after)
 		format_limit(limit, result->reason, limits);
-	buf_printf(&line, "carrel: the command %s%s%s\n", texts[result->reason].before, limit,
-		texts[result->reason].after ? texts[result->reason].after : "");
+	if (result->reason == REASON_CPU_LIMIT && !limits->cpu_time_ms)
+		buf_text(&line, "carrel: the command was ended: cpu_limit, it ran on while --cpus "
+				"held it\n");
+	else
+		buf_printf(&line, "carrel: the command %s%s%s\n", texts[result->reason].before,
+			limit, texts[result->reason].after ? texts[result->reason].after : "");
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
 

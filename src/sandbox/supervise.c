@@ -17,9 +17,9 @@
 #include "sandbox/start.h"
 
 #define COMMAND_ID 1
-#define FIRST_LOOK_MS                                                                              \
-	20	      /* a command that has ended by then was never measured, and cost no wake-up */
-#define DRAIN_MS 3000 /* after a limit: for output that nobody reads */
+/* A command that has ended by then was never measured, and cost no wake-up. */
+#define FIRST_LOOK_MS 20
+#define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT,
@@ -55,8 +55,8 @@ void supervise_signals(sigset_t *set)
 static void kill_all(struct supervisor *s)
 {
 	struct error err;
-	pidfd_signal(s->given->pidfd, SIGKILL,
-		&err); /* the kernel takes the rest of the namespace along */
+	/* The kernel takes the rest of the namespace along. */
+	pidfd_signal(s->given->pidfd, SIGKILL, &err);
 }
 
 static void on_limit(void *ctx, enum reason reason)
