@@ -28,8 +28,6 @@ const struct plan_system_path plan_system_paths[] = {
 	{ "/etc/pki/ca-trust/extracted", NULL },
 	{ "/etc/pki/tls/certs", NULL },
 	{ "/etc/pki/tls/openssl.cnf", NULL },
-	{ "/etc/protocols", NULL },
-	{ "/etc/services", NULL },
 	{ "/etc/ssl/certs", NULL },
 	{ "/etc/ssl/openssl.cnf", NULL },
 	{ NULL, NULL },
@@ -94,6 +92,21 @@ static const struct plan_node own_nodes[] = {
 		0644 },
 	{ NODE_FILE, "/etc/hostname", "sandbox\n", 0644 },
 	{ NODE_FILE, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0644 },
+	/* Not the host's: a bare one has none, and a file is cheaper than a mount. */
+	{ NODE_FILE, "/etc/protocols",
+		"ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\nipv6-icmp 58 "
+		"IPv6-ICMP\n",
+		0644 },
+	{ NODE_FILE, "/etc/services",
+		"echo 7/tcp\ndiscard 9/tcp\nftp 21/tcp\nssh 22/tcp\ntelnet 23/tcp\nsmtp 25/tcp "
+		"mail\n"
+		"domain 53/tcp\ndomain 53/udp\nhttp 80/tcp www\npop3 110/tcp\nntp 123/udp\nimap2 "
+		"143/tcp imap\n"
+		"ldap 389/tcp\nhttps 443/tcp\nhttps 443/udp\nsubmission 587/tcp\nldaps "
+		"636/tcp\nimaps 993/tcp\n"
+		"pop3s 995/tcp\nmysql 3306/tcp\npostgresql 5432/tcp postgres\nredis 6379/tcp\n"
+		"http-alt 8080/tcp webcache\n",
+		0644 },
 	{ NODE_LINK, "/etc/mtab", "../proc/self/mounts", 0 },
 	{ NODE_LINK, "/dev/fd", "/proc/self/fd", 0 },
 	{ NODE_LINK, "/dev/stdin", "/proc/self/fd/0", 0 },
