@@ -3,11 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
@@ -91,15 +89,21 @@ static bool needs_samples(const struct guard *guard)
 	return is_watchdog(guard) || guard->plan->limits.cpu_time_ms;
 }
 
-int guard_descriptors(struct guard *guard, int proc, int root, int workspace, struct error *err)
+void guard_descriptors(struct guard *guard, int proc, int root, int workspace)
 {
 	guard->proc = proc;
 	guard->root = root;
 	guard->workspace = workspace;
+}
+
+int guard_watch(struct guard *guard, struct error *err)
+{
 	/* A --dir is no memory of the sandbox's. */
 	bool is_tmpfs = guard->plan->limits.disk_bytes && !guard->plan->counted_disk;
-	if (usage_init(&guard->usage, proc, root, is_tmpfs ? workspace : -1, err))
+	if (usage_init(
+		    &guard->usage, guard->proc, guard->root, is_tmpfs ? guard->workspace : -1, err))
 		return -1;
+	guard->is_watching = true;
 	if (needs_samples(guard))
 		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
 	if (guard->plan->limits.disk_bytes)
@@ -112,19 +116,19 @@ void guard_shm(struct guard *guard, uint64_t bytes)
 	guard->usage.sysv_bytes = bytes;
 }
 
-/* Summed cpu time. Where no control group counts it and PID 1 is gone, 0. */
+/* Summed cpu time; 0 when neither a control group nor a sample has counted it. */
 static uint64_t cpu_ms(struct guard *guard)
 {
 	struct error err;
 	uint64_t us;
 	if (guard->cgroup->cpuacct >= 0 && !cgroup_cpu_us(guard->cgroup, &us, &err))
 		return us / 1000;
-	return guard->proc >= 0 ? usage_cpu_ms(&guard->usage) : 0;
+	return guard->is_watching ? usage_cpu_ms(&guard->usage) : 0;
 }
 
 void guard_note_usage(struct guard *guard)
 {
-	if (guard->proc < 0)
+	if (!guard->is_watching)
 		return;
 	guard->noted_cpu_ms = cpu_ms(guard);
 	guard->noted_peak_kb = usage_peak_kb(&guard->usage);
@@ -260,7 +264,7 @@ static uint64_t find_tree(void *ctx)
 	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 || fstat(dir, &st) || path_measure_tree(dir, &bytes, &inodes, &err))
 		return UINT64_MAX;
-	return bytes + (guard->proc >= 0 ? usage_deleted_bytes(&guard->usage, st.st_dev) : 0);
+	return bytes + (guard->is_watching ? usage_deleted_bytes(&guard->usage, st.st_dev) : 0);
 }
 
 static void on_tree(void *ctx, bool ok, uint64_t bytes)

@@ -21,6 +21,7 @@ struct guard {
 	void *ctx;
 	/* private */
 	struct usage usage;
+	bool is_watching;	   /* usage is there */
 	int root, workspace, proc; /* descriptors of the sandbox's own file systems */
 	int oom_fd;
 	uint64_t started_ms;
@@ -38,8 +39,10 @@ struct guard {
 
 /* Begins: the wall clock runs from here. */
 int guard_start(struct guard *guard, struct error *err);
-/* The child has reported its descriptors (guard owns them now): sampling begins. */
-int guard_descriptors(struct guard *guard, int proc, int root, int workspace, struct error *err);
+/* The child has reported its descriptors; guard owns them now. */
+void guard_descriptors(struct guard *guard, int proc, int root, int workspace);
+/* It lives long enough to be measured: sampling begins. */
+int guard_watch(struct guard *guard, struct error *err);
 /* carrel-init answered INIT_STATS. */
 void guard_shm(struct guard *guard, uint64_t bytes);
 /* When the command has ended: an OOM kill, or a failure with the workspace full, that no sample has

@@ -34,7 +34,8 @@ struct supervisor {
 	bool has_exit;	/* INIT_EXITED came */
 	int wait_status;
 	uint64_t command_rss_kb;
-	bool is_dead; /* PID 1 is reaped */
+	bool is_ending; /* PID 1 has ended */
+	bool is_dead;	/* and is reaped */
 	struct pidfd_usage usage;
 	bool has_limit;
 	enum reason limit;
@@ -141,8 +142,13 @@ static int on_setup(struct supervisor *s, struct error *err)
 		return -1;
 	}
 	s->has_setup = true;
-	if (guard_descriptors(
-		    &s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE], err))
+	guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE]);
+	if (s->is_ending) { /* there is nothing left to watch, or to talk to */
+		fd_close(&fds[SETUP_PTY_MASTER]);
+		fd_close(&fds[SETUP_PTY_SLAVE]);
+		return 0;
+	}
+	if (guard_watch(&s->guard, err))
 		return -1;
 	if (!s->given->plan->tty)
 		return 0;
@@ -235,6 +241,7 @@ static void on_pidfd(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct supervisor *s = ctx;
 	if (s->is_dead)
 		return;
+	s->is_ending = true;
 	if (!s->has_exit)
 		hear(s); /* its last word may still lie in the socket */
 	if (!s->is_dead)
