@@ -9,7 +9,7 @@ from harness import descendants, eventually
 
 
 def test_a_fork_bomb_ends_with_its_time(carrel):
-    result = carrel.sh_json("bomb() { bomb | bomb & }; bomb 2>/dev/null; wait; sleep 1000", "--pids", "64", "--timeout", "2s",
+    result = carrel.sh_json("bomb() { bomb | bomb & }; bomb 2>/dev/null; wait; exec sleep 1000", "--pids", "64", "--timeout", "2s",
                             timeout=40)
     assert (result["reason"], result["exit_code"]) == ("timeout", 124)
     assert result["duration_ms"] < 10_000

@@ -3,6 +3,7 @@ import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -163,6 +164,11 @@ def test_control_c_leaves_the_shell_alive(carrel):
         term.expect("code 130\r\n")
 
 
+def is_in_foreground(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return fields[2] == fields[5]       # its process group is that of the terminal
+
+
 def test_jobs_stop_and_go_on(carrel):
     with shell(carrel) as term:
         term.send("sleep 1000\n")
@@ -175,6 +181,9 @@ def test_jobs_stop_and_go_on(carrel):
         term.expect(r"Running\s+sleep 1000")
         term.send("fg\n")
         term.expect("sleep 1000\r\n")
+        # bash says so before it does so
+        job, = [pid for pid, (_, name) in descendants(term.process.pid).items() if name == "sleep"]
+        assert eventually(lambda: is_in_foreground(job))
         term.send("\x03")
         term.expect("PROMPT> ")
         term.send("exit 5\n")

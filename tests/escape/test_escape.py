@@ -24,6 +24,13 @@ def status_of(pid):
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
 
 
+def is_alive(pid):
+    try:
+        return status_of(pid).get("State", "Z")[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):     # gone before, or while it was read
+        return False
+
+
 @contextlib.contextmanager
 def sleeping(carrel, *options):
     """A sandbox in which `sleep` runs: (carrel's Popen, status of sleep as the host sees it)."""
@@ -445,8 +452,7 @@ def test_nothing_is_left_after_kill_9(carrel):
         pid, init = int(status["Pid"]), int(status["PPid"])
         process.send_signal(signal.SIGKILL)
         process.wait()
-        gone = lambda: not any(os.path.exists(f"/proc/{p}") and status_of(p).get("State", "Z")[0] not in "ZX" for p in (pid, init))
-        assert eventually(gone, 2)
+        assert eventually(lambda: not any(map(is_alive, (pid, init))), 2)
 
 
 def test_background_processes_end_with_the_command(carrel):
