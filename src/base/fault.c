@@ -1,0 +1,53 @@
+#include "base/fault.h"
+
+#ifdef CARREL_FAULTS
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/str.h"
+
+static const struct {
+	const char *name;
+	int value;
+} errors[] = { { "ENOSPC", ENOSPC }, { "EIO", EIO }, { "EROFS", EROFS }, { "EDQUOT", EDQUOT } };
+
+/* Whether `name` is due now; *error is 0 when the process is to be killed. */
+static bool is_due(const char *name, int *error)
+{
+	static uint64_t passed; /* of the one fault that is asked for */
+	const char *text = getenv("CARREL_FAULT");
+	struct str rest, head, number, error_name;
+	uint64_t due;
+	if (!text)
+		return false;
+	str_cut(str_from(text), ':', &head, &rest);
+	str_cut(rest, ':', &number, &error_name);
+	if (!str_is(head, name) || !str_to_u64(number, &due) || ++passed != due)
+		return false;
+	*error = 0;
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+		if (str_is(error_name, errors[i].name))
+			*error = errors[i].value;
+	return true;
+}
+
+void fault_point(const char *name)
+{
+	int error;
+	if (is_due(name, &error) && !error)
+		kill(getpid(), SIGKILL);
+}
+
+bool fault_fails(const char *name)
+{
+	int error;
+	if (!is_due(name, &error))
+		return false;
+	if (!error)
+		kill(getpid(), SIGKILL);
+	errno = error;
+	return true;
+}
+#endif

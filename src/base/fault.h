@@ -1,0 +1,19 @@
+/* fault.h -- named places where a test can end the process or make a call fail: CARREL_FAULT=name:n,
+ * `name` the nth time it is passed. Only in builds for tests (-Dfaults=true, or any sanitizer);
+ * nothing at all in others.
+ *	CARREL_FAULT=layers.rename:2		SIGKILL to itself at the second passing
+ *	CARREL_FAULT=layers.sync:1:ENOSPC	fault_fails() sets that errno and is true (ENOSPC, EIO, EROFS) */
+#pragma once
+#include <stdbool.h>
+#ifdef CARREL_FAULTS
+void fault_point(const char *name);
+bool fault_fails(const char *name);
+#else
+static inline void fault_point(const char *name)
+{
+}
+static inline bool fault_fails(const char *name)
+{
+	return false;
+}
+#endif

@@ -1,0 +1,93 @@
+/* build.h -- environments made: what is asked for, found when it is there, built when it isn't.
+ * env_request_prepare and env_compose are the quick half: they read and hash, run nothing, and are all
+ * that happens when the layers are present. env_build is the slow half; carrel-build calls it. */
+#pragma once
+#include <stdbool.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "envs/index.h"
+#include "envs/interpreter.h"
+#include "envs/runner.h"
+#include "envs/store.h"
+#include "format/lock.h"
+#include "format/requirements.h"
+#include "format/uv_error.h"
+
+/* ---- what was asked for ---- */
+struct env_request {
+	const char *package_id;
+	const char *requirements_file; /* -r, or NULL */
+	VEC(const char *) pip;	       /* --pip */
+	const char *python;	       /* --python, or NULL */
+	struct index_asked index;
+	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
+	VEC(const char *) editables;   /* --editable, absolute */
+};
+/* ---- the same, understood ---- */
+struct env_wanted {
+	const struct env_request *request;
+	const char *name;
+	struct str text;		 /* the requirements, as given to uv */
+	const char *requirements_sha256; /* hex, or "no-deps" */
+	requirement_list requirements;
+	struct index_set indexes;
+	struct interpreter python;
+	bool python_is_known;	 /* false: interpreter_look first */
+	bool python_is_default;
+	const char *fingerprint; /* as in env_meta */
+	const char *lock_key;	 /* hash of text, interpreter tag, indexes, cut-off date; NULL while
+				    !python_is_known */
+};
+struct build_problem { /* beside struct error, for events, JSON and the exit code */
+	enum build_failure failure;
+	const char *package; /* or NULL */
+};
+/* Reads and judges the requirements (syntax, policy: URLs, paths, options, blocked and allowed names,
+ * hashes), chooses the interpreter, makes the name. Errors have *problem set. */
+int env_request_prepare(const struct env_store *store, const struct env_request *request,
+	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
+	struct error *err);
+/* The quick road: reuses the environment when it is valid and unchanged, or composes it from a cached
+ * lock and present layers. 1: *meta is it, durable. 0: something has to be built. -1: error. Emits the
+ * events. *was_there: it was reused as it was. */
+int env_compose(const struct env_store *store, const struct env_wanted *wanted, struct arena *arena,
+	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
+
+/* ---- carrel-build's half ---- */
+struct env_progress {
+	void *ctx;
+	/* phase: as in events.h. Called at each change and tick. */
+	void (*show)(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes);
+};
+struct build_network { /* how a job with `forward` reaches the indexes; made by cli/job.c */
+	void *ctx;
+	int (*open)(void *ctx, const struct index_set *indexes, struct error *err);
+	int (*allow)(void *ctx, const char *host, uint16_t port, struct error *err);
+	int (*settle)(void *ctx, struct error *err);
+	void (*close)(void *ctx); /* nothing is reached from here on, until the next open */
+	uint64_t (*bytes)(void *ctx);
+	/* The last host:port that was refused, or "". */
+	void (*refused)(void *ctx, char out[320]);
+};
+struct builder {
+	const struct env_store *store;
+	const struct runner *runner;
+	const struct build_network *network;
+	const struct env_progress *progress;
+};
+int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
+	struct env_meta *meta, struct build_problem *problem, struct error *err);
+
+/* `env verify`: layers against their manifests, the interpreter, then Python in a sandbox. Damages are
+ * reported one by one; repair: damaged layers are set aside and the environment is built again from its
+ * own lock. */
+struct env_finding {
+	const char *layer; /* id, or NULL */
+	const char *package; /* name, or NULL */
+	const char *path, *what;
+};
+typedef VEC(struct env_finding) env_findings;
+int env_verify(const struct builder *builder, const char *name, struct arena *arena,
+	env_findings *findings, struct error *err);
+int env_repair(const struct builder *builder, const char *name, const env_findings *findings,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem, struct error *err);

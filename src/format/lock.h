@@ -1,0 +1,19 @@
+/* lock.h -- what uv resolved: `uv pip compile --generate-hashes --no-header --no-annotate` read back,
+ * and as we keep it. Pure. */
+#pragma once
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+struct lock_package {
+	const char *name, *version;
+	const char *marker;	  /* or NULL */
+	VEC(const char *) hashes; /* "sha256:<64 hex>", sorted; at least one */
+};
+typedef VEC(struct lock_package) lock_list;
+/* ERR_CORRUPT names the line. Packages come out sorted by name; one twice is an error. */
+int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct error *err);
+/* The same text that uv accepts with --require-hashes; prints what it parses to the same bytes. */
+void lock_print(const lock_list *packages, struct buf *out);

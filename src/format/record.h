@@ -1,0 +1,22 @@
+/* record.h -- RECORD of a dist-info directory: a CSV of path, hash, size. Pure. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+struct record_entry {
+	const char *path; /* as written, relative to site-packages; may begin with ../ */
+	bool has_sha256;
+	unsigned char sha256[SHA256_LEN];
+	bool has_size;
+	uint64_t size;
+	struct str line; /* of the text, with its newline */
+};
+typedef VEC(struct record_entry) record_list;
+/* ERR_CORRUPT names the line. Quoted fields as in RFC 4180; a hash of another kind than sha256 counts
+ * as none. */
+int record_parse(struct str text, struct arena *arena, record_list *entries, struct error *err);

@@ -1,0 +1,86 @@
+/* store.h -- layers: immutable file trees, named by the hash of their content, shared by all.
+ *	layers/<id>/{tree,manifest}	layers/.keys/<sha256 of key> -> <id>	layers/.lock
+ * 1. A layer is whole when it has its name: tree and manifest are complete and on disk before the
+ * rename, so a crash leaves a whole layer or something in a stage, which is swept.
+ * 2. A whole layer is never written again. Every file in it is 0644 or 0755, every directory 0755,
+ * every mtime LAYER_MTIME, no file has another name (hard link), none is anything but a file, a
+ * directory or a link.
+ * 3. A key says which layer an input gives ("wheel sha256:… cp311-…"); two who build the same key end
+ * with one layer, the first one's.
+ * 4. Who reads layer ids in order to write them down holds the lock shared until they are written;
+ * who removes layers holds it alone. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "layers/manifest.h"
+#include "linux/home.h"
+
+#define LAYER_ID_LEN 64
+#define LAYER_MTIME 1000000000 /* 2001-09-09, any one time will do */
+
+struct layer_store {
+	const struct home *home;
+	int dir; /* <home>/layers */
+};
+/* Opens, making what isn't there. layer_store_done follows. */
+int layer_store_open(const struct home *home, struct layer_store *store, struct error *err);
+void layer_store_done(struct layer_store *store);
+
+/* Invariant 4. *fd is the lock; closing it gives it back. Waits. */
+int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struct error *err);
+
+/* The layer that `key` gives. ERR_NOT_FOUND: none yet. */
+int layer_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
+	struct error *err);
+/* Whether the layer is there, by a stat of its manifest and tree, no more. *bytes (may be NULL): what
+ * its files hold, as its manifest's first stat tells (see .c). ERR_NOT_FOUND. */
+int layer_check(const struct layer_store *store, const char *id, struct error *err);
+/* Reads and parses the manifest, and checks that its hash is the id. ERR_NOT_FOUND, ERR_CORRUPT. */
+int layer_read(const struct layer_store *store, const char *id, struct arena *arena,
+	struct manifest *manifest, struct error *err);
+
+/* A tree about to become a layer: the directory `path` below a stage, which holds `tree`. */
+struct layer_draft {
+	const char *path;		   /* below the stage; it is renamed away */
+	const char *kind, *name, *version; /* as in manifest.h */
+	const char *key;		   /* NULL: not to be found by one */
+	/* out */
+	char id[LAYER_ID_LEN + 1];
+	uint64_t bytes, files;
+	bool was_there; /* the same layer, or one of this key, was there already */
+};
+/* What the hashing saw of each regular file, for whoever wants to compare (RECORD): called in the
+ * process that hashes, in no order; not 0: stop, with *err set. May be NULL. */
+typedef int layer_file_fn(void *ctx, size_t draft, const char *path,
+	const unsigned char sha256[SHA256_LEN], uint64_t size, struct error *err);
+/* Makes layers of all drafts: normalises modes and times, refuses what invariant 2 forbids (ERR_DENIED,
+ * path named), hashes on two processes, writes the manifests, one syncfs, then the renames. All or an
+ * error; what was renamed before an error is whole and stays. The caller must hold the lock shared
+ * from before this until the ids are written down. */
+int layers_publish(const struct layer_store *store, int stage, struct layer_draft *drafts,
+	size_t count, layer_file_fn *seen, void *ctx, struct error *err);
+
+struct layer_damage {
+	const char *path; /* in the tree; "" the manifest or the layer itself */
+	const char *what; /* "missing", "changed", "size 10, not 12", "not in the manifest", … */
+};
+typedef VEC(struct layer_damage) layer_damages;
+/* Compares everything with the manifest, hashes included: every kind of damage is found. */
+int layer_verify(const struct layer_store *store, const char *id, struct arena *arena,
+	layer_damages *damages, struct error *err);
+/* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again; its
+ * bytes go when nobody uses it: see layers_collect. The caller holds the lock alone. */
+int layer_quarantine(const struct layer_store *store, const char *id, struct error *err);
+
+typedef VEC(const char *) layer_ids;
+int layers_list(const struct layer_store *store, struct arena *arena, layer_ids *ids, struct error *err);
+/* Removes every layer that isn't a key of `live` (values are ignored, not NULL), quarantined ones and
+ * dangling keys too. The caller holds the lock alone. *count, *bytes (on disk): what went. */
+int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,
+	uint64_t *bytes, struct error *err);
+/* Bytes on disk of one layer (st_blocks). */
+int layer_measure(const struct layer_store *store, const char *id, uint64_t *bytes, struct error *err);

@@ -1,0 +1,35 @@
+/* home.h -- $CARREL_HOME: where everything that stays lies, and the one uid it all belongs to.
+ * 1. Everything below it belongs to one owner: the caller, or, when root calls, user `carrel` (uid
+ * 64199 when there is none).
+ * 2. Root reads and writes there between home_enter and home_leave only, with the owner's rights: a
+ * link that somebody put there leads root nowhere the owner couldn't go. */
+#pragma once
+#include <stdbool.h>
+#include <sys/types.h>
+#include "base/arena.h"
+#include "base/error.h"
+
+struct home {
+	const char *path; /* absolute, normal */
+	int dir;	  /* O_PATH, or -1 */
+	uid_t uid;
+	gid_t gid;
+	bool is_foreign; /* the caller is root, the owner isn't */
+};
+
+/* $CARREL_HOME, else /var/lib/carrel for root, else ${XDG_DATA_HOME:-$HOME/.local/share}/carrel.
+ * ERR_INVALID: it isn't an absolute path, or there is no HOME. */
+int home_find_path(struct arena *arena, const char **path, struct error *err);
+/* Opens the home, making it (0700; its parents 0755) when it isn't there. home_done follows. */
+int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
+void home_done(struct home *home);
+/* Who root's home belongs to. */
+void home_find_owner(uid_t *uid, gid_t *gid);
+
+/* From here on the file system sees the owner (setfsuid, setfsgid), until home_leave. Nothing for
+ * an owner who calls himself. Don't nest. */
+void home_enter(const struct home *home);
+void home_leave(const struct home *home);
+/* Opens (after making it, 0700, when it isn't there) the directory `name` below the home, read-only.
+ * Enters and leaves by itself. */
+int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err);

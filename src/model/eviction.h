@@ -1,0 +1,35 @@
+/* eviction.h -- which environments have to go. Pure. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/vec.h"
+
+enum eviction_policy { EVICT_LRU, EVICT_LFU, EVICT_FIFO, EVICT_POLICY_COUNT };
+extern const char *const eviction_policy_names[EVICT_POLICY_COUNT]; /* "lru" … */
+
+struct eviction_candidate {
+	const char *name;
+	int64_t created_ms, last_used_ms;
+	uint64_t use_count;
+	uint64_t size_bytes; /* what removing it alone would free is less when layers are shared */
+	const char *const *layers; /* NULL-terminated ids: shared bytes count once */
+	const uint64_t *layer_bytes;
+	bool is_in_use; /* never chosen */
+};
+struct eviction_limits {
+	enum eviction_policy policy;
+	uint64_t max_envs, max_bytes; /* 0: none allowed … UINT64_MAX: no limit */
+	uint64_t ttl_ms;	      /* unused for longer: goes; 0: no TTL */
+	uint64_t free_bytes;	      /* that removals must free on top (disk full); 0: none */
+};
+struct eviction_choice {
+	size_t index;
+	const char *reason; /* "lru_eviction", "lfu_eviction", "fifo_eviction", "ttl_expired", "disk_full" */
+};
+typedef VEC(struct eviction_choice) eviction_choices;
+/* In the order of removal. Expired ones first, then by policy until all limits hold. */
+void eviction_choose(const struct eviction_candidate *candidates, size_t count,
+	const struct eviction_limits *limits, int64_t now_ms, struct arena *arena,
+	eviction_choices *choices);
