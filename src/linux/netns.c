@@ -1,6 +1,9 @@
 #include "linux/netns.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -24,5 +27,24 @@ int netns_open_ports(int proc, struct error *err)
 {
 	if (fd_write_file(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0") < 0)
 		return fail_errno(err, "write '/proc/sys/net/ipv4/ip_unprivileged_port_start'");
+	return 0;
+}
+
+int netns_listen(uint16_t port, int *fd, struct error *err)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	auto_close int made = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (made < 0)
+		return fail_errno(err, "make a socket for 127.0.0.1:%u", port);
+	if (bind(made, (struct sockaddr *)&address, sizeof address) < 0)
+		return fail_errno_code(err,
+			errno == EADDRINUSE ? ERR_CONFLICT : error_code_from_errno(errno),
+			"bind 127.0.0.1:%u", port);
+	if (listen(made, 128) < 0)
+		return fail_errno(err, "listen on 127.0.0.1:%u", port);
+	*fd = take_fd(&made);
 	return 0;
 }

@@ -1,0 +1,74 @@
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include "base/fd.h"
+#include "linux/netns.h"
+#include "unit.h"
+
+static struct sockaddr_in address_of(int fd)
+{
+	struct sockaddr_in address = { 0 };
+	socklen_t len = sizeof address;
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	return address;
+}
+
+static int reach(const struct sockaddr_in *address)
+{
+	auto_close int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	return connect(fd, (const struct sockaddr *)address, sizeof *address);
+}
+
+static void test_listens_on_loopback_only(void **state)
+{
+	auto_close int fd = -1, second = -1;
+	struct error err;
+	assert_int_equal(netns_listen(0, &fd, &err), 0);
+	struct sockaddr_in address = address_of(fd);
+	assert_int_equal(ntohl(address.sin_addr.s_addr), INADDR_LOOPBACK);
+	assert_int_not_equal(address.sin_port, 0);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(reach(&address), 0);
+	assert_int_equal(netns_listen(ntohs(address.sin_port), &second, &err), -1);
+	assert_int_equal(err.code, ERR_CONFLICT);
+	assert_int_equal(second, -1);
+}
+
+static void test_a_listener_stays_in_the_namespace_where_it_was_made(void **state)
+{
+	int status = 0;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct error err;
+		int fd = -1;
+		if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+			_exit(77);
+		if (netns_raise_loopback(&err) < 0 || netns_listen(3128, &fd, &err) < 0)
+			_exit(1);
+		struct sockaddr_in address = address_of(fd);
+		if (ntohs(address.sin_port) != 3128 || reach(&address) < 0)
+			_exit(2);
+		/* From a namespace of another, the socket that is held can't be reached. */
+		if (unshare(CLONE_NEWNET) < 0 || netns_raise_loopback(&err) < 0)
+			_exit(3);
+		_exit(reach(&address) == 0 ? 4 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_listens_on_loopback_only),
+		cmocka_unit_test(test_a_listener_stays_in_the_namespace_where_it_was_made),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
