@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/capture.h"
+#include "linux/home.h"
 #include "linux/landlock.h"
 #include "sandbox/slot.h"
 
@@ -75,18 +76,14 @@ static const char *find_subuid(struct arena *arena, unsigned uid)
 	return NULL;
 }
 
-static const char *find_home(struct arena *arena, unsigned uid)
+/* One that can't be is looked at all the same, so that the line about it says why not. */
+static const char *find_home(struct arena *arena)
 {
-	const char *set = getenv("CARREL_HOME"), *data = getenv("XDG_DATA_HOME"),
-		   *user = getenv("HOME");
-
-	if (set && set[0] == '/')
-		return path_normalize(arena, "/", set);
-	if (uid == 0)
-		return "/var/lib/carrel";
-	if (data && data[0] == '/')
-		return path_normalize(arena, data, "carrel");
-	return path_normalize(arena, user && user[0] == '/' ? user : "/", ".local/share/carrel");
+	const char *path, *set = getenv("CARREL_HOME");
+	struct error err;
+	if (!home_find_path(arena, &path, &err))
+		return path;
+	return set ? arena_text(arena, set) : "/";
 }
 
 /* The ids a sandbox would get: your own, or as root the first of those that root has to spare. */
@@ -258,7 +255,7 @@ void facts_collect(struct facts *facts, struct arena *arena)
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
 	facts->exe = len > 0 ? arena_bytes(arena, exe, (size_t)len) : "/usr/local/bin/carrel";
 	facts->release = uname(&names) == 0 ? arena_text(arena, names.release) : "";
-	facts->home = find_home(arena, facts->uid);
+	facts->home = find_home(arena);
 	facts->subuid = find_subuid(arena, facts->uid);
 	read_files(facts, arena);
 

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "format/json.h"
 #include "format/quantity.h"
+#include "linux/home.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
@@ -348,12 +349,6 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }
 
-static const char *home_path(struct arena *arena)
-{
-	const char *home = getenv("CARREL_HOME");
-	return home && home[0] ? path_normalize(arena, "/", home) : "/var/lib/carrel";
-}
-
 static int run_command(const struct run_options *run, char **argv, struct arena *arena,
 	struct host *host, int *code, struct error *err)
 {
@@ -362,8 +357,11 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 	struct plan plan;
 	if (check_choices(run, err) || gather(run, argv, arena, &options, &dir, err))
 		return -1;
-	const char *guarded = run->writable_config ? NULL : dir.source;
-	if (host_look(host, run->plan ? NULL : home_path(arena), guarded, arena, err) ||
+	const char *guarded = run->writable_config ? NULL : dir.source, *home = NULL;
+	/* Only root needs a place to note its sandboxes' uids in. */
+	if (!run->plan && geteuid() == 0 && home_find_path(arena, &home, err))
+		return -1;
+	if (host_look(host, home, guarded, arena, err) ||
 		plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
 	if (!run->plan) {

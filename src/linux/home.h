@@ -20,7 +20,8 @@ struct home {
 /* $CARREL_HOME, else /var/lib/carrel for root, else ${XDG_DATA_HOME:-$HOME/.local/share}/carrel.
  * ERR_INVALID: it isn't an absolute path, or there is no HOME. */
 int home_find_path(struct arena *arena, const char **path, struct error *err);
-/* Opens the home, making it (0700; its parents 0755) when it isn't there. home_done follows. */
+/* Opens the home, making it (0700; its parents 0755) when it isn't there. home_done follows.
+ * ERR_DENIED: it belongs to somebody else. */
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
 void home_done(struct home *home);
 /* Who root's home belongs to. */
@@ -30,6 +31,6 @@ void home_find_owner(uid_t *uid, gid_t *gid);
  * an owner who calls himself. Don't nest. */
 void home_enter(const struct home *home);
 void home_leave(const struct home *home);
-/* Opens (after making it, 0700, when it isn't there) the directory `name` below the home, read-only.
- * Enters and leaves by itself. */
+/* Opens (after making it, 0700, when it isn't there) the directory `name` below the home,
+ * read-only. Enters and leaves by itself. */
 int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err);

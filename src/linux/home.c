@@ -1,0 +1,186 @@
+#include "linux/home.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+
+#define HOME_OWNER 64199 /* when there is no user `carrel` */
+
+int home_find_path(struct arena *arena, const char **path, struct error *err)
+{
+	const char *set = getenv("CARREL_HOME"), *data = getenv("XDG_DATA_HOME"),
+		   *user = getenv("HOME");
+	if (set && set[0]) {
+		if (!path_is_absolute(set))
+			return fail_hint(err, ERR_INVALID, "CARREL_HOME=/var/lib/carrel",
+				"CARREL_HOME '%s' is not an absolute path", set);
+		*path = path_normalize(arena, "/", set);
+	} else if (geteuid() == 0)
+		*path = "/var/lib/carrel";
+	else if (data && path_is_absolute(data)) /* a relative one is to be ignored, says XDG */
+		*path = path_normalize(arena, data, "carrel");
+	else if (user && path_is_absolute(user))
+		*path = path_normalize(arena, user, ".local/share/carrel");
+	else
+		return fail_hint(
+			err, ERR_INVALID, "set CARREL_HOME", "there is no HOME to keep things in");
+	return 0;
+}
+
+/* The uid and gid of `carrel` in /etc/passwd. Read by hand: a static program has no name service.
+ */
+void home_find_owner(uid_t *uid, gid_t *gid)
+{
+	char text[65536];
+	*uid = *gid = HOME_OWNER;
+	ssize_t len = fd_read_file(AT_FDCWD, "/etc/passwd", text, sizeof text);
+	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, field;
+	while (str_next(&rest, '\n', &line)) {
+		uint64_t ids[2];
+		if (!str_starts_with(line, "carrel:"))
+			continue;
+		str_next(&line, ':', &field);
+		str_next(&line, ':', &field);
+		for (int i = 0; i < 2; i++)
+			if (!str_next(&line, ':', &field) || !str_to_u64(field, &ids[i]) ||
+				ids[i] > UINT32_MAX)
+				return;
+		*uid = (uid_t)ids[0];
+		*gid = (gid_t)ids[1];
+		return;
+	}
+}
+
+/* Makes the home itself; root gives it to its owner. */
+static int make_home(const char *path, int *dir, struct error *err)
+{
+	char parent[4096];
+	const char *name = path_basename(path);
+	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC), above = -1;
+	str_format(parent, sizeof parent, "%.*s", (int)(name - path), path);
+	above = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (above < 0 && path_make_directories(root, parent + 1, 0755, &above, err))
+		return -1;
+	bool is_new = !mkdirat(above, name, 0700);
+	if (!is_new && errno != EEXIST)
+		return fail_errno(err, "make '%s'", path);
+	auto_close int made = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (made < 0)
+		return fail_errno(err, "open '%s'", path);
+	if (is_new && geteuid() == 0) {
+		uid_t uid;
+		gid_t gid;
+		home_find_owner(&uid, &gid);
+		if (fchown(made, uid, gid))
+			return fail_errno(err, "give '%s' to uid %u", path, uid);
+	}
+	*dir = take_fd(&made);
+	return 0;
+}
+
+static bool is_empty(int dir)
+{
+	DIR *list = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	struct dirent *entry;
+	int names = 0;
+	if (!list)
+		return false;
+	while ((entry = readdir(list)))
+		names += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+	closedir(list);
+	return names == 0;
+}
+
+/* A directory that root made for it gets its owner; one that holds something of root's (/root, say)
+ * is none. */
+static int adopt(int dir, struct home *home, struct error *err)
+{
+	if (!is_empty(dir))
+		return fail_hint(err, ERR_DENIED, "name a new or empty directory",
+			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
+	home_find_owner(&home->uid, &home->gid);
+	if (fchownat(dir, "", home->uid, home->gid, AT_EMPTY_PATH))
+		return fail_errno(err, "give '%s' to uid %u", home->path, home->uid);
+	home->is_foreign = true;
+	return 0;
+}
+
+int home_open(const char *path, struct arena *arena, struct home *home, struct error *err)
+{
+	struct stat st;
+	if (!path_is_normal(path) || !path_basename(path)[0])
+		return fail(
+			err, ERR_INVALID, "CARREL_HOME '%s' is not an absolute, plain path", path);
+	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 && make_home(path, &dir, err)) {
+		error_context(err, "CARREL_HOME '%s'", path);
+		return error_hint(err, "set CARREL_HOME to a directory that can be written");
+	}
+	if (fstat(dir, &st))
+		return fail_errno(err, "look at '%s'", path);
+	if (geteuid() && st.st_uid != geteuid())
+		return fail_hint(err, ERR_DENIED, "set CARREL_HOME to a directory of your own",
+			"CARREL_HOME '%s' belongs to uid %u, not to you", path, st.st_uid);
+	*home = (struct home){ .path = arena_text(arena, path),
+		.uid = st.st_uid,
+		.gid = st.st_gid,
+		.is_foreign = geteuid() == 0 && st.st_uid != 0 };
+	if (geteuid() == 0 && st.st_uid == 0 && adopt(dir, home, err))
+		return -1;
+	home->dir = take_fd(&dir);
+	return 0;
+}
+
+void home_done(struct home *home)
+{
+	fd_close(&home->dir);
+}
+
+/* Both calls can't fail for who may make them, and the kernel takes the rights of root over files
+ * away and gives them back with the uid. */
+void home_enter(const struct home *home)
+{
+	if (!home->is_foreign)
+		return;
+	setfsgid(home->gid);
+	setfsuid(home->uid);
+}
+
+void home_leave(const struct home *home)
+{
+	int saved = errno;
+	if (!home->is_foreign)
+		return;
+	setfsuid(geteuid());
+	setfsgid(getegid());
+	errno = saved;
+}
+
+int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err)
+{
+	auto_close int made = -1;
+	home_enter(home);
+	int dir = openat(home->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int failed = 0;
+	if (dir < 0 && errno == ENOENT) {
+		failed = path_make_directories(home->dir, name, 0700, &made, err);
+		if (!failed)
+			dir = openat(
+				home->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
+	if (!failed && dir < 0)
+		failed = fail_errno(err, "open '%s/%s'", home->path, name);
+	home_leave(home);
+	if (failed)
+		return -1;
+	*fd = dir;
+	return 0;
+}
