@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include "format/json.h"
 
@@ -93,6 +94,21 @@ void json_i64(struct json *j, const char *key, int64_t value)
 {
 	begin_value(j, key);
 	buf_printf(j->out, "%" PRId64, value);
+}
+
+void json_real(struct json *j, const char *key, double value)
+{
+	char text[350]; /* the largest double has 309 digits */
+
+	begin_value(j, key);
+	if (!isfinite(value)) {
+		buf_text(j->out, "null");
+		return;
+	}
+	int len = snprintf(text, sizeof text, "%.3f", value);
+	while (text[len - 1] == '0' && text[len - 2] != '.')
+		len--;
+	buf_append(j->out, text, (size_t)len);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

@@ -66,6 +66,22 @@ static void a_single_value_needs_no_container(void **state)
 	assert_string_equal(out.data, "\"x\"");
 }
 
+static void real_numbers_have_at_most_three_decimals(void **state)
+{
+	static const double values[] = { 45.2, 3, 0.0012, 0, -1.5, 1.0 / 0.0, 1e308 };
+	auto_buf struct buf out;
+	struct json j;
+
+	buf_init(&out, 1000);
+	json_init(&j, &out, false);
+	json_array(&j, NULL);
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		json_real(&j, NULL, values[i]);
+	json_end(&j);
+	assert_int_equal(strncmp(out.data, "[45.2,3.0,0.001,0.0,-1.5,null,1", 31), 0);
+	assert_string_equal(out.data + out.len - 4, "0.0]");
+}
+
 static void base64_is_padded_as_in_the_rfc(void **state)
 {
 	static const char *const cases[][2] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" },
@@ -152,6 +168,7 @@ int main(void)
 		cmocka_unit_test(nested_values_are_separated_and_closed),
 		cmocka_unit_test(pretty_output_is_indented_by_two),
 		cmocka_unit_test(a_single_value_needs_no_container),
+		cmocka_unit_test(real_numbers_have_at_most_three_decimals),
 		cmocka_unit_test(base64_is_padded_as_in_the_rfc),
 		cmocka_unit_test(too_much_is_an_overflow_of_the_buffer),
 		cmocka_unit_test(misuse_aborts),
