@@ -78,8 +78,9 @@ static void real_numbers_have_at_most_three_decimals(void **state)
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
 		json_real(&j, NULL, values[i]);
 	json_end(&j);
-	assert_int_equal(strncmp(out.data, "[45.2,3.0,0.001,0.0,-1.5,null,1", 31), 0);
-	assert_string_equal(out.data + out.len - 4, "0.0]");
+	struct str all = { out.data, out.len };
+	assert_true(str_starts_with(all, "[45.2,3.0,0.001,0.0,-1.5,null,1000000000"));
+	assert_string_equal(out.data + out.len - 3, ".0]");
 }
 
 static void base64_is_padded_as_in_the_rfc(void **state)
