@@ -1,5 +1,6 @@
 #include <string.h>
 #include "base/path.h"
+#include "base/str.h"
 #include "plan/plan.h"
 
 static int check_ids(const struct plan *plan, struct error *err)
@@ -20,6 +21,22 @@ static int fail_hidden(const char *target, const char *hidden, struct error *err
 	return -1;
 }
 
+/* A lower is a plain name below the layers: no part of it leads elsewhere. */
+static int check_overlay(const struct plan_mount *mount, struct error *err)
+{
+	if (!mount->lower_count || mount->lower_count > PLAN_LOWERS_MAX)
+		return fail(err, ERR_LIMIT, "'%s' has %zu layers; there can be 1 to %d",
+			mount->target, mount->lower_count, PLAN_LOWERS_MAX);
+	for (size_t i = 0; i < mount->lower_count; i++) {
+		char absolute[4096] = "/";
+		if (!str_copy(absolute + 1, sizeof absolute - 1, mount->lowers[i]) ||
+			!path_is_normal(absolute) || strpbrk(mount->lowers[i], ":,\\"))
+			return fail(err, ERR_INVALID, "layer '%s' of '%s' is not a plain name",
+				mount->lowers[i], mount->target);
+	}
+	return 0;
+}
+
 static int check_mounts(const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -33,6 +50,8 @@ static int check_mounts(const struct plan *plan, struct error *err)
 		if (mount->kind == MOUNT_TMPFS && (!mount->size_bytes || !mount->inodes))
 			return fail(
 				err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);
+		if (mount->kind == MOUNT_OVERLAY && check_overlay(mount, err))
+			return -1;
 		for (size_t j = 0; j < i; j++)
 			if (path_is_beneath(plan->mounts.items[j].target, mount->target))
 				return fail_hidden(

@@ -147,6 +147,11 @@ static uint64_t inodes_for(uint64_t bytes)
 	return inodes < 1024 ? 1024 : inodes;
 }
 
+static uint64_t tmpfs_default(uint64_t memory)
+{
+	return least_of(LIMIT_DISK_DEFAULT, memory / 2);
+}
+
 static void fill_limits(const struct plan_options *options, struct plan *plan)
 {
 	const struct limits *asked = &options->limits;
@@ -155,9 +160,9 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 		.memory_bytes = memory,
 		/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM
 		 * kill, not in "no space left on device". */
-		.disk_bytes = options->dir ? asked->disk_bytes
-					   : given_or(asked->disk_bytes,
-						     least_of(LIMIT_DISK_DEFAULT, memory / 2)),
+		.disk_bytes = options->dir || options->stage
+				      ? asked->disk_bytes
+				      : given_or(asked->disk_bytes, tmpfs_default(memory)),
 		.tmp_bytes = given_or(asked->tmp_bytes, least_of(LIMIT_TMP_DEFAULT, memory / 4)),
 		.pids = given_or(asked->pids, LIMIT_PIDS_DEFAULT),
 		.fds = given_or(asked->fds, LIMIT_FDS_DEFAULT),
@@ -167,8 +172,10 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 		.output_bytes = given_or(
 			asked->output_bytes, options->captured ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0),
 	};
-	plan->counted_disk = options->dir && plan->limits.disk_bytes;
-	plan->disk_source = plan->counted_disk ? options->dir->source : NULL;
+	const struct plan_bind *counted = options->stage ? options->stage : options->dir;
+	plan->measured = options->stage ? PLAN_ENV : PLAN_WORKSPACE;
+	plan->counted_disk = counted && plan->limits.disk_bytes;
+	plan->disk_source = plan->counted_disk ? counted->source : NULL;
 	plan->root_bytes = plan->limits.tmp_bytes + (64 << 10); /* our own nodes are small */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
 }
@@ -316,18 +323,56 @@ static int add_protection(const struct plan_options *options, const struct plan_
 	return 0;
 }
 
+static void add_tmpfs(
+	struct arena *arena, struct plan *plan, const char *target, uint64_t bytes, unsigned flags)
+{
+	add_mount(arena, plan,
+		(struct plan_mount){ .kind = MOUNT_TMPFS,
+			.target = target,
+			.flags = MOUNT_NODEV | flags,
+			.source_kind = PATH_DIRECTORY,
+			.size_bytes = bytes,
+			.inodes = inodes_for(bytes),
+			.mode = 0755 });
+}
+
+/* The layers and the upper come first, each where the overlay finds it, and go when it is there. */
+static void add_environment(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan)
+{
+	const struct plan_environment *environment = options->environment;
+	struct plan_bind part = { .kind = PATH_DIRECTORY };
+	if (options->stage)
+		add_bind(arena, facts, plan, options->stage, PLAN_ENV, 0);
+	if (!environment)
+		return;
+	part.source = environment->layers;
+	part.owner_uid = environment->owner_uid;
+	part.owner_gid = environment->owner_gid;
+	add_bind(arena, facts, plan, &part, PLAN_LAYERS, MOUNT_RO | MOUNT_STAGING);
+	part.source = environment->upper;
+	if (environment->upper)
+		add_bind(arena, facts, plan, &part, PLAN_UPPER, MOUNT_STAGING);
+	else
+		add_tmpfs(arena, plan, PLAN_UPPER, tmpfs_default(plan->limits.memory_bytes),
+			MOUNT_STAGING);
+	add_mount(arena, plan,
+		(struct plan_mount){ .kind = MOUNT_OVERLAY,
+			.target = PLAN_ENV,
+			.flags = MOUNT_NODEV,
+			.source_kind = PATH_DIRECTORY,
+			.lowers = environment->lowers.items,
+			.lower_count = environment->lowers.count });
+}
+
 static int add_workspace(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *plan, struct error *err)
 {
 	if (!options->dir) {
-		add_mount(arena, plan,
-			(struct plan_mount){ .kind = MOUNT_TMPFS,
-				.target = PLAN_WORKSPACE,
-				.flags = MOUNT_NODEV,
-				.source_kind = PATH_DIRECTORY,
-				.size_bytes = plan->limits.disk_bytes,
-				.inodes = inodes_for(plan->limits.disk_bytes),
-				.mode = 0755 });
+		add_tmpfs(arena, plan, PLAN_WORKSPACE,
+			options->stage ? tmpfs_default(plan->limits.memory_bytes)
+				       : plan->limits.disk_bytes,
+			0);
 		return 0;
 	}
 	if (options->dir->kind != PATH_DIRECTORY)
@@ -425,7 +470,10 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 		vec_push(arena, &plan->rules, always[i]);
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
-		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS;
+		if (mount->flags & MOUNT_STAGING)
+			continue;
+		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS ||
+			       mount->kind == MOUNT_OVERLAY;
 		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER &&
 			       !(mount->flags & MOUNT_RO);
 		if (is_ours || is_bind)
@@ -482,6 +530,8 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 {
 	for (size_t i = 0; i < COUNT(own_env); i++)
 		vec_push(arena, &plan->env, own_env[i]);
+	if (options->environment)
+		vec_push(arena, &plan->env, "VIRTUAL_ENV=" PLAN_ENV);
 	if (options->tty && facts->term)
 		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
 	for (size_t i = 0; i < options->env.count; i++) {
@@ -509,13 +559,14 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.outside_uid = facts->outside_uid,
 		.outside_gid = facts->outside_gid,
 		.hostname = "sandbox",
-		.network = "none",
+		.network = options->forward ? "forward" : "none",
 		.isolation = "native",
 		.limiter = facts->limiter,
 		.memfd = facts->limiter != LIMITER_WATCHDOG,
 		.umask = facts->umask,
 		.argv = options->argv,
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
+		.forward_port = options->forward ? PLAN_FORWARD_PORT : 0,
 	};
 	fill_limits(options, &plan);
 	if (choose_streams(options, facts, &plan, err))
@@ -524,6 +575,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_devices(arena, &plan);
 	add_proc(arena, &plan);
 	add_scratch(arena, &plan);
+	add_environment(options, facts, arena, &plan);
 	if (add_workspace(options, facts, arena, &plan, err) ||
 		add_user_binds(options, facts, arena, &plan, err) ||
 		add_env(options, facts, arena, &plan, err))

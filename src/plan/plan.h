@@ -16,6 +16,8 @@
 #define PLAN_UID 1000 /* inside, always */
 #define PLAN_GID 1000
 #define PLAN_WORKSPACE "/workspace"
+#define PLAN_ENV "/env"
+#define PLAN_FORWARD_PORT 3128
 
 enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
 enum plan_path_kind { PATH_ABSENT, PATH_DIRECTORY, PATH_FILE, PATH_LINK };
@@ -50,12 +52,24 @@ struct plan_bind {
 	enum plan_path_kind kind;      /* of the source: directory or file */
 	uint32_t owner_uid, owner_gid; /* of the source */
 };
+/* An environment: layers below, and on top what the command changes. */
+struct plan_environment {
+	const char *layers;	  /* directory of the host that holds them */
+	VEC(const char *) lowers; /* names in it, topmost first */
+	const char *upper; /* directory of the host with `upper` and `work`; NULL: a tmpfs, gone
+			      afterwards */
+	uint32_t owner_uid, owner_gid; /* of all of them */
+};
 struct plan_options {
 	char *const *argv;     /* NULL-terminated, at least one */
 	VEC(const char *) env; /* "K=V" */
 	const char *cwd;       /* -w, or NULL */
 	VEC(struct plan_bind) binds;
-	const struct plan_bind *dir; /* --dir, target unused; NULL: a tmpfs */
+	const struct plan_bind *dir;		    /* --dir, target unused; NULL: a tmpfs */
+	const struct plan_environment *environment; /* at /env; NULL: none */
+	const struct plan_bind *stage; /* at /env, writable, in place of an environment;
+					* limits.disk_bytes is about it then */
+	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
 	struct limits limits; /* 0: not given */
 	bool captured;	      /* -o json */
@@ -76,12 +90,19 @@ enum plan_mount_kind {
 	MOUNT_TMPFS,   /* one of its own: size_bytes, inodes */
 	MOUNT_PROC,
 	MOUNT_DEVPTS,
+	MOUNT_OVERLAY, /* of `lowers`, with PLAN_UPPER on top */
 };
+/* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them. */
+#define PLAN_STAGING "/.env"
+#define PLAN_LOWERS_MAX 500 /* the kernel takes no more */
+#define PLAN_LAYERS PLAN_STAGING "/layers"
+#define PLAN_UPPER PLAN_STAGING "/upper" /* holds upper/ and work/ */
 enum plan_mount_flags {
 	MOUNT_RO = 1,
 	MOUNT_NODEV = 2,
 	MOUNT_NOEXEC = 4,
-	MOUNT_USER = 8 /* source named by the user */
+	MOUNT_USER = 8,	   /* source named by the user, or of the home: not the system's */
+	MOUNT_STAGING = 16 /* taken off again when the overlay is there */
 };
 struct plan_mount {
 	enum plan_mount_kind kind;
@@ -95,6 +116,8 @@ struct plan_mount {
 	uint32_t owner_uid, owner_gid;
 	uint64_t size_bytes, inodes;
 	unsigned mode;
+	const char *const *lowers; /* MOUNT_OVERLAY: relative to PLAN_LAYERS */
+	size_t lower_count;
 };
 enum plan_access {
 	ACCESS_READ = 1,
@@ -134,9 +157,12 @@ struct plan {
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
 	unsigned umask;
 	bool tty;
-	bool counted_disk;	 /* limits.disk_bytes is kept by measuring the --dir */
-	const char *disk_source; /* the directory to measure then */
-	VEC(const char *) env;	 /* items[count] is NULL */
+	const char *measured;	 /* target of the mount that limits.disk_bytes is about */
+	bool counted_disk;	 /* it is kept by measuring a directory of the host */
+	const char *disk_source; /* that directory */
+	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none
+				*/
+	VEC(const char *) env; /* items[count] is NULL */
 	char *const *argv;
 	const char *cwd;
 };

@@ -20,8 +20,16 @@ static void print_flags(struct json *j, const char *key, unsigned flags, const c
 {
 	json_array(j, key);
 	for (int i = 0; names[i]; i++)
-		if (flags & 1u << i)
+		if (flags & 1u << i && names[i][0])
 			json_text(j, NULL, names[i]);
+	json_end(j);
+}
+
+static void print_texts(struct json *j, const char *key, const char *const *texts, size_t count)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < count; i++)
+		json_text(j, NULL, texts[i]);
 	json_end(j);
 }
 
@@ -58,8 +66,9 @@ static void print_root(struct json *j, const struct plan *plan)
 
 static void print_mounts(struct json *j, const struct plan *plan)
 {
-	static const char *const kinds[] = { "bind", "scratch", "tmpfs", "proc", "devpts" };
-	static const char *const flags[] = { "ro", "nodev", "noexec", NULL };
+	static const char *const kinds[] = { "bind", "scratch", "tmpfs", "proc", "devpts",
+		"overlay" };
+	static const char *const flags[] = { "ro", "nodev", "noexec", "", "staging", NULL };
 	json_array(j, "mounts");
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
@@ -77,6 +86,8 @@ static void print_mounts(struct json *j, const struct plan *plan)
 			json_u64(j, "owner_gid", mount->owner_gid);
 			json_end(j);
 		}
+		if (mount->kind == MOUNT_OVERLAY)
+			print_texts(j, "lowers", mount->lowers, mount->lower_count);
 		if (mount->kind == MOUNT_TMPFS) {
 			json_u64(j, "size_bytes", mount->size_bytes);
 			json_u64(j, "inodes", mount->inodes);
@@ -129,14 +140,6 @@ static void print_limits(struct json *j, const struct plan *plan)
 	for (size_t i = 0; i < plan->rlimits.count; i++)
 		json_u64(j, plan->rlimits.items[i].name, plan->rlimits.items[i].value);
 	json_end(j);
-	json_end(j);
-}
-
-static void print_texts(struct json *j, const char *key, const char *const *texts, size_t count)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < count; i++)
-		json_text(j, NULL, texts[i]);
 	json_end(j);
 }
 

@@ -23,6 +23,7 @@
 #include "linux/mount.h"
 #include "linux/namespace.h"
 #include "linux/netns.h"
+#include "linux/overlay.h"
 #include "linux/pty.h"
 #include "linux/seccomp.h"
 #include "sandbox/start.h"
@@ -84,7 +85,11 @@ static int name_host(struct child *child, struct error *err)
 
 static int raise_loopback(struct child *child, struct error *err)
 {
-	return netns_raise_loopback(err);
+	if (netns_raise_loopback(err))
+		return -1;
+	if (!child->plan->forward_port)
+		return 0;
+	return netns_listen(child->plan->forward_port, &child->report[SETUP_LISTENER], err);
 }
 
 static int open_sources(struct child *child, struct error *err)
@@ -256,6 +261,30 @@ static int open_scratch(
 	return mount_change(*tree, "", &change, err);
 }
 
+/* The parts are mounted already. In the new root, which is the working directory then, so that no
+ * path of the host is in the mount's options. */
+static int open_overlay(
+	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+{
+	bool is_tmpfs = child->report[SETUP_UPPER] >= 0;
+	const struct overlay overlay = { .layers = PLAN_LAYERS + 1,
+		.lowers = mount->lowers,
+		.lower_count = mount->lower_count,
+		.upper = PLAN_UPPER "/upper" + 1,
+		.work = PLAN_UPPER "/work" + 1,
+		.is_throwaway = is_tmpfs,
+		.scratch = PLAN_UPPER "/scratch" + 1 };
+	if (fchdir(child->root))
+		return fail_errno(err, "enter the new root");
+	if (is_tmpfs && (mkdir(overlay.upper, 0755) || mkdir(overlay.work, 0755)))
+		return fail_errno(err, "make the upper of '%s'", mount->target);
+	if (overlay_make(&overlay, (unsigned)attributes(mount->flags), tree, err))
+		return -1;
+	if (umount2(PLAN_LAYERS + 1, MNT_DETACH) || umount2(PLAN_UPPER + 1, MNT_DETACH))
+		return fail_errno(err, "take off the layers of '%s'", mount->target);
+	return 0;
+}
+
 static int open_tree_of(struct child *child, size_t index, int *tree, struct error *err)
 {
 	const struct plan_mount *mount = &child->plan->mounts.items[index];
@@ -268,6 +297,8 @@ static int open_tree_of(struct child *child, size_t index, int *tree, struct err
 		return open_devpts(mount, tree, err);
 	case MOUNT_SCRATCH:
 		return open_scratch(child, mount, tree, err);
+	case MOUNT_OVERLAY:
+		return open_overlay(child, mount, tree, err);
 	case MOUNT_BIND:
 		break;
 	}
@@ -308,8 +339,10 @@ static int attach_others(struct child *child, struct error *err)
 			return -1;
 		if (mount->kind == MOUNT_PROC)
 			child->report[SETUP_PROC] = take_fd(&tree);
-		else if (!strcmp(mount->target, PLAN_WORKSPACE))
+		else if (!strcmp(mount->target, child->plan->measured))
 			child->report[SETUP_WORKSPACE] = take_fd(&tree);
+		else if (mount->kind == MOUNT_TMPFS)
+			child->report[SETUP_UPPER] = take_fd(&tree);
 	}
 	return 0;
 }
@@ -372,6 +405,23 @@ static int narrow_proc(struct child *child, struct error *err)
 	return 0;
 }
 
+static bool has_overlay(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (plan->mounts.items[i].kind == MOUNT_OVERLAY)
+			return true;
+	return false;
+}
+
+static int remove_staging(const struct plan *plan, struct error *err)
+{
+	if (!has_overlay(plan))
+		return 0;
+	if (rmdir(PLAN_LAYERS) || rmdir(PLAN_UPPER) || rmdir(PLAN_STAGING))
+		return fail_errno(err, "remove '%s'", PLAN_STAGING);
+	return 0;
+}
+
 /* The masks' own names go; then everything gets its last attributes at once. */
 static int seal_mounts(struct child *child, struct error *err)
 {
@@ -384,6 +434,8 @@ static int seal_mounts(struct child *child, struct error *err)
 		return -1;
 	if (unlink("/.mask-file") || rmdir("/.mask"))
 		return fail_errno(err, "remove the names of the masks");
+	if (remove_staging(child->plan, err))
+		return -1;
 	if (mount_change(child->root, "", &shut, err))
 		return -1;
 	return mount_change(child->root, "", &all, err);
@@ -403,8 +455,7 @@ static int report_descriptors(struct child *child, struct error *err)
 {
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_DESCRIPTORS };
 	child->report[SETUP_ROOT] = child->root;
-	if (setup_send(child->start->socket, &message, child->report,
-		    child->plan->tty ? SETUP_FD_MAX : SETUP_FD_COUNT))
+	if (setup_send(child->start->socket, &message, child->report, SETUP_FD_MAX))
 		return fail_errno(err, "report to the supervisor");
 	return 0;
 }

@@ -64,7 +64,7 @@ static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 int guard_start(struct guard *guard, struct error *err)
 {
-	guard->oom_fd = guard->root = guard->workspace = guard->proc = -1;
+	guard->oom_fd = guard->root = guard->workspace = guard->upper = guard->proc = -1;
 	guard->memory = (struct measure){
 		.loop = guard->loop, .find = find_memory, .found = on_memory, .ctx = guard
 	};
@@ -89,19 +89,21 @@ static bool needs_samples(const struct guard *guard)
 	return is_watchdog(guard) || guard->plan->limits.cpu_time_ms;
 }
 
-void guard_descriptors(struct guard *guard, int proc, int root, int workspace)
+void guard_descriptors(struct guard *guard, int proc, int root, int workspace, int upper)
 {
 	guard->proc = proc;
 	guard->root = root;
 	guard->workspace = workspace;
+	guard->upper = upper;
 }
 
 int guard_watch(struct guard *guard, struct error *err)
 {
 	/* A --dir is no memory of the sandbox's. */
 	bool is_tmpfs = guard->plan->limits.disk_bytes && !guard->plan->counted_disk;
-	if (usage_init(
-		    &guard->usage, guard->proc, guard->root, is_tmpfs ? guard->workspace : -1, err))
+	const int tmpfs[USAGE_TMPFS] = { guard->root, is_tmpfs ? guard->workspace : -1,
+		guard->upper };
+	if (usage_init(&guard->usage, guard->proc, tmpfs, err))
 		return -1;
 	guard->is_watching = true;
 	if (needs_samples(guard))
@@ -339,5 +341,6 @@ void guard_stop(struct guard *guard)
 	fd_close(&guard->proc);
 	fd_close(&guard->root);
 	fd_close(&guard->workspace);
+	fd_close(&guard->upper);
 	usage_done(&guard->usage);
 }

@@ -21,8 +21,8 @@ struct guard {
 	void *ctx;
 	/* private */
 	struct usage usage;
-	bool is_watching;	   /* usage is there */
-	int root, workspace, proc; /* descriptors of the sandbox's own file systems */
+	bool is_watching;		  /* usage is there */
+	int root, workspace, upper, proc; /* descriptors of the sandbox's own file systems */
 	int oom_fd;
 	uint64_t started_ms;
 	struct loop_timer *wall, *sample, *disk, *resume, *oom;
@@ -40,7 +40,7 @@ struct guard {
 /* Begins: the wall clock runs from here. */
 int guard_start(struct guard *guard, struct error *err);
 /* The child has reported its descriptors; guard owns them now. */
-void guard_descriptors(struct guard *guard, int proc, int root, int workspace);
+void guard_descriptors(struct guard *guard, int proc, int root, int workspace, int upper);
 /* It lives long enough to be measured: sampling begins. */
 int guard_watch(struct guard *guard, struct error *err);
 /* carrel-init answered INIT_STATS. */

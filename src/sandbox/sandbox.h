@@ -15,6 +15,10 @@
 
 struct sandbox_io {
 	struct buf *out, *err; /* captured streams, when the plan says so */
+	/* The socket that listens inside (plan.forward_port), yours to close; called once. */
+	void (*listening)(void *ctx, int fd);
+	void (*tick)(void *ctx); /* about ten times a second; NULL: not */
+	void *ctx;
 };
 /* Runs the plan's command on descriptors 0, 1 and 2 of the caller, as the plan says.
  * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: the command. `cgroups` is what cgroup_probe found. */

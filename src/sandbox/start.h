@@ -17,14 +17,16 @@ enum setup_type {
 enum setup_fd {
 	SETUP_PROC,
 	SETUP_ROOT,
-	SETUP_WORKSPACE,
-	SETUP_FD_COUNT,
-	SETUP_PTY_MASTER = SETUP_FD_COUNT,
+	SETUP_WORKSPACE, /* the mount that the disk limit is about */
+	SETUP_UPPER,	 /* another tmpfs: the upper of the environment, or a build's workspace */
+	SETUP_LISTENER,
+	SETUP_PTY_MASTER,
 	SETUP_PTY_SLAVE,
 	SETUP_FD_MAX
 };
 struct setup_message {
 	uint32_t magic, type;
+	uint32_t present; /* bit i: the packet has a descriptor for place i */
 	struct error error;
 };
 
@@ -48,8 +50,8 @@ _Noreturn void child_main(struct start *start);
  * trees[]; idmaps them when the plan says so. */
 int sources_open(const struct plan *plan, bool user, int *trees, struct error *err);
 
-/* Sends one setup message with `count` descriptors. -1 with errno. */
-int setup_send(int socket, const struct setup_message *message, const int *fds, int count);
+/* Sends one setup message with those of `count` descriptors that aren't -1. -1 with errno. */
+int setup_send(int socket, struct setup_message *message, const int *fds, int count);
 /* Takes one, without waiting unless `wait`: 1, 0 at end of file, -1 with errno (EAGAIN: nothing
  * yet). fds not sent are -1; the others are yours. */
 int setup_receive(int socket, bool wait, struct setup_message *message, int fds[SETUP_FD_MAX]);

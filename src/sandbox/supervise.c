@@ -19,6 +19,7 @@
 #define COMMAND_ID 1
 /* A command that has ended by then was never measured, and cost no wake-up. */
 #define FIRST_LOOK_MS 20
+#define TICK_MS 100
 #define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
 
@@ -29,6 +30,7 @@ struct supervisor {
 	struct supervised *given;
 	struct guard guard;
 	struct relay_events relay_events;
+	struct loop_timer *tick;
 	struct result *result;
 	bool has_setup; /* the child has become carrel-init */
 	bool has_exit;	/* INIT_EXITED came */
@@ -142,7 +144,12 @@ static int on_setup(struct supervisor *s, struct error *err)
 		return -1;
 	}
 	s->has_setup = true;
-	guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE]);
+	guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE],
+		fds[SETUP_UPPER]);
+	if (fds[SETUP_LISTENER] >= 0) {
+		const struct sandbox_io *io = s->given->streams->io;
+		io->listening(io->ctx, fds[SETUP_LISTENER]);
+	}
 	if (s->is_ending) { /* there is nothing left to watch, or to talk to */
 		fd_close(&fds[SETUP_PTY_MASTER]);
 		fd_close(&fds[SETUP_PTY_SLAVE]);
@@ -325,6 +332,14 @@ static void on_first_look(struct loop *loop, void *ctx)
 		on_failure(s, &err);
 }
 
+static void on_tick(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	const struct sandbox_io *io = s->given->streams->io;
+	io->tick(io->ctx);
+	s->tick = loop_after(loop, TICK_MS, on_tick, s);
+}
+
 static int begin(struct supervisor *s, struct error *err)
 {
 	struct supervised *given = s->given;
@@ -342,9 +357,14 @@ static int begin(struct supervisor *s, struct error *err)
 		loop_watch(given->loop, given->pidfd, EPOLLIN, on_pidfd, s, err) ||
 		loop_signals(given->loop, &set, on_signal, s, err))
 		return -1;
+	if (given->streams->io->tick)
+		s->tick = loop_after(given->loop, TICK_MS, on_tick, s);
 	if (given->plan->tty)
 		return listen_to_child(s, err);
-	loop_after(given->loop, FIRST_LOOK_MS, on_first_look, s);
+	if (given->plan->forward_port && listen_to_child(s, err))
+		return -1;
+	if (!given->plan->forward_port)
+		loop_after(given->loop, FIRST_LOOK_MS, on_first_look, s);
 	return streams_start(given->streams, given->loop, &s->relay_events, err);
 }
 

@@ -29,15 +29,14 @@ struct walk {
 	uint64_t largest_kb; /* anonymous memory of one process */
 };
 
-int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err)
+int usage_init(struct usage *usage, int proc, const int tmpfs[USAGE_TMPFS], struct error *err)
 {
 	struct stat st;
 	auto_close int memfd = memfd_create("carrel", MFD_CLOEXEC);
 	if (memfd < 0 || fstat(memfd, &st))
 		return fail_errno(err, "find the device of shared memory");
-	*usage = (struct usage){
-		.proc = proc, .tmpfs = { root, workspace }, .shm_device = st.st_dev
-	};
+	*usage = (struct usage){ .proc = proc, .shm_device = st.st_dev };
+	memcpy(usage->tmpfs, tmpfs, sizeof usage->tmpfs);
 	return 0;
 }
 
@@ -102,7 +101,7 @@ static void add_resident(void *ctx, int proc, int pid)
 static uint64_t tmpfs_bytes(const struct usage *usage)
 {
 	uint64_t bytes = 0;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < USAGE_TMPFS; i++) {
 		struct statvfs fs;
 		if (usage->tmpfs[i] >= 0 && !fstatvfs(usage->tmpfs[i], &fs))
 			bytes += (fs.f_blocks - fs.f_bfree) * fs.f_frsize;

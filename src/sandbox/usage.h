@@ -11,9 +11,11 @@
 #include <stdint.h>
 #include "base/error.h"
 
+#define USAGE_TMPFS 3 /* root, workspace, upper of the environment */
+
 struct usage {
-	int proc;	     /* the sandbox's /proc */
-	int tmpfs[2];	     /* its own tmpfs trees, or -1 */
+	int proc;		/* the sandbox's /proc */
+	int tmpfs[USAGE_TMPFS]; /* its own tmpfs trees, or -1 */
 	uint64_t shm_device; /* of the kernel's internal tmpfs: SysV and anonymous shared memory */
 	uint64_t sysv_bytes; /* as carrel-init last said */
 	uint64_t departed_cpu_ms; /* of processes that have been seen and are gone */
@@ -21,7 +23,7 @@ struct usage {
 	int seen_count;
 };
 
-int usage_init(struct usage *usage, int proc, int root, int workspace, struct error *err);
+int usage_init(struct usage *usage, int proc, const int tmpfs[USAGE_TMPFS], struct error *err);
 void usage_done(struct usage *usage);
 /* *least is what is used for certain, because one process has it for itself. */
 uint64_t usage_memory_bound(struct usage *usage, uint64_t *least);

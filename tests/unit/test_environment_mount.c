@@ -1,0 +1,227 @@
+/* An environment at /env of a real sandbox: layers below, a throw-away upper on top, nothing of it
+ * left in the layers; and the socket that listens inside. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "linux/overlay.h"
+#include "sandbox/host.h"
+#include "sandbox/sandbox.h"
+#include "unit.h"
+
+#define OWNER 64199
+
+struct fixture {
+	struct arena arena;
+	char area[64];
+	const char *layers;
+	struct host host;
+	struct plan_options options;
+	struct plan_environment environment;
+	struct buf out, errors;
+	struct result result;
+	int listener, ticks;
+};
+
+static void write_file(struct fixture *f, const char *path, const char *text)
+{
+	const char *full = arena_printf(&f->arena, "%s/%s", f->area, path);
+	int fd = open(full, O_CREAT | O_WRONLY | O_TRUNC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_full(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	if (geteuid() == 0)
+		assert_int_equal(chown(full, OWNER, OWNER), 0);
+}
+
+static void make_directory(struct fixture *f, const char *path)
+{
+	const char *full = arena_printf(&f->arena, "%s/%s", f->area, path);
+	assert_int_equal(mkdir(full, 0755), 0);
+	if (geteuid() == 0)
+		assert_int_equal(chown(full, OWNER, OWNER), 0);
+}
+
+static int setup(void **state)
+{
+	static const char *const directories[] = { "layers", "layers/top", "layers/top/tree",
+		"layers/mid", "layers/mid/tree", "layers/mid/tree/d", "layers/low",
+		"layers/low/tree", "layers/low/tree/d", "up", "up/upper", "up/work" };
+	static const char *const lowers[] = { "top/tree", "mid/tree", "low/tree" };
+	struct fixture *f = calloc(1, sizeof *f);
+	*state = f;
+	f->listener = -1;
+	arena_init(&f->arena);
+	host_init(&f->host);
+	buf_init(&f->out, 1 << 20);
+	buf_init(&f->errors, 1 << 20);
+	str_copy(f->area, sizeof f->area, "/tmp/carrel-test-env-XXXXXX");
+	if (!mkdtemp(f->area) || chmod(f->area, 0755))
+		return -1;
+	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
+		make_directory(f, directories[i]);
+	write_file(f, "layers/top/tree/a", "top\n");
+	write_file(f, "layers/mid/tree/a", "hidden\n");
+	write_file(f, "layers/mid/tree/d/b", "mid\n");
+	write_file(f, "layers/low/tree/d/c", "low\n");
+	f->environment.layers = arena_printf(&f->arena, "%s/layers", f->area);
+	f->environment.owner_uid = geteuid() ? geteuid() : OWNER;
+	f->environment.owner_gid = geteuid() ? getegid() : OWNER;
+	for (size_t i = 0; i < 3; i++)
+		vec_push(&f->arena, &f->environment.lowers, lowers[i]);
+	f->options = (struct plan_options){ .environment = &f->environment, .captured = true };
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	int tmp = open("/tmp", O_PATH | O_DIRECTORY);
+	int failed = path_remove_tree(tmp, path_basename(f->area), &err);
+	close(tmp);
+	fd_close(&f->listener);
+	host_done(&f->host);
+	buf_done(&f->out);
+	buf_done(&f->errors);
+	arena_done(&f->arena);
+	free(f);
+	return failed;
+}
+
+static void keep_listener(void *ctx, int fd)
+{
+	struct fixture *f = ctx;
+	f->listener = fd;
+}
+
+static void count_tick(void *ctx)
+{
+	struct fixture *f = ctx;
+	f->ticks++;
+}
+
+static void sh(struct fixture *f, const char *script)
+{
+	char *const argv[] = { "sh", "-c", arena_text(&f->arena, script), NULL };
+	struct error err = { 0 };
+	struct plan plan;
+	struct sandbox_io io = { &f->out, &f->errors, keep_listener, count_tick, f };
+	buf_clear(&f->out);
+	buf_clear(&f->errors);
+	f->options.argv = argv;
+	host_done(&f->host);
+	host_init(&f->host);
+	if (host_look(&f->host, NULL, NULL, &f->arena, &err) ||
+		plan_build(&f->options, &f->host.facts, &f->arena, &plan, &err) ||
+		sandbox_run(&plan, &f->host.cgroups, &io, &f->result, &err))
+		fail_msg("%s", err.text);
+}
+
+static void layers_are_one_tree_and_the_topmost_wins(void **state)
+{
+	struct fixture *f = *state;
+	sh(f, "cat /env/a /env/d/b /env/d/c; ls -A / | grep '^\\.env'; stat -c %u:%g /env/a "
+	      "/env/d; echo $VIRTUAL_ENV");
+	assert_string_equal(f->out.data, "top\nmid\nlow\n1000:1000\n1000:1000\n/env\n");
+	assert_string_equal(f->errors.data, "");
+}
+
+static void what_is_changed_inside_is_gone_afterwards(void **state)
+{
+	struct fixture *f = *state;
+	const char *changes =
+		"cd /env && echo x >a && rm d/b && echo y >>d/c && mkdir n && rm -r d && "
+		"mkdir d && ls d && mv a b && chmod 700 n && cat b";
+	const char *look = "cd /env && cat a d/b d/c && ls";
+	for (int i = 0; i < 2; i++) {
+		sh(f, changes);
+		assert_string_equal(f->errors.data, "");
+		assert_string_equal(f->out.data, "x\n");
+		sh(f, look);
+		assert_string_equal(f->out.data, "top\nmid\nlow\na\nd\n");
+	}
+}
+
+static void an_upper_on_disk_keeps_the_changes(void **state)
+{
+	struct fixture *f = *state;
+	f->environment.upper = arena_printf(&f->arena, "%s/up", f->area);
+	sh(f, "cd /env && echo x >a && rm d/b && rm -r d && mkdir d && echo z >d/z");
+	assert_string_equal(f->errors.data, "");
+	sh(f, "cd /env && cat a && ls d");
+	assert_string_equal(f->out.data, "x\nz\n");
+	struct stat st;
+	assert_int_equal(stat(arena_printf(&f->arena, "%s/up/upper/d/z", f->area), &st), 0);
+	assert_int_equal(st.st_uid, f->environment.owner_uid);
+	f->environment.upper = NULL;
+	sh(f, "cat /env/a /env/d/b");
+	assert_string_equal(f->out.data, "top\nmid\n");
+}
+
+/* Neither the layers nor the upper have a name inside, and no path of the host shows. */
+static void the_parts_are_out_of_reach(void **state)
+{
+	struct fixture *f = *state;
+	sh(f, "cat /proc/self/mountinfo /proc/self/mounts | grep -c carrel-test; ls -d /.env; "
+	      "grep -c ' /env ' /proc/self/mountinfo");
+	assert_string_equal(f->out.data, "0\n1\n");
+}
+
+static void a_stage_is_writable_at_env_and_measured(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_bind stage = { .source = f->environment.layers,
+		.kind = PATH_DIRECTORY,
+		.owner_uid = f->environment.owner_uid,
+		.owner_gid = f->environment.owner_gid };
+	f->options.environment = NULL;
+	f->options.stage = &stage;
+	sh(f, "echo new >/env/new; cat /env/top/tree/a; echo hi >/workspace/x && cat /workspace/x");
+	assert_string_equal(f->out.data, "top\nhi\n");
+	struct stat st;
+	assert_int_equal(stat(arena_printf(&f->arena, "%s/layers/new", f->area), &st), 0);
+	assert_int_equal(st.st_uid, f->environment.owner_uid);
+	f->options.limits.disk_bytes = 4 << 20;
+	sh(f, "for i in 1 2 3 4 5 6 7 8; do head -c 2000000 /dev/zero >/env/z$i; sleep 0.3; done; "
+	      "exit 1");
+	assert_int_equal(f->result.reason, REASON_DISK_LIMIT);
+}
+
+static void a_socket_listens_inside_and_is_ours(void **state)
+{
+	struct fixture *f = *state;
+	f->options.environment = NULL;
+	f->options.forward = true;
+	sh(f, "python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", 3128)); "
+	      "s.sendall(b\"ping\"); s.shutdown(1); print(s.fileno() > 0)'; sleep 0.3");
+	assert_string_equal(f->out.data, "True\n");
+	assert_true(f->listener >= 0);
+	assert_true(f->ticks > 0);
+	int connection = accept(f->listener, NULL, NULL);
+	char text[8] = "";
+	assert_true(connection >= 0);
+	assert_int_equal(read(connection, text, sizeof text), 4);
+	assert_string_equal(text, "ping");
+	close(connection);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(layers_are_one_tree_and_the_topmost_wins),
+		TEST(what_is_changed_inside_is_gone_afterwards),
+		TEST(an_upper_on_disk_keeps_the_changes),
+		TEST(the_parts_are_out_of_reach),
+		TEST(a_stage_is_writable_at_env_and_measured),
+		TEST(a_socket_listens_inside_and_is_ours),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
