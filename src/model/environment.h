@@ -11,16 +11,22 @@
 
 #define ENV_NAME_MAX 160
 #define ENV_META_USE_LEN 80
+#define ENV_NO_REQUIREMENTS "no-deps" /* stands for the hash where there are none */
 
 /* [A-Za-z0-9@._-]{1,100}, not beginning with '.' or '-'. */
 bool env_package_id_is_valid(const char *text);
 /* Also for names of environments, which are longer: at most ENV_NAME_MAX. */
 bool env_name_is_valid(const char *text);
-/* "{package_id}_{first 7 of sha256}", "…_no-deps" when sha256 is NULL, and "-py3.12" when minor isn't
- * NULL (a Python other than the default). */
+/* "{package_id}_{first 7 of sha256}", "…_no-deps" when sha256 is NULL or "no-deps", and "-py3.12"
+ * when minor isn't NULL (a Python other than the default). */
 const char *env_name_make(
 	struct arena *arena, const char *package_id, const char *sha256, const char *minor);
 
+/* A time as clock_format writes it (24 characters, UTC, milliseconds), checked: back to Unix time.
+ * false: it is none. */
+bool env_time_parse(const char *text, int64_t *unix_ms);
+
+typedef VEC(const char *) env_texts;
 struct env_package {
 	const char *name, *version; /* normalised name */
 };
@@ -36,17 +42,23 @@ struct env_meta {
 	const char *python_version; /* "3.11.5" */
 	const char *python;	    /* the interpreter on the host, e.g. /usr/bin/python3.11 */
 	const char *python_prefix;  /* to be bound read-only inside; NULL: it lies in /usr */
-	const char *fingerprint;    /* hash of everything else that was asked for: indexes, flags, editables */
+	const char *fingerprint;    /* hash of everything else that was asked for: indexes, flags,
+				       editables */
 	bool system_site_packages;
 	double build_seconds;
-	VEC(struct env_package) packages;   /* installed_packages, sorted by name */
-	VEC(const char *) layers;	    /* ids, topmost first */
+	VEC(struct env_package) packages; /* installed_packages, sorted by name */
+	env_texts layers;		  /* ids, topmost first */
 	VEC(struct env_editable) editables;
-	VEC(const char *) indexes;	    /* where from, credentials removed */
+	env_texts indexes; /* where from, credentials removed */
 };
-/* As meta.json has it, one line a field, fields of the seed first. */
+/* As meta.json has it: last_used_at and use_count, the seed's other fields, ours. What is printed
+ * is parsed to the same again, provided that texts are UTF-8 (others come out with U+FFFD) and
+ * build_seconds whole milliseconds. Aborts at a last_used_at that isn't a time: a bug. */
 void env_meta_print(const struct env_meta *meta, struct buf *out);
-/* ERR_CORRUPT names the field. Unknown fields are passed over. */
+/* ERR_CORRUPT names the field, or line and column. Unknown fields are passed over. Names, hashes,
+ * layer ids and times are checked, paths are absolute. */
 int env_meta_parse(struct str text, struct arena *arena, struct env_meta *meta, struct error *err);
-/* The first ENV_META_USE_LEN bytes of meta.json for these values. */
-void env_meta_print_use(const char *last_used_at, uint64_t use_count, char out[ENV_META_USE_LEN + 1]);
+/* The first ENV_META_USE_LEN bytes of meta.json for these values (a count of more than 10^15 - 1
+ * stays there). */
+void env_meta_print_use(
+	const char *last_used_at, uint64_t use_count, char out[ENV_META_USE_LEN + 1]);
