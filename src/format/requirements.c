@@ -1,0 +1,467 @@
+#include "format/requirements.h"
+#include <stdio.h>
+#include <strings.h>
+#include "format/pep508.h"
+
+/* Nobody has so many; four megabytes of one-letter lines would otherwise become gigabytes. */
+#define COUNT_MAX 20000
+
+struct parser {
+	struct arena *arena;
+	requirement_list *list;
+	struct error *err;
+};
+
+/* What a logical line is made from. */
+struct logical {
+	struct str text;
+	int line;
+};
+
+bool requirement_name_is_valid(struct str name)
+{
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.data[i];
+		bool is_alnum =
+			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		bool is_end = i == 0 || i + 1 == name.len;
+
+		if (!is_alnum && (is_end || (c != '-' && c != '_' && c != '.')))
+			return false;
+	}
+	return name.len > 0;
+}
+
+const char *requirement_normalize_name(struct arena *arena, struct str name)
+{
+	char *out = arena_alloc(arena, name.len + 1);
+	size_t len = 0;
+
+	for (size_t i = 0; i < name.len; i++) {
+		char c = name.data[i];
+
+		if (c == '_' || c == '.')
+			c = '-';
+		if (c == '-' && len > 0 && out[len - 1] == '-')
+			continue;
+		out[len++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	}
+	out[len] = '\0';
+	return out;
+}
+
+static int refuse(
+	const struct parser *p, const struct logical *logical, const char *what, const char *reason)
+{
+	char shown[96];
+
+	str_printable(shown, sizeof shown, logical->text);
+	return fail(p->err, ERR_INVALID, "line %d: '%s' is not %s: %s", logical->line, shown, what,
+		reason);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Takes the next word off *rest: blanks end it, unless they are in quotes, which go. */
+static bool next_word(struct arena *arena, struct str *rest, struct str *word, bool *is_closed)
+{
+	char *out, quote = '\0';
+	size_t at = 0, len = 0;
+
+	*rest = str_trim(*rest);
+	if (rest->len == 0)
+		return false;
+	out = arena_alloc(arena, rest->len + 1);
+	for (; at < rest->len && (quote || !is_blank(rest->data[at])); at++) {
+		char c = rest->data[at];
+
+		if (!quote && (c == '"' || c == '\''))
+			quote = c;
+		else if (quote && c == quote)
+			quote = '\0';
+		else
+			out[len++] = c;
+	}
+	*word = (struct str){ out, len };
+	*is_closed = !quote;
+	rest->data += at;
+	rest->len -= at;
+	return true;
+}
+
+static int add_hash(
+	struct parser *p, const struct logical *logical, struct requirement *req, struct str value)
+{
+	static const struct {
+		const char *name;
+		size_t digits;
+	} kinds[] = { { "sha256", 64 }, { "sha384", 96 }, { "sha512", 128 } };
+	struct str name, digest;
+	size_t i;
+	char *text;
+
+	str_cut(value, ':', &name, &digest);
+	for (i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		if (name.len == 6 && strncasecmp(name.data, kinds[i].name, 6) == 0)
+			break;
+	}
+	if (i == sizeof kinds / sizeof *kinds)
+		return refuse(p, logical, "a requirement",
+			"a hash is --hash=sha256:<digest> (or sha384, sha512)");
+	text = arena_bytes(p->arena, value.data, value.len);
+	for (char *c = text; *c; c++)
+		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+	if (digest.len != kinds[i].digits ||
+		strspn(text + 7, "0123456789abcdef") != kinds[i].digits)
+		return refuse(p, logical, "a requirement", "the digest of its hash isn't complete");
+	vec_push(p->arena, &req->hashes, text);
+	return 0;
+}
+
+/* What follows a requirement: --hash=… or --hash …, any number of them. */
+static int parse_hashes(
+	struct parser *p, const struct logical *logical, struct str rest, struct requirement *req)
+{
+	struct str word, value;
+	bool is_closed;
+
+	while (next_word(p->arena, &rest, &word, &is_closed)) {
+		if (!is_closed)
+			return refuse(p, logical, "a requirement", "a quote isn't closed");
+		if (str_is(word, "--hash")) {
+			if (!next_word(p->arena, &rest, &value, &is_closed) || !is_closed)
+				return refuse(p, logical, "a requirement", "--hash needs a value");
+		} else if (str_starts_with(word, "--hash=")) {
+			value = (struct str){ word.data + 7, word.len - 7 };
+		} else {
+			return refuse(p, logical, "a requirement",
+				"--hash is the only option that may follow one here");
+		}
+		if (add_hash(p, logical, req, value) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static bool has_scheme(struct str text)
+{
+	size_t at = 0;
+
+	while (at < text.len && ((text.data[at] | 0x20) >= 'a' && (text.data[at] | 0x20) <= 'z'))
+		at++;
+	if (at == 0)
+		return false;
+	while (at < text.len && text.data[at] &&
+		strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-",
+			text.data[at]))
+		at++;
+	return str_starts_with((struct str){ text.data + at, text.len - at }, "://");
+}
+
+static bool is_file_url(struct str text)
+{
+	return text.len >= 5 && strncasecmp(text.data, "file:", 5) == 0;
+}
+
+static bool is_archive(struct str text)
+{
+	static const char *const endings[] = { ".whl", ".zip", ".tar.gz", ".tgz", ".tar",
+		".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.lz", ".tlz", ".tar.lzma", ".tar.zst",
+		".tar.Z" };
+	const char *bracket = memchr(text.data, '[', text.len);
+
+	if (bracket)
+		text = str_trim((struct str){ text.data, (size_t)(bracket - text.data) });
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		size_t len = strlen(endings[i]);
+
+		if (text.len > len && strncasecmp(text.data + text.len - len, endings[i], len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A path as pip and uv take it for one: without a look at the disk, so that the answer is the same
+ * everywhere. */
+static bool is_path(struct str text)
+{
+	struct str head, tail;
+
+	str_cut(text, ';', &head, &tail);
+	head = str_trim(head);
+	return head.len > 0 && (head.data[0] == '.' || head.data[0] == '~' || is_file_url(head) ||
+				       memchr(head.data, '/', head.len) || is_archive(head));
+}
+
+/* A URL or path is followed by nothing, or by "; marker" after a blank. */
+static int check_tail(const struct parser *p, const struct logical *logical, struct str body)
+{
+	const char *reason;
+	size_t at = 0;
+	struct str rest;
+
+	while (at < body.len && !is_blank(body.data[at]))
+		at++;
+	rest = str_trim((struct str){ body.data + at, body.len - at });
+	if (rest.len == 0)
+		return 0;
+	if (rest.data[0] != ';')
+		return refuse(p, logical, "a requirement",
+			"a URL or path has no blanks; only '; marker' may follow it");
+	rest = str_trim((struct str){ rest.data + 1, rest.len - 1 });
+	if (!pep508_marker_is_valid(rest, &reason))
+		return refuse(p, logical, "a requirement", reason);
+	return 0;
+}
+
+static int parse_body(
+	struct parser *p, const struct logical *logical, struct str body, struct requirement *req)
+{
+	struct pep508 parsed;
+	const char *reason;
+
+	req->specifier = "";
+	if (has_scheme(body) || is_file_url(body)) {
+		req->kind = is_file_url(body) ? REQUIREMENT_PATH : REQUIREMENT_URL;
+		return check_tail(p, logical, body);
+	}
+	bool is_requirement = pep508_parse(body, &parsed, &reason);
+	/* "name @ url" has slashes, too; "x.zip" would be a name. */
+	if ((!is_requirement || parsed.url.len == 0) && is_path(body)) {
+		req->kind = REQUIREMENT_PATH;
+		return check_tail(p, logical, body);
+	}
+	if (!is_requirement)
+		return refuse(p, logical, "a requirement", reason);
+	req->name = requirement_normalize_name(p->arena, parsed.name);
+	req->is_pinned = parsed.is_pinned;
+	if (parsed.url.len == 0) {
+		req->kind = REQUIREMENT_PACKAGE;
+		req->specifier = arena_bytes(p->arena, parsed.specifier.data, parsed.specifier.len);
+	} else {
+		req->kind = has_scheme(parsed.url) && !is_file_url(parsed.url) ? REQUIREMENT_URL
+									       : REQUIREMENT_PATH;
+	}
+	return 0;
+}
+
+/* Where the first word that begins with '-' begins: options follow a requirement there. In quotes
+ * it counts, too, as in pip: what two readers could take in two ways is then refused, because the
+ * marker isn't closed. */
+static size_t find_options(struct str text)
+{
+	for (size_t at = 1; at < text.len; at++) {
+		if (text.data[at] == '-' && is_blank(text.data[at - 1]))
+			return at;
+	}
+	return text.len;
+}
+
+struct option {
+	const char *name;
+	char letter; /* or 0 */
+	bool has_value;
+	enum requirement_kind kind;
+};
+static const struct option options[] = {
+	{ "--requirement", 'r', true, REQUIREMENT_OPTION },
+	{ "--constraint", 'c', true, REQUIREMENT_OPTION },
+	{ "--editable", 'e', true, REQUIREMENT_EDITABLE },
+	{ "--index-url", 'i', true, REQUIREMENT_OPTION },
+	{ "--pypi-url", 0, true, REQUIREMENT_OPTION },
+	{ "--extra-index-url", 0, true, REQUIREMENT_OPTION },
+	{ "--no-index", 0, false, REQUIREMENT_OPTION },
+	{ "--find-links", 'f', true, REQUIREMENT_OPTION },
+	{ "--no-binary", 0, true, REQUIREMENT_OPTION },
+	{ "--only-binary", 0, true, REQUIREMENT_OPTION },
+	{ "--prefer-binary", 0, false, REQUIREMENT_OPTION },
+	{ "--require-hashes", 0, false, REQUIREMENT_OPTION },
+	{ "--pre", 0, false, REQUIREMENT_OPTION },
+	{ "--trusted-host", 0, true, REQUIREMENT_OPTION },
+	{ "--use-feature", 0, true, REQUIREMENT_OPTION },
+};
+
+/* Takes the option off *rest; what is left is its value. */
+static const struct option *take_option(struct str *rest, bool *is_joined)
+{
+	for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+		const struct option *option = &options[i];
+		bool is_long = str_starts_with(*rest, option->name);
+		bool is_short = !is_long && rest->len >= 2 && option->letter &&
+				rest->data[0] == '-' && rest->data[1] == option->letter;
+		size_t len = is_long ? strlen(option->name) : 2;
+		char next = rest->len > len ? rest->data[len] : ' ';
+
+		if ((!is_long && !is_short) || (is_long && next != '=' && !is_blank(next)))
+			continue;
+		*is_joined = !is_blank(next);
+		if (is_long && next == '=')
+			len++;
+		*rest = str_trim((struct str){ rest->data + len, rest->len - len });
+		return option;
+	}
+	return NULL;
+}
+
+static int parse_option(struct parser *p, const struct logical *logical, struct requirement *req)
+{
+	struct str rest = logical->text, word;
+	bool is_joined, is_closed;
+	const struct option *option = take_option(&rest, &is_joined);
+
+	if (!option)
+		return refuse(p, logical, "an option of requirement files", "it isn't known");
+	req->kind = option->kind;
+	req->option = option->name;
+	req->specifier = "";
+	if (!option->has_value)
+		return rest.len == 0 && !is_joined
+			       ? 0
+			       : refuse(p, logical, "an option of requirement files",
+					 "it takes no value, and each needs a line of its own");
+	if (!next_word(p->arena, &rest, &word, &is_closed) || word.len == 0)
+		return refuse(p, logical, "an option of requirement files", "its value is missing");
+	if (!is_closed)
+		return refuse(p, logical, "an option of requirement files", "a quote isn't closed");
+	/* A second option behind the first would escape whoever judges the first. */
+	rest = str_trim(rest);
+	if (rest.len > 0 && (option->kind != REQUIREMENT_EDITABLE || rest.data[0] == '-' ||
+				    find_options(rest) < rest.len))
+		return refuse(p, logical, "an option of requirement files",
+			"each needs a line of its own");
+	return 0;
+}
+
+static bool has_variable(struct str text)
+{
+	for (size_t i = 0; i + 1 < text.len; i++) {
+		if (text.data[i] == '$' && text.data[i + 1] == '{')
+			return true;
+	}
+	return false;
+}
+
+static int parse_logical(struct parser *p, const struct logical *logical)
+{
+	struct requirement req = { .line = logical->line };
+	struct str text = logical->text;
+
+	req.text = arena_bytes(p->arena, text.data, text.len);
+	if (p->list->count == COUNT_MAX)
+		return fail(p->err, ERR_LIMIT, "line %d: more than %d requirements", logical->line,
+			COUNT_MAX);
+	if (has_variable(text))
+		return refuse(
+			p, logical, "a requirement", "variables like ${NAME} aren't filled in");
+	if (text.data[0] == '-') {
+		if (parse_option(p, logical, &req) < 0)
+			return -1;
+	} else {
+		size_t at = find_options(text);
+
+		if (parse_body(p, logical, str_trim((struct str){ text.data, at }), &req) < 0 ||
+			parse_hashes(p, logical, (struct str){ text.data + at, text.len - at },
+				&req) < 0)
+			return -1;
+	}
+	vec_push(p->arena, p->list, req);
+	return 0;
+}
+
+/* Bytes that one reader of the file takes for the end of a line and another doesn't could hide an
+ * option from us, so there are none of them. */
+static int check_bytes(struct str line, int number, struct error *err)
+{
+	size_t valid = str_utf8_prefix(line.data, line.len);
+
+	if (valid < line.len)
+		return fail(err, ERR_INVALID, "line %d: byte %zu is not UTF-8", number, valid + 1);
+	for (size_t i = 0; i < line.len; i++) {
+		const unsigned char *c = (const unsigned char *)line.data + i;
+		bool is_c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
+		bool is_separator = *c == 0xe2 && c[1] == 0x80 && (c[2] == 0xa8 || c[2] == 0xa9);
+
+		if ((*c < 0x20 && *c != '\t') || *c == 0x7f || is_c1 || is_separator)
+			return fail(err, ERR_INVALID, "line %d: byte %zu is a control character",
+				number, i + 1);
+	}
+	return 0;
+}
+
+/* A '#' at the beginning or after a blank, and all that follows. */
+static struct str drop_comment(struct str line)
+{
+	for (size_t i = 0; i < line.len; i++) {
+		if (line.data[i] == '#' && (i == 0 || is_blank(line.data[i - 1])))
+			return (struct str){ line.data, i };
+	}
+	return line;
+}
+
+static bool is_comment(struct str line)
+{
+	line = str_trim(line);
+	return line.len > 0 && line.data[0] == '#';
+}
+
+/* Takes the next logical line off *rest: lines joined by backslashes, a comment line ends it. The
+ * memory is joined's. */
+static int next_logical(
+	struct str *rest, int *number, char *joined, struct logical *logical, struct error *err)
+{
+	struct str line;
+	size_t len = 0;
+
+	logical->line = *number + 1;
+	while (str_next(rest, '\n', &line)) {
+		bool goes_on;
+
+		++*number;
+		if (line.len > 0 && line.data[line.len - 1] == '\r')
+			line.len--;
+		if (check_bytes(line, *number, err) < 0)
+			return -1;
+		goes_on = line.len > 0 && line.data[line.len - 1] == '\\' && !is_comment(line);
+		/* pip joins the next line to the comment, uv reads it for itself. */
+		if (goes_on && drop_comment(line).len < line.len)
+			return fail(err, ERR_INVALID, "line %d: a comment ends with a backslash",
+				*number);
+		if (is_comment(line))
+			joined[len++] = ' '; /* so that it is one where it is appended, too */
+		memcpy(joined + len, line.data, line.len - goes_on);
+		len += line.len - goes_on;
+		if (!goes_on)
+			break;
+	}
+	logical->text = str_trim(drop_comment((struct str){ joined, len }));
+	return 0;
+}
+
+int requirements_parse(
+	struct str text, struct arena *arena, requirement_list *list, struct error *err)
+{
+	requirement_list parsed = { 0 };
+	struct parser p = { arena, &parsed, err };
+	struct logical logical;
+	int number = 0;
+	char *joined;
+
+	if (text.len > REQUIREMENTS_MAX)
+		return fail(err, ERR_LIMIT, "requirements of %zu bytes; the limit is %zu", text.len,
+			REQUIREMENTS_MAX);
+	if (str_starts_with(text, "\xef\xbb\xbf"))
+		text = (struct str){ text.data + 3, text.len - 3 };
+	/* Each comment line may need one byte more than it has, and has at least one. */
+	joined = arena_alloc(arena, 2 * text.len + 1);
+	while (text.len > 0) {
+		if (next_logical(&text, &number, joined, &logical, err) < 0)
+			return -1;
+		if (logical.text.len > 0 && parse_logical(&p, &logical) < 0)
+			return -1;
+	}
+	*list = parsed;
+	return 0;
+}
