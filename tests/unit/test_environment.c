@@ -300,7 +300,7 @@ static void damage_is_named(void **state)
 	assert_corrupt("84000000", "84000000.5", "field 'size' is missing or wrong");
 	assert_corrupt("3.11.5", "x", "field 'python_version' is missing or wrong");
 	assert_corrupt("\n}\n", "", "line 28, column 4: ',' or '}' expected");
-	assert_corrupt("\"size\"", "\"name\"", "line 12, column 3: duplicate key 'name'");
+	assert_corrupt("\"size\"", "\"name\"", "line 13, column 3: duplicate key 'name'");
 }
 
 static void other_json_is_no_meta(void **state)
