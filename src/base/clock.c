@@ -51,10 +51,62 @@ void clock_format(char out[32], int64_t unix_ms)
 		(int)(ms % 1000));
 }
 
-void clock_format_now(char out[32])
+int64_t clock_now_ms(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	clock_format(out, (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void clock_format_now(char out[32])
+{
+	clock_format(out, clock_now_ms());
+}
+
+/* "2026-11-15T04:50:52" with any digit for 'd'. */
+static bool read_fields(const char *text, int fields[6])
+{
+	static const char shape[] = "dddd-dd-ddTdd:dd:dd";
+	int field = 0;
+
+	fields[0] = 0;
+	for (size_t i = 0; shape[i]; i++) {
+		if (shape[i] != 'd') {
+			if (text[i] != shape[i])
+				return false;
+			fields[++field] = 0;
+		} else if (text[i] < '0' || text[i] > '9')
+			return false;
+		else
+			fields[field] = fields[field] * 10 + text[i] - '0';
+	}
+	return fields[1] >= 1 && fields[1] <= 12 && fields[2] >= 1 && fields[2] <= 31 &&
+	       fields[3] <= 23 && fields[4] <= 59 && fields[5] <= 60;
+}
+
+bool clock_parse(const char *text, int64_t *unix_ms)
+{
+	int fields[6], ms = 0, weight = 100;
+
+	if (!read_fields(text, fields))
+		return false;
+	text += 19;
+	if (*text == '.' && text[1] >= '0' && text[1] <= '9')
+		for (text++; *text >= '0' && *text <= '9'; text++, weight /= 10)
+			ms += (*text - '0') * weight;
+	if (text[0] != 'Z' || text[1])
+		return false;
+	/* As in clock_format: years from March, eras of 400 years. */
+	int64_t year = fields[0] - (fields[1] <= 2), era = year / 400, year_of_era = year % 400;
+	int64_t month_from_march = (fields[1] + 9) % 12;
+	if (year < 0) {
+		era = -1;
+		year_of_era = year + 400;
+	}
+	int64_t day_of_year = (153 * month_from_march + 2) / 5 + fields[2] - 1;
+	int64_t days = era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 +
+		       day_of_year - 719468;
+	*unix_ms = ((days * 24 + fields[3]) * 60 + fields[4]) * 60000 + fields[5] * 1000 + ms;
+	return true;
 }
