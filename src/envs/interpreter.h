@@ -30,9 +30,14 @@ int interpreters_find(const struct home *home, struct arena *arena, interpreter_
 /* The one that `wanted` ("3.12", "3.12.1", "python3.12", a path; NULL: the default: config's, else
  * /usr/bin/python3, else the newest) names, if it is known already: quick, runs nothing. ERR_NOT_FOUND
  * (with a list of what is there in the hint): no such Python. ERR_UNAVAILABLE: it is there but hasn't
- * been looked into: interpreter_look. *is_default: it is what NULL would give. */
+ * been looked into: *out and *is_default are set all the same; interpreter_look, then choose again (a
+ * full version may turn out to be another). ERR_INVALID: `wanted` is no version, or no Python's file.
+ * *is_default: it is what NULL would give. */
 int interpreter_choose(const struct home *home, const char *wanted, const char *configured,
 	struct arena *arena, struct interpreter *out, bool *is_default, struct error *err);
-/* Asks it, in a sandbox, and keeps the answer. ERR_INVALID: it isn't a Python 3.8 or later. */
+/* Asks it, in a sandbox, and keeps the answer. ERR_INVALID: it isn't a Python 3.8 or later. ERR_DENIED:
+ * its prefix, which every sandbox that uses it sees, holds more than a Python (a home directory). */
 int interpreter_look(const struct home *home, const struct runner *runner, struct interpreter *it,
 	struct arena *arena, struct error *err);
+/* Shows its prefix to the job, read-only at its own path, unless it lies in /usr. */
+void interpreter_bind(const struct interpreter *it, struct arena *arena, struct job *job);

@@ -18,8 +18,7 @@ static bool value_is_valid(struct str value)
 	for (size_t i = 0; i < value.len; i++) {
 		unsigned char c = (unsigned char)value.data[i];
 		/* C1 controls are 0xc2 0x80 to 0x9f in UTF-8. */
-		if (c < 0x20 || c == 0x7f ||
-			(c == 0xc2 && (unsigned char)value.data[i + 1] < 0xa0))
+		if (c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)value.data[i + 1] < 0xa0))
 			return false;
 	}
 	return true;

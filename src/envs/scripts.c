@@ -1,0 +1,105 @@
+#include "envs/scripts.h"
+
+#define OUTPUT_MAX ((size_t)16 << 20)
+
+const char script_look[] = {
+#include "envs/look.inc"
+	0
+};
+const char script_index[] = {
+#include "envs/index.inc"
+	0
+};
+const char script_default_index[] = {
+#include "envs/default_index.inc"
+	0
+};
+
+void job_set_env(struct job *job, struct arena *arena, const char *key, const char *value)
+{
+	vec_push(arena, &job->env, arena_printf(arena, "%s=%s", key, value));
+}
+
+void job_bind(struct job *job, struct arena *arena, const char *source, const char *target)
+{
+	vec_push(arena, &job->binds, (struct job_bind){ source, target, false });
+}
+
+void script_job(struct job *job, struct arena *arena, const struct interpreter *python,
+	const char *script, bool with_site, const char *const *args)
+{
+	VEC(char *) argv = { 0 };
+
+	vec_push(arena, &argv, arena_text(arena, python->path));
+	vec_push(arena, &argv, arena_text(arena, with_site ? "-I" : "-IS"));
+	vec_push(arena, &argv, arena_text(arena, "-c"));
+	vec_push(arena, &argv, arena_text(arena, script));
+	for (size_t i = 0; args && args[i]; i++)
+		vec_push(arena, &argv, arena_text(arena, args[i]));
+	vec_push(arena, &argv, NULL);
+	*job = (struct job){ .argv = argv.items };
+	interpreter_bind(python, arena, job);
+	/* Nothing is to be written beside the host's files, and what is printed is UTF-8. */
+	job_set_env(job, arena, "PYTHONDONTWRITEBYTECODE", "1");
+	job_set_env(job, arena, "LC_ALL", "C.UTF-8");
+}
+
+static struct str last_line(struct str text)
+{
+	struct str trimmed = str_trim(text);
+
+	for (size_t i = trimmed.len; i > 0; i--)
+		if (trimmed.data[i - 1] == '\n')
+			return (struct str){ trimmed.data + i, trimmed.len - i };
+	return trimmed;
+}
+
+static int explain(const struct job *job, const struct job_result *result, struct str errors,
+	struct error *err)
+{
+	struct str line = last_line(errors);
+	char shown[400];
+
+	switch (result->end) {
+	case JOB_TIMEOUT:
+		return fail(err, ERR_FAILED, "no end after %llu s",
+			(unsigned long long)(job->timeout_ms / 1000));
+	case JOB_DISK_OVER:
+		return fail(err, ERR_DISK_FULL, "it wrote more than it may");
+	case JOB_MEMORY_OVER:
+		return fail(err, ERR_LIMIT, "it needed more memory than it may have");
+	case JOB_CANCELED:
+		return fail(err, ERR_FAILED, "it was cancelled");
+	case JOB_EXITED:
+		break;
+	default:
+		return fail(err, ERR_FAILED, "it was killed");
+	}
+	str_printable(shown, sizeof shown, line);
+	return line.len > 0 ? fail(err, ERR_FAILED, "%s", shown)
+			    : fail(err, ERR_FAILED, "exit code %d", result->exit_code);
+}
+
+int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err)
+{
+	auto_buf struct buf errors;
+	struct job_result result = { 0 };
+
+	buf_init(&errors, OUTPUT_MAX);
+	if (runner->run(runner->ctx, job, out, &errors, &result, err) < 0)
+		return -1;
+	if (result.end != JOB_EXITED || result.exit_code != 0)
+		return explain(job, &result, (struct str){ errors.data, errors.len }, err);
+	return 0;
+}
+
+int script_run(const struct runner *runner, const struct job *job, struct arena *arena,
+	struct answer *answer, struct error *err)
+{
+	auto_buf struct buf out;
+
+	buf_init(&out, OUTPUT_MAX);
+	if (job_run(runner, job, &out, err) < 0)
+		return -1;
+	return answer_parse((struct str){ out.data, out.len }, arena, answer, err);
+}
