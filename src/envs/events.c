@@ -1,0 +1,187 @@
+#include "envs/events.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "format/json.h"
+
+#define LOG_NAME "envs.jsonl"
+#define LOG_NAME_OLD "envs.jsonl.1"
+#define LOG_MAX ((off_t)16 << 20)
+#define EVENT_MAX ((size_t)4 << 20)
+
+/* The log for appending, after a rotation if it is due. Two who rotate at once: the second finds
+ * another file than the one it has locked, and begins again. */
+static int open_log(int dir)
+{
+	for (int tries = 0; tries < 8; tries++) {
+		int fd = openat(dir, LOG_NAME,
+			O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		struct stat st, there;
+		if (fd < 0 || fstat(fd, &st) || st.st_size < LOG_MAX)
+			return fd;
+		bool is_ours = !flock(fd, LOCK_EX) &&
+			       !fstatat(dir, LOG_NAME, &there, AT_SYMLINK_NOFOLLOW) &&
+			       there.st_ino == st.st_ino;
+		if (is_ours && renameat(dir, LOG_NAME, dir, LOG_NAME_OLD))
+			return fd;
+		fd_close(&fd);
+	}
+	return -1;
+}
+
+/* What can't be written down doesn't end a build: who asked gets the same in words or in the
+ * result.
+ */
+static void append_log(const struct home *home, struct str line)
+{
+	struct error err;
+	auto_close int dir = -1, fd = -1;
+	if (home_open_directory(home, "audit", &dir, &err))
+		return;
+	home_enter(home);
+	fd = open_log(dir);
+	home_leave(home);
+	/* One write a line: lines of two processes don't mix. */
+	if (fd >= 0)
+		(void)!write(fd, line.data, line.len);
+}
+
+static void begin(struct json *j, struct buf *out, const char *event, const char *venv)
+{
+	buf_init(out, EVENT_MAX);
+	json_init(j, out, false);
+	json_object(j, NULL);
+	json_text(j, "event", event);
+	json_text(j, "venv", venv);
+}
+
+static void end(struct json *j, const char *level)
+{
+	char now[32];
+	clock_format_now(now);
+	json_text(j, "level", level);
+	json_text(j, "time", now);
+	json_end(j);
+	json_finish(j);
+	buf_char(j->out, '\n');
+}
+
+static void emit(const struct events *events, struct json *j, const char *level, bool keep)
+{
+	end(j, level);
+	struct str line = { j->out->data, j->out->len };
+	if (keep && events->home)
+		append_log(events->home, line);
+	if (events->sink >= 0)
+		(void)!fd_write_full(events->sink, line.data, line.len);
+}
+
+void events_status(const struct events *events, const char *status, const char *venv)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, status, venv);
+	emit(events, &j, "info", true);
+}
+
+void events_progress(const struct events *events, const char *status, const char *venv,
+	uint64_t packages_done, uint64_t packages, uint64_t bytes, double bytes_per_second)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, status, venv);
+	json_u64(&j, "packages_done", packages_done);
+	json_u64(&j, "packages", packages);
+	json_u64(&j, "bytes", bytes);
+	json_real(&j, "bytes_per_second", bytes_per_second);
+	emit(events, &j, "info", false);
+}
+
+void events_creating(const struct events *events, const struct env_meta *meta)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "Creating virtual environment", meta->name);
+	json_text(&j, "package_id", meta->package_id);
+	json_text(&j, "requirements_sha256", meta->requirements_sha256);
+	emit(events, &j, "info", true);
+}
+
+void events_installing(const struct events *events, const char *venv, const char *requirements_file)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "Installing dependencies", venv);
+	json_text(&j, "requirements_file", requirements_file);
+	emit(events, &j, "info", true);
+}
+
+/* The seed's fields, and from where it was installed: the audit record of a build. */
+void events_installed(const struct events *events, const struct env_meta *meta, double seconds)
+{
+	auto_buf struct buf out, pin;
+	struct json j;
+	buf_init(&pin, EVENT_MAX);
+	begin(&j, &out, "Dependencies installed successfully", meta->name);
+	json_real(&j, "duration_seconds", seconds);
+	json_array(&j, "installed_packages");
+	for (size_t i = 0; i < meta->packages.count; i++) {
+		buf_clear(&pin);
+		buf_printf(&pin, "%s==%s", meta->packages.items[i].name,
+			meta->packages.items[i].version);
+		json_text(&j, NULL, pin.data);
+	}
+	json_end(&j);
+	json_array(&j, "indexes");
+	for (size_t i = 0; i < meta->indexes.count; i++)
+		json_text(&j, NULL, meta->indexes.items[i]);
+	json_end(&j);
+	emit(events, &j, "info", true);
+}
+
+void events_reused(const struct events *events, const struct env_meta *meta, double age_hours)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "Reusing existing venv", meta->name);
+	json_real(&j, "age_hours", age_hours);
+	emit(events, &j, "info", true);
+}
+
+void events_evicted(const struct events *events, const struct env_meta *meta, const char *reason)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "Evicting venv", meta->name);
+	json_text(&j, "reason", reason);
+	json_text(&j, "last_used", meta->last_used_at);
+	emit(events, &j, "info", true);
+}
+
+void events_removed(const struct events *events, const char *venv)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "Removing venv", venv);
+	emit(events, &j, "info", true);
+}
+
+void events_failed(const struct events *events, const char *venv, const char *code,
+	const char *package, const struct error *why)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "failed", venv);
+	json_text(&j, "code", code);
+	json_text(&j, "package", package);
+	json_text(&j, "message", why->text);
+	json_text(&j, "hint", why->hint[0] ? why->hint : NULL);
+	emit(events, &j, "error", true);
+}
