@@ -17,6 +17,8 @@ struct record_entry {
 	struct str line; /* of the text, with its newline */
 };
 typedef VEC(struct record_entry) record_list;
-/* ERR_CORRUPT names the line. Quoted fields as in RFC 4180; a hash of another kind than sha256 counts
- * as none. */
+#define RECORD_MAX ((size_t)32 << 20)
+/* ERR_CORRUPT names the line; ERR_LIMIT: larger than RECORD_MAX. Quoted fields as in RFC 4180;
+ * a hash of another kind than sha256 counts as none. Paths hold no NUL and are not empty; whether they lead
+ * out is the caller's to judge. */
 int record_parse(struct str text, struct arena *arena, record_list *entries, struct error *err);

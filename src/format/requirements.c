@@ -69,26 +69,31 @@ static bool is_blank(char c)
 static bool next_word(struct arena *arena, struct str *rest, struct str *word, bool *is_closed)
 {
 	char *out, quote = '\0';
-	size_t at = 0, len = 0;
+	size_t end = 0, len = 0;
 
 	*rest = str_trim(*rest);
 	if (rest->len == 0)
 		return false;
-	out = arena_alloc(arena, rest->len + 1);
-	for (; at < rest->len && (quote || !is_blank(rest->data[at])); at++) {
+	for (; end < rest->len && (quote || !is_blank(rest->data[end])); end++) {
+		char c = rest->data[end];
+
+		if (quote ? c == quote : c == '"' || c == '\'')
+			quote = quote ? '\0' : c;
+	}
+	*is_closed = !quote;
+	quote = '\0';
+	out = arena_alloc(arena, end + 1);
+	for (size_t at = 0; at < end; at++) {
 		char c = rest->data[at];
 
-		if (!quote && (c == '"' || c == '\''))
-			quote = c;
-		else if (quote && c == quote)
-			quote = '\0';
+		if (quote ? c == quote : c == '"' || c == '\'')
+			quote = quote ? '\0' : c;
 		else
 			out[len++] = c;
 	}
 	*word = (struct str){ out, len };
-	*is_closed = !quote;
-	rest->data += at;
-	rest->len -= at;
+	rest->data += end;
+	rest->len -= end;
 	return true;
 }
 
@@ -238,6 +243,8 @@ static int parse_body(
 		return refuse(p, logical, "a requirement", reason);
 	req->name = requirement_normalize_name(p->arena, parsed.name);
 	req->is_pinned = parsed.is_pinned;
+	if (parsed.marker.len > 0)
+		req->marker = arena_bytes(p->arena, parsed.marker.data, parsed.marker.len);
 	if (parsed.url.len == 0) {
 		req->kind = REQUIREMENT_PACKAGE;
 		req->specifier = arena_bytes(p->arena, parsed.specifier.data, parsed.specifier.len);
@@ -356,6 +363,8 @@ static int parse_logical(struct parser *p, const struct logical *logical)
 	if (has_variable(text))
 		return refuse(
 			p, logical, "a requirement", "variables like ${NAME} aren't filled in");
+	if (text.data[text.len - 1] == '\\')
+		return refuse(p, logical, "a requirement", "it ends with a backslash");
 	if (text.data[0] == '-') {
 		if (parse_option(p, logical, &req) < 0)
 			return -1;
@@ -383,8 +392,9 @@ static int check_bytes(struct str line, int number, struct error *err)
 		const unsigned char *c = (const unsigned char *)line.data + i;
 		bool is_c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
 		bool is_separator = *c == 0xe2 && c[1] == 0x80 && (c[2] == 0xa8 || c[2] == 0xa9);
+		bool is_mark = *c == 0xef && c[1] == 0xbb && c[2] == 0xbf;
 
-		if ((*c < 0x20 && *c != '\t') || *c == 0x7f || is_c1 || is_separator)
+		if ((*c < 0x20 && *c != '\t') || *c == 0x7f || is_c1 || is_separator || is_mark)
 			return fail(err, ERR_INVALID, "line %d: byte %zu is a control character",
 				number, i + 1);
 	}

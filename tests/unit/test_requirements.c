@@ -32,8 +32,8 @@ static const char *const good[] = { "a==1", "a>=1", "a==1.0", "a>=1.0", "a~=1.0"
 	"a; sys_platform not in \"x y\"", "a; os_name==\"a\"and os_name==\"b\"",
 	"a; os_name===\"x\"", "a; os_name~=\"1.0\"", "a; python_version in os_name",
 	"a; os_name == \"a'b\"",
-	"a; implementation_version>=\"3\" or (platform_python_implementation!=\"PyPy\" and "
-	"(platform_machine==\"x\" or platform.machine==\"y\"))",
+	("a; implementation_version>=\"3\" or (platform_python_implementation!=\"PyPy\" and "
+	 "(platform_machine==\"x\" or platform.machine==\"y\"))"),
 	"a; ((os_name=='x'))", "a (>=1)", "a(>=1,<2)", "a()", "a( )", "a>=1,<2", "a >= 1 , < 2",
 	"a>=1,", "a=== x!y", "a @ https://index.example/a.whl", "a@https://index.example/a.whl",
 	"a @ https://index.example/a.whl ; os_name==\"x\"", "a[b] @ git+https://index.example/a",
@@ -311,6 +311,8 @@ static void errors_name_line_and_reason(void **state)
 	assert_refused("# x\xe2\x80\xa8--pre", "line 1: byte 4 is a control character");
 	assert_refused("# x\xc2\x85--pre", "line 1: byte 4 is a control character");
 	assert_refused("a # x \\\n--pre", "line 1: a comment ends with a backslash");
+	assert_refused("a\n\xef\xbb\xbf./x", "line 2: byte 1 is a control character");
+	assert_refused("./a\\ # x\n--pre", "it ends with a backslash");
 	assert_refused("\xff\xfe", "line 1: byte 1 is not UTF-8");
 	assert_int_equal(requirements_parse(nul, &arena, &list, &err), -1);
 	assert_string_equal(err.text, "line 2: byte 2 is a control character");
