@@ -1,6 +1,5 @@
 /* clock.h -- time. Durations come from the monotonic clock only. */
 #pragma once
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 uint64_t clock_monotonic_ns(void);
@@ -9,7 +8,4 @@ uint64_t clock_process_cpu_us(void); /* cpu time this process has used */
 /* RFC 3339 in UTC with milliseconds: "2026-11-15T04:50:52.123Z"; out needs 32 bytes. */
 void clock_format_now(char out[32]);
 void clock_format(char out[32], int64_t unix_ms);
-/* The same back; seconds may have no decimals, or any number of them. false: it isn't of that form.
- */
-bool clock_parse(const char *text, int64_t *unix_ms);
 int64_t clock_now_ms(void); /* since 1970, for comparison with times that were written down */
