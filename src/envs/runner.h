@@ -1,7 +1,7 @@
-/* runner.h -- how this room runs a command in a sandbox: the runner is passed in, so that envs/ knows
- * nothing of namespaces. cli/job.c is the one there is.
- * A job's sandbox sees /usr and the like, `stage` at /env (writable), the binds (read-only), /workspace
- * and /tmp of its own, no network unless `forward` is set; no workspace, secret or other build. */
+/* runner.h -- how this room runs a command in a sandbox: the runner is passed in, so that envs/
+ * knows nothing of namespaces. cli/job.c is the one there is. A job's sandbox sees /usr and the
+ * like, `stage` at /env (writable), the binds (read-only), /workspace and /tmp of its own, no
+ * network unless `forward` is set; no workspace, secret or other build. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 
+struct env_meta;
 struct job_bind {
 	const char *source, *target; /* absolute; shown read-only */
 	bool is_writable;
@@ -17,14 +18,25 @@ struct job {
 	char *const *argv;
 	VEC(const char *) env; /* "K=V", besides what every sandbox has */
 	const char *cwd;       /* NULL: /workspace */
-	const char *stage;     /* host directory shown at /env, writable; NULL: none. It belongs to the home's owner */
+	const char *stage; /* host directory shown at /env, writable; NULL: none. It belongs to the
+			      home's owner */
 	VEC(struct job_bind) binds;
-	bool forward;	       /* the build's forwarder is to be reached: HTTP(S)_PROXY are set */
-	uint64_t timeout_ms;   /* 0: none */
+	bool forward;	     /* the build's forwarder is to be reached: HTTP(S)_PROXY are set */
+	uint64_t timeout_ms; /* 0: none */
+	const struct env_meta
+		*environment;  /* mounted at /env, changes are thrown away; no stage then */
 	uint64_t disk_bytes;   /* that the stage may hold; 0: no limit */
 	uint64_t memory_bytes; /* 0: 4 GiB, or what the host can */
 };
-enum job_end { JOB_EXITED, JOB_SIGNALED, JOB_TIMEOUT, JOB_DISK, JOB_MEMORY, JOB_OTHER };
+enum job_end {
+	JOB_EXITED,
+	JOB_SIGNALED,
+	JOB_TIMEOUT,
+	JOB_DISK_OVER,
+	JOB_MEMORY_OVER,
+	JOB_CANCELED,
+	JOB_OTHER
+};
 struct job_result {
 	enum job_end end;
 	int exit_code;
@@ -32,8 +44,8 @@ struct job_result {
 };
 struct runner {
 	void *ctx;
-	/* Runs it to its end; out and err (may be one and the same? no: two) get what it wrote, at most
-	 * 16 MB each. -1 only when the sandbox itself failed. */
+	/* Runs it to its end; `out` and `errors` get what it wrote, at most 16 MB each. -1 only
+	 * when the sandbox itself failed. */
 	int (*run)(void *ctx, const struct job *job, struct buf *out, struct buf *errors,
 		struct job_result *result, struct error *err);
 	/* Called about ten times a second while a job runs; NULL: not. For progress. */

@@ -76,18 +76,19 @@ int overlay_make(const struct overlay *overlay, unsigned attributes, int *tree, 
 	}
 	for (size_t i = 0; i < overlay->lower_count; i++) {
 		str_format(path, sizeof path, "%s/%s", overlay->layers, overlay->lowers[i]);
-		if (!fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0))
-			continue;
-		if (i == 0 && errno == EINVAL)
-			return make_by_list(overlay, attributes, tree, err);
-		return fail_errno(err, "add layer '%s'", overlay->lowers[i]);
+		if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0))
+			return fail_errno(err, "add layer '%s'", overlay->lowers[i]);
 	}
 	if (set(fs, "upperdir", overlay->upper, err) || set(fs, "workdir", overlay->work, err) ||
 		set(fs, "userxattr", NULL, err) ||
 		(overlay->is_throwaway && set(fs, "volatile", NULL, err)))
 		return -1;
-	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0))
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0)) {
+		/* An older kernel takes every option and complains at the end. */
+		if (errno == EINVAL)
+			return make_by_list(overlay, attributes, tree, err);
 		return fail_errno(err, "mount %zu layers", overlay->lower_count);
+	}
 	int fd = fsmount(fs, FSMOUNT_CLOEXEC, attributes);
 	if (fd < 0)
 		return fail_errno(err, "mount %zu layers", overlay->lower_count);

@@ -501,9 +501,10 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 		 * /proc/self/fd; a pipe, a terminal or /dev/null gives no more than it is. */
 		enum plan_stream direct =
 			facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
-		if (options->tty)
-			plan->streams[i] =
-				i == 0 && !options->interactive ? STREAM_EMPTY : STREAM_TTY;
+		if (i == 0 && (options->no_input || (options->tty && !options->interactive)))
+			plan->streams[i] = STREAM_EMPTY;
+		else if (options->tty)
+			plan->streams[i] = STREAM_TTY;
 		else if (i > 0 && options->captured)
 			plan->streams[i] = STREAM_CAPTURED;
 		else if (i > 0 && plan->limits.output_bytes)

@@ -73,6 +73,7 @@ struct plan_options {
 	bool writable_config;
 	struct limits limits; /* 0: not given */
 	bool captured;	      /* -o json */
+	bool no_input;	      /* stdin is empty */
 	bool tty, interactive;
 };
 

@@ -125,8 +125,13 @@ int streams_prepare(
 			if (make_pipe(streams, i, err))
 				return -1;
 			break;
-		case STREAM_TTY:
 		case STREAM_EMPTY:
+			streams->inside[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			streams->owns_inside[i] = true;
+			if (streams->inside[i] < 0)
+				return fail_errno(err, "open '/dev/null'");
+			break;
+		case STREAM_TTY:
 			break;
 		}
 	}
@@ -137,16 +142,11 @@ int streams_use_terminal(struct streams *streams, int master, int slave, struct 
 {
 	streams->terminal = master;
 	for (int i = 0; i < 3; i++)
-		streams->inside[i] = slave;
+		if (streams->plan->streams[i] == STREAM_TTY)
+			streams->inside[i] = slave;
 	streams->owns_inside[1] = true;
 	fd_set_nonblocking(master);
 	streams_resize(streams);
-	if (streams->plan->streams[0] == STREAM_EMPTY) {
-		streams->inside[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		streams->owns_inside[0] = true;
-		if (streams->inside[0] < 0)
-			return fail_errno(err, "open '/dev/null'");
-	}
 	struct termios modes;
 	if (streams->plan->streams[0] == STREAM_TTY && isatty(STDIN_FILENO))
 		return pty_make_raw(STDIN_FILENO, &modes, err);
