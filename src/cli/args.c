@@ -156,25 +156,61 @@ static int parse_letters(const struct arg_spec *spec, int argc, char **argv, int
 	return 0;
 }
 
+/* Options from *at on, up to the first operand; *is_end: "--" stood before it. */
+static int parse_options(const struct arg_spec *spec, int argc, char **argv, int *at, void *options,
+	struct arena *arena, bool *is_end, bool *help, struct error *err)
+{
+	*is_end = *help = false;
+	while (*at < argc && argv[*at][0] == '-' && argv[*at][1] && !*help) {
+		if (!strcmp(argv[*at], "--")) {
+			(*at)++;
+			*is_end = true;
+			break;
+		}
+		int failed =
+			argv[*at][1] == '-'
+				? parse_long(spec, argc, argv, at, options, arena, help, err)
+				: parse_letters(spec, argc, argv, at, options, arena, help, err);
+		if (failed)
+			return -1;
+	}
+	return 0;
+}
+
 int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, int *operands, bool *help, struct error *err)
 {
 	int at = 1;
-	*help = false;
-	while (at < argc && argv[at][0] == '-' && argv[at][1] && !*help) {
-		if (!strcmp(argv[at], "--")) {
-			at++;
-			break;
-		}
-		int failed =
-			argv[at][1] == '-'
-				? parse_long(spec, argc, argv, &at, options, arena, help, err)
-				: parse_letters(spec, argc, argv, &at, options, arena, help, err);
-		if (failed)
-			return -1;
-	}
+	bool is_end;
+	if (parse_options(spec, argc, argv, &at, options, arena, &is_end, help, err))
+		return -1;
 	*operands = at;
 	return 0;
+}
+
+int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
+	struct arena *arena, arg_list *operands, bool *help, struct error *err)
+{
+	bool is_end = false;
+	*help = false;
+	for (int at = 1; at < argc && !*help; at++) {
+		if (!is_end &&
+			parse_options(spec, argc, argv, &at, options, arena, &is_end, help, err))
+			return -1;
+		if (at < argc && !*help)
+			vec_push(arena, operands, argv[at]);
+	}
+	return 0;
+}
+
+bool args_want_json(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+		if (!strcmp(argv[i], "-ojson") || !strcmp(argv[i], "--format=json") ||
+			(i + 1 < argc && (!strcmp(argv[i], "-o") || !strcmp(argv[i], "--format")) &&
+				!strcmp(argv[i + 1], "json")))
+			return true;
+	return false;
 }
 
 #define HELP_COLUMN 31

@@ -49,5 +49,11 @@ struct arg_spec {
  * table is understood to hold -h/--help as well: *help is set and the rest left unparsed. */
 int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, int *operands, bool *help, struct error *err);
+/* The same for commands whose operands may stand between options (`env build NAME -r FILE`); what
+ * follows "--" are operands. */
+int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
+	struct arena *arena, arg_list *operands, bool *help, struct error *err);
+/* Whether -o json is there: it asks for JSON errors also when what stands before it is wrong. */
+bool args_want_json(int argc, char **argv);
 /* Prints --help to stdout. */
 void args_print_help(const struct arg_spec *spec);

@@ -89,17 +89,6 @@ static const struct arg_spec spec = {
 		    "  carrel run -it -- bash\n",
 };
 
-/* -o json asks for JSON errors also when what stands before it is wrong. */
-static bool wants_json(int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
-		if (!strcmp(argv[i], "-ojson") || !strcmp(argv[i], "--format=json") ||
-			(i + 1 < argc && (!strcmp(argv[i], "-o") || !strcmp(argv[i], "--format")) &&
-				!strcmp(argv[i + 1], "json")))
-			return true;
-	return false;
-}
-
 static int add_env(const struct run_options *run, struct arena *arena, struct plan_options *options,
 	struct error *err)
 {
@@ -387,7 +376,7 @@ int cli_run(int argc, char **argv)
 	trace_step("main");
 	arena_init(&arena);
 	host_init(&host);
-	bool json = wants_json(argc, argv);
+	bool json = args_want_json(argc, argv);
 	if (args_parse(&spec, argc, argv, &run, &arena, &operands, &help, &err))
 		return cli_fail(&err, json);
 	if (help) {

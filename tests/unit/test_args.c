@@ -143,6 +143,42 @@ static void a_lone_dash_is_an_operand(void **state)
 	arena_done(&p.arena);
 }
 
+static void operands_may_stand_between_options(void **state)
+{
+	const char *argv[] = { "test", "a", "-f", "-t", "--", "b", "--", "-g", "c", NULL };
+	auto_arena struct arena arena;
+	struct options options = { 0 };
+	arg_list operands = { 0 };
+	struct error err;
+	bool help;
+	arena_init(&arena);
+	assert_int_equal(
+		args_parse_mixed(&spec, 9, (char **)argv, &options, &arena, &operands, &help, &err),
+		0);
+	assert_true(options.flag && !options.other && !help);
+	assert_string_equal(options.text, "--");
+	assert_int_equal(operands.count, 4);
+	assert_string_equal(operands.items[0], "a");
+	assert_string_equal(operands.items[1], "b");
+	assert_string_equal(operands.items[2], "-g");
+	assert_string_equal(operands.items[3], "c");
+}
+
+static void help_is_found_behind_operands(void **state)
+{
+	const char *argv[] = { "test", "a", "-f", "--help", "--nonsense", NULL };
+	auto_arena struct arena arena;
+	struct options options = { 0 };
+	arg_list operands = { 0 };
+	struct error err;
+	bool help;
+	arena_init(&arena);
+	assert_int_equal(
+		args_parse_mixed(&spec, 5, (char **)argv, &options, &arena, &operands, &help, &err),
+		0);
+	assert_true(help && options.flag);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -153,6 +189,8 @@ int main(void)
 		cmocka_unit_test(a_wrong_line_is_refused_and_names_what_was_typed),
 		cmocka_unit_test(an_empty_line_has_no_operand),
 		cmocka_unit_test(a_lone_dash_is_an_operand),
+		cmocka_unit_test(operands_may_stand_between_options),
+		cmocka_unit_test(help_is_found_behind_operands),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
