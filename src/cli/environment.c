@@ -1,0 +1,64 @@
+#include "cli/environment.h"
+
+#include <sys/stat.h>
+#include "linux/overlay.h"
+#include "sandbox/host.h"
+
+static int add_read_only(const char *path, const char *what, struct arena *arena,
+	struct plan_options *options, struct error *err)
+{
+	struct plan_bind bind = { .source = path, .target = path, .read_only = true };
+	if (host_look_at_source(&bind, what, arena, err))
+		return -1;
+	vec_push(arena, &options->binds, bind);
+	return 0;
+}
+
+/* A directory of the home for this one sandbox, gone with it. */
+static int make_upper(struct environment_mount *mount, struct arena *arena, struct error *err)
+{
+	const struct home *home = mount->layers->home;
+	if (layer_stage_make(mount->layers, arena, &mount->upper, err))
+		return -1;
+	home_enter(home);
+	int failed =
+		mkdirat(mount->upper.fd, "upper", 0755) || mkdirat(mount->upper.fd, "work", 0755);
+	if (failed)
+		fail_errno(err, "make an upper in '%s'", mount->upper.path);
+	home_leave(home);
+	mount->plan.upper = mount->upper.path;
+	return failed ? -1 : 0;
+}
+
+int environment_mount(const struct layer_store *layers, const struct env_meta *meta,
+	struct arena *arena, struct plan_options *options, struct environment_mount *mount,
+	struct error *err)
+{
+	const struct home *home = layers->home;
+	*mount = (struct environment_mount){ .layers = layers,
+		.plan = { .layers = arena_printf(arena, "%s/layers", home->path),
+			.owner_uid = home->uid,
+			.owner_gid = home->gid },
+		.upper = { .fd = -1, .lock = -1 } };
+	for (size_t i = 0; i < meta->layers.count; i++)
+		vec_push(arena, &mount->plan.lowers,
+			arena_printf(arena, "%s/tree", meta->layers.items[i]));
+	if (!overlay_takes_tmpfs() && make_upper(mount, arena, err))
+		return -1;
+	if (meta->python_prefix &&
+		add_read_only(meta->python_prefix, "the interpreter's", arena, options, err))
+		return -1;
+	for (size_t i = 0; i < meta->editables.count; i++)
+		if (add_read_only(meta->editables.items[i].path, "the editable project", arena,
+			    options, err))
+			return -1;
+	options->environment = &mount->plan;
+	return 0;
+}
+
+void environment_unmount(struct environment_mount *mount)
+{
+	struct error ignored; /* what stays is swept by the next build */
+	if (mount->layers)
+		layer_stage_done(mount->layers, &mount->upper, &ignored);
+}

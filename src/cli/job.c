@@ -1,0 +1,229 @@
+#include "cli/job.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/environment.h"
+#include "sandbox/host.h"
+#include "sandbox/sandbox.h"
+
+#define JOB_MEMORY ((uint64_t)4 << 30)
+#define JOB_OUTPUT ((uint64_t)16 << 20)
+#define JOB_PIDS 1024
+#define JOB_FDS 8192 /* uv opens many at once */
+
+/* What a program that honours proxies looks at, in both spellings. */
+static const char *const proxy_names[] = { "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy",
+	"https_proxy", "all_proxy" };
+
+struct running { /* a job while it runs */
+	struct jobs *jobs;
+	struct error failure;
+	bool has_failed;
+};
+
+static void on_listening(void *ctx, int fd)
+{
+	struct running *running = ctx;
+	auto_close int listener = fd;
+	/* What fails here shows as a network that isn't there; the reason is ours to tell. */
+	if (forward_serve(&running->jobs->forward, listener, &running->failure))
+		running->has_failed = true;
+}
+
+static void on_tick(void *ctx)
+{
+	struct running *running = ctx;
+	const struct runner *runner = &running->jobs->runner;
+	runner->tick(runner->tick_ctx);
+}
+
+static int add_binds(
+	const struct job *job, struct arena *arena, struct plan_options *options, struct error *err)
+{
+	for (size_t i = 0; i < job->binds.count; i++) {
+		const struct job_bind *given = &job->binds.items[i];
+		struct plan_bind bind = { .source = given->source,
+			.target = given->target,
+			.read_only = !given->is_writable };
+		if (host_look_at_source(&bind, "a build's", arena, err))
+			return -1;
+		vec_push(arena, &options->binds, bind);
+	}
+	return 0;
+}
+
+static void add_env(const struct job *job, struct arena *arena, struct plan_options *options)
+{
+	for (size_t i = 0; i < job->env.count; i++)
+		vec_push(arena, &options->env, job->env.items[i]);
+	for (size_t i = 0; job->forward && i < sizeof proxy_names / sizeof *proxy_names; i++)
+		vec_push(arena, &options->env,
+			arena_printf(arena, "%s=http://127.0.0.1:%d", proxy_names[i],
+				PLAN_FORWARD_PORT));
+}
+
+static uint64_t fds_allowed(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max > JOB_FDS || geteuid() == 0)
+		return JOB_FDS;
+	return limit.rlim_max;
+}
+
+static enum job_end end_of(const struct result *result)
+{
+	static const enum job_end ends[REASON_COUNT] = {
+		[REASON_EXITED] = JOB_EXITED,
+		[REASON_SIGNALED] = JOB_SIGNALED,
+		[REASON_TIMEOUT] = JOB_TIMEOUT,
+		[REASON_CPU_LIMIT] = JOB_OTHER,
+		[REASON_MEMORY_LIMIT] = JOB_MEMORY_OVER,
+		[REASON_OUTPUT_LIMIT] = JOB_OTHER,
+		[REASON_DISK_LIMIT] = JOB_DISK_OVER,
+		[REASON_CANCELED] = JOB_CANCELED,
+		[REASON_DENIED] = JOB_OTHER,
+	};
+	return ends[result->reason];
+}
+
+static int carry_out(struct jobs *jobs, const struct job *job, struct plan_options *options,
+	struct host *host, struct arena *arena, struct sandbox_io *io, struct job_result *result,
+	struct error *err)
+{
+	struct plan plan;
+	struct result outcome;
+	struct running *running = io->ctx;
+	if (host_look(host, jobs->layers->home->path, NULL, arena, err) ||
+		plan_build(options, &host->facts, arena, &plan, err) ||
+		sandbox_run(&plan, &host->cgroups, io, &outcome, err))
+		return -1;
+	if (running->has_failed) {
+		*err = running->failure;
+		return -1;
+	}
+	*result = (struct job_result){ end_of(&outcome), result_exit_code(&outcome),
+		outcome.duration_ms };
+	return 0;
+}
+
+static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf *errors,
+	struct job_result *result, struct error *err)
+{
+	struct jobs *jobs = ctx;
+	auto_arena struct arena arena;
+	struct host host;
+	struct environment_mount mount = { 0 };
+	struct running running = { .jobs = jobs };
+	struct plan_bind stage = { .source = job->stage,
+		.kind = PATH_DIRECTORY,
+		.owner_uid = jobs->layers->home->uid,
+		.owner_gid = jobs->layers->home->gid };
+	struct plan_options options = { .argv = job->argv,
+		.cwd = job->cwd,
+		.stage = job->stage ? &stage : NULL,
+		.forward = job->forward,
+		.captured = true,
+		.no_input = true,
+		.limits = { .memory_bytes = job->memory_bytes ? job->memory_bytes : JOB_MEMORY,
+			.disk_bytes = job->disk_bytes,
+			.timeout_ms = job->timeout_ms,
+			.output_bytes = 2 * JOB_OUTPUT,
+			.pids = JOB_PIDS,
+			.fds = fds_allowed() } };
+	struct sandbox_io io = { out, errors, on_listening, jobs->runner.tick ? on_tick : NULL,
+		&running };
+	if (job->forward && !jobs->is_open)
+		return fail(err, ERR_FAILED, "a job wants the network, and it is closed");
+	arena_init(&arena);
+	host_init(&host);
+	add_env(job, &arena, &options);
+	int failed = add_binds(job, &arena, &options, err) ||
+		     (job->environment && environment_mount(jobs->layers, job->environment, &arena,
+						  &options, &mount, err)) ||
+		     carry_out(jobs, job, &options, &host, &arena, &io, result, err);
+	environment_unmount(&mount);
+	host_done(&host);
+	return failed ? -1 : 0;
+}
+
+static int open_network(void *ctx, const struct index_set *indexes, struct error *err)
+{
+	struct jobs *jobs = ctx;
+	auto_arena struct arena arena;
+	struct forward_options options = { .uid = jobs->layers->home->uid,
+		.gid = jobs->layers->home->gid };
+	struct forward_host host;
+	arena_init(&arena);
+	if (jobs->is_open)
+		return 0;
+	for (size_t i = 0; i < indexes->extra.count + 1; i++) {
+		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
+		if (!url)
+			continue;
+		if (forward_host_from_url(url, &arena, &host, err))
+			return -1;
+		host.is_named = true;
+		vec_push(&arena, &options.hosts, host);
+	}
+	if (forward_start(&options, &jobs->forward, err))
+		return error_context(err, "open the way to the indexes");
+	jobs->is_open = true;
+	return 0;
+}
+
+static int allow_host(void *ctx, const char *name, uint16_t port, struct error *err)
+{
+	struct jobs *jobs = ctx;
+	const struct forward_host host = { name, port, false };
+	return forward_allow(&jobs->forward, &host, err);
+}
+
+static int settle_network(void *ctx, struct error *err)
+{
+	struct jobs *jobs = ctx;
+	return forward_settle(&jobs->forward, err);
+}
+
+static void close_network(void *ctx)
+{
+	struct jobs *jobs = ctx;
+	if (jobs->is_open)
+		forward_stop(&jobs->forward);
+	jobs->is_open = false;
+}
+
+static uint64_t network_bytes(void *ctx)
+{
+	const struct jobs *jobs = ctx;
+	return jobs->is_open ? jobs->forward.counts->bytes_in : 0;
+}
+
+static void network_refused(void *ctx, char out[320])
+{
+	const struct jobs *jobs = ctx;
+	out[0] = 0;
+	if (jobs->is_open)
+		forward_last_refused(&jobs->forward, out);
+}
+
+void jobs_init(struct jobs *jobs, const struct layer_store *layers)
+{
+	*jobs = (struct jobs){ .layers = layers,
+		.forward = { .pid = -1, .pidfd = -1, .control = -1 },
+		.runner = { .ctx = jobs, .run = run_job },
+		.network = { .ctx = jobs,
+			.open = open_network,
+			.allow = allow_host,
+			.settle = settle_network,
+			.close = close_network,
+			.bytes = network_bytes,
+			.refused = network_refused } };
+}
+
+void jobs_done(struct jobs *jobs)
+{
+	close_network(jobs);
+}

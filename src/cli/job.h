@@ -1,0 +1,17 @@
+/* job.h -- runs the jobs of envs/ in sandboxes, and keeps the forwarder that some of them reach the
+ * indexes through. The only network a build ever has. */
+#pragma once
+#include "egress/forward.h"
+#include "envs/build.h"
+#include "envs/runner.h"
+
+struct jobs {
+	const struct layer_store *layers;
+	struct forward forward;
+	bool is_open;
+	struct runner runner;
+	struct build_network network;
+};
+/* runner.tick and tick_ctx may be set afterwards. jobs_done follows. */
+void jobs_init(struct jobs *jobs, const struct layer_store *layers);
+void jobs_done(struct jobs *jobs);
