@@ -1,11 +1,12 @@
-/* forward.h -- lets a sandbox that has only `lo` reach a few named hosts, and nothing else: the seed
- * of the later proxy. It serves a listening socket that was opened inside the sandbox's network
- * namespace, in a process of its own on the outside.
- * 1. CONNECT host:port and http://host:port/… (absolute form) only, to exactly a listed host:port, on
- * names compared as bytes after lower-casing and one trailing dot removed. Decided before resolving.
- * 2. A host is resolved once, and the connection goes to that address. Loopback, private, link-local,
- * CGNAT, multicast, metadata and mapped addresses are refused unless the entry says `is_named` (the
- * operator wrote this host:port himself).
+/* forward.h -- lets a sandbox that has only `lo` reach a few named hosts, and nothing else: the
+ * seed of the later proxy. It serves a listening socket that was opened inside the sandbox's
+ * network namespace, in a process of its own on the outside.
+ * 1. CONNECT host:port and http://host:port/… (absolute form) only, to exactly a listed host:port,
+ * on names compared as bytes after lower-casing and one trailing dot removed. Decided before
+ * resolving.
+ * 2. A host is resolved once, and the connection goes to that address. Loopback, private,
+ * link-local, CGNAT, multicast, metadata and mapped addresses are refused unless the entry says
+ * `is_named` (the operator wrote this host:port himself).
  * 3. The process has nothing: no file, no privilege (it drops to uid:gid, no_new_privs, all
  * capabilities empty), few descriptors, bounded memory and connections. It ends with its parent. */
 #pragma once
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
@@ -29,50 +31,90 @@ typedef VEC(struct forward_host) forward_hosts;
 /* ---- pure: what a request is, and whether it may pass ---- */
 struct forward_request {
 	bool is_connect;
-	char host[256];
+	char host[256]; /* as in struct forward_host */
 	uint16_t port;
-	size_t head_len;    /* bytes of the head, up to and with the empty line */
-	struct str method, path; /* absolute form: of the rewritten request line */
+	size_t head_len; /* bytes of the head, up to and with the empty line */
+	/* Absolute form only: */
+	struct str method, path; /* of the rewritten request line; views of the bytes, or static */
+	bool is_old;		 /* HTTP/1.0 */
+	bool is_chunked, has_length;
+	uint64_t body_bytes; /* when not chunked */
 };
 /* 1: whole and valid. 0: more bytes are needed (at most FORWARD_HEAD_MAX). -1: *err says why it is
- * refused (400). */
+ * refused (400). A Host header must be there (but for HTTP/1.0, whose clients may not know it),
+ * once, and say what the request line says. */
 #define FORWARD_HEAD_MAX 16384
 int forward_parse(struct str bytes, struct forward_request *out, struct error *err);
-/* The entry that allows it, or NULL. */
+/* Absolute form: appends the head for the upstream server to `out`. Origin form; Host and framing
+ * are written anew, `Connection: close` always, hop-by-hop and Proxy-* headers are left out. */
+void forward_rewrite(struct str bytes, const struct forward_request *request, struct buf *out);
+
+/* Where the body of a request ends: nothing after it may go upstream, where it would be a request
+ * that nobody judged. Chunked bodies with extensions or trailers are refused: nobody sends them,
+ * and parsers differ. */
+struct forward_body {
+	bool is_chunked, is_done;
+	uint64_t left; /* of the body, or of the chunk and its line end */
+	int state;
+	unsigned digits;
+};
+void forward_body_start(struct forward_body *body, const struct forward_request *request);
+/* *taken: how many of the bytes are the body's (all of them unless it is_done after). -1:
+ * malformed. */
+int forward_body_take(
+	struct forward_body *body, struct str bytes, size_t *taken, struct error *err);
+
+/* The entry that allows it (one that is_named first), or NULL. */
 const struct forward_host *forward_decide(
 	const forward_hosts *hosts, const struct forward_request *request);
 /* Whether an address (struct sockaddr) is one that only a named host may have. */
 struct sockaddr;
 bool forward_address_is_closed(const struct sockaddr *address);
-/* "https://user:pw@host:8080/simple/" -> host, port (443, 80 or as written). ERR_INVALID. */
+/* "https://user:pw@host:8080/simple/" -> host, port (443, 80 or as written). ERR_INVALID, in words
+ * that show nothing of the URL. */
 int forward_host_from_url(
 	const char *url, struct arena *arena, struct forward_host *host, struct error *err);
 
 /* ---- the process ---- */
 struct forward {
 	pid_t pid;
-	int pidfd, control;		/* -1: not running */
-	const volatile struct forward_counts *counts; /* shared with it */
+	int pidfd, control;			      /* -1: not running */
+	const volatile struct forward_counts *counts; /* shared with it; NULL after forward_stop */
 };
 struct forward_counts {
-	uint64_t bytes_in;  /* from the network into the sandbox */
+	uint64_t bytes_in; /* from the network into the sandbox */
 	uint64_t bytes_out;
-	uint64_t connections, refused;
+	uint64_t connections; /* that were passed on */
+	uint64_t refused;     /* malformed, not listed, or at a closed address */
+};
+struct forward_limits {	      /* 0: as said here */
+	uint64_t head_ms;     /* 10 s: for a request to be whole */
+	uint64_t wait_ms;     /* 30 s: of a request for an unlisted host until it is settled */
+	uint64_t resolve_ms;  /* 10 s */
+	uint64_t connect_ms;  /* 10 s: for each address */
+	uint64_t idle_ms;     /* 120 s without a byte either way */
+	unsigned connections; /* 256; more wait in the listeners' queues */
 };
 struct forward_options {
 	forward_hosts hosts;
-	bool is_settled;  /* false: requests for other hosts wait for forward_settle (30 s at most) */
+	bool is_settled; /* false: requests for other hosts wait for forward_settle */
 	uid_t uid;
-	gid_t gid;	  /* to drop to, when root */
+	gid_t gid; /* to drop to, when root */
+	struct forward_limits limits;
 };
-/* Starts it. The sandbox's listening socket is handed over later by forward_serve, which may be called
- * for several sandboxes. forward_stop follows always. */
-int forward_start(const struct forward_options *options, struct forward *forward, struct error *err);
+/* Starts it; returns when it is confined. The sandbox's listening socket is handed over later by
+ * forward_serve, which may be called for several sandboxes (64). forward_stop follows always, also
+ * after a failure. ERR_UNAVAILABLE: a layer of its confinement (Landlock …) isn't there. */
+int forward_start(
+	const struct forward_options *options, struct forward *forward, struct error *err);
+/* Each of these holds when it returns. The listener stays the caller's. */
 int forward_serve(struct forward *forward, int listener, struct error *err);
-/* One more host; and: no more will come, judge what waits. */
+/* One more host (64 at most); and: no more will come, judge what waits. */
 int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err);
 int forward_settle(struct forward *forward, struct error *err);
-/* Closes every listener and connection and ends the process; returns when it is gone. */
+/* Closes every listener and connection and ends the process; returns when it is gone. Of one that
+ * isn't running: nothing. */
 void forward_stop(struct forward *forward);
-/* The last refusal, for messages: "host:port" or "" (from shared memory). */
+/* The last host that was refused, for messages: "host:port" or "" (from shared memory; before
+ * forward_stop). */
 void forward_last_refused(const struct forward *forward, char out[320]);
