@@ -40,8 +40,8 @@ bool bytecode_source_name(const char *pyc, char *out, size_t size)
 	if (len < 5 || strcmp(pyc + len - 4, ".pyc") != 0)
 		return false;
 	len -= 4;
-	/* A module's file may have dots in its name, a cache tag has none: it is the last piece, but
-	 * for the level of optimisation. */
+	/* A module's file may have dots in its name, a cache tag has none: it is the last piece,
+	 * but for the level of optimisation. */
 	dot = memrchr(pyc, '.', len);
 	if (dot && strncmp(dot, ".opt-", 5) == 0)
 		dot = memrchr(pyc, '.', (size_t)(dot - pyc));

@@ -1,0 +1,43 @@
+/* split.h -- one installed tree taken apart into one draft of a layer per wheel, by the RECORD
+ * files.
+ * 1. Every file goes to exactly one package: the one whose RECORD lists it; bytecode goes with its
+ * source. A file that nobody lists, a link, and a RECORD that names something outside the tree or a
+ * file of the environment itself are refused (ERR_DENIED), with the name.
+ * 2. What is left in a draft is listed in its RECORD (bytecode apart: who removes a source removes
+ * its bytecode, too), with the hash that its file has: split_seen checks it while the layer is
+ * hashed.
+ * 3. What two packages list can't be told apart here: both are marked, to be installed one by one.
+ * What uv leaves for itself (uv_cache.json, direct_url.json) is removed, with its line. */
+#pragma once
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "layers/store.h"
+
+struct split_package {
+	const char *name, *version; /* in: normalised name, as in the lock */
+	const char *draft;	    /* in: below the stage; <draft>/tree is made */
+	/* out */
+	const char *rival; /* another package that lists one of its files; its draft is no good */
+	struct map files;  /* path in the tree -> struct record_entry */
+};
+struct split {
+	struct arena *arena;
+	int stage;		/* the drafts' parent */
+	const char *root;	/* below it: the installed tree, which jobs see at /env */
+	const char *site;	/* in the tree: "lib/python3.11/site-packages" */
+	const char *const *own; /* files and links that the tree had before, ended by NULL */
+	VEC(struct split_package) packages;
+	/* private */
+	struct map owners;	/* path of a file -> struct split_package */
+	struct map directories; /* path of a directory -> the one owner of all in it, or shared */
+};
+
+/* Moves all of it, with the rights of the calling process (home_enter). ERR_CORRUPT: a RECORD is
+ * missing or isn't one. */
+int split_tree(struct split *split, struct error *err);
+/* A layer_file_fn; ctx is struct split, draft i is of packages.items[i]. ERR_CORRUPT: the file
+ * isn't what RECORD says. ERR_DENIED: it is in no RECORD. Both begin with "name==version: ". */
+int split_seen(void *ctx, size_t draft, const char *path, const unsigned char sha256[SHA256_LEN],
+	uint64_t size, struct error *err);
