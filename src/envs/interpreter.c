@@ -496,6 +496,22 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 	return 0;
 }
 
+static int ask(const struct runner *runner, const struct job *job, struct arena *arena,
+	struct answer *answer, struct error *err)
+{
+	auto_buf struct buf out;
+	bool ended_well;
+
+	buf_init(&out, ANSWER_MAX);
+	if (job_try(runner, job, &out, &ended_well, err) < 0)
+		return -1;
+	if (ended_well && answer_parse((struct str){ out.data, out.len }, arena, answer, err) == 0)
+		return 0;
+	if (err)
+		err->code = ERR_INVALID;
+	return -1;
+}
+
 int interpreter_look(const struct home *home, const struct runner *runner, struct interpreter *it,
 	struct arena *arena, struct error *err)
 {
@@ -513,12 +529,8 @@ int interpreter_look(const struct home *home, const struct runner *runner, struc
 	}
 	script_job(&job, arena, &asked, script_look, false, NULL);
 	job.timeout_ms = LOOK_TIMEOUT_MS;
-	if (script_run(runner, &job, arena, &answer, err) < 0) {
-		if (err && (err->code == ERR_FAILED || err->code == ERR_CORRUPT))
-			err->code = ERR_INVALID;
-		return error_context(err, "Python '%s'", it->path);
-	}
-	if (take_answer(home, &answer, &asked, arena, err) < 0)
+	if (ask(runner, &job, arena, &answer, err) < 0 ||
+		take_answer(home, &answer, &asked, arena, err) < 0)
 		return error_context(err, "Python '%s'", it->path);
 	const char *text = arena_printf(arena, "version %s\ntag %s\nprefix %s\npath %s\n",
 		asked.version, asked.tag, asked.prefix, asked.path);

@@ -80,17 +80,28 @@ static int explain(const struct job *job, const struct job_result *result, struc
 			    : fail(err, ERR_FAILED, "exit code %d", result->exit_code);
 }
 
-int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err)
+int job_try(const struct runner *runner, const struct job *job, struct buf *out, bool *ended_well,
+	struct error *err)
 {
 	auto_buf struct buf errors;
 	struct job_result result = { 0 };
+	struct error own = { 0 };
 
 	buf_init(&errors, OUTPUT_MAX);
-	if (runner->run(runner->ctx, job, out, &errors, &result, err) < 0)
-		return -1;
-	if (result.end != JOB_EXITED || result.exit_code != 0)
-		return explain(job, &result, (struct str){ errors.data, errors.len }, err);
-	return 0;
+	int failed = runner->run(runner->ctx, job, out, &errors, &result, &own);
+	*ended_well = !failed && result.end == JOB_EXITED && result.exit_code == 0;
+	if (!failed && !*ended_well)
+		explain(job, &result, (struct str){ errors.data, errors.len }, &own);
+	if (err && !*ended_well)
+		*err = own;
+	return failed;
+}
+
+int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err)
+{
+	bool ended_well;
+
+	return job_try(runner, job, out, &ended_well, err) < 0 || !ended_well ? -1 : 0;
 }
 
 int script_run(const struct runner *runner, const struct job *job, struct arena *arena,

@@ -18,8 +18,11 @@ void script_job(struct job *job, struct arena *arena, const struct interpreter *
 /* Adds "key=value". */
 void job_set_env(struct job *job, struct arena *arena, const char *key, const char *value);
 void job_bind(struct job *job, struct arena *arena, const char *source, const char *target);
-/* Runs it and checks that it ended well. ERR_FAILED: the last line it wrote to stderr, or how it ended.
- * errors may be NULL. */
+/* Runs it. -1: the sandbox itself failed. Else *ended_well says whether it exited with 0; *err says why
+ * it didn't: ERR_FAILED with the last line it wrote to stderr or how it ended, ERR_DISK_FULL, ERR_LIMIT. */
+int job_try(const struct runner *runner, const struct job *job, struct buf *out, bool *ended_well,
+	struct error *err);
+/* The same where both are an error. */
 int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err);
 /* The same, and reads its answer (ERR_CORRUPT). */
 int script_run(const struct runner *runner, const struct job *job, struct arena *arena,

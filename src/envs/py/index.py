@@ -1,6 +1,7 @@
 # Reads a package index (JSON or HTML simple API) through the proxy that the environment names.
 # No code of a package runs here. Plain ASCII: it is passed to `python -I -S -c`.
-#   hosts PROJECT...                     -> "host N SCHEME HOST PORT" for each place that links lead to
+#   hosts PROJECT...                     -> "page PROJECT" for the first that is there, and
+#                                           "host SCHEME HOST PORT" for each other place its links lead to
 #   fetch PROJECT DIRECTORY MEMBER HASH... -> the file of that hash, "file NAME"; MEMBER ("-": none)
 #                                           of the archive is put beside it, executable
 # Addresses come by the environment, which others on the host can't read, because they may hold
@@ -135,7 +136,7 @@ def files(client, project):
 
 
 def hosts(clients, projects):
-    for number, client in enumerate(clients):
+    for client in clients:
         places = []
         for project in projects:
             try:
@@ -147,13 +148,13 @@ def hosts(clients, projects):
                     where = place(link)
                 except (Failure, ValueError):
                     continue
-                if where not in places:
+                if where not in places and where != client.home:
                     places.append(where)
             if links:
+                print("page %s" % project)
                 break
         for where in places[:64]:
-            print("host %d %s %s %d" % ((number,) + where))
-        print("asked %d" % number)
+            print("host %s %s %d" % where)
 
 
 def fetch(clients, project, directory, member, hashes):

@@ -1,0 +1,127 @@
+#include "envs/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+
+/* As venv's own, for shells that source it. */
+static const char activate[] = "# Source it: . /env/bin/activate\n"
+			       "deactivate() {\n"
+			       "\tif [ -n \"${_OLD_VIRTUAL_PATH:-}\" ]; then\n"
+			       "\t\tPATH=$_OLD_VIRTUAL_PATH\n"
+			       "\t\texport PATH\n"
+			       "\t\tunset _OLD_VIRTUAL_PATH\n"
+			       "\tfi\n"
+			       "\thash -r 2>/dev/null\n"
+			       "\tunset VIRTUAL_ENV\n"
+			       "\tif [ \"${1:-}\" != nondestructive ]; then\n"
+			       "\t\tunset -f deactivate\n"
+			       "\tfi\n"
+			       "}\n"
+			       "deactivate nondestructive\n"
+			       "VIRTUAL_ENV=/env\n"
+			       "export VIRTUAL_ENV\n"
+			       "_OLD_VIRTUAL_PATH=$PATH\n"
+			       "PATH=/env/bin:$PATH\n"
+			       "export PATH\n"
+			       "unset PYTHONHOME\n"
+			       "hash -r 2>/dev/null\n";
+
+const char *interpreter_base_key(
+	struct arena *arena, const struct interpreter *python, bool system_site_packages)
+{
+	return arena_printf(arena, "python 1 %s %s %s %s", python->identity, python->version,
+		python->tag, system_site_packages ? "system-site-packages" : "alone");
+}
+
+static int put_file(int dir, const char *path, const char *text, struct error *err)
+{
+	auto_close int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+
+	if (fd < 0 || fd_write_full(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		return fail_errno(err, "write %s", path);
+	return 0;
+}
+
+static int put_directories(int dir, const char *minor, struct error *err)
+{
+	char library[32], packages[64];
+
+	str_format(library, sizeof library, "lib/python%s", minor);
+	str_format(packages, sizeof packages, "lib/python%s/site-packages", minor);
+	const char *const paths[] = { "bin", "include", "lib", library, packages };
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		if (mkdirat(dir, paths[i], 0755) < 0)
+			return fail_errno(err, "make %s", paths[i]);
+	return 0;
+}
+
+int interpreter_base_tree(
+	int dir, const struct interpreter *python, bool system_site_packages, struct error *err)
+{
+	char versioned[32], config[2 * 4096 + 256];
+	const char *slash = strrchr(python->path, '/');
+	int directory = slash > python->path ? (int)(slash - python->path) : 1;
+
+	str_format(versioned, sizeof versioned, "bin/python%s", python->minor);
+	if (!str_format(config, sizeof config,
+		    "home = %.*s\ninclude-system-site-packages = %s\nversion = %s\n"
+		    "executable = %s\n",
+		    directory, python->path, system_site_packages ? "true" : "false",
+		    python->version, python->path))
+		return fail(err, ERR_LIMIT, "the path of Python '%s' is too long", python->path);
+	if (put_directories(dir, python->minor, err) < 0 ||
+		put_file(dir, "pyvenv.cfg", config, err) < 0 ||
+		put_file(dir, "bin/activate", activate, err) < 0)
+		return -1;
+	if (symlinkat(python->path, dir, "bin/python") < 0 ||
+		symlinkat("python", dir, "bin/python3") < 0 ||
+		symlinkat("python", dir, versioned) < 0 || symlinkat("lib", dir, "lib64") < 0)
+		return fail_errno(err, "link to %s", python->path);
+	return 0;
+}
+
+static int make_draft(
+	int stage, const struct interpreter *python, bool system_site_packages, struct error *err)
+{
+	if (mkdirat(stage, "base", 0755) < 0 || mkdirat(stage, "base/tree", 0755) < 0)
+		return fail_errno(err, "make base/tree in the stage");
+	auto_close int dir =
+		openat(stage, "base/tree", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open base/tree in the stage");
+	return interpreter_base_tree(dir, python, system_site_packages, err);
+}
+
+int interpreter_base_layer(const struct layer_store *layers, int stage,
+	const struct interpreter *python, bool system_site_packages, struct arena *arena,
+	char id[LAYER_ID_LEN + 1], struct error *err)
+{
+	struct layer_draft draft = { .path = "base",
+		.kind = "python",
+		.name = "python",
+		.version = python->version,
+		.key = interpreter_base_key(arena, python, system_site_packages) };
+	struct error why = { 0 };
+
+	if (layer_find(layers, draft.key, id, &why) == 0)
+		return 0;
+	if (why.code != ERR_NOT_FOUND) {
+		if (err)
+			*err = why;
+		return -1;
+	}
+	home_enter(layers->home);
+	int result = make_draft(stage, python, system_site_packages, err);
+	home_leave(layers->home);
+	if (result < 0 || layers_publish(layers, stage, &draft, 1, NULL, NULL, err) < 0)
+		return error_context(err, "the base of Python %s", python->version);
+	memcpy(id, draft.id, sizeof draft.id);
+	return 0;
+}

@@ -1,0 +1,30 @@
+/* hosts.h -- where an index keeps its files: often another host than its own. Asked of the index itself
+ * (the links on the page of one project), in a sandbox, and kept for a day in
+ * <home>/tools/.known/<hash of the address>. */
+#pragma once
+#include <stdint.h>
+#include "base/vec.h"
+#include "envs/index.h"
+#include "envs/interpreter.h"
+#include "envs/runner.h"
+
+#define FILE_HOSTS_MAX 16 /* of one index */
+
+struct file_host {
+	const char *host; /* lower case */
+	uint16_t port;
+};
+typedef VEC(struct file_host) file_hosts;
+
+/* Adds to *hosts those of all indexes, their own not among them. Nobody named them: a forwarder must
+ * not let them be addresses that only a named host may have. One that is reached by http counts only
+ * where the index itself is http. projects (NULL at the end; may be NULL): whose page is tried when
+ * the index has none of pip. runner->run with forward set must reach the indexes. */
+int index_file_hosts(const struct home *home, const struct runner *runner,
+	const struct index_set *indexes, const struct interpreter *python,
+	const char *const *projects, struct arena *arena, file_hosts *hosts, struct error *err);
+/* To be asked again: when a download was refused because the index moved its files. */
+void index_forget_file_hosts(const struct home *home, const struct index_set *indexes);
+/* "host" or "host:port" (443), as config.yaml's file_hosts has it. ERR_INVALID. */
+int file_host_parse(
+	const char *text, struct arena *arena, struct file_host *host, struct error *err);

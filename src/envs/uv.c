@@ -1,0 +1,390 @@
+#include "envs/uv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/hash.h"
+#include "envs/known.h"
+#include "envs/scripts.h"
+#include "layers/stage.h"
+
+#define ROOM "tools"
+#define DIRECTORY "uv-" UV_VERSION
+#define ASK_TIMEOUT_MS 20000
+#define FETCH_TIMEOUT_MS 300000
+#define FETCH_BYTES ((uint64_t)256 << 20)
+#define OUTPUT_MAX ((size_t)16 << 20)
+
+/* Of UV_VERSION: the wheel as the index has it, and the program in it. */
+static const struct build {
+	const char *machine;
+	bool is_musl;
+	const char *wheel_sha256, *program_sha256;
+} builds[] = {
+	{ "x86_64", false, "2c9bdc4a872b60a93c5f26c0791089ea11585a4f9d3b3c017d78eb8487505e25",
+		"4b5e59bc557ff2cd70934beb59d0eaa92820702853d49f0066b50aa11a8f0c52" },
+	{ "x86_64", true, "8b8ac028ae4ebb2a3f9d04907c61794f2cf8d7a7002bfbb4019a3dee28351fb2",
+		"500c0ec54518b2a53380783586b75a79907d937d741ebb04236d90a50ed5ab26" },
+	/* One for both libcs. */
+	{ "aarch64", false, "a90f5d95716ab83091f0f73a8e7ec64e557abf2a28537fcd719b2ac88e6f725a",
+		"f4752297fa474760b9db6586501db3ee5dd226ce49d9c0c23d6f47930d44f30e" },
+	{ "aarch64", true, "a90f5d95716ab83091f0f73a8e7ec64e557abf2a28537fcd719b2ac88e6f725a",
+		"f4752297fa474760b9db6586501db3ee5dd226ce49d9c0c23d6f47930d44f30e" },
+};
+
+void job_reach_indexes(struct job *job, struct arena *arena, const struct index_set *indexes)
+{
+	auto_buf struct buf text;
+
+	buf_init(&text, BUF_MAX_DEFAULT);
+	if (indexes->index)
+		buf_printf(&text, "%s\n", indexes->index);
+	for (size_t i = 0; i < indexes->extra.count; i++)
+		buf_printf(&text, "%s\n", indexes->extra.items[i]);
+	job_set_env(job, arena, "CARREL_INDEXES", text.data);
+	buf_clear(&text);
+	for (size_t i = 0; i < indexes->trusted_hosts.count; i++)
+		buf_printf(&text, "%s\n", indexes->trusted_hosts.items[i]);
+	job_set_env(job, arena, "CARREL_TRUSTED_HOSTS", text.data ? text.data : "");
+	if (indexes->certificates) {
+		job_bind(job, arena, indexes->certificates, CERTIFICATES_INSIDE);
+		job_set_env(job, arena, "SSL_CERT_FILE", CERTIFICATES_INSIDE);
+	}
+	job->forward = true;
+}
+
+/* ---- a uv that is there ---- */
+struct candidate {
+	const char *path; /* real */
+	char identity[KNOWN_IDENTITY_LEN + 1];
+};
+
+static bool examine(const char *path, struct arena *arena, struct candidate *out)
+{
+	char real[PATH_MAX];
+	struct stat stat_buf;
+
+	if (!realpath(path, real) || stat(real, &stat_buf) < 0 || !S_ISREG(stat_buf.st_mode) ||
+		access(real, X_OK) < 0 || !known_is_elf(real))
+		return false;
+	out->path = arena_text(arena, real);
+	known_identity(real, &stat_buf, out->identity);
+	return true;
+}
+
+/* Runs it with some arguments; *out gets what it printed, nothing when it failed. -1: no sandbox.
+ */
+static int ask(const struct runner *runner, const char *path, const char *const *args,
+	struct arena *arena, struct buf *out, struct error *err)
+{
+	bool ended_well;
+	VEC(char *) argv = { 0 };
+	struct job job = { .timeout_ms = ASK_TIMEOUT_MS };
+
+	vec_push(arena, &argv, arena_text(arena, UV_INSIDE));
+	for (size_t i = 0; args[i]; i++)
+		vec_push(arena, &argv, arena_text(arena, args[i]));
+	vec_push(arena, &argv, NULL);
+	job.argv = argv.items;
+	job_bind(&job, arena, path, UV_INSIDE);
+	job_set_env(&job, arena, "UV_NO_CONFIG", "1");
+	job_set_env(&job, arena, "UV_NO_CACHE", "1");
+	if (job_try(runner, &job, out, &ended_well, err) < 0)
+		return -1;
+	if (!ended_well)
+		buf_clear(out);
+	return 0;
+}
+
+/* "uv 0.13.7 (…)" -> "0.13.7"; "" for anything else. */
+static const char *version_said(struct str text, struct arena *arena)
+{
+	struct str head, rest, word;
+
+	str_cut(text, '\n', &head, &rest);
+	if (!str_starts_with(head, "uv "))
+		return "";
+	str_cut((struct str){ head.data + 3, head.len - 3 }, ' ', &word, &rest);
+	for (size_t i = 0; i < word.len; i++)
+		if (!strchr("0123456789.", word.data[i]) || word.len > 32)
+			return "";
+	return arena_bytes(arena, word.data, word.len);
+}
+
+/* Asked once a program: the answer, also one that says nothing, is kept. */
+static int find_version(const struct home *home, const struct runner *runner,
+	const struct candidate *candidate, struct arena *arena, const char **version,
+	struct error *err)
+{
+	struct answer answer;
+	auto_buf struct buf out;
+
+	if (known_read(home, ROOM, candidate->identity, arena, &answer, NULL) &&
+		answer_get(&answer, "version")) {
+		*version = answer_get(&answer, "version");
+		return 0;
+	}
+	buf_init(&out, OUTPUT_MAX);
+	if (ask(runner, candidate->path, (const char *const[]){ "--version", NULL }, arena, &out,
+		    err) < 0)
+		return -1;
+	*version = version_said((struct str){ out.data, out.len }, arena);
+	return known_write(home, ROOM, candidate->identity,
+		str_from(arena_printf(arena, "version %s\n", *version)), err);
+}
+
+static bool find_in_tools(const struct home *home, struct arena *arena, struct uv *uv)
+{
+	struct stat stat;
+
+	home_enter(home);
+	bool is_there =
+		fstatat(home->dir, ROOM "/" DIRECTORY "/uv", &stat, AT_SYMLINK_NOFOLLOW) == 0;
+	home_leave(home);
+	if (!is_there || !S_ISREG(stat.st_mode))
+		return false;
+	uv->path = arena_printf(arena, "%s/" ROOM "/" DIRECTORY "/uv", home->path);
+	return true;
+}
+
+int uv_find_here(const struct home *home, const struct runner *runner, struct arena *arena,
+	struct uv *uv, struct error *err)
+{
+	const char *path = getenv("PATH"), *version;
+	struct str rest = str_from(path ? path : ""), piece;
+	struct candidate candidate;
+
+	while (str_next(&rest, ':', &piece)) {
+		if (piece.len == 0 || piece.data[0] != '/' ||
+			!examine(arena_printf(arena, "%.*s/uv", (int)piece.len, piece.data), arena,
+				&candidate))
+			continue;
+		if (find_version(home, runner, &candidate, arena, &version, err) < 0)
+			return -1;
+		if (strcmp(version, UV_VERSION) == 0) {
+			uv->path = candidate.path;
+			return 0;
+		}
+	}
+	if (find_in_tools(home, arena, uv))
+		return 0;
+	return fail(err, ERR_NOT_FOUND, "uv %s isn't here", UV_VERSION);
+}
+
+/* ---- one that is fetched ---- */
+static const struct build *find_build(const struct interpreter *python)
+{
+	struct utsname host;
+	bool is_musl = python->tag && strstr(python->tag, "musl");
+
+	if (uname(&host) < 0)
+		return NULL;
+	for (size_t i = 0; i < sizeof builds / sizeof *builds; i++)
+		if (strcmp(builds[i].machine, host.machine) == 0 && builds[i].is_musl == is_musl)
+			return &builds[i];
+	return NULL;
+}
+
+/* The hash is checked again outside: what the sandbox wrote is what it should be. */
+static int check_program(int dir, const char *sha256, struct error *err)
+{
+	auto_close int fd = openat(dir, "uv", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_free char *data = malloc(1 << 20);
+	unsigned char digest[SHA256_LEN];
+	char text[2 * SHA256_LEN + 1];
+	struct sha256 hash;
+	struct stat stat;
+	ssize_t len;
+
+	if (fd < 0 || !data)
+		return fail_errno(err, "uv");
+	sha256_init(&hash);
+	while ((len = fd_read_full(fd, data, 1 << 20)) > 0)
+		sha256_add(&hash, data, (size_t)len);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, text);
+	if (len < 0)
+		return fail_errno(err, "read uv");
+	if (strcmp(text, sha256) != 0)
+		return fail(err, ERR_CORRUPT, "uv has hash %s, not %s", text, sha256);
+	if (fstat(fd, &stat) < 0 || ((stat.st_mode & 07777) != 0755 && fchmod(fd, 0755) < 0) ||
+		fsync(fd) < 0)
+		return fail_errno(err, "uv");
+	return 0;
+}
+
+/* From the stage to its place, whole or not at all. Another may have been quicker. */
+static int move_in(int stage, int tools, const char *sha256, struct error *err)
+{
+	if (check_program(stage, sha256, err) < 0)
+		return -1;
+	if (mkdirat(stage, DIRECTORY, 0755) < 0)
+		return fail_errno(err, "make %s", DIRECTORY);
+	auto_close int inside = openat(stage, DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (inside < 0 || renameat(stage, "uv", inside, "uv") < 0 || fsync(inside) < 0)
+		return fail_errno(err, "move uv");
+	if (renameat(stage, DIRECTORY, tools, DIRECTORY) < 0 && errno != EEXIST &&
+		errno != ENOTEMPTY)
+		return fail_errno(err, "move %s", DIRECTORY);
+	return fsync(tools) < 0 ? fail_errno(err, "sync tools") : 0;
+}
+
+static int fetch_into(const struct home *home, const struct layer_stage *stage,
+	const struct runner *runner, const struct index_set *indexes,
+	const struct interpreter *python, const struct build *build, struct arena *arena,
+	struct error *err)
+{
+	auto_close int tools = -1;
+	struct answer answer;
+	struct job job;
+
+	script_job(&job, arena, python, script_index, false,
+		(const char *const[]){ "fetch", "uv", "/env", DIRECTORY ".data/scripts/uv",
+			build->wheel_sha256, NULL });
+	job_reach_indexes(&job, arena, indexes);
+	job.stage = stage->path;
+	job.timeout_ms = FETCH_TIMEOUT_MS;
+	job.disk_bytes = FETCH_BYTES;
+	if (script_run(runner, &job, arena, &answer, err) < 0 ||
+		home_open_directory(home, ROOM, &tools, err) < 0)
+		return -1;
+	home_enter(home);
+	int result = move_in(stage->fd, tools, build->program_sha256, err);
+	home_leave(home);
+	return result;
+}
+
+static int fetch(const struct home *home, const struct runner *runner,
+	const struct index_set *indexes, const struct interpreter *python,
+	const struct build *build, struct arena *arena, struct error *err)
+{
+	struct layer_store store;
+	struct layer_stage stage = { .fd = -1, .lock = -1 };
+
+	if (layer_store_open(home, &store, err) < 0)
+		return -1;
+	int result = layer_stage_make(&store, arena, &stage, err);
+	if (result == 0)
+		result = fetch_into(home, &stage, runner, indexes, python, build, arena, err);
+	layer_stage_done(&store, &stage, NULL);
+	layer_store_done(&store);
+	return result;
+}
+
+int uv_find(const struct home *home, const struct runner *runner, const struct index_set *indexes,
+	const struct interpreter *python, struct arena *arena, struct uv *uv, struct error *err)
+{
+	struct error why = { 0 };
+
+	if (uv_find_here(home, runner, arena, uv, &why) == 0)
+		return 0;
+	if (why.code != ERR_NOT_FOUND) {
+		if (err)
+			*err = why;
+		return -1;
+	}
+	const struct build *build = find_build(python);
+	if (!build)
+		return fail_hint(err, ERR_UNAVAILABLE, "put uv " UV_VERSION " on PATH",
+			"uv %s isn't on PATH, and none is known for this machine", UV_VERSION);
+	if (fetch(home, runner, indexes, python, build, arena, err) < 0) {
+		if (err && err->code != ERR_DISK_FULL && err->code != ERR_CORRUPT)
+			err->code = ERR_UNAVAILABLE;
+		error_context(err, "uv %s isn't on PATH and can't be fetched", UV_VERSION);
+		return error_hint(err, "put uv %s on PATH, or name an index that has it by --index",
+			UV_VERSION);
+	}
+	return find_in_tools(home, arena, uv) ? 0 : fail(err, ERR_FAILED, "uv is gone again");
+}
+
+/* ---- the index when none is named ---- */
+static bool find_any(const struct home *home, struct arena *arena, struct candidate *out)
+{
+	const char *path = getenv("PATH");
+	struct str rest = str_from(path ? path : ""), piece;
+	struct uv uv;
+
+	while (str_next(&rest, ':', &piece))
+		if (piece.len > 0 && piece.data[0] == '/' &&
+			examine(arena_printf(arena, "%.*s/uv", (int)piece.len, piece.data), arena,
+				out))
+			return true;
+	return find_in_tools(home, arena, &uv) && examine(uv.path, arena, out);
+}
+
+static int ask_uv(const struct runner *runner, const struct candidate *candidate,
+	struct arena *arena, const char **url, struct error *err)
+{
+	const char *const args[] = { "pip", "install", "--help", NULL };
+	auto_buf struct buf out;
+
+	buf_init(&out, OUTPUT_MAX);
+	if (ask(runner, candidate->path, args, arena, &out, err) < 0)
+		return -1;
+	*url = index_default_in_help((struct str){ out.data, out.len }, arena);
+	return 0;
+}
+
+static int ask_pip(const struct runner *runner, const struct interpreter *python,
+	struct arena *arena, const char **url, struct error *err)
+{
+	auto_buf struct buf out;
+	struct answer answer;
+	struct job job;
+	bool ended_well;
+
+	buf_init(&out, OUTPUT_MAX);
+	script_job(&job, arena, python, script_default_index, true, NULL);
+	job.timeout_ms = ASK_TIMEOUT_MS;
+	if (job_try(runner, &job, &out, &ended_well, err) < 0)
+		return -1;
+	if (ended_well &&
+		answer_parse((struct str){ out.data, out.len }, arena, &answer, NULL) == 0)
+		*url = answer_get(&answer, "index");
+	return 0;
+}
+
+static bool is_address(const char *url)
+{
+	return url && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0);
+}
+
+int uv_default_index(const struct home *home, const struct runner *runner,
+	const struct interpreter *python, struct arena *arena, const char **url, struct error *err)
+{
+	struct candidate candidate;
+	struct answer answer;
+	bool has_uv = find_any(home, arena, &candidate);
+	char key[KNOWN_IDENTITY_LEN + 1];
+	const char *found = NULL;
+
+	known_identity_of_text(arena_printf(arena, "default index of %s",
+				       has_uv ? candidate.identity : python->identity),
+		key);
+	if (known_read(home, ROOM, key, arena, &answer, NULL))
+		found = answer_get(&answer, "index");
+	if (is_address(found)) {
+		*url = found;
+		return 0;
+	}
+	if (has_uv && ask_uv(runner, &candidate, arena, &found, err) < 0)
+		return -1;
+	if (!is_address(found) && ask_pip(runner, python, arena, &found, err) < 0)
+		return -1;
+	if (!is_address(found))
+		return fail_hint(err, ERR_UNAVAILABLE, "name one by --index URL, or in config.yaml",
+			"no package index is configured, and neither uv nor pip is here to say "
+			"theirs");
+	if (known_write(home, ROOM, key, str_from(arena_printf(arena, "index %s\n", found)), err) <
+		0)
+		return -1;
+	*url = found;
+	return 0;
+}
