@@ -1,0 +1,253 @@
+/* What uv says when it fails, as it said it (tests/unit/data/uv): the code, the package and one
+ * line for people; and whatever else it may say, something that is safe to show. */
+#include <stdio.h>
+#include <string.h>
+#include "format/uv_error.h"
+#include "unit.h"
+
+static struct arena arena;
+
+static int set_up(void **state)
+{
+	arena_init(&arena);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	arena_done(&arena);
+	return 0;
+}
+
+static struct uv_error classify(const char *text)
+{
+	struct uv_error out;
+
+	uv_error_classify(str_from(text), &arena, &out);
+	return out;
+}
+
+static const char *read_text(const char *name)
+{
+	const char *path = arena_printf(&arena, "%s/uv/%s.txt", getenv("CARREL_DATA_DIR"), name);
+	char *text = arena_alloc(&arena, 1 << 16);
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		fail_msg("no %s", path);
+	assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+	fclose(file);
+	return text;
+}
+
+struct known {
+	const char *name;
+	enum build_failure failure;
+	const char *package, *needs_build, *message;
+};
+static const struct known known[] = {
+	{ "build_backend", BUILD_FAILED, "badsetup", NULL,
+		"badsetup could not be built: its build failed" },
+	{ "build_failed", BUILD_NOT_FOUND, "setuptools", NULL,
+		"there is no package 'setuptools' in the index" },
+	{ "conflict_dependencies", BUILD_CONFLICT, "good", NULL,
+		"these don't go together: needs-good-2 needs good>=2; needs-good-1 needs "
+		"good==1.0; you require needs-good-1; you require needs-good-2" },
+	{ "conflict_direct", BUILD_CONFLICT, "good", NULL,
+		"these don't go together: you require good==1.0; you require good==2.0" },
+	{ "conflict_direct_dependency", BUILD_CONFLICT, "good", NULL,
+		"these don't go together: needs-good-1 needs good==1.0; you require good==2.0; you "
+		"require needs-good-1" },
+	{ "conflict_pin", BUILD_CONFLICT, "grpcio", NULL,
+		"these don't go together: grpcio-status==1.62.0 needs grpcio>=1.62.0; you require "
+		"grpcio==1.60.0; you require grpcio-status==1.62.0" },
+	{ "conflict_transitive", BUILD_CONFLICT, "starlette", NULL,
+		"these don't go together: fastapi==0.100.0 needs starlette>=0.27.0,<0.28.0; you "
+		"require fastapi==0.100.0; you require starlette==0.30.0" },
+	{ "disk_full_cache", BUILD_DISK_FULL, "big==1.0", NULL,
+		"no space is left on the disk for big==1.0" },
+	{ "disk_full_install", BUILD_DISK_FULL, "big==1.0", NULL,
+		"no space is left on the disk for big==1.0" },
+	{ "dns", BUILD_NETWORK, "good", NULL, "the name index.example can't be resolved" },
+	{ "file_badmeta", BUILD_FAILED, "badmeta==1.0", NULL,
+		"the wheel of badmeta==1.0 is broken" },
+	{ "file_badzip", BUILD_FAILED, "badzip==1.0", NULL, "the wheel of badzip==1.0 is broken" },
+	{ "file_servererror", BUILD_NETWORK, "servererror==1.0", NULL,
+		"the index failed to answer for servererror==1.0: 500 Internal Server Error" },
+	{ "file_slowfile", BUILD_NETWORK, "slowfile==1.0", NULL,
+		"index.example didn't answer in time (slowfile==1.0)" },
+	{ "file_truncated", BUILD_FAILED, "truncated==1.0", NULL,
+		"the wheel of truncated==1.0 is broken" },
+	{ "file_wrongdist", BUILD_FAILED, "wrongdist==1.0", NULL,
+		"the wheel of wrongdist==1.0 is broken" },
+	{ "file_wrongname", BUILD_FAILED, "wrongname", NULL,
+		"the wheel of wrongname holds a package of another name" },
+	{ "hash_mismatch", BUILD_HASH_MISMATCH, "good==1.0", NULL,
+		"the file of good==1.0 is not the one its hash promises" },
+	{ "hash_mismatch_index", BUILD_HASH_MISMATCH, "lyinghash==1.0", NULL,
+		"the file of lyinghash==1.0 is not the one its hash promises" },
+	{ "hash_missing", BUILD_INVALID, "good==1.0", NULL,
+		"good==1.0 has no hash, and hashes are required" },
+	{ "hash_unpinned", BUILD_INVALID, "good", NULL,
+		"good isn't pinned to a version, and hashes are required" },
+	{ "index_401", BUILD_DENIED, "index401", NULL,
+		"the index wants credentials for index401 (401)" },
+	{ "index_403", BUILD_DENIED, "index403", NULL, "the index refuses index403 (403)" },
+	{ "index_500", BUILD_NETWORK, "index500", NULL,
+		"the index failed to answer for index500: 500 Internal Server Error" },
+	{ "index_500_retry", BUILD_NETWORK, "index500", NULL,
+		"the index failed to answer for index500: 500 Internal Server Error" },
+	{ "index_503", BUILD_NETWORK, "index503", NULL,
+		"the index failed to answer for index503: 503 Service Unavailable" },
+	{ "index_garbage", BUILD_NETWORK, NULL, NULL,
+		"what answered is no package index: Unsupported `Content-Type` "
+		"\"application/json\" for `http://index.example/simple/indexgarbage/`. Expected "
+		"JSON or HTML." },
+	{ "index_half", BUILD_NETWORK, "indexhalf", NULL,
+		"the answer of the index for indexhalf ended too early" },
+	{ "index_json", BUILD_NETWORK, NULL, NULL,
+		"the answer of the index is broken: Received some unexpected JSON from "
+		"`http://index.example/simple/indexjson/`" },
+	{ "index_timeout", BUILD_NETWORK, "indexslow", NULL,
+		"index.example didn't answer in time (indexslow)" },
+	{ "install_badzip", BUILD_FAILED, "badzip==1.0", NULL,
+		"the file of badzip==1.0 can't be unpacked: Encountered an unexpected header "
+		"(actual: 0x73696874, expected: 0x4034b50)." },
+	{ "install_filegone", BUILD_NOT_FOUND, "filegone==1.0", NULL,
+		"the index lists a file of filegone==1.0 that it doesn't have" },
+	{ "install_forbidden", BUILD_DENIED, "forbidden==1.0", NULL,
+		"the index refuses forbidden==1.0: 403 Forbidden" },
+	{ "install_norecord", BUILD_FAILED, "norecord==1.0", NULL,
+		"the wheel of norecord==1.0 has no RECORD" },
+	{ "install_servererror", BUILD_NETWORK, "servererror==1.0", NULL,
+		"the index failed to answer for servererror==1.0: 500 Internal Server Error" },
+	{ "install_truncated", BUILD_NETWORK, "truncated==1.0", NULL,
+		"the answer of the index for truncated==1.0 ended too early" },
+	{ "install_wrongname", BUILD_FAILED, "wrongname==1.0", NULL,
+		"the wheel of wrongname==1.0 holds a package of another name" },
+	{ "no_index", BUILD_NOT_FOUND, "good", NULL, "there is no package 'good'" },
+	{ "not_found", BUILD_NOT_FOUND, "nothere", NULL,
+		"there is no package 'nothere' in the index" },
+	{ "not_found_dependency", BUILD_NOT_FOUND, "nothere", NULL,
+		"there is no package 'nothere' in the index" },
+	{ "offline", BUILD_NETWORK, "good", NULL,
+		"the network is off and good isn't in the cache" },
+	{ "path_missing", BUILD_NOT_FOUND, NULL, NULL,
+		"Distribution not found at: file:///home/user/nowhere" },
+	{ "platform", BUILD_VERSION_NOT_FOUND, "winonly==1.0", NULL,
+		"winonly==1.0 has no wheel for this platform and Python" },
+	{ "platform_two", BUILD_VERSION_NOT_FOUND, "pywin32<=302", NULL,
+		"pywin32<=302 has no wheel for this platform and Python" },
+	{ "proxy_403", BUILD_NETWORK, "good", NULL,
+		"no way to index.example: it is none of the configured indexes, or can't be "
+		"reached" },
+	{ "proxy_refused", BUILD_NETWORK, "good", NULL, "index.example refuses connections" },
+	{ "python_version", BUILD_VERSION_NOT_FOUND, "newpy==1.0", NULL,
+		"newpy==1.0 is for another Python: >=3.99" },
+	{ "read_only_cache", BUILD_FAILED, NULL, NULL,
+		"the file system is read-only: failed to create directory `/home/user/full/c2`: "
+		"Read-only file system (os error 30)" },
+	{ "read_only_install", BUILD_FAILED, "good==1.0", NULL,
+		"the file system is read-only: failed to create directory "
+		"`/home/user/full/v/lib/python3.11/site-packages/good`: Read-only file system (os "
+		"error 30)" },
+	{ "refused", BUILD_NETWORK, "good", NULL, "index.example refuses connections" },
+	{ "sdist_dependency", BUILD_DENIED, "onlysdist", "onlysdist",
+		"onlysdist has no wheel for this Python, and building is not allowed" },
+	{ "sdist_only_binary", BUILD_DENIED, "onlysdist", "onlysdist",
+		"onlysdist has no wheel for this Python, and building is not allowed" },
+	{ "sdist_only_binary_pinned", BUILD_DENIED, "onlysdist", "onlysdist",
+		"onlysdist has no wheel for this Python, and building is not allowed" },
+	{ "sdist_pinned", BUILD_DENIED, "numpy", "numpy",
+		"numpy has no wheel for this Python, and building is not allowed" },
+	{ "syntax", BUILD_INVALID, NULL, NULL,
+		"a requirement can't be read: Expected one of `@`, `(`, `<`, `=`, `>`, `~`, `!`, "
+		"`;`, found `l` url lib3>=3 ^" },
+	{ "syntax_marker", BUILD_INVALID, NULL, NULL,
+		"a requirement can't be read: Expected a quoted string or a valid marker name, "
+		"found `foo` good ; foo == 1 ^^^" },
+	{ "tls", BUILD_NETWORK, "good", NULL, "index.example doesn't speak TLS" },
+	{ "url_404", BUILD_FAILED, NULL, NULL,
+		"Requested package name `good` does not match `filegone` in the distribution "
+		"filename: http://index.example/files/filegone/filegone-1.0-py3-none-any.whl" },
+	{ "version_dependency", BUILD_VERSION_NOT_FOUND, "good>=99", NULL,
+		"there is no version good>=99 in the index" },
+	{ "version_pin", BUILD_VERSION_NOT_FOUND, "good==9.9", NULL,
+		"there is no version good==9.9 in the index" },
+	{ "version_range", BUILD_VERSION_NOT_FOUND, "good>=5,<6", NULL,
+		"there is no version good>=5,<6 in the index" },
+	{ "yanked", BUILD_VERSION_NOT_FOUND, "yanked==1.0", NULL,
+		"yanked==1.0 was withdrawn by who publishes it: reason: broken" },
+};
+
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static void every_failure_of_uv_is_known(void **state)
+{
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		const struct known *k = &known[i];
+		struct uv_error out = classify(read_text(k->name));
+
+		if (out.failure != k->failure || !is_same(out.package, k->package) ||
+			!is_same(out.needs_build, k->needs_build) ||
+			!is_same(out.message, k->message))
+			fail_msg("%s: %s, %s, %s, %s", k->name, build_failure_names[out.failure],
+				out.package, out.needs_build, out.message);
+		assert_true(out.suggestion && out.suggestion[0]);
+	}
+}
+
+static void names_of_failures_are_stable(void **state)
+{
+	static const char *const names[] = { "not_found", "version_not_found", "conflict",
+		"hash_mismatch", "network", "timeout", "disk_full", "invalid", "denied", "failed" };
+
+	for (int i = 0; i < BUILD_FAILURE_COUNT; i++)
+		assert_string_equal(build_failure_names[i], names[i]);
+}
+
+static void words_of_others_decide_nothing(void **state)
+{
+	assert_int_equal(
+		classify("error: Because a==1 was yanked (reason: No space left on device)")
+			.failure,
+		BUILD_VERSION_NOT_FOUND);
+	assert_int_equal(
+		classify("warning: No space left on device\nerror: Hash mismatch for `a`").failure,
+		BUILD_HASH_MISMATCH);
+}
+
+static void hostile_text_is_shown_safely(void **state)
+{
+	struct uv_error out = classify("error: \x1b[31mHash\n mismatch for `a;\x1b]0;rm -rf`");
+
+	assert_int_equal(out.failure, BUILD_HASH_MISMATCH);
+	assert_null(out.package);
+	assert_string_equal(out.message, "the file of a package is not the one its hash promises");
+	out = classify("error: something\x1b[0m \xff new");
+	assert_int_equal(out.failure, BUILD_FAILED);
+	assert_string_equal(out.message, "uv failed: something [0m \\xff new");
+	assert_string_equal(classify("").message, "uv failed without a word");
+
+	char *text = arena_alloc(&arena, 1 << 20);
+	memset(text, 'a', (1 << 20) - 1);
+	assert_true(strlen(classify(text).message) < 512);
+	memcpy(text, "error: Hash mismatch for ", 25);
+	assert_null(classify(text).package);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(every_failure_of_uv_is_known),
+		TEST(names_of_failures_are_stable),
+		TEST(words_of_others_decide_nothing),
+		TEST(hostile_text_is_shown_safely),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
