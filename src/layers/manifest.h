@@ -14,7 +14,7 @@
  *
  * Bytes of a path or target below 0x21, 0x7f and '%' are written as %XX, in upper case; the length
  *of a target is that of what is meant, not of what is written. An empty version leaves "version ".
-*/
+ */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,9 +26,10 @@
 
 #define MANIFEST_MAX ((size_t)256 << 20)
 #define MANIFEST_ENTRIES_MAX 2000000
-#define MANIFEST_NAME_MAX 255  /* bytes of kind, name, version */
-#define MANIFEST_PATH_MAX 3072 /* bytes of a path: with /env or a store before it, it still opens  \
-				*/
+#define MANIFEST_NAME_MAX 255 /* bytes of kind, name, version */
+#define MANIFEST_PATH_MAX                                                                          \
+	3072 /* bytes of a path: with /env or a store before it, it still opens                    \
+	      */
 #define MANIFEST_TARGET_MAX 4095
 
 enum manifest_kind { MANIFEST_DIRECTORY = 'd', MANIFEST_FILE = 'f', MANIFEST_LINK = 'l' };

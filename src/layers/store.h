@@ -4,11 +4,17 @@
  * rename, so a crash leaves a whole layer or something in a stage, which is swept.
  * 2. A whole layer is never written again. Every file in it is 0644 or 0755, every directory 0755,
  * every mtime LAYER_MTIME, no file has another name (hard link), none is anything but a file, a
- * directory or a link.
- * 3. A key says which layer an input gives ("wheel sha256:… cp311-…"); two who build the same key end
- * with one layer, the first one's.
+ * directory or a link, none has extended attributes (but the system's own labels), all belong to
+ *the home's owner.
+ * 3. A key says which layer an input gives ("wheel sha256:… cp311-…"); two who build the same key
+ *end with one layer, the first one's.
  * 4. Who reads layer ids in order to write them down holds the lock shared until they are written;
- * who removes layers holds it alone. */
+ * who removes layers holds it alone.
+ * 5. A link in a layer is relative, with ".." at its front only and never leading above the tree;
+ *or absolute and plain, to /env, /usr or below; in the base of an environment (LAYER_KIND_BASE),
+ *whose interpreter can lie anywhere, to any plain absolute path. That is for order, not for safety:
+ *we follow none, and who runs in a sandbox could make any link himself.
+ * 6. Every function here enters and leaves the home by itself: call none of them entered. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +27,8 @@
 
 #define LAYER_ID_LEN 64
 #define LAYER_MTIME 1000000000 /* 2001-09-09, any one time will do */
+#define LAYER_KIND_BASE "python"
+#define LAYER_BYTES_MAX ((uint64_t)64 << 30) /* of one layer's files, holes counted */
 
 struct layer_store {
 	const struct home *home;
@@ -36,31 +44,40 @@ int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struc
 /* The layer that `key` gives. ERR_NOT_FOUND: none yet. */
 int layer_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
 	struct error *err);
-/* Whether the layer is there, by a stat of its manifest and tree, no more. *bytes (may be NULL): what
- * its files hold, as its manifest's first stat tells (see .c). ERR_NOT_FOUND. */
+/* 64 digits of lower-case hex. */
+bool layer_id_is_valid(const char *id);
+/* Whether the layer is there, by a stat of its manifest and tree, no more. ERR_NOT_FOUND. */
 int layer_check(const struct layer_store *store, const char *id, struct error *err);
+/* The same for many, with one entering; the error names the first that isn't there. */
+int layers_check(
+	const struct layer_store *store, const char *const *ids, size_t count, struct error *err);
 /* Reads and parses the manifest, and checks that its hash is the id. ERR_NOT_FOUND, ERR_CORRUPT. */
 int layer_read(const struct layer_store *store, const char *id, struct arena *arena,
 	struct manifest *manifest, struct error *err);
 
-/* A tree about to become a layer: the directory `path` below a stage, which holds `tree`. */
+/* A tree about to become a layer: the directory `path` below a stage, which holds `tree` and
+ * nothing else. Nobody may be writing to it any more. */
 struct layer_draft {
 	const char *path;		   /* below the stage; it is renamed away */
 	const char *kind, *name, *version; /* as in manifest.h */
 	const char *key;		   /* NULL: not to be found by one */
 	/* out */
-	char id[LAYER_ID_LEN + 1];
-	uint64_t bytes, files;
-	bool was_there; /* the same layer, or one of this key, was there already */
+	char id[LAYER_ID_LEN + 1]; /* not "" before: published by an earlier call, left alone */
+	uint64_t bytes, files;	   /* regular files and what they hold */
+	bool was_there; /* the same layer, or one of this key, was there already; the draft may be
+			   left in the stage, and goes with it */
 };
 /* What the hashing saw of each regular file, for whoever wants to compare (RECORD): called in the
- * process that hashes, in no order; not 0: stop, with *err set. May be NULL. */
+ * process that hashes (this one or a child: what it writes to memory may be lost), entered, in no
+ * order; not 0: stop, with *err set. Not called for a draft whose key was there. May be NULL. */
 typedef int layer_file_fn(void *ctx, size_t draft, const char *path,
 	const unsigned char sha256[SHA256_LEN], uint64_t size, struct error *err);
-/* Makes layers of all drafts: normalises modes and times, refuses what invariant 2 forbids (ERR_DENIED,
- * path named), hashes on two processes, writes the manifests, one syncfs, then the renames. All or an
- * error; what was renamed before an error is whole and stays. The caller must hold the lock shared
- * from before this until the ids are written down. */
+/* Makes layers of all drafts: normalises modes and times, drops user attributes, refuses what
+ * invariants 2 and 5 forbid (ERR_DENIED, path named; ERR_LIMIT), hashes on two processes, writes
+ * the manifests, one syncfs, then the renames. All or an error; what was renamed before an error is
+ * whole, stays, and has its id set, so that the same drafts can be given again (ERR_DISK_FULL:
+ * after making room). The caller must hold the lock shared from before this until the ids are
+ * written down. The stage must be on the store's file system. */
 int layers_publish(const struct layer_store *store, int stage, struct layer_draft *drafts,
 	size_t count, layer_file_fn *seen, void *ctx, struct error *err);
 
@@ -69,7 +86,8 @@ struct layer_damage {
 	const char *what; /* "missing", "changed", "size 10, not 12", "not in the manifest", … */
 };
 typedef VEC(struct layer_damage) layer_damages;
-/* Compares everything with the manifest, hashes included: every kind of damage is found. */
+/* Compares everything with the manifest, hashes included: every kind of damage is found, one
+ * finding a path, sorted by path. What can't be read is damage. ERR_NOT_FOUND: no such layer. */
 int layer_verify(const struct layer_store *store, const char *id, struct arena *arena,
 	layer_damages *damages, struct error *err);
 /* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again; its
@@ -77,10 +95,16 @@ int layer_verify(const struct layer_store *store, const char *id, struct arena *
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err);
 
 typedef VEC(const char *) layer_ids;
-int layers_list(const struct layer_store *store, struct arena *arena, layer_ids *ids, struct error *err);
-/* Removes every layer that isn't a key of `live` (values are ignored, not NULL), quarantined ones and
- * dangling keys too. The caller holds the lock alone. *count, *bytes (on disk): what went. */
+int layers_list(
+	const struct layer_store *store, struct arena *arena, layer_ids *ids, struct error *err);
+/* Removes every layer that isn't a key of `live`, quarantined ones and dangling keys too. The
+ * caller holds the lock alone. *count, *bytes (on disk): what went. A value of `live` is anything
+ * but NULL; LAYER_IN_USE keeps what was quarantined of that layer, too: somebody may still have it
+ * mounted. */
+#define LAYER_IN_USE ((void *)&layer_in_use)
+extern const char layer_in_use;
 int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,
 	uint64_t *bytes, struct error *err);
 /* Bytes on disk of one layer (st_blocks). */
-int layer_measure(const struct layer_store *store, const char *id, uint64_t *bytes, struct error *err);
+int layer_measure(
+	const struct layer_store *store, const char *id, uint64_t *bytes, struct error *err);

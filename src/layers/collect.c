@@ -1,0 +1,157 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/id.h"
+#include "base/path.h"
+#include "layers/parts.h"
+
+const char layer_in_use;
+
+static int quarantine(const struct layer_store *store, const char *id, struct error *err)
+{
+	char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN], random[ID_LEN + 1];
+
+	if (!layer_id_is_valid(id))
+		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
+	id_make(random);
+	str_format(name, sizeof name, BAD_PREFIX "%s-%s", id, random);
+	if (fault_fails("layers.quarantine") || renameat(store->dir, id, store->dir, name) < 0)
+		return store_fail(err, "set aside", id);
+	return fsync(store->dir) < 0 ? store_fail(err, "write to disk", "layers") : 0;
+}
+
+int layer_quarantine(const struct layer_store *store, const char *id, struct error *err)
+{
+	home_enter(store->home);
+	int failed = quarantine(store, id, err);
+	home_leave(store->home);
+	return failed;
+}
+
+typedef VEC(const char *) names;
+
+static int read_names(int at, const char *path, struct arena *arena, names *out, struct error *err)
+{
+	auto_directory DIR *dir =
+		directory_read(openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	const char *name;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : store_fail(err, "open", path);
+	while ((name = directory_next(dir)))
+		vec_push(arena, out, arena_text(arena, name));
+	return errno ? store_fail(err, "read", path) : 0;
+}
+
+/* The quarantined copy of a layer that somebody uses. */
+static bool is_held(const char *name, const struct map *live)
+{
+	struct str id = { name + strlen(BAD_PREFIX), LAYER_ID_LEN };
+
+	return strlen(name) == strlen(BAD_PREFIX) + LAYER_ID_LEN + 1 + ID_LEN &&
+	       map_get(live, id) == LAYER_IN_USE;
+}
+
+/* Takes a layer's name away first: what a crash leaves of it isn't taken for a layer. */
+static int take_name(
+	const struct layer_store *store, const char **name, struct arena *arena, struct error *err)
+{
+	char random[ID_LEN + 1];
+
+	id_make(random);
+	const char *gone = arena_printf(arena, GONE_PREFIX "%s", random);
+	if (fault_fails("layers.collect") || renameat(store->dir, *name, store->dir, gone) < 0)
+		return store_fail(err, "remove", *name);
+	*name = gone;
+	return 0;
+}
+
+static int remove_one(
+	const struct layer_store *store, const char *name, uint64_t *bytes, struct error *err)
+{
+	uint64_t size = 0, inodes;
+	auto_close int dir =
+		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	/* What can't be measured is removed all the same. */
+	if (dir >= 0 && path_measure_tree(dir, &size, &inodes, NULL) < 0)
+		size = 0;
+	if (fault_fails("layers.remove"))
+		return store_fail(err, "remove", name);
+	if (path_remove_tree(store->dir, name, err) < 0)
+		return error_context(err, "layers");
+	*bytes += size;
+	return 0;
+}
+
+/* Keys that lead nowhere, and what a crash left of making one. */
+static int remove_keys(const struct layer_store *store, struct arena *arena, struct error *err)
+{
+	names keys = { 0 };
+
+	if (read_names(store->dir, KEYS, arena, &keys, err) < 0)
+		return -1;
+	for (size_t i = 0; i < keys.count; i++) {
+		char target[LAYER_ID_LEN + 2];
+		const char *path = arena_printf(arena, KEYS "/%s", keys.items[i]);
+		ssize_t len = readlinkat(store->dir, path, target, sizeof target);
+
+		if (len == LAYER_ID_LEN && layer_id_is_valid(keys.items[i])) {
+			target[len] = '\0';
+			if (faccessat(store->dir, target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+				continue;
+		}
+		if (unlinkat(store->dir, path, 0) < 0 && errno != ENOENT)
+			return store_fail(err, "remove", path);
+	}
+	return 0;
+}
+
+static int collect(const struct layer_store *store, const struct map *live, struct arena *arena,
+	uint64_t *count, uint64_t *bytes, struct error *err)
+{
+	names all = { 0 }, gone = { 0 };
+
+	if (read_names(store->dir, ".", arena, &all, err) < 0)
+		return -1;
+	for (size_t i = 0; i < all.count; i++) {
+		const char *name = all.items[i];
+		bool is_layer = layer_id_is_valid(name);
+
+		if (is_layer ? map_get(live, str_from(name)) != NULL
+			     : strncmp(name, GONE_PREFIX, strlen(GONE_PREFIX)) != 0 &&
+					(strncmp(name, BAD_PREFIX, strlen(BAD_PREFIX)) != 0 ||
+						is_held(name, live)))
+			continue;
+		if (is_layer && take_name(store, &name, arena, err) < 0)
+			return -1;
+		vec_push(arena, &gone, name);
+	}
+	if (remove_keys(store, arena, err) < 0)
+		return -1;
+	for (size_t i = 0; i < gone.count; i++) {
+		if (remove_one(store, gone.items[i], bytes, err) < 0)
+			return -1;
+		++*count;
+	}
+	return 0;
+}
+
+int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,
+	uint64_t *bytes, struct error *err)
+{
+	auto_arena struct arena arena;
+	uint64_t removed = 0, freed = 0;
+
+	arena_init(&arena);
+	home_enter(store->home);
+	int failed = collect(store, live, &arena, &removed, &freed, err);
+	home_leave(store->home);
+	if (failed)
+		return -1;
+	*count = removed;
+	*bytes = freed;
+	return 0;
+}

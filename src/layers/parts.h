@@ -1,0 +1,74 @@
+/* parts.h -- what the files of this room share. Everything here works entered (home_enter), and
+ * follows no link. */
+#pragma once
+#include <dirent.h>
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <time.h>
+#include "base/fd.h"
+#include "layers/store.h"
+
+/* -- trees.c: a tree as it lies on disk, made by somebody who wishes us ill -- */
+
+struct tree_entry {
+	mode_t mode; /* as lstat gives it */
+	uid_t uid;
+	uint64_t size, links;
+	struct timespec mtime;
+	const char *path;   /* "" is the tree itself */
+	const char *target; /* of a link */
+	/* What no layer may have ("is a fifo", "has another name (hard link)", …), or NULL. */
+	const char *wrong;
+};
+typedef VEC(struct tree_entry) tree_entries;
+struct tree_walk {
+	struct arena *arena;
+	uid_t uid;	  /* whom it must all belong to */
+	bool is_draft;	  /* normalise directories and links; what is wrong is an error */
+	const char *kind; /* of the draft: says where its links may lead */
+	tree_entries entries;
+};
+/* Lists all of the tree `name` in dir (itself first, then in no order). A draft's directories get
+ * their mode and its directories and links their time; ERR_DENIED and ERR_LIMIT name the path. In a
+ * layer, a directory that can't be read or is too deep is an entry with `wrong`, and what is in it
+ * is left out. */
+int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *err);
+/* Opens a file or directory for reading, giving its owner the right to by way of `mode` when that
+ * isn't 0. -1 with errno. */
+int tree_open_file(int dir, const char *path, mode_t mode);
+int tree_open_directory(int dir, const char *path, mode_t mode);
+/* Why an inode can't be in a layer, by its stat; NULL when it can. */
+const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev);
+/* Attributes that mean something to overlayfs or the kernel. Looks: what is there that must not be,
+ * or NULL. Clears (a draft): removes what only a layer can't have; what is left is returned. */
+const char *tree_judge_attributes(int fd, bool clear);
+/* Whether a link at `path` in a layer of `kind` may lead to `target`: see store.h. */
+bool tree_link_is_allowed(const char *kind, const char *path, const char *target);
+/* Reads all of the file. 0, or -1 with errno. */
+int tree_hash_file(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size);
+/* The times of everything in a layer. */
+extern const struct timespec tree_times[2];
+
+/* -- store.c -- */
+
+#define KEYS ".keys"
+#define BAD_PREFIX ".bad-"   /* .bad-<id>-<random>: quarantined */
+#define GONE_PREFIX ".gone-" /* .gone-<random>: being removed */
+
+/* As layer_find, layer_check and layer_read. */
+int store_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
+	struct error *err);
+int store_check(const struct layer_store *store, const char *id, struct error *err);
+int store_read(const struct layer_store *store, const char *id, struct arena *arena,
+	struct manifest *manifest, struct error *err);
+/* The name below .keys. */
+void store_key_name(const char *key, char name[2 * SHA256_LEN + 1]);
+/* fail_errno, with a hint where the disk or the store's rights are the reason. */
+int store_fail(struct error *err, const char *what, const char *name);
+
+void close_directory(DIR **dir);
+#define auto_directory __attribute__((cleanup(close_directory)))
+/* Reads a directory's names, "." and ".." left out; takes the descriptor in any case. */
+DIR *directory_read(int fd);
+/* The next name; NULL with errno 0 at the end. */
+const char *directory_next(DIR *dir);

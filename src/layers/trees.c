@@ -1,0 +1,307 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "base/path.h"
+#include "layers/parts.h"
+
+#define DEPTH_MAX 128 /* of directories in a layer; path_measure_tree holds more open */
+#define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define OPEN_FILE (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+
+const struct timespec tree_times[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = LAYER_MTIME } };
+
+/* -- one inode -- */
+
+const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev)
+{
+	static const struct {
+		mode_t type;
+		const char *name;
+	} others[] = { { S_IFIFO, "is a fifo" }, { S_IFSOCK, "is a socket" },
+		{ S_IFCHR, "is a character device" }, { S_IFBLK, "is a block device" } };
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if ((st->st_mode & S_IFMT) == others[i].type)
+			return others[i].name;
+	if (st->st_dev != dev)
+		return "is on another file system";
+	if (!S_ISDIR(st->st_mode) && st->st_nlink != 1)
+		return "has another name (hard link)";
+	return st->st_uid == uid ? NULL : "belongs to somebody else";
+}
+
+/* A mark of overlayfs would hide or redirect what lies in other layers; an access list or a
+ * capability gives rights that the mode doesn't show. What the system itself labels (SELinux) is
+ * its own business. */
+static bool is_meaningful(const char *name)
+{
+	return strncmp(name, "security.", 9) != 0 || strcmp(name, "security.capability") == 0;
+}
+
+const char *tree_judge_attributes(int fd, bool clear)
+{
+	char names[4096];
+	ssize_t len = flistxattr(fd, names, sizeof names);
+
+	if (len < 0)
+		return errno == ENOTSUP ? NULL : "has attributes that can't be listed";
+	for (char *name = names; name < names + len; name += strlen(name) + 1) {
+		if (!is_meaningful(name))
+			continue;
+		if (strncmp(name, "user.overlay.", 13) == 0 ||
+			strncmp(name, "trusted.overlay.", 16) == 0)
+			return "has a mark of overlayfs";
+		if (!clear || fremovexattr(fd, name) < 0)
+			return "has extended attributes";
+	}
+	return NULL;
+}
+
+/* By descriptor: a name would be followed. */
+static int change_mode(int dir, const char *name, mode_t mode)
+{
+	auto_close int fd = path_open_nolinks(dir, name, O_PATH | O_NOFOLLOW, 0);
+	char link[32];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -1;
+	if (S_ISLNK(st.st_mode)) {
+		errno = ELOOP;
+		return -1;
+	}
+	str_format(link, sizeof link, "/proc/self/fd/%d", fd);
+	return chmod(link, mode);
+}
+
+static int open_again(int dir, const char *path, int flags, mode_t mode)
+{
+	int fd = path_open_nolinks(dir, path, flags, 0);
+
+	if (fd < 0 && errno == EACCES && mode && change_mode(dir, path, mode) == 0)
+		fd = path_open_nolinks(dir, path, flags, 0);
+	return fd;
+}
+
+int tree_open_file(int dir, const char *path, mode_t mode)
+{
+	return open_again(dir, path, OPEN_FILE, mode);
+}
+
+int tree_open_directory(int dir, const char *path, mode_t mode)
+{
+	return open_again(dir, path, OPEN_DIRECTORY, mode);
+}
+
+int tree_hash_file(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size)
+{
+	static char data[256 << 10];
+	struct sha256 hash;
+	uint64_t total = 0;
+	ssize_t got;
+
+	sha256_init(&hash);
+	while ((got = fd_read_full(fd, data, sizeof data)) > 0) {
+		sha256_add(&hash, data, (size_t)got);
+		total += (size_t)got;
+		if ((size_t)got < sizeof data)
+			break;
+	}
+	if (got < 0)
+		return -1;
+	sha256_end(&hash, sha256);
+	*size = total;
+	return 0;
+}
+
+/* -- links -- */
+
+/* Whether ".." leads up at the front only, and never above the tree: then each step up is from a
+ * real directory of this tree, and every step down is judged where it leads to another link. */
+static bool stays_inside(const char *path, const char *target)
+{
+	struct str rest = str_from(path), part;
+	int depth = -1;
+	bool is_going_down = false;
+
+	while (str_next(&rest, '/', &part))
+		depth++;
+	rest = str_from(target);
+	while (str_next(&rest, '/', &part)) {
+		if (part.len == 0 || str_is(part, "."))
+			continue;
+		if (!str_is(part, "..")) {
+			is_going_down = true;
+			continue;
+		}
+		if (is_going_down || depth-- == 0)
+			return false;
+	}
+	return true;
+}
+
+bool tree_link_is_allowed(const char *kind, const char *path, const char *target)
+{
+	if (!path_is_absolute(target))
+		return target[0] && stays_inside(path, target);
+	return path_is_normal(target) &&
+	       (path_is_beneath(target, "/env") || path_is_beneath(target, "/usr") ||
+		       strcmp(kind, LAYER_KIND_BASE) == 0);
+}
+
+/* -- directories -- */
+
+void close_directory(DIR **dir)
+{
+	int saved = errno;
+
+	if (*dir)
+		closedir(*dir);
+	*dir = NULL;
+	errno = saved;
+}
+
+DIR *directory_read(int fd)
+{
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		fd_close(&fd);
+	return dir;
+}
+
+const char *directory_next(DIR *dir)
+{
+	struct dirent *entry;
+
+	do {
+		errno = 0;
+		entry = readdir(dir);
+	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	return entry ? entry->d_name : NULL;
+}
+
+static int add_entry(struct tree_walk *walk, struct tree_entry entry, struct error *err)
+{
+	if (walk->is_draft && entry.wrong)
+		return fail(
+			err, ERR_DENIED, "'%s' %s", entry.path[0] ? entry.path : ".", entry.wrong);
+	if (walk->entries.count > MANIFEST_ENTRIES_MAX)
+		return fail(err, ERR_LIMIT, "more than %d files", MANIFEST_ENTRIES_MAX);
+	vec_push(walk->arena, &walk->entries, entry);
+	return 0;
+}
+
+static int read_link(struct tree_walk *walk, int dir, const char *name, struct tree_entry *entry,
+	struct error *err)
+{
+	char target[MANIFEST_TARGET_MAX + 1];
+	ssize_t len = readlinkat(dir, name, target, sizeof target);
+
+	if (len < 0)
+		return fail_errno(err, "read the link '%s'", entry->path);
+	if ((size_t)len == sizeof target)
+		return fail(err, ERR_LIMIT, "'%s' leads to too long a path", entry->path);
+	entry->target = arena_bytes(walk->arena, target, (size_t)len);
+	if (!walk->is_draft)
+		return 0;
+	if (!tree_link_is_allowed(walk->kind, entry->path, entry->target)) {
+		/* Both are the attacker's, and may be long: the path is what must be seen. */
+		return fail(err, ERR_DENIED, "'%.200s' is a link to '%.200s', outside of its layer",
+			entry->path, entry->target);
+	}
+	if (utimensat(dir, name, tree_times, AT_SYMLINK_NOFOLLOW) < 0)
+		return store_fail(err, "set the time of", entry->path);
+	return 0;
+}
+
+static int walk_directory(
+	struct tree_walk *walk, int at, const char *path, dev_t dev, int depth, struct error *err);
+
+static int walk_entry(struct tree_walk *walk, int dir, const char *name, const char *parent,
+	dev_t dev, int depth, struct error *err)
+{
+	struct tree_entry entry = { 0 };
+	struct stat st;
+
+	entry.path = parent[0] ? arena_printf(walk->arena, "%s/%s", parent, name)
+			       : arena_text(walk->arena, name);
+	if (walk->is_draft && strlen(entry.path) > MANIFEST_PATH_MAX)
+		return fail(err, ERR_LIMIT, "'%s': a path of more than %d bytes", entry.path,
+			MANIFEST_PATH_MAX);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail_errno(err, "look at '%s'", entry.path);
+	entry.mode = st.st_mode;
+	entry.uid = st.st_uid;
+	entry.size = (uint64_t)st.st_size;
+	entry.links = st.st_nlink;
+	entry.mtime = st.st_mtim;
+	entry.wrong = tree_judge(&st, walk->uid, dev);
+	if (!entry.wrong && S_ISLNK(st.st_mode) && read_link(walk, dir, name, &entry, err) < 0)
+		return -1;
+	if (entry.wrong || !S_ISDIR(st.st_mode))
+		return add_entry(walk, entry, err);
+
+	auto_close int fd = tree_open_directory(dir, name, walk->is_draft ? S_IRWXU : 0);
+	if (fd < 0 && walk->is_draft)
+		return store_fail(err, "open", entry.path);
+	if (fd < 0)
+		entry.wrong = "can't be read";
+	else if (depth == DEPTH_MAX && walk->is_draft)
+		return fail(
+			err, ERR_LIMIT, "'%s': deeper than %d directories", entry.path, DEPTH_MAX);
+	else if (depth == DEPTH_MAX)
+		entry.wrong = "is too deep";
+	else
+		entry.wrong = tree_judge_attributes(fd, walk->is_draft);
+	if (add_entry(walk, entry, err) < 0)
+		return -1;
+	return entry.wrong ? 0
+			   : walk_directory(walk, take_fd(&fd), entry.path, dev, depth + 1, err);
+}
+
+/* Takes the descriptor `at`. */
+static int walk_directory(
+	struct tree_walk *walk, int at, const char *path, dev_t dev, int depth, struct error *err)
+{
+	auto_directory DIR *dir = directory_read(at);
+	const char *name;
+
+	if (!dir)
+		return fail_errno(err, "read '%s'", path);
+	/* First: without x nothing in it can be looked at. */
+	if (walk->is_draft && fchmod(dirfd(dir), 0755) < 0)
+		return store_fail(err, "set the mode of", path);
+	while ((name = directory_next(dir)))
+		if (walk_entry(walk, dirfd(dir), name, path, dev, depth, err) < 0)
+			return -1;
+	if (errno)
+		return fail_errno(err, "read '%s'", path);
+	/* After what is in it: nothing here adds or removes a name, which would change its time. */
+	if (walk->is_draft && futimens(dirfd(dir), tree_times) < 0)
+		return store_fail(err, "set the time of", path);
+	return 0;
+}
+
+int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *err)
+{
+	auto_close int fd = tree_open_directory(dir, name, walk->is_draft ? S_IRWXU : 0);
+	struct tree_entry entry = { .path = "" };
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return store_fail(err, "open", name);
+	entry.mode = st.st_mode;
+	entry.uid = st.st_uid;
+	entry.links = st.st_nlink;
+	entry.mtime = st.st_mtim;
+	entry.wrong = tree_judge(&st, walk->uid, st.st_dev);
+	if (!entry.wrong)
+		entry.wrong = tree_judge_attributes(fd, walk->is_draft);
+	if (add_entry(walk, entry, err) < 0)
+		return -1;
+	return walk_directory(walk, take_fd(&fd), "", st.st_dev, 0, err);
+}
