@@ -59,7 +59,11 @@ int capability_drop_all(struct error *err)
 	prctl(PR_SET_SECUREBITS, SECURE_BITS, 0, 0, 0);
 	if (drop_bounding_set(err) != 0)
 		return -1;
+	return capability_drop_held(err);
+}
 
+int capability_drop_held(struct error *err)
+{
 	struct capability_header header = { CAPABILITY_VERSION_3, 0 };
 	struct capability_words words[2] = { 0 };
 	/* The ambient set is never larger than permitted and inheritable, and goes with them. */

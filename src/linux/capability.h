@@ -9,5 +9,8 @@ enum { CAPABILITY_SETGID = 6, CAPABILITY_SETUID = 7, CAPABILITY_SYS_ADMIN = 21 }
 /* Empties bounding, ambient, permitted, effective, inheritable; sets the securebits that keep it so
  * where allowed. */
 int capability_drop_all(struct error *err);
+/* The same but for the bounding set, which only CAP_SETPCAP can empty: for a caller that hasn't it,
+ * and has no_new_privs. */
+int capability_drop_held(struct error *err);
 /* `capability` (CAPABILITY_SYS_ADMIN …) is in the effective set of the caller. */
 bool capability_is_effective(int capability);

@@ -1,0 +1,190 @@
+/* The parent's side of the forwarder. */
+#include "egress/forward.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "egress/parts.h"
+#include "linux/pidfd.h"
+
+#define REPLY_SECONDS 10
+#define END_MS 1000 /* to end by itself */
+
+static struct shared *shared_of(const struct forward *forward)
+{
+	/* The counts are the first member of what is shared. */
+	return (struct shared *)(uintptr_t)forward->counts;
+}
+
+static _Noreturn void run_child(
+	const struct forward_options *options, pid_t parent, int control, struct shared *shared)
+{
+	struct error err;
+
+	if (confine_self(options, parent, &control, &err) < 0 ||
+		serve_run(options, control, shared, &err) < 0) {
+		serve_reply(control, &err);
+		_exit(1);
+	}
+	_exit(0);
+}
+
+static int read_reply(struct forward *forward, struct error *err)
+{
+	struct control_reply reply;
+	ssize_t got;
+
+	do
+		got = recv(forward->control, &reply, sizeof reply, 0);
+	while (got < 0 && errno == EINTR);
+	if (got != (ssize_t)sizeof reply) {
+		bool is_late = got < 0 && errno == EAGAIN;
+		/* A late reply would be taken for that of the next message. */
+		fd_close(&forward->control);
+		return fail(err, ERR_FAILED, "the forwarder %s",
+			is_late ? "doesn't answer" : "has ended");
+	}
+	if (reply.code == ERR_NONE)
+		return 0;
+	reply.text[sizeof reply.text - 1] = '\0';
+	bool is_known = reply.code > ERR_NONE && reply.code < ERR_CODE_COUNT;
+	return fail(err, is_known ? (enum error_code)reply.code : ERR_FAILED, "%s", reply.text);
+}
+
+static int send_message(
+	struct forward *forward, const struct control_message *message, int fd, struct error *err)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} extra = { 0 };
+	struct iovec part = { (void *)(uintptr_t)message, sizeof *message };
+	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	if (forward->control < 0)
+		return fail(err, ERR_FAILED, "the forwarder has ended");
+	if (fd >= 0) {
+		header.msg_control = &extra;
+		header.msg_controllen = sizeof extra;
+		struct cmsghdr *item = CMSG_FIRSTHDR(&header);
+		item->cmsg_level = SOL_SOCKET;
+		item->cmsg_type = SCM_RIGHTS;
+		item->cmsg_len = CMSG_LEN(sizeof fd);
+		memcpy(CMSG_DATA(item), &fd, sizeof fd);
+	}
+	if (sendmsg(forward->control, &header, MSG_NOSIGNAL) < 0)
+		return errno == EPIPE || errno == ECONNRESET
+			       ? fail(err, ERR_FAILED, "the forwarder has ended")
+			       : fail_errno(err, "send to the forwarder");
+	return read_reply(forward, err);
+}
+
+static int start_process(
+	const struct forward_options *options, struct forward *forward, struct error *err)
+{
+	struct timeval patience = { .tv_sec = REPLY_SECONDS };
+	pid_t parent = getpid();
+	auto_close int theirs = -1;
+	int ends[2];
+
+	void *page = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		return fail_errno(err, "map the counts");
+	forward->counts = &((struct shared *)page)->counts;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+		return fail_errno(err, "make a pair of sockets");
+	forward->control = ends[0];
+	theirs = ends[1];
+	if (setsockopt(forward->control, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
+		return fail_errno(err, "prepare a pair of sockets");
+	forward->pid = fork();
+	if (forward->pid < 0)
+		return fail_errno(err, "fork");
+	if (forward->pid == 0)
+		run_child(options, parent, theirs, page);
+	fd_close(&theirs);
+	if (pidfd_open_process(forward->pid, &forward->pidfd, err) < 0)
+		return -1;
+	return read_reply(forward, err);
+}
+
+int forward_start(const struct forward_options *options, struct forward *forward, struct error *err)
+{
+	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
+	if (start_process(options, forward, err) == 0)
+		return 0;
+	forward_stop(forward);
+	return error_context(err, "start the forwarder");
+}
+
+int forward_serve(struct forward *forward, int listener, struct error *err)
+{
+	struct control_message message = { .type = CONTROL_SERVE };
+
+	if (listener < 0)
+		return fail(err, ERR_INVALID, "no listening socket");
+	return send_message(forward, &message, listener, err);
+}
+
+int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err)
+{
+	struct control_message message = {
+		.type = CONTROL_ALLOW, .port = host->port, .is_named = host->is_named
+	};
+
+	if (host_check(host, err) < 0)
+		return -1;
+	str_copy(message.host, sizeof message.host, host->host);
+	return send_message(forward, &message, -1, err);
+}
+
+int forward_settle(struct forward *forward, struct error *err)
+{
+	struct control_message message = { .type = CONTROL_SETTLE };
+
+	return send_message(forward, &message, -1, err);
+}
+
+void forward_stop(struct forward *forward)
+{
+	struct pollfd end = { .fd = forward->pidfd, .events = POLLIN };
+
+	/* The end of the control socket is its order to end. */
+	fd_close(&forward->control);
+	if (forward->pid > 0) {
+		if (forward->pidfd < 0 || poll(&end, 1, END_MS) != 1)
+			kill(forward->pid, SIGKILL);
+		while (waitpid(forward->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	fd_close(&forward->pidfd);
+	if (forward->counts)
+		munmap(shared_of(forward), sizeof(struct shared));
+	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
+}
+
+void forward_last_refused(const struct forward *forward, char out[320])
+{
+	const struct shared *shared = shared_of(forward);
+	char copy[sizeof shared->last_refused] = "";
+
+	/* What the other side does with the memory is its own affair: a few attempts, and whatever
+	 * was read is made one printable line. */
+	for (int attempt = 0; shared && attempt < 64; attempt++) {
+		uint32_t before = __atomic_load_n(&shared->sequence, __ATOMIC_SEQ_CST);
+		for (size_t i = 0; i < sizeof copy; i++)
+			copy[i] = ((const volatile char *)shared->last_refused)[i];
+		uint32_t after = __atomic_load_n(&shared->sequence, __ATOMIC_SEQ_CST);
+		if (before == after && !(before & 1))
+			break;
+	}
+	copy[sizeof copy - 1] = '\0';
+	str_printable(out, 320, str_from(copy));
+}

@@ -1,0 +1,460 @@
+/* The loop of the forwarder: its control socket, the sandboxes' listeners, and what becomes of a
+ * request. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "egress/connection.h"
+
+#define PAUSE_MS 200 /* after accept has failed */
+
+static void watch_listeners(struct server *server, bool is_wanted);
+
+static void answer_host(struct connection *c, int code, const char *title, const char *why)
+{
+	char text[640];
+
+	str_format(text, sizeof text, "carrel: %s:%u %s", c->request.host, c->request.port, why);
+	connection_answer(c, code, title, text);
+}
+
+static void refuse_host(struct connection *c, const char *why)
+{
+	struct shared *shared = c->server->shared;
+
+	shared->counts.refused++;
+	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
+	str_format(shared->last_refused, sizeof shared->last_refused, "%s:%u", c->request.host,
+		c->request.port);
+	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
+	answer_host(c, 403, "Forbidden", why);
+}
+
+/* ---- reaching the host ---- */
+static void set_no_delay(int fd)
+{
+	int on = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+/* 0: connected. 1: under way. -1: not this address. */
+static int connect_address(struct connection *c, union address address)
+{
+	bool is_ipv4 = address.any.sa_family == AF_INET;
+	uint16_t port = htons(c->request.port);
+	auto_close int fd = socket(
+		address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
+
+	if (fd < 0)
+		return -1;
+	*(is_ipv4 ? &address.ipv4.sin_port : &address.ipv6.sin6_port) = port;
+	int status = connect(fd, &address.any, is_ipv4 ? sizeof address.ipv4 : sizeof address.ipv6);
+	if (status < 0 && errno != EINPROGRESS)
+		return -1;
+	set_no_delay(fd);
+	c->fds[UPSTREAM] = take_fd(&fd);
+	return status < 0 ? 1 : 0;
+}
+
+static void connect_next(struct connection *c)
+{
+	connection_close_side(c, UPSTREAM);
+	while (c->next_address < c->lookup->count) {
+		union address address = c->lookup->addresses[c->next_address++];
+		if (!c->is_named && forward_address_is_closed(&address.any))
+			continue;
+		int status = connect_address(c, address);
+		if (status == 0) {
+			connection_relay(c);
+			return;
+		}
+		if (status > 0) {
+			c->state = CONNECTING;
+			connection_set_timer(c, c->server->limits.connect_ms);
+			connection_watch(c, UPSTREAM, EPOLLOUT);
+			return;
+		}
+		c->reason = errno;
+	}
+	if (!c->reason)
+		refuse_host(c, "is at an address that isn't public");
+	else if (c->reason == ETIMEDOUT)
+		answer_host(c, 504, "Gateway Timeout", "doesn't answer");
+	else
+		answer_host(c, 502, "Bad Gateway", strerror(c->reason));
+}
+
+static void use_lookup(struct connection *c, const struct lookup *lookup)
+{
+	if (lookup->state == LOOKUP_FOUND) {
+		connect_next(c);
+		return;
+	}
+	char why[256];
+	str_format(why, sizeof why, "can't be resolved: %s", lookup->reason);
+	if (lookup->is_timeout)
+		answer_host(c, 504, "Gateway Timeout", why);
+	else
+		answer_host(c, 502, "Bad Gateway", why);
+}
+
+static void on_lookup(struct lookup *lookup, void *ctx)
+{
+	struct server *server = ctx;
+
+	for (struct connection *c = server->connections; c; c = c->next)
+		if (c->state == RESOLVING && c->lookup == lookup)
+			use_lookup(c, lookup);
+}
+
+static void judge(struct connection *c)
+{
+	struct server *server = c->server;
+	forward_hosts hosts = { .items = server->hosts, .count = server->host_count };
+	const struct forward_host *host = forward_decide(&hosts, &c->request);
+
+	if (!host && server->is_settled) {
+		refuse_host(c, "isn't a host that may be reached from here");
+		return;
+	}
+	if (!host) {
+		if (c->state != WAITING)
+			connection_set_timer(c, server->limits.wait_ms);
+		c->state = WAITING;
+		return;
+	}
+	c->is_named = host->is_named;
+	c->state = RESOLVING;
+	loop_cancel(server->loop, c->timer); /* a lookup has a time limit of its own */
+	c->timer = NULL;
+	c->lookup = resolver_ask(&server->resolver, host->host);
+	if (!c->lookup)
+		answer_host(c, 502, "Bad Gateway", "can't be resolved now");
+	else if (c->lookup->state != LOOKUP_RUNNING)
+		use_lookup(c, c->lookup);
+}
+
+/* ---- the client's side ---- */
+static void read_head(struct connection *c)
+{
+	struct error err;
+	size_t old = c->head.len;
+	char *room = buf_reserve(&c->head, FORWARD_HEAD_MAX - old);
+	ssize_t got = room ? recv(c->fds[CLIENT], room, FORWARD_HEAD_MAX - old, MSG_DONTWAIT) : 0;
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0) {
+		connection_close(c);
+		return;
+	}
+	buf_grew(&c->head, (size_t)got);
+	/* Only a line's end can make a difference: a client that sends single bytes doesn't have
+	 * the whole head read again for each. */
+	if (old && c->head.len < FORWARD_HEAD_MAX && !memchr(c->head.data + old, '\n', (size_t)got))
+		return;
+	int status = forward_parse((struct str){ c->head.data, c->head.len }, &c->request, &err);
+	if (status < 0) {
+		char text[640];
+		c->server->shared->counts.refused++;
+		str_format(text, sizeof text, "carrel: %s", err.text);
+		connection_answer(c, 400, "Bad Request", text);
+		return;
+	}
+	if (status > 0) {
+		connection_watch(c, CLIENT, 0);
+		judge(c);
+	}
+}
+
+static void finish_connect(struct connection *c)
+{
+	int reason = 0;
+	socklen_t len = sizeof reason;
+
+	if (getsockopt(c->fds[UPSTREAM], SOL_SOCKET, SO_ERROR, &reason, &len) < 0)
+		reason = errno;
+	if (!reason) {
+		connection_relay(c);
+		return;
+	}
+	c->reason = reason;
+	connect_next(c);
+}
+
+void serve_on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct connection *c = ctx;
+
+	if (c->state == HEAD)
+		read_head(c);
+	else if (c->state == CONNECTING && fd == c->fds[UPSTREAM])
+		finish_connect(c);
+	else if (c->state == RELAYING || c->state == DRAINING)
+		connection_pump(c);
+	else if (events & (EPOLLHUP | EPOLLERR)) /* the client has gone */
+		connection_close(c);
+}
+
+void serve_on_timer(struct loop *loop, void *ctx)
+{
+	struct connection *c = ctx;
+	uint64_t idle_ms = clock_monotonic_ms() - c->active_ms;
+
+	c->timer = NULL;
+	switch (c->state) {
+	case HEAD:
+		connection_answer(c, 408, "Request Timeout", "carrel: no request in time");
+		break;
+	case WAITING:
+		refuse_host(c, "isn't a host that may be reached from here");
+		break;
+	case CONNECTING:
+		c->reason = ETIMEDOUT;
+		connect_next(c);
+		break;
+	case RELAYING:
+		if (idle_ms >= c->server->limits.idle_ms)
+			connection_break(c);
+		else
+			connection_set_timer(c, c->server->limits.idle_ms - idle_ms);
+		break;
+	case DRAINING:
+		connection_close(c);
+		break;
+	case RESOLVING:
+	case CLOSED:
+		break;
+	}
+}
+
+static void add_connection(struct server *server, int fd)
+{
+	struct connection *c = calloc(1, sizeof *c);
+
+	if (!c)
+		abort();
+	*c = (struct connection){ .server = server,
+		.next = server->connections,
+		.fds = { fd, -1 },
+		.events = { UNWATCHED, UNWATCHED } };
+	buf_init(&c->head, FORWARD_HEAD_MAX);
+	server->connections = c;
+	server->count++;
+	set_no_delay(fd);
+	connection_set_timer(c, server->limits.head_ms);
+	connection_watch(c, CLIENT, EPOLLIN);
+}
+
+static void resume(struct loop *loop, void *ctx)
+{
+	watch_listeners(ctx, true);
+}
+
+static void on_listener(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct server *server = ctx;
+
+	if (server->count >= server->limits.connections) {
+		watch_listeners(server, false);
+		return;
+	}
+	int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (client >= 0) {
+		add_connection(server, client);
+	} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+		/* No memory or descriptors: it may come back. */
+		watch_listeners(server, false);
+		loop_after(server->loop, PAUSE_MS, resume, server);
+	}
+}
+
+static void watch_listeners(struct server *server, bool is_wanted)
+{
+	if (server->is_paused != is_wanted)
+		return;
+	server->is_paused = !is_wanted;
+	for (size_t i = 0; i < server->listener_count; i++)
+		if (is_wanted)
+			loop_watch(server->loop, server->listeners[i], EPOLLIN, on_listener, server,
+				NULL);
+		else
+			loop_unwatch(server->loop, server->listeners[i]);
+}
+
+void serve_on_closed(struct server *server)
+{
+	if (server->is_paused)
+		watch_listeners(server, true);
+}
+
+/* ---- control ---- */
+static int add_listener(struct server *server, int *fd, struct error *err)
+{
+	int is_listening = 0, type = 0;
+	socklen_t len = sizeof is_listening;
+
+	if (*fd < 0 || getsockopt(*fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &len) < 0 ||
+		getsockopt(*fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || !is_listening ||
+		type != SOCK_STREAM)
+		return fail(err, ERR_INVALID, "not a listening socket");
+	if (server->listener_count == LISTENERS_MAX)
+		return fail(err, ERR_LIMIT, "more than %d listeners", LISTENERS_MAX);
+	if (fd_set_nonblocking(*fd) < 0)
+		return fail_errno(err, "prepare a listening socket");
+	if (!server->is_paused &&
+		loop_watch(server->loop, *fd, EPOLLIN, on_listener, server, err) < 0)
+		return -1;
+	server->listeners[server->listener_count++] = take_fd(fd);
+	return 0;
+}
+
+static int add_host(struct server *server, const struct forward_host *host, struct error *err)
+{
+	size_t at = 0;
+
+	if (host_check(host, err) < 0)
+		return -1;
+	while (at < server->host_count && (server->hosts[at].port != host->port ||
+						  strcmp(server->names[at], host->host) != 0))
+		at++;
+	if (at < server->host_count) {
+		server->hosts[at].is_named |= host->is_named;
+		return 0;
+	}
+	if (at == HOSTS_MAX)
+		return fail(err, ERR_LIMIT, "more than %d hosts", HOSTS_MAX);
+	str_copy(server->names[at], HOST_SIZE, host->host);
+	server->hosts[at] = (struct forward_host){
+		.host = server->names[at], .port = host->port, .is_named = host->is_named
+	};
+	server->host_count++;
+	return 0;
+}
+
+static void judge_waiting(struct server *server)
+{
+	for (struct connection *c = server->connections; c; c = c->next)
+		if (c->state == WAITING)
+			judge(c);
+}
+
+static int obey(
+	struct server *server, const struct control_message *message, int *fd, struct error *err)
+{
+	struct forward_host host = {
+		.host = message->host, .port = message->port, .is_named = message->is_named
+	};
+
+	if (message->zero || !memchr(message->host, '\0', sizeof message->host) ||
+		message->is_named > 1 || (*fd >= 0) != (message->type == CONTROL_SERVE))
+		return fail(err, ERR_INVALID, "a malformed message to the forwarder");
+	switch (message->type) {
+	case CONTROL_SERVE:
+		return add_listener(server, fd, err);
+	case CONTROL_ALLOW:
+		return add_host(server, &host, err);
+	case CONTROL_SETTLE:
+		server->is_settled = true;
+		return 0;
+	}
+	return fail(err, ERR_INVALID, "message %u to the forwarder", message->type);
+}
+
+void serve_reply(int control, const struct error *err)
+{
+	struct control_reply reply = { .code = err ? (int32_t)err->code : ERR_NONE };
+
+	str_copy(reply.text, sizeof reply.text, err ? err->text : "");
+	/* A parent that doesn't listen has ended, or will be told by the next one. */
+	(void)!send(control, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void on_control(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct server *server = ctx;
+	struct control_message message;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} extra;
+	struct iovec part = { &message, sizeof message };
+	struct msghdr header = { .msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &extra,
+		.msg_controllen = sizeof extra };
+	struct error err;
+	auto_close int passed = -1;
+	ssize_t got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0) { /* the parent has ended, or wants this one to */
+		loop_stop(loop);
+		return;
+	}
+	struct cmsghdr *item = CMSG_FIRSTHDR(&header);
+	if (item && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS &&
+		item->cmsg_len == CMSG_LEN(sizeof passed))
+		memcpy(&passed, CMSG_DATA(item), sizeof passed);
+	int status = 0;
+	if (got != (ssize_t)sizeof message || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		status = fail(&err, ERR_INVALID, "a message of %zd bytes to the forwarder", got);
+	else
+		status = obey(server, &message, &passed, &err);
+	serve_reply(fd, status < 0 ? &err : NULL);
+	judge_waiting(server);
+}
+
+static void set_limits(struct forward_limits *limits, const struct forward_limits *wanted)
+{
+	*limits = *wanted;
+	limits->head_ms = wanted->head_ms ? wanted->head_ms : 10000;
+	limits->wait_ms = wanted->wait_ms ? wanted->wait_ms : 30000;
+	limits->resolve_ms = wanted->resolve_ms ? wanted->resolve_ms : 10000;
+	limits->connect_ms = wanted->connect_ms ? wanted->connect_ms : 10000;
+	limits->idle_ms = wanted->idle_ms ? wanted->idle_ms : 120000;
+	limits->connections = wanted->connections ? wanted->connections : 256;
+}
+
+static int prepare(struct server *server, const struct forward_options *options, int control,
+	struct shared *shared, struct error *err)
+{
+	if (loop_new(&server->loop, err) < 0)
+		return -1;
+	server->shared = shared;
+	server->control = control;
+	server->is_settled = options->is_settled;
+	set_limits(&server->limits, &options->limits);
+	server->resolver = (struct resolver){ .loop = server->loop,
+		.done = on_lookup,
+		.ctx = server,
+		.timeout_ms = server->limits.resolve_ms };
+	for (size_t i = 0; i < options->hosts.count; i++)
+		if (add_host(server, &options->hosts.items[i], err) < 0)
+			return -1;
+	return loop_watch(server->loop, control, EPOLLIN, on_control, server, err);
+}
+
+int serve_run(const struct forward_options *options, int control, struct shared *shared,
+	struct error *err)
+{
+	struct server *server = calloc(1, sizeof *server);
+
+	if (!server)
+		abort();
+	int status = prepare(server, options, control, shared, err);
+	if (!status) {
+		serve_reply(control, NULL);
+		status = loop_run(server->loop, err);
+		resolver_done(&server->resolver);
+	}
+	/* The process ends now, and the rest with it. */
+	return status;
+}

@@ -1,0 +1,843 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <dirent.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "egress/forward.h"
+#include "linux/netns.h"
+#include "linux/pidfd.h"
+#include "unit.h"
+
+#define BIG ((size_t)8 << 20)
+#define OUTSIDER 64199 /* whom root becomes */
+
+/* ---- servers and clients ---- */
+typedef void serve_fn(int fd);
+
+struct world {
+	struct forward forward;
+	struct forward_host hosts[4];
+	struct forward_options options;
+	int listener;  /* where the forwarder listens */
+	uint16_t port; /* of it */
+	pid_t servers[4];
+	size_t server_count;
+};
+
+static uint16_t port_of(int fd)
+{
+	struct sockaddr_in address;
+	socklen_t len = sizeof address;
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
+	return ntohs(address.sin_port);
+}
+
+/* A process that serves each connection in one of its own. */
+static uint16_t start_server(struct world *w, serve_fn *serve)
+{
+	struct error err;
+	auto_close int listener = -1;
+	assert_int_equal(netns_listen(0, &listener, &err), 0);
+	pid_t parent = getpid(), pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGCHLD, SIG_IGN);
+		if (getppid() != parent)
+			_exit(1);
+		fcntl(listener, F_SETFL, 0);
+		for (;;) {
+			int fd = accept(listener, NULL, NULL);
+			if (fd < 0)
+				_exit(1);
+			if (fork() == 0) {
+				prctl(PR_SET_PDEATHSIG, SIGKILL);
+				close(listener);
+				serve(fd);
+				_exit(0);
+			}
+			close(fd);
+		}
+	}
+	w->servers[w->server_count++] = pid;
+	return port_of(listener);
+}
+
+static void serve_echo(int fd)
+{
+	static char data[65536];
+	ssize_t got;
+	while ((got = read(fd, data, sizeof data)) > 0)
+		if (fd_write_full(fd, data, (size_t)got) != got)
+			_exit(1);
+}
+
+/* Answers with all that it was sent, once it has been silent for a while or ended. */
+static void serve_mirror(int fd)
+{
+	char data[65536], head[128];
+	size_t len = 0;
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	while (poll(&ready, 1, 300) == 1) {
+		ssize_t got = read(fd, data + len, sizeof data - len);
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	str_format(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", len);
+	fd_write_full(fd, head, strlen(head));
+	fd_write_full(fd, data, len);
+}
+
+/* Half an answer, then a reset. */
+static void serve_reset(int fd)
+{
+	char data[4096];
+	struct linger at_once = { .l_onoff = 1 };
+	if (read(fd, data, sizeof data) <= 0)
+		return;
+	fd_write_full(fd, "HTTP/1.0 200 OK\r\n\r\nhalf", 23);
+	usleep(100000);
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+}
+
+/* More than anybody takes. */
+static void serve_flood(int fd)
+{
+	static char data[65536];
+	while (fd_write_full(fd, data, sizeof data) == (ssize_t)sizeof data)
+		;
+}
+
+static void serve_nothing(int fd)
+{
+	char byte;
+	while (read(fd, &byte, 1) > 0)
+		;
+}
+
+static void allow(struct world *w, const char *host, uint16_t port, bool is_named)
+{
+	w->hosts[w->options.hosts.count++] = (struct forward_host){ host, port, is_named };
+}
+
+static void start(struct world *w)
+{
+	struct error err = { 0 };
+	if (forward_start(&w->options, &w->forward, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(netns_listen(0, &w->listener, &err), 0);
+	w->port = port_of(w->listener);
+	if (forward_serve(&w->forward, w->listener, &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static int dial(uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct timeval patience = { .tv_sec = 20 };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+	return fd;
+}
+
+static void say(int fd, const char *text)
+{
+	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
+}
+
+/* All until the end; returns what the last read did. */
+static ssize_t hear(int fd, char *out, size_t size)
+{
+	size_t len = 0;
+	ssize_t got;
+	while ((got = read(fd, out + len, size - 1 - len)) > 0)
+		len += (size_t)got;
+	out[len] = '\0';
+	return got;
+}
+
+static void assert_answer(int fd, const char *beginning, const char *within)
+{
+	char text[8192];
+	assert_int_equal(hear(fd, text, sizeof text), 0);
+	if (strncmp(text, beginning, strlen(beginning)) != 0 || !strstr(text, within))
+		fail_msg("'%s', not '%s' with '%s'", text, beginning, within);
+}
+
+static void ask_tunnel(int fd, const char *host, uint16_t port)
+{
+	char text[512];
+	str_format(text, sizeof text, "CONNECT %s:%u HTTP/1.1\r\nHost: %s:%u\r\n\r\n", host, port,
+		host, port);
+	say(fd, text);
+}
+
+static void assert_tunnel(int fd)
+{
+	static const char expected[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	char text[sizeof expected] = "";
+	assert_int_equal(fd_read_full(fd, text, sizeof expected - 1), sizeof expected - 1);
+	assert_string_equal(text, expected);
+}
+
+static int tunnel(struct world *w, const char *host, uint16_t port)
+{
+	int fd = dial(w->port);
+	ask_tunnel(fd, host, port);
+	assert_tunnel(fd);
+	return fd;
+}
+
+static void assert_echo(int fd, const char *text)
+{
+	char back[64] = "";
+	say(fd, text);
+	assert_int_equal(fd_read_full(fd, back, strlen(text)), strlen(text));
+	assert_string_equal(back, text);
+}
+
+static int setup(void **state)
+{
+	struct world *w = test_calloc(1, sizeof *w);
+	w->forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
+	w->listener = -1;
+	w->options =
+		(struct forward_options){ .is_settled = true, .uid = OUTSIDER, .gid = OUTSIDER };
+	w->options.hosts.items = w->hosts;
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	forward_stop(&w->forward);
+	fd_close(&w->listener);
+	for (size_t i = 0; i < w->server_count; i++) {
+		kill(w->servers[i], SIGKILL);
+		waitpid(w->servers[i], NULL, 0);
+	}
+	test_free(w);
+	return 0;
+}
+
+/* ---- tunnels ---- */
+static void test_a_tunnel_carries_megabytes_both_ways_and_half_closes(void **state)
+{
+	struct world *w = *state;
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = tunnel(w, "127.0.0.1", port);
+	pid_t writer = fork();
+	uint32_t *numbers = test_malloc(65536);
+	size_t total = 0;
+	assert_true(writer >= 0);
+	if (writer == 0) {
+		uint32_t block[1024];
+		for (uint32_t i = 0; i < BIG / 4; i++) {
+			block[i % 1024] = i;
+			if (i % 1024 == 1023 &&
+				fd_write_full(fd, block, sizeof block) != (ssize_t)sizeof block)
+				_exit(1);
+		}
+		_exit(shutdown(fd, SHUT_WR) < 0);
+	}
+	for (;;) {
+		ssize_t got = fd_read_full(fd, numbers, 65536);
+		assert_true(got >= 0 && got % 4 == 0);
+		for (ssize_t i = 0; i < got / 4; i++)
+			assert_int_equal(numbers[i], total / 4 + (size_t)i);
+		total += (size_t)got;
+		if (!got)
+			break;
+	}
+	assert_int_equal(total, BIG);
+	int status = -1;
+	assert_int_equal(waitpid(writer, &status, 0), writer);
+	assert_int_equal(status, 0);
+	test_free(numbers);
+	assert_int_equal(w->forward.counts->connections, 1);
+	assert_int_equal(w->forward.counts->bytes_out, BIG);
+	assert_true(w->forward.counts->bytes_in >= BIG);
+	assert_int_equal(w->forward.counts->refused, 0);
+}
+
+static void test_bytes_that_come_with_the_request_go_on(void **state)
+{
+	struct world *w = *state;
+	char text[256], back[6] = "";
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = dial(w->port);
+	str_format(text, sizeof text, "CONNECT 127.0.0.1:%u HTTP/1.0\r\n\r\nearly", port);
+	say(fd, text);
+	assert_tunnel(fd);
+	assert_int_equal(fd_read_full(fd, back, 5), 5);
+	assert_string_equal(back, "early");
+}
+
+static size_t count_fds(pid_t pid)
+{
+	char path[64];
+	size_t count = 0;
+	str_format(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *dir = opendir(path);
+	if (!dir)
+		return 0;
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count - 2;
+}
+
+static unsigned long read_status(pid_t pid, const char *key, int base)
+{
+	char path[64], text[8192];
+	str_format(path, sizeof path, "/proc/%d/status", (int)pid);
+	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+	const char *line = strstr(text, key);
+	assert_non_null(line);
+	return strtoul(line + strlen(key), NULL, base);
+}
+
+/* Waits until it holds `count` descriptors; as a plain user they can't be seen. */
+static void await_fds(pid_t pid, size_t count)
+{
+	uint64_t end = clock_monotonic_ms() + 5000;
+	while (!geteuid() && count_fds(pid) != count) {
+		if (clock_monotonic_ms() > end)
+			fail_msg("%zu descriptors, not %zu", count_fds(pid), count);
+		usleep(10000);
+	}
+}
+
+static void test_two_hundred_tunnels_at_once_and_nothing_stays(void **state)
+{
+	struct world *w = *state;
+	int fds[200];
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	size_t before = count_fds(w->forward.pid);
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < 200; i++)
+			fds[i] = tunnel(w, "127.0.0.1", port);
+		for (size_t i = 0; i < 200; i++) {
+			char text[16];
+			str_format(text, sizeof text, "number %zu", i);
+			assert_echo(fds[i], text);
+		}
+		for (size_t i = 0; i < 200; i++)
+			fd_close(&fds[i]);
+		await_fds(w->forward.pid, before);
+	}
+	assert_int_equal(w->forward.counts->connections, 400);
+}
+
+static void test_more_than_the_most_connections_wait_their_turn(void **state)
+{
+	struct world *w = *state;
+	int fds[8];
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	w->options.limits.connections = 4;
+	start(w);
+	for (size_t i = 0; i < 8; i++)
+		ask_tunnel(fds[i] = dial(w->port), "127.0.0.1", port);
+	for (size_t i = 0; i < 4; i++)
+		assert_tunnel(fds[i]);
+	struct pollfd ready = { .fd = fds[4], .events = POLLIN };
+	assert_int_equal(poll(&ready, 1, 100), 0);
+	for (size_t i = 0; i < 4; i++)
+		fd_close(&fds[i]);
+	for (size_t i = 4; i < 8; i++) {
+		assert_tunnel(fds[i]);
+		fd_close(&fds[i]);
+	}
+}
+
+static void test_a_client_that_doesn_t_read_holds_the_server_back(void **state)
+{
+	struct world *w = *state;
+	int fds[16];
+	uint64_t last, now = 1;
+	uint16_t port = start_server(w, serve_flood);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	for (size_t i = 0; i < 16; i++)
+		fds[i] = tunnel(w, "127.0.0.1", port);
+	do {
+		last = now;
+		usleep(300000);
+		now = w->forward.counts->bytes_in;
+	} while (now != last);
+	unsigned long used = read_status(w->forward.pid, "RssAnon:", 10);
+#ifndef __SANITIZE_ADDRESS__
+	assert_true(used < 16384);
+#endif
+	assert_true(used > 0);
+	/* And it waits without turning. */
+	char path[64], text[1024];
+	unsigned long ticks[2];
+	str_format(path, sizeof path, "/proc/%d/stat", (int)w->forward.pid);
+	for (int i = 0; i < 2; i++) {
+		unsigned long user, system_time;
+		usleep(i ? 500000 : 0);
+		assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+		assert_int_equal(sscanf(strrchr(text, ')'),
+					 ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+					 &user, &system_time),
+			2);
+		ticks[i] = user + system_time;
+	}
+	assert_true(ticks[1] - ticks[0] < 10);
+	for (size_t i = 0; i < 16; i++)
+		fd_close(&fds[i]);
+}
+
+/* ---- what is refused ---- */
+static void test_an_unlisted_host_is_refused_by_name(void **state)
+{
+	struct world *w = *state;
+	char last[320];
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	forward_last_refused(&w->forward, last);
+	assert_string_equal(last, "");
+	auto_close int other = dial(w->port);
+	ask_tunnel(other, "other.example", 443);
+	assert_answer(other, "HTTP/1.1 403 ", "other.example:443");
+	auto_close int other_port = dial(w->port);
+	ask_tunnel(other_port, "127.0.0.1", (uint16_t)(port ^ 1));
+	assert_answer(other_port, "HTTP/1.1 403 ", "127.0.0.1:");
+	/* Other spellings of an address that is listed are only names. */
+	auto_close int number = dial(w->port);
+	ask_tunnel(number, "2130706433", port);
+	assert_answer(number, "HTTP/1.1 403 ", "2130706433:");
+	forward_last_refused(&w->forward, last);
+	assert_memory_equal(last, "2130706433:", 11);
+	assert_int_equal(w->forward.counts->refused, 3);
+	assert_int_equal(w->forward.counts->connections, 0);
+}
+
+static void test_a_listed_name_at_a_closed_address_needs_the_operator_s_word(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "localhost", port, false);
+	allow(w, "127.0.0.1", port, false);
+	start(w);
+	auto_close int name = dial(w->port), literal = dial(w->port);
+	ask_tunnel(name, "localhost", port);
+	assert_answer(name, "HTTP/1.1 403 ", "isn't public");
+	ask_tunnel(literal, "127.0.0.1", port);
+	assert_answer(literal, "HTTP/1.1 403 ", "isn't public");
+	assert_int_equal(w->forward.counts->refused, 2);
+	assert_int_equal(
+		forward_allow(&w->forward, &(struct forward_host){ "localhost", port, true }, &err),
+		0);
+	auto_close int named = tunnel(w, "LocalHost.", port);
+	assert_echo(named, "named");
+}
+
+static void test_garbage_is_answered_and_closed(void **state)
+{
+	struct world *w = *state;
+	start(w);
+	static const char *const garbage[] = { "\x16\x03\x01\x02", "hello\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "CONNECT a@b:1 HTTP/1.1\r\n\r\n", "\r\n\r\n" };
+	for (size_t i = 0; i < sizeof garbage / sizeof *garbage; i++) {
+		auto_close int fd = dial(w->port);
+		say(fd, garbage[i]);
+		assert_answer(fd, "HTTP/1.1 400 ", "carrel: ");
+	}
+	/* An answer is read whole by a client that has sent far more than was looked at. */
+	auto_close int fd = dial(w->port);
+	char *lots = test_calloc(1, 1 << 20);
+	memset(lots, 'x', 1 << 20);
+	send(fd, lots, 1 << 20, MSG_NOSIGNAL | MSG_DONTWAIT);
+	test_free(lots);
+	shutdown(fd, SHUT_WR);
+	assert_answer(fd, "HTTP/1.1 400 ", "head of more than");
+	auto_close int silent = dial(w->port);
+	shutdown(silent, SHUT_WR);
+	assert_answer(silent, "", "");
+}
+
+static void test_a_slow_head_has_its_time(void **state)
+{
+	struct world *w = *state;
+	w->options.limits.head_ms = 300;
+	start(w);
+	auto_close int fd = dial(w->port);
+	uint64_t begin = clock_monotonic_ms();
+	for (int i = 0; i < 40 && send(fd, "X", 1, MSG_NOSIGNAL) == 1; i++)
+		usleep(20000);
+	assert_answer(fd, "HTTP/1.1 408 ", "carrel: ");
+	assert_true(clock_monotonic_ms() - begin >= 300);
+}
+
+static void test_a_silent_tunnel_is_closed(void **state)
+{
+	struct world *w = *state;
+	char text[16];
+	uint16_t port = start_server(w, serve_nothing);
+	allow(w, "127.0.0.1", port, true);
+	w->options.limits.idle_ms = 200;
+	start(w);
+	auto_close int fd = tunnel(w, "127.0.0.1", port);
+	assert_int_equal(hear(fd, text, sizeof text), -1);
+	assert_int_equal(errno, ECONNRESET);
+}
+
+/* ---- waiting ---- */
+static void test_requests_wait_until_the_list_is_settled(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	uint16_t port = start_server(w, serve_echo);
+	w->options.is_settled = false;
+	start(w);
+	auto_close int first = dial(w->port), second = dial(w->port);
+	ask_tunnel(first, "127.0.0.1", port);
+	ask_tunnel(second, "other.example", 443);
+	struct pollfd ready[2] = { { .fd = first, .events = POLLIN },
+		{ .fd = second, .events = POLLIN } };
+	assert_int_equal(poll(ready, 2, 100), 0);
+	struct forward_host host = { "127.0.0.1", port, true };
+	assert_int_equal(forward_allow(&w->forward, &host, &err), 0);
+	assert_tunnel(first);
+	assert_echo(first, "waited");
+	assert_int_equal(poll(&ready[1], 1, 0), 0);
+	assert_int_equal(forward_settle(&w->forward, &err), 0);
+	assert_answer(second, "HTTP/1.1 403 ", "other.example:443");
+	/* From now on nothing waits. */
+	auto_close int third = dial(w->port);
+	ask_tunnel(third, "third.example", 443);
+	assert_answer(third, "HTTP/1.1 403 ", "third.example:443");
+}
+
+static void test_waiting_ends_by_itself(void **state)
+{
+	struct world *w = *state;
+	w->options.is_settled = false;
+	w->options.limits.wait_ms = 200;
+	start(w);
+	auto_close int fd = dial(w->port), gone = dial(w->port);
+	ask_tunnel(gone, "gone.example", 443);
+	fd_close(&gone);
+	ask_tunnel(fd, "other.example", 443);
+	assert_answer(fd, "HTTP/1.1 403 ", "other.example:443");
+}
+
+/* ---- absolute form ---- */
+static void test_one_request_goes_on_and_what_follows_it_does_not(void **state)
+{
+	struct world *w = *state;
+	char text[1024], back[4096], expected[512];
+	uint16_t port = start_server(w, serve_mirror);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = dial(w->port);
+	str_format(text, sizeof text,
+		"POST http://127.0.0.1:%u/a?b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Length: "
+		"4\r\n"
+		"Proxy-Authorization: x\r\nConnection: keep-alive\r\nAccept: y\r\n\r\nbody"
+		"GET /second HTTP/1.1\r\nHost: secret\r\n\r\n",
+		port, port);
+	/* In two pieces, the second of which has the rest of the body and the other request. */
+	size_t cut = (size_t)(strstr(text, "dyGET") - text);
+	assert_int_equal(fd_write_full(fd, text, cut), cut);
+	usleep(50000);
+	say(fd, text + cut);
+	assert_int_equal(hear(fd, back, sizeof back), 0);
+	str_format(expected, sizeof expected,
+		"\r\n\r\nPOST /a?b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n"
+		"Content-Length: 4\r\nAccept: y\r\n\r\nbody",
+		port);
+	assert_non_null(strstr(back, expected));
+	assert_string_equal(strstr(back, expected), expected);
+
+	auto_close int chunked = dial(w->port);
+	str_format(text, sizeof text,
+		"PUT http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+		"Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\nGET /second "
+		"HTTP/1.1\r\n\r\n",
+		port, port);
+	say(chunked, text);
+	assert_int_equal(hear(chunked, back, sizeof back), 0);
+	assert_string_equal(strstr(back, "4\r\nbody"), "4\r\nbody\r\n0\r\n\r\n");
+
+	auto_close int later = dial(w->port);
+	str_format(text, sizeof text,
+		"GET http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", port, port);
+	say(later, text);
+	usleep(50000);
+	say(later, text);
+	assert_int_equal(hear(later, back, sizeof back), 0);
+	assert_null(strstr(strstr(back, "GET /") + 1, "GET"));
+}
+
+static void test_a_broken_answer_doesn_t_look_whole(void **state)
+{
+	struct world *w = *state;
+	char text[256];
+	uint16_t port = start_server(w, serve_reset);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = dial(w->port);
+	str_format(text, sizeof text, "GET http://127.0.0.1:%u/ HTTP/1.0\r\n\r\n", port);
+	say(fd, text);
+	assert_int_equal(hear(fd, text, sizeof text), -1);
+	assert_int_equal(errno, ECONNRESET);
+	assert_non_null(strstr(text, "half"));
+}
+
+static void test_a_malformed_body_breaks_the_connection(void **state)
+{
+	struct world *w = *state;
+	char text[256];
+	uint16_t port = start_server(w, serve_nothing);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	for (int together = 0; together < 2; together++) {
+		auto_close int fd = dial(w->port);
+		str_format(text, sizeof text,
+			"PUT http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+			"Transfer-Encoding: chunked\r\n\r\n%s",
+			port, port, together ? "zz" : "");
+		say(fd, text);
+		if (!together) {
+			usleep(50000);
+			say(fd, "zz");
+			assert_int_equal(hear(fd, text, sizeof text), -1);
+		} else {
+			assert_answer(fd, "HTTP/1.1 400 ", "chunk");
+		}
+	}
+}
+
+/* ---- hosts that can't be reached ---- */
+static void test_a_host_that_can_t_be_reached_is_a_502_or_504(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	auto_close int closed = -1, full = -1;
+	int fillers[8];
+	assert_int_equal(netns_listen(0, &closed, &err), 0);
+	assert_int_equal(netns_listen(0, &full, &err), 0);
+	uint16_t closed_port = port_of(closed), full_port = port_of(full);
+	fd_close(&closed);
+	/* A full queue answers nobody. */
+	assert_int_equal(listen(full, 0), 0);
+	for (size_t i = 0; i < 8; i++) {
+		struct sockaddr_in address = { .sin_family = AF_INET,
+			.sin_port = htons(full_port),
+			.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+		fillers[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		(void)!connect(fillers[i], (struct sockaddr *)&address, sizeof address);
+	}
+	allow(w, "127.0.0.1", closed_port, true);
+	allow(w, "127.0.0.1", full_port, true);
+	allow(w, "nobody.invalid", 443, true);
+	w->options.limits.connect_ms = 200;
+	w->options.limits.resolve_ms = 1500;
+	start(w);
+	auto_close int fd = dial(w->port), slow = dial(w->port), lost = dial(w->port);
+	ask_tunnel(lost, "nobody.invalid", 443);
+	ask_tunnel(fd, "127.0.0.1", closed_port);
+	assert_answer(fd, "HTTP/1.1 502 ", "refused");
+	ask_tunnel(slow, "127.0.0.1", full_port);
+	assert_answer(slow, "HTTP/1.1 504 ", "answer");
+	/* Without a name server there is no answer at all. */
+	assert_answer(lost, "HTTP/1.1 50", "nobody.invalid:443 can't be resolved");
+	assert_int_equal(w->forward.counts->refused, 0);
+	for (size_t i = 0; i < 8; i++)
+		fd_close(&fillers[i]);
+}
+
+/* ---- the process ---- */
+static void test_it_has_nothing(void **state)
+{
+	struct world *w = *state;
+	auto_close int leaked = open("/etc/passwd", O_RDONLY); /* not even close-on-exec */
+	assert_true(leaked >= 0);
+	start(w);
+	pid_t pid = w->forward.pid;
+	bool is_root = geteuid() == 0;
+	assert_int_equal(read_status(pid, "Uid:", 10), is_root ? OUTSIDER : geteuid());
+	assert_int_equal(read_status(pid, "Gid:", 10), is_root ? OUTSIDER : getegid());
+	if (is_root)
+		assert_int_equal(read_status(pid, "Groups:\t \nNSt", 10), 0);
+	assert_int_equal(read_status(pid, "CapEff:", 16), 0);
+	assert_int_equal(read_status(pid, "CapPrm:", 16), 0);
+	assert_int_equal(read_status(pid, "CapInh:", 16), 0);
+	assert_int_equal(read_status(pid, "CapAmb:", 16), 0);
+	if (is_root)
+		assert_int_equal(read_status(pid, "CapBnd:", 16), 0);
+	assert_int_equal(read_status(pid, "NoNewPrivs:", 10), 1);
+	assert_int_equal(read_status(pid, "Seccomp:", 10), 2);
+	/* Three streams, the control socket, the loop, the listener. */
+	await_fds(pid, 6);
+}
+
+static void test_root_is_never_who_it_runs_as(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	if (geteuid() != 0)
+		skip();
+	w->options.uid = 0;
+	assert_int_equal(forward_start(&w->options, &w->forward, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_int_equal(w->forward.pid, -1);
+}
+
+static void test_wrong_orders_are_errors_and_change_nothing(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	auto_close int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	start(w);
+	assert_int_equal(forward_serve(&w->forward, file, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_int_equal(forward_serve(&w->forward, -1, &err), -1);
+	static const char *const bad[] = { "", "UPPER.example", "a.", "a b", "[::1]", "::0001",
+		"*.example", "a\n" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct forward_host host = { bad[i], 1, false };
+		assert_int_equal(forward_allow(&w->forward, &host, &err), -1);
+		assert_int_equal(err.code, ERR_INVALID);
+	}
+	int status = 0;
+	for (uint16_t i = 1; i <= 65 && !status; i++)
+		status = forward_allow(
+			&w->forward, &(struct forward_host){ "a.example", i, false }, &err);
+	assert_int_equal(status, -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	assert_int_equal(forward_settle(&w->forward, &err), 0);
+	/* What is sent over the control socket is checked on the other side as well. */
+	assert_int_equal(send(w->forward.control, "x", 1, 0), 1);
+	char reply[1024];
+	assert_true(recv(w->forward.control, reply, sizeof reply, 0) > 4);
+	assert_int_not_equal(reply[0], 0);
+	assert_int_equal(forward_settle(&w->forward, &err), 0);
+}
+
+static void test_stopping_ends_it_at_once_with_all_that_it_holds(void **state)
+{
+	struct world *w = *state;
+	char text[16];
+	struct error err;
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = tunnel(w, "127.0.0.1", port);
+	pid_t pid = w->forward.pid;
+	uint64_t begin = clock_monotonic_ms();
+	forward_stop(&w->forward);
+	assert_true(clock_monotonic_ms() - begin < 900);
+	assert_int_equal(kill(pid, 0), -1);
+	assert_true(hear(fd, text, sizeof text) <= 0);
+	forward_stop(&w->forward);
+	assert_int_equal(forward_settle(&w->forward, &err), -1);
+	forward_last_refused(&w->forward, (char[320]){ 0 });
+}
+
+static void test_one_that_hangs_or_died_is_stopped_too(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	start(w);
+	pid_t pid = w->forward.pid;
+	kill(pid, SIGSTOP);
+	forward_stop(&w->forward);
+	assert_int_equal(kill(pid, 0), -1);
+	fd_close(&w->listener);
+	start(w);
+	kill(w->forward.pid, SIGKILL);
+	assert_int_equal(forward_settle(&w->forward, &err), -1);
+	assert_string_equal(err.text, "the forwarder has ended");
+}
+
+static void test_it_ends_with_its_parent(void **state)
+{
+	struct world *w = *state;
+	int ends[2];
+	struct error err;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid_t parent = fork();
+	assert_true(parent >= 0);
+	if (parent == 0) {
+		if (forward_start(&w->options, &w->forward, &err) < 0)
+			_exit(1);
+		/* Somebody else who holds the control socket doesn't keep it alive. */
+		pid_t holder = fork();
+		if (holder == 0) {
+			pause();
+			_exit(0);
+		}
+		pid_t pids[2] = { w->forward.pid, holder };
+		fd_write_full(ends[1], pids, sizeof pids);
+		pause();
+		_exit(0);
+	}
+	pid_t pids[2];
+	auto_close int pidfd = -1;
+	assert_int_equal(fd_read_full(ends[0], pids, sizeof pids), sizeof pids);
+	assert_int_equal(pidfd_open_process(pids[0], &pidfd, &err), 0);
+	kill(parent, SIGKILL);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	assert_int_equal(poll(&end, 1, 5000), 1);
+	kill(pids[1], SIGKILL);
+	fd_close(&ends[0]);
+	fd_close(&ends[1]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_tunnel_carries_megabytes_both_ways_and_half_closes),
+		TEST(test_bytes_that_come_with_the_request_go_on),
+		TEST(test_two_hundred_tunnels_at_once_and_nothing_stays),
+		TEST(test_more_than_the_most_connections_wait_their_turn),
+		TEST(test_a_client_that_doesn_t_read_holds_the_server_back),
+		TEST(test_an_unlisted_host_is_refused_by_name),
+		TEST(test_a_listed_name_at_a_closed_address_needs_the_operator_s_word),
+		TEST(test_garbage_is_answered_and_closed),
+		TEST(test_a_slow_head_has_its_time),
+		TEST(test_a_silent_tunnel_is_closed),
+		TEST(test_requests_wait_until_the_list_is_settled),
+		TEST(test_waiting_ends_by_itself),
+		TEST(test_one_request_goes_on_and_what_follows_it_does_not),
+		TEST(test_a_broken_answer_doesn_t_look_whole),
+		TEST(test_a_malformed_body_breaks_the_connection),
+		TEST(test_a_host_that_can_t_be_reached_is_a_502_or_504),
+		TEST(test_it_has_nothing),
+		TEST(test_root_is_never_who_it_runs_as),
+		TEST(test_wrong_orders_are_errors_and_change_nothing),
+		TEST(test_stopping_ends_it_at_once_with_all_that_it_holds),
+		TEST(test_one_that_hangs_or_died_is_stopped_too),
+		TEST(test_it_ends_with_its_parent),
+	};
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
