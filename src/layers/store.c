@@ -38,7 +38,7 @@ void layer_store_done(struct layer_store *store)
 	store->home = NULL;
 }
 
-int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struct error *err)
+static int take_lock(const struct layer_store *store, int how, int *fd, struct error *err)
 {
 	auto_close int lock = -1;
 
@@ -48,11 +48,24 @@ int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struc
 	home_leave(store->home);
 	if (lock < 0)
 		return store_fail(err, "open", ".lock");
-	while (flock(lock, alone ? LOCK_EX : LOCK_SH) < 0)
+	while (flock(lock, how) < 0) {
+		if (errno == EWOULDBLOCK)
+			return fail(err, ERR_CONFLICT, "layers: in use by another carrel");
 		if (errno != EINTR)
 			return store_fail(err, "lock", ".lock");
+	}
 	*fd = take_fd(&lock);
 	return 0;
+}
+
+int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struct error *err)
+{
+	return take_lock(store, alone ? LOCK_EX : LOCK_SH, fd, err);
+}
+
+int layer_store_try_lock(const struct layer_store *store, int *fd, struct error *err)
+{
+	return take_lock(store, LOCK_EX | LOCK_NB, fd, err);
 }
 
 bool layer_id_is_valid(const char *id)

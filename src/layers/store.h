@@ -40,6 +40,8 @@ void layer_store_done(struct layer_store *store);
 
 /* Invariant 4. *fd is the lock; closing it gives it back. Waits. */
 int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struct error *err);
+/* Alone, without waiting. ERR_CONFLICT: somebody has it. */
+int layer_store_try_lock(const struct layer_store *store, int *fd, struct error *err);
 
 /* The layer that `key` gives. ERR_NOT_FOUND: none yet. */
 int layer_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
