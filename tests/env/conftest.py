@@ -1,0 +1,83 @@
+"""What the tests of environments share. Everything slow is made once for all workers: uv and the layers that every
+environment has (template), and the environments of real packages (real)."""
+import pathlib
+import shutil
+
+import pytest
+from envs import CLIENTS, Envs, copy_home, locked
+from harness import PATH, SANITIZED
+from index_server import Index
+
+
+def pytest_collection_modifyitems(config, items):
+    """Fault points are in builds for tests only."""
+    left_out = [item for item in items if item.get_closest_marker("needs_faults") and not SANITIZED]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory):
+    """A directory that all workers of this run have in common."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if base.name.startswith("popen-") else base
+
+
+@pytest.fixture(scope="session")
+def template(common):
+    """(directory with uv, home that has built one empty environment from the index this host is configured for)."""
+    with locked(common / "template.lock"):
+        tools, home = common / "tools", common / "template"
+        if not (common / "template.done").exists():
+            shutil.rmtree(tools, ignore_errors=True)
+            tools.mkdir(mode=0o755)
+            home.mkdir(exist_ok=True)
+            carrel = Envs(home, None)
+            done = carrel("env", "build", "template", timeout=300, env=CLIENTS)
+            assert done.returncode == 0, f"the empty environment can't be built: {done.stderr}"
+            uv = shutil.which("uv", path=PATH) or next(carrel.store.glob("tools/uv-*/uv"))
+            shutil.copy(uv, tools / "uv")
+            (tools / "uv").chmod(0o755)
+            (common / "template.done").touch()
+        return tools, home / "carrel"
+
+
+@pytest.fixture
+def index():
+    with Index() as server:
+        yield server
+
+
+@pytest.fixture
+def env(tmp_path, template, index):
+    """Carrel with a home of the test's own, in which one empty environment is (template_no-deps), and an index."""
+    tools, source = template
+    home = tmp_path / "home"
+    home.mkdir()
+    copy_home(source, home / "carrel")
+    carrel = Envs(home, tools, index)
+    yield carrel
+    carrel.left_nothing()
+
+
+@pytest.fixture(scope="session")
+def real(common, template):
+    """Carrel with one home for all environments of real packages, from the index this host is configured for."""
+    tools, source = template
+    home = common / "real"
+    with locked(common / "real.lock"):
+        if not home.exists():
+            home.mkdir()
+            copy_home(source, home / "carrel")
+    carrel = Envs(home, tools)
+    carrel.env.update(CLIENTS)
+    return carrel
+
+
+@pytest.fixture
+def script(tmp):
+    """Writes a program; the options and command that run it from the workspace."""
+    def write(text, name="program.py"):
+        (pathlib.Path(tmp) / name).write_text(text)
+        return ["--dir", tmp], ["python", name]
+    return write

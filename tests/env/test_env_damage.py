@@ -1,0 +1,223 @@
+"""What an agent does inside changes its own view only; what happens to the store itself is found and mended."""
+import json
+import os
+import shutil
+
+import pytest
+from envs import digest
+from wheels import wheel
+
+NATIVE = b"\x7fELF\x02\x01\x01" + bytes(9) + os.urandom(20000)
+
+
+def packages(index):
+    index.add(wheel("victim", "1.5", files={"victim/__init__.py": "VALUE = 'original'\n", "victim/other.py": "X = 1\n", "victim/data.txt": "data\n",
+                                            "victim/_native.so": NATIVE}, scripts={"victim-tool": "victim:main"}),
+              wheel("bystander"))
+
+
+@pytest.fixture
+def built(env, index):
+    packages(index)
+    env.name = env.build("agent", "--pip", "victim", "--pip", "bystander")["name"]
+    return env
+
+
+ATTACKS = {
+    "edit": "f=$(python -c 'import victim; print(victim.__file__)'); echo \"VALUE = 'edited'\" > $f",
+    "append": "for f in $(find /env -name '*.py' -path '*victim*'); do echo 'X = 99' >> $f; done",
+    "in place, same size and time": "f=$(python -c 'import victim; print(victim.__file__)'); touch -r $f /tmp/t; "
+                                    "python -c \"import sys; f=open(sys.argv[1],'r+'); f.seek(9); f.write('X')\" $f; touch -r /tmp/t $f",
+    "delete": "rm -rf /env/lib/python3*/site-packages/victim",
+    "delete all": "rm -rf /env/* 2>/dev/null; true",
+    "truncate": "for f in $(find /env -type f); do : > $f; done",
+    "chmod": "chmod -R 777 /env; chmod 4755 /env/bin/victim-tool 2>/dev/null; true",
+    "bytecode": "for f in $(find /env -name '*.pyc' -path '*victim*'); do printf garbage > $f; done",
+    "rename": "mv /env/bin /env/nib; mv /env/lib/python3*/site-packages/victim/data.txt /tmp/ || true",
+    "link": "cd /env/lib/python3*/site-packages; ln victim/data.txt victim/hard; echo more >> victim/hard; ln -sf /etc/passwd victim/data.txt",
+    "interpreter": "printf '#!/bin/sh\\necho usurped\\n' > /tmp/p; rm /env/bin/python; cp /tmp/p /env/bin/python; chmod +x /env/bin/python",
+    "new files": "for n in 1 2 3; do echo 'raise SystemExit(9)' > $(echo /env/lib/python3*/site-packages)/sitecustomize.py; done",
+    "xattr": "python - <<'E'\nimport os\nfor n in os.listdir('/env'):\n  for k in ('user.x', 'user.overlay.opaque', 'trusted.overlay.opaque'):\n"
+             "    try: os.setxattr('/env/' + n, k, b'y')\n    except OSError: pass\nE",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_an_agent_changes_its_own_view_only(built, attack):
+    before = digest(built.store / "layers")
+    meta = (built.store / "envs" / built.name / "lock.txt").read_bytes()
+    done = built.run("--env", built.name, "--", "sh", "-c", ATTACKS[attack])
+    assert done.returncode == 0, done.stderr
+    assert digest(built.store / "layers") == before
+    assert (built.store / "envs" / built.name / "lock.txt").read_bytes() == meta
+    script = "import victim, victim.other as o, os; print(victim.VALUE, o.X, open(os.path.dirname(o.__file__) + '/data.txt').read())"
+    assert built.python(built.name, script) == "original 1 data\n\n"
+    found = built.json("verify", built.name)
+    assert (found["ok"], found["findings"]) == (True, [])
+
+
+def test_two_sandboxes_at_once_do_not_see_each_others_edits(built):
+    script = ("import sys, victim; open(victim.__file__, 'w').write('VALUE = %r' % sys.argv[1]); print(flush=True); sys.stdin.read();"
+              "print(open(victim.__file__).read())")
+    with built.start("run", "-i", "--env", built.name, "--", "python", "-c", script, "one", stdin=-1) as one, \
+            built.start("run", "-i", "--env", built.name, "--", "python", "-c", script, "two", stdin=-1) as two:
+        one.stdout.readline(), two.stdout.readline()
+        assert built.python(built.name, "import victim; print(victim.VALUE)") == "original\n"
+        assert "one" in one.communicate(timeout=10)[0] and "two" in two.communicate(timeout=10)[0]
+
+
+# ---- damage of the store itself
+
+def site(tree, path):
+    return next(tree.glob("lib/python3*/site-packages")) / path
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    rewrite(path, bytes(data))
+
+
+def rewrite(path, data):
+    """Other bytes in a file that keeps its inode, mode, owner and times, as bad memory or a bad disk does it."""
+    status = path.stat()
+    mode = status.st_mode
+    path.chmod(0o644)
+    with open(path, "r+b") as file:
+        file.truncate(0)
+        file.write(data)
+    path.chmod(mode & 0o7777)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def bytecode(tree):
+    return next(tree.rglob("victim/__pycache__/__init__*.pyc"))
+
+
+DAMAGES = {
+    "truncated .so": lambda tree: rewrite(site(tree, "victim/_native.so"), NATIVE[:5000]),
+    "flipped byte": lambda tree: flip(site(tree, "victim/_native.so")),
+    "missing file": lambda tree: site(tree, "victim/other.py").unlink(),
+    "missing directory": lambda tree: shutil.rmtree(site(tree, "victim")),
+    "same-size edit": lambda tree: rewrite(site(tree, "victim/__init__.py"), b"VALUE = 'tampered'\n"),
+    "bad bytecode": lambda tree: flip(bytecode(tree)),
+    "empty bytecode": lambda tree: rewrite(bytecode(tree), b""),
+    "extra file": lambda tree: site(tree, "victim/extra.py").write_text("evil\n"),
+    "extra directory": lambda tree: site(tree, "extra").mkdir(),
+    "file became a link": lambda tree: (site(tree, "victim/data.txt").unlink(), site(tree, "victim/data.txt").symlink_to("/etc/passwd")),
+    "file became a directory": lambda tree: (site(tree, "victim/data.txt").unlink(), site(tree, "victim/data.txt").mkdir()),
+    "mode": lambda tree: site(tree, "victim/data.txt").chmod(0o666),
+    "setuid": lambda tree: site(tree, "victim/data.txt").chmod(0o4755),
+    "time": lambda tree: os.utime(site(tree, "victim/other.py"), (1, 1)),
+    "hard link": lambda tree: os.link(site(tree, "victim/data.txt"), tree.parent.parent.parent / "other-name"),
+    "missing script": lambda tree: (tree / "bin/victim-tool").unlink(),
+    "missing tree": lambda tree: shutil.rmtree(tree),
+    "edited manifest": lambda tree: rewrite(tree.parent / "manifest", (tree.parent / "manifest").read_bytes().replace(b"1.5", b"1.6", 1)),
+    "cut manifest": lambda tree: rewrite(tree.parent / "manifest", (tree.parent / "manifest").read_bytes()[:-20]),
+    "missing manifest": lambda tree: (tree.parent / "manifest").unlink(),
+    "missing layer": lambda tree: shutil.rmtree(tree.parent),
+}
+PATHS = {"truncated .so": "victim/_native.so", "flipped byte": "victim/_native.so", "missing file": "victim/other.py", "same-size edit": "victim/__init__.py",
+         "bad bytecode": ".pyc", "empty bytecode": ".pyc", "extra file": "victim/extra.py", "mode": "victim/data.txt", "missing script": "bin/victim-tool"}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_every_damage_is_found_and_mended(built, damage):
+    assert built.json("verify", built.name) == {"name": built.name, "ok": True, "findings": [], "repaired": False}
+    layers = built.show(built.name)["layers"]
+    before = digest(built.store / "layers")
+    tree = built.layer(built.name, "victim")
+    DAMAGES[damage](tree)
+
+    found = built.json("verify", built.name, code=1)
+    assert (found["ok"], found["repaired"]) == (False, False)
+    assert found["findings"], found
+    for finding in found["findings"]:
+        assert finding.keys() == {"layer", "package", "path", "what"} and finding["what"], finding
+        assert finding["layer"] == tree.parent.name
+    if damage in PATHS:
+        assert any(PATHS[damage] in finding["path"] and finding["package"] == "victim" for finding in found["findings"]), found
+    text = built("env", "verify", built.name)
+    assert text.returncode == 1 and "victim" in text.stdout + text.stderr
+
+    found = built.json("verify", "--repair", built.name)
+    assert found["repaired"] and found["ok"], found
+    assert built.json("verify", built.name)["ok"]
+    script = "import victim, victim.other as o, os; print(victim.VALUE, o.X, open(os.path.dirname(o.__file__) + '/data.txt').read())"
+    assert built.python(built.name, script) == "original 1 data\n\n"
+    assert built.inside(built.name, "pip", "check", timeout=60)
+    assert built.show(built.name)["layers"] == layers
+    after = digest(built.store / "layers")
+    assert {path: what for path, what in after.items() if path.startswith(tuple(layers))} == \
+        {path: what for path, what in before.items() if path.startswith(tuple(layers))}, "the same bytes as before"
+
+
+def test_damage_in_the_base_is_found_and_mended(built):
+    """The layer without a wheel: bin/python and pyvenv.cfg."""
+    tree = next(path for path in (built.store / "layers").glob("*/tree") if (path / "pyvenv.cfg").exists())
+    rewrite(tree / "pyvenv.cfg", b"home = /tmp\n")
+    assert built.json("verify", built.name, code=1)["findings"][0]["path"] == "pyvenv.cfg"
+    built.json("verify", "--repair", built.name)
+    assert built.python(built.name, "import sys, victim; print(sys.prefix)") == "/env\n"
+
+
+def test_verify_checks_all_when_none_is_named(built):
+    rows = built.json("verify")
+    assert {row["name"]: row["ok"] for row in rows} == {built.name: True, "template_no-deps": True}
+    flip(site(built.layer(built.name, "victim"), "victim/data.txt"))
+    rows = built.json("verify", code=1)
+    assert {row["name"]: row["ok"] for row in rows} == {built.name: False, "template_no-deps": True}
+
+
+def test_damage_that_stays_is_an_error(built, index):
+    """The index no longer has it: the repair fails, says why, and exits with an error."""
+    index.remove("victim")
+    flip(site(built.layer(built.name, "victim"), "victim/data.txt"))
+    done = built("env", "verify", "--repair", "-o", "json", built.name, timeout=120)
+    assert done.returncode in (1, 125) and "victim" in done.stdout + done.stderr
+    if done.returncode == 1:
+        assert not json.loads(done.stdout)["ok"]
+    packages(index)
+    assert built.build("agent", "--pip", "victim", "--pip", "bystander", timeout=120)
+    assert built.python("agent", "import victim; print(victim.VALUE)") == "original\n"
+
+
+@pytest.mark.parametrize("damage", ["missing tree", "missing layer", "missing manifest"])
+def test_what_a_stat_shows_is_noticed_at_use(built, damage):
+    """Validation at use is a stat of each layer: a build then builds again, a run says what to do."""
+    DAMAGES[damage](built.layer(built.name, "victim"))
+    done = built.run("--env", built.name, "--", "true")
+    assert done.returncode == 125 and "verify --repair" in done.stderr, done.stderr
+    assert next(row["state"] for row in built.ls() if row["name"] == built.name) == "corrupt"
+    found = built.build("agent", "--pip", "victim", "--pip", "bystander")
+    assert not found["cached"]
+    assert built.python("agent", "import victim; print(victim.VALUE)") == "original\n"
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "garbage", "missing", "directory", "wrong type", "foreign layer"])
+def test_a_damaged_meta_json_is_noticed(built, damage):
+    path = built.store / "envs" / built.name / "meta.json"
+    text = path.read_text()
+    if damage in ("missing", "directory"):
+        path.unlink()
+        if damage == "directory":
+            path.mkdir()
+    else:
+        path.write_text({"cut": text[:len(text) // 2], "empty": "", "garbage": "\0" * 100, "wrong type": text.replace('"layers": [', '"layers": 7, "x": ['),
+                         "foreign layer": text.replace(built.show(built.name)["layers"][0], "../../../../etc")}[damage])
+    done = built.run("--env", built.name, "--", "true")
+    assert done.returncode == 125 and built.name in done.stderr, done
+    assert built("env", "ls").returncode == 0, "one damaged environment doesn't hide the others"
+    found = built.build("agent", "--pip", "victim", "--pip", "bystander")
+    assert built.python(found["name"], "import victim; print(victim.VALUE)") == "original\n"
+
+
+def test_a_foreign_environment_directory_is_not_trusted(built, tmp):
+    """A link in the place of an environment."""
+    directory = built.store / "envs" / built.name
+    shutil.copytree(directory, tmp / "copy", symlinks=True)
+    shutil.rmtree(directory)
+    directory.symlink_to(tmp / "copy")
+    assert built.run("--env", built.name, "--", "true").returncode == 125
+    built.build("agent", "--pip", "victim", "--pip", "bystander")
+    assert not directory.is_symlink() and (tmp / "copy/meta.json").exists()

@@ -1,0 +1,176 @@
+"""Eviction: by policy, count, bytes and age; never what is in use; layers go with their last reference."""
+import json
+import re
+import subprocess
+import time
+
+import pytest
+from harness import eventually
+from wheels import wheel
+
+
+def stamp(age_hours):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age_hours * 3600))
+
+
+def make_old(env, name, created=None, used=None, uses=None):
+    """Makes an environment look that old (hours): tests don't wait."""
+    path = env.store / "envs" / name / "meta.json"
+    text = path.read_text()
+    for field, hours in (("created_at", created), ("last_used_at", used)):
+        if hours is not None:
+            text, count = re.subn(rf'("{field}": ?")[^"]*(")', lambda m: m[1] + same_width(stamp(hours), m[0]) + m[2], text)
+            assert count == 1, text
+    if uses is not None:
+        text, count = re.subn(r'("use_count": ?)( *)(\d+)', lambda m: m[1] + str(uses).rjust(len(m[2] + m[3])), text)
+        assert count == 1, text
+    with open(path, "r+") as file:
+        file.write(text)
+
+
+def same_width(value, old):
+    """With as many decimals as were there."""
+    fraction = re.search(r"\.\d+Z", old)
+    return value.replace("Z", "." + "0" * (len(fraction[0]) - 2) + "Z") if fraction else value
+
+
+@pytest.fixture
+def three(env, index):
+    """a, b, c with a package each; only they are there. What the policies say of them: lru b, lfu c, fifo a."""
+    index.add(*(wheel(f"pkg-{x}", files={f"pkg_{x}.py": f"X = {x!r}\n", f"pkg_{x}.bin": x.encode() * 300_000}) for x in "abcd"))
+    env.of = {x: env.build(x, "--pip", f"pkg-{x}") for x in "abc"}
+    env("env", "rm", "template_no-deps")
+    assert len(env.names()) == 3
+    for x, created, used, uses in (("a", 30, 10, 5), ("b", 20, 15, 9), ("c", 16, 5, 1)):
+        make_old(env, env.of[x]["name"], created, used, uses)
+    return env
+
+
+def left(env):
+    return "".join(sorted(row["package_id"] for row in env.ls()))
+
+
+@pytest.mark.parametrize("policy, goes", [("lru", "b"), ("lfu", "c"), ("fifo", "a")])
+def test_one_goes_by_policy_when_one_too_many_is_built(three, policy, goes):
+    three.configure(f"environments:\n  max_envs: 3\n  eviction: {policy}\n")
+    three.build("d", "--pip", "pkg-d")
+    assert left(three) == "abcd".replace(goes, "")
+    event = next(event for event in three.events() if event["event"] == "Evicting venv")
+    assert (event["venv"], event["reason"], event["level"]) == (three.of[goes]["name"], f"{policy}_eviction", "info")
+    assert event["last_used"].startswith({"a": stamp(10), "b": stamp(15), "c": stamp(5)}[goes][:13])
+    own = set(three.of[goes]["layers"]) - {layer for x in "abc" if x != goes for layer in three.of[x]["layers"]}
+    assert len(own) == 1 and not own & three.layer_ids()
+    for x in "abcd".replace(goes, ""):
+        three.python(x, f"import pkg_{x}")
+
+
+def test_lru_is_the_default(three):
+    three.configure("environments:\n  max_envs: 3\n")
+    three.build("d", "--pip", "pkg-d")
+    assert left(three) == "acd"
+
+
+def test_a_use_by_run_counts(three):
+    three.configure("environments:\n  max_envs: 3\n")
+    three.python("b", "import pkg_b")
+    three.build("d", "--pip", "pkg-d")
+    assert left(three) == "bcd"
+
+
+@pytest.mark.parametrize("count, stays", [(2, "ac"), (1, "c"), (0, "")])
+def test_prune_keeps_to_the_count(three, count, stays):
+    three.configure(f"environments:\n  max_envs: {count}\n")
+    before = three.layer_ids()
+    found = three.json("prune")
+    assert left(three) == stays
+    assert [row["name"] for row in found["removed"]] == [three.of[x]["name"] for x in "bac" if x not in stays]
+    assert {row["reason"] for row in found["removed"]} == {"lru_eviction"}
+    assert found["layers_removed"] == len(before - three.layer_ids()) and found["bytes_freed"] > 0
+    if not stays:
+        assert three.layer_ids() == set()
+    found = three.json("prune")
+    assert (found["removed"], found["layers_removed"], found["bytes_freed"]) == ([], 0, 0)
+
+
+def test_prune_keeps_to_the_bytes(three):
+    """The layers that all share count once."""
+    total = sum({layer: tree_bytes(three, layer) for x in "abc" for layer in three.of[x]["layers"]}.values())
+    three.configure(f"environments:\n  max_bytes: {total - 100_000}\n")
+    three.json("prune")
+    assert left(three) == "ac"
+    three.configure(f"environments:\n  max_bytes: {total - 400_000}\n")
+    three.json("prune")
+    assert left(three) == "c"
+
+
+def tree_bytes(env, layer):
+    return sum(path.lstat().st_size for path in (env.store / "layers" / layer / "tree").rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def test_prune_removes_what_is_older_than_its_ttl(three):
+    three.configure("environments:\n  ttl: 12h\n")
+    found = three.json("prune")
+    assert found["removed"] == [{"name": three.of["b"]["name"], "reason": "ttl_expired"}]
+    assert left(three) == "ac"
+
+
+def test_prune_removes_nothing_without_need(three):
+    found = three.json("prune")
+    assert (left(three), found["removed"]) == ("abc", [])
+
+
+def test_what_is_in_use_is_never_evicted(three):
+    three.configure("environments:\n  max_envs: 0\n  max_bytes: 1\n  ttl: 1h\n")
+    script = "import sys; print(flush=True); sys.stdin.read(); import pkg_b; print(pkg_b.X)"
+    with three.start("run", "-i", "--env", "b", "--", "python", "-c", script, stdin=subprocess.PIPE) as process:
+        process.stdout.readline()
+        three.json("prune")
+        assert left(three) == "b"
+        done = three("env", "rm", "-o", "json", three.of["b"]["name"])
+        assert done.returncode == 125 and json.loads(done.stdout)["error"]["code"] == "conflict"
+        assert set(three.of["b"]["layers"]) <= three.layer_ids()
+        assert process.communicate("", timeout=10)[0] == "b\n"
+    assert eventually(lambda: not three.show("b")["in_use"])
+    three.json("prune")
+    assert (left(three), three.layer_ids()) == ("", set())
+
+
+def test_what_is_killed_is_not_in_use(three):
+    three.configure("environments:\n  max_envs: 0\n")
+    with three.start("run", "-i", "--env", "b", "--", "python", "-c", "import sys; print(flush=True); sys.stdin.read()", stdin=subprocess.PIPE) as process:
+        process.stdout.readline()
+        process.kill()
+    assert eventually(lambda: not three.show("b")["in_use"])
+    three.json("prune")
+    assert left(three) == ""
+
+
+def test_what_is_replaced_while_in_use_lives_on(three, index):
+    script = "import sys; print(flush=True); sys.stdin.read(); import pkg_b; print(pkg_b.X)"
+    with three.start("run", "-i", "--env", "b", "--", "python", "-c", script, stdin=subprocess.PIPE) as process:
+        process.stdout.readline()
+        assert not three.build("b", "--pip", "pkg-b", "--rebuild")["cached"]
+        three.json("prune")
+        assert process.communicate("", timeout=10)[0] == "b\n"
+    three.json("prune")
+    assert not list((three.store / "envs").glob(".old-*"))
+
+
+def test_what_was_evicted_is_composed_again(three, index):
+    three.configure("environments:\n  max_envs: 2\n")
+    three.json("prune")
+    assert left(three) == "ac"
+    three.configure("")
+    three.build("b", "--pip", "pkg-b")
+    three.python("b", "import pkg_b")
+
+
+def test_the_floor_of_free_bytes(three):
+    """Nothing is built when less is free: everything that isn't in use goes first, then it is an error."""
+    three.configure("environments:\n  min_free_bytes: 1000T\n")
+    done = three.try_build("d", "-o", "json", "--pip", "pkg-d")
+    assert done.returncode == 125
+    error = json.loads(done.stdout)["error"]
+    assert error["code"] == "disk_full" and error["hint"]
+    assert left(three) == "", "evicted hard, before it gave up"
+    assert any(event.get("reason") == "disk_full" for event in three.events())

@@ -1,0 +1,347 @@
+"""Faults: killed at any step, full or read-only disks, vanished interpreters, two builders at once. Every object is whole
+or absent, a retry works, nothing stays."""
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from envs import digest
+from harness import TREE, eventually, one_line
+from wheels import wheel
+
+WORKS = "import part_0, part_1, part_2; print(part_0.VERSION)"
+PARTS = ["--pip", "part-0", "--pip", "part-1", "--pip", "part-2"]
+
+
+def parts(index, version="1.0"):
+    for n in range(3):
+        files = {f"part_{n}.py": f"VERSION = {version!r}\n", **{f"part_{n}_more/m{k}.py": f"X = {k}\n" for k in range(40)}}
+        index.add(wheel(f"part-{n}", version, files=files))
+
+
+def is_whole(env):
+    """The retry works, and everything that is there verifies."""
+    found = env.build("agent", *PARTS, timeout=120)
+    assert env.python(found["name"], WORKS) == "1.0\n"
+    assert all(row["ok"] for row in env.json("verify"))
+    env.left_nothing()
+    return found
+
+
+# ---- two at once
+
+@pytest.mark.parametrize("command", [["build", "agent", *PARTS], ["build", "agent", "--no-cache", *PARTS]])
+def test_builders_of_one_set_end_with_one(env, index, command):
+    parts(index)
+    args = ["env", *command, "--index", index.url, "-o", "json"]
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: env(*args, timeout=120), range(4)))
+    assert [one.returncode for one in done] == [0] * 4, [one.stderr + one.stdout for one in done]
+    found = [json.loads(one.stdout) for one in done]
+    assert len({one["name"] for one in found}) == len({tuple(one["layers"]) for one in found}) == 1
+    if "--no-cache" not in command:
+        assert len({one["created_at"] for one in found}) == 1
+        assert sorted(one["cached"] for one in found) == [False, True, True, True]
+    assert [index.asked_for(f"part-{n}") for n in range(3)] == [1, 1, 1]
+    is_whole(env)
+
+
+def test_builders_of_overlapping_sets_share_layers(env, index):
+    parts(index)
+    def build(n):
+        return env.build(f"agent{n}", "--pip", "part-0", "--pip", f"part-{n}", timeout=120)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        one, two = pool.map(build, (1, 2))
+    assert len(set(one["layers"]) & set(two["layers"])) == len(one["layers"]) - 1
+    assert all(row["ok"] for row in env.json("verify"))
+
+
+def test_a_build_beside_prunes_loses_no_layer(env, index):
+    parts(index)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        building = pool.submit(env.build, "agent", *PARTS, timeout=120)
+        while not building.done():
+            assert env("env", "prune").returncode == 0
+    assert building.result()["state"] == "ready"
+    is_whole(env)
+
+
+def test_a_build_that_waits_can_be_ended(env, index):
+    """One hangs at its index, the next waits for it and is interrupted; the first one's end frees the name."""
+    parts(index)
+    index.misbehave("/simple/part-1/", "hang")
+    args = ["env", "build", "agent", "--index", index.url, *PARTS]
+    with env.start(*args) as first:
+        eventually(lambda: "/simple/part-1/" in index.requests)
+        with env.start(*args) as second:
+            time.sleep(0.3)
+            second.send_signal(signal.SIGINT)
+            assert second.wait(10) != 0
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(10) != 0
+    index.behave()
+    is_whole(env)
+
+
+# ---- killed
+
+@pytest.mark.parametrize("moment", range(10))
+def test_killed_at_any_moment(env, index, moment):
+    """SIGKILL of the builder after a tenth, two tenths … of the time a build takes here."""
+    parts(index)
+    started = time.monotonic()
+    env.build("measure", "--pip", "part-0", timeout=120)
+    whole = time.monotonic() - started
+    before = digest(env.store / "layers")
+    with env.start("env", "build", "agent", "--index", index.url, *PARTS) as process:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(whole * (moment + 0.5) / 9)
+        process.kill()
+    after = digest(env.store / "layers")
+    assert {path: after.get(path) for path in before if not path.startswith(".")} == \
+        {path: what for path, what in before.items() if not path.startswith(".")}
+    for row in env.ls():
+        assert row["state"] == "ready", row
+    is_whole(env)
+
+
+def test_killed_while_it_repairs_or_removes(env, index):
+    parts(index)
+    name = env.build("agent", *PARTS)["name"]
+    for args in (["verify", "--repair", name], ["rm", name]):
+        next(env.layer(name, "part-0").rglob("part_0.py")).write_text("VERSION = 'damaged'\n")
+        for wait in (0.02, 0.2, 0.5):
+            with env.start("env", *args) as process:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(wait)
+                process.kill()
+        if args[0] == "rm":
+            env("env", "rm", name)
+        else:
+            env.json("verify", "--repair", name)
+        is_whole(env)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_interrupted_by_a_signal(env, index, number):
+    parts(index)
+    index.misbehave("/files/part-1/", "hang")
+    with env.start("env", "build", "agent", "--index", index.url, *PARTS) as process:
+        assert eventually(lambda: index.asked_for("part-1") or any("part-1" in path for path in index.requests))
+        process.send_signal(number)
+        assert process.wait(10) not in (0, None)
+    env.left_nothing()
+    assert not [name for name in env.names() if name.startswith("agent")]
+    index.behave()
+    is_whole(env)
+
+
+SOURCES = [path for room in ("layers", "envs", "linux", "egress", "cli") for path in sorted((TREE / "src" / room).glob("*.c"))]
+POINTS = sorted({name for path in SOURCES for name in re.findall(r'fault_(?:point|fails)\("([^"]+)"\)', path.read_text())})
+FAILURES = sorted({name for path in SOURCES for name in re.findall(r'fault_fails\("([^"]+)"\)', path.read_text())})
+
+
+def scenario(env, fault):
+    """Everything that writes to the store, up to the command that met the fault (killed, or with an error of its own):
+    that one, or None."""
+    def damage():
+        next(env.layer("agent", "part-0").rglob("part_0.py")).write_text("VERSION = 'damaged'\n")
+
+    build = ["env", "build", "agent", "--index", env.index.url, *PARTS]
+    steps = [
+        (None, build), (None, build), (None, [*build, "--rebuild"]), (None, ["run", "--env", "agent", "--", "true"]),
+        (damage, ["env", "verify", "--repair", "agent"]),
+        (None, ["env", "build", "other", "--index", env.index.url, "--pip", "part-1"]),
+        (lambda: env.configure("environments:\n  max_envs: 2\n"), ["env", "prune"]),
+        (lambda: env.configure(""), ["env", "rm", "agent"]),
+        (None, ["env", "build", "failing", "--index", env.index.url, "--pip", "no-such-package"]),
+    ]
+    for prepare, command in steps:
+        if prepare:
+            prepare()
+        done = env(*command, timeout=120, env={"CARREL_FAULT": fault})
+        if done.returncode == -signal.SIGKILL or (done.returncode == 125 and "failing" not in command):
+            return done
+    return None
+
+
+@pytest.mark.needs_faults
+@pytest.mark.parametrize("point", POINTS)
+def test_killed_at_a_fault_point(env, index, point):
+    parts(index)
+    assert scenario(env, f"{point}:1"), f"no command passes {point}"
+    env.configure("")
+    is_whole(env)
+
+
+@pytest.mark.needs_faults
+@pytest.mark.parametrize("point", FAILURES)
+def test_a_full_disk_at_a_fault_point(env, index, point):
+    """A clear error; what isn't needed for the work itself (a metric, a count of uses) may fail without one."""
+    parts(index)
+    done = scenario(env, f"{point}:1:ENOSPC")
+    if done:
+        one_line(done.stderr)
+        assert "space" in done.stderr, done.stderr
+    env.configure("")
+    is_whole(env)
+
+
+# ---- disks
+
+@contextlib.contextmanager
+def read_only(directory):
+    """Without write permission for the owner, who isn't root there either."""
+    modes = {}
+    for where, _, _ in os.walk(directory):
+        modes[where] = os.stat(where).st_mode & 0o7777
+        os.chmod(where, modes[where] & ~0o222)
+    try:
+        yield
+    finally:
+        for where, mode in modes.items():
+            os.chmod(where, mode)
+
+
+@pytest.mark.parametrize("part", ["layers", "envs", ""])
+def test_a_store_that_can_not_be_written(env, index, part):
+    parts(index)
+    with read_only(env.store / part):
+        done = env.try_build("agent", *PARTS, timeout=120)
+        assert (done.returncode, done.stdout) == (125, ""), done
+        one_line(done.stderr)
+        assert re.search(r"[Pp]ermission denied|read-only", done.stderr), done.stderr
+    is_whole(env)
+
+
+def test_an_environment_of_a_read_only_store_still_runs(env, index):
+    parts(index)
+    name = env.build("agent", *PARTS)["name"]
+    with read_only(env.store):
+        done = env.run("--env", name, "--", "python", "-c", WORKS)
+        assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
+
+
+@contextlib.contextmanager
+def mounted(directory, *options):
+    subprocess.run(["mount", *options, directory], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", directory], check=True)
+
+
+@contextlib.contextmanager
+def small_disk(env, size):
+    """The home, on a file system of its own that is so large."""
+    copy = env.store.with_name("copy")
+    env.store.rename(copy)
+    env.store.mkdir()
+    try:
+        with mounted(env.store, "-t", "tmpfs", "-o", f"size={size}", "tmpfs"):
+            subprocess.run(["cp", "-a", f"{copy}/.", env.store], check=True)
+            yield
+    finally:
+        env.store.rmdir()
+        copy.rename(env.store)
+
+
+@pytest.mark.needs_root
+@pytest.mark.serial
+def test_a_disk_that_is_full_in_the_middle(env, index):
+    parts(index)
+    index.add(wheel("large", files={"large.py": "X = 1\n", "large.bin": os.urandom(40 << 20)}))
+    with small_disk(env, "64M"):
+        # The default floor: it isn't even begun.
+        error = json.loads(env.try_build("agent", "-o", "json", *PARTS).stdout)["error"]
+        assert error["code"] == "disk_full" and "500M" in error["message"] + error["hint"], error
+    with small_disk(env, "64M"):
+        env.configure("environments:\n  min_free_bytes: 1M\n")
+        env.build("first", "--pip", "part-0")
+        before = digest(env.store / "layers")
+        done = env.try_build("agent", "-o", "json", "--pip", "large", timeout=120)
+        error = json.loads(done.stdout)["error"]
+        assert (done.returncode, error["code"]) == (125, "disk_full"), error
+        assert error["hint"]
+        env.left_nothing()
+        assert "agent" not in {row["package_id"] for row in env.ls()}
+        free = os.statvfs(env.store)
+        assert free.f_bavail * free.f_frsize > 20 << 20, "what was half made is gone"
+        for path, what in digest(env.store / "layers").items():
+            assert path not in before or before[path] == what
+
+
+@pytest.mark.needs_root
+@pytest.mark.serial
+def test_a_file_system_mounted_read_only(env, index):
+    parts(index)
+    name = env.build("agent", *PARTS)["name"]
+    with mounted(env.store, "--bind", env.store):
+        subprocess.run(["mount", "-o", "remount,bind,ro", env.store], check=True)
+        done = env.try_build("other", "--pip", "part-0")
+        assert done.returncode == 125
+        one_line(done.stderr)
+        assert "ead-only" in done.stderr
+        done = env.run("--env", name, "--", "python", "-c", WORKS)
+        assert done.stdout == "1.0\n", done.stderr
+
+
+# ---- interpreters
+
+def private_python(directory):
+    """A Python of the test's own: a copy of the host's, with its library by a link."""
+    real = pathlib.Path(os.path.realpath("/usr/bin/python3"))
+    prefix = directory / "python"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "lib").mkdir()
+    shutil.copy(real, prefix / "bin" / real.name)
+    (prefix / "lib" / real.name).symlink_to(pathlib.Path("/usr/lib") / real.name)
+    return prefix / "bin" / real.name
+
+
+def test_an_interpreter_that_was_removed(env, index, tmp):
+    parts(index)
+    python = private_python(tmp)
+    found = env.build("agent", "--python", python, *PARTS, timeout=120)
+    assert env.python(found["name"], WORKS) == "1.0\n"
+    python.unlink()
+    done = env.run("--env", found["name"], "--", "python", "-c", WORKS)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert one_line(done.stderr, python)
+    report = env.json("verify", found["name"], code=1)
+    assert any(str(python) in finding["path"] + finding["what"] for finding in report["findings"]), report
+    done = env.try_build("agent", "--python", python, *PARTS)
+    assert done.returncode == 125
+    one_line(done.stderr, python)
+    env.build("agent", *PARTS, timeout=120)
+    assert env.python("agent", WORKS) == "1.0\n"
+
+
+def test_an_interpreter_that_was_replaced(env, index, tmp):
+    """Another file under the same path: not the one the layers were made for, so it is looked into again."""
+    parts(index)
+    python = private_python(tmp)
+    env.build("agent", "--python", python, *PARTS, timeout=120)
+    content = python.read_bytes()
+    python.unlink()
+    python.write_bytes(content + b"\0")
+    python.chmod(0o755)
+    found = env.build("agent", "--python", python, *PARTS, timeout=120)
+    assert env.python(found["name"], WORKS) == "1.0\n"
+
+
+def test_an_interpreter_that_is_none(env, tmp):
+    for content in ("#!/bin/sh\necho 3.11\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\nsleep 1000\n", "\x7fELF"):
+        fake = tmp / "python3.12"
+        fake.write_text(content)
+        fake.chmod(0o755)
+        done = env.try_build("agent", "--python", fake, timeout=60)
+        assert (done.returncode, done.stdout) == (125, "")
+        one_line(done.stderr, fake)
