@@ -335,7 +335,7 @@ int interpreters_find(
 }
 
 /* ---- one of them ---- */
-static int none_there(
+static int interpreter_absent(
 	const struct home *home, const char *what, struct arena *arena, struct error *err)
 {
 	interpreter_list list;
@@ -373,7 +373,7 @@ static int choose_version(const struct home *home, const struct version *wanted,
 			best = it;
 	}
 	if (!best)
-		return none_there(home, text, arena, err);
+		return interpreter_absent(home, text, arena, err);
 	*out = *best;
 	return 0;
 }

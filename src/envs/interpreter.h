@@ -41,3 +41,6 @@ int interpreter_look(const struct home *home, const struct runner *runner, struc
 	struct arena *arena, struct error *err);
 /* Shows its prefix to the job, read-only at its own path, unless it lies in /usr. */
 void interpreter_bind(const struct interpreter *it, struct arena *arena, struct job *job);
+/* Sets the error of a version that isn't there, with a list of those that are; returns -1. */
+int interpreter_absent(
+	const struct home *home, const char *version, struct arena *arena, struct error *err);
