@@ -68,7 +68,7 @@ static const struct row rows[] = {
 		"pin it with ==, or leave --require-hashes away" },
 	{ "tunnel error: unsuccessful", BUILD_NETWORK, ELSEWHERE, HOST, false,
 		"no way to $: it is none of the configured indexes, or can't be reached",
-		"if files lie on another host, name it with --trusted-host or --extra-index" },
+		"if its files lie on another host, name that under file_hosts in config.yaml" },
 	{ "dns error", BUILD_NETWORK, ELSEWHERE, HOST, false, "the name $ can't be resolved",
 		TRY_LATER },
 	{ "Connection refused", BUILD_NETWORK, ELSEWHERE, HOST, false, "$ refuses connections",

@@ -1,0 +1,23 @@
+/* toml_lite.h -- as much of TOML as uv.toml needs: tables, arrays of tables, strings of all four kinds,
+ * arrays, inline tables; every other value is passed through as it is written. It reads well-formed
+ * files; what a checker would object to besides (a key twice, a table reopened) isn't its business.
+ * Pure. */
+#pragma once
+#include <stdbool.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+
+struct toml_entry {
+	const char *table; /* "", "pip", "index"; names of nested ones joined by dots */
+	int instance;	   /* which table: each [header], [[header]] and { } has its own number */
+	const char *key;   /* of an inline table's member: the member's */
+	const char *text;  /* of an array: an entry for each element */
+	bool is_string;	   /* else a number, true, false, a date: as written */
+	int line;
+};
+typedef VEC(struct toml_entry) toml_list;
+#define TOML_MAX ((size_t)1 << 20)
+/* ERR_INVALID names the line; ERR_LIMIT: larger than TOML_MAX. */
+int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct error *err);
