@@ -60,6 +60,9 @@ int env_read_file(const struct env_store *store, const char *name, const char *f
 /* Keeps the log of a build that failed: envs/.failed/<name>.log. */
 int env_keep_log(const struct env_store *store, const char *name, struct str log, struct error *err);
 
+/* How far from now a time of meta.json is, in ms; 0 for a time to come or no time. Pure. */
+int64_t env_age_ms(const char *time, int64_t now_ms);
+
 struct env_row {
 	struct env_meta meta;
 	bool is_in_use;
@@ -68,14 +71,27 @@ struct env_row {
 typedef VEC(struct env_row) env_rows;
 /* Sorted by name. One that can't be read is a row with a name and a problem. */
 int env_list(const struct env_store *store, struct arena *arena, env_rows *rows, struct error *err);
-/* ERR_NOT_FOUND; ERR_CONFLICT: in use. Collects layers afterwards unless keep_layers. */
+/* ERR_NOT_FOUND; ERR_CONFLICT: in use. Collects layers afterwards unless keep_layers, or somebody is
+ * building just now: then they go with the next collection. */
 int env_remove(const struct env_store *store, const char *name, bool keep_layers, struct error *err);
-/* Removes layers that no environment (nor a replaced one in use) lists, and .old- ones nobody uses. */
+/* Removes layers that no environment (nor a replaced one in use) lists, .old- ones nobody uses, and
+ * whatever else crashes left. Waits until nobody builds: the caller holds no layer_store_lock. */
 int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err);
 /* Evicts by the configured limits, never `keep` (or NULL) and never what is in use; with free_bytes > 0
- * as much as is needed to free that on top. Emits events; collects layers. *count: how many went. */
+ * as much as is needed to free that on top. Emits events; collects layers, as env_remove does: nothing is
+ * freed while the caller, or another, holds layer_store_lock. *count: how many went. */
 int env_evict(const struct env_store *store, const char *keep, uint64_t free_bytes, uint64_t *count,
 	struct error *err);
+struct env_gone {
+	const char *name, *reason; /* of eviction.h, or "pruned" */
+};
+struct env_pruned {
+	VEC(struct env_gone) removed;
+	uint64_t layers, bytes; /* on disk */
+};
+/* env_evict with an account of it; all: everything that isn't in use goes. Collects always. */
+int env_prune(const struct env_store *store, bool all, struct arena *arena,
+	struct env_pruned *pruned, struct error *err);
 
 /* Adds one build to the histogram, in envs/.metrics under its lock. */
 int env_metrics_add(const struct env_store *store, double seconds, struct error *err);

@@ -1,0 +1,514 @@
+#include "envs/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "envs/store_parts.h"
+
+#define CONFIG_NAME "config.yaml"
+#define CONFIG_MAX ((size_t)1 << 20)
+#define LOG_MAX ((size_t)64 << 20)
+
+/* ---- what the files of the store share ---- */
+
+int envs_check_name(const char *name, struct error *err)
+{
+	if (env_name_is_valid(name))
+		return 0;
+	return fail_hint(err, ERR_INVALID,
+		"letters, digits and @._- (not . or - at the beginning), at most 100 characters",
+		"'%s' is not a name of an environment", name);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+int envs_names_in(const struct env_store *store, const char *path, struct arena *arena,
+	envs_names *names, struct error *err)
+{
+	auto_close int fd = openat(store->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	if (!list)
+		return fail_errno(err, "open '%s/envs/%s'", store->home->path, path);
+	take_fd(&fd);
+	struct dirent *entry;
+	while ((errno = 0, entry = readdir(list)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			vec_push(arena, names, arena_text(arena, entry->d_name));
+	int failed = errno ? fail_errno(err, "read '%s/envs/%s'", store->home->path, path) : 0;
+	closedir(list);
+	if (names->count)
+		qsort(names->items, names->count, sizeof *names->items, compare_names);
+	return failed;
+}
+
+int envs_open_directory(const struct env_store *store, const char *name, int *fd, struct error *err)
+{
+	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int dir = openat(store->dir, name, flags);
+	if (dir < 0 && errno == ENOENT) {
+		if (mkdirat(store->dir, name, 0700) && errno != EEXIST)
+			return fail_errno(err, "make '%s/envs/%s'", store->home->path, name);
+		dir = openat(store->dir, name, flags);
+	}
+	if (dir < 0)
+		return fail_errno(err, "open '%s/envs/%s'", store->home->path, name);
+	*fd = dir;
+	return 0;
+}
+
+/* All that the file has from here on. */
+static int read_all(int fd, size_t max, struct buf *out)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return -1;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > max) {
+		errno = S_ISREG(st.st_mode) ? EFBIG : EINVAL;
+		return -1;
+	}
+	char *room = buf_reserve(out, (size_t)st.st_size + 1);
+	ssize_t len = room ? fd_read_full(fd, room, (size_t)st.st_size) : -1;
+	if (len < 0)
+		return -1;
+	buf_grew(out, (size_t)len);
+	return 0;
+}
+
+int envs_read_all(const struct env_store *store, const char *path, size_t max, struct buf *out)
+{
+	auto_close int fd =
+		openat(store->dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	return fd < 0 ? -1 : read_all(fd, max, out);
+}
+
+/* meta.json, or what it means that it can't be opened. */
+static int open_meta(
+	const struct env_store *store, const char *directory, int flags, int *fd, struct error *err)
+{
+	char path[ENVS_PATH_MAX];
+	struct stat st;
+	str_format(path, sizeof path, "%s/" ENVS_META, directory);
+	*fd = openat(store->dir, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*fd >= 0)
+		return 0;
+	if (errno != ENOENT && errno != ENOTDIR)
+		return fail_errno(err, "open meta.json of environment '%s'", directory);
+	if (fstatat(store->dir, directory, &st, AT_SYMLINK_NOFOLLOW))
+		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists what is there",
+			"there is no environment '%s'", directory);
+	fail(err, ERR_CORRUPT, "environment '%s' has no meta.json", directory);
+	return error_hint(err, "build it again, or: carrel env rm %s", directory);
+}
+
+static int parse_meta(int fd, const char *directory, struct arena *arena, struct env_meta *meta,
+	struct error *err)
+{
+	auto_buf struct buf text;
+	struct env_meta read = { 0 };
+	buf_init(&text, ENVS_META_MAX + 1);
+	if (read_all(fd, ENVS_META_MAX, &text))
+		return fail_errno(err, "read meta.json of environment '%s'", directory);
+	struct str own = { arena_bytes(arena, text.data, text.len), text.len };
+	if (env_meta_parse(own, arena, &read, err)) {
+		error_context(err, "meta.json of environment '%s'", directory);
+		return error_hint(err, "build it again, or: carrel env rm %s", directory);
+	}
+	if (directory[0] != '.' && strcmp(read.name, directory)) {
+		fail(err, ERR_CORRUPT, "meta.json of environment '%s' is that of '%s'", directory,
+			read.name);
+		return error_hint(err, "build it again, or: carrel env rm %s", directory);
+	}
+	*meta = read;
+	return 0;
+}
+
+int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
+	struct env_meta *meta, struct error *err)
+{
+	auto_close int fd = -1;
+	if (open_meta(store, directory, O_RDONLY, &fd, err))
+		return -1;
+	return parse_meta(fd, directory, arena, meta, err);
+}
+
+/* ---- locks: of open files (OFD), so that whoever inherits the descriptor holds it too, and
+ * whoever asks who holds one doesn't take it. The pin lies beyond the text, which is locked for the
+ * time of counting a use. ---- */
+
+#define PIN_AT ((off_t)1 << 40)
+
+static int lock_range(int fd, int command, short type, off_t start, off_t len, short *found)
+{
+	struct flock lock = {
+		.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = len
+	};
+	int failed;
+	do
+		failed = fcntl(fd, command, &lock);
+	while (failed && errno == EINTR);
+	if (found)
+		*found = lock.l_type;
+	return failed ? -1 : 0;
+}
+
+int envs_pin(int fd)
+{
+	return lock_range(fd, F_OFD_SETLKW, F_RDLCK, PIN_AT, 1, NULL);
+}
+
+int envs_claim(int fd)
+{
+	return lock_range(fd, F_OFD_SETLK, F_WRLCK, PIN_AT, 1, NULL);
+}
+
+bool envs_is_pinned(const struct env_store *store, const char *directory)
+{
+	struct error err;
+	auto_close int fd = -1;
+	short found = F_UNLCK;
+	if (open_meta(store, directory, O_RDONLY, &fd, &err))
+		return false;
+	return !lock_range(fd, F_OFD_GETLK, F_WRLCK, PIN_AT, 1, &found) && found != F_UNLCK;
+}
+
+/* ---- opening ---- */
+
+static int read_config(
+	const struct home *home, struct arena *arena, struct config *config, struct error *err)
+{
+	auto_buf struct buf text;
+	buf_init(&text, CONFIG_MAX + 1);
+	config_defaults(config);
+	home_enter(home);
+	auto_close int fd =
+		openat(home->dir, CONFIG_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	home_leave(home);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || read_all(fd, CONFIG_MAX, &text))
+		return fail_errno(err, "read '%s/" CONFIG_NAME "'", home->path);
+	struct str own = { arena_bytes(arena, text.data, text.len), text.len };
+	if (config_parse(own, arena, config, err))
+		return error_context(err, "'%s/" CONFIG_NAME "'", home->path);
+	return 0;
+}
+
+int env_store_open(
+	const struct home *home, struct arena *arena, struct env_store *store, struct error *err)
+{
+	struct env_store opened = {
+		.home = home, .dir = -1, .layers = { .dir = -1 }, .events = { home, -1 }
+	};
+	if (read_config(home, arena, &opened.config, err) ||
+		layer_store_open(home, &opened.layers, err))
+		return -1;
+	if (home_open_directory(home, "envs", &opened.dir, err)) {
+		layer_store_done(&opened.layers);
+		return -1;
+	}
+	*store = opened;
+	return 0;
+}
+
+void env_store_done(struct env_store *store)
+{
+	fd_close(&store->dir);
+	layer_store_done(&store->layers);
+}
+
+/* ---- reading ---- */
+
+int env_read(const struct env_store *store, const char *name, struct arena *arena,
+	struct env_meta *meta, struct error *err)
+{
+	if (envs_check_name(name, err))
+		return -1;
+	home_enter(store->home);
+	int failed = envs_read_meta(store, name, arena, meta, err);
+	home_leave(store->home);
+	return failed;
+}
+
+static bool is_there(const struct env_store *store, const char *name)
+{
+	struct stat st;
+	return !fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
+}
+
+/* What .current says; false when that is nothing that is there. */
+static bool find_current(
+	const struct env_store *store, const char *package_id, char name[ENV_NAME_MAX + 1])
+{
+	char path[ENVS_PATH_MAX];
+	str_format(path, sizeof path, ENVS_CURRENT "/%s", package_id);
+	ssize_t len = readlinkat(store->dir, path, name, ENV_NAME_MAX + 1);
+	if (len <= 0 || len > ENV_NAME_MAX)
+		return false;
+	name[len] = 0;
+	return env_name_is_valid(name) && is_there(store, name);
+}
+
+/* Without .current: the newest of those that are there. */
+static const char *find_newest(const struct env_store *store, const char *package_id,
+	const envs_names *names, struct arena *arena)
+{
+	const char *newest = NULL, *created_at = "";
+	for (size_t i = 0; i < names->count; i++) {
+		struct env_meta meta;
+		struct error err;
+		if (names->items[i][0] == '.' ||
+			!str_starts_with(str_from(names->items[i]), package_id) ||
+			envs_read_meta(store, names->items[i], arena, &meta, &err) ||
+			strcmp(meta.package_id, package_id) ||
+			strcmp(meta.created_at, created_at) < 0)
+			continue;
+		newest = names->items[i];
+		created_at = meta.created_at;
+	}
+	return newest;
+}
+
+static int not_found(const char *text, const envs_names *names, struct error *err)
+{
+	char list[240] = "";
+	size_t len = 0, shown = 0, count = 0;
+	for (size_t i = 0; i < names->count; i++) {
+		size_t more = strlen(names->items[i]) + 2;
+		if (names->items[i][0] == '.')
+			continue;
+		count++;
+		if (shown + 1 < count || len + more >= sizeof list)
+			continue;
+		str_format(
+			list + len, sizeof list - len, "%s%s", shown ? ", " : "", names->items[i]);
+		len = strlen(list);
+		shown++;
+	}
+	fail(err, ERR_NOT_FOUND, "there is no environment '%s'", text);
+	if (!count)
+		return error_hint(err, "none is built yet: carrel env build NAME -r FILE");
+	return error_hint(
+		err, "there %s %s%s", count == 1 ? "is" : "are", list, shown < count ? " …" : "");
+}
+
+int env_resolve(const struct env_store *store, const char *text, struct arena *arena,
+	const char **name, struct error *err)
+{
+	char current[ENV_NAME_MAX + 1];
+	const char *found = NULL;
+	envs_names names = { 0 };
+	int failed = 0;
+	if (envs_check_name(text, err))
+		return -1;
+	home_enter(store->home);
+	if (is_there(store, text))
+		found = text;
+	else if (find_current(store, text, current))
+		found = current;
+	else if (!(failed = envs_names_in(store, ".", arena, &names, err)))
+		found = find_newest(store, text, &names, arena);
+	home_leave(store->home);
+	if (failed)
+		return -1;
+	if (!found)
+		return not_found(text, &names, err);
+	*name = arena_text(arena, found);
+	return 0;
+}
+
+int env_check(const struct env_store *store, const struct env_meta *meta, struct error *err)
+{
+	struct stat st;
+	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err)) {
+		if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
+			return -1;
+		err->code = ERR_CORRUPT;
+		error_context(err, "environment '%s'", meta->name);
+		return error_hint(err, "carrel env verify --repair %s", meta->name);
+	}
+	if (stat(meta->python, &st) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	return fail_hint(err, ERR_NOT_FOUND, "install it again, or build with another --python",
+		"environment '%s' needs Python %s at '%s', which is gone", meta->name,
+		meta->python_version, meta->python);
+}
+
+/* ---- using ---- */
+
+/* Whether fd is still the meta.json of `name`: it may have been replaced or removed before it was
+ * locked. */
+static bool is_current(const struct env_store *store, const char *name, int fd)
+{
+	char path[ENVS_PATH_MAX];
+	struct stat ours, there;
+	str_format(path, sizeof path, "%s/" ENVS_META, name);
+	return !fstat(fd, &ours) && !fstatat(store->dir, path, &there, AT_SYMLINK_NOFOLLOW) &&
+	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
+static int pin(const struct env_store *store, const char *name, int *fd, bool *is_writable,
+	struct error *err)
+{
+	for (;;) {
+		auto_close int meta = -1;
+		*is_writable = true;
+		if (open_meta(store, name, O_RDWR, &meta, err)) {
+			if (err->sys_errno != EROFS && err->sys_errno != EACCES)
+				return -1;
+			/* A store that is only read serves all the same; nothing is counted. */
+			*is_writable = false;
+			if (open_meta(store, name, O_RDONLY, &meta, err))
+				return -1;
+		}
+		if (envs_pin(meta))
+			return fail_errno(err, "lock meta.json of environment '%s'", name);
+		fault_point("envs.pin");
+		if (is_current(store, name, meta)) {
+			*fd = take_fd(&meta);
+			return 0;
+		}
+	}
+}
+
+static int count_use(int fd, struct arena *arena, struct env_meta *meta, struct error *err)
+{
+	char now[32], use[ENV_META_USE_LEN + 1];
+	clock_format_now(now);
+	env_meta_print_use(now, meta->use_count + 1, use);
+	if (fault_fails("envs.use") ||
+		pwrite(fd, use, ENV_META_USE_LEN, 0) != (ssize_t)ENV_META_USE_LEN)
+		return fail_errno(err, "count a use of environment '%s'", meta->name);
+	meta->use_count++;
+	meta->last_used_at = arena_text(arena, now);
+	return 0;
+}
+
+int env_use(const struct env_store *store, const char *name, struct arena *arena,
+	struct env_meta *meta, int *pin_fd, struct error *err)
+{
+	auto_close int fd = -1;
+	struct env_meta read;
+	bool is_writable;
+	if (envs_check_name(name, err))
+		return -1;
+	home_enter(store->home);
+	int failed = pin(store, name, &fd, &is_writable, err);
+	if (!failed && is_writable &&
+		lock_range(fd, F_OFD_SETLKW, F_WRLCK, 0, ENV_META_USE_LEN, NULL))
+		failed = fail_errno(err, "lock meta.json of environment '%s'", name);
+	if (!failed)
+		failed = parse_meta(fd, name, arena, &read, err);
+	home_leave(store->home);
+	if (failed || env_check(store, &read, err))
+		return -1;
+	if (is_writable && count_use(fd, arena, &read, err))
+		return -1;
+	if (is_writable && lock_range(fd, F_OFD_SETLK, F_UNLCK, 0, ENV_META_USE_LEN, NULL))
+		return fail_errno(err, "unlock meta.json of environment '%s'", name);
+	*meta = read;
+	*pin_fd = take_fd(&fd);
+	return 0;
+}
+
+/* ---- builders ---- */
+
+/* A lock file that was swept while we waited for it is nobody's lock. */
+static bool is_lock_of(int locks, const char *name, int fd)
+{
+	struct stat ours, there;
+	return !fstat(fd, &ours) && !fstatat(locks, name, &there, AT_SYMLINK_NOFOLLOW) &&
+	       ours.st_ino == there.st_ino;
+}
+
+static int try_lock(int locks, const char *name, int *fd)
+{
+	auto_close int file = openat(locks, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (file < 0 || flock(file, LOCK_EX | LOCK_NB))
+		return -1;
+	if (!is_lock_of(locks, name, file)) {
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	*fd = take_fd(&file);
+	return 0;
+}
+
+int env_lock(const struct env_store *store, const char *name, uint64_t timeout_ms, int *fd,
+	struct error *err)
+{
+	auto_close int locks = -1;
+	uint64_t deadline = clock_monotonic_ms() + timeout_ms;
+	if (envs_check_name(name, err))
+		return -1;
+	home_enter(store->home);
+	int failed = envs_open_directory(store, ENVS_LOCKS, &locks, err);
+	home_leave(store->home);
+	if (failed)
+		return -1;
+	for (long pause_ms = 1;; pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
+		home_enter(store->home);
+		failed = try_lock(locks, name, fd);
+		home_leave(store->home);
+		if (!failed)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return fail_errno(err, "lock environment '%s'", name);
+		if (clock_monotonic_ms() >= deadline)
+			return fail_hint(err, ERR_CONFLICT,
+				"wait for it, or allow more with --timeout",
+				"another carrel is building environment '%s'", name);
+		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000 }, NULL);
+	}
+}
+
+/* ---- other files ---- */
+
+int env_read_file(const struct env_store *store, const char *name, const char *file,
+	struct buf *out, struct error *err)
+{
+	char path[ENVS_PATH_MAX], failed_path[ENVS_PATH_MAX];
+	if (envs_check_name(name, err))
+		return -1;
+	str_format(path, sizeof path, "%s/%s", name, file);
+	str_format(failed_path, sizeof failed_path, ENVS_FAILED "/%s.log", name);
+	home_enter(store->home);
+	/* A build that succeeds removes the log of the one that failed: what is there is newer. */
+	int failed =
+		strcmp(file, "build.log") ? -1 : envs_read_all(store, failed_path, LOG_MAX, out);
+	if (failed)
+		failed = envs_read_all(store, path, LOG_MAX, out);
+	int saved = errno;
+	bool has_directory = is_there(store, name);
+	home_leave(store->home);
+	errno = saved;
+	if (!failed)
+		return 0;
+	if (errno != ENOENT)
+		return fail_errno(err, "read %s of environment '%s'", file, name);
+	if (!has_directory)
+		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists what is there",
+			"there is no environment '%s'", name);
+	return fail(err, ERR_NOT_FOUND, "environment '%s' has no %s", name, file);
+}
+
+int64_t env_age_ms(const char *time, int64_t now_ms)
+{
+	int64_t then;
+	return time && env_time_parse(time, &then) && then < now_ms ? now_ms - then : 0;
+}

@@ -1,0 +1,50 @@
+/* store_parts.h -- what the files of the environment store share. Between home_enter and home_leave
+ * unless it is said otherwise. */
+#pragma once
+#include "envs/store.h"
+
+#define ENVS_CURRENT ".current"
+#define ENVS_FAILED ".failed"
+#define ENVS_LOCKS ".locks"
+#define ENVS_METRICS ".metrics"
+#define ENVS_NEW ".new-" /* and an id: being made, or exchanged and not yet set aside */
+#define ENVS_OLD ".old-" /* and an id: no longer an environment; there while it is used */
+#define ENVS_META "meta.json"
+#define ENVS_META_MAX ((size_t)16 << 20)
+#define ENVS_PATH_MAX 320 /* of the paths below envs/ */
+
+/* ERR_INVALID says what a name is. */
+int envs_check_name(const char *name, struct error *err);
+/* The names in the directory `path` below envs/, sorted. One that isn't there is empty. */
+typedef VEC(const char *) envs_names;
+int envs_names_in(const struct env_store *store, const char *path, struct arena *arena,
+	envs_names *names, struct error *err);
+/* Opens the directory `name` below envs/ after making it when it isn't there. */
+int envs_open_directory(
+	const struct env_store *store, const char *name, int *fd, struct error *err);
+/* Reads all of a file below envs/. -1 with errno; EFBIG. */
+int envs_read_all(const struct env_store *store, const char *path, size_t max, struct buf *out);
+/* Reads the meta.json in the directory `directory` (a name, or .old-…). ERR_NOT_FOUND, ERR_CORRUPT.
+ */
+int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
+	struct env_meta *meta, struct error *err);
+
+/* Locks on the meta.json behind fd. pin: shared, waits (for an instant: nobody holds it alone while
+ * doing more than a rename). claim: alone, fails with EAGAIN when somebody uses it. */
+int envs_pin(int fd);
+int envs_claim(int fd);
+bool envs_is_pinned(const struct env_store *store, const char *directory);
+/* Removes the directory .old-… or .new-… unless it is in use: *is_gone says so. */
+int envs_retire(
+	const struct env_store *store, const char *directory, bool *is_gone, struct error *err);
+
+/* Bytes on disk of each layer there is (values are uint64_t *), and of all; measured once and kept
+ * in envs/.sizes. Enters by itself. */
+int envs_measure_layers(const struct env_store *store, struct arena *arena, struct map *sizes,
+	uint64_t *total, struct error *err);
+/* Begins that file anew when it has grown large: it has layers that are gone, too. Enters by
+ * itself. */
+void envs_trim_sizes(const struct env_store *store);
+/* As env_list; with `check`, problems of layers and interpreter are found too. Enters by itself. */
+int envs_rows(const struct env_store *store, struct arena *arena, bool check, env_rows *rows,
+	struct error *err);

@@ -1,0 +1,418 @@
+/* Environments and layers that go: one by name, those over the limits, those that nobody lists. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "envs/store.h"
+#include "envs/store_parts.h"
+#include "layers/stage.h"
+#include "model/eviction.h"
+
+#define FREE_PATIENCE_MS 5000 /* for the layers' lock, when the disk is full */
+#define FAILED_LOG_MAX_AGE_S (30 * 86400)
+
+/* ---- one ---- */
+
+/* The meta.json of `directory`, claimed, in *fd; -1 in it when there is none to claim. EAGAIN: it
+ * is in use. */
+static int claim(const struct env_store *store, const char *directory, int *fd)
+{
+	char path[ENVS_PATH_MAX];
+	str_format(path, sizeof path, "%s/" ENVS_META, directory);
+	*fd = openat(store->dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (*fd < 0)
+		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EISDIR
+			       ? 0
+			       : -1;
+	return envs_claim(*fd);
+}
+
+int envs_retire(
+	const struct env_store *store, const char *directory, bool *is_gone, struct error *err)
+{
+	auto_close int fd = -1;
+	*is_gone = false;
+	if (claim(store, directory, &fd)) {
+		if (errno == EAGAIN || errno == EACCES)
+			return 0;
+		return fail_errno(err, "lock '%s/envs/%s'", store->home->path, directory);
+	}
+	fault_point("envs.remove");
+	if (path_remove_tree(store->dir, directory, err))
+		return error_context(err, "'%s/envs'", store->home->path);
+	*is_gone = true;
+	return 0;
+}
+
+/* The links and logs that bear its name. */
+static void forget_name(const struct env_store *store, const char *name, const char *package_id)
+{
+	char path[ENVS_PATH_MAX], there[ENV_NAME_MAX + 1];
+	str_format(path, sizeof path, ENVS_FAILED "/%s.log", name);
+	unlinkat(store->dir, path, 0);
+	if (!package_id || !env_package_id_is_valid(package_id))
+		return;
+	str_format(path, sizeof path, ENVS_CURRENT "/%s", package_id);
+	ssize_t len = readlinkat(store->dir, path, there, sizeof there);
+	if (len >= 0 && (size_t)len == strlen(name) && !memcmp(there, name, (size_t)len))
+		unlinkat(store->dir, path, 0);
+}
+
+/* Takes its name away while nobody uses it; then it is rubbish, and goes or is swept. */
+static int remove_one(const struct env_store *store, const char *name, struct error *err)
+{
+	char id[ID_LEN + 1], old[sizeof ENVS_OLD + ID_LEN];
+	auto_arena struct arena arena;
+	auto_close int fd = -1;
+	struct env_meta meta = { 0 };
+	struct error unimportant;
+	bool is_gone;
+	arena_init(&arena);
+	if (claim(store, name, &fd)) {
+		if (errno == EAGAIN)
+			return fail_hint(err, ERR_CONFLICT, "end what runs in it first",
+				"environment '%s' is in use", name);
+		return fail_errno(err, "lock environment '%s'", name);
+	}
+	envs_read_meta(store, name, &arena, &meta, &unimportant);
+	id_make(id);
+	str_format(old, sizeof old, ENVS_OLD "%s", id);
+	if (fault_fails("envs.evict") || renameat(store->dir, name, store->dir, old)) {
+		if (errno == ENOENT)
+			return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists what is there",
+				"there is no environment '%s'", name);
+		return fail_errno(err, "remove environment '%s'", name);
+	}
+	forget_name(store, name, meta.package_id);
+	fd_close(&fd);
+	return envs_retire(store, old, &is_gone, err);
+}
+
+/* ---- what nobody lists ---- */
+
+static bool is_leftover(const char *name)
+{
+	return str_starts_with(str_from(name), ENVS_NEW) ||
+	       str_starts_with(str_from(name), ENVS_OLD);
+}
+
+/* Adds the layers of one directory to those that stay. Builders and removers are kept out by the
+ * layers' lock, so what is .new- or .old- here is somebody's who died, or in use. */
+static int keep_layers_of(const struct env_store *store, const char *name, struct arena *arena,
+	struct map *live, struct error *err)
+{
+	struct env_meta meta;
+	bool is_gone = false, is_pinned = envs_is_pinned(store, name);
+	if (is_leftover(name) && envs_retire(store, name, &is_gone, err))
+		return -1;
+	if (is_gone)
+		return 0;
+	if (envs_read_meta(store, name, arena, &meta, err)) {
+		if (err->code == ERR_NOT_FOUND)
+			return 0;
+		if (err->code != ERR_CORRUPT)
+			return -1;
+		if (is_pinned)
+			return fail(err, ERR_CONFLICT,
+				"environment '%s' is in use and its meta.json can't be read: no "
+				"layer can be removed",
+				name);
+		return 0;
+	}
+	for (size_t i = 0; i < meta.layers.count; i++) {
+		struct str id = str_from(meta.layers.items[i]);
+		if (is_pinned || !map_get(live, id))
+			map_set(live, id, is_pinned ? LAYER_IN_USE : live);
+	}
+	return 0;
+}
+
+/* Lock files of environments that aren't there and that nobody is building. */
+static void sweep_locks(const struct env_store *store, const envs_names *locks)
+{
+	struct stat st;
+	for (size_t i = 0; i < locks->count; i++) {
+		char path[ENVS_PATH_MAX];
+		str_format(path, sizeof path, ENVS_LOCKS "/%s", locks->items[i]);
+		if (!fstatat(store->dir, locks->items[i], &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		auto_close int fd = openat(store->dir, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
+			unlinkat(store->dir, path, 0);
+	}
+}
+
+static void sweep_current(const struct env_store *store, const envs_names *links)
+{
+	for (size_t i = 0; i < links->count; i++) {
+		char path[ENVS_PATH_MAX], target[ENV_NAME_MAX + 1];
+		struct stat st;
+		str_format(path, sizeof path, ENVS_CURRENT "/%s", links->items[i]);
+		ssize_t len = readlinkat(store->dir, path, target, sizeof target);
+		bool is_good = len > 0 && len <= ENV_NAME_MAX && !is_leftover(links->items[i]);
+		if (is_good) {
+			target[len] = 0;
+			is_good = !fstatat(store->dir, target, &st, AT_SYMLINK_NOFOLLOW);
+		}
+		if (!is_good)
+			unlinkat(store->dir, path, 0);
+	}
+}
+
+static void sweep_logs(const struct env_store *store, const envs_names *logs)
+{
+	int64_t now = clock_now_ms() / 1000;
+	for (size_t i = 0; i < logs->count; i++) {
+		char path[ENVS_PATH_MAX];
+		struct stat st;
+		str_format(path, sizeof path, ENVS_FAILED "/%s", logs->items[i]);
+		int64_t most = is_leftover(logs->items[i]) ? 3600 : FAILED_LOG_MAX_AGE_S;
+		if (!fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) &&
+			now - st.st_mtime > most)
+			unlinkat(store->dir, path, 0);
+	}
+}
+
+static int find_live(
+	const struct env_store *store, struct arena *arena, struct map *live, struct error *err)
+{
+	static const struct {
+		const char *path;
+		void (*sweep)(const struct env_store *store, const envs_names *names);
+	} sweeps[] = { { ENVS_LOCKS, sweep_locks }, { ENVS_CURRENT, sweep_current },
+		{ ENVS_FAILED, sweep_logs } };
+	envs_names names = { 0 };
+	if (envs_names_in(store, ".", arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++)
+		if ((names.items[i][0] != '.' || is_leftover(names.items[i])) &&
+			keep_layers_of(store, names.items[i], arena, live, err))
+			return -1;
+	for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {
+		envs_names found = { 0 };
+		if (envs_names_in(store, sweeps[i].path, arena, &found, err))
+			return -1;
+		sweeps[i].sweep(store, &found);
+	}
+	/* An environment that came back after a crash would miss its layers. */
+	if (fsync(store->dir))
+		return fail_errno(err, "sync '%s/envs'", store->home->path);
+	return 0;
+}
+
+/* Under the layers' lock, taken alone. */
+static int collect_locked(
+	const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err)
+{
+	auto_arena struct arena arena;
+	struct map live;
+	arena_init(&arena);
+	map_init(&live, &arena);
+	home_enter(store->home);
+	int failed = find_live(store, &arena, &live, err);
+	home_leave(store->home);
+	fault_point("envs.collect");
+	if (failed || layers_collect(&store->layers, &live, count, bytes, err))
+		return -1;
+	envs_trim_sizes(store);
+	return layer_stages_sweep(&store->layers, NULL, err);
+}
+
+int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err)
+{
+	auto_close int lock = -1;
+	if (layer_store_lock(&store->layers, true, &lock, err))
+		return -1;
+	return collect_locked(store, count, bytes, err);
+}
+
+/* While somebody builds, which can take minutes, layers stay where they are: the next collection
+ * finds them. */
+static int collect_soon(const struct env_store *store, uint64_t patience_ms, uint64_t *count,
+	uint64_t *bytes, struct error *err)
+{
+	auto_close int lock = -1;
+	uint64_t deadline = clock_monotonic_ms() + patience_ms;
+	*count = *bytes = 0;
+	while (layer_store_try_lock(&store->layers, &lock, err)) {
+		if (err->code != ERR_CONFLICT)
+			return -1;
+		if (clock_monotonic_ms() >= deadline)
+			return 0;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+	}
+	return collect_locked(store, count, bytes, err);
+}
+
+int env_remove(const struct env_store *store, const char *name, bool keep_layers, struct error *err)
+{
+	uint64_t count, bytes;
+	if (envs_check_name(name, err))
+		return -1;
+	home_enter(store->home);
+	int failed = remove_one(store, name, err);
+	home_leave(store->home);
+	if (failed)
+		return -1;
+	events_removed(&store->events, name);
+	return keep_layers ? 0 : collect_soon(store, 0, &count, &bytes, err);
+}
+
+/* ---- those over the limits ---- */
+
+/* Whether nothing has to go, found without reading a single environment: their number, the bytes of
+ * all layers, and the times at which each meta.json was last written, which a use does. */
+static int is_within_limits(const struct env_store *store, const struct config *config,
+	uint64_t bytes, struct arena *arena, bool *is_within, struct error *err)
+{
+	envs_names names = { 0 };
+	uint64_t count = 0;
+	int64_t now_ms = clock_now_ms();
+	bool has_expired = false;
+	home_enter(store->home);
+	int failed = envs_names_in(store, ".", arena, &names, err);
+	for (size_t i = 0; !failed && i < names.count; i++) {
+		char path[ENVS_PATH_MAX];
+		struct stat st;
+		if (names.items[i][0] == '.')
+			continue;
+		count++;
+		str_format(path, sizeof path, "%s/" ENVS_META, names.items[i]);
+		if (config->ttl_ms && (fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) ||
+					      now_ms - (int64_t)st.st_mtime * 1000 >
+						      (int64_t)config->ttl_ms - 1000))
+			has_expired = true;
+	}
+	home_leave(store->home);
+	*is_within = count <= config->max_envs && bytes <= config->max_bytes && !has_expired;
+	return failed;
+}
+
+static int64_t time_of(const char *text)
+{
+	int64_t ms;
+	return text && env_time_parse(text, &ms) ? ms : 0;
+}
+
+static struct eviction_candidate candidate_of(
+	const struct env_row *row, const char *keep, const struct map *sizes, struct arena *arena)
+{
+	const struct env_meta *meta = &row->meta;
+	const char **layers = arena_array(arena, meta->layers.count + 1, sizeof *layers);
+	uint64_t *bytes = arena_array(arena, meta->layers.count + 1, sizeof *bytes);
+	for (size_t i = 0; i < meta->layers.count; i++) {
+		const uint64_t *size = map_get(sizes, str_from(meta->layers.items[i]));
+		layers[i] = meta->layers.items[i];
+		bytes[i] = size ? *size : 0;
+	}
+	return (struct eviction_candidate){
+		.name = meta->name,
+		.created_ms = time_of(meta->created_at),
+		.last_used_ms = time_of(meta->last_used_at ? meta->last_used_at : meta->created_at),
+		.use_count = meta->use_count,
+		.size_bytes = meta->size_bytes,
+		.layers = layers,
+		.layer_bytes = bytes,
+		.is_in_use = row->is_in_use || (keep && !strcmp(keep, meta->name)),
+	};
+}
+
+/* Removes one; that it came into use or went in the meantime is no failure. */
+static int evict_one(const struct env_store *store, const struct env_meta *meta, const char *reason,
+	struct arena *arena, struct env_pruned *pruned, struct error *err)
+{
+	home_enter(store->home);
+	int failed = remove_one(store, meta->name, err);
+	home_leave(store->home);
+	if (failed)
+		return err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND ? 0 : -1;
+	events_evicted(&store->events, meta, reason);
+	vec_push(arena, &pruned->removed,
+		(struct env_gone){ arena_text(arena, meta->name), reason });
+	return 0;
+}
+
+static int evict(const struct env_store *store, const char *keep, uint64_t free_bytes,
+	const struct map *sizes, struct arena *arena, struct env_pruned *pruned, struct error *err)
+{
+	const struct config *config = &store->config;
+	struct eviction_limits limits = { config->eviction, config->max_envs, config->max_bytes,
+		config->ttl_ms, free_bytes };
+	eviction_choices choices = { 0 };
+	env_rows rows = { 0 };
+	if (envs_rows(store, arena, false, &rows, err))
+		return -1;
+	struct eviction_candidate *candidates =
+		arena_array(arena, rows.count + 1, sizeof *candidates);
+	for (size_t i = 0; i < rows.count; i++)
+		candidates[i] = candidate_of(&rows.items[i], keep, sizes, arena);
+	eviction_choose(candidates, rows.count, &limits, clock_now_ms(), arena, &choices);
+	for (size_t i = 0; i < choices.count; i++)
+		if (evict_one(store, &rows.items[choices.items[i].index].meta,
+			    choices.items[i].reason, arena, pruned, err))
+			return -1;
+	return 0;
+}
+
+int env_evict(const struct env_store *store, const char *keep, uint64_t free_bytes, uint64_t *count,
+	struct error *err)
+{
+	auto_arena struct arena arena;
+	struct map sizes;
+	struct env_pruned pruned = { 0 };
+	uint64_t bytes;
+	bool is_within;
+	arena_init(&arena);
+	map_init(&sizes, &arena);
+	if (envs_measure_layers(store, &arena, &sizes, &bytes, err) ||
+		is_within_limits(store, &store->config, bytes, &arena, &is_within, err))
+		return -1;
+	if (!is_within || free_bytes) {
+		if (evict(store, keep, free_bytes, &sizes, &arena, &pruned, err) ||
+			collect_soon(store, free_bytes ? FREE_PATIENCE_MS : 0, &pruned.layers,
+				&pruned.bytes, err))
+			return -1;
+	}
+	*count = pruned.removed.count;
+	return 0;
+}
+
+static int remove_all(const struct env_store *store, struct arena *arena, struct env_pruned *pruned,
+	struct error *err)
+{
+	env_rows rows = { 0 };
+	if (envs_rows(store, arena, false, &rows, err))
+		return -1;
+	for (size_t i = 0; i < rows.count; i++)
+		if (!rows.items[i].is_in_use &&
+			evict_one(store, &rows.items[i].meta, "pruned", arena, pruned, err))
+			return -1;
+	return 0;
+}
+
+int env_prune(const struct env_store *store, bool all, struct arena *arena,
+	struct env_pruned *pruned, struct error *err)
+{
+	struct map sizes;
+	struct env_pruned done = { 0 };
+	uint64_t bytes;
+	map_init(&sizes, arena);
+	if (all ? remove_all(store, arena, &done, err)
+		: envs_measure_layers(store, arena, &sizes, &bytes, err) ||
+				evict(store, NULL, 0, &sizes, arena, &done, err))
+		return -1;
+	if (env_collect(store, &done.layers, &done.bytes, err))
+		return -1;
+	*pruned = done;
+	return 0;
+}
