@@ -157,7 +157,6 @@ static bool take_body(struct connection *c, size_t *len)
 static ssize_t send_some(struct connection *c, int side, const char *data, size_t len)
 {
 	struct flow *flow = &c->flows[side];
-	struct forward_counts *counts = &c->server->shared->counts;
 	ssize_t sent;
 
 	do
@@ -177,7 +176,8 @@ static ssize_t send_some(struct connection *c, int side, const char *data, size_
 		return -1;
 	}
 	c->active_ms = clock_monotonic_ms();
-	*(side == UPSTREAM ? &counts->bytes_in : &counts->bytes_out) += (uint64_t)sent;
+	if (side == CLIENT)
+		c->server->shared->counts.bytes_out += (uint64_t)sent;
 	return sent;
 }
 
@@ -220,6 +220,8 @@ static bool fill(struct connection *c, int side)
 	}
 	if (side == CLIENT && !take_body(c, &len))
 		return false;
+	if (side == UPSTREAM) /* not where it is sent: answers of our own aren't from there */
+		c->server->shared->counts.bytes_in += len;
 	ssize_t sent = len ? send_some(c, side, c->server->chunk, len) : 0;
 	if (sent >= 0)
 		keep_in_flow(flow, c->server->chunk + sent, len - (size_t)sent);

@@ -36,8 +36,10 @@ int netns_listen(uint16_t port, int *fd, struct error *err)
 		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	auto_close int made = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int on = 1;
 
-	if (made < 0)
+	/* Connections of a listener that has gone don't keep its port, one that listens does. */
+	if (made < 0 || setsockopt(made, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
 		return fail_errno(err, "make a socket for 127.0.0.1:%u", port);
 	if (bind(made, (struct sockaddr *)&address, sizeof address) < 0)
 		return fail_errno_code(err,

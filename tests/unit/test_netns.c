@@ -35,6 +35,15 @@ static void test_listens_on_loopback_only(void **state)
 	assert_int_equal(netns_listen(ntohs(address.sin_port), &second, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	assert_int_equal(second, -1);
+	/* A connection that this side closed first lingers; the port is free all the same. */
+	auto_close int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof address), 0);
+	fcntl(fd, F_SETFL, 0);
+	for (int i = 0; i < 2; i++)
+		close(accept(fd, NULL, NULL));
+	fd_close(&client);
+	fd_close(&fd);
+	assert_int_equal(netns_listen(ntohs(address.sin_port), &second, &err), 0);
 }
 
 static void test_a_listener_stays_in_the_namespace_where_it_was_made(void **state)
