@@ -25,7 +25,7 @@
 #include "base/vec.h"
 
 #define MANIFEST_MAX ((size_t)256 << 20)
-#define MANIFEST_ENTRIES_MAX 2000000
+#define MANIFEST_ENTRIES_MAX 500000
 #define MANIFEST_NAME_MAX 255 /* bytes of kind, name, version */
 #define MANIFEST_PATH_MAX                                                                          \
 	3072 /* bytes of a path: with /env or a store before it, it still opens                    \

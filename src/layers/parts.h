@@ -55,7 +55,7 @@ extern const struct timespec tree_times[2];
 #define BAD_PREFIX ".bad-"   /* .bad-<id>-<random>: quarantined */
 #define GONE_PREFIX ".gone-" /* .gone-<random>: being removed */
 
-/* As layer_find, layer_check and layer_read. */
+/* As layer_find, layer_check and layer_read; err may not be NULL. */
 int store_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
 	struct error *err);
 int store_check(const struct layer_store *store, const char *id, struct error *err);

@@ -72,7 +72,7 @@ static void put_directory(const char *path)
 	assert_int_equal(failed, 0);
 }
 
-__attribute__((unused)) static void put_bytes(
+static __attribute__((unused)) void put_bytes(
 	const char *path, const char *data, size_t len, mode_t mode)
 {
 	home_enter(&home);
@@ -84,7 +84,7 @@ __attribute__((unused)) static void put_bytes(
 	assert_true(is_done);
 }
 
-__attribute__((unused)) static void put_file(const char *path, const char *text, mode_t mode)
+static __attribute__((unused)) void put_file(const char *path, const char *text, mode_t mode)
 {
 	put_bytes(path, text, strlen(text), mode);
 }
@@ -93,6 +93,14 @@ static void put_link(const char *target, const char *path)
 {
 	home_enter(&home);
 	int failed = symlinkat(target, stage.fd, path);
+	home_leave(&home);
+	assert_int_equal(failed, 0);
+}
+
+static __attribute__((unused)) void set_mode(const char *path, mode_t mode)
+{
+	home_enter(&home);
+	int failed = fchmodat(stage.fd, path, mode, 0);
 	home_leave(&home);
 	assert_int_equal(failed, 0);
 }
@@ -114,7 +122,7 @@ static void put_tree(const char *draft, const char *text)
 #undef IN
 }
 
-__attribute__((unused)) static struct layer_draft draft_of(const char *path, const char *key)
+static __attribute__((unused)) struct layer_draft draft_of(const char *path, const char *key)
 {
 	return (struct layer_draft){
 		.path = path, .kind = "python-wheel", .name = "a", .version = "1", .key = key
@@ -122,7 +130,7 @@ __attribute__((unused)) static struct layer_draft draft_of(const char *path, con
 }
 
 /* One layer of put_tree. */
-__attribute__((unused)) static const char *publish_one(
+static __attribute__((unused)) const char *publish_one(
 	const char *path, const char *text, const char *key)
 {
 	struct layer_draft draft = draft_of(path, key);
@@ -132,7 +140,7 @@ __attribute__((unused)) static const char *publish_one(
 	return arena_text(&arena, draft.id);
 }
 
-__attribute__((unused)) static size_t count_layers(void)
+static __attribute__((unused)) size_t count_layers(void)
 {
 	layer_ids ids = { 0 };
 
@@ -140,7 +148,7 @@ __attribute__((unused)) static size_t count_layers(void)
 	return ids.count;
 }
 
-__attribute__((unused)) static void assert_whole(const char *id)
+static __attribute__((unused)) void assert_whole(const char *id)
 {
 	layer_damages damages = { 0 };
 

@@ -1,7 +1,9 @@
 /* Layers: a whole one or none, the same for the same content, whatever is done to it is found, and
  * nothing that a build left behind gets in or leads out. */
 #include <dirent.h>
+#include <sched.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
@@ -53,6 +55,13 @@ static void a_tree_becomes_a_layer_with_plain_modes_and_one_time(void **state)
 	assert_whole(draft.id);
 	assert_ok(layer_find(&store, "key", found, &err));
 	assert_string_equal(found, draft.id);
+	char several[3][LAYER_ID_LEN + 1];
+	size_t missing = 0;
+	assert_ok(layers_find(
+		&store, (const char *const[]){ "no", "key", "" }, 3, several, &missing, &err));
+	assert_int_equal(missing, 2);
+	assert_string_equal(several[0], "");
+	assert_string_equal(several[1], draft.id);
 	assert_ok(layer_read(&store, draft.id, &arena, &manifest, &err));
 	assert_int_equal(manifest.entries.count, 8);
 	assert_string_equal(manifest.name, "a");
@@ -409,12 +418,10 @@ static void directories_without_rights_are_opened(void **state)
 	struct layer_draft draft = draft_of("d", NULL);
 
 	put_tree("d", "text");
-	home_enter(&home);
-	fchmodat(stage.fd, "d/tree/lib/empty", 0000, 0);
-	fchmodat(stage.fd, "d/tree/lib", 0000, 0);
-	fchmodat(stage.fd, "d/tree/bin", 0444, 0);
-	fchmodat(stage.fd, "d/tree", 0000, 0);
-	home_leave(&home);
+	set_mode("d/tree/lib/empty", 0000);
+	set_mode("d/tree/lib", 0000);
+	set_mode("d/tree/bin", 0444);
+	set_mode("d/tree", 0000);
 	assert_ok(layers_publish(&store, stage.fd, &draft, 1, NULL, NULL, &err));
 	assert_whole(draft.id);
 	assert_string_equal(draft.id, publish_one("d2", "text", NULL));
@@ -672,6 +679,59 @@ static void a_store_that_cannot_be_written_says_so_and_is_read(void **state)
 	assert_whole(draft.id);
 }
 
+static void read_only_store(void)
+{
+	struct layer_draft draft = draft_of("d2", "other");
+	struct layer_stage other = { 0 };
+	struct home again;
+	struct layer_store opened;
+	layer_damages damages = { 0 };
+	char found[LAYER_ID_LEN + 1];
+	uint64_t count;
+	int lock;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount(home.path, home.path, NULL, MS_BIND, NULL) < 0 ||
+		mount(NULL, home.path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0)
+		_exit(77);
+	assert_ok(home_open(home.path, &arena, &again, &err));
+	assert_ok(layer_store_open(&again, &opened, &err));
+	assert_ok(layer_store_lock(&opened, false, &lock, &err));
+	assert_ok(layer_find(&opened, "key", found, &err));
+	assert_ok(layer_verify(&opened, found, &arena, &damages, &err));
+	assert_int_equal(damages.count, 0);
+	auto_close int drafts = open(stage.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(layers_publish(&opened, drafts, &draft, 1, NULL, NULL, &err), -1);
+	assert_int_equal(err.sys_errno, EROFS);
+	assert_non_null(strstr(err.hint, "writable"));
+	assert_int_equal(layer_stage_make(&opened, &arena, &other, &err), -1);
+	assert_int_equal(err.sys_errno, EROFS);
+	/* Nothing to sweep is no failure; what is in use isn't touched. */
+	assert_ok(layer_stages_sweep(&opened, &count, &err));
+}
+
+static void a_store_on_a_read_only_file_system_says_so_and_is_read(void **state)
+{
+	int status, lock;
+
+	if (geteuid() != 0)
+		skip();
+	publish_one("d1", "text", "key");
+	put_tree("d2", "other");
+	assert_ok(layer_store_lock(&store, false, &lock, &err));
+	close(lock);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		read_only_store();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(status, 0);
+}
+
 /* -- faults -- */
 
 #ifdef CARREL_FAULTS
@@ -862,6 +922,7 @@ int main(void)
 		test(a_damaged_layer_is_set_aside_and_built_again),
 		test(the_lock_is_shared_or_alone),
 		test(a_store_that_cannot_be_written_says_so_and_is_read),
+		test(a_store_on_a_read_only_file_system_says_so_and_is_read),
 #ifdef CARREL_FAULTS
 		test(a_kill_anywhere_leaves_whole_layers_or_none),
 		test(a_kill_while_collecting_leaves_whole_layers_and_rest_for_the_next),

@@ -51,9 +51,9 @@ static void a_stage_whose_maker_was_killed_is_swept_with_all_in_it(void **state)
 		put_link("/etc", "link");
 		home_enter(&home);
 		mkfifoat(stage.fd, "pipe", 0600);
-		fchmodat(stage.fd, "d/tree", 0000, 0);
-		fchmod(stage.fd, 0000);
 		home_leave(&home);
+		set_mode("d/tree", 0000);
+		set_mode(".", 0000);
 		raise(SIGKILL);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
