@@ -298,7 +298,7 @@ static bool is_known(
 
 static int read_object(struct reader *r, int depth, struct json_value *v)
 {
-	struct json_value **link = &v->first, *member;
+	struct json_value **link = &v->first, *member = NULL;
 	auto_arena struct arena scratch = { 0 };
 	struct map keys = { 0 };
 
@@ -363,7 +363,7 @@ static int read_value(struct reader *r, int depth, struct json_value *v)
 int json_read(struct str text, struct arena *arena, struct json_value **value, struct error *err)
 {
 	struct reader r = { text.data, text.data, text.data + text.len, arena, err, 0 };
-	struct json_value *v;
+	struct json_value *v = NULL;
 
 	if (text.len > JSON_READ_MAX)
 		return fail(err, ERR_LIMIT, "JSON of more than 32 MiB");
