@@ -221,7 +221,7 @@ int store_read(const struct layer_store *store, const char *id, struct arena *ar
 	unsigned char digest[SHA256_LEN];
 	char hex[2 * SHA256_LEN + 1];
 	struct sha256 hash;
-	struct str text;
+	struct str text = { 0 };
 
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
