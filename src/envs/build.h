@@ -30,6 +30,7 @@ struct env_wanted {
 	struct str text;		 /* the requirements, as given to uv */
 	const char *requirements_sha256; /* hex, or "no-deps" */
 	requirement_list requirements;
+	bool is_strict; /* every package needs a hash from the requirements */
 	struct index_set indexes;
 	struct interpreter python;
 	bool python_is_known;	 /* false: interpreter_look first */
@@ -62,7 +63,8 @@ struct env_progress {
 struct build_network { /* how a job with `forward` reaches the indexes; made by cli/job.c */
 	void *ctx;
 	int (*open)(void *ctx, const struct index_set *indexes, struct error *err);
-	int (*allow)(void *ctx, const char *host, uint16_t port, struct error *err);
+	/* is_named: the operator wrote it himself, so that it may lead to any address. */
+	int (*allow)(void *ctx, const char *host, uint16_t port, bool is_named, struct error *err);
 	int (*settle)(void *ctx, struct error *err);
 	void (*close)(void *ctx); /* nothing is reached from here on, until the next open */
 	uint64_t (*bytes)(void *ctx);

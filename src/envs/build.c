@@ -1,0 +1,336 @@
+/* The slow half: what isn't there is resolved, fetched and made into layers. */
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "envs/build_parts.h"
+#include "envs/hosts.h"
+#include "format/quantity.h"
+
+#define LOG_MAX ((size_t)16 << 20)
+#define MAKE_TRIES 3
+#define PROJECTS 4 /* of which a page is looked at to learn where an index keeps its files */
+
+/* -- room on the disk -- */
+
+static int free_bytes(const struct env_store *store, uint64_t *bytes, struct error *err)
+{
+	struct statvfs stat;
+
+	if (fstatvfs(store->layers.dir, &stat) < 0)
+		return fail_errno(err, "look at the disk of '%s'", store->home->path);
+	*bytes = (uint64_t)stat.f_bavail * stat.f_frsize;
+	return 0;
+}
+
+/* Removes environments until `needed` bytes are free, when that is possible. */
+static int make_room(struct making *making, uint64_t needed, struct error *err)
+{
+	uint64_t there = 0, count = 0;
+	char is[16], must[16];
+
+	if (free_bytes(making->store, &there, err) < 0)
+		return build_failed_as(making->problem, err);
+	if (there >= needed)
+		return 0;
+	if (env_evict(making->store, making->wanted->name, needed - there, &count, err) < 0 ||
+		free_bytes(making->store, &there, err) < 0)
+		return build_failed_as(making->problem, err);
+	if (there >= needed)
+		return 0;
+	quantity_format_size(is, there);
+	quantity_format_size(must, needed);
+	fail_hint(err, ERR_DISK_FULL,
+		"remove environments that are in use, or lower min_free_bytes in config.yaml",
+		"%s are free below '%s', %s are needed to build", is, making->store->home->path,
+		must);
+	return build_failed(making->problem, BUILD_DISK_FULL, NULL);
+}
+
+/* -- what a build needs -- */
+
+/* Chosen again once it is known: a full version may turn out to be another one's. */
+static int look_at_python(struct making *making, struct error *err)
+{
+	struct env_wanted *wanted = making->wanted;
+	const struct env_store *store = making->store;
+	bool has_requirements = strcmp(wanted->requirements_sha256, "no-deps") != 0;
+
+	if (wanted->python_is_known)
+		return 0;
+	if (interpreter_look(
+		    store->home, making->builder->runner, &wanted->python, making->arena, err) < 0)
+		return build_failed_as(making->problem, err);
+	if (interpreter_choose(store->home, wanted->request->python, store->config.python,
+		    making->arena, &wanted->python, &wanted->python_is_default, err) < 0)
+		return build_failed_as(making->problem, err);
+	wanted->python_is_known = true;
+	wanted->name = env_name_make(making->arena, wanted->request->package_id,
+		has_requirements ? wanted->requirements_sha256 : NULL,
+		wanted->python_is_default ? NULL : wanted->python.minor);
+	wanted_complete(store, wanted, making->arena);
+	return 0;
+}
+
+static int allow_file_hosts(struct making *making, struct error *err)
+{
+	const struct build_network *network = making->builder->network;
+	const config_list *named = &making->store->config.file_hosts;
+	const requirement_list *list = &making->wanted->requirements;
+	const char *projects[PROJECTS + 1] = { NULL };
+	file_hosts hosts = { 0 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < named->count; i++) {
+		struct file_host host;
+
+		if (file_host_parse(named->items[i], making->arena, &host, err) < 0)
+			return -1;
+		vec_push(making->arena, &hosts, host);
+	}
+	for (size_t i = 0; i < list->count && count < PROJECTS; i++) {
+		if (list->items[i].name)
+			projects[count++] = list->items[i].name;
+	}
+	if (named->count == 0 && index_file_hosts(making->store->home, making->builder->runner,
+					 &making->wanted->indexes, &making->wanted->python,
+					 projects, making->arena, &hosts, err) < 0)
+		return -1;
+	for (size_t i = 0; i < hosts.count; i++) {
+		if (network->allow(network->ctx, hosts.items[i].host, hosts.items[i].port,
+			    named->count > 0, err) < 0)
+			return -1;
+	}
+	return network->settle(network->ctx, err);
+}
+
+int making_reach(struct making *making, struct error *err)
+{
+	const struct build_network *network = making->builder->network;
+	const struct env_store *store = making->store;
+	struct env_wanted *wanted = making->wanted;
+	const struct runner *runner = making->builder->runner;
+
+	if (making->is_reaching)
+		return 0;
+	if (!wanted->indexes.index && uv_default_index(store->home, runner, &wanted->python,
+					      making->arena, &wanted->indexes.index, err) < 0)
+		return build_failed_as(making->problem, err);
+	if (network->open(network->ctx, &wanted->indexes, err) < 0)
+		return build_failed_as(making->problem, err);
+	if (allow_file_hosts(making, err) < 0)
+		return build_failed(making->problem, BUILD_NETWORK, NULL);
+	if (uv_find(store->home, runner, &wanted->indexes, &wanted->python, making->arena,
+		    &making->uv, err) < 0)
+		return build_failed_as(making->problem, err);
+	making->is_reaching = true;
+	return 0;
+}
+
+int making_lock_layers(struct making *making, struct error *err)
+{
+	if (making->layers >= 0 ||
+		layer_store_lock(&making->store->layers, false, &making->layers, err) == 0)
+		return 0;
+	return build_failed_as(making->problem, err);
+}
+
+/* -- building -- */
+
+/* The network closed, the stage gone. */
+static void making_clean(struct making *making)
+{
+	const struct build_network *network = making->builder->network;
+	struct error ignored;
+
+	network->close(network->ctx);
+	making->is_reaching = false;
+	/* What can't be removed is swept by the next build. */
+	layer_stage_done(&making->store->layers, &making->stage, &ignored);
+	making->stage = (struct layer_stage){ .fd = -1, .lock = -1 };
+}
+
+static int find_lock(struct making *making, struct error *err)
+{
+	struct env_wanted *wanted = making->wanted;
+	int found = 0;
+
+	if (wanted->requirements.count == 0) {
+		making->lock_text = STR("");
+		return 0;
+	}
+	if (!wanted->request->no_cache)
+		found = lock_load(making->store, wanted->lock_key, making->arena, &making->packages,
+			&making->lock_text, err);
+	if (found < 0)
+		return build_failed_as(making->problem, err);
+	if (found == 0)
+		return making_reach(making, err) < 0 || making_stage(making, err) < 0
+			       ? -1
+			       : making_resolve(making, err);
+	return policy_judge_lock(&making->store->config, &making->packages, making->problem, err);
+}
+
+static int find_layers(struct making *making, struct error *err)
+{
+	struct composition *composition = &making->composition;
+	int found;
+
+	*composition = (struct composition){ .meta = &making->meta,
+		.wanted = making->wanted,
+		.packages = &making->packages,
+		.is_without_pip = making->is_without_pip };
+	if (making_lock_layers(making, err) < 0)
+		return -1;
+	found = compose_layers(making->store, composition, making->arena, err);
+	return found < 0 ? build_failed_as(making->problem, err) : found;
+}
+
+/* The lock is not held while packages are fetched: who removes layers would wait as long. What was
+ * there may be gone then, and is fetched, too. */
+static int make_layers(struct making *making, struct error *err)
+{
+	int found;
+
+	for (int tries = 0; (found = find_layers(making, err)) == 0; tries++) {
+		if (tries == MAKE_TRIES) {
+			fail(err, ERR_CONFLICT,
+				"layers of environment '%s' are removed as fast as they are made",
+				making->wanted->name);
+			return build_failed(making->problem, BUILD_FAILED, NULL);
+		}
+		fd_close(&making->layers);
+		if (making->stage.fd < 0 && making_stage(making, err) < 0)
+			return -1;
+		if (tries == 0)
+			events_installing(&making->store->events, making->wanted->name,
+				making->wanted->request->requirements_file);
+		if (making_install(making, err) < 0)
+			return -1;
+		making_clean(making);
+	}
+	return found < 0 ? -1 : 0;
+}
+
+static int write_environment(struct making *making, struct error *err)
+{
+	struct env_meta *meta = &making->meta;
+	struct env_files files = { .requirements = making->wanted->text,
+		.lock = making->lock_text };
+
+	compose_indexes(making->wanted, making->arena, meta);
+	meta->build_seconds = (double)(clock_monotonic_ms() - making->started_ms) / 1000;
+	buf_printf(&making->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
+		meta->build_seconds, meta->packages.count, meta->layers.count);
+	files.log = (struct str){ making->log.data, making->log.len };
+	if (env_write(making->store, meta, &files, err) < 0)
+		return build_failed_as(making->problem, err);
+	return 0;
+}
+
+/* Everything that a full disk can end. */
+static int attempt(struct making *making, struct error *err)
+{
+	making->packages.count = 0;
+	making->is_without_pip = false;
+	if (find_lock(making, err) < 0)
+		return -1;
+	compose_meta(making->wanted, &making->packages, making->arena, &making->meta);
+	if (make_layers(making, err) < 0)
+		return -1;
+	return write_environment(making, err);
+}
+
+static int attempt_and_clean(struct making *making, struct error *err)
+{
+	int failed = attempt(making, err);
+
+	fd_close(&making->layers);
+	making_clean(making);
+	return failed;
+}
+
+static int build(struct making *making, struct error *err)
+{
+	const struct env_store *store = making->store;
+	uint64_t least = store->config.min_free_bytes;
+	auto_close int lock = -1;
+	bool was_there;
+	int found;
+
+	if (look_at_python(making, err) < 0)
+		return -1;
+	if (env_lock(store, making->wanted->name, store->config.install_timeout_ms, &lock, err) < 0)
+		return build_failed_as(making->problem, err);
+	/* Somebody else may have built it while we waited. */
+	found = compose_locked(store, making->wanted, making->arena, &making->meta, &was_there,
+		making->problem, err);
+	if (found != 0)
+		return found < 0 ? -1 : 1;
+	compose_meta(making->wanted, &making->packages, making->arena, &making->meta);
+	events_creating(&store->events, &making->meta);
+	events_status(&store->events, "building_env", making->wanted->name);
+	making_show(making, "building_env", 0, 0);
+	if (layer_stages_sweep(&store->layers, NULL, err) < 0)
+		return build_failed_as(making->problem, err);
+	if (make_room(making, least, err) < 0)
+		return -1;
+	if (attempt_and_clean(making, err) == 0)
+		return 0;
+	if (making->problem->failure != BUILD_DISK_FULL)
+		return -1;
+	/* Once more, with all the room that there can be. */
+	buf_printf(&making->log, "%s: again, with more room\n", err->text);
+	if (make_room(making, 2 * least + store->config.max_install_bytes / 4, err) < 0)
+		return -1;
+	return attempt_and_clean(making, err);
+}
+
+static void finish(struct making *making)
+{
+	const struct env_store *store = making->store;
+	struct error ignored;
+	uint64_t count;
+
+	/* It is there: what follows can't take it away. */
+	env_metrics_add(store, making->meta.build_seconds, &ignored);
+	events_installed(&store->events, &making->meta, making->meta.build_seconds);
+	events_status(&store->events, "ready", making->meta.name);
+	making_show(making, "ready", making->meta.packages.count, making->meta.packages.count);
+	env_evict(store, making->meta.name, 0, &count, &ignored);
+}
+
+int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
+	struct env_meta *meta, struct build_problem *problem, struct error *err)
+{
+	struct making making = { .builder = builder,
+		.store = builder->store,
+		.wanted = wanted,
+		.arena = arena,
+		.problem = problem,
+		.stage = { .fd = -1, .lock = -1 },
+		.layers = -1,
+		.started_ms = clock_monotonic_ms() };
+	struct error ignored;
+	int failed;
+
+	making.deadline_ms = making.started_ms + builder->store->config.install_timeout_ms;
+	buf_init(&making.log, LOG_MAX);
+	*problem = (struct build_problem){ .failure = BUILD_FAILED };
+	failed = build(&making, err);
+	if (failed < 0) {
+		buf_printf(
+			&making.log, "%s: %s\n", build_failure_names[problem->failure], err->text);
+		env_keep_log(builder->store, wanted->name,
+			(struct str){ making.log.data, making.log.len }, &ignored);
+		events_failed(&builder->store->events, wanted->name,
+			build_failure_names[problem->failure], problem->package, err);
+	} else {
+		if (failed == 0)
+			finish(&making);
+		*meta = making.meta;
+	}
+	buf_done(&making.log);
+	return failed < 0 ? -1 : 0;
+}

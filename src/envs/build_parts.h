@@ -1,0 +1,116 @@
+/* build_parts.h -- what the files that make environments share. */
+#pragma once
+#include "envs/build.h"
+#include "envs/uv.h"
+#include "layers/stage.h"
+
+/* Sets *problem beside an error that is set already; returns -1. package may be NULL. */
+int build_failed(struct build_problem *problem, enum build_failure failure, const char *package);
+/* The same, for an error of which only its code is known (a disk that is full is disk_full). */
+int build_failed_as(struct build_problem *problem, const struct error *err);
+
+/* Blocked and allowed names; `where` ("line 3", "a dependency") goes into the message. */
+int policy_judge_name(const struct config *config, const char *name, const char *where,
+	struct build_problem *problem, struct error *err);
+/* All of a lock: dependencies of dependencies, too. */
+int policy_judge_lock(const struct config *config, const lock_list *packages,
+	struct build_problem *problem, struct error *err);
+/* Keeps only the hashes that the requirements give, for packages where they give any. When any
+ * requirement has one, or strict, every package must: ERR_INVALID. ERR_DENIED: none of the index's
+ * is among them. */
+int policy_keep_hashes(const requirement_list *requirements, bool is_strict, lock_list *packages,
+	struct arena *arena, struct build_problem *problem, struct error *err);
+
+/* fingerprint and lock_key, once the interpreter is known. */
+void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena);
+
+/* The pip that an environment gets, as a line of a lock. NULL: none for this Python. */
+const struct lock_package *pip_for(const char *minor, struct arena *arena);
+/* What names the layer of a wheel: see layers/store.h, 3. */
+const char *wheel_key(
+	struct arena *arena, const struct lock_package *package, const char *tag, bool is_built);
+
+/* Locks, kept under <home>/locks/<key>. lock_load: 1 with *packages and *text (as lock_print has
+ * it), 0 when there is none (or none that can be read). */
+int lock_load(const struct env_store *store, const char *key, struct arena *arena,
+	lock_list *packages, struct str *text, struct error *err);
+int lock_keep(const struct env_store *store, const char *key, struct str text, struct error *err);
+
+/* The layers of an environment, topmost first, found by their keys. 1: all are there, and *meta has
+ * them with their bytes. 0: the packages in *missing are not; base and pip count as packages named
+ * "base" and "pip". The caller holds the layer lock shared. */
+struct composition {
+	struct env_meta *meta;
+	const struct env_wanted *wanted;
+	const lock_list *packages;
+	VEC(const struct lock_package *) missing;
+	bool is_base_missing, is_without_pip;
+};
+int compose_layers(const struct env_store *store, struct composition *composition,
+	struct arena *arena, struct error *err);
+/* What meta.json says, but for layers, size and time. */
+void compose_meta(const struct env_wanted *wanted, const lock_list *packages, struct arena *arena,
+	struct env_meta *meta);
+/* Its indexes alone: what is the default one may be known later. */
+void compose_indexes(const struct env_wanted *wanted, struct arena *arena, struct env_meta *meta);
+/* As env_compose; the caller holds env_lock of the name. */
+int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
+	struct error *err);
+
+/* ---- carrel-build's half ---- */
+
+#define ENV_INSIDE "/env"
+/* What jobs see there, below the stage, and what we put there for uv. */
+#define STAGE_ROOT "root"
+#define STAGE_INPUT ".in" /* in the root: removed before it is taken apart */
+#define STAGE_CACHE ".cache"
+
+struct making { /* one build under way */
+	const struct builder *builder;
+	const struct env_store *store;
+	struct env_wanted *wanted;
+	struct arena *arena;
+	struct build_problem *problem;
+	struct layer_stage stage;
+	int layers;	  /* the lock of the layers, shared; -1: not held */
+	bool is_reaching; /* the indexes can be reached, and uv is there */
+	struct uv uv;
+	struct buf log;
+	uint64_t started_ms, deadline_ms; /* monotonic */
+	lock_list packages;
+	struct str lock_text;
+	bool is_without_pip; /* the index has none */
+	struct composition composition;
+	struct env_meta meta;
+};
+/* A new stage whose root is an environment without packages. */
+int making_stage(struct making *making, struct error *err);
+/* Writes a text to .in/<name> in the root. */
+int making_put(struct making *making, const char *name, struct str text, struct error *err);
+/* Begins a job of uv: argv[0], cache, interpreter, indexes; more arguments follow by
+ * making_argument. */
+struct uv_job {
+	struct job job;
+	VEC(char *) argv;
+};
+void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments);
+/* Runs it, again after failures of the network, and notes all in the log. An error says what uv
+ * said. *needs_build: the package that has no wheel, when that is what failed; else NULL. */
+int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
+	const char **needs_build, struct error *err);
+/* Any job: notes it in the log, within the time that is left. */
+int making_run(struct making *making, struct job *job, struct buf *out, struct buf *errors,
+	struct job_result *result, struct error *err);
+/* Time is over: sets the error. */
+int making_timeout(struct making *making, struct error *err);
+void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total);
+
+/* packages and lock_text: from uv, judged, and kept. */
+int making_resolve(struct making *making, struct error *err);
+/* Layers of all that is missing of the composition; from then on the layers' lock is held. */
+int making_install(struct making *making, struct error *err);
+/* Before a job that reaches the indexes: opens the way, and finds uv. */
+int making_reach(struct making *making, struct error *err);
+/* Takes the layers' lock, when it isn't held. */
+int making_lock_layers(struct making *making, struct error *err);

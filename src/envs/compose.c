@@ -1,0 +1,464 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/id.h"
+#include "envs/base.h"
+#include "envs/build_parts.h"
+
+#define LOCK_MAX ((size_t)64 << 20)
+
+/* -- pip, and keys -- */
+
+static const struct {
+	unsigned minor_least; /* of Python 3 */
+	const char *version, *hash;
+} pips[] = {
+	{ 10, "26.3", "sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13" },
+	{ 9, "26.0.1", "sha256:bdb1b08f4274833d62c1aa29e20907365a2ceb950410df15fc9521bad440122b" },
+	{ 0, "25.0.1", "sha256:c46efd13b6aa8279f33f2864459c8ce587ea6a1a59ee20de055868d8f7688f7f" },
+};
+
+const struct lock_package *pip_for(const char *minor, struct arena *arena)
+{
+	struct lock_package *pip = arena_alloc(arena, sizeof *pip);
+	uint64_t number = 0;
+
+	if (!str_starts_with(str_from(minor), "3.") || !str_to_u64(str_from(minor + 2), &number))
+		number = 0;
+	for (size_t i = 0; i < sizeof pips / sizeof *pips; i++) {
+		if (number < pips[i].minor_least)
+			continue;
+		pip->name = "pip";
+		pip->version = pips[i].version;
+		vec_push(arena, &pip->hashes, pips[i].hash);
+		break;
+	}
+	return pip;
+}
+
+const char *wheel_key(
+	struct arena *arena, const struct lock_package *package, const char *tag, bool is_built)
+{
+	auto_buf struct buf key = { 0 };
+
+	buf_init(&key, LOCK_MAX);
+	buf_printf(&key, "wheel %s==%s", package->name, package->version);
+	for (size_t i = 0; i < package->hashes.count; i++)
+		buf_printf(&key, " %s", package->hashes.items[i]);
+	buf_printf(&key, " %s%s", tag, is_built ? " built" : "");
+	return arena_bytes(arena, key.data, key.len);
+}
+
+/* -- files below <home>/locks -- */
+
+static int read_kept(const struct env_store *store, const char *name, struct arena *arena,
+	struct str *text, struct error *err)
+{
+	char path[256];
+	struct stat st;
+	auto_buf struct buf all = { 0 };
+
+	str_format(path, sizeof path, "locks/%s", name);
+	home_enter(store->home);
+	auto_close int fd =
+		openat(store->home->dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	home_leave(store->home);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail_errno(err, "open '%s/%s'", store->home->path, path);
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > LOCK_MAX)
+		return 0;
+	char *data = arena_alloc(arena, (size_t)st.st_size + 1);
+	ssize_t got = fd_read_full(fd, data, (size_t)st.st_size);
+	if (got < 0)
+		return fail_errno(err, "read '%s/%s'", store->home->path, path);
+	*text = (struct str){ data, (size_t)got };
+	return 1;
+}
+
+static int replace_kept(
+	int dir, const char *name, const char *draft, struct str text, struct error *err)
+{
+	auto_close int fd =
+		openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0 || fd_write_full(fd, text.data, text.len) < 0 || fdatasync(fd) < 0 ||
+		renameat(dir, draft, dir, name) < 0) {
+		fail_errno(err, "write lock '%s'", name);
+		unlinkat(dir, draft, 0);
+		return -1;
+	}
+	return 0;
+}
+
+static int write_kept(
+	const struct env_store *store, const char *name, struct str text, struct error *err)
+{
+	auto_close int dir = -1;
+	char id[ID_LEN + 1], draft[ID_LEN + 8];
+	int failed;
+
+	if (home_open_directory(store->home, "locks", &dir, err) < 0)
+		return -1;
+	id_make(id);
+	str_format(draft, sizeof draft, ".new-%s", id);
+	home_enter(store->home);
+	failed = replace_kept(dir, name, draft, text, err);
+	home_leave(store->home);
+	return failed;
+}
+
+int lock_load(const struct env_store *store, const char *key, struct arena *arena,
+	lock_list *packages, struct str *text, struct error *err)
+{
+	lock_list parsed = { 0 };
+	int found = read_kept(store, key, arena, text, err);
+
+	if (found <= 0)
+		return found;
+	/* One that can't be read is made again. */
+	if (lock_parse(*text, arena, &parsed, err) < 0)
+		return 0;
+	*packages = parsed;
+	return 1;
+}
+
+int lock_keep(const struct env_store *store, const char *key, struct str text, struct error *err)
+{
+	return write_kept(store, key, text, err);
+}
+
+/* -- layers by their keys -- */
+
+/* The list of layers that this lock gave last, with their bytes: to be found without a key each. */
+static const char *list_name(const struct env_wanted *wanted, struct arena *arena)
+{
+	return arena_printf(arena, "%s-%.16s", wanted->lock_key, wanted->fingerprint);
+}
+
+/* "id bytes" lines, topmost first. 1: they are all there. 0: look for each. */
+static int find_listed(const struct env_store *store, const struct env_wanted *wanted,
+	struct env_meta *meta, struct arena *arena, struct error *err)
+{
+	struct str rest, line, id, bytes;
+	uint64_t total = 0, value;
+	int found = read_kept(store, list_name(wanted, arena), arena, &rest, err);
+
+	if (found <= 0)
+		return found;
+	meta->layers.count = 0;
+	while (str_next(&rest, '\n', &line)) {
+		if (!str_cut(line, ' ', &id, &bytes) || !str_to_u64(bytes, &value))
+			return 0;
+		const char *text = arena_bytes(arena, id.data, id.len);
+		if (!layer_id_is_valid(text))
+			return 0;
+		vec_push(arena, &meta->layers, text);
+		total += value;
+	}
+	meta->size_bytes = total;
+	if (meta->layers.count == 0)
+		return 0;
+	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err) == 0)
+		return 1;
+	return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
+}
+
+/* 1, 0 when there is no such layer, or -1. */
+static int find_layer(const struct env_store *store, const char *key, struct arena *arena,
+	const char **id, struct error *err)
+{
+	char found[LAYER_ID_LEN + 1];
+
+	if (layer_find(&store->layers, key, found, err) == 0 &&
+		layer_check(&store->layers, found, err) == 0) {
+		*id = arena_text(arena, found);
+		return 1;
+	}
+	return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
+}
+
+static int layer_bytes(
+	const struct env_store *store, const char *id, uint64_t *bytes, struct error *err)
+{
+	auto_arena struct arena arena;
+	struct manifest manifest = { 0 };
+
+	arena_init(&arena);
+	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
+		return -1;
+	for (size_t i = 0; i < manifest.entries.count; i++)
+		*bytes += manifest.entries.items[i].size;
+	return 0;
+}
+
+/* Keeps the list for the next time. That it can't be written only costs time then. */
+static int keep_list(const struct env_store *store, const struct env_wanted *wanted,
+	struct env_meta *meta, struct arena *arena, struct error *err)
+{
+	auto_buf struct buf text = { 0 };
+	struct error ignored;
+
+	buf_init(&text, LOCK_MAX);
+	meta->size_bytes = 0;
+	for (size_t i = 0; i < meta->layers.count; i++) {
+		uint64_t bytes = 0;
+
+		if (layer_bytes(store, meta->layers.items[i], &bytes, err) < 0)
+			return -1;
+		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
+		meta->size_bytes += bytes;
+	}
+	write_kept(store, list_name(wanted, arena), (struct str){ text.data, text.len }, &ignored);
+	return 0;
+}
+
+static bool has_package(const lock_list *packages, const char *name)
+{
+	for (size_t i = 0; i < packages->count; i++) {
+		if (strcmp(packages->items[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int find_one(const struct env_store *store, struct composition *c,
+	const struct lock_package *package, struct arena *arena, struct error *err)
+{
+	const char *tag = c->wanted->python.tag, *id;
+	int found = find_layer(store, wheel_key(arena, package, tag, false), arena, &id, err);
+
+	if (found == 0)
+		found = find_layer(store, wheel_key(arena, package, tag, true), arena, &id, err);
+	if (found < 0)
+		return -1;
+	if (found)
+		vec_push(arena, &c->meta->layers, id);
+	else
+		vec_push(arena, &c->missing, package);
+	return 0;
+}
+
+/* Topmost first: packages by name, then pip, then what makes it an environment. */
+static int find_each(const struct env_store *store, struct composition *c, struct arena *arena,
+	struct error *err)
+{
+	const struct env_wanted *wanted = c->wanted;
+	const char *id;
+	int found;
+
+	c->meta->layers.count = 0;
+	c->missing.count = 0;
+	for (size_t i = 0; i < c->packages->count; i++) {
+		if (find_one(store, c, &c->packages->items[i], arena, err) < 0)
+			return -1;
+	}
+	if (!has_package(c->packages, "pip") && !c->is_without_pip &&
+		find_one(store, c, pip_for(wanted->python.minor, arena), arena, err) < 0)
+		return -1;
+	found = find_layer(store,
+		interpreter_base_key(arena, &wanted->python, wanted->request->system_site_packages),
+		arena, &id, err);
+	if (found < 0)
+		return -1;
+	c->is_base_missing = found == 0;
+	if (found)
+		vec_push(arena, &c->meta->layers, id);
+	return c->missing.count == 0 && !c->is_base_missing;
+}
+
+int compose_layers(const struct env_store *store, struct composition *c, struct arena *arena,
+	struct error *err)
+{
+	int found = find_listed(store, c->wanted, c->meta, arena, err);
+
+	if (found != 0)
+		return found;
+	found = find_each(store, c, arena, err);
+	if (found <= 0)
+		return found;
+	if (keep_list(store, c->wanted, c->meta, arena, err) == 0)
+		return 1;
+	return err->code == ERR_CORRUPT ? 0 : -1;
+}
+
+void compose_meta(const struct env_wanted *wanted, const lock_list *packages, struct arena *arena,
+	struct env_meta *meta)
+{
+	const struct env_request *request = wanted->request;
+	char now[32];
+
+	clock_format_now(now);
+	*meta = (struct env_meta){ .name = wanted->name,
+		.package_id = request->package_id,
+		.requirements_sha256 = wanted->requirements_sha256,
+		.created_at = arena_text(arena, now),
+		.last_used_at = arena_text(arena, now),
+		.use_count = 1,
+		.python_version = wanted->python.version,
+		.python = wanted->python.path,
+		.python_prefix = wanted->python.in_usr ? NULL : wanted->python.prefix,
+		.fingerprint = wanted->fingerprint,
+		.system_site_packages = request->system_site_packages };
+	for (size_t i = 0; i < packages->count; i++)
+		vec_push(arena, &meta->packages,
+			(struct env_package){
+				packages->items[i].name, packages->items[i].version });
+	for (size_t i = 0; i < request->editables.count; i++)
+		vec_push(arena, &meta->editables,
+			(struct env_editable){ request->editables.items[i] });
+	if (wanted->indexes.index)
+		vec_push(arena, &meta->indexes, index_redact(arena, wanted->indexes.index));
+	for (size_t i = 0; i < wanted->indexes.extra.count; i++)
+		vec_push(
+			arena, &meta->indexes, index_redact(arena, wanted->indexes.extra.items[i]));
+}
+
+/* -- the quick road -- */
+
+/* A package that was blocked since is as little used as one that isn't installed. */
+static int judge_installed(const struct env_store *store, const struct env_meta *meta,
+	struct build_problem *problem, struct error *err)
+{
+	for (size_t i = 0; i < meta->packages.count; i++) {
+		if (policy_judge_name(&store->config, meta->packages.items[i].name,
+			    "of what is installed", problem, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int reuse(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err)
+{
+	auto_close int pin = -1;
+	struct env_meta found;
+
+	if (env_use(store, wanted->name, arena, &found, &pin, err) < 0) {
+		if (err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT)
+			return 0;
+		return build_failed_as(problem, err);
+	}
+	if (strcmp(found.fingerprint, wanted->fingerprint) != 0 ||
+		strcmp(found.requirements_sha256, wanted->requirements_sha256) != 0)
+		return 0;
+	if (judge_installed(store, &found, problem, err) < 0)
+		return -1;
+	if (env_select(store, &found, err) < 0)
+		return build_failed_as(problem, err);
+	events_reused(&store->events, &found,
+		(double)env_age_ms(found.created_at, clock_now_ms()) / 3600000);
+	*meta = found;
+	return 1;
+}
+
+static int write_composed(const struct env_store *store, const struct env_wanted *wanted,
+	const lock_list *packages, struct str lock_text, uint64_t started_ns, struct arena *arena,
+	struct env_meta *meta, struct error *err)
+{
+	auto_close int layers = -1;
+	struct env_meta made;
+	struct composition composition = { .meta = &made, .wanted = wanted, .packages = packages };
+	struct env_files files = { .requirements = wanted->text, .lock = lock_text };
+	int found;
+
+	compose_meta(wanted, packages, arena, &made);
+	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
+		return -1;
+	found = compose_layers(store, &composition, arena, err);
+	if (found <= 0)
+		return found;
+	made.build_seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
+	events_creating(&store->events, &made);
+	if (env_write(store, &made, &files, err) < 0)
+		return -1;
+	*meta = made;
+	return 1;
+}
+
+static int compose(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err)
+{
+	uint64_t started_ns = clock_monotonic_ns();
+	lock_list packages = { 0 };
+	struct str text = STR("");
+	double seconds;
+	int found = 1;
+
+	if (wanted->requirements.count > 0)
+		found = lock_load(store, wanted->lock_key, arena, &packages, &text, err);
+	if (found < 0)
+		return build_failed_as(problem, err);
+	if (found == 0)
+		return 0;
+	if (policy_judge_lock(&store->config, &packages, problem, err) < 0)
+		return -1;
+	found = write_composed(store, wanted, &packages, text, started_ns, arena, meta, err);
+	if (found < 0)
+		return build_failed_as(problem, err);
+	if (found == 0)
+		return 0;
+	seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
+	events_installed(&store->events, meta, seconds);
+	events_status(&store->events, "ready", meta->name);
+	/* The environment is there: numbers that can't be counted don't take it away. */
+	struct error ignored;
+	env_metrics_add(store, seconds, &ignored);
+	return 1;
+}
+
+/* Neither an environment nor a lock is to be reused; without requirements there is no lock that
+ * could be out of date. */
+static bool must_resolve(const struct env_wanted *wanted)
+{
+	return wanted->request->no_cache && wanted->requirements.count > 0;
+}
+
+static int reuse_if_asked(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
+	struct error *err)
+{
+	int found = 0;
+
+	if (!wanted->request->rebuild && !wanted->request->no_cache)
+		found = reuse(store, wanted, arena, meta, problem, err);
+	*was_there = found == 1;
+	return found;
+}
+
+int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
+	struct error *err)
+{
+	int found = reuse_if_asked(store, wanted, arena, meta, was_there, problem, err);
+
+	if (found != 0 || must_resolve(wanted))
+		return found;
+	return compose(store, wanted, arena, meta, problem, err);
+}
+
+int env_compose(const struct env_store *store, const struct env_wanted *wanted, struct arena *arena,
+	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err)
+{
+	auto_close int builder = -1;
+	int found;
+
+	if (!wanted->python_is_known)
+		return 0;
+	found = reuse_if_asked(store, wanted, arena, meta, was_there, problem, err);
+	if (found != 0 || must_resolve(wanted))
+		return found;
+	if (env_lock(store, wanted->name, store->config.install_timeout_ms, &builder, err) < 0)
+		return build_failed_as(problem, err);
+	return compose(store, wanted, arena, meta, problem, err);
+}

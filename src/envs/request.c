@@ -1,0 +1,436 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "envs/build_parts.h"
+
+int build_failed(struct build_problem *problem, enum build_failure failure, const char *package)
+{
+	problem->failure = failure;
+	problem->package = package;
+	return -1;
+}
+
+int build_failed_as(struct build_problem *problem, const struct error *err)
+{
+	static const enum build_failure failures[ERR_CODE_COUNT] = {
+		[ERR_NONE] = BUILD_FAILED,
+		[ERR_INVALID] = BUILD_INVALID,
+		[ERR_NOT_FOUND] = BUILD_NOT_FOUND,
+		[ERR_CONFLICT] = BUILD_FAILED,
+		[ERR_DENIED] = BUILD_DENIED,
+		[ERR_LIMIT] = BUILD_DENIED,
+		[ERR_DISK_FULL] = BUILD_DISK_FULL,
+		[ERR_UNAVAILABLE] = BUILD_FAILED,
+		[ERR_CORRUPT] = BUILD_HASH_MISMATCH,
+		[ERR_FAILED] = BUILD_FAILED,
+		[ERR_COMMAND_NOT_FOUND] = BUILD_FAILED,
+		[ERR_NOT_EXECUTABLE] = BUILD_FAILED,
+	};
+	return build_failed(problem, failures[err->code], NULL);
+}
+
+/* -- policy -- */
+
+static bool has_name(const config_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (strcmp(list->items[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+int policy_judge_name(const struct config *config, const char *name, const char *where,
+	struct build_problem *problem, struct error *err)
+{
+	if (has_name(&config->blocked_packages, name)) {
+		fail_hint(err, ERR_DENIED, "the list is blocked_packages in config.yaml",
+			"package '%s' (%s) is blocked", name, where);
+		return build_failed(problem, BUILD_DENIED, name);
+	}
+	if (config->allowed_packages.count > 0 && !has_name(&config->allowed_packages, name)) {
+		fail_hint(err, ERR_DENIED, "the list is allowed_packages in config.yaml",
+			"package '%s' (%s) is not among the allowed ones", name, where);
+		return build_failed(problem, BUILD_DENIED, name);
+	}
+	return 0;
+}
+
+int policy_judge_lock(const struct config *config, const lock_list *packages,
+	struct build_problem *problem, struct error *err)
+{
+	for (size_t i = 0; i < packages->count; i++) {
+		const char *name = packages->items[i].name;
+
+		if (policy_judge_name(config, name, "of what was resolved", problem, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static const struct requirement *find_requirement(
+	const requirement_list *requirements, const char *name, size_t *next)
+{
+	for (; *next < requirements->count; (*next)++) {
+		const struct requirement *r = &requirements->items[*next];
+
+		if (r->name && strcmp(r->name, name) == 0) {
+			++*next;
+			return r;
+		}
+	}
+	return NULL;
+}
+
+/* Of the index's hashes those that the user gave; false when he gave none for this package. */
+static bool keep_given(
+	const requirement_list *requirements, struct lock_package *package, struct arena *arena)
+{
+	struct lock_package kept = { .name = package->name };
+	const struct requirement *r;
+	bool is_given = false;
+
+	for (size_t i = 0; i < package->hashes.count; i++) {
+		bool is_listed = false;
+
+		/* The same package may be there several times, with markers. */
+		for (size_t at = 0; (r = find_requirement(requirements, package->name, &at));) {
+			is_given |= r->hashes.count > 0;
+			for (size_t h = 0; h < r->hashes.count; h++)
+				is_listed |=
+					strcmp(r->hashes.items[h], package->hashes.items[i]) == 0;
+		}
+		if (is_listed)
+			vec_push(arena, &kept.hashes, package->hashes.items[i]);
+	}
+	if (is_given) {
+		package->hashes.items = kept.hashes.items;
+		package->hashes.count = kept.hashes.count;
+		package->hashes.capacity = kept.hashes.capacity;
+	}
+	return is_given;
+}
+
+static bool any_hash(const requirement_list *requirements)
+{
+	for (size_t i = 0; i < requirements->count; i++) {
+		if (requirements->items[i].hashes.count > 0)
+			return true;
+	}
+	return false;
+}
+
+int policy_keep_hashes(const requirement_list *requirements, bool is_strict, lock_list *packages,
+	struct arena *arena, struct build_problem *problem, struct error *err)
+{
+	is_strict |= any_hash(requirements);
+	if (!is_strict)
+		return 0;
+	for (size_t i = 0; i < packages->count; i++) {
+		struct lock_package *package = &packages->items[i];
+
+		if (!keep_given(requirements, package, arena)) {
+			fail_hint(err, ERR_INVALID,
+				"add it with its hash, or leave out all hashes and "
+				"--require-hashes",
+				"package '%s==%s' is needed too, but the requirements have no hash "
+				"for it",
+				package->name, package->version);
+			return build_failed(problem, BUILD_INVALID, package->name);
+		}
+		if (package->hashes.count == 0) {
+			fail_hint(err, ERR_DENIED,
+				"check the hash; the package may have been tampered with",
+				"package '%s==%s': the index has no file with a hash that the "
+				"requirements allow",
+				package->name, package->version);
+			return build_failed(problem, BUILD_HASH_MISMATCH, package->name);
+		}
+	}
+	return 0;
+}
+
+/* -- what was asked for -- */
+
+/* "requirements.txt, line 3", or "--pip". */
+static const char *place(
+	const struct env_request *request, const struct requirement *r, struct arena *arena)
+{
+	if (!request->requirements_file)
+		return "--pip";
+	return arena_printf(arena, "%s, line %d", request->requirements_file, r->line);
+}
+
+/* Options that make a build stricter, or choose among files of the same index. */
+static bool is_harmless_option(const char *option)
+{
+	return strcmp(option, "--require-hashes") == 0 || strcmp(option, "--only-binary") == 0 ||
+	       strcmp(option, "--prefer-binary") == 0;
+}
+
+static int judge_requirement(const struct env_store *store, const struct env_request *request,
+	const struct requirement *r, bool is_strict, struct arena *arena,
+	struct build_problem *problem, struct error *err)
+{
+	const struct config *config = &store->config;
+	const char *where = place(request, r, arena);
+
+	switch (r->kind) {
+	case REQUIREMENT_PACKAGE:
+		break;
+	case REQUIREMENT_URL:
+	case REQUIREMENT_PATH:
+	case REQUIREMENT_EDITABLE:
+		fail_hint(err, ERR_DENIED,
+			"name a package of the index; for a project on this host use --editable "
+			"PATH",
+			"%s: '%s': URLs and paths are not installed from requirements", where,
+			r->text);
+		return build_failed(problem, BUILD_DENIED, r->name);
+	case REQUIREMENT_OPTION:
+		if (is_harmless_option(r->option))
+			return 0;
+		fail_hint(err, ERR_DENIED,
+			"indexes are named by the operator: --index, --extra-index, or config.yaml",
+			"%s: option '%s' is not taken from requirements", where, r->option);
+		return build_failed(problem, BUILD_DENIED, NULL);
+	}
+	if (policy_judge_name(config, r->name, where, problem, err) < 0)
+		return -1;
+	if (is_strict && (r->hashes.count == 0 || !r->is_pinned)) {
+		fail_hint(err, ERR_INVALID,
+			r->hashes.count == 0 ? "add --hash=sha256:…, to this line or to none"
+					     : "pin it with ==",
+			"%s: '%s' has no %s, and hashes are required", where, r->name,
+			r->hashes.count == 0 ? "hash" : "exact version");
+		return build_failed(problem, BUILD_INVALID, r->name);
+	}
+	return 0;
+}
+
+static int judge(const struct env_store *store, struct env_wanted *wanted, struct arena *arena,
+	struct build_problem *problem, struct error *err)
+{
+	const requirement_list *list = &wanted->requirements;
+
+	wanted->is_strict =
+		wanted->request->require_hashes || store->config.require_hashes || any_hash(list);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct requirement *r = &list->items[i];
+
+		wanted->is_strict |=
+			r->kind == REQUIREMENT_OPTION && strcmp(r->option, "--require-hashes") == 0;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		if (judge_requirement(store, wanted->request, &list->items[i], wanted->is_strict,
+			    arena, problem, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* -- reading it -- */
+
+static int read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_buf struct buf all = { 0 };
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail_errno(err, "open '%s'", path);
+	if (S_ISDIR(st.st_mode))
+		return fail(err, ERR_INVALID, "'%s' is a directory", path);
+	/* Not by its size: it may be a pipe (process substitution). */
+	if (fcntl(fd, F_SETFL, 0) < 0)
+		return fail_errno(err, "read '%s'", path);
+	buf_init(&all, REQUIREMENTS_MAX + 65536);
+	for (;;) {
+		char *room = buf_reserve(&all, 65536);
+		ssize_t got = room ? fd_read_full(fd, room, 65536) : 0;
+
+		if (got < 0)
+			return fail_errno(err, "read '%s'", path);
+		if (!room || all.len + (size_t)got > REQUIREMENTS_MAX)
+			return fail(err, ERR_INVALID, "'%s' is larger than %zu MB", path,
+				REQUIREMENTS_MAX >> 20);
+		buf_grew(&all, (size_t)got);
+		if (got == 0)
+			break;
+	}
+	if (str_utf8_prefix(all.data, all.len) != all.len)
+		return fail(err, ERR_INVALID, "'%s' is not UTF-8", path);
+	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	return 0;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Each alone, so that a mistake is named by what was typed; then all, sorted, as the file they
+ * stand for. */
+static int join_specs(
+	const struct env_request *request, struct arena *arena, struct str *text, struct error *err)
+{
+	size_t count = request->pip.count;
+	const char **sorted = arena_array(arena, count, sizeof *sorted);
+	auto_buf struct buf all = { 0 };
+
+	buf_init(&all, REQUIREMENTS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		requirement_list one = { 0 };
+		const char *spec = request->pip.items[i];
+
+		sorted[i] = spec;
+		if (strpbrk(spec, "\n\r") || str_utf8_prefix(spec, strlen(spec)) != strlen(spec))
+			return fail(err, ERR_INVALID, "--pip '%s' is not one line", spec);
+		if (requirements_parse(str_from(spec), arena, &one, err) < 0)
+			return error_context(err, "--pip '%s'", spec);
+		if (one.count != 1)
+			return fail(err, ERR_INVALID, "--pip '%s' names no package", spec);
+	}
+	qsort(sorted, count, sizeof *sorted, compare_texts);
+	for (size_t i = 0; i < count; i++) {
+		buf_text(&all, i > 0 ? "\n" : "");
+		buf_text(&all, sorted[i]);
+	}
+	if (all.overflow)
+		return fail(err, ERR_INVALID, "--pip: more than %zu MB", REQUIREMENTS_MAX >> 20);
+	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	return 0;
+}
+
+static const char *hash_text(struct arena *arena, struct str text)
+{
+	unsigned char digest[SHA256_LEN];
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	sha256_add(&hash, text.data, text.len);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, hex);
+	return hex;
+}
+
+static int read_requirements(const struct env_request *request, struct arena *arena,
+	struct env_wanted *wanted, struct error *err)
+{
+	wanted->requirements_sha256 = "no-deps";
+	if (request->requirements_file && request->pip.count > 0)
+		return fail(err, ERR_INVALID, "give either a requirements file or --pip, not both");
+	if (request->requirements_file) {
+		if (read_file(request->requirements_file, arena, &wanted->text, err) < 0)
+			return -1;
+	} else if (request->pip.count > 0) {
+		if (join_specs(request, arena, &wanted->text, err) < 0)
+			return -1;
+	} else {
+		wanted->text = STR("");
+		return 0;
+	}
+	wanted->requirements_sha256 = hash_text(arena, wanted->text);
+	if (requirements_parse(wanted->text, arena, &wanted->requirements, err) < 0)
+		return request->requirements_file
+			       ? error_context(err, "%s", request->requirements_file)
+			       : -1;
+	return 0;
+}
+
+/* -- keys -- */
+
+static void add_field(struct sha256 *hash, const char *text)
+{
+	/* With its end, so that two fields are not one. */
+	sha256_add(hash, text, strlen(text) + 1);
+}
+
+static void add_indexes(struct sha256 *hash, const struct index_set *set, struct arena *arena)
+{
+	/* Without credentials: they change, what they give doesn't. */
+	add_field(hash, set->index ? index_redact(arena, set->index) : "");
+	for (size_t i = 0; i < set->extra.count; i++)
+		add_field(hash, index_redact(arena, set->extra.items[i]));
+	add_field(hash, "");
+}
+
+static const char *end_hash(struct sha256 *hash, struct arena *arena)
+{
+	unsigned char digest[SHA256_LEN];
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+
+	sha256_end(hash, digest);
+	sha256_hex(digest, hex);
+	return hex;
+}
+
+void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena)
+{
+	const struct env_request *request = wanted->request;
+	const char *cut_off = store->config.exclude_newer ? store->config.exclude_newer : "";
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	add_field(&hash, "carrel-lock 1");
+	add_field(&hash, wanted->python.tag);
+	add_field(&hash, wanted->python.version);
+	add_field(&hash, cut_off);
+	add_indexes(&hash, &wanted->indexes, arena);
+	sha256_add(&hash, wanted->text.data, wanted->text.len);
+	wanted->lock_key = end_hash(&hash, arena);
+
+	sha256_init(&hash);
+	add_field(&hash, "carrel-environment 1");
+	add_field(&hash, wanted->python.tag);
+	add_field(&hash, wanted->python.version);
+	add_field(&hash, wanted->python.path);
+	add_field(&hash, cut_off);
+	add_field(&hash, request->system_site_packages ? "system" : "");
+	add_indexes(&hash, &wanted->indexes, arena);
+	for (size_t i = 0; i < request->editables.count; i++)
+		add_field(&hash, request->editables.items[i]);
+	wanted->fingerprint = end_hash(&hash, arena);
+}
+
+int env_request_prepare(const struct env_store *store, const struct env_request *request,
+	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
+	struct error *err)
+{
+	bool has_requirements;
+
+	*wanted = (struct env_wanted){ .request = request };
+	if (!env_package_id_is_valid(request->package_id)) {
+		fail(err, ERR_INVALID,
+			"'%s' is not a name for an environment: 1 to 100 of A-Z a-z 0-9 @ . _ -",
+			request->package_id);
+		return build_failed(problem, BUILD_INVALID, NULL);
+	}
+	if (read_requirements(request, arena, wanted, err) < 0)
+		return build_failed(problem, BUILD_INVALID, NULL);
+	if (judge(store, wanted, arena, problem, err) < 0)
+		return -1;
+	if (index_find(&request->index, &store->config, arena, &wanted->indexes, err) < 0)
+		return build_failed_as(problem, err);
+	wanted->python_is_known =
+		interpreter_choose(store->home, request->python, store->config.python, arena,
+			&wanted->python, &wanted->python_is_default, err) == 0;
+	if (!wanted->python_is_known && err->code != ERR_UNAVAILABLE)
+		return build_failed_as(problem, err);
+	has_requirements = strcmp(wanted->requirements_sha256, "no-deps") != 0;
+	wanted->name = env_name_make(arena, request->package_id,
+		has_requirements ? wanted->requirements_sha256 : NULL,
+		wanted->python_is_default ? NULL : wanted->python.minor);
+	if (wanted->python_is_known)
+		wanted_complete(store, wanted, arena);
+	return 0;
+}

@@ -1,0 +1,334 @@
+/* uv's jobs, and the first of them: requirements to a lock. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "envs/build_parts.h"
+#include "envs/scripts.h"
+#include "format/quantity.h"
+
+#define OUTPUT_MAX ((size_t)16 << 20)
+#define RETRIES 4 /* after 0.5, 1, 2 and 4 s */
+#define RETRY_FIRST_MS 500
+#define CACHE_BYTES                                                                                \
+	((uint64_t)64 << 20) /* what the index's own pages may take beside the packages */
+
+/* -- jobs -- */
+
+int making_timeout(struct making *making, struct error *err)
+{
+	uint64_t limit_ms = making->store->config.install_timeout_ms;
+
+	fail_hint(err, ERR_LIMIT, "a higher install_timeout in config.yaml gives it more time",
+		"environment '%s' was not built within %llu s", making->wanted->name,
+		(unsigned long long)(limit_ms / 1000));
+	return build_failed(making->problem, BUILD_TIMEOUT, NULL);
+}
+
+void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total)
+{
+	const struct env_progress *progress = making->builder->progress;
+	const struct build_network *network = making->builder->network;
+
+	if (progress && progress->show)
+		progress->show(progress->ctx, phase, done, total, network->bytes(network->ctx));
+}
+
+static void note(struct making *making, struct str text)
+{
+	/* What was said goes to the log, and from there to terminals. */
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+
+		if ((unsigned char)c >= 0x20 || c == '\n' || c == '\t')
+			buf_char(&making->log, c);
+	}
+	if (text.len > 0 && text.data[text.len - 1] != '\n')
+		buf_char(&making->log, '\n');
+}
+
+int making_run(struct making *making, struct job *job, struct buf *out, struct buf *errors,
+	struct job_result *result, struct error *err)
+{
+	const struct runner *runner = making->builder->runner;
+	uint64_t now = clock_monotonic_ms();
+
+	if (now >= making->deadline_ms)
+		return making_timeout(making, err);
+	job->timeout_ms = making->deadline_ms - now;
+	job->stage = arena_printf(making->arena, "%s/" STAGE_ROOT, making->stage.path);
+	job->disk_bytes = making->store->config.max_install_bytes + CACHE_BYTES;
+	buf_text(&making->log, "$");
+	for (char *const *arg = job->argv; *arg; arg++) {
+		/* A script is no line for people. */
+		buf_printf(&making->log, " %s", strchr(*arg, '\n') ? "..." : *arg);
+	}
+	buf_char(&making->log, '\n');
+	if (runner->run(runner->ctx, job, out, errors, result, err) < 0)
+		return build_failed_as(making->problem, err);
+	note(making, (struct str){ errors->data, errors->len });
+	return 0;
+}
+
+static void set_joined(struct making *making, struct job *job, const char *key,
+	const char *const *items, size_t count)
+{
+	auto_buf struct buf text = { 0 };
+
+	if (count == 0)
+		return;
+	buf_init(&text, 65536);
+	for (size_t i = 0; i < count; i++)
+		buf_printf(&text, "%s%s", i > 0 ? " " : "", items[i]);
+	job_set_env(job, making->arena, key, arena_bytes(making->arena, text.data, text.len));
+}
+
+void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
+{
+	const struct index_set *indexes = &making->wanted->indexes;
+	const char *cut_off = making->store->config.exclude_newer;
+	struct arena *arena = making->arena;
+	struct job *job = &uv->job;
+
+	*uv = (struct uv_job){ 0 };
+	vec_push(arena, &uv->argv, arena_text(arena, UV_INSIDE));
+	for (; *arguments; arguments++)
+		vec_push(arena, &uv->argv, arena_text(arena, *arguments));
+	job_bind(job, arena, making->uv.path, UV_INSIDE);
+	interpreter_bind(&making->wanted->python, arena, job);
+	job_reach_indexes(job, arena, indexes);
+	/* In the environment, not among the arguments: addresses may hold credentials, and
+	 * arguments are in the log. */
+	job_set_env(job, arena, "UV_DEFAULT_INDEX", indexes->index);
+	set_joined(making, job, "UV_INDEX", indexes->extra.items, indexes->extra.count);
+	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
+		indexes->trusted_hosts.count);
+	if (cut_off)
+		job_set_env(job, arena, "UV_EXCLUDE_NEWER", cut_off);
+	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
+	job_set_env(job, arena, "UV_NO_CONFIG", "1");
+	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
+	job_set_env(job, arena, "UV_PYTHON_DOWNLOADS", "never");
+	/* Repeated by us, with the time in view. */
+	job_set_env(job, arena, "UV_HTTP_RETRIES", "1");
+	job_set_env(job, arena, "UV_HTTP_TIMEOUT", "20");
+	job_set_env(job, arena, "NO_COLOR", "1");
+}
+
+/* -- what uv says -- */
+
+static enum error_code code_of(enum build_failure failure)
+{
+	static const enum error_code codes[BUILD_FAILURE_COUNT] = {
+		[BUILD_NOT_FOUND] = ERR_NOT_FOUND,
+		[BUILD_VERSION_NOT_FOUND] = ERR_NOT_FOUND,
+		[BUILD_CONFLICT] = ERR_INVALID,
+		[BUILD_HASH_MISMATCH] = ERR_DENIED,
+		[BUILD_NETWORK] = ERR_UNAVAILABLE,
+		[BUILD_TIMEOUT] = ERR_LIMIT,
+		[BUILD_DISK_FULL] = ERR_DISK_FULL,
+		[BUILD_INVALID] = ERR_INVALID,
+		[BUILD_DENIED] = ERR_DENIED,
+		[BUILD_FAILED] = ERR_FAILED,
+	};
+	return codes[failure];
+}
+
+/* The forwarder let something not pass: trying again doesn't help. */
+static bool is_refused(const struct making *making)
+{
+	const struct build_network *network = making->builder->network;
+	char refused[320] = "";
+
+	network->refused(network->ctx, refused);
+	return refused[0] != '\0';
+}
+
+static int explain_uv(struct making *making, const struct uv_error *said, struct error *err)
+{
+	const struct build_network *network = making->builder->network;
+	char refused[320] = "";
+
+	if (said->needs_build) {
+		fail_hint(err, ERR_DENIED,
+			"--allow-build builds it, in a sandbox without network; or choose a "
+			"version "
+			"that has a wheel",
+			"package '%s' has no wheel for Python %s, only sources", said->needs_build,
+			making->wanted->python.version);
+		return build_failed(making->problem, BUILD_DENIED, said->needs_build);
+	}
+	network->refused(network->ctx, refused);
+	if (said->failure == BUILD_NETWORK && refused[0] != '\0') {
+		fail_hint(err, ERR_DENIED,
+			"when its files lie there, name it in file_hosts of config.yaml",
+			"the index sends downloads to '%s', which is not one of its hosts",
+			refused);
+		return build_failed(making->problem, BUILD_NETWORK, said->package);
+	}
+	fail_hint(err, code_of(said->failure), said->suggestion, "%s", said->message);
+	return build_failed(making->problem, said->failure, said->package);
+}
+
+/* How a job ended that was not uv's own doing. 0: uv exited. */
+static int explain_end(struct making *making, const struct job_result *result, struct error *err)
+{
+	char limit[16];
+
+	switch (result->end) {
+	case JOB_EXITED:
+		return 0;
+	case JOB_TIMEOUT:
+		return making_timeout(making, err);
+	case JOB_DISK_OVER:
+		quantity_format_size(limit, making->store->config.max_install_bytes);
+		fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
+			"the packages of environment '%s' take more than %s", making->wanted->name,
+			limit);
+		return build_failed(making->problem, BUILD_DENIED, NULL);
+	case JOB_MEMORY_OVER:
+		fail(err, ERR_LIMIT, "uv needed more memory than a build may have");
+		return build_failed(making->problem, BUILD_FAILED, NULL);
+	case JOB_CANCELED:
+		fail(err, ERR_FAILED, "the build was cancelled");
+		return build_failed(making->problem, BUILD_FAILED, NULL);
+	default:
+		fail(err, ERR_FAILED, "uv was killed");
+		return build_failed(making->problem, BUILD_FAILED, NULL);
+	}
+}
+
+static void wait_ms(uint64_t ms)
+{
+	struct timespec time = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
+
+	while (nanosleep(&time, &time) < 0 && errno == EINTR)
+		;
+}
+
+static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
+	struct uv_error *said, bool *is_done, struct error *err)
+{
+	auto_buf struct buf errors = { 0 };
+	struct job_result result = { 0 };
+
+	buf_init(&errors, OUTPUT_MAX);
+	buf_clear(out);
+	if (making_run(making, &uv->job, out, &errors, &result, err) < 0 ||
+		explain_end(making, &result, err) < 0)
+		return -1;
+	*is_done = result.exit_code == 0;
+	if (!*is_done)
+		uv_error_classify((struct str){ errors.data, errors.len }, making->arena, said);
+	return 0;
+}
+
+int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
+	const char **needs_build, struct error *err)
+{
+	uint64_t wait = RETRY_FIRST_MS;
+	struct uv_error said = { 0 };
+	bool is_done = false;
+
+	vec_push(making->arena, &uv->argv, NULL);
+	uv->job.argv = uv->argv.items;
+	*needs_build = NULL;
+	for (int attempt = 0;; attempt++) {
+		if (run_once(making, uv, out, &said, &is_done, err) < 0)
+			return -1;
+		if (is_done)
+			return 0;
+		if (said.failure != BUILD_NETWORK || is_refused(making) || attempt == RETRIES ||
+			clock_monotonic_ms() + wait >= making->deadline_ms)
+			break;
+		buf_printf(&making->log, "the network failed; again after %llu ms\n",
+			(unsigned long long)wait);
+		wait_ms(wait);
+		wait *= 2;
+	}
+	*needs_build = said.needs_build;
+	return explain_uv(making, &said, err);
+}
+
+/* -- the stage -- */
+
+int making_put(struct making *making, const char *name, struct str text, struct error *err)
+{
+	auto_close int dir = -1, fd = -1;
+	int failed;
+
+	home_enter(making->store->home);
+	failed = path_make_directories(
+		making->stage.fd, STAGE_ROOT "/" STAGE_INPUT, 0755, &dir, err);
+	if (!failed) {
+		fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+		if (fd < 0 || fd_write_full(fd, text.data, text.len) < 0)
+			failed = fail_errno(err, "write '%s' of a build", name);
+	}
+	home_leave(making->store->home);
+	return failed ? build_failed_as(making->problem, err) : 0;
+}
+
+/* -- resolving -- */
+
+/* The packages alone, without hashes: uv ignores them here, and we don't (policy_keep_hashes). */
+static int put_requirements(struct making *making, struct error *err)
+{
+	const requirement_list *list = &making->wanted->requirements;
+	auto_buf struct buf text = { 0 };
+
+	buf_init(&text, 2 * REQUIREMENTS_MAX);
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->items[i].kind == REQUIREMENT_PACKAGE)
+			buf_printf(&text, "%s\n", list->items[i].text);
+	}
+	return making_put(making, "requirements.txt", (struct str){ text.data, text.len }, err);
+}
+
+static int take_lock(struct making *making, struct str text, struct error *err)
+{
+	struct env_wanted *wanted = making->wanted;
+	auto_buf struct buf printed = { 0 };
+
+	if (lock_parse(text, making->arena, &making->packages, err) < 0) {
+		error_context(err, "what uv resolved");
+		return build_failed(making->problem, BUILD_FAILED, NULL);
+	}
+	if (policy_judge_lock(&making->store->config, &making->packages, making->problem, err) < 0)
+		return -1;
+	if (policy_keep_hashes(&wanted->requirements, wanted->is_strict, &making->packages,
+		    making->arena, making->problem, err) < 0)
+		return -1;
+	buf_init(&printed, OUTPUT_MAX);
+	lock_print(&making->packages, &printed);
+	making->lock_text =
+		(struct str){ arena_bytes(making->arena, printed.data, printed.len), printed.len };
+	if (lock_keep(making->store, wanted->lock_key, making->lock_text, err) < 0)
+		return build_failed_as(making->problem, err);
+	return 0;
+}
+
+int making_resolve(struct making *making, struct error *err)
+{
+	static const char *const arguments[] = { "pip", "compile", "--generate-hashes",
+		"--no-header", "--no-annotate", "--no-build", "--python", ENV_INSIDE "/bin/python3",
+		ENV_INSIDE "/" STAGE_INPUT "/requirements.txt", NULL };
+	auto_buf struct buf out = { 0 };
+	const char *needs_build;
+	struct uv_job uv;
+
+	events_status(&making->store->events, "resolving", making->wanted->name);
+	making_show(making, "resolving", 0, 0);
+	if (put_requirements(making, err) < 0)
+		return -1;
+	buf_init(&out, OUTPUT_MAX);
+	making_uv(making, &uv, arguments);
+	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
+		return -1;
+	return take_lock(making, (struct str){ out.data, out.len }, err);
+}

@@ -1,0 +1,380 @@
+/* Wheels to layers: one run of uv for all that are missing, bytecode, a draft for each, published.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "envs/base.h"
+#include "envs/build_parts.h"
+#include "envs/scripts.h"
+#include "envs/split.h"
+#include "format/quantity.h"
+
+#define OUTPUT_MAX ((size_t)16 << 20)
+#define NO_SPACE 28 /* what compile.py exits with */
+
+static const char script_compile[] = {
+#include "envs/compile.inc"
+	0
+};
+
+typedef VEC(const struct lock_package *) package_list;
+
+/* -- the stage -- */
+
+static int lay_root(struct making *making, struct error *err)
+{
+	const struct env_wanted *wanted = making->wanted;
+
+	if (mkdirat(making->stage.fd, STAGE_ROOT, 0755) < 0)
+		return fail_errno(err, "make the root of a stage");
+	auto_close int root = openat(
+		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root < 0)
+		return fail_errno(err, "open the root of a stage");
+	return interpreter_base_tree(
+		root, &wanted->python, wanted->request->system_site_packages, err);
+}
+
+int making_stage(struct making *making, struct error *err)
+{
+	int failed;
+
+	if (layer_stage_make(&making->store->layers, making->arena, &making->stage, err) < 0)
+		return build_failed_as(making->problem, err);
+	home_enter(making->store->home);
+	failed = lay_root(making, err);
+	home_leave(making->store->home);
+	return failed ? build_failed_as(making->problem, err) : 0;
+}
+
+/* A new root with the old one's cache, so that uv finds there what it has fetched. */
+static int change_root(struct making *making, int number, struct error *err)
+{
+	char old[32], cache[64];
+
+	str_format(old, sizeof old, "old-%d", number);
+	str_format(cache, sizeof cache, "old-%d/" STAGE_CACHE, number);
+	if (renameat(making->stage.fd, STAGE_ROOT, making->stage.fd, old) < 0)
+		return fail_errno(err, "change the root of a stage");
+	if (lay_root(making, err) < 0)
+		return -1;
+	if (renameat(making->stage.fd, cache, making->stage.fd, STAGE_ROOT "/" STAGE_CACHE) < 0)
+		return fail_errno(err, "change the root of a stage");
+	return 0;
+}
+
+/* -- uv, and bytecode -- */
+
+static int put_lock(struct making *making, const package_list *packages, struct error *err)
+{
+	auto_buf struct buf text = { 0 };
+	lock_list list = { 0 };
+
+	for (size_t i = 0; i < packages->count; i++)
+		vec_push(making->arena, &list, *packages->items[i]);
+	buf_init(&text, OUTPUT_MAX);
+	lock_print(&list, &text);
+	return making_put(making, "lock.txt", (struct str){ text.data, text.len }, err);
+}
+
+static int run_uv(struct making *making, bool is_offline, struct error *err)
+{
+	static const char *const arguments[] = { "pip", "install", "--no-deps", "--require-hashes",
+		"--no-build", "--link-mode", "hardlink", "--python", ENV_INSIDE "/bin/python3",
+		"--requirements", ENV_INSIDE "/" STAGE_INPUT "/lock.txt", NULL };
+	auto_buf struct buf out = { 0 };
+	const char *needs_build;
+	struct uv_job uv;
+
+	buf_init(&out, OUTPUT_MAX);
+	making_uv(making, &uv, arguments);
+	if (is_offline) {
+		vec_push(making->arena, &uv.argv, arena_text(making->arena, "--offline"));
+		uv.job.forward = false;
+	}
+	return making_run_uv(making, &uv, &out, &needs_build, err);
+}
+
+/* By the interpreter itself and not by bin/python, without site: nothing that was installed runs.
+ */
+static int compile(struct making *making, const char *site, struct error *err)
+{
+	const struct interpreter *python = &making->wanted->python;
+	struct arena *arena = making->arena;
+	char *const argv[] = { arena_text(arena, python->path), arena_text(arena, "-sS"),
+		arena_text(arena, "-c"), arena_text(arena, script_compile),
+		arena_printf(arena, ENV_INSIDE "/%s", site), arena_printf(arena, "%d", LAYER_MTIME),
+		NULL };
+	auto_buf struct buf out = { 0 }, errors = { 0 };
+	struct job job = { .argv = argv };
+	struct job_result result = { 0 };
+
+	interpreter_bind(python, arena, &job);
+	/* The order of sets is in the bytecode. */
+	job_set_env(&job, arena, "PYTHONHASHSEED", "0");
+	buf_init(&out, OUTPUT_MAX);
+	buf_init(&errors, OUTPUT_MAX);
+	if (making_run(making, &job, &out, &errors, &result, err) < 0)
+		return -1;
+	if (result.end == JOB_TIMEOUT)
+		return making_timeout(making, err);
+	if (result.end == JOB_DISK_OVER ||
+		(result.end == JOB_EXITED && result.exit_code == NO_SPACE)) {
+		fail(err, ERR_DISK_FULL, "no space left for bytecode");
+		return build_failed(making->problem, BUILD_DISK_FULL, NULL);
+	}
+	/* A source that crashes the compiler costs bytecode, no more: the log has it. */
+	return 0;
+}
+
+/* -- taking it apart -- */
+
+/* The package that an error of split.h begins with, or NULL. */
+static const char *package_in(const struct split *split, const struct error *err)
+{
+	for (size_t i = 0; i < split->packages.count; i++) {
+		const struct split_package *package = &split->packages.items[i];
+		char beginning[256];
+
+		str_format(
+			beginning, sizeof beginning, "%s==%s: ", package->name, package->version);
+		if (strstr(err->text, beginning))
+			return package->name;
+	}
+	/* A file nobody lists can be only his who is alone. */
+	return split->packages.count == 1 ? split->packages.items[0].name : NULL;
+}
+
+static int refuse(struct making *making, const struct split *split, struct error *err)
+{
+	build_failed_as(making->problem, err);
+	making->problem->package = package_in(split, err);
+	if (!err->hint[0] && making->problem->failure != BUILD_DISK_FULL)
+		error_hint(err, "the wheel is not what it should be; another version may be");
+	return -1;
+}
+
+static int split_root(struct making *making, struct split *split, const package_list *packages,
+	const char *drafts, struct error *err)
+{
+	const char *minor = making->wanted->python.minor;
+	struct arena *arena = making->arena;
+	const char **own = arena_array(arena, 7, sizeof *own);
+	int failed;
+
+	own[0] = "pyvenv.cfg";
+	own[1] = "lib64";
+	own[2] = "bin/activate";
+	own[3] = "bin/python";
+	own[4] = "bin/python3";
+	own[5] = arena_printf(arena, "bin/python%s", minor);
+	*split = (struct split){ .arena = arena,
+		.stage = making->stage.fd,
+		.root = STAGE_ROOT,
+		.site = arena_printf(arena, "lib/python%s/site-packages", minor),
+		.own = own };
+	for (size_t i = 0; i < packages->count; i++)
+		vec_push(arena, &split->packages,
+			(struct split_package){ .name = packages->items[i]->name,
+				.version = packages->items[i]->version,
+				.draft = arena_printf(arena, "%s/%zu", drafts, i) });
+	home_enter(making->store->home);
+	failed = split_tree(split, err);
+	home_leave(making->store->home);
+	return failed ? refuse(making, split, err) : 0;
+}
+
+static int install_set(struct making *making, const package_list *packages, const char *drafts,
+	bool is_offline, struct split *split, struct error *err)
+{
+	const char *site = arena_printf(
+		making->arena, "lib/python%s/site-packages", making->wanted->python.minor);
+
+	if (put_lock(making, packages, err) < 0 || run_uv(making, is_offline, err) < 0)
+		return -1;
+	/* From here on nothing is reached. */
+	making->builder->network->close(making->builder->network->ctx);
+	making->is_reaching = false;
+	events_status(&making->store->events, "building_layers", making->wanted->name);
+	making_show(making, "building_layers", 0, packages->count);
+	if (compile(making, site, err) < 0)
+		return -1;
+	return split_root(making, split, packages, drafts, err);
+}
+
+/* Those that list the same file, one by one. */
+static int install_rivals(
+	struct making *making, const package_list *packages, struct split *all, struct error *err)
+{
+	for (size_t i = 0; i < all->packages.count; i++) {
+		package_list one = { 0 };
+		struct split split;
+		int failed;
+
+		if (!all->packages.items[i].rival)
+			continue;
+		vec_push(making->arena, &one, packages->items[i]);
+		buf_printf(&making->log, "'%s' and '%s' list the same file: installed singly\n",
+			packages->items[i]->name, all->packages.items[i].rival);
+		home_enter(making->store->home);
+		failed = change_root(making, (int)i, err);
+		home_leave(making->store->home);
+		if (failed)
+			return build_failed_as(making->problem, err);
+		if (install_set(making, &one, arena_printf(making->arena, "single-%zu", i), true,
+			    &split, err) < 0)
+			return -1;
+		all->packages.items[i] = split.packages.items[0];
+	}
+	return 0;
+}
+
+/* uv's cache shares its files with what was installed; no layer may have a file with two names. */
+static int drop_cache(struct making *making, struct error *err)
+{
+	int failed;
+
+	home_enter(making->store->home);
+	failed = renameat(making->stage.fd, STAGE_ROOT "/" STAGE_CACHE, making->stage.fd, "cache") <
+				 0
+			 ? fail_errno(err, "move uv's cache")
+			 : path_remove_tree(making->stage.fd, "cache", err);
+	home_leave(making->store->home);
+	return failed ? build_failed_as(making->problem, err) : 0;
+}
+
+/* -- publishing -- */
+
+static int seen(void *ctx, size_t draft, const char *path, const unsigned char sha256[SHA256_LEN],
+	uint64_t size, struct error *err)
+{
+	const struct split *split = ctx;
+
+	/* The last draft may be the base, which is ours. */
+	if (draft >= split->packages.count)
+		return 0;
+	return split_seen(ctx, draft, path, sha256, size, err);
+}
+
+static int draft_base(struct making *making, struct layer_draft *draft, struct error *err)
+{
+	const struct interpreter *python = &making->wanted->python;
+	bool with_system = making->wanted->request->system_site_packages;
+	auto_close int tree = -1;
+	int failed;
+
+	*draft = (struct layer_draft){ .path = "base",
+		.kind = LAYER_KIND_BASE,
+		.name = "python",
+		.version = python->version,
+		.key = interpreter_base_key(making->arena, python, with_system) };
+	home_enter(making->store->home);
+	failed = path_make_directories(making->stage.fd, "base/tree", 0755, &tree, err) < 0 ||
+		 interpreter_base_tree(tree, python, with_system, err) < 0;
+	home_leave(making->store->home);
+	return failed ? build_failed_as(making->problem, err) : 0;
+}
+
+static int check_size(
+	struct making *making, const struct layer_draft *drafts, size_t count, struct error *err)
+{
+	uint64_t limit = making->store->config.max_install_bytes, bytes = 0;
+	char is[16], most[16];
+
+	for (size_t i = 0; i < count; i++)
+		bytes += drafts[i].bytes;
+	if (bytes <= limit)
+		return 0;
+	quantity_format_size(is, bytes);
+	quantity_format_size(most, limit);
+	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
+		"the packages of environment '%s' take %s, more than %s", making->wanted->name, is,
+		most);
+	return build_failed(making->problem, BUILD_DENIED, NULL);
+}
+
+static int publish(
+	struct making *making, const package_list *packages, struct split *split, struct error *err)
+{
+	const char *tag = making->wanted->python.tag;
+	size_t count = packages->count;
+	struct layer_draft *drafts = arena_array(making->arena, count + 1, sizeof *drafts);
+
+	if (making_lock_layers(making, err) < 0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		drafts[i] = (struct layer_draft){ .path = split->packages.items[i].draft,
+			.kind = "python-wheel",
+			.name = packages->items[i]->name,
+			.version = packages->items[i]->version,
+			.key = wheel_key(making->arena, packages->items[i], tag, false) };
+	}
+	if (making->composition.is_base_missing && draft_base(making, &drafts[count++], err) < 0)
+		return -1;
+	if (layers_publish(
+		    &making->store->layers, making->stage.fd, drafts, count, seen, split, err) < 0)
+		return refuse(making, split, err);
+	return check_size(making, drafts, count, err);
+}
+
+static bool is_pip_missing(const struct making *making)
+{
+	const struct build_problem *problem = making->problem;
+	bool is_absent = problem->failure == BUILD_NOT_FOUND ||
+			 problem->failure == BUILD_VERSION_NOT_FOUND ||
+			 problem->failure == BUILD_HASH_MISMATCH;
+
+	return is_absent && problem->package &&
+	       (strcmp(problem->package, "pip") == 0 || strncmp(problem->package, "pip==", 5) == 0);
+}
+
+static bool is_ours(const struct making *making, const struct lock_package *package)
+{
+	for (size_t i = 0; i < making->packages.count; i++) {
+		if (&making->packages.items[i] == package)
+			return false;
+	}
+	return true;
+}
+
+/* The pip that we add is a convenience: an index that doesn't have it gives environments without.
+ */
+static bool leave_out_pip(struct making *making, package_list *packages)
+{
+	size_t last = packages->count - 1;
+
+	if (!is_pip_missing(making) || !is_ours(making, packages->items[last]))
+		return false;
+	buf_printf(&making->log, "the index has no pip %s: the environment has none\n",
+		packages->items[last]->version);
+	packages->count--;
+	making->is_without_pip = true;
+	return true;
+}
+
+int making_install(struct making *making, struct error *err)
+{
+	package_list packages = { 0 };
+	struct split split = { 0 };
+
+	for (size_t i = 0; i < making->composition.missing.count; i++)
+		vec_push(making->arena, &packages, making->composition.missing.items[i]);
+	if (packages.count > 0 && making_reach(making, err) < 0)
+		return -1;
+	events_status(&making->store->events, "installing_deps", making->wanted->name);
+	making_show(making, "installing_deps", 0, packages.count);
+	while (packages.count > 0 &&
+		install_set(making, &packages, "drafts", false, &split, err) < 0) {
+		if (!leave_out_pip(making, &packages))
+			return -1;
+	}
+	if (packages.count > 0 &&
+		(install_rivals(making, &packages, &split, err) < 0 || drop_cache(making, err) < 0))
+		return -1;
+	return publish(making, &packages, &split, err);
+}
