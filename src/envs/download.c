@@ -31,7 +31,7 @@ static int open_network(const struct builder *builder, const struct index_set *i
 	for (size_t i = 0; i < hosts->count; i++) {
 		struct file_host host;
 		if (file_host_parse(hosts->items[i], arena, &host, err) < 0 ||
-			network->allow(network->ctx, host.host, host.port, err) < 0)
+			network->allow(network->ctx, host.host, host.port, true, err) < 0)
 			return -1;
 	}
 	return network->settle(network->ctx, err);
