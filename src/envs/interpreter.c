@@ -335,7 +335,7 @@ int interpreters_find(
 }
 
 /* ---- one of them ---- */
-static int interpreter_absent(
+int interpreter_absent(
 	const struct home *home, const char *what, struct arena *arena, struct error *err)
 {
 	interpreter_list list;
