@@ -12,6 +12,7 @@ struct cli_command {
 extern const struct cli_command cli_commands[];
 
 int cli_run(int argc, char **argv);
+int cli_env(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_help(int argc, char **argv);

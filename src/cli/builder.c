@@ -1,0 +1,270 @@
+#include "cli/builder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/env.h"
+#include "cli/job.h"
+#include "cli/progress.h"
+
+/* ---- what a builder needs, and what it shows ---- */
+
+struct site {
+	struct env_session session;
+	struct jobs jobs;
+	struct progress progress;
+	struct env_progress show;
+	struct builder builder;
+	const char *venv; /* what is being built */
+	bool is_open;
+};
+
+static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
+{
+	struct site *site = ctx;
+	progress_show(&site->progress, phase, done, total, bytes);
+}
+
+static int site_open(struct site *site, enum progress_kind kind, struct error *err)
+{
+	if (env_session_open(&site->session, err))
+		return -1;
+	jobs_init(&site->jobs, &site->session.store.layers);
+	site->is_open = true;
+	progress_init(&site->progress, kind, STDERR_FILENO);
+	site->show = (struct env_progress){ site, show };
+	site->builder = (struct builder){ &site->session.store, &site->jobs.runner,
+		&site->jobs.network, &site->show };
+	return 0;
+}
+
+static void site_done(struct site *site)
+{
+	progress_finish(&site->progress);
+	if (site->is_open)
+		jobs_done(&site->jobs);
+	env_session_done(&site->session);
+}
+#define SITE_NONE                                                                                  \
+	{                                                                                          \
+		.session = ENV_SESSION_NONE                                                        \
+	}
+
+/* ---- build ---- */
+
+static int build(struct site *site, const struct env_build_options *options, const char *package_id,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err)
+{
+	struct env_request *request = arena_alloc(arena, sizeof *request);
+	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
+	struct env_store *store = &site->session.store;
+	store->events.sink = options->events ? STDOUT_FILENO : -1;
+	if (options->env.timeout_ms)
+		store->config.install_timeout_ms = options->env.timeout_ms;
+	if (env_options_fill(&options->env, package_id, arena, request, err) ||
+		env_request_prepare(store, request, arena, wanted, problem, err))
+		return -1;
+	return env_build(&site->builder, wanted, arena, meta, problem, err);
+}
+
+static int builder_build(int argc, char **argv)
+{
+	struct env_build_options options = { 0 };
+	struct site site __attribute__((cleanup(site_done))) = SITE_NONE;
+	auto_arena struct arena arena;
+	arg_list names = { 0 };
+	struct env_meta meta;
+	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
+	struct error err;
+	int code;
+	arena_init(&arena);
+	if (!env_cli_parse(&env_build_spec, argc, argv, &options, &arena, 1, 1, &names, &code))
+		return code;
+	bool json = env_cli_is_json(options.format);
+	enum progress_kind kind =
+		json || options.events ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
+	int failed = site_open(&site, kind, &err) ||
+		     build(&site, &options, names.items[0], &arena, &meta, &problem, &err);
+	progress_finish(&site.progress);
+	if (failed)
+		return env_fail(&err, &problem, json);
+	return env_print_built(&site.session.store, &options, &meta, false);
+}
+
+/* ---- verify ---- */
+
+struct verdict {
+	const char *name;
+	env_findings findings;
+	bool is_repaired;
+};
+typedef VEC(struct verdict) verdicts;
+
+static void print_verdict_json(struct json *j, const struct verdict *verdict)
+{
+	json_object(j, NULL);
+	json_text(j, "name", verdict->name);
+	json_bool(j, "ok", !verdict->findings.count || verdict->is_repaired);
+	json_array(j, "findings");
+	for (size_t i = 0; i < verdict->findings.count; i++) {
+		const struct env_finding *finding = &verdict->findings.items[i];
+		json_object(j, NULL);
+		json_text(j, "layer", finding->layer);
+		json_text(j, "package", finding->package);
+		json_text(j, "path", finding->path);
+		json_text(j, "what", finding->what);
+		json_end(j);
+	}
+	json_end(j);
+	json_bool(j, "repaired", verdict->is_repaired);
+	json_end(j);
+}
+
+static void print_verdict(struct buf *out, const struct verdict *verdict)
+{
+	size_t count = verdict->findings.count;
+	for (size_t i = 0; i < count; i++) {
+		const struct env_finding *finding = &verdict->findings.items[i];
+		const char *package = finding->package ? finding->package : "";
+		const char *path = finding->path ? finding->path : "";
+		char line[4096];
+		buf_printf(out, "%s: %s%s%s%s", verdict->name, package, package[0] ? ": " : "",
+			path, path[0] ? ": " : "");
+		str_printable(line, sizeof line, str_from(finding->what));
+		buf_printf(out, "%s\n", line);
+	}
+	if (!count)
+		buf_printf(out, "%s: ok\n", verdict->name);
+	else if (verdict->is_repaired)
+		buf_printf(out, "%s: repaired\n", verdict->name);
+}
+
+/* Those that were named, or all there are. */
+static int find_names(struct env_store *store, const arg_list *asked, struct arena *arena,
+	arg_list *names, struct error *err)
+{
+	env_rows rows = { 0 };
+	for (size_t i = 0; i < asked->count; i++) {
+		const char *name;
+		if (env_resolve(store, asked->items[i], arena, &name, err))
+			return -1;
+		vec_push(arena, names, name);
+	}
+	if (asked->count)
+		return 0;
+	if (env_list(store, arena, &rows, err))
+		return -1;
+	for (size_t i = 0; i < rows.count; i++)
+		vec_push(arena, names, rows.items[i].meta.name);
+	return 0;
+}
+
+static int verify_one(struct site *site, const char *name, bool repair, struct arena *arena,
+	struct verdict *verdict, struct build_problem *problem, struct error *err)
+{
+	struct env_meta meta;
+	*verdict = (struct verdict){ .name = name };
+	if (env_verify(&site->builder, name, arena, &verdict->findings, err))
+		return -1;
+	if (!verdict->findings.count || !repair)
+		return 0;
+	if (env_repair(&site->builder, name, &verdict->findings, arena, &meta, problem, err))
+		return -1;
+	verdict->is_repaired = true;
+	return 0;
+}
+
+static int verify_all(struct site *site, const arg_list *asked, bool repair, struct arena *arena,
+	verdicts *all, struct build_problem *problem, struct error *err)
+{
+	arg_list names = { 0 };
+	if (find_names(&site->session.store, asked, arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++) {
+		struct verdict verdict;
+		if (verify_one(site, names.items[i], repair, arena, &verdict, problem, err))
+			return -1;
+		vec_push(arena, all, verdict);
+	}
+	return 0;
+}
+
+static int print_verdicts(const verdicts *all, bool is_single, bool json)
+{
+	auto_buf struct buf out;
+	struct json j;
+	bool has_damage = false;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	json_init(&j, &out, false);
+	if (json && !is_single)
+		json_array(&j, NULL);
+	for (size_t i = 0; i < all->count; i++) {
+		const struct verdict *verdict = &all->items[i];
+		has_damage |= verdict->findings.count && !verdict->is_repaired;
+		if (json)
+			print_verdict_json(&j, verdict);
+		else
+			print_verdict(&out, verdict);
+	}
+	if (json && !is_single)
+		json_end(&j);
+	if (json)
+		buf_char(&out, '\n');
+	int code = env_print_all(&out);
+	return code ? code : has_damage;
+}
+
+static int builder_verify(int argc, char **argv)
+{
+	struct env_verify_options options = { 0 };
+	struct site site __attribute__((cleanup(site_done))) = SITE_NONE;
+	auto_arena struct arena arena;
+	arg_list names = { 0 };
+	verdicts all = { 0 };
+	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
+	struct error err;
+	int code;
+	arena_init(&arena);
+	if (!env_cli_parse(
+		    &env_verify_spec, argc, argv, &options, &arena, 0, SIZE_MAX, &names, &code))
+		return code;
+	bool json = env_cli_is_json(options.format);
+	enum progress_kind kind = json || progress_kind_for(STDERR_FILENO) != PROGRESS_BAR
+					  ? PROGRESS_NONE
+					  : PROGRESS_BAR;
+	int failed = site_open(&site, kind, &err) ||
+		     verify_all(&site, &names, options.repair, &arena, &all, &problem, &err);
+	progress_finish(&site.progress);
+	if (failed)
+		return env_fail(&err, &problem, json);
+	return print_verdicts(&all, names.count == 1, json);
+}
+
+/* ---- the command line ---- */
+
+static const struct cli_command commands[] = {
+	{ "build", "carrel env build, the half that builds", builder_build },
+	{ "verify", "carrel env verify", builder_verify },
+	{ NULL, NULL, NULL },
+};
+
+int builder_main(int argc, char **argv)
+{
+	struct error err;
+	if (fd_sanitize_standard(&err))
+		return cli_fail(&err, false);
+	for (const struct cli_command *command = commands; argc > 1 && command->name; command++)
+		if (!strcmp(command->name, argv[1]))
+			return command->run(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "--version")) {
+		printf("carrel-build %s\n", CARREL_VERSION);
+		return fflush(stdout) ? 125 : 0;
+	}
+	fail_hint(&err, ERR_INVALID, "carrel env --help lists what there is",
+		"carrel-build is run by carrel, with build or verify");
+	return cli_fail(&err, false);
+}

@@ -1,0 +1,373 @@
+/* carrel env build, warm, verify: the quick half here, the slow half in carrel-build. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/env.h"
+#include "format/json_read.h"
+#include "format/quantity.h"
+
+#define BUILDER "carrel-build"
+#define SAID_MAX ((size_t)64 << 20)
+
+/* ---- the options ---- */
+
+#define AT(field) offsetof(struct env_build_options, env.field)
+static const struct arg_option build_table[] = {
+	ENV_SOURCE_ROWS(AT),
+	ENV_BUILD_ROWS(AT),
+	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
+		"print what happens as JSON lines", NULL, 0, 0 },
+	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
+};
+const struct arg_spec env_build_spec = {
+	.command = "env build",
+	.usage = "carrel env build NAME [-r FILE | --pip PKG...] [options]",
+	.about = "Makes the Python environment of these packages, or reuses the one that is there, "
+		 "and\nprints its name: NAME, '_' and the beginning of a hash of the requirements. "
+		 "Without\nrequirements it is an empty one.",
+	.options = build_table,
+	.option_count = sizeof build_table / sizeof *build_table,
+	.examples = "  carrel env build myagent -r requirements.txt\n"
+		    "  carrel env build tools --pip 'requests>=2.31' --pip rich --python 3.12\n"
+		    "  carrel run --env myagent -- python -c 'import requests'\n",
+};
+static const struct arg_option warm_table[] = {
+	ENV_BUILD_ROWS(AT),
+	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
+		"print what happens as JSON lines", NULL, 0, 0 },
+	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
+};
+#undef AT
+static const struct arg_spec warm_spec = {
+	.command = "env warm",
+	.usage = "carrel env warm FILE... [options]",
+	.about = "Makes an environment for each of these requirements files, so that later ones of "
+		 "the\nsame packages are there at once. Prints their names, warmup_…",
+	.options = warm_table,
+	.option_count = sizeof warm_table / sizeof *warm_table,
+};
+static const struct arg_option verify_table[] = {
+	{ 0, "repair", ARG_FLAG, offsetof(struct env_verify_options, repair), NULL,
+		"build again what is damaged", NULL, 0, 0 },
+	ENV_FORMAT_ROW(offsetof(struct env_verify_options, format)),
+};
+const struct arg_spec env_verify_spec = {
+	.command = "env verify",
+	.usage = "carrel env verify [NAME...] [--repair] [-o json]",
+	.about = "Compares every file of these environments (of all, without NAME) with what was "
+		 "built,\nand tries their Python. Exits 1 when there is damage that stays.",
+	.options = verify_table,
+	.option_count = sizeof verify_table / sizeof *verify_table,
+};
+
+/* ---- carrel-build ---- */
+
+/* Beside this executable, else on PATH. */
+static int find_builder(char out[PATH_MAX], struct error *err)
+{
+	ssize_t len = readlink("/proc/self/exe", out, PATH_MAX - sizeof BUILDER);
+	if (len > 0) {
+		out[len] = 0;
+		size_t directory = (size_t)(path_basename(out) - out);
+		str_copy(out + directory, PATH_MAX - directory, BUILDER);
+		if (!access(out, X_OK))
+			return 0;
+	}
+	const char *path = getenv("PATH");
+	struct str rest = str_from(path ? path : ""), piece;
+	while (str_next(&rest, ':', &piece))
+		if (piece.len && piece.data[0] == '/' &&
+			str_format(out, PATH_MAX, "%.*s/" BUILDER, (int)piece.len, piece.data) &&
+			!access(out, X_OK))
+			return 0;
+	return fail_hint(err, ERR_UNAVAILABLE, "install it beside carrel, or put it on PATH",
+		BUILDER " isn't there, and something has to be built");
+}
+
+static char **make_argv(const struct env_options *options, const char *package_id, bool json,
+	bool events, struct arena *arena)
+{
+	arg_list words = { 0 };
+	vec_push(arena, &words, BUILDER);
+	vec_push(arena, &words, "build");
+	env_options_print(options, arena, &words);
+	if (events)
+		vec_push(arena, &words, "--events");
+	if (json)
+		vec_push(arena, &words, "--format=json");
+	vec_push(arena, &words, "--");
+	vec_push(arena, &words, package_id);
+	vec_push(arena, &words, NULL);
+	return (char **)words.items;
+}
+
+static int execute(char **argv, bool json)
+{
+	char path[PATH_MAX];
+	struct error err;
+	if (!find_builder(path, &err)) {
+		execv(path, argv);
+		fail_errno(&err, "execute '%s'", path);
+	}
+	return env_fail(&err, NULL, json);
+}
+
+static int read_to_end(int fd, struct buf *out)
+{
+	for (;;) {
+		char *room = buf_reserve(out, 65536);
+		ssize_t len = room ? read(fd, room, 65536) : -1;
+		if (len < 0 && room && errno == EINTR)
+			continue;
+		if (len <= 0)
+			return len < 0 ? -1 : 0;
+		buf_grew(out, (size_t)len);
+	}
+}
+
+/* Runs carrel-build to its end; `said` (NULL: our own stdout) gets what it prints. */
+static int run_builder(char **argv, struct buf *said, int *exit_code, struct error *err)
+{
+	char path[PATH_MAX];
+	auto_close int from = -1, to = -1;
+	int ends[2], status;
+	if (find_builder(path, err))
+		return -1;
+	if (said) {
+		if (pipe2(ends, O_CLOEXEC))
+			return fail_errno(err, "make a pipe");
+		from = ends[0];
+		to = ends[1];
+	}
+	pid_t child = fork();
+	if (child < 0)
+		return fail_errno(err, "start '%s'", path);
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (!said || dup2(to, STDOUT_FILENO) >= 0)
+			execv(path, argv);
+		_exit(127);
+	}
+	fd_close(&to);
+	int failed = said ? read_to_end(from, said) : 0;
+	fd_close(&from);
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return fail_errno(err, "wait for '%s'", path);
+	if (failed)
+		return fail(err, ERR_LIMIT, "'%s' says too much", path);
+	if (WIFSIGNALED(status))
+		return fail(err, ERR_FAILED, "'%s' was ended by signal %d", path, WTERMSIG(status));
+	*exit_code = WEXITSTATUS(status);
+	return 0;
+}
+
+/* The name in what carrel-build printed: alone, or in its object. */
+static int read_name(
+	struct str said, bool json, struct arena *arena, const char **name, struct error *err)
+{
+	struct json_value *value;
+	if (!json) {
+		struct str line = str_trim(said);
+		*name = arena_bytes(arena, line.data, line.len);
+		return 0;
+	}
+	if (json_read(said, arena, &value, err))
+		return error_context(err, "what " BUILDER " said");
+	*name = json_member_text(value, "name");
+	return *name ? 0 : fail(err, ERR_FAILED, BUILDER " named no environment");
+}
+
+static int build(struct env_session *session, char **argv, bool json, bool events,
+	const char *wanted, struct env_ensured *ensured, struct error *err)
+{
+	auto_buf struct buf said;
+	struct arena *arena = &session->arena;
+	const char *name = wanted;
+	buf_init(&said, SAID_MAX);
+	if (run_builder(argv, events ? NULL : &said, &ensured->exit_code, err))
+		return -1;
+	ensured->said = arena_bytes(arena, said.data, said.len);
+	if (ensured->exit_code)
+		return 0;
+	if (!events && read_name((struct str){ ensured->said, said.len }, json, arena, &name, err))
+		return -1;
+	return env_read(&session->store, name, arena, &ensured->meta, err);
+}
+
+int env_ensure(struct env_session *session, const struct env_options *options,
+	const char *package_id, bool json, bool events, struct env_ensured *ensured,
+	struct build_problem *problem, struct error *err)
+{
+	struct env_request *request = arena_alloc(&session->arena, sizeof *request);
+	struct env_wanted wanted = { 0 };
+	*ensured = (struct env_ensured){ .said = "" };
+	*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
+	if (env_options_fill(options, package_id, &session->arena, request, err) ||
+		env_request_prepare(
+			&session->store, request, &session->arena, &wanted, problem, err))
+		return -1;
+	int composed = env_compose(&session->store, &wanted, &session->arena, &ensured->meta,
+		&ensured->was_there, problem, err);
+	if (composed)
+		return composed < 0 ? -1 : 0;
+	return build(session, make_argv(options, package_id, json, events, &session->arena), json,
+		events, wanted.name, ensured, err);
+}
+
+/* ---- build ---- */
+
+static void summarize(const struct env_meta *meta, bool was_there)
+{
+	auto_buf struct buf line;
+	char size[16];
+	buf_init(&line, 1024);
+	quantity_format_size(size, meta->size_bytes);
+	if (was_there)
+		buf_printf(&line, "carrel: reused %s\n", meta->name);
+	else
+		buf_printf(&line, "carrel: built %s in %.*fs: %zu package%s, %s\n", meta->name,
+			meta->build_seconds < 0.1 ? 3 : 1, meta->build_seconds,
+			meta->packages.count, meta->packages.count == 1 ? "" : "s", size);
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+int env_print_built(const struct env_store *store, const struct env_build_options *options,
+	const struct env_meta *meta, bool was_there)
+{
+	auto_buf struct buf out;
+	struct json j;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	if (env_cli_is_json(options->format)) {
+		json_init(&j, &out, false);
+		env_print_json(&j, store, meta, false, NULL, &was_there);
+		buf_char(&out, '\n');
+	} else if (!options->events) {
+		buf_printf(&out, "%s\n", meta->name);
+		summarize(meta, was_there);
+	}
+	return env_print_all(&out);
+}
+
+int env_cli_build(int argc, char **argv)
+{
+	struct env_build_options options = { 0 };
+	auto_env_session struct env_session session = ENV_SESSION_NONE;
+	auto_arena struct arena arena;
+	arg_list names = { 0 };
+	struct env_request request;
+	struct env_wanted wanted = { 0 };
+	struct env_meta meta;
+	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
+	struct error err;
+	bool was_there;
+	int code, composed = -1;
+	arena_init(&arena);
+	if (!env_cli_parse(&env_build_spec, argc, argv, &options, &arena, 1, 1, &names, &code))
+		return code;
+	bool json = env_cli_is_json(options.format);
+	if (!env_options_fill(&options.env, names.items[0], &arena, &request, &err) &&
+		!env_session_open(&session, &err)) {
+		session.store.events.sink = options.events ? STDOUT_FILENO : -1;
+		if (!env_request_prepare(&session.store, &request, &arena, &wanted, &problem, &err))
+			composed = env_compose(
+				&session.store, &wanted, &arena, &meta, &was_there, &problem, &err);
+	}
+	if (composed < 0)
+		return env_fail(&err, &problem, json);
+	if (composed > 0)
+		return env_print_built(&session.store, &options, &meta, was_there);
+	return execute(make_argv(&options.env, names.items[0], json, options.events, &arena), json);
+}
+
+/* ---- warm ---- */
+
+/* Text: names, one a line, as they are done. JSON: one array of what each build printed. */
+static int warm_one(struct env_session *session, const struct env_build_options *options,
+	const char *file, struct json *j, int *code)
+{
+	bool json = env_cli_is_json(options->format);
+	struct env_options env = options->env;
+	struct env_ensured ensured;
+	struct build_problem problem;
+	struct error err;
+	auto_buf struct buf said;
+	buf_init(&said, SAID_MAX);
+	env.requirements_file = file;
+	if (env_ensure(session, &env, "warmup", json, options->events, &ensured, &problem, &err)) {
+		*code = env_fail(&err, &problem, json);
+		return -1;
+	}
+	*code = ensured.exit_code;
+	if (json && !*code)
+		env_print_json(j, &session->store, &ensured.meta, false, NULL, &ensured.was_there);
+	if (*code && json)
+		buf_text(&said, ensured.said);
+	else if (!*code && !json && !options->events)
+		buf_printf(&said, "%s\n", ensured.meta.name);
+	if (env_print_all(&said))
+		*code = 125;
+	return *code ? -1 : 0;
+}
+
+int env_cli_warm(int argc, char **argv)
+{
+	struct env_build_options options = { 0 };
+	auto_env_session struct env_session session = ENV_SESSION_NONE;
+	auto_arena struct arena arena;
+	auto_buf struct buf out;
+	arg_list files = { 0 };
+	struct error err;
+	struct json j;
+	int code = 0;
+	arena_init(&arena);
+	buf_init(&out, BUF_MAX_DEFAULT);
+	if (!env_cli_parse(&warm_spec, argc, argv, &options, &arena, 1, SIZE_MAX, &files, &code))
+		return code;
+	bool json = env_cli_is_json(options.format);
+	if (json && options.events) {
+		fail(&err, ERR_INVALID, "env warm prints either --events or -o json");
+		return env_fail(&err, NULL, json);
+	}
+	if (env_session_open(&session, &err))
+		return env_fail(&err, NULL, json);
+	session.store.events.sink = options.events ? STDOUT_FILENO : -1;
+	json_init(&j, &out, false);
+	json_array(&j, NULL);
+	for (size_t i = 0; i < files.count; i++)
+		if (warm_one(&session, &options, files.items[i], &j, &code))
+			return code;
+	json_end(&j);
+	buf_char(&out, '\n');
+	return json ? env_print_all(&out) : 0;
+}
+
+/* ---- verify ---- */
+
+/* Its arguments are read here as well: what is wrong with them is said without carrel-build. */
+int env_cli_verify(int argc, char **argv)
+{
+	struct env_verify_options options = { 0 };
+	auto_arena struct arena arena;
+	arg_list names = { 0 }, words = { 0 };
+	int code;
+	arena_init(&arena);
+	if (!env_cli_parse(
+		    &env_verify_spec, argc, argv, &options, &arena, 0, SIZE_MAX, &names, &code))
+		return code;
+	vec_push(&arena, &words, BUILDER);
+	for (int i = 0; i < argc; i++)
+		vec_push(&arena, &words, argv[i]);
+	vec_push(&arena, &words, NULL);
+	return execute((char **)words.items, env_cli_is_json(options.format));
+}

@@ -1,0 +1,146 @@
+#include "cli/env_options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/path.h"
+
+bool env_options_are_given(const struct env_options *options)
+{
+	return options->requirements_file || options->python || options->index ||
+	       options->pip.count || options->extra_indexes.count || options->trusted_hosts.count ||
+	       options->editables.count || options->require_hashes || options->allow_build ||
+	       options->rebuild || options->no_cache || options->system_site_packages;
+}
+
+static int check_text(const char *option, const char *value, struct error *err)
+{
+	if (!value || value[0])
+		return 0;
+	return fail(err, ERR_INVALID, "--%s: an empty value means nothing", option);
+}
+
+static int check_texts(const struct env_options *options, struct error *err)
+{
+	const struct {
+		const char *option;
+		const arg_list *values;
+	} lists[] = { { "pip", &options->pip }, { "extra-index", &options->extra_indexes },
+		{ "trusted-host", &options->trusted_hosts }, { "editable", &options->editables } };
+	if (check_text("requirements", options->requirements_file, err) ||
+		check_text("python", options->python, err) ||
+		check_text("index", options->index, err))
+		return -1;
+	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+		for (size_t k = 0; k < lists[i].values->count; k++)
+			if (check_text(lists[i].option, lists[i].values->items[k], err))
+				return -1;
+	if (options->requirements_file && options->pip.count)
+		return fail_hint(err, ERR_INVALID, "write the packages into the file",
+			"-r and --pip can't be given together");
+	return 0;
+}
+
+static const char *absolute(struct arena *arena, const char *path, struct error *err)
+{
+	char here[PATH_MAX];
+	if (path_is_absolute(path))
+		return path_normalize(arena, "/", path);
+	if (!getcwd(here, sizeof here)) {
+		fail_errno(err, "find the current directory");
+		return NULL;
+	}
+	return path_normalize(arena, here, path);
+}
+
+static int add_editable(
+	struct env_request *request, const char *path, struct arena *arena, struct error *err)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	if (!realpath(path, real) || stat(real, &st))
+		return fail_errno(err, "--editable '%s'", path);
+	if (!S_ISDIR(st.st_mode))
+		return fail(err, ERR_INVALID, "--editable '%s' is not a directory", path);
+	vec_push(arena, &request->editables, arena_text(arena, real));
+	return 0;
+}
+
+int env_options_fill(const struct env_options *options, const char *package_id, struct arena *arena,
+	struct env_request *request, struct error *err)
+{
+	struct env_request made = {
+		.package_id = package_id,
+		.python = options->python,
+		.index = { .index = options->index },
+		.require_hashes = options->require_hashes,
+		.allow_build = options->allow_build,
+		.rebuild = options->rebuild,
+		.no_cache = options->no_cache,
+		.system_site_packages = options->system_site_packages,
+	};
+	if (!env_package_id_is_valid(package_id))
+		return fail_hint(err, ERR_INVALID,
+			"letters, digits and @._- (not . or - at the beginning), at most 100 "
+			"characters",
+			"'%s' is not a name for an environment", package_id);
+	if (check_texts(options, err))
+		return -1;
+	if (options->requirements_file) {
+		made.requirements_file = absolute(arena, options->requirements_file, err);
+		if (!made.requirements_file)
+			return -1;
+	}
+	for (size_t i = 0; i < options->pip.count; i++)
+		vec_push(arena, &made.pip, options->pip.items[i]);
+	for (size_t i = 0; i < options->extra_indexes.count; i++)
+		vec_push(arena, &made.index.extra, options->extra_indexes.items[i]);
+	for (size_t i = 0; i < options->trusted_hosts.count; i++)
+		vec_push(arena, &made.index.trusted_hosts, options->trusted_hosts.items[i]);
+	for (size_t i = 0; i < options->editables.count; i++)
+		if (add_editable(&made, options->editables.items[i], arena, err))
+			return -1;
+	*request = made;
+	return 0;
+}
+
+static void print_value(struct arena *arena, arg_list *words, const char *name, const char *value)
+{
+	if (value)
+		vec_push(arena, words, arena_printf(arena, "--%s=%s", name, value));
+}
+
+static void print_list(
+	struct arena *arena, arg_list *words, const char *name, const arg_list *values)
+{
+	for (size_t i = 0; i < values->count; i++)
+		print_value(arena, words, name, values->items[i]);
+}
+
+static void print_flag(struct arena *arena, arg_list *words, const char *flag, bool is_set)
+{
+	if (is_set)
+		vec_push(arena, words, flag);
+}
+
+void env_options_print(const struct env_options *options, struct arena *arena, arg_list *words)
+{
+	print_value(arena, words, "requirements", options->requirements_file);
+	print_list(arena, words, "pip", &options->pip);
+	print_value(arena, words, "python", options->python);
+	print_value(arena, words, "index", options->index);
+	print_list(arena, words, "extra-index", &options->extra_indexes);
+	print_list(arena, words, "trusted-host", &options->trusted_hosts);
+	print_flag(arena, words, "--require-hashes", options->require_hashes);
+	print_flag(arena, words, "--allow-build", options->allow_build);
+	print_list(arena, words, "editable", &options->editables);
+	print_flag(arena, words, "--system-site-packages", options->system_site_packages);
+	print_flag(arena, words, "--rebuild", options->rebuild);
+	print_flag(arena, words, "--no-cache", options->no_cache);
+	if (options->timeout_ms)
+		print_value(arena, words, "timeout",
+			arena_printf(arena, "%llums", (unsigned long long)options->timeout_ms));
+}

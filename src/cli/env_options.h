@@ -1,0 +1,59 @@
+/* env_options.h -- what can be asked of an environment on a command line: one list of rows for
+ * `env build`, `env warm`, `run` and carrel-build, and the request made of it. */
+#pragma once
+#include "cli/args.h"
+#include "envs/build.h"
+
+struct env_options {
+	const char *requirements_file, *python, *index;
+	arg_list pip, extra_indexes, trusted_hosts, editables;
+	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
+	uint64_t timeout_ms; /* 0: as configured */
+};
+
+/* What -r stands for; not a row of `env warm`. AT(field) is the offset of that field of a struct
+ * env_options in the table's own structure. */
+#define ENV_SOURCE_ROWS(AT)                                                                        \
+	{ 'r', "requirements", ARG_TEXT, AT(requirements_file), "FILE",                            \
+		"the packages of this requirements file", NULL, 0, 0 },                            \
+	{                                                                                          \
+		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
+			"this package, e.g. 'requests>=2.31'; once for each", NULL, 0, 0           \
+	}
+#define ENV_BUILD_ROWS(AT)                                                                         \
+	{ 0, "python", ARG_TEXT, AT(python), "V",                                                  \
+		"the interpreter: a version (3.12) or a path (default: /usr/bin/python3)", NULL,   \
+		0, 0 },                                                                            \
+		{ 0, "index", ARG_TEXT, AT(index), "URL",                                          \
+			"the package index (default: pip's and uv's own settings)", NULL, 0, 0 },  \
+		{ 0, "extra-index", ARG_LIST, AT(extra_indexes), "URL",                            \
+			"another index; may be given more than once", NULL, 0, 0 },                \
+		{ 0, "trusted-host", ARG_LIST, AT(trusted_hosts), "HOST",                          \
+			"don't check this index's certificate; may be given more than once", NULL, \
+			0, 0 },                                                                    \
+		{ 0, "require-hashes", ARG_FLAG, AT(require_hashes), NULL,                         \
+			"every requirement must have a hash", NULL, 0, 0 },                        \
+		{ 0, "allow-build", ARG_FLAG, AT(allow_build), NULL,                               \
+			"build packages that have no wheel, in a sandbox without network", NULL,   \
+			0, 0 },                                                                    \
+		{ 0, "editable", ARG_LIST, AT(editables), "PATH",                                  \
+			"a project whose sources are imported where they lie", NULL, 0, 0 },       \
+		{ 0, "system-site-packages", ARG_FLAG, AT(system_site_packages), NULL,             \
+			"see the packages of the interpreter, too", NULL, 0, 0 },                  \
+		{ 0, "rebuild", ARG_FLAG, AT(rebuild), NULL, "build it again though it is there",  \
+			NULL, 0, 0 },                                                              \
+		{ 0, "no-cache", ARG_FLAG, AT(no_cache), NULL,                                     \
+			"reuse neither an environment nor what was resolved before", NULL, 0, 0 }, \
+	{                                                                                          \
+		0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",                                \
+			"give up after so long (default 300s)", NULL, 1, 0                         \
+	}
+
+/* Whether any of them was given. */
+bool env_options_are_given(const struct env_options *options);
+/* Checks them, makes paths absolute and fills *request; texts stay those of the options or live in
+ * the arena. ERR_INVALID; ERR_NOT_FOUND: an --editable that isn't there. */
+int env_options_fill(const struct env_options *options, const char *package_id, struct arena *arena,
+	struct env_request *request, struct error *err);
+/* Appends the words that give these options again. */
+void env_options_print(const struct env_options *options, struct arena *arena, arg_list *words);

@@ -1,0 +1,137 @@
+#include "cli/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/str.h"
+#include "format/quantity.h"
+
+#define DRAW_MS 100
+#define RATE_MS 500
+#define BAR_WIDTH 24
+#define WIDTH_LEAST 20
+
+/* What the statuses of events.h are called by people. */
+static const struct {
+	const char *phase, *words;
+} names[] = {
+	{ "resolving", "resolving" },
+	{ "building_env", "making the environment" },
+	{ "installing_deps", "installing" },
+	{ "building_layers", "storing" },
+	{ "ready", "ready" },
+};
+
+static const char *words_of(const char *phase)
+{
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(names[i].phase, phase))
+			return names[i].words;
+	return phase;
+}
+
+void progress_init(struct progress *progress, enum progress_kind kind, int fd)
+{
+	*progress = (struct progress){ .kind = kind, .fd = fd };
+}
+
+enum progress_kind progress_kind_for(int fd)
+{
+	const char *terminal = getenv("TERM");
+	if (isatty(fd) && terminal && terminal[0] && strcmp(terminal, "dumb"))
+		return PROGRESS_BAR;
+	return PROGRESS_LINES;
+}
+
+static void print_bar(struct buf *out, uint64_t done, uint64_t total)
+{
+	uint64_t filled = done < total ? BAR_WIDTH * done / total : BAR_WIDTH;
+	buf_text(out, " [");
+	for (uint64_t i = 0; i < BAR_WIDTH; i++)
+		buf_char(out, i < filled ? '#' : '.');
+	buf_char(out, ']');
+}
+
+void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,
+	uint64_t bytes, double rate, unsigned width)
+{
+	char size[16], speed[16];
+	size_t start = out->len;
+	buf_text(out, words_of(phase));
+	if (total) {
+		print_bar(out, done, total);
+		buf_printf(out, " %" PRIu64 "/%" PRIu64 " packages", done, total);
+	}
+	if (bytes) {
+		quantity_format_size(size, bytes);
+		buf_printf(out, "%s%s", total ? ", " : " ", size);
+	}
+	if (bytes && rate >= 1) {
+		quantity_format_size(speed, (uint64_t)rate);
+		buf_printf(out, ", %s/s", speed);
+	}
+	/* A line that wraps can't be redrawn. */
+	if (out->len - start > width) {
+		out->len = start + width;
+		out->data[out->len] = 0;
+	}
+}
+
+static unsigned width_of(int fd)
+{
+	struct winsize size;
+	if (ioctl(fd, TIOCGWINSZ, &size) || size.ws_col < WIDTH_LEAST)
+		return 79;
+	return size.ws_col - 1u;
+}
+
+static void count_rate(struct progress *progress, uint64_t bytes, uint64_t now_ms)
+{
+	uint64_t past_ms = now_ms - progress->rate_from_ms;
+	if (!progress->rate_from_ms || bytes < progress->rate_from_bytes) {
+		progress->rate = 0;
+		past_ms = 0;
+	} else if (past_ms < RATE_MS)
+		return;
+	else
+		progress->rate =
+			(double)(bytes - progress->rate_from_bytes) * 1000 / (double)past_ms;
+	progress->rate_from_ms = now_ms;
+	progress->rate_from_bytes = bytes;
+}
+
+void progress_show(
+	struct progress *progress, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
+{
+	auto_buf struct buf line;
+	uint64_t now_ms = clock_monotonic_ms();
+	bool is_new = strcmp(progress->phase, phase) != 0;
+	count_rate(progress, bytes, now_ms);
+	if (progress->kind == PROGRESS_NONE ||
+		(!is_new && (progress->kind == PROGRESS_LINES ||
+				    now_ms - progress->shown_ms < DRAW_MS)))
+		return;
+	str_copy(progress->phase, sizeof progress->phase, phase);
+	buf_init(&line, 4096);
+	if (progress->kind == PROGRESS_LINES)
+		buf_printf(&line, "carrel: %s\n", words_of(phase));
+	else {
+		buf_text(&line, "\r\033[K");
+		progress_print(
+			&line, phase, done, total, bytes, progress->rate, width_of(progress->fd));
+	}
+	progress->shown_ms = now_ms;
+	(void)!fd_write_full(progress->fd, line.data, line.len);
+}
+
+void progress_finish(struct progress *progress)
+{
+	if (progress->kind == PROGRESS_BAR && progress->shown_ms)
+		(void)!fd_write_full(progress->fd, "\r\033[K", 4);
+	progress->kind = PROGRESS_NONE;
+}

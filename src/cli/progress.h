@@ -1,0 +1,29 @@
+/* progress.h -- how far a build is: one line that is redrawn on a terminal, a line a phase
+ * elsewhere.
+ */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/buf.h"
+
+enum progress_kind { PROGRESS_NONE, PROGRESS_LINES, PROGRESS_BAR };
+struct progress {
+	enum progress_kind kind;
+	int fd;
+	uint64_t shown_ms;     /* when it was drawn last; 0: nothing is on the line */
+	uint64_t rate_from_ms; /* since when, and from where, the rate is counted */
+	uint64_t rate_from_bytes;
+	double rate; /* bytes a second */
+	char phase[32];
+};
+void progress_init(struct progress *progress, enum progress_kind kind, int fd);
+/* BAR when fd is a terminal that can redraw a line, else LINES. */
+enum progress_kind progress_kind_for(int fd);
+/* To be called often; draws at most ten times a second, and each new phase at once. */
+void progress_show(struct progress *progress, const char *phase, uint64_t done, uint64_t total,
+	uint64_t bytes);
+/* Takes the line away. */
+void progress_finish(struct progress *progress);
+/* The line, at most `width` columns. Pure. */
+void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,
+	uint64_t bytes, double rate, unsigned width);
