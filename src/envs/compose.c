@@ -315,11 +315,18 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 	for (size_t i = 0; i < request->editables.count; i++)
 		vec_push(arena, &meta->editables,
 			(struct env_editable){ request->editables.items[i] });
-	if (wanted->indexes.index)
-		vec_push(arena, &meta->indexes, index_redact(arena, wanted->indexes.index));
-	for (size_t i = 0; i < wanted->indexes.extra.count; i++)
-		vec_push(
-			arena, &meta->indexes, index_redact(arena, wanted->indexes.extra.items[i]));
+	compose_indexes(wanted, arena, meta);
+}
+
+void compose_indexes(const struct env_wanted *wanted, struct arena *arena, struct env_meta *meta)
+{
+	const struct index_set *set = &wanted->indexes;
+
+	meta->indexes.count = 0;
+	if (set->index)
+		vec_push(arena, &meta->indexes, index_redact(arena, set->index));
+	for (size_t i = 0; i < set->extra.count; i++)
+		vec_push(arena, &meta->indexes, index_redact(arena, set->extra.items[i]));
 }
 
 /* -- the quick road -- */
