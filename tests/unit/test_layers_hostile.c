@@ -20,6 +20,14 @@ static void assert_refused(const char *part)
 	put_tree("d", "text");
 }
 
+static void put_hard_link(const char *from, const char *to)
+{
+	home_enter(&home);
+	int failed = linkat(stage.fd, from, stage.fd, to, 0);
+	home_leave(&home);
+	assert_int_equal(failed, 0);
+}
+
 static void what_is_no_file_directory_or_link_is_refused(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -30,14 +38,10 @@ static void what_is_no_file_directory_or_link_is_refused(void **state)
 	mkfifoat(stage.fd, "d/tree/lib/pipe", 0600);
 	home_leave(&home);
 	assert_refused("'lib/pipe' is a fifo");
-	home_enter(&home);
-	linkat(stage.fd, "d/tree/lib/a.py", stage.fd, "d/tree/lib/b.py", 0);
-	home_leave(&home);
+	put_hard_link("d/tree/lib/a.py", "d/tree/lib/b.py");
 	assert_refused("has another name");
 	/* A second name outside of the draft. */
-	home_enter(&home);
-	linkat(stage.fd, "d/tree/lib/a.py", stage.fd, "outside", 0);
-	home_leave(&home);
+	put_hard_link("d/tree/lib/a.py", "outside");
 	assert_refused("'lib/a.py' has another name");
 	str_format(address.sun_path, sizeof address.sun_path, "%s/sock", root);
 	assert_int_equal(bind(unix_socket, (struct sockaddr *)&address, sizeof address), 0);
