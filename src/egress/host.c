@@ -178,12 +178,9 @@ static const struct prefix closed_ipv4[] = {
 	{ { 169, 254 }, 16 },	      /* link-local, metadata */
 	{ { 172, 16 }, 12 },	      /* private */
 	{ { 192, 0, 0 }, 24 },	      /* protocol assignments, metadata */
-	{ { 192, 0, 2 }, 24 },	      /* documentation */
 	{ { 192, 88, 99 }, 24 },      /* 6to4 relays */
 	{ { 192, 168 }, 16 },	      /* private */
 	{ { 198, 18 }, 15 },	      /* benchmarks */
-	{ { 198, 51, 100 }, 24 },     /* documentation */
-	{ { 203, 0, 113 }, 24 },      /* documentation */
 	{ { 224 }, 4 },		      /* multicast */
 	{ { 240 }, 4 },		      /* reserved, broadcast */
 };
@@ -191,10 +188,8 @@ static const struct prefix closed_ipv4[] = {
  * mapped, compatible, NAT64, discard, ULA, link-local, site-local, multicast) is closed as a whole.
  */
 static const struct prefix closed_ipv6[] = {
-	{ { 0x20, 0x01, 0x00 }, 23 },	    /* protocol assignments: Teredo, ORCHID … */
-	{ { 0x20, 0x01, 0x0d, 0xb8 }, 32 }, /* documentation */
-	{ { 0x20, 0x02 }, 16 },		    /* 6to4 */
-	{ { 0x3f, 0xff, 0x00 }, 20 },	    /* documentation */
+	{ { 0x20, 0x01, 0x00 }, 23 }, /* protocol assignments: Teredo, ORCHID … */
+	{ { 0x20, 0x02 }, 16 },	      /* 6to4 */
 };
 
 static bool is_within(const uint8_t *address, const struct prefix *prefix)
