@@ -1,5 +1,6 @@
-/* config.h -- $CARREL_HOME/config.yaml, checked. Pure: text in, values out. One table says every key,
- * its kind, range and default; an unknown key or a wrong value is ERR_INVALID and names line and key.
+/* config.h -- $CARREL_HOME/config.yaml, checked. Pure: text in, values out. One table says every
+ *key, its kind, range and default; an unknown key or a wrong value is ERR_INVALID and names line
+ *and key.
  *
  *	environments:
  *	  max_envs: 50
@@ -9,7 +10,6 @@
  *	  min_free_bytes: 500M		# build nothing when less is free
  *	  install_timeout: 300s
  *	  max_install_bytes: 4G		# of one build
- *	  max_environment_bytes …	(whatever else the table has)
  *	  exclude_newer: 2026-01-01	# cut-off date for resolving
  *	  require_hashes: false
  *	  allow_build: false
@@ -20,8 +20,8 @@
  *	  index: URL			# else the clients' own configuration
  *	  extra_indexes: []
  *	  trusted_hosts: []
- *	  file_hosts: []		# host or host:port that the index sends downloads to; else asked of it
- *	  python: "3.12"		# the default interpreter
+ *	  file_hosts: []		# host or host:port that the index sends downloads to; else
+ *asked of it python: "3.12"		# the default interpreter
  */
 #pragma once
 #include <stdbool.h>
@@ -41,5 +41,10 @@ struct config {
 	config_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 };
 void config_defaults(struct config *config);
-/* `text` of config.yaml over the defaults. Package names come out normalised (PEP 503). */
+/* `text` of config.yaml over the defaults, whatever *config held. Nothing, or null for a key,
+ * leaves its default. Package names come out normalised (PEP 503), texts live in the arena.
+ * ERR_INVALID: "line 3: environments.max_envs: …", with the nearest key as the hint for one that
+ * isn't known. */
 int config_parse(struct str text, struct arena *arena, struct config *config, struct error *err);
+/* "environments.max_envs" and so on, in the order of the table; NULL after the last. */
+const char *config_key(size_t index);

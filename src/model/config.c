@@ -1,0 +1,378 @@
+#include <stdio.h>
+#include <string.h>
+#include "format/quantity.h"
+#include "format/requirements.h"
+#include "format/yaml.h"
+#include "model/config.h"
+#include "model/environment.h"
+
+#define MIB (1ull << 20)
+#define GIB (1ull << 30)
+#define SECOND 1000ull
+#define DAY (24 * 3600 * SECOND)
+#define CENTURY (36525 * DAY)
+#define SECTION "environments"
+
+/* A value in the file, and where what it means goes. */
+struct place {
+	const struct key *key;
+	const struct yaml_value *value;
+	void *out; /* in struct config */
+	struct arena *arena;
+	struct error *err;
+};
+typedef int read_function(const struct place *place, const char *text);
+
+static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
+static read_function read_python, read_url, read_host, read_package;
+
+/* One row a key: a list has its items read one by one. */
+static const struct key {
+	const char *name; /* below SECTION */
+	size_t offset;
+	read_function *read;
+	bool is_list;
+	uint64_t least, most; /* of a number; 0 is also allowed where has_none */
+	bool has_none;
+} keys[] = {
+#define AT(field) SECTION "." #field, offsetof(struct config, field)
+#define AT_MS(field) SECTION "." #field, offsetof(struct config, field##_ms)
+	{ AT(max_envs), read_count, .least = 1, .most = 1000000 },
+	{ AT(max_bytes), read_size, .least = MIB, .most = INT64_MAX },
+	{ AT_MS(ttl), read_duration, .least = SECOND, .most = CENTURY, .has_none = true },
+	{ AT(eviction), read_policy },
+	{ AT(min_free_bytes), read_size, .least = 0, .most = INT64_MAX },
+	{ AT_MS(install_timeout), read_duration, .least = SECOND, .most = DAY },
+	{ AT(max_install_bytes), read_size, .least = MIB, .most = INT64_MAX },
+	{ AT(exclude_newer), read_date },
+	{ AT(require_hashes), read_bool },
+	{ AT(allow_build), read_bool },
+	{ AT(allow_urls), read_bool },
+	{ AT(allow_options), read_bool },
+	{ AT(allowed_packages), read_package, .is_list = true },
+	{ AT(blocked_packages), read_package, .is_list = true },
+	{ AT(index), read_url },
+	{ AT(extra_indexes), read_url, .is_list = true },
+	{ AT(trusted_hosts), read_host, .is_list = true },
+	{ AT(file_hosts), read_host, .is_list = true },
+	{ AT(python), read_python },
+#undef AT
+#undef AT_MS
+};
+#define KEY_COUNT (sizeof keys / sizeof *keys)
+
+const char *config_key(size_t index)
+{
+	return index < KEY_COUNT ? keys[index].name : NULL;
+}
+
+void config_defaults(struct config *config)
+{
+	/* The first seed's list. Never written: a list that grows moves to an arena. */
+	static const char *blocked[] = { "os-sys", "setup-tools-rust" };
+
+	*config = (struct config){
+		.max_envs = 50,
+		.max_bytes = 10 * GIB,
+		.ttl_ms = 0,
+		.eviction = EVICT_LRU,
+		.min_free_bytes = 500 * MIB,
+		.install_timeout_ms = 300 * SECOND,
+		.max_install_bytes = 4 * GIB,
+		.blocked_packages = { blocked, 2, 2 },
+	};
+}
+
+/* -- values: each reads text to place->out, or fails with what is wrong; the caller says where --
+ */
+
+/* The number is read; whether it is one that the key allows. */
+static int set_number(const struct place *place, const char *text, const char *least,
+	const char *most, uint64_t value)
+{
+	const struct key *key = place->key;
+
+	if ((value < key->least || value > key->most) && !(key->has_none && value == 0))
+		return fail(place->err, ERR_INVALID, "'%s' is not from %s to %s%s", text, least,
+			most, key->has_none ? ", nor 0 for none" : "");
+	*(uint64_t *)place->out = value;
+	return 0;
+}
+
+static int read_count(const struct place *place, const char *text)
+{
+	uint64_t value;
+
+	if (place->value->is_quoted)
+		return fail(place->err, ERR_INVALID, "'%s' in quotes is not a number", text);
+	if (!str_to_u64(str_from(text), &value))
+		return fail(place->err, ERR_INVALID, "'%s' is not a number", text);
+	char least[24], most[24];
+	str_format(least, sizeof least, "%llu", (unsigned long long)place->key->least);
+	str_format(most, sizeof most, "%llu", (unsigned long long)place->key->most);
+	return set_number(place, text, least, most, value);
+}
+
+static int read_size(const struct place *place, const char *text)
+{
+	char least[16], most[16];
+	uint64_t value;
+
+	if (quantity_parse_size(text, &value, place->err) < 0)
+		return -1;
+	quantity_format_size(least, place->key->least);
+	quantity_format_size(most, place->key->most);
+	return set_number(place, text, least, most, value);
+}
+
+static int read_duration(const struct place *place, const char *text)
+{
+	char least[24], most[24];
+	uint64_t value;
+
+	if (quantity_parse_duration(text, &value, place->err) < 0)
+		return -1;
+	str_format(least, sizeof least, "%llus", (unsigned long long)(place->key->least / SECOND));
+	str_format(most, sizeof most, "%llud", (unsigned long long)(place->key->most / DAY));
+	return set_number(place, text, least, most, value);
+}
+
+static int read_bool(const struct place *place, const char *text)
+{
+	bool is_true = strcmp(text, "true") == 0;
+
+	if (place->value->is_quoted || (!is_true && strcmp(text, "false") != 0))
+		return fail(place->err, ERR_INVALID, "'%s' is not true or false%s", text,
+			place->value->is_quoted ? " (without quotes)" : "");
+	*(bool *)place->out = is_true;
+	return 0;
+}
+
+static int read_policy(const struct place *place, const char *text)
+{
+	for (enum eviction_policy i = 0; i < EVICT_POLICY_COUNT; i++) {
+		if (strcmp(text, eviction_policy_names[i]) == 0) {
+			*(enum eviction_policy *)place->out = i;
+			return 0;
+		}
+	}
+	return fail(place->err, ERR_INVALID, "'%s' is not lru, lfu or fifo", text);
+}
+
+static int set_text(const struct place *place, const char *text)
+{
+	if (place->key->is_list)
+		vec_push(place->arena, (config_list *)place->out, text);
+	else
+		*(const char **)place->out = text;
+	return 0;
+}
+
+/* "2026-01-01" or "2026-01-01T00:00:00Z", made whole for the one reader of times. */
+static int read_date(const struct place *place, const char *text)
+{
+	char whole[64];
+	size_t len = strlen(text);
+	int64_t unix_ms;
+
+	if (len == strlen("2026-01-01"))
+		str_format(whole, sizeof whole, "%sT00:00:00.000Z", text);
+	else if (len == strlen("2026-01-01T00:00:00Z") && text[len - 1] == 'Z')
+		str_format(whole, sizeof whole, "%.*s.000Z", (int)len - 1, text);
+	else
+		whole[0] = '\0';
+	if (!env_time_parse(whole, &unix_ms))
+		return fail(place->err, ERR_INVALID,
+			"'%s' is not a date; try 2026-01-01 or 2026-01-01T00:00:00Z", text);
+	return set_text(place, text);
+}
+
+static int read_python(const struct place *place, const char *text)
+{
+	/* A path, or what an interpreter is called by; never anything like an option. */
+	if (text[0] != '/' && !env_name_is_valid(text))
+		return fail(place->err, ERR_INVALID,
+			"'%s' is not a Python; try \"3.12\" or /usr/bin/python3", text);
+	return set_text(place, text);
+}
+
+/* "name", "name:port", "[v6]", "[v6]:port". */
+static bool is_host(struct str host)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789.-_",
+			  v6[] = "0123456789abcdefABCDEF:.";
+	bool is_v6 = host.len > 0 && host.data[0] == '[';
+	size_t at = is_v6, first = at;
+	uint64_t port;
+
+	while (at < host.len && strchr(is_v6 ? v6 : letters, host.data[at]))
+		at++;
+	if (at == first || host.data[first] == '-' || at - first > 253)
+		return false;
+	if (is_v6 && (at == host.len || host.data[at++] != ']'))
+		return false;
+	if (at == host.len)
+		return true;
+	struct str digits = { host.data + at + 1, host.len - at - 1 };
+	return host.data[at] == ':' && str_to_u64(digits, &port) && port >= 1 && port <= 65535;
+}
+
+static int read_host(const struct place *place, const char *text)
+{
+	if (!is_host(str_from(text)))
+		return fail(place->err, ERR_INVALID, "'%s' is not a host or host:port", text);
+	return set_text(place, text);
+}
+
+static int read_url(const struct place *place, const char *text)
+{
+	struct str rest = str_from(text);
+	size_t scheme = str_starts_with(rest, "https://")  ? strlen("https://")
+			: str_starts_with(rest, "http://") ? strlen("http://")
+							   : 0;
+
+	rest.data += scheme;
+	rest.len = strcspn(rest.data, "/?#");
+	/* Who it is asked as may stand before the host. */
+	const char *at = memrchr(rest.data, '@', rest.len);
+	if (at)
+		rest = (struct str){ at + 1, rest.len - (size_t)(at + 1 - rest.data) };
+	/* Not repeated in full: it may hold a password. */
+	if (scheme == 0 || text[strcspn(text, " \n\t\"\\<>")] != '\0' || !is_host(rest))
+		return fail(place->err, ERR_INVALID, "not an http:// or https:// URL");
+	return set_text(place, text);
+}
+
+static int read_package(const struct place *place, const char *text)
+{
+	struct str name = str_from(text);
+
+	if (!requirement_name_is_valid(name))
+		return fail(place->err, ERR_INVALID, "'%s' is not a package name", text);
+	return set_text(place, requirement_normalize_name(place->arena, name));
+}
+
+/* -- keys -- */
+
+/* How many letters have to be put in, taken out or changed. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[YAML_KEY_MAX + 1], b_len = strlen(b);
+
+	for (size_t j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i + 1;
+		for (size_t j = 0; j < b_len; j++) {
+			size_t best = diagonal + (a[i] != b[j]);
+
+			diagonal = row[j + 1];
+			best = best < row[j] + 1 ? best : row[j] + 1;
+			row[j + 1] = best < diagonal + 1 ? best : diagonal + 1;
+		}
+	}
+	return row[b_len];
+}
+
+/* `path` as it stands in the file; the hint is the key whose own name is nearest, if any is near.
+ */
+static int fail_unknown(struct error *err, const struct yaml_value *v, const char *path)
+{
+	const char *nearest = NULL;
+	size_t least = strlen(v->key) / 2 + 1;
+
+	for (size_t i = 0; i < KEY_COUNT; i++) {
+		size_t far = distance(v->key, keys[i].name + strlen(SECTION "."));
+
+		if (far < least) {
+			least = far;
+			nearest = keys[i].name;
+		}
+	}
+	if (strcmp(path, v->key) == 0 && distance(v->key, SECTION) < least)
+		nearest = SECTION;
+	fail(err, ERR_INVALID, "line %d: %s: no such key", v->line, path);
+	return nearest ? error_hint(err, "did you mean %s?", nearest)
+		       : error_hint(err, "carrel-config(5) lists the keys");
+}
+
+/* *line is moved to the item that is wrong. */
+static int read_value(const struct place *place, int *line)
+{
+	const struct key *key = place->key;
+	const struct yaml_value *v = place->value;
+
+	if (v->kind == YAML_MAP)
+		return fail(place->err, ERR_INVALID, "keys below it, where a %s is expected",
+			key->is_list ? "list" : "value");
+	if (!key->is_list) {
+		if (v->kind == YAML_LIST)
+			return fail(place->err, ERR_INVALID, "a list, where a value is expected");
+		return key->read(place, v->text);
+	}
+	if (v->kind != YAML_LIST)
+		return fail(
+			place->err, ERR_INVALID, "'%s' is not a list; try [%s]", v->text, v->text);
+	/* What the file says is instead of the default. */
+	*(config_list *)place->out = (config_list){ 0 };
+	for (const struct yaml_value *item = v->first; item; item = item->next) {
+		struct place one = *place;
+
+		one.value = item;
+		*line = item->line;
+		if (item->kind == YAML_NULL)
+			return fail(place->err, ERR_INVALID, "an item that is null");
+		if (key->read(&one, item->text) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_section(const struct yaml_value *section, struct arena *arena,
+	struct config *config, struct error *err)
+{
+	for (const struct yaml_value *v = section->first; v; v = v->next) {
+		char path[sizeof SECTION "." + YAML_KEY_MAX];
+		const struct key *key = NULL;
+
+		str_format(path, sizeof path, SECTION ".%s", v->key);
+		for (size_t i = 0; i < KEY_COUNT && !key; i++)
+			key = strcmp(keys[i].name, path) == 0 ? &keys[i] : NULL;
+		if (!key)
+			return fail_unknown(err, v, path);
+		if (v->kind == YAML_NULL)
+			continue;
+		struct place place = { key, v, (char *)config + key->offset, arena, err };
+		int line = v->line;
+		if (read_value(&place, &line) < 0)
+			return error_context(err, "line %d: %s", line, path);
+	}
+	return 0;
+}
+
+int config_parse(struct str text, struct arena *arena, struct config *config, struct error *err)
+{
+	struct yaml_value *root;
+	struct config result;
+
+	if (yaml_read(text, arena, &root, err) < 0)
+		return -1;
+	config_defaults(&result);
+	if (root->kind == YAML_LIST)
+		return fail(err, ERR_INVALID, "line %d: a list, where '" SECTION ":' is expected",
+			root->line);
+	for (const struct yaml_value *v = root->first; v; v = v->next) {
+		if (strcmp(v->key, SECTION) != 0)
+			return fail_unknown(err, v, v->key);
+		if (v->kind != YAML_MAP && v->kind != YAML_NULL)
+			return fail(err, ERR_INVALID,
+				"line %d: " SECTION ": keys are expected below it", v->line);
+		if (read_section(v, arena, &result, err) < 0)
+			return -1;
+	}
+	*config = result;
+	return 0;
+}

@@ -1,0 +1,290 @@
+/* config.yaml: defaults, every key, and errors that name line and key. */
+#include <string.h>
+#include "base/buf.h"
+#include "model/config.h"
+#include "unit.h"
+
+static void print_list(struct buf *out, const char *name, const config_list *list)
+{
+	buf_printf(out, "%s:", name);
+	for (size_t i = 0; i < list->count; i++)
+		buf_printf(out, " %s", list->items[i]);
+	buf_char(out, '\n');
+}
+
+static void print(struct buf *out, const struct config *c)
+{
+	buf_printf(out, "max_envs: %llu\n", (unsigned long long)c->max_envs);
+	buf_printf(out, "max_bytes: %llu\n", (unsigned long long)c->max_bytes);
+	buf_printf(out, "ttl_ms: %llu\n", (unsigned long long)c->ttl_ms);
+	buf_printf(out, "eviction: %s\n", eviction_policy_names[c->eviction]);
+	buf_printf(out, "min_free_bytes: %llu\n", (unsigned long long)c->min_free_bytes);
+	buf_printf(out, "install_timeout_ms: %llu\n", (unsigned long long)c->install_timeout_ms);
+	buf_printf(out, "max_install_bytes: %llu\n", (unsigned long long)c->max_install_bytes);
+	buf_printf(out, "exclude_newer: %s\n", c->exclude_newer ? c->exclude_newer : "-");
+	buf_printf(out, "require_hashes: %d\nallow_build: %d\nallow_urls: %d\nallow_options: %d\n",
+		c->require_hashes, c->allow_build, c->allow_urls, c->allow_options);
+	print_list(out, "allowed_packages", &c->allowed_packages);
+	print_list(out, "blocked_packages", &c->blocked_packages);
+	buf_printf(out, "index: %s\n", c->index ? c->index : "-");
+	print_list(out, "extra_indexes", &c->extra_indexes);
+	print_list(out, "trusted_hosts", &c->trusted_hosts);
+	print_list(out, "file_hosts", &c->file_hosts);
+	buf_printf(out, "python: %s\n", c->python ? c->python : "-");
+}
+
+static const char defaults[] = "max_envs: 50\n"
+			       "max_bytes: 10737418240\n"
+			       "ttl_ms: 0\n"
+			       "eviction: lru\n"
+			       "min_free_bytes: 524288000\n"
+			       "install_timeout_ms: 300000\n"
+			       "max_install_bytes: 4294967296\n"
+			       "exclude_newer: -\n"
+			       "require_hashes: 0\n"
+			       "allow_build: 0\n"
+			       "allow_urls: 0\n"
+			       "allow_options: 0\n"
+			       "allowed_packages:\n"
+			       "blocked_packages: os-sys setup-tools-rust\n"
+			       "index: -\n"
+			       "extra_indexes:\n"
+			       "trusted_hosts:\n"
+			       "file_hosts:\n"
+			       "python: -\n";
+
+static void assert_config(const char *text, const char *expected)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf out;
+	struct config config;
+	struct error err = { 0 };
+
+	memset(&config, 0xee, sizeof config);
+	if (config_parse(str_from(text), &arena, &config, &err) < 0)
+		fail_msg("'%s': %s", text, err.text);
+	buf_init(&out, 10000);
+	print(&out, &config);
+	assert_string_equal(out.data, expected);
+}
+
+/* `text` is what stands below "environments:", from line 2. */
+static void assert_error(const char *text, const char *expected, const char *hint)
+{
+	auto_arena struct arena arena = { 0 };
+	struct config config = { .max_envs = 77 };
+	struct error err = { 0 };
+	const char *whole = arena_printf(&arena, "environments:\n  %s\n", text);
+
+	if (config_parse(str_from(whole), &arena, &config, &err) == 0)
+		fail_msg("'%s' was read", text);
+	assert_int_equal(config.max_envs, 77);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_string_equal(err.text, expected);
+	assert_string_equal(err.hint, hint);
+}
+
+static void the_defaults_are_these(void **state)
+{
+	auto_buf struct buf out;
+	struct config config;
+
+	config_defaults(&config);
+	buf_init(&out, 10000);
+	print(&out, &config);
+	assert_string_equal(out.data, defaults);
+}
+
+static void nothing_said_is_the_default(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf nulls;
+
+	assert_config("", defaults);
+	assert_config("# nothing\n", defaults);
+	assert_config("---\nenvironments:\n", defaults);
+	assert_config("environments: ~\n", defaults);
+	buf_init(&nulls, 10000);
+	buf_text(&nulls, "environments:\n");
+	for (size_t i = 0; config_key(i); i++)
+		buf_printf(&nulls, "  %s:\n", strchr(config_key(i), '.') + 1);
+	assert_config(nulls.data, defaults);
+}
+
+static void every_key_is_read(void **state)
+{
+	assert_config("environments:\n"
+		      "  max_envs: 7\n"
+		      "  max_bytes: 1.5G\n"
+		      "  ttl: 30d\n"
+		      "  eviction: lfu\n"
+		      "  min_free_bytes: 0\n"
+		      "  install_timeout: 10m\n"
+		      "  max_install_bytes: 512M\n"
+		      "  exclude_newer: 2026-01-01\n"
+		      "  require_hashes: true\n"
+		      "  allow_build: true\n"
+		      "  allow_urls: true\n"
+		      "  allow_options: true\n"
+		      "  allowed_packages: [Foo_Bar, a.B--c]\n"
+		      "  blocked_packages:\n"
+		      "    - Evil__Thing\n"
+		      "  index: https://user:secret@index.example:8443/simple\n"
+		      "  extra_indexes: [http://127.0.0.1:8080/simple/, 'https://[::1]/x']\n"
+		      "  trusted_hosts: [index.example, '[::1]:8443']\n"
+		      "  file_hosts: ['files.example:443']\n"
+		      "  python: 3.10\n",
+		"max_envs: 7\n"
+		"max_bytes: 1610612736\n"
+		"ttl_ms: 2592000000\n"
+		"eviction: lfu\n"
+		"min_free_bytes: 0\n"
+		"install_timeout_ms: 600000\n"
+		"max_install_bytes: 536870912\n"
+		"exclude_newer: 2026-01-01\n"
+		"require_hashes: 1\n"
+		"allow_build: 1\n"
+		"allow_urls: 1\n"
+		"allow_options: 1\n"
+		"allowed_packages: foo-bar a-b-c\n"
+		"blocked_packages: evil-thing\n"
+		"index: https://user:secret@index.example:8443/simple\n"
+		"extra_indexes: http://127.0.0.1:8080/simple/ https://[::1]/x\n"
+		"trusted_hosts: index.example [::1]:8443\n"
+		"file_hosts: files.example:443\n"
+		"python: 3.10\n");
+}
+
+static void an_empty_list_is_instead_of_the_default(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct config config;
+
+	assert_int_equal(
+		config_parse(STR("environments:\n  blocked_packages: []\n"), &arena, &config, NULL),
+		0);
+	assert_int_equal(config.blocked_packages.count, 0);
+	/* And the default itself stays as it is when a list grows. */
+	config_defaults(&config);
+	vec_push(&arena, &config.blocked_packages, "more");
+	config_defaults(&config);
+	assert_int_equal(config.blocked_packages.count, 2);
+}
+
+static void wrong_values_name_line_and_key(void **state)
+{
+	assert_error("max_envs: x", "line 2: environments.max_envs: 'x' is not a number", "");
+	assert_error("max_envs: '5'",
+		"line 2: environments.max_envs: '5' in quotes is not a number", "");
+	assert_error(
+		"max_envs: 0", "line 2: environments.max_envs: '0' is not from 1 to 1000000", "");
+	assert_error("max_envs: 1000001",
+		"line 2: environments.max_envs: '1000001' is not from 1 to 1000000", "");
+	assert_error("max_envs: -1", "line 2: environments.max_envs: '-1' is not a number", "");
+	assert_error("max_bytes: 10X",
+		"line 2: environments.max_bytes: '10X' is not a size; try 512M or 1G", "");
+	assert_error("max_bytes: 1K",
+		"line 2: environments.max_bytes: '1K' is not from 1.0M to 8.0E", "");
+	assert_error("\n  # c\n  ttl: 1ms",
+		"line 4: environments.ttl: '1ms' is not from 1s to 36525d, nor 0 for none", "");
+	assert_error("install_timeout: 0",
+		"line 2: environments.install_timeout: '0' is not from 1s to 1d", "");
+	assert_error("install_timeout: 2d",
+		"line 2: environments.install_timeout: '2d' is not from 1s to 1d", "");
+	assert_error("eviction: mru",
+		"line 2: environments.eviction: 'mru' is not lru, lfu or fifo", "");
+	assert_error("allow_build: yes",
+		"line 2: environments.allow_build: 'yes' is not true or false", "");
+	assert_error("allow_build: 'true'",
+		"line 2: environments.allow_build: 'true' is not true or false (without quotes)",
+		"");
+	assert_error("exclude_newer: 2026-02-30",
+		"line 2: environments.exclude_newer: '2026-02-30' is not a date; try 2026-01-01 or "
+		"2026-01-01T00:00:00Z",
+		"");
+	assert_error("python: --help",
+		"line 2: environments.python: '--help' is not a Python; try \"3.12\" or "
+		"/usr/bin/python3",
+		"");
+	assert_error("max_envs: [5]",
+		"line 2: environments.max_envs: a list, where a value is expected", "");
+	assert_error("max_envs:\n    a: 1",
+		"line 2: environments.max_envs: keys below it, where a value is expected", "");
+	assert_error("max_envs: 5\n  max_envs: 6",
+		"line 3: environments.max_envs: given already in line 2", "");
+	assert_error("max_envs: &a 5",
+		"line 2: environments.max_envs: an anchor (&): not supported in this file", "");
+}
+
+static void wrong_items_name_their_own_line(void **state)
+{
+	assert_error("blocked_packages:\n  - ok\n  - not ok",
+		"line 4: environments.blocked_packages: 'not ok' is not a package name", "");
+	assert_error("blocked_packages: os-sys",
+		"line 2: environments.blocked_packages: 'os-sys' is not a list; try [os-sys]", "");
+	assert_error(
+		"file_hosts: [a, ~]", "line 2: environments.file_hosts: an item that is null", "");
+}
+
+static void hosts_and_urls_are_checked(void **state)
+{
+	static const char *const hosts[] = { "", "a b", "a/b", "a:0", "a:65536", "a:", ":1", "-a",
+		"[::1", "[]", "[::1]x", "a:1:2", "*" };
+	static const char *const urls[] = { "", "x", "ftp://a/", "https://", "https:///x",
+		"https://a b/", "https://a:x/", "file:///x", "//a/b", "https://u:p@/" };
+	char text[100], expected[200];
+
+	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+		str_format(text, sizeof text, "trusted_hosts: ['%s']", hosts[i]);
+		str_format(expected, sizeof expected,
+			"line 2: environments.trusted_hosts: '%s' is not a host or host:port",
+			hosts[i]);
+		assert_error(text, expected, "");
+	}
+	for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+		str_format(text, sizeof text, "index: '%s'", urls[i]);
+		assert_error(
+			text, "line 2: environments.index: not an http:// or https:// URL", "");
+	}
+}
+
+static void unknown_keys_get_the_nearest_as_a_hint(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct config config;
+	struct error err = { 0 };
+
+	assert_error("max_env: 5", "line 2: environments.max_env: no such key",
+		"did you mean environments.max_envs?");
+	assert_error("allow-build: true", "line 2: environments.allow-build: no such key",
+		"did you mean environments.allow_build?");
+	assert_error("zzzzzzzzzz: 1", "line 2: environments.zzzzzzzzzz: no such key",
+		"carrel-config(5) lists the keys");
+	assert_int_equal(config_parse(STR("max_envs: 5"), &arena, &config, &err), -1);
+	assert_string_equal(err.text, "line 1: max_envs: no such key");
+	assert_string_equal(err.hint, "did you mean environments.max_envs?");
+	assert_int_equal(config_parse(STR("environment:\n  a: 1"), &arena, &config, &err), -1);
+	assert_string_equal(err.text, "line 1: environment: no such key");
+	assert_string_equal(err.hint, "did you mean environments?");
+	assert_int_equal(config_parse(STR("environments: 1"), &arena, &config, &err), -1);
+	assert_string_equal(err.text, "line 1: environments: keys are expected below it");
+	assert_int_equal(config_parse(STR("- a"), &arena, &config, &err), -1);
+	assert_string_equal(err.text, "line 1: a list, where 'environments:' is expected");
+	assert_int_equal(config_parse(STR("- a"), &arena, &config, NULL), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_defaults_are_these),
+		cmocka_unit_test(nothing_said_is_the_default),
+		cmocka_unit_test(every_key_is_read),
+		cmocka_unit_test(an_empty_list_is_instead_of_the_default),
+		cmocka_unit_test(wrong_values_name_line_and_key),
+		cmocka_unit_test(wrong_items_name_their_own_line),
+		cmocka_unit_test(hosts_and_urls_are_checked),
+		cmocka_unit_test(unknown_keys_get_the_nearest_as_a_hint),
+	};
+
+	return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+}
