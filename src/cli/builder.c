@@ -3,12 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/env.h"
 #include "cli/job.h"
 #include "cli/progress.h"
+
+#define TELL_MS 500
 
 /* ---- what a builder needs, and what it shows ---- */
 
@@ -19,13 +22,45 @@ struct site {
 	struct env_progress show;
 	struct builder builder;
 	const char *venv; /* what is being built */
+	char phase[32];	  /* and how far it is */
+	uint64_t done, total, told_ms;
 	bool is_open;
 };
+
+/* With --events, twice a second: a new phase is an event of its own already. */
+static void tell(struct site *site, uint64_t bytes, bool is_new)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	if (is_new)
+		site->told_ms = now_ms;
+	if (site->session.store.events.sink < 0 || !site->venv || now_ms - site->told_ms < TELL_MS)
+		return;
+	site->told_ms = now_ms;
+	events_progress(&site->session.store.events, site->phase, site->venv, site->done,
+		site->total, bytes, site->progress.rate);
+}
 
 static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
 {
 	struct site *site = ctx;
+	bool is_new = strcmp(site->phase, phase) != 0;
+	str_copy(site->phase, sizeof site->phase, phase);
+	site->done = done;
+	site->total = total;
 	progress_show(&site->progress, phase, done, total, bytes);
+	tell(site, bytes, is_new);
+}
+
+/* While a job runs only the bytes change. */
+static void tick(void *ctx)
+{
+	struct site *site = ctx;
+	const struct build_network *network = &site->jobs.network;
+	if (!site->phase[0])
+		return;
+	uint64_t bytes = network->bytes(network->ctx);
+	progress_show(&site->progress, site->phase, site->done, site->total, bytes);
+	tell(site, bytes, false);
 }
 
 static int site_open(struct site *site, enum progress_kind kind, struct error *err)
@@ -33,6 +68,8 @@ static int site_open(struct site *site, enum progress_kind kind, struct error *e
 	if (env_session_open(&site->session, err))
 		return -1;
 	jobs_init(&site->jobs, &site->session.store.layers);
+	site->jobs.runner.tick = tick;
+	site->jobs.runner.tick_ctx = site;
 	site->is_open = true;
 	progress_init(&site->progress, kind, STDERR_FILENO);
 	site->show = (struct env_progress){ site, show };
@@ -68,6 +105,7 @@ static int build(struct site *site, const struct env_build_options *options, con
 	if (env_options_fill(&options->env, package_id, arena, request, err) ||
 		env_request_prepare(store, request, arena, wanted, problem, err))
 		return -1;
+	site->venv = wanted->name;
 	return env_build(&site->builder, wanted, arena, meta, problem, err);
 }
 

@@ -105,10 +105,23 @@ static void count_rate(struct progress *progress, uint64_t bytes, uint64_t now_m
 	progress->rate_from_bytes = bytes;
 }
 
+static void draw(struct progress *progress, uint64_t done, uint64_t total, uint64_t bytes)
+{
+	auto_buf struct buf line;
+	buf_init(&line, 4096);
+	if (progress->kind == PROGRESS_LINES)
+		buf_printf(&line, "carrel: %s\n", words_of(progress->phase));
+	else {
+		buf_text(&line, "\r\033[K");
+		progress_print(&line, progress->phase, done, total, bytes, progress->rate,
+			width_of(progress->fd));
+	}
+	(void)!fd_write_full(progress->fd, line.data, line.len);
+}
+
 void progress_show(
 	struct progress *progress, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
 {
-	auto_buf struct buf line;
 	uint64_t now_ms = clock_monotonic_ms();
 	bool is_new = strcmp(progress->phase, phase) != 0;
 	count_rate(progress, bytes, now_ms);
@@ -117,16 +130,8 @@ void progress_show(
 				    now_ms - progress->shown_ms < DRAW_MS)))
 		return;
 	str_copy(progress->phase, sizeof progress->phase, phase);
-	buf_init(&line, 4096);
-	if (progress->kind == PROGRESS_LINES)
-		buf_printf(&line, "carrel: %s\n", words_of(phase));
-	else {
-		buf_text(&line, "\r\033[K");
-		progress_print(
-			&line, phase, done, total, bytes, progress->rate, width_of(progress->fd));
-	}
 	progress->shown_ms = now_ms;
-	(void)!fd_write_full(progress->fd, line.data, line.len);
+	draw(progress, done, total, bytes);
 }
 
 void progress_finish(struct progress *progress)

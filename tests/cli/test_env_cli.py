@@ -1,0 +1,221 @@
+"""`carrel env` without a single package: its command lines, its errors, and a store with nothing in it."""
+import json
+import os
+import re
+import shutil
+
+import pytest
+from harness import IS_ROOT, one_line
+
+COMMANDS = ["build", "ls", "show", "verify", "rm", "prune", "warm", "metrics"]
+BAD_NAMES = ["a/b", "..", ".", ".hidden", "", "a" * 101, "a b", b"\xff\xfe", "a\nb", "ä", "a;b", "$HOME"]
+
+
+def env(carrel, *args, **how):
+    return carrel("env", *args, **how)
+
+
+def error(done):
+    """The error of -o json: one value on stdout, nothing on stderr, exit code 125."""
+    assert (done.returncode, done.stderr) == (125, "")
+    value = json.loads(done.stdout)
+    assert list(value) == ["error"] and list(value["error"]) == ["code", "message", "hint", "package"]
+    return value["error"]
+
+
+def test_alone_it_lists_its_commands(carrel):
+    done = env(carrel)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert re.findall(r"^  (\w+)  ", done.stderr, re.M) == COMMANDS
+    for asked in (env(carrel, "--help"), carrel("help", "env")):
+        assert (asked.returncode, asked.stderr, asked.stdout) == (0, "", done.stderr)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_helps(carrel, command):
+    done = env(carrel, command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: carrel env {command}")
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert env(carrel, command, "-h").stdout == done.stdout
+
+
+def test_help_makes_no_home(carrel):
+    env(carrel, "build", "--help")
+    env(carrel, "nonsense")
+    assert not os.path.exists(carrel.env["CARREL_HOME"])
+
+
+@pytest.mark.parametrize("args, named", [
+    (["nonsense"], "'env nonsense'"), (["--nonsense"], "'env --nonsense'"), (["ls", "--nonsense"], "--nonsense"),
+    (["ls", "operand"], "'operand'"), (["show"], "env show"), (["show", "a", "b"], "'b'"), (["rm"], "env rm"),
+    (["prune", "x"], "'x'"), (["metrics", "x"], "'x'"), (["metrics", "-o", "json"], "-o"), (["build"], "env build"),
+    (["build", "a", "b"], "'b'"), (["build", "a", "-r"], "-r"), (["build", "a", "-r", ""], "--requirements"),
+    (["build", "a", "--pip", ""], "--pip"), (["build", "a", "-r", "f", "--pip", "p"], "-r and --pip"),
+    (["build", "a", "--python", ""], "--python"), (["build", "a", "--index="], "--index"),
+    (["build", "a", "--timeout", "soon"], "--timeout"), (["build", "a", "--timeout", "0"], "--timeout"),
+    (["build", "a", "-o", "yaml"], "--format"), (["build", "a", "--rebuild=1"], "--rebuild"),
+    (["build", "a", "--editable", "/nonexistent"], "/nonexistent"), (["build", "a", "--editable", "/etc/passwd"], "passwd"),
+    (["warm"], "env warm"), (["warm", "f", "--pip", "x"], "--pip"), (["warm", "f", "--events", "-o", "json"], "--events"),
+])
+def test_a_wrong_command_line_is_one_line_that_names_it(carrel, args, named):
+    done = env(carrel, *args)
+    if "json" in args:
+        assert named in error(done)["message"]
+        return
+    assert (done.returncode, done.stdout) == (125, "")
+    one_line(done.stderr, named)
+
+
+def test_errors_are_json_when_json_is_asked_for_before_or_after(carrel):
+    for args in (["show", "x", "-o", "json"], ["show", "-ojson", "x"], ["show", "--format=json", "x"]):
+        assert error(env(carrel, *args))["code"] == "not_found"
+    assert error(env(carrel, "show", "--nonsense", "-o", "json"))["code"] == "invalid"
+    assert error(env(carrel, "nonsense", "-o", "json"))["code"] == "invalid"
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+@pytest.mark.parametrize("command", ["build", "show", "rm"])
+def test_a_bad_name_is_refused(carrel, command, name):
+    if command != "build" and name == "a" * 101:
+        name = "a" * 161
+    done = env(carrel, command, "--", name)
+    assert (done.returncode, done.stdout) == (125, "")
+    hint = one_line(done.stderr, "is not a name")
+    assert "letters, digits" in hint
+    assert error(env(carrel, command, "-o", "json", "--", name))["code"] == "invalid"
+    assert not os.path.exists(os.path.join(carrel.env["CARREL_HOME"], "envs", "a"))
+
+
+def test_an_empty_store_lists_nothing(carrel):
+    done = env(carrel, "ls")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == ["NAME", "PYTHON", "PACKAGES", "SIZE", "CREATED", "LAST-USED", "USES"]
+    done = env(carrel, "ls", "-o", "json")
+    assert (done.returncode, done.stderr, json.loads(done.stdout)) == (0, "", [])
+
+
+def test_an_empty_store_has_nothing_to_show_or_remove(carrel):
+    for command in ("show", "rm"):
+        done = env(carrel, command, "agent_1234567")
+        assert (done.returncode, done.stdout) == (125, "")
+        one_line(done.stderr, "agent_1234567")
+        assert error(env(carrel, command, "agent_1234567", "-o", "json"))["code"] == "not_found"
+    assert "carrel env build" in env(carrel, "show", "agent").stderr
+    assert env(carrel, "show", "--log", "agent").returncode == 125
+
+
+def test_an_empty_store_is_pruned_to_nothing(carrel):
+    done = env(carrel, "prune", "-o", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"removed": [], "layers_removed": 0, "bytes_freed": 0}
+    done = env(carrel, "prune", "--all")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "carrel: removed 0 environments, 0 layers, 0\n")
+
+
+def samples(text):
+    """Prometheus text, read strictly: every sample after its HELP and TYPE, once."""
+    kinds, found = {}, {}
+    for line in text.splitlines():
+        if line.startswith("#"):
+            word, name, rest = line[2:].split(" ", 2)
+            assert word in ("HELP", "TYPE") and rest
+            if word == "TYPE":
+                assert name not in kinds and rest in ("gauge", "histogram")
+                kinds[name] = rest
+            continue
+        name, labels, value = re.fullmatch(r'([a-z_]+)(\{le="[^"]+"\})? (\d+(?:\.\d+)?)', line).groups()
+        family = re.sub("_(bucket|sum|count)$", "", name) if name not in kinds else name
+        assert kinds[family] == ("histogram" if family != name else "gauge")
+        assert (name, labels) not in found
+        found[name, labels] = float(value)
+    assert text.endswith("\n")
+    return found
+
+
+def test_metrics_of_an_empty_store_are_all_there(carrel):
+    done = env(carrel, "metrics")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = samples(done.stdout)
+    assert found["par_venv_count", None] == 0 and found["par_venv_cache_size_bytes", None] == 0
+    buckets = [labels for name, labels in found if name == "par_venv_build_duration_seconds_bucket"]
+    assert buckets == ['{le="%s"}' % bound for bound in ("1.0", "5.0", "10.0", "30.0", "60.0", "120.0", "300.0", "+Inf")]
+    assert found["par_venv_build_duration_seconds_count", None] == 0
+
+
+def owned(carrel, text, *path):
+    """A file of the home's, which its owner can read."""
+    file = os.path.join(carrel.env["CARREL_HOME"], *path)
+    with open(file, "w") as out:
+        out.write(text)
+    os.chown(file, os.stat(carrel.env["CARREL_HOME"]).st_uid, os.stat(carrel.env["CARREL_HOME"]).st_gid)
+
+
+def test_a_wrong_configuration_names_line_and_key(carrel):
+    env(carrel, "ls")
+    owned(carrel, "environments:\n  max_envs: 3\n  eviction: random\n", "config.yaml")
+    done = env(carrel, "ls")
+    assert (done.returncode, done.stdout) == (125, "")
+    one_line(done.stderr, "config.yaml", "line 3", "eviction")
+
+
+def test_what_cant_be_read_is_listed_and_can_be_removed(carrel):
+    env(carrel, "ls")
+    broken = os.path.join(carrel.env["CARREL_HOME"], "envs", "broken_1")
+    os.mkdir(broken)
+    os.chown(broken, os.stat(carrel.env["CARREL_HOME"]).st_uid, os.stat(carrel.env["CARREL_HOME"]).st_gid)
+    owned(carrel, "{", "envs", "broken_1", "meta.json")
+    done = env(carrel, "ls")
+    assert done.returncode == 0 and done.stdout.splitlines()[1].split()[0] == "broken_1"
+    assert done.stderr.startswith("carrel: warning: ") and "broken_1" in done.stderr
+    row, = json.loads(env(carrel, "ls", "-o", "json").stdout)
+    assert (row["name"], row["state"], row["in_use"], row["path"]) == ("broken_1", "corrupt", False, broken)
+    assert set(row) >= {"package_id", "requirements_sha256", "created_at", "last_used_at", "use_count", "size_bytes",
+                        "python_version", "python", "installed_packages", "layers", "editables", "indexes", "build_seconds"}
+    one_line(env(carrel, "show", "broken_1").stderr, "broken_1")
+    done = env(carrel, "rm", "broken_1", "-o", "json")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"removed": ["broken_1"]})
+    assert not os.path.exists(broken)
+
+
+def test_a_full_disk_behind_stdout_is_an_error(carrel):
+    with open("/dev/full", "w") as full:
+        for args in (["ls"], ["ls", "-o", "json"], ["metrics"], ["prune", "-o", "json"], ["--help"]):
+            done = env(carrel, *args, stdout=full)
+            assert done.returncode == 125, args
+            one_line(done.stderr.splitlines()[-1], "standard output")
+
+
+@pytest.mark.needs_plain_user
+def test_a_home_of_somebody_else_is_refused(carrel):
+    done = env(carrel, "ls", env={"CARREL_HOME": "/var/lib/carrel-of-nobody"})
+    assert (done.returncode, done.stdout) == (125, "")
+    one_line(done.stderr, "/var/lib/carrel-of-nobody")
+
+
+@pytest.mark.parametrize("home", ["relative", "/etc/passwd"])
+def test_a_home_that_is_none_is_named(carrel, home):
+    done = env(carrel, "ls", env={"CARREL_HOME": home})
+    assert (done.returncode, done.stdout) == (125, "")
+    one_line(done.stderr, home)
+
+
+def test_without_its_builder_nothing_is_verified(carrel, tmp):
+    """carrel-build is looked for beside carrel and on PATH."""
+    alone = tmp / "carrel"
+    shutil.copy(carrel.path, alone)
+    carrel.path = str(alone)
+    done = env(carrel, "verify", env={"PATH": str(tmp)})
+    assert (done.returncode, done.stdout) == (125, "")
+    assert "beside carrel" in one_line(done.stderr, "carrel-build")
+    assert error(env(carrel, "verify", "-o", "json", env={"PATH": str(tmp)}))["code"] == "unavailable"
+    one_line(env(carrel, "verify", "--nonsense", env={"PATH": str(tmp)}).stderr, "--nonsense")
+
+
+def test_the_home_belongs_to_its_owner(carrel):
+    env(carrel, "ls")
+    home = os.stat(carrel.env["CARREL_HOME"])
+    assert (home.st_uid == 0) is False if IS_ROOT else home.st_uid == os.getuid()
+    for name in ("envs", "layers"):
+        there = os.stat(os.path.join(carrel.env["CARREL_HOME"], name))
+        assert (there.st_uid, there.st_mode & 0o7777) == (home.st_uid, 0o700)

@@ -1,0 +1,840 @@
+/* Environments on disk: there or not there, never half; in use or free to go. */
+#include "envs/store.h"
+
+#include <dirent.h>
+#include "layers_fixture.h"
+
+static struct env_store envs;
+
+static int open_store(void **state)
+{
+	set_up(state);
+	assert_ok(env_store_open(&home, &arena, &envs, &err));
+	return 0;
+}
+
+static int close_store(void **state)
+{
+	env_store_done(&envs);
+	return tear_down(state);
+}
+
+/* ---- helpers: work as the home's owner ---- */
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+	home_enter(&home);
+	int failed = fstatat(envs.dir, path, &st, AT_SYMLINK_NOFOLLOW);
+	home_leave(&home);
+	return !failed;
+}
+
+static unsigned count_names(const char *prefix)
+{
+	unsigned count = 0;
+	char path[128];
+	str_format(path, sizeof path, "%s/home/envs", root);
+	DIR *list = opendir(path);
+	assert_non_null(list);
+	for (struct dirent *entry; (entry = readdir(list));)
+		count += str_starts_with(str_from(entry->d_name), prefix);
+	closedir(list);
+	return count;
+}
+
+static const char *text_of(const char *path)
+{
+	static char text[1 << 20];
+	home_enter(&home);
+	ssize_t len = fd_read_file(envs.dir, path, text, sizeof text);
+	home_leave(&home);
+	return len < 0 ? NULL : text;
+}
+
+static void put_text(const char *path, const char *text)
+{
+	home_enter(&home);
+	auto_close int fd = openat(envs.dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	home_leave(&home);
+	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
+}
+
+static struct env_meta example(const char *name)
+{
+	struct env_meta meta = { .name = name,
+		.package_id = "agent@1.0",
+		.requirements_sha256 =
+			"a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9",
+		.created_at = "2026-01-01T00:00:00.000Z",
+		.last_used_at = "2026-01-01T00:00:00.000Z",
+		.size_bytes = 1000,
+		.python_version = "3.11.2",
+		.python = "/bin/sh",
+		.fingerprint = "f" };
+	vec_push(&arena, &meta.packages, (struct env_package){ "a", "1" });
+	return meta;
+}
+
+static void write_meta(const struct env_meta *meta)
+{
+	struct env_files files = { STR("a==1\n"), STR("a==1 --hash=sha256:00\n"), STR("log\n") };
+	assert_ok(env_write(&envs, meta, &files, &err));
+}
+
+/* An environment of one layer, which `text` makes its own. */
+static const char *make(const char *name, const char *text)
+{
+	static int drafts;
+	struct env_meta meta = example(name);
+	const char *id = publish_one(arena_printf(&arena, "d%d", drafts++), text, NULL);
+	vec_push(&arena, &meta.layers, id);
+	write_meta(&meta);
+	return id;
+}
+
+static int use(const char *name)
+{
+	struct env_meta meta;
+	int pin = -1;
+	assert_ok(env_use(&envs, name, &arena, &meta, &pin, &err));
+	return pin;
+}
+
+/* ---- made and found ---- */
+
+static void what_was_written_is_read_back(void **state)
+{
+	struct env_meta meta;
+	const char *id = make("agent@1.0_a3f5b8c", "x");
+	assert_ok(env_read(&envs, "agent@1.0_a3f5b8c", &arena, &meta, &err));
+	assert_string_equal(meta.package_id, "agent@1.0");
+	assert_int_equal(meta.layers.count, 1);
+	assert_string_equal(meta.layers.items[0], id);
+	assert_string_equal(text_of("agent@1.0_a3f5b8c/requirements.txt"), "a==1\n");
+	assert_string_equal(text_of("agent@1.0_a3f5b8c/lock.txt"), "a==1 --hash=sha256:00\n");
+	assert_string_equal(text_of("agent@1.0_a3f5b8c/build.log"), "log\n");
+	const char *seed = text_of("agent@1.0_a3f5b8c/.pixell_venv_metadata.json");
+	assert_non_null(strstr(seed, "\"requirements_sha256\": \"a3f5b8c9"));
+	assert_int_equal(count_names(".new-"), 0);
+	assert_ok(env_check(&envs, &meta, &err));
+}
+
+static void an_environment_without_requirements_costs_little(void **state)
+{
+	struct env_meta meta = example("empty_no-deps");
+	struct env_files none = { 0 };
+	uint64_t bytes, inodes;
+	assert_ok(env_write(&envs, &meta, &none, &err));
+	assert_false(is_there("empty_no-deps/requirements.txt"));
+	assert_false(is_there("empty_no-deps/lock.txt"));
+	assert_false(is_there("empty_no-deps/build.log"));
+	home_enter(&home);
+	auto_close int dir = openat(envs.dir, "empty_no-deps", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int failed = path_measure_tree(dir, &bytes, &inodes, &err);
+	home_leave(&home);
+	assert_int_equal(failed, 0);
+	assert_true(bytes <= 16384);
+}
+
+static void everything_belongs_to_the_owner_alone(void **state)
+{
+	static const struct {
+		const char *path;
+		mode_t mode;
+	} files[] = { { "e_1", 0700 }, { "e_1/meta.json", 0600 }, { "e_1/requirements.txt", 0600 },
+		{ "e_1/bin", 0700 }, { "e_1/bin/python", 0700 }, { ".current", 0700 } };
+	make("e_1", "x");
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		struct stat st;
+		assert_int_equal(fstatat(envs.dir, files[i].path, &st, AT_SYMLINK_NOFOLLOW), 0);
+		assert_int_equal(st.st_mode & 07777, files[i].mode);
+		assert_int_equal(st.st_uid, home.uid);
+		assert_int_equal(st.st_gid, home.gid);
+	}
+}
+
+static void names_that_are_none_are_refused(void **state)
+{
+	static const char *const names[] = { "", ".", "..", "a/b", "/etc", ".current", "-r", "a b",
+		"\xff\xfe", "a\n" };
+	struct env_meta meta;
+	const char *name;
+	int fd;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		assert_fails(env_read(&envs, names[i], &arena, &meta, &err), ERR_INVALID, "name");
+		assert_fails(env_use(&envs, names[i], &arena, &meta, &fd, &err), ERR_INVALID, "");
+		assert_fails(env_remove(&envs, names[i], false, &err), ERR_INVALID, "name");
+		assert_fails(env_resolve(&envs, names[i], &arena, &name, &err), ERR_INVALID, "");
+		assert_fails(env_lock(&envs, names[i], 0, &fd, &err), ERR_INVALID, "name");
+	}
+}
+
+static void a_package_id_means_the_one_last_built(void **state)
+{
+	const char *name;
+	assert_fails(env_resolve(&envs, "agent@1.0", &arena, &name, &err), ERR_NOT_FOUND, "agent");
+	assert_non_null(strstr(err.hint, "carrel env build"));
+	make("agent@1.0_1111111", "one");
+	make("agent@1.0_2222222", "two");
+	assert_ok(env_resolve(&envs, "agent@1.0", &arena, &name, &err));
+	assert_string_equal(name, "agent@1.0_2222222");
+	assert_ok(env_resolve(&envs, "agent@1.0_1111111", &arena, &name, &err));
+	assert_string_equal(name, "agent@1.0_1111111");
+	struct env_meta meta = example("agent@1.0_1111111");
+	assert_ok(env_select(&envs, &meta, &err));
+	assert_ok(env_resolve(&envs, "agent@1.0", &arena, &name, &err));
+	assert_string_equal(name, "agent@1.0_1111111");
+	/* What was selected is gone: the newest of the others. */
+	assert_ok(env_remove(&envs, "agent@1.0_1111111", false, &err));
+	assert_false(is_there(".current/agent@1.0"));
+	assert_ok(env_resolve(&envs, "agent@1.0", &arena, &name, &err));
+	assert_string_equal(name, "agent@1.0_2222222");
+	assert_fails(env_resolve(&envs, "other", &arena, &name, &err), ERR_NOT_FOUND, "other");
+	assert_non_null(strstr(err.hint, "agent@1.0_2222222"));
+}
+
+static void what_is_damaged_is_said_to_be(void **state)
+{
+	struct env_meta meta;
+	env_rows rows = { 0 };
+	int pin;
+	make("a_1", "a");
+	make("b_2", "b");
+	make("c_3", "c");
+	put_text("a_1/meta.json", "{\"name\": ");
+	assert_fails(env_read(&envs, "a_1", &arena, &meta, &err), ERR_CORRUPT, "a_1");
+	assert_fails(env_use(&envs, "a_1", &arena, &meta, &pin, &err), ERR_CORRUPT, "a_1");
+	put_text("c_3/meta.json", text_of("b_2/meta.json"));
+	assert_fails(env_read(&envs, "c_3", &arena, &meta, &err), ERR_CORRUPT, "'b_2'");
+	home_enter(&home);
+	unlinkat(envs.dir, "b_2/meta.json", 0);
+	home_leave(&home);
+	assert_fails(env_read(&envs, "b_2", &arena, &meta, &err), ERR_CORRUPT, "no meta.json");
+	assert_ok(env_list(&envs, &arena, &rows, &err));
+	assert_int_equal(rows.count, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_non_null(rows.items[i].problem);
+	assert_string_equal(rows.items[2].meta.name, "c_3");
+	/* It is replaced, or removed, like any other. */
+	make("a_1", "a");
+	assert_ok(env_read(&envs, "a_1", &arena, &meta, &err));
+	assert_ok(env_remove(&envs, "b_2", false, &err));
+	assert_ok(env_remove(&envs, "c_3", false, &err));
+	assert_int_equal(count_layers(), 1);
+}
+
+static void a_missing_layer_or_interpreter_is_found_at_use(void **state)
+{
+	struct env_meta meta = example("gone_1");
+	auto_close int lock = -1;
+	int pin = -1;
+	const char *id = make("whole_1", "x");
+	assert_ok(layer_store_lock(&store, true, &lock, &err));
+	assert_ok(layer_quarantine(&store, id, &err));
+	fd_close(&lock);
+	assert_fails(env_use(&envs, "whole_1", &arena, &meta, &pin, &err), ERR_CORRUPT, "whole_1");
+	meta = example("gone_1");
+	meta.python = "/usr/bin/python3.99";
+	write_meta(&meta);
+	assert_fails(env_use(&envs, "gone_1", &arena, &meta, &pin, &err), ERR_NOT_FOUND,
+		"/usr/bin/python3.99");
+	assert_int_equal(pin, -1);
+}
+
+/* ---- in use ---- */
+
+static void uses_are_counted_also_of_many_at_once(void **state)
+{
+	struct env_meta meta;
+	make("e_1", "x");
+	for (int i = 0; i < 4; i++)
+		if (fork() == 0) {
+			for (int k = 0; k < 25; k++)
+				close(use("e_1"));
+			_exit(0);
+		}
+	for (int i = 0, status; i < 4; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	assert_ok(env_read(&envs, "e_1", &arena, &meta, &err));
+	assert_int_equal(meta.use_count, 100);
+	assert_true(strcmp(meta.last_used_at, "2026-01-01T00:00:00.000Z") > 0);
+	assert_int_equal(meta.layers.count, 1);
+}
+
+static bool is_listed_in_use(const char *name)
+{
+	env_rows rows = { 0 };
+	assert_ok(env_list(&envs, &arena, &rows, &err));
+	for (size_t i = 0; i < rows.count; i++)
+		if (!strcmp(rows.items[i].meta.name, name))
+			return rows.items[i].is_in_use;
+	return false;
+}
+
+static void what_is_in_use_is_not_removed(void **state)
+{
+	const char *id = make("e_1", "x");
+	int pin = use("e_1");
+	assert_true(is_listed_in_use("e_1"));
+	assert_fails(env_remove(&envs, "e_1", false, &err), ERR_CONFLICT, "in use");
+	/* An inherited descriptor holds it as well. */
+	int ready[2];
+	assert_int_equal(pipe(ready), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		char c;
+		close(ready[1]);
+		_exit(read(ready[0], &c, 1) != 0);
+	}
+	close(pin);
+	assert_fails(env_remove(&envs, "e_1", false, &err), ERR_CONFLICT, "in use");
+	close(ready[1]);
+	close(ready[0]);
+	waitpid(child, NULL, 0);
+	assert_false(is_listed_in_use("e_1"));
+	assert_ok(layer_check(&store, id, &err));
+	assert_ok(env_remove(&envs, "e_1", false, &err));
+	assert_fails(layer_check(&store, id, &err), ERR_NOT_FOUND, "");
+	assert_fails(env_remove(&envs, "e_1", false, &err), ERR_NOT_FOUND, "e_1");
+}
+
+static void a_replaced_one_lives_while_it_is_used(void **state)
+{
+	uint64_t count, bytes;
+	const char *first = make("e_1", "one");
+	int pin = use("e_1");
+	const char *second = make("e_1", "two");
+	assert_int_equal(count_names(".old-"), 1);
+	assert_false(is_listed_in_use("e_1"));
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_int_equal(count, 0);
+	assert_ok(layer_check(&store, first, &err));
+	close(pin);
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_int_equal(count, 1);
+	assert_true(bytes > 0);
+	assert_int_equal(count_names(".old-"), 0);
+	assert_fails(layer_check(&store, first, &err), ERR_NOT_FOUND, "");
+	assert_ok(layer_check(&store, second, &err));
+	/* One that nobody uses goes at once. */
+	make("e_1", "three");
+	assert_int_equal(count_names(".old-"), 0);
+}
+
+static void layers_go_with_their_last_environment(void **state)
+{
+	const char *shared = publish_one("shared", "shared", NULL);
+	for (int i = 0; i < 2; i++) {
+		struct env_meta meta = example(i ? "two_2" : "one_1");
+		vec_push(&arena, &meta.layers, shared);
+		write_meta(&meta);
+	}
+	assert_ok(env_remove(&envs, "one_1", false, &err));
+	assert_ok(layer_check(&store, shared, &err));
+	assert_ok(env_remove(&envs, "two_2", true, &err));
+	assert_ok(layer_check(&store, shared, &err));
+	uint64_t count, bytes;
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_int_equal(count, 1);
+}
+
+static void nothing_is_collected_beside_one_that_cant_be_read_and_runs(void **state)
+{
+	uint64_t count, bytes;
+	const char *id = make("e_1", "x");
+	int pin = use("e_1");
+	put_text("e_1/meta.json", "nonsense");
+	assert_fails(env_collect(&envs, &count, &bytes, &err), ERR_CONFLICT, "e_1");
+	assert_ok(layer_check(&store, id, &err));
+	close(pin);
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_int_equal(count, 1);
+}
+
+static void a_removal_does_not_wait_for_a_build(void **state)
+{
+	auto_close int lock = -1;
+	const char *id = make("e_1", "x");
+	assert_ok(layer_store_lock(&store, false, &lock, &err));
+	assert_ok(env_remove(&envs, "e_1", false, &err));
+	assert_false(is_there("e_1"));
+	assert_ok(layer_check(&store, id, &err));
+}
+
+/* ---- builders ---- */
+
+static void one_builder_of_a_name_at_a_time(void **state)
+{
+	int first = -1, second = -1, other = -1;
+	uint64_t count, bytes;
+	assert_ok(env_lock(&envs, "e_1", 0, &first, &err));
+	assert_ok(env_lock(&envs, "e_2", 0, &other, &err));
+	assert_fails(env_lock(&envs, "e_1", 30, &second, &err), ERR_CONFLICT, "e_1");
+	/* A collection leaves what is held and takes the rest. */
+	close(other);
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_true(is_there(".locks/e_1"));
+	assert_false(is_there(".locks/e_2"));
+	close(first);
+	assert_ok(env_lock(&envs, "e_1", 0, &second, &err));
+	close(second);
+}
+
+static void many_who_replace_at_once_end_with_one(void **state)
+{
+	struct env_meta meta = example("e_1"), read;
+	const char *id = publish_one("d", "x", NULL);
+	vec_push(&arena, &meta.layers, id);
+	for (int i = 0; i < 4; i++)
+		if (fork() == 0) {
+			for (int k = 0; k < 10; k++) {
+				int lock = -1;
+				assert_ok(env_lock(&envs, "e_1", 20000, &lock, &err));
+				write_meta(&meta);
+				close(lock);
+				close(use("e_1"));
+			}
+			_exit(0);
+		}
+	for (int i = 0, status; i < 4; i++) {
+		assert_true(wait(&status) > 0);
+		assert_int_equal(status, 0);
+	}
+	uint64_t count, bytes;
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_ok(env_read(&envs, "e_1", &arena, &read, &err));
+	assert_int_equal(count_names(".old-") + count_names(".new-"), 0);
+	assert_ok(layer_check(&store, id, &err));
+}
+
+static void a_failed_build_leaves_its_log(void **state)
+{
+	auto_buf struct buf log;
+	buf_init(&log, 1000);
+	assert_fails(env_read_file(&envs, "e_1", "build.log", &log, &err), ERR_NOT_FOUND, "e_1");
+	assert_ok(env_keep_log(&envs, "e_1", STR("it failed\n"), &err));
+	assert_ok(env_read_file(&envs, "e_1", "build.log", &log, &err));
+	assert_string_equal(log.data, "it failed\n");
+	make("e_1", "x");
+	buf_clear(&log);
+	assert_ok(env_read_file(&envs, "e_1", "build.log", &log, &err));
+	assert_string_equal(log.data, "log\n");
+	buf_clear(&log);
+	assert_ok(env_read_file(&envs, "e_1", "requirements.txt", &log, &err));
+	assert_string_equal(log.data, "a==1\n");
+	assert_fails(env_read_file(&envs, "e_1", "x", &log, &err), ERR_NOT_FOUND, "has no x");
+}
+
+static void a_store_that_cant_be_written_says_so_and_still_serves(void **state)
+{
+	struct env_meta meta = example("new_1"), read;
+	struct env_files none = { 0 };
+	int fd = -1;
+	make("e_1", "x");
+	home_enter(&home);
+	int failed = fchmodat(envs.dir, "e_1/meta.json", 0400, 0) || fchmod(envs.dir, 0500);
+	home_leave(&home);
+	assert_int_equal(failed, 0);
+	assert_fails(env_write(&envs, &meta, &none, &err), ERR_DENIED, "envs");
+	assert_fails(env_lock(&envs, "new_1", 0, &fd, &err), ERR_DENIED, "");
+	assert_ok(env_use(&envs, "e_1", &arena, &read, &fd, &err));
+	assert_int_equal(read.use_count, 0);
+	close(fd);
+	home_enter(&home);
+	failed = fchmod(envs.dir, 0700);
+	home_leave(&home);
+	assert_int_equal(failed, 0);
+	assert_int_equal(count_names(".new-"), 0);
+}
+
+/* ---- limits ---- */
+
+static void make_three(void)
+{
+	/* oldest: used last; most: used most; seldom: the newest. */
+	static const struct {
+		const char *name, *created_at, *last_used_at;
+		uint64_t uses;
+	} rows[] = {
+		{ "oldest_1", "2026-01-01T00:00:00.000Z", "2026-03-03T00:00:00.000Z", 5 },
+		{ "most_2", "2026-01-02T00:00:00.000Z", "2026-03-01T00:00:00.000Z", 9 },
+		{ "seldom_3", "2026-01-03T00:00:00.000Z", "2026-03-02T00:00:00.000Z", 1 },
+	};
+	for (size_t i = 0; i < 3; i++) {
+		struct env_meta meta = example(rows[i].name);
+		vec_push(&arena, &meta.layers,
+			publish_one(arena_printf(&arena, "l%zu", i), rows[i].name, NULL));
+		meta.created_at = rows[i].created_at;
+		meta.last_used_at = rows[i].last_used_at;
+		meta.use_count = rows[i].uses;
+		write_meta(&meta);
+	}
+}
+
+static void assert_evicts(enum eviction_policy policy, const char *name)
+{
+	uint64_t count;
+	char sink[4096] = "", expected[128];
+	int ends[2];
+	assert_int_equal(pipe(ends), 0);
+	make_three();
+	envs.events.sink = ends[1];
+	envs.config.eviction = policy;
+	envs.config.max_envs = 2;
+	assert_ok(env_evict(&envs, NULL, 0, &count, &err));
+	envs.events.sink = -1;
+	assert_int_equal(count, 1);
+	assert_false(is_there(name));
+	assert_int_equal(count_layers(), 2);
+	assert_true(read(ends[0], sink, sizeof sink - 1) > 0);
+	str_format(expected, sizeof expected,
+		"{\"event\":\"Evicting venv\",\"venv\":\"%s\",\"reason\":\"%s_eviction\","
+		"\"last_used\":\"2026-03-0",
+		name, eviction_policy_names[policy]);
+	assert_true(str_starts_with(str_from(sink), expected));
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void lru_evicts_what_is_longest_unused(void **state)
+{
+	assert_evicts(EVICT_LRU, "most_2");
+}
+
+static void lfu_evicts_what_is_used_least(void **state)
+{
+	assert_evicts(EVICT_LFU, "seldom_3");
+}
+
+static void fifo_evicts_the_oldest(void **state)
+{
+	assert_evicts(EVICT_FIFO, "oldest_1");
+}
+
+static void what_is_kept_or_in_use_is_not_evicted(void **state)
+{
+	uint64_t count;
+	make_three();
+	envs.config.max_envs = 1;
+	int pin = use("most_2");
+	assert_ok(env_evict(&envs, "seldom_3", 0, &count, &err));
+	assert_int_equal(count, 1);
+	assert_true(is_there("most_2") && is_there("seldom_3"));
+	close(pin);
+}
+
+static void bytes_and_age_are_limits_too(void **state)
+{
+	uint64_t count;
+	make_three();
+	assert_ok(env_evict(&envs, NULL, 0, &count, &err));
+	assert_int_equal(count, 0);
+	uint64_t one, total = 0;
+	layer_ids ids = { 0 };
+	assert_ok(layers_list(&store, &arena, &ids, &err));
+	for (size_t i = 0; i < ids.count; i++) {
+		assert_ok(layer_measure(&store, ids.items[i], &one, &err));
+		total += one;
+	}
+	envs.config.max_bytes = total - 1;
+	assert_ok(env_evict(&envs, NULL, 0, &count, &err));
+	assert_int_equal(count, 1);
+	assert_int_equal(count_layers(), 2);
+	envs.config.max_bytes = UINT64_MAX;
+	envs.config.ttl_ms = 1;
+	usleep(2000);
+	assert_ok(env_evict(&envs, NULL, 0, &count, &err));
+	assert_int_equal(count, 2);
+	assert_int_equal(count_layers(), 0);
+}
+
+static void a_full_disk_takes_as_many_as_are_needed(void **state)
+{
+	uint64_t count;
+	make_three();
+	assert_ok(env_evict(&envs, NULL, 1, &count, &err));
+	assert_int_equal(count, 1);
+	assert_ok(env_evict(&envs, NULL, (uint64_t)1 << 40, &count, &err));
+	assert_int_equal(count, 2);
+}
+
+static void pruning_gives_an_account(void **state)
+{
+	struct env_pruned pruned;
+	make_three();
+	int pin = use("most_2");
+	assert_ok(env_prune(&envs, false, &arena, &pruned, &err));
+	assert_int_equal(pruned.removed.count + pruned.layers, 0);
+	assert_ok(env_prune(&envs, true, &arena, &pruned, &err));
+	assert_int_equal(pruned.removed.count, 2);
+	assert_string_equal(pruned.removed.items[0].name, "oldest_1");
+	assert_string_equal(pruned.removed.items[0].reason, "pruned");
+	assert_int_equal(pruned.layers, 2);
+	assert_true(pruned.bytes > 0);
+	close(pin);
+}
+
+/* ---- the launcher ---- */
+
+static const char *run_launcher(const char *directory, const char *path)
+{
+	static char out[4096];
+	int ends[2], status;
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (dup2(ends[1], 1) < 0 || chdir(directory) ||
+			setenv("PATH", arena_printf(&arena, "%s/bin:/usr/bin:/bin", root), 1))
+			_exit(9);
+		execl(path, path, "-c", "a 'b' $HOME", "", NULL);
+		_exit(8);
+	}
+	close(ends[1]);
+	ssize_t len = fd_read_full(ends[0], out, sizeof out - 1);
+	close(ends[0]);
+	assert_true(len >= 0);
+	out[len] = 0;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	return out;
+}
+
+/* With a carrel that says what it was given. */
+static void the_launcher_runs_python_in_the_environment(void **state)
+{
+	char path[256];
+	struct home odd;
+	struct env_store there;
+	struct env_meta meta = example("e@1_a");
+	struct env_files none = { 0 };
+	str_format(path, sizeof path, "%s/bin", root);
+	assert_int_equal(mkdir(path, 0755), 0);
+	str_format(path, sizeof path, "%s/bin/carrel", root);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	static const char script[] = "#!/bin/sh\nprintf '%s|' \"$CARREL_HOME\" \"$@\"\n";
+	assert_int_equal(fd_write_full(fd, script, sizeof script - 1), sizeof script - 1);
+	fd_close(&fd);
+	str_format(path, sizeof path, "%s/it's $HOME", root);
+	assert_ok(home_open(path, &arena, &odd, &err));
+	assert_ok(env_store_open(&odd, &arena, &there, &err));
+	assert_ok(env_write(&there, &meta, &none, &err));
+	str_format(path, sizeof path, "%s/it's $HOME/envs/e@1_a/bin/python3", root);
+	assert_string_equal(run_launcher(root, path),
+		arena_printf(&arena,
+			"%s/it's $HOME|run|--env|e@1_a|--dir|.|--|python|-c|a 'b' $HOME||", root));
+	assert_string_equal(run_launcher("/", path),
+		arena_printf(
+			&arena, "%s/it's $HOME|run|--env|e@1_a|--|python|-c|a 'b' $HOME||", root));
+	env_store_done(&there);
+	home_done(&odd);
+}
+
+/* ---- metrics ---- */
+
+static void metrics_are_what_prometheus_reads(void **state)
+{
+	static const double builds[] = { 0.4, 1, 1.5, 45.25, 300, 301 };
+	auto_buf struct buf out;
+	buf_init(&out, 1 << 20);
+	for (size_t i = 0; i < sizeof builds / sizeof *builds; i++)
+		assert_ok(env_metrics_add(&envs, builds[i], &err));
+	assert_ok(env_metrics_print(&envs, &out, &err));
+	assert_string_equal(out.data,
+		"# HELP par_venv_cache_size_bytes Total size of venv cache in bytes\n"
+		"# TYPE par_venv_cache_size_bytes gauge\n"
+		"par_venv_cache_size_bytes 0\n"
+		"# HELP par_venv_count Number of cached venvs\n"
+		"# TYPE par_venv_count gauge\n"
+		"par_venv_count 0\n"
+		"# HELP par_venv_build_duration_seconds Time to build venv\n"
+		"# TYPE par_venv_build_duration_seconds histogram\n"
+		"par_venv_build_duration_seconds_bucket{le=\"1.0\"} 2\n"
+		"par_venv_build_duration_seconds_bucket{le=\"5.0\"} 3\n"
+		"par_venv_build_duration_seconds_bucket{le=\"10.0\"} 3\n"
+		"par_venv_build_duration_seconds_bucket{le=\"30.0\"} 3\n"
+		"par_venv_build_duration_seconds_bucket{le=\"60.0\"} 4\n"
+		"par_venv_build_duration_seconds_bucket{le=\"120.0\"} 4\n"
+		"par_venv_build_duration_seconds_bucket{le=\"300.0\"} 5\n"
+		"par_venv_build_duration_seconds_bucket{le=\"+Inf\"} 6\n"
+		"par_venv_build_duration_seconds_sum 649.150\n"
+		"par_venv_build_duration_seconds_count 6\n");
+	make("e_1", "x");
+	put_text(".metrics", "torn");
+	buf_clear(&out);
+	assert_ok(env_metrics_print(&envs, &out, &err));
+	assert_non_null(strstr(out.data, "par_venv_count 1\n"));
+	assert_null(strstr(out.data, "par_venv_cache_size_bytes 0\n"));
+	assert_non_null(strstr(out.data, "_seconds_count 0\n"));
+}
+
+static void builds_are_counted_also_of_many_at_once(void **state)
+{
+	auto_buf struct buf out;
+	buf_init(&out, 1 << 20);
+	for (int i = 0; i < 4; i++)
+		if (fork() == 0) {
+			for (int k = 0; k < 50; k++)
+				assert_ok(env_metrics_add(&envs, 2, &err));
+			_exit(0);
+		}
+	for (int i = 0, status; i < 4; i++)
+		assert_true(wait(&status) > 0);
+	assert_ok(env_metrics_print(&envs, &out, &err));
+	assert_non_null(strstr(out.data, "_seconds_sum 400.000\n"));
+	assert_non_null(strstr(out.data, "_seconds_count 200\n"));
+}
+
+static void a_wrong_configuration_is_named(void **state)
+{
+	struct env_store other;
+	home_enter(&home);
+	auto_close int fd = openat(home.dir, "config.yaml", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	home_leave(&home);
+	assert_true(write(fd, "environments:\n  max_envs: many\n", 31) == 31);
+	assert_fails(env_store_open(&home, &arena, &other, &err), ERR_INVALID, "max_envs");
+	assert_non_null(strstr(err.text, "config.yaml"));
+}
+
+/* ---- faults ---- */
+
+#ifdef CARREL_FAULTS
+/* Replaces e_1 in a child with that fault set; how it ended. */
+static int replace_with(const char *fault, const struct env_meta *meta)
+{
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		struct env_files files = { STR("new\n"), STR("new\n"), STR("new\n") };
+		setenv("CARREL_FAULT", fault, 1);
+		if (!env_write(&envs, meta, &files, &err))
+			_exit(0);
+		_exit(err.code);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* e_1 is one or the other, whole; nothing else is there after a collection. */
+static void assert_whole_environment(const char *first, const char *second, bool may_be_absent)
+{
+	struct env_meta meta;
+	uint64_t count, bytes;
+	if (may_be_absent && !is_there("e_1"))
+		return;
+	assert_ok(env_read(&envs, "e_1", &arena, &meta, &err));
+	assert_ok(env_check(&envs, &meta, &err));
+	bool is_new = !strcmp(meta.layers.items[0], second);
+	assert_true(is_new || !strcmp(meta.layers.items[0], first));
+	assert_string_equal(text_of("e_1/requirements.txt"), is_new ? "new\n" : "a==1\n");
+	assert_true(is_there("e_1/bin/python3") && is_there("e_1/.pixell_venv_metadata.json"));
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_int_equal(count_names(".old-") + count_names(".new-"), 0);
+	assert_ok(env_check(&envs, &meta, &err));
+}
+
+static const char *const places[] = { "envs.make:1", "envs.write:1", "envs.write:3", "envs.write:5",
+	"envs.meta:1", "envs.sync:1", "envs.sync:5", "envs.rename:1", "envs.exchanged:1",
+	"envs.current:1", "envs.directory:1", "envs.old:1", "envs.remove:1" };
+
+static void a_kill_at_any_step_leaves_the_old_or_the_new(void **state)
+{
+	unsigned killed = 0;
+	for (size_t i = 0; i < 2 * sizeof places / sizeof *places; i++) {
+		bool is_replacing = i % 2;
+		const char *first = is_replacing ? make("e_1", "one") : "none";
+		struct env_meta meta = example("e_1");
+		const char *second = publish_one(arena_printf(&arena, "s%zu", i), "two", NULL);
+		vec_push(&arena, &meta.layers, second);
+		killed += replace_with(places[i / 2], &meta) == -SIGKILL;
+		assert_whole_environment(first, second, !is_replacing);
+		if (is_there("e_1"))
+			assert_ok(env_remove(&envs, "e_1", false, &err));
+	}
+	/* A new one isn't exchanged and leaves no old one to remove, and a replacement finds
+	 * .current right already. */
+	assert_int_equal(killed, 2 * (sizeof places / sizeof *places) - 3);
+}
+
+static void a_full_disk_at_any_step_leaves_the_old(void **state)
+{
+	static const char *const steps[] = { "envs.make:1:ENOSPC", "envs.write:1:ENOSPC",
+		"envs.write:5:ENOSPC", "envs.sync:2:ENOSPC", "envs.rename:1:ENOSPC" };
+	const char *first = make("e_1", "one");
+	struct env_meta meta = example("e_1");
+	const char *second = publish_one("s", "two", NULL);
+	vec_push(&arena, &meta.layers, second);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		assert_int_equal(replace_with(steps[i], &meta), ERR_DISK_FULL);
+		assert_int_equal(count_names(".new-") + count_names(".old-"), 0);
+		assert_string_equal(text_of("e_1/requirements.txt"), "a==1\n");
+	}
+	assert_whole_environment(first, second, false);
+}
+
+static void a_kill_while_it_is_removed_leaves_it_or_nothing(void **state)
+{
+	static const char *const steps[] = { "envs.evict:1", "envs.remove:1", "envs.collect:1",
+		"envs.pin:1", "envs.use:1" };
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		const char *id = make("e_1", "one");
+		int status;
+		pid_t child = fork();
+		if (child == 0) {
+			setenv("CARREL_FAULT", steps[i], 1);
+			close(use("e_1"));
+			_exit(env_remove(&envs, "e_1", false, &err) ? 1 : 0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_whole_environment(id, "none", true);
+		uint64_t count, bytes;
+		assert_ok(env_collect(&envs, &count, &bytes, &err));
+		assert_int_equal(count_layers(), is_there("e_1"));
+		assert_int_equal(count_names(".old-"), 0);
+	}
+}
+#endif
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_store, close_store)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_written_is_read_back),
+		TEST(an_environment_without_requirements_costs_little),
+		TEST(everything_belongs_to_the_owner_alone),
+		TEST(names_that_are_none_are_refused),
+		TEST(a_package_id_means_the_one_last_built),
+		TEST(what_is_damaged_is_said_to_be),
+		TEST(a_missing_layer_or_interpreter_is_found_at_use),
+		TEST(uses_are_counted_also_of_many_at_once),
+		TEST(what_is_in_use_is_not_removed),
+		TEST(a_replaced_one_lives_while_it_is_used),
+		TEST(layers_go_with_their_last_environment),
+		TEST(nothing_is_collected_beside_one_that_cant_be_read_and_runs),
+		TEST(a_removal_does_not_wait_for_a_build),
+		TEST(one_builder_of_a_name_at_a_time),
+		TEST(many_who_replace_at_once_end_with_one),
+		TEST(a_failed_build_leaves_its_log),
+		TEST(a_store_that_cant_be_written_says_so_and_still_serves),
+		TEST(lru_evicts_what_is_longest_unused),
+		TEST(lfu_evicts_what_is_used_least),
+		TEST(fifo_evicts_the_oldest),
+		TEST(what_is_kept_or_in_use_is_not_evicted),
+		TEST(bytes_and_age_are_limits_too),
+		TEST(a_full_disk_takes_as_many_as_are_needed),
+		TEST(pruning_gives_an_account),
+		TEST(the_launcher_runs_python_in_the_environment),
+		TEST(metrics_are_what_prometheus_reads),
+		TEST(builds_are_counted_also_of_many_at_once),
+		TEST(a_wrong_configuration_is_named),
+#ifdef CARREL_FAULTS
+		TEST(a_kill_at_any_step_leaves_the_old_or_the_new),
+		TEST(a_full_disk_at_any_step_leaves_the_old),
+		TEST(a_kill_while_it_is_removed_leaves_it_or_nothing),
+#endif
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
