@@ -12,6 +12,7 @@
 #include "base/trace.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/run_env.h"
 #include "format/json.h"
 #include "format/quantity.h"
 #include "linux/home.h"
@@ -21,14 +22,21 @@
 
 struct run_options {
 	const char *dir, *cwd, *net, *isolation, *format;
+	struct run_env_options environment;
 	arg_list env, binds;
 	bool writable_config, tty, interactive, plan;
 	struct limits limits;
 };
 
 #define FIELD(name) offsetof(struct run_options, name)
+#define ENV_FIELD(name) FIELD(environment.build.name)
 static const struct arg_option options_table[] = {
-	{ 'e', "env", ARG_LIST, FIELD(env), "NAME[=VALUE]",
+	{ 0, "env", ARG_TEXT, FIELD(environment.name), "NAME",
+		"with this Python environment at /env: see `carrel env`", NULL, 0, 0 },
+	ENV_SOURCE_ROWS(ENV_FIELD),
+	{ 0, "python", ARG_TEXT, ENV_FIELD(python), "V",
+		"with this Python: a version (3.12) or a path", NULL, 0, 0 },
+	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
 		"set a variable inside; without =VALUE, pass on the one set here", NULL, 0, 0 },
 	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0,
 		0 },
@@ -71,6 +79,7 @@ static const struct arg_option options_table[] = {
 		"json: capture the output and print one result", "text|json", 0, 0 },
 };
 #undef FIELD
+#undef ENV_FIELD
 
 static const struct arg_spec spec = {
 	.command = "run",
@@ -85,6 +94,7 @@ static const struct arg_spec spec = {
 	.option_count = sizeof options_table / sizeof *options_table,
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
 		    "  carrel run --dir . --timeout 60s -- make test\n"
+		    "  carrel run --pip requests -- python -c 'import requests'\n"
 		    "  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
 		    "  carrel run -it -- bash\n",
 };
@@ -338,14 +348,27 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }
 
+struct run_state { /* what is held while the command runs */
+	struct host host;
+	struct run_env environment;
+	struct build_problem problem;
+};
+
 static int run_command(const struct run_options *run, char **argv, struct arena *arena,
-	struct host *host, int *code, struct error *err)
+	struct run_state *state, int *code, struct error *err)
 {
+	struct host *host = &state->host;
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
 	if (check_choices(run, err) || gather(run, argv, arena, &options, &dir, err))
 		return -1;
+	if (run_env_is_asked(&run->environment)) {
+		*code = run_env_add(&state->environment, &run->environment, options.captured,
+			&options, &state->problem, err);
+		if (*code)
+			return *code < 0 ? -1 : 0;
+	}
 	const char *guarded = run->writable_config ? NULL : dir.source, *home = NULL;
 	/* Only root needs a place to note its sandboxes' uids in. */
 	if (!run->plan && geteuid() == 0 && home_find_path(arena, &home, err))
@@ -369,13 +392,14 @@ int cli_run(int argc, char **argv)
 {
 	struct run_options run = { 0 };
 	struct error err = { 0 };
-	struct host host;
+	struct run_state state = { .environment = RUN_ENV_NONE,
+		.problem = { .failure = BUILD_FAILURE_COUNT } };
 	auto_arena struct arena arena;
 	int operands, code = 0;
 	bool help;
 	trace_step("main");
 	arena_init(&arena);
-	host_init(&host);
+	host_init(&state.host);
 	bool json = args_want_json(argc, argv);
 	if (args_parse(&spec, argc, argv, &run, &arena, &operands, &help, &err))
 		return cli_fail(&err, json);
@@ -389,8 +413,9 @@ int cli_run(int argc, char **argv)
 			"no command was given");
 		return cli_fail(&err, json);
 	}
-	if (run_command(&run, argv + operands, &arena, &host, &code, &err))
-		code = cli_fail(&err, json);
-	host_done(&host);
+	if (run_command(&run, argv + operands, &arena, &state, &code, &err))
+		code = env_fail(&err, &state.problem, json);
+	host_done(&state.host);
+	run_env_done(&state.environment);
 	return code;
 }
