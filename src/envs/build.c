@@ -156,7 +156,7 @@ static int find_lock(struct making *making, struct error *err)
 	struct env_wanted *wanted = making->wanted;
 	int found = 0;
 
-	if (wanted->requirements.count == 0) {
+	if (!wanted->needs_lock) {
 		making->lock_text = STR("");
 		return 0;
 	}

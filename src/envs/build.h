@@ -30,6 +30,7 @@ struct env_wanted {
 	struct str text;		 /* the requirements, as given to uv */
 	const char *requirements_sha256; /* hex, or "no-deps" */
 	requirement_list requirements;
+	bool needs_lock; /* something has to be resolved */
 	bool is_strict; /* every package needs a hash from the requirements */
 	struct index_set indexes;
 	struct interpreter python;

@@ -30,6 +30,15 @@ const struct lock_package *pip_for(const char *minor, struct arena *arena);
 const char *wheel_key(
 	struct arena *arena, const struct lock_package *package, const char *tag, bool is_built);
 
+/* The projects of --editable: a small layer of their own, on top, that leads to them. NULL: none.
+ */
+const char *editable_key(const struct env_wanted *wanted, struct arena *arena);
+/* Its one file's text: where the modules are, src/ where there is one. */
+const char *editable_text(const struct env_wanted *wanted, struct arena *arena);
+/* What the project depends on is in this file, relative to it; NULL: nothing that could be read
+ * without running it. *text: its content. */
+const char *editable_project(const char *path, struct arena *arena, struct str *text);
+
 /* Locks, kept under <home>/locks/<key>. lock_load: 1 with *packages and *text (as lock_print has
  * it), 0 when there is none (or none that can be read). */
 int lock_load(const struct env_store *store, const char *key, struct arena *arena,
@@ -44,7 +53,7 @@ struct composition {
 	const struct env_wanted *wanted;
 	const lock_list *packages;
 	VEC(const struct lock_package *) missing;
-	bool is_base_missing, is_without_pip;
+	bool is_base_missing, is_editable_missing, is_without_pip;
 };
 int compose_layers(const struct env_store *store, struct composition *composition,
 	struct arena *arena, struct error *err);

@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -247,7 +248,8 @@ static int find_one(const struct env_store *store, struct composition *c,
 	return 0;
 }
 
-/* Topmost first: packages by name, then pip, then what makes it an environment. */
+/* Topmost first: what leads to editable projects, packages by name, then pip, then what makes it an
+ * environment. */
 static int find_each(const struct env_store *store, struct composition *c, struct arena *arena,
 	struct error *err)
 {
@@ -257,6 +259,13 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 
 	c->meta->layers.count = 0;
 	c->missing.count = 0;
+	const char *editable = editable_key(wanted, arena);
+	found = editable ? find_layer(store, editable, arena, &id, err) : 1;
+	if (found < 0)
+		return -1;
+	c->is_editable_missing = found == 0;
+	if (editable && found)
+		vec_push(arena, &c->meta->layers, id);
 	for (size_t i = 0; i < c->packages->count; i++) {
 		if (find_one(store, c, &c->packages->items[i], arena, err) < 0)
 			return -1;
@@ -272,7 +281,7 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 	c->is_base_missing = found == 0;
 	if (found)
 		vec_push(arena, &c->meta->layers, id);
-	return c->missing.count == 0 && !c->is_base_missing;
+	return c->missing.count == 0 && !c->is_base_missing && !c->is_editable_missing;
 }
 
 int compose_layers(const struct env_store *store, struct composition *c, struct arena *arena,
@@ -392,6 +401,28 @@ static int write_composed(const struct env_store *store, const struct env_wanted
 	return 1;
 }
 
+/* Layers that were there take no more room, but environments are also counted. Names are cheap to
+ * count: only when there are too many is anything read. */
+static void evict_if_crowded(const struct env_store *store, const char *keep)
+{
+	struct error ignored;
+	uint64_t count = 0;
+	DIR *walk;
+
+	home_enter(store->home);
+	int fd = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	walk = fd < 0 ? NULL : fdopendir(fd);
+	if (!walk)
+		fd_close(&fd);
+	for (struct dirent *entry; walk && (entry = readdir(walk));)
+		count += entry->d_name[0] != '.';
+	if (walk)
+		closedir(walk);
+	home_leave(store->home);
+	if (count > store->config.max_envs)
+		env_evict(store, keep, 0, &count, &ignored);
+}
+
 static int compose(const struct env_store *store, const struct env_wanted *wanted,
 	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
 	struct error *err)
@@ -402,7 +433,7 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	double seconds;
 	int found = 1;
 
-	if (wanted->requirements.count > 0)
+	if (wanted->needs_lock)
 		found = lock_load(store, wanted->lock_key, arena, &packages, &text, err);
 	if (found < 0)
 		return build_failed_as(problem, err);
@@ -418,6 +449,7 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
 	events_installed(&store->events, meta, seconds);
 	events_status(&store->events, "ready", meta->name);
+	evict_if_crowded(store, meta->name);
 	/* The environment is there: numbers that can't be counted don't take it away. */
 	struct error ignored;
 	env_metrics_add(store, seconds, &ignored);
@@ -428,7 +460,7 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
  * could be out of date. */
 static bool must_resolve(const struct env_wanted *wanted)
 {
-	return wanted->request->no_cache && wanted->requirements.count > 0;
+	return wanted->request->no_cache && wanted->needs_lock;
 }
 
 static int reuse_if_asked(const struct env_store *store, const struct env_wanted *wanted,

@@ -239,6 +239,70 @@ static int judge(const struct env_store *store, struct env_wanted *wanted, struc
 
 /* -- reading it -- */
 
+/* -- projects -- */
+
+static int read_file(const char *path, struct arena *arena, struct str *text, struct error *err);
+
+#define PROJECT_FILE "pyproject.toml"
+
+const char *editable_project(const char *path, struct arena *arena, struct str *text)
+{
+	const char *file = arena_printf(arena, "%s/" PROJECT_FILE, path);
+	struct str rest, line;
+	struct error ignored;
+
+	if (read_file(file, arena, text, &ignored) < 0)
+		return NULL;
+	rest = *text;
+	while (str_next(&rest, '\n', &line)) {
+		if (str_is(str_trim(line), "[project]"))
+			return file;
+	}
+	return NULL;
+}
+
+const char *editable_key(const struct env_wanted *wanted, struct arena *arena)
+{
+	if (wanted->request->editables.count == 0)
+		return NULL;
+	return arena_printf(
+		arena, "editable 1 %s %s", wanted->python.minor, editable_text(wanted, arena));
+}
+
+const char *editable_text(const struct env_wanted *wanted, struct arena *arena)
+{
+	const struct env_request *request = wanted->request;
+	auto_buf struct buf text = { 0 };
+	struct stat st;
+
+	buf_init(&text, REQUIREMENTS_MAX);
+	for (size_t i = 0; i < request->editables.count; i++) {
+		const char *path = request->editables.items[i];
+		const char *source = arena_printf(arena, "%s/src", path);
+		bool has_source = stat(source, &st) == 0 && S_ISDIR(st.st_mode);
+
+		buf_printf(&text, "%s\n", has_source ? source : path);
+	}
+	return arena_bytes(arena, text.data, text.len);
+}
+
+static int judge_editables(const struct env_request *request, struct error *err)
+{
+	for (size_t i = 0; i < request->editables.count; i++) {
+		const char *path = request->editables.items[i];
+		struct stat st;
+
+		if (strpbrk(path, "\n\r") || !path_is_normal(path))
+			return fail(err, ERR_INVALID,
+				"--editable '%s' is not a plain absolute path", path);
+		if (stat(path, &st) < 0)
+			return fail_errno(err, "--editable '%s'", path);
+		if (!S_ISDIR(st.st_mode))
+			return fail(err, ERR_INVALID, "--editable '%s' is not a directory", path);
+	}
+	return 0;
+}
+
 static int read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
 {
 	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -364,6 +428,23 @@ static void add_indexes(struct sha256 *hash, const struct index_set *set, struct
 	add_field(hash, "");
 }
 
+/* What the projects say they need. */
+static void add_projects(struct sha256 *hash, struct env_wanted *wanted, struct arena *arena)
+{
+	const struct env_request *request = wanted->request;
+
+	wanted->needs_lock = wanted->requirements.count > 0;
+	for (size_t i = 0; i < request->editables.count; i++) {
+		struct str text = STR("");
+
+		if (!editable_project(request->editables.items[i], arena, &text))
+			continue;
+		wanted->needs_lock = true;
+		add_field(hash, "project");
+		sha256_add(hash, text.data, text.len);
+	}
+}
+
 static const char *end_hash(struct sha256 *hash, struct arena *arena)
 {
 	unsigned char digest[SHA256_LEN];
@@ -387,6 +468,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_field(&hash, cut_off);
 	add_indexes(&hash, &wanted->indexes, arena);
 	sha256_add(&hash, wanted->text.data, wanted->text.len);
+	add_projects(&hash, wanted, arena);
 	wanted->lock_key = end_hash(&hash, arena);
 
 	sha256_init(&hash);
@@ -399,6 +481,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_indexes(&hash, &wanted->indexes, arena);
 	for (size_t i = 0; i < request->editables.count; i++)
 		add_field(&hash, request->editables.items[i]);
+	add_projects(&hash, wanted, arena);
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 
@@ -415,7 +498,12 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 			request->package_id);
 		return build_failed(problem, BUILD_INVALID, NULL);
 	}
-	if (read_requirements(request, arena, wanted, err) < 0)
+	if (read_requirements(request, arena, wanted, err) < 0) {
+		if (err->hint[0] == '\0')
+			error_hint(err, "one requirement a line, as in requests>=2.31");
+		return build_failed(problem, BUILD_INVALID, NULL);
+	}
+	if (judge_editables(request, err) < 0)
 		return build_failed(problem, BUILD_INVALID, NULL);
 	if (judge(store, wanted, arena, problem, err) < 0)
 		return -1;

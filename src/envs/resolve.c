@@ -316,6 +316,23 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 	return 0;
 }
 
+/* What editable projects need, as far as it is written down. */
+static void add_projects(struct making *making, struct uv_job *uv)
+{
+	const struct env_request *request = making->wanted->request;
+
+	for (size_t i = 0; i < request->editables.count; i++) {
+		const char *path = request->editables.items[i];
+		struct str text;
+		const char *file = editable_project(path, making->arena, &text);
+
+		if (!file)
+			continue;
+		job_bind(&uv->job, making->arena, path, path);
+		vec_push(making->arena, &uv->argv, arena_text(making->arena, file));
+	}
+}
+
 int making_resolve(struct making *making, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "compile", "--generate-hashes",
@@ -331,6 +348,7 @@ int making_resolve(struct making *making, struct error *err)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
+	add_projects(making, &uv);
 	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
 		return -1;
 	return take_lock(making, (struct str){ out.data, out.len }, err);

@@ -255,7 +255,7 @@ static int seen(void *ctx, size_t draft, const char *path, const unsigned char s
 {
 	const struct split *split = ctx;
 
-	/* The last draft may be the base, which is ours. */
+	/* The last drafts may be the base and what leads to projects: ours. */
 	if (draft >= split->packages.count)
 		return 0;
 	return split_seen(ctx, draft, path, sha256, size, err);
@@ -276,6 +276,37 @@ static int draft_base(struct making *making, struct layer_draft *draft, struct e
 	home_enter(making->store->home);
 	failed = path_make_directories(making->stage.fd, "base/tree", 0755, &tree, err) < 0 ||
 		 interpreter_base_tree(tree, python, with_system, err) < 0;
+	home_leave(making->store->home);
+	return failed ? build_failed_as(making->problem, err) : 0;
+}
+
+static int put_editables(struct making *making, const char *site, struct error *err)
+{
+	const char *text = editable_text(making->wanted, making->arena);
+	auto_close int dir = -1;
+
+	if (path_make_directories(making->stage.fd, site, 0755, &dir, err) < 0)
+		return -1;
+	auto_close int fd = openat(dir, "__editable__.pth",
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0 || fd_write_full(fd, text, strlen(text)) < 0)
+		return fail_errno(err, "write '__editable__.pth'");
+	return 0;
+}
+
+static int draft_editables(struct making *making, struct layer_draft *draft, struct error *err)
+{
+	const char *site = arena_printf(making->arena, "editable/tree/lib/python%s/site-packages",
+		making->wanted->python.minor);
+	int failed;
+
+	*draft = (struct layer_draft){ .path = "editable",
+		.kind = "python-editable",
+		.name = "editable",
+		.version = "",
+		.key = editable_key(making->wanted, making->arena) };
+	home_enter(making->store->home);
+	failed = put_editables(making, site, err);
 	home_leave(making->store->home);
 	return failed ? build_failed_as(making->problem, err) : 0;
 }
@@ -303,7 +334,7 @@ static int publish(
 {
 	const char *tag = making->wanted->python.tag;
 	size_t count = packages->count;
-	struct layer_draft *drafts = arena_array(making->arena, count + 1, sizeof *drafts);
+	struct layer_draft *drafts = arena_array(making->arena, count + 2, sizeof *drafts);
 
 	if (making_lock_layers(making, err) < 0)
 		return -1;
@@ -315,6 +346,9 @@ static int publish(
 			.key = wheel_key(making->arena, packages->items[i], tag, false) };
 	}
 	if (making->composition.is_base_missing && draft_base(making, &drafts[count++], err) < 0)
+		return -1;
+	if (making->composition.is_editable_missing &&
+		draft_editables(making, &drafts[count++], err) < 0)
 		return -1;
 	if (layers_publish(
 		    &making->store->layers, making->stage.fd, drafts, count, seen, split, err) < 0)
