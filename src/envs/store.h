@@ -1,11 +1,12 @@
 /* store.h -- environments on disk: envs/<name>/{meta.json, .pixell_venv_metadata.json -> meta.json,
  * requirements.txt, lock.txt, build.log, bin/python}; envs/.current/<package_id> -> name;
  * envs/.failed/<name>.log; envs/.metrics; envs/.old-<id>: replaced while in use.
- * 1. An environment is there when its directory has its name: it is made as envs/.new-<id>, synced, and
- * renamed (or exchanged with the one it replaces).
- * 2. Who uses one holds a shared lock on its meta.json for as long; what is locked is never removed, nor
- * are its layers. A replaced one that is still in use lives on as .old-<id>.
- * 3. The order of locks: builder of a name (env_lock), then layers (layer_store_lock), then meta.json. */
+ * 1. An environment is there when its directory has its name: it is made as envs/.new-<id>, synced,
+ * and renamed (or exchanged with the one it replaces).
+ * 2. Who uses one holds a shared lock on its meta.json for as long; what is locked is never
+ * removed, nor are its layers. A replaced one that is still in use lives on as .old-<id>.
+ * 3. The order of locks: builder of a name (env_lock), then layers (layer_store_lock), then
+ * meta.json. */
 #pragma once
 #include <stdbool.h>
 #include "base/vec.h"
@@ -23,22 +24,22 @@ struct env_store {
 	struct config config;
 };
 /* Opens envs/ and layers/ below home, reads config.yaml (ERR_INVALID names line and key). */
-int env_store_open(const struct home *home, struct arena *arena, struct env_store *store,
-	struct error *err);
+int env_store_open(
+	const struct home *home, struct arena *arena, struct env_store *store, struct error *err);
 void env_store_done(struct env_store *store);
 
 /* Reads the meta.json of `name`. ERR_NOT_FOUND, ERR_CORRUPT. */
 int env_read(const struct env_store *store, const char *name, struct arena *arena,
 	struct env_meta *meta, struct error *err);
-/* `text` is the name of an environment, or a package_id: the one last built for it. ERR_NOT_FOUND with a
- * hint that lists what is there. */
+/* `text` is the name of an environment, or a package_id: the one last built for it. ERR_NOT_FOUND
+ * with a hint that lists what is there. */
 int env_resolve(const struct env_store *store, const char *text, struct arena *arena,
 	const char **name, struct error *err);
-/* Validation at use: each layer is there, the interpreter is there. ERR_CORRUPT (layer; to be rebuilt),
- * ERR_NOT_FOUND (interpreter; named). */
+/* Validation at use: each layer is there, the interpreter is there. ERR_CORRUPT (layer; to be
+ * rebuilt), ERR_NOT_FOUND (interpreter; named). */
 int env_check(const struct env_store *store, const struct env_meta *meta, struct error *err);
-/* Reads, checks, locks shared (*pin: hold it while the environment is used; inherited descriptors hold it
- * too) and counts the use. */
+/* Reads, checks, locks shared (*pin: hold it while the environment is used; inherited descriptors
+ * hold it too) and counts the use. */
 int env_use(const struct env_store *store, const char *name, struct arena *arena,
 	struct env_meta *meta, int *pin, struct error *err);
 
@@ -48,17 +49,19 @@ int env_lock(const struct env_store *store, const char *name, uint64_t timeout_m
 struct env_files { /* what else lies in its directory; texts may be empty, log may be NULL */
 	struct str requirements, lock, log;
 };
-/* Makes (or replaces) an environment, durably: on disk when it returns. The caller holds env_lock and
- * layer_store_lock(shared). Writes .current too. */
+/* Makes (or replaces) an environment, durably: on disk when it returns. The caller holds env_lock
+ * and layer_store_lock(shared). Writes .current too. */
 int env_write(const struct env_store *store, const struct env_meta *meta,
 	const struct env_files *files, struct error *err);
 /* Notes that `name` is what is now meant by its package_id; nothing when it is so already. */
 int env_select(const struct env_store *store, const struct env_meta *meta, struct error *err);
-/* Reads one of its files ("requirements.txt", "lock.txt", "build.log"; of a failed build too) into out. */
+/* Reads one of its files ("requirements.txt", "lock.txt", "build.log"; of a failed build too) into
+ * out. */
 int env_read_file(const struct env_store *store, const char *name, const char *file,
 	struct buf *out, struct error *err);
 /* Keeps the log of a build that failed: envs/.failed/<name>.log. */
-int env_keep_log(const struct env_store *store, const char *name, struct str log, struct error *err);
+int env_keep_log(
+	const struct env_store *store, const char *name, struct str log, struct error *err);
 
 /* How far from now a time of meta.json is, in ms; 0 for a time to come or no time. Pure. */
 int64_t env_age_ms(const char *time, int64_t now_ms);
@@ -71,15 +74,16 @@ struct env_row {
 typedef VEC(struct env_row) env_rows;
 /* Sorted by name. One that can't be read is a row with a name and a problem. */
 int env_list(const struct env_store *store, struct arena *arena, env_rows *rows, struct error *err);
-/* ERR_NOT_FOUND; ERR_CONFLICT: in use. Collects layers afterwards unless keep_layers, or somebody is
- * building just now: then they go with the next collection. */
-int env_remove(const struct env_store *store, const char *name, bool keep_layers, struct error *err);
+/* ERR_NOT_FOUND; ERR_CONFLICT: in use. Collects layers afterwards unless keep_layers, or somebody
+ * is building just now: then they go with the next collection. */
+int env_remove(
+	const struct env_store *store, const char *name, bool keep_layers, struct error *err);
 /* Removes layers that no environment (nor a replaced one in use) lists, .old- ones nobody uses, and
  * whatever else crashes left. Waits until nobody builds: the caller holds no layer_store_lock. */
 int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err);
-/* Evicts by the configured limits, never `keep` (or NULL) and never what is in use; with free_bytes > 0
- * as much as is needed to free that on top. Emits events; collects layers, as env_remove does: nothing is
- * freed while the caller, or another, holds layer_store_lock. *count: how many went. */
+/* Evicts by the configured limits, never `keep` (or NULL) and never what is in use; with free_bytes
+ * > 0 as much as is needed to free that on top. Emits events; collects layers, as env_remove does:
+ * nothing is freed while the caller, or another, holds layer_store_lock. *count: how many went. */
 int env_evict(const struct env_store *store, const char *keep, uint64_t free_bytes, uint64_t *count,
 	struct error *err);
 struct env_gone {
