@@ -414,7 +414,9 @@ int cli_run(int argc, char **argv)
 		return cli_fail(&err, json);
 	}
 	if (run_command(&run, argv + operands, &arena, &state, &code, &err))
-		code = env_fail(&err, &state.problem, json);
+		code = state.problem.failure < BUILD_FAILURE_COUNT
+			       ? env_fail(&err, &state.problem, json)
+			       : cli_fail(&err, json);
 	host_done(&state.host);
 	run_env_done(&state.environment);
 	return code;
