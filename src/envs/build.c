@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "envs/build_parts.h"
+#include "envs/download.h"
 #include "envs/hosts.h"
 #include "format/quantity.h"
 
@@ -50,6 +51,23 @@ static int make_room(struct making *making, uint64_t needed, struct error *err)
 
 /* -- what a build needs -- */
 
+static int download_python(struct making *making, struct error *err)
+{
+	const struct env_store *store = making->store;
+	struct env_wanted *wanted = making->wanted;
+
+	if (uv_find_here(store->home, making->builder->runner, making->arena, &making->uv, err) < 0)
+		return error_context(err, "download Python %s", wanted->python.minor);
+	if (interpreter_install(making->builder, &making->uv, &wanted->indexes,
+		    wanted->request->python, making->arena, err) < 0)
+		return -1;
+	if (interpreter_choose(store->home, wanted->request->python, store->config.python,
+		    making->arena, &wanted->python, &wanted->python_is_default, err) < 0 &&
+		err->code != ERR_UNAVAILABLE)
+		return -1;
+	return 0;
+}
+
 /* Chosen again once it is known: a full version may turn out to be another one's. */
 static int look_at_python(struct making *making, struct error *err)
 {
@@ -59,6 +77,8 @@ static int look_at_python(struct making *making, struct error *err)
 
 	if (wanted->python_is_known)
 		return 0;
+	if (wanted->python_is_missing && download_python(making, err) < 0)
+		return build_failed_as(making->problem, err);
 	if (interpreter_look(
 		    store->home, making->builder->runner, &wanted->python, making->arena, err) < 0)
 		return build_failed_as(making->problem, err);
@@ -97,6 +117,16 @@ static int allow_file_hosts(struct making *making, struct error *err)
 					 &making->wanted->indexes, &making->wanted->python,
 					 projects, making->arena, &hosts, err) < 0)
 		return -1;
+	for (size_t i = 0; i < list->count; i++) {
+		const char *url = wheel_url(&list->items[i], making->arena);
+		struct file_host host;
+
+		if (url &&
+			(file_host_parse(wheel_url_host(url, making->arena), making->arena, &host,
+				 err) < 0 ||
+				network->allow(network->ctx, host.host, host.port, false, err) < 0))
+			return -1;
+	}
 	for (size_t i = 0; i < hosts.count; i++) {
 		if (network->allow(network->ctx, hosts.items[i].host, hosts.items[i].port,
 			    named->count > 0, err) < 0)

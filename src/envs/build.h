@@ -35,6 +35,7 @@ struct env_wanted {
 	struct index_set indexes;
 	struct interpreter python;
 	bool python_is_known;	 /* false: interpreter_look first */
+	bool python_is_missing; /* it isn't on this host, but may be downloaded */
 	bool python_is_default;
 	const char *fingerprint; /* as in env_meta */
 	const char *lock_key;	 /* hash of text, interpreter tag, indexes, cut-off date; NULL while

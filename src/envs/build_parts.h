@@ -30,6 +30,18 @@ const struct lock_package *pip_for(const char *minor, struct arena *arena);
 const char *wheel_key(
 	struct arena *arena, const struct lock_package *package, const char *tag, bool is_built);
 
+/* Wheels by address (urls.c). The address, when the requirement is one of a wheel by http(s), else
+ * NULL; the version that its file's name says, or NULL; "host:port". */
+const char *wheel_url(const struct requirement *r, struct arena *arena);
+const char *wheel_url_version(const char *url, struct arena *arena);
+const char *wheel_url_host(const char *url, struct arena *arena);
+/* The address that the requirements give for a package, or NULL. */
+const char *wheel_url_of_package(
+	const requirement_list *requirements, const char *name, struct arena *arena);
+/* A lock of uv's with name==version in place of name @ address. */
+void wheel_urls_to_versions(const requirement_list *requirements, struct str text,
+	struct arena *arena, struct buf *out);
+
 /* The projects of --editable: a small layer of their own, on top, that leads to them. NULL: none.
  */
 const char *editable_key(const struct env_wanted *wanted, struct arena *arena);

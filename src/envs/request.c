@@ -176,6 +176,46 @@ static bool is_harmless_option(const char *option)
 	       strcmp(option, "--prefer-binary") == 0;
 }
 
+/* With allow_options: what names indexes. */
+static bool is_index_option(const char *option)
+{
+	return strcmp(option, "--index-url") == 0 || strcmp(option, "--extra-index-url") == 0 ||
+	       strcmp(option, "--trusted-host") == 0;
+}
+
+/* "--index-url URL", "-i URL", "--index-url=URL". */
+static const char *option_value(const struct requirement *r, struct arena *arena)
+{
+	const char *value = r->text + strcspn(r->text, " \t=");
+	struct str trimmed = str_trim(str_from(*value ? value + 1 : value));
+
+	return trimmed.len > 0 ? arena_bytes(arena, trimmed.data, trimmed.len) : NULL;
+}
+
+static int take_index_options(struct env_wanted *wanted, struct arena *arena, struct error *err)
+{
+	const requirement_list *list = &wanted->requirements;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct requirement *r = &list->items[i];
+		const char *value;
+
+		if (r->kind != REQUIREMENT_OPTION || !is_index_option(r->option))
+			continue;
+		value = option_value(r, arena);
+		if (!value)
+			return fail(
+				err, ERR_INVALID, "line %d: '%s' names nothing", r->line, r->text);
+		if (strcmp(r->option, "--trusted-host") == 0)
+			vec_push(arena, &wanted->indexes.trusted_hosts, value);
+		else if (strcmp(r->option, "--extra-index-url") == 0)
+			vec_push(arena, &wanted->indexes.extra, value);
+		else
+			wanted->indexes.index = value;
+	}
+	return 0;
+}
+
 static int judge_requirement(const struct env_store *store, const struct env_request *request,
 	const struct requirement *r, bool is_strict, struct arena *arena,
 	struct build_problem *problem, struct error *err)
@@ -187,25 +227,35 @@ static int judge_requirement(const struct env_store *store, const struct env_req
 	case REQUIREMENT_PACKAGE:
 		break;
 	case REQUIREMENT_URL:
+		if (config->allow_urls && wheel_url(r, arena) &&
+			wheel_url_version(wheel_url(r, arena), arena))
+			break;
+		fail_hint(err, ERR_DENIED,
+			"allow_urls in config.yaml allows wheels by http and https (name @ "
+			"https://.../name-1.0-....whl)",
+			"%s: '%s': a URL is not installed from requirements", where, r->text);
+		return build_failed(problem, BUILD_DENIED, r->name);
 	case REQUIREMENT_PATH:
 	case REQUIREMENT_EDITABLE:
 		fail_hint(err, ERR_DENIED,
 			"name a package of the index; for a project on this host use --editable "
 			"PATH",
-			"%s: '%s': URLs and paths are not installed from requirements", where,
-			r->text);
+			"%s: '%s': a path is not installed from requirements", where, r->text);
 		return build_failed(problem, BUILD_DENIED, r->name);
 	case REQUIREMENT_OPTION:
-		if (is_harmless_option(r->option))
+		if (is_harmless_option(r->option) ||
+			(config->allow_options && is_index_option(r->option)))
 			return 0;
 		fail_hint(err, ERR_DENIED,
-			"indexes are named by the operator: --index, --extra-index, or config.yaml",
+			"indexes are named by --index, --extra-index or config.yaml; allow_options "
+			"there "
+			"allows lines for them",
 			"%s: option '%s' is not taken from requirements", where, r->option);
 		return build_failed(problem, BUILD_DENIED, NULL);
 	}
 	if (policy_judge_name(config, r->name, where, problem, err) < 0)
 		return -1;
-	if (is_strict && (r->hashes.count == 0 || !r->is_pinned)) {
+	if (is_strict && (r->hashes.count == 0 || (!r->is_pinned && r->kind != REQUIREMENT_URL))) {
 		fail_hint(err, ERR_INVALID,
 			r->hashes.count == 0 ? "add --hash=sha256:…, to this line or to none"
 					     : "pin it with ==",
@@ -485,6 +535,15 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 
+/* The operator has said from where: see download.h. */
+static bool may_download(const struct env_store *store, const struct env_request *request)
+{
+	const char *mirror = getenv("UV_PYTHON_INSTALL_MIRROR");
+
+	return request->python && request->python[0] != '/' &&
+	       ((mirror && *mirror) || store->config.file_hosts.count > 0);
+}
+
 int env_request_prepare(const struct env_store *store, const struct env_request *request,
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
 	struct error *err)
@@ -507,13 +566,22 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 		return build_failed(problem, BUILD_INVALID, NULL);
 	if (judge(store, wanted, arena, problem, err) < 0)
 		return -1;
-	if (index_find(&request->index, &store->config, arena, &wanted->indexes, err) < 0)
+	if (index_find(&request->index, &store->config, arena, &wanted->indexes, err) < 0 ||
+		take_index_options(wanted, arena, err) < 0)
 		return build_failed_as(problem, err);
 	wanted->python_is_known =
 		interpreter_choose(store->home, request->python, store->config.python, arena,
 			&wanted->python, &wanted->python_is_default, err) == 0;
-	if (!wanted->python_is_known && err->code != ERR_UNAVAILABLE)
+	if (!wanted->python_is_known && err->code == ERR_NOT_FOUND &&
+		may_download(store, request)) {
+		/* Its name is all that is known of it. */
+		wanted->python_is_missing = true;
+		wanted->python.minor = strncmp(request->python, "python", 6) == 0
+					       ? request->python + 6
+					       : request->python;
+	} else if (!wanted->python_is_known && err->code != ERR_UNAVAILABLE) {
 		return build_failed_as(problem, err);
+	}
 	has_requirements = strcmp(wanted->requirements_sha256, "no-deps") != 0;
 	wanted->name = env_name_make(arena, request->package_id,
 		has_requirements ? wanted->requirements_sha256 : NULL,

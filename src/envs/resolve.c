@@ -287,7 +287,8 @@ static int put_requirements(struct making *making, struct error *err)
 
 	buf_init(&text, 2 * REQUIREMENTS_MAX);
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->items[i].kind == REQUIREMENT_PACKAGE)
+		if (list->items[i].kind == REQUIREMENT_PACKAGE ||
+			list->items[i].kind == REQUIREMENT_URL)
 			buf_printf(&text, "%s\n", list->items[i].text);
 	}
 	return making_put(making, "requirements.txt", (struct str){ text.data, text.len }, err);
@@ -296,8 +297,11 @@ static int put_requirements(struct making *making, struct error *err)
 static int take_lock(struct making *making, struct str text, struct error *err)
 {
 	struct env_wanted *wanted = making->wanted;
-	auto_buf struct buf printed = { 0 };
+	auto_buf struct buf printed = { 0 }, plain = { 0 };
 
+	buf_init(&plain, OUTPUT_MAX);
+	wheel_urls_to_versions(&wanted->requirements, text, making->arena, &plain);
+	text = (struct str){ arena_bytes(making->arena, plain.data, plain.len), plain.len };
 	if (lock_parse(text, making->arena, &making->packages, err) < 0) {
 		error_context(err, "what uv resolved");
 		return build_failed(making->problem, BUILD_FAILED, NULL);

@@ -75,9 +75,21 @@ static int put_lock(struct making *making, const package_list *packages, struct 
 	auto_buf struct buf text = { 0 };
 	lock_list list = { 0 };
 
-	for (size_t i = 0; i < packages->count; i++)
-		vec_push(making->arena, &list, *packages->items[i]);
 	buf_init(&text, OUTPUT_MAX);
+	for (size_t i = 0; i < packages->count; i++) {
+		const struct lock_package *package = packages->items[i];
+		const char *url = wheel_url_of_package(
+			&making->wanted->requirements, package->name, making->arena);
+
+		if (!url) {
+			vec_push(making->arena, &list, *package);
+			continue;
+		}
+		buf_printf(&text, "%s @ %s", package->name, url);
+		for (size_t h = 0; h < package->hashes.count; h++)
+			buf_printf(&text, " --hash=%s", package->hashes.items[h]);
+		buf_char(&text, '\n');
+	}
 	lock_print(&list, &text);
 	return making_put(making, "lock.txt", (struct str){ text.data, text.len }, err);
 }
