@@ -7,7 +7,6 @@ import re
 import subprocess
 import time
 
-import pytest
 from envs import FIELDS
 from wheels import wheel
 
@@ -141,17 +140,17 @@ def test_the_name_of_specs_comes_from_them_sorted(env, index):
     assert env.build("a", "--pip", "one", "--pip", "two>=1") == {**env.show("a"), "cached": True}
 
 
-@pytest.mark.parametrize("package_id", ["a", "A.b_c-d@1.2.3", "x" * 100, "0", "vivid-commenter@1.0.0"])
-def test_valid_package_ids(env, package_id):
-    assert env.build(package_id)["name"] == f"{package_id}_no-deps"
+def test_valid_package_ids(env):
+    for package_id in ("a", "A.b_c-d@1.2.3", "x" * 100, "0", "vivid-commenter@1.0.0"):
+        assert env.build(package_id)["name"] == f"{package_id}_no-deps"
 
 
-@pytest.mark.parametrize("package_id", ["", "x" * 101, "a/b", "../x", "..", ".hidden", "-x", "a b", "a\nb", "ä", "a:b", "a%", "a\\b"])
-def test_invalid_package_ids_are_refused(env, package_id):
+def test_invalid_package_ids_are_refused(env):
     before = env.names()
-    done = env.try_build("-o", "json", "--", package_id)
-    assert done.returncode == 125
-    assert json.loads(done.stdout)["error"]["code"] == "invalid"
+    for package_id in ("", "x" * 101, "a/b", "../x", "..", ".hidden", "-x", "a b", "a\nb", "ä", "a:b", "a%", "a\\b"):
+        done = env("env", "build", "-o", "json", "--", package_id)
+        assert done.returncode == 125, package_id
+        assert json.loads(done.stdout)["error"]["code"] == "invalid", package_id
     assert env.names() == before and not list(env.store.parent.glob("x*"))
 
 
@@ -162,7 +161,7 @@ def test_text_output_is_the_name_alone(env, index):
     done = env.try_build("agent", "--pip", "printed")
     name = "agent_" + hashlib.sha256(b"printed").hexdigest()[:7]
     assert (done.returncode, done.stdout) == (0, f"{name}\n")
-    assert re.fullmatch(rf"carrel: built {name} in [\d.]+ ?m?s: \d+ packages?, [\d.]+[BkKMG]*\n", done.stderr), done.stderr
+    assert re.fullmatch(rf"carrel: built {name} in [\d.]+ ?m?s: \d+ packages?, [\d.]+[BkKMG]*", done.stderr.splitlines()[-1]), done.stderr
     done = env.try_build("agent", "--pip", "printed")
     assert (done.stdout, done.stderr) == (f"{name}\n", f"carrel: reused {name}\n")
 
@@ -268,8 +267,8 @@ def test_metrics(env, index):
     assert int(float(values["par_venv_count"])) == 2
     assert float(values["par_venv_cache_size_bytes"]) > 0
     buckets = {key: int(value) for key, value in values.items() if key.startswith("par_venv_build_duration_seconds_bucket")}
-    bounds = [re.search(r'le="([^"]+)"', key).group(1) for key in buckets]
-    assert bounds == ["1", "5", "10", "30", "60", "120", "300", "+Inf"]
+    bounds = [float(re.search(r'le="([^"]+)"', key).group(1)) for key in buckets]
+    assert bounds == [1, 5, 10, 30, 60, 120, 300, float("inf")]
     assert list(buckets.values()) == sorted(buckets.values())
     count = int(values["par_venv_build_duration_seconds_count"])
     assert count >= 1 and list(buckets.values())[-1] == count and float(values["par_venv_build_duration_seconds_sum"]) > 0
