@@ -1,8 +1,10 @@
 """How the black-box tests call carrel, which they know only as a program: $CARREL, else build/carrel of this checkout."""
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import time
 
@@ -11,6 +13,9 @@ CARREL = os.environ.get("CARREL") or str(TREE / "build/carrel")
 PATH = "/usr/local/bin:/usr/bin:/bin"
 IS_ROOT = os.getuid() == 0
 SANITIZED = "SANITIZED" in os.environ
+# What configures pip and uv, and with them carrel, for the tests that need the real index.
+CLIENTS = {name: value for name, value in os.environ.items()
+           if name.startswith(("PIP_", "UV_", "SSL_CERT_")) or name.lower() in ("http_proxy", "https_proxy", "no_proxy")}
 
 
 def eventually(claim, seconds=10):
@@ -19,6 +24,26 @@ def eventually(claim, seconds=10):
     while not (value := claim()) and time.monotonic() < end:
         time.sleep(0.01)
     return value
+
+
+@contextlib.contextmanager
+def locked(path):
+    """One process at a time: the workers of pytest-xdist share what takes long to make."""
+    with open(path, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def copy_home(source, target, leave=("tools", "run", "audit")):
+    """A home of its own made from another one, without these parts."""
+    target.mkdir(parents=True)
+    shutil.copystat(source, target)
+    if os.getuid() == 0:
+        status = source.stat()
+        os.chown(target, status.st_uid, status.st_gid)
+    for entry in source.iterdir():
+        if entry.name not in leave:
+            subprocess.run(["cp", "-a", "--reflink=auto", entry, target], check=True)
 
 
 def limits_mechanism():

@@ -3,17 +3,22 @@
 README.md and docs/: fenced blocks marked `console`; man pages: .EX/.EE blocks. In both, `$ command` lines are run in
 order (with `> ` for more lines of the same command), and what follows is their output, stdout and stderr together. `...` stands for
 anything: alone on a line for any number of lines, within a line for any text. A block shares one directory, which is
-empty at first. Blocks of another mark, and lines beginning with `# `, are not run."""
+empty at first. Blocks of another mark, and lines beginning with `# `, are not run.
+
+Where a block is about environments, its home has the packages that most of them use in its store already, but no
+environment: what isn't there is fetched from the index this host is configured for."""
 import os
 import pathlib
 import re
 import subprocess
 
 import pytest
-from harness import CARREL, TREE
+from harness import CARREL, CLIENTS, TREE, copy_home, locked
 
 DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md") if path.exists()]
 PAGES = sorted((TREE / "man").glob("*.[1-8]"))
+ENVIRONMENTS = re.compile(r"carrel env (build|warm)|carrel run .*--(pip|env)")
+PACKAGES = ("requests", "fastapi", "uvicorn", "pydantic>=2"), ("pydantic<2",)
 
 
 def blocks_of_markdown(path):
@@ -85,8 +90,23 @@ def examples():
             yield pytest.param(block, id=f"{path.name}:{begin}")
 
 
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory):
+    """A home with packages, made once for all workers."""
+    common = tmp_path_factory.getbasetemp()
+    common = common.parent if common.name.startswith("popen-") else common
+    home = common / "packages"
+    with locked(common / "packages.lock"):
+        for number, specs in enumerate(PACKAGES):
+            env = {**CLIENTS, "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(common), "CARREL_HOME": str(home)}
+            done = subprocess.run([CARREL, "env", "build", f"packages{number}", *(f"--pip={spec}" for spec in specs)], env=env,
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+            assert done.returncode == 0, f"the packages of the examples can't be fetched: {done.stderr}"
+    return home
+
+
 @pytest.mark.parametrize("block", examples())
-def test_an_example_does_what_it_shows(block, tmp_path):
+def test_an_example_does_what_it_shows(block, tmp_path, request):
     place, home = tmp_path / "place", tmp_path / "home"
     place.mkdir()
     home.mkdir()
@@ -94,6 +114,9 @@ def test_an_example_does_what_it_shows(block, tmp_path):
     bin_.mkdir()
     (bin_ / "carrel").symlink_to(CARREL)
     env = {"PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "CARREL_HOME": str(home / ".carrel")}
+    if ENVIRONMENTS.search("\n".join(block)):
+        env.update(CLIENTS)
+        copy_home(request.getfixturevalue("packages"), home / ".carrel", leave=("envs", "run", "audit"))
     for command, expected in steps(block):
         done = subprocess.run(["bash", "-c", command], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=60)

@@ -4,8 +4,8 @@ import pathlib
 import shutil
 
 import pytest
-from envs import CLIENTS, Envs, copy_home, locked
-from harness import PATH, SANITIZED
+from envs import Envs
+from harness import CLIENTS, PATH, SANITIZED, copy_home, locked
 from index_server import Index
 
 

@@ -1,21 +1,15 @@
 """How the tests of environments call carrel: what is built, what is run in it, what its home holds."""
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import pathlib
-import shutil
 import stat
-import subprocess
 
 from harness import PATH, Carrel
 
 CODES = {"not_found", "version_not_found", "conflict", "hash_mismatch", "network", "timeout", "disk_full", "invalid",
          "denied", "failed"}
-# What configures pip and uv, and with them carrel, for the tests that need the real index.
-CLIENTS = {name: value for name, value in os.environ.items()
-           if name.startswith(("PIP_", "UV_", "SSL_CERT_")) or name.lower() in ("http_proxy", "https_proxy", "no_proxy")}
 FIELDS = {"name", "package_id", "path", "state", "requirements_sha256", "created_at", "last_used_at", "use_count", "size_bytes",
           "python_version", "python", "installed_packages", "layers", "editables", "indexes", "build_seconds", "in_use"}
 
@@ -136,14 +130,6 @@ def half_made(store):
                 yield where / name
 
 
-@contextlib.contextmanager
-def locked(path):
-    """One process at a time: the workers of pytest-xdist share what takes long to make."""
-    with open(path, "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def digest(directory):
     """{path: kind, mode, content} of a tree, read without carrel."""
     found = {}
@@ -159,18 +145,6 @@ def digest(directory):
                 content = ""
             found[os.path.relpath(path, directory)] = (oct(status.st_mode), status.st_size if content else 0, content)
     return found
-
-
-def copy_home(source, target):
-    """A home of its own made from another one, without its tools."""
-    target.mkdir(parents=True)
-    shutil.copystat(source, target)
-    if os.getuid() == 0:
-        status = source.stat()
-        os.chown(target, status.st_uid, status.st_gid)
-    for entry in source.iterdir():
-        if entry.name not in ("tools", "run", "audit"):
-            subprocess.run(["cp", "-a", "--reflink=auto", entry, target], check=True)
 
 
 def other_pythons():
