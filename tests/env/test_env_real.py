@@ -98,7 +98,7 @@ def build(real, which, *args):
 
 
 def runs(real, name, which, tmp):
-    program = tmp / f"{which}.py"
+    program = tmp / "program.py"
     program.write_text("\n".join(line[8:] for line in PROGRAMS[which].splitlines()))
     out = real.inside(name, "python", program.name, options=["--dir", tmp], timeout=120)
     assert out == OUTPUT[which]
