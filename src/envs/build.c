@@ -56,7 +56,7 @@ static int download_python(struct making *making, struct error *err)
 	const struct env_store *store = making->store;
 	struct env_wanted *wanted = making->wanted;
 
-	if (uv_find_here(store->home, making->builder->runner, making->arena, &making->uv, err) < 0)
+	if (uv_find_here(store->home, &making->runner, making->arena, &making->uv, err) < 0)
 		return error_context(err, "download Python %s", wanted->python.minor);
 	if (interpreter_install(making->builder, &making->uv, &wanted->indexes,
 		    wanted->request->python, making->arena, err) < 0)
@@ -79,8 +79,7 @@ static int look_at_python(struct making *making, struct error *err)
 		return 0;
 	if (wanted->python_is_missing && download_python(making, err) < 0)
 		return build_failed_as(making->problem, err);
-	if (interpreter_look(
-		    store->home, making->builder->runner, &wanted->python, making->arena, err) < 0)
+	if (interpreter_look(store->home, &making->runner, &wanted->python, making->arena, err) < 0)
 		return build_failed_as(making->problem, err);
 	if (interpreter_choose(store->home, wanted->request->python, store->config.python,
 		    making->arena, &wanted->python, &wanted->python_is_default, err) < 0)
@@ -90,6 +89,21 @@ static int look_at_python(struct making *making, struct error *err)
 		has_requirements ? wanted->requirements_sha256 : NULL,
 		wanted->python_is_default ? NULL : wanted->python.minor);
 	wanted_complete(store, wanted, making->arena);
+	return 0;
+}
+
+/* An index that doesn't answer is uv's to explain: it asks again, and names the package. */
+static int ask_file_hosts(
+	struct making *making, const char *const *projects, file_hosts *hosts, struct error *err)
+{
+	struct error why = { 0 };
+
+	if (index_file_hosts(making->store->home, &making->runner, &making->wanted->indexes,
+		    &making->wanted->python, projects, making->arena, hosts, &why) == 0)
+		return 0;
+	buf_printf(&making->log, "where the index keeps its files: %s\n", why.text);
+	if (clock_monotonic_ms() >= making->deadline_ms)
+		return making_timeout(making, err);
 	return 0;
 }
 
@@ -106,16 +120,14 @@ static int allow_file_hosts(struct making *making, struct error *err)
 		struct file_host host;
 
 		if (file_host_parse(named->items[i], making->arena, &host, err) < 0)
-			return -1;
+			return build_failed_as(making->problem, err);
 		vec_push(making->arena, &hosts, host);
 	}
 	for (size_t i = 0; i < list->count && count < PROJECTS; i++) {
 		if (list->items[i].name)
 			projects[count++] = list->items[i].name;
 	}
-	if (named->count == 0 && index_file_hosts(making->store->home, making->builder->runner,
-					 &making->wanted->indexes, &making->wanted->python,
-					 projects, making->arena, &hosts, err) < 0)
+	if (named->count == 0 && ask_file_hosts(making, projects, &hosts, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list->count; i++) {
 		const char *url = wheel_url(&list->items[i], making->arena);
@@ -125,14 +137,14 @@ static int allow_file_hosts(struct making *making, struct error *err)
 			(file_host_parse(wheel_url_host(url, making->arena), making->arena, &host,
 				 err) < 0 ||
 				network->allow(network->ctx, host.host, host.port, false, err) < 0))
-			return -1;
+			return build_failed_as(making->problem, err);
 	}
 	for (size_t i = 0; i < hosts.count; i++) {
 		if (network->allow(network->ctx, hosts.items[i].host, hosts.items[i].port,
 			    named->count > 0, err) < 0)
-			return -1;
+			return build_failed_as(making->problem, err);
 	}
-	return network->settle(network->ctx, err);
+	return network->settle(network->ctx, err) < 0 ? build_failed_as(making->problem, err) : 0;
 }
 
 int making_reach(struct making *making, struct error *err)
@@ -140,7 +152,7 @@ int making_reach(struct making *making, struct error *err)
 	const struct build_network *network = making->builder->network;
 	const struct env_store *store = making->store;
 	struct env_wanted *wanted = making->wanted;
-	const struct runner *runner = making->builder->runner;
+	const struct runner *runner = &making->runner;
 
 	if (making->is_reaching)
 		return 0;
@@ -150,7 +162,7 @@ int making_reach(struct making *making, struct error *err)
 	if (network->open(network->ctx, &wanted->indexes, err) < 0)
 		return build_failed_as(making->problem, err);
 	if (allow_file_hosts(making, err) < 0)
-		return build_failed(making->problem, BUILD_NETWORK, NULL);
+		return -1;
 	if (uv_find(store->home, runner, &wanted->indexes, &wanted->python, making->arena,
 		    &making->uv, err) < 0)
 		return build_failed_as(making->problem, err);
@@ -347,6 +359,7 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 
 	making.deadline_ms = making.started_ms + builder->store->config.install_timeout_ms;
 	buf_init(&making.log, LOG_MAX);
+	making_bound(&making);
 	*problem = (struct build_problem){ .failure = BUILD_FAILED };
 	failed = build(&making, err);
 	if (failed < 0) {

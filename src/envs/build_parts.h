@@ -89,6 +89,7 @@ int compose_locked(const struct env_store *store, const struct env_wanted *wante
 
 struct making { /* one build under way */
 	const struct builder *builder;
+	struct runner runner; /* the builder's, within the time that is left */
 	const struct env_store *store;
 	struct env_wanted *wanted;
 	struct arena *arena;
@@ -123,6 +124,8 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 /* Any job: notes it in the log, within the time that is left. */
 int making_run(struct making *making, struct job *job, struct buf *out, struct buf *errors,
 	struct job_result *result, struct error *err);
+/* Makes making->runner. */
+void making_bound(struct making *making);
 /* Time is over: sets the error. */
 int making_timeout(struct making *making, struct error *err);
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total);

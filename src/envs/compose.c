@@ -359,11 +359,9 @@ static int reuse(const struct env_store *store, const struct env_wanted *wanted,
 	auto_close int pin = -1;
 	struct env_meta found;
 
-	if (env_use(store, wanted->name, arena, &found, &pin, err) < 0) {
-		if (err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT)
-			return 0;
-		return build_failed_as(problem, err);
-	}
+	/* Whatever is wrong with it: it is made again, or that fails and says why. */
+	if (env_use(store, wanted->name, arena, &found, &pin, err) < 0)
+		return 0;
 	if (strcmp(found.fingerprint, wanted->fingerprint) != 0 ||
 		strcmp(found.requirements_sha256, wanted->requirements_sha256) != 0)
 		return 0;

@@ -169,11 +169,10 @@ static const char *place(
 	return arena_printf(arena, "%s, line %d", request->requirements_file, r->line);
 }
 
-/* Options that make a build stricter, or choose among files of the same index. */
+/* It makes a build stricter, no more. */
 static bool is_harmless_option(const char *option)
 {
-	return strcmp(option, "--require-hashes") == 0 || strcmp(option, "--only-binary") == 0 ||
-	       strcmp(option, "--prefer-binary") == 0;
+	return strcmp(option, "--require-hashes") == 0;
 }
 
 /* With allow_options: what names indexes. */

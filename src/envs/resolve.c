@@ -142,6 +142,25 @@ static enum error_code code_of(enum build_failure failure)
 	return codes[failure];
 }
 
+/* The one package of the lock that is named in what uv said, or NULL. */
+static const struct lock_package *find_mentioned(struct making *making, struct str text)
+{
+	const char *said = arena_bytes(making->arena, text.data, text.len);
+	const struct lock_package *found = NULL;
+
+	for (size_t i = 0; i < making->packages.count; i++) {
+		const struct lock_package *package = &making->packages.items[i];
+
+		if (!strstr(said,
+			    arena_printf(making->arena, "%s==%s", package->name, package->version)))
+			continue;
+		if (found)
+			return NULL;
+		found = package;
+	}
+	return found;
+}
+
 /* The forwarder let something not pass: trying again doesn't help. */
 static bool is_refused(const struct making *making)
 {
@@ -152,7 +171,8 @@ static bool is_refused(const struct making *making)
 	return refused[0] != '\0';
 }
 
-static int explain_uv(struct making *making, const struct uv_error *said, struct error *err)
+static int explain_uv(struct making *making, const struct uv_error *said,
+	const struct lock_package *mentioned, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
 	char refused[320] = "";
@@ -167,15 +187,22 @@ static int explain_uv(struct making *making, const struct uv_error *said, struct
 		return build_failed(making->problem, BUILD_DENIED, said->needs_build);
 	}
 	network->refused(network->ctx, refused);
-	if (said->failure == BUILD_NETWORK && refused[0] != '\0') {
+	if (refused[0] != '\0' &&
+		(said->failure == BUILD_NETWORK || said->failure == BUILD_DENIED ||
+			said->failure == BUILD_FAILED)) {
 		fail_hint(err, ERR_DENIED,
 			"when its files lie there, name it in file_hosts of config.yaml",
 			"the index sends downloads to '%s', which is not one of its hosts",
 			refused);
 		return build_failed(making->problem, BUILD_NETWORK, said->package);
 	}
-	fail_hint(err, code_of(said->failure), said->suggestion, "%s", said->message);
-	return build_failed(making->problem, said->failure, said->package);
+	if (said->package || !mentioned) {
+		fail_hint(err, code_of(said->failure), said->suggestion, "%s", said->message);
+		return build_failed(making->problem, said->failure, said->package);
+	}
+	fail_hint(err, code_of(said->failure), said->suggestion, "%s==%s: %s", mentioned->name,
+		mentioned->version, said->message);
+	return build_failed(making->problem, said->failure, mentioned->name);
 }
 
 /* How a job ended that was not uv's own doing. 0: uv exited. */
@@ -215,7 +242,8 @@ static void wait_ms(uint64_t ms)
 }
 
 static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
-	struct uv_error *said, bool *is_done, struct error *err)
+	struct uv_error *said, const struct lock_package **mentioned, bool *is_done,
+	struct error *err)
 {
 	auto_buf struct buf errors = { 0 };
 	struct job_result result = { 0 };
@@ -226,15 +254,42 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 		explain_end(making, &result, err) < 0)
 		return -1;
 	*is_done = result.exit_code == 0;
-	if (!*is_done)
-		uv_error_classify((struct str){ errors.data, errors.len }, making->arena, said);
+	if (!*is_done) {
+		struct str text = { errors.data, errors.len };
+
+		uv_error_classify(text, making->arena, said);
+		*mentioned = find_mentioned(making, text);
+	}
 	return 0;
+}
+
+/* For the jobs of others (interpreter, hosts, uv itself). */
+static int run_bounded(void *ctx, const struct job *job, struct buf *out, struct buf *errors,
+	struct job_result *result, struct error *err)
+{
+	struct making *making = ctx;
+	const struct runner *runner = making->builder->runner;
+	uint64_t now = clock_monotonic_ms();
+	uint64_t left = now < making->deadline_ms ? making->deadline_ms - now : 1;
+	struct job bounded = *job;
+
+	if (bounded.timeout_ms == 0 || bounded.timeout_ms > left)
+		bounded.timeout_ms = left;
+	return runner->run(runner->ctx, &bounded, out, errors, result, err);
+}
+
+void making_bound(struct making *making)
+{
+	making->runner = *making->builder->runner;
+	making->runner.ctx = making;
+	making->runner.run = run_bounded;
 }
 
 int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	const char **needs_build, struct error *err)
 {
 	uint64_t wait = RETRY_FIRST_MS;
+	const struct lock_package *mentioned = NULL;
 	struct uv_error said = { 0 };
 	bool is_done = false;
 
@@ -242,7 +297,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	uv->job.argv = uv->argv.items;
 	*needs_build = NULL;
 	for (int attempt = 0;; attempt++) {
-		if (run_once(making, uv, out, &said, &is_done, err) < 0)
+		if (run_once(making, uv, out, &said, &mentioned, &is_done, err) < 0)
 			return -1;
 		if (is_done)
 			return 0;
@@ -255,7 +310,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		wait *= 2;
 	}
 	*needs_build = said.needs_build;
-	return explain_uv(making, &said, err);
+	return explain_uv(making, &said, mentioned, err);
 }
 
 /* -- the stage -- */

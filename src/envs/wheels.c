@@ -194,7 +194,7 @@ static int split_root(struct making *making, struct split *split, const package_
 		vec_push(arena, &split->packages,
 			(struct split_package){ .name = packages->items[i]->name,
 				.version = packages->items[i]->version,
-				.draft = arena_printf(arena, "%s/%zu", drafts, i) });
+				.draft = arena_printf(arena, "%s-%zu", drafts, i) });
 	home_enter(making->store->home);
 	failed = split_tree(split, err);
 	home_leave(making->store->home);
@@ -226,6 +226,7 @@ static int install_rivals(
 	for (size_t i = 0; i < all->packages.count; i++) {
 		package_list one = { 0 };
 		struct split split;
+		const char *drafts_name = all->packages.items[i].draft;
 		int failed;
 
 		if (!all->packages.items[i].rival)
@@ -241,6 +242,12 @@ static int install_rivals(
 		if (install_set(making, &one, arena_printf(making->arena, "single-%zu", i), true,
 			    &split, err) < 0)
 			return -1;
+		/* What it had shares files with uv's cache, and with nothing that is kept. */
+		home_enter(making->store->home);
+		failed = path_remove_tree(making->stage.fd, drafts_name, err);
+		home_leave(making->store->home);
+		if (failed)
+			return build_failed_as(making->problem, err);
 		all->packages.items[i] = split.packages.items[0];
 	}
 	return 0;
