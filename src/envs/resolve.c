@@ -196,13 +196,18 @@ static int explain_uv(struct making *making, const struct uv_error *said,
 			refused);
 		return build_failed(making->problem, BUILD_NETWORK, said->package);
 	}
-	if (said->package || !mentioned) {
-		fail_hint(err, code_of(said->failure), said->suggestion, "%s", said->message);
-		return build_failed(making->problem, said->failure, said->package);
-	}
-	fail_hint(err, code_of(said->failure), said->suggestion, "%s==%s: %s", mentioned->name,
-		mentioned->version, said->message);
-	return build_failed(making->problem, said->failure, mentioned->name);
+	const char *package = said->package;
+
+	if (!package && mentioned)
+		package = mentioned->name;
+	fail_hint(err, code_of(said->failure), said->suggestion, "%s", said->message);
+	/* Every error names what it is about: the package, or the index that can't be reached. */
+	if (package && !strstr(said->message, package))
+		error_context(err, "%s", package);
+	if (said->failure == BUILD_NETWORK)
+		error_context(err, "index %s",
+			index_redact(making->arena, making->wanted->indexes.index));
+	return build_failed(making->problem, said->failure, package);
 }
 
 /* How a job ended that was not uv's own doing. 0: uv exited. */

@@ -299,9 +299,9 @@ static int draft_base(struct making *making, struct layer_draft *draft, struct e
 	return failed ? build_failed_as(making->problem, err) : 0;
 }
 
-static int put_editables(struct making *making, const char *site, struct error *err)
+static int put_editables(
+	struct making *making, const char *site, const char *text, struct error *err)
 {
-	const char *text = editable_text(making->wanted, making->arena);
 	auto_close int dir = -1;
 
 	if (path_make_directories(making->stage.fd, site, 0755, &dir, err) < 0)
@@ -324,8 +324,10 @@ static int draft_editables(struct making *making, struct layer_draft *draft, str
 		.name = "editable",
 		.version = "",
 		.key = editable_key(making->wanted, making->arena) };
+	/* Before entering: the projects are the caller's. */
+	const char *text = editable_text(making->wanted, making->arena);
 	home_enter(making->store->home);
-	failed = put_editables(making, site, err);
+	failed = put_editables(making, site, text, err);
 	home_leave(making->store->home);
 	return failed ? build_failed_as(making->problem, err) : 0;
 }
