@@ -17,12 +17,33 @@ def page(name):
     return re.sub(r".\x08", "", output("mandoc", "-T", "utf8", "-O", "width=200", TREE / "man" / name)).replace("−", "-")
 
 
+def options(text):
+    return set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", text))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_manual_and_help_name_the_same_options(command):
-    helped = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", output(CARREL, command, "--help").split("examples:")[0]))
+    helped = options(output(CARREL, command, "--help").split("examples:")[0])
     named = page(f"carrel-{command}.1")
     section = re.search(r"(?:Options|options are as follows:)\n(.*?)\n(?=\S|   \S)", named, re.S).group(1)
-    assert set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", section)) | {"help"} == helped
+    assert options(section) | {"help"} == helped
+
+
+def commands_of_env():
+    return re.findall(r"^  (\w+) {2,}", output(CARREL, "env", "--help"), re.M)
+
+
+def test_the_manual_of_env_has_every_command_with_its_options():
+    named = page("carrel-env.1")
+    assert commands_of_env()
+    for command in commands_of_env():
+        section = re.search(rf"^   carrel env {command}\n(.*?)\n(?=\S|   \S)", named, re.S | re.M).group(1)
+        given = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z-]+)", section, re.M))
+        helped = options(output(CARREL, "env", command, "--help").split("options:")[1].split("examples:")[0])
+        if command == "warm":       # described once
+            assert helped | {"requirements", "pip"} == options(output(CARREL, "env", "build", "--help").split("examples:")[0])
+        else:
+            assert given | {"help"} == helped, command
 
 
 def test_the_manual_names_every_command():

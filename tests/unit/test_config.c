@@ -1,4 +1,6 @@
 /* config.yaml: defaults, every key, and errors that name line and key. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
 #include "model/config.h"
@@ -273,6 +275,32 @@ static void unknown_keys_get_the_nearest_as_a_hint(void **state)
 	assert_int_equal(config_parse(STR("- a"), &arena, &config, NULL), -1);
 }
 
+/* Both ways: no key without a word about it, and no word about a key that isn't there. */
+static void the_manual_has_every_key(void **state)
+{
+	char path[4096], line[512], key[128];
+	size_t described = 0, count = 0;
+
+	str_format(path, sizeof path, "%s/../../man/carrel-config.5", getenv("CARREL_GOLDEN_DIR"));
+	FILE *page = fopen(path, "r");
+	assert_non_null(page);
+	while (fgets(line, sizeof line, page)) {
+		bool is_known = false;
+
+		if (sscanf(line, ".It Va %127s :", key) != 1)
+			continue;
+		for (size_t i = 0; config_key(i); i++)
+			is_known |= strcmp(strchr(config_key(i), '.') + 1, key) == 0;
+		if (!is_known)
+			fail_msg("carrel-config(5) has '%s', which is no key", key);
+		described++;
+	}
+	fclose(page);
+	while (config_key(count))
+		count++;
+	assert_int_equal(described, count);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +312,7 @@ int main(void)
 		cmocka_unit_test(wrong_items_name_their_own_line),
 		cmocka_unit_test(hosts_and_urls_are_checked),
 		cmocka_unit_test(unknown_keys_get_the_nearest_as_a_hint),
+		cmocka_unit_test(the_manual_has_every_key),
 	};
 
 	return cmocka_run_group_tests_name("config", tests, NULL, NULL);
