@@ -80,9 +80,16 @@ static bool ends_with(const char *text, const char *end)
 	return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
+/* In a __pycache__ directory, not just somewhere below one. */
 static bool is_bytecode(const char *path)
 {
-	return ends_with(path, ".pyc") && strstr(path, "__pycache__/");
+	static const char cache[] = "/__pycache__/";
+	size_t before = (size_t)(path_basename(path) - path), len = sizeof cache - 1;
+
+	if (!ends_with(path, ".pyc") || before < len - 1)
+		return false;
+	return before < len ? strncmp(path, cache + 1, len - 1) == 0
+			    : strncmp(path + before - len, cache, len) == 0;
 }
 
 /* "a/__pycache__/b.cpython-311.pyc" -> "a/b.py", or NULL. */
@@ -142,6 +149,24 @@ static void claim_directories(struct split *split, const char *path, struct spli
 	}
 }
 
+/* In the dist-info directory of another package: whose RECORD says what goes into whose layer. Of
+ * wheels that write each other's, the last one's own RECORD still tells that it did. */
+static bool is_foreign_record(
+	const struct split *split, const struct split_package *package, const char *path)
+{
+	static const char end[] = ".dist-info";
+	size_t len = strlen(split->site), end_len = sizeof end - 1;
+	const char *name = path + len + 1, *slash;
+
+	if (strncmp(path, split->site, len) != 0 || path[len] != '/')
+		return false;
+	slash = strchrnul(name, '/');
+	len = (size_t)(slash - name);
+	if (len < end_len || strncmp(slash - end_len, end, end_len) != 0)
+		return false;
+	return strlen(package->info) != len || strncmp(package->info, name, len) != 0;
+}
+
 static int claim(struct split *split, struct split_package *package,
 	const struct record_entry *entry, struct error *err)
 {
@@ -162,17 +187,19 @@ static int claim(struct split *split, struct split_package *package,
 		return fail(err, ERR_DENIED,
 			"%s==%s: RECORD names '%s', which belongs to the environment itself",
 			package->name, package->version, path);
-	if (is_dropped(path))
+	if (is_foreign_record(split, package, path))
+		return fail(err, ERR_DENIED,
+			"%s==%s: RECORD names '%s', which belongs to another package",
+			package->name, package->version, path);
+	/* What bytecode there is was compiled here, and goes with its source. */
+	if (is_dropped(path) || is_bytecode(path))
 		return 0;
 	copy = arena_alloc(split->arena, sizeof *copy);
 	*copy = *entry;
 	copy->path = path;
-	/* Compiled here, whatever the wheel brought. */
-	if (is_bytecode(path))
-		copy->has_sha256 = copy->has_size = false;
 	map_set(&package->files, str_from(path), copy);
 	before = map_get(&split->owners, str_from(path));
-	if (before && before != package && !is_bytecode(path)) {
+	if (before && before != package) {
 		before->rival = package->name;
 		package->rival = before->name;
 	}
@@ -242,6 +269,7 @@ static int read_record(struct split *split, int site, const char *info_name,
 
 	if (info < 0)
 		return fail_errno(err, "open '%s'", info_name);
+	package->info = arena_text(split->arena, info_name);
 	auto_buf struct buf raw = { 0 };
 	buf_init(&raw, RECORD_MAX + 1);
 	if (read_all(info, "RECORD", &raw, err) < 0)
@@ -311,6 +339,45 @@ static int read_records(struct split *split, int root, struct error *err)
 				package->name, package->version);
 	}
 	return 0;
+}
+
+/* -- bytecode that came with the wheels -- */
+
+static int drop_directory(int dir, const char *name, int depth, struct error *err)
+{
+	auto_walk DIR *walk = NULL;
+	bool is_cache = strcmp(name, "__pycache__") == 0;
+	struct dirent *entry;
+
+	if (depth > PATH_DEPTH_MAX)
+		return fail(err, ERR_LIMIT, "'%s' lies too deep", name);
+	walk = open_walk(dir, name, err);
+	if (!walk)
+		return -1;
+	while ((entry = next_entry(walk))) {
+		mode_t mode;
+
+		/* Dot files at the top are uv's and ours. */
+		if (depth == 0 && entry->d_name[0] == '.')
+			continue;
+		if (entry_mode(dirfd(walk), entry, &mode, err) < 0)
+			return -1;
+		if (S_ISDIR(mode) && drop_directory(dirfd(walk), entry->d_name, depth + 1, err) < 0)
+			return -1;
+		if (is_cache && !S_ISDIR(mode) && ends_with(entry->d_name, ".pyc") &&
+			unlinkat(dirfd(walk), entry->d_name, 0) < 0)
+			return fail_errno(err, "remove '%s'", entry->d_name);
+	}
+	return errno ? fail_errno(err, "read directory '%s'", name) : 0;
+}
+
+int split_drop_bytecode(int stage, const char *root, struct error *err)
+{
+	auto_close int dir = path_open_nolinks(stage, root, O_RDONLY | O_DIRECTORY, 0);
+
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", root);
+	return drop_directory(dir, ".", 0, err);
 }
 
 /* -- moving -- */

@@ -6,7 +6,9 @@
  * 2. What is left in a draft is listed in its RECORD (bytecode apart: who removes a source removes
  * its bytecode, too), with the hash that its file has: split_seen checks it while the layer is
  * hashed.
- * 3. What two packages list can't be told apart here: both are marked, to be installed one by one.
+ * 3. No package lists what is in another one's dist-info, or it would say what the other's layer
+ * holds (ERR_DENIED). Bytecode that wheels bring is not used: it could be of another one's source.
+ * 4. What two packages list can't be told apart here: both are marked, to be installed one by one.
  * What uv leaves for itself (uv_cache.json, direct_url.json) is removed, with its line. */
 #pragma once
 #include "base/arena.h"
@@ -21,6 +23,7 @@ struct split_package {
 	/* out */
 	const char *rival; /* another package that lists one of its files; its draft is no good */
 	struct map files;  /* path in the tree -> struct record_entry */
+	const char *info;  /* private: the name of its dist-info directory */
 };
 struct split {
 	struct arena *arena;
@@ -34,6 +37,9 @@ struct split {
 	struct map directories; /* path of a directory -> the one owner of all in it, or shared */
 };
 
+/* Removes all bytecode below the root of an installed tree: before it is compiled, so that what
+ * split_tree finds was made here. Entered. */
+int split_drop_bytecode(int stage, const char *root, struct error *err);
 /* Moves all of it, with the rights of the calling process (home_enter). ERR_CORRUPT: a RECORD is
  * missing or isn't one. */
 int split_tree(struct split *split, struct error *err);

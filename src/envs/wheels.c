@@ -112,6 +112,16 @@ static int run_uv(struct making *making, bool is_offline, struct error *err)
 	return making_run_uv(making, &uv, &out, &needs_build, err);
 }
 
+static int drop_bytecode(struct making *making, struct error *err)
+{
+	int failed;
+
+	home_enter(making->store->home);
+	failed = split_drop_bytecode(making->stage.fd, STAGE_ROOT, err);
+	home_leave(making->store->home);
+	return failed ? build_failed_as(making->problem, err) : 0;
+}
+
 /* By the interpreter itself and not by bin/python, without site: nothing that was installed runs.
  */
 static int compile(struct making *making, const char *site, struct error *err)
@@ -214,7 +224,7 @@ static int install_set(struct making *making, const package_list *packages, cons
 	making->is_reaching = false;
 	events_status(&making->store->events, "building_layers", making->wanted->name);
 	making_show(making, "building_layers", 0, packages->count);
-	if (compile(making, site, err) < 0)
+	if (drop_bytecode(making, err) < 0 || compile(making, site, err) < 0)
 		return -1;
 	return split_root(making, split, packages, drafts, err);
 }

@@ -202,6 +202,30 @@ static void an_absolute_path_is_refused(void **state)
 	refused(*state, "/etc/passwd,,\n", ERR_DENIED, "a==1.0: RECORD names '/etc/passwd'");
 }
 
+static void another_packages_record_is_refused(void **state)
+{
+	refused(*state, "a/__init__.py,,\n../../python3.11/site-packages/b-1.dist-info/RECORD,,\n",
+		ERR_DENIED, "a==1.0: RECORD names '" SITE "/b-1.dist-info/RECORD'");
+}
+
+static void bytecode_that_was_brought_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+
+	put_bytecode(f, "share/x/__pycache__/m.cpython-311.opt-1.pyc", 2, 0);
+	put_text(f, "share/x/__pycache__/kept.txt", "");
+	put_text(f, "share/x/__pycache__/deep/kept.pyc", "");
+	put_text(f, "share/x/kept.pyc", "");
+	put_text(f, ".cache/__pycache__/kept.pyc", "");
+	assert_int_equal(split_drop_bytecode(f->stage, "root", &f->err), 0);
+	assert_false(has(f, "root/" SITE "/a/__pycache__/__init__.cpython-311.pyc"));
+	assert_false(has(f, "root/share/x/__pycache__/m.cpython-311.opt-1.pyc"));
+	assert_true(has(f, "root/share/x/__pycache__/kept.txt"));
+	assert_true(has(f, "root/share/x/__pycache__/deep/kept.pyc"));
+	assert_true(has(f, "root/share/x/kept.pyc"));
+	assert_true(has(f, "root/.cache/__pycache__/kept.pyc"));
+}
+
 static void the_environments_own_files_are_refused(void **state)
 {
 	refused(*state, "../../../bin/python3,,\n", ERR_DENIED, "bin/python3");
@@ -291,6 +315,8 @@ int main(void)
 		TEST(rivals_are_marked),
 		TEST(a_record_that_leaves_the_environment_is_refused),
 		TEST(an_absolute_path_is_refused),
+		TEST(another_packages_record_is_refused),
+		TEST(bytecode_that_was_brought_is_dropped),
 		TEST(the_environments_own_files_are_refused),
 		TEST(uvs_cache_is_refused),
 		TEST(a_file_nobody_lists_is_refused),

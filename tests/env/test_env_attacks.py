@@ -1,0 +1,59 @@
+"""Attacks on the store itself: what one package, index or neighbour does must not reach what others get from it."""
+import subprocess
+
+from wheels import wheel
+
+HONEST = "VALUE = 'honest'\n"
+EVIL = "VALUE = 'poisoned'\n"
+
+
+def victim():
+    return wheel("victim", files={"victim/__init__.py": "", "victim/m.py": HONEST})
+
+
+def bytecode(source_size):
+    """Of EVIL, by the default Python, as if it were of a source of that size."""
+    script = f"import importlib.util, marshal; print((importlib.util.MAGIC_NUMBER + bytes(8) + ({source_size}).to_bytes(4, 'little') + " \
+             f"marshal.dumps(compile({EVIL!r}, 'x', 'exec'))).hex())"
+    return bytes.fromhex(subprocess.run(["/usr/bin/python3", "-c", script], capture_output=True, text=True, check=True).stdout)
+
+
+def cache_tag():
+    return subprocess.run(["/usr/bin/python3", "-c", "import sys; print(sys.implementation.cache_tag)"], capture_output=True, text=True,
+                          check=True).stdout.strip()
+
+
+def value(env, name, *flags):
+    return env.inside(name, "python", *flags, "-c", "import victim.m; print(victim.m.VALUE)")
+
+
+def test_bytecode_for_another_packages_source_is_not_used(env, index):
+    """Neither of the kind that is compiled here nor of a kind that isn't (-O): it would be published as the victim's, for
+    every environment that has it. Two wheels, so that the directory belongs to neither; one stops the compiler."""
+    tag, evil = cache_tag(), bytecode(len(HONEST))
+    index.add(victim(),
+              wheel("one", files={"one.py": "x = " + "-" * 3_000_000 + "1\n", f"victim/__pycache__/m.{tag}.opt-1.pyc": evil,
+                                  f"victim/__pycache__/m.{tag}.pyc": evil}),
+              wheel("two", files={"two.py": "", f"victim/__pycache__/m.{tag}.opt-2.pyc": evil}))
+    env.build("poisoner", "--pip", "victim", "--pip", "one", "--pip", "two")
+    env.build("other", "--pip", "victim")
+    for flags in ([], ["-O"], ["-OO"]):
+        assert value(env, "other", *flags) == "honest\n", flags
+
+
+def test_a_wheel_does_not_write_anothers_record(env, index):
+    """By RECORD files each layer gets its content. One wheel brings the file, another the RECORDs that give it to the victim."""
+    def listed(name, *paths):
+        info = [f"{name}-1.0.dist-info/{one}" for one in ("METADATA", "WHEEL", "INSTALLER", "REQUESTED")]
+        return "".join(f"{path},,\n" for path in [*paths, *info])
+    late = {f"late/{number}.txt": "" for number in range(1500)}     # so that it is the last to be installed
+    index.add(victim(), wheel("yfiles", files={"yfiles.py": "", "victim/m.py": EVIL}),
+              wheel("zrecords", files={"zrecords.py": "", **late},
+                    data={"purelib/victim-1.0.dist-info/RECORD": listed("victim", "victim/__init__.py", "victim/m.py"),
+                          "purelib/yfiles-1.0.dist-info/RECORD": listed("yfiles", "yfiles.py")}))
+    before = env.layer_ids()
+    env.fails("poisoner", "--pip", "victim", "--pip", "yfiles", "--pip", "zrecords", code="denied", package="zrecords",
+              says=["another package"])
+    assert env.layer_ids() == before
+    env.build("other", "--pip", "victim")
+    assert value(env, "other") == "honest\n"
