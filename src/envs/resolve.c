@@ -121,6 +121,8 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	job_set_env(job, arena, "UV_HTTP_RETRIES", "1");
 	job_set_env(job, arena, "UV_HTTP_TIMEOUT", "20");
 	job_set_env(job, arena, "NO_COLOR", "1");
+	/* So that it says what it leaves out of a wheel: see refuse_unsafe. */
+	job_set_env(job, arena, "RUST_LOG", "uv_extract=warn");
 }
 
 /* -- what uv says -- */
@@ -246,6 +248,29 @@ static void wait_ms(uint64_t ms)
 		;
 }
 
+/* uv leaves out what leads out of a wheel, and says so as an aside. Who makes such a wheel means
+ * harm: all of it is refused. */
+static int refuse_unsafe(struct making *making, struct str errors, struct error *err)
+{
+	static const char phrase[] = "Skipping unsafe file name: ";
+	const char *text = arena_bytes(making->arena, errors.data, errors.len);
+	const char *found = strstr(text, phrase);
+	const requirement_list *list = &making->wanted->requirements;
+	const char *package = NULL;
+
+	if (!found)
+		return 0;
+	found += sizeof phrase - 1;
+	if (making->composition.missing.count == 1)
+		package = making->composition.missing.items[0]->name;
+	else if (list->count == 1)
+		package = list->items[0].name;
+	fail_hint(err, ERR_DENIED, "don't use this package; carrel env show --log has all of it",
+		"%s%sa wheel holds '%.*s', which leads out of it", package ? package : "",
+		package ? ": " : "", (int)strcspn(found, "\r\n"), found);
+	return build_failed(making->problem, BUILD_DENIED, package);
+}
+
 static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	struct uv_error *said, const struct lock_package **mentioned, bool *is_done,
 	struct error *err)
@@ -257,6 +282,8 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	buf_clear(out);
 	if (making_run(making, &uv->job, out, &errors, &result, err) < 0 ||
 		explain_end(making, &result, err) < 0)
+		return -1;
+	if (refuse_unsafe(making, (struct str){ errors.data, errors.len }, err) < 0)
 		return -1;
 	*is_done = result.exit_code == 0;
 	if (!*is_done) {
