@@ -259,7 +259,8 @@ static int write_environment(struct making *making, struct error *err)
 {
 	struct env_meta *meta = &making->meta;
 	struct env_files files = { .requirements = making->wanted->text,
-		.lock = making->lock_text };
+		.lock = making->lock_text,
+		.lock_kept = making->wanted->lock_key };
 
 	compose_indexes(making->wanted, making->arena, meta);
 	meta->build_seconds = (double)(clock_monotonic_ms() - making->started_ms) / 1000;

@@ -382,7 +382,9 @@ static int write_composed(const struct env_store *store, const struct env_wanted
 	auto_close int layers = -1;
 	struct env_meta made;
 	struct composition composition = { .meta = &made, .wanted = wanted, .packages = packages };
-	struct env_files files = { .requirements = wanted->text, .lock = lock_text };
+	struct env_files files = { .requirements = wanted->text,
+		.lock = lock_text,
+		.lock_kept = wanted->lock_key };
 	int found;
 
 	compose_meta(wanted, packages, arena, &made);

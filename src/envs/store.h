@@ -48,6 +48,8 @@ int env_lock(const struct env_store *store, const char *name, uint64_t timeout_m
 	struct error *err);
 struct env_files { /* what else lies in its directory; texts may be empty, log may be NULL */
 	struct str requirements, lock, log;
+	const char *lock_kept; /* the name in <home>/locks that has `lock`, or NULL: one file for
+				* all environments of that lock */
 };
 /* Makes (or replaces) an environment, durably: on disk when it returns. The caller holds env_lock
  * and layer_store_lock(shared). Writes .current too. */

@@ -118,6 +118,15 @@ static int write_file(struct draft *draft, int dir, const char *name, mode_t mod
 	return 0;
 }
 
+/* A lock is the largest of its files, and on disk already: a name costs nothing. */
+static bool link_lock(
+	const struct env_store *store, const struct env_files *files, const struct draft *draft)
+{
+	char path[256];
+	return files->lock_kept && str_format(path, sizeof path, "locks/%s", files->lock_kept) &&
+	       !linkat(store->home->dir, path, draft->dir, "lock.txt", 0);
+}
+
 static int write_files(const struct env_store *store, const struct env_meta *meta,
 	const struct env_files *files, struct draft *draft, struct error *err)
 {
@@ -135,7 +144,7 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 	} others[] = { { "requirements.txt", files->requirements }, { "lock.txt", files->lock },
 		{ "build.log", files->log } };
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (others[i].text.len &&
+		if (others[i].text.len && !(i == 1 && link_lock(store, files, draft)) &&
 			write_file(draft, draft->dir, others[i].name, 0600, others[i].text, err))
 			return -1;
 	if (write_file(draft, draft->bin, "python", 0700,

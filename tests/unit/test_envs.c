@@ -137,6 +137,27 @@ static void an_environment_without_requirements_costs_little(void **state)
 	assert_true(bytes <= 16384);
 }
 
+static void environments_of_one_lock_share_its_file(void **state)
+{
+	struct env_meta one = example("one_a"), two = example("two_a"), three = example("three_a");
+	struct env_files files = { STR("a==1\n"), STR("lock\n"), { 0 }, "key" };
+	struct stat st;
+	int locks;
+	assert_ok(home_open_directory(&home, "locks", &locks, &err));
+	close(locks);
+	put_text("../locks/key", "lock\n");
+	assert_ok(env_write(&envs, &one, &files, &err));
+	assert_ok(env_write(&envs, &two, &files, &err));
+	assert_string_equal(text_of("two_a/lock.txt"), "lock\n");
+	assert_int_equal(fstatat(envs.dir, "one_a/lock.txt", &st, 0), 0);
+	assert_int_equal(st.st_nlink, 3);
+	files.lock_kept = "gone";
+	assert_ok(env_write(&envs, &three, &files, &err));
+	assert_string_equal(text_of("three_a/lock.txt"), "lock\n");
+	assert_int_equal(fstatat(envs.dir, "three_a/lock.txt", &st, 0), 0);
+	assert_int_equal(st.st_nlink, 1);
+}
+
 static void everything_belongs_to_the_owner_alone(void **state)
 {
 	static const struct {
@@ -804,6 +825,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_written_is_read_back),
 		TEST(an_environment_without_requirements_costs_little),
+		TEST(environments_of_one_lock_share_its_file),
 		TEST(everything_belongs_to_the_owner_alone),
 		TEST(names_that_are_none_are_refused),
 		TEST(a_package_id_means_the_one_last_built),
