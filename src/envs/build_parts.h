@@ -128,6 +128,9 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 void making_bound(struct making *making);
 /* Time is over: sets the error. */
 int making_timeout(struct making *making, struct error *err);
+/* Something is installed in the root. uv doesn't run there again: it takes what is half there for
+ * whole, without its true RECORD, and the Python that it may ask would run .pth files of it. */
+bool making_is_begun(const struct making *making);
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total);
 
 /* packages and lock_text: from uv, judged, and kept. */

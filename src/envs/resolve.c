@@ -1,4 +1,5 @@
 /* uv's jobs, and the first of them: requirements to a lock. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -317,6 +318,26 @@ void making_bound(struct making *making)
 	making->runner.run = run_bounded;
 }
 
+bool making_is_begun(const struct making *making)
+{
+	const char *site = arena_printf(making->arena, STAGE_ROOT "/lib/python%s/site-packages",
+		making->wanted->python.minor);
+	size_t count = 0;
+
+	home_enter(making->store->home);
+	int fd = path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0);
+	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+	if (!walk)
+		fd_close(&fd);
+	for (struct dirent *entry; walk && (entry = readdir(walk));)
+		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+	bool is_empty = walk && count == 0;
+	if (walk)
+		closedir(walk);
+	home_leave(making->store->home);
+	return !is_empty;
+}
+
 int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	const char **needs_build, struct error *err)
 {
@@ -336,6 +357,12 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		if (said.failure != BUILD_NETWORK || is_refused(making) || attempt == RETRIES ||
 			clock_monotonic_ms() + wait >= making->deadline_ms)
 			break;
+		/* Everything is fetched before anything is installed: this is no network's failure,
+		 * whatever words the names of files put into uv's mouth. */
+		if (making_is_begun(making)) {
+			said.failure = BUILD_FAILED;
+			break;
+		}
 		buf_printf(&making->log, "the network failed; again after %llu ms\n",
 			(unsigned long long)wait);
 		wait_ms(wait);

@@ -413,7 +413,8 @@ static bool leave_out_pip(struct making *making, package_list *packages)
 {
 	size_t last = packages->count - 1;
 
-	if (!is_pip_missing(making) || !is_ours(making, packages->items[last]))
+	if (!is_pip_missing(making) || !is_ours(making, packages->items[last]) ||
+		making_is_begun(making))
 		return false;
 	buf_printf(&making->log, "the index has no pip %s: the environment has none\n",
 		packages->items[last]->version);

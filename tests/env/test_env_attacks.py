@@ -1,7 +1,8 @@
 """Attacks on the store itself: what one package, index or neighbour does must not reach what others get from it."""
 import subprocess
 
-from wheels import wheel
+import pytest
+from wheels import Raw, wheel
 
 HONEST = "VALUE = 'honest'\n"
 EVIL = "VALUE = 'poisoned'\n"
@@ -54,6 +55,22 @@ def test_a_wheel_does_not_write_anothers_record(env, index):
     before = env.layer_ids()
     env.fails("poisoner", "--pip", "victim", "--pip", "yfiles", "--pip", "zrecords", code="denied", package="zrecords",
               says=["another package"])
+    assert env.layer_ids() == before
+    env.build("other", "--pip", "victim")
+    assert value(env, "other") == "honest\n"
+
+
+@pytest.mark.parametrize("words", ["dns error", "Connection refused", "Hash mismatch for pip==1"])
+def test_what_is_half_installed_is_not_taken_for_whole(env, index, words):
+    """A wheel whose files get in each other's way fails when it has begun, in words of its own choice. Tried again, uv would
+    find it installed, and the RECORD that it left there for another one would be believed."""
+    forged = "".join(f"{path},,\n" for path in ("victim/__init__.py", "victim/m.py", *(
+        f"victim-1.0.dist-info/{one}" for one in ("METADATA", "WHEEL", "INSTALLER", "REQUESTED", "RECORD"))))
+    site = env.python("template", "import sysconfig; print(sysconfig.get_path('purelib'))").strip().removeprefix("/env/")
+    index.add(victim(), wheel("half", files={words: ""}, members=[Raw("victim/m.py", EVIL.encode(), is_recorded=False)],
+                              data={"purelib/victim-1.0.dist-info/RECORD": forged, f"data/{site}/{words}/x": ""}))
+    before = env.layer_ids()
+    env.fails("poisoner", "--pip", "victim", "--pip", "half", code={"failed", "hash_mismatch"}, package="half")
     assert env.layer_ids() == before
     env.build("other", "--pip", "victim")
     assert value(env, "other") == "honest\n"
