@@ -4,7 +4,7 @@ import pathlib
 import shutil
 
 import pytest
-from envs import Envs
+from envs import Envs, reset_home
 from harness import CLIENTS, PATH, SANITIZED, copy_home, locked
 from index_server import Index
 
@@ -48,14 +48,30 @@ def index():
         yield server
 
 
+@pytest.fixture(scope="session")
+def worker_home(tmp_path_factory, template):
+    """The home that the tests of one worker have one after the other: copying it for each takes longer than they do."""
+    home = tmp_path_factory.mktemp("home")
+    copy_home(template[1], home / "carrel")
+    return home
+
+
 @pytest.fixture
-def env(tmp_path, template, index):
-    """Carrel with a home of the test's own, in which one empty environment is (template_no-deps), and an index."""
+def env(worker_home, template, index):
+    """Carrel with a home in which only one empty environment is (template_no-deps), and an index."""
     tools, source = template
-    home = tmp_path / "home"
-    home.mkdir()
-    copy_home(source, home / "carrel")
-    carrel = Envs(home, tools, index)
+    reset_home(source, worker_home / "carrel")
+    carrel = Envs(worker_home, tools, index)
+    yield carrel
+    carrel.left_nothing()
+
+
+@pytest.fixture
+def own_env(tmp_path, template, index):
+    """The same for a test that may damage what it didn't build itself: a home of its own."""
+    tools, source = template
+    copy_home(source, tmp_path / "home/carrel")
+    carrel = Envs(tmp_path / "home", tools, index)
     yield carrel
     carrel.left_nothing()
 

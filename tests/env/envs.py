@@ -4,7 +4,9 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import stat
+import subprocess
 
 from harness import PATH, Carrel
 
@@ -145,6 +147,33 @@ def digest(directory):
                 content = ""
             found[os.path.relpath(path, directory)] = (oct(status.st_mode), status.st_size if content else 0, content)
     return found
+
+
+def remove(path):
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def reset_home(source, target):
+    """Makes a home again what it was when it was copied, by what is there too much or missing: layers don't change."""
+    for entry in target.parent.iterdir():
+        if entry != target:
+            remove(entry)
+    for entry in target.iterdir():
+        if entry.name not in ("layers", "pythons", "run"):
+            remove(entry)
+    for place in ("layers", "layers/.keys"):
+        for entry in (target / place).iterdir():
+            if not os.path.lexists(source / place / entry.name):
+                remove(entry)
+        for entry in (source / place).iterdir():
+            if not os.path.lexists(target / place / entry.name):
+                subprocess.run(["cp", "-a", entry, target / place], check=True)
+    for entry in source.iterdir():
+        if not (target / entry.name).exists() and entry.name not in ("tools", "run", "audit"):
+            subprocess.run(["cp", "-a", entry, target], check=True)
 
 
 def other_pythons():

@@ -152,8 +152,11 @@ def test_every_damage_is_found_and_mended(built, damage):
         {path: what for path, what in before.items() if path.startswith(tuple(layers))}, "the same bytes as before"
 
 
-def test_damage_in_the_base_is_found_and_mended(built):
+def test_damage_in_the_base_is_found_and_mended(own_env, index):
     """The layer without a wheel: bin/python and pyvenv.cfg."""
+    built = own_env
+    packages(index)
+    built.name = built.build("agent", "--pip", "victim")["name"]
     tree = next(path for path in (built.store / "layers").glob("*/tree") if (path / "pyvenv.cfg").exists())
     rewrite(tree / "pyvenv.cfg", b"home = /tmp\n")
     assert built.json("verify", built.name, code=1)["findings"][0]["path"] == "pyvenv.cfg"

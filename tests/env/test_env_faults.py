@@ -20,6 +20,11 @@ WORKS = "import part_0, part_1, part_2; print(part_0.VERSION)"
 PARTS = ["--pip", "part-0", "--pip", "part-1", "--pip", "part-2"]
 
 
+@pytest.fixture
+def env(own_env):
+    return own_env
+
+
 def parts(index, version="1.0"):
     for n in range(3):
         files = {f"part_{n}.py": f"VERSION = {version!r}\n", **{f"part_{n}_more/m{k}.py": f"X = {k}\n" for k in range(40)}}
