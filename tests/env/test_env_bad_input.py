@@ -170,11 +170,11 @@ def test_an_index_that_says_a_wrong_hash(env, index):
 
 def test_a_file_that_changed_since_it_was_locked(env, index):
     first = index.add(wheel("swapped", files={"swapped.py": "X = 1\n"}))
-    env.build("a", "--pip", "swapped")
+    first_name = env.build("a", "--pip", "swapped")["name"]
     index.add(wheel("swapped", files={"swapped.py": "X = 'evil'\n"}), said_sha256=first.sha256)
-    env.build("b", "-r", env.requirements("swapped\n"))      # resolved again; the layer of that hash is there
+    second_name = env.build("b", "-r", env.requirements("swapped\n"))["name"]        # resolved again; the layer of that hash is there
     assert env.python("b", "import swapped; print(swapped.X)") == "1\n"
-    env("env", "rm", "a"), env("env", "rm", "b")
+    assert env.json("rm", first_name, second_name) == {"removed": [first_name, second_name]}
     env.fails("c", "--pip", "swapped", code="hash_mismatch", package="swapped")
 
 
