@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "cli/causes.h"
+#include "envs/uv.h"
 #include "sandbox/slot.h"
 
 const char *const facts_namespace_names[FACTS_NAMESPACES] = { "mount", "pid", "net", "ipc", "uts",
@@ -16,7 +17,7 @@ const char *const facts_program_names[FACTS_PROGRAMS] = { "python3", "uv", "node
 /* Why one would install a program that is missing. Nothing of `carrel run` itself needs any. */
 static const char *const program_uses[FACTS_PROGRAMS] = {
 	"so that sandboxes have a Python",
-	"to build Python environments (later versions)",
+	"so that the first environment need not fetch it (only " UV_VERSION " is used)",
 	"so that sandboxes have a Node",
 	"to build Node environments where there is no bun (later versions)",
 	"to build Node environments (later versions)",

@@ -2,18 +2,28 @@
 import re
 import subprocess
 
-from harness import CARREL, TREE
+from harness import CARREL, CLIENTS, TREE
+
+
+def demonstrate(home, **env):
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "CARREL_HOME": str(home / "carrel"), "LANG": "C.UTF-8", **env}
+    done = subprocess.run([TREE / "tools/demo", CARREL], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
 
 
 def test_the_demonstration_works(tmp_path):
-    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
-    done = subprocess.run([TREE / "tools/demo", CARREL], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=60)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = demonstrate(tmp_path, **CLIENTS)
     assert done.stderr == "" and "\x1b" not in done.stdout and "Traceback" not in done.stdout
     for line in ("hello from sandbox", "3", "agent", "/workspace", f"ls: cannot access '{tmp_path}'",
                  "cat: /etc/shadow: No such file or directory", "[Errno 101] Network is unreachable", "uid=1000(agent)",
                  "CapEff:\t0000000000000000", "Read-only file system", "exit code 124", '"reason":"memory_limit"',
-                 "exit code 137"):
+                 "exit code 137", "carrel: built demo_ec72420", "another_ec72420", " in /env", "NAME "):
         assert line in done.stdout, (line, done.stdout)
-    assert len(done.stdout.splitlines()) < 60
+    assert len(done.stdout.splitlines()) < 75
+
+
+def test_the_demonstration_says_so_where_there_is_no_index(tmp_path):
+    done = demonstrate(tmp_path, UV_DEFAULT_INDEX="http://127.0.0.1:9/simple")
+    assert "the first one needs a package index" in done.stdout and "make test" in done.stdout
