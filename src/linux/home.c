@@ -113,6 +113,16 @@ static int adopt(int dir, struct home *home, struct error *err)
 	return 0;
 }
 
+/* Whom root's home may belong to: root gives what is its own away. 64199 stays one when a user
+ * `carrel` was made later. */
+static bool is_owner(uid_t uid)
+{
+	uid_t owner;
+	gid_t group;
+	home_find_owner(&owner, &group);
+	return uid == 0 || uid == HOME_OWNER || uid == owner;
+}
+
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err)
 {
 	struct stat st;
@@ -129,6 +139,14 @@ int home_open(const char *path, struct arena *arena, struct home *home, struct e
 	if (geteuid() && st.st_uid != geteuid())
 		return fail_hint(err, ERR_DENIED, "set CARREL_HOME to a directory of your own",
 			"CARREL_HOME '%s' belongs to uid %u, not to you", path, st.st_uid);
+	if (geteuid() == 0 && !is_owner(st.st_uid))
+		return fail_hint(err, ERR_DENIED, "set CARREL_HOME to a new directory",
+			"CARREL_HOME '%s' belongs to uid %u: whoever that is could change what is "
+			"kept there",
+			path, st.st_uid);
+	if (st.st_mode & S_IWOTH)
+		return fail_hint(err, ERR_DENIED, "chmod o-w, when nobody else has been there",
+			"everybody may write to CARREL_HOME '%s'", path);
 	*home = (struct home){ .path = arena_text(arena, path),
 		.uid = st.st_uid,
 		.gid = st.st_gid,

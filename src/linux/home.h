@@ -21,7 +21,7 @@ struct home {
  * ERR_INVALID: it isn't an absolute path, or there is no HOME. */
 int home_find_path(struct arena *arena, const char **path, struct error *err);
 /* Opens the home, making it (0700; its parents 0755) when it isn't there. home_done follows.
- * ERR_DENIED: it belongs to somebody else. */
+ * ERR_DENIED: it belongs to somebody else, also when root asks; or everybody may write there. */
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
 void home_done(struct home *home);
 /* Who root's home belongs to. */

@@ -104,9 +104,27 @@ static void a_home_of_somebody_else_is_refused(void **state)
 	struct error err;
 	struct home home;
 	arena_init(&arena);
-	if (!geteuid())
-		skip();
-	assert_int_equal(home_open("/usr", &arena, &home, &err), -1);
+	const char *path = "/usr";
+	if (!geteuid()) {
+		path = arena_printf(&arena, "%s/theirs", area);
+		assert_int_equal(mkdir(path, 0700), 0);
+		assert_int_equal(chown(path, 12345, 12345), 0);
+	}
+	assert_int_equal(home_open(path, &arena, &home, &err), -1);
+	assert_int_equal(err.code, ERR_DENIED);
+}
+
+static void a_home_that_everybody_may_write_to_is_refused(void **state)
+{
+	auto_arena struct arena arena;
+	struct error err;
+	struct home home;
+	arena_init(&arena);
+	const char *path = arena_printf(&arena, "%s/open", area);
+	assert_int_equal(home_open(path, &arena, &home, &err), 0);
+	home_done(&home);
+	assert_int_equal(chmod(path, 0777), 0);
+	assert_int_equal(home_open(path, &arena, &home, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
 }
 
@@ -118,7 +136,10 @@ int main(void)
 			it_is_made_with_what_is_above_it, make_area, remove_area),
 		cmocka_unit_test_setup_teardown(
 			root_has_only_the_owners_rights_there, make_area, remove_area),
-		cmocka_unit_test(a_home_of_somebody_else_is_refused),
+		cmocka_unit_test_setup_teardown(
+			a_home_of_somebody_else_is_refused, make_area, remove_area),
+		cmocka_unit_test_setup_teardown(
+			a_home_that_everybody_may_write_to_is_refused, make_area, remove_area),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
