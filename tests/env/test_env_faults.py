@@ -189,6 +189,7 @@ def test_killed_at_a_fault_point(env, index, point):
     parts(index)
     assert scenario(env, f"{point}:1"), f"no command passes {point}"
     env.configure("")
+    env("env", "verify", "--repair", timeout=120)       # the scenario's own damage, where the kill came before its repair
     is_whole(env)
 
 
@@ -202,6 +203,7 @@ def test_a_full_disk_at_a_fault_point(env, index, point):
         one_line(said_last(done.stderr))
         assert "space" in done.stderr, done.stderr
     env.configure("")
+    env("env", "verify", "--repair", timeout=120)
     is_whole(env)
 
 
