@@ -404,7 +404,7 @@ static const struct expectation table[] = {
 	{ "home on nfs", home_on_nfs, "overlay on home", CHECK_WARN, "", "user.* attributes",
 		"CARREL_HOME=" },
 	{ "no uv", no_uv, "uv", CHECK_WARN, "not found", NULL,
-		"install uv to build Python environments" },
+		"install uv so that the first environment need not fetch it" },
 	{ "run fails", run_fails, "carrel run", CHECK_FAIL, "mount proc: Operation", NULL,
 		"see carrel doctor" },
 	{ "all well", nothing, "carrel run", CHECK_OK, "all layers", NULL, NULL },
