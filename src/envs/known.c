@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "base/id.h"
 
 #define FILE_MAX 16384
+#define HASH_PIECE 65536
 
 void known_identity_of_text(const char *text, char out[KNOWN_IDENTITY_LEN + 1])
 {
@@ -123,4 +123,19 @@ bool known_is_elf(const char *path)
 
 	return fd >= 0 && fd_read_full(fd, magic, sizeof magic) == 4 &&
 	       memcmp(magic, "\177ELF", 4) == 0;
+}
+
+int known_hash_file(int fd, char out[2 * SHA256_LEN + 1])
+{
+	unsigned char digest[SHA256_LEN];
+	char data[HASH_PIECE];
+	struct sha256 hash;
+	ssize_t len;
+
+	sha256_init(&hash);
+	while ((len = fd_read_full(fd, data, sizeof data)) > 0)
+		sha256_add(&hash, data, (size_t)len);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, out);
+	return len < 0 ? -1 : 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "format/answer.h"
 #include "linux/home.h"
 
@@ -24,3 +25,5 @@ int known_write(const struct home *home, const char *room, const char *identity,
 void known_forget(const struct home *home, const char *room, const char *identity);
 /* Whether a file is a program itself and not a script that leads to one (a shim). */
 bool known_is_elf(const char *path);
+/* SHA-256, in hex, of what is left to read of a file. 0, or -1 with errno. */
+int known_hash_file(int fd, char out[2 * SHA256_LEN + 1]);

@@ -14,6 +14,10 @@ const char script_default_index[] = {
 #include "envs/default_index.inc"
 	0
 };
+const char script_pep517[] = {
+#include "envs/pep517.inc"
+	0
+};
 
 void job_set_env(struct job *job, struct arena *arena, const char *key, const char *value)
 {
@@ -54,7 +58,7 @@ static struct str last_line(struct str text)
 	return trimmed;
 }
 
-static int explain(const struct job *job, const struct job_result *result, struct str errors,
+int job_explain(const struct job *job, const struct job_result *result, struct str errors,
 	struct error *err)
 {
 	struct str line = last_line(errors);
@@ -91,7 +95,7 @@ int job_try(const struct runner *runner, const struct job *job, struct buf *out,
 	int failed = runner->run(runner->ctx, job, out, &errors, &result, &own);
 	*ended_well = !failed && result.end == JOB_EXITED && result.exit_code == 0;
 	if (!failed && !*ended_well)
-		explain(job, &result, (struct str){ errors.data, errors.len }, &own);
+		job_explain(job, &result, (struct str){ errors.data, errors.len }, &own);
 	if (err && !*ended_well)
 		*err = own;
 	return failed;

@@ -10,6 +10,7 @@
 extern const char script_look[];	  /* what an interpreter is */
 extern const char script_index[];	  /* reads an index: hosts, fetch */
 extern const char script_default_index[]; /* what pip takes when nothing is configured */
+extern const char script_pep517[];	  /* sources to a wheel */
 
 /* A job that runs `script` with `args` (NULL at their end): isolated (-I), and without site-packages
  * unless with_site. The interpreter's prefix is bound. */
@@ -22,7 +23,10 @@ void job_bind(struct job *job, struct arena *arena, const char *source, const ch
  * it didn't: ERR_FAILED with the last line it wrote to stderr or how it ended, ERR_DISK_FULL, ERR_LIMIT. */
 int job_try(const struct runner *runner, const struct job *job, struct buf *out, bool *ended_well,
 	struct error *err);
-/* The same where both are an error. */
+/* Why a job that ran didn't end well, as job_try says it; returns -1. */
+int job_explain(const struct job *job, const struct job_result *result, struct str errors,
+	struct error *err);
+/* As job_try, where both are an error. */
 int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err);
 /* The same, and reads its answer (ERR_CORRUPT). */
 int script_run(const struct runner *runner, const struct job *job, struct arena *arena,

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "envs/known.h"
 #include "envs/scripts.h"
 #include "layers/stage.h"
@@ -196,22 +195,11 @@ static const struct build *find_build(const struct interpreter *python)
 static int check_program(int dir, const char *sha256, struct error *err)
 {
 	auto_close int fd = openat(dir, "uv", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	auto_free char *data = malloc(1 << 20);
-	unsigned char digest[SHA256_LEN];
 	char text[2 * SHA256_LEN + 1];
-	struct sha256 hash;
 	struct stat stat;
-	ssize_t len;
 
-	if (fd < 0 || !data)
+	if (fd < 0 || known_hash_file(fd, text) < 0)
 		return fail_errno(err, "uv");
-	sha256_init(&hash);
-	while ((len = fd_read_full(fd, data, 1 << 20)) > 0)
-		sha256_add(&hash, data, (size_t)len);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, text);
-	if (len < 0)
-		return fail_errno(err, "read uv");
 	if (strcmp(text, sha256) != 0)
 		return fail(err, ERR_CORRUPT, "uv has hash %s, not %s", text, sha256);
 	if (fstat(fd, &stat) < 0 || ((stat.st_mode & 07777) != 0755 && fchmod(fd, 0755) < 0) ||

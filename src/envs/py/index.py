@@ -2,8 +2,8 @@
 # No code of a package runs here. Plain ASCII: it is passed to `python -I -S -c`.
 #   hosts PROJECT...                     -> "page PROJECT" for the first that is there, and
 #                                           "host SCHEME HOST PORT" for each other place its links lead to
-#   fetch PROJECT DIRECTORY MEMBER HASH... -> the file of that hash, "file NAME"; MEMBER ("-": none)
-#                                           of the archive is put beside it, executable
+#   fetch PROJECT DIRECTORY MEMBER HASH... -> the file of such a hash, "file NAME"; MEMBER of it is put
+#                                           beside it, executable. "-": none, and it is no wheel
 # Addresses come by the environment, which others on the host can't read, because they may hold
 # passwords: CARREL_INDEXES and CARREL_TRUSTED_HOSTS, one a line; SSL_CERT_FILE.
 import base64
@@ -165,7 +165,7 @@ def fetch(clients, project, directory, member, hashes):
         except NotThere:
             continue
         for name, link, sha256 in found:
-            if sha256 not in hashes:
+            if sha256 not in hashes or (member == "-" and name.endswith(".whl")):
                 continue
             if "/" in name or name.startswith("."):
                 raise Failure("a file has the name %r" % name[:200])
