@@ -28,7 +28,7 @@ test-vm: ## Linux 6.1 with cgroup v2 only, in a virtual machine: limits, escapes
 	@tools/install-deps vm
 	@tools/test-vm
 
-bench: build ## measure against bwrap, crun, runc; writes bench/results.md
+bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench
 	@bench/run $(BUILD)/carrel
 

@@ -95,11 +95,13 @@ def plain_user():
 
 
 class Runner:
-    """One resident bench/spawn. All commands of one id (and one wrap) go through the same one."""
+    """One resident bench/spawn. All commands of one id (and one wrap) go through the same one.
 
-    def __init__(self, spawn, who, wrap=(), env=(), pass_fds=()):
+    Or another program (`words` follow its name) that takes the same requests."""
+
+    def __init__(self, spawn, who, wrap=(), env=(), pass_fds=(), words=()):
         self.process = subprocess.Popen(
-            [*who.prefix(wrap), spawn],
+            [*who.prefix(wrap), spawn, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**who.env, **dict(env)},
@@ -108,20 +110,24 @@ class Runner:
             start_new_session=True,
         )
 
-    def run(self, argv, count=1):
+    def run(self, argv, count=1, patience_s=PATIENCE_S):
         """Runs argv `count` times back to back: a list of (ns before, ns after, wait status)."""
-        self.process.stdin.write(("\t".join(argv) + "\n").encode() * count)
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(("\t".join(argv) + "\n").encode() * count)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Failed(f"{' '.join(argv)}: runner died") from None
         answers = []
         rest = b""
         while len(answers) < count:
-            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE_S)
+            ready, _, _ = select.select([self.process.stdout], [], [], patience_s)
             data = os.read(self.process.stdout.fileno(), 65536) if ready else b""
             if not data:
-                os.killpg(self.process.pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
                 raise Failed(
                     f"{' '.join(argv)}: "
-                    + (f"no end after {PATIENCE_S} s" if not ready else "runner died")
+                    + (f"no end after {patience_s} s" if not ready else "runner died")
                 )
             *lines, rest = (rest + data).split(b"\n")
             answers += [tuple(int(word) for word in line.split()) for line in lines]
@@ -131,7 +137,8 @@ class Runner:
         return answers
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 

@@ -11,6 +11,7 @@ from stats import percentile, ratio
 
 GOAL_BWRAP = (1.0, 0.85)  # performance goals: must, stretch
 GOAL_INIT_KB = 16
+SECTIONS = ["Sandboxes", "Environments"]  # of results.md, in this order
 
 
 def table(head, lines):
@@ -153,17 +154,16 @@ def compose(head, rows, ids, memory, steps):
     """The report but for how it was measured."""
     against_itself = "; ".join(noise(rows, who) for who in ids)
     parts = [
-        "# Results",
         "\n".join(f"- {line}" for line in head),
-        "## Goals",
+        "### Goals",
         goals_table(rows, ids, memory),
         "PSS of carrel-init while the command of `carrel run` sleeps: "
         + "; ".join(f"{who.name}: {memory.get(who.name, '-')} kB" for who in ids)
         + ".",
-        "## Rows",
+        "### Rows",
         *(rows_table(rows, who) for who in ids),
         f"The same bwrap against itself, which should be 1: {against_itself}.",
-        "## Steps of `carrel run -- /bin/true`",
+        "### Steps of `carrel run -- /bin/true`",
         *(steps or ["Not measured."]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -178,6 +178,7 @@ def version(program):
 
 
 def machine(quiet):
+    """What both sections begin with."""
     model = "unknown CPU"
     with open("/proc/cpuinfo", encoding="utf-8") as lines:
         for line in lines:
@@ -189,5 +190,20 @@ def machine(quiet):
         f"Date: {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())}",
         f"Kernel: {platform.release()}, {platform.machine()}; {system}",
         f"CPU: {os.cpu_count()} x {model}; {quiet}",
-        "Peers: " + "; ".join(version(name) for name in ["bwrap", "crun", "runc", "unshare"]),
     ]
+
+
+def peers():
+    return "Peers: " + "; ".join(version(name) for name in ["bwrap", "crun", "runc", "unshare"])
+
+
+def replace_sections(old, sections):
+    """The whole file: the sections that were measured, and those of `old` that weren't."""
+    kept = {}
+    for text in old.split("\n## ")[1:]:
+        title, _, body = text.partition("\n")
+        kept[title] = body.strip()
+    kept.update({title: body.strip() for title, body in sections.items()})
+    return "# Results\n" + "".join(
+        f"\n## {title}\n\n{kept[title]}\n" for title in SECTIONS if title in kept
+    )
