@@ -493,6 +493,13 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 	it->tag = arena_printf(arena, "%s-%s-%s-%s", implementation, abi, magic, platform);
 	it->prefix = prefix;
 	it->in_usr = prefix_is_in_usr(prefix);
+	if (!it->in_usr || !path_is_beneath(it->path, "/usr")) {
+		/* It makes the bytecode of layers, and says itself what it is. */
+		char place[KNOWN_IDENTITY_LEN + 1];
+
+		known_identity_of_text(prefix, place);
+		it->tag = arena_printf(arena, "%s-%.16s", it->tag, place);
+	}
 	return 0;
 }
 

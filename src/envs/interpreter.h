@@ -17,7 +17,9 @@ struct interpreter {
 	const char *minor;   /* "3.11" */
 	/* known after interpreter_look: */
 	const char *tag;     /* what decides whether a layer fits: implementation, magic number, ABI,
-				platform and libc, e.g. "cpython-311-3495-x86_64-linux-gnu-2.36" */
+				platform and libc, e.g. "cpython-311-3495-x86_64-linux-gnu-2.36";
+				of one outside /usr also its place: it compiles what is in layers,
+				and others shall not run what it made of it */
 	const char *prefix;  /* sys.base_prefix */
 	bool in_usr;	     /* the prefix is /usr or /usr/local: every sandbox has it */
 	const char *identity; /* hash of path, inode, size, mtime */

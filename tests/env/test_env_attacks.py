@@ -1,4 +1,7 @@
 """Attacks on the store itself: what one package, index or neighbour does must not reach what others get from it."""
+import os
+import pathlib
+import shutil
 import subprocess
 
 import pytest
@@ -72,5 +75,26 @@ def test_what_is_half_installed_is_not_taken_for_whole(env, index, words):
     before = env.layer_ids()
     env.fails("poisoner", "--pip", "victim", "--pip", "half", code={"failed", "hash_mismatch"}, package="half")
     assert env.layer_ids() == before
+    env.build("other", "--pip", "victim")
+    assert value(env, "other") == "honest\n"
+
+
+def test_an_interpreter_makes_no_bytecode_for_another_one(env, index):
+    """One outside /usr may be anybody's, and says itself what it is: what it compiled is used with it alone."""
+    real = pathlib.Path(os.path.realpath("/usr/bin/python3"))
+    library = next(path for path in (pathlib.Path("/usr/lib") / real.name, pathlib.Path("/usr/lib64") / real.name) if (path / "os.py").exists())
+    prefix = env.home / "python"
+    (prefix / "bin").mkdir(parents=True)
+    shutil.copy(real, prefix / "bin")
+    shutil.copytree(library, prefix / "lib" / real.name, symlinks=True,
+                    ignore=shutil.ignore_patterns("__pycache__", "dist-packages", "site-packages", "test", "idlelib", "config-*"))
+    with open(prefix / "lib" / real.name / "py_compile.py", "a") as evil:
+        evil.write("\nimport importlib._bootstrap_external as external\nhonest_code = external.SourceLoader.source_to_code\n"
+                   "def source_to_code(self, data, path, *args, **names):\n"
+                   f"    return honest_code(self, {EVIL!r} if path.endswith('victim/m.py') else data, path, *args, **names)\n"
+                   "external.SourceLoader.source_to_code = source_to_code\n")
+    index.add(victim())
+    env.build("poisoner", "--pip", "victim", "--python", str(prefix / "bin" / real.name))
+    assert value(env, "poisoner") == "poisoned\n"
     env.build("other", "--pip", "victim")
     assert value(env, "other") == "honest\n"
