@@ -423,6 +423,22 @@ int plan_parse_bind(
 	return 0;
 }
 
+/* Where a path inside really lies: /var/tmp is a link to /tmp, and a mount can't go through one. */
+static const char *follow_links(const struct plan *plan, const char *target, struct arena *arena)
+{
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+		if (node->kind != NODE_LINK || !path_is_beneath(target, node->path) ||
+			!strcmp(target, node->path))
+			continue;
+		size_t above = (size_t)(path_basename(node->path) - node->path);
+		const char *leads = path_normalize(arena,
+			above > 1 ? arena_bytes(arena, node->path, above - 1) : "/", node->text);
+		return arena_printf(arena, "%s%s", leads, target + strlen(node->path));
+	}
+	return target;
+}
+
 static int add_user_binds(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *plan, struct error *err)
 {
@@ -437,7 +453,7 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 		order[at] = bind;
 	}
 	for (size_t i = 0; i < count; i++)
-		add_bind(arena, facts, plan, order[i], order[i]->target,
+		add_bind(arena, facts, plan, order[i], follow_links(plan, order[i]->target, arena),
 			order[i]->read_only ? MOUNT_RO : 0);
 	return 0;
 }

@@ -321,3 +321,9 @@ def test_carrel_needs_no_current_directory(carrel, tmp):
     line = f"cd {tmp}/gone && rmdir {tmp}/gone && {shlex.quote(carrel.path)} run -- echo works"
     done = subprocess.run(["sh", "-c", line], env=carrel.env, capture_output=True, text=True, timeout=30)
     assert (done.stdout, done.stderr) == ("works\n", "")
+
+
+def test_a_volume_below_a_link_lies_where_the_link_leads(carrel, tmp):
+    (tmp / "data").write_text("seen")
+    done = carrel.sh("cat /var/tmp/a/b/data /tmp/a/b/data", "-v", f"{tmp}:/var/tmp/a/b:ro")
+    assert done.stdout == "seenseen", done.stderr
