@@ -14,7 +14,7 @@ static int compare_packages(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-static void sort_hashes(struct lock_package *package)
+void lock_sort_hashes(struct lock_package *package)
 {
 	const char **items = package->hashes.items;
 	size_t count = 0;
@@ -55,7 +55,7 @@ static int take_package(const struct requirement *r, struct arena *arena,
 	if (taken.hashes.count == 0)
 		return fail(err, ERR_CORRUPT, "line %d: %s==%.64s has no sha256 hash", r->line,
 			taken.name, taken.version);
-	sort_hashes(&taken);
+	lock_sort_hashes(&taken);
 	*package = taken;
 	return 0;
 }

@@ -1,0 +1,28 @@
+/* pylock.h -- pylock.toml (PEP 751) as far as uv writes it for one interpreter: each package with
+ * the wheels that fit, by address and hash. What is installed from it isn't looked up in an index
+ * again. Pure. */
+#pragma once
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "format/lock.h"
+
+struct pylock_file {
+	const char *url;    /* http or https, no blank, quote or backslash in it */
+	const char *sha256; /* 64 hex, lower case */
+};
+struct pylock_package {
+	const char *name, *version;    /* normalised name */
+	VEC(struct pylock_file) files; /* at least one */
+};
+typedef VEC(struct pylock_package) pylock_list;
+/* ERR_CORRUPT names the package or the line: also for what comes from elsewhere than an index (a
+ * directory, an address, a repository). Sources (sdist) are passed over. Sorted by name. */
+int pylock_parse(struct str text, struct arena *arena, pylock_list *list, struct error *err);
+void pylock_print(const pylock_list *list, struct buf *out);
+/* The same as a lock: the hashes alone. */
+void pylock_to_lock(const pylock_list *list, struct arena *arena, lock_list *packages);
+/* NULL: not in it. */
+const struct pylock_package *pylock_find(const pylock_list *list, const char *name);
