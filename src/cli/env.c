@@ -31,7 +31,10 @@ static int print_commands(int fd, int code)
 		       "commands:\n");
 	for (const struct cli_command *command = commands; command->name; command++)
 		buf_printf(&out, "  %-10s  %s\n", command->name, command->summary);
-	buf_text(&out, "\n'carrel env COMMAND --help' shows a command's options.\n");
+	buf_text(&out, "\n'carrel env COMMAND --help' shows a command's options.\n\n"
+		       "examples:\n"
+		       "  carrel env build myagent -r requirements.txt\n"
+		       "  carrel run --env myagent --dir . -- python main.py\n");
 	if (fd_write_full(fd, out.data, out.len) == (ssize_t)out.len)
 		return code;
 	fail_errno(&err, "write standard output");
@@ -70,8 +73,8 @@ bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *opt
 		return false;
 	}
 	if (!failed && operands->count < least)
-		failed =
-			fail_hint(&err, ERR_INVALID, spec->usage, "%s needs a name", spec->command);
+		failed = fail_hint(
+			&err, ERR_INVALID, spec->usage, "%s was given nothing", spec->command);
 	if (!failed && operands->count > most)
 		failed = fail_hint(&err, ERR_INVALID, spec->usage, "%s has no use for '%s'",
 			spec->command, operands->items[most]);

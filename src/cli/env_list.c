@@ -139,8 +139,9 @@ static const struct arg_option show_table[] = {
 static const struct arg_spec show_spec = {
 	.command = "env show",
 	.usage = "carrel env show NAME [--log] [-o json]",
-	.about = "Prints all about one environment. NAME is its name, or what it was built for: "
-		 "then it\nis the one last built.",
+	.about = "Prints all about one environment. NAME is its whole name, as `carrel env ls` "
+		 "prints it,\nor the name given to `carrel env build`: then it is the one last "
+		 "built.",
 	.options = show_table,
 	.option_count = sizeof show_table / sizeof *show_table,
 };

@@ -15,10 +15,10 @@ struct env_options {
  * env_options in the table's own structure. */
 #define ENV_SOURCE_ROWS(AT)                                                                        \
 	{ 'r', "requirements", ARG_TEXT, AT(requirements_file), "FILE",                            \
-		"the packages of this requirements file", NULL, 0, 0 },                            \
+		"with the packages of this requirements file", NULL, 0, 0 },                       \
 	{                                                                                          \
 		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
-			"this package, e.g. 'requests>=2.31'; once for each", NULL, 0, 0           \
+			"with this package, e.g. 'requests>=2.31'; repeatable", NULL, 0, 0         \
 	}
 #define ENV_BUILD_ROWS(AT)                                                                         \
 	{ 0, "python", ARG_TEXT, AT(python), "V",                                                  \
@@ -27,23 +27,23 @@ struct env_options {
 		{ 0, "index", ARG_TEXT, AT(index), "URL",                                          \
 			"the package index (default: pip's and uv's own settings)", NULL, 0, 0 },  \
 		{ 0, "extra-index", ARG_LIST, AT(extra_indexes), "URL",                            \
-			"another index; may be given more than once", NULL, 0, 0 },                \
+			"a further index; repeatable", NULL, 0, 0 },                               \
 		{ 0, "trusted-host", ARG_LIST, AT(trusted_hosts), "HOST",                          \
-			"don't check this index's certificate; may be given more than once", NULL, \
-			0, 0 },                                                                    \
+			"don't check the certificate of this host; repeatable", NULL, 0, 0 },      \
 		{ 0, "require-hashes", ARG_FLAG, AT(require_hashes), NULL,                         \
 			"every requirement must have a hash", NULL, 0, 0 },                        \
 		{ 0, "allow-build", ARG_FLAG, AT(allow_build), NULL,                               \
 			"build packages that have no wheel, in a sandbox without network", NULL,   \
 			0, 0 },                                                                    \
 		{ 0, "editable", ARG_LIST, AT(editables), "PATH",                                  \
-			"a project whose sources are imported where they lie", NULL, 0, 0 },       \
+			"a project on this host, imported from where it lies; repeatable", NULL,   \
+			0, 0 },                                                                    \
 		{ 0, "system-site-packages", ARG_FLAG, AT(system_site_packages), NULL,             \
-			"see the packages of the interpreter, too", NULL, 0, 0 },                  \
+			"see the packages installed for that Python, too", NULL, 0, 0 },           \
 		{ 0, "rebuild", ARG_FLAG, AT(rebuild), NULL, "build it again though it is there",  \
 			NULL, 0, 0 },                                                              \
 		{ 0, "no-cache", ARG_FLAG, AT(no_cache), NULL,                                     \
-			"reuse neither an environment nor what was resolved before", NULL, 0, 0 }, \
+			"resolve anew, and reuse nothing but packages", NULL, 0, 0 },              \
 	{                                                                                          \
 		0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",                                \
 			"give up after so long (default 300s)", NULL, 1, 0                         \

@@ -20,8 +20,8 @@ static const struct arg_option rm_table[] = {
 static const struct arg_spec rm_spec = {
 	.command = "env rm",
 	.usage = "carrel env rm NAME... [-o json]",
-	.about = "Removes environments, and the packages that no other one has. What is in use "
-		 "stays.",
+	.about = "Removes environments, by their whole names, as `carrel env ls` prints them, and "
+		 "the\npackages that no other one has. What is in use stays.",
 	.options = rm_table,
 	.option_count = 1,
 };
