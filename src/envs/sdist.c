@@ -1,5 +1,6 @@
 #include "envs/sdist.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -192,6 +193,44 @@ static int read_requires(struct work *work, struct error *err)
 	return add_requires(work, &answer, err);
 }
 
+/* What they required in turn is judged when it is there: none of it has run yet. */
+static int judge_installed(struct work *work, struct error *err)
+{
+	struct making *making = &work->making;
+	const char *site = arena_printf(
+		making->arena, STAGE_ROOT "/lib/python%s/site-packages", work->wanted.python.minor);
+	text_list names = { 0 };
+	DIR *walk;
+
+	home_enter(making->store->home);
+	auto_close int fd = path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0);
+	walk = fd < 0 ? NULL : fdopendir(fd);
+	if (walk)
+		take_fd(&fd);
+	for (struct dirent *entry; walk && (entry = readdir(walk));) {
+		size_t len = strlen(entry->d_name), end = strlen(".dist-info");
+		const char *dash = len > end ? memrchr(entry->d_name, '-', len - end) : NULL;
+
+		if (dash && strcmp(entry->d_name + len - end, ".dist-info") == 0)
+			vec_push(making->arena, &names,
+				requirement_normalize_name(
+					making->arena, (struct str){ entry->d_name,
+							       (size_t)(dash - entry->d_name) }));
+	}
+	if (walk)
+		closedir(walk);
+	home_leave(making->store->home);
+	if (!walk)
+		return fail(err, ERR_FAILED, "what it requires can't be looked at"),
+		       failed(work, BUILD_FAILED, err);
+	for (size_t i = 0; i < names.count; i++)
+		if (policy_judge_name(&making->store->config, names.items[i],
+			    arena_printf(making->arena, "for the build of '%s'", work->what),
+			    making->problem, err) < 0)
+			return -1;
+	return 0;
+}
+
 /* Wheels only, into a stage where nothing has run. */
 static int install_requires(struct work *work, struct error *err)
 {
@@ -214,7 +253,7 @@ static int install_requires(struct work *work, struct error *err)
 	making_uv(&work->making, &uv, arguments);
 	if (making_run_uv(&work->making, &uv, &out, &needs_build, err) < 0)
 		return error_context(err, "what the build of '%s' requires", work->what);
-	return 0;
+	return judge_installed(work, err);
 }
 
 /* ---- the backend ---- */

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from wheels import Raw, wheel
+from wheels import Raw, sdist, wheel
 
 HONEST = "VALUE = 'honest'\n"
 EVIL = "VALUE = 'poisoned'\n"
@@ -98,3 +98,9 @@ def test_an_interpreter_makes_no_bytecode_for_another_one(env, index):
     assert value(env, "poisoner") == "poisoned\n"
     env.build("other", "--pip", "victim")
     assert value(env, "other") == "honest\n"
+
+
+def test_what_a_build_requires_in_turn_is_judged_too(env, index):
+    index.add(sdist("source", build_requires=["tool"]), wheel("tool", requires=["blocked-one"]), wheel("blocked-one"))
+    env.configure("environments:\n  blocked_packages: [blocked_one]\n")
+    env.fails("agent", "--pip", "source", "--allow-build", code="denied", package="blocked-one")
