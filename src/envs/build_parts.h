@@ -1,6 +1,7 @@
 /* build_parts.h -- what the files that make environments share. */
 #pragma once
 #include "envs/build.h"
+#include "format/pylock.h"
 #include "envs/uv.h"
 #include "layers/stage.h"
 
@@ -101,6 +102,7 @@ struct making { /* one build under way */
 	struct buf log;
 	uint64_t started_ms, deadline_ms; /* monotonic */
 	lock_list packages;
+	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
 	struct composition composition;

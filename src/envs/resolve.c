@@ -117,6 +117,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
 	job_set_env(job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
+	job_set_env(job, arena, "UV_PREVIEW_FEATURES", "pylock");
 	job_set_env(job, arena, "UV_PYTHON_DOWNLOADS", "never");
 	/* Repeated by us, with the time in view. */
 	job_set_env(job, arena, "UV_HTTP_RETRIES", "1");
@@ -408,15 +409,45 @@ static int put_requirements(struct making *making, struct error *err)
 	return making_put(making, "requirements.txt", (struct str){ text.data, text.len }, err);
 }
 
+/* With the addresses of the wheels, where they are all of an index and nobody said which files they
+ * must be: installing doesn't ask the index again then, which is a fifth of a first build. */
+static bool has_addresses(const struct making *making)
+{
+	const struct env_wanted *wanted = making->wanted;
+	const requirement_list *list = &wanted->requirements;
+
+	if (wanted->is_strict || wanted->request->allow_build ||
+		making->store->config.allow_build || wanted->request->editables.count > 0)
+		return false;
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->items[i].kind != REQUIREMENT_PACKAGE || list->items[i].hashes.count > 0)
+			return false;
+	}
+	return true;
+}
+
+static int parse_resolved(struct making *making, struct str text, struct error *err)
+{
+	auto_buf struct buf plain = { 0 };
+
+	if (has_addresses(making)) {
+		if (pylock_parse(text, making->arena, &making->addresses, err) < 0)
+			return -1;
+		pylock_to_lock(&making->addresses, making->arena, &making->packages);
+		return 0;
+	}
+	buf_init(&plain, OUTPUT_MAX);
+	wheel_urls_to_versions(&making->wanted->requirements, text, making->arena, &plain);
+	text = (struct str){ arena_bytes(making->arena, plain.data, plain.len), plain.len };
+	return lock_parse(text, making->arena, &making->packages, err);
+}
+
 static int take_lock(struct making *making, struct str text, struct error *err)
 {
 	struct env_wanted *wanted = making->wanted;
-	auto_buf struct buf printed = { 0 }, plain = { 0 };
+	auto_buf struct buf printed = { 0 };
 
-	buf_init(&plain, OUTPUT_MAX);
-	wheel_urls_to_versions(&wanted->requirements, text, making->arena, &plain);
-	text = (struct str){ arena_bytes(making->arena, plain.data, plain.len), plain.len };
-	if (lock_parse(text, making->arena, &making->packages, err) < 0) {
+	if (parse_resolved(making, text, err) < 0) {
 		error_context(err, "what uv resolved");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
 	}
@@ -453,7 +484,10 @@ static void add_projects(struct making *making, struct uv_job *uv)
 
 int making_resolve(struct making *making, struct error *err)
 {
-	static const char *const arguments[] = { "pip", "compile", "--generate-hashes",
+	static const char *const by_hash[] = { "pip", "compile", "--generate-hashes", "--no-header",
+		"--no-annotate", "--no-build", "--python", ENV_INSIDE "/bin/python3",
+		ENV_INSIDE "/" STAGE_INPUT "/requirements.txt", NULL };
+	static const char *const by_address[] = { "pip", "compile", "--format", "pylock.toml",
 		"--no-header", "--no-annotate", "--no-build", "--python", ENV_INSIDE "/bin/python3",
 		ENV_INSIDE "/" STAGE_INPUT "/requirements.txt", NULL };
 	auto_buf struct buf out = { 0 };
@@ -465,7 +499,7 @@ int making_resolve(struct making *making, struct error *err)
 	if (put_requirements(making, err) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
-	making_uv(making, &uv, arguments);
+	making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
 	add_projects(making, &uv);
 	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
 		return -1;

@@ -70,12 +70,37 @@ static int change_root(struct making *making, int number, struct error *err)
 
 /* -- uv, and bytecode -- */
 
-static int put_lock(struct making *making, const package_list *packages, struct error *err)
+/* By address: uv fetches the wheels from where they are, and checks their hashes. false: some have
+ * none. */
+static bool print_addresses(
+	const struct making *making, const package_list *packages, struct buf *text)
+{
+	pylock_list list = { 0 };
+
+	for (size_t i = 0; i < packages->count; i++) {
+		const struct pylock_package *found =
+			pylock_find(&making->addresses, packages->items[i]->name);
+
+		if (!found)
+			return false;
+		vec_push(making->arena, &list, *found);
+	}
+	pylock_print(&list, text);
+	return true;
+}
+
+/* The name of the file that uv installs from. */
+static int put_lock(struct making *making, const package_list *packages, const char **name,
+	struct error *err)
 {
 	auto_buf struct buf text = { 0 };
 	lock_list list = { 0 };
 
 	buf_init(&text, OUTPUT_MAX);
+	*name = "pylock.toml";
+	if (print_addresses(making, packages, &text))
+		return making_put(making, *name, (struct str){ text.data, text.len }, err);
+	*name = "lock.txt";
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = packages->items[i];
 		const char *url = wheel_url_of_package(
@@ -91,20 +116,22 @@ static int put_lock(struct making *making, const package_list *packages, struct 
 		buf_char(&text, '\n');
 	}
 	lock_print(&list, &text);
-	return making_put(making, "lock.txt", (struct str){ text.data, text.len }, err);
+	return making_put(making, *name, (struct str){ text.data, text.len }, err);
 }
 
-static int run_uv(struct making *making, bool is_offline, struct error *err)
+static int run_uv(struct making *making, const char *lock, bool is_offline, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--no-deps", "--require-hashes",
 		"--no-build", "--link-mode", "hardlink", "--python", ENV_INSIDE "/bin/python3",
-		"--requirements", ENV_INSIDE "/" STAGE_INPUT "/lock.txt", NULL };
+		"--requirements", NULL };
 	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
 
 	buf_init(&out, OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
+	vec_push(making->arena, &uv.argv,
+		arena_printf(making->arena, ENV_INSIDE "/" STAGE_INPUT "/%s", lock));
 	if (is_offline) {
 		vec_push(making->arena, &uv.argv, arena_text(making->arena, "--offline"));
 		uv.job.forward = false;
@@ -216,8 +243,10 @@ static int install_set(struct making *making, const package_list *packages, cons
 {
 	const char *site = arena_printf(
 		making->arena, "lib/python%s/site-packages", making->wanted->python.minor);
+	const char *lock;
 
-	if (put_lock(making, packages, err) < 0 || run_uv(making, is_offline, err) < 0)
+	if (put_lock(making, packages, &lock, err) < 0 ||
+		run_uv(making, lock, is_offline, err) < 0)
 		return -1;
 	/* From here on nothing is reached. */
 	making->builder->network->close(making->builder->network->ctx);
