@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include "format/requirements.h"
 
+#define BUILT "# built "
+
 static int compare_texts(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -60,6 +62,20 @@ static int take_package(const struct requirement *r, struct arena *arena,
 	return 0;
 }
 
+/* Comments for uv, which has no word for it. */
+static void take_marks(struct str text, lock_list *packages)
+{
+	struct str line;
+
+	while (str_next(&text, '\n', &line)) {
+		if (!str_starts_with(line, BUILT))
+			continue;
+		struct str name = { line.data + sizeof BUILT - 1, line.len - sizeof BUILT + 1 };
+		for (size_t i = 0; i < packages->count; i++)
+			packages->items[i].is_built |= str_is(name, packages->items[i].name);
+	}
+}
+
 int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct error *err)
 {
 	struct error reason = { 0 };
@@ -83,12 +99,17 @@ int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct
 			return fail(err, ERR_CORRUPT, "package '%s' is there twice",
 				taken.items[i].name);
 	}
+	take_marks(text, &taken);
 	*packages = taken;
 	return 0;
 }
 
 void lock_print(const lock_list *packages, struct buf *out)
 {
+	for (size_t i = 0; i < packages->count; i++) {
+		if (packages->items[i].is_built)
+			buf_printf(out, BUILT "%s\n", packages->items[i].name);
+	}
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = &packages->items[i];
 

@@ -59,6 +59,26 @@ static void what_uv_writes_comes_back_the_same(void **state)
 	assert_string_equal(out.data, text);
 }
 
+static void what_was_built_is_marked(void **state)
+{
+	static const char text[] =
+		"# built b\na==1 \\\n    --hash=" A "\nb==1 \\\n    --hash=" B "\n";
+	struct error err;
+	auto_buf struct buf out;
+	lock_list list;
+
+	buf_init(&out, BUF_MAX_DEFAULT);
+	assert_int_equal(lock_parse(str_from(text), &arena, &list, &err), 0);
+	assert_false(list.items[0].is_built);
+	assert_true(list.items[1].is_built);
+	lock_print(&list, &out);
+	assert_string_equal(out.data, text);
+	assert_int_equal(lock_parse(STR("# built c\n# built \n#built a\na==1 --hash=" A), &arena,
+				 &list, &err),
+		0);
+	assert_false(list.items[0].is_built);
+}
+
 static void packages_and_hashes_are_sorted_once_each(void **state)
 {
 	struct error err;
@@ -101,6 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_uv_writes_comes_back_the_same),
+		TEST(what_was_built_is_marked),
 		TEST(packages_and_hashes_are_sorted_once_each),
 		TEST(what_is_not_pinned_and_hashed_is_corrupt),
 	};
