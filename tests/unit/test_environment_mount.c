@@ -113,7 +113,7 @@ static void count_tick(void *ctx)
 
 static void sh(struct fixture *f, const char *script)
 {
-	char *const argv[] = { "sh", "-c", arena_text(&f->arena, script), NULL };
+	char *const argv[] = { (char *)"sh", (char *)"-c", arena_text(&f->arena, script), NULL };
 	struct error err = { 0 };
 	struct plan plan;
 	struct sandbox_io io = { &f->out, &f->errors, keep_listener, count_tick, f };
