@@ -112,6 +112,8 @@ static const struct row rows[] = {
 		"@ has no wheel for this Python, and building is not allowed", WITH_BUILD },
 	{ " has no usable wheels", BUILD_DENIED, BEFORE, NO_DETAIL, true,
 		"@ has no wheel for this Python, and building is not allowed", WITH_BUILD },
+	{ " requires Python ", BUILD_VERSION_NOT_FOUND, BEFORE, REASON, false,
+		"@ is for another Python$", "choose it with --python, or ask for another version" },
 	{ " depends on Python", BUILD_VERSION_NOT_FOUND, BEFORE, REASON, false,
 		"@ is for another Python$", "choose it with --python, or ask for another version" },
 	{ " has no wheels with a matching", BUILD_VERSION_NOT_FOUND, BEFORE, NO_DETAIL, false,
@@ -321,11 +323,16 @@ static struct str find_host(struct str text)
 	return host.len > 0 ? host : STR("the index");
 }
 
-/* What stands in parentheses right after the phrase, with them. */
+/* What stands in parentheses right after the phrase, with them; of a Python its versions. */
 static struct str find_reason(struct str text, const struct row *row)
 {
 	struct str rest = after(text, row->phrase), reason;
 
+	if (strcmp(row->phrase, " requires Python ") == 0) {
+		const char *end = find(rest, " and ");
+
+		return (struct str){ rest.data, end ? (size_t)(end - rest.data) : rest.len };
+	}
 	if (strcmp(row->phrase, " depends on Python") == 0) {
 		str_cut(rest, ' ', &reason, &rest);
 		while (reason.len > 0 && strchr(",.", reason.data[reason.len - 1]))

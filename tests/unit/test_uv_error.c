@@ -152,6 +152,8 @@ static const struct known known[] = {
 		"`/home/user/full/v/lib/python3.11/site-packages/good`: Read-only file system (os "
 		"error 30)" },
 	{ "refused", BUILD_NETWORK, "good", NULL, "index.example refuses connections" },
+	{ "requires_python", BUILD_VERSION_NOT_FOUND, "too-new==1.0", NULL,
+		"too-new==1.0 is for another Python: >=3.99" },
 	{ "sdist_dependency", BUILD_DENIED, "onlysdist", "onlysdist",
 		"onlysdist has no wheel for this Python, and building is not allowed" },
 	{ "sdist_only_binary", BUILD_DENIED, "onlysdist", "onlysdist",
