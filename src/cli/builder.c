@@ -93,7 +93,7 @@ static void site_done(struct site *site)
 /* ---- build ---- */
 
 static int build(struct site *site, const struct env_build_options *options, const char *package_id,
-	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
 	struct error *err)
 {
 	struct env_request *request = arena_alloc(arena, sizeof *request);
@@ -106,7 +106,7 @@ static int build(struct site *site, const struct env_build_options *options, con
 		env_request_prepare(store, request, arena, wanted, problem, err))
 		return -1;
 	site->venv = wanted->name;
-	return env_build(&site->builder, wanted, arena, meta, problem, err);
+	return env_build(&site->builder, wanted, arena, meta, was_there, problem, err);
 }
 
 static int builder_build(int argc, char **argv)
@@ -118,19 +118,21 @@ static int builder_build(int argc, char **argv)
 	struct env_meta meta;
 	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
 	struct error err;
+	bool was_there;
 	int code;
 	arena_init(&arena);
 	if (!env_cli_parse(&env_build_spec, argc, argv, &options, &arena, 1, 1, &names, &code))
 		return code;
 	bool json = env_cli_is_json(options.format);
-	enum progress_kind kind =
-		json || options.events ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
-	int failed = site_open(&site, kind, &err) ||
-		     build(&site, &options, names.items[0], &arena, &meta, &problem, &err);
+	enum progress_kind kind = json || options.events || options.quiet
+					  ? PROGRESS_NONE
+					  : progress_kind_for(STDERR_FILENO);
+	int failed = site_open(&site, kind, &err) || build(&site, &options, names.items[0], &arena,
+							     &meta, &was_there, &problem, &err);
 	progress_finish(&site.progress);
 	if (failed)
 		return env_fail(&err, &problem, json);
-	return env_print_built(&site.session.store, &options, &meta, false);
+	return env_print_built(&site.session.store, &options, &meta, was_there);
 }
 
 /* ---- verify ---- */
@@ -220,6 +222,7 @@ static int verify_all(struct site *site, const arg_list *asked, bool repair, str
 	verdicts *all, struct build_problem *problem, struct error *err)
 {
 	arg_list names = { 0 };
+	env_sweep(&site->session.store);
 	if (find_names(&site->session.store, asked, arena, &names, err))
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {

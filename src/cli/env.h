@@ -62,7 +62,7 @@ void env_format_age(char out[32], const char *time, int64_t now_ms);
 struct env_build_options {
 	struct env_options env;
 	const char *format;
-	bool events;
+	bool events, quiet;
 };
 extern const struct arg_spec env_build_spec;
 /* What a build that succeeded prints: the object, the name and a summary on stderr, or nothing more
@@ -85,6 +85,6 @@ struct env_ensured {
 	int exit_code;
 	const char *said;
 };
-int env_ensure(struct env_session *session, const struct env_options *options,
-	const char *package_id, bool json, bool events, struct env_ensured *ensured,
-	struct build_problem *problem, struct error *err);
+int env_ensure(struct env_session *session, const struct env_build_options *options,
+	const char *package_id, struct env_ensured *ensured, struct build_problem *problem,
+	struct error *err);

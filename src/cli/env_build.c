@@ -27,6 +27,8 @@ static const struct arg_option build_table[] = {
 	ENV_BUILD_ROWS(AT),
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
 		"print what happens as JSON lines", NULL, 0, 0 },
+	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
+		"say nothing while it works, only what fails", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
 };
 const struct arg_spec env_build_spec = {
@@ -45,6 +47,8 @@ static const struct arg_option warm_table[] = {
 	ENV_BUILD_ROWS(AT),
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
 		"print what happens as JSON lines", NULL, 0, 0 },
+	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
+		"say nothing while it works, only what fails", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
 };
 #undef AT
@@ -94,16 +98,18 @@ static int find_builder(char out[PATH_MAX], struct error *err)
 		BUILDER " isn't there, and something has to be built");
 }
 
-static char **make_argv(const struct env_options *options, const char *package_id, bool json,
-	bool events, struct arena *arena)
+static char **make_argv(
+	const struct env_build_options *options, const char *package_id, struct arena *arena)
 {
 	arg_list words = { 0 };
 	vec_push(arena, &words, BUILDER);
 	vec_push(arena, &words, "build");
-	env_options_print(options, arena, &words);
-	if (events)
+	env_options_print(&options->env, arena, &words);
+	if (options->events)
 		vec_push(arena, &words, "--events");
-	if (json)
+	if (options->quiet)
+		vec_push(arena, &words, "--quiet");
+	if (env_cli_is_json(options->format))
 		vec_push(arena, &words, "--format=json");
 	vec_push(arena, &words, "--");
 	vec_push(arena, &words, package_id);
@@ -205,15 +211,15 @@ static int build(struct env_session *session, char **argv, bool json, bool event
 	return env_read(&session->store, name, arena, &ensured->meta, err);
 }
 
-int env_ensure(struct env_session *session, const struct env_options *options,
-	const char *package_id, bool json, bool events, struct env_ensured *ensured,
-	struct build_problem *problem, struct error *err)
+int env_ensure(struct env_session *session, const struct env_build_options *options,
+	const char *package_id, struct env_ensured *ensured, struct build_problem *problem,
+	struct error *err)
 {
 	struct env_request *request = arena_alloc(&session->arena, sizeof *request);
 	struct env_wanted wanted = { 0 };
 	*ensured = (struct env_ensured){ .said = "" };
 	*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
-	if (env_options_fill(options, package_id, &session->arena, request, err) ||
+	if (env_options_fill(&options->env, package_id, &session->arena, request, err) ||
 		env_request_prepare(
 			&session->store, request, &session->arena, &wanted, problem, err))
 		return -1;
@@ -221,8 +227,8 @@ int env_ensure(struct env_session *session, const struct env_options *options,
 		&ensured->was_there, problem, err);
 	if (composed)
 		return composed < 0 ? -1 : 0;
-	return build(session, make_argv(options, package_id, json, events, &session->arena), json,
-		events, wanted.name, ensured, err);
+	return build(session, make_argv(options, package_id, &session->arena),
+		env_cli_is_json(options->format), options->events, wanted.name, ensured, err);
 }
 
 /* ---- build ---- */
@@ -254,7 +260,8 @@ int env_print_built(const struct env_store *store, const struct env_build_option
 		buf_char(&out, '\n');
 	} else if (!options->events) {
 		buf_printf(&out, "%s\n", meta->name);
-		summarize(meta, was_there);
+		if (!options->quiet)
+			summarize(meta, was_there);
 	}
 	return env_print_all(&out);
 }
@@ -287,7 +294,7 @@ int env_cli_build(int argc, char **argv)
 		return env_fail(&err, &problem, json);
 	if (composed > 0)
 		return env_print_built(&session.store, &options, &meta, was_there);
-	return execute(make_argv(&options.env, names.items[0], json, options.events, &arena), json);
+	return execute(make_argv(&options, names.items[0], &arena), json);
 }
 
 /* ---- warm ---- */
@@ -297,14 +304,14 @@ static int warm_one(struct env_session *session, const struct env_build_options 
 	const char *file, struct json *j, int *code)
 {
 	bool json = env_cli_is_json(options->format);
-	struct env_options env = options->env;
+	struct env_build_options one = *options;
 	struct env_ensured ensured;
 	struct build_problem problem;
 	struct error err;
 	auto_buf struct buf said;
 	buf_init(&said, SAID_MAX);
-	env.requirements_file = file;
-	if (env_ensure(session, &env, "warmup", json, options->events, &ensured, &problem, &err)) {
+	one.env.requirements_file = file;
+	if (env_ensure(session, &one, "warmup", &ensured, &problem, &err)) {
 		*code = env_fail(&err, &problem, json);
 		return -1;
 	}

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 #include "base/fd.h"
+#include "cli/progress.h"
 
 bool run_env_is_asked(const struct run_env_options *options)
 {
@@ -12,10 +13,15 @@ static int find_name(struct run_env *env, const struct run_env_options *asked, b
 	const char **name, struct build_problem *problem, struct error *err)
 {
 	struct env_ensured ensured;
+	/* What goes to a terminal is seen by somebody who waits; elsewhere stderr is the command's.
+	 */
+	struct env_build_options build = { .env = asked->build,
+		.format = json ? "json" : "text",
+		.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR };
 	if (asked->name)
 		return env_resolve(
 			&env->session.store, asked->name, &env->session.arena, name, err);
-	if (env_ensure(&env->session, &asked->build, "run", json, false, &ensured, problem, err))
+	if (env_ensure(&env->session, &build, "run", &ensured, problem, err))
 		return -1;
 	if (ensured.exit_code && ensured.said)
 		(void)!fd_write_full(STDOUT_FILENO, ensured.said, strlen(ensured.said));

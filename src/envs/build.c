@@ -276,6 +276,7 @@ static int write_environment(struct making *making, struct error *err)
 static int attempt(struct making *making, struct error *err)
 {
 	making->packages.count = 0;
+	making->addresses.count = 0;
 	making->is_without_pip = false;
 	if (find_lock(making, err) < 0)
 		return -1;
@@ -294,20 +295,20 @@ static int attempt_and_clean(struct making *making, struct error *err)
 	return failed;
 }
 
-static int build(struct making *making, struct error *err)
+static int build(struct making *making, bool *was_there, struct error *err)
 {
 	const struct env_store *store = making->store;
 	uint64_t least = store->config.min_free_bytes;
 	auto_close int lock = -1;
-	bool was_there;
 	int found;
 
+	*was_there = false;
 	if (look_at_python(making, err) < 0)
 		return -1;
 	if (env_lock(store, making->wanted->name, store->config.install_timeout_ms, &lock, err) < 0)
 		return build_failed_as(making->problem, err);
 	/* Somebody else may have built it while we waited. */
-	found = compose_locked(store, making->wanted, making->arena, &making->meta, &was_there,
+	found = compose_locked(store, making->wanted, making->arena, &making->meta, was_there,
 		making->problem, err);
 	if (found != 0)
 		return found < 0 ? -1 : 1;
@@ -315,8 +316,7 @@ static int build(struct making *making, struct error *err)
 	events_creating(&store->events, &making->meta);
 	events_status(&store->events, "building_env", making->wanted->name);
 	making_show(making, "building_env", 0, 0);
-	if (layer_stages_sweep(&store->layers, NULL, err) < 0)
-		return build_failed_as(making->problem, err);
+	env_sweep(store);
 	if (make_room(making, least, err) < 0)
 		return -1;
 	if (attempt_and_clean(making, err) == 0)
@@ -345,7 +345,7 @@ static void finish(struct making *making)
 }
 
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
-	struct env_meta *meta, struct build_problem *problem, struct error *err)
+	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err)
 {
 	struct making making = { .builder = builder,
 		.store = builder->store,
@@ -362,7 +362,7 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	buf_init(&making.log, LOG_MAX);
 	making_bound(&making);
 	*problem = (struct build_problem){ .failure = BUILD_FAILED };
-	failed = build(&making, err);
+	failed = build(&making, was_there, err);
 	if (failed < 0) {
 		buf_printf(
 			&making.log, "%s: %s\n", build_failure_names[problem->failure], err->text);

@@ -79,8 +79,9 @@ struct builder {
 	const struct build_network *network;
 	const struct env_progress *progress;
 };
+/* *was_there: somebody else had built it by the time that its lock was ours. */
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
-	struct env_meta *meta, struct build_problem *problem, struct error *err);
+	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
 
 /* `env verify`: layers against their manifests, the interpreter, then Python in a sandbox. Damages are
  * reported one by one; repair: damaged layers are set aside and the environment is built again from its

@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "envs/base.h"
 #include "envs/build_parts.h"
+#include "envs/store_parts.h"
 
 #define LOCK_MAX ((size_t)64 << 20)
 
@@ -381,13 +382,17 @@ static int write_composed(const struct env_store *store, const struct env_wanted
 {
 	auto_close int layers = -1;
 	struct env_meta made;
-	struct composition composition = { .meta = &made, .wanted = wanted, .packages = packages };
-	struct env_files files = { .requirements = wanted->text,
-		.lock = lock_text,
-		.lock_kept = wanted->lock_key };
+	struct env_wanted known = *wanted;
+	struct composition composition = { .meta = &made, .wanted = &known, .packages = packages };
+	struct env_files files = {
+		.requirements = wanted->text, .lock = lock_text, .lock_kept = wanted->lock_key
+	};
 	int found;
 
-	compose_meta(wanted, packages, arena, &made);
+	/* When it was resolved the index had been asked for. */
+	if (wanted->needs_lock && !known.indexes.index)
+		known.indexes.index = uv_known_index(store->home, &wanted->python, arena);
+	compose_meta(&known, packages, arena, &made);
 	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
 		return -1;
 	found = compose_layers(store, &composition, arena, err);
@@ -402,11 +407,12 @@ static int write_composed(const struct env_store *store, const struct env_wanted
 }
 
 /* Layers that were there take no more room, but environments are also counted. Names are cheap to
- * count: only when there are too many is anything read. */
-static void evict_if_crowded(const struct env_store *store, const char *keep)
+ * count: only when there are too many is anything read. What a crash left is seen by its name. */
+static void tidy(const struct env_store *store, const char *keep)
 {
 	struct error ignored;
 	uint64_t count = 0;
+	bool is_untidy = false;
 	DIR *walk;
 
 	home_enter(store->home);
@@ -414,11 +420,15 @@ static void evict_if_crowded(const struct env_store *store, const char *keep)
 	walk = fd < 0 ? NULL : fdopendir(fd);
 	if (!walk)
 		fd_close(&fd);
-	for (struct dirent *entry; walk && (entry = readdir(walk));)
+	for (struct dirent *entry; walk && (entry = readdir(walk));) {
 		count += entry->d_name[0] != '.';
+		is_untidy |= str_starts_with(str_from(entry->d_name), ENVS_NEW);
+	}
 	if (walk)
 		closedir(walk);
 	home_leave(store->home);
+	if (is_untidy)
+		env_sweep(store);
 	if (count > store->config.max_envs)
 		env_evict(store, keep, 0, &count, &ignored);
 }
@@ -449,7 +459,7 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
 	events_installed(&store->events, meta, seconds);
 	events_status(&store->events, "ready", meta->name);
-	evict_if_crowded(store, meta->name);
+	tidy(store, meta->name);
 	/* The environment is there: numbers that can't be counted don't take it away. */
 	struct error ignored;
 	env_metrics_add(store, seconds, &ignored);
@@ -499,5 +509,6 @@ int env_compose(const struct env_store *store, const struct env_wanted *wanted, 
 		return found;
 	if (env_lock(store, wanted->name, store->config.install_timeout_ms, &builder, err) < 0)
 		return build_failed_as(problem, err);
-	return compose(store, wanted, arena, meta, problem, err);
+	/* Somebody else may have made it while we waited. */
+	return compose_locked(store, wanted, arena, meta, was_there, problem, err);
 }

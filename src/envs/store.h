@@ -2,7 +2,8 @@
  * requirements.txt, lock.txt, build.log, bin/python}; envs/.current/<package_id> -> name;
  * envs/.failed/<name>.log; envs/.metrics; envs/.old-<id>: replaced while in use.
  * 1. An environment is there when its directory has its name: it is made as envs/.new-<id>, synced,
- * and renamed (or exchanged with the one it replaces).
+ * and renamed (or exchanged with the one it replaces). Its maker holds a lock on that directory
+ * (flock): one that nobody holds is what a crash left, and goes with the next build (env_sweep).
  * 2. Who uses one holds a shared lock on its meta.json for as long; what is locked is never
  * removed, nor are its layers. A replaced one that is still in use lives on as .old-<id>.
  * 3. The order of locks: builder of a name (env_lock), then layers (layer_store_lock), then
@@ -80,8 +81,12 @@ int env_list(const struct env_store *store, struct arena *arena, env_rows *rows,
  * is building just now: then they go with the next collection. */
 int env_remove(
 	const struct env_store *store, const char *name, bool keep_layers, struct error *err);
+/* Removes .new- ones that nobody is making, and the stages of builders who are gone. What can't be
+ * removed stays for the next time. */
+void env_sweep(const struct env_store *store);
 /* Removes layers that no environment (nor a replaced one in use) lists, .old- ones nobody uses, and
- * whatever else crashes left. Waits until nobody builds: the caller holds no layer_store_lock. */
+ * whatever else crashes left; of <home>/locks those that no environment has and that are older than
+ * 30 days or not among the newest 1000, with the lists of layers kept for them. Waits until nobody builds: the caller holds no layer_store_lock. */
 int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err);
 /* Evicts by the configured limits, never `keep` (or NULL) and never what is in use; with free_bytes
  * > 0 as much as is needed to free that on top. Emits events; collects layers, as env_remove does:

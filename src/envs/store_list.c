@@ -227,7 +227,7 @@ static void print_durations(const struct histogram *histogram, struct buf *out)
 	print_metric(out, name, "histogram", "Time to build venv");
 	for (size_t i = 0; i < BOUNDS; i++) {
 		sum += histogram->counts[i];
-		buf_printf(out, "%s_bucket{le=\"%u.0\"} %" PRIu64 "\n", name, bounds[i], sum);
+		buf_printf(out, "%s_bucket{le=\"%u\"} %" PRIu64 "\n", name, bounds[i], sum);
 	}
 	sum += histogram->counts[BOUNDS];
 	buf_printf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, sum);

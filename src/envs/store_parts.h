@@ -45,6 +45,8 @@ int envs_measure_layers(const struct env_store *store, struct arena *arena, stru
 /* Begins that file anew when it has grown large: it has layers that are gone, too. Enters by
  * itself. */
 void envs_trim_sizes(const struct env_store *store);
+/* Removes from <home>/locks what env_collect says. */
+void envs_sweep_kept(const struct env_store *store);
 /* As env_list; with `check`, problems of layers and interpreter are found too. Enters by itself. */
 int envs_rows(const struct env_store *store, struct arena *arena, bool check, env_rows *rows,
 	struct error *err);

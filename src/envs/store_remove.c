@@ -106,6 +106,32 @@ static bool is_leftover(const char *name)
 	       str_starts_with(str_from(name), ENVS_OLD);
 }
 
+/* The directory of a maker who died; one that lives has it locked. */
+static void sweep_draft(const struct env_store *store, const char *name)
+{
+	struct error unimportant;
+	bool is_gone;
+	auto_close int dir =
+		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir >= 0 && !flock(dir, LOCK_EX | LOCK_NB))
+		envs_retire(store, name, &is_gone, &unimportant);
+}
+
+void env_sweep(const struct env_store *store)
+{
+	auto_arena struct arena arena;
+	envs_names names = { 0 };
+	struct error unimportant;
+	arena_init(&arena);
+	home_enter(store->home);
+	envs_names_in(store, ".", &arena, &names, &unimportant);
+	for (size_t i = 0; i < names.count; i++)
+		if (str_starts_with(str_from(names.items[i]), ENVS_NEW))
+			sweep_draft(store, names.items[i]);
+	home_leave(store->home);
+	layer_stages_sweep(&store->layers, NULL, &unimportant);
+}
+
 /* Adds the layers of one directory to those that stay. Builders and removers are kept out by the
  * layers' lock, so what is .new- or .old- here is somebody's who died, or in use. */
 static int keep_layers_of(const struct env_store *store, const char *name, struct arena *arena,
@@ -204,6 +230,7 @@ static int find_live(
 			return -1;
 		sweeps[i].sweep(store, &found);
 	}
+	envs_sweep_kept(store);
 	/* An environment that came back after a crash would miss its layers. */
 	if (fsync(store->dir))
 		return fail_errno(err, "sync '%s/envs'", store->home->path);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -82,19 +83,39 @@ static void draft_done(struct draft *draft)
 	fd_close(&draft->dir);
 }
 
-static int make_directories(const struct env_store *store, struct draft *draft, struct error *err)
+#define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+/* 1: it is there, and ours. 0: somebody swept it between its making and its locking. */
+static int make_locked(const struct env_store *store, struct draft *draft)
 {
 	char id[ID_LEN + 1];
-	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	struct stat st;
 	id_make(id);
 	str_format(draft->directory, sizeof draft->directory, ENVS_NEW "%s", id);
 	str_format(draft->old, sizeof draft->old, ENVS_OLD "%s", id);
 	if (fault_fails("envs.make") || mkdirat(store->dir, draft->directory, 0700))
+		return -1;
+	auto_close int dir = openat(store->dir, draft->directory, OPEN_DIRECTORY);
+	if (dir < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (flock(dir, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? 0 : -1;
+	if (fstat(dir, &st))
+		return -1;
+	if (!st.st_nlink)
+		return 0;
+	draft->dir = take_fd(&dir);
+	return 1;
+}
+
+static int make_directories(const struct env_store *store, struct draft *draft, struct error *err)
+{
+	int made = 0;
+	while (made == 0)
+		made = make_locked(store, draft);
+	if (made < 0 || mkdirat(draft->dir, "bin", 0700))
 		return fail_errno(err, "make a directory in '%s/envs'", store->home->path);
-	draft->dir = openat(store->dir, draft->directory, flags);
-	if (draft->dir < 0 || mkdirat(draft->dir, "bin", 0700))
-		return fail_errno(err, "make a directory in '%s/envs'", store->home->path);
-	draft->bin = openat(draft->dir, "bin", flags);
+	draft->bin = openat(draft->dir, "bin", OPEN_DIRECTORY);
 	if (draft->bin < 0)
 		return fail_errno(
 			err, "open '%s/envs/%s/bin'", store->home->path, draft->directory);
@@ -186,8 +207,9 @@ static int publish(const struct env_store *store, const char *name, struct draft
 		rename_directory(store->dir, draft->directory, name, RENAME_EXCHANGE))
 		return fail_errno(err, "name environment '%s'", name);
 	fault_point("envs.exchanged");
-	*is_replaced = true;
-	if (renameat(store->dir, draft->directory, store->dir, draft->old))
+	/* The other one isn't locked by us: it may have been swept already. */
+	*is_replaced = !renameat(store->dir, draft->directory, store->dir, draft->old);
+	if (!*is_replaced && errno != ENOENT)
 		return fail_errno(err, "set the replaced environment '%s' aside", name);
 	return 0;
 }

@@ -125,12 +125,12 @@ static int find_version(const struct home *home, const struct runner *runner,
 	struct answer answer;
 	auto_buf struct buf out;
 
+	buf_init(&out, OUTPUT_MAX);
 	if (known_read(home, ROOM, candidate->identity, arena, &answer, NULL) &&
 		answer_get(&answer, "version")) {
 		*version = answer_get(&answer, "version");
 		return 0;
 	}
-	buf_init(&out, OUTPUT_MAX);
 	if (ask(runner, candidate->path, (const char *const[]){ "--version", NULL }, arena, &out,
 		    err) < 0)
 		return -1;
@@ -344,21 +344,47 @@ static bool is_address(const char *url)
 	return url && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0);
 }
 
+/* By whom it is said: the uv that would be asked, or pip of this Python. */
+static bool find_answerer(const struct home *home, const struct interpreter *python,
+	struct arena *arena, struct candidate *candidate, char key[KNOWN_IDENTITY_LEN + 1])
+{
+	bool has_uv = find_any(home, arena, candidate);
+
+	known_identity_of_text(arena_printf(arena, "default index of %s",
+				       has_uv ? candidate->identity : python->identity),
+		key);
+	return has_uv;
+}
+
+static const char *read_index(const struct home *home, const char *key, struct arena *arena)
+{
+	struct answer answer;
+	const char *found = NULL;
+
+	if (known_read(home, ROOM, key, arena, &answer, NULL))
+		found = answer_get(&answer, "index");
+	return is_address(found) ? found : NULL;
+}
+
+const char *uv_known_index(
+	const struct home *home, const struct interpreter *python, struct arena *arena)
+{
+	struct candidate candidate;
+	char key[KNOWN_IDENTITY_LEN + 1];
+
+	find_answerer(home, python, arena, &candidate, key);
+	return read_index(home, key, arena);
+}
+
 int uv_default_index(const struct home *home, const struct runner *runner,
 	const struct interpreter *python, struct arena *arena, const char **url, struct error *err)
 {
 	struct candidate candidate;
-	struct answer answer;
-	bool has_uv = find_any(home, arena, &candidate);
 	char key[KNOWN_IDENTITY_LEN + 1];
-	const char *found = NULL;
+	bool has_uv = find_answerer(home, python, arena, &candidate, key);
+	const char *found = read_index(home, key, arena);
 
-	known_identity_of_text(arena_printf(arena, "default index of %s",
-				       has_uv ? candidate.identity : python->identity),
-		key);
-	if (known_read(home, ROOM, key, arena, &answer, NULL))
-		found = answer_get(&answer, "index");
-	if (is_address(found)) {
+	if (found) {
 		*url = found;
 		return 0;
 	}

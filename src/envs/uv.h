@@ -29,6 +29,9 @@ int uv_find_here(const struct home *home, const struct runner *runner, struct ar
  * answer is kept. */
 int uv_default_index(const struct home *home, const struct runner *runner,
 	const struct interpreter *python, struct arena *arena, const char **url, struct error *err);
+/* The same when it is known, without running anything; else NULL. */
+const char *uv_known_index(
+	const struct home *home, const struct interpreter *python, struct arena *arena);
 /* Adds to a job what a script or uv needs to reach the indexes: the certificates at
  * CERTIFICATES_INSIDE, SSL_CERT_FILE, CARREL_INDEXES, CARREL_TRUSTED_HOSTS; sets forward. */
 void job_reach_indexes(struct job *job, struct arena *arena, const struct index_set *indexes);

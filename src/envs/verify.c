@@ -230,6 +230,7 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 	struct env_request *request = arena_alloc(arena, sizeof *request);
 	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
 	struct env_meta old;
+	bool was_there;
 
 	if (env_read(builder->store, name, arena, &old, err) < 0) {
 		if (err->code == ERR_CORRUPT)
@@ -242,5 +243,5 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 	if (set_aside(builder->store, findings, err) < 0 ||
 		want_again(builder, &old, arena, request, wanted, err) < 0)
 		return build_failed_as(problem, err);
-	return env_build(builder, wanted, arena, meta, problem, err);
+	return env_build(builder, wanted, arena, meta, &was_there, problem, err);
 }
