@@ -146,16 +146,42 @@ static const char *list_name(const struct env_wanted *wanted, struct arena *aren
 	return arena_printf(arena, "%s-%.16s", wanted->lock_key, wanted->fingerprint);
 }
 
-/* "id bytes" lines, topmost first. 1: they are all there. 0: look for each. */
-static int find_listed(const struct env_store *store, const struct env_wanted *wanted,
-	struct env_meta *meta, struct arena *arena, struct error *err)
+/* Its first line: the same requirements, resolved again, may have given another lock. */
+static const char *list_head(const lock_list *packages, struct arena *arena)
 {
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+	unsigned char digest[SHA256_LEN];
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	for (size_t i = 0; i < packages->count; i++) {
+		const struct lock_package *package = &packages->items[i];
+
+		sha256_add(&hash, package->name, strlen(package->name) + 1);
+		sha256_add(&hash, package->version, strlen(package->version) + 1);
+		for (size_t k = 0; k < package->hashes.count; k++)
+			sha256_add(&hash, package->hashes.items[k],
+				strlen(package->hashes.items[k]) + 1);
+		sha256_add(&hash, "", 1);
+	}
+	sha256_end(&hash, digest);
+	sha256_hex(digest, hex);
+	return hex;
+}
+
+/* "id bytes" lines, topmost first. 1: they are all there. 0: look for each. */
+static int find_listed(const struct env_store *store, const struct composition *c,
+	struct arena *arena, struct error *err)
+{
+	struct env_meta *meta = c->meta;
 	struct str rest, line, id, bytes;
 	uint64_t total = 0, value;
-	int found = read_kept(store, list_name(wanted, arena), arena, &rest, err);
+	int found = read_kept(store, list_name(c->wanted, arena), arena, &rest, err);
 
 	if (found <= 0)
 		return found;
+	if (!str_next(&rest, '\n', &line) || !str_is(line, list_head(c->packages, arena)))
+		return 0;
 	meta->layers.count = 0;
 	while (str_next(&rest, '\n', &line)) {
 		if (!str_cut(line, ' ', &id, &bytes) || !str_to_u64(bytes, &value))
@@ -203,13 +229,15 @@ static int layer_bytes(
 }
 
 /* Keeps the list for the next time. That it can't be written only costs time then. */
-static int keep_list(const struct env_store *store, const struct env_wanted *wanted,
-	struct env_meta *meta, struct arena *arena, struct error *err)
+static int keep_list(const struct env_store *store, const struct composition *c,
+	struct arena *arena, struct error *err)
 {
+	struct env_meta *meta = c->meta;
 	auto_buf struct buf text = { 0 };
 	struct error ignored;
 
 	buf_init(&text, LOCK_MAX);
+	buf_printf(&text, "%s\n", list_head(c->packages, arena));
 	meta->size_bytes = 0;
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		uint64_t bytes = 0;
@@ -219,7 +247,8 @@ static int keep_list(const struct env_store *store, const struct env_wanted *wan
 		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
 		meta->size_bytes += bytes;
 	}
-	write_kept(store, list_name(wanted, arena), (struct str){ text.data, text.len }, &ignored);
+	write_kept(
+		store, list_name(c->wanted, arena), (struct str){ text.data, text.len }, &ignored);
 	return 0;
 }
 
@@ -288,14 +317,14 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 int compose_layers(const struct env_store *store, struct composition *c, struct arena *arena,
 	struct error *err)
 {
-	int found = find_listed(store, c->wanted, c->meta, arena, err);
+	int found = find_listed(store, c, arena, err);
 
 	if (found != 0)
 		return found;
 	found = find_each(store, c, arena, err);
 	if (found <= 0)
 		return found;
-	if (keep_list(store, c->wanted, c->meta, arena, err) == 0)
+	if (keep_list(store, c, arena, err) == 0)
 		return 1;
 	return err->code == ERR_CORRUPT ? 0 : -1;
 }

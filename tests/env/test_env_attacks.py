@@ -104,3 +104,13 @@ def test_what_a_build_requires_in_turn_is_judged_too(env, index):
     index.add(sdist("source", build_requires=["tool"]), wheel("tool", requires=["blocked-one"]), wheel("blocked-one"))
     env.configure("environments:\n  blocked_packages: [blocked_one]\n")
     env.fails("agent", "--pip", "source", "--allow-build", code="denied", package="blocked-one")
+
+
+def test_what_is_resolved_again_is_what_is_used(env, index):
+    """The same requirements with another answer of the index: not the layers that the last one gave."""
+    index.add(wheel("good", "1.0"))
+    env.build("agent", "--pip", "good")
+    index.add(wheel("good", "2.0"))
+    assert env.build("agent", "--pip", "good", "--no-cache")["installed_packages"] == {"good": "2.0"}
+    assert env.python("agent", "import good; print(good.VERSION)") == "2.0\n"
+    assert env.json("verify", "agent")["ok"]
