@@ -37,7 +37,9 @@ static void on_tick(void *ctx)
 {
 	struct running *running = ctx;
 	const struct runner *runner = &running->jobs->runner;
-	runner->tick(runner->tick_ctx);
+	/* A process forked off for a part of a build shows nothing. */
+	if (getpid() == running->jobs->pid)
+		runner->tick(runner->tick_ctx);
 }
 
 static int add_binds(
@@ -213,6 +215,7 @@ static void network_refused(void *ctx, char out[320])
 void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 {
 	*jobs = (struct jobs){ .layers = layers,
+		.pid = getpid(),
 		.forward = { .pid = -1, .pidfd = -1, .control = -1 },
 		.runner = { .ctx = jobs, .run = run_job },
 		.network = { .ctx = jobs,

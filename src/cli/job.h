@@ -7,6 +7,7 @@
 
 struct jobs {
 	const struct layer_store *layers;
+	pid_t pid; /* of who made it */
 	struct forward forward;
 	bool is_open;
 	struct runner runner;

@@ -181,7 +181,7 @@ int making_lock_layers(struct making *making, struct error *err)
 /* -- building -- */
 
 /* The network closed, the stage gone. */
-static void making_clean(struct making *making)
+void making_clean(struct making *making)
 {
 	const struct build_network *network = making->builder->network;
 	struct error ignored;
@@ -207,14 +207,16 @@ static int find_lock(struct making *making, struct error *err)
 			&making->lock_text, err);
 	if (found < 0)
 		return build_failed_as(making->problem, err);
-	if (found == 0)
+	if (found == 0) {
+		prepare_start(making);
 		return making_reach(making, err) < 0 || making_stage(making, err) < 0
 			       ? -1
 			       : making_resolve(making, err);
+	}
 	return policy_judge_lock(&making->store->config, &making->packages, making->problem, err);
 }
 
-static int find_layers(struct making *making, struct error *err)
+int making_find_layers(struct making *making, struct error *err)
 {
 	struct composition *composition = &making->composition;
 	int found;
@@ -222,11 +224,24 @@ static int find_layers(struct making *making, struct error *err)
 	*composition = (struct composition){ .meta = &making->meta,
 		.wanted = making->wanted,
 		.packages = &making->packages,
-		.is_without_pip = making->is_without_pip };
+		.is_without_pip = making->is_without_pip || making->helper > 0,
+		.is_part = making->is_part || making->helper > 0 };
 	if (making_lock_layers(making, err) < 0)
 		return -1;
 	found = compose_layers(making->store, composition, making->arena, err);
 	return found < 0 ? build_failed_as(making->problem, err) : found;
+}
+
+/* The last that is looked for is what somebody else makes meanwhile. */
+static int find_all(struct making *making, struct error *err)
+{
+	int found = making_find_layers(making, err);
+
+	if (found <= 0 || making->helper <= 0)
+		return found;
+	fd_close(&making->layers);
+	prepare_wait(making);
+	return making_find_layers(making, err);
 }
 
 /* The lock is not held while packages are fetched: who removes layers would wait as long. What was
@@ -235,7 +250,7 @@ static int make_layers(struct making *making, struct error *err)
 {
 	int found;
 
-	for (int tries = 0; (found = find_layers(making, err)) == 0; tries++) {
+	for (int tries = 0; (found = find_all(making, err)) == 0; tries++) {
 		if (tries == MAKE_TRIES) {
 			fail(err, ERR_CONFLICT,
 				"layers of environment '%s' are removed as fast as they are made",
@@ -291,6 +306,7 @@ static int attempt_and_clean(struct making *making, struct error *err)
 	int failed = attempt(making, err);
 
 	fd_close(&making->layers);
+	prepare_wait(making);
 	making_clean(making);
 	return failed;
 }

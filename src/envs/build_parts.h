@@ -67,6 +67,7 @@ struct composition {
 	const lock_list *packages;
 	VEC(const struct lock_package *) missing;
 	bool is_base_missing, is_editable_missing, is_without_pip;
+	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
 };
 int compose_layers(const struct env_store *store, struct composition *composition,
 	struct arena *arena, struct error *err);
@@ -105,6 +106,8 @@ struct making { /* one build under way */
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
+	pid_t helper;	     /* a process that makes base and pip, or 0 */
+	bool is_part;	     /* … or that process itself */
 	struct composition composition;
 	struct env_meta meta;
 };
@@ -135,6 +138,16 @@ int making_timeout(struct making *making, struct error *err);
 bool making_is_begun(const struct making *making);
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total);
 
+/* What every environment of the interpreter has below its packages, base and pip, made by a process
+ * of its own while uv resolves. Nothing happens when it is there, or when uv has to be fetched
+ * first; what it doesn't get done is done afterwards. prepare_wait follows always. */
+void prepare_start(struct making *making);
+void prepare_wait(struct making *making);
+
+/* 1: all layers are there, and the composition has them. 0: some are missing. */
+int making_find_layers(struct making *making, struct error *err);
+/* The network closed, the stage gone. */
+void making_clean(struct making *making);
 /* packages and lock_text: from uv, judged, and kept. */
 int making_resolve(struct making *making, struct error *err);
 /* Layers of all that is missing of the composition; from then on the layers' lock is held. */

@@ -317,12 +317,12 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 int compose_layers(const struct env_store *store, struct composition *c, struct arena *arena,
 	struct error *err)
 {
-	int found = find_listed(store, c, arena, err);
+	int found = c->is_part ? 0 : find_listed(store, c, arena, err);
 
 	if (found != 0)
 		return found;
 	found = find_each(store, c, arena, err);
-	if (found <= 0)
+	if (found <= 0 || c->is_part)
 		return found;
 	if (keep_list(store, c, arena, err) == 0)
 		return 1;
