@@ -103,6 +103,7 @@ static int build(struct site *site, const struct env_build_options *options, con
 	if (options->env.timeout_ms)
 		store->config.install_timeout_ms = options->env.timeout_ms;
 	if (env_options_fill(&options->env, package_id, arena, request, err) ||
+		env_options_vouch(request, store->home, err) ||
 		env_request_prepare(store, request, arena, wanted, problem, err))
 		return -1;
 	site->venv = wanted->name;

@@ -220,6 +220,7 @@ int env_ensure(struct env_session *session, const struct env_build_options *opti
 	*ensured = (struct env_ensured){ .said = "" };
 	*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
 	if (env_options_fill(&options->env, package_id, &session->arena, request, err) ||
+		env_options_vouch(request, session->store.home, err) ||
 		env_request_prepare(
 			&session->store, request, &session->arena, &wanted, problem, err))
 		return -1;
@@ -284,7 +285,8 @@ int env_cli_build(int argc, char **argv)
 		return code;
 	bool json = env_cli_is_json(options.format);
 	if (!env_options_fill(&options.env, names.items[0], &arena, &request, &err) &&
-		!env_session_open(&session, &err)) {
+		!env_session_open(&session, &err) &&
+		!env_options_vouch(&request, session.store.home, &err)) {
 		session.store.events.sink = options.events ? STDOUT_FILENO : -1;
 		if (!env_request_prepare(&session.store, &request, &arena, &wanted, &problem, &err))
 			composed = env_compose(

@@ -144,3 +144,11 @@ void env_options_print(const struct env_options *options, struct arena *arena, a
 		print_value(arena, words, "timeout",
 			arena_printf(arena, "%llums", (unsigned long long)options->timeout_ms));
 }
+
+int env_options_vouch(const struct env_request *request, const struct home *home, struct error *err)
+{
+	for (size_t i = 0; i < request->editables.count; i++)
+		if (home_vouch(home, request->editables.items[i], err))
+			return -1;
+	return 0;
+}

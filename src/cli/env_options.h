@@ -57,3 +57,6 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 	struct env_request *request, struct error *err);
 /* Appends the words that give these options again. */
 void env_options_print(const struct env_options *options, struct arena *arena, arg_list *words);
+/* The projects that the command line names may be shown to sandboxes: see home_vouch. */
+int env_options_vouch(
+	const struct env_request *request, const struct home *home, struct error *err);

@@ -1,6 +1,7 @@
 #include "cli/environment.h"
 
 #include <sys/stat.h>
+#include "envs/interpreter.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
 
@@ -46,12 +47,20 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 	if (!overlay_takes_tmpfs() && make_upper(mount, arena, err))
 		return -1;
 	if (meta->python_prefix &&
+		interpreter_check_prefix(home, meta->python, meta->python_prefix, arena, err))
+		return error_context(err, "environment '%s'", meta->name);
+	if (meta->python_prefix &&
 		add_read_only(meta->python_prefix, "the interpreter's", arena, options, err))
 		return -1;
-	for (size_t i = 0; i < meta->editables.count; i++)
-		if (add_read_only(meta->editables.items[i].path, "the editable project", arena,
-			    options, err))
+	for (size_t i = 0; i < meta->editables.count; i++) {
+		const char *path = meta->editables.items[i].path;
+		if (!home_is_vouched(home, path))
+			return fail_hint(err, ERR_DENIED, "build it again with --editable",
+				"environment '%s' would show '%s', which root hasn't named for one",
+				meta->name, path);
+		if (add_read_only(path, "the editable project", arena, options, err))
 			return -1;
+	}
 	options->environment = &mount->plan;
 	return 0;
 }

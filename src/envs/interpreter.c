@@ -124,6 +124,10 @@ static bool recall(const struct home *home, struct interpreter *it, struct arena
 	if (!text || !tag || !prefix || !parse_version(text, "", &version) || version.count != 3 ||
 		!path_is_normal(prefix))
 		return false;
+	/* It is bound, and what is kept could have been changed. */
+	if (!prefix_is_in_usr(prefix) &&
+		strcmp(prefix, parent(arena, parent(arena, it->path))) != 0)
+		return false;
 	it->version = text;
 	it->minor = arena_printf(arena, "%u.%u", version.part[0], version.part[1]);
 	it->tag = tag;
@@ -456,6 +460,16 @@ static int check_prefix(const struct home *home, const char *prefix, const char 
 		access(arena_printf(arena, "%s/lib64/python%s/os.py", prefix, minor), R_OK) < 0)
 		return fail(err, ERR_INVALID, "no standard library below its prefix '%s'", prefix);
 	return 0;
+}
+
+int interpreter_check_prefix(const struct home *home, const char *path, const char *prefix,
+	struct arena *arena, struct error *err)
+{
+	const char *minor = find_minor(arena, path);
+
+	if (strcmp(prefix, parent(arena, parent(arena, path))) != 0)
+		return fail(err, ERR_DENIED, "'%s' is not the prefix of '%s'", prefix, path);
+	return check_prefix(home, prefix, minor ? minor : "3", arena, err);
 }
 
 static bool is_word(const char *text)

@@ -204,8 +204,14 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 	*request = (struct env_request){ .package_id = old->package_id,
 		.system_site_packages = old->system_site_packages,
 		.rebuild = true };
-	for (size_t i = 0; i < old->editables.count; i++)
-		vec_push(arena, &request->editables, old->editables.items[i].path);
+	for (size_t i = 0; i < old->editables.count; i++) {
+		const char *path = old->editables.items[i].path;
+
+		if (!home_is_vouched(store->home, path))
+			return fail(err, ERR_DENIED, "root hasn't named '%s' for an environment",
+				path);
+		vec_push(arena, &request->editables, path);
+	}
 	*wanted = (struct env_wanted){ .request = request,
 		.name = old->name,
 		.requirements_sha256 = old->requirements_sha256 };

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/str.h"
 
@@ -200,5 +201,54 @@ int home_open_directory(const struct home *home, const char *name, int *fd, stru
 	if (failed)
 		return -1;
 	*fd = dir;
+	return 0;
+}
+
+#define VOUCHED "vouched"
+
+static void name_vouched(const char *path, char name[sizeof VOUCHED + 1 + 2 * SHA256_LEN])
+{
+	unsigned char digest[SHA256_LEN];
+	char hex[2 * SHA256_LEN + 1];
+	struct sha256 hash;
+	sha256_init(&hash);
+	sha256_add(&hash, path, strlen(path));
+	sha256_end(&hash, digest);
+	sha256_hex(digest, hex);
+	str_format(name, sizeof VOUCHED + 1 + 2 * SHA256_LEN, VOUCHED "/%s", hex);
+}
+
+bool home_is_vouched(const struct home *home, const char *path)
+{
+	char name[sizeof VOUCHED + 1 + 2 * SHA256_LEN], text[4097];
+	struct stat st;
+	if (!home->is_foreign)
+		return true;
+	name_vouched(path, name);
+	auto_close int fd = path_open_nolinks(home->dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != 0 ||
+		st.st_nlink != 1 || st.st_mode & 022)
+		return false;
+	/* Its name isn't enough: the owner of the directory can give it another one. */
+	ssize_t len = fd_read_full(fd, text, sizeof text);
+	return len > 0 && (size_t)len == strlen(path) && !memcmp(text, path, (size_t)len);
+}
+
+int home_vouch(const struct home *home, const char *path, struct error *err)
+{
+	char name[sizeof VOUCHED + 1 + 2 * SHA256_LEN];
+	auto_close int dir = -1;
+	if (home_is_vouched(home, path))
+		return 0;
+	if (home_open_directory(home, VOUCHED, &dir, err))
+		return -1;
+	name_vouched(path, name);
+	const char *file = path_basename(name);
+	if (unlinkat(dir, file, 0) && errno != ENOENT)
+		return fail_errno(err, "make '%s/%s'", home->path, name);
+	auto_close int fd =
+		openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || fd_write_full(fd, path, strlen(path)) < 0)
+		return fail_errno(err, "make '%s/%s'", home->path, name);
 	return 0;
 }

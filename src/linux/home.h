@@ -34,3 +34,10 @@ void home_leave(const struct home *home);
 /* Opens (after making it, 0700, when it isn't there) the directory `name` below the home,
  * read-only. Enters and leaves by itself. */
 int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err);
+
+/* A path of the host that root named himself, on a command line: what is written in the home could
+ * be changed by its owner, and a sandbox of root's shows him nothing that he couldn't see. A file
+ * of root's below the home says so, which the owner can remove but not make. Not entered. */
+int home_vouch(const struct home *home, const char *path, struct error *err);
+/* Always, for an owner who calls himself. */
+bool home_is_vouched(const struct home *home, const char *path);

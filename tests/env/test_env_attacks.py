@@ -1,4 +1,5 @@
 """Attacks on the store itself: what one package, index or neighbour does must not reach what others get from it."""
+import hashlib
 import os
 import pathlib
 import shutil
@@ -114,3 +115,40 @@ def test_what_is_resolved_again_is_what_is_used(env, index):
     assert env.build("agent", "--pip", "good", "--no-cache")["installed_packages"] == {"good": "2.0"}
     assert env.python("agent", "import good; print(good.VERSION)") == "2.0\n"
     assert env.json("verify", "agent")["ok"]
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("field", ["python_prefix", "editables"])
+def test_the_homes_owner_shows_nothing_of_roots(env, tmp, field):
+    """meta.json is the owner's to write, and what it names is bound with root's rights: only what root named is."""
+    secret = tmp / "secret"
+    secret.mkdir(mode=0o700)
+    (secret / "key").write_text("of root\n")
+    name = env.build("agent")["name"]
+    path = env.store / "envs" / name / "meta.json"
+    old, new = {"python_prefix": ('"python_prefix": null', f'"python_prefix": "{secret}"'),
+                "editables": ('"editables": []', f'"editables": ["{secret}"]')}[field]
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    for command in (["run", "--env", name, "--", "cat", str(secret / "key")], ["env", "verify", "--repair", name],
+                    ["run", "--env", name, "--", "cat", str(secret / "key")]):
+        done = env(*command, timeout=60)
+        assert "of root" not in done.stdout and (command[0] == "env" or done.returncode), done
+    assert not [path for path in env.store.rglob("key")]
+
+
+@pytest.mark.needs_root
+def test_what_root_named_is_shown(env, tmp):
+    project = tmp / "project"
+    project.mkdir()
+    (project / "mine.py").write_text("VALUE = 'mine'\n")
+    env.build("agent", "--editable", str(project))
+    assert env.python("agent", "import mine; print(mine.VALUE)") == "mine\n"
+    assert not [path for path in (env.store / "vouched").iterdir() if path.stat().st_uid]
+    other = tmp / "other"
+    other.mkdir()
+    (env.store / "vouched" / next((env.store / "vouched").iterdir()).name).rename(
+        env.store / "vouched" / hashlib.sha256(bytes(other)).hexdigest())
+    done = env.run("--env", "agent", "--", "true")
+    assert done.returncode == 125 and "root hasn't named" in done.stderr, done
