@@ -23,6 +23,7 @@ static const struct {
 	{ "resolving", "resolving" },
 	{ "building_env", "making the environment" },
 	{ "installing_deps", "installing" },
+	{ "building_wheels", "building" },
 	{ "building_layers", "storing" },
 	{ "ready", "ready" },
 };

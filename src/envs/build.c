@@ -191,6 +191,7 @@ void making_clean(struct making *making)
 	/* What can't be removed is swept by the next build. */
 	layer_stage_done(&making->store->layers, &making->stage, &ignored);
 	making->stage = (struct layer_stage){ .fd = -1, .lock = -1 };
+	making->built.count = 0;
 }
 
 static int find_lock(struct making *making, struct error *err)

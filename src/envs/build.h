@@ -23,6 +23,10 @@ struct env_request {
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
 	VEC(const char *) editables;   /* --editable, absolute */
 };
+struct env_project { /* of --editable */
+	const char *path;
+	const char *digest; /* hex, of what says how it is built; NULL: nothing does */
+};
 /* ---- the same, understood ---- */
 struct env_wanted {
 	const struct env_request *request;
@@ -30,6 +34,8 @@ struct env_wanted {
 	struct str text;		 /* the requirements, as given to uv */
 	const char *requirements_sha256; /* hex, or "no-deps" */
 	requirement_list requirements;
+	VEC(struct env_project) projects;
+	bool allow_build; /* asked for, or configured */
 	bool needs_lock; /* something has to be resolved */
 	bool is_strict; /* every package needs a hash from the requirements */
 	struct index_set indexes;

@@ -43,14 +43,15 @@ const char *wheel_url_of_package(
 void wheel_urls_to_versions(const requirement_list *requirements, struct str text,
 	struct arena *arena, struct buf *out);
 
-/* The projects of --editable: a small layer of their own, on top, that leads to them. NULL: none.
- */
+/* Finds out what the projects of --editable are: wanted->projects. */
+int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, struct error *err);
+/* What names the layer of one that has a build backend. */
+const char *project_key(
+	const struct env_wanted *wanted, const struct env_project *project, struct arena *arena);
+/* The others: a small layer of their own, on top, that leads to them. NULL: none. */
 const char *editable_key(const struct env_wanted *wanted, struct arena *arena);
 /* Its one file's text: where the modules are, src/ where there is one. */
 const char *editable_text(const struct env_wanted *wanted, struct arena *arena);
-/* What the project depends on is in this file, relative to it; NULL: nothing that could be read
- * without running it. *text: its content. */
-const char *editable_project(const char *path, struct arena *arena, struct str *text);
 
 /* Locks, kept under <home>/locks/<key>. lock_load: 1 with *packages and *text (as lock_print has
  * it), 0 when there is none (or none that can be read). */
@@ -66,6 +67,7 @@ struct composition {
 	const struct env_wanted *wanted;
 	const lock_list *packages;
 	VEC(const struct lock_package *) missing;
+	VEC(const struct env_project *) missing_projects; /* with a build backend */
 	bool is_base_missing, is_editable_missing, is_without_pip;
 	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
 };
@@ -89,6 +91,16 @@ int compose_locked(const struct env_store *store, const struct env_wanted *wante
 #define STAGE_INPUT ".in" /* in the root: removed before it is taken apart */
 #define STAGE_CACHE ".cache"
 
+struct built_wheel { /* made of sources: see sdist.h */
+	const char *path;	    /* <to>/wheels/<file>, on the host */
+	const char *file;	    /* its name */
+	const char *name, *version; /* name normalised, version as the file has it */
+	char sha256[2 * SHA256_LEN + 1];
+	/* Of an index: as the index has it. Of a project: the wheel itself. */
+	const struct lock_package *package;
+	const struct env_project *project; /* or NULL */
+};
+
 struct making { /* one build under way */
 	const struct builder *builder;
 	struct runner runner; /* the builder's, within the time that is left */
@@ -104,6 +116,8 @@ struct making { /* one build under way */
 	uint64_t started_ms, deadline_ms; /* monotonic */
 	lock_list packages;
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
+	VEC(struct built_wheel) built; /* in the stage */
+	const char *said; /* by uv when it failed last */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
 	pid_t helper;	     /* a process that makes base and pip, or 0 */

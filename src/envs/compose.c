@@ -265,16 +265,38 @@ static int find_one(const struct env_store *store, struct composition *c,
 	const struct lock_package *package, struct arena *arena, struct error *err)
 {
 	const char *tag = c->wanted->python.tag, *id;
-	int found = find_layer(store, wheel_key(arena, package, tag, false), arena, &id, err);
+	int found = find_layer(
+		store, wheel_key(arena, package, tag, package->is_built), arena, &id, err);
 
-	if (found == 0)
-		found = find_layer(store, wheel_key(arena, package, tag, true), arena, &id, err);
 	if (found < 0)
 		return -1;
 	if (found)
 		vec_push(arena, &c->meta->layers, id);
 	else
 		vec_push(arena, &c->missing, package);
+	return 0;
+}
+
+static int find_projects(const struct env_store *store, struct composition *c, struct arena *arena,
+	struct error *err)
+{
+	const struct env_wanted *wanted = c->wanted;
+	const char *id;
+
+	c->missing_projects.count = 0;
+	for (size_t i = 0; i < wanted->projects.count; i++) {
+		const struct env_project *project = &wanted->projects.items[i];
+		int found = !project->digest ? 0
+					     : find_layer(store, project_key(wanted, project, arena),
+						       arena, &id, err);
+
+		if (found < 0)
+			return -1;
+		if (found)
+			vec_push(arena, &c->meta->layers, id);
+		else if (project->digest)
+			vec_push(arena, &c->missing_projects, project);
+	}
 	return 0;
 }
 
@@ -296,6 +318,8 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 	c->is_editable_missing = found == 0;
 	if (editable && found)
 		vec_push(arena, &c->meta->layers, id);
+	if (find_projects(store, c, arena, err) < 0)
+		return -1;
 	for (size_t i = 0; i < c->packages->count; i++) {
 		if (find_one(store, c, &c->packages->items[i], arena, err) < 0)
 			return -1;
@@ -311,7 +335,8 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 	c->is_base_missing = found == 0;
 	if (found)
 		vec_push(arena, &c->meta->layers, id);
-	return c->missing.count == 0 && !c->is_base_missing && !c->is_editable_missing;
+	return c->missing.count == 0 && c->missing_projects.count == 0 && !c->is_base_missing &&
+	       !c->is_editable_missing;
 }
 
 int compose_layers(const struct env_store *store, struct composition *c, struct arena *arena,

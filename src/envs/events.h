@@ -2,8 +2,8 @@
  * Every event goes to <home>/audit/envs.jsonl (rotated at 16 MB to envs.jsonl.1), and to `sink`,
  * which
  * `--events` makes stdout. Every line has "event", "level" and "time".
- * Statuses ("resolving", "building_env", "installing_deps", "building_layers", "ready", "failed")
- * are events of that name. */
+ * Statuses ("resolving", "building_env", "building_wheels", "installing_deps", "building_layers",
+ * "ready", "failed") are events of that name. */
 #pragma once
 #include <stdint.h>
 #include "base/error.h"

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "envs/build_parts.h"
+#include "envs/known.h"
 
 int build_failed(struct build_problem *problem, enum build_failure failure, const char *package)
 {
@@ -286,51 +287,126 @@ static int judge(const struct env_store *store, struct env_wanted *wanted, struc
 	return 0;
 }
 
-/* -- reading it -- */
+/* -- keys -- */
+
+static void add_field(struct sha256 *hash, const char *text)
+{
+	/* With its end, so that two fields are not one. */
+	sha256_add(hash, text, strlen(text) + 1);
+}
+
+static const char *end_hash(struct sha256 *hash, struct arena *arena)
+{
+	unsigned char digest[SHA256_LEN];
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+
+	sha256_end(hash, digest);
+	sha256_hex(digest, hex);
+	return hex;
+}
 
 /* -- projects -- */
 
 static int read_file(const char *path, struct arena *arena, struct str *text, struct error *err);
 
-#define PROJECT_FILE "pyproject.toml"
-
-const char *editable_project(const char *path, struct arena *arena, struct str *text)
+/* 1: *sha256 is of the file. 0: there is none. */
+static int hash_project_file(const char *path, char sha256[2 * SHA256_LEN + 1], struct error *err)
 {
-	const char *file = arena_printf(arena, "%s/" PROJECT_FILE, path);
-	struct str rest, line;
-	struct error ignored;
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
 
-	if (read_file(file, arena, text, &ignored) < 0)
-		return NULL;
-	rest = *text;
-	while (str_next(&rest, '\n', &line)) {
-		if (str_is(str_trim(line), "[project]"))
-			return file;
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail_errno(err, "open '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return fail(err, ERR_INVALID, "'%s' is not a file", path);
+	return known_hash_file(fd, sha256) < 0 ? fail_errno(err, "read '%s'", path) : 1;
+}
+
+/* pyproject.toml may be there for linters alone. */
+static int names_backend(const char *path, struct arena *arena, bool *found, struct error *err)
+{
+	struct str text, line;
+
+	if (read_file(path, arena, &text, err) < 0)
+		return -1;
+	while (str_next(&text, '\n', &line)) {
+		line = str_trim(line);
+		*found |= str_starts_with(line, "[build-system]") ||
+			  str_starts_with(line, "[project]");
 	}
-	return NULL;
+	return 0;
+}
+
+static int look_at_project(
+	const char *path, struct arena *arena, struct env_project *project, struct error *err)
+{
+	static const char *const files[] = { "pyproject.toml", "setup.py", "setup.cfg" };
+	bool has_backend = false;
+	struct sha256 hash;
+
+	*project = (struct env_project){ .path = path };
+	sha256_init(&hash);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		const char *file = arena_printf(arena, "%s/%s", path, files[i]);
+		char sha256[2 * SHA256_LEN + 1] = "";
+		int found = hash_project_file(file, sha256, err);
+
+		if (found < 0)
+			return -1;
+		if (found && i == 0 && names_backend(file, arena, &has_backend, err) < 0)
+			return -1;
+		has_backend |= found && i == 1;
+		add_field(&hash, sha256);
+	}
+	if (has_backend)
+		project->digest = end_hash(&hash, arena);
+	return 0;
+}
+
+int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, struct error *err)
+{
+	const struct env_request *request = wanted->request;
+
+	wanted->projects.count = 0;
+	for (size_t i = 0; i < request->editables.count; i++) {
+		struct env_project project;
+
+		if (look_at_project(request->editables.items[i], arena, &project, err) < 0)
+			return error_context(err, "--editable");
+		vec_push(arena, &wanted->projects, project);
+	}
+	return 0;
+}
+
+const char *project_key(
+	const struct env_wanted *wanted, const struct env_project *project, struct arena *arena)
+{
+	return arena_printf(
+		arena, "project 1 %s %s %s", wanted->python.tag, project->digest, project->path);
 }
 
 const char *editable_key(const struct env_wanted *wanted, struct arena *arena)
 {
-	if (wanted->request->editables.count == 0)
-		return NULL;
-	return arena_printf(
-		arena, "editable 1 %s %s", wanted->python.minor, editable_text(wanted, arena));
+	const char *text = editable_text(wanted, arena);
+
+	return *text ? arena_printf(arena, "editable 1 %s %s", wanted->python.minor, text) : NULL;
 }
 
 const char *editable_text(const struct env_wanted *wanted, struct arena *arena)
 {
-	const struct env_request *request = wanted->request;
 	auto_buf struct buf text = { 0 };
 	struct stat st;
 
 	buf_init(&text, REQUIREMENTS_MAX);
-	for (size_t i = 0; i < request->editables.count; i++) {
-		const char *path = request->editables.items[i];
+	for (size_t i = 0; i < wanted->projects.count; i++) {
+		const char *path = wanted->projects.items[i].path;
 		const char *source = arena_printf(arena, "%s/src", path);
 		bool has_source = stat(source, &st) == 0 && S_ISDIR(st.st_mode);
 
-		buf_printf(&text, "%s\n", has_source ? source : path);
+		if (!wanted->projects.items[i].digest)
+			buf_printf(&text, "%s\n", has_source ? source : path);
 	}
 	return arena_bytes(arena, text.data, text.len);
 }
@@ -460,13 +536,7 @@ static int read_requirements(const struct env_request *request, struct arena *ar
 	return 0;
 }
 
-/* -- keys -- */
-
-static void add_field(struct sha256 *hash, const char *text)
-{
-	/* With its end, so that two fields are not one. */
-	sha256_add(hash, text, strlen(text) + 1);
-}
+/* -- all of it -- */
 
 static void add_indexes(struct sha256 *hash, const struct index_set *set, struct arena *arena)
 {
@@ -477,31 +547,24 @@ static void add_indexes(struct sha256 *hash, const struct index_set *set, struct
 	add_field(hash, "");
 }
 
-/* What the projects say they need. */
-static void add_projects(struct sha256 *hash, struct env_wanted *wanted, struct arena *arena)
+/* Projects say what they need when they are built. */
+static void add_projects(struct sha256 *hash, const struct env_wanted *wanted)
 {
-	const struct env_request *request = wanted->request;
+	for (size_t i = 0; i < wanted->projects.count; i++) {
+		const struct env_project *project = &wanted->projects.items[i];
 
-	wanted->needs_lock = wanted->requirements.count > 0;
-	for (size_t i = 0; i < request->editables.count; i++) {
-		struct str text = STR("");
-
-		if (!editable_project(request->editables.items[i], arena, &text))
-			continue;
-		wanted->needs_lock = true;
-		add_field(hash, "project");
-		sha256_add(hash, text.data, text.len);
+		add_field(hash, project->path);
+		add_field(hash, project->digest ? project->digest : "");
 	}
 }
 
-static const char *end_hash(struct sha256 *hash, struct arena *arena)
+static bool has_backends(const struct env_wanted *wanted)
 {
-	unsigned char digest[SHA256_LEN];
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-
-	sha256_end(hash, digest);
-	sha256_hex(digest, hex);
-	return hex;
+	for (size_t i = 0; i < wanted->projects.count; i++) {
+		if (wanted->projects.items[i].digest)
+			return true;
+	}
+	return false;
 }
 
 void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena)
@@ -510,6 +573,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	const char *cut_off = store->config.exclude_newer ? store->config.exclude_newer : "";
 	struct sha256 hash;
 
+	wanted->allow_build = request->allow_build || store->config.allow_build;
+	wanted->needs_lock = wanted->requirements.count > 0 || has_backends(wanted);
 	sha256_init(&hash);
 	add_field(&hash, "carrel-lock 1");
 	add_field(&hash, wanted->python.tag);
@@ -517,7 +582,9 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_field(&hash, cut_off);
 	add_indexes(&hash, &wanted->indexes, arena);
 	sha256_add(&hash, wanted->text.data, wanted->text.len);
-	add_projects(&hash, wanted, arena);
+	add_projects(&hash, wanted);
+	/* What was built is for those who allow it. */
+	add_field(&hash, wanted->allow_build ? "build" : "");
 	wanted->lock_key = end_hash(&hash, arena);
 
 	sha256_init(&hash);
@@ -528,9 +595,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_field(&hash, cut_off);
 	add_field(&hash, request->system_site_packages ? "system" : "");
 	add_indexes(&hash, &wanted->indexes, arena);
-	for (size_t i = 0; i < request->editables.count; i++)
-		add_field(&hash, request->editables.items[i]);
-	add_projects(&hash, wanted, arena);
+	add_projects(&hash, wanted);
+	add_field(&hash, wanted->allow_build ? "build" : "");
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 
@@ -561,7 +627,7 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 			error_hint(err, "one requirement a line, as in requests>=2.31");
 		return build_failed(problem, BUILD_INVALID, NULL);
 	}
-	if (judge_editables(request, err) < 0)
+	if (judge_editables(request, err) < 0 || wanted_look_at_projects(wanted, arena, err) < 0)
 		return build_failed(problem, BUILD_INVALID, NULL);
 	if (judge(store, wanted, arena, problem, err) < 0)
 		return -1;

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "envs/build_parts.h"
 #include "envs/scripts.h"
+#include "envs/sources.h"
 #include "format/quantity.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
@@ -291,6 +292,7 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	if (!*is_done) {
 		struct str text = { errors.data, errors.len };
 
+		making->said = arena_bytes(making->arena, text.data, text.len);
 		uv_error_classify(text, making->arena, said);
 		*mentioned = find_mentioned(making, text);
 	}
@@ -406,6 +408,7 @@ static int put_requirements(struct making *making, struct error *err)
 			list->items[i].kind == REQUIREMENT_URL)
 			buf_printf(&text, "%s\n", list->items[i].text);
 	}
+	sources_require_projects(making, &text);
 	return making_put(making, "requirements.txt", (struct str){ text.data, text.len }, err);
 }
 
@@ -416,8 +419,7 @@ static bool has_addresses(const struct making *making)
 	const struct env_wanted *wanted = making->wanted;
 	const requirement_list *list = &wanted->requirements;
 
-	if (wanted->is_strict || wanted->request->allow_build ||
-		making->store->config.allow_build || wanted->request->editables.count > 0)
+	if (wanted->is_strict || wanted->allow_build || wanted->projects.count > 0)
 		return false;
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].kind != REQUIREMENT_PACKAGE || list->items[i].hashes.count > 0)
@@ -428,7 +430,7 @@ static bool has_addresses(const struct making *making)
 
 static int parse_resolved(struct making *making, struct str text, struct error *err)
 {
-	auto_buf struct buf plain = { 0 };
+	auto_buf struct buf plain = { 0 }, own = { 0 };
 
 	if (has_addresses(making)) {
 		if (pylock_parse(text, making->arena, &making->addresses, err) < 0)
@@ -436,10 +438,16 @@ static int parse_resolved(struct making *making, struct str text, struct error *
 		pylock_to_lock(&making->addresses, making->arena, &making->packages);
 		return 0;
 	}
+	buf_init(&own, OUTPUT_MAX);
+	sources_without_projects(making, text, &own);
 	buf_init(&plain, OUTPUT_MAX);
-	wheel_urls_to_versions(&making->wanted->requirements, text, making->arena, &plain);
+	wheel_urls_to_versions(&making->wanted->requirements, (struct str){ own.data, own.len },
+		making->arena, &plain);
 	text = (struct str){ arena_bytes(making->arena, plain.data, plain.len), plain.len };
-	return lock_parse(text, making->arena, &making->packages, err);
+	if (lock_parse(text, making->arena, &making->packages, err) < 0)
+		return -1;
+	sources_mark(making);
+	return 0;
 }
 
 static int take_lock(struct making *making, struct str text, struct error *err)
@@ -465,23 +473,6 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 	return 0;
 }
 
-/* What editable projects need, as far as it is written down. */
-static void add_projects(struct making *making, struct uv_job *uv)
-{
-	const struct env_request *request = making->wanted->request;
-
-	for (size_t i = 0; i < request->editables.count; i++) {
-		const char *path = request->editables.items[i];
-		struct str text;
-		const char *file = editable_project(path, making->arena, &text);
-
-		if (!file)
-			continue;
-		job_bind(&uv->job, making->arena, path, path);
-		vec_push(making->arena, &uv->argv, arena_text(making->arena, file));
-	}
-}
-
 int making_resolve(struct making *making, struct error *err)
 {
 	static const char *const by_hash[] = { "pip", "compile", "--generate-hashes", "--no-header",
@@ -496,12 +487,18 @@ int making_resolve(struct making *making, struct error *err)
 
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
-	if (put_requirements(making, err) < 0)
+	if (sources_build_projects(making, err) < 0 || put_requirements(making, err) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
-	making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
-	add_projects(making, &uv);
-	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
-		return -1;
+	for (;;) {
+		if (making_reach(making, err) < 0)
+			return -1;
+		making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
+		sources_show(making, &uv, true);
+		if (making_run_uv(making, &uv, &out, &needs_build, err) == 0)
+			break;
+		if (!needs_build || sources_build_package(making, needs_build, err) < 0)
+			return -1;
+	}
 	return take_lock(making, (struct str){ out.data, out.len }, err);
 }

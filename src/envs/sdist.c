@@ -37,6 +37,8 @@ struct work {		      /* one package under way */
 static int failed(struct work *work, enum build_failure failure, struct error *err)
 {
 	error_context(err, "build '%s'", work->what);
+	if (!err->hint[0])
+		error_hint(err, "carrel env show --log has all that it said");
 	return build_failed(work->making.problem, failure,
 		work->sdist->package ? work->sdist->package->name : NULL);
 }

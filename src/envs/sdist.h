@@ -16,12 +16,6 @@ struct sdist {
 	const struct lock_package *package; /* from the index; or NULL, and: */
 	const char *project;		    /* absolute: an editable wheel is made of it */
 };
-struct built_wheel {
-	const char *path;	    /* <to>/wheels/<file>, on the host */
-	const char *file;	    /* its name */
-	const char *name, *version; /* name normalised, version as the file has it */
-	char sha256[2 * SHA256_LEN + 1];
-};
 /* Builds it, in stages of its own, with making's time, log and problem. The wheel comes to `wheels` in
  * the stage `to`, which may hold others. The network is closed when it returns: making_reach again. The
  * caller has checked that building is allowed. */

@@ -200,6 +200,7 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 {
 	const struct env_store *store = builder->store;
 	struct str lock;
+	lock_list packages;
 
 	*request = (struct env_request){ .package_id = old->package_id,
 		.system_site_packages = old->system_site_packages,
@@ -222,6 +223,12 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 		find_python(builder, old, arena, wanted, err) < 0)
 		return -1;
 	wanted->python_is_known = true;
+	/* What it has of sources it was allowed to. */
+	if (wanted_look_at_projects(wanted, arena, err) < 0 ||
+		lock_parse(lock, arena, &packages, err) < 0)
+		return -1;
+	for (size_t i = 0; i < packages.count; i++)
+		request->allow_build |= packages.items[i].is_built;
 	wanted_complete(store, wanted, arena);
 	if (strcmp(wanted->python.path, old->python) == 0)
 		wanted->fingerprint = old->fingerprint;

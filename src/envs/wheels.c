@@ -11,6 +11,7 @@
 #include "envs/base.h"
 #include "envs/build_parts.h"
 #include "envs/scripts.h"
+#include "envs/sources.h"
 #include "envs/split.h"
 #include "format/quantity.h"
 
@@ -105,7 +106,13 @@ static int put_lock(struct making *making, const package_list *packages, const c
 		const struct lock_package *package = packages->items[i];
 		const char *url = wheel_url_of_package(
 			&making->wanted->requirements, package->name, making->arena);
+		const struct built_wheel *built = sources_find(making, package);
 
+		if (built) {
+			buf_printf(&text, "%s @ file://" WHEELS_INSIDE "/%s --hash=sha256:%s\n",
+				package->name, built->file, built->sha256);
+			continue;
+		}
 		if (!url) {
 			vec_push(making->arena, &list, *package);
 			continue;
@@ -132,6 +139,7 @@ static int run_uv(struct making *making, const char *lock, bool is_offline, stru
 	making_uv(making, &uv, arguments);
 	vec_push(making->arena, &uv.argv,
 		arena_printf(making->arena, ENV_INSIDE "/" STAGE_INPUT "/%s", lock));
+	sources_show(making, &uv, false);
 	if (is_offline) {
 		vec_push(making->arena, &uv.argv, arena_text(making->arena, "--offline"));
 		uv.job.forward = false;
@@ -392,7 +400,6 @@ static int check_size(
 static int publish(
 	struct making *making, const package_list *packages, struct split *split, struct error *err)
 {
-	const char *tag = making->wanted->python.tag;
 	size_t count = packages->count;
 	struct layer_draft *drafts = arena_array(making->arena, count + 2, sizeof *drafts);
 
@@ -400,10 +407,9 @@ static int publish(
 		return -1;
 	for (size_t i = 0; i < count; i++) {
 		drafts[i] = (struct layer_draft){ .path = split->packages.items[i].draft,
-			.kind = "python-wheel",
 			.name = packages->items[i]->name,
-			.version = packages->items[i]->version,
-			.key = wheel_key(making->arena, packages->items[i], tag, false) };
+			.version = packages->items[i]->version };
+		sources_name_layer(making, packages->items[i], &drafts[i]);
 	}
 	if (making->composition.is_base_missing && draft_base(making, &drafts[count++], err) < 0)
 		return -1;
@@ -457,6 +463,11 @@ int making_install(struct making *making, struct error *err)
 	package_list packages = { 0 };
 	struct split split = { 0 };
 
+	if (sources_build_missing(making, err) < 0)
+		return -1;
+	for (size_t i = 0; i < making->composition.missing_projects.count; i++)
+		vec_push(making->arena, &packages,
+			sources_project(making, making->composition.missing_projects.items[i]));
 	for (size_t i = 0; i < making->composition.missing.count; i++)
 		vec_push(making->arena, &packages, making->composition.missing.items[i]);
 	if (packages.count > 0 && making_reach(making, err) < 0)

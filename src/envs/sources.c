@@ -1,0 +1,301 @@
+#include "envs/sources.h"
+
+#include <string.h>
+
+#include "envs/scripts.h"
+#include "envs/sdist.h"
+
+#define OUTPUT_MAX ((size_t)16 << 20)
+#define PACKAGES_MAX 20 /* built for one environment */
+#define SPECIFIER "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.*+!=<>~,"
+
+static const struct built_wheel *find_built(const struct making *making, const char *name)
+{
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
+
+		if (!built->project && strcmp(built->package->name, name) == 0)
+			return built;
+	}
+	return NULL;
+}
+
+static int build_package(
+	struct making *making, const struct lock_package *package, struct error *err)
+{
+	struct sdist sdist = { .package = package };
+	struct built_wheel wheel;
+
+	events_status(&making->store->events, "building_wheels", making->wanted->name);
+	making_show(making, "building_wheels", making->built.count, 0);
+	if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
+		return -1;
+	wheel.package = package;
+	wheel.project = NULL;
+	vec_push(making->arena, &making->built, wheel);
+	return 0;
+}
+
+static int build_project(
+	struct making *making, const struct env_project *project, struct error *err)
+{
+	struct sdist sdist = { .project = project->path };
+	struct lock_package *package = arena_alloc(making->arena, sizeof *package);
+	struct built_wheel wheel;
+
+	events_status(&making->store->events, "building_wheels", making->wanted->name);
+	making_show(making, "building_wheels", making->built.count, 0);
+	if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
+		return -1;
+	*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
+	vec_push(making->arena, &package->hashes,
+		arena_printf(making->arena, "sha256:%s", wheel.sha256));
+	wheel.package = package;
+	wheel.project = project;
+	vec_push(making->arena, &making->built, wheel);
+	return 0;
+}
+
+/* -- resolving -- */
+
+int sources_build_projects(struct making *making, struct error *err)
+{
+	const struct env_wanted *wanted = making->wanted;
+
+	for (size_t i = 0; i < wanted->projects.count; i++) {
+		const struct env_project *project = &wanted->projects.items[i];
+
+		if (project->digest && !sources_project(making, project) &&
+			build_project(making, project, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void sources_require_projects(const struct making *making, struct buf *requirements)
+{
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
+
+		if (built->project)
+			buf_printf(requirements, "%s @ file://" WHEELS_INSIDE "/%s\n", built->name,
+				built->file);
+	}
+}
+
+void sources_show(struct making *making, struct uv_job *uv, bool find)
+{
+	struct arena *arena = making->arena;
+
+	if (making->built.count == 0)
+		return;
+	job_bind(&uv->job, arena, arena_printf(arena, "%s/wheels", making->stage.path),
+		WHEELS_INSIDE);
+	if (!find)
+		return;
+	vec_push(arena, &uv->argv, arena_text(arena, "--find-links"));
+	vec_push(arena, &uv->argv, arena_text(arena, WHEELS_INSIDE));
+}
+
+/* "... depends on NAME>=1,<2 and ...": what others want of it is said nowhere else. */
+static void add_wanted_by_others(
+	const struct making *making, const char *name, struct buf *requirements)
+{
+	static const char *const phrases[] = { " depend on ", " depends on " };
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+		for (const char *at = making->said; (at = strstr(at, phrases[i]));) {
+			at += strlen(phrases[i]);
+			if (strncmp(at, name, len) != 0 || !strchr("<>=!~", at[len]))
+				continue;
+			size_t end = strspn(at + len, SPECIFIER);
+			while (end > 0 && strchr(".,", at[len + end - 1]))
+				end--;
+			buf_printf(requirements, "%s%.*s\n", name, (int)end, at + len);
+		}
+	}
+}
+
+static int put_requirements(struct making *making, const char *name, struct error *err)
+{
+	const requirement_list *list = &making->wanted->requirements;
+	auto_buf struct buf text = { 0 };
+
+	buf_init(&text, 2 * REQUIREMENTS_MAX);
+	buf_printf(&text, "%s\n", name);
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->items[i].kind == REQUIREMENT_PACKAGE &&
+			strcmp(list->items[i].name, name) == 0)
+			buf_printf(&text, "%s\n", list->items[i].text);
+	}
+	add_wanted_by_others(making, name, &text);
+	return making_put(making, "source.txt", (struct str){ text.data, text.len }, err);
+}
+
+/* The version that fits, with its hashes. Offline, by the page that uv has read just now: the
+ * sources themselves aren't there, so that uv can run none of them whatever it thinks it needs. */
+static int find_version(
+	struct making *making, const char *name, struct lock_package **package, struct error *err)
+{
+	static const char *const arguments[] = { "pip", "compile", "--no-deps", "--offline",
+		"--generate-hashes", "--no-header", "--no-annotate", "--python",
+		ENV_INSIDE "/bin/python3", ENV_INSIDE "/" STAGE_INPUT "/source.txt", NULL };
+	auto_buf struct buf out = { 0 };
+	const char *needs_build;
+	lock_list list = { 0 };
+	struct uv_job uv;
+
+	if (put_requirements(making, name, err) < 0)
+		return -1;
+	buf_init(&out, OUTPUT_MAX);
+	making_uv(making, &uv, arguments);
+	uv.job.forward = false;
+	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
+		return -1;
+	if (lock_parse((struct str){ out.data, out.len }, making->arena, &list, err) < 0) {
+		error_context(err, "the sources of '%s'", name);
+		return build_failed(making->problem, BUILD_FAILED, name);
+	}
+	if (list.count != 1 || strcmp(list.items[0].name, name) != 0) {
+		fail(err, ERR_FAILED, "no version of '%s' fits", name);
+		return build_failed(making->problem, BUILD_VERSION_NOT_FOUND, name);
+	}
+	if (policy_keep_hashes(&making->wanted->requirements, making->wanted->is_strict, &list,
+		    making->arena, making->problem, err) < 0)
+		return -1;
+	*package = &list.items[0];
+	return 0;
+}
+
+int sources_build_package(struct making *making, const char *name, struct error *err)
+{
+	const struct built_wheel *built = find_built(making, name);
+	struct lock_package *package;
+
+	if (!making->wanted->allow_build)
+		return -1;
+	if (built) {
+		fail_hint(err, ERR_INVALID, "pin a version of it that all can use",
+			"package '%s' has no wheel, and version %s, built from its sources, is not "
+			"what all others need",
+			name, built->package->version);
+		return build_failed(making->problem, BUILD_CONFLICT, name);
+	}
+	if (making->built.count >= PACKAGES_MAX) {
+		fail(err, ERR_LIMIT, "package '%s': more than %d packages to build from sources",
+			name, PACKAGES_MAX);
+		return build_failed(making->problem, BUILD_DENIED, name);
+	}
+	if (policy_judge_name(&making->store->config, name, "of what was resolved", making->problem,
+		    err) < 0 ||
+		find_version(making, name, &package, err) < 0)
+		return -1;
+	return build_package(making, package, err);
+}
+
+void sources_without_projects(const struct making *making, struct str text, struct buf *out)
+{
+	struct str line;
+	bool is_left_out = false, goes_on = false;
+
+	while (str_next(&text, '\n', &line)) {
+		if (!goes_on) {
+			struct str name, rest;
+
+			is_left_out = str_cut(line, ' ', &name, &rest) &&
+				      str_starts_with(rest, "@ file://" WHEELS_INSIDE "/");
+		}
+		goes_on = line.len > 0 && line.data[line.len - 1] == '\\';
+		if (is_left_out)
+			continue;
+		buf_append(out, line.data, line.len);
+		buf_char(out, '\n');
+	}
+}
+
+static bool has_hash(const struct lock_package *package, const char *sha256)
+{
+	for (size_t i = 0; i < package->hashes.count; i++) {
+		if (strcmp(package->hashes.items[i] + strlen("sha256:"), sha256) == 0)
+			return true;
+	}
+	return false;
+}
+
+void sources_mark(struct making *making)
+{
+	for (size_t i = 0; i < making->packages.count; i++) {
+		struct lock_package *package = &making->packages.items[i];
+		const struct built_wheel *built = find_built(making, package->name);
+
+		/* It may have found a wheel of another version after all. */
+		if (!built || !has_hash(package, built->sha256))
+			continue;
+		package->hashes.items = built->package->hashes.items;
+		package->hashes.count = built->package->hashes.count;
+		package->hashes.capacity = built->package->hashes.capacity;
+		package->is_built = true;
+	}
+}
+
+/* -- installing -- */
+
+int sources_build_missing(struct making *making, struct error *err)
+{
+	const struct composition *composition = &making->composition;
+
+	for (size_t i = 0; i < composition->missing.count; i++) {
+		const struct lock_package *package = composition->missing.items[i];
+
+		if (package->is_built && !find_built(making, package->name) &&
+			build_package(making, package, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < composition->missing_projects.count; i++) {
+		const struct env_project *project = composition->missing_projects.items[i];
+
+		if (!sources_project(making, project) && build_project(making, project, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+const struct built_wheel *sources_find(
+	const struct making *making, const struct lock_package *package)
+{
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
+
+		if (built->project && built->package == package)
+			return built;
+	}
+	return package->is_built ? find_built(making, package->name) : NULL;
+}
+
+const struct lock_package *sources_project(
+	const struct making *making, const struct env_project *project)
+{
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
+
+		if (built->project && strcmp(built->project->path, project->path) == 0)
+			return built->package;
+	}
+	return NULL;
+}
+
+void sources_name_layer(
+	const struct making *making, const struct lock_package *package, struct layer_draft *draft)
+{
+	const struct built_wheel *built = sources_find(making, package);
+	const char *tag = making->wanted->python.tag;
+
+	if (built && built->project) {
+		draft->kind = "python-editable";
+		draft->key = project_key(making->wanted, built->project, making->arena);
+	} else {
+		draft->kind = "python-wheel";
+		draft->key = wheel_key(making->arena, package, tag, package->is_built);
+	}
+}
