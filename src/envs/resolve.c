@@ -45,10 +45,12 @@ static void note(struct making *making, struct str text)
 {
 	/* What was said goes to the log, and from there to terminals. */
 	for (size_t i = 0; i < text.len; i++) {
-		char c = text.data[i];
+		const unsigned char *c = (const unsigned char *)text.data + i;
+		bool is_c1 = *c == 0xc2 && i + 1 < text.len && c[1] >= 0x80 && c[1] < 0xa0;
 
-		if ((unsigned char)c >= 0x20 || c == '\n' || c == '\t')
-			buf_char(&making->log, c);
+		i += is_c1;
+		if (!is_c1 && ((*c >= 0x20 && *c != 0x7f) || *c == '\n' || *c == '\t'))
+			buf_char(&making->log, (char)*c);
 	}
 	if (text.len > 0 && text.data[text.len - 1] != '\n')
 		buf_char(&making->log, '\n');
