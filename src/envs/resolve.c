@@ -355,8 +355,12 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	uv->job.argv = uv->argv.items;
 	*needs_build = NULL;
 	for (int attempt = 0;; attempt++) {
-		if (run_once(making, uv, out, &said, &mentioned, &is_done, err) < 0)
+		if (run_once(making, uv, out, &said, &mentioned, &is_done, err) < 0) {
+			/* Why it took so long is known, when the attempt before it failed. */
+			if (attempt > 0 && making->problem->failure == BUILD_TIMEOUT)
+				break;
 			return -1;
+		}
 		if (is_done)
 			return 0;
 		if (said.failure != BUILD_NETWORK || is_refused(making) || attempt == RETRIES ||
