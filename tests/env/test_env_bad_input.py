@@ -20,16 +20,14 @@ SYNTAX_ERRORS = [
 def test_a_syntax_error_names_its_line(env, index):
     index.add(wheel("good"))
     for text, line in SYNTAX_ERRORS:
-        error = env.fails("agent", "-r", env.requirements(text), code="invalid", says=[f"line {line}"], hint=False)
-        assert error["hint"] or "expected" in error["message"] or ":" in error["message"].partition(f"line {line}: ")[2] \
-            or "control character" in error["message"], error
+        env.fails("agent", "-r", env.requirements(text), code="invalid", says=[f"line {line}"])
     assert index.requests == []
 
 
 def test_a_file_that_is_no_text_is_refused(env):
     path = env.home / "requirements.txt"
     path.write_bytes(b"\xff\xfe\x00g\x00o\x00o\x00d\n")
-    env.fails("agent", "-r", path, code="invalid", says=["requirements.txt"], hint=False)
+    env.fails("agent", "-r", path, code="invalid", says=["requirements.txt"])
 
 
 def test_a_file_that_is_not_there_is_named(env, tmp):
@@ -40,7 +38,7 @@ def test_a_file_that_is_not_there_is_named(env, tmp):
 
 
 def test_a_huge_file_is_refused(env):
-    env.fails("agent", "-r", env.requirements("good\n" * 2_000_000), code="invalid", says=["requirements.txt"], hint=False)
+    env.fails("agent", "-r", env.requirements("good\n" * 2_000_000), code="invalid", says=["requirements.txt"])
 
 
 def test_an_option_file_and_specs_together_are_refused(env):
@@ -51,7 +49,7 @@ def test_an_option_file_and_specs_together_are_refused(env):
 
 def test_a_spec_is_judged_as_a_line_is(env):
     for spec in ("-rother.txt", "--index-url=http://127.0.0.1:1/", "a b", "==1", "./x", "x @ http://127.0.0.1:1/x.whl", "a\nb"):
-        env.fails("agent", f"--pip={spec}", code={"invalid", "denied"}, says=["--pip"], hint=False)
+        env.fails("agent", f"--pip={spec}", code={"invalid", "denied"}, says=["--pip"])
 
 
 REFUSED = ["-e ../x", "-e .", "--editable ../x", "-e git+http://127.0.0.1:1/x.git", "../x", "./x.whl", "/etc", "file:///etc/x.whl", "x.whl",
@@ -192,13 +190,22 @@ def test_hashes_may_be_required(env, index):
 
 # ---- indexes
 
-def test_connection_refused(env):
+@pytest.fixture
+def impatient(env):
+    """Tries again, but not for long."""
+    env.configure("environments:\n  install_timeout: 6s\n")
+    return env
+
+
+def test_connection_refused(impatient):
+    env = impatient
     with refusing_port() as port:
         error = env.fails("agent", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "good", code="network", timeout=120)
     assert f"127.0.0.1:{port}" in error["message"] + error["hint"]
 
 
-def test_an_index_with_errors_of_its_own(env, index):
+def test_an_index_with_errors_of_its_own(impatient, index):
+    env = impatient
     index.add(wheel("good"))
     index.misbehave("/simple/", "500")
     env.fails("agent", "--pip", "good", code="network", timeout=120)
@@ -212,7 +219,8 @@ def test_an_index_that_recovers(env, index):
 
 
 @pytest.mark.parametrize("where", ["/simple/", "/files/"])
-def test_an_index_that_answers_half(env, index, where):
+def test_an_index_that_answers_half(impatient, index, where):
+    env = impatient
     index.add(wheel("good"))
     index.misbehave(where, "half")
     env.fails("agent", "--pip", "good", code="network", timeout=120)
@@ -227,7 +235,8 @@ def test_an_index_that_never_answers(env, index, where):
     assert "install_timeout" in error["hint"]
 
 
-def test_an_index_that_answers_garbage(env, index):
+def test_an_index_that_answers_garbage(impatient, index):
+    env = impatient
     index.add(wheel("good"))
     index.misbehave("/simple/", "garbage")
     env.fails("agent", "--pip", "good", code={"network", "failed", "invalid", "not_found"}, timeout=120)

@@ -2,6 +2,7 @@
 or absent, a retry works, nothing stays."""
 import concurrent.futures
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ from wheels import wheel
 
 WORKS = "import part_0, part_1, part_2; print(part_0.VERSION)"
 PARTS = ["--pip", "part-0", "--pip", "part-1", "--pip", "part-2"]
+NAME = "agent_" + hashlib.sha256(b"part-0\npart-1\npart-2").hexdigest()[:7]
 
 
 @pytest.fixture
@@ -127,7 +129,8 @@ def test_killed_while_it_repairs_or_removes(env, index):
     parts(index)
     name = env.build("agent", *PARTS)["name"]
     for args in (["verify", "--repair", name], ["rm", name]):
-        next(env.layer(name, "part-0").rglob("part_0.py")).write_text("VERSION = 'damaged'\n")
+        if args[0] == "verify":
+            next(env.layer(name, "part-0").rglob("part_0.py")).write_text("VERSION = 'damaged'\n")
         for wait in (0.02, 0.2, 0.5):
             with env.start("env", *args) as process:
                 with contextlib.suppress(subprocess.TimeoutExpired):
@@ -171,7 +174,7 @@ def scenario(env, fault):
         (damage, ["env", "verify", "--repair", "agent"]),
         (None, ["env", "build", "other", "--index", env.index.url, "--pip", "part-1"]),
         (lambda: env.configure("environments:\n  max_envs: 2\n"), ["env", "prune"]),
-        (lambda: env.configure(""), ["env", "rm", "agent"]),
+        (lambda: env.configure(""), ["env", "rm", NAME]),
         (None, ["env", "build", "failing", "--index", env.index.url, "--pip", "no-such-package"]),
     ]
     for prepare, command in steps:
