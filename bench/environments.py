@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import subprocess
+import tempfile
 
 from measure import Failed, Quiet, Runner, say
 
@@ -25,6 +26,7 @@ IMPORTS = ["pandas", "fastapi"]  # sets, and what is imported of them
 LIGHT = ["grpcio", "fastapi", "uvicorn"]
 PATIENCE_S = 600  # for one command: a first build downloads
 WARM_UP = 2  # rounds thrown away
+ROOM_BYTES = 10 << 30  # less than that free: nothing is kept that isn't needed
 PART = 5  # rounds after which the machine must be quiet again
 
 # What a machine needs to reach its index: the same for all who measure. Nothing that changes what
@@ -135,7 +137,7 @@ class Site:
 
     def uv_argv(self, venv, source, cache=None):
         """uv's two commands; `source`: the words that say what is installed. Clears its place."""
-        remove(venv)
+        discard(venv)
         common = ["--quiet", "--no-config", "--cache-dir", cache or self.cache]
         return (
             [self.uv, "venv", *common, "--python", PYTHON, venv],
@@ -161,9 +163,16 @@ class Site:
             self.call([self.carrel, "env", "rm", *(os.path.basename(name) for name in names)])
 
 
-def remove(path):
-    if os.path.lexists(path):
+def discard(path):
+    """Puts a tree away until the end: for minutes after files were removed, ext4 looks at each of
+    their inodes again whenever it needs a new one, and whoever is next would pay for that."""
+    if not os.path.lexists(path):
+        return
+    room = os.statvfs(path)
+    if room.f_bavail * room.f_frsize < ROOM_BYTES:
         shutil.rmtree(path)
+    else:
+        os.rename(path, tempfile.mkdtemp(prefix="old.", dir=os.path.dirname(path)) + "/old")
 
 
 def disk_bytes(*roots):
@@ -194,7 +203,7 @@ def prepare_site(who, tools):
         for argv in site.uv_argv(site.venv, ["--no-deps", "-r", site.locks[name]]):
             site.call(argv)
         check_links(site.venv)
-        remove(site.venv)
+        discard(site.venv)
     return site
 
 
@@ -264,7 +273,7 @@ def warm_jobs(site, name, packages, mounts, composer):
 
     def uv():
         took = site.time(*site.uv_argv(site.venv, site.locked(name)))
-        remove(site.venv)
+        discard(site.venv)
         return took
 
     return [
@@ -285,7 +294,7 @@ def measure_pip(site, rounds, results):
             took = site.time(
                 [PYTHON, "-m", "venv", site.venv], [*pip, *index, "-r", site.locks[name]]
             )
-            remove(site.venv)
+            discard(site.venv)
             if number >= 0:
                 results.setdefault((site.who, name, PIP), {})[number] = took
 
@@ -314,7 +323,7 @@ def measure_imports(site, rounds, fresh_rounds, quiet, results):
                 took = site.time(argv)
                 if number >= 0:
                     results.setdefault((site.who, name, what), {})[number] = took
-        remove(site.venv)
+        discard(site.venv)
         for number in range(-1, fresh_rounds):
             measure_fresh(site, name, words, number, results)
 
@@ -333,7 +342,7 @@ def measure_fresh(site, name, words, number, results):
             site.call(argv)
         site.settle()
         took = site.time([os.path.join(site.venv, "bin/python"), *words])
-        remove(site.venv)
+        discard(site.venv)
         return took
 
     jobs = [(FRESH_CARREL, ours), (FRESH_UV, theirs)]
@@ -386,15 +395,15 @@ def measure_agents(site, count):
     site.settle()
     ours = disk_bytes(*(os.path.join(home, part) for part in os.listdir(home) if part != "tools"))
     uv = disk_bytes(cache, venvs)
-    remove(venvs)
-    remove(cache)
-    remove(home)
+    discard(venvs)
+    discard(cache)
+    discard(home)
     index = ["--index-url", site.index[1]] if site.index else []
     site.call([PYTHON, "-m", "venv", site.venv])
     pip = [os.path.join(site.venv, "bin/pip"), "install", "--quiet", "--no-deps"]
     site.call([*pip, *index, "-r", lock])
     one = disk_bytes(site.venv)
-    remove(site.venv)
+    discard(site.venv)
     return {"count": count, "carrel": ours, "uv": uv, "pip": one * count}
 
 
@@ -416,15 +425,15 @@ def measure_first(site, rounds, quiet, results):
         make_home(site, home)
         site.settle()
         before, after, _ = runner.run(site.build_argv("first", packages), patience_s=PATIENCE_S)[0]
-        remove(home)
+        discard(home)
         return after - before
 
     def theirs(packages):
         site.settle()
         commands = site.uv_argv(site.venv, ["--compile-bytecode", *packages], cache=cache)
         took = site.time(*commands)
-        remove(site.venv)
-        remove(cache)
+        discard(site.venv)
+        discard(cache)
         return took
 
     try:
@@ -441,14 +450,14 @@ def measure_first(site, rounds, quiet, results):
                 results.setdefault((site.who, name, what), {})[number] = job(SETS[name])
     finally:
         runner.close()
-        remove(home)
-        remove(cache)
-        remove(site.venv)
+        discard(home)
+        discard(cache)
+        discard(site.venv)
 
 
 def make_home(site, home):
     """A home with uv in it, and nothing else: not even what carrel knows of it."""
-    remove(home)
+    discard(home)
     shutil.copytree(site.path("tools"), os.path.join(home, "tools"))
     for directory, _, files in os.walk(home):
         os.chmod(directory, 0o700 if directory == home else 0o755)
