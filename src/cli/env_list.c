@@ -208,14 +208,16 @@ static int find_row(const struct env_store *store, const char *text, struct aren
 	return fail(err, ERR_NOT_FOUND, "there is no environment '%s'", name);
 }
 
-/* A build that failed has left a log and no environment: its name is all there is. */
+/* A build that failed has left a log and no environment: its name is all there is. The last one
+ * that failed is what somebody who typed only a package_id wants to see. */
 static int read_log(const struct env_store *store, const char *text, struct arena *arena,
 	const char **name, struct buf *log, struct error *err)
 {
 	*name = text;
 	if (!env_read_file(store, text, "build.log", log, err))
 		return 0;
-	if (err->code != ERR_NOT_FOUND || env_resolve(store, text, arena, name, err))
+	if (err->code != ERR_NOT_FOUND || (env_find_failed(store, text, arena, name) &&
+						  env_resolve(store, text, arena, name, err)))
 		return -1;
 	return env_read_file(store, *name, "build.log", log, err);
 }

@@ -624,7 +624,10 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 	}
 	if (read_requirements(request, arena, wanted, err) < 0) {
 		if (err->hint[0] == '\0')
-			error_hint(err, "one requirement a line, as in requests>=2.31");
+			error_hint(err, "%s",
+				err->code == ERR_NOT_FOUND
+					? "-r names a file of requirements; --pip names a package"
+					: "one requirement a line, as in requests>=2.31");
 		return build_failed(problem, BUILD_INVALID, NULL);
 	}
 	if (judge_editables(request, err) < 0 || wanted_look_at_projects(wanted, arena, err) < 0)

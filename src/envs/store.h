@@ -62,6 +62,9 @@ int env_select(const struct env_store *store, const struct env_meta *meta, struc
  * out. */
 int env_read_file(const struct env_store *store, const char *name, const char *file,
 	struct buf *out, struct error *err);
+/* The name of the build of package_id that failed last, and hasn't succeeded since. -1: none. */
+int env_find_failed(const struct env_store *store, const char *package_id, struct arena *arena,
+	const char **name);
 /* Keeps the log of a build that failed: envs/.failed/<name>.log. */
 int env_keep_log(
 	const struct env_store *store, const char *name, struct str log, struct error *err);
@@ -86,7 +89,8 @@ int env_remove(
 void env_sweep(const struct env_store *store);
 /* Removes layers that no environment (nor a replaced one in use) lists, .old- ones nobody uses, and
  * whatever else crashes left; of <home>/locks those that no environment has and that are older than
- * 30 days or not among the newest 1000, with the lists of layers kept for them. Waits until nobody builds: the caller holds no layer_store_lock. */
+ * 30 days or not among the newest 1000, with the lists of layers kept for them. Waits until nobody
+ * builds: the caller holds no layer_store_lock. */
 int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err);
 /* Evicts by the configured limits, never `keep` (or NULL) and never what is in use; with free_bytes
  * > 0 as much as is needed to free that on top. Emits events; collects layers, as env_remove does:

@@ -1,4 +1,5 @@
 /* What there is: rows, sizes, metrics. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -291,4 +292,34 @@ int env_metrics_print(const struct env_store *store, struct buf *out, struct err
 	buf_printf(out, "par_venv_count %" PRIu64 "\n", count);
 	print_durations(&histogram, out);
 	return 0;
+}
+
+int env_find_failed(const struct env_store *store, const char *package_id, struct arena *arena,
+	const char **name)
+{
+	const char *prefix = arena_printf(arena, "%s_", package_id);
+	struct timespec newest = { 0 };
+	int failed = -1, fd;
+	home_enter(store->home);
+	fd = openat(store->dir, ENVS_FAILED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	for (struct dirent *entry; list && (entry = readdir(list));) {
+		struct stat st;
+		size_t len = strlen(entry->d_name);
+		if (!str_starts_with(str_from(entry->d_name), prefix) || len < 5 ||
+			strcmp(entry->d_name + len - 4, ".log") ||
+			fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		if (!failed && (st.st_mtim.tv_sec < newest.tv_sec ||
+				       (st.st_mtim.tv_sec == newest.tv_sec &&
+					       st.st_mtim.tv_nsec < newest.tv_nsec)))
+			continue;
+		newest = st.st_mtim;
+		*name = arena_bytes(arena, entry->d_name, len - 4);
+		failed = 0;
+	}
+	if (list)
+		closedir(list);
+	home_leave(store->home);
+	return failed;
 }

@@ -7,6 +7,8 @@ from harness import one_line
 from index_server import listening_port, refusing_port
 from wheels import sdist, wheel
 
+pytestmark = pytest.mark.once
+
 # ---- requirement files
 
 SYNTAX_ERRORS = [
@@ -366,6 +368,12 @@ def test_an_environment_that_is_not_there_is_named(env, args):
     one_line(done.stderr, "nobody")
     done = env("env", args[0], "-o", "json", *args[1:])
     assert json.loads(done.stdout)["error"]["code"] == "not_found"
+
+
+def test_the_log_of_the_last_failure_is_found_by_what_was_typed(env, index):
+    env.fails("typed", "--pip", "no-such-first", code="not_found", package="no-such-first")
+    env.fails("typed", "--pip", "no-such-second", code="not_found", package="no-such-second")
+    assert "no-such-second" in env.log("typed")
 
 
 def test_an_unknown_environment_lists_what_is_there(env):
