@@ -11,7 +11,7 @@ import pytest
 from index_server import JSON_TYPE, refusing_port
 from wheels import bomb, escaping, sdist, wheel
 
-pytestmark = pytest.mark.shipped
+pytestmark = pytest.mark.once
 
 
 def get(url, **headers):

@@ -6,8 +6,6 @@ import subprocess
 import pytest
 from envs import other_pythons
 
-pytestmark = pytest.mark.shipped
-
 SETS = {
     "requests": ["requests"],
     "fastapi": ["fastapi", "uvicorn", "pydantic", "httpx"],
