@@ -347,6 +347,8 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	const char **needs_build, struct error *err)
 {
 	uint64_t wait = RETRY_FIRST_MS;
+	/* What a helper doesn't get done is done afterwards, with all tries. */
+	int retries = making->is_part ? 0 : RETRIES;
 	const struct lock_package *mentioned = NULL;
 	struct uv_error said = { 0 };
 	bool is_done = false;
@@ -363,7 +365,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		}
 		if (is_done)
 			return 0;
-		if (said.failure != BUILD_NETWORK || is_refused(making) || attempt == RETRIES ||
+		if (said.failure != BUILD_NETWORK || is_refused(making) || attempt == retries ||
 			clock_monotonic_ms() + wait >= making->deadline_ms)
 			break;
 		/* Everything is fetched before anything is installed: this is no network's failure,
