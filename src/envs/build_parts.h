@@ -27,9 +27,10 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 
 /* The pip that an environment gets, as a line of a lock. NULL: none for this Python. */
 const struct lock_package *pip_for(const char *minor, struct arena *arena);
-/* What names the layer of a wheel: see layers/store.h, 3. */
-const char *wheel_key(
-	struct arena *arena, const struct lock_package *package, const char *tag, bool is_built);
+/* What names the layer of a wheel: see layers/store.h, 3. built_from: it was built of sources, with
+ * tools from these indexes, and is no other's who trusts others; NULL: it wasn't. */
+const char *wheel_key(struct arena *arena, const struct lock_package *package, const char *tag,
+	const struct index_set *built_from);
 
 /* Wheels by address (urls.c). The address, when the requirement is one of a wheel by http(s), else
  * NULL; the version that its file's name says, or NULL; "host:port". */

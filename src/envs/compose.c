@@ -45,8 +45,8 @@ const struct lock_package *pip_for(const char *minor, struct arena *arena)
 	return pip;
 }
 
-const char *wheel_key(
-	struct arena *arena, const struct lock_package *package, const char *tag, bool is_built)
+const char *wheel_key(struct arena *arena, const struct lock_package *package, const char *tag,
+	const struct index_set *built_from)
 {
 	auto_buf struct buf key = { 0 };
 
@@ -54,7 +54,12 @@ const char *wheel_key(
 	buf_printf(&key, "wheel %s==%s", package->name, package->version);
 	for (size_t i = 0; i < package->hashes.count; i++)
 		buf_printf(&key, " %s", package->hashes.items[i]);
-	buf_printf(&key, " %s%s", tag, is_built ? " built" : "");
+	buf_printf(&key, " %s%s", tag, built_from ? " built" : "");
+	/* What its build requires has no hashes. */
+	if (built_from && built_from->index)
+		buf_printf(&key, " %s", index_redact(arena, built_from->index));
+	for (size_t i = 0; built_from && i < built_from->extra.count; i++)
+		buf_printf(&key, " %s", index_redact(arena, built_from->extra.items[i]));
 	return arena_bytes(arena, key.data, key.len);
 }
 
@@ -265,8 +270,8 @@ static int find_one(const struct env_store *store, struct composition *c,
 	const struct lock_package *package, struct arena *arena, struct error *err)
 {
 	const char *tag = c->wanted->python.tag, *id;
-	int found = find_layer(
-		store, wheel_key(arena, package, tag, package->is_built), arena, &id, err);
+	const struct index_set *from = package->is_built ? &c->wanted->indexes : NULL;
+	int found = find_layer(store, wheel_key(arena, package, tag, from), arena, &id, err);
 
 	if (found < 0)
 		return -1;
@@ -286,9 +291,10 @@ static int find_projects(const struct env_store *store, struct composition *c, s
 	c->missing_projects.count = 0;
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const struct env_project *project = &wanted->projects.items[i];
-		int found = !project->digest ? 0
-					     : find_layer(store, project_key(wanted, project, arena),
-						       arena, &id, err);
+		int found = !project->digest
+				    ? 0
+				    : find_layer(store, project_key(wanted, project, arena), arena,
+					      &id, err);
 
 		if (found < 0)
 			return -1;

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+from index_server import Index
 from wheels import Raw, sdist, wheel
 
 HONEST = "VALUE = 'honest'\n"
@@ -152,3 +153,16 @@ def test_what_root_named_is_shown(env, tmp):
         env.store / "vouched" / hashlib.sha256(bytes(other)).hexdigest())
     done = env.run("--env", "agent", "--", "true")
     assert done.returncode == 125 and "root hasn't named" in done.stderr, done
+
+
+def test_a_build_with_the_tools_of_one_index_is_not_used_with_another(env, index):
+    """What a build requires has no hashes: the same sources give something else with other tools."""
+    source = sdist("source", build_requires=["tool"], code="    import tool\n    return tool.VALUE\n")
+    index.add(source, wheel("tool", files={"tool.py": HONEST}))
+    with Index() as evil:
+        evil.add(source, wheel("tool", files={"tool.py": EVIL}))
+        env.build("poisoner", "--pip", "source", "--allow-build", "--index", evil.url)
+    assert env.python("poisoner", "import source; print(source.FOUND)") == "poisoned\n"
+    env.build("other", "--pip", "source", "--allow-build")
+    assert env.python("other", "import source; print(source.FOUND)") == "honest\n"
+    assert env.build("third", "--pip", "source", "--allow-build")["layers"] == env.show("other")["layers"]

@@ -239,12 +239,17 @@ static void keys_differ_by_all_that_matters(void **state)
 {
 	struct fixture *f = *state;
 	struct lock_package package = package_with(f, "six", "sha256:" A64, "sha256:" B64);
-	const char *key = wheel_key(&f->arena, &package, "cpython-311", false);
+	const char *key = wheel_key(&f->arena, &package, "cpython-311", NULL);
 
-	assert_string_not_equal(key, wheel_key(&f->arena, &package, "cpython-312", false));
-	assert_string_not_equal(key, wheel_key(&f->arena, &package, "cpython-311", true));
+	assert_string_not_equal(key, wheel_key(&f->arena, &package, "cpython-312", NULL));
+	struct index_set one = { .index = "https://u:p@one/simple" },
+			 two = { .index = "https://two/simple" };
+	const char *built = wheel_key(&f->arena, &package, "cpython-311", &one);
+	assert_string_not_equal(key, built);
+	assert_null(strstr(built, "u:p"));
+	assert_string_not_equal(built, wheel_key(&f->arena, &package, "cpython-311", &two));
 	package.hashes.count = 1;
-	assert_string_not_equal(key, wheel_key(&f->arena, &package, "cpython-311", false));
+	assert_string_not_equal(key, wheel_key(&f->arena, &package, "cpython-311", NULL));
 	assert_string_equal(pip_for("3.8", &f->arena)->version, "25.0.1");
 	assert_string_not_equal(
 		pip_for("3.9", &f->arena)->version, pip_for("3.12", &f->arena)->version);
