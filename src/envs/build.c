@@ -381,6 +381,8 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	*problem = (struct build_problem){ .failure = BUILD_FAILED };
 	failed = build(&making, was_there, err);
 	if (failed < 0) {
+		if (err->hint[0] == '\0')
+			error_hint(err, "carrel env show --log %s has all of it", wanted->name);
 		buf_printf(
 			&making.log, "%s: %s\n", build_failure_names[problem->failure], err->text);
 		env_keep_log(builder->store, wanted->name,

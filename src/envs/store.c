@@ -104,9 +104,14 @@ static int open_meta(
 	char path[ENVS_PATH_MAX];
 	struct stat st;
 	str_format(path, sizeof path, "%s/" ENVS_META, directory);
-	*fd = openat(store->dir, path, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	*fd = path_open_nolinks(store->dir, path, flags | O_NONBLOCK, 0);
 	if (*fd >= 0)
 		return 0;
+	if (errno == ELOOP) {
+		fail(err, ERR_CORRUPT, "environment '%s' is a link, which is nobody's doing here",
+			directory);
+		return error_hint(err, "build it again, or: carrel env rm %s", directory);
+	}
 	if (errno != ENOENT && errno != ENOTDIR)
 		return fail_errno(err, "open meta.json of environment '%s'", directory);
 	if (fstatat(store->dir, directory, &st, AT_SYMLINK_NOFOLLOW))

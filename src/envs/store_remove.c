@@ -29,7 +29,7 @@ static int claim(const struct env_store *store, const char *directory, int *fd)
 {
 	char path[ENVS_PATH_MAX];
 	str_format(path, sizeof path, "%s/" ENVS_META, directory);
-	*fd = openat(store->dir, path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	*fd = path_open_nolinks(store->dir, path, O_RDWR | O_NONBLOCK, 0);
 	if (*fd < 0)
 		return errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EISDIR
 			       ? 0

@@ -36,7 +36,7 @@ PROBE = """
     attempt('store', lambda: os.listdir(STORE))
     attempt('secret variable', lambda: os.environ['SECRET_TOKEN'])
     attempt('shadow', lambda: open('/etc/shadow').read())
-    attempt('host processes', lambda: [p for p in os.listdir('/proc') if p.isdigit() and 'pytest' in open(f'/proc/{p}/cmdline').read()][0])
+    attempt('host processes', lambda: [p for p in os.listdir('/proc') if p.isdigit() and '-m\\0pytest\\0' in open(f'/proc/{p}/cmdline').read()][0])
     return found
 """
 

@@ -145,13 +145,13 @@ def test_the_flag_makes_another_environment(env):
 
 
 def make_project(directory):
+    """One that names no build system (test_env_sources.py has those that do): its src/ is what is imported."""
     package = directory / "src/project_pkg"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("VALUE = 1\n")
     (directory / "pyproject.toml").write_text(textwrap.dedent("""
-        [project]
-        name = "project-pkg"
-        version = "0.1"
+        [tool.some-linter]
+        line-length = 120
         """))
     return package / "__init__.py"
 
