@@ -2,6 +2,8 @@
 #include "envs/store.h"
 
 #include <dirent.h>
+#include <sys/file.h>
+#include <time.h>
 #include "layers_fixture.h"
 
 static struct env_store envs;
@@ -431,6 +433,102 @@ static void many_who_replace_at_once_end_with_one(void **state)
 	assert_ok(layer_check(&store, id, &err));
 }
 
+static void what_nobody_makes_any_more_is_swept(void **state)
+{
+	home_enter(&home);
+	assert_ok(mkdirat(envs.dir, ".new-dead", 0700));
+	assert_ok(mkdirat(envs.dir, ".new-dead/bin", 0700));
+	assert_ok(mkdirat(envs.dir, ".new-alive", 0700));
+	auto_close int alive = openat(envs.dir, ".new-alive", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	home_leave(&home);
+	assert_ok(flock(alive, LOCK_EX));
+	/* Exchanged with the one that replaced it, and still in use. */
+	make("e_1", "one");
+	auto_close int pin = use("e_1");
+	home_enter(&home);
+	assert_ok(renameat(envs.dir, "e_1", envs.dir, ".new-used"));
+	home_leave(&home);
+	env_sweep(&envs);
+	assert_false(is_there(".new-dead"));
+	assert_true(is_there(".new-alive") && is_there(".new-used"));
+	fd_close(&alive);
+	fd_close(&pin);
+	env_sweep(&envs);
+	assert_int_equal(count_names(".new-"), 0);
+}
+
+#define KEY "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
+
+/* locks/<name>, so old. */
+static void put_lock(const char *name, int days)
+{
+	char path[128];
+	time_t then = time(NULL) - days * 86400;
+	str_format(path, sizeof path, "../locks/%s", name);
+	put_text(path, "x");
+	home_enter(&home);
+	assert_ok(utimensat(envs.dir, path, (struct timespec[]){ { then, 0 }, { then, 0 } }, 0));
+	home_leave(&home);
+}
+
+static void locks_that_no_environment_has_go_when_they_are_old(void **state)
+{
+	uint64_t count, bytes;
+	home_enter(&home);
+	assert_ok(mkdirat(envs.dir, "../locks", 0700));
+	home_leave(&home);
+	put_lock(KEY "1", 31);
+	put_lock(KEY "1-0123456789abcdef", 31);
+	put_lock(KEY "2", 29);
+	put_lock(KEY "2-0123456789abcdef", 31);
+	put_lock(KEY "3", 31);
+	put_lock(".new-draft", 1);
+	make("e_1", "one");
+	home_enter(&home);
+	assert_ok(linkat(envs.dir, "../locks/" KEY "3", envs.dir, "e_1/linked.txt", 0));
+	home_leave(&home);
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_false(
+		is_there("../locks/" KEY "1") || is_there("../locks/" KEY "1-0123456789abcdef"));
+	assert_true(
+		is_there("../locks/" KEY "2") && is_there("../locks/" KEY "2-0123456789abcdef"));
+	assert_true(is_there("../locks/" KEY "3"));
+	assert_false(is_there("../locks/.new-draft"));
+}
+
+static void the_newest_thousand_locks_stay(void **state)
+{
+	char name[80];
+	uint64_t count, bytes;
+	home_enter(&home);
+	assert_ok(mkdirat(envs.dir, "../locks", 0700));
+	home_leave(&home);
+	for (int i = 0; i < 1002; i++) {
+		str_format(name, sizeof name, "%060d%04d", 0, i);
+		put_lock(name, i < 2 ? 2 : 1);
+	}
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	for (int i = 0; i < 4; i++) {
+		str_format(name, sizeof name, "../locks/%060d%04d", 0, i);
+		assert_int_equal(is_there(name), i >= 2);
+	}
+}
+
+static void a_link_in_the_place_of_an_environment_is_not_followed(void **state)
+{
+	struct env_meta read;
+	make("e_1", "one");
+	home_enter(&home);
+	assert_ok(renameat(envs.dir, "e_1", envs.dir, "../elsewhere"));
+	assert_ok(symlinkat("../elsewhere", envs.dir, "e_1"));
+	home_leave(&home);
+	assert_fails(env_read(&envs, "e_1", &arena, &read, &err), ERR_CORRUPT, "e_1");
+	make("e_1", "two");
+	assert_ok(env_read(&envs, "e_1", &arena, &read, &err));
+	assert_true(is_there("../elsewhere/meta.json"));
+	assert_int_equal(count_names(".old-") + count_names(".new-"), 0);
+}
+
 static void a_failed_build_leaves_its_log(void **state)
 {
 	auto_buf struct buf log;
@@ -839,6 +937,10 @@ int main(void)
 		TEST(a_removal_does_not_wait_for_a_build),
 		TEST(one_builder_of_a_name_at_a_time),
 		TEST(many_who_replace_at_once_end_with_one),
+		TEST(what_nobody_makes_any_more_is_swept),
+		TEST(locks_that_no_environment_has_go_when_they_are_old),
+		TEST(the_newest_thousand_locks_stay),
+		TEST(a_link_in_the_place_of_an_environment_is_not_followed),
 		TEST(a_failed_build_leaves_its_log),
 		TEST(a_store_that_cant_be_written_says_so_and_still_serves),
 		TEST(lru_evicts_what_is_longest_unused),
