@@ -28,6 +28,9 @@
 #include "linux/seccomp.h"
 #include "sandbox/start.h"
 
+/* A path of the sandbox, relative to its root. */
+#define BELOW_ROOT(path) (&(path)[1])
+
 struct child {
 	struct start *start;
 	const struct plan *plan;
@@ -267,20 +270,21 @@ static int open_overlay(
 	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	bool is_tmpfs = child->report[SETUP_UPPER] >= 0;
-	const struct overlay overlay = { .layers = PLAN_LAYERS + 1,
+	const struct overlay overlay = { .layers = BELOW_ROOT(PLAN_LAYERS),
 		.lowers = mount->lowers,
 		.lower_count = mount->lower_count,
-		.upper = PLAN_UPPER "/upper" + 1,
-		.work = PLAN_UPPER "/work" + 1,
+		.upper = BELOW_ROOT(PLAN_UPPER "/upper"),
+		.work = BELOW_ROOT(PLAN_UPPER "/work"),
 		.is_throwaway = is_tmpfs,
-		.scratch = PLAN_UPPER "/scratch" + 1 };
+		.scratch = BELOW_ROOT(PLAN_UPPER "/scratch") };
 	if (fchdir(child->root))
 		return fail_errno(err, "enter the new root");
 	if (is_tmpfs && (mkdir(overlay.upper, 0755) || mkdir(overlay.work, 0755)))
 		return fail_errno(err, "make the upper of '%s'", mount->target);
 	if (overlay_make(&overlay, (unsigned)attributes(mount->flags), tree, err))
 		return -1;
-	if (umount2(PLAN_LAYERS + 1, MNT_DETACH) || umount2(PLAN_UPPER + 1, MNT_DETACH))
+	if (umount2(BELOW_ROOT(PLAN_LAYERS), MNT_DETACH) ||
+		umount2(BELOW_ROOT(PLAN_UPPER), MNT_DETACH))
 		return fail_errno(err, "take off the layers of '%s'", mount->target);
 	return 0;
 }
