@@ -383,8 +383,16 @@ int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, stru
 const char *project_key(
 	const struct env_wanted *wanted, const struct env_project *project, struct arena *arena)
 {
-	return arena_printf(
-		arena, "project 1 %s %s %s", wanted->python.tag, project->digest, project->path);
+	auto_buf struct buf key = { 0 };
+
+	buf_init(&key, REQUIREMENTS_MAX);
+	buf_printf(&key, "project 1 %s %s %s", wanted->python.tag, project->digest, project->path);
+	/* Where the tools of its build come from, as in wheel_key. */
+	if (wanted->indexes.index)
+		buf_printf(&key, " %s", index_redact(arena, wanted->indexes.index));
+	for (size_t i = 0; i < wanted->indexes.extra.count; i++)
+		buf_printf(&key, " %s", index_redact(arena, wanted->indexes.extra.items[i]));
+	return arena_bytes(arena, key.data, key.len);
 }
 
 const char *editable_key(const struct env_wanted *wanted, struct arena *arena)

@@ -34,6 +34,7 @@ enum job_end {
 	JOB_TIMEOUT,
 	JOB_DISK_OVER,
 	JOB_MEMORY_OVER,
+	JOB_OUTPUT_OVER, /* it wrote more than 32 MB to stdout and stderr */
 	JOB_CANCELED,
 	JOB_OTHER
 };

@@ -72,6 +72,8 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 		return fail(err, ERR_DISK_FULL, "it wrote more than it may");
 	case JOB_MEMORY_OVER:
 		return fail(err, ERR_LIMIT, "it needed more memory than it may have");
+	case JOB_OUTPUT_OVER:
+		return fail(err, ERR_LIMIT, "it printed more than it may");
 	case JOB_CANCELED:
 		return fail(err, ERR_FAILED, "it was cancelled");
 	case JOB_EXITED:

@@ -76,8 +76,9 @@ static ssize_t write_some(struct relay *relay)
 {
 	const char *data = relay->data + relay->start;
 	if (relay->capture)
-		return buf_append(relay->capture, data, relay->len) ? (ssize_t)relay->len
-								    : (errno = ENOMEM, -1);
+		return buf_append(relay->capture, data, relay->len) || relay->may_lose
+			       ? (ssize_t)relay->len
+			       : (errno = ENOMEM, -1);
 	if (relay->to_is_socket)
 		return send(relay->to, data, relay->len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (!relay->to_blocks)

@@ -26,6 +26,7 @@ struct relay {
 	const char *name; /* for errors: "standard output" */
 	int from, to;	  /* ours to close; `to` is -1 when captured */
 	struct buf *capture;
+	bool may_lose;	     /* what doesn't fit there is passed over; else it is an error */
 	uint64_t *budget;    /* bytes that may still pass; NULL: no limit */
 	bool to_is_terminal; /* end of file is then the EOF character */
 	bool to_is_socket;

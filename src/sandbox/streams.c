@@ -185,6 +185,8 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 	relay->from = from;
 	relay->to = to;
 	relay->from_is_foreign = index == 0;
+	/* Half an answer is none; of what was said for people the beginning is enough. */
+	relay->may_lose = index == 2;
 	relay->to_is_terminal = index == 0 && streams->plan->tty;
 	relay->budget = index > 0 && streams->plan->limits.output_bytes ? &streams->budget : NULL;
 	if (captured)

@@ -112,7 +112,7 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
     found = ran_when_it_was_built()
     info = f"{{NAME}}-{{VERSION}}.dist-info"
     files = {{f"{{NAME}}.py": f"VERSION = {{VERSION!r}}\\nFOUND = {{found!r}}\\n",
-             f"{{info}}/METADATA": f"Metadata-Version: 2.1\\nName: {{NAME}}\\nVersion: {{VERSION}}\\n\\n",
+             f"{{info}}/METADATA": f"Metadata-Version: 2.1\\nName: {{NAME}}\\nVersion: {{VERSION}}\\n" + {requires!r} + "\\n",
              f"{{info}}/WHEEL": "Wheel-Version: 1.0\\nGenerator: tests\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"}}
     record = ""
     for path, text in files.items():
@@ -124,20 +124,26 @@ def build_wheel(directory, config_settings=None, metadata_directory=None):
         for path, text in files.items():
             archive.writestr(path, text)
     return filename
+
+
+{hooks}
 '''
 
 
-def sdist(name, version="1.0", *, code="    return None\n", build_requires=(), members=()):
+def sdist(name, version="1.0", *, code="    return None\n", build_requires=(), members=(), requires=(), hooks=""):
     """A source archive with a build system of its own, in which `code` (the indented body of a function) runs while
-    the wheel is built; what it returns is FOUND of the module. With `build_requires`, they are fetched first."""
+    the wheel is built; what it returns is FOUND of the module. With `build_requires`, they are fetched first. `requires`
+    are what the wheel needs (nothing else says so), `hooks` is more of the build system."""
     module = name.replace("-", "_")
     top = f"{module}-{version}"
-    requires = ", ".join(f'"{one}"' for one in build_requires)
+    needed = ", ".join(f'"{one}"' for one in build_requires)
+    dynamic = 'dynamic = ["dependencies"]\n' if requires else ""
     files = {
-        "pyproject.toml": f'[build-system]\nrequires = [{requires}]\nbuild-backend = "its_backend"\nbackend-path = ["."]\n\n'
-                          f'[project]\nname = "{name}"\nversion = "{version}"\n',
-        "its_backend.py": BACKEND.format(name=module, version=version, code=code),
-        "PKG-INFO": f"Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n",
+        "pyproject.toml": f'[build-system]\nrequires = [{needed}]\nbuild-backend = "its_backend"\nbackend-path = ["."]\n\n'
+                          f'[project]\nname = "{name}"\nversion = "{version}"\n{dynamic}',
+        "its_backend.py": BACKEND.format(name=module, version=version, code=code, hooks=hooks,
+                                         requires="".join(f"Requires-Dist: {one}\n" for one in requires)),
+        "PKG-INFO": f"Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n" + ("Dynamic: Requires-Dist\n" if requires else ""),
     }
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w:gz") as archive:
