@@ -8,6 +8,8 @@ import pytest
 from harness import eventually
 from wheels import wheel
 
+pytestmark = pytest.mark.once
+
 
 def stamp(age_hours):
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age_hours * 3600))

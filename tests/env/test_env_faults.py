@@ -105,6 +105,7 @@ def test_a_build_that_waits_can_be_ended(env, index):
 
 # ---- killed
 
+@pytest.mark.once
 @pytest.mark.parametrize("moment", range(10))
 def test_killed_at_any_moment(env, index, moment):
     """SIGKILL of the builder after a tenth, two tenths … of the time a build takes here."""
@@ -168,12 +169,19 @@ def scenario(env, fault):
     def damage():
         next(env.layer("agent", "part-0").rglob("part_0.py")).write_text("VERSION = 'damaged'\n")
 
+    def abandon():
+        """What a builder leaves that was killed."""
+        stage, owner = env.store / "stage" / ("a" * 20), env.store.stat()
+        stage.mkdir()
+        os.chown(stage, owner.st_uid, owner.st_gid)
+        env.configure("environments:\n  max_envs: 2\n")
+
     build = ["env", "build", "agent", "--index", env.index.url, *PARTS]
     steps = [
         (None, build), (None, build), (None, [*build, "--rebuild"]), (None, ["run", "--env", "agent", "--", "true"]),
         (damage, ["env", "verify", "--repair", "agent"]),
         (None, ["env", "build", "other", "--index", env.index.url, "--pip", "part-1"]),
-        (lambda: env.configure("environments:\n  max_envs: 2\n"), ["env", "prune"]),
+        (abandon, ["env", "prune"]),
         (lambda: env.configure(""), ["env", "rm", NAME]),
         (None, ["env", "build", "failing", "--index", env.index.url, "--pip", "no-such-package"]),
     ]

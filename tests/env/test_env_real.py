@@ -110,6 +110,12 @@ def test_real_packages_run(real, tmp, which):
         assert (tmp / "plot.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+def test_one_composed_of_what_is_there_names_the_index_too(real):
+    first = build(real, "requests")
+    second = real.build("composed", "--pip", "requests")
+    assert first["indexes"] and second["indexes"] == first["indexes"]
+
+
 @pytest.mark.parametrize("which", SETS)
 def test_real_packages_verify(real, which):
     name = build(real, which)["name"]
