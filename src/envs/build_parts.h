@@ -119,6 +119,7 @@ struct making { /* one build under way */
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	VEC(struct built_wheel) built; /* in the stage */
 	const char *said; /* by uv when it failed last */
+	const char *needs_build; /* what it wanted built then, or NULL */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
 	pid_t helper;	     /* a process that makes base and pip, or 0 */

@@ -186,9 +186,10 @@ static int explain_uv(struct making *making, const struct uv_error *said,
 
 	if (said->needs_build) {
 		fail_hint(err, ERR_DENIED,
-			"--allow-build builds it, in a sandbox without network; or choose a "
-			"version "
-			"that has a wheel",
+			making->wanted->allow_build
+				? "--no-cache looks for versions anew"
+				: "--allow-build builds it, in a sandbox without network; or "
+				  "choose a version that has a wheel",
 			"package '%s' has no wheel for Python %s, only sources", said->needs_build,
 			making->wanted->python.version);
 		return build_failed(making->problem, BUILD_DENIED, said->needs_build);
@@ -355,7 +356,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 
 	vec_push(making->arena, &uv->argv, NULL);
 	uv->job.argv = uv->argv.items;
-	*needs_build = NULL;
+	*needs_build = making->needs_build = NULL;
 	for (int attempt = 0;; attempt++) {
 		if (run_once(making, uv, out, &said, &mentioned, &is_done, err) < 0) {
 			/* Why it took so long is known, when the attempt before it failed. */
@@ -379,7 +380,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		wait_ms(wait);
 		wait *= 2;
 	}
-	*needs_build = said.needs_build;
+	*needs_build = making->needs_build = said.needs_build;
 	return explain_uv(making, &said, mentioned, err);
 }
 

@@ -253,8 +253,11 @@ static int install_requires(struct work *work, struct error *err)
 			err) < 0)
 		return -1;
 	making_uv(&work->making, &uv, arguments);
-	if (making_run_uv(&work->making, &uv, &out, &needs_build, err) < 0)
+	if (making_run_uv(&work->making, &uv, &out, &needs_build, err) < 0) {
+		if (needs_build)
+			error_hint(err, "what a build requires is installed from wheels only");
 		return error_context(err, "what the build of '%s' requires", work->what);
+	}
 	return judge_installed(work, err);
 }
 

@@ -261,6 +261,36 @@ int sources_build_missing(struct making *making, struct error *err)
 	return 0;
 }
 
+static struct lock_package *find_locked(struct making *making, const char *name)
+{
+	for (size_t i = 0; i < making->packages.count; i++) {
+		if (strcmp(making->packages.items[i].name, name) == 0)
+			return &making->packages.items[i];
+	}
+	return NULL;
+}
+
+int sources_build_locked(struct making *making, struct error *err)
+{
+	struct lock_package *package =
+		making->needs_build ? find_locked(making, making->needs_build) : NULL;
+	auto_buf struct buf text = { 0 };
+
+	if (!package || package->is_built || !making->wanted->allow_build ||
+		making_is_begun(making))
+		return -1;
+	if (build_package(making, package, err) < 0)
+		return -1;
+	package->is_built = true;
+	buf_init(&text, OUTPUT_MAX);
+	lock_print(&making->packages, &text);
+	making->lock_text =
+		(struct str){ arena_bytes(making->arena, text.data, text.len), text.len };
+	if (lock_keep(making->store, making->wanted->lock_key, making->lock_text, err) < 0)
+		return build_failed_as(making->problem, err);
+	return making_reach(making, err);
+}
+
 const struct built_wheel *sources_find(
 	const struct making *making, const struct lock_package *package)
 {

@@ -29,6 +29,10 @@ void sources_mark(struct making *making);
 /* -- installing -- */
 /* Builds what is missing of the composition and isn't in the stage. */
 int sources_build_missing(struct making *making, struct error *err);
+/* uv failed for want of a wheel that a kept lock knows of: the index has its sources alone by now.
+ * As sources_build_package, for the locked version; the lock says so from then on. 0: install
+ * again. */
+int sources_build_locked(struct making *making, struct error *err);
 /* The wheel that is in the stage for a package, or NULL. */
 const struct built_wheel *sources_find(
 	const struct making *making, const struct lock_package *package);

@@ -476,7 +476,7 @@ int making_install(struct making *making, struct error *err)
 	making_show(making, "installing_deps", 0, packages.count);
 	while (packages.count > 0 &&
 		install_set(making, &packages, "drafts", false, &split, err) < 0) {
-		if (!leave_out_pip(making, &packages))
+		if (!leave_out_pip(making, &packages) && sources_build_locked(making, err) < 0)
 			return -1;
 	}
 	if (packages.count > 0 &&

@@ -1,6 +1,7 @@
 """Sources to wheels: packages of an index with --allow-build, and projects of the host with --editable."""
 import json
 import os
+import shutil
 import textwrap
 
 import pytest
@@ -87,6 +88,18 @@ def test_a_damaged_layer_is_built_again_from_the_same_lock(own_env, index):
     own_env("env", "verify", "--repair", "agent", timeout=120)
     assert own_env.python("agent", "import mended; print(mended.VERSION)") == "1.0\n"
     assert own_env.show("agent")["installed_packages"] == before["installed_packages"]
+
+
+def test_a_locked_package_whose_wheel_is_gone_is_built(own_env, index):
+    archive = sources("fading")
+    index.add(wheel("fading"), archive)
+    own_env.configure("environments:\n  allow_build: true\n")
+    own_env.build("agent", "--pip", "fading")
+    shutil.rmtree(own_env.layer("agent", "fading").parent)
+    index.remove("fading")
+    index.add(archive)
+    own_env.build("agent", "--pip", "fading", "--rebuild")
+    assert own_env.python("agent", "import fading; print(fading.FOUND)") == "built\n"
 
 
 # ---- hashes
