@@ -255,6 +255,46 @@ static void keys_differ_by_all_that_matters(void **state)
 		pip_for("3.9", &f->arena)->version, pip_for("3.12", &f->arena)->version);
 }
 
+static void write_project(struct fixture *f, const char *file, const char *text)
+{
+	const char *path = arena_printf(&f->arena, "%s/%s", f->dir, file);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
+}
+
+static const char *digest_now(struct fixture *f)
+{
+	assert_int_equal(wanted_look_at_projects(&f->wanted, &f->arena, &f->err), 0);
+	assert_int_equal(f->wanted.projects.count, 1);
+	return f->wanted.projects.items[0].digest;
+}
+
+static void projects_are_known_by_what_describes_them(void **state)
+{
+	struct fixture *f = *state;
+
+	f->wanted.request = &f->request;
+	f->wanted.python.minor = "3.11";
+	vec_push(&f->arena, &f->request.editables, f->dir);
+	assert_null(digest_now(f));
+	assert_non_null(editable_key(&f->wanted, &f->arena));
+	write_project(f, "pyproject.toml", "[tool.linter]\nx = '[project]'\n");
+	assert_null(digest_now(f));
+	write_project(f, "pyproject.toml", " [project] # mine\nname = 'x'\n");
+	const char *first = digest_now(f);
+	assert_non_null(first);
+	assert_null(editable_key(&f->wanted, &f->arena));
+	assert_string_equal(first, digest_now(f));
+	write_project(f, "module.py", "x = 1\n");
+	assert_string_equal(first, digest_now(f));
+	write_project(f, "setup.cfg", "\xff");
+	assert_string_not_equal(first, digest_now(f));
+	write_project(f, "pyproject.toml", "\xff");
+	assert_int_equal(wanted_look_at_projects(&f->wanted, &f->arena, &f->err), -1);
+	assert_non_null(strstr(f->err.text, "pyproject.toml"));
+}
+
 static void locks_are_kept_and_found(void **state)
 {
 	static const char text[] = "six==1 \\\n    --hash=sha256:" A64 "\n";
@@ -285,6 +325,7 @@ int main(void)
 		TEST(only_given_hashes_are_kept),
 		TEST(dependencies_are_judged_too),
 		TEST(keys_differ_by_all_that_matters),
+		TEST(projects_are_known_by_what_describes_them),
 		TEST(locks_are_kept_and_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
