@@ -189,6 +189,7 @@ def scenario(env, fault):
         if prepare:
             prepare()
         done = env(*command, timeout=120, env={"CARREL_FAULT": fault})
+        assert done.returncode in (0, 125, -signal.SIGKILL), done.stderr     # no sanitiser's 99
         if done.returncode == -signal.SIGKILL or (done.returncode == 125 and "failing" not in command):
             return done
     return None
