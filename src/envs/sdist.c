@@ -46,7 +46,7 @@ static int failed(struct work *work, enum build_failure failure, struct error *e
 /* Runs one of our scripts in the current stage and reads its answer. */
 static int run_script(struct work *work, struct job *job, struct answer *answer, struct error *err)
 {
-	auto_buf struct buf out, errors;
+	auto_buf struct buf out = { 0 }, errors = { 0 };
 	struct job_result result = { 0 };
 
 	buf_init(&out, OUTPUT_MAX);
@@ -238,7 +238,7 @@ static int install_requires(struct work *work, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--no-build", "--python",
 		ENV_INSIDE "/bin/python3", "-r", ENV_INSIDE "/" STAGE_INPUT "/requires.txt", NULL };
-	auto_buf struct buf text, out;
+	auto_buf struct buf text = { 0 }, out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
 

@@ -362,6 +362,17 @@ def test_a_directory_without_a_build_backend_is_on_the_path(env, tmp):
     assert env.python("agent", "import plainly; print(plainly.VALUE)") == "3\n"
 
 
+@pytest.mark.needs_faults
+def test_sources_of_all_kinds_in_one_environment(env, index, project):
+    """For the sanitised carrel, which runs little else of this file: a question of the backend, a dependency, a project."""
+    index.add(wheel("needed"), wheel("asked-tool"), sources("outer", requires=["inner<2"]), *[sources("inner", version=v) for v in ("1.0", "2.0")],
+              sdist("asking", hooks=ASKS.format(["asked-tool"])), sdist("broken", code="    raise ValueError\n"))
+    found = env.build("agent", ALLOW, "--editable", project, "--pip", "outer", "--pip", "asking", timeout=120)
+    assert found["installed_packages"] == {"asking": "1.0", "inner": "1.0", "needed": "1.0", "outer": "1.0"}
+    assert env.inside("agent", "own-command") == "value 1\n"
+    env.fails("agent", ALLOW, "--pip", "broken", code="failed", package="broken")
+
+
 # ---- real ones
 
 def test_a_real_source_archive(real):
