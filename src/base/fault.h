@@ -1,8 +1,9 @@
-/* fault.h -- named places where a test can end the process or make a call fail: CARREL_FAULT=name:n,
- * `name` the nth time it is passed. Only in builds for tests (-Dfaults=true, or any sanitizer);
+/* fault.h -- named places where a test can end the process or make a call fail: CARREL_FAULT says
+ * which, and which time it is passed. Only in builds for tests (-Dfaults=true, or any sanitizer);
  * nothing at all in others.
  *	CARREL_FAULT=layers.rename:2		SIGKILL to itself at the second passing
- *	CARREL_FAULT=layers.sync:1:ENOSPC	fault_fails() sets that errno and is true (ENOSPC, EIO, EROFS) */
+ *	CARREL_FAULT=layers.sync:1:ENOSPC	fault_fails() sets that errno and is true
+ * The errno may be ENOSPC, EIO or EROFS. */
 #pragma once
 #include <stdbool.h>
 #ifdef CARREL_FAULTS

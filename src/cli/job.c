@@ -176,8 +176,7 @@ static int open_network(void *ctx, const struct index_set *indexes, struct error
 	return 0;
 }
 
-static int allow_host(
-	void *ctx, const char *name, uint16_t port, bool is_named, struct error *err)
+static int allow_host(void *ctx, const char *name, uint16_t port, bool is_named, struct error *err)
 {
 	struct jobs *jobs = ctx;
 	const struct forward_host host = { name, port, is_named };

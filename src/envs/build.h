@@ -1,6 +1,6 @@
 /* build.h -- environments made: what is asked for, found when it is there, built when it isn't.
- * env_request_prepare and env_compose are the quick half: they read and hash, run nothing, and are all
- * that happens when the layers are present. env_build is the slow half; carrel-build calls it. */
+ * env_request_prepare and env_compose are the quick half: they read and hash, run nothing, and are
+ * all that happens when the layers are present. env_build is the slow half, of carrel-build. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
@@ -21,7 +21,7 @@ struct env_request {
 	const char *python;	       /* --python, or NULL */
 	struct index_asked index;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
-	VEC(const char *) editables;   /* --editable, absolute */
+	VEC(const char *) editables; /* --editable, absolute */
 };
 struct env_project { /* of --editable */
 	const char *path;
@@ -36,11 +36,11 @@ struct env_wanted {
 	requirement_list requirements;
 	VEC(struct env_project) projects;
 	bool allow_build; /* asked for, or configured */
-	bool needs_lock; /* something has to be resolved */
-	bool is_strict; /* every package needs a hash from the requirements */
+	bool needs_lock;  /* something has to be resolved */
+	bool is_strict;	  /* every package needs a hash from the requirements */
 	struct index_set indexes;
 	struct interpreter python;
-	bool python_is_known;	 /* false: interpreter_look first */
+	bool python_is_known;	/* false: interpreter_look first */
 	bool python_is_missing; /* it isn't on this host, but may be downloaded */
 	bool python_is_default;
 	const char *fingerprint; /* as in env_meta */
@@ -51,14 +51,14 @@ struct build_problem { /* beside struct error, for events, JSON and the exit cod
 	enum build_failure failure;
 	const char *package; /* or NULL */
 };
-/* Reads and judges the requirements (syntax, policy: URLs, paths, options, blocked and allowed names,
- * hashes), chooses the interpreter, makes the name. Errors have *problem set. */
+/* Reads and judges the requirements (syntax, policy: URLs, paths, options, blocked and allowed
+ * names, hashes), chooses the interpreter, makes the name. Errors have *problem set. */
 int env_request_prepare(const struct env_store *store, const struct env_request *request,
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
 	struct error *err);
-/* The quick road: reuses the environment when it is valid and unchanged, or composes it from a cached
- * lock and present layers. 1: *meta is it, durable. 0: something has to be built. -1: error. Emits the
- * events. *was_there: it was reused as it was. */
+/* The quick road: reuses the environment when it is valid and unchanged, or composes it from a
+ * cached lock and present layers. 1: *meta is it, durable. 0: something has to be built. -1: error.
+ * Emits the events. *was_there: it was reused as it was. */
 int env_compose(const struct env_store *store, const struct env_wanted *wanted, struct arena *arena,
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
 
@@ -89,11 +89,11 @@ struct builder {
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
 
-/* `env verify`: layers against their manifests, the interpreter, then Python in a sandbox. Damages are
- * reported one by one; repair: damaged layers are set aside and the environment is built again from its
- * own lock. */
+/* `env verify`: layers against their manifests, the interpreter, then Python in a sandbox. Damages
+ * are reported one by one; repair: damaged layers are set aside and the environment is built again
+ * from its own lock. */
 struct env_finding {
-	const char *layer; /* id, or NULL */
+	const char *layer;   /* id, or NULL */
 	const char *package; /* name, or NULL */
 	const char *path, *what;
 };
@@ -101,4 +101,5 @@ typedef VEC(struct env_finding) env_findings;
 int env_verify(const struct builder *builder, const char *name, struct arena *arena,
 	env_findings *findings, struct error *err);
 int env_repair(const struct builder *builder, const char *name, const env_findings *findings,
-	struct arena *arena, struct env_meta *meta, struct build_problem *problem, struct error *err);
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err);

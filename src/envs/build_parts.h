@@ -92,7 +92,7 @@ int compose_locked(const struct env_store *store, const struct env_wanted *wante
 #define STAGE_INPUT ".in" /* in the root: removed before it is taken apart */
 #define STAGE_CACHE ".cache"
 
-struct built_wheel { /* made of sources: see sdist.h */
+struct built_wheel {		    /* made of sources: see sdist.h */
 	const char *path;	    /* <to>/wheels/<file>, on the host */
 	const char *file;	    /* its name */
 	const char *name, *version; /* name normalised, version as the file has it */
@@ -118,8 +118,8 @@ struct making { /* one build under way */
 	lock_list packages;
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	VEC(struct built_wheel) built; /* in the stage */
-	const char *said; /* by uv when it failed last */
-	const char *needs_build; /* what it wanted built then, or NULL */
+	const char *said;	       /* by uv when it failed last */
+	const char *needs_build;       /* what it wanted built then, or NULL */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
 	pid_t helper;	     /* a process that makes base and pip, or 0 */

@@ -1,6 +1,6 @@
-/* download.h -- a Python that isn't on this host, downloaded by `uv python install` into <home>/pythons,
- * where the operator has said from where: UV_PYTHON_INSTALL_MIRROR, or config.yaml's file_hosts. Only
- * those hosts are reached. uv checks the hash of what it gets. */
+/* download.h -- a Python that isn't on this host, downloaded by `uv python install` into
+ * <home>/pythons, where the operator has said from where: UV_PYTHON_INSTALL_MIRROR, or
+ * config.yaml's file_hosts. Only those hosts are reached. uv checks the hash of what it gets. */
 #pragma once
 #include "envs/build.h"
 #include "envs/uv.h"

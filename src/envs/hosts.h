@@ -1,5 +1,5 @@
-/* hosts.h -- where an index keeps its files: often another host than its own. Asked of the index itself
- * (the links on the page of one project), in a sandbox, and kept for a day in
+/* hosts.h -- where an index keeps its files: often another host than its own. Asked of the index
+ * itself (the links on the page of one project), in a sandbox, and kept for a day in
  * <home>/tools/.known/<hash of the address>. */
 #pragma once
 #include <stdint.h>
@@ -16,10 +16,10 @@ struct file_host {
 };
 typedef VEC(struct file_host) file_hosts;
 
-/* Adds to *hosts those of all indexes, their own not among them. Nobody named them: a forwarder must
- * not let them be addresses that only a named host may have. One that is reached by http counts only
- * where the index itself is http. projects (NULL at the end; may be NULL): whose page is tried when
- * the index has none of pip. runner->run with forward set must reach the indexes. */
+/* Adds to *hosts those of all indexes, their own not among them. Nobody named them: a forwarder
+ * must not let them be addresses that only a named host may have. One that is reached by http
+ * counts only where the index itself is http. projects (NULL at the end; may be NULL): whose page
+ * is tried when the index has none of pip. runner->run with forward set must reach the indexes. */
 int index_file_hosts(const struct home *home, const struct runner *runner,
 	const struct index_set *indexes, const struct interpreter *python,
 	const char *const *projects, struct arena *arena, file_hosts *hosts, struct error *err);

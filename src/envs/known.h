@@ -1,7 +1,7 @@
-/* known.h -- what programs of the host said about themselves, kept so that they need not be run again:
- * "key value" lines in <home>/<room>/.known/<identity>. The identity is a hash of the program's path,
- * inode, size and mtime: another program has another one. A file that is missing or damaged only means
- * that it is asked again. */
+/* known.h -- what programs of the host said about themselves, kept so that they need not be run
+ * again: "key value" lines in <home>/<room>/.known/<identity>. The identity is a hash of the
+ * program's path, inode, size and mtime: another program has another one. A file that is missing or
+ * damaged only means that it is asked again. */
 #pragma once
 #include <stdbool.h>
 #include <sys/stat.h>

@@ -16,17 +16,17 @@
 struct uv {
 	const char *path; /* on the host */
 };
-/* ERR_UNAVAILABLE with a hint when it is nowhere and can't be fetched. `python`: any interpreter, to
- * fetch with; runner->run with forward set must reach the index (indexes->index is not NULL) and where
- * it keeps its files: see hosts.h. */
+/* ERR_UNAVAILABLE with a hint when it is nowhere and can't be fetched. `python`: any interpreter,
+ * to fetch with; runner->run with forward set must reach the index (indexes->index is not NULL) and
+ * where it keeps its files: see hosts.h. */
 int uv_find(const struct home *home, const struct runner *runner, const struct index_set *indexes,
 	const struct interpreter *python, struct arena *arena, struct uv *uv, struct error *err);
 /* The part of it that needs no network: ERR_NOT_FOUND when it would have to be fetched. */
 int uv_find_here(const struct home *home, const struct runner *runner, struct arena *arena,
 	struct uv *uv, struct error *err);
 /* What uv takes as its index when nothing is configured: read from its own help, in a sandbox. When
- * there is no uv yet, the same is asked of pip. ERR_UNAVAILABLE: neither is there; hint: --index. The
- * answer is kept. */
+ * there is no uv yet, the same is asked of pip. ERR_UNAVAILABLE: neither is there; hint: --index.
+ * The answer is kept. */
 int uv_default_index(const struct home *home, const struct runner *runner,
 	const struct interpreter *python, struct arena *arena, const char **url, struct error *err);
 /* The same when it is known, without running anything; else NULL. */

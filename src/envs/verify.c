@@ -209,8 +209,8 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 		const char *path = old->editables.items[i].path;
 
 		if (!home_is_vouched(store->home, path))
-			return fail(err, ERR_DENIED, "root hasn't named '%s' for an environment",
-				path);
+			return fail(
+				err, ERR_DENIED, "root hasn't named '%s' for an environment", path);
 		vec_push(arena, &request->editables, path);
 	}
 	*wanted = (struct env_wanted){ .request = request,

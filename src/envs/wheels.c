@@ -91,8 +91,8 @@ static bool print_addresses(
 }
 
 /* The name of the file that uv installs from. */
-static int put_lock(struct making *making, const package_list *packages, const char **name,
-	struct error *err)
+static int put_lock(
+	struct making *making, const package_list *packages, const char **name, struct error *err)
 {
 	auto_buf struct buf text = { 0 };
 	lock_list list = { 0 };
@@ -253,8 +253,7 @@ static int install_set(struct making *making, const package_list *packages, cons
 		making->arena, "lib/python%s/site-packages", making->wanted->python.minor);
 	const char *lock;
 
-	if (put_lock(making, packages, &lock, err) < 0 ||
-		run_uv(making, lock, is_offline, err) < 0)
+	if (put_lock(making, packages, &lock, err) < 0 || run_uv(making, lock, is_offline, err) < 0)
 		return -1;
 	/* From here on nothing is reached. */
 	making->builder->network->close(making->builder->network->ctx);

@@ -1,6 +1,6 @@
 /* answer.h -- what our small scripts print, and what we keep of it: "key value" lines. Pure.
- * Keys are [a-z0-9_], one space, then the value: UTF-8 without control characters, may be empty. Every
- * line ends with a newline. A key may come several times. */
+ * Keys are [a-z0-9_], one space, then the value: UTF-8 without control characters, may be empty.
+ * Every line ends with a newline. A key may come several times. */
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"

@@ -8,7 +8,7 @@
 
 struct ini_entry {
 	const char *section;
-	const char *key; /* lower case, '_' as '-', as pip takes them */
+	const char *key;   /* lower case, '_' as '-', as pip takes them */
 	const char *value; /* trimmed; the lines of a long one joined by newlines */
 	int line;
 };

@@ -1,5 +1,5 @@
-/* lock.h -- what uv resolved: `uv pip compile --generate-hashes --no-header --no-annotate` read back,
- * and as we keep it. Pure. */
+/* lock.h -- what uv resolved: `uv pip compile --generate-hashes --no-header --no-annotate` read
+ * back, and as we keep it. Pure. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
@@ -15,7 +15,8 @@ struct lock_package {
 	bool is_built;		  /* by us, from sources that have one of these hashes */
 };
 typedef VEC(struct lock_package) lock_list;
-/* "# built NAME" lines mark those that were. ERR_CORRUPT names the line. Packages come out sorted by name; one twice is an error. */
+/* "# built NAME" lines mark those that were. ERR_CORRUPT names the line. Packages come out sorted
+ * by name; one twice is an error. */
 int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct error *err);
 /* The same text that uv accepts with --require-hashes; prints what it parses to the same bytes. */
 void lock_print(const lock_list *packages, struct buf *out);

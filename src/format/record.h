@@ -19,6 +19,6 @@ struct record_entry {
 typedef VEC(struct record_entry) record_list;
 #define RECORD_MAX ((size_t)32 << 20)
 /* ERR_CORRUPT names the line; ERR_LIMIT: larger than RECORD_MAX. Quoted fields as in RFC 4180;
- * a hash of another kind than sha256 counts as none. Paths hold no NUL and are not empty; whether they lead
- * out is the caller's to judge. */
+ * a hash of another kind than sha256 counts as none. Paths hold no NUL and are not empty; whether
+ * they lead out is the caller's to judge. */
 int record_parse(struct str text, struct arena *arena, record_list *entries, struct error *err);

@@ -1,7 +1,7 @@
-/* toml_lite.h -- as much of TOML as uv.toml needs: tables, arrays of tables, strings of all four kinds,
- * arrays, inline tables; every other value is passed through as it is written. It reads well-formed
- * files; what a checker would object to besides (a key twice, a table reopened) isn't its business.
- * Pure. */
+/* toml_lite.h -- as much of TOML as uv.toml needs: tables, arrays of tables, strings of all four
+ * kinds, arrays, inline tables; every other value is passed through as it is written. It reads
+ * well-formed files; what a checker would object to besides (a key twice, a table reopened) isn't
+ * its business. Pure. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"

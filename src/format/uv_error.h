@@ -1,5 +1,5 @@
-/* uv_error.h -- what uv said when it failed, as one of our codes: its exit codes don't tell. Pure: one
- * table of phrases, the first that fits counts. */
+/* uv_error.h -- what uv said when it failed, as one of our codes: its exit codes don't tell. Pure:
+ * one table of phrases, the first that fits counts. */
 #pragma once
 #include "base/arena.h"
 #include "base/str.h"
@@ -22,9 +22,9 @@ extern const char *const build_failure_names[BUILD_FAILURE_COUNT]; /* "not_found
 
 struct uv_error {
 	enum build_failure failure;
-	const char *package;	/* the one it is about ("requests", "requests==99.1"), or NULL */
-	const char *message;	/* one line, for people: which package, why */
-	const char *suggestion; /* what to do; never NULL */
+	const char *package;	 /* the one it is about ("requests", "requests==99.1"), or NULL */
+	const char *message;	 /* one line, for people: which package, why */
+	const char *suggestion;	 /* what to do; never NULL */
 	const char *needs_build; /* the package has no wheel and building is off; else NULL */
 };
 /* `text` is stderr of uv. */

@@ -1,4 +1,4 @@
-/* What uv says: whatever it is, a code, and texts of one line that are safe to show and not long. */
+/* What uv says: whatever it is, a code, and short texts of one line that are safe to show. */
 #include <string.h>
 #include "format/uv_error.h"
 #include "fuzz.h"
