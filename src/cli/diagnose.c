@@ -17,7 +17,7 @@ const char *const facts_program_names[FACTS_PROGRAMS] = { "python3", "uv", "node
 /* Why one would install a program that is missing. Nothing of `carrel run` itself needs any. */
 static const char *const program_uses[FACTS_PROGRAMS] = {
 	"so that sandboxes have a Python",
-	"so that the first environment need not fetch it (only " UV_VERSION " is used)",
+	("so that the first environment need not fetch it (only " UV_VERSION " is used)"),
 	"so that sandboxes have a Node",
 	"to build Node environments where there is no bun (later versions)",
 	"to build Node environments (later versions)",

@@ -208,17 +208,27 @@ static int find_row(const struct env_store *store, const char *text, struct aren
 	return fail(err, ERR_NOT_FOUND, "there is no environment '%s'", name);
 }
 
-/* A build that failed has left a log and no environment: its name is all there is. The last one
- * that failed is what somebody who typed only a package_id wants to see. */
+/* A build that failed has left a log and no environment: its name is all there is. Who typed only a
+ * package_id wants to see the last build of it, however it ended. */
 static int read_log(const struct env_store *store, const char *text, struct arena *arena,
 	const char **name, struct buf *log, struct error *err)
 {
+	const char *failed;
+	int64_t failed_ms, built_ms;
+	struct env_meta meta;
 	*name = text;
 	if (!env_read_file(store, text, "build.log", log, err))
 		return 0;
-	if (err->code != ERR_NOT_FOUND || (env_find_failed(store, text, arena, name) &&
-						  env_resolve(store, text, arena, name, err)))
+	if (err->code != ERR_NOT_FOUND)
 		return -1;
+	bool is_there = !env_resolve(store, text, arena, name, err);
+	bool has_failed = !env_find_failed(store, text, arena, &failed, &failed_ms);
+	if (!is_there && !has_failed)
+		return -1;
+	if (has_failed &&
+		(!is_there || env_read(store, *name, arena, &meta, err) ||
+			!env_time_parse(meta.created_at, &built_ms) || failed_ms > built_ms))
+		*name = failed;
 	return env_read_file(store, *name, "build.log", log, err);
 }
 

@@ -94,10 +94,9 @@ static unsigned width_of(int fd)
 static void count_rate(struct progress *progress, uint64_t bytes, uint64_t now_ms)
 {
 	uint64_t past_ms = now_ms - progress->rate_from_ms;
-	if (!progress->rate_from_ms || bytes < progress->rate_from_bytes) {
+	if (!progress->rate_from_ms || bytes < progress->rate_from_bytes)
 		progress->rate = 0;
-		past_ms = 0;
-	} else if (past_ms < RATE_MS)
+	else if (past_ms < RATE_MS)
 		return;
 	else
 		progress->rate =

@@ -106,7 +106,7 @@ int host_check(const struct forward_host *host, struct error *err)
 								  : parse_name(text, parsed, err);
 	char shown[128];
 
-	if (!status && strcmp(parsed, host->host) != 0)
+	if (!status && strcmp(parsed, text.data) != 0)
 		status = fail(err, ERR_INVALID, "not in its normal form");
 	if (!status && !host->port)
 		status = fail(err, ERR_INVALID, "a host without its port");

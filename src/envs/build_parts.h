@@ -91,6 +91,8 @@ int compose_locked(const struct env_store *store, const struct env_wanted *wante
 #define STAGE_ROOT "root"
 #define STAGE_INPUT ".in" /* in the root: removed before it is taken apart */
 #define STAGE_CACHE ".cache"
+#define ENV_PYTHON (ENV_INSIDE "/bin/python3")
+#define ENV_INPUT(name) (ENV_INSIDE "/" STAGE_INPUT "/" name)
 
 struct built_wheel {		    /* made of sources: see sdist.h */
 	const char *path;	    /* <to>/wheels/<file>, on the host */

@@ -70,7 +70,6 @@ static int read_kept(const struct env_store *store, const char *name, struct are
 {
 	char path[256];
 	struct stat st;
-	auto_buf struct buf all = { 0 };
 
 	str_format(path, sizeof path, "locks/%s", name);
 	home_enter(store->home);

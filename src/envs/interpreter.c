@@ -390,7 +390,7 @@ static int choose_named(const struct home *home, const char *wanted, const char 
 	struct arena *arena, struct interpreter *out, struct error *err)
 {
 	struct version version;
-	struct interpreter usual;
+	struct interpreter usual = { .version = "" };
 	const char *text = strncmp(wanted, "python", 6) == 0 ? wanted + 6 : wanted;
 
 	if (strchr(wanted, '/'))

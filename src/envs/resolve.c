@@ -485,11 +485,11 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 int making_resolve(struct making *making, struct error *err)
 {
 	static const char *const by_hash[] = { "pip", "compile", "--generate-hashes", "--no-header",
-		"--no-annotate", "--no-build", "--python", ENV_INSIDE "/bin/python3",
-		ENV_INSIDE "/" STAGE_INPUT "/requirements.txt", NULL };
+		"--no-annotate", "--no-build", "--python", ENV_PYTHON,
+		ENV_INPUT("requirements.txt"), NULL };
 	static const char *const by_address[] = { "pip", "compile", "--format", "pylock.toml",
-		"--no-header", "--no-annotate", "--no-build", "--python", ENV_INSIDE "/bin/python3",
-		ENV_INSIDE "/" STAGE_INPUT "/requirements.txt", NULL };
+		"--no-header", "--no-annotate", "--no-build", "--python", ENV_PYTHON,
+		ENV_INPUT("requirements.txt"), NULL };
 	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;

@@ -18,8 +18,8 @@
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define REQUIRES_MAX 200
 #define WHEELS "wheels"
-#define TREE ENV_INSIDE "/.tree"
-#define OUT ENV_INSIDE "/.out"
+#define TREE (ENV_INSIDE "/.tree")
+#define OUT (ENV_INSIDE "/.out")
 #define PROJECT_INSIDE "/project"
 
 typedef VEC(const char *) text_list;
@@ -57,8 +57,8 @@ static int run_script(struct work *work, struct job *job, struct answer *answer,
 		return making_timeout(&work->making, err);
 	if (result.end != JOB_EXITED || result.exit_code != 0) {
 		job_explain(job, &result, (struct str){ errors.data, errors.len }, err);
-		return failed(work,
-			err && err->code == ERR_DISK_FULL ? BUILD_DISK_FULL : BUILD_FAILED, err);
+		return failed(
+			work, err->code == ERR_DISK_FULL ? BUILD_DISK_FULL : BUILD_FAILED, err);
 	}
 	if (answer_parse((struct str){ out.data, out.len }, work->making.arena, answer, err) < 0)
 		return failed(work, BUILD_FAILED, err);
@@ -101,7 +101,7 @@ static int fetch(struct work *work, struct error *err)
 	const struct lock_package *package = work->sdist->package;
 	struct arena *arena = work->making.arena;
 	text_list args = { 0 };
-	struct answer answer;
+	struct answer answer = { 0 };
 	struct job job;
 
 	vec_push(arena, &args, "fetch");
@@ -185,7 +185,7 @@ static int add_requires(struct work *work, const struct answer *answer, struct e
 static int read_requires(struct work *work, struct error *err)
 {
 	const char *args[] = { "requires", work->sdist->project ? PROJECT_INSIDE : "/sdist", NULL };
-	struct answer answer;
+	struct answer answer = { 0 };
 	struct job job;
 
 	script_job(&job, work->making.arena, &work->wanted.python, script_pep517, true, args);
@@ -237,7 +237,7 @@ static int judge_installed(struct work *work, struct error *err)
 static int install_requires(struct work *work, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--no-build", "--python",
-		ENV_INSIDE "/bin/python3", "-r", ENV_INSIDE "/" STAGE_INPUT "/requires.txt", NULL };
+		ENV_PYTHON, "-r", ENV_INPUT("requires.txt"), NULL };
 	auto_buf struct buf text = { 0 }, out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
@@ -273,7 +273,7 @@ static void close_network(struct work *work)
 static int copy_project(struct work *work, struct error *err)
 {
 	const char *args[] = { "copy", PROJECT_INSIDE, TREE, NULL };
-	struct answer answer;
+	struct answer answer = { 0 };
 	struct job job;
 
 	script_job(&job, work->making.arena, &work->wanted.python, script_pep517, true, args);
@@ -386,7 +386,7 @@ static int take_wheel(struct work *work, int to, struct built_wheel *wheel, stru
 static int build(struct work *work, const struct layer_stage *to, struct built_wheel *wheel,
 	struct error *err)
 {
-	struct answer answer;
+	struct answer answer = { 0 };
 	size_t asked;
 
 	if (work->sdist->package && (making_reach(&work->making, err) < 0 ||

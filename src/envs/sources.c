@@ -134,38 +134,39 @@ static int put_requirements(struct making *making, const char *name, struct erro
 }
 
 /* The version that fits, with its hashes. Offline, by the page that uv has read just now: the
- * sources themselves aren't there, so that uv can run none of them whatever it thinks it needs. */
-static int find_version(
-	struct making *making, const char *name, struct lock_package **package, struct error *err)
+ * sources themselves aren't there, so that uv can run none of them whatever it thinks it needs.
+ * NULL: an error. */
+static struct lock_package *find_version(struct making *making, const char *name, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "compile", "--no-deps", "--offline",
-		"--generate-hashes", "--no-header", "--no-annotate", "--python",
-		ENV_INSIDE "/bin/python3", ENV_INSIDE "/" STAGE_INPUT "/source.txt", NULL };
+		"--generate-hashes", "--no-header", "--no-annotate", "--python", ENV_PYTHON,
+		ENV_INPUT("source.txt"), NULL };
 	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	lock_list list = { 0 };
 	struct uv_job uv;
 
 	if (put_requirements(making, name, err) < 0)
-		return -1;
+		return NULL;
 	buf_init(&out, OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
 	uv.job.forward = false;
 	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
-		return -1;
+		return NULL;
 	if (lock_parse((struct str){ out.data, out.len }, making->arena, &list, err) < 0) {
 		error_context(err, "the sources of '%s'", name);
-		return build_failed(making->problem, BUILD_FAILED, name);
+		build_failed(making->problem, BUILD_FAILED, name);
+		return NULL;
 	}
 	if (list.count != 1 || strcmp(list.items[0].name, name) != 0) {
 		fail(err, ERR_FAILED, "no version of '%s' fits", name);
-		return build_failed(making->problem, BUILD_VERSION_NOT_FOUND, name);
+		build_failed(making->problem, BUILD_VERSION_NOT_FOUND, name);
+		return NULL;
 	}
 	if (policy_keep_hashes(&making->wanted->requirements, making->wanted->is_strict, &list,
 		    making->arena, making->problem, err) < 0)
-		return -1;
-	*package = &list.items[0];
-	return 0;
+		return NULL;
+	return list.items;
 }
 
 int sources_build_package(struct making *making, const char *name, struct error *err)
@@ -187,11 +188,11 @@ int sources_build_package(struct making *making, const char *name, struct error 
 			name, PACKAGES_MAX);
 		return build_failed(making->problem, BUILD_DENIED, name);
 	}
-	if (policy_judge_name(&making->store->config, name, "of what was resolved", making->problem,
-		    err) < 0 ||
-		find_version(making, name, &package, err) < 0)
+	if (policy_judge_name(
+		    &making->store->config, name, "of what was resolved", making->problem, err) < 0)
 		return -1;
-	return build_package(making, package, err);
+	package = find_version(making, name, err);
+	return package ? build_package(making, package, err) : -1;
 }
 
 void sources_without_projects(const struct making *making, struct str text, struct buf *out)

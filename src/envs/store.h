@@ -62,9 +62,9 @@ int env_select(const struct env_store *store, const struct env_meta *meta, struc
  * out. */
 int env_read_file(const struct env_store *store, const char *name, const char *file,
 	struct buf *out, struct error *err);
-/* The name of the build of package_id that failed last, and hasn't succeeded since. -1: none. */
+/* The name of the build of package_id that failed last, and when. -1: none. */
 int env_find_failed(const struct env_store *store, const char *package_id, struct arena *arena,
-	const char **name);
+	const char **name, int64_t *failed_ms);
 /* Keeps the log of a build that failed: envs/.failed/<name>.log. */
 int env_keep_log(
 	const struct env_store *store, const char *name, struct str log, struct error *err);

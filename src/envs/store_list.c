@@ -295,10 +295,9 @@ int env_metrics_print(const struct env_store *store, struct buf *out, struct err
 }
 
 int env_find_failed(const struct env_store *store, const char *package_id, struct arena *arena,
-	const char **name)
+	const char **name, int64_t *failed_ms)
 {
 	const char *prefix = arena_printf(arena, "%s_", package_id);
-	struct timespec newest = { 0 };
 	int failed = -1, fd;
 	home_enter(store->home);
 	fd = openat(store->dir, ENVS_FAILED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -310,11 +309,10 @@ int env_find_failed(const struct env_store *store, const char *package_id, struc
 			strcmp(entry->d_name + len - 4, ".log") ||
 			fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
-		if (!failed && (st.st_mtim.tv_sec < newest.tv_sec ||
-				       (st.st_mtim.tv_sec == newest.tv_sec &&
-					       st.st_mtim.tv_nsec < newest.tv_nsec)))
+		int64_t at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+		if (!failed && at_ms < *failed_ms)
 			continue;
-		newest = st.st_mtim;
+		*failed_ms = at_ms;
 		*name = arena_bytes(arena, entry->d_name, len - 4);
 		failed = 0;
 	}

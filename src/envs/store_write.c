@@ -57,11 +57,18 @@ static void print_launcher(const struct env_store *store, const char *name, stru
 	quote(out, carrel);
 	buf_text(out, "\n[ -x \"$carrel\" ] || carrel=carrel\n"
 		      "terminal=\n[ -t 0 ] && [ -t 1 ] && terminal=-it\n"
-		      "if [ \"$PWD\" = / ]; then\n\texec \"$carrel\" run $terminal --env ");
+		      "case $PWD in\n"
+		      "/) exec \"$carrel\" run $terminal --env ");
 	quote(out, name);
-	buf_text(out, " -- python \"$@\"\nfi\nexec \"$carrel\" run $terminal --env ");
+	buf_text(out, " -- python \"$@\" ;;\n"
+		      "/workspace* | /env* | *:*) exec \"$carrel\" run $terminal --env ");
 	quote(out, name);
-	buf_text(out, " --dir . -- python \"$@\"\n");
+	buf_text(out, " --dir . -- python \"$@\" ;;\n"
+		      "esac\n"
+		      "# Also where it is here, to be read: programs pass absolute paths.\n"
+		      "exec \"$carrel\" run $terminal --env ");
+	quote(out, name);
+	buf_text(out, " --dir . -v \"$PWD:$PWD:ro\" -- python \"$@\"\n");
 }
 
 /* ---- the directory ---- */

@@ -16,6 +16,7 @@
 
 #define ROOM "tools"
 #define DIRECTORY "uv-" UV_VERSION
+#define PROGRAM_IN_WHEEL (DIRECTORY ".data/scripts/uv")
 #define ASK_TIMEOUT_MS 20000
 #define FETCH_TIMEOUT_MS 300000
 #define FETCH_BYTES ((uint64_t)256 << 20)
@@ -234,8 +235,8 @@ static int fetch_into(const struct home *home, const struct layer_stage *stage,
 	struct job job;
 
 	script_job(&job, arena, python, script_index, false,
-		(const char *const[]){ "fetch", "uv", "/env", DIRECTORY ".data/scripts/uv",
-			build->wheel_sha256, NULL });
+		(const char *const[]){
+			"fetch", "uv", "/env", PROGRAM_IN_WHEEL, build->wheel_sha256, NULL });
 	job_reach_indexes(&job, arena, indexes);
 	job.stage = stage->path;
 	job.timeout_ms = FETCH_TIMEOUT_MS;
@@ -282,12 +283,15 @@ int uv_find(const struct home *home, const struct runner *runner, const struct i
 	if (!build)
 		return fail_hint(err, ERR_UNAVAILABLE, "put uv " UV_VERSION " on PATH",
 			"uv %s isn't on PATH, and none is known for this machine", UV_VERSION);
-	if (fetch(home, runner, indexes, python, build, arena, err) < 0) {
-		if (err && err->code != ERR_DISK_FULL && err->code != ERR_CORRUPT)
-			err->code = ERR_UNAVAILABLE;
-		error_context(err, "uv %s isn't on PATH and can't be fetched", UV_VERSION);
-		return error_hint(err, "put uv %s on PATH, or name an index that has it by --index",
+	if (fetch(home, runner, indexes, python, build, arena, &why) < 0) {
+		if (why.code != ERR_DISK_FULL && why.code != ERR_CORRUPT)
+			why.code = ERR_UNAVAILABLE;
+		error_context(&why, "uv %s isn't on PATH and can't be fetched", UV_VERSION);
+		error_hint(&why, "put uv %s on PATH, or name an index that has it by --index",
 			UV_VERSION);
+		if (err)
+			*err = why;
+		return -1;
 	}
 	return find_in_tools(home, arena, uv) ? 0 : fail(err, ERR_FAILED, "uv is gone again");
 }

@@ -70,7 +70,7 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 	VEC(char *) argv = { 0 };
 	const char *prefix;
 
-	vec_push(arena, &argv, arena_text(arena, ENV_INSIDE "/bin/python3"));
+	vec_push(arena, &argv, arena_text(arena, ENV_PYTHON));
 	vec_push(arena, &argv, arena_text(arena, "-IS"));
 	vec_push(arena, &argv, arena_text(arena, "-c"));
 	vec_push(arena, &argv, arena_text(arena, script_verify));

@@ -129,16 +129,15 @@ static int put_lock(
 static int run_uv(struct making *making, const char *lock, bool is_offline, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--no-deps", "--require-hashes",
-		"--no-build", "--link-mode", "hardlink", "--python", ENV_INSIDE "/bin/python3",
-		"--requirements", NULL };
+		"--no-build", "--link-mode", "hardlink", "--python", ENV_PYTHON, "--requirements",
+		NULL };
 	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
 
 	buf_init(&out, OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
-	vec_push(making->arena, &uv.argv,
-		arena_printf(making->arena, ENV_INSIDE "/" STAGE_INPUT "/%s", lock));
+	vec_push(making->arena, &uv.argv, arena_printf(making->arena, ENV_INPUT("%s"), lock));
 	sources_show(making, &uv, false);
 	if (is_offline) {
 		vec_push(making->arena, &uv.argv, arena_text(making->arena, "--offline"));

@@ -126,7 +126,7 @@ static int read_escape(struct reader *r, char **out)
 {
 	static const char names[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
 	const char *place = r->at - 1, *found = NULL;
-	unsigned c, low;
+	unsigned c = 0, low = 0;
 
 	if (r->at < r->end && *r->at != '\0')
 		found = strchr(names, *r->at);

@@ -262,14 +262,19 @@ static int read_scalar(struct reader *r, bool in_brackets, struct yaml_value *v)
 
 /* -- lists and maps -- */
 
-static int new_value(struct reader *r, struct yaml_value **v)
+/* NULL: an error. */
+static struct yaml_value *new_value(struct reader *r)
 {
-	if (++r->value_count > YAML_VALUES_MAX)
-		return fail_on(r, r->line, ERR_LIMIT, "more than 65536 values");
-	*v = arena_alloc(r->arena, sizeof **v);
-	(*v)->line = r->line;
-	(*v)->text = "";
-	return 0;
+	struct yaml_value *v;
+
+	if (++r->value_count > YAML_VALUES_MAX) {
+		fail_on(r, r->line, ERR_LIMIT, "more than 65536 values");
+		return NULL;
+	}
+	v = arena_alloc(r->arena, sizeof *v);
+	v->line = r->line;
+	v->text = "";
+	return v;
 }
 
 /* "[a, b]" after its bracket. */
@@ -286,7 +291,7 @@ static int read_brackets(struct reader *r, struct yaml_value *list)
 		}
 		if (r->at == r->end || *r->at == '#')
 			return fail_here(r, "a list in brackets has to end on its line");
-		if (new_value(r, link) < 0 || read_scalar(r, true, *link) < 0)
+		if (!(*link = new_value(r)) || read_scalar(r, true, *link) < 0)
 			return -1;
 		list->count++;
 		link = &(*link)->next;
@@ -323,7 +328,7 @@ static int read_items(struct reader *r, struct yaml_value *list)
 			return fail_here(r, "an item without a value");
 		if (is_item(r))
 			return fail_unsupported(r, "a list in a list");
-		if (new_value(r, link) < 0 || read_scalar(r, false, *link) < 0 ||
+		if (!(*link = new_value(r)) || read_scalar(r, false, *link) < 0 ||
 			expect_end(r) < 0 || next_line(r) < 0)
 			return -1;
 		list->count++;
@@ -408,7 +413,7 @@ static int read_map(struct reader *r, struct yaml_value *map)
 			return fail_unsupported(r, "more than one document");
 		if (is_item(r))
 			return fail_here(r, "'key: value' expected, found an item of a list");
-		if (new_value(r, &member) < 0 || read_key(r, &member->key) < 0)
+		if (!(member = new_value(r)) || read_key(r, &member->key) < 0)
 			return -1;
 		struct yaml_value *other = map_set(&known, str_from(member->key), member);
 		if (r->depth == YAML_DEPTH_MAX)
@@ -435,7 +440,7 @@ int yaml_read(struct str text, struct arena *arena, struct yaml_value **root, st
 
 	if (text.len > YAML_MAX)
 		return fail(err, ERR_LIMIT, "more than 1 MiB of YAML");
-	if (check_bytes(&r, text) < 0 || next_line(&r) < 0 || new_value(&r, &v) < 0)
+	if (check_bytes(&r, text) < 0 || next_line(&r) < 0 || !(v = new_value(&r)))
 		return -1;
 	if (r.has_line && *r.at == '%' && r.indent == 0)
 		return fail_unsupported(&r, "a directive (%)");

@@ -87,7 +87,8 @@ static int make_home(const char *path, int *dir, struct error *err)
 	return 0;
 }
 
-static bool is_empty(int dir)
+/* Nothing but a configuration, which may be there before anything else is. */
+static bool is_fresh(int dir)
 {
 	DIR *list = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *entry;
@@ -95,7 +96,8 @@ static bool is_empty(int dir)
 	if (!list)
 		return false;
 	while ((entry = readdir(list)))
-		names += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
+		names += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+			 strcmp(entry->d_name, "config.yaml");
 	closedir(list);
 	return names == 0;
 }
@@ -104,11 +106,14 @@ static bool is_empty(int dir)
  * is none. */
 static int adopt(int dir, struct home *home, struct error *err)
 {
-	if (!is_empty(dir))
-		return fail_hint(err, ERR_DENIED, "name a new or empty directory",
+	if (!is_fresh(dir))
+		return fail_hint(err, ERR_DENIED,
+			"name a new directory, or one that holds config.yaml alone",
 			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
 	home_find_owner(&home->uid, &home->gid);
-	if (fchownat(dir, "", home->uid, home->gid, AT_EMPTY_PATH))
+	if ((fchownat(dir, "config.yaml", home->uid, home->gid, AT_SYMLINK_NOFOLLOW) &&
+		    errno != ENOENT) ||
+		fchownat(dir, "", home->uid, home->gid, AT_EMPTY_PATH))
 		return fail_errno(err, "give '%s' to uid %u", home->path, home->uid);
 	home->is_foreign = true;
 	return 0;

@@ -374,6 +374,9 @@ def test_the_log_of_the_last_failure_is_found_by_what_was_typed(env, index):
     env.fails("typed", "--pip", "no-such-first", code="not_found", package="no-such-first")
     env.fails("typed", "--pip", "no-such-second", code="not_found", package="no-such-second")
     assert "no-such-second" in env.log("typed")
+    index.add(wheel("good"))
+    env.build("typed", "--pip", "good")
+    assert "no-such" not in env.log("typed")
 
 
 def test_an_unknown_environment_lists_what_is_there(env):
