@@ -61,7 +61,8 @@ static void print_launcher(const struct env_store *store, const char *name, stru
 		      "/) exec \"$carrel\" run $terminal --env ");
 	quote(out, name);
 	buf_text(out, " -- python \"$@\" ;;\n"
-		      "/workspace* | /env* | *:*) exec \"$carrel\" run $terminal --env ");
+		      "/workspace* | /env* | /usr/* | /lib* | /bin* | /sbin* | /etc/* | /dev/* | "
+		      "/proc/* | *:*)\n\texec \"$carrel\" run $terminal --env ");
 	quote(out, name);
 	buf_text(out, " --dir . -- python \"$@\" ;;\n"
 		      "esac\n"

@@ -175,6 +175,12 @@ static void the_launcher_runs_python_in_the_environment(void **state)
 	str_format(path, sizeof path, "%s/it's $HOME/envs/e@1_a/bin/python3", root);
 	assert_string_equal(run_launcher(root, path),
 		arena_printf(&arena,
+			"%s/it's $HOME|run|--env|e@1_a|--dir|.|-v|%s:%s:ro|--|python|-c|a 'b' "
+			"$HOME||",
+			root, root, root));
+	/* Where a mount can't be, or its words would be taken apart wrongly. */
+	assert_string_equal(run_launcher("/usr/bin", path),
+		arena_printf(&arena,
 			"%s/it's $HOME|run|--env|e@1_a|--dir|.|--|python|-c|a 'b' $HOME||", root));
 	assert_string_equal(run_launcher("/", path),
 		arena_printf(
