@@ -128,6 +128,31 @@ static void a_home_that_everybody_may_write_to_is_refused(void **state)
 	assert_int_equal(err.code, ERR_DENIED);
 }
 
+/* A service's configuration is often there before its first start. */
+static void a_home_may_begin_with_its_configuration(void **state)
+{
+	auto_arena struct arena arena;
+	struct error err;
+	struct home home;
+	struct stat st;
+	arena_init(&arena);
+	const char *path = arena_printf(&arena, "%s/made", area);
+	const char *config = arena_printf(&arena, "%s/made/config.yaml", area);
+	assert_int_equal(mkdir(path, 0755), 0);
+	close(open(config, O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(home_open(path, &arena, &home, &err), 0);
+	assert_int_equal(stat(config, &st), 0);
+	assert_int_equal(st.st_uid, home.uid);
+	home_done(&home);
+	if (geteuid())
+		return;
+	const char *other = arena_printf(&arena, "%s/other", area);
+	assert_int_equal(mkdir(other, 0755), 0);
+	close(open(arena_printf(&arena, "%s/other/mine", area), O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(home_open(other, &arena, &home, &err), -1);
+	assert_int_equal(err.code, ERR_DENIED);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -140,6 +165,8 @@ int main(void)
 			a_home_of_somebody_else_is_refused, make_area, remove_area),
 		cmocka_unit_test_setup_teardown(
 			a_home_that_everybody_may_write_to_is_refused, make_area, remove_area),
+		cmocka_unit_test_setup_teardown(
+			a_home_may_begin_with_its_configuration, make_area, remove_area),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
