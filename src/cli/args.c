@@ -77,6 +77,13 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 	case ARG_TEXT:
 		*(const char **)field = value;
 		return 0;
+	case ARG_ONCE:
+		if (*(const char **)field)
+			return fail_hint(err, ERR_INVALID, option->choices,
+				"--%s is given twice: '%s' and '%s'", option->name,
+				*(const char **)field, value);
+		*(const char **)field = value;
+		return 0;
 	case ARG_LIST:
 		vec_push(arena, (arg_list *)field, value);
 		return 0;

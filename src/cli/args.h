@@ -1,7 +1,7 @@
 /* args.h -- command lines, from one table a command: parsing, --help and (later) completions are
  * printed from it.
  * 1. Options end at "--" or at the first operand, so that `carrel run ls -l` needs no quoting.
- * 2. An option given twice: the last one counts, lists collect.
+ * 2. An option given twice: the last one counts, lists collect; of ARG_ONCE it is an error.
  * 3. Values are checked here; a wrong one is ERR_INVALID and names the option and what was typed.
  */
 #pragma once
@@ -15,6 +15,7 @@
 enum arg_kind {
 	ARG_FLAG,     /* bool */
 	ARG_TEXT,     /* const char * */
+	ARG_ONCE,     /* const char *, not twice; `choices` says what to do instead */
 	ARG_LIST,     /* struct arg_list */
 	ARG_CHOICE,   /* const char *, one of `choices` */
 	ARG_SIZE,     /* uint64_t bytes */

@@ -93,6 +93,9 @@ int cli_help(int argc, char **argv)
 	const struct cli_command *command = find(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);
+	/* `help env build`: one that has commands of its own looks for the next word among them. */
+	if (argc > 2 && command->run == cli_env)
+		return cli_env(3, (char *[]){ argv[1], argv[2], (char[]){ "--help" }, NULL });
 	return command->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
 }
 

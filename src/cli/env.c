@@ -61,6 +61,15 @@ bool env_cli_is_json(const char *format)
 	return format && !strcmp(format, "json");
 }
 
+/* The usage line names it: "carrel env build NAME …". */
+static int needs_operand(const struct arg_spec *spec, struct error *err)
+{
+	const char *operand = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;
+	int len = (int)strspn(operand, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	return fail_hint(
+		err, ERR_INVALID, spec->usage, "%s needs a %.*s", spec->command, len, operand);
+}
+
 bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, size_t least, size_t most, arg_list *operands, int *code)
 {
@@ -73,8 +82,7 @@ bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *opt
 		return false;
 	}
 	if (!failed && operands->count < least)
-		failed = fail_hint(
-			&err, ERR_INVALID, spec->usage, "%s was given nothing", spec->command);
+		failed = needs_operand(spec, &err);
 	if (!failed && operands->count > most)
 		failed = fail_hint(&err, ERR_INVALID, spec->usage, "%s has no use for '%s'",
 			spec->command, operands->items[most]);

@@ -14,8 +14,8 @@ struct env_options {
 /* What -r stands for; not a row of `env warm`. AT(field) is the offset of that field of a struct
  * env_options in the table's own structure. */
 #define ENV_SOURCE_ROWS(AT)                                                                        \
-	{ 'r', "requirements", ARG_TEXT, AT(requirements_file), "FILE",                            \
-		"with the packages of this requirements file", NULL, 0, 0 },                       \
+	{ 'r', "requirements", ARG_ONCE, AT(requirements_file), "FILE",                            \
+		"with the packages of this requirements file", "put them into one file", 0, 0 },   \
 	{                                                                                          \
 		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
 			"with this package, e.g. 'requests>=2.31'; repeatable", NULL, 0, 0         \

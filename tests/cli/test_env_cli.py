@@ -38,6 +38,7 @@ def test_every_command_helps(carrel, command):
     assert done.stdout.startswith(f"usage: carrel env {command}")
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert env(carrel, command, "-h").stdout == done.stdout
+    assert carrel("help", "env", command).stdout == done.stdout
 
 
 def test_help_makes_no_home(carrel):
@@ -56,7 +57,9 @@ def test_help_makes_no_home(carrel):
     (["build", "a", "--timeout", "soon"], "--timeout"), (["build", "a", "--timeout", "0"], "--timeout"),
     (["build", "a", "-o", "yaml"], "--format"), (["build", "a", "--rebuild=1"], "--rebuild"),
     (["build", "a", "--editable", "/nonexistent"], "/nonexistent"), (["build", "a", "--editable", "/etc/passwd"], "passwd"),
-    (["warm"], "env warm"), (["warm", "f", "--pip", "x"], "--pip"), (["warm", "f", "--events", "-o", "json"], "--events"),
+    (["build", "--pip", "requests"], "env build needs a NAME"), (["rm"], "env rm needs a NAME"),
+    (["build", "a", "-r", "f", "-r", "g"], "--requirements is given twice: 'f' and 'g'"),
+    (["warm"], "env warm needs a FILE"), (["warm", "f", "--pip", "x"], "--pip"), (["warm", "f", "--events", "-o", "json"], "--events"),
 ])
 def test_a_wrong_command_line_is_one_line_that_names_it(carrel, args, named):
     done = env(carrel, *args)
@@ -65,6 +68,14 @@ def test_a_wrong_command_line_is_one_line_that_names_it(carrel, args, named):
         return
     assert (done.returncode, done.stdout) == (125, "")
     one_line(done.stderr, named)
+
+
+def test_a_second_requirements_file_is_refused_not_dropped(carrel):
+    for args in (["env", "build", "a"], ["run"]):
+        done = carrel(*args, "-r", "a.txt", "--requirements=b.txt", *(["--", "true"] if args == ["run"] else []))
+        assert (done.returncode, done.stdout) == (125, "")
+        assert "one file" in one_line(done.stderr, "--requirements is given twice", "'a.txt'", "'b.txt'")
+    assert error(env(carrel, "build", "a", "-r", "a.txt", "-r", "b.txt", "-o", "json"))["code"] == "invalid"
 
 
 def test_errors_are_json_when_json_is_asked_for_before_or_after(carrel):
@@ -139,7 +150,7 @@ def test_metrics_of_an_empty_store_are_all_there(carrel):
     found = samples(done.stdout)
     assert found["par_venv_count", None] == 0 and found["par_venv_cache_size_bytes", None] == 0
     buckets = [labels for name, labels in found if name == "par_venv_build_duration_seconds_bucket"]
-    assert buckets == ['{le="%s"}' % bound for bound in ("1.0", "5.0", "10.0", "30.0", "60.0", "120.0", "300.0", "+Inf")]
+    assert buckets == ['{le="%s"}' % bound for bound in ("1", "5", "10", "30", "60", "120", "300", "+Inf")]
     assert found["par_venv_build_duration_seconds_count", None] == 0
 
 
