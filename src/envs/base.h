@@ -5,7 +5,6 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "envs/interpreter.h"
-#include "layers/store.h"
 
 /* The key of that layer, for layer_find. The interpreter has been looked into. */
 const char *interpreter_base_key(
@@ -14,8 +13,3 @@ const char *interpreter_base_key(
  * stage begins with. */
 int interpreter_base_tree(
 	int dir, const struct interpreter *python, bool system_site_packages, struct error *err);
-/* Finds the layer or makes it, in <stage>/base, which must not be there. The caller holds the
- * layers' lock shared, and has not entered the home. */
-int interpreter_base_layer(const struct layer_store *layers, int stage,
-	const struct interpreter *python, bool system_site_packages, struct arena *arena,
-	char id[LAYER_ID_LEN + 1], struct error *err);

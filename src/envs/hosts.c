@@ -166,16 +166,3 @@ int index_file_hosts(const struct home *home, const struct runner *runner,
 	*hosts = found;
 	return 0;
 }
-
-void index_forget_file_hosts(const struct home *home, const struct index_set *indexes)
-{
-	char identity[KNOWN_IDENTITY_LEN + 1];
-
-	for (size_t i = 0; i <= indexes->extra.count; i++) {
-		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
-		if (!url)
-			continue;
-		identify(url, identity);
-		known_forget(home, ROOM, identity);
-	}
-}

@@ -23,8 +23,6 @@ typedef VEC(struct file_host) file_hosts;
 int index_file_hosts(const struct home *home, const struct runner *runner,
 	const struct index_set *indexes, const struct interpreter *python,
 	const char *const *projects, struct arena *arena, file_hosts *hosts, struct error *err);
-/* To be asked again: when a download was refused because the index moved its files. */
-void index_forget_file_hosts(const struct home *home, const struct index_set *indexes);
 /* "host" or "host:port" (443), as config.yaml's file_hosts has it. ERR_INVALID. */
 int file_host_parse(
 	const char *text, struct arena *arena, struct file_host *host, struct error *err);

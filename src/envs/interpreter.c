@@ -328,14 +328,12 @@ static void find_all(struct finder *finder)
 			look_in_bin(finder, arena_bytes(arena, piece.data, piece.len), NULL);
 }
 
-int interpreters_find(
-	const struct home *home, struct arena *arena, interpreter_list *list, struct error *err)
+void interpreters_find(const struct home *home, struct arena *arena, interpreter_list *list)
 {
 	interpreter_list found = { 0 };
 
 	find_all(&(struct finder){ home, arena, NULL, &found, NULL });
 	*list = found;
-	return 0;
 }
 
 /* ---- one of them ---- */
@@ -346,7 +344,7 @@ int interpreter_absent(
 	auto_buf struct buf text;
 
 	buf_init(&text, BUF_MAX_DEFAULT);
-	interpreters_find(home, arena, &list, NULL);
+	interpreters_find(home, arena, &list);
 	for (size_t i = 0; i < list.count; i++)
 		buf_printf(&text, "%s%s (%s)", i ? ", " : "there are: ", list.items[i].version,
 			list.items[i].path);

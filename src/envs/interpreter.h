@@ -28,8 +28,7 @@ struct interpreter {
 typedef VEC(struct interpreter) interpreter_list;
 
 /* All that are there, each once, in the order above; versions from names. Runs nothing. */
-int interpreters_find(
-	const struct home *home, struct arena *arena, interpreter_list *list, struct error *err);
+void interpreters_find(const struct home *home, struct arena *arena, interpreter_list *list);
 /* The one that `wanted` ("3.12", "3.12.1", "python3.12", a path; NULL: the default: config's, else
  * /usr/bin/python3, else the newest) names, if it is known already: quick, runs nothing.
  * ERR_NOT_FOUND (with a list of what is there in the hint): no such Python. ERR_UNAVAILABLE: it is

@@ -105,17 +105,6 @@ int known_write(const struct home *home, const char *room, const char *identity,
 	return result < 0 ? error_context(err, "%s/%s", home->path, room) : 0;
 }
 
-void known_forget(const struct home *home, const char *room, const char *identity)
-{
-	char name[PATH_MAX];
-
-	if (!make_name(name, room, identity))
-		return;
-	home_enter(home);
-	unlinkat(home->dir, name, 0);
-	home_leave(home);
-}
-
 bool known_is_elf(const char *path)
 {
 	char magic[4];

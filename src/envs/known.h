@@ -22,7 +22,6 @@ bool known_read(const struct home *home, const char *room, const char *identity,
 	struct arena *arena, struct answer *answer, int64_t *age_s);
 int known_write(const struct home *home, const char *room, const char *identity, struct str text,
 	struct error *err);
-void known_forget(const struct home *home, const char *room, const char *identity);
 /* Whether a file is a program itself and not a script that leads to one (a shim). */
 bool known_is_elf(const char *path);
 /* SHA-256, in hex, of what is left to read of a file. 0, or -1 with errno. */

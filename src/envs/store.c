@@ -172,7 +172,8 @@ static int lock_range(int fd, int command, short type, off_t start, off_t len, s
 	return failed ? -1 : 0;
 }
 
-int envs_pin(int fd)
+/* Shared; waits (for an instant: nobody holds it alone while doing more than a rename). */
+static int lock_shared(int fd)
 {
 	return lock_range(fd, F_OFD_SETLKW, F_RDLCK, PIN_AT, 1, NULL);
 }
@@ -381,7 +382,7 @@ static int pin(const struct env_store *store, const char *name, int *fd, bool *i
 			if (open_meta(store, name, O_RDONLY, &meta, err))
 				return -1;
 		}
-		if (envs_pin(meta))
+		if (lock_shared(meta))
 			return fail_errno(err, "lock meta.json of environment '%s'", name);
 		fault_point("envs.pin");
 		if (is_current(store, name, meta)) {

@@ -29,9 +29,7 @@ int envs_read_all(const struct env_store *store, const char *path, size_t max, s
 int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
 	struct env_meta *meta, struct error *err);
 
-/* Locks on the meta.json behind fd. pin: shared, waits (for an instant: nobody holds it alone while
- * doing more than a rename). claim: alone, fails with EAGAIN when somebody uses it. */
-int envs_pin(int fd);
+/* Locks the meta.json behind fd alone; fails with EAGAIN when somebody uses it. */
 int envs_claim(int fd);
 bool envs_is_pinned(const struct env_store *store, const char *directory);
 /* Removes the directory .old-… or .new-… unless it is in use: *is_gone says so. */

@@ -165,14 +165,6 @@ static bool take_version(struct cursor *c, struct version *version)
 	return true;
 }
 
-bool pep440_version_is_valid(struct str text)
-{
-	struct cursor c = { text.data, text.data + text.len };
-	struct version version;
-
-	return take_version(&c, &version) && c.at == c.end && !version.is_wildcard;
-}
-
 static const char *take_operator(struct cursor *c)
 {
 	/* Longest first. */

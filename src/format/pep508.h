@@ -14,6 +14,4 @@ struct pep508 {
 };
 /* false: it isn't one, and *reason (static) says why. */
 bool pep508_parse(struct str text, struct pep508 *out, const char **reason);
-/* A version as PEP 440 has them, normalised or not: "1!2.0rc1.post2.dev3+local.7". */
-bool pep440_version_is_valid(struct str text);
 bool pep508_marker_is_valid(struct str text, const char **reason);

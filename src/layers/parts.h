@@ -42,8 +42,6 @@ const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev);
 /* Attributes that mean something to overlayfs or the kernel. Looks: what is there that must not be,
  * or NULL. Clears (a draft): removes what only a layer can't have; what is left is returned. */
 const char *tree_judge_attributes(int fd, bool clear);
-/* Whether a link at `path` in a layer of `kind` may lead to `target`: see store.h. */
-bool tree_link_is_allowed(const char *kind, const char *path, const char *target);
 /* Reads all of the file. 0, or -1 with errno. */
 int tree_hash_file(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size);
 /* The times of everything in a layer. */

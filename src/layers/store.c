@@ -165,31 +165,6 @@ int layer_find(const struct layer_store *store, const char *key, char id[LAYER_I
 	return failed;
 }
 
-int layers_find(const struct layer_store *store, const char *const *keys, size_t count,
-	char (*ids)[LAYER_ID_LEN + 1], size_t *missing, struct error *err)
-{
-	struct error mine = { 0 };
-	size_t absent = 0;
-	bool has_failed = false;
-
-	home_enter(store->home);
-	for (size_t i = 0; i < count && !has_failed; i++) {
-		if (store_find(store, keys[i], ids[i], &mine) == 0)
-			continue;
-		has_failed = mine.code != ERR_NOT_FOUND;
-		ids[i][0] = '\0';
-		absent++;
-	}
-	home_leave(store->home);
-	if (has_failed) {
-		if (err)
-			*err = mine;
-		return -1;
-	}
-	*missing = absent;
-	return 0;
-}
-
 /* -- manifests -- */
 
 static int read_text(const struct layer_store *store, const char *id, struct arena *arena,

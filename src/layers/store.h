@@ -46,9 +46,6 @@ int layer_store_try_lock(const struct layer_store *store, int *fd, struct error 
 /* The layer that `key` gives. ERR_NOT_FOUND: none yet. */
 int layer_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
 	struct error *err);
-/* The same for many, with one entering: an id is "" where there is none yet; *missing: how many. */
-int layers_find(const struct layer_store *store, const char *const *keys, size_t count,
-	char (*ids)[LAYER_ID_LEN + 1], size_t *missing, struct error *err);
 /* 64 digits of lower-case hex. */
 bool layer_id_is_valid(const char *id);
 /* Whether the layer is there, by a stat of its manifest and tree, no more. ERR_NOT_FOUND. */

@@ -143,7 +143,8 @@ static bool stays_inside(const char *path, const char *target)
 	return true;
 }
 
-bool tree_link_is_allowed(const char *kind, const char *path, const char *target)
+/* Whether a link at `path` in a layer of `kind` may lead to `target`: see store.h. */
+static bool link_is_allowed(const char *kind, const char *path, const char *target)
 {
 	if (!path_is_absolute(target))
 		return target[0] && stays_inside(path, target);
@@ -208,7 +209,7 @@ static int read_link(struct tree_walk *walk, int dir, const char *name, struct t
 	entry->target = arena_bytes(walk->arena, target, (size_t)len);
 	if (!walk->is_draft)
 		return 0;
-	if (!tree_link_is_allowed(walk->kind, entry->path, entry->target)) {
+	if (!link_is_allowed(walk->kind, entry->path, entry->target)) {
 		/* Both are the attacker's, and may be long: the path is what must be seen. */
 		return fail(err, ERR_DENIED, "'%.200s' is a link to '%.200s', outside of its layer",
 			entry->path, entry->target);

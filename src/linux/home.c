@@ -36,9 +36,9 @@ int home_find_path(struct arena *arena, const char **path, struct error *err)
 	return 0;
 }
 
-/* The uid and gid of `carrel` in /etc/passwd. Read by hand: a static program has no name service.
- */
-void home_find_owner(uid_t *uid, gid_t *gid)
+/* Who root's home belongs to: the uid and gid of `carrel` in /etc/passwd. Read by hand: a static
+ * program has no name service. */
+static void find_owner(uid_t *uid, gid_t *gid)
 {
 	char text[65536];
 	*uid = *gid = HOME_OWNER;
@@ -79,7 +79,7 @@ static int make_home(const char *path, int *dir, struct error *err)
 	if (is_new && geteuid() == 0) {
 		uid_t uid;
 		gid_t gid;
-		home_find_owner(&uid, &gid);
+		find_owner(&uid, &gid);
 		if (fchown(made, uid, gid))
 			return fail_errno(err, "give '%s' to uid %u", path, uid);
 	}
@@ -110,7 +110,7 @@ static int adopt(int dir, struct home *home, struct error *err)
 		return fail_hint(err, ERR_DENIED,
 			"name a new directory, or one that holds config.yaml alone",
 			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
-	home_find_owner(&home->uid, &home->gid);
+	find_owner(&home->uid, &home->gid);
 	if ((fchownat(dir, "config.yaml", home->uid, home->gid, AT_SYMLINK_NOFOLLOW) &&
 		    errno != ENOENT) ||
 		fchownat(dir, "", home->uid, home->gid, AT_EMPTY_PATH))
@@ -125,7 +125,7 @@ static bool is_owner(uid_t uid)
 {
 	uid_t owner;
 	gid_t group;
-	home_find_owner(&owner, &group);
+	find_owner(&owner, &group);
 	return uid == 0 || uid == HOME_OWNER || uid == owner;
 }
 

@@ -24,8 +24,6 @@ int home_find_path(struct arena *arena, const char **path, struct error *err);
  * ERR_DENIED: it belongs to somebody else, also when root asks; or everybody may write there. */
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
 void home_done(struct home *home);
-/* Who root's home belongs to. */
-void home_find_owner(uid_t *uid, gid_t *gid);
 
 /* From here on the file system sees the owner (setfsuid, setfsgid), until home_leave. Nothing for
  * an owner who calls himself. Don't nest. */

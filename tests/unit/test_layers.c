@@ -50,13 +50,8 @@ static void a_tree_becomes_a_layer_with_plain_modes_and_one_time(void **state)
 	assert_whole(draft.id);
 	assert_ok(layer_find(&store, "key", found, &err));
 	assert_string_equal(found, draft.id);
-	char several[3][LAYER_ID_LEN + 1];
-	size_t missing = 0;
-	assert_ok(layers_find(
-		&store, (const char *const[]){ "no", "key", "" }, 3, several, &missing, &err));
-	assert_int_equal(missing, 2);
-	assert_string_equal(several[0], "");
-	assert_string_equal(several[1], draft.id);
+	assert_int_equal(layer_find(&store, "no", found, &err), -1);
+	assert_int_equal(err.code, ERR_NOT_FOUND);
 	assert_ok(layer_read(&store, draft.id, &arena, &manifest, &err));
 	assert_int_equal(manifest.entries.count, 8);
 	assert_string_equal(manifest.name, "a");

@@ -137,14 +137,6 @@ static void what_the_standards_refuse_is_refused(void **state)
 		assert_refused(bad[i], "line 1: '");
 }
 
-static void versions_stand_alone(void **state)
-{
-	assert_true(pep440_version_is_valid(STR("1!2.0rc1.post2.dev3+local.7")));
-	assert_false(pep440_version_is_valid(STR("1.*")));
-	assert_false(pep440_version_is_valid(STR("1.0 ")));
-	assert_false(pep440_version_is_valid(STR("")));
-}
-
 static void a_package_line_is_taken_apart(void **state)
 {
 	struct requirement r = parse_one("  Foo.Bar[x, y] (>=1.0,<2) ; os_name == 'posix'  # why");
@@ -347,7 +339,6 @@ int main(void)
 		TEST(names_are_normalised_and_checked),
 		TEST(what_the_standards_allow_is_taken),
 		TEST(what_the_standards_refuse_is_refused),
-		TEST(versions_stand_alone),
 		TEST(a_package_line_is_taken_apart),
 		TEST(hashes_are_collected),
 		TEST(urls_and_paths_are_known_for_what_they_are),
