@@ -139,9 +139,11 @@ static int builder_build(int argc, char **argv)
 /* ---- verify ---- */
 
 struct verdict {
-	const char *name;
+	const char *name; /* as it was typed when there is none */
 	env_findings findings;
-	bool is_repaired;
+	bool is_repaired, has_failed; /* has_failed: the error says why */
+	struct error err;
+	struct build_problem problem;
 };
 typedef VEC(struct verdict) verdicts;
 
@@ -149,7 +151,8 @@ static void print_verdict_json(struct json *j, const struct verdict *verdict)
 {
 	json_object(j, NULL);
 	json_text(j, "name", verdict->name);
-	json_bool(j, "ok", !verdict->findings.count || verdict->is_repaired);
+	json_bool(j, "ok",
+		!verdict->has_failed && (!verdict->findings.count || verdict->is_repaired));
 	json_array(j, "findings");
 	for (size_t i = 0; i < verdict->findings.count; i++) {
 		const struct env_finding *finding = &verdict->findings.items[i];
@@ -162,6 +165,8 @@ static void print_verdict_json(struct json *j, const struct verdict *verdict)
 	}
 	json_end(j);
 	json_bool(j, "repaired", verdict->is_repaired);
+	if (verdict->has_failed)
+		env_print_error(j, "error", &verdict->err, &verdict->problem);
 	json_end(j);
 }
 
@@ -178,6 +183,8 @@ static void print_verdict(struct buf *out, const struct verdict *verdict)
 		str_printable(line, sizeof line, str_from(finding->what));
 		buf_printf(out, "%s\n", line);
 	}
+	if (verdict->has_failed)
+		return;
 	if (!count)
 		buf_printf(out, "%s: ok\n", verdict->name);
 	else if (verdict->is_repaired)
@@ -189,14 +196,10 @@ static int find_names(struct env_store *store, const arg_list *asked, struct are
 	arg_list *names, struct error *err)
 {
 	env_rows rows = { 0 };
-	for (size_t i = 0; i < asked->count; i++) {
-		const char *name;
-		if (env_resolve(store, asked->items[i], arena, &name, err))
-			return -1;
-		vec_push(arena, names, name);
-	}
-	if (asked->count)
+	if (asked->count) {
+		*names = *asked;
 		return 0;
+	}
 	if (env_list(store, arena, &rows, err))
 		return -1;
 	for (size_t i = 0; i < rows.count; i++)
@@ -204,60 +207,75 @@ static int find_names(struct env_store *store, const arg_list *asked, struct are
 	return 0;
 }
 
-static int verify_one(struct site *site, const char *name, bool repair, struct arena *arena,
-	struct verdict *verdict, struct build_problem *problem, struct error *err)
+static struct verdict verify_one(
+	struct site *site, const char *asked, bool repair, struct arena *arena)
 {
+	struct verdict verdict = { .name = asked, .problem = { .failure = BUILD_FAILURE_COUNT } };
 	struct env_meta meta;
-	*verdict = (struct verdict){ .name = name };
-	if (env_verify(&site->builder, name, arena, &verdict->findings, err))
-		return -1;
-	if (!verdict->findings.count || !repair)
-		return 0;
-	if (env_repair(&site->builder, name, &verdict->findings, arena, &meta, problem, err))
-		return -1;
-	verdict->is_repaired = true;
-	return 0;
+	verdict.has_failed =
+		env_resolve(&site->session.store, asked, arena, &verdict.name, &verdict.err) ||
+		env_verify(&site->builder, verdict.name, arena, &verdict.findings, &verdict.err);
+	if (verdict.has_failed || !verdict.findings.count || !repair)
+		return verdict;
+	verdict.is_repaired = !env_repair(&site->builder, verdict.name, &verdict.findings, arena,
+		&meta, &verdict.problem, &verdict.err);
+	verdict.has_failed = !verdict.is_repaired;
+	return verdict;
 }
 
+/* One that can't be looked at or repaired keeps none of the others from it. */
 static int verify_all(struct site *site, const arg_list *asked, bool repair, struct arena *arena,
-	verdicts *all, struct build_problem *problem, struct error *err)
+	verdicts *all, struct error *err)
 {
 	arg_list names = { 0 };
 	env_sweep(&site->session.store);
 	if (find_names(&site->session.store, asked, arena, &names, err))
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {
-		struct verdict verdict;
-		if (verify_one(site, names.items[i], repair, arena, &verdict, problem, err))
-			return -1;
+		struct verdict verdict = verify_one(site, names.items[i], repair, arena);
 		vec_push(arena, all, verdict);
 	}
 	return 0;
 }
 
-static int print_verdicts(const verdicts *all, bool is_single, bool json)
+static void print_all(const verdicts *all, bool is_single, bool json, struct buf *out)
 {
-	auto_buf struct buf out;
 	struct json j;
-	bool has_damage = false;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	json_init(&j, &out, false);
+	json_init(&j, out, false);
 	if (json && !is_single)
 		json_array(&j, NULL);
-	for (size_t i = 0; i < all->count; i++) {
-		const struct verdict *verdict = &all->items[i];
-		has_damage |= verdict->findings.count && !verdict->is_repaired;
+	for (size_t i = 0; i < all->count; i++)
 		if (json)
-			print_verdict_json(&j, verdict);
+			print_verdict_json(&j, &all->items[i]);
 		else
-			print_verdict(&out, verdict);
-	}
+			print_verdict(out, &all->items[i]);
 	if (json && !is_single)
 		json_end(&j);
 	if (json)
-		buf_char(&out, '\n');
+		buf_char(out, '\n');
+}
+
+/* 1 when damage stays, or something wasn't looked at; 125 when nothing was. */
+static int print_verdicts(const verdicts *all, bool is_single, bool json)
+{
+	auto_buf struct buf out;
+	size_t bad = 0, unseen = 0;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	for (size_t i = 0; i < all->count; i++) {
+		const struct verdict *verdict = &all->items[i];
+		bad += verdict->has_failed || (verdict->findings.count && !verdict->is_repaired);
+		unseen += verdict->has_failed && !verdict->findings.count;
+	}
+	if (is_single && unseen)
+		return env_fail(&all->items[0].err, &all->items[0].problem, json);
+	print_all(all, is_single, json, &out);
 	int code = env_print_all(&out);
-	return code ? code : has_damage;
+	for (size_t i = 0; !json && i < all->count; i++)
+		if (all->items[i].has_failed)
+			cli_fail(&all->items[i].err, false);
+	if (code)
+		return code;
+	return unseen && unseen == all->count ? 125 : bad > 0;
 }
 
 static int builder_verify(int argc, char **argv)
@@ -267,7 +285,6 @@ static int builder_verify(int argc, char **argv)
 	auto_arena struct arena arena;
 	arg_list names = { 0 };
 	verdicts all = { 0 };
-	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
 	struct error err;
 	int code;
 	arena_init(&arena);
@@ -279,10 +296,10 @@ static int builder_verify(int argc, char **argv)
 					  ? PROGRESS_NONE
 					  : PROGRESS_BAR;
 	int failed = site_open(&site, kind, &err) ||
-		     verify_all(&site, &names, options.repair, &arena, &all, &problem, &err);
+		     verify_all(&site, &names, options.repair, &arena, &all, &err);
 	progress_finish(&site.progress);
 	if (failed)
-		return env_fail(&err, &problem, json);
+		return env_fail(&err, NULL, json);
 	return print_verdicts(&all, names.count == 1, json);
 }
 

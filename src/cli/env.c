@@ -168,23 +168,29 @@ int env_print_all(const struct buf *text)
 	return cli_fail(&err, false);
 }
 
+void env_print_error(struct json *j, const char *key, const struct error *err,
+	const struct build_problem *problem)
+{
+	bool is_build = problem && problem->failure < BUILD_FAILURE_COUNT;
+	json_object(j, key);
+	json_text(j, "code",
+		is_build ? build_failure_names[problem->failure] : error_code_name(err->code));
+	json_text(j, "message", err->text);
+	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	json_text(j, "package", is_build ? problem->package : NULL);
+	json_end(j);
+}
+
 int env_fail(const struct error *err, const struct build_problem *problem, bool json)
 {
 	auto_buf struct buf out;
 	struct json j;
-	bool is_build = problem && problem->failure < BUILD_FAILURE_COUNT;
 	buf_init(&out, BUF_MAX_DEFAULT);
 	if (!json)
 		return cli_fail(err, false);
 	json_init(&j, &out, false);
 	json_object(&j, NULL);
-	json_object(&j, "error");
-	json_text(&j, "code",
-		is_build ? build_failure_names[problem->failure] : error_code_name(err->code));
-	json_text(&j, "message", err->text);
-	json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
-	json_text(&j, "package", is_build ? problem->package : NULL);
-	json_end(&j);
+	env_print_error(&j, "error", err, problem);
 	json_end(&j);
 	buf_char(&out, '\n');
 	if (fd_write_full(STDOUT_FILENO, out.data, out.len) != (ssize_t)out.len)

@@ -52,6 +52,9 @@ void env_print_json(struct json *j, const struct env_store *store, const struct 
 /* Writes text and a newline-terminated JSON value to stdout; 0, or the exit code after saying why
  * not. */
 int env_print_all(const struct buf *text);
+/* The object that describes one: {"code","message","hint","package"}. */
+void env_print_error(struct json *j, const char *key, const struct error *err,
+	const struct build_problem *problem);
 /* As cli_fail, with the code and package of a failed build (problem->failure BUILD_FAILURE_COUNT,
  * or problem NULL: with those of the error). */
 int env_fail(const struct error *err, const struct build_problem *problem, bool json);

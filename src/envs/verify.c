@@ -112,7 +112,7 @@ int env_verify(const struct builder *builder, const char *name, struct arena *ar
 	if (env_read(store, name, arena, &meta, err) < 0) {
 		if (err->code != ERR_CORRUPT)
 			return -1;
-		find(arena, findings, NULL, NULL, "meta.json", err->text);
+		find(arena, findings, NULL, NULL, "", err->text);
 		return 0;
 	}
 	if (verify_layers(store, &meta, arena, findings, err) < 0)
@@ -251,7 +251,9 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 				"what it was made from is lost: carrel env rm %s, and build "
 				"it again",
 				name);
-		return build_failed_as(problem, err);
+		/* No build has failed: what the error says of itself is all. */
+		*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
+		return -1;
 	}
 	if (set_aside(builder->store, findings, err) < 0 ||
 		want_again(builder, &old, arena, request, wanted, err) < 0)

@@ -177,12 +177,35 @@ def test_damage_that_stays_is_an_error(built, index):
     index.remove("victim")
     flip(site(built.layer(built.name, "victim"), "victim/data.txt"))
     done = built("env", "verify", "--repair", "-o", "json", built.name, timeout=120)
-    assert done.returncode in (1, 125) and "victim" in done.stdout + done.stderr
-    if done.returncode == 1:
-        assert not json.loads(done.stdout)["ok"]
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["ok"], found["repaired"]) == (1, False, False)
+    assert found["findings"] and (found["error"]["code"], found["error"]["package"]) == ("not_found", "victim")
     packages(index)
     assert built.build("agent", "--pip", "victim", "--pip", "bystander", timeout=120)
     assert built.python("agent", "import victim; print(victim.VALUE)") == "original\n"
+
+
+def test_one_that_cant_be_repaired_keeps_no_other_from_it(built, index):
+    """Its meta.json is lost: that is said of it, with its own code, and the others are repaired."""
+    lost = built.build("a-lost", "--pip", "bystander")["name"]
+    rewrite(built.store / "envs" / lost / "meta.json", b"{")
+    data = site(built.layer(built.name, "victim"), "victim/data.txt")
+    flip(data)
+    rows = {row["name"]: row for row in built.json("verify", "--repair", code=1, timeout=120)}
+    assert list(rows) == [lost, built.name, "template_no-deps"]
+    assert {name: (row["ok"], row["repaired"]) for name, row in rows.items()} == \
+        {lost: (False, False), built.name: (True, True), "template_no-deps": (True, False)}
+    error = rows[lost]["error"]
+    assert error["code"] == "corrupt" and f"env rm {lost}" in error["hint"] and lost in error["message"]
+    assert not any("error" in row for name, row in rows.items() if name != lost)
+    flip(data)
+    done = built("env", "verify", "--repair", lost, "nobody", built.name, timeout=120)
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[0].startswith(f"{lost}: ") and done.stdout.endswith(f"\n{built.name}: repaired\n")
+    assert [line for line in done.stderr.splitlines() if "'nobody'" in line] and f"env rm {lost}" in done.stderr
+    one = built.json("verify", "--repair", lost, code=1)
+    assert (one["ok"], one["repaired"], one["error"]["code"]) == (False, False, "corrupt")
+    assert [row["error"]["code"] for row in built.json("verify", "nobody", "nothing", code=125)] == ["not_found"] * 2
 
 
 @pytest.mark.parametrize("damage", ["missing tree", "missing layer", "missing manifest"])
