@@ -99,9 +99,15 @@ static int carry_out(struct jobs *jobs, const struct job *job, struct plan_optio
 	struct result outcome;
 	struct running *running = io->ctx;
 	if (host_look(host, jobs->layers->home->path, NULL, arena, err) ||
-		plan_build(options, &host->facts, arena, &plan, err) ||
-		sandbox_run(&plan, &host->cgroups, io, &outcome, err))
+		plan_build(options, &host->facts, arena, &plan, err))
 		return -1;
+	if (sandbox_run(&plan, &host->cgroups, io, &outcome, err)) {
+		/* It begins with what the job before it has left. */
+		if (err->code != ERR_LIMIT || !plan.counted_disk)
+			return -1;
+		*result = (struct job_result){ .end = JOB_DISK_OVER };
+		return 0;
+	}
 	if (running->has_failed) {
 		*err = running->failure;
 		return -1;

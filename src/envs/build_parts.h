@@ -140,6 +140,9 @@ struct uv_job {
 	VEC(char *) argv;
 };
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments);
+/* For a job that chooses versions: none is younger than the configured date. What is locked by hash
+ * was chosen already. */
+void making_cut_off(struct making *making, struct uv_job *uv);
 /* Runs it, again after failures of the network, and notes all in the log. An error says what uv
  * said. *needs_build: the package that has no wheel, when that is what failed; else NULL. */
 int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
@@ -151,6 +154,8 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 void making_bound(struct making *making);
 /* Time is over: sets the error. */
 int making_timeout(struct making *making, struct error *err);
+/* A stage holds more than max_install_bytes allow: sets the error. */
+int making_too_large(struct making *making, struct error *err);
 /* Something is installed in the root. uv doesn't run there again: it takes what is half there for
  * whole, without its true RECORD, and the Python that it may ask would run .pth files of it. */
 bool making_is_begun(const struct making *making);

@@ -183,6 +183,12 @@ static bool is_index_option(const char *option)
 	       strcmp(option, "--trusted-host") == 0;
 }
 
+/* What names another file. */
+static bool is_file_option(const char *option)
+{
+	return strcmp(option, "--requirement") == 0 || strcmp(option, "--constraint") == 0;
+}
+
 /* "--index-url URL", "-i URL", "--index-url=URL". */
 static const char *option_value(const struct requirement *r, struct arena *arena)
 {
@@ -247,9 +253,10 @@ static int judge_requirement(const struct env_store *store, const struct env_req
 			(config->allow_options && is_index_option(r->option)))
 			return 0;
 		fail_hint(err, ERR_DENIED,
-			"indexes are named by --index, --extra-index or config.yaml; allow_options "
-			"there "
-			"allows lines for them",
+			is_file_option(r->option)
+				? "included files are not read: put their lines into one file"
+				: "indexes are named by --index, --extra-index or config.yaml; "
+				  "allow_options there allows lines for them",
 			"%s: option '%s' is not taken from requirements", where, r->option);
 		return build_failed(problem, BUILD_DENIED, NULL);
 	}

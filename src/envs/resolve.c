@@ -26,7 +26,8 @@ int making_timeout(struct making *making, struct error *err)
 {
 	uint64_t limit_ms = making->store->config.install_timeout_ms;
 
-	fail_hint(err, ERR_LIMIT, "a higher install_timeout in config.yaml gives it more time",
+	fail_hint(err, ERR_LIMIT,
+		"--timeout, or install_timeout in config.yaml, gives it more time",
 		"environment '%s' was not built within %llu s", making->wanted->name,
 		(unsigned long long)(limit_ms / 1000));
 	return build_failed(making->problem, BUILD_TIMEOUT, NULL);
@@ -98,7 +99,6 @@ static void set_joined(struct making *making, struct job *job, const char *key,
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
-	const char *cut_off = making->store->config.exclude_newer;
 	struct arena *arena = making->arena;
 	struct job *job = &uv->job;
 
@@ -115,8 +115,6 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	set_joined(making, job, "UV_INDEX", indexes->extra.items, indexes->extra.count);
 	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
 		indexes->trusted_hosts.count);
-	if (cut_off)
-		job_set_env(job, arena, "UV_EXCLUDE_NEWER", cut_off);
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
 	job_set_env(job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
@@ -128,6 +126,14 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	job_set_env(job, arena, "NO_COLOR", "1");
 	/* So that it says what it leaves out of a wheel: see refuse_unsafe. */
 	job_set_env(job, arena, "RUST_LOG", "uv_extract=warn");
+}
+
+void making_cut_off(struct making *making, struct uv_job *uv)
+{
+	const char *cut_off = making->store->config.exclude_newer;
+
+	if (cut_off)
+		job_set_env(&uv->job, making->arena, "UV_EXCLUDE_NEWER", cut_off);
 }
 
 /* -- what uv says -- */
@@ -218,22 +224,26 @@ static int explain_uv(struct making *making, const struct uv_error *said,
 	return build_failed(making->problem, said->failure, package);
 }
 
-/* How a job ended that was not uv's own doing. 0: uv exited. */
-static int explain_end(struct making *making, const struct job_result *result, struct error *err)
+int making_too_large(struct making *making, struct error *err)
 {
 	char limit[16];
 
+	quantity_format_size(limit, making->store->config.max_install_bytes);
+	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
+		"the packages of environment '%s' take more than %s", making->wanted->name, limit);
+	return build_failed(making->problem, BUILD_DENIED, NULL);
+}
+
+/* How a job ended that was not uv's own doing. 0: uv exited. */
+static int explain_end(struct making *making, const struct job_result *result, struct error *err)
+{
 	switch (result->end) {
 	case JOB_EXITED:
 		return 0;
 	case JOB_TIMEOUT:
 		return making_timeout(making, err);
 	case JOB_DISK_OVER:
-		quantity_format_size(limit, making->store->config.max_install_bytes);
-		fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
-			"the packages of environment '%s' take more than %s", making->wanted->name,
-			limit);
-		return build_failed(making->problem, BUILD_DENIED, NULL);
+		return making_too_large(making, err);
 	case JOB_MEMORY_OVER:
 		fail(err, ERR_LIMIT, "uv needed more memory than a build may have");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
@@ -271,9 +281,10 @@ static int refuse_unsafe(struct making *making, struct str errors, struct error 
 		package = making->composition.missing.items[0]->name;
 	else if (list->count == 1)
 		package = list->items[0].name;
-	fail_hint(err, ERR_DENIED, "don't use this package; carrel env show --log has all of it",
-		"%s%sa wheel holds '%.*s', which leads out of it", package ? package : "",
-		package ? ": " : "", (int)strcspn(found, "\r\n"), found);
+	fail(err, ERR_DENIED, "%s%sa wheel holds '%.*s', which leads out of it",
+		package ? package : "", package ? ": " : "", (int)strcspn(found, "\r\n"), found);
+	error_hint(err, "don't use this package; carrel env show --log %s has all of it",
+		making->wanted->name);
 	return build_failed(making->problem, BUILD_DENIED, package);
 }
 
@@ -503,6 +514,7 @@ int making_resolve(struct making *making, struct error *err)
 		if (making_reach(making, err) < 0)
 			return -1;
 		making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
+		making_cut_off(making, &uv);
 		sources_show(making, &uv, true);
 		if (making_run_uv(making, &uv, &out, &needs_build, err) == 0)
 			break;

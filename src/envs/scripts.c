@@ -69,7 +69,7 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 		return fail(err, ERR_FAILED, "no end after %llu s",
 			(unsigned long long)(job->timeout_ms / 1000));
 	case JOB_DISK_OVER:
-		return fail(err, ERR_DISK_FULL, "it wrote more than it may");
+		return fail(err, ERR_LIMIT, "it wrote more than it may");
 	case JOB_MEMORY_OVER:
 		return fail(err, ERR_LIMIT, "it needed more memory than it may have");
 	case JOB_OUTPUT_OVER:

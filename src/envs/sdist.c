@@ -38,7 +38,7 @@ static int failed(struct work *work, enum build_failure failure, struct error *e
 {
 	error_context(err, "build '%s'", work->what);
 	if (!err->hint[0])
-		error_hint(err, "carrel env show --log has all that it said");
+		error_hint(err, "carrel env show --log %s has all that it said", work->wanted.name);
 	return build_failed(work->making.problem, failure,
 		work->sdist->package ? work->sdist->package->name : NULL);
 }
@@ -55,6 +55,10 @@ static int run_script(struct work *work, struct job *job, struct answer *answer,
 		return -1;
 	if (result.end == JOB_TIMEOUT)
 		return making_timeout(&work->making, err);
+	if (result.end == JOB_DISK_OVER) {
+		making_too_large(&work->making, err);
+		return failed(work, BUILD_DENIED, err);
+	}
 	if (result.end != JOB_EXITED || result.exit_code != 0) {
 		job_explain(job, &result, (struct str){ errors.data, errors.len }, err);
 		return failed(
@@ -253,6 +257,7 @@ static int install_requires(struct work *work, struct error *err)
 			err) < 0)
 		return -1;
 	making_uv(&work->making, &uv, arguments);
+	making_cut_off(&work->making, &uv);
 	if (making_run_uv(&work->making, &uv, &out, &needs_build, err) < 0) {
 		if (needs_build)
 			error_hint(err, "what a build requires is installed from wheels only");

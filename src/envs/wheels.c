@@ -13,7 +13,6 @@
 #include "envs/scripts.h"
 #include "envs/sources.h"
 #include "envs/split.h"
-#include "format/quantity.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define NO_SPACE 28 /* what compile.py exits with */
@@ -179,8 +178,9 @@ static int compile(struct making *making, const char *site, struct error *err)
 		return -1;
 	if (result.end == JOB_TIMEOUT)
 		return making_timeout(making, err);
-	if (result.end == JOB_DISK_OVER ||
-		(result.end == JOB_EXITED && result.exit_code == NO_SPACE)) {
+	if (result.end == JOB_DISK_OVER)
+		return making_too_large(making, err);
+	if (result.end == JOB_EXITED && result.exit_code == NO_SPACE) {
 		fail(err, ERR_DISK_FULL, "no space left for bytecode");
 		return build_failed(making->problem, BUILD_DISK_FULL, NULL);
 	}
@@ -381,18 +381,10 @@ static int check_size(
 	struct making *making, const struct layer_draft *drafts, size_t count, struct error *err)
 {
 	uint64_t limit = making->store->config.max_install_bytes, bytes = 0;
-	char is[16], most[16];
 
 	for (size_t i = 0; i < count; i++)
 		bytes += drafts[i].bytes;
-	if (bytes <= limit)
-		return 0;
-	quantity_format_size(is, bytes);
-	quantity_format_size(most, limit);
-	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
-		"the packages of environment '%s' take %s, more than %s", making->wanted->name, is,
-		most);
-	return build_failed(making->problem, BUILD_DENIED, NULL);
+	return bytes <= limit ? 0 : making_too_large(making, err);
 }
 
 static int publish(

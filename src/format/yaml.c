@@ -45,7 +45,7 @@ static int fail_unsupported(struct reader *r, const char *what)
 
 static int fail_tab(struct reader *r)
 {
-	return fail_unsupported(r, "tabs; use spaces");
+	return fail_here(r, "a tab: use spaces");
 }
 
 /* -- bytes and lines -- */

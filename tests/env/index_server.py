@@ -113,6 +113,7 @@ class Index:
         self.files = {}         # {name: {filename: (Dist, what the page says as its sha256)}}
         self.faults = []        # [prefix of a path, kind, how often still]
         self.requests = []
+        self.uploaded = None            # when, as pages say it of every file
         self.files_url = files_url      # where pages send downloads, when that isn't here
         self.ended = threading.Event()
         self.server = Server(("127.0.0.1", 0), Handler)
@@ -187,6 +188,7 @@ class Index:
             rows.append((filename, url, "0" * 64 if wrong_hash else sha256, metadata))
         if as_json:
             files = [{"filename": filename, "url": url, "hashes": {"sha256": sha256}, "size": len(self.files[name][filename][0].data),
+                      **({"upload-time": self.uploaded} if self.uploaded else {}),
                       **({"core-metadata": {"sha256": metadata}} if metadata else {})} for filename, url, sha256, metadata in rows]
             return JSON_TYPE, json.dumps({"meta": {"api-version": "1.1"}, "name": name, "files": files,
                                           "versions": sorted({dist.version for dist, _ in self.files[name].values()})}).encode()

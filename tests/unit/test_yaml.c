@@ -175,8 +175,7 @@ static void tabs_are_refused(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		char expected[100];
 
-		str_format(expected, sizeof expected,
-			"%stabs; use spaces: not supported in this file", cases[i].place);
+		str_format(expected, sizeof expected, "%sa tab: use spaces", cases[i].place);
 		assert_error(cases[i].text, expected);
 	}
 	assert_reads("a: 1 #\tcomment\n", "{a:1}");
