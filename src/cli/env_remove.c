@@ -20,26 +20,94 @@ static const struct arg_option rm_table[] = {
 static const struct arg_spec rm_spec = {
 	.command = "env rm",
 	.usage = "carrel env rm NAME... [-o json]",
-	.about = "Removes environments, by their whole names, as `carrel env ls` prints them, and "
-		 "the\npackages that no other one has. What is in use stays.",
+	.about = "Removes environments, named as for `carrel env show`, and the packages that no "
+		 "other\none has. What is in use stays.",
 	.options = rm_table,
 	.option_count = 1,
 };
 
-/* Layers are collected once, with the last one; also when it isn't reached. */
-static int remove_all(
-	const struct env_store *store, const arg_list *names, size_t *removed, struct error *err)
+struct removal {
+	const char *name; /* as it was typed when there is none */
+	bool has_failed;
+	struct error err;
+};
+typedef VEC(struct removal) removals;
+
+static bool is_named(const removals *all, const char *name)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (!strcmp(all->items[i].name, name))
+			return true;
+	return false;
+}
+
+/* What `env show` shows by these names goes: found before anything is removed, or a package_id
+ * would stand for another one then. One that can't go keeps none of the others; layers are
+ * collected once, at the end. */
+static int remove_all(const struct env_store *store, const arg_list *names, struct arena *arena,
+	removals *all, struct error *err)
 {
 	uint64_t layers, bytes;
-	struct error second;
-	int failed = 0;
-	for (*removed = 0; !failed && *removed < names->count; ++*removed)
-		failed = env_remove(store, names->items[*removed], true, err);
-	if (failed)
-		--*removed;
-	if (*removed && env_collect(store, &layers, &bytes, failed ? &second : err))
-		failed = -1;
-	return failed;
+	bool is_any_gone = false;
+	for (size_t i = 0; i < names->count; i++) {
+		struct removal one = { .name = names->items[i] };
+		one.has_failed = env_resolve(store, names->items[i], arena, &one.name, &one.err);
+		if (!is_named(all, one.name))
+			vec_push(arena, all, one);
+	}
+	for (size_t i = 0; i < all->count; i++) {
+		struct removal *one = &all->items[i];
+		if (!one->has_failed)
+			one->has_failed = env_remove(store, one->name, true, &one->err);
+		is_any_gone |= !one->has_failed;
+	}
+	return is_any_gone ? env_collect(store, &layers, &bytes, err) : 0;
+}
+
+static void print_removals_json(const removals *all, bool has_failed, struct buf *out)
+{
+	struct json j;
+	json_init(&j, out, false);
+	json_object(&j, NULL);
+	json_array(&j, "removed");
+	for (size_t i = 0; i < all->count; i++)
+		if (!all->items[i].has_failed)
+			json_text(&j, NULL, all->items[i].name);
+	json_end(&j);
+	if (has_failed)
+		json_array(&j, "failed");
+	for (size_t i = 0; i < all->count; i++)
+		if (all->items[i].has_failed) {
+			json_object(&j, NULL);
+			json_text(&j, "name", all->items[i].name);
+			env_print_error(&j, "error", &all->items[i].err, NULL);
+			json_end(&j);
+		}
+	if (has_failed)
+		json_end(&j);
+	json_end(&j);
+	buf_char(out, '\n');
+}
+
+static int print_removals(const removals *all, bool json)
+{
+	auto_buf struct buf out;
+	bool has_failed = false;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	for (size_t i = 0; i < all->count; i++) {
+		has_failed |= all->items[i].has_failed;
+		if (!json && !all->items[i].has_failed)
+			buf_printf(&out, "removed %s\n", all->items[i].name);
+	}
+	if (has_failed && all->count == 1)
+		return env_fail(&all->items[0].err, NULL, json);
+	if (json)
+		print_removals_json(all, has_failed, &out);
+	int code = env_print_all(&out);
+	for (size_t i = 0; !json && i < all->count; i++)
+		if (all->items[i].has_failed)
+			cli_fail(&all->items[i].err, false);
+	return code || has_failed ? 125 : 0;
 }
 
 int env_cli_rm(int argc, char **argv)
@@ -47,30 +115,20 @@ int env_cli_rm(int argc, char **argv)
 	struct rm_options options = { 0 };
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
-	auto_buf struct buf out;
 	arg_list names = { 0 };
+	removals all = { 0 };
 	struct error err;
-	struct json j;
-	size_t removed;
 	int code;
 	arena_init(&arena);
-	buf_init(&out, BUF_MAX_DEFAULT);
 	if (!env_cli_parse(&rm_spec, argc, argv, &options, &arena, 1, SIZE_MAX, &names, &code))
 		return code;
 	bool json = env_cli_is_json(options.format);
-	if (env_session_open(&session, &err) || remove_all(&session.store, &names, &removed, &err))
+	if (env_session_open(&session, &err))
 		return env_fail(&err, NULL, json);
-	if (!json)
-		return 0;
-	json_init(&j, &out, false);
-	json_object(&j, NULL);
-	json_array(&j, "removed");
-	for (size_t i = 0; i < names.count; i++)
-		json_text(&j, NULL, names.items[i]);
-	json_end(&j);
-	json_end(&j);
-	buf_char(&out, '\n');
-	return env_print_all(&out);
+	int failed = remove_all(&session.store, &names, &arena, &all, &err);
+	code = print_removals(&all, json);
+	/* What went is gone all the same; JSON is one value, so that this is said beside it. */
+	return failed ? cli_fail(&err, false) : code;
 }
 
 /* ---- prune ---- */

@@ -189,6 +189,31 @@ def test_what_cant_be_read_is_listed_and_can_be_removed(carrel):
     assert not os.path.exists(broken)
 
 
+def broken(carrel, *names):
+    """Environments that can't be read, made without a build."""
+    env(carrel, "ls")
+    home = os.stat(carrel.env["CARREL_HOME"])
+    for name in names:
+        path = os.path.join(carrel.env["CARREL_HOME"], "envs", name)
+        os.mkdir(path)
+        os.chown(path, home.st_uid, home.st_gid)
+        owned(carrel, "{", "envs", name, "meta.json")
+
+
+def test_rm_goes_on_after_one_that_cant_be_removed(carrel):
+    broken(carrel, "a_1", "b_1", "c_1", "d_1")
+    done = env(carrel, "rm", "a_1", "nobody_1", "b_1", "a_1")
+    assert (done.returncode, done.stdout) == (125, "removed a_1\nremoved b_1\n")
+    one_line(done.stderr, "'nobody_1'")
+    done = env(carrel, "rm", "nobody_1", "c_1", "-o", "json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, list(found), found["removed"]) == (125, "", ["removed", "failed"], ["c_1"])
+    failed, = found["failed"]
+    assert (failed["name"], failed["error"]["code"]) == ("nobody_1", "not_found")
+    done = env(carrel, "rm", "d_1")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "removed d_1\n", "")
+
+
 def test_a_full_disk_behind_stdout_is_an_error(carrel):
     with open("/dev/full", "w") as full:
         for args in (["ls"], ["ls", "-o", "json"], ["metrics"], ["prune", "-o", "json"], ["--help"]):

@@ -205,6 +205,16 @@ def test_rm_removes(env, index):
     assert done.returncode == 125 and json.loads(done.stdout)["error"]["code"] == "not_found"
 
 
+def test_rm_takes_what_show_shows(env, index):
+    index.add(wheel("older"), wheel("newer"))
+    older, newer = (env.build("x", "--pip", name)["name"] for name in ("older", "newer"))
+    assert env.show("x")["name"] == newer
+    done = env("env", "rm", "x", newer)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"removed {newer}\n", "")
+    assert older in env.names() and newer not in env.names()
+    assert env.json("rm", "x") == {"removed": [older]}
+
+
 def test_warm_builds_sets_beforehand(env, index):
     index.add(wheel("warm-a"), wheel("warm-b"))
     files = [env.requirements(f"warm-{x}\n", f"{x}.txt") for x in "ab"]
