@@ -138,6 +138,7 @@ const char *error_code_name(enum error_code code)
 		[ERR_FAILED] = "failed",
 		[ERR_COMMAND_NOT_FOUND] = "command_not_found",
 		[ERR_NOT_EXECUTABLE] = "not_executable",
+		[ERR_CANCELED] = "canceled",
 	};
 
 	return (unsigned)code < ERR_CODE_COUNT ? names[code] : "failed";
@@ -147,6 +148,8 @@ int error_exit_code(enum error_code code)
 {
 	if (code == ERR_COMMAND_NOT_FOUND)
 		return 127;
+	if (code == ERR_CANCELED)
+		return 130;
 	return code == ERR_NOT_EXECUTABLE ? 126 : 125;
 }
 

@@ -20,6 +20,7 @@ enum error_code {
 	ERR_FAILED,	       /* anything else */
 	ERR_COMMAND_NOT_FOUND, /* the command to run isn't there: exit code 127 */
 	ERR_NOT_EXECUTABLE,    /* the command can't be executed: exit code 126 */
+	ERR_CANCELED,	       /* somebody wanted an end of it: exit code 130 */
 	ERR_CODE_COUNT
 };
 
@@ -59,7 +60,7 @@ int error_hint(struct error *err, const char *fmt, ...)
 #define error_hint(...) ((error_hint)(__VA_ARGS__), -1)
 #endif
 
-/* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126 or 127).
+/* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126, 127 or 130).
  */
 const char *error_code_name(enum error_code code);
 int error_exit_code(enum error_code code);

@@ -1,5 +1,6 @@
 #include "cli/builder.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,29 @@
 #include "cli/progress.h"
 
 #define TELL_MS 500
+#define PATIENCE 4 /* so many signals end it whatever it does */
+
+/* ---- an end that is wanted ---- */
+
+static volatile int interrupted;
+
+static void on_signal(int signo)
+{
+	if (++interrupted < PATIENCE)
+		return;
+	signal(signo, SIG_DFL);
+	raise(signo);
+}
+
+/* What is ignored stays so: nohup means it. */
+static void catch_signals(void)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_signal }, old;
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
 
 /* ---- what a builder needs, and what it shows ---- */
 
@@ -70,6 +94,7 @@ static int site_open(struct site *site, enum progress_kind kind, struct error *e
 	jobs_init(&site->jobs, &site->session.store.layers);
 	site->jobs.runner.tick = tick;
 	site->jobs.runner.tick_ctx = site;
+	site->jobs.runner.interrupted = &interrupted;
 	site->is_open = true;
 	progress_init(&site->progress, kind, STDERR_FILENO);
 	site->show = (struct env_progress){ site, show };
@@ -233,6 +258,9 @@ static int verify_all(struct site *site, const arg_list *asked, bool repair, str
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {
 		struct verdict verdict = verify_one(site, names.items[i], repair, arena);
+		/* It may have failed by that. */
+		if (interrupted)
+			return fail(err, ERR_CANCELED, "env verify was interrupted");
 		vec_push(arena, all, verdict);
 	}
 	return 0;
@@ -316,6 +344,7 @@ int builder_main(int argc, char **argv)
 	struct error err;
 	if (fd_sanitize_standard(&err))
 		return cli_fail(&err, false);
+	catch_signals();
 	for (const struct cli_command *command = commands; argc > 1 && command->name; command++)
 		if (!strcmp(command->name, argv[1]))
 			return command->run(argc - 1, argv + 1);

@@ -141,6 +141,33 @@ static int read_to_end(int fd, struct buf *out)
 	}
 }
 
+/* ---- signals, while carrel-build runs: it ends by them, and says so ---- */
+
+static const int passed[] = { SIGINT, SIGTERM, SIGHUP };
+#define PASSED (sizeof passed / sizeof *passed)
+static volatile pid_t builder_pid;
+
+static void pass_on(int signo)
+{
+	int kept = errno;
+	kill(builder_pid, signo);
+	errno = kept;
+}
+
+static void pass_signals(struct sigaction old[PASSED])
+{
+	struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
+	for (size_t i = 0; i < PASSED; i++)
+		if (!sigaction(passed[i], NULL, &old[i]) && old[i].sa_handler != SIG_IGN)
+			sigaction(passed[i], &action, NULL);
+}
+
+static void restore_signals(const struct sigaction old[PASSED])
+{
+	for (size_t i = 0; i < PASSED; i++)
+		sigaction(passed[i], &old[i], NULL);
+}
+
 /* Runs carrel-build to its end; `said` (NULL: our own stdout) gets what it prints. */
 static int run_builder(char **argv, struct buf *said, int *exit_code, struct error *err)
 {
@@ -164,12 +191,18 @@ static int run_builder(char **argv, struct buf *said, int *exit_code, struct err
 			execv(path, argv);
 		_exit(127);
 	}
+	struct sigaction old[PASSED];
+	builder_pid = child;
+	pass_signals(old);
 	fd_close(&to);
 	int failed = said ? read_to_end(from, said) : 0;
 	fd_close(&from);
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return fail_errno(err, "wait for '%s'", path);
+	pid_t ended;
+	while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
+		;
+	restore_signals(old);
+	if (ended < 0)
+		return fail_errno(err, "wait for '%s'", path);
 	if (failed)
 		return fail(err, ERR_LIMIT, "'%s' says too much", path);
 	if (WIFSIGNALED(status))

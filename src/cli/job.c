@@ -112,6 +112,9 @@ static int carry_out(struct jobs *jobs, const struct job *job, struct plan_optio
 		*err = running->failure;
 		return -1;
 	}
+	/* What the sandbox took as its own was meant for all of the build. */
+	if (outcome.reason == REASON_CANCELED && jobs->runner.interrupted)
+		++*jobs->runner.interrupted;
 	*result = (struct job_result){ end_of(&outcome), result_exit_code(&outcome),
 		outcome.duration_ms };
 	return 0;
@@ -142,7 +145,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 			.pids = JOB_PIDS,
 			.fds = fds_allowed() } };
 	struct sandbox_io io = { out, errors, on_listening, jobs->runner.tick ? on_tick : NULL,
-		&running };
+		&running, .ends_on_signal = true };
 	if (job->forward && !jobs->is_open)
 		return fail(err, ERR_FAILED, "a job wants the network, and it is closed");
 	arena_init(&arena);

@@ -11,6 +11,7 @@
 
 #define LOG_MAX ((size_t)16 << 20)
 #define MAKE_TRIES 3
+#define LOCK_STEP_MS 250
 #define PROJECTS 4 /* of which a page is looked at to learn where an index keeps its files */
 
 /* -- room on the disk -- */
@@ -278,6 +279,8 @@ static int write_environment(struct making *making, struct error *err)
 		.lock = making->lock_text,
 		.lock_kept = making->wanted->lock_key };
 
+	if (making_is_interrupted(making))
+		return making_canceled(making, err);
 	compose_indexes(making->wanted, making->arena, meta);
 	meta->build_seconds = (double)(clock_monotonic_ms() - making->started_ms) / 1000;
 	buf_printf(&making->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
@@ -312,6 +315,20 @@ static int attempt_and_clean(struct making *making, struct error *err)
 	return failed;
 }
 
+/* In small steps, so that who is interrupted doesn't wait on. */
+static int lock_name(struct making *making, int *lock, struct error *err)
+{
+	const struct env_store *store = making->store;
+
+	while (env_lock(store, making->wanted->name, LOCK_STEP_MS, lock, err) < 0) {
+		if (making_is_interrupted(making))
+			return making_canceled(making, err);
+		if (err->code != ERR_CONFLICT || clock_monotonic_ms() >= making->deadline_ms)
+			return build_failed_as(making->problem, err);
+	}
+	return 0;
+}
+
 static int build(struct making *making, bool *was_there, struct error *err)
 {
 	const struct env_store *store = making->store;
@@ -322,8 +339,8 @@ static int build(struct making *making, bool *was_there, struct error *err)
 	*was_there = false;
 	if (look_at_python(making, err) < 0)
 		return -1;
-	if (env_lock(store, making->wanted->name, store->config.install_timeout_ms, &lock, err) < 0)
-		return build_failed_as(making->problem, err);
+	if (lock_name(making, &lock, err) < 0)
+		return -1;
 	/* Somebody else may have built it while we waited. */
 	found = compose_locked(store, making->wanted, making->arena, &making->meta, was_there,
 		making->problem, err);
@@ -380,6 +397,9 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	making_bound(&making);
 	*problem = (struct build_problem){ .failure = BUILD_FAILED };
 	failed = build(&making, was_there, err);
+	/* Whatever failed by it. */
+	if (failed < 0 && making_is_interrupted(&making))
+		making_canceled(&making, err);
 	if (failed < 0) {
 		if (err->hint[0] == '\0')
 			error_hint(err, "carrel env show --log %s has all of it", wanted->name);

@@ -86,6 +86,8 @@ void prepare_wait(struct making *making)
 
 	if (making->helper <= 0)
 		return;
+	if (making_is_interrupted(making))
+		kill(making->helper, SIGTERM);
 	while (waitpid(making->helper, &status, 0) < 0 && errno == EINTR)
 		;
 	making->helper = 0;

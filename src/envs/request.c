@@ -34,6 +34,7 @@ int build_failed_as(struct build_problem *problem, const struct error *err)
 		[ERR_FAILED] = BUILD_FAILED,
 		[ERR_COMMAND_NOT_FOUND] = BUILD_FAILED,
 		[ERR_NOT_EXECUTABLE] = BUILD_FAILED,
+		[ERR_CANCELED] = BUILD_CANCELED,
 	};
 	return build_failed(problem, failures[err->code], NULL);
 }

@@ -33,6 +33,20 @@ int making_timeout(struct making *making, struct error *err)
 	return build_failed(making->problem, BUILD_TIMEOUT, NULL);
 }
 
+bool making_is_interrupted(const struct making *making)
+{
+	const volatile int *interrupted = making->builder->runner->interrupted;
+
+	return interrupted && *interrupted != 0;
+}
+
+int making_canceled(struct making *making, struct error *err)
+{
+	fail_hint(err, ERR_CANCELED, "the same command begins it again",
+		"the build of environment '%s' was interrupted", making->wanted->name);
+	return build_failed(making->problem, BUILD_CANCELED, NULL);
+}
+
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total)
 {
 	const struct env_progress *progress = making->builder->progress;
@@ -63,6 +77,8 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 	const struct runner *runner = making->builder->runner;
 	uint64_t now = clock_monotonic_ms();
 
+	if (making_is_interrupted(making))
+		return making_canceled(making, err);
 	if (now >= making->deadline_ms)
 		return making_timeout(making, err);
 	job->timeout_ms = making->deadline_ms - now;
@@ -80,7 +96,7 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 	buf_printf(&making->log, "(%llu ms, %llu in all)\n",
 		(unsigned long long)result->duration_ms,
 		(unsigned long long)(clock_monotonic_ms() - making->started_ms));
-	return 0;
+	return making_is_interrupted(making) ? making_canceled(making, err) : 0;
 }
 
 static void set_joined(struct making *making, struct job *job, const char *key,
@@ -151,6 +167,7 @@ static enum error_code code_of(enum build_failure failure)
 		[BUILD_INVALID] = ERR_INVALID,
 		[BUILD_DENIED] = ERR_DENIED,
 		[BUILD_FAILED] = ERR_FAILED,
+		[BUILD_CANCELED] = ERR_CANCELED,
 	};
 	return codes[failure];
 }
@@ -248,19 +265,18 @@ static int explain_end(struct making *making, const struct job_result *result, s
 		fail(err, ERR_LIMIT, "uv needed more memory than a build may have");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
 	case JOB_CANCELED:
-		fail(err, ERR_FAILED, "the build was cancelled");
-		return build_failed(making->problem, BUILD_FAILED, NULL);
+		return making_canceled(making, err);
 	default:
 		fail(err, ERR_FAILED, "uv was killed");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
 	}
 }
 
-static void wait_ms(uint64_t ms)
+static void wait_ms(const struct making *making, uint64_t ms)
 {
 	struct timespec time = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
 
-	while (nanosleep(&time, &time) < 0 && errno == EINTR)
+	while (nanosleep(&time, &time) < 0 && errno == EINTR && !making_is_interrupted(making))
 		;
 }
 
@@ -323,6 +339,8 @@ static int run_bounded(void *ctx, const struct job *job, struct buf *out, struct
 	uint64_t left = now < making->deadline_ms ? making->deadline_ms - now : 1;
 	struct job bounded = *job;
 
+	if (making_is_interrupted(making))
+		return making_canceled(making, err);
 	if (bounded.timeout_ms == 0 || bounded.timeout_ms > left)
 		bounded.timeout_ms = left;
 	return runner->run(runner->ctx, &bounded, out, errors, result, err);
@@ -388,7 +406,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		}
 		buf_printf(&making->log, "the network failed; again after %llu ms\n",
 			(unsigned long long)wait);
-		wait_ms(wait);
+		wait_ms(making, wait);
 		wait *= 2;
 	}
 	*needs_build = making->needs_build = said.needs_build;

@@ -52,4 +52,7 @@ struct runner {
 	/* Called about ten times a second while a job runs; NULL: not. For progress. */
 	void (*tick)(void *ctx);
 	void *tick_ctx;
+	/* Not 0: somebody wants an end of it all (Ctrl-C); jobs end by themselves then. NULL: that
+	 * can't be. */
+	volatile int *interrupted;
 };

@@ -75,7 +75,7 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 	case JOB_OUTPUT_OVER:
 		return fail(err, ERR_LIMIT, "it printed more than it may");
 	case JOB_CANCELED:
-		return fail(err, ERR_FAILED, "it was cancelled");
+		return fail(err, ERR_CANCELED, "it was interrupted");
 	case JOB_EXITED:
 		break;
 	default:

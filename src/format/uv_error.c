@@ -19,6 +19,7 @@ const char *const build_failure_names[BUILD_FAILURE_COUNT] = {
 	[BUILD_INVALID] = "invalid",
 	[BUILD_DENIED] = "denied",
 	[BUILD_FAILED] = "failed",
+	[BUILD_CANCELED] = "canceled",
 };
 
 /* Where the package stands, seen from the phrase. */

@@ -16,6 +16,7 @@ enum build_failure {
 	BUILD_INVALID,
 	BUILD_DENIED,
 	BUILD_FAILED,
+	BUILD_CANCELED,
 	BUILD_FAILURE_COUNT
 };
 extern const char *const build_failure_names[BUILD_FAILURE_COUNT]; /* "not_found" … */

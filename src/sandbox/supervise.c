@@ -285,6 +285,10 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		return;
 	}
 	bool is_end = signo == SIGINT || signo == SIGTERM;
+	if (s->given->streams->io->ends_on_signal && (is_end || signo == SIGHUP)) {
+		on_limit(s, REASON_CANCELED);
+		return;
+	}
 	if (is_end && (++s->cancels >= CANCEL_AFTER || !s->has_spawned)) {
 		on_limit(s, REASON_CANCELED);
 		return;

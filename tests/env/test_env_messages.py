@@ -1,7 +1,15 @@
 """What a build says: one cause has one message, its code and a hint that helps; and what it shows while it runs."""
+import contextlib
+import fcntl
+import json
 import os
+import pty
+import signal
+import subprocess
+import termios
 
 import pytest
+from harness import eventually
 from wheels import sdist, wheel
 
 
@@ -68,3 +76,75 @@ def test_a_damaged_meta_json_is_named_once(env, index):
     (env.store / "envs" / name / "meta.json").write_text("{")
     done = env("env", "verify", name)
     assert done.returncode == 1 and done.stdout.count("meta.json") == 1, done
+
+
+# ---- interrupted
+
+MOMENTS = {"resolving": "/simple/late", "fetching": "/files/late"}
+
+
+def reached(index, place):
+    assert eventually(lambda: any(path.startswith(place) for path in list(index.requests)))
+
+
+def interrupt(build, signo):
+    """What it says, once it is gone."""
+    build.send_signal(signo)
+    out, err = build.communicate(timeout=20)
+    assert build.returncode == 130, (build.returncode, out, err)
+    return out + err
+
+
+@pytest.fixture
+def late(env, index):
+    index.add(wheel("late"))
+    index.misbehave("/files/late", "hang")
+    env.configure(f"environments:\n  index: {index.url}\n")
+    return env
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_build_says_so_and_leaves_nothing(late, index, moment, signo):
+    index.misbehave(MOMENTS[moment], "hang")
+    with late.start("env", "build", "agent", *late.with_index(["-o", "json", "--pip", "late"])) as build:
+        reached(index, MOMENTS[moment])
+        error = json.loads(interrupt(build, signo))["error"]
+    assert error["code"] == "canceled" and "was interrupted" in error["message"], error
+    late.left_nothing()
+    assert late.events()[-1]["event"] == "failed" and late.events()[-1]["code"] == "canceled"
+
+
+def test_an_interrupted_wait_for_another_builder_ends(late, index):
+    args = ["env", "build", "agent", *late.with_index(["--no-cache", "--pip", "late"])]
+    with late.start(*args) as first:
+        reached(index, "/files/late")
+        with late.start(*args) as second:
+            with pytest.raises(subprocess.TimeoutExpired):
+                second.wait(0.5)
+            assert "was interrupted" in interrupt(second, signal.SIGINT)
+        assert "was interrupted" in interrupt(first, signal.SIGINT)
+
+
+def test_run_ends_with_its_interrupted_build(late, index):
+    with late.start("run", "--pip", "late", "--", "true") as run:
+        reached(index, "/files/late")
+        assert "was interrupted" in interrupt(run, signal.SIGTERM)
+    late.left_nothing()
+
+
+def test_control_c_takes_the_bar_away(late, index):
+    master, slave = pty.openpty()
+    said = b""
+    with late.start("run", "--pip", "late", "--", "true", stdin=slave, stdout=slave, stderr=slave, env={"TERM": "xterm"},
+                    start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as run:
+        os.close(slave)
+        reached(index, "/files/late")
+        os.write(master, b"\x03")
+        with contextlib.suppress(OSError):      # the terminal's end
+            while part := os.read(master, 4096):
+                said += part
+        assert run.wait(20) == 130, said
+    os.close(master)
+    last = said.decode().split("\x1b[K")[-1]
+    assert last.startswith("carrel: ") and "was interrupted" in last and last.endswith("\n"), said

@@ -205,7 +205,8 @@ static void every_failure_of_uv_is_known(void **state)
 static void names_of_failures_are_stable(void **state)
 {
 	static const char *const names[] = { "not_found", "version_not_found", "conflict",
-		"hash_mismatch", "network", "timeout", "disk_full", "invalid", "denied", "failed" };
+		"hash_mismatch", "network", "timeout", "disk_full", "invalid", "denied", "failed",
+		"canceled" };
 
 	for (int i = 0; i < BUILD_FAILURE_COUNT; i++)
 		assert_string_equal(build_failure_names[i], names[i]);
