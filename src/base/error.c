@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 0))) static void format_shown(
 __attribute__((format(printf, 5, 0))) static int set(struct error *err, enum error_code code,
 	int sys_errno, const char *hint, const char *fmt, va_list args)
 {
-	char text[sizeof err->text], shown_hint[sizeof err->hint], reason[96] = "";
+	char text[ERROR_TEXT_SIZE], shown_hint[ERROR_HINT_SIZE], reason[96] = "";
 
 	if (!err)
 		return -1;
@@ -90,7 +90,7 @@ int fail_errno_code(struct error *err, enum error_code code, const char *fmt, ..
 
 int error_context(struct error *err, const char *fmt, ...)
 {
-	char context[CONTEXT_MAX], old[sizeof err->text];
+	char context[CONTEXT_MAX], old[ERROR_TEXT_SIZE];
 	va_list args;
 
 	if (!err)
@@ -111,7 +111,7 @@ int error_context(struct error *err, const char *fmt, ...)
 
 int error_hint(struct error *err, const char *fmt, ...)
 {
-	char hint[sizeof err->hint];
+	char hint[ERROR_HINT_SIZE];
 	va_list args;
 
 	if (!err)

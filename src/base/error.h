@@ -24,11 +24,14 @@ enum error_code {
 	ERR_CODE_COUNT
 };
 
+#define ERROR_TEXT_SIZE 512
+#define ERROR_HINT_SIZE 320
+
 struct error {
 	enum error_code code;
 	int sys_errno; /* errno behind it, or 0 */
-	char text[512];
-	char hint[320];
+	char text[ERROR_TEXT_SIZE];
+	char hint[ERROR_HINT_SIZE];
 };
 
 /* Each sets *err (err may be NULL) and returns -1. fail_errno takes errno as it stands, derives the
@@ -60,7 +63,8 @@ int error_hint(struct error *err, const char *fmt, ...)
 #define error_hint(...) ((error_hint)(__VA_ARGS__), -1)
 #endif
 
-/* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126, 127 or 130).
+/* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126, 127 or
+ * 130).
  */
 const char *error_code_name(enum error_code code);
 int error_exit_code(enum error_code code);
