@@ -67,7 +67,7 @@ class Rounds:
     """How often each is measured."""
 
     def __init__(self, short):
-        self.warm = 3 if short else 100
+        self.warm = 3 if short else 50
         self.imports = 3 if short else 25
         self.fresh = 2 if short else 10
         self.first = 1 if short else 5
