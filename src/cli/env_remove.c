@@ -135,23 +135,25 @@ int env_cli_rm(int argc, char **argv)
 
 struct prune_options {
 	const char *format;
-	bool all;
+	bool all, dry_run;
 };
 static const struct arg_option prune_table[] = {
 	{ 'a', "all", ARG_FLAG, offsetof(struct prune_options, all), NULL,
 		"remove every environment that isn't in use", NULL, 0, 0 },
+	{ 0, "dry-run", ARG_FLAG, offsetof(struct prune_options, dry_run), NULL,
+		"remove nothing, print what would go", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct prune_options, format)),
 };
 static const struct arg_spec prune_spec = {
 	.command = "env prune",
-	.usage = "carrel env prune [--all] [-o json]",
+	.usage = "carrel env prune [--all] [--dry-run] [-o json]",
 	.about = "Removes environments that are over the limits of config.yaml (number, bytes, "
 		 "time\nunused), what crashes left, and the packages that no environment has.",
 	.options = prune_table,
 	.option_count = sizeof prune_table / sizeof *prune_table,
 };
 
-static void print_json(const struct env_pruned *pruned, struct buf *out)
+static void print_json(const struct env_pruned *pruned, bool is_dry, struct buf *out)
 {
 	struct json j;
 	json_init(&j, out, false);
@@ -166,11 +168,13 @@ static void print_json(const struct env_pruned *pruned, struct buf *out)
 	json_end(&j);
 	json_u64(&j, "layers_removed", pruned->layers);
 	json_u64(&j, "bytes_freed", pruned->bytes);
+	if (is_dry)
+		json_bool(&j, "dry_run", true);
 	json_end(&j);
 	buf_char(out, '\n');
 }
 
-static void print_text(const struct env_pruned *pruned, struct buf *out)
+static void print_text(const struct env_pruned *pruned, bool is_dry, struct buf *out)
 {
 	auto_buf struct buf summary;
 	char size[16];
@@ -180,8 +184,9 @@ static void print_text(const struct env_pruned *pruned, struct buf *out)
 		buf_printf(out, "%s (%s)\n", pruned->removed.items[i].name,
 			pruned->removed.items[i].reason);
 	quantity_format_size(size, pruned->bytes);
-	buf_printf(&summary, "carrel: removed %zu environment%s, %" PRIu64 " layer%s, %s\n", count,
-		count == 1 ? "" : "s", pruned->layers, pruned->layers == 1 ? "" : "s", size);
+	buf_printf(&summary, "carrel: %s %zu environment%s, %" PRIu64 " layer%s, %s\n",
+		is_dry ? "would remove" : "removed", count, count == 1 ? "" : "s", pruned->layers,
+		pruned->layers == 1 ? "" : "s", size);
 	(void)!fd_write_full(STDERR_FILENO, summary.data, summary.len);
 }
 
@@ -201,11 +206,11 @@ int env_cli_prune(int argc, char **argv)
 		return code;
 	bool json = env_cli_is_json(options.format);
 	if (env_session_open(&session, &err) ||
-		env_prune(&session.store, options.all, &arena, &pruned, &err))
+		env_prune(&session.store, options.all, options.dry_run, &arena, &pruned, &err))
 		return env_fail(&err, NULL, json);
 	if (json)
-		print_json(&pruned, &out);
+		print_json(&pruned, options.dry_run, &out);
 	else
-		print_text(&pruned, &out);
+		print_text(&pruned, options.dry_run, &out);
 	return env_print_all(&out);
 }

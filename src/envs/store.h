@@ -23,6 +23,8 @@ struct env_store {
 	struct layer_store layers;
 	struct events events;
 	struct config config;
+	/* Told of each that env_evict removes; limit: of eviction.h. Or NULL. */
+	void (*evicted)(const char *name, const char *limit);
 };
 /* Opens envs/ and layers/ below home, reads config.yaml (ERR_INVALID names line and key). */
 int env_store_open(
@@ -93,7 +95,8 @@ void env_sweep(const struct env_store *store);
  * builds: the caller holds no layer_store_lock. */
 int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err);
 /* Evicts by the configured limits, never `keep` (or NULL) and never what is in use; with free_bytes
- * > 0 as much as is needed to free that on top. Emits events; collects layers, as env_remove does:
+ * > 0 as much as is needed to free that on top, or nothing when that can't be reached. Emits
+ * events; collects layers, as env_remove does (with free_bytes also before, and that counts):
  * nothing is freed while the caller, or another, holds layer_store_lock. *count: how many went. */
 int env_evict(const struct env_store *store, const char *keep, uint64_t free_bytes, uint64_t *count,
 	struct error *err);
@@ -104,8 +107,9 @@ struct env_pruned {
 	VEC(struct env_gone) removed;
 	uint64_t layers, bytes; /* on disk */
 };
-/* env_evict with an account of it; all: everything that isn't in use goes. Collects always. */
-int env_prune(const struct env_store *store, bool all, struct arena *arena,
+/* env_evict with an account of it; all: everything that isn't in use goes. Collects always.
+ * is_dry: nothing goes, the account is what would. */
+int env_prune(const struct env_store *store, bool all, bool is_dry, struct arena *arena,
 	struct env_pruned *pruned, struct error *err);
 
 /* Adds one build to the histogram, in envs/.metrics under its lock. */

@@ -354,25 +354,42 @@ static struct eviction_candidate candidate_of(
 	};
 }
 
+/* An eviction under way, or one that is only worked out. */
+struct evicting {
+	const struct env_store *store;
+	struct arena *arena;
+	struct env_pruned *pruned;
+	bool is_dry;
+	void (*tell)(const char *name, const char *limit);
+};
+
 /* Removes one; that it came into use or went in the meantime is no failure. */
-static int evict_one(const struct env_store *store, const struct env_meta *meta, const char *reason,
-	struct arena *arena, struct env_pruned *pruned, struct error *err)
+static int evict_one(struct evicting *evicting, const struct env_meta *meta, const char *reason,
+	const char *limit, struct error *err)
 {
-	home_enter(store->home);
-	int failed = remove_one(store, meta->name, err);
-	home_leave(store->home);
-	if (failed)
-		return err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND ? 0 : -1;
-	events_evicted(&store->events, meta, reason);
-	vec_push(arena, &pruned->removed,
+	const struct env_store *store = evicting->store;
+	struct arena *arena = evicting->arena;
+	if (!evicting->is_dry) {
+		home_enter(store->home);
+		int failed = remove_one(store, meta->name, err);
+		home_leave(store->home);
+		if (failed)
+			return err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND ? 0 : -1;
+		events_evicted(&store->events, meta, reason);
+	}
+	if (evicting->tell)
+		evicting->tell(meta->name, limit);
+	vec_push(arena, &evicting->pruned->removed,
 		(struct env_gone){ arena_text(arena, meta->name), reason });
 	return 0;
 }
 
-static int evict(const struct env_store *store, const char *keep, uint64_t free_bytes,
-	const struct map *sizes, struct arena *arena, struct env_pruned *pruned, struct error *err)
+static int evict(struct evicting *evicting, const char *keep, uint64_t free_bytes,
+	const struct map *sizes, struct error *err)
 {
+	const struct env_store *store = evicting->store;
 	const struct config *config = &store->config;
+	struct arena *arena = evicting->arena;
 	struct eviction_limits limits = { config->eviction, config->max_envs, config->max_bytes,
 		config->ttl_ms, free_bytes };
 	eviction_choices choices = { 0 };
@@ -385,8 +402,8 @@ static int evict(const struct env_store *store, const char *keep, uint64_t free_
 		candidates[i] = candidate_of(&rows.items[i], keep, sizes, arena);
 	eviction_choose(candidates, rows.count, &limits, clock_now_ms(), arena, &choices);
 	for (size_t i = 0; i < choices.count; i++)
-		if (evict_one(store, &rows.items[choices.items[i].index].meta,
-			    choices.items[i].reason, arena, pruned, err))
+		if (evict_one(evicting, &rows.items[choices.items[i].index].meta,
+			    choices.items[i].reason, choices.items[i].limit, err))
 			return -1;
 	return 0;
 }
@@ -397,15 +414,20 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	auto_arena struct arena arena;
 	struct map sizes;
 	struct env_pruned pruned = { 0 };
+	struct evicting evicting = { store, &arena, &pruned, false, store->evicted };
 	uint64_t bytes;
 	bool is_within;
 	arena_init(&arena);
 	map_init(&sizes, &arena);
+	/* What nobody has goes first, and may be enough. */
+	if (free_bytes && collect_soon(store, FREE_PATIENCE_MS, &pruned.layers, &pruned.bytes, err))
+		return -1;
+	free_bytes -= pruned.bytes < free_bytes ? pruned.bytes : free_bytes;
 	if (envs_measure_layers(store, &arena, &sizes, &bytes, err) ||
 		is_within_limits(store, &store->config, bytes, &arena, &is_within, err))
 		return -1;
 	if (!is_within || free_bytes) {
-		if (evict(store, keep, free_bytes, &sizes, &arena, &pruned, err) ||
+		if (evict(&evicting, keep, free_bytes, &sizes, err) ||
 			collect_soon(store, free_bytes ? FREE_PATIENCE_MS : 0, &pruned.layers,
 				&pruned.bytes, err))
 			return -1;
@@ -414,31 +436,70 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	return 0;
 }
 
-static int remove_all(const struct env_store *store, struct arena *arena, struct env_pruned *pruned,
-	struct error *err)
+static int remove_all(struct evicting *evicting, struct error *err)
 {
 	env_rows rows = { 0 };
-	if (envs_rows(store, arena, false, &rows, err))
+	if (envs_rows(evicting->store, evicting->arena, false, &rows, err))
 		return -1;
 	for (size_t i = 0; i < rows.count; i++)
 		if (!rows.items[i].is_in_use &&
-			evict_one(store, &rows.items[i].meta, "pruned", arena, pruned, err))
+			evict_one(evicting, &rows.items[i].meta, "pruned", NULL, err))
 			return -1;
 	return 0;
 }
 
-int env_prune(const struct env_store *store, bool all, struct arena *arena,
+static bool is_removed(const struct env_pruned *pruned, const char *name)
+{
+	for (size_t i = 0; i < pruned->removed.count; i++)
+		if (!strcmp(pruned->removed.items[i].name, name))
+			return true;
+	return false;
+}
+
+/* What env_collect would find, were they gone: the layers that nobody has who stays. */
+static int foresee_layers(const struct env_store *store, const struct map *sizes,
+	struct arena *arena, struct env_pruned *pruned, struct error *err)
+{
+	envs_names names = { 0 };
+	struct map live;
+	map_init(&live, arena);
+	home_enter(store->home);
+	int failed = envs_names_in(store, ".", arena, &names, err);
+	for (size_t i = 0; !failed && i < names.count; i++) {
+		const char *name = names.items[i];
+		struct env_meta meta;
+		struct error unimportant;
+		if (is_removed(pruned, name) ||
+			(is_leftover(name) ? !envs_is_pinned(store, name) : name[0] == '.') ||
+			envs_read_meta(store, name, arena, &meta, &unimportant))
+			continue;
+		for (size_t k = 0; k < meta.layers.count; k++)
+			map_set(&live, str_from(meta.layers.items[k]), &live);
+	}
+	home_leave(store->home);
+	for (size_t i = 0; !failed && i < sizes->count; i++) {
+		const uint64_t *bytes = sizes->entries[i].value;
+		if (!bytes || map_get(&live, sizes->entries[i].key))
+			continue;
+		pruned->layers++;
+		pruned->bytes += *bytes;
+	}
+	return failed;
+}
+
+int env_prune(const struct env_store *store, bool all, bool is_dry, struct arena *arena,
 	struct env_pruned *pruned, struct error *err)
 {
 	struct map sizes;
 	struct env_pruned done = { 0 };
+	struct evicting evicting = { store, arena, &done, is_dry, NULL };
 	uint64_t bytes;
 	map_init(&sizes, arena);
-	if (all ? remove_all(store, arena, &done, err)
-		: envs_measure_layers(store, arena, &sizes, &bytes, err) ||
-				evict(store, NULL, 0, &sizes, arena, &done, err))
+	if (((is_dry || !all) && envs_measure_layers(store, arena, &sizes, &bytes, err)) ||
+		(all ? remove_all(&evicting, err) : evict(&evicting, NULL, 0, &sizes, err)))
 		return -1;
-	if (env_collect(store, &done.layers, &done.bytes, err))
+	if (is_dry ? foresee_layers(store, &sizes, arena, &done, err)
+		   : env_collect(store, &done.layers, &done.bytes, err))
 		return -1;
 	*pruned = done;
 	return 0;

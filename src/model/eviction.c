@@ -18,6 +18,7 @@ struct layer {
 	uint64_t bytes;
 	size_t holders;	   /* environments that stay, as far as decided */
 	bool is_held_fast; /* by one in use: it stays whatever else goes */
+	bool is_counted;   /* by most_that_frees */
 };
 /* A candidate in the order of the policy. */
 struct entry {
@@ -114,7 +115,7 @@ static void prepare(struct choosing *c, const struct eviction_candidate *candida
 		qsort(c->entries, c->count, sizeof *c->entries, compare);
 }
 
-static void choose(struct choosing *c, struct entry *entry, const char *reason)
+static void choose(struct choosing *c, struct entry *entry, const char *reason, const char *limit)
 {
 	entry->is_gone = true;
 	c->left--;
@@ -124,7 +125,7 @@ static void choose(struct choosing *c, struct entry *entry, const char *reason)
 			c->freed = add(c->freed, entry->layers[i]->bytes);
 		}
 	}
-	vec_push(c->arena, c->choices, (struct eviction_choice){ entry->index, reason });
+	vec_push(c->arena, c->choices, (struct eviction_choice){ entry->index, reason, limit });
 }
 
 /* Whether its removal frees bytes, now or with others that hold the same layers. */
@@ -135,6 +136,23 @@ static bool may_free(const struct entry *entry)
 			return true;
 	}
 	return false;
+}
+
+/* What is freed when all goes that isn't in use. */
+static uint64_t most_that_frees(const struct choosing *c)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < c->count; i++) {
+		for (size_t k = 0; k < c->entries[i].layer_count; k++) {
+			struct layer *layer = c->entries[i].layers[k];
+
+			if (!layer->is_held_fast && !layer->is_counted)
+				bytes = add(bytes, layer->bytes);
+			layer->is_counted = true;
+		}
+	}
+	return bytes;
 }
 
 static bool is_expired(const struct entry *entry, uint64_t ttl_ms, int64_t now_ms)
@@ -154,11 +172,12 @@ void eviction_choose(const struct eviction_candidate *candidates, size_t count,
 
 	*choices = (eviction_choices){ 0 };
 	prepare(&c, candidates);
+	uint64_t free_bytes = most_that_frees(&c) < limits->free_bytes ? 0 : limits->free_bytes;
 	for (size_t i = 0; i < count; i++) {
 		struct entry *entry = &c.entries[i];
 
 		if (!entry->candidate->is_in_use && is_expired(entry, limits->ttl_ms, now_ms))
-			choose(&c, entry, "ttl_expired");
+			choose(&c, entry, "ttl_expired", "ttl");
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct entry *entry = &c.entries[i];
@@ -166,9 +185,11 @@ void eviction_choose(const struct eviction_candidate *candidates, size_t count,
 		if (entry->is_gone || entry->candidate->is_in_use)
 			continue;
 		/* One that shares all it has with what runs goes only when there are too many. */
-		if (c.left > limits->max_envs || (c.bytes > limits->max_bytes && may_free(entry)))
-			choose(&c, entry, policy_reasons[limits->policy]);
-		else if (c.freed < limits->free_bytes && may_free(entry))
-			choose(&c, entry, "disk_full");
+		if (c.left > limits->max_envs)
+			choose(&c, entry, policy_reasons[limits->policy], "max_envs");
+		else if (c.bytes > limits->max_bytes && may_free(entry))
+			choose(&c, entry, policy_reasons[limits->policy], "max_bytes");
+		else if (c.freed < free_bytes && may_free(entry))
+			choose(&c, entry, "disk_full", "disk full");
 	}
 }

@@ -2,7 +2,8 @@
  * 1. What is in use is never chosen, though it counts; so the limits may still not hold afterwards.
  * 2. Bytes are those of the layers, each once; they are freed when the last holder of a layer goes.
  * 3. For the sake of bytes alone nothing goes whose layers are all held by something in use: it
- * would free nothing. */
+ * would free nothing. Nor does anything go for free_bytes when all together don't have as many: the
+ * disk would be as full as before. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +33,7 @@ struct eviction_choice {
 	size_t index;
 	const char *reason; /* "lru_eviction", "lfu_eviction", "fifo_eviction", "ttl_expired",
 			       "disk_full" */
+	const char *limit;  /* what is to hold again: "max_envs", "max_bytes", "ttl", "disk full" */
 };
 typedef VEC(struct eviction_choice) eviction_choices;
 /* In the order of removal: expired ones first, then by policy until all limits hold. lru: longest

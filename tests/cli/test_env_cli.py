@@ -120,6 +120,8 @@ def test_an_empty_store_is_pruned_to_nothing(carrel):
     done = env(carrel, "prune", "-o", "json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == {"removed": [], "layers_removed": 0, "bytes_freed": 0}
+    done = env(carrel, "prune", "--dry-run", "-o", "json")
+    assert json.loads(done.stdout) == {"removed": [], "layers_removed": 0, "bytes_freed": 0, "dry_run": True}
     done = env(carrel, "prune", "--all")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "carrel: removed 0 environments, 0 layers, 0\n")
 

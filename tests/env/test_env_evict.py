@@ -166,11 +166,26 @@ def test_what_was_evicted_is_composed_again(three, index):
 
 
 def test_the_floor_of_free_bytes(three):
-    """Nothing is built when less is free: everything that isn't in use goes first, then it is an error."""
+    """Nothing is built when less is free; and nothing goes for it where that wouldn't be enough."""
     three.configure("environments:\n  min_free_bytes: 1000T\n")
     done = three.try_build("d", "-o", "json", "--pip", "pkg-d")
     assert done.returncode == 125
     error = json.loads(done.stdout)["error"]
     assert error["code"] == "disk_full" and error["hint"]
-    assert left(three) == "", "evicted hard, before it gave up"
-    assert any(event.get("reason") == "disk_full" for event in three.events())
+    assert left(three) == "abc"
+    assert not any(event["event"] == "Evicting venv" for event in three.events())
+
+
+def test_a_dry_run_says_what_would_go(three):
+    three.configure("environments:\n  max_envs: 2\n")
+    before = three.layer_ids()
+    would = three.json("prune", "--dry-run")
+    assert would["removed"] == [{"name": three.of["b"]["name"], "reason": "lru_eviction"}]
+    done = three("env", "prune", "--dry-run")
+    assert (done.returncode, done.stdout) == (0, f"{three.of['b']['name']} (lru_eviction)\n")
+    assert done.stderr.startswith("carrel: would remove 1 environment, 1 layer, ")
+    assert (left(three), three.layer_ids()) == ("abc", before)
+    assert not any(event["event"] == "Evicting venv" for event in three.events())
+    assert {row["reason"] for row in three.json("prune", "--dry-run", "--all")["removed"]} == {"pruned"}
+    assert three.json("prune") | {"dry_run": True} == would
+    assert left(three) == "ac"

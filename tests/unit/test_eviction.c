@@ -30,6 +30,7 @@ static void assert_goes(const struct eviction_candidate *candidates, size_t coun
 		str_copy(before, sizeof before, text);
 		str_format(text, sizeof text, "%s%s%s:%s", before, i ? " " : "",
 			candidates[choices.items[i].index].name, choices.items[i].reason);
+		assert_non_null(choices.items[i].limit);
 	}
 	assert_string_equal(text, expected);
 }
@@ -198,8 +199,10 @@ static void nothing_goes_for_bytes_that_something_in_use_holds(void **state)
 	limits.max_bytes = 10;
 	assert_goes(list, COUNT(list), limits, "b:lru_eviction");
 	limits.max_bytes = UINT64_MAX;
-	limits.free_bytes = 50;
+	limits.free_bytes = 20;
 	assert_goes(list, COUNT(list), limits, "b:disk_full");
+	limits.free_bytes = 21;
+	assert_goes(list, COUNT(list), limits, "");
 	/* For the count it goes. */
 	limits.free_bytes = 0;
 	limits.max_envs = 2;
@@ -216,8 +219,16 @@ static void a_full_disk_frees_what_is_asked(void **state)
 	assert_goes(three, 3, limits, "a:disk_full");
 	limits.free_bytes = 201;
 	assert_goes(three, 3, limits, "a:disk_full b:disk_full");
-	limits.free_bytes = UINT64_MAX;
+	limits.free_bytes = 700;
 	assert_goes(three, 3, limits, "a:disk_full b:disk_full c:disk_full");
+	/* All of them are not enough: then none goes. */
+	limits.free_bytes = 701;
+	assert_goes(three, 3, limits, "");
+	limits.free_bytes = UINT64_MAX;
+	assert_goes(three, 3, limits, "");
+	limits.max_envs = 2;
+	assert_goes(three, 3, limits, "a:lru_eviction");
+	limits.max_envs = UINT64_MAX;
 	/* What the limits free counts. */
 	limits.free_bytes = 300;
 	limits.max_envs = 2;
