@@ -75,6 +75,15 @@ static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, ui
 	tell(site, bytes, is_new);
 }
 
+static void say_retrying(void *ctx, int attempt, int attempts)
+{
+	struct site *site = ctx;
+	char text[96];
+	str_format(text, sizeof text, "the index doesn't answer; trying again (%d of %d)", attempt,
+		attempts);
+	progress_say(&site->progress, text);
+}
+
 /* While a job runs only the bytes change. */
 static void tick(void *ctx)
 {
@@ -97,7 +106,7 @@ static int site_open(struct site *site, enum progress_kind kind, struct error *e
 	site->jobs.runner.interrupted = &interrupted;
 	site->is_open = true;
 	progress_init(&site->progress, kind, STDERR_FILENO);
-	site->show = (struct env_progress){ site, show };
+	site->show = (struct env_progress){ site, show, say_retrying };
 	site->builder = (struct builder){ &site->session.store, &site->jobs.runner,
 		&site->jobs.network, &site->show };
 	return 0;

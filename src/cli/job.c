@@ -220,6 +220,15 @@ static void network_refused(void *ctx, char out[320])
 		forward_last_refused(&jobs->forward, out);
 }
 
+_Static_assert(FORWARD_FAILURE_SIZE == BUILD_NETWORK_FAILURE_SIZE, "one text");
+static void network_failed(void *ctx, char out[FORWARD_FAILURE_SIZE])
+{
+	const struct jobs *jobs = ctx;
+	out[0] = 0;
+	if (jobs->is_open)
+		forward_last_failure(&jobs->forward, out);
+}
+
 void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 {
 	*jobs = (struct jobs){ .layers = layers,
@@ -232,7 +241,8 @@ void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 			.settle = settle_network,
 			.close = close_network,
 			.bytes = network_bytes,
-			.refused = network_refused } };
+			.refused = network_refused,
+			.failed = network_failed } };
 }
 
 void jobs_done(struct jobs *jobs)

@@ -20,6 +20,7 @@
 static const struct {
 	const char *phase, *words;
 } names[] = {
+	{ "fetching_uv", "fetching uv" },
 	{ "resolving", "resolving" },
 	{ "building_env", "making the environment" },
 	{ "installing_deps", "installing" },
@@ -132,6 +133,18 @@ void progress_show(
 	str_copy(progress->phase, sizeof progress->phase, phase);
 	progress->shown_ms = now_ms;
 	draw(progress, done, total, bytes);
+}
+
+void progress_say(struct progress *progress, const char *text)
+{
+	auto_buf struct buf line;
+	buf_init(&line, 4096);
+	if (progress->kind == PROGRESS_NONE)
+		return;
+	buf_printf(&line, "%scarrel: %s\n",
+		progress->kind == PROGRESS_BAR && progress->shown_ms ? "\r\033[K" : "", text);
+	(void)!fd_write_full(progress->fd, line.data, line.len);
+	progress->shown_ms = 0; /* the next one is drawn at once */
 }
 
 void progress_finish(struct progress *progress)

@@ -22,6 +22,8 @@ enum progress_kind progress_kind_for(int fd);
 /* To be called often; draws at most ten times a second, and each new phase at once. */
 void progress_show(struct progress *progress, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes);
+/* A line that stays, above the one that is redrawn. */
+void progress_say(struct progress *progress, const char *text);
 /* Takes the line away. */
 void progress_finish(struct progress *progress);
 /* The line, at most `width` columns. Pure. */

@@ -308,6 +308,7 @@ void connection_relay(struct connection *c)
 	c->active_ms = clock_monotonic_ms();
 	connection_set_timer(c, c->server->limits.idle_ms);
 	c->server->shared->counts.connections++;
+	c->server->shared->last_failure[0] = '\0';
 	buf_init(&out, 4 * FORWARD_HEAD_MAX);
 	if (c->request.is_connect) {
 		keep_in_flow(&c->flows[UPSTREAM], established, sizeof established - 1);

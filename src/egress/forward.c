@@ -170,21 +170,39 @@ void forward_stop(struct forward *forward)
 	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
 }
 
-void forward_last_refused(const struct forward *forward, char out[320])
+/* What the other side does with the memory is its own affair: a few attempts, and whatever was read
+ * is made one printable line. */
+static void read_text(
+	const struct shared *shared, const volatile char *text, size_t size, char *out)
 {
-	const struct shared *shared = shared_of(forward);
-	char copy[sizeof shared->last_refused] = "";
+	char copy[FORWARD_FAILURE_SIZE] = "";
 
-	/* What the other side does with the memory is its own affair: a few attempts, and whatever
-	 * was read is made one printable line. */
-	for (int attempt = 0; shared && attempt < 64; attempt++) {
+	for (int attempt = 0; attempt < 64; attempt++) {
 		uint32_t before = __atomic_load_n(&shared->sequence, __ATOMIC_SEQ_CST);
-		for (size_t i = 0; i < sizeof copy; i++)
-			copy[i] = ((const volatile char *)shared->last_refused)[i];
+		for (size_t i = 0; i < size; i++)
+			copy[i] = text[i];
 		uint32_t after = __atomic_load_n(&shared->sequence, __ATOMIC_SEQ_CST);
 		if (before == after && !(before & 1))
 			break;
 	}
-	copy[sizeof copy - 1] = '\0';
-	str_printable(out, 320, str_from(copy));
+	copy[size - 1] = '\0';
+	str_printable(out, size, str_from(copy));
+}
+
+void forward_last_refused(const struct forward *forward, char out[320])
+{
+	const struct shared *shared = shared_of(forward);
+
+	out[0] = '\0';
+	if (shared)
+		read_text(shared, shared->last_refused, sizeof shared->last_refused, out);
+}
+
+void forward_last_failure(const struct forward *forward, char out[FORWARD_FAILURE_SIZE])
+{
+	const struct shared *shared = shared_of(forward);
+
+	out[0] = '\0';
+	if (shared)
+		read_text(shared, shared->last_failure, sizeof shared->last_failure, out);
 }

@@ -118,3 +118,7 @@ void forward_stop(struct forward *forward);
 /* The last host that was refused, for messages: "host:port" or "" (from shared memory; before
  * forward_stop). */
 void forward_last_refused(const struct forward *forward, char out[320]);
+/* The last host that could not be reached, and why: "host:port: Connection refused", or "" when a
+ * connection was made since. From shared memory, too. */
+#define FORWARD_FAILURE_SIZE 480
+void forward_last_failure(const struct forward *forward, char out[FORWARD_FAILURE_SIZE]);

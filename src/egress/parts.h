@@ -67,8 +67,9 @@ struct control_reply { /* one for each message, and one before the first: it is 
 };
 struct shared { /* with the parent; the process may write anything here */
 	struct forward_counts counts;
-	uint32_t sequence; /* odd while last_refused is written */
+	uint32_t sequence; /* odd while one of these is written */
 	char last_refused[320];
+	char last_failure[FORWARD_FAILURE_SIZE];
 };
 /* Serves until the control socket ends. */
 int serve_run(const struct forward_options *options, int control, struct shared *shared,

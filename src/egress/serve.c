@@ -35,6 +35,21 @@ static void refuse_host(struct connection *c, const char *why)
 	answer_host(c, 403, "Forbidden", why);
 }
 
+/* Not reached: why is told to the client and, for messages, to the parent. */
+static void fail_host(struct connection *c, bool is_timeout, const char *why)
+{
+	struct shared *shared = c->server->shared;
+
+	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
+	str_format(shared->last_failure, sizeof shared->last_failure, "%s:%u: %s", c->request.host,
+		c->request.port, why);
+	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
+	if (is_timeout)
+		answer_host(c, 504, "Gateway Timeout", why);
+	else
+		answer_host(c, 502, "Bad Gateway", why);
+}
+
 /* ---- reaching the host ---- */
 static void set_no_delay(int fd)
 {
@@ -85,9 +100,9 @@ static void connect_next(struct connection *c)
 	if (!c->reason)
 		refuse_host(c, "is at an address that isn't public");
 	else if (c->reason == ETIMEDOUT)
-		answer_host(c, 504, "Gateway Timeout", "doesn't answer");
+		fail_host(c, true, "doesn't answer");
 	else
-		answer_host(c, 502, "Bad Gateway", strerror(c->reason));
+		fail_host(c, false, strerror(c->reason));
 }
 
 static void use_lookup(struct connection *c, const struct lookup *lookup)
@@ -98,10 +113,7 @@ static void use_lookup(struct connection *c, const struct lookup *lookup)
 	}
 	char why[256];
 	str_format(why, sizeof why, "can't be resolved: %s", lookup->reason);
-	if (lookup->is_timeout)
-		answer_host(c, 504, "Gateway Timeout", why);
-	else
-		answer_host(c, 502, "Bad Gateway", why);
+	fail_host(c, lookup->is_timeout, why);
 }
 
 static void on_lookup(struct lookup *lookup, void *ctx)
@@ -135,7 +147,7 @@ static void judge(struct connection *c)
 	c->timer = NULL;
 	c->lookup = resolver_ask(&server->resolver, host->host);
 	if (!c->lookup)
-		answer_host(c, 502, "Bad Gateway", "can't be resolved now");
+		fail_host(c, false, "can't be resolved now");
 	else if (c->lookup->state != LOOKUP_RUNNING)
 		use_lookup(c, c->lookup);
 }

@@ -148,6 +148,28 @@ static int allow_file_hosts(struct making *making, struct error *err)
 	return network->settle(network->ctx, err) < 0 ? build_failed_as(making->problem, err) : 0;
 }
 
+/* What is shown before goes on to be shown when uv is there already. */
+static int find_uv(struct making *making, struct error *err)
+{
+	const struct env_store *store = making->store;
+	struct env_wanted *wanted = making->wanted;
+	struct error why = { 0 };
+
+	if (uv_find_here(store->home, &making->runner, making->arena, &making->uv, &why) == 0)
+		return 0;
+	if (why.code == ERR_NOT_FOUND) {
+		events_status(&store->events, "fetching_uv", wanted->name);
+		making_show(making, "fetching_uv", 0, 0);
+	}
+	if (uv_find(store->home, &making->runner, &wanted->indexes, &wanted->python, making->arena,
+		    &making->uv, err) == 0)
+		return 0;
+	if (err->code != ERR_UNAVAILABLE || !making_unreachable(making, &why))
+		return build_failed_as(making->problem, err);
+	*err = why;
+	return error_context(err, "uv " UV_VERSION " isn't on PATH and can't be fetched");
+}
+
 int making_reach(struct making *making, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
@@ -164,9 +186,8 @@ int making_reach(struct making *making, struct error *err)
 		return build_failed_as(making->problem, err);
 	if (allow_file_hosts(making, err) < 0)
 		return -1;
-	if (uv_find(store->home, runner, &wanted->indexes, &wanted->python, making->arena,
-		    &making->uv, err) < 0)
-		return build_failed_as(making->problem, err);
+	if (find_uv(making, err) < 0)
+		return -1;
 	making->is_reaching = true;
 	return 0;
 }

@@ -67,7 +67,10 @@ struct env_progress {
 	void *ctx;
 	/* phase: as in events.h. Called at each change and tick. */
 	void (*show)(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes);
+	/* The index didn't answer, and is asked for the attempt-th time of so many. May be NULL. */
+	void (*retrying)(void *ctx, int attempt, int attempts);
 };
+#define BUILD_NETWORK_FAILURE_SIZE 480
 struct build_network { /* how a job with `forward` reaches the indexes; made by cli/job.c */
 	void *ctx;
 	int (*open)(void *ctx, const struct index_set *indexes, struct error *err);
@@ -78,6 +81,9 @@ struct build_network { /* how a job with `forward` reaches the indexes; made by 
 	uint64_t (*bytes)(void *ctx);
 	/* The last host:port that was refused, or "". */
 	void (*refused)(void *ctx, char out[320]);
+	/* The last host that could not be reached and why ("host:port: reason"), or "". NULL: it
+	 * isn't known. */
+	void (*failed)(void *ctx, char out[BUILD_NETWORK_FAILURE_SIZE]);
 };
 struct builder {
 	const struct env_store *store;

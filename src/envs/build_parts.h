@@ -157,6 +157,8 @@ int making_timeout(struct making *making, struct error *err);
 /* Somebody wants an end of it; and: sets the error. */
 bool making_is_interrupted(const struct making *making);
 int making_canceled(struct making *making, struct error *err);
+/* 1 when the forwarder knows of a host that it could not reach: sets the error. 0: it doesn't. */
+int making_unreachable(struct making *making, struct error *err);
 /* A stage holds more than max_install_bytes allow: sets the error. */
 int making_too_large(struct making *making, struct error *err);
 /* Something is installed in the root. uv doesn't run there again: it takes what is half there for

@@ -173,6 +173,16 @@ void events_removed(const struct events *events, const char *venv)
 	emit(events, &j, "info", true);
 }
 
+void events_retrying(const struct events *events, const char *venv, int attempt, int attempts)
+{
+	auto_buf struct buf out;
+	struct json j;
+	begin(&j, &out, "retrying", venv);
+	json_u64(&j, "attempt", (uint64_t)attempt);
+	json_u64(&j, "attempts", (uint64_t)attempts);
+	emit(events, &j, "warning", true);
+}
+
 void events_failed(const struct events *events, const char *venv, const char *code,
 	const char *package, const struct error *why)
 {

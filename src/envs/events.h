@@ -2,8 +2,8 @@
  * Every event goes to <home>/audit/envs.jsonl (rotated at 16 MB to envs.jsonl.1), and to `sink`,
  * which
  * `--events` makes stdout. Every line has "event", "level" and "time".
- * Statuses ("resolving", "building_env", "building_wheels", "installing_deps", "building_layers",
- * "ready", "failed") are events of that name. */
+ * Statuses ("fetching_uv", "resolving", "building_env", "building_wheels", "installing_deps",
+ * "building_layers", "ready", "failed") are events of that name. */
 #pragma once
 #include <stdint.h>
 #include "base/error.h"
@@ -25,6 +25,8 @@ void events_installed(const struct events *events, const struct env_meta *meta, 
 void events_reused(const struct events *events, const struct env_meta *meta, double age_hours);
 void events_evicted(const struct events *events, const struct env_meta *meta, const char *reason);
 void events_removed(const struct events *events, const char *venv);
+/* The index didn't answer: the attempt-th of so many follows. */
+void events_retrying(const struct events *events, const char *venv, int attempt, int attempts);
 /* code: of enum build_failure or error_code_name. */
 void events_failed(const struct events *events, const char *venv, const char *code,
 	const char *package, const struct error *why);

@@ -227,6 +227,8 @@ static int explain_uv(struct making *making, const struct uv_error *said,
 			refused);
 		return build_failed(making->problem, BUILD_NETWORK, said->package);
 	}
+	if (said->failure == BUILD_NETWORK && making_unreachable(making, err))
+		return -1;
 	const char *package = said->package;
 
 	if (!package && mentioned)
@@ -249,6 +251,32 @@ int making_too_large(struct making *making, struct error *err)
 	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
 		"the packages of environment '%s' take more than %s", making->wanted->name, limit);
 	return build_failed(making->problem, BUILD_DENIED, NULL);
+}
+
+int making_unreachable(struct making *making, struct error *err)
+{
+	const struct build_network *network = making->builder->network;
+	char why[BUILD_NETWORK_FAILURE_SIZE] = "";
+
+	if (network->failed)
+		network->failed(network->ctx, why);
+	char *reason = strstr(why, ": ");
+	if (!reason)
+		return 0;
+	*reason = '\0';
+	fail_hint(err, ERR_UNAVAILABLE, "check the connection and the index address, and try again",
+		"the index at %s can't be reached: %s", why, reason + 2);
+	build_failed(making->problem, BUILD_NETWORK, NULL);
+	return 1;
+}
+
+static void show_retry(struct making *making, int attempt, int attempts)
+{
+	const struct env_progress *progress = making->builder->progress;
+
+	events_retrying(&making->store->events, making->wanted->name, attempt, attempts);
+	if (progress && progress->retrying)
+		progress->retrying(progress->ctx, attempt, attempts);
 }
 
 /* How a job ended that was not uv's own doing. 0: uv exited. */
@@ -406,6 +434,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		}
 		buf_printf(&making->log, "the network failed; again after %llu ms\n",
 			(unsigned long long)wait);
+		show_retry(making, attempt + 2, retries + 1);
 		wait_ms(making, wait);
 		wait *= 2;
 	}

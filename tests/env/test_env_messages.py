@@ -4,12 +4,14 @@ import fcntl
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import termios
 
 import pytest
 from harness import eventually
+from index_server import refusing_port
 from wheels import sdist, wheel
 
 
@@ -148,3 +150,38 @@ def test_control_c_takes_the_bar_away(late, index):
     os.close(master)
     last = said.decode().split("\x1b[K")[-1]
     assert last.startswith("carrel: ") and "was interrupted" in last and last.endswith("\n"), said
+
+
+# ---- an index that can't be reached
+
+def test_an_index_that_refuses_is_named_with_the_reason(env):
+    with refusing_port() as port:
+        index = ["--index", f"http://127.0.0.1:{port}/simple", "--pip", "any"]
+        error = env.fails("agent", "--timeout", "3", *index, code="network")
+        assert error["message"] == f"the index at 127.0.0.1:{port} can't be reached: Connection refused"
+        done = env.try_build("agent", *index)
+    assert done.returncode == 125
+    retries = [line for line in done.stderr.splitlines() if "trying again" in line]
+    assert retries == [f"carrel: the index doesn't answer; trying again ({n} of 5)" for n in (2, 3, 4, 5)]
+    assert [(event["attempt"], event["attempts"]) for event in env.events() if event["event"] == "retrying"][-4:] == [(n, 5) for n in (2, 3, 4, 5)]
+
+
+def test_nothing_is_said_of_retries_when_nobody_asks(env):
+    with refusing_port() as port:
+        done = env.try_build("agent", "-q", "--timeout", "3", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "any")
+    assert done.returncode == 125 and "trying again" not in done.stderr
+
+
+def test_an_index_that_has_no_address_is_named(env):
+    error = env.fails("agent", "--index", "http://no-such-host.invalid/simple", "--timeout", "4", "--pip", "any", code="network")
+    assert error["message"].startswith("the index at no-such-host.invalid:80 can't be reached: "), error
+
+
+def test_uv_that_can_not_be_fetched_is_the_networks_failure(own_env):
+    """A host without uv, whose index is unplugged."""
+    own_env.env["PATH"] = "/usr/bin:/bin"
+    shutil.rmtree(own_env.store / "tools", ignore_errors=True)
+    with refusing_port() as port:
+        error = own_env.fails("agent", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "any", code="network", says=["uv "])
+    assert f"the index at 127.0.0.1:{port} can't be reached: Connection refused" in error["message"]
+    assert "fetching_uv" in [event["event"] for event in own_env.events()]

@@ -637,6 +637,7 @@ static void test_a_host_that_can_t_be_reached_is_a_502_or_504(void **state)
 {
 	struct world *w = *state;
 	struct error err;
+	char why[FORWARD_FAILURE_SIZE], expected[64];
 	auto_close int closed = -1, full = -1;
 	int fillers[8];
 	assert_int_equal(netns_listen(0, &closed, &err), 0);
@@ -662,6 +663,9 @@ static void test_a_host_that_can_t_be_reached_is_a_502_or_504(void **state)
 	ask_tunnel(lost, "nobody.invalid", 443);
 	ask_tunnel(fd, "127.0.0.1", closed_port);
 	assert_answer(fd, "HTTP/1.1 502 ", "refused");
+	forward_last_failure(&w->forward, why);
+	str_format(expected, sizeof expected, "127.0.0.1:%u: Connection refused", closed_port);
+	assert_string_equal(why, expected);
 	ask_tunnel(slow, "127.0.0.1", full_port);
 	assert_answer(slow, "HTTP/1.1 504 ", "answer");
 	/* Without a name server there is no answer at all. */
@@ -757,6 +761,7 @@ static void test_stopping_ends_it_at_once_with_all_that_it_holds(void **state)
 	forward_stop(&w->forward);
 	assert_int_equal(forward_settle(&w->forward, &err), -1);
 	forward_last_refused(&w->forward, (char[320]){ 0 });
+	forward_last_failure(&w->forward, (char[FORWARD_FAILURE_SIZE]){ 0 });
 }
 
 static void test_one_that_hangs_or_died_is_stopped_too(void **state)
