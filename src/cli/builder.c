@@ -133,7 +133,7 @@ static int build(struct site *site, const struct env_build_options *options, con
 	struct env_request *request = arena_alloc(arena, sizeof *request);
 	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
 	struct env_store *store = &site->session.store;
-	store->events.sink = options->events ? STDOUT_FILENO : -1;
+	env_tell(store, options);
 	if (options->env.timeout_ms)
 		store->config.install_timeout_ms = options->env.timeout_ms;
 	if (env_options_fill(&options->env, package_id, arena, request, err) ||

@@ -68,6 +68,8 @@ struct env_build_options {
 	bool events, quiet;
 };
 extern const struct arg_spec env_build_spec;
+/* Who hears of what happens meanwhile: --events of all, a reader of text of what is evicted. */
+void env_tell(struct env_store *store, const struct env_build_options *options);
 /* What a build that succeeded prints: the object, the name and a summary on stderr, or nothing more
  * with --events alone. Exit code. */
 int env_print_built(const struct env_store *store, const struct env_build_options *options,

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/env.h"
+#include "cli/progress.h"
 #include "format/json_read.h"
 #include "format/quantity.h"
 
@@ -250,6 +251,7 @@ int env_ensure(struct env_session *session, const struct env_build_options *opti
 {
 	struct env_request *request = arena_alloc(&session->arena, sizeof *request);
 	struct env_wanted wanted = { 0 };
+	env_tell(&session->store, options);
 	*ensured = (struct env_ensured){ .said = "" };
 	*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
 	if (env_options_fill(&options->env, package_id, &session->arena, request, err) ||
@@ -266,6 +268,23 @@ int env_ensure(struct env_session *session, const struct env_build_options *opti
 }
 
 /* ---- build ---- */
+
+/* Somebody's environment goes for the sake of this one: that isn't done in silence. */
+static void say_evicted(const char *name, const char *limit)
+{
+	auto_buf struct buf line;
+	bool has_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
+	buf_init(&line, 1024);
+	buf_printf(&line, "%scarrel: removed %s (%s)\n", has_bar ? "\r\033[K" : "", name, limit);
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+void env_tell(struct env_store *store, const struct env_build_options *options)
+{
+	bool is_text = !options->events && !env_cli_is_json(options->format);
+	store->events.sink = options->events ? STDOUT_FILENO : -1;
+	store->evicted = is_text && !options->quiet ? say_evicted : NULL;
+}
 
 static void summarize(const struct env_meta *meta, bool was_there)
 {
@@ -320,7 +339,7 @@ int env_cli_build(int argc, char **argv)
 	if (!env_options_fill(&options.env, names.items[0], &arena, &request, &err) &&
 		!env_session_open(&session, &err) &&
 		!env_options_vouch(&request, session.store.home, &err)) {
-		session.store.events.sink = options.events ? STDOUT_FILENO : -1;
+		env_tell(&session.store, &options);
 		if (!env_request_prepare(&session.store, &request, &arena, &wanted, &problem, &err))
 			composed = env_compose(
 				&session.store, &wanted, &arena, &meta, &was_there, &problem, &err);
@@ -383,7 +402,6 @@ int env_cli_warm(int argc, char **argv)
 	}
 	if (env_session_open(&session, &err))
 		return env_fail(&err, NULL, json);
-	session.store.events.sink = options.events ? STDOUT_FILENO : -1;
 	json_init(&j, &out, false);
 	json_array(&j, NULL);
 	for (size_t i = 0; i < files.count; i++)

@@ -1,5 +1,6 @@
 """Eviction: by policy, count, bytes and age; never what is in use; layers go with their last reference."""
 import json
+import os
 import re
 import subprocess
 import time
@@ -64,6 +65,22 @@ def test_one_goes_by_policy_when_one_too_many_is_built(three, policy, goes):
     assert len(own) == 1 and not own & three.layer_ids()
     for x in "abcd".replace(goes, ""):
         three.python(x, f"import pkg_{x}")
+
+
+@pytest.mark.parametrize("config, limit", [("max_envs: 3", "max_envs"), ("max_bytes: {less}", "max_bytes"), ("ttl: 12h", "ttl")])
+def test_who_reads_text_is_told_what_went_and_why(three, config, limit):
+    text = f"environments:\n  {config.format(less=cache_size(three))}\n"
+    for options in ([], ["-o", "json"], ["--quiet"], ["--events"]):
+        three.configure(text)
+        make_old(three, three.of["b"]["name"], used=15)
+        os.utime(three.store / "envs" / three.of["b"]["name"] / "meta.json", (0, time.time() - 15 * 3600))
+        done = three.try_build("d", "--pip", "pkg-d", *options)
+        assert done.returncode == 0 and left(three) == "acd", done.stderr
+        lines = [line for line in done.stderr.splitlines() if line.startswith("carrel: removed ")]
+        assert lines == ([] if options else [f"carrel: removed {three.of['b']['name']} ({limit})"])
+        three.configure("")
+        three("env", "rm", "d")
+        three.build("b", "--pip", "pkg-b")
 
 
 def test_lru_is_the_default(three):
