@@ -84,7 +84,7 @@ static void say_retrying(void *ctx, int attempt, int attempts)
 	progress_say(&site->progress, text);
 }
 
-/* While a job runs only the bytes change. */
+/* While a job runs only the numbers change. */
 static void tick(void *ctx)
 {
 	struct site *site = ctx;
@@ -92,6 +92,8 @@ static void tick(void *ctx)
 	if (!site->phase[0])
 		return;
 	uint64_t bytes = network->bytes(network->ctx);
+	if (site->show.count)
+		site->done = site->show.count(site->show.count_ctx);
 	progress_show(&site->progress, site->phase, site->done, site->total, bytes);
 	tell(site, bytes, false);
 }
@@ -106,7 +108,7 @@ static int site_open(struct site *site, enum progress_kind kind, struct error *e
 	site->jobs.runner.interrupted = &interrupted;
 	site->is_open = true;
 	progress_init(&site->progress, kind, STDERR_FILENO);
-	site->show = (struct env_progress){ site, show, say_retrying };
+	site->show = (struct env_progress){ .ctx = site, .show = show, .retrying = say_retrying };
 	site->builder = (struct builder){ &site->session.store, &site->jobs.runner,
 		&site->jobs.network, &site->show };
 	return 0;

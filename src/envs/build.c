@@ -395,7 +395,7 @@ static void finish(struct making *making)
 	env_metrics_add(store, making->meta.build_seconds, &ignored);
 	events_installed(&store->events, &making->meta, making->meta.build_seconds);
 	events_status(&store->events, "ready", making->meta.name);
-	making_show(making, "ready", making->meta.packages.count, making->meta.packages.count);
+	making_show_packages(making, "ready", UINT64_MAX);
 	env_evict(store, making->meta.name, 0, &count, &ignored);
 }
 
@@ -418,6 +418,8 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	making_bound(&making);
 	*problem = (struct build_problem){ .failure = BUILD_FAILED };
 	failed = build(&making, was_there, err);
+	if (builder->progress)
+		builder->progress->count = NULL;
 	/* Whatever failed by it. */
 	if (failed < 0 && making_is_interrupted(&making))
 		making_canceled(&making, err);

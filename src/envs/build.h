@@ -69,6 +69,9 @@ struct env_progress {
 	void (*show)(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes);
 	/* The index didn't answer, and is asked for the attempt-th time of so many. May be NULL. */
 	void (*retrying)(void *ctx, int attempt, int attempts);
+	/* Set by the build while a job changes what is done: how much that is now. */
+	uint64_t (*count)(void *count_ctx);
+	void *count_ctx;
 };
 #define BUILD_NETWORK_FAILURE_SIZE 480
 struct build_network { /* how a job with `forward` reaches the indexes; made by cli/job.c */
@@ -89,7 +92,7 @@ struct builder {
 	const struct env_store *store;
 	const struct runner *runner;
 	const struct build_network *network;
-	const struct env_progress *progress;
+	struct env_progress *progress;
 };
 /* *was_there: somebody else had built it by the time that its lock was ours. */
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,

@@ -124,6 +124,7 @@ struct making { /* one build under way */
 	const char *needs_build;       /* what it wanted built then, or NULL */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
+	uint64_t to_install; /* packages that are missing; the pip that we add is none */
 	pid_t helper;	     /* a process that makes base and pip, or 0 */
 	bool is_part;	     /* … or that process itself */
 	struct composition composition;
@@ -165,6 +166,9 @@ int making_too_large(struct making *making, struct error *err);
  * whole, without its true RECORD, and the Python that it may ask would run .pth files of it. */
 bool making_is_begun(const struct making *making);
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total);
+/* The same with so many of the missing packages done: of all there are, in each phase. An
+ * environment that has none is one, which pip makes. */
+void making_show_packages(struct making *making, const char *phase, uint64_t done);
 
 /* What every environment of the interpreter has below its packages, base and pip, made by a process
  * of its own while uv resolves. Nothing happens when it is there, or when uv has to be fetched

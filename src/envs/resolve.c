@@ -15,6 +15,7 @@
 #include "format/quantity.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
+#define UNPACKED_MAX 100000
 #define RETRIES 4 /* after 0.5, 1, 2 and 4 s */
 #define RETRY_FIRST_MS 500
 #define CACHE_BYTES                                                                                \
@@ -47,13 +48,80 @@ int making_canceled(struct making *making, struct error *err)
 	return build_failed(making->problem, BUILD_CANCELED, NULL);
 }
 
+static uint64_t count_all(const struct making *making)
+{
+	return making->packages.count > 0 ? making->packages.count : 1;
+}
+
+static uint64_t count_done(const struct making *making, uint64_t done)
+{
+	uint64_t all = count_all(making);
+	uint64_t missing = making->to_install < all ? making->to_install : all;
+
+	return all - missing + (done < missing ? done : missing);
+}
+
+static size_t count_entries(int dir, const char *name)
+{
+	size_t count = 0;
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!walk)
+		fd_close(&fd);
+	for (struct dirent *entry; walk && count < UNPACKED_MAX && (entry = readdir(walk));)
+		count += entry->d_name[0] != '.';
+	if (walk)
+		closedir(walk);
+	return count;
+}
+
+/* Wheels that uv has unpacked so far: its cache has a directory for each. */
+static uint64_t count_unpacked(int root)
+{
+	size_t count = 0;
+	int fd = openat(root, STAGE_CACHE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!walk)
+		fd_close(&fd);
+	for (struct dirent *entry; walk && (entry = readdir(walk));)
+		if (strncmp(entry->d_name, "archive-v", 9) == 0)
+			count += count_entries(dirfd(walk), entry->d_name);
+	if (walk)
+		closedir(walk);
+	return count;
+}
+
+static uint64_t count_installed(void *ctx)
+{
+	struct making *making = ctx;
+	uint64_t count = 0;
+
+	home_enter(making->store->home);
+	auto_close int root = openat(
+		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root >= 0)
+		count = count_unpacked(root);
+	home_leave(making->store->home);
+	return count_done(making, count);
+}
+
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total)
 {
-	const struct env_progress *progress = making->builder->progress;
+	struct env_progress *progress = making->builder->progress;
 	const struct build_network *network = making->builder->network;
 
-	if (progress && progress->show)
-		progress->show(progress->ctx, phase, done, total, network->bytes(network->ctx));
+	if (!progress || !progress->show)
+		return;
+	progress->count = strcmp(phase, "installing_deps") == 0 ? count_installed : NULL;
+	progress->count_ctx = making;
+	progress->show(progress->ctx, phase, done, total, network->bytes(network->ctx));
+}
+
+void making_show_packages(struct making *making, const char *phase, uint64_t done)
+{
+	making_show(making, phase, count_done(making, done), count_all(making));
 }
 
 static void note(struct making *making, struct str text)

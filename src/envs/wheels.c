@@ -258,7 +258,7 @@ static int install_set(struct making *making, const package_list *packages, cons
 	making->builder->network->close(making->builder->network->ctx);
 	making->is_reaching = false;
 	events_status(&making->store->events, "building_layers", making->wanted->name);
-	making_show(making, "building_layers", 0, packages->count);
+	making_show_packages(making, "building_layers", 0);
 	if (drop_bytecode(making, err) < 0 || compile(making, site, err) < 0)
 		return -1;
 	return split_root(making, split, packages, drafts, err);
@@ -314,15 +314,28 @@ static int drop_cache(struct making *making, struct error *err)
 
 /* -- publishing -- */
 
+struct publishing {
+	struct making *making;
+	struct split *split;
+	pid_t pid;    /* who shows how far it is */
+	size_t shown; /* the last draft that was seen */
+};
+
 static int seen(void *ctx, size_t draft, const char *path, const unsigned char sha256[SHA256_LEN],
 	uint64_t size, struct error *err)
 {
-	const struct split *split = ctx;
+	struct publishing *publishing = ctx;
+	struct split *split = publishing->split;
 
+	/* Files are hashed in the order of the drafts, more or less. */
+	if (draft > publishing->shown && getpid() == publishing->pid) {
+		publishing->shown = draft;
+		making_show_packages(publishing->making, "building_layers", draft);
+	}
 	/* The last drafts may be the base and what leads to projects: ours. */
 	if (draft >= split->packages.count)
 		return 0;
-	return split_seen(ctx, draft, path, sha256, size, err);
+	return split_seen(split, draft, path, sha256, size, err);
 }
 
 static int draft_base(struct making *making, struct layer_draft *draft, struct error *err)
@@ -406,8 +419,9 @@ static int publish(
 	if (making->composition.is_editable_missing &&
 		draft_editables(making, &drafts[count++], err) < 0)
 		return -1;
-	if (layers_publish(
-		    &making->store->layers, making->stage.fd, drafts, count, seen, split, err) < 0)
+	struct publishing publishing = { making, split, getpid(), 0 };
+	if (layers_publish(&making->store->layers, making->stage.fd, drafts, count, seen,
+		    &publishing, err) < 0)
 		return refuse(making, split, err);
 	return check_size(making, drafts, count, err);
 }
@@ -448,6 +462,15 @@ static bool leave_out_pip(struct making *making, package_list *packages)
 	return true;
 }
 
+/* All but the pip that we add, unless it is the only one. */
+static size_t count_theirs(const struct making *making, const package_list *packages)
+{
+	size_t count = packages->count;
+	const struct lock_package *last = count > 1 ? packages->items[count - 1] : NULL;
+
+	return last && strcmp(last->name, "pip") == 0 && is_ours(making, last) ? count - 1 : count;
+}
+
 int making_install(struct making *making, struct error *err)
 {
 	package_list packages = { 0 };
@@ -460,10 +483,11 @@ int making_install(struct making *making, struct error *err)
 			sources_project(making, making->composition.missing_projects.items[i]));
 	for (size_t i = 0; i < making->composition.missing.count; i++)
 		vec_push(making->arena, &packages, making->composition.missing.items[i]);
+	making->to_install = count_theirs(making, &packages);
 	if (packages.count > 0 && making_reach(making, err) < 0)
 		return -1;
 	events_status(&making->store->events, "installing_deps", making->wanted->name);
-	making_show(making, "installing_deps", 0, packages.count);
+	making_show_packages(making, "installing_deps", 0);
 	while (packages.count > 0 &&
 		install_set(making, &packages, "drafts", false, &split, err) < 0) {
 		if (!leave_out_pip(making, &packages) && sources_build_locked(making, err) < 0)

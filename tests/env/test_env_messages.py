@@ -185,3 +185,17 @@ def test_uv_that_can_not_be_fetched_is_the_networks_failure(own_env):
         error = own_env.fails("agent", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "any", code="network", says=["uv "])
     assert f"the index at 127.0.0.1:{port} can't be reached: Connection refused" in error["message"]
     assert "fetching_uv" in [event["event"] for event in own_env.events()]
+
+
+# ---- how far it is
+
+def test_packages_are_counted_while_they_come(env, index):
+    """The total is the same from the first to the last, and what is there counts at once."""
+    index.add(wheel("quick"), wheel("brisk"), wheel("slow", files={"slow.bin": os.urandom(20000)}))
+    index.misbehave("/files/slow/slow-1.0-py3-none-any.whl", "slow")
+    done = env.try_build("agent", "--events", "--pip", "quick", "--pip", "brisk", "--pip", "slow")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    counted = [(event["packages_done"], event["packages"]) for event in events if event["event"] == "installing_deps" and "packages" in event]
+    assert {total for _, total in counted} == {3} and (2, 3) in counted, counted
+    assert counted == sorted(counted)
