@@ -27,6 +27,9 @@ int making_timeout(struct making *making, struct error *err)
 {
 	uint64_t limit_ms = making->store->config.install_timeout_ms;
 
+	/* It went by with asking in vain. */
+	if (making_unreachable(making, err))
+		return -1;
 	fail_hint(err, ERR_LIMIT,
 		"--timeout, or install_timeout in config.yaml, gives it more time",
 		"environment '%s' was not built within %llu s", making->wanted->name,
