@@ -194,3 +194,23 @@ bool str_printable(char *out, size_t size, struct str s)
 	out[len] = '\0';
 	return true;
 }
+
+size_t str_distance(const char *a, const char *b)
+{
+	size_t row[256], b_len = strlen(b);
+	if (b_len >= sizeof row / sizeof *row)
+		return SIZE_MAX;
+	for (size_t j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		size_t diagonal = row[0];
+		row[0] = i + 1;
+		for (size_t j = 0; j < b_len; j++) {
+			size_t best = diagonal + (a[i] != b[j]);
+			diagonal = row[j + 1];
+			best = best < row[j] + 1 ? best : row[j] + 1;
+			row[j + 1] = best < diagonal + 1 ? best : diagonal + 1;
+		}
+	}
+	return row[b_len];
+}

@@ -31,6 +31,9 @@ bool str_to_u64(struct str s, uint64_t *value);
 bool str_copy(char *out, size_t size, const char *text);
 bool str_format(char *out, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull(3)));
+/* How many letters have to be put in, taken out or changed to make one of the other; SIZE_MAX when
+ * b has more than 255. */
+size_t str_distance(const char *a, const char *b);
 /* Length of the longest valid UTF-8 prefix (no surrogates, no overlong forms, max U+10FFFF). */
 size_t str_utf8_prefix(const char *data, size_t len);
 /* Length (1 to 4) of the valid UTF-8 character at data, 0 when there is none. */

@@ -366,6 +366,9 @@ static int warm_one(struct env_session *session, const struct env_build_options 
 	buf_init(&said, SAID_MAX);
 	one.env.requirements_file = file;
 	if (env_ensure(session, &one, "warmup", &ensured, &problem, &err)) {
+		if (err.code == ERR_NOT_FOUND && access(file, F_OK))
+			error_hint(&err, "env warm takes requirements files; for packages: carrel "
+					 "env build NAME --pip PKG");
 		*code = env_fail(&err, &problem, json);
 		return -1;
 	}

@@ -290,6 +290,14 @@ static void explain_limit(const struct result *result, const struct limits *limi
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
 
+static bool has_environment(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (plan->mounts.items[i].kind == MOUNT_OVERLAY)
+			return true;
+	return false;
+}
+
 /* Why a command isn't there is mostly one of these. */
 static void hint_at_command(const struct plan *plan, struct error *err)
 {
@@ -301,7 +309,8 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 	if (!plan->argv[1] && strpbrk(name, " |;&<>"))
 		error_hint(err, "a shell line needs a shell: sh -c '...'");
 	else if (!strchr(name, '/'))
-		error_hint(err, "it is not in the sandbox's PATH: /usr/local/bin, /usr/bin, /bin");
+		error_hint(err, "it is not in the sandbox's PATH: %s/usr/local/bin, /usr/bin, /bin",
+			has_environment(plan) ? "/env/bin, " : "");
 	else if (path_is_absolute(name) && !access(name, F_OK))
 		error_hint(err, "it is on this host, but not shown inside: -v SRC:DST:ro");
 	else

@@ -343,14 +343,28 @@ int interpreter_absent(
 	interpreter_list list;
 	auto_buf struct buf text;
 
-	buf_init(&text, BUF_MAX_DEFAULT);
+	buf_init(&text, ERROR_HINT_SIZE);
 	interpreters_find(home, arena, &list);
-	for (size_t i = 0; i < list.count; i++)
-		buf_printf(&text, "%s%s (%s)", i ? ", " : "there are: ", list.items[i].version,
-			list.items[i].path);
+	for (size_t i = 0; i < list.count; i++) {
+		const char *next = arena_printf(arena, "%s%s (%s)",
+			i ? ", " : "there are: ", list.items[i].version, list.items[i].path);
+
+		/* Whole ones only, and room to say how many are left. */
+		if (text.len + strlen(next) + sizeof ", and 1000 more" >= ERROR_HINT_SIZE) {
+			buf_printf(&text, ", and %zu more", list.count - i);
+			break;
+		}
+		buf_text(&text, next);
+	}
 	fail(err, ERR_NOT_FOUND, "no Python%s%s on this host", *what ? " " : "", what);
 	return error_hint(
 		err, "%s", list.count > 0 ? text.data : "install one, e.g. package python3");
+}
+
+static bool is_too_old(const struct version *wanted)
+{
+	return wanted->part[0] < 3 ||
+	       (wanted->part[0] == 3 && wanted->count > 1 && wanted->part[1] < OLDEST_MINOR);
 }
 
 static int choose_version(const struct home *home, const struct version *wanted, const char *text,
@@ -374,6 +388,9 @@ static int choose_version(const struct home *home, const struct version *wanted,
 		else if (match == MAYBE && !best)
 			best = it;
 	}
+	if (!best && is_too_old(wanted))
+		return fail_hint(err, ERR_INVALID, "name a later one, or none for the default",
+			"Python %s is too old: 3.%d is the least", text, OLDEST_MINOR);
 	if (!best)
 		return interpreter_absent(home, text, arena, err);
 	*out = *best;

@@ -482,6 +482,14 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static int fail_spec(const char *spec, struct error *err)
+{
+	/* 'requests rich': one word each, and no version of anything. */
+	if (strchr(spec, ' ') && !strpbrk(spec, "<>=!~;@[("))
+		error_hint(err, "repeat --pip for each package");
+	return error_context(err, "--pip '%s'", spec);
+}
+
 /* Each alone, so that a mistake is named by what was typed; then all, sorted, as the file they
  * stand for. */
 static int join_specs(
@@ -500,7 +508,7 @@ static int join_specs(
 		if (strpbrk(spec, "\n\r") || str_utf8_prefix(spec, strlen(spec)) != strlen(spec))
 			return fail(err, ERR_INVALID, "--pip '%s' is not one line", spec);
 		if (requirements_parse(str_from(spec), arena, &one, err) < 0)
-			return error_context(err, "--pip '%s'", spec);
+			return fail_spec(spec, err);
 		if (one.count != 1)
 			return fail(err, ERR_INVALID, "--pip '%s' names no package", spec);
 	}

@@ -195,6 +195,18 @@ bool envs_is_pinned(const struct env_store *store, const char *directory)
 
 /* ---- opening ---- */
 
+/* Root reads as the home's owner does. */
+static int fail_config(const struct home *home, struct error *err)
+{
+	bool is_denied = errno == EACCES && !geteuid();
+	fail_errno(err, "read '%s/" CONFIG_NAME "'", home->path);
+	return is_denied ? error_hint(err,
+				   "the home's owner must be able to read it: chown %u:%u "
+				   "%s/" CONFIG_NAME,
+				   home->uid, home->gid, home->path)
+			 : -1;
+}
+
 static int read_config(
 	const struct home *home, struct arena *arena, struct config *config, struct error *err)
 {
@@ -208,7 +220,7 @@ static int read_config(
 	if (fd < 0 && errno == ENOENT)
 		return 0;
 	if (fd < 0 || read_all(fd, CONFIG_MAX, &text))
-		return fail_errno(err, "read '%s/" CONFIG_NAME "'", home->path);
+		return fail_config(home, err);
 	struct str own = { arena_bytes(arena, text.data, text.len), text.len };
 	if (config_parse(own, arena, config, err))
 		return error_context(err, "'%s/" CONFIG_NAME "'", home->path);
@@ -290,16 +302,40 @@ static const char *find_newest(const struct env_store *store, const char *packag
 	return newest;
 }
 
+/* The name, or the package_id before its '_', that is nearest to what was typed; false: none is
+ * near. */
+static bool find_near(const char *text, const envs_names *names, char out[ENV_NAME_MAX + 1])
+{
+	size_t least = strlen(text) / 2 + 1;
+	bool is_found = false;
+	for (size_t i = 0; i < 2 * names->count; i++) {
+		char tried[ENV_NAME_MAX + 1], *end;
+		if (names->items[i / 2][0] == '.' ||
+			!str_copy(tried, sizeof tried, names->items[i / 2]))
+			continue;
+		if (i % 2 && (end = strrchr(tried, '_')))
+			*end = 0;
+		size_t far = str_distance(text, tried);
+		if (far >= least)
+			continue;
+		least = far;
+		is_found = str_copy(out, ENV_NAME_MAX + 1, tried);
+	}
+	return is_found;
+}
+
+#define NAMES_SHOWN 5
+
 static int not_found(const char *text, const envs_names *names, struct error *err)
 {
-	char list[240] = "";
+	char list[240] = "", near[ENV_NAME_MAX + 1];
 	size_t len = 0, shown = 0, count = 0;
 	for (size_t i = 0; i < names->count; i++) {
 		size_t more = strlen(names->items[i]) + 2;
 		if (names->items[i][0] == '.')
 			continue;
 		count++;
-		if (shown + 1 < count || len + more >= sizeof list)
+		if (shown + 1 < count || shown == NAMES_SHOWN || len + more >= sizeof list)
 			continue;
 		str_format(
 			list + len, sizeof list - len, "%s%s", shown ? ", " : "", names->items[i]);
@@ -309,8 +345,11 @@ static int not_found(const char *text, const envs_names *names, struct error *er
 	fail(err, ERR_NOT_FOUND, "there is no environment '%s'", text);
 	if (!count)
 		return error_hint(err, "none is built yet: carrel env build NAME -r FILE");
-	return error_hint(
-		err, "there %s %s%s", count == 1 ? "is" : "are", list, shown < count ? " …" : "");
+	if (find_near(text, names, near))
+		return error_hint(err, "did you mean %s?", near);
+	if (shown == count)
+		return error_hint(err, "there %s %s", count == 1 ? "is" : "are", list);
+	return error_hint(err, "there are %s and %zu more: carrel env ls", list, count - shown);
 }
 
 int env_resolve(const struct env_store *store, const char *text, struct arena *arena,

@@ -255,28 +255,6 @@ static int read_package(const struct place *place, const char *text)
 
 /* -- keys -- */
 
-/* How many letters have to be put in, taken out or changed. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[YAML_KEY_MAX + 1], b_len = strlen(b);
-
-	for (size_t j = 0; j <= b_len; j++)
-		row[j] = j;
-	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i + 1;
-		for (size_t j = 0; j < b_len; j++) {
-			size_t best = diagonal + (a[i] != b[j]);
-
-			diagonal = row[j + 1];
-			best = best < row[j] + 1 ? best : row[j] + 1;
-			row[j + 1] = best < diagonal + 1 ? best : diagonal + 1;
-		}
-	}
-	return row[b_len];
-}
-
 /* `path` as it stands in the file; the hint is the key whose own name is nearest, if any is near.
  */
 static int fail_unknown(struct error *err, const struct yaml_value *v, const char *path)
@@ -285,14 +263,14 @@ static int fail_unknown(struct error *err, const struct yaml_value *v, const cha
 	size_t least = strlen(v->key) / 2 + 1;
 
 	for (size_t i = 0; i < KEY_COUNT; i++) {
-		size_t far = distance(v->key, keys[i].name + strlen(SECTION "."));
+		size_t far = str_distance(v->key, keys[i].name + strlen(SECTION "."));
 
 		if (far < least) {
 			least = far;
 			nearest = keys[i].name;
 		}
 	}
-	if (strcmp(path, v->key) == 0 && distance(v->key, SECTION) < least)
+	if (strcmp(path, v->key) == 0 && str_distance(v->key, SECTION) < least)
 		nearest = SECTION;
 	fail(err, ERR_INVALID, "line %d: %s: no such key", v->line, path);
 	return nearest ? error_hint(err, "did you mean %s?", nearest)

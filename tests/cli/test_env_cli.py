@@ -202,6 +202,45 @@ def broken(carrel, *names):
         owned(carrel, "{", "envs", name, "meta.json")
 
 
+def test_a_name_that_is_nearly_one_is_told(carrel):
+    broken(carrel, *(f"env{x}_{x}234567" for x in "abcdefg"), "my_agent_efdcd0a")
+    for args in (["env", "show", "my_agnt"], ["run", "--env", "my_agnt", "--", "true"]):
+        assert one_line(carrel(*args).stderr, "'my_agnt'") == "did you mean my_agent?"
+    assert one_line(env(carrel, "show", "my_agent_efdcd0b").stderr) == "did you mean my_agent_efdcd0a?"
+    names = ", ".join(f"env{x}_{x}234567" for x in "abcde")
+    assert one_line(env(carrel, "show", "something").stderr) == f"there are {names} and 3 more: carrel env ls"
+
+
+@pytest.mark.parametrize("args, hint", [
+    (["warm", "missing.txt"], "env warm takes requirements files"), (["build", "a", "--pip", "requests rich"], "repeat --pip"),
+    (["build", "a", "--python", "3.6"], "a later one"), (["build", "a", "--python", "2.7.18"], "a later one"),
+])
+def test_a_hint_says_what_to_do(carrel, args, hint):
+    done = env(carrel, *args)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert hint in one_line(done.stderr, *(["is too old: 3.8 is the least"] if "--python" in args else [args[-1]]))
+
+
+def test_the_list_of_pythons_ends_with_a_whole_one(carrel):
+    """Many of them, made up: they are known by their names."""
+    for number in range(50, 70):
+        path = os.path.join(carrel.env["HOME"], f"pyenv/versions/3.{number}.1/bin/python3.{number}")
+        os.makedirs(os.path.dirname(path))
+        shutil.copy("/bin/true", path)
+    hint = one_line(env(carrel, "build", "a", "--python", "3.99", env={"PYENV_ROOT": carrel.env["HOME"] + "/pyenv"}).stderr, "3.99")
+    assert re.fullmatch(r"there are: 3\.[\d.]+ \(/[^ ]+\)(, 3\.[\d.]+ \(/[^ ]+\))*, and \d+ more", hint), hint
+
+
+@pytest.mark.needs_root
+def test_a_configuration_that_the_owner_cant_read(carrel):
+    env(carrel, "ls")
+    owned(carrel, "", "config.yaml")
+    file = os.path.join(carrel.env["CARREL_HOME"], "config.yaml")
+    os.chown(file, 0, 0)
+    os.chmod(file, 0o600)
+    assert f"chown {os.stat(carrel.env['CARREL_HOME']).st_uid}:" in one_line(env(carrel, "ls").stderr, "config.yaml")
+
+
 def test_rm_goes_on_after_one_that_cant_be_removed(carrel):
     broken(carrel, "a_1", "b_1", "c_1", "d_1")
     done = env(carrel, "rm", "a_1", "nobody_1", "b_1", "a_1")

@@ -126,3 +126,9 @@ def test_a_python_of_pyenv_is_found_by_version(real):
     root = str(path).split("/versions/")[0]
     found = real.build("by-version", "--python", minor, timeout=120, env={"PYENV_ROOT": root})
     assert found["python_version"].startswith(minor + ".")
+
+
+def test_a_command_that_is_not_there_was_looked_for_in_the_environment(env):
+    done = env.run("--env", "template", "--", "mytool")
+    assert done.returncode == 127 and "/env/bin, /usr/local/bin" in one_line(done.stderr, "mytool")
+    assert "/env/bin" not in env.run("--", "mytool").stderr

@@ -162,7 +162,7 @@ static void a_version_that_is_not_there_names_those_that_are(void **state)
 {
 	struct interpreter it = { 0 };
 	bool is_default;
-	const char *absent[] = { "3.99", "3.71.3", "2", "python3.99", "4.1" };
+	const char *absent[] = { "3.99", "3.71.3", "python3.99", "4.1" };
 
 	put_fakes();
 	for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
@@ -176,6 +176,22 @@ static void a_version_that_is_not_there_names_those_that_are(void **state)
 	assert_string_equal(err.text, "no Python 3.99 on this host");
 	assert_non_null(strstr(err.hint, "there are: "));
 	assert_non_null(strstr(err.hint, "3.71.10 ("));
+}
+
+static void a_version_that_is_too_old_is_said_to_be(void **state)
+{
+	struct interpreter it = { 0 };
+	bool is_default;
+	const char *old[] = { "2", "2.7", "3.6", "3.7.16" };
+
+	put_fakes();
+	for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+		assert_int_equal(
+			interpreter_choose(&home, old[i], NULL, &arena, &it, &is_default, &err),
+			-1);
+		assert_int_equal(err.code, ERR_INVALID);
+		assert_non_null(strstr(err.text, "too old: 3.8 is the least"));
+	}
 }
 
 static void what_is_no_version_is_said_to_be_none(void **state)
@@ -303,6 +319,8 @@ int main(void)
 			a_version_is_chosen_by_as_much_as_is_said, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_version_that_is_not_there_names_those_that_are, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_version_that_is_too_old_is_said_to_be, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_is_no_version_is_said_to_be_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
