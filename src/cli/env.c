@@ -119,13 +119,12 @@ static void print_texts(struct json *j, const char *key, const char *const *item
 	json_end(j);
 }
 
-void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
-	bool is_in_use, const char *problem, const bool *cached)
+void env_print_members(struct json *j, const struct env_store *store, const struct env_meta *meta,
+	bool is_in_use, const char *problem)
 {
 	auto_buf struct buf path;
 	buf_init(&path, 8192);
 	buf_printf(&path, "%s/envs/%s", store->home->path, meta->name);
-	json_object(j, NULL);
 	json_text(j, "name", meta->name);
 	json_text(j, "package_id", meta->package_id);
 	json_text(j, "path", path.data);
@@ -151,6 +150,13 @@ void env_print_json(struct json *j, const struct env_store *store, const struct 
 	json_bool(j, "in_use", is_in_use);
 	if (problem)
 		json_text(j, "problem", problem);
+}
+
+void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
+	bool is_in_use, const char *problem, const bool *cached)
+{
+	json_object(j, NULL);
+	env_print_members(j, store, meta, is_in_use, problem);
 	if (cached)
 		json_bool(j, "cached", *cached);
 	json_end(j);

@@ -49,6 +49,9 @@ void env_session_done(struct env_session *session);
 /* One environment; `cached` NULL: it isn't said. `problem` as in env_row. */
 void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
 	bool is_in_use, const char *problem, const bool *cached);
+/* The members alone of that object. */
+void env_print_members(struct json *j, const struct env_store *store, const struct env_meta *meta,
+	bool is_in_use, const char *problem);
 /* Writes text and a newline-terminated JSON value to stdout; 0, or the exit code after saying why
  * not. */
 int env_print_all(const struct buf *text);

@@ -146,6 +146,8 @@ static const struct arg_spec show_spec = {
 	.option_count = sizeof show_table / sizeof *show_table,
 };
 
+typedef VEC(struct env_package) projects;
+
 static void print_field(struct buf *out, const char *name, const char *value)
 {
 	if (value)
@@ -167,7 +169,37 @@ static void print_times(const struct env_meta *meta, struct buf *out)
 		meta->use_count, meta->use_count == 1 ? "" : "s");
 }
 
-static void print_text(const struct env_store *store, const struct env_row *row, struct buf *out)
+/* What its editable projects are called: their layers lie on top of all others, and say so. One for
+ * directories that are only on the path has no version. A layer that can't be read is a problem of
+ * the environment, told elsewhere. */
+static void find_projects(const struct env_store *store, const struct env_meta *meta,
+	struct arena *arena, projects *found)
+{
+	size_t most = meta->editables.count ? meta->editables.count + 1 : 0;
+	for (size_t i = 0; i < meta->layers.count && i < most; i++) {
+		struct manifest manifest = { 0 };
+		struct error unimportant;
+		if (!layer_read(&store->layers, meta->layers.items[i], arena, &manifest,
+			    &unimportant) &&
+			!strcmp(manifest.kind, "python-editable") && manifest.version[0])
+			vec_push(arena, found,
+				(struct env_package){ manifest.name, manifest.version });
+	}
+}
+
+static void print_packages(const struct env_meta *meta, const projects *own, struct buf *out)
+{
+	size_t count = meta->packages.count;
+	for (size_t i = 0; i < count; i++)
+		buf_printf(out, "%-13s %s==%s\n", i ? "" : "packages", meta->packages.items[i].name,
+			meta->packages.items[i].version);
+	for (size_t i = 0; i < own->count; i++)
+		buf_printf(out, "%-13s %s==%s (editable)\n", count + i ? "" : "packages",
+			own->items[i].name, own->items[i].version);
+}
+
+static void print_text(const struct env_store *store, const struct env_row *row,
+	const projects *own, struct buf *out)
 {
 	const struct env_meta *meta = &row->meta;
 	char size[16];
@@ -187,9 +219,19 @@ static void print_text(const struct env_store *store, const struct env_row *row,
 		print_field(out, "index", meta->indexes.items[i]);
 	for (size_t i = 0; i < meta->editables.count; i++)
 		print_field(out, "editable", meta->editables.items[i].path);
-	for (size_t i = 0; i < meta->packages.count; i++)
-		buf_printf(out, "%-13s %s==%s\n", i ? "" : "packages", meta->packages.items[i].name,
-			meta->packages.items[i].version);
+	print_packages(meta, own, out);
+}
+
+static void print_shown(struct json *j, const struct env_store *store, const struct env_row *row,
+	const projects *own)
+{
+	json_object(j, NULL);
+	env_print_members(j, store, &row->meta, row->is_in_use, row->problem);
+	json_object(j, "editable_packages");
+	for (size_t i = 0; i < own->count; i++)
+		json_text(j, own->items[i].name, own->items[i].version);
+	json_end(j);
+	json_end(j);
 }
 
 /* The environment as a row; what is wrong with its parts is a problem of it. */
@@ -238,6 +280,7 @@ static int show(const struct env_store *store, const struct show_options *option
 	bool json = env_cli_is_json(options->format);
 	auto_buf struct buf log;
 	struct env_row row;
+	projects own = { 0 };
 	const char *name;
 	struct json j;
 	buf_init(&log, LOG_MAX + 1);
@@ -254,11 +297,13 @@ static int show(const struct env_store *store, const struct show_options *option
 	} else if (options->log)
 		buf_append(out, log.data, log.len);
 	else if (json) {
-		env_print_json(&j, store, &row.meta, row.is_in_use, row.problem, NULL);
+		find_projects(store, &row.meta, arena, &own);
+		print_shown(&j, store, &row, &own);
 		buf_char(out, '\n');
-	} else if (row.meta.package_id)
-		print_text(store, &row, out);
-	else
+	} else if (row.meta.package_id) {
+		find_projects(store, &row.meta, arena, &own);
+		print_text(store, &row, &own, out);
+	} else
 		return fail(err, ERR_CORRUPT, "%s", row.problem);
 	return 0;
 }

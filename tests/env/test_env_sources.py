@@ -291,6 +291,9 @@ def test_a_project_is_installed_with_its_metadata_commands_and_dependencies(env,
     index.add(wheel("needed"))
     found = env.build("agent", "--editable", project)
     assert found["editables"] == [str(project)] and found["installed_packages"] == {"needed": "1.0"}
+    assert env.show("agent")["editable_packages"] == {"own-project": "0.5"}
+    shown = env("env", "show", "agent").stdout.splitlines()
+    assert shown[-3:] == [f"editable      {project}", "packages      needed==1.0", "              own-project==0.5 (editable)"]
     assert env.inside("agent", "own-command") == "value 1\n"
     assert "own-project 0.5" in " ".join(env.inside("agent", "pip", "list").split())
     assert env.python("agent", "import importlib.metadata as m; print(m.version('own-project'), m.version('needed'))") == "0.5 1.0\n"
@@ -359,6 +362,8 @@ def test_a_directory_without_a_build_backend_is_on_the_path(env, tmp):
     (tmp / "src/plainly.py").write_text("VALUE = 3\n")
     (tmp / "pyproject.toml").write_text("[tool.linter]\nline-length = 100\n")
     env.build("agent", "--editable", tmp)
+    assert env.show("agent")["editable_packages"] == {}
+    assert env("env", "show", "agent").stdout.endswith(f"editable      {tmp}\n")
     assert env.python("agent", "import plainly; print(plainly.VALUE)") == "3\n"
 
 
