@@ -227,10 +227,12 @@ static void print_shown(struct json *j, const struct env_store *store, const str
 {
 	json_object(j, NULL);
 	env_print_members(j, store, &row->meta, row->is_in_use, row->problem);
-	json_object(j, "editable_packages");
-	for (size_t i = 0; i < own->count; i++)
-		json_text(j, own->items[i].name, own->items[i].version);
-	json_end(j);
+	if (row->meta.editables.count) {
+		json_object(j, "editable_packages");
+		for (size_t i = 0; i < own->count; i++)
+			json_text(j, own->items[i].name, own->items[i].version);
+		json_end(j);
+	}
 	json_end(j);
 }
 
