@@ -50,6 +50,18 @@ static int make_room(struct making *making, uint64_t needed, struct error *err)
 	return build_failed(making->problem, BUILD_DISK_FULL, NULL);
 }
 
+/* Everything that nobody uses goes. false: that gives no room. */
+static bool make_all_room(struct making *making)
+{
+	uint64_t before, after, count = 0;
+	struct error ignored; /* the full disk is what is told */
+
+	return free_bytes(making->store, &before, &ignored) == 0 &&
+	       env_evict(making->store, making->wanted->name, EVICTION_ALL, &count, &ignored) ==
+		       0 &&
+	       free_bytes(making->store, &after, &ignored) == 0 && after > before;
+}
+
 /* -- what a build needs -- */
 
 static int download_python(struct making *making, struct error *err)
@@ -379,9 +391,9 @@ static int build(struct making *making, bool *was_there, struct error *err)
 	if (making->problem->failure != BUILD_DISK_FULL)
 		return -1;
 	/* Once more, with all the room that there can be. */
-	buf_printf(&making->log, "%s: again, with more room\n", err->text);
-	if (make_room(making, 2 * least + store->config.max_install_bytes / 4, err) < 0)
+	if (!make_all_room(making))
 		return -1;
+	buf_printf(&making->log, "%s: again, with more room\n", err->text);
 	return attempt_and_clean(making, err);
 }
 

@@ -422,7 +422,8 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	/* What nobody has goes first, and may be enough. */
 	if (free_bytes && collect_soon(store, FREE_PATIENCE_MS, &pruned.layers, &pruned.bytes, err))
 		return -1;
-	free_bytes -= pruned.bytes < free_bytes ? pruned.bytes : free_bytes;
+	if (free_bytes != EVICTION_ALL)
+		free_bytes -= pruned.bytes < free_bytes ? pruned.bytes : free_bytes;
 	if (envs_measure_layers(store, &arena, &sizes, &bytes, err) ||
 		is_within_limits(store, &store->config, bytes, &arena, &is_within, err))
 		return -1;

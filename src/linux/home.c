@@ -172,9 +172,13 @@ void home_done(struct home *home)
  * away and gives them back with the uid. */
 void home_enter(const struct home *home)
 {
+	static gid_t group; /* of the home that was entered last */
 	if (!home->is_foreign)
 		return;
-	setfsgid(home->gid);
+	/* The group stays: root needs none for what it may do, and makes no file elsewhere. Each of
+	 * these calls is a new set of credentials. */
+	if (group != home->gid)
+		setfsgid(group = home->gid);
 	setfsuid(home->uid);
 }
 
@@ -183,8 +187,7 @@ void home_leave(const struct home *home)
 	int saved = errno;
 	if (!home->is_foreign)
 		return;
-	setfsuid(geteuid());
-	setfsgid(getegid());
+	setfsuid(0); /* who entered is root */
 	errno = saved;
 }
 

@@ -172,7 +172,11 @@ void eviction_choose(const struct eviction_candidate *candidates, size_t count,
 
 	*choices = (eviction_choices){ 0 };
 	prepare(&c, candidates);
-	uint64_t free_bytes = most_that_frees(&c) < limits->free_bytes ? 0 : limits->free_bytes;
+	uint64_t most = most_that_frees(&c), free_bytes = limits->free_bytes;
+	if (free_bytes == EVICTION_ALL)
+		free_bytes = most;
+	else if (most < free_bytes)
+		free_bytes = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct entry *entry = &c.entries[i];
 

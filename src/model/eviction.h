@@ -27,7 +27,8 @@ struct eviction_limits {
 	enum eviction_policy policy;
 	uint64_t max_envs, max_bytes; /* 0: none allowed … UINT64_MAX: no limit */
 	uint64_t ttl_ms;	      /* unused for longer: goes; 0: no TTL */
-	uint64_t free_bytes; /* that all removals together must free (disk full); 0: none */
+	uint64_t free_bytes;	/* that all removals together must free (disk full); 0: none */
+#define EVICTION_ALL UINT64_MAX /* … as many as there are */
 };
 struct eviction_choice {
 	size_t index;

@@ -224,7 +224,9 @@ static void a_full_disk_frees_what_is_asked(void **state)
 	/* All of them are not enough: then none goes. */
 	limits.free_bytes = 701;
 	assert_goes(three, 3, limits, "");
-	limits.free_bytes = UINT64_MAX;
+	limits.free_bytes = EVICTION_ALL;
+	assert_goes(three, 3, limits, "a:disk_full b:disk_full c:disk_full");
+	limits.free_bytes = UINT64_MAX - 1;
 	assert_goes(three, 3, limits, "");
 	limits.max_envs = 2;
 	assert_goes(three, 3, limits, "a:lru_eviction");
