@@ -189,8 +189,12 @@ def scenario(env, fault):
         if prepare:
             prepare()
         done = env(*command, timeout=120, env={"CARREL_FAULT": fault})
-        assert done.returncode in (0, 125, -signal.SIGKILL), done.stderr     # no sanitiser's 99
-        if done.returncode == -signal.SIGKILL or (done.returncode == 125 and "failing" not in command):
+        assert done.returncode in (0, 1, 125, -signal.SIGKILL), done.stderr     # no sanitiser's 99
+        assert done.returncode != 1 or "verify" in command, done.stderr     # 1: damage that stays
+        # A disk that was full once has made room: what nobody used may be gone.
+        if command[1] == "rm" and "there is no environment" in done.stderr:
+            continue
+        if done.returncode in (1, -signal.SIGKILL) or (done.returncode == 125 and "failing" not in command):
             return done
     return None
 
@@ -282,7 +286,7 @@ def small_disk(env, size):
 @pytest.mark.serial
 def test_a_disk_that_is_full_in_the_middle(env, index):
     parts(index)
-    index.add(wheel("large", files={"large.py": "X = 1\n", "large.bin": os.urandom(60 << 20)}))
+    index.add(wheel("large", files={"large.py": "X = 1\n", "large.bin": os.urandom(80 << 20)}))
     with small_disk(env, "64M"):
         # The default floor: it isn't even begun.
         error = json.loads(env.try_build("agent", "-o", "json", *PARTS).stdout)["error"]
