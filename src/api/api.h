@@ -1,0 +1,22 @@
+/* api.h -- the doors: REST under /v1 with problem JSON, /healthz /readyz /metrics /openapi.json.
+ * Parses, asks core, prints.
+ * 1. Routes and fields are tables (api/routes.c, api/schema.c); parsing, checking and /openapi.json
+ * come from the same rows.
+ * 2. Every answer that isn't 2xx is application/problem+json with a stable `code`, `detail`,
+ * `hint`, `request_id`. */
+#pragma once
+#include "core/core.h"
+#include "net/http.h"
+
+struct api;
+struct api_options {
+	struct core *core;
+	struct loop *loop;
+	int listener;
+	uint32_t allowed_uids[4]; /* peers of the unix socket; others get 403 `denied` and are
+				     closed */
+	int allowed_uid_count;
+};
+int api_open(const struct api_options *options, struct api **api, struct error *err);
+void api_drain(struct api *api, void (*done)(void *ctx), void *ctx);
+void api_free(struct api *api);

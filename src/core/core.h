@@ -1,0 +1,145 @@
+/* core.h -- the brain: verbs over workspaces and execs; decides, records, never parses HTTP. One
+ * loop, no threads; whatever takes long is a child or a message to the launcher, and answers by a
+ * callback.
+ * 1. Memory is the truth while core runs, the store its record, and the disk what both are about.
+ * The rule after a crash (core/reconcile.c): what runs is adopted, what is half-made is removed,
+ * what was acknowledged is there.
+ * 2. A callback is called once, from the loop, never from inside the call that asked for it.
+ * 3. Errors are for people: they name the object as the caller named it. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/table.h"
+#include "base/log.h"
+#include "core/journal.h"
+#include "core/launcher.h"
+#include "core/metrics.h"
+#include "envs/store.h"
+#include "linux/home.h"
+#include "model/workspace.h"
+#include "plan/launch.h"
+#include "proc/loop.h"
+#include "store/store.h"
+
+struct core_exec;
+struct exec_watch; /* core/watch.h: keeps the limits of one sandbox */
+
+struct core_options {
+	int listener;	       /* for the API; not core's business */
+	int launcher;	       /* channel */
+	const char *home;      /* path */
+	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
+	struct log log;
+};
+
+/* The sandbox a workspace has just now. */
+struct core_sandbox {
+	bool is_up;		 /* init is connected, and execs can be sent */
+	int init;		 /* socket, or -1 */
+	int fds[LAUNCH_FD_MAX];	 /* of launch.h, or -1 */
+	const char *limiter;	 /* "cgroup-v1" … */
+	struct core_exec *execs; /* running here, linked by exec->next */
+	unsigned exec_count;
+	struct exec_watch *watch;
+	bool is_ending;
+	bool has_limit;
+	enum reason limit; /* why it is being ended: every exec in it ends with this reason */
+};
+
+struct core_workspace {
+	struct core *core;
+	struct workspace model;
+	struct arena arena; /* of the model's texts */
+	struct core_sandbox sandbox;
+	struct loop_timer *idle, *expiry;
+	int64_t saved_last_used_ms;
+	uint64_t used_ms; /* monotonic: last use */
+	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
+			   meanwhile */
+	bool is_gone;	/* removed; freed when the last user lets go */
+	struct core_waiter *waiters;	      /* for the sandbox to come up */
+	struct core_workspace *newer, *older; /* all of them, by creation */
+};
+
+struct core {
+	struct loop *loop;
+	struct arena arena;
+	struct log log;
+	struct home home;
+	int workspaces; /* <home>/workspaces */
+	int spool;	/* <home>/run/execs */
+	struct store *store;
+	struct store_opened store_opened;
+	struct env_store envs;
+	struct launcher launcher;
+	struct journal journal;
+	struct metrics metrics;
+	struct table ids, names, contexts; /* of workspaces */
+	struct table execs; /* by id: running, and background ones that have ended, and the latest
+			       others */
+	struct core_workspace *newest, *oldest;
+	size_t workspace_count;
+	uint64_t give_back_ms;
+	bool is_ready;	  /* reconciled */
+	bool is_stopping; /* SIGTERM: nothing new */
+};
+
+int core_open(const struct core_options *options, struct loop *loop, struct core **core,
+	struct error *err);
+/* Begins to stop: foreground execs end `canceled`, sandboxes are ended (background execs with them,
+ * recorded so); calls done when nothing runs any more. */
+void core_stop(struct core *core, void (*done)(void *ctx), void *ctx);
+void core_free(struct core *core);
+
+/* ---- workspaces (core/workspaces.c) ---- */
+/* By id, name or context_id. ERR_NOT_FOUND; says when and why it went, if it was there once. */
+int core_find(struct core *core, const char *text, struct core_workspace **w, struct error *err);
+
+typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct error *err);
+struct core_create {
+	struct workspace
+		wanted; /* name NULL: one is made; texts are copied; limits as given (0: default) */
+	const char *request_id;
+};
+/* done: it is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),
+ * ERR_INVALID, ERR_NOT_FOUND (environment), ERR_DISK_FULL, … On an error nothing is left. */
+void core_create(
+	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx);
+/* Ends what runs in it and removes all of it. done's w is NULL. */
+void core_remove(struct core *core, struct core_workspace *w, const char *why,
+	const char *request_id, core_workspace_fn *done, void *ctx);
+/* Changes labels (key with value NULL: removed), ttl, idle_timeout. */
+struct core_change {
+	const workspace_pairs *labels; /* NULL: as they are */
+	bool has_ttl, has_idle_timeout;
+	uint64_t ttl_ms, idle_timeout_ms;
+};
+void core_update(struct core *core, struct core_workspace *w, const struct core_change *change,
+	core_workspace_fn *done, void *ctx);
+/* Newest first. `cursor`: id of the last one seen, or NULL. */
+struct core_filter {
+	const workspace_pairs *labels; /* all must be equal; value NULL: the key must be there */
+	int state;		       /* -1: any */
+	const char *cursor;
+	size_t limit;
+};
+/* Calls fn for at most filter->limit; *next is the cursor for more, or "". ERR_INVALID: a cursor
+ * that is none. */
+int core_list(struct core *core, const struct core_filter *filter,
+	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[ID_LEN + 1],
+	struct error *err);
+/* Keeps it from being given back or freed; each hold needs its release. */
+void core_hold(struct core_workspace *w);
+void core_release(struct core_workspace *w);
+/* Calls back when its sandbox is up (at the next turn of the loop when it is already), with one
+ * hold that is the callee's to release. For core/execs.c. */
+void core_wake(
+	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
+/* Ends the sandbox; its execs end with `reason`. */
+void core_end_sandbox(struct core_workspace *w, enum reason reason);
+/* Something happened in it: not idle now. */
+void core_touch(struct core_workspace *w);
+/* Measures its tree in a child and stores the figure; done (or NULL) gets it. */
+void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx);

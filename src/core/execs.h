@@ -1,0 +1,99 @@
+/* execs.h -- commands in workspaces: captured, streamed, handed over, or in the background.
+ * 1. A background exec's row is in the store before exec `started` is called; its exit is
+ * acknowledged to init (INIT_ACK) only after it is in the store: no exit is lost by a crash, none
+ * is made up.
+ * 2. A foreground exec lives as long as its listener wants: exec_cancel, or the death of core, ends
+ * it (`canceled`).
+ * 3. Nothing a sandbox says is believed unchecked: an init that lies (unknown id, impossible
+ * status, malformed packet) is ended with its sandbox, and what ran there is `canceled` with an
+ * error that says so.
+ * 4. The command's own end is the end: what it left running keeps no caller waiting. On a limit, a
+ * cancel or a timeout its whole process group is killed, and everything in the sandbox when no
+ * other exec runs there.
+ * 5. Output goes to the listener as it comes, at most what its credit allows; background output to
+ * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
+ * capped. */
+#pragma once
+#include "base/buf.h"
+#include "core/core.h"
+#include "model/exec.h"
+
+enum exec_road {
+	EXEC_CAPTURED, /* output kept in out and errors until `ended` */
+	EXEC_STREAMED, /* output passed to listener.output */
+	EXEC_HANDED, /* the caller's own three descriptors (checked: pipe, terminal or /dev/null) */
+	EXEC_HANDED_PTY, /* a terminal is made; its master is exec->terminal when `started` comes,
+			    dup it */
+	EXEC_SPOOLED,	 /* background */
+};
+struct exec_listener {
+	void (*started)(
+		void *ctx, struct core_exec *e); /* or NULL; not called when it can't start */
+	void (*output)(void *ctx, struct core_exec *e, int stream, struct str data);
+	/* Its last call. err: it could not be started (ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE,
+	 * …). e is valid until this returns. */
+	void (*ended)(void *ctx, struct core_exec *e, const struct error *err);
+	void *ctx;
+};
+struct core_exec {
+	struct exec_record record;
+	struct arena arena;
+	struct core_workspace *workspace;
+	enum exec_road road;
+	struct exec_listener listener;
+	struct buf out, errors; /* EXEC_CAPTURED */
+	int terminal;		/* master of its pty, or -1 */
+	uint64_t number;	/* its id for init: from the first 60 bits of record.id */
+	char request_id[ID_LEN + 1];
+	struct core_exec *next; /* in its sandbox */
+	struct exec_private *own;
+};
+/* fds: of EXEC_HANDED, stay the caller's. ERR_INVALID, ERR_DENIED (a descriptor that may not be
+ * handed in), ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until
+ * its listener's `ended` returns; background ones longer: by id. */
+int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
+	const int fds[3], const struct exec_listener *listener, const char *request_id,
+	struct core_exec **exec, struct error *err);
+/* The listener is not called again. Foreground: it is killed (`canceled`); background: goes on. */
+void exec_detach(struct core_exec *exec);
+/* EXEC_STREAMED: no output is read while paused (a slow client). */
+void exec_pause(struct core_exec *exec, bool paused);
+/* ERR_NOT_FOUND: unknown (or ended long ago). */
+int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err);
+/* To its process group; ERR_CONFLICT: it has ended. */
+int exec_signal(struct core_exec *exec, int signo, struct error *err);
+/* data may be taken in part: *taken; the rest when `drained` was called. end: close stdin
+ * afterwards (terminal: ^D). ERR_CONFLICT: ended, or its stdin isn't open. */
+int exec_write_stdin(
+	struct core_exec *exec, struct str data, bool end, size_t *taken, struct error *err);
+int exec_resize(struct core_exec *exec, uint16_t rows, uint16_t columns, struct error *err);
+/* Of a workspace (NULL: of all), newest first; the ended background ones included. */
+void exec_list(struct core *core, struct core_workspace *w,
+	void (*fn)(void *ctx, struct core_exec *e), void *ctx);
+/* Background output: opens the spool of `stream` (1, 2) for reading; ERR_NOT_FOUND. The file grows
+ * while the exec runs; listen for more with exec_follow. */
+int exec_open_output(struct core_exec *exec, int stream, int *fd, struct error *err);
+struct exec_follower {
+	void (*more)(void *ctx,
+		bool has_ended); /* there may be more to read; has_ended: nothing comes after it */
+	void *ctx;
+	struct exec_follower *next;
+};
+void exec_follow(struct core_exec *exec, struct exec_follower *follower);
+void exec_unfollow(struct core_exec *exec, struct exec_follower *follower);
+
+/* ---- for core/workspaces.c and core/reconcile.c ---- */
+/* The sandbox is up: its init socket is watched from now on. */
+int execs_attach(struct core_workspace *w, struct error *err);
+/* It is gone (fds still open): everything that ran there ends with the sandbox's limit, or
+ * canceled. */
+void execs_sandbox_gone(struct core_workspace *w);
+/* A background exec from the store, at start. One that isn't ended is looked for in its adopted
+ * sandbox; `is_adopted` false: its sandbox is gone, and its end is unknown: `canceled`, with an
+ * error that says so. */
+void execs_restore(struct core *core, struct core_workspace *w, const struct exec_record *record,
+	bool is_adopted);
+/* The workspace goes: its ended execs and spools too. */
+void execs_forget(struct core_workspace *w);
+/* Spools of no exec that is known: removed. At start. */
+void execs_sweep(struct core *core);

@@ -1,0 +1,52 @@
+/* files.h -- files of a workspace, by descriptor beneath its root; it needn't run.
+ * 1. The root is workspaces/<id>/upper, what a sandbox sees as /workspace. `path` is relative to it
+ * ("" is the root itself), or absolute and beneath /workspace. No "..", no NUL.
+ * 2. Nothing on the way leads out: openat2 beneath, no magic links, no mount points (NO_XDEV).
+ * Links are followed as long as they stay inside (an absolute one to /workspace/x is inside: it is
+ * looked up as x); the last component of remove, move, and stat isn't followed. Fifos, sockets and
+ * devices are never opened (ERR_INVALID, named), only listed, moved and removed.
+ * 3. Writing replaces atomically: a temporary file (O_TMPFILE or a name of ours) in the same
+ * directory, synced, renamed. Modes keep no setuid or setgid bit. */
+#pragma once
+#include "base/vec.h"
+#include "core/core.h"
+#include "format/json.h"
+
+struct file_info {
+	const char *name; /* last component */
+	const char *type; /* "file", "directory", "link", "fifo", "socket", "device" */
+	uint64_t size;
+	int64_t modified_ms;
+	unsigned mode;	  /* permission bits */
+	const char *link; /* target, or NULL */
+};
+/* {"name","type","size","mode","modified_at","link"} */
+void file_print(struct json *j, const char *key, const struct file_info *info);
+
+int files_stat(struct core_workspace *w, const char *path, struct arena *arena,
+	struct file_info *info, struct error *err);
+/* Sorted by name; at most `limit` after `cursor` (a name or NULL); *next NULL or the cursor for
+ * more. At most 100,000 entries are looked at (ERR_LIMIT). */
+typedef VEC(struct file_info) file_infos;
+int files_list(struct core_workspace *w, const char *path, const char *cursor, size_t limit,
+	struct arena *arena, file_infos *infos, const char **next, struct error *err);
+/* A regular file for reading, and what it is. *fd is yours. */
+int files_open(struct core_workspace *w, const char *path, struct arena *arena, int *fd,
+	struct file_info *info, struct error *err);
+
+struct file_write; /* one that is being written */
+/* `make_parents`: mkdir -p before. mode 0: that of the file it replaces, else 0644. */
+int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, bool make_parents,
+	struct file_write **write, struct error *err);
+/* ERR_DISK_FULL; ERR_LIMIT: the workspace's disk limit. */
+int files_write(struct file_write *write, const void *data, size_t len, struct error *err);
+/* It has its name now; *created: there was none before. Frees write in any case. */
+int files_end_write(struct file_write *write, bool *created, struct error *err);
+void files_abort_write(struct file_write *write); /* NULL: nothing */
+
+int files_mkdir(struct core_workspace *w, const char *path, bool *created, struct error *err);
+/* Within the workspace; replaces a file, never a directory that isn't empty. */
+int files_move(struct core_workspace *w, const char *from, const char *to, struct error *err);
+/* recursive: a directory with all below it; else ERR_CONFLICT when it isn't empty. The root itself
+ * is ERR_INVALID. */
+int files_remove(struct core_workspace *w, const char *path, bool recursive, struct error *err);

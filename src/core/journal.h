@@ -1,0 +1,37 @@
+/* journal.h -- what happened, for whoever listens: a ring of the latest, and live listeners.
+ * 1. Ids count up without gaps while core runs, and begin above the last run's (milliseconds of the
+ * start). */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include "base/str.h"
+
+#define JOURNAL_KEPT 4096
+struct event {
+	uint64_t id;
+	const char *type;      /* "workspace.created", "workspace.ready", "workspace.running",
+				  "workspace.suspended",      "workspace.failed", "workspace.deleted",
+				  "exec.started", "exec.ended" … */
+	const char *workspace; /* id */
+	struct str json;       /* {"id","type","time","workspace","name",…} */
+};
+typedef void journal_fn(void *ctx, const struct event *event);
+struct journal_listener {
+	journal_fn *fn;
+	void *ctx;
+	struct journal_listener *next;
+};
+struct journal {
+	struct event *ring;   /* JOURNAL_KEPT */
+	uint64_t first, next; /* ids: first kept, next to be given */
+	struct journal_listener *listeners;
+};
+void journal_init(struct journal *journal, uint64_t first_id);
+void journal_done(struct journal *journal);
+/* Further members: alternating key and text, NULL at the end. */
+void journal_emit(struct journal *journal, const char *type, const char *workspace_id,
+	const char *name, ...) __attribute__((sentinel));
+/* Calls fn for the kept ones after `id` (0: none of them), then for each new one until unlisten. fn
+ * may unlisten itself. */
+void journal_listen(struct journal *journal, struct journal_listener *listener, uint64_t after_id);
+void journal_unlisten(struct journal *journal, struct journal_listener *listener);

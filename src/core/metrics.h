@@ -1,0 +1,23 @@
+/* metrics.h -- counters and histograms of this run of core. Numbers only; api/metrics.c prints
+ * them. One table (metrics.c) says name, help and labels of each. */
+#pragma once
+#include <stdint.h>
+#include "model/result.h"
+
+#define METRICS_BUCKETS 16
+struct histogram {
+	uint64_t counts[METRICS_BUCKETS + 1]; /* the last: over all bounds */
+	uint64_t count;
+	double sum_s;
+};
+extern const double metrics_bounds_s[METRICS_BUCKETS]; /* 0.0005 … 60 */
+struct metrics {
+	uint64_t creates, create_failures, removes, sandbox_starts, sandbox_start_failures,
+		given_back, expired, suspended;
+	uint64_t execs[REASON_COUNT], exec_failures; /* failures: never started */
+	uint64_t output_bytes, file_read_bytes, file_written_bytes;
+	struct histogram create_seconds, sandbox_start_seconds, exec_seconds /* whole */,
+		exec_overhead_seconds /* request to spawn sent */, store_commit_seconds;
+	uint64_t started_ms; /* Unix time */
+};
+void histogram_add(struct histogram *h, double seconds);

@@ -1,0 +1,30 @@
+/* launch.h -- the launcher: the one process with privilege. Starts core re-executed and dropped,
+ * starts and ends sandboxes for it, runs `carrel env build` for it; parses nothing but
+ * plan/launch.h.
+ * 1. It keeps no descriptor a sandbox: pids (its own children, so that none is reused before it is
+ * reaped), names of control groups, uid slots.
+ * 2. A message from core that isn't whole ends core; core is started again (with growing pauses:
+ * 0.1 s to 5 s), and sandboxes don't notice.
+ * 3. When it dies, the kernel ends core and every sandbox (PDEATHSIG); the next start sweeps what
+ * is left (cgroups, run/sb).
+ * 4. SIGTERM, SIGINT: core is told (SIGTERM), drains and exits 0; then whatever still runs is
+ * ended; exit 0. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/log.h"
+#include "linux/home.h"
+
+struct launch_options {
+	const struct home *home;
+	int listener;	     /* of the API: listening unix socket */
+	int lock;	     /* of the home: held as long as we live */
+	const char *carreld; /* path of the program */
+	const char *self;    /* of carrel, for `env build` */
+	int ready;	     /* written one byte when core serves, then closed; or -1 */
+	uint64_t give_back_ms;
+	struct log log;
+};
+/* Serves until it is told to stop. Returns the exit code. */
+int launch_serve(const struct launch_options *options);

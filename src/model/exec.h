@@ -1,0 +1,59 @@
+/* exec.h -- one command run in a sandbox, as plain data. Pure. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/id.h"
+#include "base/vec.h"
+#include "format/json.h"
+#include "model/limits.h"
+#include "model/result.h"
+#include "model/workspace.h"
+
+enum exec_state { EXEC_STARTING, EXEC_RUNNING, EXEC_ENDED, EXEC_STATE_COUNT };
+extern const char *const exec_state_names[EXEC_STATE_COUNT]; /* "starting" … */
+
+/* What is asked for. */
+struct exec_spec {
+	workspace_texts argv; /* items[count] is NULL; a shell `command` is {"/bin/sh","-c",command}
+				 already */
+	const char *command;  /* as it was asked for, or NULL */
+	const char *cwd;      /* absolute, or NULL: /workspace */
+	workspace_pairs env;  /* on top of the workspace's */
+	struct str stdin_text; /* all of stdin, when has_stdin_text */
+	bool has_stdin_text;
+	bool open_stdin; /* stdin is fed by exec_write_stdin until it is ended there; else empty */
+	bool tty;
+	uint16_t rows, columns; /* of the terminal; 0: 24 x 80 */
+	bool background;
+	uint64_t timeout_ms;   /* 0: none (background), else the default */
+	uint64_t cpu_time_ms;  /* 0: none */
+	uint64_t output_bytes; /* cap of all output; 0: none */
+};
+#define EXEC_TIMEOUT_DEFAULT_MS 300000
+
+/* What is known of one, wherever it is shown, and what the store keeps of a background one. */
+struct exec_record {
+	char id[ID_LEN + 1], workspace[ID_LEN + 1];
+	enum exec_state state;
+	workspace_texts argv;
+	const char *cwd;
+	bool background, tty;
+	int64_t started_ms, ended_ms; /* Unix time; 0: not yet */
+	struct result result;	      /* when ended */
+	uint64_t output_bytes;	      /* so far; background: in the spool */
+	uint64_t output_dropped;      /* past the cap */
+	const char *error;	      /* why it could not start, or how its end was lost; NULL */
+	int error_exit_code;	      /* 126, 127, 125 then; 0 without error */
+};
+/* {"id","workspace","state","argv","cwd","background","tty","started_at","ended_at","exit_code","signal","reason","output_bytes","duration_ms","cpu_ms","max_rss_bytes","error"}
+ */
+void exec_print(struct json *j, const char *key, const struct exec_record *e);
+/* The members of design.md's result object into an open object: exit_code … limits. out, errors:
+ * captured streams. */
+struct buf;
+void exec_print_result(struct json *j, const struct result *result, const struct buf *out,
+	const struct buf *errors, const char *limiter);
+/* For the store, as workspace_print_document. */
+void exec_print_document(const struct exec_record *e, struct buf *out);
+int exec_parse_document(
+	struct str text, struct arena *arena, struct exec_record *e, struct error *err);

@@ -1,0 +1,82 @@
+/* workspace.h -- a workspace as plain data: what it was asked to be, and what it is. Pure.
+ * 1. A name is [a-z0-9-]{1,64}; never one that is shaped like an id (id_is_valid). A foreign id of
+ * any characters is the label `context_id`, and finds the workspace like its name does.
+ * 2. All texts live in the arena of whoever made it. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "base/vec.h"
+#include "format/json.h"
+#include "model/limits.h"
+
+#define WORKSPACE_NAME_MAX 64
+#define WORKSPACE_LABELS_MAX 64
+#define WORKSPACE_LABEL_KEY_MAX 128
+#define WORKSPACE_LABEL_VALUE_MAX 1024
+#define WORKSPACE_CONTEXT_LABEL "context_id"
+
+enum workspace_state {
+	WORKSPACE_CREATING,
+	WORKSPACE_READY, /* no sandbox held */
+	WORKSPACE_RUNNING,
+	WORKSPACE_SUSPENDED, /* idle_timeout passed; the next exec resumes it */
+	WORKSPACE_FAILED,    /* error says why; can be removed */
+	WORKSPACE_DELETING,
+	WORKSPACE_STATE_COUNT
+};
+extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT];
+
+struct workspace_pair {
+	const char *key, *value;
+};
+typedef VEC(struct workspace_pair) workspace_pairs;
+typedef VEC(const char *) workspace_texts;
+
+struct workspace {
+	char id[ID_LEN + 1];
+	const char *name;
+	enum workspace_state state;
+	int64_t created_ms, last_used_ms; /* Unix time */
+	int64_t expires_ms;		  /* 0: never */
+	uint64_t ttl_ms, idle_timeout_ms; /* 0: none */
+	workspace_pairs labels, env;	  /* env: for every exec */
+	struct limits limits;		  /* as in force: defaults filled in */
+	const char *environment;	  /* name, or NULL */
+	const char *python;		  /* what the environment was made of: version or path, */
+	const char *requirements;	  /* text of a requirements file, */
+	workspace_texts packages;	  /* and packages; NULL or empty: not asked for */
+	bool is_context;		  /* --context: the fifth seed's layout */
+	uint64_t disk_usage_bytes;	  /* as last measured */
+	const char *disk_mechanism;	  /* "project-quota", "btrfs-qgroup", "counted" */
+	const char *error;		  /* or NULL */
+};
+
+/* ERR_INVALID says what a name must be. */
+int workspace_check_name(const char *name, struct error *err);
+/* "brave-lamp-4821"-like: two words and digits; the caller looks whether it is free. */
+void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1]);
+/* Key: [A-Za-z0-9][A-Za-z0-9._/-]*; value: any UTF-8 without NUL. */
+int workspace_check_label(const char *key, const char *value, struct error *err);
+const char *workspace_label(const struct workspace *w, const char *key); /* or NULL */
+/* Limits that weren't given get the defaults of model/limits.h; ERR_INVALID when out of range. */
+int workspace_fill_limits(struct limits *limits, struct error *err);
+
+/* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
+ * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,
+ * disk_limit_mechanism, isolation, layers_active, snapshot (null), error. `limiter`: "cgroup-v1" …
+ * in limits.mechanism; layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
+void workspace_print(
+	struct json *j, const char *key, const struct workspace *w, const char *limiter);
+extern const char *const workspace_layers_active[]; /* NULL-terminated */
+
+/* For the store: everything but id, name, state and the three times, as one JSON text; and back.
+ * ERR_CORRUPT names the field. */
+void workspace_print_document(const struct workspace *w, struct buf *out);
+int workspace_parse_document(
+	struct str text, struct arena *arena, struct workspace *w, struct error *err);
+/* .context.json as the fifth seed shows it. */
+void workspace_print_context(const struct workspace *w, struct buf *out);

@@ -1,0 +1,129 @@
+/* http.h -- an HTTP/1.1 server on llhttp and our loop, over listening sockets (unix now, TCP
+ * later).
+ * 1. Everything a client sends has a maximum (struct http_limits) and a time; what is over it is
+ * answered 4xx (408, 413, 414, 431) and the connection closed. A client that reads slowly holds
+ * only its own connection: output is bounded, and the handler told to wait.
+ * 2. Strict: exactly one Host (also on unix sockets), no obs-fold, no bare LF, Content-Length and
+ * Transfer-Encoding exclude each other, only `chunked`; what llhttp or these rules refuse is 400
+ * and close. HTTP/1.0 is answered and closed. No pipelined request is begun before the one before
+ * it is answered, but it may lie in the buffer.
+ * 3. `Expect: 100-continue` is answered when the handler has taken the request (http_take_body…),
+ * so that a refusal costs no body.
+ * 4. A request's memory is its arena's and ends with it. An idle connection costs at most 4 kB of
+ * ours and the kernel's.
+ * 5. Descriptors that came along on a unix socket (SCM_RIGHTS) belong to the request being read;
+ * the handler takes them or they are closed. At most HTTP_FDS_MAX, else 400. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "proc/loop.h"
+
+#define HTTP_FDS_MAX 4
+
+struct http_limits {
+	size_t line_bytes;	/* request target: 8192 */
+	size_t header_bytes;	/* all of them: 32768 */
+	size_t header_count;	/* 64 */
+	size_t body_bytes;	/* of a buffered body: 16 MB */
+	uint64_t header_ms;	/* from first byte to the end of headers: 10 s */
+	uint64_t body_idle_ms;	/* between two pieces of a body: 30 s */
+	uint64_t write_idle_ms; /* a client that takes nothing of a response for so long is dropped:
+				   60 s */
+	uint64_t keep_alive_ms; /* idle between requests: 300 s */
+	size_t connections;	/* 10,000; more: 503 and close */
+};
+extern const struct http_limits http_limits_default;
+
+struct http_header {
+	struct str name, value; /* name in lower case; value trimmed */
+};
+struct http_request {
+	struct arena arena;
+	struct str method; /* "GET" */
+	struct str target; /* as sent */
+	struct str path;   /* before '?', still percent-encoded */
+	struct str query;  /* after it */
+	VEC(struct http_header) headers;
+	struct str body;       /* whole, when the body was taken so; NUL-terminated */
+	int fds[HTTP_FDS_MAX]; /* taken by take_fd; -1 */
+	int fd_count;
+	uint32_t peer_uid; /* of a unix socket */
+	char id[21]; /* request id: X-Request-Id of the client when it is [A-Za-z0-9._-]{1,20}, else
+			made */
+	uint64_t began_ns; /* monotonic: when its first byte was read */
+	void *ctx;	   /* the handler's */
+	/* private */
+	struct http_connection *connection;
+};
+/* A header's value; empty (data NULL) when it isn't there. name in lower case. */
+struct str http_header(const struct http_request *r, const char *name);
+/* The decoded value of a query parameter; false when absent. A parameter without '=' has the value
+ * "". */
+bool http_query(struct http_request *r, const char *name, struct str *value);
+/* The index'th parameter, for unknown ones and repeated ones; false at the end. ERR in
+ * percent-encoding: is_valid false. */
+bool http_query_at(struct http_request *r, size_t index, struct str *name, struct str *value);
+/* Percent-decodes into the request's arena. false: malformed, or a NUL. */
+bool http_decode(struct http_request *r, struct str text, struct str *out);
+
+struct http_handler {
+	/* Headers are complete. Must call one of http_take_body, http_stream_body or a response. */
+	void (*begin)(void *ctx, struct http_request *r);
+	/* http_take_body: body is whole (at once when there is none). */
+	void (*complete)(void *ctx, struct http_request *r);
+	/* http_stream_body: a piece; then an empty piece at the end. The connection isn't read
+	 * while http_pause_body holds. */
+	void (*body)(void *ctx, struct http_request *r, struct str data);
+	/* The output has room again, after http_write returned false. */
+	void (*writable)(void *ctx, struct http_request *r);
+	/* The request ends: answered, or the client is gone (`aborted`). Called exactly once for
+	 * each that `begin` saw; r is freed after it. */
+	void (*done)(void *ctx, struct http_request *r, bool aborted);
+	void *ctx;
+};
+
+struct http_server;
+int http_server_new(struct loop *loop, const struct http_limits *limits,
+	const struct http_handler *handler, struct http_server **server, struct error *err);
+/* Listens there; the socket stays the caller's. */
+int http_server_listen(struct http_server *server, int listener, struct error *err);
+/* No new connections nor requests; calls done when the last response is out. */
+void http_server_drain(struct http_server *server, void (*done)(void *ctx), void *ctx);
+void http_server_free(struct http_server *server);
+size_t http_server_connections(const struct http_server *server);
+
+void http_take_body(struct http_request *r, size_t max); /* more: 413 by itself */
+void http_stream_body(struct http_request *r);
+void http_pause_body(struct http_request *r, bool paused);
+
+/* One whole response. headers: "Name: value\r\n" lines or NULL (Content-Length, Date, X-Request-Id
+ * and Connection are the server's). HEAD gets no body. fds (or NULL) go with the first byte, on
+ * unix sockets only; they stay the caller's. */
+void http_respond(struct http_request *r, int status, const char *content_type, const char *headers,
+	struct str body);
+void http_respond_fds(struct http_request *r, int status, const char *content_type,
+	const char *headers, struct str body, const int *fds, int fd_count);
+/* A response of unknown length: chunked (HTTP/1.0: until close). */
+void http_begin(struct http_request *r, int status, const char *content_type, const char *headers);
+/* The same with descriptors. */
+void http_begin_fds(struct http_request *r, int status, const char *content_type,
+	const char *headers, const int *fds, int fd_count);
+/* Queues a copy; false: enough is queued, wait for `writable` (what was given is taken all the
+ * same, up to 1 MB in all). */
+bool http_write(struct http_request *r, struct str data);
+void http_end(struct http_request *r);
+/* After http_begin: the response can't be completed; the connection is cut so that the client sees
+ * it isn't whole. */
+void http_abort(struct http_request *r);
+/* `len` bytes of a regular file from offset, with Content-Length, by sendfile in constant memory;
+ * takes fd. */
+void http_respond_file(struct http_request *r, int status, const char *content_type,
+	const char *headers, int fd, uint64_t offset, uint64_t len);
+/* Everything that comes out of `fd` (a pipe), chunked, until its end; takes fd. ended tells the
+ * handler (then http_end or http_abort). */
+void http_pipe(struct http_request *r, int fd,
+	void (*ended)(void *ctx, struct http_request *r, bool ok), void *ctx);

@@ -1,0 +1,84 @@
+/* launch.h -- what core and the launcher say to each other, over proc/channel. Pure: encode,
+ * decode, check.
+ * 1. core names things, never paths: the launcher knows where they lie. A core that was taken over
+ * can start sandboxes over its own home's workspaces and environments, and nothing else.
+ * 2. A message that isn't whole, known and in range is ERR_CORRUPT: the receiver ends the role that
+ * sent it.
+ * 3. One packet a message: struct launch_message, then body_len bytes of NUL-terminated strings.
+ * Same machine, native byte order. Fields that a message doesn't have are 0.
+ * 4. A sandbox has the id of its workspace: one at most each. Its carrel-init listens at
+ * <home>/run/sb/<id>; core connects there, now and after a restart. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "model/limits.h"
+
+#define LAUNCH_MAGIC 0x43524c41u
+#define LAUNCH_BODY_MAX 49152
+#define LAUNCH_STRINGS_MAX 512
+
+enum launch_type {
+	/* core to launcher; each is answered with the same tag */
+	LAUNCH_START = 1, /* id, limits, strings: environment's name or "" -> STARTED or FAILED */
+	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
+	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
+	LAUNCH_BUILD,	  /* strings: package_id, python or "", packages…; fds: requirements or
+			   * /dev/null, stdout, stderr of `carrel env build -o json` -> BUILT */
+	LAUNCH_CANCEL,	  /* value32 = 0, id unused; `other` = tag of a BUILD -> nothing; the BUILT
+			     comes */
+	LAUNCH_QUOTA,	  /* id, limits.disk_bytes: keep workspaces/<id> to it -> DONE, value = enum
+			   * quota_mechanism; FAILED */
+	LAUNCH_STATS,	  /* -> STATS_ARE */
+	/* launcher to core */
+	LAUNCH_STARTED = 64, /* id, value = enum plan_limiter, present + fds */
+	LAUNCH_RUNNING,	     /* the same, for LIST */
+	LAUNCH_ENDED,	     /* id, value = wait status of carrel-init; tag 0: it died unasked */
+	LAUNCH_BUILT,	     /* value = exit code */
+	LAUNCH_DONE,	     /* value */
+	LAUNCH_FAILED,	     /* error_code, strings: text, hint */
+	LAUNCH_STATS_ARE,    /* stats */
+};
+/* Descriptors of STARTED and RUNNING, in this order; bit i of `present`: it is there. */
+enum launch_fd {
+	LAUNCH_FD_PROC,	     /* the sandbox's /proc */
+	LAUNCH_FD_ROOT,	     /* its root: /dev/pts below it, for terminals */
+	LAUNCH_FD_WORKSPACE, /* /workspace as mounted inside */
+	LAUNCH_FD_OOM,	     /* readable (v1: EPOLLIN) or EPOLLPRI (v2) when memory ran out */
+	LAUNCH_FD_OOM_COUNT, /* file with a line `oom_kill N` */
+	LAUNCH_FD_CPU,	     /* cpuacct.usage (ns), or cpu.stat (usage_usec N) */
+	LAUNCH_FD_MAX
+};
+struct launch_stats {
+	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
+	uint64_t started, failed, netns_missed, cgroups_missed; /* since the launcher's start */
+};
+struct launch_message {
+	uint32_t magic, type;
+	uint64_t tag; /* core's; 0: nobody asked */
+	uint64_t other;
+	char id[ID_LEN + 1];
+	char request_id[ID_LEN + 1]; /* of the API request behind it, or "": for the log */
+	int32_t value;
+	uint32_t error_code, present;
+	uint32_t string_count, body_len;
+	struct limits limits;
+	struct launch_stats stats;
+};
+/* One message taken apart; strings point into the packet that was decoded. */
+struct launch_packet {
+	struct launch_message head;
+	const char *strings[LAUNCH_STRINGS_MAX];
+};
+/* Appends the packet. ERR_LIMIT: too many or too long strings. */
+int launch_encode(const struct launch_message *head, const char *const *strings, size_t count,
+	struct buf *out, struct error *err);
+/* `data` must stay while *packet is used. to_launcher: which direction is expected; fd_count: what
+ * came along. Checked: magic, type and direction, sizes, string count for the type, id valid where
+ * one belongs and "" elsewhere, limits in range for START (plan_build checks again), fds as the
+ * type has them. */
+int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
+	struct launch_packet *packet, struct error *err);
