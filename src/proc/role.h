@@ -1,38 +1,58 @@
 /* role.h -- a process of ours that is re-executed, dropped and locked before it serves.
- * 1. The launcher starts a role by fork and exec of its program with descriptors at fixed numbers
- * and an environment of its own; nothing else is inherited. It dies with the launcher (PDEATHSIG).
- * 2. The role locks itself as its first act: uid and gid (no groups), all capabilities dropped,
- * no_new_privs, Landlock (only the paths named), seccomp (role_filter), RLIMIT_CORE 0, not
- * dumpable. A lock that can't be set stops the start and is named. */
+ * 1. role_start forks and executes the role's program with descriptors at fixed numbers and an
+ * environment of its own; nothing else is inherited. It dies with its parent (PDEATHSIG), and with
+ * it all that it has forked.
+ * 2. Before the program starts it has: namespaces of its own (mount, pid, net, ipc, uts; without
+ * CAP_SYS_ADMIN also user), a narrow root, its uid and gid and no groups, no capability,
+ * no_new_privs, RLIMIT_CORE 1 (docs/design/0006), as many descriptors as the hard limit allows.
+ * 3. The program calls role_lock as its first act: Landlock, seccomp, not dumpable.
+ * 4. A lock that can't be set stops the start and is named.
+ * 5. It is PID 1 of its pid namespace: a signal that it neither blocks nor handles doesn't reach
+ * it, SIGKILL from its parent does. Peers of its sockets that are in other namespaces have pid 0,
+ * and, when it has a user namespace, all uids but its own are 65534. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include "base/error.h"
 
+enum role_access { ROLE_READ = 1, ROLE_WRITE = 2, ROLE_EXECUTE = 4 };
+struct role_path {
+	const char *path; /* absolute; one that doesn't exist is passed over */
+	unsigned access;
+};
+
 #define ROLE_FDS_MAX 8
 struct role_start {
 	const char *program; /* absolute path */
 	char *const *argv;
 	char *const *env;
-	uid_t uid; /* (uid_t)-1: as we are */
+	uid_t uid; /* (uid_t)-1: as we are; never 0 */
 	gid_t gid;
 	int fds[ROLE_FDS_MAX]; /* they become 3, 4, … in the child */
 	int fd_count;
-	int log; /* becomes stderr */
+	int log; /* becomes stdout and stderr */
+	/* What its root holds, at the same places: these, the trees that libraries lie in
+	 * (read-only), /dev/null, and a /proc of its own. ROLE_WRITE: else read-only. Files can't
+	 * be executed without ROLE_EXECUTE. */
+	const struct role_path *root;
+	size_t root_count;
 };
-/* *pidfd is yours. */
+/* Returns when the program was executed; what went wrong before that is *err. *pidfd is yours; the
+ * role is a child to be reaped. */
 int role_start(const struct role_start *start, pid_t *pid, int *pidfd, struct error *err);
 
-enum role_access { ROLE_READ = 1, ROLE_WRITE = 2, ROLE_EXECUTE = 4 };
-struct role_path {
-	const char *path; /* one that doesn't exist is passed over */
-	unsigned access;
-};
 struct role_lock {
+	/* Where files may be made, removed and moved (ROLE_WRITE) or executed, by Landlock. What
+	 * may be read is for the root to say: by Landlock it would also be forbidden what somebody
+	 * hands in a descriptor of (/proc or /dev/pts of a sandbox). None: no Landlock. */
 	const struct role_path *paths;
 	size_t path_count;
-	bool may_fork; /* children: archives, measuring */
+	bool may_fork; /* children: archives, measuring; they inherit the lock */
 };
-/* In the role itself, after it has opened what it needs. */
+/* In the role itself, after it has opened what it needs. Nothing can be executed afterwards.
+ * ERR_DENIED: it runs as root. */
 int role_lock(const struct role_lock *lock, struct error *err);
+
+/* As many descriptors as the hard limit allows (at most a million), for us and what we start. */
+void role_raise_fds(void);

@@ -1,0 +1,31 @@
+/* daemon.h -- the daemon of a home: found, started as tmux does, stopped.
+ * 1. Whoever serves a home holds a lock on <home>/run/lock, which the kernel frees when that
+ * process ends, however it ended; the file's text names pid and socket. A socket without the lock
+ * is stale.
+ * 2. The socket is replaced under the lock only; a daemon is started by a command under the lock of
+ * <home>/run/start, so that ten commands at once start one. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "client/client.h"
+#include "linux/home.h"
+
+#define DAEMON_SOCKET "run/carrel.sock" /* below the home */
+#define DAEMON_LOG "run/carrel.log"
+
+/* Connects to the daemon. host: NULL (the home's own), "unix:PATH" or a path. When nobody listens,
+ * host is NULL and may_start: starts `carrel serve --background` and connects to it; its failure is
+ * told by the last line of its log. client_done follows on success.
+ * ERR_UNAVAILABLE: nobody listens there (the hint says what to do), or it doesn't come up. */
+int daemon_connect(struct client *client, const char *host, bool may_start, struct error *err);
+
+/* The lock of a home: held by *lock as long as that is open. ERR_CONFLICT: a daemon has it; the
+ * text names its pid and socket. */
+int daemon_lock(const struct home *home, int *lock, struct error *err);
+/* Says in the lock's file who we are and where we listen. */
+int daemon_announce(int lock, const char *socket_path, struct error *err);
+/* Tells the home's daemon to end and waits until its lock is free, at most timeout_ms. *pid is 0
+ * when there was none. ERR_UNAVAILABLE: it still runs. */
+int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err);
