@@ -36,6 +36,7 @@ struct core_options {
 
 /* The sandbox a workspace has just now. */
 struct core_sandbox {
+	bool is_starting;	 /* asked for, not there yet */
 	bool is_up;		 /* init is connected, and execs can be sent */
 	int init;		 /* socket, or -1 */
 	int fds[LAUNCH_FD_MAX];	 /* of launch.h, or -1 */
@@ -56,9 +57,14 @@ struct core_workspace {
 	struct loop_timer *idle, *expiry;
 	int64_t saved_last_used_ms;
 	uint64_t used_ms; /* monotonic: last use */
+	bool is_dirty;	  /* used since it was measured */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			   meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */
+	bool is_suspending;		/* idle_timeout: suspended when its sandbox is gone */
+	struct core_removal *removal;	/* who waits for its end */
+	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
+	uint64_t start_ns;
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
@@ -79,11 +85,15 @@ struct core {
 	struct table ids, names, contexts; /* of workspaces */
 	struct table execs; /* by id: running, and background ones that have ended, and the latest
 			       others */
+	struct table pins;  /* environments in use, by name */
+	int sockets;	    /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	size_t workspace_count;
 	uint64_t give_back_ms;
-	bool is_ready;	  /* reconciled */
-	bool is_stopping; /* SIGTERM: nothing new */
+	bool is_ready;	      /* reconciled */
+	bool is_stopping;     /* SIGTERM: nothing new */
+	bool counts_disk;     /* the launcher has said that no kernel mechanism is there */
+	struct core_own *own; /* of core/parts.h */
 };
 
 int core_open(const struct core_options *options, struct loop *loop, struct core **core,
@@ -118,7 +128,8 @@ struct core_change {
 };
 void core_update(struct core *core, struct core_workspace *w, const struct core_change *change,
 	core_workspace_fn *done, void *ctx);
-/* Newest first. `cursor`: id of the last one seen, or NULL. */
+/* Newest first. `cursor`: as core_list gave it, or NULL. */
+#define CORE_CURSOR_SIZE 24
 struct core_filter {
 	const workspace_pairs *labels; /* all must be equal; value NULL: the key must be there */
 	int state;		       /* -1: any */
@@ -128,7 +139,7 @@ struct core_filter {
 /* Calls fn for at most filter->limit; *next is the cursor for more, or "". ERR_INVALID: a cursor
  * that is none. */
 int core_list(struct core *core, const struct core_filter *filter,
-	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[ID_LEN + 1],
+	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[CORE_CURSOR_SIZE],
 	struct error *err);
 /* Keeps it from being given back or freed; each hold needs its release. */
 void core_hold(struct core_workspace *w);
@@ -141,5 +152,6 @@ void core_wake(
 void core_end_sandbox(struct core_workspace *w, enum reason reason);
 /* Something happened in it: not idle now. */
 void core_touch(struct core_workspace *w);
-/* Measures its tree in a child and stores the figure; done (or NULL) gets it. */
+/* Brings model.disk_usage_bytes up to date (measured in a child when it was used since); done (or
+ * NULL) is called then. */
 void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx);

@@ -25,6 +25,7 @@ struct journal {
 	struct event *ring;   /* JOURNAL_KEPT */
 	uint64_t first, next; /* ids: first kept, next to be given */
 	struct journal_listener *listeners;
+	struct journal_listener *cursor; /* private: who is told next */
 };
 void journal_init(struct journal *journal, uint64_t first_id);
 void journal_done(struct journal *journal);

@@ -12,7 +12,7 @@ struct launcher {
 	int socket;
 	uint64_t next_tag;
 	struct launcher_request *pending;
-	struct buf *waiting; /* private */
+	struct launcher_waiting *waiting; /* private: messages that found the channel full */
 	/* ENDED that nobody asked for, and the channel's own end (packet NULL). */
 	void (*unasked)(void *ctx, const struct launch_packet *packet);
 	void *ctx;

@@ -1,0 +1,80 @@
+/* parts.h -- what the files behind core.h share. Private to this room. */
+#pragma once
+#include "core/core.h"
+#include "sandbox/measure.h"
+
+struct core_waiter {
+	core_workspace_fn *fn;
+	void *ctx;
+	struct core_waiter *next;
+};
+struct core_removal {
+	core_workspace_fn *done;
+	void *ctx;
+	const char *why; /* "removed", "expired" */
+	struct core_removal *next;
+};
+struct core_own {
+	struct loop_timer *sweep;    /* every minute: last uses saved, dirty ones measured */
+	struct loop_timer *flush;    /* store_flush is due */
+	struct loop_timer *cleaning; /* .del- trees are removed by a child */
+	struct measure cleaner, meter;
+	bool has_rubbish;
+	struct core_measurement *measurements; /* queue; the first is being made */
+	void (*stopped)(void *ctx);
+	void *stopped_ctx;
+	bool is_lost; /* the launcher is gone */
+};
+
+/* ---- core.c ---- */
+/* A copy of *model that is in all tables and lists. */
+struct core_workspace *workspace_new(struct core *core, const struct workspace *model);
+/* Out of tables and lists; freed when nobody holds it any more. */
+void workspace_drop(struct core_workspace *w);
+void workspace_set_state(struct core_workspace *w, enum workspace_state state);
+/* Deep copies into arena. */
+void workspace_copy(struct arena *arena, const struct workspace *from, struct workspace *to);
+/* Frees nothing: a text that is replaced stays in the arena until the workspace goes. */
+void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx);
+void core_check_stopped(struct core *core);
+/* fn(ctx, w, err) at the next turn of the loop, as invariant 2 wants; holds w until then. err is
+ * copied. */
+void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,
+	const struct error *err);
+
+/* ---- trees.c: workspaces/<id> ---- */
+int tree_make(struct core_workspace *w, struct error *err);
+/* Out of sight at once; a child removes it. ERR_NOT_FOUND is success. */
+int tree_discard(struct core *core, const char *id, struct error *err);
+void trees_clean_later(struct core *core);
+int tree_write_context(struct core_workspace *w, struct error *err);
+
+/* ---- environments.c ---- */
+typedef void environment_fn(void *ctx, const struct error *err);
+/* Sees to it that the environment the workspace was asked to have is there: finds, builds (through
+ * the launcher) and pins it; sets model.environment. May call back at once. */
+void environment_prepare(
+	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx);
+bool environment_is_asked(const struct workspace *model);
+void environment_release(struct core_workspace *w); /* lets its pin go */
+
+/* ---- sandboxes.c ---- */
+void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
+/* The launcher says that it is no more. */
+void sandbox_ended(struct core_workspace *w, int wait_status);
+
+/* ---- lifetimes.c ---- */
+/* Arms what its ttl, idle_timeout and sandbox ask for. */
+void lifetime_arm(struct core_workspace *w);
+void lifetime_disarm(struct core_workspace *w);
+void lifetimes_start(struct core *core);
+void lifetimes_stop(struct core *core);
+void measurements_forget(struct core_workspace *w);
+
+/* ---- remove.c ---- */
+void removal_go_on(struct core_workspace *w); /* its sandbox is gone */
+
+/* ---- reconcile.c ---- */
+/* Reads the store, then asks the launcher what runs; core->is_ready when that has been sorted out.
+ */
+int reconcile_begin(struct core *core, struct error *err);
