@@ -1,0 +1,512 @@
+#include "format/tar.h"
+
+#include <string.h>
+
+/* Of a header block: where its fields are. */
+enum field { NAME, MODE, UID, GID, SIZE, TIME, CHECKSUM, TYPE, LINK, MAGIC, PREFIX, FIELD_COUNT };
+static const struct {
+	size_t at, len;
+} fields[FIELD_COUNT] = {
+	[NAME] = { 0, 100 },
+	[MODE] = { 100, 8 },
+	[UID] = { 108, 8 },
+	[GID] = { 116, 8 },
+	[SIZE] = { 124, 12 },
+	[TIME] = { 136, 12 },
+	[CHECKSUM] = { 148, 8 },
+	[TYPE] = { 156, 1 },
+	[LINK] = { 157, 100 },
+	[MAGIC] = { 257, 8 },
+	[PREFIX] = { 345, 155 },
+};
+#define OCTAL_12_MAX 077777777777ull /* what eleven digits hold */
+
+static unsigned sum_of(const char *block)
+{
+	unsigned sum = 0;
+	for (size_t i = 0; i < TAR_BLOCK; i++)
+		sum += i - fields[CHECKSUM].at < fields[CHECKSUM].len ? ' '
+								      : (unsigned char)block[i];
+	return sum;
+}
+
+/* ---- writing ---- */
+
+static void put_octal(char *block, enum field field, uint64_t value)
+{
+	for (size_t i = fields[field].len - 1; i-- > 0; value >>= 3)
+		block[fields[field].at + i] = (char)('0' + (value & 7));
+}
+
+static void put_text(char *block, enum field field, struct str text)
+{
+	memcpy(block + fields[field].at, text.data, text.len);
+}
+
+static void put_block(struct buf *out, char type, struct str prefix, struct str name,
+	struct str link, const struct tar_entry *entry, uint64_t size)
+{
+	char block[TAR_BLOCK] = { 0 };
+	put_text(block, PREFIX, prefix);
+	put_text(block, NAME, name);
+	put_text(block, LINK, link);
+	put_octal(block, MODE, entry->mode & 07777);
+	put_octal(block, UID, 0);
+	put_octal(block, GID, 0);
+	put_octal(block, SIZE, size);
+	bool fits = entry->modified_s >= 0 && entry->modified_s <= (int64_t)OCTAL_12_MAX;
+	put_octal(block, TIME, fits ? (uint64_t)entry->modified_s : 0);
+	block[fields[TYPE].at] = type;
+	memcpy(block + fields[MAGIC].at, "ustar\00000", 8);
+	unsigned sum = sum_of(block);
+	put_octal(block, CHECKSUM, sum);
+	buf_append(out, block, sizeof block);
+}
+
+static size_t digits_of(size_t number)
+{
+	size_t digits = 1;
+	while (number /= 10)
+		digits++;
+	return digits;
+}
+
+/* "LEN KEY=VALUE\n", where LEN counts itself. */
+static void put_record(struct buf *out, const char *key, const char *value)
+{
+	size_t rest = strlen(key) + strlen(value) + 3, digits = 1;
+	while (digits_of(rest + digits) > digits)
+		digits++;
+	buf_printf(out, "%zu %s=%s\n", rest + digits, key, value);
+}
+
+/* Splits at a slash so that both parts fit; false: no way. */
+static bool split_name(struct str whole, struct str *prefix, struct str *name)
+{
+	*prefix = (struct str){ "", 0 };
+	*name = whole;
+	if (whole.len <= fields[NAME].len)
+		return true;
+	for (size_t i = whole.len - 1; i > 0; i--)
+		if (whole.data[i] == '/' && i <= fields[PREFIX].len && i + 1 < whole.len &&
+			whole.len - i - 1 <= fields[NAME].len) {
+			*prefix = (struct str){ whole.data, i };
+			*name = (struct str){ whole.data + i + 1, whole.len - i - 1 };
+			return true;
+		}
+	return false;
+}
+
+static void put_extra(struct buf *out, const struct buf *records)
+{
+	static const struct tar_entry extra = { .mode = 0644 };
+	put_block(out, 'x', STR(""), STR("pax"), STR(""), &extra, records->len);
+	buf_append(out, records->data, records->len);
+	tar_write_padding(out, records->len);
+}
+
+static struct str cut(struct str text, size_t max)
+{
+	return text.len > max ? (struct str){ text.data, max } : text;
+}
+
+int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error *err)
+{
+	static const char types[] = {
+		[TAR_FILE] = '0', [TAR_DIRECTORY] = '5', [TAR_SYMLINK] = '2', [TAR_HARDLINK] = '1'
+	};
+	struct str whole = str_from(entry->name), prefix, name;
+	struct str link = str_from(entry->link ? entry->link : "");
+	uint64_t size = entry->kind == TAR_FILE ? entry->size : 0;
+	auto_buf struct buf records;
+	buf_init(&records, TAR_EXTRA_MAX);
+	if (whole.len > TAR_NAME_MAX || link.len > TAR_NAME_MAX)
+		return fail(err, ERR_LIMIT, "the name '%.60s...' is too long for an archive",
+			entry->name);
+	bool has_room = split_name(whole, &prefix, &name);
+	if (!has_room || link.len > fields[LINK].len) {
+		/* Names are bytes here: this says so to readers that would take them for UTF-8. */
+		put_record(&records, "hdrcharset", "BINARY");
+		put_record(&records, "path", entry->name);
+		if (link.len)
+			put_record(&records, "linkpath", entry->link);
+	}
+	char number[32];
+	if (size > OCTAL_12_MAX) {
+		str_format(number, sizeof number, "%llu", (unsigned long long)size);
+		put_record(&records, "size", number);
+	}
+	if (entry->modified_s < 0 || entry->modified_s > (int64_t)OCTAL_12_MAX) {
+		str_format(number, sizeof number, "%lld", (long long)entry->modified_s);
+		put_record(&records, "mtime", number);
+	}
+	if (records.len)
+		put_extra(out, &records);
+	if (!has_room)
+		name = cut(name, fields[NAME].len);
+	put_block(out, types[entry->kind], prefix, name, cut(link, fields[LINK].len), entry,
+		size > OCTAL_12_MAX ? 0 : size);
+	return 0;
+}
+
+void tar_write_padding(struct buf *out, uint64_t size)
+{
+	static const char zeros[TAR_BLOCK];
+	if (size % TAR_BLOCK)
+		buf_append(out, zeros, TAR_BLOCK - size % TAR_BLOCK);
+}
+
+void tar_write_end(struct buf *out)
+{
+	static const char zeros[2 * TAR_BLOCK];
+	buf_append(out, zeros, sizeof zeros);
+}
+
+/* ---- reading ---- */
+
+void tar_reader_init(struct tar_reader *reader)
+{
+	*reader = (struct tar_reader){ 0 };
+	buf_init(&reader->extra, TAR_EXTRA_MAX);
+	buf_init(&reader->name, TAR_NAME_MAX);
+	buf_init(&reader->link, TAR_NAME_MAX);
+}
+
+void tar_reader_done(struct tar_reader *reader)
+{
+	buf_done(&reader->extra);
+	buf_done(&reader->name);
+	buf_done(&reader->link);
+}
+
+static struct str field_text(const char *block, enum field field)
+{
+	const char *text = block + fields[field].at;
+	return (struct str){ text, strnlen(text, fields[field].len) };
+}
+
+/* Octal digits with blanks or NULs around them, or GNU's base 256: first bit set, big-endian. */
+static bool field_number(const char *block, enum field field, int64_t *value)
+{
+	const unsigned char *at = (const unsigned char *)block + fields[field].at;
+	size_t len = fields[field].len, i = 0;
+	if (at[0] & 0x80) {
+		/* Two's complement; the sign is the second bit. */
+		uint64_t number = at[0] & 0x40 ? ~(uint64_t)0x3f | at[0] : at[0] & 0x3f;
+		for (i = 1; i < len; i++) {
+			if (number >> 55 != 0 && number >> 55 != 0x1ff)
+				return false;
+			number = number << 8 | at[i];
+		}
+		*value = (int64_t)number;
+		return true;
+	}
+	uint64_t number = 0;
+	while (i < len && at[i] == ' ')
+		i++;
+	for (; i < len && at[i] >= '0' && at[i] <= '7'; i++)
+		number = number << 3 | (unsigned)(at[i] - '0'); /* at most 12 digits: 36 bits */
+	for (; i < len; i++)
+		if (at[i] && at[i] != ' ')
+			return false;
+	*value = (int64_t)number;
+	return true;
+}
+
+static int corrupt(struct error *err, const char *what)
+{
+	return fail(err, ERR_CORRUPT, "the archive is damaged: %s", what);
+}
+
+static int too_long(struct error *err)
+{
+	return fail(err, ERR_LIMIT, "a name in the archive is longer than %d bytes", TAR_NAME_MAX);
+}
+
+static int set_text(struct buf *to, bool *has, struct str text, struct error *err)
+{
+	buf_clear(to);
+	if (memchr(text.data, 0, text.len))
+		return corrupt(err, "a name with a NUL byte");
+	if (!buf_append(to, text.data, text.len))
+		return too_long(err);
+	*has = true;
+	return 0;
+}
+
+/* Seconds, perhaps with a sign and a fraction, which doesn't count. */
+static bool parse_time(struct str text, int64_t *seconds)
+{
+	uint64_t number;
+	struct str whole, fraction;
+	bool is_negative = text.len && text.data[0] == '-';
+	str_cut((struct str){ text.data + is_negative, text.len - is_negative }, '.', &whole,
+		&fraction);
+	if (!str_to_u64(whole, &number) || number > INT64_MAX)
+		return false;
+	*seconds = is_negative ? -(int64_t)number : (int64_t)number;
+	return true;
+}
+
+static int take_record(
+	struct tar_reader *reader, struct str key, struct str value, struct error *err)
+{
+	if (str_is(key, "path"))
+		return set_text(&reader->name, &reader->has_name, value, err);
+	if (str_is(key, "linkpath"))
+		return set_text(&reader->link, &reader->has_link, value, err);
+	if (str_starts_with(key, "GNU.sparse."))
+		return fail(err, ERR_UNAVAILABLE,
+			"the archive has sparse files in a form that is "
+			"not understood here");
+	if (str_is(key, "size")) {
+		if (!str_to_u64(value, &reader->size) || reader->size > INT64_MAX)
+			return corrupt(err, "a size that is none");
+		reader->has_size = true;
+	}
+	if (str_is(key, "mtime")) {
+		if (!parse_time(value, &reader->modified_s))
+			return corrupt(err, "a time that is none");
+		reader->has_time = true;
+	}
+	return 0;
+}
+
+/* Records "LEN KEY=VALUE\n" one after the other. */
+static int take_records(struct tar_reader *reader, struct error *err)
+{
+	struct str rest = { reader->extra.data, reader->extra.len };
+	while (rest.len) {
+		struct str number, tail, key, value;
+		uint64_t len;
+		if (!str_cut(rest, ' ', &number, &tail) || !str_to_u64(number, &len) ||
+			len <= number.len + 2 || len > rest.len || rest.data[len - 1] != '\n')
+			return corrupt(err, "a pax header that is none");
+		struct str record = { tail.data, (size_t)len - number.len - 2 };
+		if (!str_cut(record, '=', &key, &value))
+			return corrupt(err, "a pax header that is none");
+		if (take_record(reader, key, value, err))
+			return -1;
+		rest = (struct str){ rest.data + len, rest.len - (size_t)len };
+	}
+	return 0;
+}
+
+/* All of an extra header is in reader->extra. */
+static int take_extra(struct tar_reader *reader, struct error *err)
+{
+	struct str text = { reader->extra.data, strnlen(reader->extra.data, reader->extra.len) };
+	reader->is_extra = false;
+	switch (reader->extra_type) {
+	case 'x':
+		return take_records(reader, err);
+	case 'L':
+		return set_text(&reader->name, &reader->has_name, text, err);
+	case 'K':
+		return set_text(&reader->link, &reader->has_link, text, err);
+	default: /* 'g': for all entries; nobody needs what such ones say */
+		return 0;
+	}
+}
+
+static bool is_zero(const char *block)
+{
+	for (size_t i = 0; i < TAR_BLOCK; i++)
+		if (block[i])
+			return false;
+	return true;
+}
+
+static enum tar_kind kind_of(char type, struct str name)
+{
+	switch (type) {
+	case '1':
+		return TAR_HARDLINK;
+	case '2':
+		return TAR_SYMLINK;
+	case '5':
+		return TAR_DIRECTORY;
+	case '0':
+	case 0:
+	case '7':
+		/* Before there was a type for directories, a slash said it. */
+		return !type && name.len && name.data[name.len - 1] == '/' ? TAR_DIRECTORY
+									   : TAR_FILE;
+	default:
+		return TAR_OTHER;
+	}
+}
+
+static int name_entry(struct tar_reader *reader, struct error *err)
+{
+	const char *block = reader->block;
+	if (!reader->has_name) {
+		/* GNU's own format has other things where ustar has the prefix. */
+		bool is_ustar = !memcmp(block + fields[MAGIC].at, "ustar", 6);
+		struct str prefix = is_ustar ? field_text(block, PREFIX) : (struct str){ "", 0 };
+		struct str name = field_text(block, NAME);
+		buf_clear(&reader->name);
+		if (prefix.len)
+			buf_printf(&reader->name, "%.*s/", (int)prefix.len, prefix.data);
+		buf_append(&reader->name, name.data, name.len);
+	}
+	if (!reader->has_link) {
+		struct str link = field_text(block, LINK);
+		buf_clear(&reader->link);
+		buf_append(&reader->link, link.data, link.len);
+	}
+	if (!reader->name.len)
+		return corrupt(err, "an entry without a name");
+	reader->entry.name = reader->name.data;
+	reader->entry.link = reader->link.len ? reader->link.data : NULL;
+	return 0;
+}
+
+/* A whole header block. Returns TAR_ENTRY, or TAR_MORE when it said something about the next one.
+ */
+static int take_header(struct tar_reader *reader, struct error *err)
+{
+	int64_t sum, mode, size, modified_s;
+	const char *block = reader->block;
+	if (!field_number(block, CHECKSUM, &sum) || sum != sum_of(block))
+		return fail(err, ERR_CORRUPT, "this is no tar archive, or a damaged one");
+	if (!field_number(block, MODE, &mode) || !field_number(block, SIZE, &size) || size < 0 ||
+		!field_number(block, TIME, &modified_s))
+		return corrupt(err, "a number that is none");
+	char type = block[fields[TYPE].at];
+	if (strchr("xgLK", type) && type) {
+		if ((uint64_t)size > TAR_EXTRA_MAX)
+			return fail(err, ERR_LIMIT, "a header in the archive is too long");
+		reader->is_extra = true;
+		reader->extra_type = type;
+		buf_clear(&reader->extra);
+		reader->left = (uint64_t)size;
+	} else {
+		if (name_entry(reader, err))
+			return -1;
+		struct tar_entry *entry = &reader->entry;
+		entry->kind = kind_of(type, (struct str){ reader->name.data, reader->name.len });
+		bool has_data = entry->kind == TAR_FILE || entry->kind == TAR_OTHER;
+		entry->size = !has_data ? 0 : reader->has_size ? reader->size : (uint64_t)size;
+		entry->mode = (unsigned)mode & 07777;
+		entry->modified_s = reader->has_time ? reader->modified_s : modified_s;
+		reader->left = entry->size;
+		reader->has_name = reader->has_link = reader->has_size = reader->has_time = false;
+	}
+	reader->padding = (size_t)(-reader->left % TAR_BLOCK);
+	return reader->is_extra ? TAR_MORE : TAR_ENTRY;
+}
+
+static struct str take(struct str *input, uint64_t most)
+{
+	struct str taken = { input->data, input->len < most ? input->len : (size_t)most };
+	input->data += taken.len;
+	input->len -= taken.len;
+	return taken;
+}
+
+/* What an entry or an extra header has; *is_out: *data is to be given out. */
+static int take_data(struct tar_reader *reader, struct str *input, struct str *data, bool *is_out,
+	struct error *err)
+{
+	struct str piece = take(input, reader->left);
+	reader->left -= piece.len;
+	*is_out = !reader->is_extra;
+	*data = piece;
+	if (reader->is_extra) {
+		buf_append(&reader->extra, piece.data, piece.len);
+		if (!reader->left)
+			return take_extra(reader, err);
+	}
+	return 0;
+}
+
+int tar_read(struct tar_reader *reader, struct str *input, struct str *data, struct error *err)
+{
+	while (reader->zeros < 2) {
+		/* An empty extra header says nothing, but has to be taken note of. */
+		if (reader->is_extra && !reader->left && take_extra(reader, err))
+			return -1;
+		if (!input->len)
+			return TAR_MORE;
+		if (reader->left) {
+			bool is_out;
+			if (take_data(reader, input, data, &is_out, err))
+				return -1;
+			if (is_out)
+				return TAR_DATA;
+			continue;
+		}
+		if (reader->padding) {
+			reader->padding -= take(input, reader->padding).len;
+			continue;
+		}
+		struct str piece = take(input, TAR_BLOCK - reader->have);
+		memcpy(reader->block + reader->have, piece.data, piece.len);
+		reader->have += piece.len;
+		if (reader->have < TAR_BLOCK)
+			continue;
+		reader->have = 0;
+		if (is_zero(reader->block)) {
+			reader->zeros++;
+			continue;
+		}
+		reader->zeros = 0;
+		int step = take_header(reader, err);
+		if (step != TAR_MORE)
+			return step;
+	}
+	*input = (struct str){ input->data + input->len, 0 };
+	return TAR_END;
+}
+
+int tar_reader_finish(const struct tar_reader *reader, struct error *err)
+{
+	return reader->zeros == 2 ? 0 : fail(err, ERR_CORRUPT, "the archive ends too early");
+}
+
+/* ---- names ---- */
+
+const char *tar_clean_name(struct arena *arena, const char *name)
+{
+	struct str rest = str_from(name), part;
+	char *clean = arena_alloc(arena, rest.len + 1);
+	size_t len = 0;
+	if (name[0] == '/')
+		return NULL;
+	while (str_next(&rest, '/', &part)) {
+		if (str_is(part, ".."))
+			return NULL;
+		if (!part.len || str_is(part, "."))
+			continue;
+		if (len)
+			clean[len++] = '/';
+		memcpy(clean + len, part.data, part.len);
+		len += part.len;
+	}
+	clean[len] = 0;
+	return clean;
+}
+
+bool tar_link_stays(const char *name, const char *target)
+{
+	struct str rest = str_from(target), part;
+	size_t above = 0;
+	bool is_down = false;
+	if (!target[0] || target[0] == '/')
+		return false;
+	for (const char *c = name; *c; c++)
+		above += *c == '/';
+	while (str_next(&rest, '/', &part)) {
+		if (!part.len || str_is(part, "."))
+			continue;
+		if (!str_is(part, "..")) {
+			is_down = true;
+			continue;
+		}
+		/* What was gone down into may be a link itself: up from there is anywhere. */
+		if (is_down || above-- == 0)
+			return false;
+	}
+	return true;
+}

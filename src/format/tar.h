@@ -1,0 +1,79 @@
+/* tar.h -- tar archives: headers written, and a reader that is fed piece by piece. Pure.
+ * 1. Written is ustar, with a pax header before an entry whose name, target, size or time ustar
+ * can't hold.
+ * 2. Read are ustar, pax (path, linkpath, size and mtime; other keys mean nothing here), GNU's long
+ * names and base-256 numbers, and what came before them. Sparse files are refused.
+ * 3. Names and targets come out as they stand in the archive, which may be an attacker's: who makes
+ * files of them asks tar_clean_name and tar_link_stays, and follows nothing. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/str.h"
+
+#define TAR_BLOCK 512
+#define TAR_NAME_MAX 4095		/* bytes of a name or target */
+#define TAR_EXTRA_MAX ((size_t)1 << 20) /* of one pax header */
+
+enum tar_kind {
+	TAR_FILE,
+	TAR_DIRECTORY,
+	TAR_SYMLINK,
+	TAR_HARDLINK, /* link: the name of an entry before it */
+	TAR_OTHER,    /* devices, fifos, and what isn't known */
+};
+struct tar_entry {
+	enum tar_kind kind;
+	const char *name, *link; /* link NULL: none */
+	uint64_t size;		 /* bytes that follow; 0 unless TAR_FILE or TAR_OTHER */
+	unsigned mode;		 /* 07777 */
+	int64_t modified_s;	 /* Unix time */
+};
+
+/* ---- writing ---- */
+/* Appends the header of an entry; size bytes follow for TAR_FILE, then tar_write_padding. TAR_OTHER
+ * can't be written. ERR_LIMIT: a name or target longer than TAR_NAME_MAX. */
+int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error *err);
+void tar_write_padding(struct buf *out, uint64_t size);
+void tar_write_end(struct buf *out);
+
+/* ---- reading ---- */
+enum tar_step {
+	TAR_MORE,  /* all input is taken: feed more */
+	TAR_ENTRY, /* reader->entry, valid until the next one */
+	TAR_DATA,  /* *data: the next bytes of it, at least one, in the input */
+	TAR_END,   /* whole; what follows means nothing */
+};
+struct tar_reader {
+	struct tar_entry entry;
+	/* private */
+	char block[TAR_BLOCK];
+	size_t have;	/* bytes of it */
+	uint64_t left;	/* of the entry's data, */
+	size_t padding; /* and what fills its last block */
+	bool is_extra;	/* the data is a header's, kept in `extra` */
+	char extra_type;
+	unsigned zeros; /* blocks of the end that were seen */
+	struct buf extra, name, link;
+	bool has_name, has_link, has_size, has_time; /* said by an extra header for the next one */
+	uint64_t size;
+	int64_t modified_s;
+};
+void tar_reader_init(struct tar_reader *reader);
+void tar_reader_done(struct tar_reader *reader);
+/* The next thing in *input, which moves past what was taken: an enum tar_step, or -1. ERR_CORRUPT:
+ * no tar archive, or none that is understood; ERR_LIMIT: a name or header over its maximum. */
+int tar_read(struct tar_reader *reader, struct str *input, struct str *data, struct error *err);
+/* The input is at its end: ERR_CORRUPT when the archive isn't. */
+int tar_reader_finish(const struct tar_reader *reader, struct error *err);
+
+/* ---- names ---- */
+/* Without "./", empty components and a slash at the end; "" is the root of the tree. NULL: it is
+ * absolute or has "..". */
+const char *tar_clean_name(struct arena *arena, const char *name);
+/* Whether a symlink with this (clean) name can't lead out of the tree, also when other links that
+ * stay are on the way: relative, ".." only at its beginning, and no more of them than the link has
+ * directories above it. */
+bool tar_link_stays(const char *name, const char *target);
