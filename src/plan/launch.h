@@ -26,13 +26,13 @@ enum launch_type {
 	LAUNCH_START = 1, /* id, limits, strings: environment's name or "" -> STARTED or FAILED */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
-	LAUNCH_BUILD,	  /* strings: package_id, python or "", packages…; fds: requirements or
-			   * /dev/null, stdout, stderr of `carrel env build -o json` -> BUILT */
-	LAUNCH_CANCEL,	  /* value32 = 0, id unused; `other` = tag of a BUILD -> nothing; the BUILT
-			     comes */
-	LAUNCH_QUOTA,	  /* id, limits.disk_bytes: keep workspaces/<id> to it -> DONE, value = enum
-			   * quota_mechanism; FAILED */
-	LAUNCH_STATS,	  /* -> STATS_ARE */
+	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", packages…; fds:
+			* requirements (read when there are no packages; /dev/null: none), stdout,
+			* stderr of `carrel env build -o json` -> BUILT, FAILED */
+	LAUNCH_CANCEL, /* `other` = tag of a BUILD -> nothing; the BUILT comes */
+	LAUNCH_QUOTA,  /* id, limits.disk_bytes: keep workspaces/<id> to it -> DONE, value = enum
+			* quota_mechanism; FAILED */
+	LAUNCH_STATS,  /* -> STATS_ARE */
 	/* launcher to core */
 	LAUNCH_STARTED = 64, /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	     /* the same, for LIST */
@@ -44,6 +44,8 @@ enum launch_type {
 };
 /* Descriptors of STARTED and RUNNING, in this order; bit i of `present`: it is there. */
 enum launch_fd {
+	/* O_PATH. A Landlock domain has no rule for what lies below them, and can't get one: a role
+	 * that opens there must not handle READ_FILE, READ_DIR and WRITE_FILE. */
 	LAUNCH_FD_PROC,	     /* the sandbox's /proc */
 	LAUNCH_FD_ROOT,	     /* its root: /dev/pts below it, for terminals */
 	LAUNCH_FD_WORKSPACE, /* /workspace as mounted inside */
@@ -62,12 +64,14 @@ struct launch_message {
 	uint64_t other;
 	char id[ID_LEN + 1];
 	char request_id[ID_LEN + 1]; /* of the API request behind it, or "": for the log */
+	uint16_t reserved;	     /* 0: no byte of a message is left unset */
 	int32_t value;
 	uint32_t error_code, present;
 	uint32_t string_count, body_len;
 	struct limits limits;
 	struct launch_stats stats;
 };
+_Static_assert(sizeof(struct launch_message) == 208, "no padding");
 /* One message taken apart; strings point into the packet that was decoded. */
 struct launch_packet {
 	struct launch_message head;

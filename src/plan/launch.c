@@ -1,0 +1,183 @@
+#include "plan/launch.h"
+
+#include <string.h>
+
+/* What a message of each type may have. Everything else in it is 0. */
+struct shape {
+	uint32_t type;
+	bool to_launcher, has_id, has_other, has_value, has_error, has_present, has_limits,
+		has_stats;
+	bool may_be_unasked; /* tag 0 */
+	uint32_t strings_least, strings_most;
+	int fds; /* exactly; -1: one a bit of `present` */
+};
+static const struct shape shapes[] = {
+	{ .type = LAUNCH_START,
+		.to_launcher = true,
+		.has_id = true,
+		.has_limits = true,
+		.strings_least = 1,
+		.strings_most = 1 },
+	{ .type = LAUNCH_END, .to_launcher = true, .has_id = true },
+	{ .type = LAUNCH_LIST, .to_launcher = true },
+	{ .type = LAUNCH_BUILD,
+		.to_launcher = true,
+		.strings_least = 2,
+		.strings_most = LAUNCH_STRINGS_MAX,
+		.fds = 3 },
+	{ .type = LAUNCH_CANCEL, .to_launcher = true, .has_other = true, .may_be_unasked = true },
+	{ .type = LAUNCH_QUOTA, .to_launcher = true, .has_id = true, .has_limits = true },
+	{ .type = LAUNCH_STATS, .to_launcher = true },
+	{ .type = LAUNCH_STARTED,
+		.has_id = true,
+		.has_value = true,
+		.has_present = true,
+		.fds = -1 },
+	{ .type = LAUNCH_RUNNING,
+		.has_id = true,
+		.has_value = true,
+		.has_present = true,
+		.fds = -1 },
+	{ .type = LAUNCH_ENDED, .has_id = true, .has_value = true, .may_be_unasked = true },
+	{ .type = LAUNCH_BUILT, .has_value = true },
+	{ .type = LAUNCH_DONE, .has_value = true },
+	{ .type = LAUNCH_FAILED, .has_error = true, .strings_least = 2, .strings_most = 2 },
+	{ .type = LAUNCH_STATS_ARE, .has_stats = true },
+};
+
+static const struct shape *find_shape(uint32_t type)
+{
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		if (shapes[i].type == type)
+			return &shapes[i];
+	return NULL;
+}
+
+int launch_encode(const struct launch_message *head, const char *const *strings, size_t count,
+	struct buf *out, struct error *err)
+{
+	struct launch_message packet = *head;
+	size_t len = 0;
+	if (count > LAUNCH_STRINGS_MAX)
+		return fail(err, ERR_LIMIT, "%zu texts are too many for one message (at most %d)",
+			count, LAUNCH_STRINGS_MAX);
+	for (size_t i = 0; i < count; i++)
+		len += strlen(strings[i]) + 1;
+	if (len > LAUNCH_BODY_MAX)
+		return fail(err, ERR_LIMIT, "%zu bytes are too many for one message (at most %d)",
+			len, LAUNCH_BODY_MAX);
+	packet.magic = LAUNCH_MAGIC;
+	packet.string_count = (uint32_t)count;
+	packet.body_len = (uint32_t)len;
+	buf_append(out, &packet, sizeof packet);
+	for (size_t i = 0; i < count; i++)
+		buf_append(out, strings[i], strlen(strings[i]) + 1);
+	return out->overflow ? fail(err, ERR_LIMIT, "the message doesn't fit") : 0;
+}
+
+static int corrupt(struct error *err, const char *what)
+{
+	return fail(err, ERR_CORRUPT, "a message of another role: %s", what);
+}
+
+/* A text in an array of its own: ended, and nothing behind its end. */
+static bool is_text(const char *data, size_t size)
+{
+	size_t len = strnlen(data, size);
+	if (len == size)
+		return false;
+	for (size_t i = len; i < size; i++)
+		if (data[i])
+			return false;
+	return true;
+}
+
+static bool is_zero(const void *data, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (((const char *)data)[i])
+			return false;
+	return true;
+}
+
+static int check_ids(
+	const struct launch_message *head, const struct shape *shape, struct error *err)
+{
+	if (!is_text(head->id, sizeof head->id) ||
+		!is_text(head->request_id, sizeof head->request_id))
+		return corrupt(err, "an id without an end");
+	if (shape->has_id ? !id_is_valid(head->id) : head->id[0] != 0)
+		return corrupt(err, "an id that is none, or where none belongs");
+	if (head->request_id[0] && !id_is_valid(head->request_id))
+		return corrupt(err, "a request id that is none");
+	return 0;
+}
+
+/* No limit that is one goes beyond this; plan_build judges the rest. */
+static bool limits_are_sane(const struct limits *limits)
+{
+	const uint64_t values[] = { limits->memory_bytes, limits->disk_bytes, limits->tmp_bytes,
+		limits->pids, limits->fds, limits->millicpus, limits->cpu_time_ms,
+		limits->timeout_ms, limits->output_bytes };
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (values[i] > INT64_MAX / 4)
+			return false;
+	return true;
+}
+
+static int check_fields(
+	const struct launch_message *head, const struct shape *shape, struct error *err)
+{
+	if (!head->tag && !shape->may_be_unasked)
+		return corrupt(err, "no tag");
+	if (head->reserved || (!shape->has_other && head->other) ||
+		(!shape->has_value && head->value) || (!shape->has_present && head->present) ||
+		(!shape->has_error && head->error_code) ||
+		(!shape->has_limits && !is_zero(&head->limits, sizeof head->limits)) ||
+		(!shape->has_stats && !is_zero(&head->stats, sizeof head->stats)))
+		return corrupt(err, "a field that its type doesn't have");
+	if (shape->has_error &&
+		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))
+		return corrupt(err, "an error that is none");
+	if (head->present >> LAUNCH_FD_MAX)
+		return corrupt(err, "descriptors that nobody knows");
+	if (!limits_are_sane(&head->limits))
+		return corrupt(err, "limits out of range");
+	return 0;
+}
+
+/* body_len bytes that are string_count texts, and the points where they begin. */
+static int cut_strings(const char *body, struct launch_packet *packet, struct error *err)
+{
+	size_t at = 0, len = packet->head.body_len;
+	for (uint32_t i = 0; i < packet->head.string_count; i++) {
+		const char *end = at < len ? memchr(body + at, 0, len - at) : NULL;
+		if (!end)
+			return corrupt(err, "fewer texts than it says");
+		packet->strings[i] = body + at;
+		at = (size_t)(end - body) + 1;
+	}
+	return at == len ? 0 : corrupt(err, "more than its texts");
+}
+
+int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
+	struct launch_packet *packet, struct error *err)
+{
+	struct launch_message *head = &packet->head;
+	if (len < sizeof *head)
+		return corrupt(err, "too short");
+	memcpy(head, data, sizeof *head);
+	const struct shape *shape = find_shape(head->type);
+	if (head->magic != LAUNCH_MAGIC || !shape || shape->to_launcher != to_launcher)
+		return corrupt(err, "not of a known type");
+	if (head->body_len > LAUNCH_BODY_MAX || len - sizeof *head != head->body_len)
+		return corrupt(err, "its length isn't what it says");
+	if (head->string_count < shape->strings_least || head->string_count > shape->strings_most)
+		return corrupt(err, "too few or too many texts");
+	if (check_ids(head, shape, err) || check_fields(head, shape, err))
+		return -1;
+	int fds = shape->fds < 0 ? __builtin_popcount(head->present) : shape->fds;
+	if (fd_count != fds)
+		return corrupt(err, "not the descriptors that belong to it");
+	return cut_strings(data + sizeof *head, packet, err);
+}
