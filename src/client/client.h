@@ -57,6 +57,12 @@ struct client_response {
 /* Sends and reads the head of the answer. Then client_read until it returns 0. */
 int client_begin(struct client *client, const struct client_request *request, struct arena *arena,
 	struct client_response *response, struct error *err);
+/* client_begin in two halves, for who has something else to do meanwhile: after client_send, the
+ * socket is readable when the answer's head comes. client_receive waits for all of that head; bytes
+ * of the body that came with it lie in `in` (the socket isn't readable for them). */
+int client_send(struct client *client, const struct client_request *request, struct error *err);
+int client_receive(struct client *client, struct arena *arena, struct client_response *response,
+	struct error *err);
 /* Bytes of the body; 0 at its end, -1 with *err (ERR_CORRUPT: it was cut). */
 ssize_t client_read(struct client *client, struct client_response *response, void *data,
 	size_t size, struct error *err);
