@@ -10,13 +10,15 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "format/json_read.h"
+#include "format/http_response.h"
+#include "format/sse.h"
 
 struct client {
 	int socket;	  /* or -1 */
 	const char *host; /* for messages */
 	struct buf in;	  /* private: what came and isn't taken yet */
-	int fds[4];	  /* that came with the response */
+	int fds[4];	  /* that came with the response: taken by take_fd, else closed at the next
+			     request or client_done */
 	int fd_count;
 	bool is_started_here; /* by this call, as tmux does */
 };
@@ -51,10 +53,14 @@ struct client_response {
 	struct str body; /* client_call: whole */
 	uint64_t length; /* client_begin: UINT64_MAX when unknown */
 	bool is_chunked, will_close;
-	uint64_t left; /* private */
 	bool at_end;
+	/* private */
+	uint64_t left;
+	struct http_chunks chunks;
 };
-/* Sends and reads the head of the answer. Then client_read until it returns 0. */
+/* Sends and reads the head of the answer. Then client_read until it returns 0. Interrupted calls go
+ * on: who waits for something else too polls client->socket, and client_read blocks only when
+ * client_has_input is false. */
 int client_begin(struct client *client, const struct client_request *request, struct arena *arena,
 	struct client_response *response, struct error *err);
 /* client_begin in two halves, for who has something else to do meanwhile: after client_send, the
@@ -66,6 +72,7 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 /* Bytes of the body; 0 at its end, -1 with *err (ERR_CORRUPT: it was cut). */
 ssize_t client_read(struct client *client, struct client_response *response, void *data,
 	size_t size, struct error *err);
+bool client_has_input(const struct client *client);
 /* client_begin and the whole body (at most 64 MB). A status of 400 and above is turned into *err
  * (code, text and hint from the problem JSON); returns -1 then. */
 int client_call(struct client *client, const struct client_request *request, struct arena *arena,
@@ -75,11 +82,7 @@ int client_problem(int status, struct str body, struct arena *arena, struct erro
 /* text as one path segment or query value, percent-encoded. */
 const char *client_escape(struct arena *arena, struct str text, bool keep_slashes);
 
-/* One server-sent event after the other: event name and data; false at the end. */
-struct client_sse {
-	struct buf line, data;
-	char event[64], id[32];
-};
-/* 1: one is there (event, data), 0: end, -1. */
-int client_next_event(struct client *client, struct client_response *response,
-	struct client_sse *sse, struct error *err);
+/* One server-sent event after the other: sse->event, ->id and ->data (sse_init before the first,
+ * sse_done after the last). 1: one is there, 0: the response has ended, -1. */
+int client_next_event(struct client *client, struct client_response *response, struct sse *sse,
+	struct error *err);

@@ -5,13 +5,16 @@
  * only its own connection: output is bounded, and the handler told to wait.
  * 2. Strict: exactly one Host (also on unix sockets), no obs-fold, no bare LF, Content-Length and
  * Transfer-Encoding exclude each other, only `chunked`; what llhttp or these rules refuse is 400
- * and close. HTTP/1.0 is answered and closed. No pipelined request is begun before the one before
- * it is answered, but it may lie in the buffer.
+ * and close. HTTP/1.0 (which needs no Host) is answered and closed. No pipelined request is begun
+ * before the one before it is answered, but it may lie in the buffer.
  * 3. `Expect: 100-continue` is answered when the handler has taken the request (http_take_body…),
  * so that a refusal costs no body.
  * 4. A request's memory is its arena's and ends with it. An idle connection costs at most 4 kB of
  * ours and the kernel's.
- * 5. Descriptors that came along on a unix socket (SCM_RIGHTS) belong to the request being read;
+ * 5. The handler is called from the loop only, never from inside a call of its own to a function
+ * below. A client is gone when both directions of its unix socket are closed; one that has only
+ * ended its sending gets its answer. On TCP the end of its sending is its end.
+ * 6. Descriptors that came along on a unix socket (SCM_RIGHTS) belong to the request being read;
  * the handler takes them or they are closed. At most HTTP_FDS_MAX, else 400. */
 #pragma once
 #include <stdbool.h>
@@ -29,6 +32,7 @@ struct http_limits {
 	size_t header_bytes;	/* all of them: 32768 */
 	size_t header_count;	/* 64 */
 	size_t body_bytes;	/* of a buffered body: 16 MB */
+	size_t bodies_bytes;	/* of all buffered bodies together: 256 MB; more: 503 */
 	uint64_t header_ms;	/* from first byte to the end of headers: 10 s */
 	uint64_t body_idle_ms;	/* between two pieces of a body: 30 s */
 	uint64_t write_idle_ms; /* a client that takes nothing of a response for so long is dropped:
@@ -61,11 +65,11 @@ struct http_request {
 };
 /* A header's value; empty (data NULL) when it isn't there. name in lower case. */
 struct str http_header(const struct http_request *r, const char *name);
-/* The decoded value of a query parameter; false when absent. A parameter without '=' has the value
- * "". */
+/* The decoded value of a query parameter ('+' is a blank there); false when absent. A parameter
+ * without '=' has the value "". */
 bool http_query(struct http_request *r, const char *name, struct str *value);
-/* The index'th parameter, for unknown ones and repeated ones; false at the end. ERR in
- * percent-encoding: is_valid false. */
+/* The index'th parameter, for unknown ones and repeated ones; false at the end. What is malformed
+ * (percent-encoding, a NUL) has data NULL. */
 bool http_query_at(struct http_request *r, size_t index, struct str *name, struct str *value);
 /* Percent-decodes into the request's arena. false: malformed, or a NUL. */
 bool http_decode(struct http_request *r, struct str text, struct str *out);
@@ -80,7 +84,8 @@ struct http_handler {
 	void (*body)(void *ctx, struct http_request *r, struct str data);
 	/* The output has room again, after http_write returned false. */
 	void (*writable)(void *ctx, struct http_request *r);
-	/* The request ends: answered, or the client is gone (`aborted`). Called exactly once for
+	/* The request ends: answered, or (`aborted`) the client is gone, the body was refused by
+	 * the server (too big, malformed, too slow), or http_abort cut it. Called exactly once for
 	 * each that `begin` saw; r is freed after it. */
 	void (*done)(void *ctx, struct http_request *r, bool aborted);
 	void *ctx;

@@ -1,0 +1,17 @@
+/* uri.h -- percent-encoding, query strings and the authority of a request. Pure. */
+#pragma once
+#include <stdbool.h>
+#include "base/arena.h"
+#include "base/str.h"
+
+/* Decodes %XX; with is_query '+' is a blank. false: malformed, or a NUL in it. The result is
+ * NUL-terminated. */
+bool uri_decode(struct arena *arena, struct str text, bool is_query, struct str *out);
+/* Everything but [A-Za-z0-9._~-] (and '/' when keep_slashes) becomes %XX. */
+char *uri_encode(struct arena *arena, struct str text, bool keep_slashes);
+/* The next parameter of a query, undecoded; empty ones ("a&&b") are passed over. false at the end.
+ * One without '=' has the value "". */
+bool uri_next_parameter(struct str *rest, struct str *name, struct str *value);
+/* host or host:port, as it may stand in a Host header (which may be empty): letters, digits and
+ * "-._~%!$&'()*+;=", or [IPv6]. No userinfo, no blank, no comma. */
+bool uri_is_authority(struct str text);
