@@ -55,6 +55,8 @@ struct core_workspace {
 	struct arena arena; /* of the model's texts */
 	struct core_sandbox sandbox;
 	struct loop_timer *idle, *expiry;
+	uint64_t expires_at_ms;	 /* monotonic */
+	int64_t expires_from_ms; /* the model's time it was reckoned from */
 	int64_t saved_last_used_ms;
 	uint64_t used_ms; /* monotonic: last use */
 	bool is_dirty;	  /* used since it was measured */
@@ -65,6 +67,7 @@ struct core_workspace {
 	struct core_removal *removal;	/* who waits for its end */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
+	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
@@ -94,6 +97,7 @@ struct core {
 	bool is_stopping;     /* SIGTERM: nothing new */
 	bool counts_disk;     /* the launcher has said that no kernel mechanism is there */
 	struct core_own *own; /* of core/parts.h */
+	struct exec_shelf *shelf; /* of core/exec_parts.h: what all execs share */
 };
 
 int core_open(const struct core_options *options, struct loop *loop, struct core **core,

@@ -62,6 +62,8 @@ void environment_release(struct core_workspace *w); /* lets its pin go */
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
 /* The launcher says that it is no more. */
 void sandbox_ended(struct core_workspace *w, int wait_status);
+/* It has none now: .context.json and its row say that it is suspended. */
+void sandbox_suspended(struct core_workspace *w);
 
 /* ---- lifetimes.c ---- */
 /* Arms what its ttl, idle_timeout and sandbox ask for. */
@@ -69,7 +71,6 @@ void lifetime_arm(struct core_workspace *w);
 void lifetime_disarm(struct core_workspace *w);
 void lifetimes_start(struct core *core);
 void lifetimes_stop(struct core *core);
-void measurements_forget(struct core_workspace *w);
 
 /* ---- remove.c ---- */
 void removal_go_on(struct core_workspace *w); /* its sandbox is gone */

@@ -1,0 +1,393 @@
+#include "core/core.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/execs.h"
+#include "core/parts.h"
+
+/* ---- opening and closing ---- */
+
+static void on_flush(struct loop *loop, void *ctx)
+{
+	struct core *core = ctx;
+	uint64_t began = clock_monotonic_ns();
+	core->own->flush = NULL;
+	store_flush(core->store);
+	histogram_add(
+		&core->metrics.store_commit_seconds, (double)(clock_monotonic_ns() - began) / 1e9);
+}
+
+/* All writes of one turn of the loop are one commit. */
+static void schedule_flush(void *ctx)
+{
+	struct core *core = ctx;
+	if (!core->own->flush)
+		core->own->flush = loop_after(core->loop, 0, on_flush, core);
+}
+
+static void on_unasked(void *ctx, const struct launch_packet *packet)
+{
+	struct core *core = ctx;
+	if (!packet) {
+		core->own->is_lost = true;
+		log_record(&core->log, LOG_LEVEL_ERROR, "the launcher is gone", NULL);
+		loop_stop(core->loop);
+		return;
+	}
+	struct core_workspace *w = packet->head.type == LAUNCH_ENDED
+					   ? table_get(&core->ids, str_from(packet->head.id))
+					   : NULL;
+	if (w)
+		sandbox_ended(w, packet->head.value);
+}
+
+static int open_directories(struct core *core, struct error *err)
+{
+	auto_close int run = -1;
+	if (home_open_directory(&core->home, "workspaces", &core->workspaces, err) ||
+		home_open_directory(&core->home, "run", &run, err))
+		return -1;
+	if (path_make_directories(run, "execs", 0700, &core->spool, err) ||
+		path_make_directories(run, "sb", 0700, &core->sockets, err))
+		return -1;
+	return 0;
+}
+
+static int open_state(struct core *core, struct error *err)
+{
+	struct store_clock clock = { schedule_flush, core };
+	auto_close int dir = open(core->home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", core->home.path);
+	if (store_open(dir, core->home.path, &clock, &core->store, &core->store_opened, err))
+		return -1;
+	if (core->store_opened.was_corrupt)
+		log_record(&core->log, LOG_LEVEL_ERROR,
+			"the database was damaged and is moved aside", "aside",
+			core->store_opened.aside, "why", core->store_opened.why, NULL);
+	return 0;
+}
+
+int core_open(
+	const struct core_options *options, struct loop *loop, struct core **out, struct error *err)
+{
+	struct core *core = calloc(1, sizeof *core);
+	if (!core || !(core->own = calloc(1, sizeof *core->own)))
+		abort();
+	core->loop = loop;
+	core->log = options->log;
+	core->give_back_ms = options->give_back_ms;
+	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
+	core->launcher.socket = -1;
+	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
+	arena_init(&core->arena);
+	struct table *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
+		&core->pins };
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		table_init(tables[i]);
+	core->metrics.started_ms = (uint64_t)clock_now_ms();
+	journal_init(&core->journal, core->metrics.started_ms);
+	if (home_open(options->home, &core->arena, &core->home, err) ||
+		open_directories(core, err) || open_state(core, err) ||
+		env_store_open(&core->home, &core->arena, &core->envs, err) ||
+		launcher_open(&core->launcher, loop, options->launcher, err)) {
+		core_free(core);
+		return -1;
+	}
+	core->launcher.unasked = on_unasked;
+	core->launcher.ctx = core;
+	lifetimes_start(core);
+	if (reconcile_begin(core, err)) {
+		core_free(core);
+		return -1;
+	}
+	*out = core;
+	return 0;
+}
+
+void core_check_stopped(struct core *core)
+{
+	if (!core->is_stopping || !core->own->stopped)
+		return;
+	for (struct core_workspace *w = core->newest; w; w = w->older)
+		if (w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending)
+			return;
+	store_flush(core->store);
+	void (*stopped)(void *ctx) = core->own->stopped;
+	core->own->stopped = NULL;
+	stopped(core->own->stopped_ctx);
+}
+
+static void on_stop(struct loop *loop, void *ctx)
+{
+	core_check_stopped(ctx);
+}
+
+void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
+{
+	core->is_stopping = true;
+	core->own->stopped = done;
+	core->own->stopped_ctx = ctx;
+	for (struct core_workspace *w = core->newest; w; w = w->older) {
+		core_end_sandbox(w, REASON_CANCELED);
+		if (w->saved_last_used_ms != w->model.last_used_ms)
+			workspace_save(w, NULL, NULL);
+	}
+	loop_after(core->loop, 0, on_stop, core);
+}
+
+void core_free(struct core *core)
+{
+	lifetimes_stop(core);
+	if (core->own->flush)
+		loop_cancel(core->loop, core->own->flush);
+	while (core->newest) {
+		struct core_workspace *w = core->newest;
+		execs_forget(w);
+		w->users = 0;
+		workspace_drop(w);
+	}
+	store_close(core->store);
+	launcher_done(&core->launcher);
+	env_store_done(&core->envs);
+	journal_done(&core->journal);
+	struct table *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
+		&core->pins };
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+		table_done(tables[i]);
+	fd_close(&core->workspaces);
+	fd_close(&core->spool);
+	fd_close(&core->sockets);
+	home_done(&core->home);
+	arena_done(&core->arena);
+	free(core->own);
+	free(core);
+}
+
+/* ---- the workspaces that are known ---- */
+
+static void copy_pairs(struct arena *arena, const workspace_pairs *from, workspace_pairs *to)
+{
+	*to = (workspace_pairs){ 0 };
+	for (size_t i = 0; i < from->count; i++)
+		vec_push(arena, to,
+			(struct workspace_pair){ arena_text(arena, from->items[i].key),
+				arena_text(arena, from->items[i].value) });
+}
+
+static const char *copy_text(struct arena *arena, const char *text)
+{
+	return text ? arena_text(arena, text) : NULL;
+}
+
+void workspace_copy(struct arena *arena, const struct workspace *from, struct workspace *to)
+{
+	*to = *from;
+	to->name = copy_text(arena, from->name);
+	to->environment = copy_text(arena, from->environment);
+	to->python = copy_text(arena, from->python);
+	to->requirements = copy_text(arena, from->requirements);
+	to->disk_mechanism = copy_text(arena, from->disk_mechanism);
+	to->error = copy_text(arena, from->error);
+	copy_pairs(arena, &from->labels, &to->labels);
+	copy_pairs(arena, &from->env, &to->env);
+	to->packages = (workspace_texts){ 0 };
+	for (size_t i = 0; i < from->packages.count; i++)
+		vec_push(arena, &to->packages, copy_text(arena, from->packages.items[i]));
+}
+
+static void link_newest(struct core *core, struct core_workspace *w)
+{
+	w->older = core->newest;
+	if (core->newest)
+		core->newest->newer = w;
+	else
+		core->oldest = w;
+	core->newest = w;
+}
+
+struct core_workspace *workspace_new(struct core *core, const struct workspace *model)
+{
+	struct core_workspace *w = calloc(1, sizeof *w);
+	if (!w)
+		abort();
+	w->core = core;
+	arena_init(&w->arena);
+	workspace_copy(&w->arena, model, &w->model);
+	w->saved_last_used_ms = model->last_used_ms;
+	w->used_ms = clock_monotonic_ms();
+	w->sandbox.init = -1;
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		w->sandbox.fds[i] = -1;
+	link_newest(core, w);
+	core->workspace_count++;
+	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	table_add(&core->ids, str_from(w->model.id), w);
+	table_add(&core->names, str_from(w->model.name), w);
+	if (context && !table_get(&core->contexts, str_from(context)))
+		table_add(&core->contexts, str_from(context), w);
+	return w;
+}
+
+static void free_workspace(struct core_workspace *w)
+{
+	arena_done(&w->arena);
+	free(w);
+}
+
+void workspace_drop(struct core_workspace *w)
+{
+	struct core *core = w->core;
+	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	lifetime_disarm(w);
+	environment_release(w);
+	fd_close(&w->sandbox.init);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		fd_close(&w->sandbox.fds[i]);
+	table_remove(&core->ids, str_from(w->model.id));
+	table_remove(&core->names, str_from(w->model.name));
+	if (context && table_get(&core->contexts, str_from(context)) == w)
+		table_remove(&core->contexts, str_from(context));
+	*(w->newer ? &w->newer->older : &core->newest) = w->older;
+	*(w->older ? &w->older->newer : &core->oldest) = w->newer;
+	core->workspace_count--;
+	w->is_gone = true;
+	if (!w->users)
+		free_workspace(w);
+}
+
+void core_hold(struct core_workspace *w)
+{
+	w->users++;
+}
+
+void core_release(struct core_workspace *w)
+{
+	if (--w->users == 0 && w->is_gone)
+		free_workspace(w);
+}
+
+void core_touch(struct core_workspace *w)
+{
+	w->used_ms = clock_monotonic_ms();
+	w->model.last_used_ms = clock_now_ms();
+	w->is_dirty = true;
+}
+
+void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx)
+{
+	w->saved_last_used_ms = w->model.last_used_ms;
+	store_put_workspace(w->core->store, &w->model, done, ctx);
+}
+
+void workspace_set_state(struct core_workspace *w, enum workspace_state state)
+{
+	static const char *const types[WORKSPACE_STATE_COUNT] = { "workspace.creating",
+		"workspace.ready", "workspace.running", "workspace.suspended", "workspace.failed",
+		"workspace.deleting" };
+	if (w->model.state == state)
+		return;
+	w->model.state = state;
+	journal_emit(&w->core->journal, types[state], w->model.id, w->model.name,
+		w->model.error ? "error" : NULL, w->model.error, NULL);
+}
+
+struct later {
+	core_workspace_fn *fn;
+	void *ctx;
+	struct core_workspace *w;
+	bool has_failed;
+	struct error err;
+};
+
+static void on_later(struct loop *loop, void *ctx)
+{
+	struct later *later = ctx;
+	later->fn(later->ctx, later->w, later->has_failed ? &later->err : NULL);
+	if (later->w)
+		core_release(later->w);
+	free(later);
+}
+
+void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,
+	const struct error *err)
+{
+	if (!fn)
+		return;
+	struct later *later = calloc(1, sizeof *later);
+	if (!later)
+		abort();
+	*later = (struct later){ fn, ctx, w, err != NULL, { 0 } };
+	if (err)
+		later->err = *err;
+	if (w)
+		core_hold(w);
+	loop_after(core->loop, 0, on_later, later);
+}
+
+/* ---- finding ---- */
+
+int core_find(struct core *core, const char *text, struct core_workspace **out, struct error *err)
+{
+	struct table *tables[] = { &core->ids, &core->names, &core->contexts };
+	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+		struct core_workspace *w = table_get(tables[i], str_from(text));
+		if (w && w->model.state != WORKSPACE_CREATING) {
+			*out = w;
+			return 0;
+		}
+	}
+	auto_arena struct arena arena;
+	const char *why;
+	int64_t at_ms;
+	arena_init(&arena);
+	if (!store_find_gone(core->store, text, &arena, &why, &at_ms))
+		return fail_hint(err, ERR_NOT_FOUND, "carrel ls shows what there is",
+			"there is no workspace '%s'", text);
+	char time[32];
+	clock_format(time, at_ms);
+	return fail(
+		err, ERR_NOT_FOUND, "there is no workspace '%s': it was %s at %s", text, why, time);
+}
+
+static bool has_labels(const struct workspace *w, const workspace_pairs *wanted)
+{
+	for (size_t i = 0; wanted && i < wanted->count; i++) {
+		const char *value = workspace_label(w, wanted->items[i].key);
+		if (!value || (wanted->items[i].value && strcmp(value, wanted->items[i].value)))
+			return false;
+	}
+	return true;
+}
+
+int core_list(struct core *core, const struct core_filter *filter,
+	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[CORE_CURSOR_SIZE],
+	struct error *err)
+{
+	uint64_t before = UINT64_MAX;
+	size_t count = 0;
+	int64_t last_ms = 0;
+	next[0] = 0;
+	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
+		return fail(err, ERR_INVALID, "'%s' is not a cursor of this list", filter->cursor);
+	/* No two have the same time of creation (core_create), so it says where a list went on. */
+	for (struct core_workspace *w = core->newest; w; w = w->older) {
+		if ((uint64_t)w->model.created_ms >= before ||
+			w->model.state == WORKSPACE_CREATING ||
+			(filter->state >= 0 && (int)w->model.state != filter->state) ||
+			!has_labels(&w->model, filter->labels))
+			continue;
+		if (count++ == filter->limit) {
+			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
+			return 0;
+		}
+		last_ms = w->model.created_ms;
+		fn(ctx, w);
+	}
+	return 0;
+}

@@ -1,0 +1,288 @@
+/* create.c -- a workspace comes to be: name taken, environment there, tree on disk, limit set, row
+ * in the store; then it is ready, and somebody is told. A step that fails takes back those before
+ * it. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "core/parts.h"
+
+struct creation {
+	struct core_workspace *w;
+	core_workspace_fn *done;
+	void *ctx;
+	uint64_t began_ns;
+	char request_id[ID_LEN + 1];
+};
+
+static void finish(struct creation *creation, const struct error *err)
+{
+	struct core_workspace *w = creation->w;
+	struct core *core = w->core;
+	if (!err) {
+		core->metrics.creates++;
+		histogram_add(&core->metrics.create_seconds,
+			(double)(clock_monotonic_ns() - creation->began_ns) / 1e9);
+		journal_emit(&core->journal, "workspace.created", w->model.id, w->model.name, NULL);
+		workspace_set_state(w, WORKSPACE_READY);
+		lifetime_arm(w);
+	} else
+		core->metrics.create_failures++;
+	fault_point("core_create_answer");
+	creation->done(creation->ctx, err ? NULL : w, err);
+	if (err)
+		workspace_drop(w);
+	core_release(w);
+	free(creation);
+}
+
+static void undo(struct creation *creation, const struct error *err)
+{
+	struct error ignored; /* what stays has no row, and goes at the next start */
+	tree_discard(creation->w->core, creation->w->model.id, &ignored);
+	finish(creation, err);
+}
+
+static void on_row(void *ctx, const struct error *err)
+{
+	struct creation *creation = ctx;
+	if (err) {
+		undo(creation, err);
+		return;
+	}
+	finish(creation, NULL);
+}
+
+/* In the store it is ready: there is nothing half-made that has a row. */
+static void write_row(struct creation *creation)
+{
+	struct workspace row = creation->w->model;
+	row.state = WORKSPACE_READY;
+	fault_point("core_create_row");
+	store_put_workspace(creation->w->core->store, &row, on_row, creation);
+}
+
+static void on_quota(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	static const char *const names[] = { "counted", "project-quota", "btrfs-qgroup" };
+	struct creation *creation = ctx;
+	struct core *core = creation->w->core;
+	struct error err;
+	if (!packet || packet->head.type != LAUNCH_DONE || packet->head.value < 0 ||
+		packet->head.value > 2) {
+		launcher_failure(packet, &err);
+		undo(creation, &err);
+		return;
+	}
+	core->counts_disk = packet->head.value == 0;
+	creation->w->model.disk_mechanism = names[packet->head.value];
+	write_row(creation);
+}
+
+static void limit_disk(struct creation *creation)
+{
+	struct core_workspace *w = creation->w;
+	struct launch_message head = { .type = LAUNCH_QUOTA };
+	if (w->core->counts_disk) {
+		w->model.disk_mechanism = "counted";
+		write_row(creation);
+		return;
+	}
+	memcpy(head.id, w->model.id, sizeof head.id);
+	memcpy(head.request_id, creation->request_id, sizeof head.request_id);
+	head.limits.disk_bytes = w->model.limits.disk_bytes;
+	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, creation);
+}
+
+static void on_environment(void *ctx, const struct error *err)
+{
+	struct creation *creation = ctx;
+	struct error why;
+	if (err) {
+		finish(creation, err);
+		return;
+	}
+	if (tree_make(creation->w, &why)) {
+		undo(creation, &why);
+		return;
+	}
+	limit_disk(creation);
+}
+
+static void on_begin(struct loop *loop, void *ctx)
+{
+	struct creation *creation = ctx;
+	environment_prepare(creation->w, creation->request_id, on_environment, creation);
+}
+
+/* ---- what is asked for ---- */
+
+static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)
+{
+	const char *context = workspace_label(wanted, WORKSPACE_CONTEXT_LABEL);
+	if (wanted->name && (table_get(&core->names, str_from(wanted->name)) ||
+				    table_get(&core->contexts, str_from(wanted->name))))
+		return fail_hint(err, ERR_CONFLICT, "carrel info shows it; choose another name",
+			"there is a workspace '%s' already", wanted->name);
+	if (context && (table_get(&core->contexts, str_from(context)) ||
+			       table_get(&core->names, str_from(context))))
+		return fail(err, ERR_CONFLICT,
+			"there is a workspace of the context_id '%s' already", context);
+	return 0;
+}
+
+static int check(struct core *core, struct workspace *wanted, struct error *err)
+{
+	if (core->is_stopping)
+		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
+	if (!core->is_ready)
+		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
+			"the daemon is still looking at what there is");
+	if (wanted->name && workspace_check_name(wanted->name, err))
+		return -1;
+	if (wanted->labels.count > WORKSPACE_LABELS_MAX)
+		return fail(err, ERR_INVALID, "more than %d labels", WORKSPACE_LABELS_MAX);
+	for (size_t i = 0; i < wanted->labels.count; i++)
+		if (workspace_check_label(
+			    wanted->labels.items[i].key, wanted->labels.items[i].value, err))
+			return -1;
+	if (wanted->environment &&
+		(wanted->python || wanted->requirements || wanted->packages.count))
+		return fail(err, ERR_INVALID,
+			"an environment that is there can't be given packages as well: name one, "
+			"or "
+			"say what one is made of");
+	return workspace_fill_limits(&wanted->limits, err) || check_taken(core, wanted, err) ? -1
+											     : 0;
+}
+
+void core_create(
+	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx)
+{
+	struct workspace wanted = create->wanted;
+	char name[WORKSPACE_NAME_MAX + 1];
+	struct error err;
+	if (check(core, &wanted, &err)) {
+		core->metrics.create_failures++;
+		core_later(core, done, ctx, NULL, &err);
+		return;
+	}
+	while (!wanted.name || table_get(&core->names, str_from(wanted.name))) {
+		workspace_make_name(name);
+		wanted.name = name;
+	}
+	id_make(wanted.id);
+	wanted.state = WORKSPACE_CREATING;
+	wanted.created_ms = clock_now_ms();
+	if (core->newest && wanted.created_ms <= core->newest->model.created_ms)
+		wanted.created_ms = core->newest->model.created_ms + 1;
+	wanted.last_used_ms = wanted.created_ms;
+	wanted.expires_ms = wanted.ttl_ms ? wanted.created_ms + (int64_t)wanted.ttl_ms : 0;
+	wanted.disk_mechanism = "counted";
+	struct creation *creation = calloc(1, sizeof *creation);
+	if (!creation)
+		abort();
+	*creation = (struct creation){ .w = workspace_new(core, &wanted),
+		.done = done,
+		.ctx = ctx,
+		.began_ns = clock_monotonic_ns() };
+	str_copy(creation->request_id, sizeof creation->request_id,
+		create->request_id ? create->request_id : "");
+	core_hold(creation->w);
+	loop_after(core->loop, 0, on_begin, creation);
+}
+
+/* ---- changes ---- */
+
+struct update {
+	struct core_workspace *w;
+	core_workspace_fn *done;
+	void *ctx;
+};
+
+static void on_updated(void *ctx, const struct error *err)
+{
+	struct update *update = ctx;
+	update->done(update->ctx, err ? NULL : update->w, err);
+	core_release(update->w);
+	free(update);
+}
+
+/* The labels as they will be: those that are changed, and those that aren't named. */
+static int merge_labels(struct core_workspace *w, const workspace_pairs *change,
+	workspace_pairs *labels, struct error *err)
+{
+	*labels = (workspace_pairs){ 0 };
+	for (size_t i = 0; i < w->model.labels.count; i++) {
+		const struct workspace_pair *old = &w->model.labels.items[i];
+		bool is_named = false;
+		for (size_t k = 0; k < change->count; k++)
+			is_named |= !strcmp(change->items[k].key, old->key);
+		if (!is_named)
+			vec_push(&w->arena, labels, *old);
+	}
+	for (size_t i = 0; i < change->count; i++) {
+		const struct workspace_pair *pair = &change->items[i];
+		if (!pair->value)
+			continue;
+		if (workspace_check_label(pair->key, pair->value, err))
+			return -1;
+		vec_push(&w->arena, labels,
+			(struct workspace_pair){ arena_text(&w->arena, pair->key),
+				arena_text(&w->arena, pair->value) });
+	}
+	if (labels->count > WORKSPACE_LABELS_MAX)
+		return fail(err, ERR_INVALID, "more than %d labels", WORKSPACE_LABELS_MAX);
+	return 0;
+}
+
+static int apply_labels(struct core_workspace *w, const workspace_pairs *change, struct error *err)
+{
+	struct core *core = w->core;
+	struct workspace next = w->model;
+	if (merge_labels(w, change, &next.labels, err))
+		return -1;
+	const char *old = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	const char *new = workspace_label(&next, WORKSPACE_CONTEXT_LABEL);
+	struct core_workspace *other = new ? table_get(&core->contexts, str_from(new)) : NULL;
+	if (!other && new)
+		other = table_get(&core->names, str_from(new));
+	if (other && other != w)
+		return fail(err, ERR_CONFLICT,
+			"there is a workspace of the context_id '%s' already", new);
+	if (old && table_get(&core->contexts, str_from(old)) == w)
+		table_remove(&core->contexts, str_from(old));
+	w->model.labels = next.labels;
+	if (new && !table_get(&core->contexts, str_from(new)))
+		table_add(&core->contexts, str_from(new), w);
+	return 0;
+}
+
+void core_update(struct core *core, struct core_workspace *w, const struct core_change *change,
+	core_workspace_fn *done, void *ctx)
+{
+	struct error err;
+	int failed = 0;
+	if (w->model.state == WORKSPACE_DELETING)
+		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
+	if (!failed && change->labels)
+		failed = apply_labels(w, change->labels, &err);
+	if (failed) {
+		core_later(core, done, ctx, NULL, &err);
+		return;
+	}
+	if (change->has_ttl) {
+		w->model.ttl_ms = change->ttl_ms;
+		w->model.expires_ms = change->ttl_ms ? clock_now_ms() + (int64_t)change->ttl_ms : 0;
+	}
+	if (change->has_idle_timeout)
+		w->model.idle_timeout_ms = change->idle_timeout_ms;
+	lifetime_arm(w);
+	struct update *update = calloc(1, sizeof *update);
+	if (!update)
+		abort();
+	*update = (struct update){ w, done, ctx };
+	core_hold(w);
+	journal_emit(&core->journal, "workspace.updated", w->model.id, w->model.name, NULL);
+	workspace_save(w, on_updated, update);
+}

@@ -1,0 +1,238 @@
+/* environments.c -- the environment of a workspace: found or built, and kept from being evicted
+ * while a workspace has it. Building is `carrel env build`, run by the launcher; what it prints is
+ * read here. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "core/parts.h"
+#include "format/json_read.h"
+
+#define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */
+#define ANSWER_MAX ((size_t)4 << 20)
+
+struct env_pin {
+	char *name;
+	int fd;
+	unsigned users;
+};
+
+struct preparation {
+	struct core_workspace *w;
+	environment_fn *done;
+	void *ctx;
+	int answer; /* memfd: stdout of the build */
+	char request_id[ID_LEN + 1];
+};
+
+bool environment_is_asked(const struct workspace *model)
+{
+	return model->environment || model->python || model->requirements ||
+	       model->packages.count || model->is_context;
+}
+
+static bool has_recipe(const struct workspace *model)
+{
+	return model->python || model->requirements || model->packages.count || model->is_context;
+}
+
+/* ---- pins: one a name, shared by all workspaces that have it ---- */
+
+static int pin(struct core_workspace *w, const char *name, struct error *err)
+{
+	struct core *core = w->core;
+	auto_arena struct arena arena;
+	struct env_pin *pin = table_get(&core->pins, str_from(name));
+	struct env_meta meta;
+	int fd;
+	arena_init(&arena);
+	if (!pin) {
+		if (env_use(&core->envs, name, &arena, &meta, &fd, err))
+			return -1;
+		pin = calloc(1, sizeof *pin);
+		if (!pin || !(pin->name = strdup(name)))
+			abort();
+		pin->fd = fd;
+		table_add(&core->pins, str_from(pin->name), pin);
+	} else if (env_read(&core->envs, name, &arena, &meta, err) ||
+		   env_check(&core->envs, &meta, err))
+		return -1;
+	if (w->pin != pin) {
+		environment_release(w);
+		w->pin = pin;
+		pin->users++;
+	}
+	return 0;
+}
+
+void environment_release(struct core_workspace *w)
+{
+	struct env_pin *pin = w->pin;
+	w->pin = NULL;
+	if (!pin || --pin->users)
+		return;
+	table_remove(&w->core->pins, str_from(pin->name));
+	fd_close(&pin->fd);
+	free(pin->name);
+	free(pin);
+}
+
+/* ---- building ---- */
+
+static void finish(struct preparation *p, const struct error *err)
+{
+	struct core_workspace *w = p->w;
+	p->done(p->ctx, err);
+	fd_close(&p->answer);
+	free(p);
+	core_release(w);
+}
+
+static enum error_code code_of(const char *name)
+{
+	for (int code = ERR_INVALID; code < ERR_CODE_COUNT; code++)
+		if (name && !strcmp(error_code_name((enum error_code)code), name))
+			return (enum error_code)code;
+	return ERR_FAILED;
+}
+
+/* What `env build -o json` said: an environment, or why there is none. */
+static int read_answer(struct preparation *p, int exit_code, const char **name, struct arena *arena,
+	struct error *err)
+{
+	struct json_value *answer;
+	char *text = arena_alloc(arena, ANSWER_MAX);
+	ssize_t len = pread(p->answer, text, ANSWER_MAX, 0);
+	struct error why;
+	if (len < 0 || json_read((struct str){ text, (size_t)len }, arena, &answer, &why))
+		return fail(err, ERR_FAILED,
+			"the environment could not be built: its builder ended with code %d and no "
+			"answer",
+			exit_code);
+	const struct json_value *error = json_member(answer, "error");
+	const char *message = json_member_text(error, "message");
+	const char *hint = json_member_text(error, "hint");
+	*name = json_member_text(answer, "name");
+	if (!error && exit_code == 0 && *name)
+		return 0;
+	fail(err, code_of(json_member_text(error, "code")), "%s",
+		message ? message : "the environment could not be built");
+	return hint ? error_hint(err, "%s", hint) : -1;
+}
+
+static void on_built(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct preparation *p = ctx;
+	struct core_workspace *w = p->w;
+	auto_arena struct arena arena;
+	const char *name = NULL;
+	struct error err;
+	arena_init(&arena);
+	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
+	if (is_built ? read_answer(p, packet->head.value, &name, &arena, &err)
+		     : launcher_failure(packet, &err)) {
+		finish(p, &err);
+		return;
+	}
+	if (pin(w, name, &err)) {
+		finish(p, &err);
+		return;
+	}
+	if (!w->model.environment || strcmp(w->model.environment, name))
+		w->model.environment = arena_text(&w->arena, name);
+	finish(p, NULL);
+}
+
+/* The launcher passes on a file or packages: what was given as both is one file. */
+static int open_requirements(const struct workspace *model, int *out, struct error *err)
+{
+	auto_buf struct buf text;
+	if (!model->requirements) {
+		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
+	}
+	buf_init(&text, ANSWER_MAX);
+	buf_printf(&text, "%s\n", model->requirements);
+	for (size_t i = 0; i < model->packages.count; i++)
+		buf_printf(&text, "%s\n", model->packages.items[i]);
+	auto_close int fd = memfd_create("requirements", MFD_CLOEXEC);
+	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len ||
+		lseek(fd, 0, SEEK_SET))
+		return fail_errno(err, "keep the requirements");
+	*out = take_fd(&fd);
+	return 0;
+}
+
+static int open_streams(struct preparation *p, int *input, int *errors, struct error *err)
+{
+	if (open_requirements(&p->w->model, input, err))
+		return -1;
+	p->answer = memfd_create("answer", MFD_CLOEXEC);
+	*errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (p->answer < 0 || *errors < 0)
+		return fail_errno(err, "make room for the builder's answer");
+	return 0;
+}
+
+static int build(struct preparation *p, struct error *err)
+{
+	const struct workspace *model = &p->w->model;
+	struct launch_message head = { .type = LAUNCH_BUILD, .value = model->requirements != NULL };
+	const char *strings[LAUNCH_STRINGS_MAX];
+	size_t count = 0, bytes = 0;
+	auto_close int input = -1;
+	auto_close int errors = -1;
+	strings[count++] = PACKAGE_ID;
+	strings[count++] = model->python ? model->python : "";
+	for (size_t i = 0; !model->requirements && i < model->packages.count; i++) {
+		if (count == LAUNCH_STRINGS_MAX ||
+			(bytes += strlen(model->packages.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
+			return fail_hint(
+				err, ERR_LIMIT, "put them into requirements", "too many packages");
+		strings[count++] = model->packages.items[i];
+	}
+	if (open_streams(p, &input, &errors, err))
+		return -1;
+	memcpy(head.request_id, p->request_id, sizeof head.request_id);
+	const int fds[] = { input, p->answer, errors };
+	launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
+	return 0;
+}
+
+void environment_prepare(
+	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx)
+{
+	auto_arena struct arena arena;
+	const char *name = NULL;
+	struct error err;
+	if (!environment_is_asked(&w->model)) {
+		done(ctx, NULL);
+		return;
+	}
+	arena_init(&arena);
+	if (w->model.environment) {
+		if (!env_resolve(&w->core->envs, w->model.environment, &arena, &name, &err) &&
+			!pin(w, name, &err)) {
+			if (strcmp(name, w->model.environment))
+				w->model.environment = arena_text(&w->arena, name);
+			done(ctx, NULL);
+			return;
+		}
+		if (!has_recipe(&w->model) ||
+			(err.code != ERR_NOT_FOUND && err.code != ERR_CORRUPT)) {
+			done(ctx, &err);
+			return;
+		}
+	}
+	struct preparation *p = calloc(1, sizeof *p);
+	if (!p)
+		abort();
+	*p = (struct preparation){ .w = w, .done = done, .ctx = ctx, .answer = -1 };
+	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
+	core_hold(w);
+	if (build(p, &err))
+		finish(p, &err);
+}

@@ -1,0 +1,208 @@
+#include "core/launcher.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "proc/channel.h"
+
+struct launcher_request {
+	uint64_t tag;
+	launcher_fn *fn;
+	void *ctx;
+	bool is_many; /* LIST: until DONE */
+	struct launcher_request *next;
+};
+
+/* A message that found the channel full. */
+struct launcher_waiting {
+	struct launcher_waiting *next;
+	size_t len;
+	int fds[CHANNEL_FDS_MAX], fd_count;
+	char data[];
+};
+
+static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+int launcher_open(struct launcher *launcher, struct loop *loop, int socket, struct error *err)
+{
+	*launcher = (struct launcher){ .loop = loop, .socket = socket, .next_tag = 1 };
+	return loop_watch(loop, socket, EPOLLIN, on_channel, launcher, err);
+}
+
+void launcher_done(struct launcher *launcher)
+{
+	while (launcher->pending) {
+		struct launcher_request *request = launcher->pending;
+		launcher->pending = request->next;
+		free(request);
+	}
+	while (launcher->waiting) {
+		struct launcher_waiting *waiting = launcher->waiting;
+		launcher->waiting = waiting->next;
+		for (int i = 0; i < waiting->fd_count; i++)
+			close(waiting->fds[i]);
+		free(waiting);
+	}
+	if (launcher->loop && launcher->socket >= 0)
+		loop_unwatch(launcher->loop, launcher->socket);
+}
+
+static void expect(
+	struct launcher *launcher, uint64_t tag, bool is_many, launcher_fn *fn, void *ctx)
+{
+	struct launcher_request *request = calloc(1, sizeof *request);
+	struct launcher_request **last = &launcher->pending;
+	if (!request)
+		abort();
+	*request = (struct launcher_request){ tag, fn, ctx, is_many, NULL };
+	while (*last)
+		last = &(*last)->next;
+	*last = request;
+}
+
+/* Answers come nearly in the order of the questions: the list is short to search. */
+static struct launcher_request *find(struct launcher *launcher, uint64_t tag)
+{
+	struct launcher_request *at = launcher->pending;
+	while (at && at->tag != tag)
+		at = at->next;
+	return at;
+}
+
+static void drop(struct launcher *launcher, struct launcher_request *request)
+{
+	for (struct launcher_request **at = &launcher->pending; *at; at = &(*at)->next)
+		if (*at == request) {
+			*at = request->next;
+			free(request);
+			return;
+		}
+}
+
+static void keep_for_later(
+	struct launcher *launcher, const struct buf *packet, const int *fds, int fd_count)
+{
+	struct launcher_waiting *waiting = malloc(sizeof *waiting + packet->len);
+	struct launcher_waiting **last = &launcher->waiting;
+	struct error err;
+	if (!waiting)
+		abort();
+	*waiting = (struct launcher_waiting){ .len = packet->len, .fd_count = fd_count };
+	memcpy(waiting->data, packet->data, packet->len);
+	for (int i = 0; i < fd_count; i++)
+		waiting->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+	while (*last)
+		last = &(*last)->next;
+	*last = waiting;
+	loop_change(launcher->loop, launcher->socket, EPOLLIN | EPOLLOUT, &err);
+}
+
+static void send_waiting(struct launcher *launcher)
+{
+	struct error err;
+	while (launcher->waiting) {
+		struct launcher_waiting *waiting = launcher->waiting;
+		if (channel_send(launcher->socket, waiting->data, waiting->len, waiting->fds,
+			    waiting->fd_count, &err) &&
+			err.code == ERR_LIMIT)
+			return;
+		launcher->waiting = waiting->next;
+		for (int i = 0; i < waiting->fd_count; i++)
+			close(waiting->fds[i]);
+		free(waiting);
+	}
+	loop_change(launcher->loop, launcher->socket, EPOLLIN, &err);
+}
+
+uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
+	const char *const *strings, size_t count, const int *fds, int fd_count, launcher_fn *fn,
+	void *ctx)
+{
+	auto_buf struct buf packet;
+	struct error err;
+	buf_init(&packet, CHANNEL_SIZE_MAX);
+	head->tag = launcher->next_tag++;
+	/* Whatever goes into a message has been checked before: a packet that can't be made is a
+	 * bug. */
+	if (launch_encode(head, strings, count, &packet, &err))
+		abort();
+	if (fn)
+		expect(launcher, head->tag, head->type == LAUNCH_LIST, fn, ctx);
+	/* A launcher that is gone is seen at the channel's end, and everybody told there. */
+	if (launcher->waiting ||
+		(channel_send(launcher->socket, packet.data, packet.len, fds, fd_count, &err) &&
+			err.code == ERR_LIMIT))
+		keep_for_later(launcher, &packet, fds, fd_count);
+	return head->tag;
+}
+
+static void hand_out(struct launcher *launcher, const struct launch_packet *packet, const int *came)
+{
+	int fds[LAUNCH_FD_MAX], next = 0;
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		fds[i] = packet->head.present >> i & 1 ? came[next++] : -1;
+	struct launcher_request *request =
+		packet->head.tag ? find(launcher, packet->head.tag) : NULL;
+	if (!request) {
+		for (int i = 0; i < LAUNCH_FD_MAX; i++)
+			fd_close(&fds[i]);
+		launcher->unasked(launcher->ctx, packet);
+		return;
+	}
+	launcher_fn *fn = request->fn;
+	void *ctx = request->ctx;
+	if (!request->is_many || packet->head.type == LAUNCH_DONE ||
+		packet->head.type == LAUNCH_FAILED)
+		drop(launcher, request);
+	fn(ctx, packet, fds);
+}
+
+/* Without its launcher core can start nothing, and what runs is about to be killed. */
+static void lose(struct launcher *launcher)
+{
+	loop_unwatch(launcher->loop, launcher->socket);
+	while (launcher->pending) {
+		struct launcher_request *request = launcher->pending;
+		launcher->pending = request->next;
+		request->fn(request->ctx, NULL, NULL);
+		free(request);
+	}
+	launcher->unasked(launcher->ctx, NULL);
+}
+
+static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	static char data[CHANNEL_SIZE_MAX];
+	struct launch_packet packet;
+	struct error err;
+	int fds[LAUNCH_FD_MAX], fd_count, got;
+	size_t len;
+	if (events & EPOLLOUT)
+		send_waiting(launcher);
+	while ((got = channel_receive(fd, data, sizeof data, &len, fds, LAUNCH_FD_MAX, &fd_count,
+			&err)) == CHANNEL_MESSAGE) {
+		if (launch_decode(data, len, false, fd_count, &packet, &err)) {
+			for (int i = 0; i < fd_count; i++)
+				close(fds[i]);
+			lose(launcher);
+			return;
+		}
+		hand_out(launcher, &packet, fds);
+	}
+	if (got != CHANNEL_NOTHING)
+		lose(launcher);
+}
+
+int launcher_failure(const struct launch_packet *packet, struct error *err)
+{
+	if (!packet)
+		return fail(err, ERR_UNAVAILABLE, "the launcher is gone");
+	if (packet->head.type != LAUNCH_FAILED)
+		return fail(err, ERR_FAILED, "the launcher gave an answer of another kind");
+	fail(err, packet->head.error_code, "%s", packet->strings[0]);
+	return packet->strings[1][0] ? error_hint(err, "%s", packet->strings[1]) : -1;
+}

@@ -1,0 +1,241 @@
+/* lifetimes.c -- what time does to a workspace: its sandbox is given back, it is suspended, it
+ * expires; its last use is saved and its tree measured. All on the monotonic clock: a wall clock
+ * that jumps moves nothing while core runs. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/execs.h"
+#include "core/parts.h"
+
+#define SWEEP_MS 30000
+#define TIMER_MAX_MS (24 * 3600 * 1000ull)
+
+/* Processes that outlive their exec (a server started with &) keep the sandbox: init alone doesn't.
+ */
+static bool has_processes(const struct core_workspace *w)
+{
+	int fd = openat(w->sandbox.fds[LAUNCH_FD_PROC], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	bool found = false;
+	while (dir && !found && (entry = readdir(dir))) {
+		uint64_t pid;
+		found = str_to_u64(str_from(entry->d_name), &pid) && pid > 1;
+	}
+	if (dir)
+		closedir(dir);
+	else
+		fd_close(&fd);
+	return found;
+}
+
+static bool is_busy(const struct core_workspace *w)
+{
+	return w->users || w->sandbox.exec_count;
+}
+
+static uint64_t idle_ms(const struct core_workspace *w)
+{
+	return is_busy(w) ? 0 : clock_monotonic_ms() - w->used_ms;
+}
+
+static bool can_suspend(const struct core_workspace *w)
+{
+	return w->model.idle_timeout_ms &&
+	       (w->model.state == WORKSPACE_READY || w->model.state == WORKSPACE_RUNNING);
+}
+
+static void suspend_now(struct core_workspace *w)
+{
+	if (w->sandbox.is_up) {
+		w->is_suspending = true;
+		core_end_sandbox(w, REASON_CANCELED);
+		return;
+	}
+	if (w->sandbox.is_starting || w->sandbox.is_ending)
+		return;
+	sandbox_suspended(w);
+}
+
+static void on_idle(struct loop *loop, void *ctx)
+{
+	struct core_workspace *w = ctx;
+	uint64_t idle = idle_ms(w);
+	w->idle = NULL;
+	if (can_suspend(w) && idle >= w->model.idle_timeout_ms)
+		suspend_now(w);
+	else if (w->sandbox.is_up && idle >= w->core->give_back_ms) {
+		if (has_processes(w)) {
+			w->used_ms = clock_monotonic_ms();
+		} else {
+			w->core->metrics.given_back++;
+			core_end_sandbox(w, REASON_CANCELED);
+		}
+	}
+	lifetime_arm(w);
+}
+
+static void on_expiry(struct loop *loop, void *ctx)
+{
+	struct core_workspace *w = ctx;
+	w->expiry = NULL;
+	if (w->expires_at_ms > clock_monotonic_ms()) {
+		lifetime_arm(w); /* a long life is timed in parts */
+		return;
+	}
+	w->core->metrics.expired++;
+	journal_emit(&w->core->journal, "workspace.expired", w->model.id, w->model.name, NULL);
+	core_remove(w->core, w, "expired", NULL, NULL, NULL);
+}
+
+/* Its next look at itself; nothing is moved when it is used: it looks, and goes to sleep again. */
+void lifetime_arm(struct core_workspace *w)
+{
+	uint64_t wait = UINT64_MAX, idle = idle_ms(w);
+	if (w->is_gone || w->model.state == WORKSPACE_DELETING)
+		return;
+	if (w->sandbox.is_up)
+		wait = w->core->give_back_ms;
+	if (can_suspend(w) && w->model.idle_timeout_ms < wait)
+		wait = w->model.idle_timeout_ms;
+	if (w->idle)
+		loop_cancel(w->core->loop, w->idle);
+	w->idle = NULL;
+	if (wait != UINT64_MAX)
+		w->idle = loop_after(w->core->loop, wait > idle ? wait - idle : 1, on_idle, w);
+	if (w->expiry)
+		loop_cancel(w->core->loop, w->expiry);
+	w->expiry = NULL;
+	if (!w->model.expires_ms)
+		return;
+	if (w->expires_from_ms != w->model.expires_ms) { /* first seen, or changed */
+		int64_t left = w->model.expires_ms - clock_now_ms();
+		w->expires_from_ms = w->model.expires_ms;
+		w->expires_at_ms = clock_monotonic_ms() + (left > 0 ? (uint64_t)left : 0);
+	}
+	uint64_t now = clock_monotonic_ms();
+	uint64_t left = w->expires_at_ms > now ? w->expires_at_ms - now : 0;
+	w->expiry =
+		loop_after(w->core->loop, left < TIMER_MAX_MS ? left : TIMER_MAX_MS, on_expiry, w);
+}
+
+void lifetime_disarm(struct core_workspace *w)
+{
+	struct loop_timer **timers[] = { &w->idle, &w->expiry };
+	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
+		if (*timers[i])
+			loop_cancel(w->core->loop, *timers[i]);
+		*timers[i] = NULL;
+	}
+}
+
+/* ---- measuring: one child at a time, in the order asked ---- */
+
+struct core_measurement {
+	struct core_workspace *w; /* NULL: it went meanwhile */
+	char id[ID_LEN + 1];
+	core_workspace_fn *done;
+	void *ctx;
+	struct core_measurement *next;
+};
+
+static uint64_t measure_tree(void *ctx)
+{
+	struct core *core = ctx;
+	struct error err;
+	uint64_t bytes, inodes;
+	auto_close int dir = openat(core->workspaces, core->own->measurements->id,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return dir < 0 || path_measure_tree(dir, &bytes, &inodes, &err) ? UINT64_MAX : bytes;
+}
+
+static void measure_next(struct core *core);
+
+static void on_measured(void *ctx, bool ok, uint64_t bytes)
+{
+	struct core *core = ctx;
+	struct core_measurement *first = core->own->measurements;
+	struct core_workspace *w = first->w;
+	core->own->measurements = first->next;
+	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
+	if (w && ok && bytes != UINT64_MAX)
+		w->model.disk_usage_bytes = bytes;
+	measure_next(core);
+	if (w) {
+		if (first->done)
+			first->done(first->ctx, w, NULL);
+		core_release(w);
+	}
+	free(first);
+}
+
+static void measure_next(struct core *core)
+{
+	if (!core->own->measurements || core->own->meter.is_running)
+		return;
+	core->own->meter = (struct measure){
+		.loop = core->loop, .find = measure_tree, .found = on_measured, .ctx = core
+	};
+	measure_start(&core->own->meter);
+}
+
+void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx)
+{
+	struct core *core = w->core;
+	struct core_measurement **last = &core->own->measurements, *new;
+	if (!w->is_dirty || w->is_gone) {
+		core_later(core, done, ctx, w, NULL);
+		return;
+	}
+	w->is_dirty = is_busy(w); /* what still runs goes on writing */
+	new = calloc(1, sizeof *new);
+	if (!new)
+		abort();
+	*new = (struct core_measurement){ .w = w, .done = done, .ctx = ctx };
+	str_copy(new->id, sizeof new->id, w->model.id);
+	core_hold(w);
+	while (*last)
+		last = &(*last)->next;
+	*last = new;
+	measure_next(core);
+}
+
+/* ---- now and then ---- */
+
+static void on_sweep(struct loop *loop, void *ctx)
+{
+	struct core *core = ctx;
+	for (struct core_workspace *w = core->newest; w; w = w->older) {
+		if (w->model.state == WORKSPACE_CREATING || w->model.state == WORKSPACE_DELETING)
+			continue;
+		if (w->saved_last_used_ms != w->model.last_used_ms)
+			workspace_save(w, NULL, NULL);
+		if (w->is_dirty)
+			core_measure(w, NULL, NULL);
+	}
+	core->own->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);
+}
+
+void lifetimes_start(struct core *core)
+{
+	core->own->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
+}
+
+void lifetimes_stop(struct core *core)
+{
+	struct loop_timer **timers[] = { &core->own->sweep, &core->own->cleaning };
+	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
+		if (*timers[i])
+			loop_cancel(core->loop, *timers[i]);
+	measure_stop(&core->own->cleaner);
+	measure_stop(&core->own->meter);
+	while (core->own->measurements) {
+		struct core_measurement *first = core->own->measurements;
+		core->own->measurements = first->next;
+		free(first);
+	}
+}

@@ -1,0 +1,213 @@
+/* reconcile.c -- after a start: disk, database and running sandboxes are brought together by one
+ *rule.
+ *
+ *	What runs is adopted, what is half-made is removed, what was acknowledged is there.
+ *
+ *	row	tree	sandbox
+ *	yes	yes	yes	adopted: running
+ *	yes	yes	no	ready (or suspended, as it was)
+ *	yes	.del-	any	its removal was begun: finished
+ *	yes	no	any	failed: its files are gone, and somebody has to know
+ *	no	yes	any	half-made: sandbox ended, tree removed
+ *	no	no	yes	ended
+ *
+ * A row is written after its tree and removed after it is out of sight, so the last four are what
+ *crashes leave. When the database itself was lost (moved aside), a tree without a row isn't
+ *half-made: it is kept as .lost-<id>, and said so. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "core/execs.h"
+#include "core/parts.h"
+
+struct restored_exec {
+	struct exec_record record;
+	struct restored_exec *next;
+};
+struct reconciliation {
+	struct core *core;
+	struct arena arena;
+	struct restored_exec *execs;
+};
+
+/* ---- rows ---- */
+
+static int take_workspace(void *ctx, const struct workspace *row)
+{
+	struct reconciliation *r = ctx;
+	struct core *core = r->core;
+	struct workspace model = *row;
+	if (model.state == WORKSPACE_RUNNING)
+		model.state = WORKSPACE_READY;
+	if (core->newest && model.created_ms <= core->newest->model.created_ms)
+		model.created_ms = core->newest->model.created_ms + 1;
+	workspace_new(core, &model);
+	return 0;
+}
+
+static workspace_texts copy_texts(struct arena *arena, const workspace_texts *from)
+{
+	workspace_texts to = { 0 };
+	for (size_t i = 0; i < from->count; i++)
+		vec_push(arena, &to, (const char *)arena_text(arena, from->items[i]));
+	vec_push(arena, &to, NULL);
+	to.count--;
+	return to;
+}
+
+/* They wait until it is known what runs. */
+static int take_exec(void *ctx, const struct exec_record *row)
+{
+	struct reconciliation *r = ctx;
+	struct restored_exec *exec = arena_alloc(&r->arena, sizeof *exec);
+	exec->record = *row;
+	exec->record.argv = copy_texts(&r->arena, &row->argv);
+	exec->record.cwd = row->cwd ? arena_text(&r->arena, row->cwd) : NULL;
+	exec->record.error = row->error ? arena_text(&r->arena, row->error) : NULL;
+	exec->next = r->execs;
+	r->execs = exec;
+	return 0;
+}
+
+/* ---- trees ---- */
+
+static void keep_lost(struct core *core, const char *id)
+{
+	char lost[8 + ID_LEN];
+	str_format(lost, sizeof lost, ".lost-%s", id);
+	if (!renameat(core->workspaces, id, core->workspaces, lost))
+		log_record(&core->log, LOG_LEVEL_ERROR,
+			"a workspace's files are kept, but nobody knows whose they are", "tree",
+			lost, NULL);
+}
+
+static void look_at_tree(struct core *core, const char *name)
+{
+	struct error err;
+	if (!strncmp(name, ".del-", 5)) {
+		struct core_workspace *w = table_get(&core->ids, str_from(name + 5));
+		if (w)
+			w->model.state = WORKSPACE_DELETING;
+		trees_clean_later(core);
+		return;
+	}
+	if (!id_is_valid(name) || table_get(&core->ids, str_from(name)))
+		return;
+	if (core->store_opened.was_corrupt)
+		keep_lost(core, name);
+	else if (tree_discard(core, name, &err))
+		log_record(&core->log, LOG_LEVEL_ERROR, "what is half-made can't be removed",
+			"tree", name, "error", err.text, NULL);
+}
+
+static int look_at_trees(struct core *core, struct error *err)
+{
+	int fd = openat(core->workspaces, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	if (!dir) {
+		fail_errno(err, "read '%s/workspaces'", core->home.path);
+		fd_close(&fd);
+		return -1;
+	}
+	while ((entry = readdir(dir)))
+		look_at_tree(core, entry->d_name);
+	closedir(dir);
+	return 0;
+}
+
+static void look_at_workspace(struct core_workspace *w)
+{
+	struct core *core = w->core;
+	struct stat st;
+	if (w->model.state == WORKSPACE_DELETING || w->model.state == WORKSPACE_CREATING) {
+		core_remove(core, w, "removed", NULL, NULL, NULL);
+		return;
+	}
+	bool is_there = !fstatat(core->workspaces, w->model.id, &st, AT_SYMLINK_NOFOLLOW) &&
+			S_ISDIR(st.st_mode);
+	if (!is_there && w->model.state != WORKSPACE_FAILED) {
+		w->model.error = "its files are gone from the disk";
+		log_record(&core->log, LOG_LEVEL_ERROR, "the files of a workspace are gone",
+			"workspace", w->model.id, "name", w->model.name, NULL);
+		workspace_set_state(w, WORKSPACE_FAILED);
+		workspace_save(w, NULL, NULL);
+	}
+	lifetime_arm(w);
+}
+
+/* ---- sandboxes ---- */
+
+static void end_unknown(struct core *core, const char *id)
+{
+	struct launch_message head = { .type = LAUNCH_END };
+	memcpy(head.id, id, sizeof head.id);
+	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
+}
+
+static void take_sandbox(struct core *core, const struct launch_packet *packet, const int *fds)
+{
+	struct core_workspace *w = table_get(&core->ids, str_from(packet->head.id));
+	if (w && (w->model.state == WORKSPACE_READY || w->model.state == WORKSPACE_SUSPENDED)) {
+		core_touch(w);
+		sandbox_adopt(w, packet->head.value, fds);
+		return;
+	}
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	end_unknown(core, packet->head.id);
+}
+
+static void finish(struct reconciliation *r)
+{
+	struct core *core = r->core;
+	struct core_workspace *w, *older;
+	for (struct restored_exec *exec = r->execs; exec; exec = exec->next) {
+		w = table_get(&core->ids, str_from(exec->record.workspace));
+		if (w)
+			execs_restore(core, w, &exec->record, w->sandbox.is_up);
+	}
+	execs_sweep(core);
+	for (w = core->newest; w; w = older) {
+		older = w->older;
+		look_at_workspace(w);
+	}
+	arena_done(&r->arena);
+	free(r);
+	core->is_ready = true;
+	log_record(&core->log, LOG_LEVEL_INFO, "ready", NULL);
+}
+
+static void on_list(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct reconciliation *r = ctx;
+	if (packet && packet->head.type == LAUNCH_RUNNING) {
+		take_sandbox(r->core, packet, fds);
+		return;
+	}
+	finish(r);
+}
+
+int reconcile_begin(struct core *core, struct error *err)
+{
+	struct launch_message head = { .type = LAUNCH_LIST };
+	struct reconciliation *r = calloc(1, sizeof *r);
+	struct store_loader loader = { take_workspace, take_exec, r };
+	if (!r)
+		abort();
+	r->core = core;
+	arena_init(&r->arena);
+	if (store_load(core->store, &loader, err) || look_at_trees(core, err)) {
+		arena_done(&r->arena);
+		free(r);
+		return -1;
+	}
+	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_list, r);
+	return 0;
+}

@@ -1,0 +1,78 @@
+/* remove.c -- a workspace goes: sandbox first, then the name of its tree, then its row; the bytes
+ * when there is time. */
+#include <stdlib.h>
+#include "base/fault.h"
+#include "core/execs.h"
+#include "core/parts.h"
+
+static void tell(struct core_workspace *w, const struct error *err)
+{
+	while (w->removal) {
+		struct core_removal *removal = w->removal;
+		w->removal = removal->next;
+		if (removal->done)
+			removal->done(removal->ctx, NULL, err);
+		free(removal);
+	}
+}
+
+static void on_row_gone(void *ctx, const struct error *err)
+{
+	struct core_workspace *w = ctx;
+	struct core *core = w->core;
+	if (err) { /* it stays `deleting`: another try, or the next start, ends it */
+		log_record(&core->log, LOG_LEVEL_ERROR, "a removed workspace's row stays",
+			"workspace", w->model.id, "error", err->text, NULL);
+		tell(w, err);
+		core_release(w);
+		return;
+	}
+	fault_point("core_remove_answer");
+	core->metrics.removes++;
+	journal_emit(&core->journal, "workspace.deleted", w->model.id, w->model.name, "reason",
+		w->removal ? w->removal->why : "removed", NULL);
+	execs_forget(w);
+	workspace_drop(w);
+	tell(w, NULL);
+	core_release(w);
+}
+
+void removal_go_on(struct core_workspace *w)
+{
+	struct error err;
+	fault_point("core_remove_tree");
+	if (tree_discard(w->core, w->model.id, &err)) {
+		tell(w, &err);
+		return;
+	}
+	fault_point("core_remove_row");
+	core_hold(w);
+	store_remove_workspace(w->core->store, w->model.id, w->model.name,
+		w->removal ? w->removal->why : "removed", on_row_gone, w);
+}
+
+static void on_begin(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	if (w->is_gone)
+		return;
+	if (w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending)
+		core_end_sandbox(w, REASON_CANCELED);
+	else
+		removal_go_on(w);
+}
+
+void core_remove(struct core *core, struct core_workspace *w, const char *why,
+	const char *request_id, core_workspace_fn *done, void *ctx)
+{
+	struct core_removal *removal = calloc(1, sizeof *removal);
+	bool is_first = !w->removal;
+	if (!removal)
+		abort();
+	*removal = (struct core_removal){ done, ctx, why, w->removal };
+	w->removal = removal;
+	if (!is_first)
+		return;
+	lifetime_disarm(w);
+	workspace_set_state(w, WORKSPACE_DELETING);
+	core_later(core, on_begin, NULL, w, NULL);
+}

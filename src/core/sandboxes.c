@@ -1,0 +1,274 @@
+/* sandboxes.c -- the sandbox of a workspace: asked for when somebody wants to run something, given
+ * back when nobody does. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "core/execs.h"
+#include "core/parts.h"
+#include "plan/plan.h"
+
+static void start(struct core_workspace *w);
+
+/* Each gets one hold, as core_wake promises. */
+static void tell_waiters(struct core_workspace *w, const struct error *err)
+{
+	struct core_waiter *waiters = w->waiters;
+	w->waiters = NULL;
+	core_hold(w);
+	while (waiters) {
+		struct core_waiter *waiter = waiters;
+		waiters = waiter->next;
+		if (!err)
+			core_hold(w);
+		waiter->fn(waiter->ctx, w, err);
+		free(waiter);
+	}
+	core_release(w);
+}
+
+/* By way of the directory's descriptor: a home's path may be longer than a socket's name. */
+static int connect_init(struct core_workspace *w, struct error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
+		w->core->sockets, w->model.id);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
+		return fail_errno(err, "connect to the sandbox of workspace '%s'", w->model.name);
+	w->sandbox.init = take_fd(&fd);
+	return 0;
+}
+
+static void close_all(struct core_sandbox *sandbox)
+{
+	fd_close(&sandbox->init);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		fd_close(&sandbox->fds[i]);
+	*sandbox = (struct core_sandbox){ .init = -1 };
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		sandbox->fds[i] = -1;
+}
+
+/* It is there: connected, watched, used. */
+static int attach(struct core_workspace *w, int limiter, const int *fds, struct error *err)
+{
+	struct core_sandbox *sandbox = &w->sandbox;
+	memcpy(sandbox->fds, fds, sizeof sandbox->fds);
+	sandbox->limiter = plan_limiter_name((enum plan_limiter)limiter);
+	if (connect_init(w, err) || execs_attach(w, err))
+		return -1;
+	sandbox->is_up = true;
+	workspace_set_state(w, WORKSPACE_RUNNING);
+	lifetime_arm(w);
+	return 0;
+}
+
+static void on_end(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct core_workspace *w = ctx;
+	if (packet && packet->head.type == LAUNCH_FAILED)
+		log_record(&w->core->log, LOG_LEVEL_WARN, "a sandbox could not be ended",
+			"workspace", w->model.id, "error", packet->strings[0], NULL);
+	sandbox_ended(w, packet && packet->head.type == LAUNCH_ENDED ? packet->head.value : 0);
+	core_release(w);
+}
+
+static void end(struct core_workspace *w)
+{
+	struct launch_message head = { .type = LAUNCH_END };
+	memcpy(head.id, w->model.id, sizeof head.id);
+	w->sandbox.is_up = false;
+	w->sandbox.is_ending = true;
+	core_hold(w);
+	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_end, w);
+}
+
+void core_end_sandbox(struct core_workspace *w, enum reason reason)
+{
+	struct core_sandbox *sandbox = &w->sandbox;
+	if (!sandbox->has_limit) {
+		sandbox->has_limit = true;
+		sandbox->limit = reason;
+	}
+	if (sandbox->is_up)
+		end(w);
+	/* One that is starting is ended when it is there: has_limit says so. */
+}
+
+static void on_started(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct core_workspace *w = ctx;
+	struct core *core = w->core;
+	struct error err;
+	w->sandbox.is_starting = false;
+	if (!packet || packet->head.type != LAUNCH_STARTED) {
+		launcher_failure(packet, &err);
+		error_context(&err, "start the sandbox of workspace '%s'", w->model.name);
+		core->metrics.sandbox_start_failures++;
+		bool was_unwanted = w->sandbox.has_limit;
+		w->sandbox.has_limit = false;
+		tell_waiters(w, &err);
+		if (w->removal && was_unwanted)
+			removal_go_on(w);
+		core_check_stopped(core);
+		core_release(w);
+		return;
+	}
+	bool is_unwanted = w->sandbox.has_limit;
+	core->metrics.sandbox_starts++;
+	histogram_add(&core->metrics.sandbox_start_seconds,
+		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
+	if (attach(w, packet->head.value, fds, &err)) {
+		tell_waiters(w, &err);
+		w->sandbox.has_limit = true;
+		w->sandbox.limit = REASON_CANCELED;
+		end(w);
+	} else if (is_unwanted) {
+		fail(&err, w->removal ? ERR_NOT_FOUND : ERR_CANCELED, "workspace '%s' %s",
+			w->model.name, w->removal ? "is being removed" : "was stopped");
+		tell_waiters(w, &err);
+		end(w);
+	} else
+		tell_waiters(w, NULL);
+	core_release(w);
+}
+
+static void ask(struct core_workspace *w)
+{
+	const struct limits *limits = &w->model.limits;
+	struct launch_message head = { .type = LAUNCH_START,
+		.limits = { .memory_bytes = limits->memory_bytes,
+			.disk_bytes = limits->disk_bytes,
+			.tmp_bytes = limits->tmp_bytes,
+			.pids = limits->pids,
+			.fds = limits->fds,
+			.millicpus = limits->millicpus } };
+	const char *environment = w->model.environment ? w->model.environment : "";
+	memcpy(head.id, w->model.id, sizeof head.id);
+	memcpy(head.request_id, w->start_request, sizeof head.request_id);
+	fault_point("core_sandbox_start");
+	launcher_ask(&w->core->launcher, &head, &environment, 1, NULL, 0, on_started, w);
+}
+
+static void on_environment(void *ctx, const struct error *err)
+{
+	struct core_workspace *w = ctx;
+	if (!err) {
+		ask(w);
+		return;
+	}
+	w->sandbox.is_starting = false;
+	bool was_unwanted = w->sandbox.has_limit;
+	w->sandbox.has_limit = false;
+	tell_waiters(w, err);
+	if (w->removal && was_unwanted)
+		removal_go_on(w);
+	core_check_stopped(w->core);
+	core_release(w);
+}
+
+static void start(struct core_workspace *w)
+{
+	w->sandbox.is_starting = true;
+	w->is_suspending = false;
+	w->start_ns = clock_monotonic_ns();
+	core_hold(w);
+	environment_prepare(w, w->start_request, on_environment, w);
+}
+
+void core_wake(struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
+{
+	struct core_waiter *waiter, **last = &w->waiters;
+	struct error err;
+	core_touch(w);
+	if (w->sandbox.is_up) {
+		core_hold(w); /* the callee's */
+		core_later(w->core, done, ctx, w, NULL);
+		return;
+	}
+	if (w->core->is_stopping || w->model.state == WORKSPACE_DELETING) {
+		fail(&err, ERR_UNAVAILABLE, "%s",
+			w->core->is_stopping ? "the daemon is stopping"
+					     : "the workspace is being removed");
+		core_later(w->core, done, ctx, w, &err);
+		return;
+	}
+	if (w->model.state == WORKSPACE_FAILED) {
+		fail(&err, ERR_CONFLICT, "workspace '%s' has failed: %s", w->model.name,
+			w->model.error ? w->model.error : "its files are gone");
+		core_later(w->core, done, ctx, w, &err);
+		return;
+	}
+	waiter = calloc(1, sizeof *waiter);
+	if (!waiter)
+		abort();
+	*waiter = (struct core_waiter){ done, ctx, NULL };
+	while (*last)
+		last = &(*last)->next;
+	*last = waiter;
+	if (w->sandbox.is_starting || w->sandbox.is_ending)
+		return; /* sandbox_ended begins anew */
+	str_copy(w->start_request, sizeof w->start_request, request_id ? request_id : "");
+	start(w);
+}
+
+void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
+{
+	struct error err;
+	if (!attach(w, limiter, fds, &err))
+		return;
+	log_record(&w->core->log, LOG_LEVEL_ERROR, "a running sandbox can't be adopted: ended",
+		"workspace", w->model.id, "error", err.text, NULL);
+	w->sandbox.has_limit = true;
+	w->sandbox.limit = REASON_CANCELED;
+	end(w);
+}
+
+void sandbox_suspended(struct core_workspace *w)
+{
+	struct error err;
+	w->is_suspending = false;
+	w->core->metrics.suspended++;
+	if (w->model.is_context && tree_write_context(w, &err))
+		log_record(&w->core->log, LOG_LEVEL_WARN, "'.context.json' could not be written",
+			"workspace", w->model.id, "error", err.text, NULL);
+	workspace_set_state(w, WORKSPACE_SUSPENDED);
+	workspace_save(w, NULL, NULL);
+}
+
+void sandbox_ended(struct core_workspace *w, int wait_status)
+{
+	if (!w->sandbox.is_up && !w->sandbox.is_ending)
+		return;
+	core_hold(w);
+	w->sandbox.is_up = false;
+	execs_sandbox_gone(w);
+	close_all(&w->sandbox);
+	if (w->model.state == WORKSPACE_RUNNING) {
+		if (w->is_suspending && !w->waiters)
+			sandbox_suspended(w);
+		else
+			workspace_set_state(w, WORKSPACE_READY);
+	}
+	if (w->removal) {
+		struct error err;
+		fail(&err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+		tell_waiters(w, &err);
+		removal_go_on(w);
+	} else if (w->waiters && !w->core->is_stopping)
+		start(w);
+	else if (w->waiters) {
+		struct error err;
+		fail(&err, ERR_UNAVAILABLE, "the daemon is stopping");
+		tell_waiters(w, &err);
+	}
+	lifetime_arm(w);
+	core_check_stopped(w->core);
+	core_release(w);
+}

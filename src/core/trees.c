@@ -1,0 +1,158 @@
+/* trees.c -- workspaces/<id>: made, and taken away.
+ *	upper/			what a sandbox sees as /workspace
+ *	env/{upper,work}	on top of its environment
+ *	.in/			files and archives on their way in (core/files.c, core/archive.c)
+ * and workspaces/.del-<id>: removed, but not yet gone; workspaces/.lost-<id>: nobody knows whose.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/parts.h"
+
+#define CLEAN_AFTER_MS 50 /* several that go together are one child's work */
+
+static int write_file(int dir, const char *name, struct str text, struct error *err)
+{
+	auto_close int fd = openat(dir, name,
+		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len || fsync(fd))
+		return fail_errno(err, "write '%s'", name);
+	return 0;
+}
+
+/* Written beside its place and renamed: whatever the sandbox put there is replaced, never followed.
+ */
+int tree_write_context(struct core_workspace *w, struct error *err)
+{
+	auto_buf struct buf text;
+	char path[64];
+	buf_init(&text, 65536);
+	workspace_print_context(&w->model, &text);
+	str_format(path, sizeof path, "%s", w->model.id);
+	auto_close int dir =
+		path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0)
+		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
+	if (write_file(dir, ".context.json", (struct str){ text.data, text.len }, err))
+		return -1;
+	if (renameat(dir, ".context.json", dir, "upper/.context.json") && errno == EISDIR)
+		return fail(err, ERR_CONFLICT, "'.context.json' is a directory there");
+	return 0;
+}
+
+static int make_layout(int dir, const struct workspace *w, struct error *err)
+{
+	static const char *const context[] = { "scripts", "data", "repos", "output" };
+	auto_close int upper = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (upper < 0)
+		return fail_errno(err, "open 'upper'");
+	for (size_t i = 0; w->is_context && i < sizeof context / sizeof *context; i++)
+		if (mkdirat(upper, context[i], 0755))
+			return fail_errno(err, "make '%s'", context[i]);
+	if (w->environment && symlinkat("/env", upper, ".venv"))
+		return fail_errno(err, "make '.venv'");
+	auto_close int mark = openat(
+		upper, ".workspace_configured", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (mark < 0)
+		return fail_errno(err, "make '.workspace_configured'");
+	if (fsync(upper) || fsync(dir))
+		return fail_errno(err, "sync it");
+	return 0;
+}
+
+static int make_directories(int dir, const struct workspace *w, struct error *err)
+{
+	static const char *const names[] = { "upper", "env", "env/upper", "env/work" };
+	size_t count = w->environment ? sizeof names / sizeof *names : 1;
+	for (size_t i = 0; i < count; i++)
+		if (mkdirat(dir, names[i], 0755))
+			return fail_errno(err, "make '%s'", names[i]);
+	return make_layout(dir, w, err);
+}
+
+int tree_make(struct core_workspace *w, struct error *err)
+{
+	int workspaces = w->core->workspaces;
+	if (mkdirat(workspaces, w->model.id, 0700))
+		return fail_errno(err, "make the tree of workspace '%s'", w->model.name);
+	fault_point("core_tree");
+	auto_close int dir =
+		openat(workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
+	if (make_directories(dir, &w->model, err) ||
+		(w->model.is_context && tree_write_context(w, err)))
+		return error_context(err, "workspace '%s'", w->model.name);
+	if (fsync(workspaces))
+		return fail_errno(err, "sync the list of workspaces");
+	fault_point("core_tree_made");
+	return 0;
+}
+
+int tree_discard(struct core *core, const char *id, struct error *err)
+{
+	char gone[8 + ID_LEN];
+	str_format(gone, sizeof gone, ".del-%s", id);
+	if (renameat(core->workspaces, id, core->workspaces, gone)) {
+		if (errno == ENOENT)
+			return 0;
+		return fail_errno(err, "remove the tree of '%s'", id);
+	}
+	trees_clean_later(core);
+	return 0;
+}
+
+/* In a child, for as long as it takes. Returns how many could not be removed. */
+static uint64_t clean(void *ctx)
+{
+	struct core *core = ctx;
+	uint64_t failed = 0;
+	int fd = openat(core->workspaces, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	struct error err;
+	while (dir && (entry = readdir(dir)))
+		if (!strncmp(entry->d_name, ".del-", 5) &&
+			path_remove_tree(core->workspaces, entry->d_name, &err))
+			failed++;
+	if (dir)
+		closedir(dir);
+	return failed;
+}
+
+static void on_cleaned(void *ctx, bool ok, uint64_t failed)
+{
+	struct core *core = ctx;
+	if (!ok || failed)
+		log_record(&core->log, LOG_LEVEL_WARN,
+			"trees of removed workspaces could not be removed: tried again later",
+			NULL);
+	if (core->own->has_rubbish)
+		trees_clean_later(core);
+}
+
+static void on_clean(struct loop *loop, void *ctx)
+{
+	struct core *core = ctx;
+	core->own->cleaning = NULL;
+	if (core->own->cleaner.is_running)
+		return; /* on_cleaned comes back to it */
+	core->own->has_rubbish = false;
+	core->own->cleaner =
+		(struct measure){ .loop = loop, .find = clean, .found = on_cleaned, .ctx = core };
+	measure_start(&core->own->cleaner);
+}
+
+void trees_clean_later(struct core *core)
+{
+	core->own->has_rubbish = true;
+	if (!core->own->cleaning && !core->own->cleaner.is_running)
+		core->own->cleaning = loop_after(core->loop, CLEAN_AFTER_MS, on_clean, core);
+}
