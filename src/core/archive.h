@@ -1,13 +1,19 @@
-/* archive.h -- whole trees in and out as tar or tar.zst, in a locked child per transfer: what
- * parses an archive has no rights but one directory's descriptor, and core's memory never holds
- * more than a pipe.
- * 1. In: refused are absolute names, "..", links that lead out, devices, fifos, sockets, setuid and
- * setgid bits, security and overlay xattrs; caps on bytes (the workspace's free disk), entries
- * (1,000,000), depth (100), name length, ratio (200 : 1 beyond 64 MB) and time. All is unpacked
- * beside the tree (workspaces/<id>/.in-<id>) and moved into place when it is whole, entry by entry:
- * a refused archive changes nothing.
- * 2. Out: files, directories and links; sockets, fifos and devices are left out. Nothing is
- * followed. */
+/* archive.h -- whole trees in and out as tar or tar.zst, in locked children: what parses an archive
+ * has no rights but one empty directory's descriptor, and core's memory never holds more than a
+ * pipe.
+ * 1. In: refused are absolute names, "..", links that lead out (but to /env), what lies beneath a
+ * link, devices, fifos, sockets, setuid and setgid bits, security, trusted and overlay xattrs, hard
+ * links to what isn't in the archive (format/tar_entry.h); caps on bytes (the workspace's free
+ * disk), entries (1,000,000), depth (100), name length, ratio (200 : 1 beyond 64 MB), cpu time (10
+ * minutes), wall time (an hour) and memory. Owners and other xattrs are dropped, directories are
+ * the owner's to write. Of names that come twice the last one counts.
+ * 2. All is unpacked in workspaces/<id>/.in and, when it is whole, moved into place by a second
+ * child: directories are merged, files and links replaced, no link of the tree is followed. A
+ * directory where something else is, or the other way round, is ERR_CONFLICT. A refused archive
+ * changes nothing.
+ * 3. Out: files, directories and links (hard links once, holes as holes); sockets, fifos and
+ * devices are left out. Nothing is followed. A file that shrinks while it is read is ERR_CONFLICT.
+ * 4. Who has a job holds the workspace (core_hold) until `done`, or archive_cancel. */
 #pragma once
 #include "core/core.h"
 
@@ -15,12 +21,16 @@ enum archive_format { ARCHIVE_TAR, ARCHIVE_TAR_ZST };
 struct archive_job;
 typedef void archive_fn(void *ctx, const struct error *err); /* NULL: done */
 /* Packs the tree at `path` (a directory: what is in it; a file: itself). *fd: read the archive here
- * until end of file; done then says whether it was whole. fd is yours. */
+ * until end of file (non-blocking); done, before or after that, says whether it was whole. fd is
+ * yours. */
 int archive_out(struct core_workspace *w, const char *path, enum archive_format format, int *fd,
 	archive_fn *done, void *ctx, struct archive_job **job, struct error *err);
 /* Unpacks into directory `path` (made when it isn't there). *fd: write the archive there
- * (non-blocking), close it at its end; done says how it went. The format is recognised. */
+ * (non-blocking), close it at its end; done says how it went. EPIPE: it was refused, done comes.
+ * The format is recognised. An upload that was cut short is for archive_cancel: the end of fd is
+ * taken for the end of the archive. */
 int archive_in(struct core_workspace *w, const char *path, int *fd, archive_fn *done, void *ctx,
 	struct archive_job **job, struct error *err);
-/* Ends the child, undoes what it began; done isn't called. */
+/* Ends the child, undoes what it began (what is being moved into place already gets there); done
+ * isn't called. */
 void archive_cancel(struct archive_job *job);

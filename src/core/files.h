@@ -5,28 +5,34 @@
  * Links are followed as long as they stay inside (an absolute one to /workspace/x is inside: it is
  * looked up as x); the last component of remove, move, and stat isn't followed. Fifos, sockets and
  * devices are never opened (ERR_INVALID, named), only listed, moved and removed.
- * 3. Writing replaces atomically: a temporary file (O_TMPFILE or a name of ours) in the same
- * directory, synced, renamed. Modes keep no setuid or setgid bit. */
+ * 3. Writing replaces atomically: a temporary file in workspaces/<id>/.in, which no sandbox sees,
+ * synced, renamed into place. Modes keep no setuid or setgid bit.
+ * 4. Who has a write under way holds the workspace (core_hold) until it has ended.
+ * Errors, of all of them: ERR_INVALID (a path that can't be one, or what can't be done to such a
+ * thing), ERR_NOT_FOUND, ERR_DENIED (it leads out, or its mode forbids it), ERR_CONFLICT. */
 #pragma once
 #include "base/vec.h"
 #include "core/core.h"
 #include "format/json.h"
 
 struct file_info {
-	const char *name; /* last component */
+	const char *name; /* last component; of the root: "workspace" */
 	const char *type; /* "file", "directory", "link", "fifo", "socket", "device" */
 	uint64_t size;
 	int64_t modified_ms;
 	unsigned mode;	  /* permission bits */
 	const char *link; /* target, or NULL */
 };
-/* {"name","type","size","mode","modified_at","link"} */
+/* {"name","type","size","mode","modified_at","link"}; mode as "0644", bytes that aren't UTF-8 as
+ * U+FFFD. */
 void file_print(struct json *j, const char *key, const struct file_info *info);
 
 int files_stat(struct core_workspace *w, const char *path, struct arena *arena,
 	struct file_info *info, struct error *err);
-/* Sorted by name; at most `limit` after `cursor` (a name or NULL); *next NULL or the cursor for
- * more. At most 100,000 entries are looked at (ERR_LIMIT). */
+/* Sorted by the bytes of the names; at most `limit` after `cursor` (NULL: from the start); *next
+ * NULL or the cursor for more: a name, with % and what isn't UTF-8 as %XX. A directory of more than
+ * 100,000 entries is ERR_LIMIT. */
+#define FILES_ENTRIES_MAX 100000
 typedef VEC(struct file_info) file_infos;
 int files_list(struct core_workspace *w, const char *path, const char *cursor, size_t limit,
 	struct arena *arena, file_infos *infos, const char **next, struct error *err);
@@ -40,13 +46,20 @@ int files_begin_write(struct core_workspace *w, const char *path, unsigned mode,
 	struct file_write **write, struct error *err);
 /* ERR_DISK_FULL; ERR_LIMIT: the workspace's disk limit. */
 int files_write(struct file_write *write, const void *data, size_t len, struct error *err);
-/* It has its name now; *created: there was none before. Frees write in any case. */
+/* It has its name now; *created: there was none before. Frees write in any case. Waits for the
+ * disk: for what is small. */
 int files_end_write(struct file_write *write, bool *created, struct error *err);
+/* The same for any size: a child waits for the disk, done is called from the loop. */
+typedef void files_written_fn(void *ctx, bool created, const struct error *err);
+void files_finish_write(struct file_write *write, files_written_fn *done, void *ctx);
 void files_abort_write(struct file_write *write); /* NULL: nothing */
 
+/* With the directories above it; one that is there is success. */
 int files_mkdir(struct core_workspace *w, const char *path, bool *created, struct error *err);
-/* Within the workspace; replaces a file, never a directory that isn't empty. */
+/* Within the workspace; replaces a file, never a directory that isn't empty (ERR_CONFLICT). */
 int files_move(struct core_workspace *w, const char *from, const char *to, struct error *err);
-/* recursive: a directory with all below it; else ERR_CONFLICT when it isn't empty. The root itself
- * is ERR_INVALID. */
+/* recursive: a directory with all below it, gone at once, its bytes a little later (a child's
+ * work); else ERR_CONFLICT when it isn't empty. The root itself is ERR_INVALID. */
 int files_remove(struct core_workspace *w, const char *path, bool recursive, struct error *err);
+/* At start, before anything of the above: what a crash left in .in goes. */
+void files_sweep(struct core_workspace *w);
