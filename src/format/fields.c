@@ -1,0 +1,613 @@
+#include <inttypes.h>
+#include <string.h>
+#include "base/buf.h"
+#include "format/base64.h"
+#include "format/fields.h"
+#include "format/quantity.h"
+
+/* Where in the value we are, for messages. */
+struct where {
+	const struct where *up;
+	const char *name;
+	size_t index; /* of a list, when name is NULL */
+};
+struct reader {
+	struct arena *arena;
+	struct error *err;
+};
+
+static void print_where(const struct where *where, struct buf *out)
+{
+	if (!where)
+		return;
+	print_where(where->up, out);
+	if (where->name)
+		buf_printf(out, "%s%s", where->up ? "." : "", where->name);
+	else
+		buf_printf(out, "[%zu]", where->index);
+}
+
+/* Puts the place before the error that is set. */
+static int at(const struct where *where, struct reader *r)
+{
+	auto_buf struct buf place;
+
+	buf_init(&place, 1024);
+	print_where(where, &place);
+	return place.len ? error_context(r->err, "%s", place.data) : -1;
+}
+
+static const char *kind_name(const struct json_value *v)
+{
+	static const char *const names[] = {
+		[JSON_NULL] = "null",
+		[JSON_BOOL] = "a boolean",
+		[JSON_NUMBER] = "a number",
+		[JSON_STRING] = "text",
+		[JSON_ARRAY] = "a list",
+		[JSON_OBJECT] = "an object",
+	};
+
+	return names[v->kind];
+}
+
+static int fail_kind(
+	const struct where *where, struct reader *r, const char *wanted, const struct json_value *v)
+{
+	fail(r->err, ERR_INVALID, "must be %s, not %s", wanted, kind_name(v));
+	return at(where, r);
+}
+
+/* ---- one value ---- */
+
+static size_t count_characters(struct str s)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < s.len; i++)
+		count += (s.data[i] & 0xc0) != 0x80;
+	return count;
+}
+
+static int read_text(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, bool is_item, const char **out)
+{
+	if (v->kind != JSON_STRING)
+		return fail_kind(where, r, "text", v);
+	if (memchr(v->string.data, '\0', v->string.len)) {
+		fail(r->err, ERR_INVALID, "may not hold a NUL character");
+		return at(where, r);
+	}
+	size_t count = count_characters(v->string);
+	if (!is_item && count < row->least) {
+		if (count == 0)
+			fail(r->err, ERR_INVALID, "may not be empty");
+		else
+			fail(r->err, ERR_INVALID, "must have at least %" PRIu64 " characters",
+				row->least);
+		return at(where, r);
+	}
+	if (!is_item && row->most && count > row->most) {
+		fail(r->err, ERR_INVALID, "has %zu characters, %" PRIu64 " are the maximum", count,
+			row->most);
+		return at(where, r);
+	}
+	if (row->check && row->check(v->string.data, r->err))
+		return at(where, r);
+	*out = v->string.data;
+	return 0;
+}
+
+static int read_bytes(
+	const struct where *where, struct reader *r, const struct json_value *v, struct str *out)
+{
+	if (v->kind == JSON_STRING) {
+		*out = v->string;
+		return 0;
+	}
+	const struct json_value *coded = json_member(v, "base64");
+	if (v->kind != JSON_OBJECT || v->count != 1 || !coded || coded->kind != JSON_STRING) {
+		fail(r->err, ERR_INVALID, "must be text, or {\"base64\": text}");
+		return at(where, r);
+	}
+	if (!base64_decode(coded->string, r->arena, out)) {
+		fail(r->err, ERR_INVALID, "is not base64");
+		return at(&(struct where){ where, "base64", 0 }, r);
+	}
+	return 0;
+}
+
+/* Whole numbers, also such as 5.0 and 1e3: JSON Schema takes them for integers. */
+static bool is_whole(const struct json_value *v, int64_t *value)
+{
+	if (v->kind != JSON_NUMBER)
+		return false;
+	if (v->is_integer) {
+		*value = v->integer;
+		return true;
+	}
+	if (!(v->number > -9007199254740992.0 && v->number < 9007199254740992.0) ||
+		v->number != (double)(int64_t)v->number)
+		return false;
+	*value = (int64_t)v->number;
+	return true;
+}
+
+static uint64_t most_of(const struct field *row)
+{
+	return row->most ? row->most : INT64_MAX;
+}
+
+static int check_range(
+	const struct field *row, const struct where *where, struct reader *r, uint64_t value)
+{
+	char least[16], most[16];
+
+	if (value >= row->least && value <= most_of(row))
+		return 0;
+	if (row->kind == FIELD_SIZE) {
+		quantity_format_size(least, row->least);
+		quantity_format_size(most, most_of(row));
+		fail(r->err, ERR_INVALID, "%" PRIu64 " bytes are not from %s to %s", value, least,
+			most);
+	} else {
+		fail(r->err, ERR_INVALID, "%" PRIu64 "%s is not from %" PRIu64 " to %" PRIu64,
+			value, row->kind == FIELD_DURATION ? " ms" : "", row->least, most_of(row));
+	}
+	return at(where, r);
+}
+
+static int read_integer(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, const char *wanted, uint64_t *out)
+{
+	int64_t value;
+
+	if (!is_whole(v, &value))
+		return fail_kind(where, r, wanted, v);
+	if (value < 0) {
+		fail(r->err, ERR_INVALID, "%" PRId64 " is negative", value);
+		return at(where, r);
+	}
+	if (check_range(row, where, r, (uint64_t)value))
+		return -1;
+	*out = (uint64_t)value;
+	return 0;
+}
+
+static int read_size(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, uint64_t *out)
+{
+	static const char wanted[] = "a size: bytes as a whole number, or text such as \"512M\"";
+	uint64_t value;
+
+	if (v->kind != JSON_STRING)
+		return read_integer(row, where, r, v, wanted, out);
+	if (strlen(v->string.data) != v->string.len) {
+		fail(r->err, ERR_INVALID, "may not hold a NUL character");
+		return at(where, r);
+	}
+	if (quantity_parse_size(v->string.data, &value, r->err))
+		return at(where, r);
+	if (check_range(row, where, r, value))
+		return -1;
+	*out = value;
+	return 0;
+}
+
+static int read_duration(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, uint64_t *out)
+{
+	uint64_t value;
+
+	if (v->kind == JSON_NUMBER) {
+		fail(r->err, ERR_INVALID,
+			"must be text with its unit, such as \"30s\"; milliseconds go into %s_ms",
+			row->name);
+		return at(where, r);
+	}
+	if (v->kind != JSON_STRING)
+		return fail_kind(where, r, "text such as \"30s\"", v);
+	if (strlen(v->string.data) != v->string.len) {
+		fail(r->err, ERR_INVALID, "may not hold a NUL character");
+		return at(where, r);
+	}
+	if (quantity_parse_duration(v->string.data, &value, r->err))
+		return at(where, r);
+	if (check_range(row, where, r, value))
+		return -1;
+	*out = value;
+	return 0;
+}
+
+static int read_cpus(
+	const struct where *where, struct reader *r, const struct json_value *v, uint64_t *out)
+{
+	if (v->kind == JSON_NUMBER) {
+		if (!(v->number >= 0.01 && v->number <= 4096)) {
+			fail(r->err, ERR_INVALID, "%g is not a number of CPUs from 0.01 to 4096",
+				v->number);
+			return at(where, r);
+		}
+		*out = (uint64_t)(v->number * 1000 + 1e-6);
+		return 0;
+	}
+	if (v->kind != JSON_STRING || strlen(v->string.data) != v->string.len)
+		return fail_kind(where, r, "a number of CPUs, such as 0.5", v);
+	return quantity_parse_cpus(v->string.data, out, r->err) ? at(where, r) : 0;
+}
+
+static int fail_choice(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v)
+{
+	auto_buf struct buf list;
+
+	buf_init(&list, 400);
+	for (const struct field_choice *c = row->choices; c->name; c++)
+		buf_printf(&list, "%s%s", list.len ? ", " : "", c->name);
+	if (v->kind == JSON_STRING)
+		fail(r->err, ERR_INVALID, "'%s' is not one of %s", v->string.data, list.data);
+	else if (v->kind == JSON_NUMBER && row->kind == FIELD_NUMBERED)
+		fail(r->err, ERR_INVALID, "%g is not the number of one of %s", v->number,
+			list.data);
+	else
+		fail(r->err, ERR_INVALID, "must be one of %s, not %s", list.data, kind_name(v));
+	return at(where, r);
+}
+
+static int read_choice(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, int *out)
+{
+	int64_t number;
+	bool is_number = row->kind == FIELD_NUMBERED && is_whole(v, &number);
+
+	for (const struct field_choice *c = row->choices; c->name; c++) {
+		if (is_number ? number == c->value
+			      : v->kind == JSON_STRING && str_is(v->string, c->name)) {
+			*out = c->value;
+			return 0;
+		}
+	}
+	return fail_choice(row, where, r, v);
+}
+
+static int check_count(
+	const struct field *row, const struct where *where, struct reader *r, size_t count)
+{
+	if (count < row->least)
+		fail(r->err, ERR_INVALID, count ? "has too few items" : "may not be empty");
+	else if (row->most && count > row->most)
+		fail(r->err, ERR_INVALID, "has %zu items, %" PRIu64 " are the maximum", count,
+			row->most);
+	else
+		return 0;
+	return at(where, r);
+}
+
+static int read_texts(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, field_texts *out)
+{
+	field_texts texts = { 0 };
+	struct where item = { where, NULL, 0 };
+
+	if (v->kind != JSON_ARRAY)
+		return fail_kind(where, r, "a list of texts", v);
+	if (check_count(row, where, r, v->count))
+		return -1;
+	for (const struct json_value *one = v->first; one; one = one->next, item.index++) {
+		const char *text;
+
+		if (read_text(row, &item, r, one, true, &text))
+			return -1;
+		vec_push(r->arena, &texts, text);
+	}
+	*out = texts;
+	return 0;
+}
+
+static int read_pairs(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, field_pairs *out)
+{
+	field_pairs pairs = { 0 };
+
+	if (v->kind != JSON_OBJECT)
+		return fail_kind(where, r, "an object of texts", v);
+	if (check_count(row, where, r, v->count))
+		return -1;
+	for (const struct json_value *one = v->first; one; one = one->next) {
+		struct where place = { where, one->key.data, 0 };
+		struct field_pair pair = { .key = one->key.data };
+
+		if (strlen(one->key.data) != one->key.len) {
+			fail(r->err, ERR_INVALID, "a name may not hold a NUL character");
+			return at(where, r);
+		}
+		if (one->kind != JSON_NULL || !(row->flags & FIELD_NULLABLE)) {
+			static const struct field any = { 0 };
+
+			if (read_text(&any, &place, r, one, true, &pair.value))
+				return -1;
+		}
+		if (row->check_pair &&
+			row->check_pair(pair.key, pair.value ? pair.value : "", r->err))
+			return at(where, r);
+		vec_push(r->arena, &pairs, pair);
+	}
+	*out = pairs;
+	return 0;
+}
+
+/* ---- objects ---- */
+
+static int read_object(const struct fields *fields, const struct where *where, struct reader *r,
+	const struct json_value *v, void *out);
+
+static int read_short(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, void *out)
+{
+	const struct field *first = row->object->rows;
+
+	if (v->kind == JSON_STRING)
+		return read_text(
+			first, where, r, v, false, (const char **)((char *)out + first->offset));
+	if (v->kind != JSON_OBJECT)
+		return fail_kind(where, r, "text or an object", v);
+	return read_object(row->object, where, r, v, out);
+}
+
+static int read_member(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, void *out)
+{
+	switch (row->kind) {
+	case FIELD_TEXT:
+		return read_text(row, where, r, v, false, out);
+	case FIELD_BYTES:
+		return read_bytes(where, r, v, out);
+	case FIELD_INTEGER:
+		return read_integer(row, where, r, v, "a whole number", out);
+	case FIELD_BOOLEAN:
+		if (v->kind != JSON_BOOL)
+			return fail_kind(where, r, "true or false", v);
+		*(bool *)out = v->boolean;
+		return 0;
+	case FIELD_SIZE:
+		return read_size(row, where, r, v, out);
+	case FIELD_DURATION:
+		return read_duration(row, where, r, v, out);
+	case FIELD_CPUS:
+		return read_cpus(where, r, v, out);
+	case FIELD_CHOICE:
+	case FIELD_NUMBERED:
+		return read_choice(row, where, r, v, out);
+	case FIELD_TEXTS:
+		return read_texts(row, where, r, v, out);
+	case FIELD_PAIRS:
+		return read_pairs(row, where, r, v, out);
+	case FIELD_OBJECT:
+		if (v->kind != JSON_OBJECT)
+			return fail_kind(where, r, "an object", v);
+		return read_object(row->object, where, r, v, out);
+	case FIELD_SHORT:
+		return read_short(row, where, r, v, out);
+	default:
+		fail_hint(r->err, ERR_INVALID, "leave it out", "not available in this version");
+		return at(where, r);
+	}
+}
+
+/* The row of a member's name; *is_ms: it is the one in milliseconds. */
+static const struct field *find_row(const struct fields *fields, struct str name, bool *is_ms)
+{
+	*is_ms = false;
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct field *row = &fields->rows[i];
+		size_t len = strlen(row->name);
+
+		if (str_is(name, row->name))
+			return row;
+		if (row->kind == FIELD_DURATION && name.len == len + 3 &&
+			!memcmp(name.data, row->name, len) && !memcmp(name.data + len, "_ms", 3)) {
+			*is_ms = true;
+			return row;
+		}
+	}
+	return NULL;
+}
+
+static int fail_unknown(const struct fields *fields, const struct where *where, struct reader *r,
+	struct str name, const char *what)
+{
+	const char *nearest = NULL;
+	size_t least = SIZE_MAX;
+	char shown[128];
+	auto_buf struct buf list;
+
+	buf_init(&list, ERROR_HINT_SIZE - 16);
+	str_printable(shown, sizeof shown, name);
+	for (size_t i = 0; i < fields->count; i++) {
+		size_t distance = strlen(name.data) == name.len && name.len <= 64
+					  ? str_distance(name.data, fields->rows[i].name)
+					  : SIZE_MAX;
+
+		if (distance < least) {
+			least = distance;
+			nearest = fields->rows[i].name;
+		}
+		buf_printf(&list, "%s%s", list.len ? ", " : "", fields->rows[i].name);
+	}
+	fail(r->err, ERR_INVALID, "unknown %s '%s'", what, shown);
+	if (nearest && least <= 1 + name.len / 4)
+		error_hint(r->err, "did you mean '%s'?", nearest);
+	else if (fields->count)
+		error_hint(r->err, "known: %s", list.data);
+	return at(where, r);
+}
+
+static int read_given(const struct field *row, bool is_ms, const struct where *where,
+	struct reader *r, const struct json_value *v, void *out)
+{
+	struct where place = { where, v->key.data, 0 };
+	void *target = (char *)out + row->offset;
+
+	if (row->has)
+		*((bool *)((char *)out + row->has - 1)) = true;
+	if (v->kind == JSON_NULL && !(row->flags & (FIELD_REQUIRED | FIELD_STRICT)))
+		return 0;
+	return is_ms ? read_integer(row, &place, r, v, "milliseconds as a whole number", target)
+		     : read_member(row, &place, r, v, target);
+}
+
+/* A duration is given once: by its text or in milliseconds. */
+static int check_once(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v)
+{
+	char ms[80];
+
+	str_format(ms, sizeof ms, "%s_ms", row->name);
+	const struct json_value *one = json_member(v, row->name), *other = json_member(v, ms);
+	if (!one || !other)
+		return 0;
+	fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", row->name, ms);
+	return at(where, r);
+}
+
+/* What must be there is. */
+static int check_present(const struct fields *fields, const struct where *where, struct reader *r,
+	const struct json_value *v)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; i < fields->count; i++)
+		if ((fields->rows[i].flags & FIELD_REQUIRED) &&
+			!json_member(v, fields->rows[i].name)) {
+			fail(r->err, ERR_INVALID, "'%s' is missing", fields->rows[i].name);
+			return at(where, r);
+		}
+	for (const char *const *name = fields->one_of; name && *name; name++) {
+		if (!json_member(v, *name))
+			continue;
+		if (found) {
+			fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", found, *name);
+			return at(where, r);
+		}
+		found = *name;
+	}
+	if (fields->one_of && !found) {
+		auto_buf struct buf list;
+
+		buf_init(&list, 400);
+		for (const char *const *name = fields->one_of; *name; name++)
+			buf_printf(&list, "%s'%s'", list.len ? " or " : "", *name);
+		fail(r->err, ERR_INVALID, "%s is missing", list.data);
+		return at(where, r);
+	}
+	return 0;
+}
+
+static int read_object(const struct fields *fields, const struct where *where, struct reader *r,
+	const struct json_value *v, void *out)
+{
+	for (const struct json_value *one = v->first; one; one = one->next) {
+		bool is_ms;
+		const struct field *row = find_row(fields, one->key, &is_ms);
+
+		if (!row)
+			return fail_unknown(fields, where, r, one->key, "member");
+		if (is_ms && check_once(row, where, r, v))
+			return -1;
+		if (read_given(row, is_ms, where, r, one, out))
+			return -1;
+	}
+	if (check_present(fields, where, r, v))
+		return -1;
+	if (fields->check && fields->check(out, r->err))
+		return at(where, r);
+	return 0;
+}
+
+int fields_read(const struct fields *fields, const struct json_value *value, struct arena *arena,
+	void *out, struct error *err)
+{
+	struct reader r = { arena, err };
+
+	if (value->kind != JSON_OBJECT)
+		return fail(err, ERR_INVALID, "must be an object, not %s", kind_name(value));
+	return read_object(fields, NULL, &r, value, out);
+}
+
+/* ---- a query ---- */
+
+/* The value a parameter's text stands for, for a row of that kind. */
+static struct json_value *value_of(
+	const struct field *row, const struct fields_parameter *p, struct arena *arena)
+{
+	struct json_value *v = arena_alloc(arena, sizeof *v);
+	uint64_t number;
+
+	v->kind = JSON_STRING;
+	v->string = p->value;
+	v->key = p->name;
+	if (row->kind == FIELD_BOOLEAN) {
+		bool is_true =
+			p->value.len == 0 || str_is(p->value, "true") || str_is(p->value, "1");
+
+		if (is_true || str_is(p->value, "false") || str_is(p->value, "0")) {
+			v->kind = JSON_BOOL;
+			v->boolean = is_true;
+		}
+	} else if (row->kind == FIELD_INTEGER && str_to_u64(p->value, &number) &&
+		   number <= INT64_MAX) {
+		v->kind = JSON_NUMBER;
+		v->is_integer = true;
+		v->integer = (int64_t)number;
+		v->number = (double)number;
+	}
+	return v;
+}
+
+static struct json_value *add_member(
+	struct json_value *object, struct json_value **last, struct json_value *v)
+{
+	*(*last ? &(*last)->next : &object->first) = v;
+	*last = v;
+	object->count++;
+	return v;
+}
+
+int fields_read_query(const struct fields *fields, const struct fields_parameter *parameters,
+	size_t count, struct arena *arena, void *out, struct error *err)
+{
+	struct json_value object = { .kind = JSON_OBJECT }, *last = NULL;
+	struct reader r = { arena, err };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct fields_parameter *p = &parameters[i];
+		bool is_ms;
+		const struct field *row = find_row(fields, p->name, &is_ms);
+		struct json_value *old = NULL;
+
+		if (!row || is_ms)
+			return fail_unknown(fields, NULL, &r, p->name, "query parameter");
+		for (struct json_value *v = object.first; v; v = v->next)
+			if (str_equal(v->key, p->name))
+				old = v;
+		if (old && row->kind != FIELD_TEXTS)
+			return fail(
+				err, ERR_INVALID, "query parameter '%s' is given twice", row->name);
+		struct json_value *v = value_of(row, p, arena);
+		if (row->kind == FIELD_TEXTS) {
+			if (!old) {
+				old = arena_alloc(arena, sizeof *old);
+				*old = (struct json_value){ .kind = JSON_ARRAY, .key = p->name };
+				add_member(&object, &last, old);
+			}
+			struct json_value **end = &old->first;
+			while (*end)
+				end = &(*end)->next;
+			*end = v;
+			old->count++;
+		} else {
+			add_member(&object, &last, v);
+		}
+	}
+	return read_object(fields, NULL, &r, &object, out);
+}

@@ -1,0 +1,345 @@
+/* The rows of fields.h as JSON Schema. */
+#include <string.h>
+#include "base/buf.h"
+#include "format/fields.h"
+
+#define NO_NUL "^[^\\x00]*$"
+#define NUMBER "([0-9]{1,15}([.][0-9]{1,9})?|[.][0-9]{1,9})"
+#define SIZE_PATTERN "^" NUMBER "([bB]|[kKmMgGtTpPeE]([iI]?[bB])?)?$"
+#define DURATION_PATTERN "^" NUMBER "(ms|s|m|h|d)?$"
+#define CPUS_PATTERN "^" NUMBER "$"
+
+static void print_types(struct json *j, const char *one, const char *other, bool or_null)
+{
+	if (!other && !or_null) {
+		json_text(j, "type", one);
+		return;
+	}
+	json_array(j, "type");
+	json_text(j, NULL, one);
+	if (other)
+		json_text(j, NULL, other);
+	if (or_null)
+		json_text(j, NULL, "null");
+	json_end(j);
+}
+
+static void print_range(
+	struct json *j, const char *least, const char *most, const struct field *row)
+{
+	if (row->least)
+		json_u64(j, least, row->least);
+	if (row->most)
+		json_u64(j, most, row->most);
+}
+
+static void print_number_range(struct json *j, const struct field *row)
+{
+	json_u64(j, "minimum", row->least);
+	json_u64(j, "maximum", row->most ? row->most : INT64_MAX);
+}
+
+static void print_text(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+{
+	print_types(j, "string", NULL, or_null);
+	print_range(j, "minLength", "maxLength", row);
+	if (row->pattern)
+		json_text(j, "pattern", row->pattern);
+	else if (use == FIELDS_IN)
+		json_text(j, "pattern", NO_NUL);
+}
+
+static void print_texts(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+{
+	print_types(j, "array", NULL, or_null);
+	print_range(j, "minItems", "maxItems", row);
+	json_object(j, "items");
+	json_text(j, "type", "string");
+	if (row->pattern)
+		json_text(j, "pattern", row->pattern);
+	else if (use == FIELDS_IN)
+		json_text(j, "pattern", NO_NUL);
+	json_end(j);
+}
+
+static void print_pairs(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+{
+	print_types(j, "object", NULL, or_null);
+	if (row->most)
+		json_u64(j, "maxProperties", row->most);
+	if (row->pattern) {
+		json_object(j, "propertyNames");
+		json_text(j, "pattern", row->pattern);
+		json_end(j);
+	}
+	json_object(j, "additionalProperties");
+	print_types(j, "string", NULL, use == FIELDS_IN && (row->flags & FIELD_NULLABLE));
+	if (use == FIELDS_IN)
+		json_text(j, "pattern", NO_NUL);
+	json_end(j);
+}
+
+static void print_choices(struct json *j, const struct field *row, bool or_null)
+{
+	json_array(j, "enum");
+	for (const struct field_choice *c = row->choices; c->name; c++)
+		json_text(j, NULL, c->name);
+	/* Several names may have one number. */
+	for (const struct field_choice *c = row->choices; row->kind == FIELD_NUMBERED && c->name;
+		c++) {
+		const struct field_choice *first = row->choices;
+
+		while (first->value != c->value)
+			first++;
+		if (first == c)
+			json_i64(j, NULL, c->value);
+	}
+	if (or_null)
+		json_null(j, NULL);
+	json_end(j);
+}
+
+static void print_reference(struct json *j, const char *key, const struct fields *object)
+{
+	char reference[128];
+
+	str_format(reference, sizeof reference, "#/components/schemas/%s", object->name);
+	if (key)
+		json_object(j, key);
+	json_text(j, "$ref", reference);
+	if (key)
+		json_end(j);
+}
+
+/* An object, or something else that may stand for it. */
+static void print_object(struct json *j, const struct field *row, bool or_null)
+{
+	if (row->kind == FIELD_OBJECT && !or_null) {
+		print_reference(j, NULL, row->object);
+		return;
+	}
+	json_array(j, "anyOf");
+	json_object(j, NULL);
+	print_reference(j, NULL, row->object);
+	json_end(j);
+	if (row->kind == FIELD_SHORT) {
+		json_object(j, NULL);
+		print_text(j, row->object->rows, FIELDS_IN, false);
+		json_end(j);
+	}
+	if (or_null) {
+		json_object(j, NULL);
+		json_text(j, "type", "null");
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void print_bytes(struct json *j, bool or_null)
+{
+	json_array(j, "anyOf");
+	json_object(j, NULL);
+	print_types(j, "string", NULL, or_null);
+	json_end(j);
+	json_object(j, NULL);
+	json_text(j, "type", "object");
+	json_object(j, "properties");
+	json_object(j, "base64");
+	json_text(j, "type", "string");
+	json_text(j, "contentEncoding", "base64");
+	json_text(j, "pattern", "^([A-Za-z0-9+/]{4})*$");
+	json_end(j);
+	json_end(j);
+	json_array(j, "required");
+	json_text(j, NULL, "base64");
+	json_end(j);
+	json_bool(j, "additionalProperties", false);
+	json_end(j);
+	json_end(j);
+}
+
+static void print_list(struct json *j, const struct field *row, bool or_null)
+{
+	print_types(j, "array", NULL, or_null);
+	json_object(j, "items");
+	print_reference(j, NULL, row->object);
+	json_end(j);
+}
+
+static void print_kind(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+{
+	switch (row->kind) {
+	case FIELD_TEXT:
+		print_text(j, row, use, or_null);
+		break;
+	case FIELD_BYTES:
+		print_bytes(j, or_null);
+		break;
+	case FIELD_INTEGER:
+		print_types(j, "integer", NULL, or_null);
+		print_number_range(j, row);
+		break;
+	case FIELD_BOOLEAN:
+		print_types(j, "boolean", NULL, or_null);
+		break;
+	case FIELD_SIZE:
+		print_types(j, "integer", "string", or_null);
+		print_number_range(j, row);
+		json_text(j, "pattern", SIZE_PATTERN);
+		break;
+	case FIELD_DURATION:
+		print_types(j, "string", NULL, or_null);
+		json_text(j, "pattern", DURATION_PATTERN);
+		break;
+	case FIELD_CPUS:
+		print_types(j, "number", "string", or_null);
+		json_real(j, "minimum", 0.01);
+		json_u64(j, "maximum", 4096);
+		json_text(j, "pattern", CPUS_PATTERN);
+		break;
+	case FIELD_CHOICE:
+	case FIELD_NUMBERED:
+		print_choices(j, row, or_null);
+		break;
+	case FIELD_TEXTS:
+		print_texts(j, row, use, or_null);
+		break;
+	case FIELD_PAIRS:
+		print_pairs(j, row, use, or_null);
+		break;
+	case FIELD_OBJECT:
+	case FIELD_SHORT:
+		print_object(j, row, or_null);
+		break;
+	case FIELD_OBJECTS:
+		print_list(j, row, or_null);
+		break;
+	case FIELD_TIME:
+		print_types(j, "string", NULL, or_null);
+		json_text(j, "format", "date-time");
+		break;
+	case FIELD_ABSENT:
+		json_text(j, "type", "null");
+		break;
+	case FIELD_ANYTHING:
+		break;
+	}
+}
+
+static void print_row(
+	struct json *j, const char *key, const struct field *row, enum fields_use use, bool or_null)
+{
+	json_object(j, key);
+	print_kind(j, row, use, or_null);
+	if (row->help)
+		json_text(j, "description", row->help);
+	json_end(j);
+}
+
+void fields_print_row(struct json *j, const char *key, const struct field *row, enum fields_use use)
+{
+	bool or_null = use == FIELDS_IN ? !(row->flags & (FIELD_REQUIRED | FIELD_STRICT))
+					: (row->flags & FIELD_NULLABLE) != 0;
+
+	print_row(j, key, row, use, or_null);
+}
+
+void fields_print_parameter(struct json *j, const char *key, const struct field *row)
+{
+	print_row(j, key, row, FIELDS_IN, false);
+}
+
+/* A duration's other member. */
+static void print_ms(struct json *j, const struct field *row)
+{
+	char name[80], help[160];
+	struct field ms = *row;
+
+	str_format(name, sizeof name, "%s_ms", row->name);
+	str_format(help, sizeof help, "%s in milliseconds", row->name);
+	ms.kind = FIELD_INTEGER;
+	ms.help = help;
+	fields_print_row(j, name, &ms, FIELDS_IN);
+}
+
+static void print_required(struct json *j, const struct fields *fields, enum fields_use use)
+{
+	bool is_begun = false;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct field *row = &fields->rows[i];
+
+		if (use == FIELDS_IN ? !(row->flags & FIELD_REQUIRED)
+				     : (row->flags & FIELD_OPTIONAL))
+			continue;
+		if (!is_begun)
+			json_array(j, "required");
+		is_begun = true;
+		json_text(j, NULL, row->name);
+	}
+	if (is_begun)
+		json_end(j);
+}
+
+static void print_both_refused(struct json *j, const struct fields *fields)
+{
+	bool is_begun = false;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		char name[80];
+
+		if (fields->rows[i].kind != FIELD_DURATION)
+			continue;
+		if (!is_begun)
+			json_array(j, "allOf");
+		is_begun = true;
+		str_format(name, sizeof name, "%s_ms", fields->rows[i].name);
+		json_object(j, NULL);
+		json_object(j, "not");
+		json_array(j, "required");
+		json_text(j, NULL, fields->rows[i].name);
+		json_text(j, NULL, name);
+		json_end(j);
+		json_end(j);
+		json_end(j);
+	}
+	if (is_begun)
+		json_end(j);
+}
+
+static void print_one_of(struct json *j, const struct fields *fields)
+{
+	json_array(j, "oneOf");
+	for (const char *const *name = fields->one_of; *name; name++) {
+		json_object(j, NULL);
+		json_array(j, "required");
+		json_text(j, NULL, *name);
+		json_end(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+void fields_print_schema(
+	struct json *j, const char *key, const struct fields *fields, enum fields_use use)
+{
+	json_object(j, key);
+	json_text(j, "type", "object");
+	if (fields->about)
+		json_text(j, "description", fields->about);
+	json_object(j, "properties");
+	for (size_t i = 0; i < fields->count; i++) {
+		fields_print_row(j, fields->rows[i].name, &fields->rows[i], use);
+		if (use == FIELDS_IN && fields->rows[i].kind == FIELD_DURATION)
+			print_ms(j, &fields->rows[i]);
+	}
+	json_end(j);
+	print_required(j, fields, use);
+	if (use == FIELDS_IN) {
+		print_both_refused(j, fields);
+		if (fields->one_of)
+			print_one_of(j, fields);
+		json_bool(j, "additionalProperties", false);
+	}
+	json_end(j);
+}
