@@ -26,6 +26,7 @@ struct exec {
 	int pid;     /* 0: ended */
 	int status;
 	bool told; /* its exit was sent to the present master */
+	bool attached;
 	uint64_t utime_us, stime_us, max_rss_kb;
 };
 
@@ -82,6 +83,31 @@ static void close_fd(int fd)
 	SYS(close, fd, 0, 0);
 }
 
+static void forget_exec(struct exec *e)
+{
+	*e = (struct exec){ 0 };
+	while (state.used && !state.execs[state.used - 1].id)
+		state.used--;
+}
+
+/* Ends what the master that went had attached to itself. Who left its process group goes too,
+ * unless another exec is there that might have started it. */
+static void end_attached(void)
+{
+	bool any = false;
+	for (unsigned i = 0; i < state.used; i++) {
+		struct exec *e = &state.execs[i];
+		if (!e->attached)
+			continue;
+		any = true;
+		if (e->pid)
+			SYS(kill, -e->pid, SIGKILL, 0);
+		forget_exec(e);
+	}
+	if (any && !state.used && SYS(getpid, 0, 0, 0) == 1)
+		SYS(kill, -1, SIGKILL, 0);
+}
+
 /* The master is gone. A cold sandbox ends with it: PID 1's exit kills the rest. */
 static void drop_master(void)
 {
@@ -89,6 +115,7 @@ static void drop_master(void)
 		sys_exit(1);
 	close_fd(state.master);
 	state.master = -1;
+	end_attached();
 }
 
 /* One packet, with a descriptor when fd >= 0. false: there is no master, or its socket is full. */
@@ -137,13 +164,6 @@ static struct exec *find_exec(uint64_t id)
 	return NULL;
 }
 
-static void forget_exec(struct exec *e)
-{
-	*e = (struct exec){ 0 };
-	while (state.used && !state.execs[state.used - 1].id)
-		state.used--;
-}
-
 /* Sends the exits that this master hasn't seen, as far as its socket has room. */
 static void tell_exits(void)
 {
@@ -157,11 +177,14 @@ static void tell_exits(void)
 			.utime_us = e->utime_us,
 			.stime_us = e->stime_us,
 			.max_rss_kb = e->max_rss_kb };
-		e->told = try_send(&reply, -1);
+		bool told = try_send(&reply, -1);
 		if (state.cold)
-			sys_exit(e->told ? 0 : 1);
-		if (!e->told)
+			sys_exit(told ? 0 : 1);
+		if (!told)
 			return;
+		e->told = true;
+		if (e->attached)
+			forget_exec(e);
 	}
 }
 
@@ -210,7 +233,7 @@ static void start(struct exec *e, uint64_t id, struct spawn *s)
 			sys_exit(0);
 		return;
 	}
-	*e = (struct exec){ .id = id, .pid = s->pid };
+	*e = (struct exec){ .id = id, .pid = s->pid, .attached = s->flags & INIT_ATTACHED };
 	if (e == &state.execs[state.used])
 		state.used++;
 	if (!(s->flags & INIT_NO_STARTED))

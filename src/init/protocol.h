@@ -35,7 +35,7 @@
 enum init_type {
 	/* to init */
 	INIT_SPAWN = 1, /* id, argc, envc, flags + body + 3 or 4 fds */
-	INIT_SIGNAL,	/* id, value = signal: to the command's process group;
+	INIT_SIGNAL,	/* id, value = signal: to the command's process group (0: is it there?);
 			 * id 0: to every process but init */
 	INIT_ACK,	/* id: its INIT_EXITED was stored, forget it */
 	INIT_STATS,	/* asks for INIT_STATS_ARE */
@@ -59,7 +59,10 @@ enum init_flags {
 	INIT_TTY = 2,	     /* stdout is a terminal: make it the controlling one */
 	INIT_NO_PIDFD = 4,   /* the master doesn't want the pidfd */
 	INIT_NO_STARTED = 8, /* nor INIT_STARTED: the cold road saves a wake-up */
-	INIT_FLAGS_ALL = 15,
+	INIT_ATTACHED = 16,  /* warm: it is killed when this master goes, and so is all else that
+			      * no exec without this flag holds up; its exit is told once, needs
+			      * no INIT_ACK, and never comes to another master */
+	INIT_FLAGS_ALL = 31,
 };
 
 enum init_stage { /* of INIT_FAILED */

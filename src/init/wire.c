@@ -35,7 +35,7 @@ int wire_check_request(const struct init_request *r, size_t packet_len, unsigned
 	if (r->argc || r->envc || r->flags || r->body_len)
 		return EINVAL;
 	if (r->type == INIT_SIGNAL)
-		return r->value >= 1 && r->value <= SIGNAL_LAST ? 0 : EINVAL;
+		return r->value >= (r->id ? 0 : 1) && r->value <= SIGNAL_LAST ? 0 : EINVAL;
 	return !r->value && (r->type == INIT_ACK) == (r->id != 0) ? 0 : EINVAL;
 }
 

@@ -453,7 +453,8 @@ static void test_malformed_messages_are_refused_and_their_descriptors_closed(voi
 		{ GOOD_LEN, 3, offsetof(struct init_request, argc), 0, 1, EINVAL },
 		{ GOOD_LEN, 3, offsetof(struct init_request, argc), 2, 1, EINVAL },
 		{ GOOD_LEN, 3, offsetof(struct init_request, envc), UINT32_MAX, 1, EINVAL },
-		{ GOOD_LEN, 3, offsetof(struct init_request, flags), 16, 1, EINVAL },
+		{ GOOD_LEN, 3, offsetof(struct init_request, flags), INIT_FLAGS_ALL + 1, 1,
+			EINVAL },
 		{ GOOD_LEN, 3, offsetof(struct init_request, body_len), UINT32_MAX, 1, EINVAL },
 		{ sizeof good.request, 4, offsetof(struct init_request, flags), INIT_BODY_IN_FD, 1,
 			EBADF }, /* the fourth is a pipe */

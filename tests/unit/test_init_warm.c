@@ -122,6 +122,56 @@ static void test_a_newer_master_replaces_the_older(void **state)
 	expect_exit(newer, 1, 0);
 }
 
+static void spawn_attached(int socket, uint64_t id, const char *const *argv, int in, int out)
+{
+	struct init_spawn what = { argv, path_env, "/", QUIET | INIT_ATTACHED };
+	spawn_full(socket, id, &what, (int[]){ in, out, 2 });
+}
+
+static void test_what_is_attached_ends_with_its_master_and_is_heard_of_once(void **state)
+{
+	auto_init struct init init = start_warm();
+	struct error err;
+	int ends[2];
+	char text[16];
+	spawn_attached(init.socket, 1, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 1, 0);
+	ack(init.socket, 1);
+	expect_refused(init.socket, 1, ESRCH);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	spawn_attached(init.socket, 2, ARGV("sh", "-c", "sleep 100 & sleep 100"), 0, ends[1]);
+	auto_close int out = ends[0];
+	close(ends[1]);
+	spawn(init.socket, 3, ARGV("sleep", "100"), 0, 1);
+	assert_int_equal(expect_stats(init.socket, NULL), 2);
+	fd_close(&init.socket);
+	read_all(out, text, sizeof text); /* its whole group is gone */
+	init.socket = connect_to(&init);
+	assert_int_equal(expect_stats(init.socket, NULL), 1);
+	assert_int_equal(init_client_signal(init.socket, 2, 0, &err), 0);
+	expect_refused(init.socket, 2, ESRCH);
+	assert_int_equal(init_client_signal(init.socket, 3, 0, &err), 0);
+	assert_int_equal(init_client_signal(init.socket, 3, SIGKILL, &err), 0);
+	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 3).value), SIGKILL);
+}
+
+static void test_what_left_its_group_goes_too_when_nothing_else_runs(void **state)
+{
+	auto_init struct init init = start_warm_with(PID_1);
+	if (!can_be_pid_1(&init))
+		skip();
+	int ends[2];
+	char text[16];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	spawn_attached(
+		init.socket, 1, ARGV("sh", "-c", "setsid sleep 100 & sleep 100"), 0, ends[1]);
+	auto_close int out = ends[0];
+	close(ends[1]);
+	assert_int_equal(expect_stats(init.socket, NULL), 1);
+	fd_close(&init.socket);
+	read_all(out, text, sizeof text);
+}
+
 static void test_a_warm_init_drops_a_master_that_does_not_read(void **state)
 {
 	auto_init struct init init = start_warm();
@@ -232,6 +282,8 @@ int main(void)
 		cmocka_unit_test(test_the_table_is_full_at_its_maximum_and_every_exit_arrives),
 		cmocka_unit_test(test_exits_that_nobody_acknowledged_are_repeated),
 		cmocka_unit_test(test_a_newer_master_replaces_the_older),
+		cmocka_unit_test(test_what_is_attached_ends_with_its_master_and_is_heard_of_once),
+		cmocka_unit_test(test_what_left_its_group_goes_too_when_nothing_else_runs),
 		cmocka_unit_test(test_a_warm_init_drops_a_master_that_does_not_read),
 		cmocka_unit_test(test_stats_count_shared_memory_nobody_is_attached_to),
 		cmocka_unit_test(test_an_idle_init_is_small),

@@ -153,11 +153,14 @@ static void test_the_small_messages_have_their_own_ranges(void **state)
 	for (int signo = -1; signo <= 66; signo++) {
 		r.value = signo;
 		assert_int_equal(wire_check_request(&r, sizeof r, 0),
-			signo >= 1 && signo <= 64 ? 0 : EINVAL);
+			signo >= 0 && signo <= 64 ? 0 : EINVAL);
 	}
 	r.value = 9;
 	r.id = 0;
 	assert_int_equal(wire_check_request(&r, sizeof r, 0), 0);
+	r.value = 0;
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
+	r.value = 9;
 	r.flags = 1;
 	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
 	r = (struct init_request){ .magic = INIT_MAGIC, .type = INIT_ACK, .id = 1 };
