@@ -12,7 +12,7 @@
  * other exec runs there.
  * 5. Output goes to the listener as it comes, at most what its credit allows; background output to
  * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
- * capped. */
+ * capped (docs/design/0011). */
 #pragma once
 #include "base/buf.h"
 #include "core/core.h"
@@ -43,7 +43,7 @@ struct core_exec {
 	struct exec_listener listener;
 	struct buf out, errors; /* EXEC_CAPTURED */
 	int terminal;		/* master of its pty, or -1 */
-	uint64_t number;	/* its id for init: from the first 60 bits of record.id */
+	uint64_t number;	/* its id for init: the first 60 bits of record.id */
 	char request_id[ID_LEN + 1];
 	struct core_exec *next; /* in its sandbox */
 	struct exec_private *own;
@@ -62,10 +62,17 @@ void exec_pause(struct core_exec *exec, bool paused);
 int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err);
 /* To its process group; ERR_CONFLICT: it has ended. */
 int exec_signal(struct core_exec *exec, int signo, struct error *err);
-/* data may be taken in part: *taken; the rest when `drained` was called. end: close stdin
- * afterwards (terminal: ^D). ERR_CONFLICT: ended, or its stdin isn't open. */
+/* data may be taken in part: *taken; then wait for room with exec_await_stdin. end: close stdin
+ * after all of data was taken (terminal: ^D). ERR_CONFLICT: ended, or its stdin isn't open. */
 int exec_write_stdin(
 	struct core_exec *exec, struct str data, bool end, size_t *taken, struct error *err);
+struct exec_writer {
+	void (*drained)(void *ctx); /* once: there is room, or it has ended (the next write says) */
+	void *ctx;
+	struct exec_writer *next;
+};
+void exec_await_stdin(struct core_exec *exec, struct exec_writer *writer);
+void exec_unawait_stdin(struct core_exec *exec, struct exec_writer *writer);
 int exec_resize(struct core_exec *exec, uint16_t rows, uint16_t columns, struct error *err);
 /* Of a workspace (NULL: of all), newest first; the ended background ones included. */
 void exec_list(struct core *core, struct core_workspace *w,
@@ -97,3 +104,5 @@ void execs_restore(struct core *core, struct core_workspace *w, const struct exe
 void execs_forget(struct core_workspace *w);
 /* Spools of no exec that is known: removed. At start. */
 void execs_sweep(struct core *core);
+/* Frees what is left; nothing runs any more, or core is about to exit. */
+void execs_done(struct core *core);

@@ -43,7 +43,8 @@ struct exec_record {
 	uint64_t output_bytes;	      /* so far; background: in the spool */
 	uint64_t output_dropped;      /* past the cap */
 	const char *error;	      /* why it could not start, or how its end was lost; NULL */
-	int error_exit_code;	      /* 126, 127, 125 then; 0 without error */
+	int error_exit_code;	      /* 126, 127, 125 when it could not start, else 0 */
+	uint64_t timeout_ms, cpu_time_ms, output_cap_bytes; /* as in force; 0: none */
 };
 /* {"id","workspace","state","argv","cwd","background","tty","started_at","ended_at","exit_code","signal","reason","output_bytes","duration_ms","cpu_ms","max_rss_bytes","error"}
  */

@@ -115,7 +115,7 @@ static const struct plan_node own_nodes[] = {
 	{ NODE_LINK, "/dev/ptmx", "pts/ptmx", 0 },
 };
 
-static const char *const own_env[] = {
+const char *const plan_own_env[] = {
 	"PATH=/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
 	"HOME=/workspace",
 	"USER=agent",
@@ -124,6 +124,7 @@ static const char *const own_env[] = {
 	"LANG=C.UTF-8",
 	"TMPDIR=/tmp",
 	"XDG_CACHE_HOME=/.cache",
+	NULL,
 };
 
 #define BACKSTOP_LEAST (1ull << 30)
@@ -545,8 +546,8 @@ static const char *env_find(const struct plan *plan, const char *entry, size_t *
 static int add_env(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *plan, struct error *err)
 {
-	for (size_t i = 0; i < COUNT(own_env); i++)
-		vec_push(arena, &plan->env, own_env[i]);
+	for (size_t i = 0; plan_own_env[i]; i++)
+		vec_push(arena, &plan->env, plan_own_env[i]);
 	if (options->environment)
 		vec_push(arena, &plan->env, "VIRTUAL_ENV=" PLAN_ENV);
 	if (options->tty && facts->term)

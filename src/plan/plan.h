@@ -190,4 +190,6 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 int plan_check(const struct plan *plan, struct error *err);
 /* As one JSON object, pretty. */
 void plan_print(const struct plan *plan, struct buf *out);
+/* What the environment of every command begins with ("PATH=…"), NULL at its end. */
+extern const char *const plan_own_env[];
 const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */
