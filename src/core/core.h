@@ -114,7 +114,8 @@ int core_find(struct core *core, const char *text, struct core_workspace **w, st
 typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct error *err);
 struct core_create {
 	struct workspace
-		wanted; /* name NULL: one is made; texts are copied; limits as given (0: default) */
+		wanted; /* name NULL, id "": they are made; texts are copied; limits as given (0:
+			   default) */
 	const char *request_id;
 };
 /* done: it is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),

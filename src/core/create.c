@@ -171,7 +171,8 @@ void core_create(
 		workspace_make_name(name);
 		wanted.name = name;
 	}
-	id_make(wanted.id);
+	if (!id_is_valid(wanted.id))
+		id_make(wanted.id);
 	wanted.state = WORKSPACE_CREATING;
 	wanted.created_ms = clock_now_ms();
 	if (core->newest && wanted.created_ms <= core->newest->model.created_ms)

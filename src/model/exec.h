@@ -14,6 +14,8 @@ extern const char *const exec_state_names[EXEC_STATE_COUNT]; /* "starting" … *
 
 /* What is asked for. */
 struct exec_spec {
+	const char *id; /* that it gets (of id_make: a key of idempotency knows it before), or NULL:
+			   one is made */
 	workspace_texts argv; /* items[count] is NULL; a shell `command` is {"/bin/sh","-c",command}
 				 already */
 	const char *command;  /* as it was asked for, or NULL */
