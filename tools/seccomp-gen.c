@@ -1,7 +1,7 @@
-/* seccomp-gen.c -- turns linux/seccomp_rules.h into two programs of classic BPF, when carrel is
- * built.
+/* seccomp-gen.c -- turns linux/seccomp_rules.h into programs of classic BPF, when carrel is built:
+ * two for sandboxes, two for roles of our own, and variants of the first of each.
  *
- * Both programs search the call number in a balanced tree of `jge` over intervals; returns are
+ * All programs search the call number in a balanced tree of `jge` over intervals; returns are
  * shared at the end. Only loads of number, architecture and arguments, `and`, jumps and returns are
  * used: those the kernel can evaluate when the filter is loaded, so that calls allowed whatever
  * their arguments skip the filters altogether. Fails, and with it the build, when a call is named
@@ -67,6 +67,7 @@ struct test {
 struct denial {
 	const char *name;
 	unsigned number;
+	bool for_roles; /* alone */
 	int error;
 	const char *why;
 	unsigned test_count;
@@ -85,20 +86,50 @@ struct denial {
 #define NOT_IN(arg, ...) MASKED_NOT_IN(arg, 0xffffffff, __VA_ARGS__)
 /* clang-format on */
 
+/* ROLE_ALLOW: for a sandbox it is a call that isn't there. */
 #define ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ALLOW },
 #define REFUSE(call, why) { #call, __NR_##call, SECCOMP_RET_ERRNO | EPERM },
+#define ROLE_ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ERRNO | ENOSYS },
 #define DENY(...)
+#define ROLE_REFUSE(...)
+#define ROLE_DENY(...)
+#define FORK_REFUSE(...)
 static struct call calls[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #undef ALLOW
 #undef REFUSE
+#undef ROLE_ALLOW
 #undef DENY
+#undef ROLE_DENY
 #define ALLOW(call)
 #define REFUSE(call, why)
+#define ROLE_ALLOW(call)
 #define DENY(call, error, why, ...)                                                                \
-	{ #call, __NR_##call, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
+	{ #call, __NR_##call, false, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
+#define ROLE_DENY(call, error, why, ...)                                                           \
+	{ #call, __NR_##call, true, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
 static const struct denial denials[] = {
+#include "../src/linux/seccomp_rules.h"
+};
+#undef DENY
+#undef ROLE_DENY
+#undef ROLE_ALLOW
+#undef ROLE_REFUSE
+#define DENY(...)
+#define ROLE_DENY(...)
+#define ROLE_ALLOW(call) { #call, 0, SECCOMP_RET_ALLOW },
+#define ROLE_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM },
+static const struct call role_changes[] = {
+#include "../src/linux/seccomp_rules.h"
+};
+#undef ROLE_ALLOW
+#undef ROLE_REFUSE
+#undef FORK_REFUSE
+#define ROLE_ALLOW(call)
+#define ROLE_REFUSE(call, why)
+#define FORK_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM },
+static const struct call fork_changes[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -265,29 +296,38 @@ static bool denial_equal(const struct denial *a, const struct denial *b)
 	       memcmp(a->tests, b->tests, sizeof(a->tests)) == 0;
 }
 
-/* Are the denials of call number a, in order, those of b? Then they share their code. */
-static bool denials_equal(unsigned a, unsigned b)
+/* Whether denial d is one of `number`, for who the program is for. */
+static bool is_of(const struct denial *d, unsigned number, bool for_roles)
 {
-	unsigned i = 0, j = 0;
-	for (;; i++, j++) {
-		while (i < LENGTH(denials) && denials[i].number != a)
-			i++;
-		while (j < LENGTH(denials) && denials[j].number != b)
-			j++;
-		if (i == LENGTH(denials) || j == LENGTH(denials))
-			return i == LENGTH(denials) && j == LENGTH(denials);
-		if (!denial_equal(&denials[i], &denials[j]))
-			return false;
-	}
+	return d->number == number && (for_roles || !d->for_roles);
 }
 
-static void emit_denials(struct program *p, unsigned number, unsigned allow)
+static unsigned collect_denials(unsigned number, bool for_roles, const struct denial **of)
 {
-	const struct denial *of[LENGTH(denials)];
 	unsigned count = 0;
 	for (unsigned i = 0; i < LENGTH(denials); i++)
-		if (denials[i].number == number)
+		if (is_of(&denials[i], number, for_roles))
 			of[count++] = &denials[i];
+	return count;
+}
+
+/* Are the denials of call number a, in order, those of b? Then they share their code. */
+static bool denials_equal(unsigned a, unsigned b, bool for_roles)
+{
+	const struct denial *first[LENGTH(denials)], *second[LENGTH(denials)];
+	unsigned count = collect_denials(a, for_roles, first);
+	if (count != collect_denials(b, for_roles, second))
+		return false;
+	for (unsigned i = 0; i < count; i++)
+		if (!denial_equal(first[i], second[i]))
+			return false;
+	return true;
+}
+
+static void emit_denials(struct program *p, unsigned number, bool for_roles, unsigned allow)
+{
+	const struct denial *of[LENGTH(denials)];
+	unsigned count = collect_denials(number, for_roles, of);
 	for (unsigned i = 0; i < count; i++) {
 		unsigned next = i + 1 < count ? label_new(p) : allow;
 		unsigned deny = return_label(p, SECCOMP_RET_ERRNO | (uint32_t)of[i]->error);
@@ -304,20 +344,19 @@ static void emit_denials(struct program *p, unsigned number, unsigned allow)
 
 /* The denials by argument, default allow: the stricter answer of the two programs counts, so that
  * the other one still refuses what isn't on its list and kills foreign architectures. */
-static void build_arguments(struct program *p)
+static void build_arguments(struct program *p, bool for_roles)
 {
 	unsigned allow = return_label(p, SECCOMP_RET_ALLOW);
 	static struct intervals set;
 	unsigned numbers[LENGTH(denials)], labels[LENGTH(denials)], count = 0;
+	set.count = 0;
 	interval_add(&set, 0, allow);
 	for (unsigned i = 0; i < LENGTH(calls); i++) {
-		bool denied = false;
-		for (unsigned d = 0; d < LENGTH(denials); d++)
-			denied |= denials[d].number == calls[i].number;
-		if (!denied)
+		const struct denial *of[LENGTH(denials)];
+		if (!collect_denials(calls[i].number, for_roles, of))
 			continue;
 		unsigned same = 0;
-		while (same < count && !denials_equal(numbers[same], calls[i].number))
+		while (same < count && !denials_equal(numbers[same], calls[i].number, for_roles))
 			same++;
 		if (same == count) {
 			numbers[count] = calls[i].number;
@@ -330,7 +369,7 @@ static void build_arguments(struct program *p)
 	emit_tree(p, set.list, set.count);
 	for (unsigned i = 0; i < count; i++) {
 		label_set(p, labels[i]);
-		emit_denials(p, numbers[i], allow);
+		emit_denials(p, numbers[i], for_roles, allow);
 	}
 	finish(p);
 }
@@ -347,12 +386,14 @@ static void check_denials(void)
 	}
 }
 
-/* From here on, `name` is a call that the kernel doesn't have. */
-static void forget(const char *name)
+/* From here on, `name` is answered so. */
+static void change(const char *name, uint32_t action)
 {
 	for (unsigned i = 0; i < LENGTH(calls); i++)
 		if (!strcmp(calls[i].name, name)) {
-			calls[i].action = SECCOMP_RET_ERRNO | ENOSYS;
+			if (calls[i].action == action)
+				die("is so already", name);
+			calls[i].action = action;
 			return;
 		}
 	die("not in the list", name);
@@ -369,15 +410,23 @@ static void print_program(FILE *out, const char *name, const struct program *p)
 
 int main(int argc, char **argv)
 {
-	static struct program numbers, no_memfd, arguments;
+	static struct program numbers, no_memfd, arguments, role, role_no_fork, role_arguments;
 	if (argc != 2)
 		die("give the file to write", "arguments");
 	qsort(calls, LENGTH(calls), sizeof(calls[0]), call_compare);
 	check_denials();
 	build_numbers(&numbers);
-	build_arguments(&arguments);
-	forget("memfd_create");
+	build_arguments(&arguments, false);
+	build_arguments(&role_arguments, true);
+	change("memfd_create", SECCOMP_RET_ERRNO | ENOSYS);
 	build_numbers(&no_memfd);
+	change("memfd_create", SECCOMP_RET_ALLOW);
+	for (unsigned i = 0; i < LENGTH(role_changes); i++)
+		change(role_changes[i].name, role_changes[i].action);
+	build_numbers(&role);
+	for (unsigned i = 0; i < LENGTH(fork_changes); i++)
+		change(fork_changes[i].name, fork_changes[i].action);
+	build_numbers(&role_no_fork);
 
 	FILE *out = fopen(argv[1], "w");
 	if (!out)
@@ -388,6 +437,9 @@ int main(int argc, char **argv)
 	print_program(out, "filter_numbers", &numbers);
 	print_program(out, "filter_numbers_no_memfd", &no_memfd);
 	print_program(out, "filter_arguments", &arguments);
+	print_program(out, "filter_role", &role);
+	print_program(out, "filter_role_no_fork", &role_no_fork);
+	print_program(out, "filter_role_arguments", &role_arguments);
 	if (fclose(out) != 0)
 		die(strerror(errno), argv[1]);
 	return 0;

@@ -43,6 +43,10 @@ struct path_beneath_attr {
 /* A rule on something that isn't a directory may hold these only. */
 #define FILE_RIGHTS (FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
+#define CHANGES                                                                                    \
+	(FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK |               \
+		FS_MAKE_FIFO | FS_MAKE_SYM | FS_REFER)
+
 static const struct {
 	unsigned access;
 	uint64_t rights;
@@ -50,10 +54,9 @@ static const struct {
 	{ LANDLOCK_READ, FS_READ_FILE | FS_READ_DIR },
 	{ LANDLOCK_EXECUTE, FS_EXECUTE },
 	/* No devices: neither made here nor linked or moved in. */
-	{ LANDLOCK_WRITE, FS_WRITE_FILE | FS_TRUNCATE | FS_REMOVE_DIR | FS_REMOVE_FILE |
-				  FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SOCK | FS_MAKE_FIFO |
-				  FS_MAKE_SYM | FS_REFER },
+	{ LANDLOCK_WRITE, FS_WRITE_FILE | FS_TRUNCATE | CHANGES },
 	{ LANDLOCK_DEVICE, FS_WRITE_FILE | FS_IOCTL_DEV },
+	{ LANDLOCK_CHANGE, CHANGES },
 };
 
 static uint64_t rights_of_abi(int abi)
@@ -74,13 +77,13 @@ int landlock_abi(void)
 	return abi < 0 ? 0 : (int)abi;
 }
 
-int landlock_create(int abi, int *ruleset, struct error *err)
+static int create(int abi, uint64_t handled, int *ruleset, struct error *err)
 {
 	if (abi < 1)
 		return fail_hint(err, ERR_UNAVAILABLE,
 			"boot with lsm=landlock,... or see carrel doctor",
 			"Landlock isn't available on this kernel");
-	struct ruleset_attr attr = { .handled_fs = rights_of_abi(abi) };
+	struct ruleset_attr attr = { .handled_fs = handled & rights_of_abi(abi) };
 	size_t size = offsetof(struct ruleset_attr, handled_net);
 	if (abi >= 6) {
 		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
@@ -91,6 +94,16 @@ int landlock_create(int abi, int *ruleset, struct error *err)
 		return fail_errno_code(err, ERR_UNAVAILABLE, "make a Landlock ruleset");
 	*ruleset = fd;
 	return 0;
+}
+
+int landlock_create(int abi, int *ruleset, struct error *err)
+{
+	return create(abi, ~(uint64_t)0, ruleset, err);
+}
+
+int landlock_create_changes(int abi, int *ruleset, struct error *err)
+{
+	return create(abi, CHANGES | FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_EXECUTE, ruleset, err);
 }
 
 int landlock_allow(

@@ -1,4 +1,5 @@
 /* seccomp_rules.h -- what a sandboxed process may ask of the kernel: the table behind both filters.
+ * Roles of our own (proc/role.h) have the same but for the rows at the end.
  *
  * Included several times by tools/seccomp-gen.c, which defines
  *   ALLOW(call)                      may be called;
@@ -8,7 +9,9 @@
  *     IN(argument, values...)              it is one of the values,
  *     NOT_IN(argument, values...)          it is none of them,
  *     MASKED_IN, MASKED_NOT_IN(argument, mask, values...)   the same after `& mask`,
- *     UPPER_BITS(argument, mask)           any bit of mask is set in its upper half (pointers).
+ *     UPPER_BITS(argument, mask)           any bit of mask is set in its upper half (pointers);
+ *   ROLE_ALLOW, ROLE_REFUSE, ROLE_DENY     the same for roles alone;
+ *   FORK_REFUSE                            for roles that may not fork.
  * What isn't named here is ENOSYS: callers then take the older road (clone3, openat2, io_uring, the
  * new mount calls).
  *
@@ -215,3 +218,36 @@ DENY(ioctl, ENOTTY, "all but FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_GETFLA
 	MASKED_NOT_IN(1, 0xff00, 0x5400, 0x8900),
 	NOT_IN(1, 0x40049409, 0x4020940d, 0xc0189436, 0x80086601, 0x80087601,
 		0x801c581f, 0xc020660b, 2))
+
+/* ---- roles: programs of ours that serve others ---- */
+
+/* Paths are opened beneath a directory by it; what its mode says is ours. */
+ROLE_ALLOW(openat2)
+
+ROLE_REFUSE(execve, "children are forks: whatever is to be executed is the launcher's to start")
+ROLE_REFUSE(execveat, "children are forks")
+ROLE_REFUSE(bind, "the launcher opens what is listened on")
+ROLE_REFUSE(listen, "the launcher opens what is listened on")
+ROLE_REFUSE(mknodat, "makes no device, no pipe with a name")
+ROLE_REFUSE(setuid, "a role is who it is") ROLE_REFUSE(setgid, "a role is who it is")
+ROLE_REFUSE(setreuid, "a role is who it is") ROLE_REFUSE(setregid, "a role is who it is")
+ROLE_REFUSE(setresuid, "a role is who it is") ROLE_REFUSE(setresgid, "a role is who it is")
+ROLE_REFUSE(setfsuid, "a role is who it is") ROLE_REFUSE(setfsgid, "a role is who it is")
+ROLE_REFUSE(setgroups, "a role is who it is")
+ROLE_REFUSE(personality, "nobody's need")
+ROLE_REFUSE(shmget, "nobody's need") ROLE_REFUSE(shmat, "nobody's need")
+ROLE_REFUSE(shmctl, "nobody's need") ROLE_REFUSE(shmdt, "nobody's need")
+ROLE_REFUSE(semget, "nobody's need") ROLE_REFUSE(semop, "nobody's need")
+ROLE_REFUSE(semctl, "nobody's need") ROLE_REFUSE(semtimedop, "nobody's need")
+ROLE_REFUSE(msgget, "nobody's need") ROLE_REFUSE(msgsnd, "nobody's need")
+ROLE_REFUSE(msgrcv, "nobody's need") ROLE_REFUSE(msgctl, "nobody's need")
+ROLE_REFUSE(mq_open, "nobody's need") ROLE_REFUSE(mq_unlink, "nobody's need")
+ROLE_REFUSE(mq_timedsend, "nobody's need") ROLE_REFUSE(mq_timedreceive, "nobody's need")
+ROLE_REFUSE(mq_notify, "nobody's need") ROLE_REFUSE(mq_getsetattr, "nobody's need")
+ROLE_DENY(socket, EAFNOSUPPORT, "AF_UNIX only", NOT_IN(0, 1))
+FORK_REFUSE(clone, "it has no children, and no threads")
+#ifdef __x86_64__
+ROLE_REFUSE(mknod, "makes no device, no pipe with a name")
+FORK_REFUSE(fork, "it has no children")
+FORK_REFUSE(vfork, "it has no children")
+#endif

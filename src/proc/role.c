@@ -1,0 +1,294 @@
+#include "proc/role.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "linux/capability.h"
+#include "linux/landlock.h"
+#include "linux/namespace.h"
+#include "linux/pidfd.h"
+#include "linux/seccomp.h"
+#include "proc/role_root.h"
+
+#define FIRST_FD 3
+#define FDS_MAX 1048576
+#define OVERFLOW_UID 65534 /* what every uid without a name looks like in a user namespace */
+#define ENV_MAX 64
+#ifdef __has_feature
+#define IS_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif
+
+/* What the child sends before it is executed: an error, or that it will die with its parent. */
+struct role_report {
+	bool is_bound;
+	struct error err;
+};
+
+void role_raise_fds(void)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	rlim_t most = limit.rlim_max > FDS_MAX ? FDS_MAX : limit.rlim_max;
+	if (limit.rlim_cur >= most)
+		return;
+	limit.rlim_cur = most;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* 1 and not 0: docs/design/0006. */
+static int forbid_cores(struct error *err)
+{
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_CORE, &limit))
+		return fail_errno(err, "read RLIMIT_CORE");
+	limit.rlim_max = limit.rlim_max ? 1 : 0;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_CORE, &limit))
+		return fail_errno(err, "set RLIMIT_CORE");
+	return 0;
+}
+
+/* What the parent wanted done on a signal isn't for the role to do. */
+static void reset_signals(void)
+{
+	sigset_t none;
+	for (int signo = 1; signo < NSIG; signo++)
+		signal(signo, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* ---- in the child, before it is executed ---- */
+
+static int take_identity(const struct role_start *start, bool has_userns, struct error *err)
+{
+	uid_t real, effective, saved;
+	gid_t group = (gid_t)-1;
+	/* Now, while it may; capability_drop_all reads it back. */
+	for (int i = 0; i < 64; i++)
+		prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
+	/* A plain user keeps his groups: nobody can drop them in a user namespace of his. */
+	if (!has_userns && setgroups(0, NULL))
+		return fail_errno(err, "drop the groups");
+	if (setresgid(start->gid, start->gid, start->gid))
+		return fail_errno(err, "become group %u", (unsigned)start->gid);
+	if (setresuid(start->uid, start->uid, start->uid))
+		return fail_errno(err, "become user %u", (unsigned)start->uid);
+	group = getegid();
+	if (getresuid(&real, &effective, &saved) || real != start->uid || effective != start->uid ||
+		saved != start->uid || group != start->gid)
+		return fail(err, ERR_FAILED, "still not user %u", (unsigned)start->uid);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return fail_errno(err, "set no_new_privs");
+	return capability_drop_all(err);
+}
+
+/* Everything is moved out of the way first, so that no place is taken before it is free. */
+static int place_fds(const struct role_start *start, int *report, struct error *err)
+{
+	int moved[ROLE_FDS_MAX], last = FIRST_FD + start->fd_count;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int log = fcntl(start->log, F_DUPFD_CLOEXEC, last);
+	*report = fcntl(*report, F_DUPFD_CLOEXEC, last);
+	if (null < 0 || log < 0 || *report < 0)
+		return fail_errno(err, "open '/dev/null' and the log of a role");
+	for (int i = 0; i < start->fd_count; i++)
+		if ((moved[i] = fcntl(start->fds[i], F_DUPFD_CLOEXEC, last)) < 0)
+			return fail_errno(err, "descriptor %d of a role", FIRST_FD + i);
+	bool failed = dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+		      dup2(log, STDERR_FILENO) < 0;
+	for (int i = 0; i < start->fd_count; i++)
+		failed |= dup2(moved[i], FIRST_FD + i) < 0;
+	if (failed || close_range((unsigned)last, ~0u, CLOSE_RANGE_CLOEXEC))
+		return fail_errno(err, "place the descriptors of a role");
+	return 0;
+}
+
+/* The parent may have died before the kernel knew what then to do; it is in another pid namespace,
+ * so that getppid() doesn't tell. */
+static int bind_to_parent(int report, struct error *err)
+{
+	const struct role_report bound = { .is_bound = true };
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
+		return fail_errno(err, "bind a role to its parent");
+	if (send(report, &bound, sizeof bound, MSG_NOSIGNAL) != sizeof bound)
+		_exit(125);
+	return 0;
+}
+
+static int prepare(const struct role_start *start, bool has_userns, int *report, struct error *err)
+{
+	const struct namespace_ids ids = { start->uid, start->uid, start->gid, start->gid };
+	setsid(); /* a terminal's ^C is for the parent to act on */
+	reset_signals();
+	if (has_userns && namespace_write_maps(0, &ids, true, err))
+		return -1;
+	role_raise_fds();
+	if (forbid_cores(err) || role_enter_root(start, err) || place_fds(start, report, err) ||
+		take_identity(start, has_userns, err))
+		return -1;
+	return bind_to_parent(*report, err);
+}
+
+/* A sanitizer's options are for its programs too; what leaks can't be looked for in a role, which
+ * may not be traced. */
+static char *const *sanitizer_env(char *const *env)
+{
+	static char text[2][512];
+	static char *extended[ENV_MAX + 3];
+	const char *address = getenv("ASAN_OPTIONS"), *undefined = getenv("UBSAN_OPTIONS");
+	size_t count = 0;
+	while (env[count] && count < ENV_MAX) {
+		extended[count] = env[count];
+		count++;
+	}
+	str_format(text[0], sizeof text[0], "ASAN_OPTIONS=%s:detect_leaks=0",
+		address ? address : "abort_on_error=0");
+	str_format(text[1], sizeof text[1], "UBSAN_OPTIONS=%s", undefined ? undefined : "");
+	extended[count++] = text[0];
+	extended[count++] = text[1];
+	extended[count] = NULL;
+	return extended;
+}
+
+static _Noreturn void become(const struct role_start *start, bool has_userns, int report)
+{
+	struct role_report failed = { 0 };
+	char path[512];
+	if (!prepare(start, has_userns, &report, &failed.err)) {
+		str_format(path, sizeof path, "%s/%s", ROLE_PROGRAM_DIR,
+			path_basename(start->program));
+		execve(path, start->argv, IS_SANITIZED ? sanitizer_env(start->env) : start->env);
+		fail_errno(&failed.err, "execute '%s'", start->program);
+	}
+	send(report, &failed, sizeof failed, MSG_NOSIGNAL);
+	_exit(125);
+}
+
+/* ---- in the parent ---- */
+
+static int check(struct role_start *start, bool *has_userns, struct error *err)
+{
+	*has_userns = !capability_is_effective(CAPABILITY_SYS_ADMIN);
+	if (start->uid == (uid_t)-1) {
+		start->uid = geteuid();
+		start->gid = getegid();
+	}
+	if (!path_is_normal(start->program) || start->fd_count < 0 ||
+		start->fd_count > ROLE_FDS_MAX)
+		return fail(err, ERR_INVALID, "role '%s' can't be started so", start->program);
+	if (start->uid == 0 || start->gid == 0)
+		return fail(err, ERR_DENIED, "role '%s' must not run as root", start->program);
+	if (*has_userns && start->uid != geteuid())
+		return fail(err, ERR_DENIED, "role '%s' can't become user %u without CAP_SYS_ADMIN",
+			start->program, (unsigned)start->uid);
+	if (*has_userns && start->uid == OVERFLOW_UID)
+		return fail_hint(err, ERR_UNAVAILABLE, "use another user",
+			"uid %u stands for everybody else in a user namespace", OVERFLOW_UID);
+	return 0;
+}
+
+/* Until the program is executed, which closes the other end. */
+static int await(int report, struct error *err)
+{
+	struct role_report got;
+	bool is_bound = false;
+	for (;;) {
+		ssize_t len = recv(report, &got, sizeof got, 0);
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len == sizeof got && got.is_bound) {
+			is_bound = true;
+			continue;
+		}
+		if (len == sizeof got) {
+			if (err)
+				*err = got.err;
+			return -1;
+		}
+		return is_bound && len == 0 ? 0 : fail(err, ERR_FAILED, "it died at its start");
+	}
+}
+
+int role_start(const struct role_start *wanted, pid_t *pid, int *pidfd, struct error *err)
+{
+	struct role_start start = *wanted;
+	int ends[2], status;
+	bool has_userns;
+	pid_t child;
+	auto_close int child_fd = -1;
+	if (check(&start, &has_userns, err))
+		return -1;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return fail_errno(err, "make a pair of sockets");
+	auto_close int report = ends[0], theirs = ends[1];
+	if (namespace_clone(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+				    CLONE_NEWUTS | (has_userns ? CLONE_NEWUSER : 0),
+		    -1, &child_fd, &child, err))
+		return error_context(err, "start '%s'", start.program);
+	if (child == 0) {
+		fd_close(&report);
+		become(&start, has_userns, theirs);
+	}
+	fd_close(&theirs);
+	if (await(report, err)) {
+		pidfd_signal(child_fd, SIGKILL, NULL);
+		pidfd_reap(child_fd, true, &status, NULL, NULL);
+		return error_context(err, "start '%s'", start.program);
+	}
+	*pid = child;
+	*pidfd = take_fd(&child_fd);
+	return 0;
+}
+
+/* ---- in the role ---- */
+
+static int close_files(const struct role_lock *lock, struct error *err)
+{
+	int abi = landlock_abi();
+	auto_close int ruleset = -1;
+	if (landlock_create_changes(abi, &ruleset, err))
+		return -1;
+	for (size_t i = 0; i < lock->path_count; i++) {
+		const struct role_path *path = &lock->paths[i];
+		unsigned access = (path->access & ROLE_WRITE ? LANDLOCK_CHANGE : 0) |
+				  (path->access & ROLE_EXECUTE ? LANDLOCK_EXECUTE : 0);
+		auto_close int fd = open(path->path, O_PATH | O_CLOEXEC);
+		if (fd < 0 && errno != ENOENT)
+			return fail_errno(err, "open '%s'", path->path);
+		if (fd >= 0 && access && landlock_allow(ruleset, abi, fd, path->path, access, err))
+			return -1;
+	}
+	return landlock_enforce(ruleset, err);
+}
+
+int role_lock(const struct role_lock *lock, struct error *err)
+{
+	if (geteuid() == 0 || getuid() == 0)
+		return fail(err, ERR_DENIED, "a role must not run as root");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		return fail_errno(err, "set no_new_privs");
+	if (capability_drop_held(err) || forbid_cores(err))
+		return -1;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
+		return fail_errno(err, "make a role that can't be traced");
+	if (lock->path_count && close_files(lock, err))
+		return -1;
+	return seccomp_load_role(lock->may_fork, err);
+}
