@@ -16,6 +16,7 @@
 #include "format/json.h"
 #include "format/quantity.h"
 #include "linux/home.h"
+#include "model/exec.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
@@ -184,51 +185,13 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 	return add_env(run, arena, options, err) || add_binds(run, arena, options, err) ? -1 : 0;
 }
 
-/* Output that was cut may have been cut in a character: its first bytes aren't worth calling all of
- * it binary. */
-static size_t whole_characters(const struct buf *stream, bool truncated)
-{
-	size_t valid = str_utf8_prefix(stream->data, stream->len);
-	return truncated && stream->len - valid < 4 ? valid : stream->len;
-}
-
-static void print_captured(
-	struct json *j, const struct buf *out, const struct buf *errors, bool truncated)
-{
-	static const char *const names[] = { "stdout", "stderr" };
-	const struct buf *streams[] = { out, errors };
-	size_t len[2];
-	bool is_text = true;
-	for (int i = 0; i < 2; i++) {
-		len[i] = whole_characters(streams[i], truncated);
-		is_text &= str_utf8_prefix(streams[i]->data, len[i]) == len[i];
-	}
-	for (int i = 0; i < 2; i++)
-		if (is_text)
-			json_str(j, names[i], (struct str){ streams[i]->data, len[i] });
-		else
-			json_base64(j, names[i], streams[i]->data, streams[i]->len);
-	json_text(j, "encoding", is_text ? "utf-8" : "base64");
-}
-
 static void print_result(const struct plan *plan, const struct result *result,
 	const struct buf *out, const struct buf *errors, struct buf *text)
 {
 	struct json j;
 	json_init(&j, text, false);
 	json_object(&j, NULL);
-	json_i64(&j, "exit_code", result_exit_code(result));
-	if (result->signal)
-		json_i64(&j, "signal", result->signal);
-	else
-		json_null(&j, "signal");
-	json_text(&j, "reason", reason_name(result->reason));
-	print_captured(&j, out, errors, result->truncated);
-	json_bool(&j, "truncated", result->truncated);
-	json_u64(&j, "duration_ms", result->duration_ms);
-	json_u64(&j, "cpu_ms", result->cpu_ms);
-	json_u64(&j, "max_rss_bytes", result->max_rss_bytes);
-	json_text(&j, "limits", plan_limiter_name(plan->limiter));
+	exec_print_result(&j, result, out, errors, plan_limiter_name(plan->limiter));
 	json_end(&j);
 	buf_char(text, '\n');
 }

@@ -48,15 +48,18 @@ struct exec_record {
 	int error_exit_code;	      /* 126, 127, 125 when it could not start, else 0 */
 	uint64_t timeout_ms, cpu_time_ms, output_cap_bytes; /* as in force; 0: none */
 };
-/* {"id","workspace","state","argv","cwd","background","tty","started_at","ended_at","exit_code","signal","reason","output_bytes","duration_ms","cpu_ms","max_rss_bytes","error"}
- */
+/* {"id","workspace","state","argv","cwd","background","tty","started_at","ended_at","exit_code",
+ * "signal","reason","output_bytes","duration_ms","cpu_ms","max_rss_bytes","error"}; what isn't
+ * known before the end is null until then. One that never started has error_exit_code as its
+ * exit_code, and no signal and no reason. */
 void exec_print(struct json *j, const char *key, const struct exec_record *e);
 /* The members of design.md's result object into an open object: exit_code … limits. out, errors:
  * captured streams. */
 struct buf;
 void exec_print_result(struct json *j, const struct result *result, const struct buf *out,
 	const struct buf *errors, const char *limiter);
-/* For the store, as workspace_print_document. */
+/* For the store, as workspace_print_document: everything but id, workspace, state and the two
+ * times. argv.items[count] is NULL. */
 void exec_print_document(const struct exec_record *e, struct buf *out);
 int exec_parse_document(
 	struct str text, struct arena *arena, struct exec_record *e, struct error *err);

@@ -59,24 +59,28 @@ struct workspace {
 int workspace_check_name(const char *name, struct error *err);
 /* "brave-lamp-4821"-like: two words and digits; the caller looks whether it is free. */
 void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1]);
-/* Key: [A-Za-z0-9][A-Za-z0-9._/-]*; value: any UTF-8 without NUL. */
+/* Key: [A-Za-z0-9][A-Za-z0-9_./-]*; value: any UTF-8 without NUL. */
 int workspace_check_label(const char *key, const char *value, struct error *err);
 const char *workspace_label(const struct workspace *w, const char *key); /* or NULL */
-/* Limits that weren't given get the defaults of model/limits.h; ERR_INVALID when out of range. */
+/* Limits that weren't given (0) get the defaults of model/limits.h, tmp_bytes at most a quarter of
+ * the memory; cpus, cpu time, timeout and output stay without. ERR_INVALID names one that is out of
+ * range; nothing is changed then. */
 int workspace_fill_limits(struct limits *limits, struct error *err);
 
 /* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
  * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,
- * disk_limit_mechanism, isolation, layers_active, snapshot (null), error. `limiter`: "cgroup-v1" …
- * in limits.mechanism; layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
+ * disk_limit_mechanism, isolation, layers_active, snapshot (null), error. A limit that there isn't
+ * is null. `limiter`: "cgroup-v1" … in limits.mechanism, or NULL; layers_active: the names of the
+ * walls (namespaces, seccomp, landlock, …). */
 void workspace_print(
 	struct json *j, const char *key, const struct workspace *w, const char *limiter);
 extern const char *const workspace_layers_active[]; /* NULL-terminated */
 
 /* For the store: everything but id, name, state and the three times, as one JSON text; and back.
- * ERR_CORRUPT names the field. */
+ * ERR_CORRUPT names the field; *w is untouched then. packages.items[count] is NULL. */
 void workspace_print_document(const struct workspace *w, struct buf *out);
 int workspace_parse_document(
 	struct str text, struct arena *arena, struct workspace *w, struct error *err);
-/* .context.json as the fifth seed shows it. */
+/* .context.json as the fifth seed shows it; context_id is the label, else the name; agent and
+ * namespace are labels too, null when absent. */
 void workspace_print_context(const struct workspace *w, struct buf *out);
