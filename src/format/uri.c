@@ -1,0 +1,116 @@
+#include <string.h>
+#include "format/uri.h"
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool uri_decode(struct arena *arena, struct str text, bool is_query, struct str *out)
+{
+	char *decoded = arena_alloc(arena, text.len + 1);
+	size_t len = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		char c = text.data[i];
+
+		if (c == '%') {
+			int high = i + 2 < text.len ? hex_digit(text.data[i + 1]) : -1;
+			int low = i + 2 < text.len ? hex_digit(text.data[i + 2]) : -1;
+
+			if (high < 0 || low < 0)
+				return false;
+			c = (char)(high << 4 | low);
+			i += 2;
+		} else if (c == '+' && is_query) {
+			c = ' ';
+		}
+		if (c == '\0')
+			return false;
+		decoded[len++] = c;
+	}
+	decoded[len] = '\0';
+	*out = (struct str){ decoded, len };
+	return true;
+}
+
+static bool is_alphanumeric(char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+}
+
+char *uri_encode(struct arena *arena, struct str text, bool keep_slashes)
+{
+	static const char digits[] = "0123456789ABCDEF";
+	char *encoded = arena_array(arena, text.len + 1, 3);
+	size_t len = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		unsigned char c = (unsigned char)text.data[i];
+
+		if (is_alphanumeric((char)c) || (c && strchr("._~-", c)) ||
+			(c == '/' && keep_slashes)) {
+			encoded[len++] = (char)c;
+			continue;
+		}
+		encoded[len++] = '%';
+		encoded[len++] = digits[c >> 4];
+		encoded[len++] = digits[c & 15];
+	}
+	encoded[len] = '\0';
+	return encoded;
+}
+
+bool uri_next_parameter(struct str *rest, struct str *name, struct str *value)
+{
+	struct str piece;
+
+	while (str_next(rest, '&', &piece)) {
+		if (piece.len == 0)
+			continue;
+		if (!str_cut(piece, '=', name, value))
+			*value = STR("");
+		return true;
+	}
+	return false;
+}
+
+static bool is_port(struct str text)
+{
+	for (size_t i = 0; i < text.len; i++)
+		if (text.data[i] < '0' || text.data[i] > '9')
+			return false;
+	return text.len <= 5;
+}
+
+static bool is_bracketed(struct str text)
+{
+	const char *end = memchr(text.data, ']', text.len);
+	size_t len = end ? (size_t)(end - text.data) : 0;
+
+	for (size_t i = 1; i < len; i++)
+		if (hex_digit(text.data[i]) < 0 && text.data[i] != ':' && text.data[i] != '.')
+			return false;
+	if (len < 3)
+		return false;
+	struct str rest = { end + 1, text.len - len - 1 };
+	return rest.len == 0 ||
+	       (rest.data[0] == ':' && is_port((struct str){ rest.data + 1, rest.len - 1 }));
+}
+
+bool uri_is_authority(struct str text)
+{
+	struct str host, port;
+
+	if (text.len > 0 && text.data[0] == '[')
+		return is_bracketed(text);
+	str_cut(text, ':', &host, &port);
+	for (size_t i = 0; i < host.len; i++)
+		if (!is_alphanumeric(host.data[i]) &&
+			(!host.data[i] || !strchr("-._~%!$&'()*+;=", host.data[i])))
+			return false;
+	return is_port(port);
+}
