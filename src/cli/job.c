@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/environment.h"
+#include "launch/environment.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
 
@@ -152,8 +152,8 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 	host_init(&host);
 	add_env(job, &arena, &options);
 	int failed = add_binds(job, &arena, &options, err) ||
-		     (job->environment && environment_mount(jobs->layers, job->environment, &arena,
-						  &options, &mount, err)) ||
+		     (job->environment && environment_mount(jobs->layers, job->environment, NULL,
+						  &arena, &options, &mount, err)) ||
 		     carry_out(jobs, job, &options, &host, &arena, &io, result, err);
 	environment_unmount(&mount);
 	host_done(&host);

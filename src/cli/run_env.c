@@ -48,8 +48,8 @@ int run_env_add(struct run_env *env, const struct run_env_options *asked, bool j
 			error_hint(err, "carrel env verify --repair %s", name);
 		return -1;
 	}
-	return environment_mount(
-		&session->store.layers, &env->meta, &session->arena, options, &env->mount, err);
+	return environment_mount(&session->store.layers, &env->meta, NULL, &session->arena, options,
+		&env->mount, err);
 }
 
 void run_env_done(struct run_env *env)

@@ -81,7 +81,7 @@ int plan_check(const struct plan *plan, struct error *err)
 	if (!path_is_normal(plan->cwd))
 		return fail(err, ERR_INVALID,
 			"working directory '%s' is not an absolute, plain path", plan->cwd);
-	if (!plan->argv || !plan->argv[0] || !plan->argv[0][0])
+	if (plan->warm ? plan->argv != NULL : !plan->argv || !plan->argv[0] || !plan->argv[0][0])
 		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
 			"no command was given");
 	if (plan->landlock_abi < 1)

@@ -196,7 +196,8 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
 		vec_push(arena, &plan->rlimits, always[i]);
-	if (limits->cpu_time_ms) /* the backstop for one process; the sum is counted */
+	/* The backstop for one process; the sum is counted. A carrel-init that stays is one too. */
+	if (limits->cpu_time_ms && !plan->warm)
 		vec_push(arena, &plan->rlimits,
 			(struct plan_rlimit){ RLIMIT_CPU, "cpu", limits->cpu_time_ms / 1000 + 2 });
 	/* The watchdog looks every 20 ms; this stops one process that is faster. With small limits
@@ -288,6 +289,7 @@ static void add_bind(struct arena *arena, const struct plan_facts *facts, struct
 	add_mount(arena, plan,
 		(struct plan_mount){ .kind = MOUNT_BIND,
 			.source = bind->source,
+			.beneath = bind->beneath,
 			.target = target,
 			.flags = flags | MOUNT_NODEV | MOUNT_USER,
 			.source_kind = bind->kind,
@@ -319,7 +321,9 @@ static int add_protection(const struct plan_options *options, const struct plan_
 		add_bind(arena, facts, plan, &bind,
 			arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
 			is_git ? 0 : MOUNT_RO);
-		plan->mounts.items[plan->mounts.count - 1].beneath = name->path;
+		plan->mounts.items[plan->mounts.count - 1].beneath =
+			bind.beneath ? arena_printf(arena, "%s/%s", bind.beneath, name->path)
+				     : name->path;
 	}
 	return 0;
 }
@@ -347,11 +351,12 @@ static void add_environment(const struct plan_options *options, const struct pla
 		add_bind(arena, facts, plan, options->stage, PLAN_ENV, 0);
 	if (!environment)
 		return;
-	part.source = environment->layers;
+	part.source = environment->base;
+	part.beneath = environment->layers;
 	part.owner_uid = environment->owner_uid;
 	part.owner_gid = environment->owner_gid;
 	add_bind(arena, facts, plan, &part, PLAN_LAYERS, MOUNT_RO | MOUNT_STAGING);
-	part.source = environment->upper;
+	part.beneath = environment->upper;
 	if (environment->upper)
 		add_bind(arena, facts, plan, &part, PLAN_UPPER, MOUNT_STAGING);
 	else
@@ -518,7 +523,9 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 		 * /proc/self/fd; a pipe, a terminal or /dev/null gives no more than it is. */
 		enum plan_stream direct =
 			facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
-		if (i == 0 && (options->no_input || (options->tty && !options->interactive)))
+		if (options->warm)
+			plan->streams[i] = STREAM_EMPTY;
+		else if (i == 0 && (options->no_input || (options->tty && !options->interactive)))
 			plan->streams[i] = STREAM_EMPTY;
 		else if (options->tty)
 			plan->streams[i] = STREAM_TTY;
@@ -582,6 +589,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.limiter = facts->limiter,
 		.memfd = facts->limiter != LIMITER_WATCHDOG,
 		.umask = facts->umask,
+		.warm = options->warm,
 		.argv = options->argv,
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
 		.forward_port = options->forward ? PLAN_FORWARD_PORT : 0,

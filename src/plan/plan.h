@@ -46,22 +46,26 @@ struct plan_facts {
 
 /* ---- what the user asked for ---- */
 struct plan_bind {
-	const char *source; /* absolute on the host */
-	const char *target; /* absolute inside */
+	const char *source;  /* absolute on the host */
+	const char *beneath; /* NULL, or a name below source: opened following no link */
+	const char *target;  /* absolute inside */
 	bool read_only;
 	enum plan_path_kind kind;      /* of the source: directory or file */
 	uint32_t owner_uid, owner_gid; /* of the source */
 };
 /* An environment: layers below, and on top what the command changes. */
 struct plan_environment {
-	const char *layers;	  /* directory of the host that holds them */
+	const char *base;	  /* directory of the host, below which layers and upper are opened
+				   * following	 no link */
+	const char *layers;	  /* the name there that holds them */
 	VEC(const char *) lowers; /* names in it, topmost first */
-	const char *upper; /* directory of the host with `upper` and `work`; NULL: a tmpfs, gone
-			      afterwards */
+	const char
+		*upper; /* the name there with `upper` and `work`; NULL: a tmpfs, gone afterwards */
 	uint32_t owner_uid, owner_gid; /* of all of them */
 };
 struct plan_options {
-	char *const *argv;     /* NULL-terminated, at least one */
+	bool warm;	       /* it stays, and commands come later: no argv, no streams */
+	char *const *argv;     /* NULL-terminated, at least one unless warm */
 	VEC(const char *) env; /* "K=V" */
 	const char *cwd;       /* -w, or NULL */
 	VEC(struct plan_bind) binds;
@@ -163,8 +167,9 @@ struct plan {
 	const char *disk_source; /* that directory */
 	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none
 				*/
+	bool warm;
 	VEC(const char *) env; /* items[count] is NULL */
-	char *const *argv;
+	char *const *argv;     /* warm: none */
 	const char *cwd;
 };
 

@@ -149,7 +149,7 @@ static void print_command(struct json *j, const struct plan *plan)
 	static const char *const names[] = { "stdin", "stdout", "stderr" };
 	json_object(j, "command");
 	size_t argc = 0;
-	while (plan->argv[argc])
+	while (plan->argv && plan->argv[argc])
 		argc++;
 	print_texts(j, "argv", (const char *const *)plan->argv, argc);
 	json_text(j, "cwd", plan->cwd);

@@ -88,7 +88,7 @@ static int name_host(struct child *child, struct error *err)
 
 static int raise_loopback(struct child *child, struct error *err)
 {
-	if (netns_raise_loopback(err))
+	if (child->start->netns < 0 && netns_raise_loopback(err))
 		return -1;
 	if (!child->plan->forward_port)
 		return 0;
@@ -248,9 +248,15 @@ static int open_proc(const struct plan_mount *mount, int *tree, struct error *er
 	return -1;
 }
 
-static int open_devpts(const struct plan_mount *mount, int *tree, struct error *err)
+/* A terminal made from outside belongs to the sandbox's user all the same. */
+static int open_devpts(
+	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
-	static const char *const options[] = { "mode", "0620", "ptmxmode", "0666", NULL };
+	char uid[16], gid[16];
+	str_format(uid, sizeof uid, "%u", child->plan->inside_uid);
+	str_format(gid, sizeof gid, "%u", child->plan->inside_gid);
+	const char *const options[] = { "mode", "0620", "ptmxmode", "0666", "uid", uid, "gid", gid,
+		NULL };
 	return mount_make("devpts", options, attributes(mount->flags), tree, err);
 }
 
@@ -298,7 +304,7 @@ static int open_tree_of(struct child *child, size_t index, int *tree, struct err
 	case MOUNT_PROC:
 		return open_proc(mount, tree, err);
 	case MOUNT_DEVPTS:
-		return open_devpts(mount, tree, err);
+		return open_devpts(child, mount, tree, err);
 	case MOUNT_SCRATCH:
 		return open_scratch(child, mount, tree, err);
 	case MOUNT_OVERLAY:
@@ -396,7 +402,7 @@ static int make_read_only(const char *path, struct error *err)
 static int narrow_proc(struct child *child, struct error *err)
 {
 	struct stat file, directory;
-	if (netns_open_ports(child->report[SETUP_PROC], err))
+	if (child->start->netns < 0 && netns_open_ports(child->report[SETUP_PROC], err))
 		return -1;
 	if (lstat("/.mask-file", &file) || lstat("/.mask", &directory))
 		return fail_errno(err, "find the masks");
@@ -513,13 +519,14 @@ static int no_new_privileges(struct child *child, struct error *err)
 }
 
 /* Set after the last change of credentials, which would clear it. If the supervisor died before,
- * its socket is closed. */
+ * its socket is closed; a launcher's may still be held by another child of its. */
 static int die_with_supervisor(struct child *child, struct error *err)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return fail_errno(err, "set the parent-death signal");
-	struct pollfd peer = { .fd = child->start->socket };
-	if (poll(&peer, 1, 0) > 0 && peer.revents & (POLLHUP | POLLERR))
+	struct pollfd peers[] = { { .fd = child->start->socket },
+		{ .fd = child->start->parent, .events = POLLIN } };
+	if (poll(peers, 2, 0) > 0 && (peers[0].revents & (POLLHUP | POLLERR) || peers[1].revents))
 		_exit(125);
 	return 0;
 }
@@ -527,6 +534,23 @@ static int die_with_supervisor(struct child *child, struct error *err)
 static int filter_calls(struct child *child, struct error *err)
 {
 	return seccomp_load(child->plan->memfd, err);
+}
+
+/* To INIT_SOCKET_FD: what init listens on, or the setup socket, which then is its master's. The
+ * setup socket must be there for as long as this can fail. */
+static int pass_socket(struct start *start)
+{
+	bool is_warm = start->listener >= 0;
+	int *passed = is_warm ? &start->listener : &start->socket;
+	if (is_warm && start->socket == INIT_SOCKET_FD &&
+		(start->socket = fcntl(start->socket, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
+		return -1;
+	if (*passed == INIT_SOCKET_FD)
+		return fcntl(INIT_SOCKET_FD, F_SETFD, 0);
+	if (dup2(*passed, INIT_SOCKET_FD) < 0)
+		return -1;
+	*passed = INIT_SOCKET_FD;
+	return 0;
 }
 
 static int become_init(struct child *child, struct error *err)
@@ -544,11 +568,7 @@ static int become_init(struct child *child, struct error *err)
 		return fail_errno(err, "keep the image of carrel-init");
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		return fail_errno(err, "close the standard streams");
-	if (child->start->socket != INIT_SOCKET_FD) {
-		if (dup2(child->start->socket, INIT_SOCKET_FD) < 0)
-			return fail_errno(err, "pass on the socket");
-		child->start->socket = INIT_SOCKET_FD;
-	} else if (fcntl(INIT_SOCKET_FD, F_SETFD, 0))
+	if (pass_socket(child->start))
 		return fail_errno(err, "pass on the socket");
 	/* Everything else closes at the exec, on whatever road it came. */
 	if (close_range(INIT_SOCKET_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC))
@@ -576,13 +596,13 @@ static const struct {
 	{ "/proc", narrow_proc },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
-	{ "report", report_descriptors },
 	{ "limits", set_rlimits },
 	{ "no_new_privs", no_new_privileges },
 	{ "landlock", restrict_paths },
 	{ "capabilities", drop_capabilities },
 	{ "parent-death signal", die_with_supervisor },
 	{ "seccomp", filter_calls },
+	{ "report", report_descriptors },
 	{ "init", become_init },
 };
 

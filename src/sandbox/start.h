@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>
+#include "base/arena.h"
 #include "linux/cgroup.h"
 #include "plan/plan.h"
 
@@ -32,11 +33,30 @@ struct setup_message {
 
 struct start {
 	const struct plan *plan;
-	struct cgroup *cgroup;
-	int socket;	/* the child's end */
+	const struct cgroup_host *cgroups;
+	struct cgroup *cgroup; /* made when it isn't, and the plan wants one */
+	int socket;	       /* the child's end of the setup socket */
+	int listener;	       /* warm: what carrel-init listens on. -1: it gets the setup socket */
+	int parent;	/* warm: pidfd of the parent. -1: its end of the socket shows it lives */
+	int netns;	/* one that is ready (lo up, ports open), to be born in. -1: a new one */
+	int own_netns;	/* then: the parent's own */
 	int init_image; /* sealed memfd */
 	int *trees;	/* per mount of the plan: opened by the parent, or -1 */
+	struct arena arena;
 };
+void start_init(struct start *start, const struct plan *plan, const struct cgroup_host *cgroups,
+	struct cgroup *group);
+void start_done(struct start *start); /* closes the trees; the rest is the caller's */
+/* A copy of carrel-init that nobody can change, at no path of the host; yours to close. */
+int start_open_image(int *image, struct error *err);
+/* The control group of a plan, as to its limits. */
+void start_want_cgroup(const struct plan *plan, struct cgroup_want *want);
+/* Opens what the parent must open. */
+int start_prepare(struct start *start, struct error *err);
+/* Clones. The child doesn't return; *setup (this end of the socket) and *pidfd are yours. */
+int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err);
+/* What the child needs of us before it can go on. */
+int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);
 
 /* The child stops for SETUP_GO: root writes its maps, and v1 groups are made while it works
  * already. */

@@ -70,13 +70,14 @@ static int setup(void **state)
 	write_file(f, "layers/mid/tree/a", "hidden\n");
 	write_file(f, "layers/mid/tree/d/b", "mid\n");
 	write_file(f, "layers/low/tree/d/c", "low\n");
-	f->environment.layers = arena_printf(&f->arena, "%s/layers", f->area);
+	f->environment.base = f->area;
+	f->environment.layers = "layers";
 	f->environment.owner_uid = geteuid() ? geteuid() : OWNER;
 	f->environment.owner_gid = geteuid() ? getegid() : OWNER;
 	for (size_t i = 0; i < 3; i++)
 		vec_push(&f->arena, &f->environment.lowers, lowers[i]);
 	/* Before Linux 6.6 a tmpfs can't be an upper: whoever mounts has one on disk made. */
-	f->disk_upper = arena_printf(&f->arena, "%s/up", f->area);
+	f->disk_upper = "up";
 	if (!overlay_takes_tmpfs())
 		f->environment.upper = f->disk_upper;
 	f->options = (struct plan_options){ .environment = &f->environment, .captured = true };
@@ -182,10 +183,27 @@ static void the_parts_are_out_of_reach(void **state)
 	assert_string_equal(f->out.data, "0\n1\n");
 }
 
+/* The owner of a home could put a link there: whoever mounts for him follows none. */
+static void parts_behind_a_link_are_not_mounted(void **state)
+{
+	struct fixture *f = *state;
+	char *const argv[] = { (char *)"true", NULL };
+	struct error err = { 0 };
+	struct plan plan;
+	struct sandbox_io io = { &f->out, &f->errors, keep_listener, NULL, f };
+	assert_int_equal(symlink("layers", arena_printf(&f->arena, "%s/link", f->area)), 0);
+	f->environment.layers = "link";
+	f->options.argv = argv;
+	assert_int_equal(host_look(&f->host, NULL, NULL, &f->arena, &err), 0);
+	assert_int_equal(plan_build(&f->options, &f->host.facts, &f->arena, &plan, &err), 0);
+	assert_int_equal(sandbox_run(&plan, &f->host.cgroups, &io, &f->result, &err), -1);
+	assert_non_null(strstr(err.text, "'link'"));
+}
+
 static void a_stage_is_writable_at_env_and_measured(void **state)
 {
 	struct fixture *f = *state;
-	struct plan_bind stage = { .source = f->environment.layers,
+	struct plan_bind stage = { .source = arena_printf(&f->arena, "%s/layers", f->area),
 		.kind = PATH_DIRECTORY,
 		.owner_uid = f->environment.owner_uid,
 		.owner_gid = f->environment.owner_gid };
@@ -228,6 +246,7 @@ int main(void)
 		TEST(what_is_changed_inside_is_gone_afterwards),
 		TEST(an_upper_on_disk_keeps_the_changes),
 		TEST(the_parts_are_out_of_reach),
+		TEST(parts_behind_a_link_are_not_mounted),
 		TEST(a_stage_is_writable_at_env_and_measured),
 		TEST(a_socket_listens_inside_and_is_ours),
 	};

@@ -1,5 +1,6 @@
-#include "cli/environment.h"
+#include "launch/environment.h"
 
+#include <string.h>
 #include <sys/stat.h>
 #include "envs/interpreter.h"
 #include "linux/overlay.h"
@@ -27,24 +28,26 @@ static int make_upper(struct environment_mount *mount, struct arena *arena, stru
 	if (failed)
 		fail_errno(err, "make an upper in '%s'", mount->upper.path);
 	home_leave(home);
-	mount->plan.upper = mount->upper.path;
+	mount->plan.upper = mount->upper.path + strlen(home->path) + 1; /* it lies in the home */
 	return failed ? -1 : 0;
 }
 
 int environment_mount(const struct layer_store *layers, const struct env_meta *meta,
-	struct arena *arena, struct plan_options *options, struct environment_mount *mount,
-	struct error *err)
+	const char *upper, struct arena *arena, struct plan_options *options,
+	struct environment_mount *mount, struct error *err)
 {
 	const struct home *home = layers->home;
 	*mount = (struct environment_mount){ .layers = layers,
-		.plan = { .layers = arena_printf(arena, "%s/layers", home->path),
+		.plan = { .base = home->path,
+			.layers = "layers",
+			.upper = upper,
 			.owner_uid = home->uid,
 			.owner_gid = home->gid },
 		.upper = { .fd = -1, .lock = -1 } };
 	for (size_t i = 0; i < meta->layers.count; i++)
 		vec_push(arena, &mount->plan.lowers,
 			arena_printf(arena, "%s/tree", meta->layers.items[i]));
-	if (!overlay_takes_tmpfs() && make_upper(mount, arena, err))
+	if (!upper && !overlay_takes_tmpfs() && make_upper(mount, arena, err))
 		return -1;
 	if (meta->python_prefix &&
 		interpreter_check_prefix(home, meta->python, meta->python_prefix, arena, err))

@@ -1,0 +1,170 @@
+/* What a start is before and just after the clone, in the parent: the same for a sandbox that runs
+ * one command and for one that stays. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/trace.h"
+#include "init/image.h"
+#include "linux/namespace.h"
+#include "sandbox/start.h"
+
+#define SANDBOX_NAMESPACES                                                                         \
+	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
+
+/* A copy that nobody can change, at no path of the host. */
+int start_open_image(int *image, struct error *err)
+{
+	auto_close int fd = memfd_create("carrel-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return fail_errno(err, "make a memfd for carrel-init");
+	if (fd_write_full(fd, init_image, init_image_len) != (ssize_t)init_image_len) {
+		fail_errno(err, "write carrel-init into its memfd");
+		return err->sys_errno == EFBIG
+			       ? error_hint(err, "a file size limit is set here: ulimit -f")
+			       : -1;
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+		return fail_errno(err, "seal the memfd of carrel-init");
+	*image = take_fd(&fd);
+	return 0;
+}
+
+void start_init(struct start *start, const struct plan *plan, const struct cgroup_host *cgroups,
+	struct cgroup *group)
+{
+	*start = (struct start){ .plan = plan,
+		.cgroups = cgroups,
+		.cgroup = group,
+		.socket = -1,
+		.listener = -1,
+		.parent = -1,
+		.netns = -1,
+		.own_netns = -1,
+		.init_image = -1 };
+	arena_init(&start->arena);
+}
+
+void start_want_cgroup(const struct plan *plan, struct cgroup_want *want)
+{
+	*want = (struct cgroup_want){
+		.memory_bytes = plan->limits.memory_bytes,
+		.millicpus = plan->limits.millicpus,
+		.pids = plan->limits.pids + 1,
+		.count_cpu = plan->limits.cpu_time_ms != 0 || plan->warm,
+	};
+}
+
+static int make_cgroup(const struct start *start, struct error *err)
+{
+	struct cgroup_want want;
+	start_want_cgroup(start->plan, &want);
+	return cgroup_create(start->cgroups, &want, start->cgroup, err);
+}
+
+/* What root must do before the clone, because the child can't: lose its groups (setgroups is denied
+ * inside), and lift hard limits that are lower than the plan's. */
+static int prepare_root(const struct plan *plan, struct error *err)
+{
+	if (!plan->privileged)
+		return 0;
+	if (setgroups(0, NULL))
+		return fail_errno(err, "drop supplementary groups");
+	for (size_t i = 0; i < plan->rlimits.count; i++) {
+		const struct plan_rlimit *limit = &plan->rlimits.items[i];
+		struct rlimit now;
+		if (getrlimit((unsigned)limit->resource, &now) || now.rlim_max >= limit->value)
+			continue;
+		now.rlim_max = limit->value;
+		if (setrlimit((unsigned)limit->resource, &now))
+			return fail_errno(err, "raise the hard limit '%s' to %llu", limit->name,
+				(unsigned long long)limit->value);
+	}
+	return 0;
+}
+
+int start_prepare(struct start *start, struct error *err)
+{
+	const struct plan *plan = start->plan;
+	start->trees = arena_array(&start->arena, plan->mounts.count, sizeof *start->trees);
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		start->trees[i] = -1;
+	if (prepare_root(plan, err) ||
+		(plan->privileged && sources_open(plan, true, start->trees, err)))
+		return -1;
+	bool is_missing = plan->limiter == LIMITER_CGROUP_V2 && !start->cgroup->dir_count;
+	return is_missing ? make_cgroup(start, err) : 0;
+}
+
+/* In a network namespace that is ready nothing of it is left to do. A child is born where its
+ * parent is. */
+static int clone_in_netns(const struct start *start, int *pidfd, pid_t *pid, struct error *err)
+{
+	uint64_t flags = SANDBOX_NAMESPACES;
+	if (start->netns < 0)
+		return namespace_clone(
+			flags | CLONE_NEWNET, start->cgroup->clone_into, pidfd, pid, err);
+	if (setns(start->netns, CLONE_NEWNET))
+		return fail_errno(err, "enter a network namespace");
+	int failed = namespace_clone(flags, start->cgroup->clone_into, pidfd, pid, err);
+	/* Whoever can't get home may not go on: it would open sockets for one sandbox in the
+	 * network of another. */
+	if ((failed || *pid) && setns(start->own_netns, CLONE_NEWNET))
+		abort();
+	return failed;
+}
+
+int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err)
+{
+	int sockets[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return fail_errno(err, "make a socket pair");
+	auto_close int ours = sockets[0];
+	auto_close int theirs = sockets[1];
+	start->socket = theirs;
+	trace_step("parent: prepared");
+	if (clone_in_netns(start, pidfd, pid, err))
+		return -1;
+	if (*pid == 0) {
+		close(ours);
+		child_main(start);
+	}
+	trace_step("parent: cloned");
+	start->socket = -1;
+	*setup = take_fd(&ours);
+	return 0;
+}
+
+/* The child works already: what is done here costs no time. */
+int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err)
+{
+	const struct plan *plan = start->plan;
+	struct cgroup *group = start->cgroup;
+	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
+		plan->outside_gid };
+	struct setup_message go = { .magic = SETUP_MAGIC, .type = SETUP_GO };
+	bool is_v1 = plan->limiter == LIMITER_CGROUP_V1;
+	if (!start_waits(plan))
+		return 0;
+	if (plan->privileged && namespace_write_maps(pid, &ids, true, err))
+		return -1;
+	if (is_v1 && !group->dir_count && make_cgroup(start, err))
+		return -1;
+	if (setup_send(setup, &go, group->enter, is_v1 ? group->dir_count : 0))
+		return fail_errno(err, "start the sandbox");
+	return 0;
+}
+
+void start_done(struct start *start)
+{
+	for (size_t i = 0; start->trees && i < start->plan->mounts.count; i++)
+		fd_close(&start->trees[i]);
+	start->trees = NULL;
+	arena_done(&start->arena);
+}
