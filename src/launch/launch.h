@@ -9,10 +9,11 @@
  * is left (cgroups, run/sb).
  * 4. SIGTERM, SIGINT: core is told (SIGTERM), drains and exits 0; then whatever still runs is
  * ended; exit 0.
- * 5. carreld is started (proc/role.h) as `carreld HOME GIVE_BACK_MS text|json LEAST_LOG_LEVEL`, the
- * last a number of enum log_level, with the descriptors of enum launch_role_fd; its log is stderr,
- * its root holds the home. One that ends before it has ever served is the launcher's own failure;
- * later ones are started again. */
+ * 5. carreld is started (proc/role.h) with the descriptors of enum launch_role_fd, argv {"carreld"}
+ * and an environment of CARREL_HOME, CARREL_LOG (text|json), CARREL_UIDS (who may call: numbers
+ * with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS, and CARREL_FAULT
+ * when we have it; its log is stderr, its root holds the home. One that ends before it has ever
+ * served is the launcher's own failure; later ones are started again. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,9 +22,9 @@
 #include "linux/home.h"
 
 enum launch_role_fd {
-	LAUNCH_ROLE_CHANNEL = 3, /* plan/launch.h */
-	LAUNCH_ROLE_LISTENER,	 /* of the API */
-	LAUNCH_ROLE_READY,	 /* a pipe: one byte when it serves, then to be closed */
+	LAUNCH_ROLE_LISTENER = 3, /* of the API */
+	LAUNCH_ROLE_CHANNEL,	  /* plan/launch.h */
+	LAUNCH_ROLE_READY,	  /* a pipe: one byte when it serves, then to be closed */
 };
 
 struct launch_options {
