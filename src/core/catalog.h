@@ -1,0 +1,45 @@
+/* catalog.h -- what there is besides workspaces and execs, for whoever shows it: environments,
+ * levels of the launcher's pools, whether core is well. */
+#pragma once
+#include "base/buf.h"
+#include "core/core.h"
+#include "format/json.h"
+
+/* ERR_UNAVAILABLE says why not: still reconciling, stopping, or the store doesn't take writes. */
+int core_check_ready(struct core *core, struct error *err);
+
+/* At most `limit` environments after `cursor` (a name, or NULL), sorted by name, as objects into
+ * the open array:
+ * {"name","package_id","state","created_at","last_used_at","use_count","size_bytes",
+ * "python_version","installed_packages","in_use","problem"}. *next: NULL, or the cursor for more.
+ */
+int core_print_environments(struct core *core, const char *cursor, size_t limit,
+	struct arena *arena, struct json *j, const char **next, struct error *err);
+/* Prometheus text of the environment store's own names. */
+int core_print_environment_metrics(struct core *core, struct buf *out, struct error *err);
+
+/* What the launcher says of itself. */
+struct core_levels {
+	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
+	uint64_t started, failed, netns_missed, cgroups_missed;
+};
+/* Asked for once by all who want it within a second. */
+struct catalog {
+	struct core *core;
+	struct core_levels levels;
+	uint64_t known_ms; /* monotonic; 0: never */
+	bool is_asked;
+	struct catalog_waiter *waiters;
+};
+struct catalog_waiter {
+	/* Once, from the loop, 250 ms later at most. NULL: the launcher never said. */
+	void (*fn)(void *ctx, const struct core_levels *levels);
+	void *ctx;
+	/* private */
+	struct catalog *catalog;
+	struct loop_timer *timer;
+	struct catalog_waiter *next;
+};
+void catalog_init(struct catalog *catalog, struct core *core);
+void catalog_ask(struct catalog *catalog, struct catalog_waiter *waiter);
+void catalog_forget(struct catalog *catalog, struct catalog_waiter *waiter);

@@ -1,0 +1,174 @@
+#include <stdlib.h>
+#include <string.h>
+#include "base/hash.h"
+#include "core/idempotency.h"
+#include "store/store.h"
+
+#define STATUS_BEGUN 0 /* the body of the row is the id */
+
+struct idempotency_entry {
+	struct idempotency *all;
+	char *name; /* scope, newline, key */
+	char *scope, *key;
+	char digest[2 * SHA256_LEN + 1];
+	struct idempotency_waiter *waiters;
+	struct arena arena;
+	struct idempotency_answer answer; /* in the arena; status 0: none yet */
+};
+
+void idempotency_init(struct idempotency *all, struct core *core)
+{
+	all->core = core;
+	table_init(&all->running);
+}
+
+static void entry_free(struct idempotency_entry *entry)
+{
+	free(entry->name);
+	free(entry->scope);
+	free(entry->key);
+	arena_done(&entry->arena);
+	free(entry);
+}
+
+void idempotency_done(struct idempotency *all)
+{
+	struct idempotency_entry *entry;
+
+	/* Who waits for a commit has had it then. */
+	store_flush(all->core->store);
+	for (size_t at = 0; (entry = table_next(&all->running, &at));) {
+		table_remove(&all->running, str_from(entry->name));
+		entry_free(entry);
+	}
+	table_done(&all->running);
+}
+
+static char *copy(const char *text)
+{
+	char *copied = strdup(text);
+
+	if (!copied)
+		abort();
+	return copied;
+}
+
+static void put_begun(struct idempotency_entry *entry, const char *id)
+{
+	struct store_answer row = { .status = STATUS_BEGUN, .body = str_from(id) };
+
+	str_copy(row.digest, sizeof row.digest, entry->digest);
+	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, NULL, NULL);
+}
+
+static struct idempotency_entry *entry_new(
+	struct idempotency *all, const char *scope, const char *key, const char *name)
+{
+	struct idempotency_entry *entry = calloc(1, sizeof *entry);
+
+	if (!entry)
+		abort();
+	entry->all = all;
+	arena_init(&entry->arena);
+	entry->name = copy(name);
+	entry->scope = copy(scope);
+	entry->key = copy(key);
+	table_add(&all->running, str_from(entry->name), entry);
+	return entry;
+}
+
+int idempotency_begin(struct idempotency *all, const char *scope, const char *key, struct str body,
+	struct arena *arena, struct idempotency_waiter *waiter, struct idempotency_entry **entry,
+	char id[ID_LEN + 1], struct idempotency_answer *answer, struct error *err)
+{
+	const char *name = arena_printf(arena, "%s\n%s", scope, key);
+	unsigned char raw[SHA256_LEN];
+	char digest[2 * SHA256_LEN + 1];
+	struct store_answer row = { 0 };
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	sha256_add(&hash, body.data, body.len);
+	sha256_end(&hash, raw);
+	sha256_hex(raw, digest);
+	struct idempotency_entry *running = table_get(&all->running, str_from(name));
+	bool is_known = !running && store_find_answer(all->core->store, scope, key, arena, &row);
+	if ((running && strcmp(running->digest, digest)) ||
+		(is_known && strcmp(row.digest, digest)))
+		return fail_hint(err, ERR_CONFLICT, "use a new key for a new request",
+			"the Idempotency-Key was used with another body");
+	if (running) {
+		waiter->next = running->waiters;
+		running->waiters = waiter;
+		return IDEMPOTENCY_WAIT;
+	}
+	if (is_known && row.status != STATUS_BEGUN) {
+		*answer = (struct idempotency_answer){ row.status, row.body, row.location };
+		return IDEMPOTENCY_KNOWN;
+	}
+	*entry = entry_new(all, scope, key, name);
+	memcpy((*entry)->digest, digest, sizeof digest);
+	if (is_known && row.body.len == ID_LEN) {
+		memcpy(id, row.body.data, ID_LEN);
+		id[ID_LEN] = '\0';
+		if (id_is_valid(id))
+			return IDEMPOTENCY_MADE;
+	}
+	id_make(id);
+	put_begun(*entry, id);
+	return IDEMPOTENCY_NEW;
+}
+
+static void tell(struct idempotency_entry *entry, const struct idempotency_answer *answer)
+{
+	table_remove(&entry->all->running, str_from(entry->name));
+	/* Each may ask again, and wait for another: the list is this entry's own. */
+	while (entry->waiters) {
+		struct idempotency_waiter *waiter = entry->waiters;
+
+		entry->waiters = waiter->next;
+		waiter->fn(waiter->ctx, answer);
+	}
+	entry_free(entry);
+}
+
+/* Whether it was committed or not: the object is there. */
+static void on_put(void *ctx, const struct error *err)
+{
+	struct idempotency_entry *entry = ctx;
+
+	tell(entry, &entry->answer);
+}
+
+void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer)
+{
+	struct store_answer row = { 0 };
+
+	if (!answer) {
+		tell(entry, NULL);
+		return;
+	}
+	entry->answer.status = answer->status;
+	entry->answer.body =
+		(struct str){ arena_bytes(&entry->arena, answer->body.data, answer->body.len),
+			answer->body.len };
+	if (answer->location)
+		entry->answer.location = arena_text(&entry->arena, answer->location);
+	row.status = answer->status;
+	row.body = entry->answer.body;
+	row.location = entry->answer.location;
+	str_copy(row.digest, sizeof row.digest, entry->digest);
+	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, on_put, entry);
+}
+
+void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter)
+{
+	struct idempotency_entry *entry;
+
+	for (size_t at = 0; (entry = table_next(&all->running, &at));)
+		for (struct idempotency_waiter **w = &entry->waiters; *w; w = &(*w)->next)
+			if (*w == waiter) {
+				*w = waiter->next;
+				return;
+			}
+}

@@ -1,0 +1,49 @@
+/* idempotency.h -- the same key with the same request gives the same answer, also while the first
+ * is still being worked on, and after a crash at any point.
+ * 1. The key is written down with the id of the object that will be made, before the object is: the
+ * store commits in order. When core dies in between, a retry finds the object by that id, or makes
+ * it anew.
+ * 2. A request that fails leaves its key free: it may be tried again. */
+#pragma once
+#include "base/table.h"
+#include "core/core.h"
+
+#define IDEMPOTENCY_KEY_MAX 255
+
+struct idempotency {
+	struct core *core;
+	struct table running; /* by scope and key */
+};
+struct idempotency_answer {
+	int status;
+	struct str body;
+	const char *location; /* or NULL */
+};
+struct idempotency_waiter {
+	/* answer NULL: the first one failed; ask again. */
+	void (*fn)(void *ctx, const struct idempotency_answer *answer);
+	void *ctx;
+	struct idempotency_waiter *next;
+};
+struct idempotency_entry; /* one that is being worked on */
+
+enum idempotency_is {
+	IDEMPOTENCY_NEW,   /* go on: the object gets id; then idempotency_end with *entry */
+	IDEMPOTENCY_MADE,  /* core died after it was made: there may be an object `id`; if not, go
+			    * on as with NEW. *entry is to be ended too */
+	IDEMPOTENCY_KNOWN, /* *answer, in the arena */
+	IDEMPOTENCY_WAIT,  /* waiter is called */
+};
+void idempotency_init(struct idempotency *all, struct core *core);
+/* After the requests: nobody waits any more. Flushes the store. */
+void idempotency_done(struct idempotency *all);
+/* `scope`: "POST /v1/workspaces". An enum idempotency_is, or -1: ERR_CONFLICT, the key was used
+ * with another body. */
+int idempotency_begin(struct idempotency *all, const char *scope, const char *key, struct str body,
+	struct arena *arena, struct idempotency_waiter *waiter, struct idempotency_entry **entry,
+	char id[ID_LEN + 1], struct idempotency_answer *answer, struct error *err);
+/* What was answered (2xx, copied), or NULL: it failed. The entry is not the caller's any more; who
+ * waits is told, from here or when it is committed. */
+void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer);
+/* The client went; waiter is not called. */
+void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter);
