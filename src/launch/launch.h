@@ -34,6 +34,8 @@ struct launch_options {
 	const char *carreld; /* path of the program */
 	const char *self;    /* of carrel, for `env build` */
 	int ready;	     /* written one byte when core serves, then closed; or -1 */
+	int notify; /* connected socket of a service manager: "READY=1" is sent there when core
+		     * serves, "STOPPING=1" at the first signal to end; or -1 */
 	uint64_t give_back_ms;
 	struct log log;
 };
