@@ -120,6 +120,8 @@ static void on_begin(struct loop *loop, void *ctx)
 static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)
 {
 	const char *context = workspace_label(wanted, WORKSPACE_CONTEXT_LABEL);
+	if (wanted->id[0] && table_get(&core->ids, str_from(wanted->id)))
+		return fail(err, ERR_CONFLICT, "there is a workspace '%s' already", wanted->id);
 	if (wanted->name && (table_get(&core->names, str_from(wanted->name)) ||
 				    table_get(&core->contexts, str_from(wanted->name))))
 		return fail_hint(err, ERR_CONFLICT, "carrel info shows it; choose another name",
@@ -172,6 +174,7 @@ void core_create(
 		wanted.name = name;
 	}
 	if (!id_is_valid(wanted.id))
+		if (!wanted.id[0])
 		id_make(wanted.id);
 	wanted.state = WORKSPACE_CREATING;
 	wanted.created_ms = clock_now_ms();
