@@ -14,6 +14,7 @@ extern const struct cli_command cli_commands[];
 int cli_run(int argc, char **argv);
 int cli_env(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
+int cli_serve(int argc, char **argv);
 int cli_version(int argc, char **argv);
 int cli_help(int argc, char **argv);
 

@@ -26,6 +26,9 @@ int daemon_connect(struct client *client, const char *host, bool may_start, stru
 int daemon_lock(const struct home *home, int *lock, struct error *err);
 /* Says in the lock's file who we are and where we listen. */
 int daemon_announce(int lock, const char *socket_path, struct error *err);
+/* 1 when the home has a daemon, 0 when it has none, -1. *pid: 0 when it is in another pid
+ * namespace; socket: where it listens, "" before it does. */
+int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, struct error *err);
 /* Tells the home's daemon to end and waits until its lock is free, at most timeout_ms. *pid is 0
  * when there was none. ERR_UNAVAILABLE: it still runs. */
 int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err);

@@ -1,0 +1,321 @@
+/* carrel serve: the daemon of a home, until it is told to end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "cli/listen.h"
+#include "launch/launch.h"
+#include "linux/home.h"
+#include "proc/role.h"
+
+#define GIVE_BACK_MS (5 * 60 * 1000)
+#define STOP_MS 15000
+#define READY_MS 10000
+#define LOG_MAX_BYTES (16u << 20) /* then it is put aside, once a start */
+#define CARRELD "carreld"
+
+struct serve_options {
+	const char *listen, *log, *format;
+	uint64_t idle_ms;
+	bool stop, background;
+};
+
+static const struct arg_option table[] = {
+	{ 0, "listen", ARG_TEXT, offsetof(struct serve_options, listen), "unix:PATH",
+		"the socket to serve on (the home's run/carrel.sock)", NULL, 0, 0 },
+	{ 0, "idle-sandbox", ARG_DURATION, offsetof(struct serve_options, idle_ms), "TIME",
+		"give a workspace's sandbox back after so long without an exec (5m)", NULL, 100,
+		0 },
+	{ 0, "log", ARG_CHOICE, offsetof(struct serve_options, log), "text|json",
+		"how lines of the log are written", "text|json", 0, 0 },
+	{ 0, "stop", ARG_FLAG, offsetof(struct serve_options, stop), NULL,
+		"end the daemon of this home, and wait until it has ended", NULL, 0, 0 },
+	{ 0, "background", ARG_FLAG, offsetof(struct serve_options, background), NULL,
+		"return when it serves; its log is the home's run/carrel.log", NULL, 0, 0 },
+	{ 'o', "format", ARG_CHOICE, offsetof(struct serve_options, format), "text|json",
+		"how --stop and errors are printed", "text|json", 0, 0 },
+};
+static const struct arg_spec spec = {
+	.command = "serve",
+	.usage = "carrel serve [options]",
+	.about = "Serves the workspaces of this home: the REST API on a unix socket. Stays in the "
+		 "foreground; the commands that need a daemon start one in the background.",
+	.options = table,
+	.option_count = sizeof table / sizeof *table,
+	.examples = "carrel serve\ncarrel serve --listen unix:/run/carrel/api.sock --log json\n"
+		    "carrel serve --stop",
+};
+
+/* ---- what it needs ---- */
+
+/* carreld, beside carrel or where packages put such programs; never by PATH. */
+static int find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
+{
+	static const char *const places[] = { "", "../lib/carrel/", "../libexec/",
+		"../libexec/carrel/" };
+	char path[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, PATH_MAX - 1);
+	if (len < 0)
+		return fail_errno(err, "read '/proc/self/exe'");
+	self[len] = 0;
+	int dir = (int)(path_basename(self) - self);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+		if (str_format(path, sizeof path, "%.*s%s" CARRELD, dir, self, places[i]) &&
+			!access(path, X_OK) && realpath(path, carreld))
+			return 0;
+	return fail_hint(err, ERR_NOT_FOUND, "install carrel and carreld together: make install",
+		"'" CARRELD "' isn't in '%.*s', nor in ../lib/carrel or ../libexec from there",
+		dir > 1 ? dir - 1 : dir, self);
+}
+
+struct server {
+	struct serve_options options;
+	const char *listen; /* path, or NULL: the home's own */
+	struct arena arena;
+	struct home home;
+	struct listener listener;
+	int lock;
+};
+
+static int open_home(struct server *server, struct error *err)
+{
+	const char *path;
+	return home_find_path(&server->arena, &path, err) ||
+			       home_open(path, &server->arena, &server->home, err)
+		       ? -1
+		       : 0;
+}
+
+/* ---- serving ---- */
+
+static int open_server(struct server *server, struct error *err)
+{
+	int taken = listen_take(&server->listener, err);
+	if (taken < 0 || daemon_lock(&server->home, &server->lock, err))
+		return -1;
+	if (taken && server->listen)
+		return fail(
+			err, ERR_INVALID, "--listen, and a socket was handed over (LISTEN_FDS)");
+	if (!taken && listen_open(&server->home, server->listen, &server->listener, err))
+		return -1;
+	return daemon_announce(server->lock, server->listener.path, err);
+}
+
+/* `ready` as in launch_options. *code is the exit code, once there is one. */
+static int serve(struct server *server, int ready, int *code, struct error *err)
+{
+	char self[PATH_MAX], carreld[PATH_MAX];
+	const char *log = server->options.log;
+	if (find_programs(self, carreld, err) || open_server(server, err))
+		return -1;
+	role_raise_fds();
+	auto_close int notify = listen_notifier();
+	const struct launch_options options = {
+		.home = &server->home,
+		.listener = server->listener.fd,
+		.lock = server->lock,
+		.carreld = carreld,
+		.self = self,
+		.ready = ready,
+		.notify = notify,
+		.give_back_ms = server->options.idle_ms,
+		.log = { .fd = STDERR_FILENO,
+			.json = log && !strcmp(log, "json"),
+			.least = LOG_LEVEL_INFO },
+	};
+	*code = launch_serve(&options);
+	return 0;
+}
+
+/* The socket goes first: who finds none waits for the lock. */
+static void close_server(struct server *server)
+{
+	listen_done(&server->home, &server->listener);
+	fd_close(&server->lock);
+	home_done(&server->home);
+	arena_done(&server->arena);
+}
+
+/* ---- in the background ---- */
+
+static int open_log(const struct home *home, int *log, struct error *err)
+{
+	struct stat st;
+	auto_close int run = -1;
+	if (home_open_directory(home, "run", &run, err))
+		return -1;
+	home_enter(home);
+	if (!fstatat(run, "carrel.log", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > LOG_MAX_BYTES)
+		renameat(run, "carrel.log", run, "carrel.log.1");
+	int fd = openat(run, "carrel.log",
+		O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	home_leave(home);
+	if (fd < 0)
+		return fail_errno(err, "open '%s/" DAEMON_LOG "'", home->path);
+	*log = fd;
+	return 0;
+}
+
+static int leave_terminal(const struct home *home, struct error *err)
+{
+	auto_close int log = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (open_log(home, &log, err))
+		return -1;
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
+		dup2(log, STDERR_FILENO) < 0 || chdir("/"))
+		return fail_errno(err, "leave the terminal");
+	umask(022);
+	return 0;
+}
+
+/* The daemon itself. What it can't begin with is told through `ready`: all of a struct error, where
+ * one byte says that it serves. */
+static _Noreturn void be_background(struct server *server, int ready)
+{
+	struct error err = { 0 };
+	int code = 125;
+	setsid();
+	pid_t child = fork(); /* not the leader of the session: no terminal becomes ours */
+	if (child != 0)
+		_exit(child < 0 ? 125 : 0);
+	if (leave_terminal(&server->home, &err) || serve(server, ready, &code, &err))
+		(void)!fd_write_full(ready, &err, sizeof err);
+	close_server(server);
+	_exit(code);
+}
+
+/* The last line of its log, for who wasn't told anything else. */
+static int quote_log(const struct home *home, struct error *err)
+{
+	char text[4096] = "";
+	auto_close int run = -1, log = -1;
+	if (!home_open_directory(home, "run", &run, err)) {
+		home_enter(home);
+		log = openat(run, "carrel.log", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		home_leave(home);
+	}
+	off_t end = lseek(log, 0, SEEK_END);
+	off_t from = end > (off_t)sizeof text ? end - (off_t)sizeof text : 0;
+	ssize_t len = end > 0 ? pread(log, text, sizeof text, from) : 0;
+	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, last = STR("nothing");
+	while (str_next(&rest, '\n', &line))
+		if (str_trim(line).len)
+			last = line;
+	return fail_hint(err, ERR_FAILED, "its log has more: run/carrel.log in the home",
+		"the daemon of '%s' didn't come up; it said: %.*s", home->path, (int)last.len,
+		last.data);
+}
+
+static int await_ready(const struct home *home, int ready, struct error *err)
+{
+	struct error told;
+	struct pollfd wait = { .fd = ready, .events = POLLIN };
+	int found;
+	do
+		found = poll(&wait, 1, READY_MS);
+	while (found < 0 && errno == EINTR);
+	if (found != 1)
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"its log says more: run/carrel.log in the home",
+			"the daemon of '%s' doesn't serve after %d s", home->path, READY_MS / 1000);
+	ssize_t len = fd_read_full(ready, &told, sizeof told);
+	if (len == sizeof told) {
+		*err = told;
+		return -1;
+	}
+	return len == 1 ? 0 : quote_log(home, err);
+}
+
+static int start_background(struct server *server, struct error *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
+		return fail_errno(err, "make a pipe");
+	auto_close int in = ends[0], out = ends[1];
+	pid_t child = fork();
+	if (child < 0)
+		return fail_errno(err, "start a daemon");
+	if (child == 0) {
+		fd_close(&in);
+		be_background(server, take_fd(&out));
+	}
+	fd_close(&out);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return await_ready(&server->home, in, err);
+}
+
+/* ---- the command ---- */
+
+static int stop(const struct server *server, bool json, struct error *err)
+{
+	pid_t pid;
+	if (daemon_stop(&server->home, STOP_MS, &pid, err))
+		return -1;
+	if (json)
+		printf("{\"stopped\":%s,\"pid\":%d}\n", pid ? "true" : "false", (int)pid);
+	else if (pid)
+		printf("stopped the daemon (pid %d)\n", (int)pid);
+	else
+		printf("no daemon runs on '%s'\n", server->home.path);
+	return fflush(stdout) ? fail_errno(err, "write standard output") : 0;
+}
+
+static int run(struct server *server, bool json, int *code, struct error *err)
+{
+	const struct serve_options *options = &server->options;
+	if (options->listen && listen_parse(options->listen, &server->arena, &server->listen, err))
+		return -1;
+	if (options->stop && (options->listen || options->background))
+		return fail(err, ERR_INVALID, "--stop goes with no other option of serve");
+	if (open_home(server, err))
+		return -1;
+	*code = 0;
+	if (options->stop)
+		return stop(server, json, err);
+	if (options->background)
+		return start_background(server, err);
+	return serve(server, -1, code, err);
+}
+
+int cli_serve(int argc, char **argv)
+{
+	struct server server = { .options = { .idle_ms = GIVE_BACK_MS },
+		.home = { .dir = -1 },
+		.listener = LISTENER_NONE,
+		.lock = -1 };
+	bool json = args_want_json(argc, argv), help;
+	struct error err;
+	int operands, code = 0;
+	arena_init(&server.arena);
+	if (!args_parse(
+		    &spec, argc, argv, &server.options, &server.arena, &operands, &help, &err)) {
+		json = server.options.format && !strcmp(server.options.format, "json");
+		if (help)
+			args_print_help(&spec);
+		else if (operands < argc)
+			code = cli_fail(
+				(fail(&err, ERR_INVALID, "serve takes no operand, and '%s' is one",
+					 argv[operands]),
+					&err),
+				json);
+		else if (run(&server, json, &code, &err))
+			code = cli_fail(&err, json);
+	} else
+		code = cli_fail(&err, json);
+	close_server(&server);
+	return code;
+}
