@@ -13,7 +13,7 @@
  * changes nothing.
  * 3. Out: files, directories and links (hard links once, holes as holes); sockets, fifos and
  * devices are left out. Nothing is followed. A file that shrinks while it is read is ERR_CONFLICT.
- * 4. Who has a job holds the workspace (core_hold) until `done`, or archive_cancel. */
+ * 4. A job holds the workspace until `done`, or archive_cancel. */
 #pragma once
 #include "core/core.h"
 

@@ -7,7 +7,7 @@
  * devices are never opened (ERR_INVALID, named), only listed, moved and removed.
  * 3. Writing replaces atomically: a temporary file in workspaces/<id>/.in, which no sandbox sees,
  * synced, renamed into place. Modes keep no setuid or setgid bit.
- * 4. Who has a write under way holds the workspace (core_hold) until it has ended.
+ * 4. A write under way holds the workspace.
  * Errors, of all of them: ERR_INVALID (a path that can't be one, or what can't be done to such a
  * thing), ERR_NOT_FOUND, ERR_DENIED (it leads out, or its mode forbids it), ERR_CONFLICT. */
 #pragma once

@@ -1,0 +1,221 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "core/files_parts.h"
+
+#define SYNC_STEP                                                                                  \
+	((uint64_t)8 << 20)	      /* so much is left to the end, at most, for fsync to write   \
+				       */
+#define SYNC_NOW ((uint64_t)64 << 10) /* what is smaller isn't worth a child */
+
+struct file_write {
+	struct core_workspace *w;
+	int fd, in;
+	char temporary[ID_LEN + 1]; /* in `in` */
+	struct files_place place;
+	char *path; /* as it was given */
+	unsigned mode;
+	uint64_t written, begun; /* begun: to be written to disk */
+	files_written_fn *done;
+	void *ctx;
+	bool is_created; /* of an end that is told later */
+	bool has_failed;
+	struct error err;
+};
+
+static void free_write(struct file_write *write)
+{
+	fd_close(&write->fd);
+	fd_close(&write->in);
+	files_leave(&write->place);
+	core_release(write->w);
+	free(write->path);
+	free(write);
+}
+
+void files_abort_write(struct file_write *write)
+{
+	if (!write)
+		return;
+	unlinkat(write->in, write->temporary, 0);
+	files_charge(write->w, -(int64_t)write->written);
+	free_write(write);
+}
+
+static int check_target(const struct files_place *place, const char *path, struct error *err)
+{
+	if (place->name[0] == '\0' || (place->is_there && S_ISDIR(place->st.st_mode)))
+		return fail(err, ERR_CONFLICT, "'%s' is a directory", path);
+	if (place->is_there && !S_ISREG(place->st.st_mode))
+		return fail(err, ERR_INVALID, "'%s' is a %s, not a file", path,
+			files_type(place->st.st_mode));
+	return 0;
+}
+
+int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, bool make_parents,
+	struct file_write **write, struct error *err)
+{
+	auto_place struct files_place place = FILES_NOWHERE;
+	auto_close int in = -1;
+	char name[ID_LEN + 1];
+
+	if (files_locate(w, path, FILES_FOLLOW | (make_parents ? FILES_MAKE : 0), &place, err) <
+			0 ||
+		check_target(&place, path, err) < 0 || files_open_in(w, &in, err) < 0)
+		return -1;
+	if (mode == 0)
+		mode = place.is_there ? place.st.st_mode : 0644;
+	id_make(name);
+	int fd = openat(in, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail_errno(err, "write '%s'", path);
+	struct file_write *made = malloc(sizeof *made);
+	char *kept = strdup(path);
+	if (!made || !kept)
+		abort();
+	*made = (struct file_write){ .w = w,
+		.fd = fd,
+		.in = take_fd(&in),
+		.place = place,
+		.path = kept,
+		.mode = mode & 0777 };
+	memcpy(made->temporary, name, sizeof name);
+	place.dir = -1;
+	core_hold(w);
+	*write = made;
+	return 0;
+}
+
+/* A quota of the file system is this workspace's limit. */
+static int write_failed(const struct file_write *write, struct error *err)
+{
+	if (errno == EDQUOT)
+		return files_over_limit(write->w, err);
+	return fail_errno(err, "write '%s'", write->path);
+}
+
+int files_write(struct file_write *write, const void *data, size_t len, struct error *err)
+{
+	if (len > files_room(write->w))
+		return files_over_limit(write->w, err);
+	ssize_t done = fault_fails("files.write") ? -1 : fd_write_full(write->fd, data, len);
+	if (done < 0 || (size_t)done != len)
+		return write_failed(write, err);
+	write->written += len;
+	files_charge(write->w, (int64_t)len);
+	if (write->written - write->begun >= SYNC_STEP) {
+		/* Without waiting for it. */
+		sync_file_range(write->fd, (off_t)write->begun,
+			(off_t)(write->written - write->begun), SYNC_FILE_RANGE_WRITE);
+		write->begun = write->written;
+	}
+	return 0;
+}
+
+static int sync_file(struct file_write *write, struct error *err)
+{
+	if (fchmod(write->fd, write->mode) < 0 || fault_fails("files.sync") || fsync(write->fd) < 0)
+		return write_failed(write, err);
+	return 0;
+}
+
+static int put_in_place(struct file_write *write, bool *created, struct error *err)
+{
+	const struct files_place *place = &write->place;
+	bool is_new = renameat2(write->in, write->temporary, place->dir, place->name,
+			      RENAME_NOREPLACE) == 0;
+
+	fault_point("files.rename");
+	if (!is_new && errno == EISDIR)
+		errno = EEXIST;
+	if (!is_new && (errno != EEXIST || renameat(write->in, write->temporary, place->dir,
+						   place->name) < 0)) {
+		if (errno == EISDIR)
+			return fail(err, ERR_CONFLICT, "'%s' is a directory", write->path);
+		return write_failed(write, err);
+	}
+	if (files_sync_directory(place->dir) < 0)
+		return write_failed(write, err);
+	if (!is_new && place->is_there && place->st.st_nlink == 1)
+		files_charge(write->w, -(int64_t)place->st.st_blocks * 512);
+	write->written = 0; /* the tree's own now */
+	*created = is_new;
+	return 0;
+}
+
+int files_end_write(struct file_write *write, bool *created, struct error *err)
+{
+	if (sync_file(write, err) < 0 || put_in_place(write, created, err) < 0) {
+		files_abort_write(write);
+		return -1;
+	}
+	free_write(write);
+	return 0;
+}
+
+/* -- the same, with the waiting done by a child -- */
+
+static void tell(struct file_write *write, bool created, const struct error *err)
+{
+	files_written_fn *done = write->done;
+	void *ctx = write->ctx;
+
+	if (err)
+		files_abort_write(write);
+	else
+		free_write(write);
+	done(ctx, created, err);
+}
+
+static void on_synced(void *ctx, uint64_t value, const struct error *failed)
+{
+	struct file_write *write = ctx;
+	struct error err = { 0 };
+	bool created = false;
+
+	if (failed && failed->sys_errno == EDQUOT)
+		files_over_limit(write->w, &err);
+	else if (failed)
+		err = *failed;
+	tell(write, created, failed || put_in_place(write, &created, &err) < 0 ? &err : NULL);
+}
+
+static void on_turn(struct loop *loop, void *ctx)
+{
+	struct file_write *write = ctx;
+	struct error err = write->err;
+
+	tell(write, write->is_created, write->has_failed ? &err : NULL);
+}
+
+static int sync_kept(void *ctx, const int *fds, uint64_t *value, struct error *err)
+{
+	const struct file_write *write = ctx;
+
+	return fsync(fds[0]) < 0 ? fail_errno(err, "write '%s'", write->path) : 0;
+}
+
+void files_finish_write(struct file_write *write, files_written_fn *done, void *ctx)
+{
+	struct loop *loop = write->w->core->loop;
+	struct files_job job = { .what = "write to disk",
+		.work = sync_kept,
+		.work_ctx = write,
+		.keep = { write->fd },
+		.keep_count = 1,
+		.done = on_synced,
+		.ctx = write };
+
+	write->done = done;
+	write->ctx = ctx;
+	if (write->written > SYNC_NOW && fchmod(write->fd, write->mode) == 0 &&
+		files_child_start(loop, &job, NULL, &write->err) == 0)
+		return;
+	write->has_failed = sync_file(write, &write->err) < 0 ||
+			    put_in_place(write, &write->is_created, &write->err) < 0;
+	loop_after(loop, 0, on_turn, write);
+}
