@@ -1,0 +1,227 @@
+"""What the tests that talk to a daemon share: tests/api and tests/fault have these fixtures.
+
+`daemon` is shared by the tests of one module: each cleans up what it makes there. `own_daemon` is the test's own, for
+those that stop, kill or starve it. `make_daemon` starts as many as are wanted, with options. Each has a home of its own;
+when it has stopped, nothing of it may be left: no process, no mount, no control group, no socket."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+
+import pytest
+
+from harness import Carrel, cgroups, descendants, eventually, mounts
+
+READY_SECONDS = 30
+LIVE = []       # the daemons that serve just now
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path, timeout=30):
+        super().__init__("localhost", timeout=timeout)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self.sock.settimeout(self.timeout)
+        # An address has room for 107 bytes; the directories of tests are longer.
+        directory = os.open(os.path.dirname(self.path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self.sock.connect(f"/proc/self/fd/{directory}/{os.path.basename(self.path)}")
+        finally:
+            os.close(directory)
+
+
+class Answer:
+    """What came back: status, headers, body (bytes), and the body as JSON."""
+
+    def __init__(self, response):
+        self.status, self.headers, self.body = response.status, response.headers, response.read()
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.body[:500]!r}>"
+
+
+class Daemon(Carrel):
+    """A daemon in the foreground on a home of its own; as a function it is the CLI on that home."""
+
+    def __init__(self, directory, *options, env=None):
+        super().__init__(directory)
+        self.options, self.env = options, {**self.env, **(env or {})}
+        self.socket = pathlib.Path(self.env["CARREL_HOME"], "run/carrel.sock")
+        self.log_path = directory / "serve.log"
+        self.process, self.pids = None, set()
+
+    # ---- its life ----
+
+    def start_serving(self, wait=True, **how):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([self.path, "serve", *map(str, self.options)], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, env=self.env, **how)
+        self.pids.add(self.process.pid)
+        if wait:
+            self.await_ready()
+        return self
+
+    def await_ready(self, seconds=READY_SECONDS):
+        assert eventually(lambda: self.process.poll() is not None or self.is_ready(), seconds), f"not ready: {self.log()}"
+        assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.log()}"
+
+    def is_ready(self):
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.get("/readyz", timeout=5).status == 200
+        return False
+
+    def stop_serving(self, signo=signal.SIGTERM, seconds=30):
+        """Its exit code; -signo when it was killed."""
+        if self.process is None:
+            return None
+        if self.process.poll() is None:
+            self.process.send_signal(signo)
+        process, self.process = self.process, None
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"still runs {seconds} s after signal {signo}: {self.log()}") from None
+
+    def restart(self, signo=signal.SIGTERM):
+        self.stop_serving(signo)
+        return self.start_serving()
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def owns_cgroup(self, path):
+        return any(os.path.basename(path).startswith(f"carrel-{pid}-") for pid in self.pids)
+
+    def core_pid(self):
+        """The process that is carreld."""
+        return next((pid for pid, (_, name) in descendants(self.process.pid).items() if name == "carreld"), None)
+
+    # ---- talking to it ----
+
+    def connection(self, timeout=30):
+        return Connection(self.socket, timeout)
+
+    def request(self, method, path, body=None, headers=None, timeout=30):
+        """One request on a connection of its own; a body that isn't bytes or a file is sent as JSON."""
+        headers = dict(headers or {})
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body).encode()
+            headers.setdefault("Content-Type", "application/json")
+        with contextlib.closing(self.connection(timeout)) as connection:
+            connection.request(method, path, body, headers)
+            return Answer(connection.getresponse())
+
+    def get(self, path, **how):
+        return self.request("GET", path, **how)
+
+    def post(self, path, body=None, **how):
+        return self.request("POST", path, body, **how)
+
+    def delete(self, path, **how):
+        return self.request("DELETE", path, **how)
+
+
+def remove(directory):
+    subprocess.run(["rm", "-rf", directory], check=True)    # deeper than Python can walk, if a test left it so
+
+
+def strays(before):
+    """{pid: (state, name)} of what runs below us, wasn't there before, and is no live daemon's."""
+    found = {pid: what for pid, what in descendants().items() if pid not in before}
+    for daemon in LIVE:
+        if daemon.process:
+            for pid in {daemon.process.pid, *descendants(daemon.process.pid)}:
+                found.pop(pid, None)
+    return found
+
+
+def kill_strays(before, seconds):
+    """Waits until there are none; those that stayed, which are killed."""
+    eventually(lambda: not strays(before), seconds)
+    survivors = strays(before)
+    for pid in survivors:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    return survivors
+
+
+@contextlib.contextmanager
+def serving(directory, *options, check=True, **how):
+    """A daemon that serves in the block; afterwards nothing of it may be left."""
+    before, mounts_before, cgroups_before = descendants(), mounts(), cgroups()
+    daemon = Daemon(directory, *options, **how)
+    LIVE.append(daemon)
+    try:
+        yield daemon.start_serving()
+    finally:
+        try:
+            code = daemon.stop_serving()
+        finally:
+            LIVE.remove(daemon)
+            survivors = kill_strays(before, 10)
+    if not check:
+        return
+    assert code in (0, None), f"ended with {code}: {daemon.log()}"
+    assert not survivors, f"processes survived: {survivors}"
+    assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+    new = lambda: {group for group in cgroups() - cgroups_before if daemon.owns_cgroup(group)}
+    eventually(lambda: not new(), 20)
+    assert not new(), f"control groups stayed: {new()}"
+    assert not daemon.socket.exists(), "the socket stayed"
+
+
+@pytest.fixture(autouse=True)
+def nothing_survives():
+    """As everywhere, but what a daemon has started that other tests use too is its own."""
+    before, mounts_before = descendants(), mounts()
+    yield
+    survivors = kill_strays(before, 5)
+    assert not survivors, f"processes survived: {survivors}"
+    assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+
+
+def new_directory():
+    """Not below pytest's own: its names are long, and every user must be able to walk there."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="carrel-tests.", dir="/var/tmp"))
+    directory.chmod(0o755)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    directory = new_directory()
+    try:
+        with serving(directory) as daemon:
+            yield daemon
+    finally:
+        remove(directory)
+
+
+@pytest.fixture
+def make_daemon():
+    """make_daemon(*options, env={}, check=True): one that serves already, on a new home."""
+    with contextlib.ExitStack() as stack:
+        def make(*options, **how):
+            directory = new_directory()
+            stack.callback(remove, directory)
+            return stack.enter_context(serving(directory, *options, **how))
+        yield make
+
+
+@pytest.fixture
+def own_daemon(make_daemon):
+    return make_daemon()
