@@ -170,6 +170,7 @@ void tar_reader_init(struct tar_reader *reader)
 	buf_init(&reader->extra, TAR_EXTRA_MAX);
 	buf_init(&reader->name, TAR_NAME_MAX);
 	buf_init(&reader->link, TAR_NAME_MAX);
+	buf_init(&reader->sparse.map, TAR_EXTRA_MAX);
 }
 
 void tar_reader_done(struct tar_reader *reader)
@@ -177,6 +178,7 @@ void tar_reader_done(struct tar_reader *reader)
 	buf_done(&reader->extra);
 	buf_done(&reader->name);
 	buf_done(&reader->link);
+	buf_done(&reader->sparse.map);
 }
 
 static struct str field_text(const char *block, enum field field)
@@ -248,17 +250,38 @@ static bool parse_time(struct str text, int64_t *seconds)
 	return true;
 }
 
+/* Version 1.0 says so, its name and size; the rest lies before the data. */
+static int take_sparse_record(
+	struct tar_reader *reader, struct str key, struct str value, struct error *err)
+{
+	if (str_is(key, "GNU.sparse.name")) {
+		reader->sparse.has_name = true;
+		return set_text(&reader->name, &reader->has_name, value, err);
+	}
+	if (str_is(key, "GNU.sparse.realsize")) {
+		reader->sparse.is_asked = true;
+		return str_to_u64(value, &reader->sparse.real) && reader->sparse.real <= INT64_MAX
+			       ? 0
+			       : corrupt(err, "a size that is none");
+	}
+	if ((str_is(key, "GNU.sparse.major") && str_is(value, "1")) ||
+		(str_is(key, "GNU.sparse.minor") && str_is(value, "0")))
+		return 0;
+	return fail(err, ERR_UNAVAILABLE,
+		"the archive has sparse files in a form that is not understood here");
+}
+
 static int take_record(
 	struct tar_reader *reader, struct str key, struct str value, struct error *err)
 {
-	if (str_is(key, "path"))
-		return set_text(&reader->name, &reader->has_name, value, err);
+	if (str_is(key, "path")) /* of a sparse file it is a made-up one */
+		return reader->sparse.has_name
+			       ? 0
+			       : set_text(&reader->name, &reader->has_name, value, err);
 	if (str_is(key, "linkpath"))
 		return set_text(&reader->link, &reader->has_link, value, err);
 	if (str_starts_with(key, "GNU.sparse."))
-		return fail(err, ERR_UNAVAILABLE,
-			"the archive has sparse files in a form that is "
-			"not understood here");
+		return take_sparse_record(reader, key, value, err);
 	if (str_is(key, "size")) {
 		if (!str_to_u64(value, &reader->size) || reader->size > INT64_MAX)
 			return corrupt(err, "a size that is none");
@@ -362,6 +385,25 @@ static int name_entry(struct tar_reader *reader, struct error *err)
 	return 0;
 }
 
+/* An entry that an extra header called sparse. */
+static int begin_sparse(struct tar_reader *reader, struct error *err)
+{
+	struct tar_sparse *sparse = &reader->sparse;
+	bool is_asked = sparse->is_asked;
+	sparse->is_asked = sparse->has_name = sparse->is_data = sparse->is_map = false;
+	if (!is_asked)
+		return 0;
+	if (reader->entry.kind != TAR_FILE)
+		return corrupt(err, "a sparse file that is no file");
+	buf_clear(&sparse->map);
+	reader->entry.size = sparse->real;
+	sparse->is_map = true;
+	sparse->has_count = sparse->has_digit = false;
+	sparse->number = sparse->at = 0;
+	sparse->awaits = 1;
+	return 0;
+}
+
 /* A whole header block. Returns TAR_ENTRY, or TAR_MORE when it said something about the next one.
  */
 static int take_header(struct tar_reader *reader, struct error *err)
@@ -391,6 +433,9 @@ static int take_header(struct tar_reader *reader, struct error *err)
 		entry->mode = (unsigned)mode & 07777;
 		entry->modified_s = reader->has_time ? reader->modified_s : modified_s;
 		reader->left = entry->size;
+		reader->offset = reader->next_offset = 0;
+		if (begin_sparse(reader, err))
+			return -1;
 		reader->has_name = reader->has_link = reader->has_size = reader->has_time = false;
 	}
 	reader->padding = (size_t)(-reader->left % TAR_BLOCK);
@@ -405,12 +450,82 @@ static struct str take(struct str *input, uint64_t most)
 	return taken;
 }
 
+/* The map is whole: regions in order, within the file, and as many bytes as follow. */
+static int check_map(const struct tar_reader *reader, uint64_t stored, struct error *err)
+{
+	const uint64_t *map = (const uint64_t *)(const void *)reader->sparse.map.data;
+	size_t count = reader->sparse.map.len / sizeof *map;
+	uint64_t end = 0, sum = 0;
+	for (size_t i = 0; i + 1 < count; i += 2) {
+		if (map[i] < end || map[i] > reader->sparse.real ||
+			map[i + 1] > reader->sparse.real - map[i])
+			return corrupt(err, "a sparse file with a map that is none");
+		end = map[i] + map[i + 1];
+		sum += map[i + 1];
+	}
+	return sum == stored ? 0 : corrupt(err, "a sparse file of another size than its map");
+}
+
+/* Decimal numbers, one a line, then zeros up to the next block: their count of pairs, and the
+ * pairs. */
+static int take_map(struct tar_reader *reader, struct str *input, struct error *err)
+{
+	struct tar_sparse *sparse = &reader->sparse;
+	while (input->len && reader->left && sparse->awaits) {
+		char c = take(input, 1).data[0];
+		reader->left--;
+		if (c >= '0' && c <= '9' && sparse->number <= INT64_MAX / 10 - 1) {
+			sparse->number = sparse->number * 10 + (unsigned)(c - '0');
+			sparse->has_digit = true;
+			continue;
+		}
+		if (c != '\n' || !sparse->has_digit)
+			return corrupt(err, "a sparse file with a map that is none");
+		sparse->awaits--;
+		if (!sparse->has_count)
+			sparse->awaits = sparse->number * 2;
+		else if (!buf_append(&sparse->map, &sparse->number, sizeof sparse->number))
+			return fail(err, ERR_LIMIT, "a sparse file has too many parts");
+		sparse->has_count = true;
+		sparse->has_digit = false;
+		sparse->number = 0;
+	}
+	if (sparse->awaits)
+		return reader->left ? 0 : corrupt(err, "a sparse file without a whole map");
+	/* What is stored is whole blocks long only together with the padding. */
+	uint64_t rest = (reader->left + reader->padding) % TAR_BLOCK;
+	if (rest > reader->left)
+		return corrupt(err, "a sparse file without a whole map");
+	if (rest) {
+		reader->left -= take(input, rest).len;
+		return 0;
+	}
+	sparse->is_map = false;
+	sparse->is_data = true;
+	return check_map(reader, reader->left, err);
+}
+
+/* The region that comes next, and at most what is left of it. */
+static struct str take_region(struct tar_reader *reader, struct str *input)
+{
+	const uint64_t *map = (const uint64_t *)(const void *)reader->sparse.map.data;
+	size_t *at = &reader->sparse.at;
+	while (!map[*at + 1] || reader->next_offset >= map[*at] + map[*at + 1])
+		*at += 2;
+	if (reader->next_offset < map[*at])
+		reader->next_offset = map[*at];
+	return take(input, map[*at] + map[*at + 1] - reader->next_offset);
+}
+
 /* What an entry or an extra header has; *is_out: *data is to be given out. */
 static int take_data(struct tar_reader *reader, struct str *input, struct str *data, bool *is_out,
 	struct error *err)
 {
-	struct str piece = take(input, reader->left);
+	struct str piece = reader->sparse.is_data && !reader->is_extra ? take_region(reader, input)
+								       : take(input, reader->left);
 	reader->left -= piece.len;
+	reader->offset = reader->next_offset;
+	reader->next_offset += piece.len;
 	*is_out = !reader->is_extra;
 	*data = piece;
 	if (reader->is_extra) {
@@ -429,6 +544,11 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 			return -1;
 		if (!input->len)
 			return TAR_MORE;
+		if (reader->sparse.is_map) {
+			if (take_map(reader, input, err))
+				return -1;
+			continue;
+		}
 		if (reader->left) {
 			bool is_out;
 			if (take_data(reader, input, data, &is_out, err))

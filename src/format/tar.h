@@ -1,8 +1,9 @@
 /* tar.h -- tar archives: headers written, and a reader that is fed piece by piece. Pure.
  * 1. Written is ustar, with a pax header before an entry whose name, target, size or time ustar
  * can't hold.
- * 2. Read are ustar, pax (path, linkpath, size and mtime; other keys mean nothing here), GNU's long
- * names and base-256 numbers, and what came before them. Sparse files are refused.
+ * 2. Read are ustar, pax (path, linkpath, size and mtime; other keys mean nothing here), sparse
+ * files as pax has them (GNU's 1.0), GNU's long names and base-256 numbers, and what came before
+ * them. Older forms of sparse files are refused.
  * 3. Names and targets come out as they stand in the archive, which may be an attacker's: who makes
  * files of them asks tar_clean_name and tar_link_stays, and follows nothing. */
 #pragma once
@@ -27,7 +28,7 @@ enum tar_kind {
 struct tar_entry {
 	enum tar_kind kind;
 	const char *name, *link; /* link NULL: none */
-	uint64_t size;		 /* bytes that follow; 0 unless TAR_FILE or TAR_OTHER */
+	uint64_t size;		 /* of TAR_FILE and TAR_OTHER; else 0 */
 	unsigned mode;		 /* 07777 */
 	int64_t modified_s;	 /* Unix time */
 };
@@ -43,12 +44,15 @@ void tar_write_end(struct buf *out);
 enum tar_step {
 	TAR_MORE,  /* all input is taken: feed more */
 	TAR_ENTRY, /* reader->entry, valid until the next one */
-	TAR_DATA,  /* *data: the next bytes of it, at least one, in the input */
+	TAR_DATA,  /* *data: bytes of it, at least one, which begin at reader->offset; what lies
+		      between them is zeros */
 	TAR_END,   /* whole; what follows means nothing */
 };
 struct tar_reader {
 	struct tar_entry entry;
+	uint64_t offset; /* of the data in its file */
 	/* private */
+	uint64_t next_offset;
 	char block[TAR_BLOCK];
 	size_t have;	/* bytes of it */
 	uint64_t left;	/* of the entry's data, */
@@ -60,6 +64,17 @@ struct tar_reader {
 	bool has_name, has_link, has_size, has_time; /* said by an extra header for the next one */
 	uint64_t size;
 	int64_t modified_s;
+	struct tar_sparse {
+		bool is_asked;	 /* the next entry is sparse: an extra header said so, */
+		bool is_map;	 /* its map is being read, */
+		bool is_data;	 /* its data is */
+		uint64_t real;	 /* size with the holes */
+		uint64_t awaits; /* numbers of the map that are still to come */
+		bool has_name, has_count, has_digit;
+		uint64_t number;
+		size_t at;	/* region */
+		struct buf map; /* uint64_t: offset, length, … */
+	} sparse;
 };
 void tar_reader_init(struct tar_reader *reader);
 void tar_reader_done(struct tar_reader *reader);

@@ -18,6 +18,16 @@ static void note_entry(struct seen *seen, const struct tar_entry *entry)
 		(long long)entry->modified_s);
 }
 
+static void note_data(struct seen *seen, const struct tar_reader *reader, struct str bytes)
+{
+	check(bytes.len && reader->offset <= reader->entry.size &&
+		bytes.len <= reader->entry.size - reader->offset);
+	/* Where a piece begins depends on the cuts, where a byte lies doesn't. */
+	for (size_t i = 0; i < bytes.len && seen->text.len < (1 << 20); i++)
+		buf_printf(&seen->text, "%llu%c", (unsigned long long)(reader->offset + i),
+			bytes.data[i] ? bytes.data[i] : '0');
+}
+
 static void read_all(const char *data, size_t size, size_t piece, struct seen *seen)
 {
 	struct tar_reader reader;
@@ -33,7 +43,7 @@ static void read_all(const char *data, size_t size, size_t piece, struct seen *s
 			if (step == TAR_ENTRY)
 				note_entry(seen, &reader.entry);
 			if (step == TAR_DATA)
-				buf_append(&seen->text, bytes.data, bytes.len);
+				note_data(seen, &reader, bytes);
 		} while (step == TAR_ENTRY || step == TAR_DATA);
 	}
 	check(step >= 0 || err.code == ERR_CORRUPT || err.code == ERR_LIMIT ||

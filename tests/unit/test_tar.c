@@ -140,6 +140,62 @@ static void what_is_no_archive_is_said_to_be_none(void **state)
 	assert_int_equal(code_of(out.data, out.len), ERR_CORRUPT);
 }
 
+/* A sparse file as pax has it: what is stored lies at 4096 and at 8192 + 5, of 12288. */
+static void a_sparse_file_says_where_its_bytes_lie(void **state)
+{
+	static const char records[] = "22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n"
+				      "25 GNU.sparse.name=holes\n29 GNU.sparse.realsize=12288\n";
+	static const char map[] = "3\n4096\n3\n8197\n2\n12288\n0\n";
+	auto_buf struct buf out;
+	struct tar_reader reader;
+	struct error err;
+	struct str data;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	struct tar_entry extra = { TAR_FILE, "pax", NULL, sizeof records - 1, 0644, 1 };
+	assert_int_equal(tar_write_entry(&out, &extra, &err), 0);
+	out.data[156] = 'x';
+	unsigned sum = 8 * ' ';
+	for (size_t i = 0; i < TAR_BLOCK; i++)
+		sum += i >= 148 && i < 156 ? 0 : (unsigned char)out.data[i];
+	str_format(out.data + 148, 8, "%07o", sum);
+	buf_append(&out, records, sizeof records - 1);
+	tar_write_padding(&out, sizeof records - 1);
+	struct tar_entry entry = { TAR_FILE, "GNUSparseFile.0/holes", NULL, TAR_BLOCK + 5, 0600,
+		1 };
+	assert_int_equal(tar_write_entry(&out, &entry, &err), 0);
+	buf_append(&out, map, sizeof map - 1);
+	tar_write_padding(&out, sizeof map - 1);
+	buf_text(&out, "abcde");
+	tar_write_padding(&out, 5);
+	tar_write_end(&out);
+	for (size_t piece = 1; piece < out.len; piece += 211) {
+		char seen[5] = "";
+		struct str input = { out.data, 0 };
+		int step;
+		tar_reader_init(&reader);
+		for (size_t at = 0;;) {
+			step = tar_read(&reader, &input, &data, &err);
+			if (step == TAR_ENTRY) {
+				assert_string_equal(reader.entry.name, "holes");
+				assert_int_equal(reader.entry.size, 12288);
+			} else if (step == TAR_DATA) {
+				bool is_first = reader.offset < 8192;
+				size_t place = reader.offset - (is_first ? 4096 : 8197 - 3);
+				assert_true(place + data.len <= (is_first ? 3 : 5));
+				memcpy(seen + place, data.data, data.len);
+			} else if (step == TAR_MORE && at < out.len) {
+				size_t len = out.len - at < piece ? out.len - at : piece;
+				input = (struct str){ out.data + at, len };
+				at += len;
+			} else
+				break;
+		}
+		assert_int_equal(step, TAR_END);
+		assert_memory_equal(seen, "abcde", 5);
+		tar_reader_done(&reader);
+	}
+}
+
 static void names_are_cleaned_or_refused(void **state)
 {
 	static const char *const pairs[][2] = { { "a/b", "a/b" }, { "./a//b/", "a/b" },
@@ -179,6 +235,7 @@ int main(void)
 		cmocka_unit_test(a_size_that_ustar_cannot_hold_is_in_a_pax_header),
 		cmocka_unit_test(a_name_that_is_too_long_is_refused),
 		cmocka_unit_test(what_is_no_archive_is_said_to_be_none),
+		cmocka_unit_test(a_sparse_file_says_where_its_bytes_lie),
 		cmocka_unit_test(names_are_cleaned_or_refused),
 		cmocka_unit_test(a_link_stays_only_when_no_road_leads_out),
 	};
