@@ -141,7 +141,7 @@ int cgroup_add_dir(struct cgroup *group, const char *parent, const char *control
 		i++;
 	if (i == group->dir_count) {
 		str_format(path, sizeof path, "%s/%s", parent, group->name);
-		if (mkdir(path, 0755) < 0)
+		if (!group->is_found && mkdir(path, 0755) < 0)
 			return errno == EACCES || errno == EPERM || errno == EROFS ||
 					       errno == ENOENT
 				       ? fail_errno_code(err, ERR_UNAVAILABLE,
@@ -193,11 +193,24 @@ int cgroup_set_number(int dir, const char *file, uint64_t value, struct error *e
 	return cgroup_set(dir, file, text, err);
 }
 
-int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want,
+static int place(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	return host->version == CGROUP_V1 ? cgroup_v1_place(host, want, group, err)
+					  : cgroup_v2_place(host, want, group, err);
+}
+
+static int limit(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	return host->version == CGROUP_V1 ? cgroup_v1_limit(want, group, err)
+					  : cgroup_v2_limit(host, want, group, err);
+}
+
+static int name_group(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err)
 {
 	uint64_t ticks;
-	int result;
 
 	cgroup_init(group);
 	if (host->version == CGROUP_NONE)
@@ -207,16 +220,39 @@ int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want
 	str_format(group->name, sizeof group->name, "carrel-%d-%llu-%u", (int)getpid(),
 		(unsigned long long)ticks, want->number);
 	group->version = host->version;
-	if (host->version == CGROUP_V1)
-		result = cgroup_v1_create(host, want, group, err);
-	else
-		result = cgroup_v2_create(host, want, group, err);
-	if (result < 0) {
-		cgroup_remove(group, NULL);
-		cgroup_done(group);
-		cgroup_init(group);
-	}
-	return result;
+	return 0;
+}
+
+int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	if (name_group(host, want, group, err) < 0)
+		return -1;
+	if (place(host, want, group, err) == 0 && limit(host, want, group, err) == 0)
+		return 0;
+	cgroup_remove(group, NULL);
+	cgroup_done(group);
+	cgroup_init(group);
+	return -1;
+}
+
+int cgroup_change(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	return place(host, want, group, err) || limit(host, want, group, err) ? -1 : 0;
+}
+
+int cgroup_find(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	if (name_group(host, want, group, err) < 0)
+		return -1;
+	group->is_found = true;
+	if (place(host, want, group, err) == 0)
+		return 0;
+	cgroup_done(group);
+	cgroup_init(group);
+	return -1;
 }
 
 void cgroup_adopt(struct cgroup *group, const int *tasks, int count)
@@ -316,6 +352,26 @@ int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err)
 	return 0;
 }
 
+int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err)
+{
+	bool is_v2 = group->version == CGROUP_V2;
+	const char *kills = is_v2 ? "memory.events" : "memory.oom_control";
+	const char *usage = is_v2 ? "cpu.stat" : "cpuacct.usage";
+	auto_close int oom_fd = openat(group->dirs[group->memory], kills, O_RDONLY | O_CLOEXEC);
+	auto_close int cpu_fd = -1;
+
+	if (oom_fd < 0)
+		return fail_errno(err, "open control group file '%s'", kills);
+	if (group->cpuacct >= 0) {
+		cpu_fd = openat(group->dirs[group->cpuacct], usage, O_RDONLY | O_CLOEXEC);
+		if (cpu_fd < 0)
+			return fail_errno(err, "open control group file '%s'", usage);
+	}
+	*oom = take_fd(&oom_fd);
+	*cpu = take_fd(&cpu_fd);
+	return 0;
+}
+
 bool cgroup_memory_peak(const struct cgroup *group, uint64_t *bytes)
 {
 	static const struct counter v1 = { "memory.max_usage_in_bytes", NULL };
@@ -375,6 +431,18 @@ static bool remove_left(const struct cgroup_host *host, const char *name)
 		if (parents[i][0] && remove_dir(parents[i], name, 0) < 0)
 			return false;
 	return true;
+}
+
+int cgroup_try_remove(const struct cgroup_host *host, unsigned number, struct error *err)
+{
+	struct cgroup_want want = { .number = number };
+	struct cgroup group;
+
+	if (name_group(host, &want, &group, err) < 0)
+		return -1;
+	if (!remove_left(host, group.name))
+		return fail_errno(err, "remove control group '%s'", group.name);
+	return 0;
 }
 
 int cgroup_sweep(const struct cgroup_host *host)

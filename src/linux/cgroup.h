@@ -46,6 +46,7 @@ struct cgroup {
 	int enter[CGROUP_DIRS_MAX]; /* v1: `tasks`, open for writing */
 	int clone_into; /* v2: descriptor for CLONE_INTO_CGROUP (not a new one), else -1 */
 	int memory, cpu, cpuacct; /* indexes into dirs, -1 when not there */
+	bool is_found;		  /* by cgroup_find */
 };
 void cgroup_init(struct cgroup *group);
 /* Makes the group(s) and sets the limits. ERR_UNAVAILABLE: a needed controller isn't writable.
@@ -53,6 +54,14 @@ void cgroup_init(struct cgroup *group);
  * group into its child `carrel.main`, because a group with controllers can't have processes itself.
  */
 int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err);
+/* Gives a group that nobody is in yet other limits; its memory may not get more. `want` has what it
+ * was made with and more. */
+int cgroup_change(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err);
+/* A group that this process made with `want` (its number, and which limits are not 0, count):
+ * opened again, to be watched, not to be entered. ERR_NOT_FOUND. */
+int cgroup_find(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err);
 /* In a child that was born before the group was made: takes over the `tasks` of a v1 group (-1:
  * none). */
@@ -65,12 +74,18 @@ int cgroup_enter(const struct cgroup *group);
 int cgroup_watch_oom(const struct cgroup *group, int *fd, short *events, struct error *err);
 /* OOM kills so far. `watch`: the descriptor of cgroup_watch_oom, which is armed again, or -1. */
 int cgroup_oom_kills(const struct cgroup *group, int watch, uint64_t *count, struct error *err);
+/* Files to be read by whoever counts, yours to close: one with a line `oom_kill N`; v1: one with
+ * nanoseconds of cpu time, v2: one with a line `usage_usec N` (-1: not counted in this group). */
+int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err);
 int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err);
 /* Peak memory in bytes; false when the kernel doesn't say. */
 bool cgroup_memory_peak(const struct cgroup *group, uint64_t *bytes);
 /* Removes the directories; call it when the last process is gone (waits up to 0.1 s for one that is
  * just leaving). Idempotent. */
 int cgroup_remove(struct cgroup *group, struct error *err);
+/* The same without waiting, of the group that this process made with that number: ERR_CONFLICT when
+ * something is still in it. */
+int cgroup_try_remove(const struct cgroup_host *host, unsigned number, struct error *err);
 void cgroup_done(struct cgroup *group); /* closes descriptors only */
 /* Removes groups whose maker is gone. Returns how many. Never touches one whose maker lives. */
 int cgroup_sweep(const struct cgroup_host *host);

@@ -37,7 +37,8 @@ void cgroup_v2_choose(const struct cgroup_place *place, struct cgroup_host *host
 /* Sets host->why from errno of an attempt to write `path`. */
 void cgroup_set_why(struct cgroup_host *host, const char *path);
 
-/* Adds directory `name` below `parent` to the group, unless it is there; its index is *index. */
+/* Adds directory `name` below `parent` to the group, unless it has it; its index is *index. Makes
+ * it, unless the group is one that was found. */
 int cgroup_add_dir(struct cgroup *group, const char *parent, const char *controller, int *index,
 	struct error *err);
 /* Writes text to the file and reads it back. cgroup_try_set answers 1 when there is no such file.
@@ -46,7 +47,12 @@ int cgroup_try_set(int dir, const char *file, const char *text, struct error *er
 int cgroup_set(int dir, const char *file, const char *text, struct error *err);
 int cgroup_set_number(int dir, const char *file, uint64_t value, struct error *err);
 
-int cgroup_v1_create(const struct cgroup_host *host, const struct cgroup_want *want,
+/* Adds the directories that `want` needs to the group. */
+int cgroup_v1_place(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err);
-int cgroup_v2_create(const struct cgroup_host *host, const struct cgroup_want *want,
+int cgroup_v2_place(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err);
+/* Sets the limits in them. */
+int cgroup_v1_limit(const struct cgroup_want *want, struct cgroup *group, struct error *err);
+int cgroup_v2_limit(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err);

@@ -20,31 +20,38 @@ static int limit_memory(int dir, uint64_t bytes, struct error *err)
 	return cgroup_set(dir, "memory.swappiness", "0", err);
 }
 
-int cgroup_v1_create(const struct cgroup_host *host, const struct cgroup_want *want,
-	struct cgroup *group, struct error *err)
+static int limit_cpu(int dir, uint64_t millicpus, struct error *err)
 {
 	uint64_t quota_us, period_us;
 
-	/* Also without a limit: the sweep looks for memory groups only. */
-	if (cgroup_add_dir(group, host->memory, "memory", &group->memory, err) < 0)
+	cgroup_cpu_quota(millicpus, &quota_us, &period_us);
+	if (cgroup_set_number(dir, "cpu.cfs_period_us", period_us, err) < 0)
 		return -1;
+	return cgroup_set_number(dir, "cpu.cfs_quota_us", quota_us, err);
+}
+
+int cgroup_v1_place(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	/* Also without a limit: the sweep looks for memory groups only. */
+	if (cgroup_add_dir(group, host->memory, "memory", &group->memory, err) < 0 ||
+		(want->millicpus && cgroup_add_dir(group, host->cpu, "cpu", &group->cpu, err) < 0))
+		return -1;
+	return want->count_cpu
+		       ? cgroup_add_dir(group, host->cpuacct, "cpuacct", &group->cpuacct, err)
+		       : 0;
+}
+
+int cgroup_v1_limit(const struct cgroup_want *want, struct cgroup *group, struct error *err)
+{
 	if (want->memory_bytes &&
 		limit_memory(group->dirs[group->memory], want->memory_bytes, err) < 0)
 		return -1;
-	if (want->millicpus) {
-		if (cgroup_add_dir(group, host->cpu, "cpu", &group->cpu, err) < 0)
-			return -1;
-		cgroup_cpu_quota(want->millicpus, &quota_us, &period_us);
-		if (cgroup_set_number(
-			    group->dirs[group->cpu], "cpu.cfs_period_us", period_us, err) < 0 ||
-			cgroup_set_number(
-				group->dirs[group->cpu], "cpu.cfs_quota_us", quota_us, err) < 0)
-			return -1;
-	}
-	if (want->count_cpu &&
-		cgroup_add_dir(group, host->cpuacct, "cpuacct", &group->cpuacct, err) < 0)
+	if (want->millicpus && limit_cpu(group->dirs[group->cpu], want->millicpus, err) < 0)
 		return -1;
 	for (int i = 0; i < group->dir_count; i++) {
+		if (group->enter[i] >= 0)
+			continue;
 		group->enter[i] = openat(group->dirs[i], "tasks", O_WRONLY | O_CLOEXEC);
 		if (group->enter[i] < 0)
 			return fail_errno(

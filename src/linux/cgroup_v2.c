@@ -149,17 +149,27 @@ static int limit_memory(const struct cgroup *group, uint64_t bytes, struct error
 	return cgroup_try_set(group->dirs[0], "memory.swap.max", "0", err) < 0 ? -1 : 0;
 }
 
-int cgroup_v2_create(const struct cgroup_host *host, const struct cgroup_want *want,
+int cgroup_v2_place(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err)
 {
-	uint64_t quota_us, period_us;
-	char text[64];
-
 	if (want->millicpus && !host->cpu[0])
 		return fail(err, ERR_UNAVAILABLE, "the control group '%s' has no cpu controller",
 			host->memory);
 	if (cgroup_add_dir(group, host->memory, "memory", &group->memory, err) < 0)
 		return -1;
+	if (want->millicpus)
+		group->cpu = 0;
+	group->cpuacct = 0;
+	group->clone_into = group->dirs[0];
+	return 0;
+}
+
+int cgroup_v2_limit(const struct cgroup_host *host, const struct cgroup_want *want,
+	struct cgroup *group, struct error *err)
+{
+	uint64_t quota_us, period_us;
+	char text[64];
+
 	if (want->memory_bytes && limit_memory(group, want->memory_bytes, err) < 0)
 		return -1;
 	if (want->millicpus) {
@@ -168,14 +178,11 @@ int cgroup_v2_create(const struct cgroup_host *host, const struct cgroup_want *w
 			(unsigned long long)period_us);
 		if (set(group, "cpu", "cpu.max", text, err) < 0)
 			return -1;
-		group->cpu = 0;
 	}
 	if (want->pids && host->pids) {
 		str_format(text, sizeof text, "%llu", (unsigned long long)want->pids);
 		if (set(group, "pids", "pids.max", text, err) < 0)
 			return -1;
 	}
-	group->cpuacct = 0;
-	group->clone_into = group->dirs[0];
 	return 0;
 }

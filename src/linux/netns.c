@@ -2,8 +2,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -27,6 +29,35 @@ int netns_open_ports(int proc, struct error *err)
 {
 	if (fd_write_file(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0") < 0)
 		return fail_errno(err, "write '/proc/sys/net/ipv4/ip_unprivileged_port_start'");
+	return 0;
+}
+
+int netns_open_own(int *fd, struct error *err)
+{
+	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	if (own < 0)
+		return fail_errno(err, "open '/proc/self/ns/net'");
+	*fd = own;
+	return 0;
+}
+
+int netns_make(int own, int *fd, struct error *err)
+{
+	auto_close int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int made = -1;
+
+	if (proc < 0)
+		return fail_errno(err, "open '/proc'");
+	if (unshare(CLONE_NEWNET) < 0)
+		return fail_errno(err, "make a network namespace");
+	int failed = netns_raise_loopback(err) || netns_open_ports(proc, err) ||
+		     netns_open_own(&made, err);
+	if (setns(own, CLONE_NEWNET) < 0 && !failed)
+		failed = fail_errno(err, "leave a network namespace");
+	if (failed)
+		return -1;
+	*fd = take_fd(&made);
 	return 0;
 }
 

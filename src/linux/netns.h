@@ -3,6 +3,12 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* *fd: a new network namespace, ready for a sandbox: `lo` is up, every uid may bind every port. It
+ * belongs to the caller's user namespace. The caller is in it for a moment, and then in `own` (a
+ * descriptor of the one it is in) again. Needs CAP_SYS_ADMIN. */
+int netns_make(int own, int *fd, struct error *err);
+/* *fd: the one that the caller is in. */
+int netns_open_own(int *fd, struct error *err);
 /* Brings `lo` up in the caller's network namespace. */
 int netns_raise_loopback(struct error *err);
 /* Lets every uid bind every port of the caller's network namespace. `proc`: a descriptor of /proc

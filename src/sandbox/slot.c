@@ -55,31 +55,102 @@ static int open_uids(const char *path, int *fd, struct error *err)
 	return failed;
 }
 
-int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd, struct error *err)
+static int open_file(const char *home, int *fd, struct error *err)
 {
 	char path[4200];
-	auto_close int uids = -1;
 	if (!str_format(path, sizeof path, "%s/run/uids", home))
 		return fail(err, ERR_INVALID, "CARREL_HOME '%s' is too long", home);
-	uids = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (uids < 0 && open_uids(home, &uids, err))
+	*fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (*fd < 0 && open_uids(home, fd, err))
 		return err->hint[0] ? -1
 				    : error_hint(err,
 					      "set CARREL_HOME to a directory that can be written");
+	return 0;
+}
+
+/* 1: locked; 0: somebody else has it. */
+static int try_lock(int fd, uint32_t slot, short type, struct error *err)
+{
+	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
+	if (!fcntl(fd, F_OFD_SETLK, &lock))
+		return 1;
+	if (errno == EAGAIN || errno == EACCES)
+		return 0;
+	return fail_errno(err, "lock uid %u of run/uids", slot);
+}
+
+static int fail_full(const struct slot_range *range, struct error *err)
+{
+	return fail(err, ERR_LIMIT, "all %u sandbox uids are in use", range->count);
+}
+
+int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd, struct error *err)
+{
+	auto_close int uids = -1;
+	if (open_file(home, &uids, err))
+		return -1;
 	/* Begun at a different place by each process, the first try is nearly always free. */
 	uint32_t start = (uint32_t)getpid() % range.count;
 	for (uint32_t i = 0; i < range.count; i++) {
 		uint32_t slot = (start + i) % range.count;
-		struct flock lock = {
-			.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1
-		};
-		if (!fcntl(uids, F_OFD_SETLK, &lock)) {
-			*uid = range.first + slot;
-			*fd = take_fd(&uids);
-			return 0;
-		}
-		if (errno != EAGAIN && errno != EACCES)
-			return fail_errno(err, "lock a uid in '%s'", path);
+		int locked = try_lock(uids, slot, F_WRLCK, err);
+		if (locked < 0)
+			return -1;
+		if (!locked)
+			continue;
+		*uid = range.first + slot;
+		*fd = take_fd(&uids);
+		return 0;
 	}
-	return fail(err, ERR_LIMIT, "all %u sandbox uids are in use", range.count);
+	return fail_full(&range, err);
+}
+
+/* ---- many ---- */
+
+int slots_open(const char *home, struct slot_range range, struct slots *slots, struct error *err)
+{
+	auto_close int fd = -1;
+	if (open_file(home, &fd, err))
+		return -1;
+	*slots = (struct slots){ .range = range,
+		.used = calloc((size_t)range.count / 64 + 1, sizeof *slots->used) };
+	if (!slots->used)
+		abort();
+	slots->fd = take_fd(&fd);
+	return 0;
+}
+
+void slots_done(struct slots *slots)
+{
+	fd_close(&slots->fd);
+	free(slots->used);
+	slots->used = NULL;
+}
+
+int slots_take(struct slots *slots, uint32_t *uid, struct error *err)
+{
+	for (uint32_t slot = slots->first_free; slot < slots->range.count; slot++) {
+		if (slots->used[slot / 64] >> slot % 64 & 1)
+			continue;
+		int locked = try_lock(slots->fd, slot, F_WRLCK, err);
+		if (locked < 0)
+			return -1;
+		if (!locked)
+			continue;
+		slots->used[slot / 64] |= 1ull << slot % 64;
+		slots->first_free = slot + 1;
+		*uid = slots->range.first + slot;
+		return 0;
+	}
+	return fail_full(&slots->range, err);
+}
+
+void slots_give(struct slots *slots, uint32_t uid)
+{
+	uint32_t slot = uid - slots->range.first;
+	struct error ignored; /* what can't be unlocked is free when we end */
+	slots->used[slot / 64] &= ~(1ull << slot % 64);
+	try_lock(slots->fd, slot, F_UNLCK, &ignored);
+	if (slot < slots->first_free)
+		slots->first_free = slot;
 }

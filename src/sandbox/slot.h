@@ -15,3 +15,21 @@ struct slot_range {
 struct slot_range slot_range_from(const char *uid_map);
 /* Locks a free slot. *fd holds it, yours to close. ERR_LIMIT: all are taken. */
 int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd, struct error *err);
+
+/* Many slots of one process, held by one descriptor. */
+struct slots {
+	int fd;
+	struct slot_range range;
+	uint64_t *used; /* one bit a slot */
+	uint32_t first_free;
+};
+#define SLOTS_NONE                                                                                 \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+int slots_open(const char *home, struct slot_range range, struct slots *slots, struct error *err);
+void slots_done(struct slots *slots); /* all of them are free then */
+/* The lowest that is free: slots side by side are one lock for the kernel. ERR_LIMIT. */
+int slots_take(struct slots *slots, uint32_t *uid, struct error *err);
+/* Call it when no process has that uid any more. */
+void slots_give(struct slots *slots, uint32_t uid);

@@ -1,0 +1,294 @@
+#include "launch/launch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "launch/parts.h"
+#include "linux/disk_quota.h"
+#include "linux/netns.h"
+#include "linux/pidfd.h"
+#include "proc/role.h"
+
+#define LOOK_AGAIN_MS 30000
+#define POOL_SIZE 16
+
+void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
+	const char *id, const char *request_id, const struct error *err)
+{
+	const char *fields[8] = { "role", "launcher" };
+	size_t count = 2;
+	if (id && id[0]) {
+		fields[count++] = "workspace";
+		fields[count++] = id;
+	}
+	if (request_id && request_id[0]) {
+		fields[count++] = "request_id";
+		fields[count++] = request_id;
+	}
+	if (err) {
+		fields[count++] = "error";
+		fields[count++] = err->text;
+	}
+	/* A NULL key ends the record. */
+	log_record(&launcher->log, level, message, fields[0], fields[1], fields[2], fields[3],
+		fields[4], fields[5], fields[6], fields[7], NULL);
+}
+
+/* ---- what is asked of it ---- */
+
+static void answer_stats(struct launcher *launcher, uint64_t tag)
+{
+	const struct sandboxes *all = &launcher->sandboxes;
+	const struct pool *pool = &launcher->pool;
+	struct launch_message head = { .type = LAUNCH_STATS_ARE,
+		.tag = tag,
+		.stats = { .sandboxes = all->up,
+			.starting = all->starting,
+			.netns_ready = pool->netns_ready,
+			.cgroups_ready = pool->groups_ready,
+			.started = all->started,
+			.failed = all->failed,
+			.netns_missed = pool->netns_missed,
+			.cgroups_missed = pool->groups_missed } };
+	link_send(launcher, &head, NULL, 0, NULL, 0);
+}
+
+static void answer_quota(struct launcher *launcher, const struct launch_message *asked)
+{
+	struct launch_message head = {
+		.type = LAUNCH_DONE, .tag = asked->tag, .value = QUOTA_COUNTED
+	};
+	link_send(launcher, &head, NULL, 0, NULL, 0);
+}
+
+void launcher_serve(
+	struct launcher *launcher, const struct launch_packet *packet, const int *fds, int fd_count)
+{
+	const struct launch_message *head = &packet->head;
+	switch ((enum launch_type)head->type) {
+	case LAUNCH_START:
+		sandbox_start(launcher, packet);
+		break;
+	case LAUNCH_END:
+		sandbox_end(launcher, packet);
+		break;
+	case LAUNCH_LIST:
+		sandboxes_list(launcher, head->tag);
+		break;
+	case LAUNCH_BUILD:
+		build_start(launcher, packet, fds);
+		break;
+	case LAUNCH_CANCEL:
+		build_cancel(launcher, head->other);
+		break;
+	case LAUNCH_QUOTA:
+		answer_quota(launcher, head);
+		break;
+	case LAUNCH_STATS:
+		answer_stats(launcher, head->tag);
+		break;
+	default: /* launch_decode lets no other through */
+		break;
+	}
+}
+
+/* ---- ends ---- */
+
+void launcher_check_end(struct launcher *launcher)
+{
+	if (!launcher->is_stopping || launcher->link.pid)
+		return;
+	if (!sandboxes_are_gone(launcher))
+		sandboxes_end_all(launcher);
+	if (launcher->builds)
+		builds_cancel_all(launcher);
+	if (sandboxes_are_gone(launcher) && !launcher->builds)
+		loop_stop(launcher->loop);
+}
+
+/* One signal stands for any number of ends. */
+static void reap(struct launcher *launcher)
+{
+	for (;;) {
+		siginfo_t info = { 0 };
+		int status;
+		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
+			return;
+		build_ends(launcher, info.si_pid);
+		if (waitpid(info.si_pid, &status, 0) != info.si_pid)
+			return;
+		if (info.si_pid == launcher->link.pid)
+			link_core_died(launcher, status);
+		else if (info.si_pid == launcher->pool.maker_pid)
+			pool_maker_died(&launcher->pool);
+		else if (!sandbox_died(launcher, info.si_pid, status))
+			build_died(launcher, info.si_pid, status);
+	}
+}
+
+static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	if (info->ssi_signo == SIGCHLD) {
+		reap(launcher);
+		return;
+	}
+	launcher_log(launcher, LOG_LEVEL_INFO, "stopping", NULL, NULL, NULL);
+	launcher->is_stopping = true;
+	link_stop(launcher);
+	launcher_check_end(launcher);
+}
+
+/* ---- the beginning ---- */
+
+int launcher_look(struct launcher *launcher, struct error *err)
+{
+	uint64_t now = clock_monotonic_ms();
+	struct arena arena;
+	struct host host;
+	if (launcher->host_looked_ms && now - launcher->host_looked_ms < LOOK_AGAIN_MS)
+		return 0;
+	arena_init(&arena);
+	host_init(&host);
+	if (host_look(&host, NULL, NULL, &arena, err)) {
+		arena_done(&arena);
+		return -1;
+	}
+	/* Where control groups lie is asked once: those that were made must be found again. */
+	if (launcher->host_looked_ms) {
+		host.cgroups = launcher->host.cgroups;
+		host.facts.limiter = launcher->host.facts.limiter;
+	}
+	host.facts.umask = 022; /* of commands, not ours */
+	host_done(&launcher->host);
+	arena_done(&launcher->host_arena);
+	launcher->host = host;
+	launcher->host_arena = arena;
+	launcher->host_looked_ms = now;
+	return 0;
+}
+
+/* Sockets of sandboxes that died with an earlier launcher. */
+static int open_sockets(struct launcher *launcher, struct error *err)
+{
+	if (home_open_directory(launcher->home, "run/sb", &launcher->sockets, err))
+		return -1;
+	int copy = fcntl(launcher->sockets, F_DUPFD_CLOEXEC, 3);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	if (!dir)
+		return fail_errno(err, "read '%s/run/sb'", launcher->home->path);
+	home_enter(launcher->home);
+	struct dirent *entry;
+	while ((entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(launcher->sockets, entry->d_name, 0);
+	home_leave(launcher->home);
+	closedir(dir);
+	return 0;
+}
+
+static int open_slots(struct launcher *launcher, struct error *err)
+{
+	char map[4096];
+	if (!launcher->host.facts.privileged)
+		return 0;
+	if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", map, sizeof map) < 0)
+		return fail_errno(err, "read '/proc/self/uid_map'");
+	return slots_open(launcher->home->path, slot_range_from(map), &launcher->slots, err);
+}
+
+static void on_pool_failed(void *ctx, const char *what, const struct error *err)
+{
+	launcher_log(ctx, LOG_LEVEL_WARN, what, NULL, NULL, err);
+}
+
+static int start_pool(struct launcher *launcher, struct error *err)
+{
+	/* As a sandbox without limits of its own has them. */
+	const struct cgroup_want each = { .memory_bytes = LIMIT_MEMORY_DEFAULT,
+		.pids = LIMIT_PIDS_DEFAULT + 1,
+		.count_cpu = true };
+	launcher->pool = (struct pool){ .loop = launcher->loop,
+		.cgroups = &launcher->host.cgroups,
+		.failed = on_pool_failed,
+		.ctx = launcher };
+	return pool_start(&launcher->pool, &each, POOL_SIZE, launcher->host.facts.privileged, err);
+}
+
+static int start(struct launcher *launcher, struct error *err)
+{
+	sigset_t signals;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	getrlimit(RLIMIT_NOFILE, &launcher->own_fds);
+	role_raise_fds();
+	launcher->warm.cgroups = &launcher->host.cgroups;
+	if (loop_new(&launcher->loop, err) ||
+		loop_signals(launcher->loop, &signals, on_signal, launcher, err) ||
+		launcher_look(launcher, err) || open_sockets(launcher, err) ||
+		open_slots(launcher, err) ||
+		env_store_open(launcher->home, &launcher->arena, &launcher->envs, err) ||
+		warm_open_image(&launcher->warm.init_image, err) ||
+		pidfd_open_process(getpid(), &launcher->warm.self, err) ||
+		netns_open_own(&launcher->warm.own_netns, err))
+		return -1;
+	cgroup_sweep(&launcher->host.cgroups);
+	return start_pool(launcher, err) || link_start(launcher, err) ? -1 : 0;
+}
+
+static void end(struct launcher *launcher)
+{
+	if (launcher->loop) {
+		link_done(launcher);
+		sandboxes_done(launcher);
+		if (launcher->pool.loop)
+			pool_stop(&launcher->pool);
+		loop_free(launcher->loop);
+	}
+	fd_close(&launcher->warm.init_image);
+	fd_close(&launcher->warm.self);
+	fd_close(&launcher->warm.own_netns);
+	fd_close(&launcher->sockets);
+	slots_done(&launcher->slots);
+	env_store_done(&launcher->envs);
+	host_done(&launcher->host);
+	arena_done(&launcher->host_arena);
+	arena_done(&launcher->arena);
+}
+
+int launch_serve(const struct launch_options *options)
+{
+	struct launcher launcher = { .options = options,
+		.home = options->home,
+		.log = options->log,
+		.link = { .channel = -1, .ready = -1 },
+		.warm = { .init_image = -1, .self = -1, .own_netns = -1 },
+		.slots = SLOTS_NONE,
+		.sockets = -1,
+		.envs = { .dir = -1, .layers = { .dir = -1 } } };
+	struct error err;
+	host_init(&launcher.host);
+	arena_init(&launcher.arena);
+	arena_init(&launcher.host_arena);
+	sandboxes_init(&launcher);
+	if (start(&launcher, &err) || loop_run(launcher.loop, &err)) {
+		launcher_log(&launcher, LOG_LEVEL_ERROR, "the launcher fails", NULL, NULL, &err);
+		launcher.exit_code = error_exit_code(err.code);
+	}
+	end(&launcher);
+	return launcher.exit_code;
+}

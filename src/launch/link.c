@@ -1,0 +1,371 @@
+/* Core: started, spoken to, started again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launch/parts.h"
+#include "proc/channel.h"
+#include "proc/role.h"
+
+#define PAUSE_LEAST_MS 100
+#define PAUSE_MOST_MS 5000
+#define LONG_LIFE_MS 10000 /* whoever lived so long starts again as if for the first time */
+#define DRAIN_MS 20000
+#define MESSAGE_MAX (sizeof(struct launch_message) + LAUNCH_BODY_MAX)
+
+struct link_message {
+	struct link_message *next;
+	struct buf data;
+	int fds[CHANNEL_FDS_MAX], fd_count;
+};
+
+static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+/* ---- out ---- */
+
+static void free_message(struct link_message *message)
+{
+	for (int i = 0; i < message->fd_count; i++)
+		fd_close(&message->fds[i]);
+	buf_done(&message->data);
+	free(message);
+}
+
+static void kill_core(struct launcher *launcher, const struct error *why)
+{
+	if (!launcher->link.pid)
+		return;
+	launcher_log(launcher, LOG_LEVEL_ERROR, "core is ended", NULL, NULL, why);
+	kill(launcher->link.pid, SIGKILL);
+}
+
+static void close_channel(struct launcher *launcher)
+{
+	struct link *link = &launcher->link;
+	loop_unwatch(launcher->loop, link->channel);
+	fd_close(&link->channel);
+	loop_unwatch(launcher->loop, link->ready);
+	fd_close(&link->ready);
+	while (link->first) {
+		struct link_message *message = link->first;
+		link->first = message->next;
+		free_message(message);
+	}
+	link->last = NULL;
+	link->is_full = false;
+}
+
+/* While something waits to go out nothing is taken in: core can't make us keep more than it
+ * fetches. */
+static void set_full(struct launcher *launcher, bool is_full)
+{
+	struct link *link = &launcher->link;
+	struct error err;
+	if (link->is_full == is_full)
+		return;
+	link->is_full = is_full;
+	if (loop_change(launcher->loop, link->channel, is_full ? EPOLLOUT : EPOLLIN, &err))
+		kill_core(launcher, &err);
+}
+
+static void flush(struct launcher *launcher)
+{
+	struct link *link = &launcher->link;
+	struct error err;
+	while (link->first) {
+		struct link_message *message = link->first;
+		if (channel_send(link->channel, message->data.data, message->data.len, message->fds,
+			    message->fd_count, &err)) {
+			if (err.code != ERR_LIMIT)
+				kill_core(launcher, &err);
+			return;
+		}
+		link->first = message->next;
+		if (!link->first)
+			link->last = NULL;
+		free_message(message);
+	}
+	set_full(launcher, false);
+}
+
+static void queue(struct launcher *launcher, struct buf *data, const int *fds, int fd_count)
+{
+	struct link *link = &launcher->link;
+	struct link_message *message = calloc(1, sizeof *message);
+	if (!message)
+		abort();
+	message->data = *data;
+	buf_init(data, 0);
+	for (int i = 0; i < fd_count; i++) {
+		message->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
+		if (message->fds[i] < 0) {
+			struct error err;
+			fail_errno(&err, "keep a descriptor for core");
+			kill_core(launcher, &err);
+			break;
+		}
+		message->fd_count++;
+	}
+	if (link->last)
+		link->last->next = message;
+	else
+		link->first = message;
+	link->last = message;
+	set_full(launcher, true);
+}
+
+bool link_has_room(const struct launcher *launcher)
+{
+	return !launcher->link.is_full;
+}
+
+void link_send(struct launcher *launcher, const struct launch_message *head,
+	const char *const *strings, size_t count, const int *fds, int fd_count)
+{
+	struct link *link = &launcher->link;
+	struct error err;
+	auto_buf struct buf data;
+	buf_init(&data, MESSAGE_MAX);
+	if (link->channel < 0) /* core is away, and will ask */
+		return;
+	if (launch_encode(head, strings, count, &data, &err))
+		abort(); /* what we say ourselves is short */
+	if (!link->is_full &&
+		!channel_send(link->channel, data.data, data.len, fds, fd_count, &err))
+		return;
+	if (!link->is_full && err.code != ERR_LIMIT) {
+		kill_core(launcher, &err);
+		return;
+	}
+	queue(launcher, &data, fds, fd_count);
+}
+
+void link_send_failed(struct launcher *launcher, uint64_t tag, const struct error *err)
+{
+	struct launch_message head = {
+		.type = LAUNCH_FAILED, .tag = tag, .error_code = (uint32_t)err->code
+	};
+	link_send(launcher, &head, (const char *[]){ err->text, err->hint }, 2, NULL, 0);
+}
+
+/* ---- in ---- */
+
+static void close_fds(int *fds, int count)
+{
+	for (int i = 0; i < count; i++)
+		fd_close(&fds[i]);
+}
+
+/* false: nothing more can be taken now. */
+static bool take_message(struct launcher *launcher)
+{
+	static char data[MESSAGE_MAX];
+	static struct launch_packet packet;
+	struct link *link = &launcher->link;
+	struct error err;
+	size_t len = 0;
+	int fds[CHANNEL_FDS_MAX], count = 0;
+	int got = channel_receive(
+		link->channel, data, sizeof data, &len, fds, CHANNEL_FDS_MAX, &count, &err);
+	if (got == CHANNEL_NOTHING)
+		return false;
+	if (got == CHANNEL_EOF) {
+		close_channel(launcher); /* its end comes by SIGCHLD */
+		return false;
+	}
+	if (got < 0 || launch_decode(data, len, true, count, &packet, &err)) {
+		if (got > 0)
+			close_fds(fds, count);
+		kill_core(launcher, &err);
+		close_channel(launcher);
+		return false;
+	}
+	launcher_serve(launcher, &packet, fds, count);
+	close_fds(fds, count);
+	return true;
+}
+
+#define TAKEN_MAX 16 /* messages a turn of the loop: ends and timers come in between */
+
+static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	struct link *link = &launcher->link;
+	if (link->is_full) {
+		flush(launcher);
+		if (!link->is_full)
+			sandboxes_go_on(launcher);
+		return;
+	}
+	for (int i = 0; i < TAKEN_MAX && link->channel >= 0 && !link->is_full; i++)
+		if (!take_message(launcher))
+			break;
+}
+
+static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	struct link *link = &launcher->link;
+	char byte;
+	bool is_ready = read(fd, &byte, 1) == 1;
+	loop_unwatch(loop, fd);
+	fd_close(&link->ready);
+	if (!is_ready)
+		return;
+	link->is_up = true;
+	launcher_log(launcher, LOG_LEVEL_INFO, "core serves", NULL, NULL, NULL);
+	if (!link->has_served && launcher->options->ready >= 0) {
+		(void)!write(launcher->options->ready, "r", 1);
+		close(launcher->options->ready);
+	}
+	link->has_served = true;
+}
+
+/* ---- its life ---- */
+
+static int start_role(struct launcher *launcher, int channel, int ready, struct error *err)
+{
+	const struct launch_options *options = launcher->options;
+	auto_arena struct arena arena;
+	auto_close int pidfd = -1;
+	arena_init(&arena);
+	char *const argv[] = { arena_text(&arena, "carreld"),
+		arena_text(&arena, launcher->home->path),
+		arena_printf(&arena, "%llu", (unsigned long long)options->give_back_ms),
+		arena_text(&arena, launcher->log.json ? "json" : "text"),
+		arena_printf(&arena, "%d", (int)launcher->log.least), NULL };
+	/* What a test wants to happen happens once, not again to the next one. */
+	const char *fault = launcher->link.started_ms ? NULL : getenv("CARREL_FAULT");
+	char *const env[] = { arena_text(&arena, "PATH=/usr/bin:/bin"),
+		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
+	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
+	bool is_root = geteuid() == 0;
+	const struct role_start start = { .program = options->carreld,
+		.argv = argv,
+		.env = env,
+		.uid = is_root ? launcher->home->uid : (uid_t)-1,
+		.gid = launcher->home->gid,
+		.fds = { channel, options->listener, ready },
+		.fd_count = 3,
+		.log = launcher->log.fd,
+		.root = root,
+		.root_count = 1 };
+	return role_start(&start, &launcher->link.pid, &pidfd, err);
+}
+
+int link_start(struct launcher *launcher, struct error *err)
+{
+	struct link *link = &launcher->link;
+	int ends[2], pipes[2];
+	if (channel_pair(ends, err))
+		return -1;
+	auto_close int theirs = ends[1];
+	link->channel = ends[0];
+	if (pipe2(pipes, O_CLOEXEC)) {
+		fail_errno(err, "make a pipe");
+		close_channel(launcher);
+		return -1;
+	}
+	auto_close int write_end = pipes[1];
+	link->ready = pipes[0];
+	link->is_up = false;
+	if (loop_watch(launcher->loop, link->channel, EPOLLIN, on_channel, launcher, err) ||
+		loop_watch(launcher->loop, link->ready, EPOLLIN, on_ready, launcher, err) ||
+		start_role(launcher, theirs, write_end, err)) {
+		link->pid = 0;
+		close_channel(launcher);
+		return -1;
+	}
+	link->started_ms = clock_monotonic_ms();
+	return 0;
+}
+
+static void restart_later(struct launcher *launcher);
+
+static void on_restart(struct loop *loop, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	struct error err;
+	launcher->link.restart = NULL;
+	if (!link_start(launcher, &err))
+		return;
+	launcher_log(launcher, LOG_LEVEL_ERROR, "core can't be started", NULL, NULL, &err);
+	restart_later(launcher);
+}
+
+static void restart_later(struct launcher *launcher)
+{
+	struct link *link = &launcher->link;
+	link->restart = loop_after(launcher->loop, link->pause_ms, on_restart, launcher);
+	link->pause_ms = 2 * link->pause_ms < PAUSE_MOST_MS ? 2 * link->pause_ms : PAUSE_MOST_MS;
+}
+
+void link_core_died(struct launcher *launcher, int status)
+{
+	struct link *link = &launcher->link;
+	struct error err;
+	if (WIFSIGNALED(status))
+		fail(&err, ERR_FAILED, "it was ended by signal %d", WTERMSIG(status));
+	else
+		fail(&err, ERR_FAILED, "it ended with %d", WEXITSTATUS(status));
+	link->pid = 0;
+	close_channel(launcher);
+	loop_cancel(launcher->loop, link->patience);
+	link->patience = NULL;
+	sandboxes_forget_core(launcher);
+	builds_cancel_all(launcher);
+	if (launcher->is_stopping) {
+		launcher_log(launcher, LOG_LEVEL_INFO, "core has ended", NULL, NULL, &err);
+		launcher_check_end(launcher);
+		return;
+	}
+	launcher_log(launcher, LOG_LEVEL_ERROR, "core has ended", NULL, NULL, &err);
+	if (!link->has_served) {
+		launcher->exit_code = WIFEXITED(status) && WEXITSTATUS(status)
+					      ? WEXITSTATUS(status)
+					      : error_exit_code(ERR_FAILED);
+		launcher->is_stopping = true;
+		launcher_check_end(launcher);
+		return;
+	}
+	if (!link->pause_ms || clock_monotonic_ms() - link->started_ms >= LONG_LIFE_MS)
+		link->pause_ms = PAUSE_LEAST_MS;
+	restart_later(launcher);
+}
+
+static void on_patience(struct loop *loop, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	struct error err;
+	launcher->link.patience = NULL;
+	fail(&err, ERR_FAILED, "it was told to end, and didn't");
+	kill_core(launcher, &err);
+}
+
+void link_stop(struct launcher *launcher)
+{
+	struct link *link = &launcher->link;
+	loop_cancel(launcher->loop, link->restart);
+	link->restart = NULL;
+	if (!link->pid)
+		return;
+	if (link->patience) {
+		kill(link->pid, SIGKILL);
+		return;
+	}
+	kill(link->pid, link->is_up ? SIGTERM : SIGKILL);
+	link->patience = loop_after(launcher->loop, DRAIN_MS, on_patience, launcher);
+}
+
+void link_done(struct launcher *launcher)
+{
+	loop_cancel(launcher->loop, launcher->link.restart);
+	loop_cancel(launcher->loop, launcher->link.patience);
+	close_channel(launcher);
+}

@@ -1,0 +1,123 @@
+/* parts.h -- what the launcher's files share. Private to this room. */
+#pragma once
+#include <sys/resource.h>
+#include "base/table.h"
+#include "launch/launch.h"
+#include "launch/pool.h"
+#include "envs/store.h"
+#include "plan/launch.h"
+#include "proc/loop.h"
+#include "sandbox/host.h"
+#include "sandbox/slot.h"
+#include "sandbox/warm.h"
+
+struct launcher;
+
+/* ---- core, and the channel to it (link.c) ---- */
+struct link_message; /* one that found the channel full */
+struct link {
+	pid_t pid; /* 0: it doesn't run */
+	int channel, ready;
+	bool has_served; /* some core has, since we began */
+	bool is_up;	 /* this one serves */
+	uint64_t started_ms, pause_ms;
+	struct loop_timer *restart, *patience;
+	struct link_message *first, *last;
+	bool is_full; /* watched for writing, and not for reading */
+};
+/* Starts core. */
+int link_start(struct launcher *launcher, struct error *err);
+/* It has ended: starts it again after a while, or ends the launcher. */
+void link_core_died(struct launcher *launcher, int status);
+/* Asks core to end. Again: kills it. */
+void link_stop(struct launcher *launcher);
+void link_done(struct launcher *launcher);
+/* head.tag as asked; fds stay the caller's. */
+void link_send(struct launcher *launcher, const struct launch_message *head,
+	const char *const *strings, size_t count, const int *fds, int fd_count);
+void link_send_failed(struct launcher *launcher, uint64_t tag, const struct error *err);
+/* Whether a message would go out at once. */
+bool link_has_room(const struct launcher *launcher);
+
+/* ---- environments that sandboxes use (pins.c): one descriptor each, however many use it ---- */
+struct pin {
+	const char *name;
+	struct arena arena;
+	struct env_meta meta;
+	int fd;
+	uint64_t device, inode; /* of the meta.json that is held */
+	unsigned users;
+	struct pin *next;
+};
+int pin_take(struct launcher *launcher, const char *name, struct pin **pin, struct error *err);
+void pin_give(struct launcher *launcher, struct pin *pin); /* NULL: nothing */
+
+/* ---- sandboxes (sandboxes.c) ---- */
+struct sandbox;
+struct sandboxes {
+	struct table ids, pids;
+	struct sandbox *oldest, *newest;
+	struct sandbox *list_next; /* of a LIST that is being answered */
+	uint64_t list_tag;	   /* 0: none is */
+	struct loop_timer *retry;  /* control groups that were busy */
+	unsigned up, starting, ending;
+	uint64_t started, failed;
+};
+void sandboxes_init(struct launcher *launcher);
+void sandboxes_done(struct launcher *launcher);
+void sandbox_start(struct launcher *launcher, const struct launch_packet *packet);
+void sandbox_end(struct launcher *launcher, const struct launch_packet *packet);
+void sandboxes_list(struct launcher *launcher, uint64_t tag);
+/* Goes on answering LIST, now that there is room. */
+void sandboxes_go_on(struct launcher *launcher);
+/* false: it is none of them. */
+bool sandbox_died(struct launcher *launcher, pid_t pid, int status);
+/* Core is gone: those that it waited for aren't wanted any more. */
+void sandboxes_forget_core(struct launcher *launcher);
+/* Kills all of them; sandboxes_are_gone afterwards. */
+void sandboxes_end_all(struct launcher *launcher);
+bool sandboxes_are_gone(const struct launcher *launcher);
+
+/* ---- builds (builds.c) ---- */
+struct build;
+void build_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
+void build_cancel(struct launcher *launcher, uint64_t tag);
+void builds_cancel_all(struct launcher *launcher);
+/* It has ended and isn't reaped yet, so that its process group is still its own: what it left there
+ * is killed. */
+void build_ends(struct launcher *launcher, pid_t pid);
+bool build_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
+
+/* ---- the launcher itself (launch.c) ---- */
+struct launcher {
+	const struct launch_options *options;
+	const struct home *home;
+	struct loop *loop;
+	struct log log;
+	struct link link;
+	struct host host;
+	struct arena host_arena;
+	uint64_t host_looked_ms;
+	struct warm_host warm;
+	struct slots slots;
+	int sockets; /* <home>/run/sb */
+	struct arena arena;
+	struct env_store envs;
+	struct pin *pins;
+	struct pool pool;
+	struct sandboxes sandboxes;
+	struct build *builds;
+	struct rlimit own_fds; /* as they were before we took all we can have */
+	bool is_stopping;
+	int exit_code;
+};
+/* Takes one message of core's: whole, known, in range. */
+void launcher_serve(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
+	int fd_count);
+/* Looks at the host again when it is long ago. */
+int launcher_look(struct launcher *launcher, struct error *err);
+/* After an end: the launcher ends when it is to and nothing is left. */
+void launcher_check_end(struct launcher *launcher);
+/* A line about a request of core's; err NULL: none. */
+void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
+	const char *id, const char *request_id, const struct error *err);

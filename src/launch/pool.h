@@ -1,0 +1,50 @@
+/* pool.h -- what a sandbox needs and takes long to make, made before it is asked for: network
+ * namespaces (by a child of ours, so that the launcher never waits for one) and control groups.
+ * 1. Nothing of it is used twice.
+ * 2. Where there is none, the sandbox makes its own: the pool saves time and nothing else. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/error.h"
+#include "linux/cgroup.h"
+#include "proc/loop.h"
+
+#define POOL_MAX 32
+
+struct pool {
+	struct loop *loop;
+	const struct cgroup_host *cgroups;
+	/* network namespaces */
+	int maker; /* socket to the child that makes them, or -1 */
+	pid_t maker_pid;
+	int netns[POOL_MAX];
+	unsigned netns_ready, netns_asked, netns_wanted;
+	uint64_t netns_missed;
+	/* control groups */
+	struct cgroup *groups; /* groups_ready of POOL_MAX */
+	struct cgroup_want each;
+	unsigned numbers[POOL_MAX];
+	unsigned groups_ready, groups_wanted, next_number;
+	uint64_t groups_missed;
+	struct loop_timer *refill;
+	/* Why one of the two isn't filled any more; called at most once for each. */
+	void (*failed)(void *ctx, const char *what, const struct error *err);
+	void *ctx;
+};
+/* `each`: the limits that most will have. wanted: how many of both to keep (at most POOL_MAX; 0:
+ * none). Without `has_privilege` there are no network namespaces. loop, cgroups, failed and ctx are
+ * set before. Filling begins with the loop. */
+int pool_start(struct pool *pool, const struct cgroup_want *each, unsigned wanted,
+	bool has_privilege, struct error *err);
+/* Ends the child, removes what wasn't used. */
+void pool_stop(struct pool *pool);
+/* The child that makes network namespaces has ended. */
+void pool_maker_died(struct pool *pool);
+
+/* One that is ready, yours; -1: none, make your own. */
+int pool_take_netns(struct pool *pool);
+/* A group for `want`, whose number is set: one that is ready, changed where it has to be, or one
+ * made now. cgroup_done and, in the end, cgroup_try_remove are the caller's. */
+int pool_take_cgroup(
+	struct pool *pool, struct cgroup_want *want, struct cgroup *group, struct error *err);

@@ -1,0 +1,388 @@
+/* Sandboxes: begun, answered for when they are up, ended, and every trace of them removed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "launch/parts.h"
+#include "launch/start.h"
+
+#define RETRY_MS 2 /* a control group that something is just leaving */
+
+struct sandbox {
+	struct launcher *launcher;
+	char id[ID_LEN + 1];
+	char request_id[ID_LEN + 1]; /* of whoever waits for it */
+	pid_t pid;
+	int setup; /* while it starts; else -1 */
+	bool is_up, is_dead /* reaped */, has_failed;
+	struct start_parts parts;
+	uint64_t start_tag, end_tag; /* of those who wait; 0: nobody */
+	int status;
+	struct error *failure; /* why it didn't come up */
+	struct sandbox *newer, *older;
+};
+
+static struct str pid_key(const struct sandbox *sandbox)
+{
+	return (struct str){ (const char *)&sandbox->pid, sizeof sandbox->pid };
+}
+
+static struct sandbox *find_by_pid(const struct launcher *launcher, pid_t pid)
+{
+	return table_get(&launcher->sandboxes.pids, (struct str){ (const char *)&pid, sizeof pid });
+}
+
+/* The kernel takes the rest along; its end comes by SIGCHLD. */
+static void kill_sandbox(const struct sandbox *sandbox)
+{
+	if (!sandbox->is_dead && sandbox->pid > 0)
+		kill(sandbox->pid, SIGKILL);
+}
+
+static void set_request(struct sandbox *sandbox, const struct launch_message *head)
+{
+	str_copy(sandbox->request_id, sizeof sandbox->request_id, head->request_id);
+}
+
+static void log_sandbox(const struct sandbox *sandbox, enum log_level level, const char *message,
+	const struct error *err)
+{
+	launcher_log(sandbox->launcher, level, message, sandbox->id, sandbox->request_id, err);
+}
+
+/* ---- known ones ---- */
+
+static struct sandbox *add(struct launcher *launcher, const struct launch_message *head)
+{
+	struct sandboxes *all = &launcher->sandboxes;
+	struct sandbox *sandbox = calloc(1, sizeof *sandbox);
+	if (!sandbox)
+		abort();
+	*sandbox = (struct sandbox){
+		.launcher = launcher, .setup = -1, .start_tag = head->tag, .older = all->newest
+	};
+	str_copy(sandbox->id, sizeof sandbox->id, head->id);
+	set_request(sandbox, head);
+	*(all->newest ? &all->newest->newer : &all->oldest) = sandbox;
+	all->newest = sandbox;
+	table_add(&all->ids, str_from(sandbox->id), sandbox);
+	return sandbox;
+}
+
+static void forget(struct sandbox *sandbox)
+{
+	struct sandboxes *all = &sandbox->launcher->sandboxes;
+	if (all->list_next == sandbox)
+		all->list_next = sandbox->newer;
+	*(sandbox->newer ? &sandbox->newer->older : &all->newest) = sandbox->older;
+	*(sandbox->older ? &sandbox->older->newer : &all->oldest) = sandbox->newer;
+	table_remove(&all->ids, str_from(sandbox->id));
+	free(sandbox->failure);
+	free(sandbox);
+}
+
+static void stop_hearing(struct sandbox *sandbox)
+{
+	if (sandbox->setup < 0)
+		return;
+	loop_unwatch(sandbox->launcher->loop, sandbox->setup);
+	fd_close(&sandbox->setup);
+	sandbox->launcher->sandboxes.starting--;
+}
+
+/* ---- the end of one ---- */
+
+/* Nothing of it is left: whoever waits is told, or, when nobody asked for its end, core is. */
+static void finish(struct sandbox *sandbox)
+{
+	struct launcher *launcher = sandbox->launcher;
+	struct launch_message ended = { .type = LAUNCH_ENDED, .value = sandbox->status };
+	memcpy(ended.id, sandbox->id, sizeof ended.id);
+	if (sandbox->start_tag) {
+		struct error canceled;
+		fail(&canceled, ERR_CANCELED, "it was ended before it was up");
+		link_send_failed(launcher, sandbox->start_tag,
+			sandbox->failure ? sandbox->failure : &canceled);
+	}
+	fault_point("launch_end_before_reply");
+	if (sandbox->end_tag || !sandbox->has_failed) {
+		ended.tag = sandbox->end_tag;
+		link_send(launcher, &ended, NULL, 0, NULL, 0);
+	}
+	log_sandbox(sandbox, LOG_LEVEL_INFO, "sandbox ended", NULL);
+	launcher->sandboxes.ending--;
+	forget(sandbox);
+	launcher_check_end(launcher);
+}
+
+static void on_retry(struct loop *loop, void *ctx);
+
+/* true: it is gone, and so is `sandbox`. */
+static bool clean(struct sandbox *sandbox)
+{
+	struct launcher *launcher = sandbox->launcher;
+	struct sandboxes *all = &launcher->sandboxes;
+	struct error err;
+	if (!start_clean(launcher, &sandbox->parts, &err)) {
+		finish(sandbox);
+		return true;
+	}
+	if (err.code != ERR_CONFLICT) { /* nothing that waiting would mend */
+		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group stays", &err);
+		finish(sandbox);
+		return true;
+	}
+	if (!all->retry)
+		all->retry = loop_after(launcher->loop, RETRY_MS, on_retry, launcher);
+	return false;
+}
+
+static void on_retry(struct loop *loop, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	struct sandboxes *all = &launcher->sandboxes;
+	all->retry = NULL;
+	struct sandbox *newer;
+	for (struct sandbox *at = all->oldest; at && all->ending; at = newer) {
+		newer = at->newer;
+		if (at->is_dead)
+			clean(at);
+	}
+}
+
+static void fail_start(struct sandbox *sandbox, const struct error *err)
+{
+	sandbox->launcher->sandboxes.failed++;
+	sandbox->has_failed = true;
+	sandbox->failure = malloc(sizeof *sandbox->failure);
+	if (!sandbox->failure)
+		abort();
+	*sandbox->failure = *err;
+	log_sandbox(sandbox, LOG_LEVEL_WARN, "sandbox failed to start", err);
+}
+
+/* It died while it started: it may have said why. */
+static void hear_last(struct sandbox *sandbox)
+{
+	struct error err;
+	int fds[WARM_FD_MAX];
+	if (sandbox->setup < 0)
+		return;
+	int got = warm_hear(sandbox->setup, fds, &err);
+	stop_hearing(sandbox);
+	if (sandbox->end_tag)
+		return;
+	if (got >= 0)
+		fail(&err, ERR_FAILED, "the sandbox was killed while it started");
+	for (int i = 0; got > 0 && i < WARM_FD_MAX; i++)
+		fd_close(&fds[i]);
+	fail_start(sandbox, &err);
+}
+
+bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
+{
+	struct sandbox *sandbox = find_by_pid(launcher, pid);
+	if (!sandbox)
+		return false;
+	hear_last(sandbox);
+	table_remove(&launcher->sandboxes.pids, pid_key(sandbox));
+	if (sandbox->is_up)
+		launcher->sandboxes.up--;
+	launcher->sandboxes.ending++;
+	sandbox->is_up = false;
+	sandbox->is_dead = true;
+	sandbox->status = status;
+	start_dead(launcher, sandbox->id, &sandbox->parts);
+	clean(sandbox);
+	return true;
+}
+
+/* ---- the start of one ---- */
+
+static void send_up(struct sandbox *sandbox, uint32_t type, uint64_t tag, int fds[WARM_FD_MAX])
+{
+	struct launch_message head = {
+		.type = type, .tag = tag, .value = (int32_t)sandbox->parts.limiter
+	};
+	int all[LAUNCH_FD_MAX], packed[LAUNCH_FD_MAX], count = 0;
+	struct error err;
+	memcpy(head.id, sandbox->id, sizeof head.id);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		all[i] = -1;
+	all[LAUNCH_FD_PROC] = fds[WARM_PROC];
+	all[LAUNCH_FD_ROOT] = fds[WARM_ROOT];
+	all[LAUNCH_FD_WORKSPACE] = fds[WARM_WORKSPACE];
+	if (start_open_counters(sandbox->launcher, &sandbox->parts, &all[LAUNCH_FD_OOM],
+		    &all[LAUNCH_FD_OOM_COUNT], &all[LAUNCH_FD_CPU], &err))
+		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group can't be watched", &err);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		if (all[i] >= 0) {
+			head.present |= 1u << i;
+			packed[count++] = all[i];
+		}
+	link_send(sandbox->launcher, &head, NULL, 0, packed, count);
+	for (int i = 0; i < count; i++)
+		fd_close(&packed[i]);
+}
+
+static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct sandbox *sandbox = ctx;
+	struct sandboxes *all = &sandbox->launcher->sandboxes;
+	struct error err;
+	int fds[WARM_FD_MAX];
+	int got = warm_hear(fd, fds, &err);
+	if (got == 0)
+		return;
+	stop_hearing(sandbox);
+	if (got < 0) {
+		fail_start(sandbox, &err);
+		kill_sandbox(sandbox);
+		return;
+	}
+	sandbox->is_up = true;
+	all->up++;
+	all->started++;
+	log_sandbox(sandbox, LOG_LEVEL_DEBUG, "sandbox is up", NULL);
+	fault_point("launch_started_before_reply");
+	send_up(sandbox, LAUNCH_STARTED, sandbox->start_tag, fds);
+	sandbox->start_tag = 0;
+}
+
+void sandbox_start(struct launcher *launcher, const struct launch_packet *packet)
+{
+	struct sandboxes *all = &launcher->sandboxes;
+	const struct launch_message *head = &packet->head;
+	struct error err;
+	if (table_get(&all->ids, str_from(head->id))) {
+		fail(&err, ERR_CONFLICT, "the sandbox is there already, or is just ending");
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	struct sandbox *sandbox = add(launcher, head);
+	fault_point("launch_start_before_clone");
+	int failed = start_begin(launcher, head, packet->strings[0], &sandbox->parts, &sandbox->pid,
+		&sandbox->setup, &err);
+	if (!failed) {
+		table_add(&all->pids, pid_key(sandbox), sandbox);
+		all->starting++;
+		if (!loop_watch(launcher->loop, sandbox->setup, EPOLLIN, on_setup, sandbox, &err))
+			return;
+		fail_start(sandbox, &err);
+		kill_sandbox(sandbox);
+		return;
+	}
+	fail_start(sandbox, &err);
+	/* As if it had died: what was taken for it is given back. */
+	all->ending++;
+	sandbox->is_dead = true;
+	start_dead(launcher, sandbox->id, &sandbox->parts);
+	clean(sandbox);
+}
+
+/* ---- on demand ---- */
+
+void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
+{
+	const struct launch_message *head = &packet->head;
+	struct sandbox *sandbox = table_get(&launcher->sandboxes.ids, str_from(head->id));
+	struct error err;
+	if (!sandbox || sandbox->end_tag) {
+		fail(&err, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND,
+			sandbox ? "its end has been asked for already"
+				: "there is no such sandbox");
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	sandbox->end_tag = head->tag;
+	set_request(sandbox, head);
+	kill_sandbox(sandbox);
+}
+
+void sandboxes_list(struct launcher *launcher, uint64_t tag)
+{
+	struct sandboxes *all = &launcher->sandboxes;
+	struct error err;
+	if (all->list_tag) {
+		fail(&err, ERR_CONFLICT, "another list is on its way");
+		link_send_failed(launcher, tag, &err);
+		return;
+	}
+	all->list_tag = tag;
+	all->list_next = all->oldest;
+	sandboxes_go_on(launcher);
+}
+
+/* No descriptor of theirs is kept: they are found again, one by one, as core takes them. */
+void sandboxes_go_on(struct launcher *launcher)
+{
+	struct sandboxes *all = &launcher->sandboxes;
+	struct error err;
+	while (all->list_tag && link_has_room(launcher)) {
+		struct sandbox *sandbox = all->list_next;
+		if (!sandbox) {
+			struct launch_message done = { .type = LAUNCH_DONE, .tag = all->list_tag };
+			all->list_tag = 0;
+			link_send(launcher, &done, NULL, 0, NULL, 0);
+			return;
+		}
+		all->list_next = sandbox->newer;
+		int fds[WARM_FD_MAX];
+		if (!sandbox->is_up)
+			continue;
+		if (!warm_find(sandbox->pid, fds, &err)) {
+			send_up(sandbox, LAUNCH_RUNNING, all->list_tag, fds);
+			continue;
+		}
+		/* Core could do nothing with it. */
+		log_sandbox(sandbox, LOG_LEVEL_WARN, "a sandbox can't be looked into", &err);
+		kill_sandbox(sandbox);
+	}
+}
+
+void sandboxes_forget_core(struct launcher *launcher)
+{
+	launcher->sandboxes.list_tag = 0;
+	for (struct sandbox *at = launcher->sandboxes.oldest; at; at = at->newer) {
+		bool is_starting = at->start_tag != 0;
+		at->start_tag = at->end_tag = 0;
+		/* The next core asks what runs, and must not be told of it later. */
+		if (is_starting)
+			kill_sandbox(at);
+		at->has_failed |= is_starting;
+	}
+}
+
+void sandboxes_end_all(struct launcher *launcher)
+{
+	for (struct sandbox *at = launcher->sandboxes.oldest; at; at = at->newer)
+		kill_sandbox(at);
+}
+
+bool sandboxes_are_gone(const struct launcher *launcher)
+{
+	return !launcher->sandboxes.oldest;
+}
+
+void sandboxes_init(struct launcher *launcher)
+{
+	table_init(&launcher->sandboxes.ids);
+	table_init(&launcher->sandboxes.pids);
+}
+
+void sandboxes_done(struct launcher *launcher)
+{
+	loop_cancel(launcher->loop, launcher->sandboxes.retry);
+	while (launcher->sandboxes.oldest)
+		forget(launcher->sandboxes.oldest);
+	table_done(&launcher->sandboxes.ids);
+	table_done(&launcher->sandboxes.pids);
+}

@@ -1,0 +1,197 @@
+#include "launch/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "launch/environment.h"
+
+#define BACKLOG 4 /* masters of one init: a core, and one that replaces it */
+
+/* ---- what it is about ---- */
+
+/* Directories that core has made, by names of ours, following no link. */
+static int check_directory(
+	const struct launcher *launcher, const char *path, const char *what, struct error *err)
+{
+	struct stat st;
+	home_enter(launcher->home);
+	auto_close int fd =
+		path_open_nolinks(launcher->home->dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+	int failed = fd < 0 ? fail_errno(err, "open %s '%s'", what, path) : 0;
+	home_leave(launcher->home);
+	if (!failed && (fstat(fd, &st) || st.st_uid != launcher->home->uid))
+		failed = fail(err, ERR_DENIED, "%s '%s' isn't the home's owner's", what, path);
+	return failed;
+}
+
+static int add_environment(struct launcher *launcher, const char *name, const char *id,
+	struct arena *arena, struct plan_options *options, struct environment_mount *mount,
+	struct pin **pin, struct error *err)
+{
+	if (!name[0])
+		return 0;
+	const char *upper = arena_printf(arena, "workspaces/%s/env", id);
+	const char *parts[] = { arena_printf(arena, "%s/upper", upper),
+		arena_printf(arena, "%s/work", upper) };
+	for (int i = 0; i < 2; i++)
+		if (check_directory(launcher, parts[i], "the environment's upper", err))
+			return -1;
+	if (pin_take(launcher, name, pin, err))
+		return -1;
+	return environment_mount(
+		&launcher->envs.layers, &(*pin)->meta, upper, arena, options, mount, err);
+}
+
+/* A place of its own for init to listen at. The name is bound through the directory's descriptor:
+ * that of a home may be longer than an address can be. */
+static int open_listener(
+	struct launcher *launcher, const char *id, bool *is_bound, int *listener, struct error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail_errno(err, "make a socket");
+	str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
+		launcher->sockets, id);
+	home_enter(launcher->home);
+	unlinkat(launcher->sockets, id, 0); /* nobody of that id runs */
+	int failed = bind(fd, (struct sockaddr *)&address, sizeof address)
+			     ? fail_errno(err, "bind 'run/sb/%s'", id)
+			     : 0;
+	home_leave(launcher->home);
+	if (failed)
+		return -1;
+	*is_bound = true;
+	if (listen(fd, BACKLOG))
+		return fail_errno(err, "listen at 'run/sb/%s'", id);
+	*listener = take_fd(&fd);
+	return 0;
+}
+
+/* ---- carried out ---- */
+
+static int take_identity(struct launcher *launcher, struct start_parts *parts,
+	struct plan_facts *facts, struct error *err)
+{
+	if (!facts->privileged)
+		return 0;
+	if (slots_take(&launcher->slots, &parts->uid, err))
+		return -1;
+	facts->outside_uid = facts->outside_gid = parts->uid;
+	return 0;
+}
+
+static int take_cgroup(struct launcher *launcher, const struct plan *plan,
+	struct start_parts *parts, struct cgroup *group, struct error *err)
+{
+	struct cgroup_want want;
+	parts->limiter = plan->limiter;
+	if (plan->limiter == LIMITER_WATCHDOG)
+		return 0;
+	warm_want_cgroup(plan, &want);
+	if (pool_take_cgroup(&launcher->pool, &want, group, err))
+		return -1;
+	parts->has_cgroup = true;
+	parts->has_cpu = want.millicpus != 0;
+	parts->cgroup = want.number;
+	return 0;
+}
+
+static int carry_out(struct launcher *launcher, const char *id, const struct plan *plan,
+	struct start_parts *parts, pid_t *pid, int *setup, struct error *err)
+{
+	struct cgroup group;
+	auto_close int listener = -1;
+	cgroup_init(&group);
+	int failed = open_listener(launcher, id, &parts->has_socket, &listener, err) ||
+		     take_cgroup(launcher, plan, parts, &group, err);
+	if (!failed) {
+		auto_close int netns = pool_take_netns(&launcher->pool);
+		struct warm_start start = {
+			.plan = plan, .listener = listener, .netns = netns, .cgroup = &group
+		};
+		failed = warm_begin(&launcher->warm, &start, pid, setup, err);
+	}
+	cgroup_done(&group);
+	return failed ? -1 : 0;
+}
+
+int start_begin(struct launcher *launcher, const struct launch_message *head,
+	const char *environment, struct start_parts *parts, pid_t *pid, int *setup,
+	struct error *err)
+{
+	auto_arena struct arena arena;
+	arena_init(&arena);
+	struct environment_mount mount = { 0 };
+	struct plan plan;
+	struct plan_bind dir = { .source = launcher->home->path,
+		.beneath = arena_printf(&arena, "workspaces/%s/upper", head->id),
+		.kind = PATH_DIRECTORY,
+		.owner_uid = launcher->home->uid,
+		.owner_gid = launcher->home->gid };
+	struct plan_options options = {
+		.warm = true, .dir = &dir, .writable_config = true, .limits = head->limits
+	};
+	if (launcher_look(launcher, err) ||
+		check_directory(launcher, dir.beneath, "the workspace", err) ||
+		add_environment(launcher, environment, head->id, &arena, &options, &mount,
+			&parts->environment, err))
+		return -1;
+	struct plan_facts facts = launcher->host.facts;
+	if (take_identity(launcher, parts, &facts, err) ||
+		plan_build(&options, &facts, &arena, &plan, err) ||
+		carry_out(launcher, head->id, &plan, parts, pid, setup, err))
+		return -1;
+	environment_unmount(&mount);
+	return 0;
+}
+
+/* ---- given back ---- */
+
+void start_dead(struct launcher *launcher, const char *id, struct start_parts *parts)
+{
+	if (parts->has_socket) {
+		home_enter(launcher->home);
+		unlinkat(launcher->sockets, id, 0);
+		home_leave(launcher->home);
+	}
+	parts->has_socket = false;
+	if (parts->uid)
+		slots_give(&launcher->slots, parts->uid);
+	parts->uid = 0;
+	pin_give(launcher, parts->environment);
+	parts->environment = NULL;
+}
+
+int start_clean(struct launcher *launcher, struct start_parts *parts, struct error *err)
+{
+	if (parts->has_cgroup && cgroup_try_remove(&launcher->host.cgroups, parts->cgroup, err))
+		return -1;
+	parts->has_cgroup = false;
+	return 0;
+}
+
+int start_open_counters(struct launcher *launcher, const struct start_parts *parts, int *oom,
+	int *oom_count, int *cpu, struct error *err)
+{
+	struct cgroup_want want = {
+		.number = parts->cgroup, .millicpus = parts->has_cpu, .count_cpu = true
+	};
+	struct cgroup group;
+	short events;
+	if (!parts->has_cgroup)
+		return 0;
+	if (cgroup_find(&launcher->host.cgroups, &want, &group, err))
+		return -1;
+	int failed = cgroup_open_counters(&group, oom_count, cpu, err) ||
+		     cgroup_watch_oom(&group, oom, &events, err);
+	cgroup_done(&group);
+	return failed ? -1 : 0;
+}
