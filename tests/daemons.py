@@ -55,12 +55,14 @@ class Answer:
 class Daemon(Carrel):
     """A daemon in the foreground on a home of its own; as a function it is the CLI on that home."""
 
-    def __init__(self, directory, *options, env=None):
+    def __init__(self, directory, *options, env=None, listen=None):
         super().__init__(directory)
         self.options, self.env = options, {**self.env, **(env or {})}
-        self.socket = pathlib.Path(self.env["CARREL_HOME"], "run/carrel.sock")
+        self.socket = listen or pathlib.Path(self.env["CARREL_HOME"], "run/carrel.sock")
+        if listen:
+            self.options += ("--listen", f"unix:{listen}")
         self.log_path = directory / "serve.log"
-        self.process, self.pids = None, set()
+        self.process, self.pids, self.code = None, set(), None
 
     # ---- its life ----
 
@@ -90,7 +92,8 @@ class Daemon(Carrel):
             self.process.send_signal(signo)
         process, self.process = self.process, None
         try:
-            return process.wait(seconds)
+            self.code = process.wait(seconds)
+            return self.code
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -169,13 +172,15 @@ def serving(directory, *options, check=True, **how):
         yield daemon.start_serving()
     finally:
         try:
-            code = daemon.stop_serving()
+            daemon.stop_serving()
+            if check and daemon.code == -signal.SIGKILL:    # what that left, the next one removes
+                daemon.start_serving().stop_serving()
         finally:
             LIVE.remove(daemon)
             survivors = kill_strays(before, 10)
     if not check:
         return
-    assert code in (0, None), f"ended with {code}: {daemon.log()}"
+    assert daemon.code == 0, f"ended with {daemon.code}: {daemon.log()}"
     assert not survivors, f"processes survived: {survivors}"
     assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
     new = lambda: {group for group in cgroups() - cgroups_before if daemon.owns_cgroup(group)}
@@ -213,7 +218,7 @@ def daemon():
 
 @pytest.fixture
 def make_daemon():
-    """make_daemon(*options, env={}, check=True): one that serves already, on a new home."""
+    """make_daemon(*options, env={}, listen=None, check=True): one that serves already, on a new home."""
     with contextlib.ExitStack() as stack:
         def make(*options, **how):
             directory = new_directory()
