@@ -1,0 +1,308 @@
+/* One client: when it is read, run, watched and closed. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "net/parts.h"
+
+static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+struct http_connection *connection_new(struct http_server *server, int fd, bool is_unix)
+{
+	struct http_connection *c = calloc(1, sizeof *c);
+
+	if (!c)
+		abort();
+	c->server = server;
+	c->fd = fd;
+	c->is_unix = is_unix;
+	c->deadline = DEADLINE_NONE;
+	c->events = EPOLLIN | (is_unix ? 0 : EPOLLRDHUP);
+	buf_init(&c->in, HTTP_CHUNK);
+	buf_init(&c->out, BUF_MAX_DEFAULT);
+	if (loop_watch(server->loop, fd, c->events, on_event, c, NULL) == 0)
+		return c;
+	fd_close(&c->fd);
+	free(c);
+	return NULL;
+}
+
+/* ---- the end of a turn ---- */
+static void end_turn(struct loop *loop, void *ctx)
+{
+	struct http_server *server = ctx;
+	struct http_connection *c = server->awake, *next;
+
+	server->awake = NULL;
+	server->turn = NULL;
+	server->now_ms = clock_monotonic_ms();
+	for (; c; c = next) {
+		next = c->next_awake;
+		c->is_awake = false;
+		if (c->state == CONNECTION_CLOSED)
+			free(c);
+		else
+			connection_run(c);
+	}
+}
+
+void connection_again(struct http_connection *c)
+{
+	struct http_server *server = c->server;
+
+	if (c->is_awake)
+		return;
+	c->is_awake = true;
+	c->next_awake = server->awake;
+	server->awake = c;
+	if (!server->turn)
+		server->turn = loop_after(server->loop, 0, end_turn, server);
+}
+
+void connection_wake(struct http_connection *c)
+{
+	if (!c->is_running)
+		connection_again(c);
+}
+
+/* ---- reading ---- */
+/* Descriptors belong to the request that is being read, or to the next. */
+static void keep_fd(struct http_connection *c, int fd)
+{
+	struct exchange *x = c->exchange;
+	bool is_body = x && x->has_begun && !x->is_complete;
+	int *fds = is_body ? x->request.fds : c->fds;
+	int *count = is_body ? &x->request.fd_count : &c->fd_count;
+
+	if (*count == HTTP_FDS_MAX) {
+		c->has_excess_fds = true;
+		close(fd);
+		return;
+	}
+	fds[(*count)++] = fd;
+}
+
+static void take_fds(struct http_connection *c, struct msghdr *message)
+{
+	size_t count = 0;
+
+	for (struct cmsghdr *m = CMSG_FIRSTHDR(message); m; m = CMSG_NXTHDR(message, m)) {
+		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= m->cmsg_len; at += sizeof(int)) {
+			int fd;
+			memcpy(&fd, (char *)m + at, sizeof fd);
+			keep_fd(c, fd);
+			count++;
+		}
+	}
+	if (!(message->msg_flags & MSG_CTRUNC))
+		return;
+	/* Either more came than there is room for, or we had none left to give. */
+	if (count > HTTP_FDS_MAX)
+		c->has_excess_fds = true;
+	else
+		c->has_lost_fds = true;
+}
+
+/* false: the client has ended its sending, or is gone. */
+static bool receive(struct http_connection *c)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE((HTTP_FDS_MAX + 1) * sizeof(int))];
+	} control;
+	struct iovec bytes = { c->server->in, HTTP_CHUNK };
+	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
+	ssize_t got;
+
+	if (c->is_unix) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+	}
+	do
+		got = recvmsg(c->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return errno == EAGAIN;
+	if (message.msg_controllen)
+		take_fds(c, &message);
+	c->unread = (struct str){ c->server->in, (size_t)got };
+	return got > 0;
+}
+
+/* What wasn't taken is kept; memory for it only as long as there is any. */
+static void keep_unread(struct http_connection *c)
+{
+	if (c->in.len > 0)
+		buf_drop_front(&c->in, c->in.len - c->unread.len);
+	else
+		buf_append(&c->in, c->unread.data, c->unread.len);
+	c->unread = (struct str){ 0 };
+	if (c->in.len == 0 && c->in.capacity > 0) {
+		buf_done(&c->in);
+		buf_init(&c->in, HTTP_CHUNK);
+	}
+}
+
+/* ---- running ---- */
+static void update_watch(struct http_connection *c)
+{
+	uint32_t events = c->is_blocked ? EPOLLOUT : 0;
+
+	/* Left as it is while a handler works: the next request wants it back. */
+	if (exchange_wants_input(c))
+		c->has_unwanted = false;
+	if (!c->has_unwanted)
+		events |= EPOLLIN;
+	if (!c->is_unix && c->state == CONNECTION_OPEN)
+		events |= EPOLLRDHUP;
+	if (events == c->events)
+		return;
+	if (loop_change(c->server->loop, c->fd, events, NULL) < 0)
+		connection_close(c);
+	c->events = events;
+}
+
+static enum deadline deadline_of(const struct http_connection *c)
+{
+	const struct exchange *x = c->exchange;
+
+	if (c->state == CONNECTION_LINGERING)
+		return DEADLINE_LINGER;
+	if (c->is_blocked)
+		return DEADLINE_WRITE;
+	if (!x)
+		return DEADLINE_KEEP_ALIVE;
+	if (!x->has_begun)
+		return DEADLINE_HEADER;
+	return exchange_wants_input(c) ? DEADLINE_BODY : DEADLINE_NONE;
+}
+
+/* Nothing more is said: the rest is sent, and what still comes is thrown away, or closing would
+ * reset the connection and with it the answer that the client hasn't read yet. */
+static void settle(struct http_connection *c)
+{
+	enum flow flow = output_flush(c);
+
+	if (flow == FLOW_BROKEN || (flow == FLOW_DONE && c->has_unwanted)) {
+		connection_close(c);
+		return;
+	}
+	if (flow == FLOW_DONE && !c->is_shut) {
+		shutdown(c->fd, SHUT_WR);
+		c->is_shut = true;
+	}
+	c->unread = (struct str){ 0 };
+	buf_clear(&c->in);
+}
+
+void connection_run(struct http_connection *c)
+{
+	c->is_running = true;
+	if (c->in.len > 0)
+		c->unread = (struct str){ c->in.data, c->in.len };
+	while (c->state == CONNECTION_OPEN && exchange_step(c))
+		;
+	if (c->state == CONNECTION_LINGERING)
+		settle(c);
+	c->is_running = false;
+	if (c->state == CONNECTION_CLOSED)
+		return;
+	keep_unread(c);
+	enum deadline deadline = deadline_of(c);
+	if (deadline != c->deadline || c->has_moved)
+		server_set_deadline(c, deadline);
+	c->has_moved = false;
+	update_watch(c);
+}
+
+static void discard(struct http_connection *c)
+{
+	ssize_t got = recv(c->fd, c->server->in, HTTP_CHUNK, MSG_DONTWAIT);
+
+	/* Its end; for a lingering connection there is nothing else to want. */
+	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+		c->has_unwanted = true;
+}
+
+static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct http_connection *c = ctx;
+	bool is_wanted = exchange_wants_input(c);
+
+	c->server->now_ms = clock_monotonic_ms();
+	if (events & EPOLLOUT)
+		c->is_blocked = false;
+	if (events & EPOLLERR ||
+		(events & EPOLLHUP && (!is_wanted || c->state == CONNECTION_LINGERING)) ||
+		(events & EPOLLRDHUP && !is_wanted)) {
+		connection_close(c);
+		return;
+	}
+	if (events & (EPOLLIN | EPOLLHUP)) {
+		if (c->state == CONNECTION_LINGERING) {
+			discard(c);
+		} else if (!is_wanted) {
+			c->has_unwanted = true;
+		} else if (c->in.len == 0 && !receive(c)) {
+			connection_close(c);
+			return;
+		}
+	}
+	connection_run(c);
+}
+
+void connection_expire(struct http_connection *c)
+{
+	struct exchange *x = c->exchange;
+
+	if (c->state == CONNECTION_OPEN && x && !c->is_blocked && x->answer == ANSWER_NONE) {
+		x->refusal = 408;
+		x->refusal_detail = x->has_begun ? "the body didn't come in time"
+						 : "the headers didn't come in time";
+		connection_run(c);
+		return;
+	}
+	connection_close(c);
+}
+
+/* ---- the end ---- */
+void connection_leave(struct http_connection *c)
+{
+	c->state = CONNECTION_LINGERING;
+	c->has_unwanted = false;
+	c->has_moved = true;
+	c->server->lingering++;
+	server_check_drained(c->server);
+}
+
+void connection_close(struct http_connection *c)
+{
+	enum connection_state state = c->state;
+
+	if (state == CONNECTION_CLOSED)
+		return;
+	c->state = CONNECTION_CLOSED;
+	/* Whoever can't see it by the framing sees it by the reset. */
+	if (c->exchange && c->exchange->is_cut && !c->is_unix)
+		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+			sizeof(struct linger));
+	if (c->exchange)
+		exchange_end(c, true);
+	loop_unwatch(c->server->loop, c->fd);
+	fd_close(&c->fd);
+	for (int i = 0; i < c->fd_count; i++)
+		fd_close(&c->fds[i]);
+	buf_done(&c->in);
+	buf_done(&c->out);
+	c->out_at = 0;
+	if (state == CONNECTION_LINGERING)
+		c->server->lingering--;
+	server_forget(c);
+	connection_again(c);
+}

@@ -1,0 +1,260 @@
+/* One request and its response: what comes next in it. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "net/parts.h"
+
+struct exchange *exchange_new(struct http_connection *c)
+{
+	struct exchange *x = calloc(1, sizeof *x);
+
+	if (!x)
+		abort();
+	arena_init(&x->request.arena);
+	buf_init(&x->body, 0);
+	x->request.connection = c;
+	x->request.headers.items = x->headers;
+	x->request.headers.capacity = HTTP_INLINE_HEADERS;
+	x->request.began_ns = clock_monotonic_ns();
+	x->request.peer_uid = c->peer_uid;
+	for (int i = 0; i < HTTP_FDS_MAX; i++)
+		x->request.fds[i] = -1;
+	x->file = x->pipe = -1;
+	parser_init(&x->parser, &x->request, &c->server->limits);
+	c->exchange = x;
+	c->has_moved = true;
+	return x;
+}
+
+void exchange_end(struct http_connection *c, bool aborted)
+{
+	struct http_server *server = c->server;
+	struct exchange *x = take_ptr(c->exchange);
+
+	/* From here on nothing that the handler still says is heard. */
+	x->answer = ANSWER_ENDED;
+	if (x->has_begun && server->handler.done)
+		server->handler.done(server->handler.ctx, &x->request, aborted);
+	output_drop_sources(c, x);
+	for (int i = 0; i < x->request.fd_count; i++)
+		fd_close(&x->request.fds[i]);
+	for (int i = 0; i < x->out_fd_count && x->owns_out_fds; i++)
+		fd_close(&x->out_fds[i]);
+	server->buffered -= x->body.len;
+	buf_done(&x->body);
+	parser_done(&x->parser);
+	arena_done(&x->request.arena);
+	free(x);
+}
+
+bool exchange_wants_input(const struct http_connection *c)
+{
+	const struct exchange *x = c->exchange;
+
+	if (c->state != CONNECTION_OPEN)
+		return false;
+	if (!x || !x->has_begun)
+		return true;
+	if (x->is_complete || x->is_cut)
+		return false;
+	if (x->answer == ANSWER_ENDED)
+		return !x->must_close;
+	return x->body_mode != BODY_UNDECIDED && !x->is_paused;
+}
+
+static void refuse(struct exchange *x, int status, const char *detail)
+{
+	x->refusal = status;
+	x->refusal_detail = detail;
+}
+
+/* ---- the handler is told ---- */
+static void choose_id(struct http_server *server, struct http_request *r)
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+	struct str given = http_header(r, "x-request-id");
+	uint64_t count = server->id_count++;
+	size_t good = 0;
+
+	while (good < given.len && given.len < sizeof r->id &&
+		((given.data[good] >= '0' && given.data[good] <= '9') ||
+			((given.data[good] | 0x20) >= 'a' && (given.data[good] | 0x20) <= 'z') ||
+			given.data[good] == '.' || given.data[good] == '_' ||
+			given.data[good] == '-'))
+		good++;
+	if (good > 0 && good == given.len) {
+		memcpy(r->id, given.data, good);
+		return;
+	}
+	/* A number after what this server alone has: no system call for each. */
+	memcpy(r->id, server->id_prefix, sizeof server->id_prefix - 1);
+	for (size_t i = sizeof r->id - 1; i-- > sizeof server->id_prefix - 1; count >>= 5)
+		r->id[i] = digits[count & 31];
+}
+
+static void begin(struct http_connection *c, struct exchange *x)
+{
+	struct http_server *server = c->server;
+	struct http_request *r = &x->request;
+	size_t used;
+
+	choose_id(server, r);
+	x->must_close = !x->parser.keep_alive;
+	for (; r->fd_count < c->fd_count; r->fd_count++)
+		r->fds[r->fd_count] = take_fd(&c->fds[r->fd_count]);
+	c->fd_count = 0;
+	if (!x->parser.has_body)
+		x->is_complete = parser_next(&x->parser, STR(""), &used) == PARSE_END;
+	x->has_begun = true;
+	server->handler.begin(server->handler.ctx, r);
+}
+
+static void keep_piece(struct http_server *server, struct exchange *x, struct str piece)
+{
+	if (piece.len > x->body_max - x->body.len) {
+		refuse(x, 413, "the body is too big");
+	} else if (piece.len > server->limits.bodies_bytes - server->buffered) {
+		refuse(x, 503, "there are too many bodies just now");
+	} else {
+		buf_append(&x->body, piece.data, piece.len);
+		server->buffered += piece.len;
+	}
+}
+
+static void take_piece(struct http_connection *c, struct exchange *x, struct str piece)
+{
+	c->has_moved = true;
+	/* What is answered already has no use for it. */
+	if (x->answer == ANSWER_ENDED)
+		return;
+	if (x->body_mode == BODY_TAKEN)
+		keep_piece(c->server, x, piece);
+	else
+		c->server->handler.body(c->server->handler.ctx, &x->request, piece);
+}
+
+/* Says one thing that the handler waits for. false: there is none. */
+static bool tell(struct http_connection *c, struct exchange *x)
+{
+	const struct http_handler *handler = &c->server->handler;
+	struct http_request *r = &x->request;
+
+	if (x->has_pipe_ended) {
+		x->has_pipe_ended = false;
+		x->pipe_ended(x->pipe_ctx, r, x->is_pipe_ok);
+	} else if (x->wants_writable && !c->is_blocked && output_queued(c) < HTTP_ENOUGH / 4) {
+		x->wants_writable = false;
+		if (handler->writable)
+			handler->writable(handler->ctx, r);
+	} else if (x->is_complete && !x->is_told && x->body_mode == BODY_TAKEN) {
+		x->is_told = true;
+		r->body = (struct str){ x->body.data, x->body.len };
+		handler->complete(handler->ctx, r);
+	} else if (x->is_complete && !x->is_told && x->body_mode == BODY_STREAMED &&
+		   !x->is_paused) {
+		x->is_told = true;
+		handler->body(handler->ctx, r, STR(""));
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* ---- steps ---- */
+static bool are_fds_refused(const struct http_connection *c, struct exchange *x)
+{
+	if (c->has_excess_fds)
+		refuse(x, 400, "more descriptors came than a request may have");
+	else if (c->has_lost_fds)
+		refuse(x, 503, "there are no descriptors left");
+	return x->refusal;
+}
+
+static bool read_on(struct http_connection *c, struct exchange *x)
+{
+	size_t used;
+	enum parse_event event = parser_next(&x->parser, c->unread, &used);
+
+	if (event == PARSE_ERROR) {
+		refuse(x, x->parser.status, x->parser.detail);
+		return true;
+	}
+	c->unread = (struct str){ c->unread.data + used, c->unread.len - used };
+	if (event == PARSE_HEAD)
+		begin(c, x);
+	else if (event == PARSE_BODY)
+		take_piece(c, x, x->parser.piece);
+	else if (event == PARSE_END)
+		x->is_complete = true;
+	return event != PARSE_MORE;
+}
+
+static bool begin_next(struct http_connection *c)
+{
+	if (c->server->is_draining) {
+		connection_close(c);
+		return false;
+	}
+	/* Empty lines between requests are nobody's. */
+	while (c->unread.len >= 2 && !memcmp(c->unread.data, "\r\n", 2))
+		c->unread = (struct str){ c->unread.data + 2, c->unread.len - 2 };
+	if (c->unread.len == 0)
+		return false;
+	struct exchange *x = exchange_new(c);
+	return are_fds_refused(c, x) || read_on(c, x);
+}
+
+static bool finish(struct http_connection *c, struct exchange *x)
+{
+	bool is_last = x->must_close || !x->is_complete || c->server->is_draining;
+	bool is_clean = x->is_complete && c->unread.len == 0;
+
+	exchange_end(c, false);
+	c->has_moved = true;
+	if (is_last && is_clean)
+		connection_close(c);
+	else if (is_last)
+		connection_leave(c);
+	return true;
+}
+
+static bool give_up(struct http_connection *c, struct exchange *x)
+{
+	/* A response that has begun can't become another. */
+	if (x->answer != ANSWER_NONE) {
+		x->is_cut = true;
+		connection_close(c);
+		return false;
+	}
+	if (!x->request.id[0])
+		choose_id(c->server, &x->request);
+	respond_problem(c, x, x->refusal, x->refusal_detail);
+	exchange_end(c, true);
+	connection_leave(c);
+	return false;
+}
+
+bool exchange_step(struct http_connection *c)
+{
+	struct exchange *x = c->exchange;
+	enum flow flow = output_flush(c);
+
+	if (flow == FLOW_BROKEN || (x && x->is_cut)) {
+		connection_close(c);
+		return false;
+	}
+	if (!x)
+		return begin_next(c);
+	if (c->server->is_draining && !x->has_begun && !x->refusal)
+		refuse(x, 503, "the daemon is stopping");
+	if (are_fds_refused(c, x) && x->answer != ANSWER_ENDED)
+		return give_up(c, x);
+	if (x->refusal)
+		x->must_close = true;
+	if (x->answer != ANSWER_ENDED && tell(c, x))
+		return true;
+	if (x->answer == ANSWER_ENDED && flow == FLOW_DONE && (x->is_complete || x->must_close))
+		return finish(c, x);
+	return exchange_wants_input(c) && read_on(c, x);
+}

@@ -1,0 +1,164 @@
+/* parts.h -- what the files of the HTTP server share; for them alone.
+ * 1. A connection is run (connection_run) from an event, a timer or at the end of the loop's turn,
+ * and only there are the handler's functions called: what a handler calls itself changes the state,
+ * sends what it can, and lets the connection be run (connection_wake).
+ * 2. Bytes that were read lie in server->in while the connection is run; what isn't taken then is
+ * kept in its own `in`. It isn't read again before that is used up.
+ * 3. A closed connection is freed at the end of the turn. */
+#pragma once
+#include "net/http.h"
+#include "net/parse.h"
+
+#define HTTP_CHUNK 65536	 /* bytes read or written at one go */
+#define HTTP_ENOUGH 65536	 /* queued: the handler is told to wait */
+#define HTTP_TOO_MUCH (1u << 20) /* queued: it doesn't listen */
+#define HTTP_INLINE_HEADERS 16
+#define HTTP_LINGER_MS 5000 /* for the client to read an answer and stop sending */
+
+/* What a connection waits for. Each kind has one length of time, so that its list is in the order
+ * of the times. */
+enum deadline {
+	DEADLINE_KEEP_ALIVE,
+	DEADLINE_HEADER,
+	DEADLINE_BODY,
+	DEADLINE_WRITE,
+	DEADLINE_LINGER,
+	DEADLINE_COUNT,
+	DEADLINE_NONE = DEADLINE_COUNT
+};
+enum connection_state {
+	CONNECTION_OPEN,
+	CONNECTION_LINGERING, /* everything is said: sends the rest, reads it to its end */
+	CONNECTION_CLOSED
+};
+enum body_mode { BODY_UNDECIDED, BODY_TAKEN, BODY_STREAMED };
+enum answer_state { ANSWER_NONE, ANSWER_BEGUN, ANSWER_ENDED };
+enum flow { FLOW_DONE, FLOW_BLOCKED, FLOW_BROKEN };
+
+/* One request and its response. */
+struct exchange {
+	struct http_request request; /* first */
+	struct parser parser;
+	struct http_header headers[HTTP_INLINE_HEADERS];
+	bool has_begun;	  /* the handler knows it */
+	bool is_complete; /* all of it has been read */
+	bool is_told;	  /* and the handler knows that */
+	bool is_paused, is_continued, must_close, is_cut;
+	bool is_chunked, has_no_body; /* of the response */
+	bool wants_writable;
+	enum body_mode body_mode;
+	enum answer_state answer;
+	int refusal; /* status of an answer that the server has to make, or 0 */
+	const char *refusal_detail;
+	struct buf body;
+	size_t body_max;
+	/* Where the response's body comes from, when it isn't written. */
+	int file, pipe;
+	uint64_t file_at, file_left;
+	bool is_pipe_watched, is_pipe_dry, has_pipe_ended, is_pipe_ok;
+	void (*pipe_ended)(void *ctx, struct http_request *r, bool ok);
+	void *pipe_ctx;
+	/* Descriptors that go with the next byte. */
+	int out_fds[HTTP_FDS_MAX];
+	int out_fd_count;
+	bool owns_out_fds;
+};
+
+struct http_connection {
+	struct http_server *server;
+	struct exchange *exchange;
+	struct http_connection *newer, *older;	/* all */
+	struct http_connection *sooner, *later; /* with the same deadline */
+	struct http_connection *next_awake;
+	uint64_t due_ms;
+	struct str unread; /* while it is run */
+	struct buf in, out;
+	size_t out_at; /* sent of out */
+	int fd;
+	uint32_t events, peer_uid;
+	int fds[HTTP_FDS_MAX]; /* came before their request */
+	int fd_count;
+	enum connection_state state;
+	enum deadline deadline;
+	bool is_unix, is_running, is_awake, is_blocked, is_broken, is_shut;
+	bool has_moved;	   /* its deadline begins anew */
+	bool has_unwanted; /* there is input that nobody wants now */
+	bool has_excess_fds, has_lost_fds;
+};
+
+struct http_server {
+	struct loop *loop;
+	struct http_limits limits;
+	struct http_handler handler;
+	int *listeners;
+	size_t listener_count;
+	struct loop_timer *accept_again;
+	struct http_connection *connections; /* the newest */
+	size_t count, lingering;
+	size_t buffered; /* bytes of bodies */
+	struct {
+		struct http_connection *first, *last;
+	} deadlines[DEADLINE_COUNT];
+	uint64_t now_ms, sweep_due_ms;
+	struct loop_timer *sweep, *turn;
+	struct http_connection *awake;
+	bool is_draining, is_drained;
+	void (*drained)(void *ctx);
+	void *drained_ctx;
+	char id_prefix[9];
+	uint64_t id_count;
+	int64_t date_s;
+	char date[48];
+	struct buf head; /* of the response being made */
+	char *in, *out;	 /* HTTP_CHUNK bytes each, and room for a chunk's frame */
+};
+
+static inline struct exchange *exchange_of(struct http_request *r)
+{
+	return (struct exchange *)r;
+}
+
+/* server.c */
+void server_forget(struct http_connection *c); /* it is closed */
+void server_check_drained(struct http_server *server);
+/* Puts c last in the list of `kind`, to be due that kind's time from now. */
+void server_set_deadline(struct http_connection *c, enum deadline kind);
+
+/* connection.c */
+struct http_connection *connection_new(struct http_server *server, int fd, bool is_unix);
+void connection_run(struct http_connection *c);
+/* Runs it at the end of this turn, unless it is running; _again: also then. */
+void connection_wake(struct http_connection *c);
+void connection_again(struct http_connection *c);
+void connection_expire(struct http_connection *c); /* its deadline has come */
+/* The handler is told that the request is aborted, if it knows it. */
+void connection_close(struct http_connection *c);
+void connection_leave(struct http_connection *c); /* no more requests here: linger, then close */
+
+/* exchange.c */
+struct exchange *exchange_new(struct http_connection *c);
+/* Ends c's exchange and tells the handler. */
+void exchange_end(struct http_connection *c, bool aborted);
+/* Goes on with it, by what has come. false: nothing can be done now. */
+bool exchange_step(struct http_connection *c);
+/* Whether its bytes are wanted now. */
+bool exchange_wants_input(const struct http_connection *c);
+
+/* output.c */
+/* Sends the two parts at once, with the descriptors that are waiting; keeps what isn't taken. */
+void output_send(struct http_connection *c, struct str head, struct str body);
+void output_queue(struct http_connection *c, const void *data, size_t len);
+/* Sends what is queued. */
+void output_push(struct http_connection *c);
+/* The same, and what comes from a file or a pipe. FLOW_BLOCKED: not all is sent. */
+enum flow output_flush(struct http_connection *c);
+void output_drop_sources(struct http_connection *c, struct exchange *x);
+static inline size_t output_queued(const struct http_connection *c)
+{
+	return c->out.len - c->out_at;
+}
+
+/* respond.c */
+/* Answers with a problem of the server's own. */
+void respond_problem(
+	struct http_connection *c, const struct exchange *x, int status, const char *detail);

@@ -1,0 +1,312 @@
+/* Listening, the times of all connections, the end. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "net/parts.h"
+
+#define ACCEPTS_A_TURN 32
+#define ACCEPT_AGAIN_MS 100 /* when there were no descriptors left */
+
+const struct http_limits http_limits_default = {
+	.line_bytes = 8192,
+	.header_bytes = 32768,
+	.header_count = 64,
+	.body_bytes = (size_t)16 << 20,
+	.bodies_bytes = (size_t)256 << 20,
+	.header_ms = 10000,
+	.body_idle_ms = 30000,
+	.write_idle_ms = 60000,
+	.keep_alive_ms = 300000,
+	.connections = 10000,
+};
+
+static void *allocate(size_t size)
+{
+	void *memory = calloc(1, size);
+
+	if (!memory)
+		abort();
+	return memory;
+}
+
+int http_server_new(struct loop *loop, const struct http_limits *limits,
+	const struct http_handler *handler, struct http_server **server, struct error *err)
+{
+	struct http_server *made = allocate(sizeof *made);
+	char id[ID_LEN + 1];
+
+	made->loop = loop;
+	made->limits = limits ? *limits : http_limits_default;
+	made->handler = *handler;
+	made->in = allocate(HTTP_CHUNK);
+	made->out = allocate(HTTP_CHUNK + 32);
+	made->now_ms = clock_monotonic_ms();
+	buf_init(&made->head, BUF_MAX_DEFAULT);
+	id_make(id);
+	memcpy(made->id_prefix, id, sizeof made->id_prefix - 1);
+	*server = made;
+	return 0;
+}
+
+size_t http_server_connections(const struct http_server *server)
+{
+	return server->count;
+}
+
+/* ---- accepting ---- */
+static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+static void stop_accepting(struct http_server *server)
+{
+	for (size_t i = 0; i < server->listener_count; i++)
+		loop_unwatch(server->loop, server->listeners[i]);
+	loop_cancel(server->loop, server->accept_again);
+	server->accept_again = NULL;
+}
+
+static void accept_again(struct loop *loop, void *ctx)
+{
+	struct http_server *server = ctx;
+
+	server->accept_again = NULL;
+	for (size_t i = 0; i < server->listener_count; i++)
+		if (loop_watch(loop, server->listeners[i], EPOLLIN, on_accept, server, NULL) < 0 &&
+			!server->accept_again)
+			server->accept_again =
+				loop_after(loop, ACCEPT_AGAIN_MS, accept_again, server);
+}
+
+static void take_connection(struct http_server *server, int fd)
+{
+	static const char full[] =
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
+		"Connection: close\r\n\r\n"
+		"{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
+		"\"detail\":\"there are too many connections\",\"code\":\"unavailable\","
+		"\"hint\":\"try again later\",\"request_id\":\"\"}\n";
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof peer;
+	int family = AF_UNIX;
+
+	if (server->count - server->lingering >= server->limits.connections) {
+		(void)!send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+		close(fd);
+		return;
+	}
+	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &(socklen_t){ sizeof family });
+	if (family == AF_UNIX)
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	else
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+	struct http_connection *c = connection_new(server, fd, family == AF_UNIX);
+	if (!c)
+		return;
+	c->peer_uid = peer.uid;
+	c->older = server->connections;
+	if (c->older)
+		c->older->newer = c;
+	server->connections = c;
+	server->count++;
+	server_set_deadline(c, DEADLINE_KEEP_ALIVE);
+}
+
+static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct http_server *server = ctx;
+
+	server->now_ms = clock_monotonic_ms();
+	/* Those who are connected already have their turn in between. */
+	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+		int taken = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (taken >= 0) {
+			take_connection(server, taken);
+			continue;
+		}
+		if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO)
+			continue;
+		if (errno == EAGAIN)
+			return;
+		/* No descriptors or memory: the queue waits, and so do we, without spinning. */
+		stop_accepting(server);
+		server->accept_again = loop_after(loop, ACCEPT_AGAIN_MS, accept_again, server);
+		return;
+	}
+}
+
+int http_server_listen(struct http_server *server, int listener, struct error *err)
+{
+	int *listeners =
+		reallocarray(server->listeners, server->listener_count + 1, sizeof *listeners);
+
+	if (!listeners)
+		abort();
+	server->listeners = listeners;
+	if (fd_set_nonblocking(listener) < 0)
+		return fail_errno(err, "listen on descriptor %d", listener);
+	if (loop_watch(server->loop, listener, EPOLLIN, on_accept, server, err) < 0)
+		return -1;
+	listeners[server->listener_count++] = listener;
+	return 0;
+}
+
+/* ---- times ---- */
+static uint64_t length_ms(const struct http_server *server, enum deadline kind)
+{
+	switch (kind) {
+	case DEADLINE_HEADER:
+		return server->limits.header_ms;
+	case DEADLINE_BODY:
+		return server->limits.body_idle_ms;
+	case DEADLINE_WRITE:
+		return server->limits.write_idle_ms;
+	case DEADLINE_LINGER:
+		return HTTP_LINGER_MS;
+	default:
+		return server->limits.keep_alive_ms;
+	}
+}
+
+static void unlink_deadline(struct http_connection *c)
+{
+	struct http_server *server = c->server;
+
+	if (c->deadline == DEADLINE_NONE)
+		return;
+	if (c->sooner)
+		c->sooner->later = c->later;
+	else
+		server->deadlines[c->deadline].first = c->later;
+	if (c->later)
+		c->later->sooner = c->sooner;
+	else
+		server->deadlines[c->deadline].last = c->sooner;
+	c->sooner = c->later = NULL;
+	c->deadline = DEADLINE_NONE;
+}
+
+static void sweep(struct loop *loop, void *ctx);
+
+static void sweep_at(struct http_server *server, uint64_t due_ms)
+{
+	if (server->sweep && server->sweep_due_ms <= due_ms)
+		return;
+	loop_cancel(server->loop, server->sweep);
+	uint64_t delay_ms = due_ms > server->now_ms ? due_ms - server->now_ms : 0;
+	server->sweep = loop_after(server->loop, delay_ms, sweep, server);
+	server->sweep_due_ms = due_ms;
+}
+
+void server_set_deadline(struct http_connection *c, enum deadline kind)
+{
+	struct http_server *server = c->server;
+
+	unlink_deadline(c);
+	if (kind == DEADLINE_NONE)
+		return;
+	c->deadline = kind;
+	c->due_ms = server->now_ms + length_ms(server, kind);
+	c->sooner = server->deadlines[kind].last;
+	if (c->sooner)
+		c->sooner->later = c;
+	else
+		server->deadlines[kind].first = c;
+	server->deadlines[kind].last = c;
+	sweep_at(server, c->due_ms);
+}
+
+static void sweep(struct loop *loop, void *ctx)
+{
+	struct http_server *server = ctx;
+	uint64_t next_ms = UINT64_MAX;
+
+	server->sweep = NULL;
+	server->now_ms = clock_monotonic_ms();
+	for (int kind = 0; kind < DEADLINE_COUNT; kind++) {
+		struct http_connection *c;
+		while ((c = server->deadlines[kind].first) && c->due_ms <= server->now_ms) {
+			unlink_deadline(c);
+			connection_expire(c);
+		}
+		if (c && c->due_ms < next_ms)
+			next_ms = c->due_ms;
+	}
+	if (next_ms != UINT64_MAX)
+		sweep_at(server, next_ms);
+}
+
+/* ---- the end ---- */
+void server_forget(struct http_connection *c)
+{
+	struct http_server *server = c->server;
+
+	unlink_deadline(c);
+	if (c->newer)
+		c->newer->older = c->older;
+	else
+		server->connections = c->older;
+	if (c->older)
+		c->older->newer = c->newer;
+	server->count--;
+	server_check_drained(server);
+}
+
+static void tell_drained(struct loop *loop, void *ctx)
+{
+	struct http_server *server = ctx;
+
+	server->accept_again = NULL;
+	server->drained(server->drained_ctx);
+}
+
+void server_check_drained(struct http_server *server)
+{
+	if (!server->is_draining || server->is_drained || server->count > server->lingering)
+		return;
+	server->is_drained = true;
+	/* Nothing is accepted any more, so that its timer is free. */
+	server->accept_again = loop_after(server->loop, 0, tell_drained, server);
+}
+
+void http_server_drain(struct http_server *server, void (*done)(void *ctx), void *ctx)
+{
+	if (server->is_draining)
+		return;
+	stop_accepting(server);
+	server->is_draining = true;
+	server->drained = done;
+	server->drained_ctx = ctx;
+	for (struct http_connection *c = server->connections; c; c = c->older)
+		if (!c->exchange || !c->exchange->has_begun)
+			connection_wake(c);
+	server_check_drained(server);
+}
+
+void http_server_free(struct http_server *server)
+{
+	if (!server)
+		return;
+	stop_accepting(server);
+	server->is_draining = false;
+	while (server->connections)
+		connection_close(server->connections);
+	while (server->awake) {
+		struct http_connection *c = server->awake;
+		server->awake = c->next_awake;
+		free(c);
+	}
+	loop_cancel(server->loop, server->sweep);
+	loop_cancel(server->loop, server->turn);
+	buf_done(&server->head);
+	free(server->listeners);
+	free(server->in);
+	free(server->out);
+	free(server);
+}
