@@ -1,0 +1,34 @@
+/* archived.h -- one entry of an archive that a stranger sent: may it come in, and as what. Pure.
+ * 1. What is allowed is a file, a directory, a link or a hard link at a clean relative path, and
+ * its target stays beneath the archive's root, or is /env.
+ * 2. ".." stands only at the front of a link's target: behind a name it would climb from wherever
+ * that name, itself maybe a link, leads to. */
+#pragma once
+#include <limits.h>
+#include "base/error.h"
+
+#define ARCHIVED_DEPTH_MAX 100 /* components of a path */
+
+enum archived_type {
+	ARCHIVED_FILE,
+	ARCHIVED_DIRECTORY,
+	ARCHIVED_LINK,	    /* to a path */
+	ARCHIVED_HARD_LINK, /* to another entry */
+	ARCHIVED_OTHER,	    /* device, fifo, socket, … */
+};
+struct archived {
+	const char *name;
+	enum archived_type type;
+	unsigned mode;
+	const char *target; /* of both kinds of links */
+};
+/* What it becomes. */
+struct archived_place {
+	char path[PATH_MAX];   /* clean; "": the root */
+	char target[PATH_MAX]; /* of a link: as it was; of a hard link: clean */
+	unsigned mode;	       /* permission bits */
+};
+/* ERR_DENIED, ERR_INVALID, ERR_LIMIT (depth, length): the text names the entry. */
+int archived_judge(const struct archived *entry, struct archived_place *place, struct error *err);
+/* An extended attribute of the entry: success means that it may be dropped, silently. */
+int archived_judge_attribute(const char *name, const char *attribute, struct error *err);

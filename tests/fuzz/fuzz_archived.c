@@ -1,0 +1,74 @@
+/* Entries of archives: what is let in lies beneath the root, clean, and leads nowhere else. */
+#include <string.h>
+#include "base/str.h"
+#include "format/archived.h"
+#include "fuzz.h"
+
+static size_t count_parts(const char *path, bool *is_clean)
+{
+	struct str rest = str_from(path), part;
+	size_t count = 0;
+
+	*is_clean = path[0] != '/' && (path[0] == '\0' || path[strlen(path) - 1] != '/');
+	while (str_next(&rest, '/', &part)) {
+		count++;
+		if (part.len == 0 || part.len > NAME_MAX || str_is(part, ".") || str_is(part, ".."))
+			*is_clean = false;
+	}
+	return count;
+}
+
+/* How far above the root the target climbs at its worst, when each name in it is a directory or
+ * leads to one that is as high as it can be: the root. */
+static bool climbs_out(const char *target, size_t depth)
+{
+	struct str rest = str_from(target), part;
+	long at = (long)depth;
+
+	while (str_next(&rest, '/', &part)) {
+		if (str_is(part, ".."))
+			at--;
+		else if (part.len > 0 && !str_is(part, "."))
+			at = 0;
+		if (at < 0)
+			return true;
+	}
+	return false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char name[8192], target[8192], attribute[256];
+	static struct archived_place place;
+	struct error err = { 0 };
+	bool is_clean;
+
+	if (size < 3 || size > 8000)
+		return 0;
+	struct archived entry = { .type = data[0] % 5, .mode = (unsigned)(data[1] << 8 | data[2]) };
+	struct str text = { (const char *)data + 3, size - 3 }, first, second;
+	str_cut(text, '\n', &first, &second);
+	str_format(name, sizeof name, "%.*s", (int)first.len, first.data);
+	str_format(target, sizeof target, "%.*s", (int)second.len, second.data);
+	entry.name = name;
+	entry.target = target;
+	str_copy(attribute, sizeof attribute, target);
+	if (archived_judge_attribute(name, attribute, &err) == 0)
+		check(strncmp(attribute, "security.", 9) != 0);
+	if (archived_judge(&entry, &place, &err) < 0) {
+		check(err.code == ERR_DENIED || err.code == ERR_INVALID || err.code == ERR_LIMIT);
+		return 0;
+	}
+	size_t depth = count_parts(place.path, &is_clean);
+	check(is_clean && depth <= ARCHIVED_DEPTH_MAX && !(place.mode & ~0777u));
+	check(entry.type != ARCHIVED_OTHER && (depth > 0 || entry.type == ARCHIVED_DIRECTORY));
+	if (entry.type == ARCHIVED_HARD_LINK)
+		check(count_parts(place.target, &is_clean) > 0 && is_clean);
+	if (entry.type == ARCHIVED_LINK && target[0] != '/')
+		check(!climbs_out(place.target, depth - 1));
+	if (entry.type == ARCHIVED_LINK && target[0] == '/') {
+		check(strncmp(target, "/workspace", 10) == 0 || strncmp(target, "/env", 4) == 0);
+		check(!strstr(place.target, "/../"));
+	}
+	return 0;
+}
