@@ -3,13 +3,16 @@
  * 1. Writes are queued and committed together, durably (on disk, not just handed over), when
  * store_flush is called or soon after by the timer; each `done` is called after its commit, in
  * order, from the loop, never from inside the call that queued it. Whoever answers a client does it
- * in `done`.
+ * in `done`. A write queued from inside a `done` belongs to the next commit.
  * 2. Reads happen once, at start (store_load); from then on the caller's memory is the truth and
  * the store its record.
  * 3. A database that can't be read is moved aside (carrel.db.corrupt-<time>) and said so, never
  * silently empty. One that is locked by somebody else is ERR_UNAVAILABLE. A failed commit fails
- * every write in it, and the store stays usable: nothing was written.
- * 4. Migrations are numbered and embedded; a database from a later version is ERR_UNAVAILABLE. */
+ * every write in it (ERR_DISK_FULL, ERR_UNAVAILABLE, …), and the store stays usable: nothing was
+ * written. A write that can't be (ERR_CONFLICT: the name is taken, the exec's workspace isn't
+ * there; ERR_LIMIT: it is too large) fails alone.
+ * 4. Migrations are numbered and embedded; a database from a later version is ERR_UNAVAILABLE.
+ * 5. Every row has a checksum: a bit that flipped is noticed at the next start. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,6 +22,14 @@
 #include "model/exec.h"
 #include "model/workspace.h"
 
+#define STORE_FILE "carrel.db"
+#define STORE_GONE_MAX 10000 /* workspaces that were, the newest; about */
+#define STORE_ANSWERS_MAX 10000
+#define STORE_ANSWERS_BYTES_MAX (64ll << 20)  /* bodies of all answers together */
+#define STORE_ANSWER_BODY_MAX (1u << 20)      /* of one */
+#define STORE_ANSWER_KEPT_MS (24 * 3600000ll) /* how long */
+#define STORE_DOCUMENT_MAX (2u << 20)	      /* a workspace or an exec, as a document */
+
 struct store;
 /* How the store asks for its commit to happen soon: passed in, so that it knows no loop. `schedule`
  * is called when the first write is queued; the owner then calls store_flush from its loop. */
@@ -26,43 +37,51 @@ struct store_clock {
 	void (*schedule)(void *ctx);
 	void *ctx;
 };
+/* is_new and was_corrupt stay, also over a crash and the next start, until the first commit after
+ * store_load: what nobody knows any more may belong to the database that is no more, and is not to
+ * be deleted. */
 struct store_opened {
+	bool is_new; /* there was none, or it was_corrupt: made now */
 	bool was_corrupt;
 	char aside[256]; /* the name the damaged one has now */
 	char why[256];
-	int migrated_from, version;
+	int migrated_from, version; /* migrated_from 0: it is of this version */
 };
-/* `directory`: an open descriptor of the home; the file is carrel.db in it, path used for messages.
- */
+/* `directory`: an open descriptor of the home, not needed afterwards; `path`: the same directory's
+ * path. The file is carrel.db in it. ERR_UNAVAILABLE: locked, read-only, of a later version, or
+ * can't be read just now. *opened is also set when it fails after the damaged one was moved. */
 int store_open(int directory, const char *path, const struct store_clock *clock,
 	struct store **store, struct store_opened *opened, struct error *err);
-void store_close(struct store *store); /* flushes; NULL is nothing */
-/* Commits what is queued and calls every done. */
+/* Flushes, also what is queued by the last `done`s, until a commit fails. NULL is nothing. */
+void store_close(struct store *store);
+/* Commits what is queued and calls every done. From inside a `done`, or with NULL: nothing. */
 void store_flush(struct store *store);
-/* Whether the last commit failed: for /readyz. *err says why. */
-bool store_is_failing(const struct store *store, struct error *err);
+/* Whether the last commit failed: for /readyz. *err says why. Tries again by itself, at most once a
+ * second, so that it is ready again when the cause is gone. */
+bool store_is_failing(struct store *store, struct error *err);
 
 typedef void store_done_fn(void *ctx, const struct error *err); /* err NULL: committed */
 
 struct store_loader {
-	/* Each returns 0, or -1 to stop. *w lives in `arena` of the call. */
+	/* Each returns 0, or -1 to stop. *w and *e are gone when it returns. */
 	int (*workspace)(void *ctx, const struct workspace *w);
 	int (*exec)(void *ctx, const struct exec_record *e);
 	void *ctx;
 };
-/* Everything, workspaces first. ERR_CORRUPT: a row that can't be understood is named. */
+/* Everything, workspaces first, the oldest first. ERR_CORRUPT: a row that can't be understood is
+ * named. ERR_CANCELED: the loader stopped it. */
 int store_load(struct store *store, const struct store_loader *loader, struct error *err);
 
 /* The values are copied before these return. done may be NULL. */
 void store_put_workspace(
 	struct store *store, const struct workspace *w, store_done_fn *done, void *ctx);
-/* Its execs and keys go too; a row in `gone` keeps name, id, why and when (newest 10,000). */
+/* Its execs go too; a row in `gone` keeps name, id, why and when. */
 void store_remove_workspace(struct store *store, const char *id, const char *name, const char *why,
 	store_done_fn *done, void *ctx);
 void store_put_exec(
 	struct store *store, const struct exec_record *e, store_done_fn *done, void *ctx);
 void store_remove_exec(struct store *store, const char *id, store_done_fn *done, void *ctx);
-/* Why and when a workspace that is no more went. false: never heard of. */
+/* Why and when a workspace that is no more went, once that is committed. false: never heard of. */
 bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
 	const char **why, int64_t *at_ms);
 
@@ -74,8 +93,10 @@ struct store_answer {
 	struct str body;
 	const char *location; /* or NULL */
 };
+/* Once it is committed: who is asked again before that knows it by himself. */
 bool store_find_answer(struct store *store, const char *scope, const char *key, struct arena *arena,
 	struct store_answer *answer);
-/* Queued with the writes around it: committed together. Kept for 24 hours. */
+/* Queued with the writes around it: committed together. Replaces the one of the same key. Kept for
+ * 24 hours, unless there are more than the maxima above: then the oldest go first. */
 void store_put_answer(struct store *store, const char *scope, const char *key,
 	const struct store_answer *answer, store_done_fn *done, void *ctx);

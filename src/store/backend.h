@@ -1,0 +1,88 @@
+/* backend.h -- what a database does for store.c, which has the queue, the callbacks and the
+ * documents. One struct a database; only these files know SQL. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "store/store.h"
+
+enum store_table { STORE_WORKSPACES, STORE_EXECS };
+#define STORE_TIMES 3
+struct store_row {
+	const char *id;
+	const char *owner; /* a workspace's name; the id of an exec's workspace */
+	const char *state;
+	int64_t times_ms[STORE_TIMES]; /* created, last used, expires; started, ended, 0 */
+	struct str document;
+	int64_t sum; /* of all the above; 0: a migration wrote it */
+};
+struct store_gone_row {
+	const char *id, *name, *why;
+	int64_t at_ms;
+};
+struct store_answer_row {
+	const char *scope, *key;
+	int64_t at_ms;
+	struct store_answer answer;
+};
+
+enum store_write_kind {
+	STORE_PUT_WORKSPACE,	/* row */
+	STORE_REMOVE_WORKSPACE, /* gone */
+	STORE_PUT_EXEC,		/* row */
+	STORE_REMOVE_EXEC,	/* id */
+	STORE_PUT_ANSWER,	/* answer */
+	STORE_TIDY,		/* at_ms: what is too old or too much goes */
+	STORE_SETTLE,		/* is_new and was_corrupt are over */
+	STORE_PROBE,		/* changes nothing, but is written: does writing work? */
+};
+struct store_write {
+	enum store_write_kind kind;
+	union {
+		struct store_row row;
+		struct store_gone_row gone;
+		struct store_answer_row answer;
+		const char *id;
+		int64_t at_ms;
+	};
+	store_done_fn *done;
+	void *ctx;
+	struct error *failed; /* it alone could not be written; in the batch's arena */
+	struct store_write *next;
+};
+/* Writes that are committed together, in order. */
+struct store_batch {
+	struct arena arena;
+	struct store_write *first, **last;
+};
+
+struct store_place {
+	int directory;
+	const char *path;
+};
+typedef int store_row_fn(void *ctx, const struct store_row *row, struct error *err);
+
+struct store_backend {
+	/* Opens it, made or migrated where needed. ERR_CORRUPT: replace, and open again. */
+	int (*open)(const struct store_place *place, struct store_opened *opened, void **db,
+		struct error *err);
+	/* A new one in the place of what there is, which is moved aside; opened->aside is its name
+	 * then. The new one remembers `aside` and `why` for those who open it. */
+	int (*replace)(
+		const struct store_place *place, struct store_opened *opened, struct error *err);
+	/* Oldest first. *row lives during the call. */
+	int (*load)(
+		void *db, enum store_table table, store_row_fn *fn, void *ctx, struct error *err);
+	/* All of it durably, or nothing: but a write that breaks a rule is left out, and has its
+	 * `failed` set. */
+	int (*commit)(void *db, struct store_batch *batch, struct error *err);
+	bool (*find_gone)(void *db, const char *id_or_name, struct arena *arena, const char **why,
+		int64_t *at_ms);
+	bool (*find_answer)(void *db, const char *scope, const char *key, int64_t not_before_ms,
+		struct arena *arena, struct store_answer *answer);
+	void (*close)(void *db);
+};
+extern const struct store_backend store_sqlite;

@@ -1,0 +1,516 @@
+#include "store/sqlite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/fault.h"
+#include "base/fd.h"
+
+#define BUSY_MS 50 /* the loop stands still meanwhile */
+#define PATH_HINT "look who has it open: fuser " STORE_FILE
+
+enum statement {
+	BEGIN,
+	COMMIT,
+	ROLLBACK,
+	PUT_WORKSPACE,
+	REMOVE_WORKSPACE,
+	PUT_GONE,
+	PUT_EXEC,
+	REMOVE_EXEC,
+	PUT_ANSWER,
+	LOAD_WORKSPACES,
+	LOAD_EXECS,
+	FIND_GONE,
+	FIND_ANSWER,
+	TIDY_GONE,
+	TIDY_OLD_ANSWERS,
+	TIDY_MANY_ANSWERS,
+	SETTLE,
+	STATEMENT_COUNT
+};
+
+static const char *const texts[STATEMENT_COUNT] = {
+	[BEGIN] = "BEGIN IMMEDIATE",
+	[COMMIT] = "COMMIT",
+	[ROLLBACK] = "ROLLBACK",
+	[PUT_WORKSPACE] = "INSERT INTO workspaces"
+			  " (id, name, state, created_ms, last_used_ms, expires_ms, document, sum)"
+			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+			  " ON CONFLICT (id) DO UPDATE SET name = ?2, state = ?3, created_ms = ?4,"
+			  " last_used_ms = ?5, expires_ms = ?6, document = ?7, sum = ?8",
+	[REMOVE_WORKSPACE] = "DELETE FROM workspaces WHERE id = ?1",
+	[PUT_GONE] = "INSERT INTO gone (id, name, why, at_ms) VALUES (?1, ?2, ?3, ?4)"
+		     " ON CONFLICT (id) DO UPDATE SET name = ?2, why = ?3, at_ms = ?4",
+	[PUT_EXEC] = "INSERT INTO execs (id, workspace, state, started_ms, ended_ms, document, sum)"
+		     " VALUES (?1, ?2, ?3, ?4, ?5, ?7, ?8)"
+		     " ON CONFLICT (id) DO UPDATE SET workspace = ?2, state = ?3, started_ms = ?4,"
+		     " ended_ms = ?5, document = ?7, sum = ?8",
+	[REMOVE_EXEC] = "DELETE FROM execs WHERE id = ?1",
+	[PUT_ANSWER] = "INSERT INTO answers (scope, key, at_ms, digest, status, location, body)"
+		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+		       " ON CONFLICT (scope, key) DO UPDATE SET at_ms = ?3, digest = ?4,"
+		       " status = ?5, location = ?6, body = ?7",
+	[LOAD_WORKSPACES] =
+		"SELECT id, name, state, created_ms, last_used_ms, expires_ms, document, sum"
+		" FROM workspaces ORDER BY created_ms, id",
+	[LOAD_EXECS] = "SELECT id, workspace, state, started_ms, ended_ms, 0, document, sum"
+		       " FROM execs ORDER BY started_ms, id",
+	[FIND_GONE] = "SELECT why, at_ms FROM gone WHERE id = ?1 OR name = ?1"
+		      " ORDER BY at_ms DESC LIMIT 1",
+	[FIND_ANSWER] = "SELECT digest, status, location, body FROM answers"
+			" WHERE scope = ?1 AND key = ?2 AND at_ms > ?3",
+	[TIDY_GONE] = "DELETE FROM gone WHERE at_ms <"
+		      " (SELECT at_ms FROM gone ORDER BY at_ms DESC LIMIT 1 OFFSET ?1 - 1)",
+	[TIDY_OLD_ANSWERS] = "DELETE FROM answers WHERE at_ms <= ?1",
+	/* length() of a blob doesn't read it. */
+	[TIDY_MANY_ANSWERS] = "DELETE FROM answers WHERE rowid IN (SELECT rowid FROM"
+			      " (SELECT rowid, row_number() OVER newest AS place,"
+			      " sum(length(body)) OVER newest AS bytes FROM answers"
+			      " WINDOW newest AS (ORDER BY at_ms DESC, rowid DESC))"
+			      " WHERE place > ?1 OR bytes > ?2)",
+	[SETTLE] = "DELETE FROM unsettled",
+};
+
+struct database {
+	sqlite3 *db;
+	sqlite3_stmt *statements[STATEMENT_COUNT];
+};
+
+/* -- errors -- */
+
+/* What a failed read or write of SQLite's own files means. */
+static int fail_io(sqlite3 *db, int rc, struct error *err)
+{
+	int number = db ? sqlite3_system_errno(db) : 0;
+	errno = number;
+	if (number == ENOSPC || number == EDQUOT || number == EFBIG)
+		return fail_errno_code(err, ERR_DISK_FULL, "write " STORE_FILE);
+	if (number)
+		return fail_errno_code(
+			err, ERR_UNAVAILABLE, STORE_FILE " (%s)", sqlite3_errstr(rc));
+	return fail(err, ERR_UNAVAILABLE, STORE_FILE ": %s", sqlite3_errstr(rc));
+}
+
+int sqlite_fail(sqlite3 *db, int rc, struct error *err)
+{
+	const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+	switch (rc & 0xff) {
+	case SQLITE_NOMEM:
+		abort();
+	case SQLITE_FULL:
+		errno = ENOSPC;
+		return fail_errno_code(err, ERR_DISK_FULL, "write " STORE_FILE);
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL:
+		return fail_hint(err, ERR_UNAVAILABLE, PATH_HINT,
+			STORE_FILE " is locked by another process");
+	case SQLITE_READONLY:
+		return fail(err, ERR_UNAVAILABLE, STORE_FILE " is read-only");
+	case SQLITE_CORRUPT:
+	case SQLITE_NOTADB:
+	case SQLITE_FORMAT:
+	case SQLITE_ERROR: /* a table or a column that isn't there: of our version by number only */
+		return fail(err, ERR_CORRUPT, STORE_FILE ": %s", text);
+	case SQLITE_CONSTRAINT:
+		return fail(err, ERR_CONFLICT, STORE_FILE ": %s", text);
+	case SQLITE_TOOBIG:
+		return fail(err, ERR_LIMIT, STORE_FILE ": %s", text);
+	case SQLITE_IOERR:
+	case SQLITE_CANTOPEN:
+	case SQLITE_PERM:
+	case SQLITE_AUTH:
+		return fail_io(db, rc, err);
+	default:
+		return fail(err, ERR_FAILED, STORE_FILE ": %s", text);
+	}
+}
+
+/* -- statements -- */
+
+static sqlite3_stmt *use(struct database *d, enum statement which)
+{
+	sqlite3_reset(d->statements[which]);
+	return d->statements[which];
+}
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+	if (text)
+		sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+	else
+		sqlite3_bind_null(statement, at);
+}
+
+/* Runs one that returns no rows. The values it was given need not live on. */
+static int run(struct database *d, enum statement which)
+{
+	sqlite3_stmt *statement = d->statements[which];
+	int rc = sqlite3_step(statement);
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+static int run_plain(struct database *d, enum statement which)
+{
+	use(d, which);
+	return run(d, which);
+}
+
+/* -- opening -- */
+
+static void close_database(void *db)
+{
+	struct database *d = db;
+	for (int i = 0; i < STATEMENT_COUNT; i++)
+		sqlite3_finalize(d->statements[i]);
+	sqlite3_close(d->db);
+	free(d);
+}
+
+static int open_file(
+	const struct store_place *place, const char *name, sqlite3 **db, struct error *err)
+{
+	char path[SQLITE_PATH_MAX];
+	if (sqlite_find_path(place, name, path, err))
+		return -1;
+	int rc = sqlite3_open_v2(
+		path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+	if (rc != SQLITE_OK)
+		return sqlite_fail(*db, rc, err);
+	sqlite3_extended_result_codes(*db, 1);
+	sqlite3_busy_timeout(*db, BUSY_MS);
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
+	/* The first that reads the file is journal_mode. */
+	if (sqlite_exec(*db,
+		    "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON;"
+		    "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
+		    "PRAGMA journal_size_limit=8388608",
+		    err))
+		return -1;
+	/* A file that can't be written is opened all the same. */
+	if (sqlite3_db_readonly(*db, "main"))
+		return fail(err, ERR_UNAVAILABLE, "'%s' is read-only", path);
+	return 0;
+}
+
+static int check_whole(sqlite3 *db, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(statement);
+	int failed = rc == SQLITE_ROW ? 0 : sqlite_fail(db, rc, err);
+	const char *text = failed ? NULL : (const char *)sqlite3_column_text(statement, 0);
+	if (!failed && (!text || strcmp(text, "ok")))
+		failed = fail(err, ERR_CORRUPT, STORE_FILE ": %s", text ? text : "unreadable");
+	sqlite3_finalize(statement);
+	return failed;
+}
+
+static int prepare_all(struct database *d, struct error *err)
+{
+	for (int i = 0; i < STATEMENT_COUNT; i++) {
+		int rc = sqlite3_prepare_v3(
+			d->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &d->statements[i], NULL);
+		if (rc != SQLITE_OK)
+			return sqlite_fail(d->db, rc, err);
+	}
+	return 0;
+}
+
+/* The database `name`, of this version when it is open; *version is the one it had. */
+static int open_name(const struct store_place *place, const char *name, struct database **out,
+	int *version, struct error *err)
+{
+	struct database *d = calloc(1, sizeof *d);
+	if (!d)
+		abort();
+	if (open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
+		sqlite_migrate(d->db, version, err) || prepare_all(d, err)) {
+		close_database(d);
+		return -1;
+	}
+	*out = d;
+	return 0;
+}
+
+/* carrel.db.new, whole; *opened is noted in it. */
+static int make_new(
+	const struct store_place *place, const struct store_opened *opened, struct error *err)
+{
+	struct database *d;
+	int version;
+	if (sqlite_begin_new(place, err) || open_name(place, SQLITE_NEW_FILE, &d, &version, err))
+		return error_context(err, "make a new " STORE_FILE);
+	int failed = sqlite_note_new(d->db, opened, err);
+	close_database(d); /* moves all of the log into the file */
+	return failed ? error_context(err, "make a new " STORE_FILE) : 0;
+}
+
+static int open_database(
+	const struct store_place *place, struct store_opened *opened, void **db, struct error *err)
+{
+	struct database *d;
+	bool is_there;
+	int version = 0;
+	if (sqlite_look(place, &is_there, err))
+		return -1;
+	if (!is_there && (make_new(place, opened, err) || sqlite_end_new(place, err)))
+		return -1;
+	if (open_name(place, STORE_FILE, &d, &version, err))
+		return -1;
+	if (sqlite_read_new(d->db, opened, err)) {
+		close_database(d);
+		return -1;
+	}
+	opened->version = SCHEMA_VERSION;
+	opened->migrated_from = version == SCHEMA_VERSION ? 0 : version;
+	*db = d;
+	return 0;
+}
+
+/* The new one first: when that can't be made, nothing has changed. */
+static int replace(const struct store_place *place, struct store_opened *opened, struct error *err)
+{
+	sqlite_name_aside(place, opened);
+	if (make_new(place, opened, err) || sqlite_set_aside(place, opened, err))
+		return -1;
+	return sqlite_end_new(place, err);
+}
+
+/* -- reading -- */
+
+static const char *column_text(sqlite3_stmt *statement, int at)
+{
+	return (const char *)sqlite3_column_text(statement, at);
+}
+
+/* What a column holds, in the arena: NULL too. */
+static const char *copy_column(sqlite3_stmt *statement, int at, struct arena *arena)
+{
+	const char *text = column_text(statement, at);
+	return text ? arena_text(arena, text) : NULL;
+}
+
+static int read_row(sqlite3_stmt *statement, struct store_row *row, struct error *err)
+{
+	*row = (struct store_row){ .id = column_text(statement, 0),
+		.owner = column_text(statement, 1),
+		.state = column_text(statement, 2),
+		.document = { column_text(statement, 6), 0 },
+		.sum = sqlite3_column_int64(statement, 7) };
+	for (int i = 0; i < STORE_TIMES; i++)
+		row->times_ms[i] = sqlite3_column_int64(statement, 3 + i);
+	row->document.len = (size_t)sqlite3_column_bytes(statement, 6);
+	if (!row->id || !row->owner || !row->state || !row->document.data)
+		return fail(err, ERR_CORRUPT, STORE_FILE ": a row is not whole");
+	return 0;
+}
+
+static int load(void *db, enum store_table table, store_row_fn *fn, void *ctx, struct error *err)
+{
+	struct database *d = db;
+	sqlite3_stmt *statement = use(d, table == STORE_WORKSPACES ? LOAD_WORKSPACES : LOAD_EXECS);
+	int rc, failed = 0;
+	while (!failed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct store_row row;
+		failed = read_row(statement, &row, err) || fn(ctx, &row, err);
+	}
+	if (!failed && rc != SQLITE_DONE)
+		failed = sqlite_fail(d->db, rc, err);
+	sqlite3_reset(statement);
+	return failed ? -1 : 0;
+}
+
+static bool find_gone(
+	void *db, const char *id_or_name, struct arena *arena, const char **why, int64_t *at_ms)
+{
+	struct database *d = db;
+	sqlite3_stmt *statement = use(d, FIND_GONE);
+	bind_text(statement, 1, id_or_name);
+	bool is_found = sqlite3_step(statement) == SQLITE_ROW;
+	if (is_found) {
+		*why = copy_column(statement, 0, arena);
+		*at_ms = sqlite3_column_int64(statement, 1);
+	}
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return is_found;
+}
+
+static bool find_answer(void *db, const char *scope, const char *key, int64_t not_before_ms,
+	struct arena *arena, struct store_answer *answer)
+{
+	struct database *d = db;
+	sqlite3_stmt *statement = use(d, FIND_ANSWER);
+	bind_text(statement, 1, scope);
+	bind_text(statement, 2, key);
+	sqlite3_bind_int64(statement, 3, not_before_ms);
+	bool is_found = sqlite3_step(statement) == SQLITE_ROW;
+	if (is_found) {
+		const char *digest = column_text(statement, 0);
+		const void *body = sqlite3_column_blob(statement, 3);
+		size_t len = (size_t)sqlite3_column_bytes(statement, 3);
+		*answer = (struct store_answer){ .status = sqlite3_column_int(statement, 1),
+			.body = { arena_bytes(arena, body ? body : "", len), len },
+			.location = copy_column(statement, 2, arena) };
+		str_copy(answer->digest, sizeof answer->digest, digest ? digest : "");
+	}
+	sqlite3_reset(statement);
+	sqlite3_clear_bindings(statement);
+	return is_found;
+}
+
+/* -- writing -- */
+
+static int put_row(struct database *d, enum statement which, const struct store_row *row)
+{
+	sqlite3_stmt *statement = use(d, which);
+	bind_text(statement, 1, row->id);
+	bind_text(statement, 2, row->owner);
+	bind_text(statement, 3, row->state);
+	for (int i = 0; i < STORE_TIMES; i++)
+		sqlite3_bind_int64(statement, 4 + i, row->times_ms[i]);
+	sqlite3_bind_text64(
+		statement, 7, row->document.data, row->document.len, SQLITE_STATIC, SQLITE_UTF8);
+	sqlite3_bind_int64(statement, 8, row->sum);
+	return run(d, which);
+}
+
+static int remove_row(struct database *d, enum statement which, const char *id)
+{
+	bind_text(use(d, which), 1, id);
+	return run(d, which);
+}
+
+static int remove_workspace(struct database *d, const struct store_gone_row *gone)
+{
+	int rc = remove_row(d, REMOVE_WORKSPACE, gone->id);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_stmt *statement = use(d, PUT_GONE);
+	bind_text(statement, 1, gone->id);
+	bind_text(statement, 2, gone->name);
+	bind_text(statement, 3, gone->why);
+	sqlite3_bind_int64(statement, 4, gone->at_ms);
+	return run(d, PUT_GONE);
+}
+
+static int put_answer(struct database *d, const struct store_answer_row *row)
+{
+	sqlite3_stmt *statement = use(d, PUT_ANSWER);
+	bind_text(statement, 1, row->scope);
+	bind_text(statement, 2, row->key);
+	sqlite3_bind_int64(statement, 3, row->at_ms);
+	bind_text(statement, 4, row->answer.digest);
+	sqlite3_bind_int(statement, 5, row->answer.status);
+	bind_text(statement, 6, row->answer.location);
+	sqlite3_bind_blob64(
+		statement, 7, row->answer.body.data, row->answer.body.len, SQLITE_STATIC);
+	return run(d, PUT_ANSWER);
+}
+
+static int tidy(struct database *d, int64_t now_ms)
+{
+	sqlite3_bind_int64(use(d, TIDY_GONE), 1, STORE_GONE_MAX);
+	int rc = run(d, TIDY_GONE);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_bind_int64(use(d, TIDY_OLD_ANSWERS), 1, now_ms - STORE_ANSWER_KEPT_MS);
+	rc = run(d, TIDY_OLD_ANSWERS);
+	if (rc != SQLITE_OK)
+		return rc;
+	sqlite3_stmt *statement = use(d, TIDY_MANY_ANSWERS);
+	sqlite3_bind_int64(statement, 1, STORE_ANSWERS_MAX);
+	sqlite3_bind_int64(statement, 2, STORE_ANSWERS_BYTES_MAX);
+	return run(d, TIDY_MANY_ANSWERS);
+}
+
+/* Writes the page it is on, whatever it was. */
+static int probe(struct database *d)
+{
+	char text[64];
+	str_format(text, sizeof text, "PRAGMA user_version=%d", SCHEMA_VERSION);
+	return sqlite3_exec(d->db, text, NULL, NULL, NULL);
+}
+
+static int apply(struct database *d, const struct store_write *write)
+{
+	switch (write->kind) {
+	case STORE_PUT_WORKSPACE:
+		return put_row(d, PUT_WORKSPACE, &write->row);
+	case STORE_REMOVE_WORKSPACE:
+		return remove_workspace(d, &write->gone);
+	case STORE_PUT_EXEC:
+		return put_row(d, PUT_EXEC, &write->row);
+	case STORE_REMOVE_EXEC:
+		return remove_row(d, REMOVE_EXEC, write->id);
+	case STORE_PUT_ANSWER:
+		return put_answer(d, &write->answer);
+	case STORE_TIDY:
+		return tidy(d, write->at_ms);
+	case STORE_SETTLE:
+		return run_plain(d, SETTLE);
+	case STORE_PROBE:
+		return probe(d);
+	}
+	return SQLITE_MISUSE;
+}
+
+/* Somebody who moves the file away while it is open would take all later writes with it. */
+static int check_place(struct database *d, struct error *err)
+{
+	int has_moved = 0;
+	sqlite3_file_control(d->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
+	if (has_moved)
+		return fail_hint(err, ERR_UNAVAILABLE, "put it back, or restart the daemon",
+			STORE_FILE " was moved or removed while it was in use");
+	return 0;
+}
+
+static int commit_all(struct database *d, struct store_batch *batch, struct error *err)
+{
+	int rc = run_plain(d, BEGIN);
+	for (struct store_write *write = batch->first; write && rc == SQLITE_OK;
+		write = write->next) {
+		if (write->failed) /* refused when it was queued */
+			continue;
+		rc = apply(d, write);
+		/* Undone by SQLite alone; the others can go on. */
+		if ((rc & 0xff) == SQLITE_CONSTRAINT) {
+			write->failed = arena_alloc(&batch->arena, sizeof *write->failed);
+			sqlite_fail(d->db, rc, write->failed);
+			rc = SQLITE_OK;
+		}
+	}
+	if (rc == SQLITE_OK && fault_fails("store.commit"))
+		return fail_errno(err, "write " STORE_FILE);
+	if (rc == SQLITE_OK)
+		rc = run_plain(d, COMMIT);
+	return rc == SQLITE_OK ? 0 : sqlite_fail(d->db, rc, err);
+}
+
+static int commit(void *db, struct store_batch *batch, struct error *err)
+{
+	struct database *d = db;
+	if (check_place(d, err))
+		return -1;
+	int failed = commit_all(d, batch, err);
+	if (failed && !sqlite3_get_autocommit(d->db))
+		run_plain(d, ROLLBACK);
+	return failed;
+}
+
+const struct store_backend store_sqlite = {
+	.open = open_database,
+	.replace = replace,
+	.load = load,
+	.commit = commit,
+	.find_gone = find_gone,
+	.find_answer = find_answer,
+	.close = close_database,
+};

@@ -1,0 +1,141 @@
+#include <string.h>
+#include "base/str.h"
+#include "store/sqlite.h"
+
+/* Entry i takes a database from version i to i + 1, in one transaction. An entry that was released
+ * is never changed. What a document (model/document.h) holds is part of the version: a new field
+ * needs an entry that gives it a value in the rows there are (json_set), and 0 as their sum. */
+static const char *const migrations[SCHEMA_VERSION] = {
+	/* 1: workspaces and background execs */
+	"CREATE TABLE workspaces ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" name TEXT NOT NULL UNIQUE,"
+	" state TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" last_used_ms INTEGER NOT NULL,"
+	" expires_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TABLE execs ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" workspace TEXT NOT NULL REFERENCES workspaces(id) ON DELETE CASCADE,"
+	" state TEXT NOT NULL,"
+	" started_ms INTEGER NOT NULL,"
+	" ended_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX execs_by_workspace ON execs(workspace);",
+	/* 2: what was, what was answered, and what a new database has to say of itself */
+	"CREATE TABLE gone ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" name TEXT NOT NULL,"
+	" why TEXT NOT NULL,"
+	" at_ms INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX gone_by_name ON gone(name, at_ms);"
+	"CREATE INDEX gone_by_time ON gone(at_ms);"
+	"CREATE TABLE answers ("
+	" scope TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" at_ms INTEGER NOT NULL,"
+	" digest TEXT NOT NULL,"
+	" status INTEGER NOT NULL,"
+	" location TEXT,"
+	" body BLOB NOT NULL,"
+	" PRIMARY KEY (scope, key)"
+	") STRICT;"
+	"CREATE INDEX answers_by_time ON answers(at_ms);"
+	"CREATE TABLE unsettled ("
+	" aside TEXT NOT NULL,"
+	" why TEXT NOT NULL"
+	") STRICT;",
+};
+
+int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
+{
+	int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	return rc == SQLITE_OK ? 0 : sqlite_fail(db, rc, err);
+}
+
+int sqlite_read_int(sqlite3 *db, const char *sql, int64_t *value, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(statement);
+	int failed = rc == SQLITE_ROW ? 0 : sqlite_fail(db, rc, err);
+	if (!failed)
+		*value = sqlite3_column_int64(statement, 0);
+	sqlite3_finalize(statement);
+	return failed;
+}
+
+static int run_migration(sqlite3 *db, int from, struct error *err)
+{
+	char end[128];
+	str_format(end, sizeof end, "PRAGMA user_version=%d; PRAGMA application_id=%d; COMMIT",
+		from + 1, SCHEMA_APPLICATION_ID);
+	if (!sqlite_exec(db, "BEGIN IMMEDIATE", err) && !sqlite_exec(db, migrations[from], err) &&
+		!sqlite_exec(db, end, err))
+		return 0;
+	if (!sqlite3_get_autocommit(db))
+		sqlite_exec(db, "ROLLBACK", NULL);
+	return error_context(err, "migrate " STORE_FILE " to version %d", from + 1);
+}
+
+int sqlite_migrate(sqlite3 *db, int *version, struct error *err)
+{
+	int64_t is, application, tables;
+	if (sqlite_read_int(db, "PRAGMA user_version", &is, err) ||
+		sqlite_read_int(db, "PRAGMA application_id", &application, err) ||
+		sqlite_read_int(db, "SELECT count(*) FROM sqlite_schema", &tables, err))
+		return -1;
+	bool is_blank = is == 0 && application == 0 && tables == 0;
+	if (!is_blank && (application != SCHEMA_APPLICATION_ID || is < 1))
+		return fail(err, ERR_CORRUPT, STORE_FILE " is not a database of Carrel");
+	if (is > SCHEMA_VERSION)
+		return fail_hint(err, ERR_UNAVAILABLE, "use the newer carrel with this home",
+			STORE_FILE " has version %d, this carrel knows %d", (int)is,
+			SCHEMA_VERSION);
+	for (int at = (int)is; at < SCHEMA_VERSION; at++)
+		if (run_migration(db, at, err))
+			return -1;
+	*version = (int)is;
+	return 0;
+}
+
+int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(
+		db, "INSERT INTO unsettled (aside, why) VALUES (?, ?)", -1, &statement, NULL);
+	if (rc == SQLITE_OK) {
+		sqlite3_bind_text(statement, 1, opened->aside, -1, SQLITE_STATIC);
+		sqlite3_bind_text(statement, 2, opened->why, -1, SQLITE_STATIC);
+		rc = sqlite3_step(statement);
+	}
+	int failed = rc == SQLITE_DONE ? 0 : sqlite_fail(db, rc, err);
+	sqlite3_finalize(statement);
+	return failed;
+}
+
+int sqlite_read_new(sqlite3 *db, struct store_opened *opened, struct error *err)
+{
+	sqlite3_stmt *statement = NULL;
+	int rc = sqlite3_prepare_v2(db, "SELECT aside, why FROM unsettled", -1, &statement, NULL);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(statement);
+	if (rc == SQLITE_ROW) {
+		const char *aside = (const char *)sqlite3_column_text(statement, 0);
+		const char *why = (const char *)sqlite3_column_text(statement, 1);
+		opened->is_new = true;
+		str_copy(opened->aside, sizeof opened->aside, aside ? aside : "");
+		str_copy(opened->why, sizeof opened->why, why ? why : "");
+		opened->was_corrupt = opened->aside[0] != '\0';
+	}
+	int failed = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sqlite_fail(db, rc, err);
+	sqlite3_finalize(statement);
+	return failed;
+}

@@ -1,0 +1,222 @@
+/* store_fixture.h -- a home with a database in it, for the tests of the store. */
+#pragma once
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "store/store.h"
+#include "unit.h"
+
+struct fixture {
+	char path[64];
+	int dir;
+	struct store *store;
+	struct store_opened opened;
+	int scheduled;
+	/* What was loaded last, each as one line. */
+	struct buf loaded;
+	int workspaces, execs;
+	/* What was acknowledged: '.' or '!' each, in order. */
+	char acks[256];
+	struct error last;
+};
+
+static void on_schedule(void *ctx)
+{
+	((struct fixture *)ctx)->scheduled++;
+}
+
+static inline int try_open(struct fixture *f, struct error *err)
+{
+	const struct store_clock clock = { on_schedule, f };
+
+	f->store = NULL;
+	return store_open(f->dir, f->path, &clock, &f->store, &f->opened, err);
+}
+
+static inline void open_store(struct fixture *f)
+{
+	struct error err = { 0 };
+
+	if (try_open(f, &err))
+		fail_msg("%s", err.text);
+}
+
+static inline void close_store(struct fixture *f)
+{
+	store_close(f->store);
+	f->store = NULL;
+}
+
+static inline int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+
+	str_copy(f->path, sizeof f->path, "/tmp/carrel-store-XXXXXX");
+	assert_non_null(mkdtemp(f->path));
+	f->dir = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(f->dir >= 0);
+	buf_init(&f->loaded, BUF_MAX_DEFAULT);
+	*state = f;
+	return 0;
+}
+
+static inline int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+
+	store_close(f->store);
+	close(f->dir);
+	int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(path_remove_tree(tmp, path_basename(f->path), &err), 0);
+	close(tmp);
+	buf_done(&f->loaded);
+	free(f);
+	return 0;
+}
+
+/* An id that says which one it is. */
+static inline void number_id(char id[ID_LEN + 1], char kind, int number)
+{
+	snprintf(id, ID_LEN + 1, "%c%019d", kind, number);
+}
+
+static inline struct workspace make_workspace(struct arena *arena, int number)
+{
+	struct workspace w = { .state = WORKSPACE_READY,
+		.created_ms = 1771063200000 + number,
+		.last_used_ms = 1771063300000 + number,
+		.ttl_ms = 60000,
+		.requirements = "requests\n",
+		.disk_mechanism = "counted" };
+
+	number_id(w.id, 'a', number);
+	w.name = arena_printf(arena, "desk-%d", number);
+	vec_push(arena, &w.labels, (struct workspace_pair){ "agent", w.name });
+	workspace_fill_limits(&w.limits, NULL);
+	return w;
+}
+
+static inline struct exec_record make_exec(struct arena *arena, int number, int workspace)
+{
+	struct exec_record e = { .state = EXEC_RUNNING,
+		.cwd = "/workspace",
+		.background = true,
+		.started_ms = 1771063200000 + number };
+
+	number_id(e.id, 'e', number);
+	number_id(e.workspace, 'a', workspace);
+	vec_push(arena, &e.argv, "sleep");
+	vec_push(arena, &e.argv, "1");
+	return e;
+}
+
+static void on_done(void *ctx, const struct error *err)
+{
+	struct fixture *f = ctx;
+	size_t len = strlen(f->acks);
+
+	assert_true(len + 1 < sizeof f->acks);
+	f->acks[len] = err ? '!' : '.';
+	if (err)
+		f->last = *err;
+}
+
+static inline void put_workspace(struct fixture *f, int number)
+{
+	auto_arena struct arena arena = { 0 };
+	struct workspace w = make_workspace(&arena, number);
+
+	store_put_workspace(f->store, &w, on_done, f);
+}
+
+static inline void put_exec(struct fixture *f, int number, int workspace)
+{
+	auto_arena struct arena arena = { 0 };
+	struct exec_record e = make_exec(&arena, number, workspace);
+
+	store_put_exec(f->store, &e, on_done, f);
+}
+
+static int on_workspace(void *ctx, const struct workspace *w)
+{
+	struct fixture *f = ctx;
+	struct json j;
+
+	json_init(&j, &f->loaded, false);
+	workspace_print(&j, NULL, w, NULL);
+	workspace_print_document(w, &f->loaded);
+	buf_char(&f->loaded, '\n');
+	f->workspaces++;
+	return 0;
+}
+
+static int on_exec(void *ctx, const struct exec_record *e)
+{
+	struct fixture *f = ctx;
+	struct json j;
+
+	json_init(&j, &f->loaded, false);
+	exec_print(&j, NULL, e);
+	exec_print_document(e, &f->loaded);
+	buf_char(&f->loaded, '\n');
+	f->execs++;
+	return 0;
+}
+
+static inline void load(struct fixture *f)
+{
+	const struct store_loader loader = { on_workspace, on_exec, f };
+	struct error err = { 0 };
+
+	buf_clear(&f->loaded);
+	f->workspaces = f->execs = 0;
+	if (store_load(f->store, &loader, &err))
+		fail_msg("%s", err.text);
+}
+
+static inline bool is_there(const struct fixture *f, const char *name)
+{
+	return !faccessat(f->dir, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+/* How many names in the home begin so. */
+static inline int count_files(const struct fixture *f, const char *prefix)
+{
+	DIR *dir = opendir(f->path);
+	struct dirent *entry;
+	int count = 0;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)))
+		count += !strncmp(entry->d_name, prefix, strlen(prefix));
+	closedir(dir);
+	return count;
+}
+
+static inline void read_whole(const struct fixture *f, const char *name, struct buf *out)
+{
+	auto_close int fd = openat(f->dir, name, O_RDONLY | O_CLOEXEC);
+	struct stat file;
+
+	assert_true(fd >= 0 && !fstat(fd, &file));
+	buf_clear(out);
+	assert_non_null(buf_reserve(out, (size_t)file.st_size));
+	assert_int_equal(fd_read_full(fd, out->data, (size_t)file.st_size), file.st_size);
+	buf_grew(out, (size_t)file.st_size);
+}
+
+static inline void write_whole(const struct fixture *f, const char *name, struct str data)
+{
+	auto_close int fd = openat(f->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_full(fd, data.data, data.len), (ssize_t)data.len);
+}
