@@ -12,6 +12,7 @@
 const struct cli_command cli_commands[] = {
 	{ "run", "one command in a fresh sandbox; the exit code is the command's", cli_run },
 	{ "env", "Python environments: build, list, verify, remove", cli_env },
+	{ "serve", "the daemon: workspaces that stay, served over REST", cli_serve },
 	{ "doctor", "what this host can do, and what to change where it can't", cli_doctor },
 	{ "version", "the version of this program", cli_version },
 	{ "help", "this list, or the help of one command", cli_help },

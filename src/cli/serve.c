@@ -19,7 +19,6 @@
 #include "cli/listen.h"
 #include "launch/launch.h"
 #include "linux/home.h"
-#include "proc/role.h"
 
 #define GIVE_BACK_MS (5 * 60 * 1000)
 #define STOP_MS 15000
@@ -121,7 +120,6 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	const char *log = server->options.log;
 	if (find_programs(self, carreld, err) || open_server(server, err))
 		return -1;
-	role_raise_fds();
 	auto_close int notify = listen_notifier();
 	const struct launch_options options = {
 		.home = &server->home,
@@ -303,7 +301,7 @@ int cli_serve(int argc, char **argv)
 	arena_init(&server.arena);
 	if (!args_parse(
 		    &spec, argc, argv, &server.options, &server.arena, &operands, &help, &err)) {
-		json = server.options.format && !strcmp(server.options.format, "json");
+		json |= server.options.format && !strcmp(server.options.format, "json");
 		if (help)
 			args_print_help(&spec);
 		else if (operands < argc)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -41,6 +42,12 @@ void launcher_log(const struct launcher *launcher, enum log_level level, const c
 	/* A NULL key ends the record. */
 	log_record(&launcher->log, level, message, fields[0], fields[1], fields[2], fields[3],
 		fields[4], fields[5], fields[6], fields[7], NULL);
+}
+
+void launcher_notify(const struct launcher *launcher, const char *state)
+{
+	if (launcher->options->notify >= 0)
+		send(launcher->options->notify, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* ---- what is asked of it ---- */
@@ -143,6 +150,8 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		return;
 	}
 	launcher_log(launcher, LOG_LEVEL_INFO, "stopping", NULL, NULL, NULL);
+	if (!launcher->is_stopping)
+		launcher_notify(launcher, "STOPPING=1");
 	launcher->is_stopping = true;
 	link_stop(launcher);
 	launcher_check_end(launcher);

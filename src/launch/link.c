@@ -224,6 +224,8 @@ static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
 		(void)!write(launcher->options->ready, "r", 1);
 		close(launcher->options->ready);
 	}
+	if (!link->has_served)
+		launcher_notify(launcher, "READY=1");
 	link->has_served = true;
 }
 
@@ -235,14 +237,15 @@ static int start_role(struct launcher *launcher, int channel, int ready, struct 
 	auto_arena struct arena arena;
 	auto_close int pidfd = -1;
 	arena_init(&arena);
-	char *const argv[] = { arena_text(&arena, "carreld"),
-		arena_text(&arena, launcher->home->path),
-		arena_printf(&arena, "%llu", (unsigned long long)options->give_back_ms),
-		arena_text(&arena, launcher->log.json ? "json" : "text"),
-		arena_printf(&arena, "%d", (int)launcher->log.least), NULL };
+	char *const argv[] = { arena_text(&arena, "carreld"), NULL };
 	/* What a test wants to happen happens once, not again to the next one. */
 	const char *fault = launcher->link.started_ms ? NULL : getenv("CARREL_FAULT");
-	char *const env[] = { arena_text(&arena, "PATH=/usr/bin:/bin"),
+	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
+		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
+		arena_printf(&arena, "CARREL_UIDS=0,%u,%u", (unsigned)launcher->home->uid,
+			(unsigned)getuid()),
+		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
+			(unsigned long long)options->give_back_ms),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	bool is_root = geteuid() == 0;
@@ -251,7 +254,7 @@ static int start_role(struct launcher *launcher, int channel, int ready, struct 
 		.env = env,
 		.uid = is_root ? launcher->home->uid : (uid_t)-1,
 		.gid = launcher->home->gid,
-		.fds = { channel, options->listener, ready },
+		.fds = { options->listener, channel, ready }, /* enum launch_role_fd */
 		.fd_count = 3,
 		.log = launcher->log.fd,
 		.root = root,

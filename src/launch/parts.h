@@ -118,6 +118,8 @@ void launcher_serve(struct launcher *launcher, const struct launch_packet *packe
 int launcher_look(struct launcher *launcher, struct error *err);
 /* After an end: the launcher ends when it is to and nothing is left. */
 void launcher_check_end(struct launcher *launcher);
+/* Says `state` ("READY=1") to a service manager, if there is one. */
+void launcher_notify(const struct launcher *launcher, const char *state);
 /* A line about a request of core's; err NULL: none. */
 void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
 	const char *id, const char *request_id, const struct error *err);

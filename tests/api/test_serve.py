@@ -1,0 +1,303 @@
+"""carrel serve: one daemon a home, found, refused, stopped, handed over, and locked in."""
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from daemons import Connection
+from harness import CARREL, IS_ROOT, Carrel, descendants, eventually, one_line
+
+
+@pytest.fixture
+def stopped(carrel):
+    """carrel on a home whose daemon, if it has one, is ended after the test."""
+    yield carrel
+    assert carrel("serve", "--stop").returncode == 0
+
+
+def socket_of(carrel):
+    return pathlib.Path(carrel.env["CARREL_HOME"], "run/carrel.sock")
+
+
+def ask(path, target="/readyz", timeout=10):
+    with contextlib.closing(Connection(path, timeout)) as connection:
+        connection.request("GET", target)
+        return connection.getresponse().status
+
+
+def status_of(pid):
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+# ---- one daemon a home ----
+
+def test_a_second_daemon_refuses_and_names_the_first(daemon):
+    for arguments in ((), ("--background",), ("--listen", f"unix:{daemon.home}/other.sock")):
+        done = daemon("serve", *arguments)
+        assert done.returncode == 125
+        assert one_line(done.stderr, daemon.process.pid, daemon.socket) == "carrel serve --stop ends it"
+    assert daemon.is_ready()
+
+
+def test_the_socket_is_for_the_owner_alone(daemon):
+    status = daemon.socket.stat()
+    assert stat.S_ISSOCK(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o600
+    assert status.st_uid == pathlib.Path(daemon.env["CARREL_HOME"]).stat().st_uid != 0
+
+
+def test_the_core_is_dropped_and_locked(daemon):
+    pid = daemon.core_pid()
+    status = status_of(pid)
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+    for capabilities in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"):
+        assert int(status[capabilities], 16) == 0
+    assert "0" not in status["Uid"].split() and status["NSpid"].split()[-1] == "1"
+    if IS_ROOT:
+        assert status["Groups"].split() == []
+        # Its root holds what libraries need, and the home.
+        root = set(os.listdir(f"/proc/{pid}/root"))
+        assert root <= {"usr", "lib", "lib64", "lib32", "etc", "dev", "proc", "program", "var"}
+        assert os.listdir(f"/proc/{pid}/root/etc") == ["ld.so.cache"]
+        for namespace in ("mnt", "pid", "net", "ipc", "uts"):
+            assert os.readlink(f"/proc/{pid}/ns/{namespace}") != os.readlink(f"/proc/{daemon.process.pid}/ns/{namespace}")
+        limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+        soft, hard = next(line for line in limits.splitlines() if "open files" in line).split()[3:5]
+        assert int(soft) == min(int(hard), 1048576)
+        assert next(line for line in limits.splitlines() if "core file" in line).split()[4:6] in (["1", "1"], ["0", "0"])
+
+
+def test_stop_ends_it_and_says_so_when_there_is_none(carrel):
+    done = carrel("serve", "--background")
+    assert done.returncode == 0, done.stderr
+    assert ask(socket_of(carrel)) == 200
+    done = carrel("serve", "--stop")
+    assert done.returncode == 0 and done.stdout.startswith("stopped the daemon (pid ")
+    assert not socket_of(carrel).exists()
+    done = carrel("serve", "--stop")
+    assert done.returncode == 0 and done.stdout.startswith("no daemon runs")
+    done = carrel("serve", "--stop", "-o", "json")
+    assert json.loads(done.stdout) == {"stopped": False, "pid": 0}
+
+
+def test_ten_at_once_are_one_daemon(stopped):
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        done = list(pool.map(lambda _: stopped("serve", "--background", timeout=60), range(10)))
+    assert sorted(one.returncode for one in done) == [0] + [125] * 9
+    assert all("another daemon" in one.stderr for one in done if one.returncode)
+    assert ask(socket_of(stopped)) == 200
+
+
+def test_in_the_background_it_has_a_log_and_no_terminal(stopped):
+    assert stopped("serve", "--background", "--log", "json").returncode == 0
+    home = pathlib.Path(stopped.env["CARREL_HOME"])
+    log = home / "run/carrel.log"
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    pid = int((home / "run/lock").read_text().split()[0])
+    assert [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)] == ["/dev/null", "/dev/null", str(log)]
+    assert os.readlink(f"/proc/{pid}/cwd") == "/"
+    assert os.getsid(pid) not in (pid, os.getsid(0))
+    assert all(json.loads(line) for line in log.read_text().splitlines())
+
+
+# ---- what a crash leaves ----
+
+def test_a_stale_socket_and_a_stale_lock_are_no_obstacle(own_daemon):
+    first = own_daemon.process.pid
+    own_daemon.stop_serving(signal.SIGKILL)
+    assert own_daemon.socket.exists()
+    assert own_daemon("serve", "--stop").stdout.startswith("no daemon runs")
+    own_daemon.start_serving()
+    assert own_daemon.process.pid != first
+
+
+def test_all_that_it_started_dies_with_it(own_daemon):
+    below = descendants(own_daemon.process.pid)
+    assert own_daemon.core_pid() in below
+    own_daemon.stop_serving(signal.SIGKILL)
+    assert eventually(lambda: not set(descendants()) & set(below), 5)
+
+
+@pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(own_daemon, signo):
+    assert own_daemon.stop_serving(signo) == 0
+    assert not own_daemon.socket.exists()
+
+
+# ---- where it listens ----
+
+def test_it_listens_where_it_is_told(make_daemon, tmp_path):
+    long = tmp_path / ("d" * 100)       # longer than an address can be
+    long.mkdir()
+    path = long / "api.sock"
+    daemon = make_daemon(listen=path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and not (daemon.home / "carrel/run/carrel.sock").exists()
+    done = daemon("serve")
+    assert done.returncode == 125
+    assert one_line(done.stderr, daemon.process.pid, path) == f"use --host unix:{path}, or end it: carrel serve --stop"
+    assert daemon.stop_serving() == 0 and not path.exists()
+
+
+@pytest.mark.parametrize("where, said", [
+    ("127.0.0.1:8080", "only unix:PATH"), ("tcp:80", "only unix:PATH"), ("unix:", "only unix:PATH"), ("/run/x", "only unix:PATH"),
+    ("unix:/tmp/", "a directory"), ("unix:/no/such/place/x", "No such file"), ("unix:{home}/file", "is no socket"),
+    ("unix:{home}/used", "another program listens"), ("unix:/tmp/" + "x" * 108, "too long")])
+def test_it_says_where_it_cant_listen(carrel, where, said):
+    (carrel.home / "file").write_text("")
+    with socket.socket(socket.AF_UNIX) as used:
+        directory = os.open(carrel.home, os.O_PATH)
+        used.bind(f"/proc/self/fd/{directory}/used")
+        os.close(directory)
+        used.listen()
+        done = carrel("serve", "--listen", where.format(home=carrel.home))
+    assert done.returncode == 125
+    one_line(done.stderr, said)
+    assert (carrel.home / "file").read_text() == "" and (carrel.home / "used").is_socket()
+
+
+HAND_OVER = """
+import os, socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.{type})
+listener.bind("{path}")
+listener.listen() if "{listens}" else None
+count = {count}
+os.environ.update(LISTEN_FDS=str(count), LISTEN_PID=str(os.getpid() + {off}), NOTIFY_SOCKET="{notify}")
+fd = listener.detach()
+for place in range(3, 3 + count):
+    os.dup2(fd, place) if place != fd else os.set_inheritable(fd, True)
+os.execv(sys.argv[1], [sys.argv[1], "serve", *sys.argv[2:]])
+"""
+
+
+@contextlib.contextmanager
+def handed_over(carrel, *arguments, notify="", type="SOCK_STREAM", listens=1, count=1, off=0):
+    """carrel serve as systemd starts it; (process, path of the socket)."""
+    directory = pathlib.Path(carrel.env["CARREL_HOME"]).parent / "s"
+    directory.mkdir(exist_ok=True)
+    path = directory / "api"
+    script = HAND_OVER.format(path=os.path.relpath(path, directory), notify=notify, type=type, listens=listens or "",
+                              count=count, off=off)
+    process = subprocess.Popen([sys.executable, "-c", script, CARREL, *arguments], env=carrel.env, cwd=directory,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        yield process, path
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def test_a_socket_can_be_handed_over_and_the_manager_is_told(carrel):
+    name = f"carrel-test-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + name)
+        manager.settimeout(30)
+        with handed_over(carrel, notify="@" + name) as (process, path):
+            assert manager.recv(100) == b"READY=1"
+            assert ask(path) == 200
+            assert not socket_of(carrel).exists()
+            process.terminate()
+            assert manager.recv(100) == b"STOPPING=1"
+            assert process.wait(30) == 0
+        assert path.is_socket()         # it is the manager's
+
+
+@pytest.mark.parametrize("how, said", [
+    ({"count": 2}, "2 sockets"), ({"listens": 0}, "no unix stream socket"),
+    ({"type": "SOCK_DGRAM", "listens": 0}, "no unix stream socket")])
+def test_a_socket_that_cant_be_served_is_refused(carrel, how, said):
+    with handed_over(carrel, **how) as (process, _):
+        assert process.wait(30) == 125
+        one_line(process.stderr.read(), said)
+
+
+def test_a_socket_handed_to_somebody_else_is_left_alone(carrel):
+    with handed_over(carrel, off=1) as (process, _):
+        assert eventually(lambda: socket_of(carrel).exists() or process.poll() is not None, 10)
+        assert eventually(lambda: process.poll() is not None or ask(socket_of(carrel)) == 200, 10)
+        assert process.poll() is None
+
+
+# ---- who may call ----
+
+@pytest.mark.needs_root
+def test_another_uid_is_refused_where_the_files_would_let_it(make_daemon):
+    directory = pathlib.Path("/var/tmp", f"carrel-tests-open.{os.getpid()}")
+    directory.mkdir()
+    try:
+        path = directory / "api.sock"
+        make_daemon(listen=path)
+        path.chmod(0o666)
+        script = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); " \
+                 "s.sendall(b'GET /readyz HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); print(s.recv(4096).decode())"
+        def answer(uid):
+            done = subprocess.run(["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups", sys.executable, "-c", script, path],
+                                  capture_output=True, text=True, timeout=30)
+            return done.stdout.split()[1:2] if done.returncode == 0 and done.stdout.split() else ["closed"]
+        assert answer(12345) in (["403"], ["closed"])
+        assert answer(65534) in (["403"], ["closed"])
+        assert answer(0) == ["200"]
+        assert answer(64199) == ["200"] or "carrel" in pathlib.Path("/etc/passwd").read_text()
+    finally:
+        shutil.rmtree(directory)
+
+
+# ---- what it can't begin with ----
+
+def test_without_carreld_it_says_where_it_looked(carrel, tmp_path):
+    alone = Carrel(carrel.home)
+    alone.path = shutil.copy(CARREL, tmp_path / "carrel")
+    done = alone("serve")
+    assert done.returncode == 125
+    assert "make install" in one_line(done.stderr, "carreld", tmp_path)
+    done = alone("serve", "--background")
+    assert done.returncode == 125
+    one_line(done.stderr, "carreld", tmp_path)
+
+
+def test_carreld_is_found_where_packages_put_it(carrel, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "lib/carrel").mkdir(parents=True)
+    tmp_path.chmod(0o755)
+    elsewhere = Carrel(carrel.home)
+    elsewhere.path = shutil.copy(CARREL, tmp_path / "bin/carrel")
+    shutil.copy(pathlib.Path(CARREL).with_name("carreld"), tmp_path / "lib/carrel/carreld")
+    done = elsewhere("serve", "--background")
+    try:
+        assert done.returncode == 0, done.stderr
+        assert ask(socket_of(elsewhere)) == 200
+    finally:
+        assert elsewhere("serve", "--stop").returncode == 0
+
+
+def test_a_core_that_cant_start_is_an_error_with_its_words(carrel, tmp_path):
+    broken = Carrel(carrel.home)
+    broken.path = shutil.copy(CARREL, tmp_path / "carrel")
+    (tmp_path / "carreld").write_text("not a program")
+    (tmp_path / "carreld").chmod(0o755)
+    done = broken("serve", "--background")
+    assert done.returncode == 125
+    one_line(done.stderr, "carreld")
+    assert not socket_of(carrel).exists()
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["x"], "'x'"), (["--log", "xml"], "xml"), (["--idle-sandbox", "1ms"], "idle-sandbox"), (["--stop", "--background"], "--stop")])
+def test_wrong_arguments_are_named(carrel, arguments, said):
+    done = carrel("serve", *arguments)
+    assert done.returncode == 125
+    one_line(done.stderr, said)
+
+
+def test_a_home_of_somebody_else_is_refused(carrel):
+    done = carrel("serve", env={"CARREL_HOME": "/usr/share"})
+    assert done.returncode == 125
+    one_line(done.stderr, "/usr/share")
