@@ -34,7 +34,8 @@ enum field_kind {
 	FIELD_SHORT,	/* the same, or a text that stands for its first row */
 	FIELD_ABSENT,	/* known, but not available in this version: an error that says so */
 	/* for what is printed only */
-	FIELD_TIME,    /* RFC 3339 */
+	FIELD_TIME, /* RFC 3339 */
+	FIELD_NUMBER,
 	FIELD_OBJECTS, /* a list of `object` */
 	FIELD_ANYTHING,
 };

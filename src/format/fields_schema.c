@@ -218,6 +218,9 @@ static void print_kind(struct json *j, const struct field *row, enum fields_use 
 		print_types(j, "string", NULL, or_null);
 		json_text(j, "format", "date-time");
 		break;
+	case FIELD_NUMBER:
+		print_types(j, "number", NULL, or_null);
+		break;
 	case FIELD_ABSENT:
 		json_text(j, "type", "null");
 		break;

@@ -1,0 +1,162 @@
+/* call.h -- one request on its way through the doors: found in the table of routes, read by its
+ * rows, answered. Private to this room.
+ * 1. A call lives as long as its http request. What waits for core has memory of its own (struct
+ * operation) and finds `call` NULL when the client went. */
+#pragma once
+#include "api/api.h"
+#include "api/problem.h"
+#include "base/buf.h"
+#include "core/catalog.h"
+#include "core/idempotency.h"
+#include "format/fields.h"
+#include "format/json.h"
+
+struct api {
+	struct core *core;
+	struct loop *loop;
+	struct http_server *server;
+	struct api_options options;
+	struct idempotency idempotency;
+	struct catalog catalog;
+	struct buf openapi;
+	struct stream *streams; /* open ones, that a drain must end */
+};
+
+struct call;
+typedef void call_fn(struct call *c);
+
+struct route_answer {
+	int status;
+	const char *type;	     /* content type, or NULL: no body */
+	const struct fields *schema; /* of JSON; NULL: bytes or text */
+	const char *about;
+};
+enum {
+	ROUTE_STREAMED = 1,  /* the body is taken piece by piece, by run */
+	ROUTE_KEYED = 2,     /* takes Idempotency-Key */
+	ROUTE_LOCATION = 4,  /* 201 has a Location */
+	ROUTE_BARE = 8,	     /* not about state: answered at any time */
+	ROUTE_OPTIONAL = 16, /* the body may be left out */
+	ROUTE_EVENTS = 32,   /* takes Last-Event-ID */
+	ROUTE_RANGE = 64,    /* takes Range */
+};
+struct route {
+	const char *method;
+	const char *path; /* {id} is one segment, {path} all that follow */
+	const char *name; /* operationId */
+	const char *summary;
+	call_fn *run; /* with the body, unless ROUTE_STREAMED */
+	unsigned flags;
+	const struct fields *query; /* or NULL: none */
+	size_t query_size;	    /* of the struct */
+	const struct fields *body;  /* of JSON, or NULL */
+	size_t body_size;
+	const char *body_type;		    /* of ROUTE_STREAMED */
+	const struct route_answer *answers; /* ended by status 0 */
+	unsigned short errors[8];	    /* besides those that every route has */
+};
+extern const struct route routes[];
+extern const size_t route_count;
+
+struct call {
+	struct api *api;
+	struct http_request *r;
+	const struct route *route;
+	const char *id, *path; /* of the path, decoded */
+	struct str raw_path;   /* the same, may hold anything but NUL */
+	void *query, *body;    /* the route's structs */
+	int status;	       /* that was answered, or 0 */
+	/* Set by run, as far as it needs them. */
+	void (*piece)(struct call *c, struct str data); /* empty: the end */
+	call_fn *writable;
+	void (*gone)(struct call *c); /* the request ends, answered or not; not after own is NULL */
+	void *own;
+};
+
+/* ---- routes.c ---- */
+/* Sets c->route, id and path. A status to be answered (404, 405, 400 with *err; *allow for 405), or
+ * 0. */
+int route_find(struct call *c, const char **allow, struct error *err);
+
+/* ---- openapi.c ---- */
+void openapi_print(struct buf *out);
+
+/* ---- call.c ---- */
+void call_respond(
+	struct call *c, int status, const char *type, const char *headers, struct str body);
+void call_json(struct call *c, int status, const char *headers, const struct buf *body);
+void call_empty(struct call *c, int status);
+/* Nothing is called for it any more, but `gone` now. */
+void call_let_go(struct call *c);
+void call_begin(struct call *c, int status, const char *type, const char *headers);
+/* Problem JSON by the table of problem.c, or with a status that fits better. */
+void call_problem(struct call *c, const struct error *err);
+void call_problem_status(struct call *c, int status, const struct error *err);
+/* The workspace or exec that c->id names. -1: the problem is answered. */
+int call_workspace(struct call *c, struct core_workspace **w);
+/* Whether Accept allows it; `type` in lower case. *is_named: by its own name. */
+bool call_accepts(struct call *c, const char *type, bool *is_named);
+bool call_wants_events(struct call *c);
+const char *call_header(struct call *c, const char *name); /* in the arena, or NULL */
+void call_copy_pairs(struct arena *arena, const field_pairs *from, workspace_pairs *to);
+
+/* ---- operation.c: what waits for core ---- */
+struct operation {
+	struct api *api;
+	struct call *call;		 /* NULL: the client went */
+	struct idempotency_entry *entry; /* or NULL */
+	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
+};
+/* `size` bytes that begin with struct operation, zeroed. The call is this operation's until one of
+ * the two that follow. */
+void *operation_new(struct call *c, size_t size);
+/* Answers (when the client is still there) and frees. */
+void operation_answer(
+	struct operation *op, int status, const char *location, const struct buf *body);
+void operation_fail(struct operation *op, const struct error *err);
+/* Frees; the call is free for something else. NULL when the client went. */
+struct call *operation_end(struct operation *op);
+
+/* Once for an Idempotency-Key, or just so without one: `make` is called with an operation of
+ * `size` bytes to go on, or `find` prints the object that was made before. */
+struct once {
+	const char *scope;
+	size_t size;
+	void (*make)(struct call *c, struct operation *op);
+	/* false: there is no object of that id. */
+	bool (*find)(struct call *c, const char *id, struct buf *body, const char **location);
+};
+void call_once(struct call *c, const struct once *once);
+
+/* ---- stream.c: answers that go on until the client or the daemon ends them ---- */
+struct stream {
+	struct call *call;
+	void (*stop)(struct stream *stream); /* the daemon ends: end the answer */
+	struct stream *next, **at;	     /* private */
+};
+void stream_add(struct call *c, struct stream *stream, void (*stop)(struct stream *stream));
+void stream_remove(struct stream *stream); /* twice is nothing */
+void streams_stop(struct api *api);
+
+/* ---- sse.c ---- */
+/* An event's text: id may be 0. data has no newline. */
+void sse_print(struct buf *out, uint64_t id, const char *event, struct str data);
+/* {"data","encoding"} of the bytes, base64 when they aren't UTF-8. */
+void sse_print_data(struct buf *out, const char *event, struct str data);
+/* Output as events: an incomplete character at the end of a piece waits for the next one. */
+struct sse_tail {
+	char bytes[4];
+	size_t len;
+};
+void sse_print_output(
+	struct buf *out, const char *event, struct sse_tail *tail, struct str data, bool is_last);
+
+/* ---- the handlers, one file a noun ---- */
+call_fn api_healthz, api_readyz, api_openapi, api_metrics, api_environments;
+call_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,
+	api_workspace_delete;
+call_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
+	api_exec_signal, api_exec_stdin, api_exec_resize;
+call_fn api_file_get, api_file_put, api_file_delete;
+call_fn api_archive_get, api_archive_put;
+call_fn api_events, api_workspace_events;

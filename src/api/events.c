@@ -1,0 +1,154 @@
+/* /v1/events: what happens, as server-sent events. The journal's ring is the buffer of a slow
+ * client: it leaves, and comes back where it was. */
+#include "api/call.h"
+#include "api/schema.h"
+#include "base/clock.h"
+
+#define HEARTBEAT_MS 15000
+
+/* One listener; in the request's arena. */
+struct subscriber {
+	struct call *call;
+	struct stream stream;
+	struct journal_listener listener;
+	bool is_listening;
+	uint64_t last;		    /* id seen, or passed over */
+	char workspace[ID_LEN + 1]; /* only of this one, or "" */
+	bool ends_with_it;
+	struct loop_timer *heartbeat;
+};
+
+static void leave(struct subscriber *s)
+{
+	if (s->is_listening)
+		journal_unlisten(&s->call->api->core->journal, &s->listener);
+	s->is_listening = false;
+}
+
+static void on_gone(struct call *c)
+{
+	struct subscriber *s = c->own;
+
+	leave(s);
+	stream_remove(&s->stream);
+	loop_cancel(c->api->loop, s->heartbeat);
+	s->heartbeat = NULL;
+}
+
+static void end(struct call *c)
+{
+	call_let_go(c);
+	http_end(c->r);
+}
+
+static void on_event(void *ctx, const struct event *event)
+{
+	struct subscriber *s = ctx;
+	auto_buf struct buf text;
+
+	buf_init(&text, BUF_MAX_DEFAULT);
+	s->last = event->id;
+	if (s->workspace[0] && strcmp(s->workspace, event->workspace))
+		return;
+	sse_print(&text, event->id, event->type, event->json);
+	if (!http_write(s->call->r, (struct str){ text.data, text.len }))
+		leave(s);
+	if (s->ends_with_it && !strcmp(event->type, "workspace.deleted"))
+		end(s->call);
+}
+
+static void on_stop(struct stream *stream)
+{
+	end(stream->call);
+}
+
+/* Listens from where it was; what the ring has lost meanwhile is said. */
+static void listen(struct subscriber *s)
+{
+	struct journal *journal = &s->call->api->core->journal;
+
+	if (s->last && s->last + 1 < journal->first) {
+		auto_buf struct buf text;
+
+		buf_init(&text, 1024);
+		buf_printf(&text, "event: missed\ndata: {\"from\":%llu,\"to\":%llu}\n\n",
+			(unsigned long long)s->last + 1, (unsigned long long)journal->first - 1);
+		http_write(s->call->r, (struct str){ text.data, text.len });
+	}
+	s->is_listening = true;
+	journal_listen(journal, &s->listener, s->last);
+	/* From now on it is known what was seen last, also when that is nothing. */
+	if (s->is_listening && !s->last)
+		s->last = journal->next - 1;
+}
+
+static void on_writable(struct call *c)
+{
+	struct subscriber *s = c->own;
+
+	if (!s->is_listening)
+		listen(s);
+}
+
+static void on_heartbeat(struct loop *loop, void *ctx)
+{
+	struct subscriber *s = ctx;
+
+	s->heartbeat = loop_after(loop, HEARTBEAT_MS, on_heartbeat, s);
+	if (s->is_listening)
+		http_write(s->call->r, STR(":\n\n"));
+}
+
+static void subscribe(struct call *c, const char *workspace, bool ends_with_it)
+{
+	struct subscriber *s = arena_alloc(&c->r->arena, sizeof *s);
+	struct str last = http_header(c->r, "last-event-id");
+	struct error err;
+
+	s->call = c;
+	s->listener = (struct journal_listener){ on_event, s, NULL };
+	s->ends_with_it = ends_with_it;
+	str_copy(s->workspace, sizeof s->workspace, workspace);
+	if (last.data && last.len && (!str_to_u64(last, &s->last) || s->last > INT64_MAX)) {
+		fail(&err, ERR_INVALID, "Last-Event-ID is not the id of an event");
+		call_problem(c, &err);
+		return;
+	}
+	call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
+	if (str_is(c->r->method, "HEAD")) {
+		http_end(c->r);
+		return;
+	}
+	c->own = s;
+	c->gone = on_gone;
+	c->writable = on_writable;
+	stream_add(c, &s->stream, on_stop);
+	/* The head goes out at once, so that the client knows it listens. */
+	http_write(c->r, STR(":\n\n"));
+	s->heartbeat = loop_after(c->api->loop, HEARTBEAT_MS, on_heartbeat, s);
+	listen(s);
+}
+
+void api_workspace_events(struct call *c)
+{
+	struct core_workspace *w;
+
+	if (!call_workspace(c, &w))
+		subscribe(c, w->model.id, true);
+}
+
+void api_events(struct call *c)
+{
+	const struct events_query *query = c->query;
+	struct core_workspace *w;
+	struct error err;
+
+	if (!query->workspace) {
+		subscribe(c, "", false);
+		return;
+	}
+	if (core_find(c->api->core, query->workspace, &w, &err))
+		call_problem(c, &err);
+	else
+		subscribe(c, w->model.id, false);
+}

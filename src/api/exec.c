@@ -1,0 +1,331 @@
+/* POST /v1/workspaces/{id}/exec: captured, as events, handed over, or in the background. */
+#include <stdlib.h>
+#include "api/call.h"
+#include "api/schema.h"
+#include "core/execs.h"
+
+#define NO_TIMEOUT_MS (36525ull * 24 * 3600 * 1000) /* a hundred years */
+
+struct exec_operation {
+	struct operation op;
+	struct core_exec *exec;
+	struct sse_tail tails[2];
+	struct buf events;
+};
+
+static void print_id_and_result(struct json *j, struct core_exec *e)
+{
+	json_object(j, NULL);
+	json_text(j, "id", e->record.id);
+	exec_print_result(j, &e->record.result, &e->out, &e->errors, e->workspace->sandbox.limiter);
+	json_end(j);
+}
+
+static const char *location_of(struct arena *arena, const struct core_exec *e)
+{
+	return arena_printf(arena, "/v1/execs/%s", e->record.id);
+}
+
+/* ---- it has ended, and that is the answer ---- */
+
+static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
+{
+	struct exec_operation *op = ctx;
+	auto_buf struct buf body;
+	struct json j;
+
+	if (err) {
+		operation_fail(&op->op, err);
+		return;
+	}
+	buf_init(&body, BUF_MAX_DEFAULT);
+	json_init(&j, &body, false);
+	print_id_and_result(&j, e);
+	operation_answer(&op->op, 200, NULL, &body);
+}
+
+/* The client of a foreground exec went: its end is nobody's business any more. */
+static void on_foreground_gone(struct call *c)
+{
+	struct exec_operation *op = c->own;
+
+	exec_detach(op->exec);
+	buf_done(&op->events);
+	free(op);
+}
+
+/* ---- as events ---- */
+
+static void send_events(struct exec_operation *op)
+{
+	if (op->events.len &&
+		!http_write(op->op.call->r, (struct str){ op->events.data, op->events.len }) &&
+		op->exec)
+		exec_pause(op->exec, true);
+	buf_clear(&op->events);
+}
+
+static void on_writable(struct call *c)
+{
+	struct exec_operation *op = c->own;
+
+	exec_pause(op->exec, false);
+}
+
+static void print_start(struct exec_operation *op, struct core_exec *e)
+{
+	struct json j;
+
+	buf_text(&op->events, "event: start\ndata: ");
+	json_init(&j, &op->events, false);
+	json_object(&j, NULL);
+	json_text(&j, "id", e->record.id);
+	json_end(&j);
+	buf_text(&op->events, "\n\n");
+}
+
+static void on_started(void *ctx, struct core_exec *e)
+{
+	struct exec_operation *op = ctx;
+	struct call *c = op->op.call;
+
+	if (e->road == EXEC_HANDED_PTY) {
+		c->status = 200;
+		http_begin_fds(c->r, 200, "text/event-stream", "Cache-Control: no-store\r\n",
+			&e->terminal, 1);
+	} else {
+		call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
+		c->writable = on_writable;
+	}
+	print_start(op, e);
+	send_events(op);
+}
+
+static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
+{
+	struct exec_operation *op = ctx;
+
+	sse_print_output(&op->events, stream == 2 ? "stderr" : "stdout", &op->tails[stream == 2],
+		data, false);
+	send_events(op);
+}
+
+static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
+{
+	struct exec_operation *op = ctx;
+	struct buf events = op->events;
+	struct sse_tail tails[2] = { op->tails[0], op->tails[1] };
+	struct call *c;
+	struct json j;
+
+	if (err && !op->op.call->status) {
+		buf_done(&op->events);
+		operation_fail(&op->op, err);
+		return;
+	}
+	c = operation_end(&op->op);
+	/* One that ended before it was said to have started. */
+	if (!c->status) {
+		struct exec_operation late = { .events = events };
+
+		call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
+		print_start(&late, e);
+		events = late.events;
+	}
+	sse_print_output(&events, "stdout", &tails[0], STR(""), true);
+	sse_print_output(&events, "stderr", &tails[1], STR(""), true);
+	buf_text(&events, "event: exit\ndata: ");
+	json_init(&j, &events, false);
+	print_id_and_result(&j, e);
+	buf_text(&events, "\n\n");
+	http_write(c->r, (struct str){ events.data, events.len });
+	http_end(c->r);
+	buf_done(&events);
+}
+
+/* ---- in the background ---- */
+
+static void on_background_started(void *ctx, struct core_exec *e)
+{
+	struct exec_operation *op = ctx;
+	auto_arena struct arena arena;
+	auto_buf struct buf body;
+	struct json j;
+
+	arena_init(&arena);
+	buf_init(&body, BUF_MAX_DEFAULT);
+	json_init(&j, &body, false);
+	exec_print(&j, NULL, &e->record);
+	exec_detach(e);
+	buf_done(&op->events);
+	operation_answer(&op->op, 201, location_of(&arena, e), &body);
+}
+
+static void on_background_ended(void *ctx, struct core_exec *e, const struct error *err)
+{
+	struct exec_operation *op = ctx;
+	struct error canceled;
+
+	if (!err) {
+		fail(&canceled, ERR_CANCELED, "the command was ended before it started");
+		err = &canceled;
+	}
+	buf_done(&op->events);
+	operation_fail(&op->op, err);
+}
+
+/* ---- the start ---- */
+
+static enum exec_road road_of(struct call *c, const struct exec_body *body, bool *is_known)
+{
+	struct str streams = http_header(c->r, "carrel-streams");
+
+	*is_known = true;
+	if (body->background)
+		return EXEC_SPOOLED;
+	if (!streams.data)
+		return call_wants_events(c) ? EXEC_STREAMED : EXEC_CAPTURED;
+	if (str_is(streams, "handed"))
+		return EXEC_HANDED;
+	*is_known = str_is(streams, "pty");
+	return EXEC_HANDED_PTY;
+}
+
+static void fill_spec(struct call *c, struct core_workspace *w, enum exec_road road, const char *id,
+	struct exec_spec *spec)
+{
+	const struct exec_body *body = c->body;
+	struct arena *arena = &c->r->arena;
+	bool is_handed = road == EXEC_HANDED || road == EXEC_HANDED_PTY;
+
+	*spec = (struct exec_spec){
+		.id = id[0] ? id : NULL,
+		.command = body->command,
+		.cwd = body->cwd,
+		.stdin_text = body->input,
+		.has_stdin_text = body->input.data != NULL,
+		.open_stdin = body->open_stdin,
+		.tty = body->tty || road == EXEC_HANDED_PTY,
+		.rows = (uint16_t)body->rows,
+		.columns = (uint16_t)body->columns,
+		.background = body->background,
+		.timeout_ms = body->timeout_ms,
+		.cpu_time_ms = body->limits.cpu_time_ms,
+		.output_bytes = body->limits.output_bytes,
+	};
+	/* Who has the streams in his own hands ends it himself, as with `carrel run`. */
+	if (is_handed && !spec->timeout_ms && !w->model.limits.timeout_ms)
+		spec->timeout_ms = NO_TIMEOUT_MS;
+	if (body->command) {
+		vec_push(arena, &spec->argv, "/bin/sh");
+		vec_push(arena, &spec->argv, "-c");
+		vec_push(arena, &spec->argv, body->command);
+	}
+	for (size_t i = 0; i < body->argv.count; i++)
+		vec_push(arena, &spec->argv, body->argv.items[i]);
+	vec_push(arena, &spec->argv, NULL);
+	spec->argv.count--;
+	call_copy_pairs(arena, &body->env, &spec->env);
+}
+
+static const struct exec_listener *listener_of(enum exec_road road)
+{
+	static const struct exec_listener captured = { .ended = on_captured },
+					  streamed = { on_started, on_output, on_streamed, NULL },
+					  background = { .started = on_background_started,
+						  .ended = on_background_ended };
+
+	if (road == EXEC_SPOOLED)
+		return &background;
+	return road == EXEC_STREAMED || road == EXEC_HANDED_PTY ? &streamed : &captured;
+}
+
+static int check(
+	struct call *c, const struct exec_body *body, enum exec_road road, struct error *err)
+{
+	bool is_json, is_events, is_named;
+
+	if (road == EXEC_HANDED && c->r->fd_count != 3)
+		return fail(err, ERR_INVALID,
+			"Carrel-Streams: handed goes with three descriptors, not %d",
+			c->r->fd_count);
+	if ((road == EXEC_HANDED || road == EXEC_HANDED_PTY) &&
+		(body->input.data || body->open_stdin))
+		return fail(err, ERR_INVALID, "stdin is in the streams that are handed over");
+	is_json = call_accepts(c, "application/json", &is_named);
+	is_events = call_accepts(c, "text/event-stream", &is_named);
+	return is_json || is_events ? 0 : 406;
+}
+
+static void start(struct call *c, struct operation *base)
+{
+	struct exec_operation *op = (struct exec_operation *)base;
+	bool is_known;
+	enum exec_road road = road_of(c, c->body, &is_known);
+	struct exec_listener listener = *listener_of(road);
+	struct core_workspace *w;
+	struct exec_spec spec;
+	struct error err;
+
+	listener.ctx = op;
+	buf_init(&op->events, BUF_MAX_DEFAULT);
+	if (core_find(c->api->core, c->id, &w, &err)) {
+		operation_fail(base, &err);
+		return;
+	}
+	fill_spec(c, w, road, base->id, &spec);
+	if (exec_start(w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL, &listener, c->r->id,
+		    &op->exec, &err)) {
+		operation_fail(base, &err);
+		return;
+	}
+	if (road != EXEC_SPOOLED)
+		c->gone = on_foreground_gone;
+}
+
+static bool find(struct call *c, const char *id, struct buf *body, const char **location)
+{
+	struct core_exec *e;
+	struct error err;
+	struct json j;
+
+	if (exec_find(c->api->core, id, &e, &err))
+		return false;
+	json_init(&j, body, false);
+	exec_print(&j, NULL, &e->record);
+	*location = location_of(&c->r->arena, e);
+	return true;
+}
+
+void api_exec_start(struct call *c)
+{
+	const struct exec_body *body = c->body;
+	struct core_workspace *w;
+	struct error err;
+	bool is_known;
+	enum exec_road road = road_of(c, body, &is_known);
+
+	if (!is_known) {
+		fail(&err, ERR_INVALID, "Carrel-Streams must be 'handed' or 'pty'");
+		call_problem(c, &err);
+		return;
+	}
+	int status = check(c, body, road, &err);
+	if (status > 0)
+		fail(&err, ERR_INVALID, "the answer is application/json or text/event-stream");
+	if (status) {
+		call_problem_status(c, status > 0 ? status : 400, &err);
+		return;
+	}
+	if (!body->background) {
+		start(c, operation_new(c, sizeof(struct exec_operation)));
+		return;
+	}
+	if (call_workspace(c, &w))
+		return;
+	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
+	*once = (struct once){ arena_printf(
+				       &c->r->arena, "POST /v1/workspaces/%s/exec", w->model.id),
+		sizeof(struct exec_operation), start, find };
+	call_once(c, once);
+}

@@ -1,0 +1,277 @@
+/* /v1/workspaces/{id}/files/{path} */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+#include "api/call.h"
+#include "api/schema.h"
+#include "base/fd.h"
+#include "core/files.h"
+
+static void answer_info(struct call *c, int status, struct core_workspace *w, const char *path)
+{
+	struct file_info info;
+	auto_buf struct buf body;
+	struct error err;
+	struct json j;
+
+	buf_init(&body, BUF_MAX_DEFAULT);
+	if (files_stat(w, path, &c->r->arena, &info, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	json_init(&j, &body, false);
+	file_print(&j, NULL, &info);
+	call_json(c, status, NULL, &body);
+}
+
+/* A write that doesn't fit is about the disk, whoever set the limit. */
+static void answer_write_error(struct call *c, const struct error *err)
+{
+	call_problem_status(c, err->code == ERR_LIMIT ? 507 : problem_status(err->code), err);
+}
+
+/* ---- GET, HEAD ---- */
+
+static void list(struct call *c, struct core_workspace *w)
+{
+	const struct file_query *query = c->query;
+	file_infos infos = { 0 };
+	const char *next = NULL;
+	auto_buf struct buf body;
+	struct error err;
+	struct json j;
+
+	buf_init(&body, BUF_MAX_DEFAULT);
+	if (files_list(w, c->path, query->cursor, query->limit ? query->limit : LIMIT_DEFAULT,
+		    &c->r->arena, &infos, &next, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	json_init(&j, &body, false);
+	json_object(&j, NULL);
+	json_array(&j, "items");
+	for (size_t i = 0; i < infos.count; i++)
+		file_print(&j, NULL, &infos.items[i]);
+	json_end(&j);
+	json_text(&j, "next_cursor", next);
+	json_end(&j);
+	call_json(c, 200, NULL, &body);
+}
+
+enum range { RANGE_ALL, RANGE_PART, RANGE_NONE };
+
+/* One range "bytes=a-b", "bytes=a-" or "bytes=-n" (RFC 9110); what isn't one is as if it weren't
+ * there. */
+static enum range parse_range(struct str text, uint64_t size, uint64_t *offset, uint64_t *len)
+{
+	struct str first, last;
+	uint64_t a = 0, b = UINT64_MAX;
+
+	if (!text.data || !str_starts_with(text, "bytes="))
+		return RANGE_ALL;
+	text.data += strlen("bytes=");
+	text.len -= strlen("bytes=");
+	if (!str_cut(text, '-', &first, &last) || (first.len && !str_to_u64(first, &a)) ||
+		(last.len && !str_to_u64(last, &b)) || (!first.len && !last.len) ||
+		(first.len && last.len && b < a))
+		return RANGE_ALL;
+	if (!first.len) { /* the last b bytes */
+		if (!b || !size)
+			return RANGE_NONE;
+		*len = b < size ? b : size;
+		*offset = size - *len;
+		return RANGE_PART;
+	}
+	if (a >= size)
+		return RANGE_NONE;
+	*offset = a;
+	*len = (b < size - 1 ? b : size - 1) - a + 1;
+	return RANGE_PART;
+}
+
+static void answer_file(struct call *c, int fd, const struct file_info *info)
+{
+	struct str range = http_header(c->r, "range");
+	uint64_t offset = 0, len = info->size;
+	time_t seconds = (time_t)(info->modified_ms / 1000);
+	char modified[40] = "";
+	struct error err;
+	struct tm tm;
+
+	/* No validator is given out that If-Range could name. */
+	if (http_header(c->r, "if-range").data)
+		range.data = NULL;
+	gmtime_r(&seconds, &tm);
+	strftime(modified, sizeof modified, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	const char *headers = arena_printf(&c->r->arena,
+		"Last-Modified: %s\r\nAccept-Ranges: bytes\r\nCarrel-Mode: %04o\r\n"
+		"X-Content-Type-Options: nosniff\r\n",
+		modified, info->mode);
+	enum range kind = parse_range(range, info->size, &offset, &len);
+	if (kind == RANGE_NONE) {
+		auto_close int closed = fd;
+		auto_buf struct buf body;
+
+		buf_init(&body, 16384);
+		fail(&err, ERR_INVALID, "the file has %" PRIu64 " bytes, none in that range",
+			info->size);
+		problem_print(&body, 416, &err, c->r->id);
+		call_respond(c, 416, "application/problem+json",
+			arena_printf(
+				&c->r->arena, "Content-Range: bytes */%" PRIu64 "\r\n", info->size),
+			(struct str){ body.data, body.len });
+		return;
+	}
+	if (kind == RANGE_PART)
+		headers = arena_printf(&c->r->arena,
+			"%sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", headers,
+			offset, offset + len - 1, info->size);
+	c->status = kind == RANGE_PART ? 206 : 200;
+	c->api->core->metrics.file_read_bytes += len;
+	http_respond_file(c->r, c->status, "application/octet-stream", headers, fd, offset, len);
+}
+
+void api_file_get(struct call *c)
+{
+	const struct file_query *query = c->query;
+	struct core_workspace *w;
+	struct file_info info;
+	struct error err;
+	int fd;
+
+	if (call_workspace(c, &w))
+		return;
+	core_touch(w);
+	if (query->list && query->stat) {
+		fail(&err, ERR_INVALID, "'list' and 'stat' are both given");
+		call_problem(c, &err);
+	} else if (query->list) {
+		list(c, w);
+	} else if (query->stat) {
+		answer_info(c, 200, w, c->path);
+	} else if (files_open(w, c->path, &c->r->arena, &fd, &info, &err)) {
+		call_problem(c, &err);
+	} else {
+		answer_file(c, fd, &info);
+	}
+}
+
+/* ---- PUT ---- */
+
+struct upload {
+	struct operation op;
+	struct core_workspace *w; /* held until the end */
+	struct file_write *write; /* NULL: it is being finished */
+	const char *path;
+};
+
+static void on_written(void *ctx, bool created, const struct error *err)
+{
+	struct upload *upload = ctx;
+	struct core_workspace *w = upload->w;
+	struct call *c = operation_end(&upload->op);
+
+	if (c && err)
+		answer_write_error(c, err);
+	else if (c)
+		answer_info(c, created ? 201 : 200, w, c->path);
+	core_release(w);
+}
+
+static void on_piece(struct call *c, struct str data)
+{
+	struct upload *upload = c->own;
+	struct file_write *write = upload->write;
+	struct error err;
+
+	if (!write)
+		return;
+	if (!data.len) {
+		upload->write = NULL;
+		files_finish_write(write, on_written, upload);
+		return;
+	}
+	if (!files_write(write, data.data, data.len, &err))
+		return;
+	upload->write = NULL;
+	files_abort_write(write);
+	on_written(upload, false, &err);
+}
+
+/* The client went in the middle; or at the end, then what it sent whole gets its name. */
+static void on_gone(struct call *c)
+{
+	struct upload *upload = c->own;
+
+	upload->op.call = NULL;
+	if (!upload->write)
+		return;
+	files_abort_write(upload->write);
+	core_release(upload->w);
+	operation_end(&upload->op);
+}
+
+static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode)
+{
+	struct file_write *write;
+	struct upload *upload;
+	struct error err;
+
+	if (files_begin_write(w, c->path, mode, true, &write, &err)) {
+		answer_write_error(c, &err);
+		return;
+	}
+	upload = operation_new(c, sizeof *upload);
+	upload->w = w;
+	upload->write = write;
+	core_hold(w);
+	c->gone = on_gone;
+	c->piece = on_piece;
+	http_stream_body(c->r);
+}
+
+void api_file_put(struct call *c)
+{
+	const struct file_query *query = c->query;
+	unsigned mode = query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0;
+	struct core_workspace *w;
+	struct error err;
+	bool created;
+
+	if (call_workspace(c, &w))
+		return;
+	core_touch(w);
+	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1) {
+		fail(&err, ERR_INVALID, "of 'mkdir', 'move' and 'mode' more than one is given");
+		call_problem(c, &err);
+	} else if (query->mkdir) {
+		if (files_mkdir(w, c->path, &created, &err))
+			answer_write_error(c, &err);
+		else
+			answer_info(c, created ? 201 : 200, w, c->path);
+	} else if (query->move) {
+		if (files_move(w, c->path, query->move, &err))
+			answer_write_error(c, &err);
+		else
+			answer_info(c, 200, w, query->move);
+	} else {
+		begin_upload(c, w, mode);
+	}
+}
+
+/* ---- DELETE ---- */
+
+void api_file_delete(struct call *c)
+{
+	const struct file_query *query = c->query;
+	struct core_workspace *w;
+	struct error err;
+
+	if (call_workspace(c, &w))
+		return;
+	core_touch(w);
+	if (files_remove(w, c->path, query->recursive, &err))
+		call_problem(c, &err);
+	else
+		call_empty(c, 204);
+}

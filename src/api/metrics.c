@@ -1,0 +1,251 @@
+/* /metrics: Prometheus' text format, 0.0.4. */
+#include <inttypes.h>
+#include "api/call.h"
+
+/* ---- counters of core->metrics, one row each ---- */
+
+#define AT(member) offsetof(struct metrics, member)
+static const struct {
+	const char *name, *help;
+	size_t offset;
+} counters[] = {
+	{ "carrel_workspace_creates_total", "Workspaces created.", AT(creates) },
+	{ "carrel_workspace_create_failures_total", "Workspaces that could not be created.",
+		AT(create_failures) },
+	{ "carrel_workspace_removes_total", "Workspaces removed.", AT(removes) },
+	{ "carrel_workspace_expirations_total", "Workspaces removed because their ttl was over.",
+		AT(expired) },
+	{ "carrel_workspace_suspensions_total", "Workspaces suspended by their idle_timeout.",
+		AT(suspended) },
+	{ "carrel_sandbox_starts_total", "Sandboxes started.", AT(sandbox_starts) },
+	{ "carrel_sandbox_start_failures_total", "Sandboxes that could not be started.",
+		AT(sandbox_start_failures) },
+	{ "carrel_sandboxes_given_back_total", "Sandboxes ended because they had nothing to do.",
+		AT(given_back) },
+	{ "carrel_exec_failures_total", "Execs that could not be started.", AT(exec_failures) },
+	{ "carrel_exec_output_bytes_total", "Output of execs that went through the daemon.",
+		AT(output_bytes) },
+	{ "carrel_file_read_bytes_total", "Bytes of files that were read.", AT(file_read_bytes) },
+	{ "carrel_file_written_bytes_total", "Bytes of files that were written.",
+		AT(file_written_bytes) },
+};
+static const struct {
+	const char *name, *help;
+	size_t offset;
+} histograms[] = {
+	{ "carrel_workspace_create_duration_seconds", "Time to create a workspace.",
+		AT(create_seconds) },
+	{ "carrel_sandbox_start_duration_seconds", "Time to start a sandbox.",
+		AT(sandbox_start_seconds) },
+	{ "carrel_exec_duration_seconds", "Execs from request to end.", AT(exec_seconds) },
+	{ "carrel_exec_overhead_seconds", "Execs from request to the message that spawns them.",
+		AT(exec_overhead_seconds) },
+	{ "carrel_store_commit_duration_seconds", "Commits of the database.",
+		AT(store_commit_seconds) },
+};
+#undef AT
+#define EACH(i, array)                                                                             \
+	size_t i = 0;                                                                              \
+	i < sizeof(array) / sizeof *(array);                                                       \
+	i++
+
+static void print_head(struct buf *out, const char *name, const char *type, const char *help)
+{
+	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void print_gauge(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+	print_head(out, name, "gauge", help);
+	buf_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
+static void print_label(struct buf *out, const char *name, const char *value)
+{
+	buf_printf(out, "%s=\"", name);
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			buf_char(out, '\\');
+		if (*value == '\n')
+			buf_text(out, "\\n");
+		else
+			buf_char(out, *value);
+	}
+	buf_char(out, '"');
+}
+
+static void print_histogram(
+	struct buf *out, const char *name, const char *help, const struct histogram *h)
+{
+	uint64_t sum = 0;
+
+	print_head(out, name, "histogram", help);
+	for (int i = 0; i < METRICS_BUCKETS; i++) {
+		sum += h->counts[i];
+		buf_printf(
+			out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, metrics_bounds_s[i], sum);
+	}
+	buf_printf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, h->count);
+	buf_printf(out, "%s_sum %.9g\n%s_count %" PRIu64 "\n", name, h->sum_s, name, h->count);
+}
+
+static void print_core(struct buf *out, const struct metrics *metrics)
+{
+	for (EACH(i, counters)) {
+		print_head(out, counters[i].name, "counter", counters[i].help);
+		buf_printf(out, "%s %" PRIu64 "\n", counters[i].name,
+			*(const uint64_t *)((const char *)metrics + counters[i].offset));
+	}
+	print_head(out, "carrel_execs_total", "counter", "Execs that have ended, by reason.");
+	for (int i = 0; i < REASON_COUNT; i++)
+		buf_printf(out, "carrel_execs_total{reason=\"%s\"} %" PRIu64 "\n",
+			reason_name((enum reason)i), metrics->execs[i]);
+	for (EACH(i, histograms))
+		print_histogram(out, histograms[i].name, histograms[i].help,
+			(const struct histogram *)((const char *)metrics + histograms[i].offset));
+}
+
+/* ---- what there is ---- */
+
+static void print_states(struct buf *out, const struct core *core)
+{
+	uint64_t states[WORKSPACE_STATE_COUNT] = { 0 }, bytes = 0, execs = 0;
+	uint64_t up = 0, starting = 0, ending = 0;
+
+	for (const struct core_workspace *w = core->newest; w; w = w->older) {
+		states[w->model.state]++;
+		bytes += w->model.disk_usage_bytes;
+		execs += w->sandbox.exec_count;
+		if (w->sandbox.is_ending)
+			ending++;
+		else if (w->sandbox.is_up)
+			up++;
+		else if (w->sandbox.is_starting)
+			starting++;
+	}
+	print_head(out, "carrel_workspaces", "gauge", "Workspaces by state.");
+	for (int i = 0; i < WORKSPACE_STATE_COUNT; i++)
+		buf_printf(out, "carrel_workspaces{state=\"%s\"} %" PRIu64 "\n",
+			workspace_state_names[i], states[i]);
+	print_head(out, "carrel_sandboxes", "gauge", "Sandboxes by state.");
+	buf_printf(out,
+		"carrel_sandboxes{state=\"starting\"} %" PRIu64
+		"\ncarrel_sandboxes{state=\"up\"} %" PRIu64
+		"\ncarrel_sandboxes{state=\"ending\"} %" PRIu64 "\n",
+		starting, up, ending);
+	print_gauge(out, "carrel_execs_running", "Execs that run just now.", execs);
+	print_gauge(out, "carrel_workspace_bytes",
+		"Bytes on disk of all workspaces, as last measured.", bytes);
+}
+
+static void print_context_labels(struct buf *out, const char *name, const struct workspace *w)
+{
+	static const char *const labels[] = { WORKSPACE_CONTEXT_LABEL, "agent", "namespace" };
+
+	buf_printf(out, "%s{", name);
+	for (EACH(i, labels)) {
+		const char *value = workspace_label(w, labels[i]);
+
+		if (i)
+			buf_char(out, ',');
+		print_label(out, labels[i], value ? value : "");
+	}
+	buf_text(out, "} ");
+}
+
+/* The names of the fifth seed: one series a workspace that has a context_id. */
+static void print_contexts(struct buf *out, const struct core *core)
+{
+	static const char bytes[] = "kagenti_context_workspace_bytes",
+			  used[] = "kagenti_context_last_accessed_timestamp";
+
+	print_head(out, bytes, "gauge", "Disk usage of the workspace of a context.");
+	for (const struct core_workspace *w = core->newest; w; w = w->older)
+		if (workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL)) {
+			print_context_labels(out, bytes, &w->model);
+			buf_printf(out, "%" PRIu64 "\n", w->model.disk_usage_bytes);
+		}
+	print_head(out, used, "gauge", "Last use of the workspace of a context, in Unix time.");
+	for (const struct core_workspace *w = core->newest; w; w = w->older)
+		if (workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL)) {
+			print_context_labels(out, used, &w->model);
+			buf_printf(out, "%.3f\n", (double)w->model.last_used_ms / 1000);
+		}
+}
+
+static void print_levels(struct buf *out, const struct core_levels *levels)
+{
+	print_head(out, "carrel_pool_ready", "gauge", "What the launcher's pools hold.");
+	buf_printf(out,
+		"carrel_pool_ready{pool=\"netns\"} %u\ncarrel_pool_ready{pool=\"cgroup\"} %u\n",
+		levels->netns_ready, levels->cgroups_ready);
+	print_head(out, "carrel_pool_misses_total", "counter", "How often a pool was empty.");
+	buf_printf(out,
+		"carrel_pool_misses_total{pool=\"netns\"} %" PRIu64
+		"\ncarrel_pool_misses_total{pool=\"cgroup\"} %" PRIu64 "\n",
+		levels->netns_missed, levels->cgroups_missed);
+	print_gauge(
+		out, "carrel_launcher_sandboxes", "Sandboxes the launcher has.", levels->sandboxes);
+	print_gauge(out, "carrel_launcher_sandboxes_starting", "Sandboxes it is starting.",
+		levels->starting);
+}
+
+static void print_environments(struct buf *out, struct core *core)
+{
+	auto_buf struct buf text;
+	struct error err;
+
+	buf_init(&text, BUF_MAX_DEFAULT);
+	if (core_print_environment_metrics(core, &text, &err))
+		log_record(&core->log, LOG_LEVEL_WARN, "the environments could not be counted",
+			"error", err.text, NULL);
+	else
+		buf_append(out, text.data, text.len);
+}
+
+static void print_all(struct buf *out, struct api *api, const struct core_levels *levels)
+{
+	print_head(out, "carrel_build_info", "gauge", "The version that runs.");
+	buf_text(out, "carrel_build_info{version=\"" CARREL_VERSION "\"} 1\n");
+	print_head(out, "carrel_start_time_seconds", "gauge", "Since when it runs, in Unix time.");
+	buf_printf(out, "carrel_start_time_seconds %.3f\n",
+		(double)api->core->metrics.started_ms / 1000);
+	print_gauge(out, "carrel_http_connections", "Open connections.",
+		http_server_connections(api->server));
+	print_states(out, api->core);
+	print_core(out, &api->core->metrics);
+	print_contexts(out, api->core);
+	if (levels)
+		print_levels(out, levels);
+	print_environments(out, api->core);
+}
+
+/* ---- the request: it waits a moment for the launcher, in its arena ---- */
+
+static void on_levels(void *ctx, const struct core_levels *levels)
+{
+	struct call *c = ctx;
+	auto_buf struct buf out;
+
+	c->own = NULL;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	print_all(&out, c->api, levels);
+	call_respond(c, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
+		(struct str){ out.data, out.len });
+}
+
+static void on_gone(struct call *c)
+{
+	catalog_forget(&c->api->catalog, c->own);
+}
+
+void api_metrics(struct call *c)
+{
+	struct catalog_waiter *waiter = arena_alloc(&c->r->arena, sizeof *waiter);
+
+	waiter->fn = on_levels;
+	waiter->ctx = c;
+	c->own = waiter;
+	c->gone = on_gone;
+	catalog_ask(&c->api->catalog, waiter);
+}

@@ -1,0 +1,269 @@
+/* /openapi.json: printed from the rows that routes are found and requests are read by. */
+#include <stdio.h>
+#include "api/call.h"
+#include "api/schema.h"
+
+static void print_reference(struct json *j, const char *key, const char *where, const char *name)
+{
+	char reference[128];
+
+	str_format(reference, sizeof reference, "#/components/%s/%s", where, name);
+	json_object(j, key);
+	json_text(j, "$ref", reference);
+	json_end(j);
+}
+
+static void print_content(struct json *j, const char *type, const struct fields *schema)
+{
+	json_object(j, type);
+	if (schema) {
+		print_reference(j, "schema", "schemas", schema->name);
+	} else {
+		json_object(j, "schema");
+		if (strncmp(type, "application/json", 16)) {
+			json_text(j, "type", "string");
+			if (strncmp(type, "text/", 5))
+				json_text(j, "format", "binary");
+		}
+		json_end(j);
+	}
+	json_end(j);
+}
+
+/* ---- parameters ---- */
+
+static void print_path_parameter(struct json *j, const char *name, const char *about)
+{
+	json_object(j, NULL);
+	json_text(j, "name", name);
+	json_text(j, "in", "path");
+	json_bool(j, "required", true);
+	json_text(j, "description", about);
+	json_object(j, "schema");
+	json_text(j, "type", "string");
+	json_u64(j, "minLength", 1);
+	json_end(j);
+	json_end(j);
+}
+
+static void print_header_parameter(
+	struct json *j, const char *name, const char *about, const char *pattern, unsigned most)
+{
+	json_object(j, NULL);
+	json_text(j, "name", name);
+	json_text(j, "in", "header");
+	json_text(j, "description", about);
+	json_object(j, "schema");
+	json_text(j, "type", "string");
+	json_text(j, "pattern", pattern);
+	if (most)
+		json_u64(j, "maxLength", most);
+	json_end(j);
+	json_end(j);
+}
+
+static void print_parameters(struct json *j, const struct route *route)
+{
+	bool is_exec = str_starts_with(str_from(route->path), "/v1/execs/");
+
+	json_array(j, "parameters");
+	if (strstr(route->path, "{id}"))
+		print_path_parameter(j, "id",
+			is_exec ? "id of an exec" : "id, name or context_id of a workspace");
+	if (strstr(route->path, "{path}"))
+		print_path_parameter(j, "path",
+			"relative to /workspace, or absolute and beneath it; slashes needn't be "
+			"encoded");
+	for (size_t i = 0; route->query && i < route->query->count; i++) {
+		const struct field *row = &route->query->rows[i];
+
+		json_object(j, NULL);
+		json_text(j, "name", row->name);
+		json_text(j, "in", "query");
+		if (row->help)
+			json_text(j, "description", row->help);
+		fields_print_parameter(j, "schema", row);
+		json_end(j);
+	}
+	if (route->flags & ROUTE_KEYED)
+		print_header_parameter(j, "Idempotency-Key",
+			"the same key with the same body gives the same answer for 24 hours",
+			"^[!-~]+$", IDEMPOTENCY_KEY_MAX);
+	if (route->flags & ROUTE_EVENTS)
+		print_header_parameter(j, "Last-Event-ID",
+			"begin after this event, as far back as they are kept", "^[0-9]{1,18}$", 0);
+	if (route->flags & ROUTE_RANGE)
+		print_header_parameter(j, "Range", "one range of bytes",
+			"^bytes=([0-9]{1,18}-[0-9]{0,18}|-[0-9]{1,18})$", 0);
+	json_end(j);
+}
+
+static void print_body(struct json *j, const struct route *route)
+{
+	if (!route->body && !route->body_type)
+		return;
+	json_object(j, "requestBody");
+	json_bool(j, "required", route->body && !(route->flags & ROUTE_OPTIONAL));
+	json_object(j, "content");
+	print_content(j, route->body ? "application/json" : route->body_type, route->body);
+	json_end(j);
+	json_end(j);
+}
+
+/* ---- answers ---- */
+
+static void print_answer(struct json *j, const struct route *route, size_t *at)
+{
+	const struct route_answer *answers = route->answers;
+	int status = answers[*at].status;
+	bool has_content = answers[*at].type != NULL;
+	char name[8], about[512] = "";
+
+	str_format(name, sizeof name, "%d", status);
+	json_object(j, name);
+	for (size_t i = *at; answers[i].status == status; i++) {
+		size_t len = strlen(about);
+
+		str_format(
+			about + len, sizeof about - len, "%s%s", len ? " " : "", answers[i].about);
+	}
+	json_text(j, "description", about);
+	if (status == 201 && (route->flags & ROUTE_LOCATION)) {
+		json_object(j, "headers");
+		json_object(j, "Location");
+		json_bool(j, "required", true);
+		json_object(j, "schema");
+		json_text(j, "type", "string");
+		json_end(j);
+		json_end(j);
+		json_end(j);
+	}
+	if (has_content)
+		json_object(j, "content");
+	for (; answers[*at].status == status; ++*at)
+		if (has_content)
+			print_content(j, answers[*at].type, answers[*at].schema);
+	if (has_content)
+		json_end(j);
+	json_end(j);
+}
+
+/* What any request may get, and what one of this route may. */
+static bool has_error(const struct route *route, int status)
+{
+	static const unsigned short all[] = { 400, 403, 408, 413, 414, 431, 500, 503 };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (all[i] == status)
+			return true;
+	for (size_t i = 0; i < sizeof route->errors / sizeof *route->errors; i++)
+		if (route->errors[i] == status)
+			return true;
+	return (status == 404 && strstr(route->path, "{id}")) || (status == 415 && route->body) ||
+	       (status == 404 && route->query == &events_query_fields);
+}
+
+static void print_answers(struct json *j, const struct route *route)
+{
+	json_object(j, "responses");
+	for (size_t at = 0; route->answers[at].status;)
+		print_answer(j, route, &at);
+	for (int status = 400; status < 600; status++) {
+		char name[8];
+
+		if (!has_error(route, status))
+			continue;
+		str_format(name, sizeof name, "%d", status);
+		print_reference(j, name, "responses", name);
+	}
+	json_end(j);
+}
+
+static void print_operation(struct json *j, const struct route *route, const char *method)
+{
+	char name[64];
+
+	json_object(j, method);
+	str_format(name, sizeof name, "%s%s", route->name, strcmp(method, "head") ? "" : "Head");
+	json_text(j, "operationId", name);
+	json_text(j, "summary", route->summary);
+	print_parameters(j, route);
+	print_body(j, route);
+	print_answers(j, route);
+	json_end(j);
+}
+
+static void print_paths(struct json *j)
+{
+	json_object(j, "paths");
+	for (size_t i = 0; i < route_count; i++) {
+		bool is_first = true;
+
+		for (size_t k = 0; k < i; k++)
+			is_first &= strcmp(routes[k].path, routes[i].path) != 0;
+		if (!is_first)
+			continue;
+		json_object(j, routes[i].path);
+		for (size_t k = i; k < route_count; k++) {
+			char method[8] = "";
+
+			if (strcmp(routes[k].path, routes[i].path))
+				continue;
+			for (size_t n = 0; routes[k].method[n] && n < sizeof method - 1; n++)
+				method[n] = (char)(routes[k].method[n] | 0x20);
+			print_operation(j, &routes[k], method);
+			/* All that can be read has a head; that of files is worth telling. */
+			if (routes[k].flags & ROUTE_RANGE)
+				print_operation(j, &routes[k], "head");
+		}
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void print_problems(struct json *j)
+{
+	json_object(j, "responses");
+	for (int status = 400; status < 600; status++) {
+		char name[8];
+
+		if (!strcmp(problem_title(status), "Error"))
+			continue;
+		str_format(name, sizeof name, "%d", status);
+		json_object(j, name);
+		json_text(j, "description", problem_title(status));
+		json_object(j, "content");
+		print_content(j, "application/problem+json", &problem_schema);
+		json_end(j);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+void openapi_print(struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out, false);
+	json_object(&j, NULL);
+	json_text(&j, "openapi", "3.1.0");
+	json_object(&j, "info");
+	json_text(&j, "title", "Carrel");
+	json_text(&j, "version", CARREL_VERSION);
+	json_text(&j, "description",
+		"Workspaces that stay, commands in them, their files. Every answer that isn't 2xx "
+		"is application/problem+json.");
+	json_end(&j);
+	print_paths(&j);
+	json_object(&j, "components");
+	json_object(&j, "schemas");
+	for (const struct fields *const *schema = schemas_in; *schema; schema++)
+		fields_print_schema(&j, (*schema)->name, *schema, FIELDS_IN);
+	for (const struct fields *const *schema = schemas_out; *schema; schema++)
+		fields_print_schema(&j, (*schema)->name, *schema, FIELDS_OUT);
+	json_end(&j);
+	print_problems(&j);
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+}

@@ -1,0 +1,180 @@
+#include <stdlib.h>
+#include "api/call.h"
+
+static void on_gone(struct call *c)
+{
+	((struct operation *)c->own)->call = NULL;
+}
+
+void *operation_new(struct call *c, size_t size)
+{
+	struct operation *op = calloc(1, size);
+
+	if (!op)
+		abort();
+	op->api = c->api;
+	op->call = c;
+	c->own = op;
+	c->gone = on_gone;
+	return op;
+}
+
+struct call *operation_end(struct operation *op)
+{
+	struct call *c = op->call;
+
+	if (c) {
+		c->own = NULL;
+		c->gone = NULL;
+		c->piece = NULL;
+		c->writable = NULL;
+	}
+	free(op);
+	return c;
+}
+
+static void respond(struct call *c, int status, const char *location, const struct buf *body)
+{
+	const char *headers =
+		location ? arena_printf(&c->r->arena, "Location: %s\r\n", location) : NULL;
+
+	if (body)
+		call_json(c, status, headers, body);
+	else
+		call_empty(c, status);
+}
+
+void operation_answer(
+	struct operation *op, int status, const char *location, const struct buf *body)
+{
+	struct idempotency_entry *entry = op->entry;
+	struct call *c = operation_end(op);
+
+	if (c)
+		respond(c, status, location, body);
+	if (entry)
+		idempotency_end(entry,
+			&(struct idempotency_answer){ status,
+				body ? (struct str){ body->data, body->len } : STR(""), location });
+}
+
+void operation_fail(struct operation *op, const struct error *err)
+{
+	struct idempotency_entry *entry = op->entry;
+	struct call *c = operation_end(op);
+
+	if (c)
+		call_problem(c, err);
+	if (entry)
+		idempotency_end(entry, NULL);
+}
+
+/* ---- once a key ---- */
+
+/* Somebody else is at it: what this call waits with, in its arena. */
+struct waiting {
+	struct idempotency_waiter waiter;
+	struct call *call;
+	const struct once *once;
+};
+
+static void on_answer(void *ctx, const struct idempotency_answer *answer)
+{
+	struct waiting *waiting = ctx;
+	struct call *c = waiting->call;
+	auto_buf struct buf body;
+
+	c->own = NULL;
+	c->gone = NULL;
+	if (!answer) {
+		call_once(c, waiting->once);
+		return;
+	}
+	buf_init(&body, BUF_MAX_DEFAULT);
+	buf_append(&body, answer->body.data, answer->body.len);
+	respond(c, answer->status, answer->location, &body);
+}
+
+static void on_waiter_gone(struct call *c)
+{
+	struct waiting *waiting = c->own;
+
+	idempotency_forget(&c->api->idempotency, &waiting->waiter);
+}
+
+/* 1 to 255 printable characters, or NULL with *err. */
+static bool key_is_valid(struct str key)
+{
+	for (size_t i = 0; i < key.len; i++)
+		if (key.data[i] < ' ' || key.data[i] > '~')
+			return false;
+	return key.len >= 1 && key.len <= IDEMPOTENCY_KEY_MAX;
+}
+
+static void make(
+	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
+{
+	struct operation *op = operation_new(c, once->size);
+
+	op->entry = entry;
+	str_copy(op->id, sizeof op->id, id);
+	once->make(c, op);
+}
+
+/* Core died after it had been made and before it was answered. */
+static bool answer_found(
+	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
+{
+	const char *location = NULL;
+	auto_buf struct buf body;
+
+	buf_init(&body, BUF_MAX_DEFAULT);
+	if (!once->find(c, id, &body, &location))
+		return false;
+	respond(c, 201, location, &body);
+	idempotency_end(
+		entry, &(struct idempotency_answer){ 201, { body.data, body.len }, location });
+	return true;
+}
+
+void call_once(struct call *c, const struct once *once)
+{
+	struct str key = http_header(c->r, "idempotency-key");
+	struct waiting *waiting = arena_alloc(&c->r->arena, sizeof *waiting);
+	struct idempotency_entry *entry = NULL;
+	struct idempotency_answer answer;
+	struct error err;
+	char id[ID_LEN + 1] = "";
+
+	if (!key.data) {
+		make(c, once, NULL, "");
+		return;
+	}
+	if (!key_is_valid(key)) {
+		fail(&err, ERR_INVALID, "Idempotency-Key must be 1 to %d printable characters",
+			IDEMPOTENCY_KEY_MAX);
+		call_problem(c, &err);
+		return;
+	}
+	*waiting = (struct waiting){ { on_answer, waiting, NULL }, c, once };
+	switch (idempotency_begin(&c->api->idempotency, once->scope,
+		arena_bytes(&c->r->arena, key.data, key.len), c->r->body, &c->r->arena,
+		&waiting->waiter, &entry, id, &answer, &err)) {
+	case IDEMPOTENCY_KNOWN:
+		on_answer(waiting, &answer);
+		break;
+	case IDEMPOTENCY_WAIT:
+		c->own = waiting;
+		c->gone = on_waiter_gone;
+		break;
+	case IDEMPOTENCY_MADE:
+		if (!answer_found(c, once, entry, id))
+			make(c, once, entry, id);
+		break;
+	case IDEMPOTENCY_NEW:
+		make(c, once, entry, id);
+		break;
+	default:
+		call_problem(c, &err);
+	}
+}

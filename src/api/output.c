@@ -1,0 +1,208 @@
+/* GET /v1/execs/{id}/output: the spool of a background exec, as bytes or as events, now or as it
+ * comes. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "api/call.h"
+#include "api/schema.h"
+#include "base/fd.h"
+#include "core/execs.h"
+
+#define PIECE 32768
+
+/* One reader; in the request's arena. */
+struct reader {
+	struct call *call;
+	struct stream stream;
+	struct exec_follower follower;
+	struct core_exec
+		*exec; /* that is followed, or NULL: it has ended, nothing comes after this */
+	int fds[2];    /* of stdout and stderr, or -1 */
+	uint64_t offsets[2];
+	struct sse_tail tails[2];
+	bool is_events, is_full;
+};
+
+static int open_spool(struct core_exec *e, int stream, int *fd, uint64_t *size, struct error *err)
+{
+	struct stat st;
+
+	if (exec_open_output(e, stream, fd, err))
+		return -1;
+	if (fstat(*fd, &st))
+		return fail_errno(err, "look at the output of exec '%s'", e->record.id);
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
+/* ---- what is there now ---- */
+
+static void answer_now(struct call *c, int fd, uint64_t offset, uint64_t size)
+{
+	const char *headers = arena_printf(&c->r->arena,
+		"Carrel-Next-Offset: %llu\r\nX-Content-Type-Options: nosniff\r\n",
+		(unsigned long long)size);
+
+	c->status = 200;
+	http_respond_file(
+		c->r, 200, "application/octet-stream", headers, fd, offset, size - offset);
+}
+
+/* ---- as it comes ---- */
+
+/* Sends what the file has beyond the offset. false: the client has enough for now. */
+static bool send_file(struct reader *reader, int i, struct buf *events)
+{
+	char piece[PIECE];
+	ssize_t got;
+
+	while (reader->fds[i] >= 0 && !reader->is_full &&
+		(got = pread(reader->fds[i], piece, sizeof piece, (off_t)reader->offsets[i])) > 0) {
+		struct str data = { piece, (size_t)got };
+
+		reader->offsets[i] += (uint64_t)got;
+		if (reader->is_events) {
+			buf_clear(events);
+			sse_print_output(
+				events, i ? "stderr" : "stdout", &reader->tails[i], data, false);
+			data = (struct str){ events->data, events->len };
+		}
+		if (data.len)
+			reader->is_full = !http_write(reader->call->r, data);
+	}
+	return !reader->is_full;
+}
+
+static void finish(struct reader *reader, struct buf *events)
+{
+	struct call *c = reader->call;
+	struct core_exec *e;
+	struct error err;
+	struct json j;
+
+	if (reader->is_events) {
+		buf_clear(events);
+		for (int i = 0; i < 2; i++)
+			sse_print_output(
+				events, i ? "stderr" : "stdout", &reader->tails[i], STR(""), true);
+		if (!exec_find(c->api->core, c->id, &e, &err) && e->record.state == EXEC_ENDED) {
+			buf_text(events, "event: exit\ndata: ");
+			json_init(&j, events, false);
+			exec_print(&j, NULL, &e->record);
+			buf_text(events, "\n\n");
+		}
+		http_write(c->r, (struct str){ events->data, events->len });
+	}
+	call_let_go(c);
+	http_end(c->r);
+}
+
+static void send_on(struct reader *reader)
+{
+	auto_buf struct buf events;
+
+	buf_init(&events, BUF_MAX_DEFAULT);
+	if (send_file(reader, 0, &events) && send_file(reader, 1, &events) && !reader->exec)
+		finish(reader, &events);
+}
+
+static void on_more(void *ctx, bool has_ended)
+{
+	struct reader *reader = ctx;
+
+	if (has_ended) {
+		exec_unfollow(reader->exec, &reader->follower);
+		reader->exec = NULL;
+	}
+	send_on(reader);
+}
+
+static void on_writable(struct call *c)
+{
+	struct reader *reader = c->own;
+
+	reader->is_full = false;
+	send_on(reader);
+}
+
+static void on_gone(struct call *c)
+{
+	struct reader *reader = c->own;
+
+	stream_remove(&reader->stream);
+	if (reader->exec)
+		exec_unfollow(reader->exec, &reader->follower);
+	reader->exec = NULL;
+	fd_close(&reader->fds[0]);
+	fd_close(&reader->fds[1]);
+}
+
+static void on_stop(struct stream *stream)
+{
+	struct call *c = stream->call;
+
+	call_let_go(c);
+	http_end(c->r);
+}
+
+static void follow(struct call *c, struct core_exec *e, struct reader *reader, bool follows)
+{
+	reader->call = c;
+	reader->follower = (struct exec_follower){ .more = on_more, .ctx = reader };
+	c->own = reader;
+	c->gone = on_gone;
+	c->writable = on_writable;
+	call_begin(c, 200, reader->is_events ? "text/event-stream" : "application/octet-stream",
+		"Cache-Control: no-store\r\n");
+	if (str_is(c->r->method, "HEAD")) {
+		call_let_go(c);
+		http_end(c->r);
+		return;
+	}
+	stream_add(c, &reader->stream, on_stop);
+	if (follows && e->record.state != EXEC_ENDED) {
+		reader->exec = e;
+		exec_follow(e, &reader->follower);
+	}
+	send_on(reader);
+}
+
+void api_exec_output(struct call *c)
+{
+	const struct output_query *query = c->query;
+	struct reader *reader = arena_alloc(&c->r->arena, sizeof *reader);
+	int first = query->stream == 2;
+	auto_close int fd = -1, other = -1;
+	struct core_exec *e;
+	struct error err;
+	uint64_t size, ignored;
+
+	reader->fds[0] = reader->fds[1] = -1;
+	reader->is_events = call_wants_events(c);
+	if (exec_find(c->api->core, c->id, &e, &err) ||
+		open_spool(e, 1 + first, &fd, &size, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	if (query->offset > size) {
+		fail(&err, ERR_INVALID, "offset: the output has %llu bytes so far",
+			(unsigned long long)size);
+		call_problem_status(c, 416, &err);
+		return;
+	}
+	if (!query->follow && !reader->is_events) {
+		answer_now(c, take_fd(&fd), query->offset, size);
+		return;
+	}
+	/* A terminal has one stream. */
+	if (reader->is_events && !query->stream && !e->record.tty &&
+		open_spool(e, 2, &other, &ignored, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	reader->offsets[first] = query->offset;
+	reader->fds[first] = take_fd(&fd);
+	if (other >= 0)
+		reader->fds[1] = take_fd(&other);
+	follow(c, e, reader, query->follow);
+}

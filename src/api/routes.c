@@ -1,0 +1,192 @@
+#include "api/call.h"
+#include "api/schema.h"
+
+#define JSON "application/json"
+#define BYTES "application/octet-stream"
+#define EVENTS "text/event-stream"
+#define TAR "application/x-tar"
+
+#define ANSWERS(name, ...) static const struct route_answer name[] = { __VA_ARGS__, { 0 } }
+ANSWERS(healthy, { 200, JSON, &health_schema, "It is well." });
+ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
+ANSWERS(document, { 200, JSON, &any_schema, "This document." });
+ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
+ANSWERS(created, { 201, JSON, &workspace_schema, "It is there." });
+ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
+ANSWERS(workspace, { 200, JSON, &workspace_schema, "The workspace." });
+ANSWERS(removed, { 204, NULL, NULL, "It is gone." });
+ANSWERS(exec_answers, { 200, JSON, &result_schema, "It has ended." },
+	{ 200, EVENTS, NULL,
+		"Events: start {id}, stdout and stderr {data, encoding}, exit with the result." },
+	{ 201, JSON, &exec_schema, "It runs in the background." });
+ANSWERS(execs, { 200, JSON, &execs_schema, "Newest first." });
+ANSWERS(exec, { 200, JSON, &exec_schema, "The exec." });
+ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },
+	{ 200, EVENTS, NULL, "Both streams as events, then exit with the exec." });
+ANSWERS(done, { 204, NULL, NULL, "Done." });
+ANSWERS(file_get, { 200, BYTES, NULL, "The file." },
+	{ 200, JSON, NULL, "With list: {items, next_cursor} of FileInfo; with stat: FileInfo." },
+	{ 206, BYTES, NULL, "The part that was asked for." });
+ANSWERS(file_put, { 200, JSON, &file_schema, "It was replaced, or moved, or was there." },
+	{ 201, JSON, &file_schema, "It is new." });
+ANSWERS(archive_get, { 200, TAR, NULL, "The archive." },
+	{ 200, "application/zstd", NULL, "With format=tar.zst." });
+ANSWERS(events, { 200, EVENTS, NULL, "Events as they come; their data is an Event." });
+
+#define QUERY(rows, type) .query = &rows, .query_size = sizeof(type)
+#define BODY(rows, type) .body = &rows, .body_size = sizeof(type)
+#define WORKSPACE "/v1/workspaces/{id}"
+#define EXEC "/v1/execs/{id}"
+
+const struct route routes[] = {
+	{ "GET", "/healthz", "healthz", "Whether the daemon answers", api_healthz, ROUTE_BARE,
+		.answers = healthy },
+	{ "GET", "/readyz", "readyz", "Whether it can take work", api_readyz, ROUTE_BARE,
+		.answers = healthy },
+	{ "GET", "/metrics", "metrics", "Metrics in Prometheus' text format", api_metrics,
+		ROUTE_BARE, .answers = metrics },
+	{ "GET", "/openapi.json", "openapi", "This document", api_openapi, ROUTE_BARE,
+		.answers = document },
+	{ "GET", "/v1/environments", "listEnvironments", "List the environments that are built",
+		api_environments, QUERY(page_query_fields, struct list_query),
+		.answers = environments },
+
+	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
+		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,
+		BODY(create_fields, struct create_body), .answers = created,
+		.errors = { 404, 409, 429, 507 } },
+	{ "GET", "/v1/workspaces", "listWorkspaces", "List workspaces", api_workspace_list,
+		QUERY(list_query_fields, struct list_query), .answers = workspaces },
+	{ "GET", WORKSPACE, "getWorkspace", "Show a workspace", api_workspace_get,
+		QUERY(workspace_query_fields, struct workspace_query), .answers = workspace },
+	{ "PATCH", WORKSPACE, "changeWorkspace", "Change labels and lifetimes", api_workspace_patch,
+		BODY(patch_fields, struct patch_body), .answers = workspace,
+		.errors = { 409, 507 } },
+	{ "DELETE", WORKSPACE, "removeWorkspace", "End what runs in it and remove it",
+		api_workspace_delete, .answers = removed, .errors = { 409, 507 } },
+
+	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
+		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_fields, struct exec_body),
+		.answers = exec_answers, .errors = { 406, 409, 429, 507 } },
+	{ "GET", WORKSPACE "/execs", "listExecs", "List the execs of a workspace", api_exec_list,
+		QUERY(page_query_fields, struct list_query), .answers = execs },
+	{ "GET", "/v1/execs", "listAllExecs", "List execs", api_exec_list_all,
+		QUERY(page_query_fields, struct list_query), .answers = execs },
+	{ "GET", EXEC, "getExec", "Show an exec", api_exec_get, .answers = exec },
+	{ "GET", EXEC "/output", "getOutput", "Read the output of a background exec",
+		api_exec_output, QUERY(output_query_fields, struct output_query), .answers = output,
+		.errors = { 416 } },
+	{ "POST", EXEC "/signal", "signalExec", "Send a signal", api_exec_signal,
+		BODY(signal_fields, struct signal_body), .answers = done, .errors = { 409 } },
+	{ "POST", EXEC "/stdin", "writeStdin", "Write to its stdin", api_exec_stdin, ROUTE_STREAMED,
+		QUERY(stdin_query_fields, struct stdin_query), .body_type = BYTES, .answers = done,
+		.errors = { 409 } },
+	{ "POST", EXEC "/resize", "resizeTerminal", "Change the size of its terminal",
+		api_exec_resize, BODY(resize_fields, struct resize_body), .answers = done,
+		.errors = { 409 } },
+
+	{ "GET", WORKSPACE "/files/{path}", "readFile", "Read a file, or look at what is there",
+		api_file_get, ROUTE_RANGE, QUERY(file_get_query_fields, struct file_query),
+		.answers = file_get, .errors = { 409, 416, 429 } },
+	{ "PUT", WORKSPACE "/files/{path}", "writeFile",
+		"Write a file (atomically), make a directory, or move", api_file_put,
+		ROUTE_STREAMED, QUERY(file_put_query_fields, struct file_query), .body_type = BYTES,
+		.answers = file_put, .errors = { 409, 507 } },
+	{ "DELETE", WORKSPACE "/files/{path}", "removeFile", "Remove a file or a directory",
+		api_file_delete, QUERY(file_delete_query_fields, struct file_query),
+		.answers = removed, .errors = { 409, 507 } },
+	{ "GET", WORKSPACE "/archive", "packTree", "Pack files as one archive", api_archive_get,
+		QUERY(archive_get_query_fields, struct archive_query), .answers = archive_get,
+		.errors = { 409, 429 } },
+	{ "PUT", WORKSPACE "/archive", "unpackTree", "Unpack a tar or tar.zst into it",
+		api_archive_put, ROUTE_STREAMED,
+		QUERY(archive_put_query_fields, struct archive_query), .body_type = TAR,
+		.answers = done, .errors = { 409, 429, 507 } },
+	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow what happens to a workspace",
+		api_workspace_events, ROUTE_EVENTS, .answers = events },
+	{ "GET", "/v1/events", "events", "Follow what happens", api_events, ROUTE_EVENTS,
+		QUERY(events_query_fields, struct events_query), .answers = events },
+};
+const size_t route_count = sizeof routes / sizeof *routes;
+
+/* Whether the path is one of the template; *id and *rest (encoded) are what its names stand for. */
+static bool path_fits(struct str path, const char *template, struct str *id, struct str *rest)
+{
+	while (*template) {
+		if (!strcmp(template, "{path}")) {
+			*rest = path;
+			return true;
+		}
+		if (str_starts_with(str_from(template), "{id}")) {
+			size_t len = 0;
+
+			while (len < path.len && path.data[len] != '/')
+				len++;
+			if (!len)
+				return false;
+			*id = (struct str){ path.data, len };
+			path.data += len;
+			path.len -= len;
+			template += strlen("{id}");
+			continue;
+		}
+		if (!path.len || path.data[0] != *template)
+			/* ".../files" is the tree itself, as ".../files/" is. */
+			return !path.len && !strcmp(template, "/{path}") && (*rest = STR(""), true);
+		path.data++;
+		path.len--;
+		template ++;
+	}
+	return !path.len;
+}
+
+static int decode(struct call *c, struct str id, struct str rest, struct error *err)
+{
+	struct str decoded;
+
+	if (id.data) {
+		if (!http_decode(c->r, id, &decoded))
+			return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
+		c->id = arena_bytes(&c->r->arena, decoded.data, decoded.len);
+	}
+	if (rest.data) {
+		if (!http_decode(c->r, rest, &decoded))
+			return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
+		c->path = arena_bytes(&c->r->arena, decoded.data, decoded.len);
+	}
+	return 0;
+}
+
+int route_find(struct call *c, const char **allow, struct error *err)
+{
+	struct str path = c->r->path, method = c->r->method;
+	bool is_head = str_is(method, "HEAD");
+	auto_buf struct buf methods;
+
+	buf_init(&methods, 256);
+	for (size_t i = 0; i < route_count; i++) {
+		struct str id = { 0 }, rest = { 0 };
+		const struct route *route = &routes[i];
+
+		if (!path_fits(path, route->path, &id, &rest))
+			continue;
+		if (str_is(method, is_head ? "HEAD" : route->method) &&
+			(!is_head || !strcmp(route->method, "GET"))) {
+			c->route = route;
+			return decode(c, id, rest, err) ? 400 : 0;
+		}
+		buf_printf(&methods, "%s%s%s", methods.len ? ", " : "", route->method,
+			strcmp(route->method, "GET") ? "" : ", HEAD");
+	}
+	if (methods.len) {
+		*allow = arena_text(&c->r->arena, methods.data);
+		fail_hint(err, ERR_INVALID, *allow, "%.*s is not a method of this path",
+			(int)method.len, method.data);
+		return 405;
+	}
+	char shown[128];
+	str_printable(shown, sizeof shown, path);
+	fail_hint(
+		err, ERR_NOT_FOUND, "/openapi.json lists what there is", "there is no '%s'", shown);
+	return 404;
+}

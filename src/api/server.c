@@ -1,0 +1,233 @@
+/* The doors themselves: who may come in, which route it is, what it says, and the line in the log.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <strings.h>
+#include "api/call.h"
+#include "base/clock.h"
+#include "format/json_read.h"
+
+#define BODY_MAX ((size_t)16 << 20)
+#define QUERY_MAX 128 /* parameters */
+
+static bool peer_is_allowed(const struct api *api, uint32_t uid)
+{
+	for (int i = 0; i < api->options.allowed_uid_count; i++)
+		if (api->options.allowed_uids[i] == uid)
+			return true;
+	return false;
+}
+
+/* ---- reading what was asked ---- */
+
+static int read_query(struct call *c, struct error *err)
+{
+	static const struct fields none = { "", NULL, NULL, 0 };
+	const struct fields *fields = c->route->query ? c->route->query : &none;
+	struct fields_parameter parameters[QUERY_MAX];
+	size_t count = 0;
+
+	c->query = arena_alloc(&c->r->arena, c->route->query_size + 1);
+	if (!c->r->query.len)
+		return fields_read_query(fields, NULL, 0, &c->r->arena, c->query, err);
+	while (http_query_at(c->r, count, &parameters[count].name, &parameters[count].value)) {
+		struct fields_parameter *p = &parameters[count];
+
+		if (!p->name.data || !p->value.data)
+			return fail(err, ERR_INVALID, "the query is not percent-encoded properly");
+		if (str_utf8_prefix(p->name.data, p->name.len) != p->name.len ||
+			str_utf8_prefix(p->value.data, p->value.len) != p->value.len)
+			return fail(err, ERR_INVALID, "the query is not UTF-8");
+		p->name.data = arena_bytes(&c->r->arena, p->name.data, p->name.len);
+		p->value.data = arena_bytes(&c->r->arena, p->value.data, p->value.len);
+		if (++count == QUERY_MAX)
+			return fail(
+				err, ERR_INVALID, "more than %d query parameters", QUERY_MAX - 1);
+	}
+	return fields_read_query(fields, parameters, count, &c->r->arena, c->query, err);
+}
+
+static bool is_json(struct str type)
+{
+	struct str name, rest;
+
+	str_cut(type, ';', &name, &rest);
+	name = str_trim(name);
+	return name.len == strlen("application/json") &&
+	       !strncasecmp(name.data, "application/json", name.len);
+}
+
+/* 0, or the status of *err. */
+static int read_body(struct call *c, struct error *err)
+{
+	static struct json_value nothing = { .kind = JSON_OBJECT };
+	struct json_value *value = &nothing;
+	struct str type = http_header(c->r, "content-type");
+
+	c->body = arena_alloc(&c->r->arena, c->route->body_size + 1);
+	if (!c->r->body.len && !(c->route->flags & ROUTE_OPTIONAL)) {
+		fail(err, ERR_INVALID, "the body is empty; it must be a JSON object");
+		return 400;
+	}
+	if (c->r->body.len && !(type.data && is_json(type))) {
+		fail_hint(err, ERR_INVALID, "send it with `Content-Type: application/json`",
+			"the body's type is not application/json");
+		return 415;
+	}
+	if (c->r->body.len && json_read(c->r->body, &c->r->arena, &value, err)) {
+		error_context(err, "body");
+		return err->code == ERR_LIMIT ? 413 : 400;
+	}
+	if (fields_read(c->route->body, value, &c->r->arena, c->body, err))
+		return problem_status(err->code);
+	return 0;
+}
+
+static void run(struct call *c)
+{
+	struct error err;
+
+	if (!(c->route->flags & ROUTE_BARE) && core_check_ready(c->api->core, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	c->route->run(c);
+}
+
+/* ---- what the server calls ---- */
+
+static void refuse(struct call *c, int status, const char *allow, const struct error *err)
+{
+	auto_buf struct buf body;
+	const char *headers = allow ? arena_printf(&c->r->arena, "Allow: %s\r\n", allow) : NULL;
+
+	buf_init(&body, 16384);
+	problem_print(&body, status, err, c->r->id);
+	call_respond(c, status, "application/problem+json", headers,
+		(struct str){ body.data, body.len });
+}
+
+static void on_begin(void *ctx, struct http_request *r)
+{
+	struct api *api = ctx;
+	struct call *c = arena_alloc(&r->arena, sizeof *c);
+	const char *allow = NULL;
+	struct error err;
+	int status;
+
+	*c = (struct call){ .api = api, .r = r };
+	r->ctx = c;
+	if (!peer_is_allowed(api, r->peer_uid)) {
+		fail_hint(&err, ERR_DENIED, "use the daemon of your own: carrel starts one",
+			"this daemon serves another user, not uid %u", r->peer_uid);
+		refuse(c, 403, NULL, &err);
+		return;
+	}
+	status = route_find(c, &allow, &err);
+	if (status) {
+		refuse(c, status, allow, &err);
+		return;
+	}
+	if (read_query(c, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	if (c->route->flags & ROUTE_STREAMED)
+		run(c);
+	else
+		http_take_body(r, c->route->body ? BODY_MAX : 0);
+}
+
+static void on_complete(void *ctx, struct http_request *r)
+{
+	struct call *c = r->ctx;
+	struct error err;
+	int status;
+
+	if (c->route->body && (status = read_body(c, &err))) {
+		call_problem_status(c, status, &err);
+		return;
+	}
+	run(c);
+}
+
+static void on_body(void *ctx, struct http_request *r, struct str data)
+{
+	struct call *c = r->ctx;
+
+	if (c->piece)
+		c->piece(c, data);
+}
+
+static void on_writable(void *ctx, struct http_request *r)
+{
+	struct call *c = r->ctx;
+
+	if (c->writable)
+		c->writable(c);
+}
+
+static void write_log(struct call *c, bool aborted)
+{
+	const struct log *log = &c->api->core->log;
+	enum log_level level = c->status >= 500 ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG;
+	char status[8], took[32], method[16], path[512];
+
+	if (level < log->least)
+		return;
+	str_format(status, sizeof status, "%d", c->status);
+	str_format(
+		took, sizeof took, "%.3f", (double)(clock_monotonic_ns() - c->r->began_ns) / 1e6);
+	str_printable(method, sizeof method, c->r->method);
+	str_printable(path, sizeof path, c->r->target);
+	log_record(log, level, "request", "request_id", c->r->id, "method", method, "target", path,
+		"status", status, "ms", took, "aborted", aborted ? "yes" : "no", NULL);
+}
+
+static void on_done(void *ctx, struct http_request *r, bool aborted)
+{
+	struct call *c = r->ctx;
+
+	call_let_go(c);
+	write_log(c, aborted);
+}
+
+int api_open(const struct api_options *options, struct api **out, struct error *err)
+{
+	struct api *api = calloc(1, sizeof *api);
+
+	if (!api)
+		abort();
+	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
+	idempotency_init(&api->idempotency, options->core);
+	catalog_init(&api->catalog, options->core);
+	buf_init(&api->openapi, BUF_MAX_DEFAULT);
+	openapi_print(&api->openapi);
+	const struct http_handler handler = { on_begin, on_complete, on_body, on_writable, on_done,
+		api };
+	if (http_server_new(options->loop, &http_limits_default, &handler, &api->server, err) ||
+		http_server_listen(api->server, options->listener, err)) {
+		api_free(api);
+		return -1;
+	}
+	*out = api;
+	return 0;
+}
+
+void api_drain(struct api *api, void (*done)(void *ctx), void *ctx)
+{
+	streams_stop(api);
+	http_server_drain(api->server, done, ctx);
+}
+
+void api_free(struct api *api)
+{
+	if (!api)
+		return;
+	/* Requests that are open end first: each lets go of what it waits for. */
+	if (api->server)
+		http_server_free(api->server);
+	idempotency_done(&api->idempotency);
+	buf_done(&api->openapi);
+	free(api);
+}

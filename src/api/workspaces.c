@@ -1,0 +1,191 @@
+/* /v1/workspaces */
+#include "api/call.h"
+#include "api/schema.h"
+
+static void print(struct buf *body, const struct core_workspace *w)
+{
+	struct json j;
+
+	json_init(&j, body, false);
+	workspace_print(&j, NULL, &w->model, w->sandbox.limiter);
+}
+
+static const char *location_of(struct arena *arena, const struct core_workspace *w)
+{
+	return arena_printf(arena, "/v1/workspaces/%s", w->model.id);
+}
+
+/* The workspace that core is done with. */
+static void answer(void *ctx, struct core_workspace *w, const struct error *err, int status)
+{
+	struct operation *op = ctx;
+	auto_arena struct arena arena;
+	auto_buf struct buf body;
+
+	if (err) {
+		operation_fail(op, err);
+		return;
+	}
+	arena_init(&arena);
+	buf_init(&body, BUF_MAX_DEFAULT);
+	print(&body, w);
+	operation_answer(op, status, status == 201 ? location_of(&arena, w) : NULL, &body);
+}
+
+static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	answer(ctx, w, err, 200);
+}
+
+/* ---- create ---- */
+
+static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	answer(ctx, w, err, 201);
+}
+
+static void create(struct call *c, struct operation *op)
+{
+	const struct create_body *body = c->body;
+	struct core_create create = { .request_id = c->r->id };
+	struct workspace *wanted = &create.wanted;
+
+	*wanted = (struct workspace){
+		.name = body->name,
+		.environment = body->environment,
+		.python = body->python.version,
+		.requirements = body->python.requirements,
+		.limits = body->limits,
+		.ttl_ms = body->ttl_ms,
+		.idle_timeout_ms = body->idle_timeout_ms,
+		.is_context = body->is_context,
+	};
+	str_copy(wanted->id, sizeof wanted->id, op->id);
+	for (size_t i = 0; i < body->python.packages.count; i++)
+		vec_push(&c->r->arena, &wanted->packages, body->python.packages.items[i]);
+	call_copy_pairs(&c->r->arena, &body->labels, &wanted->labels);
+	call_copy_pairs(&c->r->arena, &body->env, &wanted->env);
+	core_create(c->api->core, &create, on_created, op);
+}
+
+static bool find(struct call *c, const char *id, struct buf *body, const char **location)
+{
+	struct core_workspace *w;
+	struct error err;
+
+	if (core_find(c->api->core, id, &w, &err) || w->model.state == WORKSPACE_CREATING)
+		return false;
+	print(body, w);
+	*location = location_of(&c->r->arena, w);
+	return true;
+}
+
+void api_workspace_create(struct call *c)
+{
+	static const struct once once = { "POST /v1/workspaces", sizeof(struct operation), create,
+		find };
+
+	call_once(c, &once);
+}
+
+/* ---- list ---- */
+
+static void print_item(void *ctx, struct core_workspace *w)
+{
+	workspace_print(ctx, NULL, &w->model, w->sandbox.limiter);
+}
+
+void api_workspace_list(struct call *c)
+{
+	const struct list_query *query = c->query;
+	workspace_pairs labels = { 0 };
+	struct core_filter filter = {
+		.labels = &labels,
+		.state = query->state - 1,
+		.cursor = query->cursor,
+		.limit = query->limit ? query->limit : LIMIT_DEFAULT,
+	};
+	char next[CORE_CURSOR_SIZE] = "";
+	auto_buf struct buf body;
+	struct error err;
+	struct json j;
+
+	for (size_t i = 0; i < query->labels.count; i++) {
+		struct str key, value;
+		bool has_value = str_cut(str_from(query->labels.items[i]), '=', &key, &value);
+
+		vec_push(&c->r->arena, &labels,
+			(struct workspace_pair){ arena_bytes(&c->r->arena, key.data, key.len),
+				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
+					  : NULL });
+	}
+	buf_init(&body, BUF_MAX_DEFAULT);
+	json_init(&j, &body, false);
+	json_object(&j, NULL);
+	json_array(&j, "items");
+	if (core_list(c->api->core, &filter, print_item, &j, next, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	json_end(&j);
+	json_text(&j, "next_cursor", next[0] ? next : NULL);
+	json_end(&j);
+	call_json(c, 200, NULL, &body);
+}
+
+/* ---- one ---- */
+
+void api_workspace_get(struct call *c)
+{
+	const struct workspace_query *query = c->query;
+	struct core_workspace *w;
+	auto_buf struct buf body;
+
+	buf_init(&body, BUF_MAX_DEFAULT);
+	if (call_workspace(c, &w))
+		return;
+	if (query->measure) {
+		core_measure(w, on_workspace, operation_new(c, sizeof(struct operation)));
+		return;
+	}
+	print(&body, w);
+	call_json(c, 200, NULL, &body);
+}
+
+void api_workspace_patch(struct call *c)
+{
+	const struct patch_body *body = c->body;
+	workspace_pairs labels = { 0 };
+	struct core_change change = {
+		.labels = body->has_labels ? &labels : NULL,
+		.has_ttl = body->has_ttl,
+		.ttl_ms = body->ttl_ms,
+		.has_idle_timeout = body->has_idle_timeout,
+		.idle_timeout_ms = body->idle_timeout_ms,
+	};
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w))
+		return;
+	call_copy_pairs(&c->r->arena, &body->labels, &labels);
+	core_update(
+		c->api->core, w, &change, on_workspace, operation_new(c, sizeof(struct operation)));
+}
+
+static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	if (err)
+		operation_fail(ctx, err);
+	else
+		operation_answer(ctx, 204, NULL, NULL);
+}
+
+void api_workspace_delete(struct call *c)
+{
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w))
+		return;
+	core_remove(c->api->core, w, "removed", c->r->id, on_removed,
+		operation_new(c, sizeof(struct operation)));
+}
