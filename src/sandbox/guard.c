@@ -12,19 +12,13 @@
 #include "base/path.h"
 #include "sandbox/init_client.h"
 
-#define SAMPLE_MS 20 /* memory and cpu, without a control group */
 #define DISK_SAMPLE_MS 250
-#define STATS_EVERY 5	     /* samples between two questions to carrel-init */
-#define SAMPLE_COST_SHARE 10 /* a sample that used n ms of cpu is followed by n * 10 ms of rest */
-#define OOM_LOOK_MS 2	     /* after the kernel told of an OOM, the kill is looked for so often */
+#define STATS_EVERY 5 /* samples between two questions to carrel-init */
+#define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
-#define PAUSE_SLACK_MS 200 /* cpu time that stopping everything may take to show */
-#define BURST_MS 50	   /* cpu share: what may be used at once */
 
 static void take_sample(struct loop *loop, void *ctx);
 static void sample_disk(struct loop *loop, void *ctx);
-static uint64_t find_memory(void *ctx);
-static void on_memory(void *ctx, bool ok, uint64_t bytes);
 static uint64_t find_tree(void *ctx);
 static void on_tree(void *ctx, bool ok, uint64_t bytes);
 
@@ -65,9 +59,14 @@ static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 int guard_start(struct guard *guard, struct error *err)
 {
 	guard->oom_fd = guard->root = guard->workspace = guard->upper = guard->proc = -1;
-	guard->memory = (struct measure){
-		.loop = guard->loop, .find = find_memory, .found = on_memory, .ctx = guard
-	};
+	guard->look = (struct sample){ .loop = guard->loop,
+		.init_socket = guard->init_socket,
+		.memory_bytes = guard->plan->limits.memory_bytes,
+		.millicpus = guard->plan->limits.millicpus,
+		.hit = guard->hit,
+		.ctx = guard->ctx,
+		.usage = &guard->usage };
+	sample_begin(&guard->look);
 	guard->tree = (struct measure){
 		.loop = guard->loop, .find = find_tree, .found = on_tree, .ctx = guard
 	};
@@ -147,77 +146,13 @@ void guard_add_usage(struct guard *guard, struct result *result)
 		result->max_rss_bytes = guard->noted_peak_kb * 1024;
 }
 
-static uint64_t find_memory(void *ctx)
-{
-	struct guard *guard = ctx;
-	return usage_memory(&guard->usage);
-}
-
-static void on_memory(void *ctx, bool ok, uint64_t bytes)
-{
-	struct guard *guard = ctx;
-	uint64_t now = clock_monotonic_ms();
-	guard->exact_after_ms = now + (now - guard->memory_began_ms) * SAMPLE_COST_SHARE;
-	if (ok && bytes > guard->plan->limits.memory_bytes)
-		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
-}
-
-/* Pages that processes share count once for each of them in the bound. Counting them right is dear,
- * so it is done seldom, and not at all when one process alone is over the limit. */
-static bool is_memory_over(struct guard *guard)
-{
-	uint64_t limit = guard->plan->limits.memory_bytes, least;
-	if (usage_memory_bound(&guard->usage, &least) <= limit)
-		return false;
-	if (least > limit)
-		return true;
-	uint64_t now = clock_monotonic_ms();
-	if (!guard->memory.is_running && now >= guard->exact_after_ms) {
-		guard->memory_began_ms = now;
-		measure_start(&guard->memory);
-	}
-	return false;
-}
-
-static void on_resume(struct loop *loop, void *ctx)
-{
-	struct guard *guard = ctx;
-	struct error err;
-	guard->resume = NULL;
-	guard->is_paused = false;
-	init_client_signal(guard->init_socket, 0, SIGCONT, &err);
-}
-
-/* Without a cpu controller, the share is kept by stopping everything until the time that was used
- * is allowed. */
-static void hold_cpu_share(struct guard *guard, uint64_t used_ms, uint64_t now_ms)
-{
-	struct error err;
-	uint64_t share = guard->plan->limits.millicpus;
-	uint64_t allowed_ms = (now_ms - guard->started_ms + BURST_MS) * share / 1000;
-	if (guard->is_paused) {
-		/* What continues itself while it is stopped has chosen another limit. */
-		if (used_ms > guard->paused_at_cpu_ms + PAUSE_SLACK_MS)
-			guard->hit(guard->ctx, REASON_CPU_LIMIT);
-		return;
-	}
-	if (used_ms <= allowed_ms)
-		return;
-	if (init_client_signal(guard->init_socket, 0, SIGSTOP, &err))
-		return; /* init is ending: so is everything else */
-	guard->is_paused = true;
-	guard->paused_at_cpu_ms = used_ms;
-	guard->resume = loop_after(
-		guard->loop, (used_ms - allowed_ms) * 1000 / share + 1, on_resume, guard);
-}
-
 static void take_sample(struct loop *loop, void *ctx)
 {
 	struct guard *guard = ctx;
 	const struct limits *limits = &guard->plan->limits;
 	uint64_t began_us = clock_process_cpu_us();
 	guard->sample = NULL;
-	if (is_watchdog(guard) && is_memory_over(guard)) {
+	if (is_watchdog(guard) && sample_is_memory_over(&guard->look)) {
 		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
 		return;
 	}
@@ -229,15 +164,13 @@ static void take_sample(struct loop *loop, void *ctx)
 			return;
 		}
 		if (shares)
-			hold_cpu_share(guard, used_ms, clock_monotonic_ms());
+			sample_hold_share(&guard->look, used_ms);
 	}
 	struct error err;
 	if (is_watchdog(guard) && guard->samples++ % STATS_EVERY == 0)
 		init_client_stats(guard->init_socket, &err);
 	uint64_t cost_us = clock_process_cpu_us() - began_us;
-	uint64_t rest_ms = cost_us * SAMPLE_COST_SHARE / 1000;
-	guard->sample =
-		loop_after(loop, rest_ms > SAMPLE_MS ? rest_ms : SAMPLE_MS, take_sample, guard);
+	guard->sample = loop_after(loop, sample_rest_ms(cost_us, 1), take_sample, guard);
 }
 
 int guard_check_disk(const struct plan *plan, struct error *err)
@@ -321,14 +254,13 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 
 void guard_end(struct guard *guard)
 {
-	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->resume,
-		&guard->oom };
+	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->oom };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i]) {
 			loop_cancel(guard->loop, *timers[i]);
 			*timers[i] = NULL;
 		}
-	measure_stop(&guard->memory);
+	sample_end(&guard->look);
 	measure_stop(&guard->tree);
 	if (guard->oom_fd >= 0)
 		loop_unwatch(guard->loop, guard->oom_fd);

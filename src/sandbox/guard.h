@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "proc/loop.h"
 #include "sandbox/measure.h"
+#include "sandbox/sample.h"
 #include "sandbox/usage.h"
 
 struct guard {
@@ -25,16 +26,13 @@ struct guard {
 	int root, workspace, upper, proc; /* descriptors of the sandbox's own file systems */
 	int oom_fd;
 	uint64_t started_ms;
-	struct loop_timer *wall, *sample, *disk, *resume, *oom;
+	struct loop_timer *wall, *sample, *disk, *oom;
 	int oom_looks; /* since the last event */
 	unsigned samples;
-	uint64_t exact_after_ms; /* the dear measurement isn't made again before */
 	bool disk_was_full;
 	uint64_t noted_cpu_ms, noted_peak_kb;
-	bool is_paused;
-	struct measure memory, tree; /* what takes long to find */
-	uint64_t memory_began_ms;
-	uint64_t paused_at_cpu_ms;
+	struct sample look;
+	struct measure tree; /* takes long to find */
 };
 
 /* Begins: the wall clock runs from here. */

@@ -27,6 +27,7 @@ struct walk {
 	struct usage *usage;
 	uint64_t anonymous_kb, shared_kb, tables_kb;
 	uint64_t largest_kb; /* anonymous memory of one process */
+	int count;
 };
 
 int usage_init(struct usage *usage, int proc, const int tmpfs[USAGE_TMPFS], struct error *err)
@@ -89,6 +90,7 @@ static void add_resident(void *ctx, int proc, int pid)
 	char text[4096];
 	struct str status = read_text(proc, pid, "status", text, sizeof text);
 	uint64_t own_kb = 0;
+	walk->count++;
 	add_kb(status, "RssAnon", &own_kb);
 	walk->anonymous_kb += own_kb;
 	if (own_kb > walk->largest_kb)
@@ -118,6 +120,7 @@ uint64_t usage_memory_bound(struct usage *usage, uint64_t *least)
 {
 	struct walk walk = { .usage = usage };
 	each_process(usage, add_resident, &walk);
+	usage->processes = walk.count;
 	uint64_t elsewhere = usage->sysv_bytes + tmpfs_bytes(usage);
 	*least = walk.largest_kb * 1024 + elsewhere;
 	return walk_bytes(&walk) + elsewhere;

@@ -18,6 +18,7 @@ struct usage {
 	int tmpfs[USAGE_TMPFS]; /* its own tmpfs trees, or -1 */
 	uint64_t shm_device; /* of the kernel's internal tmpfs: SysV and anonymous shared memory */
 	uint64_t sysv_bytes; /* as carrel-init last said */
+	int processes;	     /* seen by the last usage_memory_bound, init among them */
 	uint64_t departed_cpu_ms; /* of processes that have been seen and are gone */
 	struct usage_seen *seen;
 	int seen_count;

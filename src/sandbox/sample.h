@@ -1,0 +1,45 @@
+/* sample.h -- looks at a sandbox that no control group holds to its memory and its share of cpu
+ * time.
+ * 1. Pages that processes share count once for each of them in the cheap look. Counting them right
+ * is dear, so a child does it, seldom, and not at all when one process alone is over the limit.
+ * 2. The share is kept by stopping everything until the time that was used is allowed; what isn't
+ * used is saved for a moment only. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "model/result.h"
+#include "proc/loop.h"
+#include "sandbox/measure.h"
+#include "sandbox/usage.h"
+
+#define SAMPLE_MS 20
+
+struct sample {
+	struct loop *loop;
+	int init_socket;
+	uint64_t memory_bytes, millicpus; /* 0: not held */
+	void (*hit)(void *ctx, enum reason reason);
+	void *ctx;
+	struct usage *usage; /* the caller's, made by usage_init */
+	/* private */
+	struct measure memory; /* what takes long to find */
+	uint64_t memory_began_ms;
+	uint64_t exact_after_ms; /* the dear measurement isn't made again before */
+	bool is_paused;
+	uint64_t paused_at_cpu_ms;
+	int64_t saved_us;		 /* of cpu time; below 0: owed */
+	uint64_t share_ms, share_cpu_ms; /* the last look */
+	struct loop_timer *resume;
+};
+/* Begins with the present; the fields above are set. */
+void sample_begin(struct sample *sample);
+/* true: memory is over its limit for certain. Otherwise `hit` may be called for it a little later.
+ */
+bool sample_is_memory_over(struct sample *sample);
+/* `cpu_ms`: what the sandbox has used in all. May call hit (REASON_CPU_LIMIT) for one that doesn't
+ * let itself be stopped. */
+void sample_hold_share(struct sample *sample, uint64_t cpu_ms);
+/* How long to wait before the next look when this one took `cost_us` and `count` sandboxes are
+ * looked at: all of it together is at most a tenth of one cpu. */
+uint64_t sample_rest_ms(uint64_t cost_us, unsigned count);
+void sample_end(struct sample *sample); /* nothing is called any more; idempotent */
