@@ -1,0 +1,225 @@
+/* exec_end.c -- how an exec ends: its exit, its last output, the judgement, the record. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "core/exec_parts.h"
+
+#define KEPT_MAX 128 /* foreground ones that can still be looked up by id */
+
+/* A background exec's end, on its way into the store. */
+struct ending {
+	struct core *core;
+	char id[ID_LEN + 1], workspace[ID_LEN + 1];
+	uint64_t number;
+	bool has_exit; /* init waits for its acknowledgement */
+};
+
+static void keep(struct core_exec *e)
+{
+	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
+	*shelf->kept_last = e;
+	shelf->kept_last = &e->own->kept_next;
+	if (++shelf->kept_count <= KEPT_MAX)
+		return;
+	struct core_exec *oldest = shelf->kept;
+	shelf->kept = oldest->own->kept_next;
+	shelf->kept_count--;
+	exec_free(oldest);
+}
+
+/* The end is on disk: init may forget it. When it could not be written, init keeps it: the next
+ * core hears of it again. */
+static void on_stored(void *ctx, const struct error *err)
+{
+	struct ending *ending = ctx;
+	struct core *core = ending->core;
+	struct core_workspace *w = table_get(&core->ids, str_from(ending->workspace));
+	fault_point("core_exec_stored");
+	if (err)
+		log_record(&core->log, LOG_LEVEL_ERROR, "the end of an exec could not be written",
+			"exec", ending->id, "error", err->text, NULL);
+	/* The sandbox may be another one by now, which has never heard of it, and will say so. */
+	if (w && ending->has_exit && w->sandbox.watch && w->sandbox.watch->unacknowledged) {
+		w->sandbox.watch->unacknowledged--;
+		if (!err)
+			line_send(w, INIT_ACK, ending->number, 0);
+	}
+	free(ending);
+}
+
+static void store_end(struct core_exec *e, bool has_exit)
+{
+	struct core_workspace *w = e->workspace;
+	struct ending *ending = calloc(1, sizeof *ending);
+	if (!ending)
+		abort();
+	*ending = (struct ending){ .core = w->core, .number = e->number };
+	memcpy(ending->id, e->record.id, sizeof ending->id);
+	memcpy(ending->workspace, w->model.id, sizeof ending->workspace);
+	ending->has_exit = has_exit && w->sandbox.watch;
+	if (ending->has_exit)
+		w->sandbox.watch->unacknowledged++;
+	store_put_exec(w->core->store, &e->record, on_stored, ending);
+}
+
+static void tell_world(struct core_exec *e)
+{
+	struct core_workspace *w = e->workspace;
+	struct core *core = w->core;
+	char code[16];
+	if (!e->record.background && !core->journal.listeners)
+		return;
+	str_format(code, sizeof code, "%d", result_exit_code(&e->record.result));
+	journal_emit(&core->journal, "exec.ended", w->model.id, w->model.name, "exec", e->record.id,
+		"reason", reason_name(e->record.result.reason), "exit_code", code, NULL);
+	if (e->record.background)
+		log_record(&core->log, LOG_LEVEL_INFO, "background exec ended", "exec",
+			e->record.id, "workspace", w->model.id, "reason",
+			reason_name(e->record.result.reason), "request_id", e->request_id, NULL);
+}
+
+static void tell_listener(struct core_exec *e, const struct error *err)
+{
+	if (!e->own->has_listener)
+		return;
+	e->own->has_listener = false;
+	e->listener.ended(e->listener.ctx, e, err);
+}
+
+/* Its record is complete. */
+static void finish(struct core_exec *e, bool has_exit)
+{
+	struct core_workspace *w = e->workspace;
+	struct metrics *metrics = &w->core->metrics;
+	e->own->phase = EXEC_PHASE_OVER;
+	e->record.state = EXEC_ENDED;
+	e->record.ended_ms = clock_now_ms();
+	uint64_t took_ns = clock_monotonic_ns() - e->own->began_ns;
+	e->record.result.duration_ms = took_ns / 1000000;
+	loop_cancel(w->core->loop, e->own->timeout);
+	e->own->timeout = NULL;
+	exec_unlink(e);
+	if (e->record.background)
+		spool_end(e);
+	/* The rows of a workspace that goes go with it. */
+	bool is_leaving = w->is_gone || w->model.state == WORKSPACE_DELETING;
+	if (e->record.background && !is_leaving)
+		store_end(e, has_exit);
+	/* The answer first, then what has time. */
+	tell_listener(e, NULL);
+	metrics->execs[e->record.result.reason]++;
+	histogram_add(&metrics->exec_seconds, (double)took_ns / 1e9);
+	tell_world(e);
+	streams_close(e);
+	buf_done(&e->out);
+	buf_done(&e->errors);
+	core_touch(w);
+	if (is_leaving) {
+		if (e->record.background)
+			spool_remove(e);
+		exec_free(e);
+	} else if (e->record.background)
+		spool_trim(w);
+	else
+		keep(e);
+	core_release(w);
+}
+
+void exec_failed(struct core_exec *e, const struct error *err)
+{
+	struct core_workspace *w = e->workspace;
+	e->own->phase = EXEC_PHASE_OVER;
+	exec_unlink(e);
+	e->record.state = EXEC_ENDED;
+	e->record.ended_ms = clock_now_ms();
+	e->record.error = arena_text(&e->arena, err->text);
+	e->record.error_exit_code = error_exit_code(err->code);
+	w->core->metrics.exec_failures++;
+	streams_close(e);
+	if (e->record.background) {
+		spool_remove(e);
+		if (e->own->is_row)
+			store_remove_exec(w->core->store, e->record.id, NULL, NULL);
+	}
+	tell_listener(e, err);
+	core_touch(w);
+	exec_free(e);
+	core_release(w);
+}
+
+void exec_lost(struct core_exec *e, enum reason reason, const char *error)
+{
+	struct result *result = &e->record.result;
+	if (e->own->phase >= EXEC_PHASE_SENT && !result->signal)
+		result->signal = SIGKILL;
+	/* One that exited and waited for a judgement keeps what its command said. */
+	if (e->own->phase == EXEC_PHASE_EXITED && WIFEXITED(e->own->wait_status))
+		result->signal = 0;
+	result->reason = reason;
+	if (error)
+		e->record.error = arena_text(&e->arena, error);
+	watch_forget(e->workspace, e);
+	finish(e, false);
+}
+
+void exec_exited(struct core_exec *e, const struct init_reply *reply)
+{
+	struct exec_private *own = e->own;
+	struct result *result = &e->record.result;
+	const struct core_sandbox *sandbox = &e->workspace->sandbox;
+	own->phase = EXEC_PHASE_EXITED;
+	own->wait_status = reply->value;
+	if (!own->has_limit && sandbox->has_limit) {
+		own->has_limit = true;
+		own->limit = sandbox->limit;
+	}
+	loop_cancel(e->workspace->core->loop, own->timeout);
+	own->timeout = NULL;
+	bool exited = WIFEXITED(reply->value);
+	result->reason = exited ? REASON_EXITED : REASON_SIGNALED;
+	result->exit_status = exited ? WEXITSTATUS(reply->value) : 0;
+	result->signal = exited ? 0 : WTERMSIG(reply->value);
+	result->cpu_ms = (reply->utime_us + reply->stime_us) / 1000;
+	result->max_rss_bytes = reply->max_rss_kb * 1024;
+	streams_mark_end(e);
+	exec_go_on_ending(e);
+}
+
+/* false: the judgement comes later. */
+static bool judge(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	struct result *result = &e->record.result;
+	enum reason reason = REASON_EXITED;
+	if (own->is_judged)
+		return true;
+	own->is_judged = true;
+	if (own->has_limit)
+		return true;
+	bool has_failed = result->reason != REASON_EXITED || result->exit_status;
+	switch (watch_last_look(e->workspace, e, has_failed, &reason)) {
+	case WATCH_HIT:
+		own->has_limit = true;
+		own->limit = reason;
+		return true;
+	case WATCH_LATER:
+		own->is_judging = true;
+		return false;
+	default:
+		return true;
+	}
+}
+
+void exec_go_on_ending(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	if (!judge(e) || own->is_judging || !streams_drain(e))
+		return;
+	if (own->has_limit)
+		e->record.result.reason = own->limit;
+	finish(e, true);
+}

@@ -1,0 +1,454 @@
+/* exec_line.c -- the socket to a sandbox's init: what is sent there, and what it answers. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "core/exec_parts.h"
+#include "plan/plan.h"
+#include "sandbox/init_client.h"
+
+#define PING_MS 10000 /* an init that says nothing for so long has stalled */
+#define TERM_DEFAULT "TERM=xterm-256color"
+
+/* ---- the environment of commands ---- */
+
+static const char *find_value(const workspace_texts *env, const char *key)
+{
+	size_t len = strlen(key);
+	for (size_t i = 0; i < env->count; i++)
+		if (!strncmp(env->items[i], key, len) && env->items[i][len] == '=')
+			return env->items[i] + len + 1;
+	return NULL;
+}
+
+static void set_variable(struct arena *arena, workspace_texts *env, size_t old_count,
+	const struct workspace_pair *pair)
+{
+	size_t len = strlen(pair->key);
+	const char *entry = arena_printf(arena, "%s=%s", pair->key, pair->value);
+	for (size_t i = 0; i < old_count; i++)
+		if (!strncmp(env->items[i], pair->key, len) && env->items[i][len] == '=') {
+			env->items[i] = entry;
+			return;
+		}
+	vec_push(arena, env, entry);
+}
+
+/* What is in `more` replaces what was there before. */
+static void set_variables(struct arena *arena, workspace_texts *env, const workspace_pairs *more)
+{
+	size_t old_count = env->count;
+	for (size_t i = 0; i < more->count; i++)
+		set_variable(arena, env, old_count, &more->items[i]);
+}
+
+static void end_texts(struct arena *arena, workspace_texts *texts)
+{
+	vec_push(arena, texts, NULL);
+	texts->count--;
+}
+
+static void make_env(struct exec_watch *watch)
+{
+	for (size_t i = 0; plan_own_env[i]; i++)
+		vec_push(&watch->arena, &watch->env, plan_own_env[i]);
+	if (watch->w->model.environment)
+		vec_push(&watch->arena, &watch->env, "VIRTUAL_ENV=" PLAN_ENV);
+	set_variables(&watch->arena, &watch->env, &watch->w->model.env);
+	end_texts(&watch->arena, &watch->env);
+}
+
+/* That of the sandbox as it is, unless this exec has something to add. */
+static workspace_texts env_of(
+	struct arena *arena, const struct exec_watch *watch, const struct exec_spec *spec, bool tty)
+{
+	workspace_texts env = { 0 };
+	if (!spec->env.count && !tty)
+		return watch->env;
+	for (size_t i = 0; i < watch->env.count; i++)
+		vec_push(arena, &env, watch->env.items[i]);
+	set_variables(arena, &env, &spec->env);
+	if (tty && !find_value(&env, "TERM"))
+		vec_push(arena, &env, TERM_DEFAULT);
+	end_texts(arena, &env);
+	return env;
+}
+
+/* ---- to init ---- */
+
+static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+static void want_room(struct core_workspace *w, bool wants)
+{
+	struct error err;
+	if (w->sandbox.watch->is_heard)
+		loop_change(w->core->loop, w->sandbox.init, EPOLLIN | (wants ? EPOLLOUT : 0), &err);
+}
+
+static void enqueue(struct exec_watch *watch, struct exec_message message)
+{
+	struct exec_message *made = malloc(sizeof *made), **last = &watch->queue;
+	if (!made)
+		abort();
+	*made = message;
+	made->next = NULL;
+	while (*last)
+		last = &(*last)->next;
+	*last = made;
+	if (last == &watch->queue)
+		want_room(watch->w, true);
+}
+
+static void on_ping(struct loop *loop, void *ctx)
+{
+	struct exec_watch *watch = ctx;
+	struct core_workspace *w = watch->w;
+	watch->ping = NULL;
+	if (watch->is_asking) {
+		line_break(w, REASON_CANCELED, "the sandbox's init doesn't answer");
+		return;
+	}
+	/* Between two commands there is nothing to be sure of. */
+	if (watch->confirmed == watch->sent || !w->sandbox.exec_count)
+		return;
+	watch->asked = watch->sent;
+	watch->is_asking = true;
+	line_send(w, INIT_STATS, 0, 0);
+	watch->ping = loop_after(loop, PING_MS, on_ping, watch);
+}
+
+/* It is with init now. */
+static void note_sent(struct core_exec *e)
+{
+	struct exec_watch *watch = e->workspace->sandbox.watch;
+	struct core *core = e->workspace->core;
+	e->own->phase = EXEC_PHASE_SENT;
+	e->own->spec = NULL;
+	watch->sent++;
+	if (!watch->ping)
+		watch->ping = loop_after(core->loop, PING_MS, on_ping, watch);
+	if (!e->own->wants_started)
+		e->record.state = EXEC_RUNNING;
+	histogram_add(&core->metrics.exec_overhead_seconds,
+		(double)(clock_monotonic_ns() - e->own->began_ns) / 1e9);
+	streams_sent(e);
+}
+
+static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
+{
+	struct core_workspace *w = e->workspace;
+	struct exec_private *own = e->own;
+	auto_arena struct arena arena;
+	arena_init(&arena);
+	workspace_texts env = env_of(&arena, w->sandbox.watch, spec, e->record.tty);
+	struct init_spawn what = { e->record.argv.items, env.items, e->record.cwd, INIT_NO_PIDFD };
+	own->wants_started = e->record.background || e->listener.started;
+	if (!own->wants_started)
+		what.flags |= INIT_NO_STARTED;
+	if (!e->record.background)
+		what.flags |= INIT_ATTACHED;
+	if (e->record.tty)
+		what.flags |= INIT_TTY;
+	return init_client_spawn(w->sandbox.init, e->number, &what, own->fds, err);
+}
+
+int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
+{
+	struct exec_watch *watch = e->workspace->sandbox.watch;
+	int failed = watch->queue ? -1 : send_spawn(e, spec, err);
+	if (!failed) {
+		note_sent(e);
+		return 0;
+	}
+	if (!watch->queue && err->sys_errno != EAGAIN)
+		return err->sys_errno == ETOOMANYREFS
+			       ? error_hint(err, "too many commands are being started at once")
+			       : -1;
+	exec_keep_spec(e, spec);
+	if (e->own->stdin_rest.len)
+		e->own->stdin_rest = e->own->spec->stdin_text;
+	e->own->phase = EXEC_PHASE_QUEUED;
+	if (e->road == EXEC_HANDED && !e->own->is_ours[0] && streams_keep(e, e->own->fds, err))
+		return -1;
+	enqueue(watch, (struct exec_message){ .type = INIT_SPAWN, .spawn = e });
+	return 0;
+}
+
+void line_take_back(struct core_exec *e)
+{
+	for (struct exec_message *m = e->workspace->sandbox.watch->queue; m; m = m->next)
+		if (m->spawn == e)
+			m->spawn = NULL;
+	e->own->phase = EXEC_PHASE_WAITING;
+}
+
+static int send_small(struct core_workspace *w, const struct exec_message *m, struct error *err)
+{
+	switch (m->type) {
+	case INIT_SIGNAL:
+		return init_client_signal(w->sandbox.init, m->id, m->value, err);
+	case INIT_ACK:
+		return init_client_ack(w->sandbox.init, m->id, err);
+	case INIT_STATS:
+		return init_client_stats(w->sandbox.init, err);
+	default: /* a spawn that was taken back */
+		return 0;
+	}
+}
+
+void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int value)
+{
+	struct exec_watch *watch = w->sandbox.watch;
+	struct exec_message message = { .type = type, .id = id, .value = value };
+	struct error err;
+	if (!watch || watch->is_broken)
+		return;
+	if (watch->queue || (send_small(w, &message, &err) && err.sys_errno == EAGAIN))
+		enqueue(watch, message);
+	/* Any other failure is the end of the connection, which is heard as such. */
+}
+
+/* Sends what waits, as far as there is room. */
+static void send_queue(struct exec_watch *watch)
+{
+	struct core_workspace *w = watch->w;
+	while (watch->queue && !watch->is_broken) {
+		struct exec_message *m = watch->queue;
+		struct error err;
+		int failed = m->spawn ? send_spawn(m->spawn, m->spawn->own->spec, &err)
+				      : send_small(w, m, &err);
+		if (failed && err.sys_errno == EAGAIN)
+			return;
+		struct core_exec *e = m->spawn;
+		watch->queue = m->next;
+		free(m);
+		if (e && failed)
+			exec_failed(e, &err);
+		else if (e)
+			note_sent(e);
+	}
+	want_room(w, false);
+}
+
+/* ---- from init ---- */
+
+void line_break(struct core_workspace *w, enum reason reason, const char *why)
+{
+	struct exec_watch *watch = w->sandbox.watch;
+	if (watch->is_broken)
+		return;
+	watch->is_broken = true;
+	watch->why = arena_text(&watch->arena, why);
+	if (watch->is_heard)
+		loop_unwatch(w->core->loop, w->sandbox.init);
+	watch->is_heard = false;
+	/* When the launcher has ended it there is nothing odd about this. */
+	if (!w->sandbox.is_ending)
+		log_record(&w->core->log, LOG_LEVEL_ERROR, "a sandbox is ended", "workspace",
+			w->model.id, "error", why, NULL);
+	core_end_sandbox(w, reason);
+}
+
+static void lie(struct core_workspace *w, const char *what, const struct init_reply *reply)
+{
+	char why[160];
+	str_format(why, sizeof why, "the sandbox's init %s (type %u, id %016llx)", what,
+		reply->type, (unsigned long long)reply->id);
+	line_break(w, REASON_CANCELED, why);
+}
+
+static struct core_exec *find_exec(struct core_workspace *w, uint64_t number)
+{
+	for (struct core_exec *e = w->sandbox.execs; e; e = e->next)
+		if (e->number == number && e->own->phase == EXEC_PHASE_SENT)
+			return e;
+	return NULL;
+}
+
+static void on_exited(struct core_workspace *w, const struct init_reply *reply)
+{
+	struct core_exec *e = find_exec(w, reply->id);
+	if (!e && w->sandbox.watch->is_adopted)
+		line_send(w, INIT_ACK, reply->id, 0); /* of a core that is no more */
+	else if (!e || e->record.state == EXEC_STARTING)
+		lie(w, "tells of the end of something that doesn't run", reply);
+	else {
+		e->own->is_restored = false;
+		exec_exited(e, reply);
+	}
+}
+
+static void on_refused(struct core_workspace *w, const struct init_reply *reply)
+{
+	struct core_exec *e = find_exec(w, reply->id);
+	struct error err;
+	/* A signal or an acknowledgement that came too late refuses nothing that matters; EPERM: an
+	 * init that isn't PID 1 signals nobody else. */
+	bool is_late = reply->value == ESRCH || reply->value == EPERM;
+	if (is_late && e && e->own->is_restored) {
+		exec_lost(e, REASON_CANCELED,
+			"core was restarted before it had started, or its end was lost");
+		return;
+	}
+	if (is_late)
+		return;
+	if (!e || (e->own->wants_started && e->record.state != EXEC_STARTING)) {
+		lie(w, "refuses what it wasn't asked for", reply);
+		return;
+	}
+	if (reply->value == EAGAIN)
+		fail_hint(&err, ERR_LIMIT, "wait until one of them has ended, or kill one",
+			"%d commands run in this workspace already", INIT_EXECS_MAX);
+	else {
+		struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
+		init_client_failure(reply, &what, &err);
+	}
+	exec_failed(e, &err);
+}
+
+static void on_failed(struct core_workspace *w, const struct init_reply *reply)
+{
+	struct core_exec *e = find_exec(w, reply->id);
+	struct error err;
+	if (!e || e->own->is_restored ||
+		(e->own->wants_started && e->record.state != EXEC_STARTING)) {
+		lie(w, "could not start what runs", reply);
+		return;
+	}
+	struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
+	init_client_failure(reply, &what, &err);
+	exec_failed(e, &err);
+}
+
+static void on_started(struct core_workspace *w, const struct init_reply *reply)
+{
+	struct core_exec *e = find_exec(w, reply->id);
+	if (!e || !e->own->wants_started || e->record.state != EXEC_STARTING)
+		lie(w, "started what it wasn't asked for", reply);
+	else
+		exec_started(e);
+}
+
+/* Which of those that a core before this one started does init still have? Its exits came before
+ * this answer. */
+static void probe_restored(struct core_workspace *w, int running)
+{
+	unsigned expected = 0;
+	for (struct core_exec *e = w->sandbox.execs; e; e = e->next)
+		expected += e->own->is_restored;
+	for (struct core_exec *e = w->sandbox.execs; e && (unsigned)running < expected; e = e->next)
+		if (e->own->is_restored)
+			line_send(w, INIT_SIGNAL, e->number, 0);
+}
+
+static void on_stats(struct core_workspace *w, const struct init_reply *reply)
+{
+	struct exec_watch *watch = w->sandbox.watch;
+	if (watch->is_asking) {
+		watch->confirmed = watch->asked;
+		watch->is_asking = false;
+	}
+	probe_restored(w, reply->value);
+	watch_heard_stats(w, reply->shm_bytes);
+}
+
+static void on_reply(struct core_workspace *w, const struct init_reply *reply)
+{
+	switch (reply->type) {
+	case INIT_EXITED:
+		on_exited(w, reply);
+		break;
+	case INIT_STARTED:
+		on_started(w, reply);
+		break;
+	case INIT_FAILED:
+		on_failed(w, reply);
+		break;
+	case INIT_REFUSED:
+		on_refused(w, reply);
+		break;
+	default:
+		on_stats(w, reply);
+		break;
+	}
+}
+
+/* Nobody closes this socket but an init that dies, or one that took another master. */
+static void on_hang_up(struct core_workspace *w)
+{
+	line_break(w, watch_is_out_of_memory(w) ? REASON_MEMORY_LIMIT : REASON_CANCELED,
+		"the sandbox ended unexpectedly");
+}
+
+static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct core_workspace *w = ctx;
+	struct exec_watch *watch = w->sandbox.watch;
+	struct init_reply reply;
+	struct error err;
+	int got = INIT_CLIENT_NOTHING, pidfd;
+	core_hold(w); /* an exec's end may be that of the workspace */
+	while (w->sandbox.watch == watch && !watch->is_broken &&
+		(got = init_client_receive(fd, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
+		if (pidfd >= 0) {
+			fd_close(&pidfd);
+			lie(w, "sent a descriptor nobody wanted", &reply);
+		} else
+			on_reply(w, &reply);
+	}
+	if (w->sandbox.watch == watch && !watch->is_broken) {
+		if (got < 0)
+			line_break(w, REASON_CANCELED, err.text);
+		else if (got == INIT_CLIENT_EOF)
+			on_hang_up(w);
+		else if (events & EPOLLOUT)
+			send_queue(watch);
+	}
+	core_release(w);
+}
+
+/* ---- opened and closed ---- */
+
+int line_open(struct core_workspace *w, struct error *err)
+{
+	struct exec_watch *watch = calloc(1, sizeof *watch);
+	if (!watch)
+		abort();
+	*watch = (struct exec_watch){ .w = w, .is_adopted = !w->core->is_ready };
+	arena_init(&watch->arena);
+	make_env(watch);
+	w->sandbox.watch = watch;
+	/* What an adopted one has to tell is for execs that aren't restored yet. */
+	return watch->is_adopted ? 0 : line_hear(w, err);
+}
+
+int line_hear(struct core_workspace *w, struct error *err)
+{
+	struct exec_watch *watch = w->sandbox.watch;
+	if (watch->is_heard)
+		return 0;
+	if (loop_watch(w->core->loop, w->sandbox.init, EPOLLIN | (watch->queue ? EPOLLOUT : 0),
+		    on_line, w, err))
+		return -1;
+	watch->is_heard = true;
+	return 0;
+}
+
+void line_close(struct core_workspace *w)
+{
+	struct exec_watch *watch = w->sandbox.watch;
+	if (watch->is_heard)
+		loop_unwatch(w->core->loop, w->sandbox.init);
+	loop_cancel(w->core->loop, watch->ping);
+	while (watch->queue) {
+		struct exec_message *m = watch->queue;
+		watch->queue = m->next;
+		free(m);
+	}
+	arena_done(&watch->arena);
+	free(watch);
+	w->sandbox.watch = NULL;
+}

@@ -1,0 +1,188 @@
+/* exec_parts.h -- what the files behind execs.h and watch.h share. Private to this room.
+ *	execs.c		the verbs: start, detach, signal, find, list
+ *	exec_end.c	how one ends, and what is kept of it
+ *	exec_line.c	the socket to a sandbox's init
+ *	exec_streams.c	pipes and terminals
+ *	exec_spool.c	background output
+ *	exec_restore.c	after a restart of core
+ *	watch.c		limits that the kernel doesn't keep by itself */
+#pragma once
+#include "core/execs.h"
+#include "core/watch.h"
+#include "init/protocol.h"
+
+#define EXEC_READ_SIZE 65536
+#define EXEC_SPOOL_TICK_MS 50
+
+enum exec_phase {
+	EXEC_PHASE_WAITING, /* for its row, or for the sandbox */
+	EXEC_PHASE_QUEUED,  /* for room in init's socket */
+	EXEC_PHASE_SENT,    /* init has it */
+	EXEC_PHASE_EXITED,  /* its command has ended; output or judgement are awaited */
+	EXEC_PHASE_OVER,
+};
+
+struct exec_stream {
+	int fd;	    /* our end, non-blocking, or -1 */
+	int inside; /* the command's end: kept until its exit, so that no hang-up wakes the loop */
+	uint64_t cap;	 /* after the exit: what lay in it then */
+	uint32_t events; /* watched for */
+};
+
+struct exec_private {
+	enum exec_phase phase;
+	bool has_listener;
+	bool wants_started; /* init was asked for INIT_STARTED */
+	bool is_linked;	    /* in its sandbox */
+	bool is_restored;   /* and init hasn't confirmed that it has it */
+	bool is_paused, is_draining;
+	bool is_judged;	  /* its limits have been looked at for the last time */
+	bool is_judging;  /* and the answer is awaited */
+	bool is_delayed;  /* captured, not watched for now: in shelf->delayed */
+	bool was_delayed; /* at the last tick too */
+	bool is_row;	  /* there is one in the store */
+	bool has_limit;	  /* it is being killed for this */
+	enum reason limit;
+	int wait_status;
+	uint64_t began_ns;	/* asked for */
+	uint64_t cpu_base_ms;	/* of its sandbox, when it was sent */
+	struct exec_spec *spec; /* a copy, while it waits */
+	struct exec_wake *wake; /* core_wake was asked */
+	struct exec_row *row;	/* the write of it that is awaited */
+	struct loop_timer *timeout, *later;
+
+	int fds[3]; /* for the command, until they are sent */
+	bool is_ours[3];
+	struct exec_stream streams[2];
+	size_t fd_count; /* that it counts for */
+	int stdin_fd;	 /* our end of its pipe, or -1 */
+	uint32_t stdin_events;
+	struct str stdin_rest;
+	bool ends_stdin; /* after stdin_rest */
+	bool has_stdin_ended;
+	struct exec_writer *writers;
+
+	struct core_exec *delayed_next, **delayed_at;
+	struct core_exec *kept_next;
+	struct core_exec *judged_next;
+
+	/* background */
+	int spool;	/* terminal: where its output goes, or -1 */
+	int watches[2]; /* of inotify, or -1 */
+	bool is_spool_watched, is_growing, is_news;
+	unsigned still_ticks;
+	uint64_t spool_bytes; /* at the last look */
+	struct core_exec *growing_next, **growing_at;
+	struct exec_follower *followers, *cursor;
+};
+
+/* What waits for room in init's socket. */
+struct exec_message {
+	enum init_type type;
+	uint64_t id;
+	int value;
+	struct core_exec *spawn; /* or NULL: taken back */
+	struct exec_message *next;
+};
+
+/* One sandbox. */
+struct exec_watch {
+	struct core_workspace *w;
+	struct arena arena;
+	workspace_texts env; /* of every command here; items[count] is NULL */
+	/* the line */
+	struct exec_message *queue;
+	bool is_heard;	 /* the socket is watched */
+	bool is_adopted; /* it was there before core */
+	bool is_broken;	 /* nothing it says counts any more */
+	const char *why; /* it is being ended, for the records; or NULL */
+	unsigned unacknowledged;
+	uint64_t sent, asked, confirmed; /* spawns; those before the last ping, its answer */
+	bool is_asking;
+	struct loop_timer *ping;
+	struct watch_limits *limits;
+};
+
+/* What all execs share. */
+struct exec_shelf {
+	struct core *core;
+	int null;
+	struct core_exec *delayed; /* captured ones that aren't watched yet */
+	struct loop_timer *delay;
+	struct core_exec *kept, **kept_last; /* ended foreground ones, the oldest first */
+	size_t kept_count;
+	size_t fds, fds_most;
+	int inotify;
+	struct table watches;		    /* inotify's descriptors to execs */
+	struct core_exec *growing, *cursor; /* spools that are looked at */
+	struct loop_timer *tick;
+	unsigned sampled;  /* sandboxes that are looked at just now */
+	unsigned measures; /* trees that are walked */
+	unsigned cpus;
+	char scratch[EXEC_READ_SIZE];
+};
+struct exec_shelf *exec_shelf(struct core *core);
+
+/* ---- execs.c ---- */
+struct core_exec *exec_new(
+	struct core_workspace *w, const struct exec_record *record, enum exec_road road);
+/* Out of all lists, and freed. */
+void exec_free(struct core_exec *e);
+void exec_link(struct core_exec *e);
+void exec_unlink(struct core_exec *e);
+void exec_arm_timeout(struct core_exec *e, uint64_t delay_ms);
+/* Copies what it needs later. */
+void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec);
+/* Kills it with this reason, unless it has one already. */
+void exec_kill(struct core_exec *e, enum reason reason);
+/* init has it: INIT_STARTED came. */
+void exec_started(struct core_exec *e);
+
+/* ---- exec_end.c ---- */
+void exec_exited(struct core_exec *e, const struct init_reply *reply);
+/* Ends it when nothing is left to wait for. e may be gone afterwards. */
+void exec_go_on_ending(struct core_exec *e);
+/* It could not be started. e is gone afterwards. */
+void exec_failed(struct core_exec *e, const struct error *err);
+/* It ends without an exit status of its own. e may be gone afterwards. */
+void exec_lost(struct core_exec *e, enum reason reason, const char *error);
+
+/* ---- exec_line.c ---- */
+int line_open(struct core_workspace *w, struct error *err);
+void line_close(struct core_workspace *w);
+/* Watches what init says. */
+int line_hear(struct core_workspace *w, struct error *err);
+/* Sends the spawn, or queues it (and copies what it needs of spec). */
+int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
+void line_take_back(struct core_exec *e); /* a queued spawn */
+void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
+/* init can't be believed, or reached: the sandbox is ended, and `why` is in every record. */
+void line_break(struct core_workspace *w, enum reason reason, const char *why);
+
+/* ---- exec_streams.c ---- */
+/* Makes what the command gets as 0 to 2, and our ends of it. handed: of EXEC_HANDED. */
+int streams_open(
+	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err);
+/* handed descriptors that have to wait. */
+int streams_keep(struct core_exec *e, const int handed[3], struct error *err);
+int streams_check_handed(const int handed[3], struct error *err);
+void streams_sent(struct core_exec *e);
+/* After the exit: true when all is read that lay there. */
+bool streams_drain(struct core_exec *e);
+void streams_mark_end(struct core_exec *e);
+void streams_close(struct core_exec *e);
+
+/* ---- exec_spool.c ---- */
+int spool_open(struct core_exec *e, struct error *err);
+void spool_watch(struct core_exec *e);
+void spool_unwatch(struct core_exec *e);
+/* Bytes in it, into the record. */
+void spool_measure(struct core_exec *e);
+void spool_remove(struct core_exec *e);
+/* It has ended: cut to its cap, followers are told. */
+void spool_end(struct core_exec *e);
+/* Something is there for followers. */
+void spool_grew(struct core_exec *e);
+/* Too many or too much of one workspace: the oldest ended ones go. */
+void spool_trim(struct core_workspace *w);
+void execs_sweep_spools(struct core *core);

@@ -1,0 +1,538 @@
+/* exec_streams.c -- what goes in and out of an exec: pipes, its terminal, descriptors of others.
+ *
+ * Wake-ups are what a short exec costs. So a captured one isn't watched at first: what it writes
+ * waits in the pipe for its exit, which is heard on init's socket. One that runs longer is watched,
+ * since it could fill a pipe, and rests after each look: thousands of small writes are few reads.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <termios.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "core/exec_parts.h"
+#include "linux/pty.h"
+
+#define DELAY_MS 4
+#define PIPE_MOST (1u << 20)	 /* that a pipe can be made to hold by its user */
+#define TERMINAL_MOST (1u << 17) /* that can be under way in a terminal */
+#define END_OF_FILE "\004"
+#define FDS_OF_PIPES 4
+
+/* ---- what is watched ---- */
+
+static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx);
+static void on_stdin(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+static bool is_ours(const struct core_exec *e)
+{
+	return e->road != EXEC_HANDED && e->road != EXEC_HANDED_PTY;
+}
+
+static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events, loop_fd_fn *fn)
+{
+	struct loop *loop = e->workspace->core->loop;
+	struct error err;
+	if (fd < 0 || *now == events)
+		return;
+	if (!events)
+		loop_unwatch(loop, fd);
+	else if (*now ? loop_change(loop, fd, events, &err)
+		      : loop_watch(loop, fd, events, fn, e, &err)) {
+		/* Without memory in the kernel for a watch: its output is there at the end. */
+		log_record(&e->workspace->core->log, LOG_LEVEL_WARN, "a stream can't be watched",
+			"exec", e->record.id, "error", err.text, NULL);
+		return;
+	}
+	*now = events;
+}
+
+static bool wants_to_write(const struct core_exec *e)
+{
+	return e->own->stdin_rest.len || e->own->writers;
+}
+
+/* Brings the watches in line with what is wanted. */
+static void update(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	bool reads = own->phase == EXEC_PHASE_SENT && !own->is_paused && !own->is_delayed;
+	bool writes = own->phase == EXEC_PHASE_SENT && wants_to_write(e);
+	for (int i = 0; i < 2; i++) {
+		bool is_terminal = own->streams[i].fd >= 0 && own->streams[i].fd == e->terminal;
+		watch_fd(e, own->streams[i].fd, &own->streams[i].events,
+			(reads ? EPOLLIN : 0) | (writes && is_terminal ? EPOLLOUT : 0), on_stream);
+	}
+	watch_fd(e, own->stdin_fd, &own->stdin_events, writes ? EPOLLOUT : 0, on_stdin);
+}
+
+static void unlink_delayed(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	if (!own->is_delayed)
+		return;
+	*own->delayed_at = own->delayed_next;
+	if (own->delayed_next)
+		own->delayed_next->own->delayed_at = own->delayed_at;
+	own->is_delayed = false;
+}
+
+/* Those that were here at the last tick too are watched from now on. */
+static void on_delay(struct loop *loop, void *ctx)
+{
+	struct exec_shelf *shelf = ctx;
+	struct core_exec *next;
+	shelf->delay = NULL;
+	for (struct core_exec *e = shelf->delayed; e; e = next) {
+		next = e->own->delayed_next;
+		if (e->own->was_delayed) {
+			unlink_delayed(e);
+			update(e);
+		}
+		e->own->was_delayed = true;
+	}
+	if (shelf->delayed)
+		shelf->delay = loop_after(loop, DELAY_MS, on_delay, shelf);
+}
+
+static void delay(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
+	if (own->is_delayed)
+		return;
+	own->is_delayed = true;
+	own->was_delayed = false;
+	own->delayed_at = &shelf->delayed;
+	own->delayed_next = shelf->delayed;
+	if (shelf->delayed)
+		shelf->delayed->own->delayed_at = &own->delayed_next;
+	shelf->delayed = e;
+	if (!shelf->delay)
+		shelf->delay = loop_after(shelf->core->loop, DELAY_MS, on_delay, shelf);
+}
+
+/* ---- out of the command ---- */
+
+static void write_spool(struct core_exec *e, const char *data, size_t len)
+{
+	ssize_t written = fd_write_full(e->own->spool, data, len);
+	if (written < 0 || (size_t)written < len)
+		e->record.output_dropped += len - (written > 0 ? (size_t)written : 0);
+	spool_grew(e);
+}
+
+static void deliver(struct core_exec *e, int stream, const char *data, size_t len)
+{
+	e->record.output_bytes += len;
+	e->workspace->core->metrics.output_bytes += len;
+	switch (e->road) {
+	case EXEC_CAPTURED:
+		buf_append(stream ? &e->errors : &e->out, data, len);
+		break;
+	case EXEC_SPOOLED:
+		write_spool(e, data, len);
+		break;
+	default:
+		if (e->own->has_listener)
+			e->listener.output(
+				e->listener.ctx, e, stream + 1, (struct str){ data, len });
+		break;
+	}
+}
+
+/* What is past the cap is read and dropped, so that nothing waits for its reader while it is
+ * killed. */
+static void consume(struct core_exec *e, int stream, const char *data, size_t len)
+{
+	uint64_t cap = e->record.output_cap_bytes, so_far = e->record.output_bytes;
+	size_t fits = !cap || cap - so_far >= len ? len : (size_t)(cap - so_far);
+	if (fits)
+		deliver(e, stream, data, fits);
+	if (fits == len)
+		return;
+	e->record.output_dropped += len - fits;
+	e->record.result.truncated = true;
+	exec_kill(e, REASON_OUTPUT_LIMIT);
+}
+
+/* Reads once. 0: there is nothing. */
+static size_t take(struct core_exec *e, int stream, size_t most)
+{
+	char *scratch = exec_shelf(e->workspace->core)->scratch;
+	ssize_t got = read(e->own->streams[stream].fd, scratch, most);
+	if (got <= 0)
+		return 0;
+	consume(e, stream, scratch, (size_t)got);
+	return (size_t)got;
+}
+
+static void write_rest(struct core_exec *e);
+
+static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct core_exec *e = ctx;
+	struct exec_private *own = e->own;
+	int stream = own->streams[0].fd == fd ? 0 : 1;
+	if (events & EPOLLOUT)
+		write_rest(e);
+	if (!(events & ~(uint32_t)EPOLLOUT) || own->is_paused || own->phase != EXEC_PHASE_SENT)
+		return;
+	size_t got = take(e, stream, EXEC_READ_SIZE);
+	if (!got && (events & (EPOLLHUP | EPOLLERR))) {
+		/* We hold the other end open: somebody made it say so all the same. */
+		watch_fd(e, fd, &own->streams[stream].events, 0, on_stream);
+		return;
+	}
+	if (e->road == EXEC_CAPTURED && got < EXEC_READ_SIZE / 2) {
+		delay(e);
+		update(e);
+	}
+}
+
+void streams_mark_end(struct core_exec *e)
+{
+	unlink_delayed(e);
+	for (int i = 0; i < 2; i++)
+		e->own->streams[i].cap = e->record.tty ? TERMINAL_MOST : PIPE_MOST;
+	update(e);
+}
+
+/* What lay there at the exit, not what others write for ever: a pipe that gave less than was asked
+ * for was empty then. */
+static bool drain_stream(struct core_exec *e, int i)
+{
+	struct exec_stream *stream = &e->own->streams[i];
+	while (stream->fd >= 0 && stream->cap && !e->own->is_paused) {
+		size_t got = take(e, i, EXEC_READ_SIZE);
+		if (got < (e->record.tty ? 1 : EXEC_READ_SIZE))
+			stream->cap = 0;
+		else
+			stream->cap -= got < stream->cap ? got : stream->cap;
+	}
+	return stream->fd < 0 || !stream->cap;
+}
+
+bool streams_drain(struct core_exec *e)
+{
+	if (!is_ours(e) || e->own->is_draining)
+		return !e->own->is_draining;
+	e->own->is_draining = true;
+	bool is_empty = drain_stream(e, 0);
+	is_empty &= drain_stream(e, 1);
+	e->own->is_draining = false;
+	return is_empty;
+}
+
+static void on_later(struct loop *loop, void *ctx)
+{
+	struct core_exec *e = ctx;
+	e->own->later = NULL;
+	exec_go_on_ending(e);
+}
+
+void exec_pause(struct core_exec *e, bool paused)
+{
+	struct exec_private *own = e->own;
+	if (e->road != EXEC_STREAMED || own->is_paused == paused)
+		return;
+	own->is_paused = paused;
+	update(e);
+	if (!paused && own->phase == EXEC_PHASE_EXITED && !own->later && !own->is_draining)
+		own->later = loop_after(e->workspace->core->loop, 0, on_later, e);
+}
+
+/* ---- into the command ---- */
+
+static int stdin_of(const struct core_exec *e)
+{
+	return e->record.tty && is_ours(e) ? e->terminal : e->own->stdin_fd;
+}
+
+/* A terminal's end of file is a character, which counts at the beginning of a line. */
+static void end_stdin(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	if (e->record.tty && e->terminal >= 0)
+		(void)!write(e->terminal, END_OF_FILE, 1);
+	watch_fd(e, own->stdin_fd, &own->stdin_events, 0, on_stdin);
+	fd_close(&own->stdin_fd);
+	own->has_stdin_ended = true;
+}
+
+static void call_writers(struct core_exec *e)
+{
+	struct exec_writer *writers = e->own->writers;
+	e->own->writers = NULL;
+	while (writers) {
+		struct exec_writer *writer = writers;
+		writers = writer->next;
+		writer->drained(writer->ctx);
+	}
+}
+
+/* The text that was given at the start, then those that wait. */
+static void write_rest(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	while (own->stdin_rest.len) {
+		ssize_t written = write(stdin_of(e), own->stdin_rest.data, own->stdin_rest.len);
+		if (written < 0 && errno == EAGAIN)
+			return;
+		if (written < 0) { /* nobody reads it */
+			own->stdin_rest.len = 0;
+			break;
+		}
+		own->stdin_rest.data += written;
+		own->stdin_rest.len -= (size_t)written;
+	}
+	if (own->ends_stdin && !own->has_stdin_ended)
+		end_stdin(e);
+	call_writers(e);
+	update(e);
+}
+
+static void on_stdin(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	write_rest(ctx);
+}
+
+int exec_write_stdin(
+	struct core_exec *e, struct str data, bool end, size_t *taken, struct error *err)
+{
+	struct exec_private *own = e->own;
+	ssize_t written = 0;
+	if (own->phase > EXEC_PHASE_SENT)
+		return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
+	bool is_waiting = own->phase < EXEC_PHASE_SENT &&
+			  (own->spec->open_stdin || (own->spec->tty && is_ours(e)));
+	if (!is_waiting && (stdin_of(e) < 0 || own->has_stdin_ended || own->ends_stdin))
+		return fail(err, ERR_CONFLICT, "the stdin of exec '%s' isn't open", e->record.id);
+	*taken = 0;
+	if (is_waiting || own->stdin_rest.len)
+		return 0;
+	if (data.len)
+		written = write(stdin_of(e), data.data, data.len);
+	if (written < 0 && errno == EAGAIN)
+		written = 0;
+	else if (written < 0 && (errno == EPIPE || errno == EIO))
+		return fail(err, ERR_CONFLICT, "the command of exec '%s' has closed its stdin",
+			e->record.id);
+	else if (written < 0)
+		return fail_errno(err, "write to the stdin of exec '%s'", e->record.id);
+	*taken = (size_t)written;
+	if (end && *taken == data.len)
+		end_stdin(e);
+	return 0;
+}
+
+void exec_await_stdin(struct core_exec *e, struct exec_writer *writer)
+{
+	writer->next = e->own->writers;
+	e->own->writers = writer;
+	update(e);
+}
+
+void exec_unawait_stdin(struct core_exec *e, struct exec_writer *writer)
+{
+	struct exec_writer **at = &e->own->writers;
+	while (*at && *at != writer)
+		at = &(*at)->next;
+	if (*at)
+		*at = writer->next;
+	update(e);
+}
+
+/* ---- opened ---- */
+
+/* The command's end must be an ordinary, blocking one: O_NONBLOCK would be its own too. */
+static int make_pipe(int *read_end, int *write_end, int *ours, struct error *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
+		return fail_errno(err, "make a pipe");
+	*read_end = ends[0];
+	*write_end = ends[1];
+	fcntl(*ours, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static int open_outputs(struct core_exec *e, struct error *err)
+{
+	struct exec_private *own = e->own;
+	for (int i = 0; i < 2; i++) {
+		struct exec_stream *stream = &own->streams[i];
+		if (make_pipe(&stream->fd, &stream->inside, &stream->fd, err))
+			return -1;
+		own->fds[1 + i] = stream->inside;
+	}
+	return 0;
+}
+
+static int open_stdin(struct core_exec *e, const struct exec_spec *spec, struct error *err)
+{
+	struct exec_private *own = e->own;
+	bool has_text = spec->has_stdin_text && spec->stdin_text.len;
+	if (!has_text && !spec->open_stdin) {
+		own->fds[0] = exec_shelf(e->workspace->core)->null;
+		return own->fds[0] < 0 ? fail(err, ERR_FAILED, "open '/dev/null'") : 0;
+	}
+	if (make_pipe(&own->fds[0], &own->stdin_fd, &own->stdin_fd, err))
+		return -1;
+	own->is_ours[0] = true;
+	return 0;
+}
+
+/* In the sandbox's own devpts, so that its programs can name it; opened through the master, so that
+ * nothing there has to be believed. */
+static int open_terminal(struct core_exec *e, const struct exec_spec *spec, struct error *err)
+{
+	struct exec_private *own = e->own;
+	struct pty_size size = { spec->rows ? spec->rows : 24, spec->columns ? spec->columns : 80 };
+	auto_close int pts = openat(e->workspace->sandbox.fds[LAUNCH_FD_ROOT], "dev/pts",
+		O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (pts < 0)
+		return fail_errno(err, "open the sandbox's '/dev/pts'");
+	if (pty_open(pts, &e->terminal, &own->streams[0].inside, err) ||
+		pty_set_size(e->terminal, size, err))
+		return -1;
+	for (int i = 0; i < 3; i++)
+		own->fds[i] = own->streams[0].inside;
+	if (!is_ours(e))
+		return 0;
+	own->streams[0].fd = e->terminal;
+	fcntl(e->terminal, F_SETFL, O_RDWR | O_NONBLOCK);
+	return 0;
+}
+
+int streams_check_handed(const int handed[3], struct error *err)
+{
+	static const char *const names[] = { "stdin", "stdout", "stderr" };
+	for (int i = 0; i < 3; i++) {
+		struct stat st;
+		struct termios modes;
+		if (fstat(handed[i], &st))
+			return fail_errno(err, "look at the %s that was handed in", names[i]);
+		bool is_null = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+		if (S_ISFIFO(st.st_mode) || is_null ||
+			(S_ISCHR(st.st_mode) && !tcgetattr(handed[i], &modes)))
+			continue;
+		return fail_hint(err, ERR_DENIED, "a file could be opened anew for writing inside",
+			"%s is neither a pipe nor a terminal nor /dev/null: it can't be handed in",
+			names[i]);
+	}
+	return 0;
+}
+
+int streams_keep(struct core_exec *e, const int handed[3], struct error *err)
+{
+	struct exec_private *own = e->own;
+	for (int i = 0; i < 3; i++) {
+		int fd = fcntl(handed[i], F_DUPFD_CLOEXEC, 3);
+		if (fd < 0)
+			return fail_errno(err, "keep a descriptor that was handed in");
+		own->fds[i] = fd;
+		own->is_ours[i] = true;
+	}
+	return 0;
+}
+
+static int open_all(
+	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
+{
+	if (e->road == EXEC_HANDED) {
+		for (int i = 0; i < 3 && handed; i++)
+			e->own->fds[i] = handed[i];
+		return 0;
+	}
+	if (e->road == EXEC_SPOOLED && spool_open(e, err))
+		return -1;
+	if (e->record.tty)
+		return open_terminal(e, spec, err);
+	if (open_stdin(e, spec, err))
+		return -1;
+	return e->road == EXEC_SPOOLED ? 0 : open_outputs(e, err);
+}
+
+int streams_open(
+	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
+{
+	struct exec_private *own = e->own;
+	if (open_all(e, spec, handed, err)) {
+		streams_close(e);
+		if (err->sys_errno == EMFILE || err->sys_errno == ENFILE)
+			error_hint(
+				err, "too many commands run at once: wait until some have ended");
+		return -1;
+	}
+	if (is_ours(e)) {
+		own->fd_count = FDS_OF_PIPES + (own->stdin_fd >= 0);
+		exec_shelf(e->workspace->core)->fds += own->fd_count;
+	}
+	if (spec->has_stdin_text && (spec->stdin_text.len || e->record.tty)) {
+		own->stdin_rest = spec->stdin_text;
+		own->ends_stdin = !spec->open_stdin;
+	}
+	return 0;
+}
+
+static void close_given(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	for (int i = 0; i < 3; i++) {
+		if (own->is_ours[i])
+			fd_close(&own->fds[i]);
+		own->is_ours[i] = false;
+		own->fds[i] = -1;
+	}
+}
+
+/* init has the command's ends. stdin's text must be copied if it doesn't fit at once: it is the
+ * caller's. */
+void streams_sent(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	close_given(e);
+	if (!is_ours(e)) {
+		fd_close(&own->streams[0].inside);
+		return;
+	}
+	if (own->stdin_rest.len || own->ends_stdin) {
+		write_rest(e);
+		if (own->stdin_rest.len)
+			own->stdin_rest.data =
+				arena_bytes(&e->arena, own->stdin_rest.data, own->stdin_rest.len);
+	}
+	if (e->road == EXEC_CAPTURED)
+		delay(e);
+	update(e);
+	if (e->road == EXEC_SPOOLED)
+		spool_watch(e);
+}
+
+void streams_close(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	unlink_delayed(e);
+	close_given(e);
+	watch_fd(e, own->stdin_fd, &own->stdin_events, 0, on_stdin);
+	fd_close(&own->stdin_fd);
+	for (int i = 0; i < 2; i++) {
+		struct exec_stream *stream = &own->streams[i];
+		watch_fd(e, stream->fd, &stream->events, 0, on_stream);
+		if (stream->fd == e->terminal)
+			stream->fd = -1;
+		fd_close(&stream->fd);
+		fd_close(&stream->inside);
+	}
+	fd_close(&e->terminal);
+	fd_close(&own->spool);
+	if (own->fd_count)
+		exec_shelf(e->workspace->core)->fds -= own->fd_count;
+	own->fd_count = 0;
+	call_writers(e);
+}

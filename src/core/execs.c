@@ -1,0 +1,526 @@
+#include "core/execs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/exec_parts.h"
+#include "linux/pty.h"
+
+#define FDS_AN_EXEC 6 /* at most */
+#define DIRECTORY_DEFAULT "/workspace"
+
+/* core_wake can't be taken back: this stays until it answers. */
+struct exec_wake {
+	struct core_exec *exec; /* NULL: it has ended meanwhile */
+};
+/* A write in the store, of an exec that may have gone when it is done. */
+struct exec_row {
+	struct core *core;
+	char id[ID_LEN + 1];
+};
+
+static void *allocate(size_t size)
+{
+	void *made = calloc(1, size);
+	if (!made)
+		abort();
+	return made;
+}
+
+struct exec_shelf *exec_shelf(struct core *core)
+{
+	struct rlimit limit;
+	cpu_set_t cpus;
+	if (core->shelf)
+		return core->shelf;
+	struct exec_shelf *shelf = core->shelf = allocate(sizeof *shelf);
+	shelf->core = core;
+	shelf->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	shelf->inotify = -1;
+	shelf->kept_last = &shelf->kept;
+	table_init(&shelf->watches);
+	shelf->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
+	/* The rest is for clients, files, and whatever else wants a descriptor. */
+	shelf->fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
+	return shelf;
+}
+
+/* ---- made and freed ---- */
+
+/* init knows an exec by the first 60 bits of its id: twelve letters of five. */
+static uint64_t number_of(const char *id)
+{
+	uint64_t number = 0;
+	for (int i = 0; i < 12; i++) {
+		unsigned char c = (unsigned char)id[i];
+		number = number << 5 | (uint64_t)(c >= 'a' ? c - 'a' + 10 : c - '0');
+	}
+	return number;
+}
+
+/* One piece of memory with its texts behind it: thousands of them may be kept. */
+struct core_exec *exec_new(
+	struct core_workspace *w, const struct exec_record *record, enum exec_road road)
+{
+	struct block {
+		struct core_exec exec;
+		struct exec_private own;
+		const char *argv[];
+	} * block;
+	size_t pointers = (record->argv.count + 1) * sizeof(char *), size = strlen(record->cwd) + 1;
+	for (size_t i = 0; i < record->argv.count; i++)
+		size += strlen(record->argv.items[i]) + 1;
+	block = allocate(sizeof *block + pointers + size);
+	struct core_exec *e = &block->exec;
+	char *at = (char *)block->argv + pointers;
+	*e = (struct core_exec){ .record = *record,
+		.workspace = w,
+		.road = road,
+		.terminal = -1,
+		.number = number_of(record->id),
+		.own = &block->own };
+	for (size_t i = 0; i < record->argv.count; i++) {
+		block->argv[i] = at;
+		at = stpcpy(at, record->argv.items[i]) + 1;
+	}
+	e->record.argv = (workspace_texts){ block->argv, record->argv.count, 0 };
+	e->record.cwd = memcpy(at, record->cwd, strlen(record->cwd) + 1);
+	arena_init(&e->arena);
+	e->record.error = record->error ? arena_text(&e->arena, record->error) : NULL;
+	buf_init(&e->out, SIZE_MAX);
+	buf_init(&e->errors, SIZE_MAX);
+	struct exec_private *own = e->own;
+	own->stdin_fd = own->spool = -1;
+	for (int i = 0; i < 3; i++)
+		own->fds[i] = -1;
+	for (int i = 0; i < 2; i++) {
+		own->streams[i] = (struct exec_stream){ .fd = -1, .inside = -1 };
+		own->watches[i] = -1;
+	}
+	table_add(&w->core->execs, str_from(e->record.id), e);
+	return e;
+}
+
+static void drop_wake(struct core_exec *e)
+{
+	if (e->own->wake)
+		e->own->wake->exec = NULL;
+	e->own->wake = NULL;
+}
+
+void exec_free(struct core_exec *e)
+{
+	struct core *core = e->workspace->core;
+	exec_unlink(e);
+	streams_close(e);
+	spool_unwatch(e);
+	drop_wake(e);
+	loop_cancel(core->loop, e->own->timeout);
+	loop_cancel(core->loop, e->own->later);
+	table_remove(&core->execs, str_from(e->record.id));
+	buf_done(&e->out);
+	buf_done(&e->errors);
+	arena_done(&e->arena);
+	free(e);
+}
+
+void exec_link(struct core_exec *e)
+{
+	struct core_sandbox *sandbox = &e->workspace->sandbox;
+	e->next = sandbox->execs;
+	sandbox->execs = e;
+	sandbox->exec_count++;
+	e->own->is_linked = true;
+}
+
+void exec_unlink(struct core_exec *e)
+{
+	if (!e->own->is_linked)
+		return;
+	struct core_sandbox *sandbox = &e->workspace->sandbox;
+	struct core_exec **at = &sandbox->execs;
+	while (*at != e)
+		at = &(*at)->next;
+	*at = e->next;
+	e->next = NULL;
+	sandbox->exec_count--;
+	e->own->is_linked = false;
+}
+
+/* ---- the start ---- */
+
+static int fail_count(struct error *err)
+{
+	return fail_hint(err, ERR_LIMIT, "wait until one of them has ended, or kill one",
+		"%d commands run in this workspace already", INIT_EXECS_MAX);
+}
+
+static int check_room(struct core_workspace *w, struct error *err)
+{
+	const struct core_sandbox *sandbox = &w->sandbox;
+	const struct exec_shelf *shelf = exec_shelf(w->core);
+	unsigned unacknowledged = sandbox->watch ? sandbox->watch->unacknowledged : 0;
+	if (sandbox->exec_count + unacknowledged >= INIT_EXECS_MAX)
+		return fail_count(err);
+	if (shelf->fds + FDS_AN_EXEC > shelf->fds_most)
+		return fail_hint(err, ERR_LIMIT,
+			"wait until some have ended, or raise the limit of open files (ulimit -n)",
+			"too many commands run at once for %zu descriptors", shelf->fds_most);
+	return 0;
+}
+
+static int check_env(const workspace_pairs *env, struct error *err)
+{
+	for (size_t i = 0; i < env->count; i++)
+		if (!*env->items[i].key || strchr(env->items[i].key, '='))
+			return fail(err, ERR_INVALID, "'%s' can't name an environment variable",
+				env->items[i].key);
+	return 0;
+}
+
+static int check_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
+	const int fds[3], struct error *err)
+{
+	if (w->core->is_stopping)
+		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
+	if (w->is_gone || w->model.state == WORKSPACE_DELETING)
+		return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+	if (!spec->argv.count || !*spec->argv.items[0])
+		return fail(err, ERR_INVALID, "there is no command to run");
+	if (spec->cwd && !path_is_absolute(spec->cwd))
+		return fail(
+			err, ERR_INVALID, "the working directory '%s' isn't absolute", spec->cwd);
+	if (spec->background != (road == EXEC_SPOOLED))
+		return fail(err, ERR_INVALID, "a background command has no other road for output");
+	if (spec->id && (!id_is_valid(spec->id) || table_get(&w->core->execs, str_from(spec->id))))
+		return fail(err, ERR_CONFLICT, "there is an exec '%s' already", spec->id);
+	if (check_env(&spec->env, err) || check_room(w, err))
+		return -1;
+	return road == EXEC_HANDED ? streams_check_handed(fds, err) : 0;
+}
+
+static uint64_t first_of(uint64_t a, uint64_t b, uint64_t c)
+{
+	return a ? a : b ? b : c;
+}
+
+static void fill_record(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
+	struct exec_record *record)
+{
+	const struct limits *limits = &w->model.limits;
+	bool is_kept = road == EXEC_CAPTURED || road == EXEC_SPOOLED;
+	*record = (struct exec_record){ .argv = spec->argv,
+		.cwd = spec->cwd ? spec->cwd : DIRECTORY_DEFAULT,
+		.background = spec->background,
+		.tty = spec->tty || road == EXEC_HANDED_PTY,
+		.started_ms = clock_now_ms(),
+		.timeout_ms = first_of(spec->timeout_ms, limits->timeout_ms,
+			spec->background ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
+		.cpu_time_ms = first_of(spec->cpu_time_ms, limits->cpu_time_ms, 0),
+		.output_cap_bytes = first_of(spec->output_bytes, limits->output_bytes,
+			is_kept ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0) };
+	memcpy(record->workspace, w->model.id, sizeof record->workspace);
+	/* 0 is init's own: no exec may have it for its number. */
+	if (spec->id)
+		memcpy(record->id, spec->id, sizeof record->id);
+	else
+		do
+			id_make(record->id);
+		while (!number_of(record->id));
+}
+
+static void on_timeout(struct loop *loop, void *ctx)
+{
+	struct core_exec *e = ctx;
+	e->own->timeout = NULL;
+	exec_kill(e, REASON_TIMEOUT);
+}
+
+void exec_arm_timeout(struct core_exec *e, uint64_t delay_ms)
+{
+	e->own->timeout = loop_after(e->workspace->core->loop, delay_ms, on_timeout, e);
+}
+
+static int spawn(
+	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
+{
+	struct core_workspace *w = e->workspace;
+	if (check_room(w, err) || streams_open(e, spec, handed, err))
+		return -1;
+	watch_spawning(w, e);
+	exec_link(e);
+	if (line_spawn(e, spec, err)) {
+		exec_unlink(e);
+		streams_close(e);
+		return -1;
+	}
+	return 0;
+}
+
+static bool is_up(const struct core_workspace *w)
+{
+	return w->sandbox.is_up && !w->sandbox.is_ending && !w->sandbox.watch->is_broken;
+}
+
+static void go(struct core_exec *e);
+
+static void on_awake(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct exec_wake *wake = ctx;
+	struct core_exec *e = wake->exec;
+	free(wake);
+	if (e) {
+		e->own->wake = NULL;
+		if (err)
+			exec_failed(e, err);
+		else
+			go(e);
+	}
+	if (!err)
+		core_release(w); /* e has its own */
+}
+
+/* On with one that waited. */
+static void go(struct core_exec *e)
+{
+	struct error err;
+	if (!is_up(e->workspace)) {
+		struct exec_wake *wake = allocate(sizeof *wake);
+		wake->exec = e;
+		e->own->wake = wake;
+		core_wake(e->workspace, e->request_id, on_awake, wake);
+		return;
+	}
+	if (spawn(e, e->own->spec, NULL, &err))
+		exec_failed(e, &err);
+}
+
+static void on_row(void *ctx, const struct error *err)
+{
+	struct exec_row *row = ctx;
+	struct core_exec *e = table_get(&row->core->execs, str_from(row->id));
+	bool is_awaited = e && e->own->row == row;
+	free(row);
+	if (!is_awaited)
+		return;
+	e->own->row = NULL;
+	if (err) {
+		e->own->is_row = false;
+		exec_failed(e, err);
+		return;
+	}
+	fault_point("core_exec_row");
+	go(e);
+}
+
+static workspace_pairs copy_pairs(struct arena *arena, const workspace_pairs *from)
+{
+	workspace_pairs to = { 0 };
+	for (size_t i = 0; i < from->count; i++) {
+		struct workspace_pair pair = { arena_text(arena, from->items[i].key),
+			arena_text(arena, from->items[i].value) };
+		vec_push(arena, &to, pair);
+	}
+	return to;
+}
+
+void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
+{
+	if (e->own->spec)
+		return;
+	struct exec_spec *kept = e->own->spec = arena_alloc(&e->arena, sizeof *kept);
+	*kept = *spec;
+	kept->id = kept->command = NULL;
+	kept->argv = e->record.argv;
+	kept->cwd = e->record.cwd;
+	kept->env = copy_pairs(&e->arena, &spec->env);
+	if (spec->stdin_text.len)
+		kept->stdin_text.data =
+			arena_bytes(&e->arena, spec->stdin_text.data, spec->stdin_text.len);
+}
+
+static void store_first(struct core_exec *e)
+{
+	struct exec_row *row = allocate(sizeof *row);
+	row->core = e->workspace->core;
+	memcpy(row->id, e->record.id, sizeof row->id);
+	e->own->is_row = true;
+	e->own->row = row;
+	store_put_exec(row->core->store, &e->record, on_row, row);
+}
+
+/* Sends it off, or has it wait. */
+static int begin(
+	struct core_exec *e, const struct exec_spec *spec, const int fds[3], struct error *err)
+{
+	if (e->road != EXEC_SPOOLED && is_up(e->workspace))
+		return spawn(e, spec, fds, err);
+	if (e->road == EXEC_HANDED && streams_keep(e, fds, err))
+		return -1;
+	exec_keep_spec(e, spec);
+	if (e->road == EXEC_SPOOLED)
+		store_first(e);
+	else
+		go(e);
+	return 0;
+}
+
+int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
+	const int fds[3], const struct exec_listener *listener, const char *request_id,
+	struct core_exec **exec, struct error *err)
+{
+	struct exec_record record;
+	uint64_t now_ns = clock_monotonic_ns();
+	if (check_start(w, spec, road, fds, err))
+		return -1;
+	fill_record(w, spec, road, &record);
+	struct core_exec *e = exec_new(w, &record, road);
+	e->listener = *listener;
+	e->own->has_listener = true;
+	e->own->began_ns = now_ns;
+	str_copy(e->request_id, sizeof e->request_id, request_id ? request_id : "");
+	if (begin(e, spec, fds, err)) {
+		w->core->metrics.exec_failures++;
+		exec_free(e);
+		return -1;
+	}
+	core_hold(w);
+	core_touch(w);
+	if (record.timeout_ms)
+		exec_arm_timeout(e, record.timeout_ms);
+	*exec = e;
+	return 0;
+}
+
+void exec_started(struct core_exec *e)
+{
+	struct core_workspace *w = e->workspace;
+	e->record.state = EXEC_RUNNING;
+	if (e->record.background) {
+		journal_emit(&w->core->journal, "exec.started", w->model.id, w->model.name, "exec",
+			e->record.id, NULL);
+		log_record(&w->core->log, LOG_LEVEL_INFO, "background exec started", "exec",
+			e->record.id, "workspace", w->model.id, "request_id", e->request_id, NULL);
+	}
+	if (e->own->has_listener && e->listener.started)
+		e->listener.started(e->listener.ctx, e);
+}
+
+/* ---- while it runs ---- */
+
+void exec_kill(struct core_exec *e, enum reason reason)
+{
+	struct exec_private *own = e->own;
+	struct core_workspace *w = e->workspace;
+	if (!own->has_limit) {
+		own->has_limit = true;
+		own->limit = reason;
+	}
+	if (own->phase == EXEC_PHASE_QUEUED)
+		line_take_back(e);
+	if (own->phase < EXEC_PHASE_SENT) {
+		exec_lost(e, reason, NULL);
+		return;
+	}
+	if (own->phase > EXEC_PHASE_SENT)
+		return;
+	line_send(w, INIT_SIGNAL, e->number, SIGKILL);
+	/* What left its process group goes too, if it can be nobody else's. */
+	if (w->sandbox.exec_count == 1)
+		line_send(w, INIT_SIGNAL, 0, SIGKILL);
+}
+
+void exec_detach(struct core_exec *e)
+{
+	struct exec_private *own = e->own;
+	if (!own->has_listener)
+		return;
+	own->has_listener = false;
+	if (e->record.background || own->phase == EXEC_PHASE_OVER)
+		return;
+	own->is_paused = false;
+	if (own->phase < EXEC_PHASE_EXITED)
+		exec_kill(e, REASON_CANCELED);
+	else if (!own->is_draining)
+		exec_go_on_ending(e);
+}
+
+int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err)
+{
+	struct core_exec *e = id_is_valid(id) ? table_get(&core->execs, str_from(id)) : NULL;
+	if (!e)
+		return fail(err, ERR_NOT_FOUND, "there is no exec '%s'", id);
+	if (e->record.background && e->record.state == EXEC_RUNNING)
+		spool_measure(e);
+	*exec = e;
+	return 0;
+}
+
+static int fail_ended(struct core_exec *e, struct error *err)
+{
+	return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
+}
+
+int exec_signal(struct core_exec *e, int signo, struct error *err)
+{
+	if (signo < 1 || signo > SIGRTMAX)
+		return fail(err, ERR_INVALID, "%d is no signal", signo);
+	if (e->own->phase > EXEC_PHASE_SENT)
+		return fail_ended(e, err);
+	if (e->own->phase < EXEC_PHASE_SENT)
+		return fail_hint(err, ERR_CONFLICT, "try again in a moment",
+			"exec '%s' has not started yet", e->record.id);
+	line_send(e->workspace, INIT_SIGNAL, e->number, signo);
+	return 0;
+}
+
+int exec_resize(struct core_exec *e, uint16_t rows, uint16_t columns, struct error *err)
+{
+	if (e->own->phase > EXEC_PHASE_SENT)
+		return fail_ended(e, err);
+	if (!e->record.tty)
+		return fail(err, ERR_CONFLICT, "exec '%s' has no terminal", e->record.id);
+	if (e->terminal < 0)
+		return fail(
+			err, ERR_CONFLICT, "the terminal of exec '%s' isn't there", e->record.id);
+	return pty_set_size(e->terminal, (struct pty_size){ rows, columns }, err);
+}
+
+/* ---- all of them ---- */
+
+static int compare_newest(const void *a, const void *b)
+{
+	const struct core_exec *first = *(struct core_exec *const *)a,
+			       *second = *(struct core_exec *const *)b;
+	if (first->record.started_ms != second->record.started_ms)
+		return first->record.started_ms < second->record.started_ms ? 1 : -1;
+	return strcmp(first->record.id, second->record.id);
+}
+
+void exec_list(struct core *core, struct core_workspace *w,
+	void (*fn)(void *ctx, struct core_exec *e), void *ctx)
+{
+	size_t at = 0, count = 0;
+	struct core_exec *e;
+	auto_free struct core_exec **found = calloc(core->execs.count + 1, sizeof *found);
+	if (!found)
+		abort();
+	while ((e = table_next(&core->execs, &at)))
+		if (!w || e->workspace == w)
+			found[count++] = e;
+	qsort(found, count, sizeof *found, compare_newest);
+	for (size_t i = 0; i < count; i++) {
+		if (found[i]->record.background && found[i]->record.state == EXEC_RUNNING)
+			spool_measure(found[i]);
+		fn(ctx, found[i]);
+	}
+}

@@ -1,0 +1,488 @@
+#include "core/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/exec_parts.h"
+#include "format/procfs.h"
+#include "sandbox/sample.h"
+
+#define STATS_EVERY 5 /* samples between two questions to init */
+#define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
+#define OOM_LOOKS 500
+#define DISK_MS 250
+#define DISK_COST_SHARE 10	  /* a walk of n ms is followed by n * 10 ms of rest */
+#define MEASURES_MOST 2		  /* trees that are walked at once */
+#define WRITTEN_A_MS (2ull << 20) /* bytes: more than any disk or cache takes in a ms */
+
+enum disk { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
+
+struct watch_limits {
+	struct core_workspace *w;
+	struct exec_shelf *shelf;
+	bool is_watchdog, has_usage, is_oom_watched, is_sampling;
+	struct usage usage;
+	struct sample look;
+	struct loop_timer *sample, *oom, *disk_timer;
+	unsigned samples;
+	int oom_looks; /* since the last event */
+	enum disk disk;
+	bool was_full;		/* at a sample */
+	struct measure tree;	/* takes long to find */
+	uint64_t tree_began_ms; /* and not again before */
+	uint64_t tree_after_ms;
+	uint64_t known_bytes, unmeasured_ms; /* time in which commands ran since that was known */
+	struct core_exec *judged;	     /* wait for it; linked by own->judged_next */
+};
+
+static struct watch_limits *limits_of(const struct core_workspace *w)
+{
+	return w->sandbox.watch ? w->sandbox.watch->limits : NULL;
+}
+
+/* ---- memory ---- */
+
+static bool read_number(int fd, const char *key, uint64_t *value)
+{
+	char text[1024];
+	ssize_t len = fd < 0 ? -1 : pread(fd, text, sizeof text, 0);
+	struct str all = { text, len > 0 ? (size_t)len : 0 };
+	if (len <= 0)
+		return false;
+	return key ? procfs_find_number(all, key, value) : str_to_u64(str_trim(all), value);
+}
+
+bool watch_is_out_of_memory(struct core_workspace *w)
+{
+	uint64_t kills;
+	return read_number(w->sandbox.fds[LAUNCH_FD_OOM_COUNT], "oom_kill", &kills) && kills;
+}
+
+/* v1 tells of an OOM before anything is killed for it, and perhaps nothing will be. */
+static void look_for_kills(struct loop *loop, void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	limits->oom = NULL;
+	if (watch_is_out_of_memory(limits->w))
+		core_end_sandbox(limits->w, REASON_MEMORY_LIMIT);
+	else if (++limits->oom_looks < OOM_LOOKS)
+		limits->oom = loop_after(loop, OOM_LOOK_MS, look_for_kills, limits);
+}
+
+static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	char text[1024];
+	/* v1's eventfd is emptied, v2's file armed again. */
+	(void)!read(fd, text, sizeof(uint64_t));
+	(void)!pread(fd, text, sizeof text, 0);
+	limits->oom_looks = 0;
+	loop_cancel(loop, limits->oom);
+	look_for_kills(loop, limits);
+}
+
+/* ---- cpu time ---- */
+
+uint64_t watch_cpu_ms(struct core_workspace *w)
+{
+	struct watch_limits *limits = limits_of(w);
+	uint64_t value;
+	int fd = w->sandbox.fds[LAUNCH_FD_CPU];
+	if (read_number(fd, "usage_usec", &value))
+		return value / 1000;
+	if (read_number(fd, NULL, &value))
+		return value / 1000000;
+	return limits && limits->has_usage ? usage_cpu_ms(&limits->usage) : 0;
+}
+
+/* Ends those that are over; the least time in which another can be. */
+static uint64_t look_at_cpu_time(struct watch_limits *limits, uint64_t used_ms)
+{
+	uint64_t least_ms = UINT64_MAX;
+	struct core_exec *next;
+	for (struct core_exec *e = limits->w->sandbox.execs; e; e = next) {
+		next = e->next;
+		uint64_t limit_ms = e->record.cpu_time_ms;
+		if (!limit_ms || e->own->has_limit)
+			continue;
+		uint64_t spent_ms =
+			used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
+		if (spent_ms >= limit_ms)
+			exec_kill(e, REASON_CPU_LIMIT);
+		else if (limit_ms - spent_ms < least_ms)
+			least_ms = limit_ms - spent_ms;
+	}
+	return least_ms == UINT64_MAX ? least_ms : least_ms / limits->shelf->cpus;
+}
+
+static bool has_cpu_limit(const struct watch_limits *limits)
+{
+	for (const struct core_exec *e = limits->w->sandbox.execs; e; e = e->next)
+		if (e->record.cpu_time_ms)
+			return true;
+	return false;
+}
+
+/* ---- samples ---- */
+
+static void on_hit(void *ctx, enum reason reason)
+{
+	struct watch_limits *limits = ctx;
+	core_end_sandbox(limits->w, reason);
+}
+
+static int tmpfs_of(int fd)
+{
+	struct statfs fs;
+	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC ? fd : -1;
+}
+
+static bool need_usage(struct watch_limits *limits)
+{
+	const int *fds = limits->w->sandbox.fds;
+	const int tmpfs[USAGE_TMPFS] = { tmpfs_of(fds[LAUNCH_FD_ROOT]), -1, -1 };
+	struct error err;
+	if (limits->has_usage || fds[LAUNCH_FD_PROC] < 0)
+		return limits->has_usage;
+	if (usage_init(&limits->usage, fds[LAUNCH_FD_PROC], tmpfs, &err)) {
+		log_record(&limits->w->core->log, LOG_LEVEL_ERROR, "a sandbox can't be measured",
+			"workspace", limits->w->model.id, "error", err.text, NULL);
+		return false;
+	}
+	return limits->has_usage = true;
+}
+
+static void stop_sampling(struct watch_limits *limits)
+{
+	loop_cancel(limits->shelf->core->loop, limits->sample);
+	limits->sample = NULL;
+	if (limits->is_sampling)
+		limits->shelf->sampled--;
+	limits->is_sampling = false;
+}
+
+static void on_sample(struct loop *loop, void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	struct core_workspace *w = limits->w;
+	uint64_t began_us = clock_process_cpu_us(), rest_ms, cpu_rest_ms = UINT64_MAX;
+	limits->sample = NULL;
+	if (limits->is_watchdog && sample_is_memory_over(&limits->look)) {
+		stop_sampling(limits);
+		core_end_sandbox(w, REASON_MEMORY_LIMIT);
+		return;
+	}
+	bool shares = limits->is_watchdog && w->model.limits.millicpus;
+	if (shares || has_cpu_limit(limits)) {
+		uint64_t used_ms = watch_cpu_ms(w);
+		cpu_rest_ms = look_at_cpu_time(limits, used_ms);
+		if (shares)
+			sample_hold_share(&limits->look, used_ms);
+	}
+	bool is_idle =
+		!w->sandbox.exec_count && (!limits->is_watchdog || limits->usage.processes <= 1);
+	if (is_idle || w->sandbox.is_ending ||
+		(!limits->is_watchdog && cpu_rest_ms == UINT64_MAX)) {
+		stop_sampling(limits);
+		return;
+	}
+	if (limits->is_watchdog && limits->samples++ % STATS_EVERY == 0)
+		line_send(w, INIT_STATS, 0, 0);
+	rest_ms = sample_rest_ms(clock_process_cpu_us() - began_us, limits->shelf->sampled);
+	if (!limits->is_watchdog && cpu_rest_ms > rest_ms)
+		rest_ms = cpu_rest_ms;
+	limits->sample = loop_after(loop, rest_ms, on_sample, limits);
+}
+
+static void start_sampling(struct watch_limits *limits)
+{
+	if (limits->is_sampling)
+		return;
+	limits->is_sampling = true;
+	limits->shelf->sampled++;
+	limits->sample = loop_after(limits->shelf->core->loop, SAMPLE_MS, on_sample, limits);
+}
+
+void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes)
+{
+	limits_of(w)->usage.sysv_bytes = shm_bytes;
+}
+
+/* ---- disk ---- */
+
+/* A tree that was made too deep or unreadable to be measured is over every limit. What was deleted
+ * and is still open takes its room all the same. Runs in a child. */
+static uint64_t find_tree(void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	struct core_workspace *w = limits->w;
+	struct error err;
+	struct stat st;
+	uint64_t bytes, inodes;
+	auto_close int dir =
+		path_open_nolinks(w->core->workspaces, w->model.id, O_RDONLY | O_DIRECTORY, 0);
+	if (dir < 0 || fstat(dir, &st) || path_measure_tree(dir, &bytes, &inodes, &err))
+		return UINT64_MAX;
+	return bytes + (limits->has_usage ? usage_deleted_bytes(&limits->usage, st.st_dev) : 0);
+}
+
+static void on_disk(struct loop *loop, void *ctx);
+
+static void arm_disk(struct watch_limits *limits)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t wait_ms = limits->tree_after_ms > now_ms ? limits->tree_after_ms - now_ms : 0;
+	if (limits->disk == DISK_UNLIMITED || limits->disk == DISK_EXACT || limits->disk_timer ||
+		limits->tree.is_running)
+		return;
+	limits->disk_timer = loop_after(
+		limits->shelf->core->loop, wait_ms > DISK_MS ? wait_ms : DISK_MS, on_disk, limits);
+}
+
+/* Those whose end waited for it. */
+static void judge_all(struct watch_limits *limits, bool is_over)
+{
+	struct core_exec *e;
+	while ((e = limits->judged)) {
+		limits->judged = e->own->judged_next;
+		e->own->is_judging = false;
+		if (is_over && !e->own->has_limit) {
+			e->own->has_limit = true;
+			e->own->limit = REASON_DISK_LIMIT;
+		}
+		exec_go_on_ending(e);
+	}
+}
+
+static void on_tree(void *ctx, bool ok, uint64_t bytes)
+{
+	struct watch_limits *limits = ctx;
+	struct core_workspace *w = limits->w;
+	uint64_t limit = w->model.limits.disk_bytes, now_ms = clock_monotonic_ms();
+	limits->shelf->measures--;
+	limits->tree_after_ms = now_ms + (now_ms - limits->tree_began_ms) * DISK_COST_SHARE;
+	if (ok) {
+		limits->known_bytes = bytes;
+		limits->unmeasured_ms = 0;
+	}
+	if (ok && bytes != UINT64_MAX)
+		w->model.disk_usage_bytes = bytes;
+	core_hold(w);
+	judge_all(limits, ok && bytes >= limit);
+	if (limits_of(w) == limits && w->sandbox.exec_count) {
+		if (ok && bytes > limit && limits->disk == DISK_COUNTED)
+			core_end_sandbox(w, REASON_DISK_LIMIT);
+		else
+			arm_disk(limits);
+	}
+	core_release(w);
+}
+
+static void measure_tree(struct watch_limits *limits)
+{
+	if (limits->tree.is_running)
+		return;
+	if (limits->is_watchdog) /* as root, nobody but root could look into its processes */
+		need_usage(limits);
+	limits->tree_began_ms = clock_monotonic_ms();
+	limits->shelf->measures++;
+	measure_start(&limits->tree);
+}
+
+static bool is_quota_full(struct watch_limits *limits)
+{
+	return usage_tmpfs_is_full(limits->w->sandbox.fds[LAUNCH_FD_WORKSPACE]);
+}
+
+static void on_disk(struct loop *loop, void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	limits->disk_timer = NULL;
+	if (!limits->w->sandbox.exec_count || limits->w->sandbox.is_ending)
+		return;
+	if (limits->disk == DISK_QUOTA)
+		limits->was_full |= is_quota_full(limits);
+	else if (limits->shelf->measures < MEASURES_MOST) {
+		measure_tree(limits); /* and on from there */
+		return;
+	}
+	arm_disk(limits);
+}
+
+/* Whether the commands since the last measurement have had the time to fill it. */
+static bool could_be_full(const struct watch_limits *limits)
+{
+	uint64_t limit = limits->w->model.limits.disk_bytes, written;
+	return limits->known_bytes >= limit ||
+	       __builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) ||
+	       written >= limit - limits->known_bytes;
+}
+
+static enum watch_verdict look_at_disk(
+	struct watch_limits *limits, struct core_exec *e, bool has_failed)
+{
+	if (limits->disk == DISK_UNLIMITED)
+		return WATCH_NOTHING;
+	if (limits->disk == DISK_QUOTA)
+		return has_failed && (limits->was_full || is_quota_full(limits)) ? WATCH_HIT
+										 : WATCH_NOTHING;
+	uint64_t ran_ms = (clock_monotonic_ns() - e->own->began_ns) / 1000000;
+	limits->unmeasured_ms += ran_ms;
+	/* RLIMIT_FSIZE is the limit there, too. */
+	if (limits->disk == DISK_COUNTED && WIFSIGNALED(e->own->wait_status) &&
+		WTERMSIG(e->own->wait_status) == SIGXFSZ)
+		return WATCH_HIT;
+	if (!could_be_full(limits))
+		return WATCH_NOTHING;
+	if (has_failed) {
+		e->own->judged_next = limits->judged;
+		limits->judged = e;
+		measure_tree(limits);
+		return WATCH_LATER;
+	}
+	if (clock_monotonic_ms() >= limits->tree_after_ms &&
+		limits->shelf->measures < MEASURES_MOST)
+		measure_tree(limits);
+	return WATCH_NOTHING;
+}
+
+/* ---- execs come and go ---- */
+
+void watch_spawning(struct core_workspace *w, struct core_exec *e)
+{
+	struct watch_limits *limits = limits_of(w);
+	if (!w->sandbox.exec_count)
+		limits->was_full = false;
+	if (limits->is_watchdog || e->record.cpu_time_ms) {
+		if (limits->is_watchdog)
+			need_usage(limits);
+		if (e->record.cpu_time_ms)
+			e->own->cpu_base_ms = watch_cpu_ms(w);
+		start_sampling(limits);
+	}
+	arm_disk(limits);
+}
+
+enum watch_verdict watch_last_look(
+	struct core_workspace *w, struct core_exec *e, bool has_failed, enum reason *reason)
+{
+	struct watch_limits *limits = limits_of(w);
+	if (!limits)
+		return WATCH_NOTHING;
+	if (watch_is_out_of_memory(w)) {
+		core_end_sandbox(w, REASON_MEMORY_LIMIT);
+		*reason = REASON_MEMORY_LIMIT;
+		return WATCH_HIT;
+	}
+	if (e->record.cpu_time_ms) {
+		uint64_t used_ms = watch_cpu_ms(w);
+		uint64_t spent_ms =
+			used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
+		if (spent_ms > e->record.result.cpu_ms)
+			e->record.result.cpu_ms = spent_ms;
+		if (spent_ms >= e->record.cpu_time_ms) {
+			*reason = REASON_CPU_LIMIT;
+			return WATCH_HIT;
+		}
+	}
+	*reason = REASON_DISK_LIMIT;
+	return look_at_disk(limits, e, has_failed);
+}
+
+void watch_forget(struct core_workspace *w, struct core_exec *e)
+{
+	struct watch_limits *limits = limits_of(w);
+	if (!limits || !e->own->is_judging)
+		return;
+	for (struct core_exec **at = &limits->judged; *at; at = &(*at)->own->judged_next)
+		if (*at == e) {
+			*at = e->own->judged_next;
+			return;
+		}
+}
+
+/* ---- opened and closed ---- */
+
+static enum disk disk_of(const struct core_workspace *w)
+{
+	static const struct {
+		const char *name;
+		enum disk disk;
+	} mechanisms[] = { { "project-quota", DISK_QUOTA }, { "btrfs-qgroup", DISK_EXACT } };
+	if (!w->model.limits.disk_bytes)
+		return DISK_UNLIMITED;
+	for (size_t i = 0; w->model.disk_mechanism && i < 2; i++)
+		if (!strcmp(w->model.disk_mechanism, mechanisms[i].name))
+			return mechanisms[i].disk;
+	return DISK_COUNTED;
+}
+
+int watch_open(struct core_workspace *w, struct error *err)
+{
+	struct watch_limits *limits = calloc(1, sizeof *limits);
+	struct core_sandbox *sandbox = &w->sandbox;
+	if (!limits)
+		abort();
+	*limits = (struct watch_limits){ .w = w,
+		.shelf = exec_shelf(w->core),
+		.is_watchdog = !strcmp(sandbox->limiter, "watchdog"),
+		.disk = disk_of(w),
+		.known_bytes = w->model.disk_usage_bytes };
+	sandbox->watch->limits = limits;
+	limits->tree = (struct measure){
+		.loop = w->core->loop, .find = find_tree, .found = on_tree, .ctx = limits
+	};
+	limits->look = (struct sample){ .loop = w->core->loop,
+		.init_socket = sandbox->init,
+		.memory_bytes = w->model.limits.memory_bytes,
+		.millicpus = w->model.limits.millicpus,
+		.hit = on_hit,
+		.ctx = limits,
+		.usage = &limits->usage };
+	sample_begin(&limits->look);
+	/* A core that died may have stopped everything there for its share. */
+	if (limits->is_watchdog && sandbox->watch->is_adopted)
+		line_send(w, INIT_SIGNAL, 0, SIGCONT);
+	int oom = sandbox->fds[LAUNCH_FD_OOM];
+	if (oom < 0)
+		return 0;
+	if (loop_watch(w->core->loop, oom,
+		    !strcmp(sandbox->limiter, "cgroup-v2") ? EPOLLPRI : EPOLLIN, on_oom, limits,
+		    err))
+		return error_context(err, "watch the memory of the sandbox");
+	limits->is_oom_watched = true;
+	return 0;
+}
+
+void watch_close(struct core_workspace *w)
+{
+	struct watch_limits *limits = limits_of(w);
+	struct loop *loop = w->core->loop;
+	if (!limits)
+		return;
+	stop_sampling(limits);
+	loop_cancel(loop, limits->oom);
+	loop_cancel(loop, limits->disk_timer);
+	if (limits->is_oom_watched)
+		loop_unwatch(loop, w->sandbox.fds[LAUNCH_FD_OOM]);
+	if (limits->tree.is_running)
+		limits->shelf->measures--;
+	measure_stop(&limits->tree);
+	sample_end(&limits->look);
+	if (limits->has_usage)
+		usage_done(&limits->usage);
+	w->sandbox.watch->limits = NULL;
+	free(limits);
+}

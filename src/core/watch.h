@@ -1,0 +1,28 @@
+/* watch.h -- keeps the limits of one warm sandbox that the kernel doesn't keep by itself, while
+ * something runs there: summed cpu time of each exec, OOM kills; without a control group memory and
+ * cpu share; a disk that is counted.
+ * 1. Nothing is looked at while init is alone, nor before a command has run for 20 ms: a short exec
+ * costs no look.
+ * 2. The looks at all sandboxes together take at most a tenth of one cpu; a sandbox more makes each
+ * of them rarer. */
+#pragma once
+#include "core/core.h"
+
+struct watch_limits;
+int watch_open(struct core_workspace *w, struct error *err);
+void watch_close(struct core_workspace *w);
+/* An exec is about to be sent. */
+void watch_spawning(struct core_workspace *w, struct core_exec *e);
+/* init answered INIT_STATS. */
+void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes);
+enum watch_verdict { WATCH_NOTHING, WATCH_HIT, WATCH_LATER };
+/* Its command has ended. WATCH_HIT: *reason is the limit that it was over. WATCH_LATER: the tree is
+ * being measured; exec_go_on_ending is called when that is done. */
+enum watch_verdict watch_last_look(
+	struct core_workspace *w, struct core_exec *e, bool has_failed, enum reason *reason);
+/* The sandbox's init is gone: whether it ran out of memory. */
+bool watch_is_out_of_memory(struct core_workspace *w);
+/* It goes: nothing may be called back for it any more. */
+void watch_forget(struct core_workspace *w, struct core_exec *e);
+/* Cpu time of the whole sandbox in ms, 0 when nobody counts. */
+uint64_t watch_cpu_ms(struct core_workspace *w);
