@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from harness import CARREL, TREE
 
-COMMANDS = ["run", "doctor"]
+COMMANDS = ["run", "serve", "doctor"]
 
 
 def output(*argv):
