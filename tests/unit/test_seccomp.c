@@ -361,6 +361,83 @@ static void test_arguments_are_judged_by_their_low_half(void **state)
 	}
 }
 
+static uint32_t judge_role(bool may_fork, const struct call_data *data)
+{
+	struct sock_fprog numbers, arguments;
+	bool constant;
+	seccomp_role_programs(may_fork, &numbers, &arguments);
+	uint32_t first = interpret(&numbers, data, &constant);
+	uint32_t second = interpret(&arguments, data, &constant);
+	return first != RET_ALLOW ? first : second;
+}
+
+/* Of what a sandbox may, by number. */
+static bool is_refused_to_roles(unsigned number, bool may_fork)
+{
+	switch (number) {
+	case 56: /* clone fork vfork */
+	case 57:
+	case 58:
+		return !may_fork;
+	case 59: /* execve execveat */
+	case 322:
+	case 49: /* bind listen */
+	case 50:
+	case 105: /* setuid setgid setreuid setregid setgroups setresuid setresgid */
+	case 106:
+	case 113:
+	case 114:
+	case 116:
+	case 117:
+	case 119:
+	case 122: /* setfsuid setfsgid */
+	case 123:
+	case 133: /* mknod mknodat */
+	case 259:
+	case 135: /* personality */
+		return true;
+	}
+	return (number >= 29 && number <= 31) || number == 67 ||  /* shared memory */
+	       (number >= 64 && number <= 66) || number == 220 || /* semaphores */
+	       (number >= 68 && number <= 71) ||		  /* messages */
+	       (number >= 240 && number <= 245);		  /* mq_* */
+}
+
+static uint32_t expected_for_roles(unsigned number, bool may_fork, const struct call_data *data)
+{
+	if (data->architecture != ARCHITECTURE)
+		return RET_KILL_PROCESS;
+	if (number == 437) /* openat2 */
+		return RET_ALLOW;
+	if (is_refused_to_roles(number, may_fork))
+		return RET_ERRNO(EPERM);
+	if (number == 41 && (uint32_t)data->args[0] != AF_UNIX)
+		return expected(data) == RET_ALLOW ? RET_ERRNO(EAFNOSUPPORT) : expected(data);
+	return expected(data);
+}
+
+static void test_roles_have_the_same_but_for_what_is_written_down(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 2, 10, 16, 06755, 0x7e020000, 0x100000001 };
+	for (int may_fork = 0; may_fork < 2; may_fork++)
+		for (unsigned number = 0; number <= 600; number++)
+			for (size_t i = 0; i < 8 * 8; i++) {
+				struct call_data data = { number, ARCHITECTURE, 0,
+					{ values[i / 8], values[i % 8], values[i % 8],
+						values[i / 8] } };
+				uint32_t is = judge_role(may_fork, &data);
+				uint32_t should = expected_for_roles(number, may_fork, &data);
+				if (is != should)
+					fail_msg("call %u (%#lx, %#lx): %#x, expected %#x", number,
+						(unsigned long)data.args[0],
+						(unsigned long)data.args[1], is, should);
+			}
+	struct call_data foreign = { 437, AUDIT_ARCH_I386 };
+	assert_int_equal(judge_role(true, &foreign), RET_KILL_PROCESS);
+	struct call_data x32 = { 437 | 0x40000000, ARCHITECTURE };
+	assert_int_equal(judge_role(true, &x32), RET_ERRNO(ENOSYS));
+}
+
 static void test_hot_calls_are_decided_without_arguments(void **state)
 {
 	/* The kernel then caches them and never runs the filters. */
@@ -484,6 +561,7 @@ int main(void)
 		cmocka_unit_test(test_x32_calls_do_not_exist),
 		cmocka_unit_test(test_foreign_architectures_are_killed),
 		cmocka_unit_test(test_arguments_are_judged_by_their_low_half),
+		cmocka_unit_test(test_roles_have_the_same_but_for_what_is_written_down),
 		cmocka_unit_test(test_hot_calls_are_decided_without_arguments),
 		cmocka_unit_test(test_an_i386_call_ends_the_process),
 #endif
