@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -74,6 +75,39 @@ static int take_identity(struct child *child, struct error *err)
 	if (setresgid(plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
 		setresuid(plan->inside_uid, plan->inside_uid, plan->inside_uid))
 		return fail_errno(err, "become uid %u", plan->inside_uid);
+	return 0;
+}
+
+static int compare_fds(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* What else a launcher has open is none of ours: locks and sockets that others wait for, and more
+ * than the limit of descriptors may allow. */
+static int close_others(struct child *child, struct error *err)
+{
+	const struct start *start = child->start;
+	size_t count = 0, trees = child->plan->mounts.count;
+	if (start->listener < 0)
+		return 0;
+	int *kept = arena_array(&child->start->arena, trees + 4, sizeof *kept);
+	const int own[] = { start->socket, start->listener, start->parent, start->init_image };
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		kept[count++] = own[i];
+	for (size_t i = 0; i < trees; i++)
+		kept[count++] = start->trees[i];
+	qsort(kept, count, sizeof *kept, compare_fds);
+	unsigned first = STDERR_FILENO + 1;
+	for (size_t i = 0; i < count; i++) {
+		if (kept[i] < (int)first)
+			continue;
+		if (kept[i] > (int)first && close_range(first, (unsigned)kept[i] - 1, 0))
+			return fail_errno(err, "close the launcher's descriptors");
+		first = (unsigned)kept[i] + 1;
+	}
+	if (close_range(first, ~0U, 0))
+		return fail_errno(err, "close the launcher's descriptors");
 	return 0;
 }
 
@@ -197,9 +231,12 @@ static int attach_some(struct child *child, bool devices, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (is_system(mount) && !(mount->flags & MOUNT_NODEV) == devices &&
-			mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
+		if (!is_system(mount) || !(mount->flags & MOUNT_NODEV) != devices)
+			continue;
+		if (mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
 			return -1;
+		/* Now: the limit of descriptors may be lower than there are mounts. */
+		fd_close(&child->start->trees[i]);
 	}
 	return 0;
 }
@@ -582,6 +619,7 @@ static const struct {
 	const char *name;
 	int (*run)(struct child *child, struct error *err);
 } steps[] = {
+	{ "descriptors", close_others },
 	{ "host name", name_host },
 	{ "loopback", raise_loopback },
 	{ "mount", open_sources },

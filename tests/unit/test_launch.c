@@ -1,0 +1,393 @@
+/* The launcher, as core knows it: sandboxes start, stay, are found again and end without a trace.
+ */
+#include <dirent.h>
+#include <sys/sysmacros.h>
+#include "linux/cgroup.h"
+#include "linux/pty.h"
+#include "launch_fixture.h"
+
+#define MANY 50
+
+static void a_sandbox_starts_serves_commands_and_ends(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[4096];
+	start_sandbox(f, id);
+	assert_true(f->fds[LAUNCH_FD_PROC] >= 0 && f->fds[LAUNCH_FD_ROOT] >= 0 &&
+		    f->fds[LAUNCH_FD_WORKSPACE] >= 0);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "echo hi >a; cat a; id -u; pwd", text, sizeof text), 0);
+	assert_string_equal(text, "hi\n1000\n/workspace\n");
+	assert_int_equal(sh(init, "exit 7", text, sizeof text), 7);
+	/* What it wrote is the home's owner's. */
+	struct stat st;
+	assert_int_equal(
+		stat(arena_printf(&f->arena, "%s/home/workspaces/%s/upper/a", f->area, id), &st),
+		0);
+	assert_int_equal(st.st_uid, f->home.uid);
+	end_sandbox(f, id);
+	struct init_reply reply;
+	assert_int_equal(hear_init(init, &reply), INIT_CLIENT_EOF);
+	assert_int_equal(
+		access(arena_printf(&f->arena, "%s/home/run/sb/%s", f->area, id), F_OK), -1);
+	/* And once more: the files are there. */
+	start_sandbox(f, id);
+	auto_close int again = connect_to_init(f, id);
+	assert_int_equal(sh(again, "cat a", text, sizeof text), 0);
+	assert_string_equal(text, "hi\n");
+}
+
+static void its_descriptors_are_those_of_the_sandbox(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[4096];
+	struct stat st;
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "touch here", text, sizeof text), 0);
+	assert_int_equal(fstatat(f->fds[LAUNCH_FD_WORKSPACE], "here", &st, 0), 0);
+	assert_int_equal(fstatat(f->fds[LAUNCH_FD_ROOT], "workspace/here", &st, 0), 0);
+	auto_close int comm = openat(f->fds[LAUNCH_FD_PROC], "1/comm", O_RDONLY | O_CLOEXEC);
+	ssize_t len = read(comm, text, sizeof text);
+	assert_true(len > 0);
+	assert_memory_equal(text, "carrel-init\n", (size_t)len);
+	/* None of them, nor anything else, is open in there. */
+	assert_int_equal(sh(init, "ls /proc/self/fd | tr '\\n' ' '", text, sizeof text), 0);
+	assert_string_equal(text, "0 1 2 3 ");
+}
+
+static void a_terminal_opened_from_outside_belongs_to_the_user_inside(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	struct error err = { 0 };
+	struct init_reply reply;
+	char text[1024] = "";
+	size_t len = 0;
+	ssize_t got;
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	auto_close int pts =
+		openat(f->fds[LAUNCH_FD_ROOT], "dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_close int master = -1, terminal = -1;
+	assert_int_equal(pty_open(pts, &master, &terminal, &err), 0);
+	const char *argv[] = { "sh", "-c",
+		"tty; stat -c %u:%g $(tty); echo to-the-terminal >/dev/tty; "
+		"echo reopened >/dev/stdout; stty size",
+		NULL };
+	const char *env[] = { "PATH=/usr/bin:/bin", NULL };
+	struct init_spawn what = { argv, env, "/", INIT_TTY | INIT_NO_PIDFD | INIT_NO_STARTED };
+	assert_int_equal(pty_set_size(master, (struct pty_size){ 24, 80 }, &err), 0);
+	assert_int_equal(
+		init_client_spawn(init, 99, &what, (int[]){ terminal, terminal, terminal }, &err),
+		0);
+	fd_close(&terminal);
+	while ((got = read(master, text + len, sizeof text - 1 - len)) > 0)
+		len += (size_t)got;
+	assert_string_equal(
+		text, "/dev/pts/0\r\n1000:1000\r\nto-the-terminal\r\nreopened\r\n24 80\r\n");
+	assert_int_equal(hear_init(init, &reply), INIT_CLIENT_REPLY);
+	assert_int_equal(reply.value, 0);
+}
+
+static void limits_are_those_of_the_message(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	const struct limits limits = {
+		.memory_bytes = 64 << 20, .pids = 20, .fds = 16, .disk_bytes = 1 << 20
+	};
+	char text[4096];
+	hear_answer(f, ask_start(f, id, &limits, ""), LAUNCH_STARTED);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "ulimit -n; ulimit -p; ulimit -f", text, sizeof text), 0);
+	assert_string_equal(text, "16\n21\n2048\n");
+	if (f->packet.head.value == LIMITER_WATCHDOG)
+		return;
+	assert_true(f->fds[LAUNCH_FD_OOM] >= 0 && f->fds[LAUNCH_FD_OOM_COUNT] >= 0 &&
+		    f->fds[LAUNCH_FD_CPU] >= 0);
+	struct pollfd oom = { .fd = f->fds[LAUNCH_FD_OOM], .events = POLLIN | POLLPRI };
+	assert_int_not_equal(
+		sh(init, "exec 2>/dev/null; tail -c 200m /dev/zero | tail", text, sizeof text), -2);
+	assert_int_equal(poll(&oom, 1, PATIENCE_MS), 1);
+	ssize_t len = pread(f->fds[LAUNCH_FD_OOM_COUNT], text, sizeof text - 1, 0);
+	assert_true(len > 0);
+	text[len] = 0;
+	assert_null(strstr(text, "oom_kill 0\n"));
+	len = pread(f->fds[LAUNCH_FD_CPU], text, sizeof text - 1, 0);
+	assert_true(len > 0);
+}
+
+static void what_cant_start_is_told_and_leaves_nothing(void **state)
+{
+	struct fixture *f = *state;
+	char nobody[ID_LEN + 1];
+	const char *id = make_workspace(f);
+	const char *linked = make_workspace(f);
+	const struct limits small = { .memory_bytes = 1 << 20 };
+	id_make(nobody);
+	hear_answer(f, ask_start(f, nobody, NULL, ""), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_NOT_FOUND);
+	hear_answer(f, ask_start(f, id, &small, ""), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_INVALID);
+	hear_answer(f, ask_start(f, id, NULL, "no_such_environment"), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_NOT_FOUND);
+	hear_answer(f, ask_start(f, id, NULL, "../../etc"), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_INVALID);
+	/* The home's owner may put a link where a workspace was: it isn't followed. */
+	const char *upper = arena_printf(&f->arena, "%s/home/workspaces/%s/upper", f->area, linked);
+	assert_int_equal(rmdir(upper), 0);
+	assert_int_equal(symlink("/etc", upper), 0);
+	hear_answer(f, ask_start(f, linked, NULL, ""), LAUNCH_FAILED);
+	hear_answer(f, say(f, LAUNCH_END, nobody), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_NOT_FOUND);
+	start_sandbox(f, id);
+	hear_answer(f, ask_start(f, id, NULL, ""), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_CONFLICT);
+	hear_answer(f, say(f, LAUNCH_STATS, NULL), LAUNCH_STATS_ARE);
+	assert_int_equal(f->packet.head.stats.sandboxes, 1);
+	assert_int_equal(f->packet.head.stats.failed, 5);
+}
+
+static void an_init_that_dies_is_told(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[64], path[64];
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	/* Its pid outside: the child of the launcher of that name. */
+	str_format(
+		path, sizeof path, "/proc/%d/task/%d/children", (int)f->launcher, (int)f->launcher);
+	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
+	char *rest = text;
+	for (;;) {
+		long pid = strtol(rest, &rest, 10);
+		assert_true(pid > 0);
+		char comm[64];
+		str_format(path, sizeof path, "/proc/%ld/comm", pid);
+		assert_true(fd_read_file(AT_FDCWD, path, comm, sizeof comm) > 0);
+		if (strcmp(comm, "carrel-init\n"))
+			continue;
+		assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
+		break;
+	}
+	struct launch_message *head = hear(f);
+	assert_int_equal(head->type, LAUNCH_ENDED);
+	assert_int_equal(head->tag, 0);
+	assert_string_equal(head->id, id);
+	assert_int_equal(WTERMSIG(head->value), SIGKILL);
+	start_sandbox(f, id);
+}
+
+static void kill_core(struct fixture *f)
+{
+	assert_int_equal(
+		send(f->core, STAND_IN_DIE, sizeof STAND_IN_DIE, 0), (ssize_t)sizeof STAND_IN_DIE);
+	connect_to_core(f); /* accepted by the next one */
+}
+
+static void sandboxes_outlive_core_and_are_listed(void **state)
+{
+	struct fixture *f = *state;
+	const char *ids[3];
+	char text[64];
+	int inits[3];
+	for (int i = 0; i < 3; i++) {
+		ids[i] = make_workspace(f);
+		start_sandbox(f, ids[i]);
+		inits[i] = connect_to_init(f, ids[i]);
+		assert_int_equal(sh(inits[i], "touch x", text, sizeof text), 0);
+	}
+	end_sandbox(f, ids[1]);
+	kill_core(f);
+	uint64_t tag = say(f, LAUNCH_LIST, NULL);
+	for (int i = 0; i < 3; i += 2) {
+		struct stat st;
+		assert_string_equal(hear_answer(f, tag, LAUNCH_RUNNING)->id, ids[i]);
+		assert_int_equal(fstatat(f->fds[LAUNCH_FD_WORKSPACE], "x", &st, 0), 0);
+		assert_int_equal(fstatat(f->fds[LAUNCH_FD_ROOT], "dev/pts/ptmx", &st, 0), 0);
+		assert_int_equal(fstatat(f->fds[LAUNCH_FD_PROC], "1/stat", &st, 0), 0);
+		bool is_watched = f->packet.head.value != LIMITER_WATCHDOG;
+		assert_int_equal(f->fds[LAUNCH_FD_OOM] >= 0, is_watched);
+		assert_int_equal(f->fds[LAUNCH_FD_CPU] >= 0, is_watched);
+		assert_int_equal(sh(inits[i], "cat x", text, sizeof text), 0);
+	}
+	hear_answer(f, tag, LAUNCH_DONE);
+	end_sandbox(f, ids[0]);
+	for (int i = 0; i < 3; i++)
+		close(inits[i]);
+}
+
+static void a_start_that_core_didnt_live_to_see_is_undone(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	ask_start(f, id, NULL, "");
+	kill_core(f);
+	hear_answer(f, say(f, LAUNCH_LIST, NULL), LAUNCH_DONE);
+	start_sandbox(f, id);
+}
+
+static void a_malformed_message_ends_core_and_nothing_else(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[64], garbage[300];
+	memset(garbage, 'g', sizeof garbage);
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(send(f->core, garbage, sizeof garbage, 0), (ssize_t)sizeof garbage);
+	struct pollfd gone = { .fd = f->core };
+	assert_int_equal(poll(&gone, 1, PATIENCE_MS), 1);
+	connect_to_core(f);
+	hear_answer(f, say(f, LAUNCH_STATS, NULL), LAUNCH_STATS_ARE);
+	assert_int_equal(f->packet.head.stats.sandboxes, 1);
+	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+}
+
+static bool is_launcher_alone(const struct fixture *f)
+{
+	char path[64], text[4096];
+	str_format(
+		path, sizeof path, "/proc/%d/task/%d/children", (int)f->launcher, (int)f->launcher);
+	ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text);
+	unsigned count = 0;
+	for (ssize_t i = 0; i < len; i++)
+		count += text[i] == ' ';
+	return count <= 2; /* core, and the maker of network namespaces */
+}
+
+static unsigned count_fds(pid_t pid)
+{
+	char path[64];
+	unsigned count = 0;
+	str_format(path, sizeof path, "/proc/%d/fd", (int)pid);
+	DIR *dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		count++;
+	closedir(dir);
+	return count;
+}
+
+static void many_start_at_once_cost_no_descriptor_and_end(void **state)
+{
+	struct fixture *f = *state;
+	const char *ids[MANY];
+	char text[64];
+	for (int i = 0; i < MANY; i++)
+		ids[i] = make_workspace(f);
+	start_sandbox(f, ids[0]);
+	for (int i = 1; i < MANY; i++)
+		ask_start(f, ids[i], NULL, "");
+	for (int i = 1; i < MANY; i++)
+		assert_int_equal(hear(f)->type, LAUNCH_STARTED);
+	/* 16 network namespaces, 16 control groups of up to six descriptors, and some of its own.
+	 */
+	assert_true(count_fds(f->launcher) < 160);
+	for (int i = 0; i < MANY; i += 7) {
+		auto_close int init = connect_to_init(f, ids[i]);
+		assert_int_equal(sh(init, "echo $$", text, sizeof text), 0);
+		assert_int_not_equal(strtol(text, NULL, 10), 0);
+	}
+	hear_answer(f, say(f, LAUNCH_STATS, NULL), LAUNCH_STATS_ARE);
+	assert_int_equal(f->packet.head.stats.sandboxes, MANY);
+	assert_int_equal(f->packet.head.stats.started, MANY);
+	uint64_t tag = say(f, LAUNCH_LIST, NULL);
+	for (int i = 0; i < MANY; i++)
+		assert_string_equal(hear_answer(f, tag, LAUNCH_RUNNING)->id, ids[i]);
+	hear_answer(f, tag, LAUNCH_DONE);
+	for (int i = 0; i < MANY; i++)
+		say(f, LAUNCH_END, ids[i]);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(hear(f)->type, LAUNCH_ENDED);
+	assert_true(is_launcher_alone(f));
+}
+
+/* How many groups there are whose name begins with "carrel-<pid of the launcher>-". */
+static unsigned count_groups(pid_t maker)
+{
+	struct cgroup_host host;
+	char prefix[32];
+	unsigned count = 0;
+	cgroup_probe(&host);
+	if (host.version == CGROUP_NONE)
+		return 0;
+	str_format(prefix, sizeof prefix, "carrel-%d-", (int)maker);
+	DIR *dir = opendir(host.memory);
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += !strncmp(entry->d_name, prefix, strlen(prefix));
+	closedir(dir);
+	return count;
+}
+
+static void pools_are_filled_taken_from_and_filled_again(void **state)
+{
+	struct fixture *f = *state;
+	struct launch_stats *stats = &f->packet.head.stats;
+	uint64_t until = clock_monotonic_ms() + PATIENCE_MS;
+	bool has_groups = count_groups(f->launcher) > 0, is_root = geteuid() == 0;
+	for (int round = 0; round < 2; round++) {
+		do
+			hear_answer(f, say(f, LAUNCH_STATS, NULL), LAUNCH_STATS_ARE);
+		while (((is_root && stats->netns_ready < 16) ||
+			       (has_groups && stats->cgroups_ready < 16)) &&
+			clock_monotonic_ms() < until);
+		assert_true(clock_monotonic_ms() < until);
+		const char *id = make_workspace(f);
+		start_sandbox(f, id);
+	}
+	hear_answer(f, say(f, LAUNCH_STATS, NULL), LAUNCH_STATS_ARE);
+	assert_int_equal(stats->netns_missed, 0);
+	assert_int_equal(stats->cgroups_missed, 0);
+}
+
+static void a_launcher_that_is_killed_leaves_no_process_and_no_group(void **state)
+{
+	struct fixture *f = *state;
+	const char *ids[8];
+	for (int i = 0; i < 8; i++) {
+		ids[i] = make_workspace(f);
+		ask_start(f, ids[i], NULL, "");
+	}
+	for (int i = 0; i < 4; i++) /* the others are still starting */
+		assert_int_equal(hear(f)->type, LAUNCH_STARTED);
+	pid_t killed = f->launcher;
+	assert_int_equal(WTERMSIG(end_launcher(f, SIGKILL)), SIGKILL);
+	assert_int_equal(count_children(), 0);
+	start_launcher(f);
+	assert_int_equal(count_groups(killed), 0);
+	hear_answer(f, say(f, LAUNCH_LIST, NULL), LAUNCH_DONE);
+	for (int i = 0; i < 8; i++)
+		start_sandbox(f, ids[i]);
+	pid_t ended = f->launcher;
+	assert_int_equal(end_launcher(f, SIGTERM), 0);
+	assert_int_equal(count_groups(ended), 0);
+	assert_int_equal(count_children(), 0);
+}
+
+int main(int argc, char **argv)
+{
+	STAND_IN_MAIN(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(a_sandbox_starts_serves_commands_and_ends),
+		TEST(its_descriptors_are_those_of_the_sandbox),
+		TEST(a_terminal_opened_from_outside_belongs_to_the_user_inside),
+		TEST(limits_are_those_of_the_message),
+		TEST(what_cant_start_is_told_and_leaves_nothing),
+		TEST(an_init_that_dies_is_told),
+		TEST(sandboxes_outlive_core_and_are_listed),
+		TEST(a_start_that_core_didnt_live_to_see_is_undone),
+		TEST(a_malformed_message_ends_core_and_nothing_else),
+		TEST(many_start_at_once_cost_no_descriptor_and_end),
+		TEST(pools_are_filled_taken_from_and_filled_again),
+		TEST(a_launcher_that_is_killed_leaves_no_process_and_no_group),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
