@@ -146,9 +146,9 @@ void core_free(struct core *core)
 	lifetimes_stop(core);
 	if (core->own->flush)
 		loop_cancel(core->loop, core->own->flush);
+	execs_done(core);
 	while (core->newest) {
 		struct core_workspace *w = core->newest;
-		execs_forget(w);
 		w->users = 0;
 		workspace_drop(w);
 	}

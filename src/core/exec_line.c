@@ -10,7 +10,6 @@
 #include "plan/plan.h"
 #include "sandbox/init_client.h"
 
-#define PING_MS 10000 /* an init that says nothing for so long has stalled */
 #define TERM_DEFAULT "TERM=xterm-256color"
 
 /* ---- the environment of commands ---- */
@@ -117,7 +116,7 @@ static void on_ping(struct loop *loop, void *ctx)
 	watch->asked = watch->sent;
 	watch->is_asking = true;
 	line_send(w, INIT_STATS, 0, 0);
-	watch->ping = loop_after(loop, PING_MS, on_ping, watch);
+	watch->ping = loop_after(loop, w->core->shelf->ping_ms, on_ping, watch);
 }
 
 /* It is with init now. */
@@ -129,7 +128,7 @@ static void note_sent(struct core_exec *e)
 	e->own->spec = NULL;
 	watch->sent++;
 	if (!watch->ping)
-		watch->ping = loop_after(core->loop, PING_MS, on_ping, watch);
+		watch->ping = loop_after(core->loop, core->shelf->ping_ms, on_ping, watch);
 	if (!e->own->wants_started)
 		e->record.state = EXEC_RUNNING;
 	histogram_add(&core->metrics.exec_overhead_seconds,

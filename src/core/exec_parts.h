@@ -119,6 +119,7 @@ struct exec_shelf {
 	unsigned sampled;  /* sandboxes that are looked at just now */
 	unsigned measures; /* trees that are walked */
 	unsigned cpus;
+	uint64_t ping_ms; /* an init that says nothing for so long has stalled */
 	char scratch[EXEC_READ_SIZE];
 };
 struct exec_shelf *exec_shelf(struct core *core);

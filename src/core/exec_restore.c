@@ -150,6 +150,11 @@ void execs_done(struct core *core)
 	size_t at = 0;
 	if (!shelf)
 		return;
+	for (struct core_workspace *w = core->newest; w; w = w->older)
+		if (w->sandbox.watch) {
+			watch_close(w);
+			line_close(w);
+		}
 	while ((e = table_next(&core->execs, &at)))
 		exec_free(e);
 	loop_cancel(core->loop, shelf->delay);

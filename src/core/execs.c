@@ -16,6 +16,7 @@
 #include "linux/pty.h"
 
 #define FDS_AN_EXEC 6 /* at most */
+#define PING_MS 10000
 #define DIRECTORY_DEFAULT "/workspace"
 
 /* core_wake can't be taken back: this stays until it answers. */
@@ -47,6 +48,7 @@ struct exec_shelf *exec_shelf(struct core *core)
 	shelf->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	shelf->inotify = -1;
 	shelf->kept_last = &shelf->kept;
+	shelf->ping_ms = PING_MS;
 	table_init(&shelf->watches);
 	shelf->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
 	/* The rest is for clients, files, and whatever else wants a descriptor. */
