@@ -1,0 +1,520 @@
+/* Core with a launcher that is played here: workspaces come, go, expire, and survive a crash as
+ * core/reconcile.c says. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/core.h"
+#include "proc/channel.h"
+#include "unit.h"
+
+struct fixture {
+	char home[64];
+	struct loop *loop;
+	struct core *core;
+	int launcher; /* our end */
+	int starts, ends, listener;
+	char running[ID_LEN + 1]; /* what LIST tells of */
+	bool refuses_start;
+	/* of the last callback */
+	int calls;
+	char id[ID_LEN + 1];
+	bool has_failed;
+	struct error err;
+};
+
+static void answer(struct fixture *f, const struct launch_packet *to, enum launch_type type,
+	const char *const *strings, size_t count, const int *fds, int fd_count)
+{
+	struct launch_message head = { .type = type, .tag = to->head.tag };
+	struct error err;
+	auto_buf struct buf packet;
+	buf_init(&packet, CHANNEL_SIZE_MAX);
+	if (type == LAUNCH_STARTED || type == LAUNCH_RUNNING || type == LAUNCH_ENDED)
+		memcpy(head.id, to->head.id, sizeof head.id);
+	if (type == LAUNCH_RUNNING)
+		memcpy(head.id, f->running, sizeof head.id);
+	if (type == LAUNCH_FAILED)
+		head.error_code = ERR_UNAVAILABLE;
+	for (int i = 0; i < fd_count; i++)
+		head.present |= 1u << i;
+	assert_int_equal(launch_encode(&head, strings, count, &packet, &err), 0);
+	assert_int_equal(
+		channel_send(f->launcher, packet.data, packet.len, fds, fd_count, &err), 0);
+}
+
+/* An "init" that only listens. */
+static void listen_at(struct fixture *f, const char *id)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/sb/%s", f->home, id);
+	unlink(address.sun_path);
+	fd_close(&f->listener);
+	f->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(f->listener, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(listen(f->listener, 8), 0);
+}
+
+static void start(struct fixture *f, const struct launch_packet *packet)
+{
+	static const char *const why[] = { "no", "" };
+	f->starts++;
+	if (f->refuses_start) {
+		answer(f, packet, LAUNCH_FAILED, why, 2, NULL, 0);
+		return;
+	}
+	listen_at(f, packet->head.id);
+	int fds[3] = { open("/proc", O_PATH | O_CLOEXEC), open("/", O_PATH | O_CLOEXEC),
+		open("/", O_PATH | O_CLOEXEC) };
+	answer(f, packet, LAUNCH_STARTED, NULL, 0, fds, 3);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
+static void list(struct fixture *f, const struct launch_packet *packet)
+{
+	if (f->running[0]) {
+		int fds[3] = { open("/proc", O_PATH | O_CLOEXEC), open("/", O_PATH | O_CLOEXEC),
+			open("/", O_PATH | O_CLOEXEC) };
+		answer(f, packet, LAUNCH_RUNNING, NULL, 0, fds, 3);
+		for (int i = 0; i < 3; i++)
+			close(fds[i]);
+	}
+	answer(f, packet, LAUNCH_DONE, NULL, 0, NULL, 0);
+}
+
+static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct fixture *f = ctx;
+	static char data[CHANNEL_SIZE_MAX];
+	struct launch_packet packet;
+	struct error err;
+	int fds[CHANNEL_FDS_MAX], count;
+	size_t len;
+	while (channel_receive(fd, data, sizeof data, &len, fds, CHANNEL_FDS_MAX, &count, &err) ==
+		CHANNEL_MESSAGE) {
+		assert_int_equal(launch_decode(data, len, true, count, &packet, &err), 0);
+		for (int i = 0; i < count; i++)
+			close(fds[i]);
+		if (packet.head.type == LAUNCH_START)
+			start(f, &packet);
+		else if (packet.head.type == LAUNCH_END) {
+			f->ends++;
+			answer(f, &packet, LAUNCH_ENDED, NULL, 0, NULL, 0);
+		} else if (packet.head.type == LAUNCH_LIST)
+			list(f, &packet);
+		else
+			answer(f, &packet, LAUNCH_DONE, NULL, 0, NULL, 0);
+	}
+}
+
+static void on_tick(struct loop *loop, void *ctx)
+{
+	loop_stop(loop);
+}
+
+/* Runs the loop until `condition` holds, at most 5 s. */
+#define UNTIL(f, condition)                                                                        \
+	do {                                                                                       \
+		uint64_t end_ms_ = clock_monotonic_ms() + 5000;                                    \
+		struct error err_;                                                                 \
+		while (!(condition)) {                                                             \
+			assert_true(clock_monotonic_ms() < end_ms_);                               \
+			loop_after((f)->loop, 2, on_tick, NULL);                                   \
+			assert_int_equal(loop_run((f)->loop, &err_), 0);                           \
+		}                                                                                  \
+	} while (0)
+
+static void open_core(struct fixture *f)
+{
+	int ends[2];
+	struct core_options options = { .home = f->home,
+		.give_back_ms = 60000,
+		.log = { .fd = STDERR_FILENO, .least = LOG_LEVEL_ERROR + 1 } };
+	struct error err;
+	assert_int_equal(loop_new(&f->loop, &err), 0);
+	assert_int_equal(channel_pair(ends, &err), 0);
+	f->launcher = ends[0];
+	options.launcher = ends[1];
+	assert_int_equal(loop_watch(f->loop, f->launcher, EPOLLIN, on_request, f, &err), 0);
+	if (core_open(&options, f->loop, &f->core, &err))
+		fail_msg("%s", err.text);
+	UNTIL(f, f->core->is_ready);
+}
+
+/* As a crash would: nothing is told to anybody. */
+static void close_core(struct fixture *f)
+{
+	int theirs = f->core->launcher.socket;
+	core_free(f->core);
+	close(theirs);
+	loop_free(f->loop);
+	close(f->launcher);
+}
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	snprintf(f->home, sizeof f->home, "/var/tmp/carrel-core.XXXXXX");
+	assert_non_null(mkdtemp(f->home));
+	/* Root's home belongs to somebody else: core is that somebody. */
+	if (geteuid() == 0 && (chown(f->home, 64199, 64199) || setegid(64199) || seteuid(64199)))
+		return -1;
+	f->listener = -1;
+	open_core(f);
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	auto_close int tmp = open("/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	close_core(f);
+	fd_close(&f->listener);
+	if (seteuid(getuid()) || setegid(getgid()))
+		return -1;
+	assert_int_equal(path_remove_tree(tmp, path_basename(f->home), &err), 0);
+	free(f);
+	return 0;
+}
+
+static void on_done(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct fixture *f = ctx;
+	f->calls++;
+	f->has_failed = err != NULL;
+	if (err)
+		f->err = *err;
+	if (w)
+		memcpy(f->id, w->model.id, sizeof f->id);
+}
+
+static void create(struct fixture *f, const char *name, struct workspace wanted)
+{
+	struct core_create request = { .wanted = wanted };
+	request.wanted.name = name;
+	f->calls = 0;
+	core_create(f->core, &request, on_done, f);
+	assert_int_equal(f->calls, 0); /* never from inside the call */
+	UNTIL(f, f->calls);
+}
+
+static struct core_workspace *find(struct fixture *f, const char *name)
+{
+	struct core_workspace *w = NULL;
+	struct error err;
+	return core_find(f->core, name, &w, &err) ? NULL : w;
+}
+
+static bool exists(struct fixture *f, const char *path)
+{
+	char full[256];
+	struct stat st;
+	snprintf(full, sizeof full, "%s/%s", f->home, path);
+	return !lstat(full, &st);
+}
+
+static bool tree_exists(struct fixture *f, const char *id, const char *path)
+{
+	char full[160];
+	snprintf(full, sizeof full, "workspaces/%s%s", id, path);
+	return exists(f, full);
+}
+
+static void what_was_created_is_there_after_a_crash(void **state)
+{
+	struct fixture *f = *state;
+	char id[ID_LEN + 1];
+	create(f, "first", (struct workspace){ 0 });
+	assert_false(f->has_failed);
+	memcpy(id, f->id, sizeof id);
+	assert_true(tree_exists(f, id, "/upper/.workspace_configured"));
+	assert_int_equal(find(f, "first")->model.state, WORKSPACE_READY);
+	close_core(f);
+	open_core(f);
+	assert_non_null(find(f, "first"));
+	assert_string_equal(find(f, "first")->model.id, id);
+	assert_int_equal(find(f, id)->model.limits.pids, LIMIT_PIDS_DEFAULT);
+}
+
+static void a_name_is_taken_once(void **state)
+{
+	struct fixture *f = *state;
+	struct core_create twice = { .wanted = { .name = "twin" } };
+	core_create(f->core, &twice, on_done, f);
+	core_create(f->core, &twice, on_done, f);
+	UNTIL(f, f->calls == 2);
+	assert_int_equal(f->core->workspace_count, 1);
+	create(f, "twin", (struct workspace){ 0 });
+	assert_true(f->has_failed);
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+	create(f, "Not A Name", (struct workspace){ 0 });
+	assert_int_equal(f->err.code, ERR_INVALID);
+}
+
+static void a_context_id_finds_like_a_name(void **state)
+{
+	struct fixture *f = *state;
+	struct workspace_pair pairs[] = { { "context_id", "ctx/Ä ..\n%" } };
+	struct workspace wanted = { .labels = { pairs, 1, 1 } };
+	create(f, NULL, wanted);
+	assert_false(f->has_failed);
+	assert_ptr_equal(find(f, "ctx/Ä ..\n%"), find(f, f->id));
+	create(f, NULL, wanted);
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+}
+
+static void what_was_removed_is_gone_and_says_so(void **state)
+{
+	struct fixture *f = *state;
+	struct core_workspace *w;
+	struct error err;
+	create(f, "short", (struct workspace){ 0 });
+	f->calls = 0;
+	core_remove(f->core, find(f, "short"), "removed", NULL, on_done, f);
+	core_remove(f->core, find(f, "short"), "removed", NULL, on_done, f);
+	UNTIL(f, f->calls == 2);
+	assert_false(f->has_failed);
+	assert_false(tree_exists(f, f->id, ""));
+	assert_int_equal(core_find(f->core, "short", &w, &err), -1);
+	assert_non_null(strstr(err.text, "was removed at"));
+	char del[64];
+	snprintf(del, sizeof del, ".del-%s", f->id);
+	UNTIL(f, !tree_exists(f, del, ""));
+	close_core(f);
+	open_core(f);
+	assert_null(find(f, "short"));
+}
+
+static void what_is_half_made_is_removed_at_the_start(void **state)
+{
+	struct fixture *f = *state;
+	char path[160], id[ID_LEN + 1];
+	create(f, "kept", (struct workspace){ 0 });
+	create(f, "broken", (struct workspace){ 0 });
+	create(f, "going", (struct workspace){ 0 });
+	char going[ID_LEN + 1], broken[ID_LEN + 1], to[160];
+	memcpy(going, find(f, "going")->model.id, sizeof going);
+	memcpy(broken, find(f, "broken")->model.id, sizeof broken);
+	close_core(f);
+	id_make(id); /* a tree without a row */
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, id);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, going); /* a removal begun */
+	snprintf(to, sizeof to, "%s/workspaces/.del-%s", f->home, going);
+	assert_int_equal(rename(path, to), 0);
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, broken); /* a row without a tree */
+	snprintf(to, sizeof to, "%s/elsewhere", f->home);
+	assert_int_equal(rename(path, to), 0);
+	open_core(f);
+	UNTIL(f, !find(f, "going"));
+	assert_false(tree_exists(f, id, ""));
+	assert_int_equal(find(f, "kept")->model.state, WORKSPACE_READY);
+	assert_int_equal(find(f, "broken")->model.state, WORKSPACE_FAILED);
+	assert_non_null(find(f, "broken")->model.error);
+}
+
+static void trees_of_a_lost_database_are_kept(void **state)
+{
+	struct fixture *f = *state;
+	char path[160], lost[64];
+	create(f, "dear", (struct workspace){ 0 });
+	close_core(f);
+	snprintf(path, sizeof path, "%s/carrel.db", f->home);
+	auto_close int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_int_equal(write(fd, "this is no database at all, sorry", 33), 33);
+	snprintf(path, sizeof path, "%s/carrel.db-wal", f->home);
+	unlink(path);
+	open_core(f);
+	assert_true(f->core->store_opened.was_corrupt);
+	assert_null(find(f, "dear"));
+	snprintf(lost, sizeof lost, ".lost-%s", f->id);
+	assert_true(tree_exists(f, lost, "/upper/.workspace_configured"));
+	close_core(f);
+	open_core(f);
+	assert_true(tree_exists(f, lost, ""));
+}
+
+static void what_expires_goes_by_itself(void **state)
+{
+	struct fixture *f = *state;
+	struct core_workspace *w;
+	struct error err;
+	create(f, "mayfly", (struct workspace){ .ttl_ms = 30 });
+	UNTIL(f, !find(f, "mayfly"));
+	assert_int_equal(core_find(f->core, "mayfly", &w, &err), -1);
+	assert_non_null(strstr(err.text, "expired"));
+}
+
+static void an_idle_one_is_suspended_and_wakes(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "sleeper", (struct workspace){ .idle_timeout_ms = 30, .is_context = false });
+	struct core_workspace *w = find(f, "sleeper");
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	assert_false(f->has_failed);
+	assert_int_equal(w->model.state, WORKSPACE_RUNNING);
+	assert_int_equal(f->starts, 1);
+	core_release(w);
+	UNTIL(f, w->model.state == WORKSPACE_SUSPENDED);
+	assert_int_equal(f->ends, 1);
+	close_core(f);
+	open_core(f);
+	w = find(f, "sleeper");
+	assert_int_equal(w->model.state, WORKSPACE_SUSPENDED);
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	assert_int_equal(w->model.state, WORKSPACE_RUNNING);
+	core_release(w);
+}
+
+static void many_who_wait_share_one_start(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "busy", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "busy");
+	f->calls = 0;
+	for (int i = 0; i < 5; i++)
+		core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls == 5);
+	assert_int_equal(f->starts, 1);
+	assert_int_equal(w->users, 5);
+	for (int i = 0; i < 5; i++)
+		core_release(w);
+}
+
+static void a_start_that_fails_is_told_and_tried_again(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "unlucky", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "unlucky");
+	f->refuses_start = true;
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	assert_true(f->has_failed);
+	assert_int_equal(w->model.state, WORKSPACE_READY);
+	assert_int_equal(w->users, 0);
+	f->refuses_start = false;
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	assert_false(f->has_failed);
+	core_release(w);
+}
+
+static void what_runs_is_adopted(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "alive", (struct workspace){ 0 });
+	memcpy(f->running, f->id, sizeof f->running);
+	listen_at(f, f->id);
+	close_core(f);
+	open_core(f);
+	assert_int_equal(find(f, "alive")->model.state, WORKSPACE_RUNNING);
+	assert_int_equal(f->starts, 0);
+	id_make(f->running); /* one that nobody knows is ended */
+	close_core(f);
+	open_core(f);
+	UNTIL(f, f->ends == 1);
+	f->running[0] = 0;
+}
+
+static void removing_ends_what_runs(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "doomed", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "doomed");
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	core_remove(f->core, w, "removed", NULL, on_done, f); /* while it starts */
+	UNTIL(f, f->calls == 2);
+	assert_null(find(f, "doomed"));
+	assert_int_equal(f->ends, 1);
+}
+
+static void count_one(void *ctx, struct core_workspace *w)
+{
+	(*(int *)ctx)++;
+}
+
+static void lists_go_on_where_they_ended(void **state)
+{
+	struct fixture *f = *state;
+	char next[CORE_CURSOR_SIZE], cursor[CORE_CURSOR_SIZE];
+	struct error err;
+	int seen = 0, pages = 0;
+	struct core_create request = { 0 };
+	f->calls = 0;
+	for (int i = 0; i < 25; i++)
+		core_create(f->core, &request, on_done, f);
+	UNTIL(f, f->calls == 25);
+	struct core_filter filter = { .state = -1, .limit = 10 };
+	do {
+		assert_int_equal(core_list(f->core, &filter, count_one, &seen, next, &err), 0);
+		memcpy(cursor, next, sizeof cursor);
+		filter.cursor = cursor;
+		pages++;
+	} while (next[0]);
+	assert_int_equal(seen, 25);
+	assert_int_equal(pages, 3);
+	filter.cursor = "x";
+	assert_int_equal(core_list(f->core, &filter, count_one, &seen, next, &err), -1);
+}
+
+static void on_stopped(void *ctx)
+{
+	*(bool *)ctx = true;
+}
+
+static void stopping_ends_all_sandboxes(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "last", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "last");
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	core_release(w);
+	bool stopped = false;
+	core_stop(f->core, on_stopped, &stopped);
+	UNTIL(f, stopped);
+	assert_int_equal(f->ends, 1);
+	create(f, "late", (struct workspace){ 0 });
+	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(what_was_created_is_there_after_a_crash),
+		TEST(a_name_is_taken_once),
+		TEST(a_context_id_finds_like_a_name),
+		TEST(what_was_removed_is_gone_and_says_so),
+		TEST(what_is_half_made_is_removed_at_the_start),
+		TEST(trees_of_a_lost_database_are_kept),
+		TEST(what_expires_goes_by_itself),
+		TEST(an_idle_one_is_suspended_and_wakes),
+		TEST(many_who_wait_share_one_start),
+		TEST(a_start_that_fails_is_told_and_tried_again),
+		TEST(what_runs_is_adopted),
+		TEST(removing_ends_what_runs),
+		TEST(lists_go_on_where_they_ended),
+		TEST(stopping_ends_all_sandboxes),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
