@@ -15,15 +15,21 @@
 
 struct client {
 	int socket;	  /* or -1 */
-	const char *host; /* for messages */
-	struct buf in;	  /* private: what came and isn't taken yet */
+	const char *host; /* its path, for messages */
 	int fds[4];	  /* that came with the response: taken by take_fd, else closed at the next
 			     request or client_done */
 	int fd_count;
 	bool is_started_here; /* by this call, as tmux does */
+	/* private */
+	struct buf in; /* what came, taken up to in_at */
+	size_t in_at;
+	bool is_head; /* of the request sent */
+	bool is_cut;  /* the request wasn't sent to its end */
+	bool is_used; /* a response isn't read to its end, or was the connection's last: the next
+			 request needs another one */
 };
 /* host: NULL (the home's run/carrel.sock), "unix:PATH" or a path. ERR_UNAVAILABLE: nobody listens
- * there. */
+ * there. On success client_done follows. */
 int client_connect(struct client *client, const char *host, struct error *err);
 void client_done(struct client *client);
 
@@ -34,7 +40,7 @@ struct client_request {
 	const char *headers;	   /* further "Name: value\r\n" lines, or NULL */
 	struct str body;
 	int body_fd; /* >= 0: the body is all that comes from it, chunked (or body_len bytes when
-			body_len_known) */
+			body_len_known); not read when the daemon refuses before */
 	bool body_len_known;
 	uint64_t body_len;
 	void (*progress)(void *ctx, uint64_t bytes); /* or NULL */
@@ -65,7 +71,7 @@ int client_begin(struct client *client, const struct client_request *request, st
 	struct client_response *response, struct error *err);
 /* client_begin in two halves, for who has something else to do meanwhile: after client_send, the
  * socket is readable when the answer's head comes. client_receive waits for all of that head; bytes
- * of the body that came with it lie in `in` (the socket isn't readable for them). */
+ * of the body that came with it are kept (the socket isn't readable for them): client_has_input. */
 int client_send(struct client *client, const struct client_request *request, struct error *err);
 int client_receive(struct client *client, struct arena *arena, struct client_response *response,
 	struct error *err);

@@ -92,6 +92,7 @@ struct http_handler {
 };
 
 struct http_server;
+/* SIGPIPE gets a handler that does nothing, where it has none. */
 int http_server_new(struct loop *loop, const struct http_limits *limits,
 	const struct http_handler *handler, struct http_server **server, struct error *err);
 /* Listens there; the socket stays the caller's. */

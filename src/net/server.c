@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -37,12 +38,27 @@ static void *allocate(size_t size)
 	return memory;
 }
 
+/* sendfile to a socket whose other end is closed raises it, and knows no MSG_NOSIGNAL. A handler,
+ * because what is ignored stays ignored in programs that are started from here. */
+static void pass_over_sigpipe(int number)
+{
+}
+
+static void tame_sigpipe(void)
+{
+	struct sigaction now, wanted = { .sa_handler = pass_over_sigpipe, .sa_flags = SA_RESTART };
+
+	if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+		sigaction(SIGPIPE, &wanted, NULL);
+}
+
 int http_server_new(struct loop *loop, const struct http_limits *limits,
 	const struct http_handler *handler, struct http_server **server, struct error *err)
 {
 	struct http_server *made = allocate(sizeof *made);
 	char id[ID_LEN + 1];
 
+	tame_sigpipe();
 	made->loop = loop;
 	made->limits = limits ? *limits : http_limits_default;
 	made->handler = *handler;

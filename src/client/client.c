@@ -1,0 +1,422 @@
+#include "client/client.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "client/parts.h"
+#include "format/json_read.h"
+#include "format/uri.h"
+#include "linux/home.h"
+
+#define PIECE 65536
+#define BODY_MAX ((size_t)64 << 20) /* of client_call */
+
+/* ---- connecting ---- */
+/* A path that is too long for an address is reached through its directory. */
+static int connect_path(int fd, const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const char *slash = strrchr(path, '/');
+
+	if (strlen(path) < sizeof address.sun_path) {
+		str_copy(address.sun_path, sizeof address.sun_path, path);
+		return connect(fd, (struct sockaddr *)&address, sizeof address);
+	}
+	auto_free char *directory = slash ? strndup(path, (size_t)(slash - path)) : NULL;
+	auto_close int dir = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (dir < 0)
+		return -1;
+	if (!str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
+		    slash + 1)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return connect(fd, (struct sockaddr *)&address, sizeof address);
+}
+
+static int open_socket(const char *path, int *out, struct error *err)
+{
+	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return fail_errno(err, "make a socket");
+	if (connect_path(fd, path) < 0) {
+		bool is_nobody = errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR;
+		return is_nobody ? fail_errno_code(
+					   err, ERR_UNAVAILABLE, "no daemon listens at '%s'", path)
+				 : fail_errno(err, "connect to the daemon at '%s'", path);
+	}
+	*out = take_fd(&fd);
+	return 0;
+}
+
+/* Who passes a path, however written, means the same socket. */
+static char *find_path(const char *host, struct error *err)
+{
+	auto_arena struct arena arena;
+	const char *path = host;
+
+	arena_init(&arena);
+	if (!host) {
+		if (home_find_path(&arena, &path, err) < 0)
+			return NULL;
+		path = arena_printf(&arena, "%s/run/carrel.sock", path);
+	} else if (str_starts_with(str_from(host), "unix:")) {
+		path = host + strlen("unix:");
+	}
+	if (!path[0] || strstr(path, "://")) {
+		fail_hint(err, ERR_INVALID, "give a path, or unix:PATH", "'%s' is no unix socket",
+			host ? host : "");
+		return NULL;
+	}
+	char *copy = strdup(path);
+	if (!copy)
+		abort();
+	return copy;
+}
+
+int client_connect(struct client *client, const char *host, struct error *err)
+{
+	auto_free char *path = find_path(host, err);
+	int fd;
+
+	if (!path || open_socket(path, &fd, err) < 0)
+		return -1;
+	*client = (struct client){ .socket = fd, .host = take_ptr(path) };
+	buf_init(&client->in, HTTP_RESPONSE_HEAD_MAX + PIECE);
+	return 0;
+}
+
+static void close_fds(struct client *client)
+{
+	for (int i = 0; i < client->fd_count; i++)
+		fd_close(&client->fds[i]);
+	client->fd_count = 0;
+}
+
+void client_done(struct client *client)
+{
+	close_fds(client);
+	fd_close(&client->socket);
+	buf_done(&client->in);
+	free((char *)client->host);
+	client->host = NULL;
+}
+
+int client_renew(struct client *client, struct error *err)
+{
+	int fd;
+
+	close_fds(client);
+	if (!client->is_used)
+		return 0;
+	if (open_socket(client->host, &fd, err) < 0)
+		return -1;
+	fd_close(&client->socket);
+	client->socket = fd;
+	buf_clear(&client->in);
+	client->in_at = 0;
+	client->is_used = false;
+	return 0;
+}
+
+/* ---- receiving ---- */
+static void keep_fds(struct client *client, struct msghdr *message)
+{
+	for (struct cmsghdr *m = CMSG_FIRSTHDR(message); m; m = CMSG_NXTHDR(message, m)) {
+		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= m->cmsg_len; at += sizeof(int)) {
+			int fd;
+			memcpy(&fd, (char *)m + at, sizeof fd);
+			if (client->fd_count < 4)
+				client->fds[client->fd_count++] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* Waits for more bytes, at most `size`. 0 at the end. */
+static ssize_t receive(struct client *client, char *data, size_t size, struct error *err)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} control;
+	struct iovec bytes = { data, size };
+	struct msghdr message = { .msg_iov = &bytes,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control };
+	ssize_t got;
+
+	do
+		got = recvmsg(client->socket, &message, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0) {
+		/* A daemon that was killed leaves what we had sent unread. */
+		if (errno == ECONNRESET)
+			return 0;
+		return fail_errno(err, "read from the daemon at '%s'", client->host);
+	}
+	keep_fds(client, &message);
+	return got;
+}
+
+ssize_t client_fill(struct client *client, struct error *err)
+{
+	buf_drop_front(&client->in, client->in_at);
+	client->in_at = 0;
+	char *room = buf_reserve(&client->in, PIECE);
+	if (!room)
+		return fail(err, ERR_LIMIT, "the daemon's answer has too long a head");
+	ssize_t got = receive(client, room, PIECE, err);
+	if (got > 0)
+		buf_grew(&client->in, (size_t)got);
+	return got;
+}
+
+bool client_has_input(const struct client *client)
+{
+	return client->in.len > client->in_at;
+}
+
+static const char *copy_header(
+	struct arena *arena, const struct http_response *head, const char *name)
+{
+	struct str value = http_response_header(head, name);
+
+	return value.data ? arena_bytes(arena, value.data, value.len) : NULL;
+}
+
+static void begin_body(struct client *client, const struct http_response *head, struct arena *arena,
+	struct client_response *response)
+{
+	*response = (struct client_response){ .status = head->status,
+		.length = head->length,
+		.left = head->length,
+		.is_chunked = head->is_chunked,
+		.will_close = head->will_close,
+		.content_type = copy_header(arena, head, "content-type"),
+		.location = copy_header(arena, head, "location") };
+	response->at_end = head->length == 0;
+	client->is_used = !response->at_end || response->will_close || client->is_cut;
+}
+
+int client_receive(struct client *client, struct arena *arena, struct client_response *response,
+	struct error *err)
+{
+	struct http_response head;
+	size_t used;
+
+	client->is_used = true;
+	for (;;) {
+		int status = http_response_parse(
+			client_unread(client), client->is_head, &used, &head, err);
+		if (status < 0)
+			return error_context(err, "daemon at '%s'", client->host);
+		if (status == 1 && head.status >= 200)
+			break;
+		if (status == 1) {
+			client->in_at += used;
+			continue;
+		}
+		ssize_t got = client_fill(client, err);
+		if (got < 0)
+			return -1;
+		if (got == 0)
+			return fail_hint(err, ERR_UNAVAILABLE, "try again",
+				"the daemon at '%s' ended the connection without an answer",
+				client->host);
+	}
+	begin_body(client, &head, arena, response);
+	client->in_at += used;
+	return 0;
+}
+
+int client_begin(struct client *client, const struct client_request *request, struct arena *arena,
+	struct client_response *response, struct error *err)
+{
+	if (client_send(client, request, err) < 0)
+		return -1;
+	return client_receive(client, arena, response, err);
+}
+
+static int end_body(struct client *client, struct client_response *response)
+{
+	response->at_end = true;
+	client->is_used = response->will_close || client->is_cut;
+	return 0;
+}
+
+static int cut(struct client *client, struct error *err)
+{
+	return fail_hint(err, ERR_CORRUPT, "try again",
+		"the answer of the daemon at '%s' was cut off", client->host);
+}
+
+/* A body that isn't chunked: `left` bytes, or all that come. */
+static ssize_t read_plain(struct client *client, struct client_response *response, char *data,
+	size_t size, struct error *err)
+{
+	struct str ready = client_unread(client);
+	ssize_t got;
+
+	if (response->left < size)
+		size = (size_t)response->left;
+	if (ready.len > 0) {
+		got = (ssize_t)(ready.len < size ? ready.len : size);
+		memcpy(data, ready.data, (size_t)got);
+		client->in_at += (size_t)got;
+	} else {
+		got = receive(client, data, size, err);
+	}
+	if (got < 0)
+		return -1;
+	if (got == 0)
+		return response->length == HTTP_LENGTH_UNKNOWN ? end_body(client, response)
+							       : cut(client, err);
+	if (response->length != HTTP_LENGTH_UNKNOWN)
+		response->left -= (uint64_t)got;
+	if (response->left == 0)
+		end_body(client, response);
+	return got;
+}
+
+static ssize_t read_chunked(struct client *client, struct client_response *response, char *data,
+	size_t size, struct error *err)
+{
+	for (;;) {
+		struct str ready = client_unread(client), piece;
+		size_t used;
+
+		/* The frame lies around the data: no more is looked at than fits. */
+		if (ready.len > size)
+			ready.len = size;
+		int status = http_chunks_take(&response->chunks, ready, &used, &piece, err);
+		if (status < 0)
+			return -1;
+		if (piece.len > 0)
+			memcpy(data, piece.data, piece.len);
+		client->in_at += used;
+		if (status == 1)
+			end_body(client, response);
+		if (status == 1 || piece.len > 0)
+			return (ssize_t)piece.len;
+		if (client_has_input(client))
+			continue;
+		ssize_t got = client_fill(client, err);
+		if (got <= 0)
+			return got < 0 ? -1 : cut(client, err);
+	}
+}
+
+ssize_t client_read(struct client *client, struct client_response *response, void *data,
+	size_t size, struct error *err)
+{
+	if (response->at_end || size == 0)
+		return 0;
+	return response->is_chunked ? read_chunked(client, response, data, size, err)
+				    : read_plain(client, response, data, size, err);
+}
+
+/* ---- whole answers ---- */
+static int read_all(struct client *client, struct client_response *response, struct arena *arena,
+	struct error *err)
+{
+	auto_buf struct buf body;
+	ssize_t got;
+
+	buf_init(&body, BODY_MAX);
+	do {
+		char *room = buf_reserve(&body, PIECE);
+		if (!room)
+			return fail(err, ERR_LIMIT, "the daemon's answer is longer than %zu bytes",
+				BODY_MAX);
+		got = client_read(client, response, room, PIECE, err);
+		if (got < 0)
+			return -1;
+		buf_grew(&body, (size_t)got);
+	} while (got > 0);
+	response->body = (struct str){ arena_bytes(arena, body.data, body.len), body.len };
+	return 0;
+}
+
+int client_call(struct client *client, const struct client_request *request, struct arena *arena,
+	struct client_response *response, struct error *err)
+{
+	if (client_begin(client, request, arena, response, err) < 0 ||
+		read_all(client, response, arena, err) < 0)
+		return -1;
+	if (response->status >= 400)
+		return client_problem(response->status, response->body, arena, err);
+	return 0;
+}
+
+static enum error_code code_of_status(int status)
+{
+	static const struct {
+		int status;
+		enum error_code code;
+	} rows[] = {
+		{ 401, ERR_DENIED },
+		{ 403, ERR_DENIED },
+		{ 404, ERR_NOT_FOUND },
+		{ 409, ERR_CONFLICT },
+		{ 413, ERR_LIMIT },
+		{ 414, ERR_LIMIT },
+		{ 429, ERR_LIMIT },
+		{ 431, ERR_LIMIT },
+		{ 503, ERR_UNAVAILABLE },
+		{ 507, ERR_DISK_FULL },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].status == status)
+			return rows[i].code;
+	return status < 500 ? ERR_INVALID : ERR_FAILED;
+}
+
+int client_problem(int status, struct str body, struct arena *arena, struct error *err)
+{
+	struct json_value *problem = NULL;
+	enum error_code code = code_of_status(status);
+
+	if (json_read(body, arena, &problem, NULL) < 0)
+		problem = NULL;
+	const char *name = json_member_text(problem, "code");
+	const char *detail = json_member_text(problem, "detail");
+	const char *hint = json_member_text(problem, "hint");
+	for (int i = ERR_NONE + 1; name && i < ERR_CODE_COUNT; i++)
+		if (!strcmp(name, error_code_name((enum error_code)i)))
+			code = (enum error_code)i;
+	if (!detail)
+		return fail(err, code, "the daemon answered with status %d", status);
+	fail(err, code, "%s", detail);
+	return hint && hint[0] ? error_hint(err, "%s", hint) : -1;
+}
+
+const char *client_escape(struct arena *arena, struct str text, bool keep_slashes)
+{
+	return uri_encode(arena, text, keep_slashes);
+}
+
+int client_next_event(
+	struct client *client, struct client_response *response, struct sse *sse, struct error *err)
+{
+	char piece[16384];
+
+	for (;;) {
+		int status = sse_next(sse, err);
+		if (status != 0)
+			return status;
+		ssize_t got = client_read(client, response, piece, sizeof piece, err);
+		if (got <= 0)
+			return (int)got;
+		sse_add(sse, (struct str){ piece, (size_t)got });
+	}
+}
