@@ -1,8 +1,10 @@
 #include "store/sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
 
@@ -79,11 +81,13 @@ struct database {
 
 /* -- errors -- */
 
-/* What a failed read or write of SQLite's own files means. */
+/* What a failed read or write of SQLite's own files means. A COMMIT that fails doesn't set SQLite's
+ * own note of errno. */
 static int fail_io(sqlite3 *db, int rc, struct error *err)
 {
-	int number = db ? sqlite3_system_errno(db) : 0;
-	errno = number;
+	if (!errno && db)
+		errno = sqlite3_system_errno(db);
+	int number = errno;
 	if (number == ENOSPC || number == EDQUOT || number == EFBIG)
 		return fail_errno_code(err, ERR_DISK_FULL, "write " STORE_FILE);
 	if (number)
@@ -147,9 +151,11 @@ static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 static int run(struct database *d, enum statement which)
 {
 	sqlite3_stmt *statement = d->statements[which];
-	int rc = sqlite3_step(statement);
+	errno = 0;
+	int rc = sqlite3_step(statement), number = errno;
 	sqlite3_reset(statement);
 	sqlite3_clear_bindings(statement);
+	errno = number;
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
@@ -184,22 +190,28 @@ static int open_file(
 	sqlite3_busy_timeout(*db, BUSY_MS);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
+	/* Until it is known to be whole, its log is to stay as it is. */
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL);
 	/* The first that reads the file is journal_mode. */
 	if (sqlite_exec(*db,
-		    "PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY; PRAGMA foreign_keys=ON;"
-		    "PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
+		    "PRAGMA page_size=4096; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;"
+		    "PRAGMA foreign_keys=ON; PRAGMA synchronous=FULL; PRAGMA journal_mode=WAL;"
 		    "PRAGMA journal_size_limit=8388608",
 		    err))
 		return -1;
-	/* A file that can't be written is opened all the same. */
-	if (sqlite3_db_readonly(*db, "main"))
-		return fail(err, ERR_UNAVAILABLE, "'%s' is read-only", path);
-	return 0;
+	/* One that can't be written is opened all the same: because of the file, or of a number in
+	 * its header. */
+	if (!sqlite3_db_readonly(*db, "main"))
+		return 0;
+	if (!faccessat(place->directory, name, W_OK, AT_EACCESS))
+		return fail(err, ERR_CORRUPT, STORE_FILE " says that it can't be written");
+	return fail(err, ERR_UNAVAILABLE, "'%s' is read-only", path);
 }
 
 static int check_whole(sqlite3 *db, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
+	errno = 0;
 	int rc = sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &statement, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(statement);
@@ -214,6 +226,7 @@ static int check_whole(sqlite3 *db, struct error *err)
 static int prepare_all(struct database *d, struct error *err)
 {
 	for (int i = 0; i < STATEMENT_COUNT; i++) {
+		errno = 0;
 		int rc = sqlite3_prepare_v3(
 			d->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &d->statements[i], NULL);
 		if (rc != SQLITE_OK)
@@ -230,10 +243,12 @@ static int open_name(const struct store_place *place, const char *name, struct d
 	if (!d)
 		abort();
 	if (open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
-		sqlite_migrate(d->db, version, err) || prepare_all(d, err)) {
+		sqlite_migrate(d->db, !strcmp(name, SQLITE_NEW_FILE), version, err) ||
+		prepare_all(d, err)) {
 		close_database(d);
 		return -1;
 	}
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, (int *)NULL);
 	*out = d;
 	return 0;
 }
@@ -242,13 +257,17 @@ static int open_name(const struct store_place *place, const char *name, struct d
 static int make_new(
 	const struct store_place *place, const struct store_opened *opened, struct error *err)
 {
-	struct database *d;
+	struct database *d = NULL;
 	int version;
-	if (sqlite_begin_new(place, err) || open_name(place, SQLITE_NEW_FILE, &d, &version, err))
-		return error_context(err, "make a new " STORE_FILE);
-	int failed = sqlite_note_new(d->db, opened, err);
-	close_database(d); /* moves all of the log into the file */
-	return failed ? error_context(err, "make a new " STORE_FILE) : 0;
+	int failed = sqlite_begin_new(place, err) ||
+		     open_name(place, SQLITE_NEW_FILE, &d, &version, err) ||
+		     sqlite_note_new(d->db, opened, err);
+	if (d)
+		close_database(d); /* moves all of the log into the file */
+	if (!failed)
+		return 0;
+	sqlite_drop_new(place, NULL);
+	return error_context(err, "make a new " STORE_FILE);
 }
 
 static int open_database(
@@ -316,6 +335,7 @@ static int load(void *db, enum store_table table, store_row_fn *fn, void *ctx, s
 	struct database *d = db;
 	sqlite3_stmt *statement = use(d, table == STORE_WORKSPACES ? LOAD_WORKSPACES : LOAD_EXECS);
 	int rc, failed = 0;
+	errno = 0;
 	while (!failed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct store_row row;
 		failed = read_row(statement, &row, err) || fn(ctx, &row, err);
@@ -435,6 +455,7 @@ static int probe(struct database *d)
 {
 	char text[64];
 	str_format(text, sizeof text, "PRAGMA user_version=%d", SCHEMA_VERSION);
+	errno = 0;
 	return sqlite3_exec(d->db, text, NULL, NULL, NULL);
 }
 

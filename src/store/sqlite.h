@@ -4,11 +4,13 @@
 #include <sqlite3.h>
 #include "store/backend.h"
 
-#define SQLITE_PATH_MAX 512 /* of SQLite's own */
+#define SQLITE_PATH_MAX 512    /* of SQLite's own */
+#define SQLITE_PAGE_BYTES 4096 /* PRAGMA page_size of a new one */
 #define SCHEMA_VERSION 2
 #define SCHEMA_APPLICATION_ID 0x4361726c /* "Carl" */
 
-/* Sets *err from what db (or NULL) says last; the code follows from `rc`. Out of memory aborts. */
+/* Sets *err from what db (or NULL) says last, and errno as it stands (0 before the call that
+ * failed); the code follows from `rc`. Out of memory aborts. */
 int sqlite_fail(sqlite3 *db, int rc, struct error *err);
 
 /* -- files -- */
@@ -16,12 +18,13 @@ int sqlite_fail(sqlite3 *db, int rc, struct error *err);
 /* The absolute path of `name` in the directory, for SQLite, which takes no descriptors. */
 int sqlite_find_path(const struct store_place *place, const char *name, char path[SQLITE_PATH_MAX],
 	struct error *err);
-/* *is_there: whether there is a database to open. ERR_CORRUPT: it is damaged beyond opening (empty,
- * or only its log is left). */
+/* *is_there: whether there is a database to open. ERR_CORRUPT: it is damaged beyond opening (cut
+ * short, or only its log is left). */
 int sqlite_look(const struct store_place *place, bool *is_there, struct error *err);
 /* Before and after a new one is made, as carrel.db.new: carrel.db is whole or not there. */
 int sqlite_begin_new(const struct store_place *place, struct error *err);
 int sqlite_end_new(const struct store_place *place, struct error *err);
+int sqlite_drop_new(const struct store_place *place, struct error *err);
 #define SQLITE_NEW_FILE STORE_FILE ".new"
 /* opened->aside: a free name; and what there is gets it. */
 void sqlite_name_aside(const struct store_place *place, struct store_opened *opened);
@@ -30,9 +33,9 @@ int sqlite_set_aside(
 
 /* -- schema -- */
 
-/* Takes an open database from *version to SCHEMA_VERSION. ERR_CORRUPT: it isn't one of ours;
- * ERR_UNAVAILABLE: it is of a later version. */
-int sqlite_migrate(sqlite3 *db, int *version, struct error *err);
+/* Takes an open database to SCHEMA_VERSION; *version is the one it had, 0 only when it is_new.
+ * ERR_CORRUPT: it isn't one of ours; ERR_UNAVAILABLE: it is of a later version. */
+int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err);
 /* In a new one: what it has to say of itself until it is settled. And back. */
 int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error *err);
 int sqlite_read_new(sqlite3 *db, struct store_opened *opened, struct error *err);

@@ -49,9 +49,10 @@ int sqlite_look(const struct store_place *place, bool *is_there, struct error *e
 	if (!S_ISREG(file.st_mode))
 		return fail(err, ERR_UNAVAILABLE, "'%s/" STORE_FILE "' is no regular file",
 			place->path);
-	/* SQLite would take an empty file for a new database, and remove the log. */
-	if (file.st_size == 0)
-		return fail(err, ERR_CORRUPT, STORE_FILE " is empty");
+	/* SQLite would take less than a page for a new database, and remove the log. */
+	if (file.st_size < SQLITE_PAGE_BYTES)
+		return fail(err, ERR_CORRUPT, STORE_FILE " is cut short: %lld bytes",
+			(long long)file.st_size);
 	return 0;
 }
 
@@ -63,15 +64,22 @@ static int sync_directory(const struct store_place *place, struct error *err)
 	return 0;
 }
 
-int sqlite_begin_new(const struct store_place *place, struct error *err)
+int sqlite_drop_new(const struct store_place *place, struct error *err)
 {
-	/* Left by a crash; nobody has seen it. */
 	for (size_t i = 0; i < PART_COUNT; i++) {
 		char name[64];
 		str_format(name, sizeof name, SQLITE_NEW_FILE "%s", parts[i]);
 		if (unlinkat(place->directory, name, 0) && errno != ENOENT)
 			return fail_errno(err, "remove '%s/%s'", place->path, name);
 	}
+	return 0;
+}
+
+int sqlite_begin_new(const struct store_place *place, struct error *err)
+{
+	/* Left by a crash; nobody has seen it. */
+	if (sqlite_drop_new(place, err))
+		return -1;
 	auto_close int fd = openat(place->directory, SQLITE_NEW_FILE,
 		O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)

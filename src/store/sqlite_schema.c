@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <string.h>
 #include "base/str.h"
 #include "store/sqlite.h"
@@ -55,6 +56,7 @@ static const char *const migrations[SCHEMA_VERSION] = {
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
 {
+	errno = 0;
 	int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
 	return rc == SQLITE_OK ? 0 : sqlite_fail(db, rc, err);
 }
@@ -62,6 +64,7 @@ int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
 int sqlite_read_int(sqlite3 *db, const char *sql, int64_t *value, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
+	errno = 0;
 	int rc = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(statement);
@@ -85,15 +88,13 @@ static int run_migration(sqlite3 *db, int from, struct error *err)
 	return error_context(err, "migrate " STORE_FILE " to version %d", from + 1);
 }
 
-int sqlite_migrate(sqlite3 *db, int *version, struct error *err)
+int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err)
 {
-	int64_t is, application, tables;
+	int64_t is, application;
 	if (sqlite_read_int(db, "PRAGMA user_version", &is, err) ||
-		sqlite_read_int(db, "PRAGMA application_id", &application, err) ||
-		sqlite_read_int(db, "SELECT count(*) FROM sqlite_schema", &tables, err))
+		sqlite_read_int(db, "PRAGMA application_id", &application, err))
 		return -1;
-	bool is_blank = is == 0 && application == 0 && tables == 0;
-	if (!is_blank && (application != SCHEMA_APPLICATION_ID || is < 1))
+	if (!is_new && (application != SCHEMA_APPLICATION_ID || is < 1))
 		return fail(err, ERR_CORRUPT, STORE_FILE " is not a database of Carrel");
 	if (is > SCHEMA_VERSION)
 		return fail_hint(err, ERR_UNAVAILABLE, "use the newer carrel with this home",
@@ -109,6 +110,7 @@ int sqlite_migrate(sqlite3 *db, int *version, struct error *err)
 int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
+	errno = 0;
 	int rc = sqlite3_prepare_v2(
 		db, "INSERT INTO unsettled (aside, why) VALUES (?, ?)", -1, &statement, NULL);
 	if (rc == SQLITE_OK) {
@@ -124,6 +126,7 @@ int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error
 int sqlite_read_new(sqlite3 *db, struct store_opened *opened, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
+	errno = 0;
 	int rc = sqlite3_prepare_v2(db, "SELECT aside, why FROM unsettled", -1, &statement, NULL);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(statement);
