@@ -1,7 +1,129 @@
-/* carreld -- the daemon's core: started by `carrel serve`, never by hand. */
-#include "base/error.h"
+/* carreld -- the daemon's core: started by `carrel serve`, never by hand. Locks itself in, then
+ * serves: the API on descriptor 3, the launcher on 4; one byte to 5 when it does. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include "api/api.h"
+#include "base/fd.h"
+#include "core/core.h"
+#include "proc/role.h"
+
+/* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
+enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY };
+#define GIVE_BACK_DEFAULT_MS 300000
+
+struct daemon {
+	struct loop *loop;
+	struct core *core;
+	struct api *api;
+	bool is_stopping;
+};
+
+static const char *setting(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+	return value && value[0] ? value : otherwise;
+}
+
+static void on_stopped(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	loop_stop(daemon->loop);
+}
+
+static void on_drained(void *ctx)
+{
+	struct daemon *daemon = ctx;
+	core_stop(daemon->core, on_stopped, daemon);
+}
+
+/* Nothing new is accepted, what was begun may end; at the second signal it may not. */
+static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
+{
+	struct daemon *daemon = ctx;
+	if (daemon->is_stopping) {
+		loop_stop(loop);
+		return;
+	}
+	daemon->is_stopping = true;
+	daemon->core->is_stopping = true;
+	api_drain(daemon->api, on_drained, daemon);
+}
+
+static int lock_in(const char *home, struct error *err)
+{
+	const struct role_path paths[] = { { home, ROLE_READ | ROLE_WRITE } };
+	struct role_lock lock = { .paths = paths, .path_count = 1, .may_fork = true };
+	return role_lock(&lock, err);
+}
+
+static int read_uids(const char *text, struct api_options *options, struct error *err)
+{
+	struct str rest = str_from(text), piece;
+	while (str_next(&rest, ',', &piece)) {
+		uint64_t uid;
+		if (!str_to_u64(piece, &uid) || uid > UINT32_MAX ||
+			options->allowed_uid_count ==
+				(int)(sizeof options->allowed_uids / sizeof *options->allowed_uids))
+			return fail(
+				err, ERR_INVALID, "CARREL_UIDS '%s' is not a list of uids", text);
+		options->allowed_uids[options->allowed_uid_count++] = (uint32_t)uid;
+	}
+	return 0;
+}
+
+static int serve(struct daemon *daemon, const struct core_options *core, struct api_options *api,
+	struct error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	if (loop_new(&daemon->loop, err) ||
+		loop_signals(daemon->loop, &set, on_signal, daemon, err) ||
+		core_open(core, daemon->loop, &daemon->core, err))
+		return -1;
+	api->core = daemon->core;
+	api->loop = daemon->loop;
+	if (api_open(api, &daemon->api, err))
+		return -1;
+	(void)!write(FD_READY, "", 1); /* nobody may wait for it */
+	close(FD_READY);
+	return loop_run(daemon->loop, err);
+}
 
 int main(void)
 {
-	return 125;
+	struct daemon daemon = { 0 };
+	struct log log = { .fd = STDERR_FILENO, .least = LOG_LEVEL_INFO };
+	struct core_options core = { .listener = FD_LISTENER, .launcher = FD_LAUNCHER };
+	struct api_options api = { .listener = FD_LISTENER };
+	struct error err;
+	log.json = !strcmp(setting("CARREL_LOG", "text"), "json");
+	core.home = setting("CARREL_HOME", "");
+	core.give_back_ms = GIVE_BACK_DEFAULT_MS;
+	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.give_back_ms);
+	core.log = log;
+	/* A child of ours never needs them. */
+	for (int fd = FD_LISTENER; fd <= FD_READY; fd++)
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
+			log_record(&log, LOG_LEVEL_ERROR, "carreld is started by `carrel serve`",
+				NULL);
+			return 125;
+		}
+	if (lock_in(core.home, &err) || read_uids(setting("CARREL_UIDS", ""), &api, &err) ||
+		serve(&daemon, &core, &api, &err)) {
+		log_record(&log, LOG_LEVEL_ERROR, err.text, err.hint[0] ? "hint" : NULL, err.hint,
+			NULL);
+		return 125;
+	}
+	api_free(daemon.api);
+	core_free(daemon.core);
+	loop_free(daemon.loop);
+	return 0;
 }
