@@ -86,13 +86,14 @@ static inline int stand_in_main(void)
 
 /* ---- the launcher ---- */
 
+static const char *launcher_self; /* what builds are started of; NULL: nothing of use */
+
 struct fixture {
 	struct arena arena;
 	char area[64];
 	struct home home;
 	pid_t launcher;
 	int listener, core /* as whom the test speaks */;
-	const char *self; /* for builds */
 	uint64_t tag;
 	struct launch_packet packet; /* the last answer */
 	char data[CHANNEL_SIZE_MAX];
@@ -135,8 +136,9 @@ static void start_launcher(struct fixture *f)
 		const struct launch_options options = { .home = &f->home,
 			.listener = f->listener,
 			.lock = -1,
+			.notify = -1,
 			.carreld = own,
-			.self = f->self ? f->self : own,
+			.self = launcher_self ? launcher_self : own,
 			.ready = ready[1],
 			.log = { .fd = STDERR_FILENO,
 				.least = getenv("LAUNCH_DEBUG") ? LOG_LEVEL_DEBUG

@@ -1,0 +1,255 @@
+/* Environments and builds for core: an upper that stays, what is in use is held, builds are our own
+ * program's and end when they are told to. */
+#include "envs/store.h"
+#include "layers/stage.h"
+#include "launch_fixture.h"
+
+static struct error err;
+#define assert_ok(call)                                                                            \
+	do {                                                                                       \
+		if ((call) < 0)                                                                    \
+			fail_msg("%s:%d: %s", __FILE__, __LINE__, err.text);                       \
+	} while (0)
+
+/* ---- an environment of one layer, whose file `who` says who it is ---- */
+
+static void put_environment(struct fixture *f, const char *name, const char *who)
+{
+	struct env_store envs;
+	struct layer_stage stage;
+	assert_ok(env_store_open(&f->home, &f->arena, &envs, &err));
+	assert_ok(layer_stage_make(&envs.layers, &f->arena, &stage, &err));
+	home_enter(&f->home);
+	assert_int_equal(mkdirat(stage.fd, "d", 0700), 0);
+	assert_int_equal(mkdirat(stage.fd, "d/tree", 0755), 0);
+	int fd = openat(stage.fd, "d/tree/who", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_int_equal(fd_write_full(fd, who, strlen(who)), strlen(who));
+	close(fd);
+	home_leave(&f->home);
+	struct layer_draft draft = {
+		.path = "d", .kind = "python-wheel", .name = "a", .version = "1"
+	};
+	assert_ok(layers_publish(&envs.layers, stage.fd, &draft, 1, NULL, NULL, &err));
+	struct env_meta meta = { .name = name,
+		.package_id = "agent",
+		.requirements_sha256 =
+			"a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9",
+		.created_at = "2026-01-01T00:00:00.000Z",
+		.last_used_at = "2026-01-01T00:00:00.000Z",
+		.python_version = "3.11.2",
+		.python = "/bin/sh",
+		.fingerprint = "f" };
+	vec_push(&f->arena, &meta.layers, arena_text(&f->arena, draft.id));
+	struct env_files files = { STR("a==1\n"), STR("a==1\n"), STR("log\n") };
+	assert_ok(env_write(&envs, &meta, &files, &err));
+	assert_ok(layer_stage_done(&envs.layers, &stage, &err));
+	env_store_done(&envs);
+}
+
+static int remove_environment(struct fixture *f, const char *name)
+{
+	struct env_store envs;
+	assert_ok(env_store_open(&f->home, &f->arena, &envs, &err));
+	int failed = env_remove(&envs, name, false, &err);
+	env_store_done(&envs);
+	return failed;
+}
+
+#define ENVIRONMENT "agent_0123abcd"
+
+static int start_with_environment(struct fixture *f, const char *id)
+{
+	hear_answer(f, ask_start(f, id, NULL, ENVIRONMENT), LAUNCH_STARTED);
+	return connect_to_init(f, id);
+}
+
+static void what_is_changed_in_an_environment_stays_with_its_workspace(void **state)
+{
+	struct fixture *f = *state;
+	const char *one = make_workspace(f), *two = make_workspace(f);
+	char text[256];
+	put_environment(f, ENVIRONMENT, "layer\n");
+	auto_close int first = start_with_environment(f, one);
+	auto_close int second = start_with_environment(f, two);
+	assert_int_equal(sh(first, "cat /env/who; echo mine >/env/who; echo new >/env/new", text,
+				 sizeof text),
+		0);
+	assert_string_equal(text, "layer\n");
+	assert_int_equal(sh(second, "cat /env/who; ls /env", text, sizeof text), 0);
+	assert_string_equal(text, "layer\nwho\n");
+	end_sandbox(f, one);
+	auto_close int again = start_with_environment(f, one);
+	assert_int_equal(sh(again, "cat /env/who /env/new", text, sizeof text), 0);
+	assert_string_equal(text, "mine\nnew\n");
+	struct stat st;
+	assert_int_equal(
+		stat(arena_printf(&f->arena, "%s/home/workspaces/%s/env/upper/new", f->area, one),
+			&st),
+		0);
+	assert_int_equal(st.st_uid, f->home.uid);
+}
+
+static void an_environment_is_held_while_a_sandbox_uses_it(void **state)
+{
+	struct fixture *f = *state;
+	const char *one = make_workspace(f), *two = make_workspace(f);
+	char text[256];
+	put_environment(f, ENVIRONMENT, "old\n");
+	auto_close int first = start_with_environment(f, one);
+	assert_int_equal(remove_environment(f, ENVIRONMENT), -1);
+	assert_int_equal(err.code, ERR_CONFLICT);
+	/* Replaced meanwhile: who has the old one keeps it, who comes gets the new one. */
+	put_environment(f, ENVIRONMENT, "new\n");
+	auto_close int second = start_with_environment(f, two);
+	assert_int_equal(sh(first, "cat /env/who", text, sizeof text), 0);
+	assert_string_equal(text, "old\n");
+	assert_int_equal(sh(second, "cat /env/who", text, sizeof text), 0);
+	assert_string_equal(text, "new\n");
+	end_sandbox(f, one);
+	assert_int_equal(remove_environment(f, ENVIRONMENT), -1);
+	end_sandbox(f, two);
+	assert_ok(remove_environment(f, ENVIRONMENT));
+}
+
+/* ---- builds: `self` is a script that says what it was called with ---- */
+
+static int setup_build(void **state)
+{
+	/* Two steps: the script must be there when the launcher starts. */
+	static char path[96];
+	str_copy(path, sizeof path, "/var/tmp/carrel-test-self-XXXXXX");
+	int fd = mkstemp(path);
+	const char *script = "#!/bin/sh\ntrap 'exit 130' TERM\n"
+			     "echo \"$*\"; echo \"$CARREL_HOME\" >&2; cat\n"
+			     "case \"$*\" in\n"
+			     "*sleepy*) sleep 300 & wait;;\n"
+			     "esac\n"
+			     "exit 7\n";
+	if (fd < 0 || fd_write_full(fd, script, strlen(script)) < 0 || fchmod(fd, 0755))
+		return -1;
+	close(fd);
+	launcher_self = path;
+	return setup(state);
+}
+
+static int teardown_build(void **state)
+{
+	unlink(launcher_self);
+	launcher_self = NULL;
+	return teardown(state);
+}
+
+struct streams {
+	int in, out, errors; /* our ends */
+};
+
+static uint64_t ask_build(struct fixture *f, const char *const *strings, size_t count,
+	bool has_file, struct streams *streams)
+{
+	struct launch_message head = { .type = LAUNCH_BUILD };
+	int in[2] = { open("/dev/null", O_RDONLY | O_CLOEXEC), -1 }, out[2], errors[2];
+	if (has_file) {
+		close(in[0]);
+		assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	}
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(errors, O_CLOEXEC), 0);
+	uint64_t tag = say_full(f, &head, strings, count, (int[]){ in[0], out[1], errors[1] }, 3);
+	close(in[0]);
+	close(out[1]);
+	close(errors[1]);
+	*streams = (struct streams){ in[1], out[0], errors[0] };
+	return tag;
+}
+
+static const char *read_end(struct fixture *f, int fd)
+{
+	char *text = arena_alloc(&f->arena, 4096);
+	ssize_t len = fd_read_full(fd, text, 4095);
+	assert_true(len >= 0);
+	close(fd);
+	return text;
+}
+
+static void a_build_is_our_program_with_the_descriptors_of_core(void **state)
+{
+	struct fixture *f = *state;
+	struct streams streams;
+	const char *const words[] = { "agent", "3.12", "requests>=2", "--index=evil" };
+	uint64_t tag = ask_build(f, words, 4, false, &streams);
+	assert_string_equal(read_end(f, streams.out),
+		"env build --format=json --python=3.12 --pip=requests>=2 --pip=--index=evil -- "
+		"agent\n");
+	assert_string_equal(
+		read_end(f, streams.errors), arena_printf(&f->arena, "%s/home\n", f->area));
+	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 7);
+	tag = ask_build(f, (const char *const[]){ "agent", "" }, 2, true, &streams);
+	assert_int_equal(write(streams.in, "rich\n", 5), 5);
+	close(streams.in);
+	assert_string_equal(read_end(f, streams.out),
+		"env build --format=json --requirements=/dev/stdin -- agent\nrich\n");
+	close(streams.errors);
+	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 7);
+}
+
+static void a_build_that_would_read_what_core_cant_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct streams streams;
+	struct launch_message head = { .type = LAUNCH_BUILD };
+	const char *const words[] = { "agent", "/usr/bin/evil" };
+	uint64_t tag = ask_build(f, words, 2, false, &streams);
+	hear_answer(f, tag, LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_INVALID);
+	auto_close int shadow = open("/etc/shadow", O_PATH | O_CLOEXEC);
+	auto_close int writable = open("/dev/zero", O_WRONLY | O_CLOEXEC);
+	for (int i = 0; i < 2; i++) {
+		int fds[] = { i ? writable : shadow, streams.out, streams.errors };
+		tag = say_full(f, &head, (const char *const[]){ "agent", "" }, 2, fds, 3);
+		hear_answer(f, tag, LAUNCH_FAILED);
+		assert_int_equal(f->packet.head.error_code, ERR_DENIED);
+	}
+	close(streams.out);
+	close(streams.errors);
+}
+
+static void a_build_that_is_cancelled_ends_with_all_that_it_started(void **state)
+{
+	struct fixture *f = *state;
+	struct streams streams;
+	char line[256];
+	const char *const words[] = { "sleepy", "" };
+	struct launch_message cancel = { .type = LAUNCH_CANCEL };
+	uint64_t tag = ask_build(f, words, 2, false, &streams);
+	assert_true(read(streams.errors, line, sizeof line) > 0); /* it runs */
+	cancel.other = tag;
+	say_full(f, &cancel, NULL, 0, NULL, 0);
+	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 130);
+	/* Its own child held the pipe. */
+	read_end(f, streams.out);
+	close(streams.errors);
+	/* One of a core that is gone isn't wanted any more. */
+	tag = ask_build(f, words, 2, false, &streams);
+	assert_true(read(streams.errors, line, sizeof line) > 0);
+	assert_int_equal(
+		send(f->core, STAND_IN_DIE, sizeof STAND_IN_DIE, 0), (ssize_t)sizeof STAND_IN_DIE);
+	read_end(f, streams.out);
+	close(streams.errors);
+	connect_to_core(f);
+	hear_answer(f, say(f, LAUNCH_LIST, NULL), LAUNCH_DONE);
+}
+
+int main(int argc, char **argv)
+{
+	STAND_IN_MAIN(argc, argv);
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define BUILD_TEST(name) cmocka_unit_test_setup_teardown(name, setup_build, teardown_build)
+	const struct CMUnitTest tests[] = {
+		TEST(what_is_changed_in_an_environment_stays_with_its_workspace),
+		TEST(an_environment_is_held_while_a_sandbox_uses_it),
+		BUILD_TEST(a_build_is_our_program_with_the_descriptors_of_core),
+		BUILD_TEST(a_build_that_would_read_what_core_cant_is_refused),
+		BUILD_TEST(a_build_that_is_cancelled_ends_with_all_that_it_started),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
