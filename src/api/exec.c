@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "api/call.h"
 #include "api/schema.h"
+#include "base/fd.h"
 #include "core/execs.h"
 
 #define NO_TIMEOUT_MS (36525ull * 24 * 3600 * 1000) /* a hundred years */
@@ -252,6 +253,9 @@ static int check(
 	if ((road == EXEC_HANDED || road == EXEC_HANDED_PTY) &&
 		(body->input.data || body->open_stdin))
 		return fail(err, ERR_INVALID, "stdin is in the streams that are handed over");
+	const char *id = call_header(c, "carrel-exec-id");
+	if (id && !id_is_valid(id))
+		return fail(err, ERR_INVALID, "Carrel-Exec-Id is not an id");
 	is_json = call_accepts(c, "application/json", &is_named);
 	is_events = call_accepts(c, "text/event-stream", &is_named);
 	return is_json || is_events ? 0 : 406;
@@ -267,6 +271,10 @@ static void start(struct call *c, struct operation *base)
 	struct exec_spec spec;
 	struct error err;
 
+	/* Who wants to send signals before there is an answer chooses the id. */
+	const char *id = call_header(c, "carrel-exec-id");
+	if (id && !base->id[0])
+		str_copy(base->id, sizeof base->id, id);
 	listener.ctx = op;
 	buf_init(&op->events, BUF_MAX_DEFAULT);
 	if (core_find(c->api->core, c->id, &w, &err)) {
@@ -274,8 +282,12 @@ static void start(struct call *c, struct operation *base)
 		return;
 	}
 	fill_spec(c, w, road, base->id, &spec);
-	if (exec_start(w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL, &listener, c->r->id,
-		    &op->exec, &err)) {
+	int failed = exec_start(w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL, &listener,
+		c->r->id, &op->exec, &err);
+	/* Nobody but the command has them any more: their ends are its ends. */
+	for (int i = 0; i < c->r->fd_count; i++)
+		fd_close(&c->r->fds[i]);
+	if (failed) {
 		operation_fail(base, &err);
 		return;
 	}

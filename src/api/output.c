@@ -179,8 +179,17 @@ void api_exec_output(struct call *c)
 
 	reader->fds[0] = reader->fds[1] = -1;
 	reader->is_events = call_wants_events(c);
-	if (exec_find(c->api->core, c->id, &e, &err) ||
-		open_spool(e, 1 + first, &fd, &size, &err)) {
+	if (exec_find(c->api->core, c->id, &e, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	/* A terminal has one stream: the other is empty. */
+	if (e->record.background && e->record.tty && first) {
+		call_respond(
+			c, 200, "application/octet-stream", "Carrel-Next-Offset: 0\r\n", STR(""));
+		return;
+	}
+	if (open_spool(e, 1 + first, &fd, &size, &err)) {
 		call_problem(c, &err);
 		return;
 	}
@@ -194,7 +203,6 @@ void api_exec_output(struct call *c)
 		answer_now(c, take_fd(&fd), query->offset, size);
 		return;
 	}
-	/* A terminal has one stream. */
 	if (reader->is_events && !query->stream && !e->record.tty &&
 		open_spool(e, 2, &other, &ignored, &err)) {
 		call_problem(c, &err);

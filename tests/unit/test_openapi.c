@@ -1,0 +1,288 @@
+/* The table of routes: paths lead where they say, and /openapi.json says what is there. */
+#include <string.h>
+#include "api/call.h"
+#include "api/schema.h"
+#include "unit.h"
+
+/* ---- routes ---- */
+
+static int find(const char *method, const char *path, struct call *c, const char **allow)
+{
+	static struct http_request r;
+	struct error err;
+
+	arena_done(&r.arena);
+	r = (struct http_request){ .method = str_from(method), .path = str_from(path) };
+	arena_init(&r.arena);
+	*c = (struct call){ .r = &r };
+	return route_find(c, allow, &err);
+}
+
+static void paths_lead_to_their_routes(void **state)
+{
+	static const struct {
+		const char *method, *path, *name, *id, *rest;
+	} cases[] = {
+		{ "GET", "/healthz", "healthz", NULL, NULL },
+		{ "HEAD", "/healthz", "healthz", NULL, NULL },
+		{ "POST", "/v1/workspaces", "createWorkspace", NULL, NULL },
+		{ "GET", "/v1/workspaces/a", "getWorkspace", "a", NULL },
+		{ "GET", "/v1/workspaces/a%2Fb%20c", "getWorkspace", "a/b c", NULL },
+		{ "GET", "/v1/workspaces/execs", "getWorkspace", "execs", NULL },
+		{ "POST", "/v1/workspaces/exec/exec", "exec", "exec", NULL },
+		{ "GET", "/v1/workspaces/a/files", "readFile", "a", "" },
+		{ "GET", "/v1/workspaces/a/files/", "readFile", "a", "" },
+		{ "PUT", "/v1/workspaces/a/files/b/c%20d", "writeFile", "a", "b/c d" },
+		{ "GET", "/v1/workspaces/a/files//workspace/x", "readFile", "a", "/workspace/x" },
+		{ "GET", "/v1/execs/x/output", "getOutput", "x", NULL },
+	};
+	struct call c;
+	const char *allow;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(find(cases[i].method, cases[i].path, &c, &allow), 0);
+		assert_string_equal(c.route->name, cases[i].name);
+		assert_true(!c.id == !cases[i].id && !c.path == !cases[i].rest);
+		if (c.id)
+			assert_string_equal(c.id, cases[i].id);
+		if (c.path)
+			assert_string_equal(c.path, cases[i].rest);
+	}
+}
+
+static void other_paths_and_methods_are_refused(void **state)
+{
+	static const char *const paths[] = { "/", "", "/v1", "/v1/", "/healthz/", "//healthz",
+		"/v1/workspaces/", "/v1/workspaces//exec", "/v1/workspaces/a/", "/v1/execs/x/",
+		"/v1/workspaces/a/snapshots", "/v1/workspaces/a/filesx", "/v1/../healthz" };
+	struct call c;
+	const char *allow = NULL;
+
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+		assert_int_equal(find("GET", paths[i], &c, &allow), 404);
+	assert_int_equal(find("GET", "/v1/workspaces/%zz", &c, &allow), 400);
+	assert_int_equal(find("GET", "/v1/workspaces/%00", &c, &allow), 400);
+	assert_int_equal(find("PUT", "/v1/workspaces", &c, &allow), 405);
+	assert_string_equal(allow, "POST, GET, HEAD");
+	assert_int_equal(find("HEAD", "/v1/workspaces/a/exec", &c, &allow), 405);
+	assert_string_equal(allow, "POST");
+}
+
+/* ---- the document ---- */
+
+static const struct json_value *document(struct arena *arena)
+{
+	auto_buf struct buf out;
+	struct json_value *v = NULL;
+	struct error err;
+
+	buf_init(&out, BUF_MAX_DEFAULT);
+	openapi_print(&out);
+	assert_int_equal(json_read((struct str){ out.data, out.len }, arena, &v, &err), 0);
+	return v;
+}
+
+static void check_references(const struct json_value *v, const struct json_value *top)
+{
+	const char *reference = json_member_text(v, "$ref");
+
+	if (reference) {
+		struct str rest = str_from(reference + 2), name;
+		const struct json_value *at = top;
+
+		assert_true(str_starts_with(str_from(reference), "#/"));
+		while (at && str_next(&rest, '/', &name)) {
+			char key[64];
+
+			assert_true(str_format(key, sizeof key, "%.*s", (int)name.len, name.data));
+			at = json_member(at, key);
+		}
+		if (!at)
+			fail_msg("%s leads nowhere", reference);
+	}
+	for (const struct json_value *one = v->first; one; one = one->next)
+		check_references(one, top);
+}
+
+static void the_document_has_every_route(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	const struct json_value *top = document(&arena), *paths = json_member(top, "paths");
+
+	for (size_t i = 0; i < route_count; i++) {
+		char method[8] = "";
+
+		for (size_t n = 0; routes[i].method[n]; n++)
+			method[n] = (char)(routes[i].method[n] | 0x20);
+		const struct json_value *operation =
+			json_member(json_member(paths, routes[i].path), method);
+		assert_string_equal(json_member_text(operation, "operationId"), routes[i].name);
+		const struct json_value *responses = json_member(operation, "responses");
+		for (const struct route_answer *a = routes[i].answers; a->status; a++) {
+			char status[8];
+
+			str_format(status, sizeof status, "%d", a->status);
+			assert_non_null(json_member(responses, status));
+		}
+		assert_non_null(json_member(responses, "500"));
+		assert_int_equal(json_member(operation, "requestBody") != NULL,
+			routes[i].body || routes[i].body_type);
+	}
+}
+
+static void the_document_refers_to_nothing_that_is_missing(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	const struct json_value *top = document(&arena);
+
+	check_references(top, top);
+	assert_string_equal(json_member_text(top, "openapi"), "3.1.0");
+}
+
+static void names_of_operations_are_unique(void **state)
+{
+	for (size_t i = 0; i < route_count; i++)
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(routes[i].name, routes[k].name);
+}
+
+static void every_status_has_a_title(void **state)
+{
+	for (int code = 0; code < ERR_CODE_COUNT; code++)
+		assert_string_not_equal(problem_title(problem_status(code)), "Error");
+	for (size_t i = 0; i < route_count; i++)
+		for (size_t k = 0; k < 8 && routes[i].errors[k]; k++)
+			assert_string_not_equal(problem_title(routes[i].errors[k]), "Error");
+}
+
+/* ---- bodies, by the rows that the routes have ---- */
+
+static int read_body(const struct fields *fields, const char *json, struct arena *arena, void *out,
+	struct error *err)
+{
+	struct json_value *v = NULL;
+
+	assert_int_equal(json_read(str_from(json), arena, &v, err), 0);
+	return fields_read(fields, v, arena, out, err);
+}
+
+static void bodies_are_refused_with_the_exact_reason(void **state)
+{
+	static const struct {
+		const struct fields *fields;
+		const char *json, *text;
+	} cases[] = {
+		{ &create_fields, "{\"limits\":{\"memory\":\"12X\"}}",
+			"limits.memory: '12X' is not a size; try 512M or 1G" },
+		{ &create_fields, "{\"limits\":{\"memory\":\"1M\"}}",
+			"limits.memory: 1048576 bytes are not from 4.0M to 2.0E" },
+		{ &create_fields, "{\"template\":\"x\"}",
+			"template: not available in this version" },
+		{ &create_fields, "{\"network\":{\"mode\":\"open\"}}",
+			"network.mode: 'open' is not available in this version" },
+		{ &create_fields, "{\"labels\":{\"-x\":\"\"}}",
+			"labels: '-x' is not the key of a label" },
+		{ &create_fields, "{\"env\":{\"A=B\":\"\"}}",
+			"env: 'A=B' is not the name of a variable" },
+		{ &exec_fields, "{}", "'argv' or 'command' is missing" },
+		{ &exec_fields, "{\"argv\":[\"a\"],\"command\":\"b\"}",
+			"'argv' and 'command' are both given" },
+		{ &exec_fields, "{\"argv\":[\"\"]}", "argv[0]: may not be empty" },
+		{ &exec_fields, "{\"argv\":[]}", "argv: may not be empty" },
+		{ &exec_fields, "{\"argv\":[\"a\"],\"cwd\":\"x\"}",
+			"cwd: 'x' is not an absolute path" },
+		{ &exec_fields, "{\"argv\":[\"a\"],\"user\":\"root\"}",
+			"user: 'root' is not the sandbox's user, 'agent' (1000)" },
+		{ &exec_fields, "{\"argv\":[\"a\"],\"stdin\":\"\",\"open_stdin\":true}",
+			"'stdin' and 'open_stdin' are both given" },
+		{ &signal_fields, "{}", "'signal' is missing" },
+	};
+	auto_arena struct arena arena = { 0 };
+	char out[1024];
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error err = { 0 };
+
+		memset(out, 0, sizeof out);
+		if (!read_body(cases[i].fields, cases[i].json, &arena, out, &err))
+			fail_msg("%s was taken", cases[i].json);
+		assert_string_equal(err.text, cases[i].text);
+	}
+}
+
+static void signals_go_by_name_and_number(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct signal_body body = { 0 };
+	struct error err;
+
+	assert_int_equal(
+		read_body(&signal_fields, "{\"signal\":\"TERM\"}", &arena, &body, &err), 0);
+	assert_int_equal(body.signal, 15);
+	assert_int_equal(
+		read_body(&signal_fields, "{\"signal\":\"SIGKILL\"}", &arena, &body, &err), 0);
+	assert_int_equal(body.signal, 9);
+	assert_int_equal(read_body(&signal_fields, "{\"signal\":2}", &arena, &body, &err), 0);
+	assert_int_equal(body.signal, 2);
+	assert_int_equal(read_body(&signal_fields, "{\"signal\":0}", &arena, &body, &err), -1);
+	assert_int_equal(read_body(&signal_fields, "{\"signal\":-9}", &arena, &body, &err), -1);
+}
+
+/* ---- output as events ---- */
+
+static void characters_are_not_split_between_events(void **state)
+{
+	static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
+	auto_buf struct buf out;
+
+	/* Wherever it is cut in two. */
+	for (size_t cut = 0; cut < sizeof text; cut++) {
+		struct sse_tail tail = { 0 };
+
+		buf_init(&out, BUF_MAX_DEFAULT);
+		sse_print_output(&out, "stdout", &tail, (struct str){ text, cut }, false);
+		sse_print_output(&out, "stdout", &tail,
+			(struct str){ text + cut, sizeof text - 1 - cut }, false);
+		sse_print_output(&out, "stdout", &tail, STR(""), true);
+		assert_null(strstr(out.data, "base64"));
+		assert_null(strstr(out.data, "\xef\xbf\xbd"));
+		if (cut < sizeof text - 1)
+			buf_done(&out);
+	}
+}
+
+static void bytes_that_are_no_text_come_as_base64(void **state)
+{
+	struct sse_tail tail = { 0 };
+	auto_buf struct buf out;
+
+	buf_init(&out, BUF_MAX_DEFAULT);
+	sse_print_output(&out, "stderr", &tail, STR("\xff\xfe"), false);
+	assert_string_equal(
+		out.data, "event: stderr\ndata: {\"data\":\"//4=\",\"encoding\":\"base64\"}\n\n");
+	buf_clear(&out);
+	/* The beginning of a character that never ends. */
+	sse_print_output(&out, "stdout", &tail, STR("\xe2\x82"), false);
+	assert_int_equal(out.len, 0);
+	sse_print_output(&out, "stdout", &tail, STR(""), true);
+	assert_string_equal(
+		out.data, "event: stdout\ndata: {\"data\":\"4oI=\",\"encoding\":\"base64\"}\n\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(paths_lead_to_their_routes),
+		cmocka_unit_test(other_paths_and_methods_are_refused),
+		cmocka_unit_test(the_document_has_every_route),
+		cmocka_unit_test(the_document_refers_to_nothing_that_is_missing),
+		cmocka_unit_test(names_of_operations_are_unique),
+		cmocka_unit_test(every_status_has_a_title),
+		cmocka_unit_test(bodies_are_refused_with_the_exact_reason),
+		cmocka_unit_test(signals_go_by_name_and_number),
+		cmocka_unit_test(characters_are_not_split_between_events),
+		cmocka_unit_test(bytes_that_are_no_text_come_as_base64),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
