@@ -100,6 +100,14 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 
 static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
 {
+	struct str name = { what, (size_t)len }, rest = str_from(spec->later ? spec->later : ""),
+		   later;
+	while (name.len && name.data[0] == '-')
+		name = (struct str){ name.data + 1, name.len - 1 };
+	while (str_next(&rest, '|', &later))
+		if (str_equal(name, later))
+			return fail(err, ERR_UNAVAILABLE, "'%.*s' is not available in this version",
+				len, what);
 	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
 	return error_hint(err, "carrel %s --help lists the options", spec->command);
 }

@@ -43,6 +43,8 @@ struct arg_spec {
 	const char *about;   /* one paragraph for --help */
 	const struct arg_option *options;
 	size_t option_count;
+	const char *later;    /* "template|v": names and letters of options that a later version
+				 has, or NULL: they are refused as such */
 	const char *examples; /* lines for the end of --help, or NULL */
 };
 

@@ -59,6 +59,15 @@ static void print_bar(struct buf *out, uint64_t done, uint64_t total)
 	buf_char(out, ']');
 }
 
+/* A line that wraps can't be redrawn. */
+static void cut_line(struct buf *out, size_t start, unsigned width)
+{
+	if (out->len - start > width) {
+		out->len = start + width;
+		out->data[out->len] = 0;
+	}
+}
+
 void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes, double rate, unsigned width)
 {
@@ -77,11 +86,26 @@ void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t 
 		quantity_format_size(speed, (uint64_t)rate);
 		buf_printf(out, ", %s/s", speed);
 	}
-	/* A line that wraps can't be redrawn. */
-	if (out->len - start > width) {
-		out->len = start + width;
-		out->data[out->len] = 0;
+	cut_line(out, start, width);
+}
+
+void progress_print_bytes(struct buf *out, const char *phase, uint64_t bytes, uint64_t total,
+	double rate, unsigned width)
+{
+	char size[16], speed[16];
+	size_t start = out->len;
+	buf_text(out, words_of(phase));
+	if (total) {
+		print_bar(out, bytes, total);
+		buf_printf(out, " %3.0f%%,", 100.0 * (double)bytes / (double)total);
 	}
+	quantity_format_size(size, bytes);
+	buf_printf(out, " %s", size);
+	if (rate >= 1) {
+		quantity_format_size(speed, (uint64_t)rate);
+		buf_printf(out, ", %s/s", speed);
+	}
+	cut_line(out, start, width);
 }
 
 static unsigned width_of(int fd)
@@ -106,22 +130,19 @@ static void count_rate(struct progress *progress, uint64_t bytes, uint64_t now_m
 	progress->rate_from_bytes = bytes;
 }
 
-static void draw(struct progress *progress, uint64_t done, uint64_t total, uint64_t bytes)
+static void draw(struct progress *progress, const struct buf *text)
 {
 	auto_buf struct buf line;
 	buf_init(&line, 4096);
 	if (progress->kind == PROGRESS_LINES)
 		buf_printf(&line, "carrel: %s\n", words_of(progress->phase));
-	else {
-		buf_text(&line, "\r\033[K");
-		progress_print(&line, progress->phase, done, total, bytes, progress->rate,
-			width_of(progress->fd));
-	}
+	else
+		buf_printf(&line, "\r\033[K%s", text->data);
 	(void)!fd_write_full(progress->fd, line.data, line.len);
 }
 
-void progress_show(
-	struct progress *progress, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
+/* Whether it is time to draw. */
+static bool is_due(struct progress *progress, const char *phase, uint64_t bytes)
 {
 	uint64_t now_ms = clock_monotonic_ms();
 	bool is_new = strcmp(progress->phase, phase) != 0;
@@ -129,10 +150,32 @@ void progress_show(
 	if (progress->kind == PROGRESS_NONE ||
 		(!is_new && (progress->kind == PROGRESS_LINES ||
 				    now_ms - progress->shown_ms < DRAW_MS)))
-		return;
+		return false;
 	str_copy(progress->phase, sizeof progress->phase, phase);
 	progress->shown_ms = now_ms;
-	draw(progress, done, total, bytes);
+	return true;
+}
+
+void progress_show(
+	struct progress *progress, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
+{
+	auto_buf struct buf text;
+	buf_init(&text, 4096);
+	if (!is_due(progress, phase, bytes))
+		return;
+	progress_print(&text, phase, done, total, bytes, progress->rate, width_of(progress->fd));
+	draw(progress, &text);
+}
+
+void progress_show_bytes(
+	struct progress *progress, const char *phase, uint64_t bytes, uint64_t total)
+{
+	auto_buf struct buf text;
+	buf_init(&text, 4096);
+	if (!is_due(progress, phase, bytes))
+		return;
+	progress_print_bytes(&text, phase, bytes, total, progress->rate, width_of(progress->fd));
+	draw(progress, &text);
 }
 
 void progress_say(struct progress *progress, const char *text)

@@ -22,6 +22,9 @@ enum progress_kind progress_kind_for(int fd);
 /* To be called often; draws at most ten times a second, and each new phase at once. */
 void progress_show(struct progress *progress, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes);
+/* The same for a transfer: so many bytes of total (0: not known). */
+void progress_show_bytes(
+	struct progress *progress, const char *phase, uint64_t bytes, uint64_t total);
 /* A line that stays, above the one that is redrawn. */
 void progress_say(struct progress *progress, const char *text);
 /* Takes the line away. */
@@ -29,3 +32,5 @@ void progress_finish(struct progress *progress);
 /* The line, at most `width` columns. Pure. */
 void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes, double rate, unsigned width);
+void progress_print_bytes(struct buf *out, const char *phase, uint64_t bytes, uint64_t total,
+	double rate, unsigned width);

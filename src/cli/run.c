@@ -12,9 +12,9 @@
 #include "base/trace.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/outcome.h"
 #include "cli/run_env.h"
 #include "format/json.h"
-#include "format/quantity.h"
 #include "linux/home.h"
 #include "model/exec.h"
 #include "plan/plan.h"
@@ -205,54 +205,6 @@ static int print_all(const struct buf *text, struct error *err)
 	return 0;
 }
 
-/* A limit as it was typed, or would be. */
-static void format_limit(char out[32], enum reason reason, const struct limits *limits)
-{
-	char size[16];
-	const uint64_t sizes[REASON_COUNT] = { [REASON_MEMORY_LIMIT] = limits->memory_bytes,
-		[REASON_OUTPUT_LIMIT] = limits->output_bytes,
-		[REASON_DISK_LIMIT] = limits->disk_bytes };
-	uint64_t ms = reason == REASON_TIMEOUT ? limits->timeout_ms : limits->cpu_time_ms;
-	quantity_format_size(size, sizes[reason]);
-	if (sizes[reason])
-		str_copy(out, 32, size);
-	else if (ms % 1000)
-		str_format(out, 32, "%llums", (unsigned long long)ms);
-	else
-		str_format(out, 32, "%llus", (unsigned long long)ms / 1000);
-}
-
-/* One line on stderr says which limit it was: an exit code alone is easily taken for the command's.
- */
-static void explain_limit(const struct result *result, const struct limits *limits)
-{
-	static const struct {
-		const char *before, *after; /* the limit stands between them */
-	} texts[REASON_COUNT] = {
-		[REASON_TIMEOUT] = { "was ended: timeout, after ", " (--timeout)" },
-		[REASON_CPU_LIMIT] = { "was ended: cpu_limit, after ",
-			" of cpu time (--cpu-time)" },
-		[REASON_MEMORY_LIMIT] = { "was ended: memory_limit, more than ", " (--memory)" },
-		[REASON_OUTPUT_LIMIT] = { "was ended: output_limit, more than ", " (--output)" },
-		[REASON_DISK_LIMIT] = { "failed: disk_limit, /workspace is full at ", " (--disk)" },
-		[REASON_CANCELED] = { "was ended: canceled", NULL },
-	};
-	char limit[32] = "";
-	auto_buf struct buf line;
-	buf_init(&line, 256);
-	if (!texts[result->reason].before)
-		return;
-	if (texts[result->reason].after)
-		format_limit(limit, result->reason, limits);
-	if (result->reason == REASON_CPU_LIMIT && !limits->cpu_time_ms)
-		buf_text(&line, "carrel: the command was ended: cpu_limit, it ran on while --cpus "
-				"held it\n");
-	else
-		buf_printf(&line, "carrel: the command %s%s%s\n", texts[result->reason].before,
-			limit, texts[result->reason].after ? texts[result->reason].after : "");
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
-}
-
 static bool has_environment(const struct plan *plan)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++)
@@ -294,7 +246,7 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
 	}
 	*code = result_exit_code(&result);
 	if (plan->streams[1] != STREAM_CAPTURED) {
-		explain_limit(&result, &plan->limits);
+		outcome_explain(&result, &plan->limits);
 		return 0;
 	}
 	print_result(plan, &result, &out, &errors, &text);

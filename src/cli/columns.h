@@ -1,0 +1,17 @@
+/* columns.h -- tables for people: columns as wide as what is in them, two spaces between. What
+ * isn't fit to be shown is escaped. */
+#pragma once
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/vec.h"
+
+#define COLUMNS_MAX 8
+struct columns {
+	unsigned count;
+	unsigned numbers; /* bit i: column i stands at the right */
+	struct arena *arena;
+	VEC(const char *) cells;
+};
+/* The first row is the heads. `cells` has count of them; NULL is "-". */
+void columns_add(struct columns *columns, const char *const *cells);
+void columns_print(const struct columns *columns, struct buf *out);
