@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -229,6 +230,8 @@ static int lock_child(struct files_job *job, int *report, pid_t parent, struct e
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	umask(0);
+	if (job->needs_locale && !setlocale(LC_CTYPE, "C.UTF-8"))
+		return fail(err, ERR_UNAVAILABLE, "the locale C.UTF-8 is missing");
 	if (close_others(job, report, err) < 0 || set_limits(job, err) < 0 ||
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || close_paths(job, err) < 0)
 		return -1;
@@ -284,7 +287,9 @@ static int judge_end(struct files_child *child, int status, uint64_t *value, str
 	enum error_code code = (unsigned)said.err.code < ERR_CODE_COUNT && said.err.code
 				       ? said.err.code
 				       : ERR_FAILED;
-	return fail_hint(err, code, said.err.hint, "%s", said.err.text);
+	fail_hint(err, code, said.err.hint, "%s", said.err.text);
+	err->sys_errno = said.err.sys_errno;
+	return -1;
 }
 
 static void on_end(struct loop *loop, int fd, uint32_t events, void *ctx)

@@ -68,6 +68,7 @@ struct files_job {
 	/* Which of them, by bits, are directories that it may look into, or change, by names. */
 	unsigned readable, writable;
 	uint64_t file_bytes_max; /* of one file; 0: any */
+	bool needs_locale;	 /* libarchive converts names by it */
 	files_worked_fn *done;	 /* NULL: nobody waits */
 	void *ctx;
 };
