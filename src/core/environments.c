@@ -208,11 +208,11 @@ void environment_prepare(
 	auto_arena struct arena arena;
 	const char *name = NULL;
 	struct error err;
+	arena_init(&arena);
 	if (!environment_is_asked(&w->model)) {
 		done(ctx, NULL);
 		return;
 	}
-	arena_init(&arena);
 	if (w->model.environment) {
 		if (!env_resolve(&w->core->envs, w->model.environment, &arena, &name, &err) &&
 			!pin(w, name, &err)) {
