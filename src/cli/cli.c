@@ -11,6 +11,17 @@
 
 const struct cli_command cli_commands[] = {
 	{ "run", "one command in a fresh sandbox; the exit code is the command's", cli_run },
+	{ "create", "a workspace that stays: files, an environment, limits", cli_create },
+	{ "exec", "one command in a workspace; the exit code is the command's", cli_exec },
+	{ "shell", "a shell in a workspace", cli_shell },
+	{ "ls", "list the workspaces", cli_ls },
+	{ "info", "all about one workspace", cli_info },
+	{ "rm", "remove workspaces", cli_rm },
+	{ "cp", "copy files and directories in and out of a workspace", cli_cp },
+	{ "ps", "list the commands that run in workspaces", cli_ps },
+	{ "logs", "the output of a command in the background", cli_logs },
+	{ "kill", "send a signal to a command", cli_kill },
+	{ "events", "what happens to workspaces, as it happens", cli_events },
 	{ "env", "Python environments: build, list, verify, remove", cli_env },
 	{ "serve", "the daemon: workspaces that stay, served over REST", cli_serve },
 	{ "doctor", "what this host can do, and what to change where it can't", cli_doctor },

@@ -13,6 +13,17 @@ extern const struct cli_command cli_commands[];
 
 int cli_run(int argc, char **argv);
 int cli_env(int argc, char **argv);
+int cli_create(int argc, char **argv);
+int cli_exec(int argc, char **argv);
+int cli_shell(int argc, char **argv);
+int cli_ls(int argc, char **argv);
+int cli_info(int argc, char **argv);
+int cli_rm(int argc, char **argv);
+int cli_cp(int argc, char **argv);
+int cli_ps(int argc, char **argv);
+int cli_logs(int argc, char **argv);
+int cli_kill(int argc, char **argv);
+int cli_events(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_version(int argc, char **argv);

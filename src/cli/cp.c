@@ -1,0 +1,488 @@
+/* carrel cp: files and trees in and out of a workspace. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "cli/remote.h"
+#include "cli/tree_pack.h"
+#include "cli/tree_unpack.h"
+
+#define CHUNK 65536
+#define QUIET_MS 300 /* what is done by then needs no bar */
+
+struct cp_options {
+	struct remote_options remote;
+};
+#define FIELD(name) offsetof(struct cp_options, name)
+static const struct arg_option table[] = { REMOTE_ROWS(FIELD) };
+#undef FIELD
+static const struct arg_spec spec = {
+	.command = "cp",
+	.usage = "carrel cp SOURCE TARGET [options]",
+	.about =
+		"Copies a file or a directory with all below it into a workspace or out of it. One "
+		"side\nis NAME:PATH, where PATH is below /workspace; the other is a path of this "
+		"host, or -\nfor the standard streams. A directory that is there gets the source "
+		"into it; SOURCE/.\nis what is in SOURCE.",
+	.options = table,
+	.option_count = sizeof table / sizeof *table,
+	.examples = "  carrel cp main.py demo:\n"
+		    "  carrel cp demo:/workspace/output ./results\n"
+		    "  tar c . | carrel cp - demo:/workspace/in.tar\n"
+		    "  carrel cp demo:report.txt - | less\n",
+};
+
+/* One side of it. */
+struct place {
+	const char *workspace; /* NULL: this host */
+	const char *path;
+	bool is_stream;	      /* "-" */
+	bool is_contents;     /* it ends in "." or "..": what is in it is meant */
+	bool wants_directory; /* it ends in a slash */
+};
+enum kind { ABSENT, A_FILE, A_DIRECTORY, SOMETHING };
+struct found {
+	enum kind kind;
+	uint64_t size;
+	unsigned mode;
+};
+
+struct copy {
+	struct remote *remote;
+	struct place from, to;
+	struct progress progress;
+	uint64_t began_ms, bytes, total;
+	unsigned long left_out;
+	const char *first_left_out; /* or NULL */
+};
+
+/* What a signal handler can reach: a connection that is shut down ends whoever reads from it, and
+ * what was begun is tidied up on the ordinary road. */
+static volatile sig_atomic_t interrupted;
+static struct client *interruptible;
+
+static void on_interrupt(int signo)
+{
+	int kept = errno;
+	interrupted = signo;
+	shutdown(interruptible->socket, SHUT_RDWR);
+	errno = kept;
+}
+
+static void catch_interrupts(struct client *client)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_interrupt };
+	interruptible = client;
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		sigaction(signals[i], &action, NULL);
+}
+
+/* ---- the two sides ---- */
+
+static void parse_place(struct arena *arena, const char *text, struct place *place)
+{
+	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
+	*place = (struct place){ .path = text, .is_stream = !strcmp(text, "-") };
+	/* As with scp and docker: a colon behind a slash belongs to the path. */
+	if (colon && colon != text && (!slash || slash > colon)) {
+		place->workspace = arena_bytes(arena, text, (size_t)(colon - text));
+		place->path = colon + 1;
+	}
+	size_t len = strlen(place->path);
+	const char *base = path_basename(place->path);
+	place->wants_directory = len && place->path[len - 1] == '/';
+	place->is_contents =
+		!strcmp(base, ".") || !strcmp(base, "..") || (place->workspace && !len);
+}
+
+static int parse_places(struct copy *copy, const arg_list *operands, struct error *err)
+{
+	struct arena *arena = &copy->remote->arena;
+	parse_place(arena, operands->items[0], &copy->from);
+	parse_place(arena, operands->items[1], &copy->to);
+	if (!copy->from.workspace && !copy->to.workspace)
+		return fail_hint(err, ERR_INVALID, "carrel cp FILE NAME:PATH, or NAME:PATH FILE",
+			"neither '%s' nor '%s' is in a workspace", operands->items[0],
+			operands->items[1]);
+	if (copy->from.workspace && copy->to.workspace)
+		return fail_hint(err, ERR_INVALID,
+			"carrel cp A:FILE - | carrel cp - B:FILE, or by a directory of this host",
+			"'%s' and '%s' are both in workspaces", operands->items[0],
+			operands->items[1]);
+	if (copy->to.is_stream && copy->remote->json)
+		return fail(err, ERR_INVALID,
+			"- and -o json exclude each other: both want standard output");
+	return 0;
+}
+
+/* The last component, without slashes at the end; "" is none. */
+static const char *name_of(struct arena *arena, const char *path)
+{
+	char *copy = arena_text(arena, path);
+	size_t len = strlen(copy);
+	while (len && copy[len - 1] == '/')
+		copy[--len] = 0;
+	return path_basename(copy);
+}
+
+static const char *join(struct arena *arena, const char *directory, const char *name)
+{
+	size_t len = strlen(directory);
+	bool has_slash = !len || directory[len - 1] == '/';
+	return arena_printf(arena, "%s%s%s", directory, has_slash ? "" : "/", name);
+}
+
+static const char *file_path(
+	struct copy *copy, const struct place *place, const char *path, const char *query)
+{
+	/* A path from the workspace's root is meant, however it is written. */
+	const char *escaped = client_escape(&copy->remote->arena, str_from(path), true);
+	return remote_workspace_path(copy->remote, place->workspace,
+		arena_printf(&copy->remote->arena, "/files/%s%s", escaped, query));
+}
+
+/* ---- what is there ---- */
+
+static int look_inside(
+	struct copy *copy, const struct place *place, struct found *found, struct error *err)
+{
+	struct remote_answer answer;
+	struct error ignored;
+	*found = (struct found){ ABSENT, 0, 0 };
+	if (remote_call(copy->remote, "GET", file_path(copy, place, place->path, "?stat"), NULL,
+		    &answer, err)) {
+		struct remote_answer workspace;
+		/* A workspace that isn't there is something else than a file that isn't. */
+		return err->code == ERR_NOT_FOUND && !remote_call(copy->remote, "GET",
+							     remote_workspace_path(copy->remote,
+								     place->workspace, ""),
+							     NULL, &workspace, err)
+			       ? 0
+			       : -1;
+	}
+	const char *type = json_member_text(answer.value, "type"),
+		   *mode = json_member_text(answer.value, "mode");
+	json_member_u64(answer.value, "size", &found->size);
+	for (; mode && *mode >= '0' && *mode <= '7'; mode++)
+		found->mode = (found->mode << 3 | (unsigned)(*mode - '0')) & 0777;
+	found->kind = !type			   ? SOMETHING
+		      : !strcmp(type, "file")	   ? A_FILE
+		      : !strcmp(type, "directory") ? A_DIRECTORY
+						   : SOMETHING;
+	if (!type || strcmp(type, "link"))
+		return 0;
+	/* Where it leads decides, as long as that is inside. */
+	bool is_directory = !remote_call(copy->remote, "GET",
+		file_path(copy, place, place->path, "?list&limit=1"), NULL, &answer, &ignored);
+	*found = (struct found){ is_directory ? A_DIRECTORY : A_FILE, 0, 0644 };
+	return 0;
+}
+
+static int look_here(const char *path, struct found *found, struct error *err)
+{
+	struct stat st;
+	*found = (struct found){ ABSENT, 0, 0 };
+	if (stat(path, &st))
+		return errno == ENOENT ? 0 : fail_errno(err, "look at '%s'", path);
+	found->kind = S_ISREG(st.st_mode) ? A_FILE : S_ISDIR(st.st_mode) ? A_DIRECTORY : SOMETHING;
+	found->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	found->mode = st.st_mode & 0777;
+	return 0;
+}
+
+/* ---- progress ---- */
+
+static void on_progress(void *ctx, uint64_t bytes)
+{
+	struct copy *copy = ctx;
+	copy->bytes = bytes;
+	if (clock_monotonic_ms() - copy->began_ms >= QUIET_MS)
+		progress_show_bytes(&copy->progress, "copying", bytes, copy->total);
+}
+
+/* ---- in ---- */
+
+static int upload(struct copy *copy, const char *path, const char *type, int fd,
+	const uint64_t *size, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response;
+	request.method = "PUT";
+	request.path = path;
+	request.content_type = type;
+	request.body_fd = fd;
+	request.body_len_known = size != NULL;
+	request.body_len = size ? *size : 0;
+	request.progress = on_progress;
+	request.ctx = copy;
+	copy->total = size ? *size : 0;
+	return client_call(&copy->remote->client, &request, &copy->remote->arena, &response, err);
+}
+
+/* Where a source of this name goes. */
+static int find_target(struct copy *copy, const char *name, bool is_tree, const struct found *there,
+	const char **path, struct error *err)
+{
+	const struct place *to = &copy->to;
+	if (there->kind == A_DIRECTORY) {
+		if (!name[0] && !is_tree)
+			return fail(err, ERR_CONFLICT,
+				"'%s' is a directory: the file needs a name there", to->path);
+		*path = name[0] ? join(&copy->remote->arena, to->path, name) : to->path;
+		return 0;
+	}
+	if (is_tree && there->kind != ABSENT)
+		return fail(err, ERR_CONFLICT,
+			"'%s' is no directory, and a directory can't go there", to->path);
+	if (!is_tree && to->wants_directory)
+		return there->kind == ABSENT
+			       ? fail_hint(err, ERR_NOT_FOUND,
+					 "leave the slash out, or make it first",
+					 "there is no directory '%s'", to->path)
+			       : fail(err, ERR_CONFLICT, "'%s' is no directory", to->path);
+	*path = to->path;
+	return 0;
+}
+
+static int copy_in_tree(struct copy *copy, const struct found *there, struct error *err)
+{
+	struct arena *arena = &copy->remote->arena;
+	const char *path, *name = copy->from.is_contents ? "" : name_of(arena, copy->from.path);
+	auto_close int dir = open(copy->from.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct error reason;
+	struct pack pack;
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", copy->from.path);
+	if (find_target(copy, name, true, there, &path, err))
+		return -1;
+	const char *request = remote_workspace_path(copy->remote, copy->to.workspace,
+		arena_printf(arena, "/archive?path=%s", remote_escape(copy->remote, path)));
+	int failed = pack_begin(&pack, dir, err) ||
+		     upload(copy, request, "application/x-tar", pack.archive, NULL, err);
+	/* The daemon refuses an archive that isn't whole; why it isn't is said here. */
+	if (pack_finish(&pack, &copy->left_out, &reason) &&
+		(!failed || reason.sys_errno != EPIPE)) {
+		*err = reason;
+		return error_context(err, "copy '%s'", copy->from.path);
+	}
+	return failed;
+}
+
+static int copy_in_file(
+	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
+{
+	struct arena *arena = &copy->remote->arena;
+	const char *path, *name = copy->from.is_stream ? "" : name_of(arena, copy->from.path);
+	auto_close int opened = -1;
+	char mode[16] = "";
+	if (find_target(copy, name, false, there, &path, err))
+		return -1;
+	if (!copy->from.is_stream) {
+		opened = open(copy->from.path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		if (opened < 0)
+			return fail_errno(err, "open '%s'", copy->from.path);
+		str_format(mode, sizeof mode, "?mode=%04o", source->mode);
+	}
+	bool has_size = source->kind == A_FILE;
+	return upload(copy, file_path(copy, &copy->to, path, mode), "application/octet-stream",
+		copy->from.is_stream ? STDIN_FILENO : opened, has_size ? &source->size : NULL, err);
+}
+
+static int copy_in(struct copy *copy, struct error *err)
+{
+	struct found source = { SOMETHING, 0, 0 }, there;
+	if (!copy->from.is_stream && look_here(copy->from.path, &source, err))
+		return -1;
+	if (source.kind == ABSENT)
+		return fail(err, ERR_NOT_FOUND, "there is no '%s'", copy->from.path);
+	if (look_inside(copy, &copy->to, &there, err))
+		return -1;
+	return source.kind == A_DIRECTORY ? copy_in_tree(copy, &there, err)
+					  : copy_in_file(copy, &source, &there, err);
+}
+
+/* ---- out ---- */
+
+/* Takes all of the answer. */
+static int receive(
+	struct copy *copy, const char *path, int fd, struct unpack *unpack, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response = { 0 };
+	char data[CHUNK];
+	ssize_t got;
+	request.method = "GET";
+	request.path = path;
+	request.accept = "*/*";
+	if (remote_begin(copy->remote, &request, &response, err))
+		return -1;
+	if (response.length != UINT64_MAX)
+		copy->total = response.length;
+	while ((got = client_read(&copy->remote->client, &response, data, sizeof data, err)) > 0) {
+		if (unpack && unpack_add(unpack, (struct str){ data, (size_t)got }, err))
+			return -1;
+		if (!unpack && fd_write_full(fd, data, (size_t)got) != got)
+			return fail_errno(err, "write '%s'", copy->to.path);
+		on_progress(copy, copy->bytes + (uint64_t)got);
+	}
+	return got < 0 ? -1 : 0;
+}
+
+static int copy_out_tree(struct copy *copy, const struct found *there, struct error *err)
+{
+	struct arena *arena = &copy->remote->arena;
+	const char *name = copy->from.is_contents ? NULL : name_of(arena, copy->from.path);
+	const char *directory = copy->to.path;
+	struct unpack unpack;
+	if (copy->to.is_stream)
+		return fail(err, ERR_INVALID, "'%s' is a directory: it needs one to go to, not -",
+			copy->from.path);
+	if (there->kind != A_DIRECTORY && there->kind != ABSENT)
+		return fail(err, ERR_CONFLICT,
+			"'%s' is no directory, and a directory can't go there", copy->to.path);
+	if (there->kind == ABSENT) {
+		name = name_of(arena, copy->to.path);
+		directory = dirname(arena_text(arena, copy->to.path));
+	}
+	auto_close int place = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (place < 0)
+		return fail_errno(err, "open directory '%s'", directory);
+	const char *request = remote_workspace_path(copy->remote, copy->from.workspace,
+		arena_printf(
+			arena, "/archive?path=%s", remote_escape(copy->remote, copy->from.path)));
+	int failed = unpack_begin(&unpack, place, err) ||
+		     receive(copy, request, -1, &unpack, err) || unpack_finish(&unpack, name, err);
+	copy->left_out = unpack.left_out;
+	if (unpack.first_left_out)
+		copy->first_left_out = arena_text(arena, unpack.first_left_out);
+	unpack_done(&unpack);
+	return failed ? error_context(err, "copy to '%s'", copy->to.path) : 0;
+}
+
+/* A file gets its name when it is whole. What is there and no plain file (a link, a device, a pipe)
+ * is written into, as cp does. */
+static int copy_out_file(
+	struct copy *copy, const struct found *source, const char *path, struct error *err)
+{
+	struct arena *arena = &copy->remote->arena;
+	const char *request = file_path(copy, &copy->from, copy->from.path, "");
+	char id[ID_LEN + 1];
+	struct stat st;
+	bool is_plain = lstat(path, &st) || S_ISREG(st.st_mode);
+	id_make(id);
+	const char *name = is_plain ? join(arena, dirname(arena_text(arena, path)),
+					      arena_printf(arena, ".carrel-cp-%s", id))
+				    : path;
+	auto_close int fd = open(name,
+		O_WRONLY | O_CLOEXEC | O_NOCTTY |
+			(is_plain ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TRUNC),
+		source->mode);
+	if (fd < 0)
+		return fail_errno(err, "open '%s'", path);
+	int failed = receive(copy, request, fd, NULL, err);
+	if (!failed && is_plain && rename(name, path))
+		failed = fail_errno(err, "rename a file to '%s'", path);
+	if (failed && is_plain)
+		unlink(name);
+	return failed;
+}
+
+static int copy_out(struct copy *copy, struct error *err)
+{
+	struct arena *arena = &copy->remote->arena;
+	struct found source, there = { ABSENT, 0, 0 };
+	if (look_inside(copy, &copy->from, &source, err) ||
+		(!copy->to.is_stream && look_here(copy->to.path, &there, err)))
+		return -1;
+	if (source.kind == ABSENT)
+		return fail(err, ERR_NOT_FOUND, "there is no '%s' in workspace '%s'",
+			copy->from.path, copy->from.workspace);
+	catch_interrupts(&copy->remote->client);
+	if (source.kind == A_DIRECTORY)
+		return copy_out_tree(copy, &there, err);
+	if (copy->to.is_stream)
+		return receive(copy, file_path(copy, &copy->from, copy->from.path, ""),
+			STDOUT_FILENO, NULL, err);
+	const char *path = copy->to.path;
+	if (there.kind == A_DIRECTORY)
+		path = join(arena, path, name_of(arena, copy->from.path));
+	else if (copy->to.wants_directory)
+		return fail(err, ERR_NOT_FOUND, "there is no directory '%s'", path);
+	return copy_out_file(copy, &source, path, err);
+}
+
+/* ---- all of it ---- */
+
+static void warn_of_left_out(const struct copy *copy)
+{
+	auto_buf struct buf line;
+	char shown[512];
+	buf_init(&line, 2048);
+	if (!copy->left_out)
+		return;
+	buf_printf(&line, "carrel: warning: left out %lu %s that can't be copied", copy->left_out,
+		copy->left_out == 1 ? "entry" : "entries");
+	if (copy->first_left_out) {
+		str_printable(shown, sizeof shown, str_from(copy->first_left_out));
+		buf_printf(&line, "%s %s", copy->left_out == 1 ? ":" : "; the first:", shown);
+	}
+	buf_char(&line, '\n');
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+static int print_result(const struct copy *copy)
+{
+	auto_buf struct buf out;
+	struct json j;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	json_init(&j, &out, false);
+	json_object(&j, NULL);
+	json_u64(&j, "bytes", copy->bytes);
+	json_u64(&j, "left_out", copy->left_out);
+	json_end(&j);
+	buf_char(&out, '\n');
+	return remote_print(&out);
+}
+
+int cli_cp(int argc, char **argv)
+{
+	struct cp_options options = { 0 };
+	auto_remote struct remote remote = REMOTE_NONE;
+	arg_list operands = { 0 };
+	struct error err;
+	int code;
+	if (!remote_parse(
+		    &remote, &spec, argc, argv, &options, &options.remote, 2, 2, &operands, &code))
+		return code;
+	struct copy copy = { .remote = &remote, .began_ms = clock_monotonic_ms() };
+	bool is_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
+	progress_init(&copy.progress, is_bar ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
+	int failed = parse_places(&copy, &operands, &err) ||
+		     remote_open(&remote, &options.remote, &err) ||
+		     (copy.to.workspace ? copy_in(&copy, &err) : copy_out(&copy, &err));
+	progress_finish(&copy.progress);
+	if (failed && interrupted)
+		fail(&err, ERR_CANCELED, "the copy was interrupted");
+	if (failed)
+		code = cli_fail(&err, remote.json);
+	else if (remote.json)
+		code = print_result(&copy);
+	else
+		code = 0;
+	if (!failed && !remote.json)
+		warn_of_left_out(&copy);
+	return code;
+}

@@ -1,0 +1,119 @@
+/* carrel events. */
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/env.h"
+#include "cli/remote.h"
+
+struct events_options {
+	struct remote_options remote;
+	const char *workspace, *after;
+};
+#define FIELD(name) offsetof(struct events_options, name)
+static const struct arg_option table[] = {
+	{ 0, "workspace", ARG_TEXT, FIELD(workspace), "NAME", "only what happens to this one", NULL,
+		0, 0 },
+	{ 0, "after", ARG_TEXT, FIELD(after), "ID",
+		"first those that came after this event, as far as they are kept", NULL, 0, 0 },
+	REMOTE_ROWS(FIELD),
+};
+#undef FIELD
+static const struct arg_spec spec = {
+	.command = "events",
+	.usage = "carrel events [options]",
+	.about = "Prints what happens to workspaces and execs, as it happens, until it is "
+		 "interrupted.\nWith -o json, each event is one JSON value on a line of its own.",
+	.options = table,
+	.option_count = sizeof table / sizeof *table,
+};
+
+/* "TIME TYPE NAME KEY=VALUE…" */
+static void print_text(const struct json_value *event, struct buf *out)
+{
+	static const char *const first[] = { "time", "type", "name" };
+	static const char *const hidden[] = { "id", "time", "type", "name", "workspace" };
+	char shown[512];
+	for (size_t i = 0; i < 3; i++) {
+		const char *text = json_member_text(event, first[i]);
+		str_printable(shown, sizeof shown, str_from(text ? text : "-"));
+		buf_printf(out, "%s%s", i ? "  " : "", shown);
+	}
+	for (const struct json_value *member = event->first; member; member = member->next) {
+		bool is_hidden = member->kind != JSON_STRING;
+		for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+			is_hidden |= str_is(member->key, hidden[i]);
+		if (is_hidden)
+			continue;
+		str_printable(shown, sizeof shown, member->string);
+		buf_printf(out, "  %s=%s", member->key.data, shown);
+	}
+	buf_char(out, '\n');
+}
+
+static int print_event(const struct sse *sse, bool json, struct error *err)
+{
+	auto_arena struct arena arena;
+	auto_buf struct buf out;
+	struct json_value *value;
+	arena_init(&arena);
+	buf_init(&out, BUF_MAX_DEFAULT);
+	struct str data = { sse->data.data, sse->data.len };
+	if (json_read(data, &arena, &value, err))
+		return error_context(err, "an event of the daemon's");
+	if (json) {
+		buf_append(&out, data.data, data.len);
+		buf_char(&out, '\n');
+	} else
+		print_text(value, &out);
+	if (fd_write_full(STDOUT_FILENO, out.data, out.len) != (ssize_t)out.len)
+		return fail_errno(err, "write standard output");
+	return 0;
+}
+
+static int follow(struct remote *remote, const struct events_options *options, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response = { 0 };
+	struct sse sse;
+	int got;
+	request.method = "GET";
+	request.accept = "text/event-stream";
+	request.path = options->workspace ? arena_printf(&remote->arena, "/v1/events?workspace=%s",
+						    remote_escape(remote, options->workspace))
+					  : "/v1/events";
+	if (options->after)
+		request.headers =
+			arena_printf(&remote->arena, "Last-Event-ID: %s\r\n", options->after);
+	if (remote_begin(remote, &request, &response, err))
+		return -1;
+	sse_init(&sse);
+	while ((got = client_next_event(&remote->client, &response, &sse, err)) == 1)
+		if (print_event(&sse, remote->json, err)) {
+			got = -1;
+			break;
+		}
+	sse_done(&sse);
+	if (!got)
+		return fail(err, ERR_UNAVAILABLE, "the daemon has ended");
+	return -1;
+}
+
+int cli_events(int argc, char **argv)
+{
+	struct events_options options = { 0 };
+	auto_remote struct remote remote = REMOTE_NONE;
+	arg_list operands = { 0 };
+	struct error err;
+	uint64_t id;
+	int code;
+	if (!remote_parse(
+		    &remote, &spec, argc, argv, &options, &options.remote, 0, 0, &operands, &code))
+		return code;
+	if (options.after && !str_to_u64(str_from(options.after), &id))
+		fail(&err, ERR_INVALID, "--after: '%s' is no id of an event", options.after);
+	else if (!remote_open(&remote, &options.remote, &err))
+		follow(&remote, &options, &err);
+	return cli_fail(&err, remote.json);
+}

@@ -1,0 +1,181 @@
+/* carrel logs: what a background exec has said, and says. */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/daemon.h"
+#include "cli/env.h"
+#include "cli/remote.h"
+#include "model/exec.h"
+
+#define CHUNK 65536
+
+struct logs_options {
+	struct remote_options remote;
+	bool follow;
+	const char *stream;
+	uint64_t offset;
+};
+#define FIELD(name) offsetof(struct logs_options, name)
+static const struct arg_option table[] = {
+	{ 'f', "follow", ARG_FLAG, FIELD(follow), NULL, "go on until the command has ended", NULL,
+		0, 0 },
+	{ 0, "stream", ARG_CHOICE, FIELD(stream), "stdout|stderr",
+		"only this one, on stdout (default: both, each where it belongs)", "stdout|stderr",
+		0, 0 },
+	{ 0, "offset", ARG_COUNT, FIELD(offset), "N", "with --stream: begin at this byte", NULL, 0,
+		0 },
+	REMOTE_ROWS(FIELD),
+};
+#undef FIELD
+static const struct arg_spec spec = {
+	.command = "logs",
+	.usage = "carrel logs EXEC [options]",
+	.about = "Prints the output of a command in the background, whether it runs or has ended.",
+	.options = table,
+	.option_count = sizeof table / sizeof *table,
+	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
+};
+
+/* One stream on its way here, by a connection of its own. */
+struct tail {
+	const char *name; /* "stdout" */
+	int to;
+	struct buf *capture; /* or NULL: to `to` */
+	struct remote remote;
+	struct client_response response;
+	bool is_open;
+};
+
+static int open_tail(
+	struct tail *tail, const char *exec, const struct logs_options *options, struct error *err)
+{
+	struct remote *remote = &tail->remote;
+	struct client_request request = CLIENT_REQUEST_NONE;
+	const char *query =
+		arena_printf(&remote->arena, "/output?stream=%s&offset=%llu%s", tail->name,
+			(unsigned long long)options->offset, options->follow ? "&follow=true" : "");
+	request.method = "GET";
+	request.accept = "application/octet-stream";
+	request.path = remote_exec_path(remote, exec, query);
+	if (remote_open(remote, &options->remote, err) ||
+		remote_begin(remote, &request, &tail->response, err))
+		return -1;
+	tail->is_open = true;
+	return 0;
+}
+
+static int pump(struct tail *tail, struct error *err)
+{
+	char data[CHUNK];
+	ssize_t got = client_read(&tail->remote.client, &tail->response, data, sizeof data, err);
+	if (got < 0)
+		return -1;
+	if (got == 0)
+		tail->is_open = false;
+	else if (tail->capture)
+		buf_append(tail->capture, data, (size_t)got);
+	else if (fd_write_full(tail->to, data, (size_t)got) != got)
+		return fail_errno(err, "write standard %s", tail->to == 1 ? "output" : "error");
+	return 0;
+}
+
+/* Whichever has something. */
+static int pump_all(struct tail tails[2], struct error *err)
+{
+	while (tails[0].is_open || tails[1].is_open) {
+		struct pollfd ready[2];
+		bool has_input = false;
+		for (int i = 0; i < 2; i++) {
+			ready[i] = (struct pollfd){
+				tails[i].is_open ? tails[i].remote.client.socket : -1, POLLIN, 0
+			};
+			has_input |= tails[i].is_open && client_has_input(&tails[i].remote.client);
+		}
+		if (poll(ready, 2, has_input ? 0 : -1) < 0 && errno != EINTR)
+			return fail_errno(err, "wait for output");
+		for (int i = 0; i < 2; i++)
+			if (tails[i].is_open &&
+				(ready[i].revents || client_has_input(&tails[i].remote.client)) &&
+				pump(&tails[i], err))
+				return -1;
+	}
+	return 0;
+}
+
+static int print_json(const struct buf *out, const struct buf *errors)
+{
+	auto_buf struct buf text;
+	struct json j;
+	buf_init(&text, (size_t)-1 / 2);
+	bool is_text = str_utf8_prefix(out->data, out->len) == out->len &&
+		       str_utf8_prefix(errors->data, errors->len) == errors->len;
+	const struct buf *streams[] = { out, errors };
+	static const char *const names[] = { "stdout", "stderr" };
+	json_init(&j, &text, false);
+	json_object(&j, NULL);
+	for (int i = 0; i < 2; i++)
+		if (is_text)
+			json_str(&j, names[i], (struct str){ streams[i]->data, streams[i]->len });
+		else
+			json_base64(&j, names[i], streams[i]->data, streams[i]->len);
+	json_text(&j, "encoding", is_text ? "utf-8" : "base64");
+	json_end(&j);
+	buf_char(&text, '\n');
+	return remote_print(&text);
+}
+
+static int check_options(const struct logs_options *options, bool json, struct error *err)
+{
+	if (options->follow && json)
+		return fail(err, ERR_INVALID,
+			"-f and -o json exclude each other: one value has an end");
+	if (options->offset && !options->stream)
+		return fail(err, ERR_INVALID,
+			"--offset is about one stream: --stream stdout or stderr");
+	return 0;
+}
+
+static int carry_out(struct tail tails[2], const char *exec, const struct logs_options *options,
+	struct error *err)
+{
+	for (int i = 0; i < 2; i++) {
+		if (options->stream && strcmp(options->stream, tails[i].name))
+			continue;
+		if (options->stream)
+			tails[i].to = STDOUT_FILENO;
+		if (open_tail(&tails[i], exec, options, err))
+			return -1;
+	}
+	return pump_all(tails, err);
+}
+
+int cli_logs(int argc, char **argv)
+{
+	struct logs_options options = { 0 };
+	auto_remote struct remote remote = REMOTE_NONE;
+	auto_buf struct buf out, errors;
+	arg_list operands = { 0 };
+	struct error err;
+	int code = 0;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	buf_init(&errors, BUF_MAX_DEFAULT);
+	if (!remote_parse(
+		    &remote, &spec, argc, argv, &options, &options.remote, 1, 1, &operands, &code))
+		return code;
+	struct tail tails[2] = { { "stdout", 1, remote.json ? &out : NULL, REMOTE_NONE, { 0 }, 0 },
+		{ "stderr", 2, remote.json ? &errors : NULL, REMOTE_NONE, { 0 }, 0 } };
+	for (int i = 0; i < 2; i++)
+		arena_init(&tails[i].remote.arena);
+	if (check_options(&options, remote.json, &err) ||
+		carry_out(tails, operands.items[0], &options, &err))
+		code = cli_fail(&err, remote.json);
+	else if (remote.json)
+		code = print_json(&out, &errors);
+	for (int i = 0; i < 2; i++)
+		remote_done(&tails[i].remote);
+	return code;
+}

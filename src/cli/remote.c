@@ -1,0 +1,254 @@
+#include "cli/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/str.h"
+#include "cli/daemon.h"
+#include "cli/env.h"
+#include "format/json_copy.h"
+
+#define PAGE "500"
+#define PROBLEM_MAX ((size_t)1 << 20)
+#define TEXT_MAX ((size_t)256 << 20)
+
+bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
+	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
+	int *code)
+{
+	arena_init(&remote->arena);
+	bool is_fine = env_cli_parse(
+		spec, argc, argv, options, &remote->arena, least, most, operands, code);
+	remote->json = env_cli_is_json(common->format);
+	return is_fine;
+}
+
+int remote_open(struct remote *remote, const struct remote_options *common, struct error *err)
+{
+	remote->host = common->host;
+	return daemon_connect(&remote->client, common->host, true, err);
+}
+
+void remote_done(struct remote *remote)
+{
+	if (remote->client.socket >= 0)
+		client_done(&remote->client);
+	arena_done(&remote->arena);
+}
+
+int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
+	struct remote_answer *answer, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response = { 0 };
+	struct json_value *value = NULL;
+	request.method = method;
+	request.path = path;
+	if (body)
+		request.body = (struct str){ body->data, body->len };
+	if (client_call(&remote->client, &request, &remote->arena, &response, err))
+		return -1;
+	if (!answer)
+		return 0;
+	if (response.body.len && json_read(response.body, &remote->arena, &value, err))
+		return error_context(err, "the daemon's answer to %s %s", method, path);
+	*answer = (struct remote_answer){ response.status, response.body, value };
+	return 0;
+}
+
+int remote_begin(struct remote *remote, const struct client_request *request,
+	struct client_response *response, struct error *err)
+{
+	auto_buf struct buf body;
+	ssize_t got;
+	if (client_begin(&remote->client, request, &remote->arena, response, err))
+		return -1;
+	if (response->status < 300)
+		return 0;
+	buf_init(&body, PROBLEM_MAX);
+	do {
+		char *room = buf_reserve(&body, 4096);
+		got = room ? client_read(&remote->client, response, room, 4096, err) : 0;
+		if (got > 0)
+			buf_grew(&body, (size_t)got);
+	} while (got > 0);
+	if (got < 0)
+		return -1;
+	return client_problem(response->status,
+		(struct str){ arena_bytes(&remote->arena, body.data, body.len), body.len },
+		&remote->arena, err);
+}
+
+const char *remote_escape(struct remote *remote, const char *text)
+{
+	return client_escape(&remote->arena, str_from(text), false);
+}
+
+const char *remote_workspace_path(struct remote *remote, const char *name, const char *more)
+{
+	return arena_printf(
+		&remote->arena, "/v1/workspaces/%s%s", remote_escape(remote, name), more);
+}
+
+const char *remote_exec_path(struct remote *remote, const char *id, const char *more)
+{
+	return arena_printf(&remote->arena, "/v1/execs/%s%s", remote_escape(remote, id), more);
+}
+
+int remote_each(struct remote *remote, const char *path,
+	void (*fn)(void *ctx, const struct json_value *item), void *ctx, struct error *err)
+{
+	const char *cursor = NULL, *before = NULL;
+	do {
+		struct remote_answer answer;
+		const char *page = arena_printf(&remote->arena, "%s%climit=" PAGE "%s%s", path,
+			strchr(path, '?') ? '&' : '?', cursor ? "&cursor=" : "",
+			cursor ? remote_escape(remote, cursor) : "");
+		if (remote_call(remote, "GET", page, NULL, &answer, err))
+			return -1;
+		const struct json_value *items = json_member(answer.value, "items");
+		if (!items || items->kind != JSON_ARRAY)
+			return fail(err, ERR_CORRUPT,
+				"the daemon's answer to GET %s is no list of items", path);
+		for (const struct json_value *item = items->first; item; item = item->next)
+			fn(ctx, item);
+		before = cursor;
+		cursor = json_member_text(answer.value, "next_cursor");
+		if (cursor && before && !strcmp(cursor, before))
+			return fail(err, ERR_CORRUPT, "the daemon's list of %s doesn't end", path);
+	} while (cursor);
+	return 0;
+}
+
+static void copy_item(void *ctx, const struct json_value *item)
+{
+	json_copy(ctx, NULL, item);
+}
+
+int remote_print_list(struct remote *remote, const char *path, struct error *err)
+{
+	auto_buf struct buf out;
+	struct json j;
+	buf_init(&out, TEXT_MAX);
+	json_init(&j, &out, false);
+	json_array(&j, NULL);
+	if (remote_each(remote, path, copy_item, &j, err))
+		return -1;
+	json_end(&j);
+	buf_char(&out, '\n');
+	return remote_print(&out);
+}
+
+int remote_print_answer(const struct remote_answer *answer)
+{
+	auto_buf struct buf out;
+	struct str text = str_trim(answer->text);
+	buf_init(&out, TEXT_MAX);
+	buf_append(&out, text.data, text.len);
+	buf_char(&out, '\n');
+	return remote_print(&out);
+}
+
+int remote_print(const struct buf *text)
+{
+	return env_print_all(text);
+}
+
+/* ---- small views ---- */
+
+void remote_format_age(char out[32], const char *time)
+{
+	env_format_age(out, time, clock_now_ms());
+	char *ago = strstr(out, " ago");
+	if (ago)
+		*ago = 0;
+}
+
+const char *remote_join_pairs(struct arena *arena, const struct json_value *object)
+{
+	const char *joined = "";
+	if (!object || object->kind != JSON_OBJECT)
+		return joined;
+	for (const struct json_value *item = object->first; item; item = item->next)
+		if (item->kind == JSON_STRING)
+			joined = arena_printf(arena, "%s%s%s=%s", joined, joined[0] ? "," : "",
+				item->key.data, item->string.data);
+	return joined;
+}
+
+/* The pairs of a list as members: of one that is there twice the last one counts, since JSON allows
+ * one. */
+static void print_pairs(struct json *j, const char *key, const arg_list *pairs)
+{
+	json_object(j, key);
+	for (size_t i = 0; i < pairs->count; i++) {
+		struct str name, value, other, rest;
+		bool is_last = true;
+		str_cut(str_from(pairs->items[i]), '=', &name, &value);
+		for (size_t n = i + 1; n < pairs->count; n++) {
+			str_cut(str_from(pairs->items[n]), '=', &other, &rest);
+			is_last &= !str_equal(name, other);
+		}
+		char *text = strndup(name.data, name.len);
+		if (!text)
+			abort();
+		if (is_last)
+			json_str(j, text, value);
+		free(text);
+	}
+	json_end(j);
+}
+
+int remote_print_env(struct json *j, const arg_list *env, struct error *err)
+{
+	auto_arena struct arena arena;
+	arg_list pairs = { 0 };
+	arena_init(&arena);
+	for (size_t i = 0; i < env->count; i++) {
+		const char *entry = env->items[i], *value;
+		if (!strchr(entry, '=')) {
+			value = getenv(entry);
+			if (!value)
+				return fail(err, ERR_NOT_FOUND,
+					"-e %s: that variable is not set here", entry);
+			entry = arena_printf(&arena, "%s=%s", entry, value);
+		}
+		if (str_utf8_prefix(entry, strlen(entry)) != strlen(entry))
+			return fail(err, ERR_INVALID, "-e %s: it is no UTF-8", entry);
+		vec_push(&arena, &pairs, entry);
+	}
+	if (pairs.count)
+		print_pairs(j, "env", &pairs);
+	return 0;
+}
+
+int remote_print_labels(struct json *j, const arg_list *labels, struct error *err)
+{
+	for (size_t i = 0; i < labels->count; i++) {
+		const char *label = labels->items[i];
+		if (!strchr(label, '=') || label[0] == '=')
+			return fail_hint(err, ERR_INVALID, "--label team=search",
+				"--label '%s' is not KEY=VALUE", label);
+		if (str_utf8_prefix(label, strlen(label)) != strlen(label))
+			return fail(err, ERR_INVALID, "--label '%s' is no UTF-8", label);
+	}
+	if (labels->count)
+		print_pairs(j, "labels", labels);
+	return 0;
+}
+
+void remote_read_limits(const struct json_value *workspace, struct limits *limits)
+{
+	const struct json_value *from = json_member(workspace, "limits");
+	const struct {
+		const char *name;
+		uint64_t *value;
+	} rows[] = { { "memory_bytes", &limits->memory_bytes },
+		{ "disk_bytes", &limits->disk_bytes }, { "tmp_bytes", &limits->tmp_bytes },
+		{ "pids", &limits->pids }, { "fds", &limits->fds },
+		{ "cpu_time_ms", &limits->cpu_time_ms }, { "timeout_ms", &limits->timeout_ms },
+		{ "output_bytes", &limits->output_bytes } };
+	*limits = (struct limits){ 0 };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		json_member_u64(from, rows[i].name, rows[i].value);
+}

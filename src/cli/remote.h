@@ -1,0 +1,84 @@
+/* remote.h -- what the commands that talk to the daemon share: their options, one call and its
+ * answer, and small views of what comes back. */
+#pragma once
+#include <stdbool.h>
+#include "base/buf.h"
+#include "cli/args.h"
+#include "client/client.h"
+#include "format/json.h"
+#include "format/json_read.h"
+#include "model/limits.h"
+
+struct remote_options {
+	const char *format, *host;
+};
+/* `field`: a macro that gives the offset of a member of the command's options, which has a struct
+ * remote_options `remote`. */
+#define REMOTE_ROWS(field)                                                                         \
+	{ 0, "host", ARG_TEXT, field(remote.host), "SOCKET",                                       \
+		"the daemon's socket (default: this home's own daemon)", NULL, 0, 0 },             \
+	{                                                                                          \
+		'o', "format", ARG_CHOICE, field(remote.format), "text|json", "how to print it",   \
+			"text|json", 0, 0                                                          \
+	}
+
+struct remote {
+	struct arena arena;
+	struct client client;
+	const char *host;
+	bool json; /* -o json */
+};
+#define REMOTE_NONE                                                                                \
+	{                                                                                          \
+		.client = {.socket = -1 }                                                          \
+	}
+#define auto_remote __attribute__((cleanup(remote_done)))
+/* Parses a command line as env_cli_parse does, into remote->arena, and sets remote->json. */
+bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
+	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
+	int *code);
+/* Connects to the daemon, which is started when it is this home's own and nobody listens. */
+int remote_open(struct remote *remote, const struct remote_options *common, struct error *err);
+void remote_done(struct remote *remote);
+
+struct remote_answer {
+	int status;
+	struct str text;		/* as it came; empty: none */
+	const struct json_value *value; /* the same, parsed; NULL: none */
+};
+/* One request; body NULL: none. What isn't 2xx is *err. answer may be NULL. */
+int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
+	struct remote_answer *answer, struct error *err);
+/* The same, for an answer that is read piece by piece: client_read follows. */
+int remote_begin(struct remote *remote, const struct client_request *request,
+	struct client_response *response, struct error *err);
+/* "/v1/workspaces/NAME" and more of it. */
+const char *remote_workspace_path(struct remote *remote, const char *name, const char *more);
+const char *remote_exec_path(struct remote *remote, const char *id, const char *more);
+/* One query value, escaped. */
+const char *remote_escape(struct remote *remote, const char *text);
+
+/* Calls fn for each item of a list that comes in pages; `path` has no limit nor cursor in its
+ * query.
+ */
+int remote_each(struct remote *remote, const char *path,
+	void (*fn)(void *ctx, const struct json_value *item), void *ctx, struct error *err);
+/* The same, all of them as an array of JSON on stdout. */
+int remote_print_list(struct remote *remote, const char *path, struct error *err);
+/* Prints the answer as it came (json), with a newline; 0 or the exit code. */
+int remote_print_answer(const struct remote_answer *answer);
+/* As env_print_all, for text. */
+int remote_print(const struct buf *text);
+
+/* ---- small views ---- */
+/* "3h", "2d", "now", "-": since an RFC 3339 time; out needs 32 bytes. */
+void remote_format_age(char out[32], const char *time);
+/* {"K":"V",...} as K=V,K=V. */
+const char *remote_join_pairs(struct arena *arena, const struct json_value *object);
+/* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; nothing when there are
+ * none. ERR_NOT_FOUND, ERR_INVALID. */
+int remote_print_env(struct json *j, const arg_list *env, struct error *err);
+/* --label K=V …, the same under `labels`. */
+int remote_print_labels(struct json *j, const arg_list *labels, struct error *err);
+/* The limits that a workspace object has. */
+void remote_read_limits(const struct json_value *workspace, struct limits *limits);
