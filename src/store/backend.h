@@ -63,6 +63,7 @@ struct store_place {
 	int directory;
 	const char *path;
 };
+typedef bool store_check_fn(enum store_table table, const struct store_row *row);
 typedef int store_row_fn(void *ctx, const struct store_row *row, struct error *err);
 
 struct store_backend {
@@ -70,9 +71,10 @@ struct store_backend {
 	int (*open)(const struct store_place *place, struct store_opened *opened, void **db,
 		struct error *err);
 	/* A new one in the place of what there is, which is moved aside; opened->aside is its name
-	 * then. The new one remembers `aside` and `why` for those who open it. */
-	int (*replace)(
-		const struct store_place *place, struct store_opened *opened, struct error *err);
+	 * then. What can still be read of it, and passes the check, is in the new one, which
+	 * remembers `aside` and `why` for those who open it. */
+	int (*replace)(const struct store_place *place, store_check_fn *check,
+		struct store_opened *opened, struct error *err);
 	/* Oldest first. *row lives during the call. */
 	int (*load)(
 		void *db, enum store_table table, store_row_fn *fn, void *ctx, struct error *err);

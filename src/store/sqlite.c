@@ -165,6 +165,20 @@ static int run_plain(struct database *d, enum statement which)
 	return run(d, which);
 }
 
+static int put_row(struct database *d, enum statement which, const struct store_row *row)
+{
+	sqlite3_stmt *statement = use(d, which);
+	bind_text(statement, 1, row->id);
+	bind_text(statement, 2, row->owner);
+	bind_text(statement, 3, row->state);
+	for (int i = 0; i < STORE_TIMES; i++)
+		sqlite3_bind_int64(statement, 4 + i, row->times_ms[i]);
+	sqlite3_bind_text64(
+		statement, 7, row->document.data, row->document.len, SQLITE_STATIC, SQLITE_UTF8);
+	sqlite3_bind_int64(statement, 8, row->sum);
+	return run(d, which);
+}
+
 /* -- opening -- */
 
 static void close_database(void *db)
@@ -176,7 +190,7 @@ static void close_database(void *db)
 	free(d);
 }
 
-static int open_file(
+int sqlite_open_file(
 	const struct store_place *place, const char *name, sqlite3 **db, struct error *err)
 {
 	char path[SQLITE_PATH_MAX];
@@ -242,7 +256,7 @@ static int open_name(const struct store_place *place, const char *name, struct d
 	struct database *d = calloc(1, sizeof *d);
 	if (!d)
 		abort();
-	if (open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
+	if (sqlite_open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
 		sqlite_migrate(d->db, !strcmp(name, SQLITE_NEW_FILE), version, err) ||
 		prepare_all(d, err)) {
 		close_database(d);
@@ -253,14 +267,51 @@ static int open_name(const struct store_place *place, const char *name, struct d
 	return 0;
 }
 
-/* carrel.db.new, whole; *opened is noted in it. */
-static int make_new(
-	const struct store_place *place, const struct store_opened *opened, struct error *err)
+struct rescue {
+	struct database *to;
+	store_check_fn *check;
+	int count, rc;
+};
+
+/* A row that can be read; whether it can be understood is the store's to say. */
+static int rescue_row(void *ctx, enum store_table table, const struct store_row *row)
+{
+	struct rescue *rescue = ctx;
+	if (!rescue->check(table, row))
+		return 0;
+	rescue->rc = put_row(rescue->to, table == STORE_WORKSPACES ? PUT_WORKSPACE : PUT_EXEC, row);
+	if (rescue->rc == SQLITE_OK)
+		rescue->count++;
+	/* Of two that can't be there both, the first stays. */
+	if ((rescue->rc & 0xff) == SQLITE_CONSTRAINT)
+		rescue->rc = SQLITE_OK;
+	return rescue->rc == SQLITE_OK ? 0 : -1;
+}
+
+static int rescue_rows(const struct store_place *place, struct database *to, store_check_fn *check,
+	struct store_opened *opened, struct error *err)
+{
+	struct rescue rescue = { .to = to, .check = check };
+	rescue.rc = run_plain(to, BEGIN);
+	if (rescue.rc == SQLITE_OK)
+		sqlite_salvage(place, rescue_row, &rescue);
+	if (rescue.rc == SQLITE_OK)
+		rescue.rc = run_plain(to, COMMIT);
+	if (rescue.rc != SQLITE_OK)
+		return sqlite_fail(to->db, rescue.rc, err);
+	opened->rescued = rescue.count;
+	return 0;
+}
+
+/* carrel.db.new, whole; *opened is noted in it. check: with what can be read of carrel.db. */
+static int make_new(const struct store_place *place, store_check_fn *check,
+	struct store_opened *opened, struct error *err)
 {
 	struct database *d = NULL;
 	int version;
 	int failed = sqlite_begin_new(place, err) ||
 		     open_name(place, SQLITE_NEW_FILE, &d, &version, err) ||
+		     (check && rescue_rows(place, d, check, opened, err)) ||
 		     sqlite_note_new(d->db, opened, err);
 	if (d)
 		close_database(d); /* moves all of the log into the file */
@@ -278,7 +329,7 @@ static int open_database(
 	int version = 0;
 	if (sqlite_look(place, &is_there, err))
 		return -1;
-	if (!is_there && (make_new(place, opened, err) || sqlite_end_new(place, err)))
+	if (!is_there && (make_new(place, NULL, opened, err) || sqlite_end_new(place, err)))
 		return -1;
 	if (open_name(place, STORE_FILE, &d, &version, err))
 		return -1;
@@ -293,10 +344,11 @@ static int open_database(
 }
 
 /* The new one first: when that can't be made, nothing has changed. */
-static int replace(const struct store_place *place, struct store_opened *opened, struct error *err)
+static int replace(const struct store_place *place, store_check_fn *check,
+	struct store_opened *opened, struct error *err)
 {
 	sqlite_name_aside(place, opened);
-	if (make_new(place, opened, err) || sqlite_set_aside(place, opened, err))
+	if (make_new(place, check, opened, err) || sqlite_set_aside(place, opened, err))
 		return -1;
 	return sqlite_end_new(place, err);
 }
@@ -315,7 +367,7 @@ static const char *copy_column(sqlite3_stmt *statement, int at, struct arena *ar
 	return text ? arena_text(arena, text) : NULL;
 }
 
-static int read_row(sqlite3_stmt *statement, struct store_row *row, struct error *err)
+int sqlite_read_row(sqlite3_stmt *statement, struct store_row *row, struct error *err)
 {
 	*row = (struct store_row){ .id = column_text(statement, 0),
 		.owner = column_text(statement, 1),
@@ -338,7 +390,7 @@ static int load(void *db, enum store_table table, store_row_fn *fn, void *ctx, s
 	errno = 0;
 	while (!failed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct store_row row;
-		failed = read_row(statement, &row, err) || fn(ctx, &row, err);
+		failed = sqlite_read_row(statement, &row, err) || fn(ctx, &row, err);
 	}
 	if (!failed && rc != SQLITE_DONE)
 		failed = sqlite_fail(d->db, rc, err);
@@ -386,20 +438,6 @@ static bool find_answer(void *db, const char *scope, const char *key, int64_t no
 }
 
 /* -- writing -- */
-
-static int put_row(struct database *d, enum statement which, const struct store_row *row)
-{
-	sqlite3_stmt *statement = use(d, which);
-	bind_text(statement, 1, row->id);
-	bind_text(statement, 2, row->owner);
-	bind_text(statement, 3, row->state);
-	for (int i = 0; i < STORE_TIMES; i++)
-		sqlite3_bind_int64(statement, 4 + i, row->times_ms[i]);
-	sqlite3_bind_text64(
-		statement, 7, row->document.data, row->document.len, SQLITE_STATIC, SQLITE_UTF8);
-	sqlite3_bind_int64(statement, 8, row->sum);
-	return run(d, which);
-}
 
 static int remove_row(struct database *d, enum statement which, const char *id)
 {

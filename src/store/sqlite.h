@@ -1,5 +1,6 @@
 /* sqlite.h -- the parts of the SQLite back end: its files (sqlite_files.c), its schema
- * (sqlite_schema.c), and what is done with both (sqlite.c). */
+ * (sqlite_schema.c), what is left of a damaged one (sqlite_salvage.c), and what is done with all of
+ * it (sqlite.c). */
 #pragma once
 #include <sqlite3.h>
 #include "store/backend.h"
@@ -30,6 +31,16 @@ int sqlite_drop_new(const struct store_place *place, struct error *err);
 void sqlite_name_aside(const struct store_place *place, struct store_opened *opened);
 int sqlite_set_aside(
 	const struct store_place *place, const struct store_opened *opened, struct error *err);
+
+/* Opens it for reading and writing, however damaged. *db is yours to close, also after an error. */
+int sqlite_open_file(
+	const struct store_place *place, const char *name, sqlite3 **db, struct error *err);
+/* Of a statement with the columns of LOAD_WORKSPACES; *row lives until the next step. */
+int sqlite_read_row(sqlite3_stmt *statement, struct store_row *row, struct error *err);
+/* Gives fn every row of a damaged carrel.db that can be reached from either end of its tables. fn
+ * returns -1 to stop. */
+void sqlite_salvage(const struct store_place *place,
+	int (*fn)(void *ctx, enum store_table table, const struct store_row *row), void *ctx);
 
 /* -- schema -- */
 

@@ -169,6 +169,17 @@ static int open_and_look(struct store *store, const struct store_place *place,
 	return -1;
 }
 
+static bool is_readable(enum store_table table, const struct store_row *row)
+{
+	auto_arena struct arena arena;
+	struct workspace w;
+	struct exec_record e;
+	struct error err;
+	arena_init(&arena);
+	return table == STORE_WORKSPACES ? !read_workspace(row, &arena, &w, &err)
+					 : !read_exec(row, &arena, &e, &err);
+}
+
 int store_open(int directory, const char *path, const struct store_clock *clock, struct store **out,
 	struct store_opened *opened, struct error *err)
 {
@@ -183,7 +194,7 @@ int store_open(int directory, const char *path, const struct store_clock *clock,
 	if (failed && err->code == ERR_CORRUPT) {
 		*opened = (struct store_opened){ .was_corrupt = true };
 		str_copy(opened->why, sizeof opened->why, err->text);
-		failed = store->backend->replace(&place, opened, err) ||
+		failed = store->backend->replace(&place, is_readable, opened, err) ||
 			 open_and_look(store, &place, opened, err);
 	}
 	if (failed) {

@@ -7,10 +7,11 @@
  * 2. Reads happen once, at start (store_load); from then on the caller's memory is the truth and
  * the store its record.
  * 3. A database that can't be read is moved aside (carrel.db.corrupt-<time>) and said so, never
- * silently empty. One that is locked by somebody else is ERR_UNAVAILABLE. A failed commit fails
- * every write in it (ERR_DISK_FULL, ERR_UNAVAILABLE, …), and the store stays usable: nothing was
- * written. A write that can't be (ERR_CONFLICT: the name is taken, the exec's workspace isn't
- * there; ERR_LIMIT: it is too large) fails alone.
+ * silently empty; the new one has every row of it that is still whole. One that is locked by
+ * somebody else is ERR_UNAVAILABLE. A failed commit fails every write in it (ERR_DISK_FULL,
+ * ERR_UNAVAILABLE, …), and the store stays usable: nothing was written. A write that can't be
+ * (ERR_CONFLICT: the name is taken, the exec's workspace isn't there; ERR_LIMIT: it is too large)
+ * fails alone.
  * 4. Migrations are numbered and embedded; a database from a later version is ERR_UNAVAILABLE.
  * 5. Every row has a checksum: a bit that flipped is noticed at the next start. */
 #pragma once
@@ -45,6 +46,7 @@ struct store_opened {
 	bool was_corrupt;
 	char aside[256]; /* the name the damaged one has now */
 	char why[256];
+	int rescued; /* rows of it that could be read, and are in the new one: said once */
 	int migrated_from, version; /* migrated_from 0: it is of this version */
 };
 /* `directory`: an open descriptor of the home, not needed afterwards; `path`: the same directory's

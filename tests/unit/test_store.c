@@ -380,7 +380,7 @@ static void what_was_is_capped_and_the_oldest_goes_first(void **state)
 	assert_int_equal(read_number(f, "SELECT count(*) FROM answers WHERE key = 'last'"), 1);
 	assert_int_equal(read_number(f, "SELECT count(*) FROM answers WHERE key = 'k1001'"), 0);
 	/* Large ones are fewer. */
-	run_sql(f, "UPDATE answers SET body = zeroblob(1000000) WHERE rowid % 100 = 0");
+	run_sql(f, "UPDATE answers SET body = zeroblob(1000000) WHERE rowid % 130 = 0");
 	close_store(f);
 	open_store(f);
 	store_put_answer(f->store, "s", "last", &answer, NULL, NULL);
