@@ -59,7 +59,7 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[LOAD_EXECS] = "SELECT id, workspace, state, started_ms, ended_ms, 0, document, sum"
 		       " FROM execs ORDER BY started_ms, id",
 	[FIND_GONE] = "SELECT why, at_ms FROM gone WHERE id = ?1 OR name = ?1"
-		      " ORDER BY at_ms DESC LIMIT 1",
+		      " ORDER BY at_ms DESC, rowid DESC LIMIT 1",
 	[FIND_ANSWER] = "SELECT digest, status, location, body FROM answers"
 			" WHERE scope = ?1 AND key = ?2 AND at_ms > ?3",
 	[TIDY_GONE] = "DELETE FROM gone WHERE at_ms <"

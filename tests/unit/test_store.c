@@ -1,4 +1,5 @@
 /* The store: what is acknowledged is there, in order, and once. */
+#define STORE_ON_DISK
 #include "base/clock.h"
 #include "store_fixture.h"
 #include <sqlite3.h>
