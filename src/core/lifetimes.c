@@ -147,10 +147,8 @@ static uint64_t measure_tree(void *ctx)
 {
 	struct core *core = ctx;
 	struct error err;
-	uint64_t bytes, inodes;
-	auto_close int dir = openat(core->workspaces, core->own->measurements->id,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return dir < 0 || path_measure_tree(dir, &bytes, &inodes, &err) ? UINT64_MAX : bytes;
+	uint64_t bytes;
+	return tree_measure(core, core->own->measurements->id, &bytes, &err) ? UINT64_MAX : bytes;
 }
 
 static void measure_next(struct core *core);

@@ -156,3 +156,24 @@ void trees_clean_later(struct core *core)
 	if (!core->own->cleaning && !core->own->cleaner.is_running)
 		core->own->cleaning = loop_after(core->loop, CLEAN_AFTER_MS, on_clean, core);
 }
+
+int tree_measure(struct core *core, const char *id, uint64_t *bytes, struct error *err)
+{
+	static const char *const parts[] = { "upper", "env/upper", ".in" };
+	uint64_t sum = 0, part, inodes;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+		char path[ID_LEN + 16];
+		str_format(path, sizeof path, "%s/%s", id, parts[i]);
+		auto_close int dir =
+			path_open_nolinks(core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
+		if (dir < 0 && errno == ENOENT && i > 0)
+			continue;
+		if (dir < 0)
+			return fail_errno(err, "open '%s'", path);
+		if (path_measure_tree(dir, &part, &inodes, err))
+			return -1;
+		sum += part;
+	}
+	*bytes = sum;
+	return 0;
+}

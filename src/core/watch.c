@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/exec_parts.h"
+#include "core/parts.h"
 #include "format/procfs.h"
 #include "sandbox/sample.h"
 
@@ -230,10 +231,8 @@ static uint64_t find_tree(void *ctx)
 	struct core_workspace *w = limits->w;
 	struct error err;
 	struct stat st;
-	uint64_t bytes, inodes;
-	auto_close int dir =
-		path_open_nolinks(w->core->workspaces, w->model.id, O_RDONLY | O_DIRECTORY, 0);
-	if (dir < 0 || fstat(dir, &st) || path_measure_tree(dir, &bytes, &inodes, &err))
+	uint64_t bytes;
+	if (fstat(w->core->workspaces, &st) || tree_measure(w->core, w->model.id, &bytes, &err))
 		return UINT64_MAX;
 	return bytes + (limits->has_usage ? usage_deleted_bytes(&limits->usage, st.st_dev) : 0);
 }
