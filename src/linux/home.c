@@ -102,11 +102,30 @@ static bool is_fresh(int dir)
 	return names == 0;
 }
 
+/* Whom root's home may belong to: root gives what is its own away. 64199 stays one when a user
+ * `carrel` was made later. */
+static bool is_owner(uid_t uid)
+{
+	uid_t owner;
+	gid_t group;
+	find_owner(&owner, &group);
+	return uid == 0 || uid == HOME_OWNER || uid == owner;
+}
+
 /* A directory that root made for it gets its owner; one that holds something of root's (/root, say)
  * is none. */
 static int adopt(int dir, struct home *home, struct error *err)
 {
-	if (!is_fresh(dir))
+	struct stat st;
+	bool fresh = is_fresh(dir);
+	/* Another root may have made it just now, and given it away since we looked. */
+	if (!fresh && !fstat(dir, &st) && st.st_uid != 0 && is_owner(st.st_uid)) {
+		home->uid = st.st_uid;
+		home->gid = st.st_gid;
+		home->is_foreign = true;
+		return 0;
+	}
+	if (!fresh)
 		return fail_hint(err, ERR_DENIED,
 			"name a new directory, or one that holds config.yaml alone",
 			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
@@ -117,16 +136,6 @@ static int adopt(int dir, struct home *home, struct error *err)
 		return fail_errno(err, "give '%s' to uid %u", home->path, home->uid);
 	home->is_foreign = true;
 	return 0;
-}
-
-/* Whom root's home may belong to: root gives what is its own away. 64199 stays one when a user
- * `carrel` was made later. */
-static bool is_owner(uid_t uid)
-{
-	uid_t owner;
-	gid_t group;
-	find_owner(&owner, &group);
-	return uid == 0 || uid == HOME_OWNER || uid == owner;
 }
 
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err)
