@@ -103,6 +103,7 @@ static const int allowed_calls[] = {
 	SYS_getrandom,
 	SYS_clock_gettime,
 	SYS_gettimeofday,
+	SYS_sigaltstack,
 	SYS_rt_sigprocmask,
 	SYS_rt_sigaction,
 	SYS_rt_sigreturn,

@@ -122,8 +122,10 @@ static int count_in(void)
 static void stop_on_empty(struct loop *loop, void *ctx)
 {
 	int *left = ctx;
+	siginfo_t info;
+	bool is_alone = waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0;
 
-	if (count_in() == 0 || --*left == 0)
+	if ((count_in() == 0 && is_alone) || --*left == 0)
 		loop_stop(loop);
 	else
 		loop_after(loop, 5, stop_on_empty, left);
