@@ -7,7 +7,8 @@
  *	yes	yes	yes	adopted: running
  *	yes	yes	no	ready (or suspended, as it was)
  *	yes	.del-	any	its removal was begun: finished
- *	yes	no	any	failed: its files are gone, and somebody has to know
+ *	yes	no	any	never used: made again (a power cut took what wasn't synced);
+ *				else failed: its files are gone, and somebody has to know
  *	no	yes	any	half-made: sandbox ended, tree removed
  *	no	no	yes	ended
  *
@@ -124,6 +125,7 @@ static int look_at_trees(struct core *core, struct error *err)
 static void look_at_workspace(struct core_workspace *w)
 {
 	struct core *core = w->core;
+	struct error err;
 	struct stat st;
 	if (w->model.state == WORKSPACE_DELETING || w->model.state == WORKSPACE_CREATING) {
 		core_remove(core, w, "removed", NULL, NULL, NULL);
@@ -131,6 +133,8 @@ static void look_at_workspace(struct core_workspace *w)
 	}
 	bool is_there = !fstatat(core->workspaces, w->model.id, &st, AT_SYMLINK_NOFOLLOW) &&
 			S_ISDIR(st.st_mode);
+	if (!is_there && w->model.last_used_ms <= w->model.created_ms && !tree_make(w, &err))
+		is_there = true;
 	if (!is_there && w->model.state != WORKSPACE_FAILED) {
 		w->model.error = "its files are gone from the disk";
 		log_record(&core->log, LOG_LEVEL_ERROR, "the files of a workspace are gone",

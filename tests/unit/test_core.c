@@ -306,7 +306,16 @@ static void what_is_half_made_is_removed_at_the_start(void **state)
 	char going[ID_LEN + 1], broken[ID_LEN + 1], to[160];
 	memcpy(going, find(f, "going")->model.id, sizeof going);
 	memcpy(broken, find(f, "broken")->model.id, sizeof broken);
+	create(f, "unused", (struct workspace){ 0 });
+	char unused[ID_LEN + 1];
+	memcpy(unused, f->id, sizeof unused);
+	find(f, "broken")->model.last_used_ms++;
+	store_put_workspace(f->core->store, &find(f, "broken")->model, NULL, NULL);
+	store_flush(f->core->store);
 	close_core(f);
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, unused); /* never used, and gone */
+	snprintf(to, sizeof to, "%s/elsewhere-too", f->home);
+	assert_int_equal(rename(path, to), 0);
 	id_make(id); /* a tree without a row */
 	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, id);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -320,6 +329,8 @@ static void what_is_half_made_is_removed_at_the_start(void **state)
 	UNTIL(f, !find(f, "going"));
 	assert_false(tree_exists(f, id, ""));
 	assert_int_equal(find(f, "kept")->model.state, WORKSPACE_READY);
+	assert_int_equal(find(f, "unused")->model.state, WORKSPACE_READY);
+	assert_true(tree_exists(f, unused, "/upper/.workspace_configured"));
 	assert_int_equal(find(f, "broken")->model.state, WORKSPACE_FAILED);
 	assert_non_null(find(f, "broken")->model.error);
 }
