@@ -8,13 +8,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/daemon.h"
 
 #define BACKLOG 4096
+#define DYING_MS 2000
+#define LOOK_EVERY_MS 5
 #define FIRST_FD 3 /* of those that a service manager hands over */
 
 int listen_parse(const char *text, struct arena *arena, const char **path, struct error *err)
@@ -93,23 +97,37 @@ static socklen_t make_address(int dir, const char *name, struct sockaddr_un *add
 	return sizeof *address;
 }
 
-/* Only a socket that refuses is stale. */
-static int remove_stale(int dir, const char *name, const char *path, struct error *err)
+/* Whether somebody listens there; -1. */
+static int is_live(int dir, const char *name, const char *path, struct error *err)
 {
-	struct stat st;
 	struct sockaddr_un address;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? 0 : fail_errno(err, "look at '%s'", path);
-	if (!S_ISSOCK(st.st_mode))
-		return fail(err, ERR_CONFLICT, "'%s' is there and is no socket", path);
 	auto_close int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	socklen_t len = make_address(dir, name, &address);
 	if (probe < 0 || !len)
 		return fail_errno(err, "try '%s'", path);
 	if (!connect(probe, (struct sockaddr *)&address, len) || errno == EAGAIN)
+		return 1;
+	return errno == ECONNREFUSED || errno == ENOENT ? 0 : fail_errno(err, "try '%s'", path);
+}
+
+/* Only a socket that refuses is stale. When a daemon was killed its lock is free at once, and its
+ * core dies a moment later; until then it has the socket, and more that the next core will need. */
+static int remove_stale(int dir, const char *name, const char *path, struct error *err)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
+	uint64_t end_ms = clock_monotonic_ms() + DYING_MS;
+	struct stat st;
+	int live;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? 0 : fail_errno(err, "look at '%s'", path);
+	if (!S_ISSOCK(st.st_mode))
+		return fail(err, ERR_CONFLICT, "'%s' is there and is no socket", path);
+	while ((live = is_live(dir, name, path, err)) > 0 && clock_monotonic_ms() < end_ms)
+		nanosleep(&pause, NULL);
+	if (live < 0)
+		return -1;
+	if (live)
 		return fail(err, ERR_CONFLICT, "another program listens at '%s'", path);
-	if (errno != ECONNREFUSED && errno != ENOENT)
-		return fail_errno(err, "try '%s'", path);
 	if (unlinkat(dir, name, 0) && errno != ENOENT)
 		return fail_errno(err, "remove '%s', on which nobody listens", path);
 	return 0;
