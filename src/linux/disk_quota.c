@@ -1,17 +1,23 @@
 #include "linux/disk_quota.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/quota.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -19,6 +25,10 @@
 #endif
 /* Any id will do for the trial: the directory is removed after it. */
 #define TRIAL_PROJECT 1879048191u
+#define PROJECT_FIRST (1u << 30)
+#define PROJECT_TRIES 1000
+#define TREE_MAX 1000	    /* inodes that are there already when a tree gets its limit */
+#define SUBVOLUME_INODE 256 /* of the root of each */
 
 static enum quota_mechanism counted(char why[QUOTA_WHY_LEN], const char *type, const char *reason)
 {
@@ -90,4 +100,169 @@ enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 		if ((long)info.f_type == others[i].magic)
 			return counted(why, others[i].name, "no quota of its own");
 	return counted(why, "this file system", "no quota that carrel knows");
+}
+
+/* -- limits -- */
+
+int quota_make_directory(int parent, const char *name, mode_t mode)
+{
+	struct btrfs_ioctl_vol_args args = { .fd = 0 };
+	struct statfs info;
+
+	if (fstatfs(parent, &info) < 0)
+		return -1;
+	if (info.f_type != BTRFS_SUPER_MAGIC)
+		return mkdirat(parent, name, mode);
+	if (!str_copy(args.name, sizeof args.name, name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	/* An ioctl takes no O_PATH descriptor. */
+	auto_close int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, BTRFS_IOC_SUBVOL_CREATE, &args) < 0)
+		return -1;
+	auto_close int made = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return made < 0 ? -1 : fchmod(made, mode);
+}
+
+static bool project_is_free(int dir, uint32_t project)
+{
+	struct dqblk used = { 0 };
+
+	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_GETQUOTA, PRJQUOTA), project, &used) < 0)
+		return errno == ENOENT || errno == ESRCH;
+	return used.dqb_curinodes == 0 && used.dqb_curspace == 0;
+}
+
+/* Begins where nobody else is likely to: limits that a tree left behind mean nothing once it is
+ * gone. */
+static int find_project(int dir, uint32_t *project, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(dir, &st) < 0)
+		return fail_errno(err, "look at the directory");
+	uint32_t at = (uint32_t)st.st_ino & (PROJECT_FIRST - 1);
+	for (int i = 0; i < PROJECT_TRIES; i++, at = (at + 1) & (PROJECT_FIRST - 1)) {
+		if (project_is_free(dir, PROJECT_FIRST + at)) {
+			*project = PROJECT_FIRST + at;
+			return 0;
+		}
+	}
+	return fail(err, ERR_UNAVAILABLE, "no project id is free");
+}
+
+static int set_project(int fd, uint32_t project, struct error *err)
+{
+	struct fsxattr attributes;
+
+	if (ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
+		return fail_errno(err, "read a project id");
+	attributes.fsx_projid = project;
+	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+	if (ioctl(fd, FS_IOC_FSSETXATTR, &attributes) < 0)
+		return fail_errno(err, "set a project id");
+	return 0;
+}
+
+/* Gives it to all that is there; what is made later inherits it. Links can't be given one: they
+ * count for nobody. */
+static int set_project_below(int fd, uint32_t project, int *left, struct error *err)
+{
+	DIR *walk = fdopendir(fd);
+	struct dirent *entry;
+	int failed = 0;
+
+	if (!walk) {
+		close(fd);
+		return fail_errno(err, "read a directory");
+	}
+	while (!failed && (entry = readdir(walk))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (--*left < 0) {
+			failed = fail(err, ERR_UNAVAILABLE, "there is too much in it already");
+			break;
+		}
+		int child = path_open_nolinks(dirfd(walk), entry->d_name,
+			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+		struct stat st;
+		if (child < 0 && errno == ELOOP)
+			continue;
+		if (child < 0 || fstat(child, &st) < 0) {
+			failed = fail_errno(err, "open '%s'", entry->d_name);
+		} else if (S_ISDIR(st.st_mode)) {
+			failed = set_project(child, project, err);
+			/* Owns the descriptor. */
+			failed = failed ? failed : set_project_below(child, project, left, err);
+			continue;
+		} else if (S_ISREG(st.st_mode)) {
+			failed = set_project(child, project, err);
+		}
+		if (child >= 0)
+			close(child);
+	}
+	closedir(walk);
+	return failed;
+}
+
+static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error *err)
+{
+	struct fsxattr attributes;
+	uint32_t project;
+	int left = TREE_MAX;
+
+	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
+		return fail_errno(err, "read a project id");
+	project = attributes.fsx_projid;
+	bool is_new = project < PROJECT_FIRST;
+	if (is_new && find_project(dir, &project, err) < 0)
+		return -1;
+	/* In kilobytes, whatever the file system. */
+	struct dqblk limits = { .dqb_bhardlimit = (bytes + 1023) / 1024,
+		.dqb_bsoftlimit = (bytes + 1023) / 1024,
+		.dqb_ihardlimit = inodes,
+		.dqb_isoftlimit = inodes,
+		.dqb_valid = QIF_LIMITS };
+	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_SETQUOTA, PRJQUOTA), project, &limits) < 0)
+		return fail_errno(err, "set the limits of project %u", project);
+	if (!is_new)
+		return 0;
+	int walk = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (walk < 0)
+		return fail_errno(err, "open the directory");
+	return set_project(dir, project, err) < 0 ? (close(walk), -1)
+						  : set_project_below(walk, project, &left, err);
+}
+
+static int limit_qgroup(int dir, uint64_t bytes, struct error *err)
+{
+	struct btrfs_ioctl_qgroup_limit_args limit = {
+		.lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER,
+			.max_rfer = bytes ? bytes : UINT64_MAX }
+	};
+	struct stat st;
+
+	if (fstat(dir, &st) < 0)
+		return fail_errno(err, "look at the directory");
+	if (st.st_ino != SUBVOLUME_INODE)
+		return fail(err, ERR_UNAVAILABLE, "the directory is no subvolume");
+	/* qgroupid 0: of the subvolume that dir is in. */
+	if (ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &limit) < 0)
+		return fail_errno(err, "set the limit of a subvolume");
+	return 0;
+}
+
+int quota_limit(
+	int dir, enum quota_mechanism mechanism, uint64_t bytes, uint64_t inodes, struct error *err)
+{
+	switch (mechanism) {
+	case QUOTA_PROJECT:
+		return limit_project(dir, bytes, inodes, err);
+	case QUOTA_QGROUP:
+		return limit_qgroup(dir, bytes, err);
+	case QUOTA_COUNTED:
+		break;
+	}
+	return 0;
 }
