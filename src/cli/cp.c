@@ -57,6 +57,7 @@ struct found {
 	enum kind kind;
 	uint64_t size;
 	unsigned mode;
+	bool is_link; /* and all of this is about where it leads, as far as that is known */
 };
 
 struct copy {
@@ -187,7 +188,7 @@ static int look_inside(
 	/* Where it leads decides, as long as that is inside. */
 	bool is_directory = !remote_call(copy->remote, "GET",
 		file_path(copy, place, place->path, "?list&limit=1"), NULL, &answer, &ignored);
-	*found = (struct found){ is_directory ? A_DIRECTORY : A_FILE, 0, 0644 };
+	*found = (struct found){ is_directory ? A_DIRECTORY : A_FILE, 0, 0644, true };
 	return 0;
 }
 
@@ -341,7 +342,8 @@ static int receive(
 	return got < 0 ? -1 : 0;
 }
 
-static int copy_out_tree(struct copy *copy, const struct found *there, struct error *err)
+static int copy_out_tree(
+	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
 {
 	struct arena *arena = &copy->remote->arena;
 	const char *name = copy->from.is_contents ? NULL : name_of(arena, copy->from.path);
@@ -363,8 +365,11 @@ static int copy_out_tree(struct copy *copy, const struct found *there, struct er
 	const char *request = remote_workspace_path(copy->remote, copy->from.workspace,
 		arena_printf(
 			arena, "/archive?path=%s", remote_escape(copy->remote, copy->from.path)));
-	int failed = unpack_begin(&unpack, place, err) ||
-		     receive(copy, request, -1, &unpack, err) || unpack_finish(&unpack, name, err);
+	int failed = unpack_begin(&unpack, place, err);
+	if (!source->is_link)
+		unpack.root_mode = source->mode;
+	failed = failed || receive(copy, request, -1, &unpack, err) ||
+		 unpack_finish(&unpack, name, err);
 	copy->left_out = unpack.left_out;
 	if (unpack.first_left_out)
 		copy->first_left_out = arena_text(arena, unpack.first_left_out);
@@ -412,7 +417,7 @@ static int copy_out(struct copy *copy, struct error *err)
 			copy->from.path, copy->from.workspace);
 	catch_interrupts(&copy->remote->client);
 	if (source.kind == A_DIRECTORY)
-		return copy_out_tree(copy, &there, err);
+		return copy_out_tree(copy, &source, &there, err);
 	if (copy->to.is_stream)
 		return receive(copy, file_path(copy, &copy->from, copy->from.path, ""),
 			STDOUT_FILENO, NULL, err);

@@ -292,8 +292,9 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		stop_and_continue(a);
 	else if (is_end && ++a->cancels >= CANCEL_AFTER)
 		cancel(a);
-	else if (send_signal(a, signo, &err) && (is_end || signo == SIGHUP || signo == SIGQUIT))
-		cancel(a); /* it hasn't begun */
+	else if (send_signal(a, signo, &err) && err.code != ERR_CONFLICT &&
+		 (is_end || signo == SIGHUP || signo == SIGQUIT))
+		cancel(a); /* it hasn't begun; of one that has ended the answer is on its way */
 }
 
 /* ---- relays ---- */
@@ -310,7 +311,7 @@ static void on_relay_over(void *ctx)
 	struct attached *a = ctx;
 	struct error err;
 	a->is_over = true;
-	if (!a->has_ended && send_signal(a, SIGKILL, &err)) {
+	if (!a->has_ended && send_signal(a, SIGKILL, &err) && err.code != ERR_CONFLICT) {
 		cancel(a);
 		a->ended->result.reason = REASON_OUTPUT_LIMIT;
 		a->ended->result.truncated = true;

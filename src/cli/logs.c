@@ -83,6 +83,12 @@ static int pump(struct tail *tail, struct error *err)
 	return 0;
 }
 
+/* Whether a read needn't wait for the socket. */
+static bool has_more(const struct tail *tail)
+{
+	return tail->is_open && (tail->response.at_end || client_has_input(&tail->remote.client));
+}
+
 /* Whichever has something. */
 static int pump_all(struct tail tails[2], struct error *err)
 {
@@ -93,13 +99,12 @@ static int pump_all(struct tail tails[2], struct error *err)
 			ready[i] = (struct pollfd){
 				tails[i].is_open ? tails[i].remote.client.socket : -1, POLLIN, 0
 			};
-			has_input |= tails[i].is_open && client_has_input(&tails[i].remote.client);
+			has_input |= has_more(&tails[i]);
 		}
 		if (poll(ready, 2, has_input ? 0 : -1) < 0 && errno != EINTR)
 			return fail_errno(err, "wait for output");
 		for (int i = 0; i < 2; i++)
-			if (tails[i].is_open &&
-				(ready[i].revents || client_has_input(&tails[i].remote.client)) &&
+			if (tails[i].is_open && (ready[i].revents || has_more(&tails[i])) &&
 				pump(&tails[i], err))
 				return -1;
 	}
@@ -147,8 +152,12 @@ static int carry_out(struct tail tails[2], const char *exec, const struct logs_o
 			continue;
 		if (options->stream)
 			tails[i].to = STDOUT_FILENO;
-		if (open_tail(&tails[i], exec, options, err))
+		if (open_tail(&tails[i], exec, options, err)) {
+			if (err->code == ERR_NOT_FOUND && !err->hint[0])
+				error_hint(err, "output is kept of commands in the background "
+						"(exec -d): carrel ps -a lists them");
 			return -1;
+		}
 	}
 	return pump_all(tails, err);
 }

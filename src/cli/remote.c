@@ -61,11 +61,11 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 {
 	auto_buf struct buf body;
 	ssize_t got;
+	buf_init(&body, PROBLEM_MAX);
 	if (client_begin(&remote->client, request, &remote->arena, response, err))
 		return -1;
 	if (response->status < 300)
 		return 0;
-	buf_init(&body, PROBLEM_MAX);
 	do {
 		char *room = buf_reserve(&body, 4096);
 		got = room ? client_read(&remote->client, response, room, 4096, err) : 0;

@@ -18,7 +18,7 @@
 int unpack_begin(struct unpack *unpack, int place, struct error *err)
 {
 	char id[ID_LEN + 1];
-	*unpack = (struct unpack){ .place = place, .stage = -1, .file = -1 };
+	*unpack = (struct unpack){ .place = place, .stage = -1, .file = -1, .root_mode = 0755 };
 	arena_init(&unpack->arena);
 	tar_reader_init(&unpack->reader);
 	id_make(id);
@@ -212,6 +212,8 @@ int unpack_add(struct unpack *unpack, struct str data, struct error *err)
 
 static int set_directories(struct unpack *unpack, struct error *err)
 {
+	if (fchmod(unpack->stage, unpack->root_mode & 0777))
+		return fail_errno(err, "set the mode of the tree");
 	for (size_t i = unpack->directories.count; i-- > 0;) {
 		const struct unpack_directory *d = &unpack->directories.items[i];
 		auto_close int fd = path_open_nolinks(unpack->stage, d->name[0] ? d->name : ".",

@@ -24,6 +24,8 @@ struct unpack {
 	char stage_name[40];
 	int file;		  /* being written, or -1 */
 	struct tar_entry written; /* what it is */
+	unsigned root_mode; /* of the tree itself, when the archive doesn't say: set it after begin
+			     */
 	uint64_t entries, left_out;
 	const char *first_left_out; /* in words, or NULL */
 	VEC(struct unpack_directory {

@@ -225,13 +225,16 @@ int http_chunks_take(struct http_chunks *chunks, struct str in, size_t *used, st
 	while (at < in.len && chunks->state != ENDED) {
 		if (chunks->state == DATA) {
 			size_t there = in.len - at;
+			/* The frame behind a piece is taken along: what is left is data. */
+			if (piece.len)
+				break;
 			piece.len = chunks->left < there ? (size_t)chunks->left : there;
 			piece.data = in.data + at;
 			at += piece.len;
 			chunks->left -= piece.len;
 			if (chunks->left == 0)
 				chunks->state = DATA_CR;
-			break;
+			continue;
 		}
 		if (take_byte(chunks, in.data[at]) < 0)
 			return corrupt(err, "bad chunk");
