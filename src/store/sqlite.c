@@ -231,8 +231,14 @@ static int check_whole(sqlite3 *db, struct error *err)
 		rc = sqlite3_step(statement);
 	int failed = rc == SQLITE_ROW ? 0 : sqlite_fail(db, rc, err);
 	const char *text = failed ? NULL : (const char *)sqlite3_column_text(statement, 0);
-	if (!failed && (!text || strcmp(text, "ok")))
-		failed = fail(err, ERR_CORRUPT, STORE_FILE ": %s", text ? text : "unreadable");
+	if (!failed && (!text || strcmp(text, "ok"))) {
+		/* The first line may say only which database it is about. */
+		const char *what = text ? strchr(text, '\n') : NULL;
+		failed = fail(err, ERR_CORRUPT, STORE_FILE ": %s",
+			what   ? what + 1
+			: text ? text
+			       : "unreadable");
+	}
 	sqlite3_finalize(statement);
 	return failed;
 }
