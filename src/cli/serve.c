@@ -19,6 +19,7 @@
 #include "cli/listen.h"
 #include "launch/launch.h"
 #include "linux/home.h"
+#include "linux/namespace.h"
 
 #define GIVE_BACK_MS (5 * 60 * 1000)
 #define STOP_MS 15000
@@ -119,6 +120,10 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	char self[PATH_MAX], carreld[PATH_MAX];
 	const char *log = server->options.log;
 	if (find_programs(self, carreld, err) || open_server(server, err))
+		return -1;
+	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
+	 * at what is in them, to count memory that processes share once. */
+	if (geteuid() != 0 && namespace_enter_own(err))
 		return -1;
 	auto_close int notify = listen_notifier();
 	const struct launch_options options = {

@@ -230,3 +230,11 @@ int namespace_make_idmap(uid_t owner_uid, gid_t owner_gid, uid_t outside_uid, gi
 		*userns_fd = fd;
 	return result;
 }
+
+int namespace_enter_own(struct error *err)
+{
+	const struct namespace_ids ids = { geteuid(), geteuid(), getegid(), getegid() };
+	if (unshare(CLONE_NEWUSER))
+		return explain(errno, err);
+	return namespace_write_maps(0, &ids, true, err);
+}

@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -76,7 +77,7 @@ static void reset_signals(void)
 
 /* ---- in the child, before it is executed ---- */
 
-static int take_identity(const struct role_start *start, bool has_userns, struct error *err)
+static int take_identity(const struct role_start *start, struct error *err)
 {
 	uid_t real, effective, saved;
 	gid_t group = (gid_t)-1;
@@ -84,7 +85,7 @@ static int take_identity(const struct role_start *start, bool has_userns, struct
 	for (int i = 0; i < 64; i++)
 		prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 	/* A plain user keeps his groups: nobody can drop them in a user namespace of his. */
-	if (!has_userns && setgroups(0, NULL))
+	if (geteuid() == 0 && setgroups(0, NULL))
 		return fail_errno(err, "drop the groups");
 	if (setresgid(start->gid, start->gid, start->gid))
 		return fail_errno(err, "become group %u", (unsigned)start->gid);
@@ -141,7 +142,7 @@ static int prepare(const struct role_start *start, bool has_userns, int *report,
 		return -1;
 	role_raise_fds();
 	if (forbid_cores(err) || role_enter_root(start, err) || place_fds(start, report, err) ||
-		take_identity(start, has_userns, err))
+		take_identity(start, err))
 		return -1;
 	return bind_to_parent(*report, err);
 }
@@ -198,7 +199,7 @@ static int check(struct role_start *start, bool *has_userns, struct error *err)
 	if (*has_userns && start->uid != geteuid())
 		return fail(err, ERR_DENIED, "role '%s' can't become user %u without CAP_SYS_ADMIN",
 			start->program, (unsigned)start->uid);
-	if (*has_userns && start->uid == OVERFLOW_UID)
+	if (geteuid() != 0 && start->uid == OVERFLOW_UID)
 		return fail_hint(err, ERR_UNAVAILABLE, "use another user",
 			"uid %u stands for everybody else in a user namespace", OVERFLOW_UID);
 	return 0;
@@ -278,6 +279,15 @@ static int close_files(const struct role_lock *lock, struct error *err)
 	return landlock_enforce(ruleset, err);
 }
 
+/* "1000 1000 1": a plain user's. */
+static bool has_one_id(void)
+{
+	char text[128];
+	unsigned inside, outside, count;
+	return fd_read_file(AT_FDCWD, "/proc/self/uid_map", text, sizeof text) > 0 &&
+	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 && count == 1;
+}
+
 int role_lock(const struct role_lock *lock, struct error *err)
 {
 	if (geteuid() == 0 || getuid() == 0)
@@ -288,7 +298,7 @@ int role_lock(const struct role_lock *lock, struct error *err)
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return fail_errno(err, "make a role that can't be traced");
-	if (lock->path_count && close_files(lock, err))
+	if (lock->path_count && !has_one_id() && close_files(lock, err))
 		return -1;
 	return seccomp_load_role(lock->may_fork, err);
 }

@@ -45,7 +45,9 @@ int role_start(const struct role_start *start, pid_t *pid, int *pidfd, struct er
 struct role_lock {
 	/* Where files may be made, removed and moved (ROLE_WRITE) or executed, by Landlock. What
 	 * may be read is for the root to say: by Landlock it would also be forbidden what somebody
-	 * hands in a descriptor of (/proc or /dev/pts of a sandbox). None: no Landlock. */
+	 * hands in a descriptor of (/proc or /dev/pts of a sandbox). None: no Landlock; nor for a
+	 * plain user's roles, which look into his sandboxes' processes: whoever has a Landlock
+	 * domain can't, and the root alone holds the same. */
 	const struct role_path *paths;
 	size_t path_count;
 	bool may_fork; /* children: archives, measuring; they inherit the lock */

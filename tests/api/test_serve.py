@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from daemons import Connection
-from harness import CARREL, IS_ROOT, Carrel, descendants, eventually, one_line
+from harness import CARREL, IS_ROOT, MECHANISM, Carrel, descendants, eventually, one_line
 
 
 @pytest.fixture
@@ -107,6 +107,30 @@ def test_in_the_background_it_has_a_log_and_no_terminal(stopped):
     assert os.readlink(f"/proc/{pid}/cwd") == "/"
     assert os.getsid(pid) not in (pid, os.getsid(0))
     assert all(json.loads(line) for line in log.read_text().splitlines())
+
+
+SHARES = """
+import os, time
+held = bytearray(150_000_000)
+for i in range(0, len(held), 4096):
+    held[i] = 1
+for child in [os.fork() for _ in range(2)]:
+    if child == 0:
+        time.sleep(0.5)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+def test_memory_that_processes_share_counts_once(daemon):
+    if IS_ROOT and MECHANISM == "watchdog":
+        pytest.skip("root's core may not look into its sandboxes")
+    assert daemon("create", "shares", "--memory", "256M").returncode == 0
+    try:
+        done = daemon("exec", "shares", "--", "/usr/bin/python3", "-c", SHARES)
+        assert done.returncode == 0, done.stderr
+    finally:
+        assert daemon("rm", "shares").returncode == 0
 
 
 # ---- what a crash leaves ----
