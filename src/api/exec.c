@@ -35,11 +35,11 @@ static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 	auto_buf struct buf body;
 	struct json j;
 
+	buf_init(&body, BUF_MAX_DEFAULT);
 	if (err) {
 		operation_fail(&op->op, err);
 		return;
 	}
-	buf_init(&body, BUF_MAX_DEFAULT);
 	json_init(&j, &body, false);
 	print_id_and_result(&j, e);
 	operation_answer(&op->op, 200, NULL, &body);
@@ -60,8 +60,7 @@ static void on_foreground_gone(struct call *c)
 static void send_events(struct exec_operation *op)
 {
 	if (op->events.len &&
-		!http_write(op->op.call->r, (struct str){ op->events.data, op->events.len }) &&
-		op->exec)
+		!http_write(op->op.call->r, (struct str){ op->events.data, op->events.len }))
 		exec_pause(op->exec, true);
 	buf_clear(&op->events);
 }
@@ -85,20 +84,29 @@ static void print_start(struct exec_operation *op, struct core_exec *e)
 	buf_text(&op->events, "\n\n");
 }
 
+/* The head and the first event, once: output may come before core has heard that it started. */
+static void begin_events(struct exec_operation *op, struct core_exec *e)
+{
+	static const char headers[] = "Cache-Control: no-store\r\n";
+	struct call *c = op->op.call;
+
+	if (c->status)
+		return;
+	if (e->road == EXEC_HANDED_PTY && e->terminal >= 0) {
+		c->status = 200;
+		http_begin_fds(c->r, 200, "text/event-stream", headers, &e->terminal, 1);
+	} else {
+		call_begin(c, 200, "text/event-stream", headers);
+	}
+	print_start(op, e);
+}
+
 static void on_started(void *ctx, struct core_exec *e)
 {
 	struct exec_operation *op = ctx;
-	struct call *c = op->op.call;
 
-	if (e->road == EXEC_HANDED_PTY) {
-		c->status = 200;
-		http_begin_fds(c->r, 200, "text/event-stream", "Cache-Control: no-store\r\n",
-			&e->terminal, 1);
-	} else {
-		call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
-		c->writable = on_writable;
-	}
-	print_start(op, e);
+	begin_events(op, e);
+	op->op.call->writable = on_writable;
 	send_events(op);
 }
 
@@ -106,6 +114,8 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 {
 	struct exec_operation *op = ctx;
 
+	begin_events(op, e);
+	op->op.call->writable = on_writable;
 	sse_print_output(&op->events, stream == 2 ? "stderr" : "stdout", &op->tails[stream == 2],
 		data, false);
 	send_events(op);
@@ -114,34 +124,24 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct exec_operation *op = ctx;
-	struct buf events = op->events;
-	struct sse_tail tails[2] = { op->tails[0], op->tails[1] };
-	struct call *c;
+	struct call *c = op->op.call;
 	struct json j;
 
-	if (err && !op->op.call->status) {
-		buf_done(&op->events);
+	if (err && !c->status) {
 		operation_fail(&op->op, err);
 		return;
 	}
-	c = operation_end(&op->op);
-	/* One that ended before it was said to have started. */
-	if (!c->status) {
-		struct exec_operation late = { .events = events };
-
-		call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
-		print_start(&late, e);
-		events = late.events;
-	}
-	sse_print_output(&events, "stdout", &tails[0], STR(""), true);
-	sse_print_output(&events, "stderr", &tails[1], STR(""), true);
-	buf_text(&events, "event: exit\ndata: ");
-	json_init(&j, &events, false);
+	begin_events(op, e);
+	sse_print_output(&op->events, "stdout", &op->tails[0], STR(""), true);
+	sse_print_output(&op->events, "stderr", &op->tails[1], STR(""), true);
+	buf_text(&op->events, "event: exit\ndata: ");
+	json_init(&j, &op->events, false);
 	print_id_and_result(&j, e);
-	buf_text(&events, "\n\n");
-	http_write(c->r, (struct str){ events.data, events.len });
+	buf_text(&op->events, "\n\n");
+	http_write(c->r, (struct str){ op->events.data, op->events.len });
 	http_end(c->r);
-	buf_done(&events);
+	buf_done(&op->events);
+	operation_end(&op->op);
 }
 
 /* ---- in the background ---- */

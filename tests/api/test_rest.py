@@ -1,0 +1,290 @@
+"""The REST doors: workspaces, idempotency, problems, events."""
+import concurrent.futures
+import contextlib
+import json
+import subprocess
+
+import pytest
+
+from harness import TREE, eventually
+from rest import Events, created, problem, quoted, workspace  # noqa: F401
+
+
+# ---- workspaces ----
+
+def test_a_workspace_is_what_was_asked_for(daemon):
+    with created(daemon, name="all-of-it", labels={"team": "a b", "x/y": ""}, env={"K": "v"}, ttl="7d", idle_timeout_ms=60000,
+                 limits={"memory": "256M", "cpus": 0.5, "cpu_time": "30s", "timeout_ms": 5000, "pids": 50, "fds": 200, "disk": 1 << 28,
+                         "tmp": "32M", "output": "1M"}, network={"mode": "none"}, template=None) as workspace:
+        assert workspace["name"] == "all-of-it" and workspace["state"] == "ready"
+        assert workspace["labels"] == {"team": "a b", "x/y": ""} and workspace["expires_at"] > workspace["created_at"]
+        assert workspace["limits"] == {
+            "memory_bytes": 256 << 20, "disk_bytes": 1 << 28, "tmp_bytes": 32 << 20, "pids": 50, "fds": 200, "cpus": 0.5,
+            "cpu_time_ms": 30000, "timeout_ms": 5000, "output_bytes": 1 << 20, "mechanism": None}
+        for name in ("all-of-it", workspace["id"]):
+            assert daemon.get(f"/v1/workspaces/{name}").json() == workspace
+        daemon.request("PUT", "/v1/workspaces/all-of-it/files/big", b"x" * 100000)
+        assert daemon.get("/v1/workspaces/all-of-it?measure").json()["disk_usage_bytes"] >= 100000
+
+
+def test_without_a_body_there_is_one_of_defaults_with_a_name_of_its_own(daemon):
+    answer = daemon.post("/v1/workspaces")
+    workspace = answer.json()
+    assert answer.status == 201 and answer.headers["Location"] == f"/v1/workspaces/{workspace['id']}"
+    assert workspace["limits"]["memory_bytes"] == 2 << 30 and workspace["name"]
+    assert daemon.delete(answer.headers["Location"]).status == 204
+
+
+def test_a_name_is_taken_once(daemon):
+    with created(daemon, name="once", labels={"context_id": "ctx/1"}):
+        problem(daemon.post("/v1/workspaces", {"name": "once"}), 409, "conflict", "once")
+        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "ctx/1"}}), 409, "conflict", "ctx/1")
+
+
+@pytest.mark.parametrize("context_id", ["a/b", "Ümläut ☃ 100%", "..", "?x=1#y", " ", "x" * 900])
+def test_a_context_id_finds_its_workspace_whatever_its_characters(daemon, context_id):
+    with created(daemon, labels={"context_id": context_id}) as workspace:
+        path = f"/v1/workspaces/{quoted(context_id)}"
+        assert daemon.get(path).json()["id"] == workspace["id"]
+        result = daemon.post(path + "/exec", {"argv": ["echo", "ok"]}).json()
+        assert result["stdout"] == "ok\n"
+
+
+def test_labels_and_lifetimes_are_changed(daemon, workspace):
+    path = f"/v1/workspaces/{workspace}"
+    change = lambda body: daemon.request("PATCH", path, body)
+    assert change({"labels": {"a": "1", "b": "2"}, "ttl": "1h"}).json()["labels"] == {"a": "1", "b": "2"}
+    changed = change({"labels": {"a": None, "c": "3"}}).json()
+    assert changed["labels"] == {"b": "2", "c": "3"} and changed["expires_at"]
+    assert change({"ttl": None}).json()["expires_at"] is None
+    assert change({}).json()["labels"] == {"b": "2", "c": "3"}
+    problem(change({"name": "new"}), 400, "invalid", "unknown member 'name'")
+    problem(change({"labels": {"-": "x"}}), 400, "invalid", "'-'")
+
+
+def test_lists_are_filtered_and_paged(daemon):
+    with contextlib.ExitStack() as stack:
+        made = [stack.enter_context(created(daemon, labels={"page": "yes", "n": str(n % 2)}))["id"] for n in range(5)]
+        get = lambda query: daemon.get(f"/v1/workspaces?{query}")
+        ids = lambda answer: [item["id"] for item in answer.json()["items"]]
+        newest_first = made[::-1]
+        assert ids(get("label=page")) == ids(get("label=page%3Dyes")) == newest_first
+        assert ids(get("label=page=yes&label=n=1")) == [newest_first[1], newest_first[3]]
+        assert ids(get("label=page=no")) == [] == ids(get("label=page&state=failed"))
+        first = get("label=page&limit=2")
+        second = get(f"label=page&limit=2&cursor={first.json()['next_cursor']}")
+        third = get(f"label=page&limit=2&cursor={second.json()['next_cursor']}")
+        assert ids(first) + ids(second) + ids(third) == newest_first and third.json()["next_cursor"] is None
+        problem(get("cursor=nonsense"), 400, "invalid")
+        for wrong in ("limit=0", "limit=1001", "limit=x", "state=gone", "label==x", "lable=page", "limit=1&limit=2", "label=%ff"):
+            problem(get(wrong), 400, "invalid")
+        assert problem(get("lable=x"), 400, "invalid")["hint"] == "did you mean 'label'?"
+
+
+def test_a_removed_one_says_that_it_was_there(daemon):
+    with created(daemon, name="short-lived"):
+        pass
+    problem(daemon.get("/v1/workspaces/short-lived"), 404, "not_found", "short-lived", "removed")
+    problem(daemon.get("/v1/workspaces/never-was"), 404, "not_found", "never-was")
+
+
+@pytest.mark.parametrize("member", ["template", "from", "node", "settings", "sources"])
+def test_what_comes_later_is_refused_by_name(daemon, member):
+    problem(daemon.post("/v1/workspaces", {member: "x"}), 400, "invalid", f"{member}: not available in this version")
+    problem(daemon.post("/v1/workspaces", {"network": {"mode": "open"}}), 400, "invalid", "network.mode", "not available")
+
+
+@pytest.mark.parametrize("body, words", [
+    ({"limits": {"memory": "12X"}}, ["limits.memory: '12X' is not a size; try 512M or 1G"]),
+    ({"limits": {"memory": 1}}, ["limits.memory: 1 bytes are not from 4.0M"]),
+    ({"ttl": 30}, ["ttl: must be text", "ttl_ms"]),
+    ({"naem": "x"}, ["unknown member 'naem'", "did you mean 'name'?"]),
+    ({"name": "A"}, ["name:"]), ({"name": ""}, ["name:"]), ({"name": "a" * 65}, ["name:"]), ({"name": "a\0b"}, ["name:", "NUL"]),
+    ({"name": 5}, ["name: must be text, not a number"]),
+    ({"labels": {"k": 1}}, ["labels.k: must be text, not a number"]),
+    ({"python": {"packages": "requests"}}, ["python.packages: must be a list of texts, not text"]),
+    ({"environment": "no-such"}, None),
+])
+def test_a_body_that_is_wrong_is_told_exactly_why(daemon, body, words):
+    answer = daemon.post("/v1/workspaces", body)
+    if words is None:
+        problem(answer, 404, "not_found", "no-such")
+    else:
+        problem(answer, 400, "invalid", *words)
+
+
+# ---- JSON and HTTP ----
+
+@pytest.mark.parametrize("body, status", [
+    (b"{", 400), (b"[]", 400), (b"null", 400), (b'{"name":"a","name":"b"}', 400), (b'{"name":"\xff"}', 400), (b'{"name":"\\ud800"}', 400),
+    (b'{"limits":' * 100 + b"{}" + b"}" * 100, 413), (b'{"ttl_ms":1e400}', 400), (b'{"ttl_ms":99999999999999999999}', 400), (b"{} {}", 400)])
+def test_json_is_read_strictly(daemon, body, status):
+    answer = daemon.request("POST", "/v1/workspaces", body, {"Content-Type": "application/json"})
+    problem(answer, status, "limit" if status == 413 else "invalid")
+
+
+def test_a_body_has_its_type(daemon):
+    for headers in ({}, {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}):
+        problem(daemon.request("POST", "/v1/workspaces", b"{}", headers), 415, "invalid", "application/json")
+    answer = daemon.request("POST", "/v1/workspaces", b"{}", {"Content-Type": "Application/JSON; charset=utf-8"})
+    assert answer.status == 201 and daemon.delete(answer.headers["Location"]).status == 204
+
+
+def test_a_body_has_a_maximum(daemon):
+    body = json.dumps({"name": "x" * (17 << 20)}).encode()
+    with contextlib.closing(daemon.connection()) as connection:
+        with contextlib.suppress(OSError):
+            connection.request("POST", "/v1/workspaces", body, {"Content-Type": "application/json"})
+        assert connection.getresponse().status == 413
+
+
+def test_other_methods_and_paths_are_named(daemon):
+    answer = daemon.request("PUT", "/v1/workspaces")
+    problem(answer, 405, "invalid", "PUT")
+    assert answer.headers["Allow"] == "POST, GET, HEAD"
+    for path in ("/", "/v2/workspaces", "/v1/workspaces/", "/v1/snapshots", "/v1/workspaces/x/fork", "/healthz/"):
+        problem(daemon.get(path), 404, "not_found")
+    problem(daemon.get("/v1/workspaces/%zz"), 400, "invalid")
+    problem(daemon.get("/healthz?x=1"), 400, "invalid", "unknown query parameter 'x'")
+    head = daemon.request("HEAD", "/healthz")
+    assert head.status == 200 and head.body == b"" and int(head.headers["Content-Length"]) > 0
+
+
+def test_a_request_id_is_kept(daemon):
+    answer = daemon.get("/v1/workspaces/nobody", headers={"X-Request-Id": "mine-1"})
+    assert problem(answer, 404, "not_found")["request_id"] == "mine-1"
+
+
+@pytest.mark.needs_root
+def test_another_user_is_refused(daemon):
+    # The socket's mode keeps others out; this is about one that is reachable all the same.
+    script = f"import sys; sys.path.insert(0, {str(TREE / 'tests')!r}); from daemons import Connection; " \
+             "c = Connection(sys.argv[1]); c.request('GET', sys.argv[2]); r = c.getresponse(); print(r.status, r.read().decode())"
+    directories = [daemon.socket, daemon.socket.parent, daemon.socket.parent.parent]
+    modes = [path.stat().st_mode & 0o777 for path in directories]
+    try:
+        for path in directories:
+            path.chmod(0o777)
+        for target in ("/v1/workspaces", "/healthz"):
+            done = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--", "/usr/bin/python3", "-B", "-c",
+                                   script, daemon.socket, target], capture_output=True, text=True, timeout=30)
+            status, body = done.stdout.split(" ", 1)
+            assert status == "403" and json.loads(body)["code"] == "denied" and "12345" in body, done
+    finally:
+        for path, mode in zip(directories, modes):
+            path.chmod(mode)
+
+
+# ---- idempotency ----
+
+def test_a_key_gives_one_answer(daemon):
+    post = lambda body, key="key-1": daemon.post("/v1/workspaces", body, headers={"Idempotency-Key": key})
+    first = post({"labels": {"k": "1"}})
+    try:
+        for _ in range(3):
+            again = post({"labels": {"k": "1"}})
+            assert (again.status, again.body, again.headers["Location"]) == (201, first.body, first.headers["Location"])
+        problem(post({"labels": {"k": "2"}}), 409, "conflict", "Idempotency-Key")
+        other = post({"labels": {"k": "1"}}, "key-2")
+        assert other.json()["id"] != first.json()["id"] and daemon.delete(other.headers["Location"]).status == 204
+        for key in ("", "x" * 256, "a\tb"):
+            problem(post({}, key), 400, "invalid", "Idempotency-Key")
+    finally:
+        assert daemon.delete(first.headers["Location"]).status == 204
+
+
+def test_a_key_that_is_being_worked_on_is_waited_for(daemon):
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: daemon.post("/v1/workspaces", {"labels": {"race": "1"}}, headers={"Idempotency-Key": "race"}), range(8)))
+    assert len({answer.body for answer in answers}) == 1 and {answer.status for answer in answers} == {201}
+    assert len(daemon.get("/v1/workspaces?label=race").json()["items"]) == 1
+    assert daemon.delete(answers[0].headers["Location"]).status == 204
+
+
+def test_a_key_of_a_failure_may_be_used_again(daemon):
+    headers = {"Idempotency-Key": "fails"}
+    body = {"name": "wanted-name"}
+    with created(daemon, name="wanted-name"):
+        problem(daemon.post("/v1/workspaces", body, headers=headers), 409, "conflict")
+    answer = daemon.post("/v1/workspaces", body, headers=headers)
+    assert answer.status == 201 and daemon.delete(answer.headers["Location"]).status == 204
+
+
+def test_a_background_exec_starts_once_for_its_key(daemon, workspace):
+    path, headers = f"/v1/workspaces/{workspace}/exec", {"Idempotency-Key": "bg"}
+    body = {"command": "echo x >>count; sleep 60", "background": True}
+    first, second = (daemon.post(path, body, headers=headers) for _ in range(2))
+    assert first.status == second.status == 201 and first.body == second.body
+    assert eventually(lambda: daemon.get(f"/v1/workspaces/{workspace}/files/count").body == b"x\n")
+    assert len(daemon.get(f"/v1/workspaces/{workspace}/execs").json()["items"]) == 1
+
+
+def test_keys_outlive_the_daemon(own_daemon):
+    post = lambda: own_daemon.post("/v1/workspaces", {}, headers={"Idempotency-Key": "kept"})
+    first = post()
+    own_daemon.restart()
+    assert post().body == first.body
+    assert len(own_daemon.get("/v1/workspaces").json()["items"]) == 1
+
+
+# ---- events ----
+
+def test_events_tell_the_life_of_a_workspace(daemon):
+    with contextlib.closing(Events(daemon, "/v1/events")) as events:
+        with created(daemon, name="eventful") as workspace:
+            daemon.post("/v1/workspaces/eventful/exec", {"argv": ["true"]})
+        came = [event for event in events.until("workspace.deleted") if event["data"]["workspace"] == workspace["id"]]
+    kinds = [event["event"] for event in came]
+    assert kinds[0] == "workspace.created" and "workspace.running" in kinds and kinds[-1] == "workspace.deleted"
+    assert [int(event["id"]) for event in came] == sorted(int(event["id"]) for event in came)
+    for event in came:
+        assert event["data"]["type"] == event["event"] and event["data"]["id"] == int(event["id"]) and event["data"]["name"] == "eventful"
+    # Who was away begins where it was.
+    with contextlib.closing(Events(daemon, "/v1/events", {"Last-Event-ID": came[0]["id"]})) as events:
+        assert events.until("workspace.deleted")[-1] == came[-1]
+
+
+def test_events_of_one_workspace_end_with_it(daemon):
+    with created(daemon) as workspace, created(daemon) as other:
+        first = Events(daemon, f"/v1/workspaces/{workspace['name']}/events")
+        second = Events(daemon, f"/v1/events?workspace={workspace['id']}")
+        daemon.request("PATCH", f"/v1/workspaces/{other['id']}", {"labels": {"x": "y"}})
+        daemon.delete(f"/v1/workspaces/{workspace['id']}")
+        came = list(first)      # to the end of the answer
+        assert came[-1]["event"] == "workspace.deleted" and {event["data"]["workspace"] for event in came} == {workspace["id"]}
+        assert second.until("workspace.deleted")[-1] == came[-1]
+        first.close(), second.close()
+    problem(daemon.get("/v1/events?workspace=nobody"), 404, "not_found")
+    problem(daemon.get("/v1/events", headers={"Last-Event-ID": "x"}), 400, "invalid")
+
+
+def test_a_listener_that_reads_nothing_hurts_nobody(daemon):
+    slow = [Events(daemon, "/v1/events") for _ in range(20)]
+    with created(daemon) as workspace:
+        for n in range(300):
+            daemon.request("PATCH", f"/v1/workspaces/{workspace['id']}", {"labels": {"n": "x" * 900 + str(n)}})
+        assert daemon.get("/healthz").status == 200
+    came = slow[0].until("workspace.deleted")
+    updates = [event for event in came if event["event"] == "workspace.updated"]
+    assert len(updates) == 300
+    for events in slow:
+        events.close()
+
+
+def test_open_streams_end_when_the_daemon_stops(own_daemon):
+    events = Events(own_daemon, "/v1/events")
+    assert own_daemon.stop_serving() == 0
+    assert list(events) == []
+    events.close()
+
+
+# ---- environments, health ----
+
+def test_environments_are_listed(daemon):
+    answer = daemon.get("/v1/environments").json()
+    assert answer == {"items": [], "next_cursor": None}
+
+
+def test_health_and_readiness(daemon):
+    assert daemon.get("/healthz").json() == {"status": "ok"}
+    assert daemon.get("/readyz").json() == {"status": "ready"}
