@@ -66,10 +66,13 @@ static int open_state(struct core *core, struct error *err)
 		return fail_errno(err, "open '%s'", core->home.path);
 	if (store_open(dir, core->home.path, &clock, &core->store, &core->store_opened, err))
 		return -1;
+	char rescued[16];
+	str_format(rescued, sizeof rescued, "%d", core->store_opened.rescued);
 	if (core->store_opened.was_corrupt)
 		log_record(&core->log, LOG_LEVEL_ERROR,
 			"the database was damaged and is moved aside", "aside",
-			core->store_opened.aside, "why", core->store_opened.why, NULL);
+			core->store_opened.aside, "why", core->store_opened.why, "rescued", rescued,
+			NULL);
 	return 0;
 }
 

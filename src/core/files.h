@@ -1,6 +1,6 @@
 /* files.h -- files of a workspace, by descriptor beneath its root; it needn't run.
  * 1. The root is workspaces/<id>/upper, what a sandbox sees as /workspace. `path` is relative to it
- * ("" is the root itself), or absolute and beneath /workspace. No "..", no NUL.
+ * ("" is the root itself); a leading "/workspace" or "/" is taken off. No "..", no NUL.
  * 2. Nothing on the way leads out: openat2 beneath, no magic links, no mount points (NO_XDEV).
  * Links are followed as long as they stay inside (an absolute one to /workspace/x is inside: it is
  * looked up as x); the last component of remove, move, and stat isn't followed. Fifos, sockets and

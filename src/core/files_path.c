@@ -89,8 +89,9 @@ static int normalize(const char *path, char out[PATH_MAX], struct error *err)
 	struct str rest = str_from(path), part;
 
 	out[0] = '\0';
+	/* Another absolute path is one of the workspace's own root: NAME:/x and NAME:x are one. */
 	if (path_is_absolute(path) && !enter_root(&rest))
-		return fail(err, ERR_INVALID, "'%s' isn't beneath /" ROOT_NAME, path);
+		rest = str_from(path);
 	while (next_part(&rest, &part)) {
 		if (str_is(part, ".."))
 			return fail(err, ERR_INVALID, "'%s' has a '..' in it", path);

@@ -13,7 +13,7 @@
  *	no	no	yes	ended
  *
  * A row is written after its tree and removed after it is out of sight, so the last four are what
- *crashes leave. When the database itself was lost (moved aside), a tree without a row isn't
+ *crashes leave. When the database itself was lost (moved aside, or not there), a tree without a row isn't
  *half-made: it is kept as .lost-<id>, and said so. */
 #include <dirent.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ static void look_at_tree(struct core *core, const char *name)
 	}
 	if (!id_is_valid(name) || table_get(&core->ids, str_from(name)))
 		return;
-	if (core->store_opened.was_corrupt)
+	if (core->store_opened.was_corrupt || core->store_opened.is_new)
 		keep_lost(core, name);
 	else if (tree_discard(core, name, &err))
 		log_record(&core->log, LOG_LEVEL_ERROR, "what is half-made can't be removed",
