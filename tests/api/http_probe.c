@@ -117,8 +117,8 @@ static void flood(struct http_request *r)
 	static char block[65536];
 
 	http_begin(r, 200, "application/octet-stream", NULL);
-	for (int i = 0; i < 100; i++)
-		http_write(r, (struct str){ block, sizeof block });
+	for (int ignored = 0; ignored < 1000;)
+		ignored += !http_write(r, (struct str){ block, sizeof block });
 }
 
 static void cut(struct http_request *r)
@@ -160,6 +160,7 @@ static void from_pipe(struct http_request *r)
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		exit(2);
 	if (fork() == 0) {
+		close(ends[0]);
 		memset(block, 'p', sizeof block);
 		while (left > 0) {
 			size_t len = left < sizeof block ? (size_t)left : sizeof block;

@@ -1,0 +1,424 @@
+/* The server as its handlers see it: when they are called, and what still counts then. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "base/fd.h"
+#include "net/http.h"
+#include "unit.h"
+
+struct world {
+	struct loop *loop;
+	struct http_server *server;
+	struct http_handler handler;
+	char path[64];
+	int listener, client;
+	struct http_request *request; /* the last that began, until it is done */
+	int begun, completed, done, aborted, pieces, ended, writable, drained;
+	bool is_inside; /* a call of the handler's */
+	size_t body_bytes;
+	char text[1 << 16]; /* what the client has read */
+	size_t text_len;
+};
+
+static void stop(struct loop *loop, void *ctx)
+{
+	loop_stop(loop);
+}
+
+/* Runs the loop for some turns: all that is ready is done then. */
+static void run(struct world *world)
+{
+	struct error err;
+
+	for (int i = 0; i < 10; i++) {
+		loop_after(world->loop, i < 9 ? 0 : 1, stop, NULL);
+		assert_int_equal(loop_run(world->loop, &err), 0);
+	}
+}
+
+static void send_text(struct world *world, const char *text)
+{
+	assert_int_equal(send(world->client, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	run(world);
+}
+
+static const char *received(struct world *world)
+{
+	ssize_t got;
+
+	run(world);
+	while ((got = recv(world->client, world->text + world->text_len,
+			sizeof world->text - 1 - world->text_len, MSG_DONTWAIT)) > 0) {
+		world->text_len += (size_t)got;
+		run(world);
+	}
+	world->text[world->text_len] = '\0';
+	return world->text;
+}
+
+static int count_of(const char *text, const char *part)
+{
+	int count = 0;
+
+	while ((text = strstr(text, part))) {
+		count++;
+		text += strlen(part);
+	}
+	return count;
+}
+
+/* ---- handlers ---- */
+static void answer(struct world *world, struct http_request *r, const char *text)
+{
+	world->is_inside = true;
+	http_respond(r, 200, "text/plain", NULL, str_from(text));
+	world->is_inside = false;
+}
+
+static void on_begin(void *ctx, struct http_request *r)
+{
+	struct world *world = ctx;
+
+	assert_false(world->is_inside);
+	world->begun++;
+	world->request = r;
+	if (str_is(r->path, "/now")) {
+		answer(world, r, "now");
+		answer(world, r, "twice");
+		assert_int_equal(world->done, world->begun - 1);
+	} else if (str_is(r->path, "/take")) {
+		http_take_body(r, 1000);
+	} else if (str_is(r->path, "/stream")) {
+		http_stream_body(r);
+	}
+}
+
+static void on_complete(void *ctx, struct http_request *r)
+{
+	struct world *world = ctx;
+
+	assert_false(world->is_inside);
+	world->completed++;
+	world->body_bytes = r->body.len;
+	assert_int_equal(r->body.data[r->body.len], '\0');
+}
+
+static void on_body(void *ctx, struct http_request *r, struct str data)
+{
+	struct world *world = ctx;
+
+	assert_false(world->is_inside);
+	world->pieces++;
+	world->ended += data.len == 0;
+	world->body_bytes += data.len;
+}
+
+static void on_writable(void *ctx, struct http_request *r)
+{
+	((struct world *)ctx)->writable++;
+}
+
+static void on_done(void *ctx, struct http_request *r, bool aborted)
+{
+	struct world *world = ctx;
+
+	assert_false(world->is_inside);
+	world->done++;
+	world->aborted += aborted;
+	/* Nobody hears it any more. */
+	http_respond(r, 500, NULL, NULL, STR("too late"));
+	http_abort(r);
+	http_pause_body(r, true);
+	world->request = NULL;
+}
+
+static int setup(void **state)
+{
+	struct world *world = test_calloc(1, sizeof *world);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct error err;
+
+	world->handler = (struct http_handler){ on_begin, on_complete, on_body, on_writable,
+		on_done, world };
+	str_format(world->path, sizeof world->path, "/tmp/carrel-http.%d", (int)getpid());
+	str_copy(address.sun_path, sizeof address.sun_path, world->path);
+	world->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(world->listener, (void *)&address, sizeof address), 0);
+	assert_int_equal(listen(world->listener, 16), 0);
+	assert_int_equal(loop_new(&world->loop, &err), 0);
+	assert_int_equal(
+		http_server_new(world->loop, NULL, &world->handler, &world->server, &err), 0);
+	assert_int_equal(http_server_listen(world->server, world->listener, &err), 0);
+	world->client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(world->client, (void *)&address, sizeof address), 0);
+	*state = world;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *world = *state;
+
+	http_server_free(world->server);
+	assert_int_equal(world->done, world->begun);
+	loop_free(world->loop);
+	fd_close(&world->client);
+	fd_close(&world->listener);
+	unlink(world->path);
+	test_free(world);
+	return 0;
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: a\r\n\r\n"
+#define POST(path, length)                                                                         \
+	"POST " path " HTTP/1.1\r\nHost: a\r\nContent-Length: " #length "\r\n\r\n"
+
+/* ---- claims ---- */
+static void a_request_answered_at_once_is_done_after_the_handler_returned(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/now") GET("/now"));
+	assert_int_equal(count_of(received(world), "\r\n\r\nnow"), 2);
+	assert_null(strstr(world->text, "twice"));
+	assert_int_equal(world->done, 2);
+	assert_int_equal(world->aborted, 0);
+}
+
+static void an_answer_may_come_later(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/later") GET("/later"));
+	assert_int_equal(world->begun, 1);
+	answer(world, world->request, "first");
+	assert_int_equal(world->done, 0);
+	run(world);
+	assert_int_equal(world->done, 1);
+	assert_int_equal(world->begun, 2);
+	answer(world, world->request, "second");
+	assert_non_null(strstr(received(world), "second"));
+	assert_int_equal(world->done, 2);
+}
+
+static void how_a_body_is_wanted_may_be_said_later(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, POST("/later", 10) "hello");
+	send_text(world, "worl");
+	assert_int_equal(world->pieces, 0);
+	http_take_body(world->request, 10);
+	/* In the same turn as the rest of it comes. */
+	send_text(world, "d" GET("/now"));
+	assert_int_equal(world->completed, 1);
+	assert_true(str_is(world->request->body, "helloworld"));
+	answer(world, world->request, "later");
+	assert_int_equal(count_of(received(world), "HTTP/1.1 200"), 2);
+}
+
+static void a_body_that_is_paused_waits(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, POST("/stream", 10) "hello");
+	assert_int_equal(world->body_bytes, 5);
+	http_pause_body(world->request, true);
+	send_text(world, "world" GET("/now"));
+	assert_int_equal(world->body_bytes, 5);
+	http_pause_body(world->request, false);
+	run(world);
+	assert_int_equal(world->body_bytes, 10);
+	assert_int_equal(world->ended, 1);
+	answer(world, world->request, "streamed");
+	assert_int_equal(count_of(received(world), "HTTP/1.1 200"), 2);
+}
+
+static void a_stream_without_a_body_ends_at_once(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/stream"));
+	assert_int_equal(world->pieces, 1);
+	assert_int_equal(world->ended, 1);
+	answer(world, world->request, "x");
+}
+
+static void what_is_too_big_never_completes(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, POST("/take", 1001));
+	assert_non_null(strstr(received(world), "HTTP/1.1 413"));
+	assert_int_equal(world->completed, 0);
+	assert_int_equal(world->aborted, 1);
+}
+
+static void a_writer_is_told_to_wait_and_when_to_go_on(void **state)
+{
+	struct world *world = *state;
+	static char block[20000];
+	size_t total = 0, got = 0;
+
+	send_text(world, GET("/later"));
+	http_begin(world->request, 200, "text/plain", NULL);
+	while (http_write(world->request, (struct str){ block, sizeof block }))
+		total += sizeof block;
+	total += sizeof block;
+	assert_in_range(total, 65536, 8 << 20);
+	run(world);
+	assert_int_equal(world->writable, 0);
+	for (ssize_t n; world->writable == 0; got += (size_t)n) {
+		n = recv(world->client, world->text, sizeof world->text, MSG_DONTWAIT);
+		assert_true(n > 0);
+		run(world);
+	}
+	assert_true(got < total + 1000);
+	assert_true(http_write(world->request, STR("more")));
+	http_end(world->request);
+	assert_false(http_write(world->request, STR("after the end")));
+	run(world);
+}
+
+static void descriptors_that_must_wait_are_copies(void **state)
+{
+	struct world *world = *state;
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = { world->text, 1 };
+	struct msghdr message = { .msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control };
+	int ends[2], fd;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	/* No room at all: nothing of the answer can go now. */
+	send_text(world, GET("/later"));
+	int server_end = -1;
+	for (int i = 3; i < 64 && server_end < 0; i++) {
+		struct sockaddr_un name;
+		socklen_t len = sizeof name;
+		int listening = 0;
+		if (i != world->listener && getsockname(i, (void *)&name, &len) == 0 &&
+			len > sizeof(sa_family_t) && name.sun_family == AF_UNIX &&
+			!getsockopt(i, SOL_SOCKET, SO_ACCEPTCONN, &listening,
+				&(socklen_t){ sizeof listening }) &&
+			!listening)
+			server_end = i;
+	}
+	assert_true(server_end >= 0);
+	static char junk[4096];
+	size_t filled = 0;
+	for (ssize_t n; (n = send(server_end, junk, sizeof junk, MSG_DONTWAIT)) > 0;)
+		filled += (size_t)n;
+	http_respond_fds(world->request, 200, NULL, NULL, STR("x"), ends, 1);
+	close(ends[0]);
+	run(world);
+	while (filled > 0)
+		filled -= (size_t)recv(
+			world->client, junk, filled < sizeof junk ? filled : sizeof junk, 0);
+	run(world);
+	assert_int_equal(recvmsg(world->client, &message, MSG_CMSG_CLOEXEC), 1);
+	assert_true(message.msg_controllen > 0);
+	memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+	assert_int_equal(write(ends[1], "p", 1), 1);
+	assert_int_equal(read(fd, junk, 10), 1);
+	close(fd);
+	close(ends[1]);
+}
+
+static void a_client_that_goes_is_told_once(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/later"));
+	fd_close(&world->client);
+	run(world);
+	assert_int_equal(world->aborted, 1);
+	assert_int_equal(http_server_connections(world->server), 0);
+}
+
+static void freeing_the_server_ends_what_is_under_way(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, POST("/take", 100) "half");
+	http_server_free(take_ptr(world->server));
+	assert_int_equal(world->done, 1);
+	assert_int_equal(world->aborted, 1);
+}
+
+static void on_drained(void *ctx)
+{
+	((struct world *)ctx)->drained++;
+}
+
+static void draining_ends_when_the_last_answer_is_out(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/later"));
+	http_server_drain(world->server, on_drained, world);
+	run(world);
+	assert_int_equal(world->drained, 0);
+	answer(world, world->request, "last");
+	assert_int_equal(world->drained, 0);
+	assert_non_null(strstr(received(world), "last"));
+	assert_non_null(strstr(world->text, "Connection: close"));
+	assert_int_equal(world->drained, 1);
+}
+
+static void draining_nothing_is_done_at_once_but_from_the_loop(void **state)
+{
+	struct world *world = *state;
+
+	fd_close(&world->client);
+	run(world);
+	http_server_drain(world->server, on_drained, world);
+	assert_int_equal(world->drained, 0);
+	run(world);
+	assert_int_equal(world->drained, 1);
+}
+
+static void interim_answers_come_before_the_final_one(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, "POST /later HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
+			 "Expect: 100-continue\r\n\r\n");
+	assert_string_equal(received(world), "");
+	http_take_body(world->request, 10);
+	assert_string_equal(received(world), "HTTP/1.1 100 Continue\r\n\r\n");
+	send_text(world, "hi");
+	assert_int_equal(world->completed, 1);
+	answer(world, world->request, "x");
+	assert_non_null(strstr(received(world), "HTTP/1.1 200 OK"));
+	assert_null(strstr(world->text, "Connection: close"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		TEST(a_request_answered_at_once_is_done_after_the_handler_returned),
+		TEST(an_answer_may_come_later),
+		TEST(how_a_body_is_wanted_may_be_said_later),
+		TEST(a_body_that_is_paused_waits),
+		TEST(a_stream_without_a_body_ends_at_once),
+		TEST(what_is_too_big_never_completes),
+		TEST(a_writer_is_told_to_wait_and_when_to_go_on),
+		TEST(descriptors_that_must_wait_are_copies),
+		TEST(a_client_that_goes_is_told_once),
+		TEST(freeing_the_server_ends_what_is_under_way),
+		TEST(draining_ends_when_the_last_answer_is_out),
+		TEST(draining_nothing_is_done_at_once_but_from_the_loop),
+		TEST(interim_answers_come_before_the_final_one),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
