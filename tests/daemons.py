@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from harness import Carrel, cgroups, descendants, eventually, mounts
+from harness import Carrel, cgroups, descendants, eventually, mounts, processes
 
 READY_SECONDS = 30
 LIVE = []       # the daemons that serve just now
@@ -143,13 +143,15 @@ def remove(directory):
 
 
 def strays(before):
-    """{pid: (state, name)} of what runs below us, wasn't there before, and is no live daemon's."""
-    found = {pid: what for pid, what in descendants().items() if pid not in before}
-    for daemon in LIVE:
-        if daemon.process:
-            for pid in {daemon.process.pid, *descendants(daemon.process.pid)}:
-                found.pop(pid, None)
-    return found
+    """{pid: (state, name)} of what runs below us, wasn't there before, and is no live daemon's. One look: what a daemon
+    starts lives for moments."""
+    table = {pid: (parent, state, name) for pid, parent, state, name in processes()}
+    daemons = {daemon.process.pid for daemon in LIVE if daemon.process}
+    found, wave = {}, {os.getpid()}
+    while wave:
+        wave = {pid for pid, (parent, _, _) in table.items() if parent in wave and pid not in daemons and pid not in found}
+        found.update((pid, table[pid][1:]) for pid in wave)
+    return {pid: what for pid, what in found.items() if pid not in before and what[0] not in "ZX"}
 
 
 def kill_strays(before, seconds):

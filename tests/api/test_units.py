@@ -21,7 +21,7 @@ def test_systemd_has_nothing_to_say_about_the_units(tmp_path, manager):
         units[-1].write_text(text.replace("/usr/local/bin/carrel", CARREL))
     assert [unit.name for unit in units] == ["carrel.service", "carrel.socket"]
     done = subprocess.run(["systemd-analyze", f"--{manager}", "--man=no", "--recursive-errors=no", "verify", *units],
-                          env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "HOME": str(tmp_path)}, capture_output=True, text=True)
+                          env={**os.environ, "XDG_RUNTIME_DIR": str(tmp_path), "HOME": "/home/somebody"}, capture_output=True, text=True)
     said = [line for line in done.stderr.splitlines() if "carrel" in line]
     assert not said and done.returncode == 0, done.stderr
 
