@@ -150,11 +150,11 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 static int open_requirements(const struct workspace *model, int *out, struct error *err)
 {
 	auto_buf struct buf text;
+	buf_init(&text, ANSWER_MAX);
 	if (!model->requirements) {
 		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
 	}
-	buf_init(&text, ANSWER_MAX);
 	buf_printf(&text, "%s\n", model->requirements);
 	for (size_t i = 0; i < model->packages.count; i++)
 		buf_printf(&text, "%s\n", model->packages.items[i]);
