@@ -1,0 +1,254 @@
+"""cp: files and trees in and out, as cp and docker cp do it, and nothing leads out of either side."""
+import io
+import os
+import signal
+import stat
+import tarfile
+
+import pytest
+from harness import IS_ROOT, eventually, one_line
+from terminals import terminal
+from workspaces import created, json_of, sh, workspace  # noqa: F401
+
+
+@pytest.fixture
+def tree(tmp_path):
+    root = tmp_path / "tree"
+    (root / "sub/empty").mkdir(parents=True)
+    (root / "a.txt").write_text("a\n")
+    (root / "sub/run.sh").write_text("#!/bin/sh\necho ran\n")
+    (root / "sub/run.sh").chmod(0o755)
+    (root / "sub/private").write_text("p")
+    (root / "sub/private").chmod(0o600)
+    (root / ("n" * 180)).write_text("long")
+    (root / "ü mlaut").write_text("u")
+    (root / "link").symlink_to("sub/run.sh")
+    os.utime(root / "a.txt", (1500000000, 1500000000))
+    return root
+
+
+def listing(root):
+    """{path: (mode, content or target)} of a tree here."""
+    found = {}
+    for directory, names, files in os.walk(root):
+        for name in names + files:
+            path = os.path.join(directory, name)
+            info = os.lstat(path)
+            found[os.path.relpath(path, root)] = (
+                oct(info.st_mode), os.readlink(path) if stat.S_ISLNK(info.st_mode) else
+                open(path, "rb").read() if stat.S_ISREG(info.st_mode) else None)
+    return found
+
+
+def cp(daemon, *words, **how):
+    done = daemon("cp", *words, **how)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done
+
+
+def test_a_file_goes_in_and_out(daemon, workspace, tmp_path):
+    source, target = tmp_path / "f.bin", tmp_path / "back"
+    source.write_bytes(os.urandom(3 << 20))
+    source.chmod(0o750)
+    cp(daemon, source, f"{workspace}:/workspace/dir/copy.bin")        # its directory is made
+    cp(daemon, f"{workspace}:dir/copy.bin", target)
+    assert target.read_bytes() == source.read_bytes() and stat.S_IMODE(target.stat().st_mode) & 0o700 == 0o700
+    assert sh(daemon, workspace, "stat -c %a dir/copy.bin").stdout == "750\n"
+
+
+def test_targets_are_understood_as_cp_does(daemon, workspace, tmp_path):
+    (tmp_path / "f").write_text("1")
+    sh(daemon, workspace, "mkdir -p into; rm -rf new into/*")
+    cp(daemon, tmp_path / "f", f"{workspace}:")                # the root: by its own name
+    cp(daemon, tmp_path / "f", f"{workspace}:into")
+    cp(daemon, tmp_path / "f", f"{workspace}:into/")
+    cp(daemon, tmp_path / "f", f"{workspace}:new")
+    assert sh(daemon, workspace, "cat f into/f new").stdout == "111"
+    done = daemon("cp", tmp_path / "f", f"{workspace}:nosuch/")
+    assert done.returncode == 125 and one_line(done.stderr, "nosuch/")
+    (tmp_path / "here").mkdir()
+    cp(daemon, f"{workspace}:into/f", tmp_path / "here")
+    cp(daemon, f"{workspace}:into/f", tmp_path / "here/g")
+    cp(daemon, f"{workspace}:into/f", tmp_path / "here/g")          # replaced
+    assert sorted(os.listdir(tmp_path / "here")) == ["f", "g"]
+    done = daemon("cp", f"{workspace}:into/f", f"{tmp_path}/nosuch/")
+    assert done.returncode == 125
+    one_line(done.stderr, "nosuch/")
+
+
+def test_a_tree_comes_back_as_it_was(daemon, workspace, tree, tmp_path):
+    cp(daemon, tree, f"{workspace}:round")
+    assert sh(daemon, workspace, "cd round && ./link && cat a.txt && stat -c %Y a.txt").stdout == "ran\na\n1500000000\n"
+    cp(daemon, f"{workspace}:round", tmp_path / "back")
+    assert listing(tmp_path / "back") == listing(tree)
+    assert (tmp_path / "back/a.txt").stat().st_mtime == 1500000000
+
+
+def test_a_directory_that_is_there_gets_the_tree_into_it(daemon, workspace, tree, tmp_path):
+    sh(daemon, workspace, "rm -rf box; mkdir box")
+    cp(daemon, tree, f"{workspace}:box")
+    cp(daemon, f"{tree}/.", f"{workspace}:box")
+    assert sh(daemon, workspace, "cat box/tree/a.txt box/a.txt").stdout == "a\na\n"
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/kept").write_text("kept")
+    cp(daemon, f"{workspace}:box", tmp_path / "out")
+    cp(daemon, f"{workspace}:box/tree/.", tmp_path / "out")
+    cp(daemon, f"{workspace}:box/tree/.", tmp_path / "out")      # merged, files replaced
+    assert (tmp_path / "out/box/tree/a.txt").read_text() == (tmp_path / "out/a.txt").read_text() == "a\n"
+    assert (tmp_path / "out/kept").read_text() == "kept"
+    assert not [name for name in os.listdir(tmp_path / "out") if name.startswith(".carrel")]
+
+
+def test_standard_streams(daemon, workspace):
+    data = os.urandom(1 << 20)
+    cp(daemon, "-", f"{workspace}:piped", input=data, text=False) if False else None
+    done = daemon("cp", "-", f"{workspace}:piped", input=data, text=False)
+    assert done.returncode == 0
+    assert daemon("cp", f"{workspace}:piped", "-", text=False).stdout == data
+    assert daemon("cp", "-", f"{workspace}:", input="x").returncode == 125         # a file needs a name
+    assert daemon("cp", f"{workspace}:", "-").returncode == 125                   # a directory is no stream
+
+
+@pytest.mark.parametrize("words, names", [
+    (["a", "b"], ["a", "b"]), (["{w}:a", "{w}:b"], ["both"]), (["{w}:nosuch", "x"], ["nosuch", "{w}"]), (["nosuch:x", "y"], ["nosuch"]),
+    (["/nonexistent/x", "{w}:y"], ["/nonexistent/x"]), (["{w}:../../etc/passwd", "x"], ["../../etc/passwd"]),
+    (["{w}:/etc/passwd", "x"], ["/etc/passwd"]), (["{w}:x"], ["TARGET"]), (["a", "b", "c"], ["c"]),
+    (["{w}:.workspace_configured", "/nonexistent/x"], ["/nonexistent/x"]),
+])
+def test_bad_input_is_one_line(daemon, workspace, words, names, tmp_path):
+    done = daemon("cp", *(word.format(w=workspace) for word in words), cwd=tmp_path)
+    assert done.returncode == 125 and done.stdout == ""
+    one_line(done.stderr, *(name.format(w=workspace) for name in names))
+    assert os.listdir(tmp_path) == ["home"] or os.listdir(tmp_path) == []
+
+
+def test_json_is_one_value(daemon, workspace, tmp_path):
+    (tmp_path / "f").write_text("12345")
+    assert json_of(daemon("cp", "-o", "json", tmp_path / "f", f"{workspace}:j")) == {"bytes": 5, "left_out": 0}
+    done = daemon("cp", "-o", "json", f"{workspace}:nosuch", tmp_path / "x")
+    assert done.returncode == 125 and json_of(done)["error"]["code"] == "not_found"
+
+
+# ---- nothing leads out ----
+
+def test_links_of_the_sandbox_lead_nowhere_here(daemon, tmp_path):
+    with created(daemon) as name:
+        assert sh(daemon, name, "mkdir d; ln -s /etc/passwd d/abs; ln -s ../../../x d/up; ln -s f d/ok; echo 1 > d/f; mkfifo d/fifo").returncode == 0
+        done = daemon("cp", f"{name}:d", tmp_path / "d")
+        assert done.returncode == 0
+        assert sorted(os.listdir(tmp_path / "d")) == ["f", "ok"]
+        assert "left out 2 entries" in done.stderr
+        # A link where the copy looks for a file: the daemon follows none that leads out.
+        done = daemon("cp", f"{name}:d/abs", tmp_path / "stolen")
+        assert done.returncode == 125 and not (tmp_path / "stolen").exists()
+        # One that stays is followed.
+        cp(daemon, f"{name}:d/ok", tmp_path / "plain")
+        assert (tmp_path / "plain").read_text() == "1\n"
+
+
+def test_nothing_is_written_through_a_link_in_the_workspace(daemon, tmp_path):
+    (tmp_path / "f").write_text("mine")
+    victim = tmp_path / "victim"
+    victim.write_text("theirs")
+    with created(daemon) as name:
+        sh(daemon, name, f"ln -s {victim} out; ln -s / root")
+        for target in ("out", f"root{victim}"):
+            daemon("cp", tmp_path / "f", f"{name}:{target}")
+            assert victim.read_text() == "theirs"
+
+
+def test_no_setuid_file_comes_out(daemon, workspace, tmp_path):
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        info = tarfile.TarInfo("s")
+        info.mode, info.size = 0o4755, 1
+        tar.addfile(info, io.BytesIO(b"x"))
+    (tmp_path / "suid").mkdir()
+    (tmp_path / "suid/s").write_text("x")
+    (tmp_path / "suid/s").chmod(0o4755)
+    cp(daemon, tmp_path / "suid", f"{workspace}:suid")
+    assert sh(daemon, workspace, "stat -c %a suid/s").stdout == "755\n"
+    cp(daemon, f"{workspace}:suid", tmp_path / "back")
+    assert stat.S_IMODE((tmp_path / "back/s").stat().st_mode) == 0o755
+
+
+def test_a_link_of_this_host_that_leads_out_is_refused_whole(daemon, workspace, tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/f").write_text("1")
+    (tmp_path / "t/out").symlink_to("/etc/passwd")
+    done = daemon("cp", tmp_path / "t", f"{workspace}:refused")
+    assert done.returncode == 125
+    one_line(done.stderr, "out")
+    assert sh(daemon, workspace, "ls refused").returncode != 0
+
+
+def test_sockets_and_fifos_are_left_out_and_said(daemon, workspace, tmp_path):
+    (tmp_path / "t").mkdir()
+    os.mkfifo(tmp_path / "t/fifo")
+    (tmp_path / "t/f").write_text("1")
+    done = daemon("cp", tmp_path / "t", f"{workspace}:fifos")
+    assert done.returncode == 0 and "left out 1 entry" in done.stderr
+    assert sh(daemon, workspace, "ls fifos").stdout == "f\n"
+
+
+@pytest.mark.skipif(IS_ROOT, reason="root reads everything")
+def test_a_tree_that_can_not_be_read_changes_nothing(daemon, workspace, tmp_path):
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t/a").write_text("1")
+    (tmp_path / "t/locked").mkdir(0o000)
+    done = daemon("cp", tmp_path / "t", f"{workspace}:locked")
+    (tmp_path / "t/locked").chmod(0o700)
+    assert done.returncode == 125
+    one_line(done.stderr, "locked")
+    assert sh(daemon, workspace, "ls locked").returncode != 0
+
+
+def test_what_is_in_the_way_stays(daemon, workspace, tmp_path, tree):
+    cp(daemon, tree, f"{workspace}:way")
+    (tmp_path / "out/sub").parent.mkdir()
+    (tmp_path / "out/sub").write_text("a file")
+    before = listing(tmp_path / "out")
+    done = daemon("cp", f"{workspace}:way/.", tmp_path / "out")
+    assert done.returncode == 125 and one_line(done.stderr, "sub")
+    assert listing(tmp_path / "out") == before
+    done = daemon("cp", f"{workspace}:way", tmp_path / "out/sub")
+    assert done.returncode == 125
+    one_line(done.stderr, "sub")
+
+
+def test_a_full_workspace_keeps_what_it_had(daemon, tmp_path):
+    (tmp_path / "big").write_bytes(os.urandom(3 << 20))
+    (tmp_path / "small").write_text("before")
+    with created(daemon, "--disk", "1M") as name:
+        cp(daemon, tmp_path / "small", f"{name}:f")
+        done = daemon("cp", tmp_path / "big", f"{name}:f")
+        assert done.returncode == 125
+        one_line(done.stderr, name)
+        assert daemon("cp", f"{name}:f", "-").stdout == "before"
+
+
+def test_an_interrupted_copy_leaves_nothing(daemon, workspace, tmp_path):
+    sh(daemon, workspace, "mkdir -p big; head -c 200000000 /dev/zero > big/f")
+    out = tmp_path / "out"
+    out.mkdir()
+    try:
+        with daemon.start("cp", f"{workspace}:big", out / "t") as process:
+            assert eventually(lambda: os.listdir(out) or process.poll() is not None)
+            process.send_signal(signal.SIGINT)
+            code = process.wait(10)
+        assert (code, os.listdir(out)) in ((130, []), (0, ["t"]))       # it may have been quicker
+    finally:
+        sh(daemon, workspace, "rm -rf big")
+
+
+def test_a_terminal_shows_how_far_it_is(daemon, workspace, tmp_path):
+    with open(tmp_path / "big", "wb") as big:
+        big.truncate(1 << 29)
+    reader, writer = os.pipe()
+    with terminal(daemon, "cp", tmp_path / "big", f"{workspace}:big") as term:
+        seen = term.rest(60)
+    os.close(reader)
+    os.close(writer)
+    sh(daemon, workspace, "rm -f big")
+    assert term.process.returncode == 0
+    assert seen == "" or ("copying [" in seen and "/s" in seen and seen.endswith("\x1b[K"))

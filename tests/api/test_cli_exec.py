@@ -1,0 +1,256 @@
+"""exec, ps, logs and kill: a command in a workspace is as one here would be."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+from harness import eventually, one_line
+from workspaces import created, json_of, sh, workspace  # noqa: F401
+
+RESULT = ["exit_code", "signal", "reason", "stdout", "stderr", "encoding", "truncated", "duration_ms", "cpu_ms", "max_rss_bytes",
+          "limits"]
+
+
+def result(daemon, name, *argv, options=(), **how):
+    done = daemon("exec", name, "-o", "json", *options, "--", *argv, **how)
+    value = json_of(done)
+    assert list(value) == RESULT and value["exit_code"] == done.returncode
+    return value
+
+
+# ---- ends ----
+
+@pytest.mark.parametrize("script, code, reason, number", [
+    ("exit 0", 0, "exited", None), ("exit 3", 3, "exited", None), ("exit 255", 255, "exited", None),
+    ("kill -TERM $$", 143, "signaled", 15), ("kill -KILL $$", 137, "signaled", 9),
+])
+def test_the_exit_code_is_the_commands(daemon, workspace, script, code, reason, number):
+    assert sh(daemon, workspace, script).returncode == code
+    value = result(daemon, workspace, "sh", "-c", script)
+    assert (value["exit_code"], value["reason"], value["signal"]) == (code, reason, number)
+
+
+def test_what_can_not_run_is_126_or_127(daemon, workspace):
+    for argv, code, name in ((["nosuchcommand"], 127, "command_not_found"), (["/etc/passwd"], 126, "not_executable"),
+                             (["ls -l | wc"], 127, "command_not_found")):
+        done = daemon("exec", workspace, "--", *argv)
+        assert done.returncode == code and done.stdout == ""
+        one_line(done.stderr, argv[0])
+        done = daemon("exec", workspace, "-o", "json", "--", *argv)
+        assert done.returncode == code and json_of(done)["error"]["code"] == name
+    assert "sh -c" in daemon("exec", workspace, "ls -l | wc").stderr
+
+
+def test_limits_of_one_command(daemon, workspace):
+    done = daemon("exec", workspace, "--timeout", "200ms", "--", "sleep", "60")
+    assert done.returncode == 124 and one_line(done.stderr, "timeout", "200ms") is None
+    assert result(daemon, workspace, "sleep", "60", options=["--timeout", "200ms"])["reason"] == "timeout"
+    spin = ["sh", "-c", "while :; do :; done"]
+    done = daemon("exec", workspace, "--cpu-time", "200ms", "--", *spin)
+    assert done.returncode == 124
+    one_line(done.stderr, "cpu_limit")
+    done = daemon("exec", workspace, "--output", "1000", "--", "yes")
+    assert done.returncode == 137 and len(done.stdout) == 1000
+    one_line(done.stderr, "output_limit", "1000")
+    value = result(daemon, workspace, "yes", options=["--output", "1000"])
+    assert value["reason"] == "output_limit" and value["truncated"] and len(value["stdout"]) == 1000
+
+
+def test_limits_of_the_workspace_are_named(daemon):
+    with created(daemon, "--timeout", "300ms", "--memory", "32M") as name:
+        done = daemon("exec", name, "--", "sleep", "60")
+        assert done.returncode == 124
+        one_line(done.stderr, "timeout", "300ms")
+        done = daemon("exec", name, "--timeout", "30s", "--", "/usr/bin/python3", "-c", "x = bytearray(200 << 20)")
+        assert done.returncode == 137, done.stderr
+        assert "memory_limit, more than 32M" in done.stderr
+
+
+# ---- streams ----
+
+def test_streams_are_separate_and_whole(daemon, workspace):
+    done = sh(daemon, workspace, "cat; echo err >&2", input="in\n")
+    assert (done.stdout, done.stderr) == ("in\n", "err\n")
+    value = result(daemon, workspace, "sh", "-c", "cat; echo err >&2", input="in\n")
+    assert (value["stdout"], value["stderr"], value["encoding"]) == ("in\n", "err\n", "utf-8")
+    value = result(daemon, workspace, "printf", r"\377\376")
+    assert value["encoding"] == "base64" and value["stdout"] == "//4="
+
+
+def test_much_goes_through_every_kind_of_stream(daemon, workspace, tmp_path):
+    data = os.urandom(1 << 20) * 8
+    assert daemon("exec", workspace, "--", "cat", input=data, text=False).stdout == data      # pipes, handed over
+    (tmp_path / "in").write_bytes(data)
+    with open(tmp_path / "in", "rb") as source, open(tmp_path / "out", "wb") as target:     # files, relayed
+        assert daemon("exec", workspace, "--", "cat", stdin=source, stdout=target).returncode == 0
+    assert (tmp_path / "out").read_bytes() == data
+
+
+def test_a_file_gets_both_outputs_in_order(daemon, workspace, tmp_path):
+    with open(tmp_path / "both", "wb") as both:
+        sh(daemon, workspace, "for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done", stdout=both, stderr=both)
+    assert (tmp_path / "both").read_text() == "".join(f"o{i}\ne{i}\n" for i in range(1, 6))
+
+
+def test_a_file_of_the_host_is_never_handed_in(daemon, workspace, tmp_path):
+    secret = tmp_path / "host"
+    secret.write_text("before\n")
+    with open(secret, "rb") as source:
+        done = sh(daemon, workspace, "readlink /proc/self/fd/0; echo x 2>/dev/null >/proc/self/fd/0; cat", stdin=source)
+    assert done.stdout.startswith("pipe:") and secret.read_text() == "before\n"
+
+
+def test_a_reader_that_goes_ends_the_writer(daemon, workspace):
+    with daemon.start("exec", workspace, "--", "yes") as process:
+        assert process.stdout.read(2) == "y\n"
+        process.stdout.close()
+        assert process.wait(10) == 141      # SIGPIPE, as it would be here
+
+
+def test_what_is_left_running_keeps_nobody_waiting(daemon, workspace, tmp_path):
+    began = time.monotonic()
+    with open(tmp_path / "out", "wb") as target:
+        assert sh(daemon, workspace, "echo a; sleep 30 & exit 4", stdout=target).returncode == 4
+    assert time.monotonic() - began < 10 and (tmp_path / "out").read_text() == "a\n"
+    assert sh(daemon, workspace, "pkill sleep || killall sleep || kill $(ps ax | awk '/[s]leep/{print $1}')").returncode in (0, 1)
+
+
+# ---- options ----
+
+def test_variables_directory_and_words(daemon, workspace):
+    done = sh(daemon, workspace, 'echo "$PWD $A $B"', "-w", "/tmp", "-e", "A=x y", "-e", "B", env={"B": "here"})
+    assert done.stdout == "/tmp x y here\n"
+    assert daemon("exec", "-w", "sub", workspace, "mkdir", "-p", "x").returncode != 0     # relative to /workspace: not there
+    assert daemon("exec", workspace, "printf", "%s|", "a b", "", "-t", "--x").stdout == "a b||-t|--x|"
+    assert daemon("exec", workspace, "--user", "agent", "--", "id", "-un").stdout == "agent\n"
+
+
+@pytest.mark.parametrize("words, names", [
+    (["exec"], ["NAME"]), (["exec", "{w}"], ["no command"]), (["exec", "nosuch", "true"], ["nosuch"]),
+    (["exec", "{w}", "-t", "-o", "json", "true"], ["-t"]), (["exec", "{w}", "-d", "-t", "true"], ["-d"]),
+    (["exec", "{w}", "--timeout", "x", "true"], ["--timeout"]), (["exec", "{w}", "--user", "root", "true"], ["root"]),
+    (["exec", "{w}", "--frob", "true"], ["--frob"]), (["shell", "{w}"], ["terminal"]), (["shell"], ["NAME"]),
+    (["logs", "nosuch"], ["nosuch"]), (["kill", "nosuch"], ["nosuch"]), (["kill", "-s", "ODD", "x"], ["ODD"]),
+    (["ps", "nosuch"], ["nosuch"]), (["logs", "x", "-f", "-o", "json"], ["-f"]), (["logs", "x", "--offset", "1"], ["--offset"]),
+    (["exec", "{w}", b"\xff"], ["UTF-8"]),
+])
+def test_bad_input_is_one_line(daemon, workspace, words, names):
+    done = daemon(*(word.format(w=workspace) if isinstance(word, str) else word for word in words))
+    assert (done.returncode, "Traceback" in done.stderr) == (125, False)
+    if "-o" not in words:
+        assert done.stdout == ""
+        one_line(done.stderr, *names)
+    else:
+        assert names[0] in json.loads(done.stdout)["error"]["message"]
+
+
+# ---- signals ----
+
+TRAPS = 'trap "echo got INT" INT; trap "echo got TERM; exit 9" TERM; trap "echo got USR1" USR1; echo ready; while :; do sleep 0.05; done'
+
+
+def test_signals_are_passed_on(daemon, workspace):
+    with daemon.start("exec", workspace, "--", "sh", "-c", TRAPS) as process:
+        assert process.stdout.readline() == "ready\n"
+        for signo, answer in ((signal.SIGUSR1, "got USR1\n"), (signal.SIGINT, "got INT\n"), (signal.SIGTERM, "got TERM\n")):
+            process.send_signal(signo)
+            assert process.stdout.readline() == answer
+        assert process.wait(10) == 9
+
+
+def test_a_third_interrupt_ends_it(daemon, workspace):
+    script = 'trap "" INT; echo ready; while :; do sleep 0.05; done'
+    with daemon.start("exec", workspace, "--", "sh", "-c", script) as process:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.1)     # two at once may be one
+        assert process.wait(10) == 130
+        assert "canceled" in process.stderr.read()
+    assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
+
+
+def test_a_client_that_is_killed_takes_its_command_along(daemon, workspace):
+    with daemon.start("exec", workspace, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
+        assert process.stdout.readline() == "ready\n"
+        assert [item["argv"][0] for item in json_of(daemon("ps", workspace, "-o", "json"))] == ["sh"]
+        process.kill()
+    assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
+
+
+def test_a_stop_from_the_terminal_stops_the_command(daemon, workspace):
+    with daemon.start("exec", workspace, "--", "sh", "-c", "i=0; while :; do i=$((i+1)); echo $i; sleep 0.02; done") as process:
+        process.stdout.readline()
+        process.send_signal(signal.SIGTSTP)
+        assert eventually(lambda: open(f"/proc/{process.pid}/stat").read().rsplit(")")[1].split()[0] == "T")
+        process.send_signal(signal.SIGCONT)
+        process.stdout.readline()
+        process.terminate()
+        assert process.wait(10) == 143
+
+
+# ---- in the background ----
+
+def test_a_background_command_is_found_again(daemon, workspace):
+    ident = daemon("exec", workspace, "-d", "--", "sh", "-c", "echo one; echo bad >&2; read x; echo never").stdout.strip()
+    assert len(ident) == 20
+    done = daemon("logs", "-f", ident)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "one\nnever\n", "bad\n")
+    assert daemon("logs", ident, "--stream", "stdout", "--offset", "4").stdout == "never\n"
+    assert daemon("logs", ident, "--stream", "stderr").stdout == "bad\n"
+    assert json_of(daemon("logs", ident, "-o", "json")) == {"stdout": "one\nnever\n", "stderr": "bad\n", "encoding": "utf-8"}
+    item = next(item for item in json_of(daemon("ps", "-a", "-o", "json")) if item["id"] == ident)
+    assert (item["state"], item["exit_code"], item["background"]) == ("ended", 0, True)
+
+
+def test_logs_follow_while_it_runs(daemon, workspace):
+    ident = json_of(daemon("exec", workspace, "-d", "-o", "json", "--", "sh", "-c",
+                           "echo 1; while [ ! -e go ]; do sleep 0.02; done; echo 2; exit 5"))["id"]
+    with daemon.start("logs", "-f", ident) as follower:
+        assert follower.stdout.readline() == "1\n"
+        assert sh(daemon, workspace, "touch go").returncode == 0
+        assert follower.stdout.read() == "2\n" and follower.wait(10) == 0
+    table = daemon("ps", "-a", workspace).stdout.splitlines()
+    assert table[0].split() == ["ID", "WORKSPACE", "STATE", "AGE", "CPU", "COMMAND"]
+    row = next(line for line in table if line.startswith(ident))
+    assert "exited 5" in row and workspace in row
+
+
+def test_kill_sends_signals(daemon, workspace):
+    ident = daemon("exec", workspace, "-d", "--", "sh", "-c", TRAPS).stdout.strip()
+    assert eventually(lambda: daemon("logs", ident).stdout == "ready\n")
+    assert daemon("kill", ident, "-s", "USR1").returncode == 0
+    assert eventually(lambda: "got USR1" in daemon("logs", ident).stdout)
+    assert json_of(daemon("kill", ident, "-o", "json", "-s", "sigterm")) == {"signal": 15}
+    assert daemon("logs", "-f", ident).stdout.endswith("got TERM\n")
+    done = daemon("kill", ident)
+    assert done.returncode == 125
+    one_line(done.stderr, ident, "ended")
+    both = [daemon("exec", workspace, "-d", "--", "sleep", "100").stdout.strip() for _ in range(2)]
+    assert daemon("kill", *both, "-s", "9").returncode == 0
+    assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
+
+
+def test_many_at_once(daemon, workspace):
+    running = [subprocess.Popen([daemon.path, "exec", workspace, "--", "sh", "-c", f"read x; echo $x; exit {i}"], env=daemon.env,
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(20)]
+    for i, process in enumerate(running):
+        assert process.communicate(b"n%d\n" % i, timeout=30)[0] == b"n%d\n" % i and process.returncode == i
+
+
+def test_a_workspace_removed_under_a_command_ends_it(daemon):
+    with created(daemon) as name, daemon.start("exec", name, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
+        assert process.stdout.readline() == "ready\n"
+        assert daemon("rm", name).returncode == 0
+        assert process.wait(10) in (130, 125)
+
+
+def test_a_daemon_that_dies_is_said_to_have(own_daemon):
+    with created(own_daemon) as name, own_daemon.start("exec", name, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
+        assert process.stdout.readline() == "ready\n"
+        os.kill(own_daemon.core_pid(), signal.SIGKILL)
+        assert process.wait(10) == 125
+        one_line(process.stderr.read(), "daemon")
+        own_daemon.await_ready()

@@ -1,0 +1,87 @@
+"""exec -it and shell: a terminal in a workspace behaves as one here does."""
+import os
+import signal
+import termios
+
+from harness import eventually
+from terminals import terminal
+from workspaces import json_of, sh, workspace  # noqa: F401
+
+
+def test_the_three_streams_are_a_terminal_of_its_own(daemon, workspace):
+    with terminal(daemon, "exec", "-it", workspace, "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && tty; exit 7",
+                  rows=33, columns=101) as term:
+        assert "/dev/pts/" in term.rest() and term.process.returncode == 7
+
+
+def test_size_and_its_changes_get_through(daemon, workspace):
+    with terminal(daemon, "exec", "-it", workspace, "sh", rows=33, columns=101) as term:
+        term.expect(r"\$ ")
+        term.send("stty size; echo $TERM\n")
+        term.expect("33 101\r\nxterm\r\n")
+        term.resize(44, 99)
+        os.kill(term.process.pid, signal.SIGWINCH)      # the one the resize makes may come after what follows
+        term.send("sleep 0.2; stty size\n")
+        term.expect("44 99\r\n")
+        term.send("exit 3\n")
+        term.rest()
+        assert term.process.returncode == 3
+
+
+def test_shell_is_bash_and_interrupts_are_its_own(daemon, workspace):
+    with terminal(daemon, "shell", workspace) as term:
+        term.expect(r"\$ ")
+        term.send("echo $BASH_VERSION. $0 $PWD\n")
+        term.expect(r"\d+\.\d+.*\. bash /workspace\r\n")
+        term.send("sleep 100\n")
+        term.expect("sleep 100\r\n")
+        assert eventually(lambda: "sleep" in sh(daemon, workspace, "cat /proc/*/comm 2>/dev/null").stdout)
+        term.send("\x03")
+        term.send("echo code=$?\n")
+        term.expect("code=130\r\n")
+        term.send("\x04")
+        term.rest()
+        assert term.process.returncode == 130
+
+
+def test_the_terminal_is_as_before_however_it_ends(daemon, workspace):
+    for end in (lambda term: term.send("exit\n"), lambda term: term.process.terminate(), lambda term: daemon("kill", "-s", "KILL", *[
+            item["id"] for item in json_of(daemon("ps", workspace, "-o", "json"))])):
+        with terminal(daemon, "exec", "-it", workspace, "sh") as term:
+            term.expect(r"\$ ")
+            assert termios.tcgetattr(term.slave) != term.before
+            end(term)
+            if not eventually(lambda: term.process.poll() is not None, 1):
+                daemon("kill", "-s", "KILL", *[item["id"] for item in json_of(daemon("ps", workspace, "-o", "json"))])
+            term.rest()
+            assert termios.tcgetattr(term.slave) == term.before
+
+
+def test_a_command_that_can_not_run_leaves_the_terminal_alone(daemon, workspace):
+    with terminal(daemon, "exec", "-it", workspace, "nosuchcommand") as term:
+        assert "carrel: run 'nosuchcommand'" in term.rest() and term.process.returncode == 127
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+def test_a_pipe_into_a_terminal_ends_as_ctrl_d_does(daemon, workspace):
+    done = daemon("exec", "-it", workspace, "--", "sh", "-c", "cat; echo end", input="typed\n")
+    assert "typed" in done.stdout and done.stdout.rstrip().endswith("end") and done.returncode == 0
+
+
+def test_a_terminal_here_is_handed_in_without_t(daemon, workspace):
+    with terminal(daemon, "exec", workspace, "sh", "-c", "read x; echo got $x; test -t 0 && echo is a terminal") as term:
+        term.send("word\n")
+        assert "got word\r\nis a terminal" in term.rest()
+
+
+def test_an_interrupt_typed_here_reaches_the_command(daemon, workspace):
+    with terminal(daemon, "exec", workspace, "sh", "-c", "trap 'echo caught; exit 4' INT; echo ready; while :; do sleep 0.05; done") as term:
+        term.expect("ready")
+        term.send("\x03")
+        assert "caught" in term.rest() and term.process.returncode == 4
+
+
+def test_much_output_arrives_whole(daemon, workspace):
+    with terminal(daemon, "exec", "-it", workspace, "sh", "-c", "seq 1 30000") as term:
+        lines = term.rest().replace("\r", "").split()
+        assert lines == [str(i) for i in range(1, 30001)]

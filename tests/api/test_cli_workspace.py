@@ -1,0 +1,174 @@
+"""create, ls, info and rm: a workspace from its first to its last day."""
+import json
+import re
+
+import pytest
+from harness import one_line
+from workspaces import created, json_of, sh, workspace  # noqa: F401
+
+MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "labels", "environment", "limits",
+           "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active", "snapshot", "error"]
+
+
+def error_of(done):
+    value = json_of(done)
+    assert list(value) == ["error"] and list(value["error"]) == ["code", "message", "hint"]
+    return value["error"]
+
+
+def test_create_prints_the_name_and_makes_one_up(daemon):
+    with created(daemon, "kept-name") as name, created(daemon) as other:
+        assert name == "kept-name" and re.fullmatch(r"[a-z]+-[a-z]+-\d{4}", other)
+        assert {name, other} <= set(daemon("ls", "-q").stdout.split())
+
+
+def test_create_prints_the_object_as_json(daemon):
+    value = json_of(daemon("create", "as-json", "-o", "json", "--label", "team=search", "--label", "a/b=c=d", "--memory", "64M",
+                           "--cpus", "0.5", "--cpu-time", "30s", "--timeout", "90s", "--pids", "20", "--fds", "100", "--disk", "10M",
+                           "--tmp", "1M", "--output", "5M", "--ttl", "7d", "--idle-timeout", "30m"))
+    try:
+        assert list(value) == MEMBERS and value["name"] == "as-json" and value["state"] == "ready"
+        assert value["labels"] == {"team": "search", "a/b": "c=d"} and value["expires_at"] > value["created_at"]
+        limits = value["limits"]
+        assert [limits[key] for key in ("memory_bytes", "cpus", "cpu_time_ms", "timeout_ms", "pids", "fds", "disk_bytes", "tmp_bytes",
+                                        "output_bytes")] == [64 << 20, 0.5, 30000, 90000, 20, 100, 10 << 20, 1 << 20, 5 << 20]
+        assert json_of(daemon("info", "as-json", "-o", "json"))["id"] == value["id"]
+    finally:
+        daemon("rm", "as-json")
+
+
+def test_a_workspace_is_found_by_name_id_and_context_id(daemon):
+    with created(daemon, "--label", "context_id=chat/42 ü:x") as name:
+        ident = json_of(daemon("info", name, "-o", "json"))["id"]
+        for key in (name, ident, "chat/42 ü:x"):
+            assert json_of(daemon("info", key, "-o", "json"))["name"] == name
+        assert sh(daemon, "chat/42 ü:x", "echo there").stdout == "there\n"
+
+
+def test_a_context_has_its_directories(daemon):
+    with created(daemon, "--context", "--label", "context_id=abc", "--label", "agent=weather") as name:
+        listed = sh(daemon, name, "ls -A; cat .context.json").stdout
+        for entry in ("scripts", "data", "repos", "output", ".context.json", ".workspace_configured"):
+            assert entry in listed.split()
+        assert '"context_id": "abc"' in listed and '"agent": "weather"' in listed
+
+
+def test_variables_of_a_workspace_are_those_of_every_command(daemon):
+    with created(daemon, "-e", "A=1", "-e", "B=x y=z", "-e", "A=2") as name:
+        assert sh(daemon, name, 'echo "$A,$B"').stdout == "2,x y=z\n"
+        assert sh(daemon, name, 'echo "$A,$B"', "-e", "A=3").stdout == "3,x y=z\n"
+    done = daemon("create", "-e", "NOT_SET_ANYWHERE")
+    assert done.returncode == 125
+    one_line(done.stderr, "NOT_SET_ANYWHERE")
+
+
+def test_files_stay_between_commands(daemon, workspace):
+    assert sh(daemon, workspace, "echo kept > kept.txt").returncode == 0
+    assert sh(daemon, workspace, "cat kept.txt").stdout == "kept\n"
+
+
+@pytest.mark.parametrize("options, names", [
+    (["UPPER"], ["UPPER"]), (["a_b"], ["a_b"]), (["x" * 65], ["too long"]), (["../x"], ["../x"]), ([""], ["empty"]),
+    (["ok", "two"], ["two"]), (["--label", "novalue"], ["novalue"]), (["--label", "=x"], ["=x"]),
+    (["--memory", "1"], ["--memory"]), (["--ttl", "soon"], ["--ttl", "soon"]), (["--env", "a", "--pip", "b"], ["--env"]),
+    (["-r", "/nonexistent/file"], ["/nonexistent/file"]), (["--net", "open"], ["--net open"]), (["--env", "nosuchenv"], ["nosuchenv"]),
+    (["--template", "x"], ["--template", "not available"]), (["--npm=x"], ["--npm", "not available"]),
+    (["-v", "/a:/b"], ["-v", "not available"]), (["--frobnicate"], ["--frobnicate"]),
+])
+def test_what_can_not_be_created_is_said_in_one_line(daemon, options, names):
+    done = daemon("create", *options)
+    assert (done.returncode, done.stdout) == (125, "")
+    one_line(done.stderr, *names)
+    assert error_of(daemon("create", *options, "-o", "json"))["message"] in done.stderr
+
+
+def test_a_name_is_given_once(daemon, workspace):
+    done = daemon("create", workspace, "-o", "json")
+    assert done.returncode == 125 and error_of(done)["code"] == "conflict" and workspace in error_of(done)["message"]
+
+
+def test_ls_shows_a_table_and_selects(daemon):
+    assert daemon("ls").stdout.splitlines()[0].split() == ["NAME", "STATE", "AGE", "USED", "DISK", "ENVIRONMENT", "LABELS"]
+    with created(daemon, "sel-a", "--label", "k=1", "--label", "only=a"), created(daemon, "sel-b", "--label", "k=2"):
+        names = lambda *options: [item["name"] for item in json_of(daemon("ls", "-o", "json", *options))]
+        assert names("--label", "k") == ["sel-b", "sel-a"]
+        assert names("--label", "k=1") == ["sel-a"] and names("--label", "k=1", "--label", "only=a") == ["sel-a"]
+        assert names("--label", "k=1", "--label", "only=b") == [] and names("--state", "failed") == []
+        assert daemon("ls", "-q", "--label", "k").stdout == "sel-b\nsel-a\n"
+        row = next(line for line in daemon("ls").stdout.splitlines() if line.startswith("sel-a"))
+        assert "k=1,only=a" in row and " ready " in row
+        assert sh(daemon, "sel-a", "true").returncode == 0
+        assert names("--state", "running") == ["sel-a"] or "sel-a" in names("--state", "running")
+    assert daemon("ls", "--state", "odd").returncode == 125
+
+
+def test_a_hostile_label_is_shown_escaped(daemon):
+    with created(daemon, "--label", "x=\x1b[2Jred\nline") as name:
+        for command in (["ls"], ["info", name]):
+            text = daemon(*command).stdout
+            assert "\x1b" not in text and "\\x1b[2Jred\\x0aline" in text
+
+
+def test_info_shows_limits_layers_and_mechanisms(daemon):
+    with created(daemon, "--memory", "128M", "--timeout", "1500ms") as name:
+        sh(daemon, name, "true")
+        shown = dict(re.match(r"(.{12})  (.*)", line).groups() for line in daemon("info", name).stdout.splitlines())
+        shown = {key.strip(): value for key, value in shown.items()}
+        value = json_of(daemon("info", name, "-o", "json"))
+        assert shown["name"] == name and shown["state"] == "running" and "memory 128M" in shown["limits"]
+        assert "timeout 1500ms" in shown["limits"] and value["limits"]["mechanism"] in shown["kept by"]
+        assert value["disk_limit_mechanism"] in shown["kept by"] and shown["isolation"].startswith("native: namespaces")
+    done = daemon("info", name)
+    assert done.returncode == 125 and one_line(done.stderr, name)
+
+
+def test_rm_takes_several_and_goes_on_after_one_that_is_not_there(daemon):
+    a, b = (daemon("create").stdout.strip() for _ in range(2))
+    done = daemon("rm", a, "nosuch", b, "--no-archive")
+    assert done.returncode == 125 and done.stdout == f"removed {a}\nremoved {b}\n"
+    one_line(done.stderr, "nosuch")
+    c = daemon("create").stdout.strip()
+    done = daemon("rm", "-o", "json", "nosuch", c)
+    value = json_of(done)
+    assert done.returncode == 125 and value["removed"] == [c] and value["failed"][0]["error"]["code"] == "not_found"
+    done = daemon("rm", "nosuch", "-o", "json")
+    assert done.returncode == 125 and error_of(done)["code"] == "not_found"
+    assert not {a, b, c} & set(daemon("ls", "-q").stdout.split())
+
+
+def test_events_are_lines(daemon):
+    with daemon.start("events", "-o", "json") as json_lines, daemon.start("events") as text:
+        # What is kept of earlier events isn't shown: make some until both listen.
+        import select
+        names = []
+        while not all(select.select([stream], [], [], 0.2)[0] for stream in (json_lines.stdout, text.stdout)):
+            names.append(daemon("create").stdout.strip())
+            daemon("rm", names[-1])
+            assert len(names) < 20
+        event = json.loads(json_lines.stdout.readline())
+        assert {"id", "type", "time", "workspace", "name"} <= set(event) and event["name"] in names
+        words = text.stdout.readline().split()
+        assert words[1].startswith("workspace.") and words[2] in names
+        json_lines.terminate()
+        text.terminate()
+
+
+def test_another_socket_is_named_by_host(make_daemon, tmp_path):
+    other = make_daemon()
+    with created(other, "elsewhere"):
+        for host in (str(other.socket), f"unix:{other.socket}"):
+            from harness import Carrel
+            carrel = Carrel(tmp_path)
+            assert carrel("ls", "-q", "--host", host).stdout == "elsewhere\n"
+        done = carrel("ls", "--host", tmp_path / "none.sock")
+        assert done.returncode == 125 and one_line(done.stderr, "none.sock")
+        assert not (tmp_path / "carrel/run").exists(), "a daemon was started for another socket"
+
+
+def test_the_first_command_starts_a_daemon_and_it_stays(carrel):
+    try:
+        assert carrel("create", "first").stdout == "first\n"
+        assert carrel("exec", "first", "--", "echo", "hi").stdout == "hi\n"
+        assert carrel("ls", "-q").stdout == "first\n"
+    finally:
+        assert carrel("serve", "--stop").returncode == 0
