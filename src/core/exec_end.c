@@ -100,8 +100,7 @@ static void finish(struct core_exec *e, bool has_exit)
 	e->record.ended_ms = clock_now_ms();
 	uint64_t took_ns = clock_monotonic_ns() - e->own->began_ns;
 	e->record.result.duration_ms = took_ns / 1000000;
-	loop_cancel(w->core->loop, e->own->timeout);
-	e->own->timeout = NULL;
+	exec_stop_waiting(e);
 	exec_unlink(e);
 	if (e->record.background)
 		spool_end(e);

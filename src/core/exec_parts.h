@@ -132,6 +132,8 @@ void exec_free(struct core_exec *e);
 void exec_link(struct core_exec *e);
 void exec_unlink(struct core_exec *e);
 void exec_arm_timeout(struct core_exec *e, uint64_t delay_ms);
+/* For its row, its sandbox, and the end of its time. */
+void exec_stop_waiting(struct core_exec *e);
 /* Copies what it needs later. */
 void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec);
 /* Kills it with this reason, unless it has one already. */

@@ -112,11 +112,14 @@ struct core_exec *exec_new(
 	return e;
 }
 
-static void drop_wake(struct core_exec *e)
+void exec_stop_waiting(struct core_exec *e)
 {
 	if (e->own->wake)
 		e->own->wake->exec = NULL;
 	e->own->wake = NULL;
+	e->own->row = NULL;
+	loop_cancel(e->workspace->core->loop, e->own->timeout);
+	e->own->timeout = NULL;
 }
 
 void exec_free(struct core_exec *e)
@@ -125,8 +128,7 @@ void exec_free(struct core_exec *e)
 	exec_unlink(e);
 	streams_close(e);
 	spool_unwatch(e);
-	drop_wake(e);
-	loop_cancel(core->loop, e->own->timeout);
+	exec_stop_waiting(e);
 	loop_cancel(core->loop, e->own->later);
 	table_remove(&core->execs, str_from(e->record.id));
 	buf_done(&e->out);
