@@ -191,8 +191,10 @@ static void on_piece(struct call *c, struct str data)
 		files_finish_write(write, on_written, upload);
 		return;
 	}
-	if (!files_write(write, data.data, data.len, &err))
+	if (!files_write(write, data.data, data.len, &err)) {
+		c->api->core->metrics.file_written_bytes += data.len;
 		return;
+	}
 	upload->write = NULL;
 	files_abort_write(write);
 	on_written(upload, false, &err);
