@@ -155,7 +155,7 @@ static char *const *sanitizer_env(char *const *env)
 	static char *extended[ENV_MAX + 3];
 	const char *address = getenv("ASAN_OPTIONS"), *undefined = getenv("UBSAN_OPTIONS");
 	size_t count = 0;
-	while (env[count] && count < ENV_MAX) {
+	while (count < ENV_MAX && env[count]) {
 		extended[count] = env[count];
 		count++;
 	}
