@@ -218,6 +218,22 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 	return 0;
 }
 
+int args_check_operands(const struct arg_spec *spec, const arg_list *operands, size_t least,
+	size_t most, struct error *err)
+{
+	if (operands->count > most)
+		return fail_hint(err, ERR_INVALID, spec->usage, "%s has no use for '%s'",
+			spec->command, operands->items[most]);
+	if (operands->count >= least)
+		return 0;
+	const char *name = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;
+	for (size_t i = 0; i < operands->count && strchr(name, ' '); i++)
+		name = strchr(name, ' ') + 1;
+	int len = (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	return fail_hint(
+		err, ERR_INVALID, spec->usage, "%s needs a %.*s", spec->command, len, name);
+}
+
 bool args_want_json(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)

@@ -56,6 +56,10 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
  * follows "--" are operands. */
 int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, arg_list *operands, bool *help, struct error *err);
+/* Between `least` and `most` of them; ERR_INVALID names the one that is missing, as the usage line
+ * does ("carrel cp SOURCE TARGET"), or that is too much. */
+int args_check_operands(const struct arg_spec *spec, const arg_list *operands, size_t least,
+	size_t most, struct error *err);
 /* Whether -o json is there: it asks for JSON errors also when what stands before it is wrong. */
 bool args_want_json(int argc, char **argv);
 /* Prints --help to stdout. */

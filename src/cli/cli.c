@@ -38,6 +38,15 @@ static const struct cli_command *find(const char *name)
 	return NULL;
 }
 
+void cli_print_error(struct json *j, const char *key, const struct error *err)
+{
+	json_object(j, key);
+	json_text(j, "code", error_code_name(err->code));
+	json_text(j, "message", err->text);
+	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	json_end(j);
+}
+
 static bool print_json_error(const struct error *err)
 {
 	auto_buf struct buf out;
@@ -45,11 +54,7 @@ static bool print_json_error(const struct error *err)
 	buf_init(&out, BUF_MAX_DEFAULT);
 	json_init(&j, &out, false);
 	json_object(&j, NULL);
-	json_object(&j, "error");
-	json_text(&j, "code", error_code_name(err->code));
-	json_text(&j, "message", err->text);
-	json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
-	json_end(&j);
+	cli_print_error(&j, "error", err);
 	json_end(&j);
 	buf_char(&out, '\n');
 	return fd_write_full(STDOUT_FILENO, out.data, out.len) == (ssize_t)out.len;

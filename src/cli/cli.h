@@ -32,5 +32,8 @@ int cli_help(int argc, char **argv);
 /* Prints err as "carrel: text" and "hint: …" on stderr, or as {"error":{…}} on stdout when json;
  * returns its exit code. */
 int cli_fail(const struct error *err, bool json);
+/* {"code","message","hint"} under `key`. */
+struct json;
+void cli_print_error(struct json *j, const char *key, const struct error *err);
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);

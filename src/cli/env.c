@@ -61,15 +61,6 @@ bool env_cli_is_json(const char *format)
 	return format && !strcmp(format, "json");
 }
 
-/* The usage line names it: "carrel env build NAME …". */
-static int needs_operand(const struct arg_spec *spec, struct error *err)
-{
-	const char *operand = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;
-	int len = (int)strspn(operand, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	return fail_hint(
-		err, ERR_INVALID, spec->usage, "%s needs a %.*s", spec->command, len, operand);
-}
-
 bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, size_t least, size_t most, arg_list *operands, int *code)
 {
@@ -81,14 +72,11 @@ bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *opt
 		*code = fflush(stdout) ? 125 : 0;
 		return false;
 	}
-	if (!failed && operands->count < least)
-		failed = needs_operand(spec, &err);
-	if (!failed && operands->count > most)
-		failed = fail_hint(&err, ERR_INVALID, spec->usage, "%s has no use for '%s'",
-			spec->command, operands->items[most]);
-	if (failed)
+	if (failed || args_check_operands(spec, operands, least, most, &err))
 		*code = env_fail(&err, NULL, args_want_json(argc, argv));
-	return !failed;
+	else
+		return true;
+	return false;
 }
 
 int env_session_open(struct env_session *session, struct error *err)

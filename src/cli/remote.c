@@ -1,9 +1,11 @@
 #include "cli/remote.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
+#include "cli/cli.h"
 #include "cli/daemon.h"
 #include "cli/env.h"
 #include "format/json_copy.h"
@@ -16,11 +18,22 @@ bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, 
 	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
 	int *code)
 {
+	struct error err;
+	bool help = false;
 	arena_init(&remote->arena);
-	bool is_fine = env_cli_parse(
-		spec, argc, argv, options, &remote->arena, least, most, operands, code);
+	int failed =
+		args_parse_mixed(spec, argc, argv, options, &remote->arena, operands, &help, &err);
+	if (!failed && help) {
+		args_print_help(spec);
+		*code = fflush(stdout) ? 125 : 0;
+		return false;
+	}
+	if (failed || args_check_operands(spec, operands, least, most, &err)) {
+		*code = cli_fail(&err, args_want_json(argc, argv));
+		return false;
+	}
 	remote->json = env_cli_is_json(common->format);
-	return is_fine;
+	return true;
 }
 
 int remote_open(struct remote *remote, const struct remote_options *common, struct error *err)

@@ -33,7 +33,8 @@ struct remote {
 		.client = {.socket = -1 }                                                          \
 	}
 #define auto_remote __attribute__((cleanup(remote_done)))
-/* Parses a command line as env_cli_parse does, into remote->arena, and sets remote->json. */
+/* Parses, and deals with --help and what is wrong. true: go on, remote->json is set; false: *code
+ * is the exit code. Between `least` and `most` operands; lists live in remote->arena. */
 bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
 	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
 	int *code);

@@ -3,7 +3,6 @@
 #include <unistd.h>
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/env.h"
 #include "cli/remote.h"
 
 struct rm_options {
@@ -52,7 +51,7 @@ static void print_json(const struct removal *all, size_t count, struct buf *out)
 		if (all[i].has_failed) {
 			json_object(&j, NULL);
 			json_text(&j, "name", all[i].name);
-			env_print_error(&j, "error", &all[i].err, NULL);
+			cli_print_error(&j, "error", &all[i].err);
 			json_end(&j);
 		}
 	if (has_failed)

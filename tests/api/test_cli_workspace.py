@@ -119,7 +119,8 @@ def test_info_shows_limits_layers_and_mechanisms(daemon):
         assert "timeout 1500ms" in shown["limits"] and value["limits"]["mechanism"] in shown["kept by"]
         assert value["disk_limit_mechanism"] in shown["kept by"] and shown["isolation"].startswith("native: namespaces")
     done = daemon("info", name)
-    assert done.returncode == 125 and one_line(done.stderr, name)
+    assert done.returncode == 125
+    one_line(done.stderr, name)
 
 
 def test_rm_takes_several_and_goes_on_after_one_that_is_not_there(daemon):
