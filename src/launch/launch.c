@@ -20,7 +20,9 @@
 #include "proc/role.h"
 
 #define LOOK_AGAIN_MS 30000
+#define BASE_AGAIN_MS 1000
 #define POOL_SIZE 16
+#define REAP_ALL_MS 20
 
 void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
 	const char *id, const char *request_id, const struct error *err)
@@ -122,31 +124,49 @@ void launcher_check_end(struct launcher *launcher)
 		loop_stop(launcher->loop);
 }
 
-/* One signal stands for any number of ends. */
-static void reap(struct launcher *launcher)
+bool launcher_reap(struct launcher *launcher, pid_t pid)
 {
-	for (;;) {
-		siginfo_t info = { 0 };
-		int status;
-		if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) || !info.si_pid)
-			return;
-		build_ends(launcher, info.si_pid);
-		if (waitpid(info.si_pid, &status, 0) != info.si_pid)
-			return;
-		if (info.si_pid == launcher->link.pid)
-			link_core_died(launcher, status);
-		else if (info.si_pid == launcher->pool.maker_pid)
-			pool_maker_died(&launcher->pool);
-		else if (!sandbox_died(launcher, info.si_pid, status))
-			build_died(launcher, info.si_pid, status);
-	}
+	siginfo_t info = { 0 };
+	int status;
+	if (waitid(pid ? P_PID : P_ALL, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+		!info.si_pid)
+		return false;
+	build_ends(launcher, info.si_pid);
+	if (waitpid(info.si_pid, &status, 0) != info.si_pid)
+		return false;
+	if (info.si_pid == launcher->link.pid)
+		link_core_died(launcher, status);
+	else if (info.si_pid == launcher->pool.maker_pid)
+		pool_maker_died(&launcher->pool);
+	else if (!sandbox_died(launcher, info.si_pid, status))
+		build_died(launcher, info.si_pid, status);
+	return true;
+}
+
+static void on_reap_all(struct loop *loop, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	launcher->reap_all = NULL;
+	while (launcher_reap(launcher, 0))
+		;
+}
+
+/* One signal may stand for many ends. Asking for any makes the kernel look at all our children, of
+ * which there may be thousands: that is done now and then, after those who are known to be ending.
+ */
+static void reap(struct launcher *launcher, pid_t pid)
+{
+	launcher_reap(launcher, pid);
+	sandboxes_reap_killed(launcher);
+	if (!launcher->reap_all)
+		launcher->reap_all = loop_after(launcher->loop, REAP_ALL_MS, on_reap_all, launcher);
 }
 
 static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
 {
 	struct launcher *launcher = ctx;
 	if (info->ssi_signo == SIGCHLD) {
-		reap(launcher);
+		reap(launcher, (pid_t)info->ssi_pid);
 		return;
 	}
 	launcher_log(launcher, LOG_LEVEL_INFO, "stopping", NULL, NULL, NULL);
@@ -159,13 +179,32 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 
 /* ---- the beginning ---- */
 
-int launcher_look(struct launcher *launcher, struct error *err)
+/* What the host shows to sandboxes, as mounts to start from; without them each makes its own. */
+static void renew_base(struct launcher *launcher)
 {
-	uint64_t now = clock_monotonic_ms();
+	auto_arena struct arena arena;
+	struct plan_options options = { .warm = true };
+	struct plan_facts facts = launcher->host.facts;
+	struct plan plan;
+	struct error err;
+	base_done(&launcher->base);
+	launcher->warm.mounts = -1;
+	arena_init(&arena);
+	if (!facts.privileged)
+		return;
+	if (plan_build(&options, &facts, &arena, &plan, &err) ||
+		base_make(&plan, &launcher->base, &err)) {
+		launcher_log(launcher, LOG_LEVEL_WARN, "sandboxes start without a base", NULL, NULL,
+			&err);
+		return;
+	}
+	launcher->warm.mounts = launcher->base.mounts;
+}
+
+static int look_at_host(struct launcher *launcher, struct error *err)
+{
 	struct arena arena;
 	struct host host;
-	if (launcher->host_looked_ms && now - launcher->host_looked_ms < LOOK_AGAIN_MS)
-		return 0;
 	arena_init(&arena);
 	host_init(&host);
 	if (host_look(&host, NULL, NULL, &arena, err)) {
@@ -182,7 +221,23 @@ int launcher_look(struct launcher *launcher, struct error *err)
 	arena_done(&launcher->host_arena);
 	launcher->host = host;
 	launcher->host_arena = arena;
+	return 0;
+}
+
+/* Packages come and go while we run. */
+int launcher_look(struct launcher *launcher, struct error *err)
+{
+	uint64_t now = clock_monotonic_ms();
+	bool is_old = !launcher->host_looked_ms || now - launcher->host_looked_ms >= LOOK_AGAIN_MS;
+	if (!is_old && now - launcher->base_looked_ms < BASE_AGAIN_MS)
+		return 0;
+	launcher->base_looked_ms = now;
+	if (!is_old && base_is_current(&launcher->base))
+		return 0;
+	if (look_at_host(launcher, err))
+		return -1;
 	launcher->host_looked_ms = now;
+	renew_base(launcher);
 	return 0;
 }
 
@@ -253,7 +308,8 @@ static int start(struct launcher *launcher, struct error *err)
 		env_store_open(launcher->home, &launcher->arena, &launcher->envs, err) ||
 		warm_open_image(&launcher->warm.init_image, err) ||
 		pidfd_open_process(getpid(), &launcher->warm.self, err) ||
-		netns_open_own(&launcher->warm.own_netns, err))
+		netns_open_own(&launcher->warm.own_netns, err) ||
+		base_open_own(&launcher->warm.own_mounts, err))
 		return -1;
 	cgroup_sweep(&launcher->host.cgroups);
 	return start_pool(launcher, err) || link_start(launcher, err) ? -1 : 0;
@@ -271,6 +327,8 @@ static void end(struct launcher *launcher)
 	fd_close(&launcher->warm.init_image);
 	fd_close(&launcher->warm.self);
 	fd_close(&launcher->warm.own_netns);
+	fd_close(&launcher->warm.own_mounts);
+	base_done(&launcher->base);
 	fd_close(&launcher->sockets);
 	slots_done(&launcher->slots);
 	env_store_done(&launcher->envs);
@@ -285,7 +343,12 @@ int launch_serve(const struct launch_options *options)
 		.home = options->home,
 		.log = options->log,
 		.link = { .channel = -1, .ready = -1 },
-		.warm = { .init_image = -1, .self = -1, .own_netns = -1 },
+		.warm = { .init_image = -1,
+			.self = -1,
+			.own_netns = -1,
+			.own_mounts = -1,
+			.mounts = -1 },
+		.base = BASE_NONE,
 		.slots = SLOTS_NONE,
 		.sockets = -1,
 		.envs = { .dir = -1, .layers = { .dir = -1 } } };

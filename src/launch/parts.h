@@ -7,6 +7,7 @@
 #include "envs/store.h"
 #include "plan/launch.h"
 #include "proc/loop.h"
+#include "sandbox/base.h"
 #include "sandbox/host.h"
 #include "sandbox/slot.h"
 #include "sandbox/warm.h"
@@ -59,6 +60,7 @@ struct sandboxes {
 	struct sandbox *oldest, *newest;
 	struct sandbox *list_next; /* of a LIST that is being answered */
 	uint64_t list_tag;	   /* 0: none is */
+	struct sandbox *killed;	   /* and not reaped yet */
 	struct loop_timer *retry;  /* control groups that were busy */
 	unsigned up, starting, ending;
 	uint64_t started, failed;
@@ -72,6 +74,8 @@ void sandboxes_list(struct launcher *launcher, uint64_t tag);
 void sandboxes_go_on(struct launcher *launcher);
 /* false: it is none of them. */
 bool sandbox_died(struct launcher *launcher, pid_t pid, int status);
+/* Reaps those of the killed that have ended. */
+void sandboxes_reap_killed(struct launcher *launcher);
 /* Core is gone: those that it waited for aren't wanted any more. */
 void sandboxes_forget_core(struct launcher *launcher);
 /* Kills all of them; sandboxes_are_gone afterwards. */
@@ -99,6 +103,8 @@ struct launcher {
 	struct arena host_arena;
 	uint64_t host_looked_ms;
 	struct warm_host warm;
+	struct base base; /* that warm starts from */
+	uint64_t base_looked_ms;
 	struct slots slots;
 	int sockets; /* <home>/run/sb */
 	struct arena arena;
@@ -107,6 +113,7 @@ struct launcher {
 	struct pool pool;
 	struct sandboxes sandboxes;
 	struct build *builds;
+	struct loop_timer *reap_all;
 	struct rlimit own_fds; /* as they were before we took all we can have */
 	bool is_stopping;
 	int exit_code;
@@ -116,6 +123,8 @@ void launcher_serve(struct launcher *launcher, const struct launch_packet *packe
 	int fd_count);
 /* Looks at the host again when it is long ago. */
 int launcher_look(struct launcher *launcher, struct error *err);
+/* Reaps the child `pid` if it has ended (0: any that has), and tells whose it was. false: none. */
+bool launcher_reap(struct launcher *launcher, pid_t pid);
 /* After an end: the launcher ends when it is to and nothing is left. */
 void launcher_check_end(struct launcher *launcher);
 /* Says `state` ("READY=1") to a service manager, if there is one. */

@@ -28,6 +28,8 @@ struct sandbox {
 	int status;
 	struct error *failure; /* why it didn't come up */
 	struct sandbox *newer, *older;
+	struct sandbox *next_killed;
+	bool is_killed;
 };
 
 static struct str pid_key(const struct sandbox *sandbox)
@@ -41,10 +43,33 @@ static struct sandbox *find_by_pid(const struct launcher *launcher, pid_t pid)
 }
 
 /* The kernel takes the rest along; its end comes by SIGCHLD. */
-static void kill_sandbox(const struct sandbox *sandbox)
+static void kill_sandbox(struct sandbox *sandbox)
 {
-	if (!sandbox->is_dead && sandbox->pid > 0)
-		kill(sandbox->pid, SIGKILL);
+	struct sandboxes *all = &sandbox->launcher->sandboxes;
+	if (sandbox->is_dead || sandbox->is_killed || sandbox->pid <= 0)
+		return;
+	kill(sandbox->pid, SIGKILL);
+	sandbox->is_killed = true;
+	sandbox->next_killed = all->killed;
+	all->killed = sandbox;
+}
+
+static void forget_killed(struct sandbox *sandbox)
+{
+	struct sandbox **at = &sandbox->launcher->sandboxes.killed;
+	while (*at && *at != sandbox)
+		at = &(*at)->next_killed;
+	if (*at)
+		*at = sandbox->next_killed;
+}
+
+void sandboxes_reap_killed(struct launcher *launcher)
+{
+	struct sandbox *next;
+	for (struct sandbox *at = launcher->sandboxes.killed; at; at = next) {
+		next = at->next_killed;
+		launcher_reap(launcher, at->pid);
+	}
 }
 
 static void set_request(struct sandbox *sandbox, const struct launch_message *head)
@@ -193,6 +218,8 @@ bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
 	if (!sandbox)
 		return false;
 	hear_last(sandbox);
+	if (sandbox->is_killed)
+		forget_killed(sandbox);
 	table_remove(&launcher->sandboxes.pids, pid_key(sandbox));
 	if (sandbox->is_up)
 		launcher->sandboxes.up--;

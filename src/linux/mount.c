@@ -64,6 +64,15 @@ int mount_bind(const char *source, const char *target)
 	return mount(source, target, NULL, MS_BIND, NULL);
 }
 
+int mount_cover_root(int root, struct error *err)
+{
+	if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))
+		return fail_errno(err, "move the new root to '/'");
+	if (fchdir(root) || chroot(".") || chdir("/"))
+		return fail_errno(err, "enter the new root");
+	return 0;
+}
+
 int mount_pivot(int root, struct error *err)
 {
 	if (fchdir(root))

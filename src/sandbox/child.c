@@ -396,23 +396,23 @@ static int attach_others(struct child *child, struct error *err)
 
 static int enter_root(struct child *child, struct error *err)
 {
-	return mount_pivot(child->root, err);
+	return child->start->mounts < 0 ? mount_pivot(child->root, err)
+					: mount_cover_root(child->root, err);
 }
 
 /* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't
- * there is worse than none. */
+ * there is worse than none. Which of the two is asked before: a mount that fails makes the kernel
+ * wait for all cpus. */
 static int mask(
 	const char *path, const struct stat *file, const struct stat *directory, struct error *err)
 {
-	const struct stat *expected = file;
-	if (mount_bind("/.mask-file", path)) {
-		if (errno == ENOENT)
-			return 0;
-		if (errno != ENOTDIR || mount_bind("/.mask", path))
-			return fail_errno(err, "mask '%s'", path);
-		expected = directory;
-	}
 	struct stat seen;
+	if (lstat(path, &seen))
+		return errno == ENOENT ? 0 : fail_errno(err, "find '%s'", path);
+	bool is_directory = S_ISDIR(seen.st_mode);
+	const struct stat *expected = is_directory ? directory : file;
+	if (mount_bind(is_directory ? "/.mask" : "/.mask-file", path))
+		return fail_errno(err, "mask '%s'", path);
 	if (lstat(path, &seen))
 		return fail_errno(err, "check the mask of '%s'", path);
 	if (seen.st_dev != expected->st_dev || seen.st_ino != expected->st_ino)

@@ -47,6 +47,8 @@ void start_init(struct start *start, const struct plan *plan, const struct cgrou
 		.parent = -1,
 		.netns = -1,
 		.own_netns = -1,
+		.mounts = -1,
+		.own_mounts = -1,
 		.init_image = -1 };
 	arena_init(&start->arena);
 }
@@ -102,20 +104,26 @@ int start_prepare(struct start *start, struct error *err)
 	return is_missing ? make_cgroup(start, err) : 0;
 }
 
-/* In a network namespace that is ready nothing of it is left to do. A child is born where its
- * parent is. */
-static int clone_in_netns(const struct start *start, int *pidfd, pid_t *pid, struct error *err)
+/* A child is born where its parent is: in a network namespace and among mounts that are ready, when
+ * there are such. */
+static int enter(int netns, int mounts)
 {
-	uint64_t flags = SANDBOX_NAMESPACES;
-	if (start->netns < 0)
-		return namespace_clone(
-			flags | CLONE_NEWNET, start->cgroup->clone_into, pidfd, pid, err);
-	if (setns(start->netns, CLONE_NEWNET))
-		return fail_errno(err, "enter a network namespace");
-	int failed = namespace_clone(flags, start->cgroup->clone_into, pidfd, pid, err);
-	/* Whoever can't get home may not go on: it would open sockets for one sandbox in the
-	 * network of another. */
-	if ((failed || *pid) && setns(start->own_netns, CLONE_NEWNET))
+	return (netns >= 0 && setns(netns, CLONE_NEWNET)) ||
+			       (mounts >= 0 && setns(mounts, CLONE_NEWNS))
+		       ? -1
+		       : 0;
+}
+
+static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct error *err)
+{
+	uint64_t flags = SANDBOX_NAMESPACES | (start->netns < 0 ? CLONE_NEWNET : 0);
+	bool has_netns = start->netns >= 0, has_mounts = start->mounts >= 0;
+	*pid = -1;
+	int failed = enter(start->netns, start->mounts)
+			     ? fail_errno(err, "enter the namespaces of a sandbox")
+			     : namespace_clone(flags, start->cgroup->clone_into, pidfd, pid, err);
+	/* Whoever can't get home may not go on: it would do for one sandbox what is another's. */
+	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))
 		abort();
 	return failed;
 }
@@ -129,7 +137,7 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 	auto_close int theirs = sockets[1];
 	start->socket = theirs;
 	trace_step("parent: prepared");
-	if (clone_in_netns(start, pidfd, pid, err))
+	if (clone_there(start, pidfd, pid, err))
 		return -1;
 	if (*pid == 0) {
 		close(ours);

@@ -40,6 +40,8 @@ struct start {
 	int parent;	/* warm: pidfd of the parent. -1: its end of the socket shows it lives */
 	int netns;	/* one that is ready (lo up, ports open), to be born in. -1: a new one */
 	int own_netns;	/* then: the parent's own */
+	int mounts;	/* a mount namespace of base.h to be born in. -1: the parent's own */
+	int own_mounts; /* then: the parent's own */
 	int init_image; /* sealed memfd */
 	int *trees;	/* per mount of the plan: opened by the parent, or -1 */
 	struct arena arena;

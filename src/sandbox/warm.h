@@ -17,6 +17,8 @@ struct warm_host {
 	int init_image; /* warm_open_image */
 	int self;	/* pidfd of the caller */
 	int own_netns;	/* of the caller, when network namespaces are handed in */
+	int own_mounts; /* of the caller, when `mounts` is there */
+	int mounts;	/* of base.h, made of the system's paths of these plans; or -1 */
 };
 struct warm_start {
 	const struct plan *plan;

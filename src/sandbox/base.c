@@ -1,0 +1,197 @@
+#include "sandbox/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "linux/mount.h"
+#include "linux/namespace.h"
+#include "linux/pidfd.h"
+#include "sandbox/start.h"
+
+#define PROC "proc"
+
+/* ---- in the child that makes it: PID 1 of a pid namespace that ends with it ---- */
+
+static bool is_systems(const struct plan_mount *mount)
+{
+	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER);
+}
+
+static int open_trees(const struct plan *plan, int *trees, struct error *err)
+{
+	/* Or what is mounted here would appear on the host. */
+	struct mount_change alone = { .propagation = MS_PRIVATE, .recursive = true };
+	if (mount_change(AT_FDCWD, "/", &alone, err))
+		return -1;
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		trees[i] = -1;
+	return sources_open(plan, false, trees, err);
+}
+
+static int make_target(int root, const struct plan_mount *mount, struct error *err)
+{
+	const char *path = mount->target + 1, *name = path_basename(mount->target);
+	auto_close int parent = -1;
+	char above[4096];
+	str_format(above, sizeof above, "%.*s", (int)(name - path), path);
+	if (!above[0])
+		str_copy(above, sizeof above, ".");
+	if (path_make_directories(root, above, 0755, &parent, err))
+		return -1;
+	int failed = mount->source_kind == PATH_FILE ? mknodat(parent, name, S_IFREG | 0644, 0)
+						     : mkdirat(parent, name, 0755);
+	return failed && errno != EEXIST ? fail_errno(err, "make '%s'", mount->target) : 0;
+}
+
+static int attach(const struct plan *plan, int root, int *trees, bool devices, struct error *err)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (is_systems(mount) && !(mount->flags & MOUNT_NODEV) == devices &&
+			mount_attach(trees[i], root, mount->target + 1, err))
+			return -1;
+	}
+	return 0;
+}
+
+/* The kernel gives a new /proc only to who has a whole one already. This one is of a pid namespace
+ * without processes, as soon as its maker has ended. */
+static int attach_proc(int root, struct error *err)
+{
+	static const char *const none[] = { NULL };
+	auto_close int proc = -1;
+	unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+	if (mount_make("proc", none, attributes, &proc, err))
+		return -1;
+	return mount_attach(proc, root, PROC, err);
+}
+
+static int fill_root(const struct plan *plan, int root, int *trees, struct error *err)
+{
+	struct mount_change shut = {
+		.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .recursive = true
+	};
+	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
+		.recursive = true };
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (is_systems(&plan->mounts.items[i]) &&
+			make_target(root, &plan->mounts.items[i], err))
+			return -1;
+	if (mkdirat(root, PROC, 0555))
+		return fail_errno(err, "make '/proc'");
+	return attach(plan, root, trees, false, err) || mount_change(root, "", &shut, err) ||
+			       attach(plan, root, trees, true, err) ||
+			       mount_change(root, "", &shut_devices, err) || attach_proc(root, err)
+		       ? -1
+		       : 0;
+}
+
+static int build(const struct plan *plan, int *trees, int *mounts, struct error *err)
+{
+	static const char *const options[] = { "size", "65536", "nr_inodes", "256", "mode", "0755",
+		NULL };
+	auto_close int root = -1;
+	umask(0);
+	if (open_trees(plan, trees, err) ||
+		mount_make("tmpfs", options, MOUNT_ATTR_NOSUID, &root, err) ||
+		mount_attach(root, AT_FDCWD, "/usr", err) || fill_root(plan, root, trees, err) ||
+		mount_pivot(root, err))
+		return -1;
+	return base_open_own(mounts, err);
+}
+
+static _Noreturn void become_maker(const struct plan *plan, int *trees, int socket)
+{
+	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_DESCRIPTORS };
+	int mounts = -1;
+	if (build(plan, trees, &mounts, &message.error))
+		message.type = SETUP_FAILED;
+	setup_send(socket, &message, &mounts, 1);
+	_exit(0);
+}
+
+/* ---- in the parent ---- */
+
+int base_open_own(int *fd, struct error *err)
+{
+	int own = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	if (own < 0)
+		return fail_errno(err, "open '/proc/self/ns/mnt'");
+	*fd = own;
+	return 0;
+}
+
+static int hear(int socket, int *mounts, struct error *err)
+{
+	struct setup_message message = { 0 };
+	int fds[SETUP_FD_MAX];
+	int got = setup_receive(socket, true, &message, fds);
+	*mounts = take_fd(&fds[0]);
+	for (int i = 0; i < SETUP_FD_MAX; i++)
+		fd_close(&fds[i]);
+	if (got == 1 && message.type == SETUP_FAILED) {
+		*err = message.error;
+		return -1;
+	}
+	if (got != 1 || *mounts < 0)
+		return fail(err, ERR_FAILED, "its maker has ended");
+	return 0;
+}
+
+static void note_sources(const struct plan *plan, struct base *base)
+{
+	struct stat st;
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (is_systems(mount) && !lstat(mount->source, &st))
+			vec_push(&base->arena, &base->sources,
+				(struct base_source){ arena_text(&base->arena, mount->source),
+					st.st_dev, st.st_ino });
+	}
+}
+
+int base_make(const struct plan *plan, struct base *base, struct error *err)
+{
+	int sockets[2], status;
+	pid_t pid;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		return fail_errno(err, "make a socket pair");
+	auto_close int ours = sockets[0], theirs = sockets[1], pidfd = -1;
+	*base = (struct base)BASE_NONE;
+	arena_init(&base->arena);
+	int *trees = arena_array(&base->arena, plan->mounts.count, sizeof *trees);
+	note_sources(plan, base);
+	if (namespace_clone(CLONE_NEWNS | CLONE_NEWPID, -1, &pidfd, &pid, err))
+		return -1;
+	if (pid == 0)
+		become_maker(plan, trees, theirs);
+	fd_close(&theirs);
+	int failed = hear(ours, &base->mounts, err);
+	pidfd_reap(pidfd, true, &status, NULL, NULL);
+	return failed ? error_context(err, "make a base for sandboxes") : 0;
+}
+
+void base_done(struct base *base)
+{
+	fd_close(&base->mounts);
+	arena_done(&base->arena);
+	base->sources.count = 0;
+}
+
+bool base_is_current(const struct base *base)
+{
+	struct stat st;
+	for (size_t i = 0; i < base->sources.count; i++) {
+		const struct base_source *source = &base->sources.items[i];
+		if (lstat(source->path, &st) || st.st_dev != source->device ||
+			st.st_ino != source->inode)
+			return false;
+	}
+	return true;
+}
