@@ -17,7 +17,6 @@ struct pack {
 	struct buf path; /* of what is being packed */
 	struct arena arena;
 	struct map links; /* inode -> the first name of a file that has several */
-	char *data, *zeros;
 };
 
 static int write_failed(struct pack *pack, struct error *err)
@@ -74,10 +73,13 @@ static void find_extents(struct pack *pack, int fd, const struct stat *st)
 /* [at, end) of the file, or that many zeros (fd -1). */
 static int write_range(struct pack *pack, int fd, int64_t at, int64_t end, struct error *err)
 {
+	static char data[ARCHIVE_BUFFER];
+	static const char zeros[ARCHIVE_BUFFER];
+
 	while (at < end) {
 		size_t want =
 			end - at < (int64_t)ARCHIVE_BUFFER ? (size_t)(end - at) : ARCHIVE_BUFFER;
-		ssize_t got = fd < 0 ? (ssize_t)want : pread(fd, pack->data, want, at);
+		ssize_t got = fd < 0 ? (ssize_t)want : pread(fd, data, want, at);
 
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -86,8 +88,7 @@ static int write_range(struct pack *pack, int fd, int64_t at, int64_t end, struc
 		if (got == 0)
 			return fail(err, ERR_CONFLICT, "'%s' became shorter while it was read",
 				pack->path.data);
-		if (archive_write_data(
-			    pack->archive, fd < 0 ? pack->zeros : pack->data, (size_t)got) != got)
+		if (archive_write_data(pack->archive, fd < 0 ? zeros : data, (size_t)got) != got)
 			return write_failed(pack, err);
 		at += got;
 	}
@@ -230,9 +231,7 @@ static int open_archive(struct pack *pack, enum archive_format format, int fd, s
 {
 	pack->archive = archive_write_new();
 	pack->entry = archive_entry_new();
-	pack->data = malloc(ARCHIVE_BUFFER);
-	pack->zeros = calloc(1, ARCHIVE_BUFFER);
-	if (!pack->archive || !pack->entry || !pack->data || !pack->zeros)
+	if (!pack->archive || !pack->entry)
 		abort();
 	/* Zeros behind it would be no zstd. */
 	if (archive_write_set_format_pax_restricted(pack->archive) != ARCHIVE_OK ||

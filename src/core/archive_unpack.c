@@ -31,7 +31,7 @@ struct unpack {
 	size_t depth; /* of levels; none of the directories is ever removed, so that they stay true
 		       */
 	struct level levels[ARCHIVED_DEPTH_MAX];
-	char *data;
+	char data[ARCHIVE_BUFFER];
 };
 
 /* -- the archive -- */
@@ -68,8 +68,7 @@ static int read_failed(struct unpack *unpack, struct error *err)
 static int open_archive(struct unpack *unpack, struct error *err)
 {
 	unpack->archive = archive_read_new();
-	unpack->data = malloc(ARCHIVE_BUFFER);
-	if (!unpack->archive || !unpack->data)
+	if (!unpack->archive)
 		abort();
 	if (archive_read_support_filter_zstd(unpack->archive) != ARCHIVE_OK ||
 		archive_read_support_format_tar(unpack->archive) != ARCHIVE_OK)
@@ -356,13 +355,12 @@ static int unpack_entry(struct unpack *unpack, struct archive_entry *entry, stru
 
 int archive_unpack(void *ctx, const int *fds, uint64_t *value, struct error *err)
 {
-	struct unpack *unpack = calloc(1, sizeof *unpack);
+	static struct unpack whole; /* too large for a stack, and the process does this only */
+	struct unpack *unpack = &whole;
 	struct archive_entry *entry;
 	const void *rest;
 	int got;
 
-	if (!unpack)
-		abort();
 	unpack->limits = ctx;
 	unpack->in = fds[0];
 	unpack->stage = fds[1];

@@ -277,7 +277,7 @@ static int remove_directory(struct core_workspace *w, const struct files_place *
 		return -1;
 	id_make(name);
 	if (renameat(place->dir, place->name, in, name) == 0) {
-		files_discard(w->core->loop, in, name);
+		files_discard_known(w, in, name);
 		return 0;
 	}
 	/* To change its parent, the owner must be allowed to write to the directory itself. */
@@ -302,6 +302,8 @@ int files_remove(struct core_workspace *w, const char *path, bool recursive, str
 		if (remove_directory(w, &place, path, err) < 0)
 			return -1;
 	}
+	if (S_ISREG(place.st.st_mode) && place.st.st_nlink == 1)
+		files_charge(w, -(int64_t)place.st.st_blocks * 512);
 	if (files_sync_directory(place.dir) < 0)
 		return fail_errno(err, "remove '%s'", path);
 	return 0;

@@ -31,29 +31,41 @@ int files_open_in(struct core_workspace *w, int *fd, struct error *err)
 
 typedef VEC(const char *) names;
 
+/* *value: the bytes that this freed, as far as they could be counted. */
 static int remove_names(void *ctx, const int *fds, uint64_t *value, struct error *err)
 {
 	const names *list = ctx;
 	int failed = 0;
 
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; i < list->count; i++) {
+		auto_close int dir = files_open_at(fds[0], list->items[i], O_RDONLY | O_DIRECTORY);
+		uint64_t bytes = 0, inodes;
+
+		if (dir < 0 || path_measure_tree(dir, &bytes, &inodes, err) < 0)
+			bytes = 0;
 		if (path_remove_tree(fds[0], list->items[i], err) < 0)
 			failed = -1;
+		else
+			*value += bytes;
+	}
 	return failed;
 }
 
 /* What can't be removed now is there at the next start. */
-static void remove_later(struct loop *loop, int in, const names *list)
+static int remove_later(
+	struct loop *loop, int in, const names *list, files_worked_fn *done, void *ctx)
 {
 	struct files_job job = { .what = "remove files",
 		.work = remove_names,
 		.work_ctx = (void *)list,
 		.keep = { in },
 		.keep_count = 1,
-		.writable = 1 };
+		.writable = 1,
+		.done = done,
+		.ctx = ctx };
 	struct error err;
 
-	files_child_start(loop, &job, NULL, &err);
+	return files_child_start(loop, &job, NULL, &err);
 }
 
 void files_discard(struct loop *loop, int in, const char *name)
@@ -63,7 +75,24 @@ void files_discard(struct loop *loop, int in, const char *name)
 	if (unlinkat(in, name, 0) == 0 || errno == ENOENT)
 		return;
 	if (unlinkat(in, name, AT_REMOVEDIR) < 0)
-		remove_later(loop, in, &list);
+		remove_later(loop, in, &list, NULL, NULL);
+}
+
+static void on_freed(void *ctx, uint64_t bytes, const struct error *err)
+{
+	struct core_workspace *w = ctx;
+
+	files_charge(w, -(int64_t)bytes);
+	core_release(w);
+}
+
+void files_discard_known(struct core_workspace *w, int in, const char *name)
+{
+	names list = { &name, 1, 1 };
+
+	core_hold(w);
+	if (remove_later(w->core->loop, in, &list, on_freed, w) < 0)
+		core_release(w);
 }
 
 void files_sweep(struct core_workspace *w)
@@ -84,7 +113,7 @@ void files_sweep(struct core_workspace *w)
 			vec_push(&arena, &list, arena_text(&arena, entry->d_name));
 	closedir(walk);
 	if (list.count)
-		remove_later(w->core->loop, in, &list);
+		remove_later(w->core->loop, in, &list, NULL, NULL);
 }
 
 /* -- how much -- */

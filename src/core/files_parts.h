@@ -45,6 +45,8 @@ const char *files_type(mode_t mode);
 int files_open_in(struct core_workspace *w, int *fd, struct error *err);
 /* `name` in `in` goes: by a child when it is a directory with something in it. */
 void files_discard(struct loop *loop, int in, const char *name);
+/* A directory that was the tree's: its bytes count no more when they are freed. */
+void files_discard_known(struct core_workspace *w, int in, const char *name);
 /* What may still be written before the workspace's limit, when it is for us to count. */
 uint64_t files_room(const struct core_workspace *w);
 void files_charge(struct core_workspace *w, int64_t bytes);

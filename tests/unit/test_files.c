@@ -426,6 +426,16 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 	assert_int_equal(files_write(two, area, 60, &err), 0);
 	assert_int_equal(files_end_write(two, &created, &err), 0);
 	assert_int_equal(w.model.disk_usage_bytes, 960);
+	/* What is removed makes room. */
+	w.model.disk_usage_bytes = 100000;
+	assert_int_equal(files_remove(&w, "two", false, &err), 0);
+	assert_int_equal(w.model.disk_usage_bytes, 100000 - 4096);
+	put_dir(upper, "d");
+	put_file(upper, "d/f", "x");
+	assert_int_equal(files_remove(&w, "d", true, &err), 0);
+	assert_in_empties();
+	assert_true(w.model.disk_usage_bytes <= 100000 - 3 * 4096);
+	w.model.disk_usage_bytes = 960;
 	/* A quota of the kernel's counts by itself. */
 	w.model.disk_mechanism = "project-quota";
 	assert_int_equal(files_begin_write(&w, "one", 0, false, &one, &err), 0);
