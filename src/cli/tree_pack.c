@@ -49,6 +49,7 @@ static int pack_file(struct packing *packing, int fd, struct tar_entry *entry, s
 {
 	auto_buf struct buf padding;
 	uint64_t left = entry->size;
+	buf_init(&padding, TAR_BLOCK);
 	if (send_header(packing, entry, err))
 		return -1;
 	while (left) {
@@ -64,7 +65,6 @@ static int pack_file(struct packing *packing, int fd, struct tar_entry *entry, s
 			return -1;
 		left -= (uint64_t)got;
 	}
-	buf_init(&padding, TAR_BLOCK);
 	tar_write_padding(&padding, entry->size);
 	return send_all(packing, padding.data, padding.len, err);
 }

@@ -105,9 +105,9 @@ static int print_requirements(struct json *j, const char *path, struct error *er
 	auto_buf struct buf text;
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	ssize_t got;
+	buf_init(&text, FILE_MAX);
 	if (fd < 0)
 		return fail_errno(err, "open requirements '%s'", path);
-	buf_init(&text, FILE_MAX);
 	do {
 		char *room = buf_reserve(&text, 65536);
 		got = room ? read(fd, room, 65536) : (errno = EFBIG, -1);
