@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "launch/parts.h"
-#include "linux/disk_quota.h"
 #include "linux/netns.h"
 #include "linux/pidfd.h"
 #include "proc/role.h"
@@ -71,14 +70,6 @@ static void answer_stats(struct launcher *launcher, uint64_t tag)
 	link_send(launcher, &head, NULL, 0, NULL, 0);
 }
 
-static void answer_quota(struct launcher *launcher, const struct launch_message *asked)
-{
-	struct launch_message head = {
-		.type = LAUNCH_DONE, .tag = asked->tag, .value = QUOTA_COUNTED
-	};
-	link_send(launcher, &head, NULL, 0, NULL, 0);
-}
-
 void launcher_serve(
 	struct launcher *launcher, const struct launch_packet *packet, const int *fds, int fd_count)
 {
@@ -100,7 +91,7 @@ void launcher_serve(
 		build_cancel(launcher, head->other);
 		break;
 	case LAUNCH_QUOTA:
-		answer_quota(launcher, head);
+		quota_answer(launcher, head);
 		break;
 	case LAUNCH_STATS:
 		answer_stats(launcher, head->tag);

@@ -5,6 +5,7 @@
 #include "launch/launch.h"
 #include "launch/pool.h"
 #include "envs/store.h"
+#include "linux/disk_quota.h"
 #include "plan/launch.h"
 #include "proc/loop.h"
 #include "sandbox/base.h"
@@ -92,6 +93,9 @@ void builds_cancel_all(struct launcher *launcher);
 void build_ends(struct launcher *launcher, pid_t pid);
 bool build_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
+/* ---- disk limits (quota.c) ---- */
+void quota_answer(struct launcher *launcher, const struct launch_message *head);
+
 /* ---- the launcher itself (launch.c) ---- */
 struct launcher {
 	const struct launch_options *options;
@@ -113,6 +117,8 @@ struct launcher {
 	struct pool pool;
 	struct sandboxes sandboxes;
 	struct build *builds;
+	enum quota_mechanism quota;
+	bool has_quota; /* it is known */
 	struct loop_timer *reap_all;
 	struct rlimit own_fds; /* as they were before we took all we can have */
 	bool is_stopping;

@@ -151,6 +151,20 @@ static void what_cant_start_is_told_and_leaves_nothing(void **state)
 	assert_int_equal(f->packet.head.stats.failed, 5);
 }
 
+static void a_disk_limit_is_kept_by_what_the_host_has(void **state)
+{
+	struct fixture *f = *state;
+	struct launch_message head = { .type = LAUNCH_QUOTA, .limits = { .disk_bytes = 64 << 20 } };
+	const char *id = make_workspace(f);
+	str_copy(head.id, sizeof head.id, id);
+	hear_answer(f, say_full(f, &head, NULL, 0, NULL, 0), LAUNCH_DONE);
+	assert_in_range(f->packet.head.value, 0, 2);
+	id_make(head.id);
+	hear_answer(f, say_full(f, &head, NULL, 0, NULL, 0), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_NOT_FOUND);
+	start_sandbox(f, id);
+}
+
 static void an_init_that_dies_is_told(void **state)
 {
 	struct fixture *f = *state;
@@ -222,14 +236,29 @@ static void sandboxes_outlive_core_and_are_listed(void **state)
 		close(inits[i]);
 }
 
-static void a_start_that_core_didnt_live_to_see_is_undone(void **state)
+/* Those that were up in time are listed; the others are gone and can be started. */
+static void starts_that_core_didnt_live_to_see_are_listed_or_undone(void **state)
 {
 	struct fixture *f = *state;
-	const char *id = make_workspace(f);
-	ask_start(f, id, NULL, "");
+	const char *ids[10];
+	char text[64];
+	bool is_listed[10] = { false };
+	for (int i = 0; i < 10; i++)
+		ids[i] = make_workspace(f);
+	for (int i = 0; i < 10; i++)
+		ask_start(f, ids[i], NULL, "");
 	kill_core(f);
-	hear_answer(f, say(f, LAUNCH_LIST, NULL), LAUNCH_DONE);
-	start_sandbox(f, id);
+	uint64_t tag = say(f, LAUNCH_LIST, NULL);
+	for (struct launch_message *head; (head = hear(f))->type == LAUNCH_RUNNING;)
+		for (int i = 0; i < 10; i++)
+			is_listed[i] |= !strcmp(head->id, ids[i]);
+	assert_int_equal(f->packet.head.tag, tag);
+	for (int i = 0; i < 10; i++) {
+		if (!is_listed[i])
+			start_sandbox(f, ids[i]);
+		auto_close int init = connect_to_init(f, ids[i]);
+		assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	}
 }
 
 static void a_malformed_message_ends_core_and_nothing_else(void **state)
@@ -381,9 +410,10 @@ int main(int argc, char **argv)
 		TEST(a_terminal_opened_from_outside_belongs_to_the_user_inside),
 		TEST(limits_are_those_of_the_message),
 		TEST(what_cant_start_is_told_and_leaves_nothing),
+		TEST(a_disk_limit_is_kept_by_what_the_host_has),
 		TEST(an_init_that_dies_is_told),
 		TEST(sandboxes_outlive_core_and_are_listed),
-		TEST(a_start_that_core_didnt_live_to_see_is_undone),
+		TEST(starts_that_core_didnt_live_to_see_are_listed_or_undone),
 		TEST(a_malformed_message_ends_core_and_nothing_else),
 		TEST(many_start_at_once_cost_no_descriptor_and_end),
 		TEST(pools_are_filled_taken_from_and_filled_again),

@@ -1,0 +1,80 @@
+/* Disk limits that the kernel keeps, where it does. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "launch/parts.h"
+#include "linux/disk_quota.h"
+
+#define TRIAL ".quota" /* a name that is no id */
+#define BYTES_A_FILE 4096
+#define FILES_LEAST 1024
+
+/* By trying it once, on a directory beside those that it is about. */
+static enum quota_mechanism find_mechanism(struct launcher *launcher)
+{
+	char why[QUOTA_WHY_LEN] = "";
+	struct error err;
+	auto_close int workspaces = -1;
+	enum quota_mechanism found = QUOTA_COUNTED;
+	if (home_open_directory(launcher->home, "workspaces", &workspaces, &err))
+		return QUOTA_COUNTED;
+	home_enter(launcher->home);
+	unlinkat(workspaces, TRIAL, AT_REMOVEDIR);
+	if (!mkdirat(workspaces, TRIAL, 0700)) {
+		auto_close int trial =
+			openat(workspaces, TRIAL, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (trial >= 0)
+			found = quota_probe(trial, why);
+		unlinkat(workspaces, TRIAL, AT_REMOVEDIR);
+	}
+	home_leave(launcher->home);
+	fail(&err, ERR_UNAVAILABLE, "%s", why);
+	launcher_log(launcher, LOG_LEVEL_INFO,
+		found == QUOTA_COUNTED ? "disk limits are counted"
+				       : "disk limits are the file system's",
+		NULL, NULL, why[0] ? &err : NULL);
+	return found;
+}
+
+static int limit(struct launcher *launcher, const struct launch_message *head,
+	enum quota_mechanism *used, struct error *err)
+{
+	char path[64];
+	uint64_t bytes = head->limits.disk_bytes, files = bytes / BYTES_A_FILE;
+	str_format(path, sizeof path, "workspaces/%s", head->id);
+	home_enter(launcher->home);
+	auto_close int dir =
+		path_open_nolinks(launcher->home->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	int failed = dir < 0 ? fail_errno(err, "open the workspace '%s'", path) : 0;
+	if (!failed && quota_limit(dir, launcher->quota, bytes,
+			       !bytes		     ? 0
+			       : files < FILES_LEAST ? FILES_LEAST
+						     : files,
+			       err)) {
+		failed = err->code == ERR_UNAVAILABLE ? 0 : -1;
+		*used = QUOTA_COUNTED;
+	}
+	home_leave(launcher->home);
+	return failed;
+}
+
+void quota_answer(struct launcher *launcher, const struct launch_message *head)
+{
+	struct launch_message done = { .type = LAUNCH_DONE, .tag = head->tag };
+	struct error err;
+	if (!launcher->has_quota)
+		launcher->quota = find_mechanism(launcher);
+	launcher->has_quota = true;
+	enum quota_mechanism used = launcher->quota;
+	if (limit(launcher, head, &used, &err)) {
+		launcher_log(launcher, LOG_LEVEL_WARN, "a disk limit can't be set", head->id,
+			head->request_id, &err);
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	done.value = (int32_t)used;
+	link_send(launcher, &done, NULL, 0, NULL, 0);
+}
