@@ -1,6 +1,7 @@
 #include "client/client.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,8 +26,12 @@ static int connect_path(int fd, const char *path)
 		str_copy(address.sun_path, sizeof address.sun_path, path);
 		return connect(fd, (struct sockaddr *)&address, sizeof address);
 	}
-	auto_free char *directory = slash ? strndup(path, (size_t)(slash - path)) : NULL;
-	auto_close int dir = directory ? open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	char directory[PATH_MAX];
+	if (!slash || !str_format(directory, sizeof directory, "%.*s", (int)(slash - path), path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	auto_close int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
 	if (!str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
@@ -53,39 +58,36 @@ static int open_socket(const char *path, int *out, struct error *err)
 	return 0;
 }
 
-/* Who passes a path, however written, means the same socket. */
-static char *find_path(const char *host, struct error *err)
+static int find_path(const char *host, struct arena *arena, const char **out, struct error *err)
 {
-	auto_arena struct arena arena;
 	const char *path = host;
 
-	arena_init(&arena);
 	if (!host) {
-		if (home_find_path(&arena, &path, err) < 0)
-			return NULL;
-		path = arena_printf(&arena, "%s/run/carrel.sock", path);
+		if (home_find_path(arena, &path, err) < 0)
+			return -1;
+		path = arena_printf(arena, "%s/run/carrel.sock", path);
 	} else if (str_starts_with(str_from(host), "unix:")) {
 		path = host + strlen("unix:");
 	}
-	if (!path[0] || strstr(path, "://")) {
-		fail_hint(err, ERR_INVALID, "give a path, or unix:PATH", "'%s' is no unix socket",
-			host ? host : "");
-		return NULL;
-	}
-	char *copy = strdup(path);
-	if (!copy)
-		abort();
-	return copy;
+	if (!path[0] || strstr(path, "://"))
+		return fail_hint(err, ERR_INVALID, "give a path, or unix:PATH",
+			"'%s' is no unix socket", host ? host : "");
+	*out = path;
+	return 0;
 }
 
 int client_connect(struct client *client, const char *host, struct error *err)
 {
-	auto_free char *path = find_path(host, err);
+	auto_arena struct arena arena;
+	const char *path = NULL;
 	int fd;
 
-	if (!path || open_socket(path, &fd, err) < 0)
+	arena_init(&arena);
+	if (find_path(host, &arena, &path, err) < 0 || open_socket(path, &fd, err) < 0)
 		return -1;
-	*client = (struct client){ .socket = fd, .host = take_ptr(path) };
+	*client = (struct client){ .socket = fd, .host = strdup(path) };
+	if (!client->host)
+		abort();
 	buf_init(&client->in, HTTP_RESPONSE_HEAD_MAX + PIECE);
 	return 0;
 }

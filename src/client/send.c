@@ -8,7 +8,6 @@
 #include "client/parts.h"
 
 #define PIECE 65536
-#define FRAME_ROOM 16
 #define CONTINUE_MS 2000 /* then the body is sent unasked */
 
 /* Sends all of the parts, the descriptors with the first byte. 1: it is sent, 0: the daemon wants
@@ -117,24 +116,21 @@ static bool has_answered(struct client *client, int timeout_ms)
 static int send_chunks(
 	struct client *client, const struct client_request *request, struct error *err)
 {
-	auto_free char *room = malloc(FRAME_ROOM + PIECE + 2);
-	char *data = room + FRAME_ROOM, frame[FRAME_ROOM];
+	auto_free char *room = malloc(HTTP_CHUNK_FRAME + PIECE + 2);
 	uint64_t total = 0;
 	ssize_t got;
 
 	if (!room)
 		abort();
+	char *data = room + HTTP_CHUNK_FRAME;
 	do {
 		do
 			got = read(request->body_fd, data, PIECE);
 		while (got < 0 && errno == EINTR);
 		if (got < 0)
 			return fail_errno(err, "read what is to be sent");
-		str_format(frame, sizeof frame, "%zx\r\n", (size_t)got);
-		size_t frame_len = strlen(frame);
-		memcpy(data - frame_len, frame, frame_len);
-		memcpy(data + got, "\r\n", 2);
-		struct iovec part = { data - frame_len, frame_len + (size_t)got + 2 };
+		char *frame = http_chunk_frame(data, (size_t)got);
+		struct iovec part = { frame, (size_t)(data + got + 2 - frame) };
 		int status = transmit(client, &part, 1, NULL, 0, err);
 		if (status <= 0)
 			return status;

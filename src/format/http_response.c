@@ -139,6 +139,21 @@ struct str http_response_header(const struct http_response *response, const char
 	return (struct str){ 0 };
 }
 
+char *http_chunk_frame(char *data, size_t len)
+{
+	size_t left = len;
+
+	data[len] = '\r';
+	data[len + 1] = '\n';
+	*--data = '\n';
+	*--data = '\r';
+	do {
+		*--data = "0123456789abcdef"[left & 15];
+		left >>= 4;
+	} while (left > 0);
+	return data;
+}
+
 enum chunk_state {
 	SIZE,	   /* digits, then an extension or CR */
 	EXTENSION, /* up to CR */

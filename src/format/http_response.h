@@ -24,6 +24,11 @@ int http_response_parse(struct str text, bool is_head, size_t *used, struct http
 /* The first header of that name, trimmed; data NULL when there is none. */
 struct str http_response_header(const struct http_response *response, const char *name);
 
+#define HTTP_CHUNK_FRAME 18 /* bytes of the longest line that says a chunk's size */
+/* Writes that line for `len` bytes right before `data`, where there is room for it, and a CRLF
+ * behind them; returns where it begins. */
+char *http_chunk_frame(char *data, size_t len);
+
 struct http_chunks {
 	int state;
 	uint64_t left;	 /* of the chunk */

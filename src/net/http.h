@@ -99,6 +99,8 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
 int http_server_listen(struct http_server *server, int listener, struct error *err);
 /* No new connections nor requests; calls done when the last response is out. */
 void http_server_drain(struct http_server *server, void (*done)(void *ctx), void *ctx);
+/* Not from a handler's function; from `done` of the drain it may be. What is under way is aborted.
+ */
 void http_server_free(struct http_server *server);
 size_t http_server_connections(const struct http_server *server);
 

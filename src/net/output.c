@@ -7,11 +7,11 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "format/http_response.h"
 #include "net/parts.h"
 
 #define ROUNDS 8 /* of one file or pipe, then the others have their turn */
 #define FILE_PIECE (256 << 10)
-#define FRAME_ROOM 16 /* before a chunk: its size in hex and CRLF */
 
 static void attach_fds(struct msghdr *message, struct cmsghdr *control, const struct exchange *x)
 {
@@ -173,22 +173,18 @@ static void await_pipe(struct http_connection *c, struct exchange *x)
 /* Frames what was read, in place, and sends it. */
 static void send_piece(struct http_connection *c, struct exchange *x, char *data, size_t len)
 {
-	char frame[FRAME_ROOM + 1];
 	struct str piece = { data, len };
 
 	if (x->is_chunked) {
-		str_format(frame, sizeof frame, "%zx\r\n", len);
-		size_t frame_len = strlen(frame);
-		memcpy(data - frame_len, frame, frame_len);
-		memcpy(data + len, "\r\n", 2);
-		piece = (struct str){ data - frame_len, frame_len + len + 2 };
+		char *frame = http_chunk_frame(data, len);
+		piece = (struct str){ frame, (size_t)(data + len + 2 - frame) };
 	}
 	output_send(c, piece, STR(""));
 }
 
 static enum flow flush_pipe(struct http_connection *c, struct exchange *x)
 {
-	char *data = c->server->out + FRAME_ROOM;
+	char *data = c->server->out + HTTP_CHUNK_FRAME;
 
 	for (int i = 0; i < ROUNDS && x->pipe >= 0 && !x->is_pipe_dry; i++) {
 		ssize_t got = x->has_no_body ? 0 : read(x->pipe, data, HTTP_CHUNK);

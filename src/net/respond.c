@@ -342,13 +342,11 @@ void http_respond_file(struct http_request *r, int status, const char *content_t
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, len);
-	if (x->has_no_body) {
-		len = 0;
-	} else if (len <= SMALL_FILE) {
+	if (!x->has_no_body && len <= SMALL_FILE) {
 		ssize_t got = pread(file, c->server->out, (size_t)len, (off_t)offset);
 		body.len = got < 0 ? 0 : (size_t)got;
 		x->is_cut = body.len < len;
-	} else {
+	} else if (!x->has_no_body) {
 		x->file = take_fd(&file);
 		x->file_at = offset;
 		x->file_left = len;

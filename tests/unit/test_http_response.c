@@ -148,6 +148,24 @@ static void bad_chunks_are_corrupt(void **state)
 			fail_msg("taken: %s", bad[i]);
 }
 
+static void a_frame_is_read_as_it_was_written(void **state)
+{
+	static const size_t lengths[] = { 1, 9, 15, 16, 255, 256, 4096, 65535, 65536 };
+	static char room[HTTP_CHUNK_FRAME + 65536 + 2 + 8];
+	auto_buf struct buf out;
+
+	buf_init(&out, sizeof room);
+	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+		char *data = room + HTTP_CHUNK_FRAME;
+		memset(data, 'x', lengths[i]);
+		char *frame = http_chunk_frame(data, lengths[i]);
+		assert_true(frame >= room);
+		memcpy(data + lengths[i] + 2, "0\r\n\r\n", 6);
+		assert_int_equal(unchunk(frame, sizeof room, &out), 1);
+		assert_int_equal(out.len, lengths[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +177,7 @@ int main(void)
 		cmocka_unit_test(a_head_has_a_maximum),
 		cmocka_unit_test(chunks_are_taken_apart_however_they_come),
 		cmocka_unit_test(bad_chunks_are_corrupt),
+		cmocka_unit_test(a_frame_is_read_as_it_was_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
