@@ -197,8 +197,8 @@ static bool begin_next(struct http_connection *c)
 		return false;
 	}
 	/* Empty lines between requests are nobody's. */
-	while (c->unread.len >= 2 && !memcmp(c->unread.data, "\r\n", 2))
-		c->unread = (struct str){ c->unread.data + 2, c->unread.len - 2 };
+	while (c->unread.len > 0 && (c->unread.data[0] == '\r' || c->unread.data[0] == '\n'))
+		c->unread = (struct str){ c->unread.data + 1, c->unread.len - 1 };
 	if (c->unread.len == 0)
 		return false;
 	struct exchange *x = exchange_new(c);
