@@ -5,7 +5,10 @@ import subprocess
 import pytest
 from harness import CARREL, TREE
 
-COMMANDS = ["run", "serve", "doctor"]
+COMMANDS = ["run", "serve", "doctor", "events"]
+# Pages that several commands share, each with a section of its own; what all of them take stands before those.
+SHARED = [("workspace", command) for command in ("create", "ls", "info", "rm", "cp")] + [
+    ("exec", command) for command in ("exec", "shell", "ps", "logs", "kill")]
 
 
 def output(*argv):
@@ -27,6 +30,17 @@ def test_the_manual_and_help_name_the_same_options(command):
     named = page(f"carrel-{command}.1")
     section = re.search(r"(?:Options|options are as follows:)\n(.*?)\n(?=\S|   \S)", named, re.S).group(1)
     assert options(section) | {"help"} == helped
+
+
+@pytest.mark.parametrize("name, command", SHARED)
+def test_a_shared_page_has_the_options_of_each_of_its_commands(name, command):
+    named = page(f"carrel-{name}.1")
+    given = lambda text: set(re.findall(r"^ +(?:-\w, |-o text \| json, )?--([a-z][a-z-]+)", text, re.M))
+    common = given(named.split("   carrel create\n")[0].split("   carrel exec\n")[0])
+    section = re.search(rf"^   carrel {command}\n(.*?)\n(?=\S|   \S)", named, re.S | re.M).group(1)
+    helped = options(output(CARREL, command, "--help").split("options:")[1].split("examples:")[0])
+    assert common == {"host", "format"}
+    assert given(section) | {"help"} == helped - common
 
 
 def commands_of_env():
