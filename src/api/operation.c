@@ -102,15 +102,6 @@ static void on_waiter_gone(struct call *c)
 	idempotency_forget(&c->api->idempotency, &waiting->waiter);
 }
 
-/* 1 to 255 printable characters, or NULL with *err. */
-static bool key_is_valid(struct str key)
-{
-	for (size_t i = 0; i < key.len; i++)
-		if (key.data[i] < ' ' || key.data[i] > '~')
-			return false;
-	return key.len >= 1 && key.len <= IDEMPOTENCY_KEY_MAX;
-}
-
 static void make(
 	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
 {
@@ -148,12 +139,6 @@ void call_once(struct call *c, const struct once *once)
 
 	if (!key.data) {
 		make(c, once, NULL, "");
-		return;
-	}
-	if (!key_is_valid(key)) {
-		fail(&err, ERR_INVALID, "Idempotency-Key must be 1 to %d printable characters",
-			IDEMPOTENCY_KEY_MAX);
-		call_problem(c, &err);
 		return;
 	}
 	*waiting = (struct waiting){ { on_answer, waiting, NULL }, c, once };

@@ -100,7 +100,7 @@ const struct route routes[] = {
 		.errors = { 409, 429 } },
 	{ "PUT", WORKSPACE "/archive", "unpackTree", "Unpack a tar or tar.zst into it",
 		api_archive_put, ROUTE_STREAMED,
-		QUERY(archive_put_query_fields, struct archive_query), .body_type = TAR,
+		QUERY(archive_put_query_fields, struct archive_query), .body_type = BYTES,
 		.answers = done, .errors = { 409, 429, 507 } },
 	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow what happens to a workspace",
 		api_workspace_events, ROUTE_EVENTS, .answers = events },

@@ -83,6 +83,21 @@ static int read_body(struct call *c, struct error *err)
 	return 0;
 }
 
+/* Also where it doesn't count: a key that can't be one is the client's error. */
+static int check_key(struct call *c, struct error *err)
+{
+	struct str key = http_header(c->r, "idempotency-key");
+
+	for (size_t i = 0; i < key.len; i++)
+		if (key.data[i] <= ' ' || key.data[i] > '~')
+			return fail(err, ERR_INVALID,
+				"Idempotency-Key has other than printable characters");
+	if (key.data && (key.len < 1 || key.len > IDEMPOTENCY_KEY_MAX))
+		return fail(err, ERR_INVALID, "Idempotency-Key must have 1 to %d characters",
+			IDEMPOTENCY_KEY_MAX);
+	return 0;
+}
+
 static void run(struct call *c)
 {
 	struct error err;
@@ -128,7 +143,7 @@ static void on_begin(void *ctx, struct http_request *r)
 		refuse(c, status, allow, &err);
 		return;
 	}
-	if (read_query(c, &err)) {
+	if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) || read_query(c, &err)) {
 		call_problem(c, &err);
 		return;
 	}
