@@ -2,8 +2,8 @@
 
 README.md and docs/: fenced blocks marked `console`; man pages: .EX/.EE blocks. In both, `$ command` lines are run in
 order (with `> ` for more lines of the same command), and what follows is their output, stdout and stderr together. `...` stands for
-anything: alone on a line for any number of lines, within a line for any text. A block shares one directory, which is
-empty at first. Blocks of another mark, and lines beginning with `# `, are not run.
+anything: alone on a line for any number of lines, within a line for any text. A block is one shell in one directory, which
+is empty at first. Blocks of another mark, and lines beginning with `# `, are not run.
 
 Where a block is about environments, its home has the packages that most of them use in its store already, but no
 environment: what isn't there is fetched from the index this host is configured for."""
@@ -17,7 +17,7 @@ from harness import CARREL, CLIENTS, TREE, copy_home, locked
 
 DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md") if path.exists()]
 PAGES = sorted((TREE / "man").glob("*.[1-8]"))
-ENVIRONMENTS = re.compile(r"carrel env (build|warm)|carrel run .*--(pip|env)")
+ENVIRONMENTS = re.compile(r"carrel env (build|warm)|carrel (run|create) .*--(pip|env|context)")
 PACKAGES = ("requests", "fastapi", "uvicorn", "pydantic>=2"), ("pydantic<2",)
 
 
@@ -105,6 +105,17 @@ def packages(tmp_path_factory):
     return home
 
 
+def run_block(block, place, env):
+    """[(command, expected lines, actual lines)]: one shell for the whole block, as a reader has it."""
+    todo, mark = list(steps(block)), "-- end of a step --"
+    script = "\n".join(f"{command}\nprintf '\\n{mark}\\n'" for command, _ in todo)
+    done = subprocess.run(["bash", "-c", script], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=100)
+    outputs = done.stdout.decode(errors="replace").split(f"\n{mark}\n")
+    assert len(outputs) == len(todo) + 1, f"the block ended early: {outputs[-1]}"
+    return [(command, expected, output.splitlines()) for (command, expected), output in zip(todo, outputs)]
+
+
 @pytest.mark.parametrize("block", examples())
 def test_an_example_does_what_it_shows(block, tmp_path, request):
     place, home = tmp_path / "place", tmp_path / "home"
@@ -117,13 +128,15 @@ def test_an_example_does_what_it_shows(block, tmp_path, request):
     if ENVIRONMENTS.search("\n".join(block)):
         env.update(CLIENTS)
         copy_home(request.getfixturevalue("packages"), home / ".carrel", leave=("envs", "run", "audit"))
-    for command, expected in steps(block):
-        done = subprocess.run(["bash", "-c", command], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, timeout=60)
-        actual = done.stdout.decode(errors="replace").splitlines()
-        while expected and not expected[-1].strip():
-            expected.pop()
-        assert matches(expected, actual), f"$ {command}\nexpected:\n" + "\n".join(expected) + "\ngot:\n" + "\n".join(actual)
+    try:
+        for command, expected, actual in run_block(block, place, env):
+            for lines in (expected, actual):
+                while lines and not lines[-1].strip():
+                    lines.pop()
+            assert matches(expected, actual), f"$ {command}\nexpected:\n" + "\n".join(expected) + "\ngot:\n" + "\n".join(actual)
+    finally:
+        if (home / ".carrel/run/lock").exists():    # an example that needed a daemon has started one
+            subprocess.run([CARREL, "serve", "--stop"], env=env, check=True, capture_output=True, timeout=30)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
