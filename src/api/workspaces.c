@@ -22,12 +22,12 @@ static void answer(void *ctx, struct core_workspace *w, const struct error *err,
 	auto_arena struct arena arena;
 	auto_buf struct buf body;
 
+	arena_init(&arena);
+	buf_init(&body, BUF_MAX_DEFAULT);
 	if (err) {
 		operation_fail(op, err);
 		return;
 	}
-	arena_init(&arena);
-	buf_init(&body, BUF_MAX_DEFAULT);
 	print(&body, w);
 	operation_answer(op, status, status == 201 ? location_of(&arena, w) : NULL, &body);
 }
