@@ -226,8 +226,7 @@ int files_mkdir(struct core_workspace *w, const char *path, bool *created, struc
 		return -1;
 	if (place.is_there && !S_ISDIR(place.st.st_mode))
 		return fail(err, ERR_CONFLICT, "'%s' is a %s", path, files_type(place.st.st_mode));
-	if (!place.is_there &&
-		(mkdirat(place.dir, place.name, 0755) < 0 || files_sync_directory(place.dir) < 0))
+	if (!place.is_there && mkdirat(place.dir, place.name, 0755) < 0)
 		return fail_errno(err, "make directory '%s'", path);
 	*created = !place.is_there;
 	return 0;
@@ -261,8 +260,6 @@ int files_move(struct core_workspace *w, const char *from, const char *to, struc
 		return fail(err, ERR_INVALID, "the root of a workspace can't be moved or replaced");
 	if (renameat(source.dir, source.name, target.dir, target.name) < 0)
 		return rename_failed(from, to, err);
-	if (files_sync_directory(target.dir) < 0 || files_sync_directory(source.dir) < 0)
-		return fail_errno(err, "move '%s' to '%s'", from, to);
 	return 0;
 }
 
@@ -304,7 +301,5 @@ int files_remove(struct core_workspace *w, const char *path, bool recursive, str
 	}
 	if (S_ISREG(place.st.st_mode) && place.st.st_nlink == 1)
 		files_charge(w, -(int64_t)place.st.st_blocks * 512);
-	if (files_sync_directory(place.dir) < 0)
-		return fail_errno(err, "remove '%s'", path);
 	return 0;
 }

@@ -7,9 +7,10 @@
  * devices are never opened (ERR_INVALID, named), only listed, moved and removed.
  * 3. Writing replaces atomically: a temporary file in workspaces/<id>/.in, which no sandbox sees,
  * synced, renamed into place. Modes keep no setuid or setgid bit.
- * 4. A write under way holds the workspace.
- * Errors, of all of them: ERR_INVALID (a path that can't be one, or what can't be done to such a
- * thing), ERR_NOT_FOUND, ERR_DENIED (it leads out, or its mode forbids it), ERR_CONFLICT. */
+ * 4. A write under way holds the workspace. What was written is on the disk; what was made, moved
+ * or removed is as soon as the file system sees to it, and the loop doesn't wait for that. Errors,
+ * of all of them: ERR_INVALID (a path that can't be one, or what can't be done to such a thing),
+ * ERR_NOT_FOUND, ERR_DENIED (it leads out, or its mode forbids it), ERR_CONFLICT. */
 #pragma once
 #include "base/vec.h"
 #include "core/core.h"
@@ -46,10 +47,8 @@ int files_begin_write(struct core_workspace *w, const char *path, unsigned mode,
 	struct file_write **write, struct error *err);
 /* ERR_DISK_FULL; ERR_LIMIT: the workspace's disk limit. */
 int files_write(struct file_write *write, const void *data, size_t len, struct error *err);
-/* It has its name now; *created: there was none before. Frees write in any case. Waits for the
- * disk: for what is small. */
-int files_end_write(struct file_write *write, bool *created, struct error *err);
-/* The same for any size: a child waits for the disk, done is called from the loop. */
+/* Synced and renamed, by a child; done is called from the loop: it has its name now. created: there
+ * was none before. */
 typedef void files_written_fn(void *ctx, bool created, const struct error *err);
 void files_finish_write(struct file_write *write, files_written_fn *done, void *ctx);
 void files_abort_write(struct file_write *write); /* NULL: nothing */

@@ -150,13 +150,3 @@ int files_over_limit(const struct core_workspace *w, struct error *err)
 		"workspace '%s' is at its disk limit of %llu bytes", w->model.name,
 		(unsigned long long)w->model.limits.disk_bytes);
 }
-
-int files_sync_directory(int dir)
-{
-	auto_close int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	/* One that its owner may not read: its own choice. */
-	if (fd < 0)
-		return errno == EACCES ? 0 : -1;
-	return fsync(fd);
-}

@@ -51,8 +51,6 @@ void files_discard_known(struct core_workspace *w, int in, const char *name);
 uint64_t files_room(const struct core_workspace *w);
 void files_charge(struct core_workspace *w, int64_t bytes);
 int files_over_limit(const struct core_workspace *w, struct error *err);
-/* fsync of a directory known by an O_PATH descriptor. 0, or -1 with errno. */
-int files_sync_directory(int dir);
 
 /* ---- files_child.c: what takes long ---- */
 

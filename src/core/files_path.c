@@ -167,7 +167,6 @@ static int make_directory(struct walk *walk, struct str part, struct error *err)
 	str_format(name, sizeof name, "%.*s", (int)part.len, part.data);
 	if (dir < 0 || (mkdirat(dir, name, 0755) < 0 && errno != EEXIST))
 		return fail_errno(err, "make directory '%s' of '%s'", name, walk->path);
-	files_sync_directory(dir);
 	return WALK_GO_ON;
 }
 

@@ -8,9 +8,8 @@
 #include "core/files_parts.h"
 
 #define SYNC_STEP                                                                                  \
-	((uint64_t)8 << 20)	      /* so much is left to the end, at most, for fsync to write   \
-				       */
-#define SYNC_NOW ((uint64_t)64 << 10) /* what is smaller isn't worth a child */
+	((uint64_t)8 << 20) /* so much is left to the end, at most, for fsync to write             \
+			     */
 
 struct file_write {
 	struct core_workspace *w;
@@ -22,9 +21,6 @@ struct file_write {
 	uint64_t written, begun; /* begun: to be written to disk */
 	files_written_fn *done;
 	void *ctx;
-	bool is_created; /* of an end that is told later */
-	bool has_failed;
-	struct error err;
 };
 
 static void free_write(struct file_write *write)
@@ -116,106 +112,98 @@ int files_write(struct file_write *write, const void *data, size_t len, struct e
 	return 0;
 }
 
-static int sync_file(struct file_write *write, struct error *err)
+/* -- the end -- */
+
+/* `keep` of the child that does it. */
+enum { KEEP_FILE, KEEP_IN, KEEP_DIR };
+
+/* fsync of a directory known by an O_PATH descriptor. 0, or -1 with errno. */
+static int sync_directory(int dir)
 {
-	if (fchmod(write->fd, write->mode) < 0 || fault_fails("files.sync") || fsync(write->fd) < 0)
-		return write_failed(write, err);
-	return 0;
+	auto_close int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	/* One that its owner may not read: its own choice. */
+	if (fd < 0)
+		return errno == EACCES ? 0 : -1;
+	return fsync(fd);
 }
 
-static int put_in_place(struct file_write *write, bool *created, struct error *err)
+/* Durable first, then named. */
+static int put_in_place(struct file_write *write, const int *fds, bool *created, struct error *err)
 {
-	const struct files_place *place = &write->place;
-	bool is_new = renameat2(write->in, write->temporary, place->dir, place->name,
-			      RENAME_NOREPLACE) == 0;
+	const char *name = write->place.name;
 
+	if (fchmod(fds[KEEP_FILE], write->mode) < 0 || fault_fails("files.sync") ||
+		fsync(fds[KEEP_FILE]) < 0)
+		return write_failed(write, err);
 	fault_point("files.rename");
-	if (!is_new && errno == EISDIR)
-		errno = EEXIST;
-	if (!is_new && (errno != EEXIST || renameat(write->in, write->temporary, place->dir,
-						   place->name) < 0)) {
+	int in = fds[KEEP_IN], dir = fds[KEEP_DIR];
+	bool is_new = renameat2(in, write->temporary, dir, name, RENAME_NOREPLACE) == 0;
+	if (!is_new && (errno != EEXIST || renameat(in, write->temporary, dir, name) < 0)) {
 		if (errno == EISDIR)
 			return fail(err, ERR_CONFLICT, "'%s' is a directory", write->path);
 		return write_failed(write, err);
 	}
-	if (files_sync_directory(place->dir) < 0)
+	if (sync_directory(dir) < 0)
 		return write_failed(write, err);
-	if (!is_new && place->is_there && place->st.st_nlink == 1)
-		files_charge(write->w, -(int64_t)place->st.st_blocks * 512);
-	write->written = 0; /* the tree's own now */
 	*created = is_new;
 	return 0;
 }
 
-int files_end_write(struct file_write *write, bool *created, struct error *err)
+static int put_in_child(void *ctx, const int *fds, uint64_t *value, struct error *err)
 {
-	if (sync_file(write, err) < 0 || put_in_place(write, created, err) < 0) {
-		files_abort_write(write);
+	bool created;
+
+	if (put_in_place(ctx, fds, &created, err) < 0)
 		return -1;
-	}
-	free_write(write);
+	*value = created;
 	return 0;
 }
 
-/* -- the same, with the waiting done by a child -- */
-
-static void tell(struct file_write *write, bool created, const struct error *err)
-{
-	files_written_fn *done = write->done;
-	void *ctx = write->ctx;
-
-	if (err)
-		files_abort_write(write);
-	else
-		free_write(write);
-	done(ctx, created, err);
-}
-
-static void on_synced(void *ctx, uint64_t value, const struct error *failed)
+static void on_end(void *ctx, uint64_t value, const struct error *failed)
 {
 	struct file_write *write = ctx;
-	struct error err = { 0 };
-	bool created = false;
+	const struct files_place *place = &write->place;
+	files_written_fn *done = write->done;
+	void *done_ctx = write->ctx;
 
-	if (failed && failed->sys_errno == EDQUOT)
-		files_over_limit(write->w, &err);
-	else if (failed)
-		err = *failed;
-	tell(write, created, failed || put_in_place(write, &created, &err) < 0 ? &err : NULL);
+	if (failed) {
+		files_abort_write(write);
+	} else {
+		if (!value && place->is_there && place->st.st_nlink == 1)
+			files_charge(write->w, -(int64_t)place->st.st_blocks * 512);
+		free_write(write);
+	}
+	done(done_ctx, value, failed);
 }
 
+/* There was no child to be had. */
 static void on_turn(struct loop *loop, void *ctx)
 {
 	struct file_write *write = ctx;
-	struct error err = write->err;
+	int fds[] = { write->fd, write->in, write->place.dir };
+	struct error err;
+	bool created = false;
+	int failed = put_in_place(write, fds, &created, &err);
 
-	tell(write, write->is_created, write->has_failed ? &err : NULL);
-}
-
-static int sync_kept(void *ctx, const int *fds, uint64_t *value, struct error *err)
-{
-	const struct file_write *write = ctx;
-
-	return fsync(fds[0]) < 0 ? fail_errno(err, "write '%s'", write->path) : 0;
+	on_end(write, created, failed ? &err : NULL);
 }
 
 void files_finish_write(struct file_write *write, files_written_fn *done, void *ctx)
 {
 	struct loop *loop = write->w->core->loop;
 	struct files_job job = { .what = "write to disk",
-		.work = sync_kept,
+		.work = put_in_child,
 		.work_ctx = write,
-		.keep = { write->fd },
-		.keep_count = 1,
-		.done = on_synced,
+		.keep = { write->fd, write->in, write->place.dir },
+		.keep_count = 3,
+		.writable = 1 << KEEP_IN | 1 << KEEP_DIR,
+		.done = on_end,
 		.ctx = write };
+	struct error err;
 
 	write->done = done;
 	write->ctx = ctx;
-	if (write->written > SYNC_NOW && fchmod(write->fd, write->mode) == 0 &&
-		files_child_start(loop, &job, NULL, &write->err) == 0)
-		return;
-	write->has_failed = sync_file(write, &write->err) < 0 ||
-			    put_in_place(write, &write->is_created, &write->err) < 0;
-	loop_after(loop, 0, on_turn, write);
+	if (files_child_start(loop, &job, NULL, &err) < 0)
+		loop_after(loop, 0, on_turn, write);
 }

@@ -33,6 +33,28 @@ static void assert_opens(const char *path, const char *content)
 	assert_int_equal(info.size, strlen(content));
 }
 
+static int told;
+static bool told_created;
+static void on_written(void *ctx, bool created, const struct error *failed)
+{
+	told = failed ? -1 : 1;
+	told_created = created;
+	if (failed)
+		err = *failed;
+	loop_stop(core.loop);
+}
+
+static int end_write(struct file_write *write, bool *created)
+{
+	told = 0;
+	files_finish_write(write, on_written, NULL);
+	assert_int_equal(told, 0);
+	assert_int_equal(loop_run(core.loop, &(struct error){ 0 }), 0);
+	assert_int_not_equal(told, 0);
+	*created = told_created;
+	return told < 0 ? -1 : 0;
+}
+
 static int write_all(const char *path, unsigned mode, bool make, const char *text, bool *created)
 {
 	struct file_write *write;
@@ -43,7 +65,7 @@ static int write_all(const char *path, unsigned mode, bool make, const char *tex
 		files_abort_write(write);
 		return -1;
 	}
-	return files_end_write(write, created, &err);
+	return end_write(write, created);
 }
 
 /* -- reading -- */
@@ -196,7 +218,7 @@ static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state
 			opened++;
 		}
 		if (files_begin_write(&w, "swap/made", 0, true, &write, &err) == 0)
-			created_count += files_end_write(write, &created, &err) == 0;
+			created_count += end_write(write, &created) == 0;
 		files_mkdir(&w, "swap/dir", &created, &err);
 		files_remove(&w, "swap/dir", true, &err);
 	}
@@ -424,7 +446,7 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 	assert_int_equal(err.code, ERR_LIMIT);
 	files_abort_write(one);
 	assert_int_equal(files_write(two, area, 60, &err), 0);
-	assert_int_equal(files_end_write(two, &created, &err), 0);
+	assert_int_equal(end_write(two, &created), 0);
 	assert_int_equal(w.model.disk_usage_bytes, 960);
 	/* What is removed makes room. */
 	w.model.disk_usage_bytes = 100000;
@@ -450,54 +472,35 @@ static void a_directory_that_came_meanwhile_is_a_conflict(void **state)
 
 	assert_int_equal(files_begin_write(&w, "f", 0, false, &write, &err), 0);
 	put_dir(upper, "f");
-	assert_int_equal(files_end_write(write, &created, &err), -1);
+	assert_int_equal(end_write(write, &created), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	assert_int_equal(count_in(), 0);
 	/* And a parent that went. */
 	put_dir(upper, "d");
 	assert_int_equal(files_begin_write(&w, "d/f", 0, false, &write, &err), 0);
 	assert_int_equal(unlinkat(upper, "d", AT_REMOVEDIR), 0);
-	assert_int_equal(files_end_write(write, &created, &err), -1);
+	assert_int_equal(end_write(write, &created), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
 	assert_int_equal(count_in(), 0);
 }
 
-static int told;
-static bool told_created;
-static void on_written(void *ctx, bool created, const struct error *failed)
-{
-	told = failed ? -1 : 1;
-	told_created = created;
-	loop_stop(core.loop);
-}
-
-static void writes_of_any_size_finish_from_the_loop(void **state)
+static void writes_of_any_size_are_finished_by_a_child(void **state)
 {
 	static char data[300000];
 	static const size_t sizes[] = { 0, 10, sizeof data };
 	struct file_write *write;
+	bool created;
 
 	memset(data, 'x', sizeof data);
 	for (size_t i = 0; i < 3; i++) {
-		told = 0;
 		assert_int_equal(files_begin_write(&w, "f", 0600, false, &write, &err), 0);
 		assert_int_equal(files_write(write, data, sizes[i], &err), 0);
-		files_finish_write(write, on_written, NULL);
-		assert_int_equal(told, 0);
-		assert_int_equal(loop_run(core.loop, &err), 0);
-		assert_int_equal(told, 1);
-		assert_int_equal(told_created, i == 0);
+		assert_int_equal(end_write(write, &created), 0);
+		assert_int_equal(created, i == 0);
 		assert_int_equal(files_stat(&w, "f", &arena, &info, &err), 0);
 		assert_int_equal(info.size, sizes[i]);
 		assert_int_equal(info.mode, 0600);
 	}
-	put_dir(upper, "d");
-	assert_int_equal(files_begin_write(&w, "d/f", 0600, false, &write, &err), 0);
-	assert_int_equal(files_write(write, data, sizeof data, &err), 0);
-	assert_int_equal(unlinkat(upper, "d", AT_REMOVEDIR), 0);
-	files_finish_write(write, on_written, NULL);
-	assert_int_equal(loop_run(core.loop, &err), 0);
-	assert_int_equal(told, -1);
 	assert_int_equal(count_in(), 0);
 }
 
@@ -594,7 +597,7 @@ int main(void)
 		with_workspace(what_is_aborted_leaves_nothing),
 		with_workspace(the_workspaces_limit_counts_what_is_being_written),
 		with_workspace(a_directory_that_came_meanwhile_is_a_conflict),
-		with_workspace(writes_of_any_size_finish_from_the_loop),
+		with_workspace(writes_of_any_size_are_finished_by_a_child),
 		with_workspace(moving_replaces_files_and_follows_no_last_link),
 		with_workspace(removing_follows_nothing),
 		with_workspace(what_a_crash_left_is_swept),
