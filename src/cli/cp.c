@@ -297,7 +297,8 @@ static int copy_in_file(
 			return fail_errno(err, "open '%s'", copy->from.path);
 		str_format(mode, sizeof mode, "?mode=%04o", source->mode);
 	}
-	bool has_size = source->kind == A_FILE;
+	/* Files of /proc have more in them than they say. */
+	bool has_size = source->kind == A_FILE && source->size;
 	return upload(copy, file_path(copy, &copy->to, path, mode), "application/octet-stream",
 		copy->from.is_stream ? STDIN_FILENO : opened, has_size ? &source->size : NULL, err);
 }

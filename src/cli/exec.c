@@ -279,7 +279,8 @@ static int parse(struct remote *remote, int argc, char **argv, struct exec_optio
 	if (at == argc)
 		return fail_hint(err, ERR_INVALID, exec_spec.usage, "exec needs a NAME");
 	*name = argv[at];
-	if (args_parse(&exec_spec, argc - at, argv + at, options, &remote->arena, &next, help, err))
+	if (remote_check_names(name, 1, err) || args_parse(&exec_spec, argc - at, argv + at,
+							options, &remote->arena, &next, help, err))
 		return -1;
 	*command = argv + at + next;
 	if (!*help && at + next == argc)

@@ -163,7 +163,8 @@ void progress_show(
 	buf_init(&text, 4096);
 	if (!is_due(progress, phase, bytes))
 		return;
-	progress_print(&text, phase, done, total, bytes, progress->rate, width_of(progress->fd));
+	progress_print(
+		&text, progress->phase, done, total, bytes, progress->rate, width_of(progress->fd));
 	draw(progress, &text);
 }
 
@@ -174,7 +175,8 @@ void progress_show_bytes(
 	buf_init(&text, 4096);
 	if (!is_due(progress, phase, bytes))
 		return;
-	progress_print_bytes(&text, phase, bytes, total, progress->rate, width_of(progress->fd));
+	progress_print_bytes(
+		&text, progress->phase, bytes, total, progress->rate, width_of(progress->fd));
 	draw(progress, &text);
 }
 

@@ -14,6 +14,14 @@
 #define PROBLEM_MAX ((size_t)1 << 20)
 #define TEXT_MAX ((size_t)256 << 20)
 
+int remote_check_names(const char *const *names, size_t count, struct error *err)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!names[i][0])
+			return fail(err, ERR_INVALID, "a name may not be empty");
+	return 0;
+}
+
 bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
 	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
 	int *code)
@@ -28,7 +36,8 @@ bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, 
 		*code = fflush(stdout) ? 125 : 0;
 		return false;
 	}
-	if (failed || args_check_operands(spec, operands, least, most, &err)) {
+	if (failed || args_check_operands(spec, operands, least, most, &err) ||
+		remote_check_names(operands->items, operands->count, &err)) {
 		*code = cli_fail(&err, args_want_json(argc, argv));
 		return false;
 	}

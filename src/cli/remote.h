@@ -38,6 +38,8 @@ struct remote {
 bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
 	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
 	int *code);
+/* An empty one would be another path. */
+int remote_check_names(const char *const *names, size_t count, struct error *err);
 /* Connects to the daemon, which is started when it is this home's own and nobody listens. */
 int remote_open(struct remote *remote, const struct remote_options *common, struct error *err);
 void remote_done(struct remote *remote);

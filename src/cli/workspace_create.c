@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/env.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 #include "model/workspace.h"
 
@@ -184,6 +184,20 @@ static int print_request(
 	return 0;
 }
 
+/* What has to be built takes its time, and is silent. */
+static int create(struct remote *remote, const struct create_options *options,
+	const struct buf *body, struct remote_answer *answer, struct error *err)
+{
+	struct progress progress;
+	bool is_seen = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR &&
+		       (options->python || options->requirements || options->packages.count);
+	progress_init(&progress, is_seen ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
+	progress_show(&progress, "building_env", 0, 0, 0);
+	int failed = remote_call(remote, "POST", "/v1/workspaces", body, answer, err);
+	progress_finish(&progress);
+	return failed;
+}
+
 int cli_create(int argc, char **argv)
 {
 	struct create_options options = { 0 };
@@ -202,7 +216,7 @@ int cli_create(int argc, char **argv)
 	if ((name && workspace_check_name(name, &err)) || check_choices(&options, &err) ||
 		print_request(&options, name, &body, &err) ||
 		remote_open(&remote, &options.remote, &err) ||
-		remote_call(&remote, "POST", "/v1/workspaces", &body, &answer, &err))
+		create(&remote, &options, &body, &answer, &err))
 		return cli_fail(&err, remote.json);
 	if (remote.json)
 		return remote_print_answer(&answer);

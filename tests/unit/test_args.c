@@ -179,6 +179,50 @@ static void help_is_found_behind_operands(void **state)
 	assert_true(help && options.flag);
 }
 
+static void an_option_of_a_later_version_is_refused_as_such(void **state)
+{
+	static const struct arg_spec later = { .command = "test",
+		.usage = "carrel test",
+		.options = table,
+		.option_count = 2,
+		.later = "template|v" };
+	static const char *const lines[] = { "--template", "--template=x", "-v", "-fv" };
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		struct parsed p = { 0 };
+		char *argv[] = { (char[]){ "test" }, (char *)(uintptr_t)lines[i], NULL };
+		arena_init(&p.arena);
+		assert_int_equal(args_parse(&later, 2, argv, &p.options, &p.arena, &p.operands,
+					 &p.help, &p.err),
+			-1);
+		assert_int_equal(p.err.code, ERR_UNAVAILABLE);
+		assert_non_null(strstr(p.err.text, "not available in this version"));
+		arena_done(&p.arena);
+	}
+	struct parsed p;
+	PARSE(&p, "--template");
+	assert_int_equal(p.err.code, ERR_INVALID);
+	arena_done(&p.arena);
+}
+
+static void operands_that_are_missing_or_too_many_are_named(void **state)
+{
+	static const struct arg_spec two = { .command = "cp",
+		.usage = "carrel cp SOURCE TARGET [options]" };
+	const char *items[] = { "a", "b", "c" };
+	arg_list operands = { items, 0, 0 };
+	struct error err;
+	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
+	assert_string_equal(err.text, "cp needs a SOURCE");
+	operands.count = 1;
+	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
+	assert_string_equal(err.text, "cp needs a TARGET");
+	operands.count = 2;
+	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), 0);
+	operands.count = 3;
+	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
+	assert_string_equal(err.text, "cp has no use for 'c'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -191,6 +235,8 @@ int main(void)
 		cmocka_unit_test(a_lone_dash_is_an_operand),
 		cmocka_unit_test(operands_may_stand_between_options),
 		cmocka_unit_test(help_is_found_behind_operands),
+		cmocka_unit_test(an_option_of_a_later_version_is_refused_as_such),
+		cmocka_unit_test(operands_that_are_missing_or_too_many_are_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,9 +149,24 @@ static void paths_become_absolute(void **state)
 	assert_string_equal(request.editables.items[0], "/usr/lib");
 }
 
+static void a_transfer_shows_how_much_of_it_is_done(void **state)
+{
+	auto_buf struct buf out;
+	buf_init(&out, 4096);
+	progress_print_bytes(&out, "copying", 3 << 20, 4 << 20, 1 << 20, 79);
+	assert_string_equal(out.data, "copying [##################......]  75%, 3.0M, 1.0M/s");
+	buf_clear(&out);
+	progress_print_bytes(&out, "copying", 512, 0, 0, 79);
+	assert_string_equal(out.data, "copying 512");
+	buf_clear(&out);
+	progress_print_bytes(&out, "copying", 3 << 20, 4 << 20, 1 << 20, 20);
+	assert_int_equal(out.len, 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_transfer_shows_how_much_of_it_is_done),
 		cmocka_unit_test(a_line_has_phase_bar_packages_bytes_and_rate),
 		cmocka_unit_test(a_bar_is_full_at_the_end_and_never_fuller),
 		cmocka_unit_test(a_line_is_no_wider_than_the_terminal),
