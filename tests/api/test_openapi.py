@@ -1,0 +1,148 @@
+"""/openapi.json is true: checked by a validator, and by Schemathesis, which asks for everything it says in ways nobody would.
+
+Both are programs of others, installed into an environment of the tests' own by pip, at a pinned version."""
+import asyncio
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from rest import created
+
+PACKAGES = ("schemathesis==4.32.5", "openapi-spec-validator==0.9.0")
+pytestmark = [pytest.mark.once, pytest.mark.shipped]
+
+# Not: positive_data_acceptance (a schema can't say which commands there are), ensure_resource_availability (a key of
+# idempotency gives the answer of a workspace that may be gone by then).
+CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
+          "response_schema_conformance", "negative_data_rejection", "missing_required_header", "unsupported_method",
+          "allow_header_conformance", "use_after_free", "ignored_auth")
+
+CONFIG = """
+base-url = "{url}"
+[generation]
+deterministic = true
+database = "none"
+max-examples = {examples}
+allow-x00 = true
+[phases.examples]
+enabled = false
+[phases.stateful]
+enabled = false
+[[operations]]
+include-path-regex = "^/v1/workspaces/\\\\{{id\\\\}}"
+exclude-operation-id = "removeWorkspace"
+parameters = {{ "path.id" = "{workspace}" }}
+[[operations]]
+include-path-regex = "^/v1/execs/\\\\{{id\\\\}}"
+parameters = {{ "path.id" = "{exec}" }}
+"""
+
+# An environment takes seconds to build: what would be a good request for one is asked for without it. A command is
+# given a second, a follower of output no time. The workspace and the exec that all else is tried on must live on.
+HOOKS = """
+import os
+import schemathesis
+
+@schemathesis.hook
+def before_call(context, case, kwargs):
+    is_good = case.meta is None or case.meta.generation.mode.is_positive
+    if is_good and isinstance(case.body, dict):
+        for member in ("python", "context", "environment"):
+            case.body.pop(member, None)
+        if "argv" in case.body or "command" in case.body:
+            case.body.pop("timeout", None)
+            case.body["timeout_ms"] = 1000
+        if "signal" in case.body:
+            case.body["signal"] = "WINCH"
+    if case.query and case.path.endswith("/output"):
+        case.query.pop("follow", None)
+    if case.method == "DELETE" and case.path_parameters.get("id") == os.environ["KEPT"] and "path" not in case.path_parameters:
+        case.path_parameters["id"] = "another"
+"""
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory):
+    """The directory with their programs."""
+    environment = tmp_path_factory.mktemp("tools") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
+    subprocess.run([environment / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *PACKAGES], check=True)
+    return environment / "bin"
+
+
+@contextlib.contextmanager
+def over_tcp(path):
+    """A port of this machine that leads to the unix socket, byte by byte."""
+    loop, ready = asyncio.new_event_loop(), threading.Event()
+    port = []
+
+    async def copy(reader, writer):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader, writer):
+        with contextlib.suppress(OSError):
+            inner_reader, inner_writer = await asyncio.open_unix_connection(path)
+            await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port.append(server.sockets[0].getsockname()[1])
+        ready.set()
+
+    def run():
+        loop.create_task(main())
+        loop.run_forever()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield f"http://127.0.0.1:{port[0]}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def test_the_document_is_valid(daemon, tools, tmp_path):
+    document = tmp_path / "openapi.json"
+    document.write_bytes(daemon.get("/openapi.json").body)
+    done = subprocess.run([tools / "openapi-spec-validator", document], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_path_is_documented_with_its_methods(daemon):
+    document = daemon.get("/openapi.json").json()
+    for path, operations in document["paths"].items():
+        answer = daemon.request("TRACE", path.replace("{id}", "x").replace("{path}", "x"))
+        assert answer.status == 405
+        allowed = {method.strip().lower() for method in answer.headers["Allow"].split(",")}
+        assert set(operations) <= allowed <= set(operations) | {"head"}, path
+
+
+def test_schemathesis_finds_no_server_error_and_no_undocumented_answer(daemon, tools, tmp_path):
+    (tmp_path / "hooks.py").write_text(HOOKS)
+    with created(daemon) as workspace, over_tcp(str(daemon.socket)) as url:
+        exec = daemon.post(f"/v1/workspaces/{workspace['id']}/exec", {"argv": ["cat"], "background": True, "open_stdin": True, "tty": True}).json()
+        (tmp_path / "schemathesis.toml").write_text(CONFIG.format(
+            url=url, workspace=workspace["id"], exec=exec["id"], examples=os.environ.get("SCHEMATHESIS_EXAMPLES", "8")))
+        # Events have no end, and what has none can't be looked at whole.
+        done = subprocess.run(
+            [tools / "schemathesis", "--config-file", "schemathesis.toml", "run", url + "/openapi.json", "--checks", ",".join(CHECKS),
+             "--exclude-operation-id", "events", "--exclude-operation-id", "workspaceEvents", "--no-color", "--continue-on-failure",
+             "--request-timeout", "20", "--warnings", "off"],
+            cwd=tmp_path, env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "KEPT": workspace["id"], "PYTHONPATH": str(tmp_path), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
+            capture_output=True, text=True, timeout=300)
+        for left in daemon.get("/v1/workspaces?limit=1000").json()["items"]:
+            daemon.delete(f"/v1/workspaces/{left['id']}")
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    assert daemon.get("/readyz").status == 200 and "error" not in {line.split()[1] for line in daemon.log().splitlines() if len(line.split()) > 1}
