@@ -21,7 +21,7 @@
 #define LOOK_AGAIN_MS 30000
 #define BASE_AGAIN_MS 1000
 #define POOL_SIZE 16
-#define REAP_ALL_MS 20
+#define REAP_ALL_MS 100
 
 void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
 	const char *id, const char *request_id, const struct error *err)

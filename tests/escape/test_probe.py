@@ -9,6 +9,7 @@ import tempfile
 
 import pytest
 
+from daemons import serving
 from harness import Carrel
 
 HERE = pathlib.Path(__file__).parent
@@ -57,6 +58,17 @@ def answers_in_directory(tmp_path_factory):
     return lines_of(done.stdout), directory
 
 
+@pytest.fixture(scope="module")
+def answers_in_workspace(tmp_path_factory):
+    """The same in a workspace of a daemon, whose sandbox stays and is started in another way."""
+    with serving(tmp_path_factory.mktemp("daemon")) as daemon:
+        assert daemon("create", "probe").returncode == 0
+        done = daemon("exec", "probe", "--", "sh", "-c", "cat >probe && chmod +x probe && exec ./probe all",
+                      input=PROBE.read_bytes(), text=False)
+        assert done.returncode in (0, 1), done
+    return lines_of(done.stdout.decode())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_probe(answers, name):
     assert answers[name] == ("ok",)
@@ -65,6 +77,11 @@ def test_probe(answers, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_probe_in_directory(answers_in_directory, name):
     assert answers_in_directory[0][name] == ("ok",)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_probe_in_workspace(answers_in_workspace, name):
+    assert answers_in_workspace[name] == ("ok",)
 
 
 def test_no_special_file_is_left_in_the_directory(answers_in_directory):
