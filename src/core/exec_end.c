@@ -184,6 +184,7 @@ void exec_exited(struct core_exec *e, const struct init_reply *reply)
 	result->signal = exited ? 0 : WTERMSIG(reply->value);
 	result->cpu_ms = (reply->utime_us + reply->stime_us) / 1000;
 	result->max_rss_bytes = reply->max_rss_kb * 1024;
+	watch_add_usage(e->workspace, e);
 	streams_mark_end(e);
 	exec_go_on_ending(e);
 }

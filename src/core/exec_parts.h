@@ -170,6 +170,7 @@ int streams_open(
 int streams_keep(struct core_exec *e, const int handed[3], struct error *err);
 int streams_check_handed(const int handed[3], struct error *err);
 void streams_sent(struct core_exec *e);
+void streams_started(struct core_exec *e);
 /* After the exit: true when all is read that lay there. */
 bool streams_drain(struct core_exec *e);
 void streams_mark_end(struct core_exec *e);

@@ -19,6 +19,7 @@
 #define STILL_TICKS 4
 #define KEPT_COUNT 256		  /* ended ones of a workspace, */
 #define KEPT_BYTES (256ull << 20) /* and their bytes; the oldest go */
+#define SLACK_BYTES (16ull << 20)
 #define NAME_SIZE (ID_LEN + 5)
 
 static const char *const endings[] = { "out", "err" };
@@ -66,27 +67,37 @@ void spool_remove(struct core_exec *e)
 	}
 }
 
-/* What it takes on disk may be more than its size, and its size more than that: a command can do
- * both to a file that it may write. */
-static uint64_t bytes_of(const struct core_exec *e, bool on_disk)
+struct spool_size {
+	uint64_t bytes, on_disk;
+};
+
+static struct spool_size size_of(const struct core_exec *e)
 {
-	uint64_t bytes = 0;
+	struct spool_size size = { 0, 0 };
 	for (int i = 0; i < 2; i++) {
 		char name[NAME_SIZE];
 		struct stat st;
 		name_of(e->record.id, i, name);
 		if (fstatat(e->workspace->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
-		uint64_t size = (uint64_t)st.st_size, blocks = (uint64_t)st.st_blocks * 512;
-		bytes += on_disk && blocks > size ? blocks : size;
+		size.bytes += (uint64_t)st.st_size;
+		size.on_disk += (uint64_t)st.st_blocks * 512;
 	}
-	return bytes;
+	return size;
+}
+
+/* A command may also lay out room behind the end of what it writes; file systems do a little of
+ * that by themselves. */
+static bool is_over(const struct core_exec *e, struct spool_size size)
+{
+	uint64_t cap = e->record.output_cap_bytes;
+	return cap && (size.bytes > cap || size.on_disk > 2 * cap + SLACK_BYTES);
 }
 
 void spool_measure(struct core_exec *e)
 {
 	if (!e->record.tty)
-		e->record.output_bytes = bytes_of(e, false);
+		e->record.output_bytes = size_of(e).bytes;
 }
 
 int exec_open_output(struct core_exec *e, int stream, int *fd, struct error *err)
@@ -251,6 +262,42 @@ static bool arm(struct core_exec *e)
 	return true;
 }
 
+static void cut(struct core_exec *e)
+{
+	uint64_t left = e->record.output_cap_bytes;
+	for (int i = 0; i < 2; i++) {
+		char name[NAME_SIZE];
+		struct stat st;
+		name_of(e->record.id, i, name);
+		auto_close int fd = openat(e->workspace->core->spool, name,
+			O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0 || fstat(fd, &st))
+			continue;
+		uint64_t size = (uint64_t)st.st_size;
+		if (size > left) {
+			e->record.output_dropped += size - left;
+			e->record.result.truncated = true;
+			size = left;
+		}
+		/* Also what was laid out behind the end. */
+		(void)!ftruncate(fd, (off_t)size);
+		left -= size;
+	}
+}
+
+/* A read lease isn't given while anybody may write. */
+static bool has_writers(struct core_exec *e)
+{
+	for (int i = 0; i < 2; i++) {
+		auto_close int fd = -1;
+		if (exec_open_output(e, i + 1, &fd, NULL))
+			continue;
+		if (fcntl(fd, F_SETLEASE, F_RDLCK) && errno == EAGAIN)
+			return true;
+	}
+	return false;
+}
+
 /* What a command left behind may go on writing when it has ended itself: then what it left goes,
  * and all else too if there are others whose it could be. */
 static void stop_writing(struct core_exec *e)
@@ -259,6 +306,9 @@ static void stop_writing(struct core_exec *e)
 	if (e->own->phase == EXEC_PHASE_SENT) {
 		e->record.result.truncated = true;
 		exec_kill(e, REASON_OUTPUT_LIMIT);
+	} else if (!has_writers(e)) {
+		cut(e);
+		spool_unwatch(e);
 	} else if (w->sandbox.exec_count)
 		core_end_sandbox(w, REASON_OUTPUT_LIMIT);
 	else
@@ -268,12 +318,12 @@ static void stop_writing(struct core_exec *e)
 static void look_at_size(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	uint64_t bytes = bytes_of(e, true);
-	own->is_news |= bytes != own->spool_bytes;
-	own->spool_bytes = bytes;
+	struct spool_size size = size_of(e);
+	own->is_news |= size.bytes != own->spool_bytes;
+	own->spool_bytes = size.bytes;
 	if (own->phase == EXEC_PHASE_SENT)
 		spool_measure(e);
-	if (e->record.output_cap_bytes && bytes > e->record.output_cap_bytes)
+	if (is_over(e, size))
 		stop_writing(e);
 }
 
@@ -289,7 +339,7 @@ static void look(struct core_exec *e)
 	/* Whatever was written before the watch was there shows in one more look. */
 	if (!own->is_spool_watched)
 		remove_growing(e);
-	else if (own->still_ticks >= STILL_TICKS && arm(e) && bytes_of(e, true) == own->spool_bytes)
+	else if (own->still_ticks >= STILL_TICKS && arm(e) && size_of(e).bytes == own->spool_bytes)
 		remove_growing(e);
 	if (was_news)
 		tell_followers(e);
@@ -331,52 +381,16 @@ void spool_unwatch(struct core_exec *e)
 
 /* ---- the end ---- */
 
-static void cut(struct core_exec *e)
-{
-	uint64_t left = e->record.output_cap_bytes;
-	for (int i = 0; i < 2; i++) {
-		char name[NAME_SIZE];
-		struct stat st;
-		name_of(e->record.id, i, name);
-		auto_close int fd = openat(e->workspace->core->spool, name,
-			O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &st))
-			continue;
-		uint64_t size = (uint64_t)st.st_size;
-		if (size > left) {
-			e->record.output_dropped += size - left;
-			e->record.result.truncated = true;
-			size = left;
-		}
-		/* Also what was laid out behind the end. */
-		(void)!ftruncate(fd, (off_t)size);
-		left -= size;
-	}
-}
-
-/* A read lease isn't given while anybody may write. */
-static bool has_writers(struct core_exec *e)
-{
-	for (int i = 0; i < 2; i++) {
-		auto_close int fd = -1;
-		if (exec_open_output(e, i + 1, &fd, NULL))
-			continue;
-		if (fcntl(fd, F_SETLEASE, F_RDLCK) && errno == EAGAIN)
-			return true;
-	}
-	return false;
-}
-
 void spool_end(struct core_exec *e)
 {
 	if (!e->record.tty) {
-		if (e->record.output_cap_bytes && bytes_of(e, true) > e->record.output_cap_bytes)
+		if (is_over(e, size_of(e)))
 			cut(e);
 		spool_measure(e);
 	}
 	/* What it left running may still write: watched until its sandbox goes. */
 	if (has_writers(e))
-		e->own->spool_bytes = bytes_of(e, true);
+		e->own->spool_bytes = size_of(e).bytes;
 	else
 		spool_unwatch(e);
 	tell_followers(e);

@@ -56,11 +56,13 @@ static bool wants_to_write(const struct core_exec *e)
 	return e->own->stdin_rest.len || e->own->writers;
 }
 
-/* Brings the watches in line with what is wanted. */
+/* Brings the watches in line with what is wanted. Nothing is read of one that isn't known to have
+ * started: that comes first. */
 static void update(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	bool reads = own->phase == EXEC_PHASE_SENT && !own->is_paused && !own->is_delayed;
+	bool reads = own->phase == EXEC_PHASE_SENT && e->record.state == EXEC_RUNNING &&
+		     !own->is_paused && !own->is_delayed;
 	bool writes = own->phase == EXEC_PHASE_SENT && wants_to_write(e);
 	for (int i = 0; i < 2; i++) {
 		bool is_terminal = own->streams[i].fd >= 0 && own->streams[i].fd == e->terminal;
@@ -192,6 +194,11 @@ static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
 		delay(e);
 		update(e);
 	}
+}
+
+void streams_started(struct core_exec *e)
+{
+	update(e);
 }
 
 void streams_mark_end(struct core_exec *e)

@@ -409,6 +409,7 @@ void exec_started(struct core_exec *e)
 {
 	struct core_workspace *w = e->workspace;
 	e->record.state = EXEC_RUNNING;
+	streams_started(e);
 	if (e->record.background) {
 		journal_emit(&w->core->journal, "exec.started", w->model.id, w->model.name, "exec",
 			e->record.id, NULL);

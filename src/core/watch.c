@@ -374,6 +374,14 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 	arm_disk(limits);
 }
 
+void watch_add_usage(struct core_workspace *w, struct core_exec *e)
+{
+	uint64_t used_ms = e->record.cpu_time_ms ? watch_cpu_ms(w) : 0;
+	uint64_t spent_ms = used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
+	if (spent_ms > e->record.result.cpu_ms)
+		e->record.result.cpu_ms = spent_ms;
+}
+
 enum watch_verdict watch_last_look(
 	struct core_workspace *w, struct core_exec *e, bool has_failed, enum reason *reason)
 {
@@ -385,16 +393,9 @@ enum watch_verdict watch_last_look(
 		*reason = REASON_MEMORY_LIMIT;
 		return WATCH_HIT;
 	}
-	if (e->record.cpu_time_ms) {
-		uint64_t used_ms = watch_cpu_ms(w);
-		uint64_t spent_ms =
-			used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
-		if (spent_ms > e->record.result.cpu_ms)
-			e->record.result.cpu_ms = spent_ms;
-		if (spent_ms >= e->record.cpu_time_ms) {
-			*reason = REASON_CPU_LIMIT;
-			return WATCH_HIT;
-		}
+	if (e->record.cpu_time_ms && e->record.result.cpu_ms >= e->record.cpu_time_ms) {
+		*reason = REASON_CPU_LIMIT;
+		return WATCH_HIT;
 	}
 	*reason = REASON_DISK_LIMIT;
 	return look_at_disk(limits, e, has_failed);

@@ -15,6 +15,9 @@ void watch_close(struct core_workspace *w);
 void watch_spawning(struct core_workspace *w, struct core_exec *e);
 /* init answered INIT_STATS. */
 void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes);
+/* What the sandbox counts in an exec with a limit of cpu time, where that is more than its command
+ * says. */
+void watch_add_usage(struct core_workspace *w, struct core_exec *e);
 enum watch_verdict { WATCH_NOTHING, WATCH_HIT, WATCH_LATER };
 /* Its command has ended. WATCH_HIT: *reason is the limit that it was over. WATCH_LATER: the tree is
  * being measured; exec_go_on_ending is called when that is done. */

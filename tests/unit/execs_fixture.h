@@ -231,6 +231,7 @@ static inline int open_world(void **state)
 {
 	char path[96];
 	world = calloc(1, sizeof *world);
+	world->init.socket = world->init.listener = -1;
 	signal(SIGPIPE, SIG_IGN);
 	str_copy(world->dir, sizeof world->dir, "/tmp/carrel-execs-XXXXXX");
 	assert_non_null(mkdtemp(world->dir));
@@ -246,6 +247,8 @@ static inline int open_world(void **state)
 	world->w.model.name = "desk";
 	world->w.model.state = WORKSPACE_READY;
 	str_format(path, sizeof path, "%s/workspaces/%s", world->dir, world->w.model.id);
+	assert_int_equal(mkdir(path, 0700), 0);
+	str_format(path, sizeof path, "%s/workspaces/%s/upper", world->dir, world->w.model.id);
 	assert_int_equal(mkdir(path, 0700), 0);
 	open_core();
 	return 0;
