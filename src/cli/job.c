@@ -146,9 +146,9 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 			.fds = fds_allowed() } };
 	struct sandbox_io io = { out, errors, on_listening, jobs->runner.tick ? on_tick : NULL,
 		&running, .ends_on_signal = true };
+	arena_init(&arena);
 	if (job->forward && !jobs->is_open)
 		return fail(err, ERR_FAILED, "a job wants the network, and it is closed");
-	arena_init(&arena);
 	host_init(&host);
 	add_env(job, &arena, &options);
 	int failed = add_binds(job, &arena, &options, err) ||

@@ -178,12 +178,12 @@ int client_send(struct client *client, const struct client_request *request, str
 	auto_buf struct buf head;
 	int status;
 
+	buf_init(&head, BUF_MAX_DEFAULT);
 	if (request->fd_count > 4)
 		return fail(
 			err, ERR_INVALID, "a request can't have %d descriptors", request->fd_count);
 	if (client_renew(client, err) < 0)
 		return -1;
-	buf_init(&head, BUF_MAX_DEFAULT);
 	make_head(&head, request);
 	/* Until an answer is read to its end. */
 	client->is_used = true;
