@@ -37,7 +37,7 @@ struct listing {
 	const struct ps_options *options;
 	struct columns columns;
 	struct map names; /* of workspaces, by id */
-	struct json *json;
+	struct json json;
 };
 
 static bool is_wanted(const struct listing *listing, const struct json_value *item)
@@ -105,18 +105,16 @@ static void add_item(void *ctx, const struct json_value *item)
 {
 	struct listing *listing = ctx;
 	if (is_wanted(listing, item))
-		json_copy(listing->json, NULL, item);
+		json_copy(&listing->json, NULL, item);
 }
 
 static int print_json(struct listing *listing, const char *path, struct buf *out, struct error *err)
 {
-	struct json j;
-	json_init(&j, out, false);
-	listing->json = &j;
-	json_array(&j, NULL);
+	json_init(&listing->json, out, false);
+	json_array(&listing->json, NULL);
 	if (remote_each(listing->remote, path, add_item, listing, err))
 		return -1;
-	json_end(&j);
+	json_end(&listing->json);
 	buf_char(out, '\n');
 	return 0;
 }

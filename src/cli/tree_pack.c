@@ -69,8 +69,8 @@ static int pack_file(struct packing *packing, int fd, struct tar_entry *entry, s
 	return send_all(packing, padding.data, padding.len, err);
 }
 
-static int pack_link(struct packing *packing, int dir, const char *base, struct tar_entry *entry,
-	struct error *err)
+static int pack_link(struct packing *packing, int dir, const char *base,
+	const struct tar_entry *entry, struct error *err)
 {
 	char target[TAR_NAME_MAX + 1];
 	ssize_t len = readlinkat(dir, base, target, sizeof target);
@@ -79,8 +79,9 @@ static int pack_link(struct packing *packing, int dir, const char *base, struct 
 	if (len == sizeof target)
 		return fail(err, ERR_LIMIT, "the target of link '%s' is too long", entry->name);
 	target[len] = 0;
-	entry->link = target;
-	return send_header(packing, entry, err);
+	struct tar_entry link = *entry;
+	link.link = target;
+	return send_header(packing, &link, err);
 }
 
 static int pack_directory(

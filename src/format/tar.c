@@ -46,6 +46,7 @@ static void put_text(char *block, enum field field, struct str text)
 static void put_block(struct buf *out, char type, struct str prefix, struct str name,
 	struct str link, const struct tar_entry *entry, uint64_t size)
 {
+	static const char magic[8] = { 'u', 's', 't', 'a', 'r', 0, '0', '0' };
 	char block[TAR_BLOCK] = { 0 };
 	put_text(block, PREFIX, prefix);
 	put_text(block, NAME, name);
@@ -57,7 +58,7 @@ static void put_block(struct buf *out, char type, struct str prefix, struct str 
 	bool fits = entry->modified_s >= 0 && entry->modified_s <= (int64_t)OCTAL_12_MAX;
 	put_octal(block, TIME, fits ? (uint64_t)entry->modified_s : 0);
 	block[fields[TYPE].at] = type;
-	memcpy(block + fields[MAGIC].at, "ustar\00000", 8);
+	memcpy(block + fields[MAGIC].at, magic, sizeof magic);
 	unsigned sum = sum_of(block);
 	put_octal(block, CHECKSUM, sum);
 	buf_append(out, block, sizeof block);
@@ -88,7 +89,7 @@ static bool split_name(struct str whole, struct str *prefix, struct str *name)
 	if (whole.len <= fields[NAME].len)
 		return true;
 	for (size_t i = whole.len - 1; i > 0; i--)
-		if (whole.data[i] == '/' && i <= fields[PREFIX].len && i + 1 < whole.len &&
+		if (i <= fields[PREFIX].len && i + 1 < whole.len && whole.data[i] == '/' &&
 			whole.len - i - 1 <= fields[NAME].len) {
 			*prefix = (struct str){ whole.data, i };
 			*name = (struct str){ whole.data + i + 1, whole.len - i - 1 };
