@@ -84,13 +84,13 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 	struct call *c = waiting->call;
 	auto_buf struct buf body;
 
+	buf_init(&body, BUF_MAX_DEFAULT);
 	c->own = NULL;
 	c->gone = NULL;
 	if (!answer) {
 		call_once(c, waiting->once);
 		return;
 	}
-	buf_init(&body, BUF_MAX_DEFAULT);
 	buf_append(&body, answer->body.data, answer->body.len);
 	respond(c, answer->status, answer->location, &body);
 }

@@ -14,12 +14,15 @@
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
 enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY };
 #define GIVE_BACK_DEFAULT_MS 300000
+#define GRACE_MS 2000	 /* for what was begun, when it is told to end */
+#define PATIENCE_MS 5000 /* for clients that don't send or take the rest, when all has ended */
 
 struct daemon {
 	struct loop *loop;
 	struct core *core;
 	struct api *api;
-	bool is_stopping;
+	struct loop_timer *grace;
+	bool is_stopping, is_drained, has_stopped;
 };
 
 static const char *setting(const char *name, const char *otherwise)
@@ -28,19 +31,45 @@ static const char *setting(const char *name, const char *otherwise)
 	return value && value[0] ? value : otherwise;
 }
 
+static void end_when_done(struct daemon *daemon)
+{
+	if (daemon->is_drained && daemon->has_stopped)
+		loop_stop(daemon->loop);
+}
+
+static void on_patience_over(struct loop *loop, void *ctx)
+{
+	loop_stop(loop);
+}
+
 static void on_stopped(void *ctx)
 {
 	struct daemon *daemon = ctx;
-	loop_stop(daemon->loop);
+	daemon->has_stopped = true;
+	loop_after(daemon->loop, PATIENCE_MS, on_patience_over, daemon);
+	end_when_done(daemon);
+}
+
+/* What still runs is ended, and answered so. */
+static void on_grace_over(struct loop *loop, void *ctx)
+{
+	struct daemon *daemon = ctx;
+	daemon->grace = NULL;
+	core_stop(daemon->core, on_stopped, daemon);
 }
 
 static void on_drained(void *ctx)
 {
 	struct daemon *daemon = ctx;
-	core_stop(daemon->core, on_stopped, daemon);
+	daemon->is_drained = true;
+	if (daemon->grace) {
+		loop_cancel(daemon->loop, daemon->grace);
+		on_grace_over(daemon->loop, daemon);
+	}
+	end_when_done(daemon);
 }
 
-/* Nothing new is accepted, what was begun may end; at the second signal it may not. */
+/* Nothing new is accepted, what was begun may end soon; at the second signal it may not. */
 static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
 {
 	struct daemon *daemon = ctx;
@@ -50,6 +79,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	}
 	daemon->is_stopping = true;
 	daemon->core->is_stopping = true;
+	daemon->grace = loop_after(loop, GRACE_MS, on_grace_over, daemon);
 	api_drain(daemon->api, on_drained, daemon);
 }
 

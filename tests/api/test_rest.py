@@ -278,6 +278,15 @@ def test_open_streams_end_when_the_daemon_stops(own_daemon):
     events.close()
 
 
+def test_what_runs_when_the_daemon_stops_is_canceled_and_answered(own_daemon):
+    with contextlib.closing(own_daemon.connection()) as connection:
+        path = own_daemon.post("/v1/workspaces").headers["Location"]
+        connection.request("POST", path + "/exec", json.dumps({"argv": ["sleep", "60"]}), {"Content-Type": "application/json"})
+        assert eventually(lambda: own_daemon.get("/v1/execs").json()["items"])
+        assert own_daemon.stop_serving(seconds=15) == 0
+        assert json.loads(connection.getresponse().read())["reason"] == "canceled"
+
+
 # ---- environments, health ----
 
 def test_environments_are_listed(daemon):
