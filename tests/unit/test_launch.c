@@ -400,6 +400,44 @@ static void a_launcher_that_is_killed_leaves_no_process_and_no_group(void **stat
 	assert_int_equal(count_children(), 0);
 }
 
+/* kill -9 at each of its steps: nothing runs on, and the next one finds and leaves nothing. */
+static void a_launcher_killed_at_a_step_leaves_nothing(void **state)
+{
+#ifdef CARREL_FAULTS
+	static const char *const points[] = { "launch_start_before_clone:2",
+		"launch_started_before_reply:1", "launch_started_before_reply:2",
+		"launch_end_before_reply:1" };
+	struct fixture *f = *state;
+	const char *ids[] = { make_workspace(f), make_workspace(f) };
+	assert_int_equal(end_launcher(f, SIGTERM), 0);
+	for (size_t i = 0; i < sizeof points / sizeof *points; i++) {
+		char byte;
+		int status = 0;
+		setenv("CARREL_FAULT", points[i], 1);
+		start_launcher(f);
+		unsetenv("CARREL_FAULT");
+		pid_t killed = f->launcher;
+		ask_start(f, ids[0], NULL, "");
+		ask_start(f, ids[1], NULL, "");
+		if (strstr(points[i], "_end_"))
+			say(f, LAUNCH_END, ids[0]);
+		/* The stand-in ends with it, and so does our connection. */
+		assert_int_equal(waitpid(killed, &status, 0), killed);
+		assert_int_equal(WTERMSIG(status), SIGKILL);
+		assert_int_equal(count_children(), 0);
+		while (recv(f->core, &byte, 1, 0) > 0)
+			;
+		start_launcher(f);
+		hear_answer(f, say(f, LAUNCH_LIST, NULL), LAUNCH_DONE);
+		assert_int_equal(count_groups(killed), 0);
+		start_sandbox(f, ids[0]);
+		assert_int_equal(end_launcher(f, SIGTERM), 0);
+	}
+#else
+	skip();
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	STAND_IN_MAIN(argc, argv);
@@ -418,6 +456,7 @@ int main(int argc, char **argv)
 		TEST(many_start_at_once_cost_no_descriptor_and_end),
 		TEST(pools_are_filled_taken_from_and_filled_again),
 		TEST(a_launcher_that_is_killed_leaves_no_process_and_no_group),
+		TEST(a_launcher_killed_at_a_step_leaves_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
