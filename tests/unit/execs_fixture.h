@@ -213,8 +213,14 @@ static inline void open_core(void)
 static inline void drop_core(void)
 {
 	struct core *core = &world->core;
+	struct error err;
 	execs_done(core);
-	world->put_done = world->put_count;
+	fail(&err, ERR_CANCELED, "nobody is there any more");
+	while (world->put_done < world->put_count) {
+		struct put *put = &world->puts[world->put_done++];
+		if (put->done)
+			put->done(put->ctx, &err);
+	}
 	world->gone = world->flush = world->patience = NULL;
 	fd_close(&world->w.sandbox.init);
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
