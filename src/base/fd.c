@@ -101,3 +101,20 @@ int fd_sanitize_standard(struct error *err)
 	}
 	return 0;
 }
+
+void fd_close_others(const int *keep, int count)
+{
+	unsigned from = 3;
+	for (;;) {
+		int next = -1; /* the least that is kept, from there on */
+		for (int i = 0; i < count; i++)
+			if (keep[i] >= (int)from && (next < 0 || keep[i] < next))
+				next = keep[i];
+		if (next < 0)
+			break;
+		if ((unsigned)next > from)
+			close_range(from, (unsigned)next - 1, 0);
+		from = (unsigned)next + 1;
+	}
+	close_range(from, ~0u, 0);
+}

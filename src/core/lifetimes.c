@@ -175,9 +175,12 @@ static void measure_next(struct core *core)
 {
 	if (!core->own->measurements || core->own->meter.is_running)
 		return;
-	core->own->meter = (struct measure){
-		.loop = core->loop, .find = measure_tree, .found = on_measured, .ctx = core
-	};
+	core->own->meter = (struct measure){ .loop = core->loop,
+		.find = measure_tree,
+		.found = on_measured,
+		.ctx = core,
+		.keep = { core->workspaces },
+		.keep_count = 1 };
 	measure_start(&core->own->meter);
 }
 

@@ -13,8 +13,8 @@
  *	no	no	yes	ended
  *
  * A row is written after its tree and removed after it is out of sight, so the last four are what
- *crashes leave. When the database itself was lost (moved aside, or not there), a tree without a row isn't
- *half-made: it is kept as .lost-<id>, and said so. */
+ *crashes leave. When the database itself was lost (moved aside, or not there), a tree without a row
+ *isn't half-made: it is kept as .lost-<id>, and said so. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/execs.h"
+#include "core/files.h"
 #include "core/parts.h"
 
 struct restored_exec {
@@ -142,6 +143,8 @@ static void look_at_workspace(struct core_workspace *w)
 		workspace_set_state(w, WORKSPACE_FAILED);
 		workspace_save(w, NULL, NULL);
 	}
+	if (is_there)
+		files_sweep(w);
 	lifetime_arm(w);
 }
 

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/parts.h"
+#include "linux/disk_quota.h"
 
 #define CLEAN_AFTER_MS 50 /* several that go together are one child's work */
 
@@ -78,7 +79,7 @@ static int make_directories(int dir, const struct workspace *w, struct error *er
 int tree_make(struct core_workspace *w, struct error *err)
 {
 	int workspaces = w->core->workspaces;
-	if (mkdirat(workspaces, w->model.id, 0700))
+	if (quota_make_directory(workspaces, w->model.id, 0700))
 		return fail_errno(err, "make the tree of workspace '%s'", w->model.name);
 	fault_point("core_tree");
 	auto_close int dir =
@@ -142,8 +143,12 @@ static void on_clean(struct loop *loop, void *ctx)
 	if (core->own->cleaner.is_running)
 		return; /* on_cleaned comes back to it */
 	core->own->has_rubbish = false;
-	core->own->cleaner =
-		(struct measure){ .loop = loop, .find = clean, .found = on_cleaned, .ctx = core };
+	core->own->cleaner = (struct measure){ .loop = loop,
+		.find = clean,
+		.found = on_cleaned,
+		.ctx = core,
+		.keep = { core->workspaces },
+		.keep_count = 1 };
 	measure_start(&core->own->cleaner);
 }
 

@@ -297,6 +297,12 @@ static void measure_tree(struct watch_limits *limits)
 		need_usage(limits);
 	limits->tree_began_ms = clock_monotonic_ms();
 	limits->shelf->measures++;
+	limits->tree.keep[0] = limits->w->core->workspaces;
+	limits->tree.keep_count = 1;
+	if (limits->has_usage) {
+		usage_descriptors(&limits->usage, limits->tree.keep + 1);
+		limits->tree.keep_count += USAGE_FDS;
+	}
 	measure_start(&limits->tree);
 }
 

@@ -36,6 +36,12 @@ static _Noreturn void answer(const struct measure *measure, int fd, pid_t parent
 	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (getppid() != parent) /* it died before that */
 		_exit(0);
+	if (measure->keep_count) {
+		int keep[MEASURE_KEEP_MAX + 1] = { fd };
+		for (int i = 0; i < measure->keep_count; i++)
+			keep[i + 1] = measure->keep[i];
+		fd_close_others(keep, measure->keep_count + 1);
+	}
 	uint64_t value = measure->find(measure->ctx);
 	(void)!write(fd, &value, sizeof value);
 	_exit(0);

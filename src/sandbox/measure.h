@@ -7,16 +7,22 @@
 #include "base/error.h"
 #include "proc/loop.h"
 
+#define MEASURE_KEEP_MAX 6
+
 struct measure {
 	struct loop *loop;
 	uint64_t (*find)(void *ctx); /* runs in the child */
 	/* false: the child ended without an answer */
 	void (*found)(void *ctx, bool ok, uint64_t value);
 	void *ctx;
+	/* What the child needs beside its answer (-1: nothing): it holds nothing else open, so
+	 * that whoever reads what we close sees the end. None: it keeps all. */
+	int keep[MEASURE_KEEP_MAX], keep_count;
 	bool is_running;
 	int fd, pidfd;
 };
 
-/* Sets the first four fields before. Failing to start is told like a child without an answer. */
+/* Sets the fields before is_running before. Failing to start is told like a child without an
+ * answer. */
 void measure_start(struct measure *measure);
 void measure_stop(struct measure *measure); /* ends a child that runs; idempotent */

@@ -47,6 +47,8 @@ bool sample_is_memory_over(struct sample *sample)
 	uint64_t now = clock_monotonic_ms();
 	if (!sample->memory.is_running && now >= sample->exact_after_ms) {
 		sample->memory_began_ms = now;
+		usage_descriptors(sample->usage, sample->memory.keep);
+		sample->memory.keep_count = USAGE_FDS;
 		measure_start(&sample->memory);
 	}
 	return false;

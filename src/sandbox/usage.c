@@ -41,6 +41,13 @@ int usage_init(struct usage *usage, int proc, const int tmpfs[USAGE_TMPFS], stru
 	return 0;
 }
 
+void usage_descriptors(const struct usage *usage, int fds[USAGE_FDS])
+{
+	fds[0] = usage->proc;
+	for (int i = 0; i < USAGE_TMPFS; i++)
+		fds[1 + i] = usage->tmpfs[i];
+}
+
 void usage_done(struct usage *usage)
 {
 	free(usage->seen);

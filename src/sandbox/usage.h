@@ -26,6 +26,9 @@ struct usage {
 
 int usage_init(struct usage *usage, int proc, const int tmpfs[USAGE_TMPFS], struct error *err);
 void usage_done(struct usage *usage);
+/* What it looks through. */
+#define USAGE_FDS (1 + USAGE_TMPFS)
+void usage_descriptors(const struct usage *usage, int fds[USAGE_FDS]);
 /* *least is what is used for certain, because one process has it for itself. */
 uint64_t usage_memory_bound(struct usage *usage, uint64_t *least);
 uint64_t usage_memory(struct usage *usage);

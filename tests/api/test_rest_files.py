@@ -150,7 +150,12 @@ def test_what_goes_together_and_what_doesnt(daemon, workspace):
     assert problem(get(daemon, workspace, "none"), 404, "not_found", "none")
 
 
-@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "//etc/passwd", "..", "a/..", "./../x", "x" * 256, "a/" * 3000])
+def test_a_path_that_begins_at_the_root_begins_at_the_workspaces(daemon, workspace):
+    assert put(daemon, workspace, "/etc/passwd", b"own").status == 201
+    assert get(daemon, workspace, "etc/passwd").body == get(daemon, workspace, "/workspace/etc/passwd").body == b"own"
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/../etc/passwd", "/workspace/../x", "..", "a/..", "./../x", "x" * 256, "a/" * 3000])
 def test_no_path_leads_out(daemon, workspace, path):
     for answer in (get(daemon, workspace, path), put(daemon, workspace, path, b"x"), daemon.delete(url(workspace, path)),
                    put(daemon, workspace, "ok", query="?move=" + urllib.parse.quote(path))):
