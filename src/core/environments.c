@@ -180,7 +180,7 @@ static int open_streams(struct preparation *p, int *input, int *errors, struct e
 static int build(struct preparation *p, struct error *err)
 {
 	const struct workspace *model = &p->w->model;
-	struct launch_message head = { .type = LAUNCH_BUILD, .value = model->requirements != NULL };
+	struct launch_message head = { .type = LAUNCH_BUILD };
 	const char *strings[LAUNCH_STRINGS_MAX];
 	size_t count = 0, bytes = 0;
 	auto_close int input = -1;
