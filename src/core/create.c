@@ -173,8 +173,7 @@ void core_create(
 		workspace_make_name(name);
 		wanted.name = name;
 	}
-	if (!id_is_valid(wanted.id))
-		if (!wanted.id[0])
+	if (!wanted.id[0])
 		id_make(wanted.id);
 	wanted.state = WORKSPACE_CREATING;
 	wanted.created_ms = clock_now_ms();

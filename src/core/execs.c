@@ -408,6 +408,7 @@ int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec
 void exec_started(struct core_exec *e)
 {
 	struct core_workspace *w = e->workspace;
+	fault_point("core_exec_started");
 	e->record.state = EXEC_RUNNING;
 	streams_started(e);
 	if (e->record.background) {

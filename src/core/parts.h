@@ -44,7 +44,9 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 
 /* ---- trees.c: workspaces/<id> ---- */
 int tree_make(struct core_workspace *w, struct error *err);
-/* Out of sight at once; a child removes it. ERR_NOT_FOUND is success. */
+/* Out of sight at once; a child removes it when its row is gone. It needn't be there. */
+int tree_remove(struct core *core, const char *id, struct error *err);
+/* The same for one that has no row: after a crash nothing tells whose it was. */
 int tree_discard(struct core *core, const char *id, struct error *err);
 void trees_clean_later(struct core *core);
 int tree_write_context(struct core_workspace *w, struct error *err);

@@ -120,6 +120,9 @@ static int look_at_trees(struct core *core, struct error *err)
 	while ((entry = readdir(dir)))
 		look_at_tree(core, entry->d_name);
 	closedir(dir);
+	/* From now on a tree without a row is one that core began to make. */
+	store_settle(core->store);
+	store_flush(core->store);
 	return 0;
 }
 

@@ -33,6 +33,7 @@ static void on_row_gone(void *ctx, const struct error *err)
 		w->removal ? w->removal->why : "removed", NULL);
 	execs_forget(w);
 	workspace_drop(w);
+	trees_clean_later(core);
 	tell(w, NULL);
 	core_release(w);
 }
@@ -41,7 +42,7 @@ void removal_go_on(struct core_workspace *w)
 {
 	struct error err;
 	fault_point("core_remove_tree");
-	if (tree_discard(w->core, w->model.id, &err)) {
+	if (tree_remove(w->core, w->model.id, &err)) {
 		tell(w, &err);
 		return;
 	}

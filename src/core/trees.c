@@ -2,8 +2,8 @@
  *	upper/			what a sandbox sees as /workspace
  *	env/{upper,work}	on top of its environment
  *	.in/			files and archives on their way in (core/files.c, core/archive.c)
- * and workspaces/.del-<id>: removed, but not yet gone; workspaces/.lost-<id>: nobody knows whose.
- */
+ * and workspaces/.del-<id>: removed, but not yet gone (the id is nobody's when it was only
+ * half-made); workspaces/.lost-<id>: nobody knows whose. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include "linux/disk_quota.h"
 
 #define CLEAN_AFTER_MS 50 /* several that go together are one child's work */
+#define CLEAN_AGAIN_MS 60000
 
 static int write_file(int dir, const char *name, struct str text, struct error *err)
 {
@@ -43,9 +44,11 @@ int tree_write_context(struct core_workspace *w, struct error *err)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
 	if (write_file(dir, ".context.json", (struct str){ text.data, text.len }, err))
 		return -1;
-	if (renameat(dir, ".context.json", dir, "upper/.context.json") && errno == EISDIR)
-		return fail(err, ERR_CONFLICT, "'.context.json' is a directory there");
-	return 0;
+	if (!renameat(dir, ".context.json", dir, "upper/.context.json"))
+		return 0;
+	fail_errno(err, "put '.context.json' into workspace '%s'", w->model.name);
+	unlinkat(dir, ".context.json", 0);
+	return -1;
 }
 
 static int make_layout(int dir, const struct workspace *w, struct error *err)
@@ -79,6 +82,11 @@ static int make_directories(int dir, const struct workspace *w, struct error *er
 int tree_make(struct core_workspace *w, struct error *err)
 {
 	int workspaces = w->core->workspaces;
+	char gone[8 + ID_LEN];
+	/* A key that is used again makes a workspace of the same id. */
+	str_format(gone, sizeof gone, ".del-%s", w->model.id);
+	if (tree_discard(w->core, gone, err))
+		return -1;
 	if (quota_make_directory(workspaces, w->model.id, 0700))
 		return fail_errno(err, "make the tree of workspace '%s'", w->model.name);
 	fault_point("core_tree");
@@ -94,10 +102,10 @@ int tree_make(struct core_workspace *w, struct error *err)
 	return 0;
 }
 
-int tree_discard(struct core *core, const char *id, struct error *err)
+static int put_away(struct core *core, const char *id, const char *as, struct error *err)
 {
 	char gone[8 + ID_LEN];
-	str_format(gone, sizeof gone, ".del-%s", id);
+	str_format(gone, sizeof gone, ".del-%s", as);
 	if (renameat(core->workspaces, id, core->workspaces, gone)) {
 		if (errno == ENOENT)
 			return 0;
@@ -105,6 +113,25 @@ int tree_discard(struct core *core, const char *id, struct error *err)
 	}
 	trees_clean_later(core);
 	return 0;
+}
+
+int tree_remove(struct core *core, const char *id, struct error *err)
+{
+	return put_away(core, id, id, err);
+}
+
+int tree_discard(struct core *core, const char *id, struct error *err)
+{
+	char nobody[ID_LEN + 1];
+	id_make(nobody);
+	return put_away(core, id, nobody, err);
+}
+
+/* One that still has its row is taken for a begun removal after a crash: as long as the row is
+ * there, so is something by this name. */
+static bool is_rubbish(const struct core *core, const char *name)
+{
+	return !strncmp(name, ".del-", 5) && !table_get(&core->ids, str_from(name + 5));
 }
 
 /* In a child, for as long as it takes. Returns how many could not be removed. */
@@ -117,13 +144,15 @@ static uint64_t clean(void *ctx)
 	struct dirent *entry;
 	struct error err;
 	while (dir && (entry = readdir(dir)))
-		if (!strncmp(entry->d_name, ".del-", 5) &&
+		if (is_rubbish(core, entry->d_name) &&
 			path_remove_tree(core->workspaces, entry->d_name, &err))
 			failed++;
 	if (dir)
 		closedir(dir);
 	return failed;
 }
+
+static void clean_after(struct core *core, uint64_t delay_ms);
 
 static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 {
@@ -133,7 +162,9 @@ static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 			"trees of removed workspaces could not be removed: tried again later",
 			NULL);
 	if (core->own->has_rubbish)
-		trees_clean_later(core);
+		clean_after(core, CLEAN_AFTER_MS);
+	else if (!ok || failed)
+		clean_after(core, CLEAN_AGAIN_MS);
 }
 
 static void on_clean(struct loop *loop, void *ctx)
@@ -152,11 +183,18 @@ static void on_clean(struct loop *loop, void *ctx)
 	measure_start(&core->own->cleaner);
 }
 
+static void clean_after(struct core *core, uint64_t delay_ms)
+{
+	loop_cancel(core->loop, core->own->cleaning);
+	core->own->cleaning = loop_after(core->loop, delay_ms, on_clean, core);
+}
+
 void trees_clean_later(struct core *core)
 {
+	bool is_due = core->own->has_rubbish && core->own->cleaning;
 	core->own->has_rubbish = true;
-	if (!core->own->cleaning && !core->own->cleaner.is_running)
-		core->own->cleaning = loop_after(core->loop, CLEAN_AFTER_MS, on_clean, core);
+	if (!is_due && !core->own->cleaner.is_running)
+		clean_after(core, CLEAN_AFTER_MS);
 }
 
 int tree_measure(struct core *core, const char *id, uint64_t *bytes, struct error *err)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "launch/environment.h"
@@ -92,6 +93,7 @@ static int take_cgroup(struct launcher *launcher, const struct plan *plan,
 	struct start_parts *parts, struct cgroup *group, struct error *err)
 {
 	struct cgroup_want want;
+	fault_point("launch_start_bound");
 	parts->limiter = plan->limiter;
 	if (plan->limiter == LIMITER_WATCHDOG)
 		return 0;

@@ -332,12 +332,17 @@ static int commit(struct store *store, struct store_batch *batch, struct error *
 	return store->is_failing ? -1 : 0;
 }
 
+void store_settle(struct store *store)
+{
+	if (store->is_unsettled && store->is_loaded)
+		queue(store, STORE_SETTLE, NULL, NULL);
+}
+
 /* What the store itself has to write goes along with what others want written. */
 static void add_own(struct store *store)
 {
 	uint64_t now_ms = clock_monotonic_ms();
-	if (store->is_unsettled && store->is_loaded)
-		queue(store, STORE_SETTLE, NULL, NULL);
+	store_settle(store);
 	if (store->untidy >= TIDY_WRITES ||
 		(store->untidy && (!store->tidied_ms || now_ms - store->tidied_ms > TIDY_MS))) {
 		queue(store, STORE_TIDY, NULL, NULL)->at_ms = clock_now_ms();

@@ -38,9 +38,9 @@ struct store_clock {
 	void (*schedule)(void *ctx);
 	void *ctx;
 };
-/* is_new and was_corrupt stay, also over a crash and the next start, until the first commit after
- * store_load: what nobody knows any more may belong to the database that is no more, and is not to
- * be deleted. */
+/* is_new and was_corrupt stay, also over a crash and the next start, until store_settle or the first
+ * commit after store_load: what nobody knows any more may belong to the database that is no more,
+ * and is not to be deleted. */
 struct store_opened {
 	bool is_new; /* there was none, or it was_corrupt: made now */
 	bool was_corrupt;
@@ -73,6 +73,10 @@ struct store_loader {
 /* Everything, workspaces first, the oldest first. ERR_CORRUPT: a row that can't be understood is
  * named. ERR_CANCELED: the loader stopped it. */
 int store_load(struct store *store, const struct store_loader *loader, struct error *err);
+
+/* What there was without a row has been put aside: is_new and was_corrupt are over, as soon as that
+ * is committed. */
+void store_settle(struct store *store);
 
 /* The values are copied before these return. done may be NULL. */
 void store_put_workspace(

@@ -1,6 +1,7 @@
 /* Core with a launcher that is played here: workspaces come, go, expire, and survive a crash as
  * core/reconcile.c says. */
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -335,6 +336,77 @@ static void what_is_half_made_is_removed_at_the_start(void **state)
 	assert_non_null(find(f, "broken")->model.error);
 }
 
+/* A create that a crash cut short is made again under the same id, when its key is used again. */
+static void what_is_made_again_is_not_taken_for_a_removal(void **state)
+{
+	struct fixture *f = *state;
+	char path[160], del[64];
+	struct workspace wanted = { 0 };
+	create(f, "other", (struct workspace){ 0 });
+	id_make(wanted.id);
+	close_core(f);
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, wanted.id);
+	assert_int_equal(mkdir(path, 0700), 0);
+	open_core(f); /* half-made, and put away; its child hasn't come by yet */
+	assert_false(tree_exists(f, wanted.id, ""));
+	create(f, "again", wanted);
+	assert_false(f->has_failed);
+	assert_string_equal(f->id, wanted.id);
+	close_core(f);
+	open_core(f);
+	assert_int_equal(find(f, "again")->model.state, WORKSPACE_READY);
+	/* And one that was removed, whose bytes may still be there. */
+	snprintf(del, sizeof del, ".del-%s", wanted.id);
+	f->calls = 0;
+	core_remove(f->core, find(f, "again"), "removed", NULL, on_done, f);
+	UNTIL(f, f->calls == 1);
+	create(f, "again", wanted);
+	assert_false(f->has_failed);
+	assert_false(tree_exists(f, del, ""));
+	close_core(f);
+	open_core(f);
+	assert_int_equal(find(f, "again")->model.state, WORKSPACE_READY);
+}
+
+static void a_removal_that_has_a_row_is_finished_after_a_crash(void **state)
+{
+	struct fixture *f = *state;
+	char del[64], path[160];
+	create(f, "going", (struct workspace){ 0 });
+	snprintf(del, sizeof del, ".del-%s", f->id);
+	snprintf(path, sizeof path, "%s/carrel.db", f->home);
+	/* Nothing can be written: its tree is out of sight, its row stays. */
+	sqlite3 *locker;
+	assert_int_equal(sqlite3_open(path, &locker), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(locker, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+	f->calls = 0;
+	core_remove(f->core, find(f, "going"), "removed", NULL, on_done, f);
+	UNTIL(f, f->calls == 1);
+	assert_true(f->has_failed);
+	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
+	uint64_t later_ms = clock_monotonic_ms() + 200; /* a child would have come by */
+	UNTIL(f, clock_monotonic_ms() > later_ms);
+	assert_true(tree_exists(f, del, ""));
+	assert_int_equal(sqlite3_close(locker), SQLITE_OK);
+	close_core(f);
+	open_core(f);
+	UNTIL(f, !find(f, "going") && !tree_exists(f, del, ""));
+}
+
+static void a_tree_without_a_row_is_half_made_also_in_a_new_home(void **state)
+{
+	struct fixture *f = *state;
+	char path[160], id[ID_LEN + 1], lost[64];
+	close_core(f);
+	id_make(id);
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, id);
+	snprintf(lost, sizeof lost, ".lost-%s", id);
+	assert_int_equal(mkdir(path, 0700), 0);
+	open_core(f);
+	assert_false(tree_exists(f, id, ""));
+	assert_false(tree_exists(f, lost, ""));
+}
+
 static void trees_of_a_lost_database_are_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -517,6 +589,9 @@ int main(void)
 		TEST(a_context_id_finds_like_a_name),
 		TEST(what_was_removed_is_gone_and_says_so),
 		TEST(what_is_half_made_is_removed_at_the_start),
+		TEST(what_is_made_again_is_not_taken_for_a_removal),
+		TEST(a_removal_that_has_a_row_is_finished_after_a_crash),
+		TEST(a_tree_without_a_row_is_half_made_also_in_a_new_home),
 		TEST(trees_of_a_lost_database_are_kept),
 		TEST(what_expires_goes_by_itself),
 		TEST(an_idle_one_is_suspended_and_wakes),
