@@ -54,6 +54,7 @@ class Terminal:
 def terminal(carrel, *args, rows=24, columns=80, **env):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    before = termios.tcgetattr(slave)
     process = subprocess.Popen([carrel.path, *args], stdin=slave, stdout=slave, stderr=slave,
                                env={**carrel.env, "TERM": "xterm", **env}, start_new_session=True,
                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
@@ -61,7 +62,7 @@ def terminal(carrel, *args, rows=24, columns=80, **env):
         with os.fdopen(slave, "rb", 0):
             term = Terminal(master, process)
             term.slave = slave
-            term.before = termios.tcgetattr(slave)
+            term.before = before
             yield term
     finally:
         if process.poll() is None:

@@ -1,9 +1,11 @@
 """create, ls, info and rm: a workspace from its first to its last day."""
 import json
 import re
+import select
 
 import pytest
-from harness import one_line
+from daemons import new_directory, remove, serving
+from harness import CLIENTS, Carrel, one_line
 from workspaces import created, json_of, sh, workspace  # noqa: F401
 
 MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "labels", "environment", "limits",
@@ -45,12 +47,43 @@ def test_a_workspace_is_found_by_name_id_and_context_id(daemon):
         assert sh(daemon, "chat/42 ü:x", "echo there").stdout == "there\n"
 
 
-def test_a_context_has_its_directories(daemon):
-    with created(daemon, "--context", "--label", "context_id=abc", "--label", "agent=weather") as name:
-        listed = sh(daemon, name, "ls -A; cat .context.json").stdout
-        for entry in ("scripts", "data", "repos", "output", ".context.json", ".workspace_configured"):
+@pytest.fixture(scope="module")
+def building():
+    """A daemon that knows the package index of this host."""
+    directory = new_directory()
+    try:
+        with serving(directory, env=CLIENTS) as daemon:
+            yield daemon
+    finally:
+        remove(directory)
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+def test_a_context_has_its_directories(building):
+    with created(building, "--context", "--label", "context_id=abc", "--label", "agent=weather") as name:
+        listed = sh(building, name, "ls -A; readlink .venv; cat .context.json").stdout
+        for entry in ("scripts", "data", "repos", "output", ".venv", "/env", ".context.json", ".workspace_configured"):
             assert entry in listed.split()
         assert '"context_id": "abc"' in listed and '"agent": "weather"' in listed
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+def test_an_environment_is_built_of_packages_or_a_file_or_named(building, tmp_path):
+    (tmp_path / "requirements.txt").write_text("six==1.16.0\n")
+    script = "import six, sys; open('/env/own', 'a').write('x'); print(six.__version__, sys.prefix, open('/env/own').read())"
+    with created(building, "--pip", "six==1.16.0") as a, created(building, "-r", tmp_path / "requirements.txt") as b:
+        made = json_of(building("info", a, "-o", "json"))["environment"]
+        with created(building, "--env", made) as c:
+            for name in (a, b, c):
+                assert json_of(building("info", name, "-o", "json"))["environment"] in building("ls").stdout
+                for written in ("x", "xx"):       # each has its own, and it stays
+                    done = building("exec", name, "--", "python", "-c", script)
+                    assert done.stdout == f"1.16.0 /env {written}\n", done.stderr
+    done = building("create", "--pip", "no-such-package-anywhere-1", timeout=60)
+    assert done.returncode == 125
+    one_line(done.stderr, "no-such-package-anywhere-1")
 
 
 def test_variables_of_a_workspace_are_those_of_every_command(daemon):
@@ -140,7 +173,6 @@ def test_rm_takes_several_and_goes_on_after_one_that_is_not_there(daemon):
 def test_events_are_lines(daemon):
     with daemon.start("events", "-o", "json") as json_lines, daemon.start("events") as text:
         # What is kept of earlier events isn't shown: make some until both listen.
-        import select
         names = []
         while not all(select.select([stream], [], [], 0.2)[0] for stream in (json_lines.stdout, text.stdout)):
             names.append(daemon("create").stdout.strip())
@@ -158,7 +190,6 @@ def test_another_socket_is_named_by_host(make_daemon, tmp_path):
     other = make_daemon()
     with created(other, "elsewhere"):
         for host in (str(other.socket), f"unix:{other.socket}"):
-            from harness import Carrel
             carrel = Carrel(tmp_path)
             assert carrel("ls", "-q", "--host", host).stdout == "elsewhere\n"
         done = carrel("ls", "--host", tmp_path / "none.sock")
