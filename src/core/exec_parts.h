@@ -67,8 +67,9 @@ struct exec_private {
 	struct core_exec *judged_next;
 
 	/* background */
-	int spool;	/* terminal: where its output goes, or -1 */
-	int watches[2]; /* of inotify, or -1 */
+	int spool;	   /* terminal: where its output goes, or -1 */
+	int watches[2];	   /* of inotify, or -1 */
+	bool is_closed[2]; /* nobody writes it any more */
 	bool is_spool_watched, is_growing, is_news;
 	unsigned still_ticks;
 	uint64_t spool_bytes; /* at the last look */

@@ -1,5 +1,5 @@
 /* exec_spool.c -- output of background execs: files that the commands write themselves, so that no
- * byte is lost when core is restarted (docs/design/0011).
+ * byte is lost when core is restarted (docs/design/0012).
  *
  * Their sizes have to be watched. inotify tells of the first write after a silence; from then on
  * they are looked at every tick, until they are silent again. */
@@ -21,12 +21,19 @@
 #define KEPT_BYTES (256ull << 20) /* and their bytes; the oldest go */
 #define SLACK_BYTES (16ull << 20)
 #define NAME_SIZE (ID_LEN + 5)
+#define PATH_SIZE (32 + NAME_SIZE)
 
 static const char *const endings[] = { "out", "err" };
 
 static void name_of(const char *id, int stream, char name[NAME_SIZE])
 {
 	str_format(name, NAME_SIZE, "%s.%s", id, endings[stream]);
+}
+
+static void path_of(const struct core_exec *e, int stream, char path[PATH_SIZE])
+{
+	str_format(path, PATH_SIZE, "/proc/self/fd/%d/%s.%s", e->workspace->core->spool,
+		e->record.id, endings[stream]);
 }
 
 static int make_spool(struct core_exec *e, int stream, int *fd, struct error *err)
@@ -196,22 +203,60 @@ void spool_grew(struct core_exec *e)
 
 /* ---- sizes ---- */
 
-static void forget_watch(struct exec_shelf *shelf, int *wd)
+/* What inotify shall tell of one spool: the end of its last writer in any case. */
+static bool set_mask(struct core_exec *e, int stream, uint32_t mask)
 {
+	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
+	char path[PATH_SIZE];
+	int *wd = &e->own->watches[stream];
+	path_of(e, stream, path);
+	int got = inotify_add_watch(shelf->inotify, path, IN_CLOSE_WRITE | IN_DONT_FOLLOW | mask);
+	if (got >= 0 && *wd < 0) {
+		*wd = got;
+		table_add(&shelf->watches, (struct str){ (char *)wd, sizeof *wd }, e);
+	}
+	return got >= 0;
+}
+
+static void drop_watch(struct core_exec *e, int stream)
+{
+	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
+	int *wd = &e->own->watches[stream];
+	if (*wd < 0)
+		return;
+	inotify_rm_watch(shelf->inotify, *wd);
 	table_remove(&shelf->watches, (struct str){ (char *)wd, sizeof *wd });
 	*wd = -1;
 }
 
-static void on_event(struct exec_shelf *shelf, int wd)
+static void cut(struct core_exec *e);
+
+static void on_event(struct exec_shelf *shelf, int wd, uint32_t mask)
 {
 	struct core_exec *e = table_get(&shelf->watches, (struct str){ (char *)&wd, sizeof wd });
 	if (!e)
 		return;
-	/* One shot: the watch is gone. */
-	for (int i = 0; i < 2; i++)
-		if (e->own->watches[i] == wd)
-			forget_watch(shelf, &e->own->watches[i]);
+	int stream = e->own->watches[0] == wd ? 0 : 1;
+	if (mask & IN_CLOSE_WRITE) {
+		drop_watch(e, stream);
+		e->own->is_closed[stream] = true;
+	} else if (mask & IN_MODIFY)
+		set_mask(e, stream, 0); /* the ticks see the rest */
+	if (e->own->is_closed[0] && e->own->is_closed[1]) {
+		e->own->is_spool_watched = false;
+		if (e->own->phase == EXEC_PHASE_OVER && is_over(e, size_of(e)))
+			cut(e);
+	}
 	spool_grew(e);
+}
+
+/* Events were lost: all of them are looked at. */
+static void on_overflow(struct exec_shelf *shelf)
+{
+	struct core_exec *e;
+	size_t at = 0;
+	while ((e = table_next(&shelf->watches, &at)))
+		add_growing(e);
 }
 
 static void on_inotify(struct loop *loop, int fd, uint32_t events, void *ctx)
@@ -223,7 +268,10 @@ static void on_inotify(struct loop *loop, int fd, uint32_t events, void *ctx)
 			struct inotify_event event;
 			memcpy(&event, buffer + at, sizeof event);
 			at += (ssize_t)(sizeof event + event.len);
-			on_event(ctx, event.wd);
+			if (event.mask & IN_Q_OVERFLOW)
+				on_overflow(ctx);
+			else
+				on_event(ctx, event.wd, event.mask);
 		}
 }
 
@@ -242,36 +290,24 @@ static bool open_inotify(struct exec_shelf *shelf)
 /* false: there is no watch to be had; it is looked at every tick. */
 static bool arm(struct core_exec *e)
 {
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	if (!open_inotify(shelf))
+	if (!open_inotify(exec_shelf(e->workspace->core)))
 		return false;
-	for (int i = 0; i < 2; i++) {
-		char name[NAME_SIZE], path[64 + NAME_SIZE];
-		int *wd = &e->own->watches[i];
-		if (*wd >= 0)
-			continue;
-		name_of(e->record.id, i, name);
-		str_format(path, sizeof path, "/proc/self/fd/%d/%s", shelf->core->spool, name);
-		int got = inotify_add_watch(
-			shelf->inotify, path, IN_MODIFY | IN_ONESHOT | IN_DONT_FOLLOW);
-		if (got < 0)
+	for (int i = 0; i < 2; i++)
+		if (!e->own->is_closed[i] && !set_mask(e, i, IN_MODIFY))
 			return false;
-		*wd = got;
-		table_add(&shelf->watches, (struct str){ (char *)wd, sizeof *wd }, e);
-	}
 	return true;
 }
 
+/* By name: a descriptor of ours that is closed would look like the end of a writer. */
 static void cut(struct core_exec *e)
 {
 	uint64_t left = e->record.output_cap_bytes;
 	for (int i = 0; i < 2; i++) {
-		char name[NAME_SIZE];
+		char name[NAME_SIZE], path[PATH_SIZE];
 		struct stat st;
 		name_of(e->record.id, i, name);
-		auto_close int fd = openat(e->workspace->core->spool, name,
-			O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		if (fd < 0 || fstat(fd, &st))
+		path_of(e, i, path);
+		if (fstatat(e->workspace->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		uint64_t size = (uint64_t)st.st_size;
 		if (size > left) {
@@ -280,22 +316,9 @@ static void cut(struct core_exec *e)
 			size = left;
 		}
 		/* Also what was laid out behind the end. */
-		(void)!ftruncate(fd, (off_t)size);
+		(void)!truncate(path, (off_t)size);
 		left -= size;
 	}
-}
-
-/* A read lease isn't given while anybody may write. */
-static bool has_writers(struct core_exec *e)
-{
-	for (int i = 0; i < 2; i++) {
-		auto_close int fd = -1;
-		if (exec_open_output(e, i + 1, &fd, NULL))
-			continue;
-		if (fcntl(fd, F_SETLEASE, F_RDLCK) && errno == EAGAIN)
-			return true;
-	}
-	return false;
 }
 
 /* What a command left behind may go on writing when it has ended itself: then what it left goes,
@@ -306,10 +329,10 @@ static void stop_writing(struct core_exec *e)
 	if (e->own->phase == EXEC_PHASE_SENT) {
 		e->record.result.truncated = true;
 		exec_kill(e, REASON_OUTPUT_LIMIT);
-	} else if (!has_writers(e)) {
-		cut(e);
-		spool_unwatch(e);
-	} else if (w->sandbox.exec_count)
+		return;
+	}
+	cut(e);
+	if (w->sandbox.exec_count)
 		core_end_sandbox(w, REASON_OUTPUT_LIMIT);
 	else
 		line_send(w, INIT_SIGNAL, 0, SIGKILL);
@@ -369,14 +392,10 @@ void spool_watch(struct core_exec *e)
 
 void spool_unwatch(struct core_exec *e)
 {
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
 	e->own->is_spool_watched = false;
 	remove_growing(e);
 	for (int i = 0; i < 2; i++)
-		if (e->own->watches[i] >= 0) {
-			inotify_rm_watch(shelf->inotify, e->own->watches[i]);
-			forget_watch(shelf, &e->own->watches[i]);
-		}
+		drop_watch(e, i);
 }
 
 /* ---- the end ---- */
@@ -388,11 +407,7 @@ void spool_end(struct core_exec *e)
 			cut(e);
 		spool_measure(e);
 	}
-	/* What it left running may still write: watched until its sandbox goes. */
-	if (has_writers(e))
-		e->own->spool_bytes = size_of(e).bytes;
-	else
-		spool_unwatch(e);
+	/* What it left running may still write: watched until the last of that has closed it. */
 	tell_followers(e);
 }
 

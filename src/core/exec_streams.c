@@ -503,6 +503,8 @@ static void close_given(struct core_exec *e)
 void streams_sent(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
+	if (e->road == EXEC_SPOOLED)
+		spool_watch(e); /* before the last writer can have gone */
 	close_given(e);
 	if (!is_ours(e)) {
 		fd_close(&own->streams[0].inside);
@@ -517,8 +519,6 @@ void streams_sent(struct core_exec *e)
 	if (e->road == EXEC_CAPTURED)
 		delay(e);
 	update(e);
-	if (e->road == EXEC_SPOOLED)
-		spool_watch(e);
 }
 
 void streams_close(struct core_exec *e)

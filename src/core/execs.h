@@ -12,7 +12,7 @@
  * other exec runs there.
  * 5. Output goes to the listener as it comes, at most what its credit allows; background output to
  * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
- * capped (docs/design/0011). */
+ * capped (docs/design/0012). */
 #pragma once
 #include "base/buf.h"
 #include "core/core.h"

@@ -23,6 +23,7 @@
 #define STATS_EVERY 5 /* samples between two questions to init */
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
+#define LAST_WORD_MS 100
 #define DISK_MS 250
 #define DISK_COST_SHARE 10	  /* a walk of n ms is followed by n * 10 ms of rest */
 #define MEASURES_MOST 2		  /* trees that are walked at once */
@@ -53,6 +54,18 @@ static struct watch_limits *limits_of(const struct core_workspace *w)
 	return w->sandbox.watch ? w->sandbox.watch->limits : NULL;
 }
 
+static bool need_usage(struct watch_limits *limits);
+
+/* Ends it for a limit. The kernel tells nobody afterwards what those that it kills have used. */
+static void end_sandbox(struct watch_limits *limits, enum reason reason)
+{
+	uint64_t peak = need_usage(limits) ? usage_peak_kb(&limits->usage) * 1024 : 0;
+	for (struct core_exec *e = limits->w->sandbox.execs; e; e = e->next)
+		if (e->own->phase == EXEC_PHASE_SENT)
+			e->record.result.max_rss_bytes = peak;
+	core_end_sandbox(limits->w, reason);
+}
+
 /* ---- memory ---- */
 
 static bool read_number(int fd, const char *key, uint64_t *value)
@@ -71,13 +84,21 @@ bool watch_is_out_of_memory(struct core_workspace *w)
 	return read_number(w->sandbox.fds[LAUNCH_FD_OOM_COUNT], "oom_kill", &kills) && kills;
 }
 
-/* v1 tells of an OOM before anything is killed for it, and perhaps nothing will be. */
+static void on_killed(struct loop *loop, void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	limits->oom = NULL;
+	end_sandbox(limits, REASON_MEMORY_LIMIT);
+}
+
+/* v1 tells of an OOM before anything is killed for it, and perhaps nothing will be. When it was a
+ * command, init is about to say what that has used. */
 static void look_for_kills(struct loop *loop, void *ctx)
 {
 	struct watch_limits *limits = ctx;
 	limits->oom = NULL;
 	if (watch_is_out_of_memory(limits->w))
-		core_end_sandbox(limits->w, REASON_MEMORY_LIMIT);
+		limits->oom = loop_after(loop, LAST_WORD_MS, on_killed, limits);
 	else if (++limits->oom_looks < OOM_LOOKS)
 		limits->oom = loop_after(loop, OOM_LOOK_MS, look_for_kills, limits);
 }
@@ -140,8 +161,7 @@ static bool has_cpu_limit(const struct watch_limits *limits)
 
 static void on_hit(void *ctx, enum reason reason)
 {
-	struct watch_limits *limits = ctx;
-	core_end_sandbox(limits->w, reason);
+	end_sandbox(ctx, reason);
 }
 
 static int tmpfs_of(int fd)
@@ -182,7 +202,7 @@ static void on_sample(struct loop *loop, void *ctx)
 	limits->sample = NULL;
 	if (limits->is_watchdog && sample_is_memory_over(&limits->look)) {
 		stop_sampling(limits);
-		core_end_sandbox(w, REASON_MEMORY_LIMIT);
+		end_sandbox(limits, REASON_MEMORY_LIMIT);
 		return;
 	}
 	bool shares = limits->is_watchdog && w->model.limits.millicpus;
@@ -282,7 +302,7 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	judge_all(limits, ok && bytes >= limit);
 	if (limits_of(w) == limits && w->sandbox.exec_count) {
 		if (ok && bytes > limit && limits->disk == DISK_COUNTED)
-			core_end_sandbox(w, REASON_DISK_LIMIT);
+			end_sandbox(limits, REASON_DISK_LIMIT);
 		else
 			arm_disk(limits);
 	}

@@ -51,6 +51,9 @@ static void test_a_background_exec_has_a_row_before_it_starts_and_one_when_it_ha
 	read_output(seen.record.id, 2, text, sizeof text);
 	assert_string_equal(text, "err\n");
 	assert_int_equal(seen.record.output_bytes, 8);
+	run_for(60);
+	assert_false(e->own->is_spool_watched);
+	assert_int_equal(exec_shelf(&world->core)->watches.count, 0);
 	/* Its workspace goes, and its output with it. */
 	execs_forget(&world->w);
 	assert_int_equal(world->core.execs.count, 0);
@@ -175,6 +178,9 @@ static void test_what_an_ended_exec_left_behind_can_not_fill_the_disk(void **sta
 	}
 	assert_true(st.st_size >= 100000 && st.st_size == last);
 	assert_int_equal(world->ends, 0);
+	for (int i = 0; i < 200 && e->own->is_spool_watched; i++)
+		run_for(10);
+	assert_false(e->own->is_spool_watched); /* its last writer has gone */
 	spec = SPEC("true");
 	run_captured(&other, &spec);
 	assert_exited(&other, 0);
