@@ -98,8 +98,8 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 	struct error err;
 	struct tm tm;
 
-	/* No validator is given out that If-Range could name. */
-	if (http_header(c->r, "if-range").data)
+	/* No validator is given out that If-Range could name; a head has no parts. */
+	if (http_header(c->r, "if-range").data || str_is(c->r->method, "HEAD"))
 		range.data = NULL;
 	gmtime_r(&seconds, &tm);
 	strftime(modified, sizeof modified, "%a, %d %b %Y %H:%M:%S GMT", &tm);

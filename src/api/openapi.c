@@ -55,14 +55,15 @@ static void print_header_parameter(
 	json_text(j, "description", about);
 	json_object(j, "schema");
 	json_text(j, "type", "string");
-	json_text(j, "pattern", pattern);
+	if (pattern)
+		json_text(j, "pattern", pattern);
 	if (most)
 		json_u64(j, "maxLength", most);
 	json_end(j);
 	json_end(j);
 }
 
-static void print_parameters(struct json *j, const struct route *route)
+static void print_parameters(struct json *j, const struct route *route, bool is_head)
 {
 	bool is_exec = str_starts_with(str_from(route->path), "/v1/execs/");
 
@@ -72,8 +73,8 @@ static void print_parameters(struct json *j, const struct route *route)
 			is_exec ? "id of an exec" : "id, name or context_id of a workspace");
 	if (strstr(route->path, "{path}"))
 		print_path_parameter(j, "path",
-			"relative to /workspace, or absolute and beneath it; slashes needn't be "
-			"encoded");
+			"in the workspace; a leading / or /workspace is taken off, slashes needn't "
+			"be encoded");
 	for (size_t i = 0; route->query && i < route->query->count; i++) {
 		const struct field *row = &route->query->rows[i];
 
@@ -82,6 +83,8 @@ static void print_parameters(struct json *j, const struct route *route)
 		json_text(j, "in", "query");
 		if (row->help)
 			json_text(j, "description", row->help);
+		if (row->kind == FIELD_BOOLEAN)
+			json_bool(j, "allowEmptyValue", true);
 		fields_print_parameter(j, "schema", row);
 		json_end(j);
 	}
@@ -92,9 +95,9 @@ static void print_parameters(struct json *j, const struct route *route)
 	if (route->flags & ROUTE_EVENTS)
 		print_header_parameter(j, "Last-Event-ID",
 			"begin after this event, as far back as they are kept", "^[0-9]{1,18}$", 0);
-	if (route->flags & ROUTE_RANGE)
-		print_header_parameter(j, "Range", "one range of bytes",
-			"^bytes=([0-9]{1,18}-[0-9]{0,18}|-[0-9]{1,18})$", 0);
+	if ((route->flags & ROUTE_RANGE) && !is_head)
+		print_header_parameter(j, "Range",
+			"one range, as bytes=0-99; what isn't one is passed over", NULL, 0);
 	json_end(j);
 }
 
@@ -187,7 +190,7 @@ static void print_operation(struct json *j, const struct route *route, const cha
 	str_format(name, sizeof name, "%s%s", route->name, strcmp(method, "head") ? "" : "Head");
 	json_text(j, "operationId", name);
 	json_text(j, "summary", route->summary);
-	print_parameters(j, route);
+	print_parameters(j, route, !strcmp(method, "head"));
 	print_body(j, route);
 	print_answers(j, route);
 	json_end(j);

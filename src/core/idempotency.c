@@ -35,8 +35,9 @@ void idempotency_done(struct idempotency *all)
 {
 	struct idempotency_entry *entry;
 
-	/* Who waits for a commit has had it then. */
-	store_flush(all->core->store);
+	/* Who waits for a commit has had it then: an object's row, and then the answer's. */
+	for (int i = 0; i < 3; i++)
+		store_flush(all->core->store);
 	for (size_t at = 0; (entry = table_next(&all->running, &at));) {
 		table_remove(&all->running, str_from(entry->name));
 		entry_free(entry);
