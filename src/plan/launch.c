@@ -100,6 +100,15 @@ static bool is_zero(const void *data, size_t size)
 	return true;
 }
 
+/* Of the log alone, and clients may choose it (net/http.h): no more than that it is harmless there.
+ */
+static bool is_request_id(const char *text)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+	return strspn(text, allowed) == strlen(text);
+}
+
 static int check_ids(
 	const struct launch_message *head, const struct shape *shape, struct error *err)
 {
@@ -108,7 +117,7 @@ static int check_ids(
 		return corrupt(err, "an id without an end");
 	if (shape->has_id ? !id_is_valid(head->id) : head->id[0] != 0)
 		return corrupt(err, "an id that is none, or where none belongs");
-	if (head->request_id[0] && !id_is_valid(head->request_id))
+	if (!is_request_id(head->request_id))
 		return corrupt(err, "a request id that is none");
 	return 0;
 }

@@ -63,8 +63,9 @@ struct launch_message {
 	uint64_t tag; /* core's; 0: nobody asked */
 	uint64_t other;
 	char id[ID_LEN + 1];
-	char request_id[ID_LEN + 1]; /* of the API request behind it, or "": for the log */
-	uint16_t reserved;	     /* 0: no byte of a message is left unset */
+	char request_id[ID_LEN +
+			1]; /* of the API request behind it, [A-Za-z0-9._-]*: for the log */
+	uint16_t reserved;  /* 0: no byte of a message is left unset */
 	int32_t value;
 	uint32_t error_code, present;
 	uint32_t string_count, body_len;

@@ -155,6 +155,17 @@ def test_a_request_id_is_kept(daemon):
     assert problem(answer, 404, "not_found")["request_id"] == "mine-1"
 
 
+@pytest.mark.parametrize("request_id", ["x", "A.b_C-9", "zzzzzzzzzzzzzzzzzzzz"])
+def test_a_request_id_of_a_client_goes_through_every_role(daemon, request_id):
+    core, headers = daemon.core_pid(), {"X-Request-Id": request_id}
+    answer = daemon.post("/v1/workspaces", {}, headers=headers)
+    assert answer.status == 201, answer
+    path = answer.headers["Location"]
+    assert daemon.post(path + "/exec", {"argv": ["true"]}, headers=headers).status == 200
+    assert daemon.delete(path, headers=headers).status == 204
+    assert daemon.core_pid() == core
+
+
 @pytest.mark.needs_root
 def test_another_user_is_refused(daemon):
     # The socket's mode keeps others out; this is about one that is reachable all the same.

@@ -106,7 +106,7 @@ static void a_field_of_another_type_is_refused(void **state)
 	REFUSED(id[3], '/');
 	REFUSED(id[3], 'A');
 	REFUSED(id[ID_LEN], 'x');
-	REFUSED(request_id[0], 'x');
+	REFUSED(request_id[0], '\n');
 	REFUSED(request_id[5], 'x');
 	head = message(LAUNCH_LIST);
 	REFUSED(id[0], 'a');
