@@ -61,11 +61,11 @@ static void answer_stats(struct launcher *launcher, uint64_t tag)
 		.tag = tag,
 		.stats = { .sandboxes = all->up,
 			.starting = all->starting,
-			.netns_ready = pool->netns_ready,
+			.netns_ready = pool->kits_ready,
 			.cgroups_ready = pool->groups_ready,
 			.started = all->started,
 			.failed = all->failed,
-			.netns_missed = pool->netns_missed,
+			.netns_missed = pool->kits_missed,
 			.cgroups_missed = pool->groups_missed } };
 	link_send(launcher, &head, NULL, 0, NULL, 0);
 }
@@ -274,6 +274,9 @@ static int start_pool(struct launcher *launcher, struct error *err)
 		.count_cpu = true };
 	launcher->pool = (struct pool){ .loop = launcher->loop,
 		.cgroups = &launcher->host.cgroups,
+		.slots = &launcher->slots,
+		.owner_uid = launcher->home->uid,
+		.owner_gid = launcher->home->gid,
 		.failed = on_pool_failed,
 		.ctx = launcher };
 	return pool_start(&launcher->pool, &each, POOL_SIZE, launcher->host.facts.privileged, err);

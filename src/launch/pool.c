@@ -9,34 +9,53 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "linux/namespace.h"
 #include "linux/netns.h"
 #include "proc/channel.h"
 
-/* ---- the child that makes network namespaces: one packet in, one out ---- */
+/* ---- the child that makes kits: one packet in, one out ---- */
 
+struct order {
+	uint32_t uid, owner_uid, owner_gid;
+};
 struct made {
-	bool is_made; /* its descriptor comes along */
+	uint32_t uid;
+	bool is_made; /* its descriptors come along */
 	struct error err;
 };
+#define KIT_FDS 2
 
-static _Noreturn void make_netns_for_ever(int socket)
+static int make_kit(const struct order *order, int own_netns, int fds[KIT_FDS], struct error *err)
 {
-	auto_close int own = -1;
+	if (namespace_make_idmap(
+		    order->owner_uid, order->owner_gid, order->uid, order->uid, &fds[0], err))
+		return -1;
+	if (!netns_make(own_netns, &fds[1], err))
+		return 0;
+	fd_close(&fds[0]);
+	return -1;
+}
+
+static _Noreturn void make_for_ever(int socket)
+{
+	int own = -1;
+	struct order order;
 	struct error err;
-	char asked;
 	if (netns_open_own(&own, &err))
 		_exit(1);
 	for (;;) {
-		ssize_t got = read(socket, &asked, sizeof asked);
+		ssize_t got = read(socket, &order, sizeof order);
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0)
+		if (got != sizeof order)
 			_exit(0);
-		struct made made = { 0 };
-		auto_close int fd = -1;
-		made.is_made = !netns_make(own, &fd, &made.err);
-		if (channel_send(socket, &made, sizeof made, &fd, made.is_made, &err))
+		struct made made = { .uid = order.uid };
+		int fds[KIT_FDS] = { -1, -1 };
+		made.is_made = !make_kit(&order, own, fds, &made.err);
+		if (channel_send(socket, &made, sizeof made, fds, made.is_made ? KIT_FDS : 0, &err))
 			_exit(1);
+		fd_close(&fds[0]);
+		fd_close(&fds[1]);
 	}
 }
 
@@ -45,14 +64,14 @@ static _Noreturn void become_maker(int socket, pid_t parent)
 {
 	sigset_t none;
 	sigemptyset(&none);
-	prctl(PR_SET_NAME, "carrel-netns");
+	prctl(PR_SET_NAME, "carrel-maker");
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 		_exit(1);
 	if (dup2(socket, STDERR_FILENO + 1) < 0 || close_range(STDERR_FILENO + 2, ~0u, 0))
 		_exit(1);
 	close_range(0, STDERR_FILENO, 0);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	make_netns_for_ever(STDERR_FILENO + 1);
+	make_for_ever(STDERR_FILENO + 1);
 }
 
 static int start_maker(struct pool *pool, struct error *err)
@@ -64,7 +83,7 @@ static int start_maker(struct pool *pool, struct error *err)
 	auto_close int ours = ends[0], theirs = ends[1];
 	pid_t pid = fork();
 	if (pid < 0)
-		return fail_errno(err, "start the maker of network namespaces");
+		return fail_errno(err, "start the maker of kits");
 	if (pid == 0)
 		become_maker(theirs, self);
 	pool->maker_pid = pid;
@@ -72,25 +91,46 @@ static int start_maker(struct pool *pool, struct error *err)
 	return 0;
 }
 
-static void give_up_netns(struct pool *pool, const struct error *err)
+void pool_kit_done(struct pool_kit *kit)
+{
+	fd_close(&kit->idmap);
+	fd_close(&kit->netns);
+}
+
+static void give_up_kits(struct pool *pool, const struct error *err)
 {
 	loop_unwatch(pool->loop, pool->maker);
 	fd_close(&pool->maker); /* the child ends with it */
-	pool->netns_wanted = pool->netns_asked = 0;
+	while (pool->kits_asked)
+		slots_give(pool->slots, pool->asked[--pool->kits_asked]);
+	pool->kits_wanted = 0;
 	if (err)
-		pool->failed(pool->ctx, "network namespaces", err);
+		pool->failed(pool->ctx, "namespaces are made one by one", err);
 }
 
-static void ask_for_netns(struct pool *pool)
+static void ask_for_kits(struct pool *pool)
 {
+	struct order order = { .owner_uid = pool->owner_uid, .owner_gid = pool->owner_gid };
 	struct error err;
-	while (pool->netns_ready + pool->netns_asked < pool->netns_wanted) {
-		if (channel_send(pool->maker, "n", 1, NULL, 0, &err)) {
-			give_up_netns(pool, &err);
+	while (pool->kits_ready + pool->kits_asked < pool->kits_wanted) {
+		if (slots_take(pool->slots, &order.uid, &err))
+			return; /* all uids are in use: whoever needs one is told */
+		pool->asked[pool->kits_asked++] = order.uid;
+		if (channel_send(pool->maker, &order, sizeof order, NULL, 0, &err)) {
+			give_up_kits(pool, &err);
 			return;
 		}
-		pool->netns_asked++;
 	}
+}
+
+static bool was_asked(struct pool *pool, uint32_t uid)
+{
+	for (unsigned i = 0; i < pool->kits_asked; i++)
+		if (pool->asked[i] == uid) {
+			pool->asked[i] = pool->asked[--pool->kits_asked];
+			return true;
+		}
+	return false;
 }
 
 static void on_maker(struct loop *loop, int fd, uint32_t events, void *ctx)
@@ -99,21 +139,21 @@ static void on_maker(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct made made = { 0 };
 	struct error err;
 	size_t len = 0;
-	int netns = -1, count = 0;
-	int got = channel_receive(fd, &made, sizeof made, &len, &netns, 1, &count, &err);
+	int fds[KIT_FDS], count = 0;
+	int got = channel_receive(fd, &made, sizeof made, &len, fds, KIT_FDS, &count, &err);
 	if (got == CHANNEL_NOTHING)
 		return;
-	if (got != CHANNEL_MESSAGE || len != sizeof made || count != made.is_made) {
-		fail(&err, ERR_FAILED, "the maker of network namespaces has ended");
-		give_up_netns(pool, &err);
+	bool is_whole = got == CHANNEL_MESSAGE && len == sizeof made && count == KIT_FDS &&
+			was_asked(pool, made.uid);
+	if (is_whole) {
+		pool->kits[pool->kits_ready++] = (struct pool_kit){ made.uid, fds[0], fds[1] };
 		return;
 	}
-	if (!made.is_made) {
-		give_up_netns(pool, &made.err);
-		return;
-	}
-	pool->netns_asked--;
-	pool->netns[pool->netns_ready++] = netns;
+	for (int i = 0; got == CHANNEL_MESSAGE && i < count; i++)
+		close(fds[i]);
+	if (got != CHANNEL_MESSAGE || len != sizeof made || made.is_made)
+		fail(&made.err, ERR_FAILED, "their maker has ended");
+	give_up_kits(pool, &made.err);
 }
 
 void pool_maker_died(struct pool *pool)
@@ -122,8 +162,8 @@ void pool_maker_died(struct pool *pool)
 	pool->maker_pid = 0;
 	if (pool->maker < 0)
 		return;
-	fail(&err, ERR_FAILED, "the maker of network namespaces has ended");
-	give_up_netns(pool, &err);
+	fail(&err, ERR_FAILED, "their maker has ended");
+	give_up_kits(pool, &err);
 }
 
 /* ---- both ---- */
@@ -145,7 +185,7 @@ static void on_refill(struct loop *loop, void *ctx)
 	unsigned at = pool->groups_ready;
 	pool->refill = NULL;
 	if (pool->maker >= 0)
-		ask_for_netns(pool);
+		ask_for_kits(pool);
 	if (at >= pool->groups_wanted)
 		return;
 	if (make_group(pool, &pool->groups[at], &pool->numbers[at], pool->each, &err)) {
@@ -179,7 +219,7 @@ int pool_start(struct pool *pool, const struct cgroup_want *each, unsigned wante
 		if (start_maker(pool, err) ||
 			loop_watch(pool->loop, pool->maker, EPOLLIN, on_maker, pool, err))
 			return -1;
-		pool->netns_wanted = wanted;
+		pool->kits_wanted = wanted;
 	}
 	refill_later(pool);
 	return 0;
@@ -191,9 +231,12 @@ void pool_stop(struct pool *pool)
 	loop_cancel(pool->loop, pool->refill);
 	pool->refill = NULL;
 	if (pool->maker >= 0)
-		give_up_netns(pool, NULL);
-	while (pool->netns_ready)
-		fd_close(&pool->netns[--pool->netns_ready]);
+		give_up_kits(pool, NULL);
+	while (pool->kits_ready) {
+		struct pool_kit *kit = &pool->kits[--pool->kits_ready];
+		pool_kit_done(kit);
+		slots_give(pool->slots, kit->uid);
+	}
 	while (pool->groups_ready) {
 		unsigned at = --pool->groups_ready;
 		cgroup_done(&pool->groups[at]);
@@ -207,16 +250,17 @@ void pool_stop(struct pool *pool)
 	pool->groups = NULL;
 }
 
-int pool_take_netns(struct pool *pool)
+bool pool_take_kit(struct pool *pool, struct pool_kit *kit)
 {
-	if (pool->maker < 0 && !pool->netns_ready)
-		return -1;
+	if (pool->maker < 0 && !pool->kits_ready)
+		return false;
 	refill_later(pool);
-	if (!pool->netns_ready) {
-		pool->netns_missed++;
-		return -1;
+	if (!pool->kits_ready) {
+		pool->kits_missed++;
+		return false;
 	}
-	return take_fd(&pool->netns[--pool->netns_ready]);
+	*kit = pool->kits[--pool->kits_ready];
+	return true;
 }
 
 /* Lowering a limit is a write; what else there may be (a cpu quota) is added. */

@@ -1,5 +1,5 @@
-/* pool.h -- what a sandbox needs and takes long to make, made before it is asked for: network
- * namespaces (by a child of ours, so that the launcher never waits for one) and control groups.
+/* pool.h -- what a sandbox needs and takes long to make, made before it is asked for: kits (by a
+ * child of ours, so that the launcher never waits for one) and control groups.
  * 1. Nothing of it is used twice.
  * 2. Where there is none, the sandbox makes its own: the pool saves time and nothing else. */
 #pragma once
@@ -9,18 +9,34 @@
 #include "base/error.h"
 #include "linux/cgroup.h"
 #include "proc/loop.h"
+#include "sandbox/slot.h"
 
 #define POOL_MAX 32
+
+/* A uid with the map that shows it the files of the home's owner as its own, and a network
+ * namespace that is ready. */
+struct pool_kit {
+	uint32_t uid; /* of the slots */
+	int idmap, netns;
+};
+#define POOL_KIT_NONE                                                                              \
+	{                                                                                          \
+		.idmap = -1, .netns = -1                                                           \
+	}
+void pool_kit_done(struct pool_kit *kit); /* closes; the uid is the caller's to give back */
 
 struct pool {
 	struct loop *loop;
 	const struct cgroup_host *cgroups;
-	/* network namespaces */
+	struct slots *slots;
+	uint32_t owner_uid, owner_gid;
+	/* kits */
 	int maker; /* socket to the child that makes them, or -1 */
 	pid_t maker_pid;
-	int netns[POOL_MAX];
-	unsigned netns_ready, netns_asked, netns_wanted;
-	uint64_t netns_missed;
+	struct pool_kit kits[POOL_MAX];
+	uint32_t asked[POOL_MAX]; /* uids of those that are being made */
+	unsigned kits_ready, kits_asked, kits_wanted;
+	uint64_t kits_missed;
 	/* control groups */
 	struct cgroup *groups; /* groups_ready of POOL_MAX */
 	struct cgroup_want each;
@@ -33,17 +49,17 @@ struct pool {
 	void *ctx;
 };
 /* `each`: the limits that most will have. wanted: how many of both to keep (at most POOL_MAX; 0:
- * none). Without `has_privilege` there are no network namespaces. loop, cgroups, failed and ctx are
+ * none). Without `has_privilege` there are no kits. loop, cgroups, slots, owner, failed and ctx are
  * set before. Filling begins with the loop. */
 int pool_start(struct pool *pool, const struct cgroup_want *each, unsigned wanted,
 	bool has_privilege, struct error *err);
 /* Ends the child, removes what wasn't used. */
 void pool_stop(struct pool *pool);
-/* The child that makes network namespaces has ended. */
+/* The child that makes kits has ended. */
 void pool_maker_died(struct pool *pool);
 
-/* One that is ready, yours; -1: none, make your own. */
-int pool_take_netns(struct pool *pool);
+/* false: there is none, make your own. */
+bool pool_take_kit(struct pool *pool, struct pool_kit *kit);
 /* A group for `want`, whose number is set: one that is ready, changed where it has to be, or one
  * made now. cgroup_done and, in the end, cgroup_try_remove are the caller's. */
 int pool_take_cgroup(

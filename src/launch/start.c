@@ -79,13 +79,13 @@ static int open_listener(
 /* ---- carried out ---- */
 
 static int take_identity(struct launcher *launcher, struct start_parts *parts,
-	struct plan_facts *facts, struct error *err)
+	struct plan_facts *facts, struct pool_kit *kit, struct error *err)
 {
 	if (!facts->privileged)
 		return 0;
-	if (slots_take(&launcher->slots, &parts->uid, err))
+	if (!pool_take_kit(&launcher->pool, kit) && slots_take(&launcher->slots, &kit->uid, err))
 		return -1;
-	facts->outside_uid = facts->outside_gid = parts->uid;
+	parts->uid = facts->outside_uid = facts->outside_gid = kit->uid;
 	return 0;
 }
 
@@ -107,7 +107,8 @@ static int take_cgroup(struct launcher *launcher, const struct plan *plan,
 }
 
 static int carry_out(struct launcher *launcher, const char *id, const struct plan *plan,
-	struct start_parts *parts, pid_t *pid, int *setup, struct error *err)
+	const struct pool_kit *kit, struct start_parts *parts, pid_t *pid, int *setup,
+	struct error *err)
 {
 	struct cgroup group;
 	auto_close int listener = -1;
@@ -115,10 +116,13 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 	int failed = open_listener(launcher, id, &parts->has_socket, &listener, err) ||
 		     take_cgroup(launcher, plan, parts, &group, err);
 	if (!failed) {
-		auto_close int netns = pool_take_netns(&launcher->pool);
-		struct warm_start start = {
-			.plan = plan, .listener = listener, .netns = netns, .cgroup = &group
-		};
+		struct warm_start start = { .plan = plan,
+			.listener = listener,
+			.netns = kit->netns,
+			.idmap = kit->idmap,
+			.owner_uid = launcher->home->uid,
+			.owner_gid = launcher->home->gid,
+			.cgroup = &group };
 		failed = warm_begin(&launcher->warm, &start, pid, setup, err);
 	}
 	cgroup_done(&group);
@@ -147,12 +151,13 @@ int start_begin(struct launcher *launcher, const struct launch_message *head,
 			&parts->environment, err))
 		return -1;
 	struct plan_facts facts = launcher->host.facts;
-	if (take_identity(launcher, parts, &facts, err) ||
-		plan_build(&options, &facts, &arena, &plan, err) ||
-		carry_out(launcher, head->id, &plan, parts, pid, setup, err))
-		return -1;
+	struct pool_kit kit = POOL_KIT_NONE;
+	int failed = take_identity(launcher, parts, &facts, &kit, err) ||
+		     plan_build(&options, &facts, &arena, &plan, err) ||
+		     carry_out(launcher, head->id, &plan, &kit, parts, pid, setup, err);
+	pool_kit_done(&kit);
 	environment_unmount(&mount);
-	return 0;
+	return failed ? -1 : 0;
 }
 
 /* ---- given back ---- */

@@ -31,7 +31,8 @@ static int open_trees(const struct plan *plan, int *trees, struct error *err)
 		return -1;
 	for (size_t i = 0; i < plan->mounts.count; i++)
 		trees[i] = -1;
-	return sources_open(plan, false, trees, err);
+	struct start_idmap none = { .userns = -1 };
+	return sources_open(plan, false, &none, trees, err);
 }
 
 static int make_target(int root, const struct plan_mount *mount, struct error *err)

@@ -131,10 +131,12 @@ static int raise_loopback(struct child *child, struct error *err)
 
 static int open_sources(struct child *child, struct error *err)
 {
-	if (sources_open(child->plan, false, child->start->trees, err))
+	struct start *start = child->start;
+	if (sources_open(child->plan, false, &start->idmap, start->trees, err))
 		return -1;
-	return child->plan->privileged ? 0
-				       : sources_open(child->plan, true, child->start->trees, err);
+	return child->plan->privileged
+		       ? 0
+		       : sources_open(child->plan, true, &start->idmap, start->trees, err);
 }
 
 static int make_node(int root, const struct plan_node *node)

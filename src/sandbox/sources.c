@@ -10,15 +10,36 @@
 #include "linux/namespace.h"
 #include "sandbox/start.h"
 
-static int idmap(
-	const struct plan *plan, const struct plan_mount *mount, int tree, struct error *err)
+/* The map for files of that mount's owner: the one at hand, or a new one, which is then at hand. */
+static int find_map(const struct plan *plan, const struct plan_mount *mount,
+	struct start_idmap *idmap, struct error *err)
 {
-	auto_close int userns = -1;
+	if (idmap->userns >= 0 && idmap->owner_uid == mount->owner_uid &&
+		idmap->owner_gid == mount->owner_gid)
+		return 0;
+	int userns;
 	if (namespace_make_idmap(mount->owner_uid, mount->owner_gid, plan->outside_uid,
 		    plan->outside_gid, &userns, err))
 		return -1;
+	start_idmap_done(idmap);
+	*idmap = (struct start_idmap){ userns, mount->owner_uid, mount->owner_gid, false };
+	return 0;
+}
+
+void start_idmap_done(struct start_idmap *idmap)
+{
+	if (!idmap->is_borrowed)
+		fd_close(&idmap->userns);
+	idmap->userns = -1;
+}
+
+static int map_owner(const struct plan *plan, const struct plan_mount *mount,
+	struct start_idmap *idmap, int tree, struct error *err)
+{
+	if (find_map(plan, mount, idmap, err))
+		return -1;
 	struct mount_change change = {
-		.set = MOUNT_ATTR_IDMAP, .idmap = userns, .recursive = true
+		.set = MOUNT_ATTR_IDMAP, .idmap = idmap->userns, .recursive = true
 	};
 	if (mount_change(tree, "", &change, err)) {
 		fail_errno_code(err, ERR_UNAVAILABLE,
@@ -45,7 +66,8 @@ static int clone_source(const struct plan_mount *mount, int *tree, struct error 
 	return mount_clone(path, "", tree, err);
 }
 
-int sources_open(const struct plan *plan, bool user, int *trees, struct error *err)
+int sources_open(const struct plan *plan, bool user, struct start_idmap *idmap, int *trees,
+	struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
@@ -58,7 +80,7 @@ int sources_open(const struct plan *plan, bool user, int *trees, struct error *e
 		struct mount_change alone = { .propagation = MS_PRIVATE, .recursive = true };
 		if (user && mount_change(trees[i], "", &alone, err))
 			return -1;
-		if (mount->idmap && idmap(plan, mount, trees[i], err))
+		if (mount->idmap && map_owner(plan, mount, idmap, trees[i], err))
 			return -1;
 	}
 	return 0;

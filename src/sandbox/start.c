@@ -47,6 +47,7 @@ void start_init(struct start *start, const struct plan *plan, const struct cgrou
 		.parent = -1,
 		.netns = -1,
 		.own_netns = -1,
+		.idmap = { .userns = -1 },
 		.mounts = -1,
 		.own_mounts = -1,
 		.init_image = -1 };
@@ -98,7 +99,7 @@ int start_prepare(struct start *start, struct error *err)
 	for (size_t i = 0; i < plan->mounts.count; i++)
 		start->trees[i] = -1;
 	if (prepare_root(plan, err) ||
-		(plan->privileged && sources_open(plan, true, start->trees, err)))
+		(plan->privileged && sources_open(plan, true, &start->idmap, start->trees, err)))
 		return -1;
 	bool is_missing = plan->limiter == LIMITER_CGROUP_V2 && !start->cgroup->dir_count;
 	return is_missing ? make_cgroup(start, err) : 0;
@@ -174,5 +175,6 @@ void start_done(struct start *start)
 	for (size_t i = 0; start->trees && i < start->plan->mounts.count; i++)
 		fd_close(&start->trees[i]);
 	start->trees = NULL;
+	start_idmap_done(&start->idmap);
 	arena_done(&start->arena);
 }

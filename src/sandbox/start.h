@@ -31,6 +31,15 @@ struct setup_message {
 	struct error error;
 };
 
+/* A user namespace for idmapped mounts, from one owner on disk to the sandbox's user outside. Made
+ * once for all mounts of one owner: making one waits for a process to come and go. */
+struct start_idmap {
+	int userns; /* -1: none */
+	uint32_t owner_uid, owner_gid;
+	bool is_borrowed; /* somebody else closes it */
+};
+void start_idmap_done(struct start_idmap *idmap);
+
 struct start {
 	const struct plan *plan;
 	const struct cgroup_host *cgroups;
@@ -42,8 +51,9 @@ struct start {
 	int own_netns;	/* then: the parent's own */
 	int mounts;	/* a mount namespace of base.h to be born in. -1: the parent's own */
 	int own_mounts; /* then: the parent's own */
-	int init_image; /* sealed memfd */
-	int *trees;	/* per mount of the plan: opened by the parent, or -1 */
+	struct start_idmap idmap; /* one that is ready, or none yet */
+	int init_image;		  /* sealed memfd */
+	int *trees;		  /* per mount of the plan: opened by the parent, or -1 */
 	struct arena arena;
 };
 void start_init(struct start *start, const struct plan *plan, const struct cgroup_host *cgroups,
@@ -70,7 +80,8 @@ static inline bool start_waits(const struct plan *plan)
 _Noreturn void child_main(struct start *start);
 /* Opens the sources of the plan's binds (those of the user when `user`, else the system's) into
  * trees[]; idmaps them when the plan says so. */
-int sources_open(const struct plan *plan, bool user, int *trees, struct error *err);
+int sources_open(const struct plan *plan, bool user, struct start_idmap *idmap, int *trees,
+	struct error *err);
 
 /* Sends one setup message with those of `count` descriptors that aren't -1. -1 with errno. */
 int setup_send(int socket, struct setup_message *message, const int *fds, int count);

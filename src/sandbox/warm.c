@@ -63,6 +63,8 @@ int warm_begin(const struct warm_host *host, const struct warm_start *given, pid
 	start_init(&start, given->plan, host->cgroups, given->cgroup);
 	start.listener = given->listener;
 	start.netns = given->netns;
+	start.idmap = (struct start_idmap){ given->idmap, given->owner_uid, given->owner_gid,
+		.is_borrowed = given->idmap >= 0 };
 	start.own_netns = host->own_netns;
 	start.mounts = host->mounts;
 	start.own_mounts = host->own_mounts;

@@ -22,8 +22,11 @@ struct warm_host {
 };
 struct warm_start {
 	const struct plan *plan;
-	int listener;	       /* listening SOCK_SEQPACKET: for carrel-init alone from here on */
-	int netns;	       /* ready (lo up, ports open) and never used before; -1: a new one */
+	int listener; /* listening SOCK_SEQPACKET: for carrel-init alone from here on */
+	int netns;    /* ready (lo up, ports open) and never used before; -1: a new one */
+	int idmap; /* user namespace for idmapped mounts of that owner; -1: made when it is needed
+		    */
+	uint32_t owner_uid, owner_gid;
 	struct cgroup *cgroup; /* one made for the plan, or an empty one (cgroup_init) to fill */
 };
 /* As start_want_cgroup: what the control group of this plan is to be. */
