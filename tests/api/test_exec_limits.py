@@ -1,0 +1,149 @@
+"""Limits of warm sandboxes, what a background command can do to its output, and execs over a restart of core."""
+import os
+import signal
+import threading
+
+import pytest
+
+from harness import eventually
+from rest import created, workspace  # noqa: F401
+
+MB = 1 << 20
+
+
+def sh(daemon, name, command, **body):
+    answer = daemon.post(f"/v1/workspaces/{name}/exec", {"argv": ["sh", "-c", command], **body}, timeout=60)
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def python(daemon, name, code, **body):
+    answer = daemon.post(f"/v1/workspaces/{name}/exec", {"argv": ["python3", "-c", code], **body}, timeout=60)
+    assert answer.status in (200, 201), answer
+    return answer.json()
+
+
+def background(daemon, name, command, **body):
+    answer = daemon.post(f"/v1/workspaces/{name}/exec", {"argv": ["sh", "-c", command], "background": True, **body})
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+def shown(daemon, exec_id):
+    return daemon.get(f"/v1/execs/{exec_id}").json()
+
+
+def spools(daemon, exec_id):
+    directory = os.path.join(daemon.env["CARREL_HOME"], "run/execs")
+    return {name: os.stat(os.path.join(directory, name)).st_size for name in os.listdir(directory) if name.startswith(exec_id)}
+
+
+@pytest.fixture(scope="module")
+def small(daemon):
+    """A workspace with narrow limits."""
+    with created(daemon, limits={"memory": 150 * MB, "disk": 50 * MB}) as made:
+        yield made["name"]
+
+
+@pytest.mark.parametrize("code", [
+    "x = bytearray(300 << 20); import time; time.sleep(20)",
+    # A child's memory, in a process group of its own, under a command that would exit 0.
+    "import subprocess; subprocess.run(['setsid', 'python3', '-c', 'x = bytearray(300 << 20); import time; time.sleep(20)'])",
+])
+def test_memory_over_the_limit_is_the_end_and_the_reason(daemon, small, code):
+    result = python(daemon, small, code)
+    assert (result["reason"], result["exit_code"]) == ("memory_limit", 137), result
+    assert sh(daemon, small, "echo again")["stdout"] == "again\n"
+
+
+def test_cpu_time_is_summed_over_processes_and_counts_for_one_exec(daemon, workspace):
+    busy = "while :; do :; done"
+    for _ in range(2):      # what an exec before has used is nobody else's
+        result = sh(daemon, workspace, f"({busy}) & ({busy}) & wait", limits={"cpu_time": "400ms"})
+        assert (result["reason"], result["exit_code"]) == ("cpu_limit", 124), result
+        assert result["cpu_ms"] >= 400
+    assert sh(daemon, workspace, "true", limits={"cpu_time": "400ms"})["reason"] == "exited"
+
+
+def test_a_full_disk_is_the_reason(daemon, small):
+    """By a quota the command fails; where it is counted, it is ended."""
+    many = "for i in 1 2 3 4 5 6 7 8; do head -c 20000000 /dev/zero > part$i || exit 1; done; sleep 20"
+    result = sh(daemon, small, many)
+    assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
+    assert sh(daemon, small, "rm -f part*")["reason"] in ("exited", "disk_limit")
+    result = sh(daemon, small, "head -c 60000000 /dev/zero > one")      # RLIMIT_FSIZE, or the quota
+    assert result["reason"] == "disk_limit", result
+    sh(daemon, small, "rm -f one part*")
+
+
+def test_output_of_a_background_exec_has_a_cap(daemon, workspace):
+    exec_id = background(daemon, workspace, "yes & yes >&2", limits={"output": 100_000})
+    assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
+    record = shown(daemon, exec_id)
+    assert record["reason"] == "output_limit"
+    assert sum(spools(daemon, exec_id).values()) == record["output_bytes"] <= 100_000
+
+
+def test_what_a_background_command_leaves_behind_has_the_same_cap(daemon, workspace):
+    exec_id = background(daemon, workspace, "(sleep 0.2; exec yes) & exit 0", limits={"output": 100_000})
+    assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
+    assert eventually(lambda: "yes" not in sh(daemon, workspace, "ps -A -o comm")["stdout"].split()
+                      and max(spools(daemon, exec_id).values()) >= 100_000)
+    assert sum(spools(daemon, exec_id).values()) <= 100_000
+    assert shown(daemon, exec_id)["reason"] == "exited"
+
+
+def test_a_background_command_reaches_its_own_output_and_no_more(daemon, workspace):
+    """docs/design/0012 has this as a table."""
+    python(daemon, workspace, """
+import fcntl, os
+def attempt(name, fn):
+    try:
+        fn()
+        print(name, "works", file=report)
+    except OSError as e:
+        print(name, "refused", file=report)
+report = open("/workspace/report", "w")
+for flags in (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC):
+    attempt(f"open{flags}", lambda: os.open("/proc/self/fd/1", flags))
+attempt("link", lambda: os.link("/proc/self/fd/1", "/workspace/linked", follow_symlinks=True))
+attempt("lease", lambda: fcntl.fcntl(1, fcntl.F_SETLEASE, fcntl.F_WRLCK))
+attempt("setuid", lambda: os.fchmod(1, 0o4755))
+os.write(1, b"some text")
+try:
+    os.fchmod(1, 0)
+except OSError:
+    pass
+fcntl.fcntl(1, fcntl.F_SETFL, 0)
+os.pwrite(1, b"SOME", 0)
+report.close()
+os.rename("/workspace/report", "/workspace/done")
+""", background=True)
+    assert eventually(lambda: sh(daemon, workspace, "cat done")["exit_code"] == 0)
+    report = dict(line.split() for line in sh(daemon, workspace, "cat done")["stdout"].splitlines())
+    assert len(report) == 7 and set(report.values()) == {"refused"}, report
+    exec_id = next(e["id"] for e in daemon.get(f"/v1/workspaces/{workspace}/execs").json()["items"] if e["background"])
+    # A mode of nothing keeps nobody from reading it.
+    assert daemon.get(f"/v1/execs/{exec_id}/output").body == b"SOME text"
+
+
+def test_core_is_restarted_and_only_what_was_in_the_foreground_ends(own_daemon):
+    daemon = own_daemon
+    with created(daemon) as made:
+        name = made["name"]
+        exec_id = background(daemon, name, "for i in $(seq 40); do echo $i; sleep 0.05; done; exit 7")
+        threads = [threading.Thread(target=lambda: daemon("exec", name, "--", "sleep", "1000")) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        assert eventually(lambda: len(daemon.get(f"/v1/workspaces/{name}/execs").json()["items"]) == 4)
+        for _ in range(2):
+            os.kill(daemon.core_pid(), signal.SIGKILL)
+            assert eventually(lambda: daemon.core_pid() and daemon.is_ready())
+        for thread in threads:
+            thread.join(20)
+        assert "sleep 1000" not in sh(daemon, name, "ps -A -o args")["stdout"]
+        assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
+        record = shown(daemon, exec_id)
+        assert (record["reason"], record["exit_code"]) == ("exited", 7)
+        output = daemon.get(f"/v1/execs/{exec_id}/output").body.decode()
+        assert output == "".join(f"{i}\n" for i in range(1, 41))
