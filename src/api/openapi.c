@@ -212,7 +212,7 @@ static void print_paths(struct json *j)
 
 			if (strcmp(routes[k].path, routes[i].path))
 				continue;
-			for (size_t n = 0; routes[k].method[n] && n < sizeof method - 1; n++)
+			for (size_t n = 0; n < sizeof method - 1 && routes[k].method[n]; n++)
 				method[n] = (char)(routes[k].method[n] | 0x20);
 			print_operation(j, &routes[k], method);
 			/* All that can be read has a head; that of files is worth telling. */
