@@ -315,8 +315,10 @@ static void cut(struct core_exec *e)
 			e->record.result.truncated = true;
 			size = left;
 		}
-		/* Also what was laid out behind the end. */
-		(void)!truncate(path, (off_t)size);
+		/* Also what was laid out behind the end; whatever the command made of its mode. */
+		if (truncate(path, (off_t)size) && errno == EACCES &&
+			!fchmodat(e->workspace->core->spool, name, 0600, 0))
+			(void)!truncate(path, (off_t)size);
 		left -= size;
 	}
 }

@@ -14,9 +14,8 @@
 #define SWEEP_MS 30000
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
-/* Processes that outlive their exec (a server started with &) keep the sandbox: init alone doesn't.
- */
-static bool has_processes(const struct core_workspace *w)
+/* A server started with &, say. */
+bool sandbox_has_processes(const struct core_workspace *w)
 {
 	int fd = openat(w->sandbox.fds[LAUNCH_FD_PROC], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -69,7 +68,7 @@ static void on_idle(struct loop *loop, void *ctx)
 	if (can_suspend(w) && idle >= w->model.idle_timeout_ms)
 		suspend_now(w);
 	else if (w->sandbox.is_up && idle >= w->core->give_back_ms) {
-		if (has_processes(w)) {
+		if (sandbox_has_processes(w)) {
 			w->used_ms = clock_monotonic_ms();
 		} else {
 			w->core->metrics.given_back++;

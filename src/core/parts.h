@@ -74,6 +74,8 @@ void sandbox_suspended(struct core_workspace *w);
 /* Arms what its ttl, idle_timeout and sandbox ask for. */
 void lifetime_arm(struct core_workspace *w);
 void lifetime_disarm(struct core_workspace *w);
+/* Processes that outlive their exec keep the sandbox; init alone doesn't. */
+bool sandbox_has_processes(const struct core_workspace *w);
 void lifetimes_start(struct core *core);
 void lifetimes_stop(struct core *core);
 

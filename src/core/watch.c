@@ -25,6 +25,7 @@
 #define OOM_LOOKS 500
 #define LAST_WORD_MS 100
 #define DISK_MS 250
+#define DISK_LEFT_MS 1000	  /* while nothing runs but what execs have left behind */
 #define DISK_COST_SHARE 10	  /* a walk of n ms is followed by n * 10 ms of rest */
 #define MEASURES_MOST 2		  /* trees that are walked at once */
 #define WRITTEN_A_MS (2ull << 20) /* bytes: more than any disk or cache takes in a ms */
@@ -257,17 +258,28 @@ static uint64_t find_tree(void *ctx)
 	return bytes + (limits->has_usage ? usage_deleted_bytes(&limits->usage, st.st_dev) : 0);
 }
 
+/* Whether anybody can write there. What is left of execs that have ended is kept by a quota, if
+ * there is one. */
+static bool has_writers(const struct watch_limits *limits)
+{
+	const struct core_workspace *w = limits->w;
+	return w->sandbox.exec_count ||
+	       (limits->disk == DISK_COUNTED && w->sandbox.is_up && sandbox_has_processes(w));
+}
+
 static void on_disk(struct loop *loop, void *ctx);
 
 static void arm_disk(struct watch_limits *limits)
 {
-	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t now_ms = clock_monotonic_ms(), least_ms = DISK_MS;
 	uint64_t wait_ms = limits->tree_after_ms > now_ms ? limits->tree_after_ms - now_ms : 0;
+	if (!limits->w->sandbox.exec_count)
+		least_ms = DISK_LEFT_MS;
 	if (limits->disk == DISK_UNLIMITED || limits->disk == DISK_EXACT || limits->disk_timer ||
 		limits->tree.is_running)
 		return;
-	limits->disk_timer = loop_after(
-		limits->shelf->core->loop, wait_ms > DISK_MS ? wait_ms : DISK_MS, on_disk, limits);
+	limits->disk_timer = loop_after(limits->shelf->core->loop,
+		wait_ms > least_ms ? wait_ms : least_ms, on_disk, limits);
 }
 
 /* Those whose end waited for it. */
@@ -300,7 +312,7 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 		w->model.disk_usage_bytes = bytes;
 	core_hold(w);
 	judge_all(limits, ok && bytes >= limit);
-	if (limits_of(w) == limits && w->sandbox.exec_count) {
+	if (limits_of(w) == limits && has_writers(limits)) {
 		if (ok && bytes > limit && limits->disk == DISK_COUNTED)
 			end_sandbox(limits, REASON_DISK_LIMIT);
 		else
@@ -335,7 +347,7 @@ static void on_disk(struct loop *loop, void *ctx)
 {
 	struct watch_limits *limits = ctx;
 	limits->disk_timer = NULL;
-	if (!limits->w->sandbox.exec_count || limits->w->sandbox.is_ending)
+	if (limits->w->sandbox.is_ending || !has_writers(limits))
 		return;
 	if (limits->disk == DISK_QUOTA)
 		limits->was_full |= is_quota_full(limits);
@@ -455,6 +467,18 @@ static enum disk disk_of(const struct core_workspace *w)
 	return DISK_COUNTED;
 }
 
+/* What a core before this one left there is limited as before, whether or not an exec runs. */
+static void adopt(struct watch_limits *limits)
+{
+	arm_disk(limits);
+	if (!limits->is_watchdog)
+		return;
+	/* That core may have stopped everything there for its share. */
+	line_send(limits->w, INIT_SIGNAL, 0, SIGCONT);
+	if (need_usage(limits))
+		start_sampling(limits);
+}
+
 int watch_open(struct core_workspace *w, struct error *err)
 {
 	struct watch_limits *limits = calloc(1, sizeof *limits);
@@ -478,9 +502,8 @@ int watch_open(struct core_workspace *w, struct error *err)
 		.ctx = limits,
 		.usage = &limits->usage };
 	sample_begin(&limits->look);
-	/* A core that died may have stopped everything there for its share. */
-	if (limits->is_watchdog && sandbox->watch->is_adopted)
-		line_send(w, INIT_SIGNAL, 0, SIGCONT);
+	if (sandbox->watch->is_adopted)
+		adopt(limits);
 	int oom = sandbox->fds[LAUNCH_FD_OOM];
 	if (oom < 0)
 		return 0;

@@ -76,6 +76,35 @@ def test_a_full_disk_is_the_reason(daemon, small):
     sh(daemon, small, "rm -f one part*")
 
 
+def test_what_an_exec_leaves_behind_has_the_disk_limit_too(daemon):
+    with created(daemon, limits={"disk": 40 * MB}) as made:
+        many = "while :; do head -c 2000000 /dev/zero > part$(date +%N); sleep 0.1; done"
+        assert sh(daemon, made["name"], f"({many}) >/dev/null 2>&1 </dev/null & echo begun")["stdout"] == "begun\n"
+        assert eventually(lambda: daemon.get(f"/v1/workspaces/{made['name']}").json()["state"] == "ready", 20)
+        assert daemon.get(f"/v1/workspaces/{made['name']}").json()["disk_usage_bytes"] < 120 * MB
+
+
+def test_what_an_exec_leaves_behind_has_its_limits_after_a_restart_of_core(own_daemon):
+    code = """
+import os, sys, time
+if os.fork():
+    sys.exit()
+os.setsid()
+while not os.path.exists("/workspace/go"):
+    time.sleep(0.01)
+x = bytearray(300 << 20)
+time.sleep(60)
+"""
+    with created(own_daemon, limits={"memory": 150 * MB}) as made:
+        name, core = made["name"], own_daemon.core_pid()
+        assert python(own_daemon, name, code)["exit_code"] == 0
+        os.kill(core, signal.SIGKILL)
+        assert eventually(lambda: own_daemon.core_pid() not in (core, None) and own_daemon.is_ready())
+        assert own_daemon.get(f"/v1/workspaces/{name}").json()["state"] == "running"
+        assert own_daemon.request("PUT", f"/v1/workspaces/{name}/files/go", b"").status == 201
+        assert eventually(lambda: own_daemon.get(f"/v1/workspaces/{name}").json()["state"] == "ready")
+
+
 def test_output_of_a_background_exec_has_a_cap(daemon, workspace):
     exec_id = background(daemon, workspace, "yes & yes >&2", limits={"output": 100_000})
     assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
@@ -91,6 +120,20 @@ def test_what_a_background_command_leaves_behind_has_the_same_cap(daemon, worksp
                       and max(spools(daemon, exec_id).values()) >= 100_000)
     assert sum(spools(daemon, exec_id).values()) <= 100_000
     assert shown(daemon, exec_id)["reason"] == "exited"
+
+
+def test_room_that_a_command_lays_out_is_taken_back_whatever_the_mode(daemon, workspace):
+    exec_id = python(daemon, workspace, """
+import ctypes, os
+try:
+    os.fchmod(1, 0)
+except OSError:
+    pass
+ctypes.CDLL(None).fallocate(1, 1, ctypes.c_long(0), ctypes.c_long(100 << 20))
+""", background=True, limits={"output": 1 * MB})["id"]
+    assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
+    spool = os.path.join(daemon.env["CARREL_HOME"], "run/execs", exec_id + ".out")
+    assert eventually(lambda: os.stat(spool).st_blocks * 512 <= 2 * MB), os.stat(spool)
 
 
 def test_a_background_command_reaches_its_own_output_and_no_more(daemon, workspace):
