@@ -7,11 +7,14 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "linux/namespace.h"
 #include "linux/netns.h"
 #include "proc/channel.h"
+
+#define END_PATIENCE_MS 2000
 
 /* ---- the child that makes kits: one packet in, one out ---- */
 
@@ -225,6 +228,19 @@ int pool_start(struct pool *pool, const struct cgroup_want *each, unsigned wante
 	return 0;
 }
 
+/* It may be in the kernel's hands for long, where many network namespaces are just being removed:
+ * it ends then, without us. */
+static void end_maker(struct pool *pool)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	if (pool->maker_pid <= 0)
+		return;
+	kill(pool->maker_pid, SIGKILL);
+	for (int i = 0; i < END_PATIENCE_MS && !waitpid(pool->maker_pid, NULL, WNOHANG); i++)
+		nanosleep(&pause, NULL);
+	pool->maker_pid = 0;
+}
+
 void pool_stop(struct pool *pool)
 {
 	struct error ignored; /* the next start sweeps */
@@ -242,10 +258,7 @@ void pool_stop(struct pool *pool)
 		cgroup_done(&pool->groups[at]);
 		cgroup_try_remove(pool->cgroups, pool->numbers[at], &ignored);
 	}
-	if (pool->maker_pid > 0)
-		while (waitpid(pool->maker_pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	pool->maker_pid = 0;
+	end_maker(pool);
 	free(pool->groups);
 	pool->groups = NULL;
 }
