@@ -42,7 +42,7 @@ void launcher_log(const struct launcher *launcher, enum log_level level, const c
 	}
 	/* A NULL key ends the record. */
 	log_record(&launcher->log, level, message, fields[0], fields[1], fields[2], fields[3],
-		fields[4], fields[5], fields[6], fields[7], NULL);
+		fields[4], fields[5], fields[6], fields[7], (const char *)NULL);
 }
 
 void launcher_notify(const struct launcher *launcher, const char *state)

@@ -408,8 +408,11 @@ void sandboxes_init(struct launcher *launcher)
 void sandboxes_done(struct launcher *launcher)
 {
 	loop_cancel(launcher->loop, launcher->sandboxes.retry);
-	while (launcher->sandboxes.oldest)
-		forget(launcher->sandboxes.oldest);
+	struct sandbox *newer;
+	for (struct sandbox *at = launcher->sandboxes.oldest; at; at = newer) {
+		newer = at->newer;
+		forget(at);
+	}
 	table_done(&launcher->sandboxes.ids);
 	table_done(&launcher->sandboxes.pids);
 }

@@ -311,6 +311,50 @@ static void the_memory_limit_kills_and_tells(void **state)
 	remove_and_close(&group);
 }
 
+/* As a launcher uses one: made beforehand, given its limits when it is needed, let go of and found
+ * again. */
+static void a_group_is_changed_found_and_removed_by_its_number(void **state)
+{
+	struct cgroup_want each = { .memory_bytes = 256 * MIB, .count_cpu = true, .number = 7 };
+	struct cgroup_want want = each;
+	struct cgroup_host host;
+	struct cgroup group, found;
+	struct error err = { 0 };
+	uint64_t us = 0;
+	int oom = -1, cpu = -1;
+	char text[1024];
+
+	find_host(&host);
+	if (!host.cpuacct[0])
+		skip();
+	create(&host, &each, &group);
+	want.memory_bytes = 32 * MIB;
+	want.millicpus = host.cpu[0] ? 500 : 0;
+	assert_int_equal(cgroup_change(&host, &want, &group, &err), 0);
+	int status = wait_for(start_inside(&group, touch_64_mib));
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	cgroup_done(&group);
+
+	assert_int_equal(cgroup_find(&host, &want, &found, &err), 0);
+	assert_int_equal(cgroup_cpu_us(&found, &us, &err), 0);
+	assert_true(us > 0);
+	assert_int_equal(cgroup_open_counters(&found, &oom, &cpu, &err), 0);
+	ssize_t len = pread(oom, text, sizeof text - 1, 0);
+	assert_true(len > 0);
+	text[len] = '\0';
+	assert_non_null(strstr(text, "oom_kill "));
+	assert_null(strstr(text, "oom_kill 0\n"));
+	assert_true(pread(cpu, text, sizeof text, 0) > 0);
+	close(oom);
+	close(cpu);
+	cgroup_done(&found);
+
+	assert_int_equal(cgroup_try_remove(&host, 7, &err), 0);
+	assert_int_equal(cgroup_try_remove(&host, 7, &err), 0);
+	assert_int_equal(cgroup_find(&host, &want, &found, &err), -1);
+	assert_int_equal(err.code, ERR_NOT_FOUND);
+}
+
 static uint64_t clock_us(clockid_t clock)
 {
 	struct timespec now;
@@ -592,6 +636,7 @@ int main(void)
 		cmocka_unit_test(limits_are_given_as_the_kernel_keeps_them),
 		cmocka_unit_test(a_value_that_does_not_read_back_is_an_error),
 		cmocka_unit_test(the_memory_limit_kills_and_tells),
+		cmocka_unit_test(a_group_is_changed_found_and_removed_by_its_number),
 		cmocka_unit_test(the_cpu_quota_throttles),
 		cmocka_unit_test(cpu_time_is_summed_over_all_processes),
 		cmocka_unit_test(the_pids_limit_holds_on_v2),

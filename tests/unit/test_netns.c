@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include "base/fd.h"
 #include "linux/netns.h"
 #include "unit.h"
@@ -73,11 +74,43 @@ static void test_a_listener_stays_in_the_namespace_where_it_was_made(void **stat
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void test_one_that_is_made_is_ready_and_its_maker_is_home_again(void **state)
+{
+	int status = 0;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct error err;
+		int own = -1, made = -1, fd = -1, host = -1;
+		if (geteuid() != 0 || netns_open_own(&own, &err) < 0)
+			_exit(77);
+		if (netns_make(own, &made, &err) < 0)
+			_exit(1);
+		struct stat before, now, there;
+		if (netns_open_own(&host, &err) < 0 || fstat(own, &before) < 0 ||
+			fstat(host, &now) < 0 || fstat(made, &there) < 0 ||
+			before.st_ino != now.st_ino || before.st_ino == there.st_ino)
+			_exit(2);
+		/* Everybody may listen at any port there, and be reached. */
+		if (setns(made, CLONE_NEWNET) < 0 || setresuid(12345, 12345, 12345) < 0 ||
+			netns_listen(80, &fd, &err) < 0)
+			_exit(3);
+		struct sockaddr_in address = address_of(fd);
+		_exit(reach(&address) < 0 ? 4 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_listens_on_loopback_only),
 		cmocka_unit_test(test_a_listener_stays_in_the_namespace_where_it_was_made),
+		cmocka_unit_test(test_one_that_is_made_is_ready_and_its_maker_is_home_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

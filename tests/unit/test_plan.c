@@ -281,6 +281,36 @@ static void wrong_options_are_named(void **state)
 	assert_refused(f, ERR_INVALID, "'=x'");
 }
 
+static void a_plan_that_stays_has_no_command_and_no_streams(void **state)
+{
+	struct fixture *f = *state;
+	static struct plan_bind dir = {
+		.source = "/home", .beneath = "workspaces/x/upper", .kind = PATH_DIRECTORY
+	};
+	f->options.warm = true;
+	assert_refused(f, ERR_INVALID, "command");
+	f->options.argv = NULL;
+	f->options.dir = &dir;
+	f->options.writable_config = true;
+	f->options.limits.cpu_time_ms = 1000;
+	f->facts.streams[0] = STREAM_TERMINAL;
+	assert_int_equal(build(f), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(f->plan.streams[i], STREAM_EMPTY);
+	for (size_t i = 0; i < f->plan.rules.count; i++)
+		assert_non_null(f->plan.rules.items[i].path);
+	/* It would end carrel-init after a long life. */
+	for (size_t i = 0; i < f->plan.rlimits.count; i++)
+		assert_string_not_equal(f->plan.rlimits.items[i].name, "cpu");
+	const struct plan_mount *last = &f->plan.mounts.items[f->plan.mounts.count - 1];
+	assert_string_equal(last->target, PLAN_WORKSPACE);
+	assert_string_equal(last->beneath, "workspaces/x/upper");
+	auto_buf struct buf text;
+	buf_init(&text, 1 << 20);
+	plan_print(&f->plan, &text);
+	assert_non_null(strstr(text.data, "\"argv\": []"));
+}
+
 static void a_host_without_landlock_runs_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -332,6 +362,7 @@ int main(void)
 		TEST(a_mount_point_in_a_directory_of_the_users_is_not_made),
 		TEST(a_protected_name_that_is_a_link_is_refused),
 		TEST(wrong_options_are_named),
+		TEST(a_plan_that_stays_has_no_command_and_no_streams),
 		TEST(a_host_without_landlock_runs_nothing),
 		TEST(a_bind_is_taken_apart_from_the_right),
 		TEST(a_bind_that_isnt_one_is_refused),

@@ -68,6 +68,43 @@ static void a_slot_is_held_until_its_descriptor_is_closed(void **state)
 	assert_int_equal(path_remove_tree(tmp, home + 5, &err), 0);
 }
 
+static void many_slots_are_held_by_one_descriptor(void **state)
+{
+	if (geteuid() != 0)
+		skip();
+	struct error err;
+	char home[] = "/tmp/carrel-slot-XXXXXX", below[64];
+	assert_non_null(mkdtemp(home));
+	str_format(below, sizeof below, "%s/home", home);
+	struct slot_range range = { 1000000, 100 };
+	struct slots slots = SLOTS_NONE;
+	uint32_t uid, other;
+	int fd = -1;
+	assert_int_equal(slots_open(below, range, &slots, &err), 0);
+	for (uint32_t i = 0; i < 99; i++) {
+		assert_int_equal(slots_take(&slots, &uid, &err), 0);
+		assert_int_equal(uid, range.first + i);
+	}
+	/* The last one is another process's. */
+	assert_int_equal(slot_take(below, range, &other, &fd, &err), 0);
+	assert_int_equal(other, range.first + 99);
+	assert_int_equal(slots_take(&slots, &uid, &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	slots_give(&slots, range.first + 64);
+	slots_give(&slots, range.first + 3);
+	assert_int_equal(slots_take(&slots, &uid, &err), 0);
+	assert_int_equal(uid, range.first + 3);
+	close(fd);
+	/* What was given back is free for everybody. */
+	assert_int_equal(
+		slot_take(below, (struct slot_range){ range.first, 65 }, &other, &fd, &err), 0);
+	assert_int_equal(other, range.first + 64);
+	close(fd);
+	slots_done(&slots);
+	auto_close int tmp = open("/tmp", O_RDONLY | O_DIRECTORY);
+	assert_int_equal(path_remove_tree(tmp, home + 5, &err), 0);
+}
+
 static void a_home_that_cannot_be_made_is_named(void **state)
 {
 	struct error err;
@@ -88,6 +125,7 @@ int main(void)
 		cmocka_unit_test(a_namespace_of_one_id_gives_none),
 		cmocka_unit_test(no_range_holds_root),
 		cmocka_unit_test(a_slot_is_held_until_its_descriptor_is_closed),
+		cmocka_unit_test(many_slots_are_held_by_one_descriptor),
 		cmocka_unit_test(a_home_that_cannot_be_made_is_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
