@@ -8,7 +8,8 @@
 #include "base/fault.h"
 #include "core/exec_parts.h"
 
-#define KEPT_MAX 128 /* foreground ones that can still be looked up by id */
+#define KEPT_MAX 128		    /* foreground ones that can still be looked up by id, */
+#define KEPT_TEXTS_BYTES (1u << 20) /* and what their arguments may take */
 
 /* A background exec's end, on its way into the store. */
 struct ending {
@@ -23,12 +24,17 @@ static void keep(struct core_exec *e)
 	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
 	*shelf->kept_last = e;
 	shelf->kept_last = &e->own->kept_next;
-	if (++shelf->kept_count <= KEPT_MAX)
-		return;
-	struct core_exec *oldest = shelf->kept;
-	shelf->kept = oldest->own->kept_next;
-	shelf->kept_count--;
-	exec_free(oldest);
+	shelf->kept_count++;
+	shelf->kept_bytes += e->own->texts_bytes;
+	while (shelf->kept_count > KEPT_MAX || shelf->kept_bytes > KEPT_TEXTS_BYTES) {
+		struct core_exec *oldest = shelf->kept;
+		shelf->kept = oldest->own->kept_next;
+		if (!shelf->kept)
+			shelf->kept_last = &shelf->kept;
+		shelf->kept_count--;
+		shelf->kept_bytes -= oldest->own->texts_bytes;
+		exec_free(oldest);
+	}
 }
 
 /* The end is on disk: init may forget it. When it could not be written, init keeps it: the next

@@ -10,6 +10,7 @@
 #include "plan/plan.h"
 #include "sandbox/init_client.h"
 
+#define REPLIES_A_TURN 256 /* whoever has more to say lets others speak first */
 #define TERM_DEFAULT "TERM=xterm-256color"
 
 /* ---- the environment of commands ---- */
@@ -162,10 +163,11 @@ int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *
 		note_sent(e);
 		return 0;
 	}
+	if (!watch->queue && err->sys_errno == ETOOMANYREFS)
+		return fail_hint(err, ERR_LIMIT, "try again in a moment",
+			"too many commands are being started at once");
 	if (!watch->queue && err->sys_errno != EAGAIN)
-		return err->sys_errno == ETOOMANYREFS
-			       ? error_hint(err, "too many commands are being started at once")
-			       : -1;
+		return -1;
 	exec_keep_spec(e, spec);
 	if (e->own->stdin_rest.len)
 		e->own->stdin_rest = e->own->spec->stdin_text;
@@ -205,6 +207,7 @@ void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int v
 	struct error err;
 	if (!watch || watch->is_broken)
 		return;
+	watch->stats_due += type == INIT_STATS;
 	if (watch->queue || (send_small(w, &message, &err) && err.sys_errno == EAGAIN))
 		enqueue(watch, message);
 	/* Any other failure is the end of the connection, which is heard as such. */
@@ -346,6 +349,11 @@ static void probe_restored(struct core_workspace *w, int running)
 static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct exec_watch *watch = w->sandbox.watch;
+	if (!watch->stats_due) {
+		lie(w, "answers what it wasn't asked", reply);
+		return;
+	}
+	watch->stats_due--;
 	if (watch->is_asking) {
 		watch->confirmed = watch->asked;
 		watch->is_asking = false;
@@ -388,9 +396,9 @@ static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct exec_watch *watch = w->sandbox.watch;
 	struct init_reply reply;
 	struct error err;
-	int got = INIT_CLIENT_NOTHING, pidfd;
+	int got = INIT_CLIENT_NOTHING, pidfd, left = REPLIES_A_TURN;
 	core_hold(w); /* an exec's end may be that of the workspace */
-	while (w->sandbox.watch == watch && !watch->is_broken &&
+	while (left-- && w->sandbox.watch == watch && !watch->is_broken &&
 		(got = init_client_receive(fd, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
 		if (pidfd >= 0) {
 			fd_close(&pidfd);

@@ -44,6 +44,7 @@ struct exec_private {
 	bool has_limit;	  /* it is being killed for this */
 	enum reason limit;
 	int wait_status;
+	size_t texts_bytes;	/* of its argv */
 	uint64_t began_ns;	/* asked for */
 	uint64_t cpu_base_ms;	/* of its sandbox, when it was sent */
 	struct exec_spec *spec; /* a copy, while it waits */
@@ -100,6 +101,7 @@ struct exec_watch {
 	unsigned unacknowledged;
 	uint64_t sent, asked, confirmed; /* spawns; those before the last ping, its answer */
 	bool is_asking;
+	unsigned stats_due; /* answers */
 	struct loop_timer *ping;
 	struct watch_limits *limits;
 };
@@ -111,7 +113,7 @@ struct exec_shelf {
 	struct core_exec *delayed; /* captured ones that aren't watched yet */
 	struct loop_timer *delay;
 	struct core_exec *kept, **kept_last; /* ended foreground ones, the oldest first */
-	size_t kept_count;
+	size_t kept_count, kept_bytes;
 	size_t fds, fds_most;
 	int inotify;
 	struct table watches;		    /* inotify's descriptors to execs */
@@ -119,6 +121,7 @@ struct exec_shelf {
 	struct loop_timer *tick;
 	unsigned sampled;  /* sandboxes that are looked at just now */
 	unsigned measures; /* trees that are walked */
+	uint64_t tree_after_ms;
 	unsigned cpus;
 	uint64_t ping_ms; /* an init that says nothing for so long has stalled */
 	char scratch[EXEC_READ_SIZE];
@@ -181,6 +184,8 @@ void streams_close(struct core_exec *e);
 int spool_open(struct core_exec *e, struct error *err);
 void spool_watch(struct core_exec *e);
 void spool_unwatch(struct core_exec *e);
+/* Nobody writes it any more. */
+void spool_settle(struct core_exec *e);
 /* Bytes in it, into the record. */
 void spool_measure(struct core_exec *e);
 void spool_remove(struct core_exec *e);

@@ -44,7 +44,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 	/* Nobody is left to write. */
 	while ((e = table_next(&w->core->execs, &at)))
 		if (e->workspace == w && e->own->is_spool_watched)
-			spool_unwatch(e);
+			spool_settle(e);
 	if (!watch)
 		return;
 	watch_close(w);
@@ -121,8 +121,9 @@ static void unkeep(struct exec_shelf *shelf, const struct core_workspace *w)
 	struct core_exec **at = &shelf->kept;
 	while (*at)
 		if (!w || (*at)->workspace == w) {
-			*at = (*at)->own->kept_next;
 			shelf->kept_count--;
+			shelf->kept_bytes -= (*at)->own->texts_bytes;
+			*at = (*at)->own->kept_next;
 		} else
 			at = &(*at)->own->kept_next;
 	shelf->kept_last = at;

@@ -17,8 +17,9 @@
 #include "core/exec_parts.h"
 
 #define STILL_TICKS 4
-#define KEPT_COUNT 256		  /* ended ones of a workspace, */
-#define KEPT_BYTES (256ull << 20) /* and their bytes; the oldest go */
+#define KEPT_COUNT 256		    /* ended ones of a workspace, */
+#define KEPT_BYTES (256ull << 20)   /* and their bytes; the oldest go */
+#define KEPT_TEXTS_BYTES (8u << 20) /* of their arguments */
 #define SLACK_BYTES (16ull << 20)
 #define NAME_SIZE (ID_LEN + 5)
 #define PATH_SIZE (32 + NAME_SIZE)
@@ -229,8 +230,6 @@ static void drop_watch(struct core_exec *e, int stream)
 	*wd = -1;
 }
 
-static void cut(struct core_exec *e);
-
 static void on_event(struct exec_shelf *shelf, int wd, uint32_t mask)
 {
 	struct core_exec *e = table_get(&shelf->watches, (struct str){ (char *)&wd, sizeof wd });
@@ -242,12 +241,9 @@ static void on_event(struct exec_shelf *shelf, int wd, uint32_t mask)
 		e->own->is_closed[stream] = true;
 	} else if (mask & IN_MODIFY)
 		set_mask(e, stream, 0); /* the ticks see the rest */
-	if (e->own->is_closed[0] && e->own->is_closed[1]) {
-		e->own->is_spool_watched = false;
-		if (e->own->phase == EXEC_PHASE_OVER && is_over(e, size_of(e)))
-			cut(e);
-	}
 	spool_grew(e);
+	if (e->own->is_closed[0] && e->own->is_closed[1])
+		spool_settle(e);
 }
 
 /* Events were lost: all of them are looked at. */
@@ -402,11 +398,22 @@ void spool_unwatch(struct core_exec *e)
 
 /* ---- the end ---- */
 
+void spool_settle(struct core_exec *e)
+{
+	spool_unwatch(e);
+	if (e->own->phase == EXEC_PHASE_OVER && is_over(e, size_of(e)))
+		cut(e);
+}
+
 void spool_end(struct core_exec *e)
 {
 	if (!e->record.tty) {
-		if (is_over(e, size_of(e)))
+		/* Nobody has looked since it went over. */
+		if (is_over(e, size_of(e))) {
 			cut(e);
+			if (!e->own->has_limit)
+				e->record.result.reason = REASON_OUTPUT_LIMIT;
+		}
 		spool_measure(e);
 	}
 	/* What it left running may still write: watched until the last of that has closed it. */
@@ -424,7 +431,7 @@ static int compare_oldest(const void *a, const void *b)
 void spool_trim(struct core_workspace *w)
 {
 	struct core *core = w->core;
-	size_t at = 0, count = 0, first = 0;
+	size_t at = 0, count = 0, first = 0, texts = 0;
 	uint64_t bytes = 0;
 	struct core_exec *e;
 	auto_free struct core_exec **ended = calloc(core->execs.count + 1, sizeof *ended);
@@ -435,13 +442,15 @@ void spool_trim(struct core_workspace *w)
 			!e->own->followers && !e->own->is_spool_watched) {
 			ended[count++] = e;
 			bytes += e->record.output_bytes;
+			texts += e->own->texts_bytes;
 		}
-	if (count <= KEPT_COUNT && bytes <= KEPT_BYTES)
-		return;
 	qsort(ended, count, sizeof *ended, compare_oldest);
 	/* The newest stays in any case: somebody waits for it. */
-	for (; first + 1 < count && (count - first > KEPT_COUNT || bytes > KEPT_BYTES); first++) {
+	for (; first + 1 < count &&
+		(count - first > KEPT_COUNT || bytes > KEPT_BYTES || texts > KEPT_TEXTS_BYTES);
+		first++) {
 		bytes -= ended[first]->record.output_bytes;
+		texts -= ended[first]->own->texts_bytes;
 		store_remove_exec(core->store, ended[first]->record.id, NULL, NULL);
 		spool_remove(ended[first]);
 		exec_free(ended[first]);

@@ -101,6 +101,7 @@ struct core_exec *exec_new(
 	buf_init(&e->out, SIZE_MAX);
 	buf_init(&e->errors, SIZE_MAX);
 	struct exec_private *own = e->own;
+	own->texts_bytes = pointers + size;
 	own->stdin_fd = own->spool = -1;
 	for (int i = 0; i < 3; i++)
 		own->fds[i] = -1;

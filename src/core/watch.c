@@ -25,9 +25,12 @@
 #define OOM_LOOKS 500
 #define LAST_WORD_MS 100
 #define DISK_MS 250
-#define DISK_LEFT_MS 1000	  /* while nothing runs but what execs have left behind */
-#define DISK_COST_SHARE 10	  /* a walk of n ms is followed by n * 10 ms of rest */
-#define MEASURES_MOST 2		  /* trees that are walked at once */
+#define DISK_LEFT_MS 1000     /* while nothing runs but what execs have left behind */
+#define DISK_COST_SHARE 10    /* a walk of n ms is followed by n * 10 ms of rest */
+#define MEASURES_MOST 2	      /* trees that are walked at once, */
+#define MEASURES_COST_SHARE 3 /* and as much rest in between for all of them */
+#define MASKED_MS 5000 /* for so long what others free at the same time may hide what is written   \
+			*/
 #define WRITTEN_A_MS (2ull << 20) /* bytes: more than any disk or cache takes in a ms */
 
 enum disk { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
@@ -47,6 +50,8 @@ struct watch_limits {
 	uint64_t tree_began_ms; /* and not again before */
 	uint64_t tree_after_ms;
 	uint64_t known_bytes, unmeasured_ms; /* time in which commands ran since that was known */
+	uint64_t known_at_ms, free_bytes;    /* on the whole file system, then */
+	uint64_t free_before;		     /* when the walk began */
 	struct core_exec *judged;	     /* wait for it; linked by own->judged_next */
 };
 
@@ -304,8 +309,12 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	uint64_t limit = w->model.limits.disk_bytes, now_ms = clock_monotonic_ms();
 	limits->shelf->measures--;
 	limits->tree_after_ms = now_ms + (now_ms - limits->tree_began_ms) * DISK_COST_SHARE;
+	limits->shelf->tree_after_ms =
+		now_ms + (now_ms - limits->tree_began_ms) * MEASURES_COST_SHARE;
 	if (ok) {
 		limits->known_bytes = bytes;
+		limits->known_at_ms = limits->tree_began_ms;
+		limits->free_bytes = limits->free_before;
 		limits->unmeasured_ms = 0;
 	}
 	if (ok && bytes != UINT64_MAX)
@@ -321,6 +330,12 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	core_release(w);
 }
 
+static uint64_t free_bytes(const struct core *core)
+{
+	struct statfs fs;
+	return fstatfs(core->workspaces, &fs) ? 0 : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+}
+
 static void measure_tree(struct watch_limits *limits)
 {
 	if (limits->tree.is_running)
@@ -328,6 +343,7 @@ static void measure_tree(struct watch_limits *limits)
 	if (limits->is_watchdog) /* as root, nobody but root could look into its processes */
 		need_usage(limits);
 	limits->tree_began_ms = clock_monotonic_ms();
+	limits->free_before = free_bytes(limits->w->core);
 	limits->shelf->measures++;
 	limits->tree.keep[0] = limits->w->core->workspaces;
 	limits->tree.keep_count = 1;
@@ -343,28 +359,43 @@ static bool is_quota_full(struct watch_limits *limits)
 	return usage_tmpfs_is_full(limits->w->sandbox.fds[LAUNCH_FD_WORKSPACE]);
 }
 
+/* Whether the commands since the last measurement can have filled it: they had the time, and the
+ * file system lost as much room. */
+static bool could_be_full(const struct watch_limits *limits)
+{
+	uint64_t limit = limits->w->model.limits.disk_bytes, written, room, left;
+	if (limits->known_bytes >= limit)
+		return true;
+	room = limit - limits->known_bytes;
+	if (!__builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) &&
+		written < room)
+		return false;
+	if (clock_monotonic_ms() >= limits->known_at_ms + MASKED_MS)
+		return true;
+	left = free_bytes(limits->w->core);
+	return !left || (left < limits->free_bytes && limits->free_bytes - left >= room);
+}
+
+static bool may_measure(const struct watch_limits *limits)
+{
+	const struct exec_shelf *shelf = limits->shelf;
+	return shelf->measures < MEASURES_MOST && clock_monotonic_ms() >= shelf->tree_after_ms;
+}
+
 static void on_disk(struct loop *loop, void *ctx)
 {
 	struct watch_limits *limits = ctx;
 	limits->disk_timer = NULL;
+	limits->unmeasured_ms += DISK_MS;
 	if (limits->w->sandbox.is_ending || !has_writers(limits))
 		return;
 	if (limits->disk == DISK_QUOTA)
 		limits->was_full |= is_quota_full(limits);
-	else if (limits->shelf->measures < MEASURES_MOST) {
+	else if (could_be_full(limits) && may_measure(limits)) {
 		measure_tree(limits); /* and on from there */
 		return;
 	}
 	arm_disk(limits);
-}
-
-/* Whether the commands since the last measurement have had the time to fill it. */
-static bool could_be_full(const struct watch_limits *limits)
-{
-	uint64_t limit = limits->w->model.limits.disk_bytes, written;
-	return limits->known_bytes >= limit ||
-	       __builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) ||
-	       written >= limit - limits->known_bytes;
 }
 
 static enum watch_verdict look_at_disk(
@@ -389,8 +420,7 @@ static enum watch_verdict look_at_disk(
 		measure_tree(limits);
 		return WATCH_LATER;
 	}
-	if (clock_monotonic_ms() >= limits->tree_after_ms &&
-		limits->shelf->measures < MEASURES_MOST)
+	if (clock_monotonic_ms() >= limits->tree_after_ms && may_measure(limits))
 		measure_tree(limits);
 	return WATCH_NOTHING;
 }

@@ -4,7 +4,8 @@
  * 1. Nothing is looked at while init is alone, nor before a command has run for 20 ms: a short exec
  * costs no look.
  * 2. The looks at all sandboxes together take at most a tenth of one cpu; a sandbox more makes each
- * of them rarer. */
+ * of them rarer. Trees are walked by children, a quarter of the time at most, and only when the
+ * file system has lost the room that a workspace had left. */
 #pragma once
 #include "core/core.h"
 

@@ -149,6 +149,14 @@ static void test_a_spool_past_its_cap_ends_the_exec_and_is_cut(void **state)
 	size_t errors = read_output(seen.record.id, 2, text, 1 << 20);
 	assert_int_equal(out + errors, seen.record.output_bytes);
 	assert_true(seen.record.output_dropped > 0);
+	/* One that has ended before anybody looked. */
+	auto_seen struct seen quick;
+	spec = SPEC(SHELL("head -c 5000 /dev/zero"));
+	spec.output_bytes = 4000;
+	start_background(&quick, &spec);
+	run_until(&quick.ended);
+	assert_reason(&quick, REASON_OUTPUT_LIMIT);
+	assert_int_equal(read_output(quick.record.id, 1, text, 1 << 20), 4000);
 	test_free(text);
 }
 
@@ -414,7 +422,8 @@ static void test_the_oldest_go_when_there_are_too_many(void **state)
 			memcpy(first, seen.record.id, sizeof first);
 		run_for(1);
 	}
-	assert_int_equal(world->core.execs.count, 256);
+	/* One more at most: it isn't known yet that nobody writes its output any more. */
+	assert_in_range(world->core.execs.count, 256, 257);
 	assert_int_equal(exec_find(&world->core, first, &e, &err), -1);
 }
 
@@ -440,10 +449,10 @@ static void test_an_init_that_lies_is_ended_and_what_ran_there_says_so(void **st
 		{ .type = INIT_STARTED, .id = 12345, .value = 2 },
 		{ .type = INIT_FAILED, .id = 12345, .value = 2, .stage = 4 },
 		{ .type = INIT_REFUSED, .id = 12345, .value = EINVAL },
-		{ .type = INIT_EXITED, .id = 1, .value = 0x7f },
-		{ .type = 77, .id = 1 },
+		{ .type = INIT_EXITED, .id = 1, .value = 0x7f }, { .type = 77, .id = 1 },
 		{ .type = INIT_STARTED, .id = 0 /* of the exec */, .value = 2 },
 		{ .type = INIT_STATS_ARE, .value = 300 },
+		{ .type = INIT_STATS_ARE, .value = 1 }, /* nobody asked */
 	};
 	for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
 		auto_seen struct seen seen;
