@@ -7,8 +7,8 @@
  * 0.1 s to 5 s), and sandboxes don't notice.
  * 3. When it dies, the kernel ends core and every sandbox (PDEATHSIG); the next start sweeps what
  * is left (cgroups, run/sb).
- * 4. SIGTERM, SIGINT: core is told (SIGTERM), drains and exits 0; then whatever still runs is
- * ended; exit 0.
+ * 4. SIGTERM, SIGINT, SIGHUP: core is told (SIGTERM), drains and exits 0; then whatever still runs
+ * is ended; exit 0.
  * 5. carreld is started (proc/role.h) with the descriptors of enum launch_role_fd, argv {"carreld"}
  * and an environment of CARREL_HOME, CARREL_LOG (text|json), CARREL_UIDS (who may call: numbers
  * with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS, and CARREL_FAULT

@@ -15,6 +15,7 @@
 #include "proc/channel.h"
 
 #define END_PATIENCE_MS 2000
+#define REFILL_AFTER_MS 3
 
 /* ---- the child that makes kits: one packet in, one out ---- */
 
@@ -200,10 +201,14 @@ static void on_refill(struct loop *loop, void *ctx)
 	refill_later(pool);
 }
 
+/* While there is plenty, the start that has just begun goes first. */
 static void refill_later(struct pool *pool)
 {
+	bool has_plenty = pool->groups_ready >= pool->groups_wanted / 2 &&
+			  pool->kits_ready >= pool->kits_wanted / 2;
 	if (!pool->refill)
-		pool->refill = loop_after(pool->loop, 0, on_refill, pool);
+		pool->refill =
+			loop_after(pool->loop, has_plenty ? REFILL_AFTER_MS : 0, on_refill, pool);
 }
 
 int pool_start(struct pool *pool, const struct cgroup_want *each, unsigned wanted,

@@ -278,7 +278,7 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	sandbox->is_up = true;
 	all->up++;
 	all->started++;
-	log_sandbox(sandbox, LOG_LEVEL_DEBUG, "sandbox is up", NULL);
+	log_sandbox(sandbox, LOG_LEVEL_INFO, "sandbox is up", NULL);
 	fault_point("launch_started_before_reply");
 	send_up(sandbox, LAUNCH_STARTED, sandbox->start_tag, fds);
 	sandbox->start_tag = 0;
