@@ -29,8 +29,9 @@
 #define DISK_COST_SHARE 10    /* a walk of n ms is followed by n * 10 ms of rest */
 #define MEASURES_MOST 2	      /* trees that are walked at once, */
 #define MEASURES_COST_SHARE 3 /* and as much rest in between for all of them */
-#define MASKED_MS 5000 /* for so long what others free at the same time may hide what is written   \
-			*/
+#define MASKED_MS                                                                                  \
+	5000 /* for so long what others free at the same time may hide what is written             \
+	      */
 #define WRITTEN_A_MS (2ull << 20) /* bytes: more than any disk or cache takes in a ms */
 
 enum disk { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
@@ -274,17 +275,20 @@ static bool has_writers(const struct watch_limits *limits)
 
 static void on_disk(struct loop *loop, void *ctx);
 
-static void arm_disk(struct watch_limits *limits)
+static void arm_disk(struct watch_limits *limits, uint64_t least_ms)
 {
-	uint64_t now_ms = clock_monotonic_ms(), least_ms = DISK_MS;
+	uint64_t now_ms = clock_monotonic_ms();
 	uint64_t wait_ms = limits->tree_after_ms > now_ms ? limits->tree_after_ms - now_ms : 0;
-	if (!limits->w->sandbox.exec_count)
-		least_ms = DISK_LEFT_MS;
 	if (limits->disk == DISK_UNLIMITED || limits->disk == DISK_EXACT || limits->disk_timer ||
 		limits->tree.is_running)
 		return;
 	limits->disk_timer = loop_after(limits->shelf->core->loop,
 		wait_ms > least_ms ? wait_ms : least_ms, on_disk, limits);
+}
+
+static void arm_disk_again(struct watch_limits *limits)
+{
+	arm_disk(limits, limits->w->sandbox.exec_count ? DISK_MS : DISK_LEFT_MS);
 }
 
 /* Those whose end waited for it. */
@@ -325,7 +329,7 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 		if (ok && bytes > limit && limits->disk == DISK_COUNTED)
 			end_sandbox(limits, REASON_DISK_LIMIT);
 		else
-			arm_disk(limits);
+			arm_disk_again(limits);
 	}
 	core_release(w);
 }
@@ -386,7 +390,7 @@ static void on_disk(struct loop *loop, void *ctx)
 {
 	struct watch_limits *limits = ctx;
 	limits->disk_timer = NULL;
-	limits->unmeasured_ms += DISK_MS;
+	limits->unmeasured_ms += limits->w->sandbox.exec_count ? DISK_MS : DISK_LEFT_MS;
 	if (limits->w->sandbox.is_ending || !has_writers(limits))
 		return;
 	if (limits->disk == DISK_QUOTA)
@@ -395,7 +399,7 @@ static void on_disk(struct loop *loop, void *ctx)
 		measure_tree(limits); /* and on from there */
 		return;
 	}
-	arm_disk(limits);
+	arm_disk_again(limits);
 }
 
 static enum watch_verdict look_at_disk(
@@ -430,8 +434,12 @@ static enum watch_verdict look_at_disk(
 void watch_spawning(struct core_workspace *w, struct core_exec *e)
 {
 	struct watch_limits *limits = limits_of(w);
-	if (!w->sandbox.exec_count)
+	if (!w->sandbox.exec_count) {
 		limits->was_full = false;
+		/* It may be one that has more time. */
+		loop_cancel(w->core->loop, limits->disk_timer);
+		limits->disk_timer = NULL;
+	}
 	if (limits->is_watchdog || e->record.cpu_time_ms) {
 		if (limits->is_watchdog)
 			need_usage(limits);
@@ -439,7 +447,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 			e->own->cpu_base_ms = watch_cpu_ms(w);
 		start_sampling(limits);
 	}
-	arm_disk(limits);
+	arm_disk(limits, DISK_MS);
 }
 
 void watch_add_usage(struct core_workspace *w, struct core_exec *e)
@@ -500,7 +508,7 @@ static enum disk disk_of(const struct core_workspace *w)
 /* What a core before this one left there is limited as before, whether or not an exec runs. */
 static void adopt(struct watch_limits *limits)
 {
-	arm_disk(limits);
+	arm_disk_again(limits);
 	if (!limits->is_watchdog)
 		return;
 	/* That core may have stopped everything there for its share. */
