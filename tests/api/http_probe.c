@@ -117,8 +117,9 @@ static void flood(struct http_request *r)
 	static char block[65536];
 
 	http_begin(r, 200, "application/octet-stream", NULL);
-	for (int ignored = 0; ignored < 1000;)
+	for (int i = 0, ignored = 0; i < 100000 && ignored < 1000; i++)
 		ignored += !http_write(r, (struct str){ block, sizeof block });
+	http_end(r);
 }
 
 static void cut(struct http_request *r)
@@ -177,6 +178,8 @@ static void from_pipe(struct http_request *r)
 
 static void wait_for_release(struct http_request *r)
 {
+	if (waiting)
+		say(waiting, 200, "another waits\n");
 	waiting = r;
 }
 
@@ -292,7 +295,8 @@ static void on_body(void *ctx, struct http_request *r, struct str data)
 	if (data.len == 0) {
 		str_format(text, sizeof text, "%" PRIu64 "\n", job->count);
 		say(r, 200, text);
-		waiting = NULL;
+		if (waiting == r)
+			waiting = NULL;
 	} else if (str_is(r->path, "/pause") && !waiting) {
 		waiting = r;
 		http_pause_body(r, true);

@@ -616,6 +616,55 @@ def test_who_waits_costs_no_time(make_probe):
         assert cpu() - before <= 5
 
 
+def misbehave(probe, dice, path):
+    """One client that sends some requests in random pieces, reads some of the answers, and goes somehow."""
+    paths = ["/healthz", "/show", "/echo", "/count", "/early", "/cut", "/wait", "/release", "/pipe?n=300000", "/flood",
+             "/chunked?n=1000000", "/chunked?n=100&size=3", f"/file?path={path}", "/nowhere"]
+    text = b""
+    for _ in range(dice.randrange(1, 6)):
+        body = bytes(dice.choice([0, 1, 1000, 100000]))
+        if dice.random() < 0.3:
+            text += get(dice.choice(paths), "Transfer-Encoding: chunked", method="PUT")
+            text += b"%x\r\n%s\r\n" % (len(body), body) * bool(body) + b"0\r\n\r\n"
+        else:
+            expects = ["Expect: 100-continue"] if body and dice.random() < 0.2 else []
+            text += get(dice.choice(paths), *expects, method=dice.choice(["GET", "HEAD", "POST"]), body=body)
+    if dice.random() < 0.2:
+        at = dice.randrange(len(text))
+        text = text[:at] + dice.randbytes(3) + text[at + 3:]
+    with probe.connect() as c, contextlib.suppress(OSError):
+        c.socket.settimeout(0.02)
+        while text and dice.random() < 0.95:
+            size = dice.choice([1, 20, 1000, 100000])
+            c.socket.send(text[:size])
+            text = text[size:]
+            if dice.random() < 0.3:
+                with contextlib.suppress(TimeoutError):
+                    c._more()
+        if dice.random() < 0.3:
+            c.socket.shutdown(dice.choice([socket.SHUT_WR, socket.SHUT_RD]))
+        while dice.random() < 0.9 and c._more():
+            pass
+
+
+def test_clients_that_misbehave_leave_nothing_behind(probe, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(bytes(500_000))
+    probe.ask("/healthz")
+    fds, seed = probe.fds(), int(os.environ.get("HTTP_SEED", 7))
+    workers = [threading.Thread(target=lambda i=i: [misbehave(probe, random.Random(f"{seed} {i} {n}"), path)
+                                                    for n in range(60)]) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    # On TCP the end of a client that has sent more than there is room for comes behind that.
+    assert eventually(lambda: probe.ask("/release") and probe.state()["connections"] == 1, 20)
+    state = probe.state()
+    assert state["done"] == state["begun"] - 1
+    assert eventually(lambda: probe.fds() <= fds)
+
+
 # ---- responses
 
 def test_files_are_sent_whole_and_in_part(probe, tmp_path):
