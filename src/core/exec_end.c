@@ -26,7 +26,8 @@ static void keep(struct core_exec *e)
 	shelf->kept_last = &e->own->kept_next;
 	shelf->kept_count++;
 	shelf->kept_bytes += e->own->texts_bytes;
-	while (shelf->kept_count > KEPT_MAX || shelf->kept_bytes > KEPT_TEXTS_BYTES) {
+	while (shelf->kept &&
+		(shelf->kept_count > KEPT_MAX || shelf->kept_bytes > KEPT_TEXTS_BYTES)) {
 		struct core_exec *oldest = shelf->kept;
 		shelf->kept = oldest->own->kept_next;
 		if (!shelf->kept)

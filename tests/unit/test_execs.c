@@ -95,7 +95,7 @@ static void test_a_timeout_kills_the_whole_process_group(void **state)
 	char text[16];
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct exec_spec spec = SPEC(SHELL("sleep 100 & sleep 100"));
+	struct exec_spec spec = SPEC(SHELL("sleep 30 & sleep 30"));
 	spec.timeout_ms = 50;
 	start_exec(&seen, &spec, EXEC_HANDED, (int[]){ null, ends[1], null }, false);
 	close(ends[1]);
@@ -110,7 +110,7 @@ static void test_a_timeout_kills_the_whole_process_group(void **state)
 static void test_what_a_command_leaves_running_keeps_nobody_waiting(void **state)
 {
 	auto_seen struct seen seen;
-	struct exec_spec spec = SPEC(SHELL("sleep 100 & yes >&2 & echo done"));
+	struct exec_spec spec = SPEC(SHELL("sleep 30 & yes >&2 & echo done"));
 	uint64_t began_ms = clock_monotonic_ms();
 	run_captured(&seen, &spec);
 	assert_exited(&seen, 0);
@@ -123,7 +123,7 @@ static void test_a_listener_that_goes_ends_its_exec(void **state)
 {
 	auto_seen struct seen seen, after;
 	struct error err;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	struct core_exec *found, *e = start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
 	char id[ID_LEN + 1];
 	memcpy(id, e->record.id, sizeof id);
@@ -593,7 +593,7 @@ static void test_an_exec_may_have_its_id_said_but_not_twice(void **state)
 static void test_all_that_runs_in_a_sandbox_ends_with_it(void **state)
 {
 	auto_seen struct seen seen, other, after;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, true);
 	start_exec(&other, &spec, EXEC_STREAMED, NULL, true);
 	run_until(&seen.started);
@@ -613,7 +613,7 @@ static void test_all_that_runs_in_a_sandbox_ends_with_it(void **state)
 static void test_an_init_that_dies_ends_its_execs_and_says_so(void **state)
 {
 	auto_seen struct seen seen;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, true);
 	run_until(&seen.started);
 	kill(world->init.pid, SIGKILL);
@@ -634,7 +634,7 @@ static void test_what_leaves_its_process_group_dies_too_when_it_was_alone(void *
 	end_init(&probe);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct exec_spec spec = SPEC(SHELL("setsid sleep 100 & sleep 100"));
+	struct exec_spec spec = SPEC(SHELL("setsid sleep 30 & sleep 30"));
 	spec.timeout_ms = 100;
 	start_exec(&seen, &spec, EXEC_HANDED, (int[]){ null, ends[1], null }, false);
 	close(ends[1]);

@@ -252,7 +252,7 @@ static void test_a_background_exec_survives_a_restart_of_core_with_all_its_outpu
 	record.argv = spec.argv;
 	record.cwd = "/";
 	/* One in the foreground ends with its core. */
-	spec = SPEC("sleep", "100");
+	spec = SPEC("sleep", "30");
 	start_exec(&foreground, &spec, EXEC_HANDED, (int[]){ null, ends[1], null }, true);
 	run_until(&foreground.started);
 	close(ends[1]);
@@ -330,7 +330,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	auto_seen struct seen seen, after;
 	struct core_exec *e;
 	struct error err;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	struct exec_record ghost = { .state = EXEC_STARTING,
 		.argv = spec.argv,
 		.cwd = "/",
@@ -376,7 +376,7 @@ static void test_what_is_left_of_its_time_is_kept_over_a_restart(void **state)
 	auto_seen struct seen seen;
 	struct core_exec *e;
 	struct error err;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	spec.timeout_ms = 60000;
 	e = start_background(&seen, &spec);
 	run_until(&seen.started);

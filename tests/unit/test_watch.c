@@ -23,7 +23,7 @@ static void test_an_oom_kill_anywhere_is_the_end_of_the_sandbox(void **state)
 {
 	auto_seen struct seen seen, other;
 	uint64_t one = 1;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	world->w.sandbox.fds[LAUNCH_FD_OOM] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int count = stand_in(LAUNCH_FD_OOM_COUNT, "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, true);
@@ -54,7 +54,7 @@ static void test_an_oom_kill_is_the_reason_also_when_the_command_says_0(void **s
 static void test_cpu_time_counts_from_the_start_of_an_exec(void **state)
 {
 	auto_seen struct seen seen, fine, late;
-	struct exec_spec spec = SPEC("sleep", "100");
+	struct exec_spec spec = SPEC("sleep", "30");
 	int cpu = stand_in(LAUNCH_FD_CPU, "7000000000\n"); /* of others, before */
 	spec.cpu_time_ms = 200;
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, true);
@@ -136,7 +136,7 @@ static void test_memory_over_its_limit_ends_the_sandbox(void **state)
 		run_for(5);
 	}
 	assert_exited(&small, 0);
-	spec = SPEC(SHELL("x=$(head -c 200000000 /dev/zero | tr '\\0' x); sleep 100"));
+	spec = SPEC(SHELL("x=$(head -c 200000000 /dev/zero | tr '\\0' x); sleep 30"));
 	e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
 	run_until(&seen.started);
 	assert_true(world->core.shelf->sampled == 1);
@@ -218,7 +218,7 @@ static void test_a_counted_disk_over_its_limit_ends_the_sandbox(void **state)
 	for (int i = 0; i < 2000 && world->w.model.disk_usage_bytes < 1 << 20; i++)
 		run_for(5);
 	assert_true(world->w.model.disk_usage_bytes >= 1 << 20);
-	spec = SPEC("sleep", "100");
+	spec = SPEC("sleep", "30");
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, true);
 	run_until(&seen.started);
 	write_file("large", 5 << 20);
