@@ -17,6 +17,9 @@ READY_AGAIN_SECONDS = 5     # security.md, "Faults"
 
 
 def kill(pid, signo=signal.SIGKILL):
+    """None and 0 are nobody."""
+    if not pid:
+        return
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signo)
 
@@ -185,10 +188,13 @@ def restarts(daemon, seconds=READY_AGAIN_SECONDS):
 
 
 def attempt(daemon, method, path, body=None, headers=None, timeout=20):
-    """The answer, or None when the daemon died meanwhile."""
-    with contextlib.suppress(OSError, http.client.HTTPException):
+    """The answer, or None when the daemon died meanwhile. One that keeps us waiting is a fault."""
+    try:
         return daemon.request(method, path, body, headers, timeout)
-    return None
+    except TimeoutError:
+        raise AssertionError(f"{method} {path}: no answer; {daemon.log()[-3000:]}") from None
+    except (OSError, http.client.HTTPException):
+        return None
 
 
 class Load:

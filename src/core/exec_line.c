@@ -155,6 +155,13 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 	return init_client_spawn(w->sandbox.init, e->number, &what, own->fds, err);
 }
 
+/* init is no more, which is heard when all it said has been. */
+static bool is_lost(const struct error *err)
+{
+	return err->sys_errno == EPIPE || err->sys_errno == ECONNRESET ||
+	       err->sys_errno == ENOTCONN;
+}
+
 int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
 	struct exec_watch *watch = e->workspace->sandbox.watch;
@@ -166,7 +173,7 @@ int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *
 	if (!watch->queue && err->sys_errno == ETOOMANYREFS)
 		return fail_hint(err, ERR_LIMIT, "try again in a moment",
 			"too many commands are being started at once");
-	if (!watch->queue && err->sys_errno != EAGAIN)
+	if (!watch->queue && err->sys_errno != EAGAIN && !is_lost(err))
 		return -1;
 	exec_keep_spec(e, spec);
 	if (e->own->stdin_rest.len)
@@ -222,7 +229,7 @@ static void send_queue(struct exec_watch *watch)
 		struct error err;
 		int failed = m->spawn ? send_spawn(m->spawn, m->spawn->own->spec, &err)
 				      : send_small(w, m, &err);
-		if (failed && err.sys_errno == EAGAIN)
+		if (failed && (err.sys_errno == EAGAIN || is_lost(&err)))
 			return;
 		struct core_exec *e = m->spawn;
 		watch->queue = m->next;

@@ -41,6 +41,7 @@ struct exec_private {
 	bool is_delayed;  /* captured, not watched for now: in shelf->delayed */
 	bool was_delayed; /* at the last tick too */
 	bool is_row;	  /* there is one in the store */
+	bool has_streams; /* they are open, and fds are for the command */
 	bool has_limit;	  /* it is being killed for this */
 	enum reason limit;
 	int wait_status;
@@ -142,6 +143,8 @@ void exec_stop_waiting(struct core_exec *e);
 void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec);
 /* Kills it with this reason, unless it has one already. */
 void exec_kill(struct core_exec *e, enum reason reason);
+/* Its sandbox went before init had it: it waits for another. */
+void exec_again(struct core_exec *e);
 /* init has it: INIT_STARTED came. */
 void exec_started(struct core_exec *e);
 

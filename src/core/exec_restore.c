@@ -31,6 +31,10 @@ void execs_sandbox_gone(struct core_workspace *w)
 	if (watch)
 		watch->is_broken = true; /* nobody is spoken to any more */
 	while ((e = sandbox->execs)) {
+		if (e->own->phase == EXEC_PHASE_QUEUED) {
+			exec_again(e);
+			continue;
+		}
 		if (e->own->phase != EXEC_PHASE_EXITED) {
 			exec_lost(e, reason, reason == REASON_CANCELED ? why : NULL);
 			continue;

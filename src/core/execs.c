@@ -259,13 +259,15 @@ static int spawn(
 	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
 {
 	struct core_workspace *w = e->workspace;
-	if (check_room(w, err) || streams_open(e, spec, handed, err))
+	if (check_room(w, err) || (!e->own->has_streams && streams_open(e, spec, handed, err)))
 		return -1;
+	e->own->has_streams = true;
 	watch_spawning(w, e);
 	exec_link(e);
 	if (line_spawn(e, spec, err)) {
 		exec_unlink(e);
 		streams_close(e);
+		e->own->has_streams = false;
 		return -1;
 	}
 	return 0;
@@ -307,6 +309,14 @@ static void go(struct core_exec *e)
 	}
 	if (spawn(e, e->own->spec, NULL, &err))
 		exec_failed(e, &err);
+}
+
+void exec_again(struct core_exec *e)
+{
+	line_take_back(e);
+	watch_forget(e->workspace, e);
+	exec_unlink(e);
+	go(e);
 }
 
 static void on_row(void *ctx, const struct error *err)

@@ -193,9 +193,10 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 		return;
 	}
 	if (w->core->is_stopping || w->model.state == WORKSPACE_DELETING) {
-		fail(&err, ERR_UNAVAILABLE, "%s",
-			w->core->is_stopping ? "the daemon is stopping"
-					     : "the workspace is being removed");
+		if (w->core->is_stopping)
+			fail(&err, ERR_UNAVAILABLE, "the daemon is stopping");
+		else
+			fail(&err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 		core_later(w->core, done, ctx, w, &err);
 		return;
 	}
@@ -248,6 +249,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		return;
 	core_hold(w);
 	w->sandbox.is_up = false;
+	w->sandbox.is_ending = true; /* who asks for another now waits a moment */
 	execs_sandbox_gone(w);
 	close_all(&w->sandbox);
 	if (w->model.state == WORKSPACE_RUNNING) {

@@ -622,6 +622,40 @@ static void test_an_init_that_dies_ends_its_execs_and_says_so(void **state)
 	assert_non_null(strstr(seen.error, "unexpectedly"));
 }
 
+static void test_an_exec_that_init_never_got_runs_in_the_next_sandbox(void **state)
+{
+	auto_seen struct seen first, lost, captured, handed;
+	struct exec_spec spec = SPEC("true");
+	siginfo_t info;
+	int ends[2];
+	char text[8];
+	run_captured(&first, &spec);
+	spec = SPEC("sleep", "100");
+	start_exec(&lost, &spec, EXEC_CAPTURED, NULL, true);
+	run_until(&lost.started);
+	kill(world->init.pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)world->init.pid, &info, WEXITED | WNOWAIT), 0);
+	/* Nobody has heard of its end yet. */
+	spec = SPEC("cat");
+	spec.has_stdin_text = true;
+	spec.stdin_text = STR("kept");
+	start_exec(&captured, &spec, EXEC_CAPTURED, NULL, false);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	spec = SPEC("echo", "handed");
+	start_exec(&handed, &spec, EXEC_HANDED, (int[]){ null, ends[1], null }, false);
+	fd_close(&ends[1]);
+	run_until(&captured.ended);
+	run_until(&handed.ended);
+	assert_reason(&lost, REASON_CANCELED);
+	assert_exited(&captured, 0);
+	assert_string_equal(captured.out.data, "kept");
+	assert_exited(&handed, 0);
+	assert_int_equal(read(ends[0], text, sizeof text), 7);
+	fd_close(&ends[0]);
+	assert_int_equal(world->ends, 1);
+}
+
 static void test_what_leaves_its_process_group_dies_too_when_it_was_alone(void **state)
 {
 	auto_seen struct seen seen;
@@ -671,6 +705,7 @@ int main(void)
 		EXEC_TEST(test_an_exec_may_have_its_id_said_but_not_twice),
 		EXEC_TEST(test_all_that_runs_in_a_sandbox_ends_with_it),
 		EXEC_TEST(test_an_init_that_dies_ends_its_execs_and_says_so),
+		EXEC_TEST(test_an_exec_that_init_never_got_runs_in_the_next_sandbox),
 		EXEC_TEST(test_what_leaves_its_process_group_dies_too_when_it_was_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,97 @@
+"""kill -9 of core, of the launcher, of a sandbox's init, at any moment and under load. CARREL_SOAK=N makes it take N
+times as long, CARREL_SOAK=full thirty times."""
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from faults import READY_AGAIN_SECONDS, Inventory, Load, inits, kill, remove_all
+from harness import eventually
+
+TIMES = {"": 1, "full": 30}.get(os.environ.get("CARREL_SOAK", "")) or int(os.environ["CARREL_SOAK"])
+SECONDS = 3 * TIMES
+
+
+def kill_core(daemon, _):
+    core = daemon.core_pid()
+    if core is None:
+        return
+    kill(core)
+    assert eventually(lambda: daemon.core_pid() not in (core, None), READY_AGAIN_SECONDS), daemon.log()[-3000:]
+    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS), daemon.log()[-3000:]
+
+
+def kill_launcher(daemon, _):
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.start_serving(wait=False)
+    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS), daemon.log()[-3000:]
+
+
+def kill_init(daemon, dice):
+    found = inits(daemon)
+    if found:
+        kill(dice.choice(found))
+
+
+def stop_in_order(daemon, _):
+    assert daemon.stop_serving() == 0, daemon.log()[-3000:]
+    daemon.start_serving(wait=False)
+    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS), daemon.log()[-3000:]
+
+
+@pytest.mark.serial
+@pytest.mark.parametrize("what", [[kill_core], [kill_launcher], [kill_init], [kill_core, kill_launcher, kill_init, stop_in_order]],
+                         ids=["core", "launcher", "init", "any"])
+def test_what_was_acknowledged_survives(own_daemon, what):
+    daemon, dice = own_daemon, random.Random(len(what))
+    inventory = Inventory(daemon)
+    end, kills = time.monotonic() + SECONDS, 0
+    with Load(daemon, clients=4, seed=len(what)) as load:
+        while time.monotonic() < end:
+            time.sleep(dice.uniform(0, 0.3))
+            dice.choice(what)(daemon, dice)
+            kills += 1
+    print(f"\n{kills} kills, {dict(load.counts)}")
+    assert kills >= 2
+    load.check()
+    assert load.counts["POST exec"] > 10, load.counts
+    remove_all(daemon)
+    inventory.check()
+
+
+def test_an_init_that_is_killed_is_a_sandbox_that_ends(own_daemon):
+    """Its execs end canceled, and the next one gets a new sandbox, unseen by the caller."""
+    daemon = own_daemon
+    assert daemon.post("/v1/workspaces", {"name": "a"}).status == 201
+    started = daemon.post("/v1/workspaces/a/exec", {"argv": ["sleep", "100"], "background": True})
+    assert started.status == 201 and eventually(lambda: len(inits(daemon)) == 1)
+    kill(inits(daemon)[0])
+    assert eventually(lambda: daemon.get(started.headers["Location"]).json()["state"] == "ended")
+    found = daemon.get(started.headers["Location"]).json()
+    assert found["reason"] == "canceled" and found["exit_code"] == 130, found
+    answer = daemon.post("/v1/workspaces/a/exec", {"argv": ["echo", "again"]})
+    assert answer.status == 200 and answer.json()["stdout"] == "again\n", answer
+
+
+def test_what_runs_in_the_background_survives_a_core(own_daemon):
+    daemon = own_daemon
+    assert daemon.post("/v1/workspaces", {"name": "a"}).status == 201
+    body = {"command": "echo one; read line < go; echo two; exit 5", "background": True}
+    assert daemon.post("/v1/workspaces/a/exec", {"argv": ["mkfifo", "go"]}).status == 200
+    path = daemon.post("/v1/workspaces/a/exec", body).headers["Location"]
+    assert eventually(lambda: daemon.get(f"{path}/output").body == b"one\n")
+    for _ in range(3):
+        kill_core(daemon, None)
+        assert daemon.get(path).json()["state"] == "running", daemon.get(path)
+    assert daemon.post("/v1/workspaces/a/exec", {"command": "echo > go"}).status == 200
+    assert eventually(lambda: daemon.get(path).json()["state"] == "ended")
+    assert daemon.get(path).json()["exit_code"] == 5 and daemon.get(f"{path}/output").body == b"one\ntwo\n"
+    # One that ends while there is no core.
+    path = daemon.post("/v1/workspaces/a/exec", {"command": "sleep 0.2; exit 6", "background": True}).headers["Location"]
+    os.kill(daemon.core_pid(), signal.SIGKILL)
+    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS)
+    assert eventually(lambda: daemon.get(path).json()["state"] == "ended")
+    assert daemon.get(path).json()["exit_code"] == 6, daemon.get(path)
