@@ -65,6 +65,7 @@ struct core_workspace {
 	bool is_gone;	/* removed; freed when the last user lets go */
 	bool is_suspending;		/* idle_timeout: suspended when its sandbox is gone */
 	struct core_removal *removal;	/* who waits for its end */
+	bool has_no_row;		/* any more: it is being removed */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
@@ -93,10 +94,10 @@ struct core {
 	struct core_workspace *newest, *oldest;
 	size_t workspace_count;
 	uint64_t give_back_ms;
-	bool is_ready;	      /* reconciled */
-	bool is_stopping;     /* SIGTERM: nothing new */
-	bool counts_disk;     /* the launcher has said that no kernel mechanism is there */
-	struct core_own *own; /* of core/parts.h */
+	bool is_ready;		  /* reconciled */
+	bool is_stopping;	  /* SIGTERM: nothing new */
+	bool counts_disk;	  /* the launcher has said that no kernel mechanism is there */
+	struct core_own *own;	  /* of core/parts.h */
 	struct exec_shelf *shelf; /* of core/exec_parts.h: what all execs share */
 };
 
@@ -113,9 +114,8 @@ int core_find(struct core *core, const char *text, struct core_workspace **w, st
 
 typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct error *err);
 struct core_create {
-	struct workspace
-		wanted; /* name NULL, id "": they are made; texts are copied; limits as given (0:
-			   default) */
+	struct workspace wanted; /* name NULL, id "": they are made; texts are copied; limits as
+				    given (0: default) */
 	const char *request_id;
 };
 /* done: it is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),

@@ -1,5 +1,5 @@
-/* remove.c -- a workspace goes: sandbox first, then the name of its tree, then its row; the bytes
- * when there is time. */
+/* remove.c -- a workspace goes: its sandbox, and meanwhile the name of its tree, then its row; the
+ * bytes when there is time. */
 #include <stdlib.h>
 #include "base/fault.h"
 #include "core/execs.h"
@@ -16,31 +16,56 @@ static void tell(struct core_workspace *w, const struct error *err)
 	}
 }
 
-static void on_row_gone(void *ctx, const struct error *err)
+static bool has_sandbox(const struct core_workspace *w)
 {
-	struct core_workspace *w = ctx;
+	return w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending;
+}
+
+/* Both its row and its sandbox are gone. */
+static void finish(struct core_workspace *w)
+{
 	struct core *core = w->core;
-	if (err) { /* it stays `deleting`: another try, or the next start, ends it */
-		log_record(&core->log, LOG_LEVEL_ERROR, "a removed workspace's row stays",
-			"workspace", w->model.id, "error", err->text, NULL);
-		tell(w, err);
-		core_release(w);
-		return;
-	}
 	fault_point("core_remove_answer");
 	core->metrics.removes++;
 	journal_emit(&core->journal, "workspace.deleted", w->model.id, w->model.name, "reason",
 		w->removal ? w->removal->why : "removed", NULL);
 	execs_forget(w);
+	core_hold(w);
 	workspace_drop(w);
 	trees_clean_later(core);
 	tell(w, NULL);
 	core_release(w);
 }
 
+static void on_row_gone(void *ctx, const struct error *err)
+{
+	struct core_workspace *w = ctx;
+	if (err) { /* it stays `deleting`: another try, or the next start, ends it */
+		log_record(&w->core->log, LOG_LEVEL_ERROR, "a removed workspace's row stays",
+			"workspace", w->model.id, "error", err->text, NULL);
+		tell(w, err);
+	} else {
+		w->has_no_row = true;
+		removal_go_on(w);
+	}
+	core_release(w);
+}
+
 void removal_go_on(struct core_workspace *w)
 {
+	if (w->has_no_row && !has_sandbox(w) && !w->is_gone)
+		finish(w);
+}
+
+/* The launcher ends the sandbox while the row is made to go: each takes about as long. What a
+ * command still writes meanwhile, it writes into a tree that nobody finds any more. */
+static void on_begin(void *ctx, struct core_workspace *w, const struct error *none)
+{
 	struct error err;
+	if (w->is_gone)
+		return;
+	if (has_sandbox(w))
+		core_end_sandbox(w, REASON_CANCELED);
 	fault_point("core_remove_tree");
 	if (tree_remove(w->core, w->model.id, &err)) {
 		tell(w, &err);
@@ -50,16 +75,6 @@ void removal_go_on(struct core_workspace *w)
 	core_hold(w);
 	store_remove_workspace(w->core->store, w->model.id, w->model.name,
 		w->removal ? w->removal->why : "removed", on_row_gone, w);
-}
-
-static void on_begin(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	if (w->is_gone)
-		return;
-	if (w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending)
-		core_end_sandbox(w, REASON_CANCELED);
-	else
-		removal_go_on(w);
 }
 
 void core_remove(struct core *core, struct core_workspace *w, const char *why,
