@@ -98,6 +98,23 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 	}
 }
 
+/* The option that was meant, if one letter in four is wrong at most; else NULL. */
+static const char *nearest_option(const struct arg_spec *spec, struct str name)
+{
+	const char *nearest = NULL;
+	size_t least = 2 + name.len / 4;
+	char given[64];
+	str_format(given, sizeof given, "%.*s", (int)name.len, name.data);
+	for (size_t i = 0; name.len > 2 && i < spec->option_count; i++) {
+		size_t distance = str_distance(given, spec->options[i].name);
+		if (distance < least) {
+			least = distance;
+			nearest = spec->options[i].name;
+		}
+	}
+	return nearest;
+}
+
 static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
 {
 	struct str name = { what, (size_t)len }, rest = str_from(spec->later ? spec->later : ""),
@@ -109,6 +126,9 @@ static int unknown(const struct arg_spec *spec, struct error *err, const char *w
 			return fail(err, ERR_UNAVAILABLE, "'%.*s' is not available in this version",
 				len, what);
 	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
+	const char *nearest = nearest_option(spec, name);
+	if (nearest)
+		return error_hint(err, "did you mean --%s?", nearest);
 	return error_hint(err, "carrel %s --help lists the options", spec->command);
 }
 
@@ -230,8 +250,8 @@ int args_check_operands(const struct arg_spec *spec, const arg_list *operands, s
 	for (size_t i = 0; i < operands->count && strchr(name, ' '); i++)
 		name = strchr(name, ' ') + 1;
 	int len = (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	return fail_hint(
-		err, ERR_INVALID, spec->usage, "%s needs a %.*s", spec->command, len, name);
+	return fail_hint(err, ERR_INVALID, spec->usage, "%s needs a%s %.*s", spec->command,
+		strchr("AEIO", name[0]) ? "n" : "", len, name);
 }
 
 bool args_want_json(int argc, char **argv)
@@ -247,18 +267,18 @@ bool args_want_json(int argc, char **argv)
 #define HELP_COLUMN 31
 #define HELP_WIDTH 80
 
-/* Words of `text` from HELP_COLUMN on, on as many lines as they take. */
-static void print_wrapped(const char *text)
+/* Words of `text` from `column` on, on as many lines as they take. */
+static void print_wrapped(const char *text, int column)
 {
-	struct str rest = str_from(text), word;
-	size_t at = HELP_COLUMN;
-	while (str_next(&rest, ' ', &word)) {
-		if (at > HELP_COLUMN && at + 1 + word.len > HELP_WIDTH) {
-			printf("\n%*s", HELP_COLUMN, "");
-			at = HELP_COLUMN;
+	int at = column;
+	while (*text) {
+		int len = (int)strcspn(text, " \n");
+		if (at > column && at + 1 + len > HELP_WIDTH) {
+			printf("\n%*s", column, "");
+			at = column;
 		}
-		at += (size_t)printf(
-			"%s%.*s", at > HELP_COLUMN ? " " : "", (int)word.len, word.data);
+		at += printf("%s%.*s", at > column ? " " : "", len, text);
+		text += len + (text[len] != 0);
 	}
 	printf("\n");
 }
@@ -273,12 +293,14 @@ static void print_option(char letter, const char *name, const char *metavar, con
 	printf("%-*s", HELP_COLUMN, left);
 	if (strlen(left) >= HELP_COLUMN)
 		printf("\n%*s", HELP_COLUMN, "");
-	print_wrapped(help);
+	print_wrapped(help, HELP_COLUMN);
 }
 
 void args_print_help(const struct arg_spec *spec)
 {
-	printf("usage: %s\n\n%s\n\noptions:\n", spec->usage, spec->about);
+	printf("usage: %s\n\n", spec->usage);
+	print_wrapped(spec->about, 0);
+	printf("\noptions:\n");
 	for (size_t i = 0; i < spec->option_count; i++) {
 		const struct arg_option *option = &spec->options[i];
 		print_option(option->letter, option->name, option->metavar, option->help);

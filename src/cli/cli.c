@@ -78,8 +78,17 @@ int cli_fail(const struct error *err, bool json)
 static int unknown_command(const char *name)
 {
 	struct error err;
+	const char *nearest = NULL;
+	size_t least = 2 + strlen(name) / 4;
+	for (const struct cli_command *command = cli_commands; command->name; command++)
+		if (str_distance(name, command->name) < least) {
+			least = str_distance(name, command->name);
+			nearest = command->name;
+		}
 	fail_hint(&err, ERR_INVALID, "carrel help lists the commands", "unknown %s '%s'",
 		name[0] == '-' ? "option" : "command", name);
+	if (nearest && strlen(name) > 2)
+		error_hint(&err, "did you mean 'carrel %s'?", nearest);
 	return cli_fail(&err, false);
 }
 
@@ -103,11 +112,12 @@ static int finish_stdout(int code)
 
 int cli_help(int argc, char **argv)
 {
-	if (argc < 2) {
+	const struct cli_command *command = argc > 1 ? find(argv[1]) : NULL;
+	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+		(command && command->run == cli_help)) {
 		print_commands(stdout);
 		return finish_stdout(0);
 	}
-	const struct cli_command *command = find(argv[1]);
 	if (!command)
 		return unknown_command(argv[1]);
 	/* `help env build`: one that has commands of its own looks for the next word among them. */

@@ -55,8 +55,9 @@ static const struct arg_spec spec = {
 		 "foreground; the commands that need a daemon start one in the background.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
-	.examples = "carrel serve\ncarrel serve --listen unix:/run/carrel/api.sock --log json\n"
-		    "carrel serve --stop",
+	.examples = "  carrel serve\n"
+		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"
+		    "  carrel serve --stop\n",
 };
 
 /* ---- what it needs ---- */

@@ -137,6 +137,21 @@ def test_version_and_help_succeed(carrel):
         assert "carrel" in done.stdout
 
 
+def test_every_help_fits_eighty_columns(carrel):
+    listed = carrel("help").stdout.partition("commands:\n")[2].partition("\n\n")[0]
+    commands = [line.split()[0] for line in listed.splitlines()]
+    assert {"run", "exec", "serve"} <= set(commands)
+    for command in commands:
+        text = carrel("help", command).stdout
+        assert text.endswith("\n") and max(map(len, text.splitlines())) <= 80, command
+
+
+def test_what_was_meant_is_named(carrel):
+    for args, meant in ((["crate"], "carrel create"), (["run", "--memroy", "1G"], "--memory"), (["frobnicate"], "carrel help")):
+        done = carrel(*args)
+        assert done.returncode == 125 and meant in done.stderr.splitlines()[1]
+
+
 def test_help_names_every_option_of_run(carrel):
     text = carrel("run", "--help").stdout
     for option in ("-e", "-w", "-v", "--dir", "--writable-config", "--net", "--memory", "--cpus", "--cpu-time", "--timeout",
