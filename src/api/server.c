@@ -102,7 +102,7 @@ static void run(struct call *c)
 {
 	struct error err;
 
-	if (!(c->route->flags & ROUTE_BARE) && core_check_ready(c->api->core, &err)) {
+	if (!(c->route->flags & ROUTE_BARE) && core_check_serving(c->api->core, &err)) {
 		call_problem(c, &err);
 		return;
 	}

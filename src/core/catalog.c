@@ -7,15 +7,22 @@
 #define LEVELS_FRESH_MS 1000
 #define LEVELS_WAIT_MS 250
 
-int core_check_ready(struct core *core, struct error *err)
+int core_check_serving(struct core *core, struct error *err)
 {
-	struct error why = { 0 };
-
 	if (core->is_stopping)
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
 	if (!core->is_ready)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"the daemon is still looking at what there is");
+	return 0;
+}
+
+int core_check_ready(struct core *core, struct error *err)
+{
+	struct error why = { 0 };
+
+	if (core_check_serving(core, err))
+		return -1;
 	if (store_is_failing(core->store, &why))
 		return fail_hint(
 			err, ERR_UNAVAILABLE, why.hint, "the state can't be written: %s", why.text);

@@ -5,7 +5,10 @@
 #include "core/core.h"
 #include "format/json.h"
 
-/* ERR_UNAVAILABLE says why not: still reconciling, stopping, or the store doesn't take writes. */
+/* ERR_UNAVAILABLE says why nothing can be asked for now: still reconciling, or stopping. */
+int core_check_serving(struct core *core, struct error *err);
+/* Also when the store doesn't take writes: what needs none is done nevertheless, and what frees a
+ * full disk too. */
 int core_check_ready(struct core *core, struct error *err);
 
 /* At most `limit` environments after `cursor` (a name, or NULL), sorted by name, as objects into

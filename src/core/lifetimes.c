@@ -78,11 +78,16 @@ static void on_idle(struct loop *loop, void *ctx)
 	lifetime_arm(w);
 }
 
+static bool is_expired(const struct core_workspace *w)
+{
+	return w->model.expires_ms && w->expires_at_ms <= clock_monotonic_ms();
+}
+
 static void on_expiry(struct loop *loop, void *ctx)
 {
 	struct core_workspace *w = ctx;
 	w->expiry = NULL;
-	if (w->expires_at_ms > clock_monotonic_ms()) {
+	if (!is_expired(w)) {
 		lifetime_arm(w); /* a long life is timed in parts */
 		return;
 	}
@@ -210,6 +215,9 @@ static void on_sweep(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
+		if (w->model.state == WORKSPACE_DELETING && !w->removal)
+			core_remove(core, w, is_expired(w) ? "expired" : "removed", NULL, NULL,
+				NULL); /* its row could not be removed, some time ago */
 		if (w->model.state == WORKSPACE_CREATING || w->model.state == WORKSPACE_DELETING)
 			continue;
 		if (w->saved_last_used_ms != w->model.last_used_ms)

@@ -127,11 +127,29 @@ int tree_discard(struct core *core, const char *id, struct error *err)
 	return put_away(core, id, nobody, err);
 }
 
-/* One that still has its row is taken for a begun removal after a crash: as long as the row is
- * there, so is something by this name. */
-static bool is_rubbish(const struct core *core, const char *name)
+static DIR *open_entries(int dir, const char *name)
 {
-	return !strncmp(name, ".del-", 5) && !table_get(&core->ids, str_from(name + 5));
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+	if (!entries)
+		fd_close(&fd);
+	return entries;
+}
+
+/* Of one whose row is still there, the directory stays: after a crash it says that the removal was
+ * begun. */
+static int empty(int workspaces, const char *name, struct error *err)
+{
+	DIR *dir = open_entries(workspaces, name);
+	struct dirent *entry;
+	int failed = 0;
+	while (dir && (entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
+			path_remove_tree(dirfd(dir), entry->d_name, err))
+			failed = -1;
+	if (dir)
+		closedir(dir);
+	return failed;
 }
 
 /* In a child, for as long as it takes. Returns how many could not be removed. */
@@ -139,14 +157,17 @@ static uint64_t clean(void *ctx)
 {
 	struct core *core = ctx;
 	uint64_t failed = 0;
-	int fd = openat(core->workspaces, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = open_entries(core->workspaces, ".");
 	struct dirent *entry;
 	struct error err;
-	while (dir && (entry = readdir(dir)))
-		if (is_rubbish(core, entry->d_name) &&
-			path_remove_tree(core->workspaces, entry->d_name, &err))
+	while (dir && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, ".del-", 5))
+			continue;
+		bool has_row = table_get(&core->ids, str_from(entry->d_name + 5));
+		if (has_row ? empty(core->workspaces, entry->d_name, &err)
+			    : path_remove_tree(core->workspaces, entry->d_name, &err))
 			failed++;
+	}
 	if (dir)
 		closedir(dir);
 	return failed;
