@@ -42,15 +42,15 @@ static void on_tick(void *ctx)
 		runner->tick(runner->tick_ctx);
 }
 
-static int add_binds(
-	const struct job *job, struct arena *arena, struct plan_options *options, struct error *err)
+static int add_binds(const struct job *job, const struct home *home, struct arena *arena,
+	struct plan_options *options, struct error *err)
 {
 	for (size_t i = 0; i < job->binds.count; i++) {
 		const struct job_bind *given = &job->binds.items[i];
 		struct plan_bind bind = { .source = given->source,
 			.target = given->target,
 			.read_only = !given->is_writable };
-		if (host_look_at_source(&bind, "a build's", arena, err))
+		if (environment_look_at_source(home, &bind, "a build's", arena, err))
 			return -1;
 		vec_push(arena, &options->binds, bind);
 	}
@@ -151,7 +151,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 		return fail(err, ERR_FAILED, "a job wants the network, and it is closed");
 	host_init(&host);
 	add_env(job, &arena, &options);
-	int failed = add_binds(job, &arena, &options, err) ||
+	int failed = add_binds(job, jobs->layers->home, &arena, &options, err) ||
 		     (job->environment && environment_mount(jobs->layers, job->environment, NULL,
 						  &arena, &options, &mount, err)) ||
 		     carry_out(jobs, job, &options, &host, &arena, &io, result, err);

@@ -1,16 +1,61 @@
 #include "launch/environment.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "base/path.h"
 #include "envs/interpreter.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
 
-static int add_read_only(const char *path, const char *what, struct arena *arena,
-	struct plan_options *options, struct error *err)
+/* What of `path` lies in the home, whose own path may have links in it; NULL: it isn't there. */
+static const char *name_in_home(const struct home *home, const char *path)
+{
+	size_t len = strlen(home->path);
+	return path_is_beneath(path, home->path) && path[len] ? path + len + 1 : NULL;
+}
+
+static bool is_reached_by_link(
+	const struct home *home, const char *given, const char *name, const char *real)
+{
+	char base[PATH_MAX];
+	size_t len;
+	if (!name)
+		return strcmp(given, real) != 0;
+	if (!realpath(home->path, base))
+		return true;
+	len = strlen(base);
+	return !path_is_beneath(real, base) || !real[len] || strcmp(real + len + 1, name) != 0;
+}
+
+int environment_look_at_source(const struct home *home, struct plan_bind *bind, const char *what,
+	struct arena *arena, struct error *err)
+{
+	const char *given = bind->source, *name = name_in_home(home, given);
+	if (host_look_at_source(bind, what, arena, err))
+		return -1;
+	if ((name || bind->kind == PATH_DIRECTORY) &&
+		is_reached_by_link(home, given, name, bind->source))
+		return fail(err, ERR_DENIED, "%s '%s' is reached by a link, to '%s'", what, given,
+			bind->source);
+	if (name) {
+		bind->source = home->path;
+		bind->beneath = name;
+		bind->owner_uid = home->uid;
+		bind->owner_gid = home->gid;
+	} else {
+		bind->beneath = bind->source + 1;
+		bind->source = "/";
+	}
+	return 0;
+}
+
+static int add_read_only(const struct home *home, const char *path, const char *what,
+	struct arena *arena, struct plan_options *options, struct error *err)
 {
 	struct plan_bind bind = { .source = path, .target = path, .read_only = true };
-	if (host_look_at_source(&bind, what, arena, err))
+	if (environment_look_at_source(home, &bind, what, arena, err))
 		return -1;
 	vec_push(arena, &options->binds, bind);
 	return 0;
@@ -53,7 +98,7 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 		interpreter_check_prefix(home, meta->python, meta->python_prefix, arena, err))
 		return error_context(err, "environment '%s'", meta->name);
 	if (meta->python_prefix &&
-		add_read_only(meta->python_prefix, "the interpreter's", arena, options, err))
+		add_read_only(home, meta->python_prefix, "the interpreter's", arena, options, err))
 		return -1;
 	for (size_t i = 0; i < meta->editables.count; i++) {
 		const char *path = meta->editables.items[i].path;
@@ -61,7 +106,7 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 			return fail_hint(err, ERR_DENIED, "build it again with --editable",
 				"environment '%s' would show '%s', which root hasn't named for one",
 				meta->name, path);
-		if (add_read_only(path, "the editable project", arena, options, err))
+		if (add_read_only(home, path, "the editable project", arena, options, err))
 			return -1;
 	}
 	options->environment = &mount->plan;

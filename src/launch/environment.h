@@ -18,3 +18,8 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 	const char *upper, struct arena *arena, struct plan_options *options,
 	struct environment_mount *mount, struct error *err);
 void environment_unmount(struct environment_mount *mount);
+/* host_look_at_source for what the owner of a home may have named: a directory is one by its own
+ * path, not by a link; what lies in the home is its owner's; and from here on no link on the way to
+ * it is followed, whatever takes whose place. ERR_DENIED. */
+int environment_look_at_source(const struct home *home, struct plan_bind *bind, const char *what,
+	struct arena *arena, struct error *err);

@@ -309,9 +309,8 @@ static int open_scratch(
 	return mount_change(*tree, "", &change, err);
 }
 
-/* The parts are mounted already. In the new root, which is the working directory then, so that no
- * path of the host is in the mount's options. */
-static int open_overlay(
+/* The parts are mounted already, below the working directory. */
+static int make_overlay(
 	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	bool is_tmpfs = child->report[SETUP_UPPER] >= 0;
@@ -322,8 +321,6 @@ static int open_overlay(
 		.work = BELOW_ROOT(PLAN_UPPER "/work"),
 		.is_throwaway = is_tmpfs,
 		.scratch = BELOW_ROOT(PLAN_UPPER "/scratch") };
-	if (fchdir(child->root))
-		return fail_errno(err, "enter the new root");
 	if (is_tmpfs && (mkdir(overlay.upper, 0755) || mkdir(overlay.work, 0755)))
 		return fail_errno(err, "make the upper of '%s'", mount->target);
 	if (overlay_make(&overlay, (unsigned)attributes(mount->flags), tree, err))
@@ -332,6 +329,20 @@ static int open_overlay(
 		umount2(BELOW_ROOT(PLAN_UPPER), MNT_DETACH))
 		return fail_errno(err, "take off the layers of '%s'", mount->target);
 	return 0;
+}
+
+/* In the new root, so that no path of the host is in the mount's options, and a link that a home's
+ * owner put in the place of a layer or of the upper leads nowhere else. */
+static int open_overlay(
+	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+{
+	auto_close int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (old < 0 || fchdir(child->root) || chroot("."))
+		return fail_errno(err, "enter the new root");
+	int failed = make_overlay(child, mount, tree, err);
+	if (!failed && (fchdir(old) || chroot(".")))
+		failed = fail_errno(err, "leave the new root");
+	return failed;
 }
 
 static int open_tree_of(struct child *child, size_t index, int *tree, struct error *err)

@@ -2,6 +2,7 @@
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -137,6 +138,27 @@ def test_the_homes_owner_shows_nothing_of_roots(env, tmp, field):
         done = env(*command, timeout=60)
         assert "of root" not in done.stdout and (command[0] == "env" or done.returncode), done
     assert not [path for path in env.store.rglob("key")]
+
+
+def test_an_interpreter_behind_a_link_in_the_home_is_not_shown(env, tmp):
+    """It could lead elsewhere after it was looked at: that race was won, and a sandbox of the owner's read root's files."""
+    elsewhere, inside = tmp / "elsewhere", env.store / "x"
+    (elsewhere / "lib/python3.12").mkdir(parents=True)
+    (elsewhere / "lib/python3.12/os.py").write_text("")
+    (elsewhere / "bin").mkdir()
+    shutil.copy("/bin/true", elsewhere / "bin/python3.12")
+    name = env.build("agent")["name"]
+    path = env.store / "envs" / name / "meta.json"
+    text = path.read_text().replace('"python_prefix": null', f'"python_prefix": "{inside}"')
+    path.write_text(re.sub('"python": "[^"]*"', f'"python": "{inside}/bin/python3.12"', text))
+    shutil.copytree(elsewhere, inside)
+    if os.getuid() == 0:
+        os.chown(inside, env.store.stat().st_uid, -1)
+    assert env.run("--env", name, "--", "ls", inside / "lib").returncode == 0
+    shutil.rmtree(inside)
+    inside.symlink_to(elsewhere)
+    done = env.run("--env", name, "--", "ls", inside / "lib")
+    assert done.returncode == 125 and "reached by a link" in done.stderr, done
 
 
 @pytest.mark.needs_root

@@ -200,6 +200,33 @@ static void parts_behind_a_link_are_not_mounted(void **state)
 	assert_non_null(strstr(err.text, "'link'"));
 }
 
+/* Not even one that takes a layer's place after it was looked at. */
+static void a_layer_or_an_upper_that_is_a_link_leads_nowhere(void **state)
+{
+	static const char *const parts[] = { "layers/mid/tree", "up/upper" };
+	struct fixture *f = *state;
+	char *const argv[] = { (char *)"true", NULL };
+	struct error err = { 0 };
+	struct plan plan;
+	struct sandbox_io io = { &f->out, &f->errors, keep_listener, NULL, f };
+	f->environment.upper = f->disk_upper;
+	f->options.argv = argv;
+	assert_int_equal(host_look(&f->host, NULL, NULL, &f->arena, &err), 0);
+	make_directory(f, "secret");
+	for (size_t i = 0; i < 2; i++) {
+		const char *part = arena_printf(&f->arena, "%s/%s", f->area, parts[i]);
+		const char *aside = arena_printf(&f->arena, "%s.aside", part);
+		assert_int_equal(rename(part, aside), 0);
+		assert_int_equal(symlink(arena_printf(&f->arena, "%s/secret", f->area), part), 0);
+		assert_int_equal(
+			plan_build(&f->options, &f->host.facts, &f->arena, &plan, &err), 0);
+		assert_int_equal(sandbox_run(&plan, &f->host.cgroups, &io, &f->result, &err), -1);
+		assert_int_equal(unlink(part), 0);
+		assert_int_equal(rename(aside, part), 0);
+	}
+	assert_int_equal(sandbox_run(&plan, &f->host.cgroups, &io, &f->result, &err), 0);
+}
+
 static void a_stage_is_writable_at_env_and_measured(void **state)
 {
 	struct fixture *f = *state;
@@ -247,6 +274,7 @@ int main(void)
 		TEST(an_upper_on_disk_keeps_the_changes),
 		TEST(the_parts_are_out_of_reach),
 		TEST(parts_behind_a_link_are_not_mounted),
+		TEST(a_layer_or_an_upper_that_is_a_link_leads_nowhere),
 		TEST(a_stage_is_writable_at_env_and_measured),
 		TEST(a_socket_listens_inside_and_is_ours),
 	};
