@@ -71,7 +71,8 @@ static void listen(struct subscriber *s)
 		auto_buf struct buf text;
 
 		buf_init(&text, 1024);
-		buf_printf(&text, "event: missed\ndata: {\"from\":%llu,\"to\":%llu}\n\n",
+		buf_printf(&text,
+			"event: missed\ndata: {\"type\":\"missed\",\"from\":%llu,\"to\":%llu}\n\n",
 			(unsigned long long)s->last + 1, (unsigned long long)journal->first - 1);
 		http_write(s->call->r, (struct str){ text.data, text.len });
 	}

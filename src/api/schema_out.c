@@ -167,6 +167,9 @@ static const struct field event_rows[] = {
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
+	TEXT("exec", "its id, of exec.started and exec.ended", FIELD_OPTIONAL),
+	TEXT("reason", "why it has ended, of exec.ended and workspace.deleted", FIELD_OPTIONAL),
+	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
 };
 const struct fields event_schema = { "Event", "The data of a server-sent event.",
 	FIELDS(event_rows) };

@@ -41,12 +41,15 @@ static void print_text(const struct json_value *event, struct buf *out)
 		buf_printf(out, "%s%s", i ? "  " : "", shown);
 	}
 	for (const struct json_value *member = event->first; member; member = member->next) {
-		bool is_hidden = member->kind != JSON_STRING;
+		bool is_hidden = member->kind != JSON_STRING && !member->is_integer;
 		for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
 			is_hidden |= str_is(member->key, hidden[i]);
 		if (is_hidden)
 			continue;
-		str_printable(shown, sizeof shown, member->string);
+		if (member->kind == JSON_STRING)
+			str_printable(shown, sizeof shown, member->string);
+		else
+			str_format(shown, sizeof shown, "%lld", (long long)member->integer);
 		buf_printf(out, "  %s=%s", member->key.data, shown);
 	}
 	buf_char(out, '\n');

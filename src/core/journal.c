@@ -46,8 +46,13 @@ static struct str print(
 	json_text(&j, "time", time);
 	json_text(&j, "workspace", workspace);
 	json_text(&j, "name", name);
-	while ((key = va_arg(more, const char *)))
-		json_text(&j, key, va_arg(more, const char *));
+	while ((key = va_arg(more, const char *))) {
+		const char *text = va_arg(more, const char *);
+		if (key[0] == '#')
+			json_u64(&j, key + 1, strtoull(text, NULL, 10));
+		else
+			json_text(&j, key, text);
+	}
 	json_end(&j);
 	return (struct str){ out.data, out.len };
 }

@@ -29,7 +29,8 @@ struct journal {
 };
 void journal_init(struct journal *journal, uint64_t first_id);
 void journal_done(struct journal *journal);
-/* Further members: alternating key and text, NULL at the end. */
+/* Further members: alternating key and text, NULL at the end. Behind a key with a '#' before it the
+ * text is a number. */
 void journal_emit(struct journal *journal, const char *type, const char *workspace_id,
 	const char *name, ...) __attribute__((sentinel));
 /* Calls fn for the kept ones after `id` (0: none of them), then for each new one until unlisten. fn

@@ -248,6 +248,8 @@ def test_events_tell_the_life_of_a_workspace(daemon):
     kinds = [event["event"] for event in came]
     assert kinds[0] == "workspace.created" and "workspace.running" in kinds and kinds[-1] == "workspace.deleted"
     assert [int(event["id"]) for event in came] == sorted(int(event["id"]) for event in came)
+    ended = next(event["data"] for event in came if event["event"] == "exec.ended")
+    assert (ended["reason"], ended["exit_code"]) == ("exited", 0)
     for event in came:
         assert event["data"]["type"] == event["event"] and event["data"]["id"] == int(event["id"]) and event["data"]["name"] == "eventful"
     # Who was away begins where it was.
@@ -265,6 +267,8 @@ def test_events_of_one_workspace_end_with_it(daemon):
         assert came[-1]["event"] == "workspace.deleted" and {event["data"]["workspace"] for event in came} == {workspace["id"]}
         assert second.until("workspace.deleted")[-1] == came[-1]
         first.close(), second.close()
+    with contextlib.closing(Events(daemon, "/v1/events", {"Last-Event-ID": "1"})) as events:
+        assert next(iter(events))["data"]["type"] == "missed"
     problem(daemon.get("/v1/events?workspace=nobody"), 404, "not_found")
     problem(daemon.get("/v1/events", headers={"Last-Event-ID": "x"}), 400, "invalid")
 
