@@ -263,6 +263,7 @@ static int copy_in_tree(struct copy *copy, const struct found *there, struct err
 	struct arena *arena = &copy->remote->arena;
 	const char *path, *name = copy->from.is_contents ? "" : name_of(arena, copy->from.path);
 	auto_close int dir = open(copy->from.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct pack_left_out left_out;
 	struct error reason;
 	struct pack pack;
 	if (dir < 0)
@@ -274,8 +275,11 @@ static int copy_in_tree(struct copy *copy, const struct found *there, struct err
 	int failed = pack_begin(&pack, dir, err) ||
 		     upload(copy, request, "application/x-tar", pack.archive, NULL, err);
 	/* The daemon refuses an archive that isn't whole; why it isn't is said here. */
-	if (pack_finish(&pack, &copy->left_out, &reason) &&
-		(!failed || reason.sys_errno != EPIPE)) {
+	int packed = pack_finish(&pack, &left_out, &reason);
+	copy->left_out = left_out.count;
+	if (left_out.count)
+		copy->first_left_out = arena_text(arena, left_out.first);
+	if (packed && (!failed || reason.sys_errno != EPIPE)) {
 		*err = reason;
 		return error_context(err, "copy '%s'", copy->from.path);
 	}

@@ -19,7 +19,7 @@
 struct report {
 	bool has_failed;
 	struct error err;
-	unsigned long left_out;
+	struct pack_left_out left_out;
 };
 struct packing {
 	int out;
@@ -87,6 +87,13 @@ static int pack_link(struct packing *packing, int dir, const char *base,
 static int pack_directory(
 	struct packing *packing, int dir, const char *name, int depth, struct error *err);
 
+static void leave_out(struct packing *packing, const char *name)
+{
+	struct pack_left_out *left_out = &packing->report.left_out;
+	if (!left_out->count++)
+		str_format(left_out->first, sizeof left_out->first, "'%s'", name);
+}
+
 /* `base` in dir, which is called `name` in the archive. */
 static int pack_one(struct packing *packing, int dir, const char *base, const char *name, int depth,
 	struct error *err)
@@ -102,7 +109,7 @@ static int pack_one(struct packing *packing, int dir, const char *base, const ch
 		return pack_link(packing, dir, base, &entry, err);
 	}
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		packing->report.left_out++;
+		leave_out(packing, name);
 		return 0;
 	}
 	/* It may have become something else meanwhile: a fifo isn't waited for. */
@@ -120,7 +127,7 @@ static int pack_one(struct packing *packing, int dir, const char *base, const ch
 			       : 0;
 	}
 	if (!S_ISREG(st.st_mode)) {
-		packing->report.left_out++;
+		leave_out(packing, name);
 		return 0;
 	}
 	entry.kind = TAR_FILE;
@@ -201,10 +208,10 @@ int pack_begin(struct pack *pack, int dir, struct error *err)
 	return pack->child < 0 ? fail_errno(err, "start a process") : 0;
 }
 
-int pack_finish(struct pack *pack, unsigned long *left_out, struct error *err)
+int pack_finish(struct pack *pack, struct pack_left_out *left_out, struct error *err)
 {
 	struct report report = { 0 };
-	*left_out = 0;
+	*left_out = (struct pack_left_out){ 0 };
 	/* Whoever is still writing has no reader any more. */
 	fd_close(&pack->archive);
 	if (pack->child < 0)

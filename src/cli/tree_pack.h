@@ -12,8 +12,12 @@ struct pack {
 	int archive; /* read it from here; yours to close */
 	int report;
 };
+struct pack_left_out {
+	unsigned long count;
+	char first[512]; /* perhaps cut */
+};
 /* dir: an open directory; what is in it goes in. pack_finish follows. */
 int pack_begin(struct pack *pack, int dir, struct error *err);
 /* Waits for the child, which is ended when it is still at it. -1: it failed, this is why.
  * *left_out: files that are none. */
-int pack_finish(struct pack *pack, unsigned long *left_out, struct error *err);
+int pack_finish(struct pack *pack, struct pack_left_out *left_out, struct error *err);
