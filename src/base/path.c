@@ -207,9 +207,8 @@ struct removal {
 	int moves;
 };
 
-/* Gives us rwx on a directory, and on nothing that may have taken its place: not by name, which
- * would follow a link. */
-static int grant_access(int dir, const char *name)
+/* Not by name, which would follow a link. */
+int path_grant_access(int dir, const char *name)
 {
 	auto_close int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char path[32];
@@ -217,7 +216,8 @@ static int grant_access(int dir, const char *name)
 	if (fd < 0)
 		return -1;
 	str_format(path, sizeof path, "/proc/self/fd/%d", fd);
-	return chmod(path, S_IRWXU);
+	/* Not chmod, which is another call: children that are locked in have this one only. */
+	return fchmodat(AT_FDCWD, path, S_IRWXU, 0);
 }
 
 static int move_up(struct removal *r, int dir, const char *name, struct error *err)
@@ -230,7 +230,8 @@ static int move_up(struct removal *r, int dir, const char *name, struct error *e
 	if (renameat(dir, name, r->top, id) == 0 || errno == ENOENT)
 		return 0;
 	/* To change its parent we need to write to the directory itself. */
-	if (errno == EACCES && grant_access(dir, name) == 0 && renameat(dir, name, r->top, id) == 0)
+	if (errno == EACCES && path_grant_access(dir, name) == 0 &&
+		renameat(dir, name, r->top, id) == 0)
 		return 0;
 	return fail_errno(err, "move '%s' up", name);
 }
@@ -244,7 +245,7 @@ static int empty_directory(
 	struct dirent *entry;
 	struct stat st;
 
-	if (!walk && errno == EACCES && grant_access(dir, name) == 0)
+	if (!walk && errno == EACCES && path_grant_access(dir, name) == 0)
 		walk = open_walk(dir, name);
 	/* Gone or replaced meanwhile: the caller looks again. */
 	if (!walk && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))

@@ -35,6 +35,9 @@ int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struc
  * lies deeper than PATH_DEPTH_MAX is moved up to be removed there, so that no tree is too deep. A
  * name that isn't there is success. */
 int path_remove_tree(int dir, const char *name, struct error *err);
+/* Gives its owner rwx on the directory `name` in dir, and on nothing that may have taken its place.
+ * -1 with errno. */
+int path_grant_access(int dir, const char *name);
 /* Bytes on disk (st_blocks) and inodes of the tree at `dir` (itself counted), hard links once,
  * nothing followed, mounts left out. What vanishes while it walks is passed over; a directory that
  * can't be read is an error, and so is one deeper than PATH_DEPTH_MAX (ERR_LIMIT). */

@@ -273,14 +273,14 @@ static int remove_directory(struct core_workspace *w, const struct files_place *
 	if (files_open_in(w, &in, err) < 0)
 		return -1;
 	id_make(name);
-	if (renameat(place->dir, place->name, in, name) == 0) {
-		files_discard_known(w, in, name);
-		return 0;
-	}
+	int failed = renameat(place->dir, place->name, in, name);
 	/* To change its parent, the owner must be allowed to write to the directory itself. */
-	if (errno != EACCES)
+	if (failed && errno == EACCES && path_grant_access(place->dir, place->name) == 0)
+		failed = renameat(place->dir, place->name, in, name);
+	if (failed)
 		return fail_errno(err, "remove '%s'", path);
-	return path_remove_tree(place->dir, place->name, err);
+	files_discard_known(w, in, name);
+	return 0;
 }
 
 int files_remove(struct core_workspace *w, const char *path, bool recursive, struct error *err)
