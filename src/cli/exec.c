@@ -101,6 +101,9 @@ static void print_terminal(struct json *j)
 		if (!pty_get_size(i, &size, &err))
 			break;
 	json_bool(j, "tty", true);
+	/* A terminal that nobody looks at may have none: then it is the daemon's default. */
+	if (!size.rows || !size.columns)
+		return;
 	json_u64(j, "rows", size.rows);
 	json_u64(j, "columns", size.columns);
 }

@@ -21,7 +21,7 @@
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
 #define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 
-static const char gone[] = "the daemon went away while the command ran";
+static const char gone[] = "the daemon went away, and the command ended with it";
 
 struct attached {
 	struct remote *remote;
@@ -238,8 +238,13 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct attached *a = ctx;
 	struct error err;
-	if (!a->has_ended && hear(a, &err))
-		on_failure(a, &err);
+	if (a->has_ended || !hear(a, &err))
+		return;
+	/* An answer that breaks off isn't all: the command has run, and to try again is no advice.
+	 */
+	if (err.code == (a->has_head ? ERR_CORRUPT : ERR_UNAVAILABLE))
+		fail(&err, ERR_UNAVAILABLE, "%s", gone);
+	on_failure(a, &err);
 }
 
 /* ---- signals ---- */

@@ -28,6 +28,11 @@ def test_size_and_its_changes_get_through(daemon, workspace):
         assert term.process.returncode == 3
 
 
+def test_a_terminal_without_a_size_is_one(daemon, workspace):
+    with terminal(daemon, "exec", "-it", workspace, "sh", "-c", "tty", rows=0, columns=0) as term:
+        assert "/dev/pts/" in term.rest() and term.process.returncode == 0
+
+
 def test_shell_is_bash_and_interrupts_are_its_own(daemon, workspace):
     with terminal(daemon, "shell", workspace) as term:
         term.expect(r"\$ ")
