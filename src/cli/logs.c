@@ -153,7 +153,7 @@ static int carry_out(struct tail tails[2], const char *exec, const struct logs_o
 		if (options->stream)
 			tails[i].to = STDOUT_FILENO;
 		if (open_tail(&tails[i], exec, options, err)) {
-			if (err->code == ERR_NOT_FOUND && !err->hint[0])
+			if (err->code == ERR_NOT_FOUND)
 				error_hint(err, "output is kept of commands in the background "
 						"(exec -d): carrel ps -a lists them");
 			return -1;

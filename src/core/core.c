@@ -354,8 +354,8 @@ int core_find(struct core *core, const char *text, struct core_workspace **out, 
 			"there is no workspace '%s'", text);
 	char time[32];
 	clock_format(time, at_ms);
-	return fail(
-		err, ERR_NOT_FOUND, "there is no workspace '%s': it was %s at %s", text, why, time);
+	return fail(err, ERR_NOT_FOUND, "there is no workspace '%s': it %s%s at %s", text,
+		strcmp(why, "expired") ? "was " : "", why, time);
 }
 
 static bool has_labels(const struct workspace *w, const workspace_pairs *wanted)

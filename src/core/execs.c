@@ -475,7 +475,8 @@ int exec_find(struct core *core, const char *id, struct core_exec **exec, struct
 {
 	struct core_exec *e = id_is_valid(id) ? table_get(&core->execs, str_from(id)) : NULL;
 	if (!e)
-		return fail(err, ERR_NOT_FOUND, "there is no exec '%s'", id);
+		return fail_hint(
+			err, ERR_NOT_FOUND, "carrel ps -a lists them", "there is no exec '%s'", id);
 	if (e->record.background && e->record.state == EXEC_RUNNING)
 		spool_measure(e);
 	*exec = e;

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/files_parts.h"
+#include "format/quantity.h"
 
 static int open_tree(const struct core_workspace *w, int flags)
 {
@@ -146,7 +147,9 @@ void files_charge(struct core_workspace *w, int64_t bytes)
 
 int files_over_limit(const struct core_workspace *w, struct error *err)
 {
+	char size[16];
+	quantity_format_size(size, w->model.limits.disk_bytes);
 	return fail_hint(err, ERR_LIMIT, "remove files, or make a workspace with a larger --disk",
-		"workspace '%s' is at its disk limit of %llu bytes", w->model.name,
-		(unsigned long long)w->model.limits.disk_bytes);
+		"this is more than the disk limit of workspace '%s' leaves room for, %s",
+		w->model.name, size);
 }
