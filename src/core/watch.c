@@ -47,6 +47,7 @@ struct watch_limits {
 	int oom_looks; /* since the last event */
 	enum disk disk;
 	bool was_full;		/* at a sample */
+	bool was_over;		/* before the exec that began when nothing ran */
 	struct measure tree;	/* takes long to find */
 	uint64_t tree_began_ms; /* and not again before */
 	uint64_t tree_after_ms;
@@ -311,6 +312,10 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	struct watch_limits *limits = ctx;
 	struct core_workspace *w = limits->w;
 	uint64_t limit = w->model.limits.disk_bytes, now_ms = clock_monotonic_ms();
+	/* What was over its limit before an exec began is not that exec's doing: it may be there to
+	 * clear up, and goes on as long as nothing grows. */
+	bool has_grown = bytes == UINT64_MAX || (bytes > limits->known_bytes && !limits->was_over);
+	limits->was_over = false;
 	limits->shelf->measures--;
 	limits->tree_after_ms = now_ms + (now_ms - limits->tree_began_ms) * DISK_COST_SHARE;
 	limits->shelf->tree_after_ms =
@@ -326,7 +331,7 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	core_hold(w);
 	judge_all(limits, ok && bytes >= limit);
 	if (limits_of(w) == limits && has_writers(limits)) {
-		if (ok && bytes > limit && limits->disk == DISK_COUNTED)
+		if (ok && bytes > limit && has_grown && limits->disk == DISK_COUNTED)
 			end_sandbox(limits, REASON_DISK_LIMIT);
 		else
 			arm_disk_again(limits);
@@ -436,6 +441,9 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 	struct watch_limits *limits = limits_of(w);
 	if (!w->sandbox.exec_count) {
 		limits->was_full = false;
+		limits->was_over = limits->disk == DISK_COUNTED &&
+				   limits->known_bytes >= w->model.limits.disk_bytes &&
+				   !(w->sandbox.is_up && sandbox_has_processes(w));
 		/* It may be one that has more time. */
 		loop_cancel(w->core->loop, limits->disk_timer);
 		limits->disk_timer = NULL;

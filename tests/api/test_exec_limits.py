@@ -70,7 +70,8 @@ def test_a_full_disk_is_the_reason(daemon, small):
     many = "for i in 1 2 3 4 5 6 7 8; do head -c 20000000 /dev/zero > part$i || exit 1; done; sleep 20"
     result = sh(daemon, small, many)
     assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
-    assert sh(daemon, small, "rm -f part*")["reason"] in ("exited", "disk_limit")
+    # What was filled can be cleared up, also by what takes its time.
+    assert sh(daemon, small, "sleep 1; rm -f part*")["reason"] == "exited"
     result = sh(daemon, small, "head -c 60000000 /dev/zero > one")      # RLIMIT_FSIZE, or the quota
     assert result["reason"] == "disk_limit", result
     sh(daemon, small, "rm -f one part*")
