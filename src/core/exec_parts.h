@@ -42,6 +42,7 @@ struct exec_private {
 	bool was_delayed; /* at the last tick too */
 	bool is_row;	  /* there is one in the store */
 	bool has_streams; /* they are open, and fds are for the command */
+	unsigned tries;	  /* sandboxes that went before they had it */
 	bool has_limit;	  /* it is being killed for this */
 	enum reason limit;
 	int wait_status;

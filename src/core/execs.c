@@ -17,6 +17,7 @@
 
 #define FDS_AN_EXEC 6 /* at most */
 #define PING_MS 10000
+#define TRIES_MAX 3
 #define DIRECTORY_DEFAULT "/workspace"
 
 /* core_wake can't be taken back: this stays until it answers. */
@@ -316,7 +317,11 @@ void exec_again(struct core_exec *e)
 	line_take_back(e);
 	watch_forget(e->workspace, e);
 	exec_unlink(e);
-	go(e);
+	if (++e->own->tries < TRIES_MAX)
+		go(e);
+	else
+		exec_lost(e, REASON_CANCELED,
+			"its sandboxes end as soon as they are there, and before it can start");
 }
 
 static void on_row(void *ctx, const struct error *err)

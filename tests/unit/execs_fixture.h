@@ -32,6 +32,7 @@ struct world {
 	struct init init;
 	unsigned long namespaces;
 	bool refuses_wake; /* no sandbox can be had */
+	bool init_dies;	   /* each as soon as it is there */
 	bool holds_store;  /* writes aren't committed until flush */
 	struct put puts[2048];
 	size_t put_count, put_done;
@@ -116,6 +117,12 @@ static inline int bring_up(struct error *err)
 	if (execs_attach(&world->w, err))
 		return -1;
 	sandbox->is_up = true;
+	if (world->init_dies) {
+		siginfo_t info;
+		fd_close(&world->init.listener);
+		kill(world->init.pid, SIGKILL);
+		assert_int_equal(waitid(P_PID, (id_t)world->init.pid, &info, WEXITED | WNOWAIT), 0);
+	}
 	return 0;
 }
 

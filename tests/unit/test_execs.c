@@ -656,6 +656,17 @@ static void test_an_exec_that_init_never_got_runs_in_the_next_sandbox(void **sta
 	assert_int_equal(world->ends, 1);
 }
 
+static void test_an_exec_whose_sandboxes_all_die_ends(void **state)
+{
+	auto_seen struct seen seen;
+	struct exec_spec spec = SPEC("true");
+	world->init_dies = true;
+	run_captured(&seen, &spec);
+	assert_reason(&seen, REASON_CANCELED);
+	assert_non_null(strstr(seen.error, "before it can start"));
+	assert_int_equal(world->ends, 3);
+}
+
 static void test_what_leaves_its_process_group_dies_too_when_it_was_alone(void **state)
 {
 	auto_seen struct seen seen;
@@ -706,6 +717,7 @@ int main(void)
 		EXEC_TEST(test_all_that_runs_in_a_sandbox_ends_with_it),
 		EXEC_TEST(test_an_init_that_dies_ends_its_execs_and_says_so),
 		EXEC_TEST(test_an_exec_that_init_never_got_runs_in_the_next_sandbox),
+		EXEC_TEST(test_an_exec_whose_sandboxes_all_die_ends),
 		EXEC_TEST(test_what_leaves_its_process_group_dies_too_when_it_was_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
