@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -9,6 +10,18 @@
 
 #define PIECE 65536
 #define CONTINUE_MS 2000 /* then the body is sent unasked */
+
+/* Descriptors under way are counted for a user, and a sandbox of a plain user's is one of his: it
+ * may have more of them than our limit allows. false: there is no more to be had. */
+static bool raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
 
 /* Sends all of the parts, the descriptors with the first byte. 1: it is sent, 0: the daemon wants
  * no more (it may have said why), -1. So do those that send bodies. */
@@ -32,7 +45,7 @@ static int transmit(struct client *client, struct iovec *parts, size_t count, co
 	}
 	while (message.msg_iovlen > 0) {
 		ssize_t sent = sendmsg(client->socket, &message, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
+		if (sent < 0 && (errno == EINTR || (errno == ETOOMANYREFS && raise_limit())))
 			continue;
 		if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return 0;

@@ -520,21 +520,39 @@ static int report_descriptors(struct child *child, struct error *err)
 	return 0;
 }
 
-static int set_rlimits(struct child *child, struct error *err)
+static int set_rlimit(const struct plan_rlimit *limit, struct error *err)
+{
+	struct rlimit value = { limit->value, limit->value }, seen;
+	if (setrlimit((unsigned)limit->resource, &value)) {
+		fail_errno(err, "set the limit '%s' to %llu", limit->name,
+			(unsigned long long)limit->value);
+		return error_hint(err, "this host's own hard limit may be lower: ulimit -Ha");
+	}
+	if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_max != limit->value)
+		return fail(err, ERR_FAILED, "the limit '%s' did not take", limit->name);
+	return 0;
+}
+
+static int set_some(struct child *child, bool descriptors, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->rlimits.count; i++) {
 		const struct plan_rlimit *limit = &child->plan->rlimits.items[i];
-		struct rlimit value = { limit->value, limit->value }, seen;
-		if (setrlimit((unsigned)limit->resource, &value)) {
-			fail_errno(err, "set the limit '%s' to %llu", limit->name,
-				(unsigned long long)limit->value);
-			return error_hint(
-				err, "this host's own hard limit may be lower: ulimit -Ha");
-		}
-		if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_max != limit->value)
-			return fail(err, ERR_FAILED, "the limit '%s' did not take", limit->name);
+		if ((limit->resource == RLIMIT_NOFILE) == descriptors && set_rlimit(limit, err))
+			return -1;
 	}
 	return 0;
+}
+
+static int set_rlimits(struct child *child, struct error *err)
+{
+	return set_some(child, false, err);
+}
+
+/* After ours are sent: those that a user has under way are held against it, and other sandboxes of
+ * a plain user's may have as many. */
+static int limit_descriptors(struct child *child, struct error *err)
+{
+	return set_some(child, true, err);
 }
 
 static int restrict_paths(struct child *child, struct error *err)
@@ -654,6 +672,7 @@ static const struct {
 	{ "parent-death signal", die_with_supervisor },
 	{ "seccomp", filter_calls },
 	{ "report", report_descriptors },
+	{ "descriptors", limit_descriptors },
 	{ "init", become_init },
 };
 

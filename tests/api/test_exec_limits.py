@@ -191,3 +191,24 @@ def test_core_is_restarted_and_only_what_was_in_the_foreground_ends(own_daemon):
         assert (record["reason"], record["exit_code"]) == ("exited", 7)
         output = daemon.get(f"/v1/execs/{exec_id}/output").body.decode()
         assert output == "".join(f"{i}\n" for i in range(1, 41))
+
+
+@pytest.mark.needs_plain_user
+def test_descriptors_that_one_sandbox_has_under_way_keep_nobody_else_from_starting(daemon, workspace):
+    """The kernel counts them for a user, which is the same for all of a plain user's sandboxes."""
+    python(daemon, workspace, """
+import os, socket, time
+end, kept = os.pipe()[0], []
+try:
+    while True:
+        kept.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+        for _ in range(8):
+            socket.send_fds(kept[-1][0], [b"x"], [end] * 200)
+except OSError:
+    os.rename("/workspace/.workspace_configured", "/workspace/full")
+time.sleep(60)
+""", background=True)
+    assert eventually(lambda: sh(daemon, workspace, "test -e full")["exit_code"] == 0)
+    with created(daemon) as other:
+        assert sh(daemon, other["name"], "echo up")["stdout"] == "up\n"
+        assert daemon("exec", other["name"], "--", "echo", "handed").stdout == "handed\n"
