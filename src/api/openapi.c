@@ -90,7 +90,8 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 	}
 	if (route->flags & ROUTE_KEYED)
 		print_header_parameter(j, "Idempotency-Key",
-			"the same key with the same body gives the same answer for 24 hours",
+			"the same key with the same body gives the same answer for 24 hours; of "
+			"execs, of those in the background alone: any other runs again",
 			"^[!-~]+$", IDEMPOTENCY_KEY_MAX);
 	if (route->flags & ROUTE_EVENTS)
 		print_header_parameter(j, "Last-Event-ID",
