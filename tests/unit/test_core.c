@@ -439,6 +439,25 @@ static void what_expires_goes_by_itself(void **state)
 	assert_non_null(strstr(err.text, "expired"));
 }
 
+/* As it looks to core when the wall clock has gone forward by a day: the time that a workspace
+ * expires at is long over, the time that was reckoned from it isn't. */
+static void a_wall_clock_that_jumps_expires_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct core_change change = { .has_idle_timeout = true, .idle_timeout_ms = 3600000 };
+	create(f, "calm", (struct workspace){ .ttl_ms = 3600000 });
+	struct core_workspace *w = find(f, "calm");
+	w->model.expires_ms -= 24 * 3600000;
+	w->model.last_used_ms -= 24 * 3600000;
+	w->expires_from_ms = w->model.expires_ms;
+	f->calls = 0;
+	core_update(f->core, w, &change, on_done, f); /* its timers are set anew */
+	UNTIL(f, f->calls == 1);
+	uint64_t later_ms = clock_monotonic_ms() + 50;
+	UNTIL(f, clock_monotonic_ms() > later_ms);
+	assert_int_equal(find(f, "calm")->model.state, WORKSPACE_READY);
+}
+
 static void an_idle_one_is_suspended_and_wakes(void **state)
 {
 	struct fixture *f = *state;
@@ -594,6 +613,7 @@ int main(void)
 		TEST(a_tree_without_a_row_is_half_made_also_in_a_new_home),
 		TEST(trees_of_a_lost_database_are_kept),
 		TEST(what_expires_goes_by_itself),
+		TEST(a_wall_clock_that_jumps_expires_nothing),
 		TEST(an_idle_one_is_suspended_and_wakes),
 		TEST(many_who_wait_share_one_start),
 		TEST(a_start_that_fails_is_told_and_tried_again),
