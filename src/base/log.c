@@ -71,8 +71,7 @@ void log_record(const struct log *log, enum log_level level, const char *message
 		char shown[VALUE_MAX];
 
 		str_printable(shown, sizeof shown, str_from(message));
-		buf_printf(&line, "%.12s %-5s %s", now + strlen("2026-11-15T"), level_names[level],
-			shown);
+		buf_printf(&line, "%s %-5s %s", now, level_names[level], shown);
 	}
 	va_start(fields, message);
 	while ((key = va_arg(fields, const char *))) {

@@ -34,11 +34,11 @@ static void text_records_have_time_level_message_and_fields(void **state)
 
 	log_record(&log, LOG_LEVEL_INFO, "sandbox started", "id", "abc", "pid", "42", NULL);
 	char *line = read_log(&log);
-	/* "04:50:52.123 info  sandbox started id=abc pid=42" */
-	assert_int_equal(strspn(line, "0123456789:."), 12);
-	assert_int_equal(line[2], ':');
-	assert_int_equal(line[8], '.');
-	assert_string_equal(line + 12, " info  sandbox started id=abc pid=42\n");
+	/* "2026-11-15T04:50:52.123Z info  sandbox started id=abc pid=42" */
+	assert_int_equal(strspn(line, "0123456789-T:.Z"), 24);
+	assert_int_equal(line[13], ':');
+	assert_int_equal(line[19], '.');
+	assert_string_equal(line + 24, " info  sandbox started id=abc pid=42\n");
 }
 
 static void json_records_are_objects(void **state)
