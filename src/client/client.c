@@ -49,10 +49,16 @@ static int open_socket(const char *path, int *out, struct error *err)
 	if (fd < 0)
 		return fail_errno(err, "make a socket");
 	if (connect_path(fd, path) < 0) {
-		bool is_nobody = errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR;
-		return is_nobody ? fail_errno_code(
-					   err, ERR_UNAVAILABLE, "no daemon listens at '%s'", path)
-				 : fail_errno(err, "connect to the daemon at '%s'", path);
+		bool is_nobody = errno == ENOENT || errno == ECONNREFUSED || errno == ENOTDIR,
+		     is_others = errno == EACCES || errno == EPERM;
+		if (is_nobody)
+			return fail_errno_code(
+				err, ERR_UNAVAILABLE, "no daemon listens at '%s'", path);
+		fail_errno(err, "connect to the daemon at '%s'", path);
+		return is_others
+			       ? error_hint(err, "it is another user's; one of your own starts by "
+						 "itself, without CARREL_HOME or with another")
+			       : -1;
 	}
 	*out = take_fd(&fd);
 	return 0;
