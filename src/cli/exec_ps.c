@@ -150,7 +150,10 @@ int cli_ps(int argc, char **argv)
 				   : "/v1/execs";
 	struct listing listing = { .remote = &remote,
 		.options = &options,
-		.columns = { .count = 6, .numbers = 1 << 4, .arena = &remote.arena } };
+		.columns = { .count = 6,
+			.numbers = 1 << 4,
+			.width = columns_width(),
+			.arena = &remote.arena } };
 	map_init(&listing.names, &remote.arena);
 	if (remote.json ? print_json(&listing, path, &out, &err)
 			: print_table(&listing, path, &out, &err))

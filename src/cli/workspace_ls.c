@@ -101,7 +101,10 @@ int cli_ls(int argc, char **argv)
 		return code < 0 ? cli_fail(&err, true) : code;
 	}
 	struct listing listing = { .options = &options,
-		.columns = { .count = 7, .numbers = 1 << 4, .arena = &remote.arena },
+		.columns = { .count = 7,
+			.numbers = 1 << 4,
+			.width = columns_width(),
+			.arena = &remote.arena },
 		.out = &out };
 	columns_add(&listing.columns, heads);
 	if (remote_each(&remote, path, add_line, &listing, &err))
