@@ -16,10 +16,10 @@ def demonstrate(home, **env):
     return done
 
 
-def test_the_demonstration_works(tmp_path):
-    done = demonstrate(tmp_path, **CLIENTS)
+def test_the_demonstration_works(short_home):
+    done = demonstrate(short_home, **CLIENTS)
     assert done.stderr == "" and "\x1b" not in done.stdout and "Traceback" not in done.stdout
-    for line in ("hello from sandbox", "3", "agent", "/workspace", f"ls: cannot access '{tmp_path}'",
+    for line in ("hello from sandbox", "3", "agent", "/workspace", f"ls: cannot access '{short_home}'",
                  "cat: /etc/shadow: No such file or directory", "[Errno 101] Network is unreachable", "uid=1000(agent)",
                  "CapEff:\t0000000000000000", "Read-only file system", "exit code 124", '"reason":"memory_limit"',
                  "exit code 137", "carrel: built demo_ec72420", "another_ec72420", " in /env", "NAME ", "streamed 3",
@@ -28,7 +28,7 @@ def test_the_demonstration_works(tmp_path):
     assert len(done.stdout.splitlines()) < 100
 
 
-def test_the_demonstration_says_so_where_there_is_no_index(tmp_path):
-    done = demonstrate(tmp_path, UV_DEFAULT_INDEX="http://127.0.0.1:9/simple")
+def test_the_demonstration_says_so_where_there_is_no_index(short_home):
+    done = demonstrate(short_home, UV_DEFAULT_INDEX="http://127.0.0.1:9/simple")
     for line in ("the first one needs a package index", "no packages here", "done in the background", "make test"):
         assert line in done.stdout, (line, done.stdout)

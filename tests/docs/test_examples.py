@@ -117,10 +117,9 @@ def run_block(block, place, env):
 
 
 @pytest.mark.parametrize("block", examples())
-def test_an_example_does_what_it_shows(block, tmp_path, request):
-    place, home = tmp_path / "place", tmp_path / "home"
+def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
+    place, home = tmp_path / "place", short_home
     place.mkdir()
-    home.mkdir()
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "carrel").symlink_to(CARREL)
