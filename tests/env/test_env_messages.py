@@ -14,6 +14,8 @@ from harness import eventually
 from index_server import refusing_port
 from wheels import sdist, wheel
 
+pytestmark = pytest.mark.once     # as another user it says the same
+
 
 # ---- the cut-off date
 

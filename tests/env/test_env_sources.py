@@ -7,6 +7,8 @@ import textwrap
 import pytest
 from wheels import sdist, wheel
 
+pytestmark = pytest.mark.once     # as another user it says the same
+
 ALLOW = "--allow-build"
 
 
