@@ -183,6 +183,8 @@ def serving(directory, *options, check=True, **how):
     if not check:
         return
     assert daemon.code == 0, f"ended with {daemon.code}: {daemon.log()}"
+    # A role that a sanitizer ended is started again: nobody else would notice.
+    assert "Sanitizer" not in daemon.log() and "runtime error" not in daemon.log(), daemon.log()
     assert not survivors, f"processes survived: {survivors}"
     assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
     new = lambda: {group for group in cgroups() - cgroups_before if daemon.owns_cgroup(group)}
