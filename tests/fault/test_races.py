@@ -1,0 +1,105 @@
+"""Things that happen at the same moment: a sandbox that is given back when it is wanted, a workspace that is suspended,
+expires or is removed while it is used, names that many want."""
+import concurrent.futures
+import random
+import time
+
+import pytest
+
+from faults import Inventory, attempt, exec_, kill, remove_all, workspaces
+from harness import eventually
+
+
+def everywhere(count, fn):
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return list(pool.map(fn, range(count)))
+
+
+@pytest.mark.parametrize("options, body", [(["--idle-sandbox", "100ms"], {}), ([], {"idle_timeout": "100ms"})], ids=["given back", "suspended"])
+def test_who_comes_when_a_sandbox_goes_gets_another(make_daemon, options, body):
+    """Unseen by the caller: every command ends as it would have."""
+    daemon = make_daemon(*options)
+    inventory = Inventory(daemon)
+
+    def use(n):
+        dice, name = random.Random(n), f"w{n % 4}"
+        daemon.post("/v1/workspaces", {"name": name, **body})
+        end = time.monotonic() + 2.5
+        count = 0
+        while time.monotonic() < end:
+            count += 1
+            answer = exec_(daemon, name, "echo", str(count))
+            assert answer.status == 200 and answer.json()["stdout"] == f"{count}\n", answer
+            time.sleep(dice.uniform(0.09, 0.13))
+        return count
+
+    everywhere(6, use)      # two of the workspaces have two who use them
+    gone = int(next(line.split()[1] for line in daemon.get("/metrics").body.decode().splitlines()
+                    if line.startswith("carrel_sandboxes_given_back_total" if options else "carrel_workspace_suspensions_total")))
+    assert gone > 3
+    remove_all(daemon)
+    inventory.check()
+
+
+def test_what_expires_while_it_is_used_is_gone_afterwards(own_daemon):
+    daemon = own_daemon
+    inventory = Inventory(daemon)
+
+    def use(n):
+        answer = daemon.post("/v1/workspaces", {"ttl_ms": 200 + 20 * n})
+        assert answer.status == 201, answer
+        path = answer.headers["Location"]
+        statuses = []
+        while not statuses or statuses[-1] != 404:
+            answer = daemon.post(f"{path}/exec", {"argv": ["sleep", "0.02"]})
+            assert answer.status in (200, 404) or answer.json()["code"] in ("canceled", "not_found"), answer
+            statuses.append(answer.status)
+        assert "expired" in answer.json()["detail"] or "being removed" in answer.json()["detail"], answer
+        return len(statuses)
+
+    assert min(everywhere(6, use)) > 1
+    assert eventually(lambda: not workspaces(daemon))
+    inventory.check()
+
+
+def test_a_name_that_many_want_is_ones_at_a_time(own_daemon):
+    daemon = own_daemon
+    inventory = Inventory(daemon)
+
+    def want(n):
+        made = 0
+        for _ in range(25):
+            answer = daemon.post("/v1/workspaces", {"name": "wanted", "labels": {"context_id": "also"}})
+            assert answer.status in (201, 409), answer
+            made += answer.status == 201
+            if answer.status == 201 and n % 2:
+                exec_(daemon, "wanted", "true")
+            answer = daemon.delete("/v1/workspaces/wanted")
+            assert answer.status in (204, 404), answer
+        return made
+
+    assert sum(everywhere(6, want)) > 6
+    assert len(workspaces(daemon)) <= 1
+    remove_all(daemon)
+    inventory.check()
+
+
+def test_a_key_that_many_use_makes_one(own_daemon):
+    """Also while the core that works on it dies."""
+    daemon = own_daemon
+    body = {"labels": {"a": "b"}}
+
+    def ask(_):
+        for _ in range(100):
+            answer = attempt(daemon, "POST", "/v1/workspaces", body, {"Idempotency-Key": "one"})
+            if answer and answer.status == 201:
+                return answer.json()["id"]
+            time.sleep(0.02)
+        return answer
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(ask, n) for n in range(8)]
+        kill(daemon.core_pid())
+        ids = {one.result() for one in asked}
+    assert len(ids) == 1 and {item["id"] for item in workspaces(daemon).values()} == ids, ids
+    remove_all(daemon)
