@@ -118,6 +118,19 @@ int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, 
 	return held;
 }
 
+/* The lock's owner by number may be somebody else by now: who shares a table of descriptors with him
+ * keeps the lock when he ends. A home's owner could have root end anything so. */
+static bool is_daemon(pid_t pid)
+{
+	char path[32], words[4096];
+	struct str rest, program, verb;
+	str_format(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+	ssize_t len = fd_read_file(AT_FDCWD, path, words, sizeof words);
+	rest = (struct str){ words, len > 0 ? (size_t)len : 0 };
+	return str_next(&rest, '\0', &program) && str_next(&rest, '\0', &verb) &&
+	       str_is(verb, "serve");
+}
+
 int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, struct error *err)
 {
 	auto_close int lock = -1, process = -1;
@@ -141,6 +154,10 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 	/* Is that still the process that had the lock when we asked? */
 	if (find_holder(lock, &held, &again, err))
 		return -1;
+	if (held && again == pid && !is_daemon(pid))
+		return fail(err, ERR_DENIED,
+			"process %d has the lock of '%s', and is no daemon: it isn't ended",
+			(int)pid, home->path);
 	if (held && again == pid && pidfd_signal(process, SIGTERM, err))
 		return error_context(err, "stop the daemon (pid %d)", (int)pid);
 	struct pollfd ended = { .fd = process, .events = POLLIN };

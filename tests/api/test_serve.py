@@ -89,6 +89,19 @@ def test_stop_ends_it_and_says_so_when_there_is_none(carrel):
     assert json.loads(done.stdout) == {"stopped": False, "pid": 0}
 
 
+def test_stop_ends_no_other_process_that_has_the_lock(stopped):
+    """Whose number it has can be forged by the home's owner."""
+    assert stopped("serve", "--background").returncode == 0 and stopped("serve", "--stop").returncode == 0
+    script = "import fcntl, sys; f = open(sys.argv[1], 'r+'); fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", script, pathlib.Path(stopped.env["CARREL_HOME"], "run/lock")],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        done = stopped("serve", "--stop")
+        assert done.returncode == 125 and f"process {other.pid} " in done.stderr, done
+        other.communicate("\n")
+        assert other.returncode == 0
+
+
 def test_ten_at_once_are_one_daemon(stopped):
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         done = list(pool.map(lambda _: stopped("serve", "--background", timeout=60), range(10)))
