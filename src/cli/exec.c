@@ -261,11 +261,11 @@ static int carry_out(struct remote *remote, const char *name, struct exec_option
 	if (print_request(options, argv, &remote->arena, &body, err) ||
 		remote_open(remote, &options->remote, err))
 		return -1;
-	if (options->background) {
+	if (options->background)
 		*code = run_background(remote, path, &body, err);
-		return *code < 0 ? -1 : 0;
-	}
-	if (!run_attached(remote, name, path, options, &body, code, err))
+	else if (run_attached(remote, name, path, options, &body, code, err))
+		*code = -1;
+	if (*code >= 0)
 		return 0;
 	hint_at_command(argv, err);
 	return -1;
@@ -287,7 +287,8 @@ static int parse(struct remote *remote, int argc, char **argv, struct exec_optio
 		return -1;
 	*command = argv + at + next;
 	if (!*help && at + next == argc)
-		return fail_hint(err, ERR_INVALID, exec_spec.usage, "no command was given");
+		return fail_hint(err, ERR_INVALID, exec_spec.usage,
+			"no command was given to run in '%s'", *name);
 	return 0;
 }
 

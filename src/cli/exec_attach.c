@@ -1,5 +1,6 @@
 #include "cli/exec_attach.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -72,9 +73,7 @@ static void choose_streams(struct attached *a)
 	a->plan.tty = call->tty;
 	a->plan.limits.output_bytes = call->output_bytes;
 	for (int i = 0; i < 3; i++) {
-		if (i == 0 && call->tty && !call->interactive)
-			streams[i] = STREAM_EMPTY;
-		else if (call->tty)
+		if (call->tty)
 			streams[i] = STREAM_TTY;
 		else if (i > 0 && call->out)
 			streams[i] = STREAM_CAPTURED;
@@ -85,6 +84,12 @@ static void choose_streams(struct attached *a)
 	}
 	a->plan.merged = streams[1] == STREAM_RELAYED && streams[2] == STREAM_RELAYED &&
 			 lead_to_one_place(1, 2);
+}
+
+static int replace_stdin(struct error *err)
+{
+	auto_close int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return empty < 0 || dup2(empty, STDIN_FILENO) < 0 ? fail_errno(err, "open '/dev/null'") : 0;
 }
 
 /* ---- the end ---- */
@@ -375,6 +380,9 @@ int exec_attach(struct remote *remote, const struct exec_call *call, struct exec
 	id_make(a.id);
 	buf_init(&a.answer, ANSWER_MAX);
 	choose_streams(&a);
+	/* Nobody types: what reads there is at its end at once. */
+	if (call->tty && !call->interactive && replace_stdin(err))
+		return -1;
 	/* Writing where nobody reads is an error code here. */
 	signal(SIGPIPE, SIG_IGN);
 	int failed = streams_prepare(&a.streams, &a.plan, &a.io, err) || begin(&a, err) ||

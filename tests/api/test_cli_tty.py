@@ -73,6 +73,11 @@ def test_a_pipe_into_a_terminal_ends_as_ctrl_d_does(daemon, workspace):
     assert "typed" in done.stdout and done.stdout.rstrip().endswith("end") and done.returncode == 0
 
 
+def test_a_terminal_on_which_nobody_types_is_at_its_end(daemon, workspace):
+    done = daemon("exec", "-t", workspace, "--", "sh", "-c", "cat; test -t 0 && exit 3", input="unheard", timeout=20)
+    assert (done.returncode, done.stdout) == (3, "")
+
+
 def test_a_terminal_here_is_handed_in_without_t(daemon, workspace):
     with terminal(daemon, "exec", workspace, "sh", "-c", "read x; echo got $x; test -t 0 && echo is a terminal") as term:
         term.send("word\n")
