@@ -27,19 +27,19 @@ def mount(target, options, flags=MS_NOSUID | MS_NODEV):
 def on_small_disk(options):
     """A daemon whose home is on a file system of its own."""
     directory = new_directory()
+    disk = directory / "disk"
     try:
-        mount(directory, options)
-        directory.chmod(0o755)
+        disk.mkdir()
+        mount(disk, options)
         try:
-            with serving(directory) as daemon:
-                daemon.log_path = directory.with_name(directory.name + ".log")
+            disk.chmod(0o755)
+            (disk / "serve.log").symlink_to(directory / "serve.log")
+            with serving(disk) as daemon:
                 yield daemon
         finally:
-            subprocess.run(["umount", "-l", directory], check=True)
+            subprocess.run(["umount", "-l", disk], check=True)
     finally:
         remove(directory)
-        with contextlib.suppress(FileNotFoundError):
-            directory.with_name(directory.name + ".log").unlink()
 
 
 @contextlib.contextmanager

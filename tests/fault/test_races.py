@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from faults import Inventory, attempt, exec_, kill, remove_all, workspaces
+from faults import Inventory, attempt, exec_, kill, remove_all, restarts, workspaces
 from harness import eventually
 
 
@@ -97,7 +97,7 @@ def test_a_key_that_many_use_makes_one(own_daemon):
             time.sleep(0.02)
         return answer
 
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with restarts(daemon), concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(ask, n) for n in range(8)]
         kill(daemon.core_pid())
         ids = {one.result() for one in asked}
