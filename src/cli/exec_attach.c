@@ -47,8 +47,9 @@ struct attached {
 
 /* ---- streams ---- */
 
-/* A descriptor of a host file can be opened again for writing through /proc/self/fd; a pipe, a
- * terminal or /dev/null gives no more than it is. */
+/* A descriptor of a host file can be opened again for writing through /proc/self/fd; a pipe or
+ * /dev/null gives no more than it is. A terminal would: what the command leaves running in the
+ * workspace would have it when we are gone, and read what is typed to others (core refuses it). */
 static bool can_be_handed(int fd)
 {
 	struct stat st;
@@ -56,7 +57,7 @@ static bool can_be_handed(int fd)
 		return false;
 	if (S_ISFIFO(st.st_mode))
 		return true;
-	return S_ISCHR(st.st_mode) && (st.st_rdev == makedev(1, 3) || isatty(fd));
+	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
 static bool lead_to_one_place(int a, int b)

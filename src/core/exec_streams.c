@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <termios.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/exec_parts.h"
@@ -421,16 +420,16 @@ int streams_check_handed(const int handed[3], struct error *err)
 	static const char *const names[] = { "stdin", "stdout", "stderr" };
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
-		struct termios modes;
 		if (fstat(handed[i], &st))
 			return fail_errno(err, "look at the %s that was handed in", names[i]);
 		bool is_null = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
-		if (S_ISFIFO(st.st_mode) || is_null ||
-			(S_ISCHR(st.st_mode) && !tcgetattr(handed[i], &modes)))
+		if (S_ISFIFO(st.st_mode) || is_null)
 			continue;
-		return fail_hint(err, ERR_DENIED, "a file could be opened anew for writing inside",
-			"%s is neither a pipe nor a terminal nor /dev/null: it can't be handed in",
-			names[i]);
+		/* A terminal would stay in the hands of what the command leaves behind. */
+		return fail_hint(err, ERR_DENIED,
+			isatty(handed[i]) ? "ask for a terminal of its own, or pass it on by pipes"
+					  : "a file could be opened anew for writing inside",
+			"%s is neither a pipe nor /dev/null: it can't be handed in", names[i]);
 	}
 	return 0;
 }

@@ -19,9 +19,9 @@
 #include "model/exec.h"
 
 enum exec_road {
-	EXEC_CAPTURED, /* output kept in out and errors until `ended` */
-	EXEC_STREAMED, /* output passed to listener.output */
-	EXEC_HANDED, /* the caller's own three descriptors (checked: pipe, terminal or /dev/null) */
+	EXEC_CAPTURED,	 /* output kept in out and errors until `ended` */
+	EXEC_STREAMED,	 /* output passed to listener.output */
+	EXEC_HANDED,	 /* the caller's own three descriptors (checked: pipe or /dev/null) */
 	EXEC_HANDED_PTY, /* a terminal is made; its master is exec->terminal when `started` comes,
 			    dup it */
 	EXEC_SPOOLED,	 /* background */

@@ -325,7 +325,7 @@ static void test_a_terminal_can_be_handed_out_and_hangs_up_at_the_end(void **sta
 	assert_int_equal(world->core.metrics.output_bytes, 0);
 }
 
-static void test_only_pipes_terminals_and_null_are_handed_in(void **state)
+static void test_only_pipes_and_null_are_handed_in(void **state)
 {
 	int ends[2], sockets[2];
 	char path[96], text[64];
@@ -339,7 +339,8 @@ static void test_only_pipes_terminals_and_null_are_handed_in(void **state)
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	auto_close int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
 	auto_close int directory = open("/", O_RDONLY | O_CLOEXEC);
-	const int bad[] = { file, sockets[0], zero, directory };
+	auto_close int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	const int bad[] = { file, sockets[0], zero, directory, terminal };
 	struct exec_spec spec = SPEC("echo", "handed");
 	struct exec_listener listener = listen_with(&seen);
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
@@ -705,7 +706,7 @@ int main(void)
 		EXEC_TEST(test_a_command_that_does_not_read_its_stdin_hurts_nobody),
 		EXEC_TEST(test_a_terminal_is_one_and_has_a_size),
 		EXEC_TEST(test_a_terminal_can_be_handed_out_and_hangs_up_at_the_end),
-		EXEC_TEST(test_only_pipes_terminals_and_null_are_handed_in),
+		EXEC_TEST(test_only_pipes_and_null_are_handed_in),
 		EXEC_TEST(test_signals_reach_the_command),
 		EXEC_TEST(test_a_sandbox_that_does_not_come_is_an_error),
 		EXEC_TEST(test_there_is_room_for_256_and_a_clear_no_for_more),
