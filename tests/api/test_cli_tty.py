@@ -73,20 +73,15 @@ def test_a_pipe_into_a_terminal_ends_as_ctrl_d_does(daemon, workspace):
     assert "typed" in done.stdout and done.stdout.rstrip().endswith("end") and done.returncode == 0
 
 
-<<<<<<< ours
 def test_a_terminal_on_which_nobody_types_is_at_its_end(daemon, workspace):
     done = daemon("exec", "-t", workspace, "--", "sh", "-c", "cat; test -t 0 && exit 3", input="unheard", timeout=20)
     assert (done.returncode, done.stdout) == (3, "")
 
 
-def test_a_terminal_here_is_handed_in_without_t(daemon, workspace):
-    with terminal(daemon, "exec", workspace, "sh", "-c", "read x; echo got $x; test -t 0 && echo is a terminal") as term:
-=======
 def test_a_terminal_here_is_passed_on_without_t_and_given_to_nobody(daemon, workspace):
     """What a command leaves running would have it when carrel is gone, and read what is typed to others."""
     script = "exec 3<&0; read x; echo got $x; tty; (trap '' HUP PIPE; sleep 0.5; head -c 1 <&3 >stolen; echo there >&2; touch done) & exit 0"
     with terminal(daemon, "exec", workspace, "sh", "-c", script) as term:
->>>>>>> theirs
         term.send("word\n")
         term.expect("got word\r\nnot a tty")
         assert term.process.wait(10) == 0
