@@ -44,6 +44,7 @@ def test_shell_is_bash_and_interrupts_are_its_own(daemon, workspace):
         term.send("\x03")
         term.send("echo code=$?\n")
         term.expect("code=130\r\n")
+        term.expect(r"\$ ")      # before, what is typed is no end yet
         term.send("\x04")
         term.rest()
         assert term.process.returncode == 0
