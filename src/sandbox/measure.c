@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "linux/pidfd.h"
@@ -64,6 +65,10 @@ void measure_start(struct measure *measure)
 	measure->pidfd = -1;
 	if (pid < 0 || pidfd_open_process(pid, &measure->pidfd, &err) ||
 		loop_watch(measure->loop, measure->fd, EPOLLIN, on_answer, measure, &err)) {
+		if (pid > 0) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+		}
 		fd_close(&measure->fd);
 		fd_close(&measure->pidfd);
 		measure->found(measure->ctx, false, 0);
