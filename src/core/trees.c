@@ -79,7 +79,7 @@ static int make_directories(int dir, const struct workspace *w, struct error *er
 	return make_layout(dir, w, err);
 }
 
-int tree_make(struct core_workspace *w, struct error *err)
+static int make_tree(struct core_workspace *w, struct error *err)
 {
 	int workspaces = w->core->workspaces;
 	char gone[8 + ID_LEN];
@@ -100,6 +100,16 @@ int tree_make(struct core_workspace *w, struct error *err)
 	/* Not synced: an empty tree that a power cut takes is made again (core/reconcile.c). */
 	fault_point("core_tree_made");
 	return 0;
+}
+
+/* A home that takes no writes is no fault of who asked. */
+int tree_make(struct core_workspace *w, struct error *err)
+{
+	if (!make_tree(w, err))
+		return 0;
+	if (err->code == ERR_DENIED)
+		err->code = ERR_UNAVAILABLE;
+	return -1;
 }
 
 static int put_away(struct core *core, const char *id, const char *as, struct error *err)

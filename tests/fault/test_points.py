@@ -262,3 +262,16 @@ def test_a_disk_that_fails_is_said_and_changes_nothing(kept, point, status, code
     del daemon.env["CARREL_FAULT"]
     daemon.restart()
     assert Writing(point).ask(daemon).status == 200
+
+
+@pytest.mark.parametrize("error, status, code", [("ENOSPC", 507, "disk_full"), ("EIO", 503, "unavailable"), ("EROFS", 503, "unavailable")])
+def test_a_state_that_cant_be_written_is_said_and_tried_again(kept, error, status, code):
+    daemon = kept
+    daemon.env["CARREL_FAULT"] = f"store.commit:1:{error}"
+    daemon.start_serving()
+    answer = daemon.post("/v1/workspaces", {"name": "new"})
+    assert (answer.status, answer.json()["code"]) == (status, code), answer
+    assert set(workspaces(daemon)) == {"kept"} and rows(daemon)["workspaces"] == {workspaces(daemon)["kept"]["id"]}
+    assert daemon.get("/v1/workspaces/kept/files/old").body == b"old"
+    Creating(f"commit-{error}").check(daemon, None)
+    assert eventually(daemon.is_ready, 5)
