@@ -140,6 +140,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 			.json = log && !strcmp(log, "json"),
 			.least = LOG_LEVEL_INFO },
 	};
+	log_record(&options.log, LOG_LEVEL_INFO, "listening", "role", "launcher", "socket",
+		server->listener.path, (const char *)NULL);
 	*code = launch_serve(&options);
 	return 0;
 }
@@ -201,9 +203,10 @@ static _Noreturn void be_background(struct server *server, int ready)
 	_exit(code);
 }
 
-/* The last line of its log, for who wasn't told anything else. */
+/* The last line of its log, for who wasn't told anything else. That core has ended is no reason. */
 static int quote_log(const struct home *home, struct error *err)
 {
+	static const char ended[] = "core has ended";
 	char text[4096] = "";
 	auto_close int run = -1, log = -1;
 	if (!home_open_directory(home, "run", &run, err)) {
@@ -216,11 +219,11 @@ static int quote_log(const struct home *home, struct error *err)
 	ssize_t len = end > 0 ? pread(log, text, sizeof text, from) : 0;
 	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, last = STR("nothing");
 	while (str_next(&rest, '\n', &line))
-		if (str_trim(line).len)
+		if (str_trim(line).len && !memmem(line.data, line.len, ended, sizeof ended - 1))
 			last = line;
-	return fail_hint(err, ERR_FAILED, "its log has more: run/carrel.log in the home",
-		"the daemon of '%s' didn't come up; it said: %.*s", home->path, (int)last.len,
-		last.data);
+	fail(err, ERR_FAILED, "the daemon of '%s' didn't come up; it said: %.*s", home->path,
+		(int)last.len, last.data);
+	return error_hint(err, "its log has more: %s/run/carrel.log", home->path);
 }
 
 static int await_ready(const struct home *home, int ready, struct error *err)

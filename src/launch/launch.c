@@ -263,7 +263,10 @@ static int open_slots(struct launcher *launcher, struct error *err)
 
 static void on_pool_failed(void *ctx, const char *what, const struct error *err)
 {
-	launcher_log(ctx, LOG_LEVEL_WARN, what, NULL, NULL, err);
+	const struct launcher *launcher = ctx;
+	/* Ctrl-C reaches the pool's own children, too. */
+	if (!launcher->is_stopping)
+		launcher_log(launcher, LOG_LEVEL_WARN, what, NULL, NULL, err);
 }
 
 static int start_pool(struct launcher *launcher, struct error *err)

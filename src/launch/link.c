@@ -324,7 +324,8 @@ void link_core_died(struct launcher *launcher, int status)
 	sandboxes_forget_core(launcher);
 	builds_cancel_all(launcher);
 	if (launcher->is_stopping) {
-		launcher_log(launcher, LOG_LEVEL_INFO, "core has ended", NULL, NULL, &err);
+		launcher_log(launcher, LOG_LEVEL_INFO, "core has ended", NULL, NULL,
+			status ? &err : NULL);
 		launcher_check_end(launcher);
 		return;
 	}
