@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -163,6 +164,8 @@ class Stopwatch:
     def run(self, road, program="/bin/true"):
         self.process.stdin.write(f"{road}\t{program}\n")
         self.process.stdin.flush()
+        if not select.select([self.process.stdout], [], [], PATIENCE_S)[0]:
+            raise Failed(f"{road} {program}: no end after {PATIENCE_S} s")
         answer = self.process.stdout.readline()
         if not answer or answer.startswith("-"):
             raise Failed(answer.strip() or "bench/warm died")
