@@ -14,6 +14,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 import measure
@@ -26,19 +27,19 @@ WARM_UP = 10
 PART = 25
 EVERY_OCI = 5  # crun exec and runc exec: in each n-th round
 UPLOAD_BYTES = 2 << 30
-WRK_SECONDS = 4
-WRK_ROUNDS = 5
+WRK_SECONDS = 3
+WRK_ROUNDS = 4
 
 
 class Sizes:
     """How much of everything."""
 
     def __init__(self, short):
-        self.rounds = 20 if short else 400
+        self.rounds = 20 if short else 300
         self.neighbours = 50 if short else 1000
-        self.neighbour_rounds = 20 if short else 400
+        self.neighbour_rounds = 20 if short else 300
         self.few, self.many = (20, 100) if short else (100, 5000)
-        self.create_rounds = 20 if short else 200
+        self.create_rounds = 20 if short else 150
         self.connections = 500 if short else 5000
         self.upload = UPLOAD_BYTES >> 4 if short else UPLOAD_BYTES
         self.wrk_rounds = 1 if short else WRK_ROUNDS
@@ -95,13 +96,15 @@ class Daemon:
         self.who = who
         self.home = os.path.join(who.directory, name)
         self.socket = os.path.join(self.home, "run/carrel.sock")
+        # A file, since nobody would read a pipe, and a full one stops whoever writes to it.
+        self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [*who.prefix(), carrel, "serve", *options],
             env={**who.env, "CARREL_HOME": self.home},
             cwd="/",
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=self.log,
         )
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -110,7 +113,8 @@ class Daemon:
                 if self.connection.call("GET", "/readyz")[0] == 200:
                     return
             if self.process.poll() is not None:
-                raise Failed("carrel serve: " + self.process.stderr.read().decode()[-300:])
+                self.log.seek(0)
+                raise Failed("carrel serve: " + self.log.read().decode()[-300:])
             if time.monotonic() > deadline:
                 self.stop()
                 raise Failed("carrel serve does not come up")
@@ -145,7 +149,7 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.process.stderr.close()
+        self.log.close()
 
 
 class Stopwatch:
