@@ -42,6 +42,20 @@ static int connect_path(int fd, const char *path)
 	return connect(fd, (struct sockaddr *)&address, sizeof address);
 }
 
+/* Who has taken a place that others can reach would get our streams. Who listens is as whoever
+ * began to: a daemon, or its service manager. */
+static int check_peer(int fd, const char *path, struct error *err)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &(socklen_t){ sizeof peer }) < 0)
+		return fail_errno(err, "look who listens at '%s'", path);
+	if (geteuid() == 0 || peer.uid == 0 || peer.uid == geteuid())
+		return 0;
+	return fail(err, ERR_DENIED, "uid %u listens at '%s': that is no daemon of yours or root's",
+		(unsigned)peer.uid, path);
+}
+
 static int open_socket(const char *path, int *out, struct error *err)
 {
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -60,6 +74,8 @@ static int open_socket(const char *path, int *out, struct error *err)
 						 "itself, without CARREL_HOME or with another")
 			       : -1;
 	}
+	if (check_peer(fd, path, err) < 0)
+		return -1;
 	*out = take_fd(&fd);
 	return 0;
 }

@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -338,3 +339,19 @@ def test_a_home_of_somebody_else_is_refused(carrel):
     done = carrel("serve", env={"CARREL_HOME": "/usr/share"})
     assert done.returncode == 125
     one_line(done.stderr, "/usr/share")
+
+
+@pytest.mark.needs_root
+def test_another_users_socket_is_not_spoken_to(carrel, other_user):
+    """In a directory that all may write to, anybody can be first."""
+    script = "import os, socket, sys; os.setuid(12346); s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); " \
+             "s.listen(); print('up', flush=True); s.settimeout(10); print(s.accept()[0].recv(1000))"
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)
+        path = os.path.join(directory, "carrel.sock")
+        with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True) as listener:
+            assert listener.stdout.readline() == "up\n"
+            done = subprocess.run([*other_user, CARREL, "exec", "--host", f"unix:{path}", "x", "--", "true"], env={**carrel.env, "HOME": "/"},
+                                  cwd="/", capture_output=True, text=True, timeout=20)
+            assert done.returncode == 125 and "uid 12346 listens" in done.stderr, done
+            assert listener.communicate()[0] == "b''\n"
