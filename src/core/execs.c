@@ -193,6 +193,17 @@ static int check_env(const workspace_pairs *env, struct error *err)
 	return 0;
 }
 
+/* One that the caller chose. init knows it by its beginning, which must be nobody else's. */
+static int check_id(struct core_workspace *w, const char *id, struct error *err)
+{
+	bool is_taken = table_get(&w->core->execs, str_from(id)) != NULL;
+	if (!id_is_valid(id) || !number_of(id))
+		return fail(err, ERR_INVALID, "'%s' can't be the id of an exec", id);
+	for (struct core_exec *e = w->sandbox.execs; e && !is_taken; e = e->next)
+		is_taken = e->number == number_of(id);
+	return is_taken ? fail(err, ERR_CONFLICT, "there is an exec '%s' already", id) : 0;
+}
+
 static int check_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
 	const int fds[3], struct error *err)
 {
@@ -207,8 +218,8 @@ static int check_start(struct core_workspace *w, const struct exec_spec *spec, e
 			err, ERR_INVALID, "the working directory '%s' isn't absolute", spec->cwd);
 	if (spec->background != (road == EXEC_SPOOLED))
 		return fail(err, ERR_INVALID, "a background command has no other road for output");
-	if (spec->id && (!id_is_valid(spec->id) || table_get(&w->core->execs, str_from(spec->id))))
-		return fail(err, ERR_CONFLICT, "there is an exec '%s' already", spec->id);
+	if (spec->id && check_id(w, spec->id, err))
+		return -1;
 	if (check_env(&spec->env, err) || check_room(w, err))
 		return -1;
 	return road == EXEC_HANDED ? streams_check_handed(fds, err) : 0;

@@ -234,6 +234,12 @@ def test_a_key_starts_it_under_one_id_whoever_asks(daemon, workspace):
     answer = run(daemon, workspace, {"argv": ["true"]}, headers={"Carrel-Exec-Id": "abcdefghij0123456789"})
     assert answer.json()["id"] == "abcdefghij0123456789"
     problem(run(daemon, workspace, {"argv": ["true"]}, headers={"Carrel-Exec-Id": "x"}), 400, "invalid")
+    # Of it init knows the beginning: none is its own, another is nobody's but one's while that runs.
+    problem(run(daemon, workspace, {"argv": ["true"]}, headers={"Carrel-Exec-Id": "00000000000000000001"}), 400, "invalid")
+    running = run(daemon, workspace, {"argv": ["sleep", "20"], "background": True}).json()["id"]
+    near = running[:12] + ("0" if running[12] != "0" else "1") + running[13:]
+    problem(run(daemon, workspace, {"argv": ["true"]}, headers={"Carrel-Exec-Id": near}), 409, "conflict")
+    assert daemon.get(f"/v1/execs/{running}").json()["state"] == "running"
 
 
 # ---- signals, input, terminals ----
