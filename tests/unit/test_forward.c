@@ -660,12 +660,13 @@ static void test_a_host_that_can_t_be_reached_is_a_502_or_504(void **state)
 	w->options.limits.resolve_ms = 1500;
 	start(w);
 	auto_close int fd = dial(w->port), slow = dial(w->port), lost = dial(w->port);
-	ask_tunnel(lost, "nobody.invalid", 443);
 	ask_tunnel(fd, "127.0.0.1", closed_port);
 	assert_answer(fd, "HTTP/1.1 502 ", "refused");
 	forward_last_failure(&w->forward, why);
 	str_format(expected, sizeof expected, "127.0.0.1:%u: Connection refused", closed_port);
 	assert_string_equal(why, expected);
+	/* Only now: its own failure would be the last one. */
+	ask_tunnel(lost, "nobody.invalid", 443);
 	ask_tunnel(slow, "127.0.0.1", full_port);
 	assert_answer(slow, "HTTP/1.1 504 ", "answer");
 	/* Without a name server there is no answer at all. */
