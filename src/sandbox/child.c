@@ -287,6 +287,8 @@ static int open_proc(const struct plan_mount *mount, int *tree, struct error *er
 	return -1;
 }
 
+#define TERMINALS_MAX "128" /* the kernel has 4,096 for everybody */
+
 /* A terminal made from outside belongs to the sandbox's user all the same. */
 static int open_devpts(
 	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
@@ -295,7 +297,7 @@ static int open_devpts(
 	str_format(uid, sizeof uid, "%u", child->plan->inside_uid);
 	str_format(gid, sizeof gid, "%u", child->plan->inside_gid);
 	const char *const options[] = { "mode", "0620", "ptmxmode", "0666", "uid", uid, "gid", gid,
-		NULL };
+		"max", TERMINALS_MAX, NULL };
 	return mount_make("devpts", options, attributes(mount->flags), tree, err);
 }
 

@@ -496,3 +496,17 @@ def test_buffers_of_the_network_stay_within_the_memory(carrel, protocol):
         process.communicate(timeout=40)
     assert said == "full\n" or process.returncode == 137, (said, process.returncode)
     assert grown < (64 + 16) << 20, grown >> 20
+
+
+def test_terminals_are_left_for_others(carrel):
+    """The kernel has 4,096 for all, and keeps 1,024 of them for the host alone."""
+    script = """if 1:
+        import os
+        count = 0
+        try:
+            while True:
+                os.open("/dev/ptmx", os.O_RDWR | os.O_NOCTTY)
+                count += 1
+        except OSError as e:
+            print(count, e.errno)"""
+    assert carrel.py(script, "--fds", "1024").stdout == "128 28\n"
