@@ -158,12 +158,14 @@ def test_a_workspace_that_is_removed_takes_its_commands_along(ready):
     daemon = ready
     background = exec_(daemon, "a", "sleep", "100", background=True).headers["Location"]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        captured = [pool.submit(sh, daemon, "a", "echo begun; sleep 100") for _ in range(4)]
+        captured = [pool.submit(sh, daemon, "a", f"echo begun; touch begun{n}; sleep 100") for n in range(4)]
         streams = [Events(daemon, "/v1/workspaces/a/exec", method="POST", body=json.dumps({"command": "echo begun; sleep 100"}),
                           headers={"Content-Type": "application/json"}) for _ in range(4)]
         for stream in streams:
             assert stream.until("stdout")[-1]["data"]["data"] == "begun\n"
         assert eventually(lambda: len(daemon.get("/v1/workspaces/a/execs").json()["items"]) == 9)
+        for n in range(4):
+            assert eventually(lambda: daemon.get(f"/v1/workspaces/a/files/begun{n}?stat").status == 200)
         removals = [pool.submit(daemon.delete, "/v1/workspaces/a") for _ in range(4)]
         assert {removal.result().status for removal in removals} <= {204, 404}
         for stream in streams:
