@@ -293,7 +293,8 @@ void workspace_set_state(struct core_workspace *w, enum workspace_state state)
 	static const char *const types[WORKSPACE_STATE_COUNT] = { "workspace.creating",
 		"workspace.ready", "workspace.running", "workspace.suspended", "workspace.failed",
 		"workspace.deleting" };
-	if (w->model.state == state)
+	/* No sandbox that comes up late makes one that goes look alive. */
+	if (w->model.state == state || w->model.state == WORKSPACE_DELETING)
 		return;
 	w->model.state = state;
 	journal_emit(&w->core->journal, types[state], w->model.id, w->model.name,

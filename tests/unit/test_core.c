@@ -535,13 +535,19 @@ static void what_runs_is_adopted(void **state)
 	f->running[0] = 0;
 }
 
+static void on_woken_late(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	assert_int_equal(w->model.state, WORKSPACE_DELETING);
+	on_done(ctx, w, err);
+}
+
 static void removing_ends_what_runs(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "doomed", (struct workspace){ 0 });
 	struct core_workspace *w = find(f, "doomed");
 	f->calls = 0;
-	core_wake(w, NULL, on_done, f);
+	core_wake(w, NULL, on_woken_late, f);
 	core_remove(f->core, w, "removed", NULL, on_done, f); /* while it starts */
 	UNTIL(f, f->calls == 2);
 	assert_null(find(f, "doomed"));
