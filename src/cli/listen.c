@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -15,6 +14,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/daemon.h"
+#include "linux/unix_address.h"
 
 #define BACKLOG 4096
 #define DYING_MS 2000
@@ -87,25 +87,14 @@ int listen_take(struct listener *listener, struct error *err)
 	return 1;
 }
 
-/* Through a descriptor of its directory: an address has 107 bytes, a path may have more. */
-static socklen_t make_address(int dir, const char *name, struct sockaddr_un *address)
-{
-	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	if (!str_format(
-		    address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/%s", dir, name))
-		return 0;
-	return sizeof *address;
-}
-
 /* Whether somebody listens there; -1. */
 static int is_live(int dir, const char *name, const char *path, struct error *err)
 {
 	struct sockaddr_un address;
 	auto_close int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	socklen_t len = make_address(dir, name, &address);
-	if (probe < 0 || !len)
+	if (probe < 0 || unix_address_in(dir, name, &address))
 		return fail_errno(err, "try '%s'", path);
-	if (!connect(probe, (struct sockaddr *)&address, len) || errno == EAGAIN)
+	if (!connect(probe, (struct sockaddr *)&address, sizeof address) || errno == EAGAIN)
 		return 1;
 	return errno == ECONNREFUSED || errno == ENOENT ? 0 : fail_errno(err, "try '%s'", path);
 }
@@ -136,8 +125,7 @@ static int remove_stale(int dir, const char *name, const char *path, struct erro
 static int bind_at(int dir, const char *name, const char *path, int *fd, struct error *err)
 {
 	struct sockaddr_un address;
-	socklen_t len = make_address(dir, name, &address);
-	if (!len)
+	if (unix_address_in(dir, name, &address))
 		return fail(err, ERR_LIMIT, "the name '%s' is too long for a socket", name);
 	if (remove_stale(dir, name, path, err))
 		return -1;
@@ -145,7 +133,7 @@ static int bind_at(int dir, const char *name, const char *path, int *fd, struct 
 	if (made < 0)
 		return fail_errno(err, "make a socket");
 	mode_t before = umask(0177);
-	int failed = bind(made, (struct sockaddr *)&address, len);
+	int failed = bind(made, (struct sockaddr *)&address, sizeof address);
 	umask(before);
 	if (failed || listen(made, BACKLOG))
 		return fail_errno(err, "listen at '%s'", path);

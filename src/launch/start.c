@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "launch/environment.h"
+#include "linux/unix_address.h"
 
 #define BACKLOG 4 /* masters of one init: a core, and one that replaces it */
 
@@ -55,12 +55,12 @@ static int add_environment(struct launcher *launcher, const char *name, const ch
 static int open_listener(
 	struct launcher *launcher, const char *id, bool *is_bound, int *listener, struct error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
 	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return fail_errno(err, "make a socket");
-	str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
-		launcher->sockets, id);
+	if (unix_address_in(launcher->sockets, id, &address))
+		return fail_errno(err, "name 'run/sb/%s'", id);
 	home_enter(launcher->home);
 	unlinkat(launcher->sockets, id, 0); /* nobody of that id runs */
 	int failed = bind(fd, (struct sockaddr *)&address, sizeof address)
