@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/outcome.h"
 #include "cli/run_env.h"
+#include "cli/sandbox_rows.h"
 #include "format/json.h"
 #include "linux/home.h"
 #include "model/exec.h"
@@ -47,33 +48,14 @@ static const struct arg_option options_table[] = {
 		0 },
 	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
 		"with --dir: leave .git/hooks, .git/config, .claude … writable", NULL, 0, 0 },
-	{ 0, "net", ARG_CHOICE, FIELD(net), "none", "the network inside: none, only loopback",
-		"none|list|open", 0, 0 },
-	{ 0, "memory", ARG_SIZE, FIELD(limits.memory_bytes), "SIZE",
-		"memory of all processes and tmpfs together (default 2G)", NULL, LIMIT_MEMORY_LEAST,
-		0 },
-	{ 0, "cpus", ARG_CPUS, FIELD(limits.millicpus), "N",
-		"CPUs' worth of time at once (default no limit)", NULL, 10, 0 },
-	{ 0, "cpu-time", ARG_DURATION, FIELD(limits.cpu_time_ms), "TIME",
-		"cpu time of all processes together (default no limit)", NULL, 1, 0 },
-	{ 0, "timeout", ARG_DURATION, FIELD(limits.timeout_ms), "TIME",
-		"wall time (default no limit)", NULL, 1, 0 },
-	{ 0, "pids", ARG_COUNT, FIELD(limits.pids), "N", "processes and threads (default 256)",
-		NULL, 1, 4194304 },
-	{ 0, "fds", ARG_COUNT, FIELD(limits.fds), "N", "open files of a process (default 1024)",
-		NULL, 16, 1048576 },
-	{ 0, "disk", ARG_SIZE, FIELD(limits.disk_bytes), "SIZE",
-		"size of /workspace (default 1G; with --dir none)", NULL, 65536, 0 },
-	{ 0, "tmp", ARG_SIZE, FIELD(limits.tmp_bytes), "SIZE",
-		"size of /tmp, /.cache and /dev/shm together (default 256M)", NULL, 65536, 0 },
-	{ 0, "output", ARG_SIZE, FIELD(limits.output_bytes), "SIZE",
-		"bytes of output (default no limit; 64M with -o json)", NULL, 1, 0 },
+	SANDBOX_ROWS(FIELD, "cpu time of all processes together (default no limit)",
+		"wall time (default no limit)", "size of /workspace (default 1G; with --dir none)",
+		"bytes of output (default no limit; 64M with -o json)"),
 	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0,
 		0 },
 	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
 		"pass stdin on; it is by default, unless -t stands alone", NULL, 0, 0 },
-	{ 0, "isolation", ARG_CHOICE, FIELD(isolation), "native", "what walls the sandbox in",
-		"native|oci|gvisor|bwrap", 0, 0 },
+	ISOLATION_ROW(FIELD),
 	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0,
 		0 },
 	{ 'o', "format", ARG_CHOICE, FIELD(format), "text|json",
@@ -132,12 +114,8 @@ static int add_binds(const struct run_options *run, struct arena *arena,
 
 static int check_choices(const struct run_options *run, struct error *err)
 {
-	if (run->isolation && strcmp(run->isolation, "native"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --isolation native",
-			"--isolation %s is not available in this version", run->isolation);
-	if (run->net && strcmp(run->net, "none"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --net none",
-			"--net %s is not available in this version", run->net);
+	if (sandbox_rows_check(run->net, run->isolation, err))
+		return -1;
 	if (run->writable_config && !run->dir)
 		return fail(
 			err, ERR_INVALID, "--writable-config is about a --dir, and none was given");

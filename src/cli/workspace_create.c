@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
+#include "cli/sandbox_rows.h"
 #include "model/workspace.h"
 
 #define FILE_MAX ((size_t)1 << 20)
@@ -43,29 +44,11 @@ static const struct arg_option options_table[] = {
 		"remove it after this time (default never)", NULL, 1, 0 },
 	{ 0, "idle-timeout", ARG_DURATION, FIELD(idle_timeout_ms), "TIME",
 		"suspend it when unused for this time (default never)", NULL, 1, 0 },
-	{ 0, "net", ARG_CHOICE, FIELD(net), "none", "the network inside: none, only loopback",
-		"none|list|open", 0, 0 },
-	{ 0, "memory", ARG_SIZE, FIELD(limits.memory_bytes), "SIZE",
-		"memory of all processes and tmpfs together (default 2G)", NULL, LIMIT_MEMORY_LEAST,
-		0 },
-	{ 0, "cpus", ARG_CPUS, FIELD(limits.millicpus), "N",
-		"CPUs' worth of time at once (default no limit)", NULL, 10, 0 },
-	{ 0, "cpu-time", ARG_DURATION, FIELD(limits.cpu_time_ms), "TIME",
-		"cpu time of one command (default no limit)", NULL, 1, 0 },
-	{ 0, "timeout", ARG_DURATION, FIELD(limits.timeout_ms), "TIME", "wall time of one command",
-		NULL, 1, 0 },
-	{ 0, "pids", ARG_COUNT, FIELD(limits.pids), "N", "processes and threads (default 256)",
-		NULL, 1, 4194304 },
-	{ 0, "fds", ARG_COUNT, FIELD(limits.fds), "N", "open files of a process (default 1024)",
-		NULL, 16, 1048576 },
-	{ 0, "disk", ARG_SIZE, FIELD(limits.disk_bytes), "SIZE",
-		"size of /workspace and of what is installed (default 1G)", NULL, 65536, 0 },
-	{ 0, "tmp", ARG_SIZE, FIELD(limits.tmp_bytes), "SIZE",
-		"size of /tmp, /.cache and /dev/shm together (default 256M)", NULL, 65536, 0 },
-	{ 0, "output", ARG_SIZE, FIELD(limits.output_bytes), "SIZE",
-		"bytes of output of one command", NULL, 1, 0 },
-	{ 0, "isolation", ARG_CHOICE, FIELD(isolation), "native", "what walls the sandbox in",
-		"native|oci|gvisor|bwrap", 0, 0 },
+	SANDBOX_ROWS(FIELD, "cpu time of one command (default no limit)",
+		"wall time of one command",
+		"size of /workspace and of what is installed (default 1G)",
+		"bytes of output of one command"),
+	ISOLATION_ROW(FIELD),
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
@@ -86,12 +69,8 @@ static const struct arg_spec spec = {
 
 static int check_choices(const struct create_options *options, struct error *err)
 {
-	if (options->isolation && strcmp(options->isolation, "native"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --isolation native",
-			"--isolation %s is not available in this version", options->isolation);
-	if (options->net && strcmp(options->net, "none"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --net none",
-			"--net %s is not available in this version", options->net);
+	if (sandbox_rows_check(options->net, options->isolation, err))
+		return -1;
 	if (options->environment &&
 		(options->requirements || options->python || options->packages.count))
 		return fail(err, ERR_INVALID,
