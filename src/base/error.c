@@ -144,6 +144,14 @@ const char *error_code_name(enum error_code code)
 	return (unsigned)code < ERR_CODE_COUNT ? names[code] : "failed";
 }
 
+enum error_code error_code_from_name(const char *name, enum error_code otherwise)
+{
+	for (int code = ERR_NONE + 1; name && code < ERR_CODE_COUNT; code++)
+		if (!strcmp(name, error_code_name((enum error_code)code)))
+			return (enum error_code)code;
+	return otherwise;
+}
+
 int error_exit_code(enum error_code code)
 {
 	if (code == ERR_COMMAND_NOT_FOUND)

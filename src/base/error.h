@@ -68,5 +68,7 @@ int error_hint(struct error *err, const char *fmt, ...)
  */
 const char *error_code_name(enum error_code code);
 int error_exit_code(enum error_code code);
+/* The code of that name; `otherwise` for another name, or NULL. */
+enum error_code error_code_from_name(const char *name, enum error_code otherwise);
 /* The code that stands for an errno value. */
 enum error_code error_code_from_errno(int sys_errno);

@@ -4,13 +4,13 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "client/parts.h"
 #include "format/json_read.h"
 #include "format/uri.h"
 #include "linux/home.h"
+#include "linux/unix_address.h"
 
 #define PIECE 65536
 #define BODY_MAX ((size_t)64 << 20) /* of client_call */
@@ -34,11 +34,8 @@ static int connect_path(int fd, const char *path)
 	auto_close int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
-	if (!str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", dir,
-		    slash + 1)) {
-		errno = ENAMETOOLONG;
+	if (unix_address_in(dir, slash + 1, &address))
 		return -1;
-	}
 	return connect(fd, (struct sockaddr *)&address, sizeof address);
 }
 
@@ -415,9 +412,7 @@ int client_problem(int status, struct str body, struct arena *arena, struct erro
 	const char *name = json_member_text(problem, "code");
 	const char *detail = json_member_text(problem, "detail");
 	const char *hint = json_member_text(problem, "hint");
-	for (int i = ERR_NONE + 1; name && i < ERR_CODE_COUNT; i++)
-		if (!strcmp(name, error_code_name((enum error_code)i)))
-			code = (enum error_code)i;
+	code = error_code_from_name(name, code);
 	if (!detail)
 		return fail(err, code, "the daemon answered with status %d", status);
 	fail(err, code, "%s", detail);

@@ -91,14 +91,6 @@ static void finish(struct preparation *p, const struct error *err)
 	core_release(w);
 }
 
-static enum error_code code_of(const char *name)
-{
-	for (int code = ERR_INVALID; code < ERR_CODE_COUNT; code++)
-		if (name && !strcmp(error_code_name((enum error_code)code), name))
-			return (enum error_code)code;
-	return ERR_FAILED;
-}
-
 /* What `env build -o json` said: an environment, or why there is none. */
 static int read_answer(struct preparation *p, int exit_code, const char **name, struct arena *arena,
 	struct error *err)
@@ -118,7 +110,7 @@ static int read_answer(struct preparation *p, int exit_code, const char **name, 
 	*name = json_member_text(answer, "name");
 	if (!error && exit_code == 0 && *name)
 		return 0;
-	fail(err, code_of(json_member_text(error, "code")), "%s",
+	fail(err, error_code_from_name(json_member_text(error, "code"), ERR_FAILED), "%s",
 		message ? message : "the environment could not be built");
 	return hint ? error_hint(err, "%s", hint) : -1;
 }
