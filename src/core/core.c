@@ -174,15 +174,6 @@ void core_free(struct core *core)
 
 /* ---- the workspaces that are known ---- */
 
-static void copy_pairs(struct arena *arena, const workspace_pairs *from, workspace_pairs *to)
-{
-	*to = (workspace_pairs){ 0 };
-	for (size_t i = 0; i < from->count; i++)
-		vec_push(arena, to,
-			(struct workspace_pair){ arena_text(arena, from->items[i].key),
-				arena_text(arena, from->items[i].value) });
-}
-
 static const char *copy_text(struct arena *arena, const char *text)
 {
 	return text ? arena_text(arena, text) : NULL;
@@ -197,11 +188,9 @@ void workspace_copy(struct arena *arena, const struct workspace *from, struct wo
 	to->requirements = copy_text(arena, from->requirements);
 	to->disk_mechanism = copy_text(arena, from->disk_mechanism);
 	to->error = copy_text(arena, from->error);
-	copy_pairs(arena, &from->labels, &to->labels);
-	copy_pairs(arena, &from->env, &to->env);
-	to->packages = (workspace_texts){ 0 };
-	for (size_t i = 0; i < from->packages.count; i++)
-		vec_push(arena, &to->packages, copy_text(arena, from->packages.items[i]));
+	to->labels = workspace_copy_pairs(arena, &from->labels);
+	to->env = workspace_copy_pairs(arena, &from->env);
+	to->packages = workspace_copy_texts(arena, &from->packages);
 }
 
 static void link_newest(struct core *core, struct core_workspace *w)
@@ -224,9 +213,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 	workspace_copy(&w->arena, model, &w->model);
 	w->saved_last_used_ms = model->last_used_ms;
 	w->used_ms = clock_monotonic_ms();
-	w->sandbox.init = -1;
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		w->sandbox.fds[i] = -1;
+	sandbox_clear(&w->sandbox);
 	link_newest(core, w);
 	core->workspace_count++;
 	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
@@ -249,9 +236,7 @@ void workspace_drop(struct core_workspace *w)
 	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
 	lifetime_disarm(w);
 	environment_release(w);
-	fd_close(&w->sandbox.init);
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		fd_close(&w->sandbox.fds[i]);
+	sandbox_close(&w->sandbox);
 	table_remove(&core->ids, str_from(w->model.id));
 	table_remove(&core->names, str_from(w->model.name));
 	if (context && table_get(&core->contexts, str_from(context)) == w)

@@ -353,17 +353,6 @@ static void on_row(void *ctx, const struct error *err)
 	go(e);
 }
 
-static workspace_pairs copy_pairs(struct arena *arena, const workspace_pairs *from)
-{
-	workspace_pairs to = { 0 };
-	for (size_t i = 0; i < from->count; i++) {
-		struct workspace_pair pair = { arena_text(arena, from->items[i].key),
-			arena_text(arena, from->items[i].value) };
-		vec_push(arena, &to, pair);
-	}
-	return to;
-}
-
 void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 {
 	if (e->own->spec)
@@ -373,7 +362,7 @@ void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 	kept->id = kept->command = NULL;
 	kept->argv = e->record.argv;
 	kept->cwd = e->record.cwd;
-	kept->env = copy_pairs(&e->arena, &spec->env);
+	kept->env = workspace_copy_pairs(&e->arena, &spec->env);
 	if (spec->stdin_text.len)
 		kept->stdin_text.data =
 			arena_bytes(&e->arena, spec->stdin_text.data, spec->stdin_text.len);

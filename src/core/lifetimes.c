@@ -140,8 +140,7 @@ void lifetime_disarm(struct core_workspace *w)
 /* ---- measuring: one child at a time, in the order asked ---- */
 
 struct core_measurement {
-	struct core_workspace *w; /* NULL: it went meanwhile */
-	char id[ID_LEN + 1];
+	struct core_workspace *w; /* held */
 	core_workspace_fn *done;
 	void *ctx;
 	struct core_measurement *next;
@@ -152,7 +151,8 @@ static uint64_t measure_tree(void *ctx)
 	struct core *core = ctx;
 	struct error err;
 	uint64_t bytes;
-	return tree_measure(core, core->own->measurements->id, &bytes, &err) ? UINT64_MAX : bytes;
+	return tree_measure(core, core->own->measurements->w->model.id, &bytes, &err) ? UINT64_MAX
+										      : bytes;
 }
 
 static void measure_next(struct core *core);
@@ -164,14 +164,12 @@ static void on_measured(void *ctx, bool ok, uint64_t bytes)
 	struct core_workspace *w = first->w;
 	core->own->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
-	if (w && ok && bytes != UINT64_MAX)
+	if (ok && bytes != UINT64_MAX)
 		w->model.disk_usage_bytes = bytes;
 	measure_next(core);
-	if (w) {
-		if (first->done)
-			first->done(first->ctx, w, NULL);
-		core_release(w);
-	}
+	if (first->done)
+		first->done(first->ctx, w, NULL);
+	core_release(w);
 	free(first);
 }
 
@@ -201,7 +199,6 @@ void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx)
 	if (!new)
 		abort();
 	*new = (struct core_measurement){ .w = w, .done = done, .ctx = ctx };
-	str_copy(new->id, sizeof new->id, w->model.id);
 	core_hold(w);
 	while (*last)
 		last = &(*last)->next;

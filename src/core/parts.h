@@ -64,6 +64,8 @@ bool environment_is_asked(const struct workspace *model);
 void environment_release(struct core_workspace *w); /* lets its pin go */
 
 /* ---- sandboxes.c ---- */
+void sandbox_clear(struct core_sandbox *sandbox); /* none */
+void sandbox_close(struct core_sandbox *sandbox); /* what core holds of it; none then */
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
 /* The launcher says that it is no more. */
 void sandbox_ended(struct core_workspace *w, int wait_status);

@@ -52,23 +52,13 @@ static int take_workspace(void *ctx, const struct workspace *row)
 	return 0;
 }
 
-static workspace_texts copy_texts(struct arena *arena, const workspace_texts *from)
-{
-	workspace_texts to = { 0 };
-	for (size_t i = 0; i < from->count; i++)
-		vec_push(arena, &to, (const char *)arena_text(arena, from->items[i]));
-	vec_push(arena, &to, NULL);
-	to.count--;
-	return to;
-}
-
 /* They wait until it is known what runs. */
 static int take_exec(void *ctx, const struct exec_record *row)
 {
 	struct reconciliation *r = ctx;
 	struct restored_exec *exec = arena_alloc(&r->arena, sizeof *exec);
 	exec->record = *row;
-	exec->record.argv = copy_texts(&r->arena, &row->argv);
+	exec->record.argv = workspace_copy_texts(&r->arena, &row->argv);
 	exec->record.cwd = row->cwd ? arena_text(&r->arena, row->cwd) : NULL;
 	exec->record.error = row->error ? arena_text(&r->arena, row->error) : NULL;
 	exec->next = r->execs;

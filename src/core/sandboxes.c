@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "core/execs.h"
 #include "core/parts.h"
+#include "linux/unix_address.h"
 #include "plan/plan.h"
 
 static void start(struct core_workspace *w);
@@ -32,27 +32,30 @@ static void tell_waiters(struct core_workspace *w, const struct error *err)
 	core_release(w);
 }
 
-/* By way of the directory's descriptor: a home's path may be longer than a socket's name. */
 static int connect_init(struct core_workspace *w, struct error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
 	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	str_format(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s",
-		w->core->sockets, w->model.id);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address))
+	if (fd < 0 || unix_address_in(w->core->sockets, w->model.id, &address) ||
+		connect(fd, (struct sockaddr *)&address, sizeof address))
 		return fail_errno(err, "connect to the sandbox of workspace '%s'", w->model.name);
 	w->sandbox.init = take_fd(&fd);
 	return 0;
 }
 
-static void close_all(struct core_sandbox *sandbox)
+void sandbox_clear(struct core_sandbox *sandbox)
+{
+	*sandbox = (struct core_sandbox){ .init = -1 };
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		sandbox->fds[i] = -1;
+}
+
+void sandbox_close(struct core_sandbox *sandbox)
 {
 	fd_close(&sandbox->init);
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fd_close(&sandbox->fds[i]);
-	*sandbox = (struct core_sandbox){ .init = -1 };
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		sandbox->fds[i] = -1;
+	sandbox_clear(sandbox);
 }
 
 /* It is there: connected, watched, used. */
@@ -101,25 +104,31 @@ void core_end_sandbox(struct core_workspace *w, enum reason reason)
 	/* One that is starting is ended when it is there: has_limit says so. */
 }
 
+/* There will be none now, and whoever waited for it is told. */
+static void not_started(struct core_workspace *w, const struct error *err)
+{
+	bool was_unwanted = w->sandbox.has_limit;
+	w->sandbox.is_starting = w->sandbox.has_limit = false;
+	tell_waiters(w, err);
+	if (w->removal && was_unwanted)
+		removal_go_on(w);
+	core_check_stopped(w->core);
+	core_release(w);
+}
+
 static void on_started(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct core_workspace *w = ctx;
 	struct core *core = w->core;
 	struct error err;
-	w->sandbox.is_starting = false;
 	if (!packet || packet->head.type != LAUNCH_STARTED) {
 		launcher_failure(packet, &err);
 		error_context(&err, "start the sandbox of workspace '%s'", w->model.name);
 		core->metrics.sandbox_start_failures++;
-		bool was_unwanted = w->sandbox.has_limit;
-		w->sandbox.has_limit = false;
-		tell_waiters(w, &err);
-		if (w->removal && was_unwanted)
-			removal_go_on(w);
-		core_check_stopped(core);
-		core_release(w);
+		not_started(w, &err);
 		return;
 	}
+	w->sandbox.is_starting = false;
 	bool is_unwanted = w->sandbox.has_limit;
 	core->metrics.sandbox_starts++;
 	histogram_add(&core->metrics.sandbox_start_seconds,
@@ -159,18 +168,10 @@ static void ask(struct core_workspace *w)
 static void on_environment(void *ctx, const struct error *err)
 {
 	struct core_workspace *w = ctx;
-	if (!err) {
+	if (err)
+		not_started(w, err);
+	else
 		ask(w);
-		return;
-	}
-	w->sandbox.is_starting = false;
-	bool was_unwanted = w->sandbox.has_limit;
-	w->sandbox.has_limit = false;
-	tell_waiters(w, err);
-	if (w->removal && was_unwanted)
-		removal_go_on(w);
-	core_check_stopped(w->core);
-	core_release(w);
 }
 
 static void start(struct core_workspace *w)
@@ -251,7 +252,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	w->sandbox.is_up = false;
 	w->sandbox.is_ending = true; /* who asks for another now waits a moment */
 	execs_sandbox_gone(w);
-	close_all(&w->sandbox);
+	sandbox_close(&w->sandbox);
 	if (w->model.state == WORKSPACE_RUNNING) {
 		if (w->is_suspending && !w->waiters)
 			sandbox_suspended(w);

@@ -122,6 +122,26 @@ static uint64_t get_limit(const struct limits *limits, const struct limit_field 
 	return *(const uint64_t *)((const char *)limits + field->offset);
 }
 
+workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from)
+{
+	workspace_pairs to = { 0 };
+	for (size_t i = 0; i < from->count; i++)
+		vec_push(arena, &to,
+			(struct workspace_pair){ arena_text(arena, from->items[i].key),
+				arena_text(arena, from->items[i].value) });
+	return to;
+}
+
+workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts *from)
+{
+	workspace_texts to = { 0 };
+	for (size_t i = 0; i < from->count; i++)
+		vec_push(arena, &to, (const char *)arena_text(arena, from->items[i]));
+	vec_push(arena, &to, NULL);
+	to.count--;
+	return to;
+}
+
 int workspace_fill_limits(struct limits *limits, struct error *err)
 {
 	struct limits filled = *limits;

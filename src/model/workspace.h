@@ -62,6 +62,9 @@ void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1]);
 /* Key: [A-Za-z0-9][A-Za-z0-9_./-]*; value: any UTF-8 without NUL. */
 int workspace_check_label(const char *key, const char *value, struct error *err);
 const char *workspace_label(const struct workspace *w, const char *key); /* or NULL */
+/* Deep copies into arena; of texts items[count] is NULL. */
+workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from);
+workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts *from);
 /* Limits that weren't given (0) get the defaults of model/limits.h, tmp_bytes at most a quarter of
  * the memory; cpus, cpu time, timeout and output stay without. ERR_INVALID names one that is out of
  * range; nothing is changed then. */
