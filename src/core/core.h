@@ -59,6 +59,7 @@ struct core_workspace {
 	int64_t expires_from_ms; /* the model's time it was reckoned from */
 	int64_t saved_last_used_ms;
 	uint64_t used_ms; /* monotonic: last use */
+	uint64_t kept_ms; /* monotonic: something that a command had left was found running */
 	bool is_dirty;	  /* used since it was measured */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			   meanwhile */

@@ -37,9 +37,18 @@ static bool is_busy(const struct core_workspace *w)
 	return w->users || w->sandbox.exec_count;
 }
 
+/* Nobody has asked for anything. What commands have left running is no use: it keeps its sandbox
+ * from being given back, but doesn't put off idle_timeout. */
 static uint64_t idle_ms(const struct core_workspace *w)
 {
 	return is_busy(w) ? 0 : clock_monotonic_ms() - w->used_ms;
+}
+
+/* So long its sandbox has had nothing to do, as far as it has been looked at. */
+static uint64_t unneeded_ms(const struct core_workspace *w)
+{
+	uint64_t last_ms = w->kept_ms > w->used_ms ? w->kept_ms : w->used_ms;
+	return is_busy(w) ? 0 : clock_monotonic_ms() - last_ms;
 }
 
 static bool can_suspend(const struct core_workspace *w)
@@ -63,13 +72,12 @@ static void suspend_now(struct core_workspace *w)
 static void on_idle(struct loop *loop, void *ctx)
 {
 	struct core_workspace *w = ctx;
-	uint64_t idle = idle_ms(w);
 	w->idle = NULL;
-	if (can_suspend(w) && idle >= w->model.idle_timeout_ms)
+	if (can_suspend(w) && idle_ms(w) >= w->model.idle_timeout_ms)
 		suspend_now(w);
-	else if (w->sandbox.is_up && idle >= w->core->give_back_ms) {
+	else if (w->sandbox.is_up && unneeded_ms(w) >= w->core->give_back_ms) {
 		if (sandbox_has_processes(w)) {
-			w->used_ms = clock_monotonic_ms();
+			w->kept_ms = clock_monotonic_ms();
 		} else {
 			w->core->metrics.given_back++;
 			core_end_sandbox(w, REASON_CANCELED);
@@ -96,33 +104,39 @@ static void on_expiry(struct loop *loop, void *ctx)
 	core_remove(w->core, w, "expired", NULL, NULL, NULL);
 }
 
+/* What is left of `most`, when so much has passed; 1 at least. */
+static uint64_t left_of(uint64_t most, uint64_t passed)
+{
+	return most > passed ? most - passed : 1;
+}
+
 /* Its next look at itself; nothing is moved when it is used: it looks, and goes to sleep again. */
 void lifetime_arm(struct core_workspace *w)
 {
-	uint64_t wait = UINT64_MAX, idle = idle_ms(w);
+	uint64_t wait = UINT64_MAX, left;
 	if (w->is_gone || w->model.state == WORKSPACE_DELETING)
 		return;
 	if (w->sandbox.is_up)
-		wait = w->core->give_back_ms;
-	if (can_suspend(w) && w->model.idle_timeout_ms < wait)
-		wait = w->model.idle_timeout_ms;
+		wait = left_of(w->core->give_back_ms, unneeded_ms(w));
+	if (can_suspend(w) && (left = left_of(w->model.idle_timeout_ms, idle_ms(w))) < wait)
+		wait = left;
 	if (w->idle)
 		loop_cancel(w->core->loop, w->idle);
 	w->idle = NULL;
 	if (wait != UINT64_MAX)
-		w->idle = loop_after(w->core->loop, wait > idle ? wait - idle : 1, on_idle, w);
+		w->idle = loop_after(w->core->loop, wait, on_idle, w);
 	if (w->expiry)
 		loop_cancel(w->core->loop, w->expiry);
 	w->expiry = NULL;
 	if (!w->model.expires_ms)
 		return;
 	if (w->expires_from_ms != w->model.expires_ms) { /* first seen, or changed */
-		int64_t left = w->model.expires_ms - clock_now_ms();
+		int64_t life_ms = w->model.expires_ms - clock_now_ms();
 		w->expires_from_ms = w->model.expires_ms;
-		w->expires_at_ms = clock_monotonic_ms() + (left > 0 ? (uint64_t)left : 0);
+		w->expires_at_ms = clock_monotonic_ms() + (life_ms > 0 ? (uint64_t)life_ms : 0);
 	}
 	uint64_t now = clock_monotonic_ms();
-	uint64_t left = w->expires_at_ms > now ? w->expires_at_ms - now : 0;
+	left = w->expires_at_ms > now ? w->expires_at_ms - now : 0;
 	w->expiry =
 		loop_after(w->core->loop, left < TIMER_MAX_MS ? left : TIMER_MAX_MS, on_expiry, w);
 }

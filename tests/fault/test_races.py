@@ -41,6 +41,19 @@ def test_who_comes_when_a_sandbox_goes_gets_another(make_daemon, options, body):
     inventory.check()
 
 
+def test_what_a_command_has_left_running_keeps_a_sandbox_but_not_a_workspace_awake(make_daemon):
+    """--idle-sandbox passes many times, and the server that was started with & lives on; idle_timeout passes once."""
+    daemon = make_daemon("--idle-sandbox", "100ms")
+    for name, body in {"kept": {}, "sleeper": {"idle_timeout": "1s"}}.items():
+        assert daemon.post("/v1/workspaces", {"name": name, **body}).status == 201
+        assert exec_(daemon, name, "sh", "-c", "touch /tmp/here; sleep 1000 >/dev/null 2>&1 &").status == 200
+    state = lambda name: daemon.get(f"/v1/workspaces/{name}").json()["state"]
+    assert eventually(lambda: state("sleeper") == "suspended"), state("sleeper")
+    assert state("kept") == "running"
+    assert exec_(daemon, "kept", "test", "-e", "/tmp/here").json()["exit_code"] == 0
+    assert exec_(daemon, "sleeper", "test", "-e", "/tmp/here").json()["exit_code"] == 1
+
+
 def test_what_expires_while_it_is_used_is_gone_afterwards(own_daemon):
     daemon = own_daemon
     inventory = Inventory(daemon)
