@@ -61,6 +61,7 @@ struct core_workspace {
 	uint64_t used_ms; /* monotonic: last use */
 	uint64_t kept_ms; /* monotonic: something that a command had left was found running */
 	bool is_dirty;	  /* used since it was measured */
+	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			   meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */

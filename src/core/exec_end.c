@@ -200,15 +200,13 @@ void exec_exited(struct core_exec *e, const struct init_reply *reply)
 static bool judge(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	struct result *result = &e->record.result;
 	enum reason reason = REASON_EXITED;
 	if (own->is_judged)
 		return true;
 	own->is_judged = true;
 	if (own->has_limit)
 		return true;
-	bool has_failed = result->reason != REASON_EXITED || result->exit_status;
-	switch (watch_last_look(e->workspace, e, has_failed, &reason)) {
+	switch (watch_last_look(e->workspace, e, &reason)) {
 	case WATCH_HIT:
 		own->has_limit = true;
 		own->limit = reason;

@@ -152,6 +152,8 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 		what.flags |= INIT_ATTACHED;
 	if (e->record.tty)
 		what.flags |= INIT_TTY;
+	if (watch_forbids_growth(w))
+		what.flags |= INIT_NO_GROWTH;
 	return init_client_spawn(w->sandbox.init, e->number, &what, own->fds, err);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -54,7 +55,8 @@ struct watch_limits {
 	uint64_t known_bytes, unmeasured_ms; /* time in which commands ran since that was known */
 	uint64_t known_at_ms, free_bytes;    /* on the whole file system, then */
 	uint64_t free_before;		     /* when the walk began */
-	struct core_exec *judged;	     /* wait for it; linked by own->judged_next */
+	unsigned walks;			     /* begun */
+	struct core_exec *judged;	     /* wait for one; linked by own->judged_next */
 };
 
 static struct watch_limits *limits_of(const struct core_workspace *w)
@@ -292,19 +294,77 @@ static void arm_disk_again(struct watch_limits *limits)
 	arm_disk(limits, limits->w->sandbox.exec_count ? DISK_MS : DISK_LEFT_MS);
 }
 
-/* Those whose end waited for it. */
-static void judge_all(struct watch_limits *limits, bool is_over)
+static void set_disk_limit(struct core_exec *e)
 {
-	struct core_exec *e;
-	while ((e = limits->judged)) {
-		limits->judged = e->own->judged_next;
-		e->own->is_judging = false;
-		if (is_over && !e->own->has_limit) {
-			e->own->has_limit = true;
-			e->own->limit = REASON_DISK_LIMIT;
+	if (!e->own->has_limit)
+		e->own->limit = REASON_DISK_LIMIT;
+	e->own->has_limit = true;
+}
+
+/* By itself: one that a caller has ended by a signal has not. */
+static bool has_failed(const struct core_exec *e)
+{
+	const struct result *result = &e->record.result;
+	return result_has_failed(result) &&
+	       !(result->signal && result->signal == e->own->signal_sent);
+}
+
+/* Those whose end waited for a walk up to this one. */
+static void judge_all(struct watch_limits *limits, unsigned walk, bool is_over)
+{
+	struct core_exec **at = &limits->judged, *e, *found = NULL;
+	while ((e = *at)) {
+		if (e->own->judged_by > walk) {
+			at = &e->own->judged_next;
+			continue;
 		}
+		*at = e->own->judged_next;
+		e->own->judged_next = found;
+		found = e;
+	}
+	while ((e = found)) {
+		found = e->own->judged_next;
+		e->own->is_judging = false;
+		if (is_over && has_failed(e))
+			set_disk_limit(e);
 		exec_go_on_ending(e);
 	}
+}
+
+static void measure_tree(struct watch_limits *limits);
+
+/* It ends when a walk has begun and ended after this moment. */
+static enum watch_verdict judge_by_tree(struct watch_limits *limits, struct core_exec *e)
+{
+	unsigned walk = limits->walks + 1;
+	measure_tree(limits);
+	if (!limits->tree.is_running)
+		return e->own->has_limit ? WATCH_HIT : WATCH_NOTHING;
+	e->own->judged_by = walk;
+	e->own->judged_next = limits->judged;
+	limits->judged = e;
+	return WATCH_LATER;
+}
+
+static void note_tree(struct watch_limits *limits, uint64_t bytes)
+{
+	struct core_workspace *w = limits->w;
+	uint64_t limit = w->model.limits.disk_bytes;
+	if (bytes <= limit)
+		w->is_overgrown = false;
+	else if (limits->known_bytes > limit && bytes > limits->known_bytes)
+		w->is_overgrown = true;
+	limits->known_bytes = bytes;
+	limits->known_at_ms = limits->tree_began_ms;
+	limits->free_bytes = limits->free_before;
+	limits->unmeasured_ms = 0;
+	if (bytes != UINT64_MAX)
+		w->model.disk_usage_bytes = bytes;
+}
+
+bool watch_forbids_growth(const struct core_workspace *w)
+{
+	return w->is_overgrown && limits_of(w)->disk == DISK_COUNTED;
 }
 
 static void on_tree(void *ctx, bool ok, uint64_t bytes)
@@ -320,16 +380,13 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	limits->tree_after_ms = now_ms + (now_ms - limits->tree_began_ms) * DISK_COST_SHARE;
 	limits->shelf->tree_after_ms =
 		now_ms + (now_ms - limits->tree_began_ms) * MEASURES_COST_SHARE;
-	if (ok) {
-		limits->known_bytes = bytes;
-		limits->known_at_ms = limits->tree_began_ms;
-		limits->free_bytes = limits->free_before;
-		limits->unmeasured_ms = 0;
-	}
-	if (ok && bytes != UINT64_MAX)
-		w->model.disk_usage_bytes = bytes;
+	if (ok)
+		note_tree(limits, bytes);
 	core_hold(w);
-	judge_all(limits, ok && bytes >= limit);
+	/* Without an answer nobody waits for another one. */
+	judge_all(limits, ok ? limits->walks : UINT_MAX, ok && bytes >= limit);
+	if (limits_of(w) == limits && limits->judged)
+		measure_tree(limits);
 	if (limits_of(w) == limits && has_writers(limits)) {
 		if (ok && bytes > limit && has_grown && limits->disk == DISK_COUNTED)
 			end_sandbox(limits, REASON_DISK_LIMIT);
@@ -354,6 +411,7 @@ static void measure_tree(struct watch_limits *limits)
 	limits->tree_began_ms = clock_monotonic_ms();
 	limits->free_before = free_bytes(limits->w->core);
 	limits->shelf->measures++;
+	limits->walks++;
 	limits->tree.keep[0] = limits->w->core->workspaces;
 	limits->tree.keep_count = 1;
 	if (limits->has_usage) {
@@ -368,21 +426,42 @@ static bool is_quota_full(struct watch_limits *limits)
 	return usage_tmpfs_is_full(limits->w->sandbox.fds[LAUNCH_FD_WORKSPACE]);
 }
 
-/* Whether the commands since the last measurement can have filled it: they had the time, and the
- * file system lost as much room. */
+static uint64_t room_left(const struct watch_limits *limits)
+{
+	uint64_t limit = limits->w->model.limits.disk_bytes;
+	return limit > limits->known_bytes ? limit - limits->known_bytes : 0;
+}
+
+static bool is_lost(const struct watch_limits *limits, uint64_t bytes)
+{
+	uint64_t left = free_bytes(limits->w->core);
+	return !left || (left < limits->free_bytes && limits->free_bytes - left >= bytes);
+}
+
+static bool had_time_to_write(const struct watch_limits *limits, uint64_t bytes)
+{
+	uint64_t written;
+	return __builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) ||
+	       written >= bytes;
+}
+
+/* Whether the commands since the last measurement can have filled it: the file system lost as much
+ * room, or they had the time, and what others have freed may hide it. */
 static bool could_be_full(const struct watch_limits *limits)
 {
-	uint64_t limit = limits->w->model.limits.disk_bytes, written, room, left;
-	if (limits->known_bytes >= limit)
+	uint64_t room = room_left(limits);
+	if (!room || is_lost(limits, room))
 		return true;
-	room = limit - limits->known_bytes;
-	if (!__builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) &&
-		written < room)
-		return false;
-	if (clock_monotonic_ms() >= limits->known_at_ms + MASKED_MS)
-		return true;
-	left = free_bytes(limits->w->core);
-	return !left || (left < limits->free_bytes && limits->free_bytes - left >= room);
+	return clock_monotonic_ms() >= limits->known_at_ms + MASKED_MS &&
+	       had_time_to_write(limits, room);
+}
+
+/* The same for one that has failed, perhaps for that: what it could not write isn't lost, and an
+ * answer without the reason is worse than one that takes a walk longer. */
+static bool could_have_hit(const struct watch_limits *limits)
+{
+	uint64_t room = room_left(limits);
+	return !room || had_time_to_write(limits, room) || is_lost(limits, room / 2);
 }
 
 static bool may_measure(const struct watch_limits *limits)
@@ -407,28 +486,23 @@ static void on_disk(struct loop *loop, void *ctx)
 	arm_disk_again(limits);
 }
 
-static enum watch_verdict look_at_disk(
-	struct watch_limits *limits, struct core_exec *e, bool has_failed)
+static enum watch_verdict look_at_disk(struct watch_limits *limits, struct core_exec *e)
 {
+	bool failed = has_failed(e);
 	if (limits->disk == DISK_UNLIMITED)
 		return WATCH_NOTHING;
 	if (limits->disk == DISK_QUOTA)
-		return has_failed && (limits->was_full || is_quota_full(limits)) ? WATCH_HIT
-										 : WATCH_NOTHING;
-	uint64_t ran_ms = (clock_monotonic_ns() - e->own->began_ns) / 1000000;
-	limits->unmeasured_ms += ran_ms;
-	/* RLIMIT_FSIZE is the limit there, too. */
-	if (limits->disk == DISK_COUNTED && WIFSIGNALED(e->own->wait_status) &&
-		WTERMSIG(e->own->wait_status) == SIGXFSZ)
-		return WATCH_HIT;
-	if (!could_be_full(limits))
-		return WATCH_NOTHING;
-	if (has_failed) {
-		e->own->judged_next = limits->judged;
-		limits->judged = e;
-		measure_tree(limits);
-		return WATCH_LATER;
-	}
+		return failed && (limits->was_full || is_quota_full(limits)) ? WATCH_HIT
+									     : WATCH_NOTHING;
+	limits->unmeasured_ms += (clock_monotonic_ns() - e->own->began_ns) / 1000000 + 1;
+	bool is_counted = limits->disk == DISK_COUNTED;
+	/* RLIMIT_FSIZE is the limit there, or nothing. */
+	if (is_counted && e->record.result.signal == SIGXFSZ)
+		set_disk_limit(e);
+	if (failed ? !could_have_hit(limits) : !could_be_full(limits))
+		return e->own->has_limit ? WATCH_HIT : WATCH_NOTHING;
+	if (failed || (is_counted && limits->known_bytes >= limits->w->model.limits.disk_bytes))
+		return judge_by_tree(limits, e);
 	if (clock_monotonic_ms() >= limits->tree_after_ms && may_measure(limits))
 		measure_tree(limits);
 	return WATCH_NOTHING;
@@ -467,7 +541,7 @@ void watch_add_usage(struct core_workspace *w, struct core_exec *e)
 }
 
 enum watch_verdict watch_last_look(
-	struct core_workspace *w, struct core_exec *e, bool has_failed, enum reason *reason)
+	struct core_workspace *w, struct core_exec *e, enum reason *reason)
 {
 	struct watch_limits *limits = limits_of(w);
 	if (!limits)
@@ -481,8 +555,8 @@ enum watch_verdict watch_last_look(
 		*reason = REASON_CPU_LIMIT;
 		return WATCH_HIT;
 	}
-	*reason = REASON_DISK_LIMIT;
-	return look_at_disk(limits, e, has_failed);
+	*reason = REASON_DISK_LIMIT; /* set_disk_limit's, too */
+	return look_at_disk(limits, e);
 }
 
 void watch_forget(struct core_workspace *w, struct core_exec *e)
@@ -537,6 +611,8 @@ int watch_open(struct core_workspace *w, struct error *err)
 		.disk = disk_of(w),
 		.known_bytes = w->model.disk_usage_bytes };
 	sandbox->watch->limits = limits;
+	if (limits->disk == DISK_COUNTED)
+		limits->free_bytes = free_bytes(w->core);
 	limits->tree = (struct measure){
 		.loop = w->core->loop, .find = find_tree, .found = on_tree, .ctx = limits
 	};

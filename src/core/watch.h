@@ -5,7 +5,12 @@
  * costs no look.
  * 2. The looks at all sandboxes together take at most a tenth of one cpu; a sandbox more makes each
  * of them rarer. Trees are walked by children, a quarter of the time at most, and only when the
- * file system has lost the room that a workspace had left. */
+ * file system has lost the room that a workspace had left.
+ * 3. A counted disk limit also holds for commands too short to be seen by a look: the first one in a
+ * workspace that is over it may still clear up as it likes; once one has made it grow instead, the
+ * next ones can delete but write no file (INIT_NO_GROWTH), until it is below its limit. In a
+ * workspace that is over, an exec ends when its tree has been walked: the next one is held to what
+ * is there. */
 #pragma once
 #include "core/core.h"
 
@@ -14,6 +19,8 @@ int watch_open(struct core_workspace *w, struct error *err);
 void watch_close(struct core_workspace *w);
 /* An exec is about to be sent. */
 void watch_spawning(struct core_workspace *w, struct core_exec *e);
+/* It may delete there, and write no file. */
+bool watch_forbids_growth(const struct core_workspace *w);
 /* init answered INIT_STATS. */
 void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes);
 /* What the sandbox counts in an exec with a limit of cpu time, where that is more than its command
@@ -23,7 +30,7 @@ enum watch_verdict { WATCH_NOTHING, WATCH_HIT, WATCH_LATER };
 /* Its command has ended. WATCH_HIT: *reason is the limit that it was over. WATCH_LATER: the tree is
  * being measured; exec_go_on_ending is called when that is done. */
 enum watch_verdict watch_last_look(
-	struct core_workspace *w, struct core_exec *e, bool has_failed, enum reason *reason);
+	struct core_workspace *w, struct core_exec *e, enum reason *reason);
 /* The sandbox's init is gone: whether it ran out of memory. */
 bool watch_is_out_of_memory(struct core_workspace *w);
 /* It goes: nothing may be called back for it any more. */

@@ -62,7 +62,8 @@ enum init_flags {
 	INIT_ATTACHED = 16,  /* warm: it is killed when this master goes, and so is all else that
 			      * no exec without this flag holds up; its exit is told once, needs
 			      * no INIT_ACK, and never comes to another master */
-	INIT_FLAGS_ALL = 31,
+	INIT_NO_GROWTH = 32, /* no file may be written to, whatever is deleted: RLIMIT_FSIZE 0 */
+	INIT_FLAGS_ALL = 63,
 };
 
 enum init_stage { /* of INIT_FAILED */

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include "init/protocol.h"
 #include "init/spawn.h"
@@ -92,6 +93,10 @@ static int prepare_and_execute(struct spawn *s)
 		long result = SYS(ioctl, 1, TIOCSCTTY, 0);
 		if (result < 0)
 			return (int)-result;
+	}
+	if (s->flags & INIT_NO_GROWTH) {
+		const struct rlimit none = { 0, 0 };
+		SYS6(prlimit64, 0, RLIMIT_FSIZE, &none, 0, 0, 0);
 	}
 	s->stage = INIT_STAGE_CWD;
 	int error = enter_cwd(s);

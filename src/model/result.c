@@ -20,6 +20,11 @@ const char *reason_name(enum reason reason)
 	return reasons[reason].name;
 }
 
+bool result_has_failed(const struct result *result)
+{
+	return result->reason != REASON_EXITED || result->exit_status;
+}
+
 int result_exit_code(const struct result *result)
 {
 	if (reasons[result->reason].exit_code >= 0)

@@ -25,5 +25,7 @@ struct result {
 };
 
 const char *reason_name(enum reason reason); /* "memory_limit" */
+/* As far as the command itself goes: a signal, or an exit code other than 0. */
+bool result_has_failed(const struct result *result);
 /* Exited: the command's own; signaled: 128 + n; a limit: 124 or 137; canceled 130; denied 126. */
 int result_exit_code(const struct result *result);

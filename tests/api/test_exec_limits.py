@@ -77,6 +77,38 @@ def test_a_full_disk_is_the_reason(daemon, small):
     sh(daemon, small, "rm -f one part*")
 
 
+def test_many_short_execs_have_the_disk_limit_too(daemon):
+    """None of them runs for as long as a look at the disk is apart from the next; some allocate without writing."""
+    with created(daemon, limits={"disk": 20 * MB}) as made:
+        name, results = made["name"], []
+        for i in range(20):
+            results.append(sh(daemon, name, f"fallocate -l 8000000 a{i}; head -c 2000000 /dev/zero > b{i}"))
+        assert {(r["reason"], r["exit_code"]) for r in results} <= {("exited", 0), ("disk_limit", 137)}, results
+        assert results[-1]["reason"] == "disk_limit", results
+        usage = int(sh(daemon, name, "du -sk --apparent-size .")["stdout"].split()[0])
+        assert usage < 60 << 10, usage
+        # Python gets an error instead of a signal; what writes no file is none of that.
+        assert python(daemon, name, "open('c', 'wb', 0).write(b'x')")["reason"] == "disk_limit"
+        assert sh(daemon, name, "ls >/dev/null; mv a0 a00")["reason"] == "exited"
+        # And is well again when there is room, at once.
+        assert sh(daemon, name, "rm -f a* b*")["reason"] == "exited"
+        assert sh(daemon, name, "echo x > c; cat c")["stdout"] == "x\n"
+
+
+def test_what_ends_a_command_in_a_full_workspace_is_the_reason(daemon):
+    with created(daemon, limits={"disk": 10 * MB}) as made:
+        name = made["name"]
+        for _ in range(2):
+            sh(daemon, name, "for i in 1 2 3; do head -c 6000000 /dev/zero > part$i; done")
+        assert sh(daemon, name, "exit 3")["reason"] == "disk_limit"
+        assert sh(daemon, name, "sleep 20", timeout="100ms")["reason"] == "timeout"
+        assert sh(daemon, name, "while :; do :; done", limits={"cpu_time": "100ms"})["reason"] == "cpu_limit"
+        exec_id = background(daemon, name, "sleep 20")
+        assert daemon.post(f"/v1/execs/{exec_id}/signal", {"signal": "TERM"}).status == 204
+        assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
+        assert (shown(daemon, exec_id)["reason"], shown(daemon, exec_id)["exit_code"]) == ("signaled", 143)
+
+
 def test_what_an_exec_leaves_behind_has_the_disk_limit_too(daemon):
     with created(daemon, limits={"disk": 40 * MB}) as made:
         many = "while :; do head -c 2000000 /dev/zero > part$(date +%N); sleep 0.1; done"

@@ -155,6 +155,24 @@ static void test_what_is_attached_ends_with_its_master_and_is_heard_of_once(void
 	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 3).value), SIGKILL);
 }
 
+static void test_one_that_may_not_grow_deletes_and_writes_no_file(void **state)
+{
+	auto_init struct init init = start_warm();
+	char path[] = "/tmp/carrel-growth.XXXXXX";
+	auto_close int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	struct init_spawn what = { ARGV("sh", "-c", "echo x > \"$0\"", path), path_env, "/",
+		QUIET | INIT_NO_GROWTH };
+	spawn_full(init.socket, 1, &what, (int[]){ 0, 1, 2 });
+	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 1).value), SIGXFSZ);
+	what.argv = ARGV("sh", "-c", "echo x; rm \"$0\"", path);
+	spawn_full(init.socket, 2, &what, (int[]){ 0, 1, 2 });
+	expect_exit(init.socket, 2, 0);
+	assert_int_equal(access(path, F_OK), -1);
+	spawn(init.socket, 3, ARGV("sh", "-c", "echo x > \"$0\"; rm \"$0\"", path), 0, 1);
+	expect_exit(init.socket, 3, 0); /* the next one may */
+}
+
 static void test_what_left_its_group_goes_too_when_nothing_else_runs(void **state)
 {
 	auto_init struct init init = start_warm_with(PID_1);
@@ -283,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_exits_that_nobody_acknowledged_are_repeated),
 		cmocka_unit_test(test_a_newer_master_replaces_the_older),
 		cmocka_unit_test(test_what_is_attached_ends_with_its_master_and_is_heard_of_once),
+		cmocka_unit_test(test_one_that_may_not_grow_deletes_and_writes_no_file),
 		cmocka_unit_test(test_what_left_its_group_goes_too_when_nothing_else_runs),
 		cmocka_unit_test(test_a_warm_init_drops_a_master_that_does_not_read),
 		cmocka_unit_test(test_stats_count_shared_memory_nobody_is_attached_to),
