@@ -42,7 +42,8 @@ static const struct arg_option exec_table[] = {
 	{ 0, "cpu-time", ARG_DURATION, FIELD(cpu_time_ms), "TIME",
 		"cpu time (default the workspace's, else no limit)", NULL, 1, 0 },
 	{ 0, "output", ARG_SIZE, FIELD(output_bytes), "SIZE",
-		"bytes of output (default no limit; 64M with -o json and -d)", NULL, 1, 0 },
+		"bytes of output (default the workspace's, else no limit; 64M with -o json and -d)",
+		NULL, 1, 0 },
 	{ 0, "user", ARG_TEXT, FIELD(user), "NAME",
 		"only the sandbox's own user, agent or 1000: there is no other", NULL, 0, 0 },
 	REMOTE_ROWS(FIELD),
@@ -175,19 +176,26 @@ static int run_background(
 	return remote_print(&out);
 }
 
+static bool read_limits(struct remote *remote, const char *name, struct limits *limits)
+{
+	struct remote_answer answer;
+	struct error err;
+	if (remote->client.socket < 0 ||
+		remote_call(remote, "GET", remote_workspace_path(remote, name, ""), NULL, &answer,
+			&err))
+		return false;
+	remote_read_limits(answer.value, limits);
+	return true;
+}
+
 /* What the limits are is known to the workspace; only who hit one wants to know. */
 static void explain(struct remote *remote, const char *name, const struct exec_options *options,
 	const struct result *result)
 {
 	struct limits limits = { 0 };
-	struct remote_answer answer;
-	struct error err;
 	if (result->reason == REASON_EXITED || result->reason == REASON_SIGNALED)
 		return;
-	if (remote->client.socket >= 0 &&
-		!remote_call(remote, "GET", remote_workspace_path(remote, name, ""), NULL, &answer,
-			&err))
-		remote_read_limits(answer.value, &limits);
+	read_limits(remote, name, &limits);
 	if (options->timeout_ms)
 		limits.timeout_ms = options->timeout_ms;
 	if (options->cpu_time_ms)
@@ -252,23 +260,48 @@ static int run_attached(struct remote *remote, const char *name, const char *pat
 	return 0;
 }
 
-static int carry_out(struct remote *remote, const char *name, struct exec_options *options,
+/* A limit of output is kept here, where it is read: the workspace's has to be known. */
+static bool learn_output_limit(
+	struct remote *remote, const char *name, struct exec_options *options)
+{
+	struct limits limits = { 0 };
+	if (!options->output_bytes && read_limits(remote, name, &limits))
+		options->output_bytes = limits.output_bytes;
+	return options->output_bytes;
+}
+
+static int run_once(struct remote *remote, const char *name, struct exec_options *options,
 	char *const *argv, int *code, struct error *err)
 {
 	auto_buf struct buf body;
 	buf_init(&body, BUF_MAX_DEFAULT);
 	const char *path = remote_workspace_path(remote, name, "/exec");
-	if (print_request(options, argv, &remote->arena, &body, err) ||
-		remote_open(remote, &options->remote, err))
+	if (print_request(options, argv, &remote->arena, &body, err))
 		return -1;
-	if (options->background)
-		*code = run_background(remote, path, &body, err);
-	else if (run_attached(remote, name, path, options, &body, code, err))
-		*code = -1;
-	if (*code >= 0)
-		return 0;
-	hint_at_command(argv, err);
-	return -1;
+	if (!options->background)
+		return run_attached(remote, name, path, options, &body, code, err);
+	*code = run_background(remote, path, &body, err);
+	return *code < 0 ? -1 : 0;
+}
+
+static int carry_out(struct remote *remote, const char *name, struct exec_options *options,
+	char *const *argv, int *code, struct error *err)
+{
+	if (remote_open(remote, &options->remote, err))
+		return -1;
+	/* Few workspaces limit output, and one that does says so (ERR_CONFLICT). Only what is read
+	 * here before there is an answer can't be read again. */
+	bool is_asked = !options->background && !options->output_bytes &&
+			(options->tty || exec_can_be_handed(STDIN_FILENO));
+	if (!options->background && !is_asked)
+		learn_output_limit(remote, name, options);
+	int failed = run_once(remote, name, options, argv, code, err);
+	if (failed && is_asked && err->code == ERR_CONFLICT &&
+		learn_output_limit(remote, name, options))
+		failed = run_once(remote, name, options, argv, code, err);
+	if (failed)
+		hint_at_command(argv, err);
+	return failed;
 }
 
 /* Options stand before and after the name; the command begins at the operand after it, so that its

@@ -47,10 +47,7 @@ struct attached {
 
 /* ---- streams ---- */
 
-/* A descriptor of a host file can be opened again for writing through /proc/self/fd; a pipe or
- * /dev/null gives no more than it is. A terminal would: what the command leaves running in the
- * workspace would have it when we are gone, and read what is typed to others (core refuses it). */
-static bool can_be_handed(int fd)
+bool exec_can_be_handed(int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st))
@@ -81,7 +78,7 @@ static void choose_streams(struct attached *a)
 		else if (i > 0 && call->output_bytes)
 			streams[i] = STREAM_RELAYED;
 		else
-			streams[i] = can_be_handed(i) ? STREAM_HANDED : STREAM_RELAYED;
+			streams[i] = exec_can_be_handed(i) ? STREAM_HANDED : STREAM_RELAYED;
 	}
 	a->plan.merged = streams[1] == STREAM_RELAYED && streams[2] == STREAM_RELAYED &&
 			 lead_to_one_place(1, 2);

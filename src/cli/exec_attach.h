@@ -22,6 +22,10 @@ struct exec_ended {
 	struct result result;
 	const char *limiter; /* "cgroup-v1" …, in the remote's arena; NULL: not known */
 };
+/* A descriptor of a host file can be opened again for writing through /proc/self/fd; a pipe or
+ * /dev/null gives no more than it is. A terminal would: what the command leaves running in the
+ * workspace would have it when we are gone, and read what is typed to others (core refuses it). */
+bool exec_can_be_handed(int fd);
 /* Until the command has ended and its output is delivered. A third SIGINT or SIGTERM, or one before
  * it has begun, ends it: `canceled`. ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: the command. */
 int exec_attach(struct remote *remote, const struct exec_call *call, struct exec_ended *ended,

@@ -204,6 +204,20 @@ static int check_id(struct core_workspace *w, const char *id, struct error *err)
 	return is_taken ? fail(err, ERR_CONFLICT, "there is an exec '%s' already", id) : 0;
 }
 
+/* Output that doesn't pass through here isn't counted here: in a workspace that limits it, its
+ * reader does, and shows by naming the limit that it knows. */
+static int check_counted(struct core_workspace *w, const struct exec_spec *spec,
+	enum exec_road road, struct error *err)
+{
+	bool is_handed = road == EXEC_HANDED || road == EXEC_HANDED_PTY;
+	if (!is_handed || spec->output_bytes || !w->model.limits.output_bytes)
+		return 0;
+	return fail_hint(err, ERR_CONFLICT, "name it in limits.output, and keep it",
+		"workspace '%s' has an output limit, which nobody keeps on streams that are "
+		"handed over",
+		w->model.name);
+}
+
 static int check_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
 	const int fds[3], struct error *err)
 {
@@ -220,7 +234,7 @@ static int check_start(struct core_workspace *w, const struct exec_spec *spec, e
 		return fail(err, ERR_INVALID, "a background command has no other road for output");
 	if (spec->id && check_id(w, spec->id, err))
 		return -1;
-	if (check_env(&spec->env, err) || check_room(w, err))
+	if (check_env(&spec->env, err) || check_room(w, err) || check_counted(w, spec, road, err))
 		return -1;
 	return road == EXEC_HANDED ? streams_check_handed(fds, err) : 0;
 }

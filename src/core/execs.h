@@ -49,8 +49,9 @@ struct core_exec {
 	struct exec_private *own;
 };
 /* fds: of EXEC_HANDED, stay the caller's. ERR_INVALID, ERR_DENIED (a descriptor that may not be
- * handed in), ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until
- * its listener's `ended` returns; background ones longer: by id. */
+ * handed in), ERR_CONFLICT (handed streams, and the workspace limits output but spec doesn't),
+ * ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until its listener's
+ * `ended` returns; background ones longer: by id. */
 int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
 	const int fds[3], const struct exec_listener *listener, const char *request_id,
 	struct core_exec **exec, struct error *err);

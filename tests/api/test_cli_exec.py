@@ -1,4 +1,6 @@
 """exec, ps, logs and kill: a command in a workspace is as one here would be."""
+import contextlib
+import io
 import json
 import os
 import signal
@@ -56,6 +58,25 @@ def test_limits_of_one_command(daemon, workspace):
     one_line(done.stderr, "output_limit", "1000")
     value = result(daemon, workspace, "yes", options=["--output", "1000"])
     assert value["reason"] == "output_limit" and value["truncated"] and len(value["stdout"]) == 1000
+
+
+@pytest.mark.parametrize("stdin", ["/dev/null", "pipe", "file"])
+def test_a_workspace_limits_output_however_it_is_read(daemon, tmp_path, stdin):
+    with created(daemon, "--output", "1000") as name:
+        (tmp_path / "in").write_text("hello\n")
+        given = {"input": "hello\n"} if stdin == "pipe" else {"stdin": open(tmp_path / "in" if stdin == "file" else stdin)}
+        with contextlib.closing(given.get("stdin", io.StringIO())) as file:
+            again = lambda: file.seek(0) if stdin == "file" else None
+            done = sh(daemon, name, "cat; yes", **given)
+            assert done.returncode == 137 and len(done.stdout) == 1000
+            one_line(done.stderr, "output_limit", "1000")
+            again()
+            value = json.loads(sh(daemon, name, "cat; yes", "-o", "json", **given).stdout)
+            assert (value["reason"], value["truncated"], len(value["stdout"])) == ("output_limit", True, 1000), value
+            again()
+            done = sh(daemon, name, "cat; echo y", **given)      # nothing of stdin is lost on the way
+            assert done.stdout == ("" if stdin == "/dev/null" else "hello\n") + "y\n" and done.returncode == 0
+        assert sh(daemon, name, "yes | head -c 5000", "--output", "5000").returncode == 0       # an exec's own counts
 
 
 def test_limits_of_the_workspace_are_named(daemon):
