@@ -39,6 +39,7 @@ enum {
 	ROUTE_OPTIONAL = 16, /* the body may be left out */
 	ROUTE_EVENTS = 32,   /* takes Last-Event-ID */
 	ROUTE_RANGE = 64,    /* takes Range */
+	ROUTE_NEW = 128,     /* takes If-None-Match: * */
 };
 struct route {
 	const char *method;

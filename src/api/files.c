@@ -24,10 +24,22 @@ static void answer_info(struct call *c, int status, struct core_workspace *w, co
 	call_json(c, status, NULL, &body);
 }
 
+/* If-None-Match: *, of which the server has seen that it is nothing else. */
+static bool must_be_new(struct call *c)
+{
+	return http_header(c->r, "if-none-match").data;
+}
+
 /* A write that doesn't fit is about the disk, whoever set the limit. */
 static void answer_write_error(struct call *c, const struct error *err)
 {
-	call_problem_status(c, err->code == ERR_LIMIT ? 507 : problem_status(err->code), err);
+	int status = problem_status(err->code);
+
+	if (err->code == ERR_LIMIT)
+		status = 507;
+	if (err->code == ERR_CONFLICT && must_be_new(c))
+		status = 412;
+	call_problem_status(c, status, err);
 }
 
 /* ---- GET, HEAD ---- */
@@ -219,7 +231,8 @@ static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode
 	struct upload *upload;
 	struct error err;
 
-	if (files_begin_write(w, c->path, mode, true, &write, &err)) {
+	if (files_begin_write(w, c->path, mode, WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0),
+		    &write, &err)) {
 		answer_write_error(c, &err);
 		return;
 	}
@@ -245,6 +258,9 @@ void api_file_put(struct call *c)
 	core_touch(w);
 	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1) {
 		fail(&err, ERR_INVALID, "of 'mkdir', 'move' and 'mode' more than one is given");
+		call_problem(c, &err);
+	} else if (must_be_new(c) && (query->mkdir || query->move)) {
+		fail(&err, ERR_INVALID, "If-None-Match goes with the content of a file");
 		call_problem(c, &err);
 	} else if (query->mkdir) {
 		if (files_mkdir(w, c->path, &created, &err))

@@ -99,6 +99,9 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 	if ((route->flags & ROUTE_RANGE) && !is_head)
 		print_header_parameter(j, "Range",
 			"one range, as bytes=0-99; what isn't one is passed over", NULL, 0);
+	if (route->flags & ROUTE_NEW)
+		print_header_parameter(
+			j, "If-None-Match", "write it only when it isn't there", "^\\*$", 0);
 	json_end(j);
 }
 
@@ -155,7 +158,7 @@ static void print_answer(struct json *j, const struct route *route, size_t *at)
 /* What any request may get, and what one of this route may. */
 static bool has_error(const struct route *route, int status)
 {
-	static const unsigned short all[] = { 400, 403, 408, 413, 414, 431, 500, 503 };
+	static const unsigned short all[] = { 400, 403, 408, 413, 414, 417, 431, 500, 503 };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (all[i] == status)

@@ -98,6 +98,27 @@ static int check_key(struct call *c, struct error *err)
 	return 0;
 }
 
+/* A change that is to be made on a condition, or to a part, is not made without it. */
+static int check_conditions(struct call *c, struct error *err)
+{
+	static const char *const names[] = { "content-range", "if-match", "if-unmodified-since",
+		"if-none-match" };
+
+	if (!strcmp(c->route->method, "GET"))
+		return 0;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct str value = http_header(c->r, names[i]);
+
+		if (!value.data || ((c->route->flags & ROUTE_NEW) && str_is(value, "*") &&
+					   !strcmp(names[i], "if-none-match")))
+			continue;
+		return fail_hint(err, ERR_INVALID,
+			"leave it out; a file that must not be there yet takes If-None-Match: *",
+			"what '%s' says can't be kept here", names[i]);
+	}
+	return 0;
+}
+
 static void run(struct call *c)
 {
 	struct error err;
@@ -143,7 +164,8 @@ static void on_begin(void *ctx, struct http_request *r)
 		refuse(c, status, allow, &err);
 		return;
 	}
-	if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) || read_query(c, &err)) {
+	if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) || check_conditions(c, &err) ||
+		read_query(c, &err)) {
 		call_problem(c, &err);
 		return;
 	}

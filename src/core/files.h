@@ -42,8 +42,12 @@ int files_open(struct core_workspace *w, const char *path, struct arena *arena, 
 	struct file_info *info, struct error *err);
 
 struct file_write; /* one that is being written */
-/* `make_parents`: mkdir -p before. mode 0: that of the file it replaces, else 0644. */
-int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, bool make_parents,
+/* mode 0: that of the file it replaces, else 0644. */
+enum {
+	WRITE_PARENTS = 1, /* mkdir -p before */
+	WRITE_NEW = 2,	   /* replaces nothing: ERR_CONFLICT, now or when it gets its name */
+};
+int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, unsigned how,
 	struct file_write **write, struct error *err);
 /* ERR_DISK_FULL; ERR_LIMIT: the workspace's disk limit. */
 int files_write(struct file_write *write, const void *data, size_t len, struct error *err);

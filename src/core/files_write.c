@@ -18,6 +18,7 @@ struct file_write {
 	struct files_place place;
 	char *path; /* as it was given */
 	unsigned mode;
+	bool must_be_new;
 	uint64_t written, begun; /* begun: to be written to disk */
 	files_written_fn *done;
 	void *ctx;
@@ -42,8 +43,16 @@ void files_abort_write(struct file_write *write)
 	free_write(write);
 }
 
-static int check_target(const struct files_place *place, const char *path, struct error *err)
+static int fail_there(const char *path, struct error *err)
 {
+	return fail(err, ERR_CONFLICT, "there is a '%s' already", path);
+}
+
+static int check_target(
+	const struct files_place *place, const char *path, unsigned how, struct error *err)
+{
+	if (place->is_there && (how & WRITE_NEW))
+		return fail_there(path, err);
 	if (place->name[0] == '\0' || (place->is_there && S_ISDIR(place->st.st_mode)))
 		return fail(err, ERR_CONFLICT, "'%s' is a directory", path);
 	if (place->is_there && !S_ISREG(place->st.st_mode))
@@ -52,16 +61,16 @@ static int check_target(const struct files_place *place, const char *path, struc
 	return 0;
 }
 
-int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, bool make_parents,
+int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, unsigned how,
 	struct file_write **write, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 	auto_close int in = -1;
 	char name[ID_LEN + 1];
 
-	if (files_locate(w, path, FILES_FOLLOW | (make_parents ? FILES_MAKE : 0), &place, err) <
-			0 ||
-		check_target(&place, path, err) < 0 || files_open_in(w, &in, err) < 0)
+	if (files_locate(w, path, FILES_FOLLOW | (how & WRITE_PARENTS ? FILES_MAKE : 0), &place,
+		    err) < 0 ||
+		check_target(&place, path, how, err) < 0 || files_open_in(w, &in, err) < 0)
 		return -1;
 	if (mode == 0)
 		mode = place.is_there ? place.st.st_mode : 0644;
@@ -78,7 +87,8 @@ int files_begin_write(struct core_workspace *w, const char *path, unsigned mode,
 		.in = take_fd(&in),
 		.place = place,
 		.path = kept,
-		.mode = mode & 0777 };
+		.mode = mode & 0777,
+		.must_be_new = how & WRITE_NEW };
 	memcpy(made->temporary, name, sizeof name);
 	place.dir = -1;
 	core_hold(w);
@@ -139,6 +149,8 @@ static int put_in_place(struct file_write *write, const int *fds, bool *created,
 	fault_point("files.rename");
 	int in = fds[KEEP_IN], dir = fds[KEEP_DIR];
 	bool is_new = renameat2(in, write->temporary, dir, name, RENAME_NOREPLACE) == 0;
+	if (!is_new && errno == EEXIST && write->must_be_new)
+		return fail_there(write->path, err);
 	if (!is_new && (errno != EEXIST || renameat(in, write->temporary, dir, name) < 0)) {
 		if (errno == EISDIR)
 			return fail(err, ERR_CONFLICT, "'%s' is a directory", write->path);

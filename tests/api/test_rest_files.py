@@ -30,6 +30,35 @@ def inside(daemon, workspace, command):
 
 # ---- reading and writing ----
 
+def test_a_file_that_must_be_new_replaces_nothing(daemon, workspace):
+    new = {"If-None-Match": "*"}
+    assert put(daemon, workspace, "once", b"first", headers=new).status == 201
+    problem(put(daemon, workspace, "once", b"second", headers=new), 412, "conflict", "once")
+    assert get(daemon, workspace, "once").body == b"first"
+    # It may also come to be while the second one is on its way.
+    connection = daemon.connection()
+    with contextlib.closing(connection):
+        connection.putrequest("PUT", url(workspace, "race"))
+        for name, value in {**new, "Content-Length": "4", "Expect": "100-continue"}.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.sock.recv(100).startswith(b"HTTP/1.1 100")
+        assert put(daemon, workspace, "race", b"here").status == 201
+        connection.send(b"late")
+        assert connection.getresponse().status == 412
+    assert get(daemon, workspace, "race").body == b"here"
+    problem(put(daemon, workspace, "d", query="?mkdir", headers=new), 400, "invalid", "If-None-Match")
+
+
+@pytest.mark.parametrize("name, value", [("If-Match", '"x"'), ("If-Match", "*"), ("If-None-Match", '"x"'), ("Content-Range", "bytes 0-0/9"),
+                                         ("If-Unmodified-Since", "Sun, 15 Nov 2026 00:00:00 GMT")])
+def test_a_change_on_a_condition_that_cant_be_kept_is_not_made(daemon, workspace, name, value):
+    assert put(daemon, workspace, "f", b"as it was").status == 201
+    problem(put(daemon, workspace, "f", b"x", headers={name: value}), 400, "invalid", name.lower())
+    problem(daemon.delete(url(workspace, "f"), headers={name: value}), 400, "invalid", name.lower())
+    assert get(daemon, workspace, "f", headers={name: value}).body == b"as it was"
+
+
 def test_a_file_goes_in_and_out(daemon, workspace):
     data = bytes(range(256)) * 300
     answer = put(daemon, workspace, "deep/er/file.bin", data)

@@ -59,7 +59,7 @@ static int write_all(const char *path, unsigned mode, bool make, const char *tex
 {
 	struct file_write *write;
 
-	if (files_begin_write(&w, path, mode, make, &write, &err) < 0)
+	if (files_begin_write(&w, path, mode, make ? WRITE_PARENTS : 0, &write, &err) < 0)
 		return -1;
 	if (files_write(write, text, strlen(text), &err) < 0) {
 		files_abort_write(write);
@@ -217,7 +217,7 @@ static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state
 			close(fd);
 			opened++;
 		}
-		if (files_begin_write(&w, "swap/made", 0, true, &write, &err) == 0)
+		if (files_begin_write(&w, "swap/made", 0, WRITE_PARENTS, &write, &err) == 0)
 			created_count += end_write(write, &created) == 0;
 		files_mkdir(&w, "swap/dir", &created, &err);
 		files_remove(&w, "swap/dir", true, &err);
@@ -422,7 +422,7 @@ static void what_is_aborted_leaves_nothing(void **state)
 {
 	struct file_write *write;
 
-	assert_int_equal(files_begin_write(&w, "f", 0, false, &write, &err), 0);
+	assert_int_equal(files_begin_write(&w, "f", 0, 0, &write, &err), 0);
 	assert_int_equal(files_write(write, "half", 4, &err), 0);
 	assert_int_equal(w.users, 1);
 	files_abort_write(write);
@@ -439,8 +439,8 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 
 	w.model.limits.disk_bytes = 1000;
 	w.model.disk_usage_bytes = 900;
-	assert_int_equal(files_begin_write(&w, "one", 0, false, &one, &err), 0);
-	assert_int_equal(files_begin_write(&w, "two", 0, false, &two, &err), 0);
+	assert_int_equal(files_begin_write(&w, "one", 0, 0, &one, &err), 0);
+	assert_int_equal(files_begin_write(&w, "two", 0, 0, &two, &err), 0);
 	assert_int_equal(files_write(one, area, 60, &err), 0);
 	assert_int_equal(files_write(two, area, 60, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
@@ -460,7 +460,7 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 	w.model.disk_usage_bytes = 960;
 	/* A quota of the kernel's counts by itself. */
 	w.model.disk_mechanism = "project-quota";
-	assert_int_equal(files_begin_write(&w, "one", 0, false, &one, &err), 0);
+	assert_int_equal(files_begin_write(&w, "one", 0, 0, &one, &err), 0);
 	assert_int_equal(files_write(one, area, 60, &err), 0);
 	files_abort_write(one);
 }
@@ -470,14 +470,14 @@ static void a_directory_that_came_meanwhile_is_a_conflict(void **state)
 	struct file_write *write;
 	bool created;
 
-	assert_int_equal(files_begin_write(&w, "f", 0, false, &write, &err), 0);
+	assert_int_equal(files_begin_write(&w, "f", 0, 0, &write, &err), 0);
 	put_dir(upper, "f");
 	assert_int_equal(end_write(write, &created), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	assert_int_equal(count_in(), 0);
 	/* And a parent that went. */
 	put_dir(upper, "d");
-	assert_int_equal(files_begin_write(&w, "d/f", 0, false, &write, &err), 0);
+	assert_int_equal(files_begin_write(&w, "d/f", 0, 0, &write, &err), 0);
 	assert_int_equal(unlinkat(upper, "d", AT_REMOVEDIR), 0);
 	assert_int_equal(end_write(write, &created), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
@@ -493,7 +493,7 @@ static void writes_of_any_size_are_finished_by_a_child(void **state)
 
 	memset(data, 'x', sizeof data);
 	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(files_begin_write(&w, "f", 0600, false, &write, &err), 0);
+		assert_int_equal(files_begin_write(&w, "f", 0600, 0, &write, &err), 0);
 		assert_int_equal(files_write(write, data, sizes[i], &err), 0);
 		assert_int_equal(end_write(write, &created), 0);
 		assert_int_equal(created, i == 0);
