@@ -117,7 +117,8 @@ const struct fields result_schema = { "Result", NULL, FIELDS(result_rows) };
 static const struct field_choice types[] = { { "file", 0 }, { "directory", 1 }, { "link", 2 },
 	{ "fifo", 3 }, { "socket", 4 }, { "device", 5 }, { 0 } };
 static const struct field file_rows[] = {
-	TEXT("name", NULL),
+	TEXT("name", "what isn't UTF-8 in it is shown as U+FFFD"),
+	TEXT("name_base64", "the name's bytes, when they aren't UTF-8", FIELD_OPTIONAL),
 	{ "type", FIELD_CHOICE, .choices = types },
 	COUNT("size", NULL),
 	TEXT("mode", "octal"),

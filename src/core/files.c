@@ -12,12 +12,15 @@
 
 void file_print(struct json *j, const char *key, const struct file_info *info)
 {
+	size_t len = strlen(info->name);
 	char time[32], mode[8];
 
 	clock_format(time, info->modified_ms);
 	str_format(mode, sizeof mode, "%04o", info->mode & 07777);
 	json_object(j, key);
 	json_text(j, "name", info->name);
+	if (str_utf8_prefix(info->name, len) != len)
+		json_base64(j, "name_base64", info->name, len);
 	json_text(j, "type", info->type);
 	json_u64(j, "size", info->size);
 	json_text(j, "mode", mode);

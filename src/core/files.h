@@ -25,7 +25,8 @@ struct file_info {
 	const char *link; /* target, or NULL */
 };
 /* {"name","type","size","mode","modified_at","link"}; mode as "0644", bytes that aren't UTF-8 as
- * U+FFFD. */
+ * U+FFFD, and of a name that has such {"name_base64"} as well: it couldn't be asked for otherwise.
+ */
 void file_print(struct json *j, const char *key, const struct file_info *info);
 
 int files_stat(struct core_workspace *w, const char *path, struct arena *arena,

@@ -1,4 +1,5 @@
 """Files and archives over REST."""
+import base64
 import contextlib
 import io
 import os
@@ -57,6 +58,14 @@ def test_a_change_on_a_condition_that_cant_be_kept_is_not_made(daemon, workspace
     problem(put(daemon, workspace, "f", b"x", headers={name: value}), 400, "invalid", name.lower())
     problem(daemon.delete(url(workspace, "f"), headers={name: value}), 400, "invalid", name.lower())
     assert get(daemon, workspace, "f", headers={name: value}).body == b"as it was"
+
+
+def test_a_name_that_is_no_text_can_be_read_from_a_listing(daemon, workspace):
+    inside(daemon, workspace, r"printf raw >$(printf 'a\377b'); echo text >plain")
+    items = {item["name"]: item for item in get(daemon, workspace, "", "?list").json()["items"]}
+    assert "name_base64" not in items["plain"]
+    name = base64.b64decode(items["a\ufffdb"]["name_base64"])
+    assert name == b"a\xffb" and get(daemon, workspace, name).body == b"raw"
 
 
 def test_a_file_goes_in_and_out(daemon, workspace):

@@ -307,7 +307,8 @@ static void names_of_any_bytes_print_as_json(void **state)
 	file_print(&j, NULL, &info);
 	json_finish(&j);
 	assert_string_equal(text.data,
-		"{\"name\":\"a\\n\\\"\xef\xbf\xbd\",\"type\":\"file\",\"size\":0,\"mode\":\"0644\","
+		"{\"name\":\"a\\n\\\"\xef\xbf\xbd\",\"name_base64\":\"YQoi/"
+		"w==\",\"type\":\"file\",\"size\":0,\"mode\":\"0644\","
 		"\"modified_at\":\"1970-01-01T00:00:00.000Z\",\"link\":null}");
 	assert_int_equal(files_stat(&w, "", &arena, &info, &err), 0);
 	assert_string_equal(info.name, "workspace");
