@@ -42,6 +42,7 @@ static int merge_entry(
 
 	if (fstatat(from, name, &mine, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail_errno(err, "look at '%s'", place->path.data);
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, mine.st_mtim };
 	/* What the unpacking process should have seen to. */
 	if ((!S_ISREG(mine.st_mode) && !S_ISDIR(mine.st_mode) && !S_ISLNK(mine.st_mode)) ||
 		mine.st_mode & (S_ISUID | S_ISGID))
@@ -62,7 +63,11 @@ static int merge_entry(
 		return fail_errno(err, "open '%s'", place->path.data);
 	if (is_there && place->moves && fchmod(target, mine.st_mode & 0777) < 0)
 		return fail_errno(err, "change the mode of '%s'", place->path.data);
-	return merge(place, source, target, depth + 1, err);
+	if (merge(place, source, target, depth + 1, err) < 0)
+		return -1;
+	if (is_there && place->moves)
+		(void)!futimens(target, times);
+	return 0;
 }
 
 /* Everything in `from` goes to the same name in `to`; -1: there is no such directory yet. */

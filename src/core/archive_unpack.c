@@ -16,9 +16,11 @@
 	256	    /* files: with more, the whole file system is, which waits for others, too */
 #define BLOCK 4096u /* what a file takes on disk is a number of these */
 
-/* A directory on the way to the latest entry: entries come in the order of a walk, mostly. */
+/* A directory on the way to the latest entry: entries come in the order of a walk, mostly. What is
+ * made in it changes its time, which is set again when it is left. */
 struct level {
 	int fd;
+	struct timespec modified;
 	char name[NAME_MAX + 1];
 };
 struct unpack {
@@ -103,6 +105,24 @@ static int charge(struct unpack *unpack, uint64_t bytes, struct error *err)
 
 /* -- places in the stage -- */
 
+/* A time that the file system can't hold is none. */
+static void set_time(int fd, struct timespec modified)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, modified };
+
+	(void)!futimens(fd, times);
+}
+
+static void leave(struct unpack *unpack, size_t depth)
+{
+	while (unpack->depth > depth) {
+		struct level *level = &unpack->levels[--unpack->depth];
+
+		set_time(level->fd, level->modified);
+		fd_close(&level->fd);
+	}
+}
+
 static int refuse_way(const struct unpack *unpack, const char *part, struct error *err)
 {
 	return fail(err, ERR_DENIED,
@@ -136,6 +156,7 @@ static int reach(
 {
 	size_t depth = 0;
 	const char *slash;
+	struct stat st;
 
 	for (; (slash = strchr(path, '/')); path = slash + 1, depth++) {
 		struct level *level = &unpack->levels[depth];
@@ -144,14 +165,17 @@ static int reach(
 		if (depth < unpack->depth && strncmp(level->name, path, len) == 0 &&
 			level->name[len] == '\0')
 			continue;
-		while (unpack->depth > depth)
-			close(unpack->levels[--unpack->depth].fd);
+		leave(unpack, depth);
 		str_format(level->name, sizeof level->name, "%.*s", (int)len, path);
 		if (enter(unpack, depth ? level[-1].fd : unpack->stage, level->name, true,
 			    &level->fd, err) < 0)
 			return -1;
 		unpack->depth = depth + 1;
+		if (fstat(level->fd, &st) < 0)
+			return fail_errno(err, "unpack '%s'", unpack->place.path);
+		level->modified = st.st_mtim;
 	}
+	leave(unpack, depth);
 	*dir = depth ? unpack->levels[depth - 1].fd : unpack->stage;
 	*name = path;
 	return 0;
@@ -214,6 +238,13 @@ static int write_content(struct unpack *unpack, int fd, int64_t size, struct err
 	return 0;
 }
 
+static void keep_time(int fd, struct archive_entry *entry)
+{
+	if (archive_entry_mtime_is_set(entry))
+		set_time(fd, (struct timespec){
+				     archive_entry_mtime(entry), archive_entry_mtime_nsec(entry) });
+}
+
 static int unpack_file(struct unpack *unpack, struct archive_entry *entry, struct error *err)
 {
 	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -233,17 +264,13 @@ static int unpack_file(struct unpack *unpack, struct archive_entry *entry, struc
 		return fail_errno(err, "unpack '%s'", unpack->place.path);
 	if (write_content(unpack, fd, archive_entry_size(entry), err) < 0)
 		return -1;
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
-		{ archive_entry_mtime(entry), archive_entry_mtime_nsec(entry) } };
-	/* A time that the file system can't hold is none. */
-	if (archive_entry_mtime_is_set(entry))
-		(void)!futimens(fd, times);
+	keep_time(fd, entry);
 	if (++unpack->files <= SYNCED_SINGLY && fsync(fd) < 0)
 		return fail_errno(err, "unpack '%s'", unpack->place.path);
 	return 0;
 }
 
-static int unpack_directory(struct unpack *unpack, struct error *err)
+static int unpack_directory(struct unpack *unpack, struct archive_entry *entry, struct error *err)
 {
 	const char *name;
 	int dir;
@@ -258,6 +285,7 @@ static int unpack_directory(struct unpack *unpack, struct error *err)
 	/* What couldn't be written to couldn't be moved, either. */
 	if (fchmod(fd, unpack->place.mode | 0700) < 0)
 		return fail_errno(err, "unpack '%s'", unpack->place.path);
+	keep_time(fd, entry);
 	return 0;
 }
 
@@ -342,7 +370,7 @@ static int unpack_entry(struct unpack *unpack, struct archive_entry *entry, stru
 	case ARCHIVED_FILE:
 		return unpack_file(unpack, entry, err);
 	case ARCHIVED_DIRECTORY:
-		return unpack_directory(unpack, err);
+		return unpack_directory(unpack, entry, err);
 	case ARCHIVED_LINK:
 		return unpack_link(unpack, err);
 	case ARCHIVED_HARD_LINK:
@@ -373,6 +401,7 @@ int archive_unpack(void *ctx, const int *fds, uint64_t *value, struct error *err
 			return -1;
 	if (got != ARCHIVE_EOF)
 		return read_failed(unpack, err);
+	leave(unpack, 0);
 	/* Who sends it must not find the pipe closed. */
 	while (read_more(unpack->archive, unpack, &rest) > 0)
 		;

@@ -228,6 +228,16 @@ def test_a_tree_goes_out_and_in(daemon, workspace):
     problem(daemon.get(f"/v1/workspaces/{workspace}/archive?format=zip"), 400, "invalid", "tar.zst")
 
 
+def test_times_of_files_and_directories_are_kept(daemon, workspace):
+    inside(daemon, workspace, "mkdir -p t/sub/deep there/sub; echo one >t/sub/deep/f; echo two >t/sub/g; echo three >t/h;"
+                              "touch -d @1000000000 t/sub/deep/f t/sub/deep; touch -d @1100000000 t/sub; touch -d @1200000000 t/h")
+    body = daemon.get(f"/v1/workspaces/{workspace}/archive?path=t").body
+    for target in ("new", "there"):
+        assert daemon.request("PUT", f"/v1/workspaces/{workspace}/archive?path={target}", body).status == 204
+        assert inside(daemon, workspace, f"cd {target}; stat -c %Y sub/deep/f sub/deep sub h").split() == [
+            "1000000000", "1000000000", "1100000000", "1200000000"]
+
+
 @pytest.mark.parametrize("body", [b"", b"no archive" * 100, b"\x28\xb5\x2f\xfdbroken"])
 def test_what_is_no_archive_is_refused(daemon, workspace, body):
     answer = daemon.request("PUT", f"/v1/workspaces/{workspace}/archive", body)
