@@ -110,10 +110,15 @@ static void begin(struct http_connection *c, struct exchange *x)
 	server->handler.begin(server->handler.ctx, r);
 }
 
+const char *exchange_too_big(const struct exchange *x)
+{
+	return x->body_max ? "the body is too big" : "this request takes no body";
+}
+
 static void keep_piece(struct http_server *server, struct exchange *x, struct str piece)
 {
 	if (piece.len > x->body_max - x->body.len) {
-		refuse(x, 413, "the body is too big");
+		refuse(x, 413, exchange_too_big(x));
 	} else if (piece.len > server->limits.bodies_bytes - server->buffered) {
 		refuse(x, 503, "there are too many bodies just now");
 	} else {

@@ -143,6 +143,8 @@ void exchange_end(struct http_connection *c, bool aborted);
 bool exchange_step(struct http_connection *c);
 /* Whether its bytes are wanted now. */
 bool exchange_wants_input(const struct http_connection *c);
+/* What is said of a body that is larger than it may be. */
+const char *exchange_too_big(const struct exchange *x);
 
 /* output.c */
 /* Sends the two parts at once, with the descriptors that are waiting; keeps what isn't taken. */

@@ -77,7 +77,7 @@ void http_take_body(struct http_request *r, size_t max)
 	x->body_max = max < most ? max : most;
 	if (x->parser.length > x->body_max) {
 		x->refusal = 413;
-		x->refusal_detail = "the body is too big";
+		x->refusal_detail = exchange_too_big(x);
 	}
 	buf_init(&x->body, x->body_max);
 	if (!x->refusal && x->parser.length > 0)

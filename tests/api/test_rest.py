@@ -136,6 +136,7 @@ def test_a_body_has_a_maximum(daemon):
         with contextlib.suppress(OSError):
             connection.request("POST", "/v1/workspaces", body, {"Content-Type": "application/json"})
         assert connection.getresponse().status == 413
+    problem(daemon.request("GET", "/v1/workspaces", {}), 413, "limit", "takes no body")
 
 
 def test_other_methods_and_paths_are_named(daemon):
