@@ -117,20 +117,33 @@ static void on_begin(struct loop *loop, void *ctx)
 
 /* ---- what is asked for ---- */
 
+/* Whether `context` may name w, or a new one (NULL). */
+static int check_context(
+	struct core *core, const char *context, const struct core_workspace *w, struct error *err)
+{
+	if (!context)
+		return 0;
+	if (!context[0])
+		return fail_hint(err, ERR_INVALID, "leave the label out",
+			"the label context_id is empty, and couldn't be asked for");
+	const struct core_workspace *other = table_get(&core->contexts, str_from(context));
+	if (!other)
+		other = table_get(&core->names, str_from(context));
+	if (!other || other == w)
+		return 0;
+	return fail_hint(err, ERR_CONFLICT, "carrel info shows it",
+		"there is a workspace of the name or context_id '%s' already", context);
+}
+
 static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)
 {
-	const char *context = workspace_label(wanted, WORKSPACE_CONTEXT_LABEL);
 	if (wanted->id[0] && table_get(&core->ids, str_from(wanted->id)))
 		return fail(err, ERR_CONFLICT, "there is a workspace '%s' already", wanted->id);
 	if (wanted->name && (table_get(&core->names, str_from(wanted->name)) ||
 				    table_get(&core->contexts, str_from(wanted->name))))
 		return fail_hint(err, ERR_CONFLICT, "carrel info shows it; choose another name",
 			"there is a workspace '%s' already", wanted->name);
-	if (context && (table_get(&core->contexts, str_from(context)) ||
-			       table_get(&core->names, str_from(context))))
-		return fail(err, ERR_CONFLICT,
-			"there is a workspace of the context_id '%s' already", context);
-	return 0;
+	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
 }
 
 static int check(struct core *core, struct workspace *wanted, struct error *err)
@@ -247,12 +260,8 @@ static int apply_labels(struct core_workspace *w, const workspace_pairs *change,
 		return -1;
 	const char *old = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
 	const char *new = workspace_label(&next, WORKSPACE_CONTEXT_LABEL);
-	struct core_workspace *other = new ? table_get(&core->contexts, str_from(new)) : NULL;
-	if (!other && new)
-		other = table_get(&core->names, str_from(new));
-	if (other && other != w)
-		return fail(err, ERR_CONFLICT,
-			"there is a workspace of the context_id '%s' already", new);
+	if (check_context(core, new, w, err))
+		return -1;
 	if (old && table_get(&core->contexts, str_from(old)) == w)
 		table_remove(&core->contexts, str_from(old));
 	w->model.labels = next.labels;

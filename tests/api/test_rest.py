@@ -39,6 +39,10 @@ def test_a_name_is_taken_once(daemon):
     with created(daemon, name="once", labels={"context_id": "ctx/1"}):
         problem(daemon.post("/v1/workspaces", {"name": "once"}), 409, "conflict", "once")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "ctx/1"}}), 409, "conflict", "ctx/1")
+        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "once"}}), 409, "conflict", "name or context_id 'once'")
+        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": ""}}), 400, "invalid", "context_id")
+        problem(daemon.request("PATCH", "/v1/workspaces/once", {"labels": {"context_id": ""}}), 400, "invalid", "context_id")
+        assert daemon.request("PATCH", "/v1/workspaces/once", {"labels": {"context_id": None}}).json()["labels"] == {}
 
 
 @pytest.mark.parametrize("context_id", ["a/b", "Ümläut ☃ 100%", "..", "?x=1#y", " ", "x" * 900])
