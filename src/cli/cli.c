@@ -75,8 +75,9 @@ int cli_fail(const struct error *err, bool json)
 	return error_exit_code(err->code);
 }
 
-static int unknown_command(const char *name)
+static int unknown_command(int argc, char **argv)
 {
+	const char *name = argv[0];
 	struct error err;
 	const char *nearest = NULL;
 	size_t least = 2 + strlen(name) / 4;
@@ -89,7 +90,7 @@ static int unknown_command(const char *name)
 		name[0] == '-' ? "option" : "command", name);
 	if (nearest && strlen(name) > 2)
 		error_hint(&err, "did you mean 'carrel %s'?", nearest);
-	return cli_fail(&err, false);
+	return cli_fail(&err, args_want_json(argc, argv));
 }
 
 static void print_commands(FILE *out)
@@ -119,7 +120,7 @@ int cli_help(int argc, char **argv)
 		return finish_stdout(0);
 	}
 	if (!command)
-		return unknown_command(argv[1]);
+		return unknown_command(argc - 1, argv + 1);
 	/* `help env build`: one that has commands of its own looks for the next word among them. */
 	if (argc > 2 && command->run == cli_env)
 		return cli_env(3, (char *[]){ argv[1], argv[2], (char[]){ "--help" }, NULL });
@@ -150,11 +151,11 @@ int cli_version(int argc, char **argv)
 	int operands;
 	bool help;
 	if (args_parse(&spec, argc, argv, &options, &arena, &operands, &help, &err))
-		return cli_fail(&err, false);
+		return cli_fail(&err, args_want_json(argc, argv));
 	if (!help && operands < argc) {
 		fail(&err, ERR_INVALID, "version takes no operand, and '%s' is one",
 			argv[operands]);
-		return cli_fail(&err, false);
+		return cli_fail(&err, args_want_json(argc, argv));
 	}
 	if (help)
 		args_print_help(&spec);
@@ -180,6 +181,6 @@ int cli_main(int argc, char **argv)
 		return cli_version(1, argv);
 	const struct cli_command *command = find(argv[1]);
 	if (!command)
-		return unknown_command(argv[1]);
+		return unknown_command(argc - 1, argv + 1);
 	return command->run(argc - 1, argv + 1);
 }

@@ -35,6 +35,10 @@ def test_an_unknown_command_is_named(carrel):
     done = carrel("no-such-verb")
     assert (done.returncode, done.stdout) == (125, "")
     one_line(done.stderr, "no-such-verb")
+    for words in (["no-such-verb"], ["help", "no-such-verb"], ["version", "no-such-verb"]):
+        done = carrel(*words, "-o", "json")
+        assert (done.returncode, done.stderr) == (125, "")
+        assert "no-such-verb" in json.loads(done.stdout)["error"]["message"]
 
 
 def test_a_missing_command_is_said(carrel):
