@@ -253,6 +253,11 @@ int remote_print_labels(struct json *j, const arg_list *labels, struct error *er
 				"--label '%s' is not KEY=VALUE", label);
 		if (str_utf8_prefix(label, strlen(label)) != strlen(label))
 			return fail(err, ERR_INVALID, "--label '%s' is no UTF-8", label);
+		size_t key_len = strcspn(label, "=") + 1;
+		for (size_t n = 0; n < i; n++)
+			if (!strncmp(labels->items[n], label, key_len))
+				return fail(err, ERR_INVALID, "the label '%.*s' is given twice",
+					(int)key_len - 1, label);
 	}
 	if (labels->count)
 		print_pairs(j, "labels", labels);

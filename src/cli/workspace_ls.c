@@ -244,8 +244,9 @@ int cli_info(int argc, char **argv)
 		    &operands, &code))
 		return code;
 	if (remote_open(&remote, &options.remote, &err) ||
-		remote_call(&remote, "GET", remote_workspace_path(&remote, operands.items[0], ""),
-			NULL, &answer, &err))
+		remote_call(&remote, "GET",
+			remote_workspace_path(&remote, operands.items[0], "?measure"), NULL,
+			&answer, &err))
 		return cli_fail(&err, remote.json);
 	if (remote.json)
 		return remote_print_answer(&answer);

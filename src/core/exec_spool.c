@@ -113,8 +113,8 @@ int exec_open_output(struct core_exec *e, int stream, int *fd, struct error *err
 	char name[NAME_SIZE];
 	int spool = e->workspace->core->spool;
 	if (!e->record.background || stream < 1 || stream > (e->record.tty ? 1 : 2))
-		return fail(err, ERR_NOT_FOUND, "exec '%s' has no stored output %d", e->record.id,
-			stream);
+		return fail(err, ERR_NOT_FOUND, "no %s is kept of exec '%s'",
+			stream == 2 ? "stderr" : "stdout", e->record.id);
 	name_of(e->record.id, stream - 1, name);
 	/* O_NONBLOCK: whoever writes it may hold a lease on it, and open would wait for that. */
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;

@@ -100,9 +100,19 @@ def test_files_stay_between_commands(daemon, workspace):
     assert sh(daemon, workspace, "cat kept.txt").stdout == "kept\n"
 
 
+def test_info_shows_what_is_on_disk_now(daemon):
+    with created(daemon) as name:
+        usage = lambda: json_of(daemon("info", name, "-o", "json"))["disk_usage_bytes"]
+        assert sh(daemon, name, "head -c 5000000 /dev/urandom >f").returncode == 0
+        assert usage() >= 5000000
+        assert sh(daemon, name, "rm f").returncode == 0
+        assert usage() < 5000000
+
+
 @pytest.mark.parametrize("options, names", [
     (["UPPER"], ["UPPER"]), (["a_b"], ["a_b"]), (["x" * 65], ["too long"]), (["../x"], ["../x"]), ([""], ["empty"]),
     (["ok", "two"], ["two"]), (["--label", "novalue"], ["novalue"]), (["--label", "=x"], ["=x"]),
+    (["--label", "k=1", "--label", "k=2"], ["'k'", "twice"]),
     (["--memory", "1"], ["--memory"]), (["--ttl", "soon"], ["--ttl", "soon"]), (["--env", "a", "--pip", "b"], ["--env"]),
     (["-r", "/nonexistent/file"], ["/nonexistent/file"]), (["--net", "open"], ["--net open"]), (["--env", "nosuchenv"], ["nosuchenv"]),
     (["--template", "x"], ["--template", "not available"]), (["--npm=x"], ["--npm", "not available"]),
