@@ -37,6 +37,9 @@ struct exec {
 #define PAGE_MAX 4096
 #endif
 #define STACK_SIZE 2048
+/* More than the kernel maps of a stack before it is used (128 kB and what argv and env take), less
+ * than it leaves free below one. */
+#define KERNEL_STACK_MOST (1ul << 20)
 
 struct scratch { /* what only a spawn needs */
 	struct init_request request;
@@ -459,7 +462,7 @@ static void reset_signals(uint64_t block)
 /* `stack` is what the kernel left there: argc, argv, NULL, env, NULL, the auxiliary vector. */
 static void read_auxiliary(const long *stack)
 {
-	char *last = NULL;
+	const char *last = NULL;
 	const long *at = stack + 1 + stack[0] + 1;
 	while (*at++)
 		;
@@ -467,13 +470,13 @@ static void read_auxiliary(const long *stack)
 		if (at[0] == AT_PAGESZ)
 			state.page_size = (unsigned long)at[1];
 		if (at[0] == AT_EXECFN)
-			last = (char *)at[1];
+			last = (const char *)at[1];
 	}
-	/* A warm init lives long: it gives those pages back too, having its own stack. The
-	 * program's name is at their end. */
-	char *first = (char *)((unsigned long)stack & -state.page_size);
+	/* A warm init lives long, and has its own stack: that one goes, and with it three pages of
+	 * page tables. The program's name is in its last page; nothing else is mapped near below. */
+	unsigned long end = ((unsigned long)last | (state.page_size - 1)) + 1;
 	if (last)
-		SYS(madvise, first, last - first, MADV_DONTNEED);
+		SYS(munmap, end - KERNEL_STACK_MOST, KERNEL_STACK_MOST, 0);
 }
 
 __attribute__((used)) _Noreturn void init_main(const long *stack);

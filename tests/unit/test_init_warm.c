@@ -1,5 +1,6 @@
 /* carrel-init in a warm sandbox: many commands, masters that come and go, and its size. */
 #include <sys/shm.h>
+#include "format/procfs.h"
 #include "linux/pidfd.h"
 #include "init_fixture.h"
 
@@ -217,14 +218,20 @@ static void test_stats_count_shared_memory_nobody_is_attached_to(void **state)
 	assert_true(during >= before + size / 2);
 }
 
-static long pss_kb(pid_t pid)
+static long read_kb(pid_t pid, const char *file, const char *key)
 {
 	char path[64], text[4096];
-	assert_true(str_format(path, sizeof path, "/proc/%d/smaps_rollup", pid));
-	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
-	const char *line = strstr(text, "\nPss:");
-	assert_non_null(line);
-	return strtol(line + 5, NULL, 10);
+	uint64_t kb = 0;
+	assert_true(str_format(path, sizeof path, "/proc/%d/%s", pid, file));
+	ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text);
+	assert_true(len > 0);
+	assert_true(procfs_find_kb((struct str){ text, (size_t)len }, key, &kb));
+	return (long)kb;
+}
+
+static long pss_kb(pid_t pid)
+{
+	return read_kb(pid, "smaps_rollup", "Pss");
 }
 
 static void test_an_idle_init_is_small(void **state)
@@ -236,6 +243,8 @@ static void test_an_idle_init_is_small(void **state)
 	assert_int_equal(expect_stats(init.socket, NULL), 0);
 	print_message("image %zu bytes, idle %ld kB PSS\n", init_image_len, pss_kb(init.pid));
 	assert_true(pss_kb(init.pid) <= 16);
+	/* Its stack is one of its own: tables for the kernel's would be as large as all of it. */
+	assert_int_equal(read_kb(init.pid, "status", "VmStk"), 0);
 	/* And again after it was busy: 200 at once, one with a large body. */
 	int ends[2];
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
