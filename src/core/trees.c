@@ -17,7 +17,7 @@
 #include "core/parts.h"
 #include "linux/disk_quota.h"
 
-#define CLEAN_AFTER_MS 50 /* several that go together are one child's work */
+#define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
 
 static int write_file(int dir, const char *name, struct str text, struct error *err)

@@ -18,18 +18,30 @@ void measure_stop(struct measure *measure)
 	measure->is_running = false;
 	loop_unwatch(measure->loop, measure->fd);
 	fd_close(&measure->fd);
+	loop_unwatch(measure->loop, measure->pidfd);
 	pidfd_signal(measure->pidfd, SIGKILL, &err);
 	pidfd_reap(measure->pidfd, true, &status, NULL, &err);
 	fd_close(&measure->pidfd);
 }
 
+static void on_end(struct loop *loop, int pidfd, uint32_t events, void *ctx)
+{
+	struct measure *measure = ctx;
+	measure_stop(measure);
+	measure->found(measure->ctx, measure->has_answer, measure->answer);
+}
+
+/* To end takes a child longer than to answer: the loop goes on meanwhile, too. */
 static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct measure *measure = ctx;
-	uint64_t value = 0;
-	bool ok = read(fd, &value, sizeof value) == sizeof value;
-	measure_stop(measure);
-	measure->found(measure->ctx, ok, value);
+	struct error err;
+	measure->has_answer =
+		read(fd, &measure->answer, sizeof measure->answer) == sizeof measure->answer;
+	loop_unwatch(loop, fd);
+	fd_close(&measure->fd);
+	if (loop_watch(loop, measure->pidfd, EPOLLIN, on_end, measure, &err))
+		on_end(loop, measure->pidfd, EPOLLIN, measure);
 }
 
 static _Noreturn void answer(const struct measure *measure, int fd, pid_t parent)

@@ -18,8 +18,9 @@ struct measure {
 	/* What the child needs beside its answer (-1: nothing): it holds nothing else open, so
 	 * that whoever reads what we close sees the end. None: it keeps all. */
 	int keep[MEASURE_KEEP_MAX], keep_count;
-	bool is_running;
+	bool is_running, has_answer;
 	int fd, pidfd;
+	uint64_t answer;
 };
 
 /* Sets the fields before is_running before. Failing to start is told like a child without an
