@@ -62,8 +62,7 @@ struct sandboxes {
 	struct sandbox *list_next; /* of a LIST that is being answered */
 	uint64_t list_tag;	   /* 0: none is */
 	struct sandbox *killed;	   /* and not reaped yet */
-	struct loop_timer *retry;  /* control groups that were busy */
-	unsigned up, starting, ending;
+	unsigned up, starting;
 	uint64_t started, failed;
 };
 void sandboxes_init(struct launcher *launcher);

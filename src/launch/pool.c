@@ -16,6 +16,7 @@
 
 #define END_PATIENCE_MS 2000
 #define REFILL_AFTER_MS 3
+#define REMOVE_AGAIN_MS 2 /* a control group that something is just leaving */
 
 /* ---- the child that makes kits: one packet in, one out ---- */
 
@@ -233,6 +234,60 @@ int pool_start(struct pool *pool, const struct cgroup_want *each, unsigned wante
 	return 0;
 }
 
+/* ---- control groups that were used ---- */
+
+/* Removes what can be removed; what is still busy stays. */
+static void remove_leaving(struct pool *pool)
+{
+	struct error err;
+	size_t kept = 0;
+	for (size_t i = 0; i < pool->leaving_count; i++) {
+		if (!cgroup_try_remove(pool->cgroups, pool->leaving[i], &err))
+			continue;
+		if (err.code == ERR_CONFLICT)
+			pool->leaving[kept++] = pool->leaving[i];
+		else /* nothing that waiting would mend */
+			pool->failed(pool->ctx, "a control group stays", &err);
+	}
+	pool->leaving_count = kept;
+}
+
+static void on_removal(struct loop *loop, void *ctx)
+{
+	struct pool *pool = ctx;
+	pool->removal = NULL;
+	remove_leaving(pool);
+	if (pool->leaving_count)
+		pool->removal = loop_after(loop, REMOVE_AGAIN_MS, on_removal, pool);
+}
+
+void pool_drop_cgroup(struct pool *pool, unsigned number)
+{
+	if (pool->leaving_count == pool->leaving_room) {
+		pool->leaving_room = pool->leaving_room ? 2 * pool->leaving_room : 16;
+		pool->leaving = realloc(pool->leaving, pool->leaving_room * sizeof number);
+		if (!pool->leaving)
+			abort();
+	}
+	pool->leaving[pool->leaving_count++] = number;
+	if (!pool->removal)
+		pool->removal = loop_after(pool->loop, 0, on_removal, pool);
+}
+
+static void remove_last_ones(struct pool *pool)
+{
+	const struct timespec pause = { .tv_nsec = REMOVE_AGAIN_MS * 1000000 };
+	loop_cancel(pool->loop, pool->removal);
+	pool->removal = NULL;
+	remove_leaving(pool);
+	for (int i = 0; i < END_PATIENCE_MS / REMOVE_AGAIN_MS && pool->leaving_count; i++) {
+		nanosleep(&pause, NULL);
+		remove_leaving(pool);
+	}
+	free(pool->leaving);
+	pool->leaving = NULL;
+}
+
 /* It may be in the kernel's hands for long, where many network namespaces are just being removed:
  * it ends then, without us. */
 static void end_maker(struct pool *pool)
@@ -263,6 +318,7 @@ void pool_stop(struct pool *pool)
 		cgroup_done(&pool->groups[at]);
 		cgroup_try_remove(pool->cgroups, pool->numbers[at], &ignored);
 	}
+	remove_last_ones(pool);
 	end_maker(pool);
 	free(pool->groups);
 	pool->groups = NULL;

@@ -42,9 +42,13 @@ struct pool {
 	struct cgroup_want each;
 	unsigned numbers[POOL_MAX];
 	unsigned groups_ready, groups_wanted, next_number;
+	unsigned *leaving; /* numbers of those that were used, to be removed */
+	size_t leaving_count, leaving_room;
+	struct loop_timer *removal;
 	uint64_t groups_missed;
 	struct loop_timer *refill;
-	/* Why one of the two isn't filled any more; called at most once for each. */
+	/* Why one of the two isn't filled any more (called at most once for each), or a group
+	 * can't be removed. */
 	void (*failed)(void *ctx, const char *what, const struct error *err);
 	void *ctx;
 };
@@ -61,6 +65,9 @@ void pool_maker_died(struct pool *pool);
 /* false: there is none, make your own. */
 bool pool_take_kit(struct pool *pool, struct pool_kit *kit);
 /* A group for `want`, whose number is set: one that is ready, changed where it has to be, or one
- * made now. cgroup_done and, in the end, cgroup_try_remove are the caller's. */
+ * made now. cgroup_done and, in the end, pool_drop_cgroup are the caller's. */
 int pool_take_cgroup(
 	struct pool *pool, struct cgroup_want *want, struct cgroup *group, struct error *err);
+/* Its last process is gone: it is removed when there is time, and again while something is just
+ * leaving it. */
+void pool_drop_cgroup(struct pool *pool, unsigned number);

@@ -14,15 +14,13 @@
 #include "launch/parts.h"
 #include "launch/start.h"
 
-#define RETRY_MS 2 /* a control group that something is just leaving */
-
 struct sandbox {
 	struct launcher *launcher;
 	char id[ID_LEN + 1];
 	char request_id[ID_LEN + 1]; /* of whoever waits for it */
 	pid_t pid;
 	int setup; /* while it starts; else -1 */
-	bool is_up, is_dead /* reaped */, has_failed;
+	bool is_up, has_failed;
 	struct start_parts parts;
 	uint64_t start_tag, end_tag; /* of those who wait; 0: nobody */
 	int status;
@@ -46,7 +44,7 @@ static struct sandbox *find_by_pid(const struct launcher *launcher, pid_t pid)
 static void kill_sandbox(struct sandbox *sandbox)
 {
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
-	if (sandbox->is_dead || sandbox->is_killed || sandbox->pid <= 0)
+	if (sandbox->is_killed || sandbox->pid <= 0)
 		return;
 	kill(sandbox->pid, SIGKILL);
 	sandbox->is_killed = true;
@@ -125,12 +123,14 @@ static void stop_hearing(struct sandbox *sandbox)
 
 /* ---- the end of one ---- */
 
-/* Nothing of it is left: whoever waits is told, or, when nobody asked for its end, core is. */
+/* Its last process is gone: what it held is given back, and whoever waits is told, or, when nobody
+ * asked for its end, core is. */
 static void finish(struct sandbox *sandbox)
 {
 	struct launcher *launcher = sandbox->launcher;
 	struct launch_message ended = { .type = LAUNCH_ENDED, .value = sandbox->status };
 	memcpy(ended.id, sandbox->id, sizeof ended.id);
+	start_give_back(launcher, sandbox->id, &sandbox->parts);
 	if (sandbox->start_tag) {
 		struct error canceled;
 		fail(&canceled, ERR_CANCELED, "it was ended before it was up");
@@ -143,44 +143,8 @@ static void finish(struct sandbox *sandbox)
 		link_send(launcher, &ended, NULL, 0, NULL, 0);
 	}
 	log_sandbox(sandbox, LOG_LEVEL_INFO, "sandbox ended", NULL);
-	launcher->sandboxes.ending--;
 	forget(sandbox);
 	launcher_check_end(launcher);
-}
-
-static void on_retry(struct loop *loop, void *ctx);
-
-/* true: it is gone, and so is `sandbox`. */
-static bool clean(struct sandbox *sandbox)
-{
-	struct launcher *launcher = sandbox->launcher;
-	struct sandboxes *all = &launcher->sandboxes;
-	struct error err;
-	if (!start_clean(launcher, &sandbox->parts, &err)) {
-		finish(sandbox);
-		return true;
-	}
-	if (err.code != ERR_CONFLICT) { /* nothing that waiting would mend */
-		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group stays", &err);
-		finish(sandbox);
-		return true;
-	}
-	if (!all->retry)
-		all->retry = loop_after(launcher->loop, RETRY_MS, on_retry, launcher);
-	return false;
-}
-
-static void on_retry(struct loop *loop, void *ctx)
-{
-	struct launcher *launcher = ctx;
-	struct sandboxes *all = &launcher->sandboxes;
-	all->retry = NULL;
-	struct sandbox *newer;
-	for (struct sandbox *at = all->oldest; at && all->ending; at = newer) {
-		newer = at->newer;
-		if (at->is_dead)
-			clean(at);
-	}
 }
 
 static void fail_start(struct sandbox *sandbox, const struct error *err)
@@ -223,12 +187,8 @@ bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
 	table_remove(&launcher->sandboxes.pids, pid_key(sandbox));
 	if (sandbox->is_up)
 		launcher->sandboxes.up--;
-	launcher->sandboxes.ending++;
-	sandbox->is_up = false;
-	sandbox->is_dead = true;
 	sandbox->status = status;
-	start_dead(launcher, sandbox->id, &sandbox->parts);
-	clean(sandbox);
+	finish(sandbox);
 	return true;
 }
 
@@ -240,16 +200,17 @@ static void send_up(struct sandbox *sandbox, uint32_t type, uint64_t tag, int fd
 		.type = type, .tag = tag, .value = (int32_t)sandbox->parts.limiter
 	};
 	int all[LAUNCH_FD_MAX], packed[LAUNCH_FD_MAX], count = 0;
+	struct start_counters counters;
 	struct error err;
 	memcpy(head.id, sandbox->id, sizeof head.id);
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		all[i] = -1;
 	all[LAUNCH_FD_PROC] = fds[WARM_PROC];
 	all[LAUNCH_FD_ROOT] = fds[WARM_ROOT];
 	all[LAUNCH_FD_WORKSPACE] = fds[WARM_WORKSPACE];
-	if (start_open_counters(sandbox->launcher, &sandbox->parts, &all[LAUNCH_FD_OOM],
-		    &all[LAUNCH_FD_OOM_COUNT], &all[LAUNCH_FD_CPU], &err))
+	if (start_open_counters(sandbox->launcher, &sandbox->parts, &counters, &err))
 		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group can't be watched", &err);
+	all[LAUNCH_FD_OOM] = counters.oom;
+	all[LAUNCH_FD_OOM_COUNT] = counters.oom_count;
+	all[LAUNCH_FD_CPU] = counters.cpu;
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		if (all[i] >= 0) {
 			head.present |= 1u << i;
@@ -308,11 +269,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 		return;
 	}
 	fail_start(sandbox, &err);
-	/* As if it had died: what was taken for it is given back. */
-	all->ending++;
-	sandbox->is_dead = true;
-	start_dead(launcher, sandbox->id, &sandbox->parts);
-	clean(sandbox);
+	finish(sandbox);
 }
 
 /* ---- on demand ---- */
@@ -407,7 +364,6 @@ void sandboxes_init(struct launcher *launcher)
 
 void sandboxes_done(struct launcher *launcher)
 {
-	loop_cancel(launcher->loop, launcher->sandboxes.retry);
 	struct sandbox *newer;
 	for (struct sandbox *at = launcher->sandboxes.oldest; at; at = newer) {
 		newer = at->newer;

@@ -78,6 +78,15 @@ static int open_listener(
 
 /* ---- carried out ---- */
 
+static const struct start_counters NO_COUNTERS = { -1, -1, -1 };
+
+static void counters_done(struct start_counters *counters)
+{
+	fd_close(&counters->oom);
+	fd_close(&counters->oom_count);
+	fd_close(&counters->cpu);
+}
+
 static int take_identity(struct launcher *launcher, struct start_parts *parts,
 	struct plan_facts *facts, struct pool_kit *kit, struct error *err)
 {
@@ -106,11 +115,22 @@ static int take_cgroup(struct launcher *launcher, const struct plan *plan,
 	return 0;
 }
 
+static int open_counters(
+	const struct cgroup *group, struct start_counters *counters, struct error *err)
+{
+	short events;
+	return cgroup_open_counters(group, &counters->oom_count, &counters->cpu, err) ||
+			       cgroup_watch_oom(group, &counters->oom, &events, err)
+		       ? -1
+		       : 0;
+}
+
 static int carry_out(struct launcher *launcher, const char *id, const struct plan *plan,
 	const struct pool_kit *kit, struct start_parts *parts, pid_t *pid, int *setup,
 	struct error *err)
 {
 	struct cgroup group;
+	struct error ignored; /* it is tried again, and told, when the sandbox is up */
 	auto_close int listener = -1;
 	cgroup_init(&group);
 	int failed = open_listener(launcher, id, &parts->has_socket, &listener, err) ||
@@ -125,6 +145,9 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 			.cgroup = &group };
 		failed = warm_begin(&launcher->warm, &start, pid, setup, err);
 	}
+	/* Now, while the child works. */
+	if (!failed && parts->has_cgroup && open_counters(&group, &parts->counters, &ignored))
+		counters_done(&parts->counters);
 	cgroup_done(&group);
 	return failed ? -1 : 0;
 }
@@ -135,6 +158,7 @@ int start_begin(struct launcher *launcher, const struct launch_message *head,
 {
 	auto_arena struct arena arena;
 	arena_init(&arena);
+	parts->counters = NO_COUNTERS;
 	struct environment_mount mount = { 0 };
 	struct plan plan;
 	struct plan_bind dir = { .source = launcher->home->path,
@@ -162,43 +186,36 @@ int start_begin(struct launcher *launcher, const struct launch_message *head,
 
 /* ---- given back ---- */
 
-void start_dead(struct launcher *launcher, const char *id, struct start_parts *parts)
+void start_give_back(struct launcher *launcher, const char *id, struct start_parts *parts)
 {
 	if (parts->has_socket) {
 		home_enter(launcher->home);
 		unlinkat(launcher->sockets, id, 0);
 		home_leave(launcher->home);
 	}
-	parts->has_socket = false;
 	if (parts->uid)
 		slots_give(&launcher->slots, parts->uid);
-	parts->uid = 0;
 	pin_give(launcher, parts->environment);
-	parts->environment = NULL;
+	if (parts->has_cgroup)
+		pool_drop_cgroup(&launcher->pool, parts->cgroup);
+	counters_done(&parts->counters);
+	*parts = (struct start_parts){ .counters = NO_COUNTERS };
 }
 
-int start_clean(struct launcher *launcher, struct start_parts *parts, struct error *err)
-{
-	if (parts->has_cgroup && cgroup_try_remove(&launcher->host.cgroups, parts->cgroup, err))
-		return -1;
-	parts->has_cgroup = false;
-	return 0;
-}
-
-int start_open_counters(struct launcher *launcher, const struct start_parts *parts, int *oom,
-	int *oom_count, int *cpu, struct error *err)
+int start_open_counters(struct launcher *launcher, struct start_parts *parts,
+	struct start_counters *counters, struct error *err)
 {
 	struct cgroup_want want = {
 		.number = parts->cgroup, .millicpus = parts->has_cpu, .count_cpu = true
 	};
 	struct cgroup group;
-	short events;
-	if (!parts->has_cgroup)
+	*counters = parts->counters;
+	parts->counters = NO_COUNTERS;
+	if (!parts->has_cgroup || counters->oom >= 0)
 		return 0;
 	if (cgroup_find(&launcher->host.cgroups, &want, &group, err))
 		return -1;
-	int failed = cgroup_open_counters(&group, oom_count, cpu, err) ||
-		     cgroup_watch_oom(&group, oom, &events, err);
+	int failed = open_counters(&group, counters, err);
 	cgroup_done(&group);
-	return failed ? -1 : 0;
+	return failed;
 }

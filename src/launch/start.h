@@ -3,7 +3,12 @@
 #pragma once
 #include "launch/parts.h"
 
-/* What a sandbox holds besides its process. No descriptor. */
+/* What the control group of a sandbox tells core, as descriptors; -1: it doesn't. */
+struct start_counters {
+	int oom, oom_count, cpu;
+};
+
+/* What a sandbox holds besides its process. No descriptor, once it is up. */
 struct start_parts {
 	enum plan_limiter limiter;
 	struct pin *environment;
@@ -11,17 +16,17 @@ struct start_parts {
 	bool has_socket;
 	bool has_cgroup, has_cpu; /* a group; with a cpu quota */
 	unsigned cgroup;	  /* its number */
+	struct start_counters counters;
 };
 
 /* Begins one: *pid is the child, *setup to be heard by warm_hear. On failure `parts` says what is
- * there all the same: start_dead and start_clean follow in any case. */
+ * there all the same: start_give_back follows in any case. */
 int start_begin(struct launcher *launcher, const struct launch_message *head,
 	const char *environment, struct start_parts *parts, pid_t *pid, int *setup,
 	struct error *err);
-/* Its last process is gone: the name of its socket, its uid and its environment are given back. */
-void start_dead(struct launcher *launcher, const char *id, struct start_parts *parts);
-/* And its control groups. ERR_CONFLICT: busy, try again. */
-int start_clean(struct launcher *launcher, struct start_parts *parts, struct error *err);
-/* Of its control group, for core; -1 where there is none. */
-int start_open_counters(struct launcher *launcher, const struct start_parts *parts, int *oom,
-	int *oom_count, int *cpu, struct error *err);
+/* Its last process is gone. */
+void start_give_back(struct launcher *launcher, const char *id, struct start_parts *parts);
+/* Of its control group, for core: those that were opened while it started, or new ones. They are
+ * the caller's from here on. */
+int start_open_counters(struct launcher *launcher, struct start_parts *parts,
+	struct start_counters *counters, struct error *err);
