@@ -252,7 +252,8 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	w->sandbox.is_up = false;
 	w->sandbox.is_ending = true; /* who asks for another now waits a moment */
 	execs_sandbox_gone(w);
-	sandbox_close(&w->sandbox);
+	struct core_sandbox left = w->sandbox;
+	sandbox_clear(&w->sandbox);
 	if (w->model.state == WORKSPACE_RUNNING) {
 		if (w->is_suspending && !w->waiters)
 			sandbox_suspended(w);
@@ -274,4 +275,6 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	lifetime_arm(w);
 	core_check_stopped(w->core);
 	core_release(w);
+	/* The last to let go of its mounts takes them apart: after whoever waits has been told. */
+	sandbox_close(&left);
 }
