@@ -170,17 +170,20 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 
 /* ---- the beginning ---- */
 
-/* What the host shows to sandboxes, as mounts to start from; without them each makes its own. */
+/* What the host shows to sandboxes, as mounts to start from; without them each makes its own. The
+ * plan has an environment so that there is a place for one. */
 static void renew_base(struct launcher *launcher)
 {
 	auto_arena struct arena arena;
-	struct plan_options options = { .warm = true };
+	struct plan_environment any = { .base = "/", .layers = "any", .upper = "any" };
+	struct plan_options options = { .warm = true, .environment = &any };
 	struct plan_facts facts = launcher->host.facts;
 	struct plan plan;
 	struct error err;
 	base_done(&launcher->base);
 	launcher->warm.mounts = -1;
 	arena_init(&arena);
+	vec_push(&arena, &any.lowers, "any");
 	if (!facts.privileged)
 		return;
 	if (plan_build(&options, &facts, &arena, &plan, &err) ||

@@ -140,6 +140,7 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 			.listener = listener,
 			.netns = kit->netns,
 			.idmap = kit->idmap,
+			.has_root = base_has_root_for(&launcher->base, plan),
 			.owner_uid = launcher->home->uid,
 			.owner_gid = launcher->home->gid,
 			.cgroup = &group };

@@ -59,11 +59,6 @@ int mount_change(int dir, const char *path, const struct mount_change *change, s
 	return 0;
 }
 
-int mount_bind(const char *source, const char *target)
-{
-	return mount(source, target, NULL, MS_BIND, NULL);
-}
-
 int mount_cover_root(int root, struct error *err)
 {
 	if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))

@@ -23,9 +23,6 @@ struct mount_change {
 	bool recursive;
 };
 int mount_change(int dir, const char *path, const struct mount_change *change, struct error *err);
-/* A plain bind of one path on another, both followed; inherits the flags of the source's mount. -1
- * with errno. */
-int mount_bind(const char *source, const char *target);
 /* Puts the tree at `root` (attached somewhere) over the root of the caller's mount namespace and
  * goes there. The old one stays below it, out of reach of whoever can't chroot: for a namespace
  * whose root holds nothing of worth. */

@@ -52,10 +52,12 @@ static int check_mounts(const struct plan *plan, struct error *err)
 				err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);
 		if (mount->kind == MOUNT_OVERLAY && check_overlay(mount, err))
 			return -1;
-		for (size_t j = 0; j < i; j++)
-			if (path_is_beneath(plan->mounts.items[j].target, mount->target))
-				return fail_hidden(
-					mount->target, plan->mounts.items[j].target, err);
+		for (size_t j = 0; j < i; j++) {
+			const struct plan_mount *other = &plan->mounts.items[j];
+			if (!(other->flags & MOUNT_STAGING) &&
+				path_is_beneath(other->target, mount->target))
+				return fail_hidden(mount->target, other->target, err);
+		}
 	}
 	return 0;
 }

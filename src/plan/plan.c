@@ -472,7 +472,8 @@ static void choose_targets(struct plan *plan)
 		mount->make_target = mount->in_root = true;
 		for (size_t j = 0; j < i; j++) {
 			const struct plan_mount *other = &plan->mounts.items[j];
-			if (!path_is_beneath(mount->target, other->target))
+			if (other->flags & MOUNT_STAGING ||
+				!path_is_beneath(mount->target, other->target))
 				continue;
 			mount->in_root = false;
 			if (other->kind == MOUNT_BIND)

@@ -97,11 +97,11 @@ enum plan_mount_kind {
 	MOUNT_DEVPTS,
 	MOUNT_OVERLAY, /* of `lowers`, with PLAN_UPPER on top */
 };
-/* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them. */
-#define PLAN_STAGING "/.env"
 #define PLAN_LOWERS_MAX 500 /* the kernel takes no more */
-#define PLAN_LAYERS PLAN_STAGING "/layers"
-#define PLAN_UPPER PLAN_STAGING "/upper" /* holds upper/ and work/ */
+/* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them; then the workspace
+ * covers their names. */
+#define PLAN_LAYERS PLAN_WORKSPACE "/.layers"
+#define PLAN_UPPER PLAN_WORKSPACE "/.upper" /* holds upper/ and work/ */
 enum plan_mount_flags {
 	MOUNT_RO = 1,
 	MOUNT_NODEV = 2,

@@ -12,16 +12,12 @@
 #include "linux/mount.h"
 #include "linux/namespace.h"
 #include "linux/pidfd.h"
+#include "sandbox/root.h"
 #include "sandbox/start.h"
 
 #define PROC "proc"
 
 /* ---- in the child that makes it: PID 1 of a pid namespace that ends with it ---- */
-
-static bool is_systems(const struct plan_mount *mount)
-{
-	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER);
-}
 
 static int open_trees(const struct plan *plan, int *trees, struct error *err)
 {
@@ -35,26 +31,11 @@ static int open_trees(const struct plan *plan, int *trees, struct error *err)
 	return sources_open(plan, false, &none, trees, err);
 }
 
-static int make_target(int root, const struct plan_mount *mount, struct error *err)
-{
-	const char *path = mount->target + 1, *name = path_basename(mount->target);
-	auto_close int parent = -1;
-	char above[4096];
-	str_format(above, sizeof above, "%.*s", (int)(name - path), path);
-	if (!above[0])
-		str_copy(above, sizeof above, ".");
-	if (path_make_directories(root, above, 0755, &parent, err))
-		return -1;
-	int failed = mount->source_kind == PATH_FILE ? mknodat(parent, name, S_IFREG | 0644, 0)
-						     : mkdirat(parent, name, 0755);
-	return failed && errno != EEXIST ? fail_errno(err, "make '%s'", mount->target) : 0;
-}
-
 static int attach(const struct plan *plan, int root, int *trees, bool devices, struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
-		if (is_systems(mount) && !(mount->flags & MOUNT_NODEV) == devices &&
+		if (root_is_system(mount) && !(mount->flags & MOUNT_NODEV) == devices &&
 			mount_attach(trees[i], root, mount->target + 1, err))
 			return -1;
 	}
@@ -80,13 +61,8 @@ static int fill_root(const struct plan *plan, int root, int *trees, struct error
 	};
 	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
 		.recursive = true };
-	for (size_t i = 0; i < plan->mounts.count; i++)
-		if (is_systems(&plan->mounts.items[i]) &&
-			make_target(root, &plan->mounts.items[i], err))
-			return -1;
-	if (mkdirat(root, PROC, 0555))
-		return fail_errno(err, "make '/proc'");
-	return attach(plan, root, trees, false, err) || mount_change(root, "", &shut, err) ||
+	return root_fill(root, plan, err) || attach(plan, root, trees, false, err) ||
+			       mount_change(root, "", &shut, err) ||
 			       attach(plan, root, trees, true, err) ||
 			       mount_change(root, "", &shut_devices, err) || attach_proc(root, err)
 		       ? -1
@@ -96,7 +72,7 @@ static int fill_root(const struct plan *plan, int root, int *trees, struct error
 static int build(const struct plan *plan, int *trees, int *mounts, struct error *err)
 {
 	static const char *const options[] = { "size", "65536", "nr_inodes", "256", "mode", "0755",
-		NULL };
+		"uid", "0", "gid", "0", NULL };
 	auto_close int root = -1;
 	umask(0);
 	if (open_trees(plan, trees, err) ||
@@ -145,12 +121,15 @@ static int hear(int socket, int *mounts, struct error *err)
 	return 0;
 }
 
-static void note_sources(const struct plan *plan, struct base *base)
+static void note(const struct plan *plan, struct base *base)
 {
 	struct stat st;
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
-		if (is_systems(mount) && !lstat(mount->source, &st))
+		if (root_is_target(mount))
+			vec_push(&base->arena, &base->targets,
+				arena_text(&base->arena, mount->target));
+		if (root_is_system(mount) && !lstat(mount->source, &st))
 			vec_push(&base->arena, &base->sources,
 				(struct base_source){ arena_text(&base->arena, mount->source),
 					st.st_dev, st.st_ino });
@@ -167,7 +146,7 @@ int base_make(const struct plan *plan, struct base *base, struct error *err)
 	*base = (struct base)BASE_NONE;
 	arena_init(&base->arena);
 	int *trees = arena_array(&base->arena, plan->mounts.count, sizeof *trees);
-	note_sources(plan, base);
+	note(plan, base);
 	if (namespace_clone(CLONE_NEWNS | CLONE_NEWPID, -1, &pidfd, &pid, err))
 		return -1;
 	if (pid == 0)
@@ -182,7 +161,25 @@ void base_done(struct base *base)
 {
 	fd_close(&base->mounts);
 	arena_done(&base->arena);
-	base->sources.count = 0;
+	base->sources.count = base->targets.count = 0;
+}
+
+static bool has_target(const struct base *base, const char *target)
+{
+	for (size_t i = 0; i < base->targets.count; i++)
+		if (!strcmp(base->targets.items[i], target))
+			return true;
+	return false;
+}
+
+bool base_has_root_for(const struct base *base, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (root_is_target(&plan->mounts.items[i]) &&
+			!has_target(base, plan->mounts.items[i].target))
+			return false;
+	/* Who counts memory by file systems must find all of it at the root. */
+	return base->mounts >= 0 && plan->limiter != LIMITER_WATCHDOG;
 }
 
 bool base_is_current(const struct base *base)

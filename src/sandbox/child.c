@@ -1,6 +1,7 @@
 /* The child of a start: it is PID 1 of the new namespaces, builds its own root, locks itself in and
  * becomes carrel-init. What it does is in `steps` at the end, in order; each step fails with an
  * error that names it. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -27,15 +28,19 @@
 #include "linux/overlay.h"
 #include "linux/pty.h"
 #include "linux/seccomp.h"
+#include "sandbox/root.h"
 #include "sandbox/start.h"
 
 /* A path of the sandbox, relative to its root. */
 #define BELOW_ROOT(path) (&(path)[1])
+#define PROC "/proc"
 
 struct child {
 	struct start *start;
 	const struct plan *plan;
-	int root;		  /* the root tmpfs */
+	int root;    /* a tmpfs: of our own, or the base's */
+	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
+	int mask, mask_file;
 	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
 };
 
@@ -132,49 +137,50 @@ static int raise_loopback(struct child *child, struct error *err)
 static int open_sources(struct child *child, struct error *err)
 {
 	struct start *start = child->start;
-	if (sources_open(child->plan, false, &start->idmap, start->trees, err))
+	if (!start->has_root && sources_open(child->plan, false, &start->idmap, start->trees, err))
 		return -1;
 	return child->plan->privileged
 		       ? 0
 		       : sources_open(child->plan, true, &start->idmap, start->trees, err);
 }
 
-static int make_node(int root, const struct plan_node *node)
+/* A tree must be attached before anything can be mounted in it. /usr is there on every host, its
+ * own tree has been opened, and this namespace's old root goes away whole. */
+static int make_own_root(struct child *child, int tmpfs, struct error *err)
 {
-	const char *path = node->path + 1;
-	if (node->kind == NODE_DIRECTORY)
-		return mkdirat(root, path, node->mode);
-	if (node->kind == NODE_LINK)
-		return symlinkat(node->text, root, path);
-	if (!node->text) /* a mount point: one call instead of two */
-		return mknodat(root, path, S_IFREG | node->mode, 0);
-	auto_close int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, node->mode);
-	if (fd < 0)
-		return -1;
-	size_t len = strlen(node->text);
-	return fd_write_full(fd, node->text, len) == (ssize_t)len ? 0 : -1;
+	child->root = tmpfs;
+	return mount_attach(tmpfs, AT_FDCWD, "/usr", err) || root_fill(tmpfs, child->plan, err) ? -1
+												: 0;
 }
 
-/* As make_node, but makes the directories above it when they are missing. */
-static int make_node_deep(int root, const struct plan_node *node, struct error *err)
+/* The root is there: only what can be written to is our own. It is attached where the first of its
+ * directories will cover it. */
+static int take_base_root(struct child *child, int tmpfs, struct error *err)
 {
-	if (!make_node(root, node) || (errno == EEXIST && node->kind == NODE_DIRECTORY))
-		return 0;
-	int first = errno;
-	const char *slash = strrchr(node->path, '/');
-	if (first == ENOENT && slash != node->path) {
-		char parent[4096];
-		auto_close int dir = -1;
-		str_format(parent, sizeof parent, "%.*s", (int)(slash - node->path - 1),
-			node->path + 1);
-		if (path_make_directories(root, parent, 0755, &dir, err))
+	const struct plan *plan = child->plan;
+	child->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (child->root < 0)
+		return fail_errno(err, "open '/'");
+	bool is_attached = false;
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (mount->kind != MOUNT_SCRATCH)
+			continue;
+		if (!is_attached &&
+			mount_attach(tmpfs, child->root, BELOW_ROOT(mount->target), err))
 			return -1;
-		if (!make_node(root, node))
-			return 0;
-		first = errno;
+		is_attached = true;
+		if (root_make_target(tmpfs, mount, err))
+			return -1;
 	}
-	errno = first;
-	return fail_errno(err, "make '%s' in the sandbox", node->path);
+	return 0;
+}
+
+static int open_masks(struct child *child, struct error *err)
+{
+	child->mask = openat(child->root, BELOW_ROOT(ROOT_MASK), O_PATH | O_CLOEXEC);
+	child->mask_file = openat(child->root, BELOW_ROOT(ROOT_MASK_FILE), O_PATH | O_CLOEXEC);
+	return child->mask < 0 || child->mask_file < 0 ? fail_errno(err, "find the masks") : 0;
 }
 
 static int make_root(struct child *child, struct error *err)
@@ -183,57 +189,21 @@ static int make_root(struct child *child, struct error *err)
 	str_format(size, sizeof size, "%llu", (unsigned long long)child->plan->root_bytes);
 	str_format(inodes, sizeof inodes, "%llu", (unsigned long long)child->plan->root_inodes);
 	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", "0755", NULL };
-	if (mount_make("tmpfs", options, MOUNT_ATTR_NOSUID, &child->root, err))
-		return -1;
-	/* A tree must be attached before anything can be mounted in it. /usr is there on every
-	 * host, its own tree has been opened, and this namespace's old root goes away whole. */
-	if (mount_attach(child->root, AT_FDCWD, "/usr", err))
+	bool has_root = child->start->has_root; /* and its devices */
+	unsigned attributes = MOUNT_ATTR_NOSUID | (has_root ? MOUNT_ATTR_NODEV : 0);
+	if (mount_make("tmpfs", options, attributes, &child->scratch, err))
 		return -1;
 	umask(0);
-	static const struct plan_node mask_nodes[] = {
-		{ NODE_DIRECTORY, "/dev", NULL, 0755 },
-		{ NODE_DIRECTORY, "/.mask", NULL, 0 },
-		{ NODE_FILE, "/.mask-file", NULL, 0 },
-	};
-	for (size_t i = 0; i < sizeof mask_nodes / sizeof *mask_nodes; i++)
-		if (make_node_deep(child->root, &mask_nodes[i], err))
-			return -1;
-	for (size_t i = 0; i < child->plan->nodes.count; i++)
-		if (make_node_deep(child->root, &child->plan->nodes.items[i], err))
-			return -1;
-	return 0;
-}
-
-static int make_target(struct child *child, const struct plan_mount *mount, struct error *err)
-{
-	struct plan_node node = { mount->source_kind == PATH_FILE ? NODE_FILE : NODE_DIRECTORY,
-		mount->target, NULL,
-		mount->mode			  ? mount->mode
-		: mount->source_kind == PATH_FILE ? 0644
-						  : 0755 };
-	return make_node_deep(child->root, &node, err);
-}
-
-static int make_targets(struct child *child, struct error *err)
-{
-	for (size_t i = 0; i < child->plan->mounts.count; i++) {
-		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (mount->make_target && mount->in_root && make_target(child, mount, err))
-			return -1;
-	}
-	return 0;
-}
-
-static bool is_system(const struct plan_mount *mount)
-{
-	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER);
+	int failed = has_root ? take_base_root(child, child->scratch, err)
+			      : make_own_root(child, child->scratch, err);
+	return failed || open_masks(child, err) ? -1 : 0;
 }
 
 static int attach_some(struct child *child, bool devices, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (!is_system(mount) || !(mount->flags & MOUNT_NODEV) != devices)
+		if (!root_is_system(mount) || !(mount->flags & MOUNT_NODEV) != devices)
 			continue;
 		if (mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
 			return -1;
@@ -250,6 +220,8 @@ static int attach_system(struct child *child, struct error *err)
 	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
 		.recursive = true };
 	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY, .recursive = true };
+	if (child->start->has_root)
+		return 0;
 	return attach_some(child, false, err) || mount_change(child->root, "", &shut, err) ||
 			       attach_some(child, true, err) ||
 			       mount_change(child->root, "", &shut_devices, err)
@@ -304,7 +276,7 @@ static int open_devpts(
 static int open_scratch(
 	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
-	if (mount_clone(child->root, mount->target + 1, tree, err))
+	if (mount_clone(child->scratch, BELOW_ROOT(mount->target), tree, err))
 		return -1;
 	struct mount_change change = { .set = attributes(mount->flags),
 		.clear = MOUNT_ATTR_RDONLY };
@@ -374,7 +346,7 @@ static int attach(struct child *child, const struct plan_mount *mount, int tree,
 {
 	if (mount->in_root)
 		return mount_attach(tree, child->root, mount->target + 1, err);
-	if (mount->make_target && make_target(child, mount, err))
+	if (mount->make_target && root_make_target(child->root, mount, err))
 		return -1;
 	auto_close int at =
 		path_open_nolinks(child->root, mount->target + 1, O_PATH | O_CLOEXEC, 0);
@@ -394,7 +366,7 @@ static int attach_others(struct child *child, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (is_system(mount))
+		if (root_is_system(mount))
 			continue;
 		auto_close int tree = -1;
 		if (open_tree_of(child, i, &tree, err) || attach(child, mount, tree, err))
@@ -411,26 +383,23 @@ static int attach_others(struct child *child, struct error *err)
 
 static int enter_root(struct child *child, struct error *err)
 {
+	if (child->start->has_root)
+		return chdir("/") ? fail_errno(err, "enter '/'") : 0;
 	return child->start->mounts < 0 ? mount_pivot(child->root, err)
 					: mount_cover_root(child->root, err);
 }
 
 /* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't
- * there is worse than none. Which of the two is asked before: a mount that fails makes the kernel
- * wait for all cpus. */
-static int mask(
-	const char *path, const struct stat *file, const struct stat *directory, struct error *err)
+ * there is worse than none. */
+static int mask(int by, const char *path, struct error *err)
 {
-	struct stat seen;
-	if (lstat(path, &seen))
-		return errno == ENOENT ? 0 : fail_errno(err, "find '%s'", path);
-	bool is_directory = S_ISDIR(seen.st_mode);
-	const struct stat *expected = is_directory ? directory : file;
-	if (mount_bind(is_directory ? "/.mask" : "/.mask-file", path))
-		return fail_errno(err, "mask '%s'", path);
-	if (lstat(path, &seen))
+	struct stat expected, seen;
+	auto_close int tree = -1;
+	if (mount_clone(by, "", &tree, err) || mount_attach(tree, AT_FDCWD, path, err))
+		return error_context(err, "mask '%s'", path);
+	if (fstat(by, &expected) || lstat(path, &seen))
 		return fail_errno(err, "check the mask of '%s'", path);
-	if (seen.st_dev != expected->st_dev || seen.st_ino != expected->st_ino)
+	if (seen.st_dev != expected.st_dev || seen.st_ino != expected.st_ino)
 		return fail(err, ERR_FAILED, "the mask of '%s' did not take", path);
 	return 0;
 }
@@ -451,56 +420,47 @@ static int make_read_only(const char *path, struct error *err)
 	return mount_attach(tree, AT_FDCWD, path, err);
 }
 
+/* All of them are entries of /proc itself: one look says which are there, and what they are. A
+ * mount that fails makes the kernel wait for all cpus. */
+static int mask_entries(struct child *child, struct error *err)
+{
+	const struct plan *plan = child->plan;
+	DIR *entries = opendir(PROC);
+	struct dirent *entry;
+	int failed = entries ? 0 : fail_errno(err, "read '%s'", PROC);
+	while (!failed && (entry = readdir(entries)))
+		for (size_t i = 0; i < plan->masks.count && !failed; i++)
+			if (!strcmp(path_basename(plan->masks.items[i]), entry->d_name))
+				failed = mask(
+					entry->d_type == DT_DIR ? child->mask : child->mask_file,
+					plan->masks.items[i], err);
+	if (entries)
+		closedir(entries);
+	return failed;
+}
+
 static int narrow_proc(struct child *child, struct error *err)
 {
-	struct stat file, directory;
 	if (child->start->netns < 0 && netns_open_ports(child->report[SETUP_PROC], err))
 		return -1;
-	if (lstat("/.mask-file", &file) || lstat("/.mask", &directory))
-		return fail_errno(err, "find the masks");
-	for (size_t i = 0; i < child->plan->masks.count; i++)
-		if (mask(child->plan->masks.items[i], &file, &directory, err))
-			return -1;
+	if (mask_entries(child, err))
+		return -1;
 	for (size_t i = 0; i < child->plan->read_only.count; i++)
 		if (make_read_only(child->plan->read_only.items[i], err))
 			return -1;
 	return 0;
 }
 
-static bool has_overlay(const struct plan *plan)
-{
-	for (size_t i = 0; i < plan->mounts.count; i++)
-		if (plan->mounts.items[i].kind == MOUNT_OVERLAY)
-			return true;
-	return false;
-}
-
-static int remove_staging(const struct plan *plan, struct error *err)
-{
-	if (!has_overlay(plan))
-		return 0;
-	if (rmdir(PLAN_LAYERS) || rmdir(PLAN_UPPER) || rmdir(PLAN_STAGING))
-		return fail_errno(err, "remove '%s'", PLAN_STAGING);
-	return 0;
-}
-
-/* The masks' own names go; then everything gets its last attributes at once. */
+/* Everything gets its last attributes at once. */
 static int seal_mounts(struct child *child, struct error *err)
 {
-	struct mount_change open = { .clear = MOUNT_ATTR_RDONLY };
 	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY };
 	struct mount_change all = {
 		.set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE, .recursive = true
 	};
-	if (mount_change(child->root, "", &open, err))
-		return -1;
-	if (unlink("/.mask-file") || rmdir("/.mask"))
-		return fail_errno(err, "remove the names of the masks");
-	if (remove_staging(child->plan, err))
-		return -1;
-	if (mount_change(child->root, "", &shut, err))
-		return -1;
-	return mount_change(child->root, "", &all, err);
+	return mount_change(child->root, "", &shut, err) || mount_change(child->root, "", &all, err)
+		       ? -1
+		       : 0;
 }
 
 static int open_terminal(struct child *child, struct error *err)
@@ -660,7 +620,6 @@ static const struct {
 	{ "cgroup", join_cgroup },
 	{ "identity", take_identity },
 	{ "root", make_root },
-	{ "mount points", make_targets },
 	{ "system mounts", attach_system },
 	{ "other mounts", attach_others },
 	{ "pivot_root", enter_root },
@@ -680,7 +639,12 @@ static const struct {
 
 _Noreturn void child_main(struct start *start)
 {
-	struct child child = { .start = start, .plan = start->plan, .root = -1 };
+	struct child child = { .start = start,
+		.plan = start->plan,
+		.root = -1,
+		.scratch = -1,
+		.mask = -1,
+		.mask_file = -1 };
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_FAILED };
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		child.report[i] = -1;

@@ -51,6 +51,7 @@ struct start {
 	int own_netns;	/* then: the parent's own */
 	int mounts;	/* a mount namespace of base.h to be born in. -1: the parent's own */
 	int own_mounts; /* then: the parent's own */
+	bool has_root;	/* what is at the root there is the plan's, too */
 	struct start_idmap idmap; /* one that is ready, or none yet */
 	int init_image;		  /* sealed memfd */
 	int *trees;		  /* per mount of the plan: opened by the parent, or -1 */

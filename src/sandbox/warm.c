@@ -68,6 +68,7 @@ int warm_begin(const struct warm_host *host, const struct warm_start *given, pid
 	start.own_netns = host->own_netns;
 	start.mounts = host->mounts;
 	start.own_mounts = host->own_mounts;
+	start.has_root = given->has_root;
 	start.parent = host->self;
 	start.init_image = host->init_image;
 	int failed = start_prepare(&start, err) || start_clone(&start, &ours, &pidfd, &child, err);

@@ -26,6 +26,7 @@ struct warm_start {
 	int netns;    /* ready (lo up, ports open) and never used before; -1: a new one */
 	int idmap; /* user namespace for idmapped mounts of that owner; -1: made when it is needed
 		    */
+	bool has_root; /* base_has_root_for */
 	uint32_t owner_uid, owner_gid;
 	struct cgroup *cgroup; /* one made for the plan, or an empty one (cgroup_init) to fill */
 };

@@ -72,7 +72,8 @@ static int look_inside(const struct fixture *f, int (*look)(void))
 static int count_strangers(void)
 {
 	static const char *const known[] = { "usr", "bin", "sbin", "lib", "lib32", "lib64",
-		"libx32", "etc", "dev", "proc", ".", ".." };
+		"libx32", "etc", "dev", "proc", "run", "var", "tmp", ".cache", "workspace", ".",
+		".." };
 	int strangers = 0;
 	DIR *dir = opendir("/");
 	for (struct dirent *entry; dir && (entry = readdir(dir));) {
@@ -128,7 +129,9 @@ static void a_base_is_stale_when_a_path_leads_elsewhere(void **state)
 			.source = path,
 			.target = "/etc/localtime.test",
 			.flags = MOUNT_RO | MOUNT_NODEV,
-			.source_kind = PATH_FILE });
+			.source_kind = PATH_FILE,
+			.in_root = true,
+			.make_target = true });
 	make(f);
 	assert_true(base_is_current(&f->base));
 	fd = open(new, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -139,6 +142,27 @@ static void a_base_is_stale_when_a_path_leads_elsewhere(void **state)
 	assert_false(base_is_current(&f->base));
 }
 
+static void a_root_is_shared_by_plans_that_need_no_other_point(void **state)
+{
+	struct fixture *f = *state;
+	make(f);
+	struct plan plan = f->plan;
+	plan.limiter = LIMITER_CGROUP_V1;
+	assert_true(base_has_root_for(&f->base, &plan));
+	plan.limiter = LIMITER_WATCHDOG;
+	assert_false(base_has_root_for(&f->base, &plan));
+	plan.limiter = LIMITER_CGROUP_V1;
+	vec_push(&f->arena, &plan.mounts,
+		(struct plan_mount){
+			.target = "/workspace/below", .in_root = false, .make_target = true });
+	assert_true(base_has_root_for(&f->base, &plan));
+	vec_push(&f->arena, &plan.mounts,
+		(struct plan_mount){ .target = "/opt/new", .in_root = true, .make_target = true });
+	assert_false(base_has_root_for(&f->base, &plan));
+	base_done(&f->base);
+	assert_false(base_has_root_for(&f->base, &f->plan));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -146,6 +170,7 @@ int main(void)
 		TEST(a_base_holds_the_system_read_only_and_nothing_else),
 		TEST(mounts_of_a_base_never_appear_on_the_host),
 		TEST(a_base_is_stale_when_a_path_leads_elsewhere),
+		TEST(a_root_is_shared_by_plans_that_need_no_other_point),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

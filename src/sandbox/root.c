@@ -1,0 +1,85 @@
+/* What a sandbox's root holds before anything is mounted in it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "sandbox/root.h"
+
+static int make_node(int root, const struct plan_node *node)
+{
+	const char *path = node->path + 1;
+	if (node->kind == NODE_DIRECTORY)
+		return mkdirat(root, path, node->mode);
+	if (node->kind == NODE_LINK)
+		return symlinkat(node->text, root, path);
+	if (!node->text) /* a mount point: one call instead of two */
+		return mknodat(root, path, S_IFREG | node->mode, 0);
+	auto_close int fd = openat(root, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, node->mode);
+	if (fd < 0)
+		return -1;
+	size_t len = strlen(node->text);
+	return fd_write_full(fd, node->text, len) == (ssize_t)len ? 0 : -1;
+}
+
+/* As make_node, but makes the directories above it when they are missing. */
+static int make_node_deep(int root, const struct plan_node *node, struct error *err)
+{
+	if (!make_node(root, node) || (errno == EEXIST && node->kind == NODE_DIRECTORY))
+		return 0;
+	int first = errno;
+	const char *slash = strrchr(node->path, '/');
+	if (first == ENOENT && slash != node->path) {
+		char parent[4096];
+		auto_close int dir = -1;
+		str_format(parent, sizeof parent, "%.*s", (int)(slash - node->path - 1),
+			node->path + 1);
+		if (path_make_directories(root, parent, 0755, &dir, err))
+			return -1;
+		if (!make_node(root, node))
+			return 0;
+		first = errno;
+	}
+	errno = first;
+	return fail_errno(err, "make '%s' in the sandbox", node->path);
+}
+
+bool root_is_system(const struct plan_mount *mount)
+{
+	return mount->kind == MOUNT_BIND && !(mount->flags & MOUNT_USER);
+}
+
+int root_make_target(int root, const struct plan_mount *mount, struct error *err)
+{
+	struct plan_node node = { mount->source_kind == PATH_FILE ? NODE_FILE : NODE_DIRECTORY,
+		mount->target, NULL,
+		mount->mode			  ? mount->mode
+		: mount->source_kind == PATH_FILE ? 0644
+						  : 0755 };
+	return make_node_deep(root, &node, err);
+}
+
+int root_fill(int root, const struct plan *plan, struct error *err)
+{
+	static const struct plan_node own[] = {
+		{ NODE_DIRECTORY, "/dev", NULL, 0755 },
+		{ NODE_DIRECTORY, PLAN_WORKSPACE, NULL, 0755 },
+		{ NODE_DIRECTORY, ROOT_MASK, NULL, 0 },
+		{ NODE_FILE, ROOT_MASK_FILE, NULL, 0 },
+	};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (make_node_deep(root, &own[i], err))
+			return -1;
+	for (size_t i = 0; i < plan->nodes.count; i++)
+		if (make_node_deep(root, &plan->nodes.items[i], err))
+			return -1;
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (root_is_target(mount) && root_make_target(root, mount, err))
+			return -1;
+	}
+	return 0;
+}

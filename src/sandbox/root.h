@@ -1,0 +1,23 @@
+/* root.h -- what a sandbox's root holds before anything is mounted in it: its own files and links,
+ * and the points that a plan's mounts need there. */
+#pragma once
+#include <stdbool.h>
+#include "base/error.h"
+#include "plan/plan.h"
+
+/* What covers entries of /proc. They lie where the workspace will be mounted: nobody inside sees
+ * their names. */
+#define ROOT_MASK PLAN_WORKSPACE "/.mask"
+#define ROOT_MASK_FILE PLAN_WORKSPACE "/.mask-file"
+
+/* Makes all of it in `root`, a directory. The caller's umask is 0. */
+int root_fill(int root, const struct plan *plan, struct error *err);
+/* The point of one mount, with the directories above it. */
+int root_make_target(int root, const struct plan_mount *mount, struct error *err);
+/* Whether the point of `mount` is of the root itself. */
+static inline bool root_is_target(const struct plan_mount *mount)
+{
+	return mount->make_target && mount->in_root;
+}
+/* A path of the system, the same for every sandbox. */
+bool root_is_system(const struct plan_mount *mount);
