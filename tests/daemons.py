@@ -18,7 +18,8 @@ import pytest
 from harness import Carrel, cgroups, descendants, eventually, mounts, processes
 
 READY_SECONDS = 30
-LIVE = []       # the daemons that serve just now
+LIVE = []           # the daemons that serve just now
+LAST_WORDS = []     # (title, text) of those that ended during the test
 
 
 class Connection(http.client.HTTPConnection):
@@ -76,8 +77,8 @@ class Daemon(Carrel):
         return self
 
     def await_ready(self, seconds=READY_SECONDS):
-        assert eventually(lambda: self.process.poll() is not None or self.is_ready(), seconds), f"not ready: {self.log()}"
-        assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.log()}"
+        assert eventually(lambda: self.process.poll() is not None or self.is_ready(), seconds), "not ready"
+        assert self.process.poll() is None, f"ended with {self.process.returncode}"
 
     def is_ready(self):
         with contextlib.suppress(OSError, http.client.HTTPException):
@@ -97,7 +98,7 @@ class Daemon(Carrel):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-            raise AssertionError(f"still runs {seconds} s after signal {signo}: {self.log()}") from None
+            raise AssertionError(f"still runs {seconds} s after signal {signo}") from None
 
     def restart(self, signo=signal.SIGTERM):
         self.stop_serving(signo)
@@ -105,6 +106,10 @@ class Daemon(Carrel):
 
     def log(self):
         return self.log_path.read_text(errors="replace")
+
+    def last_words(self, length=4000):
+        """The end of its log, as a section of a test's report."""
+        return f"log of the daemon at {self.home}", self.log()[-length:]
 
     def owns_cgroup(self, path):
         return any(os.path.basename(path).startswith(f"carrel-{pid}-") for pid in self.pids)
@@ -179,10 +184,11 @@ def serving(directory, *options, check=True, **how):
                 daemon.start_serving().stop_serving()
         finally:
             LIVE.remove(daemon)
+            LAST_WORDS.append(daemon.last_words())
             survivors = kill_strays(before, 10)
     if not check:
         return
-    assert daemon.code == 0, f"ended with {daemon.code}: {daemon.log()}"
+    assert daemon.code == 0, f"ended with {daemon.code}"
     # A role that a sanitizer ended is started again: nobody else would notice.
     assert "Sanitizer" not in daemon.log() and "runtime error" not in daemon.log(), daemon.log()
     assert not survivors, f"processes survived: {survivors}"
@@ -201,6 +207,17 @@ def nothing_survives():
     survivors = kill_strays(before, 5)
     assert not survivors, f"processes survived: {survivors}"
     assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """With a failure comes what its daemons said: CI's log is all that is left of them."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.failed:
+        report.sections += LAST_WORDS + [daemon.last_words() for daemon in LIVE]
+    if report.when == "teardown":
+        LAST_WORDS.clear()
 
 
 def new_directory():

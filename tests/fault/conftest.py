@@ -1,7 +1,7 @@
 """The fixtures are in tests/daemons.py, which says what each is for."""
 import pathlib
 
-from daemons import daemon, make_daemon, nothing_survives, own_daemon  # noqa: F401
+from daemons import daemon, make_daemon, nothing_survives, own_daemon, pytest_runtest_makereport  # noqa: F401
 from harness import SANITIZED
 
 HERE = pathlib.Path(__file__).parent

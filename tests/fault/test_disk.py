@@ -121,7 +121,7 @@ def test_a_workspace_that_filled_the_disk_can_be_removed():
         # What its row would need may not be there; its bytes go nevertheless, and then there is room for it.
         removed = lambda: daemon.delete("/v1/workspaces/full").status in (204, 404)
         assert eventually(removed, 10), daemon.delete("/v1/workspaces/full")
-        assert eventually(lambda: daemon.post("/v1/workspaces", {"name": "new"}).status == 201), daemon.log()
+        assert eventually(lambda: daemon.post("/v1/workspaces", {"name": "new"}).status == 201)
         assert set(workspaces(daemon)) == {"kept", "new"}
         assert eventually(lambda: not list((home(daemon) / "workspaces").glob(".del-*")))
         is_whole(daemon, workspaces(daemon)["kept"])
@@ -200,7 +200,7 @@ def test_a_damaged_database_is_put_aside_and_files_are_kept(own_daemon, how):
     daemon.stop_serving()
     damage(home(daemon) / "carrel.db", how)
     daemon.start_serving()
-    assert "damaged" in daemon.log() and list(home(daemon).glob("carrel.db.corrupt-*")), daemon.log()
+    assert "damaged" in daemon.log() and list(home(daemon).glob("carrel.db.corrupt-*"))
     there = workspaces(daemon)
     assert set(there) < {"first", "second"}
     if how == "a flipped bit":      # rows that are whole are rescued

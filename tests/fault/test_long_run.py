@@ -43,7 +43,7 @@ class Client:
                 if answer.status != 503:
                     return answer.status, json.loads(data) if data else None
             except TimeoutError:
-                raise AssertionError(f"{method} {path}: no answer; {self.daemon.log()[-3000:]}") from None
+                raise AssertionError(f"{method} {path}: no answer") from None
             except (OSError, http.client.HTTPException):
                 self.broken += 1
                 self.close()
@@ -98,7 +98,7 @@ def disturb(daemon, stop, dice, counts, pause):
             daemon.stop_serving()
             daemon.start_serving(wait=False)
         counts[what] += 1
-        assert eventually(daemon.is_ready, READY_AGAIN_SECONDS + 5), daemon.log()[-3000:]
+        assert eventually(daemon.is_ready, READY_AGAIN_SECONDS + 5)
 
 
 @pytest.mark.serial
