@@ -131,23 +131,46 @@ static char short_escape(char c)
 	return at ? to[at - from] : '\0';
 }
 
+/* How many bytes in front stand for themselves: most of all text, so it is copied by the piece. */
+static size_t plain_length(struct str s)
+{
+	size_t len = 0;
+
+	while (len < s.len && s.data[len] >= 0x20 && s.data[len] < 0x7f && s.data[len] != '"' &&
+		s.data[len] != '\\')
+		len++;
+	return len;
+}
+
+/* Of one character that may need more than itself; how many bytes it has. */
+static size_t quote_char(struct buf *b, struct str s)
+{
+	size_t len = str_utf8_char(s.data, s.len);
+	char escaped[2] = { '\\', short_escape(s.data[0]) };
+	unsigned char c = (unsigned char)s.data[0];
+	unsigned char last = (unsigned char)s.data[len > 0 ? len - 1 : 0];
+
+	if (len == 0)
+		buf_text(b, "\xef\xbf\xbd");
+	else if (escaped[1])
+		buf_append(b, escaped, sizeof escaped);
+	else if (c < 0x20 || c == 0x7f || (c == 0xc2 && last < 0xa0))
+		buf_printf(b, "\\u%04x", last);
+	else
+		buf_append(b, s.data, len);
+	return len > 0 ? len : 1;
+}
+
 bool buf_quoted(struct buf *b, struct str s)
 {
 	buf_char(b, '"');
 	while (s.len > 0) {
-		size_t len = str_utf8_char(s.data, s.len);
-		unsigned char c = (unsigned char)s.data[0];
-		unsigned char last = (unsigned char)s.data[len > 0 ? len - 1 : 0];
+		size_t len = plain_length(s);
 
-		if (len == 0)
-			buf_text(b, "\xef\xbf\xbd");
-		else if (short_escape(s.data[0]))
-			buf_printf(b, "\\%c", short_escape(s.data[0]));
-		else if (c < 0x20 || c == 0x7f || (c == 0xc2 && last < 0xa0))
-			buf_printf(b, "\\u%04x", last);
-		else
+		if (len > 0)
 			buf_append(b, s.data, len);
-		len = len > 0 ? len : 1;
+		else
+			len = quote_char(b, s);
 		s.data += len;
 		s.len -= len;
 	}
