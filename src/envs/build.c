@@ -176,6 +176,8 @@ static int find_uv(struct making *making, struct error *err)
 	if (uv_find(store->home, &making->runner, &wanted->indexes, &wanted->python, making->arena,
 		    &making->uv, err) == 0)
 		return 0;
+	if (err->code != ERR_UNAVAILABLE && clock_monotonic_ms() >= making->deadline_ms)
+		return making_timeout(making, err);
 	if (err->code != ERR_UNAVAILABLE || !making_unreachable(making, &why))
 		return build_failed_as(making->problem, err);
 	*err = why;

@@ -79,15 +79,17 @@ static bool examine(const char *path, struct arena *arena, struct candidate *out
 	return true;
 }
 
-/* Runs it with some arguments; *out gets what it printed, nothing when it failed. -1: no sandbox.
- */
+/* Runs it with some arguments; *out gets what it printed, nothing when it failed. -1: no sandbox,
+ * or no time: that says nothing of the program, and must not be kept. */
 static int ask(const struct runner *runner, const char *path, const char *const *args,
 	struct arena *arena, struct buf *out, struct error *err)
 {
-	bool ended_well;
+	auto_buf struct buf errors;
+	struct job_result result = { 0 };
 	VEC(char *) argv = { 0 };
 	struct job job = { .timeout_ms = ASK_TIMEOUT_MS };
 
+	buf_init(&errors, OUTPUT_MAX);
 	vec_push(arena, &argv, arena_text(arena, UV_INSIDE));
 	for (size_t i = 0; args[i]; i++)
 		vec_push(arena, &argv, arena_text(arena, args[i]));
@@ -96,9 +98,13 @@ static int ask(const struct runner *runner, const char *path, const char *const 
 	job_bind(&job, arena, path, UV_INSIDE);
 	job_set_env(&job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(&job, arena, "UV_NO_CACHE", "1");
-	if (job_try(runner, &job, out, &ended_well, err) < 0)
+	if (runner->run(runner->ctx, &job, out, &errors, &result, err) < 0)
 		return -1;
-	if (!ended_well)
+	if (result.end == JOB_TIMEOUT || result.end == JOB_CANCELED) {
+		job_explain(&job, &result, (struct str){ errors.data, errors.len }, err);
+		return error_context(err, "'%s'", path);
+	}
+	if (result.end != JOB_EXITED || result.exit_code != 0)
 		buf_clear(out);
 	return 0;
 }

@@ -270,9 +270,16 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	struct supervisor *s = ctx;
 	struct error err;
 	int signo = (int)info->ssi_signo;
+	bool is_end = signo == SIGINT || signo == SIGTERM;
+	bool is_last = s->given->streams->io->ends_on_signal && (is_end || signo == SIGHUP);
 	if (s->is_dead) {
+		/* Who runs one job after the other must hear of it also between two of them. */
+		if (is_last && !s->has_limit) {
+			s->has_limit = true;
+			s->limit = REASON_CANCELED;
+		}
 		/* Only output is left, and whoever reads it doesn't. */
-		if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
+		if (is_end || signo == SIGHUP)
 			loop_stop(loop);
 		return;
 	}
@@ -284,8 +291,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		stop_and_continue(s);
 		return;
 	}
-	bool is_end = signo == SIGINT || signo == SIGTERM;
-	if (s->given->streams->io->ends_on_signal && (is_end || signo == SIGHUP)) {
+	if (is_last) {
 		on_limit(s, REASON_CANCELED);
 		return;
 	}

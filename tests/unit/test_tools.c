@@ -223,6 +223,21 @@ static void a_uv_of_another_version_is_passed_over_and_asked_once(void **state)
 	assert_false(stand_in.had_network);
 }
 
+static void a_uv_that_had_no_time_to_answer_is_asked_again(void **state)
+{
+	struct uv uv;
+
+	put("bin/x", "", 0644);
+	assert_int_equal(symlink("/bin/true", below("bin/uv")), 0);
+	stand_in.is_canceled = true;
+	assert_int_equal(uv_find_here(&home, &runner, &arena, &uv, &err), -1);
+	assert_int_equal(err.code, ERR_CANCELED);
+	stand_in.is_canceled = false;
+	assert_int_equal(uv_find_here(&home, &runner, &arena, &uv, &err), -1);
+	assert_int_equal(err.code, ERR_NOT_FOUND);
+	assert_int_equal(stand_in.runs, 2);
+}
+
 static void a_uv_that_cannot_be_fetched_is_an_error_with_a_way_out(void **state)
 {
 	struct uv uv;
@@ -311,6 +326,7 @@ int main(void)
 		CASE(an_index_that_does_not_answer_is_named),
 		CASE(a_host_is_read_with_its_port_or_without),
 		CASE(a_uv_of_another_version_is_passed_over_and_asked_once),
+		CASE(a_uv_that_had_no_time_to_answer_is_asked_again),
 		CASE(a_uv_that_cannot_be_fetched_is_an_error_with_a_way_out),
 		CASE(the_default_index_is_what_pip_says),
 		CASE(the_base_is_a_virtual_environment),
