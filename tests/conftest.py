@@ -15,6 +15,10 @@ from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, cgroups, descendan
 PR_SET_CHILD_SUBREAPER = 36
 
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+# A shell ignores SIGINT for what it starts in the background, nohup SIGHUP, and who is started from there would too.
+for signo in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(signo) == signal.SIG_IGN:
+        signal.signal(signo, lambda *_: None)
 
 
 def pytest_collection_modifyitems(config, items):
@@ -26,6 +30,13 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("needs_cgroup") and MECHANISM == "watchdog":
             item.add_marker(pytest.mark.skip(reason="no writable cgroup here"))
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory):
+    """A directory that all workers of this run have in common."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if base.name.startswith("popen-") else base
 
 
 @pytest.fixture

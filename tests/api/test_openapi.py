@@ -11,6 +11,7 @@ import threading
 
 import pytest
 
+from harness import locked
 from rest import created
 
 PACKAGES = ("schemathesis==4.32.5", "openapi-spec-validator==0.9.0")
@@ -67,11 +68,14 @@ def before_call(context, case, kwargs):
 
 
 @pytest.fixture(scope="session")
-def tools(tmp_path_factory):
-    """The directory with their programs."""
-    environment = tmp_path_factory.mktemp("tools") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-    subprocess.run([environment / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *PACKAGES], check=True)
+def tools(common):
+    """The directory with their programs, made once for all workers."""
+    environment, done = common / "openapi", common / "openapi.done"
+    with locked(common / "openapi.lock"):
+        if not done.exists():
+            subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
+            subprocess.run([environment / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *PACKAGES], check=True)
+            done.touch()
     return environment / "bin"
 
 

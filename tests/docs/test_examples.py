@@ -91,10 +91,8 @@ def examples():
 
 
 @pytest.fixture(scope="session")
-def packages(tmp_path_factory):
+def packages(common):
     """A home with packages, made once for all workers."""
-    common = tmp_path_factory.getbasetemp()
-    common = common.parent if common.name.startswith("popen-") else common
     home = common / "packages"
     with locked(common / "packages.lock"):
         for number, specs in enumerate(PACKAGES):

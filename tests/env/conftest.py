@@ -20,13 +20,6 @@ def pytest_collection_modifyitems(config, items):
 
 
 @pytest.fixture(scope="session")
-def common(tmp_path_factory):
-    """A directory that all workers of this run have in common."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if base.name.startswith("popen-") else base
-
-
-@pytest.fixture(scope="session")
 def template(common):
     """(directory with uv, home that has built one empty environment from the index this host is configured for)."""
     with locked(common / "template.lock"):

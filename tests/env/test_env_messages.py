@@ -36,15 +36,14 @@ def test_the_cut_off_date_is_for_resolving(env, index):
 
 # ---- too much
 
-def sizes():
-    source = "".join(f"def f{n}(x): return x + {n}\n" for n in range(4000))
-    return {"data": {"large.bin": os.urandom(12 << 20)}, "far more": {"large.bin": os.urandom(90 << 20)},
-            "bytecode": {"large.bin": os.urandom(66 << 20), **{f"large_{n}.py": source for n in range(60)}}}
+SOURCE = "".join(f"def f{n}(x): return x + {n}\n" for n in range(4000))
+LARGE = {"data": (12, {}), "far more": (90, {}), "bytecode": (66, {f"large_{n}.py": SOURCE for n in range(60)})}
 
 
-@pytest.mark.parametrize("what", ["data", "far more", "bytecode"])
+@pytest.mark.parametrize("what", LARGE)
 def test_too_much_is_said_in_one_way(env, index, what):
-    index.add(wheel("large", files=sizes()[what]))
+    megabytes, others = LARGE[what]
+    index.add(wheel("large", files={"large.bin": os.urandom(megabytes << 20), **others}))
     env.configure("environments:\n  max_install_bytes: 8M\n")
     error = env.fails("agent", "--pip", "large", code="denied", timeout=120)
     assert error["message"].startswith("the packages of environment 'agent_") and error["message"].endswith("' take more than 8.0M")
@@ -175,7 +174,7 @@ def test_nothing_is_said_of_retries_when_nobody_asks(env):
 
 
 def test_an_index_that_has_no_address_is_named(env):
-    error = env.fails("agent", "--index", "http://no-such-host.invalid/simple", "--timeout", "4", "--pip", "any", code="network")
+    error = env.fails("agent", "--index", "http://no-such-host.invalid/simple", "--timeout", "8", "--pip", "any", code="network")
     assert error["message"].startswith("the index at no-such-host.invalid:80 can't be reached: "), error
 
 

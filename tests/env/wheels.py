@@ -6,6 +6,7 @@ import stat
 import tarfile
 import warnings
 import zipfile
+import zlib
 from typing import NamedTuple
 
 
@@ -83,10 +84,16 @@ def wheel(name, version="1.0", files=None, *, requires=(), scripts=None, data=No
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")     # two members of one name
         for path, octets in [*content.items(), (f"{info}/RECORD", record.encode())]:
-            archive.writestr(entry(path, stat.S_IFREG | 0o644), octets)
+            archive.writestr(entry(path, stat.S_IFREG | 0o644), octets, method_for(octets))
         for member in members:
             archive.writestr(entry(member.name, member.mode), member.data)
     return Dist(name, version, f"{module}-{version}-{tag}.whl", out.getvalue(), metadata)
+
+
+def method_for(octets):
+    """What is large and random gets no smaller, and to try takes long."""
+    start = octets[:65536]
+    return zipfile.ZIP_STORED if len(zlib.compress(start, 1)) > len(start) > 65535 else zipfile.ZIP_DEFLATED
 
 
 def entry(name, mode):
