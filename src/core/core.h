@@ -58,14 +58,14 @@ struct core_workspace {
 	uint64_t expires_at_ms;	 /* monotonic */
 	int64_t expires_from_ms; /* the model's time it was reckoned from */
 	int64_t saved_last_used_ms;
-	uint64_t used_ms; /* monotonic: last use */
-	uint64_t kept_ms; /* monotonic: something that a command had left was found running */
-	bool is_dirty;	  /* used since it was measured */
+	uint64_t used_ms;  /* monotonic: last use */
+	uint64_t kept_ms;  /* monotonic: something that a command had left was found running */
+	bool is_dirty;	   /* used since it was measured */
 	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			   meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */
-	bool is_suspending;		/* idle_timeout: suspended when its sandbox is gone */
+	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
 	struct core_removal *removal;	/* who waits for its end */
 	bool has_no_row;		/* any more: it is being removed */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */

@@ -53,7 +53,7 @@ static uint64_t unneeded_ms(const struct core_workspace *w)
 
 static bool can_suspend(const struct core_workspace *w)
 {
-	return w->model.idle_timeout_ms &&
+	return w->model.idle_timeout_ms && !w->is_suspending &&
 	       (w->model.state == WORKSPACE_READY || w->model.state == WORKSPACE_RUNNING);
 }
 

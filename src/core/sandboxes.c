@@ -232,9 +232,13 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 	end(w);
 }
 
-void sandbox_suspended(struct core_workspace *w)
+/* What it takes on disk is known, as far as it is to be told. */
+static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
 {
 	struct error err;
+	/* Somebody has asked for it, or removes it. */
+	if (!w->is_suspending || w->removal)
+		return;
 	w->is_suspending = false;
 	w->core->metrics.suspended++;
 	if (w->model.is_context && tree_write_context(w, &err))
@@ -242,6 +246,18 @@ void sandbox_suspended(struct core_workspace *w)
 			"workspace", w->model.id, "error", err.text, NULL);
 	workspace_set_state(w, WORKSPACE_SUSPENDED);
 	workspace_save(w, NULL, NULL);
+}
+
+void sandbox_suspended(struct core_workspace *w)
+{
+	w->is_suspending = true;
+	if (!w->model.is_context) {
+		on_measured(NULL, w, NULL);
+		return;
+	}
+	if (w->model.state == WORKSPACE_RUNNING)
+		workspace_set_state(w, WORKSPACE_READY);
+	core_measure(w, on_measured, NULL);
 }
 
 void sandbox_ended(struct core_workspace *w, int wait_status)

@@ -5,7 +5,7 @@ import select
 
 import pytest
 from daemons import new_directory, remove, serving
-from harness import CLIENTS, Carrel, one_line
+from harness import CLIENTS, Carrel, eventually, one_line
 from workspaces import created, json_of, sh, workspace  # noqa: F401
 
 MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "labels", "environment", "limits",
@@ -66,6 +66,14 @@ def test_a_context_has_its_directories(building):
         for entry in ("scripts", "data", "repos", "output", ".venv", "/env", ".context.json", ".workspace_configured"):
             assert entry in listed.split()
         assert '"context_id": "abc"' in listed and '"agent": "weather"' in listed
+        # What it says is as new as its latest suspension.
+        assert sh(building, name, "head -c 100000 /dev/urandom >output/o").returncode == 0
+        assert building.request("PATCH", f"/v1/workspaces/{name}", {"idle_timeout": "50ms"}).status == 200
+        assert eventually(lambda: building.get(f"/v1/workspaces/{name}").json()["state"] == "suspended", 20)
+        said = building.get(f"/v1/workspaces/{name}/files/.context.json").json()
+        assert list(said) == ["context_id", "agent", "namespace", "created_at", "last_accessed_at", "ttl_days", "disk_usage_bytes"]
+        assert said["disk_usage_bytes"] >= 100000
+        assert sh(building, name, "wc -c <output/o").stdout == "100000\n"
 
 
 @pytest.mark.once
