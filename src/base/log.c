@@ -8,7 +8,15 @@
 
 #define VALUE_MAX 4096
 
-static const char *const level_names[] = { "debug", "info", "warn", "error" };
+const char *const log_level_names[] = { "debug", "info", "warn", "error", NULL };
+
+enum log_level log_level_of(const char *name, enum log_level otherwise)
+{
+	for (int level = 0; log_level_names[level]; level++)
+		if (!strcmp(log_level_names[level], name))
+			return (enum log_level)level;
+	return otherwise;
+}
 
 static struct str cut(const char *text)
 {
@@ -65,14 +73,16 @@ void log_record(const struct log *log, enum log_level level, const char *message
 	buf_init(&line, BUF_MAX_DEFAULT);
 	clock_format_now(now);
 	if (log->json) {
-		buf_printf(&line, "{\"time\":\"%s\",\"level\":\"%s\"", now, level_names[level]);
+		buf_printf(&line, "{\"time\":\"%s\",\"level\":\"%s\"", now, log_level_names[level]);
 		add_field(&line, true, "message", message);
 	} else {
 		char shown[VALUE_MAX];
 
 		str_printable(shown, sizeof shown, str_from(message));
-		buf_printf(&line, "%s %-5s %s", now, level_names[level], shown);
+		buf_printf(&line, "%s %-5s %s", now, log_level_names[level], shown);
 	}
+	if (log->role)
+		add_field(&line, log->json, "role", log->role);
 	va_start(fields, message);
 	while ((key = va_arg(fields, const char *))) {
 		const char *value = va_arg(fields, const char *);

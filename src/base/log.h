@@ -8,7 +8,11 @@ struct log {
 	int fd;
 	bool json;
 	enum log_level least;
+	const char *role; /* a field of every record, or NULL */
 };
+extern const char *const log_level_names[]; /* ended by NULL */
+/* The level of that name, or `otherwise`. */
+enum log_level log_level_of(const char *name, enum log_level otherwise);
 /* Fields are alternating `const char *key, const char *value`, ended by NULL; keys are ours, values
  * anybody's and cut at 4,096 bytes. The record is one write(2). In text form a value with anything
  * but [A-Za-z0-9] and _-+./:,@% is quoted as in JSON; in JSON the record also has time, level and

@@ -28,7 +28,7 @@
 #define CARRELD "carreld"
 
 struct serve_options {
-	const char *listen, *log, *format;
+	const char *listen, *log, *log_level, *format;
 	uint64_t idle_ms;
 	bool stop, background;
 };
@@ -41,6 +41,9 @@ static const struct arg_option table[] = {
 		0 },
 	{ 0, "log", ARG_CHOICE, offsetof(struct serve_options, log), "text|json",
 		"how lines of the log are written", "text|json", 0, 0 },
+	{ 0, "log-level", ARG_CHOICE, offsetof(struct serve_options, log_level), "LEVEL",
+		"the least that is written: debug (every request), info, warn or error (info)",
+		"debug|info|warn|error", 0, 0 },
 	{ 0, "stop", ARG_FLAG, offsetof(struct serve_options, stop), NULL,
 		"end the daemon of this home, and wait until it has ended", NULL, 0, 0 },
 	{ 0, "background", ARG_FLAG, offsetof(struct serve_options, background), NULL,
@@ -119,7 +122,7 @@ static int open_server(struct server *server, struct error *err)
 static int serve(struct server *server, int ready, int *code, struct error *err)
 {
 	char self[PATH_MAX], carreld[PATH_MAX];
-	const char *log = server->options.log;
+	const char *log = server->options.log, *level = server->options.log_level;
 	if (find_programs(self, carreld, err) || open_server(server, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
@@ -138,10 +141,11 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.give_back_ms = server->options.idle_ms,
 		.log = { .fd = STDERR_FILENO,
 			.json = log && !strcmp(log, "json"),
-			.least = LOG_LEVEL_INFO },
+			.least = log_level_of(level ? level : "", LOG_LEVEL_INFO),
+			.role = "launcher" },
 	};
-	log_record(&options.log, LOG_LEVEL_INFO, "listening", "role", "launcher", "socket",
-		server->listener.path, (const char *)NULL);
+	log_record(&options.log, LOG_LEVEL_INFO, "listening", "socket", server->listener.path,
+		(const char *)NULL);
 	*code = launch_serve(&options);
 	return 0;
 }

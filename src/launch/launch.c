@@ -26,8 +26,8 @@
 void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
 	const char *id, const char *request_id, const struct error *err)
 {
-	const char *fields[8] = { "role", "launcher" };
-	size_t count = 2;
+	const char *fields[6] = { NULL };
+	size_t count = 0;
 	if (id && id[0]) {
 		fields[count++] = "workspace";
 		fields[count++] = id;
@@ -42,7 +42,7 @@ void launcher_log(const struct launcher *launcher, enum log_level level, const c
 	}
 	/* A NULL key ends the record. */
 	log_record(&launcher->log, level, message, fields[0], fields[1], fields[2], fields[3],
-		fields[4], fields[5], fields[6], fields[7], (const char *)NULL);
+		fields[4], fields[5], (const char *)NULL);
 }
 
 void launcher_notify(const struct launcher *launcher, const char *state)

@@ -242,6 +242,7 @@ static int start_role(struct launcher *launcher, int channel, int ready, struct 
 	const char *fault = launcher->link.started_ms ? NULL : getenv("CARREL_FAULT");
 	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
 		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
+		arena_printf(&arena, "CARREL_LOG_LEVEL=%s", log_level_names[launcher->log.least]),
 		arena_printf(&arena, "CARREL_UIDS=0,%u,%u", (unsigned)launcher->home->uid,
 			(unsigned)getuid()),
 		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",

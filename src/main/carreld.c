@@ -130,11 +130,12 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 int main(void)
 {
 	struct daemon daemon = { 0 };
-	struct log log = { .fd = STDERR_FILENO, .least = LOG_LEVEL_INFO };
+	struct log log = { .fd = STDERR_FILENO, .role = "core" };
 	struct core_options core = { .listener = FD_LISTENER, .launcher = FD_LAUNCHER };
 	struct api_options api = { .listener = FD_LISTENER };
 	struct error err;
 	log.json = !strcmp(setting("CARREL_LOG", "text"), "json");
+	log.least = log_level_of(setting("CARREL_LOG_LEVEL", ""), LOG_LEVEL_INFO);
 	core.home = setting("CARREL_HOME", "");
 	core.give_back_ms = GIVE_BACK_DEFAULT_MS;
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.give_back_ms);

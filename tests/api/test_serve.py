@@ -111,6 +111,16 @@ def test_ten_at_once_are_one_daemon(stopped):
     assert ask(socket_of(stopped)) == 200
 
 
+def test_an_exec_is_followed_through_the_log_by_its_request(make_daemon):
+    daemon = make_daemon("--log", "json", "--log-level", "debug")
+    path = daemon.post("/v1/workspaces", {}).headers["Location"]
+    assert daemon.post(path + "/exec", {"argv": ["true"]}, headers={"X-Request-Id": "followed-1"}).status == 200
+    records = [record for record in map(json.loads, daemon.log().splitlines()) if record.get("request_id") == "followed-1"]
+    assert {record["role"] for record in records} == {"launcher", "core"}
+    done = next(record for record in records if record["message"] == "request")
+    assert (done["level"], done["method"], done["target"], done["status"]) == ("debug", "POST", path + "/exec", "200")
+
+
 def test_in_the_background_it_has_a_log_and_no_terminal(stopped):
     assert stopped("serve", "--background", "--log", "json").returncode == 0
     home = pathlib.Path(stopped.env["CARREL_HOME"])
@@ -328,7 +338,7 @@ def test_a_core_that_cant_start_is_an_error_with_its_words(carrel, tmp_path):
 
 
 @pytest.mark.parametrize("arguments, said", [
-    (["x"], "'x'"), (["--log", "xml"], "xml"), (["--idle-sandbox", "1ms"], "idle-sandbox"), (["--stop", "--background"], "--stop")])
+    (["x"], "'x'"), (["--log", "xml"], "xml"), (["--log-level", "loud"], "loud"), (["--idle-sandbox", "1ms"], "idle-sandbox"), (["--stop", "--background"], "--stop")])
 def test_wrong_arguments_are_named(carrel, arguments, said):
     done = carrel("serve", *arguments)
     assert done.returncode == 125

@@ -15,7 +15,7 @@ static struct log memory_log(bool json, enum log_level least)
 	int fd = memfd_create("log", MFD_CLOEXEC);
 
 	assert_true(fd >= 0);
-	return (struct log){ fd, json, least };
+	return (struct log){ .fd = fd, .json = json, .least = least };
 }
 
 static char *read_log(struct log *log)
@@ -54,6 +54,23 @@ static void json_records_are_objects(void **state)
 	assert_string_equal(rest, "Z\",\"level\":\"error\",\"message\":\"it "
 				  "\\\"broke\\\"\",\"path\":\"/a b\",\"empty\":\"\","
 				  "\"null\":\"\"}\n");
+}
+
+static void a_role_is_in_all_of_its_records(void **state)
+{
+	struct log log = memory_log(true, LOG_LEVEL_DEBUG);
+
+	log.role = "core";
+	log_record(&log, LOG_LEVEL_DEBUG, "m", "k", "v", NULL);
+	assert_non_null(strstr(read_log(&log),
+		"\"level\":\"debug\",\"message\":\"m\",\"role\":\"core\",\"k\":\"v\"}"));
+}
+
+static void levels_have_names(void **state)
+{
+	for (int level = LOG_LEVEL_DEBUG; level <= LOG_LEVEL_ERROR; level++)
+		assert_int_equal(log_level_of(log_level_names[level], LOG_LEVEL_INFO), level);
+	assert_int_equal(log_level_of("loud", LOG_LEVEL_WARN), LOG_LEVEL_WARN);
 }
 
 static void values_cannot_forge_a_record(void **state)
@@ -113,6 +130,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text_records_have_time_level_message_and_fields),
 		cmocka_unit_test(json_records_are_objects),
+		cmocka_unit_test(a_role_is_in_all_of_its_records),
+		cmocka_unit_test(levels_have_names),
 		cmocka_unit_test(values_cannot_forge_a_record),
 		cmocka_unit_test(records_below_the_least_level_are_not_written),
 		cmocka_unit_test(long_values_are_cut_between_characters),
