@@ -12,12 +12,15 @@
 #define __SANITIZE_ADDRESS__ 1
 #endif
 #endif
-/* With the address sanitizer each allocation is a block of its own, so that writing past its end
- * shows. */
+/* The first block is small, as many arenas hold a few texts for long; each next one is twice as
+ * large, up to the most. With the address sanitizer each allocation is a block of its own, so that
+ * writing past its end shows. */
 #ifdef __SANITIZE_ADDRESS__
-#define BLOCK_SIZE 0
+#define BLOCK_FIRST 0
+#define BLOCK_MOST 0
 #else
-#define BLOCK_SIZE (8192 - sizeof(struct arena_block) - 32)
+#define BLOCK_FIRST (1024 - sizeof(struct arena_block) - 32)
+#define BLOCK_MOST (8192 - sizeof(struct arena_block) - 32)
 #endif
 
 struct arena_block {
@@ -57,6 +60,13 @@ static struct arena_block *new_block(size_t size)
 	return block;
 }
 
+static size_t size_after(const struct arena_block *block)
+{
+	if (!block)
+		return BLOCK_FIRST;
+	return block->size < BLOCK_MOST / 2 ? block->size * 2 : BLOCK_MOST;
+}
+
 void *arena_alloc(struct arena *a, size_t size)
 {
 	struct arena_block *block = a->blocks;
@@ -69,9 +79,10 @@ void *arena_alloc(struct arena *a, size_t size)
 			return block->data + start;
 		}
 	}
-	struct arena_block *fresh = new_block(size > BLOCK_SIZE ? size : BLOCK_SIZE);
+	size_t usual = size_after(block);
+	struct arena_block *fresh = new_block(size > usual ? size : usual);
 	fresh->used = size;
-	if (block && size > BLOCK_SIZE / 4) {
+	if (block && size > BLOCK_MOST / 4) {
 		/* A big one goes behind the block in use, whose rest is still good for small ones.
 		 */
 		fresh->next = block->next;

@@ -1,4 +1,5 @@
 /* Arenas: zeroed, aligned, apart from each other. */
+#include <malloc.h>
 #include <string.h>
 #include "base/arena.h"
 #include "unit.h"
@@ -81,6 +82,18 @@ static void an_arena_can_be_emptied_and_used_again(void **state)
 	arena_done(&a);
 }
 
+/* A daemon has one for each workspace. */
+static void a_few_texts_take_little(void **state)
+{
+	auto_arena struct arena a;
+
+	arena_init(&a);
+	size_t before = mallinfo2().uordblks;
+	for (int i = 0; i < 10; i++)
+		arena_text(&a, "a text of forty characters, about that");
+	assert_true(mallinfo2().uordblks - before <= 1024);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +103,7 @@ int main(void)
 		cmocka_unit_test(copies_are_exact_and_terminated),
 		cmocka_unit_test(a_size_that_overflows_aborts),
 		cmocka_unit_test(an_arena_can_be_emptied_and_used_again),
+		cmocka_unit_test(a_few_texts_take_little),
 	};
 
 	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
