@@ -1,4 +1,4 @@
-/* create.c -- a workspace comes to be: name taken, environment there, tree on disk, limit set, row
+/* create.c -- a workspace comes to be: name taken, environment there, limit set, tree on disk, row
  * in the store; then it is ready, and somebody is told. A step that fails takes back those before
  * it. */
 #include <stdlib.h>
@@ -39,8 +39,11 @@ static void finish(struct creation *creation, const struct error *err)
 static void undo(struct creation *creation, const struct error *err)
 {
 	struct error ignored; /* what stays has no row, and goes at the next start */
+	struct error why = *err;
 	tree_discard(creation->w->core, creation->w->model.id, &ignored);
-	finish(creation, err);
+	if (why.code == ERR_DENIED) /* a home that takes no writes is no fault of who asked */
+		why.code = ERR_UNAVAILABLE;
+	finish(creation, &why);
 }
 
 static void on_row(void *ctx, const struct error *err)
@@ -62,6 +65,15 @@ static void write_row(struct creation *creation)
 	store_put_workspace(creation->w->core->store, &row, on_row, creation);
 }
 
+static void make_tree(struct creation *creation, bool is_there)
+{
+	struct error err;
+	if (tree_make(creation->w, is_there, &err))
+		undo(creation, &err);
+	else
+		write_row(creation);
+}
+
 static void on_quota(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	static const char *const names[] = { "counted", "project-quota", "btrfs-qgroup" };
@@ -76,7 +88,7 @@ static void on_quota(void *ctx, const struct launch_packet *packet, const int *f
 	}
 	core->counts_disk = packet->head.value == 0;
 	creation->w->model.disk_mechanism = names[packet->head.value];
-	write_row(creation);
+	make_tree(creation, true);
 }
 
 static void limit_disk(struct creation *creation)
@@ -84,8 +96,7 @@ static void limit_disk(struct creation *creation)
 	struct core_workspace *w = creation->w;
 	struct launch_message head = { .type = LAUNCH_QUOTA };
 	if (w->core->counts_disk) {
-		w->model.disk_mechanism = "counted";
-		write_row(creation);
+		make_tree(creation, false);
 		return;
 	}
 	memcpy(head.id, w->model.id, sizeof head.id);
@@ -96,17 +107,10 @@ static void limit_disk(struct creation *creation)
 
 static void on_environment(void *ctx, const struct error *err)
 {
-	struct creation *creation = ctx;
-	struct error why;
-	if (err) {
-		finish(creation, err);
-		return;
-	}
-	if (tree_make(creation->w, &why)) {
-		undo(creation, &why);
-		return;
-	}
-	limit_disk(creation);
+	if (err)
+		finish(ctx, err);
+	else
+		limit_disk(ctx);
 }
 
 static void on_begin(struct loop *loop, void *ctx)

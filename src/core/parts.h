@@ -43,7 +43,8 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 	const struct error *err);
 
 /* ---- trees.c: workspaces/<id> ---- */
-int tree_make(struct core_workspace *w, struct error *err);
+/* In a directory that the launcher made, or else in one of its own, which is counted. */
+int tree_make(struct core_workspace *w, bool is_there, struct error *err);
 /* Out of sight at once; a child removes it when its row is gone. It needn't be there. */
 int tree_remove(struct core *core, const char *id, struct error *err);
 /* The same for one that has no row: after a crash nothing tells whose it was. */

@@ -127,8 +127,11 @@ static void look_at_workspace(struct core_workspace *w)
 	}
 	bool is_there = !fstatat(core->workspaces, w->model.id, &st, AT_SYMLINK_NOFOLLOW) &&
 			S_ISDIR(st.st_mode);
-	if (!is_there && w->model.last_used_ms <= w->model.created_ms && !tree_make(w, &err))
+	if (!is_there && w->model.last_used_ms <= w->model.created_ms &&
+		!tree_make(w, false, &err)) {
 		is_there = true;
+		workspace_save(w, NULL, NULL);
+	}
 	if (!is_there && w->model.state != WORKSPACE_FAILED) {
 		w->model.error = "its files are gone from the disk";
 		log_record(&core->log, LOG_LEVEL_ERROR, "the files of a workspace are gone",

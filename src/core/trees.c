@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/parts.h"
-#include "linux/disk_quota.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
@@ -79,7 +78,7 @@ static int make_directories(int dir, const struct workspace *w, struct error *er
 	return make_layout(dir, w, err);
 }
 
-static int make_tree(struct core_workspace *w, struct error *err)
+int tree_make(struct core_workspace *w, bool is_there, struct error *err)
 {
 	int workspaces = w->core->workspaces;
 	char gone[8 + ID_LEN];
@@ -87,8 +86,10 @@ static int make_tree(struct core_workspace *w, struct error *err)
 	str_format(gone, sizeof gone, ".del-%s", w->model.id);
 	if (tree_discard(w->core, gone, err))
 		return -1;
-	if (quota_make_directory(workspaces, w->model.id, 0700))
+	if (!is_there && mkdirat(workspaces, w->model.id, 0700))
 		return fail_errno(err, "make the tree of workspace '%s'", w->model.name);
+	if (!is_there)
+		w->model.disk_mechanism = "counted";
 	fault_point("core_tree");
 	auto_close int dir =
 		openat(workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -100,16 +101,6 @@ static int make_tree(struct core_workspace *w, struct error *err)
 	/* Not synced: an empty tree that a power cut takes is made again (core/reconcile.c). */
 	fault_point("core_tree_made");
 	return 0;
-}
-
-/* A home that takes no writes is no fault of who asked. */
-int tree_make(struct core_workspace *w, struct error *err)
-{
-	if (!make_tree(w, err))
-		return 0;
-	if (err->code == ERR_DENIED)
-		err->code = ERR_UNAVAILABLE;
-	return -1;
 }
 
 static int put_away(struct core *core, const char *id, const char *as, struct error *err)

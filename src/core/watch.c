@@ -33,6 +33,7 @@
 #define MASKED_MS                                                                                  \
 	5000 /* for so long what others free at the same time may hide what is written             \
 	      */
+#define QGROUP_NODES 65536	  /* btrfs keeps some of a limit for nodes of its own trees */
 #define WRITTEN_A_MS (2ull << 20) /* bytes: more than any disk or cache takes in a ms */
 
 enum disk { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
@@ -331,6 +332,23 @@ static void judge_all(struct watch_limits *limits, unsigned walk, bool is_over)
 	}
 }
 
+/* On the whole file system; 0: nobody knows. btrfs counts what is written when it gets to the disk.
+ */
+static uint64_t free_bytes(const struct core *core)
+{
+	struct statfs fs;
+	if (fstatfs(core->workspaces, &fs) || fs.f_type == BTRFS_SUPER_MAGIC)
+		return 0;
+	return (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+}
+
+/* So much is there when a write fails for the limit. */
+static uint64_t full_bytes(const struct watch_limits *limits)
+{
+	uint64_t limit = limits->w->model.limits.disk_bytes;
+	return limits->disk == DISK_EXACT && limit > QGROUP_NODES ? limit - QGROUP_NODES : limit;
+}
+
 static void measure_tree(struct watch_limits *limits);
 
 /* It ends when a walk has begun and ended after this moment. */
@@ -349,14 +367,15 @@ static enum watch_verdict judge_by_tree(struct watch_limits *limits, struct core
 static void note_tree(struct watch_limits *limits, uint64_t bytes)
 {
 	struct core_workspace *w = limits->w;
-	uint64_t limit = w->model.limits.disk_bytes;
+	uint64_t limit = w->model.limits.disk_bytes, free_after = free_bytes(w->core);
 	if (bytes <= limit)
 		w->is_overgrown = false;
 	else if (limits->known_bytes > limit && bytes > limits->known_bytes)
 		w->is_overgrown = true;
 	limits->known_bytes = bytes;
 	limits->known_at_ms = limits->tree_began_ms;
-	limits->free_bytes = limits->free_before;
+	/* What was removed during the walk must hide nothing that is written after it. */
+	limits->free_bytes = limits->free_before > free_after ? limits->free_before : free_after;
 	limits->unmeasured_ms = 0;
 	if (bytes != UINT64_MAX)
 		w->model.disk_usage_bytes = bytes;
@@ -384,7 +403,7 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 		note_tree(limits, bytes);
 	core_hold(w);
 	/* Without an answer nobody waits for another one. */
-	judge_all(limits, ok ? limits->walks : UINT_MAX, ok && bytes >= limit);
+	judge_all(limits, ok ? limits->walks : UINT_MAX, ok && bytes >= full_bytes(limits));
 	if (limits_of(w) == limits && limits->judged)
 		measure_tree(limits);
 	if (limits_of(w) == limits && has_writers(limits)) {
@@ -394,12 +413,6 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 			arm_disk_again(limits);
 	}
 	core_release(w);
-}
-
-static uint64_t free_bytes(const struct core *core)
-{
-	struct statfs fs;
-	return fstatfs(core->workspaces, &fs) ? 0 : (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
 }
 
 static void measure_tree(struct watch_limits *limits)
@@ -428,14 +441,8 @@ static bool is_quota_full(struct watch_limits *limits)
 
 static uint64_t room_left(const struct watch_limits *limits)
 {
-	uint64_t limit = limits->w->model.limits.disk_bytes;
-	return limit > limits->known_bytes ? limit - limits->known_bytes : 0;
-}
-
-static bool is_lost(const struct watch_limits *limits, uint64_t bytes)
-{
-	uint64_t left = free_bytes(limits->w->core);
-	return !left || (left < limits->free_bytes && limits->free_bytes - left >= bytes);
+	uint64_t full = full_bytes(limits);
+	return full > limits->known_bytes ? full - limits->known_bytes : 0;
 }
 
 static bool had_time_to_write(const struct watch_limits *limits, uint64_t bytes)
@@ -443,6 +450,13 @@ static bool had_time_to_write(const struct watch_limits *limits, uint64_t bytes)
 	uint64_t written;
 	return __builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) ||
 	       written >= bytes;
+}
+
+static bool is_lost(const struct watch_limits *limits, uint64_t bytes)
+{
+	uint64_t left = free_bytes(limits->w->core);
+	return (!left && had_time_to_write(limits, bytes)) ||
+	       (left < limits->free_bytes && limits->free_bytes - left >= bytes);
 }
 
 /* Whether the commands since the last measurement can have filled it: the file system lost as much

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/path.h"
 #include "launch/parts.h"
 #include "linux/disk_quota.h"
 
@@ -39,16 +38,18 @@ static enum quota_mechanism find_mechanism(struct launcher *launcher)
 	return found;
 }
 
-static int limit(struct launcher *launcher, const struct launch_message *head,
+/* Made here, because a role may make no subvolume; limited while it is empty. */
+static int make_limited(struct launcher *launcher, const struct launch_message *head,
 	enum quota_mechanism *used, struct error *err)
 {
-	char path[64];
 	uint64_t bytes = head->limits.disk_bytes, files = bytes / BYTES_A_FILE;
-	str_format(path, sizeof path, "workspaces/%s", head->id);
+	auto_close int workspaces = -1, dir = -1;
+	if (home_open_directory(launcher->home, "workspaces", &workspaces, err))
+		return -1;
 	home_enter(launcher->home);
-	auto_close int dir =
-		path_open_nolinks(launcher->home->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	int failed = dir < 0 ? fail_errno(err, "open the workspace '%s'", path) : 0;
+	if (!quota_make_directory(workspaces, head->id, 0700, *used))
+		dir = openat(workspaces, head->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int failed = dir < 0 ? fail_errno(err, "make the directory 'workspaces/%s'", head->id) : 0;
 	if (!failed && quota_limit(dir, launcher->quota, bytes,
 			       !bytes		     ? 0
 			       : files < FILES_LEAST ? FILES_LEAST
@@ -56,6 +57,9 @@ static int limit(struct launcher *launcher, const struct launch_message *head,
 			       err)) {
 		failed = err->code == ERR_UNAVAILABLE ? 0 : -1;
 		*used = QUOTA_COUNTED;
+		if (!failed)
+			launcher_log(launcher, LOG_LEVEL_WARN, "a disk limit has to be counted",
+				head->id, head->request_id, err);
 	}
 	home_leave(launcher->home);
 	return failed;
@@ -69,8 +73,8 @@ void quota_answer(struct launcher *launcher, const struct launch_message *head)
 		launcher->quota = find_mechanism(launcher);
 	launcher->has_quota = true;
 	enum quota_mechanism used = launcher->quota;
-	if (limit(launcher, head, &used, &err)) {
-		launcher_log(launcher, LOG_LEVEL_WARN, "a disk limit can't be set", head->id,
+	if (make_limited(launcher, head, &used, &err)) {
+		launcher_log(launcher, LOG_LEVEL_WARN, "a workspace can't be made", head->id,
 			head->request_id, &err);
 		link_send_failed(launcher, head->tag, &err);
 		return;

@@ -1,6 +1,5 @@
 #include "linux/disk_quota.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
@@ -17,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/str.h"
 
 #ifndef XFS_SUPER_MAGIC
@@ -27,7 +25,6 @@
 #define TRIAL_PROJECT 1879048191u
 #define PROJECT_FIRST (1u << 30)
 #define PROJECT_TRIES 1000
-#define TREE_MAX 1000	    /* inodes that are there already when a tree gets its limit */
 #define SUBVOLUME_INODE 256 /* of the root of each */
 
 static enum quota_mechanism counted(char why[QUOTA_WHY_LEN], const char *type, const char *reason)
@@ -104,14 +101,11 @@ enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 
 /* -- limits -- */
 
-int quota_make_directory(int parent, const char *name, mode_t mode)
+int quota_make_directory(int parent, const char *name, mode_t mode, enum quota_mechanism mechanism)
 {
 	struct btrfs_ioctl_vol_args args = { .fd = 0 };
-	struct statfs info;
 
-	if (fstatfs(parent, &info) < 0)
-		return -1;
-	if (info.f_type != BTRFS_SUPER_MAGIC)
+	if (mechanism != QUOTA_QGROUP)
 		return mkdirat(parent, name, mode);
 	if (!str_copy(args.name, sizeof args.name, name)) {
 		errno = ENAMETOOLONG;
@@ -165,52 +159,10 @@ static int set_project(int fd, uint32_t project, struct error *err)
 	return 0;
 }
 
-/* Gives it to all that is there; what is made later inherits it. Links can't be given one: they
- * count for nobody. */
-static int set_project_below(int fd, uint32_t project, int *left, struct error *err)
-{
-	DIR *walk = fdopendir(fd);
-	struct dirent *entry;
-	int failed = 0;
-
-	if (!walk) {
-		close(fd);
-		return fail_errno(err, "read a directory");
-	}
-	while (!failed && (entry = readdir(walk))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (--*left < 0) {
-			failed = fail(err, ERR_UNAVAILABLE, "there is too much in it already");
-			break;
-		}
-		int child = path_open_nolinks(dirfd(walk), entry->d_name,
-			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
-		struct stat st;
-		if (child < 0 && errno == ELOOP)
-			continue;
-		if (child < 0 || fstat(child, &st) < 0) {
-			failed = fail_errno(err, "open '%s'", entry->d_name);
-		} else if (S_ISDIR(st.st_mode)) {
-			failed = set_project(child, project, err);
-			/* Owns the descriptor. */
-			failed = failed ? failed : set_project_below(child, project, left, err);
-			continue;
-		} else if (S_ISREG(st.st_mode)) {
-			failed = set_project(child, project, err);
-		}
-		if (child >= 0)
-			close(child);
-	}
-	closedir(walk);
-	return failed;
-}
-
 static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error *err)
 {
 	struct fsxattr attributes;
 	uint32_t project;
-	int left = TREE_MAX;
 
 	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
 		return fail_errno(err, "read a project id");
@@ -226,13 +178,8 @@ static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error 
 		.dqb_valid = QIF_LIMITS };
 	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_SETQUOTA, PRJQUOTA), project, &limits) < 0)
 		return fail_errno(err, "set the limits of project %u", project);
-	if (!is_new)
-		return 0;
-	int walk = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (walk < 0)
-		return fail_errno(err, "open the directory");
-	return set_project(dir, project, err) < 0 ? (close(walk), -1)
-						  : set_project_below(walk, project, &left, err);
+	/* What is made in it later inherits it. */
+	return is_new ? set_project(dir, project, err) : 0;
 }
 
 static int limit_qgroup(int dir, uint64_t bytes, struct error *err)

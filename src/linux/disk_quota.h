@@ -16,12 +16,12 @@ enum quota_mechanism {
  * stay as they are. `why` says for QUOTA_COUNTED what is missing ("xfs: project quota is off"). */
 enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN]);
 
-/* A directory that can be kept to a limit later: mkdirat, and on btrfs a subvolume. 0, or -1 with
- * errno. */
-int quota_make_directory(int parent, const char *name, mode_t mode);
-/* Keeps the tree at `dir` (open for reading, the owner's, with little in it so far) to so many
- * bytes and inodes (0: any), whatever `mechanism` quota_probe found; for QUOTA_COUNTED there is
- * nothing to do. May be called again, with other limits. Needs root. Project ids are found, not
+/* A directory that can be kept to a limit by that mechanism: mkdirat, and for QUOTA_QGROUP a
+ * subvolume. 0, or -1 with errno. */
+int quota_make_directory(int parent, const char *name, mode_t mode, enum quota_mechanism mechanism);
+/* Keeps the tree at `dir` (open for reading, the owner's, empty when this is first asked for) to so
+ * many bytes and inodes (0: any), whatever `mechanism` quota_probe found; for QUOTA_COUNTED there
+ * is nothing to do. May be called again, with other limits. Needs root. Project ids are found, not
  * kept: one above 2^30 that nothing has. ERR_UNAVAILABLE: not this directory (on btrfs: no
  * subvolume); it has to be counted. */
 int quota_limit(int dir, enum quota_mechanism mechanism, uint64_t bytes, uint64_t inodes,

@@ -30,8 +30,8 @@ enum launch_type {
 			* requirements (read when there are no packages; /dev/null: none), stdout,
 			* stderr of `carrel env build -o json` -> BUILT, FAILED */
 	LAUNCH_CANCEL, /* `other` = tag of a BUILD -> nothing; the BUILT comes */
-	LAUNCH_QUOTA,  /* id, limits.disk_bytes: keep workspaces/<id> to it -> DONE, value = enum
-			* quota_mechanism; FAILED */
+	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
+			* them -> DONE, value = enum quota_mechanism; FAILED */
 	LAUNCH_STATS,  /* -> STATS_ARE */
 	/* launcher to core */
 	LAUNCH_STARTED = 64, /* id, value = enum plan_limiter, present + fds */

@@ -68,10 +68,11 @@ static void skip_if_counted(void)
 	skip();
 }
 
-static int make_tree(const char *name)
+static int make_tree(const char *name, uint64_t bytes, uint64_t inodes)
 {
-	assert_int_equal(quota_make_directory(top, name, 0777), 0);
+	assert_int_equal(quota_make_directory(top, name, 0777, mechanism), 0);
 	int dir = open_dir(top, name);
+	assert_int_equal(quota_limit(dir, mechanism, bytes, inodes, &err), 0);
 	assert_int_equal(mkdirat(dir, "upper", 0777), 0);
 	assert_int_equal(fchmodat(dir, "upper", 0777, 0), 0);
 	assert_int_equal(symlinkat("/env", dir, "upper/.venv"), 0);
@@ -111,9 +112,7 @@ static uint64_t fill(int dir, const char *name)
 static void a_tree_is_kept_to_its_bytes(void **state)
 {
 	skip_if_counted();
-	int one = make_tree("one"), two = make_tree("two");
-	assert_int_equal(quota_limit(one, mechanism, LIMIT, 0, &err), 0);
-	assert_int_equal(quota_limit(two, mechanism, 2 * LIMIT, 0, &err), 0);
+	int one = make_tree("one", LIMIT, 0), two = make_tree("two", 2 * LIMIT, 0);
 	uint64_t first = fill(one, "upper/f"), second = fill(two, "upper/f");
 	assert_true(first > LIMIT / 2 && first <= LIMIT);
 	/* The other's bytes are its own. */
@@ -130,8 +129,7 @@ static void files_on_their_way_in_can_be_moved_into_the_tree(void **state)
 	struct stat st;
 
 	skip_if_counted();
-	int dir = make_tree("tree");
-	assert_int_equal(quota_limit(dir, mechanism, LIMIT, 0, &err), 0);
+	int dir = make_tree("tree", LIMIT, 0);
 	assert_int_equal(mkdirat(dir, ".in", 0777), 0);
 	int fd = openat(dir, ".in/f", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
@@ -148,8 +146,7 @@ static void a_full_tree_shows_in_statfs(void **state)
 	skip_if_counted();
 	if (mechanism != QUOTA_PROJECT)
 		skip();
-	int dir = make_tree("tree");
-	assert_int_equal(quota_limit(dir, mechanism, LIMIT, 100, &err), 0);
+	int dir = make_tree("tree", LIMIT, 100);
 	int upper = open_dir(dir, "upper");
 	assert_int_equal(fstatfs(upper, &info), 0);
 	assert_int_equal((uint64_t)info.f_blocks * (uint64_t)info.f_bsize, LIMIT);
@@ -163,8 +160,8 @@ static void a_full_tree_shows_in_statfs(void **state)
 
 static void what_is_counted_needs_nothing(void **state)
 {
-	int dir = make_tree("tree");
-
+	assert_int_equal(quota_make_directory(top, "tree", 0700, QUOTA_COUNTED), 0);
+	int dir = open_dir(top, "tree");
 	assert_int_equal(quota_limit(dir, QUOTA_COUNTED, LIMIT, 0, &err), 0);
 	close(dir);
 	assert_int_equal(path_remove_tree(top, "tree", &err), 0);
