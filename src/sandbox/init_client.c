@@ -258,8 +258,9 @@ int init_client_failure(
 	if (reply->type != INIT_FAILED)
 		return fail_errno_code(
 			err, ERR_FAILED, "the sandbox's init refused to run '%s'", command);
+	/* Whose workspace isn't there is told "not found": this isn't that. */
 	if (reply->stage == INIT_STAGE_CWD)
-		return fail_errno(err, "working directory '%s'", spawn->cwd);
+		return fail_errno_code(err, ERR_INVALID, "working directory '%s'", spawn->cwd);
 	if (reply->stage == INIT_STAGE_TTY)
 		return fail_errno(err, "make the terminal that of '%s'", command);
 	fail_errno(err, "start '%s'", command);

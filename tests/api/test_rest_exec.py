@@ -77,7 +77,7 @@ def test_a_command_that_cant_start_says_so_as_run_does(daemon, workspace):
     assert body["exit_code"] == 127
     sh(daemon, workspace, "echo text >file")
     assert problem(run(daemon, workspace, {"argv": ["/workspace/file"]}), 400, "not_executable")["exit_code"] == 126
-    problem(run(daemon, workspace, {"argv": ["true"], "cwd": "/workspace/none"}), 404, "not_found", "/workspace/none")
+    problem(run(daemon, workspace, {"argv": ["true"], "cwd": "/workspace/none"}), 400, "invalid", "/workspace/none")
     problem(run(daemon, "nobody", {"argv": ["true"]}), 404, "not_found", "nobody")
 
 

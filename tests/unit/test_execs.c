@@ -28,6 +28,7 @@ static void test_a_captured_exec_has_output_errors_and_exit_status(void **state)
 	spec.cwd = "/no/such/directory";
 	run_captured(&nowhere, &spec);
 	assert_true(nowhere.has_failed);
+	assert_int_equal(nowhere.err.code, ERR_INVALID);
 	assert_non_null(strstr(nowhere.err.text, "/no/such/directory"));
 	assert_int_equal(world->core.metrics.exec_failures, 3);
 }
