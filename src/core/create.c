@@ -133,10 +133,12 @@ static int check_context(
 	const struct core_workspace *other = table_get(&core->contexts, str_from(context));
 	if (!other)
 		other = table_get(&core->names, str_from(context));
+	if (!other)
+		other = table_get(&core->ids, str_from(context));
 	if (!other || other == w)
 		return 0;
 	return fail_hint(err, ERR_CONFLICT, "carrel info shows it",
-		"there is a workspace of the name or context_id '%s' already", context);
+		"there is a workspace '%s' already, by its name, id or context_id", context);
 }
 
 static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)

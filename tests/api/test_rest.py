@@ -36,10 +36,11 @@ def test_without_a_body_there_is_one_of_defaults_with_a_name_of_its_own(daemon):
 
 
 def test_a_name_is_taken_once(daemon):
-    with created(daemon, name="once", labels={"context_id": "ctx/1"}):
+    with created(daemon, name="once", labels={"context_id": "ctx/1"}) as once:
         problem(daemon.post("/v1/workspaces", {"name": "once"}), 409, "conflict", "once")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "ctx/1"}}), 409, "conflict", "ctx/1")
-        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "once"}}), 409, "conflict", "name or context_id 'once'")
+        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "once"}}), 409, "conflict", "'once'", "by its name")
+        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": once["id"]}}), 409, "conflict", once["id"])
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": ""}}), 400, "invalid", "context_id")
         problem(daemon.request("PATCH", "/v1/workspaces/once", {"labels": {"context_id": ""}}), 400, "invalid", "context_id")
         assert daemon.request("PATCH", "/v1/workspaces/once", {"labels": {"context_id": None}}).json()["labels"] == {}
