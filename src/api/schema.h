@@ -22,7 +22,8 @@ struct create_body {
 };
 struct patch_body {
 	field_pairs labels;
-	bool has_labels, has_ttl, has_idle_timeout;
+	struct limits limits;
+	bool has_labels, has_limits, has_ttl, has_idle_timeout;
 	uint64_t ttl_ms, idle_timeout_ms;
 };
 struct exec_body {

@@ -158,6 +158,7 @@ void api_workspace_patch(struct call *c)
 	workspace_pairs labels = { 0 };
 	struct core_change change = {
 		.labels = body->has_labels ? &labels : NULL,
+		.limits = body->has_limits ? &body->limits : NULL,
 		.has_ttl = body->has_ttl,
 		.ttl_ms = body->ttl_ms,
 		.has_idle_timeout = body->has_idle_timeout,

@@ -127,9 +127,11 @@ void core_create(
 /* Ends what runs in it and removes all of it. done's w is NULL. */
 void core_remove(struct core *core, struct core_workspace *w, const char *why,
 	const char *request_id, core_workspace_fn *done, void *ctx);
-/* Changes labels (key with value NULL: removed), ttl, idle_timeout. */
+/* Changes labels (key with value NULL: removed), limits, ttl, idle_timeout. Limits are a sandbox's
+ * from its start on: one that is used is ERR_CONFLICT, one that isn't is given back. */
 struct core_change {
 	const workspace_pairs *labels; /* NULL: as they are */
+	const struct limits *limits;   /* the same; of 0 too */
 	bool has_ttl, has_idle_timeout;
 	uint64_t ttl_ms, idle_timeout_ms;
 };

@@ -283,12 +283,17 @@ void core_update(struct core *core, struct core_workspace *w, const struct core_
 	int failed = 0;
 	if (w->model.state == WORKSPACE_DELETING)
 		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
+	struct limits limits = w->model.limits;
+	if (!failed && change->limits)
+		failed = workspace_change_limits(&limits, change->limits, &err) ||
+			 lifetime_give_back(w, &err);
 	if (!failed && change->labels)
 		failed = apply_labels(w, change->labels, &err);
 	if (failed) {
 		core_later(core, done, ctx, NULL, &err);
 		return;
 	}
+	w->model.limits = limits;
 	if (change->has_ttl) {
 		w->model.ttl_ms = change->ttl_ms;
 		w->model.expires_ms = change->ttl_ms ? clock_now_ms() + (int64_t)change->ttl_ms : 0;

@@ -51,6 +51,22 @@ static uint64_t unneeded_ms(const struct core_workspace *w)
 	return is_busy(w) ? 0 : clock_monotonic_ms() - last_ms;
 }
 
+static void give_back(struct core_workspace *w)
+{
+	w->core->metrics.given_back++;
+	core_end_sandbox(w, REASON_CANCELED);
+}
+
+int lifetime_give_back(struct core_workspace *w, struct error *err)
+{
+	if (is_busy(w) || w->sandbox.is_starting || (w->sandbox.is_up && sandbox_has_processes(w)))
+		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs there",
+			"workspace '%s' is in use", w->model.name);
+	if (w->sandbox.is_up)
+		give_back(w);
+	return 0;
+}
+
 static bool can_suspend(const struct core_workspace *w)
 {
 	return w->model.idle_timeout_ms && !w->is_suspending &&
@@ -76,12 +92,10 @@ static void on_idle(struct loop *loop, void *ctx)
 	if (can_suspend(w) && idle_ms(w) >= w->model.idle_timeout_ms)
 		suspend_now(w);
 	else if (w->sandbox.is_up && unneeded_ms(w) >= w->core->give_back_ms) {
-		if (sandbox_has_processes(w)) {
+		if (sandbox_has_processes(w))
 			w->kept_ms = clock_monotonic_ms();
-		} else {
-			w->core->metrics.given_back++;
-			core_end_sandbox(w, REASON_CANCELED);
-		}
+		else
+			give_back(w);
 	}
 	lifetime_arm(w);
 }

@@ -77,6 +77,8 @@ void sandbox_suspended(struct core_workspace *w);
 /* Arms what its ttl, idle_timeout and sandbox ask for. */
 void lifetime_arm(struct core_workspace *w);
 void lifetime_disarm(struct core_workspace *w);
+/* Its sandbox, if it has one, ends now. ERR_CONFLICT: something runs in it, or is under way. */
+int lifetime_give_back(struct core_workspace *w, struct error *err);
 /* Processes that outlive their exec keep the sandbox; init alone doesn't. */
 bool sandbox_has_processes(const struct core_workspace *w);
 void lifetimes_start(struct core *core);

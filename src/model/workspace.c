@@ -122,6 +122,11 @@ static uint64_t get_limit(const struct limits *limits, const struct limit_field 
 	return *(const uint64_t *)((const char *)limits + field->offset);
 }
 
+static void set_limit(struct limits *limits, const struct limit_field *field, uint64_t value)
+{
+	*(uint64_t *)((char *)limits + field->offset) = value;
+}
+
 workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from)
 {
 	workspace_pairs to = { 0 };
@@ -153,13 +158,27 @@ int workspace_fill_limits(struct limits *limits, struct error *err)
 				field->key, (unsigned long long)field->least,
 				(unsigned long long)field->most, (unsigned long long)value);
 		if (!value)
-			*(uint64_t *)((char *)&filled + field->offset) = field->fallback;
+			set_limit(&filled, field, field->fallback);
 	}
 	/* A tmpfs counts as memory: one that isn't much smaller ends in a kill, not in a full disk.
 	 */
 	if (!limits->tmp_bytes && filled.tmp_bytes > filled.memory_bytes / 4)
 		filled.tmp_bytes = filled.memory_bytes / 4;
 	*limits = filled;
+	return 0;
+}
+
+int workspace_change_limits(struct limits *limits, const struct limits *change, struct error *err)
+{
+	struct limits next = *change;
+	for (size_t i = 0; i < COUNT(limit_fields); i++)
+		if (!get_limit(change, &limit_fields[i]))
+			set_limit(&next, &limit_fields[i], get_limit(limits, &limit_fields[i]));
+	if (change->memory_bytes)
+		next.tmp_bytes = change->tmp_bytes;
+	if (workspace_fill_limits(&next, err))
+		return -1;
+	*limits = next;
 	return 0;
 }
 

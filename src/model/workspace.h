@@ -69,6 +69,8 @@ workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts 
  * the memory; cpus, cpu time, timeout and output stay without. ERR_INVALID names one that is out of
  * range; nothing is changed then. */
 int workspace_fill_limits(struct limits *limits, struct error *err);
+/* Those of `change` that were given; tmp_bytes follows the memory when it isn't. As above. */
+int workspace_change_limits(struct limits *limits, const struct limits *change, struct error *err);
 
 /* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
  * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,

@@ -103,6 +103,24 @@ static void limits_that_were_not_given_get_their_defaults(void **state)
 	assert_int_equal(limits.tmp_bytes, LIMIT_TMP_DEFAULT);
 }
 
+static void limits_that_were_not_given_stay_as_they_are(void **state)
+{
+	struct limits limits = { .memory_bytes = 512 << 20, .timeout_ms = 5 };
+	struct limits change = { .memory_bytes = 64 << 20, .pids = 7 };
+	struct error err;
+
+	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
+	assert_int_equal(workspace_change_limits(&limits, &change, &err), 0);
+	assert_int_equal(limits.memory_bytes, 64 << 20);
+	assert_int_equal(limits.tmp_bytes, 16 << 20);
+	assert_int_equal(limits.pids, 7);
+	assert_int_equal(limits.timeout_ms, 5);
+	assert_int_equal(limits.disk_bytes, LIMIT_DISK_DEFAULT);
+	change = (struct limits){ .pids = 8, .fds = 1 };
+	assert_int_equal(workspace_change_limits(&limits, &change, &err), -1);
+	assert_int_equal(limits.pids, 7);
+}
+
 static void a_limit_out_of_range_is_named_and_changes_nothing(void **state)
 {
 	struct limits bad[] = { { .memory_bytes = LIMIT_MEMORY_LEAST - 1 }, { .pids = 4194305 },
@@ -317,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_label_has_a_plain_key_and_any_text),
 		cmocka_unit_test(the_labels_of_the_seeds_are_keys),
 		cmocka_unit_test(limits_that_were_not_given_get_their_defaults),
+		cmocka_unit_test(limits_that_were_not_given_stay_as_they_are),
 		cmocka_unit_test(a_limit_out_of_range_is_named_and_changes_nothing),
 		cmocka_unit_test(it_is_shown_exactly_as_the_contract_says),
 		cmocka_unit_test(the_context_file_is_the_seeds),
