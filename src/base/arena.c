@@ -64,7 +64,7 @@ static size_t size_after(const struct arena_block *block)
 {
 	if (!block)
 		return BLOCK_FIRST;
-	return block->size < BLOCK_MOST / 2 ? block->size * 2 : BLOCK_MOST;
+	return block->size <= BLOCK_MOST / 2 ? block->size * 2 : BLOCK_MOST;
 }
 
 void *arena_alloc(struct arena *a, size_t size)
