@@ -354,8 +354,8 @@ static void test_a_failure_is_named_with_its_object(void **state)
 		{ INIT_FAILED, EACCES, INIT_STAGE_EXEC, ERR_NOT_EXECUTABLE, "'sh'" },
 		{ INIT_FAILED, ENOEXEC, INIT_STAGE_EXEC, ERR_NOT_EXECUTABLE, "'sh'" },
 		{ INIT_FAILED, E2BIG, INIT_STAGE_EXEC, ERR_NOT_EXECUTABLE, "'sh'" },
-		{ INIT_FAILED, ENOENT, INIT_STAGE_CWD, ERR_NOT_FOUND, "'/nowhere'" },
-		{ INIT_FAILED, EACCES, INIT_STAGE_CWD, ERR_DENIED, "'/nowhere'" },
+		{ INIT_FAILED, ENOENT, INIT_STAGE_CWD, ERR_INVALID, "'/nowhere'" },
+		{ INIT_FAILED, EACCES, INIT_STAGE_CWD, ERR_INVALID, "'/nowhere'" },
 		{ INIT_REFUSED, EMFILE, 0, ERR_FAILED, "'sh'" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
