@@ -92,6 +92,13 @@ static void list(struct fixture *f, const struct launch_packet *packet)
 	answer(f, packet, LAUNCH_DONE, NULL, 0, NULL, 0);
 }
 
+static void make_directory(struct fixture *f, const char *id)
+{
+	char path[128];
+	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, id);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
 static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct fixture *f = ctx;
@@ -112,8 +119,11 @@ static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
 			answer(f, &packet, LAUNCH_ENDED, NULL, 0, NULL, 0);
 		} else if (packet.head.type == LAUNCH_LIST)
 			list(f, &packet);
-		else
+		else {
+			if (packet.head.type == LAUNCH_QUOTA)
+				make_directory(f, packet.head.id);
 			answer(f, &packet, LAUNCH_DONE, NULL, 0, NULL, 0);
+		}
 	}
 }
 
