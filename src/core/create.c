@@ -276,6 +276,17 @@ static int apply_labels(struct core_workspace *w, const workspace_pairs *change,
 	return 0;
 }
 
+static int check_disk(
+	const struct core_workspace *w, const struct limits *limits, struct error *err)
+{
+	if (limits->disk_bytes == w->model.limits.disk_bytes ||
+		!strcmp(w->model.disk_mechanism, "counted"))
+		return 0;
+	return fail_hint(err, ERR_CONFLICT, "make another workspace, and copy its files",
+		"the disk limit of workspace '%s' is kept by a %s, which is set when it is made",
+		w->model.name, w->model.disk_mechanism);
+}
+
 void core_update(struct core *core, struct core_workspace *w, const struct core_change *change,
 	core_workspace_fn *done, void *ctx)
 {
@@ -286,7 +297,7 @@ void core_update(struct core *core, struct core_workspace *w, const struct core_
 	struct limits limits = w->model.limits;
 	if (!failed && change->limits)
 		failed = workspace_change_limits(&limits, change->limits, &err) ||
-			 lifetime_give_back(w, &err);
+			 check_disk(w, &limits, &err) || lifetime_give_back(w, &err);
 	if (!failed && change->labels)
 		failed = apply_labels(w, change->labels, &err);
 	if (failed) {
