@@ -65,8 +65,8 @@ struct copy {
 	struct place from, to;
 	struct progress progress;
 	uint64_t began_ms, bytes, total;
-	unsigned long left_out;
-	const char *first_left_out; /* or NULL */
+	unsigned long left_out, outward;
+	const char *first_left_out, *first_outward; /* or NULL */
 };
 
 /* What a signal handler can reach: a connection that is shut down ends whoever reads from it, and
@@ -378,12 +378,15 @@ static int copy_out_tree(
 	copy->left_out = unpack.left_out;
 	if (unpack.first_left_out)
 		copy->first_left_out = arena_text(arena, unpack.first_left_out);
+	copy->outward = unpack.outward;
+	if (unpack.first_outward)
+		copy->first_outward = arena_text(arena, unpack.first_outward);
 	unpack_done(&unpack);
 	return failed ? error_context(err, "copy to '%s'", copy->to.path) : 0;
 }
 
-/* A file gets its name when it is whole. What is there and no plain file (a link, a device, a pipe)
- * is written into, as cp does. */
+/* A file gets its name when it is whole. A device or a pipe that is there is written into, as cp
+ * does. A link is not: it may be one that came out of a workspace before. */
 static int copy_out_file(
 	struct copy *copy, const struct found *source, const char *path, struct error *err)
 {
@@ -397,9 +400,13 @@ static int copy_out_file(
 					      arena_printf(arena, ".carrel-cp-%s", id))
 				    : path;
 	auto_close int fd = open(name,
-		O_WRONLY | O_CLOEXEC | O_NOCTTY |
-			(is_plain ? O_CREAT | O_EXCL | O_NOFOLLOW : O_TRUNC),
+		O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW |
+			(is_plain ? O_CREAT | O_EXCL : O_TRUNC),
 		source->mode);
+	if (fd < 0 && errno == ELOOP)
+		return fail_hint(err, ERR_CONFLICT,
+			"name what it leads to, or remove it; - is standard output",
+			"'%s' is a link, and nothing is written through one", path);
 	if (fd < 0)
 		return fail_errno(err, "open '%s'", path);
 	int failed = receive(copy, request, fd, NULL, err);
@@ -436,21 +443,31 @@ static int copy_out(struct copy *copy, struct error *err)
 
 /* ---- all of it ---- */
 
-static void warn_of_left_out(const struct copy *copy)
+/* what: how one is called, and how several. */
+static void warn_of(unsigned long count, const char *const what[2], const char *first)
 {
 	auto_buf struct buf line;
 	char shown[512];
 	buf_init(&line, 2048);
-	if (!copy->left_out)
+	if (!count)
 		return;
-	buf_printf(&line, "carrel: warning: left out %lu %s that can't be copied", copy->left_out,
-		copy->left_out == 1 ? "entry" : "entries");
-	if (copy->first_left_out) {
-		str_printable(shown, sizeof shown, str_from(copy->first_left_out));
-		buf_printf(&line, "%s %s", copy->left_out == 1 ? ":" : "; the first:", shown);
+	buf_printf(&line, "carrel: warning: %lu %s", count, what[count != 1]);
+	if (first) {
+		str_printable(shown, sizeof shown, str_from(first));
+		buf_printf(&line, "%s %s", count == 1 ? ":" : "; the first:", shown);
 	}
 	buf_char(&line, '\n');
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+static void warn(const struct copy *copy)
+{
+	static const char *const left_out[2] = { "entry that can't be copied was left out",
+		"entries that can't be copied were left out" };
+	static const char *const outward[2] = { "link leads out of what was copied",
+		"links lead out of what was copied" };
+	warn_of(copy->left_out, left_out, copy->first_left_out);
+	warn_of(copy->outward, outward, copy->first_outward);
 }
 
 static int print_result(const struct copy *copy)
@@ -462,6 +479,7 @@ static int print_result(const struct copy *copy)
 	json_object(&j, NULL);
 	json_u64(&j, "bytes", copy->bytes);
 	json_u64(&j, "left_out", copy->left_out);
+	json_u64(&j, "outward_links", copy->outward);
 	json_end(&j);
 	buf_char(&out, '\n');
 	return remote_print(&out);
@@ -493,6 +511,6 @@ int cli_cp(int argc, char **argv)
 	else
 		code = 0;
 	if (!failed && !remote.json)
-		warn_of_left_out(&copy);
+		warn(&copy);
 	return code;
 }

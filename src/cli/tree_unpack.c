@@ -35,12 +35,18 @@ int unpack_begin(struct unpack *unpack, int place, struct error *err)
 
 /* ---- entries ---- */
 
-static void leave_out(struct unpack *unpack, const char *why, const struct tar_entry *entry)
+static void leave_out(struct unpack *unpack, const struct tar_entry *entry)
 {
 	if (!unpack->left_out++)
-		unpack->first_left_out = arena_printf(&unpack->arena, "%s '%s'%s%s%s", why,
-			entry->name, entry->link ? " to '" : "", entry->link ? entry->link : "",
-			entry->link ? "'" : "");
+		unpack->first_left_out =
+			arena_printf(&unpack->arena, "special file '%s'", entry->name);
+}
+
+static void note_outward(struct unpack *unpack, const struct tar_entry *entry)
+{
+	if (!unpack->outward++)
+		unpack->first_outward =
+			arena_printf(&unpack->arena, "'%s' to '%s'", entry->name, entry->link);
 }
 
 /* The directory of `name`, made where it isn't there; *base is its last component. */
@@ -83,10 +89,10 @@ static int add_link(
 {
 	auto_close int parent = -1;
 	const char *base;
-	if (!entry->link || !tar_link_stays(name, entry->link)) {
-		leave_out(unpack, "link", entry);
-		return 0;
-	}
+	if (!entry->link || !entry->link[0])
+		return fail(err, ERR_CORRUPT, "the archive's link '%s' is to nothing", name);
+	if (!tar_link_stays(name, entry->link))
+		note_outward(unpack, entry);
 	if (open_parent(unpack, name, &parent, &base, err) || clear_name(parent, base, err))
 		return -1;
 	return symlinkat(entry->link, parent, base) ? fail_errno(err, "make link '%s'", name) : 0;
@@ -151,7 +157,7 @@ static int add_entry(struct unpack *unpack, struct error *err)
 	case TAR_HARDLINK:
 		return add_hard_link(unpack, name, entry, err);
 	default:
-		leave_out(unpack, "special file", entry);
+		leave_out(unpack, entry);
 		return 0;
 	}
 }

@@ -2,9 +2,9 @@
  * is believed.
  * 1. All of it is unpacked in a directory of its own beside its place, by descriptor, following no
  * link, and moved there when it is whole: an archive that is cut or refused changes nothing.
- * 2. Links that lead out of the tree, and what is neither file, directory nor link, are left out
- * and counted; no setuid, setgid or sticky bit is made; names with ".." or a slash in front are
- * refused.
+ * 2. Links come as they are; those that lead out of the tree are counted, so that whoever walks
+ * there can be told. What is neither file, directory nor link is left out; no setuid, setgid or
+ * sticky bit is made; names with ".." or a slash in front are refused.
  * 3. Moving merges: files replace files and links, never directories; a directory goes into one
  * that is there, never through a link. What can't go that way is found before anything moves. */
 #pragma once
@@ -26,8 +26,8 @@ struct unpack {
 	struct tar_entry written; /* what it is */
 	unsigned root_mode; /* of the tree itself, when the archive doesn't say: set it after begin
 			     */
-	uint64_t entries, left_out;
-	const char *first_left_out; /* in words, or NULL */
+	uint64_t entries, left_out, outward;
+	const char *first_left_out, *first_outward; /* in words, or NULL */
 	VEC(struct unpack_directory {
 		const char *name;
 		unsigned mode;

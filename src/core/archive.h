@@ -1,12 +1,12 @@
 /* archive.h -- whole trees in and out as tar or tar.zst, in locked children: what parses an archive
  * has no rights but one empty directory's descriptor, and core's memory never holds more than a
  * pipe.
- * 1. In: refused are absolute names, "..", links that lead out (but to /env), what lies beneath a
- * link, devices, fifos, sockets, setuid and setgid bits, security, trusted and overlay xattrs, hard
- * links to what isn't in the archive (format/tar_entry.h); caps on bytes (the workspace's free
- * disk), entries (1,000,000), depth (100), name length, ratio (200 : 1 beyond 64 MB), cpu time (10
- * minutes), wall time (an hour) and memory. Owners and other xattrs are dropped, directories are
- * the owner's to write. Of names that come twice the last one counts.
+ * 1. In: refused are absolute names, "..", what lies beneath a link (links themselves come in as
+ * they are, wherever they lead), devices, fifos, sockets, setuid and setgid bits, security, trusted
+ * and overlay xattrs, hard links to what isn't in the archive (format/archived.h); caps on bytes
+ * (the workspace's free disk), entries (1,000,000), depth (100), name length, ratio (200 : 1 beyond
+ * 64 MB), cpu time (10 minutes), wall time (an hour) and memory. Owners and other xattrs are
+ * dropped, directories are the owner's to write. Of names that come twice the last one counts.
  * 2. All is unpacked in workspaces/<id>/.in and, when it is whole, moved into place by a second
  * child: directories are merged, files and links replaced, no link of the tree is followed. A
  * directory where something else is, or the other way round, is ERR_CONFLICT. A refused archive

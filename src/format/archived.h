@@ -1,8 +1,8 @@
 /* archived.h -- one entry of an archive that a stranger sent: may it come in, and as what. Pure.
- * 1. What is allowed is a file, a directory, a link or a hard link at a clean relative path, and
- * its target stays beneath the archive's root, or is /env.
- * 2. ".." stands only at the front of a link's target: behind a name it would climb from wherever
- * that name, itself maybe a link, leads to. */
+ * 1. What is allowed is a file, a directory, a link or a hard link at a clean relative path; a hard
+ * link's target is one, too.
+ * 2. A link's target is any text: who makes files of entries follows no link, neither one of the
+ * archive nor one that was there before. */
 #pragma once
 #include <limits.h>
 #include "base/error.h"

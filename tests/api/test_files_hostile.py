@@ -173,11 +173,16 @@ HOSTILE = {
     "absolute": [("/etc/planted", REG, "", 0o644, {})],
     "dots": [("a/../../planted", REG, "", 0o644, {})],
     "pax-dots": [("harmless", REG, "", 0o644, {"path": "../planted"})],
-    "link-out": [("l", SYM, "/etc", 0o777, {})],
-    "link-up": [("d/l", SYM, "../../planted", 0o777, {})],
-    "link-winding": [("d", DIR, "", 0o755, {}), ("l", SYM, "d/../../planted", 0o777, {})],
+    "through-link-out": [("l", SYM, "/etc", 0o777, {}), ("l/planted", REG, "", 0o644, {})],
+    "through-link-up": [("d/l", SYM, "../../..", 0o777, {}), ("d/l/planted", REG, "", 0o644, {})],
+    "through-link-winding": [("d", DIR, "", 0o755, {}), ("l", SYM, "d/../..", 0o777, {}), ("l/planted", DIR, "", 0o755, {})],
+    "through-pax-link": [("l", SYM, "x", 0o777, {"linkpath": "/proc/self/root"}), ("l/etc/planted", REG, "", 0o644, {})],
+    "through-two-links": [("a", SYM, "/", 0o777, {}), ("b", SYM, "a/etc", 0o777, {}), ("b/planted", REG, "", 0o644, {})],
+    "link-where-a-directory-was": [("d", DIR, "", 0o755, {}), ("d/f", REG, "", 0o644, {}), ("d", SYM, "/etc", 0o777, {}), ("d/planted", REG, "", 0o644, {})],
+    "directory-where-a-link-was": [("d", SYM, "/etc", 0o777, {}), ("d", DIR, "", 0o700, {})],
+    "hard-link-to-a-link": [("l", SYM, "/etc/passwd", 0o777, {}), ("h", LNK, "l", 0o644, {})],
+    "hard-link-through-a-link": [("l", SYM, "/etc", 0o777, {}), ("h", LNK, "l/passwd", 0o644, {})],
     "through-link": [("l", SYM, "d", 0o777, {}), ("d", DIR, "", 0o755, {}), ("l/planted", REG, "", 0o644, {})],
-    "pax-link": [("l", SYM, "x", 0o777, {"linkpath": "/proc/self/root"})],
     "hard-link-out": [("h", LNK, "/etc/passwd", 0o644, {})],
     "hard-link-to-the-tree": [("h", LNK, "there", 0o644, {})],
     "character-device": [("dev", tarfile.CHRTYPE, "", 0o666, {})],
@@ -210,6 +215,39 @@ def test_a_hostile_archive_is_named_and_changes_nothing(daemon, target, kind):
     assert answer.json()["code"] in ("invalid", "denied", "conflict", "limit") and answer.json()["detail"]
     assert names(daemon, target) == before and daemon.get(url(target, "there")).body == b"there"
     assert not os.path.lexists("/etc/planted") and eventually(lambda: is_clean(daemon, target))
+
+
+def test_links_that_lead_out_come_in_as_they_are_and_are_followed_by_nobody_outside(daemon, tmp_path):
+    """A project with a .venv, say. Inside they lead where they lead inside; every other door stops before them."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "f").write_text("theirs")
+    tmp_path.chmod(0o777)
+    links = {"abs": str(victim), "file": str(victim / "f"), "up": "../../../..", "python": "/usr/bin/env", "self": "/proc/self/root",
+             ".context.json": str(victim / "f"), "loop": "loop"}
+    with created(daemon, context=True) as made:
+        name = made["id"]
+        body = archive(*[(link, SYM, to, 0o777, {}) for link, to in links.items()])
+        assert upload(daemon, name, body).status == 204
+        assert run(daemon, name, "readlink python; ./python echo ran; ls abs 2>&1 || true").splitlines()[:2] == ["/usr/bin/env", "ran"]
+        for link, to in links.items():
+            assert daemon.get(url(name, link, "?stat")).json()["link"] == to
+        for path in ("abs/f", "file", "up/etc/passwd", "self/etc/passwd", f"self{victim}/f", "loop"):
+            answer = daemon.get(url(name, path))
+            assert answer.status in (400, 403, 404, 409) and b"theirs" not in answer.body and b"root:x" not in answer.body, (path, answer)
+            daemon.request("PUT", url(name, path), b"mine")
+            daemon.request("PUT", url(name, path + "/new"), b"mine")
+            daemon.delete(url(name, path + "/f", "?recursive"))
+            daemon.get(f"/v1/workspaces/{name}/archive?path={urllib.parse.quote(path)}")
+            upload(daemon, name, archive(("f", REG, "", 0o644, {})), f"?path={urllib.parse.quote(path)}")
+        # Nor by an archive that comes later, by what is measured, packed and removed.
+        for member in (("abs/f", REG, "", 0o644, {}), ("abs", DIR, "", 0o700, {}), ("up/planted", REG, "", 0o644, {})):
+            assert upload(daemon, name, archive(member)).status in (403, 409)
+        with tarfile.open(fileobj=io.BytesIO(daemon.get(f"/v1/workspaces/{name}/archive").body)) as tar:
+            assert {info.name: info.linkname for info in tar if info.issym() and info.name in links}.items() >= {
+                (link, links[link]) for link in ("abs", "python", "up")}
+        assert daemon.delete(url(name, "abs", "?recursive")).status == 204
+    assert os.listdir(victim) == ["f"] and (victim / "f").read_text() == "theirs"
 
 
 def test_truncated_and_garbled_archives_change_nothing(daemon, target):

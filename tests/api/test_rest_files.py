@@ -256,7 +256,7 @@ def test_a_hostile_archive_changes_nothing(daemon, workspace):
                 tar.addfile(info)
         return out.getvalue()
     for members in ([("../x", tarfile.REGTYPE, "")], [("/etc/x", tarfile.REGTYPE, "")], [("l", tarfile.SYMTYPE, "/etc"), ("l/x", tarfile.REGTYPE, "")],
-                    [("l", tarfile.SYMTYPE, "../../..")], [("dev", tarfile.CHRTYPE, "")], [("p", tarfile.FIFOTYPE, "")], [("h", tarfile.LNKTYPE, "/etc/passwd")]):
+                    [("l", tarfile.SYMTYPE, "../../.."), ("l/x", tarfile.REGTYPE, "")], [("dev", tarfile.CHRTYPE, "")], [("p", tarfile.FIFOTYPE, "")], [("h", tarfile.LNKTYPE, "/etc/passwd")]):
         answer = daemon.request("PUT", f"/v1/workspaces/{workspace}/archive", archive(*members))
         assert answer.status in (400, 403), (members, answer)
         assert [item["name"] for item in get(daemon, workspace, "", "?list").json()["items"]] == [".workspace_configured"]

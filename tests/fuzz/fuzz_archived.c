@@ -18,24 +18,6 @@ static size_t count_parts(const char *path, bool *is_clean)
 	return count;
 }
 
-/* How far above the root the target climbs at its worst, when each name in it is a directory or
- * leads to one that is as high as it can be: the root. */
-static bool climbs_out(const char *target, size_t depth)
-{
-	struct str rest = str_from(target), part;
-	long at = (long)depth;
-
-	while (str_next(&rest, '/', &part)) {
-		if (str_is(part, ".."))
-			at--;
-		else if (part.len > 0 && !str_is(part, "."))
-			at = 0;
-		if (at < 0)
-			return true;
-	}
-	return false;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char name[8192], target[8192], attribute[256];
@@ -64,11 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check(entry.type != ARCHIVED_OTHER && (depth > 0 || entry.type == ARCHIVED_DIRECTORY));
 	if (entry.type == ARCHIVED_HARD_LINK)
 		check(count_parts(place.target, &is_clean) > 0 && is_clean);
-	if (entry.type == ARCHIVED_LINK && target[0] != '/')
-		check(!climbs_out(place.target, depth - 1));
-	if (entry.type == ARCHIVED_LINK && target[0] == '/') {
-		check(strncmp(target, "/workspace", 10) == 0 || strncmp(target, "/env", 4) == 0);
-		check(!strstr(place.target, "/../"));
-	}
+	if (entry.type == ARCHIVED_LINK)
+		check(target[0] && strcmp(place.target, target) == 0);
 	return 0;
 }

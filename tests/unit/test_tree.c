@@ -67,7 +67,7 @@ struct given {
 	const char *text;
 };
 static int unpack_given(const struct given *given, size_t count, const char *name,
-	uint64_t *left_out, struct error *err)
+	uint64_t *outward, struct error *err)
 {
 	auto_buf struct buf out;
 	struct unpack unpack;
@@ -89,8 +89,8 @@ static int unpack_given(const struct given *given, size_t count, const char *nam
 			err);
 	if (!failed)
 		failed = unpack_finish(&unpack, name, err);
-	if (left_out)
-		*left_out = unpack.left_out;
+	if (outward)
+		*outward = unpack.outward;
 	unpack_done(&unpack);
 	return failed;
 }
@@ -211,21 +211,36 @@ static void names_that_lead_out_are_refused_and_nothing_is_left(void **state)
 	}
 }
 
-static void links_that_lead_out_are_left_out_and_nothing_goes_through_a_link(void **state)
+static void links_come_as_they_are_and_nothing_goes_through_one(void **state)
 {
 	struct error err;
-	uint64_t left_out;
+	uint64_t outward_count;
+	char text[64];
 	const struct given outward[] = {
 		{ { TAR_SYMLINK, "abs", "/etc/passwd", 0, 0777, 1 }, NULL },
 		{ { TAR_SYMLINK, "up", "../outside", 0, 0777, 1 }, NULL },
 		{ { TAR_SYMLINK, "d/in", "../x", 0, 0777, 1 }, NULL },
 		{ { TAR_FILE, "x", NULL, 0, 0644, 1 }, "1" },
 	};
-	assert_int_equal(unpack_given(outward, 4, "t", &left_out, &err), 0);
-	assert_int_equal(left_out, 2);
-	assert_false(is_there("place/in/t/abs"));
-	assert_false(is_there("place/in/t/up"));
+	assert_int_equal(unpack_given(outward, 4, "t", &outward_count, &err), 0);
+	assert_int_equal(outward_count, 2);
+	assert_int_equal(readlinkat(root, "place/in/t/abs", text, sizeof text), 11);
+	assert_memory_equal(text, "/etc/passwd", 11);
 	assert_file("place/in/t/x", "1", 0644);
+	/* One that is there already is neither followed nor a directory. */
+	const struct given again[] = {
+		{ { TAR_DIRECTORY, "up", NULL, 0, 0755, 1 }, NULL },
+		{ { TAR_FILE, "up/x", NULL, 0, 0644, 1 }, "1" },
+	};
+	assert_int_equal(unpack_given(again, 2, "t", NULL, &err), -1);
+	assert_int_equal(err.code, ERR_CONFLICT);
+	assert_int_equal(count_names("place/outside"), 0);
+	const struct given beneath[] = {
+		{ { TAR_SYMLINK, "up", "../outside", 0, 0777, 1 }, NULL },
+		{ { TAR_FILE, "up/x", NULL, 0, 0644, 1 }, "1" },
+	};
+	assert_int_equal(unpack_given(beneath, 2, "v", NULL, &err), -1);
+	assert_int_equal(count_names("place/outside"), 0);
 	/* A link that stays, and then something "in" it. */
 	const struct given through[] = {
 		{ { TAR_DIRECTORY, "d", NULL, 0, 0755, 1 }, NULL },
@@ -324,7 +339,7 @@ int main(void)
 		TEST(a_tree_comes_out_as_it_went_in),
 		TEST(a_tree_that_cannot_be_read_makes_no_whole_archive),
 		TEST(names_that_lead_out_are_refused_and_nothing_is_left),
-		TEST(links_that_lead_out_are_left_out_and_nothing_goes_through_a_link),
+		TEST(links_come_as_they_are_and_nothing_goes_through_one),
 		TEST(no_setuid_bit_comes_out_and_hard_links_stay_links),
 		TEST(merging_never_goes_through_a_link_of_the_target),
 		TEST(an_archive_that_is_cut_changes_nothing),
