@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/env.h"
-#include "cli/remote.h"
+#include "cli/several.h"
 #include "format/json_copy.h"
 
 /* ---- ps ---- */
@@ -213,16 +213,20 @@ static int parse_signal(const char *text, int *number, struct error *err)
 		err, ERR_INVALID, "TERM, KILL, INT, 9 …", "--signal: '%s' is no signal", text);
 }
 
+static const char *signal_path(struct remote *remote, const char *id)
+{
+	return remote_exec_path(remote, id, "/signal");
+}
+
 int cli_kill(int argc, char **argv)
 {
 	struct kill_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
-	auto_buf struct buf body, out;
+	auto_buf struct buf body;
 	arg_list execs = { 0 };
 	struct error err;
-	int code, number = SIGTERM, failures = 0;
+	int code, number = SIGTERM;
 	buf_init(&body, 64);
-	buf_init(&out, 64);
 	if (!remote_parse(&remote, &kill_spec, argc, argv, &options, &options.remote, 1, SIZE_MAX,
 		    &execs, &code))
 		return code;
@@ -230,20 +234,9 @@ int cli_kill(int argc, char **argv)
 		remote_open(&remote, &options.remote, &err))
 		return cli_fail(&err, remote.json);
 	buf_printf(&body, "{\"signal\":%d}", number);
-	for (size_t i = 0; i < execs.count; i++)
-		if (remote_call(&remote, "POST",
-			    remote_exec_path(&remote, execs.items[i], "/signal"), &body, NULL,
-			    &err)) {
-			/* Of one that fails among several the rest is told all the same; JSON is
-			 * one value. */
-			if (remote.json)
-				return cli_fail(&err, true);
-			failures++;
-			code = cli_fail(&err, false);
-		}
-	if (failures)
-		return code;
-	if (remote.json)
-		buf_printf(&out, "{\"signal\":%d}\n", number);
-	return remote_print(&out);
+	return several_call(&remote, &execs, "POST", signal_path, &body,
+		&(struct several){ .done = "signaled",
+			.is_quiet = true,
+			.key = "signal",
+			.value = (uint64_t)number });
 }

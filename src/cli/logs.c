@@ -12,6 +12,9 @@
 #include "model/exec.h"
 
 #define CHUNK 65536
+/* A daemon that was restarted serves again within seconds. */
+#define REOPEN_TRIES 50
+#define REOPEN_MS 200
 
 struct logs_options {
 	struct remote_options remote;
@@ -47,25 +50,68 @@ struct tail {
 	struct buf *capture; /* or NULL: to `to` */
 	struct remote remote;
 	struct client_response response;
-	bool is_open;
+	const char *exec;
+	uint64_t offset; /* of the next byte */
+	bool follows, is_open;
 };
+
+/* Asks for what follows; it is connected. */
+static int begin_tail(struct tail *tail, struct error *err)
+{
+	struct remote *remote = &tail->remote;
+	struct client_request request = CLIENT_REQUEST_NONE;
+	const char *query = arena_printf(&remote->arena, "/output?stream=%s&offset=%llu%s",
+		tail->name, (unsigned long long)tail->offset, tail->follows ? "&follow=true" : "");
+	request.method = "GET";
+	request.accept = "application/octet-stream";
+	request.path = remote_exec_path(remote, tail->exec, query);
+	return remote_begin(remote, &request, &tail->response, err);
+}
 
 static int open_tail(
 	struct tail *tail, const char *exec, const struct logs_options *options, struct error *err)
 {
-	struct remote *remote = &tail->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	const char *query =
-		arena_printf(&remote->arena, "/output?stream=%s&offset=%llu%s", tail->name,
-			(unsigned long long)options->offset, options->follow ? "&follow=true" : "");
-	request.method = "GET";
-	request.accept = "application/octet-stream";
-	request.path = remote_exec_path(remote, exec, query);
-	if (remote_open(remote, &options->remote, err) ||
-		remote_begin(remote, &request, &tail->response, err))
+	tail->exec = exec;
+	tail->offset = options->offset;
+	tail->follows = options->follow;
+	if (remote_open(&tail->remote, &options->remote, err) || begin_tail(tail, err))
 		return -1;
 	tail->is_open = true;
 	return 0;
+}
+
+static bool is_away(const struct error *err)
+{
+	return err->code == ERR_UNAVAILABLE || err->code == ERR_CORRUPT;
+}
+
+/* The daemon went away in the middle: a background command goes on without it, and its output is
+ * kept. A daemon that was stopped is not started for this. */
+static int reopen(struct tail *tail, struct error *err)
+{
+	struct remote *remote = &tail->remote;
+	int failed = -1;
+	for (int i = 0; failed && i < REOPEN_TRIES; i++) {
+		if (remote->client.socket >= 0)
+			client_done(&remote->client);
+		remote->client.socket = -1;
+		if (i)
+			poll(NULL, 0, REOPEN_MS);
+		failed = daemon_connect(&remote->client, remote->host, false, err);
+		if (failed)
+			remote->client.socket = -1;
+		failed = failed || begin_tail(tail, err);
+		if (failed && !is_away(err))
+			return -1;
+	}
+	if (!failed)
+		return 0;
+	fail(err, ERR_UNAVAILABLE,
+		"the daemon went away while exec '%s' was followed, and doesn't come back",
+		tail->exec);
+	error_hint(err, "carrel logs -f %s --stream %s --offset %llu goes on there", tail->exec,
+		tail->name, (unsigned long long)tail->offset);
+	return -1;
 }
 
 static int pump(struct tail *tail, struct error *err)
@@ -73,7 +119,8 @@ static int pump(struct tail *tail, struct error *err)
 	char data[CHUNK];
 	ssize_t got = client_read(&tail->remote.client, &tail->response, data, sizeof data, err);
 	if (got < 0)
-		return -1;
+		return tail->follows ? reopen(tail, err) : -1;
+	tail->offset += (uint64_t)got;
 	if (got == 0)
 		tail->is_open = false;
 	else if (tail->capture)
@@ -175,8 +222,10 @@ int cli_logs(int argc, char **argv)
 	if (!remote_parse(
 		    &remote, &spec, argc, argv, &options, &options.remote, 1, 1, &operands, &code))
 		return code;
-	struct tail tails[2] = { { "stdout", 1, remote.json ? &out : NULL, REMOTE_NONE, { 0 }, 0 },
-		{ "stderr", 2, remote.json ? &errors : NULL, REMOTE_NONE, { 0 }, 0 } };
+	struct tail tails[2] = {
+		{ "stdout", 1, remote.json ? &out : NULL, REMOTE_NONE, .exec = NULL },
+		{ "stderr", 2, remote.json ? &errors : NULL, REMOTE_NONE, .exec = NULL },
+	};
 	for (int i = 0; i < 2; i++)
 		arena_init(&tails[i].remote.arena);
 	if (check_options(&options, remote.json, &err) ||

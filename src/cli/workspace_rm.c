@@ -1,9 +1,6 @@
 /* carrel rm. */
-#include <string.h>
-#include <unistd.h>
-#include "base/str.h"
 #include "cli/cli.h"
-#include "cli/remote.h"
+#include "cli/several.h"
 
 struct rm_options {
 	struct remote_options remote;
@@ -26,60 +23,9 @@ static const struct arg_spec spec = {
 		    "  carrel rm $(carrel ls -q --label team=search)\n",
 };
 
-struct removal {
-	const char *name;
-	bool has_failed;
-	struct error err;
-};
-
-static void print_json(const struct removal *all, size_t count, struct buf *out)
+static const char *path_of(struct remote *remote, const char *name)
 {
-	struct json j;
-	bool has_failed = false;
-	json_init(&j, out, false);
-	json_object(&j, NULL);
-	json_array(&j, "removed");
-	for (size_t i = 0; i < count; i++) {
-		has_failed |= all[i].has_failed;
-		if (!all[i].has_failed)
-			json_text(&j, NULL, all[i].name);
-	}
-	json_end(&j);
-	if (has_failed)
-		json_array(&j, "failed");
-	for (size_t i = 0; i < count; i++)
-		if (all[i].has_failed) {
-			json_object(&j, NULL);
-			json_text(&j, "name", all[i].name);
-			cli_print_error(&j, "error", &all[i].err);
-			json_end(&j);
-		}
-	if (has_failed)
-		json_end(&j);
-	json_end(&j);
-	buf_char(out, '\n');
-}
-
-/* One that can't go keeps none of the others. */
-static int print_removals(const struct removal *all, size_t count, bool json)
-{
-	auto_buf struct buf out;
-	int failures = 0;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	for (size_t i = 0; i < count; i++) {
-		failures += all[i].has_failed;
-		if (!json && !all[i].has_failed)
-			buf_printf(&out, "removed %s\n", all[i].name);
-	}
-	if (failures && count == 1)
-		return cli_fail(&all[0].err, json);
-	if (json)
-		print_json(all, count, &out);
-	int code = remote_print(&out);
-	for (size_t i = 0; !json && i < count; i++)
-		if (all[i].has_failed)
-			cli_fail(&all[i].err, false);
-	return code ? code : failures ? 125 : 0;
+	return remote_workspace_path(remote, name, "");
 }
 
 int cli_rm(int argc, char **argv)
@@ -94,12 +40,6 @@ int cli_rm(int argc, char **argv)
 		return code;
 	if (remote_open(&remote, &options.remote, &err))
 		return cli_fail(&err, remote.json);
-	struct removal *all = arena_array(&remote.arena, names.count, sizeof *all);
-	for (size_t i = 0; i < names.count; i++) {
-		all[i].name = names.items[i];
-		all[i].has_failed = remote_call(&remote, "DELETE",
-					    remote_workspace_path(&remote, all[i].name, ""), NULL,
-					    NULL, &all[i].err) != 0;
-	}
-	return print_removals(all, names.count, remote.json);
+	return several_call(
+		&remote, &names, "DELETE", path_of, NULL, &(struct several){ .done = "removed" });
 }

@@ -239,18 +239,40 @@ def test_logs_follow_while_it_runs(daemon, workspace):
     assert "exited 5" in row and workspace in row
 
 
+def test_logs_follow_over_a_restart_of_core(own_daemon):
+    """Not a byte is lost, and none comes twice."""
+    with created(own_daemon) as name:
+        script = "i=0; while [ $i -lt 300 ]; do echo $i; echo e$i >&2; i=$((i + 1)); sleep 0.01; done; while [ ! -e go ]; do sleep 0.02; done; echo end"
+        ident = own_daemon("exec", name, "-d", "--", "sh", "-c", script).stdout.strip()
+        with own_daemon.start("logs", "-f", ident) as follower:
+            assert follower.stdout.readline() == "0\n"
+            os.kill(own_daemon.core_pid(), signal.SIGKILL)
+            own_daemon.await_ready()
+            assert sh(own_daemon, name, "touch go").returncode == 0
+            out, errors = follower.communicate(timeout=30)
+            assert out.split() == [str(i) for i in range(1, 300)] + ["end"] and errors.split() == [f"e{i}" for i in range(300)]
+            assert follower.returncode == 0
+
+
 def test_kill_sends_signals(daemon, workspace):
     ident = daemon("exec", workspace, "-d", "--", "sh", "-c", TRAPS).stdout.strip()
     assert eventually(lambda: daemon("logs", ident).stdout == "ready\n")
     assert daemon("kill", ident, "-s", "USR1").returncode == 0
     assert eventually(lambda: "got USR1" in daemon("logs", ident).stdout)
-    assert json_of(daemon("kill", ident, "-o", "json", "-s", "sigterm")) == {"signal": 15}
+    assert json_of(daemon("kill", ident, "-o", "json", "-s", "sigterm")) == {"signal": 15, "signaled": [ident]}
     assert daemon("logs", "-f", ident).stdout.endswith("got TERM\n")
     done = daemon("kill", ident)
     assert done.returncode == 125
     one_line(done.stderr, ident, "ended")
     both = [daemon("exec", workspace, "-d", "--", "sleep", "100").stdout.strip() for _ in range(2)]
-    assert daemon("kill", *both, "-s", "9").returncode == 0
+    # One that fails keeps none of the others from it.
+    done = daemon("kill", "nosuch", both[0], ident, both[1], "-o", "json", "-s", "9")
+    assert done.returncode == 125
+    value = json_of(done)
+    assert value["signaled"] == both and [(item["name"], item["error"]["code"]) for item in value["failed"]] == [
+        ("nosuch", "not_found"), (ident, "conflict")]
+    done = daemon("kill", "nosuch", ident)
+    assert done.returncode == 125 and len([line for line in done.stderr.splitlines() if line.startswith("carrel: ")]) == 2
     assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
 
 
