@@ -154,6 +154,7 @@ static void on_begin(void *ctx, struct http_request *r)
 	*c = (struct call){ .api = api, .r = r };
 	r->ctx = c;
 	if (!peer_is_allowed(api, r->peer_uid)) {
+		http_close_after(r);
 		fail_hint(&err, ERR_DENIED, "use the daemon of your own: carrel starts one",
 			"this daemon serves another user, not uid %u", r->peer_uid);
 		refuse(c, 403, NULL, &err);

@@ -179,6 +179,11 @@ static void consider_rest(struct exchange *x)
 		x->must_close = true;
 }
 
+void http_close_after(struct http_request *r)
+{
+	exchange_of(r)->must_close = true;
+}
+
 /* The head of a response; length UNKNOWN: chunked, or until the connection is closed. */
 static void begin_response(struct http_request *r, int status, const char *content_type,
 	const char *headers, uint64_t length)

@@ -201,7 +201,8 @@ def test_a_request_id_of_a_client_goes_through_every_role(daemon, request_id):
 def test_another_user_is_refused(daemon):
     # The socket's mode keeps others out; this is about one that is reachable all the same.
     script = f"import sys; sys.path.insert(0, {str(TREE / 'tests')!r}); from daemons import Connection; " \
-             "c = Connection(sys.argv[1]); c.request('GET', sys.argv[2]); r = c.getresponse(); print(r.status, r.read().decode())"
+             "c = Connection(sys.argv[1]); c.request('GET', sys.argv[2]); s = c.sock.dup(); r = c.getresponse(); " \
+             "print(r.status, r.getheader('Connection'), r.read().decode()); print(s.recv(1) == b'')"
     directories = [daemon.socket, daemon.socket.parent, daemon.socket.parent.parent]
     modes = [path.stat().st_mode & 0o777 for path in directories]
     try:
@@ -210,7 +211,8 @@ def test_another_user_is_refused(daemon):
         for target in ("/v1/workspaces", "/healthz"):
             done = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--", "/usr/bin/python3", "-B", "-c",
                                    script, daemon.socket, target], capture_output=True, text=True, timeout=30)
-            status, body = done.stdout.split(" ", 1)
+            status, connection, body = done.stdout.splitlines()[0].split(" ", 2)
+            assert connection == "close" and done.stdout.splitlines()[1] == "True", done
             assert status == "403" and json.loads(body)["code"] == "denied" and "12345" in body, done
     finally:
         for path, mode in zip(directories, modes):
