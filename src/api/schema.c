@@ -88,10 +88,11 @@ static const struct field limits_rows[] = {
 		.most = SIZE_MOST },
 	{ "output", FIELD_SIZE, LIMIT(output_bytes), "bytes of output of one exec", .least = 1,
 		.most = SIZE_MOST },
+	{ "mechanism", FIELD_SHOWN, .help = "of a workspace that is shown; says nothing here" },
 };
 static const struct fields limits_fields = { "LimitsWanted",
 	"Limits count for the whole sandbox. Sizes are bytes or text such as \"512M\", durations "
-	"text such as \"30s\".",
+	"text such as \"30s\". The limits that a workspace is shown with can be sent as they are.",
 	FIELDS(limits_rows) };
 
 #define PYTHON(member) offsetof(struct python_body, member)
@@ -236,7 +237,7 @@ static const struct field_choice signals[] = {
 };
 static const struct field signal_rows[] = {
 	{ "signal", FIELD_NUMBERED, offsetof(struct signal_body, signal), "its name or number",
-		FIELD_REQUIRED, .choices = signals },
+		FIELD_REQUIRED, .least = 1, .most = 64, .choices = signals },
 };
 const struct fields signal_fields = { "Signal", NULL, FIELDS(signal_rows) };
 

@@ -247,8 +247,8 @@ static int fail_choice(const struct field *row, const struct where *where, struc
 	if (v->kind == JSON_STRING)
 		fail(r->err, ERR_INVALID, "'%s' is not one of %s", v->string.data, list.data);
 	else if (v->kind == JSON_NUMBER && row->kind == FIELD_NUMBERED)
-		fail(r->err, ERR_INVALID, "%g is not the number of one of %s", v->number,
-			list.data);
+		fail(r->err, ERR_INVALID, "%g is not a whole number from %" PRIu64 " to %" PRIu64,
+			v->number, row->least, row->most);
 	else
 		fail(r->err, ERR_INVALID, "must be one of %s, not %s", list.data, kind_name(v));
 	return at(where, r);
@@ -258,14 +258,16 @@ static int read_choice(const struct field *row, const struct where *where, struc
 	const struct json_value *v, int *out)
 {
 	int64_t number;
-	bool is_number = row->kind == FIELD_NUMBERED && is_whole(v, &number);
 
-	for (const struct field_choice *c = row->choices; c->name; c++) {
-		if (is_number ? number == c->value
-			      : v->kind == JSON_STRING && str_is(v->string, c->name)) {
+	for (const struct field_choice *c = row->choices; c->name; c++)
+		if (v->kind == JSON_STRING && str_is(v->string, c->name)) {
 			*out = c->value;
 			return 0;
 		}
+	if (row->kind == FIELD_NUMBERED && is_whole(v, &number) && number >= (int64_t)row->least &&
+		number <= (int64_t)row->most) {
+		*out = (int)number;
+		return 0;
 	}
 	return fail_choice(row, where, r, v);
 }
@@ -388,25 +390,33 @@ static int read_member(const struct field *row, const struct where *where, struc
 		return read_object(row->object, where, r, v, out);
 	case FIELD_SHORT:
 		return read_short(row, where, r, v, out);
+	case FIELD_SHOWN:
+		return v->kind == JSON_STRING ? 0 : fail_kind(where, r, "text", v);
 	default:
 		fail_hint(r->err, ERR_INVALID, "leave it out", "not available in this version");
 		return at(where, r);
 	}
 }
 
-/* The row of a member's name; *is_ms: it is the one in milliseconds. */
-static const struct field *find_row(const struct fields *fields, struct str name, bool *is_ms)
+const char *field_unit(const struct field *row)
 {
-	*is_ms = false;
+	return row->kind == FIELD_DURATION ? "_ms" : row->kind == FIELD_SIZE ? "_bytes" : NULL;
+}
+
+/* The row of a member's name; *is_count: it is the one with the unit in it. */
+static const struct field *find_row(const struct fields *fields, struct str name, bool *is_count)
+{
+	*is_count = false;
 	for (size_t i = 0; i < fields->count; i++) {
 		const struct field *row = &fields->rows[i];
+		const char *unit = field_unit(row);
 		size_t len = strlen(row->name);
 
 		if (str_is(name, row->name))
 			return row;
-		if (row->kind == FIELD_DURATION && name.len == len + 3 &&
-			!memcmp(name.data, row->name, len) && !memcmp(name.data + len, "_ms", 3)) {
-			*is_ms = true;
+		if (unit && name.len > len && !memcmp(name.data, row->name, len) &&
+			str_is((struct str){ name.data + len, name.len - len }, unit)) {
+			*is_count = true;
 			return row;
 		}
 	}
@@ -442,7 +452,7 @@ static int fail_unknown(const struct fields *fields, const struct where *where, 
 	return at(where, r);
 }
 
-static int read_given(const struct field *row, bool is_ms, const struct where *where,
+static int read_given(const struct field *row, bool is_count, const struct where *where,
 	struct reader *r, const struct json_value *v, void *out)
 {
 	struct where place = { where, v->key.data, 0 };
@@ -452,21 +462,25 @@ static int read_given(const struct field *row, bool is_ms, const struct where *w
 		*((bool *)((char *)out + row->has - 1)) = true;
 	if (v->kind == JSON_NULL && !(row->flags & (FIELD_REQUIRED | FIELD_STRICT)))
 		return 0;
-	return is_ms ? read_integer(row, &place, r, v, "milliseconds as a whole number", target)
-		     : read_member(row, &place, r, v, target);
+	if (!is_count)
+		return read_member(row, &place, r, v, target);
+	return read_integer(row, &place, r, v,
+		row->kind == FIELD_SIZE ? "bytes as a whole number"
+					: "milliseconds as a whole number",
+		target);
 }
 
-/* A duration is given once: by its text or in milliseconds. */
+/* A duration or a size is given once, by the one member or the other. */
 static int check_once(const struct field *row, const struct where *where, struct reader *r,
 	const struct json_value *v)
 {
-	char ms[80];
+	char name[80];
 
-	str_format(ms, sizeof ms, "%s_ms", row->name);
-	const struct json_value *one = json_member(v, row->name), *other = json_member(v, ms);
+	str_format(name, sizeof name, "%s%s", row->name, field_unit(row));
+	const struct json_value *one = json_member(v, row->name), *other = json_member(v, name);
 	if (!one || !other)
 		return 0;
-	fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", row->name, ms);
+	fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", row->name, name);
 	return at(where, r);
 }
 
@@ -507,14 +521,14 @@ static int read_object(const struct fields *fields, const struct where *where, s
 	const struct json_value *v, void *out)
 {
 	for (const struct json_value *one = v->first; one; one = one->next) {
-		bool is_ms;
-		const struct field *row = find_row(fields, one->key, &is_ms);
+		bool is_count;
+		const struct field *row = find_row(fields, one->key, &is_count);
 
 		if (!row)
 			return fail_unknown(fields, where, r, one->key, "member");
-		if (is_ms && check_once(row, where, r, v))
+		if (is_count && check_once(row, where, r, v))
 			return -1;
-		if (read_given(row, is_ms, where, r, one, out))
+		if (read_given(row, is_count, where, r, one, out))
 			return -1;
 	}
 	if (check_present(fields, where, r, v))
@@ -581,11 +595,11 @@ int fields_read_query(const struct fields *fields, const struct fields_parameter
 
 	for (size_t i = 0; i < count; i++) {
 		const struct fields_parameter *p = &parameters[i];
-		bool is_ms;
-		const struct field *row = find_row(fields, p->name, &is_ms);
+		bool is_count;
+		const struct field *row = find_row(fields, p->name, &is_count);
 		struct json_value *old = NULL;
 
-		if (!row || is_ms)
+		if (!row || is_count)
 			return fail_unknown(fields, NULL, &r, p->name, "query parameter");
 		for (struct json_value *v = object.first; v; v = v->next)
 			if (str_equal(v->key, p->name))

@@ -22,16 +22,18 @@ enum field_kind {
 	FIELD_BYTES,	/* struct str: text, or {"base64": text}; may hold NUL */
 	FIELD_INTEGER,	/* uint64_t, from least to most */
 	FIELD_BOOLEAN,	/* bool */
-	FIELD_SIZE,	/* uint64_t bytes: an integer, or text as quantity.h has it */
+	FIELD_SIZE,	/* uint64_t bytes: an integer, or text as quantity.h has it; or an integer
+			   in the member of the same name with _bytes behind it */
 	FIELD_DURATION, /* uint64_t ms: text as quantity.h has it; or an integer in the member of
 			   the same name with _ms behind it */
 	FIELD_CPUS,	/* uint64_t thousandths: a number, or text */
 	FIELD_CHOICE,	/* int: the value of a name in `choices` */
-	FIELD_NUMBERED, /* int: the same, or the value itself */
+	FIELD_NUMBERED, /* int: the same, or a whole number from least to most */
 	FIELD_TEXTS,	/* field_texts: from least to most of them, each checked */
 	FIELD_PAIRS,	/* field_pairs: an object of texts, at most `most` */
 	FIELD_OBJECT,	/* rows of `object`, at offset */
 	FIELD_SHORT,	/* the same, or a text that stands for its first row */
+	FIELD_SHOWN,	/* a text of what is printed: may be sent back, and says nothing */
 	FIELD_ABSENT,	/* known, but not available in this version: an error that says so */
 	/* for what is printed only */
 	FIELD_TIME, /* RFC 3339 */
@@ -87,6 +89,10 @@ struct fields {
 	const char *const *one_of;
 };
 #define FIELDS(array) array, sizeof(array) / sizeof *(array)
+
+/* What stands behind the name of its other member, a whole number: "_ms", "_bytes"; NULL: it has
+ * none. */
+const char *field_unit(const struct field *row);
 
 /* An object into the struct that the rows are about. */
 int fields_read(const struct fields *fields, const struct json_value *value, struct arena *arena,

@@ -84,18 +84,23 @@ static void print_choices(struct json *j, const struct field *row, bool or_null)
 	json_array(j, "enum");
 	for (const struct field_choice *c = row->choices; c->name; c++)
 		json_text(j, NULL, c->name);
-	/* Several names may have one number. */
-	for (const struct field_choice *c = row->choices; row->kind == FIELD_NUMBERED && c->name;
-		c++) {
-		const struct field_choice *first = row->choices;
-
-		while (first->value != c->value)
-			first++;
-		if (first == c)
-			json_i64(j, NULL, c->value);
-	}
 	if (or_null)
 		json_null(j, NULL);
+	json_end(j);
+}
+
+/* Two types, each by itself: what makes code from a schema takes no list that mixes them. */
+static void print_numbered(struct json *j, const struct field *row, bool or_null)
+{
+	json_array(j, "anyOf");
+	json_object(j, NULL);
+	print_types(j, "string", NULL, or_null);
+	print_choices(j, row, or_null);
+	json_end(j);
+	json_object(j, NULL);
+	json_text(j, "type", "integer");
+	print_number_range(j, row);
+	json_end(j);
 	json_end(j);
 }
 
@@ -198,8 +203,10 @@ static void print_kind(struct json *j, const struct field *row, enum fields_use 
 		json_text(j, "pattern", CPUS_PATTERN);
 		break;
 	case FIELD_CHOICE:
-	case FIELD_NUMBERED:
 		print_choices(j, row, or_null);
+		break;
+	case FIELD_NUMBERED:
+		print_numbered(j, row, or_null);
 		break;
 	case FIELD_TEXTS:
 		print_texts(j, row, use, or_null);
@@ -220,6 +227,9 @@ static void print_kind(struct json *j, const struct field *row, enum fields_use 
 		break;
 	case FIELD_NUMBER:
 		print_types(j, "number", NULL, or_null);
+		break;
+	case FIELD_SHOWN:
+		print_types(j, "string", NULL, or_null);
 		break;
 	case FIELD_ABSENT:
 		json_text(j, "type", "null");
@@ -252,17 +262,18 @@ void fields_print_parameter(struct json *j, const char *key, const struct field 
 	print_row(j, key, row, FIELDS_IN, false);
 }
 
-/* A duration's other member. */
-static void print_ms(struct json *j, const struct field *row)
+/* Its other member. */
+static void print_count(struct json *j, const struct field *row)
 {
 	char name[80], help[160];
-	struct field ms = *row;
+	struct field count = *row;
 
-	str_format(name, sizeof name, "%s_ms", row->name);
-	str_format(help, sizeof help, "%s in milliseconds", row->name);
-	ms.kind = FIELD_INTEGER;
-	ms.help = help;
-	fields_print_row(j, name, &ms, FIELDS_IN);
+	str_format(name, sizeof name, "%s%s", row->name, field_unit(row));
+	str_format(help, sizeof help, "%s in %s, instead of it", row->name,
+		row->kind == FIELD_SIZE ? "bytes" : "milliseconds");
+	count.kind = FIELD_INTEGER;
+	count.help = help;
+	fields_print_row(j, name, &count, FIELDS_IN);
 }
 
 static void print_required(struct json *j, const struct fields *fields, enum fields_use use)
@@ -284,6 +295,8 @@ static void print_required(struct json *j, const struct fields *fields, enum fie
 		json_end(j);
 }
 
+/* Of sizes it is said in words: tools that make requests from a schema take such pairs apart, every
+ * one with every other, and give up where there are many. */
 static void print_both_refused(struct json *j, const struct fields *fields)
 {
 	bool is_begun = false;
@@ -333,8 +346,8 @@ void fields_print_schema(
 	json_object(j, "properties");
 	for (size_t i = 0; i < fields->count; i++) {
 		fields_print_row(j, fields->rows[i].name, &fields->rows[i], use);
-		if (use == FIELDS_IN && fields->rows[i].kind == FIELD_DURATION)
-			print_ms(j, &fields->rows[i]);
+		if (use == FIELDS_IN && field_unit(&fields->rows[i]))
+			print_count(j, &fields->rows[i]);
 	}
 	json_end(j);
 	print_required(j, fields, use);

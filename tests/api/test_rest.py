@@ -27,6 +27,16 @@ def test_a_workspace_is_what_was_asked_for(daemon):
         assert daemon.get("/v1/workspaces/all-of-it?measure").json()["disk_usage_bytes"] >= 100000
 
 
+@pytest.mark.parametrize("limits", [{}, {"memory": "300M", "cpus": 1.25, "cpu_time": "1m", "timeout": "1h", "output": 12345, "disk": "70M"}])
+def test_the_limits_that_are_shown_can_be_asked_for(daemon, limits):
+    with created(daemon, limits=limits) as first:
+        assert daemon.post(f"/v1/workspaces/{first['id']}/exec", {"argv": ["true"]}).status == 200    # mechanism is a text now
+        shown = daemon.get(f"/v1/workspaces/{first['id']}").json()["limits"]
+        with created(daemon, limits=shown) as second:
+            assert shown["mechanism"] and second["limits"] == {**shown, "mechanism": None}
+    problem(daemon.post("/v1/workspaces", {"limits": {"memory": "1G", "memory_bytes": 1 << 30}}), 400, "invalid", "memory_bytes")
+
+
 def test_without_a_body_there_is_one_of_defaults_with_a_name_of_its_own(daemon):
     answer = daemon.post("/v1/workspaces")
     workspace = answer.json()

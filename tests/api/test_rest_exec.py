@@ -244,7 +244,7 @@ def test_a_key_starts_it_under_one_id_whoever_asks(daemon, workspace):
 
 # ---- signals, input, terminals ----
 
-@pytest.mark.parametrize("signal, exit_code", [("TERM", 143), ("SIGINT", 130), (9, 137), ("USR1", 138)])
+@pytest.mark.parametrize("signal, exit_code", [("TERM", 143), ("SIGINT", 130), (9, 137), ("USR1", 138), (34, 162)])
 def test_signals_reach_it(daemon, workspace, signal, exit_code):
     path = background(daemon, workspace, "exec sleep 60")
     assert daemon.post(path + "/signal", {"signal": signal}).status == 204

@@ -65,6 +65,12 @@ static void short_and_other_forms_are_read(void **state)
 	assert_int_equal(e.cpus, 1250);
 	assert_int_equal(e.sign, 15);
 	assert_string_equal(e.python.version, "3.11");
+	assert_int_equal(read_json("{\"name\":\"a\",\"memory_bytes\":8388608,\"sign\":64,"
+				   "\"note\":\"x\"}",
+				 &arena, &e, &err),
+		0);
+	assert_int_equal(e.memory, 8 << 20);
+	assert_int_equal(e.sign, 64);
 	assert_int_equal(read_json("{\"name\":\"a\",\"wait\":null}", &arena, &e, &err), 0);
 	assert_true(e.has_wait);
 	assert_int_equal(e.wait_ms, 0);
@@ -112,8 +118,13 @@ static void errors_name_the_member(void **state)
 			"" },
 		{ "{\"name\":\"a\",\"colour\":2}",
 			"colour: must be one of red, green, not a number", "" },
-		{ "{\"name\":\"a\",\"sign\":3}",
-			"sign: 3 is not the number of one of TERM, SIGTERM, KILL", "" },
+		{ "{\"name\":\"a\",\"sign\":65}", "sign: 65 is not a whole number from 1 to 64",
+			"" },
+		{ "{\"name\":\"a\",\"memory\":\"8M\",\"memory_bytes\":8388608}",
+			"'memory' and 'memory_bytes' are both given", "" },
+		{ "{\"name\":\"a\",\"memory_bytes\":\"8M\"}",
+			"memory_bytes: must be bytes as a whole number, not text", "" },
+		{ "{\"name\":\"a\",\"note\":3}", "note: must be text, not a number", "" },
 		{ "{\"name\":\"a\",\"words\":[]}", "words: may not be empty", "" },
 		{ "{\"name\":\"a\",\"words\":[\"x\",2]}", "words[1]: must be text, not a number",
 			"" },
@@ -215,8 +226,10 @@ static void the_schema_says_what_is_read(void **state)
 	assert_non_null(strstr(out.data,
 		"\"count\":{\"type\":[\"integer\",\"null\"],\"minimum\":1,\"maximum\":10}"));
 	assert_non_null(strstr(out.data, "\"wait_ms\":{\"type\":[\"integer\",\"null\"]"));
-	assert_non_null(
-		strstr(out.data, "\"sign\":{\"enum\":[\"TERM\",\"SIGTERM\",\"KILL\",15,9,null]}"));
+	assert_non_null(strstr(out.data,
+		"\"sign\":{\"anyOf\":[{\"type\":[\"string\",\"null\"],\"enum\":[\"TERM\","
+		"\"SIGTERM\","
+		"\"KILL\",null]},{\"type\":\"integer\",\"minimum\":1,\"maximum\":64}]}"));
 	assert_non_null(strstr(out.data, "\"required\":[\"name\"]"));
 	assert_non_null(strstr(out.data, "\"not\":{\"required\":[\"wait\",\"wait_ms\"]}"));
 	assert_non_null(strstr(out.data, "\"$ref\":\"#/components/schemas/Inner\""));
