@@ -106,6 +106,7 @@ struct operation {
 	struct api *api;
 	struct call *call;		 /* NULL: the client went */
 	struct idempotency_entry *entry; /* or NULL */
+	bool frees_key;			 /* when it fails */
 	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
 };
 /* `size` bytes that begin with struct operation, zeroed. The call is this operation's until one of
@@ -119,12 +120,13 @@ void operation_fail(struct operation *op, const struct error *err);
 struct call *operation_end(struct operation *op);
 
 /* Once for an Idempotency-Key, or just so without one: `make` is called with an operation of
- * `size` bytes to go on, or `find` prints the object that was made before. */
+ * `size` bytes to go on, or `find` prints the object that was made before. Without `find` nothing
+ * is made a second time: what the first has come to and can't be told any more is a conflict. */
 struct once {
 	const char *scope;
 	size_t size;
 	void (*make)(struct call *c, struct operation *op);
-	/* false: there is no object of that id. */
+	/* false: there is no object of that id. Or NULL. */
 	bool (*find)(struct call *c, const char *id, struct buf *body, const char **location);
 };
 void call_once(struct call *c, const struct once *once);

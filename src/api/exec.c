@@ -291,7 +291,8 @@ static void start(struct call *c, struct operation *base)
 		operation_fail(base, &err);
 		return;
 	}
-	if (road != EXEC_SPOOLED)
+	/* Who gave a key may come back for the answer: its command isn't ended with the client. */
+	if (road != EXEC_SPOOLED && !base->entry)
 		c->gone = on_foreground_gone;
 }
 
@@ -329,8 +330,15 @@ void api_exec_start(struct call *c)
 		call_problem_status(c, status > 0 ? status : 400, &err);
 		return;
 	}
-	if (!body->background) {
+	bool has_key = http_header(c->r, "idempotency-key").data;
+	if (!body->background && !has_key) {
 		start(c, operation_new(c, sizeof(struct exec_operation)));
+		return;
+	}
+	if (road != EXEC_SPOOLED && road != EXEC_CAPTURED) {
+		fail_hint(&err, ERR_INVALID, "ask for application/json, or for the background",
+			"output that is streamed can't be given twice for one Idempotency-Key");
+		call_problem(c, &err);
 		return;
 	}
 	if (call_workspace(c, &w))
@@ -338,6 +346,6 @@ void api_exec_start(struct call *c)
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
 	*once = (struct once){ arena_printf(
 				       &c->r->arena, "POST /v1/workspaces/%s/exec", w->model.id),
-		sizeof(struct exec_operation), start, find };
+		sizeof(struct exec_operation), start, body->background ? find : NULL };
 	call_once(c, once);
 }

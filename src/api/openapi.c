@@ -90,8 +90,9 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 	}
 	if (route->flags & ROUTE_KEYED)
 		print_header_parameter(j, "Idempotency-Key",
-			"the same key with the same body gives the same answer for 24 hours; of "
-			"execs, of those in the background alone: any other runs again",
+			"the same key with the same body gives the same answer for 24 hours; an "
+			"exec with one goes on when its client is gone, and isn't for events; an "
+			"answer of more than 1 MB is a conflict then",
 			"^[!-~]+$", IDEMPOTENCY_KEY_MAX);
 	if (route->flags & ROUTE_EVENTS)
 		print_header_parameter(j, "Last-Event-ID",

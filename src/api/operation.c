@@ -61,11 +61,14 @@ void operation_answer(
 void operation_fail(struct operation *op, const struct error *err)
 {
 	struct idempotency_entry *entry = op->entry;
+	bool frees_key = op->frees_key;
 	struct call *c = operation_end(op);
 
 	if (c)
 		call_problem(c, err);
-	if (entry)
+	if (entry && frees_key)
+		idempotency_free(entry);
+	else if (entry)
 		idempotency_end(entry, NULL);
 }
 
@@ -108,6 +111,7 @@ static void make(
 	struct operation *op = operation_new(c, once->size);
 
 	op->entry = entry;
+	op->frees_key = !once->find;
 	str_copy(op->id, sizeof op->id, id);
 	once->make(c, op);
 }
@@ -126,6 +130,19 @@ static bool answer_found(
 	idempotency_end(
 		entry, &(struct idempotency_answer){ 201, { body.data, body.len }, location });
 	return true;
+}
+
+/* It has run, or died with core, and its answer was lost or too large to be kept. */
+static void refuse_again(struct call *c, struct idempotency_entry *entry, const char *id)
+{
+	struct error err;
+
+	fail_hint(&err, ERR_CONFLICT, "use a new key to run it again",
+		"the command of this Idempotency-Key was begun as exec '%s', and its answer isn't "
+		"kept",
+		id);
+	call_problem(c, &err);
+	idempotency_end(entry, NULL);
 }
 
 void call_once(struct call *c, const struct once *once)
@@ -153,7 +170,9 @@ void call_once(struct call *c, const struct once *once)
 		c->gone = on_waiter_gone;
 		break;
 	case IDEMPOTENCY_MADE:
-		if (!answer_found(c, once, entry, id))
+		if (!once->find)
+			refuse_again(c, entry, id);
+		else if (!answer_found(c, once, entry, id))
 			make(c, once, entry, id);
 		break;
 	case IDEMPOTENCY_NEW:

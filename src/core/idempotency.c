@@ -162,6 +162,12 @@ void idempotency_end(struct idempotency_entry *entry, const struct idempotency_a
 	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, on_put, entry);
 }
 
+void idempotency_free(struct idempotency_entry *entry)
+{
+	put_begun(entry, "");
+	tell(entry, NULL);
+}
+
 void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter)
 {
 	struct idempotency_entry *entry;

@@ -45,5 +45,7 @@ int idempotency_begin(struct idempotency *all, const char *scope, const char *ke
 /* What was answered (2xx, copied), or NULL: it failed. The entry is not the caller's any more; who
  * waits is told, from here or when it is committed. */
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer);
+/* It failed before it did anything: the next one with the key begins anew, with another id. */
+void idempotency_free(struct idempotency_entry *entry);
 /* The client went; waiter is not called. */
 void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter);

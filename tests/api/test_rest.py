@@ -2,6 +2,8 @@
 import concurrent.futures
 import contextlib
 import json
+import os
+import signal
 import subprocess
 
 import pytest
@@ -271,6 +273,52 @@ def test_a_background_exec_starts_once_for_its_key(daemon, workspace):
     assert first.status == second.status == 201 and first.body == second.body
     assert eventually(lambda: daemon.get(f"/v1/workspaces/{workspace}/files/count").body == b"x\n")
     assert len(daemon.get(f"/v1/workspaces/{workspace}/execs").json()["items"]) == 1
+
+
+def test_a_captured_exec_runs_once_for_its_key(daemon, workspace):
+    path, headers = f"/v1/workspaces/{workspace}/exec", {"Idempotency-Key": "fg"}
+    body = {"command": "echo x >>count; while [ ! -e go ]; do sleep 0.02; done; echo done; exit 3"}
+    count = lambda: daemon.get(f"/v1/workspaces/{workspace}/files/count").body
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        # One whose client goes, and two that come while it runs.
+        with contextlib.closing(daemon.connection()) as gone:
+            gone.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
+            assert eventually(lambda: count() == b"x\n")
+        answers = [pool.submit(daemon.post, path, body, headers=headers) for _ in range(2)]
+        assert daemon.request("PUT", f"/v1/workspaces/{workspace}/files/go", b"").status == 201
+        answers = [answer.result() for answer in answers]
+    answers.append(daemon.post(path, body, headers=headers))      # and one after it
+    assert {answer.body for answer in answers} == {answers[0].body} and {answer.status for answer in answers} == {200}
+    assert (answers[0].json()["stdout"], answers[0].json()["exit_code"]) == ("done\n", 3) and count() == b"x\n"
+    problem(daemon.post(path, {"command": "true"}, headers=headers), 409, "conflict", "another body")
+    problem(daemon.post(path, body, headers={**headers, "Accept": "text/event-stream"}), 400, "invalid", "streamed")
+
+
+def test_a_captured_exec_that_can_not_start_frees_its_key_and_a_large_answer_is_not_kept(daemon, workspace):
+    path = f"/v1/workspaces/{workspace}/exec"
+    post = lambda body, key: daemon.post(path, body, headers={"Idempotency-Key": key})
+    assert post({"argv": ["./later"]}, "later").status == 400
+    daemon.request("PUT", f"/v1/workspaces/{workspace}/files/later?mode=755", b"#!/bin/sh\necho ran\n")
+    assert post({"argv": ["./later"]}, "later").json()["stdout"] == "ran\n"
+    large = {"command": "echo y >>large; head -c 2000000 /dev/zero | tr '\\0' x"}
+    assert len(post(large, "large").json()["stdout"]) == 2000000
+    problem(post(large, "large"), 409, "conflict", "new key")
+    assert daemon.get(f"/v1/workspaces/{workspace}/files/large").body == b"y\n"
+
+
+def test_a_captured_exec_that_dies_with_core_is_not_run_again_for_its_key(own_daemon):
+    with created(own_daemon) as made:
+        path, headers = f"/v1/workspaces/{made['id']}/exec", {"Idempotency-Key": "dies"}
+        body = {"command": "echo x >>count; sleep 60"}
+        count = lambda: own_daemon.get(f"/v1/workspaces/{made['id']}/files/count").body
+        with contextlib.closing(own_daemon.connection()) as client:
+            client.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
+            assert eventually(lambda: count() == b"x\n")
+            core = own_daemon.core_pid()
+            os.kill(core, signal.SIGKILL)
+            assert eventually(lambda: own_daemon.core_pid() not in (core, None) and own_daemon.is_ready())
+        problem(own_daemon.post(path, body, headers=headers), 409, "conflict", "new key")
+        assert count() == b"x\n"
 
 
 def test_keys_outlive_the_daemon(own_daemon):
