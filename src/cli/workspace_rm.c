@@ -20,7 +20,7 @@ static const struct arg_spec spec = {
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel rm demo\n"
-		    "  carrel rm $(carrel ls -q --label team=search)\n",
+		    "  carrel rm -- $(carrel ls -q --label team=search)\n",
 };
 
 static const char *path_of(struct remote *remote, const char *name)

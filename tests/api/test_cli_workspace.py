@@ -18,6 +18,21 @@ def error_of(done):
     return value["error"]
 
 
+@pytest.mark.parametrize("name", ["-x", "--", "-", "--help", "-o"])
+def test_a_name_that_looks_like_an_option_stands_behind_two_dashes(daemon, tmp_path, name):
+    try:
+        assert daemon("create", "--", name).stdout == f"{name}\n"
+        assert daemon("exec", "--", name, "--", "sh", "-c", "echo one > f; echo $0", "--").stdout == "--\n"
+        assert daemon("exec", "--timeout", "9s", "--", name, "--timeout", "9s", "cat", "f").stdout == "one\n"
+        assert json_of(daemon("info", "-o", "json", "--", name))["name"] == name
+        assert daemon("cp", "--", f"{name}:f", tmp_path / "f").returncode == 0
+        assert daemon("cp", "--", tmp_path / "f", f"{name}:g").returncode == 0
+        assert daemon("cp", "--", f"{name}:g", "-").stdout == "one\n"
+        assert daemon("ps", "-a", "--", name).returncode == 0
+    finally:
+        assert daemon("rm", "--", name).stdout == f"removed {name}\n"
+
+
 def test_create_prints_the_name_and_makes_one_up(daemon):
     with created(daemon, "kept-name") as name, created(daemon) as other:
         assert name == "kept-name" and re.fullmatch(r"[a-z]+-[a-z]+-\d{4}", other)
