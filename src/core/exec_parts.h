@@ -46,7 +46,7 @@ struct exec_private {
 	bool has_limit;	  /* it is being killed for this */
 	enum reason limit;
 	int wait_status;
-	int signal_sent; /* by a caller, the last; or 0 */
+	int signal_sent;	/* by a caller, the last; or 0 */
 	size_t texts_bytes;	/* of its argv */
 	uint64_t began_ns;	/* asked for */
 	uint64_t cpu_base_ms;	/* of its sandbox, when it was sent */

@@ -473,7 +473,8 @@ static void read_auxiliary(const long *stack)
 			last = (const char *)at[1];
 	}
 	/* A warm init lives long, and has its own stack: that one goes, and with it three pages of
-	 * page tables. The program's name is in its last page; nothing else is mapped near below. */
+	 * page tables. The program's name is in its last page; nothing else is mapped near below.
+	 */
 	unsigned long end = ((unsigned long)last | (state.page_size - 1)) + 1;
 	if (last)
 		SYS(munmap, end - KERNEL_STACK_MOST, KERNEL_STACK_MOST, 0);
