@@ -37,9 +37,6 @@ struct exec {
 #define PAGE_MAX 4096
 #endif
 #define STACK_SIZE 2048
-/* More than the kernel maps of a stack before it is used (128 kB and what argv and env take), less
- * than it leaves free below one. */
-#define KERNEL_STACK_MOST (1ul << 20)
 
 struct scratch { /* what only a spawn needs */
 	struct init_request request;
@@ -62,6 +59,8 @@ static struct state {
 	struct exec execs[INIT_EXECS_MAX];
 	struct scratch scratch;
 } state __attribute__((used)) = { 0 };
+
+extern char _end[]; /* of all that is ours; by the linker */
 
 /* The compiler may call these for copies and clearing of its own. */
 void *memset(void *to, int value, size_t len)
@@ -472,12 +471,13 @@ static void read_auxiliary(const long *stack)
 		if (at[0] == AT_EXECFN)
 			last = (const char *)at[1];
 	}
-	/* A warm init lives long, and has its own stack: that one goes, and with it three pages of
-	 * page tables. The program's name is in its last page; nothing else is mapped near below.
-	 */
+	/* A warm init lives long, has a stack of its own and needs no vdso: all that the kernel has
+	 * mapped above it goes, and with it three pages of page tables. The program's name is in the
+	 * stack's last page. */
+	unsigned long begin = ((unsigned long)_end | (state.page_size - 1)) + 1;
 	unsigned long end = ((unsigned long)last | (state.page_size - 1)) + 1;
 	if (last)
-		SYS(munmap, end - KERNEL_STACK_MOST, KERNEL_STACK_MOST, 0);
+		SYS(munmap, begin, end - begin, 0);
 }
 
 __attribute__((used)) _Noreturn void init_main(const long *stack);
