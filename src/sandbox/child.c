@@ -60,6 +60,8 @@ static int wait_for_parent(struct child *child, struct error *err)
 	return 0;
 }
 
+/* After the mounts: the kernel keeps lists of each file system's inodes for every group that one was
+ * made in, and none of those that were made until now is the command's doing. */
 static int join_cgroup(struct child *child, struct error *err)
 {
 	if (cgroup_enter(child->start->cgroup))
@@ -617,7 +619,6 @@ static const struct {
 	{ "loopback", raise_loopback },
 	{ "mount", open_sources },
 	{ "parent", wait_for_parent },
-	{ "cgroup", join_cgroup },
 	{ "identity", take_identity },
 	{ "root", make_root },
 	{ "system mounts", attach_system },
@@ -626,6 +627,7 @@ static const struct {
 	{ "/proc", narrow_proc },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
+	{ "cgroup", join_cgroup },
 	{ "limits", set_rlimits },
 	{ "no_new_privs", no_new_privileges },
 	{ "landlock", restrict_paths },
