@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "linux/home.h"
 #include "linux/namespace.h"
 #include "linux/netns.h"
 #include "proc/channel.h"
@@ -177,6 +178,8 @@ static int make_group(struct pool *pool, struct cgroup *group, unsigned *number,
 	struct cgroup_want want, struct error *err)
 {
 	want.number = *number = ++pool->next_number;
+	/* Or the kernel would keep an owner of its own for each of the group's files. */
+	home_leave_group();
 	return cgroup_create(pool->cgroups, &want, group, err);
 }
 

@@ -177,17 +177,18 @@ void home_done(struct home *home)
 	fd_close(&home->dir);
 }
 
+static gid_t entered; /* the group of the home that was entered last */
+
 /* Both calls can't fail for who may make them, and the kernel takes the rights of root over files
  * away and gives them back with the uid. */
 void home_enter(const struct home *home)
 {
-	static gid_t group; /* of the home that was entered last */
 	if (!home->is_foreign)
 		return;
-	/* The group stays: root needs none for what it may do, and makes no file elsewhere. Each of
-	 * these calls is a new set of credentials. */
-	if (group != home->gid)
-		setfsgid(group = home->gid);
+	/* The group stays: root needs none for what it may do. Each of these calls is a new set of
+	 * credentials. */
+	if (entered != home->gid)
+		setfsgid(entered = home->gid);
 	setfsuid(home->uid);
 }
 
@@ -198,6 +199,12 @@ void home_leave(const struct home *home)
 		return;
 	setfsuid(0); /* who entered is root */
 	errno = saved;
+}
+
+void home_leave_group(void)
+{
+	if (entered)
+		setfsgid(entered = 0);
 }
 
 int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err)

@@ -29,6 +29,8 @@ void home_done(struct home *home);
  * an owner who calls himself. Don't nest. */
 void home_enter(const struct home *home);
 void home_leave(const struct home *home);
+/* home_leave lets the group stay, for the next home_enter: for who makes files elsewhere. */
+void home_leave_group(void);
 /* Opens (after making it, 0700, when it isn't there) the directory `name` below the home,
  * read-only. Enters and leaves by itself. */
 int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err);

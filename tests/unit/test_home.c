@@ -95,6 +95,12 @@ static void root_has_only_the_owners_rights_there(void **state)
 	fd = open(secret, O_WRONLY | O_CLOEXEC); /* and all of root's come back */
 	assert_true(fd >= 0);
 	close(fd);
+	home_leave_group(); /* what is made elsewhere is root's then, as to the group too */
+	const char *mine = arena_printf(&arena, "%s/mine", area);
+	fd = open(mine, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_gid, getegid());
+	close(fd);
 	home_done(&home);
 }
 
