@@ -300,13 +300,18 @@ static inline void make_directory(struct fixture *f, const char *path)
 		fail_msg("%s", err.text);
 }
 
+static inline void fill_workspace(struct fixture *f, const char *id)
+{
+	make_directory(f, arena_printf(&f->arena, "workspaces/%s/upper", id));
+	make_directory(f, arena_printf(&f->arena, "workspaces/%s/env/upper", id));
+	make_directory(f, arena_printf(&f->arena, "workspaces/%s/env/work", id));
+}
+
 static inline const char *make_workspace(struct fixture *f)
 {
 	char *id = arena_alloc(&f->arena, ID_LEN + 1);
 	id_make(id);
-	make_directory(f, arena_printf(&f->arena, "workspaces/%s/upper", id));
-	make_directory(f, arena_printf(&f->arena, "workspaces/%s/env/upper", id));
-	make_directory(f, arena_printf(&f->arena, "workspaces/%s/env/work", id));
+	fill_workspace(f, id);
 	return id;
 }
 

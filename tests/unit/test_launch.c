@@ -155,14 +155,13 @@ static void a_disk_limit_is_kept_by_what_the_host_has(void **state)
 {
 	struct fixture *f = *state;
 	struct launch_message head = { .type = LAUNCH_QUOTA, .limits = { .disk_bytes = 64 << 20 } };
-	const char *id = make_workspace(f);
-	str_copy(head.id, sizeof head.id, id);
+	id_make(head.id);
 	hear_answer(f, say_full(f, &head, NULL, 0, NULL, 0), LAUNCH_DONE);
 	assert_in_range(f->packet.head.value, 0, 2);
-	id_make(head.id);
 	hear_answer(f, say_full(f, &head, NULL, 0, NULL, 0), LAUNCH_FAILED);
-	assert_int_equal(f->packet.head.error_code, ERR_NOT_FOUND);
-	start_sandbox(f, id);
+	assert_int_equal(f->packet.head.error_code, ERR_CONFLICT);
+	fill_workspace(f, head.id);
+	start_sandbox(f, head.id);
 }
 
 static void an_init_that_dies_is_told(void **state)
