@@ -149,7 +149,7 @@ static const struct field patch_rows[] = {
 		.most = 2 * WORKSPACE_LABELS_MAX, .has = FIELD_HAS(struct patch_body, has_labels),
 		.pattern = "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$",
 		.check_pair = workspace_check_label },
-	{ "limits", FIELD_OBJECT, PATCH(limits), "while nothing runs in it",
+	{ "limits", FIELD_OBJECT, PATCH(limits), "while nothing runs in it; null: as it is",
 		.object = &limits_fields, .has = FIELD_HAS(struct patch_body, has_limits) },
 	{ "ttl", FIELD_DURATION, PATCH(ttl_ms), "from now; null: none", .least = 1,
 		.most = TIME_MOST, .has = FIELD_HAS(struct patch_body, has_ttl) },
