@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <linux/auxvec.h>
+#include <linux/futex.h>
 #include "init/protocol.h"
 #include "init/spawn.h"
 #include "init/sys.h"
@@ -38,6 +40,17 @@ struct exec {
 #endif
 #define STACK_SIZE 2048
 
+/* The process of the next command, made before it is asked for: see "one ahead" below. */
+struct ahead {
+	int tid; /* the kernel's: 0 when it has left our memory, by exec or by its end */
+	bool has_taken;
+	uint64_t id; /* of the command that it took */
+	int refused; /* errno, or 0 */
+	struct spawn spawn;
+};
+#define AHEAD_AFTER_NS 200000 /* whoever was just told of an exit goes first */
+#define AHEAD_PATIENCE_S 10
+
 struct scratch { /* what only a spawn needs */
 	struct init_request request;
 	char body[INIT_INLINE_MAX];
@@ -54,6 +67,9 @@ static struct state {
 	int master;  /* the connection, or -1 */
 	int signals; /* signalfd */
 	bool cold, scratch_used;
+	bool is_alone;	   /* not a process in the sandbox but us */
+	bool is_ahead_due; /* something happened since the last one was made */
+	struct ahead ahead;
 	unsigned used; /* execs[used] and above are free */
 	unsigned long page_size;
 	struct exec execs[INIT_EXECS_MAX];
@@ -218,26 +234,44 @@ static void reap(void)
 			e->utime_us = microseconds(&usage.ru_utime);
 			e->stime_us = microseconds(&usage.ru_stime);
 			e->max_rss_kb = (uint64_t)usage.ru_maxrss;
+			state.is_ahead_due = true;
 			tell_exits();
 			break;
 		}
 	}
+	state.is_alone = pid == -ECHILD;
+}
+
+static void add_exec(struct exec *e, uint64_t id, const struct spawn *s)
+{
+	*e = (struct exec){ .id = id, .pid = s->pid, .attached = s->flags & INIT_ATTACHED };
+	if (e == &state.execs[state.used])
+		state.used++;
+	state.is_alone = false;
+}
+
+static void set_room(struct spawn *s)
+{
+	s->path = state.scratch.path;
+	s->stack_top = state.scratch.stack + sizeof state.scratch.stack;
+}
+
+static void fail_spawn(uint64_t id, const struct spawn *s)
+{
+	reply_with(INIT_FAILED, id, s->error, s->stage, -1);
 }
 
 /* Runs a command whose body was cut; the request's flags are in it. */
 static void start(struct exec *e, uint64_t id, struct spawn *s)
 {
-	s->path = state.scratch.path;
-	s->stack_top = state.scratch.stack + sizeof state.scratch.stack;
+	set_room(s);
 	if (spawn_start(s) < 0) {
-		reply_with(INIT_FAILED, id, s->error, s->stage, -1);
+		fail_spawn(id, s);
 		if (state.cold)
 			sys_exit(0);
 		return;
 	}
-	*e = (struct exec){ .id = id, .pid = s->pid, .attached = s->flags & INIT_ATTACHED };
-	if (e == &state.execs[state.used])
-		state.used++;
+	add_exec(e, id, s);
 	if (!(s->flags & INIT_NO_STARTED))
 		reply_with(INIT_STARTED, id, s->pid, 0, s->pidfd);
 	if (s->pidfd >= 0)
@@ -277,35 +311,53 @@ static int start_from_fd(struct exec *e, const struct init_request *r, struct sp
 	return error;
 }
 
-/* 0, or the errno to refuse with. The descriptors stay the caller's. */
-static int take_spawn(const struct init_request *r, const int *fds)
+static struct exec *find_free(void)
+{
+	struct exec *e = find_exec(0);
+	if (e)
+		return e;
+	return state.used < INIT_EXECS_MAX ? &state.execs[state.used] : NULL;
+}
+
+/* 0, or the errno to refuse with. */
+static int check_spawn(const struct init_request *r, const int *fds, struct spawn *s)
 {
 	if (state.cold && state.used)
 		return EBUSY;
 	if (find_exec(r->id))
 		return EEXIST;
-	struct exec *e = find_exec(0);
-	if (!e) {
-		if (state.used == INIT_EXECS_MAX)
-			return EAGAIN;
-		e = &state.execs[state.used];
-	}
-	struct spawn s = { .flags = r->flags };
+	if (!find_free())
+		return EAGAIN;
+	*s = (struct spawn){ .flags = r->flags };
 	for (int i = 0; i < 3; i++) {
 		/* The child puts them at 0 to 2 one by one: none may be there already. */
 		if (fds[i] <= 2)
 			return EBADF;
-		s.fds[i] = fds[i];
+		s->fds[i] = fds[i];
 	}
-	if (r->flags & INIT_BODY_IN_FD)
-		return start_from_fd(e, r, &s, fds[3]);
-	int error = wire_cut_body(r, state.scratch.body, state.scratch.pointers, &s.cwd);
+	return 0;
+}
+
+static int cut_inline(const struct init_request *r, struct spawn *s)
+{
+	s->argv = state.scratch.pointers;
+	s->env = state.scratch.pointers + r->argc + 1;
+	return wire_cut_body(r, state.scratch.body, state.scratch.pointers, &s->cwd);
+}
+
+/* 0, or the errno to refuse with. The descriptors stay the caller's. */
+static int take_spawn(const struct init_request *r, const int *fds)
+{
+	struct spawn s;
+	int error = check_spawn(r, fds, &s);
 	if (error)
 		return error;
-	s.argv = state.scratch.pointers;
-	s.env = state.scratch.pointers + r->argc + 1;
-	start(e, r->id, &s);
-	return 0;
+	if (r->flags & INIT_BODY_IN_FD)
+		return start_from_fd(find_free(), r, &s, fds[3]);
+	error = cut_inline(r, &s);
+	if (!error)
+		start(find_free(), r->id, &s);
+	return error;
 }
 
 /* kill(-1) spares the caller and PID 1 only: an init that isn't PID 1 would hit the host. */
@@ -339,19 +391,59 @@ static void send_stats(void)
 		drop_master();
 }
 
-static void take_request(const struct init_request *r, size_t len, unsigned truncated,
-	const int *fds, unsigned fd_count)
+#define FDS_MAX 4
+struct packet {
+	long len; /* as recvmsg says */
+	int fds[FDS_MAX];
+	unsigned fd_count, flags;
+};
+
+/* Into the scratch. */
+static void take_packet(int flags, struct packet *packet)
 {
-	int error = truncated & MSG_TRUNC ? EMSGSIZE : truncated & MSG_CTRUNC ? EMFILE : 0;
-	if (!error)
-		error = wire_check_request(r, len, fd_count);
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(FDS_MAX * sizeof(int))];
+	} control = { 0 };
+	struct scratch *in = &state.scratch;
+	struct iovec iov = { &in->request, sizeof in->request + sizeof in->body };
+	struct msghdr message = { .msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof control };
+	packet->len = SYS(recvmsg, state.master, &message, MSG_CMSG_CLOEXEC | flags);
+	packet->flags = (unsigned)message.msg_flags;
+	packet->fd_count = 0;
+	if (packet->len >= 0 && message.msg_controllen >= CMSG_LEN(0) &&
+		control.header.cmsg_type == SCM_RIGHTS)
+		packet->fd_count =
+			(unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
+	for (unsigned i = 0; i < packet->fd_count; i++)
+		packet->fds[i] = ((const int *)CMSG_DATA(&control.header))[i];
+}
+
+/* 0, or the errno to refuse with. */
+static int check_packet(const struct packet *packet)
+{
+	if (packet->flags & MSG_TRUNC)
+		return EMSGSIZE;
+	if (packet->flags & MSG_CTRUNC)
+		return EMFILE;
+	return wire_check_request(&state.scratch.request, (size_t)packet->len, packet->fd_count);
+}
+
+static void take_request(const struct packet *packet)
+{
+	const struct init_request *r = &state.scratch.request;
+	int error = check_packet(packet);
 	if (error) {
-		refuse(len >= sizeof *r && r->magic == INIT_MAGIC ? r->id : 0, error);
+		bool has_header = packet->len >= (long)sizeof *r && r->magic == INIT_MAGIC;
+		refuse(has_header ? r->id : 0, error);
 		return;
 	}
 	switch (r->type) {
 	case INIT_SPAWN:
-		error = take_spawn(r, fds);
+		error = take_spawn(r, packet->fds);
 		break;
 	case INIT_SIGNAL:
 		error = take_signal(r->id, r->value);
@@ -369,31 +461,97 @@ static void take_request(const struct init_request *r, size_t len, unsigned trun
 
 static void receive(int flags)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control = { 0 };
-	const int *fds = (const int *)CMSG_DATA(&control.header);
-	struct scratch *in = &state.scratch;
-	struct iovec iov = { &in->request, sizeof in->request + sizeof in->body };
-	struct msghdr message = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof control };
-	long len = SYS(recvmsg, state.master, &message, MSG_CMSG_CLOEXEC | flags);
-	if (len == -EAGAIN || len == -EINTR)
+	struct packet packet;
+	take_packet(flags, &packet);
+	if (packet.len == -EAGAIN || packet.len == -EINTR)
 		return;
-	unsigned fd_count = 0;
-	if (len >= 0 && message.msg_controllen >= CMSG_LEN(0) &&
-		control.header.cmsg_type == SCM_RIGHTS)
-		fd_count = (unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	state.scratch_used = true;
-	if (len > 0)
-		take_request(&in->request, (size_t)len, (unsigned)message.msg_flags, fds, fd_count);
-	for (unsigned i = 0; i < fd_count; i++)
-		close_fd(fds[i]);
-	if (len <= 0)
+	state.scratch_used = state.is_ahead_due = true;
+	if (packet.len > 0)
+		take_request(&packet);
+	for (unsigned i = 0; i < packet.fd_count; i++)
+		close_fd(packet.fds[i]);
+	if (packet.len <= 0)
 		drop_master();
+}
+
+/* ---- one ahead ----
+ * To make a process takes longer than all else that a spawn is. So a warm init makes one when it
+ * has nothing to do, and sleeps until that has left its memory: as vfork does, but before the
+ * command is known. The child hears the master in our place, and becomes the command that it is
+ * sent.
+ * 1. There is one only while no other process is in the sandbox: nobody can touch it, and nobody
+ *    waits to be reaped.
+ * 2. It takes nothing but a spawn that it can become at once. For anything else it ends and leaves
+ *    the packet to us; so does one that nothing comes for.
+ * 3. A sleep that can be interrupted, unlike vfork's, isn't counted as load of the machine. */
+
+/* Of a packet's first bytes. One whose start is told needs a pidfd, which only we can make. */
+static bool is_for_ahead(const struct init_request *r, long len)
+{
+	return len == sizeof *r && r->magic == INIT_MAGIC && r->type == INIT_SPAWN &&
+	       (r->flags & INIT_NO_STARTED) && !(r->flags & INIT_BODY_IN_FD);
+}
+
+static int take_ahead(const struct packet *packet, struct spawn *s)
+{
+	const struct init_request *r = &state.scratch.request;
+	int error = check_packet(packet);
+	if (!error)
+		error = check_spawn(r, packet->fds, s);
+	return error ? error : cut_inline(r, s);
+}
+
+static void wait_ahead(void *arg)
+{
+	struct ahead *ahead = arg;
+	struct timespec patience = { .tv_sec = AHEAD_PATIENCE_S };
+	struct pollfd polls[2] = { { .fd = state.master, .events = POLLIN },
+		{ .fd = INIT_SOCKET_FD, .events = POLLIN } };
+	struct init_request first;
+	struct packet packet;
+	SYS(setsid, 0, 0, 0);
+	if (SYS6(ppoll, polls, 2, &patience, 0, 0, 0) != 1 || polls[0].revents != POLLIN ||
+		!is_for_ahead(&first, SYS6(recvfrom, state.master, &first, sizeof first,
+					      MSG_PEEK | MSG_DONTWAIT, 0, 0)))
+		sys_exit(0);
+	take_packet(MSG_DONTWAIT, &packet);
+	ahead->has_taken = packet.len > 0;
+	ahead->id = first.id;
+	ahead->refused = take_ahead(&packet, &ahead->spawn);
+	set_room(&ahead->spawn);
+	if (!ahead->refused)
+		spawn_become(&ahead->spawn);
+	sys_exit(127);
+}
+
+static void go_ahead(void)
+{
+	const unsigned long flags = CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
+	struct ahead *ahead = &state.ahead;
+	struct spawn *s = &ahead->spawn;
+	int tid;
+	*ahead = (struct ahead){ 0 };
+	set_room(s);
+	state.is_ahead_due = false;
+	long pid = sys_clone(flags, s->stack_top, &ahead->tid, &ahead->tid, wait_ahead, ahead);
+	if (pid < 0)
+		return; /* then it is made when it is asked for */
+	while ((tid = __atomic_load_n(&ahead->tid, __ATOMIC_ACQUIRE)))
+		SYS6(futex, &ahead->tid, FUTEX_WAIT, tid, 0, 0, 0);
+	state.scratch_used = true;
+	s->pid = (int)pid;
+	if (ahead->has_taken && !ahead->refused && !s->error) {
+		add_exec(find_free(), ahead->id, s);
+		return;
+	}
+	SYS6(wait4, pid, 0, __WALL, 0, 0, 0);
+	if (!ahead->has_taken)
+		return;
+	state.is_ahead_due = true;
+	if (ahead->refused)
+		refuse(ahead->id, ahead->refused);
+	else
+		fail_spawn(ahead->id, s);
 }
 
 static void accept_master(void)
@@ -428,10 +586,16 @@ static void serve_once(void)
 		{ .fd = state.master, .events = POLLIN },
 		{ .fd = state.cold ? -1 : INIT_SOCKET_FD, .events = POLLIN },
 	};
-	if (has_untold())
+	struct timespec soon = { .tv_nsec = AHEAD_AFTER_NS };
+	bool is_full = has_untold();
+	bool goes_ahead = state.is_alone && state.is_ahead_due && state.master >= 0 && !is_full;
+	if (is_full)
 		polls[1].events |= POLLOUT;
 	trim();
-	if (SYS6(ppoll, polls, 3, 0, 0, 0, 0) < 0)
+	long count = SYS6(ppoll, polls, 3, goes_ahead ? &soon : NULL, 0, 0, 0);
+	if (count == 0)
+		go_ahead();
+	if (count <= 0)
 		return;
 	if (polls[0].revents) {
 		struct signalfd_siginfo info;

@@ -107,11 +107,15 @@ static int prepare_and_execute(struct spawn *s)
 	return execute(s);
 }
 
-static void child_main(void *arg)
+_Noreturn void spawn_become(struct spawn *s)
 {
-	struct spawn *s = arg;
 	s->error = prepare_and_execute(s);
 	sys_exit(127);
+}
+
+static void child_main(void *arg)
+{
+	spawn_become(arg);
 }
 
 int spawn_start(struct spawn *s)
@@ -121,7 +125,7 @@ int spawn_start(struct spawn *s)
 		flags |= CLONE_PIDFD;
 	s->pidfd = -1;
 	s->error = 0;
-	long pid = sys_clone(flags, s->stack_top, &s->pidfd, child_main, s);
+	long pid = sys_clone(flags, s->stack_top, &s->pidfd, NULL, child_main, s);
 	if (pid < 0) {
 		s->stage = INIT_STAGE_FORK;
 		s->error = (int)-pid;

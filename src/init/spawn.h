@@ -14,8 +14,10 @@ struct spawn {
 	volatile int stage, error; /* written by the child: it shares this memory */
 };
 #define SPAWN_PATH_SIZE 4096
-#define SPAWN_STACK_SIZE 2048
+#define SPAWN_STACK_SIZE 4096
 
 /* Returns when the command runs (0) or could not be started (-1: stage and error say why, the child
  * is reaped). The caller has all signals blocked and every disposition at its default. */
 int spawn_start(struct spawn *spawn);
+/* In a child that shares our memory: becomes the command, or says why not and exits. */
+_Noreturn void spawn_become(struct spawn *spawn);

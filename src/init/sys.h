@@ -68,13 +68,15 @@ static inline _Noreturn void sys_exit(int code)
 }
 
 /* clone(2) with CLONE_VM and a stack of its own for the child, so that nothing the child does can
- * touch the caller's frame: it runs fn(arg), which must not return. *pidfd is set with CLONE_PIDFD.
- * `stack_top` is aligned to 16. */
+ * touch the caller's frame: it runs fn(arg), which must not return. *ours is set with CLONE_PIDFD
+ * or CLONE_PARENT_SETTID, *theirs is cleared with CLONE_CHILD_CLEARTID. `stack_top` is aligned
+ * to 16.
+ */
 static inline long sys_clone(
-	unsigned long flags, void *stack_top, int *pidfd, void (*fn)(void *), void *arg)
+	unsigned long flags, void *stack_top, int *ours, int *theirs, void (*fn)(void *), void *arg)
 {
 #if defined(__x86_64__)
-	register long r10 __asm__("r10") = 0;
+	register long r10 __asm__("r10") = (long)theirs;
 	register long r8 __asm__("r8") = 0;
 	long result;
 	__asm__ volatile("syscall\n\t"
@@ -85,7 +87,7 @@ static inline long sys_clone(
 			 "ud2\n"
 			 "1:"
 			 : "=a"(result)
-			 : "a"((long)__NR_clone), "D"(flags), "S"(stack_top), "d"(pidfd), "r"(r10),
+			 : "a"((long)__NR_clone), "D"(flags), "S"(stack_top), "d"(ours), "r"(r10),
 			 "r"(r8), [fn] "r"(fn), [arg] "r"(arg)
 			 : "rcx", "r11", "memory");
 	return result;
@@ -93,9 +95,9 @@ static inline long sys_clone(
 	register long x8 __asm__("x8") = __NR_clone;
 	register long x0 __asm__("x0") = (long)flags;
 	register long x1 __asm__("x1") = (long)stack_top;
-	register long x2 __asm__("x2") = (long)pidfd;
+	register long x2 __asm__("x2") = (long)ours;
 	register long x3 __asm__("x3") = 0;
-	register long x4 __asm__("x4") = 0;
+	register long x4 __asm__("x4") = (long)theirs;
 	__asm__ volatile("svc #0\n\t"
 			 "cbnz x0, 1f\n\t"
 			 "mov x0, %[arg]\n\t"

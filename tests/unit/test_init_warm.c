@@ -1,5 +1,6 @@
 /* carrel-init in a warm sandbox: many commands, masters that come and go, and its size. */
 #include <sys/shm.h>
+#include <time.h>
 #include "format/procfs.h"
 #include "linux/pidfd.h"
 #include "init_fixture.h"
@@ -269,6 +270,96 @@ static void test_an_idle_init_is_small(void **state)
 	assert_true(pss_kb(init.pid) <= 16);
 }
 
+/* Waits for init to have made the process of the next command, and returns its pid. */
+static pid_t await_ahead(const struct init *init)
+{
+	char path[64], text[64];
+	struct timespec pause = { .tv_nsec = 1000000 };
+	str_format(path, sizeof path, "/proc/%d/task/%d/children", (int)init->pid, (int)init->pid);
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text - 1);
+		assert_true(len >= 0);
+		text[len] = 0;
+		if (len)
+			return (pid_t)strtol(text, NULL, 10);
+		nanosleep(&pause, NULL);
+	}
+	fail_msg("no process was made ahead");
+	return 0;
+}
+
+static void test_the_next_command_is_the_process_that_was_made_ahead(void **state)
+{
+	auto_init struct init init = start_warm();
+	spawn(init.socket, 1, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 1, 0);
+	pid_t ahead = await_ahead(&init);
+	int ends[2];
+	char pid[16] = { 0 }, expected[16];
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	spawn(init.socket, 2, ARGV("sh", "-c", "echo $$; exit 3"), 0, ends[1]);
+	expect_exit(init.socket, 2, 3);
+	assert_true(read(ends[0], pid, sizeof pid - 1) > 0);
+	str_format(expected, sizeof expected, "%d\n", (int)ahead);
+	assert_string_equal(pid, expected);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void test_one_ahead_fails_refuses_and_leaves_the_rest_to_init(void **state)
+{
+	auto_init struct init init = start_warm();
+	struct init_spawn what = { ARGV("true"), path_env, "/no/such", INIT_NO_STARTED };
+	spawn(init.socket, 1, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 1, 0);
+	await_ahead(&init);
+	spawn(init.socket, 2, ARGV("/no/such"), 0, 1);
+	expect_failed(init.socket, 2, INIT_STAGE_EXEC, ENOENT);
+	await_ahead(&init);
+	spawn_full(init.socket, 3, &what, (int[]){ 0, 1, 2 });
+	expect_failed(init.socket, 3, INIT_STAGE_CWD, ENOENT);
+	await_ahead(&init);
+	spawn(init.socket, 1, ARGV("true"), 0, 1); /* nobody acknowledged it */
+	expect_refused(init.socket, 1, EEXIST);
+	await_ahead(&init);
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	await_ahead(&init);
+	ack(init.socket, 1);
+	ack(init.socket, 1);
+	expect_refused(init.socket, 1, ESRCH);
+	await_ahead(&init);
+	send_raw(init.socket, &good, 5, NULL, 0);
+	expect_refused(init.socket, 0, EBADMSG);
+	await_ahead(&init);
+	what = (struct init_spawn){ ARGV("sleep", "100"), path_env, "/", 0 };
+	spawn_full(init.socket, 4, &what, (int[]){ 0, 1, 2 });
+	expect(init.socket, INIT_STARTED, 4);
+}
+
+static void test_one_ahead_that_is_killed_or_loses_its_master_is_made_again(void **state)
+{
+	auto_init struct init init = start_warm();
+	uint64_t id = 1;
+	for (int round = 0; round < 5; round++) {
+		spawn(init.socket, id, ARGV("true"), 0, 1);
+		expect_exit(init.socket, id, 0);
+		ack(init.socket, id++);
+		kill(await_ahead(&init), SIGKILL);
+		spawn(init.socket, id, ARGV("true"), 0, 1);
+		expect_exit(init.socket, id, 0);
+		ack(init.socket, id++);
+		await_ahead(&init);
+		int other = connect_to(&init); /* takes the older one's place */
+		if (round % 2)
+			fd_close(&init.socket);
+		spawn(other, id, ARGV("true"), 0, 1);
+		expect_exit(other, id, 0);
+		ack(other, id++);
+		fd_close(&init.socket);
+		init.socket = other;
+	}
+}
+
 static void test_a_pid_1_reaps_orphans_and_signals_everybody(void **state)
 {
 	auto_init struct init init = start_warm_with(PID_1);
@@ -315,6 +406,9 @@ int main(void)
 		cmocka_unit_test(test_a_warm_init_drops_a_master_that_does_not_read),
 		cmocka_unit_test(test_stats_count_shared_memory_nobody_is_attached_to),
 		cmocka_unit_test(test_an_idle_init_is_small),
+		cmocka_unit_test(test_the_next_command_is_the_process_that_was_made_ahead),
+		cmocka_unit_test(test_one_ahead_fails_refuses_and_leaves_the_rest_to_init),
+		cmocka_unit_test(test_one_ahead_that_is_killed_or_loses_its_master_is_made_again),
 		cmocka_unit_test(test_a_pid_1_reaps_orphans_and_signals_everybody),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
