@@ -11,9 +11,6 @@ int core_check_serving(struct core *core, struct error *err)
 {
 	if (core->is_stopping)
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
-	if (!core->is_ready)
-		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
-			"the daemon is still looking at what there is");
 	return 0;
 }
 

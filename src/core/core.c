@@ -102,6 +102,8 @@ int core_open(
 		core_free(core);
 		return -1;
 	}
+	core->own->ready = options->ready;
+	core->own->ready_ctx = options->ctx;
 	core->launcher.unasked = on_unasked;
 	core->launcher.ctx = core;
 	lifetimes_start(core);

@@ -32,6 +32,8 @@ struct core_options {
 	const char *home;      /* path */
 	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
 	struct log log;
+	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */
+	void *ctx;
 };
 
 /* The sandbox a workspace has just now. */
@@ -103,6 +105,7 @@ struct core {
 	struct exec_shelf *shelf; /* of core/exec_parts.h: what all execs share */
 };
 
+/* Nothing may be asked of it before it is ready. */
 int core_open(const struct core_options *options, struct loop *loop, struct core **core,
 	struct error *err);
 /* Begins to stop: foreground execs end `canceled`, sandboxes are ended (background execs with them,

@@ -156,9 +156,6 @@ static int check(struct core *core, struct workspace *wanted, struct error *err)
 {
 	if (core->is_stopping)
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
-	if (!core->is_ready)
-		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
-			"the daemon is still looking at what there is");
 	if (wanted->name && workspace_check_name(wanted->name, err))
 		return -1;
 	if (wanted->labels.count > WORKSPACE_LABELS_MAX)

@@ -21,6 +21,8 @@ struct core_own {
 	struct measure cleaner, meter;
 	bool has_rubbish;
 	struct core_measurement *measurements; /* queue; the first is being made */
+	loop_timer_fn *ready;
+	void *ready_ctx;
 	void (*stopped)(void *ctx);
 	void *stopped_ctx;
 	bool is_lost; /* the launcher is gone */

@@ -23,6 +23,9 @@ struct daemon {
 	struct api *api;
 	struct loop_timer *grace;
 	bool is_stopping, is_drained, has_stopped;
+	struct api_options *api_options;
+	bool has_failed; /* to open the API, for `err` */
+	struct error err;
 };
 
 static const char *setting(const char *name, const char *otherwise)
@@ -73,7 +76,8 @@ static void on_drained(void *ctx)
 static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
 {
 	struct daemon *daemon = ctx;
-	if (daemon->is_stopping) {
+	if (daemon->is_stopping || !daemon->api) {
+		daemon->is_stopping = true;
 		loop_stop(loop);
 		return;
 	}
@@ -105,8 +109,23 @@ static int read_uids(const char *text, struct api_options *options, struct error
 	return 0;
 }
 
-static int serve(struct daemon *daemon, const struct core_options *core, struct api_options *api,
-	struct error *err)
+/* Whoever calls before this waits in the listener's queue: a socket that a manager holds is called
+ * by the one for whom all this is started. */
+static void on_core_ready(struct loop *loop, void *ctx)
+{
+	struct daemon *daemon = ctx;
+	daemon->api_options->core = daemon->core;
+	daemon->api_options->loop = loop;
+	if (api_open(daemon->api_options, &daemon->api, &daemon->err)) {
+		daemon->has_failed = true;
+		loop_stop(loop);
+		return;
+	}
+	(void)!write(FD_READY, "", 1); /* nobody may wait for it */
+	close(FD_READY);
+}
+
+static int serve(struct daemon *daemon, const struct core_options *core, struct error *err)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -116,23 +135,22 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 	signal(SIGXFSZ, SIG_IGN);
 	if (loop_new(&daemon->loop, err) ||
 		loop_signals(daemon->loop, &set, on_signal, daemon, err) ||
-		core_open(core, daemon->loop, &daemon->core, err))
+		core_open(core, daemon->loop, &daemon->core, err) || loop_run(daemon->loop, err))
 		return -1;
-	api->core = daemon->core;
-	api->loop = daemon->loop;
-	if (api_open(api, &daemon->api, err))
-		return -1;
-	(void)!write(FD_READY, "", 1); /* nobody may wait for it */
-	close(FD_READY);
-	return loop_run(daemon->loop, err);
+	if (daemon->has_failed)
+		*err = daemon->err;
+	return daemon->has_failed ? -1 : 0;
 }
 
 int main(void)
 {
-	struct daemon daemon = { 0 };
-	struct log log = { .fd = STDERR_FILENO, .role = "core" };
-	struct core_options core = { .listener = FD_LISTENER, .launcher = FD_LAUNCHER };
 	struct api_options api = { .listener = FD_LISTENER };
+	struct daemon daemon = { .api_options = &api };
+	struct log log = { .fd = STDERR_FILENO, .role = "core" };
+	struct core_options core = { .listener = FD_LISTENER,
+		.launcher = FD_LAUNCHER,
+		.ready = on_core_ready,
+		.ctx = &daemon };
 	struct error err;
 	log.json = !strcmp(setting("CARREL_LOG", "text"), "json");
 	log.least = log_level_of(setting("CARREL_LOG_LEVEL", ""), LOG_LEVEL_INFO);
@@ -148,7 +166,7 @@ int main(void)
 			return 125;
 		}
 	if (lock_in(core.home, &err) || read_uids(setting("CARREL_UIDS", ""), &api, &err) ||
-		serve(&daemon, &core, &api, &err)) {
+		serve(&daemon, &core, &err)) {
 		log_record(&log, LOG_LEVEL_ERROR, err.text, err.hint[0] ? "hint" : NULL, err.hint,
 			NULL);
 		return 125;

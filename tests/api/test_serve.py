@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import socket
@@ -56,6 +57,7 @@ def test_the_socket_is_for_the_owner_alone(daemon):
     assert status.st_uid == pathlib.Path(daemon.env["CARREL_HOME"]).stat().st_uid != 0
 
 
+@pytest.mark.kernel
 def test_the_core_is_dropped_and_locked(daemon):
     pid = daemon.core_pid()
     status = status_of(pid)
@@ -146,6 +148,7 @@ for child in [os.fork() for _ in range(2)]:
 """
 
 
+@pytest.mark.kernel
 def test_memory_that_processes_share_counts_once(daemon):
     if IS_ROOT and MECHANISM == "watchdog":
         pytest.skip("root's core may not look into its sandboxes")
@@ -168,6 +171,7 @@ def test_a_stale_socket_and_a_stale_lock_are_no_obstacle(own_daemon):
     assert own_daemon.process.pid != first
 
 
+@pytest.mark.kernel
 def test_all_that_it_started_dies_with_it(own_daemon):
     below = descendants(own_daemon.process.pid)
     assert own_daemon.core_pid() in below
@@ -243,6 +247,7 @@ def handed_over(carrel, *arguments, notify="", type="SOCK_STREAM", listens=1, co
         process.communicate(timeout=30)
 
 
+@pytest.mark.kernel
 def test_a_socket_can_be_handed_over_and_the_manager_is_told(carrel):
     name = f"carrel-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
@@ -265,6 +270,27 @@ def test_a_socket_that_cant_be_served_is_refused(carrel, how, said):
     with handed_over(carrel, **how) as (process, _):
         assert process.wait(30) == 125
         one_line(process.stderr.read(), said)
+
+
+def test_who_calls_before_it_runs_is_served_as_by_any_daemon(carrel):
+    """The first command of all is the one that makes a manager start it."""
+    assert carrel("serve", "--stop").returncode == 0        # as carrel.socket does: makes the home
+    with socket.socket(socket.AF_UNIX) as listener:
+        directory = os.open(socket_of(carrel).parent, os.O_PATH)
+        listener.bind(f"/proc/self/fd/{directory}/carrel.sock")
+        os.close(directory)
+        listener.listen()
+        with carrel.start("create", "first") as first:
+            assert eventually(lambda: select.select([listener], [], [], 0)[0])
+            script = "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); " \
+                     "os.execv(sys.argv[2], [sys.argv[2], 'serve'])"
+            with subprocess.Popen([sys.executable, "-c", script, str(listener.fileno()), CARREL], env=carrel.env,
+                                  pass_fds=[listener.fileno()], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
+                assert first.communicate(timeout=30) == ("first\n", "")
+                assert carrel("exec", "first", "--", "echo", "hi").stdout == "hi\n"
+                daemon.terminate()
+                assert daemon.wait(30) == 0
+    assert socket_of(carrel).is_socket()        # it is the manager's
 
 
 def test_a_socket_handed_to_somebody_else_is_left_alone(carrel):
