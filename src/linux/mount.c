@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/str.h"
 
 int mount_clone(int dir, const char *path, int *tree, struct error *err)
 {
@@ -56,6 +57,15 @@ int mount_change(int dir, const char *path, const struct mount_change *change, s
 	unsigned flags = (path[0] ? 0 : AT_EMPTY_PATH) | (change->recursive ? AT_RECURSIVE : 0);
 	if (mount_setattr(dir, path, flags, &attr, sizeof attr))
 		return fail_errno(err, "set mount attributes of '%s'", path);
+	return 0;
+}
+
+int mount_bind(int fd, const char *target, struct error *err)
+{
+	char source[32];
+	str_format(source, sizeof source, "/proc/self/fd/%d", fd);
+	if (mount(source, target, NULL, MS_BIND, NULL))
+		return fail_errno(err, "mount at '%s'", target);
 	return 0;
 }
 

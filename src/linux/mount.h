@@ -23,6 +23,9 @@ struct mount_change {
 	bool recursive;
 };
 int mount_change(int dir, const char *path, const struct mount_change *change, struct error *err);
+/* A plain bind of what `fd` is (O_PATH will do) at `target`, in one call; /proc must be there.
+ * Inherits the flags of its mount. */
+int mount_bind(int fd, const char *target, struct error *err);
 /* Puts the tree at `root` (attached somewhere) over the root of the caller's mount namespace and
  * goes there. The old one stays below it, out of reach of whoever can't chroot: for a namespace
  * whose root holds nothing of worth. */

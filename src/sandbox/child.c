@@ -60,8 +60,8 @@ static int wait_for_parent(struct child *child, struct error *err)
 	return 0;
 }
 
-/* After the mounts: the kernel keeps lists of each file system's inodes for every group that one was
- * made in, and none of those that were made until now is the command's doing. */
+/* After the mounts: the kernel keeps lists of each file system's inodes for every group that one
+ * was made in, and none of those that were made until now is the command's doing. */
 static int join_cgroup(struct child *child, struct error *err)
 {
 	if (cgroup_enter(child->start->cgroup))
@@ -393,15 +393,14 @@ static int enter_root(struct child *child, struct error *err)
 
 /* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't
  * there is worse than none. */
-static int mask(int by, const char *path, struct error *err)
+static int mask(int by, const struct stat *expected, const char *path, struct error *err)
 {
-	struct stat expected, seen;
-	auto_close int tree = -1;
-	if (mount_clone(by, "", &tree, err) || mount_attach(tree, AT_FDCWD, path, err))
+	struct stat seen;
+	if (mount_bind(by, path, err))
 		return error_context(err, "mask '%s'", path);
-	if (fstat(by, &expected) || lstat(path, &seen))
+	if (lstat(path, &seen))
 		return fail_errno(err, "check the mask of '%s'", path);
-	if (seen.st_dev != expected.st_dev || seen.st_ino != expected.st_ino)
+	if (seen.st_dev != expected->st_dev || seen.st_ino != expected->st_ino)
 		return fail(err, ERR_FAILED, "the mask of '%s' did not take", path);
 	return 0;
 }
@@ -422,20 +421,32 @@ static int make_read_only(const char *path, struct error *err)
 	return mount_attach(tree, AT_FDCWD, path, err);
 }
 
+static bool is_masked(const struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->masks.count; i++)
+		if (!strcmp(path_basename(plan->masks.items[i]), name))
+			return true;
+	return false;
+}
+
 /* All of them are entries of /proc itself: one look says which are there, and what they are. A
  * mount that fails makes the kernel wait for all cpus. */
 static int mask_entries(struct child *child, struct error *err)
 {
-	const struct plan *plan = child->plan;
+	struct stat file, directory;
+	if (fstat(child->mask_file, &file) || fstat(child->mask, &directory))
+		return fail_errno(err, "find the masks");
 	DIR *entries = opendir(PROC);
 	struct dirent *entry;
 	int failed = entries ? 0 : fail_errno(err, "read '%s'", PROC);
-	while (!failed && (entry = readdir(entries)))
-		for (size_t i = 0; i < plan->masks.count && !failed; i++)
-			if (!strcmp(path_basename(plan->masks.items[i]), entry->d_name))
-				failed = mask(
-					entry->d_type == DT_DIR ? child->mask : child->mask_file,
-					plan->masks.items[i], err);
+	while (!failed && (entry = readdir(entries))) {
+		char path[sizeof PROC + sizeof entry->d_name];
+		if (!is_masked(child->plan, entry->d_name))
+			continue;
+		str_format(path, sizeof path, PROC "/%s", entry->d_name);
+		failed = entry->d_type == DT_DIR ? mask(child->mask, &directory, path, err)
+						 : mask(child->mask_file, &file, path, err);
+	}
 	if (entries)
 		closedir(entries);
 	return failed;
