@@ -419,7 +419,11 @@ static bool maker_is_gone(struct str name)
 	if (!cgroup_parse_name(name, &pid, &made))
 		return false;
 	str_format(text, sizeof text, "%llu", (unsigned long long)pid);
-	return !start_ticks(text, &now) || now != made;
+	errno = 0;
+	if (start_ticks(text, &now))
+		return now != made;
+	/* That it isn't there, and not that we have no descriptor left to look. */
+	return errno == ENOENT || errno == ESRCH;
 }
 
 static bool remove_left(const struct cgroup_host *host, const char *name)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -184,7 +185,7 @@ static void limits_are_given_as_the_kernel_keeps_them(void **state)
 
 static void a_value_that_does_not_read_back_is_an_error(void **state)
 {
-	char path[] = "/tmp/carrel-test-XXXXXX";
+	char path[] = "/tmp/unit-test-XXXXXX";
 	struct error err = { 0 };
 
 	assert_non_null(mkdtemp(path));
@@ -382,14 +383,17 @@ static void the_cpu_quota_throttles(void **state)
 	if (!host.cpu[0] || !host.cpuacct[0])
 		skip();
 	create(&host, &want, &group);
-	wait_for(start_inside(&group, spin_for_half_a_second));
-	ssize_t len = fd_read_file(group.dirs[group.cpu], "cpu.stat", text, sizeof text);
-	assert_true(len > 0);
-	assert_true(cgroup_parse_number(str_from(text), "nr_throttled", &throttled));
+	uint64_t began = clock_us(CLOCK_MONOTONIC);
+	/* On a busy machine it doesn't even get what it may have: again, until it does. */
+	for (int tries = 60; throttled == 0 && tries > 0; tries--) {
+		wait_for(start_inside(&group, spin_for_half_a_second));
+		assert_true(fd_read_file(group.dirs[group.cpu], "cpu.stat", text, sizeof text) > 0);
+		assert_true(cgroup_parse_number(str_from(text), "nr_throttled", &throttled));
+	}
 	assert_true(throttled > 0);
-	/* 0.1 s is what 200 millicpus give in 0.5 s, and one period more. */
+	/* 200 millicpus are a fifth of the time; and one period more. */
 	assert_int_equal(cgroup_cpu_us(&group, &us, &err), 0);
-	assert_in_range(us, 20000, 250000);
+	assert_in_range(us, 20000, (clock_us(CLOCK_MONOTONIC) - began) / 5 + 150000);
 	remove_and_close(&group);
 }
 
@@ -504,7 +508,6 @@ static void a_failure_leaves_nothing(void **state)
 	assert_int_equal(cgroup_create(&host, &want, &group, &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
 	assert_int_equal(group.dir_count, 0);
-	assert_int_equal(cgroup_sweep(&host), 0);
 
 	/* Somebody else's group of that name stays as it is. */
 	cgroup_probe(&host);
@@ -567,6 +570,7 @@ static pid_t start_maker(const struct cgroup_host *host, char name[64], int *gat
 	return pid;
 }
 
+/* Others may sweep at the same time, or leave something: what counts is what becomes of ours. */
 static void the_sweep_removes_what_dead_makers_left(void **state)
 {
 	struct cgroup_host host;
@@ -574,25 +578,51 @@ static void the_sweep_removes_what_dead_makers_left(void **state)
 	int gate;
 
 	find_host(&host);
-	cgroup_sweep(&host);
 	pid_t pid = start_maker(&host, name, &gate);
 	assert_true(is_there(host.memory, name));
-	assert_int_equal(cgroup_sweep(&host), 0);
+	cgroup_sweep(&host);
 	assert_true(is_there(host.memory, name));
 	close(gate);
 	assert_int_equal(wait_for(pid), 0);
-	assert_int_equal(cgroup_sweep(&host), 1);
+	cgroup_sweep(&host);
 	assert_false(is_there(host.memory, name));
 	assert_false(is_there(host.cpuacct, name));
 
 	/* A pid that lives, but began at another time. */
-	str_format(other, sizeof other, "%s/carrel-%d-1-0", host.memory, (int)getpid());
+	str_format(name, sizeof name, "carrel-%d-1-0", (int)getpid());
+	str_format(other, sizeof other, "%s/%s", host.memory, name);
 	assert_int_equal(mkdir(other, 0755), 0);
-	assert_int_equal(cgroup_sweep(&host), 1);
+	cgroup_sweep(&host);
+	assert_false(is_there(host.memory, name));
 	str_format(other, sizeof other, "%s/carrel-test-other", host.memory);
 	assert_int_equal(mkdir(other, 0755), 0);
-	assert_int_equal(cgroup_sweep(&host), 0);
+	cgroup_sweep(&host);
 	assert_int_equal(rmdir(other), 0);
+}
+
+static void the_sweep_takes_nobody_for_dead_whom_it_cant_look_at(void **state)
+{
+	struct cgroup_host host;
+	struct rlimit before, few;
+	char name[64];
+	int gate;
+
+	find_host(&host);
+	pid_t pid = start_maker(&host, name, &gate);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	int next = dup(0);
+	close(next);
+	/* Enough for the directory alone. */
+	few = (struct rlimit){ (rlim_t)next + 1, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int removed = cgroup_sweep(&host);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(removed, 0);
+	assert_true(is_there(host.memory, name));
+	close(gate);
+	assert_int_equal(wait_for(pid), 0);
+	cgroup_sweep(&host);
+	assert_false(is_there(host.memory, name));
 }
 
 static void a_user_without_a_group_of_his_own_is_told_why(void **state)
@@ -644,6 +674,7 @@ int main(void)
 		cmocka_unit_test(a_failure_leaves_nothing),
 		cmocka_unit_test(no_descriptor_is_left_open),
 		cmocka_unit_test(the_sweep_removes_what_dead_makers_left),
+		cmocka_unit_test(the_sweep_takes_nobody_for_dead_whom_it_cant_look_at),
 		cmocka_unit_test(a_user_without_a_group_of_his_own_is_told_why),
 	};
 
