@@ -252,7 +252,7 @@ static inline int open_world(void **state)
 	world = calloc(1, sizeof *world);
 	world->init.socket = world->init.listener = -1;
 	signal(SIGPIPE, SIG_IGN);
-	str_copy(world->dir, sizeof world->dir, "/tmp/carrel-execs-XXXXXX");
+	str_copy(world->dir, sizeof world->dir, "/tmp/unit-execs-XXXXXX");
 	assert_non_null(mkdtemp(world->dir));
 	static const char *const directories[] = { "execs", "workspaces", "root", "root/dev",
 		"root/dev/pts" };

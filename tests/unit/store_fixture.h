@@ -69,7 +69,7 @@ static inline int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 
-	str_format(f->path, sizeof f->path, "%s/carrel-store-XXXXXX", home_of_tests());
+	str_format(f->path, sizeof f->path, "%s/unit-store-XXXXXX", home_of_tests());
 	assert_non_null(mkdtemp(f->path));
 	f->dir = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(f->dir >= 0);

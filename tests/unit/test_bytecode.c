@@ -78,7 +78,7 @@ static int run_python(const char *dir, const char *code)
 
 static void python_takes_what_was_fitted_and_writes_nothing(void **state)
 {
-	char dir[] = "/tmp/carrel-unit-XXXXXX", path[128];
+	char dir[] = "/tmp/unit-XXXXXX", path[128];
 	struct stat before, after, source;
 	struct error err = { 0 };
 

@@ -116,7 +116,7 @@ static int setup(void **state)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct error err;
 
-	str_copy(world->directory, sizeof world->directory, "/tmp/carrel-client.XXXXXX");
+	str_copy(world->directory, sizeof world->directory, "/tmp/unit-client.XXXXXX");
 	assert_non_null(mkdtemp(world->directory));
 	str_format(world->path, sizeof world->path, "%s/socket", world->directory);
 	str_copy(address.sun_path, sizeof address.sun_path, world->path);

@@ -174,7 +174,7 @@ static void close_core(struct fixture *f)
 static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof *f);
-	snprintf(f->home, sizeof f->home, "/var/tmp/carrel-core.XXXXXX");
+	snprintf(f->home, sizeof f->home, "/var/tmp/unit-core.XXXXXX");
 	assert_non_null(mkdtemp(f->home));
 	/* Root's home belongs to somebody else: core is that somebody. */
 	if (geteuid() == 0 && (chown(f->home, 64199, 64199) || setegid(64199) || seteuid(64199)))

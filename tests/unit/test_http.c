@@ -143,7 +143,7 @@ static int setup(void **state)
 
 	world->handler = (struct http_handler){ on_begin, on_complete, on_body, on_writable,
 		on_done, world };
-	str_format(world->path, sizeof world->path, "/tmp/carrel-http.%d", (int)getpid());
+	str_format(world->path, sizeof world->path, "/tmp/unit-http.%d", (int)getpid());
 	str_copy(address.sun_path, sizeof address.sun_path, world->path);
 	world->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(world->listener, (void *)&address, sizeof address), 0);

@@ -23,7 +23,7 @@ static struct error err;
 static int set_up(void **state)
 {
 	arena_init(&arena);
-	memcpy(home, "/tmp/carrel-index-XXXXXX", 25);
+	str_copy(home, sizeof home, "/tmp/unit-index-XXXXXX");
 	if (!mkdtemp(home))
 		return -1;
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)

@@ -52,7 +52,7 @@ static void test_usage_is_that_of_the_command_and_its_children(void **state)
 
 static void test_what_can_not_run_is_named_by_stage_and_errno(void **state)
 {
-	char file[] = "/tmp/carrel-init-XXXXXX";
+	char file[] = "/tmp/unit-init-XXXXXX";
 	int fd = mkstemp(file);
 	assert_int_equal(write(fd, "no program\n", 11), 11);
 	static const char *const no_env[] = { NULL };
@@ -99,7 +99,7 @@ static void write_script(const char *dir, const char *name, const char *text, mo
 
 static void test_path_is_searched_as_execvp_does(void **state)
 {
-	char dir[] = "/tmp/carrel-path-XXXXXX", a[64], b[64], env_text[256], text[64];
+	char dir[] = "/tmp/unit-path-XXXXXX", a[64], b[64], env_text[256], text[64];
 	assert_non_null(mkdtemp(dir));
 	assert_true(str_format(a, sizeof a, "%s/a", dir));
 	assert_true(str_format(b, sizeof b, "%s/b", dir));
@@ -341,7 +341,7 @@ static void test_no_terminal_where_one_is_asked_for_is_an_error(void **state)
 	expect_failed(init.socket, 1, INIT_STAGE_TTY, ENOTTY);
 }
 
-static char jail[] = "/tmp/carrel-jail-XXXXXX";
+static char jail[] = "/tmp/unit-jail-XXXXXX";
 
 static void enter_jail(void)
 {

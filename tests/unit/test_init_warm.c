@@ -160,7 +160,7 @@ static void test_what_is_attached_ends_with_its_master_and_is_heard_of_once(void
 static void test_one_that_may_not_grow_deletes_and_writes_no_file(void **state)
 {
 	auto_init struct init init = start_warm();
-	char path[] = "/tmp/carrel-growth.XXXXXX";
+	char path[] = "/tmp/unit-growth.XXXXXX";
 	auto_close int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	struct init_spawn what = { ARGV("sh", "-c", "echo x > \"$0\"", path), path_env, "/",

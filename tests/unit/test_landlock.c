@@ -25,7 +25,7 @@
 #define PLAIN_UID 54321
 
 /* readable/f, writable/f, other/f in a directory that anybody may write. */
-static char directory[] = "/tmp/carrel-test-XXXXXX";
+static char directory[] = "/tmp/unit-test-XXXXXX";
 static int parent_socket;
 static struct sockaddr_un parent_address = { AF_UNIX, { 0 } };
 static socklen_t parent_address_len;

@@ -54,7 +54,7 @@ static int fake_proc(char *path, const char *file, const char *text)
 static void expect_cause(
 	int sys_errno, const char *file, const char *text, const char *cause, const char *hint)
 {
-	char path[] = "/tmp/carrel-test-XXXXXX";
+	char path[] = "/tmp/unit-test-XXXXXX";
 	struct error err = { 0 };
 	int dir = fake_proc(path, file, text);
 
@@ -234,7 +234,7 @@ static int make_as_sandbox(int dir, const char *file)
 
 static void an_idmapped_mount_keeps_the_owner_on_disk(void **state)
 {
-	char path[] = "/tmp/carrel-test-XXXXXX", file[64];
+	char path[] = "/tmp/unit-test-XXXXXX", file[64];
 	struct error err = { 0 };
 	struct stat st;
 	int userns = -1;

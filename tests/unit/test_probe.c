@@ -78,7 +78,7 @@ static void landlock_is_tried_where_there_is_one(void **state)
 static void an_overlay_on_disk_works_or_says_where_it_stopped(void **state)
 {
 	const struct probe_ids ids = own_ids();
-	char path[] = "/tmp/carrel-probe-XXXXXX", why[QUOTA_WHY_LEN];
+	char path[] = "/tmp/unit-probe-XXXXXX", why[QUOTA_WHY_LEN];
 	struct probe probe;
 	int lowers = -1;
 

@@ -26,7 +26,7 @@ static int set_up(void **state)
 	struct fixture *f = calloc(1, sizeof *f);
 
 	arena_init(&f->arena);
-	str_copy(f->dir, sizeof f->dir, "/tmp/carrel-unit-XXXXXX");
+	str_copy(f->dir, sizeof f->dir, "/tmp/unit-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	assert_int_equal(chmod(f->dir, 0755), 0);
 	assert_int_equal(

@@ -44,7 +44,7 @@ static void a_slot_is_held_until_its_descriptor_is_closed(void **state)
 	if (geteuid() != 0)
 		skip();
 	struct error err;
-	char home[] = "/tmp/carrel-slot-XXXXXX";
+	char home[] = "/tmp/unit-slot-XXXXXX";
 	assert_non_null(mkdtemp(home));
 	char below[64];
 	str_format(below, sizeof below, "%s/home", home);
@@ -73,7 +73,7 @@ static void many_slots_are_held_by_one_descriptor(void **state)
 	if (geteuid() != 0)
 		skip();
 	struct error err;
-	char home[] = "/tmp/carrel-slot-XXXXXX", below[64];
+	char home[] = "/tmp/unit-slot-XXXXXX", below[64];
 	assert_non_null(mkdtemp(home));
 	str_format(below, sizeof below, "%s/home", home);
 	struct slot_range range = { 1000000, 100 };

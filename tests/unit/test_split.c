@@ -64,7 +64,7 @@ static int set_up(void **state)
 {
 	struct fixture *f = calloc(1, sizeof *f);
 
-	str_copy(f->dir, sizeof f->dir, "/tmp/carrel-unit-XXXXXX");
+	str_copy(f->dir, sizeof f->dir, "/tmp/unit-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	f->stage = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	arena_init(&f->arena);
