@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, cgroups, descendants, eventually, files, mounts
+from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, dead_cgroups, descendants, eventually, files, mounts
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -83,10 +83,10 @@ def nothing_survives():
 def no_leftovers(carrel):
     """Also no cgroup and no file: at the latest when the next carrel has run."""
     carrel.run("--", "true")
-    cgroups_before, files_before = cgroups(), files(carrel.home)
+    cgroups_before, files_before = dead_cgroups(), files(carrel.home)
     yield
     carrel.run("--", "true")
-    new = cgroups() - cgroups_before
-    eventually(lambda: not new & cgroups(), 20)
-    assert not new & cgroups(), f"cgroups stayed: {new & cgroups()}"
+    new = dead_cgroups() - cgroups_before
+    eventually(lambda: not new & dead_cgroups(), 20)
+    assert not new & dead_cgroups(), f"cgroups stayed: {new & dead_cgroups()}"
     assert files(carrel.home) <= files_before, f"files stayed: {files(carrel.home) - files_before}"

@@ -171,6 +171,11 @@ def cgroups():
     return found
 
 
+def dead_cgroups():
+    """Those whose carrel, by the pid in their name, is gone. What a living one has is its own, be it another test's."""
+    return {path for path in cgroups() if not os.path.exists("/proc/" + os.path.basename(path).split("-")[1])}
+
+
 def files(home):
     """Carrel's own files: of its home, and what bears its name where temporary files are."""
     found = set()

@@ -142,7 +142,7 @@ class Probe:
 @contextlib.contextmanager
 def serving(where, *limits):
     """`where` is "unix" or "tcp"."""
-    directory = tempfile.TemporaryDirectory(prefix="carrel-http.")    # a short path: it is a socket's address
+    directory = tempfile.TemporaryDirectory(prefix="carrel-tests.")    # a short path: it is a socket's address
     where = "0" if where == "tcp" else f"{directory.name}/socket"
     process = subprocess.Popen([PROBE, where, *limits], stdout=subprocess.PIPE, text=True)
     try:

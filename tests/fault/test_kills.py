@@ -43,21 +43,21 @@ def stop_in_order(daemon, _):
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("what", [[kill_core], [kill_launcher], [kill_init], [kill_core, kill_launcher, kill_init, stop_in_order]],
-                         ids=["core", "launcher", "init", "any"])
+@pytest.mark.parametrize("what", [
+    *(pytest.param([one], marks=[pytest.mark.once, pytest.mark.shipped]) for one in (kill_core, kill_launcher, kill_init)),
+    [kill_core, kill_launcher, kill_init, stop_in_order]], ids=["core", "launcher", "init", "any"])
 def test_what_was_acknowledged_survives(own_daemon, what):
     daemon, dice = own_daemon, random.Random(len(what))
     inventory = Inventory(daemon)
     end, kills = time.monotonic() + SECONDS, 0
     with Load(daemon, clients=4, seed=len(what)) as load:
-        while time.monotonic() < end:
+        # On a busy machine it takes longer until enough has happened.
+        while (time.monotonic() < end or kills < 2 or load.counts["POST exec"] <= 10) and not load.faults:
             time.sleep(dice.uniform(0, 0.3))
             dice.choice(what)(daemon, dice)
             kills += 1
     print(f"\n{kills} kills, {dict(load.counts)}")
-    assert kills >= 2
     load.check()
-    assert load.counts["POST exec"] > 10, load.counts
     remove_all(daemon)
     inventory.check()
 
