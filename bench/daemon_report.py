@@ -20,7 +20,8 @@ ABOUT = f"""\
   fifth round; crun with cgroup v2 hidden from it).
 - All roads of all ids in every round, in a shuffled order ({D.WARM_UP} rounds of warm-up thrown
   away). In brackets: 95 % of 1,000 bootstrap resamples (of rounds) lie there.
-- Neighbours: sandboxes that have run one command and wait. Memory of one: what the whole machine
+- Neighbours: sandboxes that have run one command and wait. Memory of one, 12 s after the last
+  command (docs/design/0014; 40 kB more before): what the whole machine
   has less, caches dropped, control groups and network namespaces included, by their number.
 - kB of an idle workspace, of a connection and of an upload: anonymous memory of carreld.
 - HTTP: wrk, one thread, 16 connections, {D.WRK_SECONDS} s each in turn, over unix sockets on both

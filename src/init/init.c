@@ -636,8 +636,8 @@ static void read_auxiliary(const long *stack)
 			last = (const char *)at[1];
 	}
 	/* A warm init lives long, has a stack of its own and needs no vdso: all that the kernel has
-	 * mapped above it goes, and with it three pages of page tables. The program's name is in the
-	 * stack's last page. */
+	 * mapped above it goes, and with it three pages of page tables. The program's name is in
+	 * the stack's last page. */
 	unsigned long begin = ((unsigned long)_end | (state.page_size - 1)) + 1;
 	unsigned long end = ((unsigned long)last | (state.page_size - 1)) + 1;
 	if (last)
