@@ -301,6 +301,7 @@ int files_remove(struct core_workspace *w, const char *path, bool recursive, str
 			return fail(err, ERR_CONFLICT, "'%s' isn't empty", path);
 		if (remove_directory(w, &place, path, err) < 0)
 			return -1;
+		w->is_overgrown = false; /* how much that makes room for is known later */
 	}
 	if (S_ISREG(place.st.st_mode) && place.st.st_nlink == 1)
 		files_charge(w, -(int64_t)place.st.st_blocks * 512);

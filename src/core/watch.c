@@ -383,7 +383,11 @@ static void note_tree(struct watch_limits *limits, uint64_t bytes)
 
 bool watch_forbids_growth(const struct core_workspace *w)
 {
-	return w->is_overgrown && limits_of(w)->disk == DISK_COUNTED;
+	const struct watch_limits *limits = limits_of(w);
+	/* Others may have made room, or the limit larger, since a walk. */
+	return w->is_overgrown && limits->disk == DISK_COUNTED &&
+	       (limits->known_bytes == UINT64_MAX ||
+		       w->model.disk_usage_bytes > w->model.limits.disk_bytes);
 }
 
 static void on_tree(void *ctx, bool ok, uint64_t bytes)

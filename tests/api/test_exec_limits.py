@@ -90,6 +90,17 @@ def test_many_short_execs_have_the_disk_limit_too(daemon):
         # Python gets an error instead of a signal; what writes no file is none of that.
         assert python(daemon, name, "open('c', 'wb', 0).write(b'x')")["reason"] == "disk_limit"
         assert sh(daemon, name, "ls >/dev/null; mv a0 a00")["reason"] == "exited"
+        # One that room is made for from outside may write again, also when that is a whole directory.
+        sh(daemon, name, "mkdir d; mv a[1-9]* d")
+        assert daemon.delete(f"/v1/workspaces/{name}/files/d?recursive").status == 204
+        assert sh(daemon, name, "echo x > c; cat c")["stdout"] == "x\n"
+        for i in range(20):
+            sh(daemon, name, f"fallocate -l 8000000 a{i}")
+        assert sh(daemon, name, "echo x > e")["reason"] == "disk_limit"
+        assert all(daemon.delete(f"/v1/workspaces/{name}/files/a{i}").status in (204, 404) for i in range(20))
+        assert sh(daemon, name, "echo x > e; cat e")["stdout"] == "x\n"
+        for i in range(20):
+            sh(daemon, name, f"fallocate -l 8000000 a{i}")
         # And is well again when there is room, at once.
         assert sh(daemon, name, "rm -f a* b*")["reason"] == "exited"
         assert sh(daemon, name, "echo x > c; cat c")["stdout"] == "x\n"
