@@ -11,7 +11,7 @@ import pytest
 
 from daemons import new_directory, remove, serving
 from faults import exec_, files, home, is_whole, remove_all, rows, sh, workspaces
-from harness import eventually
+from harness import TEST_MOUNT, eventually
 from rest import problem
 
 MS_NOSUID, MS_NODEV, MS_RDONLY, MS_REMOUNT = 2, 4, 1, 32
@@ -19,7 +19,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount(target, options, flags=MS_NOSUID | MS_NODEV):
-    if libc.mount(b"tmpfs", os.fsencode(target), b"tmpfs", flags, options.encode()):
+    if libc.mount(TEST_MOUNT.encode(), os.fsencode(target), b"tmpfs", flags, options.encode()):
         raise OSError(ctypes.get_errno(), "mount")
 
 
@@ -77,7 +77,6 @@ def read_only(daemon):
         mount(daemon.home, "", MS_REMOUNT | MS_NOSUID | MS_NODEV)
 
 
-@pytest.mark.serial     # others would see its mount
 @pytest.mark.needs_root
 @pytest.mark.parametrize("options, fault", [("size=16m", without_room), ("size=64m,nr_inodes=400", without_inodes)], ids=["full", "inodes"])
 def test_a_disk_that_takes_nothing(options, fault):
@@ -109,7 +108,6 @@ def test_a_disk_that_takes_nothing(options, fault):
         remove_all(daemon)
 
 
-@pytest.mark.serial     # others would see its mount
 @pytest.mark.needs_root
 def test_a_workspace_that_filled_the_disk_can_be_removed():
     with on_small_disk("size=16m") as daemon:
@@ -127,7 +125,6 @@ def test_a_workspace_that_filled_the_disk_can_be_removed():
         is_whole(daemon, workspaces(daemon)["kept"])
 
 
-@pytest.mark.serial     # others would see its mount
 @pytest.mark.needs_root
 @pytest.mark.parametrize("fault", [without_room, read_only])
 def test_a_start_without_a_disk_says_why_and_the_next_one_is_whole(fault):
