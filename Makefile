@@ -24,8 +24,8 @@ test: ## build and test everything, as root (when you are) and as a plain user
 	@tools/install-deps build test
 	@tools/run-tests $(BUILD)
 
-test-vm: ## Linux 6.1 with cgroup v2 only, in a virtual machine: limits, escapes, doctor
-	@tools/install-deps vm
+test-vm: ## Linux 6.1 with cgroup v2 only, in a virtual machine: limits, escapes, doctor, the daemon, quotas
+	@tools/install-deps build test vm
 	@tools/test-vm
 
 bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md

@@ -75,6 +75,7 @@ def test_targets_are_understood_as_cp_does(daemon, workspace, tmp_path):
     one_line(done.stderr, "nosuch/")
 
 
+@pytest.mark.kernel
 def test_a_tree_comes_back_as_it_was(daemon, workspace, tree, tmp_path):
     cp(daemon, tree, f"{workspace}:round")
     assert sh(daemon, workspace, "cd round && ./link && cat a.txt && stat -c %Y a.txt").stdout == "ran\na\n1500000000\n"

@@ -214,6 +214,7 @@ def test_a_stop_from_the_terminal_stops_the_command(daemon, workspace):
 
 # ---- in the background ----
 
+@pytest.mark.kernel
 def test_a_background_command_is_found_again(daemon, workspace):
     ident = daemon("exec", workspace, "-d", "--", "sh", "-c", "echo one; echo bad >&2; read x; echo never").stdout.strip()
     assert len(ident) == 20
@@ -290,6 +291,7 @@ def test_a_workspace_removed_under_a_command_ends_it(daemon):
         assert process.wait(10) in (130, 125)
 
 
+@pytest.mark.kernel
 def test_a_daemon_that_dies_is_said_to_have(own_daemon):
     with created(own_daemon) as name, own_daemon.start("exec", name, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
         assert process.stdout.readline() == "ready\n"

@@ -3,6 +3,8 @@ import os
 import signal
 import termios
 
+import pytest
+
 from harness import eventually
 from terminals import terminal
 from workspaces import json_of, sh, workspace  # noqa: F401
@@ -33,6 +35,7 @@ def test_a_terminal_without_a_size_is_one(daemon, workspace):
         assert "/dev/pts/" in term.rest() and term.process.returncode == 0
 
 
+@pytest.mark.kernel
 def test_shell_is_bash_and_interrupts_are_its_own(daemon, workspace):
     with terminal(daemon, "shell", workspace) as term:
         term.expect(r"\$ ")

@@ -175,6 +175,7 @@ def test_a_hostile_label_is_shown_escaped(daemon):
             assert "\x1b" not in text and "\\x1b[2Jred\\x0aline" in text
 
 
+@pytest.mark.kernel
 def test_info_shows_limits_layers_and_mechanisms(daemon):
     with created(daemon, "--memory", "128M", "--timeout", "1500ms") as name:
         sh(daemon, name, "true")

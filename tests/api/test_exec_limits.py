@@ -50,6 +50,7 @@ def small(daemon):
     # A child's memory, in a process group of its own, under a command that would exit 0.
     "import subprocess; subprocess.run(['setsid', 'python3', '-c', 'x = bytearray(300 << 20); import time; time.sleep(20)'])",
 ])
+@pytest.mark.kernel
 def test_memory_over_the_limit_is_the_end_and_the_reason(daemon, small, code):
     result = python(daemon, small, code)
     assert (result["reason"], result["exit_code"]) == ("memory_limit", 137), result
@@ -128,6 +129,7 @@ def test_what_an_exec_leaves_behind_has_the_disk_limit_too(daemon):
         assert daemon.get(f"/v1/workspaces/{made['name']}").json()["disk_usage_bytes"] < 120 * MB
 
 
+@pytest.mark.kernel
 def test_what_an_exec_leaves_behind_has_its_limits_after_a_restart_of_core(own_daemon):
     code = """
 import os, sys, time
@@ -166,6 +168,7 @@ def test_what_a_background_command_leaves_behind_has_the_same_cap(daemon, worksp
     assert shown(daemon, exec_id)["reason"] == "exited"
 
 
+@pytest.mark.kernel
 def test_room_that_a_command_lays_out_is_taken_back_whatever_the_mode(daemon, workspace):
     exec_id = python(daemon, workspace, """
 import ctypes, os
@@ -180,6 +183,7 @@ ctypes.CDLL(None).fallocate(1, 1, ctypes.c_long(0), ctypes.c_long(100 << 20))
     assert eventually(lambda: os.stat(spool).st_blocks * 512 <= 2 * MB), os.stat(spool)
 
 
+@pytest.mark.kernel
 def test_a_background_command_reaches_its_own_output_and_no_more(daemon, workspace):
     """docs/design/0012 has this as a table."""
     python(daemon, workspace, """

@@ -315,6 +315,7 @@ def answer_of(connection):
         came += data
 
 
+@pytest.mark.kernel
 def test_streams_are_handed_over(daemon, workspace):
     ends = [os.pipe() for _ in range(3)]
     connection = handed(daemon, workspace, {"command": "cat; echo err >&2; exit 4"}, "handed", [ends[0][0], ends[1][1], ends[2][1]])

@@ -212,6 +212,7 @@ def test_links_dont_lead_out(daemon, workspace):
 
 # ---- archives ----
 
+@pytest.mark.kernel
 def test_a_tree_goes_out_and_in(daemon, workspace):
     inside(daemon, workspace, "mkdir -p t/sub; echo one >t/a; echo two >t/sub/b; ln -s a t/link; chmod 755 t/a")
     plain = daemon.get(f"/v1/workspaces/{workspace}/archive?path=t")

@@ -27,6 +27,7 @@ def still_works(daemon, name, init=None):
     assert init is None or init in inits(daemon)
 
 
+@pytest.mark.kernel
 def test_init_obeys_no_signal_of_those_inside(daemon, name):
     assert exec_(daemon, name, "true").status == 200
     (init,) = inits(daemon)
@@ -42,6 +43,7 @@ def test_init_obeys_no_signal_of_those_inside(daemon, name):
     still_works(daemon, name, init)
 
 
+@pytest.mark.kernel
 def test_init_can_not_be_traced_read_or_imitated(daemon, name):
     script = """
 import ctypes, os, socket
@@ -127,6 +129,7 @@ def test_a_sandbox_without_memory_ends_and_the_next_one_is_well(daemon, name):
     still_works(daemon, name)
 
 
+@pytest.mark.kernel
 def test_what_is_wild_inside_leaves_nothing_outside(own_daemon):
     """Stopped, deaf and orphaned processes go with their workspace."""
     daemon = own_daemon

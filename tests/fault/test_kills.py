@@ -62,6 +62,7 @@ def test_what_was_acknowledged_survives(own_daemon, what):
     inventory.check()
 
 
+@pytest.mark.kernel
 def test_an_init_that_is_killed_is_a_sandbox_that_ends(own_daemon):
     """Its execs end canceled, and the next one gets a new sandbox, unseen by the caller."""
     daemon = own_daemon

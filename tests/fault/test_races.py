@@ -41,6 +41,7 @@ def test_who_comes_when_a_sandbox_goes_gets_another(make_daemon, options, body):
     inventory.check()
 
 
+@pytest.mark.kernel
 def test_what_a_command_has_left_running_keeps_a_sandbox_but_not_a_workspace_awake(make_daemon):
     """--idle-sandbox passes many times, and the server that was started with & lives on; idle_timeout passes once."""
     daemon = make_daemon("--idle-sandbox", "100ms")
