@@ -309,6 +309,7 @@ static void test_the_next_command_is_the_process_that_was_made_ahead(void **stat
 static void test_one_ahead_fails_refuses_and_leaves_the_rest_to_init(void **state)
 {
 	auto_init struct init init = start_warm();
+	struct error err;
 	struct init_spawn what = { ARGV("true"), path_env, "/no/such", INIT_NO_STARTED };
 	spawn(init.socket, 1, ARGV("true"), 0, 1);
 	expect_exit(init.socket, 1, 0);
@@ -334,6 +335,9 @@ static void test_one_ahead_fails_refuses_and_leaves_the_rest_to_init(void **stat
 	what = (struct init_spawn){ ARGV("sleep", "100"), path_env, "/", 0 };
 	spawn_full(init.socket, 4, &what, (int[]){ 0, 1, 2 });
 	expect(init.socket, INIT_STARTED, 4);
+	/* It would outlive init here, and who reads our output would wait for it. */
+	assert_int_equal(init_client_signal(init.socket, 4, SIGKILL, &err), 0);
+	expect(init.socket, INIT_EXITED, 4);
 }
 
 static void test_one_ahead_that_is_killed_or_loses_its_master_is_made_again(void **state)
