@@ -68,7 +68,7 @@ static struct state {
 	int signals; /* signalfd */
 	bool cold, scratch_used;
 	bool is_alone;	   /* not a process in the sandbox but us */
-	bool is_ahead_due; /* something happened since the last one was made */
+	bool is_ahead_due; /* a command has ended since the last one was made */
 	struct ahead ahead;
 	unsigned used; /* execs[used] and above are free */
 	unsigned long page_size;
@@ -465,7 +465,7 @@ static void receive(int flags)
 	take_packet(flags, &packet);
 	if (packet.len == -EAGAIN || packet.len == -EINTR)
 		return;
-	state.scratch_used = state.is_ahead_due = true;
+	state.scratch_used = true;
 	if (packet.len > 0)
 		take_request(&packet);
 	for (unsigned i = 0; i < packet.fd_count; i++)
@@ -482,7 +482,8 @@ static void receive(int flags)
  * 1. There is one only while no other process is in the sandbox: nobody can touch it, and nobody
  *    waits to be reaped.
  * 2. It takes nothing but a spawn that it can become at once. For anything else it ends and leaves
- *    the packet to us; so does one that nothing comes for.
+ *    the packet to us; so does one that nothing comes for. The next is made after the next command:
+ *    who only asks how we are isn't answered by a new process each time.
  * 3. A sleep that can be interrupted, unlike vfork's, isn't counted as load of the machine. */
 
 /* Of a packet's first bytes. One whose start is told needs a pidfd, which only we can make. */

@@ -324,13 +324,19 @@ static void test_one_ahead_fails_refuses_and_leaves_the_rest_to_init(void **stat
 	expect_refused(init.socket, 1, EEXIST);
 	await_ahead(&init);
 	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	spawn(init.socket, 5, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 5, 0);
 	await_ahead(&init);
 	ack(init.socket, 1);
 	ack(init.socket, 1);
 	expect_refused(init.socket, 1, ESRCH);
+	spawn(init.socket, 6, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 6, 0);
 	await_ahead(&init);
 	send_raw(init.socket, &good, 5, NULL, 0);
 	expect_refused(init.socket, 0, EBADMSG);
+	spawn(init.socket, 7, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 7, 0);
 	await_ahead(&init);
 	what = (struct init_spawn){ ARGV("sleep", "100"), path_env, "/", 0 };
 	spawn_full(init.socket, 4, &what, (int[]){ 0, 1, 2 });
@@ -346,19 +352,21 @@ static void test_one_ahead_that_is_killed_or_loses_its_master_is_made_again(void
 	uint64_t id = 1;
 	for (int round = 0; round < 5; round++) {
 		spawn(init.socket, id, ARGV("true"), 0, 1);
-		expect_exit(init.socket, id, 0);
-		ack(init.socket, id++);
+		expect_exit(init.socket, id++, 0);
 		kill(await_ahead(&init), SIGKILL);
 		spawn(init.socket, id, ARGV("true"), 0, 1);
-		expect_exit(init.socket, id, 0);
-		ack(init.socket, id++);
+		expect_exit(init.socket, id++, 0);
 		await_ahead(&init);
 		int other = connect_to(&init); /* takes the older one's place */
 		if (round % 2)
 			fd_close(&init.socket);
+		for (uint64_t told = 0; told < 2; told++) /* nobody acknowledged them */
+			expect_exit(other, id - 2 + told, 0);
 		spawn(other, id, ARGV("true"), 0, 1);
 		expect_exit(other, id, 0);
-		ack(other, id++);
+		for (uint64_t told = 0; told < 3; told++)
+			ack(other, id - told);
+		id++;
 		fd_close(&init.socket);
 		init.socket = other;
 	}
