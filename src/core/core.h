@@ -45,6 +45,7 @@ struct core_sandbox {
 	const char *limiter;	 /* "cgroup-v1" … */
 	struct core_exec *execs; /* running here, linked by exec->next */
 	unsigned exec_count;
+	bool is_alone; /* nobody but init was there when it last told of an exit */
 	struct exec_watch *watch;
 	bool is_ending;
 	bool has_limit;

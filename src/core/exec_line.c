@@ -375,6 +375,7 @@ static void on_reply(struct core_workspace *w, const struct init_reply *reply)
 {
 	switch (reply->type) {
 	case INIT_EXITED:
+		w->sandbox.is_alone = reply->stage;
 		on_exited(w, reply);
 		break;
 	case INIT_STARTED:

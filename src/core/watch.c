@@ -223,8 +223,8 @@ static void on_sample(struct loop *loop, void *ctx)
 		if (shares)
 			sample_hold_share(&limits->look, used_ms);
 	}
-	bool is_idle =
-		!w->sandbox.exec_count && (!limits->is_watchdog || limits->usage.processes <= 1);
+	bool is_idle = !w->sandbox.exec_count && (!limits->is_watchdog || w->sandbox.is_alone ||
+							 limits->usage.processes <= 1);
 	if (is_idle || w->sandbox.is_ending ||
 		(!limits->is_watchdog && cpu_rest_ms == UINT64_MAX)) {
 		stop_sampling(limits);

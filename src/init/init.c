@@ -67,8 +67,9 @@ static struct state {
 	int master;  /* the connection, or -1 */
 	int signals; /* signalfd */
 	bool cold, scratch_used;
-	bool is_alone;	   /* not a process in the sandbox but us */
-	bool is_ahead_due; /* a command has ended since the last one was made */
+	bool is_alone;	    /* not a process in the sandbox but us */
+	bool is_alone_told; /* by the last exit that this master was told */
+	bool is_ahead_due;  /* a command has ended since the last one was made */
 	struct ahead ahead;
 	unsigned used; /* execs[used] and above are free */
 	unsigned long page_size;
@@ -192,6 +193,7 @@ static void tell_exits(void)
 		struct init_reply reply = { .type = INIT_EXITED,
 			.id = e->id,
 			.value = e->status,
+			.stage = state.is_alone,
 			.utime_us = e->utime_us,
 			.stime_us = e->stime_us,
 			.max_rss_kb = e->max_rss_kb };
@@ -201,6 +203,7 @@ static void tell_exits(void)
 		if (!told)
 			return;
 		e->told = true;
+		state.is_alone_told = state.is_alone;
 		if (e->attached)
 			forget_exec(e);
 	}
@@ -219,6 +222,13 @@ static uint64_t microseconds(const struct timeval *time)
 	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
+/* Not even one that waits to be reaped. */
+static bool has_no_child(void)
+{
+	const long flags = WEXITED | WNOHANG | WNOWAIT | __WALL;
+	return SYS6(waitid, P_ALL, 0, 0, flags, 0, 0) == -ECHILD;
+}
+
 static void reap(void)
 {
 	struct rusage usage = { 0 };
@@ -235,6 +245,7 @@ static void reap(void)
 			e->stime_us = microseconds(&usage.ru_stime);
 			e->max_rss_kb = (uint64_t)usage.ru_maxrss;
 			state.is_ahead_due = true;
+			state.is_alone = has_no_child();
 			tell_exits();
 			break;
 		}
@@ -480,7 +491,8 @@ static void receive(int flags)
  * command is known. The child hears the master in our place, and becomes the command that it is
  * sent.
  * 1. There is one only while no other process is in the sandbox: nobody can touch it, and nobody
- *    waits to be reaped.
+ *    waits to be reaped. And only when the master was told so: whatever else it finds in the
+ *    sandbox is somebody's, whatever it calls itself.
  * 2. It takes nothing but a spawn that it can become at once. For anything else it ends and leaves
  *    the packet to us; so does one that nothing comes for. The next is made after the next command:
  *    who only asks how we are isn't answered by a new process each time.
@@ -563,6 +575,7 @@ static void accept_master(void)
 	if (state.master >= 0)
 		drop_master();
 	state.master = (int)fd;
+	state.is_alone_told = false;
 	for (unsigned i = 0; i < state.used; i++)
 		state.execs[i].told = false;
 	tell_exits();
@@ -589,7 +602,8 @@ static void serve_once(void)
 	};
 	struct timespec soon = { .tv_nsec = AHEAD_AFTER_NS };
 	bool is_full = has_untold();
-	bool goes_ahead = state.is_alone && state.is_ahead_due && state.master >= 0 && !is_full;
+	bool goes_ahead = state.is_alone && state.is_alone_told && state.is_ahead_due &&
+			  state.master >= 0 && !is_full;
 	if (is_full)
 		polls[1].events |= POLLOUT;
 	trim();

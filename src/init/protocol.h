@@ -42,7 +42,8 @@ enum init_type {
 	/* from init */
 	INIT_STARTED = 64, /* id, value = pid inside; one fd: its pidfd */
 	INIT_FAILED,	   /* id, value = errno, stage: nothing was started */
-	INIT_EXITED,	   /* id, value = wait status, usage */
+	INIT_EXITED,	   /* id, value = wait status, usage; stage = 1: no process is in the
+			    * sandbox but init, and one that it may make for the next command */
 	INIT_STATS_ARE,	   /* shm_bytes: SysV shared memory that holds pages, attached or
 			    * not; value = execs running */
 	INIT_REFUSED,	   /* value = errno, id of the message when it had a whole header */

@@ -150,7 +150,7 @@ static bool reply_is_possible(const struct init_reply *r)
 		r->max_rss_kb >= USAGE_LIMIT || r->shm_bytes >= USAGE_LIMIT)
 		return false;
 	if ((has_usage && r->type != INIT_EXITED) || (r->shm_bytes && r->type != INIT_STATS_ARE) ||
-		(r->stage && r->type != INIT_FAILED))
+		(r->stage && r->type != INIT_FAILED && r->type != INIT_EXITED))
 		return false;
 	bool is_errno = r->value > 0 && r->value <= ERRNO_LAST;
 	switch (r->type) {
@@ -159,7 +159,7 @@ static bool reply_is_possible(const struct init_reply *r)
 	case INIT_FAILED:
 		return r->id && is_errno && r->stage > 0 && r->stage < INIT_STAGE_COUNT;
 	case INIT_EXITED:
-		return r->id && wait_status_is_final(r->value);
+		return r->id && wait_status_is_final(r->value) && (unsigned)r->stage <= 1;
 	case INIT_STATS_ARE:
 		return !r->id && r->value >= 0 && r->value <= INIT_EXECS_MAX;
 	case INIT_REFUSED:

@@ -2,12 +2,14 @@
 import os
 import signal
 import threading
+import time
 
 import pytest
 
-from harness import eventually
+from harness import descendants, eventually
 from rest import created, workspace  # noqa: F401
 
+PR_SET_NAME = 15
 MB = 1 << 20
 
 
@@ -121,10 +123,31 @@ def test_what_ends_a_command_in_a_full_workspace_is_the_reason(daemon):
         assert (shown(daemon, exec_id)["reason"], shown(daemon, exec_id)["exit_code"]) == ("signaled", 143)
 
 
-def test_what_an_exec_leaves_behind_has_the_disk_limit_too(daemon):
+def test_a_sandbox_in_which_nothing_runs_is_left_alone(own_daemon):
+    """Asked for its memory, it would make another process for the next command each time."""
+    with created(own_daemon) as made:
+        assert sh(own_daemon, made["name"], "true")["reason"] == "exited"
+        seen = set()
+        for _ in range(10):
+            seen |= {pid for pid, (_, name) in descendants(own_daemon.process.pid).items() if name == "carrel-init"}
+            time.sleep(0.1)
+        assert len(seen) <= 2, seen
+
+
+@pytest.mark.parametrize("called", ["python3", "carrel-init"])
+def test_what_an_exec_leaves_behind_has_the_disk_limit_too(daemon, called):
+    code = f"""
+import ctypes, os, time
+if os.fork():
+    os._exit(0)
+os.closerange(0, 3)
+ctypes.CDLL(None).prctl({PR_SET_NAME}, b"{called}")
+for i in range(1000):
+    open(f"part{{i}}", "wb").write(bytes(2000000))
+    time.sleep(0.1)
+"""
     with created(daemon, limits={"disk": 40 * MB}) as made:
-        many = "while :; do head -c 2000000 /dev/zero > part$(date +%N); sleep 0.1; done"
-        assert sh(daemon, made["name"], f"({many}) >/dev/null 2>&1 </dev/null & echo begun")["stdout"] == "begun\n"
+        assert python(daemon, made["name"], code)["reason"] == "exited"
         assert eventually(lambda: daemon.get(f"/v1/workspaces/{made['name']}").json()["state"] == "ready", 20)
         assert daemon.get(f"/v1/workspaces/{made['name']}").json()["disk_usage_bytes"] < 120 * MB
 

@@ -215,7 +215,7 @@ static void test_possible_replies_are_taken(void **state)
 		REPLY(.type = INIT_FAILED, .id = 1, .value = ENOENT, .stage = INIT_STAGE_EXEC),
 		REPLY(.type = INIT_EXITED, .id = UINT64_MAX, .value = 255 << 8, .utime_us = 5,
 			.max_rss_kb = 1000),
-		REPLY(.type = INIT_EXITED, .id = 1, .value = 0),
+		REPLY(.type = INIT_EXITED, .id = 1, .value = 0, .stage = 1),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = SIGKILL),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = SIGSEGV | 0x80),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = 64),
@@ -259,6 +259,8 @@ static void test_impossible_replies_are_corrupt(void **state)
 		REPLY(.type = INIT_FAILED, .id = 1, .value = ENOENT, .stage = -1),
 		REPLY(.type = INIT_FAILED, .id = 1, .value = ENOENT, .stage = 1, .utime_us = 1),
 		REPLY(.type = INIT_EXITED, .id = 0, .value = 0),
+		REPLY(.type = INIT_EXITED, .id = 1, .value = 0, .stage = 2),
+		REPLY(.type = INIT_EXITED, .id = 1, .value = 0, .stage = -1),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = -1),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = 0x10000),
 		REPLY(.type = INIT_EXITED, .id = 1, .value = 0x137f), /* stopped */

@@ -306,6 +306,27 @@ static void test_the_next_command_is_the_process_that_was_made_ahead(void **stat
 	close(ends[1]);
 }
 
+/* Whoever is told that nobody is there takes what it sees for the one ahead. */
+static void test_an_exit_says_whether_anybody_is_left(void **state)
+{
+	auto_init struct init init = start_warm();
+	struct error err;
+	spawn(init.socket, 1, ARGV("true"), 0, 1);
+	assert_int_equal(expect(init.socket, INIT_EXITED, 1).stage, 1);
+	await_ahead(&init);
+	spawn(init.socket, 2, ARGV("sleep", "100"), 0, 1);
+	spawn(init.socket, 3, ARGV("true"), 0, 1);
+	assert_int_equal(expect(init.socket, INIT_EXITED, 3).stage, 0);
+	int other = connect_to(&init);
+	assert_int_equal(expect(other, INIT_EXITED, 1).stage, 0);
+	assert_int_equal(expect(other, INIT_EXITED, 3).stage, 0);
+	fd_close(&init.socket);
+	init.socket = other;
+	assert_int_equal(init_client_signal(init.socket, 2, SIGKILL, &err), 0);
+	assert_int_equal(expect(init.socket, INIT_EXITED, 2).stage, 1);
+	await_ahead(&init);
+}
+
 static void test_one_ahead_fails_refuses_and_leaves_the_rest_to_init(void **state)
 {
 	auto_init struct init init = start_warm();
@@ -419,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_stats_count_shared_memory_nobody_is_attached_to),
 		cmocka_unit_test(test_an_idle_init_is_small),
 		cmocka_unit_test(test_the_next_command_is_the_process_that_was_made_ahead),
+		cmocka_unit_test(test_an_exit_says_whether_anybody_is_left),
 		cmocka_unit_test(test_one_ahead_fails_refuses_and_leaves_the_rest_to_init),
 		cmocka_unit_test(test_one_ahead_that_is_killed_or_loses_its_master_is_made_again),
 		cmocka_unit_test(test_a_pid_1_reaps_orphans_and_signals_everybody),
