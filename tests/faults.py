@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter
 
-from harness import cgroups, descendants, eventually, processes
+from harness import cgroups, descendants, eventually, mounts, processes
 
 READY_AGAIN_SECONDS = 5     # security.md, "Faults"
 
@@ -66,7 +66,7 @@ def files(daemon):
 
 def mounts_of(pid):
     with contextlib.suppress(OSError):
-        return len(open(f"/proc/{pid}/mountinfo").readlines())
+        return len(mounts(pid))
     return 0
 
 

@@ -161,9 +161,9 @@ def descendants(root=None):
 TEST_MOUNT = "carrel-tests"      # the source of what tests mount themselves, which others may see
 
 
-def mounts():
+def mounts(pid="self"):
     """All but what a test has mounted on purpose."""
-    return {line.split(" ", 1)[1] for line in open("/proc/self/mountinfo") if f" {TEST_MOUNT} " not in line}
+    return {line.split(" ", 1)[1] for line in open(f"/proc/{pid}/mountinfo") if f" {TEST_MOUNT} " not in line}
 
 
 def cgroups():

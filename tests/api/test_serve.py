@@ -117,9 +117,10 @@ def test_an_exec_is_followed_through_the_log_by_its_request(make_daemon):
     daemon = make_daemon("--log", "json", "--log-level", "debug")
     path = daemon.post("/v1/workspaces", {}).headers["Location"]
     assert daemon.post(path + "/exec", {"argv": ["true"]}, headers={"X-Request-Id": "followed-1"}).status == 200
-    records = [record for record in map(json.loads, daemon.log().splitlines()) if record.get("request_id") == "followed-1"]
-    assert {record["role"] for record in records} == {"launcher", "core"}
-    done = next(record for record in records if record["message"] == "request")
+    records = lambda: [record for record in map(json.loads, daemon.log().splitlines()) if record.get("request_id") == "followed-1"]
+    # The answer comes first, then the record that says so.
+    done, = eventually(lambda: [record for record in records() if record["message"] == "request"])
+    assert {record["role"] for record in records()} == {"launcher", "core"}
     assert (done["level"], done["method"], done["target"], done["status"]) == ("debug", "POST", path + "/exec", "200")
 
 
