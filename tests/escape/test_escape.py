@@ -13,6 +13,7 @@ import tempfile
 
 import pytest
 
+from daemons import serving
 from harness import IS_ROOT, descendants, eventually
 
 NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
@@ -160,8 +161,8 @@ WRITABLE = {"/workspace", "/tmp", "/.cache", "/dev/shm", "/dev/pts", "/proc", "/
 DEVICES = {path for path in WRITABLE if path.startswith("/dev/") and path != "/dev/shm"}
 
 
-def mounts_inside(carrel, *options):
-    done = carrel.run(*options, "--", "cat", "/proc/self/mountinfo")
+def mounts_inside(run, *options):
+    done = run(*options, "--", "cat", "/proc/self/mountinfo")
     assert done.returncode == 0, done
     for line in done.stdout.splitlines():
         left, right = line.split(" - ")
@@ -169,20 +170,38 @@ def mounts_inside(carrel, *options):
         yield fields[4], set(fields[5].split(",")), fields[6:], right.split()[0]
 
 
-@pytest.mark.parametrize("options", [(), ("--dir",), ("-v",)])
-def test_mounts_are_closed(carrel, tmp, options):
-    (tmp / "f").write_text("")
-    extra = {"--dir": ("--dir", tmp), "-v": ("-v", f"{tmp}:/data:ro", "-v", f"{tmp}/f:/data.rw")}.get("".join(options), ())
-    seen = set()
-    for point, flags, propagation, kind in mounts_inside(carrel, *extra):
-        seen.add(point)
+def check_mounts(mounts):
+    """What is covered by another is no more open than what is seen. {point: flags} of what is seen."""
+    seen = {}
+    for point, flags, propagation, kind in mounts:
+        seen[point] = flags
         assert "nosuid" in flags, point
         assert propagation == [], f"{point} is {propagation}"
         assert "ro" in flags or point in WRITABLE | {"/data.rw"}, f"{point} is writable"
         assert "nodev" in flags or point in DEVICES, f"{point} has devices"
         assert not kind.startswith(("cgroup", "sysfs", "debugfs", "tracefs", "securityfs", "bpf", "fuse", "mqueue")), point
         assert not point.startswith("/sys/")
-    assert {"/", "/usr", "/proc", "/workspace", "/tmp", "/dev/shm", "/proc/sys"} <= seen
+    assert {"/", "/usr", "/proc", "/workspace", "/tmp", "/dev/shm", "/proc/sys"} <= seen.keys()
+    return seen
+
+
+@pytest.mark.parametrize("options", [(), ("--dir",), ("-v",)])
+def test_mounts_are_closed(carrel, tmp, options):
+    (tmp / "f").write_text("")
+    extra = {"--dir": ("--dir", tmp), "-v": ("-v", f"{tmp}:/data:ro", "-v", f"{tmp}/f:/data.rw")}.get("".join(options), ())
+    check_mounts(mounts_inside(carrel.run, *extra))
+
+
+def test_a_workspace_is_mounted_as_any_sandbox(carrel, tmp):
+    """Its root may be one that all workspaces share: the same places, with the same flags, and nothing can be written there."""
+    with serving(tmp) as daemon:
+        assert daemon("create", "one").returncode == 0
+        warm = check_mounts(mounts_inside(daemon, "exec", "one"))
+        places = "/ /etc /env /run /var /dev /dev/shm/.. /proc/acpi /workspace/.. /tmp/.. /.cache/.."
+        tried = daemon("exec", "one", "--", "sh", "-c", f"for p in {places}; do echo x >$p/x && echo $p; done")
+    assert tried.stdout == ""
+    cold = check_mounts(mounts_inside(carrel.run))
+    assert {point: flags - {"idmapped"} for point, flags in warm.items()} == cold
 
 
 def test_root_directory_holds_nothing_else(carrel):
