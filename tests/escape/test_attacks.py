@@ -1,5 +1,6 @@
 """Attacks that were tried and failed: on the supervisor, on carrel-init, on the start, on a shared directory."""
 import base64
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -10,6 +11,7 @@ import subprocess
 
 import pytest
 
+from daemons import serving
 from harness import CARREL, MECHANISM, one_line
 
 SECRET = "what-the-host-keeps"
@@ -52,6 +54,22 @@ def test_a_flood_of_orphans_doesn_t_hide_the_command_s_end(carrel):
         os._exit(5)"""
     result = carrel.py_json(script, "--timeout", "20s")
     assert (result["reason"], result["exit_code"]) == ("exited", 5)
+
+
+def test_no_exit_is_missed_or_mixed_up_whatever_commands_leave(tmp):
+    """The process of a workspace's next command is there before it, while nobody else is."""
+    quiet = ["true", "true &", "setsid sleep 0.01 >/dev/null 2>&1 &", "for i in 1 2 3 4 5; do true & done", "(setsid true &)"]
+    rude = quiet + ["kill -STOP -1", "(trap '' TERM; setsid sleep 9 >/dev/null 2>&1 &); kill -KILL -1", "kill -CHLD 1"]
+
+    def run(name, ways, first):
+        for code in range(first, first + 24):
+            done = daemon("exec", name, "--", "sh", "-c", f"{ways[code % len(ways)]}\necho {code}; exit {code}", timeout=60)
+            assert (done.returncode, done.stdout) == (code, f"{code}\n"), done
+        return True
+    with serving(tmp) as daemon, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for name in ("one", "two"):
+            assert daemon("create", name).returncode == 0
+        assert all(pool.map(run, ("one", "one", "two"), (quiet, quiet, rude), (1, 31, 61)))
 
 
 def test_a_fork_bomb_ends_with_its_time(carrel):
