@@ -123,6 +123,18 @@ int error_hint(struct error *err, const char *fmt, ...)
 	return -1;
 }
 
+int error_adopt(struct error *err)
+{
+	enum error_code code =
+		err->code > ERR_NONE && err->code < ERR_CODE_COUNT ? err->code : ERR_FAILED;
+	int sys_errno = err->sys_errno;
+
+	err->text[sizeof err->text - 1] = err->hint[sizeof err->hint - 1] = '\0';
+	fail_hint(err, code, err->hint, "%s", err->text);
+	err->sys_errno = sys_errno;
+	return -1;
+}
+
 const char *error_code_name(enum error_code code)
 {
 	static const char *const names[ERR_CODE_COUNT] = {

@@ -53,6 +53,10 @@ int error_context(struct error *err, const char *fmt, ...)
 int error_hint(struct error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), nonnull(2)));
 
+/* Of one that came from another process as it lies in memory: texts are ended and can be shown, and
+ * the code is one there is. Returns -1. */
+int error_adopt(struct error *err);
+
 /* The analyzer of `make lint` sees one file at a time: without this it takes their -1 for a 0. */
 #if defined __clang_analyzer__ && !defined ERROR_IS_DEFINED_HERE
 #define fail(...) ((fail)(__VA_ARGS__), -1)
@@ -61,6 +65,7 @@ int error_hint(struct error *err, const char *fmt, ...)
 #define fail_errno_code(...) ((fail_errno_code)(__VA_ARGS__), -1)
 #define error_context(...) ((error_context)(__VA_ARGS__), -1)
 #define error_hint(...) ((error_hint)(__VA_ARGS__), -1)
+#define error_adopt(...) ((error_adopt)(__VA_ARGS__), -1)
 #endif
 
 /* The stable name used in JSON and REST ("not_found"), and the process exit code (125, 126, 127 or

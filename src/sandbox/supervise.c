@@ -138,10 +138,8 @@ static int on_setup(struct supervisor *s, struct error *err)
 	if (got <= 0)
 		return fail_errno(err, "hear from the sandbox");
 	if (message.type != SETUP_DESCRIPTORS) {
-		message.error.text[sizeof message.error.text - 1] = 0;
-		message.error.hint[sizeof message.error.hint - 1] = 0;
 		*err = message.error;
-		return -1;
+		return error_adopt(err);
 	}
 	s->has_setup = true;
 	guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE],

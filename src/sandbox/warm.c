@@ -32,9 +32,7 @@ static int take(int setup, struct setup_message *message, int fds[SETUP_FD_MAX])
 static int fail_as_said(const struct setup_message *message, struct error *err)
 {
 	*err = message->error;
-	err->text[sizeof err->text - 1] = 0;
-	err->hint[sizeof err->hint - 1] = 0;
-	return -1;
+	return error_adopt(err);
 }
 
 /* The child is ended and reaped. */

@@ -144,6 +144,26 @@ static void errno_values_map_to_the_codes_a_caller_acts_on(void **state)
 	assert_int_equal(error_code_from_errno(EIO), ERR_FAILED);
 }
 
+static void one_from_another_process_is_made_whole(void **state)
+{
+	struct error err = { .code = (enum error_code)99, .sys_errno = ENOSPC };
+
+	memset(err.text, '\n', sizeof err.text);
+	memset(err.hint, 'h', sizeof err.hint);
+	assert_int_equal(error_adopt(&err), -1);
+	assert_int_equal(err.code, ERR_FAILED);
+	assert_int_equal(err.sys_errno, ENOSPC);
+	assert_true(strnlen(err.text, sizeof err.text) < sizeof err.text);
+	assert_null(strchr(err.text, '\n'));
+	assert_true(strnlen(err.hint, sizeof err.hint) < sizeof err.hint);
+	fail_hint(&err, ERR_CONFLICT, "do this", "it is there");
+	struct error same = err;
+	error_adopt(&same);
+	assert_int_equal(same.code, ERR_CONFLICT);
+	assert_string_equal(same.text, err.text);
+	assert_string_equal(same.hint, err.hint);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +174,7 @@ int main(void)
 		cmocka_unit_test(a_long_name_does_not_push_out_the_reason),
 		cmocka_unit_test(a_cut_falls_between_characters),
 		cmocka_unit_test(an_error_may_be_made_from_its_own_text),
+		cmocka_unit_test(one_from_another_process_is_made_whole),
 		cmocka_unit_test(every_code_has_a_name_of_its_own_and_an_exit_code),
 		cmocka_unit_test(errno_values_map_to_the_codes_a_caller_acts_on),
 	};
