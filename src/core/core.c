@@ -12,24 +12,6 @@
 
 /* ---- opening and closing ---- */
 
-static void on_flush(struct loop *loop, void *ctx)
-{
-	struct core *core = ctx;
-	uint64_t began = clock_monotonic_ns();
-	core->own->flush = NULL;
-	store_flush(core->store);
-	histogram_add(
-		&core->metrics.store_commit_seconds, (double)(clock_monotonic_ns() - began) / 1e9);
-}
-
-/* All writes of one turn of the loop are one commit. */
-static void schedule_flush(void *ctx)
-{
-	struct core *core = ctx;
-	if (!core->own->flush)
-		core->own->flush = loop_after(core->loop, 0, on_flush, core);
-}
-
 static void on_unasked(void *ctx, const struct launch_packet *packet)
 {
 	struct core *core = ctx;
@@ -60,11 +42,11 @@ static int open_directories(struct core *core, struct error *err)
 
 static int open_state(struct core *core, struct error *err)
 {
-	struct store_clock clock = { schedule_flush, core };
+	const struct store_host host = core_store_host(core);
 	auto_close int dir = open(core->home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", core->home.path);
-	if (store_open(dir, core->home.path, &clock, &core->store, &core->store_opened, err))
+	if (store_open(dir, core->home.path, &host, &core->store, &core->store_opened, err))
 		return -1;
 	char rescued[16];
 	str_format(rescued, sizeof rescued, "%d", core->store_opened.rescued);
@@ -86,7 +68,7 @@ int core_open(
 	core->log = options->log;
 	core->give_back_ms = options->give_back_ms;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
-	core->launcher.socket = -1;
+	core->launcher.socket = core->own->writer.socket = -1;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct table *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,

@@ -174,6 +174,49 @@ static int check(struct core *core, struct workspace *wanted, struct error *err)
 											     : 0;
 }
 
+struct refusal {
+	core_workspace_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static void on_settled(void *ctx, const struct error *err)
+{
+	struct refusal *refusal = ctx;
+	refusal->done(refusal->ctx, NULL, &refusal->err);
+	free(refusal);
+}
+
+static bool is_being_made(struct core *core, const struct workspace *wanted)
+{
+	const char *keys[] = { wanted->id, wanted->name,
+		workspace_label(wanted, WORKSPACE_CONTEXT_LABEL) };
+	struct table *tables[] = { &core->ids, &core->names, &core->contexts };
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		for (size_t k = 0; keys[i] && k < sizeof tables / sizeof *tables; k++) {
+			const struct core_workspace *w = table_get(tables[k], str_from(keys[i]));
+			if (w && w->model.state == WORKSPACE_CREATING)
+				return true;
+		}
+	return false;
+}
+
+/* Who is told that it is there finds it: not before its row is on disk. */
+static void refuse(struct core *core, const struct workspace *wanted, core_workspace_fn *done,
+	void *ctx, const struct error *err)
+{
+	core->metrics.create_failures++;
+	if (err->code != ERR_CONFLICT || !is_being_made(core, wanted)) {
+		core_later(core, done, ctx, NULL, err);
+		return;
+	}
+	struct refusal *refusal = malloc(sizeof *refusal);
+	if (!refusal)
+		abort();
+	*refusal = (struct refusal){ done, ctx, *err };
+	store_after(core->store, on_settled, refusal);
+}
+
 void core_create(
 	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx)
 {
@@ -181,8 +224,7 @@ void core_create(
 	char name[WORKSPACE_NAME_MAX + 1];
 	struct error err;
 	if (check(core, &wanted, &err)) {
-		core->metrics.create_failures++;
-		core_later(core, done, ctx, NULL, &err);
+		refuse(core, &wanted, done, ctx, &err);
 		return;
 	}
 	while (!wanted.name || table_get(&core->names, str_from(wanted.name))) {

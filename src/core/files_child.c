@@ -117,6 +117,16 @@ static const int allowed_calls[] = {
 #ifdef SYS_renameat
 	SYS_renameat,
 #endif
+	/* By SQLite: to wait for a lock, and older names of the above. */
+	SYS_clock_nanosleep,
+	SYS_geteuid,
+	SYS_faccessat,
+	SYS_faccessat2,
+#ifdef SYS_open
+	SYS_access,
+	SYS_readlink,
+	SYS_unlink,
+#endif
 };
 #define CALL_COUNT (sizeof allowed_calls / sizeof *allowed_calls)
 
@@ -181,14 +191,14 @@ static int set_limits(const struct files_job *job, struct error *err)
 		return fail_errno(err, "read '/proc/self/statm'");
 	rlim_t data = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + DATA_MAX;
 	/* An address sanitizer holds back what was freed, far more than that. */
-	if (!IS_SANITIZED && limit(RLIMIT_DATA, data, err) < 0)
+	if (!IS_SANITIZED && !job->stays && limit(RLIMIT_DATA, data, err) < 0)
 		return -1;
 	if (job->file_bytes_max && limit(RLIMIT_FSIZE, job->file_bytes_max, err) < 0)
 		return -1;
 	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
 	if (limit(RLIMIT_CORE, 0, err) < 0 || limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
 		return -1;
-	return limit(RLIMIT_CPU, CPU_SECONDS_MAX, err);
+	return job->stays ? 0 : limit(RLIMIT_CPU, CPU_SECONDS_MAX, err);
 }
 
 /* All but stderr, the report and what is kept: these become 3, 4 … */
@@ -223,6 +233,8 @@ static int lock_child(struct files_job *job, int *report, pid_t parent, struct e
 
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fail_errno(err, "bind the child");
+	if (job->name)
+		prctl(PR_SET_NAME, job->name);
 	if (getppid() != parent)
 		return fail(err, ERR_FAILED, "the parent has ended");
 	for (int signo = 1; signo < NSIG; signo++)
@@ -283,24 +295,18 @@ static int judge_end(struct files_child *child, int status, uint64_t *value, str
 		*value = said.value;
 		return 0;
 	}
-	/* Texts from a process that parses what strangers send. */
-	said.err.text[sizeof said.err.text - 1] = said.err.hint[sizeof said.err.hint - 1] = '\0';
-	enum error_code code = (unsigned)said.err.code < ERR_CODE_COUNT && said.err.code
-				       ? said.err.code
-				       : ERR_FAILED;
-	fail_hint(err, code, said.err.hint, "%s", said.err.text);
-	err->sys_errno = said.err.sys_errno;
-	return -1;
+	/* From a process that parses what strangers send. */
+	*err = said.err;
+	return error_adopt(err);
 }
 
-static void on_end(struct loop *loop, int fd, uint32_t events, void *ctx)
+static void end_child(struct files_child *child, bool wait)
 {
-	struct files_child *child = ctx;
 	struct error err = { 0 };
 	uint64_t value = 0;
 	int status = 0;
 
-	if (pidfd_reap(child->pidfd, false, &status, NULL, &err) == 0)
+	if (pidfd_reap(child->pidfd, wait, &status, NULL, &err) == 0)
 		return;
 	bool ok = judge_end(child, status, &value, &err) == 0;
 	files_worked_fn *done = child->done;
@@ -308,6 +314,17 @@ static void on_end(struct loop *loop, int fd, uint32_t events, void *ctx)
 	free_child(child);
 	if (done)
 		done(done_ctx, value, ok ? NULL : &err);
+}
+
+static void on_end(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	end_child(ctx, false);
+}
+
+void files_child_end(struct files_child *child)
+{
+	pidfd_signal(child->pidfd, SIGKILL, NULL);
+	end_child(child, true);
 }
 
 static void on_late(struct loop *loop, void *ctx)
@@ -348,7 +365,8 @@ int files_child_start(struct loop *loop, const struct files_job *job, struct fil
 		.what = job->what,
 		.done = job->done,
 		.ctx = job->ctx };
-	made->timer = loop_after(loop, TIME_MS_MAX, on_late, made);
+	if (!job->stays)
+		made->timer = loop_after(loop, TIME_MS_MAX, on_late, made);
 	if (loop_watch(loop, pidfd, EPOLLIN, on_end, made, err) < 0) {
 		files_child_kill(made);
 		return -1;

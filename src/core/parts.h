@@ -15,8 +15,13 @@ struct core_removal {
 	struct core_removal *next;
 };
 struct core_own {
-	struct loop_timer *sweep;    /* every minute: last uses saved, dirty ones measured */
-	struct loop_timer *flush;    /* store_flush is due */
+	struct loop_timer
+		*sweep; /* every minute: last uses saved, dirty ones measured */
+	struct loop_timer *flush; /* store_begin is due */
+	struct core_writer {
+		struct files_child *child; /* NULL: none, or it has ended */
+		int socket;
+	} writer;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	bool has_rubbish;
@@ -43,6 +48,10 @@ void core_check_stopped(struct core *core);
  * copied. */
 void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,
 	const struct error *err);
+
+/* ---- writer.c ---- */
+/* What the store asks of core: its turns of the loop, and the process that writes. */
+struct store_host core_store_host(struct core *core);
 
 /* ---- trees.c: workspaces/<id> ---- */
 /* In a directory that the launcher made, or else in one of its own, which is counted. */

@@ -37,7 +37,8 @@ enum store_write_kind {
 	STORE_PUT_ANSWER,	/* answer */
 	STORE_TIDY,		/* at_ms: what is too old or too much goes */
 	STORE_SETTLE,		/* is_new and was_corrupt are over */
-	STORE_PROBE,		/* changes nothing, but is written: does writing work? */
+	STORE_NOTHING,
+	STORE_PROBE, /* changes nothing, but is written: does writing work? */
 };
 struct store_write {
 	enum store_write_kind kind;
@@ -59,6 +60,8 @@ struct store_batch {
 	struct store_write *first, **last;
 };
 
+void store_batch_init(struct store_batch *batch);
+
 struct store_place {
 	int directory;
 	const char *path;
@@ -75,6 +78,10 @@ struct store_backend {
 	 * remembers `aside` and `why` for those who open it. */
 	int (*replace)(const struct store_place *place, store_check_fn *check,
 		struct store_opened *opened, struct error *err);
+	/* Opens what `open` has left as it should be: to read, or to commit. A process has one of
+	 * them at most, and none across a fork. */
+	int (*attach)(
+		const struct store_place *place, bool only_reads, void **db, struct error *err);
 	/* Oldest first. *row lives during the call. */
 	int (*load)(
 		void *db, enum store_table table, store_row_fn *fn, void *ctx, struct error *err);

@@ -8,7 +8,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 
-#define BUSY_MS 50 /* the loop stands still meanwhile */
+#define BUSY_MS 50 /* who reads is in the loop */
 #define PATH_HINT "look who has it open: fuser " STORE_FILE
 
 enum statement {
@@ -255,20 +255,45 @@ static int prepare_all(struct database *d, struct error *err)
 	return 0;
 }
 
-/* The database `name`, of this version when it is open; *version is the one it had. */
-static int open_name(const struct store_place *place, const char *name, struct database **out,
-	int *version, struct error *err)
+static struct database *database_new(void)
 {
 	struct database *d = calloc(1, sizeof *d);
 	if (!d)
 		abort();
+	return d;
+}
+
+static void checkpoint_on_close(struct database *d)
+{
+	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, (int *)NULL);
+}
+
+static int attach(const struct store_place *place, bool only_reads, void **db, struct error *err)
+{
+	struct database *d = database_new();
+	if (sqlite_open_file(place, STORE_FILE, &d->db, err) || prepare_all(d, err) ||
+		(only_reads && sqlite_exec(d->db, "PRAGMA query_only=ON", err))) {
+		close_database(d);
+		return -1;
+	}
+	if (!only_reads)
+		checkpoint_on_close(d);
+	*db = d;
+	return 0;
+}
+
+/* The database `name`, of this version when it is open; *version is the one it had. */
+static int open_name(const struct store_place *place, const char *name, struct database **out,
+	int *version, struct error *err)
+{
+	struct database *d = database_new();
 	if (sqlite_open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
 		sqlite_migrate(d->db, !strcmp(name, SQLITE_NEW_FILE), version, err) ||
 		prepare_all(d, err)) {
 		close_database(d);
 		return -1;
 	}
-	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, (int *)NULL);
+	checkpoint_on_close(d);
 	*out = d;
 	return 0;
 }
@@ -520,6 +545,8 @@ static int apply(struct database *d, const struct store_write *write)
 		return tidy(d, write->at_ms);
 	case STORE_SETTLE:
 		return run_plain(d, SETTLE);
+	case STORE_NOTHING:
+		return SQLITE_OK;
 	case STORE_PROBE:
 		return probe(d);
 	}
@@ -575,6 +602,7 @@ static int commit(void *db, struct store_batch *batch, struct error *err)
 const struct store_backend store_sqlite = {
 	.open = open_database,
 	.replace = replace,
+	.attach = attach,
 	.load = load,
 	.commit = commit,
 	.find_gone = find_gone,

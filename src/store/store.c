@@ -1,27 +1,37 @@
 #include "store/store.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/hash.h"
-#include "store/backend.h"
+#include "store/wire.h"
+#include "store/writer.h"
 
 #define TIDY_WRITES 1000    /* after so many that leave something behind, */
 #define TIDY_MS 3600000	    /* or so long */
 #define PROBE_EVERY_MS 1000 /* while it fails */
+#define LONG_MS 5000	    /* a commit that takes so long may never end */
+#define ENDS_MAX 3	    /* of the process that writes, over one commit */
 
 struct store {
 	const struct store_backend *backend;
-	void *db;
-	struct store_clock clock;
-	struct store_batch queue;
-	bool is_flushing, is_closing;
+	struct store_host host;
+	struct store_place place; /* both ours */
+	void *db;		  /* to read from; NULL: not open just now */
+	struct writer writer;
+	struct store_batch queue, batch; /* the batch is under way while it is_committing */
+	bool is_committing, is_settling;
+	int ends;	   /* of processes that wrote this batch */
+	uint64_t began_ns; /* the last commit */
+	bool is_calling;   /* in a `done` */
+	bool is_closing;
 	bool is_unsettled; /* the database still says that it is new */
 	bool is_loaded;
 	bool is_failing;
 	struct error failure;
-	uint64_t tried_ms; /* the last commit */
 	uint64_t tidied_ms;
 	unsigned untidy;
 };
@@ -141,9 +151,21 @@ static int load_all(const struct store *store, const struct store_loader *loader
 	return store->backend->load(store->db, STORE_EXECS, load_exec, ctx, err);
 }
 
+/* Opens it again after a fork. */
+static int open_reader(struct store *store, struct error *err)
+{
+	return store->db ? 0 : store->backend->attach(&store->place, true, &store->db, err);
+}
+
+static void close_reader(struct store *store)
+{
+	if (store->db)
+		store->backend->close(take_ptr(store->db));
+}
+
 int store_load(struct store *store, const struct store_loader *loader, struct error *err)
 {
-	if (load_all(store, loader, err))
+	if (open_reader(store, err) || load_all(store, loader, err))
 		return -1;
 	store->is_loaded = true;
 	return 0;
@@ -151,22 +173,21 @@ int store_load(struct store *store, const struct store_loader *loader, struct er
 
 /* -- opening and closing -- */
 
-static void batch_init(struct store_batch *batch)
+void store_batch_init(struct store_batch *batch)
 {
 	arena_init(&batch->arena);
 	batch->first = NULL;
 	batch->last = &batch->first;
 }
 
-static int open_and_look(struct store *store, const struct store_place *place,
-	struct store_opened *opened, struct error *err)
+/* Looks at every row. */
+static int open_and_look(struct store *store, struct store_opened *opened, struct error *err)
 {
-	if (store->backend->open(place, opened, &store->db, err))
+	if (store->backend->open(&store->place, opened, &store->db, err))
 		return -1;
-	if (!load_all(store, NULL, err))
-		return 0;
-	store->backend->close(store->db);
-	return -1;
+	int failed = load_all(store, NULL, err);
+	close_reader(store);
+	return failed;
 }
 
 static bool is_readable(enum store_table table, const struct store_row *row)
@@ -180,29 +201,72 @@ static bool is_readable(enum store_table table, const struct store_row *row)
 					 : !read_exec(row, &arena, &e, &err);
 }
 
-int store_open(int directory, const char *path, const struct store_clock *clock, struct store **out,
+static int open_or_replace(struct store *store, struct store_opened *opened, struct error *err)
+{
+	*opened = (struct store_opened){ 0 };
+	if (!open_and_look(store, opened, err))
+		return 0;
+	if (err->code != ERR_CORRUPT)
+		return -1;
+	*opened = (struct store_opened){ .was_corrupt = true };
+	str_copy(opened->why, sizeof opened->why, err->text);
+	return store->backend->replace(&store->place, is_readable, opened, err) ||
+			       open_and_look(store, opened, err)
+		       ? -1
+		       : 0;
+}
+
+/* A child may not inherit an open database: SQLite knows its locks by process. */
+static int start_writer(struct store *store, struct error *err)
+{
+	int socket;
+	close_reader(store);
+	if (store->host.start_writer(store->host.ctx, &socket, err))
+		return error_context(err, "start the process that writes " STORE_FILE);
+	writer_use(&store->writer, socket);
+	return 0;
+}
+
+static void end_writer(struct store *store)
+{
+	store->host.end_writer(store->host.ctx);
+	store->writer.socket = -1;
+}
+
+static void free_store(struct store *store)
+{
+	close_reader(store);
+	if (store->writer.socket >= 0) {
+		writer_finish(&store->writer);
+		end_writer(store);
+	}
+	writer_done(&store->writer);
+	arena_done(&store->queue.arena);
+	fd_close(&store->place.directory);
+	free((char *)store->place.path);
+	free(store);
+}
+
+int store_open(int directory, const char *path, const struct store_host *host, struct store **out,
 	struct store_opened *opened, struct error *err)
 {
-	const struct store_place place = { directory, path };
 	struct store *store = calloc(1, sizeof *store);
 	if (!store)
 		abort();
 	store->backend = &store_sqlite;
-	store->clock = *clock;
-	*opened = (struct store_opened){ 0 };
-	int failed = open_and_look(store, &place, opened, err);
-	if (failed && err->code == ERR_CORRUPT) {
-		*opened = (struct store_opened){ .was_corrupt = true };
-		str_copy(opened->why, sizeof opened->why, err->text);
-		failed = store->backend->replace(&place, is_readable, opened, err) ||
-			 open_and_look(store, &place, opened, err);
-	}
-	if (failed) {
-		free(store);
+	store->host = *host;
+	writer_init(&store->writer);
+	store_batch_init(&store->queue);
+	store->place.directory = fcntl(directory, F_DUPFD_CLOEXEC, 0);
+	store->place.path = strdup(path);
+	if (!store->place.path)
+		abort();
+	if (open_or_replace(store, opened, err) || start_writer(store, err) ||
+		open_reader(store, err)) {
+		free_store(store);
 		return -1;
 	}
 	store->is_unsettled = opened->is_new;
-	batch_init(&store->queue);
 	*out = store;
 	return 0;
 }
@@ -215,9 +279,7 @@ void store_close(struct store *store)
 	do
 		store_flush(store);
 	while (store->queue.first && !store->is_failing);
-	arena_done(&store->queue.arena);
-	store->backend->close(store->db);
-	free(store);
+	free_store(store);
 }
 
 /* -- the queue -- */
@@ -231,7 +293,7 @@ static struct store_write *queue(
 	*store->queue.last = write;
 	store->queue.last = &write->next;
 	if (is_first && !store->is_closing)
-		store->clock.schedule(store->clock.ctx);
+		store->host.schedule(store->host.ctx);
 	return write;
 }
 
@@ -304,6 +366,11 @@ void store_remove_exec(struct store *store, const char *id, store_done_fn *done,
 	write->id = arena_text(&store->queue.arena, id);
 }
 
+void store_after(struct store *store, store_done_fn *done, void *ctx)
+{
+	queue(store, STORE_NOTHING, done, ctx);
+}
+
 void store_put_answer(struct store *store, const char *scope, const char *key,
 	const struct store_answer *answer, store_done_fn *done, void *ctx)
 {
@@ -322,15 +389,6 @@ void store_put_answer(struct store *store, const char *scope, const char *key,
 }
 
 /* -- commits -- */
-
-static int commit(struct store *store, struct store_batch *batch, struct error *err)
-{
-	store->tried_ms = clock_monotonic_ms();
-	store->is_failing = store->backend->commit(store->db, batch, err) != 0;
-	if (store->is_failing)
-		store->failure = *err;
-	return store->is_failing ? -1 : 0;
-}
 
 void store_settle(struct store *store)
 {
@@ -351,39 +409,114 @@ static void add_own(struct store *store)
 	}
 }
 
-void store_flush(struct store *store)
+static void end_commit(struct store *store, const struct error *err)
 {
-	struct error err;
-	if (!store || store->is_flushing || !store->queue.first)
-		return;
-	store->is_flushing = true;
-	add_own(store);
-	struct store_batch batch = store->queue;
-	batch_init(&store->queue);
-	int failed = commit(store, &batch, &err);
-	if (!failed && store->is_loaded)
+	struct store_batch batch = store->batch;
+	/* What came meanwhile was scheduled in vain. */
+	bool has_more = store->queue.first;
+	store->host.committed(store->host.ctx, clock_monotonic_ns() - store->began_ns);
+	writer_end(&store->writer);
+	store->is_committing = false;
+	store->is_failing = err;
+	if (err)
+		store->failure = *err;
+	else if (store->is_settling)
 		store->is_unsettled = false;
 	fault_point("store.committed");
+	store->is_calling = true;
 	for (struct store_write *write = batch.first; write; write = write->next)
 		if (write->done)
-			write->done(write->ctx, failed ? &err : write->failed);
+			write->done(write->ctx, err ? err : write->failed);
+	store->is_calling = false;
 	arena_done(&batch.arena);
-	store->is_flushing = false;
+	if (has_more && !store->is_closing)
+		store->host.schedule(store->host.ctx);
+}
+
+/* For the commit that is under way. */
+static int replace_writer(struct store *store, struct error *err)
+{
+	if (store->writer.socket >= 0) {
+		end_writer(store);
+		store->ends++;
+	}
+	if (store->ends == ENDS_MAX)
+		return fail(err, ERR_UNAVAILABLE,
+			"the process that writes " STORE_FILE " has ended, %d times", ENDS_MAX);
+	return start_writer(store, err);
+}
+
+void store_go_on(struct store *store)
+{
+	struct error err;
+	struct str message;
+	bool has_failed;
+	int got;
+	while ((got = writer_go_on(&store->writer, &message)) < 0) {
+		if (!store->is_committing) {
+			end_writer(store); /* the next commit starts one */
+			return;
+		}
+		if (replace_writer(store, &err)) {
+			end_commit(store, &err);
+			return;
+		}
+	}
+	if (!got || !store->is_committing)
+		return;
+	if (wire_parse_outcome(message, &store->batch, &has_failed, &err)) {
+		end_writer(store);
+		has_failed = fail(
+			&err, ERR_FAILED, "the process that writes " STORE_FILE " makes no sense");
+	}
+	end_commit(store, has_failed ? &err : NULL);
+}
+
+void store_begin(struct store *store)
+{
+	if (store->is_committing || !store->queue.first)
+		return;
+	store->is_settling = store->is_unsettled && store->is_loaded;
+	add_own(store);
+	store->batch = store->queue;
+	store_batch_init(&store->queue);
+	store->is_committing = true;
+	store->ends = 0;
+	store->began_ns = clock_monotonic_ns();
+	writer_begin(&store->writer, &store->batch);
+	store_go_on(store);
+}
+
+static void await_commit(struct store *store)
+{
+	while (store->is_committing) {
+		writer_await(&store->writer);
+		store_go_on(store);
+	}
+}
+
+void store_flush(struct store *store)
+{
+	if (!store || store->is_calling)
+		return;
+	await_commit(store);
+	store_begin(store);
+	await_commit(store);
 }
 
 bool store_is_failing(struct store *store, struct error *err)
 {
-	if (store->is_failing && clock_monotonic_ms() - store->tried_ms >= PROBE_EVERY_MS) {
-		struct store_write probe = { .kind = STORE_PROBE };
-		struct store_batch batch = { .first = &probe, .last = &probe.next };
-		struct error why;
-		arena_init(&batch.arena);
-		commit(store, &batch, &why);
-		arena_done(&batch.arena);
-	}
-	if (store->is_failing)
+	uint64_t ago_ms = (clock_monotonic_ns() - store->began_ns) / 1000000;
+	bool is_long = store->is_committing && ago_ms >= LONG_MS;
+	if (is_long)
+		fail(err, ERR_UNAVAILABLE, "a commit of " STORE_FILE " takes longer than %d s",
+			LONG_MS / 1000);
+	else if (store->is_failing)
 		*err = store->failure;
-	return store->is_failing;
+	if (store->is_failing && !store->is_committing && !store->queue.first &&
+		ago_ms >= PROBE_EVERY_MS)
+		queue(store, STORE_PROBE, NULL, NULL);
+	return is_long || store->is_failing;
 }
 
 /* -- what is looked up -- */
@@ -391,12 +524,14 @@ bool store_is_failing(struct store *store, struct error *err)
 bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
 	const char **why, int64_t *at_ms)
 {
-	return store->backend->find_gone(store->db, id_or_name, arena, why, at_ms);
+	return !open_reader(store, NULL) &&
+	       store->backend->find_gone(store->db, id_or_name, arena, why, at_ms);
 }
 
 bool store_find_answer(struct store *store, const char *scope, const char *key, struct arena *arena,
 	struct store_answer *answer)
 {
-	return store->backend->find_answer(
-		store->db, scope, key, clock_now_ms() - STORE_ANSWER_KEPT_MS, arena, answer);
+	return !open_reader(store, NULL) &&
+	       store->backend->find_answer(
+		       store->db, scope, key, clock_now_ms() - STORE_ANSWER_KEPT_MS, arena, answer);
 }

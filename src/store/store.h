@@ -1,15 +1,18 @@
 /* store.h -- the state that survives: workspaces, background execs, idempotency keys. SQLite now;
  * nothing here names it.
- * 1. Writes are queued and committed together, durably (on disk, not just handed over), when
- * store_flush is called or soon after by the timer; each `done` is called after its commit, in
- * order, from the loop, never from inside the call that queued it. Whoever answers a client does it
- * in `done`. A write queued from inside a `done` belongs to the next commit.
+ * 1. Writes are queued and committed together, durably (on disk, not just handed over), by a
+ * process of the store's own: nobody here waits for a disk. One commit is under way at a time, what
+ * is queued meanwhile is the next. Each `done` is called after its commit, in order, from the loop,
+ * never from inside the call that queued it. Whoever answers a client does it in `done`. A write
+ * queued from inside a `done` belongs to the next commit.
  * 2. Reads happen once, at start (store_load); from then on the caller's memory is the truth and
  * the store its record.
  * 3. A database that can't be read is moved aside (carrel.db.corrupt-<time>) and said so, never
  * silently empty; the new one has every row of it that is still whole. One that is locked by
  * somebody else is ERR_UNAVAILABLE. A failed commit fails every write in it (ERR_DISK_FULL,
- * ERR_UNAVAILABLE, …), and the store stays usable: nothing was written. A write that can't be
+ * ERR_UNAVAILABLE, …), and the store stays usable: nothing was written. When the process that
+ * writes ends, another one does the commit again, some times; only when that fails too nobody knows
+ * what was written (ERR_UNAVAILABLE). A write that can't be
  * (ERR_CONFLICT: the name is taken, the exec's workspace isn't there; ERR_LIMIT: it is too large)
  * fails alone.
  * 4. Migrations are numbered and embedded; a database from a later version is ERR_UNAVAILABLE.
@@ -32,15 +35,26 @@
 #define STORE_DOCUMENT_MAX (2u << 20)	      /* a workspace or an exec, as a document */
 
 struct store;
-/* How the store asks for its commit to happen soon: passed in, so that it knows no loop. `schedule`
- * is called when the first write is queued; the owner then calls store_flush from its loop. */
-struct store_clock {
+/* What the store can't do itself, because it knows neither loop nor processes. */
+struct store_host {
+	/* Something is queued: the owner calls store_begin from its loop, soon. */
 	void (*schedule)(void *ctx);
+	/* Starts a process that does store_write_for and nothing else; *socket, of a socketpair, is
+	 * our end, and stays the owner's. He calls store_go_on from his loop whenever anything can
+	 * be received or sent (EPOLLIN | EPOLLOUT | EPOLLET). */
+	int (*start_writer)(void *ctx, int *socket, struct error *err);
+	/* It has ended, or is of no use: ends it, and closes the socket. */
+	void (*end_writer)(void *ctx);
+	void (*committed)(void *ctx, uint64_t ns); /* how long one took, well or not */
 	void *ctx;
 };
-/* is_new and was_corrupt stay, also over a crash and the next start, until store_settle or the first
- * commit after store_load: what nobody knows any more may belong to the database that is no more,
- * and is not to be deleted. */
+/* That process: until there is nothing more to do, 0, or the store is gone. `directory` and `path`
+ * as in store_open. Needs these files, memory, and time to sleep. */
+int store_write_for(int socket, int directory, const char *path, struct error *err);
+
+/* is_new and was_corrupt stay, also over a crash and the next start, until store_settle or the
+ * first commit after store_load: what nobody knows any more may belong to the database that is no
+ * more, and is not to be deleted. */
 struct store_opened {
 	bool is_new; /* there was none, or it was_corrupt: made now */
 	bool was_corrupt;
@@ -52,14 +66,19 @@ struct store_opened {
 /* `directory`: an open descriptor of the home, not needed afterwards; `path`: the same directory's
  * path. The file is carrel.db in it. ERR_UNAVAILABLE: locked, read-only, of a later version, or
  * can't be read just now. *opened is also set when it fails after the damaged one was moved. */
-int store_open(int directory, const char *path, const struct store_clock *clock,
-	struct store **store, struct store_opened *opened, struct error *err);
+int store_open(int directory, const char *path, const struct store_host *host, struct store **store,
+	struct store_opened *opened, struct error *err);
 /* Flushes, also what is queued by the last `done`s, until a commit fails. NULL is nothing. */
 void store_close(struct store *store);
-/* Commits what is queued and calls every done. From inside a `done`, or with NULL: nothing. */
+/* Hands on what is queued, unless a commit is under way: that goes on when it has ended. */
+void store_begin(struct store *store);
+void store_go_on(struct store *store);
+/* Waits for the commit that is under way, and for one of what is queued then; calls every done.
+ * From inside a `done`, or with NULL: nothing. */
 void store_flush(struct store *store);
-/* Whether the last commit failed: for /readyz. *err says why. Tries again by itself, at most once a
- * second, so that it is ready again when the cause is gone. */
+/* Whether the last commit failed, or one takes very long: for /readyz. *err says why. After a
+ * failure tries again by itself, at most once a second while it is asked, so that it is ready again
+ * when the cause is gone. */
 bool store_is_failing(struct store *store, struct error *err);
 
 typedef void store_done_fn(void *ctx, const struct error *err); /* err NULL: committed */
@@ -78,6 +97,8 @@ int store_load(struct store *store, const struct store_loader *loader, struct er
  * is committed. */
 void store_settle(struct store *store);
 
+/* Writes nothing: done is called when all that was queued before has had its own. */
+void store_after(struct store *store, store_done_fn *done, void *ctx);
 /* The values are copied before these return. done may be NULL. */
 void store_put_workspace(
 	struct store *store, const struct workspace *w, store_done_fn *done, void *ctx);

@@ -6,7 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -18,7 +23,11 @@ struct fixture {
 	int dir;
 	struct store *store;
 	struct store_opened opened;
-	int scheduled;
+	int scheduled, committed;
+	pid_t writer;
+	int socket; /* to it */
+	int started;
+	bool refuses_writer;
 	/* What was loaded last, each as one line. */
 	struct buf loaded;
 	int workspaces, execs;
@@ -32,12 +41,54 @@ static void on_schedule(void *ctx)
 	((struct fixture *)ctx)->scheduled++;
 }
 
+static void on_committed(void *ctx, uint64_t ns)
+{
+	((struct fixture *)ctx)->committed++;
+}
+
+/* What core does for the store, without a loop and without a lock. */
+static inline int start_writer(void *ctx, int *socket, struct error *err)
+{
+	struct fixture *f = ctx;
+	pid_t parent = getpid();
+	int ends[2];
+
+	if (f->refuses_writer)
+		return fail(err, ERR_UNAVAILABLE, "no more processes");
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	f->writer = fork();
+	assert_true(f->writer >= 0);
+	if (f->writer == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(ends[0]);
+		_exit(getppid() != parent || store_write_for(ends[1], f->dir, f->path, NULL));
+	}
+	close(ends[1]);
+	f->started++;
+	*socket = f->socket = ends[0];
+	return 0;
+}
+
+static void end_writer(void *ctx)
+{
+	struct fixture *f = ctx;
+
+	kill(f->writer, SIGKILL);
+	assert_int_equal(waitpid(f->writer, NULL, 0), f->writer);
+	close(f->socket);
+}
+
+static inline struct store_host host_of(struct fixture *f)
+{
+	return (struct store_host){ on_schedule, start_writer, end_writer, on_committed, f };
+}
+
 static inline int try_open(struct fixture *f, struct error *err)
 {
-	const struct store_clock clock = { on_schedule, f };
+	const struct store_host host = host_of(f);
 
 	f->store = NULL;
-	return store_open(f->dir, f->path, &clock, &f->store, &f->opened, err);
+	return store_open(f->dir, f->path, &host, &f->store, &f->opened, err);
 }
 
 static inline void open_store(struct fixture *f)

@@ -1,0 +1,26 @@
+/* writer.h -- the store's end of the process that writes for it (store_write_for, store.h).
+ * 1. It has one batch at a time. What it is asked again, because nobody heard how it went, it does
+ * again: every write can be done twice.
+ * 2. Nothing here waits, but writer_await and writer_finish. */
+#pragma once
+#include "base/buf.h"
+#include "store/backend.h"
+
+struct writer {
+	int socket;	/* not ours to close; -1: there is none */
+	struct buf out; /* the batch under way, as a message */
+	size_t sent;	/* of it */
+	struct buf heard;
+};
+void writer_init(struct writer *writer);
+void writer_done(struct writer *writer);
+/* A process that was just started gets what is in `out` from its beginning. */
+void writer_use(struct writer *writer, int socket);
+void writer_begin(struct writer *writer, const struct store_batch *batch);
+void writer_end(struct writer *writer); /* nothing is under way */
+/* Sends and receives what can be, now. 1: *message is the outcome, and lives until writer_end; 0:
+ * not yet; -1: the process is gone. */
+int writer_go_on(struct writer *writer, struct str *message);
+void writer_await(const struct writer *writer); /* until going on makes sense */
+/* Tells it to end, and waits until it has closed the database. */
+void writer_finish(struct writer *writer);
