@@ -54,6 +54,12 @@ static void print_head(struct buf *out, const char *name, const char *type, cons
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+static void print_counter(struct buf *out, const char *name, const char *help, uint64_t value)
+{
+	print_head(out, name, "counter", help);
+	buf_printf(out, "%s %" PRIu64 "\n", name, value);
+}
+
 static void print_gauge(struct buf *out, const char *name, const char *help, uint64_t value)
 {
 	print_head(out, name, "gauge", help);
@@ -91,11 +97,9 @@ static void print_histogram(
 
 static void print_core(struct buf *out, const struct metrics *metrics)
 {
-	for (EACH(i, counters)) {
-		print_head(out, counters[i].name, "counter", counters[i].help);
-		buf_printf(out, "%s %" PRIu64 "\n", counters[i].name,
+	for (EACH(i, counters))
+		print_counter(out, counters[i].name, counters[i].help,
 			*(const uint64_t *)((const char *)metrics + counters[i].offset));
-	}
 	print_head(out, "carrel_execs_total", "counter", "Execs that have ended, by reason.");
 	for (int i = 0; i < REASON_COUNT; i++)
 		buf_printf(out, "carrel_execs_total{reason=\"%s\"} %" PRIu64 "\n",
@@ -133,6 +137,10 @@ static void print_states(struct buf *out, const struct core *core)
 		"\ncarrel_sandboxes{state=\"up\"} %" PRIu64
 		"\ncarrel_sandboxes{state=\"ending\"} %" PRIu64 "\n",
 		starting, up, ending);
+	print_counter(out, "carrel_log_lines_lost_total",
+		"Lines of core's log that couldn't be written: nobody reads it, or the disk is "
+		"full.",
+		core->log.losses ? core->log.losses->ever : 0);
 	print_gauge(out, "carrel_execs_running", "Execs that run just now.", execs);
 	print_gauge(out, "carrel_workspace_bytes",
 		"Bytes on disk of all workspaces, as last measured.", bytes);

@@ -1,21 +1,29 @@
 /* log.h -- lines for operators, from the mains and roles only: library rooms return errors instead.
  * One line a record, text ("04:50:52.123 info  message key=value") or JSON; values are escaped, so
- * that a name can't forge a record. */
+ * that a name can't forge a record.
+ * Whoever writes never waits, and never writes half a line: what can't be written is counted, and
+ * the next line that can be says how many are missing. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
+#define LOG_FILE_BYTES_MAX (8u << 20) /* of the file of a daemon in the background, about */
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
+struct log_losses {
+	uint64_t unsaid, ever; /* records */
+};
 struct log {
 	int fd;
 	bool json;
 	enum log_level least;
-	const char *role; /* a field of every record, or NULL */
+	const char *role;	   /* a field of every record, or NULL */
+	struct log_losses *losses; /* or NULL: nobody counts */
 };
 extern const char *const log_level_names[]; /* ended by NULL */
 /* The level of that name, or `otherwise`. */
 enum log_level log_level_of(const char *name, enum log_level otherwise);
 /* Fields are alternating `const char *key, const char *value`, ended by NULL; keys are ours, values
- * anybody's and cut at 4,096 bytes. The record is one write(2). In text form a value with anything
- * but [A-Za-z0-9] and _-+./:,@% is quoted as in JSON; in JSON the record also has time, level and
- * message. */
+ * anybody's and cut so that the record is one write(2) of at most 4,096 bytes. In text form a value
+ * with anything but [A-Za-z0-9] and _-+./:,@% is quoted as in JSON; in JSON the record also has
+ * time, level and message. */
 void log_record(const struct log *log, enum log_level level, const char *message, ...)
 	__attribute__((sentinel));

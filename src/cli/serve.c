@@ -24,7 +24,6 @@
 #define GIVE_BACK_MS (5 * 60 * 1000)
 #define STOP_MS 15000
 #define READY_MS 10000
-#define LOG_MAX_BYTES (16u << 20) /* then it is put aside, once a start */
 #define CARRELD "carreld"
 
 struct serve_options {
@@ -123,6 +122,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 {
 	char self[PATH_MAX], carreld[PATH_MAX];
 	const char *log = server->options.log, *level = server->options.log_level;
+	struct log_losses losses = { 0 };
 	if (find_programs(self, carreld, err) || open_server(server, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
@@ -142,7 +142,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.log = { .fd = STDERR_FILENO,
 			.json = log && !strcmp(log, "json"),
 			.least = log_level_of(level ? level : "", LOG_LEVEL_INFO),
-			.role = "launcher" },
+			.role = "launcher",
+			.losses = &losses },
 	};
 	log_record(&options.log, LOG_LEVEL_INFO, "listening", "socket", server->listener.path,
 		(const char *)NULL);
@@ -161,6 +162,7 @@ static void close_server(struct server *server)
 
 /* ---- in the background ---- */
 
+/* One that has grown too long is put aside here, or by core while it runs (core/log.c). */
 static int open_log(const struct home *home, int *log, struct error *err)
 {
 	struct stat st;
@@ -168,7 +170,8 @@ static int open_log(const struct home *home, int *log, struct error *err)
 	if (home_open_directory(home, "run", &run, err))
 		return -1;
 	home_enter(home);
-	if (!fstatat(run, "carrel.log", &st, AT_SYMLINK_NOFOLLOW) && st.st_size > LOG_MAX_BYTES)
+	if (!fstatat(run, "carrel.log", &st, AT_SYMLINK_NOFOLLOW) &&
+		st.st_size > LOG_FILE_BYTES_MAX)
 		renameat(run, "carrel.log", run, "carrel.log.1");
 	int fd = openat(run, "carrel.log",
 		O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/execs.h"
+#include "core/files_parts.h"
 #include "core/parts.h"
 
 #define SWEEP_MS 30000
@@ -253,6 +254,7 @@ static void on_sweep(struct loop *loop, void *ctx)
 		if (w->is_dirty)
 			core_measure(w, NULL, NULL);
 	}
+	log_bound(core);
 	core->own->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);
 }
 
@@ -269,6 +271,7 @@ void lifetimes_stop(struct core *core)
 			loop_cancel(core->loop, *timers[i]);
 	measure_stop(&core->own->cleaner);
 	measure_stop(&core->own->meter);
+	files_child_kill(core->own->log);
 	while (core->own->measurements) {
 		struct core_measurement *first = core->own->measurements;
 		core->own->measurements = first->next;

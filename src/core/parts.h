@@ -16,8 +16,9 @@ struct core_removal {
 };
 struct core_own {
 	struct loop_timer
-		*sweep; /* every minute: last uses saved, dirty ones measured */
+		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush; /* store_begin is due */
+	struct files_child *log;  /* puts it aside */
 	struct core_writer {
 		struct files_child *child; /* NULL: none, or it has ended */
 		int socket;
@@ -52,6 +53,10 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 /* ---- writer.c ---- */
 /* What the store asks of core: its turns of the loop, and the process that writes. */
 struct store_host core_store_host(struct core *core);
+
+/* ---- log.c ---- */
+/* Puts the log aside when it is run/carrel.log and longer than LOG_FILE_BYTES_MAX. */
+void log_bound(struct core *core);
 
 /* ---- trees.c: workspaces/<id> ---- */
 /* In a directory that the launcher made, or else in one of its own, which is counted. */

@@ -146,7 +146,8 @@ int main(void)
 {
 	struct api_options api = { .listener = FD_LISTENER };
 	struct daemon daemon = { .api_options = &api };
-	struct log log = { .fd = STDERR_FILENO, .role = "core" };
+	struct log_losses losses = { 0 };
+	struct log log = { .fd = STDERR_FILENO, .role = "core", .losses = &losses };
 	struct core_options core = { .listener = FD_LISTENER,
 		.launcher = FD_LAUNCHER,
 		.ready = on_core_ready,

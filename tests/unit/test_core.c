@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/core.h"
+#include "core/parts.h"
 #include "proc/channel.h"
 #include "unit.h"
 
@@ -615,6 +616,47 @@ static void stopping_ends_all_sandboxes(void **state)
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
 }
 
+static off_t size_of(struct fixture *f, const char *path)
+{
+	char full[160];
+	struct stat st;
+	snprintf(full, sizeof full, "%s/%s", f->home, path);
+	return stat(full, &st) ? -1 : st.st_size;
+}
+
+static void a_log_in_the_home_that_is_too_long_is_put_aside(void **state)
+{
+	struct fixture *f = *state;
+	char path[160], line[64] = "";
+	struct log was = f->core->log;
+	snprintf(path, sizeof path, "%s/run/carrel.log", f->home);
+	auto_close int log = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	auto_close int shared = dup(log); /* the launcher's */
+	assert_int_equal(ftruncate(log, LOG_FILE_BYTES_MAX), 0);
+	f->core->log = (struct log){ .fd = log };
+	log_bound(f->core);
+	assert_null(f->core->own->log);
+	log_record(&f->core->log, LOG_LEVEL_INFO, "the last", NULL);
+	off_t size = size_of(f, "run/carrel.log");
+	log_bound(f->core);
+	assert_non_null(f->core->own->log);
+	log_bound(f->core); /* once */
+	UNTIL(f, !f->core->own->log);
+	assert_int_equal(size_of(f, "run/carrel.log"), 0);
+	assert_int_equal(size_of(f, "run/carrel.log.1"), size);
+	auto_close int aside = openat(f->core->home.dir, "run/carrel.log.1", O_RDONLY | O_CLOEXEC);
+	assert_true(pread(aside, line, sizeof line - 1, size - 10) > 0);
+	assert_string_equal(line, " the last\n");
+	/* Both go on where it begins anew. */
+	assert_int_equal(write(shared, "a\n", 2) + write(log, "b\n", 2), 4);
+	assert_int_equal(size_of(f, "run/carrel.log"), 4);
+	/* Another file isn't ours. */
+	assert_int_equal(ftruncate(log, LOG_FILE_BYTES_MAX + 1) | unlink(path), 0);
+	log_bound(f->core);
+	assert_null(f->core->own->log);
+	f->core->log = was;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void)
 {
@@ -637,6 +679,7 @@ int main(void)
 		TEST(removing_ends_what_runs),
 		TEST(lists_go_on_where_they_ended),
 		TEST(stopping_ends_all_sandboxes),
+		TEST(a_log_in_the_home_that_is_too_long_is_put_aside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

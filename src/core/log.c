@@ -1,0 +1,65 @@
+/* log.c -- the log of a daemon in the background stays bounded while it runs: what it holds is
+ * copied to carrel.log.1, and it begins anew. Copied and not renamed, because launcher and core
+ * write to the same open file, and neither can give the other a new one; a line that is written
+ * between the last read and the cut is lost. By a child: it may take long. */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "core/files_parts.h"
+#include "core/parts.h"
+
+#define FILE_NAME "carrel.log"
+
+enum { KEEPS_RUN, KEEPS_LOG, KEEP_COUNT };
+
+static int copy_all(int from, int to)
+{
+	char data[65536];
+	ssize_t len;
+	while ((len = fd_read_full(from, data, sizeof data)) > 0)
+		if (fd_write_full(to, data, (size_t)len) != len)
+			return -1;
+	return len < 0 ? -1 : 0;
+}
+
+static int put_aside(void *ctx, const int *fds, uint64_t *value, struct error *err)
+{
+	auto_close int from = openat(fds[KEEPS_RUN], FILE_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int to = openat(fds[KEEPS_RUN], FILE_NAME ".1",
+		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (from < 0 || to < 0 || copy_all(from, to) || ftruncate(fds[KEEPS_LOG], 0))
+		return fail_errno(err, "copy 'run/" FILE_NAME "'");
+	return 0;
+}
+
+static void on_aside(void *ctx, uint64_t value, const struct error *err)
+{
+	struct core *core = ctx;
+	core->own->log = NULL;
+	if (err)
+		log_record(&core->log, LOG_LEVEL_WARN, "the log couldn't be put aside", "error",
+			err->text, NULL);
+}
+
+void log_bound(struct core *core)
+{
+	struct stat open_file, named;
+	auto_close int run = -1;
+	if (core->own->log || fstat(core->log.fd, &open_file) || !S_ISREG(open_file.st_mode) ||
+		open_file.st_size <= LOG_FILE_BYTES_MAX ||
+		home_open_directory(&core->home, "run", &run, NULL))
+		return;
+	/* Any other file is of him who started the daemon, and for him to look after. */
+	if (fstatat(run, FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) ||
+		named.st_dev != open_file.st_dev || named.st_ino != open_file.st_ino)
+		return;
+	const struct files_job job = { .what = "put the log aside",
+		.work = put_aside,
+		.keep = { [KEEPS_RUN] = run, [KEEPS_LOG] = core->log.fd },
+		.keep_count = KEEP_COUNT,
+		.writable = 1u << KEEPS_RUN,
+		.done = on_aside,
+		.ctx = core };
+	files_child_start(core->loop, &job, &core->own->log, NULL);
+}
