@@ -54,12 +54,13 @@ static char *copy(const char *text)
 	return copied;
 }
 
-static void put_begun(struct idempotency_entry *entry, const char *id)
+static void put_begun(
+	struct idempotency_entry *entry, const char *id, store_done_fn *done, void *ctx)
 {
 	struct store_answer row = { .status = STATUS_BEGUN, .body = str_from(id) };
 
 	str_copy(row.digest, sizeof row.digest, entry->digest);
-	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, NULL, NULL);
+	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, done, ctx);
 }
 
 static struct idempotency_entry *entry_new(
@@ -116,7 +117,7 @@ int idempotency_begin(struct idempotency *all, const char *scope, const char *ke
 			return IDEMPOTENCY_MADE;
 	}
 	id_make(id);
-	put_begun(*entry, id);
+	put_begun(*entry, id, NULL, NULL);
 	return IDEMPOTENCY_NEW;
 }
 
@@ -162,10 +163,15 @@ void idempotency_end(struct idempotency_entry *entry, const struct idempotency_a
 	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, on_put, entry);
 }
 
+static void on_freed(void *ctx, const struct error *err)
+{
+	tell(ctx, NULL);
+}
+
+/* Until the row says so, too, whoever asks for the key waits: the row is what he would find. */
 void idempotency_free(struct idempotency_entry *entry)
 {
-	put_begun(entry, "");
-	tell(entry, NULL);
+	put_begun(entry, "", on_freed, entry);
 }
 
 void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter)

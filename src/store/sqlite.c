@@ -77,6 +77,7 @@ static const char *const texts[STATEMENT_COUNT] = {
 struct database {
 	sqlite3 *db;
 	sqlite3_stmt *statements[STATEMENT_COUNT];
+	struct sqlite_log log; /* when it is attached to be written to */
 };
 
 /* -- errors -- */
@@ -276,10 +277,18 @@ static int attach(const struct store_place *place, bool only_reads, void **db, s
 		close_database(d);
 		return -1;
 	}
-	if (!only_reads)
+	if (!only_reads) {
 		checkpoint_on_close(d);
+		sqlite_log_init(&d->log, d->db);
+	}
 	*db = d;
 	return 0;
+}
+
+static void settle(void *db, const struct store_place *place)
+{
+	struct database *d = db;
+	sqlite_log_settle(&d->log, d->db, place);
 }
 
 /* The database `name`, of this version when it is open; *version is the one it had. */
@@ -605,6 +614,7 @@ const struct store_backend store_sqlite = {
 	.attach = attach,
 	.load = load,
 	.commit = commit,
+	.settle = settle,
 	.find_gone = find_gone,
 	.find_answer = find_answer,
 	.close = close_database,

@@ -52,3 +52,12 @@ int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error
 int sqlite_read_new(sqlite3 *db, struct store_opened *opened, struct error *err);
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err);
 int sqlite_read_int(sqlite3 *db, const char *sql, int64_t *value, struct error *err);
+
+/* ---- sqlite_log.c: its log, while it is written to ---- */
+struct sqlite_log {
+	int pages;    /* in it, after the last commit */
+	bool is_long; /* it has its length */
+};
+void sqlite_log_init(struct sqlite_log *log, sqlite3 *db); /* which stays where it is */
+/* After a commit, when whoever waited for it has been told. */
+void sqlite_log_settle(struct sqlite_log *log, sqlite3 *db, const struct store_place *place);

@@ -156,6 +156,8 @@ int store_write_for(int socket, int directory, const char *path, struct error *e
 		got = fd_write_full(socket, out.data, out.len) == (ssize_t)out.len ? 1 : -1;
 		if (got < 0)
 			break;
+		if (!failed)
+			store_sqlite.settle(db, &place);
 	}
 	if (got < 0)
 		fail_errno(err, "talk to the store");
