@@ -75,6 +75,7 @@ struct core_workspace {
 	uint64_t start_ns;
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
+	struct core_refusal *refusals;	      /* while it is made: who wanted the same name */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
 

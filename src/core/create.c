@@ -30,6 +30,12 @@ static void finish(struct creation *creation, const struct error *err)
 		core->metrics.create_failures++;
 	fault_point("core_create_answer");
 	creation->done(creation->ctx, err ? NULL : w, err);
+	while (w->refusals) {
+		struct core_refusal *refusal = w->refusals;
+		w->refusals = refusal->next;
+		refusal->done(refusal->ctx, NULL, &refusal->err);
+		free(refusal);
+	}
 	if (err)
 		workspace_drop(w);
 	core_release(w);
@@ -174,47 +180,36 @@ static int check(struct core *core, struct workspace *wanted, struct error *err)
 											     : 0;
 }
 
-struct refusal {
-	core_workspace_fn *done;
-	void *ctx;
-	struct error err;
-};
-
-static void on_settled(void *ctx, const struct error *err)
-{
-	struct refusal *refusal = ctx;
-	refusal->done(refusal->ctx, NULL, &refusal->err);
-	free(refusal);
-}
-
-static bool is_being_made(struct core *core, const struct workspace *wanted)
+static struct core_workspace *find_being_made(struct core *core, const struct workspace *wanted)
 {
 	const char *keys[] = { wanted->id, wanted->name,
 		workspace_label(wanted, WORKSPACE_CONTEXT_LABEL) };
 	struct table *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		for (size_t k = 0; keys[i] && k < sizeof tables / sizeof *tables; k++) {
-			const struct core_workspace *w = table_get(tables[k], str_from(keys[i]));
+			struct core_workspace *w = table_get(tables[k], str_from(keys[i]));
 			if (w && w->model.state == WORKSPACE_CREATING)
-				return true;
+				return w;
 		}
-	return false;
+	return NULL;
 }
 
-/* Who is told that it is there finds it: not before its row is on disk. */
+/* Who is told that it is there finds it: not before its row is on disk. For a build, which takes
+ * minutes, nobody is kept waiting. */
 static void refuse(struct core *core, const struct workspace *wanted, core_workspace_fn *done,
 	void *ctx, const struct error *err)
 {
+	struct core_workspace *w = err->code == ERR_CONFLICT ? find_being_made(core, wanted) : NULL;
 	core->metrics.create_failures++;
-	if (err->code != ERR_CONFLICT || !is_being_made(core, wanted)) {
+	if (!w || environment_is_asked(&w->model)) {
 		core_later(core, done, ctx, NULL, err);
 		return;
 	}
-	struct refusal *refusal = malloc(sizeof *refusal);
+	struct core_refusal *refusal = malloc(sizeof *refusal);
 	if (!refusal)
 		abort();
-	*refusal = (struct refusal){ done, ctx, *err };
-	store_after(core->store, on_settled, refusal);
+	*refusal = (struct core_refusal){ done, ctx, *err, w->refusals };
+	w->refusals = refusal;
 }
 
 void core_create(

@@ -8,6 +8,12 @@ struct core_waiter {
 	void *ctx;
 	struct core_waiter *next;
 };
+struct core_refusal {
+	core_workspace_fn *done;
+	void *ctx;
+	struct error err;
+	struct core_refusal *next;
+};
 struct core_removal {
 	core_workspace_fn *done;
 	void *ctx;

@@ -554,8 +554,6 @@ static int apply(struct database *d, const struct store_write *write)
 		return tidy(d, write->at_ms);
 	case STORE_SETTLE:
 		return run_plain(d, SETTLE);
-	case STORE_NOTHING:
-		return SQLITE_OK;
 	case STORE_PROBE:
 		return probe(d);
 	}

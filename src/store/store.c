@@ -366,11 +366,6 @@ void store_remove_exec(struct store *store, const char *id, store_done_fn *done,
 	write->id = arena_text(&store->queue.arena, id);
 }
 
-void store_after(struct store *store, store_done_fn *done, void *ctx)
-{
-	queue(store, STORE_NOTHING, done, ctx);
-}
-
 void store_put_answer(struct store *store, const char *scope, const char *key,
 	const struct store_answer *answer, store_done_fn *done, void *ctx)
 {

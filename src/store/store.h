@@ -97,8 +97,6 @@ int store_load(struct store *store, const struct store_loader *loader, struct er
  * is committed. */
 void store_settle(struct store *store);
 
-/* Writes nothing: done is called when all that was queued before has had its own. */
-void store_after(struct store *store, store_done_fn *done, void *ctx);
 /* The values are copied before these return. done may be NULL. */
 void store_put_workspace(
 	struct store *store, const struct workspace *w, store_done_fn *done, void *ctx);

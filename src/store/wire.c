@@ -47,7 +47,6 @@ static const struct {
 	[STORE_PUT_ANSWER] = ALL(answer_fields),
 	[STORE_TIDY] = ALL(time_fields),
 	[STORE_SETTLE] = { NULL, 0 },
-	[STORE_NOTHING] = { NULL, 0 },
 	[STORE_PROBE] = { NULL, 0 },
 };
 #define KIND_COUNT (sizeof kinds / sizeof *kinds)
