@@ -21,6 +21,8 @@
 #include "format/procfs.h"
 #include "sandbox/sample.h"
 
+#define OWN_BLOCKS_SHARE 256 /* of a file system, at most, and for small ones */
+#define OWN_BLOCKS_BYTES 65536
 #define STATS_EVERY 5 /* samples between two questions to init */
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
@@ -53,6 +55,7 @@ struct watch_limits {
 	struct measure tree;	/* takes long to find */
 	uint64_t tree_began_ms; /* and not again before */
 	uint64_t tree_after_ms;
+	uint64_t over_bytes; /* when it was first seen over its limit; 0: it isn't */
 	uint64_t known_bytes, unmeasured_ms; /* time in which commands ran since that was known */
 	uint64_t known_at_ms, free_bytes;    /* on the whole file system, then */
 	uint64_t free_before;		     /* when the walk began */
@@ -364,14 +367,26 @@ static enum watch_verdict judge_by_tree(struct watch_limits *limits, struct core
 	return WATCH_LATER;
 }
 
-static void note_tree(struct watch_limits *limits, uint64_t bytes)
+/* Of what is over its limit, since that was first seen. The file system's own blocks, which come
+ * when files get to the disk, are no growth. */
+static bool has_grown(const struct watch_limits *limits, uint64_t bytes)
+{
+	uint64_t over = limits->over_bytes;
+	return bytes == UINT64_MAX ||
+	       bytes > (over ? over + over / OWN_BLOCKS_SHARE + OWN_BLOCKS_BYTES
+			     : limits->known_bytes);
+}
+
+static void note_tree(struct watch_limits *limits, uint64_t bytes, bool is_first)
 {
 	struct core_workspace *w = limits->w;
 	uint64_t limit = w->model.limits.disk_bytes, free_after = free_bytes(w->core);
 	if (bytes <= limit)
 		w->is_overgrown = false;
-	else if (limits->known_bytes > limit && bytes > limits->known_bytes)
+	else if (limits->over_bytes && has_grown(limits, bytes))
 		w->is_overgrown = true;
+	if (bytes <= limit || !limits->over_bytes || is_first)
+		limits->over_bytes = bytes <= limit ? 0 : bytes == UINT64_MAX ? limit : bytes;
 	limits->known_bytes = bytes;
 	limits->known_at_ms = limits->tree_began_ms;
 	/* What was removed during the walk must hide nothing that is written after it. */
@@ -397,21 +412,22 @@ static void on_tree(void *ctx, bool ok, uint64_t bytes)
 	uint64_t limit = w->model.limits.disk_bytes, now_ms = clock_monotonic_ms();
 	/* What was over its limit before an exec began is not that exec's doing: it may be there to
 	 * clear up, and goes on as long as nothing grows. */
-	bool has_grown = bytes == UINT64_MAX || (bytes > limits->known_bytes && !limits->was_over);
+	bool was_over = limits->was_over;
+	bool is_grown = bytes == UINT64_MAX || (has_grown(limits, bytes) && !was_over);
 	limits->was_over = false;
 	limits->shelf->measures--;
 	limits->tree_after_ms = now_ms + (now_ms - limits->tree_began_ms) * DISK_COST_SHARE;
 	limits->shelf->tree_after_ms =
 		now_ms + (now_ms - limits->tree_began_ms) * MEASURES_COST_SHARE;
 	if (ok)
-		note_tree(limits, bytes);
+		note_tree(limits, bytes, was_over);
 	core_hold(w);
 	/* Without an answer nobody waits for another one. */
 	judge_all(limits, ok ? limits->walks : UINT_MAX, ok && bytes >= full_bytes(limits));
 	if (limits_of(w) == limits && limits->judged)
 		measure_tree(limits);
 	if (limits_of(w) == limits && has_writers(limits)) {
-		if (ok && bytes > limit && has_grown && limits->disk == DISK_COUNTED)
+		if (ok && bytes > limit && is_grown && limits->disk == DISK_COUNTED)
 			end_sandbox(limits, REASON_DISK_LIMIT);
 		else
 			arm_disk_again(limits);
@@ -627,6 +643,9 @@ int watch_open(struct core_workspace *w, struct error *err)
 		.shelf = exec_shelf(w->core),
 		.is_watchdog = !strcmp(sandbox->limiter, "watchdog"),
 		.disk = disk_of(w),
+		.over_bytes = w->model.disk_usage_bytes > w->model.limits.disk_bytes
+				      ? w->model.disk_usage_bytes
+				      : 0,
 		.known_bytes = w->model.disk_usage_bytes };
 	sandbox->watch->limits = limits;
 	if (limits->disk == DISK_COUNTED)

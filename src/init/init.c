@@ -523,6 +523,7 @@ static void wait_ahead(void *arg)
 	struct init_request first;
 	struct packet packet;
 	SYS(setsid, 0, 0, 0);
+	SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
 	if (SYS6(ppoll, polls, 2, &patience, 0, 0, 0) != 1 || polls[0].revents != POLLIN ||
 		!is_for_ahead(&first, SYS6(recvfrom, state.master, &first, sizeof first,
 					      MSG_PEEK | MSG_DONTWAIT, 0, 0)))
@@ -532,6 +533,7 @@ static void wait_ahead(void *arg)
 	ahead->id = first.id;
 	ahead->refused = take_ahead(&packet, &ahead->spawn);
 	set_room(&ahead->spawn);
+	SYS(prctl, PR_SET_PDEATHSIG, 0, 0);
 	if (!ahead->refused)
 		spawn_become(&ahead->spawn);
 	sys_exit(127);

@@ -80,6 +80,7 @@ def test_a_full_disk_is_the_reason(daemon, small):
     sh(daemon, small, "rm -f one part*")
 
 
+@pytest.mark.serial     # what others free meanwhile hides for a while what is written here
 def test_many_short_execs_have_the_disk_limit_too(daemon):
     """None of them runs for as long as a look at the disk is apart from the next; some allocate without writing."""
     with created(daemon, limits={"disk": 20 * MB}) as made:
