@@ -122,7 +122,8 @@ static const struct row rows[] = {
 		"ask for another version of it, or another Python (--python)" },
 	{ " was not found in the package registry", BUILD_NOT_FOUND, BEFORE, NO_DETAIL, false,
 		"there is no package '@' in the index",
-		"check how it is spelled, or name the index that has it (env build --extra-index, or config.yaml)" },
+		"check how it is spelled, or name the index that has it (env build --extra-index, "
+		"or config.yaml)" },
 	{ " was not found in the provided package locations", BUILD_NOT_FOUND, BEFORE, NO_DETAIL,
 		false, "there is no package '@'", "name the index that has it (--index)" },
 	{ " has an invalid package format", BUILD_FAILED, BEFORE, NO_DETAIL, false,

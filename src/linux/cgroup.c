@@ -207,6 +207,13 @@ static int limit(const struct cgroup_host *host, const struct cgroup_want *want,
 					  : cgroup_v2_limit(host, want, group, err);
 }
 
+/* Pids mean something in one pid namespace only. 0: nobody knows. */
+static uint64_t own_pidns(void)
+{
+	struct stat st;
+	return stat("/proc/self/ns/pid", &st) ? 0 : st.st_ino;
+}
+
 static int name_group(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err)
 {
@@ -217,8 +224,8 @@ static int name_group(const struct cgroup_host *host, const struct cgroup_want *
 		return fail(err, ERR_UNAVAILABLE, "%s", host->why);
 	if (!start_ticks("self", &ticks))
 		return fail(err, ERR_UNAVAILABLE, "/proc/self/stat can't be read");
-	str_format(group->name, sizeof group->name, "carrel-%d-%llu-%u", (int)getpid(),
-		(unsigned long long)ticks, want->number);
+	str_format(group->name, sizeof group->name, "carrel-%d-%llu-%llu-%u", (int)getpid(),
+		(unsigned long long)ticks, (unsigned long long)own_pidns(), want->number);
 	group->version = host->version;
 	return 0;
 }
@@ -413,15 +420,16 @@ int cgroup_remove(struct cgroup *group, struct error *err)
 
 static bool maker_is_gone(struct str name)
 {
-	uint64_t pid, made, now;
+	struct cgroup_maker maker;
+	uint64_t now;
 	char text[24];
 
-	if (!cgroup_parse_name(name, &pid, &made))
+	if (!cgroup_parse_name(name, &maker) || maker.pidns != own_pidns())
 		return false;
-	str_format(text, sizeof text, "%llu", (unsigned long long)pid);
+	str_format(text, sizeof text, "%llu", (unsigned long long)maker.pid);
 	errno = 0;
 	if (start_ticks(text, &now))
-		return now != made;
+		return now != maker.ticks;
 	/* That it isn't there, and not that we have no descriptor left to look. */
 	return errno == ENOENT || errno == ESRCH;
 }

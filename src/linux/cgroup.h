@@ -1,6 +1,7 @@
 /* cgroup.h -- one control group a sandbox, on v1, v2 and hybrid hosts.
- * 1. A group is named carrel-<pid>-<start ticks>-<number> after the process that made it, so that a
- *    later carrel can tell that its maker is gone and remove it.
+ * 1. A group is named carrel-<pid>-<start ticks>-<pid namespace>-<number> after the process that
+ *    made it, so that a later carrel can tell that its maker is gone and remove it: one of the same
+ *    pid namespace, as nobody else can.
  * 2. Every value written is read back; a controller that is asked for and can't be had is an error,
  *    never "no limit".
  * 3. No pid is ever written into a v1 cgroup.procs: the child writes "0" into `tasks`

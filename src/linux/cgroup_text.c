@@ -128,14 +128,16 @@ bool cgroup_parse_start(struct str stat, uint64_t *ticks)
 	return str_to_u64(field, ticks);
 }
 
-bool cgroup_parse_name(struct str name, uint64_t *pid, uint64_t *ticks)
+bool cgroup_parse_name(struct str name, struct cgroup_maker *maker)
 {
-	struct str prefix, first, second;
+	struct str prefix, pid, ticks, pidns;
 	uint64_t number;
 
 	return str_cut(name, '-', &prefix, &name) && str_is(prefix, "carrel") &&
-	       str_cut(name, '-', &first, &name) && str_cut(name, '-', &second, &name) &&
-	       str_to_u64(first, pid) && str_to_u64(second, ticks) && str_to_u64(name, &number);
+	       str_cut(name, '-', &pid, &name) && str_cut(name, '-', &ticks, &name) &&
+	       str_cut(name, '-', &pidns, &name) && str_to_u64(pid, &maker->pid) &&
+	       str_to_u64(ticks, &maker->ticks) && str_to_u64(pidns, &maker->pidns) &&
+	       str_to_u64(name, &number);
 }
 
 bool cgroup_parse_number(struct str text, const char *key, uint64_t *value)

@@ -37,7 +37,7 @@ enum store_write_kind {
 	STORE_PUT_ANSWER,	/* answer */
 	STORE_TIDY,		/* at_ms: what is too old or too much goes */
 	STORE_SETTLE,		/* is_new and was_corrupt are over */
-	STORE_PROBE, /* changes nothing, but is written: does writing work? */
+	STORE_PROBE,		/* changes nothing, but is written: does writing work? */
 };
 struct store_write {
 	enum store_write_kind kind;

@@ -19,7 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str text = { (const char *)data, size }, rest = text, line;
 	struct cgroup_places places = { 0 };
-	uint64_t pid, ticks, value;
+	uint64_t ticks, value;
+	struct cgroup_maker maker;
 	bool is_mount = false;
 
 	while (str_next(&rest, '\n', &line)) {
@@ -39,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cgroup_parse_start(text, &ticks);
 	cgroup_parse_number(text, "oom_kill", &value);
 	cgroup_parse_number(text, NULL, &value);
-	if (cgroup_parse_name(text, &pid, &ticks))
+	if (cgroup_parse_name(text, &maker))
 		check(str_starts_with(text, "carrel-"));
 	return 0;
 }

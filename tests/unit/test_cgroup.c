@@ -145,16 +145,18 @@ static void a_path_that_is_too_long_is_not_used(void **state)
 
 static void names_and_numbers_are_parsed_whole(void **state)
 {
-	uint64_t pid = 0, ticks = 0, value = 0;
+	uint64_t ticks = 0, value = 0;
+	struct cgroup_maker maker;
 
-	assert_true(cgroup_parse_name(STR("carrel-12-3456-0"), &pid, &ticks));
-	assert_int_equal(pid, 12);
-	assert_int_equal(ticks, 3456);
-	assert_false(cgroup_parse_name(STR("carrel-12-3456"), &pid, &ticks));
-	assert_false(cgroup_parse_name(STR("carrel-12-3456-"), &pid, &ticks));
-	assert_false(cgroup_parse_name(STR("carrel-12-3456-0x"), &pid, &ticks));
-	assert_false(cgroup_parse_name(STR("carrel.main"), &pid, &ticks));
-	assert_false(cgroup_parse_name(STR("other-1-2-3"), &pid, &ticks));
+	assert_true(cgroup_parse_name(STR("carrel-12-3456-78-0"), &maker));
+	assert_int_equal(maker.pid, 12);
+	assert_int_equal(maker.ticks, 3456);
+	assert_int_equal(maker.pidns, 78);
+	assert_false(cgroup_parse_name(STR("carrel-12-3456-78"), &maker));
+	assert_false(cgroup_parse_name(STR("carrel-12-3456-78-"), &maker));
+	assert_false(cgroup_parse_name(STR("carrel-12-3456-78-0x"), &maker));
+	assert_false(cgroup_parse_name(STR("carrel.main"), &maker));
+	assert_false(cgroup_parse_name(STR("other-1-2-3-4"), &maker));
 
 	assert_true(cgroup_parse_start(
 		STR("7 (a) R 9 (b) S 1 7 7 0 -1 4 5 0 0 0 1 2 0 0 20 0 1 0 8899 1 2\n"), &ticks));
@@ -588,12 +590,19 @@ static void the_sweep_removes_what_dead_makers_left(void **state)
 	assert_false(is_there(host.memory, name));
 	assert_false(is_there(host.cpuacct, name));
 
-	/* A pid that lives, but began at another time. */
-	str_format(name, sizeof name, "carrel-%d-1-0", (int)getpid());
-	str_format(other, sizeof other, "%s/%s", host.memory, name);
-	assert_int_equal(mkdir(other, 0755), 0);
-	cgroup_sweep(&host);
-	assert_false(is_there(host.memory, name));
+	/* A pid that lives, but began at another time; and one of another pid namespace, of which
+	 * nobody here can say anything. */
+	struct stat pidns;
+	assert_int_equal(stat("/proc/self/ns/pid", &pidns), 0);
+	for (int is_other = 0; is_other < 2; is_other++) {
+		str_format(name, sizeof name, "carrel-%d-1-%llu-0", (int)getpid(),
+			(unsigned long long)pidns.st_ino + (unsigned)is_other);
+		str_format(other, sizeof other, "%s/%s", host.memory, name);
+		assert_int_equal(mkdir(other, 0755), 0);
+		cgroup_sweep(&host);
+		assert_int_equal(is_there(host.memory, name), is_other);
+	}
+	assert_int_equal(rmdir(other), 0);
 	str_format(other, sizeof other, "%s/carrel-test-other", host.memory);
 	assert_int_equal(mkdir(other, 0755), 0);
 	cgroup_sweep(&host);
