@@ -13,6 +13,8 @@
 #include "linux/unix_address.h"
 #include "plan/plan.h"
 
+#define LOST_STARTS_MAX 3
+
 static void start(struct core_workspace *w);
 
 /* Each gets one hold, as core_wake promises. */
@@ -67,6 +69,7 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 	if (connect_init(w, err) || execs_attach(w, err))
 		return -1;
 	sandbox->is_up = true;
+	w->lost_starts = 0;
 	workspace_set_state(w, WORKSPACE_RUNNING);
 	lifetime_arm(w);
 	return 0;
@@ -134,7 +137,11 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 	histogram_add(&core->metrics.sandbox_start_seconds,
 		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
 	if (attach(w, packet->head.value, fds, &err)) {
-		tell_waiters(w, &err);
+		/* One that died in that moment is no fault of who waits: he gets another. */
+		if (++w->lost_starts == LOST_STARTS_MAX || is_unwanted) {
+			w->lost_starts = 0;
+			tell_waiters(w, &err);
+		}
 		w->sandbox.has_limit = true;
 		w->sandbox.limit = REASON_CANCELED;
 		end(w);

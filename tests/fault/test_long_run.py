@@ -127,11 +127,13 @@ def test_nothing_stays_and_memory_is_flat(own_daemon):
         stop, counts = threading.Event(), dict.fromkeys(("core", "init", "launcher", "restart"), 0)
         disturber = pool.submit(disturb, daemon, stop, random.Random(5), counts, 0.5 if TIMES == "1" else 2)
         done, broken, part = Counter(), 0, 0
-        with concurrent.futures.ThreadPoolExecutor(CLIENTS) as others:
-            while not part or (sum(counts.values()) < 6 and not disturber.done()):
-                broken += sum(others.map(lambda n: work(daemon, f"wild-{part}-{n}", CREATES // 2 // CLIENTS, EXECS // 2 // CLIENTS, done), range(CLIENTS)))
-                part += 1
-        stop.set()
+        try:
+            with concurrent.futures.ThreadPoolExecutor(CLIENTS) as others:
+                while not part or (sum(counts.values()) < 6 and not disturber.done()):
+                    broken += sum(others.map(lambda n: work(daemon, f"wild-{part}-{n}", CREATES // 2 // CLIENTS, EXECS // 2 // CLIENTS, done), range(CLIENTS)))
+                    part += 1
+        finally:
+            stop.set()
         disturber.result()
     remove_all(daemon)
     inventory.check(20)

@@ -26,6 +26,7 @@ struct fixture {
 	int starts, ends, listener;
 	char running[ID_LEN + 1]; /* what LIST tells of */
 	bool refuses_start;
+	int dies_early; /* so many starts: up, and gone at once */
 	/* of the last callback */
 	int calls;
 	char id[ID_LEN + 1];
@@ -73,7 +74,10 @@ static void start(struct fixture *f, const struct launch_packet *packet)
 		answer(f, packet, LAUNCH_FAILED, why, 2, NULL, 0);
 		return;
 	}
-	listen_at(f, packet->head.id);
+	if (f->dies_early)
+		f->dies_early--;
+	else
+		listen_at(f, packet->head.id);
 	int fds[3] = { open("/proc", O_PATH | O_CLOEXEC), open("/", O_PATH | O_CLOEXEC),
 		open("/", O_PATH | O_CLOEXEC) };
 	answer(f, packet, LAUNCH_STARTED, NULL, 0, fds, 3);
@@ -529,6 +533,33 @@ static void a_start_that_fails_is_told_and_tried_again(void **state)
 	core_release(w);
 }
 
+static void who_waits_for_one_that_dies_early_gets_another(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "early", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "early");
+	f->dies_early = 2;
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	assert_false(f->has_failed);
+	assert_int_equal(f->starts, 3);
+	core_release(w);
+	core_end_sandbox(w, REASON_CANCELED);
+	UNTIL(f, !w->sandbox.is_ending && !w->sandbox.is_up);
+	/* But not for ever. */
+	char path[96];
+	snprintf(path, sizeof path, "%s/run/sb/%s", f->home, w->model.id);
+	unlink(path);
+	f->dies_early = 9;
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	UNTIL(f, f->calls);
+	assert_true(f->has_failed);
+	assert_int_equal(f->starts, 6);
+	UNTIL(f, !w->sandbox.is_ending);
+}
+
 static void what_runs_is_adopted(void **state)
 {
 	struct fixture *f = *state;
@@ -675,6 +706,7 @@ int main(void)
 		TEST(an_idle_one_is_suspended_and_wakes),
 		TEST(many_who_wait_share_one_start),
 		TEST(a_start_that_fails_is_told_and_tried_again),
+		TEST(who_waits_for_one_that_dies_early_gets_another),
 		TEST(what_runs_is_adopted),
 		TEST(removing_ends_what_runs),
 		TEST(lists_go_on_where_they_ended),
