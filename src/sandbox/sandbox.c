@@ -18,10 +18,7 @@ static int abandon(const struct supervised *given, struct error *err)
 	int status, fds[SETUP_FD_MAX];
 	pidfd_signal(given->pidfd, SIGKILL, &ignored);
 	pidfd_reap(given->pidfd, true, &status, NULL, &ignored);
-	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
 	int got = setup_receive(given->socket, false, &message, fds);
-	if (got < 0 && errno == ECONNRESET)
-		got = setup_receive(given->socket, false, &message, fds);
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fd_close(&fds[i]);
 	if (got == 1 && message.type == SETUP_FAILED)

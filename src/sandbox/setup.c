@@ -52,9 +52,10 @@ int setup_receive(int socket, bool wait, struct setup_message *message, int fds[
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fds[i] = -1;
 	ssize_t got;
+	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
 	do
 		got = recvmsg(socket, &header, (wait ? 0 : MSG_DONTWAIT) | MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
+	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (got <= 0)
 		return got == 0 ? 0 : -1;
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);

@@ -19,15 +19,6 @@ int warm_open_image(int *image, struct error *err)
 	return start_open_image(image, err);
 }
 
-static int take(int setup, struct setup_message *message, int fds[SETUP_FD_MAX])
-{
-	int got = setup_receive(setup, false, message, fds);
-	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
-	if (got < 0 && errno == ECONNRESET)
-		got = setup_receive(setup, false, message, fds);
-	return got;
-}
-
 /* The child's own reason is the better one. */
 static int fail_as_said(const struct setup_message *message, struct error *err)
 {
@@ -43,7 +34,7 @@ static int abandon(pid_t pid, int setup, struct error *err)
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	int got = take(setup, &message, fds);
+	int got = setup_receive(setup, false, &message, fds);
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fd_close(&fds[i]);
 	if (got == 1 && message.type == SETUP_FAILED)
@@ -86,7 +77,7 @@ int warm_hear(int setup, int fds[WARM_FD_MAX], struct error *err)
 		SETUP_WORKSPACE };
 	struct setup_message message = { 0 };
 	int came[SETUP_FD_MAX];
-	int got = take(setup, &message, came);
+	int got = setup_receive(setup, false, &message, came);
 	if (got < 0 && errno == EAGAIN)
 		return 0;
 	bool is_up = got == 1 && message.type == SETUP_DESCRIPTORS;
