@@ -367,8 +367,8 @@ static enum watch_verdict judge_by_tree(struct watch_limits *limits, struct core
 	return WATCH_LATER;
 }
 
-/* Of what is over its limit, since that was first seen. The file system's own blocks, which come
- * when files get to the disk, are no growth. */
+/* So much that what runs is ended for it: since the first walk over its limit while this ran. The
+ * file system's own blocks, which come when files get to the disk, aren't its doing. */
 static bool has_grown(const struct watch_limits *limits, uint64_t bytes)
 {
 	uint64_t over = limits->over_bytes;
@@ -383,7 +383,7 @@ static void note_tree(struct watch_limits *limits, uint64_t bytes, bool is_first
 	uint64_t limit = w->model.limits.disk_bytes, free_after = free_bytes(w->core);
 	if (bytes <= limit)
 		w->is_overgrown = false;
-	else if (limits->over_bytes && has_grown(limits, bytes))
+	else if (limits->known_bytes > limit && bytes > limits->known_bytes)
 		w->is_overgrown = true;
 	if (bytes <= limit || !limits->over_bytes || is_first)
 		limits->over_bytes = bytes <= limit ? 0 : bytes == UINT64_MAX ? limit : bytes;
