@@ -31,17 +31,6 @@ static int open_trees(const struct plan *plan, int *trees, struct error *err)
 	return sources_open(plan, false, &none, trees, err);
 }
 
-static int attach(const struct plan *plan, int root, int *trees, bool devices, struct error *err)
-{
-	for (size_t i = 0; i < plan->mounts.count; i++) {
-		const struct plan_mount *mount = &plan->mounts.items[i];
-		if (root_is_system(mount) && !(mount->flags & MOUNT_NODEV) == devices &&
-			mount_attach(trees[i], root, mount->target + 1, err))
-			return -1;
-	}
-	return 0;
-}
-
 /* The kernel gives a new /proc only to who has a whole one already. This one is of a pid namespace
  * without processes, as soon as its maker has ended. */
 static int attach_proc(int root, struct error *err)
@@ -56,15 +45,8 @@ static int attach_proc(int root, struct error *err)
 
 static int fill_root(const struct plan *plan, int root, int *trees, struct error *err)
 {
-	struct mount_change shut = {
-		.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .recursive = true
-	};
-	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
-		.recursive = true };
-	return root_fill(root, plan, err) || attach(plan, root, trees, false, err) ||
-			       mount_change(root, "", &shut, err) ||
-			       attach(plan, root, trees, true, err) ||
-			       mount_change(root, "", &shut_devices, err) || attach_proc(root, err)
+	return root_fill(root, plan, err) || root_attach_system(root, plan, trees, err) ||
+			       attach_proc(root, err)
 		       ? -1
 		       : 0;
 }

@@ -201,34 +201,11 @@ static int make_root(struct child *child, struct error *err)
 	return failed || open_masks(child, err) ? -1 : 0;
 }
 
-static int attach_some(struct child *child, bool devices, struct error *err)
-{
-	for (size_t i = 0; i < child->plan->mounts.count; i++) {
-		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (!root_is_system(mount) || !(mount->flags & MOUNT_NODEV) != devices)
-			continue;
-		if (mount_attach(child->start->trees[i], child->root, mount->target + 1, err))
-			return -1;
-		/* Now: the limit of descriptors may be lower than there are mounts. */
-		fd_close(&child->start->trees[i]);
-	}
-	return 0;
-}
-
-/* What is the host's is made read-only by one call, and the root around it; then the devices, which
- * are read-only but still devices: their names can't be touched, they can be written to. */
 static int attach_system(struct child *child, struct error *err)
 {
-	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
-		.recursive = true };
-	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY, .recursive = true };
 	if (child->start->has_root)
 		return 0;
-	return attach_some(child, false, err) || mount_change(child->root, "", &shut, err) ||
-			       attach_some(child, true, err) ||
-			       mount_change(child->root, "", &shut_devices, err)
-		       ? -1
-		       : 0;
+	return root_attach_system(child->root, child->plan, child->start->trees, err);
 }
 
 static uint64_t attributes(unsigned flags)

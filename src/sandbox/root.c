@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "linux/mount.h"
 #include "sandbox/root.h"
 
 static int make_node(int root, const struct plan_node *node)
@@ -82,4 +83,35 @@ int root_fill(int root, const struct plan *plan, struct error *err)
 			return -1;
 	}
 	return 0;
+}
+
+static int attach_some(
+	int root, const struct plan *plan, int *trees, bool devices, struct error *err)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (!root_is_system(mount) || !(mount->flags & MOUNT_NODEV) != devices)
+			continue;
+		if (mount_attach(trees[i], root, mount->target + 1, err))
+			return -1;
+		/* Now: the limit of descriptors may be lower than there are mounts. */
+		fd_close(&trees[i]);
+	}
+	return 0;
+}
+
+/* What is the host's is made read-only by one call, and the root around it; then the devices, which
+ * are read-only but still devices: their names can't be touched, they can be written to. */
+int root_attach_system(int root, const struct plan *plan, int *trees, struct error *err)
+{
+	struct mount_change shut = {
+		.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, .recursive = true
+	};
+	struct mount_change shut_devices = { .set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID,
+		.recursive = true };
+	return attach_some(root, plan, trees, false, err) || mount_change(root, "", &shut, err) ||
+			       attach_some(root, plan, trees, true, err) ||
+			       mount_change(root, "", &shut_devices, err)
+		       ? -1
+		       : 0;
 }

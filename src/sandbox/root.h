@@ -1,5 +1,5 @@
-/* root.h -- what a sandbox's root holds before anything is mounted in it: its own files and links,
- * and the points that a plan's mounts need there. */
+/* root.h -- what a sandbox's root holds before anything of its own is mounted in it: files and
+ * links, the points that a plan's mounts need there, and what it shows of the system. */
 #pragma once
 #include <stdbool.h>
 #include "base/error.h"
@@ -21,3 +21,6 @@ static inline bool root_is_target(const struct plan_mount *mount)
 }
 /* A path of the system, the same for every sandbox. */
 bool root_is_system(const struct plan_mount *mount);
+/* Puts their trees, as sources_open opened them, into `root` (attached somewhere), read-only; they
+ * are closed. */
+int root_attach_system(int root, const struct plan *plan, int *trees, struct error *err);
