@@ -77,6 +77,9 @@ static struct state {
 	struct scratch scratch;
 } state __attribute__((used)) = { 0 };
 
+/* Of a child that shares our memory. */
+#define STACK_TOP (state.scratch.stack + sizeof state.scratch.stack)
+
 extern char _end[]; /* of all that is ours; by the linker */
 
 /* The compiler may call these for copies and clearing of its own. */
@@ -261,12 +264,6 @@ static void add_exec(struct exec *e, uint64_t id, const struct spawn *s)
 	state.is_alone = false;
 }
 
-static void set_room(struct spawn *s)
-{
-	s->path = state.scratch.path;
-	s->stack_top = state.scratch.stack + sizeof state.scratch.stack;
-}
-
 static void fail_spawn(uint64_t id, const struct spawn *s)
 {
 	reply_with(INIT_FAILED, id, s->error, s->stage, -1);
@@ -275,7 +272,6 @@ static void fail_spawn(uint64_t id, const struct spawn *s)
 /* Runs a command whose body was cut; the request's flags are in it. */
 static void start(struct exec *e, uint64_t id, struct spawn *s)
 {
-	set_room(s);
 	if (spawn_start(s) < 0) {
 		fail_spawn(id, s);
 		if (state.cold)
@@ -339,7 +335,9 @@ static int check_spawn(const struct init_request *r, const int *fds, struct spaw
 		return EEXIST;
 	if (!find_free())
 		return EAGAIN;
-	*s = (struct spawn){ .flags = r->flags };
+	*s = (struct spawn){
+		.flags = r->flags, .path = state.scratch.path, .stack_top = STACK_TOP
+	};
 	for (int i = 0; i < 3; i++) {
 		/* The child puts them at 0 to 2 one by one: none may be there already. */
 		if (fds[i] <= 2)
@@ -532,7 +530,6 @@ static void wait_ahead(void *arg)
 	ahead->has_taken = packet.len > 0;
 	ahead->id = first.id;
 	ahead->refused = take_ahead(&packet, &ahead->spawn);
-	set_room(&ahead->spawn);
 	SYS(prctl, PR_SET_PDEATHSIG, 0, 0);
 	if (!ahead->refused)
 		spawn_become(&ahead->spawn);
@@ -546,9 +543,8 @@ static void go_ahead(void)
 	struct spawn *s = &ahead->spawn;
 	int tid;
 	*ahead = (struct ahead){ 0 };
-	set_room(s);
 	state.is_ahead_due = false;
-	long pid = sys_clone(flags, s->stack_top, &ahead->tid, &ahead->tid, wait_ahead, ahead);
+	long pid = sys_clone(flags, STACK_TOP, &ahead->tid, &ahead->tid, wait_ahead, ahead);
 	if (pid < 0)
 		return; /* then it is made when it is asked for */
 	while ((tid = __atomic_load_n(&ahead->tid, __ATOMIC_ACQUIRE)))
