@@ -220,21 +220,28 @@ def pytest_runtest_makereport(item, call):
         LAST_WORDS.clear()
 
 
-def new_directory():
+def new_directory(below="/var/tmp"):
     """Not below pytest's own: its names are long, and every user must be able to walk there."""
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="carrel-tests.", dir="/var/tmp"))
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="carrel-tests.", dir=below))
     directory.chmod(0o755)
     return directory
 
 
-@pytest.fixture(scope="module")
-def daemon():
-    directory = new_directory()
+@contextlib.contextmanager
+def serving_anew(*below):
+    """One on a new home, which goes with it."""
+    directory = new_directory(*below)
     try:
         with serving(directory) as daemon:
             yield daemon
     finally:
         remove(directory)
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    with serving_anew() as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 are the file system's, a plain user's are counted; either way they hold, and are the reason."""
 import os
 import pathlib
-import tempfile
 
 import pytest
 
-from daemons import remove, serving
+from daemons import serving_anew
 from harness import IS_ROOT, eventually
 from rest import created, problem
 
@@ -22,13 +21,8 @@ def disk(request):
 
 @pytest.fixture(scope="module")
 def daemon(disk):
-    directory = pathlib.Path(tempfile.mkdtemp(dir=f"/mnt/{disk}/{'root' if IS_ROOT else 'user'}"))
-    directory.chmod(0o755)
-    try:
-        with serving(directory) as daemon:
-            yield daemon
-    finally:
-        remove(directory)
+    with serving_anew(f"/mnt/{disk}/{'root' if IS_ROOT else 'user'}") as daemon:
+        yield daemon
 
 
 @pytest.fixture
