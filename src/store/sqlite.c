@@ -586,10 +586,8 @@ static int commit_all(struct database *d, struct store_batch *batch, struct erro
 			rc = SQLITE_OK;
 		}
 	}
-	if (rc == SQLITE_OK && fault_fails("store.commit")) /* as fail_io would say it */
-		return fail_errno_code(err,
-			errno == ENOSPC || errno == EDQUOT ? ERR_DISK_FULL : ERR_UNAVAILABLE,
-			"write " STORE_FILE);
+	if (rc == SQLITE_OK && fault_fails("store.commit"))
+		return fail_io(d->db, SQLITE_IOERR, err);
 	if (rc == SQLITE_OK)
 		rc = run_plain(d, COMMIT);
 	return rc == SQLITE_OK ? 0 : sqlite_fail(d->db, rc, err);

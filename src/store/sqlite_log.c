@@ -3,7 +3,6 @@
  * one that writes over what is there. So the log gets its length at once, and is written back
  * before it is full: then it begins anew. */
 #include <sys/statfs.h>
-#include "base/fd.h"
 #include "store/sqlite.h"
 
 #define LOG_BYTES (2 << 20)
