@@ -110,7 +110,7 @@ class Removing(Asked):
 
 class RemovingRunning(Removing):
     def ask(self, daemon):
-        if workspaces(daemon):
+        if workspaces(daemon).get("kept", {"state": "deleting"})["state"] != "deleting":
             assert exec_(daemon, "kept", "true").status == 200
         return super().ask(daemon)
 
