@@ -347,12 +347,29 @@ static int receive(
 	return got < 0 ? -1 : 0;
 }
 
+/* The directory that the copy goes to: the one that is there, or the one above what isn't. A link
+ * to one may have come out of a workspace before: it is followed only where a slash says so. */
+static int open_place(struct copy *copy, const struct found *there, int *place, struct error *err)
+{
+	const char *path = copy->to.path;
+	bool is_above = there->kind != A_DIRECTORY;
+	if (is_above)
+		path = dirname(arena_text(&copy->remote->arena, path));
+	*place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | (is_above ? 0 : O_NOFOLLOW));
+	if (*place >= 0)
+		return 0;
+	if (errno == ENOTDIR && !is_above)
+		return fail_hint(err, ERR_CONFLICT, "with a slash behind it, it is followed",
+			"'%s' is a link, and nothing is written through one", path);
+	return fail_errno(
+		err, "open %s '%s'", is_above ? "the directory of" : "directory", copy->to.path);
+}
+
 static int copy_out_tree(
 	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
 {
 	struct arena *arena = &copy->remote->arena;
 	const char *name = copy->from.is_contents ? NULL : name_of(arena, copy->from.path);
-	const char *directory = copy->to.path;
 	struct unpack unpack;
 	if (copy->to.is_stream)
 		return fail(err, ERR_INVALID, "'%s' is a directory: it needs one to go to, not -",
@@ -360,13 +377,11 @@ static int copy_out_tree(
 	if (there->kind != A_DIRECTORY && there->kind != ABSENT)
 		return fail(err, ERR_CONFLICT,
 			"'%s' is no directory, and a directory can't go there", copy->to.path);
-	if (there->kind == ABSENT) {
+	auto_close int place = -1;
+	if (open_place(copy, there, &place, err))
+		return -1;
+	if (there->kind == ABSENT)
 		name = name_of(arena, copy->to.path);
-		directory = dirname(arena_text(arena, copy->to.path));
-	}
-	auto_close int place = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (place < 0)
-		return fail_errno(err, "open directory '%s'", directory);
 	const char *request = remote_workspace_path(copy->remote, copy->from.workspace,
 		arena_printf(
 			arena, "/archive?path=%s", remote_escape(copy->remote, copy->from.path)));
@@ -388,18 +403,22 @@ static int copy_out_tree(
 /* A file gets its name when it is whole. A device or a pipe that is there is written into, as cp
  * does. A link is not: it may be one that came out of a workspace before. */
 static int copy_out_file(
-	struct copy *copy, const struct found *source, const char *path, struct error *err)
+	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
 {
 	struct arena *arena = &copy->remote->arena;
 	const char *request = file_path(copy, &copy->from, copy->from.path, "");
+	const struct place *named = there->kind == A_DIRECTORY ? &copy->from : &copy->to;
+	const char *base = name_of(arena, named->path);
+	const char *path = named == &copy->to ? named->path : join(arena, copy->to.path, base);
 	char id[ID_LEN + 1];
 	struct stat st;
-	bool is_plain = lstat(path, &st) || S_ISREG(st.st_mode);
+	auto_close int place = -1;
+	if (open_place(copy, there, &place, err))
+		return -1;
+	bool is_plain = fstatat(place, base, &st, AT_SYMLINK_NOFOLLOW) || S_ISREG(st.st_mode);
 	id_make(id);
-	const char *name = is_plain ? join(arena, dirname(arena_text(arena, path)),
-					      arena_printf(arena, ".carrel-cp-%s", id))
-				    : path;
-	auto_close int fd = open(name,
+	const char *name = is_plain ? arena_printf(arena, ".carrel-cp-%s", id) : base;
+	auto_close int fd = openat(place, name,
 		O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW |
 			(is_plain ? O_CREAT | O_EXCL : O_TRUNC),
 		source->mode);
@@ -410,16 +429,15 @@ static int copy_out_file(
 	if (fd < 0)
 		return fail_errno(err, "open '%s'", path);
 	int failed = receive(copy, request, fd, NULL, err);
-	if (!failed && is_plain && rename(name, path))
+	if (!failed && is_plain && renameat(place, name, place, base))
 		failed = fail_errno(err, "rename a file to '%s'", path);
 	if (failed && is_plain)
-		unlink(name);
+		unlinkat(place, name, 0);
 	return failed;
 }
 
 static int copy_out(struct copy *copy, struct error *err)
 {
-	struct arena *arena = &copy->remote->arena;
 	struct found source, there = { ABSENT, 0, 0 };
 	if (look_inside(copy, &copy->from, &source, err) ||
 		(!copy->to.is_stream && look_here(copy->to.path, &there, err)))
@@ -433,12 +451,9 @@ static int copy_out(struct copy *copy, struct error *err)
 	if (copy->to.is_stream)
 		return receive(copy, file_path(copy, &copy->from, copy->from.path, ""),
 			STDOUT_FILENO, NULL, err);
-	const char *path = copy->to.path;
-	if (there.kind == A_DIRECTORY)
-		path = join(arena, path, name_of(arena, copy->from.path));
-	else if (copy->to.wants_directory)
-		return fail(err, ERR_NOT_FOUND, "there is no directory '%s'", path);
-	return copy_out_file(copy, &source, path, err);
+	if (there.kind != A_DIRECTORY && copy->to.wants_directory)
+		return fail(err, ERR_NOT_FOUND, "there is no directory '%s'", copy->to.path);
+	return copy_out_file(copy, &source, &there, err);
 }
 
 /* ---- all of it ---- */

@@ -199,6 +199,32 @@ def test_nothing_is_written_through_a_link_that_came_out_before(daemon, tmp_path
     assert os.listdir(victim) == ["f"] and (victim / "f").read_text() == "theirs"
 
 
+def test_a_target_that_is_a_link_is_followed_only_where_a_slash_says_so(daemon, workspace, tmp_path):
+    """The sandbox has planted it, and is then asked for the same name again."""
+    victim, link = tmp_path / "victim", tmp_path / "out/d"
+    victim.mkdir()
+    link.parent.mkdir()
+    link.symlink_to(victim)
+    sh(daemon, workspace, "mkdir -p planted/d; echo mine > planted/d/f")
+    for source in ("planted/d/.", "planted/d", "planted/d/f"):
+        done = daemon("cp", f"{workspace}:{source}", link)
+        assert done.returncode == 125
+        one_line(done.stderr, str(link), "is a link")
+    assert os.listdir(victim) == [] and os.listdir(link.parent) == ["d"]
+    cp(daemon, f"{workspace}:planted/d/.", f"{link}/")
+    cp(daemon, f"{workspace}:planted/d", f"{link}/")
+    cp(daemon, f"{workspace}:planted/d/f", f"{link}/new")              # links above it are the caller's
+    assert {name: content for name, (_, content) in listing(victim).items()} == {"f": b"mine\n", "d": None, "d/f": b"mine\n", "new": b"mine\n"}
+
+
+def test_a_file_goes_into_a_directory_that_can_not_be_read(daemon, workspace, tmp_path):
+    (tmp_path / "box").mkdir(0o300)
+    sh(daemon, workspace, "echo 1 > dropped")
+    cp(daemon, f"{workspace}:dropped", tmp_path / "box")
+    (tmp_path / "box").chmod(0o700)
+    assert os.listdir(tmp_path / "box") == ["dropped"]
+
+
 def test_sockets_and_fifos_are_left_out_and_said(daemon, workspace, tmp_path):
     (tmp_path / "t").mkdir()
     os.mkfifo(tmp_path / "t/fifo")
