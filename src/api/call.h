@@ -144,8 +144,6 @@ void streams_stop(struct api *api);
 /* ---- sse.c ---- */
 /* An event's text: id may be 0. data has no newline. */
 void sse_print(struct buf *out, uint64_t id, const char *event, struct str data);
-/* {"data","encoding"} of the bytes, base64 when they aren't UTF-8. */
-void sse_print_data(struct buf *out, const char *event, struct str data);
 /* Output as events: an incomplete character at the end of a piece waits for the next one. */
 struct sse_tail {
 	char bytes[4];

@@ -10,7 +10,8 @@ void sse_print(struct buf *out, uint64_t id, const char *event, struct str data)
 	buf_text(out, "\n\n");
 }
 
-void sse_print_data(struct buf *out, const char *event, struct str data)
+/* {"data","encoding"} of the bytes, base64 when they aren't UTF-8. */
+static void print_data(struct buf *out, const char *event, struct str data)
 {
 	bool is_text = str_utf8_prefix(data.data, data.len) == data.len;
 	struct json j;
@@ -58,5 +59,5 @@ void sse_print_output(
 	tail->len = held;
 	data.len -= held;
 	if (data.len)
-		sse_print_data(out, event, data);
+		print_data(out, event, data);
 }

@@ -85,23 +85,6 @@ bool path_is_beneath(const char *path, const char *dir)
 	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
 }
 
-static int open_resolved(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
-{
-	struct open_how how = {
-		.flags = (unsigned)flags | O_CLOEXEC,
-		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
-		.resolve = resolve,
-	};
-	int fd, tries = 0;
-
-	/* EAGAIN: something was renamed on the way, and the kernel can't tell whether the path
-	 * leads out. */
-	do {
-		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
-	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < RETRIES)));
-	return fd;
-}
-
 /* The kernel lets ".." pass as long as it stays beneath; we have no use for it, and a caller that
  * lets it through has not checked its input. */
 static bool has_dotdot(const char *path)
@@ -117,22 +100,33 @@ static bool has_dotdot(const char *path)
 
 static int open_beneath(int dir, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
+	struct open_how how = {
+		.flags = (unsigned)flags | O_CLOEXEC,
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
+		.resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	int fd, tries = 0;
+
 	if (has_dotdot(path)) {
 		errno = EXDEV;
 		return -1;
 	}
-	return open_resolved(
-		dir, path, flags, mode, resolve | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-}
-
-int path_open_beneath(int dir, const char *path, int flags, mode_t mode)
-{
-	return open_beneath(dir, path, flags, mode, 0);
+	/* EAGAIN: something was renamed on the way, and the kernel can't tell whether the path
+	 * leads out. */
+	do {
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how);
+	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < RETRIES)));
+	return fd;
 }
 
 int path_open_nolinks(int dir, const char *path, int flags, mode_t mode)
 {
-	return open_beneath(dir, path, flags, mode, RESOLVE_NO_SYMLINKS);
+	return open_beneath(dir, path, flags, mode, 0);
+}
+
+int path_open_inside(int dir, const char *path, int flags)
+{
+	return open_beneath(dir, path[0] ? path : ".", flags, 0, RESOLVE_NO_XDEV);
 }
 
 int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struct error *err)
@@ -179,8 +173,7 @@ static void close_walk(DIR **walk)
  * with errno. */
 static DIR *open_walk(int dir, const char *name)
 {
-	auto_close int fd = open_resolved(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
-		RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
+	auto_close int fd = path_open_inside(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
 
 	if (walk)

@@ -20,13 +20,12 @@ char *path_normalize(struct arena *a, const char *base, const char *path);
 const char *path_basename(const char *path);		 /* what follows the last slash */
 bool path_is_beneath(const char *path, const char *dir); /* equal or below; both normal */
 
-/* openat2 beneath `dir`, close-on-exec: no ".." in the path, no absolute path, no magic link, no
- * symlink that leaves (RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). `mode` counts with O_CREAT only. A
- * descriptor, or -1 with errno: EXDEV when the path leads out, ELOOP at a magic link. */
-int path_open_beneath(int dir, const char *path, int flags, mode_t mode);
-/* The same without following any symlink at all (ELOOP); O_PATH | O_NOFOLLOW opens a last component
- * that is one. */
+/* openat2 beneath `dir`, close-on-exec: no ".." in the path, no absolute path (EXDEV), no link of
+ * any kind (ELOOP); O_PATH | O_NOFOLLOW opens a last component that is one. `mode` counts with
+ * O_CREAT only. A descriptor, or -1 with errno. */
 int path_open_nolinks(int dir, const char *path, int flags, mode_t mode);
+/* The same for what is there, on the mount of `dir` alone (EXDEV at a mount point); "" is `dir`. */
+int path_open_inside(int dir, const char *path, int flags);
 /* mkdir -p beneath dir, without following links; umask applies to `mode`. *fd is an O_PATH
  * descriptor of the last directory, yours to close. */
 int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struct error *err);

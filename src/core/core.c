@@ -163,7 +163,8 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_text(arena, text) : NULL;
 }
 
-void workspace_copy(struct arena *arena, const struct workspace *from, struct workspace *to)
+/* Deep copies into arena. */
+static void copy_model(struct arena *arena, const struct workspace *from, struct workspace *to)
 {
 	*to = *from;
 	to->name = copy_text(arena, from->name);
@@ -194,7 +195,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 		abort();
 	w->core = core;
 	arena_init(&w->arena);
-	workspace_copy(&w->arena, model, &w->model);
+	copy_model(&w->arena, model, &w->model);
 	w->saved_last_used_ms = model->last_used_ms;
 	w->used_ms = clock_monotonic_ms();
 	sandbox_clear(&w->sandbox);

@@ -1,8 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -12,26 +10,12 @@
 #define LINKS_MAX 40   /* as many as the kernel follows */
 #define STEPS_MAX 1024 /* of a way with links in it: each step walks from the root again */
 #define RETRIES 16     /* of what only a race can make fail */
-#define BENEATH (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV)
-
-static int open_beneath(int dir, const char *path, int flags)
-{
-	struct open_how how = { .flags = (unsigned)flags | O_CLOEXEC, .resolve = BENEATH };
-	int fd, tries = 0;
-
-	/* EAGAIN: something was renamed on the way, and the kernel can't tell whether the path
-	 * leads out. */
-	do {
-		fd = (int)syscall(SYS_openat2, dir, path[0] ? path : ".", &how, sizeof how);
-	} while (fd < 0 && (errno == EINTR || (errno == EAGAIN && ++tries < RETRIES)));
-	return fd;
-}
 
 int files_open_at(int dir, const char *name, int flags)
 {
 	if (!(flags & O_PATH))
 		flags |= O_NONBLOCK | O_NOCTTY;
-	return open_beneath(dir, name, flags | O_NOFOLLOW);
+	return path_open_inside(dir, name, flags | O_NOFOLLOW);
 }
 
 void files_leave(struct files_place *place)
@@ -162,7 +146,7 @@ static bool is_last_part(struct str rest)
 static int make_directory(struct walk *walk, struct str part, struct error *err)
 {
 	char name[NAME_MAX + 1];
-	auto_close int dir = open_beneath(walk->root, walk->seen, O_PATH | O_DIRECTORY);
+	auto_close int dir = path_open_inside(walk->root, walk->seen, O_PATH | O_DIRECTORY);
 
 	str_format(name, sizeof name, "%.*s", (int)part.len, part.data);
 	if (dir < 0 || (mkdirat(dir, name, 0755) < 0 && errno != EEXIST))
@@ -221,7 +205,7 @@ static int walk_step(struct walk *walk, struct error *err)
 		errno = ENAMETOOLONG;
 		return fail_errno(err, "'%s'", walk->path);
 	}
-	auto_close int fd = open_beneath(walk->root, at, O_PATH | O_NOFOLLOW);
+	auto_close int fd = path_open_inside(walk->root, at, O_PATH | O_NOFOLLOW);
 	if (fd < 0)
 		return open_failed(walk, part, is_last, err);
 	if (fstat(fd, &st) < 0)
@@ -246,7 +230,7 @@ static int take_place(int root, const char *path, unsigned how, struct files_pla
 
 	str_format(parent, sizeof parent, "%.*s", at, path);
 	str_copy(found.name, sizeof found.name, slash ? slash + 1 : path);
-	found.dir = open_beneath(root, parent, O_PATH | O_DIRECTORY);
+	found.dir = path_open_inside(root, parent, O_PATH | O_DIRECTORY);
 	if (found.dir < 0)
 		return -1;
 	auto_close int fd = files_open_at(found.dir, found.name, O_PATH);
@@ -296,7 +280,7 @@ int files_locate(struct core_workspace *w, const char *path, unsigned how,
 	if (normalize(path, normal, err) < 0)
 		return -1;
 	str_format(upper, sizeof upper, "%s/upper", w->model.id);
-	auto_close int root = open_beneath(w->core->workspaces, upper, O_PATH | O_DIRECTORY);
+	auto_close int root = path_open_inside(w->core->workspaces, upper, O_PATH | O_DIRECTORY);
 	if (root < 0)
 		return fail_errno(err, "open the files of workspace '%s'", w->model.name);
 	if (take_place(root, normal, how, place) == 0)

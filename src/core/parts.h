@@ -46,8 +46,6 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 /* Out of tables and lists; freed when nobody holds it any more. */
 void workspace_drop(struct core_workspace *w);
 void workspace_set_state(struct core_workspace *w, enum workspace_state state);
-/* Deep copies into arena. */
-void workspace_copy(struct arena *arena, const struct workspace *from, struct workspace *to);
 /* Frees nothing: a text that is replaced stays in the arena until the workspace goes. */
 void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx);
 void core_check_stopped(struct core *core);

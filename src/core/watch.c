@@ -131,7 +131,8 @@ static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 /* ---- cpu time ---- */
 
-uint64_t watch_cpu_ms(struct core_workspace *w)
+/* Of the whole sandbox in ms, 0 when nobody counts. */
+static uint64_t sandbox_cpu_ms(struct core_workspace *w)
 {
 	struct watch_limits *limits = limits_of(w);
 	uint64_t value;
@@ -221,7 +222,7 @@ static void on_sample(struct loop *loop, void *ctx)
 	}
 	bool shares = limits->is_watchdog && w->model.limits.millicpus;
 	if (shares || has_cpu_limit(limits)) {
-		uint64_t used_ms = watch_cpu_ms(w);
+		uint64_t used_ms = sandbox_cpu_ms(w);
 		cpu_rest_ms = look_at_cpu_time(limits, used_ms);
 		if (shares)
 			sample_hold_share(&limits->look, used_ms);
@@ -560,7 +561,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 		if (limits->is_watchdog)
 			need_usage(limits);
 		if (e->record.cpu_time_ms)
-			e->own->cpu_base_ms = watch_cpu_ms(w);
+			e->own->cpu_base_ms = sandbox_cpu_ms(w);
 		start_sampling(limits);
 	}
 	arm_disk(limits, DISK_MS);
@@ -568,7 +569,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 
 void watch_add_usage(struct core_workspace *w, struct core_exec *e)
 {
-	uint64_t used_ms = e->record.cpu_time_ms ? watch_cpu_ms(w) : 0;
+	uint64_t used_ms = e->record.cpu_time_ms ? sandbox_cpu_ms(w) : 0;
 	uint64_t spent_ms = used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
 	if (spent_ms > e->record.result.cpu_ms)
 		e->record.result.cpu_ms = spent_ms;

@@ -35,5 +35,3 @@ enum watch_verdict watch_last_look(
 bool watch_is_out_of_memory(struct core_workspace *w);
 /* It goes: nothing may be called back for it any more. */
 void watch_forget(struct core_workspace *w, struct core_exec *e);
-/* Cpu time of the whole sandbox in ms, 0 when nobody counts. */
-uint64_t watch_cpu_ms(struct core_workspace *w);

@@ -107,10 +107,8 @@ int fields_read_query(const struct fields *fields, const struct fields_parameter
 	size_t count, struct arena *arena, void *out, struct error *err);
 
 enum fields_use { FIELDS_IN, FIELDS_OUT };
-/* The JSON Schema (2020-12) of one row or of the whole, as a value under `key`. Objects within are
- * references to #/components/schemas/<name>. */
-void fields_print_row(
-	struct json *j, const char *key, const struct field *row, enum fields_use use);
+/* The JSON Schema (2020-12) of it, as a value under `key`. Objects within are references to
+ * #/components/schemas/<name>. */
 void fields_print_schema(
 	struct json *j, const char *key, const struct fields *fields, enum fields_use use);
 /* The row of a query parameter, as its schema: without null. */

@@ -249,7 +249,8 @@ static void print_row(
 	json_end(j);
 }
 
-void fields_print_row(struct json *j, const char *key, const struct field *row, enum fields_use use)
+static void print_field(
+	struct json *j, const char *key, const struct field *row, enum fields_use use)
 {
 	bool or_null = use == FIELDS_IN ? !(row->flags & (FIELD_REQUIRED | FIELD_STRICT))
 					: (row->flags & FIELD_NULLABLE) != 0;
@@ -273,7 +274,7 @@ static void print_count(struct json *j, const struct field *row)
 		row->kind == FIELD_SIZE ? "bytes" : "milliseconds");
 	count.kind = FIELD_INTEGER;
 	count.help = help;
-	fields_print_row(j, name, &count, FIELDS_IN);
+	print_field(j, name, &count, FIELDS_IN);
 }
 
 static void print_required(struct json *j, const struct fields *fields, enum fields_use use)
@@ -345,7 +346,7 @@ void fields_print_schema(
 		json_text(j, "description", fields->about);
 	json_object(j, "properties");
 	for (size_t i = 0; i < fields->count; i++) {
-		fields_print_row(j, fields->rows[i].name, &fields->rows[i], use);
+		print_field(j, fields->rows[i].name, &fields->rows[i], use);
 		if (use == FIELDS_IN && field_unit(&fields->rows[i]))
 			print_count(j, &fields->rows[i]);
 	}

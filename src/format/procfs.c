@@ -114,38 +114,6 @@ bool procfs_next_mount(struct str *rest, struct procfs_mount *out)
 	return false;
 }
 
-/* The byte that "\ooo" at the front of text stands for; 0 when it isn't that. */
-static char escaped_byte(struct str text)
-{
-	if (text.len < 4 || text.data[0] != '\\' || text.data[1] < '0' || text.data[1] > '3')
-		return '\0';
-	for (int i = 2; i <= 3; i++) {
-		if (text.data[i] < '0' || text.data[i] > '7')
-			return '\0';
-	}
-	return (char)((text.data[1] - '0') << 6 | (text.data[2] - '0') << 3 | (text.data[3] - '0'));
-}
-
-bool procfs_unescape(struct str text, char *out, size_t size)
-{
-	size_t len = 0;
-
-	while (text.len > 0) {
-		char byte = escaped_byte(text);
-		size_t taken = byte ? 4 : 1;
-
-		if (len + 1 >= size)
-			return false;
-		out[len++] = byte ? byte : text.data[0];
-		text.data += taken;
-		text.len -= taken;
-	}
-	if (size == 0)
-		return false;
-	out[len] = '\0';
-	return true;
-}
-
 bool procfs_next_cgroup(struct str *rest, struct procfs_cgroup *out)
 {
 	struct procfs_cgroup cgroup;

@@ -29,9 +29,6 @@ struct procfs_mount {
 	bool is_shared;
 };
 bool procfs_next_mount(struct str *rest, struct procfs_mount *out);
-/* Undoes \040 and the like into out, NUL-terminated; false when it doesn't fit. \000 and what else
- * isn't three octal digits of a byte stays as it is. */
-bool procfs_unescape(struct str text, char *out, size_t size);
 
 /* Walks /proc/self/cgroup: "4:memory:/a/b"; controllers is empty for the v2 line. */
 struct procfs_cgroup {

@@ -379,16 +379,6 @@ int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct 
 	return 0;
 }
 
-bool cgroup_memory_peak(const struct cgroup *group, uint64_t *bytes)
-{
-	static const struct counter v1 = { "memory.max_usage_in_bytes", NULL };
-	static const struct counter v2 = { "memory.peak", NULL };
-
-	return group->memory >= 0 &&
-	       read_counter(group->dirs[group->memory], -1, group->version == CGROUP_V2 ? &v2 : &v1,
-		       bytes, NULL) == 0;
-}
-
 /* Removing groups */
 
 /* A task that is just leaving keeps its group busy for a moment. */

@@ -18,14 +18,6 @@ void seccomp_programs(struct sock_fprog *numbers, struct sock_fprog *arguments)
 	*arguments = (struct sock_fprog)PROGRAM(filter_arguments);
 }
 
-void seccomp_sizes(unsigned *numbers, unsigned *arguments)
-{
-	struct sock_fprog first, second;
-	seccomp_programs(&first, &second);
-	*numbers = first.len;
-	*arguments = second.len;
-}
-
 void seccomp_role_programs(bool may_fork, struct sock_fprog *numbers, struct sock_fprog *arguments)
 {
 	*numbers = may_fork ? (struct sock_fprog)PROGRAM(filter_role)

@@ -14,8 +14,6 @@ struct sock_fprog;
  * ENOSYS: what is written to a memfd and not mapped is in no process's figures, so that only a
  * control group can count it. */
 int seccomp_load(bool memfd, struct error *err);
-/* Instructions in each, for --plan and the tests. */
-void seccomp_sizes(unsigned *numbers, unsigned *arguments);
 /* The programs themselves (of <linux/filter.h>), for the tests; not to be written. */
 void seccomp_programs(struct sock_fprog *numbers, struct sock_fprog *arguments);
 /* The same for a role of ours: without execve, with openat2; without `may_fork` it can't. */

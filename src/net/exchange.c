@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "net/parts.h"
 
-struct exchange *exchange_new(struct http_connection *c)
+static struct exchange *new_exchange(struct http_connection *c)
 {
 	struct exchange *x = calloc(1, sizeof *x);
 
@@ -206,7 +206,7 @@ static bool begin_next(struct http_connection *c)
 		c->unread = (struct str){ c->unread.data + 1, c->unread.len - 1 };
 	if (c->unread.len == 0)
 		return false;
-	struct exchange *x = exchange_new(c);
+	struct exchange *x = new_exchange(c);
 	return are_fds_refused(c, x) || read_on(c, x);
 }
 

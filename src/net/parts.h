@@ -136,7 +136,6 @@ void connection_close(struct http_connection *c);
 void connection_leave(struct http_connection *c); /* no more requests here: linger, then close */
 
 /* exchange.c */
-struct exchange *exchange_new(struct http_connection *c);
 /* Ends c's exchange and tells the handler. */
 void exchange_end(struct http_connection *c, bool aborted);
 /* Goes on with it, by what has come. false: nothing can be done now. */

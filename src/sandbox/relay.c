@@ -32,9 +32,11 @@ void relay_open_output(struct relay *relay, int fd)
 	relay->to = own >= 0 ? own : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
+static void pump(struct relay *relay);
+
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
-	relay_pump(ctx);
+	pump(ctx);
 }
 
 /* Watches fd while `wanted`. A regular file can't be watched and is always ready: that is no error.
@@ -178,7 +180,8 @@ static bool pump_once(struct relay *relay)
 	return false;
 }
 
-void relay_pump(struct relay *relay)
+/* Moves what can be moved now. */
+static void pump(struct relay *relay)
 {
 	bool going = relay->active;
 	for (int round = 0; going && round < PUMP_ROUNDS; round++)
@@ -204,7 +207,7 @@ void relay_drain(struct relay *relay)
 	relay->left = RELAY_CHUNK;
 	if (!isatty(relay->from) && !ioctl(relay->from, FIONREAD, &waiting) && waiting >= 0)
 		relay->left = (size_t)waiting;
-	relay_pump(relay);
+	pump(relay);
 }
 
 int relay_start(struct relay *relay, struct error *err)
@@ -215,6 +218,6 @@ int relay_start(struct relay *relay, struct error *err)
 	relay->active = true;
 	relay->start = relay->len = 0;
 	relay->from_watched = relay->to_watched = relay->is_over = relay->is_draining = false;
-	relay_pump(relay);
+	pump(relay);
 	return 0;
 }

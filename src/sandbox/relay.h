@@ -42,8 +42,6 @@ struct relay {
 
 /* Takes over from and to (or capture) and begins. */
 int relay_start(struct relay *relay, struct error *err);
-/* Moves what can be moved now. */
-void relay_pump(struct relay *relay);
 /* Everybody who was to write into `from` is gone: what lies in it now is passed on, and that is the
  * end, also when somebody else got hold of its other end. */
 void relay_drain(struct relay *relay);

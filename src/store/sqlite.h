@@ -51,7 +51,6 @@ int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err);
 int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error *err);
 int sqlite_read_new(sqlite3 *db, struct store_opened *opened, struct error *err);
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err);
-int sqlite_read_int(sqlite3 *db, const char *sql, int64_t *value, struct error *err);
 
 /* ---- sqlite_log.c: its log, while it is written to ---- */
 struct sqlite_log {

@@ -61,7 +61,7 @@ int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
 	return rc == SQLITE_OK ? 0 : sqlite_fail(db, rc, err);
 }
 
-int sqlite_read_int(sqlite3 *db, const char *sql, int64_t *value, struct error *err)
+static int read_int(sqlite3 *db, const char *sql, int64_t *value, struct error *err)
 {
 	sqlite3_stmt *statement = NULL;
 	errno = 0;
@@ -91,8 +91,8 @@ static int run_migration(sqlite3 *db, int from, struct error *err)
 int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err)
 {
 	int64_t is, application;
-	if (sqlite_read_int(db, "PRAGMA user_version", &is, err) ||
-		sqlite_read_int(db, "PRAGMA application_id", &application, err))
+	if (read_int(db, "PRAGMA user_version", &is, err) ||
+		read_int(db, "PRAGMA application_id", &application, err))
 		return -1;
 	if (!is_new && (application != SCHEMA_APPLICATION_ID || is < 1))
 		return fail(err, ERR_CORRUPT, STORE_FILE " is not a database of Carrel");

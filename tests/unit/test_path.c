@@ -150,28 +150,62 @@ static void assert_refused(
 
 static void what_lies_beneath_opens(void **state)
 {
+	static const char *const paths[] = { "d/f", "./d/./f", "d//f" };
 	char content[8];
 
 	put_dir(in, "d");
 	put_file(in, "d/f", "inside");
-	put_link("d/f", in, "link");
-	put_link("../link", in, "d/back"); /* leaves d, but not `in` */
-	put_link("d", in, "dirlink");
-	static const char *const paths[] = { "d/f", "./d/./f", "d//f", "link", "d/back",
-		"dirlink/f" };
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-		auto_close int fd = path_open_beneath(in, paths[i], O_RDONLY, 0);
+		auto_close int fd = path_open_nolinks(in, paths[i], O_RDONLY, 0);
+		auto_close int fd2 = path_open_inside(in, paths[i], O_RDONLY);
 
 		assert_true(fd >= 0);
 		assert_int_equal(fd_read_full(fd, content, sizeof content), 6);
 		assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		assert_true(fd2 >= 0);
+		assert_true(fcntl(fd2, F_GETFD) & FD_CLOEXEC);
 	}
-	auto_close int fd = path_open_nolinks(in, "d/f", O_RDONLY, 0);
+}
+
+static void assert_is_in(int fd)
+{
+	struct stat st, expected;
+
+	assert_int_equal(fstat(in, &expected), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(st.st_dev == expected.st_dev && st.st_ino == expected.st_ino);
+}
+
+static void inside_no_path_is_the_directory_itself(void **state)
+{
+	auto_close int fd = path_open_inside(in, "", O_PATH | O_DIRECTORY);
+
 	assert_true(fd >= 0);
+	assert_is_in(fd);
+	assert_refused(path_open_nolinks, "", ENOENT);
+}
+
+static void inside_ends_at_a_mount_point(void **state)
+{
+	auto_close int slash = open_dir(AT_FDCWD, "/");
+	auto_close int proc = path_open_nolinks(slash, "proc/self", O_PATH | O_NOFOLLOW, 0);
+
+	assert_true(proc >= 0);
+	assert_int_equal(path_open_inside(slash, "proc/self", O_PATH | O_NOFOLLOW), -1);
+	assert_int_equal(errno, EXDEV);
+}
+
+static int open_inside(int dir, const char *path, int flags, mode_t mode)
+{
+	return path_open_inside(dir, path, flags);
 }
 
 static void paths_that_lead_out_are_refused(void **state)
 {
+	static const char *const paths[] = { "/", "/etc/passwd", "..", "../out/secret", "d/..",
+		"d/../d", "d/../../out/secret" };
+	static const char *const links[] = { "root", "root/etc/passwd", "up", "d/up", "parent",
+		"parent/out/secret", "winding/secret", "chain", "absolute-but-inside", "loop" };
 	char absolute[128];
 
 	put_dir(in, "d");
@@ -181,17 +215,19 @@ static void paths_that_lead_out_are_refused(void **state)
 	put_link("..", in, "parent");
 	put_link("d/../../out", in, "winding");
 	put_link("up", in, "chain");
+	put_link("loop", in, "loop");
 	str_format(absolute, sizeof absolute, "%s/in/d", root);
 	put_link(absolute, in, "absolute-but-inside");
-	static const char *const paths[] = { "/", "/etc/passwd", "..", "../out/secret", "d/..",
-		"d/../d", "d/../../out/secret", "root", "root/etc/passwd", "up", "d/up", "parent",
-		"parent/out/secret", "winding/secret", "chain", "absolute-but-inside" };
-	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
-		assert_refused(path_open_beneath, paths[i], EXDEV);
-	put_link("loop", in, "loop");
-	assert_refused(path_open_beneath, "loop", ELOOP);
-	assert_refused(path_open_beneath, "absent", ENOENT);
-	assert_refused(path_open_beneath, "", ENOENT);
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		assert_refused(path_open_nolinks, paths[i], EXDEV);
+		assert_refused(open_inside, paths[i], EXDEV);
+	}
+	for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+		assert_refused(path_open_nolinks, links[i], ELOOP);
+		assert_refused(open_inside, links[i], ELOOP);
+	}
+	assert_refused(path_open_nolinks, "absent", ENOENT);
+	assert_refused(open_inside, "absent", ENOENT);
 }
 
 static void magic_links_are_refused(void **state)
@@ -203,7 +239,7 @@ static void magic_links_are_refused(void **state)
 	/* The kernel follows it for anybody else. */
 	auto_close int followed = openat(self, name, O_PATH | O_CLOEXEC);
 	assert_true(followed >= 0);
-	assert_int_equal(path_open_beneath(self, name, O_PATH, 0), -1);
+	assert_int_equal(path_open_inside(self, name, O_PATH), -1);
 	assert_int_equal(errno, ELOOP);
 	assert_int_equal(path_open_nolinks(self, name, O_PATH, 0), -1);
 	assert_int_equal(errno, ELOOP);
@@ -237,15 +273,15 @@ static void files_are_created_beneath_only(void **state)
 
 	put_link("../out/made", in, "dangling");
 	put_link("made", in, "inner");
-	auto_close int fd = path_open_beneath(in, "new", O_WRONLY | O_CREAT | O_EXCL, 0640);
+	auto_close int fd = path_open_nolinks(in, "new", O_WRONLY | O_CREAT | O_EXCL, 0640);
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0640);
 	/* A mode without O_CREAT is no error. */
-	auto_close int again = path_open_beneath(in, "new", O_RDONLY, 0640);
+	auto_close int again = path_open_nolinks(in, "new", O_RDONLY, 0640);
 	assert_true(again >= 0);
-	assert_int_equal(path_open_beneath(in, "dangling", O_WRONLY | O_CREAT, 0644), -1);
-	assert_int_equal(errno, EXDEV);
+	assert_int_equal(path_open_nolinks(in, "dangling", O_WRONLY | O_CREAT, 0644), -1);
+	assert_int_equal(errno, ELOOP);
 	assert_false(is_there(out, "made"));
 	assert_int_equal(path_open_nolinks(in, "inner", O_WRONLY | O_CREAT, 0644), -1);
 	assert_int_equal(errno, ELOOP);
@@ -284,7 +320,7 @@ static void a_directory_swapped_for_a_link_meanwhile_does_not_lead_out(void **st
 	assert_int_equal(fstatat(out, "secret", &secret, 0), 0);
 	pid_t child = start_swapping(in, "d", "link");
 	for (int i = 0; (opened < 100 || refused < 100) && i < 1000000; i++) {
-		auto_close int fd = path_open_beneath(in, "d/secret", O_RDONLY, 0);
+		auto_close int fd = path_open_inside(in, "d/secret", O_RDONLY);
 		auto_close int fd2 = path_open_nolinks(in, "d/secret", O_RDONLY, 0);
 
 		if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_ino == secret.st_ino))
@@ -766,6 +802,8 @@ int main(void)
 		cmocka_unit_test(normalizing_is_done_by_text_and_stops_at_the_root),
 		cmocka_unit_test(beneath_counts_whole_components),
 		test(what_lies_beneath_opens),
+		test(inside_no_path_is_the_directory_itself),
+		test(inside_ends_at_a_mount_point),
 		test(paths_that_lead_out_are_refused),
 		test(magic_links_are_refused),
 		test(without_links_no_link_is_followed),

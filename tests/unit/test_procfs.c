@@ -174,22 +174,6 @@ static void every_mount_of_this_host_is_found(void **state)
 	assert_true(has_root);
 }
 
-static void octal_escapes_are_undone_once(void **state)
-{
-	char out[16];
-
-	assert_true(procfs_unescape(STR("/a\\040b\\011\\012\\134040"), out, sizeof out));
-	assert_string_equal(out, "/a b\t\n\\040");
-	assert_true(procfs_unescape(STR("\\000\\477\\04\\8"), out, sizeof out));
-	assert_string_equal(out, "\\000\\477\\04\\8");
-	assert_true(procfs_unescape(STR("\\377"), out, 2));
-	assert_string_equal(out, "\xff");
-	assert_true(procfs_unescape(STR(""), out, 1));
-	assert_string_equal(out, "");
-	assert_false(procfs_unescape(STR("ab"), out, 2));
-	assert_false(procfs_unescape(STR(""), out, 0));
-}
-
 static void cgroup_lines_keep_colons_of_their_path(void **state)
 {
 	struct str rest = STR("4:cpu,cpuacct:/a:b\nnonsense\n1:name=systemd:/\n0::/user.slice");
@@ -248,7 +232,6 @@ int main(void)
 		cmocka_unit_test(numbers_are_found_by_their_whole_key),
 		cmocka_unit_test(mounts_are_taken_apart),
 		cmocka_unit_test(every_mount_of_this_host_is_found),
-		cmocka_unit_test(octal_escapes_are_undone_once),
 		cmocka_unit_test(cgroup_lines_keep_colons_of_their_path),
 		cmocka_unit_test(id_ranges_are_three_numbers),
 		cmocka_unit_test(words_are_whole),

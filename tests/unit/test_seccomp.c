@@ -474,10 +474,10 @@ static void test_every_instruction_can_be_reached(void **state)
 
 static void test_sizes_are_those_of_the_programs(void **state)
 {
-	unsigned numbers, arguments;
-	seccomp_sizes(&numbers, &arguments);
-	assert_in_range(numbers, 50, 255);
-	assert_in_range(arguments, 50, 255);
+	struct sock_fprog numbers, arguments;
+	seccomp_programs(&numbers, &arguments);
+	assert_in_range(numbers.len, 50, 255);
+	assert_in_range(arguments.len, 50, 255);
 }
 
 /* In the child, with both filters on: 0, or the number of the claim that doesn't hold. */
