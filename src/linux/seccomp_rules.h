@@ -149,6 +149,10 @@ DENY(prctl, EINVAL, "PR_FUTEX_HASH swaps tables in use: new, and nobody's need y
 DENY(seccomp, EPERM, "NEW_LISTENER, WAIT_KILLABLE_RECV: lets one process answer another's calls",
 	BITS(1, 0x28))
 
+/* carrel-init has the uid of what it starts. Without descriptors or processes of its own it would
+ * refuse every later command of a workspace. */
+DENY(prlimit64, EPERM, "the limits of PID 1 are those of the sandbox", IN(0, 1))
+
 /* RLIMIT_CORE stays as it is. At 0 the kernel still pipes the memory of a crashed process to the
  * host's handler, which runs as root outside; only at 1 it doesn't. ssh-agent ends itself when it
  * can't set it to 0, so that it believes it has. */

@@ -67,6 +67,21 @@ static outcome init_has_no_host_path(void)
 	return NULL;
 }
 
+static outcome init_cannot_be_limited(void)
+{
+	static const int resources[] = { RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_AS, RLIMIT_CPU,
+		RLIMIT_STACK, RLIMIT_FSIZE, RLIMIT_CORE };
+	for (size_t i = 0; i < 2 * LENGTH(resources); i++) {
+		struct rlimit limit;
+		unsigned long init = 1 | (i % 2 ? HIGH : 0);
+		/* To what it is, so that a sandbox without this wall stays as it was. */
+		getrlimit(resources[i / 2], &limit);
+		if (!answers(syscall(SYS_prlimit64, init, resources[i / 2], &limit, NULL), EPERM))
+			return not_so("its limit %d could be set", resources[i / 2]);
+	}
+	return NULL;
+}
+
 static outcome init_cannot_be_killed(void)
 {
 	for (int s = 1; s <= 64; s++) {
@@ -174,6 +189,7 @@ static const struct probe probes[] = {
 	DOES(init_cannot_be_looked_into),
 	DOES(init_cannot_be_written),
 	DOES(init_has_no_host_path),
+	DOES(init_cannot_be_limited),
 	DOES(init_cannot_be_killed),
 	DOES(no_process_of_the_host_is_seen),
 	DOES(only_standard_descriptors_are_open),

@@ -260,7 +260,9 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 		return REFUSED_IF(w[0] != 0 && w[0] != 0xffffffff, EPERM);
 	case 160: /* setrlimit: RLIMIT_CORE seems to be set */
 		return REFUSED_IF(w[0] == RLIMIT_CORE, 0);
-	case 302: /* prlimit64, the same when there is a new value */
+	case 302: /* prlimit64: PID 1; else the same when there is a new value */
+		if (w[0] == 1)
+			return RET_ERRNO(EPERM);
 		return REFUSED_IF(w[1] == RLIMIT_CORE && args[2] != 0, 0);
 	case 157: /* prctl: PR_FUTEX_HASH, PR_SET_MM, PR_SCHED_CORE */
 		if (w[0] == 78)
