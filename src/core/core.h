@@ -73,7 +73,7 @@ struct core_workspace {
 	bool has_no_row;		/* any more: it is being removed */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
-	unsigned lost_starts;		      /* in a row: up, and gone when they were looked at */
+	unsigned lost_starts;		      /* in a row: dead before they were of use */
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_refusal *refusals;	      /* while it is made: who wanted the same name */

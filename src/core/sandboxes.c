@@ -119,29 +119,43 @@ static void not_started(struct core_workspace *w, const struct error *err)
 	core_release(w);
 }
 
+/* That one died before it was of use is no fault of who waits: he gets another, not for ever. */
+static bool may_start_again(struct core_workspace *w)
+{
+	if (++w->lost_starts < LOST_STARTS_MAX)
+		return true;
+	w->lost_starts = 0;
+	return false;
+}
+
 static void on_started(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct core_workspace *w = ctx;
 	struct core *core = w->core;
 	struct error err;
+	bool is_unwanted = w->sandbox.has_limit;
 	if (!packet || packet->head.type != LAUNCH_STARTED) {
 		launcher_failure(packet, &err);
 		error_context(&err, "start the sandbox of workspace '%s'", w->model.name);
 		core->metrics.sandbox_start_failures++;
+		if (err.code == ERR_CANCELED && !is_unwanted) {
+			if (may_start_again(w)) {
+				start(w);
+				core_release(w);
+				return;
+			}
+			err.code = ERR_FAILED; /* nobody who could be named wanted that */
+		}
 		not_started(w, &err);
 		return;
 	}
 	w->sandbox.is_starting = false;
-	bool is_unwanted = w->sandbox.has_limit;
 	core->metrics.sandbox_starts++;
 	histogram_add(&core->metrics.sandbox_start_seconds,
 		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
 	if (attach(w, packet->head.value, fds, &err)) {
-		/* One that died in that moment is no fault of who waits: he gets another. */
-		if (++w->lost_starts == LOST_STARTS_MAX || is_unwanted) {
-			w->lost_starts = 0;
+		if (is_unwanted || !may_start_again(w))
 			tell_waiters(w, &err);
-		}
 		w->sandbox.has_limit = true;
 		w->sandbox.limit = REASON_CANCELED;
 		end(w);

@@ -170,7 +170,7 @@ static void hear_last(struct sandbox *sandbox)
 	if (sandbox->end_tag)
 		return;
 	if (got >= 0)
-		fail(&err, ERR_FAILED, "the sandbox was killed while it started");
+		fail(&err, ERR_CANCELED, "the sandbox was killed while it started");
 	for (int i = 0; got > 0 && i < WARM_FD_MAX; i++)
 		fd_close(&fds[i]);
 	fail_start(sandbox, &err);

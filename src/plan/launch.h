@@ -23,7 +23,8 @@
 
 enum launch_type {
 	/* core to launcher; each is answered with the same tag */
-	LAUNCH_START = 1, /* id, limits, strings: environment's name or "" -> STARTED or FAILED */
+	LAUNCH_START = 1, /* id, limits, strings: environment's name or "" -> STARTED or FAILED
+			   * (canceled: it was killed while it started) */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
 	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", packages…; fds:

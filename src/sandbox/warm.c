@@ -90,7 +90,7 @@ int warm_hear(int setup, int fds[WARM_FD_MAX], struct error *err)
 	if (got == 1 && message.type == SETUP_FAILED)
 		return fail_as_said(&message, err);
 	if (got == 0)
-		return fail(err, ERR_FAILED, "the sandbox was killed while it started");
+		return fail(err, ERR_CANCELED, "the sandbox was killed while it started");
 	return fail_errno(err, "hear from the sandbox");
 }
 

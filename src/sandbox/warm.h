@@ -39,7 +39,7 @@ int warm_begin(const struct warm_host *host, const struct warm_start *start, pid
 
 enum warm_fd { WARM_PROC, WARM_ROOT, WARM_WORKSPACE, WARM_FD_MAX };
 /* Takes what the child says. 1: it is up, and fds (O_PATH, yours; -1: none) are its; 0: nothing
- * yet; -1: it failed and is ending. */
+ * yet; -1: it failed and is ending. ERR_CANCELED: it was killed, for no fault of the start. */
 int warm_hear(int setup, int fds[WARM_FD_MAX], struct error *err);
 /* The same descriptors again, of a sandbox that is up: `pid` is its carrel-init, a child that
  * hasn't been reaped. */

@@ -26,7 +26,8 @@ struct fixture {
 	int starts, ends, listener;
 	char running[ID_LEN + 1]; /* what LIST tells of */
 	bool refuses_start;
-	int dies_early; /* so many starts: up, and gone at once */
+	int dies_early;	  /* so many starts: up, and gone at once */
+	int killed_early; /* so many starts: gone before they are up */
 	/* of the last callback */
 	int calls;
 	char id[ID_LEN + 1];
@@ -46,7 +47,7 @@ static void answer(struct fixture *f, const struct launch_packet *to, enum launc
 	if (type == LAUNCH_RUNNING)
 		memcpy(head.id, f->running, sizeof head.id);
 	if (type == LAUNCH_FAILED)
-		head.error_code = ERR_UNAVAILABLE;
+		head.error_code = f->killed_early ? ERR_CANCELED : ERR_UNAVAILABLE;
 	for (int i = 0; i < fd_count; i++)
 		head.present |= 1u << i;
 	assert_int_equal(launch_encode(&head, strings, count, &packet, &err), 0);
@@ -70,8 +71,9 @@ static void start(struct fixture *f, const struct launch_packet *packet)
 {
 	static const char *const why[] = { "no", "" };
 	f->starts++;
-	if (f->refuses_start) {
+	if (f->refuses_start || f->killed_early) {
 		answer(f, packet, LAUNCH_FAILED, why, 2, NULL, 0);
+		f->killed_early -= f->killed_early > 0;
 		return;
 	}
 	if (f->dies_early)
