@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, dead_cgroups, descendants, eventually, files, mounts
+from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, dead_cgroups, descendants, files, mounts, what_stays
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -70,8 +70,7 @@ def nothing_survives():
     processes_before, mounts_before = descendants(), mounts()
     yield
     left = lambda: {pid: what for pid, what in descendants().items() if pid not in processes_before}
-    eventually(lambda: not left(), 5)
-    survivors = left()
+    survivors = what_stays(left)
     for pid in survivors:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -87,6 +86,6 @@ def no_leftovers(carrel):
     yield
     carrel.run("--", "true")
     new = dead_cgroups() - cgroups_before
-    eventually(lambda: not new & dead_cgroups(), 20)
-    assert not new & dead_cgroups(), f"cgroups stayed: {new & dead_cgroups()}"
+    stayed = what_stays(lambda: new & dead_cgroups())
+    assert not stayed, f"cgroups stayed: {stayed}"
     assert files(carrel.home) <= files_before, f"files stayed: {files(carrel.home) - files_before}"

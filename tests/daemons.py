@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from harness import Carrel, cgroups, descendants, eventually, mounts, processes
+from harness import Carrel, cgroups, descendants, eventually, mounts, processes, what_stays
 
 READY_SECONDS = 30
 LIVE = []           # the daemons that serve just now
@@ -159,10 +159,9 @@ def strays(before):
     return {pid: what for pid, what in found.items() if pid not in before and what[0] not in "ZX"}
 
 
-def kill_strays(before, seconds):
+def kill_strays(before):
     """Waits until there are none; those that stayed, which are killed."""
-    eventually(lambda: not strays(before), seconds)
-    survivors = strays(before)
+    survivors = what_stays(lambda: strays(before))
     for pid in survivors:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
@@ -185,7 +184,7 @@ def serving(directory, *options, check=True, **how):
         finally:
             LIVE.remove(daemon)
             LAST_WORDS.append(daemon.last_words())
-            survivors = kill_strays(before, 10)
+            survivors = kill_strays(before)
     if not check:
         return
     assert daemon.code == 0, f"ended with {daemon.code}"
@@ -193,9 +192,8 @@ def serving(directory, *options, check=True, **how):
     assert "Sanitizer" not in daemon.log() and "runtime error" not in daemon.log(), daemon.log()
     assert not survivors, f"processes survived: {survivors}"
     assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
-    new = lambda: {group for group in cgroups() - cgroups_before if daemon.owns_cgroup(group)}
-    eventually(lambda: not new(), 20)
-    assert not new(), f"control groups stayed: {new()}"
+    groups = what_stays(lambda: {group for group in cgroups() - cgroups_before if daemon.owns_cgroup(group)})
+    assert not groups, f"control groups stayed: {groups}"
     assert not daemon.socket.exists(), "the socket stayed"
 
 
@@ -204,7 +202,7 @@ def nothing_survives():
     """As everywhere, but what a daemon has started that other tests use too is its own."""
     before, mounts_before = descendants(), mounts()
     yield
-    survivors = kill_strays(before, 5)
+    survivors = kill_strays(before)
     assert not survivors, f"processes survived: {survivors}"
     assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
 

@@ -18,12 +18,27 @@ CLIENTS = {name: value for name, value in os.environ.items()
            if name.startswith(("PIP_", "UV_", "SSL_CERT_")) or name.lower() in ("http_proxy", "https_proxy", "no_proxy")}
 
 
-def eventually(claim, seconds=10):
-    """Waits until claim() is true, at most so long; its last value."""
+def eventually(claim, seconds=30):
+    """Waits until claim() is true, at most so long; its last value. Who was kept from looking looks again at the end."""
     end = time.monotonic() + seconds
-    while not (value := claim()) and time.monotonic() < end:
+    while True:
+        is_over = time.monotonic() >= end
+        if (value := claim()) or is_over:
+            return value
         time.sleep(0.01)
-    return value
+
+
+def what_stays(find, seconds=30):
+    """Waits until find() finds nothing; what it found last. Nobody looks twice: between two looks something may come."""
+    found = None
+
+    def is_gone():
+        nonlocal found
+        found = find()
+        return not found
+
+    eventually(is_gone, seconds)
+    return found
 
 
 @contextlib.contextmanager
