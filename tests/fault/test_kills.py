@@ -2,12 +2,11 @@
 times as long, CARREL_SOAK=full thirty times."""
 import os
 import random
-import signal
 import time
 
 import pytest
 
-from faults import READY_AGAIN_SECONDS, Inventory, Load, inits, kill, remove_all
+from faults import READY_AGAIN_SECONDS, Inventory, Load, inits, kill, remove_all, restarts
 from harness import eventually
 
 TIMES = {"": 1, "full": 30}.get(os.environ.get("CARREL_SOAK", "")) or int(os.environ["CARREL_SOAK"])
@@ -85,14 +84,15 @@ def test_what_runs_in_the_background_survives_a_core(own_daemon):
     path = daemon.post("/v1/workspaces/a/exec", body).headers["Location"]
     assert eventually(lambda: daemon.get(f"{path}/output").body == b"one\n")
     for _ in range(3):
-        kill_core(daemon, None)
+        with restarts(daemon):
+            kill(daemon.core_pid())
         assert daemon.get(path).json()["state"] == "running", daemon.get(path)
     assert daemon.post("/v1/workspaces/a/exec", {"command": "echo > go"}).status == 200
     assert eventually(lambda: daemon.get(path).json()["state"] == "ended")
     assert daemon.get(path).json()["exit_code"] == 5 and daemon.get(f"{path}/output").body == b"one\ntwo\n"
     # One that ends while there is no core.
     path = daemon.post("/v1/workspaces/a/exec", {"command": "sleep 0.2; exit 6", "background": True}).headers["Location"]
-    os.kill(daemon.core_pid(), signal.SIGKILL)
-    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS)
+    with restarts(daemon):
+        kill(daemon.core_pid())
     assert eventually(lambda: daemon.get(path).json()["state"] == "ended")
     assert daemon.get(path).json()["exit_code"] == 6, daemon.get(path)

@@ -33,7 +33,7 @@ class Client:
 
     def ask(self, method, path, body=None, key=None):
         headers = {"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})}
-        for _ in range(200):
+        for _ in range(600):
             try:
                 if self.connection is None:
                     self.connection = self.daemon.connection(timeout=30)
@@ -136,7 +136,7 @@ def test_nothing_stays_and_memory_is_flat(own_daemon):
             stop.set()
         disturber.result()
     remove_all(daemon)
-    inventory.check(20)
+    inventory.check()
     print(f"\ncalm {calm:.1f} s, all {time.monotonic() - began:.1f} s; {dict(done)}, broken off {broken}, {counts}; "
           f"memory {[f'{before[pid] >> 10} -> {after[pid] >> 10} kB' for pid in before]}")
     for pid in before:
