@@ -3,6 +3,7 @@ daemon while all of that goes on."""
 import concurrent.futures
 import contextlib
 import json
+import os
 import resource
 import selectors
 import threading
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from faults import Inventory, exec_, files, remove_all, sh, workspaces
-from harness import SANITIZED, eventually
+from harness import SANITIZED, eventually, what_stays
 from rest import Events, created, problem
 
 EXECS, WORKSPACES = 1000, 8
@@ -205,7 +206,6 @@ def test_a_workspace_that_is_removed_under_transfers(ready):
         assert daemon.delete("/v1/workspaces/a").status == 204
         with contextlib.suppress(OSError):
             upload.sendall(b"x" * 50000)
-        upload.settimeout(10)
         assert b" 404 " in upload.recv(10000).split(b"\r\n")[0] + b" "
     assert daemon.get("/healthz").status == 200
 
@@ -219,11 +219,12 @@ def test_clients_that_vanish_take_their_commands_along(ready, accept):
                      .replace(b"Host: x", f"Host: x\r\nAccept: {accept}".encode()))
         if n % 3 == 0:      # at once, in the middle of the start
             sock.close()
-    assert eventually(lambda: sum(f"/upper/begun{n}" in " ".join(files(daemon)) for n in range(30)) >= 20)
+    begun = lambda: {os.path.basename(name) for name in files(daemon) if "/upper/" in name}
+    assert eventually(lambda: begun() >= {f"begun{n}" for n in range(30) if n % 3}), begun()
     for sock in sockets:
         sock.close()
-    running = lambda: [one for one in daemon.get("/v1/workspaces/a/execs").json()["items"] if one["state"] == "running"]
-    assert eventually(lambda: not running()), running()
+    running = what_stays(lambda: [one for one in daemon.get("/v1/workspaces/a/execs").json()["items"] if one["state"] == "running"])
+    assert not running, running
     assert sh(daemon, "a", "ps -e | grep -c sleep").json()["stdout"] == "0\n"
 
 
@@ -243,9 +244,8 @@ def test_it_ends_in_order_whatever_goes_on(own_daemon, uploads):
             upload = stack.enter_context(connect(daemon))
             upload.sendall(b"PUT /v1/workspaces/a/files/f HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50000)
         assert eventually(lambda: len(daemon.get("/v1/workspaces/a/execs").json()["items"]) == 2)
-        began = time.monotonic()
         assert daemon.stop_serving() == 0
-        assert time.monotonic() - began < 10
+        assert "was told to end, and didn't" not in daemon.log()
         answer = captured.result()
         assert answer.status == 200 and answer.json()["reason"] == "canceled", answer
         assert idle.recv(100) == b""

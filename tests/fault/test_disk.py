@@ -5,13 +5,12 @@ import ctypes
 import os
 import sqlite3
 import subprocess
-import time
 
 import pytest
 
 from daemons import new_directory, remove, serving
 from faults import exec_, files, home, is_whole, remove_all, rows, sh, workspaces
-from harness import TEST_MOUNT, eventually
+from harness import TEST_MOUNT, eventually, what_stays
 from rest import problem
 
 MS_NOSUID, MS_NODEV, MS_RDONLY, MS_REMOUNT = 2, 4, 1, 32
@@ -97,11 +96,11 @@ def test_a_disk_that_takes_nothing(options, fault):
             assert sh(daemon, "kept", "cat old").json()["stdout"] == "old"
             assert sh(daemon, "kept", "dd if=/dev/zero of=more bs=1M count=20").json()["exit_code"] == 1
             assert daemon.get("/healthz").status == 200
-        assert eventually(daemon.is_ready, 5), daemon.get("/readyz")
+        assert eventually(daemon.is_ready), daemon.get("/readyz")
         sh(daemon, "kept", "rm -f more")
-        eventually(lambda: files(daemon) <= before)
-        assert files(daemon) <= before, files(daemon) - before
-        assert rows(daemon)["workspaces"] == {workspaces(daemon)["kept"]["id"]} and not rows(daemon)["execs"]
+        left = what_stays(lambda: (files(daemon) - before) | rows(daemon)["execs"])
+        assert not left, left
+        assert rows(daemon)["workspaces"] == {workspaces(daemon)["kept"]["id"]}
         assert daemon.post("/v1/workspaces", {"name": "new"}).status == 201
         for item in workspaces(daemon).values():
             is_whole(daemon, item)
@@ -118,7 +117,7 @@ def test_a_workspace_that_filled_the_disk_can_be_removed():
         problem(daemon.post("/v1/workspaces", {"name": "new"}), 507, "disk_full")
         # What its row would need may not be there; its bytes go nevertheless, and then there is room for it.
         removed = lambda: daemon.delete("/v1/workspaces/full").status in (204, 404)
-        assert eventually(removed, 10), daemon.delete("/v1/workspaces/full")
+        assert eventually(removed), daemon.delete("/v1/workspaces/full")
         assert eventually(lambda: daemon.post("/v1/workspaces", {"name": "new"}).status == 201)
         assert set(workspaces(daemon)) == {"kept", "new"}
         assert eventually(lambda: not list((home(daemon) / "workspaces").glob(".del-*")))
@@ -136,12 +135,12 @@ def test_a_start_without_a_disk_says_why_and_the_next_one_is_whole(fault):
             done = subprocess.Popen([daemon.path, "serve"], env=daemon.env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             try:
                 # With a full disk it may well come up: nothing has to be written.
-                eventually(lambda: done.poll() is not None or daemon.is_ready(), 10)
+                assert eventually(lambda: done.poll() is not None or daemon.is_ready())
                 if done.poll() is None:
                     assert daemon.get("/v1/workspaces/kept/files/old").body == b"old"
             finally:
                 done.terminate()
-                said = done.communicate(timeout=20)[1]
+                said = done.communicate(timeout=30)[1]
             assert done.returncode in (0, 125), said
             assert not done.returncode or "No space left" in said or "ead-only" in said, said
         daemon.start_serving()
@@ -162,11 +161,10 @@ def test_a_locked_database_is_503_and_recovers(own_daemon):
         problem(daemon.delete("/v1/workspaces/kept"), 503, "unavailable", "locked")
         problem(daemon.get("/readyz"), 503, "unavailable", "locked")
         assert daemon.get("/healthz").status == 200
-        began = time.monotonic()
+        # That nobody waits who only looks: test_writer.
         assert daemon.get("/v1/workspaces/kept").json()["state"] == "deleting"
-        assert time.monotonic() - began < 1
         other.execute("ROLLBACK")
-    assert eventually(daemon.is_ready, 5)
+    assert eventually(daemon.is_ready)
     assert daemon.delete("/v1/workspaces/kept").status == 204
     assert daemon.post("/v1/workspaces", {"name": "new"}).status == 201
     is_whole(daemon, workspaces(daemon)["new"])

@@ -104,7 +104,8 @@ def test_floods_of_orphans_and_signals_hide_no_end(daemon, name):
         for one in floods:
             assert one.result()["stdout"] == "flooded\n"
     still_works(daemon, name, init)
-    assert sh(daemon, name, "ps -e -o stat | grep -c Z").json()["stdout"] == "0\n"
+    # The last orphans may still be about to end.
+    assert eventually(lambda: sh(daemon, name, "ps -e -o stat | grep -c Z").json()["stdout"] == "0\n")
 
 
 def test_a_fork_bomb_is_its_own_workspaces_trouble(daemon, name):
@@ -113,7 +114,7 @@ def test_a_fork_bomb_is_its_own_workspaces_trouble(daemon, name):
         for _ in range(5):
             still_works(daemon, name)
             answer = exec_(daemon, bombed["name"], "true")      # there may be no room for one more
-            assert answer.status == 200 or "limit of tasks" in answer.json()["hint"], answer
+            assert answer.status == 200 or "limit of tasks" in (answer.json()["hint"] or ""), answer
         assert bomb.result()["reason"] == "timeout"
         assert eventually(lambda: exec_(daemon, bombed["name"], "true").status == 200)
 
@@ -121,7 +122,8 @@ def test_a_fork_bomb_is_its_own_workspaces_trouble(daemon, name):
 def test_a_sandbox_without_memory_ends_and_the_next_one_is_well(daemon, name):
     with created(daemon, limits={"memory": "64M"}) as small:
         other = exec_(daemon, small["name"], "sleep", "100", background=True).headers["Location"]
-        found = python(daemon, small["name"], "x = []\nwhile True: x.append(bytearray(1 << 20))")
+        # So much, and then it waits: where memory is counted now and then, nobody knows how late that is.
+        found = python(daemon, small["name"], "import time\nx = [bytearray(1 << 20) for _ in range(256)]\ntime.sleep(100)")
         assert found["reason"] == "memory_limit" and found["exit_code"] == 137, found
         assert eventually(lambda: daemon.get(other).json()["state"] == "ended")
         assert daemon.get(other).json()["reason"] == "memory_limit"

@@ -7,6 +7,7 @@ import urllib.parse
 import pytest
 
 from faults import exec_, files, home, workspaces
+from harness import what_stays
 from rest import created
 
 LONG = 1 << 20
@@ -86,7 +87,8 @@ def test_hostile_names(daemon, bystander, name):
     assert len(there) == 1, there
     if there[0].name != "f":
         there[0].rename(tree / "f")
-    assert not [file for file in files(daemon) - before if "/upper/" not in file and not file.startswith("run/sb/")]
+    left = what_stays(lambda: [file for file in files(daemon) - before if "/upper/" not in file and not file.startswith("run/sb/")])
+    assert not left, left
 
 
 def test_a_context_id_may_be_anything_that_is_text(daemon):

@@ -8,7 +8,7 @@ import pytest
 
 from daemons import new_directory, remove, serving
 from faults import Inventory, attempt, exec_, files, home, is_whole, remove_all, restarts, rows, workspaces
-from harness import eventually
+from harness import eventually, what_stays
 
 pytestmark = pytest.mark.needs_faults
 
@@ -80,7 +80,7 @@ class Ending(Background):
     def ask(self, daemon):
         answer = super().ask(daemon)
         if answer and answer.status == 201:     # the end comes later, and with it the fault
-            eventually(lambda: self.is_ended(attempt(daemon, "GET", answer.headers["Location"])), 5)
+            eventually(lambda: self.is_ended(attempt(daemon, "GET", answer.headers["Location"])))
         return answer
 
     @staticmethod
@@ -202,8 +202,8 @@ def test_killed_at(kept, asked, point):
     daemon.start_serving()
     what = asked(f"{asked.__name__}-{point}".replace(":", "-"))
     if point.startswith(CHILDS):
-        answer = what.ask(daemon)
-        assert answer.status == 500 and daemon.is_ready(), answer
+        core, answer = daemon.core_pid(), what.ask(daemon)
+        assert answer.status == 500 and daemon.core_pid() == core and eventually(daemon.is_ready), answer
         del daemon.env["CARREL_FAULT"]      # the next child would pass there too
         daemon.restart()
     else:
@@ -223,16 +223,17 @@ def test_killed_while_the_home_is_made(point):
             daemon.env["CARREL_FAULT"] = point
             daemon.start_serving(wait=False)
             ended = lambda: daemon.process.poll() is not None or attempt(daemon, "POST", "/v1/workspaces", {"name": "new"})
-            eventually(ended, 10)
+            assert eventually(ended)
             with contextlib.suppress(AssertionError):
                 daemon.stop_serving()
             daemon.env.pop("CARREL_FAULT")
             daemon.start_serving()
             assert set(workspaces(daemon)) <= {"new"}
             remove_all(daemon)
-            eventually(lambda: not rows(daemon)["workspaces"])
-            left = lambda: {name for name in files(daemon) if name.startswith(("workspaces/", "run/sb/", "run/execs/")) or "new" in name}
-            assert eventually(lambda: not left()), left()
+            assert not rows(daemon)["workspaces"]
+            left = what_stays(lambda: {name for name in files(daemon)
+                                       if name.startswith(("workspaces/", "run/sb/", "run/execs/")) or "new" in name})
+            assert not left, left
     finally:
         remove(directory)
 
@@ -245,8 +246,8 @@ def test_killed_at_the_first_create_of_a_home():
             with restarts(daemon):
                 assert attempt(daemon, "POST", "/v1/workspaces", {"name": "new"}) is None
             assert not workspaces(daemon)
-            left = lambda: {name for name in files(daemon) if name.startswith("workspaces/")}
-            assert eventually(lambda: not left()), left()
+            left = what_stays(lambda: {name for name in files(daemon) if name.startswith("workspaces/")})
+            assert not left, left
     finally:
         remove(directory)
 
@@ -274,4 +275,4 @@ def test_a_state_that_cant_be_written_is_said_and_tried_again(kept, error, statu
     assert set(workspaces(daemon)) == {"kept"} and rows(daemon)["workspaces"] == {workspaces(daemon)["kept"]["id"]}
     assert daemon.get("/v1/workspaces/kept/files/old").body == b"old"
     Creating(f"commit-{error}").check(daemon, None)
-    assert eventually(daemon.is_ready, 5)
+    assert eventually(daemon.is_ready)

@@ -20,13 +20,15 @@ def test_who_comes_when_a_sandbox_goes_gets_another(make_daemon, options, body):
     """Unseen by the caller: every command ends as it would have."""
     daemon = make_daemon(*options)
     inventory = Inventory(daemon)
+    counter = "carrel_sandboxes_given_back_total" if options else "carrel_workspace_suspensions_total"
+    gone = lambda: int(next(line.split()[1] for line in daemon.get("/metrics").body.decode().splitlines() if line.startswith(counter)))
 
     def use(n):
         dice, name = random.Random(n), f"w{n % 4}"
         daemon.post("/v1/workspaces", {"name": name, **body})
         end = time.monotonic() + 2.5
         count = 0
-        while time.monotonic() < end:
+        while time.monotonic() < end or (gone() <= 3 and time.monotonic() < end + 60):     # on a busy machine it takes longer
             count += 1
             answer = exec_(daemon, name, "echo", str(count))
             assert answer.status == 200 and answer.json()["stdout"] == f"{count}\n", answer
@@ -34,9 +36,7 @@ def test_who_comes_when_a_sandbox_goes_gets_another(make_daemon, options, body):
         return count
 
     everywhere(6, use)      # two of the workspaces have two who use them
-    gone = int(next(line.split()[1] for line in daemon.get("/metrics").body.decode().splitlines()
-                    if line.startswith("carrel_sandboxes_given_back_total" if options else "carrel_workspace_suspensions_total")))
-    assert gone > 3
+    assert gone() > 3
     remove_all(daemon)
     inventory.check()
 
@@ -59,8 +59,8 @@ def test_what_expires_while_it_is_used_is_gone_afterwards(own_daemon):
     daemon = own_daemon
     inventory = Inventory(daemon)
 
-    def use(n):
-        answer = daemon.post("/v1/workspaces", {"ttl_ms": 200 + 20 * n})
+    def use(n, life_ms):
+        answer = daemon.post("/v1/workspaces", {"ttl_ms": life_ms + 20 * n})
         assert answer.status == 201, answer
         path = answer.headers["Location"]
         statuses = []
@@ -71,7 +71,8 @@ def test_what_expires_while_it_is_used_is_gone_afterwards(own_daemon):
         assert "expired" in answer.json()["detail"] or "being removed" in answer.json()["detail"], answer
         return len(statuses)
 
-    assert max(everywhere(6, use)) > 1      # a busy machine may be late
+    # On a busy machine a life may be over before it was used.
+    assert any(max(everywhere(6, lambda n: use(n, life_ms))) > 1 for life_ms in (200, 1000, 5000))
     assert eventually(lambda: not workspaces(daemon))
     inventory.check()
 
@@ -104,12 +105,10 @@ def test_a_key_that_many_use_makes_one(own_daemon):
     body = {"labels": {"a": "b"}}
 
     def ask(_):
-        for _ in range(100):
+        def made():
             answer = attempt(daemon, "POST", "/v1/workspaces", body, {"Idempotency-Key": "one"})
-            if answer and answer.status == 201:
-                return answer.json()["id"]
-            time.sleep(0.02)
-        return answer
+            return answer and answer.status == 201 and answer.json()["id"]
+        return eventually(made)
 
     with restarts(daemon), concurrent.futures.ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(ask, n) for n in range(8)]

@@ -12,9 +12,9 @@ from harness import descendants, eventually
 
 def writer(daemon):
     """Its pid, once there is one."""
-    found = lambda: next((pid for pid, (_, name) in descendants(daemon.core_pid()).items() if name == "carrel-writer"), None)
-    assert eventually(found), daemon.log()
-    return found()
+    found = eventually(lambda: next((pid for pid, (_, name) in descendants(daemon.core_pid()).items() if name == "carrel-writer"), None))
+    assert found, daemon.log()
+    return found
 
 
 @contextlib.contextmanager
@@ -48,8 +48,8 @@ def test_a_disk_that_hangs_holds_up_no_exec(hanging):
         assert set(workspaces(daemon)) == {"kept"}
         assert not is_answered(new) and not is_answered(other)
         # One that lasts is said.
-        assert eventually(lambda: not daemon.is_ready(), 20)
-        assert b"takes longer" in daemon.get("/readyz").body and daemon.get("/healthz").status == 200
+        assert eventually(lambda: b"takes longer" in daemon.get("/readyz").body), daemon.get("/readyz")
+        assert not daemon.is_ready() and daemon.get("/healthz").status == 200
         kill(writer(daemon), signal.SIGCONT)
         assert new.getresponse().status == other.getresponse().status == 201
     assert eventually(daemon.is_ready)
