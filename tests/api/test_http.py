@@ -1,6 +1,7 @@
 """The HTTP server by raw sockets: `http_probe` serves it with handlers that show what it does."""
 import array
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 
@@ -109,6 +111,10 @@ class Connection:
             is_whole = False
         return Answer(status, headers, body, is_whole)
 
+    def is_taken(self):
+        """The server has read all that was sent."""
+        return fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(4)) == bytes(4)
+
     def is_closed(self):
         """The server has closed: nothing more comes but the end."""
         try:
@@ -119,7 +125,7 @@ class Connection:
 
 class Probe:
     def __init__(self, address, process):
-        self.address, self.process, self.is_over = address, process, False
+        self.address, self.process, self.is_over, self.asked = address, process, False, 0
 
     def connect(self):
         return Connection(self.address)
@@ -129,7 +135,12 @@ class Probe:
             return c.ask(*args, **how)
 
     def state(self):
+        self.asked += 1
         return self.ask("/state").json
+
+    def begun(self):
+        """How many requests have begun, without those for the state."""
+        return self.state()["begun"] - self.asked
 
     def rss(self):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
@@ -223,9 +234,8 @@ def test_requests_sent_at_once_are_answered_in_order(probe):
 def test_a_request_behind_another_is_not_begun_before_that_is_answered(probe):
     with probe.connect() as c:
         c.send(get("/wait") + get("/healthz"))
-        eventually(lambda: probe.state()["begun"] >= 2)
-        begun = probe.state()["begun"]
-        assert probe.state()["begun"] == begun + 1, "only that of the question itself"
+        assert eventually(lambda: probe.begun() >= 1)
+        assert probe.begun() == 1
         assert probe.ask("/release").body == b"yes\n"
         assert c.read().body == b"released\n"
         assert c.read().body == b"ok\n"
@@ -330,7 +340,7 @@ def test_all_bodies_together_have_a_maximum(make_probe):
     probe = make_probe("bodies_bytes=100000")
     with probe.connect() as first, probe.connect() as second:
         first.send(get("/echo", "Content-Length: 100000", method="POST") + b"x" * 90000)
-        eventually(lambda: probe.state()["begun"] >= 2)
+        assert eventually(first.is_taken)
         second.send(get("/echo", "Content-Length: 20000", method="POST") + b"x" * 20000)
         assert_problem(second.read(), 503, "unavailable")
         assert len(first.send(b"x" * 10000).read().body) == 100000
@@ -354,7 +364,7 @@ def test_a_big_upload_moves_in_constant_memory(probe, path):
 def test_a_half_sent_body_is_an_aborted_request(probe):
     with probe.connect() as c:
         c.send(get("/echo", "Content-Length: 10", method="POST") + b"hello")
-        eventually(lambda: probe.state()["begun"] >= 2)
+        assert eventually(lambda: probe.begun() >= 1)
     assert eventually(lambda: probe.state()["aborted"] == 1)
     state = probe.state()
     assert state["completed"] == state["begun"] - 1, "that one was never whole"
@@ -438,16 +448,14 @@ def test_what_a_client_sends_has_a_maximum(probe):
 
 def test_headers_have_a_time_however_they_dribble(make_probe):
     probe = make_probe("header_ms=400")
+    began, left = time.monotonic(), list(get("/healthz", "A: " + "b" * 1000))
     with probe.connect() as c:
-        began = time.monotonic()
         with contextlib.suppress(ConnectionError):
-            for byte in get("/healthz", "A: " + "b" * 1000):
-                c.send(bytes([byte]))
-                if time.monotonic() - began > 5 or select_input(c):
-                    break
+            while left and not select_input(c):
+                c.send(bytes([left.pop(0)]))
                 time.sleep(0.02)
         assert_problem(c.read(), 408, "limit")
-        assert 0.3 < time.monotonic() - began < 4
+        assert left and time.monotonic() - began > 0.3
         assert c.is_closed()
     assert probe.state()["aborted"] == 0, "no handler has heard of it"
 
@@ -466,32 +474,52 @@ def test_a_body_has_a_time_between_its_pieces(make_probe):
     probe = make_probe("body_idle_ms=300")
     with probe.connect() as c:
         c.send(get("/echo", "Content-Length: 10", method="POST"))
-        for byte in b"hello":
-            c.send(bytes([byte]))
-            time.sleep(0.1)
+        with contextlib.suppress(ConnectionError):      # it may be over before we are
+            for byte in b"hello":
+                c.send(bytes([byte]))
+                time.sleep(0.1)
         assert_problem(c.read(), 408, "limit")
         assert c.is_closed()
     assert eventually(lambda: probe.state()["aborted"] == 1)
 
 
 def test_an_idle_connection_is_closed_without_a_word(make_probe):
-    probe = make_probe("keep_alive_ms=300")
-    with probe.connect() as c, probe.connect() as fresh:
-        assert c.ask("/healthz").status == 200
-        assert c.is_closed() and fresh.is_closed()
-    with probe.connect() as c:
-        for _ in range(8):
+    probe = make_probe("keep_alive_ms=500")
+
+    def is_closed_when_idle():
+        with probe.connect() as c, probe.connect() as fresh:
             assert c.ask("/healthz").status == 200
-            time.sleep(0.1)
+            return c.is_closed() and fresh.is_closed()
+
+    def is_kept_by_requests():
+        with probe.connect() as c:
+            for _ in range(8):
+                assert c.ask("/healthz").status == 200
+                time.sleep(0.1)
+        return True
+
+    assert in_time(is_closed_when_idle) and in_time(is_kept_by_requests)
+
+
+def in_time(claim):
+    """It holds once we weren't kept from asking in time."""
+    def attempt():
+        with contextlib.suppress(EOFError, ConnectionError):
+            return claim()
+        return False
+    return eventually(attempt, 60)
 
 
 def test_a_request_that_waits_for_its_handler_has_no_time(make_probe):
     probe = make_probe("keep_alive_ms=200", "header_ms=200", "body_idle_ms=200", "write_idle_ms=200")
-    with probe.connect() as c:
-        c.send(get("/wait"))
-        time.sleep(0.6)
-        assert probe.ask("/release").body == b"yes\n"
-        assert c.read().body == b"released\n"
+
+    def is_answered():
+        with probe.connect() as c:
+            c.send(get("/wait"))
+            time.sleep(0.6)
+            return probe.ask("/release").body == b"yes\n" and c.read().body == b"released\n"
+
+    assert in_time(is_answered)
 
 
 def test_who_takes_nothing_is_dropped_and_costs_little(make_probe):
@@ -501,7 +529,7 @@ def test_who_takes_nothing_is_dropped_and_costs_little(make_probe):
         slow = [stack.enter_context(probe.connect()) for _ in range(20)]
         for c in slow:
             c.send(get("/chunked?n=100000000"))
-        eventually(lambda: probe.state()["begun"] >= 21)
+        assert eventually(lambda: probe.begun() >= 20)
         assert probe.ask("/healthz").status == 200
         assert SANITIZED or probe.rss() - before < 20 * (256 << 10)
         assert eventually(lambda: probe.state()["aborted"] == 20)
@@ -517,7 +545,7 @@ def test_there_are_at_most_so_many_connections(make_probe):
             answer = c.read()
             assert answer.status == 503 and answer.json["code"] == "unavailable"
             assert c.is_closed()
-    assert eventually(lambda: probe.ask("/healthz").status == 200)
+    assert in_time(lambda: probe.ask("/healthz").status == 200)
 
 
 def test_accepting_goes_on_when_there_are_descriptors_again(make_probe):
@@ -531,6 +559,7 @@ def test_accepting_goes_on_when_there_are_descriptors_again(make_probe):
     assert probe.ask("/healthz").status == 200
 
 
+@pytest.mark.serial
 def test_many_slow_clients_delay_nobody(make_probe):
     probe = make_probe()
     with contextlib.ExitStack() as stack:
@@ -577,7 +606,7 @@ def test_an_idle_connection_costs_little(make_probe):
 def test_a_client_that_is_gone_ends_its_request(probe):
     with probe.connect() as c:
         c.send(get("/wait"))
-        eventually(lambda: probe.state()["begun"] >= 2)
+        assert eventually(lambda: probe.begun() >= 1)
     assert eventually(lambda: probe.state()["aborted"] == 1)
     assert probe.ask("/release").body == b"no\n"
 
@@ -586,7 +615,7 @@ def test_a_client_that_is_gone_behind_further_requests_is_seen(make_probe):
     probe = make_probe()
     with probe.connect() as c:
         c.send(get("/wait") + get("/healthz") * 3000)
-        eventually(lambda: probe.state()["begun"] >= 2)
+        assert eventually(lambda: probe.begun() >= 1)
     assert eventually(lambda: probe.state()["aborted"] == 1)
 
 
@@ -595,7 +624,7 @@ def test_who_has_only_ended_its_sending_is_answered(make_probe):
     with probe.connect() as c:
         c.send(get("/wait") + get("/show"))
         c.socket.shutdown(socket.SHUT_WR)
-        eventually(lambda: probe.state()["begun"] >= 2)
+        assert eventually(lambda: probe.begun() >= 1)
         time.sleep(0.1)
         assert probe.ask("/release").body == b"yes\n"
         assert c.read().body == b"released\n"
@@ -609,7 +638,7 @@ def test_who_waits_costs_no_time(make_probe):
         c.send(get("/wait"))
         c.socket.shutdown(socket.SHUT_WR)
         pipelining.send(get("/wait") + b"x" * 100)
-        eventually(lambda: probe.state()["begun"] >= 3)
+        assert eventually(lambda: probe.begun() >= 2)
         cpu = lambda: sum(map(int, pathlib.Path(f"/proc/{probe.process.pid}/stat").read_text().split()[13:15]))
         before = cpu()
         time.sleep(0.5)
@@ -659,7 +688,7 @@ def test_clients_that_misbehave_leave_nothing_behind(probe, tmp_path):
     for worker in workers:
         worker.join()
     # On TCP the end of a client that has sent more than there is room for comes behind that.
-    assert eventually(lambda: probe.ask("/release") and probe.state()["connections"] == 1, 20)
+    assert eventually(lambda: probe.ask("/release") and probe.state()["connections"] == 1, 60)
     state = probe.state()
     assert state["done"] == state["begun"] - 1
     assert eventually(lambda: probe.fds() <= fds)
@@ -770,7 +799,7 @@ def test_draining_lets_requests_finish_and_closes_the_rest(make_probe):
         busy.send(get("/chunked?n=20000000"))
         pipelining.send(get("/healthz") + b"GET /")
         assert pipelining.read().status == 200
-        eventually(lambda: probe.state()["begun"] >= 4)
+        assert eventually(lambda: probe.begun() >= 3 and half.is_taken())
         probe.process.send_signal(signal.SIGTERM)
         assert idle.is_closed()
         assert_problem(half.read(), 503, "unavailable")
