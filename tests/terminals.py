@@ -33,7 +33,7 @@ class Terminal:
         self.seen += data
         return bool(data)
 
-    def expect(self, pattern, seconds=15):
+    def expect(self, pattern, seconds=60):
         """Reads until `pattern` (a regular expression) has come; the match. What was before it is forgotten."""
         end = time.monotonic() + seconds
         while not (match := re.search(pattern.encode(), self.seen)):
@@ -41,7 +41,7 @@ class Terminal:
         self.seen = self.seen[match.end():]
         return match
 
-    def rest(self, seconds=15):
+    def rest(self, seconds=60):
         """All that is still to come until carrel has ended."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and (self._read(0.05) or self.process.poll() is None or self._read(0)):
@@ -67,6 +67,6 @@ def terminal(carrel, *args, rows=24, columns=80, **env):
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(10)
+        process.wait(30)
         with contextlib.suppress(OSError):
             os.close(master)

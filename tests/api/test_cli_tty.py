@@ -1,6 +1,4 @@
 """exec -it and shell: a terminal in a workspace behaves as one here does."""
-import os
-import signal
 import termios
 
 import pytest
@@ -22,8 +20,7 @@ def test_size_and_its_changes_get_through(daemon, workspace):
         term.send("stty size; echo $TERM\n")
         term.expect("33 101\r\nxterm\r\n")
         term.resize(44, 99)
-        os.kill(term.process.pid, signal.SIGWINCH)      # the one the resize makes may come after what follows
-        term.send("sleep 0.2; stty size\n")
+        term.send("until stty size | grep '^44 99$'; do sleep 0.05; done\n")      # it comes when carrel has heard of it
         term.expect("44 99\r\n")
         term.send("exit 3\n")
         term.rest()
@@ -84,12 +81,13 @@ def test_a_terminal_on_which_nobody_types_is_at_its_end(daemon, workspace):
 
 def test_a_terminal_here_is_passed_on_without_t_and_given_to_nobody(daemon, workspace):
     """What a command leaves running would have it when carrel is gone, and read what is typed to others."""
-    script = "exec 3<&0; read x; echo got $x; tty; (trap '' HUP PIPE; sleep 0.5; head -c 1 <&3 >stolen; echo there >&2; touch done) & exit 0"
+    script = "exec 3<&0; read x; echo got $x; tty; (trap '' HUP PIPE; while [ ! -e go ]; do sleep 0.02; done; head -c 1 <&3 >stolen; echo there >&2; touch done) & exit 0"
     with terminal(daemon, "exec", workspace, "sh", "-c", script) as term:
         term.send("word\n")
         term.expect("got word\r\nnot a tty")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
         term.send("a password\n")
+        assert daemon("exec", workspace, "touch", "go").returncode == 0
         assert eventually(lambda: daemon("exec", workspace, "test", "-e", "done").returncode == 0)
         assert daemon("exec", workspace, "cat", "stolen").stdout == ""
         assert "there" not in term.rest()
