@@ -1,5 +1,6 @@
 """Limits of warm sandboxes, what a background command can do to its output, and execs over a restart of core."""
 import os
+import resource
 import signal
 import threading
 import time
@@ -116,8 +117,7 @@ def test_many_short_execs_have_the_disk_limit_too(daemon):
 def test_what_ends_a_command_in_a_full_workspace_is_the_reason(daemon):
     with created(daemon, limits={"disk": 10 * MB}) as made:
         name = made["name"]
-        for _ in range(2):
-            sh(daemon, name, "for i in 1 2 3; do head -c 6000000 /dev/zero > part$i; done")
+        fill(daemon, name, "head -c 3000000 /dev/zero > part{i}")
         assert sh(daemon, name, "exit 3")["reason"] == "disk_limit"
         assert sh(daemon, name, "sleep 20", timeout="100ms")["reason"] == "timeout"
         assert sh(daemon, name, "while :; do :; done", limits={"cpu_time": "100ms"})["reason"] == "cpu_limit"
@@ -146,13 +146,16 @@ if os.fork():
     os._exit(0)
 os.closerange(0, 3)
 ctypes.CDLL(None).prctl({PR_SET_NAME}, b"{called}")
-for i in range(1000):
+for i in range(22):
     open(f"part{{i}}", "wb").write(bytes(2000000))
+for i in range(10000):
+    open(f"more{{i}}", "wb").write(bytes(100000))
     time.sleep(0.1)
 """
     with created(daemon, limits={"disk": 40 * MB}) as made:
         assert python(daemon, made["name"], code)["reason"] == "exited"
-        assert eventually(lambda: daemon.get(f"/v1/workspaces/{made['name']}").json()["state"] == "ready", 20)
+        assert eventually(lambda: daemon.get(f"/v1/workspaces/{made['name']}").json()["state"] == "ready", 40)
+        # At its pace it would take longer than that to get there.
         assert daemon.get(f"/v1/workspaces/{made['name']}").json()["disk_usage_bytes"] < 120 * MB
 
 
@@ -183,7 +186,9 @@ def test_output_of_a_background_exec_has_a_cap(daemon, workspace):
     assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
     record = shown(daemon, exec_id)
     assert record["reason"] == "output_limit"
-    assert sum(spools(daemon, exec_id).values()) == record["output_bytes"] <= 100_000
+    assert record["output_bytes"] <= 100_000
+    # One of them may still have been at its last write, which is taken back.
+    assert eventually(lambda: sum(spools(daemon, exec_id).values()) == record["output_bytes"])
 
 
 def test_what_a_background_command_leaves_behind_has_the_same_cap(daemon, workspace):
@@ -259,7 +264,7 @@ def test_core_is_restarted_and_only_what_was_in_the_foreground_ends(own_daemon):
             assert eventually(lambda: daemon.core_pid() and daemon.is_ready())
         for thread in threads:
             thread.join(20)
-        assert "sleep 1000" not in sh(daemon, name, "ps -A -o args")["stdout"]
+        assert eventually(lambda: "sleep 1000" not in sh(daemon, name, "ps -A -o args")["stdout"])
         assert eventually(lambda: shown(daemon, exec_id)["state"] == "ended")
         record = shown(daemon, exec_id)
         assert (record["reason"], record["exit_code"]) == ("exited", 7)
@@ -268,21 +273,23 @@ def test_core_is_restarted_and_only_what_was_in_the_foreground_ends(own_daemon):
 
 
 @pytest.mark.needs_plain_user
-def test_descriptors_that_one_sandbox_has_under_way_keep_nobody_else_from_starting(daemon, workspace):
-    """The kernel counts them for a user, which is the same for all of a plain user's sandboxes."""
-    python(daemon, workspace, """
+def test_descriptors_that_one_sandbox_has_under_way_keep_nobody_else_from_starting(daemon):
+    """The kernel counts them for a user, which is the same for all of a plain user's sandboxes: so many that they are more
+    than any of these may have open, and few for the other tests of this user."""
+    limits, few = {"fds": 100}, lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with created(daemon, limits=limits) as full, created(daemon, limits=limits) as other:
+        python(daemon, full["name"], """
 import os, socket, time
 end, kept = os.pipe()[0], []
 try:
     while True:
         kept.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
         for _ in range(8):
-            socket.send_fds(kept[-1][0], [b"x"], [end] * 200)
+            socket.send_fds(kept[-1][0], [b"x"], [end] * 50)
 except OSError:
     os.rename("/workspace/.workspace_configured", "/workspace/full")
 time.sleep(60)
 """, background=True)
-    assert eventually(lambda: sh(daemon, workspace, "test -e full")["exit_code"] == 0)
-    with created(daemon) as other:
+        assert eventually(lambda: sh(daemon, full["name"], "test -e full")["exit_code"] == 0)
         assert sh(daemon, other["name"], "echo up")["stdout"] == "up\n"
-        assert daemon("exec", other["name"], "--", "echo", "handed").stdout == "handed\n"
+        assert daemon("exec", other["name"], "--", "echo", "handed", preexec_fn=few).stdout == "handed\n"
