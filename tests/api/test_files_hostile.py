@@ -1,6 +1,7 @@
 """Trees that a sandbox made to deceive, and archives that a stranger sent: whatever is asked of them over REST, nothing
 outside is read or changed, nothing waits, and nothing of a refused one stays."""
 import contextlib
+import http.client
 import io
 import json
 import os
@@ -36,8 +37,13 @@ def tree(daemon, workspace):
 
 
 def is_clean(daemon, workspace):
-    place = tree(daemon, workspace) / ".in"
-    return not place.exists() or not list(place.iterdir())
+    return is_empty(tree(daemon, workspace) / ".in")
+
+
+def is_empty(place):
+    with contextlib.suppress(FileNotFoundError):
+        return not os.listdir(place)
+    return True
 
 
 def upload(daemon, workspace, body, query=""):
@@ -57,16 +63,21 @@ def archive(*members):
 
 # ---- trees ----
 
+def is_caught(seen):
+    """In both of its states."""
+    return 200 in seen and seen & {400, 403, 409}
+
+
 def test_a_tree_that_changes_while_it_is_asked_for_leads_nowhere(daemon, workspace):
     """A command swaps a directory and links that lead out, as fast as it can."""
     secret = pathlib.Path(daemon.env["CARREL_HOME"], "secret")
     secret.write_text("secret of the host")
     run(daemon, workspace, "mkdir a; echo mine >a/secret; ln -s ../../.. b; ln -s /etc c")
-    swapper = ("import ctypes, os, time\nlibc = ctypes.CDLL(None)\nend = time.time() + 2.5\nwhile time.time() < end:\n"
+    swapper = ("import ctypes, os\nlibc = ctypes.CDLL(None)\nwhile not os.path.exists('stop'):\n  for _ in range(100):\n"
                "    libc.renameat2(-100, b'a', -100, b'b', 2); libc.renameat2(-100, b'a', -100, b'c', 2)\n")
     exec_id = daemon.post(f"/v1/workspaces/{workspace}/exec", {"argv": ["python3", "-c", swapper], "background": True}).json()["id"]
     end, seen = time.monotonic() + 2, set()
-    while time.monotonic() < end:
+    while time.monotonic() < end or (not is_caught(seen) and time.monotonic() < end + 60):
         for path in ("a/secret", "b/secret"):
             answer = daemon.get(url(workspace, path))
             assert b"host" not in answer.body
@@ -77,7 +88,8 @@ def test_a_tree_that_changes_while_it_is_asked_for_leads_nowhere(daemon, workspa
         daemon.delete(url(workspace, "a/made", "?recursive"))
         with tarfile.open(fileobj=io.BytesIO(daemon.get(f"/v1/workspaces/{workspace}/archive").body)) as tar:
             assert not any(name.endswith(("passwd", "carrel.db")) for name in tar.getnames())
-    assert 200 in seen and seen & {400, 403, 409}, seen
+    assert is_caught(seen), seen
+    assert daemon.request("PUT", url(workspace, "stop"), b"").status == 201
     assert eventually(lambda: daemon.get(f"/v1/execs/{exec_id}").json()["state"] != "running")
     for path in ("/etc/planted", "/etc/made", secret.parent / "planted", secret.parent / "made", secret.parent / "workspaces/planted"):
         assert not os.path.lexists(path)
@@ -123,14 +135,20 @@ def test_a_tree_of_many_levels_is_read_packed_and_removed(daemon, workspace):
 
 def test_directories_that_say_no_are_removed_out_of_the_way(daemon, workspace):
     """Also what lies in them; and by a child, so that a large one keeps nobody waiting."""
-    run(daemon, workspace, "mkdir -p t/u/v s/many; touch t/u/v/f; cd s/many; seq 20000 | xargs touch; cd ../..; "
-                           "chmod 0 t/u/v; chmod 0 t/u; chmod 500 s/many; chmod 500 s")
-    for name in ("t", "s"):
-        began = time.monotonic()
-        assert daemon.delete(url(workspace, name, "?recursive")).status == 204
-        assert time.monotonic() - began < 0.2 or "SANITIZED" in os.environ
-    assert names(daemon, workspace) == [".workspace_configured"]
-    assert eventually(lambda: is_clean(daemon, workspace), 20)
+    run(daemon, workspace, "mkdir -p t/u/v; touch t/u/v/f; chmod 0 t/u/v; chmod 0 t/u")
+    assert daemon.delete(url(workspace, "t", "?recursive")).status == 204
+    place = tree(daemon, workspace) / ".in"
+
+    def is_answered_first():
+        run(daemon, workspace, "mkdir -p s/many; cd s/many; seq 5000 | xargs touch; cd ../..; chmod 500 s/many; chmod 500 s")
+        assert daemon.delete(url(workspace, "s", "?recursive")).status == 204
+        is_first = not is_empty(place)
+        assert names(daemon, workspace) == [".workspace_configured"]
+        assert eventually(lambda: is_empty(place), 60)
+        return is_first
+
+    # We may have been slower than that child, but not each time.
+    assert eventually(is_answered_first, 60)
 
 
 def test_special_files_are_listed_and_removed_never_opened(daemon, workspace):
@@ -157,12 +175,13 @@ def test_a_file_that_is_cut_while_it_is_read_keeps_nobody_waiting(daemon, worksp
     with contextlib.closing(daemon.connection(20)) as connection:
         connection.request("GET", url(workspace, "big"))
         response = connection.getresponse()
-        response.read(1000)
+        got = len(response.read(1000))
         run(daemon, workspace, ": >big")
-        with pytest.raises(Exception):  # fewer bytes than were announced: the connection is closed
-            while response.read(1 << 20):
-                pass
-            raise EOFError
+        # Fewer bytes than were announced: the connection is closed.
+        with contextlib.suppress(http.client.IncompleteRead, ConnectionError):
+            while piece := response.read(1 << 20):
+                got += len(piece)
+        assert got < 50000000
     assert daemon.get("/healthz").status == 200
 
 

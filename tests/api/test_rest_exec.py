@@ -136,14 +136,16 @@ def test_events_come_as_they_happen(daemon, workspace):
 
 
 def test_characters_are_not_split_and_bytes_are_kept(daemon, workspace):
-    script = r"printf 'a\342'; sleep 0.1; printf '\202\254b'; sleep 0.1; printf '\377\n'; printf '\342\202'"
-    events = stream(daemon, workspace, {"command": script})
-    came = [event["data"] for event in events if event["event"] == "stdout"]
-    events.close()
-    whole = b"".join(base64.b64decode(data["data"]) if data["encoding"] == "base64" else data["data"].encode() for data in came)
-    assert whole == "a€b".encode() + b"\xff\n\xe2\x82"
-    text = "".join(data["data"] for data in came if data["encoding"] == "utf-8")
-    assert text == "a€b"
+    script = r"printf 'a\342'; read x; printf '\202\254b'; read x; printf '\377\n'; read x; printf '\342\202'"
+    with contextlib.closing(stream(daemon, workspace, {"command": script, "open_stdin": True})) as events:
+        came = iter(events)
+        path = f"/v1/execs/{next(came)['data']['id']}/stdin"
+        # What is written at once may come at once: each piece waits until the one before it is here.
+        for expected in (("a", "utf-8"), ("€b", "utf-8"), (b"\xff\n", "base64")):
+            data, encoding = next(came)["data"].values()
+            assert (base64.b64decode(data) if encoding == "base64" else data, encoding) == expected
+            assert daemon.post(path, b"\n").status == 204
+        assert [event["data"].get("data") for event in came] == [base64.b64encode(b"\xe2\x82").decode(), None]
 
 
 def test_a_slow_reader_holds_its_command_back_and_nobody_else(daemon, workspace):

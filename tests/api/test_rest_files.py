@@ -3,7 +3,6 @@ import base64
 import contextlib
 import io
 import os
-import subprocess
 import tarfile
 import urllib.parse
 
