@@ -391,8 +391,9 @@ def test_what_runs_when_the_daemon_stops_is_canceled_and_answered(own_daemon):
     with contextlib.closing(own_daemon.connection()) as connection:
         path = own_daemon.post("/v1/workspaces").headers["Location"]
         connection.request("POST", path + "/exec", json.dumps({"argv": ["sleep", "60"]}), {"Content-Type": "application/json"})
-        assert eventually(lambda: own_daemon.get("/v1/execs").json()["items"])
-        assert own_daemon.stop_serving(seconds=15) == 0
+        # Not before it runs: what hasn't started is refused.
+        assert eventually(lambda: [item["state"] for item in own_daemon.get("/v1/execs").json()["items"]] == ["running"])
+        assert own_daemon.stop_serving() == 0
         assert json.loads(connection.getresponse().read())["reason"] == "canceled"
 
 

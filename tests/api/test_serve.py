@@ -36,6 +36,13 @@ def ask(path, target="/readyz", timeout=10):
         return connection.getresponse().status
 
 
+def is_served(path):
+    """A socket that is there already may not be listened on yet."""
+    with contextlib.suppress(OSError):
+        return ask(path) == 200
+    return False
+
+
 def status_of(pid):
     lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
     return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
@@ -117,10 +124,11 @@ def test_an_exec_is_followed_through_the_log_by_its_request(make_daemon):
     daemon = make_daemon("--log", "json", "--log-level", "debug")
     path = daemon.post("/v1/workspaces", {}).headers["Location"]
     assert daemon.post(path + "/exec", {"argv": ["true"]}, headers={"X-Request-Id": "followed-1"}).status == 200
-    records = lambda: [record for record in map(json.loads, daemon.log().splitlines()) if record.get("request_id") == "followed-1"]
+    lines = lambda: [line for line in daemon.log().splitlines(keepends=True) if line.endswith("\n")]     # those that are whole
+    records = lambda: [record for record in map(json.loads, lines()) if record.get("request_id") == "followed-1"]
     # The answer comes first, then the record that says so.
     done, = eventually(lambda: [record for record in records() if record["message"] == "request"])
-    assert {record["role"] for record in records()} == {"launcher", "core"}
+    assert eventually(lambda: {record["role"] for record in records()} == {"launcher", "core"})
     assert (done["level"], done["method"], done["target"], done["status"]) == ("debug", "POST", path + "/exec", "200")
 
 
@@ -177,7 +185,7 @@ def test_all_that_it_started_dies_with_it(own_daemon):
     below = descendants(own_daemon.process.pid)
     assert own_daemon.core_pid() in below
     own_daemon.stop_serving(signal.SIGKILL)
-    assert eventually(lambda: not set(descendants()) & set(below), 5)
+    assert eventually(lambda: not set(descendants()) & set(below), 30)
 
 
 @pytest.mark.parametrize("signo", [signal.SIGTERM, signal.SIGINT])
@@ -296,8 +304,7 @@ def test_who_calls_before_it_runs_is_served_as_by_any_daemon(carrel):
 
 def test_a_socket_handed_to_somebody_else_is_left_alone(carrel):
     with handed_over(carrel, off=1) as (process, _):
-        assert eventually(lambda: socket_of(carrel).exists() or process.poll() is not None, 10)
-        assert eventually(lambda: process.poll() is not None or ask(socket_of(carrel)) == 200, 10)
+        assert eventually(lambda: process.poll() is not None or is_served(socket_of(carrel)), 30)
         assert process.poll() is None
 
 
@@ -382,7 +389,7 @@ def test_a_home_of_somebody_else_is_refused(carrel):
 def test_another_users_socket_is_not_spoken_to(carrel, other_user):
     """In a directory that all may write to, anybody can be first."""
     script = "import os, socket, sys; os.setuid(12346); s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777); " \
-             "s.listen(); print('up', flush=True); s.settimeout(10); print(s.accept()[0].recv(1000))"
+             "s.listen(); print('up', flush=True); s.settimeout(60); print(s.accept()[0].recv(1000))"
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
         path = os.path.join(directory, "carrel.sock")
