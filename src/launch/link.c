@@ -208,13 +208,13 @@ static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
 			break;
 }
 
-static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
+/* It has said that it serves, or that it never will. */
+static void hear_ready(struct launcher *launcher)
 {
-	struct launcher *launcher = ctx;
 	struct link *link = &launcher->link;
 	char byte;
-	bool is_ready = read(fd, &byte, 1) == 1;
-	loop_unwatch(loop, fd);
+	bool is_ready = read(link->ready, &byte, 1) == 1;
+	loop_unwatch(launcher->loop, link->ready);
 	fd_close(&link->ready);
 	if (!is_ready)
 		return;
@@ -227,6 +227,11 @@ static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
 	if (!link->has_served)
 		launcher_notify(launcher, "READY=1");
 	link->has_served = true;
+}
+
+static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	hear_ready(ctx);
 }
 
 /* ---- its life ---- */
@@ -319,6 +324,8 @@ void link_core_died(struct launcher *launcher, int status)
 	else
 		fail(&err, ERR_FAILED, "it ended with %d", WEXITSTATUS(status));
 	link->pid = 0;
+	if (link->ready >= 0) /* its end may be known before its word is heard */
+		hear_ready(launcher);
 	close_channel(launcher);
 	loop_cancel(launcher->loop, link->patience);
 	link->patience = NULL;

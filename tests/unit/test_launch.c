@@ -2,6 +2,7 @@
  */
 #include <dirent.h>
 #include <sys/sysmacros.h>
+#include "launch/parts.h"
 #include "linux/cgroup.h"
 #include "linux/pty.h"
 #include "launch_fixture.h"
@@ -437,6 +438,43 @@ static void a_launcher_killed_at_a_step_leaves_nothing(void **state)
 #endif
 }
 
+/* One that nobody has listened to: its end is known first, and only then that it had served. */
+static void a_core_that_served_and_died_unheard_is_replaced(void **state)
+{
+	struct fixture *f = *state;
+	struct error err;
+	char own[4096] = "";
+	int status = 0;
+	assert_int_equal(end_launcher(f, SIGTERM), 0);
+	assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+	const struct launch_options options = { .home = &f->home,
+		.listener = f->listener,
+		.lock = -1,
+		.notify = -1,
+		.ready = -1,
+		.carreld = own,
+		.self = own };
+	struct launcher launcher = { .options = &options,
+		.home = &f->home,
+		.log = { .fd = STDERR_FILENO, .least = LOG_LEVEL_ERROR },
+		.link = { .channel = -1, .ready = -1 } };
+	assert_int_equal(loop_new(&launcher.loop, &err), 0);
+	sandboxes_init(&launcher);
+	assert_int_equal(link_start(&launcher, &err), 0);
+	connect_to_core(f);
+	assert_int_equal(
+		send(f->core, STAND_IN_DIE, sizeof STAND_IN_DIE, 0), (ssize_t)sizeof STAND_IN_DIE);
+	assert_int_equal(waitpid(launcher.link.pid, &status, 0), launcher.link.pid);
+	assert_int_equal(WEXITSTATUS(status), 3);
+	link_core_died(&launcher, status);
+	assert_true(launcher.link.has_served);
+	assert_false(launcher.is_stopping);
+	assert_non_null(launcher.link.restart);
+	link_done(&launcher);
+	sandboxes_done(&launcher);
+	loop_free(launcher.loop);
+}
+
 int main(int argc, char **argv)
 {
 	STAND_IN_MAIN(argc, argv);
@@ -451,6 +489,7 @@ int main(int argc, char **argv)
 		TEST(an_init_that_dies_is_told),
 		TEST(sandboxes_outlive_core_and_are_listed),
 		TEST(starts_that_core_didnt_live_to_see_are_listed_or_undone),
+		TEST(a_core_that_served_and_died_unheard_is_replaced),
 		TEST(a_malformed_message_ends_core_and_nothing_else),
 		TEST(many_start_at_once_cost_no_descriptor_and_end),
 		TEST(pools_are_filled_taken_from_and_filled_again),
