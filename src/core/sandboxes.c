@@ -128,17 +128,25 @@ static bool may_start_again(struct core_workspace *w)
 	return false;
 }
 
+static int fail_unwanted(const struct core_workspace *w, struct error *err)
+{
+	return fail(err, w->removal ? ERR_NOT_FOUND : ERR_CANCELED, "workspace '%s' %s",
+		w->model.name, w->removal ? "is being removed" : "was stopped");
+}
+
 static void on_started(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct core_workspace *w = ctx;
 	struct core *core = w->core;
 	struct error err;
-	bool is_unwanted = w->sandbox.has_limit;
+	bool is_unwanted = w->sandbox.has_limit || w->removal;
 	if (!packet || packet->head.type != LAUNCH_STARTED) {
 		launcher_failure(packet, &err);
 		error_context(&err, "start the sandbox of workspace '%s'", w->model.name);
 		core->metrics.sandbox_start_failures++;
-		if (err.code == ERR_CANCELED && !is_unwanted) {
+		if (is_unwanted) { /* its tree may be out of sight: that is no failure */
+			fail_unwanted(w, &err);
+		} else if (err.code == ERR_CANCELED) {
 			if (may_start_again(w)) {
 				start(w);
 				core_release(w);
@@ -153,19 +161,20 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 	core->metrics.sandbox_starts++;
 	histogram_add(&core->metrics.sandbox_start_seconds,
 		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
-	if (attach(w, packet->head.value, fds, &err)) {
+	int failed = attach(w, packet->head.value, fds, &err);
+	if (is_unwanted)
+		failed = fail_unwanted(w, &err);
+	if (!failed)
+		tell_waiters(w, NULL);
+	else {
 		if (is_unwanted || !may_start_again(w))
 			tell_waiters(w, &err);
-		w->sandbox.has_limit = true;
-		w->sandbox.limit = REASON_CANCELED;
+		if (!w->sandbox.has_limit) {
+			w->sandbox.has_limit = true;
+			w->sandbox.limit = REASON_CANCELED;
+		}
 		end(w);
-	} else if (is_unwanted) {
-		fail(&err, w->removal ? ERR_NOT_FOUND : ERR_CANCELED, "workspace '%s' %s",
-			w->model.name, w->removal ? "is being removed" : "was stopped");
-		tell_waiters(w, &err);
-		end(w);
-	} else
-		tell_waiters(w, NULL);
+	}
 	core_release(w);
 }
 

@@ -600,6 +600,23 @@ static void removing_ends_what_runs(void **state)
 	assert_int_equal(f->ends, 1);
 }
 
+/* Its tree is out of sight when the launcher looks for it. */
+static void a_start_that_a_removal_overtakes_has_not_failed(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "doomed", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "doomed");
+	f->refuses_start = true;
+	f->calls = 0;
+	core_wake(w, NULL, on_done, f);
+	core_remove(f->core, w, "removed", NULL, NULL, NULL);
+	UNTIL(f, f->calls);
+	assert_true(f->has_failed);
+	assert_int_equal(f->err.code, ERR_NOT_FOUND);
+	assert_non_null(strstr(f->err.text, "is being removed"));
+	UNTIL(f, !find(f, "doomed"));
+}
+
 static void count_one(void *ctx, struct core_workspace *w)
 {
 	(*(int *)ctx)++;
@@ -713,6 +730,7 @@ int main(void)
 		TEST(who_waits_for_one_that_dies_early_gets_another),
 		TEST(what_runs_is_adopted),
 		TEST(removing_ends_what_runs),
+		TEST(a_start_that_a_removal_overtakes_has_not_failed),
 		TEST(lists_go_on_where_they_ended),
 		TEST(stopping_ends_all_sandboxes),
 		TEST(a_log_in_the_home_that_is_too_long_is_put_aside),
