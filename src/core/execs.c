@@ -514,7 +514,7 @@ int exec_signal(struct core_exec *e, int signo, struct error *err)
 	if (e->own->phase > EXEC_PHASE_SENT)
 		return fail_ended(e, err);
 	if (e->own->phase < EXEC_PHASE_SENT)
-		return fail_hint(err, ERR_CONFLICT, "try again in a moment",
+		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"exec '%s' has not started yet", e->record.id);
 	e->own->signal_sent = signo;
 	line_send(e->workspace, INIT_SIGNAL, e->number, signo);

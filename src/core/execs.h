@@ -61,7 +61,7 @@ void exec_detach(struct core_exec *exec);
 void exec_pause(struct core_exec *exec, bool paused);
 /* ERR_NOT_FOUND: unknown (or ended long ago). */
 int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err);
-/* To its process group; ERR_CONFLICT: it has ended. */
+/* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */
 int exec_signal(struct core_exec *exec, int signo, struct error *err);
 /* data may be taken in part: *taken; then wait for room with exec_await_stdin. end: close stdin
  * after all of data was taken (terminal: ^D). ERR_CONFLICT: ended, or its stdin isn't open. */

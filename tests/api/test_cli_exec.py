@@ -194,6 +194,20 @@ def test_a_third_interrupt_ends_it(daemon, workspace):
     assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
 
 
+def test_an_interrupt_before_it_has_started_ends_it(own_daemon):
+    with created(own_daemon) as name:
+        own_daemon.process.send_signal(signal.SIGSTOP)      # who makes sandboxes
+        try:
+            with own_daemon.start("exec", name, "--", "sleep", "1000") as process:
+                assert eventually(lambda: [item["state"] for item in json_of(own_daemon("ps", name, "-o", "json"))] == ["starting"])
+                process.send_signal(signal.SIGINT)
+                assert process.wait(30) == 130
+                assert "canceled" in process.stderr.read()
+        finally:
+            own_daemon.process.send_signal(signal.SIGCONT)
+        assert eventually(lambda: not json_of(own_daemon("ps", name, "-o", "json")))
+
+
 def test_a_client_that_is_killed_takes_its_command_along(daemon, workspace):
     with daemon.start("exec", workspace, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
         assert process.stdout.readline() == "ready\n"

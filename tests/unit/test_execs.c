@@ -373,7 +373,7 @@ static void test_signals_reach_the_command(void **state)
 					   "while :; do sleep 0.01; done"));
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
 	assert_int_equal(exec_signal(e, SIGUSR1, &err), -1);
-	assert_int_equal(err.code, ERR_CONFLICT); /* not started yet */
+	assert_int_equal(err.code, ERR_UNAVAILABLE); /* not started yet */
 	while (!seen.outputs)
 		run_for(1);
 	assert_int_equal(exec_signal(e, 0, &err), -1);
