@@ -47,7 +47,7 @@ class Connection:
         self.socket = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
         self.socket.settimeout(20)
         self.socket.connect(address)
-        self.input = b""
+        self.input = bytearray()        # to which megabytes can be added, unlike bytes
         self.fds = []
 
     def __enter__(self):
@@ -78,21 +78,23 @@ class Connection:
         while mark not in self.input:
             if not self._more():
                 raise EOFError(self.input)
-        head, self.input = self.input.split(mark, 1)
+        head = self._exactly(self.input.index(mark))
+        del self.input[:len(mark)]
         return head
 
     def _exactly(self, length):
         while len(self.input) < length:
             if not self._more():
                 raise EOFError(self.input)
-        data, self.input = self.input[:length], self.input[length:]
+        data = bytes(self.input[:length])
+        del self.input[:length]
         return data
 
     def read(self, method="GET"):
         lines = self._until(b"\r\n\r\n").decode().split("\r\n")
         status = int(lines[0].split()[1])
         headers = dict((name.lower(), value) for name, value in (line.split(": ", 1) for line in lines[1:]))
-        body, is_whole = b"", True
+        body, is_whole = bytearray(), True
         try:
             if status < 200 or status in (204, 304) or method == "HEAD":
                 pass
@@ -106,10 +108,10 @@ class Connection:
             else:
                 while self._more():
                     pass
-                body, self.input = self.input, b""
+                body, self.input = self.input, bytearray()
         except (EOFError, ConnectionError):
             is_whole = False
-        return Answer(status, headers, body, is_whole)
+        return Answer(status, headers, bytes(body), is_whole)
 
     def is_taken(self):
         """The server has read all that was sent."""
