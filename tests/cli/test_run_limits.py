@@ -1,11 +1,14 @@
 """Every limit stops what goes past it, counts for the whole sandbox, and is named."""
 import concurrent.futures
+import contextlib
+import json
 import os
+import signal
 import subprocess
-import time
 
 import pytest
-from harness import MECHANISM, eventually
+from harness import MECHANISM, cgroups, descendants, eventually
+from patience import with_time
 
 MB = 1 << 20
 BURN = "while :; do :; done"
@@ -49,7 +52,7 @@ def reason(result):
 @pytest.mark.parametrize("taker", [name for name in TAKERS if MECHANISM != "watchdog" or "memfd" not in name])
 def test_memory_of_any_kind_is_counted(carrel, taker):
     result = carrel.py_json(TAKERS[taker] + "\nimport signal\nsignal.pause()",
-                            "--memory", "64M", "--tmp", "1G", "--timeout", "20s")
+                            "--memory", "64M", "--tmp", "1G", "--timeout", "60s", timeout=90)
     assert reason(result) == ("memory_limit", 137), result
     assert result["signal"] == 9
 
@@ -76,15 +79,15 @@ def test_memory_shared_by_fork_is_counted_once(carrel):
 
 def test_the_memory_limit_is_named_even_when_the_command_exits_0(carrel):
     result = carrel.sh_json("python3 -c 'x = [bytearray(b\"x\" * 1048576) for _ in range(256)]; import signal; signal.pause()'; exit 0",
-                            "--memory", "64M", "--timeout", "20s")
+                            "--memory", "64M", "--timeout", "60s", timeout=90)
     assert reason(result) == ("memory_limit", 137), result
 
 
 def test_the_memory_limit_ends_every_process_at_once(carrel):
+    """Else it would last until we give up."""
     result = carrel.sh_json("sleep 1000 & python3 -c 'x = [bytearray(b\"x\" * 1048576) for _ in range(256)]; import signal;"
-                            " signal.pause()'; sleep 1000", "--memory", "64M", "--timeout", "30s")
+                            " signal.pause()'; sleep 1000", "--memory", "64M", "--timeout", "1000s", timeout=90)
     assert reason(result) == ("memory_limit", 137)
-    assert result["duration_ms"] < 15_000
 
 
 def test_the_least_memory_suffices_for_a_small_program(carrel):
@@ -98,14 +101,17 @@ def test_a_workspace_is_smaller_than_the_memory(carrel):
     assert "No space left" in result["stderr"]
 
 
+# What goes over a limit of cpu time goes on until the one who looks is given a processor himself: what it used by then is
+# held to a bound that only one without that limit would reach.
+
 def test_cpu_time_of_one_process_is_limited(carrel):
-    result = carrel.sh_json(BURN, "--cpu-time", "0.5s", "--timeout", "20s")
+    result = carrel.sh_json(BURN, "--cpu-time", "0.5s", "--timeout", "60s", timeout=90)
     assert reason(result) == ("cpu_limit", 124)
-    assert 450 <= result["cpu_ms"] < 2000 and result["signal"] == 9
+    assert 450 <= result["cpu_ms"] < 10_000 and result["signal"] == 9
 
 
 @pytest.mark.parametrize("script", [
-    f"({BURN}) & ({BURN}) & ({BURN}) & wait",
+    f"for i in $(seq 20); do ({BURN}) & done; wait",
     "while :; do python3 -c 'import time\nwhile time.process_time() < 0.1: pass'; done",
     "python3 -c 'import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nwhile True:\n"
     "  if os.fork() == 0:\n    while time.process_time() < 0.2: pass\n    os._exit(0)\n  time.sleep(0.2)'",
@@ -113,13 +119,13 @@ def test_cpu_time_of_one_process_is_limited(carrel):
     "for _ in range(3): threading.Thread(target=burn).start()'",
 ], ids=["at once", "one after the other", "unawaited", "threads"])
 def test_cpu_time_is_summed(carrel, script):
-    result = carrel.sh_json(script, "--cpu-time", "1s", "--timeout", "20s")
+    result = carrel.sh_json(script, "--cpu-time", "1s", "--timeout", "60s", timeout=90)
     assert reason(result) == ("cpu_limit", 124), result
-    assert 900 <= result["cpu_ms"] < 3000
+    assert 900 <= result["cpu_ms"] < 10_000
 
 
 def test_the_cpu_limit_is_named_even_when_the_command_exits_0(carrel):
-    result = carrel.sh_json(f"({BURN}) & sleep 1000; exit 0", "--cpu-time", "0.5s", "--timeout", "20s")
+    result = carrel.sh_json(f"({BURN}) & sleep 1000; exit 0", "--cpu-time", "0.5s", "--timeout", "60s", timeout=90)
     assert reason(result) == ("cpu_limit", 124)
 
 
@@ -132,7 +138,7 @@ def test_sleeping_takes_no_cpu_time(carrel):
 def test_time_runs_out(carrel, script):
     result = carrel.sh_json(script, "--timeout", "0.5s")
     assert reason(result) == ("timeout", 124)
-    assert 500 <= result["duration_ms"] < 5000 and result["signal"] == 9
+    assert 500 <= result["duration_ms"] and result["signal"] == 9
 
 
 # Every process maps 8M that all share, so that their sum is over the limit and has to be looked at closely; and the
@@ -152,17 +158,39 @@ signal.pause()
 """
 
 
-@pytest.mark.serial
+def stop_measurer(carrel_pid):
+    """Stops the child that looks closely at the running command, if there is one; its pid."""
+    found = descendants(carrel_pid)
+    for pid, (_, name) in found.items():
+        if name == "carrel" and any(other == "python3" for _, other in found.values()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                if eventually(lambda: descendants(carrel_pid).get(pid, "X")[0] in "TX") and pid in descendants(carrel_pid):
+                    return pid
+    return None
+
+
+@pytest.mark.skipif(MECHANISM != "watchdog", reason="here a control group counts memory")
 def test_time_runs_out_also_while_memory_is_measured_slowly(carrel):
-    begin = time.monotonic()
-    result = carrel.py_json(MAPPED, "--memory", "80M", "--timeout", "1s", timeout=60)
-    # A control group counts the mappings themselves.
-    assert result["reason"] == "timeout" or (result["reason"] == "memory_limit" and MECHANISM != "watchdog"), result
-    assert result["duration_ms"] < 2000 and time.monotonic() - begin < 3, result
+    """So slowly that it is never done."""
+    stopped = []
+
+    def run(limit):
+        with carrel.start("run", "-o", "json", "--memory", "80M", "--timeout", limit, "--", "/usr/bin/python3", "-c", MAPPED) as process:
+            while process.poll() is None and not stopped:
+                stopped.extend(filter(None, [stop_measurer(process.pid)]))
+            return json.loads(process.communicate(timeout=240)[0])
+    result = with_time(run, lambda: stopped, first=2)
+    assert stopped, "nobody was seen measuring"
+    assert reason(result) == ("timeout", 124), result
+    assert stopped[0] not in descendants()
 
 
-def test_output_before_the_time_runs_out_is_kept(carrel):
-    assert carrel.sh_json("echo early; sleep 1000", "--timeout", "0.5s")["stdout"] == "early\n"
+def test_output_before_the_time_runs_out_is_kept(carrel, tmp):
+    said = tmp / "said"
+    result = with_time(lambda limit: carrel.sh_json("echo early; : > said; sleep 1000", "--dir", tmp, "--timeout", limit, timeout=90),
+                       said.exists)
+    assert said.exists() and (result["stdout"], result["reason"]) == ("early\n", "timeout")
 
 
 def test_a_limit_without_json_is_told_by_the_exit_code_and_one_line(carrel):
@@ -196,13 +224,13 @@ stop.set()
 
 
 def test_processes_are_limited(carrel):
-    result = carrel.py_json(COUNT_FORKS, "--pids", "20", "--timeout", "20s")
+    result = carrel.py_json(COUNT_FORKS, "--pids", "20", "--timeout", "60s", timeout=90)
     assert result["reason"] == "exited"
     assert 15 <= int(result["stdout"]) < 20
 
 
 def test_threads_are_limited(carrel):
-    result = carrel.py_json(COUNT_THREADS, "--pids", "20", "--timeout", "20s")
+    result = carrel.py_json(COUNT_THREADS, "--pids", "20", "--timeout", "60s", timeout=90)
     assert 15 <= int(result["stdout"]) < 20
 
 
@@ -265,8 +293,9 @@ def test_the_number_of_files_is_limited(carrel, place):
 
 
 def test_a_directory_of_the_host_is_counted(carrel, tmp):
-    result = carrel.py_json("import time\nf = open('x', 'wb', 0)\nfor _ in range(400): f.write(b'x' * 1048576); time.sleep(0.005)\n"
-                            "import signal; signal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "30s")
+    """It has 14 s for that."""
+    result = carrel.py_json("import time\nf = open('x', 'wb', 0)\nfor _ in range(400): f.write(b'x' * 1048576); time.sleep(0.05)\n"
+                            "import signal; signal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "60s", timeout=90)
     assert reason(result) == ("disk_limit", 137), result
     assert (tmp / "x").stat().st_size < 300 * MB
 
@@ -286,7 +315,7 @@ NAMELESS = {
 @pytest.mark.parametrize("how", NAMELESS)
 def test_files_of_the_host_without_a_name_are_counted_while_they_are_open(carrel, tmp, how):
     result = carrel.py_json(f"import os, signal\nkeep = []\nfor _ in range(16):\n  {NAMELESS[how]}; keep.append(f)\n"
-                            "  os.write(f, bytes(4 << 20))\nsignal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "20s")
+                            "  os.write(f, bytes(4 << 20))\nsignal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "60s", timeout=90)
     assert reason(result) == ("disk_limit", 137), result
 
 
@@ -312,14 +341,14 @@ def test_temporary_files_are_limited(carrel, place):
 
 @pytest.mark.parametrize("stream", ["", ">&2"])
 def test_output_is_limited(carrel, stream):
-    result = carrel.sh_json(f"yes {stream}", "--output", "100K", "--timeout", "20s")
+    result = carrel.sh_json(f"yes {stream}", "--output", "100K", "--timeout", "60s", timeout=90)
     assert reason(result) == ("output_limit", 137)
     assert result["truncated"] is True and len(result["stdout"] + result["stderr"]) == 100 << 10
 
 
 def test_output_is_the_sum_of_both_streams(carrel):
     result = carrel.sh_json("head -c 60K /dev/zero | tr '\\0' x; head -c 60K /dev/zero | tr '\\0' x >&2; sleep 1000",
-                            "--output", "100K", "--timeout", "20s")
+                            "--output", "100K", "--timeout", "60s", timeout=90)
     assert reason(result) == ("output_limit", 137)
     assert len(result["stdout"] + result["stderr"]) == 100 << 10
 
@@ -339,7 +368,7 @@ def test_output_up_to_the_limit_is_allowed(carrel):
 
 
 def test_captured_output_has_a_limit_of_its_own(carrel):
-    result = carrel.run_json("--timeout", "50s", "--", "yes")
+    result = carrel.run_json("--timeout", "200s", "--", "yes", timeout=240)
     assert reason(result) == ("output_limit", 137)
     assert len(result["stdout"]) == 64 * MB
 
@@ -348,13 +377,19 @@ SHARE = """
 import os, time, sys
 wall, cpu = time.monotonic(), time.process_time()
 while time.monotonic() - wall < 2: pass
-print((time.process_time() - cpu) / (time.monotonic() - wall))
+print(wall, time.monotonic(), time.process_time() - cpu)
 """
+
+
+def share_of(rows):
+    """What they used in all of the time from the first one's begin to the last one's end."""
+    begins, ends, used = zip(*(map(float, row.split()) for row in rows))
+    return sum(used) / (max(ends) - min(begins))
 
 
 def free_share():
     """What one process gets of the machine just now, without any limit."""
-    return float(subprocess.run(["/usr/bin/python3", "-c", SHARE], stdout=subprocess.PIPE, check=True).stdout)
+    return share_of([subprocess.run(["/usr/bin/python3", "-c", SHARE], stdout=subprocess.PIPE, check=True).stdout])
 
 
 @pytest.mark.serial
@@ -363,15 +398,17 @@ def free_share():
 def test_cpus_are_shared_out(carrel, runs):
     """Side by side where one processor is enough for them."""
     def used(cpus, processes):
-        done = carrel.sh(f"for i in $(seq {processes}); do python3 -c '{SHARE}' & done; wait", "--cpus", cpus)
-        assert len(done.stdout.split()) == processes, done
-        return sum(map(float, done.stdout.split()))
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        shares = list(pool.map(used, *zip(*runs)))
-    for share, cpus in zip(shares, (float(cpus) for cpus, _ in runs)):
-        assert share < cpus * 1.25, share
-        # Not less either, as far as this machine has it: that is asked only when it seems to be busy.
-        assert share > cpus * 0.6 or share > 0.6 * free_share(), (share, free_share())
+        done = carrel.sh(f"for i in $(seq {processes}); do python3 -c '{SHARE}' & done; wait", "--cpus", cpus, timeout=90)
+        assert len(done.stdout.splitlines()) == processes, done
+        return share_of(done.stdout.splitlines())
+
+    def all_of_it():
+        """Never more; not less either, as far as this machine has it, which others may be using."""
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            shares = [(share, float(cpus)) for share, (cpus, _) in zip(pool.map(used, *zip(*runs)), runs)]
+        assert all(share < cpus * 1.25 for share, cpus in shares), shares
+        return all(share > cpus * 0.6 or share > 0.6 * free_share() for share, cpus in shares)
+    assert any(all_of_it() for _ in range(5))
 
 
 # A timer's signal comes also to a process that is stopped, and SIGCONT lets it go on.
@@ -401,20 +438,17 @@ def test_a_process_that_continues_itself_gets_no_more_cpus(carrel):
                 assert result["cpu_ms"] / result["duration_ms"] < 0.3, result
 
 
-@pytest.mark.serial
 def test_a_sandbox_held_to_few_cpus_ends_as_ever(carrel):
-    begin = time.monotonic()
     assert carrel.sh("exit 6", "--cpus", "0.1").returncode == 6
-    assert time.monotonic() - begin < 5
 
 
 def test_the_first_limit_is_the_reason(carrel):
     result = carrel.py_json("x = [bytearray(b'x' * 1048576) for _ in range(256)]; import signal; signal.pause()",
-                            "--memory", "64M", "--timeout", "20s", "--cpu-time", "20s")
+                            "--memory", "64M", "--timeout", "60s", "--cpu-time", "60s", timeout=90)
     assert reason(result) == ("memory_limit", 137)
     result = carrel.sh_json(f"({BURN}) & sleep 1000", "--cpu-time", "30s", "--timeout", "0.5s", "--output", "1K")
     assert reason(result) == ("timeout", 124)
-    result = carrel.sh_json("yes", "--output", "1K", "--timeout", "20s", "--cpu-time", "20s")
+    result = carrel.sh_json("yes", "--output", "1K", "--timeout", "60s", "--cpu-time", "60s", timeout=90)
     assert reason(result) == ("output_limit", 137)
 
 
@@ -424,17 +458,20 @@ def test_the_mechanism_is_named(carrel):
 
 @pytest.mark.needs_cgroup
 def test_a_cgroup_is_gone_soon_after(carrel):
-    from harness import cgroups
-    before = cgroups()
-    carrel.run("--", "true")
-    new = cgroups() - before
-    assert eventually(lambda: not new & cgroups())
+    """By its carrel's pid: those of others come and go."""
+    with carrel.start("run", "--", "sh", "-c", "echo ready; read go", stdin=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        own = lambda: [path for path in cgroups() if os.path.basename(path).startswith(f"carrel-{process.pid}-")]
+        assert own()
+        process.stdin.close()
+        process.wait(30)
+    assert eventually(lambda: not own(), 30)
 
 
 def test_a_child_cannot_leave_its_limits_by_a_new_session(carrel):
     result = carrel.py_json("import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n"
                             "    x = [bytearray(b'x' * 1048576) for _ in range(256)]\nimport signal; signal.pause()",
-                            "--memory", "64M", "--timeout", "20s")
+                            "--memory", "64M", "--timeout", "60s", timeout=90)
     assert reason(result) == ("memory_limit", 137)
 
 
