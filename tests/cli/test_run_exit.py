@@ -2,6 +2,7 @@
 import json
 import os
 import signal
+import time
 
 import pytest
 from harness import MECHANISM, one_line
@@ -45,9 +46,10 @@ def test_the_result_says_what_kept_the_limits(carrel):
 
 
 def test_the_result_measures_time(carrel):
+    begin = time.monotonic()
     result = carrel.run_json("--", "sleep", "0.3")
-    assert 300 <= result["duration_ms"] < 5000
-    assert result["cpu_ms"] < 300
+    assert 300 <= result["duration_ms"] <= (time.monotonic() - begin) * 1000 + 1
+    assert result["cpu_ms"] < result["duration_ms"]
 
 
 def test_the_result_measures_cpu_time_of_all_processes(carrel):

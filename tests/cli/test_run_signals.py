@@ -3,7 +3,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 from harness import descendants, eventually
@@ -33,7 +32,7 @@ def test_a_signal_is_forwarded(carrel, name):
         assert process.stdout.readline() == f"SIG{name}\n"
         process.send_signal(signal.SIGUSR2)
         assert process.stdout.readline() == "SIGUSR2\n"
-        assert process.wait(10) == 7
+        assert process.wait(30) == 7
 
 
 @pytest.mark.parametrize("name", ["HUP", "INT", "TERM", "USR1"])
@@ -41,7 +40,7 @@ def test_a_signal_that_ends_the_command_is_its_end(carrel, name):
     with carrel.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
         assert process.stdout.readline() == "ready\n"
         process.send_signal(getattr(signal, "SIG" + name))
-        assert process.wait(10) == 128 + getattr(signal, "SIG" + name)
+        assert process.wait(30) == 128 + getattr(signal, "SIG" + name)
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM"])
@@ -53,7 +52,7 @@ def test_the_third_interrupt_kills_everything(carrel, name):
             process.send_signal(number)
             assert process.stdout.readline() == f"SIG{name}\n"
         process.send_signal(number)
-        assert process.wait(10) == 130
+        assert process.wait(30) == 130
 
 
 def test_what_was_canceled_says_so(carrel):
@@ -65,7 +64,7 @@ def test_what_was_canceled_says_so(carrel):
             process.send_signal(signal.SIGINT)
             # Two signals of a kind that are both waiting count as one.
             assert eventually(lambda: pending(process.pid, signal.SIGINT) == 0)
-        out, _ = process.communicate(timeout=10)
+        out, _ = process.communicate(timeout=30)
     result = json.loads(out)
     assert (result["reason"], result["exit_code"], process.returncode) == ("canceled", 130, 130)
 
@@ -97,7 +96,7 @@ def test_stopping_carrel_stops_the_sandbox_and_continuing_goes_on(carrel):
         process.stdin.write("two\n")
         process.stdin.close()
         assert process.stdout.readline() == "got two\n"
-        assert process.wait(10) == 0
+        assert process.wait(30) == 0
 
 
 def test_time_that_is_stopped_still_ends(carrel):
@@ -109,7 +108,7 @@ def test_time_that_is_stopped_still_ends(carrel):
         assert eventually(lambda: state_of(process.pid, "sleep") == {"T"})
         inside = set(descendants(process.pid))
         process.kill()
-        process.wait(10)
+        process.wait(30)
     assert eventually(lambda: not inside & set(descendants()))
 
 
@@ -120,19 +119,18 @@ MANY = "for i in 1 2 3 4 5; do (setsid sleep 1000 &) ; (trap '' HUP TERM INT; sl
                          ids=["plain", "json", "relayed", "held", "timed"])
 def test_killing_carrel_leaves_no_process(carrel, options):
     with carrel.start("run", *options, "--", "bash", "-c", MANY) as process:
-        assert eventually(lambda: list(descendants(process.pid).values()).count(("S", "sleep")) >= 10 or
-                          sum(name == "sleep" for _, name in descendants(process.pid).values()) >= 10)
+        assert eventually(lambda: sum(name == "sleep" for _, name in descendants(process.pid).values()) >= 10, 60)
         inside = set(descendants(process.pid))
         process.kill()
-        process.wait(10)
-        assert eventually(lambda: not inside & set(descendants()), 5), "processes survived kill -9 of carrel"
+        process.wait(30)
+        assert eventually(lambda: not inside & set(descendants()), 30), "processes survived kill -9 of carrel"
 
 
 def test_killing_carrel_leaves_nothing_for_long(carrel, no_leftovers):
     with carrel.start("run", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
         assert process.stdout.readline() == "ready\n"
         process.kill()
-        process.wait(10)
+        process.wait(30)
 
 
 def stop_counter(carrel_pid):
@@ -156,13 +154,11 @@ def test_killing_carrel_ends_the_count_of_its_directory(carrel, tmp):
         path.touch()
     with carrel.start("run", "--dir", tmp, "--disk", "1G", "--", "sh", "-c", "echo ready; exec sleep 1000") as process:
         assert process.stdout.readline() == "ready\n"
-        counter, end = None, time.monotonic() + 20
-        while not counter and time.monotonic() < end:
-            counter = stop_counter(process.pid)
+        counter = eventually(lambda: stop_counter(process.pid), 60)
         assert counter, "nobody was seen counting"
         process.kill()
-        process.wait(10)
-        assert eventually(lambda: counter not in descendants(), 5), "the count goes on"
+        process.wait(30)
+        assert eventually(lambda: counter not in descendants(), 30), "the count goes on"
 
 
 def test_killing_the_init_ends_the_run(carrel):
@@ -173,7 +169,7 @@ def test_killing_the_init_ends_the_run(carrel):
         child, = [pid for pid, (_, name) in tree.items() if name == "sleep"]
         parent = int(open(f"/proc/{child}/stat").read().rsplit(")", 1)[1].split()[1])
         os.kill(parent, signal.SIGKILL)
-        assert process.wait(10) in (125, 137)
+        assert process.wait(30) in (125, 137)
 
 
 def test_the_command_starts_with_no_signal_blocked_or_ignored(carrel):
@@ -200,6 +196,18 @@ def test_the_command_is_not_process_1(carrel):
     assert carrel.sh("echo $$").stdout.strip() not in ("", "1")
 
 
+# Nobody but init and itself is left in the end, not even as a zombie.
+ORPHANS = """
+import os, time
+for _ in range(50):
+    if os.fork() == 0:
+        os.fork()
+        os._exit(0)
+    os.wait()
+while len([name for name in os.listdir('/proc') if name.isdigit()]) > 2: time.sleep(0.01)
+print('reaped')
+"""
+
+
 def test_orphans_inside_are_reaped(carrel):
-    done = carrel.sh("for i in $(seq 50); do (sleep 0 &); done; sleep 0.3; grep -l '^State:.Z' /proc/[0-9]*/status")
-    assert done.stdout == ""
+    assert carrel.py(ORPHANS).stdout == "reaped\n"

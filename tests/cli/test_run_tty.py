@@ -24,13 +24,13 @@ def shell(carrel, *options, **how):
 def test_the_three_streams_are_a_terminal(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && tty") as term:
         term.expect(r"/dev/pts/\d+\r\n")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
 
 
 def test_it_is_the_controlling_terminal(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "echo yes > /dev/tty") as term:
         term.expect("yes\r\n")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
 
 
 def test_the_window_has_its_size(carrel):
@@ -57,13 +57,13 @@ def test_without_t_there_is_no_term(carrel):
 
 def test_the_exit_code_comes_through(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "exit 11") as term:
-        assert term.process.wait(10) == 11
+        assert term.process.wait(30) == 11
 
 
 def test_lines_are_translated_once(carrel):
     with terminal(carrel, "run", "-it", "--", "printf", "a\\nb\\n") as term:
-        assert term.process.wait(10) == 0
-        assert os.read(term.master, 100) == b"a\r\nb\r\n"
+        assert term.rest() == "a\r\nb\r\n"
+        assert term.process.wait(30) == 0
 
 
 def test_what_is_typed_is_echoed_once(carrel):
@@ -71,7 +71,7 @@ def test_what_is_typed_is_echoed_once(carrel):
         term.expect("ready\r\n")
         term.send("typed\n")
         term.expect("^typed\r\n<typed>\r\n")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
 
 
 def test_control_d_is_the_end(carrel):
@@ -79,14 +79,14 @@ def test_control_d_is_the_end(carrel):
         term.send("line\n")
         term.expect("line\r\nline\r\n")
         term.send("\x04")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
 
 
 def test_control_c_interrupts_the_command(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "echo ready; exec sleep 1000") as term:
         term.expect("ready\r\n")
         term.send("\x03")
-        assert term.process.wait(10) == 130
+        assert term.process.wait(30) == 130
 
 
 def test_control_c_leaves_the_shell_alive(carrel):
@@ -122,21 +122,20 @@ def test_jobs_stop_and_go_on(carrel):
         term.send("\x03")
         term.expect("PROMPT> ")
         term.send("exit 5\n")
-        assert term.process.wait(10) == 5
+        assert term.process.wait(30) == 5
 
 
 def test_no_job_control_warning_is_printed(carrel):
     with terminal(carrel, "run", "-it", "--", "bash", "--norc", "-i") as term:
-        term.expect(r"\$ $")
-        assert b"job control" not in term.seen
+        assert b"job control" not in term.expect(r"\$ $").string
         term.send("exit\n")
         assert "job control" not in term.rest()
 
 
 def test_much_output_comes_through_whole(carrel):
     with terminal(carrel, "run", "-it", "--", "seq", "100000") as term:
-        assert term.rest(30).split() == [str(n) for n in range(1, 100_001)]
-        assert term.process.wait(10) == 0
+        assert term.rest(120).split() == [str(n) for n in range(1, 100_001)]
+        assert term.process.wait(30) == 0
 
 
 def test_much_input_comes_through_whole(carrel):
@@ -152,13 +151,13 @@ def test_much_input_comes_through_whole(carrel):
 def test_the_outer_terminal_is_as_it_was(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "stty raw -echo; echo ready; sleep 0.1") as term:
         term.expect("ready")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
         assert termios.tcgetattr(term.slave) == term.before
 
 
 def test_the_outer_terminal_is_as_it_was_after_a_limit(carrel):
     with terminal(carrel, "run", "-it", "--timeout", "0.3s", "--", "sleep", "1000") as term:
-        assert term.process.wait(10) == 124
+        assert term.process.wait(30) == 124
         assert termios.tcgetattr(term.slave) == term.before
 
 
@@ -166,7 +165,7 @@ def test_a_closed_window_ends_the_sandbox(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "echo ready; sleep 1000") as term:
         term.expect("ready\r\n")
         os.close(term.master)
-        assert term.process.wait(10) != 0
+        assert term.process.wait(30) != 0
         term.master = os.open("/dev/null", os.O_RDONLY)
 
 
@@ -174,11 +173,11 @@ def test_t_without_i_gives_a_terminal_and_no_input(carrel):
     with terminal(carrel, "run", "-t", "--", "sh", "-c", "test -t 1 && echo out; cat; echo ended") as term:
         term.expect("out\r\n")
         term.expect("ended\r\n")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
 
 
 def test_it_with_pipes_outside_is_a_terminal_inside(carrel):
-    done = carrel.run("-it", "--", "tty", input="", timeout=20)
+    done = carrel.run("-it", "--", "tty", input="")
     assert done.stdout.startswith("/dev/pts/")
 
 
@@ -191,21 +190,21 @@ def test_t_with_json_is_an_error(carrel):
 def test_without_t_a_terminal_is_handed_in_as_it_is(carrel):
     with terminal(carrel, "run", "--", "sh", "-c", "test -t 0 && test -t 1 && echo yes") as term:
         term.expect("yes\r\n")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0
 
 
 def test_without_t_control_c_interrupts_the_command(carrel):
     with terminal(carrel, "run", "--", "sh", "-c", "echo ready; exec sleep 1000") as term:
         term.expect("ready\r\n")
         term.send("\x03")
-        assert term.process.wait(10) == 130
+        assert term.process.wait(30) == 130
 
 
 def test_an_error_on_a_terminal_is_still_one_line(carrel):
     with terminal(carrel, "run", "-it", "--", "no-such-command") as term:
         text = re.sub(r"\x1b\[[0-9;]*m", "", term.rest()).replace("\r\n", "\n")
         one_line(text, "no-such-command")
-        assert term.process.wait(10) == 127
+        assert term.process.wait(30) == 127
 
 
 @pytest.mark.parametrize("program", ["python3", "node"])
@@ -216,4 +215,4 @@ def test_an_interactive_interpreter_answers(carrel, program):
         term.expect("42")
         term.expect("> ")       # typed before the prompt, an end of file may be lost to a change of modes
         term.send("\x04")
-        assert term.process.wait(10) == 0
+        assert term.process.wait(30) == 0

@@ -27,7 +27,7 @@ def test_hundreds_of_runs_fifty_at_a_time_leave_nothing(carrel, tmp):
     carrel.run("--", "true")
     what = lambda: (mounts(), dead_cgroups(), files(carrel.home), set(descendants()))
     before = what()
-    shared_memory = os.listdir("/dev/shm")
+    shared_memory = set(os.listdir("/dev/shm"))
 
     def one(n):
         args, code = KINDS[n % len(KINDS)]
@@ -40,7 +40,7 @@ def test_hundreds_of_runs_fifty_at_a_time_leave_nothing(carrel, tmp):
     carrel.run("--", "true")
     left = lambda: [after - there for after, there in zip(what(), before)]
     assert eventually(lambda: not any(left()), 20), left()
-    assert os.listdir("/dev/shm") == shared_memory
+    assert set(os.listdir("/dev/shm")) <= shared_memory
     assert list(tmp.iterdir()) == []
 
 
@@ -49,7 +49,7 @@ def test_hundreds_of_runs_fifty_at_a_time_leave_nothing(carrel, tmp):
 def test_fifty_at_once_are_each_alone(carrel):
     """Same names inside, no sandbox sees another's."""
     def one(n):
-        return carrel.sh(f"echo {n} > /tmp/name; echo {n} > /workspace/name; cat /tmp/name /workspace/name; ls /proc | grep -c '^[0-9]'")
+        return carrel.sh(f"echo {n} > /tmp/name; echo {n} > /workspace/name; cat /tmp/name /workspace/name; ls /proc | grep -c '^[0-9]'", timeout=120)
     with concurrent.futures.ThreadPoolExecutor(50) as pool:
         for n, done in enumerate(pool.map(one, range(200))):
             first, second, processes = done.stdout.split()
