@@ -9,9 +9,9 @@ def demonstrate(home, **env):
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "CARREL_HOME": str(home / "carrel"), "LANG": "C.UTF-8", **env}
     try:
         done = subprocess.run([TREE / "tools/demo", CARREL], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=120)
+                              timeout=300)
     finally:
-        subprocess.run([CARREL, "serve", "--stop"], env=env, capture_output=True, timeout=30)
+        subprocess.run([CARREL, "serve", "--stop"], env=env, capture_output=True, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

@@ -98,7 +98,7 @@ def packages(common):
         for number, specs in enumerate(PACKAGES):
             env = {**CLIENTS, "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(common), "CARREL_HOME": str(home)}
             done = subprocess.run([CARREL, "env", "build", f"packages{number}", *(f"--pip={spec}" for spec in specs)], env=env,
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
             assert done.returncode == 0, f"the packages of the examples can't be fetched: {done.stderr}"
     return home
 
@@ -108,7 +108,7 @@ def run_block(block, place, env):
     todo, mark = list(steps(block)), "-- end of a step --"
     script = "\n".join(f"{command}\nprintf '\\n{mark}\\n'" for command, _ in todo)
     done = subprocess.run(["bash", "-c", script], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=100)
+                          stderr=subprocess.STDOUT, timeout=300)
     outputs = done.stdout.decode(errors="replace").split(f"\n{mark}\n")
     assert len(outputs) == len(todo) + 1, f"the block ended early: {outputs[-1]}"
     return [(command, expected, output.splitlines()) for (command, expected), output in zip(todo, outputs)]
@@ -133,7 +133,7 @@ def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
             assert matches(expected, actual), f"$ {command}\nexpected:\n" + "\n".join(expected) + "\ngot:\n" + "\n".join(actual)
     finally:
         if (home / ".carrel/run/lock").exists():    # an example that needed a daemon has started one
-            subprocess.run([CARREL, "serve", "--stop"], env=env, check=True, capture_output=True, timeout=30)
+            subprocess.run([CARREL, "serve", "--stop"], env=env, check=True, capture_output=True, timeout=90)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)

@@ -28,10 +28,10 @@ class Envs(Carrel):
     def with_index(self, args):
         return ["--index", self.index.url, *args] if self.index and "--index" not in args else list(args)
 
-    def try_build(self, package_id, *args, timeout=60, **how):
+    def try_build(self, package_id, *args, timeout=180, **how):
         return self("env", "build", package_id, *self.with_index(args), timeout=timeout, **how)
 
-    def build(self, package_id, *args, timeout=60, **how):
+    def build(self, package_id, *args, timeout=180, **how):
         """Builds (or finds) an environment; the JSON object that describes it."""
         done = self.try_build(package_id, "-o", "json", *args, timeout=timeout, **how)
         assert done.returncode == 0, (done.stdout, done.stderr)
@@ -40,7 +40,7 @@ class Envs(Carrel):
         assert (found["package_id"], found["state"]) == (package_id, "ready"), found
         return found
 
-    def fails(self, package_id, *args, code, package=None, says=(), hint=True, timeout=90, env=None):
+    def fails(self, package_id, *args, code, package=None, says=(), hint=True, timeout=180, env=None):
         """A build that fails with that code, in both forms, and leaves no environment. The error object."""
         before = self.names()
         codes = {code} if isinstance(code, str) else set(code)
@@ -60,7 +60,19 @@ class Envs(Carrel):
         self.left_nothing()
         return error
 
-    def json(self, *args, code=0, timeout=60, **how):
+    def fails_in_time(self, package_id, *args, seconds, code, **how):
+        """As fails(), of one that tries again and again until its time is over. Where that was too little for a single
+        try it gets more."""
+        codes = {code} if isinstance(code, str) else set(code)
+        for limit in (seconds, 4 * seconds, 16 * seconds):
+            known = len(self.events())
+            error = self.fails(package_id, "--timeout", str(limit), *args, code=codes | {"timeout"}, **how)
+            if error["code"] in codes:
+                return error
+            assert "retrying" not in [event["event"] for event in self.events()[known:]], error
+        raise AssertionError(error)
+
+    def json(self, *args, code=0, timeout=120, **how):
         done = self("env", args[0], "-o", "json", *args[1:], timeout=timeout, **how)
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         return json.loads(done.stdout)
@@ -74,7 +86,7 @@ class Envs(Carrel):
     def show(self, name):
         return self.json("show", name)
 
-    def inside(self, name, *command, options=(), timeout=60, code=0, **how):
+    def inside(self, name, *command, options=(), timeout=120, code=0, **how):
         """Runs a command in the environment; what it printed."""
         done = self.run("--env", name, *options, "--", *command, timeout=timeout, **how)
         assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
@@ -129,6 +141,14 @@ def half_made(store):
         for name in names:
             if name.startswith(".new-") or where.name in ("stage", "stages", ".stage", ".stages"):
                 yield where / name
+
+
+def catches(process, signo):
+    """Whether a running process has a handler for it, so that it doesn't just die of it."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        return any(int(line.split()[1], 16) >> (signo - 1) & 1 for line in status.splitlines() if line.startswith("SigCgt"))
+    return False
 
 
 def digest(directory):

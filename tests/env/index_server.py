@@ -20,7 +20,7 @@ import threading
 import time
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
-KINDS = ("500", "503", "404", "half", "hang", "slow", "reset", "wrong_hash", "garbage")
+KINDS = ("500", "503", "404", "half", "hang", "slow", "reset", "wrong_hash", "garbage", "held")
 
 
 def normalize(name):
@@ -47,6 +47,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             index.ended.wait(120)
             return
+        if kind == "held" and not path.endswith(".metadata"):
+            index.freed.wait(120)
         if kind == "reset":
             self.close_connection = True
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -116,6 +118,7 @@ class Index:
         self.uploaded = None            # when, as pages say it of every file
         self.files_url = files_url      # where pages send downloads, when that isn't here
         self.ended = threading.Event()
+        self.freed = threading.Event()  # what is held goes on
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.index = self
         self.port = self.server.server_address[1]
@@ -129,6 +132,7 @@ class Index:
 
     def __exit__(self, *_):
         self.ended.set()
+        self.freed.set()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()

@@ -192,25 +192,16 @@ def test_hashes_may_be_required(env, index):
 
 # ---- indexes
 
-@pytest.fixture
-def impatient(env):
-    """Tries again, but not for long."""
-    env.configure("environments:\n  install_timeout: 6s\n")
-    return env
-
-
-def test_connection_refused(impatient):
-    env = impatient
+def test_connection_refused(env):
     with refusing_port() as port:
-        error = env.fails("agent", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "good", code="network", timeout=120)
+        error = env.fails_in_time("agent", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "good", seconds=6, code="network")
     assert f"127.0.0.1:{port}" in error["message"] + error["hint"]
 
 
-def test_an_index_with_errors_of_its_own(impatient, index):
-    env = impatient
+def test_an_index_with_errors_of_its_own(env, index):
     index.add(wheel("good"))
     index.misbehave("/simple/", "500")
-    env.fails("agent", "--pip", "good", code="network", timeout=120)
+    env.fails_in_time("agent", "--pip", "good", seconds=6, code="network")
     assert index.requests.count("/simple/good/") > 1, "tried again"
 
 
@@ -221,11 +212,10 @@ def test_an_index_that_recovers(env, index):
 
 
 @pytest.mark.parametrize("where", ["/simple/", "/files/"])
-def test_an_index_that_answers_half(impatient, index, where):
-    env = impatient
+def test_an_index_that_answers_half(env, index, where):
     index.add(wheel("good"))
     index.misbehave(where, "half")
-    env.fails("agent", "--pip", "good", code="network", timeout=120)
+    env.fails_in_time("agent", "--pip", "good", seconds=6, code="network")
 
 
 @pytest.mark.parametrize("where", ["/simple/", "/files/"])
@@ -233,15 +223,14 @@ def test_an_index_that_never_answers(env, index, where):
     index.add(wheel("good"))
     index.misbehave(where, "hang")
     env.configure("environments:\n  install_timeout: 2s\n")
-    error = env.fails("agent", "--pip", "good", code="timeout", timeout=30)
+    error = env.fails("agent", "--pip", "good", code="timeout")
     assert "install_timeout" in error["hint"]
 
 
-def test_an_index_that_answers_garbage(impatient, index):
-    env = impatient
+def test_an_index_that_answers_garbage(env, index):
     index.add(wheel("good"))
     index.misbehave("/simple/", "garbage")
-    env.fails("agent", "--pip", "good", code={"network", "failed", "invalid", "not_found"}, timeout=120)
+    env.fails_in_time("agent", "--pip", "good", seconds=6, code={"network", "failed", "invalid", "not_found"})
 
 
 def test_an_index_that_is_no_address_is_named(env):

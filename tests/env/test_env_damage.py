@@ -65,7 +65,7 @@ def test_two_sandboxes_at_once_do_not_see_each_others_edits(built):
             built.start("run", "-i", "--env", built.name, "--", "python", "-c", script, "two", stdin=-1) as two:
         one.stdout.readline(), two.stdout.readline()
         assert built.python(built.name, "import victim; print(victim.VALUE)") == "original\n"
-        assert "one" in one.communicate(timeout=10)[0] and "two" in two.communicate(timeout=10)[0]
+        assert "one" in one.communicate(timeout=60)[0] and "two" in two.communicate(timeout=60)[0]
 
 
 # ---- damage of the store itself
@@ -147,7 +147,7 @@ def test_every_damage_is_found_and_mended(built, damage):
     assert built.json("verify", built.name)["ok"]
     script = "import victim, victim.other as o, os; print(victim.VALUE, o.X, open(os.path.dirname(o.__file__) + '/data.txt').read())"
     assert built.python(built.name, script) == "original 1 data\n\n"
-    assert built.inside(built.name, "pip", "check", timeout=60)
+    assert built.inside(built.name, "pip", "check", timeout=180)
     assert built.show(built.name)["layers"] == layers
     after = digest(built.store / "layers")
     assert {path: what for path, what in after.items() if path.startswith(tuple(layers))} == \

@@ -10,6 +10,7 @@ import subprocess
 import termios
 
 import pytest
+from envs import catches
 from harness import eventually
 from index_server import refusing_port
 from wheels import sdist, wheel
@@ -87,13 +88,13 @@ MOMENTS = {"resolving": "/simple/late", "fetching": "/files/late"}
 
 
 def reached(index, place):
-    assert eventually(lambda: any(path.startswith(place) for path in list(index.requests)))
+    assert eventually(lambda: any(path.startswith(place) for path in list(index.requests)), 60)
 
 
 def interrupt(build, signo):
     """What it says, once it is gone."""
     build.send_signal(signo)
-    out, err = build.communicate(timeout=20)
+    out, err = build.communicate(timeout=60)
     assert build.returncode == 130, (build.returncode, out, err)
     return out + err
 
@@ -123,6 +124,7 @@ def test_an_interrupted_wait_for_another_builder_ends(late, index):
     with late.start(*args) as first:
         reached(index, "/files/late")
         with late.start(*args) as second:
+            assert eventually(lambda: catches(second, signal.SIGINT), 60)
             with pytest.raises(subprocess.TimeoutExpired):
                 second.wait(0.5)
             assert "was interrupted" in interrupt(second, signal.SIGINT)
@@ -147,7 +149,7 @@ def test_control_c_takes_the_bar_away(late, index):
         with contextlib.suppress(OSError):      # the terminal's end
             while part := os.read(master, 4096):
                 said += part
-        assert run.wait(20) == 130, said
+        assert run.wait(60) == 130, said
     os.close(master)
     last = said.decode().split("\x1b[K")[-1]
     assert last.startswith("carrel: ") and "was interrupted" in last and last.endswith("\n"), said
@@ -158,7 +160,7 @@ def test_control_c_takes_the_bar_away(late, index):
 def test_an_index_that_refuses_is_named_with_the_reason(env):
     with refusing_port() as port:
         index = ["--index", f"http://127.0.0.1:{port}/simple", "--pip", "any"]
-        error = env.fails("agent", "--timeout", "3", *index, code="network")
+        error = env.fails_in_time("agent", *index, seconds=3, code="network")
         assert error["message"] == f"the index at 127.0.0.1:{port} can't be reached: Connection refused"
         done = env.try_build("agent", *index)
     assert done.returncode == 125
@@ -174,7 +176,7 @@ def test_nothing_is_said_of_retries_when_nobody_asks(env):
 
 
 def test_an_index_that_has_no_address_is_named(env):
-    error = env.fails("agent", "--index", "http://no-such-host.invalid/simple", "--timeout", "8", "--pip", "any", code="network")
+    error = env.fails_in_time("agent", "--index", "http://no-such-host.invalid/simple", "--pip", "any", seconds=8, code="network")
     assert error["message"].startswith("the index at no-such-host.invalid:80 can't be reached: "), error
 
 
@@ -191,12 +193,17 @@ def test_uv_that_can_not_be_fetched_is_the_networks_failure(own_env):
 # ---- how far it is
 
 def test_packages_are_counted_while_they_come(env, index):
-    """The total is the same from the first to the last, and what is there counts at once."""
-    index.add(wheel("quick"), wheel("brisk"), wheel("slow", files={"slow.bin": os.urandom(20000)}))
-    index.misbehave("/files/slow/slow-1.0-py3-none-any.whl", "slow")
-    done = env.try_build("agent", "--events", "--pip", "quick", "--pip", "brisk", "--pip", "slow")
-    assert done.returncode == 0, done.stderr
-    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    counted = [(event["packages_done"], event["packages"]) for event in events if event["event"] == "installing_deps" and "packages" in event]
+    """The total is the same from the first to the last, and what is there counts at once: the last one waits for that."""
+    index.add(wheel("quick"), wheel("brisk"), wheel("slow"))
+    index.misbehave("/files/slow/", "held")
+    counted = []
+    with env.start("env", "build", "agent", *env.with_index(["--events", "--pip", "quick", "--pip", "brisk", "--pip", "slow"])) as build:
+        for line in build.stdout:
+            event = json.loads(line) if line.startswith("{") else {"event": None}
+            if event["event"] == "installing_deps" and "packages" in event:
+                counted.append((event["packages_done"], event["packages"]))
+            if (2, 3) in counted:
+                index.freed.set()
+        assert build.wait(60) == 0, build.stderr.read()
     assert {total for _, total in counted} == {3} and (2, 3) in counted, counted
     assert counted == sorted(counted)

@@ -89,14 +89,14 @@ def test_a_build_does_not_see_other_packages_builds_or_write_outside(env, index)
 def test_a_build_that_never_ends_is_ended(env, index):
     index.add(sdist("endless", code="    import time\n    time.sleep(1000)\n"))
     env.configure("environments:\n  install_timeout: 3s\n")
-    env.fails("agent", "--allow-build", "--pip", "endless", code="timeout", timeout=60)
+    env.fails("agent", "--allow-build", "--pip", "endless", code="timeout", timeout=180)
 
 
 def test_a_build_that_leaves_a_process_leaves_none(env, index):
     """The autouse fixture finds it, wherever it went."""
     code = "    import subprocess\n    subprocess.Popen(['sleep', '1000'], start_new_session=True)\n    return 'left'\n"
     index.add(sdist("forker", code=code))
-    env.build("agent", "--allow-build", "--pip", "forker", timeout=60)
+    env.build("agent", "--allow-build", "--pip", "forker", timeout=180)
 
 
 def test_a_run_has_no_network(env, index):

@@ -21,7 +21,7 @@ PROGRAMS = {
             def log_message(self, *_): pass
         server = http.server.HTTPServer(('127.0.0.1', 0), Handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        answer = requests.get(f'http://127.0.0.1:{server.server_port}/hello', timeout=10)
+        answer = requests.get(f'http://127.0.0.1:{server.server_port}/hello', timeout=60)
         print(answer.status_code, answer.json()['path'])
         """,
     "fastapi": """
@@ -148,7 +148,7 @@ def test_grpcio_of_two_versions_at_once(real):
     with real.start("run", "-i", "--env", a["name"], "--", "python", "-c", script, stdin=subprocess.PIPE) as one, \
             real.start("run", "-i", "--env", b["name"], "--", "python", "-c", script, stdin=subprocess.PIPE) as two:
         assert (one.stdout.readline(), two.stdout.readline()) == ("1.60.1 True\n", "1.73.1 True\n")
-        one.communicate("", timeout=20), two.communicate("", timeout=20)
+        one.communicate("", timeout=60), two.communicate("", timeout=60)
     # As the seed has it: by the path of each one's Python.
     for found, version in ((a, "1.60.1"), (b, "1.73.1")):
         done = subprocess.run([f"{found['path']}/bin/python", "-c", "import grpc; print(grpc.__version__)"], env=real.env,
@@ -158,9 +158,9 @@ def test_grpcio_of_two_versions_at_once(real):
 
 def test_a_further_environment_is_small(real):
     """Of the fastapi set: 64 kB at most."""
-    build(real, "fastapi")
+    first = build(real, "fastapi")
     found = real.build("further", *(word for spec in SETS["fastapi"] for word in ("--pip", spec)))
-    assert found["build_seconds"] < 1
+    assert found["layers"] == first["layers"], "composed from what is there"
     used = subprocess.run(["du", "-s", "-B1", found["path"]], capture_output=True, text=True).stdout
     assert int(used.split()[0]) <= 64 << 10
 

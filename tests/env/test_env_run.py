@@ -19,7 +19,7 @@ def test_requirements_of_a_run(run, index, tmp):
     index.add(wheel("run-dep", "1.4"))
     file = run.requirements("run-dep\n")
     for attempt in range(2):
-        done = run.run("-r", file, "--", "python", "-c", "import run_dep; print(run_dep.VERSION)", timeout=60)
+        done = run.run("-r", file, "--", "python", "-c", "import run_dep; print(run_dep.VERSION)", timeout=180)
         assert (done.returncode, done.stdout, done.stderr) == (0, "1.4\n", ""), "what is printed is the command's"
     assert "run_" + hashlib.sha256(b"run-dep\n").hexdigest()[:7] in run.names()
     assert index.asked_for("run-dep") == 1
@@ -27,7 +27,7 @@ def test_requirements_of_a_run(run, index, tmp):
 
 def test_specs_of_a_run(run, index):
     index.add(wheel("run-a"), wheel("run-b", "2.0"))
-    done = run.run("--pip", "run-b<3", "--pip", "run-a", "--", "python", "-c", "import run_a, run_b; print(run_b.VERSION)", timeout=60)
+    done = run.run("--pip", "run-b<3", "--pip", "run-a", "--", "python", "-c", "import run_a, run_b; print(run_b.VERSION)", timeout=180)
     assert (done.returncode, done.stdout) == (0, "2.0\n"), done.stderr
     assert "run_" + hashlib.sha256(b"run-a\nrun-b<3").hexdigest()[:7] in run.names()
 
@@ -50,11 +50,11 @@ def test_the_result_of_a_run_in_json(run, index):
 
 
 def test_a_run_whose_build_fails(run, index):
-    done = run.run("-o", "json", "--pip", "no-such", "--", "true", timeout=60)
+    done = run.run("-o", "json", "--pip", "no-such", "--", "true", timeout=180)
     assert done.returncode == 125
     error = json.loads(done.stdout)["error"]
     assert (error["code"], error["package"]) == ("not_found", "no-such")
-    done = run.run("--pip", "no-such", "--", "true", timeout=60)
+    done = run.run("--pip", "no-such", "--", "true", timeout=180)
     assert (done.returncode, done.stdout) == (125, "")
     one_line(done.stderr, "no-such")
 
@@ -94,7 +94,7 @@ def test_the_plan_shows_the_environment(run, index):
 
 def test_a_python_of_this_version(run):
     minor = ".".join(run.build("a")["python_version"].split(".")[:2])
-    done = run.run("--python", minor, "--", "python", "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.prefix)", timeout=60)
+    done = run.run("--python", minor, "--", "python", "-c", "import sys; print('%d.%d' % sys.version_info[:2], sys.prefix)", timeout=180)
     assert done.stdout == f"{minor} /env\n", done.stderr
 
 

@@ -113,7 +113,7 @@ def test_two_versions_of_one_package_run_at_once(env, index):
         for row in env.ls():
             assert row["in_use"] == (row["name"] in (a["name"], b["name"]))
         one.stdin.close(), two.stdin.close()
-        assert (one.wait(10), two.wait(10)) == (0, 0)
+        assert (one.wait(60), two.wait(60)) == (0, 0)
 
 
 # ---- names

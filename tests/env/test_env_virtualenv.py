@@ -188,7 +188,7 @@ def test_bin_python_runs_python_in_the_environment(env, index):
     index.add(wheel("by-path", "4.2"))
     found = env.build("agent", "--pip", "by-path")
     python = f"{found['path']}/bin/python"
-    how = {"capture_output": True, "text": True, "env": env.env, "timeout": 30}
+    how = {"capture_output": True, "text": True, "env": env.env, "timeout": 120}
     done = subprocess.run([python, "-c", "import sys, by_path; print(by_path.VERSION, sys.prefix, sys.argv[1:])", "a b", "$c", "'"], **how)
     assert (done.stdout, done.returncode) == ("4.2 /env ['a b', '$c', \"'\"]\n", 0), done.stderr
     assert subprocess.run([python, "-c", "raise SystemExit(7)"], **how).returncode == 7

@@ -38,7 +38,7 @@ def sleeping(carrel, *options):
     with carrel.start("run", *options, "--", "sleep", "1000") as process:
         def sleepers():
             return [pid for pid, (_, name) in descendants(process.pid).items() if name == "sleep"]
-        found = eventually(sleepers, 20)
+        found = eventually(sleepers, 60)
         assert found, process.communicate()
         yield process, status_of(found[0])
 
@@ -136,7 +136,7 @@ def test_a_host_file_given_as_a_stream_cannot_be_opened_again(carrel, tmp, numbe
     script = f"echo changed >/proc/self/fd/{number}; : >/proc/self/fd/{number}; readlink /proc/self/fd/{number}"
     with open(file, "r" if number == 0 else "a") as stream:
         streams = {("stdin", "stdout", "stderr")[number]: stream}
-        done = carrel.sh(script, timeout=20, **streams)
+        done = carrel.sh(script, **streams)
     text = file.read_text()
     assert text.startswith("kept\n"), "the file was truncated"
     if number == 0:
@@ -471,12 +471,12 @@ def test_nothing_is_left_after_kill_9(carrel):
         pid, init = int(status["Pid"]), int(status["PPid"])
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert eventually(lambda: not any(map(is_alive, (pid, init))), 2)
+        assert eventually(lambda: not any(map(is_alive, (pid, init))), 30)
 
 
 def test_background_processes_end_with_the_command(carrel):
     carrel.sh("setsid sleep 1000 & (trap '' TERM HUP; sleep 1000) & nohup sleep 1000 >/dev/null & :")
-    assert eventually(lambda: not [name for _, name in descendants().values() if name == "sleep"], 2)
+    assert eventually(lambda: not [name for _, name in descendants().values() if name == "sleep"], 30)
 
 
 def test_plan_names_every_layer(carrel):
