@@ -14,9 +14,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-static void child_main(const char *path, char *const argv[], int fd, int to)
+static void child_main(pid_t parent, const char *path, char *const argv[], int fd, int to)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it died before that */
+		_exit(127);
 	setpgid(0, 0);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int i = 0; i <= 2; i++)
@@ -33,11 +35,11 @@ void capture_start(struct capture *capture, const char *path, char *const argv[]
 	*capture = (struct capture){ .pid = -1, .from = -1, .pidfd = -1, .exit_code = -1 };
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
 		return;
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
 		/* Only our end is non-blocking: the program must not see EAGAIN. */
 		fcntl(ends[1], F_SETFL, 0);
-		child_main(path, argv, fd, ends[1]);
+		child_main(parent, path, argv, fd, ends[1]);
 	}
 	close(ends[1]);
 	capture->from = ends[0];

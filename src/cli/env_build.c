@@ -183,11 +183,13 @@ static int run_builder(char **argv, struct buf *said, int *exit_code, struct err
 		from = ends[0];
 		to = ends[1];
 	}
-	pid_t child = fork();
+	pid_t parent = getpid(), child = fork();
 	if (child < 0)
 		return fail_errno(err, "start '%s'", path);
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent) /* it died before that */
+			_exit(127);
 		if (!said || dup2(to, STDOUT_FILENO) >= 0)
 			execv(path, argv);
 		_exit(127);
