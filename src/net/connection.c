@@ -292,8 +292,9 @@ void connection_close(struct http_connection *c)
 	if (c->exchange && c->exchange->is_cut && !c->is_unix)
 		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
 			sizeof(struct linger));
+	/* A client that has its answer may go before the turn comes in which the request ends. */
 	if (c->exchange)
-		exchange_end(c, true);
+		exchange_end(c, !exchange_is_answered(c));
 	loop_unwatch(c->server->loop, c->fd);
 	fd_close(&c->fd);
 	for (int i = 0; i < c->fd_count; i++)

@@ -48,6 +48,14 @@ void exchange_end(struct http_connection *c, bool aborted)
 	free(x);
 }
 
+bool exchange_is_answered(const struct http_connection *c)
+{
+	const struct exchange *x = c->exchange;
+
+	return x->answer == ANSWER_ENDED && x->is_complete && !x->is_cut && !c->is_broken &&
+	       x->file < 0 && x->pipe < 0 && output_queued(c) == 0;
+}
+
 bool exchange_wants_input(const struct http_connection *c)
 {
 	const struct exchange *x = c->exchange;

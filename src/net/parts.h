@@ -131,13 +131,15 @@ void connection_run(struct http_connection *c);
 void connection_wake(struct http_connection *c);
 void connection_again(struct http_connection *c);
 void connection_expire(struct http_connection *c); /* its deadline has come */
-/* The handler is told that the request is aborted, if it knows it. */
+/* The handler is told that its request is aborted, if it has one whose answer isn't out. */
 void connection_close(struct http_connection *c);
 void connection_leave(struct http_connection *c); /* no more requests here: linger, then close */
 
 /* exchange.c */
 /* Ends c's exchange and tells the handler. */
 void exchange_end(struct http_connection *c, bool aborted);
+/* Whether all of the request came and all of its answer is sent: what is left is to end it. */
+bool exchange_is_answered(const struct http_connection *c);
 /* Goes on with it, by what has come. false: nothing can be done now. */
 bool exchange_step(struct http_connection *c);
 /* Whether its bytes are wanted now. */

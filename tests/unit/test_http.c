@@ -204,6 +204,31 @@ static void an_answer_may_come_later(void **state)
 	assert_int_equal(world->done, 2);
 }
 
+static void who_goes_with_the_answer_has_aborted_nothing(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/later"));
+	answer(world, world->request, "first");
+	/* It reads and goes before the server's next turn. */
+	assert_true(recv(world->client, world->text, sizeof world->text, MSG_DONTWAIT) > 0);
+	fd_close(&world->client);
+	run(world);
+	assert_int_equal(world->done, 1);
+	assert_int_equal(world->aborted, 0);
+}
+
+static void who_goes_before_the_answer_has_aborted_it(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, GET("/later"));
+	fd_close(&world->client);
+	run(world);
+	assert_int_equal(world->done, 1);
+	assert_int_equal(world->aborted, 1);
+}
+
 static void how_a_body_is_wanted_may_be_said_later(void **state)
 {
 	struct world *world = *state;
@@ -408,6 +433,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		TEST(a_request_answered_at_once_is_done_after_the_handler_returned),
 		TEST(an_answer_may_come_later),
+		TEST(who_goes_with_the_answer_has_aborted_nothing),
+		TEST(who_goes_before_the_answer_has_aborted_it),
 		TEST(how_a_body_is_wanted_may_be_said_later),
 		TEST(a_body_that_is_paused_waits),
 		TEST(a_stream_without_a_body_ends_at_once),
