@@ -70,10 +70,12 @@ static void listen(struct subscriber *s)
 	if (s->last && s->last + 1 < journal->first) {
 		auto_buf struct buf text;
 
+		char range[128];
+
 		buf_init(&text, 1024);
-		buf_printf(&text,
-			"event: missed\ndata: {\"type\":\"missed\",\"from\":%llu,\"to\":%llu}\n\n",
+		str_format(range, sizeof range, "{\"type\":\"missed\",\"from\":%llu,\"to\":%llu}",
 			(unsigned long long)s->last + 1, (unsigned long long)journal->first - 1);
+		sse_print(&text, journal->first - 1, "missed", str_from(range));
 		http_write(s->call->r, (struct str){ text.data, text.len });
 	}
 	s->is_listening = true;
@@ -124,8 +126,12 @@ static void subscribe(struct call *c, const char *workspace, bool ends_with_it)
 	c->gone = on_gone;
 	c->writable = on_writable;
 	stream_add(c, &s->stream, on_stop);
-	/* The head goes out at once, so that the client knows it listens. */
-	http_write(c->r, STR(":\n\n"));
+	/* The head goes out at once, so that the client knows it listens, and with it where: who is
+	 * cut off before the first event misses none by asking again. */
+	char begin[64];
+	str_format(begin, sizeof begin, "id: %llu\n\n",
+		(unsigned long long)(s->last ? s->last : c->api->core->journal.next - 1));
+	http_write(c->r, str_from(begin));
 	s->heartbeat = loop_after(c->api->loop, HEARTBEAT_MS, on_heartbeat, s);
 	listen(s);
 }

@@ -16,7 +16,9 @@ static const struct arg_option table[] = {
 	{ 0, "workspace", ARG_TEXT, FIELD(workspace), "NAME", "only what happens to this one", NULL,
 		0, 0 },
 	{ 0, "after", ARG_TEXT, FIELD(after), "ID",
-		"first those that came after this event, as far as they are kept", NULL, 0, 0 },
+		"first those that came after this event (-o json shows ids), as far as they are "
+		"kept",
+		NULL, 0, 0 },
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
@@ -29,16 +31,19 @@ static const struct arg_spec spec = {
 	.option_count = sizeof table / sizeof *table,
 };
 
-/* "TIME TYPE NAME KEY=VALUE…" */
+/* "TIME TYPE NAME KEY=VALUE…", the first two as wide as the longest that there is. */
 static void print_text(const struct json_value *event, struct buf *out)
 {
-	static const char *const first[] = { "time", "type", "name" };
+	static const struct {
+		const char *key;
+		int width;
+	} first[] = { { "time", 24 }, { "type", 19 }, { "name", 0 } };
 	static const char *const hidden[] = { "id", "time", "type", "name", "workspace" };
 	char shown[512];
 	for (size_t i = 0; i < 3; i++) {
-		const char *text = json_member_text(event, first[i]);
+		const char *text = json_member_text(event, first[i].key);
 		str_printable(shown, sizeof shown, str_from(text ? text : "-"));
-		buf_printf(out, "%s%s", i ? "  " : "", shown);
+		buf_printf(out, "%s%-*s", i ? "  " : "", first[i].width, shown);
 	}
 	for (const struct json_value *member = event->first; member; member = member->next) {
 		bool is_hidden = member->kind != JSON_STRING && !member->is_integer;
@@ -75,31 +80,57 @@ static int print_event(const struct sse *sse, bool json, struct error *err)
 	return 0;
 }
 
-static int follow(struct remote *remote, const struct events_options *options, struct error *err)
+/* Where it is in what happens. */
+struct watch {
+	struct remote *remote;
+	const char *workspace; /* or NULL: all of them */
+	char last[32];	       /* the id that was seen last, or "" */
+	struct client_response response;
+};
+
+static int begin(void *ctx, struct error *err)
 {
+	struct watch *watch = ctx;
+	struct remote *remote = watch->remote;
 	struct client_request request = CLIENT_REQUEST_NONE;
-	struct client_response response = { 0 };
-	struct sse sse;
-	int got;
 	request.method = "GET";
 	request.accept = "text/event-stream";
-	request.path = options->workspace ? arena_printf(&remote->arena, "/v1/events?workspace=%s",
-						    remote_escape(remote, options->workspace))
-					  : "/v1/events";
-	if (options->after)
+	request.path = watch->workspace ? arena_printf(&remote->arena, "/v1/events?workspace=%s",
+						  remote_escape(remote, watch->workspace))
+					: "/v1/events";
+	if (watch->last[0])
 		request.headers =
-			arena_printf(&remote->arena, "Last-Event-ID: %s\r\n", options->after);
-	if (remote_begin(remote, &request, &response, err))
-		return -1;
+			arena_printf(&remote->arena, "Last-Event-ID: %s\r\n", watch->last);
+	return remote_begin(remote, &request, &watch->response, err);
+}
+
+/* One answer's events: 1 when it was cut off, and is worth asking for again. */
+static int follow_answer(struct watch *watch, struct error *err)
+{
+	struct sse sse;
+	int got, failed = 0;
 	sse_init(&sse);
-	while ((got = client_next_event(&remote->client, &response, &sse, err)) == 1)
-		if (print_event(&sse, remote->json, err)) {
-			got = -1;
+	while ((got = client_next_event(&watch->remote->client, &watch->response, &sse, err)) == 1)
+		if ((failed = print_event(&sse, watch->remote->json, err)))
 			break;
-		}
+	/* Also one without an event: the daemon says where we begin. */
+	if (sse.id[0])
+		str_copy(watch->last, sizeof watch->last, sse.id);
 	sse_done(&sse);
-	if (!got)
-		return fail(err, ERR_UNAVAILABLE, "the daemon has ended");
+	if (failed || (got < 0 && err->code != ERR_CORRUPT))
+		return -1;
+	return got < 0 ? 1 : fail(err, ERR_UNAVAILABLE, "the daemon has ended");
+}
+
+static int follow(struct watch *watch, struct error *err)
+{
+	int is_cut = begin(watch, err) ? -1 : follow_answer(watch, err);
+	while (is_cut == 1)
+		is_cut = remote_reopen(watch->remote, begin, watch, err)
+				 ? -1
+				 : follow_answer(watch, err);
+	if (err->code == ERR_UNAVAILABLE && watch->last[0])
+		error_hint(err, "carrel events --after %s goes on there", watch->last);
 	return -1;
 }
 
@@ -114,9 +145,11 @@ int cli_events(int argc, char **argv)
 	if (!remote_parse(
 		    &remote, &spec, argc, argv, &options, &options.remote, 0, 0, &operands, &code))
 		return code;
+	struct watch watch = { .remote = &remote, .workspace = options.workspace };
+	str_copy(watch.last, sizeof watch.last, options.after ? options.after : "");
 	if (options.after && !str_to_u64(str_from(options.after), &id))
 		fail(&err, ERR_INVALID, "--after: '%s' is no id of an event", options.after);
 	else if (!remote_open(&remote, &options.remote, &err))
-		follow(&remote, &options, &err);
+		follow(&watch, &err);
 	return cli_fail(&err, remote.json);
 }

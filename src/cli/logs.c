@@ -6,15 +6,11 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/daemon.h"
 #include "cli/env.h"
 #include "cli/remote.h"
 #include "model/exec.h"
 
 #define CHUNK 65536
-/* A daemon that was restarted serves again within seconds. */
-#define REOPEN_TRIES 50
-#define REOPEN_MS 200
 
 struct logs_options {
 	struct remote_options remote;
@@ -56,8 +52,9 @@ struct tail {
 };
 
 /* Asks for what follows; it is connected. */
-static int begin_tail(struct tail *tail, struct error *err)
+static int begin_tail(void *ctx, struct error *err)
 {
+	struct tail *tail = ctx;
 	struct remote *remote = &tail->remote;
 	struct client_request request = CLIENT_REQUEST_NONE;
 	const char *query = arena_printf(&remote->arena, "/output?stream=%s&offset=%llu%s",
@@ -80,38 +77,16 @@ static int open_tail(
 	return 0;
 }
 
-static bool is_away(const struct error *err)
-{
-	return err->code == ERR_UNAVAILABLE || err->code == ERR_CORRUPT;
-}
-
 /* The daemon went away in the middle: a background command goes on without it, and its output is
- * kept. A daemon that was stopped is not started for this. */
+ * kept. */
 static int reopen(struct tail *tail, struct error *err)
 {
-	struct remote *remote = &tail->remote;
-	int failed = -1;
-	for (int i = 0; failed && i < REOPEN_TRIES; i++) {
-		if (remote->client.socket >= 0)
-			client_done(&remote->client);
-		remote->client.socket = -1;
-		if (i)
-			poll(NULL, 0, REOPEN_MS);
-		failed = daemon_connect(&remote->client, remote->host, false, err);
-		if (failed)
-			remote->client.socket = -1;
-		failed = failed || begin_tail(tail, err);
-		if (failed && !is_away(err))
-			return -1;
-	}
-	if (!failed)
+	if (!remote_reopen(&tail->remote, begin_tail, tail, err))
 		return 0;
-	fail(err, ERR_UNAVAILABLE,
-		"the daemon went away while exec '%s' was followed, and doesn't come back",
-		tail->exec);
-	error_hint(err, "carrel logs -f %s --stream %s --offset %llu goes on there", tail->exec,
-		tail->name, (unsigned long long)tail->offset);
-	return -1;
+	if (err->code == ERR_UNAVAILABLE)
+		error_hint(err, "carrel logs -f %s --stream %s --offset %llu goes on there",
+			tail->exec, tail->name, (unsigned long long)tail->offset);
+	return error_context(err, "follow exec '%s'", tail->exec);
 }
 
 static int pump(struct tail *tail, struct error *err)

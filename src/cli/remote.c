@@ -1,5 +1,6 @@
 #include "cli/remote.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,9 @@
 #define PAGE "500"
 #define PROBLEM_MAX ((size_t)1 << 20)
 #define TEXT_MAX ((size_t)256 << 20)
+/* A daemon that was restarted serves again within seconds. */
+#define REOPEN_TRIES 50
+#define REOPEN_MS 200
 
 int remote_check_names(const char *const *names, size_t count, struct error *err)
 {
@@ -99,6 +103,30 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 	return client_problem(response->status,
 		(struct str){ arena_bytes(&remote->arena, body.data, body.len), body.len },
 		&remote->arena, err);
+}
+
+static bool is_away(const struct error *err)
+{
+	return err->code == ERR_UNAVAILABLE || err->code == ERR_CORRUPT;
+}
+
+int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, struct error *err)
+{
+	for (int i = 0; i < REOPEN_TRIES; i++) {
+		if (remote->client.socket >= 0)
+			client_done(&remote->client);
+		remote->client.socket = -1;
+		if (i)
+			poll(NULL, 0, REOPEN_MS);
+		bool is_connected = !daemon_connect(&remote->client, remote->host, false, err);
+		if (is_connected && !begin(ctx, err))
+			return 0;
+		if (!is_connected)
+			remote->client.socket = -1;
+		if (!is_away(err))
+			return -1;
+	}
+	return fail(err, ERR_UNAVAILABLE, "the daemon went away, and doesn't come back");
 }
 
 const char *remote_escape(struct remote *remote, const char *text)

@@ -55,6 +55,11 @@ int remote_call(struct remote *remote, const char *method, const char *path, con
 /* The same, for an answer that is read piece by piece: client_read follows. */
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err);
+/* An answer was cut off: asks again, by `begin`, for ten seconds, in which a daemon that restarts
+ * serves again. One that was stopped is not started for this. ERR_UNAVAILABLE: it doesn't come
+ * back; other errors are begin's. */
+typedef int remote_begin_fn(void *ctx, struct error *err);
+int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, struct error *err);
 /* "/v1/workspaces/NAME" and more of it. */
 const char *remote_workspace_path(struct remote *remote, const char *name, const char *more);
 const char *remote_exec_path(struct remote *remote, const char *id, const char *more);

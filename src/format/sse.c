@@ -45,7 +45,7 @@ static void take_field(struct sse *sse, struct str line)
 	} else if (str_is(name, "event")) {
 		copy_name(sse->next_event, sizeof sse->next_event, value);
 	} else if (str_is(name, "id") && (!value.len || !memchr(value.data, '\0', value.len))) {
-		copy_name(sse->id, sizeof sse->id, value);
+		copy_name(sse->next_id, sizeof sse->next_id, value);
 	}
 }
 
@@ -57,6 +57,7 @@ static bool end_event(struct sse *sse)
 	if (is_one)
 		str_copy(sse->event, sizeof sse->event,
 			sse->next_event[0] ? sse->next_event : "message");
+	str_copy(sse->id, sizeof sse->id, sse->next_id);
 	sse->next_event[0] = '\0';
 	sse->has_data = false;
 	return is_one;

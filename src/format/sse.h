@@ -11,12 +11,12 @@
 
 struct sse {
 	char event[64]; /* of the last one: "message" when it has no name of its own */
-	char id[32];	/* the last that was given; kept from event to event */
+	char id[32]; /* the last that was given, by an event or without one; kept until the next */
 	struct buf data;
 	/* private */
 	struct buf in;
-	size_t at; /* up to where it is read */
-	char next_event[64];
+	size_t at;			  /* up to where it is read */
+	char next_event[64], next_id[32]; /* count from their empty line on */
 	bool has_data, is_given;
 };
 void sse_init(struct sse *sse);

@@ -1,7 +1,9 @@
 """create, ls, info and rm: a workspace from its first to its last day."""
 import json
+import os
 import re
 import select
+import signal
 
 import pytest
 from daemons import new_directory, remove, serving
@@ -214,10 +216,27 @@ def test_events_are_lines(daemon):
             assert len(names) < 100
         event = json.loads(json_lines.stdout.readline())
         assert {"id", "type", "time", "workspace", "name"} <= set(event) and event["name"] in names
-        words = text.stdout.readline().split()
+        line = text.stdout.readline()
+        words = line.split()
         assert words[1].startswith("workspace.") and words[2] in names
+        assert line.index(words[2]) == len("2026-01-01T00:00:00.000Z  workspace.suspended  "), "not aligned"
         json_lines.terminate()
         text.terminate()
+
+
+def test_events_go_on_over_a_restart_of_core_and_end_with_the_daemon(own_daemon):
+    """Who listens is told of the gap, and misses nothing of what the new core says."""
+    with own_daemon.start("events", "-o", "json", "--after", "1") as follower:
+        assert json.loads(follower.stdout.readline())["type"] == "missed"
+        os.kill(own_daemon.core_pid(), signal.SIGKILL)
+        own_daemon.await_ready()
+        with created(own_daemon, "after"):
+            came = [json.loads(follower.stdout.readline()) for _ in range(2)]
+            assert [event["type"] for event in came] == ["missed", "workspace.created"] and came[1]["name"] == "after"
+            assert came[0]["to"] == came[1]["id"] - 1
+        assert own_daemon.stop_serving() == 0
+        *_, last = map(json.loads, follower.stdout)
+        assert follower.wait(10) == 125 and last["error"]["message"] == "the daemon has ended" and "--after" in last["error"]["hint"]
 
 
 def test_another_socket_is_named_by_host(make_daemon, tmp_path):

@@ -95,6 +95,24 @@ static void events_come_out_as_they_went_in(void **state)
 	}
 }
 
+static void an_id_counts_when_its_event_is_whole(void **state)
+{
+	static const struct {
+		const char *text, *id;
+	} steps[] = { { "id: 5\n\n", "5" }, { "id: 6\ndata: x\n", "5" }, { "\n", "6" },
+		{ "id: 7\nevent: cut", "6" } };
+	struct sse sse;
+
+	sse_init(&sse);
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		sse_add(&sse, str_from(steps[i].text));
+		while (sse_next(&sse, NULL) == 1)
+			;
+		assert_string_equal(sse.id, steps[i].id);
+	}
+	sse_done(&sse);
+}
+
 static void an_event_has_a_maximum(void **state)
 {
 	struct sse sse;
@@ -121,6 +139,7 @@ int main(void)
 		cmocka_unit_test(a_query_is_its_parameters),
 		cmocka_unit_test(a_host_is_a_name_or_an_address_and_a_port),
 		cmocka_unit_test(events_come_out_as_they_went_in),
+		cmocka_unit_test(an_id_counts_when_its_event_is_whole),
 		cmocka_unit_test(an_event_has_a_maximum),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
