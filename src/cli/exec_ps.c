@@ -170,7 +170,7 @@ struct kill_options {
 #define FIELD(name) offsetof(struct kill_options, name)
 static const struct arg_option kill_table[] = {
 	{ 's', "signal", ARG_TEXT, FIELD(signal), "SIGNAL",
-		"by name or number: TERM (default), KILL, INT, HUP …", NULL, 0, 0 },
+		"by name or number, such as KILL, INT or 9 (default TERM)", NULL, 0, 0 },
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD

@@ -33,7 +33,8 @@ static const struct arg_option table[] = {
 static const struct arg_spec spec = {
 	.command = "logs",
 	.usage = "carrel logs EXEC [options]",
-	.about = "Prints the output of a command in the background, whether it runs or has ended.",
+	.about = "Prints the output of a command in the background, whether it runs or has ended.\n"
+		 "How it ended is said by `carrel ps -a`.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
