@@ -442,9 +442,15 @@ static int copy_out(struct copy *copy, struct error *err)
 	if (look_inside(copy, &copy->from, &source, err) ||
 		(!copy->to.is_stream && look_here(copy->to.path, &there, err)))
 		return -1;
-	if (source.kind == ABSENT)
-		return fail(err, ERR_NOT_FOUND, "there is no '%s' in workspace '%s'",
-			copy->from.path, copy->from.workspace);
+	if (source.kind == ABSENT) {
+		fail(err, ERR_NOT_FOUND, "there is no '%s' in workspace '%s'", copy->from.path,
+			copy->from.workspace);
+		/* Who names a path of the sandbox's root means that one. */
+		return copy->from.path[0] == '/' &&
+				       !str_starts_with(str_from(copy->from.path), "/workspace")
+			       ? error_hint(err, "only what is below /workspace can be copied")
+			       : -1;
+	}
 	catch_interrupts(&copy->remote->client);
 	if (source.kind == A_DIRECTORY)
 		return copy_out_tree(copy, &source, &there, err);

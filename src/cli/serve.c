@@ -210,6 +210,17 @@ static _Noreturn void be_background(struct server *server, int ready)
 	_exit(code);
 }
 
+/* What a line of the log is about: the error that it names, else all of it. */
+static struct str reason_of(struct str line)
+{
+	static const char key[] = " error=\"";
+	const char *at = memmem(line.data, line.len, key, sizeof key - 1);
+	if (!at || line.data[line.len - 1] != '"')
+		return line;
+	at += sizeof key - 1;
+	return (struct str){ at, (size_t)(line.data + line.len - 1 - at) };
+}
+
 /* The last line of its log, for who wasn't told anything else. That core has ended is no reason. */
 static int quote_log(const struct home *home, struct error *err)
 {
@@ -227,7 +238,7 @@ static int quote_log(const struct home *home, struct error *err)
 	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, last = STR("nothing");
 	while (str_next(&rest, '\n', &line))
 		if (str_trim(line).len && !memmem(line.data, line.len, ended, sizeof ended - 1))
-			last = line;
+			last = reason_of(line);
 	fail(err, ERR_FAILED, "the daemon of '%s' didn't come up; it said: %.*s", home->path,
 		(int)last.len, last.data);
 	return error_hint(err, "its log has more: %s/run/carrel.log", home->path);

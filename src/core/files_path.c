@@ -78,7 +78,8 @@ static int normalize(const char *path, char out[PATH_MAX], struct error *err)
 		rest = str_from(path);
 	while (next_part(&rest, &part)) {
 		if (str_is(part, ".."))
-			return fail(err, ERR_INVALID, "'%s' has a '..' in it", path);
+			return fail_hint(err, ERR_INVALID, "say the path from /workspace on",
+				"'%s' has a '..' in it", path);
 		if (!append_part(out, part)) {
 			errno = ENAMETOOLONG;
 			return fail_errno(err, "'%s'", path);

@@ -80,7 +80,9 @@ static int remove_one(const struct env_store *store, const char *name, struct er
 	arena_init(&arena);
 	if (claim(store, name, &fd)) {
 		if (errno == EAGAIN)
-			return fail_hint(err, ERR_CONFLICT, "end what runs in it first",
+			return fail_hint(err, ERR_CONFLICT,
+				"end what runs in it, and remove the workspaces that have it: "
+				"carrel ls shows them",
 				"environment '%s' is in use", name);
 		return fail_errno(err, "lock environment '%s'", name);
 	}

@@ -121,6 +121,14 @@ def test_bad_input_is_one_line(daemon, workspace, words, names, tmp_path):
     assert os.listdir(tmp_path) == ["home"] or os.listdir(tmp_path) == []
 
 
+def test_a_path_elsewhere_in_the_sandbox_is_told_what_can_be_named(daemon, workspace, tmp_path):
+    for path in ("/etc/passwd", "../etc/passwd"):
+        done = daemon("cp", f"{workspace}:{path}", tmp_path)
+        assert done.returncode == 125 and "/workspace" in one_line(done.stderr, path)
+    done = daemon("cp", f"{workspace}:/workspace/nosuch", tmp_path)
+    assert done.returncode == 125 and not one_line(done.stderr, "nosuch")
+
+
 def test_json_is_one_value(daemon, workspace, tmp_path):
     (tmp_path / "f").write_text("12345")
     assert json_of(daemon("cp", "-o", "json", tmp_path / "f", f"{workspace}:j")) == {"bytes": 5, "left_out": 0, "outward_links": 0}

@@ -106,6 +106,8 @@ def test_an_environment_is_built_of_packages_or_a_file_or_named(building, tmp_pa
                 for written in ("x", "xx"):       # each has its own, and it stays
                     done = building("exec", name, "--", "python", "-c", script)
                     assert done.stdout == f"1.16.0 /env {written}\n", done.stderr
+            done = building("env", "rm", made)
+            assert done.returncode == 125 and "workspaces" in one_line(done.stderr, made, "in use")
     done = building("create", "--pip", "no-such-package-anywhere-1", timeout=60)
     assert done.returncode == 125
     one_line(done.stderr, "no-such-package-anywhere-1")
