@@ -75,20 +75,30 @@ int cli_fail(const struct error *err, bool json)
 	return error_exit_code(err->code);
 }
 
-static int unknown_command(int argc, char **argv)
+const char *cli_nearest(const struct cli_command *commands, const char *name)
 {
-	const char *name = argv[0];
-	struct error err;
 	const char *nearest = NULL;
 	size_t least = 2 + strlen(name) / 4;
-	for (const struct cli_command *command = cli_commands; command->name; command++)
+	for (const struct cli_command *command = commands; command->name; command++)
 		if (str_distance(name, command->name) < least) {
 			least = str_distance(name, command->name);
 			nearest = command->name;
 		}
-	fail_hint(&err, ERR_INVALID, "carrel help lists the commands", "unknown %s '%s'",
-		name[0] == '-' ? "option" : "command", name);
-	if (nearest && strlen(name) > 2)
+	return strlen(name) > 2 ? nearest : NULL;
+}
+
+static int unknown_command(int argc, char **argv)
+{
+	const char *name = argv[0], *nearest = cli_nearest(cli_commands, name);
+	struct error err;
+	if (name[0] == '-')
+		fail_hint(&err, ERR_INVALID,
+			"options follow the command; carrel help lists the commands",
+			"unknown option '%s'", name);
+	else
+		fail_hint(&err, ERR_INVALID, "carrel help lists the commands",
+			"unknown command '%s'", name);
+	if (nearest)
 		error_hint(&err, "did you mean 'carrel %s'?", nearest);
 	return cli_fail(&err, args_want_json(argc, argv));
 }

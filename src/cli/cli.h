@@ -10,6 +10,8 @@ struct cli_command {
 };
 /* The one table of commands; ends with a NULL name. `carrel help` prints it. */
 extern const struct cli_command cli_commands[];
+/* The command that who typed `name` may have meant, or NULL. */
+const char *cli_nearest(const struct cli_command *commands, const char *name);
 
 int cli_run(int argc, char **argv);
 int cli_env(int argc, char **argv);

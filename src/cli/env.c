@@ -53,6 +53,9 @@ int cli_env(int argc, char **argv)
 			return command->run(argc - 1, argv + 1);
 	fail_hint(&err, ERR_INVALID, "carrel env --help lists the commands", "unknown %s 'env %s'",
 		argv[1][0] == '-' ? "option" : "command", argv[1]);
+	const char *nearest = cli_nearest(commands, argv[1]);
+	if (nearest)
+		error_hint(&err, "did you mean 'carrel env %s'?", nearest);
 	return env_fail(&err, NULL, args_want_json(argc, argv));
 }
 
