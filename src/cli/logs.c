@@ -178,7 +178,8 @@ static int carry_out(struct tail tails[2], const char *exec, const struct logs_o
 		if (open_tail(&tails[i], exec, options, err)) {
 			if (err->code == ERR_NOT_FOUND)
 				error_hint(err, "output is kept of commands in the background "
-						"(exec -d): carrel ps -a lists them");
+						"(exec -d), as long as their workspace is there: "
+						"carrel ps -a lists them");
 			return -1;
 		}
 	}
