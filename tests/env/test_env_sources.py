@@ -123,6 +123,12 @@ def test_an_archive_that_is_not_what_the_index_says_is_not_built(env, index):
     env.fails("agent", ALLOW, "--pip", "changed", code={"hash_mismatch", "failed"}, package="changed")
 
 
+def test_an_archive_that_breaks_off_once_is_fetched_again(env, index):
+    index.add(sources("fragile"))
+    index.misbehave("/files/fragile/", "half", times=1)
+    assert env.build("agent", ALLOW, "--pip", "fragile")["installed_packages"] == {"fragile": "1.0"}
+
+
 # ---- what a build may ask for
 
 ASKS = """

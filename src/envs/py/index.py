@@ -29,6 +29,10 @@ class Failure(Exception):
     pass
 
 
+class BrokeOff(Failure):
+    pass
+
+
 class NotThere(Failure):
     pass
 
@@ -83,13 +87,22 @@ class Client:
         raise Failure(reason)
 
     def read(self, url, most, accept="*/*"):
+        for attempt in range(4):
+            try:
+                return self.read_once(url, most, accept)
+            except BrokeOff:
+                if attempt == 3:
+                    raise
+                time.sleep(0.1 * 2 ** attempt)
+
+    def read_once(self, url, most, accept):
         with self.open(url, accept) as answer:
             data = bytearray()
             while True:
                 try:
                     piece = answer.read(1 << 20)
                 except Exception as error:
-                    raise Failure("the answer broke off: %s" % error)
+                    raise BrokeOff("the answer broke off: %s" % error)
                 if not piece:
                     break
                 data += piece
@@ -97,7 +110,7 @@ class Client:
                     raise Failure("the answer is larger than %d bytes" % most)
             length = answer.headers.get("Content-Length")
             if length and length.isdigit() and int(length) != len(data):
-                raise Failure("the answer broke off after %d of %s bytes" % (len(data), length))
+                raise BrokeOff("the answer broke off after %d of %s bytes" % (len(data), length))
             return answer.geturl(), answer.headers.get_content_type(), bytes(data)
 
 
