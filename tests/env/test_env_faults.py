@@ -106,14 +106,20 @@ def test_a_build_that_waits_can_be_ended(env, index):
 
 # ---- killed
 
-def kill(env, *args, after):
-    """Kills it after so many seconds, if it isn't done; what it had started goes with it, at once or soon."""
+@contextlib.contextmanager
+def all_gone():
+    """What is killed in the block takes along what it had started, at once or soon: by the end of the block it has."""
     others = set(descendants())
-    with env.start("env", *args) as process:
+    yield
+    assert eventually(lambda: set(descendants()) <= others, 60), descendants()
+
+
+def kill(env, *args, after):
+    """Kills it after so many seconds, if it isn't done."""
+    with all_gone(), env.start("env", *args) as process:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(after)
         process.kill()
-    assert eventually(lambda: set(descendants()) <= others, 60), descendants()
 
 
 @pytest.mark.once
@@ -208,7 +214,8 @@ def scenario(env, fault):
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_a_fault_point(env, index, point):
     parts(index)
-    assert scenario(env, f"{point}:1"), f"no command passes {point}"
+    with all_gone():
+        assert scenario(env, f"{point}:1"), f"no command passes {point}"
     env.configure("")
     env("env", "verify", "--repair", timeout=120)       # the scenario's own damage, where the kill came before its repair
     is_whole(env)

@@ -43,7 +43,7 @@ def answers(tmp_path_factory):
     """What probe says in a sandbox with every default; it comes in by stdin, so that nothing more is mounted."""
     carrel = Carrel(tmp_path_factory.mktemp("home"))
     done = carrel.run("--", "sh", "-c", "cat >probe && chmod +x probe && exec ./probe all", input=PROBE.read_bytes(),
-                      text=False)
+                      text=False, timeout=120)
     assert done.returncode in (0, 1), done
     return lines_of(done.stdout.decode())
 
@@ -53,7 +53,7 @@ def answers_in_directory(tmp_path_factory):
     """The same, and what it left, with a host directory as the workspace."""
     carrel = Carrel(tmp_path_factory.mktemp("home"))
     directory = tmp_path_factory.mktemp("dir")
-    done = carrel.run("--dir", directory, "-v", f"{PROBE}:/probe:ro", "--", "/probe", "all")
+    done = carrel.run("--dir", directory, "-v", f"{PROBE}:/probe:ro", "--", "/probe", "all", timeout=120)
     assert done.returncode in (0, 1), done
     return lines_of(done.stdout), directory
 
@@ -64,7 +64,7 @@ def answers_in_workspace(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("daemon")) as daemon:
         assert daemon("create", "probe").returncode == 0
         done = daemon("exec", "probe", "--", "sh", "-c", "cat >probe && chmod +x probe && exec ./probe all",
-                      input=PROBE.read_bytes(), text=False)
+                      input=PROBE.read_bytes(), text=False, timeout=120)
         assert done.returncode in (0, 1), done
     return lines_of(done.stdout.decode())
 
