@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from harness import eventually
 from rest import created, workspace  # noqa: F401
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -86,9 +87,9 @@ def test_creates_and_removes_are_counted(daemon):
 
 
 def test_levels_of_pools_and_environments_are_there(daemon):
+    for pool in ("netns", "cgroup"):        # of which the launcher tells, when it gets to it
+        assert eventually(lambda: ("carrel_pool_ready", (("pool", pool),)) in scrape(daemon))
     samples = scrape(daemon)
-    for pool in ("netns", "cgroup"):
-        assert ("carrel_pool_ready", (("pool", pool),)) in samples
     for name in ("par_venv_cache_size_bytes", "par_venv_count", "par_venv_build_duration_seconds_count"):
         assert samples[name, ()] == 0
 
