@@ -22,8 +22,8 @@
 #include "linux/namespace.h"
 
 #define GIVE_BACK_MS (5 * 60 * 1000)
-#define STOP_MS 15000
-#define READY_MS 10000
+#define STOP_MS 30000 /* more than the launcher's patience with a core (launch/link.c) */
+#define READY_MS 30000
 #define CARRELD "carreld"
 
 struct serve_options {
