@@ -22,6 +22,8 @@
 #define BASE_AGAIN_MS 1000
 #define POOL_SIZE 16
 #define REAP_ALL_MS 100
+#define SWEEP_AGAIN_MS 100  /* then after twice as long each time, */
+#define SWEEP_MOST_MS 60000 /* until it is clear that this is nothing that dies */
 
 void launcher_log(const struct launcher *launcher, enum log_level level, const char *message,
 	const char *id, const char *request_id, const struct error *err)
@@ -288,6 +290,16 @@ static int start_pool(struct launcher *launcher, struct error *err)
 	return pool_start(&launcher->pool, &each, POOL_SIZE, launcher->host.facts.privileged, err);
 }
 
+/* What a launcher that was killed has left may be dying still. */
+static void on_sweep(struct loop *loop, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	if (!cgroup_sweep(&launcher->host.cgroups) || launcher->sweep_pause_ms > SWEEP_MOST_MS)
+		return;
+	loop_after(loop, launcher->sweep_pause_ms, on_sweep, launcher);
+	launcher->sweep_pause_ms *= 2;
+}
+
 static int start(struct launcher *launcher, struct error *err)
 {
 	sigset_t signals;
@@ -312,7 +324,8 @@ static int start(struct launcher *launcher, struct error *err)
 		netns_open_own(&launcher->warm.own_netns, err) ||
 		base_open_own(&launcher->warm.own_mounts, err))
 		return -1;
-	cgroup_sweep(&launcher->host.cgroups);
+	launcher->sweep_pause_ms = SWEEP_AGAIN_MS;
+	on_sweep(launcher->loop, launcher);
 	return start_pool(launcher, err) || link_start(launcher, err) ? -1 : 0;
 }
 

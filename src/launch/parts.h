@@ -119,6 +119,7 @@ struct launcher {
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
 	struct loop_timer *reap_all;
+	uint64_t sweep_pause_ms;
 	struct rlimit own_fds; /* as they were before we took all we can have */
 	bool is_stopping;
 	int exit_code;

@@ -428,7 +428,6 @@ static bool remove_left(const struct cgroup_host *host, const char *name)
 {
 	const char *parents[] = { host->cpuacct, host->cpu, host->memory };
 
-	/* One that still has processes is left to the next sweep. */
 	for (int i = 0; i < 3; i++)
 		if (parents[i][0] && remove_dir(parents[i], name, 0) < 0)
 			return false;
@@ -451,7 +450,7 @@ int cgroup_sweep(const struct cgroup_host *host)
 {
 	_Alignas(struct dirent64) char entries[8192];
 	long len;
-	int removed = 0;
+	int busy = 0;
 
 	if (host->version == CGROUP_NONE)
 		return 0;
@@ -461,8 +460,9 @@ int cgroup_sweep(const struct cgroup_host *host)
 			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
 
 			at += entry->d_reclen;
-			if (entry->d_type == DT_DIR && maker_is_gone(str_from(entry->d_name)))
-				removed += remove_left(host, entry->d_name);
+			if (entry->d_type == DT_DIR && maker_is_gone(str_from(entry->d_name)) &&
+				!remove_left(host, entry->d_name))
+				busy += errno == EBUSY;
 		}
-	return removed;
+	return busy;
 }

@@ -86,5 +86,6 @@ int cgroup_remove(struct cgroup *group, struct error *err);
  * something is still in it. */
 int cgroup_try_remove(const struct cgroup_host *host, unsigned number, struct error *err);
 void cgroup_done(struct cgroup *group); /* closes descriptors only */
-/* Removes groups whose maker is gone. Returns how many. Never touches one whose maker lives. */
+/* Removes groups whose maker is gone. Returns how many of them something is still in: for a later
+ * sweep. Never touches one whose maker lives. */
 int cgroup_sweep(const struct cgroup_host *host);
