@@ -321,6 +321,16 @@ static inline void run_for(uint64_t ms)
 	assert_int_equal(loop_run(world->loop, &err), 0);
 }
 
+/* Turns the loop until it is so. */
+#define UNTIL(condition)                                                                           \
+	do {                                                                                       \
+		uint64_t end_ms_ = clock_monotonic_ms() + PATIENCE_MS;                             \
+		while (!(condition)) {                                                             \
+			assert_true(clock_monotonic_ms() < end_ms_);                               \
+			run_for(1);                                                                \
+		}                                                                                  \
+	} while (0)
+
 /* ---- one exec ---- */
 
 struct seen {

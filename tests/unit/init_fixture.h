@@ -18,7 +18,7 @@
 #include "sandbox/init_client.h"
 #include "unit.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 struct init {
 	pid_t pid;

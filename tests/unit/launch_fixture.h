@@ -24,7 +24,7 @@
 #include "sandbox/init_client.h"
 #include "unit.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 /* ---- the stand-in ---- */
 

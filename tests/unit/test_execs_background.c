@@ -23,6 +23,21 @@ static size_t read_output(const char *id, int stream, char *text, size_t size)
 	return (size_t)len;
 }
 
+/* What a command waits at, with `read x <path`, until a line is written to it. */
+static int make_gate(char path[96])
+{
+	str_format(path, 96, "%s/gate", world->dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	int gate = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(gate >= 0);
+	return gate;
+}
+
+static void open_gate(int gate)
+{
+	assert_int_equal(write(gate, "\n", 1), 1);
+}
+
 static void test_a_background_exec_has_a_row_before_it_starts_and_one_when_it_has_ended(
 	void **state)
 {
@@ -51,8 +66,7 @@ static void test_a_background_exec_has_a_row_before_it_starts_and_one_when_it_ha
 	read_output(seen.record.id, 2, text, sizeof text);
 	assert_string_equal(text, "err\n");
 	assert_int_equal(seen.record.output_bytes, 8);
-	run_for(60);
-	assert_false(e->own->is_spool_watched);
+	UNTIL(!e->own->is_spool_watched);
 	assert_int_equal(exec_shelf(&world->core)->watches.count, 0);
 	/* Its workspace goes, and its output with it. */
 	execs_forget(&world->w);
@@ -106,18 +120,15 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 	run_until(&seen.started);
 	exec_follow(e, &one.follower);
 	exec_follow(e, &two.follower);
-	run_for(500); /* silent: watched by the kernel from now on */
-	assert_null(exec_shelf(&world->core)->growing);
+	/* Silent: watched by the kernel from now on. */
+	UNTIL(!exec_shelf(&world->core)->growing);
 	for (int round = 1; round <= 3; round++) {
 		int before = one.calls;
 		assert_int_equal(exec_write_stdin(e, STR("line\n"), false, &taken, &err), 0);
-		for (int i = 0; i < 1000 && one.calls == before; i++)
-			run_for(1);
-		assert_true(one.calls > before);
-		assert_int_equal(
-			read_output(e->record.id, 1, text, sizeof text), (size_t)round * 5);
+		UNTIL(one.calls > before &&
+			read_output(e->record.id, 1, text, sizeof text) == (size_t)round * 5);
 		if (round == 2)
-			run_for(500);
+			UNTIL(!exec_shelf(&world->core)->growing);
 	}
 	assert_true(two.calls > 0);
 	exec_unfollow(e, &two.follower);
@@ -163,7 +174,10 @@ static void test_a_spool_past_its_cap_ends_the_exec_and_is_cut(void **state)
 static void test_what_an_ended_exec_left_behind_can_not_fill_the_disk(void **state)
 {
 	auto_seen struct seen seen, other;
-	struct exec_spec spec = SPEC(SHELL("sh -c 'sleep 0.3; exec yes' & exit 0"));
+	char path[96], script[160];
+	auto_close int gate = make_gate(path);
+	str_format(script, sizeof script, "sh -c 'read x <%s; exec yes' & exit 0", path);
+	struct exec_spec spec = SPEC(SHELL(script));
 	spec.output_bytes = 100000;
 	world->namespaces = PID_1;
 	struct init probe = start_warm_with(PID_1);
@@ -174,6 +188,7 @@ static void test_what_an_ended_exec_left_behind_can_not_fill_the_disk(void **sta
 	run_until(&seen.ended);
 	assert_exited(&seen, 0);
 	assert_true(e->own->is_spool_watched);
+	open_gate(gate);
 	struct stat st = { 0 };
 	char name[ID_LEN + 8];
 	off_t last = -1;
@@ -186,9 +201,7 @@ static void test_what_an_ended_exec_left_behind_can_not_fill_the_disk(void **sta
 	}
 	assert_true(st.st_size >= 100000 && st.st_size == last);
 	assert_int_equal(world->ends, 0);
-	for (int i = 0; i < 200 && e->own->is_spool_watched; i++)
-		run_for(10);
-	assert_false(e->own->is_spool_watched); /* its last writer has gone */
+	UNTIL(!e->own->is_spool_watched); /* its last writer has gone */
 	spec = SPEC("true");
 	run_captured(&other, &spec);
 	assert_exited(&other, 0);
@@ -245,10 +258,14 @@ static void test_a_background_exec_survives_a_restart_of_core_with_all_its_outpu
 	struct error err;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	struct exec_spec spec = SPEC(SHELL("echo before; sleep 0.5; echo after; exit 6"));
+	char path[96], script[160];
+	auto_close int gate = make_gate(path);
+	str_format(script, sizeof script, "echo before; read x <%s; echo after; exit 6", path);
+	struct exec_spec spec = SPEC(SHELL(script));
 	e = start_background(&seen, &spec);
 	run_until(&seen.started);
 	struct exec_record record = e->record;
+	record.started_ms -= 60000;
 	record.argv = spec.argv;
 	record.cwd = "/";
 	/* One in the foreground ends with its core. */
@@ -263,11 +280,10 @@ static void test_a_background_exec_survives_a_restart_of_core_with_all_its_outpu
 	assert_int_equal(world->w.sandbox.exec_count, 1);
 	assert_int_equal(exec_find(&world->core, record.id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_RUNNING);
-	for (int i = 0; i < 1000 && e->record.state != EXEC_ENDED; i++)
-		run_for(10);
-	assert_int_equal(e->record.state, EXEC_ENDED);
+	open_gate(gate);
+	UNTIL(e->record.state == EXEC_ENDED);
 	assert_int_equal(e->record.result.exit_status, 6);
-	assert_true(e->record.result.duration_ms >= 400);
+	assert_true(e->record.result.duration_ms >= 60000);
 	read_output(record.id, 1, text, sizeof text);
 	assert_string_equal(text, "before\nafter\n");
 	assert_int_equal(world->puts[world->put_count - 1].result.exit_status, 6);
@@ -279,23 +295,25 @@ static void test_an_exit_that_was_not_stored_is_told_to_the_next_core(void **sta
 	auto_seen struct seen seen;
 	struct core_exec *e;
 	struct error err;
-	struct exec_spec spec = SPEC(SHELL("sleep 0.1; exit 5"));
+	char path[96], script[160];
+	auto_close int gate = make_gate(path);
+	str_format(script, sizeof script, "read x <%s; exit 5", path);
+	struct exec_spec spec = SPEC(SHELL(script));
 	e = start_background(&seen, &spec);
 	struct exec_record record = e->record;
 	record.argv = spec.argv;
 	record.cwd = "/";
 	run_until(&seen.started);
 	world->holds_store = true;
+	open_gate(gate);
 	run_until(&seen.ended);
 	world->w.users = 0;
 	world->holds_store = false;
 	restart_core(&record, 1, true);
 	assert_int_equal(exec_find(&world->core, record.id, &e, &err), 0);
-	for (int i = 0; i < 1000 && e->record.state != EXEC_ENDED; i++)
-		run_for(10);
+	UNTIL(e->record.state == EXEC_ENDED);
 	assert_exited(&(struct seen){ .record = e->record }, 5);
-	run_for(10);
-	assert_int_equal(world->w.sandbox.watch->unacknowledged, 0);
+	UNTIL(!world->w.sandbox.watch->unacknowledged);
 	/* It was acknowledged: a third one hears nothing of it, and doesn't mind. */
 	record = e->record;
 	record.argv = spec.argv;
@@ -308,10 +326,14 @@ static void test_an_exit_that_was_not_stored_is_told_to_the_next_core(void **sta
 static void test_exits_that_nobody_knows_any_more_are_acknowledged(void **state)
 {
 	auto_seen struct seen seen, after;
-	struct exec_spec spec = SPEC(SHELL("sleep 0.1; exit 5"));
+	char path[96], script[160];
+	auto_close int gate = make_gate(path);
+	str_format(script, sizeof script, "read x <%s; exit 5", path);
+	struct exec_spec spec = SPEC(SHELL(script));
 	start_background(&seen, &spec);
 	run_until(&seen.started);
 	world->holds_store = true;
+	open_gate(gate);
 	run_until(&seen.ended);
 	world->w.users = 0;
 	world->holds_store = false;
@@ -347,8 +369,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	world->w.users = 0;
 	restart_core(records, 2, true);
 	assert_int_equal(exec_find(&world->core, ghost.id, &e, &err), 0);
-	for (int i = 0; i < 1000 && e->record.state != EXEC_ENDED; i++)
-		run_for(10);
+	UNTIL(e->record.state == EXEC_ENDED);
 	assert_string_equal(reason_name(e->record.result.reason), "canceled");
 	assert_non_null(e->record.error);
 	/* The other one runs. */
@@ -364,8 +385,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	assert_int_equal(e->record.state, EXEC_ENDED);
 	assert_string_equal(reason_name(e->record.result.reason), "canceled");
 	assert_non_null(strstr(e->record.error, "not known"));
-	run_for(10);
-	assert_int_equal(world->puts[world->put_count - 1].state, EXEC_ENDED);
+	UNTIL(world->puts[world->put_count - 1].state == EXEC_ENDED);
 	spec = SPEC("true");
 	run_captured(&after, &spec);
 	assert_exited(&after, 0);
@@ -387,8 +407,7 @@ static void test_what_is_left_of_its_time_is_kept_over_a_restart(void **state)
 	world->w.users = 0;
 	restart_core(&record, 1, true);
 	assert_int_equal(exec_find(&world->core, record.id, &e, &err), 0);
-	for (int i = 0; i < 1000 && e->record.state != EXEC_ENDED; i++)
-		run_for(10);
+	UNTIL(e->record.state == EXEC_ENDED);
 	assert_string_equal(reason_name(e->record.result.reason), "timeout");
 }
 
@@ -491,8 +510,18 @@ static void test_an_init_that_says_nothing_is_asked_and_then_ended(void **state)
 	assert_non_null(strstr(seen.error, "doesn't answer"));
 	/* One that answers may let its command run as long as it likes. */
 	auto_seen struct seen slow;
-	spec = SPEC("sleep", "0.3");
-	run_captured(&slow, &spec);
+	fd_close(&init);
+	init = play_init();
+	struct core_exec *e = start_exec(&slow, &spec, EXEC_CAPTURED, NULL, false);
+	struct init_request request = { 0 };
+	UNTIL(recv(init, &request, sizeof request, 0) > 0 && request.type == INIT_STATS);
+	struct init_reply reply = { .magic = INIT_MAGIC, .type = INIT_STATS_ARE, .value = 1 };
+	assert_int_equal(send(init, &reply, sizeof reply, 0), sizeof reply);
+	run_for(100);
+	assert_false(slow.ended);
+	reply = (struct init_reply){ .magic = INIT_MAGIC, .type = INIT_EXITED, .id = e->number };
+	assert_int_equal(send(init, &reply, sizeof reply, 0), sizeof reply);
+	run_until(&slow.ended);
 	assert_exited(&slow, 0);
 }
 
