@@ -294,6 +294,17 @@ static void names_of_all_kinds_come_in(void **state)
 	assert_true(fgetxattr(fd, "user.comment", NULL, 0) < 0);
 }
 
+/* Of this process and of the children that were waited for: it is the same on a busy machine. */
+static uint64_t cpu_seconds(void)
+{
+	struct rusage own, children;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &own), 0);
+	assert_int_equal(getrusage(RUSAGE_CHILDREN, &children), 0);
+	return (uint64_t)(own.ru_utime.tv_sec + own.ru_stime.tv_sec + children.ru_utime.tv_sec +
+			  children.ru_stime.tv_sec);
+}
+
 static void ten_thousand_files_come_in_quickly(void **state)
 {
 	for (int i = 0; i < 10000; i++) {
@@ -302,10 +313,10 @@ static void ten_thousand_files_come_in_quickly(void **state)
 		str_format(name, sizeof name, "d%02d/e%02d/%05d", i / 1000, i / 100 % 10, i);
 		add_file(name, "content");
 	}
-	uint64_t before = clock_monotonic_ms();
+	uint64_t before = cpu_seconds();
 	assert_comes_in("");
-	/* About one on an idle machine. */
-	assert_true(clock_monotonic_ms() - before < 20000);
+	/* About one. */
+	assert_true(cpu_seconds() - before < 20);
 	assert_content(upper, "d09/e09/09999", "content");
 }
 
@@ -678,10 +689,7 @@ static void a_link_that_takes_a_directorys_place_isnt_followed_out(void **state)
 	put_dir(upper, "swap");
 	put_file(upper, "swap/secret", "mine");
 	put_link("../../../out", upper, "evil");
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	while (pid == 0)
-		renameat2(upper, "swap", upper, "evil", RENAME_EXCHANGE);
+	pid_t pid = start_swapping();
 	uint64_t end = clock_monotonic_ms() + 1000;
 	while (clock_monotonic_ms() < end) {
 		assert_int_equal(receive("", ARCHIVE_TAR), ERR_NONE);

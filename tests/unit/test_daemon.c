@@ -96,7 +96,7 @@ static pid_t stop(void)
 	struct error err = { 0 };
 	pid_t pid = -1;
 	open_home(&arena, &home);
-	if (daemon_stop(&home, 5000, &pid, &err))
+	if (daemon_stop(&home, 60000, &pid, &err))
 		fail_msg("%s", err.text);
 	home_done(&home);
 	arena_done(&arena);

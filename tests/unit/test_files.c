@@ -187,17 +187,6 @@ static void deep_directories_are_reached(void **state)
 
 /* -- races -- */
 
-/* Swaps a directory and a link to `out` until it is killed. */
-static pid_t start_swapping(void)
-{
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	while (pid == 0)
-		renameat2(upper, "swap", upper, "evil", RENAME_EXCHANGE);
-	return pid;
-}
-
 static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state)
 {
 	struct file_write *write;
@@ -209,7 +198,7 @@ static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state
 	put_link("../../../out", upper, "evil");
 	pid_t pid = start_swapping();
 	uint64_t end = clock_monotonic_ms() + 1500;
-	while (clock_monotonic_ms() < end) {
+	while (clock_monotonic_ms() < end || !opened || !created_count) {
 		char text[16] = "";
 
 		if (files_open(&w, "swap/secret", &arena, &fd, &info, &err) == 0) {
@@ -224,7 +213,6 @@ static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state
 	}
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_true(opened > 0 && created_count > 0);
 	assert_false(is_there(out, "made") || is_there(out, "dir"));
 	assert_in_empties();
 }
@@ -235,7 +223,7 @@ static void a_file_that_is_swapped_with_a_fifo_keeps_nobody_waiting(void **state
 	assert_int_equal(mkfifoat(upper, "evil", 0644), 0);
 	pid_t pid = start_swapping();
 	uint64_t end = clock_monotonic_ms() + 500;
-	alarm(20);
+	alarm(60);
 	while (clock_monotonic_ms() < end) {
 		if (files_open(&w, "swap", &arena, &fd, &info, &err) < 0)
 			continue;
@@ -322,6 +310,7 @@ static void directories_of_more_than_a_hundred_thousand_entries_are_a_limit(void
 
 	put_dir(upper, "many");
 	int many = open_dir(upper, "many");
+	uint64_t before = clock_process_cpu_us();
 	/* Names are quicker to make than files are; one file of ext4 has 65,000 at most. */
 	for (int i = 0; i < FILES_ENTRIES_MAX; i++) {
 		char name[16], first[16];
@@ -333,6 +322,7 @@ static void directories_of_more_than_a_hundred_thousand_entries_are_a_limit(void
 		else
 			assert_int_equal(linkat(many, first, many, name, 0), 0);
 	}
+	uint64_t made_us = clock_process_cpu_us() - before;
 	assert_int_equal(files_list(&w, "many", "099990", 100, &arena, &infos, &next, &err), 0);
 	assert_int_equal(infos.count, 9);
 	assert_int_equal(files_list(&w, "many", NULL, 100, &arena, &infos, &next, &err), 0);
@@ -341,10 +331,10 @@ static void directories_of_more_than_a_hundred_thousand_entries_are_a_limit(void
 	close(many);
 	assert_int_equal(files_list(&w, "many", NULL, 100, &arena, &infos, &next, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	/* At once, whatever it holds. */
-	uint64_t before = clock_monotonic_ms();
+	/* At once, whatever it holds: name by name it would be as much work as making them was. */
+	before = clock_process_cpu_us();
 	assert_int_equal(files_remove(&w, "many", true, &err), 0);
-	assert_true(clock_monotonic_ms() - before < 500);
+	assert_true(clock_process_cpu_us() - before < made_us / 4);
 	assert_in_empties();
 }
 

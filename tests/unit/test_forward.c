@@ -158,8 +158,10 @@ static ssize_t hear(int fd, char *out, size_t size)
 {
 	size_t len = 0;
 	ssize_t got;
-	while ((got = read(fd, out + len, size - 1 - len)) > 0)
-		len += (size_t)got;
+	do {
+		got = read(fd, out + len, size - 1 - len);
+		len += got > 0 ? (size_t)got : 0;
+	} while (got > 0 || (got < 0 && errno == EINTR));
 	out[len] = '\0';
 	return got;
 }
@@ -372,9 +374,9 @@ static unsigned long read_ticks(pid_t pid)
 	unsigned long user, system_time;
 	str_format(path, sizeof path, "/proc/%d/stat", (int)pid);
 	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
-	assert_int_equal(sscanf(strrchr(text, ')'),
-				 ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-				 &system_time),
+	assert_int_equal(
+		sscanf(strrchr(text, ')'), ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			&user, &system_time),
 		2);
 	return user + system_time;
 }

@@ -145,6 +145,7 @@ static int setup(void **state)
 		on_done, world };
 	str_format(world->path, sizeof world->path, "/tmp/unit-http.%d", (int)getpid());
 	str_copy(address.sun_path, sizeof address.sun_path, world->path);
+	unlink(world->path); /* one that crashed may have had our pid */
 	world->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(world->listener, (void *)&address, sizeof address), 0);
 	assert_int_equal(listen(world->listener, 16), 0);

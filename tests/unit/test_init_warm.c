@@ -162,13 +162,14 @@ static void test_one_that_may_not_grow_deletes_and_writes_no_file(void **state)
 	auto_init struct init init = start_warm();
 	char path[] = "/tmp/unit-growth.XXXXXX";
 	auto_close int fd = mkstemp(path);
-	assert_true(fd >= 0);
+	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC); /* ours may be files */
+	assert_true(fd >= 0 && null >= 0);
 	struct init_spawn what = { ARGV("sh", "-c", "echo x > \"$0\"", path), path_env, "/",
 		QUIET | INIT_NO_GROWTH };
-	spawn_full(init.socket, 1, &what, (int[]){ 0, 1, 2 });
+	spawn_full(init.socket, 1, &what, (int[]){ null, null, null });
 	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 1).value), SIGXFSZ);
 	what.argv = ARGV("sh", "-c", "echo x; rm \"$0\"", path);
-	spawn_full(init.socket, 2, &what, (int[]){ 0, 1, 2 });
+	spawn_full(init.socket, 2, &what, (int[]){ null, null, null });
 	expect_exit(init.socket, 2, 0);
 	assert_int_equal(access(path, F_OK), -1);
 	spawn(init.socket, 3, ARGV("sh", "-c", "echo x > \"$0\"; rm \"$0\"", path), 0, 1);

@@ -183,8 +183,8 @@ static void an_init_that_dies_is_told(void **state)
 		assert_true(pid > 0);
 		char comm[64];
 		str_format(path, sizeof path, "/proc/%ld/comm", pid);
-		assert_true(fd_read_file(AT_FDCWD, path, comm, sizeof comm) > 0);
-		if (strcmp(comm, "carrel-init\n"))
+		if (fd_read_file(AT_FDCWD, path, comm, sizeof comm) <= 0 ||
+			strcmp(comm, "carrel-init\n"))
 			continue;
 		assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
 		break;
@@ -278,6 +278,7 @@ static void a_malformed_message_ends_core_and_nothing_else(void **state)
 	assert_int_equal(sh(init, "true", text, sizeof text), 0);
 }
 
+/* But for core and the maker of network namespaces. */
 static bool is_launcher_alone(const struct fixture *f)
 {
 	char path[64], text[4096];
@@ -287,7 +288,7 @@ static bool is_launcher_alone(const struct fixture *f)
 	unsigned count = 0;
 	for (ssize_t i = 0; i < len; i++)
 		count += text[i] == ' ';
-	return count <= 2; /* core, and the maker of network namespaces */
+	return count <= 2;
 }
 
 static unsigned count_fds(pid_t pid)
@@ -334,7 +335,10 @@ static void many_start_at_once_cost_no_descriptor_and_end(void **state)
 		say(f, LAUNCH_END, ids[i]);
 	for (int i = 0; i < MANY; i++)
 		assert_int_equal(hear(f)->type, LAUNCH_ENDED);
-	assert_true(is_launcher_alone(f));
+	for (uint64_t until = clock_monotonic_ms() + PATIENCE_MS; !is_launcher_alone(f);) {
+		assert_true(clock_monotonic_ms() < until);
+		usleep(2000);
+	}
 }
 
 /* How many groups there are whose name begins with "carrel-<pid of the launcher>-". */
@@ -360,7 +364,9 @@ static void pools_are_filled_taken_from_and_filled_again(void **state)
 	struct fixture *f = *state;
 	struct launch_stats *stats = &f->packet.head.stats;
 	uint64_t until = clock_monotonic_ms() + PATIENCE_MS;
-	bool has_groups = count_groups(f->launcher) > 0, is_root = geteuid() == 0;
+	struct cgroup_host host;
+	cgroup_probe(&host);
+	bool has_groups = host.version != CGROUP_NONE, is_root = geteuid() == 0;
 	for (int round = 0; round < 2; round++) {
 		do
 			hear_answer(f, say(f, LAUNCH_STATS, NULL), LAUNCH_STATS_ARE);

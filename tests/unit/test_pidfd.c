@@ -62,7 +62,7 @@ static void test_a_signal_ends_it_and_the_descriptor_polls(void **state)
 	assert_int_equal(status, -1);
 	assert_int_equal(pidfd_signal(fd, SIGTERM, &err), 0);
 	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-	assert_int_equal(poll(&poll_fd, 1, 10000), 1);
+	assert_int_equal(poll(&poll_fd, 1, 60000), 1);
 	assert_int_equal(pidfd_reap(fd, false, &status, NULL, &err), 1);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGTERM);

@@ -168,15 +168,15 @@ static uint64_t read_command(bool *is_stopped)
 	char path[64], text[4096], state = 0;
 	unsigned long user, system_time;
 	uint64_t pid;
-	str_format(path, sizeof path, "/proc/%d/task/%d/children", world->init.pid,
-		world->init.pid);
+	str_format(
+		path, sizeof path, "/proc/%d/task/%d/children", world->init.pid, world->init.pid);
 	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
 	assert_true(str_to_u64(str_trim(str_from(text)), &pid));
 	str_format(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
 	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
-	assert_int_equal(sscanf(strrchr(text, ')'),
-				 ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &state,
-				 &user, &system_time),
+	assert_int_equal(
+		sscanf(strrchr(text, ')'), ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			&state, &user, &system_time),
 		3);
 	*is_stopped = state == 'T';
 	return (user + system_time) * 1000 / (unsigned long)sysconf(_SC_CLK_TCK);
