@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include "api/call.h"
 #include "api/schema.h"
 #include "base/fd.h"
@@ -121,9 +122,9 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 		modified, info->mode);
 	enum range kind = parse_range(range, info->size, &offset, &len);
 	if (kind == RANGE_NONE) {
-		auto_close int closed = fd;
 		auto_buf struct buf body;
 
+		close(fd);
 		buf_init(&body, 16384);
 		fail(&err, ERR_INVALID, "the file has %" PRIu64 " bytes, none in that range",
 			info->size);

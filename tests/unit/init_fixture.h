@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -32,6 +33,7 @@ struct init {
 static inline void run_init(int socket, void (*before)(void))
 {
 	int image = memfd_create("image", MFD_CLOEXEC);
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves none behind */
 	if (image < 0 || fd_write_full(image, init_image, init_image_len) < 0)
 		_exit(90);
 	image = fcntl(image, F_DUPFD_CLOEXEC, 100);
