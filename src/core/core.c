@@ -134,8 +134,8 @@ void core_free(struct core *core)
 	if (core->own->flush)
 		loop_cancel(core->loop, core->own->flush);
 	execs_done(core);
-	while (core->newest) {
-		struct core_workspace *w = core->newest;
+	for (struct core_workspace *w = core->newest, *older; w; w = older) {
+		older = w->older;
 		w->users = 0;
 		workspace_drop(w);
 	}

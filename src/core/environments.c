@@ -98,7 +98,7 @@ static int read_answer(struct preparation *p, int exit_code, const char **name, 
 	struct json_value *answer;
 	char *text = arena_alloc(arena, ANSWER_MAX);
 	ssize_t len = pread(p->answer, text, ANSWER_MAX, 0);
-	struct error why;
+	struct error why = { 0 };
 	if (len < 0 || json_read((struct str){ text, (size_t)len }, arena, &answer, &why))
 		return fail(err, ERR_FAILED,
 			"the environment could not be built: its builder ended with code %d and no "
@@ -124,12 +124,10 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 	struct error err;
 	arena_init(&arena);
 	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
-	if (is_built ? read_answer(p, packet->head.value, &name, &arena, &err)
-		     : launcher_failure(packet, &err)) {
-		finish(p, &err);
-		return;
-	}
-	if (pin(w, name, &err)) {
+	if (!is_built)
+		launcher_failure(packet, &err);
+	if (!is_built || read_answer(p, packet->head.value, &name, &arena, &err) ||
+		pin(w, name, &err)) {
 		finish(p, &err);
 		return;
 	}

@@ -164,7 +164,7 @@ static int put_in_place(struct file_write *write, const int *fds, bool *created,
 
 static int put_in_child(void *ctx, const int *fds, uint64_t *value, struct error *err)
 {
-	bool created;
+	bool created = false;
 
 	if (put_in_place(ctx, fds, &created, err) < 0)
 		return -1;

@@ -427,8 +427,9 @@ static void take_packet(int flags, struct packet *packet)
 		control.header.cmsg_type == SCM_RIGHTS)
 		packet->fd_count =
 			(unsigned)((control.header.cmsg_len - CMSG_LEN(0)) / sizeof(int));
-	for (unsigned i = 0; i < packet->fd_count; i++)
-		packet->fds[i] = ((const int *)CMSG_DATA(&control.header))[i];
+	for (unsigned i = 0; i < FDS_MAX; i++)
+		packet->fds[i] =
+			i < packet->fd_count ? ((const int *)CMSG_DATA(&control.header))[i] : -1;
 }
 
 /* 0, or the errno to refuse with. */
@@ -518,7 +519,7 @@ static void wait_ahead(void *arg)
 	struct timespec patience = { .tv_sec = AHEAD_PATIENCE_S };
 	struct pollfd polls[2] = { { .fd = state.master, .events = POLLIN },
 		{ .fd = INIT_SOCKET_FD, .events = POLLIN } };
-	struct init_request first;
+	struct init_request first = { 0 };
 	struct packet packet;
 	SYS(setsid, 0, 0, 0);
 	SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
