@@ -17,7 +17,7 @@
 #include "linux/unix_address.h"
 
 #define BACKLOG 4096
-#define DYING_MS 2000
+#define DYING_MS 5000
 #define LOOK_EVERY_MS 5
 #define FIRST_FD 3 /* of those that a service manager hands over */
 
