@@ -25,7 +25,7 @@ LAST_WORDS = []     # (title, text) of those that ended during the test
 class Connection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
-    def __init__(self, path, timeout=30):
+    def __init__(self, path, timeout=120):
         super().__init__("localhost", timeout=timeout)
         self.path = str(path)
 
@@ -120,10 +120,10 @@ class Daemon(Carrel):
 
     # ---- talking to it ----
 
-    def connection(self, timeout=30):
+    def connection(self, timeout=120):
         return Connection(self.socket, timeout)
 
-    def request(self, method, path, body=None, headers=None, timeout=30):
+    def request(self, method, path, body=None, headers=None, timeout=120):
         """One request on a connection of its own; a body that isn't bytes or a file is sent as JSON."""
         headers = dict(headers or {})
         if isinstance(body, (dict, list)):

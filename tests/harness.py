@@ -95,7 +95,7 @@ class Carrel:
             how.update(encoding="utf-8", errors="surrogateescape")
         return how
 
-    def __call__(self, *args, timeout=30, **how):
+    def __call__(self, *args, timeout=120, **how):
         """A CompletedProcess; stdout and stderr are text, or bytes with text=False."""
         if "input" not in how:
             how.setdefault("stdin", subprocess.DEVNULL)
