@@ -26,7 +26,7 @@ static void check_rewritten(struct str bytes, const struct forward_request *requ
 	check(!memchr(out.data, '\0', out.len));
 	/* Back in absolute form, it says the same. */
 	line = strchr(out.data, ' ') + 1;
-	end = strstr(out.data, "Host: ") + 6;
+	end = strstr(out.data, "\r\nHost: ") + 8; /* a path may say "Host:", too */
 	buf_append(&again, out.data, (size_t)(line - out.data));
 	buf_text(&again, "http://");
 	buf_append(&again, end, strcspn(end, "\r"));
