@@ -138,6 +138,17 @@ static void warn_of_home(const char *dir)
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
 
+/* The daemon listens in carrel's own home: whoever reaches it there speaks for its owner. */
+static const char *find_hidden(struct arena *arena)
+{
+	char real[PATH_MAX];
+	const char *home;
+	struct error ignored; /* who needs one is told */
+	return home_find_path(arena, &home, &ignored) || !realpath(home, real)
+		       ? NULL
+		       : arena_text(arena, real);
+}
+
 /* What was typed, looked at on this host. */
 static int gather(const struct run_options *run, char **argv, struct arena *arena,
 	struct plan_options *options, struct plan_bind *dir, struct error *err)
@@ -146,6 +157,7 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 		.argv = argv,
 		.cwd = run->cwd ? path_normalize(arena, PLAN_WORKSPACE, run->cwd) : NULL,
 		.writable_config = run->writable_config,
+		.hidden = find_hidden(arena),
 		.limits = run->limits,
 		.captured = run->format && !strcmp(run->format, "json"),
 		.tty = run->tty,

@@ -127,6 +127,7 @@ const char *const plan_own_env[] = {
 	NULL,
 };
 
+#define HIDDEN_BYTES 4096 /* the least that is a size */
 #define BACKSTOP_LEAST (1ull << 30)
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
@@ -464,6 +465,27 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 	return 0;
 }
 
+/* Something empty in place of options->hidden. Root's sandboxes have a uid that may not go there.
+ */
+static void hide(const struct plan_options *options, struct arena *arena, struct plan *plan)
+{
+	const char *hidden = options->hidden;
+	size_t count = plan->mounts.count;
+	for (size_t i = 0; hidden && i < count; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		const char *shown = mount->source;
+		if (!(mount->flags & MOUNT_USER))
+			continue;
+		if (mount->beneath)
+			shown = path_normalize(arena, shown, mount->beneath);
+		size_t len = strlen(shown);
+		if (path_is_beneath(hidden, shown) && hidden[len])
+			add_tmpfs(arena, plan,
+				arena_printf(arena, "%s%s", mount->target, hidden + len),
+				HIDDEN_BYTES, MOUNT_RO);
+	}
+}
+
 /* Nothing is ever created in a directory of the user's. */
 static void choose_targets(struct plan *plan)
 {
@@ -493,12 +515,11 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 		vec_push(arena, &plan->rules, always[i]);
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
-		if (mount->flags & MOUNT_STAGING)
+		if (mount->flags & (MOUNT_STAGING | MOUNT_RO))
 			continue;
 		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS ||
 			       mount->kind == MOUNT_OVERLAY;
-		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER &&
-			       !(mount->flags & MOUNT_RO);
+		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER;
 		if (is_ours || is_bind)
 			vec_push(arena, &plan->rules,
 				(struct plan_rule){ mount->target, -1,
@@ -607,6 +628,8 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		add_user_binds(options, facts, arena, &plan, err) ||
 		add_env(options, facts, arena, &plan, err))
 		return -1;
+	if (!facts->privileged)
+		hide(options, arena, &plan);
 	choose_targets(&plan);
 	add_rlimits(arena, &plan);
 	add_rules(facts, arena, &plan);

@@ -75,6 +75,7 @@ struct plan_options {
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
+	const char *hidden;   /* directory of the host that a bind above it doesn't show; or NULL */
 	struct limits limits; /* 0: not given */
 	bool captured;	      /* -o json */
 	bool no_input;	      /* stdin is empty */

@@ -354,7 +354,7 @@ static int attach_others(struct child *child, struct error *err)
 			child->report[SETUP_PROC] = take_fd(&tree);
 		else if (!strcmp(mount->target, child->plan->measured))
 			child->report[SETUP_WORKSPACE] = take_fd(&tree);
-		else if (mount->kind == MOUNT_TMPFS)
+		else if (mount->kind == MOUNT_TMPFS && !(mount->flags & MOUNT_RO))
 			child->report[SETUP_UPPER] = take_fd(&tree);
 	}
 	return 0;

@@ -503,6 +503,21 @@ def buffers_are_counted():
         for line in open("/proc/self/mounts") if line.split()[2] == "cgroup" and "memory" in line.split()[3].split(","))
 
 
+@pytest.mark.parametrize("options, shown", [(["--dir", "{home}"], "/workspace"), (["-v", "{home}:/h:ro"], "/h"), (["-v", "{home}:/h"], "/h"),
+                                            (["-v", "{home.parent}:/h:ro"], "/h/{home.name}")])
+def test_a_directory_that_holds_carrel_s_own_home_doesn_t_show_it(carrel, options, shown):
+    """A daemon listens there for its owner, whose uid a plain user's sandbox has."""
+    own = pathlib.Path(carrel.env["CARREL_HOME"])
+    assert carrel.run("--", "true").returncode == 0      # root makes its home itself
+    (own / "run").mkdir(0o700, parents=True, exist_ok=True)
+    (own / "run/kept").touch()
+    name = f"{shown.format(home=carrel.home)}/{own.name}"
+    done = carrel.run(*(option.format(home=carrel.home) for option in options), "--", "sh", "-c",
+                      f"ls -d {name}; find {name} -mindepth 1; rm -rf {name}; mv {name} {name}.2; touch {name}/new")
+    assert done.stdout == f"{name}\n", done
+    assert "kept" in os.listdir(own / "run") and own.exists()
+
+
 @pytest.mark.serial
 @pytest.mark.needs_root
 @pytest.mark.needs_cgroup

@@ -248,6 +248,37 @@ static void a_mount_point_in_a_directory_of_the_users_is_not_made(void **state)
 	assert_int_equal(seen, 2);
 }
 
+static int count_hidden(struct fixture *f, const char *target)
+{
+	int seen = 0;
+	assert_int_equal(build(f), 0);
+	for (size_t i = 0; i < f->plan.mounts.count; i++) {
+		const struct plan_mount *mount = &f->plan.mounts.items[i];
+		if (mount->kind != MOUNT_TMPFS || !(mount->flags & MOUNT_RO))
+			continue;
+		assert_false(mount->make_target);
+		seen += !strcmp(mount->target, target) ? 1 : 100;
+	}
+	return seen;
+}
+
+static void what_is_hidden_is_covered_in_what_lies_above_it(void **state)
+{
+	struct fixture *f = *state;
+	static struct plan_bind dir = { .source = "/home", .kind = PATH_DIRECTORY };
+	f->options.hidden = "/home/me/carrel";
+	add_bind(f, "/home/me/carrel:/own:ro", PATH_DIRECTORY); /* it was named itself */
+	add_bind(f, "/home/me/car:/car", PATH_DIRECTORY);
+	assert_int_equal(count_hidden(f, ""), 0);
+	f->options.dir = &dir;
+	assert_int_equal(count_hidden(f, "/workspace/me/carrel"), 1);
+	f->options.dir = NULL;
+	add_bind(f, "/home/me:/host:ro", PATH_DIRECTORY);
+	assert_int_equal(count_hidden(f, "/host/carrel"), 1);
+	as_root(f);
+	assert_int_equal(count_hidden(f, ""), 0);
+}
+
 static void a_protected_name_that_is_a_link_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -360,6 +391,7 @@ int main(void)
 		TEST(two_mounts_on_one_place_are_a_conflict),
 		TEST(a_bind_cannot_hide_what_is_ours),
 		TEST(a_mount_point_in_a_directory_of_the_users_is_not_made),
+		TEST(what_is_hidden_is_covered_in_what_lies_above_it),
 		TEST(a_protected_name_that_is_a_link_is_refused),
 		TEST(wrong_options_are_named),
 		TEST(a_plan_that_stays_has_no_command_and_no_streams),
