@@ -104,7 +104,9 @@ void api_exec_signal(struct call *c)
 
 	if (find(c, &e))
 		return;
-	if (exec_signal(e, body->signal, &err))
+	int failed = body->reason ? exec_end_for(e, body->signal, (enum reason)body->reason, &err)
+				  : exec_signal(e, body->signal, &err);
+	if (failed)
 		call_problem(c, &err);
 	else
 		call_empty(c, 204);

@@ -235,9 +235,14 @@ static const struct field_choice signals[] = {
 	SIGNAL(SYS),
 	{ 0 },
 };
+static const struct field_choice told_reasons[] = { { "output_limit", REASON_OUTPUT_LIMIT },
+	{ 0 } };
 static const struct field signal_rows[] = {
 	{ "signal", FIELD_NUMBERED, offsetof(struct signal_body, signal), "its name or number",
 		FIELD_REQUIRED, .least = 1, .most = 64, .choices = signals },
+	{ "reason", FIELD_CHOICE, offsetof(struct signal_body, reason),
+		"with KILL, by who handed in its streams and counts what comes out: why it ends",
+		.choices = told_reasons },
 };
 const struct fields signal_fields = { "Signal", NULL, FIELDS(signal_rows) };
 

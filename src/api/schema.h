@@ -37,6 +37,7 @@ struct exec_body {
 };
 struct signal_body {
 	int signal;
+	int reason; /* enum reason, 0: none was given */
 };
 struct resize_body {
 	uint64_t rows, columns;

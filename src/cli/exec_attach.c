@@ -252,12 +252,13 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 /* ---- signals ---- */
 
-static int send_signal(struct attached *a, int signo, struct error *err)
+/* reason: NULL, or what of ours ends it. */
+static int send_signal(struct attached *a, int signo, const char *reason, struct error *err)
 {
 	auto_arena struct arena arena;
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
-	char body[32], path[64];
+	char body[64], path[64];
 	arena_init(&arena);
 	/* A daemon that isn't there has ended the command already. */
 	if (a->side.socket < 0 && daemon_connect(&a->side, a->remote->host, false, err)) {
@@ -265,7 +266,10 @@ static int send_signal(struct attached *a, int signo, struct error *err)
 		return -1;
 	}
 	str_format(path, sizeof path, "/v1/execs/%s/signal", a->id);
-	str_format(body, sizeof body, "{\"signal\":%d}", signo);
+	if (reason)
+		str_format(body, sizeof body, "{\"signal\":%d,\"reason\":\"%s\"}", signo, reason);
+	else
+		str_format(body, sizeof body, "{\"signal\":%d}", signo);
 	request.method = "POST";
 	request.path = path;
 	request.body = str_from(body);
@@ -277,9 +281,9 @@ static int send_signal(struct attached *a, int signo, struct error *err)
 static void stop_and_continue(struct attached *a)
 {
 	struct error err;
-	send_signal(a, SIGSTOP, &err);
+	send_signal(a, SIGSTOP, NULL, &err);
 	raise(SIGSTOP);
-	send_signal(a, SIGCONT, &err);
+	send_signal(a, SIGCONT, NULL, &err);
 }
 
 static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
@@ -300,7 +304,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		stop_and_continue(a);
 	else if (is_end && ++a->cancels >= CANCEL_AFTER)
 		cancel(a);
-	else if (send_signal(a, signo, &err) && err.code != ERR_CONFLICT &&
+	else if (send_signal(a, signo, NULL, &err) && err.code != ERR_CONFLICT &&
 		 (is_end || signo == SIGHUP || signo == SIGQUIT))
 		cancel(a); /* it hasn't begun; of one that has ended the answer is on its way */
 }
@@ -319,7 +323,8 @@ static void on_relay_over(void *ctx)
 	struct attached *a = ctx;
 	struct error err;
 	a->is_over = true;
-	if (!a->has_ended && send_signal(a, SIGKILL, &err) && err.code != ERR_CONFLICT) {
+	if (!a->has_ended && send_signal(a, SIGKILL, "output_limit", &err) &&
+		err.code != ERR_CONFLICT) {
 		cancel(a);
 		a->ended->result.reason = REASON_OUTPUT_LIMIT;
 		a->ended->result.truncated = true;

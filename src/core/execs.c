@@ -507,15 +507,36 @@ static int fail_ended(struct core_exec *e, struct error *err)
 	return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
 }
 
-int exec_signal(struct core_exec *e, int signo, struct error *err)
+static int check_runs(struct core_exec *e, struct error *err)
 {
-	if (signo < 1 || signo > SIGRTMAX)
-		return fail(err, ERR_INVALID, "%d is no signal", signo);
 	if (e->own->phase > EXEC_PHASE_SENT)
 		return fail_ended(e, err);
 	if (e->own->phase < EXEC_PHASE_SENT)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"exec '%s' has not started yet", e->record.id);
+	return 0;
+}
+
+int exec_end_for(struct core_exec *e, int signo, enum reason reason, struct error *err)
+{
+	if (signo != SIGKILL)
+		return fail(err, ERR_INVALID, "a reason goes with KILL alone");
+	if (e->road != EXEC_HANDED && e->road != EXEC_HANDED_PTY)
+		return fail(err, ERR_INVALID, "the streams of exec '%s' were not handed in",
+			e->record.id);
+	if (check_runs(e, err))
+		return -1;
+	e->record.result.truncated = reason == REASON_OUTPUT_LIMIT;
+	exec_kill(e, reason);
+	return 0;
+}
+
+int exec_signal(struct core_exec *e, int signo, struct error *err)
+{
+	if (signo < 1 || signo > SIGRTMAX)
+		return fail(err, ERR_INVALID, "%d is no signal", signo);
+	if (check_runs(e, err))
+		return -1;
 	e->own->signal_sent = signo;
 	line_send(e->workspace, INIT_SIGNAL, e->number, signo);
 	return 0;

@@ -63,6 +63,9 @@ void exec_pause(struct core_exec *exec, bool paused);
 int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err);
 /* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */
 int exec_signal(struct core_exec *exec, int signo, struct error *err);
+/* The same with SIGKILL, by whoever handed in its streams and keeps the limit `reason` himself: it
+ * is what the record says. ERR_INVALID: another signal, or streams that are core's. */
+int exec_end_for(struct core_exec *exec, int signo, enum reason reason, struct error *err);
 /* data may be taken in part: *taken; then wait for room with exec_await_stdin. end: close stdin
  * after all of data was taken (terminal: ^D). ERR_CONFLICT: ended, or its stdin isn't open. */
 int exec_write_stdin(

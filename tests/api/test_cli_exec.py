@@ -55,6 +55,9 @@ def test_limits_of_one_command(daemon, workspace):
     done = daemon("exec", workspace, "--output", "1000", "--", "yes")
     assert done.returncode == 137 and len(done.stdout) == 1000
     one_line(done.stderr, "output_limit", "1000")
+    # The one who ran it counted; the daemon's record says the same.
+    recorded = max(daemon.get(f"/v1/workspaces/{workspace}/execs").json()["items"], key=lambda one: one["started_at"])
+    assert (recorded["reason"], recorded["exit_code"]) == ("output_limit", 137), recorded
     value = result(daemon, workspace, "yes", options=["--output", "1000"])
     assert value["reason"] == "output_limit" and value["truncated"] and len(value["stdout"]) == 1000
 

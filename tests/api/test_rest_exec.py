@@ -255,6 +255,14 @@ def test_signals_reach_it(daemon, workspace, signal, exit_code):
     problem(daemon.post(path + "/signal", {"signal": signal}), 409, "conflict", "ended")
 
 
+def test_only_who_counts_the_output_tells_why_it_was_killed(daemon, workspace):
+    path = background(daemon, workspace, "exec sleep 60")
+    problem(daemon.post(path + "/signal", {"signal": "TERM", "reason": "output_limit"}), 400, "invalid", "KILL alone")
+    problem(daemon.post(path + "/signal", {"signal": "KILL", "reason": "output_limit"}), 400, "invalid", "not handed in")
+    problem(daemon.post(path + "/signal", {"signal": "KILL", "reason": "timeout"}), 400, "invalid", "reason")
+    assert daemon.get(path).json()["state"] == "running"
+
+
 @pytest.mark.parametrize("signal", ["NOPE", 0, -1, 99, 1.5, None, "term"])
 def test_what_is_no_signal_is_refused(daemon, signal):
     problem(daemon.post("/v1/execs/0123456789abcdefghij/signal", {"signal": signal}), 400, "invalid", "signal")
