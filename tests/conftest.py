@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, dead_cgroups, descendants, files, mounts, what_stays
+from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, check_mounts, dead_cgroups, descendants, files, mounts, what_stays
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -75,7 +75,7 @@ def nothing_survives():
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
     assert not survivors, f"processes survived: {survivors}"
-    assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+    check_mounts(mounts_before)
 
 
 @pytest.fixture
@@ -95,4 +95,5 @@ def no_leftovers(carrel):
         return left
     stayed = what_stays(unswept)
     assert not stayed, f"cgroups stayed: {stayed}"
-    assert files(carrel.home) <= files_before, f"files stayed: {files(carrel.home) - files_before}"
+    files_left = what_stays(lambda: files(carrel.home) - files_before)
+    assert not files_left, f"files stayed: {files_left}"

@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from harness import Carrel, cgroups, descendants, eventually, mounts, processes, what_stays
+from harness import Carrel, cgroups, check_mounts, descendants, eventually, mounts, processes, what_stays
 
 READY_SECONDS = 30
 LIVE = []           # the daemons that serve just now
@@ -191,7 +191,7 @@ def serving(directory, *options, check=True, **how):
     # A role that a sanitizer ended is started again: nobody else would notice.
     assert "Sanitizer" not in daemon.log() and "runtime error" not in daemon.log(), daemon.log()
     assert not survivors, f"processes survived: {survivors}"
-    assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+    check_mounts(mounts_before)
     groups = what_stays(lambda: {group for group in cgroups() - cgroups_before if daemon.owns_cgroup(group)})
     assert not groups, f"control groups stayed: {groups}"
     assert not daemon.socket.exists(), "the socket stayed"
@@ -204,7 +204,7 @@ def nothing_survives():
     yield
     survivors = kill_strays(before)
     assert not survivors, f"processes survived: {survivors}"
-    assert mounts() <= mounts_before, f"mounts stayed: {mounts() - mounts_before}"
+    check_mounts(mounts_before)
 
 
 @pytest.hookimpl(hookwrapper=True)

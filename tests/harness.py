@@ -181,6 +181,12 @@ def mounts(pid="self"):
     return {line.split(" ", 1)[1] for line in open(f"/proc/{pid}/mountinfo") if f" {TEST_MOUNT} " not in line}
 
 
+def check_mounts(before):
+    """None has come to stay. Another worker's programs may mount for a moment: a crun that is asked for its version does."""
+    stayed = what_stays(lambda: mounts() - before)
+    assert not stayed, f"mounts stayed: {stayed}"
+
+
 def cgroups():
     found = set()
     for directory, names, _ in os.walk("/sys/fs/cgroup"):

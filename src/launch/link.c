@@ -276,7 +276,8 @@ int link_start(struct launcher *launcher, struct error *err)
 		return -1;
 	auto_close int theirs = ends[1];
 	link->channel = ends[0];
-	if (pipe2(pipes, O_CLOEXEC)) {
+	/* What core leaves running may have its end of it still, when core is gone. */
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK)) {
 		fail_errno(err, "make a pipe");
 		close_channel(launcher);
 		return -1;

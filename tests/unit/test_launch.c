@@ -526,6 +526,8 @@ static void a_core_that_served_and_died_unheard_is_replaced(void **state)
 	assert_int_equal(loop_new(&launcher.loop, &err), 0);
 	sandboxes_init(&launcher);
 	assert_int_equal(link_start(&launcher, &err), 0);
+	/* Whoever has the other end can't make the launcher wait. */
+	assert_true(fcntl(launcher.link.ready, F_GETFL) & O_NONBLOCK);
 	connect_to_core(f);
 	assert_int_equal(
 		send(f->core, STAND_IN_DIE, sizeof STAND_IN_DIE, 0), (ssize_t)sizeof STAND_IN_DIE);
