@@ -157,7 +157,6 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 		.argv = argv,
 		.cwd = run->cwd ? path_normalize(arena, PLAN_WORKSPACE, run->cwd) : NULL,
 		.writable_config = run->writable_config,
-		.hidden = find_hidden(arena),
 		.limits = run->limits,
 		.captured = run->format && !strcmp(run->format, "json"),
 		.tty = run->tty,
@@ -283,6 +282,8 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 		if (*code)
 			return *code < 0 ? -1 : 0;
 	}
+	if (options.dir || options.binds.count)
+		options.hidden = find_hidden(arena);
 	const char *guarded = run->writable_config ? NULL : dir.source, *home = NULL;
 	/* Only root needs a place to note its sandboxes' uids in. */
 	if (!run->plan && geteuid() == 0 && home_find_path(arena, &home, err))
