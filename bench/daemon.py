@@ -25,7 +25,6 @@ from rows import find as find_program
 PATIENCE_S = 30
 WARM_UP = 10
 PART = 25
-IDLE_S = 12  # for 10 s after a command a sandbox has the next one's process ready
 EVERY_OCI = 5  # crun exec and runc exec: in each n-th round
 UPLOAD_BYTES = 2 << 30
 WRK_SECONDS = 3
@@ -326,7 +325,7 @@ def measure_neighbours(site, sizes, quiet, figures):
     for workspace in made:
         daemon.exec(workspace)
     if before is not None:
-        time.sleep(IDLE_S)
+        time.sleep(measure.IDLE_S)
         figures["kB a warm sandbox"] = (used_kb() - before) / sizes.neighbours
     for number in range(-WARM_UP, sizes.neighbour_rounds):
         if number % PART == 0:

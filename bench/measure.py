@@ -16,6 +16,7 @@ import time
 from rows import find
 
 PATIENCE_S = 30  # for one command; none needs a tenth of it
+IDLE_S = 12  # for 10 s after a command a carrel-init has the next one's process ready
 QUIET_SHARE = 0.9
 QUIET_SAMPLE_S = 0.25
 QUIET_BUDGET_S = 60
@@ -241,7 +242,8 @@ def start_warm_init(image, listener):
 
 
 def warm_init_pss(image, directory):
-    """That of a resident carrel-init which has run a command and waits for the next."""
+    """That of a resident carrel-init which has run a command and waits for the next, for so long that the process it
+    keeps ready for that one has gone (docs/design/0014)."""
     body = b"/bin/true\0/\0"
     spawn = struct.pack(
         INIT_REQUEST, INIT_MAGIC, INIT_SPAWN, 1, 1, 0, INIT_NO_PIDFD, len(body), 0, 0
@@ -263,7 +265,7 @@ def warm_init_pss(image, directory):
                 if answers[-1] != INIT_EXITED:
                     raise Failed(f"carrel-init answered a spawn with message {answers[-1]}")
                 master.send(acknowledge)
-                time.sleep(0.1)  # it has then gone back to waiting
+                time.sleep(IDLE_S)
                 return pss_kb(pid)
         finally:
             os.kill(pid, signal.SIGKILL)

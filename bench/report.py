@@ -109,7 +109,7 @@ def goals_table(rows, ids, memory):
     size = memory.get("warm")
     lines.append(
         [
-            "carrel-init idle, PSS (warm, after one command)",
+            "carrel-init idle, PSS (warm, 12 s after its command)",
             f"<= {GOAL_INIT_KB} kB",
             "-",
             "-" if size is None else f"{size} kB",
