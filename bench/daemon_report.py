@@ -24,6 +24,8 @@ ABOUT = f"""\
   command (docs/design/0014; 40 kB more before): what the whole machine
   has less, caches dropped, control groups and network namespaces included, by their number.
 - kB of an idle workspace, of a connection and of an upload: anonymous memory of carreld.
+- On an ext4 without a journal the kernel passes over inodes that were freed in the last six minutes, one
+  by one: there a create is the slower the more was removed before it, in this run or by others.
 - HTTP: wrk, one thread, 16 connections, {D.WRK_SECONDS} s each in turn, over unix sockets on both
   sides (`bench/preload.c`); nginx with one worker answers the same bytes by `return 200`.
 """
