@@ -341,8 +341,11 @@ static void many_start_at_once_cost_no_descriptor_and_end(void **state)
 	}
 }
 
-/* How many groups there are whose name begins with "carrel-<pid of the launcher>-". */
-static unsigned count_groups(pid_t maker)
+#define GROUP_MAX (CGROUP_PATH_MAX + 128)
+
+/* How many groups there are whose name begins with "carrel-<pid of the launcher>-"; *one (or NULL)
+ * is the path of one. */
+static unsigned find_groups(pid_t maker, char (*one)[GROUP_MAX])
 {
 	struct cgroup_host host;
 	char prefix[32];
@@ -354,7 +357,11 @@ static unsigned count_groups(pid_t maker)
 	DIR *dir = opendir(host.memory);
 	assert_non_null(dir);
 	for (struct dirent *entry; (entry = readdir(dir));)
-		count += !strncmp(entry->d_name, prefix, strlen(prefix));
+		if (!strncmp(entry->d_name, prefix, strlen(prefix))) {
+			count++;
+			if (one)
+				str_format(*one, sizeof *one, "%s/%s", host.memory, entry->d_name);
+		}
 	closedir(dir);
 	return count;
 }
@@ -385,27 +392,18 @@ static void pools_are_filled_taken_from_and_filled_again(void **state)
 static void await_no_groups(pid_t maker)
 {
 	uint64_t until = clock_monotonic_ms() + PATIENCE_MS;
-	while (count_groups(maker) && clock_monotonic_ms() < until)
+	while (find_groups(maker, NULL) && clock_monotonic_ms() < until)
 		usleep(2000);
-	assert_int_equal(count_groups(maker), 0);
+	assert_int_equal(find_groups(maker, NULL), 0);
 }
 
 /* A process in one of the groups of `maker`, as one that takes long to die; 0: none can be. */
 static pid_t stay_in_a_group(pid_t maker)
 {
-	struct cgroup_host host;
-	char path[CGROUP_PATH_MAX + 128] = "", prefix[32], number[16];
-	cgroup_probe(&host);
-	if (host.version == CGROUP_NONE)
+	char group[GROUP_MAX], path[GROUP_MAX + 16], number[16];
+	if (!find_groups(maker, &group))
 		return 0;
-	str_format(prefix, sizeof prefix, "carrel-%d-", (int)maker);
-	DIR *dir = opendir(host.memory);
-	assert_non_null(dir);
-	for (struct dirent *entry; (entry = readdir(dir));)
-		if (!strncmp(entry->d_name, prefix, strlen(prefix)))
-			str_format(path, sizeof path, "%s/%s/cgroup.procs", host.memory,
-				entry->d_name);
-	closedir(dir);
+	str_format(path, sizeof path, "%s/cgroup.procs", group);
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -435,7 +433,7 @@ static void what_a_killed_launcher_left_goes_also_when_it_dies_late(void **state
 		skip();
 	}
 	start_launcher(f);
-	assert_true(count_groups(killed) > 0);
+	assert_true(find_groups(killed, NULL) > 0);
 	kill(late, SIGKILL);
 	assert_int_equal(waitpid(late, NULL, 0), late);
 	await_no_groups(killed);
@@ -461,7 +459,7 @@ static void a_launcher_that_is_killed_leaves_no_process_and_no_group(void **stat
 		start_sandbox(f, ids[i]);
 	pid_t ended = f->launcher;
 	assert_int_equal(end_launcher(f, SIGTERM), 0);
-	assert_int_equal(count_groups(ended), 0);
+	assert_int_equal(find_groups(ended, NULL), 0);
 	assert_int_equal(count_children(), 0);
 }
 
