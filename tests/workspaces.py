@@ -8,7 +8,7 @@ import pytest
 @contextlib.contextmanager
 def created(daemon, *options):
     """The name of a new workspace, which is removed at the end of the block."""
-    done = daemon("create", *options, timeout=120)     # it may build an environment
+    done = daemon("create", *options)
     assert done.returncode == 0, done.stderr
     name = done.stdout.strip()
     try:

@@ -197,7 +197,7 @@ static void fill_spec(struct call *c, struct core_workspace *w, enum exec_road r
 {
 	const struct exec_body *body = c->body;
 	struct arena *arena = &c->r->arena;
-	bool is_handed = road == EXEC_HANDED || road == EXEC_HANDED_PTY;
+	bool is_handed = exec_is_handed(road);
 
 	*spec = (struct exec_spec){
 		.id = id[0] ? id : NULL,
@@ -250,8 +250,7 @@ static int check(
 		return fail(err, ERR_INVALID,
 			"Carrel-Streams: handed goes with three descriptors, not %d",
 			c->r->fd_count);
-	if ((road == EXEC_HANDED || road == EXEC_HANDED_PTY) &&
-		(body->input.data || body->open_stdin))
+	if (exec_is_handed(road) && (body->input.data || body->open_stdin))
 		return fail(err, ERR_INVALID, "stdin is in the streams that are handed over");
 	const char *id = call_header(c, "carrel-exec-id");
 	if (id && !id_is_valid(id))

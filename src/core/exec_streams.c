@@ -29,7 +29,7 @@ static void on_stdin(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 static bool is_ours(const struct core_exec *e)
 {
-	return e->road != EXEC_HANDED && e->road != EXEC_HANDED_PTY;
+	return !exec_is_handed(e->road);
 }
 
 static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events, loop_fd_fn *fn)

@@ -209,8 +209,7 @@ static int check_id(struct core_workspace *w, const char *id, struct error *err)
 static int check_counted(struct core_workspace *w, const struct exec_spec *spec,
 	enum exec_road road, struct error *err)
 {
-	bool is_handed = road == EXEC_HANDED || road == EXEC_HANDED_PTY;
-	if (!is_handed || spec->output_bytes || !w->model.limits.output_bytes)
+	if (!exec_is_handed(road) || spec->output_bytes || !w->model.limits.output_bytes)
 		return 0;
 	return fail_hint(err, ERR_CONFLICT, "name it in limits.output, and keep it",
 		"workspace '%s' has an output limit, which nobody keeps on streams that are "
@@ -521,7 +520,7 @@ int exec_end_for(struct core_exec *e, int signo, enum reason reason, struct erro
 {
 	if (signo != SIGKILL)
 		return fail(err, ERR_INVALID, "a reason goes with KILL alone");
-	if (e->road != EXEC_HANDED && e->road != EXEC_HANDED_PTY)
+	if (!exec_is_handed(e->road))
 		return fail(err, ERR_INVALID, "the streams of exec '%s' were not handed in",
 			e->record.id);
 	if (check_runs(e, err))

@@ -26,6 +26,11 @@ enum exec_road {
 			    dup it */
 	EXEC_SPOOLED,	 /* background */
 };
+/* Its streams are the caller's: what it writes doesn't pass through core. */
+static inline bool exec_is_handed(enum exec_road road)
+{
+	return road == EXEC_HANDED || road == EXEC_HANDED_PTY;
+}
 struct exec_listener {
 	void (*started)(
 		void *ctx, struct core_exec *e); /* or NULL; not called when it can't start */
