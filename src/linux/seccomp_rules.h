@@ -178,10 +178,13 @@ DENY(mknod, EPERM, "devices, setuid, setgid", BITS(1, 020000 | 06000))
 #endif
 DENY(fcntl, EPERM, "F_SETLEASE keeps the host waiting in open() of a file of --dir", IN(1, 1024))
 
-/* Huge pages come from a pool of the host that memory limits don't count. The errors are those of
- * an empty pool. */
+/* Huge pages come from a pool of the host that memory limits don't count. The error of mmap is that
+ * of an empty pool. Programs probe memfd_create with unknown flags and expect EINVAL, so these are
+ * judged first. */
 DENY(mmap, ENOMEM, "MAP_HUGETLB", BITS(3, 0x40000))
-DENY(memfd_create, ENOMEM, "MFD_HUGETLB", BITS(1, 4))
+DENY(memfd_create, EINVAL, "unknown flags: all but the five known ones and the sizes of huge pages",
+	BITS(1, 0x03ffffe0))
+DENY(memfd_create, EPERM, "MFD_HUGETLB", BITS(1, 4))
 DENY(shmget, EPERM, "SHM_HUGETLB", BITS(2, 04000))
 DENY(madvise, EINVAL, "MADV_MERGEABLE: page merging tells what is in others' memory", IN(2, 12))
 

@@ -115,7 +115,9 @@ static const struct probe probes[] = {
 	CALL(prctl_sched_core, SYS_prctl, EPERM, 1, 62, 1, 0, 0, 0),
 	CALL(prctl_futex_hash, SYS_prctl, EINVAL, 1, 78, 2, 0, 0, 0), /* asks for the size */
 	CALL(mmap_hugetlb, SYS_mmap, ENOMEM, 8, 0, 1 << 21, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0),
-	CALL(memfd_hugetlb, SYS_memfd_create, ENOMEM, 2, TEXT("x"), 4),
+	CALL(memfd_hugetlb, SYS_memfd_create, EPERM, 2, TEXT("x"), 4),
+	CALL(memfd_unknown_flag, SYS_memfd_create, EINVAL, 2, TEXT("x"), 0x20),
+	CALL(memfd_every_flag, SYS_memfd_create, EINVAL, 2, TEXT("x"), 0xffffffff),
 	CALL(shmget_hugetlb, SYS_shmget, EPERM, 4, 0, 1 << 21, 04000 | 01600),
 	CALL(madvise_mergeable, SYS_madvise, EINVAL, 4, 0, 0, 12),
 	CALL(fcntl_setlease, SYS_fcntl, EPERM, 2, 0, 1024, 0),

@@ -273,7 +273,9 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 	case 317: /* seccomp */
 		return REFUSED_IF(w[1] & (8 | 32), EPERM);
 	case 319: /* memfd_create */
-		return REFUSED_IF(w[1] & 4, ENOMEM);
+		if (w[1] & ~(0x1fu | 0xfc000000))
+			return RET_ERRNO(EINVAL);
+		return REFUSED_IF(w[1] & 4, EPERM);
 	}
 	return RET_ALLOW;
 }
@@ -346,7 +348,8 @@ static void test_arguments_are_judged_by_their_low_half(void **state)
 		FIONREAD, 0x80045430 /* TIOCGPTN */, 0x8912 /* SIOCGIFCONF */, 0x40049409,
 		0x4020940d, 0xc0189436, 0x80086601, 0x40086602 /* FS_IOC_SETFLAGS */,
 		0x5000940e /* btrfs subvolume */, 0x4b4d, 0x5606, 0xc0045877, 0xb701, 0x801c581f,
-		0x401c5820, 0xc020660b, 0x80087601, 0xc0502100 /* notification */ };
+		0x401c5820, 0xc020660b, 0x80087601, 0xc0502100 /* notification */,
+		0x1f /* every flag of memfd_create */, 0x54000004 /* huge pages of 2M */ };
 	const size_t count = sizeof(values) / sizeof(values[0]);
 	for (unsigned number = 0; number <= 470; number++) {
 		/* Every pair of values in neighbouring places, with and without high bits. */
