@@ -135,6 +135,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 	struct plan_options options = { .argv = job->argv,
 		.cwd = job->cwd,
 		.stage = job->stage ? &stage : NULL,
+		.home = jobs->layers->home->path,
 		.forward = job->forward,
 		.captured = true,
 		.no_input = true,

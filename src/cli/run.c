@@ -138,15 +138,16 @@ static void warn_of_home(const char *dir)
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
 
-/* The daemon listens in carrel's own home: whoever reaches it there speaks for its owner. */
-static const char *find_hidden(struct arena *arena)
+/* The daemon listens in carrel's own home: whoever connects to it there acts for the home's owner.
+ * Resolved, as sources are. */
+static const char *find_real_home(struct arena *arena)
 {
 	char real[PATH_MAX];
 	const char *home;
 	struct error ignored; /* who needs one is told */
-	return home_find_path(arena, &home, &ignored) || !realpath(home, real)
-		       ? NULL
-		       : arena_text(arena, real);
+	if (home_find_path(arena, &home, &ignored))
+		return NULL;
+	return realpath(home, real) ? arena_text(arena, real) : home;
 }
 
 /* What was typed, looked at on this host. */
@@ -283,7 +284,7 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 			return *code < 0 ? -1 : 0;
 	}
 	if (options.dir || options.binds.count)
-		options.hidden = find_hidden(arena);
+		options.home = find_real_home(arena);
 	const char *guarded = run->writable_config ? NULL : dir.source, *home = NULL;
 	/* Only root needs a place to note its sandboxes' uids in. */
 	if (!run->plan && geteuid() == 0 && home_find_path(arena, &home, err))

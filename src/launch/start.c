@@ -168,7 +168,11 @@ int start_begin(struct launcher *launcher, const struct launch_message *head,
 		.owner_uid = launcher->home->uid,
 		.owner_gid = launcher->home->gid };
 	struct plan_options options = {
-		.warm = true, .dir = &dir, .writable_config = true, .limits = head->limits
+		.warm = true,
+		.dir = &dir,
+		.writable_config = true,
+		.home = launcher->home->path,
+		.limits = head->limits,
 	};
 	if (launcher_look(launcher, err) ||
 		check_directory(launcher, dir.beneath, "the workspace", err) ||

@@ -37,6 +37,37 @@ static int check_overlay(const struct plan_mount *mount, struct error *err)
 	return 0;
 }
 
+/* The owner of the home can replace a name there by a link at any time, and root would follow it.
+ */
+static int check_source(const struct plan *plan, const struct plan_mount *mount, struct error *err)
+{
+	char absolute[4096] = "/";
+	if (!path_is_normal(mount->source))
+		return fail(err, ERR_INVALID, "mount source '%s' is not an absolute, plain path",
+			mount->source);
+	if (mount->beneath) {
+		if (!str_copy(absolute + 1, sizeof absolute - 1, mount->beneath) ||
+			!path_is_normal(absolute))
+			return fail(err, ERR_INVALID,
+				"'%s' in mount source '%s' is not a plain name", mount->beneath,
+				mount->source);
+		return 0;
+	}
+	if (!(mount->flags & MOUNT_USER))
+		return 0;
+	if (!plan->home && plan->privileged)
+		return fail(err, ERR_INVALID,
+			"mount source '%s' can't be checked: carrel's home is not known",
+			mount->source);
+	if (plan->home && path_is_beneath(mount->source, plan->home) &&
+		strcmp(mount->source, plan->home) != 0)
+		return fail(err, ERR_INVALID,
+			"mount source '%s' is below carrel's home and would be opened by its path; "
+			"links there must not be followed",
+			mount->source);
+	return 0;
+}
+
 static int check_mounts(const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -44,9 +75,8 @@ static int check_mounts(const struct plan *plan, struct error *err)
 		if (!path_is_normal(mount->target) || !strcmp(mount->target, "/"))
 			return fail(err, ERR_INVALID,
 				"mount target '%s' is not an absolute, plain path", mount->target);
-		if (mount->kind == MOUNT_BIND && !path_is_normal(mount->source))
-			return fail(err, ERR_INVALID,
-				"mount source '%s' is not an absolute, plain path", mount->source);
+		if (mount->kind == MOUNT_BIND && check_source(plan, mount, err))
+			return -1;
 		if (mount->kind == MOUNT_TMPFS && (!mount->size_bytes || !mount->inodes))
 			return fail(
 				err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);

@@ -177,7 +177,6 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 	const struct plan_bind *counted = options->stage ? options->stage : options->dir;
 	plan->measured = options->stage ? PLAN_ENV : PLAN_WORKSPACE;
 	plan->counted_disk = counted && plan->limits.disk_bytes;
-	plan->disk_source = plan->counted_disk ? counted->source : NULL;
 	plan->root_bytes = plan->limits.tmp_bytes + (64 << 10); /* our own nodes are small */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
 }
@@ -287,10 +286,16 @@ static void add_scratch(struct arena *arena, struct plan *plan)
 static void add_bind(struct arena *arena, const struct plan_facts *facts, struct plan *plan,
 	const struct plan_bind *bind, const char *target, unsigned flags)
 {
+	const char *source = bind->source, *beneath = bind->beneath;
+	size_t home_len = plan->home ? strlen(plan->home) : 0;
+	if (home_len && !beneath && path_is_beneath(source, plan->home) && source[home_len]) {
+		beneath = source + home_len + 1;
+		source = plan->home;
+	}
 	add_mount(arena, plan,
 		(struct plan_mount){ .kind = MOUNT_BIND,
-			.source = bind->source,
-			.beneath = bind->beneath,
+			.source = source,
+			.beneath = beneath,
 			.target = target,
 			.flags = flags | MOUNT_NODEV | MOUNT_USER,
 			.source_kind = bind->kind,
@@ -322,9 +327,10 @@ static int add_protection(const struct plan_options *options, const struct plan_
 		add_bind(arena, facts, plan, &bind,
 			arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
 			is_git ? 0 : MOUNT_RO);
-		plan->mounts.items[plan->mounts.count - 1].beneath =
-			bind.beneath ? arena_printf(arena, "%s/%s", bind.beneath, name->path)
-				     : name->path;
+		struct plan_mount *mount = &plan->mounts.items[plan->mounts.count - 1];
+		mount->beneath = mount->beneath
+					 ? arena_printf(arena, "%s/%s", mount->beneath, name->path)
+					 : name->path;
 	}
 	return 0;
 }
@@ -465,13 +471,13 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 	return 0;
 }
 
-/* Something empty in place of options->hidden. Root's sandboxes have a uid that may not go there.
- */
-static void hide(const struct plan_options *options, struct arena *arena, struct plan *plan)
+/* An empty directory in place of carrel's home. Root's sandboxes have a uid that can't enter the
+ * home. */
+static void hide_home(struct arena *arena, struct plan *plan)
 {
-	const char *hidden = options->hidden;
+	const char *home = plan->home;
 	size_t count = plan->mounts.count;
-	for (size_t i = 0; hidden && i < count; i++) {
+	for (size_t i = 0; home && i < count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
 		const char *shown = mount->source;
 		if (!(mount->flags & MOUNT_USER))
@@ -479,9 +485,9 @@ static void hide(const struct plan_options *options, struct arena *arena, struct
 		if (mount->beneath)
 			shown = path_normalize(arena, shown, mount->beneath);
 		size_t len = strlen(shown);
-		if (path_is_beneath(hidden, shown) && hidden[len])
+		if (path_is_beneath(home, shown) && home[len])
 			add_tmpfs(arena, plan,
-				arena_printf(arena, "%s%s", mount->target, hidden + len),
+				arena_printf(arena, "%s%s", mount->target, home + len),
 				HIDDEN_BYTES, MOUNT_RO);
 	}
 }
@@ -605,6 +611,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.inside_gid = PLAN_GID,
 		.outside_uid = facts->outside_uid,
 		.outside_gid = facts->outside_gid,
+		.home = options->home,
 		.hostname = "sandbox",
 		.network = options->forward ? "forward" : "none",
 		.isolation = "native",
@@ -629,7 +636,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		add_env(options, facts, arena, &plan, err))
 		return -1;
 	if (!facts->privileged)
-		hide(options, arena, &plan);
+		hide_home(arena, &plan);
 	choose_targets(&plan);
 	add_rlimits(arena, &plan);
 	add_rules(facts, arena, &plan);

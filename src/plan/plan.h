@@ -2,7 +2,9 @@
  * 1. plan_build is pure: options and facts in, a plan out. Whoever carries it out (sandbox/ today,
  * OCI runtimes later) decides nothing that isn't written here.
  * 2. A plan that plan_build returned has been checked: paths inside are absolute and normal,
- * parents come before children, nothing is mounted over /proc or /dev, every limit is in range.
+ * parents come before children, nothing is mounted over /proc or /dev, every limit is in range. A
+ * bind from below carrel's home has `beneath`: its owner may have replaced any name there by a
+ * link.
  * 3. All memory belongs to the arena it was built in, or to the options and facts. */
 #pragma once
 #include <stdbool.h>
@@ -75,7 +77,10 @@ struct plan_options {
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
-	const char *hidden;   /* directory of the host that a bind above it doesn't show; or NULL */
+	/* Carrel's home: a bind of a directory above it doesn't show it, and a bind of something
+	 * below it follows no link. NULL: unknown, only where nothing of the host is bound, or for
+	 * a plain user. */
+	const char *home;
 	struct limits limits; /* 0: not given */
 	bool captured;	      /* -o json */
 	bool no_input;	      /* stdin is empty */
@@ -147,6 +152,7 @@ struct plan {
 	bool privileged;
 	uint32_t inside_uid, inside_gid, outside_uid, outside_gid;
 	const char *hostname, *network, *isolation;
+	const char *home; /* carrel's own, or NULL */
 	uint64_t root_bytes,
 		root_inodes; /* of the root tmpfs, which holds /tmp, /.cache and /dev/shm too */
 	VEC(struct plan_node) nodes;
@@ -163,9 +169,8 @@ struct plan {
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
 	unsigned umask;
 	bool tty;
-	const char *measured;	 /* target of the mount that limits.disk_bytes is about */
-	bool counted_disk;	 /* it is kept by measuring a directory of the host */
-	const char *disk_source; /* that directory */
+	const char *measured;  /* target of the mount that limits.disk_bytes is about */
+	bool counted_disk;     /* it is kept by measuring a directory of the host */
 	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none
 				*/
 	bool warm;

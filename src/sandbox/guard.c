@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "sandbox/init_client.h"
+#include "sandbox/start.h"
 
 #define DISK_SAMPLE_MS 250
 #define STATS_EVERY 5 /* samples between two questions to carrel-init */
@@ -173,19 +175,33 @@ static void take_sample(struct loop *loop, void *ctx)
 	guard->sample = loop_after(loop, sample_rest_ms(cost_us, 1), take_sample, guard);
 }
 
+static const struct plan_mount *find_measured(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (!strcmp(plan->mounts.items[i].target, plan->measured))
+			return &plan->mounts.items[i];
+	return NULL;
+}
+
 int guard_check_disk(const struct plan *plan, struct error *err)
 {
 	uint64_t bytes, inodes;
-	auto_close int dir = open(plan->disk_source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct plan_mount *mount = find_measured(plan);
+	auto_close int path = -1;
+	if (!mount)
+		return fail(err, ERR_INVALID, "'%s' is measured and isn't mounted", plan->measured);
+	if (source_open(mount, &path, err))
+		return -1;
+	auto_close int dir = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
-		return fail_errno(err, "open '%s'", plan->disk_source);
+		return fail_errno(err, "open '%s'", plan->measured);
 	if (path_measure_tree(dir, &bytes, &inodes, err))
 		return -1;
 	if (bytes < plan->limits.disk_bytes)
 		return 0;
-	return fail(err, ERR_LIMIT, "'%s' holds %llu bytes already; --disk allows %llu",
-		plan->disk_source, (unsigned long long)bytes,
-		(unsigned long long)plan->limits.disk_bytes);
+	return fail(err, ERR_LIMIT, "'%s%s%s' holds %llu bytes already; --disk allows %llu",
+		mount->source, mount->beneath ? "/" : "", mount->beneath ? mount->beneath : "",
+		(unsigned long long)bytes, (unsigned long long)plan->limits.disk_bytes);
 }
 
 /* A tree that was made too deep or unreadable to be measured is over every limit. What was deleted

@@ -51,19 +51,28 @@ static int map_owner(const struct plan *plan, const struct plan_mount *mount,
 	return 0;
 }
 
-/* `beneath` is a name in a directory that an earlier sandbox may have filled: no link on the way is
- * followed. */
+int source_open(const struct plan_mount *mount, int *fd, struct error *err)
+{
+	auto_close int path = open(mount->source, O_PATH | O_CLOEXEC);
+	if (path < 0)
+		return fail_errno(err, "open '%s'", mount->source);
+	if (!mount->beneath) {
+		*fd = take_fd(&path);
+		return 0;
+	}
+	auto_close int below = path_open_nolinks(path, mount->beneath, O_PATH | O_CLOEXEC, 0);
+	if (below < 0)
+		return fail_errno(err, "open '%s' in '%s'", mount->beneath, mount->source);
+	*fd = take_fd(&below);
+	return 0;
+}
+
 static int clone_source(const struct plan_mount *mount, int *tree, struct error *err)
 {
-	if (!mount->beneath)
+	auto_close int path = -1;
+	if (!mount->beneath) /* one call less for each directory of the system */
 		return mount_clone(AT_FDCWD, mount->source, tree, err);
-	auto_close int dir = open(mount->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return fail_errno(err, "open '%s'", mount->source);
-	auto_close int path = path_open_nolinks(dir, mount->beneath, O_PATH | O_CLOEXEC, 0);
-	if (path < 0)
-		return fail_errno(err, "open '%s' in '%s'", mount->beneath, mount->source);
-	return mount_clone(path, "", tree, err);
+	return source_open(mount, &path, err) ? -1 : mount_clone(path, "", tree, err);
 }
 
 int sources_open(const struct plan *plan, bool user, struct start_idmap *idmap, int *trees,

@@ -79,6 +79,9 @@ static inline bool start_waits(const struct plan *plan)
 }
 /* The child's whole life after clone; doesn't return. */
 _Noreturn void child_main(struct start *start);
+/* Opens the source of a bind, O_PATH. With `beneath` no link below mount->source is followed: an
+ * earlier sandbox, or the owner of the home, may have placed one there. */
+int source_open(const struct plan_mount *mount, int *fd, struct error *err);
 /* Opens the sources of the plan's binds (those of the user when `user`, else the system's) into
  * trees[]; idmaps them when the plan says so. */
 int sources_open(const struct plan *plan, bool user, struct start_idmap *idmap, int *trees,

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/job.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
@@ -63,7 +64,8 @@ static int setup(void **state)
 	buf_init(&f->out, 1 << 20);
 	buf_init(&f->errors, 1 << 20);
 	str_copy(f->area, sizeof f->area, "/tmp/carrel-test-env-XXXXXX");
-	if (!mkdtemp(f->area) || chmod(f->area, 0755))
+	if (!mkdtemp(f->area) || chmod(f->area, 0755) ||
+		(geteuid() == 0 && chown(f->area, OWNER, OWNER)))
 		return -1;
 	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
 		make_directory(f, directories[i]);
@@ -81,7 +83,9 @@ static int setup(void **state)
 	f->disk_upper = "up";
 	if (!overlay_takes_tmpfs())
 		f->environment.upper = f->disk_upper;
-	f->options = (struct plan_options){ .environment = &f->environment, .captured = true };
+	f->options = (struct plan_options){
+		.environment = &f->environment, .home = f->area, .captured = true
+	};
 	return 0;
 }
 
@@ -235,6 +239,36 @@ static void a_layer_or_an_upper_that_is_a_link_leads_nowhere(void **state)
 	assert_int_equal(sandbox_run(&plan, &f->host.cgroups, &io, &f->result, &err), 0);
 }
 
+/* The build is root's, and the stage's name lies in a directory of the home's owner. */
+static void a_build_stage_that_became_a_link_is_neither_measured_nor_shown(void **state)
+{
+	struct fixture *f = *state;
+	char *const argv[] = { (char *)"cat", (char *)"/env/key", NULL };
+	struct home home = { f->area, -1, f->environment.owner_uid, f->environment.owner_gid,
+		false };
+	struct layer_store layers = { .home = &home, .dir = -1 };
+	struct jobs jobs;
+	struct job_result result;
+	struct error err = { 0 };
+	make_directory(f, "stage");
+	make_directory(f, "secret");
+	make_directory(f, "secret/root");
+	write_file(f, "secret/root/key", "the secret\n");
+	assert_int_equal(symlink("../secret", arena_printf(&f->arena, "%s/stage/x", f->area)), 0);
+	jobs_init(&jobs, &layers);
+	for (uint64_t disk_bytes = 0; disk_bytes <= 1; disk_bytes++) {
+		struct job job = { .argv = argv,
+			.stage = arena_printf(&f->arena, "%s/stage/x/root", f->area),
+			.disk_bytes = disk_bytes << 30 };
+		int failed =
+			jobs.runner.run(jobs.runner.ctx, &job, &f->out, &f->errors, &result, &err);
+		assert_null(memmem(f->out.data, f->out.len, "secret", 6));
+		assert_int_equal(failed, -1);
+		assert_non_null(strstr(err.text, "'stage/x/root'"));
+	}
+	jobs_done(&jobs);
+}
+
 static void a_stage_is_writable_at_env_and_measured(void **state)
 {
 	struct fixture *f = *state;
@@ -280,6 +314,7 @@ int main(void)
 		TEST(the_parts_are_out_of_reach),
 		TEST(parts_behind_a_link_are_not_mounted),
 		TEST(a_layer_or_an_upper_that_is_a_link_leads_nowhere),
+		TEST(a_build_stage_that_became_a_link_is_neither_measured_nor_shown),
 		TEST(a_stage_is_writable_at_env_and_measured),
 		TEST(a_socket_listens_inside_and_is_ours),
 	};

@@ -64,6 +64,8 @@ static void as_root(struct fixture *f)
 	f->facts.privileged = true;
 	f->facts.outside_uid = f->facts.outside_gid = 1879048192;
 	f->facts.limiter = LIMITER_CGROUP_V1;
+	if (!f->options.home)
+		f->options.home = "/var/lib/carrel";
 }
 
 static void add_bind(struct fixture *f, const char *text, enum plan_path_kind kind)
@@ -266,7 +268,7 @@ static void what_is_hidden_is_covered_in_what_lies_above_it(void **state)
 {
 	struct fixture *f = *state;
 	static struct plan_bind dir = { .source = "/home", .kind = PATH_DIRECTORY };
-	f->options.hidden = "/home/me/carrel";
+	f->options.home = "/home/me/carrel";
 	add_bind(f, "/home/me/carrel:/own:ro", PATH_DIRECTORY); /* it was named itself */
 	add_bind(f, "/home/me/car:/car", PATH_DIRECTORY);
 	assert_int_equal(count_hidden(f, ""), 0);
@@ -277,6 +279,44 @@ static void what_is_hidden_is_covered_in_what_lies_above_it(void **state)
 	assert_int_equal(count_hidden(f, "/host/carrel"), 1);
 	as_root(f);
 	assert_int_equal(count_hidden(f, ""), 0);
+}
+
+static struct plan_mount *find_mount(struct fixture *f, const char *target)
+{
+	for (size_t i = 0; i < f->plan.mounts.count; i++)
+		if (!strcmp(f->plan.mounts.items[i].target, target))
+			return &f->plan.mounts.items[i];
+	fail_msg("nothing is mounted at %s", target);
+	return NULL;
+}
+
+static void a_bind_below_the_home_follows_no_link(void **state)
+{
+	struct fixture *f = *state;
+	static struct plan_bind stage = { .source = "/srv/home/stage/x/root",
+		.kind = PATH_DIRECTORY };
+	as_root(f);
+	f->options.stage = &stage;
+	add_bind(f, "/srv/home/workspaces/w/upper:/other", PATH_DIRECTORY);
+	f->options.home = NULL;
+	assert_refused(f, ERR_INVALID, "home is not known");
+	f->options.home = "/srv/home";
+	assert_int_equal(build(f), 0);
+	const char *const targets[] = { "/env", "/other" };
+	const char *const names[] = { "stage/x/root", "workspaces/w/upper" };
+	for (size_t i = 0; i < 2; i++) {
+		struct plan_mount *mount = find_mount(f, targets[i]);
+		assert_string_equal(mount->source, "/srv/home");
+		assert_string_equal(mount->beneath, names[i]);
+	}
+	struct plan_mount *mount = find_mount(f, "/env");
+	mount->beneath = "stage/../../etc";
+	assert_int_equal(plan_check(&f->plan, &f->err), -1);
+	mount->source = stage.source;
+	mount->beneath = NULL;
+	assert_int_equal(plan_check(&f->plan, &f->err), -1);
+	assert_int_equal(f->err.code, ERR_INVALID);
+	assert_non_null(strstr(f->err.text, "below carrel's home"));
 }
 
 static void a_protected_name_that_is_a_link_is_refused(void **state)
@@ -392,6 +432,7 @@ int main(void)
 		TEST(a_bind_cannot_hide_what_is_ours),
 		TEST(a_mount_point_in_a_directory_of_the_users_is_not_made),
 		TEST(what_is_hidden_is_covered_in_what_lies_above_it),
+		TEST(a_bind_below_the_home_follows_no_link),
 		TEST(a_protected_name_that_is_a_link_is_refused),
 		TEST(wrong_options_are_named),
 		TEST(a_plan_that_stays_has_no_command_and_no_streams),
