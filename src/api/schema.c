@@ -101,6 +101,8 @@ static const struct field python_rows[] = {
 	{ "requirements", FIELD_TEXT, PYTHON(requirements), "the text of a requirements file",
 		.most = 1 << 20 },
 	{ "packages", FIELD_TEXTS, PYTHON(packages), "such as requests==2.32.3", .most = 500 },
+	{ "allow_build", FIELD_BOOLEAN, PYTHON(allow_build),
+		"build packages that have no wheel, in a sandbox without network" },
 };
 static const struct fields python_fields = { "Python",
 	"What a Python environment is made of; it is built when it isn't there.",

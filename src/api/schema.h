@@ -7,6 +7,7 @@
 struct python_body {
 	const char *version, *requirements;
 	field_texts packages;
+	bool allow_build;
 };
 struct network_body {
 	const char *mode;

@@ -63,6 +63,8 @@ static void create(struct call *c, struct operation *op)
 	str_copy(wanted->id, sizeof wanted->id, op->id);
 	for (size_t i = 0; i < body->python.packages.count; i++)
 		vec_push(&c->r->arena, &wanted->packages, body->python.packages.items[i]);
+	if (body->python.allow_build)
+		vec_push(&c->r->arena, &wanted->build_options, "--allow-build");
 	call_copy_pairs(&c->r->arena, &body->labels, &wanted->labels);
 	call_copy_pairs(&c->r->arena, &body->env, &wanted->env);
 	core_create(c->api->core, &create, on_created, op);

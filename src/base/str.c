@@ -197,20 +197,37 @@ bool str_printable(char *out, size_t size, struct str s)
 
 size_t str_distance(const char *a, const char *b)
 {
-	size_t row[256], b_len = strlen(b);
-	if (b_len >= sizeof row / sizeof *row)
+	size_t rows[3][256], b_len = strlen(b);
+	size_t *before = rows[0], *last = rows[1], *row = rows[2];
+	if (b_len >= sizeof rows[0] / sizeof *rows[0])
 		return SIZE_MAX;
 	for (size_t j = 0; j <= b_len; j++)
 		row[j] = j;
 	for (size_t i = 0; a[i]; i++) {
-		size_t diagonal = row[0];
+		size_t *oldest = before;
+		before = last;
+		last = row;
+		row = oldest;
 		row[0] = i + 1;
 		for (size_t j = 0; j < b_len; j++) {
-			size_t best = diagonal + (a[i] != b[j]);
-			diagonal = row[j + 1];
+			size_t best = last[j] + (a[i] != b[j]);
 			best = best < row[j] + 1 ? best : row[j] + 1;
-			row[j + 1] = best < diagonal + 1 ? best : diagonal + 1;
+			best = best < last[j + 1] + 1 ? best : last[j + 1] + 1;
+			if (i && j && a[i] == b[j - 1] && a[i - 1] == b[j] &&
+				before[j - 1] + 1 < best)
+				best = before[j - 1] + 1;
+			row[j + 1] = best;
 		}
 	}
 	return row[b_len];
+}
+
+bool str_is_nearer(const char *typed, const char *known, size_t *distance)
+{
+	size_t len = strlen(typed), far = str_distance(typed, known);
+	size_t most = len < 3 ? 0 : len < 6 ? 1 : len < 11 ? 2 : 3;
+	if (far > most || far >= *distance)
+		return false;
+	*distance = far;
+	return true;
 }

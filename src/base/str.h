@@ -31,9 +31,13 @@ bool str_to_u64(struct str s, uint64_t *value);
 bool str_copy(char *out, size_t size, const char *text);
 bool str_format(char *out, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4), nonnull(3)));
-/* How many letters have to be put in, taken out or changed to make one of the other; SIZE_MAX when
- * b has more than 255. */
+/* How many letters have to be inserted, removed, changed or swapped with their neighbour to turn
+ * one word into the other; SIZE_MAX when b has more than 255. */
 size_t str_distance(const char *a, const char *b);
+/* Whether `typed` is close enough to `known` for a "did you mean" hint, and closer than *distance,
+ * which is updated (SIZE_MAX at first): one edit for 3 to 5 letters, two for 6 to 10, else three.
+ * Of a shorter word anything could be meant. */
+bool str_is_nearer(const char *typed, const char *known, size_t *distance);
 /* Length of the longest valid UTF-8 prefix (no surrogates, no overlong forms, max U+10FFFF). */
 size_t str_utf8_prefix(const char *data, size_t len);
 /* Length (1 to 4) of the valid UTF-8 character at data, 0 when there is none. */

@@ -98,20 +98,16 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 	}
 }
 
-/* The option that was meant, if one letter in four is wrong at most; else NULL. */
+/* The option that was probably meant, or NULL. */
 static const char *nearest_option(const struct arg_spec *spec, struct str name)
 {
 	const char *nearest = NULL;
-	size_t least = 2 + name.len / 4;
+	size_t least = SIZE_MAX;
 	char given[64];
 	str_format(given, sizeof given, "%.*s", (int)name.len, name.data);
-	for (size_t i = 0; name.len > 2 && i < spec->option_count; i++) {
-		size_t distance = str_distance(given, spec->options[i].name);
-		if (distance < least) {
-			least = distance;
+	for (size_t i = 0; i < spec->option_count; i++)
+		if (str_is_nearer(given, spec->options[i].name, &least))
 			nearest = spec->options[i].name;
-		}
-	}
 	return nearest;
 }
 

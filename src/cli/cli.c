@@ -78,13 +78,11 @@ int cli_fail(const struct error *err, bool json)
 const char *cli_nearest(const struct cli_command *commands, const char *name)
 {
 	const char *nearest = NULL;
-	size_t least = 2 + strlen(name) / 4;
+	size_t least = SIZE_MAX;
 	for (const struct cli_command *command = commands; command->name; command++)
-		if (str_distance(name, command->name) < least) {
-			least = str_distance(name, command->name);
+		if (str_is_nearer(name, command->name, &least))
 			nearest = command->name;
-		}
-	return strlen(name) > 2 ? nearest : NULL;
+	return nearest;
 }
 
 static int unknown_command(int argc, char **argv)

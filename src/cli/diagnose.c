@@ -268,8 +268,10 @@ static void check_programs(struct doctor *d)
 				arena_printf(d->arena, "install %s %s", name, program_uses[i]));
 		else
 			add(d, name, CHECK_OK,
-				program->version ? program->version
-						 : "there; didn't say its version",
+				arena_printf(d->arena, "%s%s",
+					program->version ? program->version
+							 : "there; didn't say its version",
+					program->is_own ? ", fetched into carrel's home" : ""),
 				NULL, NULL);
 	}
 }

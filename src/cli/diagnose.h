@@ -19,6 +19,7 @@ extern const char *const facts_program_names[FACTS_PROGRAMS];
 
 struct facts_program {
 	bool is_there;
+	bool is_own;	     /* of uv: not on PATH, but fetched into carrel's home */
 	const char *version; /* "3.11.2"; NULL: it didn't say within its time */
 };
 

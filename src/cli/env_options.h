@@ -20,6 +20,12 @@ struct env_options {
 		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
 			"with this package, e.g. 'requests>=2.31'; repeatable", NULL, 0, 0         \
 	}
+#define ENV_ALLOW_BUILD_ROW(OFFSET)                                                                \
+	{                                                                                          \
+		0, "allow-build", ARG_FLAG, OFFSET, NULL,                                          \
+			"build packages that have no wheel, in a sandbox without network", NULL,   \
+			0, 0                                                                       \
+	}
 #define ENV_BUILD_ROWS(AT)                                                                         \
 	{ 0, "python", ARG_TEXT, AT(python), "V",                                                  \
 		"the interpreter: a version (3.12) or a path (default: /usr/bin/python3)", NULL,   \
@@ -32,9 +38,7 @@ struct env_options {
 			"don't check the certificate of this host; repeatable", NULL, 0, 0 },      \
 		{ 0, "require-hashes", ARG_FLAG, AT(require_hashes), NULL,                         \
 			"every requirement must have a hash", NULL, 0, 0 },                        \
-		{ 0, "allow-build", ARG_FLAG, AT(allow_build), NULL,                               \
-			"build packages that have no wheel, in a sandbox without network", NULL,   \
-			0, 0 },                                                                    \
+		ENV_ALLOW_BUILD_ROW(AT(allow_build)),                                              \
 		{ 0, "editable", ARG_LIST, AT(editables), "PATH",                                  \
 			"a project on this host, imported from where it lies; repeatable", NULL,   \
 			0, 0 },                                                                    \

@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/capture.h"
+#include "envs/uv.h"
 #include "linux/home.h"
 #include "linux/landlock.h"
 #include "sandbox/slot.h"
@@ -201,6 +202,17 @@ const char *facts_version(const char *text, struct arena *arena)
 	return last.len > 0 ? arena_bytes(arena, last.data, last.len) : NULL;
 }
 
+/* The uv that a build has put into the home. */
+static const char *find_fetched_uv(const char *home, struct arena *arena)
+{
+	const char *path = arena_printf(arena, "%s/" UV_IN_HOME, home);
+	struct stat info;
+
+	return home && access(path, X_OK) == 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode)
+		       ? path
+		       : NULL;
+}
+
 static void ask_programs(struct facts *facts, struct arena *arena)
 {
 	static char option[] = "--version";
@@ -210,6 +222,10 @@ static void ask_programs(struct facts *facts, struct arena *arena)
 	/* All at once: npm alone takes a good part of a second. */
 	for (int i = 0; i < FACTS_PROGRAMS; i++) {
 		paths[i] = find_program(arena, facts_program_names[i]);
+		if (!paths[i] && strcmp(facts_program_names[i], "uv") == 0) {
+			paths[i] = find_fetched_uv(facts->home, arena);
+			facts->programs[i].is_own = paths[i] != NULL;
+		}
 		char *const argv[] = { arena_text(arena, facts_program_names[i]), option, NULL };
 		if (paths[i])
 			capture_start(&captures[i], paths[i], argv, STDOUT_FILENO);

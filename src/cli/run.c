@@ -38,6 +38,7 @@ static const struct arg_option options_table[] = {
 	ENV_SOURCE_ROWS(ENV_FIELD),
 	{ 0, "python", ARG_TEXT, ENV_FIELD(python), "V",
 		"with this Python: a version (3.12) or a path", NULL, 0, 0 },
+	ENV_ALLOW_BUILD_ROW(ENV_FIELD(allow_build)),
 	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
 		"set a variable inside; without =VALUE, pass on the one set here", NULL, 0, 0 },
 	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0,

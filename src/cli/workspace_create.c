@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/env_options.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/sandbox_rows.h"
@@ -20,7 +21,7 @@ struct create_options {
 	arg_list packages, env, labels;
 	struct limits limits;
 	uint64_t ttl_ms, idle_timeout_ms;
-	bool context;
+	bool context, allow_build;
 };
 #define FIELD(name) offsetof(struct create_options, name)
 static const struct arg_option options_table[] = {
@@ -33,6 +34,7 @@ static const struct arg_option options_table[] = {
 		0, 0 },
 	{ 0, "python", ARG_TEXT, FIELD(python), "V", "with this Python: a version (3.12)", NULL, 0,
 		0 },
+	ENV_ALLOW_BUILD_ROW(FIELD(allow_build)),
 	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
 		"set a variable for every command; without =VALUE, as it is set here", NULL, 0, 0 },
 	{ 'l', "label", ARG_LIST, FIELD(labels), "KEY=VALUE",
@@ -71,8 +73,8 @@ static int check_choices(const struct create_options *options, struct error *err
 {
 	if (sandbox_rows_check(options->net, options->isolation, err))
 		return -1;
-	if (options->environment &&
-		(options->requirements || options->python || options->packages.count))
+	if (options->environment && (options->requirements || options->python ||
+					    options->packages.count || options->allow_build))
 		return fail(err, ERR_INVALID,
 			"--env names an environment that is there; -r, --pip and --python make "
 			"one");
@@ -103,7 +105,8 @@ static int print_requirements(struct json *j, const char *path, struct error *er
 
 static int print_python(struct json *j, const struct create_options *options, struct error *err)
 {
-	if (!options->python && !options->requirements && !options->packages.count)
+	if (!options->python && !options->requirements && !options->packages.count &&
+		!options->allow_build)
 		return 0;
 	json_object(j, "python");
 	if (options->python)
@@ -116,6 +119,8 @@ static int print_python(struct json *j, const struct create_options *options, st
 			json_text(j, NULL, options->packages.items[i]);
 		json_end(j);
 	}
+	if (options->allow_build)
+		json_bool(j, "allow_build", true);
 	json_end(j);
 	return 0;
 }

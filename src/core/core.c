@@ -176,6 +176,7 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->labels = workspace_copy_pairs(arena, &from->labels);
 	to->env = workspace_copy_pairs(arena, &from->env);
 	to->packages = workspace_copy_texts(arena, &from->packages);
+	to->build_options = workspace_copy_texts(arena, &from->build_options);
 }
 
 static void link_newest(struct core *core, struct core_workspace *w)

@@ -31,12 +31,13 @@ struct preparation {
 bool environment_is_asked(const struct workspace *model)
 {
 	return model->environment || model->python || model->requirements ||
-	       model->packages.count || model->is_context;
+	       model->packages.count || model->build_options.count || model->is_context;
 }
 
 static bool has_recipe(const struct workspace *model)
 {
-	return model->python || model->requirements || model->packages.count || model->is_context;
+	return model->python || model->requirements || model->packages.count ||
+	       model->build_options.count || model->is_context;
 }
 
 /* ---- pins: one a name, shared by all workspaces that have it ---- */
@@ -173,16 +174,23 @@ static int build(struct preparation *p, struct error *err)
 	struct launch_message head = { .type = LAUNCH_BUILD };
 	const char *strings[LAUNCH_STRINGS_MAX];
 	size_t count = 0, bytes = 0;
+	auto_arena struct arena arena;
+	workspace_texts words;
 	auto_close int input = -1;
 	auto_close int errors = -1;
 	strings[count++] = PACKAGE_ID;
 	strings[count++] = model->python ? model->python : "";
-	for (size_t i = 0; !model->requirements && i < model->packages.count; i++) {
+	arena_init(&arena);
+	words = workspace_copy_texts(&arena, &model->build_options);
+	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
+		vec_push(
+			&arena, &words, arena_printf(&arena, "--pip=%s", model->packages.items[i]));
+	for (size_t i = 0; i < words.count; i++) {
 		if (count == LAUNCH_STRINGS_MAX ||
-			(bytes += strlen(model->packages.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
+			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
 			return fail_hint(
 				err, ERR_LIMIT, "put them into requirements", "too many packages");
-		strings[count++] = model->packages.items[i];
+		strings[count++] = words.items[i];
 	}
 	if (open_streams(p, &input, &errors, err))
 		return -1;

@@ -306,7 +306,7 @@ static const char *find_newest(const struct env_store *store, const char *packag
  * near. */
 static bool find_near(const char *text, const envs_names *names, char out[ENV_NAME_MAX + 1])
 {
-	size_t least = strlen(text) / 2 + 1;
+	size_t least = SIZE_MAX;
 	bool is_found = false;
 	for (size_t i = 0; i < 2 * names->count; i++) {
 		char tried[ENV_NAME_MAX + 1], *end;
@@ -315,11 +315,8 @@ static bool find_near(const char *text, const envs_names *names, char out[ENV_NA
 			continue;
 		if (i % 2 && (end = strrchr(tried, '_')))
 			*end = 0;
-		size_t far = str_distance(text, tried);
-		if (far >= least)
-			continue;
-		least = far;
-		is_found = str_copy(out, ENV_NAME_MAX + 1, tried);
+		if (str_is_nearer(text, tried, &least))
+			is_found = str_copy(out, ENV_NAME_MAX + 1, tried);
 	}
 	return is_found;
 }

@@ -151,12 +151,11 @@ static bool find_in_tools(const struct home *home, struct arena *arena, struct u
 	struct stat stat;
 
 	home_enter(home);
-	bool is_there =
-		fstatat(home->dir, ROOM "/" DIRECTORY "/uv", &stat, AT_SYMLINK_NOFOLLOW) == 0;
+	bool is_there = fstatat(home->dir, UV_IN_HOME, &stat, AT_SYMLINK_NOFOLLOW) == 0;
 	home_leave(home);
 	if (!is_there || !S_ISREG(stat.st_mode))
 		return false;
-	uv->path = arena_printf(arena, "%s/" ROOM "/" DIRECTORY "/uv", home->path);
+	uv->path = arena_printf(arena, "%s/" UV_IN_HOME, home->path);
 	return true;
 }
 

@@ -434,18 +434,13 @@ static int fail_unknown(const struct fields *fields, const struct where *where, 
 	buf_init(&list, ERROR_HINT_SIZE - 16);
 	str_printable(shown, sizeof shown, name);
 	for (size_t i = 0; i < fields->count; i++) {
-		size_t distance = strlen(name.data) == name.len && name.len <= 64
-					  ? str_distance(name.data, fields->rows[i].name)
-					  : SIZE_MAX;
-
-		if (distance < least) {
-			least = distance;
+		if (strlen(name.data) == name.len && name.len <= 64 &&
+			str_is_nearer(name.data, fields->rows[i].name, &least))
 			nearest = fields->rows[i].name;
-		}
 		buf_printf(&list, "%s%s", list.len ? ", " : "", fields->rows[i].name);
 	}
 	fail(r->err, ERR_INVALID, "unknown %s '%s'", what, shown);
-	if (nearest && least <= 1 + name.len / 4)
+	if (nearest)
 		error_hint(r->err, "did you mean '%s'?", nearest);
 	else if (fields->count)
 		error_hint(r->err, "known: %s", list.data);

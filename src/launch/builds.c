@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "launch/parts.h"
+#include "model/workspace.h"
 
 #define BUILDS_MAX 32
 #define PATIENCE_MS 10000 /* a build that is to end removes what it began */
@@ -48,6 +49,10 @@ static int check_texts(const struct launch_packet *packet, struct error *err)
 	if (strchr(python, '/'))
 		return fail_hint(err, ERR_INVALID, "a version, such as 3.12",
 			"'%s' is a path, not a version of Python", python);
+	for (uint32_t i = 2; i < packet->head.string_count; i++)
+		if (!workspace_build_option_is_valid(packet->strings[i]))
+			return fail(err, ERR_DENIED, "'%s' is not an option of a client's build",
+				packet->strings[i]);
 	return 0;
 }
 
@@ -63,7 +68,7 @@ static char **make_argv(const struct launcher *launcher, const struct launch_pac
 	if (has_file)
 		vec_push(arena, &words, arena_text(arena, "--requirements=/dev/stdin"));
 	for (uint32_t i = 2; i < packet->head.string_count; i++)
-		vec_push(arena, &words, arena_printf(arena, "--pip=%s", packet->strings[i]));
+		vec_push(arena, &words, arena_text(arena, packet->strings[i]));
 	vec_push(arena, &words, arena_text(arena, "--"));
 	vec_push(arena, &words, arena_text(arena, packet->strings[0]));
 	vec_push(arena, &words, NULL);

@@ -260,17 +260,13 @@ static int read_package(const struct place *place, const char *text)
 static int fail_unknown(struct error *err, const struct yaml_value *v, const char *path)
 {
 	const char *nearest = NULL;
-	size_t least = strlen(v->key) / 2 + 1;
+	size_t least = SIZE_MAX;
 
 	for (size_t i = 0; i < KEY_COUNT; i++) {
-		size_t far = str_distance(v->key, keys[i].name + strlen(SECTION "."));
-
-		if (far < least) {
-			least = far;
+		if (str_is_nearer(v->key, keys[i].name + strlen(SECTION "."), &least))
 			nearest = keys[i].name;
-		}
 	}
-	if (strcmp(path, v->key) == 0 && str_distance(v->key, SECTION) < least)
+	if (strcmp(path, v->key) == 0 && str_is_nearer(v->key, SECTION, &least))
 		nearest = SECTION;
 	fail(err, ERR_INVALID, "line %d: %s: no such key", v->line, path);
 	return nearest ? error_hint(err, "did you mean %s?", nearest)

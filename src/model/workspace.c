@@ -309,6 +309,7 @@ static const struct document_field workspace_document[] = {
 	FIELD(DOCUMENT_TEXT, python, NULL, NULL),
 	FIELD(DOCUMENT_TEXT, requirements, NULL, NULL),
 	FIELD(DOCUMENT_TEXTS, packages, NULL, NULL),
+	FIELD(DOCUMENT_TEXTS, build_options, NULL, NULL),
 	FIELD(DOCUMENT_BOOL, is_context, NULL, NULL),
 	FIELD(DOCUMENT_COUNT, disk_usage_bytes, NULL, NULL),
 	FIELD(DOCUMENT_TEXT, disk_mechanism, NULL, NULL),
@@ -316,6 +317,21 @@ static const struct document_field workspace_document[] = {
 #undef FIELD
 	{ 0 },
 };
+
+bool workspace_build_option_is_valid(const char *word)
+{
+	/* With '=': any value may follow; the build judges it. */
+	static const char *const words[] = { "--pip=", "--allow-build" };
+
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		size_t len = strlen(words[i]);
+
+		if (words[i][len - 1] == '=' ? strncmp(word, words[i], len) == 0
+					     : strcmp(word, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
 
 void workspace_print_document(const struct workspace *w, struct buf *out)
 {

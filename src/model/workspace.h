@@ -49,6 +49,8 @@ struct workspace {
 	const char *python;		  /* what the environment was made of: version or path, */
 	const char *requirements;	  /* text of a requirements file, */
 	workspace_texts packages;	  /* and packages; NULL or empty: not asked for */
+	workspace_texts build_options;	  /* how it is built: words of `carrel env build` that
+					     workspace_build_option_is_valid allows */
 	bool is_context;		  /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;	  /* as last measured */
 	const char *disk_mechanism;	  /* "project-quota", "btrfs-qgroup", "counted" */
@@ -62,6 +64,9 @@ void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1]);
 /* Key: [A-Za-z0-9][A-Za-z0-9_./-]*; value: any UTF-8 without NUL. */
 int workspace_check_label(const char *key, const char *value, struct error *err);
 const char *workspace_label(const struct workspace *w, const char *key); /* or NULL */
+/* Whether `word` ("--allow-build", …) may be passed to a build on behalf of a client: no word that
+ * names a file of the host, an index or another environment. */
+bool workspace_build_option_is_valid(const char *word);
 /* Deep copies into arena; of texts items[count] is NULL. */
 workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from);
 workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts *from);

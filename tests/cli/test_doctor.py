@@ -1,6 +1,7 @@
 """`carrel doctor` on hosts made bad in every way that can be made here: the right line fails, with its cause and remedy."""
 import json
 import os
+import pathlib
 import platform
 import pty
 import shutil
@@ -76,6 +77,18 @@ def test_programs_are_found_on_the_path_and_never_fatal(carrel, tmp):
     for name in set(PROGRAMS) - {"uv", "bun"}:
         assert (lines[name]["status"], lines[name]["detail"]) == ("warn", "not found")
         assert lines[name]["remedy"].startswith(f"install {name} ")
+
+
+def test_the_uv_that_a_build_fetched_is_found(carrel, tmp):
+    """It lies in carrel's home, not on PATH."""
+    assert carrel("env", "ls").returncode == 0      # makes the home
+    uv = pathlib.Path(carrel.env["CARREL_HOME"]) / "tools/uv-0.13.7/uv"
+    uv.parent.mkdir(parents=True, exist_ok=True)
+    uv.write_text("#!/bin/sh\necho 'uv 0.13.7 (abc)'\n")
+    uv.chmod(0o755)
+    lines = doctor(carrel, code=0, PATH=str(tmp))
+    uv.unlink()
+    assert lines["uv"]["status"] == "ok" and lines["uv"]["detail"].startswith("0.13.7, fetched"), lines["uv"]
 
 
 def test_a_program_that_hangs_is_left_behind(carrel, tmp):

@@ -56,6 +56,16 @@ def test_packages_that_are_blocked_are_not_built(env, index):
     assert index.asked_for("bad") == index.asked_for("bad-tool") == 0
 
 
+def test_run_builds_from_sources_when_it_is_allowed_to(env, index):
+    """The hint of the failure is an option that the command has."""
+    index.add(sources("by-run"))
+    words = ["--pip", "by-run", "--", "python", "-c", "import by_run; print(by_run.FOUND)"]
+    refused = env("run", *words, env={"UV_DEFAULT_INDEX": index.url}, timeout=180)
+    assert refused.returncode == 125 and ALLOW in refused.stderr, refused
+    done = env("run", ALLOW, *words, env={"UV_DEFAULT_INDEX": index.url}, timeout=180)
+    assert (done.returncode, done.stdout) == (0, "built\n"), done
+
+
 # ---- what is kept, and for whom
 
 def test_what_was_built_is_not_built_again(env, index):

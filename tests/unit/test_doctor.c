@@ -47,7 +47,7 @@ static struct facts good(void)
 	for (int i = 0; i <= FACTS_NAMESPACES; i++)
 		facts.max_namespaces[i] = "96349\n";
 	for (int i = 0; i < FACTS_PROGRAMS; i++)
-		facts.programs[i] = (struct facts_program){ true, "1.2.3" };
+		facts.programs[i] = (struct facts_program){ true, false, "1.2.3" };
 	return facts;
 }
 

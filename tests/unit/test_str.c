@@ -157,9 +157,39 @@ static void printable_text_fits_is_one_line_and_marks_its_cut(void **state)
 	}
 }
 
+static void hints_come_from_close_words_only(void **state)
+{
+	static const struct {
+		const char *typed, *known;
+		bool is_near;
+	} rows[] = {
+		{ "rnu", "run", true },
+		{ "craete", "create", true },
+		{ "ruun", "run", true },
+		{ "requirments", "requirements", true },
+		{ "exit", "exec", false },
+		{ "push", "ps", false },
+		{ "l", "ls", false },
+		{ "list", "ls", false },
+		{ "agent-9", "my-tools", false },
+		{ "timeout", "ttl", false },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		size_t distance = SIZE_MAX;
+		assert_int_equal(
+			str_is_nearer(rows[i].typed, rows[i].known, &distance), rows[i].is_near);
+	}
+	size_t one = 1;
+	assert_false(str_is_nearer("crate", "create", &one)); /* another is as near */
+	assert_int_equal(str_distance("abcd", "acbd"), 1);
+	assert_int_equal(str_distance("", "abc"), 3);
+	assert_int_equal(str_distance("abc", ""), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hints_come_from_close_words_only),
 		cmocka_unit_test(equality_counts_length_and_every_byte),
 		cmocka_unit_test(trim_takes_blanks_off_both_ends_only),
 		cmocka_unit_test(cut_splits_at_the_first_separator),
