@@ -152,6 +152,16 @@ DENY(seccomp, EPERM, "NEW_LISTENER, WAIT_KILLABLE_RECV: lets one process answer 
 /* carrel-init has the uid of what it starts. Without descriptors or processes of its own it would
  * refuse every later command of a workspace. */
 DENY(prlimit64, EPERM, "the limits of PID 1 are those of the sandbox", IN(0, 1))
+/* Every later command would inherit a lower priority or fewer CPUs from PID 1. By process, by process
+ * group (PID 1 leads group 1) and by user, who is the same for all. */
+DENY(setpriority, EPERM, "the priority of PID 1", IN(0, 0, 1), IN(1, 1))
+DENY(setpriority, EPERM, "PRIO_USER includes PID 1", IN(0, 2))
+DENY(ioprio_set, EPERM, "the I/O priority of PID 1", IN(0, 1, 2), IN(1, 1))
+DENY(ioprio_set, EPERM, "IOPRIO_WHO_USER includes PID 1", IN(0, 3))
+DENY(sched_setscheduler, EPERM, "the scheduling policy of PID 1", IN(0, 1))
+DENY(sched_setparam, EPERM, "the scheduling policy of PID 1", IN(0, 1))
+DENY(sched_setattr, EPERM, "the scheduling policy of PID 1", IN(0, 1))
+DENY(sched_setaffinity, EPERM, "the CPUs of PID 1", IN(0, 1))
 
 /* RLIMIT_CORE stays as it is. At 0 the kernel still pipes the memory of a crashed process to the
  * host's handler, which runs as root outside; only at 1 it doesn't. ssh-agent ends itself when it

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,59 @@ static outcome init_cannot_be_limited(void)
 		if (!answers(syscall(SYS_prlimit64, init, resources[i / 2], &limit, NULL), EPERM))
 			return not_so("its limit %d could be set", resources[i / 2]);
 	}
+	return NULL;
+}
+
+/* Each call asks for a value that the kernel would grant. */
+static outcome init_keeps_its_priority(void)
+{
+	struct sched_param none = { 0 };
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} idle = { .size = sizeof(idle), .policy = 5 /* SCHED_IDLE */ };
+	unsigned long all_cpus[16];
+	memset(all_cpus, 0xff, sizeof(all_cpus));
+	for (int i = 0; i < 2; i++) {
+		unsigned long high = i ? HIGH : 0, init = 1 | high;
+		const int lowest = 7; /* IOPRIO_CLASS_BE, level 7 */
+		const struct {
+			const char *name;
+			long result;
+		} calls[] = {
+			{ "setpriority", syscall(SYS_setpriority, PRIO_PROCESS | high, init, 19) },
+			{ "its group's", syscall(SYS_setpriority, PRIO_PGRP | high, init, 19) },
+			{ "its user's", syscall(SYS_setpriority, PRIO_USER | high, 0, 19) },
+			{ "ioprio_set", syscall(SYS_ioprio_set, 1 | high, init, 2 << 13 | lowest) },
+			{ "group I/O", syscall(SYS_ioprio_set, 2 | high, init, 2 << 13 | lowest) },
+			{ "user I/O", syscall(SYS_ioprio_set, 3 | high, getuid(), 2 << 13) },
+			{ "scheduler", syscall(SYS_sched_setscheduler, init, 3, &none) },
+			{ "sched_setparam", syscall(SYS_sched_setparam, init, &none) },
+			{ "sched_setattr", syscall(SYS_sched_setattr, init, &idle, 0) },
+			{ "affinity",
+				syscall(SYS_sched_setaffinity, init, sizeof(all_cpus), all_cpus) },
+		};
+		for (size_t c = 0; c < LENGTH(calls); c++)
+			if (calls[c].result >= 0)
+				return not_so("%s could be set", calls[c].name);
+	}
+	if (getpriority(PRIO_PROCESS, 1) != getpriority(PRIO_PROCESS, 0))
+		return not_so("its priority is %d", getpriority(PRIO_PROCESS, 1));
+	return NULL;
+}
+
+static outcome own_priority_can_be_lowered(void)
+{
+	cpu_set_t cpus;
+	int nice = getpriority(PRIO_PROCESS, 0);
+	if (setpriority(PRIO_PROCESS, 0, nice) || setpriority(PRIO_PROCESS, (id_t)getpid(), nice) ||
+		setpriority(PRIO_PGRP, 0, nice))
+		return not_so("setpriority: %s", strerror(errno));
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) || sched_setaffinity(0, sizeof(cpus), &cpus))
+		return not_so("sched_setaffinity: %s", strerror(errno));
 	return NULL;
 }
 
@@ -190,6 +244,8 @@ static const struct probe probes[] = {
 	DOES(init_cannot_be_written),
 	DOES(init_has_no_host_path),
 	DOES(init_cannot_be_limited),
+	DOES(init_keeps_its_priority),
+	DOES(own_priority_can_be_lowered),
 	DOES(init_cannot_be_killed),
 	DOES(no_process_of_the_host_is_seen),
 	DOES(only_standard_descriptors_are_open),

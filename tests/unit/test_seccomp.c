@@ -264,6 +264,15 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 		if (w[0] == 1)
 			return RET_ERRNO(EPERM);
 		return REFUSED_IF(w[1] == RLIMIT_CORE && args[2] != 0, 0);
+	case 141: /* setpriority: PID 1, its group, or the user */
+		return REFUSED_IF(w[0] == 2 || (w[0] <= 1 && w[1] == 1), EPERM);
+	case 251: /* ioprio_set: the same, counted from 1 */
+		return REFUSED_IF(w[0] == 3 || ((w[0] == 1 || w[0] == 2) && w[1] == 1), EPERM);
+	case 142:
+	case 144:
+	case 203:
+	case 314: /* sched_setparam, _setscheduler, _setaffinity, _setattr: PID 1 */
+		return REFUSED_IF(w[0] == 1, EPERM);
 	case 157: /* prctl: PR_FUTEX_HASH, PR_SET_MM, PR_SCHED_CORE */
 		if (w[0] == 78)
 			return RET_ERRNO(EINVAL);
