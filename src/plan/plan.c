@@ -6,33 +6,6 @@
 #include "base/path.h"
 #include "base/str.h"
 
-/* Links in /usr lead to some of these (Java, alternatives, certificates); the rest of /etc stays
- * out, as it may hold secrets. Each costs a mount, so what nothing would miss isn't here. */
-const struct plan_system_path plan_system_paths[] = {
-	{ "/usr", NULL },
-	{ "/bin", NULL },
-	{ "/sbin", NULL },
-	{ "/lib", NULL },
-	{ "/lib32", NULL },
-	{ "/lib64", NULL },
-	{ "/libx32", NULL },
-	{ "/etc/alternatives", NULL },
-	{ "/etc/crypto-policies", NULL },
-	{ "/etc/fonts", NULL },
-	{ "/etc/java*", "/usr/lib/jvm" },
-	{ "/etc/ld.so.cache", NULL },
-	{ "/etc/locale.alias", NULL },
-	{ "/etc/localtime", NULL },
-	{ "/etc/maven", NULL },
-	{ "/etc/os-release", NULL },
-	{ "/etc/pki/ca-trust/extracted", NULL },
-	{ "/etc/pki/tls/certs", NULL },
-	{ "/etc/pki/tls/openssl.cnf", NULL },
-	{ "/etc/ssl/certs", NULL },
-	{ "/etc/ssl/openssl.cnf", NULL },
-	{ NULL, NULL },
-};
-
 /* What tools on the host execute or obey when they next open this directory. */
 const char *const plan_protected_names[] = {
 	".git",
@@ -218,12 +191,28 @@ static void add_mount(struct arena *arena, struct plan *plan, struct plan_mount 
 	vec_push(arena, &plan->mounts, mount);
 }
 
-static void add_system(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
+/* Whether the user shows something else at `path`, or in place of a directory around it. Only for
+ * what is optional: /etc itself and the program trees stay. */
+static bool is_replaced(const struct plan_options *options, const char *path)
+{
+	for (size_t i = 0; i < options->binds.count; i++) {
+		const char *target = options->binds.items[i].target;
+		bool is_optional = !strncmp(target, "/etc/", 5) || !strncmp(target, "/var/", 5);
+		if (is_optional && path_is_beneath(path, target))
+			return true;
+	}
+	return false;
+}
+
+static void add_system(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan)
 {
 	for (size_t i = 0; i < COUNT(own_nodes); i++)
 		vec_push(arena, &plan->nodes, own_nodes[i]);
 	for (size_t i = 0; i < facts->host_paths.count; i++) {
 		const struct plan_host_path *path = &facts->host_paths.items[i];
+		if (is_replaced(options, path->path))
+			continue;
 		if (path->kind == PATH_LINK)
 			vec_push(arena, &plan->nodes,
 				(struct plan_node){ NODE_LINK, path->path, path->link, 0 });
@@ -626,7 +615,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	fill_limits(options, &plan);
 	if (choose_streams(options, facts, &plan, err))
 		return -1;
-	add_system(facts, arena, &plan);
+	add_system(options, facts, arena, &plan);
 	add_devices(arena, &plan);
 	add_proc(arena, &plan);
 	add_scratch(arena, &plan);

@@ -38,7 +38,7 @@ struct plan_facts {
 	uint32_t outside_uid, outside_gid;
 	int landlock_abi;
 	enum plan_limiter limiter;
-	plan_host_paths host_paths; /* of plan_system_paths, those that exist */
+	plan_host_paths host_paths; /* of plan/system.h, those that exist */
 	plan_host_paths protect;    /* of plan_protected_names, those found in --dir */
 	enum plan_stream_kind streams[3];
 	bool same_output; /* stdout and stderr lead to one place */
@@ -184,13 +184,6 @@ struct plan {
 int plan_parse_bind(
 	const char *text, struct arena *arena, struct plan_bind *bind, struct error *err);
 
-/* The host paths that facts.host_paths is about, in order: each is looked for on the host. A name
- * that ends in '*' is a prefix, and looked for only when `needs` is there, because that takes a
- * listing. */
-struct plan_system_path {
-	const char *path, *needs;
-};
-extern const struct plan_system_path plan_system_paths[];
 /* The names in a --dir that are read-only unless --writable-config. */
 extern const char *const plan_protected_names[];
 

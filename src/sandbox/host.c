@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "linux/capability.h"
 #include "linux/landlock.h"
+#include "plan/system.h"
 #include "sandbox/slot.h"
 
 void host_init(struct host *host)
@@ -32,10 +33,15 @@ static enum plan_path_kind kind_of(mode_t mode)
 	return S_ISDIR(mode) ? PATH_DIRECTORY : S_ISLNK(mode) ? PATH_LINK : PATH_FILE;
 }
 
-static void add_path(struct host *host, const char *path, mode_t mode, struct arena *arena)
+/* Where it is a file, a directory or a link. */
+static void add_path(struct host *host, const char *path, struct arena *arena)
 {
-	struct plan_host_path found = { path, kind_of(mode), NULL, 1 };
+	struct stat st;
 	char link[PATH_MAX];
+	if (lstat(path, &st) ||
+		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
+		return;
+	struct plan_host_path found = { path, kind_of(st.st_mode), NULL, 1 };
 	if (found.kind == PATH_LINK) {
 		ssize_t len = readlink(path, link, sizeof link);
 		if (len <= 0 || (size_t)len >= sizeof link)
@@ -51,44 +57,32 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* Everything in the directory of `prefix` whose name begins so. The order of a directory is
- * nobody's, but a plan is the same each time: sorted. */
-static int look_for_prefix(
-	struct host *host, const char *prefix, struct arena *arena, struct error *err)
+/* The names of `place` that are there. A directory has no order of its own, but a plan is the same
+ * each time: sorted. One that can't be listed shows nothing. */
+static void look_at_place(
+	struct host *host, const struct plan_system_place *place, struct arena *arena)
 {
-	const char *name = path_basename(prefix);
-	size_t first = host->facts.host_paths.count, len = strlen(name) - 1;
-	const char *parent = arena_bytes(arena, prefix, (size_t)(name - prefix));
-	DIR *dir = opendir(parent);
+	size_t first = host->facts.host_paths.count;
+	DIR *dir = opendir(place->directory);
 	if (!dir)
-		return fail_errno(err, "open '%s'", parent);
+		return;
 	struct dirent *entry;
-	while ((entry = readdir(dir))) {
-		struct stat st;
-		if (strncmp(entry->d_name, name, len))
-			continue;
-		const char *path = arena_printf(arena, "%s%s", parent, entry->d_name);
-		if (!lstat(path, &st))
-			add_path(host, path, st.st_mode, arena);
-	}
+	while ((entry = readdir(dir)))
+		if (plan_system_place_has(place, entry->d_name))
+			add_path(host,
+				arena_printf(arena, "%s/%s", place->directory, entry->d_name),
+				arena);
 	closedir(dir);
 	qsort(host->facts.host_paths.items + first, host->facts.host_paths.count - first,
 		sizeof *host->facts.host_paths.items, compare_paths);
-	return 0;
 }
 
-static int look_at_system(struct host *host, struct arena *arena, struct error *err)
+static void look_at_system(struct host *host, struct arena *arena)
 {
-	for (const struct plan_system_path *row = plan_system_paths; row->path; row++) {
-		struct stat st;
-		if (row->path[strlen(row->path) - 1] != '*') {
-			if (!lstat(row->path, &st))
-				add_path(host, row->path, st.st_mode, arena);
-		} else if (!access(row->needs, F_OK) &&
-			   look_for_prefix(host, row->path, arena, err))
-			return -1;
-	}
-	return 0;
+	for (const char *const *path = plan_system_paths; *path; path++)
+		add_path(host, *path, arena);
+	for (const struct plan_system_place *place = plan_system_places; place->directory; place++)
+		look_at_place(host, place, arena);
 }
 
 static int look_at_protected(
@@ -197,7 +191,8 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 		[CGROUP_V1] = LIMITER_CGROUP_V1,
 		[CGROUP_V2] = LIMITER_CGROUP_V2,
 	};
-	if (look_at_identity(host, home, err) || look_at_system(host, arena, err) ||
+	look_at_system(host, arena);
+	if (look_at_identity(host, home, err) ||
 		(dir && look_at_protected(dir, arena, &host->facts.protect, err)))
 		return -1;
 	cgroup_probe(&host->cgroups);

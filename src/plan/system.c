@@ -1,0 +1,141 @@
+#include "plan/system.h"
+
+#include <string.h>
+
+const char *const plan_system_paths[] = {
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
+	"/etc/perl/XML",
+	"/etc/pki/ca-trust/extracted",
+	"/etc/pki/tls/certs",
+	"/etc/pki/tls/openssl.cnf",
+	"/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf",
+	NULL,
+};
+
+/* Chosen from what the packages of Debian install here: configuration without which a program
+ * fails or gives other results, and what links in /usr lead to. Each costs a mount (some 15 us)
+ * where it exists, so what programs do well without is left out. Left out because they may hold
+ * credentials: environment, freetds, gitconfig, jupyter, mercurial, mysql, npmrc, odbc.ini,
+ * pip.conf, postgresql, redis, subversion, wgetrc. */
+static const char *const of_etc[] = {
+	"GNUstep",
+	"ImageMagick-*",
+	"OpenCL",
+	"R",
+	"a2ps*",
+	"alternatives",
+	"asciidoc",
+	"chromium.d",
+	"crypto-policies",
+	"dictionaries-common", /* /usr/share/dict/words leads here */
+	"dotnet",
+	"emacs*",
+	"enscript.cfg",
+	"festival.scm",
+	"firefox*",
+	"fonts",
+	"gimp",
+	"gnucobol*",
+	"groff",
+	"java*",
+	"jvm*",
+	"ld.so.cache",
+	"ldc2.conf",
+	"libreoffice",
+	"locale.alias",
+	"localtime",
+	"luarocks",
+	"lynx",
+	"mailcap",
+	"manpath.config",
+	"maven",
+	"mecabrc",
+	"mime.types",
+	"mono",
+	"nim",
+	"ocamlfind.conf",
+	"octave*",
+	"openmpi",
+	"os-release",
+	"papersize",
+	"php",
+	"povray",
+	"primer3_config",
+	"sgml",
+	"texmf",
+	"timidity",
+	"vulkan",
+	"xml",
+};
+
+/* Data that packages compile or register at their installation, not what services store. */
+static const char *const of_var_lib[] = {
+	"aspell",
+	"chicken",
+	"coq",
+	"dictionaries-common",
+	"gems",
+	"ghc",
+	"ghostscript",
+	"ieee-data",
+	"ispell",
+	"mecab",
+	"ocaml",
+	"sgml-base",
+	"slib",
+	"texmf",
+	"units",
+	"usbutils",
+	"xkb",
+	"xml-core",
+};
+
+/* Without the cache, every program with fonts scans all of them at its start. */
+static const char *const of_var_cache[] = {
+	"dictionaries-common",
+	"fontconfig",
+};
+
+#define PLACE(directory, names)                                                                    \
+	{                                                                                          \
+		directory, names, sizeof(names) / sizeof *(names)                                  \
+	}
+const struct plan_system_place plan_system_places[] = {
+	PLACE("/etc", of_etc),
+	PLACE("/var/cache", of_var_cache),
+	PLACE("/var/lib", of_var_lib),
+	{ NULL, NULL, 0 },
+};
+
+/* The order of a row and a name: a row that is the whole of `name`, or a prefix of it where that
+ * is enough, is equal. */
+static int compare(const char *row, const char *name)
+{
+	size_t len = strlen(row);
+	if (row[len - 1] == '*')
+		return strncmp(row, name, len - 1);
+	return strcmp(row, name);
+}
+
+bool plan_system_place_has(const struct plan_system_place *place, const char *name)
+{
+	size_t first = 0, end = place->count;
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+		int order = compare(place->names[middle], name);
+		if (!order)
+			return true;
+		if (order < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return false;
+}
