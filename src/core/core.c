@@ -84,6 +84,7 @@ int core_open(
 		core_free(core);
 		return -1;
 	}
+	core->envs.never_waits = true;
 	core->own->ready = options->ready;
 	core->own->ready_ctx = options->ctx;
 	core->launcher.unasked = on_unasked;

@@ -2,12 +2,14 @@
  * while a workspace has it. Building is `carrel env build`, run by the launcher; what it prints is
  * read here. */
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "core/parts.h"
 #include "format/json_read.h"
 
@@ -16,7 +18,9 @@
 
 struct env_pin {
 	char *name;
-	int fd;
+	int fd; /* meta.json, locked shared */
+	struct arena arena;
+	struct env_meta meta; /* as it was read from there */
 	unsigned users;
 };
 
@@ -42,25 +46,81 @@ static bool has_recipe(const struct workspace *model)
 
 /* ---- pins: one a name, shared by all workspaces that have it ---- */
 
-static int pin(struct core_workspace *w, const char *name, struct error *err)
+/* What the launcher takes: it ends a core that says anything else. */
+static int check_meta(const struct env_meta *meta, struct error *err)
 {
-	struct core *core = w->core;
-	auto_arena struct arena arena;
-	struct env_pin *pin = table_get(&core->pins, str_from(name));
+	size_t count = 3 + meta->editables.count + meta->layers.count;
+	size_t bytes = strlen(meta->name) + strlen(meta->python) + PATH_MAX +
+		       meta->layers.count * (LAYER_ID_LEN + 1);
+	bool is_plain = path_is_normal(meta->python) &&
+			(!meta->python_prefix || path_is_normal(meta->python_prefix));
+	for (size_t i = 0; i < meta->editables.count; i++) {
+		is_plain &= path_is_normal(meta->editables.items[i].path);
+		bytes += strlen(meta->editables.items[i].path) + 1;
+	}
+	if (!is_plain || !meta->layers.count)
+		return fail_hint(err, ERR_CORRUPT, "build it again",
+			"meta.json of environment '%s' has a path that isn't plain, or no layers",
+			meta->name);
+	if (count > LAUNCH_STRINGS_MAX || bytes > LAUNCH_BODY_MAX)
+		return fail(err, ERR_LIMIT,
+			"environment '%s' has too many layers or editable projects for a sandbox",
+			meta->name);
+	return 0;
+}
+
+/* Reads the environment that has that name now, in place of the one that had it before. */
+static int renew(struct core *core, const char *name, struct env_pin *pin, struct error *err)
+{
+	struct arena arena;
 	struct env_meta meta;
 	int fd;
 	arena_init(&arena);
-	if (!pin) {
-		if (env_use(&core->envs, name, &arena, &meta, &fd, err))
-			return -1;
+	if (env_use(&core->envs, name, &arena, &meta, &fd, err)) {
+		arena_done(&arena);
+		return -1;
+	}
+	if (check_meta(&meta, err)) {
+		close(fd);
+		arena_done(&arena);
+		return -1;
+	}
+	fd_close(&pin->fd);
+	arena_done(&pin->arena);
+	pin->fd = fd;
+	pin->arena = arena;
+	pin->meta = meta;
+	return 0;
+}
+
+static void free_pin(struct env_pin *pin)
+{
+	fd_close(&pin->fd);
+	arena_done(&pin->arena);
+	free(pin->name);
+	free(pin);
+}
+
+static int pin(struct core_workspace *w, const char *name, struct error *err)
+{
+	struct core *core = w->core;
+	struct env_pin *pin = table_get(&core->pins, str_from(name));
+	bool is_new = !pin;
+	if (is_new) {
 		pin = calloc(1, sizeof *pin);
 		if (!pin || !(pin->name = strdup(name)))
 			abort();
-		pin->fd = fd;
-		table_add(&core->pins, str_from(pin->name), pin);
-	} else if (env_read(&core->envs, name, &arena, &meta, err) ||
-		   env_check(&core->envs, &meta, err))
+		pin->fd = -1;
+		arena_init(&pin->arena);
+	}
+	bool is_known = !is_new && env_is_current(&core->envs, name, pin->fd);
+	if (is_known ? env_check(&core->envs, &pin->meta, err) : renew(core, name, pin, err)) {
+		if (is_new)
+			free_pin(pin);
 		return -1;
+	}
+	if (is_new)
+		table_add(&core->pins, str_from(pin->name), pin);
 	if (w->pin != pin) {
 		environment_release(w);
 		w->pin = pin;
@@ -76,9 +136,26 @@ void environment_release(struct core_workspace *w)
 	if (!pin || --pin->users)
 		return;
 	table_remove(&w->core->pins, str_from(pin->name));
-	fd_close(&pin->fd);
-	free(pin->name);
-	free(pin);
+	free_pin(pin);
+}
+
+size_t environment_describe(const struct core_workspace *w, struct launch_message *head,
+	const char *strings[LAUNCH_STRINGS_MAX], int *fd)
+{
+	const struct env_meta *meta = w->pin ? &w->pin->meta : NULL;
+	size_t count = 0;
+	if (!meta || !w->model.environment)
+		return 0;
+	strings[count++] = meta->name;
+	strings[count++] = meta->python;
+	strings[count++] = meta->python_prefix ? meta->python_prefix : "";
+	for (size_t i = 0; i < meta->editables.count; i++)
+		strings[count++] = meta->editables.items[i].path;
+	for (size_t i = 0; i < meta->layers.count; i++)
+		strings[count++] = meta->layers.items[i];
+	head->value = (int32_t)meta->editables.count;
+	*fd = w->pin->fd;
+	return count;
 }
 
 /* ---- building ---- */

@@ -83,6 +83,10 @@ void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx);
 bool environment_is_asked(const struct workspace *model);
 void environment_release(struct core_workspace *w); /* lets its pin go */
+/* What a START says of it: how many strings, head->value, and the descriptor to send along. 0: no
+ * environment. The strings are the pin's. */
+size_t environment_describe(const struct core_workspace *w, struct launch_message *head,
+	const char *strings[LAUNCH_STRINGS_MAX], int *fd);
 
 /* ---- sandboxes.c ---- */
 void sandbox_clear(struct core_sandbox *sandbox); /* none */

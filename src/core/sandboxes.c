@@ -188,11 +188,13 @@ static void ask(struct core_workspace *w)
 			.pids = limits->pids,
 			.fds = limits->fds,
 			.millicpus = limits->millicpus } };
-	const char *environment = w->model.environment ? w->model.environment : "";
+	const char *strings[LAUNCH_STRINGS_MAX];
+	int fd = -1;
+	size_t count = environment_describe(w, &head, strings, &fd);
 	memcpy(head.id, w->model.id, sizeof head.id);
 	memcpy(head.request_id, w->start_request, sizeof head.request_id);
 	fault_point("core_sandbox_start");
-	launcher_ask(&w->core->launcher, &head, &environment, 1, NULL, 0, on_started, w);
+	launcher_ask(&w->core->launcher, &head, strings, count, &fd, count ? 1 : 0, on_started, w);
 }
 
 static void on_environment(void *ctx, const struct error *err)

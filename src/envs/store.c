@@ -19,6 +19,7 @@
 #define CONFIG_NAME "config.yaml"
 #define CONFIG_MAX ((size_t)1 << 20)
 #define LOG_MAX ((size_t)64 << 20)
+#define LOCK_TRIES 10 /* a millisecond each */
 
 /* ---- what the files of the store share ---- */
 
@@ -172,10 +173,18 @@ static int lock_range(int fd, int command, short type, off_t start, off_t len, s
 	return failed ? -1 : 0;
 }
 
-/* Shared; waits (for an instant: nobody holds it alone while doing more than a rename). */
-static int lock_shared(int fd)
+/* Shared; waits (for an instant: nobody holds it alone while doing more than a rename). Another
+ * process may have been stopped in that instant: where that must not stop us, too, this fails with
+ * EAGAIN after a few attempts. */
+static int lock_shared(const struct env_store *store, int fd)
 {
-	return lock_range(fd, F_OFD_SETLKW, F_RDLCK, PIN_AT, 1, NULL);
+	int command = store->never_waits ? F_OFD_SETLK : F_OFD_SETLKW;
+	int failed = lock_range(fd, command, F_RDLCK, PIN_AT, 1, NULL);
+	for (int tries = 0; failed && errno == EAGAIN && tries < LOCK_TRIES; tries++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		failed = lock_range(fd, command, F_RDLCK, PIN_AT, 1, NULL);
+	}
+	return failed;
 }
 
 int envs_claim(int fd)
@@ -404,6 +413,14 @@ static bool is_current(const struct env_store *store, const char *name, int fd)
 	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
 }
 
+bool env_is_current(const struct env_store *store, const char *name, int fd)
+{
+	home_enter(store->home);
+	bool result = is_current(store, name, fd);
+	home_leave(store->home);
+	return result;
+}
+
 static int pin(const struct env_store *store, const char *name, int *fd, bool *is_writable,
 	struct error *err)
 {
@@ -418,8 +435,13 @@ static int pin(const struct env_store *store, const char *name, int *fd, bool *i
 			if (open_meta(store, name, O_RDONLY, &meta, err))
 				return -1;
 		}
-		if (lock_shared(meta))
-			return fail_errno(err, "lock meta.json of environment '%s'", name);
+		if (lock_shared(store, meta))
+			return errno == EAGAIN
+				       ? fail_hint(err, ERR_CONFLICT, "try again",
+						 "environment '%s' is being removed or replaced",
+						 name)
+				       : fail_errno(
+						 err, "lock meta.json of environment '%s'", name);
 		fault_point("envs.pin");
 		if (is_current(store, name, meta)) {
 			*fd = take_fd(&meta);
@@ -452,8 +474,12 @@ int env_use(const struct env_store *store, const char *name, struct arena *arena
 	home_enter(store->home);
 	int failed = pin(store, name, &fd, &is_writable, err);
 	if (!failed && is_writable &&
-		lock_range(fd, F_OFD_SETLKW, F_WRLCK, 0, ENV_META_USE_LEN, NULL))
-		failed = fail_errno(err, "lock meta.json of environment '%s'", name);
+		lock_range(fd, store->never_waits ? F_OFD_SETLK : F_OFD_SETLKW, F_WRLCK, 0,
+			ENV_META_USE_LEN, NULL)) {
+		is_writable = false;
+		if (!store->never_waits || errno != EAGAIN)
+			failed = fail_errno(err, "lock meta.json of environment '%s'", name);
+	}
 	if (!failed)
 		failed = parse_meta(fd, name, arena, &read, err);
 	home_leave(store->home);

@@ -23,6 +23,8 @@ struct env_store {
 	struct layer_store layers;
 	struct events events;
 	struct config config;
+	/* env_use doesn't wait for locks of others: for a process that serves others, too. */
+	bool never_waits;
 	/* Told of each that env_evict removes; limit: of eviction.h. Or NULL. */
 	void (*evicted)(const char *name, const char *limit);
 };
@@ -42,9 +44,12 @@ int env_resolve(const struct env_store *store, const char *text, struct arena *a
  * rebuilt), ERR_NOT_FOUND (interpreter; named). */
 int env_check(const struct env_store *store, const struct env_meta *meta, struct error *err);
 /* Reads, checks, locks shared (*pin: hold it while the environment is used; inherited descriptors
- * hold it too) and counts the use. */
+ * hold it too) and counts the use. With never_waits: ERR_CONFLICT while another process removes it,
+ * and a use isn't counted while another one counts. */
 int env_use(const struct env_store *store, const char *name, struct arena *arena,
 	struct env_meta *meta, int *pin, struct error *err);
+/* Whether `pin` is still that of the environment called `name`: it may have been replaced. */
+bool env_is_current(const struct env_store *store, const char *name, int pin);
 
 /* Serialises builders of one name; *fd is the lock. Waits at most timeout_ms (ERR_CONFLICT). */
 int env_lock(const struct env_store *store, const char *name, uint64_t timeout_ms, int *fd,

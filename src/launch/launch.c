@@ -78,7 +78,7 @@ void launcher_serve(
 	const struct launch_message *head = &packet->head;
 	switch ((enum launch_type)head->type) {
 	case LAUNCH_START:
-		sandbox_start(launcher, packet);
+		sandbox_start(launcher, packet, fds);
 		break;
 	case LAUNCH_END:
 		sandbox_end(launcher, packet);
@@ -318,7 +318,7 @@ static int start(struct launcher *launcher, struct error *err)
 		loop_signals(launcher->loop, &signals, on_signal, launcher, err) ||
 		launcher_look(launcher, err) || open_sockets(launcher, err) ||
 		open_slots(launcher, err) ||
-		env_store_open(launcher->home, &launcher->arena, &launcher->envs, err) ||
+		layer_store_open(launcher->home, &launcher->layers, err) ||
 		warm_open_image(&launcher->warm.init_image, err) ||
 		pidfd_open_process(getpid(), &launcher->warm.self, err) ||
 		netns_open_own(&launcher->warm.own_netns, err) ||
@@ -345,10 +345,9 @@ static void end(struct launcher *launcher)
 	base_done(&launcher->base);
 	fd_close(&launcher->sockets);
 	slots_done(&launcher->slots);
-	env_store_done(&launcher->envs);
+	layer_store_done(&launcher->layers);
 	host_done(&launcher->host);
 	arena_done(&launcher->host_arena);
-	arena_done(&launcher->arena);
 }
 
 int launch_serve(const struct launch_options *options)
@@ -365,10 +364,9 @@ int launch_serve(const struct launch_options *options)
 		.base = BASE_NONE,
 		.slots = SLOTS_NONE,
 		.sockets = -1,
-		.envs = { .dir = -1, .layers = { .dir = -1 } } };
+		.layers = { .dir = -1 } };
 	struct error err;
 	host_init(&launcher.host);
-	arena_init(&launcher.arena);
 	arena_init(&launcher.host_arena);
 	sandboxes_init(&launcher);
 	if (start(&launcher, &err) || loop_run(launcher.loop, &err)) {

@@ -4,7 +4,7 @@
 #include "base/table.h"
 #include "launch/launch.h"
 #include "launch/pool.h"
-#include "envs/store.h"
+#include "layers/store.h"
 #include "linux/disk_quota.h"
 #include "plan/launch.h"
 #include "proc/loop.h"
@@ -43,15 +43,13 @@ bool link_has_room(const struct launcher *launcher);
 
 /* ---- environments that sandboxes use (pins.c): one descriptor each, however many use it ---- */
 struct pin {
-	const char *name;
-	struct arena arena;
-	struct env_meta meta;
-	int fd;
-	uint64_t device, inode; /* of the meta.json that is held */
+	int fd; /* its meta.json, as core has locked it; never read here */
+	uint64_t device, inode;
 	unsigned users;
 	struct pin *next;
 };
-int pin_take(struct launcher *launcher, const char *name, struct pin **pin, struct error *err);
+/* `fd` came from core and stays the caller's. ERR_DENIED: not a file of the home's owner. */
+int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct error *err);
 void pin_give(struct launcher *launcher, struct pin *pin); /* NULL: nothing */
 
 /* ---- sandboxes (sandboxes.c) ---- */
@@ -67,7 +65,7 @@ struct sandboxes {
 };
 void sandboxes_init(struct launcher *launcher);
 void sandboxes_done(struct launcher *launcher);
-void sandbox_start(struct launcher *launcher, const struct launch_packet *packet);
+void sandbox_start(struct launcher *launcher, const struct launch_packet *packet, const int *fds);
 void sandbox_end(struct launcher *launcher, const struct launch_packet *packet);
 void sandboxes_list(struct launcher *launcher, uint64_t tag);
 /* Goes on answering LIST, now that there is room. */
@@ -110,8 +108,7 @@ struct launcher {
 	uint64_t base_looked_ms;
 	struct slots slots;
 	int sockets; /* <home>/run/sb */
-	struct arena arena;
-	struct env_store envs;
+	struct layer_store layers;
 	struct pin *pins;
 	struct pool pool;
 	struct sandboxes sandboxes;

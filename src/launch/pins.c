@@ -1,59 +1,39 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "launch/parts.h"
 
-/* The environment of that name may have been replaced since it was pinned: then the old one lives
- * on for those who use it. */
-static bool is_current(struct launcher *launcher, const struct pin *pin)
+static struct pin *find(const struct launcher *launcher, const struct stat *st)
 {
-	char path[512];
-	struct stat st;
-	if (!str_format(path, sizeof path, "%s/meta.json", pin->name))
-		return false;
-	home_enter(launcher->home);
-	int failed = fstatat(launcher->envs.dir, path, &st, AT_SYMLINK_NOFOLLOW);
-	home_leave(launcher->home);
-	return !failed && st.st_dev == pin->device && st.st_ino == pin->inode;
-}
-
-static void free_pin(struct pin *pin)
-{
-	fd_close(&pin->fd);
-	arena_done(&pin->arena);
-	free(pin);
-}
-
-int pin_take(struct launcher *launcher, const char *name, struct pin **pin, struct error *err)
-{
-	struct stat st;
 	for (struct pin *known = launcher->pins; known; known = known->next)
-		if (!strcmp(known->name, name) && is_current(launcher, known)) {
-			known->users++;
-			*pin = known;
-			return 0;
-		}
+		if (known->device == st->st_dev && known->inode == st->st_ino)
+			return known;
+	return NULL;
+}
+
+int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct error *err)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return fail_errno(err, "look at meta.json of an environment");
+	if (!S_ISREG(st.st_mode) || st.st_uid != launcher->home->uid)
+		return fail(err, ERR_DENIED,
+			"meta.json of an environment isn't a file of the home's owner");
+	struct pin *found = find(launcher, &st);
+	if (found) {
+		found->users++;
+		*pin = found;
+		return 0;
+	}
+	auto_close int held = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (held < 0)
+		return fail_errno(err, "hold meta.json of an environment");
 	struct pin *made = calloc(1, sizeof *made);
 	if (!made)
 		abort();
-	made->fd = -1;
-	made->users = 1;
-	arena_init(&made->arena);
-	made->name = arena_text(&made->arena, name);
-	int failed = env_use(&launcher->envs, name, &made->arena, &made->meta, &made->fd, err);
-	if (!failed && fstat(made->fd, &st))
-		failed = fail_errno(err, "look at environment '%s'", name);
-	if (failed) {
-		free_pin(made);
-		return -1;
-	}
-	made->device = st.st_dev;
-	made->inode = st.st_ino;
-	made->next = launcher->pins;
+	*made = (struct pin){ take_fd(&held), st.st_dev, st.st_ino, 1, launcher->pins };
 	launcher->pins = *pin = made;
 	return 0;
 }
@@ -66,5 +46,6 @@ void pin_give(struct launcher *launcher, struct pin *pin)
 	while (*at != pin)
 		at = &(*at)->next;
 	*at = pin->next;
-	free_pin(pin);
+	fd_close(&pin->fd);
+	free(pin);
 }

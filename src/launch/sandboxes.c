@@ -245,7 +245,7 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	sandbox->start_tag = 0;
 }
 
-void sandbox_start(struct launcher *launcher, const struct launch_packet *packet)
+void sandbox_start(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
 	struct sandboxes *all = &launcher->sandboxes;
 	const struct launch_message *head = &packet->head;
@@ -257,8 +257,8 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 	}
 	struct sandbox *sandbox = add(launcher, head);
 	fault_point("launch_start_before_clone");
-	int failed = start_begin(launcher, head, packet->strings[0], &sandbox->parts, &sandbox->pid,
-		&sandbox->setup, &err);
+	int failed = start_begin(
+		launcher, packet, fds, &sandbox->parts, &sandbox->pid, &sandbox->setup, &err);
 	if (!failed) {
 		table_add(&all->pids, pid_key(sandbox), sandbox);
 		all->starting++;

@@ -32,11 +32,28 @@ static int check_directory(
 	return failed;
 }
 
-static int add_environment(struct launcher *launcher, const char *name, const char *id,
-	struct arena *arena, struct plan_options *options, struct environment_mount *mount,
-	struct pin **pin, struct error *err)
+/* What core says of it, as meta.json would: environment_mount checks it. */
+static void fill_meta(
+	const struct launch_environment *said, struct arena *arena, struct env_meta *meta)
 {
-	if (!name[0])
+	*meta = (struct env_meta){ .name = said->name,
+		.python = said->python,
+		.python_prefix = said->prefix[0] ? said->prefix : NULL };
+	for (size_t i = 0; i < said->editable_count; i++)
+		vec_push(arena, &meta->editables,
+			(struct env_editable){ .path = said->editables[i] });
+	for (size_t i = 0; i < said->layer_count; i++)
+		vec_push(arena, &meta->layers, said->layers[i]);
+}
+
+static int add_environment(struct launcher *launcher, const struct launch_packet *packet,
+	const int *fds, struct arena *arena, struct plan_options *options,
+	struct environment_mount *mount, struct pin **pin, struct error *err)
+{
+	const char *id = packet->head.id;
+	struct launch_environment said = launch_environment_of(packet);
+	struct env_meta meta;
+	if (!said.layer_count)
 		return 0;
 	const char *upper = arena_printf(arena, "workspaces/%s/env", id);
 	const char *parts[] = { arena_printf(arena, "%s/upper", upper),
@@ -44,10 +61,10 @@ static int add_environment(struct launcher *launcher, const char *name, const ch
 	for (int i = 0; i < 2; i++)
 		if (check_directory(launcher, parts[i], "the environment's upper", err))
 			return -1;
-	if (pin_take(launcher, name, pin, err))
+	if (pin_take(launcher, fds[0], pin, err))
 		return -1;
-	return environment_mount(
-		&launcher->envs.layers, &(*pin)->meta, upper, arena, options, mount, err);
+	fill_meta(&said, arena, &meta);
+	return environment_mount(&launcher->layers, &meta, upper, arena, options, mount, err);
 }
 
 /* A place of its own for init to listen at. The name is bound through the directory's descriptor:
@@ -153,10 +170,10 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 	return failed ? -1 : 0;
 }
 
-int start_begin(struct launcher *launcher, const struct launch_message *head,
-	const char *environment, struct start_parts *parts, pid_t *pid, int *setup,
-	struct error *err)
+int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
+	struct start_parts *parts, pid_t *pid, int *setup, struct error *err)
 {
+	const struct launch_message *head = &packet->head;
 	auto_arena struct arena arena;
 	arena_init(&arena);
 	parts->counters = NO_COUNTERS;
@@ -176,8 +193,8 @@ int start_begin(struct launcher *launcher, const struct launch_message *head,
 	};
 	if (launcher_look(launcher, err) ||
 		check_directory(launcher, dir.beneath, "the workspace", err) ||
-		add_environment(launcher, environment, head->id, &arena, &options, &mount,
-			&parts->environment, err))
+		add_environment(
+			launcher, packet, fds, &arena, &options, &mount, &parts->environment, err))
 		return -1;
 	struct plan_facts facts = launcher->host.facts;
 	struct pool_kit kit = POOL_KIT_NONE;

@@ -21,9 +21,8 @@ struct start_parts {
 
 /* Begins one: *pid is the child, *setup to be heard by warm_hear. On failure `parts` says what is
  * there all the same: start_give_back follows in any case. */
-int start_begin(struct launcher *launcher, const struct launch_message *head,
-	const char *environment, struct start_parts *parts, pid_t *pid, int *setup,
-	struct error *err);
+int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
+	struct start_parts *parts, pid_t *pid, int *setup, struct error *err);
 /* Its last process is gone. */
 void start_give_back(struct launcher *launcher, const char *id, struct start_parts *parts);
 /* Of its control group, for core: those that were opened while it started, or new ones. They are

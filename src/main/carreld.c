@@ -168,8 +168,10 @@ int main(void)
 		}
 	if (lock_in(core.home, &err) || read_uids(setting("CARREL_UIDS", ""), &api, &err) ||
 		serve(&daemon, &core, &err)) {
-		log_record(&log, LOG_LEVEL_ERROR, err.text, err.hint[0] ? "hint" : NULL, err.hint,
-			NULL);
+		/* The error last: `carrel serve` quotes it from there. */
+		bool has_hint = err.hint[0] != 0;
+		log_record(&log, LOG_LEVEL_ERROR, "core fails", has_hint ? "hint" : "error",
+			has_hint ? err.hint : err.text, has_hint ? "error" : NULL, err.text, NULL);
 		return 125;
 	}
 	api_free(daemon.api);

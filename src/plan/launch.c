@@ -1,6 +1,12 @@
 #include "plan/launch.h"
 
 #include <string.h>
+#include "base/path.h"
+#include "model/environment.h"
+
+#define FDS_ENVIRONMENT (-2)
+#define ENVIRONMENT_TEXTS 3 /* before its editables and layers */
+#define LAYER_HEX 64
 
 /* What a message of each type may have. Everything else in it is 0. */
 struct shape {
@@ -9,15 +15,16 @@ struct shape {
 		has_stats;
 	bool may_be_unasked; /* tag 0 */
 	uint32_t strings_least, strings_most;
-	int fds; /* exactly; -1: one a bit of `present` */
+	int fds; /* exactly; -1: one a bit of `present`; FDS_ENVIRONMENT: one with strings */
 };
 static const struct shape shapes[] = {
 	{ .type = LAUNCH_START,
 		.to_launcher = true,
 		.has_id = true,
+		.has_value = true,
 		.has_limits = true,
-		.strings_least = 1,
-		.strings_most = 1 },
+		.strings_most = LAUNCH_STRINGS_MAX,
+		.fds = FDS_ENVIRONMENT },
 	{ .type = LAUNCH_END, .to_launcher = true, .has_id = true },
 	{ .type = LAUNCH_LIST, .to_launcher = true },
 	{ .type = LAUNCH_BUILD,
@@ -169,6 +176,57 @@ static int cut_strings(const char *body, struct launch_packet *packet, struct er
 	return at == len ? 0 : corrupt(err, "more than its texts");
 }
 
+struct launch_environment launch_environment_of(const struct launch_packet *packet)
+{
+	const char *const *strings = packet->strings;
+	size_t editables = (size_t)packet->head.value;
+	if (!packet->head.string_count)
+		return (struct launch_environment){ 0 };
+	return (struct launch_environment){ .name = strings[0],
+		.python = strings[1],
+		.prefix = strings[2],
+		.editables = strings + ENVIRONMENT_TEXTS,
+		.layers = strings + ENVIRONMENT_TEXTS + editables,
+		.editable_count = editables,
+		.layer_count = packet->head.string_count - ENVIRONMENT_TEXTS - editables };
+}
+
+static bool is_layer(const char *text)
+{
+	return strlen(text) == LAYER_HEX && strspn(text, "0123456789abcdef") == LAYER_HEX;
+}
+
+static int check_environment(const struct launch_packet *packet, struct error *err)
+{
+	const struct launch_message *head = &packet->head;
+	if (!head->string_count && !head->value)
+		return 0;
+	if (head->value < 0 ||
+		(uint64_t)head->string_count <= (uint64_t)head->value + ENVIRONMENT_TEXTS)
+		return corrupt(err, "an environment without layers");
+	struct launch_environment environment = launch_environment_of(packet);
+	if (!env_name_is_valid(environment.name))
+		return corrupt(err, "an invalid name of an environment");
+	if (!path_is_normal(environment.python) ||
+		(environment.prefix[0] && !path_is_normal(environment.prefix)))
+		return corrupt(err, "an interpreter without an absolute, plain path");
+	for (size_t i = 0; i < environment.editable_count; i++)
+		if (!path_is_normal(environment.editables[i]))
+			return corrupt(err, "an editable project without an absolute, plain path");
+	for (size_t i = 0; i < environment.layer_count; i++)
+		if (!is_layer(environment.layers[i]))
+			return corrupt(err, "an invalid layer id");
+	return 0;
+}
+
+/* How many descriptors belong to that message. */
+static int count_fds(const struct launch_message *head, const struct shape *shape)
+{
+	if (shape->fds == FDS_ENVIRONMENT)
+		return head->string_count > 0;
+	return shape->fds < 0 ? __builtin_popcount(head->present) : shape->fds;
+}
+
 int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	struct launch_packet *packet, struct error *err)
 {
@@ -185,8 +243,9 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 		return corrupt(err, "too few or too many texts");
 	if (check_ids(head, shape, err) || check_fields(head, shape, err))
 		return -1;
-	int fds = shape->fds < 0 ? __builtin_popcount(head->present) : shape->fds;
-	if (fd_count != fds)
+	if (fd_count != count_fds(head, shape))
 		return corrupt(err, "not the descriptors that belong to it");
-	return cut_strings(data + sizeof *head, packet, err);
+	if (cut_strings(data + sizeof *head, packet, err))
+		return -1;
+	return head->type == LAUNCH_START ? check_environment(packet, err) : 0;
 }

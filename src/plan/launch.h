@@ -1,7 +1,10 @@
 /* launch.h -- what core and the launcher say to each other, over proc/channel. Pure: encode,
  * decode, check.
  * 1. core names things, never paths: the launcher knows where they lie. A core that was taken over
- * can start sandboxes over its own home's workspaces and environments, and nothing else.
+ * can start sandboxes over its own home's workspaces and environments, and nothing else. The one
+ * exception is what an environment shows of the host (its interpreter, its editable projects): core
+ * reads these paths from meta.json, which is its own file, so that the launcher parses no JSON; the
+ * launcher checks them as it would have checked the file's.
  * 2. A message that isn't whole, known and in range is ERR_CORRUPT: the receiver ends the role that
  * sent it.
  * 3. One packet a message: struct launch_message, then body_len bytes of NUL-terminated strings.
@@ -23,8 +26,10 @@
 
 enum launch_type {
 	/* core to launcher; each is answered with the same tag */
-	LAUNCH_START = 1, /* id, limits, strings: environment's name or "" -> STARTED or FAILED
-			   * (canceled: it was killed while it started) */
+	LAUNCH_START = 1, /* id, limits; with an environment: strings and value as in struct
+			   * launch_environment, and its meta.json, locked shared: held while the
+			   * sandbox lives -> STARTED or FAILED (canceled: it was killed while it
+			   * started) */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
 	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", packages…; fds:
@@ -79,6 +84,16 @@ struct launch_packet {
 	struct launch_message head;
 	const char *strings[LAUNCH_STRINGS_MAX];
 };
+/* The environment of a START: the strings name, python (its interpreter), prefix ("": it lies in
+ * /usr), `value` editable projects, then the layers, topmost first. */
+struct launch_environment {
+	const char *name, *python, *prefix;
+	const char *const *editables, *const *layers;
+	size_t editable_count, layer_count; /* no layers: no environment */
+};
+/* Points into the packet, which launch_decode has checked: names and layer ids are valid, paths are
+ * absolute and plain. */
+struct launch_environment launch_environment_of(const struct launch_packet *packet);
 /* Appends the packet. ERR_LIMIT: too many or too long strings. */
 int launch_encode(const struct launch_message *head, const char *const *strings, size_t count,
 	struct buf *out, struct error *err);

@@ -318,19 +318,18 @@ static inline const char *make_workspace(struct fixture *f)
 	return id;
 }
 
-static inline uint64_t ask_start(
-	struct fixture *f, const char *id, const struct limits *limits, const char *environment)
+static inline uint64_t ask_start(struct fixture *f, const char *id, const struct limits *limits)
 {
 	struct launch_message head = { .type = LAUNCH_START };
 	str_copy(head.id, sizeof head.id, id);
 	if (limits)
 		head.limits = *limits;
-	return say_full(f, &head, &environment, 1, NULL, 0);
+	return say_full(f, &head, NULL, 0, NULL, 0);
 }
 
 static inline void start_sandbox(struct fixture *f, const char *id)
 {
-	uint64_t tag = ask_start(f, id, NULL, "");
+	uint64_t tag = ask_start(f, id, NULL);
 	assert_string_equal(hear_answer(f, tag, LAUNCH_STARTED)->id, id);
 }
 

@@ -57,9 +57,38 @@ static int remove_environment(struct fixture *f, const char *name)
 
 #define ENVIRONMENT "agent_0123abcd"
 
+/* Asks as core does; fd: the environment's lock. */
+static uint64_t ask_with_environment(
+	struct fixture *f, const char *id, const struct env_meta *meta, int fd)
+{
+	struct launch_message head = { .type = LAUNCH_START };
+	const char *strings[LAUNCH_STRINGS_MAX] = { meta->name, meta->python,
+		meta->python_prefix ? meta->python_prefix : "" };
+	size_t count = 3;
+	for (size_t i = 0; i < meta->editables.count; i++)
+		strings[count++] = meta->editables.items[i].path;
+	for (size_t i = 0; i < meta->layers.count; i++)
+		strings[count++] = meta->layers.items[i];
+	head.value = (int32_t)meta->editables.count;
+	str_copy(head.id, sizeof head.id, id);
+	return say_full(f, &head, strings, count, &fd, 1);
+}
+
+static int use_environment(struct fixture *f, struct env_meta *meta)
+{
+	struct env_store envs;
+	int fd;
+	assert_ok(env_store_open(&f->home, &f->arena, &envs, &err));
+	assert_ok(env_use(&envs, ENVIRONMENT, &f->arena, meta, &fd, &err));
+	env_store_done(&envs);
+	return fd;
+}
+
 static int start_with_environment(struct fixture *f, const char *id)
 {
-	hear_answer(f, ask_start(f, id, NULL, ENVIRONMENT), LAUNCH_STARTED);
+	struct env_meta meta;
+	auto_close int fd = use_environment(f, &meta);
+	hear_answer(f, ask_with_environment(f, id, &meta, fd), LAUNCH_STARTED);
 	return connect_to_init(f, id);
 }
 
@@ -109,6 +138,65 @@ static void an_environment_is_held_while_a_sandbox_uses_it(void **state)
 	assert_int_equal(remove_environment(f, ENVIRONMENT), -1);
 	end_sandbox(f, two);
 	assert_ok(remove_environment(f, ENVIRONMENT));
+}
+
+/* Neither what lies in meta.json nor who holds its locks is anything to the launcher. */
+static void the_launcher_neither_reads_an_environment_nor_waits_for_it(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	const char *path =
+		arena_printf(&f->arena, "%s/home/envs/" ENVIRONMENT "/meta.json", f->area);
+	struct env_meta meta;
+	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char text[64];
+	put_environment(f, ENVIRONMENT, "layer\n");
+	auto_close int fd = use_environment(f, &meta);
+	auto_close int other = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(ftruncate(other, 0), 0);
+	assert_int_equal(write(other, "[[[[", 4), 4);
+	close(take_fd(&fd));
+	assert_int_equal(fcntl(other, F_OFD_SETLK, &all), 0);
+	hear_answer(f, ask_with_environment(f, id, &meta, other), LAUNCH_STARTED);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "cat /env/who", text, sizeof text), 0);
+	assert_string_equal(text, "layer\n");
+}
+
+static void what_core_says_of_an_environment_is_checked(void **state)
+{
+	static const char *missing =
+		"a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9";
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	struct env_meta meta, changed;
+	put_environment(f, ENVIRONMENT, "layer\n");
+	auto_close int fd = use_environment(f, &meta);
+	auto_close int foreign = open("/usr/bin/env", O_RDONLY | O_CLOEXEC);
+	auto_close int device = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	for (int i = 0; i < 2; i++) {
+		int wrong = i ? foreign : device;
+		if (i && f->home.uid == 0)
+			continue;
+		hear_answer(f, ask_with_environment(f, id, &meta, wrong), LAUNCH_FAILED);
+		assert_int_equal(f->packet.head.error_code, ERR_DENIED);
+	}
+	changed = meta;
+	changed.layers.items = &missing;
+	hear_answer(f, ask_with_environment(f, id, &changed, fd), LAUNCH_FAILED);
+	/* A prefix that isn't a Python's own directory. */
+	changed = meta;
+	changed.python = "/etc/ssl/python3";
+	changed.python_prefix = "/etc";
+	hear_answer(f, ask_with_environment(f, id, &changed, fd), LAUNCH_FAILED);
+	/* As root: a project that root hasn't named. */
+	if (f->home.is_foreign) {
+		changed = meta;
+		vec_push(&f->arena, &changed.editables, (struct env_editable){ "/root" });
+		hear_answer(f, ask_with_environment(f, id, &changed, fd), LAUNCH_FAILED);
+		assert_int_equal(f->packet.head.error_code, ERR_DENIED);
+	}
+	hear_answer(f, ask_with_environment(f, id, &meta, fd), LAUNCH_STARTED);
 }
 
 /* ---- builds: `self` is a script that says what it was called with ---- */
@@ -247,6 +335,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_changed_in_an_environment_stays_with_its_workspace),
 		TEST(an_environment_is_held_while_a_sandbox_uses_it),
+		TEST(the_launcher_neither_reads_an_environment_nor_waits_for_it),
+		TEST(what_core_says_of_an_environment_is_checked),
 		BUILD_TEST(a_build_is_our_program_with_the_descriptors_of_core),
 		BUILD_TEST(a_build_that_would_read_what_core_cant_is_refused),
 		BUILD_TEST(a_build_that_is_cancelled_ends_with_all_that_it_started),

@@ -48,7 +48,7 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 		bool to_launcher;
 		size_t strings;
 		int fds;
-	} types[] = { { LAUNCH_START, true, 1, 0 }, { LAUNCH_END, true, 0, 0 },
+	} types[] = { { LAUNCH_START, true, 0, 0 }, { LAUNCH_END, true, 0, 0 },
 		{ LAUNCH_LIST, true, 0, 0 }, { LAUNCH_BUILD, true, 4, 3 },
 		{ LAUNCH_CANCEL, true, 0, 0 }, { LAUNCH_QUOTA, true, 0, 0 },
 		{ LAUNCH_STATS, true, 0, 0 }, { LAUNCH_STARTED, false, 0, 0 },
@@ -112,9 +112,9 @@ static void a_field_of_another_type_is_refused(void **state)
 	REFUSED(id[0], 'a');
 	head = message(LAUNCH_START);
 	head.limits.memory_bytes = INT64_MAX / 4;
-	assert_int_equal(pass(&head, texts, 1, true, 0, 0), 0);
+	assert_int_equal(pass(&head, NULL, 0, true, 0, 0), 0);
 	head.limits.memory_bytes++;
-	assert_int_equal(pass(&head, texts, 1, true, 0, 0), -1);
+	assert_int_equal(pass(&head, NULL, 0, true, 0, 0), -1);
 	head = message(LAUNCH_FAILED);
 	head.error_code = ERR_NONE;
 	assert_int_equal(pass(&head, texts, 2, false, 0, 0), -1);
@@ -127,13 +127,50 @@ static void a_field_of_another_type_is_refused(void **state)
 
 static void texts_are_as_many_as_the_type_has(void **state)
 {
-	struct launch_message head = message(LAUNCH_START);
-	assert_int_equal(pass(&head, texts, 0, true, 0, 0), -1);
-	assert_int_equal(pass(&head, texts, 2, true, 0, 0), -1);
-	head = message(LAUNCH_BUILD);
+	struct launch_message head = message(LAUNCH_BUILD);
 	assert_int_equal(pass(&head, texts, 1, true, 3, 0), -1);
 	head = message(LAUNCH_FAILED);
 	assert_int_equal(pass(&head, texts, 3, false, 0, 0), -1);
+}
+
+#define LAYER "a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9"
+
+static void an_environment_is_names_paths_and_layers_with_its_lock(void **state)
+{
+	const char *good[] = { "agent_1", "/usr/bin/python3", "/opt/python", "/srv/one", "/srv/two",
+		LAYER, LAYER };
+	struct launch_message head = message(LAUNCH_START);
+	head.value = 2;
+	assert_int_equal(pass(&head, good, 7, true, 1, 0), 0);
+	struct launch_environment got = launch_environment_of(&packet);
+	assert_string_equal(got.name, "agent_1");
+	assert_string_equal(got.prefix, "/opt/python");
+	assert_int_equal(got.editable_count, 2);
+	assert_string_equal(got.editables[1], "/srv/two");
+	assert_int_equal(got.layer_count, 2);
+	assert_string_equal(got.layers[1], LAYER);
+	assert_int_equal(pass(&head, good, 7, true, 0, 0), -1);
+	assert_int_equal(pass(&head, good, 5, true, 1, 0), -1);
+	static const int counts[] = { -1, 3, 4, 5, INT32_MAX, INT32_MIN };
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+		head.value = counts[i];
+		assert_int_equal(pass(&head, good, 7, true, 1, 0), -1);
+	}
+	static const struct {
+		size_t at;
+		const char *text;
+	} bad[] = { { 0, "../etc" }, { 0, "" }, { 1, "python3" }, { 1, "/usr/../etc/x" },
+		{ 2, "opt" }, { 2, "/opt/" }, { 3, "" }, { 4, "/srv/../root" }, { 5, "" },
+		{ 6, "../../etc" }, { 6, LAYER "0" }, { 5, "A" LAYER } };
+	head.value = 2;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		const char *kept = good[bad[i].at];
+		good[bad[i].at] = bad[i].text;
+		assert_int_equal(pass(&head, good, 7, true, 1, 0), -1);
+		good[bad[i].at] = kept;
+	}
+	good[2] = "";
+	assert_int_equal(pass(&head, good, 7, true, 1, 0), 0);
 }
 
 static void what_is_too_much_is_not_encoded(void **state)
@@ -184,6 +221,7 @@ int main(void)
 		cmocka_unit_test(descriptors_are_those_that_present_names),
 		cmocka_unit_test(a_field_of_another_type_is_refused),
 		cmocka_unit_test(texts_are_as_many_as_the_type_has),
+		cmocka_unit_test(an_environment_is_names_paths_and_layers_with_its_lock),
 		cmocka_unit_test(what_is_too_much_is_not_encoded),
 		cmocka_unit_test(every_byte_that_is_changed_keeps_texts_inside),
 	};
