@@ -119,6 +119,7 @@ struct making { /* one build under way */
 	uint64_t started_ms, deadline_ms; /* monotonic */
 	lock_list packages;
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
+	bool is_by_address; /* uv installs from these: what it caches by address it finds by that */
 	VEC(struct built_wheel) built; /* in the stage */
 	const char *said;	       /* by uv when it failed last */
 	const char *needs_build;       /* what it wanted built then, or NULL */
@@ -182,6 +183,8 @@ int making_find_layers(struct making *making, struct error *err);
 void making_clean(struct making *making);
 /* packages and lock_text: from uv, judged, and kept. */
 int making_resolve(struct making *making, struct error *err);
+/* lock_text of packages. */
+void making_print_lock(struct making *making);
 /* Layers of all that is missing of the composition; from then on the layers' lock is held. */
 int making_install(struct making *making, struct error *err);
 /* Before a job that reaches the indexes: opens the way, and finds uv. */

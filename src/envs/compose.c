@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -359,6 +360,14 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 	return err->code == ERR_CORRUPT ? 0 : -1;
 }
 
+/* A lock lists packages in the order of their layers. */
+static int compare_packages(const void *a, const void *b)
+{
+	const struct env_package *one = a, *other = b;
+
+	return strcmp(one->name, other->name);
+}
+
 void compose_meta(const struct env_wanted *wanted, const lock_list *packages, struct arena *arena,
 	struct env_meta *meta)
 {
@@ -381,6 +390,9 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 		vec_push(arena, &meta->packages,
 			(struct env_package){
 				packages->items[i].name, packages->items[i].version });
+	if (meta->packages.count > 1)
+		qsort(meta->packages.items, meta->packages.count, sizeof *meta->packages.items,
+			compare_packages);
 	for (size_t i = 0; i < request->editables.count; i++)
 		vec_push(arena, &meta->editables,
 			(struct env_editable){ request->editables.items[i] });

@@ -588,10 +588,19 @@ static int parse_resolved(struct making *making, struct str text, struct error *
 	return 0;
 }
 
+void making_print_lock(struct making *making)
+{
+	auto_buf struct buf printed = { 0 };
+
+	buf_init(&printed, OUTPUT_MAX);
+	lock_print(&making->packages, &printed);
+	making->lock_text =
+		(struct str){ arena_bytes(making->arena, printed.data, printed.len), printed.len };
+}
+
 static int take_lock(struct making *making, struct str text, struct error *err)
 {
 	struct env_wanted *wanted = making->wanted;
-	auto_buf struct buf printed = { 0 };
 
 	if (parse_resolved(making, text, err) < 0) {
 		error_context(err, "what uv resolved");
@@ -602,10 +611,7 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 	if (policy_keep_hashes(&wanted->requirements, wanted->is_strict, &making->packages,
 		    making->arena, making->problem, err) < 0)
 		return -1;
-	buf_init(&printed, OUTPUT_MAX);
-	lock_print(&making->packages, &printed);
-	making->lock_text =
-		(struct str){ arena_bytes(making->arena, printed.data, printed.len), printed.len };
+	making_print_lock(making);
 	if (lock_keep(making->store, wanted->lock_key, making->lock_text, err) < 0)
 		return build_failed_as(making->problem, err);
 	return 0;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "envs/bytecode.h"
+#include "envs/rivals.h"
 #include "format/record.h"
 #include "format/requirements.h"
 
@@ -542,7 +543,7 @@ int split_tree(struct split *split, struct error *err)
 	for (const char *const *own = split->own; *own; own++)
 		claim_directories(split, *own, &shared);
 	claim_directories(split, arena_printf(split->arena, "%s/x", split->site), &shared);
-	if (read_records(split, root, err) < 0)
+	if (read_records(split, root, err) < 0 || rivals_order(split, root, err) < 0)
 		return -1;
 	return take_directory(split, root, ".", "", 0, err);
 }

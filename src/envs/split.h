@@ -8,8 +8,9 @@
  * hashed.
  * 3. No package lists what is in another one's dist-info, or it would say what the other's layer
  * holds (ERR_DENIED). Bytecode that wheels bring is not used: it could be of another one's source.
- * 4. What two packages list can't be told apart here: both are marked, to be installed one by one.
- * What uv leaves for itself (uv_cache.json, direct_url.json) is removed, with its line. */
+ * 4. Packages that list the same file are marked as rivals, to be installed one by one: the tree
+ * has only one content of that file. Which one it has decides the order of their layers. What uv
+ * leaves for itself (uv_cache.json, direct_url.json) is removed, with its line. */
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"
@@ -32,6 +33,7 @@ struct split {
 	const char *site;	/* in the tree: "lib/python3.11/site-packages" */
 	const char *const *own; /* files and links that the tree had before, ended by NULL */
 	VEC(struct split_package) packages;
+	VEC(size_t) order; /* out: the rivals among them, topmost first: see rivals.h */
 	/* private */
 	struct map owners;	/* path of a file -> struct split_package */
 	struct map directories; /* path of a directory -> the one owner of all in it, or shared */

@@ -89,17 +89,21 @@ static bool print_addresses(
 	return true;
 }
 
-/* The name of the file that uv installs from. */
-static int put_lock(
-	struct making *making, const package_list *packages, const char **name, struct error *err)
+/* The name of the file that uv installs from. again: some of the packages of the last call, to be
+ * found in uv's cache, so by the same kind of file. */
+static int put_lock(struct making *making, const package_list *packages, bool again,
+	const char **name, struct error *err)
 {
 	auto_buf struct buf text = { 0 };
 	lock_list list = { 0 };
 
 	buf_init(&text, OUTPUT_MAX);
+	if (!again || making->is_by_address)
+		making->is_by_address = print_addresses(making, packages, &text);
 	*name = "pylock.toml";
-	if (print_addresses(making, packages, &text))
+	if (making->is_by_address)
 		return making_put(making, *name, (struct str){ text.data, text.len }, err);
+	buf_clear(&text);
 	*name = "lock.txt";
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = packages->items[i];
@@ -252,7 +256,8 @@ static int install_set(struct making *making, const package_list *packages, cons
 		making->arena, "lib/python%s/site-packages", making->wanted->python.minor);
 	const char *lock;
 
-	if (put_lock(making, packages, &lock, err) < 0 || run_uv(making, lock, is_offline, err) < 0)
+	if (put_lock(making, packages, is_offline, &lock, err) < 0 ||
+		run_uv(making, lock, is_offline, err) < 0)
 		return -1;
 	/* From here on nothing is reached. */
 	making->builder->network->close(making->builder->network->ctx);
@@ -296,6 +301,58 @@ static int install_rivals(
 		all->packages.items[i] = split.packages.items[0];
 	}
 	return 0;
+}
+
+static struct lock_package *find_locked(struct making *making, const char *name)
+{
+	for (size_t i = 0; i < making->packages.count; i++) {
+		if (strcmp(making->packages.items[i].name, name) == 0)
+			return &making->packages.items[i];
+	}
+	return NULL;
+}
+
+/* The order of rivals goes into the lock, so that every environment of this lock has it, with or
+ * without uv running again. An order that is there already stays. */
+static int keep_order(struct making *making, const struct split *split, struct error *err)
+{
+	auto_buf struct buf text = { 0 };
+	lock_list ordered = { 0 };
+	bool is_by_name = true;
+
+	for (size_t i = 0; i < making->packages.count; i++) {
+		if (making->packages.items[i].is_first)
+			return 0;
+	}
+	for (size_t i = 0; i < split->order.count; i++) {
+		const struct lock_package *package =
+			find_locked(making, split->packages.items[split->order.items[i]].name);
+
+		/* Editable projects lie on top in any case, the pip that we add at the bottom. */
+		if (!package)
+			continue;
+		vec_push(making->arena, &ordered, *package);
+		size_t last = ordered.count - 1;
+		ordered.items[last].is_first = true;
+		is_by_name &= last == 0 || strcmp(ordered.items[last - 1].name, package->name) < 0;
+	}
+	if (is_by_name)
+		return 0;
+	size_t first = ordered.count;
+	for (size_t i = 0; i < making->packages.count; i++) {
+		bool is_taken = false;
+
+		for (size_t k = 0; k < first && !is_taken; k++)
+			is_taken =
+				strcmp(ordered.items[k].name, making->packages.items[i].name) == 0;
+		if (!is_taken)
+			vec_push(making->arena, &ordered, making->packages.items[i]);
+	}
+	making->packages = ordered;
+	making_print_lock(making);
+	return lock_keep(making->store, making->wanted->lock_key, making->lock_text, err) < 0
+		       ? build_failed_as(making->problem, err)
+		       : 0;
 }
 
 /* uv's cache shares its files with what was installed; no layer may have a file with two names. */
@@ -496,5 +553,5 @@ int making_install(struct making *making, struct error *err)
 	if (packages.count > 0 &&
 		(install_rivals(making, &packages, &split, err) < 0 || drop_cache(making, err) < 0))
 		return -1;
-	return publish(making, &packages, &split, err);
+	return publish(making, &packages, &split, err) < 0 ? -1 : keep_order(making, &split, err);
 }

@@ -1,8 +1,10 @@
 #include "format/lock.h"
 #include <stdlib.h>
+#include <string.h>
 #include "format/requirements.h"
 
 #define BUILT "# built "
+#define FIRST "# first "
 
 static int compare_texts(const void *a, const void *b)
 {
@@ -62,17 +64,39 @@ static int take_package(const struct requirement *r, struct arena *arena,
 	return 0;
 }
 
-/* Comments for uv, which has no word for it. */
+/* The package that a line like "# built NAME" names, or NULL. */
+static struct lock_package *find_marked(struct str line, struct str mark, lock_list *packages)
+{
+	if (line.len < mark.len || memcmp(line.data, mark.data, mark.len) != 0)
+		return NULL;
+	struct str name = { line.data + mark.len, line.len - mark.len };
+	for (size_t i = 0; i < packages->count; i++) {
+		if (str_is(name, packages->items[i].name))
+			return &packages->items[i];
+	}
+	return NULL;
+}
+
+/* Comments, because uv's format has no field for these properties. */
 static void take_marks(struct str text, lock_list *packages)
 {
+	struct lock_package *package;
 	struct str line;
+	size_t first = 0;
 
 	while (str_next(&text, '\n', &line)) {
-		if (!str_starts_with(line, BUILT))
+		package = find_marked(line, STR(BUILT), packages);
+		if (package)
+			package->is_built = true;
+		package = find_marked(line, STR(FIRST), packages);
+		if (!package || package->is_first)
 			continue;
-		struct str name = { line.data + sizeof BUILT - 1, line.len - sizeof BUILT + 1 };
-		for (size_t i = 0; i < packages->count; i++)
-			packages->items[i].is_built |= str_is(name, packages->items[i].name);
+		struct lock_package taken = *package;
+		size_t before = (size_t)(package - packages->items);
+		memmove(packages->items + first + 1, packages->items + first,
+			(before - first) * sizeof taken);
+		taken.is_first = true;
+		packages->items[first++] = taken;
 	}
 }
 
@@ -109,6 +133,10 @@ void lock_print(const lock_list *packages, struct buf *out)
 	for (size_t i = 0; i < packages->count; i++) {
 		if (packages->items[i].is_built)
 			buf_printf(out, BUILT "%s\n", packages->items[i].name);
+	}
+	for (size_t i = 0; i < packages->count; i++) {
+		if (packages->items[i].is_first)
+			buf_printf(out, FIRST "%s\n", packages->items[i].name);
 	}
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = &packages->items[i];

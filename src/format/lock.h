@@ -13,10 +13,12 @@ struct lock_package {
 	const char *marker;	  /* or NULL */
 	VEC(const char *) hashes; /* "sha256:<64 hex>", sorted; at least one */
 	bool is_built;		  /* by us, from sources that have one of these hashes */
+	bool is_first;		  /* listed before those that aren't: its files win over theirs */
 };
 typedef VEC(struct lock_package) lock_list;
-/* "# built NAME" lines mark those that were. ERR_CORRUPT names the line. Packages come out sorted
- * by name; one twice is an error. */
+/* "# built NAME" lines mark those that were. "# first NAME" lines mark packages that come first, in
+ * the order of these lines; the others follow, sorted by name. ERR_CORRUPT names the line. A
+ * package twice is an error. */
 int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct error *err);
 /* The same text that uv accepts with --require-hashes; prints what it parses to the same bytes. */
 void lock_print(const lock_list *packages, struct buf *out);

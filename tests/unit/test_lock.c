@@ -79,6 +79,34 @@ static void what_was_built_is_marked(void **state)
 	assert_false(list.items[0].is_built);
 }
 
+static void packages_marked_first_keep_their_order(void **state)
+{
+	static const char text[] = "# built b\n# first c\n# first b\n"
+				   "c==1 \\\n    --hash=" A "\nb==1 \\\n    --hash=" B "\n"
+				   "a==1 \\\n    --hash=" A "\nd==1 \\\n    --hash=" A "\n";
+	auto_buf struct buf out;
+	struct error err;
+	lock_list list;
+
+	buf_init(&out, BUF_MAX_DEFAULT);
+	assert_int_equal(lock_parse(str_from(text), &arena, &list, &err), 0);
+	assert_int_equal(list.count, 4);
+	assert_string_equal(list.items[0].name, "c");
+	assert_string_equal(list.items[1].name, "b");
+	assert_true(list.items[1].is_built && list.items[1].is_first);
+	assert_string_equal(list.items[2].name, "a");
+	assert_false(list.items[2].is_first);
+	lock_print(&list, &out);
+	assert_string_equal(out.data, text);
+	/* Twice, and one that isn't there. */
+	assert_int_equal(lock_parse(STR("# first b\n# first b\n# first x\na==1 --hash=" A
+					"\nb==1 --hash=" B),
+				 &arena, &list, &err),
+		0);
+	assert_string_equal(list.items[0].name, "b");
+	assert_string_equal(list.items[1].name, "a");
+}
+
 static void packages_and_hashes_are_sorted_once_each(void **state)
 {
 	struct error err;
@@ -122,6 +150,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_uv_writes_comes_back_the_same),
 		TEST(what_was_built_is_marked),
+		TEST(packages_marked_first_keep_their_order),
 		TEST(packages_and_hashes_are_sorted_once_each),
 		TEST(what_is_not_pinned_and_hashed_is_corrupt),
 	};

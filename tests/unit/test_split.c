@@ -10,6 +10,10 @@
 #define SITE "lib/python3.11/site-packages"
 static const char *const own[] = { "pyvenv.cfg", "lib64", "bin/python", "bin/python3", NULL };
 
+/* Of the texts "a" and "b". */
+#define HASH_A "sha256=ypeBEsobvcr6wjGzmiPcTaeG7_gUfE5yuYB3ha_uSLs"
+#define HASH_B "sha256=PiPoFgA5WUoziU9lZOGxNIu9egCI1CxKy3PurtWcAJ0"
+
 struct fixture {
 	char dir[32];
 	int stage;
@@ -183,6 +187,28 @@ static void rivals_are_marked(void **state)
 	assert_true(has(f, "drafts/2/tree/" SITE "/c.py"));
 }
 
+/* Both list x.py, y.py and z.py; two of these have b's content. */
+static void rivals_are_ordered_by_what_the_tree_has(void **state)
+{
+	struct fixture *f = *state;
+
+	put_text(f, SITE "/x.py", "b");
+	put_text(f, SITE "/y.py", "b");
+	put_text(f, SITE "/z.py", "a");
+	put_text(f, SITE "/a-1.0.dist-info/RECORD",
+		"a/__init__.py,,\na/sub/m.py,,\na-1.0.dist-info/RECORD,,\n"
+		"x.py," HASH_A ",1\ny.py," HASH_A ",1\nz.py," HASH_A ",1\n");
+	put_text(f, SITE "/b-1.dist-info/RECORD",
+		"b-1.dist-info/RECORD,,\nx.py," HASH_B ",1\ny.py," HASH_B ",1\nz.py," HASH_B
+		",1\n");
+	want(f, "a", "1.0");
+	want(f, "b", "1");
+	assert_int_equal(split_tree(&f->split, &f->err), 0);
+	assert_int_equal(f->split.order.count, 2);
+	assert_int_equal(f->split.order.items[0], 1);
+	assert_int_equal(f->split.order.items[1], 0);
+}
+
 static void refused(struct fixture *f, const char *record, enum error_code code, const char *named)
 {
 	put_text(f, SITE "/a-1.0.dist-info/RECORD", record);
@@ -313,6 +339,7 @@ int main(void)
 		TEST(bytecode_that_doesnt_fit_is_removed),
 		TEST(what_uv_leaves_is_removed_with_its_line),
 		TEST(rivals_are_marked),
+		TEST(rivals_are_ordered_by_what_the_tree_has),
 		TEST(a_record_that_leaves_the_environment_is_refused),
 		TEST(an_absolute_path_is_refused),
 		TEST(another_packages_record_is_refused),
