@@ -57,6 +57,11 @@ static void print_object(
 		case DOCUMENT_PAIRS:
 			print_pairs(j, f->key, at);
 			break;
+		case DOCUMENT_LATER_TEXTS:
+			if (((const workspace_texts *)at)->count == 0)
+				break;
+			print_texts(j, f->key, at);
+			break;
 		case DOCUMENT_TEXTS:
 			print_texts(j, f->key, at);
 			break;
@@ -161,6 +166,7 @@ static bool read_plain(
 	case DOCUMENT_PAIRS:
 		return read_pairs(v, arena, at);
 	case DOCUMENT_TEXTS:
+	case DOCUMENT_LATER_TEXTS:
 		return read_texts(v, arena, at);
 	case DOCUMENT_OBJECT:
 		break;
@@ -174,8 +180,11 @@ static int read_object(const struct json_value *object, const struct document_fi
 	size_t count = 0;
 	if (object->kind != JSON_OBJECT)
 		return fail(err, ERR_CORRUPT, "it is not an object");
-	for (const struct document_field *f = fields; f->key; f++, count++) {
+	for (const struct document_field *f = fields; f->key; f++) {
 		const struct json_value *v = json_member(object, f->key);
+		if (!v && f->kind == DOCUMENT_LATER_TEXTS)
+			continue;
+		count++;
 		if (v && f->kind == DOCUMENT_OBJECT) {
 			if (read_object(v, f->fields, arena, out + f->offset, err))
 				return error_context(err, "field '%s'", f->key);

@@ -2,7 +2,7 @@
  * 1. What is printed can be parsed: whatever the texts hold (bytes that aren't UTF-8 come back as
  * U+FFFD; a number out of its range is cut to it).
  * 2. Parsing is strict: every field is there, of its kind, and no other. So a new field is a new
- * version of the store, whose migration gives it a value. */
+ * version of the store, whose migration gives it a value, or a DOCUMENT_LATER_… one. */
 #pragma once
 #include <stddef.h>
 #include "base/arena.h"
@@ -15,10 +15,12 @@ enum document_kind {
 	DOCUMENT_COUNT, /* uint64_t */
 	DOCUMENT_INT,	/* int, not negative */
 	DOCUMENT_BOOL,
-	DOCUMENT_NAME,	/* an enum, by name_of */
-	DOCUMENT_PAIRS, /* workspace_pairs */
-	DOCUMENT_TEXTS, /* workspace_texts; parsed, items[count] is NULL */
-	DOCUMENT_OBJECT /* of `fields`, at the same offset base + offset */
+	DOCUMENT_NAME,	      /* an enum, by name_of */
+	DOCUMENT_PAIRS,	      /* workspace_pairs */
+	DOCUMENT_TEXTS,	      /* workspace_texts; parsed, items[count] is NULL */
+	DOCUMENT_LATER_TEXTS, /* the same, added after version 2: left out when empty, so that rows
+				 of before and after can be read by both */
+	DOCUMENT_OBJECT	      /* of `fields`, at the same offset base + offset */
 };
 struct document_field {
 	const char *key;

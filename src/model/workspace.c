@@ -309,7 +309,7 @@ static const struct document_field workspace_document[] = {
 	FIELD(DOCUMENT_TEXT, python, NULL, NULL),
 	FIELD(DOCUMENT_TEXT, requirements, NULL, NULL),
 	FIELD(DOCUMENT_TEXTS, packages, NULL, NULL),
-	FIELD(DOCUMENT_TEXTS, build_options, NULL, NULL),
+	FIELD(DOCUMENT_LATER_TEXTS, build_options, NULL, NULL),
 	FIELD(DOCUMENT_BOOL, is_context, NULL, NULL),
 	FIELD(DOCUMENT_COUNT, disk_usage_bytes, NULL, NULL),
 	FIELD(DOCUMENT_TEXT, disk_mechanism, NULL, NULL),

@@ -263,11 +263,12 @@ static void a_build_is_our_program_with_the_descriptors_of_core(void **state)
 {
 	struct fixture *f = *state;
 	struct streams streams;
-	const char *const words[] = { "agent", "3.12", "requests>=2", "--index=evil" };
-	uint64_t tag = ask_build(f, words, 4, false, &streams);
+	const char *const words[] = { "agent", "3.12", "--pip=requests>=2", "--pip=--index=evil",
+		"--allow-build" };
+	uint64_t tag = ask_build(f, words, 5, false, &streams);
 	assert_string_equal(read_end(f, streams.out),
-		"env build --format=json --python=3.12 --pip=requests>=2 --pip=--index=evil -- "
-		"agent\n");
+		"env build --format=json --python=3.12 --pip=requests>=2 "
+		"--pip=--index=evil --allow-build -- agent\n");
 	assert_string_equal(
 		read_end(f, streams.errors), arena_printf(&f->arena, "%s/home\n", f->area));
 	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 7);
@@ -275,7 +276,8 @@ static void a_build_is_our_program_with_the_descriptors_of_core(void **state)
 	assert_int_equal(write(streams.in, "rich\n", 5), 5);
 	close(streams.in);
 	assert_string_equal(read_end(f, streams.out),
-		"env build --format=json --requirements=/dev/stdin -- agent\nrich\n");
+		"env build --format=json --requirements=/dev/stdin -- "
+		"agent\nrich\n");
 	close(streams.errors);
 	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 7);
 }
@@ -289,6 +291,11 @@ static void a_build_that_would_read_what_core_cant_is_refused(void **state)
 	uint64_t tag = ask_build(f, words, 2, false, &streams);
 	hear_answer(f, tag, LAUNCH_FAILED);
 	assert_int_equal(f->packet.head.error_code, ERR_INVALID);
+	/* A word of `env build` that a client may not give. */
+	tag = ask_build(
+		f, (const char *const[]){ "agent", "", "--index=http://evil" }, 3, false, &streams);
+	hear_answer(f, tag, LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_DENIED);
 	auto_close int shadow = open("/etc/shadow", O_PATH | O_CLOEXEC);
 	auto_close int writable = open("/dev/zero", O_WRONLY | O_CLOEXEC);
 	for (int i = 0; i < 2; i++) {
