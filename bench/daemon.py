@@ -16,17 +16,21 @@ import socket
 import subprocess
 import tempfile
 import time
+import types
 
 import measure
 import rows as table_rows
 from measure import Failed, Runner
 from rows import find as find_program
+from stats import percentile
 
 PATIENCE_S = 30
 WARM_UP = 10
 PART = 25
 EVERY_OCI = 5  # crun exec and runc exec: in each n-th round
 UPLOAD_BYTES = 2 << 30
+CAPTURED_EXECS = 10
+CAPTURED_BYTES = 60 << 20  # of each
 WRK_SECONDS = 3
 WRK_ROUNDS = 4
 
@@ -43,6 +47,7 @@ class Sizes:
         self.connections = 500 if short else 5000
         self.upload = UPLOAD_BYTES >> 4 if short else UPLOAD_BYTES
         self.wrk_rounds = 1 if short else WRK_ROUNDS
+        self.captured_seconds = 3 if short else 15
 
 
 class Connection:
@@ -407,6 +412,61 @@ def measure_upload(site, sizes, figures):
     daemon.connection.call("DELETE", f"/v1/workspaces/{workspace}")
 
 
+def capture_until(site, workspace, deadline):
+    """One client that runs commands which write control bytes, and reads all of every answer."""
+    command = f"head -c {CAPTURED_BYTES} /dev/zero | tr '\\000' '\\001'"
+    body = json.dumps({"command": command}).encode()
+    while time.monotonic() < deadline:
+        connection = Connection(site.daemon.socket, site.who)
+        connection.socket.sendall(
+            f"POST /v1/workspaces/{workspace}/exec HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        )
+        came = connection.socket.recv(1 << 16)
+        if b" 200 " not in came[:20]:
+            os._exit(1)
+        while came:
+            came = connection.socket.recv(1 << 20)
+        connection.close()
+
+
+def measure_captured(site, sizes, figures):
+    """/healthz while others have large output captured, and the most memory that core had."""
+    daemon = Daemon(site.who, site.tools["carrel"], "captured")
+    deadline = time.monotonic() + sizes.captured_seconds
+    times, clients = [], []
+    try:
+        core = daemon.core()
+        for _ in range(CAPTURED_EXECS):
+            workspace = daemon.create()
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    capture_until(types.SimpleNamespace(daemon=daemon, who=site.who), workspace, deadline)
+                    status = 0
+                finally:
+                    os._exit(status)
+            clients.append(pid)
+        while time.monotonic() < deadline:
+            begun = time.monotonic_ns()
+            if daemon.connection.call("GET", "/healthz")[0] != 200:
+                raise Failed("/healthz failed")
+            times.append(time.monotonic_ns() - begun)
+            time.sleep(0.005)
+        if any([os.waitpid(pid, 0)[1] for pid in clients]):
+            raise Failed("a captured exec failed")
+        clients = []
+        figures["ms of /healthz beside captured output, p99"] = percentile(times, 99) / 1e6
+        figures["MB of core beside captured output"] = int(measure.field(core, "status", "VmHWM")[0]) / 1000
+    finally:
+        for pid in clients:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        daemon.stop()
+
+
 NGINX = """
 worker_processes 1; daemon off; error_log stderr crit; pid {directory}/nginx.pid;
 events {{ worker_connections 1024; }}
@@ -485,6 +545,7 @@ def measure_all(ids, tools, sizes):
                 ("many workspaces", lambda: measure_many(site, sizes, quiet, own)),
                 ("connections", lambda: measure_connections(site, sizes, own)),
                 ("upload", lambda: measure_upload(site, sizes, own)),
+                ("captured output", lambda: measure_captured(site, sizes, own)),
                 ("HTTP", lambda: measure_http(site, sizes, quiet, own)),
             ]:
                 measure.say(f"bench: {name}, {site.who.name}")

@@ -24,6 +24,9 @@ ABOUT = f"""\
   command (docs/design/0014; 40 kB more before): what the whole machine
   has less, caches dropped, control groups and network namespaces included, by their number.
 - kB of an idle workspace, of a connection and of an upload: anonymous memory of carreld.
+- Captured output: ten clients, each in a workspace of its own, run commands that write 60 MB of
+  control bytes, over and over, and read every answer whole; the bound of all captured output together
+  ends those that come to it with `output_limit`. Core's peak memory is its VmHWM.
 - On an ext4 without a journal the kernel passes over inodes that were freed in the last six minutes, one
   by one: there a create is the slower the more was removed before it, in this run or by others.
 - HTTP: wrk, one thread, 16 connections, {D.WRK_SECONDS} s each in turn, over unix sockets on both
@@ -100,6 +103,8 @@ def goals_table(site, figures):
         figure_goal("an idle workspace without one", figures, "kB an idle workspace", 20, None, "kB"),
         rate_goal(figures),
         figure_goal("daemon memory for a 2 GiB upload", figures, "kB more in an upload", 16384, None, "kB"),
+        figure_goal("`/healthz` p99 while ten execs have 60 MB of control bytes captured", figures, "ms of /healthz beside captured output, p99", 20, None, "ms"),
+        figure_goal("core's peak memory meanwhile", figures, "MB of core beside captured output", 200, None, "MB"),
         figure_goal("an open connection, of 5,000", figures, "kB a connection", 4, None, "kB"),
     ]
     return table([f"goal, {site.who.name}", "must", "stretch", "measured", "verdict"], lines)

@@ -152,6 +152,15 @@ struct sse_tail {
 void sse_print_output(
 	struct buf *out, const char *event, struct sse_tail *tail, struct str data, bool is_last);
 
+/* ---- result.c: how a captured exec ended, in slices as the client takes them ---- */
+struct core_exec;
+struct exec_output;
+/* The result object. output NULL: what was captured; places as in exec_print_result. */
+void result_print(struct json *j, const struct core_exec *e, const struct exec_output *output,
+	size_t places[2]);
+/* Answers with it and ends the operation. From exec_listener.ended. */
+void result_answer(struct operation *op, struct core_exec *e);
+
 /* ---- the handlers, one file a noun ---- */
 call_fn api_healthz, api_readyz, api_openapi, api_metrics, api_environments;
 call_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,

@@ -14,14 +14,6 @@ struct exec_operation {
 	struct buf events;
 };
 
-static void print_id_and_result(struct json *j, struct core_exec *e)
-{
-	json_object(j, NULL);
-	json_text(j, "id", e->record.id);
-	exec_print_result(j, &e->record.result, &e->out, &e->errors, e->workspace->sandbox.limiter);
-	json_end(j);
-}
-
 static const char *location_of(struct arena *arena, const struct core_exec *e)
 {
 	return arena_printf(arena, "/v1/execs/%s", e->record.id);
@@ -32,17 +24,12 @@ static const char *location_of(struct arena *arena, const struct core_exec *e)
 static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct exec_operation *op = ctx;
-	auto_buf struct buf body;
-	struct json j;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
-	if (err) {
+	buf_done(&op->events);
+	if (err)
 		operation_fail(&op->op, err);
-		return;
-	}
-	json_init(&j, &body, false);
-	print_id_and_result(&j, e);
-	operation_answer(&op->op, 200, NULL, &body);
+	else
+		result_answer(&op->op, e);
 }
 
 /* The client of a foreground exec went: its end is nobody's business any more. */
@@ -136,7 +123,7 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	sse_print_output(&op->events, "stderr", &op->tails[1], STR(""), true);
 	buf_text(&op->events, "event: exit\ndata: ");
 	json_init(&j, &op->events, false);
-	print_id_and_result(&j, e);
+	result_print(&j, e, NULL, NULL);
 	buf_text(&op->events, "\n\n");
 	http_write(c->r, (struct str){ op->events.data, op->events.len });
 	http_end(c->r);

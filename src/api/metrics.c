@@ -142,6 +142,9 @@ static void print_states(struct buf *out, const struct core *core)
 		"full.",
 		core->log.losses ? core->log.losses->ever : 0);
 	print_gauge(out, "carrel_execs_running", "Execs that run just now.", execs);
+	print_gauge(out, "carrel_captured_output_bytes",
+		"Bytes of captured output that are kept until they are answered.",
+		core->captured_bytes);
 	print_gauge(out, "carrel_workspace_bytes",
 		"Bytes on disk of all workspaces, as last measured.", bytes);
 }

@@ -9,6 +9,7 @@
 #include "core/execs.h"
 
 #define PIECE 32768
+#define PIECES_A_TURN 4 /* then the other clients have their turn */
 
 /* One reader; in the request's arena. */
 struct reader {
@@ -20,6 +21,7 @@ struct reader {
 	int fds[2];    /* of stdout and stderr, or -1 */
 	uint64_t offsets[2];
 	struct sse_tail tails[2];
+	struct loop_timer *later; /* there is more, for the next turn; or NULL */
 	bool is_events, is_full;
 };
 
@@ -50,14 +52,25 @@ static void answer_now(struct call *c, int fd, uint64_t offset, uint64_t size)
 
 /* ---- as it comes ---- */
 
-/* Sends what the file has beyond the offset. false: the client has enough for now. */
+static void on_later(struct loop *loop, void *ctx);
+
+/* Sends what the file has beyond the offset. false: the client has enough for now, or its turn is
+ * over. */
 static bool send_file(struct reader *reader, int i, struct buf *events)
 {
 	char piece[PIECE];
 	ssize_t got;
 
-	while (reader->fds[i] >= 0 && !reader->is_full &&
-		(got = pread(reader->fds[i], piece, sizeof piece, (off_t)reader->offsets[i])) > 0) {
+	for (int pieces = 0; reader->fds[i] >= 0 && !reader->is_full; pieces++) {
+		got = pread(reader->fds[i], piece, sizeof piece, (off_t)reader->offsets[i]);
+		if (got <= 0)
+			break;
+		if (pieces == PIECES_A_TURN) {
+			if (!reader->later)
+				reader->later =
+					loop_after(reader->call->api->loop, 0, on_later, reader);
+			return false;
+		}
 		struct str data = { piece, (size_t)got };
 
 		reader->offsets[i] += (uint64_t)got;
@@ -106,6 +119,14 @@ static void send_on(struct reader *reader)
 		finish(reader, &events);
 }
 
+static void on_later(struct loop *loop, void *ctx)
+{
+	struct reader *reader = ctx;
+
+	reader->later = NULL;
+	send_on(reader);
+}
+
 static void on_more(void *ctx, bool has_ended)
 {
 	struct reader *reader = ctx;
@@ -130,6 +151,8 @@ static void on_gone(struct call *c)
 	struct reader *reader = c->own;
 
 	stream_remove(&reader->stream);
+	loop_cancel(reader->call->api->loop, reader->later);
+	reader->later = NULL;
 	if (reader->exec)
 		exec_unfollow(reader->exec, &reader->follower);
 	reader->exec = NULL;

@@ -15,7 +15,11 @@ ANSWERS(created, { 201, JSON, &workspace_schema, "It is there." });
 ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_schema, "The workspace." });
 ANSWERS(removed, { 204, NULL, NULL, "It is gone." });
-ANSWERS(exec_answers, { 200, JSON, &result_schema, "It has ended." },
+ANSWERS(exec_answers,
+	{ 200, JSON, &result_schema,
+		"It has ended. Of all captured output together the daemon keeps 128 MB (carrel "
+		"serve "
+		"--captured-output); an exec that needs more ends with reason output_limit." },
 	{ 200, EVENTS, NULL,
 		"Events: start {id}, stdout and stderr {data, encoding}, exit with the result." },
 	{ 201, JSON, &exec_schema, "It runs in the background." });

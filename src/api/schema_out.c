@@ -105,7 +105,9 @@ static const struct field result_rows[] = {
 	TEXT("stdout", NULL),
 	TEXT("stderr", NULL),
 	{ "encoding", FIELD_CHOICE, .choices = encodings,
-		.help = "of stdout and stderr: base64 when they aren't UTF-8" },
+		.help = "of stdout and stderr: base64 when one isn't UTF-8, or when JSON would "
+			"make "
+			"more than 64 KiB, and more than twice their bytes, of them" },
 	{ "truncated", FIELD_BOOLEAN },
 	COUNT("duration_ms", NULL),
 	COUNT("cpu_ms", NULL),

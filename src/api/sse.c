@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include "api/call.h"
+#include "model/exec.h"
 
 void sse_print(struct buf *out, uint64_t id, const char *event, struct str data)
 {
@@ -10,36 +11,22 @@ void sse_print(struct buf *out, uint64_t id, const char *event, struct str data)
 	buf_text(out, "\n\n");
 }
 
-/* {"data","encoding"} of the bytes, base64 when they aren't UTF-8. */
+/* {"data","encoding"} of the bytes, by the rule of a result's streams. */
 static void print_data(struct buf *out, const char *event, struct str data)
 {
-	bool is_text = str_utf8_prefix(data.data, data.len) == data.len;
+	struct exec_output output = exec_output_whole(data, STR(""), false);
 	struct json j;
 
 	buf_printf(out, "event: %s\ndata: ", event);
 	json_init(&j, out, false);
 	json_object(&j, NULL);
-	if (is_text)
-		json_str(&j, "data", data);
-	else
+	if (output.is_base64)
 		json_base64(&j, "data", data.data, data.len);
-	json_text(&j, "encoding", is_text ? "utf-8" : "base64");
+	else
+		json_str(&j, "data", data);
+	json_text(&j, "encoding", output.is_base64 ? "base64" : "utf-8");
 	json_end(&j);
 	buf_text(out, "\n\n");
-}
-
-/* How many bytes at the end are the beginning of a character. */
-static size_t incomplete(struct str data)
-{
-	for (size_t back = 1; back <= 3 && back <= data.len; back++) {
-		unsigned char c = (unsigned char)data.data[data.len - back];
-		size_t needs = c >= 0xf0 && c <= 0xf4 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
-
-		if ((c & 0xc0) == 0x80)
-			continue;
-		return c <= 0xf4 && needs > back ? back : 0;
-	}
-	return 0;
 }
 
 void sse_print_output(
@@ -54,7 +41,7 @@ void sse_print_output(
 		data = (struct str){ joined.data, joined.len };
 		tail->len = 0;
 	}
-	size_t held = is_last ? 0 : incomplete(data);
+	size_t held = is_last ? 0 : str_utf8_incomplete(data.data, data.len);
 	memcpy(tail->bytes, data.data + data.len - held, held);
 	tail->len = held;
 	data.len -= held;

@@ -122,57 +122,143 @@ void buf_clear(struct buf *b)
 		b->data[0] = '\0';
 }
 
-/* The letter after the backslash of JSON's short escapes; 0 when c has none. */
-static char short_escape(char c)
-{
-	static const char from[] = "\"\\\b\t\n\f\r", to[] = "\"\\btnfr";
-	const char *at = c != '\0' ? strchr(from, c) : NULL;
+/* How one byte is written in a JSON string: 0 as it is, 'u' as \\u00XX, WIDE by the character it
+ * begins, any other letter after a backslash. */
+#define WIDE 1
+static const unsigned char escapes[256] = {
+	[0x00 ... 0x07] = 'u',
+	['\b'] = 'b',
+	['\t'] = 't',
+	['\n'] = 'n',
+	['\v'] = 'u',
+	['\f'] = 'f',
+	['\r'] = 'r',
+	[0x0e ... 0x1f] = 'u',
+	['"'] = '"',
+	['\\'] = '\\',
+	[0x7f] = 'u',
+	[0x80 ... 0xff] = WIDE,
+};
+#define ESCAPED_MAX 6 /* bytes that one byte can become */
 
-	return at ? to[at - from] : '\0';
+static char *put_hex(char *at, unsigned char c)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	memcpy(at, "\\u00", 4);
+	at[4] = digits[c >> 4];
+	at[5] = digits[c & 15];
+	return at + 6;
 }
 
-/* How many bytes in front stand for themselves: most of all text, so it is copied by the piece. */
-static size_t plain_length(struct str s)
+/* One character that isn't ASCII; *len: how many bytes of s it is. */
+static char *put_wide(char *at, struct str s, size_t *len)
 {
-	size_t len = 0;
-
-	while (len < s.len && s.data[len] >= 0x20 && s.data[len] < 0x7f && s.data[len] != '"' &&
-		s.data[len] != '\\')
-		len++;
-	return len;
+	*len = str_utf8_char(s.data, s.len);
+	if (*len == 0) {
+		*len = 1;
+		memcpy(at, "\xef\xbf\xbd", 3);
+		return at + 3;
+	}
+	if (*len == 2 && (unsigned char)s.data[0] == 0xc2 && (unsigned char)s.data[1] < 0xa0)
+		return put_hex(at, (unsigned char)s.data[1]);
+	memcpy(at, s.data, *len);
+	return at + *len;
 }
 
-/* Of one character that may need more than itself; how many bytes it has. */
-static size_t quote_char(struct buf *b, struct str s)
+#define PIECE 16
+/* Escapes the first PIECE characters of s, or all there are; how many bytes of s they were. */
+static size_t put_escaped(char at[PIECE * ESCAPED_MAX], struct str s, size_t *put)
 {
-	size_t len = str_utf8_char(s.data, s.len);
-	char escaped[2] = { '\\', short_escape(s.data[0]) };
-	unsigned char c = (unsigned char)s.data[0];
-	unsigned char last = (unsigned char)s.data[len > 0 ? len - 1 : 0];
+	char *start = at;
+	size_t done = 0, len;
 
-	if (len == 0)
-		buf_text(b, "\xef\xbf\xbd");
-	else if (escaped[1])
-		buf_append(b, escaped, sizeof escaped);
-	else if (c < 0x20 || c == 0x7f || (c == 0xc2 && last < 0xa0))
-		buf_printf(b, "\\u%04x", last);
-	else
-		buf_append(b, s.data, len);
-	return len > 0 ? len : 1;
+	for (int i = 0; i < PIECE && done < s.len; i++, done += len) {
+		unsigned char c = (unsigned char)s.data[done], how = escapes[c];
+
+		len = 1;
+		if (!how) {
+			*at++ = (char)c;
+		} else if (how == WIDE) {
+			at = put_wide(at, (struct str){ s.data + done, s.len - done }, &len);
+		} else if (how == 'u') {
+			at = put_hex(at, c);
+		} else {
+			*at++ = '\\';
+			*at++ = (char)how;
+		}
+	}
+	*put = (size_t)(at - start);
+	return done;
+}
+
+bool buf_escaped(struct buf *b, struct str s)
+{
+	char piece[PIECE * ESCAPED_MAX];
+
+	while (s.len > 0) {
+		size_t taken = 0, put;
+
+		while (taken < s.len && !escapes[(unsigned char)s.data[taken]])
+			taken++;
+		if (taken) {
+			buf_append(b, s.data, taken);
+		} else {
+			taken = put_escaped(piece, s, &put);
+			buf_append(b, piece, put);
+		}
+		s.data += taken;
+		s.len -= taken;
+	}
+	return !b->overflow;
 }
 
 bool buf_quoted(struct buf *b, struct str s)
 {
 	buf_char(b, '"');
-	while (s.len > 0) {
-		size_t len = plain_length(s);
-
-		if (len > 0)
-			buf_append(b, s.data, len);
-		else
-			len = quote_char(b, s);
-		s.data += len;
-		s.len -= len;
-	}
+	buf_escaped(b, s);
 	return buf_char(b, '"');
+}
+
+size_t buf_escaped_len(struct str s)
+{
+	size_t len = 0;
+
+	for (size_t at = 0, step; at < s.len; at += step) {
+		unsigned char how = escapes[(unsigned char)s.data[at]];
+		char wide[ESCAPED_MAX];
+
+		step = 1;
+		if (how == WIDE)
+			len += (size_t)(put_wide(wide, (struct str){ s.data + at, s.len - at },
+						&step) -
+					wide);
+		else
+			len += how == 0 ? 1 : how == 'u' ? 6 : 2;
+	}
+	return len;
+}
+
+bool buf_base64(struct buf *b, const void *data, size_t len)
+{
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *p = data;
+	size_t out_len = (len + 2) / 3 * 4;
+	char *out = buf_reserve(b, out_len);
+
+	if (!out)
+		return false;
+	for (size_t at = 0; at < len; at += 3, out += 4) {
+		size_t left = len - at;
+		unsigned three = (unsigned)p[at] << 16 | (left > 1 ? (unsigned)p[at + 1] << 8 : 0) |
+				 (left > 2 ? p[at + 2] : 0);
+
+		out[0] = digits[three >> 18];
+		out[1] = digits[three >> 12 & 63];
+		out[2] = left > 1 ? digits[three >> 6 & 63] : '=';
+		out[3] = left > 2 ? digits[three & 63] : '=';
+	}
+	buf_grew(b, out_len);
+	return true;
 }

@@ -29,6 +29,11 @@ bool buf_vprintf(struct buf *b, const char *fmt, va_list args)
 /* s as a JSON string with its quotes: safe to show (control characters, C1 too, are escaped) and
  * always valid UTF-8 (bytes that aren't become U+FFFD). */
 bool buf_quoted(struct buf *b, struct str s);
+/* The same without the quotes: text may be escaped in pieces that end between characters. */
+bool buf_escaped(struct buf *b, struct str s);
+size_t buf_escaped_len(struct str s); /* what buf_escaped would append */
+/* RFC 4648, padded. Pieces whose length is a multiple of 3 may follow each other. */
+bool buf_base64(struct buf *b, const void *data, size_t len);
 /* Room for at least `len` bytes at data + len, NULL on overflow; buf_grew says how many were
  * filled. */
 char *buf_reserve(struct buf *b, size_t len);

@@ -137,11 +137,33 @@ size_t str_utf8_char(const char *data, size_t len)
 
 size_t str_utf8_prefix(const char *data, size_t len)
 {
-	size_t done = 0, step;
+	size_t done = 0, step = 1;
+	uint64_t eight;
 
-	while ((step = str_utf8_char(data + done, len - done)) > 0)
+	while (step > 0) {
+		/* Most text is ASCII: eight bytes at once. */
+		for (; len - done >= sizeof eight; done += sizeof eight) {
+			memcpy(&eight, data + done, sizeof eight);
+			if (eight & 0x8080808080808080ull)
+				break;
+		}
+		step = str_utf8_char(data + done, len - done);
 		done += step;
+	}
 	return done;
+}
+
+size_t str_utf8_incomplete(const char *data, size_t len)
+{
+	for (size_t back = 1; back <= 3 && back <= len; back++) {
+		unsigned char c = (unsigned char)data[len - back];
+		size_t needs = c >= 0xf0 && c <= 0xf4 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
+
+		if ((c & 0xc0) == 0x80)
+			continue;
+		return c <= 0xf4 && needs > back ? back : 0;
+	}
+	return 0;
 }
 
 /* Writes the next character of s as shown to out (up to 4 bytes); returns how many bytes of s it

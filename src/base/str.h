@@ -40,6 +40,8 @@ size_t str_distance(const char *a, const char *b);
 bool str_is_nearer(const char *typed, const char *known, size_t *distance);
 /* Length of the longest valid UTF-8 prefix (no surrogates, no overlong forms, max U+10FFFF). */
 size_t str_utf8_prefix(const char *data, size_t len);
+/* How many bytes at the end (0 to 3) are the beginning of a character that isn't complete. */
+size_t str_utf8_incomplete(const char *data, size_t len);
 /* Length (1 to 4) of the valid UTF-8 character at data, 0 when there is none. */
 size_t str_utf8_char(const char *data, size_t len);
 /* s as one line that is safe to show: control characters (C1 too) and bytes that aren't UTF-8

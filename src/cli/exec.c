@@ -210,10 +210,12 @@ static int print_captured(const struct exec_ended *ended, const struct buf *out,
 {
 	auto_buf struct buf text;
 	struct json j;
+	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
+		(struct str){ errors->data, errors->len }, ended->result.truncated);
 	buf_init(&text, (size_t)-1 / 2);
 	json_init(&j, &text, false);
 	json_object(&j, NULL);
-	exec_print_result(&j, &ended->result, out, errors, ended->limiter);
+	exec_print_result(&j, &ended->result, &output, ended->limiter, NULL);
 	json_end(&j);
 	buf_char(&text, '\n');
 	if (fd_write_full(STDOUT_FILENO, text.data, text.len) != (ssize_t)text.len)

@@ -139,18 +139,11 @@ static int print_json(const struct buf *out, const struct buf *errors)
 	auto_buf struct buf text;
 	struct json j;
 	buf_init(&text, (size_t)-1 / 2);
-	bool is_text = str_utf8_prefix(out->data, out->len) == out->len &&
-		       str_utf8_prefix(errors->data, errors->len) == errors->len;
-	const struct buf *streams[] = { out, errors };
-	static const char *const names[] = { "stdout", "stderr" };
+	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
+		(struct str){ errors->data, errors->len }, false);
 	json_init(&j, &text, false);
 	json_object(&j, NULL);
-	for (int i = 0; i < 2; i++)
-		if (is_text)
-			json_str(&j, names[i], (struct str){ streams[i]->data, streams[i]->len });
-		else
-			json_base64(&j, names[i], streams[i]->data, streams[i]->len);
-	json_text(&j, "encoding", is_text ? "utf-8" : "base64");
+	exec_print_output(&j, &output, NULL);
 	json_end(&j);
 	buf_char(&text, '\n');
 	return remote_print(&text);

@@ -180,9 +180,11 @@ static void print_result(const struct plan *plan, const struct result *result,
 	const struct buf *out, const struct buf *errors, struct buf *text)
 {
 	struct json j;
+	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
+		(struct str){ errors->data, errors->len }, result->truncated);
 	json_init(&j, text, false);
 	json_object(&j, NULL);
-	exec_print_result(&j, result, out, errors, plan_limiter_name(plan->limiter));
+	exec_print_result(&j, result, &output, plan_limiter_name(plan->limiter), NULL);
 	json_end(&j);
 	buf_char(text, '\n');
 }

@@ -28,7 +28,7 @@
 
 struct serve_options {
 	const char *listen, *log, *log_level, *format;
-	uint64_t idle_ms;
+	uint64_t idle_ms, captured_bytes;
 	bool stop, background;
 };
 
@@ -38,6 +38,9 @@ static const struct arg_option table[] = {
 	{ 0, "idle-sandbox", ARG_DURATION, offsetof(struct serve_options, idle_ms), "TIME",
 		"give a workspace's sandbox back after so long without an exec (5m)", NULL, 100,
 		0 },
+	{ 0, "captured-output", ARG_SIZE, offsetof(struct serve_options, captured_bytes), "SIZE",
+		"bytes that REST answers being captured or sent may hold together (128M)", NULL,
+		1 << 20, 0 },
 	{ 0, "log", ARG_CHOICE, offsetof(struct serve_options, log), "text|json",
 		"how lines of the log are written", "text|json", 0, 0 },
 	{ 0, "log-level", ARG_CHOICE, offsetof(struct serve_options, log_level), "LEVEL",
@@ -139,6 +142,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.ready = ready,
 		.notify = notify,
 		.give_back_ms = server->options.idle_ms,
+		.captured_bytes = server->options.captured_bytes,
 		.log = { .fd = STDERR_FILENO,
 			.json = log && !strcmp(log, "json"),
 			.least = log_level_of(level ? level : "", LOG_LEVEL_INFO),

@@ -67,6 +67,8 @@ int core_open(
 	core->loop = loop;
 	core->log = options->log;
 	core->give_back_ms = options->give_back_ms;
+	core->captured_max =
+		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
 	core->launcher.socket = core->own->writer.socket = -1;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };

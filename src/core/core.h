@@ -26,11 +26,14 @@
 struct core_exec;
 struct exec_watch; /* core/watch.h: keeps the limits of one sandbox */
 
+#define CORE_CAPTURED_MAX_DEFAULT (128ull << 20)
+
 struct core_options {
 	int listener;	       /* for the API; not core's business */
 	int launcher;	       /* channel */
 	const char *home;      /* path */
 	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
+	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
 	struct log log;
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */
 	void *ctx;
@@ -101,6 +104,7 @@ struct core {
 	struct core_workspace *newest, *oldest;
 	size_t workspace_count;
 	uint64_t give_back_ms;
+	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;		  /* reconciled */
 	bool is_stopping;	  /* SIGTERM: nothing new */
 	bool counts_disk;	  /* the launcher has said that no kernel mechanism is there */

@@ -121,8 +121,7 @@ static void finish(struct core_exec *e, bool has_exit)
 	histogram_add(&metrics->exec_seconds, (double)took_ns / 1e9);
 	tell_world(e);
 	streams_close(e);
-	buf_done(&e->out);
-	buf_done(&e->errors);
+	exec_captured_done(&e->captured);
 	core_touch(w);
 	if (is_leaving) {
 		if (e->record.background)

@@ -21,6 +21,7 @@
 #define TERMINAL_MOST (1u << 17) /* that can be under way in a terminal */
 #define END_OF_FILE "\004"
 #define FDS_OF_PIPES 4
+#define DRAINED_A_TURN 4 /* reads of one stream, then the other clients have their turn */
 
 /* ---- what is watched ---- */
 
@@ -133,7 +134,9 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 	e->workspace->core->metrics.output_bytes += len;
 	switch (e->road) {
 	case EXEC_CAPTURED:
-		buf_append(stream ? &e->errors : &e->out, data, len);
+		buf_append(&e->captured.streams[stream], data, len);
+		json_measure_add(&e->captured.measures[stream], (struct str){ data, len });
+		e->workspace->core->captured_bytes += len;
 		break;
 	case EXEC_SPOOLED:
 		write_spool(e, data, len);
@@ -146,12 +149,42 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 	}
 }
 
+/* How many bytes more may be kept of a captured exec, for all of them together. */
+static uint64_t captured_room(const struct core_exec *e)
+{
+	const struct core *core = e->workspace->core;
+	uint64_t used = e->record.output_bytes, sure = 0, shared = 0;
+	if (used < EXEC_CAPTURED_SURE)
+		sure = EXEC_CAPTURED_SURE - used;
+	if (core->captured_bytes < core->captured_max)
+		shared = core->captured_max - core->captured_bytes;
+	return sure > shared ? sure : shared;
+}
+
+static void note_full(struct core_exec *e)
+{
+	struct core *core = e->workspace->core;
+	if (e->record.error)
+		return;
+	e->record.error = arena_printf(&e->arena,
+		"the output of all captured commands together reached its limit of %llu bytes",
+		(unsigned long long)core->captured_max);
+	log_record(&core->log, LOG_LEVEL_WARN, e->record.error, "exec", e->record.id, "workspace",
+		e->workspace->model.id, "request_id", e->request_id, NULL);
+}
+
 /* What is past the cap is read and dropped, so that nothing waits for its reader while it is
  * killed. */
 static void consume(struct core_exec *e, int stream, const char *data, size_t len)
 {
-	uint64_t cap = e->record.output_cap_bytes, so_far = e->record.output_bytes;
-	size_t fits = !cap || cap - so_far >= len ? len : (size_t)(cap - so_far);
+	uint64_t cap = e->record.output_cap_bytes;
+	uint64_t room = cap ? cap - e->record.output_bytes : UINT64_MAX;
+	if (e->road == EXEC_CAPTURED && captured_room(e) < room) {
+		room = captured_room(e);
+		if (room < len)
+			note_full(e);
+	}
+	size_t fits = room < len ? (size_t)room : len;
 	if (fits)
 		deliver(e, stream, data, fits);
 	if (fits == len)
@@ -213,7 +246,8 @@ void streams_mark_end(struct core_exec *e)
 static bool drain_stream(struct core_exec *e, int i)
 {
 	struct exec_stream *stream = &e->own->streams[i];
-	while (stream->fd >= 0 && stream->cap && !e->own->is_paused) {
+	int reads = 0;
+	while (stream->fd >= 0 && stream->cap && !e->own->is_paused && reads++ < DRAINED_A_TURN) {
 		size_t got = take(e, i, EXEC_READ_SIZE);
 		if (got < (e->record.tty ? 1 : EXEC_READ_SIZE))
 			stream->cap = 0;
@@ -221,6 +255,20 @@ static bool drain_stream(struct core_exec *e, int i)
 			stream->cap -= got < stream->cap ? got : stream->cap;
 	}
 	return stream->fd < 0 || !stream->cap;
+}
+
+static void on_later(struct loop *loop, void *ctx)
+{
+	struct core_exec *e = ctx;
+	e->own->later = NULL;
+	if (e->own->phase == EXEC_PHASE_EXITED)
+		exec_go_on_ending(e);
+}
+
+static void go_on_later(struct core_exec *e)
+{
+	if (!e->own->later)
+		e->own->later = loop_after(e->workspace->core->loop, 0, on_later, e);
 }
 
 bool streams_drain(struct core_exec *e)
@@ -231,14 +279,9 @@ bool streams_drain(struct core_exec *e)
 	bool is_empty = drain_stream(e, 0);
 	is_empty &= drain_stream(e, 1);
 	e->own->is_draining = false;
+	if (!is_empty && !e->own->is_paused)
+		go_on_later(e);
 	return is_empty;
-}
-
-static void on_later(struct loop *loop, void *ctx)
-{
-	struct core_exec *e = ctx;
-	e->own->later = NULL;
-	exec_go_on_ending(e);
 }
 
 void exec_pause(struct core_exec *e, bool paused)
@@ -248,8 +291,8 @@ void exec_pause(struct core_exec *e, bool paused)
 		return;
 	own->is_paused = paused;
 	update(e);
-	if (!paused && own->phase == EXEC_PHASE_EXITED && !own->later && !own->is_draining)
-		own->later = loop_after(e->workspace->core->loop, 0, on_later, e);
+	if (!paused && own->phase == EXEC_PHASE_EXITED && !own->is_draining)
+		go_on_later(e);
 }
 
 /* ---- into the command ---- */

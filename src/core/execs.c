@@ -57,6 +57,30 @@ struct exec_shelf *exec_shelf(struct core *core)
 	return shelf;
 }
 
+/* ---- captured output ---- */
+
+static void captured_init(struct exec_captured *captured, struct core *core)
+{
+	*captured = (struct exec_captured){ .core = core };
+	for (int i = 0; i < 2; i++)
+		buf_init(&captured->streams[i], SIZE_MAX);
+}
+
+void exec_captured_done(struct exec_captured *captured)
+{
+	for (int i = 0; i < 2; i++) {
+		captured->core->captured_bytes -= captured->streams[i].len;
+		buf_done(&captured->streams[i]);
+	}
+}
+
+struct exec_captured exec_take_captured(struct core_exec *e)
+{
+	struct exec_captured taken = e->captured;
+	captured_init(&e->captured, taken.core);
+	return taken;
+}
+
 /* ---- made and freed ---- */
 
 /* init knows an exec by the first 60 bits of its id: twelve letters of five. */
@@ -99,8 +123,7 @@ struct core_exec *exec_new(
 	e->record.cwd = memcpy(at, record->cwd, strlen(record->cwd) + 1);
 	arena_init(&e->arena);
 	e->record.error = record->error ? arena_text(&e->arena, record->error) : NULL;
-	buf_init(&e->out, SIZE_MAX);
-	buf_init(&e->errors, SIZE_MAX);
+	captured_init(&e->captured, w->core);
 	struct exec_private *own = e->own;
 	own->texts_bytes = pointers + size;
 	own->stdin_fd = own->spool = -1;
@@ -133,8 +156,7 @@ void exec_free(struct core_exec *e)
 	exec_stop_waiting(e);
 	loop_cancel(core->loop, e->own->later);
 	table_remove(&core->execs, str_from(e->record.id));
-	buf_done(&e->out);
-	buf_done(&e->errors);
+	exec_captured_done(&e->captured);
 	arena_done(&e->arena);
 	free(e);
 }

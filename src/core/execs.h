@@ -12,14 +12,18 @@
  * other exec runs there.
  * 5. Output goes to the listener as it comes, at most what its credit allows; background output to
  * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
- * capped (docs/design/0012). */
+ * capped (docs/design/0012).
+ * 6. Captured output of all execs together is at most core->captured_max; each may have its first
+ * EXEC_CAPTURED_SURE bytes in any case. One that needs more ends with `output_limit`. */
 #pragma once
 #include "base/buf.h"
 #include "core/core.h"
 #include "model/exec.h"
 
+#define EXEC_CAPTURED_SURE 65536
+
 enum exec_road {
-	EXEC_CAPTURED,	 /* output kept in out and errors until `ended` */
+	EXEC_CAPTURED,	 /* output kept in `captured` until `ended` */
 	EXEC_STREAMED,	 /* output passed to listener.output */
 	EXEC_HANDED,	 /* the caller's own three descriptors (checked: pipe or /dev/null) */
 	EXEC_HANDED_PTY, /* a terminal is made; its master is exec->terminal when `started` comes,
@@ -40,13 +44,22 @@ struct exec_listener {
 	void (*ended)(void *ctx, struct core_exec *e, const struct error *err);
 	void *ctx;
 };
+/* What a captured exec wrote; it counts towards core->captured_max until it is released.
+ * measures: what its JSON form needs to know, kept as bytes come, so that nothing has to walk over
+ * all of it at the end. */
+struct exec_captured {
+	struct core *core;
+	struct buf streams[2]; /* stdout, stderr */
+	struct json_measure measures[2];
+};
+void exec_captured_done(struct exec_captured *captured);
 struct core_exec {
 	struct exec_record record;
 	struct arena arena;
 	struct core_workspace *workspace;
 	enum exec_road road;
 	struct exec_listener listener;
-	struct buf out, errors; /* EXEC_CAPTURED */
+	struct exec_captured captured; /* EXEC_CAPTURED */
 	int terminal;		/* master of its pty, or -1 */
 	uint64_t number;	/* its id for init: the first 60 bits of record.id */
 	char request_id[ID_LEN + 1];
@@ -64,6 +77,8 @@ int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec
 void exec_detach(struct core_exec *exec);
 /* EXEC_STREAMED: no output is read while paused (a slow client). */
 void exec_pause(struct core_exec *exec, bool paused);
+/* In `ended`: moves what was captured to the caller, who calls exec_captured_done. */
+struct exec_captured exec_take_captured(struct core_exec *exec);
 /* ERR_NOT_FOUND: unknown (or ended long ago). */
 int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err);
 /* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */

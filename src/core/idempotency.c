@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
@@ -141,6 +142,8 @@ static void on_put(void *ctx, const struct error *err)
 
 	tell(entry, &entry->answer);
 }
+
+static_assert(IDEMPOTENCY_BODY_MAX <= STORE_ANSWER_BODY_MAX, "the store takes every kept answer");
 
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer)
 {

@@ -9,6 +9,7 @@
 #include "core/core.h"
 
 #define IDEMPOTENCY_KEY_MAX 255
+#define IDEMPOTENCY_BODY_MAX (1u << 20) /* of an answer that is kept */
 
 struct idempotency {
 	struct core *core;

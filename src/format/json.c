@@ -125,21 +125,41 @@ void json_null(struct json *j, const char *key)
 
 void json_base64(struct json *j, const char *key, const void *data, size_t len)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const unsigned char *p = data;
-
 	begin_value(j, key);
 	buf_char(j->out, '"');
-	for (size_t at = 0; at < len; at += 3) {
-		size_t left = len - at;
-		unsigned three = (unsigned)p[at] << 16 | (left > 1 ? (unsigned)p[at + 1] << 8 : 0) |
-				 (left > 2 ? p[at + 2] : 0);
-		char four[4] = { digits[three >> 18], digits[three >> 12 & 63],
-			left > 1 ? digits[three >> 6 & 63] : '=',
-			left > 2 ? digits[three & 63] : '=' };
-
-		buf_append(j->out, four, sizeof four);
-	}
+	buf_base64(j->out, data, len);
 	buf_char(j->out, '"');
+}
+
+/* Completes the character that the piece before began. How many bytes of `piece` that took. */
+static size_t complete_tail(struct json_measure *m, struct str piece)
+{
+	size_t taken = 0;
+
+	while (m->tail_len && taken < piece.len && !m->is_binary) {
+		m->tail[m->tail_len++] = piece.data[taken++];
+		if (str_utf8_char(m->tail, m->tail_len) == m->tail_len) {
+			m->bytes += m->tail_len;
+			m->escaped += buf_escaped_len((struct str){ m->tail, m->tail_len });
+			m->tail_len = 0;
+		} else if (!str_utf8_incomplete(m->tail, m->tail_len)) {
+			m->is_binary = true;
+		}
+	}
+	return taken;
+}
+
+void json_measure_add(struct json_measure *m, struct str piece)
+{
+	size_t taken = complete_tail(m, piece);
+
+	piece = (struct str){ piece.data + taken, piece.len - taken };
+	if (m->is_binary || !piece.len)
+		return;
+	m->tail_len = (unsigned)str_utf8_incomplete(piece.data, piece.len);
+	piece.len -= m->tail_len;
+	memcpy(m->tail, piece.data + piece.len, m->tail_len);
+	m->is_binary = str_utf8_prefix(piece.data, piece.len) != piece.len;
+	m->bytes += piece.len;
+	m->escaped += buf_escaped_len(piece);
 }

@@ -30,5 +30,13 @@ void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
 /* Aborts unless exactly one whole value was written. */
 void json_finish(const struct json *j);
+/* What has come of a text in pieces: whether it is UTF-8, and how long JSON makes it. */
+struct json_measure {
+	uint64_t bytes, escaped; /* of all whole characters */
+	bool is_binary;		 /* not UTF-8 */
+	unsigned tail_len;	 /* bytes of an incomplete character at the end */
+	char tail[4];
+};
+void json_measure_add(struct json_measure *m, struct str piece);
 /* data in base64 (RFC 4648, padded). */
 void json_base64(struct json *j, const char *key, const void *data, size_t len);

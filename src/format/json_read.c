@@ -152,15 +152,40 @@ static int read_escape(struct reader *r, char **out)
 	return 0;
 }
 
+/* How many bytes from p on are plain: ASCII that stands for itself in a string. Eight at once: most
+ * of what is large is plain. */
+static size_t plain_length(const char *p, const char *end)
+{
+	const uint64_t ones = 0x0101010101010101ull, high = 0x8080808080808080ull;
+	const char *first = p;
+	uint64_t eight;
+
+	for (; end - p >= (ptrdiff_t)sizeof eight; p += sizeof eight) {
+		memcpy(&eight, p, sizeof eight);
+		uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
+
+		/* Subtracting sets the high bit of each byte that is less: 0, or below a blank. */
+		if ((eight | (eight - ones * 0x20) | (quote - ones) | (backslash - ones)) & high)
+			break;
+	}
+	while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x80 && *p != '"' &&
+		*p != '\\')
+		p++;
+	return (size_t)(p - first);
+}
+
 /* Where the string that begins at r->at ends (its quote), so that its memory is asked for once: it
  * only gets shorter by its escapes. */
 static const char *find_quote(const struct reader *r)
 {
 	const char *p = r->at;
 
-	while (p < r->end && *p != '"')
+	for (;;) {
+		p += plain_length(p, r->end);
+		if (p == r->end || *p == '"')
+			return p;
 		p += *p == '\\' && p + 1 < r->end ? 2 : 1;
-	return p;
+	}
 }
 
 static int read_string(struct reader *r, struct str *string)
@@ -180,7 +205,9 @@ static int read_string(struct reader *r, struct str *string)
 				return -1;
 			continue;
 		}
-		size_t len = str_utf8_char(r->at, (size_t)(r->end - r->at));
+		size_t len = plain_length(r->at, r->end);
+		if (len == 0)
+			len = str_utf8_char(r->at, (size_t)(r->end - r->at));
 		if (len == 0)
 			return fail_at(r, r->at, "bytes that are not UTF-8");
 		memcpy(out, r->at, len);

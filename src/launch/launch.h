@@ -11,9 +11,10 @@
  * is ended; exit 0.
  * 5. carreld is started (proc/role.h) with the descriptors of enum launch_role_fd, argv {"carreld"}
  * and an environment of CARREL_HOME, CARREL_LOG (text|json), CARREL_UIDS (who may call: numbers
- * with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS, and CARREL_FAULT
- * when we have it; its log is stderr, its root holds the home. One that ends before it has ever
- * served is the launcher's own failure; later ones are started again. */
+ * with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS,
+ * CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it; its log is stderr, its root holds the
+ * home. One that ends before it has ever served is the launcher's own failure; later ones are
+ * started again. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +38,7 @@ struct launch_options {
 	int notify; /* connected socket of a service manager: "READY=1" is sent there when core
 		     * serves, "STOPPING=1" at the first signal to end; or -1 */
 	uint64_t give_back_ms;
+	uint64_t captured_bytes; /* of all execs together that core keeps; 0: core's default */
 	struct log log;
 };
 /* Serves until it is told to stop. Returns the exit code. */

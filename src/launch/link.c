@@ -252,6 +252,8 @@ static int start_role(struct launcher *launcher, int channel, int ready, struct 
 			(unsigned)getuid()),
 		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
 			(unsigned long long)options->give_back_ms),
+		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",
+			(unsigned long long)options->captured_bytes),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	bool is_root = geteuid() == 0;

@@ -1,6 +1,7 @@
 /* carreld -- the daemon's core: started by `carrel serve`, never by hand. Locks itself in, then
  * serves: the API on descriptor 3, the launcher on 4; one byte to 5 when it does. */
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
 enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY };
 #define GIVE_BACK_DEFAULT_MS 300000
+#define LARGE_BYTES (256 << 10)
 #define GRACE_MS 2000	 /* for what was begun, when it is told to end */
 #define PATIENCE_MS 5000 /* for clients that don't send or take the rest, when all has ended */
 
@@ -158,6 +160,10 @@ int main(void)
 	core.home = setting("CARREL_HOME", "");
 	core.give_back_ms = GIVE_BACK_DEFAULT_MS;
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.give_back_ms);
+	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
+	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
+	 * when they are freed. */
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	core.log = log;
 	/* A child of ours never needs them. */
 	for (int fd = FD_LISTENER; fd <= FD_READY; fd++)

@@ -14,31 +14,48 @@ const char *const exec_state_names[EXEC_STATE_COUNT] = {
 
 /* -- the result -- */
 
-/* Output that was cut may have been cut in a character: its first bytes aren't worth calling all of
- * it binary. */
-static size_t whole_characters(const struct buf *stream, bool truncated)
+/* Text that is more than twice as long in JSON is shorter as base64. Only where that matters: a
+ * reader prefers text. */
+#define BASE64_FROM (64u << 10)
+
+struct exec_output exec_output_of(
+	struct str out, struct str errors, const struct json_measure measures[2], bool truncated)
 {
-	size_t valid = str_utf8_prefix(stream->data, stream->len);
-	return truncated && stream->len - valid < 4 ? valid : stream->len;
+	struct exec_output output = { { out, errors }, false };
+	uint64_t bytes = 0, escaped = 0;
+	for (int i = 0; i < 2; i++) {
+		/* What was cut may have been cut in a character: its first bytes aren't worth
+		 * calling all of it binary. */
+		output.is_base64 |= measures[i].is_binary || (measures[i].tail_len && !truncated);
+		bytes += measures[i].bytes;
+		escaped += measures[i].escaped;
+	}
+	output.is_base64 |= escaped > BASE64_FROM && escaped > 2 * bytes;
+	for (int i = 0; i < 2 && !output.is_base64; i++)
+		output.streams[i].len -= measures[i].tail_len;
+	return output;
 }
 
-static void print_captured(
-	struct json *j, const struct buf *out, const struct buf *errors, bool truncated)
+struct exec_output exec_output_whole(struct str out, struct str errors, bool truncated)
+{
+	struct json_measure measures[2] = { 0 };
+	json_measure_add(&measures[0], out);
+	json_measure_add(&measures[1], errors);
+	return exec_output_of(out, errors, measures, truncated);
+}
+
+void exec_print_output(struct json *j, const struct exec_output *output, size_t places[2])
 {
 	static const char *const names[] = { "stdout", "stderr" };
-	const struct buf *streams[] = { out, errors };
-	size_t len[2];
-	bool is_text = true;
 	for (int i = 0; i < 2; i++) {
-		len[i] = whole_characters(streams[i], truncated);
-		is_text &= str_utf8_prefix(streams[i]->data, len[i]) == len[i];
-	}
-	for (int i = 0; i < 2; i++)
-		if (is_text)
-			json_str(j, names[i], (struct str){ streams[i]->data, len[i] });
+		if (output->is_base64)
+			json_base64(j, names[i], output->streams[i].data, output->streams[i].len);
 		else
-			json_base64(j, names[i], streams[i]->data, streams[i]->len);
-	json_text(j, "encoding", is_text ? "utf-8" : "base64");
+			json_str(j, names[i], output->streams[i]);
+		if (places)
+			places[i] = j->out->len - 1;
+	}
+	json_text(j, "encoding", output->is_base64 ? "base64" : "utf-8");
 }
 
 static void print_signal(struct json *j, int number)
@@ -49,13 +66,13 @@ static void print_signal(struct json *j, int number)
 		json_null(j, "signal");
 }
 
-void exec_print_result(struct json *j, const struct result *result, const struct buf *out,
-	const struct buf *errors, const char *limiter)
+void exec_print_result(struct json *j, const struct result *result,
+	const struct exec_output *output, const char *limiter, size_t places[2])
 {
 	json_i64(j, "exit_code", result_exit_code(result));
 	print_signal(j, result->signal);
 	json_text(j, "reason", reason_name(result->reason));
-	print_captured(j, out, errors, result->truncated);
+	exec_print_output(j, output, places);
 	json_bool(j, "truncated", result->truncated);
 	json_u64(j, "duration_ms", result->duration_ms);
 	json_u64(j, "cpu_ms", result->cpu_ms);

@@ -53,11 +53,23 @@ struct exec_record {
  * known before the end is null until then. One that never started has error_exit_code as its
  * exit_code, and no signal and no reason. */
 void exec_print(struct json *j, const char *key, const struct exec_record *e);
-/* The members of design.md's result object into an open object: exit_code … limits. out, errors:
- * captured streams. */
-struct buf;
-void exec_print_result(struct json *j, const struct result *result, const struct buf *out,
-	const struct buf *errors, const char *limiter);
+/* Captured streams as they are shown: as text, or both as base64, when one isn't UTF-8 or when JSON
+ * would make more than 64 KiB, and more than twice their bytes, of them. The bytes stay the
+ * caller's. */
+struct exec_output {
+	struct str streams[2]; /* stdout, stderr */
+	bool is_base64;
+};
+/* measures: of the whole streams. truncated: an incomplete character at the end is left out. */
+struct exec_output exec_output_of(
+	struct str out, struct str errors, const struct json_measure measures[2], bool truncated);
+struct exec_output exec_output_whole(struct str out, struct str errors, bool truncated);
+/* "stdout", "stderr" and "encoding" into an open object. places (or NULL): where the streams end in
+ * j's buffer, before the closing quote. */
+void exec_print_output(struct json *j, const struct exec_output *output, size_t places[2]);
+/* The members of design.md's result object into an open object: exit_code … limits. */
+void exec_print_result(struct json *j, const struct result *result,
+	const struct exec_output *output, const char *limiter, size_t places[2]);
 /* For the store, as workspace_print_document: everything but id, workspace, state and the two
  * times. argv.items[count] is NULL. */
 void exec_print_document(const struct exec_record *e, struct buf *out);

@@ -112,7 +112,63 @@ def test_one_connection_carries_many(daemon, workspace):
             assert json.loads(connection.getresponse().read())["stdout"] == f"{n}\n"
 
 
+CONTROL = "tr '\\000' '\\001' </dev/zero | head -c"
+
+
+def test_large_output_comes_whole_as_text_or_base64(daemon, workspace):
+    """Made in slices as it is read: no character is split, no byte lost, on either stream."""
+    text = sh(daemon, workspace, "yes 'a€\"\U0001f600' | head -c 3000002; echo x >&2")
+    assert text["encoding"] == "base64"                 # cut within a character
+    whole = "yes 'a€\"\U0001f600' | head -n 250000; yes '\\\\é' | head -n 250000 >&2"
+    text = sh(daemon, workspace, whole)
+    assert text["encoding"] == "utf-8"
+    assert text["stdout"] == 'a€"\U0001f600\n' * 250000 and text["stderr"] == "\\\\é\n" * 250000
+    raw = sh(daemon, workspace, f"{CONTROL} 3000001; echo e >&2")
+    assert raw["encoding"] == "base64" and raw["reason"] == "exited" and not raw["truncated"]
+    assert base64.b64decode(raw["stdout"]) == b"\1" * 3000001 and base64.b64decode(raw["stderr"]) == b"e\n"
+
+
+def test_core_keeps_one_copy_of_captured_output_and_releases_it(own_daemon):
+    with created(own_daemon) as workspace:
+        result = sh(own_daemon, workspace["id"], f"{CONTROL} 60000000")
+        assert base64.b64decode(result["stdout"]) == b"\1" * 60000000
+        with open(f"/proc/{own_daemon.core_pid()}/status", encoding="ascii") as lines:
+            status = dict(line.split(":", 1) for line in lines)
+        assert int(status["VmHWM"].split()[0]) < 150000, status["VmHWM"]
+        assert "carrel_captured_output_bytes 0\n" in own_daemon.get("/metrics").body.decode()
+
+
+def test_captured_output_of_all_together_is_bounded(make_daemon):
+    daemon = make_daemon("--captured-output", "1M")
+    with created(daemon) as workspace:
+        result = sh(daemon, workspace["id"], "yes | head -c 3000000")
+        assert (result["reason"], result["truncated"], len(result["stdout"])) == ("output_limit", True, 1 << 20)
+        assert "1048576 bytes" in daemon.get(f"/v1/execs/{result['id']}").json()["error"]
+        # What isn't captured isn't bounded, and what was answered doesn't count any more.
+        with contextlib.closing(stream(daemon, workspace["id"], {"command": "yes | head -c 3000000"})) as events:
+            assert sum(len(event["data"].get("data", "")) for event in events) == 3000000
+        assert sh(daemon, workspace["id"], "yes | head -c 1000000")["reason"] == "exited"
+
+
+def test_a_client_that_goes_while_its_output_is_sent_leaves_nothing(own_daemon):
+    with created(own_daemon) as workspace:
+        with contextlib.closing(own_daemon.connection()) as connection:
+            connection.request("POST", f"/v1/workspaces/{workspace['id']}/exec",
+                               json.dumps({"command": f"{CONTROL} 9000000"}), {"Content-Type": "application/json"})
+            connection.getresponse().read(100000)
+            assert "carrel_captured_output_bytes 9000000\n" in own_daemon.get("/metrics").body.decode()
+        assert eventually(lambda: "carrel_captured_output_bytes 0\n" in own_daemon.get("/metrics").body.decode())
+
+
 # ---- as events ----
+
+def test_events_of_control_bytes_are_base64(daemon, workspace):
+    with contextlib.closing(stream(daemon, workspace, {"command": f"{CONTROL} 3000000"})) as events:
+        came = [event["data"] for event in events if event["event"] == "stdout"]
+    assert any(piece["encoding"] == "base64" for piece in came)
+    assert b"".join(base64.b64decode(piece["data"]) if piece["encoding"] == "base64" else piece["data"].encode()
+                    for piece in came) == b"\1" * 3000000
+
 
 def stream(daemon, workspace, body):
     return Events(daemon, f"/v1/workspaces/{workspace}/exec", {"Content-Type": "application/json"}, "POST", json.dumps(body))

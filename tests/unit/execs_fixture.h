@@ -205,6 +205,7 @@ static inline void open_core(void)
 	assert_int_equal(loop_new(&world->loop, &err), 0);
 	*core = (struct core){ .loop = world->loop, .is_ready = true };
 	core->log = (struct log){ .fd = -1, .least = LOG_LEVEL_ERROR };
+	core->captured_max = CORE_CAPTURED_MAX_DEFAULT;
 	table_init(&core->ids);
 	table_init(&core->execs);
 	journal_init(&core->journal, 1);
@@ -371,8 +372,9 @@ static inline void on_seen_ended(void *ctx, struct core_exec *e, const struct er
 	seen->record = e->record;
 	str_copy(seen->error, sizeof seen->error, e->record.error ? e->record.error : "");
 	if (e->road == EXEC_CAPTURED) {
-		buf_append(&seen->out, e->out.data, e->out.len);
-		buf_append(&seen->errors, e->errors.data, e->errors.len);
+		const struct buf *streams = e->captured.streams;
+		buf_append(&seen->out, streams[0].data, streams[0].len);
+		buf_append(&seen->errors, streams[1].data, streams[1].len);
 	}
 }
 

@@ -10,17 +10,13 @@
 static void print_result(const struct result *result, struct str out, struct str errors,
 	const char *limiter, struct buf *text)
 {
-	auto_buf struct buf captured, captured_errors;
+	struct exec_output output = exec_output_whole(out, errors, result->truncated);
 	struct json j;
 
-	buf_init(&captured, BUF_MAX_DEFAULT);
-	buf_init(&captured_errors, BUF_MAX_DEFAULT);
-	buf_append(&captured, out.data, out.len);
-	buf_append(&captured_errors, errors.data, errors.len);
 	buf_clear(text);
 	json_init(&j, text, false);
 	json_object(&j, NULL);
-	exec_print_result(&j, result, &captured, &captured_errors, limiter);
+	exec_print_result(&j, result, &output, limiter, NULL);
 	json_end(&j);
 	json_finish(&j);
 }
@@ -62,6 +58,23 @@ static void output_that_is_not_text_is_base64_on_both_streams(void **state)
 		text.data, "\"stdout\":\"Yf8=\",\"stderr\":\"Yg==\",\"encoding\":\"base64\""));
 	print_result(&result, STR("a\xe2\x82"), STR(""), NULL, &text);
 	assert_non_null(strstr(text.data, "\"encoding\":\"base64\""));
+}
+
+static void text_that_json_makes_much_longer_is_base64_when_it_is_long(void **state)
+{
+	static char control[20000], newlines[70000];
+	auto_buf struct buf text;
+	struct result result = { .reason = REASON_EXITED };
+
+	buf_init(&text, BUF_MAX_DEFAULT);
+	memset(control, 1, sizeof control);
+	memset(newlines, '\n', sizeof newlines);
+	print_result(&result, (struct str){ control, 10000 }, STR(""), NULL, &text);
+	assert_non_null(strstr(text.data, "\"encoding\":\"utf-8\""));
+	print_result(&result, (struct str){ control, sizeof control }, STR("b"), NULL, &text);
+	assert_non_null(strstr(text.data, "\"stderr\":\"Yg==\",\"encoding\":\"base64\""));
+	print_result(&result, (struct str){ newlines, sizeof newlines }, STR(""), NULL, &text);
+	assert_non_null(strstr(text.data, "\"encoding\":\"utf-8\""));
 }
 
 static void text_cut_within_a_character_is_still_text(void **state)
@@ -253,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_result_is_shown_exactly_as_the_contract_says),
 		cmocka_unit_test(output_that_is_not_text_is_base64_on_both_streams),
+		cmocka_unit_test(text_that_json_makes_much_longer_is_base64_when_it_is_long),
 		cmocka_unit_test(text_cut_within_a_character_is_still_text),
 		cmocka_unit_test(it_is_shown_exactly_as_the_contract_says),
 		cmocka_unit_test(one_that_runs_has_no_end_yet),

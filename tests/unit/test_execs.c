@@ -681,9 +681,39 @@ static void test_what_leaves_its_process_group_dies_too_when_it_was_alone(void *
 	close(ends[0]);
 }
 
+static void test_captured_output_of_all_execs_together_is_bounded(void **state)
+{
+	auto_seen struct seen first, second, small;
+	struct exec_captured held;
+	world->core.captured_max = 1 << 20;
+	struct exec_spec spec = SPEC(SHELL("head -c 900000 /dev/zero"));
+	run_captured(&first, &spec);
+	assert_exited(&first, 0);
+	assert_int_equal(world->core.captured_bytes, 0);
+	/* An answer that is still being sent counts. */
+	held = (struct exec_captured){ .core = &world->core };
+	for (int i = 0; i < 2; i++)
+		buf_init(&held.streams[i], SIZE_MAX);
+	buf_append(&held.streams[0], first.out.data, first.out.len);
+	world->core.captured_bytes = first.out.len;
+	run_captured(&second, &spec);
+	assert_int_equal(second.record.result.reason, REASON_OUTPUT_LIMIT);
+	assert_true(second.record.result.truncated);
+	assert_int_equal(second.out.len, (1 << 20) - 900000);
+	assert_non_null(strstr(second.error, "1048576 bytes"));
+	/* A little is granted in any case. */
+	world->core.captured_max = 1;
+	spec = SPEC(SHELL("head -c 65536 /dev/zero"));
+	run_captured(&small, &spec);
+	assert_exited(&small, 0);
+	exec_captured_done(&held);
+	assert_int_equal(world->core.captured_bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		EXEC_TEST(test_captured_output_of_all_execs_together_is_bounded),
 		EXEC_TEST(test_a_captured_exec_has_output_errors_and_exit_status),
 		EXEC_TEST(test_the_environment_is_carrels_then_the_workspaces_then_the_execs),
 		EXEC_TEST(test_output_larger_than_a_pipe_is_whole),

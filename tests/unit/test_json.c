@@ -163,9 +163,43 @@ static void depth_has_an_end(void **state)
 	json_finish(&j);
 }
 
+/* Every way to cut a text in two must measure the same as the whole of it. */
+static void a_measure_does_not_depend_on_the_pieces(void **state)
+{
+	static const struct {
+		const char *text;
+		bool is_binary;
+		unsigned tail_len;
+	} cases[] = { { "plain", false, 0 }, { "a\n\"\\\x01\x7f", false, 0 },
+		{ "\xc2\x85 \xe2\x82\xac \xf0\x9f\x98\x80", false, 0 }, { "a\xe2\x82", false, 2 },
+		{ "\xe2\x82z", true, 0 }, { "\xf0\x9f\x98", false, 3 }, { "a\xff", true, 0 },
+		{ "\x80", true, 0 }, { "\xed\xa0\x80", true, 0 } };
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct str text = str_from(cases[i].text);
+
+		for (size_t cut = 0; cut <= text.len; cut++) {
+			struct json_measure m = { 0 };
+			auto_buf struct buf escaped;
+
+			buf_init(&escaped, 1000);
+			json_measure_add(&m, (struct str){ text.data, cut });
+			json_measure_add(&m, (struct str){ text.data + cut, text.len - cut });
+			assert_int_equal(m.is_binary, cases[i].is_binary);
+			if (m.is_binary)
+				continue;
+			assert_int_equal(m.tail_len, cases[i].tail_len);
+			assert_int_equal(m.bytes, text.len - m.tail_len);
+			buf_escaped(&escaped, (struct str){ text.data, text.len - m.tail_len });
+			assert_int_equal(m.escaped, escaped.len);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_measure_does_not_depend_on_the_pieces),
 		cmocka_unit_test(nested_values_are_separated_and_closed),
 		cmocka_unit_test(pretty_output_is_indented_by_two),
 		cmocka_unit_test(a_single_value_needs_no_container),
