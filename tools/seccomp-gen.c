@@ -1,11 +1,13 @@
 /* seccomp-gen.c -- turns linux/seccomp_rules.h into programs of classic BPF, when carrel is built:
- * two for sandboxes, two for roles of our own, and variants of the first of each.
+ * one for each set of options of a sandbox, two for roles of our own.
  *
- * All programs search the call number in a balanced tree of `jge` over intervals; returns are
- * shared at the end. Only loads of number, architecture and arguments, `and`, jumps and returns are
- * used: those the kernel can evaluate when the filter is loaded, so that calls allowed whatever
- * their arguments skip the filters altogether. Fails, and with it the build, when a call is named
- * twice, a denial is for a call that isn't allowed, or a jump is too long. */
+ * A program checks the architecture, then looks for the hot calls one by one, then for the others
+ * in a balanced tree of `jge` over intervals of call numbers. Jumps are eight bits long, so the
+ * tree is cut into sections: each holds a subtree, the tests of arguments for its calls, and
+ * returns of its own. Only loads of number, architecture and arguments, `and`, jumps and returns
+ * are used: those the kernel can evaluate when the filter is loaded, so that calls allowed whatever
+ * their arguments skip the filter altogether. Fails, and with it the build, when a call is named
+ * twice, a denial is for a call that no filter allows, or a jump is too long. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -48,10 +50,15 @@
 /* The two flags of open that make its mode count (O_TMPFILE holds O_DIRECTORY too). */
 #define CREATES (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
 
+/* As in linux/seccomp.h; the file that is written asserts it. */
+enum { PTRACE = 1, SETGID = 2, MEMFD = 4, OPTION_SETS = 8 };
+
 struct call {
 	const char *name;
 	unsigned number;
 	uint32_t action;
+	unsigned option;  /* 0, or the one that `action` needs */
+	uint32_t without; /* the action without it */
 };
 
 enum operation { TEST_BITS, TEST_IN, TEST_NOT_IN };
@@ -67,7 +74,8 @@ struct test {
 struct denial {
 	const char *name;
 	unsigned number;
-	bool for_roles; /* alone */
+	bool for_roles;	  /* alone */
+	unsigned without; /* not with this option; 0: always */
 	int error;
 	const char *why;
 	unsigned test_count;
@@ -86,49 +94,81 @@ struct denial {
 #define NOT_IN(arg, ...) MASKED_NOT_IN(arg, 0xffffffff, __VA_ARGS__)
 /* clang-format on */
 
-/* ROLE_ALLOW: for a sandbox it is a call that isn't there. */
-#define ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ALLOW },
-#define REFUSE(call, why) { #call, __NR_##call, SECCOMP_RET_ERRNO | EPERM },
-#define ROLE_ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ERRNO | ENOSYS },
+/* The table is read several times, each time for one kind of row. */
+#define ALLOW(call)
+#define ALLOW_WITH(option, call, error, why)
+#define REFUSE(call, why)
+#define HOT(call)
 #define DENY(...)
-#define ROLE_REFUSE(...)
+#define DENY_WITHOUT(...)
+#define ROLE_ALLOW(call)
+#define ROLE_REFUSE(call, why)
 #define ROLE_DENY(...)
-#define FORK_REFUSE(...)
+#define FORK_REFUSE(call, why)
+
+#undef ALLOW
+#undef ALLOW_WITH
+#undef REFUSE
+#undef ROLE_ALLOW
+#define ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ALLOW, 0, 0 },
+#define ALLOW_WITH(option, call, error, why)                                                       \
+	{ #call, __NR_##call, SECCOMP_RET_ALLOW, option, SECCOMP_RET_ERRNO | (error) },
+#define REFUSE(call, why) { #call, __NR_##call, SECCOMP_RET_ERRNO | EPERM, 0, 0 },
+/* For a sandbox it is a call that isn't there. */
+#define ROLE_ALLOW(call) { #call, __NR_##call, SECCOMP_RET_ERRNO | ENOSYS, 0, 0 },
 static struct call calls[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #undef ALLOW
+#undef ALLOW_WITH
 #undef REFUSE
 #undef ROLE_ALLOW
-#undef DENY
-#undef ROLE_DENY
 #define ALLOW(call)
+#define ALLOW_WITH(option, call, error, why)
 #define REFUSE(call, why)
 #define ROLE_ALLOW(call)
-#define DENY(call, error, why, ...)                                                                \
-	{ #call, __NR_##call, false, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
-#define ROLE_DENY(call, error, why, ...)                                                           \
-	{ #call, __NR_##call, true, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
+
+#undef HOT
+#define HOT(call) __NR_##call,
+static const unsigned hot_calls[] = {
+#include "../src/linux/seccomp_rules.h"
+};
+#undef HOT
+#define HOT(call)
+
+#undef DENY
+#undef DENY_WITHOUT
+#undef ROLE_DENY
+#define DENIAL(call, for_roles, option, error, why, ...)                                           \
+	{ #call, __NR_##call, for_roles, option, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
+#define DENY(call, error, why, ...) DENIAL(call, false, 0, error, why, __VA_ARGS__)
+#define DENY_WITHOUT(option, call, error, why, ...)                                                \
+	DENIAL(call, false, option, error, why, __VA_ARGS__)
+#define ROLE_DENY(call, error, why, ...) DENIAL(call, true, 0, error, why, __VA_ARGS__)
 static const struct denial denials[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #undef DENY
+#undef DENY_WITHOUT
 #undef ROLE_DENY
+#define DENY(...)
+#define DENY_WITHOUT(...)
+#define ROLE_DENY(...)
+
 #undef ROLE_ALLOW
 #undef ROLE_REFUSE
-#define DENY(...)
-#define ROLE_DENY(...)
-#define ROLE_ALLOW(call) { #call, 0, SECCOMP_RET_ALLOW },
-#define ROLE_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM },
+#define ROLE_ALLOW(call) { #call, 0, SECCOMP_RET_ALLOW, 0, 0 },
+#define ROLE_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM, 0, 0 },
 static const struct call role_changes[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #undef ROLE_ALLOW
 #undef ROLE_REFUSE
-#undef FORK_REFUSE
 #define ROLE_ALLOW(call)
 #define ROLE_REFUSE(call, why)
-#define FORK_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM },
+
+#undef FORK_REFUSE
+#define FORK_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM, 0, 0 },
 static const struct call fork_changes[] = {
 #include "../src/linux/seccomp_rules.h"
 };
@@ -192,18 +232,35 @@ static unsigned return_label(struct program *p, uint32_t action)
 	return p->return_labels[p->return_count++] = label_new(p);
 }
 
-static void finish(struct program *p)
+/* Ends a section: the returns that it used. */
+static void emit_returns(struct program *p)
 {
 	for (unsigned i = 0; i < p->return_count; i++) {
 		label_set(p, p->return_labels[i]);
 		emit(p, BPF_RET | BPF_K, p->returns[i], NEXT, NEXT);
 	}
+	p->return_count = 0;
+}
+
+static void emit_jump(struct program *p, unsigned label)
+{
+	emit(p, BPF_JMP | BPF_JA, 0, label, label);
+}
+
+static void finish(struct program *p)
+{
 	for (unsigned i = 0; i < p->length; i++) {
 		if (BPF_CLASS(p->code[i].code) != BPF_JMP)
 			continue;
 		unsigned if_true = p->true_label[i] == NEXT ? i + 1 : p->place[p->true_label[i]];
 		unsigned if_false = p->false_label[i] == NEXT ? i + 1 : p->place[p->false_label[i]];
-		/* The kernel's jumps go forward and are eight bits long. */
+		if (p->code[i].code == (BPF_JMP | BPF_JA)) {
+			if (if_true <= i)
+				die("jump backwards", "program");
+			p->code[i].k = if_true - i - 1;
+			continue;
+		}
+		/* The kernel's conditional jumps go forward and are eight bits long. */
 		if (if_true <= i || if_false <= i || if_true - i > 256 || if_false - i > 256)
 			die("jump too long", "program");
 		p->code[i].jt = (uint8_t)(if_true - i - 1);
@@ -211,24 +268,38 @@ static void finish(struct program *p)
 	}
 }
 
-/* Numbers from `start` to the next interval's start go to `label`. */
+/* What becomes of a call: `action`, or when `denied` isn't 0, what the denials of the call number
+ * `denied - 1` say. */
+struct target {
+	uint32_t action;
+	unsigned denied;
+};
+/* Numbers from `start` to the next interval's start have the target; its label is that of the
+ * section being emitted. */
 struct interval {
-	unsigned start, label;
+	unsigned start;
+	struct target target;
+	unsigned label;
 };
 struct intervals {
 	struct interval list[2 * CODE_MAX];
 	unsigned count;
 };
 
-static void interval_add(struct intervals *set, unsigned start, unsigned label)
+static bool target_equal(struct target a, struct target b)
+{
+	return a.action == b.action && a.denied == b.denied;
+}
+
+static void interval_add(struct intervals *set, unsigned start, struct target target)
 {
 	if (set->count > 0 && set->list[set->count - 1].start == start)
 		set->count--; /* the one before was empty */
-	if (set->count > 0 && set->list[set->count - 1].label == label)
+	if (set->count > 0 && target_equal(set->list[set->count - 1].target, target))
 		return;
 	if (set->count == LENGTH(set->list))
 		die("too many intervals", "program");
-	set->list[set->count++] = (struct interval){ start, label };
+	set->list[set->count++] = (struct interval){ start, target, 0 };
 }
 
 static void emit_tree(struct program *p, const struct interval *list, unsigned count)
@@ -249,27 +320,6 @@ static int call_compare(const void *a, const void *b)
 {
 	const struct call *x = a, *y = b;
 	return (x->number > y->number) - (x->number < y->number);
-}
-
-/* The allow-list. A number with the x32 bit is larger than all in the list and falls to ENOSYS. */
-static void build_numbers(struct program *p)
-{
-	unsigned kill = return_label(p, SECCOMP_RET_KILL_PROCESS);
-	unsigned unknown = return_label(p, SECCOMP_RET_ERRNO | ENOSYS);
-	static struct intervals set;
-	set.count = 0;
-	interval_add(&set, 0, unknown);
-	for (unsigned i = 0; i < LENGTH(calls); i++) {
-		if (i > 0 && calls[i].number == calls[i - 1].number)
-			die("named twice", calls[i].name);
-		interval_add(&set, calls[i].number, return_label(p, calls[i].action));
-		interval_add(&set, calls[i].number + 1, unknown);
-	}
-	emit_load(p, offsetof(struct seccomp_data, arch));
-	emit(p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, NEXT, kill);
-	emit_load(p, offsetof(struct seccomp_data, nr));
-	emit_tree(p, set.list, set.count);
-	finish(p);
 }
 
 /* Goes to `holds` when the test holds, else to `fails`. */
@@ -296,27 +346,30 @@ static bool denial_equal(const struct denial *a, const struct denial *b)
 	       memcmp(a->tests, b->tests, sizeof(a->tests)) == 0;
 }
 
-/* Whether denial d is one of `number`, for who the program is for. */
-static bool is_of(const struct denial *d, unsigned number, bool for_roles)
-{
-	return d->number == number && (for_roles || !d->for_roles);
-}
+/* Whom a program is for. */
+struct variant {
+	unsigned options;
+	bool for_roles;
+};
 
-static unsigned collect_denials(unsigned number, bool for_roles, const struct denial **of)
+static unsigned collect_denials(const struct variant *v, unsigned number, const struct denial **of)
 {
 	unsigned count = 0;
-	for (unsigned i = 0; i < LENGTH(denials); i++)
-		if (is_of(&denials[i], number, for_roles))
-			of[count++] = &denials[i];
+	for (unsigned i = 0; i < LENGTH(denials); i++) {
+		const struct denial *d = &denials[i];
+		if (d->number == number && (v->for_roles || !d->for_roles) &&
+			!(d->without & v->options))
+			of[count++] = d;
+	}
 	return count;
 }
 
 /* Are the denials of call number a, in order, those of b? Then they share their code. */
-static bool denials_equal(unsigned a, unsigned b, bool for_roles)
+static bool denials_equal(const struct variant *v, unsigned a, unsigned b)
 {
 	const struct denial *first[LENGTH(denials)], *second[LENGTH(denials)];
-	unsigned count = collect_denials(a, for_roles, first);
-	if (count != collect_denials(b, for_roles, second))
+	unsigned count = collect_denials(v, a, first);
+	if (count != collect_denials(v, b, second))
 		return false;
 	for (unsigned i = 0; i < count; i++)
 		if (!denial_equal(first[i], second[i]))
@@ -324,10 +377,10 @@ static bool denials_equal(unsigned a, unsigned b, bool for_roles)
 	return true;
 }
 
-static void emit_denials(struct program *p, unsigned number, bool for_roles, unsigned allow)
+static void emit_denials(struct program *p, const struct variant *v, unsigned number)
 {
 	const struct denial *of[LENGTH(denials)];
-	unsigned count = collect_denials(number, for_roles, of);
+	unsigned count = collect_denials(v, number, of), allow = return_label(p, SECCOMP_RET_ALLOW);
 	for (unsigned i = 0; i < count; i++) {
 		unsigned next = i + 1 < count ? label_new(p) : allow;
 		unsigned deny = return_label(p, SECCOMP_RET_ERRNO | (uint32_t)of[i]->error);
@@ -342,35 +395,112 @@ static void emit_denials(struct program *p, unsigned number, bool for_roles, uns
 	}
 }
 
-/* The denials by argument, default allow: the stricter answer of the two programs counts, so that
- * the other one still refuses what isn't on its list and kills foreign architectures. */
-static void build_arguments(struct program *p, bool for_roles)
+/* An allowed call with denials is judged by those of the first call that has the same. */
+static struct target target_of(const struct variant *v, const struct call *call)
 {
-	unsigned allow = return_label(p, SECCOMP_RET_ALLOW);
-	static struct intervals set;
-	unsigned numbers[LENGTH(denials)], labels[LENGTH(denials)], count = 0;
-	set.count = 0;
-	interval_add(&set, 0, allow);
-	for (unsigned i = 0; i < LENGTH(calls); i++) {
-		const struct denial *of[LENGTH(denials)];
-		if (!collect_denials(calls[i].number, for_roles, of))
-			continue;
-		unsigned same = 0;
-		while (same < count && !denials_equal(numbers[same], calls[i].number, for_roles))
-			same++;
-		if (same == count) {
-			numbers[count] = calls[i].number;
-			labels[count++] = label_new(p);
-		}
-		interval_add(&set, calls[i].number, labels[same]);
-		interval_add(&set, calls[i].number + 1, allow);
-	}
-	emit_load(p, offsetof(struct seccomp_data, nr));
-	emit_tree(p, set.list, set.count);
+	const struct denial *of[LENGTH(denials)];
+	bool has_option = !call->option || call->option & v->options;
+	struct target target = { has_option ? call->action : call->without, 0 };
+	if (target.action != SECCOMP_RET_ALLOW || !collect_denials(v, call->number, of))
+		return target;
+	for (unsigned i = 0; !target.denied; i++)
+		if (denials_equal(v, calls[i].number, call->number))
+			target.denied = calls[i].number + 1;
+	return target;
+}
+
+#define SECTION_MAX 24 /* intervals; with their tests they stay within a jump */
+
+/* A subtree, the tests of its calls, its returns. */
+static void emit_section(
+	struct program *p, const struct variant *v, struct interval *list, unsigned count)
+{
 	for (unsigned i = 0; i < count; i++) {
-		label_set(p, labels[i]);
-		emit_denials(p, numbers[i], for_roles, allow);
+		unsigned same = 0;
+		while (!target_equal(list[same].target, list[i].target))
+			same++;
+		list[i].label = same < i		? list[same].label
+				: list[i].target.denied ? label_new(p)
+							: return_label(p, list[i].target.action);
 	}
+	emit_tree(p, list, count);
+	for (unsigned i = 0; i < count; i++) {
+		unsigned same = 0;
+		while (!target_equal(list[same].target, list[i].target))
+			same++;
+		if (same < i || !list[i].target.denied)
+			continue;
+		label_set(p, list[i].label);
+		emit_denials(p, v, list[i].target.denied - 1);
+	}
+	emit_returns(p);
+}
+
+static void emit_sections(
+	struct program *p, const struct variant *v, struct interval *list, unsigned count)
+{
+	if (count <= SECTION_MAX) {
+		emit_section(p, v, list, count);
+		return;
+	}
+	unsigned half = count / 2, left = label_new(p), right = label_new(p);
+	emit(p, BPF_JMP | BPF_JGE | BPF_K, list[half].start, NEXT, left);
+	emit_jump(p, right);
+	label_set(p, left);
+	emit_sections(p, v, list, half);
+	label_set(p, right);
+	emit_sections(p, v, list + half, count - half);
+}
+
+/* Architecture, then the calls that are judged by argument and called often. */
+static void emit_hot(struct program *p, const struct variant *v)
+{
+	unsigned labels[LENGTH(hot_calls)], others = label_new(p);
+	emit_load(p, offsetof(struct seccomp_data, arch));
+	emit(p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, NEXT,
+		return_label(p, SECCOMP_RET_KILL_PROCESS));
+	emit_load(p, offsetof(struct seccomp_data, nr));
+	for (unsigned i = 0; i < LENGTH(hot_calls); i++)
+		emit(p, BPF_JMP | BPF_JEQ | BPF_K, hot_calls[i], labels[i] = label_new(p), NEXT);
+	emit_jump(p, others);
+	for (unsigned i = 0; i < LENGTH(hot_calls); i++) {
+		label_set(p, labels[i]);
+		emit_denials(p, v, hot_calls[i]);
+	}
+	emit_returns(p);
+	label_set(p, others);
+}
+
+static bool is_hot(unsigned number)
+{
+	for (unsigned i = 0; i < LENGTH(hot_calls); i++)
+		if (hot_calls[i] == number)
+			return true;
+	return false;
+}
+
+/* A number with the x32 bit is larger than all in the list and falls to ENOSYS. */
+static void build(struct program *p, struct variant variant)
+{
+	const struct target unknown = { SECCOMP_RET_ERRNO | ENOSYS, 0 };
+	static struct intervals set;
+	set.count = 0;
+	memset(p, 0, sizeof(*p));
+	emit_hot(p, &variant);
+	interval_add(&set, 0, unknown);
+	for (unsigned i = 0; i < LENGTH(calls); i++) {
+		if (i > 0 && calls[i].number == calls[i - 1].number)
+			die("named twice", calls[i].name);
+		struct target target = target_of(&variant, &calls[i]);
+		if (is_hot(calls[i].number)) {
+			if (target.action != SECCOMP_RET_ALLOW)
+				die("hot, but not allowed", calls[i].name);
+			target.denied = 0; /* decided by emit_hot already */
+		}
+		interval_add(&set, calls[i].number, target);
+		interval_add(&set, calls[i].number + 1, unknown);
+	}
+	emit_sections(p, &variant, set.list, set.count);
 	finish(p);
 }
 
@@ -382,7 +512,7 @@ static void check_denials(void)
 			allowed |= calls[i].number == denials[d].number &&
 				   calls[i].action == SECCOMP_RET_ALLOW;
 		if (!allowed)
-			die("denied by argument, but isn't allowed at all", denials[d].name);
+			die("denied by argument, but never allowed", denials[d].name);
 	}
 }
 
@@ -410,36 +540,40 @@ static void print_program(FILE *out, const char *name, const struct program *p)
 
 int main(int argc, char **argv)
 {
-	static struct program numbers, no_memfd, arguments, role, role_no_fork, role_arguments;
+	static struct program program;
+	char name[32];
 	if (argc != 2)
 		die("give the file to write", "arguments");
 	qsort(calls, LENGTH(calls), sizeof(calls[0]), call_compare);
 	check_denials();
-	build_numbers(&numbers);
-	build_arguments(&arguments, false);
-	build_arguments(&role_arguments, true);
-	change("memfd_create", SECCOMP_RET_ERRNO | ENOSYS);
-	build_numbers(&no_memfd);
-	change("memfd_create", SECCOMP_RET_ALLOW);
-	for (unsigned i = 0; i < LENGTH(role_changes); i++)
-		change(role_changes[i].name, role_changes[i].action);
-	build_numbers(&role);
-	for (unsigned i = 0; i < LENGTH(fork_changes); i++)
-		change(fork_changes[i].name, fork_changes[i].action);
-	build_numbers(&role_no_fork);
-
 	FILE *out = fopen(argv[1], "w");
 	if (!out)
 		die(strerror(errno), argv[1]);
 	fprintf(out, "/* Made by tools/seccomp-gen.c from linux/seccomp_rules.h. */\n");
 	fprintf(out, "#ifndef %s\n#error \"made for another architecture\"\n#endif\n",
 		ARCHITECTURE_MACRO);
-	print_program(out, "filter_numbers", &numbers);
-	print_program(out, "filter_numbers_no_memfd", &no_memfd);
-	print_program(out, "filter_arguments", &arguments);
-	print_program(out, "filter_role", &role);
-	print_program(out, "filter_role_no_fork", &role_no_fork);
-	print_program(out, "filter_role_arguments", &role_arguments);
+	fprintf(out,
+		"_Static_assert(SECCOMP_WITH_PTRACE == %d && SECCOMP_WITH_SETGID == %d && "
+		"SECCOMP_WITH_MEMFD == %d, \"options\");\n",
+		PTRACE, SETGID, MEMFD);
+	for (unsigned options = 0; options < OPTION_SETS; options++) {
+		build(&program, (struct variant){ options, false });
+		snprintf(name, sizeof(name), "filter_sandbox_%u", options);
+		print_program(out, name, &program);
+	}
+	for (unsigned i = 0; i < LENGTH(role_changes); i++)
+		change(role_changes[i].name, role_changes[i].action);
+	build(&program, (struct variant){ MEMFD, true });
+	print_program(out, "filter_role", &program);
+	for (unsigned i = 0; i < LENGTH(fork_changes); i++)
+		change(fork_changes[i].name, fork_changes[i].action);
+	build(&program, (struct variant){ MEMFD, true });
+	print_program(out, "filter_role_no_fork", &program);
+
+	fprintf(out, "#define SANDBOX_FILTERS(PROGRAM)");
+	for (unsigned options = 0; options < OPTION_SETS; options++)
+		fprintf(out, " PROGRAM(filter_sandbox_%u),", options);
+	fprintf(out, "\n");
 	if (fclose(out) != 0)
 		die(strerror(errno), argv[1]);
 	return 0;

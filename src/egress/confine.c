@@ -155,5 +155,5 @@ int confine_self(
 		return fail(err, ERR_FAILED, "the parent has ended");
 	if (close_files(err) < 0)
 		return -1;
-	return seccomp_load(false, err);
+	return seccomp_load(0, err);
 }

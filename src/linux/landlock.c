@@ -57,6 +57,7 @@ static const struct {
 	{ LANDLOCK_WRITE, FS_WRITE_FILE | FS_TRUNCATE | CHANGES },
 	{ LANDLOCK_DEVICE, FS_WRITE_FILE | FS_IOCTL_DEV },
 	{ LANDLOCK_CHANGE, CHANGES },
+	{ LANDLOCK_TRUNCATE, FS_TRUNCATE },
 };
 
 static uint64_t rights_of_abi(int abi)

@@ -7,9 +7,11 @@
 enum landlock_access {	   /* what a rule may grant */
 	LANDLOCK_READ = 1, /* read files, list directories */
 	LANDLOCK_EXECUTE = 2,
-	LANDLOCK_WRITE = 4,   /* write, truncate, make, remove, rename, link across */
-	LANDLOCK_DEVICE = 8,  /* write and ioctl on what exists; make nothing */
-	LANDLOCK_CHANGE = 16, /* make, remove, rename, link across: of WRITE all but writing */
+	LANDLOCK_WRITE = 4,	/* write, truncate, make, remove, rename, link across */
+	LANDLOCK_DEVICE = 8,	/* write and ioctl on what exists; make nothing */
+	LANDLOCK_CHANGE = 16,	/* make, remove, rename, link across: of WRITE all but writing */
+	LANDLOCK_TRUNCATE = 32, /* truncate what exists. Every open asks for it silently, and is
+				 * slower where a rule doesn't grant it */
 };
 
 /* ABI version of this kernel, 0 when Landlock isn't there or is switched off. */

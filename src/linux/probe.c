@@ -470,7 +470,7 @@ static int do_seccomp(const void *ctx, const char **step)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -1;
 	*step = "load filters";
-	if (seccomp_load(true, &err) < 0) {
+	if (seccomp_load(SECCOMP_WITH_MEMFD, &err) < 0) {
 		errno = err.sys_errno != 0 ? err.sys_errno : EINVAL;
 		return -1;
 	}

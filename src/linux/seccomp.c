@@ -12,45 +12,33 @@
 		sizeof(code) / sizeof((code)[0]), (struct sock_filter *)(code)                     \
 	}
 
-void seccomp_programs(struct sock_fprog *numbers, struct sock_fprog *arguments)
+static const struct sock_fprog sandbox_filters[] = { SANDBOX_FILTERS(PROGRAM) };
+static const struct sock_fprog role_filters[] = { PROGRAM(filter_role_no_fork),
+	PROGRAM(filter_role) };
+
+const struct sock_fprog *seccomp_program(unsigned options)
 {
-	*numbers = (struct sock_fprog)PROGRAM(filter_numbers);
-	*arguments = (struct sock_fprog)PROGRAM(filter_arguments);
+	return &sandbox_filters[options];
 }
 
-void seccomp_role_programs(bool may_fork, struct sock_fprog *numbers, struct sock_fprog *arguments)
+const struct sock_fprog *seccomp_role_program(bool may_fork)
 {
-	*numbers = may_fork ? (struct sock_fprog)PROGRAM(filter_role)
-			    : (struct sock_fprog)PROGRAM(filter_role_no_fork);
-	*arguments = (struct sock_fprog)PROGRAM(filter_role_arguments);
+	return &role_filters[may_fork];
 }
 
-static int load(
-	const struct sock_fprog *numbers, const struct sock_fprog *arguments, struct error *err)
+static int load(const struct sock_fprog *program, struct error *err)
 {
-	/* In this order: the kernel then evaluates the second for its cache only where the first
-	 * allows. */
-	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, numbers) != 0)
-		return fail_errno_code(
-			err, ERR_UNAVAILABLE, "load the seccomp filter of call numbers");
-	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, arguments) != 0)
-		return fail_errno_code(
-			err, ERR_UNAVAILABLE, "load the seccomp filter of arguments");
+	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, program) != 0)
+		return fail_errno_code(err, ERR_UNAVAILABLE, "load the seccomp filter");
 	return 0;
 }
 
-int seccomp_load(bool memfd, struct error *err)
+int seccomp_load(unsigned options, struct error *err)
 {
-	struct sock_fprog numbers, arguments;
-	seccomp_programs(&numbers, &arguments);
-	if (!memfd)
-		numbers = (struct sock_fprog)PROGRAM(filter_numbers_no_memfd);
-	return load(&numbers, &arguments, err);
+	return load(seccomp_program(options), err);
 }
 
 int seccomp_load_role(bool may_fork, struct error *err)
 {
-	struct sock_fprog numbers, arguments;
-	seccomp_role_programs(may_fork, &numbers, &arguments);
-	return load(&numbers, &arguments, err);
+	return load(seccomp_role_program(may_fork), err);
 }

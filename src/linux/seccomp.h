@@ -1,21 +1,28 @@
-/* seccomp.h -- the two filters of every sandbox and of every role of ours, compiled when carrel is
- * built from linux/seccomp_rules.h.
- * 1. filter_numbers: an allow-list by call number; EPERM for the named refusals, ENOSYS for all
- * else, kill for a foreign architecture.
- * 2. filter_arguments: denials by argument, default allow; 32-bit arguments are compared masked to
- * 32 bits. */
+/* seccomp.h -- the filter of every sandbox and of every role of ours, compiled when carrel is built
+ * from linux/seccomp_rules.h.
+ * 1. An allow-list by call number: EPERM for the named refusals, ENOSYS for all else, also for x32;
+ * a call of a foreign architecture kills the process.
+ * 2. Of what is allowed, some arguments are denied; 32-bit arguments are compared masked to 32
+ * bits.
+ * 3. One filter decides both: a second one would cost every call that is judged by argument. */
 #pragma once
 #include <stdbool.h>
 #include "base/error.h"
 
 struct sock_fprog;
 
-/* Loads both on the calling thread, which must have no_new_privs. Without `memfd`, memfd_create is
- * ENOSYS: what is written to a memfd and not mapped is in no process's figures, so that only a
- * control group can count it. */
-int seccomp_load(bool memfd, struct error *err);
-/* The programs themselves (of <linux/filter.h>), for the tests; not to be written. */
-void seccomp_programs(struct sock_fprog *numbers, struct sock_fprog *arguments);
+/* What a filter may allow beyond the least. */
+enum seccomp_option {
+	SECCOMP_WITH_PTRACE = 1, /* ptrace and its relatives */
+	SECCOMP_WITH_SETGID = 2, /* setgid bits of files and directories */
+	SECCOMP_WITH_MEMFD = 4,	 /* memfd_create; else ENOSYS */
+};
+
+/* Loads the filter with `options` (of enum seccomp_option) on the calling thread, which must have
+ * no_new_privs. */
+int seccomp_load(unsigned options, struct error *err);
+/* The program itself (of <linux/filter.h>), for the tests. */
+const struct sock_fprog *seccomp_program(unsigned options);
 /* The same for a role of ours: without execve, with openat2; without `may_fork` it can't. */
 int seccomp_load_role(bool may_fork, struct error *err);
-void seccomp_role_programs(bool may_fork, struct sock_fprog *numbers, struct sock_fprog *arguments);
+const struct sock_fprog *seccomp_role_program(bool may_fork);

@@ -1,25 +1,29 @@
-/* seccomp_rules.h -- what a sandboxed process may ask of the kernel: the table behind both filters.
+/* seccomp_rules.h -- what a sandboxed process may ask of the kernel: the table behind every filter.
  * Roles of our own (proc/role.h) have the same but for the rows at the end.
  *
  * Included several times by tools/seccomp-gen.c, which defines
  *   ALLOW(call)                      may be called;
  *   REFUSE(call, why)                EPERM, so that "not permitted" is what a person reads;
+ *   ALLOW_WITH(option, call, error, why)   allowed in filters with the option (PTRACE, SETGID,
+ *                                    MEMFD: see seccomp.h), else `error`;
+ *   HOT(call)                        called often and judged by argument: looked for first;
  *   DENY(call, error, why, tests...) refused with `error` (0: seems to work) when all tests hold:
  *     BITS(argument, mask)                 any bit of mask is set,
  *     IN(argument, values...)              it is one of the values,
  *     NOT_IN(argument, values...)          it is none of them,
  *     MASKED_IN, MASKED_NOT_IN(argument, mask, values...)   the same after `& mask`,
  *     UPPER_BITS(argument, mask)           any bit of mask is set in its upper half (pointers);
+ *   DENY_WITHOUT(option, call, ...)        the same, but not in filters with the option;
  *   ROLE_ALLOW, ROLE_REFUSE, ROLE_DENY     the same for roles alone;
  *   FORK_REFUSE                            for roles that may not fork.
- * What isn't named here is ENOSYS: callers then take the older road (clone3, openat2, io_uring, the
+ * What isn't named here is ENOSYS: callers then use the older call (clone3, openat2, io_uring, the
  * new mount calls).
  *
  * 1. Tests see the low 32 bits of an argument (but UPPER_BITS), because every argument tested here
  *    is 32 bits wide in the kernel (or, as clone's flags and mmap's, has its meaning there). A high
  *    bit neither helps nor hurts.
- * 2. A call is named once by ALLOW or REFUSE, and DENY names allowed calls only; else the build
- *    fails.
+ * 2. A call is named once by ALLOW, ALLOW_WITH or REFUSE, and DENY names calls that some filter
+ *    allows; else the build fails.
  * 3. Nothing behind a pointer can be tested, so a call that takes its mode or flags there isn't
  *    allowed (openat2, clone3). */
 /* clang-format off */
@@ -37,7 +41,9 @@ ALLOW(statfs) ALLOW(fstatfs) ALLOW(faccessat) ALLOW(faccessat2) ALLOW(fchmod) AL
 ALLOW(fchmodat2) ALLOW(fchown) ALLOW(fchownat) ALLOW(utimensat) ALLOW(setxattr) ALLOW(lsetxattr)
 ALLOW(fsetxattr) ALLOW(getxattr) ALLOW(lgetxattr) ALLOW(fgetxattr) ALLOW(listxattr)
 ALLOW(llistxattr) ALLOW(flistxattr) ALLOW(removexattr) ALLOW(lremovexattr) ALLOW(fremovexattr)
-ALLOW(inotify_init1) ALLOW(inotify_add_watch) ALLOW(inotify_rm_watch) ALLOW(memfd_create)
+ALLOW(inotify_init1) ALLOW(inotify_add_watch) ALLOW(inotify_rm_watch)
+
+ALLOW_WITH(MEMFD, memfd_create, ENOSYS, "memory that shows in no process's figures")
 
 /* Waiting. */
 ALLOW(pselect6) ALLOW(ppoll) ALLOW(epoll_create1) ALLOW(epoll_ctl) ALLOW(epoll_pwait)
@@ -100,17 +106,21 @@ ALLOW(eventfd) ALLOW(arch_prctl) ALLOW(map_shadow_stack)
  * vmsplice (lends pages to pipes: CVE-2020-29374); process_mrelease, mbind and relatives,
  * name_to_handle_at, aio (nobody here needs them). */
 
+/* For debuggers, among the processes of one sandbox. The kernel judges a call after a tracer has
+ * changed it, so that no filter is evaded; what isn't needed by default stays out because of the
+ * code behind it. */
+ALLOW_WITH(PTRACE, ptrace, EPERM, "rewrites another process")
+ALLOW_WITH(PTRACE, process_vm_readv, EPERM, "reads another process")
+ALLOW_WITH(PTRACE, process_vm_writev, EPERM, "writes another process")
+ALLOW_WITH(PTRACE, kcmp, EPERM, "compares kernel objects of two processes")
+ALLOW_WITH(PTRACE, pidfd_getfd, EPERM, "takes descriptors out of another process")
+
 REFUSE(mount, "the mounts are the sandbox")
 REFUSE(umount2, "uncovers what a mask hides")
 REFUSE(pivot_root, "the root is the sandbox")
 REFUSE(chroot, "the root is the sandbox")
 REFUSE(unshare, "a new user namespace brings all capabilities back")
 REFUSE(setns, "enters somebody else's namespace")
-REFUSE(ptrace, "rewrites another process, and with it what a filter has checked")
-REFUSE(process_vm_readv, "reads another process")
-REFUSE(process_vm_writev, "writes another process")
-REFUSE(kcmp, "tells kernel addresses apart")
-REFUSE(pidfd_getfd, "takes descriptors out of another process")
 REFUSE(open_by_handle_at, "opens files by number, past every mount")
 REFUSE(fanotify_init, "watches a whole file system")
 REFUSE(quotactl, "the host's quotas")
@@ -141,8 +151,9 @@ REFUSE(modify_ldt, "16-bit segments: a long list of holes")
  * that holds the exit signal, and only clone3 and unshare give it a meaning. */
 DENY(clone, EPERM, "a new user namespace brings all capabilities back", BITS(0, 0x7e020000))
 
-DENY(personality, EPERM, "turns off address randomisation, makes memory executable",
-	NOT_IN(0, 0, 0xffffffff))
+/* 0x40000: ADDR_NO_RANDOMIZE, which debuggers set for what they start, and setarch -R. */
+DENY(personality, EPERM, "makes memory executable, lies about the architecture",
+	NOT_IN(0, 0, 0x40000, 0xffffffff))
 DENY(prctl, EPERM, "PR_SET_MM lies about the program; PR_SCHED_CORE idles the host's sibling CPUs",
 	IN(0, 35, 62))
 DENY(prctl, EINVAL, "PR_FUTEX_HASH swaps tables in use: new, and nobody's need yet", IN(0, 78))
@@ -163,6 +174,15 @@ DENY(sched_setparam, EPERM, "the scheduling policy of PID 1", IN(0, 1))
 DENY(sched_setattr, EPERM, "the scheduling policy of PID 1", IN(0, 1))
 DENY(sched_setaffinity, EPERM, "the CPUs of PID 1", IN(0, 1))
 
+/* With ptrace: PID 1 isn't dumpable, so that the kernel refuses these as well. */
+DENY(ptrace, EPERM, "PID 1; TRACEME (0) has no pid", NOT_IN(0, 0), IN(1, 1))
+DENY(ptrace, EPERM, "PTRACE_O_SUSPEND_SECCOMP, of SETOPTIONS and SEIZE",
+	IN(0, 0x4200, 0x4206), BITS(3, 0x200000))
+DENY(process_vm_readv, EPERM, "PID 1", IN(0, 1))
+DENY(process_vm_writev, EPERM, "PID 1", IN(0, 1))
+DENY(kcmp, EPERM, "PID 1", IN(0, 1))
+DENY(kcmp, EPERM, "PID 1", IN(1, 1))
+
 /* RLIMIT_CORE stays as it is. At 0 the kernel still pipes the memory of a crashed process to the
  * host's handler, which runs as root outside; only at 1 it doesn't. ssh-agent ends itself when it
  * can't set it to 0, so that it believes it has. */
@@ -170,21 +190,33 @@ DENY(setrlimit, 0, "RLIMIT_CORE", IN(0, 4))
 DENY(prlimit64, 0, "RLIMIT_CORE with a new value", IN(1, 4), BITS(2, 0xffffffff))
 DENY(prlimit64, 0, "RLIMIT_CORE with a new value", IN(1, 4), UPPER_BITS(2, 0xffffffff))
 
-/* A setuid file made on a host directory outlives the sandbox and is run by others. */
-DENY(fchmod, EPERM, "setuid, setgid", BITS(1, 06000))
-DENY(fchmodat, EPERM, "setuid, setgid", BITS(2, 06000))
-DENY(fchmodat2, EPERM, "setuid, setgid", BITS(2, 06000))
-DENY(mkdirat, EPERM, "setuid, setgid", BITS(2, 06000))
-DENY(openat, EPERM, "setuid, setgid", BITS(2, CREATES), BITS(3, 06000))
+/* A setuid file made on a host directory outlives the sandbox and is run by others. So does a setgid
+ * file: that bit is left alone only where no host directory is writable. */
+DENY(fchmod, EPERM, "setuid", BITS(1, 04000))
+DENY(fchmodat, EPERM, "setuid", BITS(2, 04000))
+DENY(fchmodat2, EPERM, "setuid", BITS(2, 04000))
+DENY(mkdirat, EPERM, "setuid", BITS(2, 04000))
+DENY(openat, EPERM, "setuid", BITS(2, CREATES), BITS(3, 04000))
+DENY_WITHOUT(SETGID, fchmod, EPERM, "setgid", BITS(1, 02000))
+DENY_WITHOUT(SETGID, fchmodat, EPERM, "setgid", BITS(2, 02000))
+DENY_WITHOUT(SETGID, fchmodat2, EPERM, "setgid", BITS(2, 02000))
+DENY_WITHOUT(SETGID, mkdirat, EPERM, "setgid", BITS(2, 02000))
+DENY_WITHOUT(SETGID, openat, EPERM, "setgid", BITS(2, CREATES), BITS(3, 02000))
 /* S_IFCHR and S_IFBLK share the bit 020000; regular files, pipes and sockets don't have it. */
-DENY(mknodat, EPERM, "devices, setuid, setgid", BITS(2, 020000 | 06000))
+DENY(mknodat, EPERM, "devices, setuid", BITS(2, 020000 | 04000))
+DENY_WITHOUT(SETGID, mknodat, EPERM, "setgid", BITS(2, 02000))
 DENY(renameat2, EPERM, "RENAME_WHITEOUT leaves a device 0:0 behind", BITS(4, 4))
 #ifdef __x86_64__
-DENY(chmod, EPERM, "setuid, setgid", BITS(1, 06000))
-DENY(creat, EPERM, "setuid, setgid", BITS(1, 06000))
-DENY(mkdir, EPERM, "setuid, setgid", BITS(1, 06000))
-DENY(open, EPERM, "setuid, setgid", BITS(1, CREATES), BITS(2, 06000))
-DENY(mknod, EPERM, "devices, setuid, setgid", BITS(1, 020000 | 06000))
+DENY(chmod, EPERM, "setuid", BITS(1, 04000))
+DENY(creat, EPERM, "setuid", BITS(1, 04000))
+DENY(mkdir, EPERM, "setuid", BITS(1, 04000))
+DENY(open, EPERM, "setuid", BITS(1, CREATES), BITS(2, 04000))
+DENY(mknod, EPERM, "devices, setuid", BITS(1, 020000 | 04000))
+DENY_WITHOUT(SETGID, chmod, EPERM, "setgid", BITS(1, 02000))
+DENY_WITHOUT(SETGID, creat, EPERM, "setgid", BITS(1, 02000))
+DENY_WITHOUT(SETGID, mkdir, EPERM, "setgid", BITS(1, 02000))
+DENY_WITHOUT(SETGID, open, EPERM, "setgid", BITS(1, CREATES), BITS(2, 02000))
+DENY_WITHOUT(SETGID, mknod, EPERM, "setgid", BITS(1, 02000))
 #endif
 DENY(fcntl, EPERM, "F_SETLEASE keeps the host waiting in open() of a file of --dir", IN(1, 1024))
 
@@ -235,6 +267,11 @@ DENY(ioctl, ENOTTY, "all but FICLONE, FICLONERANGE, FIDEDUPERANGE, FS_IOC_GETFLA
 	MASKED_NOT_IN(1, 0xff00, 0x5400, 0x8900),
 	NOT_IN(1, 0x40049409, 0x4020940d, 0xc0189436, 0x80086601, 0x80087601,
 		0x801c581f, 0xc020660b, 2))
+
+HOT(openat) HOT(mmap) HOT(ioctl) HOT(fcntl)
+#ifdef __x86_64__
+HOT(open)
+#endif
 
 /* ---- roles: programs of ours that serve others ---- */
 

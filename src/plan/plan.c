@@ -502,14 +502,21 @@ static void choose_targets(struct plan *plan)
 static void add_rules(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
 {
 	plan->landlock_abi = facts->landlock_abi;
+	/* TRUNCATE is refused by the read-only mounts; granted here, the kernel needn't look for
+	 * the rule that does at every open. */
 	const struct plan_rule always[] = {
-		{ "/", -1, ACCESS_READ | ACCESS_EXECUTE },
-		{ "/dev", -1, ACCESS_READ | ACCESS_DEVICE },
+		{ "/", -1, ACCESS_READ | ACCESS_EXECUTE | ACCESS_TRUNCATE },
+		{ "/dev", -1, ACCESS_READ | ACCESS_DEVICE | ACCESS_TRUNCATE },
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
 		vec_push(arena, &plan->rules, always[i]);
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
+		/* Says what the rule for / says, and ends the kernel's search earlier. */
+		if (!strcmp(mount->target, "/usr"))
+			vec_push(arena, &plan->rules,
+				(struct plan_rule){ mount->target, -1,
+					ACCESS_READ | ACCESS_EXECUTE | ACCESS_TRUNCATE });
 		if (mount->flags & (MOUNT_STAGING | MOUNT_RO))
 			continue;
 		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS ||
@@ -591,6 +598,19 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 	return 0;
 }
 
+/* A setgid file in a directory of the host could be executed by anybody who reaches it there. A
+ * workspace of a daemon (warm) lies in carrel's home, which nobody but its owner can enter; still,
+ * no file of root's group gets the bit. */
+static bool has_writable_host_directory(const struct plan_options *options)
+{
+	if (options->stage || (options->dir && (!options->warm || options->dir->owner_gid == 0)))
+		return true;
+	for (size_t i = 0; i < options->binds.count; i++)
+		if (!options->binds.items[i].read_only)
+			return true;
+	return false;
+}
+
 int plan_build(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *out, struct error *err)
 {
@@ -605,7 +625,8 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.network = options->forward ? "forward" : "none",
 		.isolation = "native",
 		.limiter = facts->limiter,
-		.memfd = facts->limiter != LIMITER_WATCHDOG,
+		.ptrace = options->ptrace,
+		.setgid = !has_writable_host_directory(options),
 		.umask = facts->umask,
 		.warm = options->warm,
 		.argv = options->argv,

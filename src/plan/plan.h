@@ -77,6 +77,7 @@ struct plan_options {
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
+	bool ptrace; /* debuggers work inside */
 	/* Carrel's home: a bind of a directory above it doesn't show it, and a bind of something
 	 * below it follows no link. NULL: unknown, only where nothing of the host is bound, or for
 	 * a plain user. */
@@ -134,7 +135,8 @@ enum plan_access {
 	ACCESS_READ = 1,
 	ACCESS_EXECUTE = 2,
 	ACCESS_WRITE = 4,
-	ACCESS_DEVICE = 8
+	ACCESS_DEVICE = 8,
+	ACCESS_TRUNCATE = 32
 }; /* as linux/landlock.h */
 struct plan_rule {
 	const char *path; /* inside; NULL: the descriptor of `stream` */
@@ -164,7 +166,8 @@ struct plan {
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;
 	enum plan_limiter limiter;
-	bool memfd; /* memfd_create works: not where a watchdog counts memory */
+	bool ptrace; /* processes of the sandbox may trace each other, but not PID 1 */
+	bool setgid; /* setgid bits can be set: no directory of the host is writable */
 	enum plan_stream streams[3];
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
 	unsigned umask;

@@ -99,7 +99,8 @@ static void print_mounts(struct json *j, const struct plan *plan)
 
 static void print_landlock(struct json *j, const struct plan *plan)
 {
-	static const char *const access[] = { "read", "execute", "write", "device", NULL };
+	static const char *const access[] = { "read", "execute", "write", "device", "", "truncate",
+		NULL };
 	static const char *const streams[] = { "stdin", "stdout", "stderr" };
 	json_object(j, "landlock");
 	json_u64(j, "abi", (uint64_t)plan->landlock_abi);
@@ -179,7 +180,9 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_texts(&j, "masked", plan->masks.items, plan->masks.count);
 	print_texts(&j, "read_only", plan->read_only.items, plan->read_only.count);
 	print_landlock(&j, plan);
-	json_text(&j, "seccomp", plan->memfd ? "default" : "default, no memfd");
+	json_text(&j, "seccomp", "default");
+	json_bool(&j, "ptrace", plan->ptrace);
+	json_bool(&j, "setgid", plan->setgid);
 	json_text(&j, "capabilities", "none");
 	json_bool(&j, "no_new_privs", true);
 	print_limits(&j, plan);

@@ -553,7 +553,10 @@ static int die_with_supervisor(struct child *child, struct error *err)
 
 static int filter_calls(struct child *child, struct error *err)
 {
-	return seccomp_load(child->plan->memfd, err);
+	const struct plan *plan = child->plan;
+	return seccomp_load(SECCOMP_WITH_MEMFD | (plan->ptrace ? SECCOMP_WITH_PTRACE : 0) |
+				    (plan->setgid ? SECCOMP_WITH_SETGID : 0),
+		err);
 }
 
 /* To INIT_SOCKET_FD: what init listens on, or the setup socket, which then is its master's. The

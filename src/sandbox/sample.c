@@ -5,6 +5,7 @@
 #include "sandbox/init_client.h"
 
 #define COST_SHARE 10	   /* a look that used n ms of cpu is followed by n * 10 ms of rest */
+#define MEMFDS_MS 1000	   /* how long memfds may stay uncounted where they could matter */
 #define SAVED_MOST_MS 50   /* cpu share: what may be used at once */
 #define PAUSE_SLACK_MS 200 /* cpu time that stopping everything may take to show */
 
@@ -19,6 +20,8 @@ static void on_memory(void *ctx, bool ok, uint64_t bytes)
 	struct sample *sample = ctx;
 	uint64_t now = clock_monotonic_ms();
 	sample->exact_after_ms = now + (now - sample->memory_began_ms) * COST_SHARE;
+	sample->exact_until_ms = now + MEMFDS_MS;
+	sample->hidden_bytes = ok && bytes > sample->bound_bytes ? bytes - sample->bound_bytes : 0;
 	if (ok && bytes > sample->memory_bytes)
 		sample->hit(sample->ctx, REASON_MEMORY_LIMIT);
 }
@@ -33,20 +36,35 @@ void sample_begin(struct sample *sample)
 	sample->memory = (struct measure){
 		.loop = sample->loop, .find = find_memory, .found = on_memory, .ctx = sample
 	};
+	sample->shared_bytes = usage_shared_everywhere();
 	sample->share_ms = clock_monotonic_ms();
 	sample->saved_us = most_saved_us(sample);
 }
 
+/* Could it be over the limit? `bound` holds all but memfds. */
+static bool may_be_over(
+	const struct sample *sample, uint64_t bound, uint64_t shared, uint64_t now_ms)
+{
+	if (bound > sample->memory_bytes)
+		return true;
+	if (bound + shared <= sample->memory_bytes)
+		return false;
+	uint64_t grown = shared > sample->shared_bytes ? shared - sample->shared_bytes : 0;
+	return bound + sample->hidden_bytes + grown > sample->memory_bytes ||
+	       now_ms >= sample->exact_until_ms;
+}
+
 bool sample_is_memory_over(struct sample *sample)
 {
-	uint64_t least;
-	if (usage_memory_bound(sample->usage, &least) <= sample->memory_bytes)
-		return false;
+	uint64_t least, bound = usage_memory_bound(sample->usage, &least);
 	if (least > sample->memory_bytes)
 		return true;
-	uint64_t now = clock_monotonic_ms();
-	if (!sample->memory.is_running && now >= sample->exact_after_ms) {
+	uint64_t now = clock_monotonic_ms(), shared = usage_shared_everywhere();
+	if (!sample->memory.is_running && now >= sample->exact_after_ms &&
+		may_be_over(sample, bound, shared, now)) {
 		sample->memory_began_ms = now;
+		sample->bound_bytes = bound;
+		sample->shared_bytes = shared;
 		usage_descriptors(sample->usage, sample->memory.keep);
 		sample->memory.keep_count = USAGE_FDS;
 		measure_start(&sample->memory);

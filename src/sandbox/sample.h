@@ -2,6 +2,8 @@
  * time.
  * 1. Pages that processes share count once for each of them in the cheap look. Counting them right
  * is dear, so a child does it, seldom, and not at all when one process alone is over the limit.
+ * Memfds are counted by that child, too. It is asked when the shared memory of the whole machine
+ * has grown by what is left, and once a second while that memory is more than what is left.
  * 2. The share is kept by stopping everything until the time that was used is allowed; what isn't
  * used is saved for a moment only. */
 #pragma once
@@ -25,6 +27,8 @@ struct sample {
 	struct measure memory; /* what takes long to find */
 	uint64_t memory_began_ms;
 	uint64_t exact_after_ms; /* the dear measurement isn't made again before */
+	uint64_t exact_until_ms; /* the last one says what memfds hold until then, */
+	uint64_t bound_bytes, shared_bytes, hidden_bytes; /* with these beside it */
 	bool is_paused;
 	uint64_t paused_at_cpu_ms;
 	int64_t saved_us;		 /* of cpu time; below 0: owed */

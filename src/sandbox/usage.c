@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -22,9 +23,12 @@ struct usage_seen {
 	bool alive;
 };
 
+struct deleted_walk;
+
 /* What one walk over the processes adds up. */
 struct walk {
 	struct usage *usage;
+	const struct deleted_walk *memfds; /* counted by their descriptors already */
 	uint64_t anonymous_kb, shared_kb, tables_kb;
 	uint64_t largest_kb; /* anonymous memory of one process */
 	int count;
@@ -133,6 +137,59 @@ uint64_t usage_memory_bound(struct usage *usage, uint64_t *least)
 	return walk_bytes(&walk) + elsewhere;
 }
 
+#define INODES_MAX 4096 /* told apart; what is past that counts each time it is seen */
+
+struct deleted_walk {
+	uint64_t device, bytes;
+	uint64_t inodes[INODES_MAX];
+	int count;
+};
+
+static bool is_known(const struct deleted_walk *walk, uint64_t inode)
+{
+	for (int i = 0; i < walk->count; i++)
+		if (walk->inodes[i] == inode)
+			return true;
+	return false;
+}
+
+static bool is_new(struct deleted_walk *walk, uint64_t inode)
+{
+	if (is_known(walk, inode))
+		return false;
+	if (walk->count < INODES_MAX)
+		walk->inodes[walk->count++] = inode;
+	return true;
+}
+
+static void add_deleted(void *ctx, int proc, int pid)
+{
+	struct deleted_walk *walk = ctx;
+	char path[48];
+	str_format(path, sizeof path, "%d/fd", pid);
+	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		fd_close(&fd);
+		return;
+	}
+	struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		struct stat st;
+		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
+			st.st_nlink == 0 && st.st_dev == walk->device && is_new(walk, st.st_ino))
+			walk->bytes += (uint64_t)st.st_blocks * 512;
+	}
+	closedir(dir);
+}
+
+uint64_t usage_deleted_bytes(struct usage *usage, uint64_t device)
+{
+	struct deleted_walk walk = { .device = device };
+	each_process(usage, add_deleted, &walk);
+	return walk.bytes;
+}
+
 /* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of
  * the shared pages. */
 static bool is_counted_elsewhere(const struct usage *usage, uint64_t device, struct str name)
@@ -156,8 +213,10 @@ static void add_smaps(struct walk *walk, FILE *file)
 			    &inode, &name_at) == 3) {
 			struct str name =
 				name_at > 0 ? str_trim(str_from(line + name_at)) : STR("");
-			counts_shared = inode && !is_counted_elsewhere(walk->usage,
-							 makedev(major_number, minor_number), name);
+			counts_shared = inode &&
+					!is_counted_elsewhere(walk->usage,
+						makedev(major_number, minor_number), name) &&
+					!is_known(walk->memfds, inode);
 		} else if (counts_shared && procfs_find_kb(text, "Pss", &kb))
 			walk->shared_kb += kb;
 	}
@@ -189,9 +248,17 @@ static void add_exact(void *ctx, int proc, int pid)
 
 uint64_t usage_memory(struct usage *usage)
 {
-	struct walk walk = { .usage = usage };
+	struct deleted_walk memfds = { .device = usage->shm_device };
+	struct walk walk = { .usage = usage, .memfds = &memfds };
+	each_process(usage, add_deleted, &memfds);
 	each_process(usage, add_exact, &walk);
-	return walk_bytes(&walk) + usage->sysv_bytes + tmpfs_bytes(usage);
+	return walk_bytes(&walk) + memfds.bytes + usage->sysv_bytes + tmpfs_bytes(usage);
+}
+
+uint64_t usage_shared_everywhere(void)
+{
+	struct sysinfo info;
+	return sysinfo(&info) ? UINT64_MAX / 2 : (uint64_t)info.sharedram * info.mem_unit;
 }
 
 /* Two sums, each of which can miss something: what living processes and those they waited for used,
@@ -251,52 +318,6 @@ uint64_t usage_cpu_ms(struct usage *usage)
 	uint64_t by_parents = walk.with_children_ticks * 1000 / ticks_per_second;
 	uint64_t by_sight = walk.own_ticks * 1000 / ticks_per_second + usage->departed_cpu_ms;
 	return by_parents > by_sight ? by_parents : by_sight;
-}
-
-#define INODES_MAX 4096 /* told apart; what is past that counts each time it is seen */
-
-struct deleted_walk {
-	uint64_t device, bytes;
-	uint64_t inodes[INODES_MAX];
-	int count;
-};
-
-static bool is_new(struct deleted_walk *walk, uint64_t inode)
-{
-	for (int i = 0; i < walk->count; i++)
-		if (walk->inodes[i] == inode)
-			return false;
-	if (walk->count < INODES_MAX)
-		walk->inodes[walk->count++] = inode;
-	return true;
-}
-
-static void add_deleted(void *ctx, int proc, int pid)
-{
-	struct deleted_walk *walk = ctx;
-	char path[48];
-	str_format(path, sizeof path, "%d/fd", pid);
-	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		fd_close(&fd);
-		return;
-	}
-	struct dirent *entry;
-	while ((entry = readdir(dir))) {
-		struct stat st;
-		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
-			st.st_nlink == 0 && st.st_dev == walk->device && is_new(walk, st.st_ino))
-			walk->bytes += (uint64_t)st.st_blocks * 512;
-	}
-	closedir(dir);
-}
-
-uint64_t usage_deleted_bytes(struct usage *usage, uint64_t device)
-{
-	struct deleted_walk walk = { .device = device };
-	each_process(usage, add_deleted, &walk);
-	return walk.bytes;
 }
 
 static void add_peak(void *ctx, int proc, int pid)

@@ -2,10 +2,11 @@
  * it.
  * 1. Every process of the sandbox is seen, since its /proc lists its pid namespace and nothing
  * else.
- * 2. usage_memory_bound never says less than is used; usage_memory says what is used (shared pages
- * once), at a price: it is asked only when the bound is over the limit.
- * 3. There are no memfds where this is used (plan.memfd): nothing but their descriptors would show
- * them. */
+ * 2. usage_memory_bound never says less than is used, but for memfds, which only their descriptors
+ * show; usage_memory says what is used (shared pages once), at a price: it is asked only when the
+ * bound and what memfds could add to it are over the limit.
+ * 3. Not seen at all: a memfd under way in a socket, one of a process that isn't dumpable, and pages
+ * of shared mappings that were dropped from the page tables. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,6 +33,8 @@ void usage_descriptors(const struct usage *usage, int fds[USAGE_FDS]);
 /* *least is what is used for certain, because one process has it for itself. */
 uint64_t usage_memory_bound(struct usage *usage, uint64_t *least);
 uint64_t usage_memory(struct usage *usage);
+/* All shared memory of this machine (tmpfs, SysV, memfds): no sandbox has more in memfds. */
+uint64_t usage_shared_everywhere(void);
 /* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for.
  */
 uint64_t usage_cpu_ms(struct usage *usage);

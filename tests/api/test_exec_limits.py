@@ -52,6 +52,8 @@ def small(daemon):
     "x = bytearray(300 << 20); import time; time.sleep(20)",
     # A child's memory, in a process group of its own, under a command that would exit 0.
     "import subprocess; subprocess.run(['setsid', 'python3', '-c', 'x = bytearray(300 << 20); import time; time.sleep(20)'])",
+    # Written, never mapped: no process's figures show it.
+    "import os, time\nfor _ in range(300): os.write(os.memfd_create('x'), bytes(1 << 20))\ntime.sleep(20)",
 ])
 @pytest.mark.kernel
 def test_memory_over_the_limit_is_the_end_and_the_reason(daemon, small, code):

@@ -108,9 +108,9 @@ static const struct probe probes[] = {
 
 	/* by argument */
 	CALL(openat2, 437, ENOSYS, 0, HERE, TEXT("/"), BAD, 24),
-	CALL(personality_no_randomize, SYS_personality, EPERM, 1, 0x0040000),
 	CALL(personality_read_implies_exec, SYS_personality, EPERM, 1, 0x0400000),
 	CALL(personality_linux32, SYS_personality, EPERM, 1, 8),
+	CALL(personality_no_randomize_and_more, SYS_personality, EPERM, 1, 0x0440000),
 	CALL(prctl_set_mm, SYS_prctl, EPERM, 1, PR_SET_MM, 1, 0, 0, 0),
 	CALL(prctl_sched_core, SYS_prctl, EPERM, 1, 62, 1, 0, 0, 0),
 	CALL(prctl_futex_hash, SYS_prctl, EINVAL, 1, 78, 2, 0, 0, 0), /* asks for the size */

@@ -11,11 +11,10 @@
 #include <unistd.h>
 #include "probe.h"
 
-static outcome no_setuid_file_was_made(void)
+/* Whatever a call answers: what counts is that no file with one of these bits is there. */
+static outcome try_modes(const int *modes, size_t count, mode_t bits)
 {
-	/* Whatever a call answered: what counts is that no such file is there. */
-	static const int modes[] = { 04755, 02755, 06755, 0104755, 04000 };
-	for (size_t i = 0; i < LENGTH(modes); i++) {
+	for (size_t i = 0; i < count; i++) {
 		long mode = modes[i] | (long)(i % 2 ? HIGH : 0);
 		char name[32];
 		struct stat st;
@@ -36,12 +35,24 @@ static outcome no_setuid_file_was_made(void)
 		syscall(SYS_fchmod, fd, mode);
 		syscall(SYS_fchmodat, AT_FDCWD, name, mode);
 		syscall(452, AT_FDCWD, name, mode, 0);
-		if (fstat(fd, &st) != 0 || st.st_mode & 06000)
+		if (fstat(fd, &st) != 0 || st.st_mode & bits)
 			return not_so("%s has mode %o", name, st.st_mode);
 		unlink(name);
 		close(fd);
 	}
 	return NULL;
+}
+
+static outcome no_setuid_file_was_made(void)
+{
+	static const int modes[] = { 04755, 06755, 0104755, 04000 };
+	return try_modes(modes, LENGTH(modes), 04000);
+}
+
+static outcome no_setgid_file_was_made(void)
+{
+	static const int modes[] = { 02755, 06755, 0102755, 02000 };
+	return try_modes(modes, LENGTH(modes), 06000);
 }
 
 static outcome no_setuid_file_by_tmpfile(void)
@@ -190,6 +201,7 @@ static outcome old_root_is_gone(void)
 /* clang-format off */
 static const struct probe probes[] = {
 	DOES(no_setuid_file_was_made),
+	DOES(no_setgid_file_was_made),
 	DOES(no_setuid_file_by_tmpfile),
 	DOES(no_device_can_be_made),
 	DOES(no_whiteout_by_rename),

@@ -19,9 +19,6 @@ static outcome works_memfd_exec(void)
 	char data[65536];
 	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
 	    to = memfd_create("x", MFD_CLOEXEC);
-	/* Where no control group counts it there is no memfd at all. */
-	if (to < 0 && errno == ENOSYS)
-		return NULL;
 	for (ssize_t len; (len = read(from, data, sizeof(data))) > 0;)
 		if (write(to, data, (size_t)len) != len)
 			return not_so("memfd: %s", strerror(errno));
@@ -90,11 +87,13 @@ static outcome works_modes(void)
 	return rmdir("d") || unlink("fifo") ? not_so("%s", strerror(errno)) : NULL;
 }
 
-static outcome works_query_personality(void)
+static outcome works_personality(void)
 {
-	return syscall(SYS_personality, 0xffffffff) >= 0 && syscall(SYS_personality, 0) >= 0
-		       ? NULL
-		       : not_so("%s", strerror(errno));
+	static const long personas[] = { 0xffffffff, 0x0040000 /* ADDR_NO_RANDOMIZE */, 0 };
+	for (size_t i = 0; i < LENGTH(personas); i++)
+		if (syscall(SYS_personality, personas[i]) < 0)
+			return not_so("%#lx: %s", personas[i], strerror(errno));
+	return NULL;
 }
 
 /* clang-format off */
@@ -104,7 +103,7 @@ static const struct probe probes[] = {
 	DOES(works_loopback),
 	DOES(works_sockets),
 	DOES(works_modes),
-	DOES(works_query_personality),
+	DOES(works_personality),
 };
 /* clang-format on */
 const struct probe_list works_probes = LIST(probes);

@@ -27,6 +27,8 @@ def build_probe():
 
 PROBE = build_probe()
 NAMES = subprocess.run([PROBE, "--list"], check=True, capture_output=True, text=True).stdout.split()
+# Setgid bits are refused only where a directory of the host is writable.
+EVERYWHERE = [name for name in NAMES if "setgid" not in name]
 
 
 def lines_of(output):
@@ -69,7 +71,7 @@ def answers_in_workspace(tmp_path_factory):
     return lines_of(done.stdout.decode())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_probe(answers, name):
     assert answers[name] == ("ok",)
 
@@ -79,7 +81,7 @@ def test_probe_in_directory(answers_in_directory, name):
     assert answers_in_directory[0][name] == ("ok",)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_probe_in_workspace(answers_in_workspace, name):
     assert answers_in_workspace[name] == ("ok",)
 
@@ -119,7 +121,7 @@ def test_a_terminal_that_is_handed_in_takes_no_input(carrel):
 
 def test_probe_notices_a_missing_wall():
     """The same program outside: it must be able to fail."""
-    done = subprocess.run([PROBE, "capability_sets_are_empty", "two_filters_are_loaded", "landlock_is_on", "clone3",
-                           "personality_no_randomize", "sys_is_not_mounted"], capture_output=True, text=True)
+    done = subprocess.run([PROBE, "capability_sets_are_empty", "a_filter_is_loaded", "landlock_is_on", "clone3",
+                           "personality_read_implies_exec", "sys_is_not_mounted"], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout.count("FAIL") == 6, done.stdout

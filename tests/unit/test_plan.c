@@ -188,14 +188,42 @@ static void a_tmpfs_stays_below_the_memory_limit_unless_given(void **state)
 	assert_int_equal(f->plan.limits.disk_bytes, 128 << 20);
 }
 
-static void memfds_exist_only_where_they_are_counted(void **state)
+static void setgid_bits_exist_only_where_no_host_directory_is_writable(void **state)
 {
 	struct fixture *f = *state;
+	struct plan_bind bind = { .source = "/data", .target = "/data", .kind = PATH_DIRECTORY };
 	assert_int_equal(build(f), 0);
-	assert_false(f->plan.memfd);
-	as_root(f);
+	assert_true(f->plan.setgid);
+	bind.read_only = true;
+	vec_push(&f->arena, &f->options.binds, bind);
+	memset(&f->plan, 0, sizeof f->plan);
 	assert_int_equal(build(f), 0);
-	assert_true(f->plan.memfd);
+	assert_true(f->plan.setgid);
+	f->options.binds.items[0].read_only = false;
+	memset(&f->plan, 0, sizeof f->plan);
+	assert_int_equal(build(f), 0);
+	assert_false(f->plan.setgid);
+}
+
+static void a_daemons_workspace_has_setgid_bits_unless_its_group_is_root(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_bind dir = { .source = "/home/u/work",
+		.kind = PATH_DIRECTORY,
+		.owner_uid = 1000,
+		.owner_gid = 1000 };
+	f->options.dir = &dir;
+	assert_int_equal(build(f), 0);
+	assert_false(f->plan.setgid);
+	f->options.warm = true;
+	f->options.argv = NULL;
+	memset(&f->plan, 0, sizeof f->plan);
+	assert_int_equal(build(f), 0);
+	assert_true(f->plan.setgid);
+	dir.owner_gid = 0;
+	memset(&f->plan, 0, sizeof f->plan);
+	assert_int_equal(build(f), 0);
+	assert_false(f->plan.setgid);
 }
 
 static void nobody_is_root_inside_or_outside(void **state)
@@ -426,7 +454,8 @@ int main(void)
 		TEST(a_file_is_relayed_and_a_pipe_handed_in),
 		TEST(output_that_is_counted_is_relayed),
 		TEST(a_tmpfs_stays_below_the_memory_limit_unless_given),
-		TEST(memfds_exist_only_where_they_are_counted),
+		TEST(setgid_bits_exist_only_where_no_host_directory_is_writable),
+		TEST(a_daemons_workspace_has_setgid_bits_unless_its_group_is_root),
 		TEST(nobody_is_root_inside_or_outside),
 		TEST(two_mounts_on_one_place_are_a_conflict),
 		TEST(a_bind_cannot_hide_what_is_ours),

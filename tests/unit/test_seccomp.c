@@ -1,6 +1,6 @@
-/* The two filters, evaluated by a small interpreter for every call number and many arguments,
- * against a second statement of the rules that shares nothing with linux/seccomp_rules.h; and once
- * for real. x86-64: aarch64 has other numbers. */
+/* The filters, evaluated by a small interpreter for every call number and many arguments, against a
+ * second statement of the rules that shares nothing with linux/seccomp_rules.h; and once for real.
+ * x86-64: aarch64 has other numbers. */
 #include "linux/seccomp.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -61,6 +61,9 @@ static uint32_t interpret(
 		case BPF_ALU | BPF_AND | BPF_K:
 			a &= i.k;
 			break;
+		case BPF_JMP | BPF_JA:
+			pc += i.k;
+			break;
 		case BPF_JMP | BPF_JEQ | BPF_K:
 			pc += a == i.k ? i.jt : i.jf;
 			break;
@@ -79,18 +82,13 @@ static uint32_t interpret(
 	}
 }
 
-/* What the kernel makes of both: kill before errno before allow; of two errnos the newer filter's.
- */
-static uint32_t judge(const struct call_data *data, bool *constant)
+#define OPTION_SETS 8
+#define DEFAULTS SECCOMP_WITH_MEMFD
+
+static uint32_t judge(unsigned options, const struct call_data *data, bool *constant)
 {
-	struct sock_fprog numbers, arguments;
 	*constant = true;
-	seccomp_programs(&numbers, &arguments);
-	uint32_t first = interpret(&numbers, data, constant);
-	uint32_t second = interpret(&arguments, data, constant);
-	if (first == RET_KILL_PROCESS)
-		return first;
-	return second != RET_ALLOW && first == RET_ALLOW ? second : first;
+	return interpret(seccomp_program(options), data, constant);
 }
 
 #ifdef __x86_64__
@@ -147,13 +145,29 @@ static bool is_allowed(unsigned number)
 
 static bool is_refused(unsigned number)
 {
-	static const unsigned refused[] = { 101, 103, 154, 155, 159, 161, 163, 164, 165, 166, 167,
-		168, 169, 170, 171, 172, 173, 175, 176, 179, 227, 246, 272, 298, 300, 304, 305, 308,
-		310, 311, 312, 313, 321, 438 };
+	static const unsigned refused[] = { 103, 154, 155, 159, 161, 163, 164, 165, 166, 167, 168,
+		169, 170, 171, 172, 173, 175, 176, 179, 227, 246, 272, 298, 300, 304, 305, 308, 313,
+		321 };
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
 		if (number == refused[i])
 			return true;
 	return false;
+}
+
+/* ptrace, process_vm_readv, process_vm_writev, kcmp, pidfd_getfd */
+static bool is_for_debuggers(unsigned number)
+{
+	return number == 101 || (number >= 310 && number <= 312) || number == 438;
+}
+
+static uint32_t expected_for_debuggers(unsigned number, const uint32_t *w)
+{
+	bool is_init = number == 438   ? false
+		       : number == 101 ? w[0] != 0 && w[1] == 1
+		       : number == 312 ? w[0] == 1 || w[1] == 1
+				       : w[0] == 1;
+	bool suspends = number == 101 && (w[0] == 0x4200 || w[0] == 0x4206) && w[3] & 1 << 21;
+	return is_init || suspends ? RET_ERRNO(EPERM) : RET_ALLOW;
 }
 
 static bool ioctl_is_harmless(uint32_t request)
@@ -189,29 +203,31 @@ static uint32_t expected_socket(uint32_t family, uint32_t type, uint32_t protoco
 }
 
 /* w: the arguments as the kernel sees them, cut to 32 bits. */
-static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const uint64_t *args)
+static uint32_t expected_by_argument(
+	unsigned options, unsigned number, const uint32_t *w, const uint64_t *args)
 {
+	const unsigned modes = options & SECCOMP_WITH_SETGID ? 04000 : 06000;
 #define REFUSED_IF(condition, error) ((condition) ? RET_ERRNO(error) : RET_ALLOW)
 	switch (number) {
 	case 2: /* open */
-		return REFUSED_IF(w[1] & (O_CREAT | 020000000) && w[2] & 06000, EPERM);
+		return REFUSED_IF(w[1] & (O_CREAT | 020000000) && w[2] & modes, EPERM);
 	case 257: /* openat */
-		return REFUSED_IF(w[2] & (O_CREAT | 020000000) && w[3] & 06000, EPERM);
+		return REFUSED_IF(w[2] & (O_CREAT | 020000000) && w[3] & modes, EPERM);
 	case 83:
 	case 85:
 	case 90:
 	case 91: /* mkdir creat chmod fchmod */
-		return REFUSED_IF(w[1] & 06000, EPERM);
+		return REFUSED_IF(w[1] & modes, EPERM);
 	case 258:
 	case 268:
 	case 452: /* mkdirat fchmodat fchmodat2 */
-		return REFUSED_IF(w[2] & 06000, EPERM);
+		return REFUSED_IF(w[2] & modes, EPERM);
 	case 133: /* mknod */
-		return REFUSED_IF(w[1] & 06000 || S_ISCHR(w[1]) || S_ISBLK(w[1]) || S_ISLNK(w[1]) ||
+		return REFUSED_IF(w[1] & modes || S_ISCHR(w[1]) || S_ISBLK(w[1]) || S_ISLNK(w[1]) ||
 					  (w[1] & S_IFMT & 020000),
 			EPERM);
 	case 259: /* mknodat */
-		return REFUSED_IF(w[2] & 06000 || S_ISCHR(w[2]) || S_ISBLK(w[2]) || S_ISLNK(w[2]) ||
+		return REFUSED_IF(w[2] & modes || S_ISCHR(w[2]) || S_ISBLK(w[2]) || S_ISLNK(w[2]) ||
 					  (w[2] & S_IFMT & 020000),
 			EPERM);
 	case 9: /* mmap */
@@ -257,7 +273,7 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 	case 72: /* fcntl */
 		return REFUSED_IF(w[1] == F_SETLEASE, EPERM);
 	case 135: /* personality */
-		return REFUSED_IF(w[0] != 0 && w[0] != 0xffffffff, EPERM);
+		return REFUSED_IF(w[0] != 0 && w[0] != 0x40000 && w[0] != 0xffffffff, EPERM);
 	case 160: /* setrlimit: RLIMIT_CORE seems to be set */
 		return REFUSED_IF(w[0] == RLIMIT_CORE, 0);
 	case 302: /* prlimit64: PID 1; else the same when there is a new value */
@@ -289,29 +305,48 @@ static uint32_t expected_by_argument(unsigned number, const uint32_t *w, const u
 	return RET_ALLOW;
 }
 
-static uint32_t expected(const struct call_data *data)
+static uint32_t expected(unsigned options, const struct call_data *data)
 {
 	uint32_t words[6];
 	for (int i = 0; i < 6; i++)
 		words[i] = (uint32_t)data->args[i];
 	if (data->architecture != ARCHITECTURE)
 		return RET_KILL_PROCESS;
-	if (is_refused(data->number))
+	if (is_for_debuggers(data->number) && options & SECCOMP_WITH_PTRACE)
+		return expected_for_debuggers(data->number, words);
+	if (is_refused(data->number) || is_for_debuggers(data->number))
 		return RET_ERRNO(EPERM);
-	if (!is_allowed(data->number))
+	if (!is_allowed(data->number) || (data->number == 319 && !(options & SECCOMP_WITH_MEMFD)))
 		return RET_ERRNO(ENOSYS);
-	return expected_by_argument(data->number, words, data->args);
+	return expected_by_argument(options, data->number, words, data->args);
+}
+
+/* Calls whose rules differ between the filters; the others are judged by one of them in turn. */
+static bool depends_on_options(unsigned number)
+{
+	static const unsigned calls[] = { 2, 83, 85, 90, 91, 133, 257, 258, 259, 268, 319, 452 };
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (number == calls[i])
+			return true;
+	return is_for_debuggers(number);
+}
+
+static void check_with(unsigned options, const struct call_data *data)
+{
+	bool constant;
+	uint32_t is = judge(options, data, &constant), should = expected(options, data);
+	if (is != should)
+		fail_msg("options %u call %u arch %#x (%#lx, %#lx, %#lx, %#lx, %#lx): %#x, "
+			 "expected %#x",
+			options, data->number, data->architecture, (unsigned long)data->args[0],
+			(unsigned long)data->args[1], (unsigned long)data->args[2],
+			(unsigned long)data->args[3], (unsigned long)data->args[4], is, should);
 }
 
 static void check(const struct call_data *data)
 {
-	bool constant;
-	uint32_t is = judge(data, &constant), should = expected(data);
-	if (is != should)
-		fail_msg("call %u arch %#x (%#lx, %#lx, %#lx, %#lx, %#lx): %#x, expected %#x",
-			data->number, data->architecture, (unsigned long)data->args[0],
-			(unsigned long)data->args[1], (unsigned long)data->args[2],
-			(unsigned long)data->args[3], (unsigned long)data->args[4], is, should);
+	for (unsigned options = 0; options < OPTION_SETS; options++)
+		check_with(options, data);
 }
 
 static void test_every_number_is_judged_as_written_down(void **state)
@@ -327,7 +362,8 @@ static void test_x32_calls_do_not_exist(void **state)
 	bool constant;
 	for (unsigned number = 0; number <= 600; number++) {
 		struct call_data data = { number | 0x40000000, ARCHITECTURE };
-		assert_int_equal(judge(&data, &constant), RET_ERRNO(ENOSYS));
+		for (unsigned options = 0; options < OPTION_SETS; options++)
+			assert_int_equal(judge(options, &data, &constant), RET_ERRNO(ENOSYS));
 	}
 }
 
@@ -340,7 +376,9 @@ static void test_foreign_architectures_are_killed(void **state)
 		for (unsigned number = 0; number <= 600; number++) {
 			struct call_data data = { number, foreign[i], 0,
 				{ 0, 06755, 06755, 06755 } };
-			assert_int_equal(judge(&data, &constant), RET_KILL_PROCESS);
+			for (unsigned options = 0; options < OPTION_SETS; options++)
+				assert_int_equal(
+					judge(options, &data, &constant), RET_KILL_PROCESS);
 		}
 }
 
@@ -358,7 +396,8 @@ static void test_arguments_are_judged_by_their_low_half(void **state)
 		0x4020940d, 0xc0189436, 0x80086601, 0x40086602 /* FS_IOC_SETFLAGS */,
 		0x5000940e /* btrfs subvolume */, 0x4b4d, 0x5606, 0xc0045877, 0xb701, 0x801c581f,
 		0x401c5820, 0xc020660b, 0x80087601, 0xc0502100 /* notification */,
-		0x1f /* every flag of memfd_create */, 0x54000004 /* huge pages of 2M */ };
+		0x1f /* every flag of memfd_create */, 0x54000004 /* huge pages of 2M */,
+		0x4200 /* PTRACE_SETOPTIONS */, 0x4206 /* PTRACE_SEIZE */, 1 << 21 };
 	const size_t count = sizeof(values) / sizeof(values[0]);
 	for (unsigned number = 0; number <= 470; number++) {
 		/* Every pair of values in neighbouring places, with and without high bits. */
@@ -370,19 +409,18 @@ static void test_arguments_are_judged_by_their_low_half(void **state)
 					values[i / count] | (i % 2 ? 1ull << 32 : 0);
 				data.args[(place + 2) % 5] = values[(i + i / count) % count];
 				data.args[place] |= i % 3 ? 0xdeadbeef00000000 : 0;
-				check(&data);
+				if (depends_on_options(number))
+					check(&data);
+				else
+					check_with((unsigned)i % OPTION_SETS, &data);
 			}
 	}
 }
 
 static uint32_t judge_role(bool may_fork, const struct call_data *data)
 {
-	struct sock_fprog numbers, arguments;
 	bool constant;
-	seccomp_role_programs(may_fork, &numbers, &arguments);
-	uint32_t first = interpret(&numbers, data, &constant);
-	uint32_t second = interpret(&arguments, data, &constant);
-	return first != RET_ALLOW ? first : second;
+	return interpret(seccomp_role_program(may_fork), data, &constant);
 }
 
 /* Of what a sandbox may, by number. */
@@ -426,8 +464,9 @@ static uint32_t expected_for_roles(unsigned number, bool may_fork, const struct 
 	if (is_refused_to_roles(number, may_fork))
 		return RET_ERRNO(EPERM);
 	if (number == 41 && (uint32_t)data->args[0] != AF_UNIX)
-		return expected(data) == RET_ALLOW ? RET_ERRNO(EAFNOSUPPORT) : expected(data);
-	return expected(data);
+		return expected(DEFAULTS, data) == RET_ALLOW ? RET_ERRNO(EAFNOSUPPORT)
+							     : expected(DEFAULTS, data);
+	return expected(DEFAULTS, data);
 }
 
 static void test_roles_have_the_same_but_for_what_is_written_down(void **state)
@@ -462,23 +501,30 @@ static void test_hot_calls_are_decided_without_arguments(void **state)
 	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]); i++) {
 		bool constant;
 		struct call_data data = { hot[i], ARCHITECTURE };
-		assert_int_equal(judge(&data, &constant), RET_ALLOW);
+		assert_int_equal(judge(DEFAULTS, &data, &constant), RET_ALLOW);
 		assert_true(constant);
 	}
 }
 #endif
 
+/* Those of sandboxes, then those of roles. */
+static const struct sock_fprog *program_at(unsigned p)
+{
+	return p < OPTION_SETS ? seccomp_program(p) : seccomp_role_program(p - OPTION_SETS);
+}
+
 static void test_every_instruction_can_be_reached(void **state)
 {
-	struct sock_fprog programs[2];
-	seccomp_programs(&programs[0], &programs[1]);
-	for (int p = 0; p < 2; p++) {
+	for (unsigned p = 0; p < OPTION_SETS + 2; p++) {
+		const struct sock_fprog *program = program_at(p);
 		bool reached[512] = { [0] = true };
-		assert_true(programs[p].len < 512);
-		for (unsigned i = 0; i < programs[p].len; i++) {
-			struct sock_filter code = programs[p].filter[i];
+		assert_true(program->len < 512);
+		for (unsigned i = 0; i < program->len; i++) {
+			struct sock_filter code = program->filter[i];
 			assert_true(reached[i]);
-			if (BPF_CLASS(code.code) == BPF_JMP)
+			if (code.code == (BPF_JMP | BPF_JA))
+				reached[i + 1 + code.k] = true;
+			else if (BPF_CLASS(code.code) == BPF_JMP)
 				reached[i + 1 + code.jt] = reached[i + 1 + code.jf] = true;
 			else if (BPF_CLASS(code.code) != BPF_RET)
 				reached[i + 1] = true;
@@ -488,17 +534,15 @@ static void test_every_instruction_can_be_reached(void **state)
 
 static void test_sizes_are_those_of_the_programs(void **state)
 {
-	struct sock_fprog numbers, arguments;
-	seccomp_programs(&numbers, &arguments);
-	assert_in_range(numbers.len, 50, 255);
-	assert_in_range(arguments.len, 50, 255);
+	for (unsigned p = 0; p < OPTION_SETS + 2; p++)
+		assert_in_range(program_at(p)->len, 200, 400);
 }
 
-/* In the child, with both filters on: 0, or the number of the claim that doesn't hold. */
+/* In the child, with the filter on: 0, or the number of the claim that doesn't hold. */
 static int claims_of_child(void)
 {
 	struct error err;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(true, &err) != 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(DEFAULTS, &err) != 0)
 		return 1;
 	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 2)
 		return 2;
@@ -516,7 +560,7 @@ static int claims_of_child(void)
 		return 7;
 	if (!IS(syscall(SYS_fchmod, 0, 04755l | 1l << 32), EPERM))
 		return 8;
-	if (!IS(syscall(SYS_personality, 0x0040000l | 1l << 32), EPERM) ||
+	if (!IS(syscall(SYS_personality, 0x0400000l | 1l << 32), EPERM) ||
 		syscall(SYS_personality, 0xffffffff) < 0)
 		return 9;
 	int fd = (int)syscall(SYS_memfd_create, "x", 0);
@@ -553,7 +597,8 @@ static void test_an_i386_call_ends_the_process(void **state)
 	assert_true(child >= 0);
 	if (child == 0) {
 		struct error err;
-		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || seccomp_load(true, &err) != 0)
+		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+			seccomp_load(DEFAULTS, &err) != 0)
 			_exit(1);
 		long result = 20; /* getpid of i386 */
 		__asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
