@@ -203,7 +203,9 @@ static int look_at_host(struct launcher *launcher, struct error *err)
 	struct host host;
 	arena_init(&arena);
 	host_init(&host);
-	if (host_look(&host, NULL, NULL, &arena, err)) {
+	const config_list *show = launcher->options->show;
+	if (host_look(&host, NULL, NULL, &arena, err) ||
+		(show && host_show(&host, show, launcher->home->path, &arena, err))) {
 		arena_done(&arena);
 		return -1;
 	}

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "linux/home.h"
+#include "model/config.h"
 
 enum launch_role_fd {
 	LAUNCH_ROLE_LISTENER = 3, /* of the API */
@@ -39,6 +40,7 @@ struct launch_options {
 		     * serves, "STOPPING=1" at the first signal to end; or -1 */
 	uint64_t give_back_ms;
 	uint64_t captured_bytes; /* of all execs together that core keeps; 0: core's default */
+	const config_list *show; /* system.show of config.yaml, or NULL */
 	struct log log;
 };
 /* Serves until it is told to stop. Returns the exit code. */

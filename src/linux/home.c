@@ -130,8 +130,11 @@ static int adopt(int dir, struct home *home, struct error *err)
 			"name a new directory, or one that holds config.yaml alone",
 			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
 	find_owner(&home->uid, &home->gid);
-	if ((fchownat(dir, "config.yaml", home->uid, home->gid, AT_SYMLINK_NOFOLLOW) &&
-		    errno != ENOENT) ||
+	/* One that the owner can read stays root's: only then may it say what root shows. */
+	bool is_closed =
+		!fstatat(dir, "config.yaml", &st, AT_SYMLINK_NOFOLLOW) && !(st.st_mode & S_IROTH);
+	if ((is_closed &&
+		    fchownat(dir, "config.yaml", home->uid, home->gid, AT_SYMLINK_NOFOLLOW)) ||
 		fchownat(dir, "", home->uid, home->gid, AT_EMPTY_PATH))
 		return fail_errno(err, "give '%s' to uid %u", home->path, home->uid);
 	home->is_foreign = true;

@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include "base/path.h"
 #include "format/quantity.h"
 #include "format/requirements.h"
 #include "format/yaml.h"
@@ -24,11 +25,11 @@ struct place {
 typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
-static read_function read_python, read_url, read_host, read_package;
+static read_function read_python, read_url, read_host, read_package, read_path;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
-	const char *name; /* below SECTION */
+	const char *name; /* "section.key" */
 	size_t offset;
 	read_function *read;
 	bool is_list;
@@ -56,6 +57,7 @@ static const struct key {
 	{ AT(trusted_hosts), read_host, .is_list = true },
 	{ AT(file_hosts), read_host, .is_list = true },
 	{ AT(python), read_python },
+	{ "system.show", offsetof(struct config, show), read_path, .is_list = true },
 #undef AT
 #undef AT_MS
 };
@@ -253,7 +255,25 @@ static int read_package(const struct place *place, const char *text)
 	return set_text(place, requirement_normalize_name(place->arena, name));
 }
 
+static int read_path(const struct place *place, const char *text)
+{
+	if (!path_is_normal(text) || strpbrk(text, "\n\t"))
+		return fail(place->err, ERR_INVALID, "'%s' is not an absolute, plain path", text);
+	return set_text(place, text);
+}
+
 /* -- keys -- */
+
+static const char *key_own_name(const struct key *key)
+{
+	return strchr(key->name, '.') + 1;
+}
+
+static bool is_in_section(const struct key *key, const char *section)
+{
+	size_t len = strlen(section);
+	return !strncmp(key->name, section, len) && key->name[len] == '.';
+}
 
 /* `path` as it stands in the file; the hint is the key whose own name is nearest, if any is near.
  */
@@ -305,16 +325,30 @@ static int read_value(const struct place *place, int *line)
 	return 0;
 }
 
+static const struct key *find_key(const char *section, const char *name)
+{
+	for (size_t i = 0; i < KEY_COUNT; i++)
+		if (is_in_section(&keys[i], section) && !strcmp(key_own_name(&keys[i]), name))
+			return &keys[i];
+	return NULL;
+}
+
+static bool is_section(const char *name)
+{
+	for (size_t i = 0; i < KEY_COUNT; i++)
+		if (is_in_section(&keys[i], name))
+			return true;
+	return false;
+}
+
 static int read_section(const struct yaml_value *section, struct arena *arena,
 	struct config *config, struct error *err)
 {
 	for (const struct yaml_value *v = section->first; v; v = v->next) {
-		char path[sizeof SECTION "." + YAML_KEY_MAX];
-		const struct key *key = NULL;
+		char path[2 * YAML_KEY_MAX + 2];
+		const struct key *key = find_key(section->key, v->key);
 
-		str_format(path, sizeof path, SECTION ".%s", v->key);
-		for (size_t i = 0; i < KEY_COUNT && !key; i++)
-			key = strcmp(keys[i].name, path) == 0 ? &keys[i] : NULL;
+		str_format(path, sizeof path, "%s.%s", section->key, v->key);
 		if (!key)
 			return fail_unknown(err, v, path);
 		if (v->kind == YAML_NULL)
@@ -339,11 +373,11 @@ int config_parse(struct str text, struct arena *arena, struct config *config, st
 		return fail(err, ERR_INVALID, "line %d: a list, where '" SECTION ":' is expected",
 			root->line);
 	for (const struct yaml_value *v = root->first; v; v = v->next) {
-		if (strcmp(v->key, SECTION) != 0)
+		if (!is_section(v->key))
 			return fail_unknown(err, v, v->key);
 		if (v->kind != YAML_MAP && v->kind != YAML_NULL)
-			return fail(err, ERR_INVALID,
-				"line %d: " SECTION ": keys are expected below it", v->line);
+			return fail(err, ERR_INVALID, "line %d: %s: keys are expected below it",
+				v->line, v->key);
 		if (read_section(v, arena, &result, err) < 0)
 			return -1;
 	}

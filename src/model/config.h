@@ -21,7 +21,10 @@
  *	  extra_indexes: []
  *	  trusted_hosts: []
  *	  file_hosts: []		# host or host:port that the index sends downloads to; else
- *asked of it python: "3.12"		# the default interpreter
+ *					# asked of it
+ *	  python: "3.12"		# the default interpreter
+ *	system:
+ *	  show: []			# host paths shown read-only in every sandbox
  */
 #pragma once
 #include <stdbool.h>
@@ -39,6 +42,7 @@ struct config {
 	const char *exclude_newer, *index, *python; /* NULL: not set */
 	bool require_hashes, allow_build, allow_urls, allow_options;
 	config_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
+	config_list show; /* absolute and plain; not looked at on the host */
 };
 void config_defaults(struct config *config);
 /* `text` of config.yaml over the defaults, whatever *config held. Nothing, or null for a key,

@@ -30,6 +30,7 @@ struct plan_host_path { /* a system path that was found on the host */
 	enum plan_path_kind kind;
 	const char *link; /* PATH_LINK: where it leads */
 	unsigned links;	  /* hard links; only for names in a --dir */
+	const char *source; /* what is shown there; NULL: `path` itself */
 };
 typedef VEC(struct plan_host_path) plan_host_paths;
 enum plan_stream_kind { STREAM_PIPE, STREAM_TERMINAL, STREAM_NULL, STREAM_OTHER };
@@ -38,7 +39,7 @@ struct plan_facts {
 	uint32_t outside_uid, outside_gid;
 	int landlock_abi;
 	enum plan_limiter limiter;
-	plan_host_paths host_paths; /* of plan/system.h, those that exist */
+	plan_host_paths host_paths; /* of plan/system.h, and of system.show */
 	plan_host_paths protect;    /* of plan_protected_names, those found in --dir */
 	enum plan_stream_kind streams[3];
 	bool same_output; /* stdout and stderr lead to one place */

@@ -1,6 +1,7 @@
 #include "plan/system.h"
 
 #include <string.h>
+#include "base/path.h"
 
 const char *const plan_system_paths[] = {
 	"/usr",
@@ -138,4 +139,53 @@ bool plan_system_place_has(const struct plan_system_place *place, const char *na
 			end = middle;
 	}
 	return false;
+}
+
+int plan_system_check_shown(const char *path, struct error *err)
+{
+	static const struct {
+		const char *path, *is;
+	} closed[] = {
+#define OWN "the sandbox's own"
+#define SECRET "a secret"
+		{ "/proc", OWN },
+		{ "/dev", OWN },
+		{ "/sys", OWN },
+		{ "/tmp", OWN },
+		{ "/.cache", OWN },
+		{ "/workspace", OWN },
+		{ "/env", OWN },
+		{ "/var/tmp", OWN },
+		{ "/etc/group", OWN },
+		{ "/etc/hostname", OWN },
+		{ "/etc/hosts", OWN },
+		{ "/etc/mtab", OWN },
+		{ "/etc/nsswitch.conf", OWN },
+		{ "/etc/passwd", OWN },
+		{ "/etc/protocols", OWN },
+		{ "/etc/services", OWN },
+		{ "/etc/gshadow", SECRET },
+		{ "/etc/gshadow-", SECRET },
+		{ "/etc/krb5.keytab", SECRET },
+		{ "/etc/shadow", SECRET },
+		{ "/etc/shadow-", SECRET },
+		{ "/etc/ssh", SECRET },
+		{ "/etc/ssl/private", SECRET },
+		{ "/etc/sudoers", SECRET },
+		{ "/etc/sudoers.d", SECRET },
+		{ "/root", SECRET },
+		{ "/run", "full of sockets of the host" },
+#undef OWN
+#undef SECRET
+	};
+	for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
+		bool is_above = path_is_beneath(closed[i].path, path);
+		if (is_above || path_is_beneath(path, closed[i].path))
+			return fail(err, ERR_INVALID, "system.show: '%s' %s '%s', which is %s",
+				path,
+				is_above && strcmp(path, closed[i].path) ? "holds"
+									 : "is or lies in",
+				closed[i].path, closed[i].is);
+	}
+	return 0;
 }

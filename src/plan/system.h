@@ -7,6 +7,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include "base/error.h"
 
 /* Looked for one by one; NULL at the end. */
 extern const char *const plan_system_paths[];
@@ -19,3 +20,6 @@ struct plan_system_place {
 };
 extern const struct plan_system_place plan_system_places[]; /* directory NULL at the end */
 bool plan_system_place_has(const struct plan_system_place *place, const char *name);
+/* Whether the operator may have `path` (absolute, plain) shown at its own place: it neither holds
+ * nor lies in what is the sandbox's own, or a secret. ERR_INVALID. */
+int plan_system_check_shown(const char *path, struct error *err);

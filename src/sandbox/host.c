@@ -257,3 +257,70 @@ int host_look_at_source(
 	bind->owner_gid = st.st_gid;
 	return 0;
 }
+
+/* ---- what the operator shows ---- */
+
+/* What lies below `path` is shown with it. */
+static void drop_below(plan_host_paths *paths, const char *path)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < paths->count; i++)
+		if (!path_is_beneath(paths->items[i].path, path))
+			paths->items[kept++] = paths->items[i];
+	paths->count = kept;
+}
+
+static bool is_shown(const plan_host_paths *paths, const char *path)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (path_is_beneath(path, paths->items[i].path))
+			return true;
+	return false;
+}
+
+/* enum plan_path_kind, or -1. */
+static int check_shown(const char *path, const char *real, const char *home, struct error *err)
+{
+	char own[PATH_MAX];
+	struct stat st;
+	if (plan_system_check_shown(path, err) || plan_system_check_shown(real, err))
+		return -1;
+	if (realpath(home, own) && (path_is_beneath(real, own) || path_is_beneath(own, real)))
+		return fail(err, ERR_INVALID,
+			"system.show: '%s' is, holds or lies in carrel's home", path);
+	if (is_kernels_own(real))
+		return fail(err, ERR_INVALID,
+			"system.show: '%s' is the kernel's own and can't be shown inside", path);
+	if (stat(real, &st))
+		return fail_errno(err, "system.show: '%s'", path);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return fail(err, ERR_INVALID, "system.show: '%s' is neither a file nor a directory",
+			path);
+	return S_ISDIR(st.st_mode) ? PATH_DIRECTORY : PATH_FILE;
+}
+
+int host_show(struct host *host, const config_list *show, const char *home, struct arena *arena,
+	struct error *err)
+{
+	plan_host_paths *paths = &host->facts.host_paths;
+	for (size_t i = 0; i < show->count; i++) {
+		const char *path = show->items[i];
+		char real[PATH_MAX];
+		if (!realpath(path, real)) {
+			fail_errno(err, "system.show: '%s'", path);
+			return error_hint(err, "remove it from config.yaml, or make it");
+		}
+		int kind = check_shown(path, real, home, err);
+		if (kind < 0)
+			return -1;
+		if (is_shown(paths, path))
+			continue;
+		drop_below(paths, path);
+		struct plan_host_path shown = { .path = path,
+			.kind = (enum plan_path_kind)kind,
+			.links = 1,
+			.source = arena_text(arena, real) };
+		vec_push(arena, paths, shown);
+	}
+	return 0;
+}

@@ -1,6 +1,7 @@
 /* host.h -- finds out what plan_build must know of this host, and of what the user named. */
 #pragma once
 #include "linux/cgroup.h"
+#include "model/config.h"
 #include "plan/plan.h"
 
 struct host {
@@ -13,6 +14,10 @@ void host_done(struct host *host);
 /* Fills host->facts. `home`: for the uid slot, when root; NULL: none is taken (the first one is
  * shown). `dir`: a --dir whose protected names are looked for, or NULL. */
 int host_look(struct host *host, const char *home, const char *dir, struct arena *arena,
+	struct error *err);
+/* Adds what the operator shows (system.show) to the facts of host_look: it must exist, be a file or
+ * a directory, and have nothing to do with `home`, carrel's own. ERR_NOT_FOUND, ERR_INVALID. */
+int host_show(struct host *host, const config_list *show, const char *home, struct arena *arena,
 	struct error *err);
 /* The protected names that are in directory `path` now and weren't when host_look looked: what
  * doesn't exist can't be protected, but it can be said. */

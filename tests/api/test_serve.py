@@ -408,3 +408,28 @@ def test_another_users_socket_is_not_spoken_to(carrel, other_user):
                                   cwd="/", capture_output=True, text=True, timeout=20)
             assert done.returncode == 125 and "uid 12346 listens" in done.stderr, done
             assert listener.communicate()[0] == "b''\n"
+
+
+# ---- what the operator shows ----
+
+def configure(carrel, text):
+    path = pathlib.Path(carrel.env["CARREL_HOME"], "config.yaml")
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_workspaces_show_what_the_operator_shows(stopped):
+    configure(stopped, "system:\n  show: [/etc/debian_version, /var/lib/dpkg]\n")
+    assert stopped("create", "w").returncode == 0
+    done = stopped("exec", "w", "--", "sh", "-c", "cat /etc/debian_version; ls -d /var/lib/dpkg/status; touch /var/lib/dpkg/new")
+    assert done.stdout == pathlib.Path("/etc/debian_version").read_text() + "/var/lib/dpkg/status\n"
+    assert "Read-only file system" in done.stderr
+
+
+@pytest.mark.needs_root
+def test_root_daemon_does_not_start_with_a_list_that_core_could_have_written(carrel):
+    path = configure(carrel, "system:\n  show: [/etc/debian_version]\n")
+    os.chown(path, 64199, 64199)
+    done = carrel("serve", "--background")
+    assert done.returncode == 125 and "others than you can write it" in done.stderr, done.stderr

@@ -1,5 +1,7 @@
 """What a sandbox shows of the host's /etc and /var: the configuration that programs need, and nothing else."""
 import os
+import pathlib
+import tempfile
 
 import pytest
 
@@ -62,3 +64,100 @@ except socket.gaierror as err: print(err.errno == socket.EAI_NONAME)
 """
     done = carrel.run("--timeout", "20s", "--", "python3", "-c", text)
     assert done.stdout == "localhost localhost localhost\nunknown\nTrue\n", done.stderr
+
+
+@pytest.fixture
+def shared_tree():
+    """A directory outside /tmp and /var/tmp, which are the sandbox's own. Only root can make one on every host."""
+    with tempfile.TemporaryDirectory(prefix="carrel-shown.", dir="/opt") as name:
+        os.chmod(name, 0o755)
+        pathlib.Path(name, "file").write_text("mine\n")
+        os.chmod(pathlib.Path(name, "file"), 0o666)     # what keeps it is the mount, not its mode
+        pathlib.Path(name, "link").symlink_to("file")
+        yield name
+
+
+def configure(carrel, text, mode=0o644):
+    path = pathlib.Path(carrel.env["CARREL_HOME"], "config.yaml")
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def shown(carrel, *paths):
+    configure(carrel, "system:\n  show:\n" + "".join(f"    - {path}\n" for path in paths))
+
+
+def test_operator_shows_more(carrel):
+    wanted = ["/etc/debian_version", "/var/lib/dpkg/status"]
+    assert listed(carrel, wanted) == []
+    shown(carrel, "/etc/debian_version", "/var/lib/dpkg")
+    assert listed(carrel, wanted) == wanted
+    done = carrel.run("--", "sh", "-c", "cat /etc/debian_version; touch /var/lib/dpkg/new")
+    assert done.stdout == pathlib.Path("/etc/debian_version").read_text()
+    assert "Read-only file system" in done.stderr
+
+
+@pytest.mark.needs_root
+def test_operator_shows_more_read_only_and_at_the_same_path(carrel, shared_tree):
+    shown(carrel, shared_tree, "/etc/debian_version")
+    done = carrel.run("--", "sh", "-c", f"cat {shared_tree}/file {shared_tree}/link /etc/debian_version; echo more >> {shared_tree}/file")
+    assert done.stdout == "mine\nmine\n" + pathlib.Path("/etc/debian_version").read_text()
+    assert "Read-only file system" in done.stderr
+    assert (pathlib.Path(shared_tree) / "file").read_text() == "mine\n"
+
+
+@pytest.mark.needs_root
+def test_link_to_show_leads_to_what_it_names(carrel, shared_tree):
+    link = pathlib.Path(shared_tree + ".link")
+    link.symlink_to(shared_tree)
+    try:
+        shown(carrel, link)
+        assert carrel.run("--", "cat", f"{link}/file").stdout == "mine\n"
+    finally:
+        link.unlink()
+
+
+@pytest.mark.parametrize("path, why", [
+    ("/etc", "holds '/etc/group'"), ("/", "holds"), ("/etc/shadow", "a secret"), ("/etc/ssl", "holds '/etc/ssl/private'"),
+    ("/proc/1", "the sandbox's own"), ("/run", "sockets of the host"), ("/nonexistent/here", "No such file"),
+    ("relative", "not an absolute, plain path"), ("/usr/../etc/shadow", "not an absolute, plain path")])
+def test_path_that_is_not_to_be_shown_is_refused(carrel, path, why):
+    shown(carrel, path)
+    done = carrel.run("--", "true")
+    assert done.returncode == 125 and "system.show" in done.stderr and why in done.stderr, done.stderr
+
+
+@pytest.mark.needs_root
+def test_home_and_directories_around_it_are_not_shown(carrel, shared_tree):
+    home = pathlib.Path(shared_tree, "home")
+    home.mkdir()
+    carrel.env["CARREL_HOME"] = str(home)
+    for path in (shared_tree, home, home / "run"):
+        if path == home / "run":
+            path.mkdir(exist_ok=True)
+        shown(carrel, path)
+        done = carrel.run("--", "true")
+        assert done.returncode == 125 and "carrel's home" in done.stderr, done.stderr
+
+
+@pytest.mark.needs_root
+def test_link_does_not_lead_to_a_secret(carrel, shared_tree):
+    link = pathlib.Path(shared_tree, "secret")
+    link.symlink_to("/etc/ssh" if os.path.isdir("/etc/ssh") else "/root")
+    shown(carrel, link)
+    done = carrel.run("--", "true")
+    assert done.returncode == 125 and "a secret" in done.stderr
+
+
+@pytest.mark.needs_root
+@pytest.mark.parametrize("uid, mode", [(64199, 0o644), (0, 0o666), (0, 0o664)])
+def test_root_shows_nothing_that_others_could_have_written(carrel, shared_tree, uid, mode):
+    path = configure(carrel, f"system:\n  show: [{shared_tree}]\n", mode)
+    os.chown(path, uid, uid)
+    done = carrel.run("--", "true")
+    assert done.returncode == 125 and "others than you can write it" in done.stderr
+    assert f"chown 0 '{path}'" in done.stderr
+    path.write_text("environments:\n  max_envs: 7\n")
+    assert carrel.run("--", "true").returncode == 0

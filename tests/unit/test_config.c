@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/buf.h"
+#include "base/str.h"
 #include "model/config.h"
 #include "unit.h"
 
@@ -33,6 +34,7 @@ static void print(struct buf *out, const struct config *c)
 	print_list(out, "trusted_hosts", &c->trusted_hosts);
 	print_list(out, "file_hosts", &c->file_hosts);
 	buf_printf(out, "python: %s\n", c->python ? c->python : "-");
+	print_list(out, "show", &c->show);
 }
 
 static const char defaults[] = "max_envs: 50\n"
@@ -53,7 +55,8 @@ static const char defaults[] = "max_envs: 50\n"
 			       "extra_indexes:\n"
 			       "trusted_hosts:\n"
 			       "file_hosts:\n"
-			       "python: -\n";
+			       "python: -\n"
+			       "show:\n";
 
 static void assert_config(const char *text, const char *expected)
 {
@@ -107,9 +110,14 @@ static void nothing_said_is_the_default(void **state)
 	assert_config("---\nenvironments:\n", defaults);
 	assert_config("environments: ~\n", defaults);
 	buf_init(&nulls, 10000);
-	buf_text(&nulls, "environments:\n");
-	for (size_t i = 0; config_key(i); i++)
-		buf_printf(&nulls, "  %s:\n", strchr(config_key(i), '.') + 1);
+	const char *section = "";
+	for (size_t i = 0; config_key(i); i++) {
+		const char *dot = strchr(config_key(i), '.');
+		if (strncmp(section, config_key(i), (size_t)(dot - config_key(i))))
+			buf_printf(&nulls, "%.*s:\n", (int)(dot - config_key(i)), config_key(i));
+		section = config_key(i);
+		buf_printf(&nulls, "  %s:\n", dot + 1);
+	}
 	assert_config(nulls.data, defaults);
 }
 
@@ -135,7 +143,9 @@ static void every_key_is_read(void **state)
 		      "  extra_indexes: [http://127.0.0.1:8080/simple/, 'https://[::1]/x']\n"
 		      "  trusted_hosts: [index.example, '[::1]:8443']\n"
 		      "  file_hosts: ['files.example:443']\n"
-		      "  python: 3.10\n",
+		      "  python: 3.10\n"
+		      "system:\n"
+		      "  show: [/opt/tool, '/srv/a b']\n",
 		"max_envs: 7\n"
 		"max_bytes: 1610612736\n"
 		"ttl_ms: 2592000000\n"
@@ -154,7 +164,8 @@ static void every_key_is_read(void **state)
 		"extra_indexes: http://127.0.0.1:8080/simple/ https://[::1]/x\n"
 		"trusted_hosts: index.example [::1]:8443\n"
 		"file_hosts: files.example:443\n"
-		"python: 3.10\n");
+		"python: 3.10\n"
+		"show: /opt/tool /srv/a b\n");
 }
 
 static void an_empty_list_is_instead_of_the_default(void **state)
@@ -250,6 +261,22 @@ static void hosts_and_urls_are_checked(void **state)
 	}
 }
 
+static void a_path_to_show_is_absolute_and_plain(void **state)
+{
+	static const char *const wrong[] = { "", "opt", "/opt/", "/opt//x", "/opt/../x", "./x" };
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		auto_arena struct arena arena = { 0 };
+		struct config config;
+		struct error err = { 0 };
+		char text[100], expected[200];
+		str_format(text, sizeof text, "system:\n  show: ['%s']", wrong[i]);
+		str_format(expected, sizeof expected,
+			"line 2: system.show: '%s' is not an absolute, plain path", wrong[i]);
+		assert_int_equal(config_parse(str_from(text), &arena, &config, &err), -1);
+		assert_string_equal(err.text, expected);
+	}
+}
+
 static void unknown_keys_get_the_nearest_as_a_hint(void **state)
 {
 	auto_arena struct arena arena = { 0 };
@@ -311,6 +338,7 @@ int main(void)
 		cmocka_unit_test(wrong_values_name_line_and_key),
 		cmocka_unit_test(wrong_items_name_their_own_line),
 		cmocka_unit_test(hosts_and_urls_are_checked),
+		cmocka_unit_test(a_path_to_show_is_absolute_and_plain),
 		cmocka_unit_test(unknown_keys_get_the_nearest_as_a_hint),
 		cmocka_unit_test(the_manual_has_every_key),
 	};

@@ -47,11 +47,27 @@ static void test_secrets_and_the_identity_of_the_host_are_not_listed(void **stat
 	assert_false(plan_system_place_has(place("/var/lib"), "docker"));
 }
 
+static void test_operator_shows_neither_secrets_nor_the_sandboxs_own(void **state)
+{
+	static const char *const closed[] = { "/", "/etc", "/var", "/etc/shadow", "/etc/ssh",
+		"/etc/ssh/sshd_config", "/etc/ssl", "/etc/ssl/private/key", "/root", "/root/.ssh",
+		"/run", "/run/docker.sock", "/proc", "/dev/kvm", "/sys/fs", "/tmp/x", "/workspace",
+		"/env/lib", "/etc/passwd", "/etc/hosts" };
+	static const char *const open[] = { "/opt", "/opt/tool", "/srv/data", "/etc/debian_version",
+		"/etc/gitconfig", "/var/lib/dpkg", "/home/alice/tools", "/etcetera", "/runner" };
+	struct error err;
+	for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
+		assert_int_equal(plan_system_check_shown(closed[i], &err), -1);
+	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+		assert_int_equal(plan_system_check_shown(open[i], &err), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names_are_sorted_so_that_each_is_found),
 		cmocka_unit_test(test_configuration_that_programs_need_is_listed),
+		cmocka_unit_test(test_operator_shows_neither_secrets_nor_the_sandboxs_own),
 		cmocka_unit_test(test_secrets_and_the_identity_of_the_host_are_not_listed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,55 @@
+#include "envs/shown.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+
+#define FILE_MAX (1 << 20)
+
+static bool is_trusted(const struct stat *st)
+{
+	uid_t own = geteuid();
+	unsigned others = own ? S_IWOTH : S_IWOTH | S_IWGRP;
+	return (st->st_uid == 0 || st->st_uid == own) && !(st->st_mode & others);
+}
+
+/* By a search for a line, not by the parser: the file isn't trusted. */
+static bool has_section(const char *text)
+{
+	return !strncmp(text, "system:", 7) || strstr(text, "\nsystem:");
+}
+
+int shown_read(const char *home, struct arena *arena, config_list *show, struct error *err)
+{
+	const char *path = arena_printf(arena, "%s/config.yaml", home);
+	struct config config;
+	struct stat st;
+	auto_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	*show = (config_list){ 0 };
+	/* A home that the caller can't enter isn't the caller's. */
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || access(home, X_OK)))
+		return 0;
+	if (fd < 0 || fstat(fd, &st))
+		return fail_errno(err, "open '%s'", path);
+	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
+		return fail(err, ERR_INVALID, "'%s' is not a regular file of at most 1M", path);
+	char *text = arena_array(arena, (size_t)st.st_size + 1, 1);
+	ssize_t len = fd_read_full(fd, text, (size_t)st.st_size);
+	if (len < 0)
+		return fail_errno(err, "read '%s'", path);
+	text[len] = '\0';
+	if (!is_trusted(&st)) {
+		if (!has_section(text))
+			return 0;
+		fail(err, ERR_DENIED, "'%s': others than you can write it, and it has system.show",
+			path);
+		return error_hint(err, "chown %u '%s'; chmod 644 '%s'", geteuid(), path, path);
+	}
+	if (config_parse((struct str){ text, (size_t)len }, arena, &config, err))
+		return error_context(err, "'%s'", path);
+	*show = config.show;
+	return 0;
+}
