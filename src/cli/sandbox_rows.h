@@ -19,13 +19,13 @@
 		{ 0, "timeout", ARG_DURATION, AT(limits.timeout_ms), "TIME", timeout_help, NULL,   \
 			1, 0 },                                                                    \
 		{ 0, "pids", ARG_COUNT, AT(limits.pids), "N",                                      \
-			"processes and threads (default 256)", NULL, 1, 4194304 },                 \
+			"processes and threads (default 1024)", NULL, 1, 4194304 },                \
 		{ 0, "fds", ARG_COUNT, AT(limits.fds), "N",                                        \
 			"open files of a process (default 1024)", NULL, 16, 1048576 },             \
 		{ 0, "disk", ARG_SIZE, AT(limits.disk_bytes), "SIZE", disk_help, NULL, 65536, 0 }, \
 		{ 0, "tmp", ARG_SIZE, AT(limits.tmp_bytes), "SIZE",                                \
-			"size of /tmp, /.cache and /dev/shm together (default 256M)", NULL, 65536, \
-			0 },                                                                       \
+			"size of /tmp and /dev/shm together (default half of --memory)", NULL,     \
+			65536, 0 },                                                                \
 	{                                                                                          \
 		0, "output", ARG_SIZE, AT(limits.output_bytes), "SIZE", output_help, NULL, 1, 0    \
 	}

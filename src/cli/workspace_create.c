@@ -48,7 +48,7 @@ static const struct arg_option options_table[] = {
 		"suspend it when unused for this time (default never)", NULL, 1, 0 },
 	SANDBOX_ROWS(FIELD, "cpu time of one command (default no limit)",
 		"wall time of one command",
-		"size of /workspace and of what is installed (default 1G)",
+		"size of /workspace, /.cache and what is installed (default 1G)",
 		"bytes of output of one command"),
 	ISOLATION_ROW(FIELD),
 	REMOTE_ROWS(FIELD),

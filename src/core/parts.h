@@ -70,6 +70,8 @@ int tree_remove(struct core *core, const char *id, struct error *err);
 /* The same for one that has no row: after a crash nothing tells whose it was. */
 int tree_discard(struct core *core, const char *id, struct error *err);
 void trees_clean_later(struct core *core);
+/* The directory of its /.cache, before a sandbox starts; nothing when it is there. */
+int tree_make_cache(struct core_workspace *w, struct error *err);
 int tree_write_context(struct core_workspace *w, struct error *err);
 /* Bytes on disk of what it holds. Not of env/work, where overlay keeps a directory that nobody may
  * read. Takes long for a large one: in a child. */

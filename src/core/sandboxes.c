@@ -200,6 +200,9 @@ static void ask(struct core_workspace *w)
 static void on_environment(void *ctx, const struct error *err)
 {
 	struct core_workspace *w = ctx;
+	struct error failure;
+	if (!err && tree_make_cache(w, &failure))
+		err = &failure;
 	if (err)
 		not_started(w, err);
 	else

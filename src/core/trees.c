@@ -1,5 +1,6 @@
 /* trees.c -- workspaces/<id>: made, and taken away.
  *	upper/			what a sandbox sees as /workspace
+ *	cache/			what it sees as /.cache: in the disk limit, not part of its state
  *	env/{upper,work}	on top of its environment
  *	.in/			files and archives on their way in (core/files.c, core/archive.c)
  * and workspaces/.del-<id>: removed, but not yet gone (the id is nobody's when it was only
@@ -101,6 +102,15 @@ int tree_make(struct core_workspace *w, bool is_there, struct error *err)
 	/* Not synced: an empty tree that a power cut takes is made again (core/reconcile.c). */
 	fault_point("core_tree_made");
 	return 0;
+}
+
+int tree_make_cache(struct core_workspace *w, struct error *err)
+{
+	char path[ID_LEN + 16];
+	str_format(path, sizeof path, "%s/cache", w->model.id);
+	if (!mkdirat(w->core->workspaces, path, 0700) || errno == EEXIST)
+		return 0;
+	return fail_errno(err, "make the cache of workspace '%s'", w->model.name);
 }
 
 static int put_away(struct core *core, const char *id, const char *as, struct error *err)
@@ -221,7 +231,7 @@ void trees_clean_later(struct core *core)
 
 int tree_measure(struct core *core, const char *id, uint64_t *bytes, struct error *err)
 {
-	static const char *const parts[] = { "upper", "env/upper", ".in" };
+	static const char *const parts[] = { "upper", "env/upper", ".in", "cache" };
 	uint64_t sum = 0, part, inodes;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		char path[ID_LEN + 16];

@@ -184,15 +184,19 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.kind = PATH_DIRECTORY,
 		.owner_uid = launcher->home->uid,
 		.owner_gid = launcher->home->gid };
+	struct plan_bind cache = dir;
+	cache.beneath = arena_printf(&arena, "workspaces/%s/cache", head->id);
 	struct plan_options options = {
 		.warm = true,
 		.dir = &dir,
+		.cache = &cache,
 		.writable_config = true,
 		.home = launcher->home->path,
 		.limits = head->limits,
 	};
 	if (launcher_look(launcher, err) ||
 		check_directory(launcher, dir.beneath, "the workspace", err) ||
+		check_directory(launcher, cache.beneath, "the workspace's cache", err) ||
 		add_environment(
 			launcher, packet, fds, &arena, &options, &mount, &parts->environment, err))
 		return -1;

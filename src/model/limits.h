@@ -6,8 +6,8 @@
 
 #define LIMIT_MEMORY_DEFAULT (2ull << 30)
 #define LIMIT_DISK_DEFAULT (1ull << 30)
-#define LIMIT_TMP_DEFAULT (256ull << 20)
-#define LIMIT_PIDS_DEFAULT 256
+#define LIMIT_TMP_DEFAULT(memory_bytes) ((memory_bytes) / 2) /* a tmpfs counts as memory */
+#define LIMIT_PIDS_DEFAULT 1024 /* threads count too: a Node process has a dozen */
 #define LIMIT_FDS_DEFAULT 1024
 #define LIMIT_OUTPUT_CAPTURED_DEFAULT (64ull << 20)
 #define LIMIT_MEMORY_LEAST (4ull << 20) /* below this not even a shell starts */

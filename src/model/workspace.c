@@ -107,7 +107,7 @@ static const struct limit_field {
 	}
 	LIMIT(memory_bytes, LIMIT_MEMORY_DEFAULT, LIMIT_MEMORY_LEAST, SIZE_MOST),
 	LIMIT(disk_bytes, LIMIT_DISK_DEFAULT, 65536, SIZE_MOST),
-	LIMIT(tmp_bytes, LIMIT_TMP_DEFAULT, 65536, SIZE_MOST),
+	LIMIT(tmp_bytes, 0, 65536, SIZE_MOST),
 	LIMIT(pids, LIMIT_PIDS_DEFAULT, 1, 4194304),
 	LIMIT(fds, LIMIT_FDS_DEFAULT, 16, 1048576),
 	LIMIT(millicpus, 0, 10, 4096000),
@@ -160,10 +160,8 @@ int workspace_fill_limits(struct limits *limits, struct error *err)
 		if (!value)
 			set_limit(&filled, field, field->fallback);
 	}
-	/* A tmpfs counts as memory: one that isn't much smaller ends in a kill, not in a full disk.
-	 */
-	if (!limits->tmp_bytes && filled.tmp_bytes > filled.memory_bytes / 4)
-		filled.tmp_bytes = filled.memory_bytes / 4;
+	if (!limits->tmp_bytes)
+		filled.tmp_bytes = LIMIT_TMP_DEFAULT(filled.memory_bytes);
 	*limits = filled;
 	return 0;
 }

@@ -70,7 +70,7 @@ bool workspace_build_option_is_valid(const char *word);
 /* Deep copies into arena; of texts items[count] is NULL. */
 workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from);
 workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts *from);
-/* Limits that weren't given (0) get the defaults of model/limits.h, tmp_bytes at most a quarter of
+/* Limits that weren't given (0) get the defaults of model/limits.h, tmp_bytes half of
  * the memory; cpus, cpu time, timeout and output stay without. ERR_INVALID names one that is out of
  * range; nothing is changed then. */
 int workspace_fill_limits(struct limits *limits, struct error *err);

@@ -138,7 +138,7 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 		.disk_bytes = options->dir || options->stage
 				      ? asked->disk_bytes
 				      : given_or(asked->disk_bytes, tmpfs_default(memory)),
-		.tmp_bytes = given_or(asked->tmp_bytes, least_of(LIMIT_TMP_DEFAULT, memory / 4)),
+		.tmp_bytes = given_or(asked->tmp_bytes, LIMIT_TMP_DEFAULT(memory)),
 		.pids = given_or(asked->pids, LIMIT_PIDS_DEFAULT),
 		.fds = given_or(asked->fds, LIMIT_FDS_DEFAULT),
 		.millicpus = asked->millicpus,
@@ -257,21 +257,6 @@ static void add_proc(struct arena *arena, struct plan *plan)
 		vec_push(arena, &plan->read_only, proc_read_only[i]);
 }
 
-static void add_scratch(struct arena *arena, struct plan *plan)
-{
-	static const struct {
-		const char *path;
-		unsigned mode;
-	} scratch[] = { { "/tmp", 01777 }, { "/.cache", 0700 }, { "/dev/shm", 01777 } };
-	for (size_t i = 0; i < COUNT(scratch); i++)
-		add_mount(arena, plan,
-			(struct plan_mount){ .kind = MOUNT_SCRATCH,
-				.target = scratch[i].path,
-				.flags = MOUNT_NODEV,
-				.source_kind = PATH_DIRECTORY,
-				.mode = scratch[i].mode });
-}
-
 static void add_bind(struct arena *arena, const struct plan_facts *facts, struct plan *plan,
 	const struct plan_bind *bind, const char *target, unsigned flags)
 {
@@ -291,6 +276,27 @@ static void add_bind(struct arena *arena, const struct plan_facts *facts, struct
 			.idmap = facts->privileged,
 			.owner_uid = bind->owner_uid,
 			.owner_gid = bind->owner_gid });
+}
+
+static void add_scratch(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan)
+{
+	static const struct {
+		const char *path;
+		unsigned mode;
+	} scratch[] = { { "/tmp", 01777 }, { PLAN_CACHE, 0700 }, { "/dev/shm", 01777 } };
+	for (size_t i = 0; i < COUNT(scratch); i++) {
+		if (options->cache && !strcmp(scratch[i].path, PLAN_CACHE)) {
+			add_bind(arena, facts, plan, options->cache, PLAN_CACHE, 0);
+			continue;
+		}
+		add_mount(arena, plan,
+			(struct plan_mount){ .kind = MOUNT_SCRATCH,
+				.target = scratch[i].path,
+				.flags = MOUNT_NODEV,
+				.source_kind = PATH_DIRECTORY,
+				.mode = scratch[i].mode });
+	}
 }
 
 /* A bind alone doesn't protect .git/hooks: `mv .git x` would free the name. So .git is bound on
@@ -639,7 +645,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_system(options, facts, arena, &plan);
 	add_devices(arena, &plan);
 	add_proc(arena, &plan);
-	add_scratch(arena, &plan);
+	add_scratch(options, facts, arena, &plan);
 	add_environment(options, facts, arena, &plan);
 	if (add_workspace(options, facts, arena, &plan, err) ||
 		add_user_binds(options, facts, arena, &plan, err) ||

@@ -19,6 +19,7 @@
 #define PLAN_GID 1000
 #define PLAN_WORKSPACE "/workspace"
 #define PLAN_ENV "/env"
+#define PLAN_CACHE "/.cache"
 #define PLAN_FORWARD_PORT 3128
 
 enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
@@ -74,6 +75,7 @@ struct plan_options {
 	VEC(struct plan_bind) binds;
 	const struct plan_bind *dir;		    /* --dir, target unused; NULL: a tmpfs */
 	const struct plan_environment *environment; /* at /env; NULL: none */
+	const struct plan_bind *cache;		    /* at /.cache; NULL: scratch */
 	const struct plan_bind *stage; /* at /env, writable, in place of an environment;
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */

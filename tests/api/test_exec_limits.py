@@ -83,6 +83,33 @@ def test_a_full_disk_is_the_reason(daemon, small):
     sh(daemon, small, "rm -f one part*")
 
 
+def test_the_cache_of_a_workspace_is_on_its_disk(daemon):
+    """It outlives a sandbox and isn't memory; the disk limit counts it, and it goes with the workspace."""
+    with created(daemon, limits={"memory": 64 * MB, "disk": 200 * MB}) as made:
+        name, path = made["name"], os.path.join(daemon.env["CARREL_HOME"], "workspaces", made["id"])
+        result = sh(daemon, name, "head -c 100000000 /dev/zero > $XDG_CACHE_HOME/a && echo $XDG_CACHE_HOME && stat -c %a /.cache")
+        assert (result["stdout"], result["reason"]) == ("/.cache\n700\n", "exited"), result
+        assert os.stat(f"{path}/cache/a").st_size == 100000000
+        assert os.stat(f"{path}/cache/a").st_uid == os.stat(path).st_uid
+        # Blocks that are just being written to the disk aren't in st_blocks: it is measured anew after each command.
+        usage = lambda: sh(daemon, name, "true") and daemon.get(f"/v1/workspaces/{name}").json()["disk_usage_bytes"]
+        assert eventually(lambda: usage() >= 100000000)
+        assert daemon.request("PATCH", f"/v1/workspaces/{name}", {"limits": {"memory": "65M"}}).status == 200       # a new sandbox
+        assert sh(daemon, name, "stat -c %s /.cache/a")["stdout"] == "100000000\n"
+        more = "for i in 1 2 3 4 5 6 7 8; do head -c 20000000 /dev/zero > /.cache/part$i || exit 1; done; sleep 20"
+        result = sh(daemon, name, more)
+        assert result["reason"] == "disk_limit", result
+    assert eventually(lambda: not os.path.exists(path))
+
+
+@pytest.mark.parametrize("named, seen", [({}, 1 << 30), ({"memory": "256M"}, 128 * MB), ({"tmp": "32M"}, 32 * MB)])
+def test_tmp_is_half_of_the_memory_unless_given(daemon, named, seen):
+    with created(daemon, limits=named) as made:
+        assert made["limits"]["tmp_bytes"] == seen and made["limits"]["pids"] == 1024
+        blocks = sh(daemon, made["name"], "stat -f -c '%b %S' /tmp")["stdout"].split()
+        assert 0 <= int(blocks[0]) * int(blocks[1]) - seen <= 65536
+
+
 def fill(daemon, name, command):
     """Runs short commands until three in a row are over the limit. What others free on the disk meanwhile hides for a
     while (5 s at most) what is written here."""

@@ -97,7 +97,7 @@ def test_limits_are_changed_when_nothing_runs(daemon):
         # It may just be measured.
         assert eventually(lambda: daemon.request("PATCH", path, change).status == 200, 10)
         limits = daemon.get(path).json()["limits"]
-        assert (limits["memory_bytes"], limits["tmp_bytes"], limits["timeout_ms"]) == (256 << 20, 64 << 20, 9000)
+        assert (limits["memory_bytes"], limits["tmp_bytes"], limits["timeout_ms"]) == (256 << 20, 128 << 20, 9000)
         assert run(fill)["reason"] == ("exited" if is_counted else "disk_limit")
         assert run("ulimit -n")["stdout"] == "99\n"
         problem(daemon.request("PATCH", path, {"limits": {"memory": "1k"}}), 400, "invalid", "memory")

@@ -36,8 +36,8 @@ def test_no_variable_of_the_caller_is_in_it(carrel):
 
 def test_the_defaults_are_in_it(carrel):
     limits = plan(carrel)["limits"]
-    assert limits["memory_bytes"] == 2048 * MB and limits["disk_bytes"] == 1024 * MB and limits["tmp_bytes"] == 256 * MB
-    assert limits["pids"] == 256 and limits["fds"] == 1024
+    assert limits["memory_bytes"] == 2048 * MB and limits["disk_bytes"] == 1024 * MB and limits["tmp_bytes"] == 1024 * MB
+    assert limits["pids"] == 1024 and limits["fds"] == 1024
     assert limits["cpu_time_ms"] is limits["timeout_ms"] is limits["output_bytes"] is limits["millicpus"] is None
     assert limits["kept_by"] == MECHANISM
 
@@ -63,7 +63,7 @@ def test_a_directory_has_no_disk_limit_unless_asked(carrel, tmp):
 
 def test_tmpfs_shrinks_below_the_memory(carrel):
     limits = plan(carrel, "--memory", "64M")["limits"]
-    assert (limits["disk_bytes"], limits["tmp_bytes"]) == (32 * MB, 16 * MB)
+    assert (limits["disk_bytes"], limits["tmp_bytes"]) == (32 * MB, 32 * MB)
 
 
 def test_the_identity_is_in_it(carrel):

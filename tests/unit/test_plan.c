@@ -181,7 +181,7 @@ static void a_tmpfs_stays_below_the_memory_limit_unless_given(void **state)
 	f->options.limits.memory_bytes = 64 << 20;
 	assert_int_equal(build(f), 0);
 	assert_int_equal(f->plan.limits.disk_bytes, 32 << 20);
-	assert_int_equal(f->plan.limits.tmp_bytes, 16 << 20);
+	assert_int_equal(f->plan.limits.tmp_bytes, 32 << 20);
 	f->options.limits.disk_bytes = 128 << 20;
 	memset(&f->plan, 0, sizeof f->plan);
 	assert_int_equal(build(f), 0);

@@ -93,14 +93,14 @@ static void limits_that_were_not_given_get_their_defaults(void **state)
 	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
 	assert_int_equal(limits.memory_bytes, 512 << 20);
 	assert_int_equal(limits.disk_bytes, LIMIT_DISK_DEFAULT);
-	assert_int_equal(limits.tmp_bytes, 128 << 20); /* counted as memory: a quarter of it */
+	assert_int_equal(limits.tmp_bytes, 256 << 20); /* counted as memory: half of it */
 	assert_int_equal(limits.pids, LIMIT_PIDS_DEFAULT);
 	assert_int_equal(limits.fds, LIMIT_FDS_DEFAULT);
 	assert_int_equal(limits.timeout_ms, 5);
 	assert_int_equal(limits.millicpus + limits.cpu_time_ms + limits.output_bytes, 0);
 	limits = (struct limits){ 0 };
 	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
-	assert_int_equal(limits.tmp_bytes, LIMIT_TMP_DEFAULT);
+	assert_int_equal(limits.tmp_bytes, LIMIT_MEMORY_DEFAULT / 2);
 }
 
 static void limits_that_were_not_given_stay_as_they_are(void **state)
@@ -112,7 +112,7 @@ static void limits_that_were_not_given_stay_as_they_are(void **state)
 	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
 	assert_int_equal(workspace_change_limits(&limits, &change, &err), 0);
 	assert_int_equal(limits.memory_bytes, 64 << 20);
-	assert_int_equal(limits.tmp_bytes, 16 << 20);
+	assert_int_equal(limits.tmp_bytes, 32 << 20);
 	assert_int_equal(limits.pids, 7);
 	assert_int_equal(limits.timeout_ms, 5);
 	assert_int_equal(limits.disk_bytes, LIMIT_DISK_DEFAULT);
@@ -186,7 +186,7 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"\"labels\":{\"context_id\":\"ctx-abc123\",\"agent\":\"weather-service\","
 		"\"namespace\":\"team1\"},\"environment\":\"x_no-deps\","
 		"\"limits\":{\"memory_bytes\":2147483648,\"disk_bytes\":1073741824,"
-		"\"tmp_bytes\":268435456,\"pids\":256,\"fds\":1024,\"cpus\":1.5,"
+		"\"tmp_bytes\":1073741824,\"pids\":1024,\"fds\":1024,\"cpus\":1.5,"
 		"\"cpu_time_ms\":null,\"timeout_ms\":null,\"output_bytes\":null,"
 		"\"mechanism\":\"cgroup-v2\"},\"network\":{\"mode\":\"none\",\"allow\":[]},"
 		"\"disk_usage_bytes\":52428800,\"disk_limit_mechanism\":\"counted\","
