@@ -10,7 +10,7 @@
 #include "format/quantity.h"
 
 #define LOG_MAX ((size_t)16 << 20)
-#define MAKE_TRIES 3
+#define MAKE_TRIES 4
 #define LOCK_STEP_MS 250
 #define PROJECTS 4 /* of which a page is looked at to learn where an index keeps its files */
 
@@ -293,6 +293,13 @@ static int make_layers(struct making *making, struct error *err)
 				"layers of environment '%s' are removed as fast as they are made",
 				making->wanted->name);
 			return build_failed(making->problem, BUILD_FAILED, NULL);
+		}
+		if (making->composition.parts.count > 0) {
+			/* The lock stays: the parts are in no environment's list. */
+			if (making_merge(making, err) < 0)
+				return -1;
+			making_clean(making);
+			continue;
 		}
 		fd_close(&making->layers);
 		if (making->stage.fd < 0 && making_stage(making, err) < 0)

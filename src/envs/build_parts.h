@@ -44,6 +44,10 @@ const char *wheel_url_of_package(
 void wheel_urls_to_versions(const requirement_list *requirements, struct str text,
 	struct arena *arena, struct buf *out);
 
+/* Damaged layers out of the way, so that they are made again; waits for the layers' lock. */
+int findings_set_aside(
+	const struct env_store *store, const env_findings *findings, struct error *err);
+
 /* Finds out what the projects of --editable are: wanted->projects. */
 int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, struct error *err);
 /* What names the layer of one that has a build backend. */
@@ -70,8 +74,14 @@ struct composition {
 	VEC(const struct lock_package *) missing;
 	VEC(const struct env_project *) missing_projects; /* with a build backend */
 	bool is_base_missing, is_editable_missing, is_without_pip;
+	env_texts parts; /* of the merged layer, when all but that is there */
 	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
 };
+/* A list of more than ENV_LAYERS_MAX layers becomes one of ENV_LAYERS_MERGED: the smallest ones are
+ * merged to a layer above the base. 1: *layers is short enough, or is so now. 0: the merged layer
+ * has to be made of *parts. */
+int merge_find(const struct env_store *store, env_texts *layers, env_texts *parts,
+	struct arena *arena, struct error *err);
 int compose_layers(const struct env_store *store, struct composition *composition,
 	struct arena *arena, struct error *err);
 /* What meta.json says, but for layers, size and time. */
@@ -187,6 +197,9 @@ int making_resolve(struct making *making, struct error *err);
 void making_print_lock(struct making *making);
 /* Layers of all that is missing of the composition; from then on the layers' lock is held. */
 int making_install(struct making *making, struct error *err);
+/* The merged layer of the composition's parts. Parts that are damaged are set aside, to be made
+ * again: also 0. */
+int making_merge(struct making *making, struct error *err);
 /* Before a job that reaches the indexes: opens the way, and finds uv. */
 int making_reach(struct making *making, struct error *err);
 /* Takes the layers' lock, when it isn't held. */

@@ -355,6 +355,9 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 	found = find_each(store, c, arena, err);
 	if (found <= 0 || c->is_part)
 		return found;
+	found = merge_find(store, &c->meta->layers, &c->parts, arena, err);
+	if (found <= 0)
+		return found;
 	if (keep_list(store, c, arena, err) == 0)
 		return 1;
 	return err->code == ERR_CORRUPT ? 0 : -1;

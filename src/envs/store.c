@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "envs/store_parts.h"
+#include "plan/plan.h"
 
 #define CONFIG_NAME "config.yaml"
 #define CONFIG_MAX ((size_t)1 << 20)
@@ -386,6 +387,12 @@ int env_resolve(const struct env_store *store, const char *text, struct arena *a
 int env_check(const struct env_store *store, const struct env_meta *meta, struct error *err)
 {
 	struct stat st;
+	if (meta->layers.count > PLAN_LOWERS_MAX) {
+		fail(err, ERR_CORRUPT,
+			"environment '%s' has %zu layers, more than the %d that can be mounted",
+			meta->name, meta->layers.count, PLAN_LOWERS_MAX);
+		return error_hint(err, "carrel env verify --repair %s", meta->name);
+	}
 	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err)) {
 		if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
 			return -1;

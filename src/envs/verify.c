@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "envs/build_parts.h"
 #include "envs/scripts.h"
+#include "plan/plan.h"
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define FILE_MAX ((size_t)64 << 20)
@@ -27,16 +28,35 @@ static void find(struct arena *arena, env_findings *findings, const char *layer,
 			layer, package, arena_text(arena, path), arena_text(arena, what) });
 }
 
-/* Layers are listed packages first, by name: see compose_layers. */
+static int read_kept(const struct env_store *store, const char *name, const char *file,
+	struct arena *arena, struct str *text, struct error *err)
+{
+	auto_buf struct buf all = { 0 };
+
+	buf_init(&all, FILE_MAX);
+	*text = STR("");
+	if (env_read_file(store, name, file, &all, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	return 0;
+}
+
+/* Layers are listed in the order of the lock (see compose_layers), unless some were merged. */
 static const char *package_of_layer(const struct env_store *store, const struct env_meta *meta,
 	size_t index, struct arena *arena)
 {
 	struct manifest manifest = { 0 };
+	lock_list packages = { 0 };
 	struct error ignored;
+	struct str lock;
 
 	if (layer_read(&store->layers, meta->layers.items[index], arena, &manifest, &ignored) == 0)
 		return manifest.name;
-	return index < meta->packages.count ? meta->packages.items[index].name : NULL;
+	if (meta->layers.count < meta->packages.count ||
+		read_kept(store, meta->name, "lock.txt", arena, &lock, &ignored) < 0 ||
+		lock_parse(lock, arena, &packages, &ignored) < 0)
+		return NULL;
+	return index < packages.count ? packages.items[index].name : NULL;
 }
 
 static int verify_layers(const struct env_store *store, const struct env_meta *meta,
@@ -117,6 +137,10 @@ int env_verify(const struct builder *builder, const char *name, struct arena *ar
 	}
 	if (verify_layers(store, &meta, arena, findings, err) < 0)
 		return -1;
+	if (meta.layers.count > PLAN_LOWERS_MAX)
+		find(arena, findings, NULL, NULL, "",
+			arena_printf(arena, "%zu layers, of which %d can be mounted",
+				meta.layers.count, PLAN_LOWERS_MAX));
 	if (stat(meta.python, &st) < 0 || !S_ISREG(st.st_mode))
 		find(arena, findings, NULL, NULL, meta.python, "the interpreter is missing");
 	/* What is damaged may do anything when it runs; what is said of it is clear already. */
@@ -127,7 +151,8 @@ int env_verify(const struct builder *builder, const char *name, struct arena *ar
 
 /* -- and made anew -- */
 
-static int set_aside(const struct env_store *store, const env_findings *findings, struct error *err)
+int findings_set_aside(
+	const struct env_store *store, const env_findings *findings, struct error *err)
 {
 	auto_close int alone = -1;
 
@@ -140,19 +165,6 @@ static int set_aside(const struct env_store *store, const env_findings *findings
 			layer_quarantine(&store->layers, id, err) < 0 && err->code != ERR_NOT_FOUND)
 			return -1;
 	}
-	return 0;
-}
-
-static int read_kept(const struct env_store *store, const char *name, const char *file,
-	struct arena *arena, struct str *text, struct error *err)
-{
-	auto_buf struct buf all = { 0 };
-
-	buf_init(&all, FILE_MAX);
-	*text = STR("");
-	if (env_read_file(store, name, file, &all, err) < 0)
-		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
 	return 0;
 }
 
@@ -255,7 +267,7 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 		*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
 		return -1;
 	}
-	if (set_aside(builder->store, findings, err) < 0 ||
+	if (findings_set_aside(builder->store, findings, err) < 0 ||
 		want_again(builder, &old, arena, request, wanted, err) < 0)
 		return build_failed_as(problem, err);
 	return env_build(builder, wanted, arena, meta, &was_there, problem, err);

@@ -83,6 +83,13 @@ typedef int layer_file_fn(void *ctx, size_t draft, const char *path,
 int layers_publish(const struct layer_store *store, int stage, struct layer_draft *drafts,
 	size_t count, layer_file_fn *seen, void *ctx, struct error *err);
 
+/* Copies the trees of many layers, topmost first, into <draft>/tree below a stage: what an overlay
+ * of them would show. *files gets the path of each file -> its struct manifest_entry, to be
+ * compared while the draft is published. The caller holds the lock shared. ERR_CORRUPT: one is
+ * damaged. */
+int layers_merge(const struct layer_store *store, const char *const *ids, size_t count, int stage,
+	const char *draft, struct arena *arena, struct map *files, struct error *err);
+
 struct layer_damage {
 	const char *path; /* in the tree; "" the manifest or the layer itself */
 	const char *what; /* "missing", "changed", "size 10, not 12", "not in the manifest", … */

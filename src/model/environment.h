@@ -11,6 +11,9 @@
 
 #define ENV_NAME_MAX 160
 #define ENV_META_USE_LEN 80
+/* More are merged: the kernel mounts 500 in one overlay, and each one makes look-ups slower. */
+#define ENV_LAYERS_MAX 400
+#define ENV_LAYERS_MERGED 200	      /* how many are left then */
 #define ENV_NO_REQUIREMENTS "no-deps" /* stands for the hash where there are none */
 
 /* [A-Za-z0-9@._-]{1,100}, not beginning with '.' or '-'. */
