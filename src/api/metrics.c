@@ -117,7 +117,7 @@ static void print_states(struct buf *out, const struct core *core)
 	uint64_t up = 0, starting = 0, ending = 0;
 
 	for (const struct core_workspace *w = core->newest; w; w = w->older) {
-		states[w->model.state]++;
+		states[core_now(w).state]++;
 		bytes += w->model.disk_usage_bytes;
 		execs += w->sandbox.exec_count;
 		if (w->sandbox.is_ending)

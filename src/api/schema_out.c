@@ -31,8 +31,7 @@ static const struct field limits_rows[] = {
 	COUNT("cpu_time_ms", NULL, FIELD_NULLABLE),
 	COUNT("timeout_ms", NULL, FIELD_NULLABLE),
 	COUNT("output_bytes", NULL, FIELD_NULLABLE),
-	TEXT("mechanism",
-		"by what they are kept: cgroup-v1, cgroup-v2, watchdog; null: not running",
+	TEXT("mechanism", "by what they are kept: cgroup-v1, cgroup-v2, watchdog; null: not warm",
 		FIELD_NULLABLE),
 };
 static const struct fields limits_schema = { "Limits", "As in force; null: none.",
@@ -48,7 +47,8 @@ static const struct field workspace_rows[] = {
 	TEXT("id", NULL),
 	TEXT("name", NULL),
 	{ "state", FIELD_CHOICE, .choices = states,
-		.help = "ready: it has no sandbox just now; running: it has one" },
+		.help = "ready: usable, and nothing runs in it; running: an exec does, in the "
+			"background too, or something that a past exec has left" },
 	TEXT("template", NULL, FIELD_NULLABLE),
 	{ "created_at", FIELD_TIME },
 	{ "last_used_at", FIELD_TIME, 0, NULL, FIELD_NULLABLE },
@@ -61,6 +61,7 @@ static const struct field workspace_rows[] = {
 	TEXT("disk_limit_mechanism", NULL, FIELD_NULLABLE),
 	TEXT("isolation", NULL),
 	{ "layers_active", FIELD_TEXTS },
+	{ "warm", FIELD_BOOLEAN, .help = "a sandbox is held: the next exec starts at once" },
 	TEXT("snapshot", NULL, FIELD_NULLABLE),
 	TEXT("error", NULL, FIELD_NULLABLE),
 };
@@ -166,7 +167,9 @@ const struct fields health_schema = { "Health", NULL, FIELDS(health_rows) };
 
 static const struct field event_rows[] = {
 	COUNT("id", NULL),
-	TEXT("type", "workspace.created, workspace.deleted, exec.started, exec.ended, …"),
+	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (a "
+		     "sandbox is held, or no more), workspace.suspended, workspace.failed, "
+		     "workspace.deleted, exec.started, exec.ended, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),

@@ -4,10 +4,11 @@
 
 static void print(struct buf *body, const struct core_workspace *w)
 {
+	struct workspace_now now = core_now(w);
 	struct json j;
 
 	json_init(&j, body, false);
-	workspace_print(&j, NULL, &w->model, w->sandbox.limiter);
+	workspace_print(&j, NULL, &w->model, &now);
 }
 
 static const char *location_of(struct arena *arena, const struct core_workspace *w)
@@ -94,7 +95,9 @@ void api_workspace_create(struct call *c)
 
 static void print_item(void *ctx, struct core_workspace *w)
 {
-	workspace_print(ctx, NULL, &w->model, w->sandbox.limiter);
+	struct workspace_now now = core_now(w);
+
+	workspace_print(ctx, NULL, &w->model, &now);
 }
 
 void api_workspace_list(struct call *c)

@@ -31,8 +31,8 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "ls",
 	.usage = "carrel ls [options]",
-	.about = "Lists the workspaces, newest first: state, age, last use, bytes on disk,\n"
-		 "environment and labels.",
+	.about = "Lists the workspaces, newest first: state, whether a sandbox is held (WARM), "
+		 "age,\nlast use, bytes on disk, environment and labels.",
 	.options = ls_table,
 	.option_count = sizeof ls_table / sizeof *ls_table,
 	.examples = "  carrel ls --label team=search\n"
@@ -44,6 +44,12 @@ struct listing {
 	struct columns columns;
 	struct buf *out;
 };
+
+static bool is_warm(const struct json_value *workspace)
+{
+	const struct json_value *warm = json_member(workspace, "warm");
+	return warm && warm->kind == JSON_BOOL && warm->boolean;
+}
 
 static void add_line(void *ctx, const struct json_value *item)
 {
@@ -61,8 +67,9 @@ static void add_line(void *ctx, const struct json_value *item)
 	json_member_u64(item, "disk_usage_bytes", &bytes);
 	quantity_format_size(size, bytes);
 	columns_add(
-		&listing->columns, (const char *[]){ name, json_member_text(item, "state"), age,
-					   used, size, json_member_text(item, "environment"),
+		&listing->columns, (const char *[]){ name, json_member_text(item, "state"),
+					   is_warm(item) ? "yes" : "no", age, used, size,
+					   json_member_text(item, "environment"),
 					   remote_join_pairs(arena, json_member(item, "labels")) });
 }
 
@@ -81,8 +88,8 @@ static const char *list_path(struct remote *remote, const struct ls_options *opt
 
 int cli_ls(int argc, char **argv)
 {
-	static const char *const heads[] = { "NAME", "STATE", "AGE", "USED", "DISK", "ENVIRONMENT",
-		"LABELS" };
+	static const char *const heads[] = { "NAME", "STATE", "WARM", "AGE", "USED", "DISK",
+		"ENVIRONMENT", "LABELS" };
 	struct ls_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf out;
@@ -101,8 +108,8 @@ int cli_ls(int argc, char **argv)
 		return code < 0 ? cli_fail(&err, true) : code;
 	}
 	struct listing listing = { .options = &options,
-		.columns = { .count = 7,
-			.numbers = 1 << 4,
+		.columns = { .count = 8,
+			.numbers = 1 << 5,
 			.width = columns_width(),
 			.arena = &remote.arena },
 		.out = &out };
@@ -212,6 +219,7 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 	print_line(out, "name", json_member_text(w, "name"));
 	print_line(out, "id", json_member_text(w, "id"));
 	print_line(out, "state", json_member_text(w, "state"));
+	print_line(out, "warm", is_warm(w) ? "yes" : "no");
 	print_time(out, "created", json_member_text(w, "created_at"));
 	print_time(out, "last used", json_member_text(w, "last_used_at"));
 	print_line(out, "expires", json_member_text(w, "expires_at"));

@@ -265,8 +265,8 @@ void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx)
 void workspace_set_state(struct core_workspace *w, enum workspace_state state)
 {
 	static const char *const types[WORKSPACE_STATE_COUNT] = { "workspace.creating",
-		"workspace.ready", "workspace.running", "workspace.suspended", "workspace.failed",
-		"workspace.deleting" };
+		"workspace.ready", "workspace.running" /* never set */, "workspace.suspended",
+		"workspace.failed", "workspace.deleting" };
 	/* No sandbox that comes up late makes one that goes look alive. */
 	if (w->model.state == state || w->model.state == WORKSPACE_DELETING)
 		return;
@@ -333,6 +333,16 @@ int core_find(struct core *core, const char *text, struct core_workspace **out, 
 		strcmp(why, "expired") ? "was " : "", why, time);
 }
 
+struct workspace_now core_now(const struct core_workspace *w)
+{
+	const struct core_sandbox *sandbox = &w->sandbox;
+	struct workspace_now now = { w->model.state, sandbox->is_up, sandbox->limiter };
+	if (now.state == WORKSPACE_READY &&
+		(sandbox->exec_count || w->waiters || (sandbox->is_up && sandbox_has_processes(w))))
+		now.state = WORKSPACE_RUNNING;
+	return now;
+}
+
 static bool has_labels(const struct workspace *w, const workspace_pairs *wanted)
 {
 	for (size_t i = 0; wanted && i < wanted->count; i++) {
@@ -357,7 +367,7 @@ int core_list(struct core *core, const struct core_filter *filter,
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		if ((uint64_t)w->model.created_ms >= before ||
 			w->model.state == WORKSPACE_CREATING ||
-			(filter->state >= 0 && (int)w->model.state != filter->state) ||
+			(filter->state >= 0 && (int)core_now(w).state != filter->state) ||
 			!has_labels(&w->model, filter->labels))
 			continue;
 		if (count++ == filter->limit) {

@@ -160,6 +160,9 @@ struct core_filter {
 int core_list(struct core *core, const struct core_filter *filter,
 	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[CORE_CURSOR_SIZE],
 	struct error *err);
+/* What is shown of it now. It is running while an exec runs or waits to start there, in the
+ * background too, or while something is there that a past exec has left. */
+struct workspace_now core_now(const struct core_workspace *w);
 /* Keeps it from being given back or freed; each hold needs its release. */
 void core_hold(struct core_workspace *w);
 void core_release(struct core_workspace *w);

@@ -9,9 +9,10 @@
 #define JOURNAL_KEPT 4096
 struct event {
 	uint64_t id;
-	const char *type;      /* "workspace.created", "workspace.ready", "workspace.running",
-				  "workspace.suspended",      "workspace.failed", "workspace.deleted",
-				  "exec.started", "exec.ended" … */
+	const char *type; /* "workspace.created", "workspace.ready", "workspace.warm" (a sandbox
+			     is held), "workspace.cold" (it is given back),
+			     "workspace.suspended", "workspace.failed", "workspace.deleted",
+			     "exec.started", "exec.ended" … */
 	const char *workspace; /* id */
 	struct str json;       /* {"id","type","time","workspace","name",…} */
 };

@@ -73,8 +73,7 @@ int lifetime_give_back(struct core_workspace *w, struct error *err)
 
 static bool can_suspend(const struct core_workspace *w)
 {
-	return w->model.idle_timeout_ms && !w->is_suspending &&
-	       (w->model.state == WORKSPACE_READY || w->model.state == WORKSPACE_RUNNING);
+	return w->model.idle_timeout_ms && !w->is_suspending && w->model.state == WORKSPACE_READY;
 }
 
 static void suspend_now(struct core_workspace *w)

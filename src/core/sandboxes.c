@@ -70,7 +70,8 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 		return -1;
 	sandbox->is_up = true;
 	w->lost_starts = 0;
-	workspace_set_state(w, WORKSPACE_RUNNING);
+	workspace_set_state(w, WORKSPACE_READY);
+	journal_emit(&w->core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
 	lifetime_arm(w);
 	return 0;
 }
@@ -290,8 +291,6 @@ void sandbox_suspended(struct core_workspace *w)
 		on_measured(NULL, w, NULL);
 		return;
 	}
-	if (w->model.state == WORKSPACE_RUNNING)
-		workspace_set_state(w, WORKSPACE_READY);
 	core_measure(w, on_measured, NULL);
 }
 
@@ -305,11 +304,10 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	execs_sandbox_gone(w);
 	struct core_sandbox left = w->sandbox;
 	sandbox_clear(&w->sandbox);
-	if (w->model.state == WORKSPACE_RUNNING) {
+	if (w->model.state == WORKSPACE_READY) {
+		journal_emit(&w->core->journal, "workspace.cold", w->model.id, w->model.name, NULL);
 		if (w->is_suspending && !w->waiters)
 			sandbox_suspended(w);
-		else
-			workspace_set_state(w, WORKSPACE_READY);
 	}
 	if (w->removal) {
 		struct error err;

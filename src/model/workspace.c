@@ -208,12 +208,12 @@ static void print_limits(struct json *j, const struct limits *limits, const char
 }
 
 void workspace_print(
-	struct json *j, const char *key, const struct workspace *w, const char *limiter)
+	struct json *j, const char *key, const struct workspace *w, const struct workspace_now *now)
 {
 	json_object(j, key);
 	json_text(j, "id", w->id);
 	json_text(j, "name", w->name);
-	json_text(j, "state", workspace_state_names[w->state]);
+	json_text(j, "state", workspace_state_names[now->state]);
 	json_null(j, "template");
 	print_time(j, "created_at", w->created_ms);
 	print_time(j, "last_used_at", w->last_used_ms);
@@ -223,7 +223,7 @@ void workspace_print(
 		json_text(j, w->labels.items[i].key, w->labels.items[i].value);
 	json_end(j);
 	json_text(j, "environment", w->environment);
-	print_limits(j, &w->limits, limiter);
+	print_limits(j, &w->limits, now->limiter);
 	json_object(j, "network");
 	json_text(j, "mode", "none");
 	json_array(j, "allow");
@@ -236,6 +236,7 @@ void workspace_print(
 	for (size_t i = 0; workspace_layers_active[i]; i++)
 		json_text(j, NULL, workspace_layers_active[i]);
 	json_end(j);
+	json_bool(j, "warm", now->is_warm);
 	json_null(j, "snapshot");
 	json_text(j, "error", w->error);
 	json_end(j);

@@ -21,8 +21,8 @@
 
 enum workspace_state {
 	WORKSPACE_CREATING,
-	WORKSPACE_READY, /* no sandbox held */
-	WORKSPACE_RUNNING,
+	WORKSPACE_READY,     /* usable, nothing runs in it */
+	WORKSPACE_RUNNING,   /* the same, and something does: only shown, never stored */
 	WORKSPACE_SUSPENDED, /* idle_timeout passed; the next exec resumes it */
 	WORKSPACE_FAILED,    /* error says why; can be removed */
 	WORKSPACE_DELETING,
@@ -77,13 +77,19 @@ int workspace_fill_limits(struct limits *limits, struct error *err);
 /* Those of `change` that were given; tmp_bytes follows the memory when it isn't. As above. */
 int workspace_change_limits(struct limits *limits, const struct limits *change, struct error *err);
 
+/* What is known of a workspace only while the daemon runs. */
+struct workspace_now {
+	enum workspace_state state; /* as shown: running instead of ready while something runs */
+	bool is_warm;		    /* a sandbox is held */
+	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
+};
 /* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
  * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,
- * disk_limit_mechanism, isolation, layers_active, snapshot (null), error. A limit that there isn't
- * is null. `limiter`: "cgroup-v1" … in limits.mechanism, or NULL; layers_active: the names of the
- * walls (namespaces, seccomp, landlock, …). */
-void workspace_print(
-	struct json *j, const char *key, const struct workspace *w, const char *limiter);
+ * disk_limit_mechanism, isolation, layers_active, warm, snapshot (null), error. A limit that there
+ * isn't is null; the limiter is limits.mechanism. layers_active: the names of the walls
+ * (namespaces, seccomp, landlock, …). */
+void workspace_print(struct json *j, const char *key, const struct workspace *w,
+	const struct workspace_now *now);
 extern const char *const workspace_layers_active[]; /* NULL-terminated */
 
 /* For the store: everything but id, name, state and the three times, as one JSON text; and back.

@@ -11,7 +11,7 @@ from harness import CLIENTS, Carrel, eventually, one_line
 from workspaces import created, json_of, sh, workspace  # noqa: F401
 
 MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "labels", "environment", "limits",
-           "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active", "snapshot", "error"]
+           "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active", "warm", "snapshot", "error"]
 
 
 def error_of(done):
@@ -158,7 +158,7 @@ def test_a_name_is_given_once(daemon, workspace):
 
 
 def test_ls_shows_a_table_and_selects(daemon):
-    assert daemon("ls").stdout.splitlines()[0].split() == ["NAME", "STATE", "AGE", "USED", "DISK", "ENVIRONMENT", "LABELS"]
+    assert daemon("ls").stdout.splitlines()[0].split() == ["NAME", "STATE", "WARM", "AGE", "USED", "DISK", "ENVIRONMENT", "LABELS"]
     with created(daemon, "sel-a", "--label", "k=1", "--label", "only=a"), created(daemon, "sel-b", "--label", "k=2"):
         names = lambda *options: [item["name"] for item in json_of(daemon("ls", "-o", "json", *options))]
         assert names("--label", "k") == ["sel-b", "sel-a"]
@@ -166,9 +166,10 @@ def test_ls_shows_a_table_and_selects(daemon):
         assert names("--label", "k=1", "--label", "only=b") == [] and names("--state", "failed") == []
         assert daemon("ls", "-q", "--label", "k").stdout == "sel-b\nsel-a\n"
         row = next(line for line in daemon("ls").stdout.splitlines() if line.startswith("sel-a"))
-        assert "k=1,only=a" in row and " ready " in row
+        assert "k=1,only=a" in row and row.split()[1:3] == ["ready", "no"]
         assert sh(daemon, "sel-a", "true").returncode == 0
-        assert names("--state", "running") == ["sel-a"] or "sel-a" in names("--state", "running")
+        row = next(line for line in daemon("ls").stdout.splitlines() if line.startswith("sel-a"))
+        assert row.split()[1:3] == ["ready", "yes"] and "sel-a" not in names("--state", "running")
     assert daemon("ls", "--state", "odd").returncode == 125
 
 
@@ -186,7 +187,7 @@ def test_info_shows_limits_layers_and_mechanisms(daemon):
         shown = dict(re.match(r"(.{12})  (.*)", line).groups() for line in daemon("info", name).stdout.splitlines())
         shown = {key.strip(): value for key, value in shown.items()}
         value = json_of(daemon("info", name, "-o", "json"))
-        assert shown["name"] == name and shown["state"] == "running" and "memory 128M" in shown["limits"]
+        assert shown["name"] == name and (shown["state"], shown["warm"]) == ("ready", "yes") and "memory 128M" in shown["limits"]
         assert "timeout 1500ms" in shown["limits"] and value["limits"]["mechanism"] in shown["kept by"]
         assert value["disk_limit_mechanism"] in shown["kept by"] and shown["isolation"].startswith("native: namespaces")
     done = daemon("info", name)

@@ -207,7 +207,7 @@ time.sleep(60)
         assert eventually(lambda: own_daemon.core_pid() not in (core, None) and own_daemon.is_ready())
         assert own_daemon.get(f"/v1/workspaces/{name}").json()["state"] == "running"
         assert own_daemon.request("PUT", f"/v1/workspaces/{name}/files/go", b"").status == 201
-        assert eventually(lambda: own_daemon.get(f"/v1/workspaces/{name}").json()["state"] == "ready")
+        assert eventually(lambda: own_daemon.get(f"/v1/workspaces/{name}").json()["warm"] is False)
 
 
 def test_output_of_a_background_exec_has_a_cap(daemon, workspace):

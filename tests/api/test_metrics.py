@@ -73,7 +73,7 @@ def test_the_format_is_kept_and_what_happens_is_counted(daemon, workspace):
     assert grew("carrel_exec_output_bytes_total") == 6
     assert grew("carrel_sandbox_starts_total") == 1 and grew("carrel_sandbox_start_duration_seconds_count") == 1
     assert grew("carrel_file_written_bytes_total") == 1000 and grew("carrel_file_read_bytes_total") == 100
-    assert after["carrel_workspaces", (("state", "running"),)] == 1 == after["carrel_sandboxes", (("state", "up"),)]
+    assert after["carrel_workspaces", (("state", "ready"),)] == 1 == after["carrel_sandboxes", (("state", "up"),)]
     assert after["carrel_execs_running", ()] == 0 and after["carrel_http_connections", ()] >= 1
 
 

@@ -324,6 +324,28 @@ def test_a_captured_exec_that_dies_with_core_is_not_run_again_for_its_key(own_da
         assert count() == b"x\n"
 
 
+def test_running_says_that_something_runs_and_warm_that_a_sandbox_is_held(daemon, workspace):
+    def shown():
+        value = daemon.get(f"/v1/workspaces/{workspace}").json()
+        listed = [item["name"] for item in daemon.get(f"/v1/workspaces?state={value['state']}").json()["items"]]
+        assert workspace in listed
+        return value["state"], value["warm"]
+    run = lambda **body: daemon.post(f"/v1/workspaces/{workspace}/exec", body)
+    assert shown() == ("ready", False)
+    assert run(command="true").status == 200
+    assert shown() == ("ready", True)
+    background = run(command="while [ ! -e go ]; do sleep 0.02; done", background=True).json()["id"]
+    assert shown() == ("running", True)
+    assert daemon.request("PUT", f"/v1/workspaces/{workspace}/files/go", b"").status == 201
+    assert eventually(lambda: daemon.get(f"/v1/execs/{background}").json()["state"] == "ended")
+    assert shown() == ("ready", True)
+    # What a command has left counts, too, as long as it is there.
+    assert run(command="rm go; (while [ ! -e go ]; do sleep 0.02; done) >/dev/null 2>&1 &").status == 200
+    assert shown() == ("running", True)
+    assert daemon.request("PUT", f"/v1/workspaces/{workspace}/files/go", b"").status == 201
+    assert eventually(lambda: shown() == ("ready", True))
+
+
 def test_keys_outlive_the_daemon(own_daemon):
     post = lambda: own_daemon.post("/v1/workspaces", {}, headers={"Idempotency-Key": "kept"})
     first = post()
@@ -340,7 +362,7 @@ def test_events_tell_the_life_of_a_workspace(daemon):
             daemon.post("/v1/workspaces/eventful/exec", {"argv": ["true"]})
         came = [event for event in events.until("workspace.deleted") if event["data"]["workspace"] == workspace["id"]]
     kinds = [event["event"] for event in came]
-    assert kinds[0] == "workspace.created" and "workspace.running" in kinds and kinds[-1] == "workspace.deleted"
+    assert kinds[0] == "workspace.created" and "workspace.warm" in kinds and kinds[-1] == "workspace.deleted"
     assert [int(event["id"]) for event in came] == sorted(int(event["id"]) for event in came)
     ended = next(event["data"] for event in came if event["event"] == "exec.ended")
     assert (ended["reason"], ended["exit_code"]) == ("exited", 0)

@@ -213,7 +213,7 @@ static int on_workspace(void *ctx, const struct workspace *w)
 	struct json j;
 
 	json_init(&j, &f->loaded, false);
-	workspace_print(&j, NULL, w, NULL);
+	workspace_print(&j, NULL, w, &(struct workspace_now){ .state = w->state });
 	workspace_print_document(w, &f->loaded);
 	buf_char(&f->loaded, '\n');
 	f->workspaces++;

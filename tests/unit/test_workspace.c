@@ -143,7 +143,7 @@ static struct workspace sample(struct arena *arena)
 {
 	struct workspace w = { .id = "0123456789abcdefghij",
 		.name = "desk",
-		.state = WORKSPACE_RUNNING,
+		.state = WORKSPACE_READY,
 		.created_ms = CREATED,
 		.last_used_ms = CREATED + 300123,
 		.expires_ms = CREATED + 7 * 86400000ll,
@@ -176,7 +176,8 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 
 	buf_init(&out, BUF_MAX_DEFAULT);
 	json_init(&j, &out, false);
-	workspace_print(&j, NULL, &w, "cgroup-v2");
+	const struct workspace_now now = { WORKSPACE_RUNNING, true, "cgroup-v2" };
+	workspace_print(&j, NULL, &w, &now);
 	json_finish(&j);
 	assert_string_equal(out.data,
 		"{\"id\":\"0123456789abcdefghij\",\"name\":\"desk\",\"state\":\"running\","
@@ -192,14 +193,15 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"\"disk_usage_bytes\":52428800,\"disk_limit_mechanism\":\"counted\","
 		"\"isolation\":\"native\",\"layers_active\":[\"namespaces\",\"own_root\","
 		"\"capabilities\",\"no_new_privs\",\"landlock\",\"seccomp\",\"limits\"],"
-		"\"snapshot\":null,\"error\":null}");
+		"\"warm\":true,\"snapshot\":null,\"error\":null}");
 	buf_clear(&out);
 	json_init(&j, &out, false);
 	w = (struct workspace){ .id = "0123456789abcdefghij", .name = "n", .error = "no space" };
-	workspace_print(&j, NULL, &w, NULL);
+	workspace_print(&j, NULL, &w, &(struct workspace_now){ 0 });
 	assert_non_null(strstr(out.data, "\"state\":\"creating\""));
 	assert_non_null(strstr(out.data, "\"expires_at\":null,\"labels\":{},\"environment\":null"));
 	assert_non_null(strstr(out.data, "\"cpus\":null"));
+	assert_non_null(strstr(out.data, "\"warm\":false"));
 	assert_non_null(strstr(out.data, "\"mechanism\":null}"));
 	assert_non_null(strstr(out.data, "\"error\":\"no space\"}"));
 }
