@@ -298,6 +298,7 @@ int path_remove_tree(int dir, const char *name, struct error *err)
 }
 
 struct measure {
+	uint64_t least; /* bytes that an inode counts at least */
 	uint64_t bytes, inodes;
 	struct arena arena;
 	struct map links; /* inodes with more than one name that were counted */
@@ -312,7 +313,8 @@ static void count_inode(struct measure *m, const struct statx *stat)
 		if (map_set(&m->links, (struct str){ (char *)id, sizeof id }, m))
 			return;
 	}
-	m->bytes += stat->stx_blocks * 512;
+	uint64_t bytes = stat->stx_blocks * 512;
+	m->bytes += bytes > m->least ? bytes : m->least;
 	m->inodes++;
 }
 
@@ -354,9 +356,10 @@ static int measure_directory(
 	return errno && errno != ENOENT ? fail_errno(err, "read directory '%s'", name) : 0;
 }
 
-int path_measure_tree(int dir, uint64_t *bytes, uint64_t *inodes, struct error *err)
+static int measure_tree(
+	int dir, uint64_t least, uint64_t *bytes, uint64_t *inodes, struct error *err)
 {
-	struct measure m = { 0 };
+	struct measure m = { .least = least };
 	struct statx stat;
 
 	if (statx(dir, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) < 0)
@@ -371,4 +374,16 @@ int path_measure_tree(int dir, uint64_t *bytes, uint64_t *inodes, struct error *
 	*bytes = m.bytes;
 	*inodes = m.inodes;
 	return 0;
+}
+
+int path_measure_tree(int dir, uint64_t *bytes, uint64_t *inodes, struct error *err)
+{
+	return measure_tree(dir, 0, bytes, inodes, err);
+}
+
+int path_charge_tree(int dir, uint64_t *bytes, struct error *err)
+{
+	uint64_t inodes;
+
+	return measure_tree(dir, PATH_INODE_CHARGE, bytes, &inodes, err);
 }

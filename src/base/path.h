@@ -41,3 +41,7 @@ int path_grant_access(int dir, const char *name);
  * nothing followed, mounts left out. What vanishes while it walks is passed over; a directory that
  * can't be read is an error, and so is one deeper than PATH_DEPTH_MAX (ERR_LIMIT). */
 int path_measure_tree(int dir, uint64_t *bytes, uint64_t *inodes, struct error *err);
+/* The same, as a counted disk limit charges it: at least PATH_INODE_CHARGE bytes an inode. Empty
+ * files take no blocks, but inodes, which the file system has only so many of. */
+#define PATH_INODE_CHARGE 4096
+int path_charge_tree(int dir, uint64_t *bytes, struct error *err);

@@ -5,7 +5,8 @@
  *	exec_streams.c	pipes and terminals
  *	exec_spool.c	background output
  *	exec_restore.c	after a restart of core
- *	watch.c		limits that the kernel doesn't keep by itself */
+ *	watch_disk.c	the disk limit
+ *	watch.c		other limits that the kernel doesn't keep by itself */
 #pragma once
 #include "core/execs.h"
 #include "core/watch.h"
@@ -125,6 +126,7 @@ struct exec_shelf {
 	struct loop_timer *tick;
 	unsigned sampled;  /* sandboxes that are looked at just now */
 	unsigned measures; /* trees that are walked */
+	unsigned disk_looks; /* timers of watch_disk.c that are set */
 	uint64_t tree_after_ms;
 	unsigned cpus;
 	uint64_t ping_ms; /* an init that says nothing for so long has stalled */

@@ -40,9 +40,9 @@ static int remove_names(void *ctx, const int *fds, uint64_t *value, struct error
 
 	for (size_t i = 0; i < list->count; i++) {
 		auto_close int dir = files_open_at(fds[0], list->items[i], O_RDONLY | O_DIRECTORY);
-		uint64_t bytes = 0, inodes;
+		uint64_t bytes = 0;
 
-		if (dir < 0 || path_measure_tree(dir, &bytes, &inodes, err) < 0)
+		if (dir < 0 || path_charge_tree(dir, &bytes, err) < 0)
 			bytes = 0;
 		if (path_remove_tree(fds[0], list->items[i], err) < 0)
 			failed = -1;

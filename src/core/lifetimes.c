@@ -182,8 +182,7 @@ static uint64_t measure_tree(void *ctx)
 	struct core *core = ctx;
 	struct error err;
 	uint64_t bytes;
-	return tree_measure(core, core->own->measurements->w->model.id, &bytes, &err) ? UINT64_MAX
-										      : bytes;
+	return tree_measure(core->own->measurements->w, &bytes, &err) ? UINT64_MAX : bytes;
 }
 
 static void measure_next(struct core *core);

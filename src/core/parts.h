@@ -75,7 +75,7 @@ int tree_make_cache(struct core_workspace *w, struct error *err);
 int tree_write_context(struct core_workspace *w, struct error *err);
 /* Bytes on disk of what it holds. Not of env/work, where overlay keeps a directory that nobody may
  * read. Takes long for a large one: in a child. */
-int tree_measure(struct core *core, const char *id, uint64_t *bytes, struct error *err);
+int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err);
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);

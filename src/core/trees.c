@@ -229,20 +229,30 @@ void trees_clean_later(struct core *core)
 		clean_after(core, CLEAN_AFTER_MS);
 }
 
-int tree_measure(struct core *core, const char *id, uint64_t *bytes, struct error *err)
+/* A quota of the file system charges what it charges; where the limit is counted, every inode
+ * counts at least a block. */
+static int measure_part(const struct core_workspace *w, int dir, uint64_t *bytes, struct error *err)
+{
+	uint64_t inodes;
+	bool is_counted = !w->model.disk_mechanism || !strcmp(w->model.disk_mechanism, "counted");
+	return is_counted ? path_charge_tree(dir, bytes, err)
+			  : path_measure_tree(dir, bytes, &inodes, err);
+}
+
+int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err)
 {
 	static const char *const parts[] = { "upper", "env/upper", ".in", "cache" };
-	uint64_t sum = 0, part, inodes;
+	uint64_t sum = 0, part;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		char path[ID_LEN + 16];
-		str_format(path, sizeof path, "%s/%s", id, parts[i]);
+		str_format(path, sizeof path, "%s/%s", w->model.id, parts[i]);
 		auto_close int dir =
-			path_open_nolinks(core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
+			path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
 		if (dir < 0 && errno == ENOENT && i > 0)
 			continue;
 		if (dir < 0)
 			return fail_errno(err, "open '%s'", path);
-		if (path_measure_tree(dir, &part, &inodes, err))
+		if (measure_part(w, dir, &part, err))
 			return -1;
 		sum += part;
 	}

@@ -1,44 +1,23 @@
 #include "core/watch.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <linux/magic.h>
 #include "base/clock.h"
-#include "base/fd.h"
-#include "base/path.h"
 #include "core/exec_parts.h"
 #include "core/parts.h"
+#include "core/watch_disk.h"
 #include "format/procfs.h"
 #include "sandbox/sample.h"
 
-#define OWN_BLOCKS_SHARE 256 /* of a file system, at most, and for small ones */
-#define OWN_BLOCKS_BYTES 65536
 #define STATS_EVERY 5 /* samples between two questions to init */
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
 #define LAST_WORD_MS 100
-#define DISK_MS 250
-#define DISK_LEFT_MS 1000     /* while nothing runs but what execs have left behind */
-#define DISK_COST_SHARE 10    /* a walk of n ms is followed by n * 10 ms of rest */
-#define MEASURES_MOST 2	      /* trees that are walked at once, */
-#define MEASURES_COST_SHARE 3 /* and as much rest in between for all of them */
-#define MASKED_MS                                                                                  \
-	5000 /* for so long what others free at the same time may hide what is written             \
-	      */
-#define QGROUP_NODES 65536	  /* btrfs keeps some of a limit for nodes of its own trees */
-#define WRITTEN_A_MS (2ull << 20) /* bytes: more than any disk or cache takes in a ms */
-
-enum disk { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
 
 struct watch_limits {
 	struct core_workspace *w;
@@ -46,21 +25,10 @@ struct watch_limits {
 	bool is_watchdog, has_usage, is_oom_watched, is_sampling;
 	struct usage usage;
 	struct sample look;
-	struct loop_timer *sample, *oom, *disk_timer;
+	struct loop_timer *sample, *oom;
 	unsigned samples;
 	int oom_looks; /* since the last event */
-	enum disk disk;
-	bool was_full;		/* at a sample */
-	bool was_over;		/* before the exec that began when nothing ran */
-	struct measure tree;	/* takes long to find */
-	uint64_t tree_began_ms; /* and not again before */
-	uint64_t tree_after_ms;
-	uint64_t over_bytes; /* when it was first seen over its limit; 0: it isn't */
-	uint64_t known_bytes, unmeasured_ms; /* time in which commands ran since that was known */
-	uint64_t known_at_ms, free_bytes;    /* on the whole file system, then */
-	uint64_t free_before;		     /* when the walk began */
-	unsigned walks;			     /* begun */
-	struct core_exec *judged;	     /* wait for one; linked by own->judged_next */
+	struct watch_disk disk;
 };
 
 static struct watch_limits *limits_of(const struct core_workspace *w)
@@ -78,6 +46,22 @@ static void end_sandbox(struct watch_limits *limits, enum reason reason)
 		if (e->own->phase == EXEC_PHASE_SENT)
 			e->record.result.max_rss_bytes = peak;
 	core_end_sandbox(limits->w, reason);
+}
+
+static void end_for_disk(struct core_workspace *w)
+{
+	end_sandbox(limits_of(w), REASON_DISK_LIMIT);
+}
+
+struct watch_disk *watch_disk_of(const struct core_workspace *w)
+{
+	struct watch_limits *limits = limits_of(w);
+	return limits ? &limits->disk : NULL;
+}
+
+bool watch_forbids_growth(const struct core_workspace *w)
+{
+	return watch_disk_forbids_growth(&limits_of(w)->disk);
 }
 
 /* ---- memory ---- */
@@ -256,307 +240,11 @@ void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes)
 	limits_of(w)->usage.sysv_bytes = shm_bytes;
 }
 
-/* ---- disk ---- */
-
-/* A tree that was made too deep or unreadable to be measured is over every limit. What was deleted
- * and is still open takes its room all the same. Runs in a child. */
-static uint64_t find_tree(void *ctx)
-{
-	struct watch_limits *limits = ctx;
-	struct core_workspace *w = limits->w;
-	struct error err;
-	struct stat st;
-	uint64_t bytes;
-	if (fstat(w->core->workspaces, &st) || tree_measure(w->core, w->model.id, &bytes, &err))
-		return UINT64_MAX;
-	return bytes + (limits->has_usage ? usage_deleted_bytes(&limits->usage, st.st_dev) : 0);
-}
-
-/* Whether anybody can write there. What is left of execs that have ended is kept by a quota, if
- * there is one. */
-static bool has_writers(const struct watch_limits *limits)
-{
-	const struct core_workspace *w = limits->w;
-	return w->sandbox.exec_count ||
-	       (limits->disk == DISK_COUNTED && w->sandbox.is_up && sandbox_has_processes(w));
-}
-
-static void on_disk(struct loop *loop, void *ctx);
-
-static void arm_disk(struct watch_limits *limits, uint64_t least_ms)
-{
-	uint64_t now_ms = clock_monotonic_ms();
-	uint64_t wait_ms = limits->tree_after_ms > now_ms ? limits->tree_after_ms - now_ms : 0;
-	if (limits->disk == DISK_UNLIMITED || limits->disk == DISK_EXACT || limits->disk_timer ||
-		limits->tree.is_running)
-		return;
-	limits->disk_timer = loop_after(limits->shelf->core->loop,
-		wait_ms > least_ms ? wait_ms : least_ms, on_disk, limits);
-}
-
-static void arm_disk_again(struct watch_limits *limits)
-{
-	arm_disk(limits, limits->w->sandbox.exec_count ? DISK_MS : DISK_LEFT_MS);
-}
-
-static void set_disk_limit(struct core_exec *e)
-{
-	if (!e->own->has_limit)
-		e->own->limit = REASON_DISK_LIMIT;
-	e->own->has_limit = true;
-}
-
-/* By itself: one that a caller has ended by a signal has not. */
-static bool has_failed(const struct core_exec *e)
-{
-	const struct result *result = &e->record.result;
-	return result_has_failed(result) &&
-	       !(result->signal && result->signal == e->own->signal_sent);
-}
-
-/* Those whose end waited for a walk up to this one. */
-static void judge_all(struct watch_limits *limits, unsigned walk, bool is_over)
-{
-	struct core_exec **at = &limits->judged, *e, *found = NULL;
-	while ((e = *at)) {
-		if (e->own->judged_by > walk) {
-			at = &e->own->judged_next;
-			continue;
-		}
-		*at = e->own->judged_next;
-		e->own->judged_next = found;
-		found = e;
-	}
-	while ((e = found)) {
-		found = e->own->judged_next;
-		e->own->is_judging = false;
-		if (is_over && has_failed(e))
-			set_disk_limit(e);
-		exec_go_on_ending(e);
-	}
-}
-
-/* On the whole file system; 0: nobody knows. btrfs counts what is written when it gets to the disk.
- */
-static uint64_t free_bytes(const struct core *core)
-{
-	struct statfs fs;
-	if (fstatfs(core->workspaces, &fs) || fs.f_type == BTRFS_SUPER_MAGIC)
-		return 0;
-	return (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
-}
-
-/* So much is there when a write fails for the limit. */
-static uint64_t full_bytes(const struct watch_limits *limits)
-{
-	uint64_t limit = limits->w->model.limits.disk_bytes;
-	return limits->disk == DISK_EXACT && limit > QGROUP_NODES ? limit - QGROUP_NODES : limit;
-}
-
-static void measure_tree(struct watch_limits *limits);
-
-/* It ends when a walk has begun and ended after this moment. */
-static enum watch_verdict judge_by_tree(struct watch_limits *limits, struct core_exec *e)
-{
-	unsigned walk = limits->walks + 1;
-	measure_tree(limits);
-	if (!limits->tree.is_running)
-		return e->own->has_limit ? WATCH_HIT : WATCH_NOTHING;
-	e->own->judged_by = walk;
-	e->own->judged_next = limits->judged;
-	limits->judged = e;
-	return WATCH_LATER;
-}
-
-/* So much that what runs is ended for it: since the first walk over its limit while this ran. The
- * file system's own blocks, which come when files get to the disk, aren't its doing. */
-static bool has_grown(const struct watch_limits *limits, uint64_t bytes)
-{
-	uint64_t over = limits->over_bytes;
-	return bytes == UINT64_MAX ||
-	       bytes > (over ? over + over / OWN_BLOCKS_SHARE + OWN_BLOCKS_BYTES
-			     : limits->known_bytes);
-}
-
-static void note_tree(struct watch_limits *limits, uint64_t bytes, bool is_first)
-{
-	struct core_workspace *w = limits->w;
-	uint64_t limit = w->model.limits.disk_bytes, free_after = free_bytes(w->core);
-	if (bytes <= limit)
-		w->is_overgrown = false;
-	else if (limits->known_bytes > limit && bytes > limits->known_bytes)
-		w->is_overgrown = true;
-	if (bytes <= limit || !limits->over_bytes || is_first)
-		limits->over_bytes = bytes <= limit ? 0 : bytes == UINT64_MAX ? limit : bytes;
-	limits->known_bytes = bytes;
-	limits->known_at_ms = limits->tree_began_ms;
-	/* What was removed during the walk must hide nothing that is written after it. */
-	limits->free_bytes = limits->free_before > free_after ? limits->free_before : free_after;
-	limits->unmeasured_ms = 0;
-	if (bytes != UINT64_MAX)
-		w->model.disk_usage_bytes = bytes;
-}
-
-bool watch_forbids_growth(const struct core_workspace *w)
-{
-	const struct watch_limits *limits = limits_of(w);
-	/* Others may have made room, or the limit larger, since a walk. */
-	return w->is_overgrown && limits->disk == DISK_COUNTED &&
-	       (limits->known_bytes == UINT64_MAX ||
-		       w->model.disk_usage_bytes > w->model.limits.disk_bytes);
-}
-
-static void on_tree(void *ctx, bool ok, uint64_t bytes)
-{
-	struct watch_limits *limits = ctx;
-	struct core_workspace *w = limits->w;
-	uint64_t limit = w->model.limits.disk_bytes, now_ms = clock_monotonic_ms();
-	/* What was over its limit before an exec began is not that exec's doing: it may be there to
-	 * clear up, and goes on as long as nothing grows. */
-	bool was_over = limits->was_over;
-	bool is_grown = bytes == UINT64_MAX || (has_grown(limits, bytes) && !was_over);
-	limits->was_over = false;
-	limits->shelf->measures--;
-	limits->tree_after_ms = now_ms + (now_ms - limits->tree_began_ms) * DISK_COST_SHARE;
-	limits->shelf->tree_after_ms =
-		now_ms + (now_ms - limits->tree_began_ms) * MEASURES_COST_SHARE;
-	if (ok)
-		note_tree(limits, bytes, was_over);
-	core_hold(w);
-	/* Without an answer nobody waits for another one. */
-	judge_all(limits, ok ? limits->walks : UINT_MAX, ok && bytes >= full_bytes(limits));
-	if (limits_of(w) == limits && limits->judged)
-		measure_tree(limits);
-	if (limits_of(w) == limits && has_writers(limits)) {
-		if (ok && bytes > limit && is_grown && limits->disk == DISK_COUNTED)
-			end_sandbox(limits, REASON_DISK_LIMIT);
-		else
-			arm_disk_again(limits);
-	}
-	core_release(w);
-}
-
-static void measure_tree(struct watch_limits *limits)
-{
-	if (limits->tree.is_running)
-		return;
-	if (limits->is_watchdog) /* as root, nobody but root could look into its processes */
-		need_usage(limits);
-	limits->tree_began_ms = clock_monotonic_ms();
-	limits->free_before = free_bytes(limits->w->core);
-	limits->shelf->measures++;
-	limits->walks++;
-	limits->tree.keep[0] = limits->w->core->workspaces;
-	limits->tree.keep_count = 1;
-	if (limits->has_usage) {
-		usage_descriptors(&limits->usage, limits->tree.keep + 1);
-		limits->tree.keep_count += USAGE_FDS;
-	}
-	measure_start(&limits->tree);
-}
-
-static bool is_quota_full(struct watch_limits *limits)
-{
-	return usage_tmpfs_is_full(limits->w->sandbox.fds[LAUNCH_FD_WORKSPACE]);
-}
-
-static uint64_t room_left(const struct watch_limits *limits)
-{
-	uint64_t full = full_bytes(limits);
-	return full > limits->known_bytes ? full - limits->known_bytes : 0;
-}
-
-static bool had_time_to_write(const struct watch_limits *limits, uint64_t bytes)
-{
-	uint64_t written;
-	return __builtin_mul_overflow(limits->unmeasured_ms, WRITTEN_A_MS, &written) ||
-	       written >= bytes;
-}
-
-static bool is_lost(const struct watch_limits *limits, uint64_t bytes)
-{
-	uint64_t left = free_bytes(limits->w->core);
-	return (!left && had_time_to_write(limits, bytes)) ||
-	       (left < limits->free_bytes && limits->free_bytes - left >= bytes);
-}
-
-/* Whether the commands since the last measurement can have filled it: the file system lost as much
- * room, or they had the time, and what others have freed may hide it. */
-static bool could_be_full(const struct watch_limits *limits)
-{
-	uint64_t room = room_left(limits);
-	if (!room || is_lost(limits, room))
-		return true;
-	return clock_monotonic_ms() >= limits->known_at_ms + MASKED_MS &&
-	       had_time_to_write(limits, room);
-}
-
-/* The same for one that has failed, perhaps for that: what it could not write isn't lost, and an
- * answer without the reason is worse than one that takes a walk longer. */
-static bool could_have_hit(const struct watch_limits *limits)
-{
-	uint64_t room = room_left(limits);
-	return !room || had_time_to_write(limits, room) || is_lost(limits, room / 2);
-}
-
-static bool may_measure(const struct watch_limits *limits)
-{
-	const struct exec_shelf *shelf = limits->shelf;
-	return shelf->measures < MEASURES_MOST && clock_monotonic_ms() >= shelf->tree_after_ms;
-}
-
-static void on_disk(struct loop *loop, void *ctx)
-{
-	struct watch_limits *limits = ctx;
-	limits->disk_timer = NULL;
-	limits->unmeasured_ms += limits->w->sandbox.exec_count ? DISK_MS : DISK_LEFT_MS;
-	if (limits->w->sandbox.is_ending || !has_writers(limits))
-		return;
-	if (limits->disk == DISK_QUOTA)
-		limits->was_full |= is_quota_full(limits);
-	else if (could_be_full(limits) && may_measure(limits)) {
-		measure_tree(limits); /* and on from there */
-		return;
-	}
-	arm_disk_again(limits);
-}
-
-static enum watch_verdict look_at_disk(struct watch_limits *limits, struct core_exec *e)
-{
-	bool failed = has_failed(e);
-	if (limits->disk == DISK_UNLIMITED)
-		return WATCH_NOTHING;
-	if (limits->disk == DISK_QUOTA)
-		return failed && (limits->was_full || is_quota_full(limits)) ? WATCH_HIT
-									     : WATCH_NOTHING;
-	limits->unmeasured_ms += (clock_monotonic_ns() - e->own->began_ns) / 1000000 + 1;
-	bool is_counted = limits->disk == DISK_COUNTED;
-	/* RLIMIT_FSIZE is the limit there, or nothing. */
-	if (is_counted && e->record.result.signal == SIGXFSZ)
-		set_disk_limit(e);
-	if (failed ? !could_have_hit(limits) : !could_be_full(limits))
-		return e->own->has_limit ? WATCH_HIT : WATCH_NOTHING;
-	if (failed || (is_counted && limits->known_bytes >= limits->w->model.limits.disk_bytes))
-		return judge_by_tree(limits, e);
-	if (clock_monotonic_ms() >= limits->tree_after_ms && may_measure(limits))
-		measure_tree(limits);
-	return WATCH_NOTHING;
-}
-
 /* ---- execs come and go ---- */
 
 void watch_spawning(struct core_workspace *w, struct core_exec *e)
 {
 	struct watch_limits *limits = limits_of(w);
-	if (!w->sandbox.exec_count) {
-		limits->was_full = false;
-		limits->was_over = limits->disk == DISK_COUNTED &&
-				   limits->known_bytes >= w->model.limits.disk_bytes &&
-				   !(w->sandbox.is_up && sandbox_has_processes(w));
-		/* It may be one that has more time. */
-		loop_cancel(w->core->loop, limits->disk_timer);
-		limits->disk_timer = NULL;
-	}
 	if (limits->is_watchdog || e->record.cpu_time_ms) {
 		if (limits->is_watchdog)
 			need_usage(limits);
@@ -564,7 +252,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 			e->own->cpu_base_ms = sandbox_cpu_ms(w);
 		start_sampling(limits);
 	}
-	arm_disk(limits, DISK_MS);
+	watch_disk_spawning(&limits->disk);
 }
 
 void watch_add_usage(struct core_workspace *w, struct core_exec *e)
@@ -590,8 +278,8 @@ enum watch_verdict watch_last_look(
 		*reason = REASON_CPU_LIMIT;
 		return WATCH_HIT;
 	}
-	*reason = REASON_DISK_LIMIT; /* set_disk_limit's, too */
-	return look_at_disk(limits, e);
+	*reason = REASON_DISK_LIMIT; /* also of an exec that has it already */
+	return watch_disk_last_look(&limits->disk, e);
 }
 
 void watch_forget(struct core_workspace *w, struct core_exec *e)
@@ -599,33 +287,14 @@ void watch_forget(struct core_workspace *w, struct core_exec *e)
 	struct watch_limits *limits = limits_of(w);
 	if (!limits || !e->own->is_judging)
 		return;
-	for (struct core_exec **at = &limits->judged; *at; at = &(*at)->own->judged_next)
-		if (*at == e) {
-			*at = e->own->judged_next;
-			return;
-		}
+	watch_disk_forget(&limits->disk, e);
 }
 
 /* ---- opened and closed ---- */
 
-static enum disk disk_of(const struct core_workspace *w)
-{
-	static const struct {
-		const char *name;
-		enum disk disk;
-	} mechanisms[] = { { "project-quota", DISK_QUOTA }, { "btrfs-qgroup", DISK_EXACT } };
-	if (!w->model.limits.disk_bytes)
-		return DISK_UNLIMITED;
-	for (size_t i = 0; w->model.disk_mechanism && i < 2; i++)
-		if (!strcmp(w->model.disk_mechanism, mechanisms[i].name))
-			return mechanisms[i].disk;
-	return DISK_COUNTED;
-}
-
 /* What a core before this one left there is limited as before, whether or not an exec runs. */
 static void adopt(struct watch_limits *limits)
 {
-	arm_disk_again(limits);
 	if (!limits->is_watchdog)
 		return;
 	/* That core may have stopped everything there for its share. */
@@ -643,17 +312,8 @@ int watch_open(struct core_workspace *w, struct error *err)
 	*limits = (struct watch_limits){ .w = w,
 		.shelf = exec_shelf(w->core),
 		.is_watchdog = !strcmp(sandbox->limiter, "watchdog"),
-		.disk = disk_of(w),
-		.over_bytes = w->model.disk_usage_bytes > w->model.limits.disk_bytes
-				      ? w->model.disk_usage_bytes
-				      : 0,
-		.known_bytes = w->model.disk_usage_bytes };
+		.disk = { .w = w, .shelf = exec_shelf(w->core), .end = end_for_disk } };
 	sandbox->watch->limits = limits;
-	if (limits->disk == DISK_COUNTED)
-		limits->free_bytes = free_bytes(w->core);
-	limits->tree = (struct measure){
-		.loop = w->core->loop, .find = find_tree, .found = on_tree, .ctx = limits
-	};
 	limits->look = (struct sample){ .loop = w->core->loop,
 		.init_socket = sandbox->init,
 		.memory_bytes = w->model.limits.memory_bytes,
@@ -662,6 +322,7 @@ int watch_open(struct core_workspace *w, struct error *err)
 		.ctx = limits,
 		.usage = &limits->usage };
 	sample_begin(&limits->look);
+	watch_disk_open(&limits->disk, sandbox->watch->is_adopted);
 	if (sandbox->watch->is_adopted)
 		adopt(limits);
 	int oom = sandbox->fds[LAUNCH_FD_OOM];
@@ -683,12 +344,9 @@ void watch_close(struct core_workspace *w)
 		return;
 	stop_sampling(limits);
 	loop_cancel(loop, limits->oom);
-	loop_cancel(loop, limits->disk_timer);
 	if (limits->is_oom_watched)
 		loop_unwatch(loop, w->sandbox.fds[LAUNCH_FD_OOM]);
-	if (limits->tree.is_running)
-		limits->shelf->measures--;
-	measure_stop(&limits->tree);
+	watch_disk_close(&limits->disk);
 	sample_end(&limits->look);
 	if (limits->has_usage)
 		usage_done(&limits->usage);

@@ -1,16 +1,10 @@
 /* watch.h -- keeps the limits of one warm sandbox that the kernel doesn't keep by itself, while
  * something runs there: summed cpu time of each exec, OOM kills; without a control group memory and
- * cpu share; a disk that is counted.
+ * cpu share; the disk (watch_disk.h).
  * 1. Nothing is looked at while init is alone, nor before a command has run for 20 ms: a short exec
  * costs no look.
  * 2. The looks at all sandboxes together take at most a tenth of one cpu; a sandbox more makes each
- * of them rarer. Trees are walked by children, a quarter of the time at most, and only when the
- * file system has lost the room that a workspace had left.
- * 3. A counted disk limit also holds for commands too short to be seen by a look: the first one in
- * a workspace that is over it may still clear up as it likes; once one has made it grow instead,
- * the next ones can delete but write no file (INIT_NO_GROWTH), until it is below its limit. In a
- * workspace that is over, an exec ends when its tree has been walked: the next one is held to what
- * is there. */
+ * of them rarer. */
 #pragma once
 #include "core/core.h"
 

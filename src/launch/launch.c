@@ -98,6 +98,9 @@ void launcher_serve(
 	case LAUNCH_STATS:
 		answer_stats(launcher, head->tag);
 		break;
+	case LAUNCH_HELD:
+		sandbox_count_held(launcher, head);
+		break;
 	default: /* launch_decode lets no other through */
 		break;
 	}

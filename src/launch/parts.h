@@ -67,6 +67,8 @@ void sandboxes_init(struct launcher *launcher);
 void sandboxes_done(struct launcher *launcher);
 void sandbox_start(struct launcher *launcher, const struct launch_packet *packet, const int *fds);
 void sandbox_end(struct launcher *launcher, const struct launch_packet *packet);
+/* Answers with what its processes hold of the disk; a child counts it. */
+void sandbox_count_held(struct launcher *launcher, const struct launch_message *head);
 void sandboxes_list(struct launcher *launcher, uint64_t tag);
 /* Goes on answering LIST, now that there is room. */
 void sandboxes_go_on(struct launcher *launcher);

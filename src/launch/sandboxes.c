@@ -13,6 +13,8 @@
 #include "base/path.h"
 #include "launch/parts.h"
 #include "launch/start.h"
+#include "sandbox/held.h"
+#include "sandbox/measure.h"
 
 struct sandbox {
 	struct launcher *launcher;
@@ -28,7 +30,10 @@ struct sandbox {
 	struct sandbox *newer, *older;
 	struct sandbox *next_killed;
 	bool is_killed;
+	struct count *count; /* of what it holds of the disk, while that is counted */
 };
+
+static void stop_counting(struct sandbox *sandbox, bool tell);
 
 static struct str pid_key(const struct sandbox *sandbox)
 {
@@ -108,6 +113,7 @@ static void forget(struct sandbox *sandbox)
 	*(sandbox->newer ? &sandbox->newer->older : &all->newest) = sandbox->older;
 	*(sandbox->older ? &sandbox->older->newer : &all->oldest) = sandbox->newer;
 	table_remove(&all->ids, str_from(sandbox->id));
+	stop_counting(sandbox, false);
 	free(sandbox->failure);
 	free(sandbox);
 }
@@ -130,6 +136,7 @@ static void finish(struct sandbox *sandbox)
 	struct launcher *launcher = sandbox->launcher;
 	struct launch_message ended = { .type = LAUNCH_ENDED, .value = sandbox->status };
 	memcpy(ended.id, sandbox->id, sizeof ended.id);
+	stop_counting(sandbox, true);
 	start_give_back(launcher, sandbox->id, &sandbox->parts);
 	if (sandbox->start_tag) {
 		struct error canceled;
@@ -291,6 +298,117 @@ void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
 	kill_sandbox(sandbox);
 }
 
+/* ---- the disk space that it holds outside its tree ---- */
+
+struct count {
+	struct sandbox *sandbox;
+	uint64_t tag;
+	int proc;
+	uint64_t devices[HELD_DEVICES_MAX];
+	size_t device_count;
+	struct held held;
+	struct measure measure;
+};
+
+static void free_count(struct sandbox *sandbox)
+{
+	struct count *count = sandbox->count;
+	sandbox->count = NULL;
+	fd_close(&count->proc);
+	free(count);
+}
+
+/* Core is gone, or the sandbox is. */
+static void stop_counting(struct sandbox *sandbox, bool tell)
+{
+	struct error err;
+	if (!sandbox->count)
+		return;
+	uint64_t tag = sandbox->count->tag;
+	measure_stop(&sandbox->count->measure);
+	free_count(sandbox);
+	fail(&err, ERR_NOT_FOUND, "there is no such sandbox any more");
+	if (tell)
+		link_send_failed(sandbox->launcher, tag, &err);
+}
+
+static uint64_t find_held(void *ctx)
+{
+	struct count *count = ctx;
+	held_count(count->proc, count->devices, count->device_count, &count->held);
+	return 0;
+}
+
+static void on_held(void *ctx, bool ok, uint64_t none)
+{
+	struct count *count = ctx;
+	struct sandbox *sandbox = count->sandbox;
+	struct launch_message head = { .type = LAUNCH_HELD_ARE,
+		.tag = count->tag,
+		.held = { count->held.bytes, count->held.hidden, count->held.written,
+			count->held.has_written } };
+	struct error err;
+	memcpy(head.id, sandbox->id, sizeof head.id);
+	free_count(sandbox);
+	if (ok) {
+		link_send(sandbox->launcher, &head, NULL, 0, NULL, 0);
+		return;
+	}
+	fail(&err, ERR_UNAVAILABLE, "the files of sandbox '%s' can't be counted", sandbox->id);
+	link_send_failed(sandbox->launcher, head.tag, &err);
+}
+
+/* The file systems of its writable trees: the home's, and the overlay over its environment. */
+static int find_places(struct sandbox *sandbox, struct count *count, struct error *err)
+{
+	int fds[WARM_FD_MAX];
+	struct stat st;
+	if (warm_find(sandbox->pid, fds, err))
+		return -1;
+	if (!fstat(sandbox->launcher->home->dir, &st))
+		count->devices[count->device_count++] = st.st_dev;
+	if (!fstatat(fds[WARM_WORKSPACE], "", &st, AT_EMPTY_PATH))
+		count->devices[count->device_count++] = st.st_dev;
+	if (!fstatat(fds[WARM_ROOT], "env", &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
+		count->devices[count->device_count++] = st.st_dev;
+	count->proc = take_fd(&fds[WARM_PROC]);
+	fd_close(&fds[WARM_ROOT]);
+	fd_close(&fds[WARM_WORKSPACE]);
+	return 0;
+}
+
+void sandbox_count_held(struct launcher *launcher, const struct launch_message *head)
+{
+	struct sandbox *sandbox = table_get(&launcher->sandboxes.ids, str_from(head->id));
+	struct error err;
+	if (!sandbox || !sandbox->is_up || sandbox->is_killed || sandbox->count) {
+		fail(&err, sandbox && sandbox->count ? ERR_CONFLICT : ERR_NOT_FOUND,
+			sandbox && sandbox->count ? "its files are being counted already"
+						  : "there is no such sandbox");
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	struct count *count = calloc(1, sizeof *count);
+	if (!count)
+		abort();
+	*count = (struct count){ .sandbox = sandbox, .tag = head->tag, .proc = -1 };
+	sandbox->count = count;
+	if (find_places(sandbox, count, &err)) {
+		free_count(sandbox);
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	count->measure = (struct measure){ .loop = launcher->loop,
+		.find = find_held,
+		.found = on_held,
+		.ctx = count,
+		.keep = { count->proc },
+		.keep_count = 1,
+		.detail = &count->held,
+		.detail_len = sizeof count->held };
+	measure_start(&count->measure);
+}
+
 void sandboxes_list(struct launcher *launcher, uint64_t tag)
 {
 	struct sandboxes *all = &launcher->sandboxes;
@@ -338,6 +456,7 @@ void sandboxes_forget_core(struct launcher *launcher)
 	for (struct sandbox *at = launcher->sandboxes.oldest; at; at = at->newer) {
 		bool is_starting = at->start_tag != 0;
 		at->start_tag = at->end_tag = 0;
+		stop_counting(at, false);
 		/* The next core asks what runs, and must not be told of it later. */
 		if (is_starting)
 			kill_sandbox(at);

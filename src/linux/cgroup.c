@@ -359,6 +359,13 @@ int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err)
 	return 0;
 }
 
+int cgroup_freeze(const struct cgroup *group, bool freeze, struct error *err)
+{
+	if (group->version != CGROUP_V2)
+		return fail(err, ERR_UNAVAILABLE, "the control group has no freezer");
+	return cgroup_set(group->dirs[group->memory], "cgroup.freeze", freeze ? "1" : "0", err);
+}
+
 int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err)
 {
 	bool is_v2 = group->version == CGROUP_V2;

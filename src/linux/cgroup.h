@@ -79,6 +79,9 @@ int cgroup_oom_kills(const struct cgroup *group, int watch, uint64_t *count, str
  * nanoseconds of cpu time, v2: one with a line `usage_usec N` (-1: not counted in this group). */
 int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err);
 int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err);
+/* Stops everything in the group, or lets it go on: v2 alone, where every group has a freezer.
+ * ERR_UNAVAILABLE: this group has none. What is stopped can be killed. */
+int cgroup_freeze(const struct cgroup *group, bool freeze, struct error *err);
 /* Removes the directories; call it when the last process is gone (waits up to 0.1 s for one that is
  * just leaving). Idempotent. */
 int cgroup_remove(struct cgroup *group, struct error *err);

@@ -12,7 +12,7 @@
 struct shape {
 	uint32_t type;
 	bool to_launcher, has_id, has_other, has_value, has_error, has_present, has_limits,
-		has_stats;
+		has_stats, has_held;
 	bool may_be_unasked; /* tag 0 */
 	uint32_t strings_least, strings_most;
 	int fds; /* exactly; -1: one a bit of `present`; FDS_ENVIRONMENT: one with strings */
@@ -35,6 +35,7 @@ static const struct shape shapes[] = {
 	{ .type = LAUNCH_CANCEL, .to_launcher = true, .has_other = true, .may_be_unasked = true },
 	{ .type = LAUNCH_QUOTA, .to_launcher = true, .has_id = true, .has_limits = true },
 	{ .type = LAUNCH_STATS, .to_launcher = true },
+	{ .type = LAUNCH_HELD, .to_launcher = true, .has_id = true },
 	{ .type = LAUNCH_STARTED,
 		.has_id = true,
 		.has_value = true,
@@ -50,6 +51,7 @@ static const struct shape shapes[] = {
 	{ .type = LAUNCH_DONE, .has_value = true },
 	{ .type = LAUNCH_FAILED, .has_error = true, .strings_least = 2, .strings_most = 2 },
 	{ .type = LAUNCH_STATS_ARE, .has_stats = true },
+	{ .type = LAUNCH_HELD_ARE, .has_id = true, .has_held = true },
 };
 
 static const struct shape *find_shape(uint32_t type)
@@ -150,7 +152,9 @@ static int check_fields(
 		(!shape->has_value && head->value) || (!shape->has_present && head->present) ||
 		(!shape->has_error && head->error_code) ||
 		(!shape->has_limits && !is_zero(&head->limits, sizeof head->limits)) ||
-		(!shape->has_stats && !is_zero(&head->stats, sizeof head->stats)))
+		(!shape->has_stats && !is_zero(&head->stats, sizeof head->stats)) ||
+		(!shape->has_held && !is_zero(&head->held, sizeof head->held)) ||
+		head->held.has_written > 1)
 		return corrupt(err, "a field that its type doesn't have");
 	if (shape->has_error &&
 		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))

@@ -39,6 +39,8 @@ enum launch_type {
 	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
 			* them -> DONE, value = enum quota_mechanism; FAILED */
 	LAUNCH_STATS,  /* -> STATS_ARE */
+	LAUNCH_HELD,   /* id -> HELD_ARE: disk space that its processes hold outside its tree;
+			* FAILED (not_found; conflict: it is being counted) */
 	/* launcher to core */
 	LAUNCH_STARTED = 64, /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	     /* the same, for LIST */
@@ -47,6 +49,7 @@ enum launch_type {
 	LAUNCH_DONE,	     /* value */
 	LAUNCH_FAILED,	     /* error_code, strings: text, hint */
 	LAUNCH_STATS_ARE,    /* stats */
+	LAUNCH_HELD_ARE,     /* id, held */
 };
 /* Descriptors of STARTED and RUNNING, in this order; bit i of `present`: it is there. */
 enum launch_fd {
@@ -64,6 +67,10 @@ struct launch_stats {
 	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
 	uint64_t started, failed, netns_missed, cgroups_missed; /* since the launcher's start */
 };
+struct launch_held { /* as struct held of sandbox/held.h */
+	uint64_t bytes, hidden, written;
+	uint64_t has_written; /* 0 or 1 */
+};
 struct launch_message {
 	uint32_t magic, type;
 	uint64_t tag; /* core's; 0: nobody asked */
@@ -77,8 +84,9 @@ struct launch_message {
 	uint32_t string_count, body_len;
 	struct limits limits;
 	struct launch_stats stats;
+	struct launch_held held;
 };
-_Static_assert(sizeof(struct launch_message) == 208, "no padding");
+_Static_assert(sizeof(struct launch_message) == 240, "no padding");
 /* One message taken apart; strings point into the packet that was decoded. */
 struct launch_packet {
 	struct launch_message head;

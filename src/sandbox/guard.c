@@ -1,28 +1,23 @@
 #include "sandbox/guard.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "sandbox/init_client.h"
-#include "sandbox/start.h"
 
 #define DISK_SAMPLE_MS 250
 #define STATS_EVERY 5 /* samples between two questions to carrel-init */
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
+/* A command that has ended by then was never measured, and cost no wake-up. */
+#define FIRST_LOOK_MS 20
 
 static void take_sample(struct loop *loop, void *ctx);
 static void sample_disk(struct loop *loop, void *ctx);
-static uint64_t find_tree(void *ctx);
-static void on_tree(void *ctx, bool ok, uint64_t bytes);
 
 static bool is_watchdog(const struct guard *guard)
 {
@@ -69,9 +64,13 @@ int guard_start(struct guard *guard, struct error *err)
 		.ctx = guard->ctx,
 		.usage = &guard->usage };
 	sample_begin(&guard->look);
-	guard->tree = (struct measure){
-		.loop = guard->loop, .find = find_tree, .found = on_tree, .ctx = guard
-	};
+	guard->counted = (struct guard_disk){ .loop = guard->loop,
+		.cgroup = guard->cgroup,
+		.init_socket = guard->init_socket,
+		.limit_bytes = guard->plan->limits.disk_bytes,
+		.base = guard->disk_base,
+		.hit = guard->hit,
+		.ctx = guard->ctx };
 	guard->started_ms = clock_monotonic_ms();
 	if (guard->plan->limits.timeout_ms)
 		guard->wall = loop_after(
@@ -96,6 +95,16 @@ void guard_descriptors(struct guard *guard, int proc, int root, int workspace, i
 	guard->root = root;
 	guard->workspace = workspace;
 	guard->upper = upper;
+	guard->counted.tree = workspace;
+	guard->counted.proc = proc;
+}
+
+uint64_t guard_first_look_ms(const struct guard *guard)
+{
+	uint64_t first_ms = FIRST_LOOK_MS;
+	if (guard->plan->counted_disk && guard_disk_first_ms(&guard->counted) < first_ms)
+		first_ms = guard_disk_first_ms(&guard->counted);
+	return first_ms;
 }
 
 int guard_watch(struct guard *guard, struct error *err)
@@ -109,7 +118,9 @@ int guard_watch(struct guard *guard, struct error *err)
 	guard->is_watching = true;
 	if (needs_samples(guard))
 		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
-	if (guard->plan->limits.disk_bytes)
+	if (guard->plan->counted_disk)
+		guard_disk_start(&guard->counted);
+	else if (guard->plan->limits.disk_bytes)
 		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
 	return 0;
 }
@@ -175,66 +186,10 @@ static void take_sample(struct loop *loop, void *ctx)
 	guard->sample = loop_after(loop, sample_rest_ms(cost_us, 1), take_sample, guard);
 }
 
-static const struct plan_mount *find_measured(const struct plan *plan)
-{
-	for (size_t i = 0; i < plan->mounts.count; i++)
-		if (!strcmp(plan->mounts.items[i].target, plan->measured))
-			return &plan->mounts.items[i];
-	return NULL;
-}
-
-int guard_check_disk(const struct plan *plan, struct error *err)
-{
-	uint64_t bytes, inodes;
-	const struct plan_mount *mount = find_measured(plan);
-	auto_close int path = -1;
-	if (!mount)
-		return fail(err, ERR_INVALID, "'%s' is measured and isn't mounted", plan->measured);
-	if (source_open(mount, &path, err))
-		return -1;
-	auto_close int dir = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return fail_errno(err, "open '%s'", plan->measured);
-	if (path_measure_tree(dir, &bytes, &inodes, err))
-		return -1;
-	if (bytes < plan->limits.disk_bytes)
-		return 0;
-	return fail(err, ERR_LIMIT, "'%s%s%s' holds %llu bytes already; --disk allows %llu",
-		mount->source, mount->beneath ? "/" : "", mount->beneath ? mount->beneath : "",
-		(unsigned long long)bytes, (unsigned long long)plan->limits.disk_bytes);
-}
-
-/* A tree that was made too deep or unreadable to be measured is over every limit. What was deleted
- * and is still open takes its room all the same. */
-static uint64_t find_tree(void *ctx)
-{
-	struct guard *guard = ctx;
-	struct error err;
-	struct stat st;
-	uint64_t bytes, inodes;
-	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || fstat(dir, &st) || path_measure_tree(dir, &bytes, &inodes, &err))
-		return UINT64_MAX;
-	return bytes + (guard->is_watching ? usage_deleted_bytes(&guard->usage, st.st_dev) : 0);
-}
-
-static void on_tree(void *ctx, bool ok, uint64_t bytes)
-{
-	struct guard *guard = ctx;
-	if (ok && bytes > guard->plan->limits.disk_bytes)
-		guard->hit(guard->ctx, REASON_DISK_LIMIT);
-	else
-		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
-}
-
 static void sample_disk(struct loop *loop, void *ctx)
 {
 	struct guard *guard = ctx;
 	guard->disk = NULL;
-	if (guard->plan->counted_disk) {
-		measure_start(&guard->tree);
-		return;
-	}
 	if (usage_tmpfs_is_full(guard->workspace))
 		guard->disk_was_full = true;
 	guard->disk = loop_after(loop, DISK_SAMPLE_MS, sample_disk, guard);
@@ -246,7 +201,7 @@ static bool is_disk_full(struct guard *guard)
 		return false;
 	if (!guard->plan->counted_disk)
 		return guard->disk_was_full || usage_tmpfs_is_full(guard->workspace);
-	return find_tree(guard) >= guard->plan->limits.disk_bytes;
+	return guard_disk_is_full(&guard->counted);
 }
 
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason)
@@ -277,7 +232,8 @@ void guard_end(struct guard *guard)
 			*timers[i] = NULL;
 		}
 	sample_end(&guard->look);
-	measure_stop(&guard->tree);
+	if (guard->counted.loop)
+		guard_disk_stop(&guard->counted);
 	if (guard->oom_fd >= 0)
 		loop_unwatch(guard->loop, guard->oom_fd);
 	fd_close(&guard->oom_fd);

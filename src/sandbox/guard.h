@@ -9,7 +9,7 @@
 #include "model/result.h"
 #include "plan/plan.h"
 #include "proc/loop.h"
-#include "sandbox/measure.h"
+#include "sandbox/guard_disk.h"
 #include "sandbox/sample.h"
 #include "sandbox/usage.h"
 
@@ -20,6 +20,7 @@ struct guard {
 	int init_socket;
 	void (*hit)(void *ctx, enum reason reason); /* a limit: end the sandbox */
 	void *ctx;
+	struct held_base disk_base; /* of guard_disk_check, for a disk that is counted */
 	/* private */
 	struct usage usage;
 	bool is_watching;		  /* usage is there */
@@ -32,13 +33,15 @@ struct guard {
 	bool disk_was_full;
 	uint64_t noted_cpu_ms, noted_peak_kb;
 	struct sample look;
-	struct measure tree; /* takes long to find */
+	struct guard_disk counted;
 };
 
 /* Begins: the wall clock runs from here. */
 int guard_start(struct guard *guard, struct error *err);
 /* The child has reported its descriptors; guard owns them now. */
 void guard_descriptors(struct guard *guard, int proc, int root, int workspace, int upper);
+/* How long a command may run before its child is listened to. */
+uint64_t guard_first_look_ms(const struct guard *guard);
 /* It lives long enough to be measured: sampling begins. */
 int guard_watch(struct guard *guard, struct error *err);
 /* carrel-init answered INIT_STATS. */
@@ -54,5 +57,3 @@ void guard_add_usage(struct guard *guard, struct result *result);
 /* The sandbox is gone: no limit can be hit any more. */
 void guard_end(struct guard *guard);
 void guard_stop(struct guard *guard);
-/* Measures a --dir before the start: ERR_LIMIT when it is over its limit already. */
-int guard_check_disk(const struct plan *plan, struct error *err);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -36,8 +37,14 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct measure *measure = ctx;
 	struct error err;
-	measure->has_answer =
-		read(fd, &measure->answer, sizeof measure->answer) == sizeof measure->answer;
+	char text[sizeof measure->answer + MEASURE_DETAIL_MAX];
+	size_t len = sizeof measure->answer + measure->detail_len;
+	measure->has_answer = read(fd, text, len) == (ssize_t)len;
+	if (measure->has_answer) {
+		memcpy(&measure->answer, text, sizeof measure->answer);
+		if (measure->detail_len)
+			memcpy(measure->detail, text + sizeof measure->answer, measure->detail_len);
+	}
 	loop_unwatch(loop, fd);
 	fd_close(&measure->fd);
 	if (loop_watch(loop, measure->pidfd, EPOLLIN, on_end, measure, &err))
@@ -55,8 +62,12 @@ static _Noreturn void answer(const struct measure *measure, int fd, pid_t parent
 			keep[i + 1] = measure->keep[i];
 		fd_close_others(keep, measure->keep_count + 1);
 	}
+	char text[sizeof measure->answer + MEASURE_DETAIL_MAX];
 	uint64_t value = measure->find(measure->ctx);
-	(void)!write(fd, &value, sizeof value);
+	memcpy(text, &value, sizeof value);
+	if (measure->detail_len)
+		memcpy(text + sizeof value, measure->detail, measure->detail_len);
+	(void)!write(fd, text, sizeof value + measure->detail_len);
 	_exit(0);
 }
 

@@ -8,6 +8,7 @@
 #include "proc/loop.h"
 
 #define MEASURE_KEEP_MAX 6
+#define MEASURE_DETAIL_MAX 256 /* an answer is one write to a pipe */
 
 struct measure {
 	struct loop *loop;
@@ -18,6 +19,10 @@ struct measure {
 	/* What the child needs beside its answer (-1: nothing): it holds nothing else open, so
 	 * that whoever reads what we close sees the end. None: it keeps all. */
 	int keep[MEASURE_KEEP_MAX], keep_count;
+	/* Set by `find` in the child, copied back to the same place in the parent. NULL: nothing.
+	 */
+	void *detail;
+	size_t detail_len; /* at most MEASURE_DETAIL_MAX */
 	bool is_running, has_answer;
 	int fd, pidfd;
 	uint64_t answer;

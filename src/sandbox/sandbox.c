@@ -41,8 +41,8 @@ static int follow(struct supervised *given, const struct start *start, pid_t pid
 	return failed;
 }
 
-static int start_and_follow(
-	struct start *start, struct streams *streams, struct result *result, struct error *err)
+static int start_and_follow(struct start *start, struct streams *streams,
+	const struct held_base *disk_base, struct result *result, struct error *err)
 {
 	auto_close int ours = -1;
 	auto_close int pidfd = -1;
@@ -53,7 +53,8 @@ static int start_and_follow(
 		.cgroup = start->cgroup,
 		.streams = streams,
 		.socket = ours,
-		.pidfd = pidfd };
+		.pidfd = pidfd,
+		.disk_base = *disk_base };
 	return follow(&given, start, pid, result, err);
 }
 
@@ -75,9 +76,10 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 	struct cgroup group;
 	struct start start;
 	auto_close int image = -1;
+	struct held_base disk_base = { 0 };
 	sigset_t before;
 	cgroup_init(&group);
-	if (plan->counted_disk && guard_check_disk(plan, err))
+	if (plan->counted_disk && guard_disk_check(plan, &disk_base, err))
 		return -1;
 	hold_signals(&before);
 	start_init(&start, plan, cgroups, &group);
@@ -85,7 +87,7 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 		     start_prepare(&start, err);
 	start.init_image = image;
 	if (!failed)
-		failed = start_and_follow(&start, &streams, result, err);
+		failed = start_and_follow(&start, &streams, &disk_base, result, err);
 	start_done(&start);
 	streams_done(&streams);
 	struct error cleanup;

@@ -17,8 +17,6 @@
 #include "sandbox/start.h"
 
 #define COMMAND_ID 1
-/* A command that has ended by then was never measured, and cost no wake-up. */
-#define FIRST_LOOK_MS 20
 #define TICK_MS 100
 #define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
@@ -357,6 +355,7 @@ static int begin(struct supervisor *s, struct error *err)
 		.cgroup = given->cgroup,
 		.loop = given->loop,
 		.init_socket = given->socket,
+		.disk_base = given->disk_base,
 		.hit = on_limit,
 		.ctx = s };
 	s->relay_events =
@@ -372,7 +371,7 @@ static int begin(struct supervisor *s, struct error *err)
 	if (given->plan->forward_port && listen_to_child(s, err))
 		return -1;
 	if (!given->plan->forward_port)
-		loop_after(given->loop, FIRST_LOOK_MS, on_first_look, s);
+		loop_after(given->loop, guard_first_look_ms(&s->guard), on_first_look, s);
 	return streams_start(given->streams, given->loop, &s->relay_events, err);
 }
 

@@ -1,6 +1,7 @@
 /* supervise.h -- stays with a started sandbox until it has ended: relays, limits, signals, result.
  */
 #pragma once
+#include "sandbox/held.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/streams.h"
 
@@ -11,6 +12,7 @@ struct supervised {
 	struct loop *loop;
 	int socket; /* to the child, then to carrel-init */
 	int pidfd;  /* of PID 1 */
+	struct held_base disk_base; /* for a disk that is counted */
 };
 /* Returns when PID 1 is gone and all output has been passed on. The signals in supervise_signals
  * must be blocked. */

@@ -58,11 +58,10 @@ void usage_done(struct usage *usage)
 	usage->seen = NULL;
 }
 
-/* Calls fn for every process; proc's own position must not be shared, so it is opened anew. */
-static void each_process(
-	const struct usage *usage, void (*fn)(void *ctx, int dir, int pid), void *ctx)
+/* The position of `proc` is shared with other processes: the directory is opened anew. */
+void usage_each_process(int proc, void (*fn)(void *ctx, int proc, int pid), void *ctx)
 {
-	int fd = openat(usage->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir) {
 		fd_close(&fd);
@@ -130,7 +129,7 @@ static uint64_t walk_bytes(const struct walk *walk)
 uint64_t usage_memory_bound(struct usage *usage, uint64_t *least)
 {
 	struct walk walk = { .usage = usage };
-	each_process(usage, add_resident, &walk);
+	usage_each_process(usage->proc, add_resident, &walk);
 	usage->processes = walk.count;
 	uint64_t elsewhere = usage->sysv_bytes + tmpfs_bytes(usage);
 	*least = walk.largest_kb * 1024 + elsewhere;
@@ -181,13 +180,6 @@ static void add_deleted(void *ctx, int proc, int pid)
 			walk->bytes += (uint64_t)st.st_blocks * 512;
 	}
 	closedir(dir);
-}
-
-uint64_t usage_deleted_bytes(struct usage *usage, uint64_t device)
-{
-	struct deleted_walk walk = { .device = device };
-	each_process(usage, add_deleted, &walk);
-	return walk.bytes;
 }
 
 /* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of
@@ -250,8 +242,8 @@ uint64_t usage_memory(struct usage *usage)
 {
 	struct deleted_walk memfds = { .device = usage->shm_device };
 	struct walk walk = { .usage = usage, .memfds = &memfds };
-	each_process(usage, add_deleted, &memfds);
-	each_process(usage, add_exact, &walk);
+	usage_each_process(usage->proc, add_deleted, &memfds);
+	usage_each_process(usage->proc, add_exact, &walk);
 	return walk_bytes(&walk) + memfds.bytes + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
@@ -305,7 +297,7 @@ uint64_t usage_cpu_ms(struct usage *usage)
 	struct cpu_walk walk = { .usage = usage };
 	for (int i = 0; i < usage->seen_count; i++)
 		usage->seen[i].alive = false;
-	each_process(usage, add_cpu, &walk);
+	usage_each_process(usage->proc, add_cpu, &walk);
 	int kept = 0;
 	for (int i = 0; i < usage->seen_count; i++) {
 		if (usage->seen[i].alive)
@@ -332,7 +324,7 @@ static void add_peak(void *ctx, int proc, int pid)
 uint64_t usage_peak_kb(struct usage *usage)
 {
 	uint64_t peak_kb = 0;
-	each_process(usage, add_peak, &peak_kb);
+	usage_each_process(usage->proc, add_peak, &peak_kb);
 	return peak_kb;
 }
 

@@ -30,6 +30,8 @@ void usage_done(struct usage *usage);
 /* What it looks through. */
 #define USAGE_FDS (1 + USAGE_TMPFS)
 void usage_descriptors(const struct usage *usage, int fds[USAGE_FDS]);
+/* Calls fn for every process in `proc`, a sandbox's /proc. */
+void usage_each_process(int proc, void (*fn)(void *ctx, int proc, int pid), void *ctx);
 /* *least is what is used for certain, because one process has it for itself. */
 uint64_t usage_memory_bound(struct usage *usage, uint64_t *least);
 uint64_t usage_memory(struct usage *usage);
@@ -38,9 +40,6 @@ uint64_t usage_shared_everywhere(void);
 /* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for.
  */
 uint64_t usage_cpu_ms(struct usage *usage);
-/* Bytes in files of `device` that are open and have no name any more, as far as their owners can be
- * looked into. */
-uint64_t usage_deleted_bytes(struct usage *usage, uint64_t device);
 /* The largest peak of resident memory among the processes that live now, in kB. */
 uint64_t usage_peak_kb(struct usage *usage);
 /* Bytes and inodes still free in the tmpfs at `tree`; false when it can't be asked. */

@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 
+import disk_takers
 import pytest
-
 from harness import descendants, eventually
 from rest import created, workspace  # noqa: F401
 
@@ -108,6 +108,25 @@ def test_tmp_is_half_of_the_memory_unless_given(daemon, named, seen):
         assert made["limits"]["tmp_bytes"] == seen and made["limits"]["pids"] == 1024
         blocks = sh(daemon, made["name"], "stat -f -c '%b %S' /tmp")["stdout"].split()
         assert 0 <= int(blocks[0]) * int(blocks[1]) - seen <= 65536
+
+
+@pytest.mark.parametrize("how", disk_takers.HIDDEN)
+def test_disk_space_that_the_tree_does_not_show_is_counted(daemon, how):
+    """What others free on the file system at the same moment hides what is in flight: three tries."""
+    with created(daemon, limits={"disk": 16 * MB}) as made:
+        for _ in range(3):
+            result = python(daemon, made["name"], disk_takers.HIDDEN[how], timeout="20s")
+            if "in flight" not in how or result["reason"] == "disk_limit":
+                break
+        assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
+
+
+def test_parallel_writers_are_stopped_near_the_limit(daemon):
+    """Without being stopped, ten of them write several hundred megabytes between two looks."""
+    with created(daemon, limits={"disk": 20 * MB}) as made:
+        result = python(daemon, made["name"], disk_takers.PARALLEL, timeout="60s")
+        assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
+        assert daemon.get(f"/v1/workspaces/{made['name']}").json()["disk_usage_bytes"] < 120 * MB
 
 
 def fill(daemon, name, command):

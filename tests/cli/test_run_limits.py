@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 
+import disk_takers
 import pytest
 from harness import MECHANISM, cgroups, descendants, eventually
 from patience import with_time
@@ -323,6 +324,23 @@ def test_files_of_the_host_without_a_name_are_counted_while_they_are_open(carrel
     result = carrel.py_json(f"import os, signal\nkeep = []\nfor _ in range(16):\n  {NAMELESS[how]}; keep.append(f)\n"
                             "  os.write(f, bytes(4 << 20))\nsignal.pause()", "--dir", tmp, "--disk", "16M", "--timeout", "60s", timeout=90)
     assert reason(result) == ("disk_limit", 137), result
+
+
+@pytest.mark.parametrize("how", disk_takers.HIDDEN)
+def test_disk_space_that_the_tree_does_not_show_is_counted(carrel, tmp, how):
+    """What others free on the file system at the same moment hides what is in flight: three tries."""
+    for _ in range(3):
+        result = carrel.py_json(disk_takers.HIDDEN[how], "--dir", tmp, "--disk", "16M", "--timeout", "20s", timeout=90)
+        if "in flight" not in how or result["reason"] == "disk_limit":
+            break
+    assert reason(result) == ("disk_limit", 137), result
+
+
+def test_parallel_writers_are_stopped_near_the_limit(carrel, tmp):
+    """Without being stopped, ten of them write several hundred megabytes between two looks."""
+    result = carrel.py_json(disk_takers.PARALLEL, "--dir", tmp, "--disk", "20M", "--timeout", "60s", timeout=90)
+    assert reason(result) == ("disk_limit", 137), result
+    assert sum(file.stat().st_size for file in tmp.iterdir()) < 120 * MB
 
 
 def test_files_of_the_host_that_were_deleted_and_closed_are_not_counted(carrel, tmp):

@@ -161,6 +161,30 @@ static void a_disk_limit_is_kept_by_what_the_host_has(void **state)
 	start_sandbox(f, head.id);
 }
 
+static void what_a_sandbox_holds_of_the_disk_is_counted(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[64], nobody[ID_LEN + 1];
+	id_make(nobody);
+	hear_answer(f, say(f, LAUNCH_HELD, nobody), LAUNCH_FAILED);
+	assert_int_equal(f->packet.head.error_code, ERR_NOT_FOUND);
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init,
+				 "exec 9>x; rm x; head -c 1000000 /dev/zero >&9;"
+				 "sleep 1000 </dev/null >/dev/null 2>&1 & echo held",
+				 text, sizeof text),
+		0);
+	const struct launch_held *held =
+		&hear_answer(f, say(f, LAUNCH_HELD, id), LAUNCH_HELD_ARE)->held;
+	assert_string_equal(f->packet.head.id, id);
+	assert_in_range(held->bytes, 1000000, 1100000);
+	assert_int_equal(held->hidden, 0);
+	end_sandbox(f, id);
+	hear_answer(f, say(f, LAUNCH_HELD, id), LAUNCH_FAILED);
+}
+
 static void an_init_that_dies_is_told(void **state)
 {
 	struct fixture *f = *state;
@@ -547,6 +571,7 @@ int main(int argc, char **argv)
 		TEST(limits_are_those_of_the_message),
 		TEST(what_cant_start_is_told_and_leaves_nothing),
 		TEST(a_disk_limit_is_kept_by_what_the_host_has),
+		TEST(what_a_sandbox_holds_of_the_disk_is_counted),
 		TEST(an_init_that_dies_is_told),
 		TEST(sandboxes_outlive_core_and_are_listed),
 		TEST(starts_that_core_didnt_live_to_see_are_listed_or_undone),

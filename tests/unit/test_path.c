@@ -697,6 +697,11 @@ static void a_tree_measures_what_its_files_take(void **state)
 			 disk_bytes(in, "link") + disk_bytes(in, "d/dirlink");
 	assert_true(disk_bytes(in, "d/f") >= 8192);
 	assert_measured(bytes, 7);
+	/* A counted limit charges a block for what has none. */
+	uint64_t charged = 0;
+	struct error err;
+	assert_int_equal(path_charge_tree(in, &charged, &err), 0);
+	assert_true(charged >= bytes && charged >= 7 * PATH_INODE_CHARGE);
 	/* More names for one file are no more file. */
 	assert_int_equal(linkat(in, "d/f", in, "second", 0), 0);
 	assert_int_equal(linkat(in, "d/f", in, "d/third", 0), 0);

@@ -277,9 +277,7 @@ static void test_a_command_that_failed_at_the_limit_failed_for_it(void **state)
 	core_end_sandbox(&world->w, REASON_CANCELED);
 	/* Full, and not a byte over: nothing is ended for it. */
 	write_file("large", 4 << 20);
-	assert_int_equal(tree_measure(&world->core, world->w.model.id,
-				 &world->w.model.limits.disk_bytes, &err),
-		0);
+	assert_int_equal(tree_measure(&world->w, &world->w.model.limits.disk_bytes, &err), 0);
 	spec = SPEC(SHELL("sleep 0.02; exit 1"));
 	run_captured(&failed, &spec);
 	assert_reason(&failed, REASON_DISK_LIMIT);

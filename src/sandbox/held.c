@@ -1,0 +1,243 @@
+#include "sandbox/held.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "base/arena.h"
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "format/procfs.h"
+#include "sandbox/usage.h"
+
+#define LOOKS_MAX (1 << 20) /* descriptors of all threads; the rest counts as hidden */
+#define INIT_PID 1
+
+struct count {
+	struct held *held;
+	const uint64_t *devices;
+	size_t device_count;
+	struct arena arena;
+	struct map seen; /* device and inode of files that were counted */
+	uint64_t looks;
+	uid_t self;
+};
+
+static DIR *open_list(int dir, const char *path)
+{
+	int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	if (!list)
+		fd_close(&fd);
+	return list;
+}
+
+static bool is_gone(int error)
+{
+	return error == ENOENT || error == ESRCH;
+}
+
+static bool is_counted_device(const struct count *count, uint64_t device)
+{
+	for (size_t i = 0; i < count->device_count; i++)
+		if (count->devices[i] == device)
+			return true;
+	return false;
+}
+
+static bool is_seen(struct count *count, uint64_t device, uint64_t inode, bool add)
+{
+	uint64_t key[2] = { device, inode };
+	struct str text = { (const char *)key, sizeof key };
+	return add ? map_set(&count->seen, text, count) != NULL
+		   : map_get(&count->seen, text) != NULL;
+}
+
+/* Root's sandboxes have uids of their own, a plain user's have his: what belongs to the system's
+ * owner was deleted by somebody else. */
+static bool is_sandboxes_own(const struct count *count, const struct stat *st)
+{
+	return count->self ? st->st_uid == count->self : st->st_uid != 0;
+}
+
+static void add_deleted(struct count *count, const struct stat *st)
+{
+	if (st->st_nlink || !is_counted_device(count, st->st_dev) || !is_sandboxes_own(count, st) ||
+		is_seen(count, st->st_dev, st->st_ino, true))
+		return;
+	uint64_t bytes = (uint64_t)st->st_blocks * 512;
+	count->held->bytes += bytes > PATH_INODE_CHARGE ? bytes : PATH_INODE_CHARGE;
+}
+
+/* Descriptors that were sent into this socket and that nobody has received yet. */
+static void add_in_flight(struct count *count, int task, const char *fd)
+{
+	char path[64], text[1024];
+	uint64_t files;
+	str_format(path, sizeof path, "fdinfo/%s", fd);
+	ssize_t len = fd_read_file(task, path, text, sizeof text);
+	if (len > 0 && procfs_find_number((struct str){ text, (size_t)len }, "scm_fds:", &files))
+		count->held->hidden += files;
+}
+
+static void add_descriptors(struct count *count, int task)
+{
+	DIR *list = open_list(task, "fd");
+	if (!list) {
+		count->held->hidden += !is_gone(errno);
+		return;
+	}
+	struct dirent *entry;
+	while ((entry = readdir(list))) {
+		struct stat st;
+		if (entry->d_name[0] == '.')
+			continue;
+		if (++count->looks > LOOKS_MAX) {
+			count->held->hidden++;
+			break;
+		}
+		if (fstatat(dirfd(list), entry->d_name, &st, 0))
+			continue;
+		if (S_ISSOCK(st.st_mode))
+			add_in_flight(count, task, entry->d_name);
+		else
+			add_deleted(count, &st);
+	}
+	closedir(list);
+}
+
+/* Threads may have tables of descriptors of their own. */
+static void add_open_files(void *ctx, int proc, int pid)
+{
+	struct count *count = ctx;
+	char path[48];
+	uint64_t tid;
+	str_format(path, sizeof path, "%d/task", pid);
+	DIR *list = pid == INIT_PID ? NULL : open_list(proc, path);
+	struct dirent *entry;
+	while (list && (entry = readdir(list)))
+		if (str_to_u64(str_from(entry->d_name), &tid)) {
+			auto_close int task = openat(
+				dirfd(list), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+			if (task >= 0)
+				add_descriptors(count, task);
+		}
+	if (list)
+		closedir(list);
+}
+
+/* A mapping keeps a deleted file when its last descriptor is closed. Only root of the host may
+ * follow map_files. */
+static void add_mapping(
+	struct count *count, int process, const char *range, uint64_t device, uint64_t inode)
+{
+	char path[80];
+	struct stat st;
+	str_format(path, sizeof path, "map_files/%s", range);
+	if (!fstatat(process, path, &st, 0))
+		add_deleted(count, &st);
+	else if (!is_gone(errno) && is_counted_device(count, device) &&
+		 !is_seen(count, device, inode, true))
+		count->held->hidden++;
+}
+
+static void add_mapped_files(void *ctx, int proc, int pid)
+{
+	static const char deleted[] = " (deleted)\n";
+	struct count *count = ctx;
+	char path[48], line[20480], range[40]; /* a name may be escaped */
+	if (pid == INIT_PID)
+		return;
+	str_format(path, sizeof path, "%d", pid);
+	auto_close int process = openat(proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = process < 0 ? -1 : openat(process, "maps", O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!file) {
+		count->held->hidden += !is_gone(errno);
+		fd_close(&fd);
+		return;
+	}
+	while (fgets(line, sizeof line, file)) {
+		unsigned major_number, minor_number;
+		unsigned long inode;
+		size_t len = strlen(line);
+		if (len > sizeof deleted && !strcmp(line + len - (sizeof deleted - 1), deleted) &&
+			sscanf(line, "%39s %*4s %*x %x:%x %lu", range, &major_number, &minor_number,
+				&inode) == 4 &&
+			inode)
+			add_mapping(
+				count, process, range, makedev(major_number, minor_number), inode);
+	}
+	fclose(file);
+}
+
+static void add_written(void *ctx, int proc, int pid)
+{
+	struct count *count = ctx;
+	char path[48], text[512];
+	uint64_t bytes;
+	str_format(path, sizeof path, "%d/io", pid);
+	ssize_t len = fd_read_file(proc, path, text, sizeof text);
+	if (len > 0 &&
+		procfs_find_number((struct str){ text, (size_t)len }, "write_bytes:", &bytes)) {
+		count->held->written += bytes;
+		count->held->has_written = true;
+	}
+}
+
+void held_count(int proc, const uint64_t *devices, size_t device_count, struct held *held)
+{
+	struct count count = {
+		.held = held, .devices = devices, .device_count = device_count, .self = geteuid()
+	};
+	*held = (struct held){ 0 };
+	arena_init(&count.arena);
+	map_init(&count.seen, &count.arena);
+	/* Descriptors first: what is both open and mapped has a size then. */
+	usage_each_process(proc, add_open_files, &count);
+	usage_each_process(proc, add_mapped_files, &count);
+	usage_each_process(proc, add_written, &count);
+	arena_done(&count.arena);
+}
+
+uint64_t held_free_bytes(int dir)
+{
+	struct statfs fs;
+	if (fstatfs(dir, &fs) || fs.f_type == BTRFS_SUPER_MAGIC)
+		return 0;
+	return (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+}
+
+uint64_t held_free_room(int dir)
+{
+	struct statfs fs;
+	uint64_t bytes = held_free_bytes(dir);
+	if (bytes && !fstatfs(dir, &fs) &&
+		(fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC))
+		bytes += (uint64_t)fs.f_ffree * PATH_INODE_CHARGE;
+	return bytes;
+}
+
+static uint64_t difference(uint64_t more, uint64_t less)
+{
+	return more > less ? more - less : 0;
+}
+
+uint64_t held_hidden_bytes(const struct held_base *base, const struct held *held,
+	uint64_t counted_bytes, uint64_t free_bytes)
+{
+	if (!held->hidden || !held->has_written || !base->free_bytes || !free_bytes)
+		return 0;
+	uint64_t lost = difference(difference(base->free_bytes, free_bytes),
+		difference(counted_bytes, base->counted_bytes));
+	uint64_t written = difference(held->written, base->written);
+	return lost < written ? lost : written;
+}

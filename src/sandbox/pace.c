@@ -1,0 +1,29 @@
+#include "sandbox/pace.h"
+
+uint64_t pace_look_ms(uint64_t room_bytes)
+{
+	uint64_t ms = room_bytes / 2 / PACE_BYTES_A_MS;
+	return ms < PACE_LEAST_MS ? PACE_LEAST_MS : ms > PACE_MOST_MS ? PACE_MOST_MS : ms;
+}
+
+enum pace_due pace_due(
+	uint64_t room_bytes, unsigned doubt, uint64_t before, uint64_t now, uint64_t elapsed_ms)
+{
+	if (!before || !now)
+		return elapsed_ms >= pace_look_ms(room_bytes) ? PACE_MEASURE : PACE_NOT_YET;
+	uint64_t lost = before > now ? before - now : 0;
+	uint64_t room = room_bytes > UINT64_MAX >> doubt ? UINT64_MAX : room_bytes << doubt;
+	if (room < PACE_LOSS_LEAST)
+		room = PACE_LOSS_LEAST;
+	return lost >= room ? PACE_MEASURE_STOPPED : lost >= room / 2 ? PACE_MEASURE : PACE_NOT_YET;
+}
+
+unsigned pace_doubt(unsigned doubt, uint64_t free_before, uint64_t free_now, uint64_t bytes_before,
+	uint64_t bytes_now)
+{
+	uint64_t lost = free_before > free_now ? free_before - free_now : 0;
+	uint64_t grown = bytes_now > bytes_before ? bytes_now - bytes_before : 0;
+	if (grown >= lost / 4)
+		return 0;
+	return doubt < PACE_DOUBT_MAX ? doubt + 1 : doubt;
+}
