@@ -28,6 +28,10 @@ test-vm: ## Linux 6.1 with cgroup v2 only, in a virtual machine: limits, escapes
 	@tools/install-deps build test vm
 	@tools/test-vm
 
+test-use: ## real programs (browsers, office, compilers, servers) and CPython's tests, in carrel; takes an hour
+	@tools/install-deps build test use
+	@tools/test-use $(BUILD)
+
 bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench
 	@bench/run $(BUILD)/carrel
@@ -46,4 +50,4 @@ install: build ## install to DESTDIR/prefix (/usr/local)
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-.PHONY: help build run test test-vm bench lint fuzz install clean
+.PHONY: help build run test test-vm test-use bench lint fuzz install clean
