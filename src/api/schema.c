@@ -102,6 +102,9 @@ static const struct field python_rows[] = {
 	{ "requirements", FIELD_TEXT, PYTHON(requirements), "the text of a requirements file",
 		.most = 1 << 20 },
 	{ "packages", FIELD_TEXTS, PYTHON(packages), "such as requests==2.32.3", .most = 500 },
+	{ "constraints", FIELD_TEXTS, PYTHON(constraints),
+		"lines of a constraints file, such as urllib3<2", .most = 500 },
+	{ "pre", FIELD_BOOLEAN, PYTHON(pre), "take pre-releases, too" },
 	{ "allow_build", FIELD_BOOLEAN, PYTHON(allow_build),
 		"build packages that have no wheel, in a sandbox without network" },
 };

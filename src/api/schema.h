@@ -7,7 +7,8 @@
 struct python_body {
 	const char *version, *requirements;
 	field_texts packages;
-	bool allow_build;
+	field_texts constraints;
+	bool allow_build, pre;
 };
 struct network_body {
 	const char *mode;

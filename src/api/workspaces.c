@@ -64,6 +64,12 @@ static void create(struct call *c, struct operation *op)
 	str_copy(wanted->id, sizeof wanted->id, op->id);
 	for (size_t i = 0; i < body->python.packages.count; i++)
 		vec_push(&c->r->arena, &wanted->packages, body->python.packages.items[i]);
+	for (size_t i = 0; i < body->python.constraints.count; i++)
+		vec_push(&c->r->arena, &wanted->build_options,
+			arena_printf(&c->r->arena, "--constraint-line=%s",
+				body->python.constraints.items[i]));
+	if (body->python.pre)
+		vec_push(&c->r->arena, &wanted->build_options, "--pre");
 	if (body->python.allow_build)
 		vec_push(&c->r->arena, &wanted->build_options, "--allow-build");
 	call_copy_pairs(&c->r->arena, &body->labels, &wanted->labels);

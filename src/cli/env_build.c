@@ -25,7 +25,10 @@
 #define AT(field) offsetof(struct env_build_options, env.field)
 static const struct arg_option build_table[] = {
 	ENV_SOURCE_ROWS(AT),
+	ENV_CHOICE_ROWS(AT),
 	ENV_BUILD_ROWS(AT),
+	{ 0, "self-contained", ARG_FLAG, AT(self_contained), NULL,
+		"refuse ${NAME} and further files in requirement files", NULL, 0, 0 },
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
 		"print what happens as JSON lines", NULL, 0, 0 },
 	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
@@ -34,7 +37,7 @@ static const struct arg_option build_table[] = {
 };
 const struct arg_spec env_build_spec = {
 	.command = "env build",
-	.usage = "carrel env build NAME [-r FILE | --pip PKG...] [options]",
+	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [options]",
 	.about = "Makes the Python environment of these packages, or reuses the one that is there, "
 		 "and\nprints its name: NAME, '_' and the beginning of a hash of the requirements. "
 		 "Without\nrequirements it is an empty one.",
@@ -45,6 +48,7 @@ const struct arg_spec env_build_spec = {
 		    "  carrel run --env myagent -- python -c 'import requests'\n",
 };
 static const struct arg_option warm_table[] = {
+	ENV_CHOICE_ROWS(AT),
 	ENV_BUILD_ROWS(AT),
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
 		"print what happens as JSON lines", NULL, 0, 0 },
@@ -366,7 +370,7 @@ static int warm_one(struct env_session *session, const struct env_build_options 
 	struct error err;
 	auto_buf struct buf said;
 	buf_init(&said, SAID_MAX);
-	one.env.requirements_file = file;
+	vec_push(&session->arena, &one.env.requirement_files, file);
 	if (env_ensure(session, &one, "warmup", &ensured, &problem, &err)) {
 		if (err.code == ERR_NOT_FOUND && access(file, F_OK))
 			error_hint(&err, "env warm takes requirements files; for packages: carrel "

@@ -10,7 +10,9 @@
 
 bool env_options_are_given(const struct env_options *options)
 {
-	return options->requirements_file || options->python || options->index ||
+	return options->requirement_files.count || options->constraint_files.count ||
+	       options->constraint_lines.count || options->extras.count || options->groups.count ||
+	       options->pre || options->self_contained || options->python || options->index ||
 	       options->pip.count || options->extra_indexes.count || options->trusted_hosts.count ||
 	       options->editables.count || options->require_hashes || options->allow_build ||
 	       options->rebuild || options->no_cache || options->system_site_packages;
@@ -28,19 +30,18 @@ static int check_texts(const struct env_options *options, struct error *err)
 	const struct {
 		const char *option;
 		const arg_list *values;
-	} lists[] = { { "pip", &options->pip }, { "extra-index", &options->extra_indexes },
+	} lists[] = { { "requirements", &options->requirement_files },
+		{ "constraint", &options->constraint_files },
+		{ "constraint-line", &options->constraint_lines }, { "extra", &options->extras },
+		{ "group", &options->groups }, { "pip", &options->pip },
+		{ "extra-index", &options->extra_indexes },
 		{ "trusted-host", &options->trusted_hosts }, { "editable", &options->editables } };
-	if (check_text("requirements", options->requirements_file, err) ||
-		check_text("python", options->python, err) ||
-		check_text("index", options->index, err))
+	if (check_text("python", options->python, err) || check_text("index", options->index, err))
 		return -1;
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		for (size_t k = 0; k < lists[i].values->count; k++)
 			if (check_text(lists[i].option, lists[i].values->items[k], err))
 				return -1;
-	if (options->requirements_file && options->pip.count)
-		return fail_hint(err, ERR_INVALID, "write the packages into the file",
-			"-r and --pip can't be given together");
 	return 0;
 }
 
@@ -54,6 +55,17 @@ static const char *absolute(struct arena *arena, const char *path, struct error 
 		return NULL;
 	}
 	return path_normalize(arena, here, path);
+}
+
+static int add_files(const arg_list *paths, struct arena *arena, arg_list *files, struct error *err)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = absolute(arena, paths->items[i], err);
+		if (!path)
+			return -1;
+		vec_push(arena, files, path);
+	}
+	return 0;
 }
 
 static int add_editable(
@@ -81,7 +93,10 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 		.rebuild = options->rebuild,
 		.no_cache = options->no_cache,
 		.system_site_packages = options->system_site_packages,
+		.is_pre = options->pre,
+		.is_self_contained = options->self_contained,
 	};
+	arg_list files = { 0 };
 	if (!env_package_id_is_valid(package_id))
 		return fail_hint(err, ERR_INVALID,
 			"letters, digits and @._- (not . or - at the beginning), at most 100 "
@@ -89,11 +104,21 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 			"'%s' is not a name for an environment", package_id);
 	if (check_texts(options, err))
 		return -1;
-	if (options->requirements_file) {
-		made.requirements_file = absolute(arena, options->requirements_file, err);
-		if (!made.requirements_file)
-			return -1;
-	}
+	if (add_files(&options->requirement_files, arena, &files, err))
+		return -1;
+	for (size_t i = 0; i < files.count; i++)
+		vec_push(arena, &made.requirement_files, files.items[i]);
+	files.count = 0;
+	if (add_files(&options->constraint_files, arena, &files, err))
+		return -1;
+	for (size_t i = 0; i < files.count; i++)
+		vec_push(arena, &made.constraint_files, files.items[i]);
+	for (size_t i = 0; i < options->constraint_lines.count; i++)
+		vec_push(arena, &made.constraint_lines, options->constraint_lines.items[i]);
+	for (size_t i = 0; i < options->extras.count; i++)
+		vec_push(arena, &made.extras, options->extras.items[i]);
+	for (size_t i = 0; i < options->groups.count; i++)
+		vec_push(arena, &made.groups, options->groups.items[i]);
 	for (size_t i = 0; i < options->pip.count; i++)
 		vec_push(arena, &made.pip, options->pip.items[i]);
 	for (size_t i = 0; i < options->extra_indexes.count; i++)
@@ -128,7 +153,13 @@ static void print_flag(struct arena *arena, arg_list *words, const char *flag, b
 
 void env_options_print(const struct env_options *options, struct arena *arena, arg_list *words)
 {
-	print_value(arena, words, "requirements", options->requirements_file);
+	print_list(arena, words, "requirements", &options->requirement_files);
+	print_list(arena, words, "constraint", &options->constraint_files);
+	print_list(arena, words, "constraint-line", &options->constraint_lines);
+	print_list(arena, words, "extra", &options->extras);
+	print_list(arena, words, "group", &options->groups);
+	print_flag(arena, words, "--pre", options->pre);
+	print_flag(arena, words, "--self-contained", options->self_contained);
 	print_list(arena, words, "pip", &options->pip);
 	print_value(arena, words, "python", options->python);
 	print_value(arena, words, "index", options->index);

@@ -5,20 +5,38 @@
 #include "envs/build.h"
 
 struct env_options {
-	const char *requirements_file, *python, *index;
+	const char *python, *index;
+	arg_list requirement_files, constraint_files, constraint_lines, extras, groups;
 	arg_list pip, extra_indexes, trusted_hosts, editables;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
+	bool pre, self_contained;
 	uint64_t timeout_ms; /* 0: as configured */
 };
 
 /* What -r stands for; not a row of `env warm`. AT(field) is the offset of that field of a struct
  * env_options in the table's own structure. */
 #define ENV_SOURCE_ROWS(AT)                                                                        \
-	{ 'r', "requirements", ARG_ONCE, AT(requirements_file), "FILE",                            \
-		"with the packages of this requirements file", "put them into one file", 0, 0 },   \
+	{ 'r', "requirements", ARG_LIST, AT(requirement_files), "FILE",                            \
+		"with the packages of this file: requirements, pyproject.toml, uv.lock, "          \
+		"pylock.toml; repeatable",                                                         \
+		NULL, 0, 0 },                                                                      \
+		{ 0, "extra", ARG_LIST, AT(extras), "NAME",                                        \
+			"with this extra of the pyproject.toml or uv.lock; repeatable", NULL, 0,   \
+			0 },                                                                       \
+		{ 0, "group", ARG_LIST, AT(groups), "NAME",                                        \
+			"with this dependency group of it; repeatable", NULL, 0, 0 },              \
 	{                                                                                          \
 		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
 			"with this package, e.g. 'requests>=2.31'; repeatable", NULL, 0, 0         \
+	}
+/* What chooses between versions of them. */
+#define ENV_CHOICE_ROWS(AT)                                                                        \
+	{ 'c', "constraint", ARG_LIST, AT(constraint_files), "FILE",                               \
+		"limit versions by this constraints file; repeatable", NULL, 0, 0 },               \
+		{ 0, "constraint-line", ARG_LIST, AT(constraint_lines), "SPEC",                    \
+			"a line of such a file, e.g. 'urllib3<2'; repeatable", NULL, 0, 0 },       \
+	{                                                                                          \
+		0, "pre", ARG_FLAG, AT(pre), NULL, "take pre-releases, too", NULL, 0, 0            \
 	}
 #define ENV_ALLOW_BUILD_ROW(OFFSET)                                                                \
 	{                                                                                          \

@@ -17,24 +17,23 @@
 
 struct create_options {
 	struct remote_options remote;
-	const char *environment, *requirements, *python, *net, *isolation;
-	arg_list packages, env, labels;
+	const char *environment, *net, *isolation;
+	struct env_options build;
+	arg_list env, labels;
 	struct limits limits;
 	uint64_t ttl_ms, idle_timeout_ms;
-	bool context, allow_build;
+	bool context;
 };
 #define FIELD(name) offsetof(struct create_options, name)
+#define BUILD_FIELD(name) FIELD(build.name)
 static const struct arg_option options_table[] = {
 	{ 0, "env", ARG_TEXT, FIELD(environment), "NAME",
 		"with this Python environment at /env: see `carrel env`", NULL, 0, 0 },
-	{ 'r', "requirements", ARG_ONCE, FIELD(requirements), "FILE",
-		"with an environment of this requirements file", "one file can have them all", 0,
-		0 },
-	{ 0, "pip", ARG_LIST, FIELD(packages), "PKG", "with an environment of this package", NULL,
-		0, 0 },
-	{ 0, "python", ARG_TEXT, FIELD(python), "V", "with this Python: a version (3.12)", NULL, 0,
-		0 },
-	ENV_ALLOW_BUILD_ROW(FIELD(allow_build)),
+	ENV_SOURCE_ROWS(BUILD_FIELD),
+	ENV_CHOICE_ROWS(BUILD_FIELD),
+	{ 0, "python", ARG_TEXT, BUILD_FIELD(python), "V", "with this Python: a version (3.12)",
+		NULL, 0, 0 },
+	ENV_ALLOW_BUILD_ROW(BUILD_FIELD(allow_build)),
 	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
 		"set a variable for every command; without =VALUE, as it is set here", NULL, 0, 0 },
 	{ 'l', "label", ARG_LIST, FIELD(labels), "KEY=VALUE",
@@ -54,6 +53,7 @@ static const struct arg_option options_table[] = {
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
+#undef BUILD_FIELD
 
 static const struct arg_spec spec = {
 	.command = "create",
@@ -73,53 +73,58 @@ static int check_choices(const struct create_options *options, struct error *err
 {
 	if (sandbox_rows_check(options->net, options->isolation, err))
 		return -1;
-	if (options->environment && (options->requirements || options->python ||
-					    options->packages.count || options->allow_build))
+	if (options->environment && env_options_are_given(&options->build))
 		return fail(err, ERR_INVALID,
 			"--env names an environment that is there; -r, --pip and --python make "
 			"one");
 	return 0;
 }
 
-static int print_requirements(struct json *j, const char *path, struct error *err)
+static void print_texts(struct json *j, const char *name, const requirement_list *list)
 {
-	auto_buf struct buf text;
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	ssize_t got;
-	buf_init(&text, FILE_MAX);
-	if (fd < 0)
-		return fail_errno(err, "open requirements '%s'", path);
-	do {
-		char *room = buf_reserve(&text, 65536);
-		got = room ? read(fd, room, 65536) : (errno = EFBIG, -1);
-		if (got > 0)
-			buf_grew(&text, (size_t)got);
-	} while (got > 0 || (got < 0 && errno == EINTR));
-	if (got < 0)
-		return fail_errno(err, "read requirements '%s'", path);
-	if (str_utf8_prefix(text.data, text.len) != text.len || memchr(text.data, 0, text.len))
-		return fail(err, ERR_INVALID, "requirements '%s' are no text", path);
-	json_str(j, "requirements", (struct str){ text.data, text.len });
+	if (list->count == 0)
+		return;
+	json_array(j, name);
+	for (size_t i = 0; i < list->count; i++)
+		json_text(j, NULL, list->items[i].text);
+	json_end(j);
+}
+
+/* The files are the caller's: they are read here, and what they say is sent. */
+static int print_inputs(struct json *j, const struct create_options *options, struct arena *arena,
+	struct error *err)
+{
+	struct env_request request;
+	struct env_inputs inputs;
+	if (env_options_fill(&options->build, "run", arena, &request, err) ||
+		inputs_read(&request, arena, &inputs, err))
+		return -1;
+	if (inputs.uv_lock.len || inputs.secrets.count)
+		return fail_hint(err, ERR_INVALID,
+			"carrel env build NAME -r FILE, and carrel create --env NAME",
+			"%s can't be sent to the daemon",
+			inputs.uv_lock.len ? "uv.lock" : "a ${VARIABLE} in an address");
+	if (request.requirement_files.count)
+		json_str(j, "requirements", inputs.lines);
+	else
+		print_texts(j, "packages", &inputs.requirements);
+	print_texts(j, "constraints", &inputs.constraints);
+	if (inputs.is_pre)
+		json_bool(j, "pre", true);
 	return 0;
 }
 
-static int print_python(struct json *j, const struct create_options *options, struct error *err)
+static int print_python(struct json *j, const struct create_options *options, struct arena *arena,
+	struct error *err)
 {
-	if (!options->python && !options->requirements && !options->packages.count &&
-		!options->allow_build)
+	if (!env_options_are_given(&options->build))
 		return 0;
 	json_object(j, "python");
-	if (options->python)
-		json_text(j, "version", options->python);
-	if (options->requirements && print_requirements(j, options->requirements, err))
+	if (options->build.python)
+		json_text(j, "version", options->build.python);
+	if (print_inputs(j, options, arena, err))
 		return -1;
-	if (options->packages.count) {
-		json_array(j, "packages");
-		for (size_t i = 0; i < options->packages.count; i++)
-			json_text(j, NULL, options->packages.items[i]);
-		json_end(j);
-	}
-	if (options->allow_build)
+	if (options->build.allow_build)
 		json_bool(j, "allow_build", true);
 	json_end(j);
 	return 0;
@@ -147,14 +152,16 @@ static void print_limits(struct json *j, const struct limits *limits)
 static int print_request(
 	const struct create_options *options, const char *name, struct buf *out, struct error *err)
 {
+	auto_arena struct arena arena;
 	struct json j;
+	arena_init(&arena);
 	json_init(&j, out, false);
 	json_object(&j, NULL);
 	if (name)
 		json_text(&j, "name", name);
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
-	if (print_python(&j, options, err) || remote_print_env(&j, &options->env, err) ||
+	if (print_python(&j, options, &arena, err) || remote_print_env(&j, &options->env, err) ||
 		remote_print_labels(&j, &options->labels, err))
 		return -1;
 	print_limits(&j, &options->limits);
@@ -174,7 +181,7 @@ static int create(struct remote *remote, const struct create_options *options,
 {
 	struct progress progress;
 	bool is_seen = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR &&
-		       (options->python || options->requirements || options->packages.count);
+		       env_options_are_given(&options->build);
 	progress_init(&progress, is_seen ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
 	progress_show(&progress, "building_env", 0, 0, 0);
 	int failed = remote_call(remote, "POST", "/v1/workspaces", body, answer, err);

@@ -281,6 +281,12 @@ static int find_all(struct making *making, struct error *err)
 	return making_find_layers(making, err);
 }
 
+/* For the event: the file that was named first, or NULL. */
+static const char *first_file(const struct env_request *request)
+{
+	return request->requirement_files.count > 0 ? request->requirement_files.items[0] : NULL;
+}
+
 /* The lock is not held while packages are fetched: who removes layers would wait as long. What was
  * there may be gone then, and is fetched, too. */
 static int make_layers(struct making *making, struct error *err)
@@ -306,7 +312,7 @@ static int make_layers(struct making *making, struct error *err)
 			return -1;
 		if (tries == 0)
 			events_installing(&making->store->events, making->wanted->name,
-				making->wanted->request->requirements_file);
+				first_file(making->wanted->request));
 		if (making_install(making, err) < 0)
 			return -1;
 		making_clean(making);

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "envs/index.h"
+#include "envs/inputs.h"
 #include "envs/interpreter.h"
 #include "envs/runner.h"
 #include "envs/store.h"
@@ -16,11 +17,16 @@
 /* ---- what was asked for ---- */
 struct env_request {
 	const char *package_id;
-	const char *requirements_file; /* -r, or NULL */
-	VEC(const char *) pip;	       /* --pip */
-	const char *python;	       /* --python, or NULL */
+	VEC(const char *) requirement_files; /* -r: see inputs.h */
+	VEC(const char *) constraint_files;  /* -c */
+	VEC(const char *) constraint_lines;  /* --constraint-line */
+	VEC(const char *) extras, groups;    /* of a pyproject.toml or uv.lock among the files */
+	VEC(const char *) pip;		     /* --pip */
+	const char *python;		     /* --python, or NULL */
 	struct index_asked index;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
+	bool is_pre;		     /* --pre */
+	bool is_self_contained;	     /* files include no others and have no variables */
 	VEC(const char *) editables; /* --editable, absolute */
 };
 struct env_project { /* of --editable */
@@ -31,12 +37,16 @@ struct env_project { /* of --editable */
 struct env_wanted {
 	const struct env_request *request;
 	const char *name;
-	struct str text;		 /* the requirements, as given to uv */
+	struct str text;		 /* the requirements: see inputs.h */
 	const char *requirements_sha256; /* hex, or "no-deps" */
-	requirement_list requirements;
+	requirement_list requirements, constraints;
+	bool is_pre;			/* pre-releases are taken, too */
+	struct str uv_lock, uv_project; /* to be read by uv first: see inputs.h */
+	inputs_texts secrets;		/* never in a log */
 	VEC(struct env_project) projects;
 	bool allow_build; /* asked for, or configured */
 	bool needs_lock;  /* something has to be resolved */
+	bool is_locked;	  /* a lock is there, whatever is known of the requirements */
 	bool is_strict;	  /* every package needs a hash from the requirements */
 	struct index_set indexes;
 	struct interpreter python;

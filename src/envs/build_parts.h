@@ -22,6 +22,9 @@ int policy_judge_lock(const struct config *config, const lock_list *packages,
 int policy_keep_hashes(const requirement_list *requirements, bool is_strict, lock_list *packages,
 	struct arena *arena, struct build_problem *problem, struct error *err);
 
+/* Judges wanted->requirements and says whether hashes are required. */
+int wanted_judge(const struct env_store *store, struct env_wanted *wanted, struct arena *arena,
+	struct build_problem *problem, struct error *err);
 /* fingerprint and lock_key, once the interpreter is known. */
 void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena);
 

@@ -163,18 +163,15 @@ int policy_keep_hashes(const requirement_list *requirements, bool is_strict, loc
 /* -- what was asked for -- */
 
 /* "requirements.txt, line 3", or "--pip". */
-static const char *place(
-	const struct env_request *request, const struct requirement *r, struct arena *arena)
+static const char *place(const struct requirement *r, struct arena *arena)
 {
-	if (!request->requirements_file)
-		return "--pip";
-	return arena_printf(arena, "%s, line %d", request->requirements_file, r->line);
+	return r->file ? arena_printf(arena, "%s, line %d", r->file, r->line) : "--pip";
 }
 
-/* It makes a build stricter, no more. */
+/* Options that name no other place. */
 static bool is_harmless_option(const char *option)
 {
-	return strcmp(option, "--require-hashes") == 0;
+	return strcmp(option, "--require-hashes") == 0 || strcmp(option, "--pre") == 0;
 }
 
 /* With allow_options: what names indexes. */
@@ -190,15 +187,6 @@ static bool is_file_option(const char *option)
 	return strcmp(option, "--requirement") == 0 || strcmp(option, "--constraint") == 0;
 }
 
-/* "--index-url URL", "-i URL", "--index-url=URL". */
-static const char *option_value(const struct requirement *r, struct arena *arena)
-{
-	const char *value = r->text + strcspn(r->text, " \t=");
-	struct str trimmed = str_trim(str_from(*value ? value + 1 : value));
-
-	return trimmed.len > 0 ? arena_bytes(arena, trimmed.data, trimmed.len) : NULL;
-}
-
 static int take_index_options(struct env_wanted *wanted, struct arena *arena, struct error *err)
 {
 	const requirement_list *list = &wanted->requirements;
@@ -209,10 +197,10 @@ static int take_index_options(struct env_wanted *wanted, struct arena *arena, st
 
 		if (r->kind != REQUIREMENT_OPTION || !is_index_option(r->option))
 			continue;
-		value = option_value(r, arena);
+		value = requirement_option_value(r, arena);
 		if (!value)
 			return fail(
-				err, ERR_INVALID, "line %d: '%s' names nothing", r->line, r->text);
+				err, ERR_INVALID, "line %d: '%s' names nothing", r->line, r->shown);
 		if (strcmp(r->option, "--trusted-host") == 0)
 			vec_push(arena, &wanted->indexes.trusted_hosts, value);
 		else if (strcmp(r->option, "--extra-index-url") == 0)
@@ -223,12 +211,11 @@ static int take_index_options(struct env_wanted *wanted, struct arena *arena, st
 	return 0;
 }
 
-static int judge_requirement(const struct env_store *store, const struct env_request *request,
-	const struct requirement *r, bool is_strict, struct arena *arena,
-	struct build_problem *problem, struct error *err)
+static int judge_requirement(const struct env_store *store, const struct requirement *r,
+	bool is_strict, struct arena *arena, struct build_problem *problem, struct error *err)
 {
 	const struct config *config = &store->config;
-	const char *where = place(request, r, arena);
+	const char *where = place(r, arena);
 
 	switch (r->kind) {
 	case REQUIREMENT_PACKAGE:
@@ -240,14 +227,14 @@ static int judge_requirement(const struct env_store *store, const struct env_req
 		fail_hint(err, ERR_DENIED,
 			"allow_urls in config.yaml allows wheels by http and https (name @ "
 			"https://.../name-1.0-....whl)",
-			"%s: '%s': a URL is not installed from requirements", where, r->text);
+			"%s: '%s': a URL is not installed from requirements", where, r->shown);
 		return build_failed(problem, BUILD_DENIED, r->name);
 	case REQUIREMENT_PATH:
 	case REQUIREMENT_EDITABLE:
 		fail_hint(err, ERR_DENIED,
 			"name a package of the index; for a project on this host use --editable "
 			"PATH",
-			"%s: '%s': a path is not installed from requirements", where, r->text);
+			"%s: '%s': a path is not installed from requirements", where, r->shown);
 		return build_failed(problem, BUILD_DENIED, r->name);
 	case REQUIREMENT_OPTION:
 		if (is_harmless_option(r->option) ||
@@ -255,7 +242,8 @@ static int judge_requirement(const struct env_store *store, const struct env_req
 			return 0;
 		fail_hint(err, ERR_DENIED,
 			is_file_option(r->option)
-				? "included files are not read: put their lines into one file"
+				? "the requirements of a workspace include no files: put their "
+				  "lines into one text"
 				: "indexes are named by --index, --extra-index or config.yaml; "
 				  "allow_options there allows lines for them",
 			"%s: option '%s' is not taken from requirements", where, r->option);
@@ -274,7 +262,7 @@ static int judge_requirement(const struct env_store *store, const struct env_req
 	return 0;
 }
 
-static int judge(const struct env_store *store, struct env_wanted *wanted, struct arena *arena,
+int wanted_judge(const struct env_store *store, struct env_wanted *wanted, struct arena *arena,
 	struct build_problem *problem, struct error *err)
 {
 	const requirement_list *list = &wanted->requirements;
@@ -288,8 +276,8 @@ static int judge(const struct env_store *store, struct env_wanted *wanted, struc
 			r->kind == REQUIREMENT_OPTION && strcmp(r->option, "--require-hashes") == 0;
 	}
 	for (size_t i = 0; i < list->count; i++) {
-		if (judge_requirement(store, wanted->request, &list->items[i], wanted->is_strict,
-			    arena, problem, err) < 0)
+		if (judge_requirement(
+			    store, &list->items[i], wanted->is_strict, arena, problem, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -315,8 +303,6 @@ static const char *end_hash(struct sha256 *hash, struct arena *arena)
 
 /* -- projects -- */
 
-static int read_file(const char *path, struct arena *arena, struct str *text, struct error *err);
-
 /* 1: *sha256 is of the file. 0: there is none. */
 static int hash_project_file(const char *path, char sha256[2 * SHA256_LEN + 1], struct error *err)
 {
@@ -337,7 +323,7 @@ static int names_backend(const char *path, struct arena *arena, bool *found, str
 {
 	struct str text, line;
 
-	if (read_file(path, arena, &text, err) < 0)
+	if (inputs_read_file(path, arena, &text, err) < 0)
 		return -1;
 	while (str_next(&text, '\n', &line)) {
 		line = str_trim(line);
@@ -444,85 +430,6 @@ static int judge_editables(const struct env_request *request, struct error *err)
 	return 0;
 }
 
-static int read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
-{
-	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	auto_buf struct buf all = { 0 };
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno(err, "open '%s'", path);
-	if (S_ISDIR(st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a directory", path);
-	/* Not by its size: it may be a pipe (process substitution). */
-	if (fcntl(fd, F_SETFL, 0) < 0)
-		return fail_errno(err, "read '%s'", path);
-	buf_init(&all, REQUIREMENTS_MAX + 65536);
-	for (;;) {
-		char *room = buf_reserve(&all, 65536);
-		ssize_t got = room ? fd_read_full(fd, room, 65536) : 0;
-
-		if (got < 0)
-			return fail_errno(err, "read '%s'", path);
-		if (!room || all.len + (size_t)got > REQUIREMENTS_MAX)
-			return fail(err, ERR_INVALID, "'%s' is larger than %zu MB", path,
-				REQUIREMENTS_MAX >> 20);
-		buf_grew(&all, (size_t)got);
-		if (got == 0)
-			break;
-	}
-	if (str_utf8_prefix(all.data, all.len) != all.len)
-		return fail(err, ERR_INVALID, "'%s' is not UTF-8", path);
-	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
-	return 0;
-}
-
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int fail_spec(const char *spec, struct error *err)
-{
-	/* 'requests rich': one word each, and no version of anything. */
-	if (strchr(spec, ' ') && !strpbrk(spec, "<>=!~;@[("))
-		error_hint(err, "repeat --pip for each package");
-	return error_context(err, "--pip '%s'", spec);
-}
-
-/* Each alone, so that a mistake is named by what was typed; then all, sorted, as the file they
- * stand for. */
-static int join_specs(
-	const struct env_request *request, struct arena *arena, struct str *text, struct error *err)
-{
-	size_t count = request->pip.count;
-	const char **sorted = arena_array(arena, count, sizeof *sorted);
-	auto_buf struct buf all = { 0 };
-
-	buf_init(&all, REQUIREMENTS_MAX);
-	for (size_t i = 0; i < count; i++) {
-		requirement_list one = { 0 };
-		const char *spec = request->pip.items[i];
-
-		sorted[i] = spec;
-		if (strpbrk(spec, "\n\r") || str_utf8_prefix(spec, strlen(spec)) != strlen(spec))
-			return fail(err, ERR_INVALID, "--pip '%s' is not one line", spec);
-		if (requirements_parse(str_from(spec), arena, &one, err) < 0)
-			return fail_spec(spec, err);
-		if (one.count != 1)
-			return fail(err, ERR_INVALID, "--pip '%s' names no package", spec);
-	}
-	qsort(sorted, count, sizeof *sorted, compare_texts);
-	for (size_t i = 0; i < count; i++) {
-		buf_text(&all, i > 0 ? "\n" : "");
-		buf_text(&all, sorted[i]);
-	}
-	if (all.overflow)
-		return fail(err, ERR_INVALID, "--pip: more than %zu MB", REQUIREMENTS_MAX >> 20);
-	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
-	return 0;
-}
-
 static const char *hash_text(struct arena *arena, struct str text)
 {
 	unsigned char digest[SHA256_LEN];
@@ -539,24 +446,18 @@ static const char *hash_text(struct arena *arena, struct str text)
 static int read_requirements(const struct env_request *request, struct arena *arena,
 	struct env_wanted *wanted, struct error *err)
 {
-	wanted->requirements_sha256 = "no-deps";
-	if (request->requirements_file && request->pip.count > 0)
-		return fail(err, ERR_INVALID, "give either a requirements file or --pip, not both");
-	if (request->requirements_file) {
-		if (read_file(request->requirements_file, arena, &wanted->text, err) < 0)
-			return -1;
-	} else if (request->pip.count > 0) {
-		if (join_specs(request, arena, &wanted->text, err) < 0)
-			return -1;
-	} else {
-		wanted->text = STR("");
-		return 0;
-	}
-	wanted->requirements_sha256 = hash_text(arena, wanted->text);
-	if (requirements_parse(wanted->text, arena, &wanted->requirements, err) < 0)
-		return request->requirements_file
-			       ? error_context(err, "%s", request->requirements_file)
-			       : -1;
+	struct env_inputs inputs;
+
+	if (inputs_read(request, arena, &inputs, err) < 0)
+		return -1;
+	wanted->text = inputs.is_empty ? STR("") : inputs.text;
+	wanted->requirements = inputs.requirements;
+	wanted->constraints = inputs.constraints;
+	wanted->is_pre = inputs.is_pre;
+	wanted->uv_lock = inputs.uv_lock;
+	wanted->uv_project = inputs.uv_project;
+	wanted->secrets = inputs.secrets;
+	wanted->requirements_sha256 = inputs.is_empty ? "no-deps" : hash_text(arena, wanted->text);
 	return 0;
 }
 
@@ -598,7 +499,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	struct sha256 hash;
 
 	wanted->allow_build = request->allow_build || store->config.allow_build;
-	wanted->needs_lock = wanted->requirements.count > 0 || has_backends(wanted);
+	wanted->needs_lock = wanted->requirements.count > 0 || has_backends(wanted) ||
+			     wanted->uv_lock.len > 0 || wanted->is_locked;
 	sha256_init(&hash);
 	add_field(&hash, "carrel-lock 1");
 	add_field(&hash, wanted->python.tag);
@@ -652,11 +554,12 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 				err->code == ERR_NOT_FOUND
 					? "-r names a file of requirements; --pip names a package"
 					: "one requirement a line, as in requests>=2.31");
-		return build_failed(problem, BUILD_INVALID, NULL);
+		return build_failed(
+			problem, err->code == ERR_DENIED ? BUILD_DENIED : BUILD_INVALID, NULL);
 	}
 	if (judge_editables(request, err) < 0 || wanted_look_at_projects(wanted, arena, err) < 0)
 		return build_failed(problem, BUILD_INVALID, NULL);
-	if (judge(store, wanted, arena, problem, err) < 0)
+	if (wanted_judge(store, wanted, arena, problem, err) < 0)
 		return -1;
 	if (index_find(&request->index, &store->config, arena, &wanted->indexes, err) < 0 ||
 		take_index_options(wanted, arena, err) < 0)

@@ -127,6 +127,21 @@ void making_show_packages(struct making *making, const char *phase, uint64_t don
 	making_show(making, phase, count_done(making, done), count_all(making));
 }
 
+/* Replaces what must not be shown: uv repeats addresses, and those may hold credentials. */
+static void hide_secrets(const struct making *making, struct buf *text)
+{
+	const inputs_texts *secrets = &making->wanted->secrets;
+
+	for (size_t i = 0; i < secrets->count; i++) {
+		size_t len = strlen(secrets->items[i]);
+		char *at = text->data;
+
+		while (at && (at = memmem(at, text->len - (size_t)(at - text->data),
+				      secrets->items[i], len)))
+			memset(at, '*', len);
+	}
+}
+
 static void note(struct making *making, struct str text)
 {
 	/* What was said goes to the log, and from there to terminals. */
@@ -163,6 +178,7 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 	buf_char(&making->log, '\n');
 	if (runner->run(runner->ctx, job, out, errors, result, err) < 0)
 		return build_failed_as(making->problem, err);
+	hide_secrets(making, errors);
 	note(making, (struct str){ errors->data, errors->len });
 	buf_printf(&making->log, "(%llu ms, %llu in all)\n",
 		(unsigned long long)result->duration_ms,
@@ -566,6 +582,70 @@ static bool has_addresses(const struct making *making)
 	return true;
 }
 
+/* What uv reads from uv.lock, as requirements with hashes; judged like those of any file. */
+static int read_uv_lock(struct making *making, struct error *err)
+{
+	static const char *const arguments[] = { "export", "--frozen", "--offline", "--no-header",
+		"--no-annotate", "--no-emit-project", "--no-default-groups", "--format",
+		"requirements-txt", "--python", ENV_PYTHON, "--project", ENV_INSIDE "/" STAGE_INPUT,
+		NULL };
+	const struct env_request *request = making->wanted->request;
+	struct env_wanted *wanted = making->wanted;
+	struct arena *arena = making->arena;
+	auto_buf struct buf out = { 0 };
+	requirement_list list = { 0 };
+	const char *needs_build;
+	struct uv_job uv;
+
+	if (wanted->uv_lock.len == 0)
+		return 0;
+	if (making_put(making, "uv.lock", wanted->uv_lock, err) < 0 ||
+		making_put(making, "pyproject.toml", wanted->uv_project, err) < 0)
+		return -1;
+	buf_init(&out, OUTPUT_MAX);
+	making_uv(making, &uv, arguments);
+	uv.job.forward = false;
+	for (size_t i = 0; i < request->extras.count; i++)
+		vec_push(arena, &uv.argv,
+			arena_printf(arena, "--extra=%s", request->extras.items[i]));
+	for (size_t i = 0; i < request->groups.count; i++)
+		vec_push(arena, &uv.argv,
+			arena_printf(arena, "--group=%s", request->groups.items[i]));
+	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
+		return error_context(err, "uv.lock");
+	if (requirements_parse((struct str){ out.data, out.len }, arena, &list, err) < 0) {
+		error_context(err, "uv.lock, as uv reads it");
+		return build_failed(making->problem, BUILD_INVALID, NULL);
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		list.items[i].file = "uv.lock (as uv prints it)";
+		vec_push(arena, &wanted->requirements, list.items[i]);
+	}
+	wanted->uv_lock.len = 0; /* once a build */
+	return wanted_judge(making->store, wanted, arena, making->problem, err);
+}
+
+/* The constraints, and what else chooses between versions. */
+static int add_choices(struct making *making, struct uv_job *uv, struct error *err)
+{
+	const requirement_list *list = &making->wanted->constraints;
+	struct arena *arena = making->arena;
+	auto_buf struct buf text = { 0 };
+
+	if (making->wanted->is_pre) {
+		vec_push(arena, &uv->argv, arena_text(arena, "--prerelease"));
+		vec_push(arena, &uv->argv, arena_text(arena, "allow"));
+	}
+	if (list->count == 0)
+		return 0;
+	buf_init(&text, REQUIREMENTS_MAX);
+	for (size_t i = 0; i < list->count; i++)
+		buf_printf(&text, "%s\n", list->items[i].text);
+	vec_push(arena, &uv->argv, arena_text(arena, "--constraints"));
+	vec_push(arena, &uv->argv, arena_text(arena, ENV_INPUT("constraints.txt")));
+	return making_put(making, "constraints.txt", (struct str){ text.data, text.len }, err);
+}
+
 static int parse_resolved(struct making *making, struct str text, struct error *err)
 {
 	auto_buf struct buf plain = { 0 }, own = { 0 };
@@ -631,7 +711,8 @@ int making_resolve(struct making *making, struct error *err)
 
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
-	if (sources_build_projects(making, err) < 0 || put_requirements(making, err) < 0)
+	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
+		put_requirements(making, err) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	for (;;) {
@@ -640,6 +721,8 @@ int making_resolve(struct making *making, struct error *err)
 		making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
 		making_cut_off(making, &uv);
 		sources_show(making, &uv, true);
+		if (add_choices(making, &uv, err) < 0)
+			return -1;
 		if (making_run_uv(making, &uv, &out, &needs_build, err) == 0)
 			break;
 		if (!needs_build || sources_build_package(making, needs_build, err) < 0)

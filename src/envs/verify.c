@@ -239,6 +239,7 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 	if (wanted_look_at_projects(wanted, arena, err) < 0 ||
 		lock_parse(lock, arena, &packages, err) < 0)
 		return -1;
+	wanted->is_locked = packages.count > 0;
 	for (size_t i = 0; i < packages.count; i++)
 		request->allow_build |= packages.items[i].is_built;
 	wanted_complete(store, wanted, arena);

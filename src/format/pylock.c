@@ -201,3 +201,93 @@ const struct pylock_package *pylock_find(const pylock_list *list, const char *na
 			return &list->items[i];
 	return NULL;
 }
+
+/* ---- as a requirements file ---- */
+
+struct foreign { /* a package of somebody else's lock */
+	const char *name, *version, *marker;
+	struct buf hashes;
+	int line;
+};
+
+static int end_foreign(
+	struct foreign *package, struct arena *arena, requirement_lines *lines, struct error *err)
+{
+	if (!package->line)
+		return 0;
+	if (!package->name || !package->version)
+		return fail(err, ERR_INVALID, "line %d: a package without name or version",
+			package->line);
+	if (package->hashes.len == 0)
+		return fail(err, ERR_INVALID, "line %d: package '%s' has no sha256", package->line,
+			package->name);
+	vec_push(arena, lines,
+		(struct requirement_line){
+			arena_printf(arena, "%s==%s%s%s%s", package->name, package->version,
+				package->marker ? " ; " : "",
+				package->marker ? package->marker : "", package->hashes.data),
+			package->line });
+	buf_clear(&package->hashes);
+	*package = (struct foreign){ .hashes = package->hashes };
+	return 0;
+}
+
+static int take_foreign(struct foreign *package, const struct toml_entry *entry,
+	struct arena *arena, struct error *err)
+{
+	static const char *const others[] = { "packages.vcs", "packages.directory",
+		"packages.archive" };
+
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		if (str_starts_with(str_from(entry->table), others[i]))
+			return fail(err, ERR_INVALID, "line %d: package '%s' is not from an index",
+				entry->line, package->name ? package->name : "");
+	if ((!strcmp(entry->table, "packages.wheels.hashes") ||
+		    !strcmp(entry->table, "packages.sdist.hashes")) &&
+		!strcmp(entry->key, "sha256")) {
+		if (!is_sha256(entry->text))
+			return fail(err, ERR_INVALID, "line %d: not a sha256", entry->line);
+		buf_printf(&package->hashes, " --hash=sha256:%s", entry->text);
+	}
+	if (strcmp(entry->table, "packages") || !entry->is_string)
+		return 0;
+	if (!strcmp(entry->key, "name") && requirement_name_is_valid(str_from(entry->text)))
+		package->name = requirement_normalize_name(arena, str_from(entry->text));
+	else if (!strcmp(entry->key, "version") && is_version(entry->text))
+		package->version = entry->text;
+	else if (!strcmp(entry->key, "marker"))
+		package->marker = entry->text;
+	return 0;
+}
+
+int pylock_requirements(
+	struct str text, struct arena *arena, requirement_lines *lines, struct error *err)
+{
+	requirement_lines found = { 0 };
+	auto_buf struct buf hashes;
+	struct foreign package = { 0 };
+	toml_list entries = { 0 };
+	int failed = 0, instance = -1;
+
+	buf_init(&hashes, TOML_MAX * 2);
+	package.hashes = hashes;
+	if (toml_parse(text, arena, &entries, err))
+		return -1;
+	for (size_t i = 0; !failed && i < entries.count; i++) {
+		const struct toml_entry *entry = &entries.items[i];
+		bool is_new = !strcmp(entry->table, "packages") && entry->instance != instance;
+
+		if (is_new) {
+			failed = end_foreign(&package, arena, &found, err);
+			instance = entry->instance;
+			package.line = entry->line;
+		}
+		failed = failed || take_foreign(&package, entry, arena, err);
+	}
+	failed = failed || end_foreign(&package, arena, &found, err);
+	hashes = package.hashes;
+	if (failed)
+		return -1;
+	*lines = found;
+	return 0;
+}

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "format/lock.h"
+#include "format/requirements.h"
 
 struct pylock_file {
 	const char *url;    /* http or https, no blank, quote or backslash in it */
@@ -24,5 +25,10 @@ int pylock_parse(struct str text, struct arena *arena, pylock_list *list, struct
 void pylock_print(const pylock_list *list, struct buf *out);
 /* The same as a lock: the hashes alone. */
 void pylock_to_lock(const pylock_list *list, struct arena *arena, lock_list *packages);
+/* A pylock.toml of any tool as lines "name==version ; marker --hash=…": its versions and hashes,
+ * not its addresses. ERR_INVALID names the line or the package: also for one that is not from an
+ * index, or that has no hash. */
+int pylock_requirements(
+	struct str text, struct arena *arena, requirement_lines *lines, struct error *err);
 /* NULL: not in it. */
 const struct pylock_package *pylock_find(const pylock_list *list, const char *name);

@@ -1,20 +1,24 @@
 #include "format/requirements.h"
 #include <stdio.h>
 #include <strings.h>
+#include "base/buf.h"
 #include "format/pep508.h"
 
 /* Nobody has so many; four megabytes of one-letter lines would otherwise become gigabytes. */
 #define COUNT_MAX 20000
+#define EXPANDED_MAX 65536 /* of one line with variables */
 
 struct parser {
 	struct arena *arena;
 	requirement_list *list;
+	requirement_variable_fn *find; /* NULL: variables are refused */
+	void *ctx;
 	struct error *err;
 };
 
-/* What a logical line is made from. */
 struct logical {
 	struct str text;
+	struct str shown; /* without the values of variables */
 	int line;
 };
 
@@ -55,7 +59,7 @@ static int refuse(
 {
 	char shown[96];
 
-	str_printable(shown, sizeof shown, logical->text);
+	str_printable(shown, sizeof shown, logical->shown);
 	return fail(p->err, ERR_INVALID, "line %d: '%s' is not %s: %s", logical->line, shown, what,
 		reason);
 }
@@ -351,18 +355,83 @@ static bool has_variable(struct str text)
 	return false;
 }
 
-static int parse_logical(struct parser *p, const struct logical *logical)
+static int check_bytes(struct str line, int number, struct error *err);
+
+/* The variable that begins at text, or a name of length 0: pip leaves other forms as they are. */
+static struct str variable_at(struct str text)
+{
+	size_t len = 0;
+
+	if (!str_starts_with(text, "${"))
+		return (struct str){ text.data, 0 };
+	while (len + 2 < text.len &&
+		strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", text.data[len + 2]))
+		len++;
+	if (len + 2 >= text.len || text.data[len + 2] != '}')
+		len = 0;
+	return (struct str){ text.data + 2, len };
+}
+
+static int expand(struct parser *p, struct logical *logical)
+{
+	struct str rest = logical->text;
+	auto_buf struct buf out = { 0 };
+	struct error ignored;
+
+	if (!has_variable(logical->text))
+		return 0;
+	if (!p->find)
+		return refuse(
+			p, logical, "a requirement", "variables like ${NAME} aren't filled in");
+	buf_init(&out, EXPANDED_MAX);
+	while (rest.len > 0) {
+		struct str name = variable_at(rest);
+		size_t used = name.len > 0 ? name.len + 3 : 1;
+
+		if (name.len > 0) {
+			const char *value =
+				p->find(p->ctx, arena_bytes(p->arena, name.data, name.len));
+
+			if (!value)
+				return fail(p->err, ERR_INVALID,
+					"line %d: the variable %.*s is not set", logical->line,
+					(int)name.len, name.data);
+			if (check_bytes(str_from(value), logical->line, &ignored) < 0)
+				return fail(p->err, ERR_INVALID,
+					"line %d: the value of the variable %.*s is not text",
+					logical->line, (int)name.len, name.data);
+			buf_text(&out, value);
+		} else {
+			buf_char(&out, rest.data[0]);
+		}
+		rest = (struct str){ rest.data + used, rest.len - used };
+	}
+	if (out.overflow)
+		return fail(p->err, ERR_LIMIT, "line %d: longer than %d bytes with its variables",
+			logical->line, EXPANDED_MAX);
+	logical->text = str_trim((struct str){ arena_bytes(p->arena, out.data, out.len), out.len });
+	if (logical->text.len == 0)
+		return refuse(p, logical, "a requirement", "it is empty");
+	/* uv would fill these in, from another environment. */
+	if (has_variable(logical->text))
+		return refuse(p, logical, "a requirement",
+			"a ${NAME} is left when its variables are filled in");
+	return 0;
+}
+
+static int parse_logical(struct parser *p, struct logical *logical)
 {
 	struct requirement req = { .line = logical->line };
-	struct str text = logical->text;
+	struct str text;
 
-	req.text = arena_bytes(p->arena, text.data, text.len);
 	if (p->list->count == COUNT_MAX)
 		return fail(p->err, ERR_LIMIT, "line %d: more than %d requirements", logical->line,
 			COUNT_MAX);
-	if (has_variable(text))
-		return refuse(
-			p, logical, "a requirement", "variables like ${NAME} aren't filled in");
+	logical->shown = logical->text;
+	if (expand(p, logical) < 0)
+		return -1;
+	text = logical->text;
+	req.text = arena_bytes(p->arena, text.data, text.len);
 	if (text.data[text.len - 1] == '\\')
 		return refuse(p, logical, "a requirement", "it ends with a backslash");
 	if (text.data[0] == '-') {
@@ -376,8 +445,23 @@ static int parse_logical(struct parser *p, const struct logical *logical)
 				&req) < 0)
 			return -1;
 	}
+	req.has_variables = has_variable(logical->shown);
+	req.shown = req.kind == REQUIREMENT_PACKAGE
+			    ? req.text
+			    : arena_bytes(p->arena, logical->shown.data, logical->shown.len);
 	vec_push(p->arena, p->list, req);
 	return 0;
+}
+
+const char *requirement_option_value(const struct requirement *r, struct arena *arena)
+{
+	struct str rest = str_from(r->text), word;
+	bool is_joined, is_closed;
+
+	if (!r->option || !take_option(&rest, &is_joined) ||
+		!next_word(arena, &rest, &word, &is_closed) || !is_closed || word.len == 0)
+		return NULL;
+	return arena_bytes(arena, word.data, word.len);
 }
 
 /* Bytes that one reader of the file takes for the end of a line and another doesn't could hide an
@@ -453,8 +537,14 @@ static int next_logical(
 int requirements_parse(
 	struct str text, struct arena *arena, requirement_list *list, struct error *err)
 {
+	return requirements_parse_with(text, NULL, NULL, arena, list, err);
+}
+
+int requirements_parse_with(struct str text, requirement_variable_fn *find, void *ctx,
+	struct arena *arena, requirement_list *list, struct error *err)
+{
 	requirement_list parsed = { 0 };
-	struct parser p = { arena, &parsed, err };
+	struct parser p = { arena, &parsed, find, ctx, err };
 	struct logical logical;
 	int number = 0;
 	char *joined;

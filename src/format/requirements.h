@@ -3,7 +3,7 @@
  * error, never passed on; nor is what pip and uv would read in two ways (control characters, a
  * comment that ends with a backslash, two options on one line). Whoever passes requirements on
  * passes `text`, a line each, not the file: then what was judged is what is read.
- * Comments, blank lines, backslash continuation and ${VAR} (refused) are as in pip. */
+ * Comments, blank lines, backslash continuation and ${VAR} are as in pip. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
@@ -21,21 +21,40 @@ enum requirement_kind {
 struct requirement {
 	enum requirement_kind kind;
 	int line;	  /* where it begins, from 1 */
+	const char *file; /* which file; set by the caller, NULL: none */
 	const char *text; /* the logical line: continuation joined, comment gone, trimmed */
+	/* The same for messages and files. Variables of a package's line are filled in; those of
+	 * other lines, where they may be credentials, are not. */
+	const char *shown;
 	const char *name; /* PACKAGE, and URL or PATH where there is one: normalised; else NULL */
 	const char *specifier; /* what follows the name and extras, before marker and hashes; "" */
 	const char *marker;    /* PACKAGE and "name @ url": what follows the ';', or NULL */
 	const char *option;    /* OPTION, EDITABLE: "--index-url"; else NULL */
+	bool has_variables;    /* its line had ${NAME} */
 	bool is_pinned;	       /* == or === with no wildcard, and nothing else */
 	VEC(const char *) hashes; /* "sha256:…", lower case */
 };
 typedef VEC(struct requirement) requirement_list;
+
+struct requirement_line { /* of a file in another format */
+	const char *text;
+	int line;
+};
+typedef VEC(struct requirement_line) requirement_lines;
 
 #define REQUIREMENTS_MAX ((size_t)4 << 20)
 /* ERR_INVALID names the line: "line 3: …"; ERR_LIMIT: too large, or more than 20,000. Names,
  * extras, specifiers, markers and hashes are checked for their grammar (PEP 508, PEP 440). */
 int requirements_parse(
 	struct str text, struct arena *arena, requirement_list *list, struct error *err);
+/* The same, with ${NAME} ([A-Z0-9_]) replaced by its value. `find` returns NULL for a variable that
+ * isn't set: ERR_INVALID. A value is never part of an error message. requirements_parse refuses
+ * variables. */
+typedef const char *requirement_variable_fn(void *ctx, const char *name);
+int requirements_parse_with(struct str text, requirement_variable_fn *find, void *ctx,
+	struct arena *arena, requirement_list *list, struct error *err);
+/* The value of an option ("-c FILE", "--index-url=URL"), without quotes, or NULL. */
+const char *requirement_option_value(const struct requirement *r, struct arena *arena);
 /* PEP 503: lower case, runs of [-_.] become one '-'. */
 const char *requirement_normalize_name(struct arena *arena, struct str name);
 bool requirement_name_is_valid(struct str name);

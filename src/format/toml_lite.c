@@ -225,7 +225,12 @@ static int take_inline_table(struct reader *r, struct table outer, const char *k
 
 static int take_array(struct reader *r, struct table table, const char *key, int depth)
 {
-	for (skip_space(r); !take(r, "]"); skip_space(r)) {
+	struct toml_entry empty = { table.name, table.instance, key, "[]", false, r->line };
+
+	skip_space(r);
+	if (peek(r) == ']')
+		vec_push(r->arena, &r->entries, empty);
+	for (; !take(r, "]"); skip_space(r)) {
 		if (take_value(r, table, key, depth) < 0)
 			return -1;
 		skip_space(r);

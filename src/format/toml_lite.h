@@ -13,7 +13,7 @@ struct toml_entry {
 	const char *table; /* "", "pip", "index"; names of nested ones joined by dots */
 	int instance;	   /* which table: each [header], [[header]] and { } has its own number */
 	const char *key;   /* of an inline table's member: the member's */
-	const char *text;  /* of an array: an entry for each element */
+	const char *text;  /* of an array: an entry for each element; an empty one: "[]" */
 	bool is_string;	   /* else a number, true, false, a date: as written */
 	int line;
 };

@@ -60,7 +60,8 @@ static char **make_argv(const struct launcher *launcher, const struct launch_pac
 	bool has_file, struct arena *arena)
 {
 	VEC(char *) words = { 0 };
-	const char *const first[] = { launcher->options->self, "env", "build", "--format=json" };
+	const char *const first[] = { launcher->options->self, "env", "build", "--format=json",
+		"--self-contained" };
 	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
 		vec_push(arena, &words, arena_text(arena, first[i]));
 	if (packet->strings[1][0])

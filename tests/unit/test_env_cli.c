@@ -120,7 +120,7 @@ static void options_survive_their_printing(void **state)
 				 &second, &arena, &operands, &help, &err),
 		0);
 	assert_int_equal(operands.count, 0);
-	assert_string_equal(second.env.requirements_file, "a b.txt");
+	assert_string_equal(second.env.requirement_files.items[0], "a b.txt");
 	assert_int_equal(second.env.pip.count, 2);
 	assert_string_equal(second.env.pip.items[1], "-y");
 	assert_string_equal(second.env.python, "3.12");
@@ -137,15 +137,16 @@ static void options_survive_their_printing(void **state)
 
 static void paths_become_absolute(void **state)
 {
-	struct env_options options = { .requirements_file = "x/../r.txt" };
+	struct env_options options = { 0 };
 	struct env_request request;
 	auto_arena struct arena arena;
 	struct error err;
 	arena_init(&arena);
 	assert_int_equal(chdir("/usr"), 0);
+	vec_push(&arena, &options.requirement_files, "x/../r.txt");
 	vec_push(&arena, &options.editables, "./lib");
 	assert_int_equal(env_options_fill(&options, "a", &arena, &request, &err), 0);
-	assert_string_equal(request.requirements_file, "/usr/r.txt");
+	assert_string_equal(request.requirement_files.items[0], "/usr/r.txt");
 	assert_string_equal(request.editables.items[0], "/usr/lib");
 }
 

@@ -54,9 +54,10 @@ static int tear_down(void **state)
 
 static void write_requirements(struct fixture *f, const char *text)
 {
-	f->request.requirements_file = arena_printf(&f->arena, "%s/requirements.txt", f->dir);
-	auto_close int fd =
-		open(f->request.requirements_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	const char *path = arena_printf(&f->arena, "%s/requirements.txt", f->dir);
+	f->request.requirement_files.count = 0;
+	vec_push(&f->arena, &f->request.requirement_files, path);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
 }
 
@@ -123,7 +124,7 @@ static void nothing_is_no_deps(void **state)
 static void what_isnt_a_package_is_denied_with_its_line(void **state)
 {
 	static const char *const lines[] = { "six @ https://x.example/six.whl", "./six", "-e ../x",
-		"-i https://x.example", "--extra-index-url https://x.example", "-r other.txt" };
+		"-i https://x.example", "--extra-index-url https://x.example" };
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
@@ -141,11 +142,10 @@ static void mistakes_name_their_line(void **state)
 	refused(f, BUILD_INVALID, NULL, "line 2");
 	write_requirements(f, "idna\xff\n");
 	refused(f, BUILD_INVALID, NULL, "UTF-8");
-	f->request.requirements_file = "/nonexistent/requirements.txt";
+	f->request.requirement_files.items[0] = "/nonexistent/requirements.txt";
 	refused(f, BUILD_INVALID, NULL, "/nonexistent/requirements.txt");
 	ask(f, "six");
-	refused(f, BUILD_INVALID, NULL, "not both");
-	f->request.requirements_file = NULL;
+	f->request.requirement_files.count = 0;
 	f->request.pip.items[0] = "six\nidna";
 	refused(f, BUILD_INVALID, NULL, "one line");
 	f->request.package_id = "../x";

@@ -63,7 +63,7 @@ static void tables_are_told_apart(void **state)
 static void arrays_and_inline_tables_are_entered(void **state)
 {
 	assert_parsed("e = [ 'a', # c\n \"b\",\n]\nd = 1979-05-27T07:32:00Z\nf = [[1, 2], []]\n",
-		"#0 e='a'\n#0 e='b'\n#0 d=1979-05-27T07:32:00Z\n#0 f=1\n#0 f=2\n");
+		"#0 e='a'\n#0 e='b'\n#0 d=1979-05-27T07:32:00Z\n#0 f=1\n#0 f=2\n#0 f=[]\n");
 	assert_parsed("index = [{ url = 'a', default = true }, {url='b'}]\n[t]\nq = { r = {s=1} }",
 		"index#1 url='a'\nindex#1 default=true\nindex#2 url='b'\nt.q.r#5 s=1\n");
 }

@@ -1,0 +1,545 @@
+#include "envs/inputs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "envs/build.h"
+#include "format/pylock.h"
+#include "format/pyproject.h"
+
+#define SECRET_MIN 4 /* a shorter value would hide half of the log */
+
+enum purpose { FOR_REQUIREMENTS, FOR_CONSTRAINTS };
+
+struct source { /* a file that is being read, innermost first */
+	const struct source *outer;
+	const char *path;
+	struct stat st;
+	int depth;
+};
+
+struct gatherer {
+	const struct env_request *request;
+	struct arena *arena;
+	struct env_inputs *inputs;
+	size_t files;
+	const char **specs; /* --pip, sorted */
+	bool is_plain;	    /* all of it is one requirements file without anything special */
+	bool has_project;   /* some file takes --extra and --group */
+	struct error *err;
+};
+
+/* ---- reading ---- */
+
+static int read_all(
+	int fd, const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	auto_buf struct buf all = { 0 };
+
+	/* Not by its size: it may be a pipe (process substitution). */
+	if (fcntl(fd, F_SETFL, 0) < 0)
+		return fail_errno(err, "read '%s'", path);
+	buf_init(&all, REQUIREMENTS_MAX + 65536);
+	for (;;) {
+		char *room = buf_reserve(&all, 65536);
+		ssize_t got = room ? fd_read_full(fd, room, 65536) : 0;
+
+		if (got < 0)
+			return fail_errno(err, "read '%s'", path);
+		if (!room || all.len + (size_t)got > REQUIREMENTS_MAX)
+			return fail(err, ERR_INVALID, "'%s' is larger than %zu MB", path,
+				REQUIREMENTS_MAX >> 20);
+		buf_grew(&all, (size_t)got);
+		if (got == 0)
+			break;
+	}
+	if (str_utf8_prefix(all.data, all.len) != all.len)
+		return fail(err, ERR_INVALID, "'%s' is not UTF-8", path);
+	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	return 0;
+}
+
+static int open_file(const char *path, int *fd, struct stat *st, struct error *err)
+{
+	auto_close int opened = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (opened < 0 || fstat(opened, st) < 0)
+		return fail_errno(err, "open '%s'", path);
+	if (S_ISDIR(st->st_mode))
+		return fail(err, ERR_INVALID, "'%s' is a directory", path);
+	*fd = take_fd(&opened);
+	return 0;
+}
+
+int inputs_read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	auto_close int fd = -1;
+	struct stat st;
+
+	return open_file(path, &fd, &st, err) < 0 ? -1 : read_all(fd, path, arena, text, err);
+}
+
+/* The owner of the including file decides what is read, so it must be readable for that owner:
+ * another user's file may not make root read what that user can't. */
+static int check_included(struct gatherer *g, const struct source *source)
+{
+	const struct source *outer = source->outer;
+	bool is_allowed = outer->st.st_uid == 0 || outer->st.st_uid == source->st.st_uid ||
+			  (source->st.st_mode & S_IROTH);
+
+	if (!S_ISREG(source->st.st_mode))
+		return fail(g->err, ERR_INVALID, "'%s' is not a regular file", source->path);
+	if (!is_allowed)
+		return fail(g->err, ERR_DENIED,
+			"'%s' is not readable for the owner of '%s', which includes it",
+			source->path, outer->path);
+	for (; outer; outer = outer->outer)
+		if (outer->st.st_dev == source->st.st_dev && outer->st.st_ino == source->st.st_ino)
+			return fail(g->err, ERR_INVALID, "'%s' includes itself", source->path);
+	if (source->depth > INPUTS_DEPTH_MAX)
+		return fail(g->err, ERR_LIMIT, "'%s': files are nested more than %d deep",
+			source->path, INPUTS_DEPTH_MAX);
+	return 0;
+}
+
+static int read_source(struct gatherer *g, struct source *source, struct str *text)
+{
+	auto_close int fd = -1;
+
+	if (++g->files > INPUTS_FILES_MAX)
+		return fail(g->err, ERR_LIMIT, "'%s': more than %d files", source->path,
+			INPUTS_FILES_MAX);
+	if (open_file(source->path, &fd, &source->st, g->err) < 0 ||
+		(source->outer && check_included(g, source) < 0))
+		return -1;
+	return read_all(fd, source->path, g->arena, text, g->err);
+}
+
+/* ---- variables ---- */
+
+static const char *find_variable(void *ctx, const char *name)
+{
+	return getenv(name);
+}
+
+/* The values that are in `text`, but not in `shown`. */
+static void note_secrets(struct gatherer *g, const struct requirement *r)
+{
+	const char *at = r->shown;
+
+	while (strcmp(r->text, r->shown) != 0 && (at = strstr(at, "${"))) {
+		size_t len = strcspn(at + 2, "}");
+		const char *value = getenv(arena_bytes(g->arena, at + 2, len));
+
+		if (value && strlen(value) >= SECRET_MIN)
+			vec_push(g->arena, &g->inputs->secrets, value);
+		at += 2;
+	}
+}
+
+/* ---- requirement files ---- */
+
+static int gather(
+	struct gatherer *g, const char *path, enum purpose purpose, const struct source *outer);
+
+static void add(struct gatherer *g, enum purpose purpose, struct requirement *r, const char *file)
+{
+	r->file = file;
+	if (r->has_variables) {
+		g->is_plain = false;
+		note_secrets(g, r);
+	}
+	if (purpose == FOR_CONSTRAINTS)
+		vec_push(g->arena, &g->inputs->constraints, *r);
+	else
+		vec_push(g->arena, &g->inputs->requirements, *r);
+}
+
+static const char *beside(struct gatherer *g, const char *file, const char *path)
+{
+	size_t directory = (size_t)(path_basename(file) - file);
+
+	if (path_is_absolute(path))
+		return path;
+	return arena_printf(g->arena, "%.*s%s", (int)directory, file, path);
+}
+
+static int include(struct gatherer *g, const struct requirement *r, enum purpose purpose,
+	const struct source *source)
+{
+	const char *path = requirement_option_value(r, g->arena);
+	bool is_constraint = strcmp(r->option, "--constraint") == 0;
+
+	if (!path || strstr(path, "://"))
+		return fail(g->err, ERR_DENIED, "%s, line %d: '%s': only a file is included",
+			source->path, r->line, r->shown);
+	if (purpose == FOR_CONSTRAINTS && !is_constraint)
+		return fail(g->err, ERR_INVALID,
+			"%s, line %d: a constraints file includes constraints only", source->path,
+			r->line);
+	g->is_plain = false;
+	if (gather(g, beside(g, source->path, path), is_constraint ? FOR_CONSTRAINTS : purpose,
+		    source) < 0)
+		return error_context(g->err, "%s, line %d", source->path, r->line);
+	return 0;
+}
+
+static int add_constraint(struct gatherer *g, struct requirement *r, const char *file)
+{
+	if (r->kind != REQUIREMENT_PACKAGE)
+		return fail(g->err, ERR_DENIED,
+			"line %d: '%s': a constraint names a package and its versions", r->line,
+			r->shown);
+	if (r->hashes.count > 0)
+		return fail(g->err, ERR_INVALID,
+			"line %d: the hashes of '%s' belong into a requirements file", r->line,
+			r->name);
+	add(g, FOR_CONSTRAINTS, r, file);
+	return 0;
+}
+
+static int take_line(struct gatherer *g, struct requirement *r, enum purpose purpose,
+	const struct source *source)
+{
+	bool includes =
+		r->kind == REQUIREMENT_OPTION &&
+		(strcmp(r->option, "--requirement") == 0 || strcmp(r->option, "--constraint") == 0);
+
+	if (includes && !g->request->is_self_contained)
+		return include(g, r, purpose, source);
+	if (purpose == FOR_CONSTRAINTS)
+		return add_constraint(g, r, source->path) < 0
+			       ? error_context(g->err, "%s", source->path)
+			       : 0;
+	g->inputs->is_pre |= r->kind == REQUIREMENT_OPTION && strcmp(r->option, "--pre") == 0;
+	add(g, purpose, r, source->path);
+	return 0;
+}
+
+static int gather_plain(
+	struct gatherer *g, struct str text, enum purpose purpose, const struct source *source)
+{
+	requirement_variable_fn *find = g->request->is_self_contained ? NULL : find_variable;
+	requirement_list list = { 0 };
+
+	if (requirements_parse_with(text, find, NULL, g->arena, &list, g->err) < 0)
+		return error_context(g->err, "%s", source->path);
+	for (size_t i = 0; i < list.count; i++)
+		if (take_line(g, &list.items[i], purpose, source) < 0)
+			return -1;
+	return 0;
+}
+
+/* ---- files in other formats ---- */
+
+static int add_lines(
+	struct gatherer *g, const requirement_lines *lines, enum purpose purpose, const char *file)
+{
+	for (size_t i = 0; i < lines->count; i++) {
+		requirement_list one = { 0 };
+		int line = lines->items[i].line;
+
+		if (requirements_parse(str_from(lines->items[i].text), g->arena, &one, g->err) < 0)
+			return error_context(g->err, "%s, line %d", file, line);
+		if (one.count != 1 || one.items[0].option)
+			return fail(
+				g->err, ERR_INVALID, "%s, line %d: not a requirement", file, line);
+		one.items[0].line = line;
+		if (purpose == FOR_CONSTRAINTS) {
+			if (add_constraint(g, &one.items[0], file) < 0)
+				return error_context(g->err, "%s", file);
+			continue;
+		}
+		add(g, purpose, &one.items[0], file);
+	}
+	return 0;
+}
+
+static int gather_pyproject(struct gatherer *g, struct str text, const struct source *source)
+{
+	const struct env_request *request = g->request;
+	pyproject_names extras = { 0 }, groups = { 0 };
+	struct pyproject found = { 0 };
+
+	for (size_t i = 0; i < request->extras.count; i++)
+		vec_push(g->arena, &extras, request->extras.items[i]);
+	for (size_t i = 0; i < request->groups.count; i++)
+		vec_push(g->arena, &groups, request->groups.items[i]);
+	if (pyproject_read(text, &extras, &groups, g->arena, &found, g->err) < 0)
+		return error_context(g->err, "%s", source->path);
+	g->has_project = true;
+	return add_lines(g, &found.dependencies, FOR_REQUIREMENTS, source->path) < 0 ||
+			       add_lines(g, &found.constraints, FOR_CONSTRAINTS, source->path) < 0
+		       ? -1
+		       : 0;
+}
+
+static int gather_pylock(struct gatherer *g, struct str text, const struct source *source)
+{
+	requirement_lines lines = { 0 };
+
+	if (pylock_requirements(text, g->arena, &lines, g->err) < 0)
+		return error_context(g->err, "%s", source->path);
+	return add_lines(g, &lines, FOR_REQUIREMENTS, source->path);
+}
+
+static int gather_uv_lock(struct gatherer *g, struct str text, const struct source *source)
+{
+	struct source project = { .path = beside(g, source->path, "pyproject.toml") };
+
+	if (g->inputs->uv_lock.len > 0)
+		return fail(g->err, ERR_INVALID, "'%s': one uv.lock at most", source->path);
+	if (read_source(g, &project, &g->inputs->uv_project) < 0)
+		return error_context(g->err, "%s needs the pyproject.toml beside it", source->path);
+	g->inputs->uv_lock = text;
+	g->has_project = true;
+	return 0;
+}
+
+static int refuse_poetry(struct gatherer *g, struct str text, const struct source *source)
+{
+	return fail_hint(g->err, ERR_INVALID,
+		"poetry export -f requirements.txt -o requirements.txt",
+		"'%s': only Poetry reads this format, uv does not", source->path);
+}
+
+static int refuse_pipenv(struct gatherer *g, struct str text, const struct source *source)
+{
+	return fail_hint(g->err, ERR_INVALID, "pipenv requirements > requirements.txt",
+		"'%s': only Pipenv reads this format, uv does not", source->path);
+}
+
+static int refuse_project(struct gatherer *g, struct str text, const struct source *source)
+{
+	return fail_hint(g->err, ERR_INVALID, "--pip DIRECTORY or --editable DIRECTORY",
+		"'%s' is not a list of requirements: only a build of the project knows them",
+		source->path);
+}
+
+static int refuse_conda(struct gatherer *g, struct str text, const struct source *source)
+{
+	return fail_hint(g->err, ERR_INVALID, "list the packages of the index in requirements.txt",
+		"'%s': environments of Conda are not supported", source->path);
+}
+
+typedef int gather_fn(struct gatherer *g, struct str text, const struct source *source);
+
+/* By the name of the file, or NULL: a requirements file. */
+static gather_fn *find_format(const char *file)
+{
+	static const struct {
+		const char *name;
+		gather_fn *gather;
+	} formats[] = {
+		{ "pyproject.toml", gather_pyproject },
+		{ "pylock.toml", gather_pylock },
+		{ "uv.lock", gather_uv_lock },
+		{ "poetry.lock", refuse_poetry },
+		{ "Pipfile", refuse_pipenv },
+		{ "Pipfile.lock", refuse_pipenv },
+		{ "setup.py", refuse_project },
+		{ "setup.cfg", refuse_project },
+		{ "environment.yml", refuse_conda },
+		{ "environment.yaml", refuse_conda },
+	};
+	struct str name = str_from(path_basename(file));
+
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+		if (str_is(name, formats[i].name))
+			return formats[i].gather;
+	/* pylock.NAME.toml */
+	if (str_starts_with(name, "pylock.") && name.len > 5 &&
+		memcmp(name.data + name.len - 5, ".toml", 5) == 0)
+		return gather_pylock;
+	return NULL;
+}
+
+static int gather(
+	struct gatherer *g, const char *path, enum purpose purpose, const struct source *outer)
+{
+	struct source source = {
+		.outer = outer, .path = path, .depth = outer ? outer->depth + 1 : 0
+	};
+	gather_fn *other = purpose == FOR_REQUIREMENTS && !outer ? find_format(path) : NULL;
+	struct str text;
+
+	if (read_source(g, &source, &text) < 0)
+		return -1;
+	if (!other) {
+		if (!outer && purpose == FOR_REQUIREMENTS)
+			g->inputs->text = text;
+		return gather_plain(g, text, purpose, &source);
+	}
+	g->is_plain = false;
+	return other(g, text, &source);
+}
+
+/* ---- the command line ---- */
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static int parse_spec(
+	struct gatherer *g, const char *option, const char *spec, struct requirement *found)
+{
+	requirement_list one = { 0 };
+
+	if (strpbrk(spec, "\n\r") || str_utf8_prefix(spec, strlen(spec)) != strlen(spec))
+		return fail(g->err, ERR_INVALID, "%s '%s' is not one line", option, spec);
+	if (requirements_parse(str_from(spec), g->arena, &one, g->err) < 0) {
+		/* 'requests rich': one word each, and no version of anything. */
+		if (strchr(spec, ' ') && !strpbrk(spec, "<>=!~;@[("))
+			error_hint(g->err, "repeat %s for each package", option);
+		return error_context(g->err, "%s '%s'", option, spec);
+	}
+	if (one.count != 1)
+		return fail(g->err, ERR_INVALID, "%s '%s' names no package", option, spec);
+	*found = one.items[0];
+	return 0;
+}
+
+/* Sorted, so that their order doesn't matter; each parsed alone, so that an error names it. */
+static int gather_specs(struct gatherer *g)
+{
+	size_t count = g->request->pip.count;
+	const char **sorted = g->specs = arena_array(g->arena, count + 1, sizeof *sorted);
+	struct requirement r;
+
+	for (size_t i = 0; i < count; i++) {
+		sorted[i] = g->request->pip.items[i];
+		if (parse_spec(g, "--pip", sorted[i], &r) < 0)
+			return -1;
+	}
+	qsort(sorted, count, sizeof *sorted, compare_texts);
+	for (size_t i = 0; i < count; i++) {
+		if (parse_spec(g, "--pip", sorted[i], &r) < 0)
+			return -1;
+		add(g, FOR_REQUIREMENTS, &r, NULL);
+	}
+	return 0;
+}
+
+static int gather_constraints(struct gatherer *g)
+{
+	const struct env_request *request = g->request;
+	struct requirement r;
+
+	for (size_t i = 0; i < request->constraint_files.count; i++)
+		if (gather(g, request->constraint_files.items[i], FOR_CONSTRAINTS, NULL) < 0)
+			return -1;
+	for (size_t i = 0; i < request->constraint_lines.count; i++) {
+		const char *line = request->constraint_lines.items[i];
+
+		if (parse_spec(g, "--constraint-line", line, &r) < 0)
+			return -1;
+		if (add_constraint(g, &r, NULL) < 0)
+			return error_context(g->err, "--constraint-line");
+	}
+	return 0;
+}
+
+/* ---- the text that stands for all of it ---- */
+
+static void add_note(struct buf *out, const char *what, const char *value)
+{
+	buf_printf(out, "# %s %s\n", what, value);
+}
+
+static void add_digest(struct gatherer *g, struct buf *out, const char *what, struct str text)
+{
+	unsigned char digest[SHA256_LEN];
+	char hex[2 * SHA256_LEN + 1];
+	struct sha256 hash;
+
+	sha256_init(&hash);
+	sha256_add(&hash, text.data, text.len);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, hex);
+	add_note(out, what, hex);
+}
+
+static void add_notes(struct gatherer *g, struct buf *out)
+{
+	const struct env_request *request = g->request;
+	const struct env_inputs *inputs = g->inputs;
+
+	for (size_t i = 0; i < inputs->constraints.count; i++)
+		add_note(out, "constraint:", inputs->constraints.items[i].shown);
+	if (inputs->uv_lock.len > 0) {
+		add_digest(g, out, "uv.lock", inputs->uv_lock);
+		add_digest(g, out, "pyproject.toml", inputs->uv_project);
+		for (size_t i = 0; i < request->extras.count; i++)
+			add_note(out, "--extra", request->extras.items[i]);
+		for (size_t i = 0; i < request->groups.count; i++)
+			add_note(out, "--group", request->groups.items[i]);
+	}
+	if (request->is_pre)
+		buf_text(out, "# --pre\n");
+}
+
+static struct str join_specs(struct gatherer *g)
+{
+	auto_buf struct buf out = { 0 };
+
+	buf_init(&out, REQUIREMENTS_MAX);
+	for (size_t i = 0; i < g->request->pip.count; i++)
+		buf_printf(&out, "%s%s", i > 0 ? "\n" : "", g->specs[i]);
+	return (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
+}
+
+static int make_text(struct gatherer *g)
+{
+	struct env_inputs *inputs = g->inputs;
+	auto_buf struct buf out = { 0 };
+
+	buf_init(&out, REQUIREMENTS_MAX);
+	for (size_t i = 0; i < inputs->requirements.count; i++)
+		buf_printf(&out, "%s\n", inputs->requirements.items[i].shown);
+	size_t plain = out.len;
+	add_notes(g, &out);
+	if (out.overflow)
+		return fail(g->err, ERR_INVALID, "the requirements take more than %zu MB",
+			REQUIREMENTS_MAX >> 20);
+	inputs->lines = (struct str){ arena_bytes(g->arena, out.data, plain), plain };
+	if (out.len == plain && g->request->requirement_files.count == 0)
+		inputs->text = join_specs(g);
+	else if (out.len > plain || !g->is_plain)
+		inputs->text = (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
+	else
+		inputs->lines = inputs->text;
+	return 0;
+}
+
+int inputs_read(const struct env_request *request, struct arena *arena, struct env_inputs *inputs,
+	struct error *err)
+{
+	struct gatherer g = { .request = request,
+		.arena = arena,
+		.inputs = inputs,
+		.is_plain = request->requirement_files.count == 1 && request->pip.count == 0,
+		.err = err };
+
+	*inputs = (struct env_inputs){ .text = STR(""),
+		.lines = STR(""),
+		.is_pre = request->is_pre,
+		.is_empty = request->requirement_files.count == 0 && request->pip.count == 0 };
+	for (size_t i = 0; i < request->requirement_files.count; i++)
+		if (gather(&g, request->requirement_files.items[i], FOR_REQUIREMENTS, NULL) < 0)
+			return -1;
+	if (gather_specs(&g) < 0 || gather_constraints(&g) < 0)
+		return -1;
+	if (!g.has_project && (request->extras.count > 0 || request->groups.count > 0))
+		return fail_hint(err, ERR_INVALID, "-r pyproject.toml, or -r uv.lock",
+			"--extra and --group choose from a pyproject.toml, and none is given");
+	return make_text(&g);
+}

@@ -1,0 +1,37 @@
+/* inputs.h -- the requirements of an environment gathered into one list: requirement files with the
+ * files that they include, pyproject.toml, pylock.toml, constraints, and what the command line
+ * names itself. Reads files as the caller; runs nothing.
+ * 1. An included file is looked for beside the file that includes it. It is a regular file that the
+ * owner of the including file may read, at most INPUTS_DEPTH_MAX deep and INPUTS_FILES_MAX in all,
+ * and doesn't include itself.
+ * 2. ${NAME} is filled in from the environment, as pip does. What stands in lines other than a
+ * package's may be a credential: it is in `secrets`, and neither in `text` nor in messages.
+ * 3. `text` stands for everything that decides what is installed: one plain file is its own bytes,
+ * --pip alone its sorted lines; everything else is one line for each requirement, followed by
+ * comments that tell the rest. The hash in the environment's name is of this text. */
+#pragma once
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "format/requirements.h"
+
+#define INPUTS_DEPTH_MAX 10
+#define INPUTS_FILES_MAX 100
+
+struct env_request;
+typedef VEC(const char *) inputs_texts;
+struct env_inputs {
+	struct str text;
+	struct str lines; /* the requirements alone, for a builder elsewhere */
+	requirement_list requirements, constraints;
+	bool is_empty; /* nothing was asked for */
+	bool is_pre;   /* pre-releases are taken, too */
+	/* -r uv.lock: the requirements are known when uv has read these. */
+	struct str uv_lock, uv_project;
+	inputs_texts secrets;
+};
+/* ERR_INVALID names the file and line. */
+int inputs_read(const struct env_request *request, struct arena *arena, struct env_inputs *inputs,
+	struct error *err);
+/* A file of at most REQUIREMENTS_MAX bytes of UTF-8; may be a pipe. */
+int inputs_read_file(const char *path, struct arena *arena, struct str *text, struct error *err);

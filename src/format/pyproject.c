@@ -1,0 +1,243 @@
+#include "format/pyproject.h"
+
+#include <string.h>
+
+#include "format/pep508.h"
+#include "format/toml_lite.h"
+
+#define NESTED_MAX 32 /* groups or extras that include each other */
+#define LINES_MAX 20000
+
+struct reader {
+	struct arena *arena;
+	toml_list entries;
+	const char *name; /* of the project, normalised, or NULL */
+	struct pyproject found;
+	struct error *err;
+};
+struct chain { /* the extras or groups that are being read, innermost first */
+	const struct chain *outer;
+	const char *name;
+	int depth;
+};
+
+/* "project.optional-dependencies" and "dev", however the file writes the two. */
+static bool is_at(
+	const struct reader *r, const struct toml_entry *entry, const char *path, const char **name)
+{
+	const char *full = entry->table[0]
+				   ? arena_printf(r->arena, "%s.%s", entry->table, entry->key)
+				   : entry->key;
+	size_t len = strlen(path);
+
+	if (strncmp(full, path, len) != 0)
+		return false;
+	if (!name)
+		return full[len] == '\0';
+	if (full[len] != '.')
+		return false;
+	*name = requirement_normalize_name(r->arena, str_from(full + len + 1));
+	return true;
+}
+
+static int add_line(struct reader *r, requirement_lines *lines, const struct toml_entry *entry)
+{
+	struct pep508 parsed;
+	const char *reason;
+
+	/* Only what is a requirement by its grammar: no option, no second line. */
+	if (!entry->is_string || !pep508_parse(str_from(entry->text), &parsed, &reason))
+		return fail(r->err, ERR_INVALID, "line %d: '%.100s' is not a requirement",
+			entry->line, entry->text);
+	if (lines->count == LINES_MAX)
+		return fail(r->err, ERR_LIMIT, "more than %d dependencies", LINES_MAX);
+	vec_push(r->arena, lines, (struct requirement_line){ entry->text, entry->line });
+	return 0;
+}
+
+static int check_chain(struct reader *r, const char *what, const struct chain *chain)
+{
+	if (chain->depth > NESTED_MAX)
+		return fail(r->err, ERR_LIMIT, "%s '%s': nested too deeply", what, chain->name);
+	for (const struct chain *outer = chain->outer; outer; outer = outer->outer)
+		if (strcmp(outer->name, chain->name) == 0)
+			return fail(
+				r->err, ERR_INVALID, "%s '%s' includes itself", what, chain->name);
+	return 0;
+}
+
+static int add_extra(struct reader *r, const char *name, const struct chain *outer);
+
+/* "project[a,b]" in an extra of the project itself: the extras a and b. *is_own: it was one. */
+static int add_own_extras(
+	struct reader *r, const struct toml_entry *entry, const struct chain *chain, bool *is_own)
+{
+	struct pep508 parsed;
+	const char *reason, *open = strchr(entry->text, '['), *close = strchr(entry->text, ']');
+	struct str rest, piece;
+
+	*is_own = r->name && entry->is_string && open && close > open &&
+		  pep508_parse(str_from(entry->text), &parsed, &reason) &&
+		  strcmp(requirement_normalize_name(r->arena, parsed.name), r->name) == 0;
+	if (!*is_own)
+		return 0;
+	rest = (struct str){ open + 1, (size_t)(close - open - 1) };
+	while (str_next(&rest, ',', &piece))
+		if (add_extra(r, requirement_normalize_name(r->arena, str_trim(piece)), chain) < 0)
+			return -1;
+	return 0;
+}
+
+static int add_extra(struct reader *r, const char *name, const struct chain *outer)
+{
+	struct chain chain = { outer, name, outer ? outer->depth + 1 : 0 };
+	bool is_there = false, is_own = false;
+	const char *found;
+
+	if (check_chain(r, "extra", &chain) < 0)
+		return -1;
+	for (size_t i = 0; i < r->entries.count; i++) {
+		const struct toml_entry *entry = &r->entries.items[i];
+
+		if (!is_at(r, entry, "project.optional-dependencies", &found) ||
+			strcmp(found, name) != 0)
+			continue;
+		is_there = true;
+		if (!entry->is_string && strcmp(entry->text, "[]") == 0)
+			continue;
+		if (add_own_extras(r, entry, &chain, &is_own) < 0 ||
+			(!is_own && add_line(r, &r->found.dependencies, entry) < 0))
+			return -1;
+	}
+	if (!is_there)
+		return fail(r->err, ERR_INVALID, "there is no extra '%s'", name);
+	return 0;
+}
+
+/* {include-group = "x"} is a member of the table dependency-groups.NAME. */
+static const char *group_of(const struct reader *r, const struct toml_entry *entry, bool *includes)
+{
+	const char *found;
+
+	*includes = strcmp(entry->key, "include-group") == 0 && entry->is_string &&
+		    strncmp(entry->table, "dependency-groups.", 18) == 0;
+	if (*includes)
+		return requirement_normalize_name(r->arena, str_from(entry->table + 18));
+	return is_at(r, entry, "dependency-groups", &found) ? found : NULL;
+}
+
+static int add_group(struct reader *r, const char *name, const struct chain *outer)
+{
+	struct chain chain = { outer, name, outer ? outer->depth + 1 : 0 };
+	bool is_there = false, includes;
+
+	if (check_chain(r, "group", &chain) < 0)
+		return -1;
+	for (size_t i = 0; i < r->entries.count; i++) {
+		const struct toml_entry *entry = &r->entries.items[i];
+		const char *found = group_of(r, entry, &includes);
+
+		if (!found || strcmp(found, name) != 0)
+			continue;
+		is_there = true;
+		if (includes) {
+			const char *inner =
+				requirement_normalize_name(r->arena, str_from(entry->text));
+
+			if (add_group(r, inner, &chain) < 0)
+				return -1;
+		} else if ((entry->is_string || strcmp(entry->text, "[]") != 0) &&
+			   add_line(r, &r->found.dependencies, entry) < 0) {
+			return -1;
+		}
+	}
+	if (!is_there)
+		return fail(r->err, ERR_INVALID, "there is no group '%s'", name);
+	return 0;
+}
+
+static int refuse_dynamic(struct reader *r, const struct toml_entry *entry, bool has_extras)
+{
+	bool is_dynamic = strcmp(entry->text, "dependencies") == 0 ||
+			  (has_extras && strcmp(entry->text, "optional-dependencies") == 0);
+
+	if (!is_dynamic)
+		return 0;
+	return fail_hint(r->err, ERR_INVALID,
+		"--pip DIRECTORY builds the project, which tells its dependencies",
+		"line %d: the %s are dynamic: only a build of the project knows them", entry->line,
+		entry->text);
+}
+
+/* Everything but extras and groups. */
+static int take(struct reader *r, const struct toml_entry *entry, bool has_extras)
+{
+	const char *name;
+
+	if (is_at(r, entry, "project.dynamic", NULL))
+		return refuse_dynamic(r, entry, has_extras);
+	if (is_at(r, entry, "tool.uv.sources", &name))
+		return fail_hint(r->err, ERR_INVALID,
+			"name the package by --pip, its index by --extra-index, or use uv.lock",
+			"line %d: [tool.uv.sources] says where '%s' comes from, which is not "
+			"taken from files",
+			entry->line,
+			strlen(entry->table) > strlen("tool.uv.sources.")
+				? entry->table + strlen("tool.uv.sources.")
+				: entry->key);
+	if (!entry->is_string && strcmp(entry->text, "[]") == 0)
+		return 0;
+	if (is_at(r, entry, "tool.uv.override-dependencies", NULL))
+		return fail_hint(r->err, ERR_INVALID, "uv lock, and -r uv.lock",
+			"line %d: override-dependencies are not supported", entry->line);
+	if (is_at(r, entry, "tool.uv.constraint-dependencies", NULL))
+		return add_line(r, &r->found.constraints, entry);
+	if (is_at(r, entry, "project.dependencies", NULL))
+		return add_line(r, &r->found.dependencies, entry);
+	return 0;
+}
+
+static int check_project(struct reader *r, bool has_groups)
+{
+	bool has_project = false, is_poetry = false;
+
+	for (size_t i = 0; i < r->entries.count; i++) {
+		const struct toml_entry *entry = &r->entries.items[i];
+
+		has_project |= strcmp(entry->table, "project") == 0 ||
+			       strncmp(entry->table, "project.", 8) == 0;
+		is_poetry |= strncmp(entry->table, "tool.poetry", 11) == 0;
+		if (is_at(r, entry, "project.name", NULL) && entry->is_string)
+			r->name = requirement_normalize_name(r->arena, str_from(entry->text));
+	}
+	if (has_project || (has_groups && !is_poetry))
+		return 0;
+	if (is_poetry)
+		return fail_hint(r->err, ERR_INVALID,
+			"poetry export -f requirements.txt -o requirements.txt",
+			"the dependencies are in [tool.poetry], which only Poetry reads");
+	return fail(r->err, ERR_INVALID, "there is no [project] in it");
+}
+
+int pyproject_read(struct str text, const pyproject_names *extras, const pyproject_names *groups,
+	struct arena *arena, struct pyproject *found, struct error *err)
+{
+	struct reader r = { .arena = arena, .err = err };
+
+	if (toml_parse(text, arena, &r.entries, err) < 0 ||
+		check_project(&r, groups->count > 0) < 0)
+		return -1;
+	for (size_t i = 0; i < r.entries.count; i++)
+		if (take(&r, &r.entries.items[i], extras->count > 0) < 0)
+			return -1;
+	for (size_t i = 0; i < extras->count; i++)
+		if (add_extra(&r, requirement_normalize_name(arena, str_from(extras->items[i])),
+			    NULL) < 0)
+			return -1;
+	for (size_t i = 0; i < groups->count; i++)
+		if (add_group(&r, requirement_normalize_name(arena, str_from(groups->items[i])),
+			    NULL) < 0)
+			return -1;
+	*found = r.found;
+	return 0;
+}
