@@ -101,7 +101,6 @@ const char *const plan_own_env[] = {
 };
 
 #define HIDDEN_BYTES 4096 /* the least that is a size */
-#define BACKSTOP_LEAST (1ull << 30)
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
 static uint64_t given_or(uint64_t given, uint64_t fallback)
@@ -173,14 +172,8 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 	if (limits->cpu_time_ms && !plan->warm)
 		vec_push(arena, &plan->rlimits,
 			(struct plan_rlimit){ RLIMIT_CPU, "cpu", limits->cpu_time_ms / 1000 + 2 });
-	/* The watchdog looks every 20 ms; this stops one process that is faster. With small limits
-	 * it leaves the watchdog room to see, and so to name, what happened. */
-	if (plan->limiter == LIMITER_WATCHDOG)
-		vec_push(arena, &plan->rlimits,
-			(struct plan_rlimit){ RLIMIT_DATA, "data",
-				limits->memory_bytes + (limits->memory_bytes > BACKSTOP_LEAST
-								       ? limits->memory_bytes
-								       : BACKSTOP_LEAST) });
+	/* No RLIMIT_DATA, not even where a watchdog counts memory: it counts what is mapped, and
+	 * sanitizers map terabytes of shadow that they never touch (docs/design/0006). */
 	if (plan->counted_disk)
 		vec_push(arena, &plan->rlimits,
 			(struct plan_rlimit){ RLIMIT_FSIZE, "fsize", limits->disk_bytes });
@@ -585,6 +578,7 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 {
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(arena, &plan->env, plan_own_env[i]);
+	plan_limit_env(&plan->limits, arena, &plan->env);
 	if (options->environment)
 		vec_push(arena, &plan->env, "VIRTUAL_ENV=" PLAN_ENV);
 	if (options->tty && facts->term)

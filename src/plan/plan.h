@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "model/limits.h"
+#include "model/workspace.h"
 
 #define PLAN_UID 1000 /* inside, always */
 #define PLAN_GID 1000
@@ -29,8 +30,8 @@ enum plan_path_kind { PATH_ABSENT, PATH_DIRECTORY, PATH_FILE, PATH_LINK };
 struct plan_host_path { /* a system path that was found on the host */
 	const char *path;
 	enum plan_path_kind kind;
-	const char *link; /* PATH_LINK: where it leads */
-	unsigned links;	  /* hard links; only for names in a --dir */
+	const char *link;   /* PATH_LINK: where it leads */
+	unsigned links;	    /* hard links; only for names in a --dir */
 	const char *source; /* what is shown there; NULL: `path` itself */
 };
 typedef VEC(struct plan_host_path) plan_host_paths;
@@ -180,8 +181,8 @@ struct plan {
 	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none
 				*/
 	bool warm;
-	VEC(const char *) env; /* items[count] is NULL */
-	char *const *argv;     /* warm: none */
+	workspace_texts env; /* items[count] is NULL */
+	char *const *argv;   /* warm: none */
 	const char *cwd;
 };
 
@@ -202,4 +203,8 @@ int plan_check(const struct plan *plan, struct error *err);
 void plan_print(const struct plan *plan, struct buf *out);
 /* What the environment of every command begins with ("PATH=…"), NULL at its end. */
 extern const char *const plan_own_env[];
+/* Appends what tells programs of these limits that don't find them out by themselves: the Go
+ * runtime's memory limit, and with a limit of cpus the number of threads of common libraries. A
+ * variable that the user sets replaces one of these. */
+void plan_limit_env(const struct limits *limits, struct arena *arena, workspace_texts *env);
 const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */

@@ -322,6 +322,40 @@ def test_attributes_and_times_of_files(carrel, tmp):
         """) == "2\nTrue True True\n4096\n100\n"
 
 
+SANITIZED_C = """
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void *run(void *text) { puts(text); return NULL; }
+int main(void)
+{
+    char *text = malloc(8);
+    pthread_t thread;
+    snprintf(text, 8, "ran");
+    pthread_create(&thread, NULL, run, text);
+    pthread_join(thread, NULL);
+    return 0;       /* and a leak */
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["address", "thread"])
+def test_programs_with_sanitizers(carrel, tmp, kind):
+    """Their shadow is terabytes of memory that is mapped and never touched."""
+    (tmp / "program.c").write_text(SANITIZED_C)
+    assert bash(carrel, tmp, f"gcc -fsanitize={kind} program.c -o program && ./program") == "ran\n"
+
+
+def test_terabytes_can_be_reserved(carrel, tmp):
+    """As MemorySanitizer and libFuzzer do."""
+    assert python(carrel, tmp, """
+        import mmap
+        shadow = mmap.mmap(-1, 15 << 40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)     # MAP_NORESERVE
+        shadow[1 << 40] = 1
+        print(shadow[1 << 40], len(shadow) >> 40)
+        """) == "1 15\n"
+
+
 def test_temporary_files(carrel, tmp):
     assert bash(carrel, tmp, "echo x > $(mktemp); python3 -c 'import tempfile; print(tempfile.gettempdir())'") == "/tmp\n"
 

@@ -13,7 +13,9 @@ from patience import with_time
 ENVIRONMENT = {
     "PATH": "/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", "HOME": "/workspace", "TMPDIR": "/tmp",
     "LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "XDG_CACHE_HOME": "/.cache",
+    "ASAN_OPTIONS": "detect_leaks=0", "GOMEMLIMIT": str((2 << 30) // 10 * 9),
 }
+THREADS = ("OMP_NUM_THREADS", "GOMAXPROCS", "LOKY_MAX_CPU_COUNT", "POLARS_MAX_THREADS", "PYTHON_CPU_COUNT", "RAYON_NUM_THREADS")
 PRINT_ENVIRONMENT = "import json; print(json.dumps(dict(p.split('=', 1) for p in open('/proc/self/environ').read().split('\\0')[:-1])))"
 
 
@@ -30,6 +32,13 @@ def test_the_environment_is_made_not_inherited(carrel):
 def test_e_sets_a_variable(carrel):
     inside = environment(carrel, "-e", "A=1", "-e", "B=x=y z", "-e", "EMPTY=", "-e", "HOME=/tmp")
     assert (inside["A"], inside["B"], inside["EMPTY"], inside["HOME"]) == ("1", "x=y z", "", "/tmp")
+
+
+def test_limits_are_in_variables_that_the_user_can_replace(carrel):
+    inside = environment(carrel, "--memory", "100M", "--cpus", "1.5", "-e", "POLARS_MAX_THREADS=7", "-e", "ASAN_OPTIONS=x=1")
+    assert inside["GOMEMLIMIT"] == str((100 << 20) // 10 * 9) and inside["ASAN_OPTIONS"] == "x=1"
+    assert {name: inside[name] for name in THREADS} == dict.fromkeys(THREADS, "2") | {"POLARS_MAX_THREADS": "7"}
+    assert not set(THREADS) & set(environment(carrel))
 
 
 def test_e_with_a_name_takes_the_callers(carrel):

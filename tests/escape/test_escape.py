@@ -102,7 +102,7 @@ def test_host_name_is_sandbox(carrel):
 
 # Environment, descriptors, arguments
 
-ALLOWED_VARIABLES = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "XDG_CACHE_HOME", "TERM", "PWD", "SHLVL", "_",
+ALLOWED_VARIABLES = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "XDG_CACHE_HOME", "ASAN_OPTIONS", "GOMEMLIMIT", "TERM", "PWD", "SHLVL", "_",
                      "OLDPWD", "COLORTERM", "TZ", "LC_ALL", "COLUMNS", "LINES", "NO_COLOR", "VIRTUAL_ENV", "CARREL"}
 
 
