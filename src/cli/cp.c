@@ -388,6 +388,8 @@ static int copy_out_tree(
 	int failed = unpack_begin(&unpack, place, err);
 	if (!source->is_link)
 		unpack.root_mode = source->mode;
+	const char *path = path_normalize(arena, "/", copy->from.path);
+	unpack.is_workspace = !strcmp(path, "/") || !strcmp(path, "/workspace");
 	failed = failed || receive(copy, request, -1, &unpack, err) ||
 		 unpack_finish(&unpack, name, err);
 	copy->left_out = unpack.left_out;

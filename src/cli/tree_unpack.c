@@ -49,6 +49,12 @@ static void note_outward(struct unpack *unpack, const struct tar_entry *entry)
 			arena_printf(&unpack->arena, "'%s' to '%s'", entry->name, entry->link);
 }
 
+/* A workspace's link to its environment. */
+static bool is_venv(const struct unpack *unpack, const char *name, const char *link)
+{
+	return unpack->is_workspace && !strcmp(name, ".venv") && !strcmp(link, "/env");
+}
+
 /* The directory of `name`, made where it isn't there; *base is its last component. */
 static int open_parent(
 	struct unpack *unpack, const char *name, int *fd, const char **base, struct error *err)
@@ -91,6 +97,8 @@ static int add_link(
 	const char *base;
 	if (!entry->link || !entry->link[0])
 		return fail(err, ERR_CORRUPT, "the archive's link '%s' is to nothing", name);
+	if (is_venv(unpack, name, entry->link))
+		return 0;
 	if (!tar_link_stays(name, entry->link))
 		note_outward(unpack, entry);
 	if (open_parent(unpack, name, &parent, &base, err) || clear_name(parent, base, err))
@@ -216,6 +224,18 @@ int unpack_add(struct unpack *unpack, struct str data, struct error *err)
 
 /* ---- into place ---- */
 
+/* What carrel makes in a workspace is about that workspace, and no use elsewhere. The directories
+ * of --context stay when something is in them. */
+static void remove_own(const struct unpack *unpack)
+{
+	static const char *const directories[] = { "scripts", "data", "repos", "output" };
+	unlinkat(unpack->stage, ".workspace_configured", 0);
+	if (unlinkat(unpack->stage, ".context.json", 0))
+		return;
+	for (size_t i = 0; i < sizeof directories / sizeof *directories; i++)
+		unlinkat(unpack->stage, directories[i], AT_REMOVEDIR);
+}
+
 static int set_directories(struct unpack *unpack, struct error *err)
 {
 	if (fchmod(unpack->stage, unpack->root_mode & 0777))
@@ -302,8 +322,11 @@ static int merge(int from, int to, bool is_trial, int depth, struct error *err)
 
 int unpack_finish(struct unpack *unpack, const char *name, struct error *err)
 {
-	if (tar_reader_finish(&unpack->reader, err) || end_file(unpack, err) ||
-		set_directories(unpack, err))
+	if (tar_reader_finish(&unpack->reader, err) || end_file(unpack, err))
+		return -1;
+	if (unpack->is_workspace)
+		remove_own(unpack);
+	if (set_directories(unpack, err))
 		return -1;
 	if (name && kind_at(unpack->place, name) == ABSENT) {
 		if (renameat(unpack->place, unpack->stage_name, unpack->place, name))

@@ -24,6 +24,7 @@ struct unpack {
 	char stage_name[40];
 	int file;		  /* being written, or -1 */
 	struct tar_entry written; /* what it is */
+	bool is_workspace;  /* all of one: what carrel made in it is left out; set after begin */
 	unsigned root_mode; /* of the tree itself, when the archive doesn't say: set it after begin
 			     */
 	uint64_t entries, left_out, outward;

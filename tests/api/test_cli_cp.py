@@ -305,3 +305,16 @@ def test_a_terminal_shows_how_far_it_is(daemon, workspace, tmp_path):
         seen = term.rest()
         assert term.process.returncode == 0 and "copying" in seen and seen.endswith("\x1b[K")
     assert sh(daemon, workspace, "stat -c %s slow; rm slow").stdout == f"{fed}\n"
+
+
+def test_what_carrel_makes_in_a_workspace_is_left_out_of_a_copy_of_all_of_it(daemon, tmp_path):
+    with created(daemon, "--context") as name:
+        sh(daemon, name, "echo 1 >data/mine; echo 2 >other; mkdir sub; touch sub/.workspace_configured; ln .context.json hard")
+        for number, source in enumerate((f"{name}:", f"{name}:.", f"{name}:/workspace", f"{name}:/")):
+            done = daemon("cp", source, tmp_path / str(number))
+            assert (done.returncode, done.stderr) == (0, "")
+            there = sorted(str(path.relative_to(tmp_path / str(number))) for path in (tmp_path / str(number)).rglob("*"))
+            assert there == ["data", "data/mine", "hard", "other", "sub", "sub/.workspace_configured"], source
+        # By its own name each can be had.
+        assert daemon("cp", f"{name}:.context.json", tmp_path / "context").returncode == 0
+        assert json_of(daemon("cp", "-o", "json", f"{name}:output", tmp_path / "output"))
