@@ -7,7 +7,7 @@
 #define SIZE_MOST (INT64_MAX / 4) /* as model/workspace.c */
 #define TIME_MOST (36525ull * 24 * 3600 * 1000)
 #define ENV_MOST 1024
-#define ARGV_MOST 4096
+#define ARGV_MOST (1 << 20) /* as INIT_STRINGS_MAX; the kernel takes less */
 
 /* ---- checks that rows can't say ---- */
 
@@ -121,7 +121,7 @@ static const struct fields network_fields = { "NetworkWanted", NULL, FIELDS(netw
 #define CREATE(member) offsetof(struct create_body, member)
 static const struct field create_rows[] = {
 	{ "name", FIELD_TEXT, CREATE(name), "one is made up when not given",
-		.pattern = "^[a-z0-9-]{1,64}$", .check = workspace_check_name },
+		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name },
 	{ "python", FIELD_SHORT, CREATE(python), "a version, or what the environment is made of",
 		.object = &python_fields },
 	{ "environment", FIELD_TEXT, CREATE(environment), "the name of one that is built",

@@ -230,6 +230,9 @@ static void hint_at_command(char *const *argv, struct error *err)
 		return;
 	if (!argv[1] && strpbrk(argv[0], " |;&<>"))
 		error_hint(err, "a shell line needs a shell: sh -c '...'");
+	else if (!strcmp(argv[0], "python"))
+		error_hint(err, "this workspace has python3; `carrel create --python 3` makes one "
+				"that has python");
 	else if (!strchr(argv[0], '/'))
 		error_hint(err, "it is not in the sandbox's PATH: /env/bin (with an environment), "
 				"/usr/local/bin, /usr/bin, /bin");

@@ -54,18 +54,49 @@ static void note_name(void *ctx, const struct json_value *item)
 		map_set(&listing->names, str_from(id), arena_text(&listing->remote->arena, name));
 }
 
-/* What would be typed, more or less: words with blanks in them stand in quotes. */
+/* A word as a shell would take it, in one line: with quotes where it needs them, as $'...' when it
+ * has control characters. */
+static void add_word(struct buf *out, struct str word)
+{
+	static const char named[] = "\a\b\t\n\v\f\r\033", letters[] = "abtnvfre";
+	bool is_plain = word.len > 0, has_control = false;
+	for (size_t i = 0; i < word.len; i++) {
+		unsigned char c = (unsigned char)word.data[i];
+		has_control |= c < ' ' || c == 0x7f;
+		is_plain &= c > ' ' && c != 0x7f && !strchr("\"'$;&|<>*\\", c);
+	}
+	if (!is_plain)
+		buf_text(out, has_control ? "$'" : "'");
+	for (size_t i = 0; i < word.len; i++) {
+		char c = word.data[i];
+		const char *name = c ? strchr(named, c) : NULL;
+		if (has_control && name)
+			buf_printf(out, "\\%c", letters[name - named]);
+		else if (has_control && ((unsigned char)c < ' ' || c == 0x7f))
+			buf_printf(out, "\\x%02x", (unsigned char)c);
+		else if (has_control && (c == '\'' || c == '\\'))
+			buf_printf(out, "\\%c", c);
+		else if (c == '\'' && !is_plain)
+			buf_text(out, "'\\''");
+		else
+			buf_char(out, c);
+	}
+	if (!is_plain)
+		buf_char(out, '\'');
+}
+
 static const char *command_text(struct arena *arena, const struct json_value *argv)
 {
-	const char *text = "";
+	auto_buf struct buf text;
+	buf_init(&text, BUF_MAX_DEFAULT);
 	for (const struct json_value *word = argv ? argv->first : NULL; word; word = word->next) {
 		if (word->kind != JSON_STRING)
 			continue;
-		bool is_plain = word->string.len && !strpbrk(word->string.data, " \t\n\"'$;&|<>*");
-		text = arena_printf(arena, "%s%s%s%s%s", text, text[0] ? " " : "",
-			is_plain ? "" : "'", word->string.data, is_plain ? "" : "'");
+		if (text.len)
+			buf_char(&text, ' ');
+		add_word(&text, word->string);
 	}
-	return text;
+	return arena_bytes(arena, text.data, text.len);
 }
 
 /* "exited 3", "running": how it is, or how it ended. */

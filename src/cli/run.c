@@ -218,6 +218,8 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 		return;
 	if (!plan->argv[1] && strpbrk(name, " |;&<>"))
 		error_hint(err, "a shell line needs a shell: sh -c '...'");
+	else if (!strcmp(name, "python"))
+		error_hint(err, "there is python3; --python 3 brings an environment with python");
 	else if (!strchr(name, '/'))
 		error_hint(err, "it is not in the sandbox's PATH: %s/usr/local/bin, /usr/bin, /bin",
 			has_environment(plan) ? "/env/bin, " : "");

@@ -26,15 +26,18 @@ const char *const workspace_layers_active[] = { "namespaces", "own_root", "capab
 int workspace_check_name(const char *name, struct error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-	static const char hint[] = "1 to 64 of a-z, 0-9 and -; foreign ids of any characters go in "
-				   "the label " WORKSPACE_CONTEXT_LABEL;
+	static const char hint[] = "1 to 64 of a-z, 0-9 and -, not - first; foreign ids of any "
+				   "characters go in the label " WORKSPACE_CONTEXT_LABEL;
 	size_t len = strlen(name);
 	if (len == 0)
 		return fail_hint(err, ERR_INVALID, hint, "a name may not be empty");
 	if (len > WORKSPACE_NAME_MAX)
 		return fail_hint(err, ERR_INVALID, hint, "the name '%.64s...' is too long", name);
 	if (strspn(name, allowed) != len)
-		return fail_hint(err, ERR_INVALID, hint, "'%s' is not a name", name);
+		return fail_hint(err, ERR_INVALID, hint, "invalid name '%s'", name);
+	if (name[0] == '-')
+		return fail_hint(err, ERR_INVALID, hint,
+			"invalid name '%s': it begins with '-', as options do", name);
 	if (id_is_valid(name))
 		return fail(
 			err, ERR_INVALID, "'%s' is shaped like an id and can't be a name", name);

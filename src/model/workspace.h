@@ -1,5 +1,6 @@
 /* workspace.h -- a workspace as plain data: what it was asked to be, and what it is. Pure.
- * 1. A name is [a-z0-9-]{1,64}; never one that is shaped like an id (id_is_valid). A foreign id of
+ * 1. A name is [a-z0-9][a-z0-9-]{0,63}; never one that is shaped like an id (id_is_valid). Rows of
+ * earlier versions may have one that begins with '-': those are loaded as they are. A foreign id of
  * any characters is the label `context_id`, and finds the workspace like its name does.
  * 2. All texts live in the arena of whoever made it. */
 #pragma once

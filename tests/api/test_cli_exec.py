@@ -317,3 +317,31 @@ def test_a_daemon_that_dies_is_said_to_have(own_daemon):
         assert process.wait(10) == 125
         one_line(process.stderr.read(), "daemon went away")
         own_daemon.await_ready()
+
+
+def test_as_many_arguments_as_run_takes(daemon, workspace):
+    words = [str(n) for n in range(20_000)]
+    done = daemon("exec", workspace, "--", "sh", "-c", 'echo $# "${20000}"', "sh", *words)
+    assert done.stdout == "20000 19999\n", done.stderr
+    answer = daemon.post(f"/v1/workspaces/{workspace}/exec", {"argv": ["sh", "-c", "echo $#", "sh", *words]})
+    assert answer.status == 200 and answer.json()["stdout"] == "20000\n"
+
+
+def test_ps_shows_a_command_in_one_line_as_a_shell_would_take_it(daemon, workspace):
+    script = "read x\n# it's\t\x1b \\ \x01"
+    argv = ["sh", "-c", script, "", "a b", "it's", "plain"]
+    ident = daemon.post(f"/v1/workspaces/{workspace}/exec", {"argv": argv, "background": True, "open_stdin": True}).json()["id"]
+    line = next(line for line in daemon("ps").stdout.splitlines() if line.startswith(ident))
+    command = line[line.index("sh -c "):]
+    assert command == r"sh -c $'read x\n# it\'s\t\e \\ \x01' '' 'a b' 'it'\''s' plain"
+    shown = subprocess.run(["bash", "-c", f"printf '%s\\0' {command}"], capture_output=True, check=True).stdout
+    assert shown.decode().split("\0")[:-1] == argv
+
+
+def test_python_that_is_missing_is_hinted_at(daemon, workspace):
+    done = daemon("exec", workspace, "--", "python", "-c", "")
+    if done.returncode == 127:
+        assert "python3" in done.stderr.splitlines()[1] and "carrel create --python 3" in done.stderr
+    done = daemon("run", "--", "python", "-c", "")
+    if done.returncode == 127:
+        assert "python3" in done.stderr.splitlines()[1] and "--python 3" in done.stderr

@@ -260,3 +260,12 @@ def test_the_first_command_starts_a_daemon_and_it_stays(carrel):
         assert carrel("ls", "-q").stdout == "first\n"
     finally:
         assert carrel("serve", "--stop").returncode == 0
+
+
+def test_a_name_may_not_begin_as_an_option_does(daemon):
+    done = daemon("create", "--", "-x")
+    assert done.returncode == 125
+    assert "-, not - first" in one_line(done.stderr, "invalid name '-x'", "as options do")
+    answer = daemon.post("/v1/workspaces", {"name": "-x"})
+    assert answer.status == 400 and "begins with '-'" in answer.json()["detail"]
+    assert "-x" not in daemon("ls", "-q").stdout.split()

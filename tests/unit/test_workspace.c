@@ -9,10 +9,10 @@
 
 static void a_name_is_letters_digits_and_dashes_and_no_id(void **state)
 {
-	static const char *const good[] = { "a", "0", "brave-lamp-4821", "-", "a--b",
+	static const char *const good[] = { "a", "0", "brave-lamp-4821", "a-", "a--b",
 		"0123456789abcdefghij-", "0123456789abcdefghiz" };
 	static const char *const bad[] = { "", "A", "a_b", "a.b", "..", "a/b", "a b", "a\n",
-		"\xc3\xa9", "\xff", "0123456789abcdefghij" };
+		"\xc3\xa9", "\xff", "0123456789abcdefghij", "-", "-a", "--help" };
 	char text[WORKSPACE_NAME_MAX + 2];
 	struct error err;
 
