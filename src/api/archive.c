@@ -222,7 +222,7 @@ void api_archive_put(struct call *c)
 	struct core_workspace *w;
 	struct error err;
 
-	if (call_workspace(c, &w))
+	if (call_workspace(c, &w) || call_measure_first(c, w, api_archive_put))
 		return;
 	struct transfer *t = transfer_new(c, w);
 	if (archive_in(w, path_of(c), &t->fd, on_unpacked, t, &t->job, &err)) {

@@ -273,7 +273,7 @@ void api_file_put(struct call *c)
 			answer_write_error(c, &err);
 		else
 			answer_info(c, 200, w, query->move);
-	} else {
+	} else if (!call_measure_first(c, w, api_file_put)) {
 		begin_upload(c, w, mode);
 	}
 }

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include "api/call.h"
+#include "core/files.h"
 
 static void on_gone(struct call *c)
 {
@@ -181,4 +182,35 @@ void call_once(struct call *c, const struct once *once)
 	default:
 		call_problem(c, &err);
 	}
+}
+
+struct measured {
+	struct operation op;
+	call_fn *then;
+};
+
+static void on_measured(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct measured *measured = ctx;
+	call_fn *then = measured->then;
+	struct call *c = operation_end(&measured->op);
+
+	if (c)
+		then(c);
+}
+
+bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then)
+{
+	const char *length = call_header(c, "content-length");
+	uint64_t bytes = w->model.limits.disk_bytes / 2; /* when nobody says how many */
+
+	if (length && !str_to_u64(str_from(length), &bytes))
+		return false;
+	if (c->is_measured || !w->is_dirty || bytes <= files_room(w))
+		return false;
+	c->is_measured = true;
+	struct measured *measured = operation_new(c, sizeof *measured);
+	measured->then = then;
+	core_measure(w, on_measured, measured);
+	return true;
 }

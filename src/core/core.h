@@ -74,6 +74,7 @@ struct core_workspace {
 	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
 	struct core_removal *removal;	/* who waits for its end */
 	bool has_no_row;		/* any more: it is being removed */
+	bool has_made_room;		/* its tree was removed before its row, which had none */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
 	unsigned lost_starts;		      /* in a row: dead before they were of use */

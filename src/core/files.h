@@ -67,3 +67,6 @@ int files_move(struct core_workspace *w, const char *from, const char *to, struc
 int files_remove(struct core_workspace *w, const char *path, bool recursive, struct error *err);
 /* At start, before anything of the above: what a crash left in .in goes. */
 void files_sweep(struct core_workspace *w);
+/* Bytes that may still be written before the workspace's limit, as far as it is counted and was
+ * measured; UINT64_MAX: a quota keeps it, or nothing does. */
+uint64_t files_room(const struct core_workspace *w);

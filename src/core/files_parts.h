@@ -47,8 +47,6 @@ int files_open_in(struct core_workspace *w, int *fd, struct error *err);
 void files_discard(struct loop *loop, int in, const char *name);
 /* A directory that was the tree's: its bytes count no more when they are freed. */
 void files_discard_known(struct core_workspace *w, int in, const char *name);
-/* What may still be written before the workspace's limit, when it is for us to count. */
-uint64_t files_room(const struct core_workspace *w);
 void files_charge(struct core_workspace *w, int64_t bytes);
 int files_over_limit(const struct core_workspace *w, struct error *err);
 

@@ -268,6 +268,7 @@ void lifetimes_stop(struct core *core)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);
 	measure_stop(&core->own->cleaner);
+	trees_forget_waiters(core);
 	measure_stop(&core->own->meter);
 	files_child_kill(core->own->log);
 	while (core->own->measurements) {

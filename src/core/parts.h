@@ -32,6 +32,7 @@ struct core_own {
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	bool has_rubbish;
+	struct core_clean_waiter *clean_waiters; /* of trees_when_clean */
 	struct core_measurement *measurements; /* queue; the first is being made */
 	loop_timer_fn *ready;
 	void *ready_ctx;
@@ -70,6 +71,11 @@ int tree_remove(struct core *core, const char *id, struct error *err);
 /* The same for one that has no row: after a crash nothing tells whose it was. */
 int tree_discard(struct core *core, const char *id, struct error *err);
 void trees_clean_later(struct core *core);
+/* Calls fn(NULL, w, NULL) when the bytes of removed trees are free again: at once where the file system
+ * has room to spare, else after the child that removes them. Holds w until then. */
+void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
+/* Core ends: nobody is called any more. */
+void trees_forget_waiters(struct core *core);
 /* The directory of its /.cache, before a sandbox starts; nothing when it is there. */
 int tree_make_cache(struct core_workspace *w, struct error *err);
 int tree_write_context(struct core_workspace *w, struct error *err);

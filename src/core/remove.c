@@ -21,6 +21,13 @@ static bool has_sandbox(const struct core_workspace *w)
 	return w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending;
 }
 
+/* On a disk that is full, whoever removed a workspace goes on to use its room: it is free by then.
+ */
+static void on_clean(void *ctx, struct core_workspace *w, const struct error *none)
+{
+	tell(w, NULL);
+}
+
 /* Both its row and its sandbox are gone. */
 static void finish(struct core_workspace *w)
 {
@@ -32,15 +39,25 @@ static void finish(struct core_workspace *w)
 	execs_forget(w);
 	core_hold(w);
 	workspace_drop(w);
-	trees_clean_later(core);
-	tell(w, NULL);
+	trees_when_clean(w, on_clean);
 	core_release(w);
+}
+
+static void write_removal(struct core_workspace *w);
+
+/* The row had no room; now there is what the tree took. */
+static void on_room(void *ctx, struct core_workspace *w, const struct error *none)
+{
+	write_removal(w);
 }
 
 static void on_row_gone(void *ctx, const struct error *err)
 {
 	struct core_workspace *w = ctx;
-	if (err) { /* it stays `deleting`: another try, or the next start, ends it */
+	if (err && err->code == ERR_DISK_FULL && !w->has_made_room) {
+		w->has_made_room = true;
+		trees_when_clean(w, on_room);
+	} else if (err) { /* it stays `deleting`: another try, or the next start, ends it */
 		log_record(&w->core->log, LOG_LEVEL_ERROR, "a removed workspace's row stays",
 			"workspace", w->model.id, "error", err->text, NULL);
 		tell(w, err);
@@ -49,6 +66,13 @@ static void on_row_gone(void *ctx, const struct error *err)
 		removal_go_on(w);
 	}
 	core_release(w);
+}
+
+static void write_removal(struct core_workspace *w)
+{
+	core_hold(w);
+	store_remove_workspace(w->core->store, w->model.id, w->model.name,
+		w->removal ? w->removal->why : "removed", on_row_gone, w);
 }
 
 void removal_go_on(struct core_workspace *w)
@@ -72,9 +96,7 @@ static void on_begin(void *ctx, struct core_workspace *w, const struct error *no
 		return;
 	}
 	fault_point("core_remove_row");
-	core_hold(w);
-	store_remove_workspace(w->core->store, w->model.id, w->model.name,
-		w->removal ? w->removal->why : "removed", on_row_gone, w);
+	write_removal(w);
 }
 
 void core_remove(struct core *core, struct core_workspace *w, const char *why,
@@ -86,6 +108,7 @@ void core_remove(struct core *core, struct core_workspace *w, const char *why,
 		abort();
 	*removal = (struct core_removal){ done, ctx, why, w->removal };
 	w->removal = removal;
+	w->has_made_room = false;
 	if (!is_first)
 		return;
 	lifetime_disarm(w);

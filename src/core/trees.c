@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
@@ -19,6 +21,9 @@
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
+#define LOW_BYTES                                                                                  \
+	(64 << 20) /* free on the file system: whoever removed something waits for the room */
+#define LOW_FILES 4096
 
 static int write_file(int dir, const char *name, struct str text, struct error *err)
 {
@@ -186,6 +191,33 @@ static uint64_t clean(void *ctx)
 
 static void clean_after(struct core *core, uint64_t delay_ms);
 
+struct core_clean_waiter {
+	struct core_workspace *w; /* held */
+	core_workspace_fn *fn;
+	struct core_clean_waiter *next;
+};
+
+static void call_waiters(struct core *core)
+{
+	struct core_clean_waiter *waiter, *next = core->own->clean_waiters;
+	core->own->clean_waiters = NULL;
+	while ((waiter = next)) {
+		next = waiter->next;
+		waiter->fn(NULL, waiter->w, NULL);
+		core_release(waiter->w);
+		free(waiter);
+	}
+}
+
+void trees_forget_waiters(struct core *core)
+{
+	struct core_clean_waiter *waiter;
+	while ((waiter = core->own->clean_waiters)) {
+		core->own->clean_waiters = waiter->next;
+		free(waiter);
+	}
+}
+
 static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 {
 	struct core *core = ctx;
@@ -193,10 +225,13 @@ static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 		log_record(&core->log, LOG_LEVEL_WARN,
 			"trees of removed workspaces could not be removed: tried again later",
 			NULL);
-	if (core->own->has_rubbish)
-		clean_after(core, CLEAN_AFTER_MS);
-	else if (!ok || failed)
+	if (core->own->has_rubbish) {
+		clean_after(core, core->own->clean_waiters ? 0 : CLEAN_AFTER_MS);
+		return;
+	}
+	if (!ok || failed)
 		clean_after(core, CLEAN_AGAIN_MS);
+	call_waiters(core);
 }
 
 static void on_clean(struct loop *loop, void *ctx)
@@ -227,6 +262,33 @@ void trees_clean_later(struct core *core)
 	core->own->has_rubbish = true;
 	if (!is_due && !core->own->cleaner.is_running)
 		clean_after(core, CLEAN_AFTER_MS);
+}
+
+static bool is_room_low(const struct core *core)
+{
+	struct statvfs fs;
+	return !fstatvfs(core->workspaces, &fs) &&
+	       (fs.f_bavail * fs.f_frsize < LOW_BYTES || (fs.f_files && fs.f_favail < LOW_FILES));
+}
+
+void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
+{
+	struct core *core = w->core;
+	struct core_clean_waiter *waiter;
+	if (!is_room_low(core)) {
+		trees_clean_later(core);
+		fn(NULL, w, NULL);
+		return;
+	}
+	waiter = calloc(1, sizeof *waiter);
+	if (!waiter)
+		abort();
+	*waiter = (struct core_clean_waiter){ w, fn, core->own->clean_waiters };
+	core->own->clean_waiters = waiter;
+	core_hold(w);
+	core->own->has_rubbish = true;
+	if (!core->own->cleaner.is_running)
+		clean_after(core, 0);
 }
 
 /* A quota of the file system charges what it charges; where the limit is counted, every inode

@@ -129,6 +129,16 @@ def test_parallel_writers_are_stopped_near_the_limit(daemon):
         assert daemon.get(f"/v1/workspaces/{made['name']}").json()["disk_usage_bytes"] < 120 * MB
 
 
+def test_what_a_command_has_removed_is_room_for_the_next_upload(daemon):
+    """Also when nobody has measured the workspace since."""
+    with created(daemon, limits={"disk": 10 * MB}) as made:
+        path = f"/v1/workspaces/{made['name']}/files/data"
+        for _ in range(3):
+            assert daemon.request("PUT", path, bytes(8 * MB)).status == 201
+            assert daemon.request("PUT", path + "2", bytes(8 * MB)).status == 507
+            assert sh(daemon, made["name"], "rm data")["exit_code"] == 0
+
+
 def fill(daemon, name, command):
     """Runs short commands until three in a row are over the limit. What others free on the disk meanwhile hides for a
     while (5 s at most) what is written here."""
