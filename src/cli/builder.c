@@ -84,6 +84,12 @@ static void say_retrying(void *ctx, int attempt, int attempts)
 	progress_say(&site->progress, text);
 }
 
+static void say(void *ctx, const char *text)
+{
+	struct site *site = ctx;
+	progress_say(&site->progress, text);
+}
+
 /* While a job runs only the numbers change. */
 static void tick(void *ctx)
 {
@@ -94,6 +100,10 @@ static void tick(void *ctx)
 	uint64_t bytes = network->bytes(network->ctx);
 	if (site->show.count)
 		site->done = site->show.count(site->show.count_ctx);
+	uint64_t limit = 0;
+	uint64_t unpacked =
+		site->show.unpacked ? site->show.unpacked(site->show.count_ctx, &limit) : 0;
+	progress_unpacked(&site->progress, unpacked, limit);
 	progress_show(&site->progress, site->phase, site->done, site->total, bytes);
 	tell(site, bytes, false);
 }
@@ -108,7 +118,9 @@ static int site_open(struct site *site, enum progress_kind kind, struct error *e
 	site->jobs.runner.interrupted = &interrupted;
 	site->is_open = true;
 	progress_init(&site->progress, kind, STDERR_FILENO);
-	site->show = (struct env_progress){ .ctx = site, .show = show, .retrying = say_retrying };
+	site->show = (struct env_progress){
+		.ctx = site, .show = show, .retrying = say_retrying, .say = say
+	};
 	site->builder = (struct builder){ &site->session.store, &site->jobs.runner,
 		&site->jobs.network, &site->show };
 	return 0;

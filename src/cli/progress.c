@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/str.h"
 #include "format/quantity.h"
 
+#define GIB ((uint64_t)1 << 30)
 #define DRAW_MS 100
 #define RATE_MS 500
 #define BAR_WIDTH 24
@@ -89,6 +91,16 @@ void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t 
 	cut_line(out, start, width);
 }
 
+void progress_print_unpacked(struct buf *out, uint64_t bytes, uint64_t limit)
+{
+	char size[16], most[16];
+	if (!bytes || !limit)
+		return;
+	quantity_format_size(size, bytes);
+	quantity_format_size(most, limit);
+	buf_printf(out, ", %s of %s unpacked", size, most);
+}
+
 void progress_print_bytes(struct buf *out, const char *phase, uint64_t bytes, uint64_t total,
 	double rate, unsigned width)
 {
@@ -163,8 +175,9 @@ void progress_show(
 	buf_init(&text, 4096);
 	if (!is_due(progress, phase, bytes))
 		return;
-	progress_print(
-		&text, progress->phase, done, total, bytes, progress->rate, width_of(progress->fd));
+	progress_print(&text, progress->phase, done, total, bytes, progress->rate, UINT_MAX);
+	progress_print_unpacked(&text, progress->unpacked, progress->unpacked_limit);
+	cut_line(&text, 0, width_of(progress->fd));
 	draw(progress, &text);
 }
 
@@ -178,6 +191,20 @@ void progress_show_bytes(
 	progress_print_bytes(
 		&text, progress->phase, bytes, total, progress->rate, width_of(progress->fd));
 	draw(progress, &text);
+}
+
+void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit)
+{
+	auto_buf struct buf text;
+	progress->unpacked = bytes;
+	progress->unpacked_limit = limit;
+	if (progress->kind != PROGRESS_LINES || bytes < progress->unpacked_said + GIB)
+		return;
+	buf_init(&text, 256);
+	buf_text(&text, words_of(progress->phase));
+	progress_print_unpacked(&text, bytes, limit);
+	progress_say(progress, text.data);
+	progress->unpacked_said = bytes - bytes % GIB;
 }
 
 void progress_say(struct progress *progress, const char *text)

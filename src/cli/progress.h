@@ -15,6 +15,8 @@ struct progress {
 	uint64_t rate_from_bytes;
 	double rate; /* bytes a second */
 	char phase[32];
+	uint64_t unpacked, unpacked_limit; /* 0: not shown */
+	uint64_t unpacked_said;		   /* LINES: what the last line said */
 };
 void progress_init(struct progress *progress, enum progress_kind kind, int fd);
 /* BAR when fd is a terminal that can redraw a line, else LINES. */
@@ -22,6 +24,9 @@ enum progress_kind progress_kind_for(int fd);
 /* To be called often; draws at most ten times a second, and each new phase at once. */
 void progress_show(struct progress *progress, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes);
+/* How many bytes were unpacked of how many that may be: shown from the next draw on; where lines
+ * are printed, one for each GiB. */
+void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit);
 /* The same for a transfer: so many bytes of total (0: not known). */
 void progress_show_bytes(
 	struct progress *progress, const char *phase, uint64_t bytes, uint64_t total);
@@ -32,5 +37,7 @@ void progress_finish(struct progress *progress);
 /* The line, at most `width` columns. Pure. */
 void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes, double rate, unsigned width);
+/* ", 2.1G of 12G unpacked", or nothing. Pure. */
+void progress_print_unpacked(struct buf *out, uint64_t bytes, uint64_t limit);
 void progress_print_bytes(struct buf *out, const char *phase, uint64_t bytes, uint64_t total,
 	double rate, unsigned width);

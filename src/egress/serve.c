@@ -36,7 +36,7 @@ static void refuse_host(struct connection *c, const char *why)
 }
 
 /* Not reached: why is told to the client and, for messages, to the parent. */
-static void fail_host(struct connection *c, bool is_timeout, const char *why)
+static void fail_host(struct connection *c, int code, const char *title, const char *why)
 {
 	struct shared *shared = c->server->shared;
 
@@ -44,10 +44,7 @@ static void fail_host(struct connection *c, bool is_timeout, const char *why)
 	str_format(shared->last_failure, sizeof shared->last_failure, "%s:%u: %s", c->request.host,
 		c->request.port, why);
 	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
-	if (is_timeout)
-		answer_host(c, 504, "Gateway Timeout", why);
-	else
-		answer_host(c, 502, "Bad Gateway", why);
+	answer_host(c, code, title, why);
 }
 
 /* ---- reaching the host ---- */
@@ -100,9 +97,9 @@ static void connect_next(struct connection *c)
 	if (!c->reason)
 		refuse_host(c, "is at an address that isn't public");
 	else if (c->reason == ETIMEDOUT)
-		fail_host(c, true, "doesn't answer");
+		fail_host(c, 504, "Gateway Timeout", "doesn't answer");
 	else
-		fail_host(c, false, strerror(c->reason));
+		fail_host(c, 502, "Bad Gateway", strerror(c->reason));
 }
 
 static void use_lookup(struct connection *c, const struct lookup *lookup)
@@ -113,7 +110,8 @@ static void use_lookup(struct connection *c, const struct lookup *lookup)
 	}
 	char why[256];
 	str_format(why, sizeof why, "can't be resolved: %s", lookup->reason);
-	fail_host(c, lookup->is_timeout, why);
+	/* The title is all that clients show of the answer to a CONNECT; index.py looks for it. */
+	fail_host(c, lookup->is_timeout ? 504 : 502, "Name Not Resolved", why);
 }
 
 static void on_lookup(struct lookup *lookup, void *ctx)
@@ -147,7 +145,7 @@ static void judge(struct connection *c)
 	c->timer = NULL;
 	c->lookup = resolver_ask(&server->resolver, host->host);
 	if (!c->lookup)
-		fail_host(c, false, "can't be resolved now");
+		fail_host(c, 502, "Bad Gateway", "can't be resolved now");
 	else if (c->lookup->state != LOOKUP_RUNNING)
 		use_lookup(c, c->lookup);
 }

@@ -117,7 +117,7 @@ static int ask_file_hosts(
 	buf_printf(&making->log, "where the index keeps its files: %s\n", why.text);
 	if (clock_monotonic_ms() >= making->deadline_ms)
 		return making_timeout(making, err);
-	return 0;
+	return making_is_unresolved(making) && making_unreachable(making, err) ? -1 : 0;
 }
 
 static int allow_file_hosts(struct making *making, struct error *err)
@@ -445,8 +445,10 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	making_bound(&making);
 	*problem = (struct build_problem){ .failure = BUILD_FAILED };
 	failed = build(&making, was_there, err);
-	if (builder->progress)
+	if (builder->progress) {
 		builder->progress->count = NULL;
+		builder->progress->unpacked = NULL;
+	}
 	/* Whatever failed by it. */
 	if (failed < 0 && making_is_interrupted(&making))
 		making_canceled(&making, err);

@@ -81,7 +81,11 @@ struct env_progress {
 	void (*retrying)(void *ctx, int attempt, int attempts);
 	/* Set by the build while a job changes what is done: how much that is now. */
 	uint64_t (*count)(void *count_ctx);
+	/* Set with count: how many bytes are unpacked, of how many that may be. */
+	uint64_t (*unpacked)(void *count_ctx, uint64_t *limit);
 	void *count_ctx;
+	/* A line for people: a warning of uv's, what was evicted. May be NULL. */
+	void (*say)(void *ctx, const char *text);
 };
 #define BUILD_NETWORK_FAILURE_SIZE 480
 struct build_network { /* how a job with `forward` reaches the indexes; made by cli/job.c */

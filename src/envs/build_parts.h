@@ -134,11 +134,13 @@ struct making { /* one build under way */
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	bool is_by_address; /* uv installs from these: what it caches by address it finds by that */
 	VEC(struct built_wheel) built; /* in the stage */
+	VEC(const char *) warnings;    /* of uv's, that were shown */
 	const char *said;	       /* by uv when it failed last */
 	const char *needs_build;       /* what it wanted built then, or NULL */
 	struct str lock_text;
 	bool is_without_pip; /* the index has none */
 	uint64_t to_install; /* packages that are missing; the pip that we add is none */
+	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
 	pid_t helper;	     /* a process that makes base and pip, or 0 */
 	bool is_part;	     /* … or that process itself */
 	struct composition composition;
@@ -174,6 +176,8 @@ bool making_is_interrupted(const struct making *making);
 int making_canceled(struct making *making, struct error *err);
 /* 1 when the forwarder knows of a host that it could not reach: sets the error. 0: it doesn't. */
 int making_unreachable(struct making *making, struct error *err);
+/* That host's name could not be resolved: asking again helps little, and takes long. */
+bool making_is_unresolved(const struct making *making);
 /* A stage holds more than max_install_bytes allow: sets the error. */
 int making_too_large(struct making *making, struct error *err);
 /* Something is installed in the root. uv doesn't run there again: it takes what is half there for

@@ -18,6 +18,7 @@
 #define UNPACKED_MAX 100000
 #define RETRIES 4 /* after 0.5, 1, 2 and 4 s */
 #define RETRY_FIRST_MS 500
+#define MEASURE_MS 1000
 #define CACHE_BYTES                                                                                \
 	((uint64_t)64 << 20) /* what the index's own pages may take beside the packages */
 
@@ -110,6 +111,26 @@ static uint64_t count_installed(void *ctx)
 	return count_done(making, count);
 }
 
+/* A walk over all files: not more than a tenth of the time is spent on it. */
+static uint64_t measure_unpacked(void *ctx, uint64_t *limit)
+{
+	struct making *making = ctx;
+	uint64_t now = clock_monotonic_ms(), bytes, inodes;
+
+	*limit = making->store->config.max_install_bytes;
+	if (making->measured_ms && now - making->measured_ms < MEASURE_MS + 10 * making->measure_ms)
+		return making->unpacked_bytes;
+	home_enter(making->store->home);
+	auto_close int root = openat(
+		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (root >= 0 && path_measure_tree(root, &bytes, &inodes, NULL) == 0)
+		making->unpacked_bytes = bytes;
+	home_leave(making->store->home);
+	making->measured_ms = clock_monotonic_ms();
+	making->measure_ms = making->measured_ms - now;
+	return making->unpacked_bytes;
+}
+
 void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total)
 {
 	struct env_progress *progress = making->builder->progress;
@@ -117,7 +138,9 @@ void making_show(struct making *making, const char *phase, uint64_t done, uint64
 
 	if (!progress || !progress->show)
 		return;
-	progress->count = strcmp(phase, "installing_deps") == 0 ? count_installed : NULL;
+	bool is_installing = strcmp(phase, "installing_deps") == 0;
+	progress->count = is_installing ? count_installed : NULL;
+	progress->unpacked = is_installing ? measure_unpacked : NULL;
 	progress->count_ctx = making;
 	progress->show(progress->ctx, phase, done, total, network->bytes(network->ctx));
 }
@@ -340,19 +363,68 @@ int making_too_large(struct making *making, struct error *err)
 	return build_failed(making->problem, BUILD_DENIED, NULL);
 }
 
-int making_unreachable(struct making *making, struct error *err)
+/* "host:port" of what could not be reached; *reason: why. false: nothing of the kind is known. */
+static bool find_failure(
+	const struct making *making, char why[BUILD_NETWORK_FAILURE_SIZE], const char **reason)
 {
 	const struct build_network *network = making->builder->network;
-	char why[BUILD_NETWORK_FAILURE_SIZE] = "";
+	char *colon;
 
+	why[0] = '\0';
 	if (network->failed)
 		network->failed(network->ctx, why);
-	char *reason = strstr(why, ": ");
-	if (!reason)
+	colon = strstr(why, ": ");
+	if (!colon)
+		return false;
+	*colon = '\0';
+	*reason = colon + 2;
+	return true;
+}
+
+bool making_is_unresolved(const struct making *making)
+{
+	char why[BUILD_NETWORK_FAILURE_SIZE];
+	const char *reason;
+
+	return find_failure(making, why, &reason) &&
+	       strncmp(reason, "can't be resolved", strlen("can't be resolved")) == 0;
+}
+
+/* The address of the index at "host:port" as it was configured, without credentials; else NULL. */
+static const char *find_index_at(const struct making *making, const char *where)
+{
+	const struct index_set *indexes = &making->wanted->indexes;
+
+	for (size_t i = 0; i <= indexes->extra.count; i++) {
+		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
+		const char *host = url ? wheel_url_host(url, making->arena) : NULL;
+
+		if (host && strcasecmp(host, where) == 0)
+			return index_redact(making->arena, url);
+	}
+	return NULL;
+}
+
+int making_unreachable(struct making *making, struct error *err)
+{
+	char why[BUILD_NETWORK_FAILURE_SIZE];
+	const char *reason;
+
+	if (!find_failure(making, why, &reason))
 		return 0;
-	*reason = '\0';
+	if (making_is_unresolved(making)) {
+		const char *index = find_index_at(making, why);
+
+		if (index)
+			fail(err, ERR_UNAVAILABLE, "the host name of index %s %s", index, reason);
+		else
+			fail(err, ERR_UNAVAILABLE, "the file host %s %s", why, reason);
+		error_hint(err, "check the address and the name server, and try again");
+		build_failed(making->problem, BUILD_NETWORK, NULL);
+		return 1;
+	}
 	fail_hint(err, ERR_UNAVAILABLE, "check the connection and the index address, and try again",
-		"the index at %s can't be reached: %s", why, reason + 2);
+		"the index at %s can't be reached: %s", why, reason);
 	build_failed(making->problem, BUILD_NETWORK, NULL);
 	return 1;
 }
@@ -419,6 +491,28 @@ static int refuse_unsafe(struct making *making, struct str errors, struct error 
 	return build_failed(making->problem, BUILD_DENIED, package);
 }
 
+/* Each once, though several runs of uv may give it. */
+static void show_warnings(struct making *making, struct str errors)
+{
+	const struct env_progress *progress = making->builder->progress;
+	struct str line;
+
+	while (progress && progress->say && str_next(&errors, '\n', &line)) {
+		char shown[512];
+		bool is_known = false;
+
+		if (!str_starts_with(line, "warning: "))
+			continue;
+		str_printable(shown, sizeof shown, line);
+		for (size_t i = 0; i < making->warnings.count && !is_known; i++)
+			is_known = strcmp(making->warnings.items[i], shown) == 0;
+		if (is_known)
+			continue;
+		vec_push(making->arena, &making->warnings, arena_text(making->arena, shown));
+		progress->say(progress->ctx, shown);
+	}
+}
+
 static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	struct uv_error *said, const struct lock_package **mentioned, bool *is_done,
 	struct error *err)
@@ -433,6 +527,7 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 		return -1;
 	if (refuse_unsafe(making, (struct str){ errors.data, errors.len }, err) < 0)
 		return -1;
+	show_warnings(making, (struct str){ errors.data, errors.len });
 	*is_done = result.exit_code == 0;
 	if (!*is_done) {
 		struct str text = { errors.data, errors.len };
@@ -510,7 +605,8 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 		}
 		if (is_done)
 			return 0;
-		if (said.failure != BUILD_NETWORK || is_refused(making) || attempt == retries ||
+		if (said.failure != BUILD_NETWORK || is_refused(making) ||
+			making_is_unresolved(making) || attempt == retries ||
 			clock_monotonic_ms() + wait >= making->deadline_ms)
 			break;
 		/* Everything is fetched before anything is installed: this is no network's failure,

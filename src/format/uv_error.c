@@ -25,7 +25,7 @@ const char *const build_failure_names[BUILD_FAILURE_COUNT] = {
 /* Where the package stands, seen from the phrase. */
 enum where { ELSEWHERE, BEFORE, AFTER };
 /* What else the message needs. */
-enum detail { NO_DETAIL, HOST, LAST_CAUSE, FIRST_ERROR, REASON };
+enum detail { NO_DETAIL, HOST, LAST_CAUSE, FIRST_ERROR, REASON, PLATFORMS };
 
 struct row {
 	const char *phrase;
@@ -117,6 +117,9 @@ static const struct row rows[] = {
 		"@ is for another Python$", "choose it with --python, or ask for another version" },
 	{ " depends on Python", BUILD_VERSION_NOT_FOUND, BEFORE, REASON, false,
 		"@ is for another Python$", "choose it with --python, or ask for another version" },
+	{ " on the following platform", BUILD_VERSION_NOT_FOUND, ELSEWHERE, PLATFORMS, false,
+		"@ has wheels for $",
+		"leave it out here, e.g. with a marker (; sys_platform == ...)" },
 	{ " has no wheels with a matching", BUILD_VERSION_NOT_FOUND, BEFORE, NO_DETAIL, false,
 		"@ has no wheel for this platform and Python",
 		"ask for another version of it, or another Python (--python)" },
@@ -289,7 +292,8 @@ static const char *package_of_url(struct str url, struct arena *arena)
 static const char *find_package(struct str text, struct arena *arena)
 {
 	static const char *const phrases[] = { "Failed to download and build ",
-		"Failed to download ", "Failed to build ", "Failed to prepare " };
+		"Failed to download ", "Failed to build ", "Failed to prepare ",
+		"Wheels are available for " };
 	struct str install;
 
 	for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
@@ -346,6 +350,41 @@ static struct str find_reason(struct str text, const struct row *row)
 						   : (struct str){ "", 0 };
 	str_cut(rest, ')', &reason, &rest);
 	return reason;
+}
+
+/* Wheels are available for `pywin32` (v312) on the following platforms: `win32`, `win_amd64`. */
+static struct str find_platforms(struct str text, struct arena *arena)
+{
+	static const struct {
+		const char *tag, *name;
+	} systems[] = { { "win", "Windows" }, { "macosx_", "macOS" }, { "ios_", "iOS" },
+		{ "android_", "Android" } };
+	struct str rest = after(after(text, " on the following platform"), ": ");
+	const char *common = NULL;
+	auto_buf struct buf list;
+	bool is_mixed = false;
+
+	buf_init(&list, BUF_MAX_DEFAULT);
+	while (str_starts_with(rest, "`")) {
+		struct str tag = first_word(rest);
+		const char *name = NULL;
+
+		for (size_t i = 0; i < sizeof systems / sizeof *systems; i++) {
+			if (str_starts_with(tag, systems[i].tag))
+				name = systems[i].name;
+		}
+		is_mixed |= !name || (common && strcmp(common, name) != 0);
+		common = name;
+		buf_printf(&list, "%s%.*s", list.len ? ", " : "", (int)tag.len, tag.data);
+		rest = from(rest, tag.data + tag.len + (tag.data + tag.len < text.data + text.len));
+		if (!str_starts_with(rest, ", "))
+			break;
+		rest = (struct str){ rest.data + 2, rest.len - 2 };
+	}
+	return str_from(is_mixed || !common
+				? arena_printf(arena, "other platforms only: %s",
+					  list.data ? list.data : "")
+				: arena_printf(arena, "%s only (%s)", common, list.data));
 }
 
 static struct str find_last_cause(struct str text)
@@ -521,6 +560,8 @@ static void apply_row(
 		detail = find_host(text);
 	else if (row->detail == REASON)
 		detail = find_reason(text, row);
+	else if (row->detail == PLATFORMS)
+		detail = find_platforms(text, arena);
 	else if (row->detail == LAST_CAUSE)
 		detail = find_last_cause(text);
 	else if (row->detail == FIRST_ERROR)

@@ -80,7 +80,7 @@ void config_defaults(struct config *config)
 		.eviction = EVICT_LRU,
 		.min_free_bytes = 500 * MIB,
 		.install_timeout_ms = 300 * SECOND,
-		.max_install_bytes = 4 * GIB,
+		.max_install_bytes = 12 * GIB,
 		.blocked_packages = { blocked, 2, 2 },
 	};
 }

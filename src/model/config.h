@@ -9,7 +9,7 @@
  *	  eviction: lru			# lru, lfu, fifo
  *	  min_free_bytes: 500M		# build nothing when less is free
  *	  install_timeout: 300s
- *	  max_install_bytes: 4G		# of one build
+ *	  max_install_bytes: 12G		# of one build
  *	  exclude_newer: 2026-01-01	# cut-off date for resolving
  *	  require_hashes: false
  *	  allow_build: false

@@ -175,9 +175,18 @@ def test_nothing_is_said_of_retries_when_nobody_asks(env):
     assert done.returncode == 125 and "trying again" not in done.stderr
 
 
-def test_an_index_that_has_no_address_is_named(env):
-    error = env.fails_in_time("agent", "--index", "http://no-such-host.invalid/simple", "--pip", "any", seconds=8, code="network")
-    assert error["message"].startswith("the index at no-such-host.invalid:80 can't be reached: "), error
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_index_whose_name_can_not_be_resolved_is_named_at_once(env, scheme):
+    error = env.fails("agent", "--index", f"{scheme}://no-such-host.invalid/simple", "--pip", "any", code="network")
+    assert error["message"].startswith(f"the host name of index {scheme}://no-such-host.invalid/simple can't be resolved: "), error
+    assert "retrying" not in [event["event"] for event in env.events()]
+    assert "pip compile" not in env.log("agent")
+
+
+def test_an_extra_index_whose_name_can_not_be_resolved_is_named(env, index):
+    index.add(wheel("one"))
+    error = env.fails("agent", "--extra-index", "https://user:secret@no-such-host.invalid/simple", "--pip", "one", code="network")
+    assert "no-such-host.invalid/simple can't be resolved: " in error["message"] and "secret" not in error["message"], error
 
 
 def test_uv_that_can_not_be_fetched_is_the_networks_failure(own_env):
@@ -188,6 +197,21 @@ def test_uv_that_can_not_be_fetched_is_the_networks_failure(own_env):
         error = own_env.fails("agent", "--index", f"http://127.0.0.1:{port}/simple", "--pip", "any", code="network", says=["uv "])
     assert f"the index at 127.0.0.1:{port} can't be reached: Connection refused" in error["message"]
     assert "fetching_uv" in [event["event"] for event in own_env.events()]
+
+
+# ---- what uv says besides
+
+def test_warnings_of_uv_are_shown_once(env, index):
+    index.add(wheel("one"))
+    done = env.try_build("agent", "--pip", "one[nosuch]")
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if "nosuch" in line] == \
+        ["carrel: warning: The package `one==1.0` does not have an extra named `nosuch`"]
+
+
+def test_a_package_for_another_system_says_which(env, index):
+    index.add(wheel("only-there", tag="cp311-abi3-win_amd64"))
+    env.fails("agent", "--pip", "only-there", code="version_not_found", package="only-there", says=["for Windows only (win_amd64)"])
 
 
 # ---- how far it is

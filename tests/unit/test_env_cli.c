@@ -33,6 +33,16 @@ static void a_bar_is_full_at_the_end_and_never_fuller(void **state)
 		14, 37 << 20, 0, 100);
 }
 
+static void what_is_unpacked_is_shown_with_its_limit(void **state)
+{
+	auto_buf struct buf out;
+	buf_init(&out, 1000);
+	progress_print_unpacked(&out, 0, 1 << 20);
+	assert_int_equal(out.len, 0);
+	progress_print_unpacked(&out, (uint64_t)5 << 30, (uint64_t)12 << 30);
+	assert_string_equal(out.data, ", 5.0G of 12G unpacked");
+}
+
 static void a_line_is_no_wider_than_the_terminal(void **state)
 {
 	assert_line("storing [###", "building_layers", 7, 14, 0, 0, 12);
@@ -170,6 +180,7 @@ int main(void)
 		cmocka_unit_test(a_transfer_shows_how_much_of_it_is_done),
 		cmocka_unit_test(a_line_has_phase_bar_packages_bytes_and_rate),
 		cmocka_unit_test(a_bar_is_full_at_the_end_and_never_fuller),
+		cmocka_unit_test(what_is_unpacked_is_shown_with_its_limit),
 		cmocka_unit_test(a_line_is_no_wider_than_the_terminal),
 		cmocka_unit_test(a_phase_is_shown_once),
 		cmocka_unit_test(only_a_terminal_gets_a_bar),

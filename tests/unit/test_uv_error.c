@@ -134,10 +134,10 @@ static const struct known known[] = {
 		"the network is off and good isn't in the cache" },
 	{ "path_missing", BUILD_NOT_FOUND, NULL, NULL,
 		"Distribution not found at: file:///home/user/nowhere" },
-	{ "platform", BUILD_VERSION_NOT_FOUND, "winonly==1.0", NULL,
-		"winonly==1.0 has no wheel for this platform and Python" },
-	{ "platform_two", BUILD_VERSION_NOT_FOUND, "pywin32<=302", NULL,
-		"pywin32<=302 has no wheel for this platform and Python" },
+	{ "platform", BUILD_VERSION_NOT_FOUND, "winonly", NULL,
+		"winonly has wheels for Windows only (win_amd64)" },
+	{ "platform_two", BUILD_VERSION_NOT_FOUND, "pywin32", NULL,
+		"pywin32 has wheels for Windows only (win32, win_amd64, win_arm64)" },
 	{ "proxy_403", BUILD_NETWORK, "good", NULL,
 		"no way to index.example: it is none of the configured indexes, or can't be "
 		"reached" },
@@ -212,6 +212,30 @@ static void names_of_failures_are_stable(void **state)
 		assert_string_equal(build_failure_names[i], names[i]);
 }
 
+static void platforms_of_the_wheels_are_named(void **state)
+{
+	static const char hint[] = "error: No solution found when resolving dependencies\n"
+				   "  cause: Because pywin32>=303 has no wheels with a matching "
+				   "platform tag (e.g., `manylinux_2_36_x86_64`) and you require "
+				   "pywin32, we can conclude that your requirements are "
+				   "unsatisfiable.\n\n"
+				   "hint: Wheels are available for `pywin32` (v312) on the "
+				   "following platforms: `win32`, `win_amd64`\n";
+	struct uv_error out = classify(hint);
+
+	assert_int_equal(out.failure, BUILD_VERSION_NOT_FOUND);
+	assert_string_equal(out.package, "pywin32");
+	assert_string_equal(out.message, "pywin32 has wheels for Windows only (win32, win_amd64)");
+	out = classify("error: x\nhint: Wheels are available for `a` (v1) on the following "
+		       "platforms: `win32`, `macosx_11_0_arm64`");
+	assert_string_equal(
+		out.message, "a has wheels for other platforms only: win32, macosx_11_0_arm64");
+	out = classify("error: x\nhint: on the following platforms: `win");
+	assert_non_null(strstr(out.message, "has wheels for"));
+	out = classify("error: x\nhint: on the following platform");
+	assert_non_null(strstr(out.message, "has wheels for"));
+}
+
 static void words_of_others_decide_nothing(void **state)
 {
 	assert_int_equal(
@@ -249,6 +273,7 @@ int main(void)
 		TEST(every_failure_of_uv_is_known),
 		TEST(names_of_failures_are_stable),
 		TEST(words_of_others_decide_nothing),
+		TEST(platforms_of_the_wheels_are_named),
 		TEST(hostile_text_is_shown_safely),
 	};
 

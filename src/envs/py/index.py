@@ -20,6 +20,7 @@ import urllib.parse
 import urllib.request
 import zipfile
 
+UNRESOLVED = "Name Not Resolved"        # how the forwarder titles it; asking again doesn't help
 PAGE_MAX = 64 << 20
 FILE_MAX = 1 << 30
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -29,7 +30,7 @@ class Failure(Exception):
     pass
 
 
-class BrokeOff(Failure):
+class Unanswered(Failure):
     pass
 
 
@@ -64,36 +65,34 @@ class Client:
             context = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
         return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
 
-    def open(self, url, accept="*/*"):
+    def open(self, url, accept):
+        # A new one each time: urllib makes a request for another scheme of one that went through a tunnel.
         request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "carrel"})
         # Never sent on when the answer leads elsewhere.
         if self.authorization and place(url) == self.home:
             request.add_unredirected_header("Authorization", self.authorization)
-        for attempt in range(4):
-            try:
-                return self.opener(url).open(request, timeout=60)
-            except urllib.error.HTTPError as error:
-                reason = "%d %s" % (error.code, error.reason)
-                if error.code in (404, 410):
-                    raise NotThere(reason)
-                if error.code < 500 and error.code != 429:
-                    raise Failure(reason)
-            except (OSError, ValueError) as error:
-                reason = str(getattr(error, "reason", error))
-                if "tunnel" in reason.lower() and "403" in reason:
-                    raise Failure(reason)
-            if attempt < 3:
-                time.sleep(0.5 * 2 ** attempt)
-        raise Failure(reason)
+        try:
+            return self.opener(url).open(request, timeout=60)
+        except urllib.error.HTTPError as error:
+            reason = "%d %s" % (error.code, error.reason)
+            if error.code in (404, 410):
+                raise NotThere(reason)
+            if (error.code < 500 and error.code != 429) or UNRESOLVED in reason:
+                raise Failure(reason)
+        except (OSError, ValueError) as error:
+            reason = str(getattr(error, "reason", error))
+            if "tunnel" in reason.lower() and ("403" in reason or UNRESOLVED in reason):
+                raise Failure(reason)
+        raise Unanswered(reason)
 
     def read(self, url, most, accept="*/*"):
         for attempt in range(4):
             try:
                 return self.read_once(url, most, accept)
-            except BrokeOff:
+            except Unanswered:
                 if attempt == 3:
                     raise
-                time.sleep(0.1 * 2 ** attempt)
+                time.sleep(0.5 * 2 ** attempt)
 
     def read_once(self, url, most, accept):
         with self.open(url, accept) as answer:
@@ -102,7 +101,7 @@ class Client:
                 try:
                     piece = answer.read(1 << 20)
                 except Exception as error:
-                    raise BrokeOff("the answer broke off: %s" % error)
+                    raise Unanswered("the answer broke off: %s" % error)
                 if not piece:
                     break
                 data += piece
@@ -110,7 +109,7 @@ class Client:
                     raise Failure("the answer is larger than %d bytes" % most)
             length = answer.headers.get("Content-Length")
             if length and length.isdigit() and int(length) != len(data):
-                raise BrokeOff("the answer broke off after %d of %s bytes" % (len(data), length))
+                raise Unanswered("the answer broke off after %d of %s bytes" % (len(data), length))
             return answer.geturl(), answer.headers.get_content_type(), bytes(data)
 
 
