@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/diagnose.h"
 #include "cli/facts.h"
+#include "cli/missed.h"
 #include "format/json.h"
 
 #define EXIT_NOT_HERE 125 /* carrel run doesn't work on this host */
@@ -23,11 +24,13 @@ static const struct arg_option doctor_table[] = {
 };
 static const struct arg_spec doctor_spec = {
 	.command = "doctor",
-	.usage = "carrel doctor [-o json]",
+	.usage = "carrel doctor [-o json] [-- PROGRAM [ARG...]]",
 	.about = "Tries everything that sandboxes stand on and says what works here, what doesn't, "
 		 "why, and what to type.\n"
 		 "Exits 0 when 'carrel run' works on this host with all layers, else 125. Changes "
-		 "nothing.",
+		 "nothing.\n"
+		 "With PROGRAM: runs it in a sandbox, and says which files of this host it looked "
+		 "for in vain.",
 	.options = doctor_table,
 	.option_count = sizeof doctor_table / sizeof *doctor_table,
 };
@@ -136,11 +139,8 @@ int cli_doctor(int argc, char **argv)
 		args_print_help(&doctor_spec);
 		return 0;
 	}
-	if (operands < argc) {
-		fail_hint(&err, ERR_INVALID, doctor_spec.usage, "doctor takes no operand: '%s'",
-			argv[operands]);
-		return cli_fail(&err, json);
-	}
+	if (operands < argc)
+		return missed_find(argv + operands, json);
 
 	struct facts facts;
 	check_list checks = { 0 };

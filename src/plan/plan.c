@@ -626,6 +626,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.isolation = "native",
 		.limiter = facts->limiter,
 		.ptrace = options->ptrace,
+		.observe = options->observe,
 		.setgid = !has_writable_host_directory(options),
 		.umask = facts->umask,
 		.warm = options->warm,

@@ -82,6 +82,7 @@ struct plan_options {
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
 	bool ptrace; /* debuggers work inside */
+	bool observe; /* the paths that its processes name are reported */
 	/* Carrel's home: a bind of a directory above it doesn't show it, and a bind of something
 	 * below it follows no link. NULL: unknown, only where nothing of the host is bound, or for
 	 * a plain user. */
@@ -171,6 +172,7 @@ struct plan {
 	struct limits limits;
 	enum plan_limiter limiter;
 	bool ptrace; /* processes of the sandbox may trace each other, but not PID 1 */
+	bool observe; /* calls that name a path wait until the supervisor has noted it */
 	bool setgid; /* setgid bits can be set: no directory of the host is writable */
 	enum plan_stream streams[3];
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */

@@ -182,6 +182,8 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_landlock(&j, plan);
 	json_text(&j, "seccomp", "default");
 	json_bool(&j, "ptrace", plan->ptrace);
+	if (plan->observe)
+		json_bool(&j, "observe", true);
 	json_bool(&j, "setgid", plan->setgid);
 	json_text(&j, "capabilities", "none");
 	json_bool(&j, "no_new_privs", true);

@@ -25,6 +25,7 @@
 #include "linux/mount.h"
 #include "linux/namespace.h"
 #include "linux/netns.h"
+#include "linux/observe.h"
 #include "linux/overlay.h"
 #include "linux/pty.h"
 #include "linux/seccomp.h"
@@ -554,6 +555,8 @@ static int die_with_supervisor(struct child *child, struct error *err)
 static int filter_calls(struct child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
+	if (plan->observe && observe_load(&child->report[SETUP_OBSERVER], err))
+		return -1;
 	return seccomp_load(SECCOMP_WITH_MEMFD | (plan->ptrace ? SECCOMP_WITH_PTRACE : 0) |
 				    (plan->setgid ? SECCOMP_WITH_SETGID : 0),
 		err);

@@ -20,6 +20,8 @@ struct sandbox_io {
 	void (*tick)(void *ctx); /* about ten times a second; NULL: not */
 	void *ctx;
 	bool ends_on_signal; /* SIGINT, SIGTERM and SIGHUP cancel the command, and aren't its own */
+	/* plan.observe: a process inside named `path`, absolute, in a call. */
+	void (*looked)(void *ctx, const char *path);
 };
 /* Runs the plan's command on descriptors 0, 1 and 2 of the caller, as the plan says.
  * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: the command. `cgroups` is what cgroup_probe found. */

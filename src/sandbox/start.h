@@ -23,6 +23,7 @@ enum setup_fd {
 	SETUP_LISTENER,
 	SETUP_PTY_MASTER,
 	SETUP_PTY_SLAVE,
+	SETUP_OBSERVER, /* reports of linux/observe.h */
 	SETUP_FD_MAX
 };
 struct setup_message {

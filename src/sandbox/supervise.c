@@ -1,6 +1,7 @@
 #include "sandbox/supervise.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/trace.h"
+#include "linux/observe.h"
 #include "linux/pidfd.h"
 #include "sandbox/guard.h"
 #include "sandbox/init_client.h"
@@ -41,6 +43,7 @@ struct supervisor {
 	enum reason limit;
 	bool has_spawned; /* the spawn message is on its way */
 	bool has_signaled;
+	int observer; /* plan.observe, or -1 */
 	int cancels;
 	bool has_failed;
 	struct error failure;
@@ -127,6 +130,34 @@ static void on_reply(struct supervisor *s, const struct init_reply *reply)
 	}
 }
 
+/* ---- plan.observe ---- */
+
+static void stop_observing(struct supervisor *s)
+{
+	loop_unwatch(s->given->loop, s->observer);
+	fd_close(&s->observer);
+}
+
+static void on_observed(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct supervisor *s = ctx;
+	const struct sandbox_io *io = s->given->streams->io;
+	char path[PATH_MAX];
+	/* Nobody is behind the filter any more. */
+	if (!(events & EPOLLIN)) {
+		stop_observing(s);
+		return;
+	}
+	if (observe_take(fd, path, sizeof path) == 0 && path[0])
+		io->looked(io->ctx, path);
+}
+
+static int start_observing(struct supervisor *s, int fd, struct error *err)
+{
+	s->observer = fd;
+	return fd < 0 ? 0 : loop_watch(s->given->loop, fd, EPOLLIN, on_observed, s, err);
+}
+
 /* The child's own packets come first: descriptors, or why it failed. */
 static int on_setup(struct supervisor *s, struct error *err)
 {
@@ -147,11 +178,12 @@ static int on_setup(struct supervisor *s, struct error *err)
 		io->listening(io->ctx, fds[SETUP_LISTENER]);
 	}
 	if (s->is_ending) { /* there is nothing left to watch, or to talk to */
+		fd_close(&fds[SETUP_OBSERVER]);
 		fd_close(&fds[SETUP_PTY_MASTER]);
 		fd_close(&fds[SETUP_PTY_SLAVE]);
 		return 0;
 	}
-	if (guard_watch(&s->guard, err))
+	if (start_observing(s, fds[SETUP_OBSERVER], err) || guard_watch(&s->guard, err))
 		return -1;
 	if (!s->given->plan->tty)
 		return 0;
@@ -368,9 +400,10 @@ static int begin(struct supervisor *s, struct error *err)
 		s->tick = loop_after(given->loop, TICK_MS, on_tick, s);
 	if (given->plan->tty)
 		return listen_to_child(s, err);
-	if (given->plan->forward_port && listen_to_child(s, err))
+	bool is_awaited = given->plan->forward_port || given->plan->observe;
+	if (is_awaited && listen_to_child(s, err))
 		return -1;
-	if (!given->plan->forward_port)
+	if (!is_awaited)
 		loop_after(given->loop, guard_first_look_ms(&s->guard), on_first_look, s);
 	return streams_start(given->streams, given->loop, &s->relay_events, err);
 }
@@ -395,7 +428,7 @@ static void judge(struct supervisor *s)
 int supervise(struct supervised *given, struct result *result, struct error *err)
 {
 	struct supervisor s = {
-		.given = given, .result = result, .has_spawned = !given->plan->tty
+		.given = given, .result = result, .has_spawned = !given->plan->tty, .observer = -1
 	};
 	*result = (struct result){ 0 };
 	int failed = begin(&s, err);
@@ -413,6 +446,7 @@ int supervise(struct supervised *given, struct result *result, struct error *err
 			fail(&s.failure, ERR_FAILED, "the sandbox was killed while it started");
 	}
 	guard_stop(&s.guard);
+	stop_observing(&s);
 	if (s.has_failed)
 		*err = s.failure;
 	return s.has_failed ? -1 : 0;

@@ -1,4 +1,5 @@
 """What a sandbox shows of the host's /etc and /var: the configuration that programs need, and nothing else."""
+import json
 import os
 import pathlib
 import tempfile
@@ -161,3 +162,50 @@ def test_root_shows_nothing_that_others_could_have_written(carrel, shared_tree, 
     assert f"chown 0 '{path}'" in done.stderr
     path.write_text("environments:\n  max_envs: 7\n")
     assert carrel.run("--", "true").returncode == 0
+
+
+# ---- carrel doctor -- PROGRAM ----
+
+def missed(carrel, *command, code=0):
+    done = carrel("doctor", "-o", "json", "--", *command)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["exit_code"] == code
+    return {row["path"]: row["can_be_shown"] for row in report["missed"]}
+
+
+def test_doctor_names_what_a_program_missed(carrel):
+    found = missed(carrel, "sh", "-c", "cat /etc/debian_version; ls /var/lib/dpkg/info; test -e /etc/shadow; cat /etc/no-such-file", code=1)
+    assert found["/etc/debian_version"] and found["/var/lib/dpkg"] and found["/etc/shadow"] is False
+    assert not any(path.startswith(("/usr", "/proc", "/etc/no-such-file", "/etc/mime.types")) for path in found)
+
+
+def test_what_the_doctor_says_helps(carrel):
+    done = carrel("doctor", "--", "cat", "/etc/debian_version")
+    assert done.returncode == 0 and "No such file" in done.stderr
+    configure(carrel, done.stdout[done.stdout.index("system:"):])
+    assert missed(carrel, "cat", "/etc/debian_version") == {}
+    done = carrel("doctor", "--", "cat", "/etc/debian_version")
+    assert done.stdout.endswith("missed nothing of this host that could be shown.\n")
+
+
+def test_doctor_sees_threads_and_children(carrel):
+    text = """
+import os, threading, subprocess
+thread = threading.Thread(target=lambda: os.path.exists("/etc/debian_version"))
+thread.start(); thread.join()
+subprocess.run(["ls", "/var/lib/dpkg"], stderr=subprocess.DEVNULL)
+"""
+    found = missed(carrel, "/usr/bin/python3", "-c", text)
+    assert found["/etc/debian_version"] and found["/var/lib/dpkg"]
+
+
+def test_doctor_ends_with_a_program_that_is_killed_or_not_there(carrel):
+    assert missed(carrel, "sh", "-c", "kill -9 $$", code=137) is not None
+    done = carrel("doctor", "--", "no-such-program")
+    assert done.returncode == 127 and "no-such-program" in done.stderr and done.stdout == ""
+
+
+def test_names_with_control_characters_are_not_printed(carrel):
+    done = carrel("doctor", "--", "ls", "/etc/\x1b[31m", "/etc/a\nb")
+    assert done.returncode == 0 and "\x1b" not in done.stdout and "a\nb" not in done.stdout

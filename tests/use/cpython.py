@@ -17,7 +17,7 @@ import xml.etree.ElementTree as xml
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
-SECONDS = 600
+SECONDS = 400
 TRIES = 3
 # What asks something of the kernel, of files, processes, terminals, sockets, time or users.
 FILES = """
@@ -101,7 +101,10 @@ def run_file(prefix, name, log):
 
 
 def differences(ours, theirs):
-    """{test: (in carrel, in bubblewrap)} of those that carrel doesn't pass and that end otherwise there."""
+    """{test: (in carrel, in bubblewrap)} of those that carrel doesn't pass and that end otherwise there. A file that
+    bubblewrap itself doesn't get through can't be compared."""
+    if any(test.endswith(":") for test in theirs):
+        return {}
     return {test: (result, theirs.get(test, "absent")) for test, result in ours.items()
             if result != "passed" and result != theirs.get(test, "absent")}
 

@@ -1,0 +1,257 @@
+#include "cli/missed.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "envs/shown.h"
+#include "format/json.h"
+#include "linux/home.h"
+#include "plan/system.h"
+#include "sandbox/host.h"
+#include "sandbox/sandbox.h"
+
+#define ENTRIES_MAX 1000
+#define NAMES_MAX ((size_t)16 << 20)
+
+/* ---- what is shown ---- */
+
+static bool is_shown(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (path_is_beneath(path, plan->mounts.items[i].target))
+			return true;
+	for (size_t i = 0; i < plan->nodes.count; i++) {
+		const struct plan_node *node = &plan->nodes.items[i];
+		bool is_there = node->kind == NODE_LINK ? path_is_beneath(path, node->path)
+							: !strcmp(path, node->path);
+		if (is_there)
+			return true;
+	}
+	return false;
+}
+
+/* Whether something below directory `path` is shown, so that it is there inside. */
+static bool is_above_shown(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (path_is_beneath(plan->mounts.items[i].target, path))
+			return true;
+	for (size_t i = 0; i < plan->nodes.count; i++)
+		if (path_is_beneath(plan->nodes.items[i].path, path))
+			return true;
+	return false;
+}
+
+/* How many names of a path are kept: those that packages own whole. */
+static size_t depth_of(const char *path)
+{
+	static const struct {
+		const char *directory;
+		size_t depth;
+	} owned[] = { { "/etc", 2 }, { "/opt", 2 }, { "/srv", 2 }, { "/var", 3 } };
+	for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+		if (path_is_beneath(path, owned[i].directory))
+			return owned[i].depth;
+	return SIZE_MAX;
+}
+
+const char *missed_entry(const struct plan *plan, const char *path, struct arena *arena)
+{
+	size_t depth = 0, least = depth_of(path);
+	if (is_shown(plan, path) || is_above_shown(plan, path))
+		return NULL;
+	for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		const char *above = arena_bytes(arena, path, (size_t)(slash - path));
+		if (++depth >= least && !is_above_shown(plan, above))
+			return above;
+	}
+	return path;
+}
+
+/* ---- what is looked for ---- */
+
+struct missed {
+	struct arena *arena;
+	const struct plan *plan;
+	struct map paths; /* as they were named */
+	size_t bytes;	  /* of all of them */
+	VEC(const char *) entries;
+};
+
+/* Only noted: were the host looked at now, the time that the call takes would tell a program what
+ * is there. */
+static void on_looked(void *ctx, const char *path)
+{
+	struct missed *missed = ctx;
+	size_t len = strlen(path);
+	if (missed->bytes + len > NAMES_MAX || map_get(&missed->paths, str_from(path)))
+		return;
+	map_set(&missed->paths, str_from(path), missed);
+	missed->bytes += len;
+}
+
+static void add(struct missed *missed, const char *path)
+{
+	const char *entry = missed_entry(missed->plan, path, missed->arena);
+	for (size_t i = 0; entry && i < missed->entries.count; i++)
+		if (!strcmp(missed->entries.items[i], entry))
+			return;
+	if (entry && missed->entries.count < ENTRIES_MAX)
+		vec_push(missed->arena, &missed->entries, entry);
+}
+
+static bool is_own(const char *path)
+{
+	static const char *const own[] = { "/proc", "/dev", "/tmp", "/workspace", "/env",
+		"/.cache" };
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (path_is_beneath(path, own[i]))
+			return true;
+	return false;
+}
+
+static bool is_printable(const char *path)
+{
+	for (; *path; path++)
+		if ((unsigned char)*path < ' ' || *path == 0x7f)
+			return false;
+	return true;
+}
+
+/* A link that is shown may lead to what isn't. */
+static void look_at(struct missed *missed, const char *path)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	const char *plain = path_normalize(missed->arena, "/", path);
+	if (!is_printable(plain) || is_own(plain) || lstat(plain, &st))
+		return;
+	add(missed, plain);
+	if (realpath(plain, real) && !is_own(real))
+		add(missed, real);
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* ---- the report ---- */
+
+static void print_json(const struct missed *missed, int code, struct buf *out)
+{
+	struct json j;
+	json_init(&j, out, true);
+	json_object(&j, NULL);
+	json_u64(&j, "exit_code", (uint64_t)code);
+	json_array(&j, "missed");
+	for (size_t i = 0; i < missed->entries.count; i++) {
+		struct error why;
+		const char *path = missed->entries.items[i];
+		bool is_closed = plan_system_check_shown(path, &why) != 0;
+		json_object(&j, NULL);
+		json_text(&j, "path", path);
+		json_bool(&j, "can_be_shown", !is_closed);
+		json_text(&j, "why_not", is_closed ? why.text : NULL);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	buf_char(out, '\n');
+}
+
+static void print_text(const struct missed *missed, const char *program, int code, struct buf *out)
+{
+	struct error why;
+	size_t open = 0, closed = 0;
+	for (size_t i = 0; i < missed->entries.count; i++)
+		plan_system_check_shown(missed->entries.items[i], &why) ? closed++ : open++;
+	buf_printf(out, "%s ended with %d. ", program, code);
+	if (!open)
+		buf_text(out, "It missed nothing of this host that could be shown.\n");
+	else
+		buf_text(out, "It looked for these paths of this host, which a sandbox doesn't "
+			      "show; if it needs them, in config.yaml:\n\nsystem:\n  show:\n");
+	for (size_t i = 0; open && i < missed->entries.count; i++)
+		if (!plan_system_check_shown(missed->entries.items[i], &why))
+			buf_printf(out, "    - %s\n", missed->entries.items[i]);
+	if (closed)
+		buf_text(out, "\nClosed on purpose:\n");
+	for (size_t i = 0; closed && i < missed->entries.count; i++)
+		if (plan_system_check_shown(missed->entries.items[i], &why))
+			buf_printf(out, "    %s\n", missed->entries.items[i]);
+}
+
+/* ---- together ---- */
+
+static int add_facts(struct host *host, struct arena *arena, struct error *err)
+{
+	const char *home;
+	config_list show;
+	return home_find_path(arena, &home, err) ||
+			       host_look(host, geteuid() == 0 ? home : NULL, NULL, arena, err) ||
+			       shown_read(home, arena, &show, err) ||
+			       host_show(host, &show, home, arena, err)
+		       ? -1
+		       : 0;
+}
+
+static int observe(char **argv, struct host *host, struct missed *missed, struct plan *plan,
+	int *code, struct error *err)
+{
+	struct plan_options options = { .argv = argv, .observe = true, .no_input = true };
+	struct sandbox_io io = { .looked = on_looked, .ctx = missed };
+	struct result result;
+	auto_close int out = dup(STDOUT_FILENO);
+	/* The report is what stdout is for. */
+	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+		return fail_errno(err, "send the program's output to stderr");
+	int failed = add_facts(host, missed->arena, err) ||
+		     plan_build(&options, &host->facts, missed->arena, plan, err) ||
+		     sandbox_run(plan, &host->cgroups, &io, &result, err);
+	if (dup2(out, STDOUT_FILENO) < 0)
+		return fail_errno(err, "take stdout back");
+	*code = failed ? 0 : result_exit_code(&result);
+	return failed ? -1 : 0;
+}
+
+int missed_find(char **argv, bool json)
+{
+	auto_arena struct arena arena;
+	auto_buf struct buf out;
+	struct error err = { 0 };
+	struct plan plan = { 0 };
+	struct missed missed = { .arena = &arena, .plan = &plan };
+	struct host host;
+	int code;
+	arena_init(&arena);
+	buf_init(&out, BUF_MAX_DEFAULT);
+	host_init(&host);
+	map_init(&missed.paths, &arena);
+	int failed = observe(argv, &host, &missed, &plan, &code, &err);
+	host_done(&host);
+	if (failed)
+		return cli_fail(&err, json);
+	for (size_t i = 0; i < missed.paths.count; i++)
+		look_at(&missed, arena_bytes(&arena, missed.paths.entries[i].key.data,
+					 missed.paths.entries[i].key.len));
+	if (missed.entries.count)
+		qsort(missed.entries.items, missed.entries.count, sizeof *missed.entries.items,
+			compare_texts);
+	if (json)
+		print_json(&missed, code, &out);
+	else
+		print_text(&missed, argv[0], code, &out);
+	if (fd_write_full(STDOUT_FILENO, out.data, out.len) != (ssize_t)out.len) {
+		fail_errno(&err, "write standard output");
+		return cli_fail(&err, false);
+	}
+	return 0;
+}

@@ -1,0 +1,124 @@
+#include "linux/observe.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Of <linux/seccomp.h>, which our header of that name hides. */
+#define SET_MODE_FILTER 1
+#define FLAG_NEW_LISTENER (1UL << 3)
+#define RET_ALLOW 0x7fff0000u
+#define RET_USER_NOTIF 0x7fc00000u
+#define FLAG_CONTINUE 1u
+struct call_data {
+	int nr;
+	uint32_t arch;
+	uint64_t instruction, args[6];
+};
+struct notification {
+	uint64_t id;
+	uint32_t pid, flags;
+	struct call_data data;
+};
+struct response {
+	uint64_t id;
+	int64_t value;
+	int32_t error;
+	uint32_t flags;
+};
+#define NOTIFY_RECEIVE _IOWR('!', 0, struct notification)
+#define NOTIFY_SEND _IOWR('!', 1, struct response)
+
+#ifdef __x86_64__
+#define OWN_ARCH AUDIT_ARCH_X86_64
+#else
+#define OWN_ARCH AUDIT_ARCH_AARCH64
+#endif
+
+/* Which argument of a call is its path. */
+static const struct {
+	int nr, argument;
+} observed[] = {
+#ifdef SYS_open
+	{ SYS_open, 0 },
+	{ SYS_stat, 0 },
+	{ SYS_lstat, 0 },
+	{ SYS_access, 0 },
+	{ SYS_readlink, 0 },
+#endif
+	{ SYS_openat, 1 },
+	{ SYS_newfstatat, 1 },
+	{ SYS_statx, 1 },
+	{ SYS_faccessat, 1 },
+	{ SYS_faccessat2, 1 },
+	{ SYS_readlinkat, 1 },
+	{ SYS_execve, 0 },
+	{ SYS_execveat, 1 },
+};
+#define COUNT (sizeof observed / sizeof *observed)
+
+int observe_load(int *listener, struct error *err)
+{
+	struct sock_filter code[2 * COUNT + 5] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct call_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, RET_ALLOW),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct call_data, nr)),
+	};
+	size_t at = 4;
+	for (size_t i = 0; i < COUNT; i++) {
+		code[at++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)observed[i].nr, 0, 1);
+		code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, RET_USER_NOTIF);
+	}
+	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, RET_ALLOW);
+	struct sock_fprog program = { (unsigned short)at, code };
+	long fd = syscall(SYS_seccomp, SET_MODE_FILTER, FLAG_NEW_LISTENER, &program);
+	if (fd < 0)
+		return fail_errno_code(err, ERR_UNAVAILABLE, "load the filter that observes calls");
+	*listener = (int)fd;
+	return 0;
+}
+
+/* The text at `address` of process `pid`, page by page: what follows it may not be mapped. */
+static bool read_text(pid_t pid, uint64_t address, char *text, size_t size)
+{
+	size_t len = 0;
+	while (len < size) {
+		size_t part = 4096 - (address + len) % 4096;
+		part = part < size - len ? part : size - len;
+		struct iovec ours = { text + len, part },
+			     theirs = { (void *)(uintptr_t)(address + len), part };
+		ssize_t got = process_vm_readv(pid, &ours, 1, &theirs, 1, 0);
+		if (got <= 0)
+			return false;
+		if (memchr(text + len, '\0', (size_t)got))
+			return true;
+		len += (size_t)got;
+	}
+	return false;
+}
+
+int observe_take(int listener, char *path, size_t size)
+{
+	struct notification call = { 0 };
+	path[0] = '\0';
+	if (ioctl(listener, NOTIFY_RECEIVE, &call))
+		return -1;
+	for (size_t i = 0; i < COUNT; i++)
+		if (observed[i].nr == call.data.nr &&
+			(!read_text((pid_t)call.pid, call.data.args[observed[i].argument], path,
+				 size) ||
+				path[0] != '/'))
+			path[0] = '\0';
+	struct response response = { .id = call.id, .flags = FLAG_CONTINUE };
+	return ioctl(listener, NOTIFY_SEND, &response) && errno != ENOENT ? -1 : 0;
+}
