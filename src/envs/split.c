@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "envs/archives.h"
 #include "envs/bytecode.h"
 #include "envs/rivals.h"
 #include "format/record.h"
@@ -492,8 +493,11 @@ static int take_entry(struct split *split, int dir, int parent, const char *name
 		return take_file(split, dir, parent, name, path, err);
 	if (!S_ISDIR(st.st_mode))
 		return fail(err, ERR_DENIED, "'%s' is neither a file nor a directory", path);
-	if (!owner || owner == &shared)
-		return take_directory(split, dir, name, path, depth + 1, err);
+	if (!owner || owner == &shared) {
+		if (take_directory(split, dir, name, path, depth + 1, err) < 0)
+			return -1;
+		return owner ? 0 : archives_keep_directory(split, path, err);
+	}
 	if (fit_directory(dir, name, depth, err) < 0)
 		return -1;
 	return move_entry(split, dir, name, path, owner, err);

@@ -1,5 +1,5 @@
 /* split.h -- one installed tree taken apart into one draft of a layer per wheel, by the RECORD
- * files.
+ * files. Empty directories go to the packages whose wheels have them.
  * 1. Every file goes to exactly one package: the one whose RECORD lists it; bytecode goes with its
  * source. A file that nobody lists, a link, and a RECORD that names something outside the tree or a
  * file of the environment itself are refused (ERR_DENIED), with the name.
@@ -24,7 +24,9 @@ struct split_package {
 	/* out */
 	const char *rival; /* another package that lists one of its files; its draft is no good */
 	struct map files;  /* path in the tree -> struct record_entry */
-	const char *info;  /* private: the name of its dist-info directory */
+	/* private */
+	const char *info;    /* the name of its dist-info directory */
+	const char *archive; /* its wheel in uv's cache, below the stage: see archives.h */
 };
 struct split {
 	struct arena *arena;
@@ -37,6 +39,7 @@ struct split {
 	/* private */
 	struct map owners;	/* path of a file -> struct split_package */
 	struct map directories; /* path of a directory -> the one owner of all in it, or shared */
+	bool has_archives;	/* they were looked for */
 };
 
 /* Removes all bytecode below the root of an installed tree: before it is compiled, so that what

@@ -1,10 +1,11 @@
 """An environment behaves as a virtualenv does."""
 import re
+import stat
 import subprocess
 import textwrap
 
 import pytest
-from wheels import wheel
+from wheels import Raw, wheel
 
 
 def lines(text):
@@ -114,6 +115,19 @@ def test_data_files_are_where_they_belong(env, index):
     assert out.startswith("<p>x=1/env/include/")
     script = "import importlib.resources as r, with_data, with_data_pure; print(r.files(with_data).joinpath('table.csv').read_text(), end='')"
     assert env.python(name, script) == "1,2\n"
+
+
+def test_empty_directories_of_wheels_are_kept(env, index):
+    """As uv keeps them: at the top, in a package's own directory, and in one that two packages share."""
+    def empty(path):
+        return Raw(path + "/", b"", stat.S_IFDIR | 0o755, is_recorded=False)
+    index.add(wheel("empties", files={"empties/__init__.py": "", "shared_space/a.py": ""},
+                    members=[empty("empties_top"), empty("empties_top/below"), empty("empties/inner"), empty("shared_space/empty")]),
+              wheel("others", files={"shared_space/b.py": ""}))
+    name = env.build("agent", "--pip", "empties", "--pip", "others")["name"]
+    found = env.inside(name, "sh", "-c", "cd /env/lib/python3*/site-packages && find . -type d -empty | sort")
+    assert found.split() == ["./empties/inner", "./empties_top/below", "./shared_space/empty"]
+    assert env("env", "verify", name).returncode == 0
 
 
 def test_bytecode_is_there_and_used(env, index):

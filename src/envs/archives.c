@@ -1,0 +1,99 @@
+#include "envs/archives.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+
+#define CACHE ".cache"
+#define ARCHIVES "archive-v" /* with a number: archive-v0/<id>/<what the wheel holds> */
+
+typedef VEC(const char *) names;
+
+static void list(int dir, const char *path, struct arena *arena, names *out)
+{
+	int fd = path_open_nolinks(dir, path, O_RDONLY | O_DIRECTORY, 0);
+	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!walk)
+		fd_close(&fd);
+	for (struct dirent *entry; walk && (entry = readdir(walk));) {
+		if (entry->d_name[0] != '.')
+			vec_push(arena, out, arena_text(arena, entry->d_name));
+	}
+	if (walk)
+		closedir(walk);
+}
+
+/* Whose wheel the archive is: it has that package's dist-info. */
+static struct split_package *find_package(struct split *split, int archive)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < split->packages.count; i++) {
+		struct split_package *package = &split->packages.items[i];
+
+		if (!package->archive && package->info &&
+			fstatat(archive, package->info, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISDIR(st.st_mode))
+			return package;
+	}
+	return NULL;
+}
+
+/* What can't be read is passed over: it costs an empty directory. */
+static void find_archives(struct split *split)
+{
+	const char *cache = arena_printf(split->arena, "%s/" CACHE, split->root);
+	names kinds = { 0 };
+
+	list(split->stage, cache, split->arena, &kinds);
+	for (size_t i = 0; i < kinds.count; i++) {
+		const char *kind = arena_printf(split->arena, "%s/%s", cache, kinds.items[i]);
+		names ids = { 0 };
+
+		if (strncmp(kinds.items[i], ARCHIVES, strlen(ARCHIVES)) != 0)
+			continue;
+		list(split->stage, kind, split->arena, &ids);
+		for (size_t k = 0; k < ids.count; k++) {
+			const char *path = arena_printf(split->arena, "%s/%s", kind, ids.items[k]);
+			auto_close int fd =
+				path_open_nolinks(split->stage, path, O_PATH | O_DIRECTORY, 0);
+			struct split_package *package = fd < 0 ? NULL : find_package(split, fd);
+
+			if (package)
+				package->archive = path;
+		}
+	}
+	split->has_archives = true;
+}
+
+int archives_keep_directory(struct split *split, const char *path, struct error *err)
+{
+	size_t site = strlen(split->site);
+
+	if (strncmp(path, split->site, site) != 0 || path[site] != '/' ||
+		strcmp(path_basename(path), "__pycache__") == 0)
+		return 0;
+	if (!split->has_archives)
+		find_archives(split);
+	for (size_t i = 0; i < split->packages.count; i++) {
+		const struct split_package *package = &split->packages.items[i];
+		auto_close int found = -1, made = -1;
+
+		if (!package->archive)
+			continue;
+		found = path_open_nolinks(split->stage,
+			arena_printf(split->arena, "%s%s", package->archive, path + site),
+			O_PATH | O_DIRECTORY, 0);
+		if (found >= 0 &&
+			path_make_directories(split->stage,
+				arena_printf(split->arena, "%s/tree/%s", package->draft, path),
+				0755, &made, err) < 0)
+			return -1;
+	}
+	return 0;
+}
