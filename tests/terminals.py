@@ -51,11 +51,19 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(carrel, *args, rows=24, columns=80, **env):
+def shell_outside(carrel, **how):
+    """A shell with job control on a terminal, at its prompt; $CARREL is the program. The terminal stays in cooked mode there."""
+    with terminal(carrel, "--norc", "--noprofile", "--noediting", "-i", program="bash", PS1="OUT> ", CARREL=str(carrel.path), **how) as term:
+        term.expect("OUT> ")
+        yield term
+
+
+@contextlib.contextmanager
+def terminal(carrel, *args, rows=24, columns=80, program=None, **env):
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     before = termios.tcgetattr(slave)
-    process = subprocess.Popen([carrel.path, *args], stdin=slave, stdout=slave, stderr=slave,
+    process = subprocess.Popen([program or carrel.path, *args], stdin=slave, stdout=slave, stderr=slave,
                                env={**carrel.env, "TERM": "xterm", **env}, start_new_session=True,
                                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
     try:

@@ -281,9 +281,11 @@ static int send_signal(struct attached *a, int signo, const char *reason, struct
 static void stop_and_continue(struct attached *a)
 {
 	struct error err;
+	streams_suspend(&a->streams);
 	send_signal(a, SIGSTOP, NULL, &err);
 	raise(SIGSTOP);
 	send_signal(a, SIGCONT, NULL, &err);
+	streams_continue(&a->streams);
 }
 
 static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
@@ -298,6 +300,8 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 			loop_stop(loop);
 		return;
 	}
+	if (signo == SIGCONT) /* perhaps after a stop that nobody can catch */
+		streams_continue(&a->streams);
 	if (signo == SIGWINCH)
 		streams_resize(&a->streams);
 	else if (signo == SIGTSTP)

@@ -1,8 +1,8 @@
 /* exec_attach.h -- a foreground exec seen from here: its streams are this process's own, signals
  * are passed on, its end is ours.
- * 1. Pipes, terminals and /dev/null go to the daemon as descriptors and from there into the
- * sandbox: output never passes through here nor through the daemon. Files, sockets, what is
- * captured and what is capped is relayed here, as `carrel run` does (sandbox/streams.h).
+ * 1. Pipes and /dev/null go to the daemon as descriptors and from there into the sandbox: output
+ * never passes through here nor through the daemon. Terminals, files, sockets, what is captured and
+ * what is capped is relayed here, as `carrel run` does (sandbox/streams.h).
  * 2. The exec's id is made here, so that a signal can be sent before anything was answered.
  * 3. The terminal is as it was when exec_attach returns, however it went. */
 #pragma once

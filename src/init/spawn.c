@@ -77,8 +77,18 @@ static int enter_cwd(const struct spawn *s)
 	return s->path[0] == '/' ? 0 : ENOENT;
 }
 
+/* The first of the three streams that is a terminal becomes the controlling one. */
+static int take_terminal(void)
+{
+	long result = -ENOTTY;
+	for (int i = 0; i < 3 && result < 0; i++)
+		result = SYS(ioctl, i, TIOCSCTTY, 0);
+	return result < 0 ? (int)-result : 0;
+}
+
 static int prepare_and_execute(struct spawn *s)
 {
+	int error;
 	uint64_t no_signals = 0;
 	s->stage = INIT_STAGE_FORK;
 	SYS(setsid, 0, 0, 0);
@@ -90,16 +100,16 @@ static int prepare_and_execute(struct spawn *s)
 	SYS(close_range, 3, ~0u, 0);
 	if (s->flags & INIT_TTY) {
 		s->stage = INIT_STAGE_TTY;
-		long result = SYS(ioctl, 1, TIOCSCTTY, 0);
-		if (result < 0)
-			return (int)-result;
+		error = take_terminal();
+		if (error)
+			return error;
 	}
 	if (s->flags & INIT_NO_GROWTH) {
 		const struct rlimit none = { 0, 0 };
 		SYS6(prlimit64, 0, RLIMIT_FSIZE, &none, 0, 0, 0);
 	}
 	s->stage = INIT_STAGE_CWD;
-	int error = enter_cwd(s);
+	error = enter_cwd(s);
 	if (error)
 		return error;
 	s->stage = INIT_STAGE_EXEC;

@@ -37,20 +37,7 @@ int pty_set_size(int fd, struct pty_size size, struct error *err)
 	return 0;
 }
 
-int pty_make_raw(int fd, struct termios *saved, struct error *err)
+int pty_get_device(int fd, unsigned *device)
 {
-	struct termios before;
-	if (tcgetattr(fd, &before) < 0)
-		return fail_errno(err, "get the modes of the terminal");
-	struct termios raw = before;
-	cfmakeraw(&raw);
-	if (tcsetattr(fd, TCSADRAIN, &raw) < 0)
-		return fail_errno(err, "set the modes of the terminal");
-	*saved = before;
-	return 0;
-}
-
-void pty_restore(int fd, const struct termios *saved)
-{
-	(void)tcsetattr(fd, TCSANOW, saved);
+	return ioctl(fd, TIOCGDEV, device) < 0 ? -1 : 0;
 }

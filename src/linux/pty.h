@@ -16,8 +16,5 @@ int pty_open(int dir, int *master, int *terminal, struct error *err);
 int pty_get_size(int fd, struct pty_size *size, struct error *err);
 /* Programs in the foreground of that terminal get SIGWINCH when the size changes. */
 int pty_set_size(int fd, struct pty_size size, struct error *err);
-/* Puts terminal fd into raw mode (bytes pass through as they are); *saved is what pty_restore
- * needs. */
-int pty_make_raw(int fd, struct termios *saved, struct error *err);
-/* Best effort, for exits: never waits, async-signal-safe. */
-void pty_restore(int fd, const struct termios *saved);
+/* The number of the terminal behind fd, the same for every name of it (/dev/tty too). -1: none. */
+int pty_get_device(int fd, unsigned *device);

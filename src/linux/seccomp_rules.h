@@ -163,8 +163,8 @@ DENY(seccomp, EPERM, "NEW_LISTENER, WAIT_KILLABLE_RECV: lets one process answer 
 /* carrel-init has the uid of what it starts. Without descriptors or processes of its own it would
  * refuse every later command of a workspace. */
 DENY(prlimit64, EPERM, "the limits of PID 1 are those of the sandbox", IN(0, 1))
-/* Every later command would inherit a lower priority or fewer CPUs from PID 1. By process, by process
- * group (PID 1 leads group 1) and by user, who is the same for all. */
+/* Every later command would inherit a lower priority or fewer CPUs from PID 1. It can be named by
+ * process, by process group and by user, who is the same for all. */
 DENY(setpriority, EPERM, "the priority of PID 1", IN(0, 0, 1), IN(1, 1))
 DENY(setpriority, EPERM, "PRIO_USER includes PID 1", IN(0, 2))
 DENY(ioprio_set, EPERM, "the I/O priority of PID 1", IN(0, 1, 2), IN(1, 1))

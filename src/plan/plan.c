@@ -504,8 +504,8 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 	/* TRUNCATE is refused by the read-only mounts; granted here, the kernel needn't look for
 	 * the rule that does at every open. */
 	const struct plan_rule always[] = {
-		{ "/", -1, ACCESS_READ | ACCESS_EXECUTE | ACCESS_TRUNCATE },
-		{ "/dev", -1, ACCESS_READ | ACCESS_DEVICE | ACCESS_TRUNCATE },
+		{ "/", ACCESS_READ | ACCESS_EXECUTE | ACCESS_TRUNCATE },
+		{ "/dev", ACCESS_READ | ACCESS_DEVICE | ACCESS_TRUNCATE },
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
 		vec_push(arena, &plan->rules, always[i]);
@@ -514,7 +514,7 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 		/* Says what the rule for / says, and ends the kernel's search earlier. */
 		if (!strcmp(mount->target, "/usr"))
 			vec_push(arena, &plan->rules,
-				(struct plan_rule){ mount->target, -1,
+				(struct plan_rule){ mount->target,
 					ACCESS_READ | ACCESS_EXECUTE | ACCESS_TRUNCATE });
 		if (mount->flags & (MOUNT_STAGING | MOUNT_RO))
 			continue;
@@ -523,27 +523,21 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER;
 		if (is_ours || is_bind)
 			vec_push(arena, &plan->rules,
-				(struct plan_rule){ mount->target, -1,
+				(struct plan_rule){ mount->target,
 					ACCESS_READ | ACCESS_EXECUTE | ACCESS_WRITE });
 	}
-	/* A terminal that is handed in lies on a mount of the host: without a rule of its own,
-	 * writing to /dev/stderr would be refused. */
-	for (int i = 0; i < 3; i++)
-		if (plan->streams[i] == STREAM_HANDED && facts->streams[i] == STREAM_TERMINAL)
-			vec_push(arena, &plan->rules,
-				(struct plan_rule){ NULL, i, ACCESS_READ | ACCESS_DEVICE });
 }
 
 static int choose_streams(const struct plan_options *options, const struct plan_facts *facts,
 	struct plan *plan, struct error *err)
 {
-	plan->tty = options->tty;
 	if (options->tty && options->captured)
 		return fail(err, ERR_INVALID,
 			"-t and -o json exclude each other: a terminal has one stream");
 	for (int i = 0; i < 3; i++) {
 		/* A descriptor of a host file can be opened again for writing through
-		 * /proc/self/fd; a pipe, a terminal or /dev/null gives no more than it is. */
+		 * /proc/self/fd, and who has a terminal reads what is typed to others. A pipe or
+		 * /dev/null gives no more than it is. */
 		enum plan_stream direct =
 			facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
 		if (options->warm)
@@ -554,11 +548,15 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 			plan->streams[i] = STREAM_TTY;
 		else if (i > 0 && options->captured)
 			plan->streams[i] = STREAM_CAPTURED;
+		else if (facts->streams[i] == STREAM_TERMINAL)
+			plan->streams[i] = STREAM_TTY;
 		else if (i > 0 && plan->limits.output_bytes)
 			plan->streams[i] = STREAM_RELAYED;
 		else
 			plan->streams[i] = direct;
+		plan->tty |= plan->streams[i] == STREAM_TTY;
 	}
+	plan->mirrors = plan->tty && !options->tty;
 	plan->merged = facts->same_output && plan->streams[1] == STREAM_RELAYED &&
 		       plan->streams[2] == STREAM_RELAYED;
 	return 0;
@@ -581,7 +579,7 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 	plan_limit_env(&plan->limits, arena, &plan->env);
 	if (options->environment)
 		vec_push(arena, &plan->env, "VIRTUAL_ENV=" PLAN_ENV);
-	if (options->tty && facts->term)
+	if (plan->tty && facts->term)
 		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
 	for (size_t i = 0; i < options->env.count; i++) {
 		const char *entry = options->env.items[i];

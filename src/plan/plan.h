@@ -35,6 +35,7 @@ struct plan_host_path { /* a system path that was found on the host */
 	const char *source; /* what is shown there; NULL: `path` itself */
 };
 typedef VEC(struct plan_host_path) plan_host_paths;
+/* STREAM_TERMINAL is one terminal for all streams that have it: a second one is STREAM_OTHER. */
 enum plan_stream_kind { STREAM_PIPE, STREAM_TERMINAL, STREAM_NULL, STREAM_OTHER };
 struct plan_facts {
 	bool privileged; /* carried out by root: own outside uid, idmapped mounts */
@@ -144,8 +145,7 @@ enum plan_access {
 	ACCESS_TRUNCATE = 32
 }; /* as linux/landlock.h */
 struct plan_rule {
-	const char *path; /* inside; NULL: the descriptor of `stream` */
-	int stream;
+	const char *path; /* inside */
 	unsigned access;
 };
 struct plan_rlimit {
@@ -153,6 +153,8 @@ struct plan_rlimit {
 	const char *name;
 	uint64_t value;
 };
+/* No terminal and no file of the host is ever STREAM_HANDED. STREAM_TTY is a terminal of the
+ * sandbox's own. */
 enum plan_stream { STREAM_HANDED, STREAM_RELAYED, STREAM_CAPTURED, STREAM_TTY, STREAM_EMPTY };
 
 struct plan {
@@ -177,7 +179,9 @@ struct plan {
 	enum plan_stream streams[3];
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
 	unsigned umask;
-	bool tty;
+	bool tty;     /* one of the streams is STREAM_TTY: a pseudo terminal is made inside */
+	bool mirrors; /* it stands for the caller's terminal and was not asked for with -t: the
+		       * caller's terminal edits lines, echoes and sends signals */
 	const char *measured;  /* target of the mount that limits.disk_bytes is about */
 	bool counted_disk;     /* it is kept by measuring a directory of the host */
 	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none

@@ -101,17 +101,13 @@ static void print_landlock(struct json *j, const struct plan *plan)
 {
 	static const char *const access[] = { "read", "execute", "write", "device", "", "truncate",
 		NULL };
-	static const char *const streams[] = { "stdin", "stdout", "stderr" };
 	json_object(j, "landlock");
 	json_u64(j, "abi", (uint64_t)plan->landlock_abi);
 	json_array(j, "rules");
 	for (size_t i = 0; i < plan->rules.count; i++) {
 		const struct plan_rule *rule = &plan->rules.items[i];
 		json_object(j, NULL);
-		if (rule->path)
-			json_text(j, "path", rule->path);
-		else
-			json_text(j, "stream", streams[rule->stream]);
+		json_text(j, "path", rule->path);
 		print_flags(j, "access", rule->access, access);
 		json_end(j);
 	}

@@ -516,12 +516,11 @@ static int restrict_paths(struct child *child, struct error *err)
 		return -1;
 	for (size_t i = 0; i < plan->rules.count; i++) {
 		const struct plan_rule *rule = &plan->rules.items[i];
-		auto_close int path =
-			rule->path ? open(rule->path, O_PATH | O_CLOEXEC) : dup(rule->stream);
+		auto_close int path = open(rule->path, O_PATH | O_CLOEXEC);
 		if (path < 0)
 			return fail_errno(err, "open '%s' for its rule", rule->path);
-		const char *name = rule->path ? rule->path : "a handed-in terminal";
-		if (landlock_allow(ruleset, plan->landlock_abi, path, name, rule->access, err))
+		if (landlock_allow(
+			    ruleset, plan->landlock_abi, path, rule->path, rule->access, err))
 			return -1;
 	}
 	return landlock_enforce(ruleset, err);

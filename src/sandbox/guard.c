@@ -53,9 +53,8 @@ static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 	look_for_kills(loop, guard);
 }
 
-int guard_start(struct guard *guard, struct error *err)
+static void begin_looks(struct guard *guard)
 {
-	guard->oom_fd = guard->root = guard->workspace = guard->upper = guard->proc = -1;
 	guard->look = (struct sample){ .loop = guard->loop,
 		.init_socket = guard->init_socket,
 		.memory_bytes = guard->plan->limits.memory_bytes,
@@ -71,6 +70,12 @@ int guard_start(struct guard *guard, struct error *err)
 		.base = guard->disk_base,
 		.hit = guard->hit,
 		.ctx = guard->ctx };
+}
+
+int guard_start(struct guard *guard, struct error *err)
+{
+	guard->oom_fd = guard->root = guard->workspace = guard->upper = guard->proc = -1;
+	begin_looks(guard);
 	guard->started_ms = clock_monotonic_ms();
 	if (guard->plan->limits.timeout_ms)
 		guard->wall = loop_after(
@@ -137,7 +142,65 @@ static uint64_t cpu_ms(struct guard *guard)
 	uint64_t us;
 	if (guard->cgroup->cpuacct >= 0 && !cgroup_cpu_us(guard->cgroup, &us, &err))
 		return us / 1000;
-	return guard->is_watching ? usage_cpu_ms(&guard->usage) : 0;
+	return guard->is_watching ? usage_cpu_ms(&guard->usage) + guard->missed_cpu_ms : 0;
+}
+
+bool guard_is_needed(const struct plan *plan)
+{
+	return plan->limiter == LIMITER_WATCHDOG || plan->limits.timeout_ms ||
+	       plan->limits.cpu_time_ms || plan->counted_disk;
+}
+
+int guard_descriptors_of(const struct guard *guard, int fds[GUARD_FDS])
+{
+	const int own[] = { guard->init_socket, guard->proc, guard->root, guard->workspace,
+		guard->upper };
+	int count = 0;
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		fds[count++] = own[i];
+	for (int i = 0; i < guard->cgroup->dir_count; i++)
+		fds[count++] = guard->cgroup->dirs[i];
+	return count;
+}
+
+void guard_take_over(
+	struct guard *guard, const struct guard *from, bool suspended, uint64_t counted_ms)
+{
+	const struct limits *limits = &from->plan->limits;
+	guard->plan = from->plan;
+	guard->cgroup = from->cgroup;
+	guard->init_socket = from->init_socket;
+	guard->disk_base = from->disk_base;
+	guard->usage = from->usage;
+	guard->is_watching = from->is_watching;
+	guard->oom_fd = -1; /* the kernel kills without being asked */
+	guard->started_ms = from->started_ms;
+	guard->is_deputy = true;
+	begin_looks(guard);
+	guard_descriptors(guard, from->proc, from->root, from->workspace, from->upper);
+	if (suspended) /* a share is kept by continuing everything again */
+		guard->look.millicpus = 0;
+	if (limits->timeout_ms) {
+		uint64_t passed_ms = clock_monotonic_ms() - guard->started_ms;
+		guard->wall = loop_after(guard->loop,
+			passed_ms < limits->timeout_ms ? limits->timeout_ms - passed_ms : 0,
+			on_wall_time, guard);
+	}
+	uint64_t seen_ms = limits->cpu_time_ms ? cpu_ms(guard) : 0;
+	guard->missed_cpu_ms = counted_ms > seen_ms ? counted_ms - seen_ms : 0;
+	if (needs_samples(guard))
+		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
+	if (guard->plan->counted_disk)
+		guard_disk_start(&guard->counted);
+}
+
+void guard_let_go_on(struct guard *guard)
+{
+	struct error err;
+	if (guard->counted.is_stopped || guard->look.is_paused)
+		return;
+	cgroup_freeze(guard->cgroup, false, &err);
+	init_client_signal(guard->init_socket, 0, SIGCONT, &err);
 }
 
 void guard_note_usage(struct guard *guard)
@@ -169,9 +232,11 @@ static void take_sample(struct loop *loop, void *ctx)
 		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
 		return;
 	}
-	bool shares = limits->millicpus && is_watchdog(guard);
+	bool shares = guard->look.millicpus && is_watchdog(guard);
 	if (limits->cpu_time_ms || shares) {
 		uint64_t used_ms = cpu_ms(guard);
+		if (guard->sampled_cpu_ms)
+			*guard->sampled_cpu_ms = used_ms;
 		if (limits->cpu_time_ms && used_ms >= limits->cpu_time_ms) {
 			guard->hit(guard->ctx, REASON_CPU_LIMIT);
 			return;
@@ -180,7 +245,7 @@ static void take_sample(struct loop *loop, void *ctx)
 			sample_hold_share(&guard->look, used_ms);
 	}
 	struct error err;
-	if (is_watchdog(guard) && guard->samples++ % STATS_EVERY == 0)
+	if (is_watchdog(guard) && !guard->is_deputy && guard->samples++ % STATS_EVERY == 0)
 		init_client_stats(guard->init_socket, &err);
 	uint64_t cost_us = clock_process_cpu_us() - began_us;
 	guard->sample = loop_after(loop, sample_rest_ms(cost_us, 1), take_sample, guard);

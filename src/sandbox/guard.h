@@ -32,6 +32,9 @@ struct guard {
 	unsigned samples;
 	bool disk_was_full;
 	uint64_t noted_cpu_ms, noted_peak_kb;
+	volatile uint64_t *sampled_cpu_ms; /* where to note it for another process, or NULL */
+	uint64_t missed_cpu_ms;		   /* that another process has counted before this one */
+	bool is_deputy;			   /* guard_take_over: init's answers are not for us */
 	struct sample look;
 	struct guard_disk counted;
 };
@@ -54,6 +57,18 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 void guard_note_usage(struct guard *guard);
 /* Adds what guard knows to the figures of the caller's rusage. */
 void guard_add_usage(struct guard *guard, struct result *result);
+/* In a child of the process of `from`: goes on in its place, in a loop of its own. `suspended`: the
+ * sandbox is stopped on purpose, and stays so. `counted_ms`: the cpu time that the parent has
+ * counted last. loop, hit and ctx are set. */
+void guard_take_over(
+	struct guard *guard, const struct guard *from, bool suspended, uint64_t counted_ms);
+/* In the parent, when that child was ended: it may have stopped the sandbox for a moment. */
+void guard_let_go_on(struct guard *guard);
+/* Whether a limit is kept that needs a process which looks. */
+bool guard_is_needed(const struct plan *plan);
+/* What it looks through. */
+#define GUARD_FDS (5 + CGROUP_DIRS_MAX)
+int guard_descriptors_of(const struct guard *guard, int fds[GUARD_FDS]);
 /* The sandbox is gone: no limit can be hit any more. */
 void guard_end(struct guard *guard);
 void guard_stop(struct guard *guard);

@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "linux/capability.h"
 #include "linux/landlock.h"
+#include "linux/pty.h"
 #include "plan/system.h"
 #include "sandbox/slot.h"
 
@@ -147,6 +148,24 @@ static enum plan_stream_kind stream_kind(int fd)
 	return isatty(fd) ? STREAM_TERMINAL : STREAM_OTHER;
 }
 
+/* One terminal inside stands for one outside. Of two, it is the one for output; the other is
+ * relayed through a pipe. */
+static void look_at_streams(enum plan_stream_kind streams[3])
+{
+	static const int order[3] = { 1, 2, 0 };
+	unsigned device = 0, other;
+	for (int i = 0; i < 3; i++) {
+		int fd = order[i];
+		streams[fd] = stream_kind(fd);
+		if (streams[fd] != STREAM_TERMINAL)
+			continue;
+		if (pty_get_device(fd, &other) || (device && other != device))
+			streams[fd] = STREAM_OTHER;
+		else
+			device = other;
+	}
+}
+
 static bool is_same(int a, int b)
 {
 	struct stat x, y;
@@ -198,8 +217,7 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	cgroup_probe(&host->cgroups);
 	host->facts.limiter = limiters[host->cgroups.version];
 	host->facts.landlock_abi = landlock_abi();
-	for (int i = 0; i < 3; i++)
-		host->facts.streams[i] = stream_kind(i);
+	look_at_streams(host->facts.streams);
 	host->facts.same_output = is_same(1, 2);
 	host->facts.umask = umask(022);
 	umask(host->facts.umask);

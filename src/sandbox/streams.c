@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <termios.h>
@@ -14,16 +15,18 @@
 
 #define PIPE_BYTES (1 << 20) /* fewer wake-ups for much output */
 #define PIPEFS_MAGIC 0x50495045
+#define TERMINAL 3 /* the relay of the terminal's output */
+#define MEND_MS                                                                                    \
+	100 /* stty compares what it has set (`stty sane` clears EXTPROC) with what is set */
 
-static const char *const names[3] = { "standard input", "standard output", "standard error" };
+static const char *const names[4] = { "standard input", "standard output", "standard error",
+	"the terminal" };
 
-/* A terminal or pipe that is handed in has modes and flags that others share, and the command may
- * change them. */
+/* A pipe that is handed in has a mode and flags that others share, and the command may change
+ * them. */
 struct stream_state {
 	int flags;
 	mode_t mode;
-	bool is_terminal;
-	struct termios modes;
 };
 
 static bool is_anonymous_pipe(int fd)
@@ -40,36 +43,17 @@ static void remember(struct stream_state before[3])
 		/* An anonymous pipe may be another carrel's too, and its mode matters to nobody
 		 * else. */
 		before[i].mode = is_anonymous_pipe(i) || fstat(i, &st) ? 0 : st.st_mode;
-		before[i].is_terminal = isatty(i) && !tcgetattr(i, &before[i].modes);
 	}
-}
-
-static bool modes_are_equal(const struct termios *a, const struct termios *b)
-{
-	return a->c_iflag == b->c_iflag && a->c_oflag == b->c_oflag && a->c_cflag == b->c_cflag &&
-	       a->c_lflag == b->c_lflag && !memcmp(a->c_cc, b->c_cc, sizeof a->c_cc);
-}
-
-/* From the background, setting a terminal's modes would stop us. */
-static void set_modes(int fd, const struct termios *modes)
-{
-	void (*handler)(int) = signal(SIGTTOU, SIG_IGN);
-	pty_restore(fd, modes);
-	signal(SIGTTOU, handler);
 }
 
 static void put_back(const struct stream_state before[3])
 {
 	for (int i = 0; i < 3; i++) {
-		struct termios modes;
 		struct stat st;
 		if (before[i].mode && !fstat(i, &st) && st.st_mode != before[i].mode)
 			fchmod(i, before[i].mode & 07777);
 		if (before[i].flags >= 0 && fcntl(i, F_GETFL) != before[i].flags)
 			fcntl(i, F_SETFL, before[i].flags);
-		if (before[i].is_terminal && !tcgetattr(i, &modes) &&
-			!modes_are_equal(&modes, &before[i].modes))
-			set_modes(i, &before[i].modes);
 	}
 }
 
@@ -97,16 +81,34 @@ static int make_pipe(struct streams *streams, unsigned index, struct error *err)
 	return 0;
 }
 
+/* The caller's terminal, if stdin is read from it. Its modes follow the terminal inside when that
+ * was asked for, or when carrel's output goes there, too. Else other programs of the same pipeline
+ * may use it (`carrel run -- cmd | less`), and it is left alone. */
+static void find_outer(struct streams *streams)
+{
+	const struct plan *plan = streams->plan;
+	bool is_tty = plan->streams[0] == STREAM_TTY;
+	streams->outer = (struct terminal){ .fd = -1 };
+	if ((!is_tty && plan->streams[0] != STREAM_RELAYED) || !isatty(STDIN_FILENO))
+		return;
+	streams->outer.fd = STDIN_FILENO;
+	streams->outer.may_set = is_tty && (!plan->mirrors || plan->streams[1] == STREAM_TTY);
+	signal(SIGTTIN, SIG_IGN); /* reading in the background is then an error, and no stop */
+}
+
 int streams_prepare(
 	struct streams *streams, const struct plan *plan, struct sandbox_io *io, struct error *err)
 {
-	*streams = (struct streams){
-		.plan = plan, .io = io, .terminal = -1, .budget = plan->limits.output_bytes
-	};
+	*streams = (struct streams){ .plan = plan,
+		.io = io,
+		.terminal = -1,
+		.slave = -1,
+		.budget = plan->limits.output_bytes };
 	streams->before = calloc(3, sizeof *streams->before);
 	if (!streams->before)
 		abort();
 	remember(streams->before);
+	find_outer(streams);
 	for (int i = 0; i < 3; i++)
 		streams->ours[i] = streams->inside[i] = -1;
 	for (unsigned i = 0; i < 3; i++) {
@@ -138,25 +140,94 @@ int streams_prepare(
 	return 0;
 }
 
+/* The stream that stands for the terminal outside. */
+static int find_shown(const struct streams *streams)
+{
+	static const int order[3] = { STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO };
+	for (int i = 0; i < 3; i++)
+		if (streams->plan->streams[order[i]] == STREAM_TTY)
+			return order[i];
+	return STDOUT_FILENO;
+}
+
+/* With EXTPROC the terminal inside takes bytes as they come, and packet mode tells of changes of
+ * its modes: the caller's terminal has them, too, and does the work. */
+static int mirror(struct streams *streams, int slave, struct error *err)
+{
+	struct termios modes, outer;
+	int on = 1;
+	streams->slave = fcntl(slave, F_DUPFD_CLOEXEC, 3);
+	if (streams->slave < 0 || tcgetattr(slave, &modes))
+		return fail_errno(err, "get the modes of the terminal");
+	/* In the background they are those of a shell that edits a line. */
+	if (!tcgetattr(find_shown(streams), &outer) && outer.c_lflag & ICANON) {
+		modes.c_iflag = outer.c_iflag;
+		modes.c_oflag = outer.c_oflag;
+		modes.c_lflag = outer.c_lflag;
+		memcpy(modes.c_cc, outer.c_cc, sizeof modes.c_cc);
+	}
+	modes.c_lflag |= EXTPROC;
+	if (tcsetattr(slave, TCSANOW, &modes) || tcgetattr(slave, &streams->initial))
+		return fail_errno(err, "set the modes of the terminal");
+	if (ioctl(streams->terminal, TIOCPKT, &on))
+		return fail_errno(err, "set the terminal to packet mode");
+	return 0;
+}
+
 int streams_use_terminal(struct streams *streams, int master, int slave, struct error *err)
 {
+	bool is_owned = false;
 	streams->terminal = master;
-	for (int i = 0; i < 3; i++)
-		if (streams->plan->streams[i] == STREAM_TTY)
-			streams->inside[i] = slave;
-	streams->owns_inside[1] = true;
+	for (int i = 0; i < 3; i++) {
+		if (streams->plan->streams[i] != STREAM_TTY)
+			continue;
+		streams->inside[i] = slave;
+		streams->owns_inside[i] = !is_owned;
+		is_owned = true;
+	}
 	fd_set_nonblocking(master);
 	streams_resize(streams);
-	struct termios modes;
-	if (streams->plan->streams[0] == STREAM_TTY && isatty(STDIN_FILENO))
-		return pty_make_raw(STDIN_FILENO, &modes, err);
-	/* What comes from the inner terminal has its carriage returns already. */
-	if (streams->before[1].is_terminal) {
-		modes = streams->before[1].modes;
-		modes.c_oflag &= ~(tcflag_t)OPOST;
-		set_modes(STDOUT_FILENO, &modes);
-	}
-	return 0;
+	return streams->plan->mirrors ? mirror(streams, slave, err) : 0;
+}
+
+/* Gives the caller's terminal the modes that it needs for the one inside. */
+static void follow_modes(struct streams *streams)
+{
+	struct termios inside;
+	if (streams->terminal < 0 || streams->outer.fd < 0)
+		return;
+	if (!streams->plan->mirrors)
+		terminal_make_raw(&streams->outer);
+	else if (!tcgetattr(streams->terminal, &inside))
+		terminal_follow(&streams->outer, &inside, &streams->initial);
+}
+
+static void on_mend(struct loop *loop, void *ctx)
+{
+	struct streams *streams = ctx;
+	struct termios inside;
+	streams->mend = NULL;
+	if (tcgetattr(streams->terminal, &inside) || inside.c_lflag & EXTPROC)
+		return;
+	inside.c_lflag |= EXTPROC;
+	tcsetattr(streams->terminal, TCSANOW, &inside);
+	follow_modes(streams);
+}
+
+static void on_changed_modes(void *ctx)
+{
+	struct streams *streams = ctx;
+	struct termios inside;
+	if (!streams->mend && !tcgetattr(streams->terminal, &inside) && !(inside.c_lflag & EXTPROC))
+		streams->mend = loop_after(streams->loop, MEND_MS, on_mend, streams);
+	follow_modes(streams);
+}
+
+static bool may_read(void *ctx)
+{
+	struct streams *streams = ctx;
+	follow_modes(streams);
+	return terminal_may_read(&streams->outer);
 }
 
 void streams_close_inside(struct streams *streams)
@@ -178,21 +249,27 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 	const struct relay_events *events, struct error *err)
 {
 	struct relay *relay = &streams->relays[index];
-	bool captured = streams->plan->streams[index] == STREAM_CAPTURED;
+	bool captured = index < 3 && streams->plan->streams[index] == STREAM_CAPTURED;
 	relay->loop = loop;
 	relay->events = events;
 	relay->name = names[index];
 	relay->from = from;
 	relay->to = to;
+	relay->reader = index == 0 ? streams->slave : -1;
 	relay->from_is_foreign = index == 0;
+	relay->from_is_terminal = index == TERMINAL;
+	relay->from_is_packets = index == TERMINAL && streams->plan->mirrors;
+	relay->terminal = (struct relay_terminal){ .changed = on_changed_modes, .ctx = streams };
+	if (index == 0 && streams->outer.fd >= 0)
+		relay->terminal.may_read = may_read;
 	/* Half an answer is none; of what was said for people the beginning is enough. */
 	relay->may_lose = index == 2;
-	relay->to_is_terminal = index == 0 && streams->plan->tty;
+	relay->to_is_terminal = index == 0 && streams->plan->streams[0] == STREAM_TTY;
 	relay->budget = index > 0 && streams->plan->limits.output_bytes ? &streams->budget : NULL;
 	if (captured)
 		relay->capture = index == 1 ? streams->io->out : streams->io->err;
 	else if (index > 0)
-		relay_open_output(relay, (int)index);
+		relay_open_output(relay, index == TERMINAL ? find_shown(streams) : (int)index);
 	if (relay->from < 0 || (relay->to < 0 && !captured))
 		return fail_errno(err, "relay %s", names[index]);
 	return relay_start(relay, err);
@@ -201,15 +278,17 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 int streams_start(struct streams *streams, struct loop *loop, const struct relay_events *events,
 	struct error *err)
 {
-	if (streams->plan->tty) {
-		/* A terminal's two directions; there is no second output. */
-		if (start_relay(streams, 1, loop, duplicate(streams->terminal), -1, events, err))
+	streams->loop = loop;
+	if (streams->terminal >= 0) {
+		follow_modes(streams);
+		if (start_relay(
+			    streams, TERMINAL, loop, duplicate(streams->terminal), -1, events, err))
 			return -1;
-		if (streams->plan->streams[0] != STREAM_TTY)
-			return 0;
-		return start_relay(streams, 0, loop, duplicate(STDIN_FILENO),
-			duplicate(streams->terminal), events, err);
 	}
+	if (streams->terminal >= 0 && streams->plan->streams[0] == STREAM_TTY &&
+		start_relay(streams, 0, loop, duplicate(STDIN_FILENO), duplicate(streams->terminal),
+			events, err))
+		return -1;
 	for (unsigned i = 0; i < 3; i++) {
 		int ours = take_fd(&streams->ours[i]);
 		if (ours < 0)
@@ -233,25 +312,76 @@ void streams_resize(struct streams *streams)
 	pty_set_size(streams->terminal, size, &err);
 }
 
+bool streams_signal(const struct streams *streams, int signo)
+{
+	return streams->plan->mirrors && streams->terminal >= 0 &&
+	       !ioctl(streams->terminal, TIOCSIG, signo);
+}
+
+bool streams_have_jobs(const struct streams *streams)
+{
+	pid_t group, session;
+	return streams->plan->mirrors && streams->terminal >= 0 &&
+	       !ioctl(streams->terminal, TIOCGPGRP, &group) &&
+	       !ioctl(streams->terminal, TIOCGSID, &session) && group != session;
+}
+
+uint64_t streams_shown(const struct streams *streams)
+{
+	return streams->relays[TERMINAL].moved;
+}
+
+void streams_suspend(struct streams *streams)
+{
+	terminal_restore(&streams->outer);
+}
+
+void streams_continue(struct streams *streams)
+{
+	terminal_continue(&streams->outer);
+	follow_modes(streams);
+	streams_resize(streams);
+	relay_continue(&streams->relays[0]);
+}
+
+static void cancel_mend(struct streams *streams)
+{
+	if (streams->mend)
+		loop_cancel(streams->loop, streams->mend);
+	streams->mend = NULL;
+}
+
 void streams_drain(struct streams *streams)
 {
+	cancel_mend(streams);
 	relay_stop(&streams->relays[0]);
-	relay_drain(&streams->relays[1]);
-	relay_drain(&streams->relays[2]);
+	for (int i = 1; i <= TERMINAL; i++)
+		relay_drain(&streams->relays[i]);
 }
 
 bool streams_have_output(const struct streams *streams)
 {
-	return streams->relays[1].active || streams->relays[2].active;
+	return streams->relays[1].active || streams->relays[2].active ||
+	       streams->relays[TERMINAL].active;
+}
+
+void streams_stop(struct streams *streams)
+{
+	cancel_mend(streams);
+	for (int i = 0; i <= TERMINAL; i++)
+		relay_stop(&streams->relays[i]);
 }
 
 void streams_done(struct streams *streams)
 {
-	for (int i = 0; i < 3; i++) {
-		relay_stop(&streams->relays[i]);
+	streams_stop(streams);
+	for (int i = 0; i < 3; i++)
 		fd_close(&streams->ours[i]);
-	}
 	streams_close_inside(streams);
+	terminal_restore(&streams->outer);
+	if (streams->outer.fd >= 0)
+		signal(SIGTTIN, SIG_DFL);
+	fd_close(&streams->slave);
 	fd_close(&streams->terminal);
 	put_back(streams->before);
 	free(streams->before);

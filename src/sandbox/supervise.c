@@ -16,9 +16,12 @@
 #include "linux/pidfd.h"
 #include "sandbox/guard.h"
 #include "sandbox/init_client.h"
+#include "sandbox/standby.h"
 #include "sandbox/start.h"
 
 #define COMMAND_ID 1
+/* Then another process is made that keeps the limits should this one be stopped. */
+#define STANDBY_MS 20
 #define TICK_MS 100
 #define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
@@ -29,6 +32,9 @@ static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGU
 struct supervisor {
 	struct supervised *given;
 	struct guard guard;
+	struct standby standby;
+	struct loop_timer *standby_timer;
+	bool is_stop_due; /* SIGTSTP came before the limits could be kept */
 	struct relay_events relay_events;
 	struct loop_timer *tick;
 	struct result *result;
@@ -45,6 +51,7 @@ struct supervisor {
 	bool has_signaled;
 	int observer; /* plan.observe, or -1 */
 	int cancels;
+	uint64_t shown_at_cancel; /* what the terminal had shown by the last of them */
 	bool has_failed;
 	struct error failure;
 };
@@ -158,6 +165,73 @@ static int start_observing(struct supervisor *s, int fd, struct error *err)
 	return fd < 0 ? 0 : loop_watch(s->given->loop, fd, EPOLLIN, on_observed, s, err);
 }
 
+/* ---- stops ---- */
+
+static void on_standby_due(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct error err;
+	s->standby_timer = NULL;
+	if (!s->is_dead && !s->standby.pid &&
+		standby_start(&s->standby, &s->guard, s->given->pidfd, false, &err))
+		s->standby_timer = loop_after(loop, TICK_MS, on_standby_due, s);
+}
+
+static void end_standby(struct supervisor *s)
+{
+	enum reason reason;
+	loop_cancel(s->given->loop, s->standby_timer);
+	s->standby_timer = NULL;
+	if (standby_stop(&s->standby, &s->guard, &reason) && !s->has_limit) {
+		s->has_limit = true;
+		s->limit = reason;
+	}
+}
+
+/* It lives long enough to be measured. */
+static int begin_watch(struct supervisor *s, struct error *err)
+{
+	if (guard_watch(&s->guard, err))
+		return -1;
+	if (guard_is_needed(s->given->plan))
+		s->standby_timer = loop_after(s->given->loop, STANDBY_MS, on_standby_due, s);
+	return 0;
+}
+
+/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as
+ * one that holds. */
+static void stop_and_continue(struct supervisor *s)
+{
+	struct error err;
+	bool is_kept = guard_is_needed(s->given->plan);
+	s->is_stop_due = !s->guard.is_watching;
+	if (s->is_stop_due)
+		return;
+	end_standby(s);
+	if (is_kept && standby_start(&s->standby, &s->guard, s->given->pidfd, true, &err)) {
+		on_standby_due(s->given->loop, s);
+		return;
+	}
+	streams_suspend(s->given->streams);
+	init_client_signal(s->given->socket, 0, SIGSTOP, &err);
+	raise(SIGSTOP);
+	end_standby(s);
+	if (is_kept)
+		on_standby_due(s->given->loop, s);
+	init_client_signal(s->given->socket, 0, SIGCONT, &err);
+	streams_continue(s->given->streams);
+}
+
+/* We were stopped, perhaps by a signal that nobody can catch. */
+static void on_continue(struct supervisor *s)
+{
+	if (s->standby.pid) {
+		end_standby(s);
+		on_standby_due(s->given->loop, s);
+	}
+	streams_continue(s->given->streams);
+}
+
 /* The child's own packets come first: descriptors, or why it failed. */
 static int on_setup(struct supervisor *s, struct error *err)
 {
@@ -183,8 +257,10 @@ static int on_setup(struct supervisor *s, struct error *err)
 		fd_close(&fds[SETUP_PTY_SLAVE]);
 		return 0;
 	}
-	if (start_observing(s, fds[SETUP_OBSERVER], err) || guard_watch(&s->guard, err))
+	if (start_observing(s, fds[SETUP_OBSERVER], err) || begin_watch(s, err))
 		return -1;
+	if (s->is_stop_due)
+		raise(SIGTSTP); /* again, now that it can be followed */
 	if (!s->given->plan->tty)
 		return 0;
 	if (streams_use_terminal(
@@ -250,6 +326,7 @@ static void reap(struct supervisor *s)
 	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
 	loop_unwatch(s->given->loop, s->given->pidfd);
 	loop_unwatch(s->given->loop, s->given->socket);
+	end_standby(s);
 	guard_end(&s->guard);
 	streams_drain(s->given->streams);
 	trace_step("init reaped");
@@ -283,20 +360,33 @@ static void on_pidfd(struct loop *loop, int fd, uint32_t events, void *ctx)
 		reap(s);
 }
 
-/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as
- * one that holds. */
-static void stop_and_continue(struct supervisor *s)
+/* Passes a signal on to the command. One that was typed is for the foreground of its terminal. It
+ * waits in the socket behind the spawn, should init not be there yet. A socket that is full or gone
+ * needs no signal. */
+static void pass_on(struct supervisor *s, int signo)
 {
 	struct error err;
-	init_client_signal(s->given->socket, 0, SIGSTOP, &err);
-	raise(SIGSTOP);
-	init_client_signal(s->given->socket, 0, SIGCONT, &err);
+	bool is_typed = signo == SIGINT || signo == SIGQUIT || signo == SIGTSTP;
+	if (is_typed && streams_signal(s->given->streams, signo))
+		return;
+	s->has_signaled = true;
+	init_client_signal(s->given->socket, COMMAND_ID, signo, &err);
+}
+
+/* Whether the user has asked often enough. At a terminal an interpreter or a shell that answers
+ * each time isn't ended by it. */
+static bool is_insisted(struct supervisor *s, int signo)
+{
+	uint64_t shown = streams_shown(s->given->streams);
+	if (signo == SIGINT && shown != s->shown_at_cancel)
+		s->cancels = 0;
+	s->shown_at_cancel = shown;
+	return ++s->cancels >= CANCEL_AFTER;
 }
 
 static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
 {
 	struct supervisor *s = ctx;
-	struct error err;
 	int signo = (int)info->ssi_signo;
 	bool is_end = signo == SIGINT || signo == SIGTERM;
 	bool is_last = s->given->streams->io->ends_on_signal && (is_end || signo == SIGHUP);
@@ -315,24 +405,20 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		streams_resize(s->given->streams);
 		return;
 	}
-	if (signo == SIGTSTP) {
+	if (signo == SIGTSTP && !streams_have_jobs(s->given->streams)) {
 		stop_and_continue(s);
 		return;
 	}
+	if (signo == SIGCONT)
+		on_continue(s);
 	if (is_last) {
 		on_limit(s, REASON_CANCELED);
 		return;
 	}
-	if (is_end && (++s->cancels >= CANCEL_AFTER || !s->has_spawned)) {
+	if (is_end && (is_insisted(s, signo) || !s->has_spawned))
 		on_limit(s, REASON_CANCELED);
-		return;
-	}
-	if (!s->has_spawned)
-		return;
-	/* It waits in the socket behind the spawn, should init not be there yet. A socket that is
-	 * full or gone needs no signal. */
-	s->has_signaled = true;
-	init_client_signal(s->given->socket, COMMAND_ID, signo, &err);
+	else if (s->has_spawned)
+		pass_on(s, signo);
 }
 
 static void on_relay_finished(void *ctx)
@@ -447,6 +533,7 @@ int supervise(struct supervised *given, struct result *result, struct error *err
 	}
 	guard_stop(&s.guard);
 	stop_observing(&s);
+	streams_stop(given->streams);
 	if (s.has_failed)
 		*err = s.failure;
 	return s.has_failed ? -1 : 0;

@@ -1,10 +1,12 @@
 """exec -it and shell: a terminal in a workspace behaves as one here does."""
+import os
+import signal
 import termios
 
 import pytest
 
-from harness import eventually
-from terminals import terminal
+from harness import descendants, eventually
+from terminals import shell_outside, terminal
 from workspaces import json_of, sh, workspace  # noqa: F401
 
 
@@ -104,3 +106,54 @@ def test_much_output_arrives_whole(daemon, workspace):
     with terminal(daemon, "exec", "-it", workspace, "sh", "-c", "seq 1 30000") as term:
         lines = term.rest().replace("\r", "").split()
         assert lines == [str(i) for i in range(1, 30001)]
+
+
+@pytest.mark.parametrize("options", ["", "-it"], ids=["plain", "it"])
+def test_in_the_background_nothing_is_read_until_fg(daemon, workspace, options):
+    with shell_outside(daemon) as term:
+        term.send(f"$CARREL exec {options} {workspace} -- sh -c 'touch there; head -n 1 >got; echo do''ne' &\n")
+        assert eventually(lambda: daemon("exec", workspace, "test", "-e", "there").returncode == 0)
+        term.send("echo for the she''ll\n")
+        term.expect("for the shell\r\n")
+        assert termios.tcgetattr(term.slave) == term.before
+        term.send("fg\n")
+        term.expect("'\r\n")
+        if options:
+            assert eventually(lambda: termios.tcgetattr(term.slave) != term.before)
+        term.send("for the command\n")
+        term.expect("done\r\n")
+        assert daemon("exec", workspace, "cat", "got").stdout == "for the command\n"
+        term.expect("OUT> ")
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+def test_a_stop_puts_the_terminal_back_and_fg_takes_it_again(daemon, workspace):
+    with shell_outside(daemon) as term:
+        term.send(f"$CARREL exec -it {workspace} -- sh -c 'echo rea''dy; read x; echo got $x'\n")
+        term.expect("ready\r\n")
+        pid, = [pid for pid, (_, name) in descendants(term.process.pid).items() if name == "carrel"]
+        raw = termios.tcgetattr(term.slave)
+        assert raw != term.before
+        os.kill(pid, signal.SIGTSTP)
+        term.expect("Stopped")
+        term.expect("OUT> ")
+        assert termios.tcgetattr(term.slave) == term.before
+        term.send("fg\n")
+        term.expect("x'\r\n")
+        assert eventually(lambda: termios.tcgetattr(term.slave) == raw)
+        term.send("word\n")
+        term.expect("got word\r\n")
+        term.expect("OUT> ")
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+def test_the_time_limit_holds_while_it_is_stopped(daemon, workspace):
+    """The daemon keeps it."""
+    with shell_outside(daemon) as term:
+        term.send(f"$CARREL exec --timeout 2s {workspace} -- sh -c 'echo rea''dy; sleep 1000'\n")
+        term.expect("ready\r\n")
+        term.send("\x1a")
+        term.expect("Stopped")
+        assert eventually(lambda: json_of(daemon("ps", workspace, "-o", "json")) == [])
+        term.send("fg; echo code $?\n")
+        term.expect("code 124\r\n")

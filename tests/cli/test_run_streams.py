@@ -380,16 +380,17 @@ def test_two_carrels_may_share_a_pipe(carrel):
         os.close(theirs)
 
 
-def test_the_command_can_change_what_is_handed_in_while_it_runs(carrel):
-    """Otherwise the test before would show nothing, and an editor could not work."""
+def test_a_terminal_of_another_session_is_neither_read_nor_changed(carrel):
+    """Nobody says who its foreground is: what is typed there may be for another program."""
     master, slave = pty.openpty()
     try:
-        with carrel.start("run", "--", "sh", "-c", "stty -echo; echo ready >&2; cat", stdin=slave) as process:
+        with carrel.start("run", "--timeout", "1s", "--", "sh", "-c", "stty -echo; echo ready >&2; cat", stdin=slave) as process:
             assert process.stderr.readline() == "ready\n"
-            assert not termios.tcgetattr(slave)[3] & termios.ECHO
-            os.write(master, b"\4")
-            assert process.wait(30) == 0
+            os.write(master, b"typed\n")
+            assert process.wait(30) == 124
+            assert process.stdout.read() == ""
         assert termios.tcgetattr(slave)[3] & termios.ECHO
+        assert os.read(slave, 100) == b"typed\n"
     finally:
         os.close(master)
         os.close(slave)

@@ -4,11 +4,13 @@ import json
 import os
 import pathlib
 import re
+import signal
+import subprocess
 import termios
 
 import pytest
 from harness import descendants, eventually, one_line
-from terminals import terminal
+from terminals import shell_outside, terminal
 
 
 @contextlib.contextmanager
@@ -187,10 +189,11 @@ def test_t_with_json_is_an_error(carrel):
     assert json.loads(done.stdout)["error"]["code"] == "invalid"
 
 
-def test_without_t_a_terminal_is_handed_in_as_it_is(carrel):
-    with terminal(carrel, "run", "--", "sh", "-c", "test -t 0 && test -t 1 && echo yes") as term:
-        term.expect("yes\r\n")
+def test_without_t_the_command_has_a_terminal_of_its_own(carrel):
+    with terminal(carrel, "run", "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && tty; echo $TERM; echo by name >/dev/tty") as term:
+        assert re.fullmatch(r"/dev/pts/0\r\nxterm\r\nby name\r\n", term.rest())
         assert term.process.wait(30) == 0
+        assert termios.tcgetattr(term.slave) == term.before
 
 
 def test_without_t_control_c_interrupts_the_command(carrel):
@@ -216,3 +219,292 @@ def test_an_interactive_interpreter_answers(carrel, program):
         term.expect("> ")       # typed before the prompt, an end of file may be lost to a change of modes
         term.send("\x04")
         assert term.process.wait(30) == 0
+
+
+# ---- the caller's terminal, without -t ----
+
+def test_without_t_much_output_comes_through_whole(carrel):
+    with terminal(carrel, "run", "--", "seq", "100000") as term:
+        assert term.rest(120) == "".join(f"{n}\r\n" for n in range(1, 100_001))
+
+
+def test_without_t_an_end_of_file_is_not_the_last(carrel):
+    with terminal(carrel, "run", "--", "sh", "-c", "cat; echo first; cat; echo second") as term:
+        term.send("one\n")
+        term.expect("one\r\none\r\n")
+        term.send("part\x04")
+        term.expect("partpart")
+        term.send("\x04")
+        term.expect("first\r\n")
+        term.send("two\n")
+        term.expect("two\r\ntwo\r\n")
+        term.send("\x04")
+        assert term.rest() == "second\r\n"
+        assert term.process.wait(30) == 0
+
+
+def test_without_t_control_backslash_quits_the_command(carrel):
+    with terminal(carrel, "run", "--", "sh", "-c", "echo ready; exec sleep 1000") as term:
+        term.expect("ready\r\n")
+        term.send("\x1c")
+        assert term.process.wait(30) == 128 + signal.SIGQUIT
+
+
+def test_without_t_the_modes_of_the_command_are_those_of_the_terminal(carrel):
+    """What it sets holds outside while it runs: no echo for a password, keys for an editor."""
+    with terminal(carrel, "run", "--", "sh", "-c", "stty -echo; echo ask; read word; stty raw; echo keys; head -c 1; stty sane; echo end") as term:
+        term.expect("ask\r\n")
+        modes = termios.tcgetattr(term.slave)[3]
+        assert not modes & termios.ECHO and modes & termios.ICANON
+        term.send("secret\n")
+        seen = term.expect("keys\n").string
+        assert b"secret" not in seen
+        assert not termios.tcgetattr(term.slave)[3] & termios.ICANON
+        term.send("k")
+        term.expect("^kend")
+        assert term.process.wait(30) == 0
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+def test_without_t_a_full_screen_program_works(carrel):
+    script = """if 1:
+        import curses
+        def main(screen):
+            screen.addstr(3, 5, f"size {curses.LINES}x{curses.COLS}")
+            key = screen.getkey()
+            screen.addstr(4, 5, f"key {key}")
+            screen.getkey()
+        curses.wrapper(main)"""
+    with terminal(carrel, "run", "--", "python3", "-c", script, rows=31, columns=77) as term:
+        term.expect("size 31x77")
+        term.send("q")
+        term.expect("key q")
+        term.send("x")
+        term.rest()
+        assert term.process.wait(30) == 0
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+def test_without_t_jobs_of_a_shell_inside_stop_and_go_on(carrel):
+    with terminal(carrel, "run", "--", "bash", "--norc", "-i") as term:
+        term.expect(r"\$ $")
+        term.send("PS1='PROM''PT> '\n")
+        term.expect("PROMPT> ")
+        term.send("sleep 1000\n")
+        assert eventually(lambda: any(name == "sleep" and is_in_foreground(pid) for pid, (_, name) in descendants(term.process.pid).items()))
+        term.send("\x1a")
+        term.expect(r"Stopped\s+sleep 1000")
+        term.expect("PROMPT> ")
+        term.send("fg\n")
+        term.expect("sleep 1000\r\n")
+        assert eventually(lambda: any(name == "sleep" and is_in_foreground(pid) for pid, (_, name) in descendants(term.process.pid).items()))
+        for _ in range(5):      # more often than an answer that doesn't come would need
+            term.send("\x03")
+            term.expect(r"\^C")
+            term.send("echo o''n\n")
+            term.expect("on\r\n")
+        term.send("exit 5\n")
+        assert term.process.wait(30) == 5
+
+
+def test_control_c_three_times_ends_a_command_that_does_not_answer(carrel):
+    with terminal(carrel, "run", "--", "sh", "-c", "trap '' INT; echo ready; exec sleep 1000") as term:
+        term.expect("ready\r\n")
+        for _ in range(3):
+            term.send("\x03")
+            term.expect(r"\^C")
+            assert eventually(lambda: not pending(term.process.pid, signal.SIGINT))
+        assert term.process.wait(30) == 130
+
+
+def pending(pid, signo):
+    """Whether a signal waits for the process."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return bool(int(re.search(r"^ShdPnd:\s*(\w+)", text, re.M)[1], 16) & 1 << signo - 1)
+
+
+@pytest.mark.parametrize("redirect, streams", [
+    ("", "0 1 2"), ("</dev/null", "1 2"), (">/dev/null", "0 2"), ("2>/dev/null", "0 1"), ("</dev/null 2>/dev/null", "1"),
+    (">/dev/null 2>/dev/null", "0"), ("</dev/null >/dev/null", "2"), ("| cat", "0 2"), ("--output 1M", "0 1 2"), ("-o json | cat", "0")])
+def test_the_streams_that_are_terminals_are_terminals_inside_and_no_others(carrel, tmp, redirect, streams):
+    options, redirect = (redirect, "") if redirect == "--output 1M" else ("-o json", redirect[8:]) if "json" in redirect else ("", redirect)
+    script = "exec 3>seen 4>ids; for i in 0 1 2; do test -t $i && echo $i >&3; stat -Lc %t:%T:%d /proc/$$/fd/$i >&4; done; : </dev/tty && echo tty >&3"
+    with shell_outside(carrel) as term:
+        term.send(f"tty; stat -Lc %t:%T:%d /dev/tty $(tty) >{tmp}/outside; $CARREL run {options} --dir {tmp} -- sh -c '{script}' {redirect}; echo en''d\n")
+        term.expect(r"\r\nend\r\n")
+    assert (tmp / "seen").read_text().split() == [*streams.split(), "tty"]
+    assert not set((tmp / "ids").read_text().split()) & set((tmp / "outside").read_text().split())
+
+
+# ---- job control outside ----
+
+def children(pid, name):
+    return [child for child, (_, its) in descendants(pid).items() if its == name]
+
+
+def test_control_z_stops_it_as_a_job_and_fg_goes_on(carrel):
+    with shell_outside(carrel) as term:
+        term.send("$CARREL run -- sh -c 'echo rea''dy; stty -echo; cat'\n")
+        term.expect("ready\r\n")
+        assert eventually(lambda: not termios.tcgetattr(term.slave)[3] & termios.ECHO)
+        term.send("first\n")
+        term.expect("^first\r\n")
+        term.send("\x1a")
+        term.expect("Stopped")
+        term.expect("OUT> ")
+        assert termios.tcgetattr(term.slave)[3] & termios.ECHO
+        term.send("echo to the she''ll\n")
+        term.expect("\r\nto the shell\r\n")
+        term.send("fg\n")
+        term.expect("cat'\r\n")
+        assert eventually(lambda: not termios.tcgetattr(term.slave)[3] & termios.ECHO)
+        term.send("second\n")
+        term.expect("^second\r\n")
+        term.send("\x04")
+        term.expect("OUT> ")
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+# Continues itself by a timer when it is stopped, and reads whatever there is to read.
+THIEF = """if 1:
+    import ctypes, os, select, signal, termios
+    libc = ctypes.CDLL(None)
+    signal.signal(signal.SIGCONT, lambda *_: None)      # a timer whose signal is ignored isn't started again
+    event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
+    timer = ctypes.c_void_p()
+    assert not libc.timer_create(1, event, ctypes.byref(timer))
+    assert not libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 20_000_000, 0, 20_000_000), None)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    print("ready", flush=True)
+    looks = 0
+    while True:
+        if select.select([0], [], [], 0.02)[0]:
+            with open("stolen", "ab") as file:
+                file.write(os.read(0, 1000))
+        looks += 1
+        with open("looks", "w") as file:
+            file.write(str(looks))
+    """
+
+
+def thief(carrel, term, tmp, *options):
+    (tmp / "thief.py").write_text(THIEF)
+    term.send(f"$CARREL run {' '.join(options)} --dir {tmp} -- python3 thief.py\n")
+    term.expect("ready\r\n")
+
+
+def looks(tmp):
+    return int((tmp / "looks").read_text() or 0) if (tmp / "looks").exists() else 0
+
+
+def let_it_look(tmp):
+    before = looks(tmp)
+    assert eventually(lambda: looks(tmp) > before + 3, 60)
+
+
+@pytest.mark.parametrize("options", [[], ["-it"]], ids=["plain", "it"])
+@pytest.mark.parametrize("way", ["stopped", "background"])
+def test_what_is_typed_to_the_shell_stays_there(carrel, tmp, options, way):
+    """Also when the sandboxed command doesn't let itself be stopped. A shell that waits for another command doesn't read meanwhile."""
+    with shell_outside(carrel) as term, contextlib.ExitStack() as stack:
+        thief(carrel, term, tmp, *options)
+        stack.callback(os.kill, pid := children(term.process.pid, "carrel")[0], signal.SIGKILL)
+        os.kill(pid, signal.SIGTSTP)
+        term.expect("Stopped")
+        term.expect("OUT> ")
+        if way == "background":
+            term.send("bg\n")
+            term.expect("OUT> ")
+        term.send(f"until [ -e {tmp}/go ]; do sleep 0.02; done; echo went\n")
+        term.send("echo secret-wo''rd\n")
+        let_it_look(tmp)
+        (tmp / "go").touch()
+        term.expect("secret-word\r\n")
+        assert not (tmp / "stolen").exists(), (tmp / "stolen").read_text()
+
+
+def test_in_the_background_from_the_start_it_reads_nothing_until_fg(carrel, tmp):
+    with shell_outside(carrel) as term:
+        term.send(f"$CARREL run --dir {tmp} -- sh -c 'touch there; head -n 1 >got; stty size' &\n")
+        assert eventually((tmp / "there").exists)
+        term.send("echo for the she''ll\n")
+        term.expect("\r\nfor the shell\r\n")
+        term.send("fg\n")
+        term.expect("stty size'\r\n")
+        term.send("for the command\n")
+        term.expect("24 80\r\n")
+        assert (tmp / "got").read_text() == "for the command\n"
+
+
+def test_a_password_prompt_of_the_same_pipeline_reads_alone(carrel, tmp):
+    """As `carrel run -- cmd | sudo tee file`: the command wants input, and so does the program that turned the echo off."""
+    (tmp / "ask.py").write_text("import getpass, sys; print('got', getpass.getpass('Word: ')); sys.stdin.read()")
+    (tmp / "greedy.py").write_text("import os, tty; tty.setraw(0); open('there', 'w'); open('stolen', 'wb').write(os.read(0, 100))")
+    with shell_outside(carrel) as term:
+        term.send(f"$CARREL run --dir {tmp} -- python3 greedy.py | (until [ -e {tmp}/there ]; do sleep 0.02; done; python3 {tmp}/ask.py)\n")
+        term.expect("Word: ")
+        term.send("secret\n")
+        term.expect("got secret\r\n")
+        assert (tmp / "stolen").read_bytes() == b""
+        term.send("\x03")
+        term.expect("OUT> ")
+
+
+def test_a_pager_of_the_same_pipeline_has_the_keys(carrel):
+    with shell_outside(carrel, LESS="") as term:
+        term.send("$CARREL run -- seq 1000 | less\n")
+        for page in ("24", "47", "70"):
+            term.expect(rf"{int(page) - 1}\r\n.*:\x1b\[K|{int(page) - 1}\r\n.*:")
+            term.send(" ")
+        term.send("q")
+        term.expect("OUT> ")
+        assert termios.tcgetattr(term.slave) == term.before
+
+
+# ---- limits while carrel is stopped ----
+
+def test_the_time_limit_holds_while_it_is_stopped_from_the_terminal(carrel, tmp):
+    with shell_outside(carrel) as term:
+        thief(carrel, term, tmp, "--timeout", "2s")
+        term.send("\x1a")
+        term.expect("Stopped")
+        term.expect("OUT> ")
+        assert eventually(lambda: not children(term.process.pid, "carrel-init"), 90)
+        term.send("fg; echo code $?\n")
+        term.expect("timeout")
+        term.expect("code 124\r\n")
+
+
+LIMITS = {
+    "timeout": (["--timeout", "3s"], "cat; sleep 1000", 124, "timeout"),
+    "cpu time": (["--cpu-time", "1s"], "cat; while :; do :; done", 124, "cpu_limit"),
+    "memory": (["--memory", "64M", "--timeout", "1000s"], "cat; exec python3 -c 'x = b\"x\" * (200 << 20); import time; time.sleep(1000)'", 137, "memory_limit"),
+    "disk": (["--disk", "10M", "--dir", "{tmp}"], "cat; head -c 40M /dev/zero >big; sleep 1000", 137, "disk_limit"),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits_hold_while_carrel_is_stopped_by_a_signal_that_nobody_catches(carrel, tmp, limit):
+    options, script, code, reason = LIMITS[limit]
+    with carrel.start("run", *[word.format(tmp=tmp) for word in options], "--", "sh", "-c", script, stdin=subprocess.PIPE) as process:
+        # Its PID 1, and the process that keeps limits.
+        assert eventually(lambda: len(children(process.pid, "carrel")) == 1 and children(process.pid, "cat"))
+        os.kill(process.pid, signal.SIGSTOP)
+        process.stdin.close()
+        assert eventually(lambda: not children(process.pid, "carrel-init") or limit == "memory" and not children(process.pid, "python3")
+                          and not children(process.pid, "cat"), 90)
+        os.kill(process.pid, signal.SIGCONT)
+        assert process.wait(30) == code
+        assert reason in process.stderr.read()
+
+
+def test_a_command_that_ends_soon_has_no_second_process(carrel):
+    """The process that keeps limits comes when a command has run for a while, and only if there is one to keep."""
+    with carrel.start("run", "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.close()
+        assert process.wait(30) == 0
+        assert not descendants(process.pid)

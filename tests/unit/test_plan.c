@@ -165,6 +165,25 @@ static void a_file_is_relayed_and_a_pipe_handed_in(void **state)
 	assert_int_equal(f->plan.streams[2], STREAM_HANDED);
 }
 
+static void no_terminal_of_the_host_is_handed_in(void **state)
+{
+	struct fixture *f = *state;
+	f->facts.term = "xterm";
+	for (unsigned mix = 1; mix < 8; mix++) {
+		for (int i = 0; i < 3; i++)
+			f->facts.streams[i] = mix >> i & 1 ? STREAM_TERMINAL : STREAM_PIPE;
+		assert_int_equal(build(f), 0);
+		assert_true(f->plan.tty && f->plan.mirrors);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(
+				f->plan.streams[i], mix >> i & 1 ? STREAM_TTY : STREAM_HANDED);
+		f->options.tty = f->options.interactive = true;
+		assert_int_equal(build(f), 0);
+		assert_true(f->plan.tty && !f->plan.mirrors);
+		f->options.tty = false;
+	}
+}
+
 static void output_that_is_counted_is_relayed(void **state)
 {
 	struct fixture *f = *state;
@@ -452,6 +471,7 @@ int main(void)
 		TEST(roots_plan_with_everything_is_golden),
 		TEST(a_terminals_plan_is_golden),
 		TEST(a_file_is_relayed_and_a_pipe_handed_in),
+		TEST(no_terminal_of_the_host_is_handed_in),
 		TEST(output_that_is_counted_is_relayed),
 		TEST(a_tmpfs_stays_below_the_memory_limit_unless_given),
 		TEST(setgid_bits_exist_only_where_no_host_directory_is_writable),

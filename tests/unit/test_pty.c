@@ -53,34 +53,28 @@ static void test_the_size_set_is_the_size_got(void **state)
 	assert_int_equal(size.columns, 132);
 }
 
-static void test_raw_mode_passes_bytes_as_they_are_until_restored(void **state)
+static void test_every_name_of_a_terminal_has_its_number(void **state)
 {
-	__attribute__((cleanup(close_pair))) struct pair pair = open_pair();
-	struct error err;
-	struct termios saved, now;
-	char got[8];
-	assert_int_equal(pty_make_raw(pair.terminal, &saved, &err), 0);
-	assert_int_equal(write(pair.terminal, "a\n", 2), 2);
-	assert_int_equal(fd_read_full(pair.master, got, 2), 2);
-	assert_int_equal(write(pair.master, "\003", 1), 1);
-	assert_int_equal(read(pair.terminal, got, sizeof got), 1);
-	assert_int_equal(got[0], 3);
-	pty_restore(pair.terminal, &saved);
-	assert_int_equal(tcgetattr(pair.terminal, &now), 0);
-	assert_int_equal(now.c_lflag, saved.c_lflag);
-	assert_int_equal(now.c_oflag, saved.c_oflag);
-	assert_true(now.c_lflag & ICANON);
+	__attribute__((cleanup(close_pair))) struct pair pair = open_pair(), other = open_pair();
+	unsigned device, again, different;
+	auto_close int copy = dup(pair.terminal);
+	assert_int_equal(pty_get_device(pair.terminal, &device), 0);
+	assert_int_equal(pty_get_device(copy, &again), 0);
+	assert_int_equal(pty_get_device(other.terminal, &different), 0);
+	assert_int_equal(device, again);
+	assert_int_not_equal(device, different);
 }
 
 static void test_what_is_no_terminal_is_an_error(void **state)
 {
 	struct error err;
-	struct termios saved;
+	unsigned device = 7;
 	struct pty_size size = { 1, 2 };
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	assert_int_equal(pty_make_raw(null, &saved, &err), -1);
-	assert_int_equal(err.sys_errno, ENOTTY);
+	assert_int_equal(pty_get_device(null, &device), -1);
+	assert_int_equal(device, 7);
 	assert_int_equal(pty_get_size(null, &size, &err), -1);
+	assert_int_equal(err.sys_errno, ENOTTY);
 	assert_int_equal(size.rows, 1);
 	assert_int_equal(pty_set_size(null, size, &err), -1);
 	auto_close int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -95,7 +89,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes_pass_both_ways),
 		cmocka_unit_test(test_the_size_set_is_the_size_got),
-		cmocka_unit_test(test_raw_mode_passes_bytes_as_they_are_until_restored),
+		cmocka_unit_test(test_every_name_of_a_terminal_has_its_number),
 		cmocka_unit_test(test_what_is_no_terminal_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
