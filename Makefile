@@ -32,6 +32,9 @@ test-use: ## real programs (browsers, office, compilers, servers) and CPython's 
 	@tools/install-deps build test use
 	@tools/test-use $(BUILD)
 
+test-packages: build ## 60 popular packages and awkward sets, compared with uv file by file; takes half an hour
+	@tests/packages/compare.py $(BUILD)/carrel
+
 bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench
 	@bench/run $(BUILD)/carrel
@@ -50,4 +53,4 @@ install: build ## install to DESTDIR/prefix (/usr/local)
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-.PHONY: help build run test test-vm test-use bench lint fuzz install clean
+.PHONY: help build run test test-vm test-use test-packages bench lint fuzz install clean

@@ -5,14 +5,33 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
+
+const char *capture_find(const char *name, struct arena *arena)
+{
+	const char *path = getenv("PATH");
+	struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin"), dir;
+	struct stat info;
+
+	while (str_next(&rest, ':', &dir)) {
+		const char *candidate =
+			arena_printf(arena, "%.*s/%s", (int)dir.len, dir.data, name);
+		if (dir.len > 0 && dir.data[0] == '/' && access(candidate, X_OK) == 0 &&
+			stat(candidate, &info) == 0 && S_ISREG(info.st_mode))
+			return candidate;
+	}
+	return NULL;
+}
 
 static void child_main(pid_t parent, const char *path, char *const argv[], int fd, int to)
 {

@@ -1,9 +1,10 @@
 /* capture.h -- another program run to its end, and the beginning of what it said. For `carrel
- * doctor` only: small answers, short times. */
+ * doctor` and the host's keyring: small answers, short times. */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "base/arena.h"
 
 #define CAPTURE_TEXT_MAX 2048
 
@@ -16,6 +17,8 @@ struct capture {
 			  deadline */
 };
 
+/* Its path on PATH, or NULL. */
+const char *capture_find(const char *name, struct arena *arena);
 /* Starts the program `path` with argv and our environment. Its output `fd` (1 or 2) is kept, the
  * other streams are /dev/null. Several may run at once. capture_finish follows always. */
 void capture_start(struct capture *capture, const char *path, char *const argv[], int fd);

@@ -167,22 +167,6 @@ static void probe_home(struct facts *facts, const struct probe_ids *ids, struct 
 	(void)path_remove_tree(parent, name, NULL);
 }
 
-static const char *find_program(struct arena *arena, const char *name)
-{
-	const char *path = getenv("PATH");
-	struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin"), dir;
-	struct stat info;
-
-	while (str_next(&rest, ':', &dir)) {
-		const char *candidate =
-			arena_printf(arena, "%.*s/%s", (int)dir.len, dir.data, name);
-		if (dir.len > 0 && dir.data[0] == '/' && access(candidate, X_OK) == 0 &&
-			stat(candidate, &info) == 0 && S_ISREG(info.st_mode))
-			return candidate;
-	}
-	return NULL;
-}
-
 const char *facts_version(const char *text, struct arena *arena)
 {
 	struct str rest = str_from(text), line, word, last = { "", 0 };
@@ -221,7 +205,7 @@ static void ask_programs(struct facts *facts, struct arena *arena)
 
 	/* All at once: npm alone takes a good part of a second. */
 	for (int i = 0; i < FACTS_PROGRAMS; i++) {
-		paths[i] = find_program(arena, facts_program_names[i]);
+		paths[i] = capture_find(facts_program_names[i], arena);
 		if (!paths[i] && strcmp(facts_program_names[i], "uv") == 0) {
 			paths[i] = find_fetched_uv(facts->home, arena);
 			facts->programs[i].is_own = paths[i] != NULL;

@@ -3,8 +3,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/capture.h"
 #include "launch/environment.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
@@ -171,6 +173,8 @@ static int open_network(void *ctx, const struct index_set *indexes, struct error
 	arena_init(&arena);
 	if (jobs->is_open)
 		return 0;
+	if (forward_proxies_find(&options.proxies, err))
+		return -1;
 	for (size_t i = 0; i < indexes->extra.count + 1; i++) {
 		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
 		if (!url)
@@ -230,6 +234,26 @@ static void network_failed(void *ctx, char out[FORWARD_FAILURE_SIZE])
 		forward_last_failure(&jobs->forward, out);
 }
 
+#define KEYRING_MS 20000
+
+/* `keyring get SERVICE USER`, as pip and uv ask it: on the host, as the caller. */
+static const char *ask_keyring(
+	void *ctx, const char *service, const char *user, struct arena *arena)
+{
+	struct capture *capture = arena_alloc(arena, sizeof *capture);
+	const char *path = capture_find("keyring", arena);
+	char *const argv[] = { arena_text(arena, "keyring"), arena_text(arena, "get"),
+		arena_text(arena, service), arena_text(arena, user), NULL };
+	if (!path)
+		return NULL;
+	capture_start(capture, path, argv, STDOUT_FILENO);
+	capture_finish(capture, clock_monotonic_ms() + KEYRING_MS);
+	struct str line = str_trim(str_from(capture->text));
+	if (capture->exit_code != 0 || line.len == 0 || memchr(line.data, '\n', line.len))
+		return NULL;
+	return arena_bytes(arena, line.data, line.len);
+}
+
 void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 {
 	*jobs = (struct jobs){ .layers = layers,
@@ -243,7 +267,8 @@ void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 			.close = close_network,
 			.bytes = network_bytes,
 			.refused = network_refused,
-			.failed = network_failed } };
+			.failed = network_failed,
+			.password = ask_keyring } };
 }
 
 void jobs_done(struct jobs *jobs)

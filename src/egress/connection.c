@@ -81,6 +81,7 @@ void connection_close(struct connection *c)
 	drop_flow(&c->flows[CLIENT]);
 	drop_flow(&c->flows[UPSTREAM]);
 	buf_done(&c->head);
+	buf_done(&c->tunnel);
 	loop_cancel(server->loop, c->timer);
 	c->timer = NULL;
 	server->count--;
@@ -326,5 +327,6 @@ void connection_relay(struct connection *c)
 	buf_append(&out, c->head.data + head_len, taken);
 	keep_in_flow(&c->flows[CLIENT], out.data, out.len);
 	buf_done(&c->head);
+	buf_done(&c->tunnel);
 	connection_pump(c);
 }

@@ -1,6 +1,7 @@
 /* connection.h -- one client of the forwarder and the host it asked for; only of use inside this
- * room. A connection goes head -> (waiting) -> resolving -> connecting -> relaying -> draining, and
- * is closed from any of them.
+ * room. A connection goes head -> (waiting) -> resolving -> connecting -> (tunneling, through a
+ * proxy)
+ * -> relaying -> draining, and is closed from any of them.
  * 1. A closed one is freed in the next turn of the loop: whoever still holds it may look at its
  * state.
  * 2. What one side has sent and the other hasn't taken is at most a chunk; no more is read until
@@ -13,7 +14,7 @@
 #define UNWATCHED UINT32_MAX /* 0 is watched, for errors */
 
 enum { CLIENT, UPSTREAM };
-enum state { HEAD, WAITING, RESOLVING, CONNECTING, RELAYING, DRAINING, CLOSED };
+enum state { HEAD, WAITING, RESOLVING, CONNECTING, TUNNELING, RELAYING, DRAINING, CLOSED };
 
 struct flow {	    /* from the side that it has the index of, to the other */
 	char *data; /* what the other side hasn't taken yet; NULL: nothing */
@@ -33,6 +34,8 @@ struct connection {
 	struct forward_request request;
 	struct forward_body body;
 	bool is_named;
+	const struct forward_proxy *proxy; /* through which it is reached, or NULL */
+	struct buf tunnel;		   /* what the proxy has answered */
 	struct lookup *lookup;
 	size_t next_address;
 	int reason; /* errno of the last address */
@@ -45,6 +48,7 @@ struct server {
 	struct forward_limits limits;
 	struct shared *shared;
 	struct resolver resolver;
+	struct forward_proxies proxies;
 	int control;
 	struct forward_host hosts[HOSTS_MAX];
 	char names[HOSTS_MAX][HOST_SIZE];

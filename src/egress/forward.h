@@ -7,6 +7,8 @@
  * 2. A host is resolved once, and the connection goes to that address. Loopback, private,
  * link-local, CGNAT, multicast, metadata and mapped addresses are refused unless the entry says
  * `is_named` (the operator wrote this host:port himself).
+ * Through a proxy of the operator's it is the proxy that resolves: then only addresses that are
+ * written as such are refused.
  * 3. The process has nothing: no file, no privilege (it drops to uid:gid, no_new_privs, all
  * capabilities empty), few descriptors, bounded memory and connections. It ends with its parent. */
 #pragma once
@@ -75,6 +77,25 @@ bool forward_address_is_closed(const struct sockaddr *address);
 int forward_host_from_url(
 	const char *url, struct arena *arena, struct forward_host *host, struct error *err);
 
+/* ---- a proxy between the forwarder and the hosts ---- */
+struct forward_proxy {
+	char host[256]; /* as in struct forward_host; "": none */
+	uint16_t port;
+	char authorization[1024]; /* of Proxy-Authorization, or "" */
+};
+struct forward_proxies {
+	struct forward_proxy https, http; /* for CONNECT, and for http:// requests */
+	const char *except;		  /* as NO_PROXY: hosts that are reached directly */
+};
+/* "http://user:password@host:port" or "host:port". ERR_INVALID, in words that show nothing of it.
+ */
+int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct error *err);
+/* Names, domains (".example.com"), addresses, each with or without a port, and "*". */
+bool forward_proxy_is_excepted(const char *except, const char *host, uint16_t port);
+/* From HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, or the same in lower case, which count
+ * first. */
+int forward_proxies_find(struct forward_proxies *proxies, struct error *err);
+
 /* ---- the process ---- */
 struct forward {
 	pid_t pid;
@@ -101,6 +122,7 @@ struct forward_options {
 	uid_t uid;
 	gid_t gid; /* to drop to, when root */
 	struct forward_limits limits;
+	struct forward_proxies proxies; /* all zero: none */
 };
 /* Starts it; returns when it is confined. The sandbox's listening socket is handed over later by
  * forward_serve, which may be called for several sandboxes (64). forward_stop follows always, also

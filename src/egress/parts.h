@@ -19,6 +19,9 @@ int host_parse_authority(struct str text, uint16_t default_port, char host[HOST_
 /* An entry of the list is in its normal form, or nothing would ever match it. */
 int host_check(const struct forward_host *host, struct error *err);
 
+/* A host that is written as an address that isn't public: a proxy would connect to it. */
+bool proxy_must_not_reach(const char *host);
+
 /* ---- resolve.c: names to addresses, each in a process of its own ---- */
 union address {
 	struct sockaddr any;

@@ -11,7 +11,9 @@
 #include "base/fd.h"
 #include "egress/connection.h"
 
-#define PAUSE_MS 200 /* after accept has failed */
+#define PAUSE_MS 200	     /* after accept has failed */
+#define TUNNEL_MS 30000	     /* for a proxy to connect */
+#define TUNNEL_HEAD_MAX 8192 /* of its answer */
 
 static void watch_listeners(struct server *server, bool is_wanted);
 
@@ -36,9 +38,16 @@ static void refuse_host(struct connection *c, const char *why)
 }
 
 /* Not reached: why is told to the client and, for messages, to the parent. */
-static void fail_host(struct connection *c, int code, const char *title, const char *why)
+static void fail_host(struct connection *c, int code, const char *title, const char *reason)
 {
 	struct shared *shared = c->server->shared;
+	char why[400];
+
+	if (c->proxy)
+		str_format(why, sizeof why, "the proxy %s:%u: %s", c->proxy->host, c->proxy->port,
+			reason);
+	else
+		str_copy(why, sizeof why, reason);
 
 	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
 	str_format(shared->last_failure, sizeof shared->last_failure, "%s:%u: %s", c->request.host,
@@ -59,7 +68,7 @@ static void set_no_delay(int fd)
 static int connect_address(struct connection *c, union address address)
 {
 	bool is_ipv4 = address.any.sa_family == AF_INET;
-	uint16_t port = htons(c->request.port);
+	uint16_t port = htons(c->proxy ? c->proxy->port : c->request.port);
 	auto_close int fd = socket(
 		address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 
@@ -74,16 +83,95 @@ static int connect_address(struct connection *c, union address address)
 	return status < 0 ? 1 : 0;
 }
 
+/* ---- through a proxy ---- */
+
+/* The host is asked for by CONNECT, also for http://: the proxy sees nothing of the request. */
+static void begin_tunnel(struct connection *c)
+{
+	bool is_v6 = strchr(c->request.host, ':') != NULL;
+	const char *open = is_v6 ? "[" : "", *close = is_v6 ? "]" : "";
+	auto_buf struct buf head;
+
+	buf_init(&head, 4096);
+	buf_printf(&head, "CONNECT %s%s%s:%u HTTP/1.1\r\nHost: %s%s%s:%u\r\n", open,
+		c->request.host, close, c->request.port, open, c->request.host, close,
+		c->request.port);
+	if (c->proxy->authorization[0])
+		buf_printf(&head, "Proxy-Authorization: %s\r\n", c->proxy->authorization);
+	buf_text(&head, "\r\n");
+	/* The first bytes of a connection: the socket takes them at once. */
+	if (send(c->fds[UPSTREAM], head.data, head.len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+		(ssize_t)head.len) {
+		fail_host(c, 502, "Bad Gateway", "it doesn't take a request");
+		return;
+	}
+	c->state = TUNNELING;
+	connection_set_timer(c, TUNNEL_MS);
+	connection_watch(c, UPSTREAM, EPOLLIN);
+}
+
+static void judge_tunnel(struct connection *c, struct str head)
+{
+	char why[128];
+
+	if (head.len >= 12 &&
+		(str_starts_with(head, "HTTP/1.1 2") || str_starts_with(head, "HTTP/1.0 2"))) {
+		connection_relay(c);
+		return;
+	}
+	if (str_starts_with(head, "HTTP/1.1 407") || str_starts_with(head, "HTTP/1.0 407")) {
+		fail_host(c, 502, "Bad Gateway",
+			"it wants other credentials (HTTPS_PROXY=http://user:password@...)");
+		return;
+	}
+	head.len = head.len < 12 ? head.len : 12;
+	str_printable(why, sizeof why - 32, head);
+	str_format(why + strlen(why), 32, " is its answer");
+	fail_host(c, 502, "Bad Gateway", why);
+}
+
+/* Byte by byte at the end of what is there, so that nothing behind the head is taken: a tunnel's
+ * first bytes belong to the client. */
+static void read_tunnel(struct connection *c)
+{
+	for (;;) {
+		char *room = buf_reserve(&c->tunnel, 1);
+		ssize_t got = room ? recv(c->fds[UPSTREAM], room, 1, MSG_DONTWAIT) : 0;
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno == EAGAIN)
+			return;
+		if (got <= 0) {
+			fail_host(c, 502, "Bad Gateway", "it ends the connection");
+			return;
+		}
+		buf_grew(&c->tunnel, 1);
+		if (c->tunnel.len >= 4 &&
+			memcmp(c->tunnel.data + c->tunnel.len - 4, "\r\n\r\n", 4) == 0)
+			break;
+	}
+	judge_tunnel(c, (struct str){ c->tunnel.data, c->tunnel.len });
+}
+
+static void on_connected(struct connection *c)
+{
+	if (c->proxy)
+		begin_tunnel(c);
+	else
+		connection_relay(c);
+}
+
 static void connect_next(struct connection *c)
 {
 	connection_close_side(c, UPSTREAM);
 	while (c->next_address < c->lookup->count) {
 		union address address = c->lookup->addresses[c->next_address++];
-		if (!c->is_named && forward_address_is_closed(&address.any))
+		if (!c->is_named && !c->proxy && forward_address_is_closed(&address.any))
 			continue;
 		int status = connect_address(c, address);
 		if (status == 0) {
-			connection_relay(c);
+			on_connected(c);
 			return;
 		}
 		if (status > 0) {
@@ -123,6 +211,17 @@ static void on_lookup(struct lookup *lookup, void *ctx)
 			use_lookup(c, lookup);
 }
 
+static void choose_proxy(struct connection *c)
+{
+	const struct forward_proxies *proxies = &c->server->proxies;
+	const struct forward_proxy *proxy =
+		c->request.is_connect ? &proxies->https : &proxies->http;
+
+	if (proxy->host[0] &&
+		!forward_proxy_is_excepted(proxies->except, c->request.host, c->request.port))
+		c->proxy = proxy;
+}
+
 static void judge(struct connection *c)
 {
 	struct server *server = c->server;
@@ -143,7 +242,12 @@ static void judge(struct connection *c)
 	c->state = RESOLVING;
 	loop_cancel(server->loop, c->timer); /* a lookup has a time limit of its own */
 	c->timer = NULL;
-	c->lookup = resolver_ask(&server->resolver, host->host);
+	choose_proxy(c);
+	if (c->proxy && !c->is_named && proxy_must_not_reach(host->host)) {
+		refuse_host(c, "is an address that isn't public");
+		return;
+	}
+	c->lookup = resolver_ask(&server->resolver, c->proxy ? c->proxy->host : host->host);
 	if (!c->lookup)
 		fail_host(c, 502, "Bad Gateway", "can't be resolved now");
 	else if (c->lookup->state != LOOKUP_RUNNING)
@@ -191,7 +295,7 @@ static void finish_connect(struct connection *c)
 	if (getsockopt(c->fds[UPSTREAM], SOL_SOCKET, SO_ERROR, &reason, &len) < 0)
 		reason = errno;
 	if (!reason) {
-		connection_relay(c);
+		on_connected(c);
 		return;
 	}
 	c->reason = reason;
@@ -206,6 +310,8 @@ void serve_on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 		read_head(c);
 	else if (c->state == CONNECTING && fd == c->fds[UPSTREAM])
 		finish_connect(c);
+	else if (c->state == TUNNELING && fd == c->fds[UPSTREAM])
+		read_tunnel(c);
 	else if (c->state == RELAYING || c->state == DRAINING)
 		connection_pump(c);
 	else if (events & (EPOLLHUP | EPOLLERR)) /* the client has gone */
@@ -228,6 +334,9 @@ void serve_on_timer(struct loop *loop, void *ctx)
 	case CONNECTING:
 		c->reason = ETIMEDOUT;
 		connect_next(c);
+		break;
+	case TUNNELING:
+		fail_host(c, 504, "Gateway Timeout", "it doesn't answer");
 		break;
 	case RELAYING:
 		if (idle_ms >= c->server->limits.idle_ms)
@@ -255,6 +364,7 @@ static void add_connection(struct server *server, int fd)
 		.fds = { fd, -1 },
 		.events = { UNWATCHED, UNWATCHED } };
 	buf_init(&c->head, FORWARD_HEAD_MAX);
+	buf_init(&c->tunnel, TUNNEL_HEAD_MAX);
 	server->connections = c;
 	server->count++;
 	set_no_delay(fd);
@@ -441,6 +551,9 @@ static int prepare(struct server *server, const struct forward_options *options,
 	server->shared = shared;
 	server->control = control;
 	server->is_settled = options->is_settled;
+	server->proxies = options->proxies;
+	if (!server->proxies.except)
+		server->proxies.except = "";
 	set_limits(&server->limits, &options->limits);
 	server->resolver = (struct resolver){ .loop = server->loop,
 		.done = on_lookup,

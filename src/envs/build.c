@@ -196,6 +196,9 @@ int making_reach(struct making *making, struct error *err)
 	if (!wanted->indexes.index && uv_default_index(store->home, runner, &wanted->python,
 					      making->arena, &wanted->indexes.index, err) < 0)
 		return build_failed_as(making->problem, err);
+	if (index_log_in(&wanted->indexes, network->password, network->ctx, making->arena,
+		    &wanted->secrets, err) < 0)
+		return build_failed_as(making->problem, err);
 	if (network->open(network->ctx, &wanted->indexes, err) < 0)
 		return build_failed_as(making->problem, err);
 	if (allow_file_hosts(making, err) < 0)

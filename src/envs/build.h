@@ -101,6 +101,8 @@ struct build_network { /* how a job with `forward` reaches the indexes; made by 
 	/* The last host that could not be reached and why ("host:port: reason"), or "". NULL: it
 	 * isn't known. */
 	void (*failed)(void *ctx, char out[BUILD_NETWORK_FAILURE_SIZE]);
+	/* Asks the host's keyring: see index_log_in. NULL: there is none. */
+	index_password_fn *password;
 };
 struct builder {
 	const struct env_store *store;

@@ -14,12 +14,18 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "envs/inputs.h"
 #include "model/config.h"
 
+struct index_login {
+	const char *url;  /* as in the set */
+	const char *full; /* with user and password */
+};
 struct index_set {
 	const char *index; /* NULL: nothing is configured, ask uv (uv_default_index) */
 	VEC(const char *) extra;
 	VEC(const char *) trusted_hosts;
+	VEC(struct index_login) logins; /* see index_log_in */
 	const char *certificates; /* a PEM file on the host: SSL_CERT_FILE, PIP_CERT, pip.conf cert,
 				     else the system's; NULL: none found */
 };
@@ -31,6 +37,16 @@ struct index_asked { /* from the command line; empty: not given */
  * that a variable names. */
 int index_find(const struct index_asked *asked, const struct config *config, struct arena *arena,
 	struct index_set *set, struct error *err);
+/* Finds the credentials of indexes whose URL has none: from $NETRC or ~/.netrc, and, when the URL
+ * has a user and UV_KEYRING_PROVIDER or PIP_KEYRING_PROVIDER is "subprocess", from `ask` (a
+ * keyring). They are in set->logins alone, so that keys, meta.json and messages never have them;
+ * passwords are added to `secrets`. ERR_NOT_FOUND: $NETRC names a file that can't be read. */
+typedef const char *index_password_fn(
+	void *ctx, const char *url, const char *user, struct arena *arena);
+int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struct arena *arena,
+	inputs_texts *secrets, struct error *err);
+/* What uv is told: the URL with the credentials that were found for it, or as it is. */
+const char *index_full(const struct index_set *set, const char *url);
 /* The URL with user and password replaced by "***", for meta, logs and messages. */
 const char *index_redact(struct arena *arena, const char *url);
 /* The URL in `uv pip install --help` after "(by default: <". NULL: not there. Pure. */

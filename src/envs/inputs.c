@@ -15,8 +15,6 @@
 #include "format/pylock.h"
 #include "format/pyproject.h"
 
-#define SECRET_MIN 4 /* a shorter value would hide half of the log */
-
 enum purpose { FOR_REQUIREMENTS, FOR_CONSTRAINTS };
 
 struct source { /* a file that is being read, innermost first */
@@ -139,7 +137,7 @@ static void note_secrets(struct gatherer *g, const struct requirement *r)
 		size_t len = strcspn(at + 2, "}");
 		const char *value = getenv(arena_bytes(g->arena, at + 2, len));
 
-		if (value && strlen(value) >= SECRET_MIN)
+		if (value && strlen(value) >= INPUTS_SECRET_MIN)
 			vec_push(g->arena, &g->inputs->secrets, value);
 		at += 2;
 	}

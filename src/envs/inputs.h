@@ -17,6 +17,7 @@
 
 #define INPUTS_DEPTH_MAX 10
 #define INPUTS_FILES_MAX 100
+#define INPUTS_SECRET_MIN 4 /* bytes; hiding a shorter value would hide half of a log */
 
 struct env_request;
 typedef VEC(const char *) inputs_texts;

@@ -227,6 +227,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	const struct index_set *indexes = &making->wanted->indexes;
 	struct arena *arena = making->arena;
 	struct job *job = &uv->job;
+	inputs_texts extra = { 0 };
 
 	*uv = (struct uv_job){ 0 };
 	vec_push(arena, &uv->argv, arena_text(arena, UV_INSIDE));
@@ -237,8 +238,10 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	job_reach_indexes(job, arena, indexes);
 	/* In the environment, not among the arguments: addresses may hold credentials, and
 	 * arguments are in the log. */
-	job_set_env(job, arena, "UV_DEFAULT_INDEX", indexes->index);
-	set_joined(making, job, "UV_INDEX", indexes->extra.items, indexes->extra.count);
+	job_set_env(job, arena, "UV_DEFAULT_INDEX", index_full(indexes, indexes->index));
+	for (size_t i = 0; i < indexes->extra.count; i++)
+		vec_push(arena, &extra, index_full(indexes, indexes->extra.items[i]));
+	set_joined(making, job, "UV_INDEX", extra.items, extra.count);
 	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
 		indexes->trusted_hosts.count);
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);

@@ -45,9 +45,9 @@ void job_reach_indexes(struct job *job, struct arena *arena, const struct index_
 
 	buf_init(&text, BUF_MAX_DEFAULT);
 	if (indexes->index)
-		buf_printf(&text, "%s\n", indexes->index);
+		buf_printf(&text, "%s\n", index_full(indexes, indexes->index));
 	for (size_t i = 0; i < indexes->extra.count; i++)
-		buf_printf(&text, "%s\n", indexes->extra.items[i]);
+		buf_printf(&text, "%s\n", index_full(indexes, indexes->extra.items[i]));
 	job_set_env(job, arena, "CARREL_INDEXES", text.data);
 	buf_clear(&text);
 	for (size_t i = 0; i < indexes->trusted_hosts.count; i++)

@@ -7,6 +7,7 @@ given, notes what it is asked, and misbehaves on demand.
         ... --index index.url
 
 By hand: python3 index_server.py DIRECTORY serves the wheels and source archives of a directory until it is ended."""
+import base64
 import contextlib
 import hashlib
 import html
@@ -42,6 +43,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         index = self.server.index
         path = self.path.partition("?")[0].partition("#")[0]
         index.requests.append(path)
+        if index.door and self.headers.get("Authorization") != index.door:
+            self.answer(401, "text/plain", b"who are you?\n")
+            return
         kind = index.take_fault(path)
         if kind == "hang":
             self.close_connection = True
@@ -115,6 +119,7 @@ class Index:
         self.files = {}         # {name: {filename: (Dist, what the page says as its sha256)}}
         self.faults = []        # [prefix of a path, kind, how often still]
         self.requests = []
+        self.door = None        # what Authorization must say
         self.uploaded = None            # when, as pages say it of every file
         self.files_url = files_url      # where pages send downloads, when that isn't here
         self.ended = threading.Event()
@@ -142,6 +147,10 @@ class Index:
         for dist in dists:
             self.files.setdefault(normalize(dist.name), {})[dist.filename] = (dist, said_sha256 or dist.sha256)
         return dists[0] if len(dists) == 1 else dists
+
+    def wants(self, user, password):
+        """From now on 401 for anybody else."""
+        self.door = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
     def remove(self, name):
         self.files.pop(normalize(name), None)

@@ -10,7 +10,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct forward_host host, again;
 	char text[320];
 
+	struct forward_proxy proxy;
+
 	arena_init(&arena);
+	if (forward_proxy_parse(arena_bytes(&arena, (const char *)data, size), &proxy, NULL) == 0)
+		check(proxy.port && proxy.host[0] && !strpbrk(proxy.authorization, "\r\n"));
+	forward_proxy_is_excepted(arena_bytes(&arena, (const char *)data, size), "a.example", 443);
 	if (forward_host_from_url(
 		    arena_bytes(&arena, (const char *)data, size), &arena, &host, NULL) < 0)
 		return 0;

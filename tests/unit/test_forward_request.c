@@ -370,9 +370,52 @@ static void test_an_error_doesn_t_show_a_password(void **state)
 	assert_null(strstr(err.text, "hunter2"));
 }
 
+static void proxies_are_read_from_urls(void **state)
+{
+	struct forward_proxy proxy;
+	struct error err;
+
+	assert_int_equal(
+		forward_proxy_parse("http://a%40b:p%2Fw@Proxy.Example:3128/", &proxy, &err), 0);
+	assert_string_equal(proxy.host, "proxy.example");
+	assert_int_equal(proxy.port, 3128);
+	assert_string_equal(proxy.authorization, "Basic YUBiOnAvdw==");
+	assert_int_equal(forward_proxy_parse("10.0.0.1:8080", &proxy, &err), 0);
+	assert_string_equal(proxy.host, "10.0.0.1");
+	assert_string_equal(proxy.authorization, "");
+	assert_int_equal(forward_proxy_parse("socks5://secret@x:1", &proxy, &err), -1);
+	assert_null(strstr(err.text, "secret"));
+	assert_int_equal(forward_proxy_parse("http://u:secret@a b:1", &proxy, &err), -1);
+	assert_null(strstr(err.text, "secret"));
+}
+
+static void no_proxy_names_hosts_and_domains(void **state)
+{
+	static const struct {
+		const char *except, *host;
+		bool is_excepted;
+	} rows[] = {
+		{ "", "a.example", false },
+		{ "*", "a.example", true },
+		{ "x, .example", "a.example", true },
+		{ "example", "a.example", true },
+		{ "ample", "a.example", false },
+		{ "a.example:443", "a.example", true },
+		{ "a.example:80", "a.example", false },
+		{ "127.0.0.1", "127.0.0.1", true },
+		{ "::1,[fe80::1]", "fe80::1", true },
+		{ "b.a.example", "a.example", false },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_int_equal(forward_proxy_is_excepted(rows[i].except, rows[i].host, 443),
+			rows[i].is_excepted);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(proxies_are_read_from_urls),
+		cmocka_unit_test(no_proxy_names_hosts_and_domains),
 		cmocka_unit_test(test_connect_takes_an_authority),
 		cmocka_unit_test(test_what_could_be_read_in_two_ways_is_refused),
 		cmocka_unit_test(test_a_nul_and_what_is_too_long_are_refused),

@@ -1,0 +1,165 @@
+/* The operator's own proxy, through which the forwarder reaches hosts: HTTPS_PROXY and the like. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "egress/parts.h"
+
+#define CREDENTIALS_MAX 512
+
+static int hex_digit(char c)
+{
+	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
+
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return at ? (int)(at - digits) : -1;
+}
+
+static int set_authorization(struct forward_proxy *proxy, struct str user, struct error *err)
+{
+	char plain[CREDENTIALS_MAX];
+	size_t len = 0;
+	auto_buf struct buf out;
+
+	for (size_t i = 0; i < user.len; i++) {
+		bool is_escape = user.data[i] == '%' && i + 2 < user.len &&
+				 hex_digit(user.data[i + 1]) >= 0 &&
+				 hex_digit(user.data[i + 2]) >= 0;
+
+		if (len == sizeof plain)
+			return fail(err, ERR_INVALID, "credentials of more than %d bytes",
+				CREDENTIALS_MAX);
+		plain[len++] = is_escape ? (char)(hex_digit(user.data[i + 1]) * 16 +
+						   hex_digit(user.data[i + 2]))
+					 : user.data[i];
+		i += is_escape ? 2 : 0;
+	}
+	buf_init(&out, sizeof proxy->authorization);
+	buf_text(&out, "Basic ");
+	buf_base64(&out, plain, len);
+	str_copy(proxy->authorization, sizeof proxy->authorization, out.data);
+	return 0;
+}
+
+int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct error *err)
+{
+	const char *scheme_end = strstr(url, "://");
+	struct forward_proxy made = { 0 };
+	struct str authority;
+	const char *at;
+
+	if (scheme_end && strncasecmp(url, "http://", 7) != 0)
+		return fail_hint(err, ERR_INVALID, "http://HOST:PORT; NO_PROXY=* uses none",
+			"only a proxy by http:// is supported");
+	authority = str_from(scheme_end ? scheme_end + 3 : url);
+	authority.len = strcspn(authority.data, "/?#");
+	at = authority.len ? memrchr(authority.data, '@', authority.len) : NULL;
+	if (at) {
+		struct str user = { authority.data, (size_t)(at - authority.data) };
+
+		if (set_authorization(&made, user, err) < 0)
+			return -1;
+		authority = (struct str){ at + 1, authority.len - user.len - 1 };
+	}
+	if (host_parse_authority(authority, 80, made.host, &made.port, err) < 0)
+		return -1;
+	*proxy = made;
+	return 0;
+}
+
+/* "example.com" and ".example.com" stand for the domain and all below it. */
+static bool is_below(const char *host, struct str domain)
+{
+	size_t len = strlen(host);
+
+	while (domain.len > 0 && domain.data[0] == '.')
+		domain = (struct str){ domain.data + 1, domain.len - 1 };
+	if (domain.len == 0 || domain.len > len ||
+		strncasecmp(host + len - domain.len, domain.data, domain.len) != 0)
+		return false;
+	return domain.len == len || host[len - domain.len - 1] == '.';
+}
+
+bool forward_proxy_is_excepted(const char *except, const char *host, uint16_t port)
+{
+	while (*(except += strspn(except, ", \t"))) {
+		struct str one = { except, strcspn(except, ", \t") }, name, number;
+		bool is_v6 = one.data[0] == '[' ||
+			     (memchr(one.data, ':', one.len) != memrchr(one.data, ':', one.len));
+		uint64_t wanted;
+
+		except += one.len;
+		if (str_is(one, "*"))
+			return true;
+		if (is_v6) {
+			if (one.len > 2 && one.data[0] == '[' && one.data[one.len - 1] == ']')
+				one = (struct str){ one.data + 1, one.len - 2 };
+			if (str_is(one, host))
+				return true;
+			continue;
+		}
+		if (str_cut(one, ':', &name, &number) &&
+			(!str_to_u64(number, &wanted) || wanted != port))
+			continue;
+		if (is_below(host, name))
+			return true;
+	}
+	return false;
+}
+
+bool proxy_must_not_reach(const char *host)
+{
+	union address address = { 0 };
+
+	if (inet_pton(AF_INET, host, &address.ipv4.sin_addr) == 1)
+		address.any.sa_family = AF_INET;
+	else if (inet_pton(AF_INET6, host, &address.ipv6.sin6_addr) == 1)
+		address.any.sa_family = AF_INET6;
+	else
+		return strcmp(host, "localhost") == 0;
+	return forward_address_is_closed(&address.any);
+}
+
+/* ---- the operator's variables ---- */
+
+static const char *first_set(const char *const *names, const char **found)
+{
+	for (; *names; names++) {
+		const char *value = getenv(*names);
+
+		if (value && *value) {
+			*found = *names;
+			return value;
+		}
+	}
+	return NULL;
+}
+
+static int find_proxy(const char *const *names, struct forward_proxy *proxy, struct error *err)
+{
+	const char *name = NULL, *value = first_set(names, &name);
+
+	if (value && forward_proxy_parse(value, proxy, err) < 0)
+		return error_context(err, "the variable %s", name);
+	return 0;
+}
+
+int forward_proxies_find(struct forward_proxies *proxies, struct error *err)
+{
+	static const char *const https[] = { "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+		NULL };
+	static const char *const http[] = { "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY",
+		NULL };
+	static const char *const none[] = { "no_proxy", "NO_PROXY", NULL };
+	struct forward_proxies found = { .except = "" };
+	const char *name, *except = first_set(none, &name);
+
+	if (except)
+		found.except = except;
+	if (strcmp(found.except, "*") != 0 && (find_proxy(https, &found.https, err) < 0 ||
+						      find_proxy(http, &found.http, err) < 0))
+		return -1;
+	*proxies = found;
+	return 0;
+}

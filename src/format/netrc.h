@@ -1,0 +1,11 @@
+/* netrc.h -- credentials of a host in a .netrc file: machine, default, login, account, password;
+ * macdef is passed over, comments begin with '#' at the beginning of a word. Pure. */
+#pragma once
+#include <stdbool.h>
+#include "base/arena.h"
+#include "base/str.h"
+
+#define NETRC_MAX ((size_t)1 << 20)
+/* The first entry for the host, else the default one. false: none, or one without a password. */
+bool netrc_find(struct str text, const char *host, struct arena *arena, const char **login,
+	const char **password);

@@ -1,0 +1,54 @@
+#include <string.h>
+#include "format/netrc.h"
+#include "unit.h"
+
+static struct arena arena;
+
+static int set_up(void **state)
+{
+	arena_init(&arena);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	arena_done(&arena);
+	return 0;
+}
+
+static void assert_found(const char *text, const char *host, const char *expected)
+{
+	const char *login = "", *password = "";
+	bool is_found = netrc_find(str_from(text), host, &arena, &login, &password);
+
+	assert_string_equal(
+		is_found ? arena_printf(&arena, "%s:%s", login, password) : "none", expected);
+}
+
+static void the_entry_of_the_host_is_found(void **state)
+{
+	const char *text = "# mine\nmachine a.example login me password pw\n"
+			   "machine b.example\n\tlogin you\n\tpassword \"two words\"\n"
+			   "macdef init\n machine evil.example login x password y\n\n"
+			   "default login any password last\n";
+
+	assert_found(text, "a.example", "me:pw");
+	assert_found(text, "A.EXAMPLE", "me:pw");
+	assert_found(text, "b.example", "you:two words");
+	assert_found(text, "evil.example", "any:last");
+	assert_found("machine a.example login me\n", "a.example", "none");
+	assert_found("machine a.example password pw", "a.example", ":pw");
+	assert_found("machine a.example login me password p\\\"w", "a.example", "me:p\"w");
+	assert_found("machine", "a.example", "none");
+	assert_found("", "a.example", "none");
+	assert_found("machine b.example login me password pw\n", "a.example", "none");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_entry_of_the_host_is_found, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
