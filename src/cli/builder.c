@@ -18,9 +18,12 @@
 /* ---- an end that is wanted ---- */
 
 static volatile int interrupted;
+static volatile int is_only_reading; /* nothing is under way that would have to be undone */
 
 static void on_signal(int signo)
 {
+	if (is_only_reading)
+		_exit(128 + signo);
 	if (++interrupted < PATIENCE)
 		return;
 	signal(signo, SIG_DFL);
@@ -68,6 +71,7 @@ static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, ui
 {
 	struct site *site = ctx;
 	bool is_new = strcmp(site->phase, phase) != 0;
+	is_only_reading = strcmp(phase, "verifying") == 0;
 	str_copy(site->phase, sizeof site->phase, phase);
 	site->done = done;
 	site->total = total;
@@ -263,6 +267,7 @@ static struct verdict verify_one(
 	verdict.has_failed =
 		env_resolve(&site->session.store, asked, arena, &verdict.name, &verdict.err) ||
 		env_verify(&site->builder, verdict.name, arena, &verdict.findings, &verdict.err);
+	is_only_reading = 0;
 	if (verdict.has_failed || !verdict.findings.count || !repair)
 		return verdict;
 	verdict.is_repaired = !env_repair(&site->builder, verdict.name, &verdict.findings, arena,
@@ -271,9 +276,29 @@ static struct verdict verify_one(
 	return verdict;
 }
 
-/* One that can't be looked at or repaired keeps none of the others from it. */
-static int verify_all(struct site *site, const arg_list *asked, bool repair, struct arena *arena,
-	verdicts *all, struct error *err)
+/* Nothing could be looked at: that is the error of the command, when it is about one. */
+static bool is_unseen(const struct verdict *verdict)
+{
+	return verdict->has_failed && !verdict->findings.count;
+}
+
+static int tell_verdict(struct site *site, const struct verdict *verdict, struct error *err)
+{
+	auto_buf struct buf out;
+	buf_init(&out, BUF_MAX_DEFAULT);
+	print_verdict(&out, verdict);
+	progress_clear(&site->progress);
+	if (out.len && fd_write_full(STDOUT_FILENO, out.data, out.len) < 0)
+		return fail_errno(err, "write");
+	if (verdict->has_failed)
+		cli_fail(&verdict->err, false);
+	return 0;
+}
+
+/* One that can't be looked at or repaired keeps none of the others from it. is_told: each verdict
+ * is printed when it is known. */
+static int verify_all(struct site *site, const arg_list *asked, bool repair, bool is_told,
+	struct arena *arena, verdicts *all, struct error *err)
 {
 	arg_list names = { 0 };
 	env_sweep(&site->session.store);
@@ -285,29 +310,28 @@ static int verify_all(struct site *site, const arg_list *asked, bool repair, str
 		if (interrupted)
 			return fail(err, ERR_CANCELED, "env verify was interrupted");
 		vec_push(arena, all, verdict);
+		if (is_told && !(asked->count == 1 && is_unseen(&verdict)) &&
+			tell_verdict(site, &verdict, err))
+			return -1;
 	}
 	return 0;
 }
 
-static void print_all(const verdicts *all, bool is_single, bool json, struct buf *out)
+static void print_all_json(const verdicts *all, bool is_single, struct buf *out)
 {
 	struct json j;
 	json_init(&j, out, false);
-	if (json && !is_single)
+	if (!is_single)
 		json_array(&j, NULL);
 	for (size_t i = 0; i < all->count; i++)
-		if (json)
-			print_verdict_json(&j, &all->items[i]);
-		else
-			print_verdict(out, &all->items[i]);
-	if (json && !is_single)
+		print_verdict_json(&j, &all->items[i]);
+	if (!is_single)
 		json_end(&j);
-	if (json)
-		buf_char(out, '\n');
+	buf_char(out, '\n');
 }
 
 /* 1 when damage stays, or something wasn't looked at; 125 when nothing was. */
-static int print_verdicts(const verdicts *all, bool is_single, bool json)
+static int finish_verify(const verdicts *all, bool is_single, bool json)
 {
 	auto_buf struct buf out;
 	size_t bad = 0, unseen = 0;
@@ -315,15 +339,13 @@ static int print_verdicts(const verdicts *all, bool is_single, bool json)
 	for (size_t i = 0; i < all->count; i++) {
 		const struct verdict *verdict = &all->items[i];
 		bad += verdict->has_failed || (verdict->findings.count && !verdict->is_repaired);
-		unseen += verdict->has_failed && !verdict->findings.count;
+		unseen += is_unseen(verdict);
 	}
 	if (is_single && unseen)
 		return env_fail(&all->items[0].err, &all->items[0].problem, json);
-	print_all(all, is_single, json, &out);
-	int code = env_print_all(&out);
-	for (size_t i = 0; !json && i < all->count; i++)
-		if (all->items[i].has_failed)
-			cli_fail(&all->items[i].err, false);
+	if (json)
+		print_all_json(all, is_single, &out);
+	int code = json ? env_print_all(&out) : 0;
 	if (code)
 		return code;
 	return unseen && unseen == all->count ? 125 : bad > 0;
@@ -347,11 +369,11 @@ static int builder_verify(int argc, char **argv)
 					  ? PROGRESS_NONE
 					  : PROGRESS_BAR;
 	int failed = site_open(&site, kind, &err) ||
-		     verify_all(&site, &names, options.repair, &arena, &all, &err);
+		     verify_all(&site, &names, options.repair, !json, &arena, &all, &err);
 	progress_finish(&site.progress);
 	if (failed)
 		return env_fail(&err, NULL, json);
-	return print_verdicts(&all, names.count == 1, json);
+	return finish_verify(&all, names.count == 1, json);
 }
 
 /* ---- the command line ---- */

@@ -28,6 +28,8 @@ static const struct {
 	{ "installing_deps", "installing" },
 	{ "building_wheels", "building" },
 	{ "building_layers", "storing" },
+	{ "verifying", "verifying" },
+	{ "running_python", "running Python" },
 	{ "ready", "ready" },
 };
 
@@ -219,9 +221,15 @@ void progress_say(struct progress *progress, const char *text)
 	progress->shown_ms = 0; /* the next one is drawn at once */
 }
 
-void progress_finish(struct progress *progress)
+void progress_clear(struct progress *progress)
 {
 	if (progress->kind == PROGRESS_BAR && progress->shown_ms)
 		(void)!fd_write_full(progress->fd, "\r\033[K", 4);
+	progress->shown_ms = 0;
+}
+
+void progress_finish(struct progress *progress)
+{
+	progress_clear(progress);
 	progress->kind = PROGRESS_NONE;
 }

@@ -32,7 +32,8 @@ void progress_show_bytes(
 	struct progress *progress, const char *phase, uint64_t bytes, uint64_t total);
 /* A line that stays, above the one that is redrawn. */
 void progress_say(struct progress *progress, const char *text);
-/* Takes the line away. */
+/* Takes the line away until the next draw; for good. */
+void progress_clear(struct progress *progress);
 void progress_finish(struct progress *progress);
 /* The line, at most `width` columns. Pure. */
 void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,

@@ -59,12 +59,27 @@ static const char *package_of_layer(const struct env_store *store, const struct 
 	return index < packages.count ? packages.items[index].name : NULL;
 }
 
-static int verify_layers(const struct env_store *store, const struct env_meta *meta,
+static void show(const struct builder *builder, const char *phase, size_t done, size_t total)
+{
+	const struct env_progress *progress = builder->progress;
+
+	if (progress && progress->show)
+		progress->show(progress->ctx, phase, done, total, 0);
+}
+
+static int verify_layers(const struct builder *builder, const struct env_meta *meta,
 	struct arena *arena, env_findings *findings, struct error *err)
 {
+	const struct env_store *store = builder->store;
+
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		const char *id = meta->layers.items[i];
 		layer_damages damages = { 0 };
+
+		show(builder, "verifying", i, meta->layers.count);
+		/* A signal that came before; later ones end the process while it only reads. */
+		if (builder->runner->interrupted && *builder->runner->interrupted)
+			return fail(err, ERR_CANCELED, "env verify was interrupted");
 
 		if (layer_verify(&store->layers, id, arena, &damages, err) < 0) {
 			if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
@@ -135,7 +150,7 @@ int env_verify(const struct builder *builder, const char *name, struct arena *ar
 		find(arena, findings, NULL, NULL, "", err->text);
 		return 0;
 	}
-	if (verify_layers(store, &meta, arena, findings, err) < 0)
+	if (verify_layers(builder, &meta, arena, findings, err) < 0)
 		return -1;
 	if (meta.layers.count > PLAN_LOWERS_MAX)
 		find(arena, findings, NULL, NULL, "",
@@ -146,6 +161,7 @@ int env_verify(const struct builder *builder, const char *name, struct arena *ar
 	/* What is damaged may do anything when it runs; what is said of it is clear already. */
 	if (findings->count > 0)
 		return 0;
+	show(builder, "running_python", 0, 0);
 	return verify_python(builder, &meta, arena, findings, err);
 }
 

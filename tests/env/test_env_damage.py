@@ -2,6 +2,8 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
 
 import pytest
 from envs import digest
@@ -249,3 +251,18 @@ def test_a_foreign_environment_directory_is_not_trusted(built, tmp):
     assert built.run("--env", built.name, "--", "true").returncode == 125
     built.build("agent", "--pip", "victim", "--pip", "bystander")
     assert not directory.is_symlink() and (tmp / "copy/meta.json").exists()
+
+
+def test_verify_prints_as_it_goes_and_ends_at_once(env, index):
+    """The first verdict is there while the others are still read; an interrupt then ends it with 130."""
+    index.add(wheel("small"), wheel("large", files={"large.py": "", "large.bin": bytes(range(256)) * (300 << 12)}))
+    small = env.build("a-small", "--pip", "small")["name"]
+    large = [env.build(f"{letter}-large", "--pip", "large")["name"] for letter in "bcdef"]
+    before = env.layer_ids()
+    with env.start("env", "verify", small, *large, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == f"{small}: ok\n"
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        process.wait(timeout=60)
+    assert process.returncode == 130 and f"{large[-1]}: ok" not in rest, (process.returncode, rest)
+    assert env.layer_ids() == before
