@@ -95,7 +95,6 @@ static const char *const of_var_lib[] = {
 	"units",
 	"usbutils",
 	"xkb",
-	"xml-core",
 };
 
 /* Without the cache, every program with fonts scans all of them at its start. */

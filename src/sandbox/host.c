@@ -34,15 +34,16 @@ static enum plan_path_kind kind_of(mode_t mode)
 	return S_ISDIR(mode) ? PATH_DIRECTORY : S_ISLNK(mode) ? PATH_LINK : PATH_FILE;
 }
 
-/* Where it is a file, a directory or a link. */
-static void add_path(struct host *host, const char *path, struct arena *arena)
+/* Where it is a file, a directory or a link. `mode`: its type, or 0 where that isn't known. */
+static void add_path(struct host *host, const char *path, mode_t mode, struct arena *arena)
 {
 	struct stat st;
 	char link[PATH_MAX];
-	if (lstat(path, &st) ||
-		(!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode)))
+	if (!mode && !lstat(path, &st))
+		mode = st.st_mode;
+	if (!S_ISDIR(mode) && !S_ISREG(mode) && !S_ISLNK(mode))
 		return;
-	struct plan_host_path found = { path, kind_of(st.st_mode), NULL, 1 };
+	struct plan_host_path found = { path, kind_of(mode), NULL, 1 };
 	if (found.kind == PATH_LINK) {
 		ssize_t len = readlink(path, link, sizeof link);
 		if (len <= 0 || (size_t)len >= sizeof link)
@@ -72,7 +73,7 @@ static void look_at_place(
 		if (plan_system_place_has(place, entry->d_name))
 			add_path(host,
 				arena_printf(arena, "%s/%s", place->directory, entry->d_name),
-				arena);
+				DTTOIF(entry->d_type), arena);
 	closedir(dir);
 	qsort(host->facts.host_paths.items + first, host->facts.host_paths.count - first,
 		sizeof *host->facts.host_paths.items, compare_paths);
@@ -81,7 +82,7 @@ static void look_at_place(
 static void look_at_system(struct host *host, struct arena *arena)
 {
 	for (const char *const *path = plan_system_paths; *path; path++)
-		add_path(host, *path, arena);
+		add_path(host, *path, 0, arena);
 	for (const struct plan_system_place *place = plan_system_places; place->directory; place++)
 		look_at_place(host, place, arena);
 }

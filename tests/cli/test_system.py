@@ -9,7 +9,7 @@ import pytest
 NEEDED = ["/etc/ImageMagick-6", "/etc/alternatives", "/etc/chromium.d", "/etc/emacs", "/etc/fonts", "/etc/groff",
           "/etc/libreoffice", "/etc/manpath.config", "/etc/mime.types", "/etc/papersize", "/etc/php", "/etc/sgml",
           "/etc/texmf", "/etc/xml", "/var/cache/fontconfig", "/var/lib/ghostscript", "/var/lib/sgml-base",
-          "/var/lib/texmf", "/var/lib/xml-core"]
+          "/var/lib/texmf"]
 CLOSED = ["/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers", "/etc/machine-id", "/etc/resolv.conf",
           "/etc/network", "/etc/gitconfig", "/etc/pip.conf", "/etc/npmrc", "/etc/profile", "/etc/apt", "/etc/pam.d",
           "/etc/subuid", "/var/lib/postgresql", "/var/lib/systemd", "/var/log", "/var/spool"]

@@ -94,7 +94,7 @@ def run_file(prefix, name, log):
         ended = {0: "passed", 2: "failed"}.get(done.returncode, f"ended with {done.returncode}")
         with contextlib.suppress(xml.ParseError):
             for case in xml.fromstring(done.stdout).iter("testcase"):
-                results[f"{name}:{case.get('name').removeprefix('test.').removeprefix(name + '.')}"] = outcome(case)
+                results[f"{name}:{(case.get('name') or '').removeprefix('test.').removeprefix(name + '.')}"] = outcome(case)
     if not results or ended not in ("passed", "failed"):
         results[f"{name}:"] = ended
     return results

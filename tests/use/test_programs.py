@@ -151,6 +151,7 @@ USES = {
         gcc -fsanitize=undefined a.c -o a && ./a 2>&1 | grep -o 'signed integer overflow'
         """, "signed integer overflow"),
     # ---- small things ----
+    "git makes a shared repository": Use("git init -q --shared x && stat -c %A x/.git", "drwxrwsr-x"),
     "addresses are looked up from hosts, at once": Use("""
         getent hosts 127.0.0.1 | grep -q localhost
         timeout 5 /usr/bin/python3 -c 'import socket; print(socket.gethostbyaddr("127.0.0.1")[0], socket.getfqdn())'
