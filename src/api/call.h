@@ -68,6 +68,7 @@ struct call {
 	void *query, *body;    /* the route's structs */
 	int status;	       /* that was answered, or 0 */
 	bool is_measured;      /* call_measure_first was there */
+	bool is_aborted;       /* in `gone`: the answer didn't reach the client */
 	/* Set by run, as far as it needs them. */
 	void (*piece)(struct call *c, struct str data); /* empty: the end */
 	call_fn *writable;

@@ -11,7 +11,11 @@ ANSWERS(healthy, { 200, JSON, &health_schema, "It is well." });
 ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
-ANSWERS(created, { 201, JSON, &workspace_schema, "It is there." });
+ANSWERS(created,
+	{ 201, JSON, &workspace_schema,
+		"It is there. A client that goes before it is answered cancels the creation, and "
+		"nothing is left; with an Idempotency-Key only if it sent `Carrel-Cancel: "
+		"disconnect`." });
 ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_schema, "The workspace." });
 ANSWERS(removed, { 204, NULL, NULL, "It is gone." });

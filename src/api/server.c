@@ -226,6 +226,7 @@ static void on_done(void *ctx, struct http_request *r, bool aborted)
 {
 	struct call *c = r->ctx;
 
+	c->is_aborted = aborted;
 	call_let_go(c);
 	write_log(c, aborted);
 }

@@ -40,14 +40,53 @@ static void on_workspace(void *ctx, struct core_workspace *w, const struct error
 
 /* ---- create ---- */
 
+struct create_operation {
+	struct operation op;
+	struct core_workspace *w; /* being made */
+	bool is_bound;		  /* to its client: canceled when that goes before it is answered */
+};
+
+/* A client that has a key may come back for the answer, unless it says that it won't. */
+static bool is_bound(struct call *c, const struct operation *op)
+{
+	return !op->entry || str_is(http_header(c->r, "carrel-cancel"), "disconnect");
+}
+
+static void on_gone(struct call *c)
+{
+	struct create_operation *op = c->own;
+
+	op->op.call = NULL;
+	core_cancel_create(op->w);
+}
+
+/* Nobody knows of a workspace whose client went before the answer was in its hands. */
+static void on_answered(struct call *c)
+{
+	struct core_workspace *w;
+	struct error err;
+
+	if (c->is_aborted && !c->api->core->is_stopping &&
+		!core_find(c->api->core, c->own, &w, &err))
+		core_remove(c->api->core, w, "canceled", c->r->id, NULL, NULL);
+}
+
 static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
 {
+	struct create_operation *op = ctx;
+	struct call *c = op->is_bound ? op->op.call : NULL;
+
 	answer(ctx, w, err, 201);
+	if (!c || err)
+		return;
+	c->own = arena_text(&c->r->arena, w->model.id);
+	c->gone = on_answered;
 }
 
 static void create(struct call *c, struct operation *op)
 {
 	const struct create_body *body = c->body;
+	struct create_operation *own = (struct create_operation *)op;
 	struct core_create create = { .request_id = c->r->id };
 	struct workspace *wanted = &create.wanted;
 
@@ -74,7 +113,10 @@ static void create(struct call *c, struct operation *op)
 		vec_push(&c->r->arena, &wanted->build_options, "--allow-build");
 	call_copy_pairs(&c->r->arena, &body->labels, &wanted->labels);
 	call_copy_pairs(&c->r->arena, &body->env, &wanted->env);
-	core_create(c->api->core, &create, on_created, op);
+	own->w = core_create(c->api->core, &create, on_created, op);
+	own->is_bound = is_bound(c, op);
+	if (own->w && own->is_bound)
+		c->gone = on_gone;
 }
 
 static bool find(struct call *c, const char *id, struct buf *body, const char **location)
@@ -91,8 +133,8 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 
 void api_workspace_create(struct call *c)
 {
-	static const struct once once = { "POST /v1/workspaces", sizeof(struct operation), create,
-		find };
+	static const struct once once = { "POST /v1/workspaces", sizeof(struct create_operation),
+		create, find };
 
 	call_once(c, &once);
 }

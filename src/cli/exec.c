@@ -165,7 +165,7 @@ static int run_background(
 	auto_buf struct buf out;
 	struct remote_answer answer;
 	buf_init(&out, 256);
-	if (remote_call(remote, "POST", path, body, &answer, err))
+	if (remote_call_once(remote, path, body, &answer, err))
 		return -1;
 	if (remote->json)
 		return remote_print_answer(&answer);

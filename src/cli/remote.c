@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
@@ -17,6 +18,8 @@
 /* A daemon that was restarted serves again within seconds. */
 #define REOPEN_TRIES 50
 #define REOPEN_MS 200
+#define REPEAT_MS 5000
+#define REPEAT_PAUSE_MS 50
 
 int remote_check_names(const char *const *names, size_t count, struct error *err)
 {
@@ -62,34 +65,101 @@ void remote_done(struct remote *remote)
 	arena_done(&remote->arena);
 }
 
-int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
+/* A read, or a request that the daemon carries out once for its key. */
+static bool may_repeat(const struct client_request *request)
+{
+	return request->body_fd < 0 && !request->fd_count &&
+	       (!strcmp(request->method, "GET") ||
+		       (request->headers && strstr(request->headers, "Idempotency-Key: ")));
+}
+
+bool remote_reconnect(struct remote *remote, const struct client_request *request, uint64_t *end_ms)
+{
+	struct client *client = &remote->client, next;
+	struct error ignored;
+	if (!client->is_lost || !may_repeat(request))
+		return false;
+	if (!*end_ms)
+		*end_ms = clock_monotonic_ms() + REPEAT_MS;
+	while (clock_monotonic_ms() < *end_ms) {
+		poll(NULL, 0, REPEAT_PAUSE_MS);
+		if (daemon_connect(&next, remote->host, false, &ignored))
+			continue;
+		next.is_started_here = client->is_started_here;
+		client_done(client);
+		*client = next;
+		return true;
+	}
+	return false;
+}
+
+int remote_read_answer(struct remote *remote, const struct client_request *request,
+	const struct client_response *response, struct remote_answer *answer, struct error *err)
+{
+	struct json_value *value = NULL;
+	if (response->body.len && json_read(response->body, &remote->arena, &value, err))
+		return error_context(
+			err, "the daemon's answer to %s %s", request->method, request->path);
+	*answer = (struct remote_answer){ response->status, response->body, value };
+	return 0;
+}
+
+static int call(struct remote *remote, const struct client_request *request,
 	struct remote_answer *answer, struct error *err)
 {
-	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response = { 0 };
-	struct json_value *value = NULL;
+	uint64_t end_ms = 0;
+	while (client_call(&remote->client, request, &remote->arena, &response, err))
+		if (!remote_reconnect(remote, request, &end_ms))
+			return -1;
+	return answer ? remote_read_answer(remote, request, &response, answer, err) : 0;
+}
+
+static struct client_request request_of(
+	const char *method, const char *path, const struct buf *body)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
 	request.method = method;
 	request.path = path;
 	if (body)
 		request.body = (struct str){ body->data, body->len };
-	if (client_call(&remote->client, &request, &remote->arena, &response, err))
-		return -1;
-	if (!answer)
-		return 0;
-	if (response.body.len && json_read(response.body, &remote->arena, &value, err))
-		return error_context(err, "the daemon's answer to %s %s", method, path);
-	*answer = (struct remote_answer){ response.status, response.body, value };
-	return 0;
+	return request;
+}
+
+int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
+	struct remote_answer *answer, struct error *err)
+{
+	const struct client_request request = request_of(method, path, body);
+	return call(remote, &request, answer, err);
+}
+
+struct client_request remote_post_once(
+	struct remote *remote, const char *path, const struct buf *body, const char *headers)
+{
+	struct client_request request = request_of("POST", path, body);
+	char key[ID_LEN + 1];
+	id_make(key);
+	request.headers = arena_printf(&remote->arena, "Idempotency-Key: %s\r\n%s", key, headers);
+	return request;
+}
+
+int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
+	struct remote_answer *answer, struct error *err)
+{
+	const struct client_request request = remote_post_once(remote, path, body, "");
+	return call(remote, &request, answer, err);
 }
 
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err)
 {
 	auto_buf struct buf body;
+	uint64_t end_ms = 0;
 	ssize_t got;
 	buf_init(&body, PROBLEM_MAX);
-	if (client_begin(&remote->client, request, &remote->arena, response, err))
-		return -1;
+	while (client_begin(&remote->client, request, &remote->arena, response, err))
+		if (!remote_reconnect(remote, request, &end_ms))
+			return -1;
 	if (response->status < 300)
 		return 0;
 	do {

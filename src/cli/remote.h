@@ -49,9 +49,23 @@ struct remote_answer {
 	struct str text;		/* as it came; empty: none */
 	const struct json_value *value; /* the same, parsed; NULL: none */
 };
-/* One request; body NULL: none. What isn't 2xx is *err. answer may be NULL. */
+/* One request; body NULL: none. What isn't 2xx is *err. answer may be NULL. A GET whose connection
+ * is lost, as by a core that is killed, is sent again for five seconds. */
 int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err);
+/* A POST that creates something, with an Idempotency-Key: sent again as a GET is, and carried out
+ * once. */
+int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
+	struct remote_answer *answer, struct error *err);
+/* Its parts, for who has something else to do meanwhile. headers: further ones, or "". */
+struct client_request remote_post_once(
+	struct remote *remote, const char *path, const struct buf *body, const char *headers);
+/* After a failure of the request: whether it may be sent again, on a new connection. *end_ms: 0
+ * before the first, then the end of the time for it. */
+bool remote_reconnect(
+	struct remote *remote, const struct client_request *request, uint64_t *end_ms);
+int remote_read_answer(struct remote *remote, const struct client_request *request,
+	const struct client_response *response, struct remote_answer *answer, struct error *err);
 /* The same, for an answer that is read piece by piece: client_read follows. */
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err);

@@ -1,7 +1,11 @@
 /* carrel create: what was asked for becomes one request. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -175,6 +179,100 @@ static int print_request(
 	return 0;
 }
 
+/* ---- interrupts ---- */
+
+/* Blocks the signals that end a command, to be read from *fd. */
+static int catch_signals(int *fd, struct error *err)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	*fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return *fd < 0 ? fail_errno(err, "make a signal descriptor") : 0;
+}
+
+/* false: a signal came before the answer. */
+static bool await_answer(struct remote *remote, int signals)
+{
+	struct pollfd fds[] = { { signals, POLLIN, 0 }, { remote->client.socket, POLLIN, 0 } };
+	while (poll(fds, 2, -1) < 0 && errno == EINTR)
+		;
+	return !fds[0].revents;
+}
+
+static int read_response(struct remote *remote, struct client_response *response, struct error *err)
+{
+	auto_buf struct buf body;
+	ssize_t got;
+	buf_init(&body, FILE_MAX);
+	if (client_receive(&remote->client, &remote->arena, response, err))
+		return -1;
+	do {
+		char *room = buf_reserve(&body, 4096);
+		if (!room)
+			return fail(err, ERR_LIMIT, "the daemon's answer is too long");
+		got = client_read(&remote->client, response, room, 4096, err);
+		if (got > 0)
+			buf_grew(&body, (size_t)got);
+	} while (got > 0);
+	response->body = (struct str){ arena_bytes(&remote->arena, body.data, body.len), body.len };
+	return got < 0 ? -1 : 0;
+}
+
+/* The daemon cancels what it can't answer any more. An answer that has come is still there to be
+ * read: then the workspace is removed. */
+static int cancel(struct remote *remote, const struct client_request *request, bool was_lost,
+	struct error *err)
+{
+	struct client_response response = { 0 };
+	struct remote_answer answer;
+	struct error ignored, why;
+	if (was_lost)
+		return fail_hint(err, ERR_CANCELED, "carrel ls shows whether it was made",
+			"interrupted, while the daemon restarted");
+	shutdown(remote->client.socket, SHUT_RDWR);
+	if (read_response(remote, &response, &ignored) || response.status != 201 ||
+		remote_read_answer(remote, request, &response, &answer, &ignored))
+		return fail(err, ERR_CANCELED, "interrupted: no workspace was made");
+	const char *id = json_member_text(answer.value, "id");
+	const char *name = json_member_text(answer.value, "name");
+	remote->client.is_used = true; /* it is shut down */
+	if (!id || remote_call(remote, "DELETE", remote_workspace_path(remote, id, ""), NULL, NULL,
+			   &why))
+		return fail_hint(err, ERR_CANCELED, "carrel rm removes it",
+			"interrupted, but workspace '%s' is there: %s", name ? name : "",
+			id ? why.text : "the daemon didn't say its id");
+	return fail(err, ERR_CANCELED, "interrupted: workspace '%s' is removed again", name);
+}
+
+/* Made once, however often the daemon has to be asked, and canceled with us. */
+static int post(struct remote *remote, const struct buf *body, struct remote_answer *answer,
+	struct error *err)
+{
+	const struct client_request request =
+		remote_post_once(remote, "/v1/workspaces", body, "Carrel-Cancel: disconnect\r\n");
+	struct client_response response = { 0 };
+	auto_close int signals = -1;
+	uint64_t end_ms = 0;
+	if (catch_signals(&signals, err))
+		return -1;
+	for (;;) {
+		int failed = client_send(&remote->client, &request, err);
+		if (!failed && !await_answer(remote, signals))
+			return cancel(remote, &request, end_ms != 0, err);
+		if (!failed && !read_response(remote, &response, err))
+			break;
+		if (!remote_reconnect(remote, &request, &end_ms))
+			return -1;
+	}
+	if (response.status >= 400)
+		return client_problem(response.status, response.body, &remote->arena, err);
+	return remote_read_answer(remote, &request, &response, answer, err);
+}
+
 /* What has to be built takes its time, and is silent. */
 static int create(struct remote *remote, const struct create_options *options,
 	const struct buf *body, struct remote_answer *answer, struct error *err)
@@ -184,7 +282,7 @@ static int create(struct remote *remote, const struct create_options *options,
 		       env_options_are_given(&options->build);
 	progress_init(&progress, is_seen ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
 	progress_show(&progress, "building_env", 0, 0, 0);
-	int failed = remote_call(remote, "POST", "/v1/workspaces", body, answer, err);
+	int failed = post(remote, body, answer, err);
 	progress_finish(&progress);
 	return failed;
 }

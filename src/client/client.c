@@ -249,10 +249,12 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 		ssize_t got = client_fill(client, err);
 		if (got < 0)
 			return -1;
-		if (got == 0)
+		if (got == 0) {
+			client->is_lost = true;
 			return fail_hint(err, ERR_UNAVAILABLE, "try again",
 				"the daemon at '%s' ended the connection without an answer",
 				client->host);
+		}
 	}
 	begin_body(client, &head, arena, response);
 	client->in_at += used;
@@ -276,6 +278,7 @@ static int end_body(struct client *client, struct client_response *response)
 
 static int cut(struct client *client, struct error *err)
 {
+	client->is_lost = true;
 	return fail_hint(err, ERR_CORRUPT, "try again",
 		"the answer of the daemon at '%s' was cut off", client->host);
 }

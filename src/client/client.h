@@ -20,6 +20,7 @@ struct client {
 			     request or client_done */
 	int fd_count;
 	bool is_started_here; /* by this call, as tmux does */
+	bool is_lost;	      /* the connection ended before the last answer did */
 	/* private */
 	struct buf in; /* what came, taken up to in_at */
 	size_t in_at;

@@ -195,8 +195,11 @@ int client_send(struct client *client, const struct client_request *request, str
 	if (request->fd_count > 4)
 		return fail(
 			err, ERR_INVALID, "a request can't have %d descriptors", request->fd_count);
-	if (client_renew(client, err) < 0)
+	client->is_lost = false;
+	if (client_renew(client, err) < 0) {
+		client->is_lost = err && err->code == ERR_UNAVAILABLE;
 		return -1;
+	}
 	make_head(&head, request);
 	/* Until an answer is read to its end. */
 	client->is_used = true;

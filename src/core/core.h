@@ -71,6 +71,8 @@ struct core_workspace {
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			   meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */
+	bool is_canceled;		/* while it is made: nobody wants it any more */
+	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
 	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
 	struct core_removal *removal;	/* who waits for its end */
 	bool has_no_row;		/* any more: it is being removed */
@@ -133,8 +135,11 @@ struct core_create {
 };
 /* done: it is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),
  * ERR_INVALID, ERR_NOT_FOUND (environment), ERR_DISK_FULL, … On an error nothing is left. */
-void core_create(
+/* Returns what is being made, until done is called; NULL when it is refused. */
+struct core_workspace *core_create(
 	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx);
+/* Nobody wants what is being made any more: done gets ERR_CANCELED, and nothing is left. */
+void core_cancel_create(struct core_workspace *w);
 /* Ends what runs in it and removes all of it. done's w is NULL. */
 void core_remove(struct core *core, struct core_workspace *w, const char *why,
 	const char *request_id, core_workspace_fn *done, void *ctx);

@@ -15,16 +15,28 @@ struct creation {
 	char request_id[ID_LEN + 1];
 };
 
-static void finish(struct creation *creation, const struct error *err)
+static bool is_unwanted(const struct creation *creation, struct error *err)
+{
+	if (!creation->w->is_canceled)
+		return false;
+	fail(err, ERR_CANCELED, "the client went before workspace '%s' was made",
+		creation->w->model.name);
+	return true;
+}
+
+/* is_made: it has a row, and is ready, or (err) to be removed again. */
+static void finish(struct creation *creation, bool is_made, const struct error *err)
 {
 	struct core_workspace *w = creation->w;
 	struct core *core = w->core;
+	if (is_made) {
+		journal_emit(&core->journal, "workspace.created", w->model.id, w->model.name, NULL);
+		workspace_set_state(w, WORKSPACE_READY);
+	}
 	if (!err) {
 		core->metrics.creates++;
 		histogram_add(&core->metrics.create_seconds,
 			(double)(clock_monotonic_ns() - creation->began_ns) / 1e9);
-		journal_emit(&core->journal, "workspace.created", w->model.id, w->model.name, NULL);
-		workspace_set_state(w, WORKSPACE_READY);
 		lifetime_arm(w);
 	} else
 		core->metrics.create_failures++;
@@ -36,7 +48,9 @@ static void finish(struct creation *creation, const struct error *err)
 		refusal->done(refusal->ctx, NULL, &refusal->err);
 		free(refusal);
 	}
-	if (err)
+	if (err && is_made)
+		core_remove(core, w, "canceled", creation->request_id, NULL, NULL);
+	else if (err)
 		workspace_drop(w);
 	core_release(w);
 	free(creation);
@@ -49,17 +63,17 @@ static void undo(struct creation *creation, const struct error *err)
 	tree_discard(creation->w->core, creation->w->model.id, &ignored);
 	if (why.code == ERR_DENIED) /* a home that takes no writes is no fault of who asked */
 		why.code = ERR_UNAVAILABLE;
-	finish(creation, &why);
+	finish(creation, false, &why);
 }
 
 static void on_row(void *ctx, const struct error *err)
 {
 	struct creation *creation = ctx;
-	if (err) {
+	struct error canceled;
+	if (err)
 		undo(creation, err);
-		return;
-	}
-	finish(creation, NULL);
+	else
+		finish(creation, true, is_unwanted(creation, &canceled) ? &canceled : NULL);
 }
 
 /* In the store it is ready: there is nothing half-made that has a row. */
@@ -113,8 +127,11 @@ static void limit_disk(struct creation *creation)
 
 static void on_environment(void *ctx, const struct error *err)
 {
+	struct error canceled;
+	if (is_unwanted(ctx, &canceled))
+		err = &canceled;
 	if (err)
-		finish(ctx, err);
+		finish(ctx, false, err);
 	else
 		limit_disk(ctx);
 }
@@ -212,7 +229,13 @@ static void refuse(struct core *core, const struct workspace *wanted, core_works
 	w->refusals = refusal;
 }
 
-void core_create(
+void core_cancel_create(struct core_workspace *w)
+{
+	w->is_canceled = true;
+	environment_cancel(w);
+}
+
+struct core_workspace *core_create(
 	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx)
 {
 	struct workspace wanted = create->wanted;
@@ -220,7 +243,7 @@ void core_create(
 	struct error err;
 	if (check(core, &wanted, &err)) {
 		refuse(core, &wanted, done, ctx, &err);
-		return;
+		return NULL;
 	}
 	while (!wanted.name || table_get(&core->names, str_from(wanted.name))) {
 		workspace_make_name(name);
@@ -246,6 +269,7 @@ void core_create(
 		create->request_id ? create->request_id : "");
 	core_hold(creation->w);
 	loop_after(core->loop, 0, on_begin, creation);
+	return creation->w;
 }
 
 /* ---- changes ---- */

@@ -201,6 +201,7 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 	const char *name = NULL;
 	struct error err;
 	arena_init(&arena);
+	w->build_tag = 0;
 	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
 	if (!is_built)
 		launcher_failure(packet, &err);
@@ -273,8 +274,16 @@ static int build(struct preparation *p, struct error *err)
 		return -1;
 	memcpy(head.request_id, p->request_id, sizeof head.request_id);
 	const int fds[] = { input, p->answer, errors };
-	launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
+	p->w->build_tag =
+		launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
 	return 0;
+}
+
+void environment_cancel(struct core_workspace *w)
+{
+	struct launch_message head = { .type = LAUNCH_CANCEL, .other = w->build_tag };
+	if (w->build_tag)
+		launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
 }
 
 void environment_prepare(

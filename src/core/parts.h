@@ -87,6 +87,8 @@ int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *
 typedef void environment_fn(void *ctx, const struct error *err);
 /* Sees to it that the environment the workspace was asked to have is there: finds, builds (through
  * the launcher) and pins it; sets model.environment. May call back at once. */
+/* Ends the build of it that is under way; its preparation then fails. */
+void environment_cancel(struct core_workspace *w);
 void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx);
 bool environment_is_asked(const struct workspace *model);

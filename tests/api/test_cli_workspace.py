@@ -1,9 +1,13 @@
 """create, ls, info and rm: a workspace from its first to its last day."""
+import contextlib
 import json
 import os
 import re
 import select
 import signal
+import socket
+import subprocess
+import threading
 
 import pytest
 from daemons import new_directory, remove, serving
@@ -21,12 +25,12 @@ def error_of(done):
 
 
 @pytest.mark.parametrize("name", ["-x", "--", "-", "--help", "-o"])
-def test_a_name_that_looks_like_an_option_stands_behind_two_dashes(daemon, tmp_path, name):
+def test_a_context_id_that_looks_like_an_option_stands_behind_two_dashes(daemon, tmp_path, name):
     try:
-        assert daemon("create", "--", name).stdout == f"{name}\n"
+        made = daemon("create", "--label", f"context_id={name}").stdout.strip()
         assert daemon("exec", "--", name, "--", "sh", "-c", "echo one > f; echo $0", "--").stdout == "--\n"
         assert daemon("exec", "--timeout", "9s", "--", name, "--timeout", "9s", "cat", "f").stdout == "one\n"
-        assert json_of(daemon("info", "-o", "json", "--", name))["name"] == name
+        assert json_of(daemon("info", "-o", "json", "--", name))["name"] == made
         assert daemon("cp", "--", f"{name}:f", tmp_path / "f").returncode == 0
         assert daemon("cp", "--", tmp_path / "f", f"{name}:g").returncode == 0
         assert daemon("cp", "--", f"{name}:g", "-").stdout == "one\n"
@@ -269,3 +273,70 @@ def test_a_name_may_not_begin_as_an_option_does(daemon):
     answer = daemon.post("/v1/workspaces", {"name": "-x"})
     assert answer.status == 400 and "begins with '-'" in answer.json()["detail"]
     assert "-x" not in daemon("ls", "-q").stdout.split()
+
+
+# ---- a daemon that goes away ----
+
+@contextlib.contextmanager
+def stand_in(directory, *answers):
+    """A socket that answers one request a connection: with bytes, or (None) not at all. Yields its path and what came."""
+    path, came = str(directory / "socket"), []
+
+    def serve():
+        for answer in answers:
+            with contextlib.suppress(OSError), listener.accept()[0] as connection:
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    request += connection.recv(65536)
+                came.append(request.decode())
+                if answer is not None:
+                    head = f"HTTP/1.1 {answer[0]} OK\r\nContent-Length: {len(answer[1])}\r\nConnection: close\r\n\r\n"
+                    connection.sendall(head.encode() + answer[1])
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(8)
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield f"unix:{path}", came
+
+
+def key_of(request):
+    return re.search(r"Idempotency-Key: (\S+)", request).group(1)
+
+
+def test_reads_and_keyed_requests_are_sent_again_when_the_connection_is_lost(daemon, tmp_path):
+    with stand_in(tmp_path, None, None, (200, b'{"items":[],"next_cursor":null}')) as (host, came):
+        assert json_of(daemon("ls", "-o", "json", "--host", host)) == []
+        assert len(came) == 3 and len(set(came)) == 1
+    os.unlink(tmp_path / "socket")
+    for command, answer in ((["create", "x"], b'{"name":"x"}'), (["exec", "-d", "w", "--", "true"], b'{"id":"x"}')):
+        with stand_in(tmp_path, None, (201, answer)) as (host, came):
+            done = daemon(command[0], "--host", host, *command[1:])
+            assert (done.returncode, done.stdout) == (0, "x\n"), done.stderr
+            assert len(came) == 2 and key_of(came[0]) == key_of(came[1])
+        os.unlink(tmp_path / "socket")
+
+
+def test_what_can_not_be_asked_twice_is_not(daemon, tmp_path):
+    with stand_in(tmp_path, None, (204, b"")) as (host, came):
+        done = daemon("rm", "x", "--host", host)
+        assert done.returncode == 125 and "without an answer" in done.stderr and len(came) == 1
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_create_leaves_nothing(own_daemon, signo):
+    """Core stands still meanwhile: it finds the request, and nobody who waits for the answer."""
+    core = own_daemon.core_pid()
+    os.kill(core, signal.SIGSTOP)
+    try:
+        create = subprocess.Popen([own_daemon.path, "create", "gone"], env=own_daemon.env, stderr=subprocess.PIPE, text=True)
+        descriptors = lambda: {os.readlink(entry.path) for entry in os.scandir(f"/proc/{create.pid}/fd")}
+        assert eventually(lambda: "anon_inode:[signalfd]" in descriptors())
+        create.send_signal(signo)
+        assert create.communicate(timeout=30)[1] == "carrel: interrupted: no workspace was made\n"
+        assert create.returncode == 130
+    finally:
+        os.kill(core, signal.SIGCONT)
+    # A name that is taken, for good or for a moment, is a conflict.
+    assert eventually(lambda: own_daemon.post("/v1/workspaces", {"name": "gone"}).status == 201)

@@ -501,6 +501,17 @@ static void an_idle_one_is_suspended_and_wakes(void **state)
 	core_release(w);
 }
 
+static void a_name_of_an_earlier_version_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "old", (struct workspace){ 0 });
+	find(f, "old")->model.name = "-old";
+	workspace_save(find(f, "old"), NULL, NULL);
+	close_core(f);
+	open_core(f);
+	assert_int_equal(find(f, "-old")->model.state, WORKSPACE_READY);
+}
+
 static void many_who_wait_share_one_start(void **state)
 {
 	struct fixture *f = *state;
@@ -726,6 +737,7 @@ int main(void)
 		TEST(what_expires_goes_by_itself),
 		TEST(a_wall_clock_that_jumps_expires_nothing),
 		TEST(an_idle_one_is_suspended_and_wakes),
+		TEST(a_name_of_an_earlier_version_is_kept),
 		TEST(many_who_wait_share_one_start),
 		TEST(a_start_that_fails_is_told_and_tried_again),
 		TEST(who_waits_for_one_that_dies_early_gets_another),
