@@ -140,6 +140,8 @@ static const struct field create_rows[] = {
 		.most = TIME_MOST },
 	{ "context", FIELD_BOOLEAN, CREATE(is_context),
 		"with scripts/ data/ repos/ output/, .venv and .context.json" },
+	{ "ptrace", FIELD_BOOLEAN, CREATE(ptrace),
+		"its processes may trace each other: gdb, strace, LeakSanitizer" },
 	{ "network", FIELD_OBJECT, CREATE(network), .object = &network_fields },
 	{ "template", FIELD_ABSENT, .help = "not available in this version" },
 	{ "from", FIELD_ABSENT, .help = "not available in this version" },

@@ -19,7 +19,7 @@ struct create_body {
 	field_pairs env, labels;
 	struct limits limits;
 	uint64_t ttl_ms, idle_timeout_ms;
-	bool is_context;
+	bool is_context, ptrace;
 	struct network_body network;
 };
 struct patch_body {

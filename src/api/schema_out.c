@@ -62,6 +62,7 @@ static const struct field workspace_rows[] = {
 	TEXT("isolation", NULL),
 	{ "layers_active", FIELD_TEXTS },
 	{ "warm", FIELD_BOOLEAN, .help = "a sandbox is held: the next exec starts at once" },
+	{ "ptrace", FIELD_BOOLEAN },
 	TEXT("snapshot", NULL, FIELD_NULLABLE),
 	TEXT("error", NULL, FIELD_NULLABLE),
 };

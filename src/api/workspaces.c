@@ -99,6 +99,7 @@ static void create(struct call *c, struct operation *op)
 		.ttl_ms = body->ttl_ms,
 		.idle_timeout_ms = body->idle_timeout_ms,
 		.is_context = body->is_context,
+		.ptrace = body->ptrace,
 	};
 	str_copy(wanted->id, sizeof wanted->id, op->id);
 	for (size_t i = 0; i < body->python.packages.count; i++)

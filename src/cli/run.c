@@ -27,7 +27,7 @@ struct run_options {
 	const char *dir, *cwd, *net, *isolation, *format;
 	struct run_env_options environment;
 	arg_list env, binds;
-	bool writable_config, tty, interactive, plan;
+	bool writable_config, ptrace, tty, interactive, plan;
 	struct limits limits;
 };
 
@@ -58,6 +58,7 @@ static const struct arg_option options_table[] = {
 		0 },
 	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
 		"pass stdin on; it is by default, unless -t stands alone", NULL, 0, 0 },
+	PTRACE_ROW(FIELD),
 	ISOLATION_ROW(FIELD),
 	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0,
 		0 },
@@ -161,6 +162,7 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 		.argv = argv,
 		.cwd = run->cwd ? path_normalize(arena, PLAN_WORKSPACE, run->cwd) : NULL,
 		.writable_config = run->writable_config,
+		.ptrace = run->ptrace,
 		.limits = run->limits,
 		.captured = run->format && !strcmp(run->format, "json"),
 		.tty = run->tty,

@@ -29,6 +29,11 @@
 	{                                                                                          \
 		0, "output", ARG_SIZE, AT(limits.output_bytes), "SIZE", output_help, NULL, 1, 0    \
 	}
+#define PTRACE_ROW(AT)                                                                             \
+	{                                                                                          \
+		0, "ptrace", ARG_FLAG, AT(ptrace), NULL,                                           \
+			"let its processes trace each other (gdb, strace, py-spy)", NULL, 0, 0     \
+	}
 #define ISOLATION_ROW(AT)                                                                          \
 	{                                                                                          \
 		0, "isolation", ARG_CHOICE, AT(isolation), "native", "what walls the sandbox in",  \

@@ -26,7 +26,7 @@ struct create_options {
 	arg_list env, labels;
 	struct limits limits;
 	uint64_t ttl_ms, idle_timeout_ms;
-	bool context;
+	bool context, ptrace;
 };
 #define FIELD(name) offsetof(struct create_options, name)
 #define BUILD_FIELD(name) FIELD(build.name)
@@ -53,6 +53,7 @@ static const struct arg_option options_table[] = {
 		"wall time of one command",
 		"size of /workspace, /.cache and what is installed (default 1G)",
 		"bytes of output of one command"),
+	PTRACE_ROW(FIELD),
 	ISOLATION_ROW(FIELD),
 	REMOTE_ROWS(FIELD),
 };
@@ -175,6 +176,8 @@ static int print_request(
 		json_u64(&j, "idle_timeout_ms", options->idle_timeout_ms);
 	if (options->context)
 		json_bool(&j, "context", true);
+	if (options->ptrace)
+		json_bool(&j, "ptrace", true);
 	json_end(&j);
 	return 0;
 }

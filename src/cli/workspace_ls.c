@@ -233,6 +233,8 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 		arena_printf(arena, "%s: %s",
 			json_member_text(w, "isolation") ? json_member_text(w, "isolation") : "-",
 			join_texts(arena, json_member(w, "layers_active"))));
+	const struct json_value *ptrace = json_member(w, "ptrace");
+	print_line(out, "ptrace", ptrace && ptrace->boolean ? "allowed" : "refused");
 	const char *error = json_member_text(w, "error");
 	if (error)
 		print_line(out, "error", error);

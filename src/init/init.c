@@ -105,6 +105,39 @@ static void close_fd(int fd)
 	SYS(close, fd, 0, 0);
 }
 
+/* The tracer of `pid` in this sandbox, or 0. The line of its status is found with the newline
+ * before it, which the name of a process can't hold. */
+static int find_tracer(int pid)
+{
+	static const char key[] = "\nTracerPid:\t";
+	char path[sizeof "/proc/2147483647/status"], digits[12], text[1024];
+	unsigned at = 0, count = 0, matched = 0;
+	int tracer = 0;
+	for (; pid; pid /= 10)
+		digits[count++] = (char)('0' + pid % 10);
+	for (const char *c = "/proc/"; *c; c++)
+		path[at++] = *c;
+	while (count)
+		path[at++] = digits[--count];
+	for (const char *c = "/status"; *c; c++)
+		path[at++] = *c;
+	path[at] = 0;
+	long fd = SYS6(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long len = fd < 0 ? fd : SYS(read, fd, text, sizeof text);
+	if (fd >= 0)
+		SYS(close, fd, 0, 0);
+	for (long i = 0; i < len; i++) {
+		if (matched == sizeof key - 1) {
+			if (text[i] < '0' || text[i] > '9')
+				break;
+			tracer = tracer * 10 + (text[i] - '0');
+		} else {
+			matched = text[i] == key[matched] ? matched + 1 : text[i] == '\n';
+		}
+	}
+	return tracer;
+}
+
 static void forget_exec(struct exec *e)
 {
 	*e = (struct exec){ 0 };
@@ -374,7 +407,12 @@ static int take_signal(uint64_t id, int signo)
 {
 	if (id) {
 		struct exec *e = find_exec(id);
-		return e && e->pid ? (int)-SYS(kill, -e->pid, signo, 0) : ESRCH;
+		int error = e && e->pid ? (int)-SYS(kill, -e->pid, signo, 0) : ESRCH;
+		/* A tracer keeps the end of what it traces from its parent: it goes, too. */
+		int tracer = !error && signo == SIGKILL ? find_tracer(e->pid) : 0;
+		if (tracer > 1)
+			SYS(kill, tracer, SIGKILL, 0);
+		return error;
 	}
 	return SYS(getpid, 0, 0, 0) == 1 ? (int)-SYS(kill, -1, signo, 0) : EPERM;
 }

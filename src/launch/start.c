@@ -193,6 +193,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.writable_config = true,
 		.home = launcher->home->path,
 		.limits = head->limits,
+		.ptrace = head->flags & LAUNCH_PTRACE,
 	};
 	if (launcher_look(launcher, err) ||
 		check_directory(launcher, dir.beneath, "the workspace", err) ||

@@ -57,6 +57,10 @@ static void print_object(
 		case DOCUMENT_PAIRS:
 			print_pairs(j, f->key, at);
 			break;
+		case DOCUMENT_LATER_BOOL:
+			if (*(const bool *)at)
+				json_bool(j, f->key, true);
+			break;
 		case DOCUMENT_LATER_TEXTS:
 			if (((const workspace_texts *)at)->count == 0)
 				break;
@@ -158,6 +162,7 @@ static bool read_plain(
 			return false;
 		*(int *)at = (int)integer;
 		return true;
+	case DOCUMENT_LATER_BOOL:
 	case DOCUMENT_BOOL:
 		*(bool *)at = v->boolean;
 		return v->kind == JSON_BOOL;
@@ -182,7 +187,7 @@ static int read_object(const struct json_value *object, const struct document_fi
 		return fail(err, ERR_CORRUPT, "it is not an object");
 	for (const struct document_field *f = fields; f->key; f++) {
 		const struct json_value *v = json_member(object, f->key);
-		if (!v && f->kind == DOCUMENT_LATER_TEXTS)
+		if (!v && (f->kind == DOCUMENT_LATER_TEXTS || f->kind == DOCUMENT_LATER_BOOL))
 			continue;
 		count++;
 		if (v && f->kind == DOCUMENT_OBJECT) {

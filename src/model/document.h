@@ -20,6 +20,7 @@ enum document_kind {
 	DOCUMENT_TEXTS,	      /* workspace_texts; parsed, items[count] is NULL */
 	DOCUMENT_LATER_TEXTS, /* the same, added after version 2: left out when empty, so that rows
 				 of before and after can be read by both */
+	DOCUMENT_LATER_BOOL,  /* a bool in the same way: left out when false */
 	DOCUMENT_OBJECT	      /* of `fields`, at the same offset base + offset */
 };
 struct document_field {

@@ -240,6 +240,7 @@ void workspace_print(
 		json_text(j, NULL, workspace_layers_active[i]);
 	json_end(j);
 	json_bool(j, "warm", now->is_warm);
+	json_bool(j, "ptrace", w->ptrace);
 	json_null(j, "snapshot");
 	json_text(j, "error", w->error);
 	json_end(j);
@@ -313,6 +314,7 @@ static const struct document_field workspace_document[] = {
 	FIELD(DOCUMENT_TEXTS, packages, NULL, NULL),
 	FIELD(DOCUMENT_LATER_TEXTS, build_options, NULL, NULL),
 	FIELD(DOCUMENT_BOOL, is_context, NULL, NULL),
+	FIELD(DOCUMENT_LATER_BOOL, ptrace, NULL, NULL),
 	FIELD(DOCUMENT_COUNT, disk_usage_bytes, NULL, NULL),
 	FIELD(DOCUMENT_TEXT, disk_mechanism, NULL, NULL),
 	FIELD(DOCUMENT_TEXT, error, NULL, NULL),

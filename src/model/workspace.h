@@ -52,6 +52,7 @@ struct workspace {
 	workspace_texts packages;	  /* and packages; NULL or empty: not asked for */
 	workspace_texts build_options;	  /* how it is built: words of `carrel env build` that
 					     workspace_build_option_is_valid allows */
+	bool ptrace;			  /* debuggers work in its sandboxes */
 	bool is_context;		  /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;	  /* as last measured */
 	const char *disk_mechanism;	  /* "project-quota", "btrfs-qgroup", "counted" */
@@ -86,8 +87,8 @@ struct workspace_now {
 };
 /* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
  * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,
- * disk_limit_mechanism, isolation, layers_active, warm, snapshot (null), error. A limit that there
- * isn't is null; the limiter is limits.mechanism. layers_active: the names of the walls
+ * disk_limit_mechanism, isolation, layers_active, warm, ptrace, snapshot (null), error. A limit that
+ * there isn't is null; the limiter is limits.mechanism. layers_active: the names of the walls
  * (namespaces, seccomp, landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
 	const struct workspace_now *now);

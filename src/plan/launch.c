@@ -148,9 +148,9 @@ static int check_fields(
 {
 	if (!head->tag && !shape->may_be_unasked)
 		return corrupt(err, "no tag");
-	if (head->reserved || (!shape->has_other && head->other) ||
-		(!shape->has_value && head->value) || (!shape->has_present && head->present) ||
-		(!shape->has_error && head->error_code) ||
+	if (head->flags & ~(shape->type == LAUNCH_START ? LAUNCH_PTRACE : 0) ||
+		(!shape->has_other && head->other) || (!shape->has_value && head->value) ||
+		(!shape->has_present && head->present) || (!shape->has_error && head->error_code) ||
 		(!shape->has_limits && !is_zero(&head->limits, sizeof head->limits)) ||
 		(!shape->has_stats && !is_zero(&head->stats, sizeof head->stats)) ||
 		(!shape->has_held && !is_zero(&head->held, sizeof head->held)) ||

@@ -63,6 +63,7 @@ enum launch_fd {
 	LAUNCH_FD_CPU,	     /* cpuacct.usage (ns), or cpu.stat (usage_usec N) */
 	LAUNCH_FD_MAX
 };
+enum launch_flags { LAUNCH_PTRACE = 1 }; /* plan_options.ptrace */
 struct launch_stats {
 	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
 	uint64_t started, failed, netns_missed, cgroups_missed; /* since the launcher's start */
@@ -78,7 +79,7 @@ struct launch_message {
 	char id[ID_LEN + 1];
 	char request_id[ID_LEN +
 			1]; /* of the API request behind it, [A-Za-z0-9._-]*: for the log */
-	uint16_t reserved;  /* 0: no byte of a message is left unset */
+	uint16_t flags;	    /* of START: enum launch_flags */
 	int32_t value;
 	uint32_t error_code, present;
 	uint32_t string_count, body_len;

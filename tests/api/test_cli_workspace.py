@@ -15,7 +15,8 @@ from harness import CLIENTS, Carrel, eventually, one_line
 from workspaces import created, json_of, sh, workspace  # noqa: F401
 
 MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "labels", "environment", "limits",
-           "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active", "warm", "snapshot", "error"]
+           "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active",
+           "warm", "ptrace", "snapshot", "error"]
 
 
 def error_of(done):

@@ -30,7 +30,7 @@ struct probe_list {
 /* clang-format on */
 
 extern const struct probe_list identity_probes, process_probes, files_probes, proc_probes,
-	kernel_probes, socket_probes, works_probes, calls_probes;
+	kernel_probes, ptrace_probes, socket_probes, works_probes, calls_probes;
 
 /* The outcome with this text. */
 outcome not_so(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

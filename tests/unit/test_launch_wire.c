@@ -99,7 +99,7 @@ static void a_field_of_another_type_is_refused(void **state)
 	REFUSED(tag, 0);
 	REFUSED(other, 1);
 	REFUSED(value, -1);
-	REFUSED(reserved, 1);
+	REFUSED(flags, LAUNCH_PTRACE);
 	REFUSED(error_code, ERR_LIMIT);
 	REFUSED(present, 1);
 	REFUSED(limits.pids, 1);
