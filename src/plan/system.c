@@ -162,6 +162,7 @@ int plan_system_check_shown(const char *path, struct error *err)
 		{ "/etc/nsswitch.conf", OWN },
 		{ "/etc/passwd", OWN },
 		{ "/etc/protocols", OWN },
+		{ "/etc/resolv.conf", OWN },
 		{ "/etc/services", OWN },
 		{ "/etc/gshadow", SECRET },
 		{ "/etc/gshadow-", SECRET },
@@ -173,6 +174,7 @@ int plan_system_check_shown(const char *path, struct error *err)
 		{ "/etc/sudoers", SECRET },
 		{ "/etc/sudoers.d", SECRET },
 		{ "/root", SECRET },
+		{ "/etc/machine-id", "the identity of this host" },
 		{ "/run", "full of sockets of the host" },
 #undef OWN
 #undef SECRET

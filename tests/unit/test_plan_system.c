@@ -52,7 +52,7 @@ static void test_operator_shows_neither_secrets_nor_the_sandboxs_own(void **stat
 	static const char *const closed[] = { "/", "/etc", "/var", "/etc/shadow", "/etc/ssh",
 		"/etc/ssh/sshd_config", "/etc/ssl", "/etc/ssl/private/key", "/root", "/root/.ssh",
 		"/run", "/run/docker.sock", "/proc", "/dev/kvm", "/sys/fs", "/tmp/x", "/workspace",
-		"/env/lib", "/etc/passwd", "/etc/hosts" };
+		"/env/lib", "/etc/passwd", "/etc/hosts", "/etc/resolv.conf", "/etc/machine-id" };
 	static const char *const open[] = { "/opt", "/opt/tool", "/srv/data", "/etc/debian_version",
 		"/etc/gitconfig", "/var/lib/dpkg", "/home/alice/tools", "/etcetera", "/runner" };
 	struct error err;
