@@ -285,11 +285,23 @@ static void say_evicted(const char *name, const char *limit)
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
 
+static void say_freed(size_t count, uint64_t bytes, double seconds)
+{
+	auto_buf struct buf line;
+	char size[16];
+	buf_init(&line, 1024);
+	quantity_format_size(size, bytes);
+	buf_printf(&line, "carrel: removing %zu environment%s took %.1fs, %s freed\n", count,
+		count == 1 ? "" : "s", seconds, size);
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
 void env_tell(struct env_store *store, const struct env_build_options *options)
 {
 	bool is_text = !options->events && !env_cli_is_json(options->format);
 	store->events.sink = options->events ? STDOUT_FILENO : -1;
 	store->evicted = is_text && !options->quiet ? say_evicted : NULL;
+	store->freed = is_text && !options->quiet ? say_freed : NULL;
 }
 
 static void summarize(const struct env_meta *meta, bool was_there)

@@ -27,6 +27,9 @@ struct env_store {
 	bool never_waits;
 	/* Told of each that env_evict removes; limit: of eviction.h. Or NULL. */
 	void (*evicted)(const char *name, const char *limit);
+	/* Told afterwards, when any went: how many, what that freed on disk, how long it took. Or
+	 * NULL. */
+	void (*freed)(size_t count, uint64_t bytes, double seconds);
 };
 /* Opens envs/ and layers/ below home, reads config.yaml (ERR_INVALID names line and key). */
 int env_store_open(

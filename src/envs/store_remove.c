@@ -417,7 +417,7 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	struct map sizes;
 	struct env_pruned pruned = { 0 };
 	struct evicting evicting = { store, &arena, &pruned, false, store->evicted };
-	uint64_t bytes;
+	uint64_t bytes, started_ms = clock_monotonic_ms();
 	bool is_within;
 	arena_init(&arena);
 	map_init(&sizes, &arena);
@@ -436,6 +436,9 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 			return -1;
 	}
 	*count = pruned.removed.count;
+	if (*count && store->freed)
+		store->freed(*count, pruned.bytes,
+			(double)(clock_monotonic_ms() - started_ms) / 1000);
 	return 0;
 }
 

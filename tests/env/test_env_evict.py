@@ -80,6 +80,8 @@ def test_who_reads_text_is_told_what_went_and_why(three, config, limit):
         assert done.returncode == 0 and left(three) == "acd", done.stderr
         lines = [line for line in done.stderr.splitlines() if line.startswith("carrel: removed ")]
         assert lines == ([] if options else [f"carrel: removed {three.of['b']['name']} ({limit})"])
+        took = re.findall(r"^carrel: removing 1 environment took [0-9]+\.[0-9]s, [0-9.]+[KM] freed$", done.stderr, re.M)
+        assert len(took) == (0 if options else 1), done.stderr
         three.configure("")
         three("env", "rm", "d")
         three.build("b", "--pip", "pkg-b")
