@@ -150,6 +150,21 @@ USES = {
         printf '#include <stdio.h>\\nint main(int n, char **v) { int x = 2147483647; x += n; printf("%%d\\\\n", x); }\\n' > a.c
         gcc -fsanitize=undefined a.c -o a && ./a 2>&1 | grep -o 'signed integer overflow'
         """, "signed integer overflow"),
+    "a leak is found by LeakSanitizer": Use("""
+        cat > a.c <<'EOF'
+        #include <stdlib.h>
+        static void *volatile last;
+        int main(void) { for (int i = 0; i < 100; i++) last = malloc(7); last = NULL; return 0; }
+        EOF
+        gcc -g -fsanitize=address a.c -o a
+        ./a 2>&1 | grep -o 'detected memory leaks'
+        """, "detected memory leaks", options=("--ptrace",)),
+    "gdb": Use("""
+        printf 'int answer = 41;\\nint main(void) { return ++answer; }\\n' > a.c
+        gcc -g a.c -o a
+        gdb -batch -ex 'break main' -ex run -ex next -ex 'print answer' ./a 2>&1 | tail -n 1
+        """, "$1 = 42", options=("--ptrace",)),
+    "strace": Use("strace -f -o log sh -c 'true; exit 7' || [ $? = 7 ]; grep -o 'exited with 7' log", "exited with 7", options=("--ptrace",)),
     # ---- small things ----
     "git makes a shared repository": Use("git init -q --shared x && stat -c %A x/.git", "drwxrwsr-x"),
     "addresses are looked up from hosts, at once": Use("""
