@@ -55,7 +55,7 @@ static void make_env(struct exec_watch *watch)
 {
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(&watch->arena, &watch->env, plan_own_env[i]);
-	plan_limit_env(&watch->w->model.limits, &watch->arena, &watch->env);
+	plan_limit_env(&watch->w->model.limits, watch->w->model.ptrace, &watch->arena, &watch->env);
 	if (watch->w->model.environment)
 		vec_push(&watch->arena, &watch->env, "VIRTUAL_ENV=" PLAN_ENV);
 	set_variables(&watch->arena, &watch->env, &watch->w->model.env);

@@ -53,6 +53,15 @@ static const char *const devices[] = { "null", "zero", "full", "random", "urando
 static const struct plan_node own_nodes[] = {
 	{ NODE_DIRECTORY, "/etc", NULL, 0755 },
 	{ NODE_DIRECTORY, "/run", NULL, 0755 },
+	/* One by one: to find out what is missing above a file costs more. */
+	{ NODE_DIRECTORY, PLAN_SYS, NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_SYS "/devices", NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_SYS "/devices/system", NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_SYS "/devices/system/cpu", NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_SYS "/fs", NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_CGROUP, NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_CGROUP "/cpu", NULL, 0755 },
+	{ NODE_DIRECTORY, PLAN_CGROUP "/memory", NULL, 0755 },
 	{ NODE_DIRECTORY, "/var", NULL, 0755 },
 	{ NODE_LINK, "/var/tmp", "../tmp", 0 },
 	{ NODE_FILE, "/etc/passwd",
@@ -149,7 +158,7 @@ static void fill_limits(const struct plan_options *options, struct plan *plan)
 	const struct plan_bind *counted = options->stage ? options->stage : options->dir;
 	plan->measured = options->stage ? PLAN_ENV : PLAN_WORKSPACE;
 	plan->counted_disk = counted && plan->limits.disk_bytes;
-	plan->root_bytes = plan->limits.tmp_bytes + (64 << 10); /* our own nodes are small */
+	plan->root_bytes = plan->limits.tmp_bytes + (256 << 10); /* for our own nodes and views */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
 }
 
@@ -576,7 +585,7 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 {
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(arena, &plan->env, plan_own_env[i]);
-	plan_limit_env(&plan->limits, arena, &plan->env);
+	plan_limit_env(&plan->limits, plan->ptrace, arena, &plan->env);
 	if (options->environment)
 		vec_push(arena, &plan->env, "VIRTUAL_ENV=" PLAN_ENV);
 	if (plan->tty && facts->term)
@@ -638,6 +647,12 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_system(options, facts, arena, &plan);
 	add_devices(arena, &plan);
 	add_proc(arena, &plan);
+	plan_add_views(facts, arena, &plan);
+	add_mount(arena, &plan,
+		(struct plan_mount){ .kind = MOUNT_VIEWS,
+			.target = PLAN_SYS,
+			.flags = MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC,
+			.source_kind = PATH_DIRECTORY });
 	add_scratch(options, facts, arena, &plan);
 	add_environment(options, facts, arena, &plan);
 	if (add_workspace(options, facts, arena, &plan, err) ||

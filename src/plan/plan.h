@@ -21,6 +21,8 @@
 #define PLAN_WORKSPACE "/workspace"
 #define PLAN_ENV "/env"
 #define PLAN_CACHE "/.cache"
+#define PLAN_SYS "/sys"
+#define PLAN_CGROUP PLAN_SYS "/fs/cgroup"
 #define PLAN_FORWARD_PORT 3128
 
 enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
@@ -47,7 +49,11 @@ struct plan_facts {
 	enum plan_stream_kind streams[3];
 	bool same_output; /* stdout and stderr lead to one place */
 	unsigned umask;
-	const char *term; /* $TERM, or NULL */
+	const char *term;      /* $TERM, or NULL */
+	uint64_t memory_bytes; /* of the host; 0: unknown */
+	unsigned cpus;	       /* that the host can have; */
+	unsigned usable_cpus;  /* of them, those that the sandbox may run on */
+	bool has_unified;      /* the cgroup2 hierarchy is in use: a process has a place in it */
 };
 
 /* ---- what the user asked for ---- */
@@ -82,7 +88,7 @@ struct plan_options {
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
-	bool ptrace; /* debuggers work inside */
+	bool ptrace;  /* debuggers work inside */
 	bool observe; /* the paths that its processes name are reported */
 	/* Carrel's home: a bind of a directory above it doesn't show it, and a bind of something
 	 * below it follows no link. NULL: unknown, only where nothing of the host is bound, or for
@@ -102,6 +108,11 @@ struct plan_node { /* made in the sandbox's own root */
 	const char *text; /* link target, or content */
 	unsigned mode;
 };
+/* A file of ours that says what the sandbox's limits are, where programs look for it: below
+ * PLAN_SYS, or in place of an entry of /proc. Its text doesn't change while the sandbox lives. */
+struct plan_view {
+	const char *path, *text;
+};
 enum plan_mount_kind {
 	MOUNT_BIND,    /* `source` of the host */
 	MOUNT_SCRATCH, /* the directory `target` of the root tmpfs, made writable */
@@ -109,6 +120,7 @@ enum plan_mount_kind {
 	MOUNT_PROC,
 	MOUNT_DEVPTS,
 	MOUNT_OVERLAY, /* of `lowers`, with PLAN_UPPER on top */
+	MOUNT_VIEWS,   /* the views below `target`, over an empty cgroup2 where the host has one */
 };
 #define PLAN_LOWERS_MAX 500 /* the kernel takes no more */
 /* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them; then the workspace
@@ -166,6 +178,8 @@ struct plan {
 		root_inodes; /* of the root tmpfs, which holds /tmp, /.cache and /dev/shm too */
 	VEC(struct plan_node) nodes;
 	VEC(struct plan_mount) mounts;
+	VEC(struct plan_view) views;
+	bool has_unified;	     /* of facts */
 	VEC(const char *) masks;     /* of /proc: replaced by something empty when they exist */
 	VEC(const char *) read_only; /* of /proc */
 	int landlock_abi;
@@ -173,9 +187,9 @@ struct plan {
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;
 	enum plan_limiter limiter;
-	bool ptrace; /* processes of the sandbox may trace each other, but not PID 1 */
+	bool ptrace;  /* processes of the sandbox may trace each other, but not PID 1 */
 	bool observe; /* calls that name a path wait until the supervisor has noted it */
-	bool setgid; /* setgid bits can be set: no directory of the host is writable */
+	bool setgid;  /* setgid bits can be set: no directory of the host is writable */
 	enum plan_stream streams[3];
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
 	unsigned umask;
@@ -209,8 +223,12 @@ int plan_check(const struct plan *plan, struct error *err);
 void plan_print(const struct plan *plan, struct buf *out);
 /* What the environment of every command begins with ("PATH=…"), NULL at its end. */
 extern const char *const plan_own_env[];
+/* Fills plan->views by its limits. */
+void plan_add_views(const struct plan_facts *facts, struct arena *arena, struct plan *plan);
 /* Appends what tells programs of these limits that don't find them out by themselves: the Go
- * runtime's memory limit, and with a limit of cpus the number of threads of common libraries. A
- * variable that the user sets replaces one of these. */
-void plan_limit_env(const struct limits *limits, struct arena *arena, workspace_texts *env);
+ * runtime's memory limit, and with a limit of cpus the number of threads of common libraries;
+ * without ptrace, that AddressSanitizer looks for no leaks. A variable that the user sets replaces
+ * one of these. */
+void plan_limit_env(
+	const struct limits *limits, bool ptrace, struct arena *arena, workspace_texts *env);
 const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */

@@ -67,7 +67,7 @@ static void print_root(struct json *j, const struct plan *plan)
 static void print_mounts(struct json *j, const struct plan *plan)
 {
 	static const char *const kinds[] = { "bind", "scratch", "tmpfs", "proc", "devpts",
-		"overlay" };
+		"overlay", "views" };
 	static const char *const flags[] = { "ro", "nodev", "noexec", "", "staging", NULL };
 	json_array(j, "mounts");
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -92,6 +92,18 @@ static void print_mounts(struct json *j, const struct plan *plan)
 			json_u64(j, "size_bytes", mount->size_bytes);
 			json_u64(j, "inodes", mount->inodes);
 		}
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void print_views(struct json *j, const struct plan *plan)
+{
+	json_array(j, "views");
+	for (size_t i = 0; i < plan->views.count; i++) {
+		json_object(j, NULL);
+		json_text(j, "path", plan->views.items[i].path);
+		json_text(j, "content", plan->views.items[i].text);
 		json_end(j);
 	}
 	json_end(j);
@@ -173,6 +185,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_identity(&j, plan);
 	print_root(&j, plan);
 	print_mounts(&j, plan);
+	print_views(&j, plan);
 	print_texts(&j, "masked", plan->masks.items, plan->masks.count);
 	print_texts(&j, "read_only", plan->read_only.items, plan->read_only.count);
 	print_landlock(&j, plan);

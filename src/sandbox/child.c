@@ -35,6 +35,7 @@
 /* A path of the sandbox, relative to its root. */
 #define BELOW_ROOT(path) (&(path)[1])
 #define PROC "/proc"
+#define VIEWS_MAX 4
 
 struct child {
 	struct start *start;
@@ -42,6 +43,7 @@ struct child {
 	int root;    /* a tmpfs: of our own, or the base's */
 	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
 	int mask, mask_file;
+	int views[VIEWS_MAX];	  /* those that replace entries of /proc, in the plan's order */
 	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
 };
 
@@ -186,6 +188,32 @@ static int open_masks(struct child *child, struct error *err)
 	return child->mask < 0 || child->mask_file < 0 ? fail_errno(err, "find the masks") : 0;
 }
 
+static bool is_of_proc(const struct plan_view *view)
+{
+	return path_is_beneath(view->path, PROC);
+}
+
+/* Before the workspace covers them. */
+static int make_views(struct child *child, struct error *err)
+{
+	const struct plan *plan = child->plan;
+	size_t count = 0;
+	if (root_make_views(child->scratch, plan, err))
+		return -1;
+	for (size_t i = 0; i < plan->views.count; i++) {
+		char name[ROOT_VIEW_LEN];
+		if (!is_of_proc(&plan->views.items[i]))
+			continue;
+		if (count == VIEWS_MAX)
+			return fail(err, ERR_LIMIT, "too many views of '%s'", PROC);
+		root_view_name(plan->views.items[i].path, name);
+		if ((child->views[count++] = openat(
+			     child->scratch, BELOW_ROOT(name), O_PATH | O_CLOEXEC)) < 0)
+			return fail_errno(err, "open the view of '%s'", plan->views.items[i].path);
+	}
+	return 0;
+}
+
 static int make_root(struct child *child, struct error *err)
 {
 	char size[24], inodes[24];
@@ -199,7 +227,7 @@ static int make_root(struct child *child, struct error *err)
 	umask(0);
 	int failed = has_root ? take_base_root(child, child->scratch, err)
 			      : make_own_root(child, child->scratch, err);
-	return failed || open_masks(child, err) ? -1 : 0;
+	return failed || open_masks(child, err) || make_views(child, err) ? -1 : 0;
 }
 
 static int attach_system(struct child *child, struct error *err)
@@ -263,6 +291,16 @@ static int open_scratch(
 	return mount_change(*tree, "", &change, err);
 }
 
+static int open_views(
+	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+{
+	struct mount_change shut = { .set = attributes(mount->flags) };
+	return mount_clone(child->scratch, BELOW_ROOT(PLAN_SYS), tree, err) ||
+			       mount_change(*tree, "", &shut, err)
+		       ? -1
+		       : 0;
+}
+
 /* The parts are mounted already, below the working directory. */
 static int make_overlay(
 	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
@@ -313,6 +351,8 @@ static int open_tree_of(struct child *child, size_t index, int *tree, struct err
 		return open_scratch(child, mount, tree, err);
 	case MOUNT_OVERLAY:
 		return open_overlay(child, mount, tree, err);
+	case MOUNT_VIEWS:
+		return open_views(child, mount, tree, err);
 	case MOUNT_BIND:
 		break;
 	}
@@ -346,7 +386,9 @@ static int attach_others(struct child *child, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
-		if (root_is_system(mount))
+		/* Views lie in a root of our own already; it is read-only. */
+		if (root_is_system(mount) ||
+			(mount->kind == MOUNT_VIEWS && !child->start->has_root))
 			continue;
 		auto_close int tree = -1;
 		if (open_tree_of(child, i, &tree, err) || attach(child, mount, tree, err))
@@ -430,11 +472,35 @@ static int mask_entries(struct child *child, struct error *err)
 	return failed;
 }
 
+/* An entry that this kernel doesn't have needs no view. */
+static int mount_view(int view, const char *path, struct error *err)
+{
+	auto_close int tree = -1;
+	struct mount_change shut = { .set = attributes(MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC) };
+	struct error why;
+	if (mount_clone(view, "", &tree, err) || mount_change(tree, "", &shut, err))
+		return -1;
+	if (!mount_attach(tree, AT_FDCWD, path, &why) || why.code == ERR_NOT_FOUND)
+		return 0;
+	*err = why;
+	return -1;
+}
+
+static int mount_views(struct child *child, struct error *err)
+{
+	size_t next = 0;
+	for (size_t i = 0; i < child->plan->views.count; i++)
+		if (is_of_proc(&child->plan->views.items[i]) &&
+			mount_view(child->views[next++], child->plan->views.items[i].path, err))
+			return -1;
+	return 0;
+}
+
 static int narrow_proc(struct child *child, struct error *err)
 {
 	if (child->start->netns < 0 && netns_open_ports(child->report[SETUP_PROC], err))
 		return -1;
-	if (mask_entries(child, err))
+	if (mask_entries(child, err) || mount_views(child, err))
 		return -1;
 	for (size_t i = 0; i < child->plan->read_only.count; i++)
 		if (make_read_only(child->plan->read_only.items[i], err))
@@ -494,6 +560,26 @@ static int set_some(struct child *child, bool descriptors, struct error *err)
 			return -1;
 	}
 	return 0;
+}
+
+/* A JVM looks for control groups in the list of mounts, then for files at the place it finds there.
+ * So the cgroup2 of our own namespace is mounted, and the views cover it: nothing of it can be
+ * reached. Where the kernel refuses it, programs look at the files alone. */
+static int list_cgroup(struct child *child, struct error *err)
+{
+	static const char *const none[] = { NULL };
+	struct mount_change shut = { .set = attributes(MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC) };
+	struct error ignored;
+	auto_close int views = -1, groups = -1;
+	if (!child->plan->has_unified ||
+		mount_make("cgroup2", none, (unsigned)shut.set, &groups, &ignored))
+		return 0;
+	return mount_clone(AT_FDCWD, PLAN_CGROUP, &views, err) ||
+			       mount_change(views, "", &shut, err) ||
+			       mount_attach(groups, AT_FDCWD, PLAN_CGROUP, err) ||
+			       mount_attach(views, AT_FDCWD, PLAN_CGROUP, err)
+		       ? -1
+		       : 0;
 }
 
 static int set_rlimits(struct child *child, struct error *err)
@@ -621,6 +707,7 @@ static const struct {
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
 	{ "cgroup", join_cgroup },
+	{ "view of the cgroup", list_cgroup },
 	{ "limits", set_rlimits },
 	{ "no_new_privs", no_new_privileges },
 	{ "landlock", restrict_paths },

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 #include "linux/pty.h"
 #include "plan/system.h"
 #include "sandbox/slot.h"
+
+#define CPUS_MAX 65536
 
 void host_init(struct host *host)
 {
@@ -203,6 +206,33 @@ static int look_at_identity(struct host *host, const char *home, struct error *e
 	return 0;
 }
 
+/* The highest number that a cpu can have ("0-63"), and one. */
+static unsigned count_possible_cpus(void)
+{
+	char text[256];
+	uint64_t last = 0;
+	ssize_t len = fd_read_file(AT_FDCWD, "/sys/devices/system/cpu/possible", text, sizeof text);
+	struct str rest = str_trim((struct str){ text, len > 0 ? (size_t)len : 0 }), part;
+	while (str_next(&rest, '-', &part))
+		if (!str_to_u64(part, &last) || last >= CPUS_MAX)
+			return 0;
+	return len > 0 ? (unsigned)last + 1 : 0;
+}
+
+static void look_at_resources(struct plan_facts *facts)
+{
+	struct sysinfo info;
+	char text[4096];
+	long usable = sysconf(_SC_NPROCESSORS_ONLN);
+	facts->usable_cpus = usable > 0 ? (unsigned)usable : 1;
+	facts->cpus = count_possible_cpus();
+	if (facts->cpus < facts->usable_cpus)
+		facts->cpus = facts->usable_cpus;
+	facts->memory_bytes = sysinfo(&info) ? 0 : (uint64_t)info.totalram * info.mem_unit;
+	facts->has_unified = fd_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof text) > 0 &&
+			     (!strncmp(text, "0::", 3) || strstr(text, "\n0::"));
+}
+
 int host_look(struct host *host, const char *home, const char *dir, struct arena *arena,
 	struct error *err)
 {
@@ -222,6 +252,7 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	host->facts.same_output = is_same(1, 2);
 	host->facts.umask = umask(022);
 	umask(host->facts.umask);
+	look_at_resources(&host->facts);
 	const char *term = getenv("TERM");
 	host->facts.term = term ? arena_text(arena, term) : NULL;
 	return 0;

@@ -85,6 +85,27 @@ int root_fill(int root, const struct plan *plan, struct error *err)
 	return 0;
 }
 
+void root_view_name(const char *path, char name[ROOT_VIEW_LEN])
+{
+	str_format(name, ROOT_VIEW_LEN, PLAN_WORKSPACE "/.view-%s", path_basename(path));
+}
+
+int root_make_views(int root, const struct plan *plan, struct error *err)
+{
+	for (size_t i = 0; i < plan->views.count; i++) {
+		const struct plan_view *view = &plan->views.items[i];
+		char name[ROOT_VIEW_LEN];
+		struct plan_node node = { NODE_FILE, view->path, view->text, 0444 };
+		if (!path_is_beneath(view->path, PLAN_SYS)) {
+			root_view_name(view->path, name);
+			node.path = name;
+		}
+		if (make_node_deep(root, &node, err))
+			return -1;
+	}
+	return 0;
+}
+
 static int attach_some(
 	int root, const struct plan *plan, int *trees, bool devices, struct error *err)
 {

@@ -12,6 +12,12 @@
 
 /* Makes all of it in `root`, a directory. The caller's umask is 0. */
 int root_fill(int root, const struct plan *plan, struct error *err);
+/* The plan's views: those of PLAN_SYS at their place below `root`, those of /proc where
+ * root_view_name says. */
+int root_make_views(int root, const struct plan *plan, struct error *err);
+#define ROOT_VIEW_LEN 64
+/* Where a view in place of an entry of /proc lies until it is mounted there: beside the masks. */
+void root_view_name(const char *path, char name[ROOT_VIEW_LEN]);
 /* The point of one mount, with the directories above it. */
 int root_make_target(int root, const struct plan_mount *mount, struct error *err);
 /* Whether the point of `mount` is of the root itself. */

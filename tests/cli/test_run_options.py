@@ -39,6 +39,7 @@ def test_limits_are_in_variables_that_the_user_can_replace(carrel):
     assert inside["GOMEMLIMIT"] == str((100 << 20) // 10 * 9) and inside["ASAN_OPTIONS"] == "x=1"
     assert {name: inside[name] for name in THREADS} == dict.fromkeys(THREADS, "2") | {"POLARS_MAX_THREADS": "7"}
     assert not set(THREADS) & set(environment(carrel))
+    assert "ASAN_OPTIONS" not in environment(carrel, "--ptrace")
 
 
 def test_e_with_a_name_takes_the_callers(carrel):

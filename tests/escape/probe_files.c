@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "probe.h"
@@ -164,9 +165,31 @@ static outcome secrets_of_the_host_are_not_there(void)
 	return NULL;
 }
 
-static outcome sys_is_not_mounted(void)
+/* Files that say what the limits are, on a tmpfs of ours: no sysfs and no control group. */
+static outcome sys_holds_files_of_ours_only(void)
 {
-	return directory_is_empty_or_absent("/sys");
+	static const char *const places[] = { "/sys", "/sys/fs", "/sys/fs/cgroup",
+		"/sys/fs/cgroup/memory", "/sys/devices/system/cpu" };
+	static const char *const files[] = { "/sys/fs/cgroup/cgroup.procs",
+		"/sys/fs/cgroup/../cgroup/cgroup.procs", "/sys/fs/cgroup/cgroup.subtree_control",
+		"/sys/fs/cgroup/cgroup.events", "/sys/fs/cgroup/memory/cgroup.event_control",
+		"/sys/fs/cgroup/memory/release_agent", "/sys/kernel", "/sys/class", "/sys/block",
+		"/sys/firmware", "/sys/devices/virtual" };
+	static const char *const views[] = { "/proc/meminfo", "/proc/cgroups",
+		"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+		"/sys/devices/system/cpu/online" };
+	struct statfs fs;
+	for (size_t i = 0; i < LENGTH(places); i++)
+		if (statfs(places[i], &fs) != 0 || fs.f_type != 0x01021994 /* tmpfs */)
+			return not_so("%s is no tmpfs", places[i]);
+	for (size_t i = 0; i < LENGTH(files); i++)
+		if (access(files[i], F_OK) == 0)
+			return not_so("%s is there", files[i]);
+	for (size_t i = 0; i < LENGTH(views); i++)
+		if (open(views[i], O_WRONLY | O_CLOEXEC) >= 0 || chmod(views[i], 0666) == 0 ||
+			unlink(views[i]) == 0 || truncate(views[i], 0) == 0)
+			return not_so("%s can be changed", views[i]);
+	return NULL;
 }
 
 static outcome host_directories_are_not_there(void)
@@ -209,7 +232,7 @@ static const struct probe probes[] = {
 	DOES(system_trees_are_read_only),
 	DOES(system_files_are_read_only),
 	DOES(secrets_of_the_host_are_not_there),
-	DOES(sys_is_not_mounted),
+	DOES(sys_holds_files_of_ours_only),
 	DOES(host_directories_are_not_there),
 	DOES(old_root_is_gone),
 };

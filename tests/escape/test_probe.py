@@ -122,6 +122,6 @@ def test_a_terminal_that_is_handed_in_takes_no_input(carrel):
 def test_probe_notices_a_missing_wall():
     """The same program outside: it must be able to fail."""
     done = subprocess.run([PROBE, "capability_sets_are_empty", "a_filter_is_loaded", "landlock_is_on", "clone3",
-                           "personality_read_implies_exec", "sys_is_not_mounted"], capture_output=True, text=True)
+                           "personality_read_implies_exec", "sys_holds_files_of_ours_only"], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout.count("FAIL") == 6, done.stdout
