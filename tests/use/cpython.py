@@ -83,10 +83,16 @@ def outcome(case):
     return "passed"
 
 
+def ignored(name):
+    """Options for what is run in neither, because its failure would take the report of the whole file along."""
+    patterns = [pattern.split(":", 1)[1] for pattern, _ in read_reasons() if pattern.startswith(f"-{name}:")]
+    return " ".join(f"--ignore '{pattern}'" for pattern in patterns)
+
+
 def run_file(prefix, name, log):
     """{test: outcome} of one file; the whole file is one test where it says nothing of its tests. The report comes on
     stdout: no directory of the host is writable, which would change what may be done inside."""
-    script = f"{PYTHON} -m test --timeout 120 --junit-xml /tmp/report.xml {name} >&2; code=$?; cat /tmp/report.xml; exit $code"
+    script = f"{PYTHON} -m test --timeout 120 --junit-xml /tmp/report.xml {ignored(name)} {name} >&2; code=$?; cat /tmp/report.xml; exit $code"
     results, ended = {}, "took too long"
     with contextlib.suppress(subprocess.TimeoutExpired):
         done = subprocess.run([*prefix, "/bin/sh", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
