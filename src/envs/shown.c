@@ -32,6 +32,9 @@ int shown_read(const char *home, struct arena *arena, config_list *show, struct 
 	/* A home that the caller can't enter isn't the caller's. */
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || access(home, X_OK)))
 		return 0;
+	if (fd < 0 && errno == ELOOP)
+		return fail(
+			err, ERR_INVALID, "'%s' is a symbolic link, which isn't followed", path);
 	if (fd < 0 || fstat(fd, &st))
 		return fail_errno(err, "open '%s'", path);
 	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)

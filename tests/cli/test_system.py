@@ -164,6 +164,16 @@ def test_root_shows_nothing_that_others_could_have_written(carrel, shared_tree, 
     assert carrel.run("--", "true").returncode == 0
 
 
+@pytest.mark.parametrize("make, says", [(lambda path: os.mkfifo(path), "not a regular file"), (lambda path: path.mkdir(), "not a regular file"),
+                                        (lambda path: path.symlink_to("/etc/shadow"), "symbolic link")], ids=["fifo", "directory", "link"])
+def test_configuration_that_is_no_file_is_named_and_not_waited_for(carrel, make, says):
+    path = configure(carrel, "")
+    path.unlink()
+    make(path)
+    done = carrel.run("--", "true")
+    assert done.returncode == 125 and says in done.stderr and str(path) in done.stderr, done.stderr
+
+
 # ---- carrel doctor -- PROGRAM ----
 
 def missed(carrel, *command, code=0):
