@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import CARREL, IS_ROOT, MECHANISM, PATH, Carrel, check_mounts, dead_cgroups, descendants, files, mounts, what_stays
+from harness import CARREL, IS_ROOT, MECHANISM, OWN_PLACES, PATH, Carrel, check_mounts, dead_cgroups, descendants, files, mounts, what_stays
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -37,6 +37,11 @@ def common(tmp_path_factory):
     """A directory that all workers of this run have in common."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if base.name.startswith("popen-") else base
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_places(tmp_path_factory):
+    OWN_PLACES.add(str(tmp_path_factory.getbasetemp()))
 
 
 @pytest.fixture
@@ -85,15 +90,7 @@ def no_leftovers(carrel):
     cgroups_before, files_before = dead_cgroups(), files(carrel.home)
     yield
     carrel.run("--", "true")
-    new = dead_cgroups() - cgroups_before
-
-    def unswept():
-        """Also another worker's, whose test has killed its carrel just now and may run no other one for long."""
-        left = new & dead_cgroups()
-        if left:
-            carrel.run("--", "true")
-        return left
-    stayed = what_stays(unswept)
+    stayed = what_stays(lambda: dead_cgroups() - cgroups_before)
     assert not stayed, f"cgroups stayed: {stayed}"
     files_left = what_stays(lambda: files(carrel.home) - files_before)
     assert not files_left, f"files stayed: {files_left}"

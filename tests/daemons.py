@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from harness import Carrel, cgroups, check_mounts, descendants, eventually, mounts, processes, what_stays
+from harness import OWN_PLACES, Carrel, cgroups, check_mounts, descendants, eventually, mounts, note_carrel, processes, what_stays
 
 READY_SECONDS = 30
 LIVE = []           # the daemons that serve just now
@@ -63,7 +63,7 @@ class Daemon(Carrel):
         if listen:
             self.options += ("--listen", f"unix:{listen}")
         self.log_path = directory / "serve.log"
-        self.process, self.pids, self.code = None, set(), None
+        self.process, self.names, self.code = None, set(), None
 
     # ---- its life ----
 
@@ -71,7 +71,7 @@ class Daemon(Carrel):
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen([self.path, "serve", *map(str, self.options)], stdin=subprocess.DEVNULL,
                                             stdout=log, stderr=log, env=self.env, **how)
-        self.pids.add(self.process.pid)
+        self.names.add(note_carrel(self.process))
         if wait:
             self.await_ready()
         return self
@@ -112,7 +112,7 @@ class Daemon(Carrel):
         return f"log of the daemon at {self.home}", self.log()[-length:]
 
     def owns_cgroup(self, path):
-        return any(os.path.basename(path).startswith(f"carrel-{pid}-") for pid in self.pids)
+        return any(os.path.basename(path).startswith(f"carrel-{name}-") for name in self.names)
 
     def core_pid(self):
         """The process that is carreld."""
@@ -222,6 +222,7 @@ def new_directory(below="/var/tmp"):
     """Not below pytest's own: its names are long, and every user must be able to walk there."""
     directory = pathlib.Path(tempfile.mkdtemp(prefix="carrel-tests.", dir=below))
     directory.chmod(0o755)
+    OWN_PLACES.add(str(directory))
     return directory
 
 

@@ -18,6 +18,19 @@ CLIENTS = {name: value for name, value in os.environ.items()
            if name.startswith(("PIP_", "UV_", "SSL_CERT_")) or name.lower() in ("http_proxy", "https_proxy", "no_proxy")}
 
 
+# What this worker has made: the machine has other users, and their processes, mounts, groups and files come and go.
+OWN_CARRELS = set()     # "PID-START" of every carrel that it started, as in the names of control groups
+OWN_PLACES = set()      # directories: mounts are made from them, or on them
+
+
+def note_carrel(process):
+    """Remembers it by its pid and its start: pids come again. Its name in OWN_CARRELS."""
+    stat = pathlib.Path(f"/proc/{process.pid}/stat").read_text(errors="replace")
+    name = f"{process.pid}-{stat[stat.rindex(')') + 2:].split()[19]}"
+    OWN_CARRELS.add(name)
+    return name
+
+
 def eventually(claim, seconds=30):
     """Waits until claim() is true, at most so long; its last value. Who was kept from looking looks again at the end."""
     end = time.monotonic() + seconds
@@ -101,7 +114,17 @@ class Carrel:
             how.setdefault("stdin", subprocess.DEVNULL)
         how.setdefault("stdout", subprocess.PIPE)
         how.setdefault("stderr", subprocess.PIPE)
-        return subprocess.run([self.path, *map(os.fspath, args)], timeout=timeout, **self._how(how))
+        data = how.pop("input", None)
+        if data is not None:
+            how["stdin"] = subprocess.PIPE
+        with subprocess.Popen([self.path, *map(os.fspath, args)], **self._how(how)) as process:
+            note_carrel(process)
+            try:
+                out, errors = process.communicate(data, timeout)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, errors)
 
     @contextlib.contextmanager
     def start(self, *args, **how):
@@ -110,6 +133,7 @@ class Carrel:
         how.setdefault("stdout", subprocess.PIPE)
         how.setdefault("stderr", subprocess.PIPE)
         with subprocess.Popen([self.path, *map(os.fspath, args)], **self._how(how)) as process:
+            note_carrel(process)
             try:
                 yield process
             finally:
@@ -177,12 +201,14 @@ TEST_MOUNT = "carrel-tests"      # the source of what tests mount themselves, wh
 
 
 def mounts(pid="self"):
-    """All but what a test has mounted on purpose."""
-    return {line.split(" ", 1)[1] for line in open(f"/proc/{pid}/mountinfo") if f" {TEST_MOUNT} " not in line}
+    """All but what a test has mounted on purpose; where others may mount, too, only those of this worker's places."""
+    is_shared = os.stat(f"/proc/{pid}/ns/mnt").st_ino == os.stat("/proc/self/ns/mnt").st_ino
+    is_own = lambda line: not is_shared or any(place in line for place in OWN_PLACES)
+    return {line.split(" ", 1)[1] for line in open(f"/proc/{pid}/mountinfo") if f" {TEST_MOUNT} " not in line and is_own(line)}
 
 
 def check_mounts(before):
-    """None has come to stay. Another worker's programs may mount for a moment: a crun that is asked for its version does."""
+    """None has come to stay."""
     stayed = what_stays(lambda: mounts() - before)
     assert not stayed, f"mounts stayed: {stayed}"
 
@@ -197,17 +223,19 @@ def cgroups():
 
 
 def dead_cgroups():
-    """Those whose carrel, by the pid in their name, is gone. What a living one has is its own, be it another test's."""
-    return {path for path in cgroups() if not os.path.exists("/proc/" + os.path.basename(path).split("-")[1])}
+    """Those of a carrel that this worker started and that is gone."""
+    words = lambda path: os.path.basename(path).split("-")
+    return {path for path in cgroups() if "-".join(words(path)[1:3]) in OWN_CARRELS and not os.path.exists("/proc/" + words(path)[1])}
 
 
 def files(home):
-    """Carrel's own files: of its home, and what bears its name where temporary files are."""
+    """Carrel's own files: of its home, and what bears its name and its pid where temporary files are."""
+    pids = [name.split("-")[0] for name in OWN_CARRELS]
     found = set()
     for directory, names, others in os.walk(home):
         found.update(os.path.join(directory, name) for name in names + others)
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
         with contextlib.suppress(OSError):
             found.update(os.path.join(place, name) for name in os.listdir(place)
-                         if "carrel" in name and not name.startswith(("carrel-test", "carrel-tests")))
+                         if "carrel" in name and any(pid in name for pid in pids) and not name.startswith("carrel-test"))
     return found

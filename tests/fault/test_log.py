@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from faults import exec_, kill, workspaces
-from harness import eventually
+from harness import eventually, note_carrel
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def unread(own_daemon):
     fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 4096)
     os.write(theirs, b"x" * 4095 + b"\n")
     daemon.process = subprocess.Popen([daemon.path, "serve"], stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=daemon.env)
-    daemon.pids.add(daemon.process.pid)
+    daemon.names.add(note_carrel(daemon.process))
     os.close(theirs)
     try:
         daemon.await_ready()
