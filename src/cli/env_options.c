@@ -12,8 +12,9 @@ bool env_options_are_given(const struct env_options *options)
 {
 	return options->requirement_files.count || options->constraint_files.count ||
 	       options->constraint_lines.count || options->extras.count || options->groups.count ||
-	       options->pre || options->self_contained || options->python || options->index ||
-	       options->pip.count || options->extra_indexes.count || options->trusted_hosts.count ||
+	       options->find_links.count || options->pre || options->self_contained ||
+	       options->python || options->index || options->pip.count ||
+	       options->extra_indexes.count || options->trusted_hosts.count ||
 	       options->editables.count || options->require_hashes || options->allow_build ||
 	       options->rebuild || options->no_cache || options->system_site_packages;
 }
@@ -33,8 +34,8 @@ static int check_texts(const struct env_options *options, struct error *err)
 	} lists[] = { { "requirements", &options->requirement_files },
 		{ "constraint", &options->constraint_files },
 		{ "constraint-line", &options->constraint_lines }, { "extra", &options->extras },
-		{ "group", &options->groups }, { "pip", &options->pip },
-		{ "extra-index", &options->extra_indexes },
+		{ "group", &options->groups }, { "find-links", &options->find_links },
+		{ "pip", &options->pip }, { "extra-index", &options->extra_indexes },
 		{ "trusted-host", &options->trusted_hosts }, { "editable", &options->editables } };
 	if (check_text("python", options->python, err) || check_text("index", options->index, err))
 		return -1;
@@ -65,6 +66,25 @@ static int add_files(const arg_list *paths, struct arena *arena, arg_list *files
 			return -1;
 		vec_push(arena, files, path);
 	}
+	return 0;
+}
+
+static int add_link(
+	struct env_request *request, const char *link, struct arena *arena, struct error *err)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	if (!strncmp(link, "http://", 7) || !strncmp(link, "https://", 8)) {
+		if (strpbrk(link, ", \t\r\n"))
+			return fail(err, ERR_INVALID, "--find-links: not one address");
+		vec_push(arena, &request->find_links, link);
+		return 0;
+	}
+	if (!realpath(link, real) || stat(real, &st))
+		return fail_errno(err, "--find-links '%s'", link);
+	if (!S_ISDIR(st.st_mode))
+		return fail(err, ERR_INVALID, "--find-links '%s' is not a directory", link);
+	vec_push(arena, &request->find_links, arena_text(arena, real));
 	return 0;
 }
 
@@ -119,8 +139,16 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 		vec_push(arena, &made.extras, options->extras.items[i]);
 	for (size_t i = 0; i < options->groups.count; i++)
 		vec_push(arena, &made.groups, options->groups.items[i]);
-	for (size_t i = 0; i < options->pip.count; i++)
-		vec_push(arena, &made.pip, options->pip.items[i]);
+	for (size_t i = 0; i < options->pip.count; i++) {
+		const char *word = options->pip.items[i];
+		if (options->self_contained || !local_is_path(word))
+			vec_push(arena, &made.pip, word);
+		else
+			vec_push(arena, &made.locals, word);
+	}
+	for (size_t i = 0; i < options->find_links.count; i++)
+		if (add_link(&made, options->find_links.items[i], arena, err))
+			return -1;
 	for (size_t i = 0; i < options->extra_indexes.count; i++)
 		vec_push(arena, &made.index.extra, options->extra_indexes.items[i]);
 	for (size_t i = 0; i < options->trusted_hosts.count; i++)
@@ -158,6 +186,7 @@ void env_options_print(const struct env_options *options, struct arena *arena, a
 	print_list(arena, words, "constraint-line", &options->constraint_lines);
 	print_list(arena, words, "extra", &options->extras);
 	print_list(arena, words, "group", &options->groups);
+	print_list(arena, words, "find-links", &options->find_links);
 	print_flag(arena, words, "--pre", options->pre);
 	print_flag(arena, words, "--self-contained", options->self_contained);
 	print_list(arena, words, "pip", &options->pip);

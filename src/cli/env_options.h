@@ -7,7 +7,7 @@
 struct env_options {
 	const char *python, *index;
 	arg_list requirement_files, constraint_files, constraint_lines, extras, groups;
-	arg_list pip, extra_indexes, trusted_hosts, editables;
+	arg_list pip, find_links, extra_indexes, trusted_hosts, editables;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
 	bool pre, self_contained;
 	uint64_t timeout_ms; /* 0: as configured */
@@ -27,7 +27,9 @@ struct env_options {
 			"with this dependency group of it; repeatable", NULL, 0, 0 },              \
 	{                                                                                          \
 		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
-			"with this package, e.g. 'requests>=2.31'; repeatable", NULL, 0, 0         \
+			"with this package, e.g. 'requests>=2.31', ./pkg.whl or ./project; "       \
+			"repeatable",                                                              \
+			NULL, 0, 0                                                                 \
 	}
 /* What chooses between versions of them. */
 #define ENV_CHOICE_ROWS(AT)                                                                        \
@@ -35,6 +37,9 @@ struct env_options {
 		"limit versions by this constraints file; repeatable", NULL, 0, 0 },               \
 		{ 0, "constraint-line", ARG_LIST, AT(constraint_lines), "SPEC",                    \
 			"a line of such a file, e.g. 'urllib3<2'; repeatable", NULL, 0, 0 },       \
+		{ 0, "find-links", ARG_LIST, AT(find_links), "DIR|URL",                            \
+			"look for wheels in this directory or page, too; repeatable", NULL, 0,     \
+			0 },                                                                       \
 	{                                                                                          \
 		0, "pre", ARG_FLAG, AT(pre), NULL, "take pre-releases, too", NULL, 0, 0            \
 	}

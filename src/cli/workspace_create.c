@@ -104,11 +104,15 @@ static int print_inputs(struct json *j, const struct create_options *options, st
 	if (env_options_fill(&options->build, "run", arena, &request, err) ||
 		inputs_read(&request, arena, &inputs, err))
 		return -1;
-	if (inputs.uv_lock.len || inputs.secrets.count)
+	const char *what = inputs.uv_lock.len	      ? "uv.lock"
+			   : inputs.secrets.count     ? "a ${VARIABLE} in an address"
+			   : inputs.locals.count      ? "a wheel or project of this host"
+			   : request.find_links.count ? "--find-links"
+						      : NULL;
+	if (what)
 		return fail_hint(err, ERR_INVALID,
-			"carrel env build NAME -r FILE, and carrel create --env NAME",
-			"%s can't be sent to the daemon",
-			inputs.uv_lock.len ? "uv.lock" : "a ${VARIABLE} in an address");
+			"carrel env build NAME with these options, and carrel create --env NAME",
+			"%s can't be sent to the daemon", what);
 	if (request.requirement_files.count)
 		json_str(j, "requirements", inputs.lines);
 	else

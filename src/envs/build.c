@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/fd.h"
 #include "envs/build_parts.h"
 #include "envs/download.h"
@@ -125,6 +126,7 @@ static int allow_file_hosts(struct making *making, struct error *err)
 	const struct build_network *network = making->builder->network;
 	const config_list *named = &making->store->config.file_hosts;
 	const requirement_list *list = &making->wanted->requirements;
+	const struct env_request *request = making->wanted->request;
 	const char *projects[PROJECTS + 1] = { NULL };
 	file_hosts hosts = { 0 };
 	size_t count = 0;
@@ -150,6 +152,16 @@ static int allow_file_hosts(struct making *making, struct error *err)
 			(file_host_parse(wheel_url_host(url, making->arena), making->arena, &host,
 				 err) < 0 ||
 				network->allow(network->ctx, host.host, host.port, false, err) < 0))
+			return build_failed_as(making->problem, err);
+	}
+	for (size_t i = 0; i < request->find_links.count; i++) {
+		const char *link = request->find_links.items[i];
+		struct file_host host;
+
+		if (!path_is_absolute(link) &&
+			(file_host_parse(wheel_url_host(link, making->arena), making->arena, &host,
+				 err) < 0 ||
+				network->allow(network->ctx, host.host, host.port, true, err) < 0))
 			return build_failed_as(making->problem, err);
 	}
 	for (size_t i = 0; i < hosts.count; i++) {

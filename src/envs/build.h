@@ -22,6 +22,8 @@ struct env_request {
 	VEC(const char *) constraint_lines;  /* --constraint-line */
 	VEC(const char *) extras, groups;    /* of a pyproject.toml or uv.lock among the files */
 	VEC(const char *) pip;		     /* --pip */
+	VEC(const char *) locals;	     /* --pip, when it is a path: see locals.h */
+	VEC(const char *) find_links;	     /* --find-links: absolute directories, URLs */
 	const char *python;		     /* --python, or NULL */
 	struct index_asked index;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
@@ -43,6 +45,7 @@ struct env_wanted {
 	bool is_pre;			/* pre-releases are taken, too */
 	struct str uv_lock, uv_project; /* to be read by uv first: see inputs.h */
 	inputs_texts secrets;		/* never in a log */
+	env_locals locals;
 	VEC(struct env_project) projects;
 	bool allow_build; /* asked for, or configured */
 	bool needs_lock;  /* something has to be resolved */

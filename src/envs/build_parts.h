@@ -115,6 +115,7 @@ struct built_wheel {		    /* made of sources: see sdist.h */
 	/* Of an index: as the index has it. Of a project: the wheel itself. */
 	const struct lock_package *package;
 	const struct env_project *project; /* or NULL */
+	const struct env_local *local;	   /* or NULL */
 };
 
 struct making { /* one build under way */

@@ -30,6 +30,7 @@ struct gatherer {
 	struct env_inputs *inputs;
 	size_t files;
 	const char **specs; /* --pip, sorted */
+	const char **links; /* what each --find-links holds, "" for a URL */
 	bool is_plain;	    /* all of it is one requirements file without anything special */
 	bool has_project;   /* some file takes --extra and --group */
 	struct error *err;
@@ -483,6 +484,35 @@ static void add_notes(struct gatherer *g, struct buf *out)
 	}
 	if (request->is_pre)
 		buf_text(out, "# --pre\n");
+	for (size_t i = 0; i < inputs->locals.count; i++)
+		local_print(&inputs->locals.items[i], out);
+	for (size_t i = 0; i < request->find_links.count; i++)
+		add_note(out, "--find-links",
+			arena_printf(g->arena, "%s %s",
+				index_redact(g->arena, request->find_links.items[i]), g->links[i]));
+}
+
+static int gather_locals(struct gatherer *g)
+{
+	const struct env_request *request = g->request;
+
+	g->links = arena_array(g->arena, request->find_links.count + 1, sizeof *g->links);
+	for (size_t i = 0; i < request->locals.count; i++) {
+		struct env_local local;
+
+		if (local_look(request->locals.items[i], g->arena, &local, g->err) < 0)
+			return error_context(g->err, "--pip");
+		vec_push(g->arena, &g->inputs->locals, local);
+	}
+	for (size_t i = 0; i < request->find_links.count; i++) {
+		const char *link = request->find_links.items[i];
+
+		g->links[i] = "";
+		if (path_is_absolute(link) &&
+			local_digest_tree(link, false, g->arena, &g->links[i], g->err) < 0)
+			return error_context(g->err, "--find-links");
+	}
+	return 0;
 }
 
 static struct str join_specs(struct gatherer *g)
@@ -530,11 +560,12 @@ int inputs_read(const struct env_request *request, struct arena *arena, struct e
 	*inputs = (struct env_inputs){ .text = STR(""),
 		.lines = STR(""),
 		.is_pre = request->is_pre,
-		.is_empty = request->requirement_files.count == 0 && request->pip.count == 0 };
+		.is_empty = request->requirement_files.count == 0 && request->pip.count == 0 &&
+			    request->locals.count == 0 };
 	for (size_t i = 0; i < request->requirement_files.count; i++)
 		if (gather(&g, request->requirement_files.items[i], FOR_REQUIREMENTS, NULL) < 0)
 			return -1;
-	if (gather_specs(&g) < 0 || gather_constraints(&g) < 0)
+	if (gather_specs(&g) < 0 || gather_constraints(&g) < 0 || gather_locals(&g) < 0)
 		return -1;
 	if (!g.has_project && (request->extras.count > 0 || request->groups.count > 0))
 		return fail_hint(err, ERR_INVALID, "-r pyproject.toml, or -r uv.lock",

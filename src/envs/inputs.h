@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "envs/locals.h"
 #include "format/requirements.h"
 
 #define INPUTS_DEPTH_MAX 10
@@ -30,6 +31,7 @@ struct env_inputs {
 	/* -r uv.lock: the requirements are known when uv has read these. */
 	struct str uv_lock, uv_project;
 	inputs_texts secrets;
+	env_locals locals;
 };
 /* ERR_INVALID names the file and line. */
 int inputs_read(const struct env_request *request, struct arena *arena, struct env_inputs *inputs,

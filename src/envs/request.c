@@ -457,6 +457,7 @@ static int read_requirements(const struct env_request *request, struct arena *ar
 	wanted->uv_lock = inputs.uv_lock;
 	wanted->uv_project = inputs.uv_project;
 	wanted->secrets = inputs.secrets;
+	wanted->locals = inputs.locals;
 	wanted->requirements_sha256 = inputs.is_empty ? "no-deps" : hash_text(arena, wanted->text);
 	return 0;
 }
@@ -500,7 +501,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 
 	wanted->allow_build = request->allow_build || store->config.allow_build;
 	wanted->needs_lock = wanted->requirements.count > 0 || has_backends(wanted) ||
-			     wanted->uv_lock.len > 0 || wanted->is_locked;
+			     wanted->uv_lock.len > 0 || wanted->locals.count > 0 ||
+			     wanted->is_locked;
 	sha256_init(&hash);
 	add_field(&hash, "carrel-lock 1");
 	add_field(&hash, wanted->python.tag);

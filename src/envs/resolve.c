@@ -16,6 +16,7 @@
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define UNPACKED_MAX 100000
+#define LINKS_INSIDE "/links"
 #define RETRIES 4 /* after 0.5, 1, 2 and 4 s */
 #define RETRY_FIRST_MS 500
 #define MEASURE_MS 1000
@@ -222,6 +223,31 @@ static void set_joined(struct making *making, struct job *job, const char *key,
 	job_set_env(job, making->arena, key, arena_bytes(making->arena, text.data, text.len));
 }
 
+/* Directories are shown to uv; URLs, which may hold credentials, are in the environment. */
+static void add_links(struct making *making, struct uv_job *uv)
+{
+	const struct env_request *request = making->wanted->request;
+	struct arena *arena = making->arena;
+	auto_buf struct buf urls = { 0 };
+
+	buf_init(&urls, 65536);
+	for (size_t i = 0; i < request->find_links.count; i++) {
+		const char *link = request->find_links.items[i];
+		const char *inside = arena_printf(arena, LINKS_INSIDE "/%zu", i);
+
+		if (!path_is_absolute(link)) {
+			buf_printf(&urls, "%s%s", urls.len > 0 ? "," : "", link);
+			continue;
+		}
+		job_bind(&uv->job, arena, link, inside);
+		vec_push(arena, &uv->argv, arena_text(arena, "--find-links"));
+		vec_push(arena, &uv->argv, arena_text(arena, inside));
+	}
+	if (urls.len > 0)
+		job_set_env(
+			&uv->job, arena, "UV_FIND_LINKS", arena_bytes(arena, urls.data, urls.len));
+}
+
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
@@ -231,8 +257,12 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 
 	*uv = (struct uv_job){ 0 };
 	vec_push(arena, &uv->argv, arena_text(arena, UV_INSIDE));
-	for (; *arguments; arguments++)
-		vec_push(arena, &uv->argv, arena_text(arena, *arguments));
+	bool is_pip = strcmp(arguments[0], "pip") == 0;
+	for (size_t i = 0; arguments[i]; i++) {
+		vec_push(arena, &uv->argv, arena_text(arena, arguments[i]));
+		if (is_pip && i == 1)
+			add_links(making, uv);
+	}
 	job_bind(job, arena, making->uv.path, UV_INSIDE);
 	interpreter_bind(&making->wanted->python, arena, job);
 	job_reach_indexes(job, arena, indexes);
@@ -665,6 +695,15 @@ static int put_requirements(struct making *making, struct error *err)
 	return making_put(making, "requirements.txt", (struct str){ text.data, text.len }, err);
 }
 
+/* Wheels of a directory have no address. Those of a page have a hash only beside their address. */
+static bool has_link_directory(const struct env_request *request)
+{
+	for (size_t i = 0; i < request->find_links.count; i++)
+		if (path_is_absolute(request->find_links.items[i]))
+			return true;
+	return false;
+}
+
 /* With the addresses of the wheels, where they are all of an index and nobody said which files they
  * must be: installing doesn't ask the index again then, which is a fifth of a first build. */
 static bool has_addresses(const struct making *making)
@@ -672,7 +711,8 @@ static bool has_addresses(const struct making *making)
 	const struct env_wanted *wanted = making->wanted;
 	const requirement_list *list = &wanted->requirements;
 
-	if (wanted->is_strict || wanted->allow_build || wanted->projects.count > 0)
+	if (wanted->is_strict || wanted->allow_build || wanted->projects.count > 0 ||
+		wanted->locals.count > 0 || has_link_directory(wanted->request))
 		return false;
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].kind != REQUIREMENT_PACKAGE || list->items[i].hashes.count > 0)
@@ -771,6 +811,7 @@ void making_print_lock(struct making *making)
 {
 	auto_buf struct buf printed = { 0 };
 
+	sources_lock_locals(making);
 	buf_init(&printed, OUTPUT_MAX);
 	lock_print(&making->packages, &printed);
 	making->lock_text =
@@ -811,7 +852,7 @@ int making_resolve(struct making *making, struct error *err)
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
 	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
-		put_requirements(making, err) < 0)
+		sources_take_locals(making, err) < 0 || put_requirements(making, err) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	for (;;) {

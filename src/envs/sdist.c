@@ -292,8 +292,9 @@ static int go_round(struct work *work, bool ask, struct answer *answer, struct e
 	struct arena *arena = work->making.arena;
 	struct interpreter inside = work->wanted.python;
 	const char *project = work->sdist->project;
-	const char *args[] = { "build", project ? "editable" : "wheel", project ? "-" : "/sdist",
-		project ? project : TREE, OUT, ask ? "ask" : "go", NULL };
+	bool is_editable = project && !work->sdist->is_whole;
+	const char *args[] = { "build", is_editable ? "editable" : "wheel",
+		project ? "-" : "/sdist", project ? project : TREE, OUT, ask ? "ask" : "go", NULL };
 	struct job job;
 
 	if (change_stage(work, err) < 0 || install_requires(work, err) < 0)

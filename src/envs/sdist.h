@@ -14,7 +14,8 @@
 
 struct sdist {
 	const struct lock_package *package; /* from the index; or NULL, and: */
-	const char *project;		    /* absolute: an editable wheel is made of it */
+	const char *project;		    /* absolute: an editable wheel is made of it, or */
+	bool is_whole;			    /* a wheel with all of its modules */
 };
 /* Builds it, in stages of its own, with making's time, log and problem. The wheel comes to `wheels`
  * in the stage `to`, which may hold others. The network is closed when it returns: making_reach

@@ -1,7 +1,14 @@
 #include "envs/sources.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
 
+#include "base/fd.h"
+#include "base/path.h"
+#include "envs/known.h"
 #include "envs/scripts.h"
 #include "envs/sdist.h"
 
@@ -14,7 +21,7 @@ static const struct built_wheel *find_built(const struct making *making, const c
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
 
-		if (!built->project && strcmp(built->package->name, name) == 0)
+		if (!built->project && !built->local && strcmp(built->package->name, name) == 0)
 			return built;
 	}
 	return NULL;
@@ -32,6 +39,7 @@ static int build_package(
 		return -1;
 	wheel.package = package;
 	wheel.project = NULL;
+	wheel.local = NULL;
 	vec_push(making->arena, &making->built, wheel);
 	return 0;
 }
@@ -52,7 +60,144 @@ static int build_project(
 		arena_printf(making->arena, "sha256:%s", wheel.sha256));
 	wheel.package = package;
 	wheel.project = project;
+	wheel.local = NULL;
 	vec_push(making->arena, &making->built, wheel);
+	return 0;
+}
+
+/* -- wheels and projects that the command line names -- */
+
+static int copy_wheel(struct making *making, const struct env_local *local,
+	struct built_wheel *wheel, struct error *err)
+{
+	/* As the caller: the store's owner may not read it. */
+	auto_close int from = open(local->path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	auto_close int dir = -1, to = -1;
+	int failed = -1;
+	ssize_t sent;
+
+	if (from < 0)
+		return fail_errno(err, "open '%s'", local->path);
+	home_enter(making->store->home);
+	if (path_make_directories(making->stage.fd, "wheels", 0755, &dir, err) == 0) {
+		to = openat(
+			dir, local->file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		failed = to < 0 ? fail_errno(err, "make '%s'", local->file) : 0;
+	}
+	home_leave(making->store->home);
+	if (failed)
+		return -1;
+	while ((sent = sendfile(to, from, NULL, (size_t)1 << 30)) > 0)
+		;
+	if (sent < 0)
+		return fail_errno(err, "copy '%s'", local->path);
+	*wheel = (struct built_wheel){ .file = local->file,
+		.name = local->name,
+		.version = local->version,
+		.path = arena_printf(
+			making->arena, "%s/wheels/%s", making->stage.path, local->file) };
+	if (lseek(to, 0, SEEK_SET) != 0 || known_hash_file(to, wheel->sha256) < 0)
+		return fail_errno(err, "read '%s'", local->file);
+	return strcmp(wheel->sha256, local->digest) == 0
+		       ? 0
+		       : fail(err, ERR_CONFLICT, "'%s' changes while it is read", local->path);
+}
+
+static const struct built_wheel *find_local(
+	const struct making *making, const struct env_local *local)
+{
+	for (size_t i = 0; i < making->built.count; i++)
+		if (making->built.items[i].local == local)
+			return &making->built.items[i];
+	return NULL;
+}
+
+static int take_local(struct making *making, const struct env_local *local, struct error *err)
+{
+	struct sdist sdist = { .project = local->path, .is_whole = true };
+	struct lock_package *package = arena_alloc(making->arena, sizeof *package);
+	struct built_wheel wheel;
+
+	if (find_local(making, local))
+		return 0;
+	if (local->is_directory) {
+		events_status(&making->store->events, "building_wheels", making->wanted->name);
+		making_show(making, "building_wheels", making->built.count, 0);
+		if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
+			return -1;
+	} else if (copy_wheel(making, local, &wheel, err) < 0) {
+		return build_failed_as(making->problem, err);
+	}
+	if (policy_judge_name(
+		    &making->store->config, wheel.name, local->path, making->problem, err) < 0)
+		return -1;
+	*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
+	vec_push(making->arena, &package->hashes,
+		arena_printf(making->arena, "sha256:%s", wheel.sha256));
+	wheel.package = package;
+	wheel.project = NULL;
+	wheel.local = local;
+	vec_push(making->arena, &making->built, wheel);
+	return 0;
+}
+
+int sources_take_locals(struct making *making, struct error *err)
+{
+	for (size_t i = 0; i < making->wanted->locals.count; i++)
+		if (take_local(making, &making->wanted->locals.items[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int compare_packages(const void *a, const void *b)
+{
+	const struct lock_package *left = a, *right = b;
+
+	return strcmp(left->name, right->name);
+}
+
+void sources_lock_locals(struct making *making)
+{
+	size_t before = making->packages.count;
+
+	for (size_t i = 0; i < making->built.count; i++)
+		if (making->built.items[i].local)
+			vec_push(making->arena, &making->packages, *making->built.items[i].package);
+	if (making->packages.count > before)
+		qsort(making->packages.items, making->packages.count,
+			sizeof *making->packages.items, compare_packages);
+}
+
+/* The same wheel as the lock's, or NULL. */
+static const struct built_wheel *find_local_wheel(
+	const struct making *making, const struct lock_package *package)
+{
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
+
+		if (built->local && strcmp(built->name, package->name) == 0 &&
+			package->hashes.count == 1 &&
+			strcmp(package->hashes.items[0], built->package->hashes.items[0]) == 0)
+			return built;
+	}
+	return NULL;
+}
+
+/* A lock that is kept knows the wheels of before. */
+static int check_locals(struct making *making, struct error *err)
+{
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
+		bool is_locked = !built->local;
+
+		for (size_t k = 0; !is_locked && k < making->packages.count; k++)
+			is_locked = find_local_wheel(making, &making->packages.items[k]) == built;
+		if (is_locked)
+			continue;
+		fail_hint(err, ERR_CONFLICT, "--no-cache takes the new one",
+			"'%s' has become another wheel than before", built->local->path);
+		return build_failed(making->problem, BUILD_FAILED, built->name);
+	}
 	return 0;
 }
 
@@ -77,9 +222,9 @@ void sources_require_projects(const struct making *making, struct buf *requireme
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
 
-		if (built->project)
-			buf_printf(requirements, "%s @ file://" WHEELS_INSIDE "/%s\n", built->name,
-				built->file);
+		if (built->project || built->local)
+			buf_printf(requirements, "%s%s @ file://" WHEELS_INSIDE "/%s\n",
+				built->name, built->local ? built->local->extras : "", built->file);
 	}
 }
 
@@ -246,6 +391,10 @@ int sources_build_missing(struct making *making, struct error *err)
 {
 	const struct composition *composition = &making->composition;
 
+	if (composition->missing.count > 0 &&
+		(sources_take_locals(making, err) < 0 || check_locals(making, err) < 0))
+		return -1;
+
 	for (size_t i = 0; i < composition->missing.count; i++) {
 		const struct lock_package *package = composition->missing.items[i];
 
@@ -301,6 +450,8 @@ const struct built_wheel *sources_find(
 		if (built->project && built->package == package)
 			return built;
 	}
+	if (find_local_wheel(making, package))
+		return find_local_wheel(making, package);
 	return package->is_built ? find_built(making, package->name) : NULL;
 }
 

@@ -13,6 +13,10 @@
 /* -- resolving -- */
 /* Those that have a build backend; the network may be closed afterwards. */
 int sources_build_projects(struct making *making, struct error *err);
+/* The same for wheels and projects of wanted->locals: copied, or built. */
+int sources_take_locals(struct making *making, struct error *err);
+/* Adds them to making->packages. */
+void sources_lock_locals(struct making *making);
 /* Lines for uv's requirements: these very wheels. */
 void sources_require_projects(const struct making *making, struct buf *requirements);
 /* Shows uv what was built; `find`: also to choose from. */

@@ -206,3 +206,87 @@ def test_run_takes_the_same_inputs(env, packages, tmp_path):
     done = env("run", "-r", tmp_path / "pyproject.toml", "--extra", "web", "-c", tmp_path / "c.txt", "--", "python", "-c",
                "import one, two", env={"UV_DEFAULT_INDEX": packages.url}, timeout=180)
     assert done.returncode == 0, done
+
+
+# ---- files of this host
+
+def test_a_wheel_of_this_host_is_installed_as_it_is(env, packages, tmp_path):
+    """With what it needs from the index, and with extras; another content is another environment."""
+    mine = wheel("mine", requires=["one<2", 'two; extra == "more"'])
+    path = mine.save(tmp_path)
+    tmp_path.chmod(0o755)
+    found = env.build("agent", "--pip", path)
+    assert found["installed_packages"] == {"mine": "1.0", "one": "1.0"}
+    assert env.python("agent", "import mine, one; print(mine.VERSION)") == "1.0\n"
+    assert f"mine==1.0 --hash=sha256:{mine.sha256}" in (env.store / "envs" / found["name"] / "lock.txt").read_text().replace("\\\n    ", "")
+    assert installed(env, "--pip", f"{path}[more]", "--pip", "three") == {"mine": "1.0", "one": "1.0", "two": "1.0", "three": "1.0"}
+    assert env.build("agent", "--pip", path)["cached"]
+    done = env.try_build("agent", "--pip", f"./{mine.filename}", "-o", "json", cwd=tmp_path)
+    assert json.loads(done.stdout)["name"] == found["name"], done
+    wheel("mine", files={"mine.py": "VERSION = 'other'\n"}).save(tmp_path)
+    other = env.build("agent", "--pip", path)
+    assert other["name"] != found["name"] and env.python("agent", "import mine; print(mine.VERSION)") == "other\n"
+    assert packages.asked_for("mine") == 0
+
+
+def test_a_directory_of_this_host_is_built_and_installed(env, packages, tmp_path):
+    """In full: nothing leads to the directory afterwards."""
+    project = tmp_path / "project"
+    write(tmp_path, project__pyproject_toml='[project]\nname = "mine"\nversion = "3"\ndependencies = ["one"]\n'
+          '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n', project__mine="")
+    (project / "mine").unlink()
+    (project / "mine.py").write_text("WORD = 'first'\n")
+    (project / "backend.py").write_text(BACKEND)
+    write(tmp_path)
+    found = env.build("agent", "--pip", project)
+    assert found["installed_packages"] == {"mine": "3", "one": "2.0"} and found["editables"] == []
+    assert env.python("agent", "import mine, one; print(mine.WORD)") == "first\n"
+    assert env.build("agent", "--pip", project)["cached"]
+    (project / "mine.py").write_text("WORD = 'second'\n")
+    (project / "mine.py").chmod(0o644)
+    again = env.build("agent", "--pip", project)
+    assert again["name"] != found["name"]
+    assert env.python("agent", "import mine; print(mine.WORD)") == "second\n"
+
+
+BACKEND = '''
+import zipfile
+def get_requires_for_build_wheel(settings=None):
+    return []
+def build_wheel(directory, settings=None, metadata=None):
+    name = "mine-3-py3-none-any.whl"
+    files = {"mine.py": open("mine.py").read(), "mine-3.dist-info/METADATA":
+             "Metadata-Version: 2.1\\nName: mine\\nVersion: 3\\nRequires-Dist: one\\n",
+             "mine-3.dist-info/WHEEL": "Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"}
+    files["mine-3.dist-info/RECORD"] = "".join(f"{path},,\\n" for path in [*files, "mine-3.dist-info/RECORD"])
+    with zipfile.ZipFile(f"{directory}/{name}", "w") as archive:
+        for path, text in files.items():
+            archive.writestr(zipfile.ZipInfo(path), text)
+    return name
+'''
+
+
+def test_only_the_command_line_names_files_of_this_host(env, packages, tmp_path):
+    path = wheel("mine").save(tmp_path)
+    write(tmp_path, a_txt=f"{path}\n", empty__x_txt="", sdist_txt="")
+    env.fails("agent", "-r", tmp_path / "a.txt", code="denied", says=["line 1"])
+    env.fails("agent", "--self-contained", "--pip", path, code="denied", says=["path"])
+    env.fails("agent", "--pip", tmp_path / "empty", code="invalid", says=["neither pyproject.toml nor setup.py"])
+    env.fails("agent", "--pip", "./missing-1.0-py3-none-any.whl", code={"invalid", "not_found"}, says=["missing"])
+    env.fails("agent", "--pip", tmp_path / "sdist.txt", code="invalid", says=["neither a wheel nor a directory"])
+    env.configure("environments:\n  blocked_packages: [mine]\n")
+    env.fails("agent", "--pip", path, code="denied", package="mine")
+
+
+def test_links_are_searched_beside_the_index(env, packages, tmp_path):
+    links = tmp_path / "links"
+    links.mkdir()
+    wheel("one", version="4.0").save(links)
+    write(tmp_path)
+    found = env.build("agent", "--pip", "two", "--find-links", links)
+    assert found["installed_packages"] == {"one": "4.0", "two": "1.0"}
+    wheel("one", version="5.0").save(links)
+    assert env.build("agent", "--pip", "two", "--find-links", links)["installed_packages"]["one"] == "5.0"
+    packages.files["pages"] = packages.files.pop("three")
+    assert installed(env, "--pip", "three", "--find-links", f"http://{packages.host}/simple/pages") == {"three": "1.0"}
+    env.fails("agent", "--pip", "one", "--find-links", tmp_path / "missing", code={"invalid", "not_found"}, says=["--find-links"], hint=False)
