@@ -90,6 +90,20 @@ def limits_mechanism():
 
 
 MECHANISM = limits_mechanism()
+# Each of 480 connections on the loopback holds what the kernel takes of it: some 100 KB, whatever the limit of their sum.
+FILL_SOCKETS = """
+import signal, socket
+listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+pairs = []
+for _ in range(480):
+    pairs.append((socket.create_connection(listener.getsockname()), listener.accept()[0]))
+    pairs[-1][0].setblocking(False)
+while True:
+    for connection, _ in pairs:
+        try:
+            while True: connection.send(bytes(65536))
+        except BlockingIOError: pass
+"""
 
 
 class Carrel:

@@ -18,6 +18,7 @@
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
 #define LAST_WORD_MS 100
+#define SOCKETS_MS 100
 
 struct watch_limits {
 	struct core_workspace *w;
@@ -25,7 +26,7 @@ struct watch_limits {
 	bool is_watchdog, has_usage, is_oom_watched, is_sampling;
 	struct usage usage;
 	struct sample look;
-	struct loop_timer *sample, *oom;
+	struct loop_timer *sample, *oom, *sockets;
 	unsigned samples;
 	int oom_looks; /* since the last event */
 	struct watch_disk disk;
@@ -111,6 +112,31 @@ static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 	limits->oom_looks = 0;
 	loop_cancel(loop, limits->oom);
 	look_for_kills(loop, limits);
+}
+
+/* On v1 the kernel counts the buffers of sockets apart. It stops at half of the limit, but for the
+ * first buffer of each socket: thousands of sockets have as much again, and more. */
+static void look_at_sockets(struct loop *loop, void *ctx)
+{
+	struct watch_limits *limits = ctx;
+	struct core_workspace *w = limits->w;
+	uint64_t bytes;
+	limits->sockets = NULL;
+	if (w->sandbox.is_ending || (!w->sandbox.exec_count && w->sandbox.is_alone))
+		return;
+	if (read_number(w->sandbox.fds[LAUNCH_FD_SOCKETS], NULL, &bytes) &&
+		bytes > w->model.limits.memory_bytes) {
+		end_sandbox(limits, REASON_MEMORY_LIMIT);
+		return;
+	}
+	limits->sockets = loop_after(loop, SOCKETS_MS, look_at_sockets, limits);
+}
+
+static void watch_sockets(struct watch_limits *limits)
+{
+	if (!limits->sockets && limits->w->sandbox.fds[LAUNCH_FD_SOCKETS] >= 0)
+		limits->sockets =
+			loop_after(limits->shelf->core->loop, SOCKETS_MS, look_at_sockets, limits);
 }
 
 /* ---- cpu time ---- */
@@ -252,6 +278,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 			e->own->cpu_base_ms = sandbox_cpu_ms(w);
 		start_sampling(limits);
 	}
+	watch_sockets(limits);
 	watch_disk_spawning(&limits->disk);
 }
 
@@ -323,8 +350,10 @@ int watch_open(struct core_workspace *w, struct error *err)
 		.usage = &limits->usage };
 	sample_begin(&limits->look);
 	watch_disk_open(&limits->disk, sandbox->watch->is_adopted);
-	if (sandbox->watch->is_adopted)
+	if (sandbox->watch->is_adopted) {
 		adopt(limits);
+		watch_sockets(limits);
+	}
 	int oom = sandbox->fds[LAUNCH_FD_OOM];
 	if (oom < 0)
 		return 0;
@@ -344,6 +373,7 @@ void watch_close(struct core_workspace *w)
 		return;
 	stop_sampling(limits);
 	loop_cancel(loop, limits->oom);
+	loop_cancel(loop, limits->sockets);
 	if (limits->is_oom_watched)
 		loop_unwatch(loop, w->sandbox.fds[LAUNCH_FD_OOM]);
 	watch_disk_close(&limits->disk);

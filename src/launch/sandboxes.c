@@ -218,6 +218,7 @@ static void send_up(struct sandbox *sandbox, uint32_t type, uint64_t tag, int fd
 	all[LAUNCH_FD_OOM] = counters.oom;
 	all[LAUNCH_FD_OOM_COUNT] = counters.oom_count;
 	all[LAUNCH_FD_CPU] = counters.cpu;
+	all[LAUNCH_FD_SOCKETS] = counters.sockets;
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		if (all[i] >= 0) {
 			head.present |= 1u << i;

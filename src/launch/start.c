@@ -95,13 +95,14 @@ static int open_listener(
 
 /* ---- carried out ---- */
 
-static const struct start_counters NO_COUNTERS = { -1, -1, -1 };
+static const struct start_counters NO_COUNTERS = { -1, -1, -1, -1 };
 
 static void counters_done(struct start_counters *counters)
 {
 	fd_close(&counters->oom);
 	fd_close(&counters->oom_count);
 	fd_close(&counters->cpu);
+	fd_close(&counters->sockets);
 }
 
 static int take_identity(struct launcher *launcher, struct start_parts *parts,
@@ -136,6 +137,7 @@ static int open_counters(
 	const struct cgroup *group, struct start_counters *counters, struct error *err)
 {
 	short events;
+	counters->sockets = cgroup_open_sockets(group);
 	return cgroup_open_counters(group, &counters->oom_count, &counters->cpu, err) ||
 			       cgroup_watch_oom(group, &counters->oom, &events, err)
 		       ? -1

@@ -5,7 +5,7 @@
 
 /* What the control group of a sandbox tells core, as descriptors; -1: it doesn't. */
 struct start_counters {
-	int oom, oom_count, cpu;
+	int oom, oom_count, cpu, sockets;
 };
 
 /* What a sandbox holds besides its process. No descriptor, once it is up. */

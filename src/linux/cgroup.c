@@ -366,6 +366,33 @@ int cgroup_freeze(const struct cgroup *group, bool freeze, struct error *err)
 	return cgroup_set(group->dirs[group->memory], "cgroup.freeze", freeze ? "1" : "0", err);
 }
 
+#define SOCKET_BYTES "memory.kmem.tcp.usage_in_bytes"
+
+int cgroup_open_sockets(const struct cgroup *group)
+{
+	if (group->version != CGROUP_V1 || group->memory < 0)
+		return -1;
+	return openat(group->dirs[group->memory], SOCKET_BYTES, O_RDONLY | O_CLOEXEC);
+}
+
+int cgroup_socket_bytes(const struct cgroup *group, uint64_t *bytes, struct error *err)
+{
+	static const char name[] = SOCKET_BYTES;
+	char text[64];
+
+	*bytes = 0;
+	if (group->version != CGROUP_V1 || group->memory < 0)
+		return 0;
+	ssize_t len = fd_read_file(group->dirs[group->memory], name, text, sizeof text);
+	if (len < 0 && errno == ENOENT) /* a kernel that doesn't count them */
+		return 0;
+	if (len < 0)
+		return fail_errno(err, "read control group file '%s'", name);
+	if (!str_to_u64(str_trim((struct str){ text, (size_t)len }), bytes))
+		return fail(err, ERR_CORRUPT, "control group file '%s' holds no number", name);
+	return 0;
+}
+
 int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err)
 {
 	bool is_v2 = group->version == CGROUP_V2;

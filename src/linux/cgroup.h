@@ -75,6 +75,11 @@ int cgroup_enter(const struct cgroup *group);
 int cgroup_watch_oom(const struct cgroup *group, int *fd, short *events, struct error *err);
 /* OOM kills so far. `watch`: the descriptor of cgroup_watch_oom, which is armed again, or -1. */
 int cgroup_oom_kills(const struct cgroup *group, int watch, uint64_t *count, struct error *err);
+/* Memory of the buffers of its sockets, where the kernel counts it beside all other memory (v1); 0
+ * elsewhere. */
+int cgroup_socket_bytes(const struct cgroup *group, uint64_t *bytes, struct error *err);
+/* The file that cgroup_socket_bytes reads, yours to close; -1: the kernel doesn't count them so. */
+int cgroup_open_sockets(const struct cgroup *group);
 /* Files to be read by whoever counts, yours to close: one with a line `oom_kill N`; v1: one with
  * nanoseconds of cpu time, v2: one with a line `usage_usec N` (-1: not counted in this group). */
 int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err);

@@ -14,7 +14,9 @@ static int limit_memory(int dir, uint64_t bytes, struct error *err)
 	 * swappiness 0 keeps the pages of the group from being swapped out at all. */
 	if (cgroup_try_set(dir, "memory.memsw.limit_in_bytes", text, err) < 0)
 		return -1;
-	/* Buffers of TCP are counted apart on v1, and not at all by default. */
+	/* Buffers of sockets are counted apart on v1, and not at all by default. The kernel gives
+	 * each socket a first one all the same: cgroup_socket_bytes tells. */
+	str_format(text, sizeof text, "%llu", (unsigned long long)cgroup_round_memory(bytes / 2));
 	if (cgroup_try_set(dir, "memory.kmem.tcp.limit_in_bytes", text, err) < 0)
 		return -1;
 	return cgroup_set(dir, "memory.swappiness", "0", err);

@@ -61,6 +61,7 @@ enum launch_fd {
 	LAUNCH_FD_OOM,	     /* readable (v1: EPOLLIN) or EPOLLPRI (v2) when memory ran out */
 	LAUNCH_FD_OOM_COUNT, /* file with a line `oom_kill N` */
 	LAUNCH_FD_CPU,	     /* cpuacct.usage (ns), or cpu.stat (usage_usec N) */
+	LAUNCH_FD_SOCKETS,   /* v1: bytes of the buffers of its sockets, beside all other memory */
 	LAUNCH_FD_MAX
 };
 enum launch_flags { LAUNCH_PTRACE = 1 }; /* plan_options.ptrace */

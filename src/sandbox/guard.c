@@ -10,6 +10,7 @@
 #include "sandbox/init_client.h"
 
 #define DISK_SAMPLE_MS 250
+#define SOCKETS_MS 100
 #define STATS_EVERY 5 /* samples between two questions to carrel-init */
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */
 #define OOM_LOOKS 500
@@ -89,6 +90,19 @@ int guard_start(struct guard *guard, struct error *err)
 		guard, err);
 }
 
+/* The kernel stops at half of the limit, but for the first buffer of each socket: thousands of
+ * sockets have as much again, and more. */
+static void sample_sockets(struct loop *loop, void *ctx)
+{
+	struct guard *guard = ctx;
+	struct error err;
+	uint64_t bytes;
+	guard->sockets = loop_after(loop, SOCKETS_MS, sample_sockets, guard);
+	if (!cgroup_socket_bytes(guard->cgroup, &bytes, &err) &&
+		bytes > guard->plan->limits.memory_bytes)
+		guard->hit(guard->ctx, REASON_MEMORY_LIMIT);
+}
+
 static bool needs_samples(const struct guard *guard)
 {
 	return is_watchdog(guard) || guard->plan->limits.cpu_time_ms;
@@ -123,6 +137,8 @@ int guard_watch(struct guard *guard, struct error *err)
 	guard->is_watching = true;
 	if (needs_samples(guard))
 		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
+	if (guard->plan->limiter == LIMITER_CGROUP_V1)
+		guard->sockets = loop_after(guard->loop, SOCKETS_MS, sample_sockets, guard);
 	if (guard->plan->counted_disk)
 		guard_disk_start(&guard->counted);
 	else if (guard->plan->limits.disk_bytes)
@@ -190,6 +206,8 @@ void guard_take_over(
 	guard->missed_cpu_ms = counted_ms > seen_ms ? counted_ms - seen_ms : 0;
 	if (needs_samples(guard))
 		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
+	if (guard->plan->limiter == LIMITER_CGROUP_V1)
+		guard->sockets = loop_after(guard->loop, SOCKETS_MS, sample_sockets, guard);
 	if (guard->plan->counted_disk)
 		guard_disk_start(&guard->counted);
 }
@@ -290,7 +308,8 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 
 void guard_end(struct guard *guard)
 {
-	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->oom };
+	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->oom,
+		&guard->sockets };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i]) {
 			loop_cancel(guard->loop, *timers[i]);

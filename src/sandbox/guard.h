@@ -1,6 +1,6 @@
 /* guard.h -- keeps the limits of a running sandbox that the kernel doesn't keep by itself: wall
- * time, summed cpu time, and where there is no control group also memory and cpu share; watches for
- * OOM kills and a full workspace.
+ * time, summed cpu time, the buffers of sockets on cgroup v1, and where there is no control group
+ * also memory and cpu share; watches for OOM kills and a full workspace.
  * 1. The first limit that is hit is the one that is named.
  * 2. A sample that cost a lot delays the next one: at most a tenth of one cpu goes into looking. */
 #pragma once
@@ -27,7 +27,7 @@ struct guard {
 	int root, workspace, upper, proc; /* descriptors of the sandbox's own file systems */
 	int oom_fd;
 	uint64_t started_ms;
-	struct loop_timer *wall, *sample, *disk, *oom;
+	struct loop_timer *wall, *sample, *disk, *oom, *sockets;
 	int oom_looks; /* since the last event */
 	unsigned samples;
 	bool disk_was_full;

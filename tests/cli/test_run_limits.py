@@ -8,7 +8,7 @@ import subprocess
 
 import disk_takers
 import pytest
-from harness import MECHANISM, cgroups, descendants, eventually
+from harness import FILL_SOCKETS, MECHANISM, cgroups, descendants, eventually
 from patience import with_time
 
 MB = 1 << 20
@@ -234,6 +234,11 @@ def test_processes_are_limited(carrel):
     result = carrel.py_json(COUNT_FORKS, "--pids", "20", "--timeout", "60s", timeout=90)
     assert result["reason"] == "exited"
     assert 15 <= int(result["stdout"]) < 20
+
+
+@pytest.mark.skipif(MECHANISM != "cgroup-v1", reason="elsewhere buffers of sockets are counted as memory, or not at all")
+def test_buffers_of_sockets_count_as_memory(carrel):
+    assert reason(carrel.py_json(FILL_SOCKETS, "--memory", "32M", "--timeout", "60s", timeout=90)) == ("memory_limit", 137)
 
 
 def test_threads_are_limited(carrel):
