@@ -23,6 +23,7 @@ const struct cli_command cli_commands[] = {
 	{ "kill", "send a signal to a command", cli_kill },
 	{ "events", "what happens to workspaces, as it happens", cli_events },
 	{ "env", "Python environments: build, list, verify, remove", cli_env },
+	{ "home", "make the home a file system with exact disk limits", cli_home },
 	{ "serve", "the daemon: workspaces that stay, served over REST", cli_serve },
 	{ "doctor", "what this host can do, and what to change where it can't", cli_doctor },
 	{ "version", "the version of this program", cli_version },
@@ -130,8 +131,8 @@ int cli_help(int argc, char **argv)
 	if (!command)
 		return unknown_command(argc - 1, argv + 1);
 	/* `help env build`: one that has commands of its own looks for the next word among them. */
-	if (argc > 2 && command->run == cli_env)
-		return cli_env(3, (char *[]){ argv[1], argv[2], (char[]){ "--help" }, NULL });
+	if (argc > 2 && (command->run == cli_env || command->run == cli_home))
+		return command->run(3, (char *[]){ argv[1], argv[2], (char[]){ "--help" }, NULL });
 	return command->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
 }
 

@@ -15,6 +15,7 @@ const char *cli_nearest(const struct cli_command *commands, const char *name);
 
 int cli_run(int argc, char **argv);
 int cli_env(int argc, char **argv);
+int cli_home(int argc, char **argv);
 int cli_create(int argc, char **argv);
 int cli_exec(int argc, char **argv);
 int cli_shell(int argc, char **argv);

@@ -220,11 +220,16 @@ static void check_limits(struct doctor *d)
 	check_cgroups(d);
 	check_ids(d);
 	if (d->facts->home_dir.error == 0) {
-		static const char *const names[] = { "counted", "project quota", "btrfs qgroups" };
+		static const char *const names[] = { "counted: approximate",
+			"project quota: exact, kept by the kernel",
+			"btrfs qgroups: exact, kept by the kernel" };
 		const char *why = d->facts->quota_why ? d->facts->quota_why : "";
 		add(d, "disk quota", CHECK_OK,
 			d->facts->quota == QUOTA_COUNTED && why[0] != '\0'
-				? arena_printf(d->arena, "counted by walking (%s)", why)
+				? arena_printf(d->arena,
+					  "counted by walking (%s): approximate%s", why,
+					  d->facts->uid ? ""
+							: "; carrel home init makes it exact")
 				: names[d->facts->quota],
 			NULL, NULL);
 	}

@@ -174,6 +174,13 @@ static const char *limit_text(struct arena *arena, const char *name, const struc
 	return arena_printf(arena, "%" PRIu64, number);
 }
 
+/* The mechanism, and how strong it is. */
+static const char *disk_text(struct arena *arena, const char *mechanism)
+{
+	return arena_printf(arena, "%s (%s)", mechanism,
+		!strcmp(mechanism, "counted") ? "approximate" : "exact");
+}
+
 static void print_limits(
 	struct buf *out, struct arena *arena, const struct json_value *limits, const char *disk)
 {
@@ -196,7 +203,7 @@ static void print_limits(
 			mechanism && disk ? "; disk: "
 			: disk		  ? "disk: "
 					  : "",
-			disk ? disk : ""));
+			disk ? disk_text(arena, disk) : ""));
 }
 
 static const char *join_texts(struct arena *arena, const struct json_value *array)

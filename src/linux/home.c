@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "linux/home_image.h"
 
 #define HOME_OWNER 64199 /* when there is no user `carrel` */
 
@@ -36,9 +37,8 @@ int home_find_path(struct arena *arena, const char **path, struct error *err)
 	return 0;
 }
 
-/* Who root's home belongs to: the uid and gid of `carrel` in /etc/passwd. Read by hand: a static
- * program has no name service. */
-static void find_owner(uid_t *uid, gid_t *gid)
+/* The line of `carrel` in /etc/passwd, read by hand: a static program has no name service. */
+void home_find_owner(uid_t *uid, gid_t *gid)
 {
 	char text[65536];
 	*uid = *gid = HOME_OWNER;
@@ -79,7 +79,7 @@ static int make_home(const char *path, int *dir, struct error *err)
 	if (is_new && geteuid() == 0) {
 		uid_t uid;
 		gid_t gid;
-		find_owner(&uid, &gid);
+		home_find_owner(&uid, &gid);
 		if (fchown(made, uid, gid))
 			return fail_errno(err, "give '%s' to uid %u", path, uid);
 	}
@@ -108,7 +108,7 @@ static bool is_owner(uid_t uid)
 {
 	uid_t owner;
 	gid_t group;
-	find_owner(&owner, &group);
+	home_find_owner(&owner, &group);
 	return uid == 0 || uid == HOME_OWNER || uid == owner;
 }
 
@@ -129,7 +129,7 @@ static int adopt(int dir, struct home *home, struct error *err)
 		return fail_hint(err, ERR_DENIED,
 			"name a new directory, or one that holds config.yaml alone",
 			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
-	find_owner(&home->uid, &home->gid);
+	home_find_owner(&home->uid, &home->gid);
 	/* One that the owner can read stays root's: only then may it say what root shows. */
 	bool is_closed =
 		!fstatat(dir, "config.yaml", &st, AT_SYMLINK_NOFOLLOW) && !(st.st_mode & S_IROTH);
@@ -147,6 +147,8 @@ int home_open(const char *path, struct arena *arena, struct home *home, struct e
 	if (!path_is_normal(path) || !path_basename(path)[0])
 		return fail(
 			err, ERR_INVALID, "CARREL_HOME '%s' is not an absolute, plain path", path);
+	if (home_image_ensure(path, err))
+		return -1;
 	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 && make_home(path, &dir, err)) {
 		error_context(err, "CARREL_HOME '%s'", path);

@@ -20,7 +20,10 @@ struct home {
 /* $CARREL_HOME, else /var/lib/carrel for root, else ${XDG_DATA_HOME:-$HOME/.local/share}/carrel.
  * ERR_INVALID: it isn't an absolute path, or there is no HOME. */
 int home_find_path(struct arena *arena, const char **path, struct error *err);
-/* Opens the home, making it (0700; its parents 0755) when it isn't there. home_done follows.
+/* Who root's home belongs to: user `carrel`, or 64199. */
+void home_find_owner(uid_t *uid, gid_t *gid);
+/* Opens the home, making it (0700; its parents 0755) when it isn't there; root mounts its image first,
+ * if it has one (home_image.h). home_done follows.
  * ERR_DENIED: it belongs to somebody else, also when root asks; or everybody may write there. */
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
 void home_done(struct home *home);

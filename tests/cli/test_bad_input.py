@@ -265,3 +265,15 @@ def test_a_small_file_size_limit_outside_does_not_kill_carrel(carrel):
     assert done.returncode in (0, 125), done
     if done.returncode:
         one_line(done.stderr)
+
+
+@pytest.mark.parametrize("options, said", [
+    (("--size", "100M"), "less than 256M"), ((), "--size is missing"), (("--size", "1G", "more"), "'more'")])
+def test_a_home_is_made_with_a_size_by_root_alone(carrel, options, said):
+    done = carrel("home", "init", *options)
+    refused = not IS_ROOT and options[-1:] != ("more",)
+    assert done.returncode == 125 and ("only root can make" if refused else said) in done.stderr, done
+
+
+def test_home_has_a_command_of_its_own(carrel):
+    assert "'home' needs a command" in carrel("home").stderr and "unknown command 'home x'" in carrel("home", "x").stderr
