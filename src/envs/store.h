@@ -1,6 +1,7 @@
 /* store.h -- environments on disk: envs/<name>/{meta.json, .pixell_venv_metadata.json -> meta.json,
  * requirements.txt, lock.txt, build.log, bin/python}; envs/.current/<package_id> -> name;
- * envs/.failed/<name>.log; envs/.metrics; envs/.old-<id>: replaced while in use.
+ * envs/.failed/<name>.log; envs/.shared/<sha256>: texts that several have, under one more name
+ * each; envs/.metrics; envs/.old-<id>: replaced while in use.
  * 1. An environment is there when its directory has its name: it is made as envs/.new-<id>, synced,
  * and renamed (or exchanged with the one it replaces). Its maker holds a lock on that directory
  * (flock): one that nobody holds is what a crash left, and goes with the next build (env_sweep).

@@ -9,6 +9,9 @@
 #define ENVS_METRICS ".metrics"
 #define ENVS_NEW ".new-" /* and an id: being made, or exchanged and not yet set aside */
 #define ENVS_OLD ".old-" /* and an id: no longer an environment; there while it is used */
+#define ENVS_SHARED                                                                                \
+	".shared" /* texts that environments have in common, by hash: links of these               \
+		   */
 #define ENVS_META "meta.json"
 #define ENVS_META_MAX ((size_t)16 << 20)
 #define ENVS_PATH_MAX 320 /* of the paths below envs/ */

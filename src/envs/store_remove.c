@@ -197,6 +197,18 @@ static void sweep_current(const struct env_store *store, const envs_names *links
 	}
 }
 
+/* Texts that no environment has any more. Who links them holds the layers' lock. */
+static void sweep_shared(const struct env_store *store, const envs_names *texts)
+{
+	for (size_t i = 0; i < texts->count; i++) {
+		char path[ENVS_PATH_MAX];
+		struct stat st;
+		str_format(path, sizeof path, ENVS_SHARED "/%s", texts->items[i]);
+		if (!fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) && st.st_nlink == 1)
+			unlinkat(store->dir, path, 0);
+	}
+}
+
 static void sweep_logs(const struct env_store *store, const envs_names *logs)
 {
 	int64_t now = clock_now_ms() / 1000;
@@ -218,7 +230,7 @@ static int find_live(
 		const char *path;
 		void (*sweep)(const struct env_store *store, const envs_names *names);
 	} sweeps[] = { { ENVS_LOCKS, sweep_locks }, { ENVS_CURRENT, sweep_current },
-		{ ENVS_FAILED, sweep_logs } };
+		{ ENVS_FAILED, sweep_logs }, { ENVS_SHARED, sweep_shared } };
 	envs_names names = { 0 };
 	if (envs_names_in(store, ".", arena, &names, err))
 		return -1;

@@ -2,13 +2,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/id.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -45,31 +49,35 @@ static void find_carrel(char *out, size_t size)
 	str_copy(out, size, "carrel");
 }
 
-/* Not --dir / : the whole host is nothing to show. An executable that was moved since is looked for
- * on PATH. */
-static void print_launcher(const struct env_store *store, const char *name, struct buf *out)
+/* The same text for all environments: each finds its name by where it lies, also behind links to
+ * it. Not --dir / : the whole host is nothing to show. An executable that was moved since is looked
+ * for on PATH. */
+static void print_launcher(const struct env_store *store, struct buf *out)
 {
 	char carrel[4096 + 16];
 	find_carrel(carrel, sizeof carrel);
-	buf_text(out, "#!/bin/sh\n# Python of this environment, in a sandbox.\nCARREL_HOME=");
+	buf_text(out, "#!/bin/sh\n# Python of the environment that this lies in, in a sandbox.\n"
+		      "self=$0\n"
+		      "while [ ! -f \"${self%/*}/../" ENVS_META "\" ] && [ -L \"$self\" ]; do\n"
+		      "\ttarget=$(readlink \"$self\")\n"
+		      "\tcase $target in\n\t/*) self=$target ;;\n"
+		      "\t*) self=${self%/*}/$target ;;\n\tesac\ndone\n"
+		      "name=$(cd \"${self%/*}/..\" && pwd -P) || exit 125\n"
+		      "name=${name##*/}\nCARREL_HOME=");
 	quote(out, store->home->path);
 	buf_text(out, "\nexport CARREL_HOME\ncarrel=");
 	quote(out, carrel);
 	buf_text(out, "\n[ -x \"$carrel\" ] || carrel=carrel\n"
 		      "terminal=\n[ -t 0 ] && [ -t 1 ] && terminal=-it\n"
 		      "case $PWD in\n"
-		      "/) exec \"$carrel\" run $terminal --env ");
-	quote(out, name);
-	buf_text(out, " -- python \"$@\" ;;\n"
+		      "/) exec \"$carrel\" run $terminal --env \"$name\" -- python \"$@\" ;;\n"
 		      "/workspace* | /env* | /usr/* | /lib* | /bin* | /sbin* | /etc/* | /dev/* | "
-		      "/proc/* | *:*)\n\texec \"$carrel\" run $terminal --env ");
-	quote(out, name);
-	buf_text(out, " --dir . -- python \"$@\" ;;\n"
+		      "/proc/* | *:*)\n\texec \"$carrel\" run $terminal --env \"$name\" "
+		      "--dir . -- python \"$@\" ;;\n"
 		      "esac\n"
 		      "# Also where it is here, to be read: programs pass absolute paths.\n"
-		      "exec \"$carrel\" run $terminal --env ");
-	quote(out, name);
-	buf_text(out, " --dir . -v \"$PWD:$PWD:ro\" -- python \"$@\"\n");
+		      "exec \"$carrel\" run $terminal --env \"$name\" "
+		      "--dir . -v \"$PWD:$PWD:ro\" -- python \"$@\"\n");
 }
 
 /* ---- the directory ---- */
@@ -81,6 +89,7 @@ struct draft {
 	int dir, bin;
 	int files[DRAFT_FILES];
 	size_t file_count;
+	bool has_one_journal;
 };
 
 static void draft_done(struct draft *draft)
@@ -156,13 +165,57 @@ static bool link_lock(
 	       !linkat(store->home->dir, path, draft->dir, "lock.txt", 0);
 }
 
+static bool is_whole(int dir, const char *name, size_t len)
+{
+	struct stat st;
+	return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISREG(st.st_mode) &&
+	       (size_t)st.st_size == len;
+}
+
+static int add_shared(int shared, const char *name, mode_t mode, struct str text)
+{
+	char draft[sizeof ENVS_NEW + ID_LEN], id[ID_LEN + 1];
+	id_make(id);
+	str_format(draft, sizeof draft, ENVS_NEW "%s", id);
+	auto_close int fd =
+		openat(shared, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd >= 0 && fd_write_full(fd, text.data, text.len) == (ssize_t)text.len && !fsync(fd) &&
+		!renameat(shared, draft, shared, name))
+		return 0;
+	unlinkat(shared, draft, 0);
+	return -1;
+}
+
+/* A text that other environments have, too, gets one more name: it is on disk already, and needs no
+ * sync of its own. false: it has to be written. */
+static bool link_shared(
+	const struct env_store *store, int dir, const char *name, mode_t mode, struct str text)
+{
+	char hex[2 * SHA256_LEN + 1];
+	unsigned char digest[SHA256_LEN];
+	struct sha256 hash;
+	struct error unimportant;
+	auto_close int shared = -1;
+	sha256_init(&hash);
+	sha256_add(&hash, &mode, sizeof mode);
+	sha256_add(&hash, text.data, text.len);
+	sha256_end(&hash, digest);
+	sha256_hex(digest, hex);
+	if (envs_open_directory(store, ENVS_SHARED, &shared, &unimportant))
+		return false;
+	if (!is_whole(shared, hex, text.len) && add_shared(shared, hex, mode, text))
+		return false;
+	return !linkat(shared, hex, dir, name, 0);
+}
+
 static int write_files(const struct env_store *store, const struct env_meta *meta,
 	const struct env_files *files, struct draft *draft, struct error *err)
 {
 	auto_buf struct buf text, launcher;
 	buf_init(&text, ENVS_META_MAX);
 	buf_init(&launcher, LAUNCHER_MAX);
-	print_launcher(store, meta->name, &launcher);
+	print_launcher(store, &launcher);
+	struct str python = { launcher.data, launcher.len };
 	env_meta_print(meta, &text);
 	if (text.overflow || launcher.overflow)
 		return fail(err, ERR_LIMIT, "the description of environment '%s' is too large",
@@ -174,10 +227,12 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 		{ "build.log", files->log } };
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (others[i].text.len && !(i == 1 && link_lock(store, files, draft)) &&
+			!(i == 0 && link_shared(store, draft->dir, others[i].name, 0600,
+					    others[i].text)) &&
 			write_file(draft, draft->dir, others[i].name, 0600, others[i].text, err))
 			return -1;
-	if (write_file(draft, draft->bin, "python", 0700,
-		    (struct str){ launcher.data, launcher.len }, err))
+	if (!link_shared(store, draft->bin, "python", 0700, python) &&
+		write_file(draft, draft->bin, "python", 0700, python, err))
 		return -1;
 	fault_point("envs.meta");
 	if (symlinkat("python", draft->bin, "python3") ||
@@ -187,12 +242,36 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 		draft, draft->dir, ENVS_META, 0600, (struct str){ text.data, text.len }, err);
 }
 
+/* Whether all changes of names are in one journal, in their order: then the sync of a file that was
+ * made last has everything before it on disk as well. */
+static bool has_one_journal(int dir)
+{
+	struct statfs fs;
+	struct stat st;
+	char path[64], device[256];
+	if (fstatfs(dir, &fs) || fstat(dir, &st))
+		return false;
+	if (fs.f_type == XFS_SUPER_MAGIC)
+		return true;
+	if (fs.f_type != EXT4_SUPER_MAGIC)
+		return false;
+	/* ext2 has the same number, and an ext4 can be without a journal. */
+	str_format(path, sizeof path, "/sys/dev/block/%u:%u", major(st.st_dev), minor(st.st_dev));
+	ssize_t len = readlink(path, device, sizeof device - 1);
+	if (len <= 0)
+		return false;
+	device[len] = 0;
+	str_format(path, sizeof path, "/sys/fs/ext4/%.32s/journal_task", path_basename(device));
+	return !access(path, F_OK);
+}
+
+/* meta.json is the last one. */
 static int sync_files(const struct draft *draft, struct error *err)
 {
 	for (size_t i = 0; i < draft->file_count; i++)
 		if (fault_fails("envs.sync") || fsync(draft->files[i]))
 			return fail_errno(err, "sync an environment");
-	if (fsync(draft->bin) || fsync(draft->dir))
+	if (!draft->has_one_journal && (fsync(draft->bin) || fsync(draft->dir)))
 		return fail_errno(err, "sync an environment");
 	return 0;
 }
@@ -285,6 +364,7 @@ static int write_environment(const struct env_store *store, const struct env_met
 {
 	bool is_replaced, is_selected, is_gone;
 	struct error unimportant;
+	draft->has_one_journal = has_one_journal(store->dir);
 	if (make_directories(store, draft, err) || write_files(store, meta, files, draft, err) ||
 		sync_files(draft, err) || publish(store, meta->name, draft, &is_replaced, err)) {
 		/* After a failed sync as well: nothing of it is known to be on disk. What was
@@ -294,7 +374,9 @@ static int write_environment(const struct env_store *store, const struct env_met
 	}
 	if (write_current(store, meta, &is_selected, err))
 		return -1;
-	if (fault_fails("envs.directory") || fsync(store->dir))
+	/* With one journal, what was synced for .current came after the name. */
+	bool is_on_disk = draft->has_one_journal && is_selected;
+	if (fault_fails("envs.directory") || (!is_on_disk && fsync(store->dir)))
 		return fail_errno(err, "sync '%s/envs'", store->home->path);
 	forget_failure(store, meta->name);
 	fault_point("envs.old");

@@ -58,6 +58,36 @@ static void environments_of_one_lock_share_its_file(void **state)
 	assert_int_equal(st.st_nlink, 1);
 }
 
+/* Launcher and requirements are the same files in both; they go with the last that has them. */
+static void environments_share_equal_texts(void **state)
+{
+	uint64_t count, bytes;
+	struct stat one, two;
+	make("one_a", "x");
+	make("two_a", "x");
+	static const char *const names[] = { "bin/python", "requirements.txt" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		assert_int_equal(
+			fstatat(envs.dir, arena_printf(&arena, "one_a/%s", names[i]), &one, 0), 0);
+		assert_int_equal(
+			fstatat(envs.dir, arena_printf(&arena, "two_a/%s", names[i]), &two, 0), 0);
+		assert_int_equal(one.st_ino, two.st_ino);
+		assert_int_equal(one.st_nlink, 3);
+	}
+	assert_ok(env_remove(&envs, "one_a", true, &err));
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	assert_int_equal(fstatat(envs.dir, "two_a/bin/python", &two, 0), 0);
+	assert_int_equal(two.st_nlink, 2);
+	assert_ok(env_remove(&envs, "two_a", true, &err));
+	assert_ok(env_collect(&envs, &count, &bytes, &err));
+	auto_close int shared = openat(envs.dir, ".shared", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(shared >= 0);
+	DIR *walk = fdopendir(dup(shared));
+	for (struct dirent *entry; (entry = readdir(walk));)
+		assert_int_equal(entry->d_name[0], '.');
+	closedir(walk);
+}
+
 static void everything_belongs_to_the_owner_alone(void **state)
 {
 	static const struct {
@@ -575,6 +605,7 @@ int main(void)
 		TEST(an_environment_without_requirements_costs_little),
 		TEST(environments_of_one_lock_share_its_file),
 		TEST(everything_belongs_to_the_owner_alone),
+		TEST(environments_share_equal_texts),
 		TEST(names_that_are_none_are_refused),
 		TEST(a_package_id_means_the_one_last_built),
 		TEST(what_is_damaged_is_said_to_be),

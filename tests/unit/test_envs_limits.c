@@ -183,6 +183,14 @@ static void the_launcher_runs_python_in_the_environment(void **state)
 			"%s/it's $HOME|run|--env|e@1_a|--dir|.|-v|%s:%s:ro|--|python|-c|a 'b' "
 			"$HOME||",
 			root, root, root));
+	/* Behind links of other names, relative and absolute. */
+	const char *link = arena_printf(&arena, "%s/some-python", root);
+	assert_int_equal(symlink("it's $HOME/envs/e@1_a/bin/python", link), 0);
+	const char *second = arena_printf(&arena, "%s/bin/second", root);
+	assert_int_equal(symlink(link, second), 0);
+	assert_string_equal(run_launcher("/", second),
+		arena_printf(
+			&arena, "%s/it's $HOME|run|--env|e@1_a|--|python|-c|a 'b' $HOME||", root));
 	/* Where a mount can't be, or its words would be taken apart wrongly. */
 	assert_string_equal(run_launcher("/usr/bin", path),
 		arena_printf(&arena,
