@@ -136,7 +136,8 @@ static void check_landlock(struct doctor *d)
 	for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
 		if (abi < rights[i].since)
 			buf_printf(&lost, "%s%s", lost.len > 0 ? "; " : "", rights[i].lost);
-	const char *detail = arena_printf(d->arena, "ABI %d", abi);
+	const char *detail = arena_printf(d->arena, "ABI %d%s", abi,
+		d->facts->landlock_writes ? "; judges writes only (system.landlock)" : "");
 	if (lost.len > 0)
 		add(d, "landlock", CHECK_WARN, detail, arena_text(d->arena, lost.data),
 			"update the kernel: ABI 6 came with 6.12");

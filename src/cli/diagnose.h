@@ -44,6 +44,7 @@ struct facts {
 
 	struct probe user_namespace, namespaces[FACTS_NAMESPACES], fresh_proc, mount_api,
 		tmpfs_xattr;
+	bool landlock_writes; /* system.landlock of config.yaml */
 	struct probe overlay, home_overlay, home_idmap, clone3, memfd_exec, seccomp, landlock;
 	int overlay_lowers; /* that lowerdir+ took; 0: there is no lowerdir+ */
 	int landlock_abi;

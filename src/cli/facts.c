@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/capture.h"
+#include "envs/shown.h"
 #include "envs/uv.h"
 #include "linux/home.h"
 #include "linux/landlock.h"
@@ -85,6 +86,16 @@ static const char *find_home(struct arena *arena)
 	if (!home_find_path(arena, &path, &err))
 		return path;
 	return set ? arena_text(arena, set) : "/";
+}
+
+/* A configuration that can't be read is told by whoever needs it. */
+static bool find_landlock_writes(struct arena *arena)
+{
+	const char *home;
+	struct config config;
+	struct error ignored;
+	return !home_find_path(arena, &home, &ignored) &&
+	       !shown_read(home, arena, &config, &ignored) && config.landlock_writes;
 }
 
 /* The ids a sandbox would get: your own, or as root the first of those that root has to spare. */
@@ -265,6 +276,7 @@ void facts_collect(struct facts *facts, struct arena *arena)
 	probe_seccomp(&facts->seccomp);
 	probe_memfd_exec(&facts->memfd_exec);
 	facts->landlock_abi = landlock_abi();
+	facts->landlock_writes = find_landlock_writes(arena);
 	if (facts->landlock_abi > 0)
 		probe_landlock(facts->landlock_abi, &facts->landlock);
 	probe_home(facts, &ids, arena);

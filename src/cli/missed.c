@@ -194,11 +194,11 @@ static void print_text(const struct missed *missed, const char *program, int cod
 static int add_facts(struct host *host, struct arena *arena, struct error *err)
 {
 	const char *home;
-	config_list show;
+	struct config config;
 	return home_find_path(arena, &home, err) ||
 			       host_look(host, geteuid() == 0 ? home : NULL, NULL, arena, err) ||
-			       shown_read(home, arena, &show, err) ||
-			       host_show(host, &show, home, arena, err)
+			       shown_read(home, arena, &config, err) ||
+			       host_show(host, &config.show, home, arena, err)
 		       ? -1
 		       : 0;
 }

@@ -271,16 +271,18 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }
 
-/* What config.yaml shows, if there is a home. */
-static int add_shown(struct host *host, struct arena *arena, struct error *err)
+/* What config.yaml says of the system, if there is a home. */
+static int add_config(struct host *host, struct arena *arena, struct error *err)
 {
 	const char *home;
-	config_list show;
+	struct config config;
 	struct error ignored; /* without a home there is no configuration */
 	if (home_find_path(arena, &home, &ignored))
 		return 0;
-	return shown_read(home, arena, &show, err) || host_show(host, &show, home, arena, err) ? -1
-											       : 0;
+	if (shown_read(home, arena, &config, err))
+		return -1;
+	host->facts.landlock_writes = config.landlock_writes;
+	return host_show(host, &config.show, home, arena, err);
 }
 
 struct run_state { /* what is held while the command runs */
@@ -310,7 +312,7 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 	/* Only root needs a place to note its sandboxes' uids in. */
 	if (!run->plan && geteuid() == 0 && home_find_path(arena, &home, err))
 		return -1;
-	if (host_look(host, home, guarded, arena, err) || add_shown(host, arena, err) ||
+	if (host_look(host, home, guarded, arena, err) || add_config(host, arena, err) ||
 		plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
 	if (!run->plan) {

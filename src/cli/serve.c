@@ -127,9 +127,9 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	char self[PATH_MAX], carreld[PATH_MAX];
 	const char *log = server->options.log, *level = server->options.log_level;
 	struct log_losses losses = { 0 };
-	config_list show;
+	struct config config;
 	if (find_programs(self, carreld, err) || open_server(server, err) ||
-		shown_read(server->home.path, &server->arena, &show, err))
+		shown_read(server->home.path, &server->arena, &config, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
 	 * at what is in them, to count memory that processes share once. */
@@ -146,7 +146,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.notify = notify,
 		.give_back_ms = server->options.idle_ms,
 		.captured_bytes = server->options.captured_bytes,
-		.show = &show,
+		.config = &config,
 		.log = { .fd = STDERR_FILENO,
 			.json = log && !strcmp(log, "json"),
 			.least = log_level_of(level ? level : "", LOG_LEVEL_INFO),

@@ -67,6 +67,7 @@ int core_open(
 	core->loop = loop;
 	core->log = options->log;
 	core->give_back_ms = options->give_back_ms;
+	core->landlock_writes = options->landlock_writes;
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
@@ -336,7 +337,8 @@ int core_find(struct core *core, const char *text, struct core_workspace **out, 
 struct workspace_now core_now(const struct core_workspace *w)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
-	struct workspace_now now = { w->model.state, sandbox->is_up, sandbox->limiter };
+	struct workspace_now now = { w->model.state, sandbox->is_up, sandbox->limiter,
+		w->core->landlock_writes };
 	if (now.state == WORKSPACE_READY &&
 		(sandbox->exec_count || w->waiters || (sandbox->is_up && sandbox_has_processes(w))))
 		now.state = WORKSPACE_RUNNING;

@@ -34,6 +34,7 @@ struct core_options {
 	const char *home;      /* path */
 	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
 	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
+	bool landlock_writes;  /* in sandboxes Landlock judges no reading; for what is shown */
 	struct log log;
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */
 	void *ctx;
@@ -106,10 +107,11 @@ struct core {
 	int sockets;	    /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	size_t workspace_count;
+	bool landlock_writes;
 	uint64_t give_back_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
-	bool is_ready;		  /* reconciled */
-	bool is_stopping;	  /* SIGTERM: nothing new */
+	bool is_ready;			       /* reconciled */
+	bool is_stopping;		       /* SIGTERM: nothing new */
 	bool counts_disk;	  /* the launcher has said that no kernel mechanism is there */
 	struct core_own *own;	  /* of core/parts.h */
 	struct exec_shelf *shelf; /* of core/exec_parts.h: what all execs share */

@@ -22,13 +22,12 @@ static bool has_section(const char *text)
 	return !strncmp(text, "system:", 7) || strstr(text, "\nsystem:");
 }
 
-int shown_read(const char *home, struct arena *arena, config_list *show, struct error *err)
+int shown_read(const char *home, struct arena *arena, struct config *config, struct error *err)
 {
 	const char *path = arena_printf(arena, "%s/config.yaml", home);
-	struct config config;
 	struct stat st;
 	auto_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	*show = (config_list){ 0 };
+	config_defaults(config);
 	/* A home that the caller can't enter isn't the caller's. */
 	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || access(home, X_OK)))
 		return 0;
@@ -47,12 +46,11 @@ int shown_read(const char *home, struct arena *arena, config_list *show, struct 
 	if (!is_trusted(&st)) {
 		if (!has_section(text))
 			return 0;
-		fail(err, ERR_DENIED, "'%s': others than you can write it, and it has system.show",
-			path);
+		fail(err, ERR_DENIED,
+			"'%s': others than you can write it, and it has a section system", path);
 		return error_hint(err, "chown %u '%s'; chmod 644 '%s'", geteuid(), path, path);
 	}
-	if (config_parse((struct str){ text, (size_t)len }, arena, &config, err))
+	if (config_parse((struct str){ text, (size_t)len }, arena, config, err))
 		return error_context(err, "'%s'", path);
-	*show = config.show;
 	return 0;
 }

@@ -206,9 +206,9 @@ static int look_at_host(struct launcher *launcher, struct error *err)
 	struct host host;
 	arena_init(&arena);
 	host_init(&host);
-	const config_list *show = launcher->options->show;
+	const struct config *config = launcher->options->config;
 	if (host_look(&host, NULL, NULL, &arena, err) ||
-		(show && host_show(&host, show, launcher->home->path, &arena, err))) {
+		(config && host_show(&host, &config->show, launcher->home->path, &arena, err))) {
 		arena_done(&arena);
 		return -1;
 	}
@@ -217,6 +217,7 @@ static int look_at_host(struct launcher *launcher, struct error *err)
 		host.cgroups = launcher->host.cgroups;
 		host.facts.limiter = launcher->host.facts.limiter;
 	}
+	host.facts.landlock_writes = config && config->landlock_writes;
 	host.facts.umask = 022; /* of commands, not ours */
 	host_done(&launcher->host);
 	arena_done(&launcher->host_arena);

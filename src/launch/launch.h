@@ -39,8 +39,8 @@ struct launch_options {
 	int notify; /* connected socket of a service manager: "READY=1" is sent there when core
 		     * serves, "STOPPING=1" at the first signal to end; or -1 */
 	uint64_t give_back_ms;
-	uint64_t captured_bytes; /* of all execs together that core keeps; 0: core's default */
-	const config_list *show; /* system.show of config.yaml, or NULL */
+	uint64_t captured_bytes;     /* of all execs together that core keeps; 0: core's default */
+	const struct config *config; /* its section `system`, or NULL */
 	struct log log;
 };
 /* Serves until it is told to stop. Returns the exit code. */

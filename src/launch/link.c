@@ -254,6 +254,8 @@ static int start_role(struct launcher *launcher, int channel, int ready, struct 
 			(unsigned long long)options->give_back_ms),
 		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",
 			(unsigned long long)options->captured_bytes),
+		arena_printf(&arena, "CARREL_LANDLOCK=%s",
+			options->config && options->config->landlock_writes ? "writes" : "all"),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	bool is_root = geteuid() == 0;

@@ -60,6 +60,9 @@ static const struct {
 	{ LANDLOCK_TRUNCATE, FS_TRUNCATE },
 };
 
+/* Every open that reads asks for TRUNCATE as well. */
+#define ASKED_BY_READERS (FS_READ_FILE | FS_READ_DIR | FS_TRUNCATE)
+
 static uint64_t rights_of_abi(int abi)
 {
 	uint64_t rights = FS_REFER - 1;
@@ -102,6 +105,11 @@ int landlock_create(int abi, int *ruleset, struct error *err)
 	return create(abi, ~(uint64_t)0, ruleset, err);
 }
 
+int landlock_create_writes(int abi, int *ruleset, struct error *err)
+{
+	return create(abi, ~(uint64_t)ASKED_BY_READERS, ruleset, err);
+}
+
 int landlock_create_changes(int abi, int *ruleset, struct error *err)
 {
 	return create(abi, CHANGES | FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_EXECUTE, ruleset, err);
@@ -118,8 +126,12 @@ int landlock_allow(
 		if (access & grants[i].access)
 			rule.allowed |= grants[i].rights;
 	rule.allowed &= rights_of_abi(abi);
+	if (access & LANDLOCK_ONLY_WRITES)
+		rule.allowed &= ~(uint64_t)ASKED_BY_READERS;
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed &= FILE_RIGHTS;
+	if (!rule.allowed) /* the kernel refuses a rule that grants nothing */
+		return 0;
 	if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) != 0)
 		return fail_errno(err, "Landlock rule for '%s'", name);
 	return 0;

@@ -7,11 +7,12 @@
 enum landlock_access {	   /* what a rule may grant */
 	LANDLOCK_READ = 1, /* read files, list directories */
 	LANDLOCK_EXECUTE = 2,
-	LANDLOCK_WRITE = 4,	/* write, truncate, make, remove, rename, link across */
-	LANDLOCK_DEVICE = 8,	/* write and ioctl on what exists; make nothing */
-	LANDLOCK_CHANGE = 16,	/* make, remove, rename, link across: of WRITE all but writing */
-	LANDLOCK_TRUNCATE = 32, /* truncate what exists. Every open asks for it silently, and is
-				 * slower where a rule doesn't grant it */
+	LANDLOCK_WRITE = 4,	   /* write, truncate, make, remove, rename, link across */
+	LANDLOCK_DEVICE = 8,	   /* write and ioctl on what exists; make nothing */
+	LANDLOCK_CHANGE = 16,	   /* make, remove, rename, link across: of WRITE all but writing */
+	LANDLOCK_TRUNCATE = 32,	   /* truncate what exists. Every open asks for it silently, and is
+				    * slower where a rule doesn't grant it */
+	LANDLOCK_ONLY_WRITES = 64, /* of the others, what landlock_create_writes handles */
 };
 
 /* ABI version of this kernel, 0 when Landlock isn't there or is switched off. */
@@ -22,6 +23,9 @@ int landlock_create(int abi, int *ruleset, struct error *err);
 /* The same for LANDLOCK_CHANGE and LANDLOCK_EXECUTE alone (grant nothing else to it): what can be
  * seen can be read and written. */
 int landlock_create_changes(int abi, int *ruleset, struct error *err);
+/* The same without the rights to read, list and truncate: opening a file for reading is then not
+ * looked at. Grants must have LANDLOCK_ONLY_WRITES. */
+int landlock_create_writes(int abi, int *ruleset, struct error *err);
 /* Grants `access` (of enum landlock_access) beneath the O_PATH descriptor `path_fd`; `name` is for
  * the error only. */
 int landlock_allow(

@@ -161,6 +161,7 @@ int main(void)
 	core.give_back_ms = GIVE_BACK_DEFAULT_MS;
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.give_back_ms);
 	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
+	core.landlock_writes = !strcmp(setting("CARREL_LANDLOCK", ""), "writes");
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);

@@ -25,7 +25,7 @@ struct place {
 typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
-static read_function read_python, read_url, read_host, read_package, read_path;
+static read_function read_python, read_url, read_host, read_package, read_path, read_landlock;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -58,6 +58,7 @@ static const struct key {
 	{ AT(file_hosts), read_host, .is_list = true },
 	{ AT(python), read_python },
 	{ "system.show", offsetof(struct config, show), read_path, .is_list = true },
+	{ "system.landlock", offsetof(struct config, landlock_writes), read_landlock },
 #undef AT
 #undef AT_MS
 };
@@ -260,6 +261,15 @@ static int read_path(const struct place *place, const char *text)
 	if (!path_is_normal(text) || strpbrk(text, "\n\t"))
 		return fail(place->err, ERR_INVALID, "'%s' is not an absolute, plain path", text);
 	return set_text(place, text);
+}
+
+static int read_landlock(const struct place *place, const char *text)
+{
+	bool is_writes = strcmp(text, "writes") == 0;
+	if (!is_writes && strcmp(text, "all") != 0)
+		return fail(place->err, ERR_INVALID, "'%s' is not all or writes", text);
+	*(bool *)place->out = is_writes;
+	return 0;
 }
 
 /* -- keys -- */

@@ -25,6 +25,7 @@
  *	  python: "3.12"		# the default interpreter
  *	system:
  *	  show: []			# host paths shown read-only in every sandbox
+ *	  landlock: all			# or writes: Landlock judges no reading, which is faster
  */
 #pragma once
 #include <stdbool.h>
@@ -42,6 +43,7 @@ struct config {
 	const char *exclude_newer, *index, *python; /* NULL: not set */
 	bool require_hashes, allow_build, allow_urls, allow_options;
 	config_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
+	bool landlock_writes;
 	config_list show; /* absolute and plain; not looked at on the host */
 };
 void config_defaults(struct config *config);

@@ -237,7 +237,10 @@ void workspace_print(
 	json_text(j, "isolation", "native");
 	json_array(j, "layers_active");
 	for (size_t i = 0; workspace_layers_active[i]; i++)
-		json_text(j, NULL, workspace_layers_active[i]);
+		json_text(j, NULL,
+			now->landlock_writes && !strcmp(workspace_layers_active[i], "landlock")
+				? "landlock_writes"
+				: workspace_layers_active[i]);
 	json_end(j);
 	json_bool(j, "warm", now->is_warm);
 	json_bool(j, "ptrace", w->ptrace);

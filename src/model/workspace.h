@@ -84,11 +84,12 @@ struct workspace_now {
 	enum workspace_state state; /* as shown: running instead of ready while something runs */
 	bool is_warm;		    /* a sandbox is held */
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
+	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
 };
 /* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
  * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,
- * disk_limit_mechanism, isolation, layers_active, warm, ptrace, snapshot (null), error. A limit that
- * there isn't is null; the limiter is limits.mechanism. layers_active: the names of the walls
+ * disk_limit_mechanism, isolation, layers_active, warm, ptrace, snapshot (null), error. A limit
+ * that there isn't is null; the limiter is limits.mechanism. layers_active: the names of the walls
  * (namespaces, seccomp, landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
 	const struct workspace_now *now);

@@ -510,6 +510,7 @@ static void choose_targets(struct plan *plan)
 static void add_rules(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
 {
 	plan->landlock_abi = facts->landlock_abi;
+	plan->landlock_writes = facts->landlock_writes;
 	/* TRUNCATE is refused by the read-only mounts; granted here, the kernel needn't look for
 	 * the rule that does at every open. */
 	const struct plan_rule always[] = {

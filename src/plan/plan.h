@@ -43,6 +43,7 @@ struct plan_facts {
 	bool privileged; /* carried out by root: own outside uid, idmapped mounts */
 	uint32_t outside_uid, outside_gid;
 	int landlock_abi;
+	bool landlock_writes; /* the operator's choice: Landlock judges no reading */
 	enum plan_limiter limiter;
 	plan_host_paths host_paths; /* of plan/system.h, and of system.show */
 	plan_host_paths protect;    /* of plan_protected_names, those found in --dir */
@@ -183,6 +184,7 @@ struct plan {
 	VEC(const char *) masks;     /* of /proc: replaced by something empty when they exist */
 	VEC(const char *) read_only; /* of /proc */
 	int landlock_abi;
+	bool landlock_writes; /* what can be seen can be read: the mounts alone decide that */
 	VEC(struct plan_rule) rules;
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;

@@ -115,6 +115,7 @@ static void print_landlock(struct json *j, const struct plan *plan)
 		NULL };
 	json_object(j, "landlock");
 	json_u64(j, "abi", (uint64_t)plan->landlock_abi);
+	json_text(j, "judges", plan->landlock_writes ? "writes" : "all");
 	json_array(j, "rules");
 	for (size_t i = 0; i < plan->rules.count; i++) {
 		const struct plan_rule *rule = &plan->rules.items[i];

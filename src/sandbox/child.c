@@ -598,15 +598,17 @@ static int restrict_paths(struct child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
 	auto_close int ruleset = -1;
-	if (landlock_create(plan->landlock_abi, &ruleset, err))
+	unsigned only = plan->landlock_writes ? LANDLOCK_ONLY_WRITES : 0;
+	if (only ? landlock_create_writes(plan->landlock_abi, &ruleset, err)
+		 : landlock_create(plan->landlock_abi, &ruleset, err))
 		return -1;
 	for (size_t i = 0; i < plan->rules.count; i++) {
 		const struct plan_rule *rule = &plan->rules.items[i];
 		auto_close int path = open(rule->path, O_PATH | O_CLOEXEC);
 		if (path < 0)
 			return fail_errno(err, "open '%s' for its rule", rule->path);
-		if (landlock_allow(
-			    ruleset, plan->landlock_abi, path, rule->path, rule->access, err))
+		if (landlock_allow(ruleset, plan->landlock_abi, path, rule->path,
+			    rule->access | only, err))
 			return -1;
 	}
 	return landlock_enforce(ruleset, err);

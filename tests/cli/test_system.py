@@ -6,6 +6,8 @@ import tempfile
 
 import pytest
 
+from daemons import serving
+
 NEEDED = ["/etc/ImageMagick-6", "/etc/alternatives", "/etc/chromium.d", "/etc/emacs", "/etc/fonts", "/etc/groff",
           "/etc/libreoffice", "/etc/manpath.config", "/etc/mime.types", "/etc/papersize", "/etc/php", "/etc/sgml",
           "/etc/texmf", "/etc/xml", "/var/cache/fontconfig", "/var/lib/ghostscript", "/var/lib/sgml-base",
@@ -219,3 +221,27 @@ def test_doctor_ends_with_a_program_that_is_killed_or_not_there(carrel):
 def test_names_with_control_characters_are_not_printed(carrel):
     done = carrel("doctor", "--", "ls", "/etc/\x1b[31m", "/etc/a\nb")
     assert done.returncode == 0 and "\x1b" not in done.stdout and "a\nb" not in done.stdout
+
+
+def test_landlock_for_writes_is_the_operator_s_choice_and_is_shown(carrel):
+    judges = lambda: json.loads(carrel.run("--plan", "--", "true").stdout)["landlock"]["judges"]
+    assert judges() == "all"
+    configure(carrel, "system:\n  landlock: writes\n")
+    assert judges() == "writes"
+    assert "judges writes only" in carrel("doctor").stdout
+    done = carrel.sh("cat /usr/bin/env | wc -c; echo x > f && cat f; echo x > /usr/x; (: > /etc/passwd); truncate -s 0 /etc/group; rm /usr/bin/env; "
+                     "test -s /etc/group && echo kept")
+    assert done.stdout.splitlines()[1:] == ["x", "kept"] and done.stdout[0] != "0" and done.stderr.count("Read-only file system") == 4, done
+
+
+def test_a_daemon_shows_that_landlock_judges_writes(carrel, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("daemon")
+    with serving(directory) as daemon:
+        home = pathlib.Path(daemon.env["CARREL_HOME"])
+        assert daemon("create", "w").returncode == 0
+        assert "landlock" in daemon.get("/v1/workspaces/w").json()["layers_active"]
+        (home / "config.yaml").write_text("system:\n  landlock: writes\n")
+        (home / "config.yaml").chmod(0o644)
+        daemon.restart()
+        assert "landlock_writes" in daemon.get("/v1/workspaces/w").json()["layers_active"]
+        assert daemon("exec", "w", "--", "sh", "-c", "echo x > f && cat f && ! touch /usr/x").stdout == "x\n"

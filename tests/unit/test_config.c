@@ -328,6 +328,21 @@ static void the_manual_has_every_key(void **state)
 	assert_int_equal(described, count);
 }
 
+static void landlock_judges_everything_or_writes(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct config config;
+	struct error err;
+	assert_int_equal(
+		config_parse(STR("system:\n  landlock: writes\n"), &arena, &config, &err), 0);
+	assert_true(config.landlock_writes);
+	assert_int_equal(config_parse(STR("system:\n  landlock: all\n"), &arena, &config, &err), 0);
+	assert_false(config.landlock_writes);
+	assert_int_equal(
+		config_parse(STR("system:\n  landlock: off\n"), &arena, &config, &err), -1);
+	assert_string_equal(err.text, "line 2: system.landlock: 'off' is not all or writes");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -340,6 +355,7 @@ int main(void)
 		cmocka_unit_test(hosts_and_urls_are_checked),
 		cmocka_unit_test(a_path_to_show_is_absolute_and_plain),
 		cmocka_unit_test(unknown_keys_get_the_nearest_as_a_hint),
+		cmocka_unit_test(landlock_judges_everything_or_writes),
 		cmocka_unit_test(the_manual_has_every_key),
 	};
 

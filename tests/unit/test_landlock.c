@@ -193,6 +193,43 @@ static void test_rules_of_every_older_abi_are_accepted(void **state)
 		expect_enforced(abi, false);
 }
 
+/* Without the rights of readers: number of claims that don't hold. */
+static int claims_of_writes(int abi)
+{
+	struct error err;
+	auto_close int ruleset = -1;
+	unsigned only = LANDLOCK_ONLY_WRITES;
+	if (landlock_create_writes(abi, &ruleset, &err) != 0 ||
+		allow(ruleset, abi, "readable", LANDLOCK_READ | only) != 0 ||
+		allow(ruleset, abi, "writable", LANDLOCK_READ | LANDLOCK_WRITE | only) != 0 ||
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || landlock_enforce(ruleset, &err) != 0)
+		return 100;
+	CLAIM(opens("other/f", O_RDONLY));
+	CLAIM(opens("other", O_RDONLY | O_DIRECTORY));
+	CLAIM(opens("/etc/passwd", O_RDONLY));
+	CLAIM(!opens("other/f", O_WRONLY));
+	CLAIM(!opens("other/f", O_RDWR));
+	CLAIM(!opens("other/new", O_WRONLY | O_CREAT));
+	CLAIM(!opens("readable/f", O_WRONLY));
+	CLAIM(unlink("readable/f") == -1 && mkdir("other/d", 0777) == -1);
+	CLAIM(opens("writable/f", O_RDWR | O_TRUNC));
+	CLAIM(opens("writable/w", O_WRONLY | O_CREAT) && unlink("writable/w") == 0);
+	return failed_claims;
+}
+
+static void test_rules_for_writes_leave_reading_alone(void **state)
+{
+	for (int abi = 1; abi <= landlock_abi(); abi++) {
+		int status;
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0)
+			_exit(claims_of_writes(abi));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+}
+
 static void test_without_landlock_there_is_a_named_error(void **state)
 {
 	struct error err;
@@ -218,6 +255,7 @@ int main(void)
 		cmocka_unit_test(test_rules_hold_for_the_caller),
 		cmocka_unit_test(test_rules_hold_for_a_plain_user),
 		cmocka_unit_test(test_rules_of_every_older_abi_are_accepted),
+		cmocka_unit_test(test_rules_for_writes_leave_reading_alone),
 		cmocka_unit_test(test_without_landlock_there_is_a_named_error),
 		cmocka_unit_test(test_a_bad_descriptor_is_named),
 	};
