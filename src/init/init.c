@@ -402,18 +402,33 @@ static int take_spawn(const struct init_request *r, const int *fds)
 	return error;
 }
 
+/* A request to end. What is stopped, perhaps by another process of the sandbox, takes it only when
+ * it is continued. */
+static bool asks_to_end(int signo)
+{
+	return signo == SIGHUP || signo == SIGINT || signo == SIGQUIT || signo == SIGTERM;
+}
+
+static int signal_exec(uint64_t id, int signo)
+{
+	struct exec *e = find_exec(id);
+	if (!e || !e->pid)
+		return ESRCH;
+	int error = (int)-SYS(kill, -e->pid, signo, 0);
+	if (!error && asks_to_end(signo))
+		SYS(kill, -e->pid, SIGCONT, 0);
+	/* A tracer keeps the end of what it traces from its parent: it goes, too. */
+	int tracer = !error && signo == SIGKILL ? find_tracer(e->pid) : 0;
+	if (tracer > 1)
+		SYS(kill, tracer, SIGKILL, 0);
+	return error;
+}
+
 /* kill(-1) spares the caller and PID 1 only: an init that isn't PID 1 would hit the host. */
 static int take_signal(uint64_t id, int signo)
 {
-	if (id) {
-		struct exec *e = find_exec(id);
-		int error = e && e->pid ? (int)-SYS(kill, -e->pid, signo, 0) : ESRCH;
-		/* A tracer keeps the end of what it traces from its parent: it goes, too. */
-		int tracer = !error && signo == SIGKILL ? find_tracer(e->pid) : 0;
-		if (tracer > 1)
-			SYS(kill, tracer, SIGKILL, 0);
-		return error;
-	}
+	if (id)
+		return signal_exec(id, signo);
 	return SYS(getpid, 0, 0, 0) == 1 ? (int)-SYS(kill, -1, signo, 0) : EPERM;
 }
 

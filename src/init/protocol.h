@@ -35,7 +35,8 @@
 enum init_type {
 	/* to init */
 	INIT_SPAWN = 1, /* id, argc, envc, flags + body + 3 or 4 fds */
-	INIT_SIGNAL,	/* id, value = signal: to the command's process group (0: is it there?);
+	INIT_SIGNAL,	/* id, value = signal: to the command's process group (0: is it there?),
+			 * which is continued after a SIGHUP, SIGINT, SIGQUIT or SIGTERM;
 			 * id 0: to every process but init */
 	INIT_ACK,	/* id: its INIT_EXITED was stored, forget it */
 	INIT_STATS,	/* asks for INIT_STATS_ARE */

@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
+#include <linux/futex.h>
 #include "init/protocol.h"
 #include "init/spawn.h"
 #include "init/sys.h"
@@ -123,6 +125,25 @@ _Noreturn void spawn_become(struct spawn *s)
 	sys_exit(127);
 }
 
+#define LOOK_NS 50000000 /* a child that hasn't left our memory by then may be stopped */
+#define CONTINUE_MOST 8
+
+/* Sleeps until the child is out of our memory, as vfork does. But vfork's sleep never ends when
+ * somebody stops the child. */
+static void wait_until_out(struct spawn *s)
+{
+	const struct timespec patience = { .tv_nsec = LOOK_NS };
+	int continued = 0;
+	while (__atomic_load_n(&s->is_inside, __ATOMIC_ACQUIRE)) {
+		siginfo_t info = { 0 };
+		if (SYS6(futex, &s->is_inside, FUTEX_WAIT, 1, &patience, 0, 0) != -ETIMEDOUT)
+			continue;
+		SYS6(waitid, P_PID, s->pid, &info, WSTOPPED | WNOHANG | __WALL, 0, 0);
+		if (info.si_pid)
+			SYS(kill, s->pid, continued++ < CONTINUE_MOST ? SIGCONT : SIGKILL, 0);
+	}
+}
+
 static void child_main(void *arg)
 {
 	spawn_become(arg);
@@ -130,18 +151,20 @@ static void child_main(void *arg)
 
 int spawn_start(struct spawn *s)
 {
-	unsigned long flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+	unsigned long flags = CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD;
 	if (!(s->flags & INIT_NO_PIDFD))
 		flags |= CLONE_PIDFD;
 	s->pidfd = -1;
 	s->error = 0;
-	long pid = sys_clone(flags, s->stack_top, &s->pidfd, NULL, child_main, s);
+	s->is_inside = 1;
+	long pid = sys_clone(flags, s->stack_top, &s->pidfd, &s->is_inside, child_main, s);
 	if (pid < 0) {
 		s->stage = INIT_STAGE_FORK;
 		s->error = (int)-pid;
 		return -1;
 	}
 	s->pid = (int)pid;
+	wait_until_out(s);
 	if (!s->error)
 		return 0;
 	if (s->pidfd >= 0)

@@ -230,6 +230,60 @@ def test_a_stop_from_the_terminal_stops_the_command(daemon, workspace):
         assert process.wait(10) == 143
 
 
+# Stops every process of the sandbox but itself and PID 1, again and again.
+STOPPER = """if 1:
+    import os, signal, sys, time
+    print("there", flush=True)
+    while True:
+        try:
+            os.kill(-1, signal.SIGSTOP)
+        except ProcessLookupError:
+            pass
+        time.sleep(float(sys.argv[1]))"""
+
+
+@contextlib.contextmanager
+def stopper(daemon, workspace, pause):
+    """A neighbour in the workspace; its exec is ended when the block is left."""
+    ident = daemon("exec", workspace, "-d", "--", "python3", "-c", STOPPER, str(pause)).stdout.strip()
+    assert eventually(lambda: daemon("logs", ident).stdout == "there\n")
+    try:
+        yield
+    finally:
+        assert daemon("kill", "-s", "KILL", ident).returncode == 0
+
+
+def is_stopped_in_workspace(daemon, word):
+    """Whether a process with this word in its command line is stopped."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if word in open(f"/proc/{pid}/cmdline").read().split("\0") and open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "T":
+                return True
+    return False
+
+
+def test_a_command_that_a_neighbour_keeps_stopping_ends_when_asked_to(daemon, workspace):
+    word = f"1000.{os.getpid()}{id(daemon) % 1000}"      # seconds: no other sleep has this many
+    with stopper(daemon, workspace, 0.01):
+        with daemon.start("exec", workspace, "--", "sleep", word) as process:
+            assert eventually(lambda: is_stopped_in_workspace(daemon, word))
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+        ident = daemon("exec", workspace, "-d", "--", "sleep", word).stdout.strip()
+        assert eventually(lambda: is_stopped_in_workspace(daemon, word))
+        assert daemon("kill", ident).returncode == 0
+        assert eventually(lambda: ident not in [item["id"] for item in json_of(daemon("ps", workspace, "-o", "json"))], 60)
+
+
+def test_a_neighbour_that_stops_commands_before_they_begin_holds_nobody_up(daemon, workspace):
+    """Such a command is ended at last, and init serves the next ones."""
+    with stopper(daemon, workspace, 0):
+        for _ in range(3):
+            done = daemon("exec", workspace, "--timeout", "2s", "--", "true", timeout=90)
+            assert done.returncode in (0, 124, 137), done
+    assert daemon("exec", workspace, "--", "true", timeout=90).returncode == 0
+
+
 # ---- in the background ----
 
 @pytest.mark.kernel

@@ -426,6 +426,92 @@ static void test_a_pid_1_reaps_orphans_and_signals_everybody(void **state)
 	expect_exit(init.socket, 3, 0);
 }
 
+/* A spawn that looks for its command in thousands of places before it execs. */
+static void spawn_slowly(int socket, uint64_t id)
+{
+	static char path[100000] = "PATH=";
+	for (size_t len = 5; len + 4 < sizeof path; len += 3)
+		memcpy(path + len, "/x:", 3);
+	struct init_spawn what = { ARGV("no-such-command"), ARGV(path), "/", QUIET };
+	spawn_full(socket, id, &what, (int[]){ 0, 1, 2 });
+}
+
+static pid_t child_of(pid_t parent)
+{
+	char path[64], text[64] = "";
+	str_format(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+	return fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? (pid_t)strtol(text, NULL, 10)
+								   : 0;
+}
+
+static bool has_answered(int socket)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+	return poll(&ready, 1, 0) == 1;
+}
+
+/* Stops the next child of init, until that has answered; `once`: one time. */
+static void stop_next_child(const struct init *init, bool once)
+{
+	pid_t child;
+	while (!(child = child_of(init->pid)) && !has_answered(init->socket))
+		;
+	while (child && kill(child, SIGSTOP) == 0 && !once && !has_answered(init->socket))
+		;
+}
+
+static void test_a_child_that_is_stopped_before_its_exec_holds_nothing_up(void **state)
+{
+	auto_init struct init init = start_warm();
+	for (uint64_t id = 1; id <= 4; id++) {
+		spawn_slowly(init.socket, id);
+		stop_next_child(&init, true);
+		expect_failed(init.socket, id, INIT_STAGE_EXEC, ENOENT);
+		assert_int_equal(expect_stats(init.socket, NULL), 0);
+	}
+}
+
+static void test_a_child_that_is_stopped_again_and_again_before_its_exec_is_killed(void **state)
+{
+	auto_init struct init init = start_warm();
+	spawn_slowly(init.socket, 1);
+	pid_t stopper = fork();
+	if (stopper == 0) {
+		stop_next_child(&init, false);
+		_exit(0);
+	}
+	struct init_reply reply = { 0 };
+	assert_int_equal(receive(init.socket, &reply, NULL), INIT_CLIENT_REPLY);
+	/* The stopper may have come too late, on a busy machine. */
+	if (reply.type == INIT_EXITED)
+		assert_int_equal(WTERMSIG(reply.value), SIGKILL);
+	else
+		assert_int_equal(reply.type, INIT_FAILED);
+	assert_int_equal(expect_stats(init.socket, NULL), 0);
+	kill(stopper, SIGKILL);
+	waitpid(stopper, NULL, 0);
+}
+
+static void test_a_stopped_command_can_be_asked_to_end(void **state)
+{
+	auto_init struct init init = start_warm();
+	static const int asks[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+	struct error err;
+	for (uint64_t id = 1; id <= 4; id++) {
+		int ends[2];
+		char byte;
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		spawn(init.socket, id, ARGV("sh", "-c", "echo; kill -STOP $$; sleep 1000"), 0,
+			ends[1]);
+		close(ends[1]);
+		assert_int_equal(read(ends[0], &byte, 1), 1);
+		assert_int_equal(init_client_signal(init.socket, id, asks[id - 1], &err), 0);
+		struct init_reply reply = expect(init.socket, INIT_EXITED, id);
+		assert_int_equal(WTERMSIG(reply.value), asks[id - 1]);
+		close(ends[0]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +531,10 @@ int main(void)
 		cmocka_unit_test(test_one_ahead_fails_refuses_and_leaves_the_rest_to_init),
 		cmocka_unit_test(test_one_ahead_that_is_killed_or_loses_its_master_is_made_again),
 		cmocka_unit_test(test_a_pid_1_reaps_orphans_and_signals_everybody),
+		cmocka_unit_test(test_a_child_that_is_stopped_before_its_exec_holds_nothing_up),
+		cmocka_unit_test(
+			test_a_child_that_is_stopped_again_and_again_before_its_exec_is_killed),
+		cmocka_unit_test(test_a_stopped_command_can_be_asked_to_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
