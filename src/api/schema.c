@@ -104,6 +104,8 @@ static const struct field python_rows[] = {
 	{ "packages", FIELD_TEXTS, PYTHON(packages), "such as requests==2.32.3", .most = 500 },
 	{ "constraints", FIELD_TEXTS, PYTHON(constraints),
 		"lines of a constraints file, such as urllib3<2", .most = 500 },
+	{ "torch_backend", FIELD_TEXT, PYTHON(torch_backend),
+		"PyTorch for cpu, cu126, ... or auto, as uv names them", .least = 1, .most = 32 },
 	{ "pre", FIELD_BOOLEAN, PYTHON(pre), "take pre-releases, too" },
 	{ "allow_build", FIELD_BOOLEAN, PYTHON(allow_build),
 		"build packages that have no wheel, in a sandbox without network" },

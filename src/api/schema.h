@@ -5,7 +5,7 @@
 
 /* ---- what comes in ---- */
 struct python_body {
-	const char *version, *requirements;
+	const char *version, *requirements, *torch_backend;
 	field_texts packages;
 	field_texts constraints;
 	bool allow_build, pre;

@@ -108,6 +108,10 @@ static void create(struct call *c, struct operation *op)
 		vec_push(&c->r->arena, &wanted->build_options,
 			arena_printf(&c->r->arena, "--constraint-line=%s",
 				body->python.constraints.items[i]));
+	if (body->python.torch_backend)
+		vec_push(&c->r->arena, &wanted->build_options,
+			arena_printf(
+				&c->r->arena, "--torch-backend=%s", body->python.torch_backend));
 	if (body->python.pre)
 		vec_push(&c->r->arena, &wanted->build_options, "--pre");
 	if (body->python.allow_build)

@@ -12,8 +12,8 @@ bool env_options_are_given(const struct env_options *options)
 {
 	return options->requirement_files.count || options->constraint_files.count ||
 	       options->constraint_lines.count || options->extras.count || options->groups.count ||
-	       options->find_links.count || options->pre || options->self_contained ||
-	       options->python || options->index || options->pip.count ||
+	       options->find_links.count || options->torch_backend || options->pre ||
+	       options->self_contained || options->python || options->index || options->pip.count ||
 	       options->extra_indexes.count || options->trusted_hosts.count ||
 	       options->editables.count || options->require_hashes || options->allow_build ||
 	       options->rebuild || options->no_cache || options->system_site_packages;
@@ -44,6 +44,16 @@ static int check_texts(const struct env_options *options, struct error *err)
 			if (check_text(lists[i].option, lists[i].values->items[k], err))
 				return -1;
 	return 0;
+}
+
+/* Which names there are is uv's to say. */
+static int check_torch(const char *name, struct error *err)
+{
+	if (!name ||
+		(*name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.") == strlen(name)))
+		return 0;
+	return fail_hint(err, ERR_INVALID, "cpu, auto, cu126, ...",
+		"--torch-backend '%s' is not a backend", name);
 }
 
 static const char *absolute(struct arena *arena, const char *path, struct error *err)
@@ -113,6 +123,7 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 		.rebuild = options->rebuild,
 		.no_cache = options->no_cache,
 		.system_site_packages = options->system_site_packages,
+		.torch_backend = options->torch_backend,
 		.is_pre = options->pre,
 		.is_self_contained = options->self_contained,
 	};
@@ -122,7 +133,7 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 			"letters, digits and @._- (not . or - at the beginning), at most 100 "
 			"characters",
 			"'%s' is not a name for an environment", package_id);
-	if (check_texts(options, err))
+	if (check_texts(options, err) || check_torch(options->torch_backend, err))
 		return -1;
 	if (add_files(&options->requirement_files, arena, &files, err))
 		return -1;
@@ -190,6 +201,7 @@ void env_options_print(const struct env_options *options, struct arena *arena, a
 	print_flag(arena, words, "--pre", options->pre);
 	print_flag(arena, words, "--self-contained", options->self_contained);
 	print_list(arena, words, "pip", &options->pip);
+	print_value(arena, words, "torch-backend", options->torch_backend);
 	print_value(arena, words, "python", options->python);
 	print_value(arena, words, "index", options->index);
 	print_list(arena, words, "extra-index", &options->extra_indexes);

@@ -5,7 +5,7 @@
 #include "envs/build.h"
 
 struct env_options {
-	const char *python, *index;
+	const char *python, *index, *torch_backend;
 	arg_list requirement_files, constraint_files, constraint_lines, extras, groups;
 	arg_list pip, find_links, extra_indexes, trusted_hosts, editables;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
@@ -37,6 +37,8 @@ struct env_options {
 		"limit versions by this constraints file; repeatable", NULL, 0, 0 },               \
 		{ 0, "constraint-line", ARG_LIST, AT(constraint_lines), "SPEC",                    \
 			"a line of such a file, e.g. 'urllib3<2'; repeatable", NULL, 0, 0 },       \
+		{ 0, "torch-backend", ARG_TEXT, AT(torch_backend), "NAME",                         \
+			"PyTorch for cpu, cu126, ... or auto: see uv(1)", NULL, 0, 0 },            \
 		{ 0, "find-links", ARG_LIST, AT(find_links), "DIR|URL",                            \
 			"look for wheels in this directory or page, too; repeatable", NULL, 0,     \
 			0 },                                                                       \

@@ -118,6 +118,8 @@ static int print_inputs(struct json *j, const struct create_options *options, st
 	else
 		print_texts(j, "packages", &inputs.requirements);
 	print_texts(j, "constraints", &inputs.constraints);
+	if (request.torch_backend)
+		json_text(j, "torch_backend", request.torch_backend);
 	if (inputs.is_pre)
 		json_bool(j, "pre", true);
 	return 0;

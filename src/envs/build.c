@@ -215,7 +215,7 @@ int making_reach(struct making *making, struct error *err)
 		return build_failed_as(making->problem, err);
 	if (allow_file_hosts(making, err) < 0)
 		return -1;
-	if (find_uv(making, err) < 0)
+	if (find_uv(making, err) < 0 || making_reach_torch(making, err) < 0)
 		return -1;
 	making->is_reaching = true;
 	return 0;

@@ -23,6 +23,7 @@ struct env_request {
 	VEC(const char *) extras, groups;    /* of a pyproject.toml or uv.lock among the files */
 	VEC(const char *) pip;		     /* --pip */
 	VEC(const char *) locals;	     /* --pip, when it is a path: see locals.h */
+	const char *torch_backend;	     /* --torch-backend, or NULL */
 	VEC(const char *) find_links;	     /* --find-links: absolute directories, URLs */
 	const char *python;		     /* --python, or NULL */
 	struct index_asked index;

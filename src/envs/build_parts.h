@@ -139,7 +139,8 @@ struct making { /* one build under way */
 	const char *said;	       /* by uv when it failed last */
 	const char *needs_build;       /* what it wanted built then, or NULL */
 	struct str lock_text;
-	bool is_without_pip; /* the index has none */
+	const char *torch_host; /* "host:port" that was refused once and is allowed now, or NULL */
+	bool is_without_pip;	/* the index has none */
 	uint64_t to_install; /* packages that are missing; the pip that we add is none */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
 	pid_t helper;	     /* a process that makes base and pip, or 0 */
@@ -210,5 +211,10 @@ int making_install(struct making *making, struct error *err);
 int making_merge(struct making *making, struct error *err);
 /* Before a job that reaches the indexes: opens the way, and finds uv. */
 int making_reach(struct making *making, struct error *err);
+/* --torch-backend: finds out where uv has the packages of that backend from, which only uv knows,
+ * and allows these hosts. The network is open, and uv is there. */
+int making_reach_torch(struct making *making, struct error *err);
+/* The host that the forwarder refused last, unless it was allowed since; "" when none. */
+void making_refused(const struct making *making, char out[320]);
 /* Takes the layers' lock, when it isn't held. */
 int making_lock_layers(struct making *making, struct error *err);

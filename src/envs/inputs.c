@@ -447,6 +447,18 @@ static int gather_constraints(struct gatherer *g)
 	return 0;
 }
 
+const char *inputs_cuda_driver(const struct env_request *request, struct arena *arena)
+{
+	struct error ignored;
+	struct str text;
+
+	if (!request->torch_backend || strcmp(request->torch_backend, "auto") != 0 ||
+		inputs_read_file("/sys/module/nvidia/version", arena, &text, &ignored) < 0)
+		return "";
+	text = str_trim(text);
+	return arena_bytes(arena, text.data, text.len);
+}
+
 /* ---- the text that stands for all of it ---- */
 
 static void add_note(struct buf *out, const char *what, const char *value)
@@ -484,6 +496,10 @@ static void add_notes(struct gatherer *g, struct buf *out)
 	}
 	if (request->is_pre)
 		buf_text(out, "# --pre\n");
+	if (request->torch_backend)
+		add_note(out, "--torch-backend",
+			arena_printf(g->arena, "%s %s", request->torch_backend,
+				inputs_cuda_driver(request, g->arena)));
 	for (size_t i = 0; i < inputs->locals.count; i++)
 		local_print(&inputs->locals.items[i], out);
 	for (size_t i = 0; i < request->find_links.count; i++)

@@ -36,5 +36,8 @@ struct env_inputs {
 /* ERR_INVALID names the file and line. */
 int inputs_read(const struct env_request *request, struct arena *arena, struct env_inputs *inputs,
 	struct error *err);
+/* The version of this host's CUDA driver, by which --torch-backend auto chooses: a sandbox can't
+ * see it. "": none, or it doesn't matter. */
+const char *inputs_cuda_driver(const struct env_request *request, struct arena *arena);
 /* A file of at most REQUIREMENTS_MAX bytes of UTF-8; may be a pipe. */
 int inputs_read_file(const char *path, struct arena *arena, struct str *text, struct error *err);

@@ -248,6 +248,18 @@ static void add_links(struct making *making, struct uv_job *uv)
 			&uv->job, arena, "UV_FIND_LINKS", arena_bytes(arena, urls.data, urls.len));
 }
 
+static void add_torch(struct making *making, struct job *job)
+{
+	const struct env_request *request = making->wanted->request;
+	const char *driver = inputs_cuda_driver(request, making->arena);
+
+	if (!request->torch_backend)
+		return;
+	job_set_env(job, making->arena, "UV_TORCH_BACKEND", request->torch_backend);
+	if (*driver)
+		job_set_env(job, making->arena, "UV_CUDA_DRIVER_VERSION", driver);
+}
+
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
@@ -275,6 +287,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
 		indexes->trusted_hosts.count);
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
+	add_torch(making, job);
 	job_set_env(job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
 	job_set_env(job, arena, "UV_PREVIEW_FEATURES", "pylock");
@@ -337,17 +350,15 @@ static const struct lock_package *find_mentioned(struct making *making, struct s
 /* The forwarder let something not pass: trying again doesn't help. */
 static bool is_refused(const struct making *making)
 {
-	const struct build_network *network = making->builder->network;
 	char refused[320] = "";
 
-	network->refused(network->ctx, refused);
+	making_refused(making, refused);
 	return refused[0] != '\0';
 }
 
 static int explain_uv(struct making *making, const struct uv_error *said,
 	const struct lock_package *mentioned, struct error *err)
 {
-	const struct build_network *network = making->builder->network;
 	char refused[320] = "";
 
 	if (said->needs_build) {
@@ -360,7 +371,7 @@ static int explain_uv(struct making *making, const struct uv_error *said,
 			making->wanted->python.version);
 		return build_failed(making->problem, BUILD_DENIED, said->needs_build);
 	}
-	network->refused(network->ctx, refused);
+	making_refused(making, refused);
 	if (refused[0] != '\0' &&
 		(said->failure == BUILD_NETWORK || said->failure == BUILD_DENIED ||
 			said->failure == BUILD_FAILED)) {

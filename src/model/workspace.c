@@ -328,8 +328,9 @@ static const struct document_field workspace_document[] = {
 bool workspace_build_option_is_valid(const char *word)
 {
 	/* With '=': any value may follow; the build judges it. */
-	static const char *const words[] = { "--pip=", "--constraint-line=", "--allow-build",
-		"--pre" };
+	static const char *const words[] = {
+		"--pip=", "--constraint-line=", "--torch-backend=", "--allow-build", "--pre"
+	};
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t len = strlen(words[i]);

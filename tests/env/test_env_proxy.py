@@ -91,3 +91,17 @@ def test_credentials_come_from_the_keyring(env, guarded, tmp_path):
     nothing_shows(env, found)
     env.fails("other", "--index", url, "--pip", "one", "--no-cache", code={"network", "denied", "not_found", "failed"},
               env={"PATH": how["PATH"]})
+
+
+def test_the_torch_backend_is_uv_s_own(env, index):
+    """uv asks for PyTorch's packages where it has them from, through the proxy; all others come from the index."""
+    index.add(wheel("one", requires=["torch"]), wheel("torch"))
+    with Proxy(answer=b"HTTP/1.1 403 Forbidden\r\n\r\n") as proxy:
+        how = {"env": {"HTTPS_PROXY": f"http://{proxy.host}"}}
+        plain = env.build("agent", "--pip", "one", **how)
+        assert plain["installed_packages"] == {"one": "1.0", "torch": "1.0"} and proxy.asked == []
+        env.fails_in_time("agent", "--pip", "one", "--torch-backend", "cpu", seconds=6, code="network", says=[proxy.host, "403"], **how)
+        assert len(set(proxy.asked)) == 1 and index.host not in proxy.asked
+    error = env.fails("agent", "--pip", "one", "--torch-backend", "cu1", code={"invalid", "failed"})
+    assert "cu1" in error["message"]
+    env.fails("agent", "--pip", "one", "--torch-backend", "x=y z", code="invalid", says=["--torch-backend"])
