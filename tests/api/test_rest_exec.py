@@ -128,6 +128,7 @@ def test_large_output_comes_whole_as_text_or_base64(daemon, workspace):
     assert base64.b64decode(raw["stdout"]) == b"\1" * 3000001 and base64.b64decode(raw["stderr"]) == b"e\n"
 
 
+@pytest.mark.shipped
 def test_core_keeps_one_copy_of_captured_output_and_releases_it(own_daemon):
     with created(own_daemon) as workspace:
         result = sh(own_daemon, workspace["id"], f"{CONTROL} 60000000")
