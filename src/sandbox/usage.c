@@ -261,6 +261,54 @@ struct cpu_walk {
 	uint64_t with_children_ticks, own_ticks;
 };
 
+uint64_t usage_sockets_everywhere(void)
+{
+	char text[1024];
+	uint64_t pages = 0, number;
+	ssize_t len = fd_read_file(AT_FDCWD, "/proc/net/sockstat", text, sizeof text);
+	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, word;
+	while (str_next(&rest, '\n', &line)) {
+		struct str last = { "", 0 };
+		if (!str_starts_with(line, "TCP:") && !str_starts_with(line, "UDP:"))
+			continue;
+		while (str_next(&line, ' ', &word))
+			last = word;
+		if (str_to_u64(last, &number)) /* "… mem 165": the last of the line */
+			pages += number;
+	}
+	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* "  0: 0100007F:1F90 00000000:0000 0A 00000010:00000020 …": the fifth word, written and not yet
+ * acknowledged : received and not yet read. */
+static uint64_t queued_bytes(int proc, const char *name)
+{
+	char path[32], line[512];
+	uint64_t sum = 0;
+	unsigned out, in;
+	str_format(path, sizeof path, "1/net/%s", name);
+	int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!file) {
+		fd_close(&fd);
+		return 0;
+	}
+	while (fgets(line, sizeof line, file))
+		if (sscanf(line, "%*s %*s %*s %*s %x:%x", &out, &in) == 2)
+			sum += (uint64_t)out + in;
+	fclose(file);
+	return sum;
+}
+
+uint64_t usage_socket_bytes(const struct usage *usage)
+{
+	static const char *const names[] = { "tcp", "tcp6", "udp", "udp6" };
+	uint64_t sum = 0;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		sum += queued_bytes(usage->proc, names[i]);
+	return sum;
+}
+
 static struct usage_seen *find_seen(struct usage *usage, const struct procfs_stat *stat)
 {
 	for (int i = 0; i < usage->seen_count; i++)

@@ -5,8 +5,8 @@
  * 2. usage_memory_bound never says less than is used, but for memfds, which only their descriptors
  * show; usage_memory says what is used (shared pages once), at a price: it is asked only when the
  * bound and what memfds could add to it are over the limit.
- * 3. Not seen at all: a memfd under way in a socket, one of a process that isn't dumpable, and pages
- * of shared mappings that were dropped from the page tables. */
+ * 3. Not seen at all: buffers of unix sockets, a memfd under way in a socket, one of a process that
+ * isn't dumpable, and pages of shared mappings that were dropped from the page tables. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,6 +37,10 @@ uint64_t usage_memory_bound(struct usage *usage, uint64_t *least);
 uint64_t usage_memory(struct usage *usage);
 /* All shared memory of this machine (tmpfs, SysV, memfds): no sandbox has more in memfds. */
 uint64_t usage_shared_everywhere(void);
+/* Memory of the buffers of all TCP and UDP sockets of this machine: no sandbox has more in them. */
+uint64_t usage_sockets_everywhere(void);
+/* Bytes that wait in the TCP and UDP sockets of the sandbox. As dear as it has many. */
+uint64_t usage_socket_bytes(const struct usage *usage);
 /* Summed cpu time of all processes, the ended ones included as far as they were seen or waited for.
  */
 uint64_t usage_cpu_ms(struct usage *usage);
