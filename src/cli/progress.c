@@ -198,11 +198,11 @@ void progress_show_bytes(
 void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit)
 {
 	auto_buf struct buf text;
+	buf_init(&text, 256);
 	progress->unpacked = bytes;
 	progress->unpacked_limit = limit;
 	if (progress->kind != PROGRESS_LINES || bytes < progress->unpacked_said + GIB)
 		return;
-	buf_init(&text, 256);
 	buf_text(&text, words_of(progress->phase));
 	progress_print_unpacked(&text, bytes, limit);
 	progress_say(progress, text.data);
