@@ -151,9 +151,9 @@ static outcome secrets_of_the_host_are_not_there(void)
 {
 	static const char *const files[] = { "/etc/shadow", "/etc/gshadow", "/etc/sudoers",
 		"/etc/ssh", "/etc/machine-id", "/root/.ssh", "/root/.bashrc", "/run/docker.sock",
-		"/var/run/docker.sock", "/run/systemd", "/run/dbus/system_bus_socket", "/var/lib",
-		"/var/log", "/boot/vmlinuz", "/etc/ssl/private", "/etc/kubernetes",
-		"/var/run/secrets" };
+		"/var/run/docker.sock", "/run/systemd", "/run/dbus/system_bus_socket",
+		"/var/lib/dpkg", "/var/lib/docker", "/var/lib/apt", "/var/lib/systemd", "/var/log",
+		"/boot/vmlinuz", "/etc/ssl/private", "/etc/kubernetes", "/var/run/secrets" };
 	char data[64];
 	for (size_t i = 0; i < LENGTH(files); i++) {
 		int fd = open(files[i], O_RDONLY | O_CLOEXEC);
@@ -194,8 +194,8 @@ static outcome sys_holds_files_of_ours_only(void)
 
 static outcome host_directories_are_not_there(void)
 {
-	static const char *const places[] = { "/root", "/home", "/run", "/var", "/mnt", "/media",
-		"/srv", "/boot", "/opt" };
+	static const char *const places[] = { "/root", "/home", "/run", "/var/log", "/var/spool",
+		"/var/mail", "/var/backups", "/mnt", "/media", "/srv", "/boot", "/opt" };
 	outcome out = NULL;
 	for (size_t i = 0; i < LENGTH(places) && !out; i++)
 		out = directory_is_empty_or_absent(places[i]);
