@@ -16,7 +16,6 @@
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define UNPACKED_MAX 100000
-#define LINKS_INSIDE "/links"
 #define RETRIES 4 /* after 0.5, 1, 2 and 4 s */
 #define RETRY_FIRST_MS 500
 #define MEASURE_MS 1000
@@ -223,43 +222,6 @@ static void set_joined(struct making *making, struct job *job, const char *key,
 	job_set_env(job, making->arena, key, arena_bytes(making->arena, text.data, text.len));
 }
 
-/* Directories are shown to uv; URLs, which may hold credentials, are in the environment. */
-static void add_links(struct making *making, struct uv_job *uv)
-{
-	const struct env_request *request = making->wanted->request;
-	struct arena *arena = making->arena;
-	auto_buf struct buf urls = { 0 };
-
-	buf_init(&urls, 65536);
-	for (size_t i = 0; i < request->find_links.count; i++) {
-		const char *link = request->find_links.items[i];
-		const char *inside = arena_printf(arena, LINKS_INSIDE "/%zu", i);
-
-		if (!path_is_absolute(link)) {
-			buf_printf(&urls, "%s%s", urls.len > 0 ? "," : "", link);
-			continue;
-		}
-		job_bind(&uv->job, arena, link, inside);
-		vec_push(arena, &uv->argv, arena_text(arena, "--find-links"));
-		vec_push(arena, &uv->argv, arena_text(arena, inside));
-	}
-	if (urls.len > 0)
-		job_set_env(
-			&uv->job, arena, "UV_FIND_LINKS", arena_bytes(arena, urls.data, urls.len));
-}
-
-static void add_torch(struct making *making, struct job *job)
-{
-	const struct env_request *request = making->wanted->request;
-	const char *driver = inputs_cuda_driver(request, making->arena);
-
-	if (!request->torch_backend)
-		return;
-	job_set_env(job, making->arena, "UV_TORCH_BACKEND", request->torch_backend);
-	if (*driver)
-		job_set_env(job, making->arena, "UV_CUDA_DRIVER_VERSION", driver);
-}
-
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
@@ -273,7 +235,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	for (size_t i = 0; arguments[i]; i++) {
 		vec_push(arena, &uv->argv, arena_text(arena, arguments[i]));
 		if (is_pip && i == 1)
-			add_links(making, uv);
+			choices_links(making, uv);
 	}
 	job_bind(job, arena, making->uv.path, UV_INSIDE);
 	interpreter_bind(&making->wanted->python, arena, job);
@@ -287,7 +249,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
 		indexes->trusted_hosts.count);
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
-	add_torch(making, job);
+	choices_torch(making, job);
 	job_set_env(job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
 	job_set_env(job, arena, "UV_PREVIEW_FEATURES", "pylock");
@@ -732,70 +694,6 @@ static bool has_addresses(const struct making *making)
 	return true;
 }
 
-/* What uv reads from uv.lock, as requirements with hashes; judged like those of any file. */
-static int read_uv_lock(struct making *making, struct error *err)
-{
-	static const char *const arguments[] = { "export", "--frozen", "--offline", "--no-header",
-		"--no-annotate", "--no-emit-project", "--no-default-groups", "--format",
-		"requirements-txt", "--python", ENV_PYTHON, "--project", ENV_INSIDE "/" STAGE_INPUT,
-		NULL };
-	const struct env_request *request = making->wanted->request;
-	struct env_wanted *wanted = making->wanted;
-	struct arena *arena = making->arena;
-	auto_buf struct buf out = { 0 };
-	requirement_list list = { 0 };
-	const char *needs_build;
-	struct uv_job uv;
-
-	if (wanted->uv_lock.len == 0)
-		return 0;
-	if (making_put(making, "uv.lock", wanted->uv_lock, err) < 0 ||
-		making_put(making, "pyproject.toml", wanted->uv_project, err) < 0)
-		return -1;
-	buf_init(&out, OUTPUT_MAX);
-	making_uv(making, &uv, arguments);
-	uv.job.forward = false;
-	for (size_t i = 0; i < request->extras.count; i++)
-		vec_push(arena, &uv.argv,
-			arena_printf(arena, "--extra=%s", request->extras.items[i]));
-	for (size_t i = 0; i < request->groups.count; i++)
-		vec_push(arena, &uv.argv,
-			arena_printf(arena, "--group=%s", request->groups.items[i]));
-	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
-		return error_context(err, "uv.lock");
-	if (requirements_parse((struct str){ out.data, out.len }, arena, &list, err) < 0) {
-		error_context(err, "uv.lock, as uv reads it");
-		return build_failed(making->problem, BUILD_INVALID, NULL);
-	}
-	for (size_t i = 0; i < list.count; i++) {
-		list.items[i].file = "uv.lock (as uv prints it)";
-		vec_push(arena, &wanted->requirements, list.items[i]);
-	}
-	wanted->uv_lock.len = 0; /* once a build */
-	return wanted_judge(making->store, wanted, arena, making->problem, err);
-}
-
-/* The constraints, and what else chooses between versions. */
-static int add_choices(struct making *making, struct uv_job *uv, struct error *err)
-{
-	const requirement_list *list = &making->wanted->constraints;
-	struct arena *arena = making->arena;
-	auto_buf struct buf text = { 0 };
-
-	if (making->wanted->is_pre) {
-		vec_push(arena, &uv->argv, arena_text(arena, "--prerelease"));
-		vec_push(arena, &uv->argv, arena_text(arena, "allow"));
-	}
-	if (list->count == 0)
-		return 0;
-	buf_init(&text, REQUIREMENTS_MAX);
-	for (size_t i = 0; i < list->count; i++)
-		buf_printf(&text, "%s\n", list->items[i].text);
-	vec_push(arena, &uv->argv, arena_text(arena, "--constraints"));
-	vec_push(arena, &uv->argv, arena_text(arena, ENV_INPUT("constraints.txt")));
-	return making_put(making, "constraints.txt", (struct str){ text.data, text.len }, err);
-}
-
 static int parse_resolved(struct making *making, struct str text, struct error *err)
 {
 	auto_buf struct buf plain = { 0 }, own = { 0 };
@@ -862,7 +760,7 @@ int making_resolve(struct making *making, struct error *err)
 
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
-	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
+	if (choices_read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
 		sources_take_locals(making, err) < 0 || put_requirements(making, err) < 0)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
@@ -872,7 +770,7 @@ int making_resolve(struct making *making, struct error *err)
 		making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
 		making_cut_off(making, &uv);
 		sources_show(making, &uv, true);
-		if (add_choices(making, &uv, err) < 0)
+		if (choices_add(making, &uv, err) < 0)
 			return -1;
 		if (making_run_uv(making, &uv, &out, &needs_build, err) == 0)
 			break;

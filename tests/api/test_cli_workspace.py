@@ -118,6 +118,32 @@ def test_an_environment_is_built_of_packages_or_a_file_or_named(building, tmp_pa
     one_line(done.stderr, "no-such-package-anywhere-1")
 
 
+@pytest.mark.once
+@pytest.mark.shipped
+def test_files_are_read_by_the_client_and_constraints_sent(building, tmp_path):
+    (tmp_path / "more.txt").write_text("six\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\nversion = "1"\n[project.optional-dependencies]\nmore = ["six"]\n')
+    (tmp_path / "requirements.txt").write_text("-r more.txt\n")
+    for words in (["-r", tmp_path / "requirements.txt"], ["-r", tmp_path / "pyproject.toml", "--extra", "more"]):
+        with created(building, *words, "--constraint-line", "six==1.16.0") as name:
+            assert building("exec", name, "--", "python", "-c", "import six; print(six.__version__)").stdout == "1.16.0\n"
+    done = building("create", "--pip", "./x-1.0-py3-none-any.whl")
+    assert done.returncode == 125
+    (tmp_path / "x-1.0-py3-none-any.whl").write_text("x")
+    done = building("create", "--pip", tmp_path / "x-1.0-py3-none-any.whl")
+    assert done.returncode == 125 and "env build" in one_line(done.stderr, "can't be sent")
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+@pytest.mark.parametrize("text", ["-r /etc/passwd", "-c /etc/passwd", "six==${HOME}", "/etc", "./x.whl"])
+def test_a_client_names_no_file_or_variable_of_the_daemon(building, text):
+    answer = building.request("POST", "/v1/workspaces", {"python": {"requirements": text}})
+    assert answer.status in (400, 403, 422), answer.status
+    said = json.dumps(answer.json())
+    assert "root:" not in said and "/root" not in said
+
+
 def test_variables_of_a_workspace_are_those_of_every_command(daemon):
     with created(daemon, "-e", "A=1", "-e", "B=x y=z", "-e", "A=2") as name:
         assert sh(daemon, name, 'echo "$A,$B"').stdout == "2,x y=z\n"
