@@ -3,11 +3,14 @@
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
-#include "base/path.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "envs/build_parts.h"
 #include "envs/download.h"
+#include "envs/explain.h"
 #include "envs/hosts.h"
+#include "envs/jobs.h"
+#include "envs/progress.h"
 #include "format/quantity.h"
 
 #define LOG_MAX ((size_t)16 << 20)

@@ -150,45 +150,6 @@ struct making { /* one build under way */
 };
 /* A new stage whose root is an environment without packages. */
 int making_stage(struct making *making, struct error *err);
-/* Writes a text to .in/<name> in the root. */
-int making_put(struct making *making, const char *name, struct str text, struct error *err);
-/* Begins a job of uv: argv[0], cache, interpreter, indexes; more arguments follow by
- * making_argument. */
-struct uv_job {
-	struct job job;
-	VEC(char *) argv;
-};
-void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments);
-/* For a job that chooses versions: none is younger than the configured date. What is locked by hash
- * was chosen already. */
-void making_cut_off(struct making *making, struct uv_job *uv);
-/* Runs it, again after failures of the network, and notes all in the log. An error says what uv
- * said. *needs_build: the package that has no wheel, when that is what failed; else NULL. */
-int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
-	const char **needs_build, struct error *err);
-/* Any job: notes it in the log, within the time that is left. */
-int making_run(struct making *making, struct job *job, struct buf *out, struct buf *errors,
-	struct job_result *result, struct error *err);
-/* Makes making->runner. */
-void making_bound(struct making *making);
-/* Time is over: sets the error. */
-int making_timeout(struct making *making, struct error *err);
-/* Somebody wants an end of it; and: sets the error. */
-bool making_is_interrupted(const struct making *making);
-int making_canceled(struct making *making, struct error *err);
-/* 1 when the forwarder knows of a host that it could not reach: sets the error. 0: it doesn't. */
-int making_unreachable(struct making *making, struct error *err);
-/* That host's name could not be resolved: asking again helps little, and takes long. */
-bool making_is_unresolved(const struct making *making);
-/* A stage holds more than max_install_bytes allow: sets the error. */
-int making_too_large(struct making *making, struct error *err);
-/* Something is installed in the root. uv doesn't run there again: it takes what is half there for
- * whole, without its true RECORD, and the Python that it may ask would run .pth files of it. */
-bool making_is_begun(const struct making *making);
-void making_show(struct making *making, const char *phase, uint64_t done, uint64_t total);
-/* The same with so many of the missing packages done: of all there are, in each phase. An
- * environment that has none is one, which pip makes. */
-void making_show_packages(struct making *making, const char *phase, uint64_t done);
 
 /* What every environment of the interpreter has below its packages, base and pip, made by a process
  * of its own while uv resolves. Nothing happens when it is there, or when uv has to be fetched
@@ -211,11 +172,6 @@ int making_install(struct making *making, struct error *err);
 int making_merge(struct making *making, struct error *err);
 /* Before a job that reaches the indexes: opens the way, and finds uv. */
 int making_reach(struct making *making, struct error *err);
-/* Parts of a job of uv (choices.c): --find-links; UV_TORCH_BACKEND; constraints and pre-releases.
- */
-void choices_links(struct making *making, struct uv_job *uv);
-void choices_torch(struct making *making, struct job *job);
-int choices_add(struct making *making, struct uv_job *uv, struct error *err);
 /* -r uv.lock: what uv reads from it becomes requirements, judged like those of any file. */
 int choices_read_uv_lock(struct making *making, struct error *err);
 /* --torch-backend: finds out where uv has the packages of that backend from, which only uv knows,

@@ -4,7 +4,9 @@
 
 #include "base/path.h"
 #include "envs/build_parts.h"
+#include "envs/jobs.h"
 #include "envs/scripts.h"
+#include "envs/uv_run.h"
 
 #define LINKS_INSIDE "/links"
 #define OUTPUT_MAX ((size_t)16 << 20)

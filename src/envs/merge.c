@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "envs/build_parts.h"
+#include "envs/progress.h"
 
 #define MERGED "merged" /* the draft, and the layer's name */
 

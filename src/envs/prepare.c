@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "envs/build_parts.h"
+#include "envs/jobs.h"
 
 #define LOG_MAX ((size_t)1 << 20)
 

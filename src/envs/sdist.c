@@ -10,9 +10,12 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "envs/explain.h"
+#include "envs/jobs.h"
 #include "envs/known.h"
 #include "envs/scripts.h"
 #include "envs/uv.h"
+#include "envs/uv_run.h"
 #include "format/requirements.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)

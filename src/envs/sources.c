@@ -8,9 +8,12 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "envs/jobs.h"
 #include "envs/known.h"
+#include "envs/progress.h"
 #include "envs/scripts.h"
 #include "envs/sdist.h"
+#include "envs/uv_run.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define PACKAGES_MAX 20 /* built for one environment */

@@ -6,7 +6,7 @@
  * 3. A lock has a built package with the hashes of the index's files, and a mark. Its layer has a
  * key of its own: who doesn't allow building never gets it. Projects are in no lock. */
 #pragma once
-#include "envs/build_parts.h"
+#include "envs/uv_run.h"
 
 #define WHEELS_INSIDE "/wheels"
 

@@ -6,6 +6,7 @@
 #include "envs/build_parts.h"
 #include "envs/hosts.h"
 #include "envs/scripts.h"
+#include "envs/uv_run.h"
 
 #define HOSTS_MAX 3 /* the index, and where its files are */
 #define OUTPUT_MAX ((size_t)1 << 20)

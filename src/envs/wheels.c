@@ -10,9 +10,13 @@
 #include "base/path.h"
 #include "envs/base.h"
 #include "envs/build_parts.h"
+#include "envs/explain.h"
+#include "envs/jobs.h"
+#include "envs/progress.h"
 #include "envs/scripts.h"
 #include "envs/sources.h"
 #include "envs/split.h"
+#include "envs/uv_run.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define NO_SPACE 28 /* what compile.py exits with */
