@@ -55,10 +55,11 @@ def test_too_much_is_said_in_one_way(env, index, what):
 # ---- hints
 
 @pytest.mark.parametrize("line", ["-r other.txt", "-c other.txt", "--requirement=other.txt"])
-def test_included_files_are_not_read(env, line):
+def test_self_contained_files_include_no_others(env, line):
+    """The daemon builds so: a client must not make it read files of its host."""
     path = env.requirements(f"{line}\n")
-    error = env.fails("agent", "-r", str(path), code="denied", says=["line 1"])
-    assert "one file" in error["hint"] and "index" not in error["hint"]
+    error = env.fails("agent", "--self-contained", "-r", str(path), code="denied", says=["line 1"])
+    assert "one text" in error["hint"] and "index" not in error["hint"]
 
 
 def test_too_slow_names_both_limits(env, index):
