@@ -97,8 +97,9 @@ void call_problem(struct call *c, const struct error *err);
 void call_problem_status(struct call *c, int status, const struct error *err);
 /* The workspace or exec that c->id names. -1: the problem is answered. */
 int call_workspace(struct call *c, struct core_workspace **w);
-/* A body may not fit into what the workspace has left by the last measurement, and commands have run
- * since: measures it, then calls `then` (the route's own function) once more. true: so it was done. */
+/* A body may not fit into what the workspace has left by the last measurement, and commands have
+ * run since: measures it, then calls `then` (the route's own function) once more. true: so it was
+ * done. */
 bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then);
 /* Whether Accept allows it; `type` in lower case. *is_named: by its own name. */
 bool call_accepts(struct call *c, const char *type, bool *is_named);

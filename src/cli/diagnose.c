@@ -227,10 +227,9 @@ static void check_limits(struct doctor *d)
 		const char *why = d->facts->quota_why ? d->facts->quota_why : "";
 		add(d, "disk quota", CHECK_OK,
 			d->facts->quota == QUOTA_COUNTED && why[0] != '\0'
-				? arena_printf(d->arena,
-					  "counted by walking (%s): approximate%s", why,
-					  d->facts->uid ? ""
-							: "; carrel home init makes it exact")
+				? arena_printf(d->arena, "counted by walking (%s): approximate%s",
+					  why,
+					  d->facts->uid ? "" : "; carrel home init makes it exact")
 				: names[d->facts->quota],
 			NULL, NULL);
 	}

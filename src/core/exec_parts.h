@@ -124,8 +124,8 @@ struct exec_shelf {
 	struct table watches;		    /* inotify's descriptors to execs */
 	struct core_exec *growing, *cursor; /* spools that are looked at */
 	struct loop_timer *tick;
-	unsigned sampled;  /* sandboxes that are looked at just now */
-	unsigned measures; /* trees that are walked */
+	unsigned sampled;    /* sandboxes that are looked at just now */
+	unsigned measures;   /* trees that are walked */
 	unsigned disk_looks; /* timers of watch_disk.c that are set */
 	uint64_t tree_after_ms;
 	unsigned cpus;

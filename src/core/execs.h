@@ -60,8 +60,8 @@ struct core_exec {
 	enum exec_road road;
 	struct exec_listener listener;
 	struct exec_captured captured; /* EXEC_CAPTURED */
-	int terminal;		/* master of its pty, or -1 */
-	uint64_t number;	/* its id for init: the first 60 bits of record.id */
+	int terminal;		       /* master of its pty, or -1 */
+	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
 	char request_id[ID_LEN + 1];
 	struct core_exec *next; /* in its sandbox */
 	struct exec_private *own;

@@ -33,7 +33,7 @@ struct core_own {
 	struct measure cleaner, meter;
 	bool has_rubbish;
 	struct core_clean_waiter *clean_waiters; /* of trees_when_clean */
-	struct core_measurement *measurements; /* queue; the first is being made */
+	struct core_measurement *measurements;	 /* queue; the first is being made */
 	loop_timer_fn *ready;
 	void *ready_ctx;
 	void (*stopped)(void *ctx);
@@ -71,8 +71,8 @@ int tree_remove(struct core *core, const char *id, struct error *err);
 /* The same for one that has no row: after a crash nothing tells whose it was. */
 int tree_discard(struct core *core, const char *id, struct error *err);
 void trees_clean_later(struct core *core);
-/* Calls fn(NULL, w, NULL) when the bytes of removed trees are free again: at once where the file system
- * has room to spare, else after the child that removes them. Holds w until then. */
+/* Calls fn(NULL, w, NULL) when the bytes of removed trees are free again: at once where the file
+ * system has room to spare, else after the child that removes them. Holds w until then. */
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
 /* Core ends: nobody is called any more. */
 void trees_forget_waiters(struct core *core);

@@ -141,10 +141,10 @@ struct making { /* one build under way */
 	struct str lock_text;
 	const char *torch_host; /* "host:port" that was refused once and is allowed now, or NULL */
 	bool is_without_pip;	/* the index has none */
-	uint64_t to_install; /* packages that are missing; the pip that we add is none */
+	uint64_t to_install;	/* packages that are missing; the pip that we add is none */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
-	pid_t helper;	     /* a process that makes base and pip, or 0 */
-	bool is_part;	     /* … or that process itself */
+	pid_t helper; /* a process that makes base and pip, or 0 */
+	bool is_part; /* … or that process itself */
 	struct composition composition;
 	struct env_meta meta;
 };

@@ -12,9 +12,9 @@ typedef VEC(size_t) places; /* in `rivals` */
 struct contest {
 	struct arena *arena;
 	const struct split *split;
-	places rivals;	       /* in split->packages */
-	struct map files;      /* path -> places that list it */
-	unsigned *wins;	       /* [a * rivals.count + b]: files of both that have a's content */
+	places rivals;	  /* in split->packages */
+	struct map files; /* path -> places that list it */
+	unsigned *wins;	  /* [a * rivals.count + b]: files of both that have a's content */
 };
 
 static const struct record_entry *entry_of(const struct contest *c, size_t place, struct str path)
@@ -89,8 +89,7 @@ static size_t find_topmost(const struct contest *c, const bool *is_taken)
 		if (first == count)
 			first = a;
 		for (size_t b = 0; b < count && !is_beaten; b++)
-			is_beaten = !is_taken[b] &&
-				    c->wins[b * count + a] > c->wins[a * count + b];
+			is_beaten = !is_taken[b] && c->wins[b * count + a] > c->wins[a * count + b];
 		if (!is_beaten)
 			return a;
 	}

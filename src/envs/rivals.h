@@ -1,6 +1,7 @@
 /* rivals.h -- packages that list the same file with different content. uv installs packages in
- * parallel and the last one to write a file wins; its order depends on nothing that can be computed.
- * So the installed tree is asked: a package whose content is found there goes above the others. */
+ * parallel and the last one to write a file wins; its order depends on nothing that can be
+ * computed. So the installed tree is asked: a package whose content is found there goes above the
+ * others. */
 #pragma once
 #include "envs/split.h"
 

@@ -449,8 +449,8 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	}
 	*count = pruned.removed.count;
 	if (*count && store->freed)
-		store->freed(*count, pruned.bytes,
-			(double)(clock_monotonic_ms() - started_ms) / 1000);
+		store->freed(
+			*count, pruned.bytes, (double)(clock_monotonic_ms() - started_ms) / 1000);
 	return 0;
 }
 

@@ -11,7 +11,7 @@
 
 #define UV_VERSION "0.13.7"
 #define UV_IN_HOME "tools/uv-" UV_VERSION "/uv" /* where it is kept when it was fetched */
-#define UV_INSIDE "/tools/uv" /* where jobs see it */
+#define UV_INSIDE "/tools/uv"			/* where jobs see it */
 #define CERTIFICATES_INSIDE "/tools/certificates.pem"
 
 struct uv {

@@ -22,9 +22,9 @@ struct home {
 int home_find_path(struct arena *arena, const char **path, struct error *err);
 /* Who root's home belongs to: user `carrel`, or 64199. */
 void home_find_owner(uid_t *uid, gid_t *gid);
-/* Opens the home, making it (0700; its parents 0755) when it isn't there; root mounts its image first,
- * if it has one (home_image.h). home_done follows.
- * ERR_DENIED: it belongs to somebody else, also when root asks; or everybody may write there. */
+/* Opens the home, making it (0700; its parents 0755) when it isn't there; root mounts its image
+ * first, if it has one (home_image.h). home_done follows. ERR_DENIED: it belongs to somebody else,
+ * also when root asks; or everybody may write there. */
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
 void home_done(struct home *home);
 

@@ -16,10 +16,10 @@ struct streams {
 	int ours[3]; /* the other end of a pipe, or -1 */
 	/* Of ours[]; of stdin to the terminal; the last one of the terminal's output. */
 	struct relay relays[4];
-	uint64_t budget;	     /* output bytes left */
-	int terminal;		     /* the pty's master, or -1 */
-	int slave;		     /* plan.mirrors: its other end, or -1 */
-	struct termios initial;	     /* plan.mirrors: its modes at first */
+	uint64_t budget;	/* output bytes left */
+	int terminal;		/* the pty's master, or -1 */
+	int slave;		/* plan.mirrors: its other end, or -1 */
+	struct termios initial; /* plan.mirrors: its modes at first */
 	struct loop *loop;
 	struct loop_timer *mend;     /* the command has cleared EXTPROC: sets it again */
 	struct terminal outer;	     /* the caller's, when stdin is read from it */

@@ -10,8 +10,8 @@ struct supervised {
 	const struct cgroup *cgroup;
 	struct streams *streams;
 	struct loop *loop;
-	int socket; /* to the child, then to carrel-init */
-	int pidfd;  /* of PID 1 */
+	int socket;		    /* to the child, then to carrel-init */
+	int pidfd;		    /* of PID 1 */
 	struct held_base disk_base; /* for a disk that is counted */
 };
 /* Returns when PID 1 is gone and all output has been passed on. The signals in supervise_signals

@@ -18,7 +18,8 @@
 #include "probe.h"
 
 static const struct probe_list *const lists[] = { &identity_probes, &process_probes, &files_probes,
-	&proc_probes, &kernel_probes, &ptrace_probes, &socket_probes, &works_probes, &calls_probes };
+	&proc_probes, &kernel_probes, &ptrace_probes, &socket_probes, &works_probes,
+	&calls_probes };
 
 outcome not_so(const char *fmt, ...)
 {

@@ -13,7 +13,8 @@ static int setup(void **state)
 	static struct fixture f;
 	f = (struct fixture){ 0 };
 	arena_init(&f.arena);
-	static const char *const mounts[] = { "/usr", "/etc/fonts", "/var/lib/texmf", "/workspace" };
+	static const char *const mounts[] = { "/usr", "/etc/fonts", "/var/lib/texmf",
+		"/workspace" };
 	for (size_t i = 0; i < sizeof mounts / sizeof *mounts; i++)
 		vec_push(&f.arena, &f.plan.mounts, (struct plan_mount){ .target = mounts[i] });
 	vec_push(&f.arena, &f.plan.nodes, (struct plan_node){ NODE_DIRECTORY, "/etc", NULL, 0755 });
@@ -42,8 +43,9 @@ static void an_entry_is_what_a_package_owns_whole(void **state)
 {
 	struct fixture *f = *state;
 	static const char *const cases[][2] = { { "/etc/php/8.2/php.ini", "/etc/php" },
-		{ "/etc/debian_version", "/etc/debian_version" }, { "/opt/tool/bin/x", "/opt/tool" },
-		{ "/opt", "/opt" }, { "/var/lib/dpkg/info/a.list", "/var/lib/dpkg" },
+		{ "/etc/debian_version", "/etc/debian_version" },
+		{ "/opt/tool/bin/x", "/opt/tool" }, { "/opt", "/opt" },
+		{ "/var/lib/dpkg/info/a.list", "/var/lib/dpkg" },
 		{ "/var/spool/mail/x", "/var/spool/mail" }, { "/etc/fontsy", "/etc/fontsy" },
 		{ "/home/alice/.config/x", "/home/alice/.config/x" } };
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
