@@ -112,12 +112,13 @@ bool proxy_must_not_reach(const char *host)
 {
 	union address address = { 0 };
 
-	if (inet_pton(AF_INET, host, &address.ipv4.sin_addr) == 1)
+	/* Resolvers take 127.1, 0x7f000001 and 2130706433 for addresses, too. */
+	if (inet_aton(host, &address.ipv4.sin_addr))
 		address.any.sa_family = AF_INET;
 	else if (inet_pton(AF_INET6, host, &address.ipv6.sin6_addr) == 1)
 		address.any.sa_family = AF_INET6;
 	else
-		return strcmp(host, "localhost") == 0;
+		return is_below(host, STR("localhost"));
 	return forward_address_is_closed(&address.any);
 }
 

@@ -41,6 +41,7 @@ struct env_wanted {
 	const struct env_request *request;
 	const char *name;
 	struct str text;		 /* the requirements: see inputs.h */
+	bool has_notes;			 /* in text: see inputs.h */
 	const char *requirements_sha256; /* hex, or "no-deps" */
 	requirement_list requirements, constraints;
 	bool is_pre;			/* pre-releases are taken, too */

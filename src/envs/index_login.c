@@ -79,7 +79,8 @@ static bool find(const struct login *login, const char *url, const struct parts 
 		return netrc_find(login->netrc, host, login->arena, user, password);
 	*user = arena_bytes(login->arena, parts->user.data, parts->user.len);
 	*password = NULL;
-	if (login->ask && wants_keyring()) {
+	/* keyring would take a name that begins with '-' for an option, such as --keyring-path. */
+	if (login->ask && wants_keyring() && parts->user.data[0] != '-') {
 		const char *bare = arena_printf(login->arena, "%.*s%s", (int)parts->scheme.len,
 			parts->scheme.data, parts->rest.data);
 

@@ -554,6 +554,7 @@ static int make_text(struct gatherer *g)
 	if (out.overflow)
 		return fail(g->err, ERR_INVALID, "the requirements take more than %zu MB",
 			REQUIREMENTS_MAX >> 20);
+	inputs->has_notes = out.len > plain;
 	inputs->lines = (struct str){ arena_bytes(g->arena, out.data, plain), plain };
 	if (out.len == plain && g->request->requirement_files.count == 0)
 		inputs->text = join_specs(g);

@@ -27,7 +27,10 @@ struct env_inputs {
 	struct str lines; /* the requirements alone, for a builder elsewhere */
 	requirement_list requirements, constraints;
 	bool is_empty; /* nothing was asked for */
-	bool is_pre;   /* pre-releases are taken, too */
+	/* Lines of `text` stand for options. A requirements file can have the same lines as
+	 * comments: the text alone doesn't tell the two apart. */
+	bool has_notes;
+	bool is_pre; /* pre-releases are taken, too */
 	/* -r uv.lock: the requirements are known when uv has read these. */
 	struct str uv_lock, uv_project;
 	inputs_texts secrets;

@@ -451,6 +451,7 @@ static int read_requirements(const struct env_request *request, struct arena *ar
 	if (inputs_read(request, arena, &inputs, err) < 0)
 		return -1;
 	wanted->text = inputs.is_empty ? STR("") : inputs.text;
+	wanted->has_notes = !inputs.is_empty && inputs.has_notes;
 	wanted->requirements = inputs.requirements;
 	wanted->constraints = inputs.constraints;
 	wanted->is_pre = inputs.is_pre;
@@ -493,6 +494,14 @@ static bool has_backends(const struct env_wanted *wanted)
 	return false;
 }
 
+/* Else a requirements file with the comment "# constraint: six<1.16" would have the lock and the
+ * environment of a request with that constraint, which it doesn't apply. */
+static void add_notes_mark(struct sha256 *hash, const struct env_wanted *wanted)
+{
+	if (wanted->has_notes)
+		add_field(hash, "notes");
+}
+
 void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena)
 {
 	const struct env_request *request = wanted->request;
@@ -513,6 +522,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_projects(&hash, wanted);
 	/* What was built is for those who allow it. */
 	add_field(&hash, wanted->allow_build ? "build" : "");
+	add_notes_mark(&hash, wanted);
 	wanted->lock_key = end_hash(&hash, arena);
 
 	sha256_init(&hash);
@@ -525,6 +535,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_indexes(&hash, &wanted->indexes, arena);
 	add_projects(&hash, wanted);
 	add_field(&hash, wanted->allow_build ? "build" : "");
+	add_notes_mark(&hash, wanted);
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 

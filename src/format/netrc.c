@@ -8,30 +8,41 @@ struct reader {
 	struct arena *arena;
 };
 
+static bool is_blank(char c)
+{
+	return memchr(" \t\r\n", c, 4) != NULL;
+}
+
+/* Where the word that begins at `at` ends: at a blank, or at its closing quote. */
+static const char *word_end(const char *at, const char *end, bool is_quoted)
+{
+	for (; at < end && (is_quoted ? *at != '"' : !is_blank(*at)); at++)
+		at += *at == '\\' && at + 1 < end;
+	return at;
+}
+
 /* Takes the next word, without its quotes. NULL: there is none. */
 static const char *next_word(struct reader *r)
 {
 	const char *at = r->rest.data, *end = at + r->rest.len;
-	char *out;
 	size_t len = 0;
 
-	while (at < end && memchr(" \t\r\n", *at, 4))
+	while (at < end && is_blank(*at))
 		at++;
 	if (at == end) {
 		r->rest = (struct str){ end, 0 };
 		return NULL;
 	}
-	out = arena_alloc(r->arena, (size_t)(end - at) + 1);
 	bool is_quoted = *at == '"';
-	for (at += is_quoted; at < end; at++) {
-		if (is_quoted ? *at == '"' : !!memchr(" \t\r\n", *at, 4))
-			break;
-		if (*at == '\\' && at + 1 < end)
-			at++;
+	at += is_quoted;
+	const char *stop = word_end(at, end, is_quoted);
+	char *out = arena_alloc(r->arena, (size_t)(stop - at) + 1);
+	for (; at < stop; at++) {
+		at += *at == '\\' && at + 1 < stop;
 		out[len++] = *at;
 	}
-	at += is_quoted && at < end;
 	out[len] = '\0';
+	at += is_quoted && at < end;
 	r->rest = (struct str){ at, (size_t)(end - at) };
 	return out;
 }

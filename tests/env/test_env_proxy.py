@@ -93,6 +93,19 @@ def test_credentials_come_from_the_keyring(env, guarded, tmp_path):
               env={"PATH": how["PATH"]})
 
 
+def test_a_user_that_looks_like_an_option_is_not_handed_to_the_keyring(env, guarded, tmp_path):
+    """keyring --keyring-path=DIR imports modules from there."""
+    keyring, asked = tmp_path / "bin/keyring", tmp_path / "asked"
+    keyring.parent.mkdir()
+    keyring.write_text(f'#!/bin/sh\necho "$@" >> {asked}; exit 1\n')
+    for path in (tmp_path, keyring.parent, keyring):
+        path.chmod(0o755)
+    how = {"PATH": f"{keyring.parent}:{env.env['PATH']}", "UV_KEYRING_PROVIDER": "subprocess"}
+    for user in ("me", "--keyring-path=."):
+        env.fails("agent", "--index", guarded.url.replace("://", f"://{user}@"), "--pip", "one", code={"network", "denied", "not_found", "failed"}, env=how)
+    assert " me" in asked.read_text() and "--keyring-path" not in asked.read_text()
+
+
 def test_the_torch_backend_is_uv_s_own(env, index):
     """uv asks for PyTorch's packages where it has them from, through the proxy; all others come from the index."""
     index.add(wheel("one", requires=["torch"]), wheel("torch"))

@@ -2,6 +2,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include "egress/forward.h"
+#include "egress/parts.h"
 #include "unit.h"
 
 static int parse(const char *text, struct forward_request *request, struct error *err)
@@ -411,9 +412,27 @@ static void no_proxy_names_hosts_and_domains(void **state)
 			rows[i].is_excepted);
 }
 
+/* Also in the spellings that inet_aton() reads, as the proxy's resolver may do. */
+static void a_proxy_is_not_asked_for_addresses_that_are_not_public(void **state)
+{
+	static const char *const closed[] = { "127.0.0.1", "127.1", "2130706433", "0x7f000001",
+		"0177.0.0.1", "169.254.169.254", "0xa9fea9fe", "10.1", "::1", "fe80::1",
+		"localhost", "a.localhost" };
+	static const char *const open[] = { "a.example", "8.8.8.8", "2001:db8::1",
+		"localhost.example", "alocalhost", "127.example" };
+
+	for (size_t i = 0; i < sizeof closed / sizeof *closed; i++)
+		if (!proxy_must_not_reach(closed[i]))
+			fail_msg("%s is asked for", closed[i]);
+	for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+		if (proxy_must_not_reach(open[i]))
+			fail_msg("%s is refused", open[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_proxy_is_not_asked_for_addresses_that_are_not_public),
 		cmocka_unit_test(proxies_are_read_from_urls),
 		cmocka_unit_test(no_proxy_names_hosts_and_domains),
 		cmocka_unit_test(test_connect_takes_an_authority),

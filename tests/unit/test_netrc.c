@@ -39,15 +39,32 @@ static void the_entry_of_the_host_is_found(void **state)
 	assert_found("machine a.example login me\n", "a.example", "none");
 	assert_found("machine a.example password pw", "a.example", ":pw");
 	assert_found("machine a.example login me password p\\\"w", "a.example", "me:p\"w");
+	assert_found("machine a.example password \"p\\\"w\" login me", "a.example", "me:p\"w");
+	assert_found("machine a.example password \"p w", "a.example", ":p w");
+	assert_found("machine a.example password p\\", "a.example", ":p\\");
 	assert_found("machine", "a.example", "none");
 	assert_found("", "a.example", "none");
 	assert_found("machine b.example login me password pw\n", "a.example", "none");
+}
+
+/* A copy of the rest of the file for each word would take hundreds of gigabytes. */
+static void a_file_of_many_words_takes_memory_by_its_size(void **state)
+{
+	char *text = arena_alloc(&arena, NETRC_MAX);
+
+	for (size_t i = 0; i < NETRC_MAX; i++)
+		text[i] = i % 2 ? ' ' : 'a';
+	const char *login, *password;
+	assert_false(netrc_find(
+		(struct str){ text, NETRC_MAX }, "a.example", &arena, &login, &password));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_entry_of_the_host_is_found, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_file_of_many_words_takes_memory_by_its_size, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -311,6 +311,32 @@ static void locks_are_kept_and_found(void **state)
 	assert_int_equal(lock_load(&f->store, A64, &f->arena, &lock, &found, &f->err), 0);
 }
 
+static void complete(struct fixture *f)
+{
+	assert_int_equal(prepare(f), 0);
+	f->wanted.python = (struct interpreter){
+		.path = "/usr/bin/python3", .version = "3.12.1", .tag = "cpython-312"
+	};
+	wanted_complete(&f->store, &f->wanted, &f->arena);
+}
+
+/* Options are lines of the text, in the form of comments. */
+static void comments_that_look_like_options_are_not_taken_for_them(void **state)
+{
+	struct fixture *f = *state;
+
+	write_requirements(f, "six\n# constraint: six<1.16\n");
+	complete(f);
+	struct env_wanted commented = f->wanted;
+	f->request.requirement_files.count = 0;
+	ask(f, "six");
+	vec_push(&f->arena, &f->request.constraint_lines, "six<1.16");
+	complete(f);
+	assert_true(str_equal(f->wanted.text, commented.text));
+	assert_string_not_equal(f->wanted.lock_key, commented.lock_key);
+	assert_string_not_equal(f->wanted.fingerprint, commented.fingerprint);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void)
 {
@@ -327,6 +353,7 @@ int main(void)
 		TEST(keys_differ_by_all_that_matters),
 		TEST(projects_are_known_by_what_describes_them),
 		TEST(locks_are_kept_and_found),
+		TEST(comments_that_look_like_options_are_not_taken_for_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
