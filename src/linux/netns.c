@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -11,17 +12,54 @@
 
 #include "base/fd.h"
 
-int netns_raise_loopback(struct error *err)
+/* Brings `lo` up in the caller's network namespace; *fd: that namespace. */
+static int raise_loopback(int *fd, struct error *err)
 {
 	/* Any socket will do to name an interface; a datagram socket of AF_UNIX is the cheapest to
 	 * make. */
-	auto_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	auto_close int any = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
 
-	if (fd < 0)
+	if (any < 0)
 		return fail_errno(err, "make a socket to bring 'lo' up");
-	if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+	if (ioctl(any, SIOCSIFFLAGS, &request) < 0)
 		return fail_errno(err, "bring 'lo' up");
+	int made = ioctl(any, SIOCGSKNS);
+	if (made < 0)
+		return fail_errno(err, "open a network namespace");
+	*fd = made;
+	return 0;
+}
+
+static void *make(void *ctx)
+{
+	struct netns_maker *maker = ctx;
+
+	maker->failed = unshare(CLONE_NEWNET)
+				? fail_errno(&maker->err, "make a network namespace")
+				: raise_loopback(&maker->fd, &maker->err);
+	return NULL;
+}
+
+int netns_maker_start(struct netns_maker *maker, struct error *err)
+{
+	*maker = (struct netns_maker){ .fd = -1 };
+	errno = pthread_create(&maker->thread, NULL, make, maker);
+	return errno ? fail_errno(err, "start a thread") : 0;
+}
+
+int netns_maker_enter(struct netns_maker *maker, struct error *err)
+{
+	errno = pthread_join(maker->thread, NULL);
+	if (errno)
+		return fail_errno(err, "wait for a thread");
+	auto_close int made = maker->fd;
+	if (maker->failed) {
+		*err = maker->err;
+		return -1;
+	}
+	if (setns(made, CLONE_NEWNET))
+		return fail_errno(err, "enter a network namespace");
 	return 0;
 }
 
@@ -51,8 +89,7 @@ int netns_make(int own, int *fd, struct error *err)
 		return fail_errno(err, "open '/proc'");
 	if (unshare(CLONE_NEWNET) < 0)
 		return fail_errno(err, "make a network namespace");
-	int failed = netns_raise_loopback(err) || netns_open_ports(proc, err) ||
-		     netns_open_own(&made, err);
+	int failed = raise_loopback(&made, err) || netns_open_ports(proc, err);
 	if (setns(own, CLONE_NEWNET) < 0 && !failed)
 		failed = fail_errno(err, "leave a network namespace");
 	if (failed)

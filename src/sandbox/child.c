@@ -45,6 +45,7 @@ struct child {
 	int mask, mask_file;
 	int views[VIEWS_MAX];	  /* those that replace entries of /proc, in the plan's order */
 	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
+	struct netns_maker network;
 };
 
 /* What the parent did meanwhile: it has, mostly, by now. */
@@ -82,8 +83,10 @@ static int take_identity(struct child *child, struct error *err)
 		plan->outside_gid };
 	if (!plan->privileged)
 		return namespace_write_maps(0, &ids, true, err);
-	if (setresgid(plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
-		setresuid(plan->inside_uid, plan->inside_uid, plan->inside_uid))
+	/* Not by libc's functions, which would change the thread that makes the network namespace,
+	 * too: it needs its capabilities. */
+	if (syscall(SYS_setresgid, plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
+		syscall(SYS_setresuid, plan->inside_uid, plan->inside_uid, plan->inside_uid))
 		return fail_errno(err, "become uid %u", plan->inside_uid);
 	return 0;
 }
@@ -130,9 +133,14 @@ static int name_host(struct child *child, struct error *err)
 	return 0;
 }
 
-static int raise_loopback(struct child *child, struct error *err)
+static int begin_network(struct child *child, struct error *err)
 {
-	if (child->start->netns < 0 && netns_raise_loopback(err))
+	return child->start->netns < 0 ? netns_maker_start(&child->network, err) : 0;
+}
+
+static int enter_network(struct child *child, struct error *err)
+{
+	if (child->start->netns < 0 && netns_maker_enter(&child->network, err))
 		return -1;
 	if (!child->plan->forward_port)
 		return 0;
@@ -697,7 +705,7 @@ static const struct {
 } steps[] = {
 	{ "descriptors", close_others },
 	{ "host name", name_host },
-	{ "loopback", raise_loopback },
+	{ "network", begin_network },
 	{ "mount", open_sources },
 	{ "parent", wait_for_parent },
 	{ "identity", take_identity },
@@ -705,6 +713,7 @@ static const struct {
 	{ "system mounts", attach_system },
 	{ "other mounts", attach_others },
 	{ "pivot_root", enter_root },
+	{ "network", enter_network },
 	{ "/proc", narrow_proc },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },

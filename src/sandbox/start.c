@@ -117,12 +117,12 @@ static int enter(int netns, int mounts)
 
 static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct error *err)
 {
-	uint64_t flags = SANDBOX_NAMESPACES | (start->netns < 0 ? CLONE_NEWNET : 0);
 	bool has_netns = start->netns >= 0, has_mounts = start->mounts >= 0;
 	*pid = -1;
 	int failed = enter(start->netns, start->mounts)
 			     ? fail_errno(err, "enter the namespaces of a sandbox")
-			     : namespace_clone(flags, start->cgroup->clone_into, pidfd, pid, err);
+			     : namespace_clone(SANDBOX_NAMESPACES, start->cgroup->clone_into,
+				       pidfd, pid, err);
 	/* Whoever can't get home may not go on: it would do for one sandbox what is another's. */
 	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))
 		abort();

@@ -286,6 +286,8 @@ static int talk_over_loopback(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(80) };
 	struct namespace_ids ids = { 1000, geteuid(), 1000, getegid() };
+	struct netns_maker maker;
+	struct error err;
 	int pidfd;
 	pid_t pid;
 
@@ -294,21 +296,22 @@ static int talk_over_loopback(void)
 	if (pid)
 		return reap(pid);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int before = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (namespace_write_maps(0, &ids, true, NULL) < 0)
 		_exit(102);
-	if (connect(client, (struct sockaddr *)&address, sizeof address) == 0 ||
+	if (connect(before, (struct sockaddr *)&address, sizeof address) == 0 ||
 		errno != ENETUNREACH)
 		_exit(103);
-	if (netns_raise_loopback(NULL) < 0)
+	if (netns_maker_start(&maker, &err) < 0 || netns_maker_enter(&maker, &err) < 0)
 		_exit(104);
+	int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (bind(server, (struct sockaddr *)&address, sizeof address) < 0 || listen(server, 1) < 0)
 		_exit(105);
 	_exit(connect(client, (struct sockaddr *)&address, sizeof address) < 0 ? 106 : 0);
 }
 
-static void loopback_works_after_it_is_raised(void **state)
+static void loopback_works_in_a_namespace_that_a_thread_made(void **state)
 {
 	assert_int_equal(as_plain_user(talk_over_loopback), 0);
 }
@@ -347,7 +350,7 @@ int main(void)
 		cmocka_unit_test(root_maps_a_child_from_outside),
 		cmocka_unit_test(an_idmapped_mount_keeps_the_owner_on_disk),
 		cmocka_unit_test(a_refused_idmap_leaves_no_process),
-		cmocka_unit_test(loopback_works_after_it_is_raised),
+		cmocka_unit_test(loopback_works_in_a_namespace_that_a_thread_made),
 		cmocka_unit_test(any_port_is_free_to_bind_afterwards),
 	};
 

@@ -23,6 +23,12 @@ static int reach(const struct sockaddr_in *address)
 	return connect(fd, (const struct sockaddr *)address, sizeof *address);
 }
 
+static int enter_new(struct error *err)
+{
+	struct netns_maker maker;
+	return netns_maker_start(&maker, err) || netns_maker_enter(&maker, err) ? -1 : 0;
+}
+
 static void test_listens_on_loopback_only(void **state)
 {
 	auto_close int fd = -1, second = -1;
@@ -55,15 +61,15 @@ static void test_a_listener_stays_in_the_namespace_where_it_was_made(void **stat
 	if (child == 0) {
 		struct error err;
 		int fd = -1;
-		if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		if (unshare(CLONE_NEWUSER) < 0)
 			_exit(77);
-		if (netns_raise_loopback(&err) < 0 || netns_listen(3128, &fd, &err) < 0)
+		if (enter_new(&err) < 0 || netns_listen(3128, &fd, &err) < 0)
 			_exit(1);
 		struct sockaddr_in address = address_of(fd);
 		if (ntohs(address.sin_port) != 3128 || reach(&address) < 0)
 			_exit(2);
 		/* From a namespace of another, the socket that is held can't be reached. */
-		if (unshare(CLONE_NEWNET) < 0 || netns_raise_loopback(&err) < 0)
+		if (enter_new(&err) < 0)
 			_exit(3);
 		_exit(reach(&address) == 0 ? 4 : 0);
 	}
@@ -71,6 +77,22 @@ static void test_a_listener_stays_in_the_namespace_where_it_was_made(void **stat
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
 		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_a_maker_that_may_not_make_one_says_so(void **state)
+{
+	int status = 0;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		struct error err;
+		if (geteuid() == 0 && setresuid(12345, 12345, 12345) < 0)
+			_exit(1);
+		_exit(enter_new(&err) == 0 || !strstr(err.text, "make a network namespace"));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
@@ -110,6 +132,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_listens_on_loopback_only),
 		cmocka_unit_test(test_a_listener_stays_in_the_namespace_where_it_was_made),
+		cmocka_unit_test(test_a_maker_that_may_not_make_one_says_so),
 		cmocka_unit_test(test_one_that_is_made_is_ready_and_its_maker_is_home_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
