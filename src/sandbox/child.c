@@ -48,19 +48,19 @@ struct child {
 	struct netns_maker network;
 };
 
-/* What the parent did meanwhile: it has, mostly, by now. */
-static int wait_for_parent(struct child *child, struct error *err)
+/* What the parent does meanwhile: it has, mostly, by now. */
+static void wait_for_parent(struct child *child, enum setup_type type, int fds[SETUP_FD_MAX])
 {
 	struct setup_message message = { 0 };
-	int fds[SETUP_FD_MAX];
-	struct cgroup *group = child->start->cgroup;
-	if (!start_waits(child->plan))
-		return 0;
-	if (setup_receive(child->start->socket, true, &message, fds) != 1 ||
-		message.type != SETUP_GO)
+	if (setup_receive(child->start->socket, true, &message, fds) != 1 || message.type != type)
 		_exit(125); /* the parent is gone or has failed; it says so itself */
-	if (child->plan->limiter == LIMITER_CGROUP_V1)
-		cgroup_adopt(group, fds, SETUP_FD_MAX);
+}
+
+static int wait_for_maps(struct child *child, struct error *err)
+{
+	int none[SETUP_FD_MAX];
+	if (child->plan->privileged)
+		wait_for_parent(child, SETUP_GO, none);
 	return 0;
 }
 
@@ -68,6 +68,11 @@ static int wait_for_parent(struct child *child, struct error *err)
  * was made in, and none of those that were made until now is the command's doing. */
 static int join_cgroup(struct child *child, struct error *err)
 {
+	int fds[SETUP_FD_MAX];
+	if (child->plan->limiter == LIMITER_CGROUP_V1) {
+		wait_for_parent(child, SETUP_CGROUP, fds);
+		cgroup_adopt(child->start->cgroup, fds, SETUP_FD_MAX);
+	}
 	if (cgroup_enter(child->start->cgroup))
 		return fail_errno(err, "enter the control group");
 	/* Not a flag of clone3: the namespace's root must be the group that was just entered. */
@@ -707,7 +712,7 @@ static const struct {
 	{ "host name", name_host },
 	{ "network", begin_network },
 	{ "mount", open_sources },
-	{ "parent", wait_for_parent },
+	{ "maps", wait_for_maps },
 	{ "identity", take_identity },
 	{ "root", make_root },
 	{ "system mounts", attach_system },

@@ -150,7 +150,7 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 	return 0;
 }
 
-/* The child works already: what is done here costs no time. */
+/* The child works already, and waits for each only where it needs it. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err)
 {
 	const struct plan *plan = start->plan;
@@ -158,14 +158,16 @@ int start_let_go(const struct start *start, int setup, pid_t pid, struct error *
 	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
 		plan->outside_gid };
 	struct setup_message go = { .magic = SETUP_MAGIC, .type = SETUP_GO };
-	bool is_v1 = plan->limiter == LIMITER_CGROUP_V1;
-	if (!start_waits(plan))
-		return 0;
+	struct setup_message enter = { .magic = SETUP_MAGIC, .type = SETUP_CGROUP };
 	if (plan->privileged && namespace_write_maps(pid, &ids, true, err))
 		return -1;
-	if (is_v1 && !group->dir_count && make_cgroup(start, err))
+	if (plan->privileged && setup_send(setup, &go, NULL, 0))
+		return fail_errno(err, "start the sandbox");
+	if (plan->limiter != LIMITER_CGROUP_V1)
+		return 0;
+	if (!group->dir_count && make_cgroup(start, err))
 		return -1;
-	if (setup_send(setup, &go, group->enter, is_v1 ? group->dir_count : 0))
+	if (setup_send(setup, &enter, group->enter, group->dir_count))
 		return fail_errno(err, "start the sandbox");
 	return 0;
 }

@@ -10,8 +10,8 @@
  * differs from init's, so that neither can be taken for the other. */
 #define SETUP_MAGIC 0x43525331u
 enum setup_type {
-	SETUP_GO =
-		1, /* to the child: maps are written, and here are the `tasks` of its v1 groups */
+	SETUP_GO = 1, /* from the parent: root has written the child's maps */
+	SETUP_CGROUP, /* from the parent, v1: the `tasks` of the groups, to enter */
 	SETUP_DESCRIPTORS,
 	SETUP_FAILED
 };
@@ -72,12 +72,6 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 /* What the child needs of us before it can go on. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);
 
-/* The child stops for SETUP_GO: root writes its maps, and v1 groups are made while it works
- * already. */
-static inline bool start_waits(const struct plan *plan)
-{
-	return plan->privileged || plan->limiter == LIMITER_CGROUP_V1;
-}
 /* The child's whole life after clone; doesn't return. */
 _Noreturn void child_main(struct start *start);
 /* Opens the source of a bind, O_PATH. With `beneath` no link below mount->source is followed: an
