@@ -13,6 +13,7 @@
 #define DAY (24 * 3600 * SECOND)
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
+static const char *const sections[] = { SECTION, "system" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -293,11 +294,12 @@ static int fail_unknown(struct error *err, const struct yaml_value *v, const cha
 	size_t least = SIZE_MAX;
 
 	for (size_t i = 0; i < KEY_COUNT; i++) {
-		if (str_is_nearer(v->key, keys[i].name + strlen(SECTION "."), &least))
+		if (str_is_nearer(v->key, key_own_name(&keys[i]), &least))
 			nearest = keys[i].name;
 	}
-	if (strcmp(path, v->key) == 0 && str_is_nearer(v->key, SECTION, &least))
-		nearest = SECTION;
+	for (size_t i = 0; !strcmp(path, v->key) && i < sizeof sections / sizeof *sections; i++)
+		if (str_is_nearer(v->key, sections[i], &least))
+			nearest = sections[i];
 	fail(err, ERR_INVALID, "line %d: %s: no such key", v->line, path);
 	return nearest ? error_hint(err, "did you mean %s?", nearest)
 		       : error_hint(err, "carrel-config(5) lists the keys");

@@ -295,6 +295,10 @@ static void unknown_keys_get_the_nearest_as_a_hint(void **state)
 	assert_int_equal(config_parse(STR("environment:\n  a: 1"), &arena, &config, &err), -1);
 	assert_string_equal(err.text, "line 1: environment: no such key");
 	assert_string_equal(err.hint, "did you mean environments?");
+	assert_int_equal(config_parse(STR("sistem:\n  a: 1"), &arena, &config, &err), -1);
+	assert_string_equal(err.hint, "did you mean system?");
+	assert_int_equal(config_parse(STR("system:\n  shows: []"), &arena, &config, &err), -1);
+	assert_string_equal(err.hint, "did you mean system.show?");
 	assert_int_equal(config_parse(STR("environments: 1"), &arena, &config, &err), -1);
 	assert_string_equal(err.text, "line 1: environments: keys are expected below it");
 	assert_int_equal(config_parse(STR("- a"), &arena, &config, &err), -1);
