@@ -350,6 +350,19 @@ static int build(const char *path, const char *image, const char *new_image, int
 	return 0;
 }
 
+/* The process that had the lock may have finished meanwhile: then this file has become the image
+ * of a home that is in use, and emptying it would destroy that. */
+static int lock_new(const char *new_image, int fd, struct error *err)
+{
+	struct stat st, named;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return fail(err, ERR_CONFLICT, "another process is making '%s'", new_image);
+	if (fstat(fd, &st) || lstat(new_image, &named) || st.st_dev != named.st_dev ||
+		st.st_ino != named.st_ino)
+		return fail(err, ERR_CONFLICT, "another process has made '%s'", new_image);
+	return 0;
+}
+
 int home_image_make(const char *path, uint64_t size_bytes, enum home_image_fs fs, uid_t uid,
 	gid_t gid, struct arena *arena, const char **image, enum quota_mechanism *mechanism,
 	struct error *err)
@@ -370,8 +383,8 @@ int home_image_make(const char *path, uint64_t size_bytes, enum home_image_fs fs
 	auto_close int fd = open(new_image, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail_errno(err, "make '%s'", new_image);
-	if (flock(fd, LOCK_EX | LOCK_NB))
-		return fail(err, ERR_CONFLICT, "another process is making '%s'", new_image);
+	if (lock_new(new_image, fd, err))
+		return -1;
 	/* What a crash has left is emptied first. */
 	int failed = ftruncate(fd, 0) || ftruncate(fd, (off_t)size_bytes)
 			     ? fail_errno(err, "make '%s'", new_image)

@@ -121,6 +121,22 @@ def test_a_home_that_is_there_is_refused(directory, carrel):
     assert mounted(directory) == 1
 
 
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace isn't installed")
+def test_a_second_init_does_not_empty_the_image_that_the_first_has_made(directory, carrel):
+    """The second has opened the draft of the first, and is stopped before it asks for the lock."""
+    (directory / "seen").touch()
+    stop = ["strace", "-o", directory / "seen", "-P", directory / "carrel.img.new", "-e", "trace=open,openat",
+            "-e", "inject=open,openat:signal=SIGSTOP:when=1"]
+    with subprocess.Popen([*stop, carrel.path, "home", "init", "--size", "1G"], env=carrel.env, stderr=subprocess.PIPE, text=True) as second:
+        assert eventually(lambda: "stopped by SIGSTOP" in (directory / "seen").read_text())
+        assert init(carrel)[0] == 0
+        pid = int(subprocess.check_output(["pgrep", "-P", str(second.pid)]))
+        os.kill(pid, signal.SIGCONT)
+        assert "another process has made" in second.communicate(timeout=60)[1] and second.returncode == 125
+    subprocess.run(["umount", directory / "carrel"], check=True)
+    assert carrel("env", "ls").returncode == 0 and mounted(directory) == 1
+
+
 def test_an_image_that_is_missing_damaged_or_not_roots_is_named(directory, carrel):
     assert init(carrel)[0] == 0
     subprocess.run(["umount", directory / "carrel"], check=True)
