@@ -326,19 +326,22 @@ def test_a_captured_exec_that_dies_with_core_is_not_run_again_for_its_key(own_da
 
 def test_running_says_that_something_runs_and_warm_that_a_sandbox_is_held(daemon, workspace):
     def shown():
-        value = daemon.get(f"/v1/workspaces/{workspace}").json()
-        listed = [item["name"] for item in daemon.get(f"/v1/workspaces?state={value['state']}").json()["items"]]
+        value, later = None, daemon.get(f"/v1/workspaces/{workspace}").json()
+        while value is None or value["state"] != later["state"]:        # it changed between the two answers
+            value = later
+            listed = [item["name"] for item in daemon.get(f"/v1/workspaces?state={value['state']}").json()["items"]]
+            later = daemon.get(f"/v1/workspaces/{workspace}").json()
         assert workspace in listed
         return value["state"], value["warm"]
     run = lambda **body: daemon.post(f"/v1/workspaces/{workspace}/exec", body)
     assert shown() == ("ready", False)
     assert run(command="true").status == 200
-    assert shown() == ("ready", True)
+    assert eventually(lambda: shown() == ("ready", True))
     background = run(command="while [ ! -e go ]; do sleep 0.02; done", background=True).json()["id"]
     assert shown() == ("running", True)
     assert daemon.request("PUT", f"/v1/workspaces/{workspace}/files/go", b"").status == 201
     assert eventually(lambda: daemon.get(f"/v1/execs/{background}").json()["state"] == "ended")
-    assert shown() == ("ready", True)
+    assert eventually(lambda: shown() == ("ready", True))
     # What a command has left counts, too, as long as it is there.
     assert run(command="rm go; (while [ ! -e go ]; do sleep 0.02; done) >/dev/null 2>&1 &").status == 200
     assert shown() == ("running", True)

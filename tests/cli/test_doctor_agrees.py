@@ -39,10 +39,10 @@ def test_it_is_plain_when_piped(carrel):
     assert "\x1b" not in carrel("doctor").stdout
 
 
-def test_it_takes_no_operand(carrel):
+def test_an_operand_is_a_program_and_a_missing_one_is_named(carrel):
     done = carrel("doctor", "all")
-    assert done.returncode == 125
-    one_line(done.stderr, "all")
+    assert done.returncode == 127
+    one_line(done.stderr, "'all'")
 
 
 @pytest.mark.usefixtures("no_leftovers")

@@ -48,6 +48,7 @@ def as_json(name):
 def bystander(daemon):
     """What must stay as it is."""
     with created(daemon, name="bystander"):
+        daemon.post("/v1/workspaces/bystander/exec", {"argv": ["true"]})     # its first start makes what a start needs
         assert daemon.request("PUT", "/v1/workspaces/bystander/files/f", b"mine").status == 201
         yield daemon.core_pid(), files(daemon)
 
