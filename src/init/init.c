@@ -53,7 +53,7 @@ struct ahead {
 
 struct scratch { /* what only a spawn needs */
 	struct init_request request;
-	char body[INIT_INLINE_MAX];
+	char body[INIT_INLINE_MAX] __attribute__((aligned(8)));
 	const char *pointers[INIT_INLINE_STRINGS + 2];
 	char path[SPAWN_PATH_SIZE];
 	char stack[SPAWN_STACK_SIZE] __attribute__((aligned(16)));
@@ -105,24 +105,38 @@ static void close_fd(int fd)
 	SYS(close, fd, 0, 0);
 }
 
-/* The tracer of `pid` in this sandbox, or 0. The line of its status is found with the newline
- * before it, which the name of a process can't hold. */
-static int find_tracer(int pid)
+/* Writes "/proc/<pid>/<name>". `path` has room for 32 bytes more than `name`. */
+static void put_proc_path(char *path, int pid, const char *name)
 {
-	static const char key[] = "\nTracerPid:\t";
-	char path[sizeof "/proc/2147483647/status"], digits[12], text[1024];
-	unsigned at = 0, count = 0, matched = 0;
-	int tracer = 0;
+	char digits[12];
+	unsigned count = 0;
 	for (; pid; pid /= 10)
 		digits[count++] = (char)('0' + pid % 10);
 	for (const char *c = "/proc/"; *c; c++)
-		path[at++] = *c;
+		*path++ = *c;
 	while (count)
-		path[at++] = digits[--count];
-	for (const char *c = "/status"; *c; c++)
-		path[at++] = *c;
-	path[at] = 0;
-	long fd = SYS6(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+		*path++ = digits[--count];
+	*path++ = '/';
+	while ((*path++ = *name++))
+		;
+}
+
+static long open_proc(int pid, const char *name, int flags)
+{
+	char path[40];
+	put_proc_path(path, pid, name);
+	return SYS6(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0, 0, 0);
+}
+
+/* The tracer of thread `tid` in this sandbox, or 0. The line of its status is found with the
+ * newline before it, which the name of a process can't hold. */
+static int find_tracer(int tid)
+{
+	static const char key[] = "\nTracerPid:\t";
+	char text[1024];
+	unsigned matched = 0;
+	int tracer = 0;
+	long fd = open_proc(tid, "status", 0);
 	long len = fd < 0 ? fd : SYS(read, fd, text, sizeof text);
 	if (fd >= 0)
 		SYS(close, fd, 0, 0);
@@ -136,6 +150,37 @@ static int find_tracer(int pid)
 		}
 	}
 	return tracer;
+}
+
+struct entry { /* of getdents64 */
+	uint64_t inode;
+	int64_t next;
+	uint16_t len;
+	uint8_t type;
+	char name[];
+};
+
+/* Kills whoever traces a thread of `pid`. A thread that isn't the leader holds the end of its
+ * process as well, until its tracer has waited for it. The list lies in the scratch, where a
+ * request to signal has no body. */
+static void kill_tracers(int pid)
+{
+	char *list = state.scratch.body;
+	long len, fd = open_proc(pid, "task", O_DIRECTORY);
+	if (fd < 0)
+		return;
+	while ((len = SYS(getdents64, fd, list, sizeof state.scratch.body)) > 0)
+		for (long at = 0; at < len;) {
+			const struct entry *entry = (const struct entry *)(list + at);
+			int tid = 0;
+			for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
+				tid = tid * 10 + (*c - '0');
+			int tracer = tid ? find_tracer(tid) : 0;
+			if (tracer > 1)
+				SYS(kill, tracer, SIGKILL, 0);
+			at += entry->len;
+		}
+	SYS(close, fd, 0, 0);
 }
 
 static void forget_exec(struct exec *e)
@@ -418,9 +463,8 @@ static int signal_exec(uint64_t id, int signo)
 	if (!error && asks_to_end(signo))
 		SYS(kill, -e->pid, SIGCONT, 0);
 	/* A tracer keeps the end of what it traces from its parent: it goes, too. */
-	int tracer = !error && signo == SIGKILL ? find_tracer(e->pid) : 0;
-	if (tracer > 1)
-		SYS(kill, tracer, SIGKILL, 0);
+	if (!error && signo == SIGKILL)
+		kill_tracers(e->pid);
 	return error;
 }
 

@@ -91,23 +91,28 @@ def test_a_workspace_keeps_it_and_the_starts_of_init_cannot_be_traced(tmp_path_f
 
 
 HOLD = """
-import ctypes, os
+import ctypes, os, sys
 c = ctypes.CDLL(None)
 print("ready", flush=True)
 while True:
-    for pid in range(2, 300):
-        if pid != os.getpid(): c.ptrace(0x4206, pid, 0, 0)
+    for pid in set(range(2, 300)) - {os.getpid()}:
+        try: threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+        except OSError: continue
+        for thread in threads:
+            if (thread == pid) == (sys.argv[1] == "leader"): c.ptrace(0x4206, thread, 0, 0)
 """
+SLEEP_IN_TWO_THREADS = "import threading, time; threading.Thread(target=time.sleep, args=[60]).start(); time.sleep(60)"
 
 
-def test_a_tracer_left_running_cannot_hold_a_command_past_its_end(tmp_path_factory):
+@pytest.mark.parametrize("traced", ["leader", "other thread"])
+def test_a_tracer_left_running_cannot_hold_a_command_past_its_end(tmp_path_factory, traced):
     """It never waits, so that what it traces can't be reaped: the time limit still ends the exec."""
     with serving(tmp_path_factory.mktemp("daemon")) as daemon:
         assert daemon("create", "w", "--ptrace").returncode == 0
-        holder = subprocess.Popen([daemon.path, "exec", "w", "--", "python3", "-c", HOLD], env=daemon.env, stdout=subprocess.PIPE, text=True)
+        holder = subprocess.Popen([daemon.path, "exec", "w", "--", "python3", "-c", HOLD, traced], env=daemon.env, stdout=subprocess.PIPE, text=True)
         assert holder.stdout.readline() == "ready\n"
         for _ in range(3):
-            answer = daemon.post("/v1/workspaces/w/exec", {"argv": ["sleep", "60"], "timeout": "1s"}, timeout=60)
+            answer = daemon.post("/v1/workspaces/w/exec", {"argv": ["python3", "-c", SLEEP_IN_TWO_THREADS], "timeout": "1s"}, timeout=60)
             assert answer.status == 200 and answer.json()["reason"] == "timeout", answer
         daemon("rm", "w")
         holder.communicate(timeout=60)
