@@ -238,8 +238,8 @@ int args_check_operands(const struct arg_spec *spec, const arg_list *operands, s
 	size_t most, struct error *err)
 {
 	if (operands->count > most)
-		return fail_hint(err, ERR_INVALID, spec->usage, "%s has no use for '%s'",
-			spec->command, operands->items[most]);
+		return fail_hint(err, ERR_INVALID, spec->usage, "unexpected argument '%s'",
+			operands->items[most]);
 	if (operands->count >= least)
 		return 0;
 	const char *name = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;

@@ -162,8 +162,7 @@ int cli_version(int argc, char **argv)
 	if (args_parse(&spec, argc, argv, &options, &arena, &operands, &help, &err))
 		return cli_fail(&err, args_want_json(argc, argv));
 	if (!help && operands < argc) {
-		fail(&err, ERR_INVALID, "version takes no operand, and '%s' is one",
-			argv[operands]);
+		fail(&err, ERR_INVALID, "unexpected argument '%s'", argv[operands]);
 		return cli_fail(&err, args_want_json(argc, argv));
 	}
 	if (help)

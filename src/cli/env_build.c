@@ -24,8 +24,8 @@
 
 #define AT(field) offsetof(struct env_build_options, env.field)
 static const struct arg_option build_table[] = {
-	ENV_SOURCE_ROWS(AT),
-	ENV_CHOICE_ROWS(AT),
+	ENV_SOURCE_ROWS(AT, ENV_FILES, ENV_PACKAGES),
+	ENV_CHOICE_ROWS(AT, ENV_FIND_LINKS),
 	ENV_BUILD_ROWS(AT),
 	{ 0, "self-contained", ARG_FLAG, AT(self_contained), NULL,
 		"refuse ${NAME} and further files in requirement files", NULL, 0, 0 },
@@ -48,7 +48,7 @@ const struct arg_spec env_build_spec = {
 		    "  carrel run --env myagent -- python -c 'import requests'\n",
 };
 static const struct arg_option warm_table[] = {
-	ENV_CHOICE_ROWS(AT),
+	ENV_CHOICE_ROWS(AT, ENV_FIND_LINKS),
 	ENV_BUILD_ROWS(AT),
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
 		"print what happens as JSON lines", NULL, 0, 0 },

@@ -13,35 +13,32 @@ struct env_options {
 	uint64_t timeout_ms; /* 0: as configured */
 };
 
-/* What -r stands for; not a row of `env warm`. AT(field) is the offset of that field of a struct
- * env_options in the table's own structure. */
-#define ENV_SOURCE_ROWS(AT)                                                                        \
+/* Where packages are named; not rows of `env warm`. AT(field) is the offset of that field of a
+ * struct env_options in the table's own structure. FILES and PACKAGES are the kinds that the
+ * command takes: `create` can't send files of this host to the daemon. */
+#define ENV_SOURCE_ROWS(AT, FILES, PACKAGES)                                                       \
 	{ 'r', "requirements", ARG_LIST, AT(requirement_files), "FILE",                            \
-		"with the packages of this file: requirements, pyproject.toml, uv.lock, "          \
-		"pylock.toml; repeatable",                                                         \
-		NULL, 0, 0 },                                                                      \
+		"with the packages of this file: " FILES "; repeatable", NULL, 0, 0 },             \
 		{ 0, "extra", ARG_LIST, AT(extras), "NAME",                                        \
-			"with this extra of the pyproject.toml or uv.lock; repeatable", NULL, 0,   \
-			0 },                                                                       \
+			"with this extra of the project; repeatable", NULL, 0, 0 },                \
 		{ 0, "group", ARG_LIST, AT(groups), "NAME",                                        \
-			"with this dependency group of it; repeatable", NULL, 0, 0 },              \
+			"with this dependency group of the project; repeatable", NULL, 0, 0 },     \
 	{                                                                                          \
 		0, "pip", ARG_LIST, AT(pip), "PKG",                                                \
-			"with this package, e.g. 'requests>=2.31', ./pkg.whl or ./project; "       \
-			"repeatable",                                                              \
-			NULL, 0, 0                                                                 \
+			"with this package, e.g. " PACKAGES "; repeatable", NULL, 0, 0             \
 	}
+#define ENV_FILES "requirements, pyproject.toml, uv.lock, pylock.toml"
+#define ENV_PACKAGES "'requests>=2.31', ./pkg.whl or ./project"
+#define ENV_FIND_LINKS "look for wheels in this directory or page, too; repeatable"
 /* What chooses between versions of them. */
-#define ENV_CHOICE_ROWS(AT)                                                                        \
+#define ENV_CHOICE_ROWS(AT, FIND_LINKS)                                                            \
 	{ 'c', "constraint", ARG_LIST, AT(constraint_files), "FILE",                               \
 		"limit versions by this constraints file; repeatable", NULL, 0, 0 },               \
 		{ 0, "constraint-line", ARG_LIST, AT(constraint_lines), "SPEC",                    \
 			"a line of such a file, e.g. 'urllib3<2'; repeatable", NULL, 0, 0 },       \
 		{ 0, "torch-backend", ARG_TEXT, AT(torch_backend), "NAME",                         \
-			"PyTorch for cpu, cu126, ... or auto: see uv(1)", NULL, 0, 0 },            \
-		{ 0, "find-links", ARG_LIST, AT(find_links), "DIR|URL",                            \
-			"look for wheels in this directory or page, too; repeatable", NULL, 0,     \
-			0 },                                                                       \
+			"PyTorch for cpu, cu126, ... or auto: see carrel-env(1)", NULL, 0, 0 },    \
+		{ 0, "find-links", ARG_LIST, AT(find_links), "DIR|URL", FIND_LINKS, NULL, 0, 0 },  \
 	{                                                                                          \
 		0, "pre", ARG_FLAG, AT(pre), NULL, "take pre-releases, too", NULL, 0, 0            \
 	}

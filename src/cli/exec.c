@@ -368,7 +368,7 @@ int cli_shell(int argc, char **argv)
 		return code;
 	options.tty = options.interactive = true;
 	if (!isatty(STDIN_FILENO)) {
-		fail(&err, ERR_INVALID, "shell needs a terminal, and stdin is none");
+		fail(&err, ERR_INVALID, "shell needs a terminal, but stdin is not one");
 		error_hint(&err, "carrel exec %s -- sh -c '...', or carrel exec -i %s -- sh",
 			operands.items[0], operands.items[0]);
 		return cli_fail(&err, false);

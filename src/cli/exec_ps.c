@@ -241,7 +241,7 @@ static int parse_signal(const char *text, int *number, struct error *err)
 			return 0;
 		}
 	return fail_hint(
-		err, ERR_INVALID, "TERM, KILL, INT, 9 …", "--signal: '%s' is no signal", text);
+		err, ERR_INVALID, "TERM, KILL, INT, 9 …", "--signal: unknown signal '%s'", text);
 }
 
 static const char *signal_path(struct remote *remote, const char *id)

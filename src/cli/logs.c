@@ -155,8 +155,7 @@ static int check_options(const struct logs_options *options, bool json, struct e
 		return fail(err, ERR_INVALID,
 			"-f and -o json exclude each other: one value has an end");
 	if (options->offset && !options->stream)
-		return fail(err, ERR_INVALID,
-			"--offset is about one stream: --stream stdout or stderr");
+		return fail(err, ERR_INVALID, "--offset needs --stream stdout or --stream stderr");
 	return 0;
 }
 

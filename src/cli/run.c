@@ -36,8 +36,8 @@ struct run_options {
 static const struct arg_option options_table[] = {
 	{ 0, "env", ARG_TEXT, FIELD(environment.name), "NAME",
 		"with this Python environment at /env: see `carrel env`", NULL, 0, 0 },
-	ENV_SOURCE_ROWS(ENV_FIELD),
-	ENV_CHOICE_ROWS(ENV_FIELD),
+	ENV_SOURCE_ROWS(ENV_FIELD, ENV_FILES, ENV_PACKAGES),
+	ENV_CHOICE_ROWS(ENV_FIELD, ENV_FIND_LINKS),
 	{ 0, "python", ARG_TEXT, ENV_FIELD(python), "V",
 		"with this Python: a version (3.12) or a path", NULL, 0, 0 },
 	ENV_ALLOW_BUILD_ROW(ENV_FIELD(allow_build)),

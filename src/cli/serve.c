@@ -340,10 +340,9 @@ int cli_serve(int argc, char **argv)
 		if (help)
 			args_print_help(&spec);
 		else if (operands < argc)
-			code = cli_fail(
-				(fail(&err, ERR_INVALID, "serve takes no operand, and '%s' is one",
-					 argv[operands]),
-					&err),
+			code = cli_fail((fail(&err, ERR_INVALID, "unexpected argument '%s'",
+						 argv[operands]),
+						&err),
 				json);
 		else if (run(&server, json, &code, &err))
 			code = cli_fail(&err, json);

@@ -33,8 +33,9 @@ struct create_options {
 static const struct arg_option options_table[] = {
 	{ 0, "env", ARG_TEXT, FIELD(environment), "NAME",
 		"with this Python environment at /env: see `carrel env`", NULL, 0, 0 },
-	ENV_SOURCE_ROWS(BUILD_FIELD),
-	ENV_CHOICE_ROWS(BUILD_FIELD),
+	ENV_SOURCE_ROWS(
+		BUILD_FIELD, "requirements, pyproject.toml, pylock.toml", "'requests>=2.31'"),
+	ENV_CHOICE_ROWS(BUILD_FIELD, "not for the daemon: use `carrel env build`"),
 	{ 0, "python", ARG_TEXT, BUILD_FIELD(python), "V", "with this Python: a version (3.12)",
 		NULL, 0, 0 },
 	ENV_ALLOW_BUILD_ROW(BUILD_FIELD(allow_build)),

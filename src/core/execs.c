@@ -555,7 +555,7 @@ int exec_end_for(struct core_exec *e, int signo, enum reason reason, struct erro
 int exec_signal(struct core_exec *e, int signo, struct error *err)
 {
 	if (signo < 1 || signo > SIGRTMAX)
-		return fail(err, ERR_INVALID, "%d is no signal", signo);
+		return fail(err, ERR_INVALID, "invalid signal %d", signo);
 	if (check_runs(e, err))
 		return -1;
 	e->own->signal_sent = signo;

@@ -168,7 +168,8 @@ int making_explain_uv(struct making *making, const struct uv_error *said, struct
 
 	if (!package && mentioned)
 		package = mentioned->name;
-	fail_hint(err, code_of(said->failure), said->suggestion, "%s", said->message);
+	fail_hint(err, code_of(said->failure), said->suggestion ? said->suggestion : "", "%s",
+		said->message);
 	/* Every error names what it is about: the package, or the index that can't be reached. */
 	if (package && !strstr(said->message, package))
 		error_context(err, "%s", package);

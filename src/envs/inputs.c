@@ -73,7 +73,9 @@ static int open_file(const char *path, int *fd, struct stat *st, struct error *e
 	if (opened < 0 || fstat(opened, st) < 0)
 		return fail_errno(err, "open '%s'", path);
 	if (S_ISDIR(st->st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a directory", path);
+		return fail_hint(err, ERR_INVALID,
+			"name a file in it; --pip ./DIRECTORY installs a project",
+			"'%s' is a directory", path);
 	*fd = take_fd(&opened);
 	return 0;
 }
@@ -102,7 +104,8 @@ static int check_included(struct gatherer *g, const struct source *source)
 			source->path, outer->path);
 	for (; outer; outer = outer->outer)
 		if (outer->st.st_dev == source->st.st_dev && outer->st.st_ino == source->st.st_ino)
-			return fail(g->err, ERR_INVALID, "'%s' includes itself", source->path);
+			return fail_hint(g->err, ERR_INVALID, "remove one of the -r or -c lines",
+				"'%s' includes itself", source->path);
 	if (source->depth > INPUTS_DEPTH_MAX)
 		return fail(g->err, ERR_LIMIT, "'%s': files are nested more than %d deep",
 			source->path, INPUTS_DEPTH_MAX);

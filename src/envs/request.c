@@ -565,7 +565,7 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 		if (err->hint[0] == '\0')
 			error_hint(err, "%s",
 				err->code == ERR_NOT_FOUND
-					? "-r names a file of requirements; --pip names a package"
+					? "-r and -c name a file, --pip a package or a path"
 					: "one requirement a line, as in requests>=2.31");
 		return build_failed(
 			problem, err->code == ERR_DENIED ? BUILD_DENIED : BUILD_INVALID, NULL);

@@ -110,7 +110,8 @@ static int add_extra(struct reader *r, const char *name, const struct chain *out
 			return -1;
 	}
 	if (!is_there)
-		return fail(r->err, ERR_INVALID, "there is no extra '%s'", name);
+		return fail_hint(r->err, ERR_INVALID, "see [project.optional-dependencies] in it",
+			"there is no extra '%s'", name);
 	return 0;
 }
 
@@ -152,7 +153,8 @@ static int add_group(struct reader *r, const char *name, const struct chain *out
 		}
 	}
 	if (!is_there)
-		return fail(r->err, ERR_INVALID, "there is no group '%s'", name);
+		return fail_hint(r->err, ERR_INVALID, "see [dependency-groups] in it",
+			"there is no group '%s'", name);
 	return 0;
 }
 

@@ -393,7 +393,7 @@ static int expand(struct parser *p, struct logical *logical)
 				p->find(p->ctx, arena_bytes(p->arena, name.data, name.len));
 
 			if (!value)
-				return fail(p->err, ERR_INVALID,
+				return fail_hint(p->err, ERR_INVALID, "set it and export it",
 					"line %d: the variable %.*s is not set", logical->line,
 					(int)name.len, name.data);
 			if (check_bytes(str_from(value), logical->line, &ignored) < 0)

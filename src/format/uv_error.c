@@ -47,8 +47,7 @@ struct row {
  * build printed, why something was yanked) come first, so that these words decide nothing. */
 static const struct row rows[] = {
 	{ "The build backend returned an error", BUILD_FAILED, ELSEWHERE, NO_DETAIL, false,
-		"@ could not be built: its build failed",
-		"see the log (carrel env show --log); a version with wheels needs no build" },
+		"@ could not be built: its build failed", NULL },
 	{ " was yanked", BUILD_VERSION_NOT_FOUND, BEFORE, REASON, false,
 		"@ was withdrawn by who publishes it$", OTHER_VERSION },
 	{ "No space left on device", BUILD_DISK_FULL, ELSEWHERE, NO_DETAIL, false,
@@ -598,5 +597,5 @@ void uv_error_classify(struct str text, struct arena *arena, struct uv_error *ou
 	out->package = find_package(text, arena);
 	out->message = text.len > 0 ? fill(arena, "uv failed: $", NULL, find_last_cause(text))
 				    : "uv failed without a word";
-	out->suggestion = "see the log (carrel env show --log)";
+	out->suggestion = NULL;
 }

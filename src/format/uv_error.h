@@ -25,7 +25,7 @@ struct uv_error {
 	enum build_failure failure;
 	const char *package;	 /* the one it is about ("requests", "requests==99.1"), or NULL */
 	const char *message;	 /* one line, for people: which package, why */
-	const char *suggestion;	 /* what to do; never NULL */
+	const char *suggestion;	 /* what to do; NULL: only the log tells */
 	const char *needs_build; /* the package has no wheel and building is off; else NULL */
 };
 /* `text` is stderr of uv. */

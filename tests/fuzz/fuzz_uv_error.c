@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uv_error_classify((struct str){ (const char *)data, size }, &arena, &out);
 	check(out.failure >= 0 && out.failure < BUILD_FAILURE_COUNT);
 	check_text(out.message, 512);
-	check_text(out.suggestion, 256);
+	if (out.suggestion)
+		check_text(out.suggestion, 256);
 	if (out.package)
 		check_text(out.package, 256);
 	check(!out.needs_build || out.needs_build == out.package);

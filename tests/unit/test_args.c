@@ -220,7 +220,7 @@ static void operands_that_are_missing_or_too_many_are_named(void **state)
 	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), 0);
 	operands.count = 3;
 	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
-	assert_string_equal(err.text, "cp has no use for 'c'");
+	assert_string_equal(err.text, "unexpected argument 'c'");
 }
 
 int main(void)
