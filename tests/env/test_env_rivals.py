@@ -63,3 +63,14 @@ def test_shared_files_are_all_of_the_package_that_uv_left_in_place(env, index):
     (env.store / "away").rename(env.home / "away")
     assert repaired.returncode == 0, repaired.stderr
     assert winner(env, "one") == package
+
+
+def test_a_package_that_lists_another_s_files_changes_nothing_for_those_without_it(env, index):
+    """Layers are shared by all environments: whatever was installed beside it, a package's layer has its own content."""
+    read = "import glob, sysconfig; print(sorted(open(f).read() for f in glob.glob(sysconfig.get_paths()['purelib'] + '/good/*.py')))"
+    index.add(wheel("good", files={"good/__init__.py": "A = 1\n", "good/api.py": "B = 1\n"}),
+              wheel("evil", files={"evil.py": "", "good/__init__.py": "A = 2\n", "good/api.py": "B = 2\n", "good/more.py": "C = 2\n"}))
+    env.build("both", "--pip", "good", "--pip", "evil")
+    env.build("alone", "--pip", "good")
+    assert env.python("alone", read).strip() == str(["A = 1\n", "B = 1\n"])
+    assert env("env", "verify", "both", "alone").returncode == 0
