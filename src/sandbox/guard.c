@@ -163,8 +163,9 @@ static uint64_t cpu_ms(struct guard *guard)
 
 bool guard_is_needed(const struct plan *plan)
 {
-	return plan->limiter == LIMITER_WATCHDOG || plan->limits.timeout_ms ||
-	       plan->limits.cpu_time_ms || plan->counted_disk;
+	/* On v1 buffers of sockets are sampled. */
+	return plan->limiter == LIMITER_WATCHDOG || plan->limiter == LIMITER_CGROUP_V1 ||
+	       plan->limits.timeout_ms || plan->limits.cpu_time_ms || plan->counted_disk;
 }
 
 int guard_descriptors_of(const struct guard *guard, int fds[GUARD_FDS])
