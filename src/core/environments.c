@@ -215,7 +215,8 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 	finish(p, NULL);
 }
 
-/* The launcher passes on a file or packages: what was given as both is one file. */
+/* The launcher passes on a file or packages: what was given as both is one file. Requirements alone
+ * stay as they are, byte for byte: the hash of them is in the environment's name. */
 static int open_requirements(const struct workspace *model, int *out, struct error *err)
 {
 	auto_buf struct buf text;
@@ -224,7 +225,9 @@ static int open_requirements(const struct workspace *model, int *out, struct err
 		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
 	}
-	buf_printf(&text, "%s\n", model->requirements);
+	buf_text(&text, model->requirements);
+	if (model->packages.count && text.len && text.data[text.len - 1] != '\n')
+		buf_char(&text, '\n');
 	for (size_t i = 0; i < model->packages.count; i++)
 		buf_printf(&text, "%s\n", model->packages.items[i]);
 	auto_close int fd = memfd_create("requirements", MFD_CLOEXEC);

@@ -1,5 +1,6 @@
 """create, ls, info and rm: a workspace from its first to its last day."""
 import contextlib
+import hashlib
 import json
 import os
 import re
@@ -113,6 +114,9 @@ def test_an_environment_is_built_of_packages_or_a_file_or_named(building, tmp_pa
                     assert done.stdout == f"1.16.0 /env {written}\n", done.stderr
             done = building("env", "rm", made)
             assert done.returncode == 125 and "workspaces" in one_line(done.stderr, made, "in use")
+        # Named by the bytes of the file, as `carrel run -r` names it.
+        digest = hashlib.sha256((tmp_path / "requirements.txt").read_bytes()).hexdigest()
+        assert json_of(building("info", b, "-o", "json"))["environment"].startswith(f"run_{digest[:7]}")
     done = building("create", "--pip", "no-such-package-anywhere-1", timeout=60)
     assert done.returncode == 125
     one_line(done.stderr, "no-such-package-anywhere-1")
