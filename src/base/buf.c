@@ -145,7 +145,9 @@ static char *put_hex(char *at, unsigned char c)
 {
 	static const char digits[] = "0123456789abcdef";
 
-	memcpy(at, "\\u00", 4);
+	at[0] = '\\';
+	at[1] = 'u';
+	at[2] = at[3] = '0';
 	at[4] = digits[c >> 4];
 	at[5] = digits[c & 15];
 	return at + 6;
@@ -154,11 +156,13 @@ static char *put_hex(char *at, unsigned char c)
 /* One character that isn't ASCII; *len: how many bytes of s it is. */
 static char *put_wide(char *at, struct str s, size_t *len)
 {
+	static const char replacement[] = { '\xef', '\xbf', '\xbd' };
+
 	*len = str_utf8_char(s.data, s.len);
 	if (*len == 0) {
 		*len = 1;
-		memcpy(at, "\xef\xbf\xbd", 3);
-		return at + 3;
+		memcpy(at, replacement, sizeof replacement);
+		return at + sizeof replacement;
 	}
 	if (*len == 2 && (unsigned char)s.data[0] == 0xc2 && (unsigned char)s.data[1] < 0xa0)
 		return put_hex(at, (unsigned char)s.data[1]);

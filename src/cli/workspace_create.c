@@ -303,7 +303,7 @@ int cli_create(int argc, char **argv)
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf body, out;
 	arg_list operands = { 0 };
-	struct remote_answer answer;
+	struct remote_answer answer = { 0 };
 	struct error err;
 	int code;
 	buf_init(&body, FILE_MAX * 8);

@@ -53,8 +53,8 @@ int choices_read_uv_lock(struct making *making, struct error *err)
 {
 	static const char *const arguments[] = { "export", "--frozen", "--offline", "--no-header",
 		"--no-annotate", "--no-emit-project", "--no-default-groups", "--format",
-		"requirements-txt", "--python", ENV_PYTHON, "--project", ENV_INSIDE "/" STAGE_INPUT,
-		NULL };
+		"requirements-txt", "--python", ENV_PYTHON, "--project",
+		(ENV_INSIDE "/" STAGE_INPUT), NULL };
 	const struct env_request *request = making->wanted->request;
 	struct env_wanted *wanted = making->wanted;
 	struct arena *arena = making->arena;

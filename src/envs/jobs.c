@@ -52,6 +52,8 @@ static void hide_secrets(const struct making *making, struct buf *text)
 
 static void note(struct making *making, struct str text)
 {
+	if (!text.data)
+		return;
 	/* What was said goes to the log, and from there to terminals. */
 	for (size_t i = 0; i < text.len; i++) {
 		const unsigned char *c = (const unsigned char *)text.data + i;

@@ -116,6 +116,9 @@ int merge_find(const struct env_store *store, env_texts *layers, env_texts *part
 	if (layer_find(&store->layers, merged_key(parts, arena), id, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	parts->count = 0;
+	/* The base is never chosen. */
+	if (rest.count == 0)
+		return fail(err, ERR_FAILED, "all %zu layers were chosen to be merged", c.count);
 	const char *base = rest.items[rest.count - 1];
 	rest.items[rest.count - 1] = arena_text(arena, id);
 	vec_push(arena, &rest, base);

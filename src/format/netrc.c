@@ -10,7 +10,7 @@ struct reader {
 
 static bool is_blank(char c)
 {
-	return memchr(" \t\r\n", c, 4) != NULL;
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
 /* Where the word that begins at `at` ends: at a blank, or at its closing quote. */
