@@ -99,7 +99,7 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 			"begin after this event, as far back as they are kept", "^[0-9]{1,18}$", 0);
 	if ((route->flags & ROUTE_RANGE) && !is_head)
 		print_header_parameter(j, "Range",
-			"one range, as bytes=0-99; what isn't one is passed over", NULL, 0);
+			"one range, as bytes=0-99; an invalid range is ignored", NULL, 0);
 	if (route->flags & ROUTE_NEW)
 		print_header_parameter(
 			j, "If-None-Match", "write it only when it isn't there", "^\\*$", 0);

@@ -247,13 +247,13 @@ static int find_target(struct copy *copy, const char *name, bool is_tree, const 
 	}
 	if (is_tree && there->kind != ABSENT)
 		return fail(err, ERR_CONFLICT,
-			"'%s' is no directory, and a directory can't go there", to->path);
+			"'%s' is not a directory, so a directory can't be copied there", to->path);
 	if (!is_tree && to->wants_directory)
 		return there->kind == ABSENT
 			       ? fail_hint(err, ERR_NOT_FOUND,
 					 "leave the slash out, or make it first",
 					 "there is no directory '%s'", to->path)
-			       : fail(err, ERR_CONFLICT, "'%s' is no directory", to->path);
+			       : fail(err, ERR_CONFLICT, "'%s' is not a directory", to->path);
 	*path = to->path;
 	return 0;
 }
@@ -376,7 +376,8 @@ static int copy_out_tree(
 			copy->from.path);
 	if (there->kind != A_DIRECTORY && there->kind != ABSENT)
 		return fail(err, ERR_CONFLICT,
-			"'%s' is no directory, and a directory can't go there", copy->to.path);
+			"'%s' is not a directory, so a directory can't be copied there",
+			copy->to.path);
 	auto_close int place = -1;
 	if (open_place(copy, there, &place, err))
 		return -1;

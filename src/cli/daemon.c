@@ -156,7 +156,7 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 		return -1;
 	if (held && again == pid && !is_daemon(pid))
 		return fail(err, ERR_DENIED,
-			"process %d has the lock of '%s', and is no daemon: it isn't ended",
+			"process %d has the lock of '%s', and is not a daemon: it was not ended",
 			(int)pid, home->path);
 	if (held && again == pid && pidfd_signal(process, SIGTERM, err))
 		return error_context(err, "stop the daemon (pid %d)", (int)pid);

@@ -148,7 +148,7 @@ int cli_events(int argc, char **argv)
 	struct watch watch = { .remote = &remote, .workspace = options.workspace };
 	str_copy(watch.last, sizeof watch.last, options.after ? options.after : "");
 	if (options.after && !str_to_u64(str_from(options.after), &id))
-		fail(&err, ERR_INVALID, "--after: '%s' is no id of an event", options.after);
+		fail(&err, ERR_INVALID, "--after: invalid event id '%s'", options.after);
 	else if (!remote_open(&remote, &options.remote, &err))
 		follow(&watch, &err);
 	return cli_fail(&err, remote.json);

@@ -153,7 +153,7 @@ static int read_result(struct attached *a, struct str text, struct error *err)
 	if (json_read(text, &a->remote->arena, &value, err) ||
 		!find_reason(json_member_text(value, "reason"), &result->reason) ||
 		!json_member_u64(value, "exit_code", &code) || code > 255)
-		return fail(err, ERR_CORRUPT, "the daemon's answer is no result");
+		return fail(err, ERR_CORRUPT, "the daemon's answer is not a result");
 	json_member_u64(value, "signal", &number);
 	result->exit_status = result->reason == REASON_EXITED ? (int)code : 0;
 	result->signal = number < 128 ? (int)number : 0;

@@ -75,7 +75,7 @@ int listen_take(struct listener *listener, struct error *err)
 		!is_option(FIRST_FD, SO_TYPE, SOCK_STREAM) ||
 		!is_option(FIRST_FD, SO_ACCEPTCONN, 1))
 		return fail(err, ERR_INVALID,
-			"the socket that was handed over (LISTEN_FDS) is no unix stream socket "
+			"the socket that was handed over (LISTEN_FDS) is not a unix stream socket "
 			"that listens");
 	/* Above the places of a role's descriptors. */
 	int fd = fcntl(FIRST_FD, F_DUPFD_CLOEXEC, FIRST_FD + 1);
@@ -110,7 +110,7 @@ static int remove_stale(int dir, const char *name, const char *path, struct erro
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0 : fail_errno(err, "look at '%s'", path);
 	if (!S_ISSOCK(st.st_mode))
-		return fail(err, ERR_CONFLICT, "'%s' is there and is no socket", path);
+		return fail(err, ERR_CONFLICT, "'%s' exists and is not a socket", path);
 	while ((live = is_live(dir, name, path, err)) > 0 && clock_monotonic_ms() < end_ms)
 		nanosleep(&pause, NULL);
 	if (live < 0)

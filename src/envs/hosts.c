@@ -55,7 +55,8 @@ int file_host_parse(
 		str_cut(all, ':', &name, &port);
 	}
 	if (!name_is_valid(name) || !port_is_valid(port, &found.port))
-		return fail(err, ERR_INVALID, "'%s' is no host or host:port", text);
+		return fail(
+			err, ERR_INVALID, "invalid host '%s': expected host or host:port", text);
 	found.host = arena_bytes(arena, name.data, name.len);
 	*host = found;
 	return 0;

@@ -149,7 +149,7 @@ static int examine(const struct home *home, const char *path, const char *hint, 
 	if (!realpath(path, real) || stat(real, &stat_buf) < 0)
 		return fail_errno(err, "Python '%s'", path);
 	if (!S_ISREG(stat_buf.st_mode) || access(real, X_OK) < 0)
-		return fail(err, ERR_INVALID, "'%s' is no program that may be executed", path);
+		return fail(err, ERR_INVALID, "'%s' is not executable", path);
 	known_identity(real, &stat_buf, identity);
 	it.path = arena_text(arena, real);
 	it.identity = arena_text(arena, identity);
@@ -159,7 +159,7 @@ static int examine(const struct home *home, const char *path, const char *hint, 
 	}
 	if (!known_is_elf(real))
 		return fail_hint(err, ERR_INVALID, "name the interpreter itself, not a shim",
-			"'%s' is no program but a script", path);
+			"'%s' is a script, not an executable", path);
 	if (access(arena_printf(arena, "%s/pyvenv.cfg", parent(arena, parent(arena, real))),
 		    F_OK) == 0)
 		return fail_hint(err, ERR_INVALID, "name the interpreter it was made from",

@@ -381,7 +381,7 @@ static int take_wheel(struct work *work, int to, struct built_wheel *wheel, stru
 	if (fd < 0 || fstat(fd, &stat) < 0)
 		return fail_errno(err, "wheel '%s'", wheel->file);
 	if (!S_ISREG(stat.st_mode) || stat.st_nlink != 1)
-		return fail(err, ERR_DENIED, "'%s' is no plain file", wheel->file);
+		return fail(err, ERR_DENIED, "'%s' is not a regular file", wheel->file);
 	if (known_hash_file(fd, wheel->sha256) < 0)
 		return fail_errno(err, "read '%s'", wheel->file);
 	if (path_make_directories(to, WHEELS, 0755, &dir, err) < 0)

@@ -82,8 +82,8 @@ int archived_judge(const struct archived *entry, struct archived_place *place, s
 	if (clean(entry->name, entry->name, place->path, &depth, err) < 0)
 		return -1;
 	if (depth == 0 && entry->type != ARCHIVED_DIRECTORY)
-		return fail(
-			err, ERR_INVALID, "'%s' in the archive is no name for a file", entry->name);
+		return fail(err, ERR_INVALID, "'%s' in the archive is not a valid file name",
+			entry->name);
 	/* The mode of a link means nothing, and a hard link has that of what it leads to. */
 	if (entry->mode & 06000 && entry->type != ARCHIVED_LINK)
 		return refuse(err, entry->name, "has a setuid or setgid bit");

@@ -198,7 +198,7 @@ static bool take_specifier(struct cursor *c, bool *is_pin, const char **reason)
 		*reason = "=== needs a version, and no comma after it";
 		return c->at > start && peek(c) != ',';
 	}
-	*reason = "that is no version as PEP 440 has them";
+	*reason = "that is not a version by PEP 440";
 	if (!take_version(c, &version))
 		return false;
 	is_equality = strcmp(comparison, "==") == 0 || strcmp(comparison, "!=") == 0;

@@ -263,7 +263,7 @@ static int take_sparse_record(
 		reader->sparse.is_asked = true;
 		return str_to_u64(value, &reader->sparse.real) && reader->sparse.real <= INT64_MAX
 			       ? 0
-			       : corrupt(err, "a size that is none");
+			       : corrupt(err, "an invalid size");
 	}
 	if ((str_is(key, "GNU.sparse.major") && str_is(value, "1")) ||
 		(str_is(key, "GNU.sparse.minor") && str_is(value, "0")))
@@ -285,12 +285,12 @@ static int take_record(
 		return take_sparse_record(reader, key, value, err);
 	if (str_is(key, "size")) {
 		if (!str_to_u64(value, &reader->size) || reader->size > INT64_MAX)
-			return corrupt(err, "a size that is none");
+			return corrupt(err, "an invalid size");
 		reader->has_size = true;
 	}
 	if (str_is(key, "mtime")) {
 		if (!parse_time(value, &reader->modified_s))
-			return corrupt(err, "a time that is none");
+			return corrupt(err, "an invalid time");
 		reader->has_time = true;
 	}
 	return 0;
@@ -305,10 +305,10 @@ static int take_records(struct tar_reader *reader, struct error *err)
 		uint64_t len;
 		if (!str_cut(rest, ' ', &number, &tail) || !str_to_u64(number, &len) ||
 			len <= number.len + 2 || len > rest.len || rest.data[len - 1] != '\n')
-			return corrupt(err, "a pax header that is none");
+			return corrupt(err, "an invalid pax header");
 		struct str record = { tail.data, (size_t)len - number.len - 2 };
 		if (!str_cut(record, '=', &key, &value))
-			return corrupt(err, "a pax header that is none");
+			return corrupt(err, "an invalid pax header");
 		if (take_record(reader, key, value, err))
 			return -1;
 		rest = (struct str){ rest.data + len, rest.len - (size_t)len };
@@ -395,7 +395,7 @@ static int begin_sparse(struct tar_reader *reader, struct error *err)
 	if (!is_asked)
 		return 0;
 	if (reader->entry.kind != TAR_FILE)
-		return corrupt(err, "a sparse file that is no file");
+		return corrupt(err, "a sparse entry that is not a regular file");
 	buf_clear(&sparse->map);
 	reader->entry.size = sparse->real;
 	sparse->is_map = true;
@@ -412,10 +412,10 @@ static int take_header(struct tar_reader *reader, struct error *err)
 	int64_t sum, mode, size, modified_s;
 	const char *block = reader->block;
 	if (!field_number(block, CHECKSUM, &sum) || sum != sum_of(block))
-		return fail(err, ERR_CORRUPT, "this is no tar archive, or a damaged one");
+		return fail(err, ERR_CORRUPT, "not a tar archive, or a damaged one");
 	if (!field_number(block, MODE, &mode) || !field_number(block, SIZE, &size) || size < 0 ||
 		!field_number(block, TIME, &modified_s))
-		return corrupt(err, "a number that is none");
+		return corrupt(err, "an invalid number");
 	char type = block[fields[TYPE].at];
 	if (strchr("xgLK", type) && type) {
 		if ((uint64_t)size > TAR_EXTRA_MAX)
@@ -460,7 +460,7 @@ static int check_map(const struct tar_reader *reader, uint64_t stored, struct er
 	for (size_t i = 0; i + 1 < count; i += 2) {
 		if (map[i] < end || map[i] > reader->sparse.real ||
 			map[i + 1] > reader->sparse.real - map[i])
-			return corrupt(err, "a sparse file with a map that is none");
+			return corrupt(err, "a sparse file with an invalid map");
 		end = map[i] + map[i + 1];
 		sum += map[i + 1];
 	}
@@ -481,7 +481,7 @@ static int take_map(struct tar_reader *reader, struct str *input, struct error *
 			continue;
 		}
 		if (c != '\n' || !sparse->has_digit)
-			return corrupt(err, "a sparse file with a map that is none");
+			return corrupt(err, "a sparse file with an invalid map");
 		sparse->awaits--;
 		if (!sparse->has_count)
 			sparse->awaits = sparse->number * 2;

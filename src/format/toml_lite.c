@@ -94,7 +94,7 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 		r->at++;
 	}
 	if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return refuse(r, "an escape that is no character");
+		return refuse(r, "an escape of an invalid character");
 	put_utf8(out, len, code);
 	return 0;
 }

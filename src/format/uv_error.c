@@ -39,17 +39,17 @@ struct row {
 
 #define TRY_LATER "check the connection and the index address, and try again"
 #define OTHER_VERSION "ask for another version of it, or leave the version open"
-#define BROKEN "ask for another version of it, and tell who publishes it"
+#define BROKEN "ask for another version of it, and tell its publisher"
 #define WITH_BUILD                                                                                 \
 	"--allow-build builds it from its source in a sandbox; or ask for a version with wheels"
-#define CREDENTIALS "give the index address with user and password (--index), or ask who runs it"
+#define CREDENTIALS "give the index address with user and password (--index), or ask its operator"
 /* The first phrase that is in the text counts. Those whose text may hold words of others (what a
  * build printed, why something was yanked) come first, so that these words decide nothing. */
 static const struct row rows[] = {
 	{ "The build backend returned an error", BUILD_FAILED, ELSEWHERE, NO_DETAIL, false,
 		"@ could not be built: its build failed", NULL },
 	{ " was yanked", BUILD_VERSION_NOT_FOUND, BEFORE, REASON, false,
-		"@ was withdrawn by who publishes it$", OTHER_VERSION },
+		"@ was withdrawn by its publisher$", OTHER_VERSION },
 	{ "No space left on device", BUILD_DISK_FULL, ELSEWHERE, NO_DETAIL, false,
 		"no space is left on the disk for @", "free some space (carrel env prune)" },
 	{ "Disk quota exceeded", BUILD_DISK_FULL, ELSEWHERE, NO_DETAIL, false,
@@ -99,7 +99,7 @@ static const struct row rows[] = {
 	{ "error decoding response body", BUILD_NETWORK, ELSEWHERE, NO_DETAIL, false,
 		"the answer of the index for @ can't be read", TRY_LATER },
 	{ "Unsupported `Content-Type`", BUILD_NETWORK, ELSEWHERE, FIRST_ERROR, false,
-		"what answered is no package index: $", "check the index address" },
+		"the answer is not from a package index: $", "check the index address" },
 	{ "unexpected JSON from", BUILD_NETWORK, ELSEWHERE, FIRST_ERROR, false,
 		"the answer of the index is broken: $", TRY_LATER },
 	{ "the network was disabled", BUILD_NETWORK, ELSEWHERE, NO_DETAIL, false,
@@ -596,6 +596,6 @@ void uv_error_classify(struct str text, struct arena *arena, struct uv_error *ou
 	}
 	out->package = find_package(text, arena);
 	out->message = text.len > 0 ? fill(arena, "uv failed: $", NULL, find_last_cause(text))
-				    : "uv failed without a word";
+				    : "uv failed without a message";
 	out->suggestion = NULL;
 }

@@ -193,7 +193,7 @@ static int limit_qgroup(int dir, uint64_t bytes, struct error *err)
 	if (fstat(dir, &st) < 0)
 		return fail_errno(err, "look at the directory");
 	if (st.st_ino != SUBVOLUME_INODE)
-		return fail(err, ERR_UNAVAILABLE, "the directory is no subvolume");
+		return fail(err, ERR_UNAVAILABLE, "the directory is not a subvolume");
 	/* qgroupid 0: of the subvolume that dir is in. */
 	if (ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &limit) < 0)
 		return fail_errno(err, "set the limit of a subvolume");

@@ -116,11 +116,11 @@ static int check_header(
 		counts->hosts++;
 		counts->host = value;
 		if (!uri_is_authority(value))
-			return refuse(parser, 400, "Host is no host");
+			return refuse(parser, 400, "invalid Host");
 	} else if (str_is(name, "content-length")) {
 		counts->lengths++;
 		if (!str_to_u64(value, &parser->length) || parser->length > INT64_MAX)
-			return refuse(parser, 400, "Content-Length is no length");
+			return refuse(parser, 400, "invalid Content-Length");
 	} else if (str_is(name, "transfer-encoding")) {
 		counts->encodings++;
 		parser->is_chunked = true;
@@ -160,7 +160,7 @@ static int take_headers(struct parser *parser, struct str rest, struct counts *c
 		return refuse(parser, 400, "HTTP/1.0 has no chunks");
 	/* Two opinions on where the body ends are what smuggling lives on. */
 	if (counts->lengths && parser->llhttp.content_length != parser->length)
-		return refuse(parser, 400, "Content-Length is no length");
+		return refuse(parser, 400, "invalid Content-Length");
 	return 0;
 }
 
@@ -171,7 +171,7 @@ static int cut_absolute(struct parser *parser, struct str *path, const struct co
 	struct str scheme = { path->data, slashes ? (size_t)(slashes - path->data) : 0 };
 
 	if (!is_same(scheme, "http") && !is_same(scheme, "https"))
-		return refuse(parser, 400, "the target is no path");
+		return refuse(parser, 400, "the target is not a path");
 	struct str rest = { slashes + 3, path->len - scheme.len - 3 };
 	size_t len = 0;
 	while (len < rest.len && rest.data[len] != '/' && rest.data[len] != '?')
@@ -218,7 +218,7 @@ static int take_head(struct parser *parser)
 		return refuse(parser, 505, "this server speaks HTTP/1.1");
 	parser->is_old = parser->llhttp.http_minor == 0;
 	if (parser->llhttp.method == HTTP_CONNECT)
-		return refuse(parser, 405, "this server is no proxy");
+		return refuse(parser, 405, "this server is not a proxy");
 	r->method = str_from(llhttp_method_name((llhttp_method_t)parser->llhttp.method));
 	struct str target = next_text(&rest);
 	if (take_headers(parser, rest, &counts) < 0 || take_target(parser, target, &counts) < 0)

@@ -125,9 +125,9 @@ static int check_ids(
 		!is_text(head->request_id, sizeof head->request_id))
 		return corrupt(err, "an id without an end");
 	if (shape->has_id ? !id_is_valid(head->id) : head->id[0] != 0)
-		return corrupt(err, "an id that is none, or where none belongs");
+		return corrupt(err, "an invalid id, or an id where none is expected");
 	if (!is_request_id(head->request_id))
-		return corrupt(err, "a request id that is none");
+		return corrupt(err, "an invalid request id");
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int check_fields(
 		return corrupt(err, "a field that its type doesn't have");
 	if (shape->has_error &&
 		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))
-		return corrupt(err, "an error that is none");
+		return corrupt(err, "an invalid error");
 	if (head->present >> LAUNCH_FD_MAX)
 		return corrupt(err, "descriptors that nobody knows");
 	if (!limits_are_sane(&head->limits))

@@ -218,7 +218,7 @@ int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct
 	if (len == 0)
 		return INIT_CLIENT_EOF;
 	if (len != sizeof got || (message.msg_flags & MSG_TRUNC) || got.magic != INIT_MAGIC)
-		return fail(err, ERR_CORRUPT, "the sandbox's init sent something that is no reply");
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent an invalid reply");
 	if (!reply_is_possible(&got))
 		return fail(err, ERR_CORRUPT,
 			"the sandbox's init sent an impossible reply (type %u)", got.type);

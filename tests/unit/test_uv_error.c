@@ -100,7 +100,7 @@ static const struct known known[] = {
 	{ "index_503", BUILD_NETWORK, "index503", NULL,
 		"the index failed to answer for index503: 503 Service Unavailable" },
 	{ "index_garbage", BUILD_NETWORK, NULL, NULL,
-		"what answered is no package index: Unsupported `Content-Type` "
+		"the answer is not from a package index: Unsupported `Content-Type` "
 		"\"application/json\" for `http://index.example/simple/indexgarbage/`. Expected "
 		"JSON or HTML." },
 	{ "index_half", BUILD_NETWORK, "indexhalf", NULL,
@@ -179,7 +179,7 @@ static const struct known known[] = {
 	{ "version_range", BUILD_VERSION_NOT_FOUND, "good>=5,<6", NULL,
 		"there is no version good>=5,<6 in the index" },
 	{ "yanked", BUILD_VERSION_NOT_FOUND, "yanked==1.0", NULL,
-		"yanked==1.0 was withdrawn by who publishes it: reason: broken" },
+		"yanked==1.0 was withdrawn by its publisher: reason: broken" },
 };
 
 static bool is_same(const char *a, const char *b)
@@ -258,7 +258,7 @@ static void hostile_text_is_shown_safely(void **state)
 	out = classify("error: something\x1b[0m \xff new");
 	assert_int_equal(out.failure, BUILD_FAILED);
 	assert_string_equal(out.message, "uv failed: something [0m \\xff new");
-	assert_string_equal(classify("").message, "uv failed without a word");
+	assert_string_equal(classify("").message, "uv failed without a message");
 
 	char *text = arena_alloc(&arena, 1 << 20);
 	memset(text, 'a', (1 << 20) - 1);

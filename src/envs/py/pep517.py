@@ -58,7 +58,7 @@ def members(source):
                 if info.is_dir():
                     yield info.filename, "d", None, 0o755
                 elif mode & 0o170000 not in (0, 0o100000):
-                    raise Failure("'%s' in the archive is no file" % info.filename[:200])
+                    raise Failure("'%s' in the archive is not a file" % info.filename[:200])
                 else:
                     yield info.filename, "f", (lambda info=info: archive.open(info)), mode
     else:
@@ -76,7 +76,7 @@ def members(source):
                 elif info.issym():
                     yield info.name, "l", info.linkname, 0
                 elif info.type not in (tarfile.XGLTYPE, tarfile.XHDTYPE):
-                    raise Failure("'%s' in the archive is no file" % info.name[:200])
+                    raise Failure("'%s' in the archive is not a file" % info.name[:200])
 
 
 def parts(name):
