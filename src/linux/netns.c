@@ -35,9 +35,8 @@ static void *make(void *ctx)
 {
 	struct netns_maker *maker = ctx;
 
-	maker->failed = unshare(CLONE_NEWNET)
-				? fail_errno(&maker->err, "make a network namespace")
-				: raise_loopback(&maker->fd, &maker->err);
+	maker->failed = unshare(CLONE_NEWNET) ? fail_errno(&maker->err, "make a network namespace")
+					      : raise_loopback(&maker->fd, &maker->err);
 	return NULL;
 }
 

@@ -66,7 +66,9 @@ static uint64_t find_bytes(void *ctx)
 	auto_close int dir = openat(disk->tree, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 || fstat(dir, &st) || path_charge_tree(dir, &found->counted_bytes, &err))
 		return UINT64_MAX;
-	held_count(disk->proc, &(uint64_t){ st.st_dev }, 1, &found->held);
+	const uint64_t device = st.st_dev;
+
+	held_count(disk->proc, &device, 1, &found->held);
 	found->free_bytes = held_free_bytes(dir);
 	found->free_room = held_free_room(dir);
 	found->counted_bytes += found->held.bytes;

@@ -121,8 +121,8 @@ static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct
 	*pid = -1;
 	int failed = enter(start->netns, start->mounts)
 			     ? fail_errno(err, "enter the namespaces of a sandbox")
-			     : namespace_clone(SANDBOX_NAMESPACES, start->cgroup->clone_into,
-				       pidfd, pid, err);
+			     : namespace_clone(SANDBOX_NAMESPACES, start->cgroup->clone_into, pidfd,
+				       pid, err);
 	/* Whoever can't get home may not go on: it would do for one sandbox what is another's. */
 	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))
 		abort();
