@@ -128,8 +128,10 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	const char *log = server->options.log, *level = server->options.log_level;
 	struct log_losses losses = { 0 };
 	struct config config;
-	if (find_programs(self, carreld, err) || open_server(server, err) ||
-		shown_read(server->home.path, &server->arena, &config, err))
+	/* The configuration first: nobody may connect to a daemon that then doesn't start. */
+	if (find_programs(self, carreld, err) ||
+		shown_read(server->home.path, &server->arena, &config, err) ||
+		open_server(server, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
 	 * at what is in them, to count memory that processes share once. */
