@@ -88,7 +88,7 @@ static const char *find_home(struct arena *arena)
 	return set ? arena_text(arena, set) : "/";
 }
 
-/* A configuration that can't be read is told by whoever needs it. */
+/* A configuration that can't be read is reported by the commands that need it. */
 static bool find_landlock_writes(struct arena *arena)
 {
 	const char *home;

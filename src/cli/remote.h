@@ -57,7 +57,8 @@ int remote_call(struct remote *remote, const char *method, const char *path, con
  * once. */
 int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err);
-/* Its parts, for who has something else to do meanwhile. headers: further ones, or "". */
+/* The same in parts, for a caller that does something else meanwhile. headers: further ones, or
+ * "". */
 struct client_request remote_post_once(
 	struct remote *remote, const char *path, const struct buf *body, const char *headers);
 /* After a failure of the request: whether it may be sent again, on a new connection. *end_ms: 0

@@ -70,9 +70,10 @@ struct client_response {
  * client_has_input is false. */
 int client_begin(struct client *client, const struct client_request *request, struct arena *arena,
 	struct client_response *response, struct error *err);
-/* client_begin in two halves, for who has something else to do meanwhile: after client_send, the
- * socket is readable when the answer's head comes. client_receive waits for all of that head; bytes
- * of the body that came with it are kept (the socket isn't readable for them): client_has_input. */
+/* client_begin in two halves, for a caller that does something else meanwhile: after client_send,
+ * the socket is readable when the answer's head comes. client_receive waits for all of that head;
+ * bytes of the body that came with it are kept (the socket isn't readable for them):
+ * client_has_input. */
 int client_send(struct client *client, const struct client_request *request, struct error *err);
 int client_receive(struct client *client, struct arena *arena, struct client_response *response,
 	struct error *err);

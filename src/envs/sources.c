@@ -47,24 +47,31 @@ static int build_package(
 	return 0;
 }
 
+/* A wheel that no index has is a package of the lock, too, by the hash of its bytes. */
+static void add_built(struct making *making, struct built_wheel wheel)
+{
+	struct lock_package *package = arena_alloc(making->arena, sizeof *package);
+
+	*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
+	vec_push(making->arena, &package->hashes,
+		arena_printf(making->arena, "sha256:%s", wheel.sha256));
+	wheel.package = package;
+	vec_push(making->arena, &making->built, wheel);
+}
+
 static int build_project(
 	struct making *making, const struct env_project *project, struct error *err)
 {
 	struct sdist sdist = { .project = project->path };
-	struct lock_package *package = arena_alloc(making->arena, sizeof *package);
 	struct built_wheel wheel;
 
 	events_status(&making->store->events, "building_wheels", making->wanted->name);
 	making_show(making, "building_wheels", making->built.count, 0);
 	if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
 		return -1;
-	*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
-	vec_push(making->arena, &package->hashes,
-		arena_printf(making->arena, "sha256:%s", wheel.sha256));
-	wheel.package = package;
 	wheel.project = project;
 	wheel.local = NULL;
-	vec_push(making->arena, &making->built, wheel);
+	add_built(making, wheel);
 	return 0;
 }
 
@@ -118,7 +125,6 @@ static const struct built_wheel *find_local(
 static int take_local(struct making *making, const struct env_local *local, struct error *err)
 {
 	struct sdist sdist = { .project = local->path, .is_whole = true };
-	struct lock_package *package = arena_alloc(making->arena, sizeof *package);
 	struct built_wheel wheel;
 
 	if (find_local(making, local))
@@ -134,13 +140,9 @@ static int take_local(struct making *making, const struct env_local *local, stru
 	if (policy_judge_name(
 		    &making->store->config, wheel.name, local->path, making->problem, err) < 0)
 		return -1;
-	*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
-	vec_push(making->arena, &package->hashes,
-		arena_printf(making->arena, "sha256:%s", wheel.sha256));
-	wheel.package = package;
 	wheel.project = NULL;
 	wheel.local = local;
-	vec_push(making->arena, &making->built, wheel);
+	add_built(making, wheel);
 	return 0;
 }
 
