@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/execs.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 /* ---- opening and closing ---- */
 

@@ -113,8 +113,8 @@ struct core {
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
 	bool counts_disk;	  /* the launcher has said that no kernel mechanism is there */
-	struct core_own *own;	  /* of core/parts.h */
-	struct exec_shelf *shelf; /* of core/exec_parts.h: what all execs share */
+	struct core_own *own;	  /* of core/internal.h */
+	struct exec_shelf *shelf; /* of core/exec_internal.h: what all execs share */
 };
 
 /* Nothing may be asked of it before it is ready. */

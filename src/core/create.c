@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 struct creation {
 	struct core_workspace *w;

@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/parts.h"
+#include "core/internal.h"
 #include "format/json_read.h"
 
 #define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 
 #define KEPT_MAX 128		    /* foreground ones that can still be looked up by id, */
 #define KEPT_TEXTS_BYTES (1u << 20) /* and what their arguments may take */

@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 #include "plan/plan.h"
 #include "sandbox/init_client.h"
 

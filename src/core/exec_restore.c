@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 
 static const char unknown_end[] =
 	"its sandbox was gone when core came back: how it ended is not known";

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 
 #define STILL_TICKS 4
 #define KEPT_COUNT 256		    /* ended ones of a workspace, */

@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 #include "linux/pty.h"
 
 #define DELAY_MS 4

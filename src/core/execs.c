@@ -12,7 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 #include "linux/pty.h"
 
 #define FDS_AN_EXEC 6 /* at most */

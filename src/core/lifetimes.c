@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "core/execs.h"
 #include "core/files_parts.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 #define SWEEP_MS 30000
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)

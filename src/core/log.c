@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/files_parts.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 #define FILE_NAME "carrel.log"
 

@@ -25,7 +25,7 @@
 #include "base/fd.h"
 #include "core/execs.h"
 #include "core/files.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 struct restored_exec {
 	struct exec_record record;

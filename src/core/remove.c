@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "base/fault.h"
 #include "core/execs.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 static void tell(struct core_workspace *w, const struct error *err)
 {

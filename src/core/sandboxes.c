@@ -9,7 +9,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "core/execs.h"
-#include "core/parts.h"
+#include "core/internal.h"
 #include "linux/unix_address.h"
 #include "plan/plan.h"
 

@@ -17,7 +17,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000

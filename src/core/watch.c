@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <linux/magic.h>
 #include "base/clock.h"
-#include "core/exec_parts.h"
-#include "core/parts.h"
+#include "core/exec_internal.h"
+#include "core/internal.h"
 #include "core/watch_disk.h"
 #include "format/procfs.h"
 #include "sandbox/sample.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "core/exec_parts.h"
-#include "core/parts.h"
+#include "core/exec_internal.h"
+#include "core/internal.h"
 #include "sandbox/pace.h"
 #include "sandbox/usage.h"
 

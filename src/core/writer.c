@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/files_parts.h"
-#include "core/parts.h"
+#include "core/internal.h"
 
 enum { KEEPS_SOCKET, KEEPS_HOME, KEEP_COUNT };
 

@@ -7,9 +7,9 @@
 #include <sys/stat.h>
 #include "base/clock.h"
 #include "base/path.h"
-#include "core/exec_parts.h"
+#include "core/exec_internal.h"
 #include "core/execs.h"
-#include "core/parts.h"
+#include "core/internal.h"
 #include "init_fixture.h"
 
 #define SHELL(text) "sh", "-c", text

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/core.h"
-#include "core/parts.h"
+#include "core/internal.h"
 #include "proc/channel.h"
 #include "unit.h"
 

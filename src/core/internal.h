@@ -1,4 +1,4 @@
-/* parts.h -- what the files behind core.h share. Private to this room. */
+/* internal.h -- what the files behind core.h share. Private to this room. */
 #pragma once
 #include "core/core.h"
 #include "sandbox/measure.h"

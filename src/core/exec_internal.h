@@ -1,4 +1,4 @@
-/* exec_parts.h -- what the files behind execs.h and watch.h share. Private to this room.
+/* exec_internal.h -- what the files behind execs.h and watch.h share. Private to this room.
  *	execs.c		the verbs: start, detach, signal, find, list
  *	exec_end.c	how one ends, and what is kept of it
  *	exec_line.c	the socket to a sandbox's init
