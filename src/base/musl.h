@@ -5,6 +5,7 @@
 #ifndef __ASSEMBLER__
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/mount.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -33,32 +34,9 @@
 #define PRJQUOTA 2
 #endif
 
-#define OPEN_TREE_CLONE 1
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#define MOVE_MOUNT_F_EMPTY_PATH 0x04
-#define MOVE_MOUNT_T_EMPTY_PATH 0x40
-#define FSOPEN_CLOEXEC 1
-#define FSMOUNT_CLOEXEC 1
-enum {
-	FSCONFIG_SET_FLAG,
-	FSCONFIG_SET_STRING,
-	FSCONFIG_SET_BINARY,
-	FSCONFIG_SET_PATH,
-	FSCONFIG_SET_PATH_EMPTY,
-	FSCONFIG_SET_FD,
-	FSCONFIG_CMD_CREATE
-};
-#define MOUNT_ATTR_RDONLY 0x01
-#define MOUNT_ATTR_NOSUID 0x02
-#define MOUNT_ATTR_NODEV 0x04
-#define MOUNT_ATTR_NOEXEC 0x08
-#define MOUNT_ATTR_IDMAP 0x00100000
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
-struct mount_attr {
-	uint64_t attr_set, attr_clr, propagation, userns_fd;
-};
 static inline int open_tree(int dir, const char *path, unsigned flags)
 {
 	return (int)syscall(SYS_open_tree, dir, path, flags);

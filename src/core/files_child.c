@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -35,12 +36,6 @@
 #elif defined(__aarch64__)
 #define ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
-
-/* Of <linux/seccomp.h>, which is hidden by our header of the same name. */
-enum { NUMBER_AT = 0, ARCHITECTURE_AT = 4, MODE_FILTER = 2 };
-#define FILTER_KILL 0x80000000u
-#define FILTER_ERROR 0x00050000u
-#define FILTER_ALLOW 0x7fff0000u
 
 struct files_child {
 	struct loop *loop;
@@ -135,17 +130,19 @@ static int load_filter(struct error *err)
 	struct sock_filter code[5 + CALL_COUNT + 2];
 	size_t n = 0;
 
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARCHITECTURE_AT);
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
 	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, FILTER_KILL);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER_AT);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; i < CALL_COUNT; i++)
 		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
 			(unsigned)allowed_calls[i], (unsigned char)(CALL_COUNT - i), 0);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, FILTER_ERROR | ENOSYS);
-	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, FILTER_ALLOW);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { (unsigned short)n, code };
-	if (prctl(PR_SET_SECCOMP, MODE_FILTER, &program) < 0)
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
 		return fail_errno_code(err, ERR_UNAVAILABLE, "load the filter");
 	return 0;
 }

@@ -1,33 +1,27 @@
 #include "linux/capability.h"
 #include <errno.h>
-#include <stdint.h>
+#include <linux/capability.h>
+#include <linux/securebits.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* <linux/capability.h> is hidden by our header of the same name. */
-#define CAPABILITY_VERSION_3 0x20080522
-struct capability_header {
-	uint32_t version;
-	int pid;
-};
-struct capability_words { /* two of them: capabilities 0 to 31, 32 to 63 */
-	uint32_t effective, permitted, inheritable;
-};
-
 /* NOROOT, NO_SETUID_FIXUP, KEEP_CAPS (off) and NO_CAP_AMBIENT_RAISE, all locked: uid 0 means
  * nothing, for good. */
-#define SECURE_BITS (0x01 | 0x02 | 0x04 | 0x08 | 0x20 | 0x40 | 0x80)
+#define SECURE_BITS                                                                                \
+	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                          \
+		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-static int read_sets(struct capability_words words[2])
+static int read_sets(struct __user_cap_data_struct words[2])
 {
-	struct capability_header header = { CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	return (int)syscall(SYS_capget, &header, words);
 }
 
 bool capability_is_effective(int capability)
 {
-	struct capability_words words[2];
+	struct __user_cap_data_struct words[2];
 	if (capability < 0 || capability > 63 || read_sets(words) != 0)
 		return false;
 	return words[capability / 32].effective >> (capability % 32) & 1;
@@ -62,8 +56,8 @@ int capability_drop_all(struct error *err)
 
 int capability_drop_held(struct error *err)
 {
-	struct capability_header header = { CAPABILITY_VERSION_3, 0 };
-	struct capability_words words[2] = { 0 };
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct words[2] = { 0 };
 	/* The ambient set is never larger than permitted and inheritable, and goes with them. */
 	if (syscall(SYS_capset, &header, words) != 0)
 		return fail_errno(err, "empty the capability sets");

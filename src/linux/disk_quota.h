@@ -1,5 +1,4 @@
-/* disk_quota.h -- by what a tree on this file system can be kept to a number of bytes. (Not
- * quota.h: that name would hide the kernel's <linux/quota.h>.) */
+/* disk_quota.h -- by what a tree on this file system can be kept to a number of bytes. */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>

@@ -7,8 +7,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 
-/* The kernel's interface up to ABI 7, newer than the headers of Debian 12 (and <linux/landlock.h>
- * is hidden by ours). */
+/* The kernel's interface up to ABI 7, newer than <linux/landlock.h> of Debian 12. */
 enum {
 	FS_EXECUTE = 1 << 0,
 	FS_WRITE_FILE = 1 << 1,

@@ -1,5 +1,4 @@
-/* loop_device.h -- block devices that are files. (Not loop.h: that name would hide <linux/loop.h>.)
- */
+/* loop_device.h -- block devices that are files. */
 #pragma once
 #include "base/error.h"
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,31 +12,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-/* Of <linux/seccomp.h>, which our header of that name hides. */
-#define SET_MODE_FILTER 1
-#define FLAG_NEW_LISTENER (1UL << 3)
-#define RET_ALLOW 0x7fff0000u
-#define RET_USER_NOTIF 0x7fc00000u
-#define FLAG_CONTINUE 1u
-struct call_data {
-	int nr;
-	uint32_t arch;
-	uint64_t instruction, args[6];
-};
-struct notification {
-	uint64_t id;
-	uint32_t pid, flags;
-	struct call_data data;
-};
-struct response {
-	uint64_t id;
-	int64_t value;
-	int32_t error;
-	uint32_t flags;
-};
-#define NOTIFY_RECEIVE _IOWR('!', 0, struct notification)
-#define NOTIFY_SEND _IOWR('!', 1, struct response)
 
 #ifdef __x86_64__
 #define OWN_ARCH AUDIT_ARCH_X86_64
@@ -68,20 +44,21 @@ static const struct {
 int observe_load(int *listener, struct error *err)
 {
 	struct sock_filter code[2 * COUNT + 5] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct call_data, arch)),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, RET_ALLOW),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct call_data, nr)),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 	};
 	size_t at = 4;
 	for (size_t i = 0; i < COUNT; i++) {
 		code[at++] = (struct sock_filter)BPF_JUMP(
 			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)observed[i].nr, 0, 1);
-		code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, RET_USER_NOTIF);
+		code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
 	}
-	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, RET_ALLOW);
+	code[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 	struct sock_fprog program = { (unsigned short)at, code };
-	long fd = syscall(SYS_seccomp, SET_MODE_FILTER, FLAG_NEW_LISTENER, &program);
+	long fd = syscall(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
 	if (fd < 0)
 		return fail_errno_code(err, ERR_UNAVAILABLE, "load the filter that observes calls");
 	*listener = (int)fd;
@@ -109,9 +86,9 @@ static bool read_text(pid_t pid, uint64_t address, char *text, size_t size)
 
 int observe_take(int listener, char *path, size_t size)
 {
-	struct notification call = { 0 };
+	struct seccomp_notif call = { 0 };
 	path[0] = '\0';
-	if (ioctl(listener, NOTIFY_RECEIVE, &call))
+	if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call))
 		return -1;
 	for (size_t i = 0; i < COUNT; i++)
 		if (observed[i].nr == call.data.nr &&
@@ -119,6 +96,7 @@ int observe_take(int listener, char *path, size_t size)
 				 size) ||
 				path[0] != '/'))
 			path[0] = '\0';
-	struct response response = { .id = call.id, .flags = FLAG_CONTINUE };
-	return ioctl(listener, NOTIFY_SEND, &response) && errno != ENOENT ? -1 : 0;
+	struct seccomp_notif_resp response = { .id = call.id,
+		.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE };
+	return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) && errno != ENOENT ? -1 : 0;
 }

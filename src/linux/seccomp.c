@@ -1,11 +1,9 @@
 #include "linux/seccomp.h"
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "linux/seccomp_programs.h"
-
-/* <linux/seccomp.h> is hidden by our header of the same name. */
-#define SET_MODE_FILTER 1
 
 #define PROGRAM(code)                                                                              \
 	{                                                                                          \
@@ -28,7 +26,7 @@ const struct sock_fprog *seccomp_role_program(bool may_fork)
 
 static int load(const struct sock_fprog *program, struct error *err)
 {
-	if (syscall(SYS_seccomp, SET_MODE_FILTER, 0, program) != 0)
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) != 0)
 		return fail_errno_code(err, ERR_UNAVAILABLE, "load the seccomp filter");
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <netinet/udp.h>
@@ -27,17 +28,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-/* As in <linux/seccomp.h>, which our header hides. */
-struct call_data {
-	uint32_t number, architecture;
-	uint64_t pointer;
-	uint64_t args[6];
-};
-#define RET_ALLOW 0x7fff0000u
-#define RET_KILL_PROCESS 0x80000000u
-#define RET_ERRNO(e) (0x00050000u | (e))
+#define RET_ERRNO(e) (SECCOMP_RET_ERRNO | (e))
 
-static uint32_t load(const struct call_data *data, uint32_t offset)
+static uint32_t load(const struct seccomp_data *data, uint32_t offset)
 {
 	uint32_t word;
 	assert_true(offset % 4 == 0 && offset < sizeof(*data));
@@ -47,7 +40,7 @@ static uint32_t load(const struct call_data *data, uint32_t offset)
 
 /* Runs one program. *constant becomes false when it looked at an argument. */
 static uint32_t interpret(
-	const struct sock_fprog *program, const struct call_data *data, bool *constant)
+	const struct sock_fprog *program, const struct seccomp_data *data, bool *constant)
 {
 	uint32_t a = 0;
 	for (unsigned pc = 0;; pc++) {
@@ -56,7 +49,7 @@ static uint32_t interpret(
 		switch (i.code) {
 		case BPF_LD | BPF_W | BPF_ABS:
 			a = load(data, i.k);
-			*constant &= i.k < offsetof(struct call_data, args);
+			*constant &= i.k < offsetof(struct seccomp_data, args);
 			break;
 		case BPF_ALU | BPF_AND | BPF_K:
 			a &= i.k;
@@ -85,7 +78,7 @@ static uint32_t interpret(
 #define OPTION_SETS 8
 #define DEFAULTS SECCOMP_WITH_MEMFD
 
-static uint32_t judge(unsigned options, const struct call_data *data, bool *constant)
+static uint32_t judge(unsigned options, const struct seccomp_data *data, bool *constant)
 {
 	*constant = true;
 	return interpret(seccomp_program(options), data, constant);
@@ -167,7 +160,7 @@ static uint32_t expected_for_debuggers(unsigned number, const uint32_t *w)
 		       : number == 312 ? w[0] == 1 || w[1] == 1
 				       : w[0] == 1;
 	bool suspends = number == 101 && (w[0] == 0x4200 || w[0] == 0x4206) && w[3] & 1 << 21;
-	return is_init || suspends ? RET_ERRNO(EPERM) : RET_ALLOW;
+	return is_init || suspends ? RET_ERRNO(EPERM) : SECCOMP_RET_ALLOW;
 }
 
 static bool ioctl_is_harmless(uint32_t request)
@@ -189,9 +182,9 @@ static bool ioctl_is_harmless(uint32_t request)
 static uint32_t expected_socket(uint32_t family, uint32_t type, uint32_t protocol)
 {
 	if (family == AF_UNIX)
-		return RET_ALLOW;
+		return SECCOMP_RET_ALLOW;
 	if (family == AF_NETLINK)
-		return protocol == 0 ? RET_ALLOW : RET_ERRNO(EPROTONOSUPPORT);
+		return protocol == 0 ? SECCOMP_RET_ALLOW : RET_ERRNO(EPROTONOSUPPORT);
 	if (family != AF_INET && family != AF_INET6)
 		return RET_ERRNO(EAFNOSUPPORT);
 	type &= 15;
@@ -199,15 +192,15 @@ static uint32_t expected_socket(uint32_t family, uint32_t type, uint32_t protoco
 		return RET_ERRNO(ESOCKTNOSUPPORT);
 	bool known =
 		protocol == 0 || protocol == 1 || protocol == 6 || protocol == 17 || protocol == 58;
-	return known ? RET_ALLOW : RET_ERRNO(EPROTONOSUPPORT);
+	return known ? SECCOMP_RET_ALLOW : RET_ERRNO(EPROTONOSUPPORT);
 }
 
 /* w: the arguments as the kernel sees them, cut to 32 bits. */
 static uint32_t expected_by_argument(
-	unsigned options, unsigned number, const uint32_t *w, const uint64_t *args)
+	unsigned options, unsigned number, const uint32_t *w, const __u64 *args)
 {
 	const unsigned modes = options & SECCOMP_WITH_SETGID ? 04000 : 06000;
-#define REFUSED_IF(condition, error) ((condition) ? RET_ERRNO(error) : RET_ALLOW)
+#define REFUSED_IF(condition, error) ((condition) ? RET_ERRNO(error) : SECCOMP_RET_ALLOW)
 	switch (number) {
 	case 2: /* open */
 		return REFUSED_IF(w[1] & (O_CREAT | 020000000) && w[2] & modes, EPERM);
@@ -302,23 +295,23 @@ static uint32_t expected_by_argument(
 			return RET_ERRNO(EINVAL);
 		return REFUSED_IF(w[1] & 4, EPERM);
 	}
-	return RET_ALLOW;
+	return SECCOMP_RET_ALLOW;
 }
 
-static uint32_t expected(unsigned options, const struct call_data *data)
+static uint32_t expected(unsigned options, const struct seccomp_data *data)
 {
 	uint32_t words[6];
 	for (int i = 0; i < 6; i++)
 		words[i] = (uint32_t)data->args[i];
-	if (data->architecture != ARCHITECTURE)
-		return RET_KILL_PROCESS;
-	if (is_for_debuggers(data->number) && options & SECCOMP_WITH_PTRACE)
-		return expected_for_debuggers(data->number, words);
-	if (is_refused(data->number) || is_for_debuggers(data->number))
+	if (data->arch != ARCHITECTURE)
+		return SECCOMP_RET_KILL_PROCESS;
+	if (is_for_debuggers(data->nr) && options & SECCOMP_WITH_PTRACE)
+		return expected_for_debuggers(data->nr, words);
+	if (is_refused(data->nr) || is_for_debuggers(data->nr))
 		return RET_ERRNO(EPERM);
-	if (!is_allowed(data->number) || (data->number == 319 && !(options & SECCOMP_WITH_MEMFD)))
+	if (!is_allowed(data->nr) || (data->nr == 319 && !(options & SECCOMP_WITH_MEMFD)))
 		return RET_ERRNO(ENOSYS);
-	return expected_by_argument(options, data->number, words, data->args);
+	return expected_by_argument(options, data->nr, words, data->args);
 }
 
 /* Calls whose rules differ between the filters; the others are judged by one of them in turn. */
@@ -331,19 +324,19 @@ static bool depends_on_options(unsigned number)
 	return is_for_debuggers(number);
 }
 
-static void check_with(unsigned options, const struct call_data *data)
+static void check_with(unsigned options, const struct seccomp_data *data)
 {
 	bool constant;
 	uint32_t is = judge(options, data, &constant), should = expected(options, data);
 	if (is != should)
 		fail_msg("options %u call %u arch %#x (%#lx, %#lx, %#lx, %#lx, %#lx): %#x, "
 			 "expected %#x",
-			options, data->number, data->architecture, (unsigned long)data->args[0],
+			options, data->nr, data->arch, (unsigned long)data->args[0],
 			(unsigned long)data->args[1], (unsigned long)data->args[2],
 			(unsigned long)data->args[3], (unsigned long)data->args[4], is, should);
 }
 
-static void check(const struct call_data *data)
+static void check(const struct seccomp_data *data)
 {
 	for (unsigned options = 0; options < OPTION_SETS; options++)
 		check_with(options, data);
@@ -352,16 +345,16 @@ static void check(const struct call_data *data)
 static void test_every_number_is_judged_as_written_down(void **state)
 {
 	for (unsigned number = 0; number <= 600; number++)
-		check(&(struct call_data){ number, ARCHITECTURE });
-	check(&(struct call_data){ 0xffffffff, ARCHITECTURE });
-	check(&(struct call_data){ 0x80000000, ARCHITECTURE });
+		check(&(struct seccomp_data){ number, ARCHITECTURE });
+	check(&(struct seccomp_data){ 0xffffffff, ARCHITECTURE });
+	check(&(struct seccomp_data){ 0x80000000, ARCHITECTURE });
 }
 
 static void test_x32_calls_do_not_exist(void **state)
 {
 	bool constant;
 	for (unsigned number = 0; number <= 600; number++) {
-		struct call_data data = { number | 0x40000000, ARCHITECTURE };
+		struct seccomp_data data = { number | 0x40000000, ARCHITECTURE };
 		for (unsigned options = 0; options < OPTION_SETS; options++)
 			assert_int_equal(judge(options, &data, &constant), RET_ERRNO(ENOSYS));
 	}
@@ -374,11 +367,11 @@ static void test_foreign_architectures_are_killed(void **state)
 		0xffffffff };
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
 		for (unsigned number = 0; number <= 600; number++) {
-			struct call_data data = { number, foreign[i], 0,
+			struct seccomp_data data = { number, foreign[i], 0,
 				{ 0, 06755, 06755, 06755 } };
 			for (unsigned options = 0; options < OPTION_SETS; options++)
 				assert_int_equal(
-					judge(options, &data, &constant), RET_KILL_PROCESS);
+					judge(options, &data, &constant), SECCOMP_RET_KILL_PROCESS);
 		}
 }
 
@@ -403,7 +396,7 @@ static void test_arguments_are_judged_by_their_low_half(void **state)
 		/* Every pair of values in neighbouring places, with and without high bits. */
 		for (size_t i = 0; i < count * count; i++)
 			for (int place = 0; place < 5; place++) {
-				struct call_data data = { number, ARCHITECTURE };
+				struct seccomp_data data = { number, ARCHITECTURE };
 				data.args[place] = values[i % count];
 				data.args[(place + 1) % 5] =
 					values[i / count] | (i % 2 ? 1ull << 32 : 0);
@@ -417,7 +410,7 @@ static void test_arguments_are_judged_by_their_low_half(void **state)
 	}
 }
 
-static uint32_t judge_role(bool may_fork, const struct call_data *data)
+static uint32_t judge_role(bool may_fork, const struct seccomp_data *data)
 {
 	bool constant;
 	return interpret(seccomp_role_program(may_fork), data, &constant);
@@ -455,17 +448,17 @@ static bool is_refused_to_roles(unsigned number, bool may_fork)
 	       (number >= 240 && number <= 245);		  /* mq_* */
 }
 
-static uint32_t expected_for_roles(unsigned number, bool may_fork, const struct call_data *data)
+static uint32_t expected_for_roles(unsigned number, bool may_fork, const struct seccomp_data *data)
 {
-	if (data->architecture != ARCHITECTURE)
-		return RET_KILL_PROCESS;
+	if (data->arch != ARCHITECTURE)
+		return SECCOMP_RET_KILL_PROCESS;
 	if (number == 437) /* openat2 */
-		return RET_ALLOW;
+		return SECCOMP_RET_ALLOW;
 	if (is_refused_to_roles(number, may_fork))
 		return RET_ERRNO(EPERM);
 	if (number == 41 && (uint32_t)data->args[0] != AF_UNIX)
-		return expected(DEFAULTS, data) == RET_ALLOW ? RET_ERRNO(EAFNOSUPPORT)
-							     : expected(DEFAULTS, data);
+		return expected(DEFAULTS, data) == SECCOMP_RET_ALLOW ? RET_ERRNO(EAFNOSUPPORT)
+								     : expected(DEFAULTS, data);
 	return expected(DEFAULTS, data);
 }
 
@@ -475,7 +468,7 @@ static void test_roles_have_the_same_but_for_what_is_written_down(void **state)
 	for (int may_fork = 0; may_fork < 2; may_fork++)
 		for (unsigned number = 0; number <= 600; number++)
 			for (size_t i = 0; i < 8 * 8; i++) {
-				struct call_data data = { number, ARCHITECTURE, 0,
+				struct seccomp_data data = { number, ARCHITECTURE, 0,
 					{ values[i / 8], values[i % 8], values[i % 8],
 						values[i / 8] } };
 				uint32_t is = judge_role(may_fork, &data);
@@ -485,9 +478,9 @@ static void test_roles_have_the_same_but_for_what_is_written_down(void **state)
 						(unsigned long)data.args[0],
 						(unsigned long)data.args[1], is, should);
 			}
-	struct call_data foreign = { 437, AUDIT_ARCH_I386 };
-	assert_int_equal(judge_role(true, &foreign), RET_KILL_PROCESS);
-	struct call_data x32 = { 437 | 0x40000000, ARCHITECTURE };
+	struct seccomp_data foreign = { 437, AUDIT_ARCH_I386 };
+	assert_int_equal(judge_role(true, &foreign), SECCOMP_RET_KILL_PROCESS);
+	struct seccomp_data x32 = { 437 | 0x40000000, ARCHITECTURE };
 	assert_int_equal(judge_role(true, &x32), RET_ERRNO(ENOSYS));
 }
 
@@ -500,8 +493,8 @@ static void test_hot_calls_are_decided_without_arguments(void **state)
 		SYS_pread64, SYS_statx, SYS_readlink, SYS_access };
 	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]); i++) {
 		bool constant;
-		struct call_data data = { hot[i], ARCHITECTURE };
-		assert_int_equal(judge(DEFAULTS, &data, &constant), RET_ALLOW);
+		struct seccomp_data data = { hot[i], ARCHITECTURE };
+		assert_int_equal(judge(DEFAULTS, &data, &constant), SECCOMP_RET_ALLOW);
 		assert_true(constant);
 	}
 }
