@@ -114,10 +114,3 @@ bool call_wants_events(struct call *c)
 	call_accepts(c, "application/json", &wants_json);
 	return wants_events && !wants_json;
 }
-
-void call_copy_pairs(struct arena *arena, const field_pairs *from, workspace_pairs *to)
-{
-	for (size_t i = 0; i < from->count; i++)
-		vec_push(arena, to,
-			(struct workspace_pair){ from->items[i].key, from->items[i].value });
-}

@@ -105,7 +105,6 @@ bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then)
 bool call_accepts(struct call *c, const char *type, bool *is_named);
 bool call_wants_events(struct call *c);
 const char *call_header(struct call *c, const char *name); /* in the arena, or NULL */
-void call_copy_pairs(struct arena *arena, const field_pairs *from, workspace_pairs *to);
 
 /* ---- operation.c: what waits for core ---- */
 struct operation {

@@ -213,7 +213,7 @@ static void fill_spec(struct call *c, struct core_workspace *w, enum exec_road r
 		vec_push(arena, &spec->argv, body->argv.items[i]);
 	vec_push(arena, &spec->argv, NULL);
 	spec->argv.count--;
-	call_copy_pairs(arena, &body->env, &spec->env);
+	spec->env = body->env;
 }
 
 static const struct exec_listener *listener_of(enum exec_road road)

@@ -6,8 +6,8 @@
 /* ---- what comes in ---- */
 struct python_body {
 	const char *version, *requirements, *torch_backend;
-	field_texts packages;
-	field_texts constraints;
+	text_list packages;
+	text_list constraints;
 	bool allow_build, pre;
 };
 struct network_body {
@@ -16,22 +16,22 @@ struct network_body {
 struct create_body {
 	const char *name, *environment;
 	struct python_body python;
-	field_pairs env, labels;
+	pair_list env, labels;
 	struct limits limits;
 	uint64_t ttl_ms, idle_timeout_ms;
 	bool is_context, ptrace;
 	struct network_body network;
 };
 struct patch_body {
-	field_pairs labels;
+	pair_list labels;
 	struct limits limits;
 	bool has_labels, has_limits, has_ttl, has_idle_timeout;
 	uint64_t ttl_ms, idle_timeout_ms;
 };
 struct exec_body {
-	field_texts argv;
+	text_list argv;
 	const char *command, *cwd, *user;
-	field_pairs env;
+	pair_list env;
 	struct str input; /* data NULL: none */
 	bool tty, background, open_stdin;
 	uint64_t timeout_ms, rows, columns;
@@ -47,7 +47,7 @@ struct resize_body {
 extern const struct fields create_fields, patch_fields, exec_fields, signal_fields, resize_fields;
 
 struct list_query {
-	field_texts labels;
+	text_list labels;
 	int state; /* 1 + enum workspace_state, 0: any */
 	uint64_t limit;
 	const char *cursor;

@@ -100,10 +100,11 @@ static void create(struct call *c, struct operation *op)
 		.idle_timeout_ms = body->idle_timeout_ms,
 		.is_context = body->is_context,
 		.ptrace = body->ptrace,
+		.labels = body->labels,
+		.env = body->env,
+		.packages = body->python.packages,
 	};
 	str_copy(wanted->id, sizeof wanted->id, op->id);
-	for (size_t i = 0; i < body->python.packages.count; i++)
-		vec_push(&c->r->arena, &wanted->packages, body->python.packages.items[i]);
 	for (size_t i = 0; i < body->python.constraints.count; i++)
 		vec_push(&c->r->arena, &wanted->build_options,
 			arena_printf(&c->r->arena, "--constraint-line=%s",
@@ -116,8 +117,6 @@ static void create(struct call *c, struct operation *op)
 		vec_push(&c->r->arena, &wanted->build_options, "--pre");
 	if (body->python.allow_build)
 		vec_push(&c->r->arena, &wanted->build_options, "--allow-build");
-	call_copy_pairs(&c->r->arena, &body->labels, &wanted->labels);
-	call_copy_pairs(&c->r->arena, &body->env, &wanted->env);
 	own->w = core_create(c->api->core, &create, on_created, op);
 	own->is_bound = is_bound(c, op);
 	if (own->w && own->is_bound)
@@ -156,7 +155,7 @@ static void print_item(void *ctx, struct core_workspace *w)
 void api_workspace_list(struct call *c)
 {
 	const struct list_query *query = c->query;
-	workspace_pairs labels = { 0 };
+	pair_list labels = { 0 };
 	struct core_filter filter = {
 		.labels = &labels,
 		.state = query->state - 1,
@@ -173,7 +172,7 @@ void api_workspace_list(struct call *c)
 		bool has_value = str_cut(str_from(query->labels.items[i]), '=', &key, &value);
 
 		vec_push(&c->r->arena, &labels,
-			(struct workspace_pair){ arena_bytes(&c->r->arena, key.data, key.len),
+			(struct text_pair){ arena_bytes(&c->r->arena, key.data, key.len),
 				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
 					  : NULL });
 	}
@@ -213,9 +212,8 @@ void api_workspace_get(struct call *c)
 void api_workspace_patch(struct call *c)
 {
 	const struct patch_body *body = c->body;
-	workspace_pairs labels = { 0 };
 	struct core_change change = {
-		.labels = body->has_labels ? &labels : NULL,
+		.labels = body->has_labels ? &body->labels : NULL,
 		.limits = body->has_limits ? &body->limits : NULL,
 		.has_ttl = body->has_ttl,
 		.ttl_ms = body->ttl_ms,
@@ -226,7 +224,6 @@ void api_workspace_patch(struct call *c)
 
 	if (call_workspace(c, &w))
 		return;
-	call_copy_pairs(&c->r->arena, &body->labels, &labels);
 	core_update(
 		c->api->core, w, &change, on_workspace, operation_new(c, sizeof(struct operation)));
 }

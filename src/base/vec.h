@@ -18,3 +18,9 @@
 	} while (0)
 /* Makes room for one more item; returns the (maybe moved) storage. */
 void *vec_grow(struct arena *a, void *items, size_t count, size_t *capacity, size_t item_size);
+
+typedef VEC(const char *) text_list;
+struct text_pair {
+	const char *key, *value;
+};
+typedef VEC(struct text_pair) pair_list;

@@ -85,7 +85,7 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 		*(const char **)field = value;
 		return 0;
 	case ARG_LIST:
-		vec_push(arena, (arg_list *)field, value);
+		vec_push(arena, (text_list *)field, value);
 		return 0;
 	case ARG_CHOICE:
 		if (!is_choice(option->choices, value))
@@ -220,7 +220,7 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
 }
 
 int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
-	struct arena *arena, arg_list *operands, bool *help, struct error *err)
+	struct arena *arena, text_list *operands, bool *help, struct error *err)
 {
 	bool is_end = false;
 	*help = false;
@@ -234,7 +234,7 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 	return 0;
 }
 
-int args_check_operands(const struct arg_spec *spec, const arg_list *operands, size_t least,
+int args_check_operands(const struct arg_spec *spec, const text_list *operands, size_t least,
 	size_t most, struct error *err)
 {
 	if (operands->count > most)

@@ -16,15 +16,13 @@ enum arg_kind {
 	ARG_FLAG,     /* bool */
 	ARG_TEXT,     /* const char * */
 	ARG_ONCE,     /* const char *, not twice; `choices` says what to do instead */
-	ARG_LIST,     /* struct arg_list */
+	ARG_LIST,     /* text_list */
 	ARG_CHOICE,   /* const char *, one of `choices` */
 	ARG_SIZE,     /* uint64_t bytes */
 	ARG_DURATION, /* uint64_t milliseconds */
 	ARG_COUNT,    /* uint64_t */
 	ARG_CPUS,     /* uint64_t thousandths */
 };
-
-typedef VEC(const char *) arg_list;
 
 struct arg_option {
 	char letter;	  /* or 0 */
@@ -55,10 +53,10 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
 /* The same for commands whose operands may stand between options (`env build NAME -r FILE`); what
  * follows "--" are operands. */
 int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
-	struct arena *arena, arg_list *operands, bool *help, struct error *err);
+	struct arena *arena, text_list *operands, bool *help, struct error *err);
 /* Between `least` and `most` of them; ERR_INVALID names the one that is missing, as the usage line
  * does ("carrel cp SOURCE TARGET"), or that is too much. */
-int args_check_operands(const struct arg_spec *spec, const arg_list *operands, size_t least,
+int args_check_operands(const struct arg_spec *spec, const text_list *operands, size_t least,
 	size_t most, struct error *err);
 /* Whether -o json is there: it asks for JSON errors also when what stands before it is wrong. */
 bool args_want_json(int argc, char **argv);

@@ -167,7 +167,7 @@ static int builder_build(int argc, char **argv)
 	struct env_build_options options = { 0 };
 	struct site site __attribute__((cleanup(site_done))) = SITE_NONE;
 	auto_arena struct arena arena;
-	arg_list names = { 0 };
+	text_list names = { 0 };
 	struct env_meta meta;
 	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
 	struct error err;
@@ -244,8 +244,8 @@ static void print_verdict(struct buf *out, const struct verdict *verdict)
 }
 
 /* Those that were named, or all there are. */
-static int find_names(struct env_store *store, const arg_list *asked, struct arena *arena,
-	arg_list *names, struct error *err)
+static int find_names(struct env_store *store, const text_list *asked, struct arena *arena,
+	text_list *names, struct error *err)
 {
 	env_rows rows = { 0 };
 	if (asked->count) {
@@ -297,10 +297,10 @@ static int tell_verdict(struct site *site, const struct verdict *verdict, struct
 
 /* One that can't be looked at or repaired keeps none of the others from it. is_told: each verdict
  * is printed when it is known. */
-static int verify_all(struct site *site, const arg_list *asked, bool repair, bool is_told,
+static int verify_all(struct site *site, const text_list *asked, bool repair, bool is_told,
 	struct arena *arena, verdicts *all, struct error *err)
 {
-	arg_list names = { 0 };
+	text_list names = { 0 };
 	env_sweep(&site->session.store);
 	if (find_names(&site->session.store, asked, arena, &names, err))
 		return -1;
@@ -356,7 +356,7 @@ static int builder_verify(int argc, char **argv)
 	struct env_verify_options options = { 0 };
 	struct site site __attribute__((cleanup(site_done))) = SITE_NONE;
 	auto_arena struct arena arena;
-	arg_list names = { 0 };
+	text_list names = { 0 };
 	verdicts all = { 0 };
 	struct error err;
 	int code;

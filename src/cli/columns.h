@@ -11,7 +11,7 @@ struct columns {
 	unsigned numbers; /* bit i: column i stands at the right */
 	unsigned width;	  /* of the terminal, to which the last column is cut; 0: it isn't */
 	struct arena *arena;
-	VEC(const char *) cells;
+	text_list cells;
 };
 /* The first row is the heads. `cells` has count of them; NULL is "-". */
 void columns_add(struct columns *columns, const char *const *cells);

@@ -109,7 +109,7 @@ static void parse_place(struct arena *arena, const char *text, struct place *pla
 		!strcmp(base, ".") || !strcmp(base, "..") || (place->workspace && !len);
 }
 
-static int parse_places(struct copy *copy, const arg_list *operands, struct error *err)
+static int parse_places(struct copy *copy, const text_list *operands, struct error *err)
 {
 	struct arena *arena = &copy->remote->arena;
 	parse_place(arena, operands->items[0], &copy->from);
@@ -513,7 +513,7 @@ int cli_cp(int argc, char **argv)
 {
 	struct cp_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code;
 	if (!remote_parse(

@@ -65,7 +65,7 @@ bool env_cli_is_json(const char *format)
 }
 
 bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
-	struct arena *arena, size_t least, size_t most, arg_list *operands, int *code)
+	struct arena *arena, size_t least, size_t most, text_list *operands, int *code)
 {
 	struct error err;
 	bool help;

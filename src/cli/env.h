@@ -28,7 +28,7 @@ int env_cli_prune(int argc, char **argv);
 /* Parses, and deals with --help and what is wrong. true: go on; false: *code is the exit code.
  * Between `least` and `most` operands. */
 bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
-	struct arena *arena, size_t least, size_t most, arg_list *operands, int *code);
+	struct arena *arena, size_t least, size_t most, text_list *operands, int *code);
 bool env_cli_is_json(const char *format);
 
 /* ---- the store, opened ---- */

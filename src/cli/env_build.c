@@ -106,7 +106,7 @@ static int find_builder(char out[PATH_MAX], struct error *err)
 static char **make_argv(
 	const struct env_build_options *options, const char *package_id, struct arena *arena)
 {
-	arg_list words = { 0 };
+	text_list words = { 0 };
 	vec_push(arena, &words, BUILDER);
 	vec_push(arena, &words, "build");
 	env_options_print(&options->env, arena, &words);
@@ -342,7 +342,7 @@ int env_cli_build(int argc, char **argv)
 	struct env_build_options options = { 0 };
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
-	arg_list names = { 0 };
+	text_list names = { 0 };
 	struct env_request request;
 	struct env_wanted wanted = { 0 };
 	struct env_meta meta;
@@ -408,7 +408,7 @@ int env_cli_warm(int argc, char **argv)
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
 	auto_buf struct buf out;
-	arg_list files = { 0 };
+	text_list files = { 0 };
 	struct error err;
 	struct json j;
 	int code = 0;
@@ -440,7 +440,7 @@ int env_cli_verify(int argc, char **argv)
 {
 	struct env_verify_options options = { 0 };
 	auto_arena struct arena arena;
-	arg_list names = { 0 }, words = { 0 };
+	text_list names = { 0 }, words = { 0 };
 	int code;
 	arena_init(&arena);
 	if (!env_cli_parse(

@@ -98,7 +98,7 @@ int env_cli_ls(int argc, char **argv)
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	env_rows rows = { 0 };
 	struct error err;
 	struct json j;
@@ -316,7 +316,7 @@ int env_cli_show(int argc, char **argv)
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code;
 	arena_init(&arena);
@@ -343,7 +343,7 @@ int env_cli_metrics(int argc, char **argv)
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code;
 	arena_init(&arena);

@@ -30,7 +30,7 @@ static int check_texts(const struct env_options *options, struct error *err)
 {
 	const struct {
 		const char *option;
-		const arg_list *values;
+		const text_list *values;
 	} lists[] = { { "requirements", &options->requirement_files },
 		{ "constraint", &options->constraint_files },
 		{ "constraint-line", &options->constraint_lines }, { "extra", &options->extras },
@@ -68,7 +68,8 @@ static const char *absolute(struct arena *arena, const char *path, struct error 
 	return path_normalize(arena, here, path);
 }
 
-static int add_files(const arg_list *paths, struct arena *arena, arg_list *files, struct error *err)
+static int add_files(
+	const text_list *paths, struct arena *arena, text_list *files, struct error *err)
 {
 	for (size_t i = 0; i < paths->count; i++) {
 		const char *path = absolute(arena, paths->items[i], err);
@@ -127,7 +128,7 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 		.is_pre = options->pre,
 		.is_self_contained = options->self_contained,
 	};
-	arg_list files = { 0 };
+	text_list files = { 0 };
 	if (!env_package_id_is_valid(package_id))
 		return fail_hint(err, ERR_INVALID,
 			"letters, digits and @._- (not . or - at the beginning), at most 100 "
@@ -171,26 +172,26 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 	return 0;
 }
 
-static void print_value(struct arena *arena, arg_list *words, const char *name, const char *value)
+static void print_value(struct arena *arena, text_list *words, const char *name, const char *value)
 {
 	if (value)
 		vec_push(arena, words, arena_printf(arena, "--%s=%s", name, value));
 }
 
 static void print_list(
-	struct arena *arena, arg_list *words, const char *name, const arg_list *values)
+	struct arena *arena, text_list *words, const char *name, const text_list *values)
 {
 	for (size_t i = 0; i < values->count; i++)
 		print_value(arena, words, name, values->items[i]);
 }
 
-static void print_flag(struct arena *arena, arg_list *words, const char *flag, bool is_set)
+static void print_flag(struct arena *arena, text_list *words, const char *flag, bool is_set)
 {
 	if (is_set)
 		vec_push(arena, words, flag);
 }
 
-void env_options_print(const struct env_options *options, struct arena *arena, arg_list *words)
+void env_options_print(const struct env_options *options, struct arena *arena, text_list *words)
 {
 	print_list(arena, words, "requirements", &options->requirement_files);
 	print_list(arena, words, "constraint", &options->constraint_files);

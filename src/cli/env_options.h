@@ -6,8 +6,8 @@
 
 struct env_options {
 	const char *python, *index, *torch_backend;
-	arg_list requirement_files, constraint_files, constraint_lines, extras, groups;
-	arg_list pip, find_links, extra_indexes, trusted_hosts, editables;
+	text_list requirement_files, constraint_files, constraint_lines, extras, groups;
+	text_list pip, find_links, extra_indexes, trusted_hosts, editables;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
 	bool pre, self_contained;
 	uint64_t timeout_ms; /* 0: as configured */
@@ -82,7 +82,7 @@ bool env_options_are_given(const struct env_options *options);
 int env_options_fill(const struct env_options *options, const char *package_id, struct arena *arena,
 	struct env_request *request, struct error *err);
 /* Appends the words that give these options again. */
-void env_options_print(const struct env_options *options, struct arena *arena, arg_list *words);
+void env_options_print(const struct env_options *options, struct arena *arena, text_list *words);
 /* The projects that the command line names may be shown to sandboxes: see home_vouch. */
 int env_options_vouch(
 	const struct env_request *request, const struct home *home, struct error *err);

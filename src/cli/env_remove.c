@@ -44,7 +44,7 @@ static bool is_named(const removals *all, const char *name)
 /* What `env show` shows by these names goes: found before anything is removed, or a package_id
  * would stand for another one then. One that can't go keeps none of the others; layers are
  * collected once, at the end. */
-static int remove_all(const struct env_store *store, const arg_list *names, struct arena *arena,
+static int remove_all(const struct env_store *store, const text_list *names, struct arena *arena,
 	removals *all, struct error *err)
 {
 	uint64_t layers, bytes;
@@ -115,7 +115,7 @@ int env_cli_rm(int argc, char **argv)
 	struct rm_options options = { 0 };
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
-	arg_list names = { 0 };
+	text_list names = { 0 };
 	removals all = { 0 };
 	struct error err;
 	int code;
@@ -196,7 +196,7 @@ int env_cli_prune(int argc, char **argv)
 	auto_env_session struct env_session session = ENV_SESSION_NONE;
 	auto_arena struct arena arena;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct env_pruned pruned;
 	struct error err;
 	int code;

@@ -138,7 +138,7 @@ int cli_events(int argc, char **argv)
 {
 	struct events_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	uint64_t id;
 	int code;

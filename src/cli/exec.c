@@ -16,7 +16,7 @@
 
 struct exec_options {
 	struct remote_options remote;
-	arg_list env;
+	text_list env;
 	const char *cwd, *user;
 	bool tty, interactive, background;
 	uint64_t timeout_ms, cpu_time_ms, output_bytes;
@@ -114,7 +114,7 @@ static int print_request(struct exec_options *options, char *const *argv, struct
 {
 	struct json j;
 	const char *term = getenv("TERM");
-	arg_list env = { 0 };
+	text_list env = { 0 };
 	json_init(&j, out, false);
 	json_object(&j, NULL);
 	if (print_argv(&j, argv, err))
@@ -360,7 +360,7 @@ int cli_shell(int argc, char **argv)
 	char *const command[] = { sh, flag, line, NULL };
 	struct exec_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code = 0;
 	if (!remote_parse(&remote, &shell_spec, argc, argv, &options, &options.remote, 1, 1,

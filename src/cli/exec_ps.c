@@ -167,7 +167,7 @@ int cli_ps(int argc, char **argv)
 	struct ps_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code;
 	buf_init(&out, BUF_MAX_DEFAULT);
@@ -254,7 +254,7 @@ int cli_kill(int argc, char **argv)
 	struct kill_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf body;
-	arg_list execs = { 0 };
+	text_list execs = { 0 };
 	struct error err;
 	int code, number = SIGTERM;
 	buf_init(&body, 64);

@@ -97,7 +97,7 @@ static int init(int argc, char **argv)
 	auto_arena struct arena arena;
 	enum quota_mechanism mechanism;
 	const char *home, *image;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	uid_t uid;
 	gid_t gid;

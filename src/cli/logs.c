@@ -183,7 +183,7 @@ int cli_logs(int argc, char **argv)
 	struct logs_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf out, errors;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code = 0;
 	buf_init(&out, BUF_MAX_DEFAULT);

@@ -82,7 +82,7 @@ struct missed {
 	const struct plan *plan;
 	struct map paths; /* as they were named */
 	size_t bytes;	  /* of all of them */
-	VEC(const char *) entries;
+	text_list entries;
 };
 
 /* Only noted: were the host looked at now, the time that the call takes would tell a program what

@@ -30,8 +30,8 @@ int remote_check_names(const char *const *names, size_t count, struct error *err
 }
 
 bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
-	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
-	int *code)
+	void *options, struct remote_options *common, size_t least, size_t most,
+	text_list *operands, int *code)
 {
 	struct error err;
 	bool help = false;
@@ -298,7 +298,7 @@ const char *remote_join_pairs(struct arena *arena, const struct json_value *obje
 
 /* The pairs of a list as members: of one that is there twice the last one counts, since JSON allows
  * one. */
-static void print_pairs(struct json *j, const char *key, const arg_list *pairs)
+static void print_pairs(struct json *j, const char *key, const text_list *pairs)
 {
 	json_object(j, key);
 	for (size_t i = 0; i < pairs->count; i++) {
@@ -319,10 +319,10 @@ static void print_pairs(struct json *j, const char *key, const arg_list *pairs)
 	json_end(j);
 }
 
-int remote_print_env(struct json *j, const arg_list *env, struct error *err)
+int remote_print_env(struct json *j, const text_list *env, struct error *err)
 {
 	auto_arena struct arena arena;
-	arg_list pairs = { 0 };
+	text_list pairs = { 0 };
 	arena_init(&arena);
 	for (size_t i = 0; i < env->count; i++) {
 		const char *entry = env->items[i], *value;
@@ -342,7 +342,7 @@ int remote_print_env(struct json *j, const arg_list *env, struct error *err)
 	return 0;
 }
 
-int remote_print_labels(struct json *j, const arg_list *labels, struct error *err)
+int remote_print_labels(struct json *j, const text_list *labels, struct error *err)
 {
 	for (size_t i = 0; i < labels->count; i++) {
 		const char *label = labels->items[i];

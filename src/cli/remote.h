@@ -36,8 +36,8 @@ struct remote {
 /* Parses, and deals with --help and what is wrong. true: go on, remote->json is set; false: *code
  * is the exit code. Between `least` and `most` operands; lists live in remote->arena. */
 bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
-	void *options, struct remote_options *common, size_t least, size_t most, arg_list *operands,
-	int *code);
+	void *options, struct remote_options *common, size_t least, size_t most,
+	text_list *operands, int *code);
 /* An empty one would be another path. */
 int remote_check_names(const char *const *names, size_t count, struct error *err);
 /* Connects to the daemon, which is started when it is this home's own and nobody listens. */
@@ -100,8 +100,8 @@ void remote_format_age(char out[32], const char *time);
 const char *remote_join_pairs(struct arena *arena, const struct json_value *object);
 /* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; nothing when there are
  * none. ERR_NOT_FOUND, ERR_INVALID. */
-int remote_print_env(struct json *j, const arg_list *env, struct error *err);
+int remote_print_env(struct json *j, const text_list *env, struct error *err);
 /* --label K=V …, the same under `labels`. */
-int remote_print_labels(struct json *j, const arg_list *labels, struct error *err);
+int remote_print_labels(struct json *j, const text_list *labels, struct error *err);
 /* The limits that a workspace object has. */
 void remote_read_limits(const struct json_value *workspace, struct limits *limits);

@@ -26,7 +26,7 @@
 struct run_options {
 	const char *dir, *cwd, *net, *isolation, *format;
 	struct run_env_options environment;
-	arg_list env, binds;
+	text_list env, binds;
 	bool writable_config, ptrace, tty, interactive, plan;
 	struct limits limits;
 };
@@ -256,7 +256,7 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
  * there now. */
 static void warn_of_new(const struct host *host, const char *dir, struct arena *arena)
 {
-	host_names names = { 0 };
+	text_list names = { 0 };
 	struct error err;
 	auto_buf struct buf lines;
 	buf_init(&lines, BUF_MAX_DEFAULT);

@@ -56,7 +56,7 @@ static int print(
 	return code ? code : failures ? 125 : 0;
 }
 
-int several_call(struct remote *remote, const arg_list *names, const char *method,
+int several_call(struct remote *remote, const text_list *names, const char *method,
 	const char *(*path)(struct remote *remote, const char *name), const struct buf *body,
 	const struct several *several)
 {

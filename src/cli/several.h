@@ -16,6 +16,6 @@ struct several {
 };
 /* One request for each name, made by `path`. The exit code: 0, or 125 when one has failed. JSON is
  * {"done":[NAME…],"failed":[{"name","error"}…]}; of a single one that failed it is its error. */
-int several_call(struct remote *remote, const arg_list *names, const char *method,
+int several_call(struct remote *remote, const text_list *names, const char *method,
 	const char *(*path)(struct remote *remote, const char *name), const struct buf *body,
 	const struct several *several);

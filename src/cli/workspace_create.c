@@ -23,7 +23,7 @@ struct create_options {
 	struct remote_options remote;
 	const char *environment, *net, *isolation;
 	struct env_options build;
-	arg_list env, labels;
+	text_list env, labels;
 	struct limits limits;
 	uint64_t ttl_ms, idle_timeout_ms;
 	bool context, ptrace;
@@ -302,7 +302,7 @@ int cli_create(int argc, char **argv)
 	struct create_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf body, out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct remote_answer answer = { 0 };
 	struct error err;
 	int code;

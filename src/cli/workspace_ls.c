@@ -13,7 +13,7 @@
 
 struct ls_options {
 	struct remote_options remote;
-	arg_list labels;
+	text_list labels;
 	const char *state;
 	bool quiet;
 };
@@ -93,7 +93,7 @@ int cli_ls(int argc, char **argv)
 	struct ls_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	int code;
 	buf_init(&out, BUF_MAX_DEFAULT);
@@ -252,7 +252,7 @@ int cli_info(int argc, char **argv)
 	struct info_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf out;
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct remote_answer answer;
 	struct error err;
 	int code;

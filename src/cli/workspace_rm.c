@@ -32,7 +32,7 @@ int cli_rm(int argc, char **argv)
 {
 	struct rm_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
-	arg_list names = { 0 };
+	text_list names = { 0 };
 	struct error err;
 	int code;
 	if (!remote_parse(&remote, &spec, argc, argv, &options, &options.remote, 1, SIZE_MAX,

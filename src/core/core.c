@@ -345,7 +345,7 @@ struct workspace_now core_now(const struct core_workspace *w)
 	return now;
 }
 
-static bool has_labels(const struct workspace *w, const workspace_pairs *wanted)
+static bool has_labels(const struct workspace *w, const pair_list *wanted)
 {
 	for (size_t i = 0; wanted && i < wanted->count; i++) {
 		const char *value = workspace_label(w, wanted->items[i].key);

@@ -148,8 +148,8 @@ void core_remove(struct core *core, struct core_workspace *w, const char *why,
 /* Changes labels (key with value NULL: removed), limits, ttl, idle_timeout. Limits are a sandbox's
  * from its start on: one that is used is ERR_CONFLICT, one that isn't is given back. */
 struct core_change {
-	const workspace_pairs *labels; /* NULL: as they are */
-	const struct limits *limits;   /* the same; of 0 too */
+	const pair_list *labels;     /* NULL: as they are */
+	const struct limits *limits; /* the same; of 0 too */
 	bool has_ttl, has_idle_timeout;
 	uint64_t ttl_ms, idle_timeout_ms;
 };
@@ -158,8 +158,8 @@ void core_update(struct core *core, struct core_workspace *w, const struct core_
 /* Newest first. `cursor`: as core_list gave it, or NULL. */
 #define CORE_CURSOR_SIZE 24
 struct core_filter {
-	const workspace_pairs *labels; /* all must be equal; value NULL: the key must be there */
-	int state;		       /* -1: any */
+	const pair_list *labels; /* all must be equal; value NULL: the key must be there */
+	int state;		 /* -1: any */
 	const char *cursor;
 	size_t limit;
 };

@@ -289,12 +289,12 @@ static void on_updated(void *ctx, const struct error *err)
 }
 
 /* The labels as they will be: those that are changed, and those that aren't named. */
-static int merge_labels(struct core_workspace *w, const workspace_pairs *change,
-	workspace_pairs *labels, struct error *err)
+static int merge_labels(
+	struct core_workspace *w, const pair_list *change, pair_list *labels, struct error *err)
 {
-	*labels = (workspace_pairs){ 0 };
+	*labels = (pair_list){ 0 };
 	for (size_t i = 0; i < w->model.labels.count; i++) {
-		const struct workspace_pair *old = &w->model.labels.items[i];
+		const struct text_pair *old = &w->model.labels.items[i];
 		bool is_named = false;
 		for (size_t k = 0; k < change->count; k++)
 			is_named |= !strcmp(change->items[k].key, old->key);
@@ -302,13 +302,13 @@ static int merge_labels(struct core_workspace *w, const workspace_pairs *change,
 			vec_push(&w->arena, labels, *old);
 	}
 	for (size_t i = 0; i < change->count; i++) {
-		const struct workspace_pair *pair = &change->items[i];
+		const struct text_pair *pair = &change->items[i];
 		if (!pair->value)
 			continue;
 		if (workspace_check_label(pair->key, pair->value, err))
 			return -1;
 		vec_push(&w->arena, labels,
-			(struct workspace_pair){ arena_text(&w->arena, pair->key),
+			(struct text_pair){ arena_text(&w->arena, pair->key),
 				arena_text(&w->arena, pair->value) });
 	}
 	if (labels->count > WORKSPACE_LABELS_MAX)
@@ -316,7 +316,7 @@ static int merge_labels(struct core_workspace *w, const workspace_pairs *change,
 	return 0;
 }
 
-static int apply_labels(struct core_workspace *w, const workspace_pairs *change, struct error *err)
+static int apply_labels(struct core_workspace *w, const pair_list *change, struct error *err)
 {
 	struct core *core = w->core;
 	struct workspace next = w->model;

@@ -256,7 +256,7 @@ static int build(struct preparation *p, struct error *err)
 	const char *strings[LAUNCH_STRINGS_MAX];
 	size_t count = 0, bytes = 0;
 	auto_arena struct arena arena;
-	workspace_texts words;
+	text_list words;
 	auto_close int input = -1;
 	auto_close int errors = -1;
 	strings[count++] = PACKAGE_ID;

@@ -96,7 +96,7 @@ struct exec_message {
 struct exec_watch {
 	struct core_workspace *w;
 	struct arena arena;
-	workspace_texts env; /* of every command here; items[count] is NULL */
+	text_list env; /* of every command here; items[count] is NULL */
 	/* the line */
 	struct exec_message *queue;
 	bool is_heard;	 /* the socket is watched */

@@ -15,7 +15,7 @@
 
 /* ---- the environment of commands ---- */
 
-static const char *find_value(const workspace_texts *env, const char *key)
+static const char *find_value(const text_list *env, const char *key)
 {
 	size_t len = strlen(key);
 	for (size_t i = 0; i < env->count; i++)
@@ -24,8 +24,8 @@ static const char *find_value(const workspace_texts *env, const char *key)
 	return NULL;
 }
 
-static void set_variable(struct arena *arena, workspace_texts *env, size_t old_count,
-	const struct workspace_pair *pair)
+static void set_variable(
+	struct arena *arena, text_list *env, size_t old_count, const struct text_pair *pair)
 {
 	size_t len = strlen(pair->key);
 	const char *entry = arena_printf(arena, "%s=%s", pair->key, pair->value);
@@ -38,14 +38,14 @@ static void set_variable(struct arena *arena, workspace_texts *env, size_t old_c
 }
 
 /* What is in `more` replaces what was there before. */
-static void set_variables(struct arena *arena, workspace_texts *env, const workspace_pairs *more)
+static void set_variables(struct arena *arena, text_list *env, const pair_list *more)
 {
 	size_t old_count = env->count;
 	for (size_t i = 0; i < more->count; i++)
 		set_variable(arena, env, old_count, &more->items[i]);
 }
 
-static void end_texts(struct arena *arena, workspace_texts *texts)
+static void end_texts(struct arena *arena, text_list *texts)
 {
 	vec_push(arena, texts, NULL);
 	texts->count--;
@@ -63,10 +63,10 @@ static void make_env(struct exec_watch *watch)
 }
 
 /* That of the sandbox as it is, unless this exec has something to add. */
-static workspace_texts env_of(
+static text_list env_of(
 	struct arena *arena, const struct exec_watch *watch, const struct exec_spec *spec, bool tty)
 {
-	workspace_texts env = { 0 };
+	text_list env = { 0 };
 	if (!spec->env.count && !tty)
 		return watch->env;
 	for (size_t i = 0; i < watch->env.count; i++)
@@ -144,7 +144,7 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 	struct exec_private *own = e->own;
 	auto_arena struct arena arena;
 	arena_init(&arena);
-	workspace_texts env = env_of(&arena, w->sandbox.watch, spec, e->record.tty);
+	text_list env = env_of(&arena, w->sandbox.watch, spec, e->record.tty);
 	struct init_spawn what = { e->record.argv.items, env.items, e->record.cwd, INIT_NO_PIDFD };
 	own->wants_started = e->record.background || e->listener.started;
 	if (!own->wants_started)

@@ -119,7 +119,7 @@ struct core_exec *exec_new(
 		block->argv[i] = at;
 		at = stpcpy(at, record->argv.items[i]) + 1;
 	}
-	e->record.argv = (workspace_texts){ block->argv, record->argv.count, 0 };
+	e->record.argv = (text_list){ block->argv, record->argv.count, 0 };
 	e->record.cwd = memcpy(at, record->cwd, strlen(record->cwd) + 1);
 	arena_init(&e->arena);
 	e->record.error = record->error ? arena_text(&e->arena, record->error) : NULL;
@@ -206,7 +206,7 @@ static int check_room(struct core_workspace *w, struct error *err)
 	return 0;
 }
 
-static int check_env(const workspace_pairs *env, struct error *err)
+static int check_env(const pair_list *env, struct error *err)
 {
 	for (size_t i = 0; i < env->count; i++)
 		if (!*env->items[i].key || strchr(env->items[i].key, '='))

@@ -88,8 +88,6 @@ int files_open(struct core_workspace *w, const char *path, struct arena *arena, 
 
 /* -- listing -- */
 
-typedef VEC(const char *) names;
-
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -97,7 +95,7 @@ static int compare_names(const void *a, const void *b)
 
 /* The names after `after`, in no order. */
 static int read_names(DIR *walk, const char *after, const char *path, struct arena *arena,
-	names *list, struct error *err)
+	text_list *list, struct error *err)
 {
 	struct dirent *entry;
 	size_t seen = 0;
@@ -199,7 +197,7 @@ int files_list(struct core_workspace *w, const char *path, const char *cursor, s
 	auto_arena struct arena own;
 	const char *after = NULL;
 	file_infos found = { 0 };
-	names list = { 0 };
+	text_list list = { 0 };
 	DIR *walk;
 
 	arena_init(&own);

@@ -30,12 +30,10 @@ int files_open_in(struct core_workspace *w, int *fd, struct error *err)
 
 /* -- going -- */
 
-typedef VEC(const char *) names;
-
 /* *value: the bytes that this freed, as far as they could be counted. */
 static int remove_names(void *ctx, const int *fds, uint64_t *value, struct error *err)
 {
-	const names *list = ctx;
+	const text_list *list = ctx;
 	int failed = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
@@ -54,7 +52,7 @@ static int remove_names(void *ctx, const int *fds, uint64_t *value, struct error
 
 /* What can't be removed now is there at the next start. */
 static int remove_later(
-	struct loop *loop, int in, const names *list, files_worked_fn *done, void *ctx)
+	struct loop *loop, int in, const text_list *list, files_worked_fn *done, void *ctx)
 {
 	struct files_job job = { .what = "remove files",
 		.work = remove_names,
@@ -71,7 +69,7 @@ static int remove_later(
 
 void files_discard(struct loop *loop, int in, const char *name)
 {
-	names list = { &name, 1, 1 };
+	text_list list = { &name, 1, 1 };
 
 	if (unlinkat(in, name, 0) == 0 || errno == ENOENT)
 		return;
@@ -89,7 +87,7 @@ static void on_freed(void *ctx, uint64_t bytes, const struct error *err)
 
 void files_discard_known(struct core_workspace *w, int in, const char *name)
 {
-	names list = { &name, 1, 1 };
+	text_list list = { &name, 1, 1 };
 
 	core_hold(w);
 	if (remove_later(w->core->loop, in, &list, on_freed, w) < 0)
@@ -104,7 +102,7 @@ void files_sweep(struct core_workspace *w)
 	int reading = in < 0 ? -1 : fcntl(in, F_DUPFD_CLOEXEC, 0);
 	DIR *walk = reading < 0 ? NULL : fdopendir(reading);
 	struct dirent *entry;
-	names list = { 0 };
+	text_list list = { 0 };
 
 	arena_init(&arena);
 	if (!walk)

@@ -11,9 +11,7 @@
 #define CACHE ".cache"
 #define ARCHIVES "archive-v" /* with a number: archive-v0/<id>/<what the wheel holds> */
 
-typedef VEC(const char *) names;
-
-static void list(int dir, const char *path, struct arena *arena, names *out)
+static void list(int dir, const char *path, struct arena *arena, text_list *out)
 {
 	int fd = path_open_nolinks(dir, path, O_RDONLY | O_DIRECTORY, 0);
 	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
@@ -48,12 +46,12 @@ static struct split_package *find_package(struct split *split, int archive)
 static void find_archives(struct split *split)
 {
 	const char *cache = arena_printf(split->arena, "%s/" CACHE, split->root);
-	names kinds = { 0 };
+	text_list kinds = { 0 };
 
 	list(split->stage, cache, split->arena, &kinds);
 	for (size_t i = 0; i < kinds.count; i++) {
 		const char *kind = arena_printf(split->arena, "%s/%s", cache, kinds.items[i]);
-		names ids = { 0 };
+		text_list ids = { 0 };
 
 		if (strncmp(kinds.items[i], ARCHIVES, strlen(ARCHIVES)) != 0)
 			continue;

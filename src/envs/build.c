@@ -127,7 +127,7 @@ static int ask_file_hosts(
 static int allow_file_hosts(struct making *making, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
-	const config_list *named = &making->store->config.file_hosts;
+	const text_list *named = &making->store->config.file_hosts;
 	const requirement_list *list = &making->wanted->requirements;
 	const struct env_request *request = making->wanted->request;
 	const char *projects[PROJECTS + 1] = { NULL };

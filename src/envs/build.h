@@ -17,20 +17,20 @@
 /* ---- what was asked for ---- */
 struct env_request {
 	const char *package_id;
-	VEC(const char *) requirement_files; /* -r: see inputs.h */
-	VEC(const char *) constraint_files;  /* -c */
-	VEC(const char *) constraint_lines;  /* --constraint-line */
-	VEC(const char *) extras, groups;    /* of a pyproject.toml or uv.lock among the files */
-	VEC(const char *) pip;		     /* --pip */
-	VEC(const char *) locals;	     /* --pip, when it is a path: see locals.h */
-	const char *torch_backend;	     /* --torch-backend, or NULL */
-	VEC(const char *) find_links;	     /* --find-links: absolute directories, URLs */
-	const char *python;		     /* --python, or NULL */
+	text_list requirement_files; /* -r: see inputs.h */
+	text_list constraint_files;  /* -c */
+	text_list constraint_lines;  /* --constraint-line */
+	text_list extras, groups;    /* of a pyproject.toml or uv.lock among the files */
+	text_list pip;		     /* --pip */
+	text_list locals;	     /* --pip, when it is a path: see locals.h */
+	const char *torch_backend;   /* --torch-backend, or NULL */
+	text_list find_links;	     /* --find-links: absolute directories, URLs */
+	const char *python;	     /* --python, or NULL */
 	struct index_asked index;
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
-	bool is_pre;		     /* --pre */
-	bool is_self_contained;	     /* files include no others and have no variables */
-	VEC(const char *) editables; /* --editable, absolute */
+	bool is_pre;		/* --pre */
+	bool is_self_contained; /* files include no others and have no variables */
+	text_list editables;	/* --editable, absolute */
 };
 struct env_project { /* of --editable */
 	const char *path;
@@ -46,7 +46,7 @@ struct env_wanted {
 	requirement_list requirements, constraints;
 	bool is_pre;			/* pre-releases are taken, too */
 	struct str uv_lock, uv_project; /* to be read by uv first: see inputs.h */
-	inputs_texts secrets;		/* never in a log */
+	text_list secrets;		/* never in a log */
 	env_locals locals;
 	VEC(struct env_project) projects;
 	bool allow_build; /* asked for, or configured */

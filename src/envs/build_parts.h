@@ -77,13 +77,13 @@ struct composition {
 	VEC(const struct lock_package *) missing;
 	VEC(const struct env_project *) missing_projects; /* with a build backend */
 	bool is_base_missing, is_editable_missing, is_without_pip;
-	env_texts parts; /* of the merged layer, when all but that is there */
+	text_list parts; /* of the merged layer, when all but that is there */
 	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
 };
 /* A list of more than ENV_LAYERS_MAX layers becomes one of ENV_LAYERS_MERGED: the smallest ones are
  * merged to a layer above the base. 1: *layers is short enough, or is so now. 0: the merged layer
  * has to be made of *parts. */
-int merge_find(const struct env_store *store, env_texts *layers, env_texts *parts,
+int merge_find(const struct env_store *store, text_list *layers, text_list *parts,
 	struct arena *arena, struct error *err);
 int compose_layers(const struct env_store *store, struct composition *composition,
 	struct arena *arena, struct error *err);
@@ -135,7 +135,7 @@ struct making { /* one build under way */
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	bool is_by_address; /* uv installs from these: what it caches by address it finds by that */
 	VEC(struct built_wheel) built; /* in the stage */
-	VEC(const char *) warnings;    /* of uv's, that were shown */
+	text_list warnings;	       /* of uv's, that were shown */
 	const char *said;	       /* by uv when it failed last */
 	const char *needs_build;       /* what it wanted built then, or NULL */
 	struct str lock_text;

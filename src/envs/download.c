@@ -22,7 +22,7 @@ static int open_network(const struct builder *builder, const struct index_set *i
 	const char *mirror, struct arena *arena, struct error *err)
 {
 	const struct build_network *network = builder->network;
-	const config_list *hosts = &builder->store->config.file_hosts;
+	const text_list *hosts = &builder->store->config.file_hosts;
 	struct index_set only = { .index = mirror ? mirror : indexes->index };
 
 	network->close(network->ctx);

@@ -84,7 +84,7 @@ static int ask(const struct runner *runner, const struct index_set *one,
 	const struct interpreter *python, const char *const *projects, struct arena *arena,
 	struct answer *answer, struct error *err)
 {
-	VEC(const char *) args = { 0 };
+	text_list args = { 0 };
 	struct job job;
 
 	vec_push(arena, &args, "hosts");

@@ -16,7 +16,7 @@
 struct source {
 	const char *name; /* for messages: "--index", "UV_INDEX_URL", "/etc/pip.conf" */
 	const char *index, *certificates;
-	VEC(const char *) extra, trusted_hosts;
+	text_list extra, trusted_hosts;
 };
 
 struct finder {

@@ -23,15 +23,15 @@ struct index_login {
 };
 struct index_set {
 	const char *index; /* NULL: nothing is configured, ask uv (uv_default_index) */
-	VEC(const char *) extra;
-	VEC(const char *) trusted_hosts;
+	text_list extra;
+	text_list trusted_hosts;
 	VEC(struct index_login) logins; /* see index_log_in */
 	const char *certificates; /* a PEM file on the host: SSL_CERT_FILE, PIP_CERT, pip.conf cert,
 				     else the system's; NULL: none found */
 };
 struct index_asked { /* from the command line; empty: not given */
 	const char *index;
-	VEC(const char *) extra, trusted_hosts;
+	text_list extra, trusted_hosts;
 };
 /* ERR_INVALID names the variable, file (and line) or option that is wrong; ERR_NOT_FOUND: a file
  * that a variable names. */
@@ -44,7 +44,7 @@ int index_find(const struct index_asked *asked, const struct config *config, str
 typedef const char *index_password_fn(
 	void *ctx, const char *url, const char *user, struct arena *arena);
 int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struct arena *arena,
-	inputs_texts *secrets, struct error *err);
+	text_list *secrets, struct error *err);
 /* What uv is told: the URL with the credentials that were found for it, or as it is. */
 const char *index_full(const struct index_set *set, const char *url);
 /* The URL with user and password replaced by "***", for meta, logs and messages. */

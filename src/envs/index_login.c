@@ -92,7 +92,7 @@ static bool find(const struct login *login, const char *url, const struct parts 
 }
 
 static void log_in(
-	const struct login *login, struct index_set *set, const char *url, inputs_texts *secrets)
+	const struct login *login, struct index_set *set, const char *url, text_list *secrets)
 {
 	const char *user, *password;
 	struct parts parts;
@@ -138,7 +138,7 @@ static int read_netrc(struct arena *arena, struct str *text, struct error *err)
 }
 
 int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struct arena *arena,
-	inputs_texts *secrets, struct error *err)
+	text_list *secrets, struct error *err)
 {
 	struct login login = { .arena = arena, .ask = ask, .ctx = ctx };
 

@@ -268,7 +268,7 @@ static int add_lines(
 static int gather_pyproject(struct gatherer *g, struct str text, const struct source *source)
 {
 	const struct env_request *request = g->request;
-	pyproject_names extras = { 0 }, groups = { 0 };
+	text_list extras = { 0 }, groups = { 0 };
 	struct pyproject found = { 0 };
 
 	for (size_t i = 0; i < request->extras.count; i++)

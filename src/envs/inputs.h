@@ -21,7 +21,6 @@
 #define INPUTS_SECRET_MIN 4 /* bytes; hiding a shorter value would hide half of a log */
 
 struct env_request;
-typedef VEC(const char *) inputs_texts;
 struct env_inputs {
 	struct str text;
 	struct str lines; /* the requirements alone, for a builder elsewhere */
@@ -33,7 +32,7 @@ struct env_inputs {
 	bool is_pre; /* pre-releases are taken, too */
 	/* -r uv.lock: the requirements are known when uv has read these. */
 	struct str uv_lock, uv_project;
-	inputs_texts secrets;
+	text_list secrets;
 	env_locals locals;
 };
 /* ERR_INVALID names the file and line. */

@@ -203,17 +203,15 @@ static void consider(struct finder *finder, const char *path, const char *hint)
 	vec_push(finder->arena, finder->list, it);
 }
 
-typedef VEC(const char *) name_list;
-
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 /* Names in a directory, sorted by bytes; none when it can't be read. */
-static name_list list_names(struct arena *arena, const char *path, const char *beginning)
+static text_list list_names(struct arena *arena, const char *path, const char *beginning)
 {
-	name_list names = { 0 };
+	text_list names = { 0 };
 	DIR *dir = opendir(path);
 
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
@@ -236,7 +234,7 @@ static void look_in_bin(struct finder *finder, const char *bin, const char *hint
 		consider(finder, arena_printf(arena, "%s/python3", bin), hint);
 		return;
 	}
-	name_list names = list_names(arena, bin, "python3");
+	text_list names = list_names(arena, bin, "python3");
 	for (size_t i = 0; i < names.count; i++) {
 		struct version version; /* python3-config and the like aren't meant */
 		if (parse_version(names.items[i] + 6, "", &version))
@@ -274,7 +272,7 @@ static int compare_installs(const void *a, const void *b)
 static void look_in_installs(struct finder *finder, const char *path)
 {
 	struct arena *arena = finder->arena;
-	name_list names = list_names(arena, path, "");
+	text_list names = list_names(arena, path, "");
 	VEC(struct install) installs = { 0 };
 
 	for (size_t i = 0; i < names.count; i++) {

@@ -38,7 +38,7 @@ int making_put(struct making *making, const char *name, struct str text, struct 
 /* Replaces what must not be shown: uv repeats addresses, and those may hold credentials. */
 static void hide_secrets(const struct making *making, struct buf *text)
 {
-	const inputs_texts *secrets = &making->wanted->secrets;
+	const text_list *secrets = &making->wanted->secrets;
 
 	for (size_t i = 0; i < secrets->count; i++) {
 		size_t len = strlen(secrets->items[i]);

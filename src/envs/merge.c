@@ -76,7 +76,7 @@ static void choose(struct choosing *c)
 		sorted[i]->is_chosen = true;
 }
 
-static const char *merged_key(const env_texts *parts, struct arena *arena)
+static const char *merged_key(const text_list *parts, struct arena *arena)
 {
 	char hex[2 * SHA256_LEN + 1];
 	unsigned char digest[SHA256_LEN];
@@ -90,12 +90,12 @@ static const char *merged_key(const env_texts *parts, struct arena *arena)
 	return arena_printf(arena, "merged %s", hex);
 }
 
-int merge_find(const struct env_store *store, env_texts *layers, env_texts *parts,
+int merge_find(const struct env_store *store, text_list *layers, text_list *parts,
 	struct arena *arena, struct error *err)
 {
 	struct choosing c = { .arena = arena, .count = layers->count };
 	char id[LAYER_ID_LEN + 1];
-	env_texts rest = { 0 };
+	text_list rest = { 0 };
 
 	parts->count = 0;
 	if (layers->count <= ENV_LAYERS_MAX)
@@ -137,7 +137,7 @@ static int compare_copy(void *ctx, size_t draft, const char *path,
 	return fail(err, ERR_CORRUPT, "'%s' is not what its layer's manifest says", path);
 }
 
-static int merge(struct making *making, const env_texts *parts, struct error *err)
+static int merge(struct making *making, const text_list *parts, struct error *err)
 {
 	const struct layer_store *layers = &making->store->layers;
 	struct layer_draft draft = { .path = MERGED,
@@ -154,7 +154,7 @@ static int merge(struct making *making, const env_texts *parts, struct error *er
 	return layers_publish(layers, making->stage.fd, &draft, 1, compare_copy, &files, err);
 }
 
-static int set_aside_damaged(struct making *making, const env_texts *parts, struct error *err)
+static int set_aside_damaged(struct making *making, const text_list *parts, struct error *err)
 {
 	const struct layer_store *layers = &making->store->layers;
 	env_findings findings = { 0 };
@@ -177,7 +177,7 @@ static int set_aside_damaged(struct making *making, const env_texts *parts, stru
 
 int making_merge(struct making *making, struct error *err)
 {
-	env_texts parts = making->composition.parts;
+	text_list parts = making->composition.parts;
 
 	making_show_packages(making, "building_layers", 0);
 	buf_printf(&making->log,

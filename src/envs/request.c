@@ -41,7 +41,7 @@ int build_failed_as(struct build_problem *problem, const struct error *err)
 
 /* -- policy -- */
 
-static bool has_name(const config_list *list, const char *name)
+static bool has_name(const text_list *list, const char *name)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		if (strcmp(list->items[i], name) == 0)

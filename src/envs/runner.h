@@ -16,8 +16,8 @@ struct job_bind {
 };
 struct job {
 	char *const *argv;
-	VEC(const char *) env; /* "K=V", besides what every sandbox has */
-	const char *cwd;       /* NULL: /workspace */
+	text_list env;	   /* "K=V", besides what every sandbox has */
+	const char *cwd;   /* NULL: /workspace */
 	const char *stage; /* host directory shown at /env, writable; NULL: none. It belongs to the
 			      home's owner */
 	VEC(struct job_bind) binds;

@@ -25,7 +25,6 @@
 #define OUT (ENV_INSIDE "/.out")
 #define PROJECT_INSIDE "/project"
 
-typedef VEC(const char *) text_list;
 struct work {		      /* one package under way */
 	struct making making; /* the caller's, with a stage of our own */
 	struct env_wanted wanted;

@@ -39,7 +39,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 int envs_names_in(const struct env_store *store, const char *path, struct arena *arena,
-	envs_names *names, struct error *err)
+	text_list *names, struct error *err)
 {
 	auto_close int fd = openat(store->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT)
@@ -294,7 +294,7 @@ static bool find_current(
 
 /* Without .current: the newest of those that are there. */
 static const char *find_newest(const struct env_store *store, const char *package_id,
-	const envs_names *names, struct arena *arena)
+	const text_list *names, struct arena *arena)
 {
 	const char *newest = NULL, *created_at = "";
 	for (size_t i = 0; i < names->count; i++) {
@@ -314,7 +314,7 @@ static const char *find_newest(const struct env_store *store, const char *packag
 
 /* The name, or the package_id before its '_', that is nearest to what was typed; false: none is
  * near. */
-static bool find_near(const char *text, const envs_names *names, char out[ENV_NAME_MAX + 1])
+static bool find_near(const char *text, const text_list *names, char out[ENV_NAME_MAX + 1])
 {
 	size_t least = SIZE_MAX;
 	bool is_found = false;
@@ -333,7 +333,7 @@ static bool find_near(const char *text, const envs_names *names, char out[ENV_NA
 
 #define NAMES_SHOWN 5
 
-static int not_found(const char *text, const envs_names *names, struct error *err)
+static int not_found(const char *text, const text_list *names, struct error *err)
 {
 	char list[240] = "", near[ENV_NAME_MAX + 1];
 	size_t len = 0, shown = 0, count = 0;
@@ -364,7 +364,7 @@ int env_resolve(const struct env_store *store, const char *text, struct arena *a
 {
 	char current[ENV_NAME_MAX + 1];
 	const char *found = NULL;
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	int failed = 0;
 	if (envs_check_name(text, err))
 		return -1;

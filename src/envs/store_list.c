@@ -35,7 +35,7 @@ static struct env_row row_of(
 int envs_rows(const struct env_store *store, struct arena *arena, bool check, env_rows *rows,
 	struct error *err)
 {
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	home_enter(store->home);
 	int failed = envs_names_in(store, ".", arena, &names, err);
 	for (size_t i = 0; !failed && i < names.count; i++) {
@@ -109,7 +109,7 @@ int envs_measure_layers(const struct env_store *store, struct arena *arena, stru
 {
 	auto_buf struct buf lines;
 	struct map known;
-	layer_ids ids = { 0 };
+	text_list ids = { 0 };
 	uint64_t sum = 0;
 	buf_init(&lines, SIZES_MAX);
 	map_init(&known, arena);
@@ -238,7 +238,7 @@ static void print_durations(const struct histogram *histogram, struct buf *out)
 }
 
 /* Environments' own files, besides their layers. */
-static int measure_directories(const struct env_store *store, const envs_names *names,
+static int measure_directories(const struct env_store *store, const text_list *names,
 	uint64_t *count, uint64_t *bytes, struct error *err)
 {
 	for (size_t i = 0; i < names->count; i++) {
@@ -264,7 +264,7 @@ int env_metrics_print(const struct env_store *store, struct buf *out, struct err
 	auto_arena struct arena arena;
 	struct map sizes;
 	struct histogram histogram = { 0 };
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	uint64_t bytes, count = 0;
 	arena_init(&arena);
 	map_init(&sizes, &arena);

@@ -65,7 +65,7 @@ static void sweep_lists(int dir, const kept_list *lists, int64_t now)
 void envs_sweep_kept(const struct env_store *store)
 {
 	auto_arena struct arena arena;
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	kept_list locks = { 0 }, lists = { 0 };
 	struct error ignored;
 	int64_t now = clock_now_ms() / 1000;

@@ -19,9 +19,8 @@
 /* ERR_INVALID says what a name is. */
 int envs_check_name(const char *name, struct error *err);
 /* The names in the directory `path` below envs/, sorted. One that isn't there is empty. */
-typedef VEC(const char *) envs_names;
 int envs_names_in(const struct env_store *store, const char *path, struct arena *arena,
-	envs_names *names, struct error *err);
+	text_list *names, struct error *err);
 /* Opens the directory `name` below envs/ after making it when it isn't there. */
 int envs_open_directory(
 	const struct env_store *store, const char *name, int *fd, struct error *err);

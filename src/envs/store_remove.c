@@ -122,7 +122,7 @@ static void sweep_draft(const struct env_store *store, const char *name)
 void env_sweep(const struct env_store *store)
 {
 	auto_arena struct arena arena;
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	struct error unimportant;
 	arena_init(&arena);
 	home_enter(store->home);
@@ -166,7 +166,7 @@ static int keep_layers_of(const struct env_store *store, const char *name, struc
 }
 
 /* Lock files of environments that aren't there and that nobody is building. */
-static void sweep_locks(const struct env_store *store, const envs_names *locks)
+static void sweep_locks(const struct env_store *store, const text_list *locks)
 {
 	struct stat st;
 	for (size_t i = 0; i < locks->count; i++) {
@@ -180,7 +180,7 @@ static void sweep_locks(const struct env_store *store, const envs_names *locks)
 	}
 }
 
-static void sweep_current(const struct env_store *store, const envs_names *links)
+static void sweep_current(const struct env_store *store, const text_list *links)
 {
 	for (size_t i = 0; i < links->count; i++) {
 		char path[ENVS_PATH_MAX], target[ENV_NAME_MAX + 1];
@@ -198,7 +198,7 @@ static void sweep_current(const struct env_store *store, const envs_names *links
 }
 
 /* Texts that no environment has any more. Who links them holds the layers' lock. */
-static void sweep_shared(const struct env_store *store, const envs_names *texts)
+static void sweep_shared(const struct env_store *store, const text_list *texts)
 {
 	for (size_t i = 0; i < texts->count; i++) {
 		char path[ENVS_PATH_MAX];
@@ -209,7 +209,7 @@ static void sweep_shared(const struct env_store *store, const envs_names *texts)
 	}
 }
 
-static void sweep_logs(const struct env_store *store, const envs_names *logs)
+static void sweep_logs(const struct env_store *store, const text_list *logs)
 {
 	int64_t now = clock_now_ms() / 1000;
 	for (size_t i = 0; i < logs->count; i++) {
@@ -228,10 +228,10 @@ static int find_live(
 {
 	static const struct {
 		const char *path;
-		void (*sweep)(const struct env_store *store, const envs_names *names);
+		void (*sweep)(const struct env_store *store, const text_list *names);
 	} sweeps[] = { { ENVS_LOCKS, sweep_locks }, { ENVS_CURRENT, sweep_current },
 		{ ENVS_FAILED, sweep_logs }, { ENVS_SHARED, sweep_shared } };
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	if (envs_names_in(store, ".", arena, &names, err))
 		return -1;
 	for (size_t i = 0; i < names.count; i++)
@@ -239,7 +239,7 @@ static int find_live(
 			keep_layers_of(store, names.items[i], arena, live, err))
 			return -1;
 	for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {
-		envs_names found = { 0 };
+		text_list found = { 0 };
 		if (envs_names_in(store, sweeps[i].path, arena, &found, err))
 			return -1;
 		sweeps[i].sweep(store, &found);
@@ -316,7 +316,7 @@ int env_remove(const struct env_store *store, const char *name, bool keep_layers
 static int is_within_limits(const struct env_store *store, const struct config *config,
 	uint64_t bytes, struct arena *arena, bool *is_within, struct error *err)
 {
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	uint64_t count = 0;
 	int64_t now_ms = clock_now_ms();
 	bool has_expired = false;
@@ -478,7 +478,7 @@ static bool is_removed(const struct env_pruned *pruned, const char *name)
 static int foresee_layers(const struct env_store *store, const struct map *sizes,
 	struct arena *arena, struct env_pruned *pruned, struct error *err)
 {
-	envs_names names = { 0 };
+	text_list names = { 0 };
 	struct map live;
 	map_init(&live, arena);
 	home_enter(store->home);

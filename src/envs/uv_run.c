@@ -37,7 +37,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	const struct index_set *indexes = &making->wanted->indexes;
 	struct arena *arena = making->arena;
 	struct job *job = &uv->job;
-	inputs_texts extra = { 0 };
+	text_list extra = { 0 };
 
 	*uv = (struct uv_job){ 0 };
 	vec_push(arena, &uv->argv, arena_text(arena, UV_INSIDE));

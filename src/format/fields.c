@@ -286,9 +286,9 @@ static int check_count(
 }
 
 static int read_texts(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, field_texts *out)
+	const struct json_value *v, text_list *out)
 {
-	field_texts texts = { 0 };
+	text_list texts = { 0 };
 	struct where item = { where, NULL, 0 };
 
 	if (v->kind != JSON_ARRAY)
@@ -307,9 +307,9 @@ static int read_texts(const struct field *row, const struct where *where, struct
 }
 
 static int read_pairs(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, field_pairs *out)
+	const struct json_value *v, pair_list *out)
 {
-	field_pairs pairs = { 0 };
+	pair_list pairs = { 0 };
 
 	if (v->kind != JSON_OBJECT)
 		return fail_kind(where, r, "an object of texts", v);
@@ -317,7 +317,7 @@ static int read_pairs(const struct field *row, const struct where *where, struct
 		return -1;
 	for (const struct json_value *one = v->first; one; one = one->next) {
 		struct where place = { where, one->key.data, 0 };
-		struct field_pair pair = { .key = one->key.data };
+		struct text_pair pair = { .key = one->key.data };
 
 		if (strlen(one->key.data) != one->key.len) {
 			fail(r->err, ERR_INVALID, "a name may not hold a NUL character");

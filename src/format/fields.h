@@ -29,8 +29,9 @@ enum field_kind {
 	FIELD_CPUS,	/* uint64_t thousandths: a number, or text */
 	FIELD_CHOICE,	/* int: the value of a name in `choices` */
 	FIELD_NUMBERED, /* int: the same, or a whole number from least to most */
-	FIELD_TEXTS,	/* field_texts: from least to most of them, each checked */
-	FIELD_PAIRS,	/* field_pairs: an object of texts, at most `most` */
+	FIELD_TEXTS,	/* text_list: from least to most of them, each checked */
+	FIELD_PAIRS,	/* pair_list: an object of texts, at most `most`; a value that was null
+			   (FIELD_NULLABLE) is NULL */
 	FIELD_OBJECT,	/* rows of `object`, at offset */
 	FIELD_SHORT,	/* the same, or a text that stands for its first row */
 	FIELD_SHOWN,	/* a text of what is printed: may be sent back, and says nothing */
@@ -45,11 +46,6 @@ struct field_choice {
 	const char *name; /* NULL ends the list */
 	int value;
 };
-struct field_pair {
-	const char *key, *value; /* value NULL: it was null (FIELD_NULLABLE) */
-};
-typedef VEC(struct field_pair) field_pairs;
-typedef VEC(const char *) field_texts;
 
 enum {
 	FIELD_REQUIRED = 1,

@@ -10,10 +10,10 @@
 
 struct lock_package {
 	const char *name, *version;
-	const char *marker;	  /* or NULL */
-	VEC(const char *) hashes; /* "sha256:<64 hex>", sorted; at least one */
-	bool is_built;		  /* by us, from sources that have one of these hashes */
-	bool is_first;		  /* listed before those that aren't: its files win over theirs */
+	const char *marker; /* or NULL */
+	text_list hashes;   /* "sha256:<64 hex>", sorted; at least one */
+	bool is_built;	    /* by us, from sources that have one of these hashes */
+	bool is_first;	    /* listed before those that aren't: its files win over theirs */
 };
 typedef VEC(struct lock_package) lock_list;
 /* "# built NAME" lines mark those that were. "# first NAME" lines mark packages that come first, in

@@ -221,7 +221,7 @@ static int check_project(struct reader *r, bool has_groups)
 	return fail(r->err, ERR_INVALID, "there is no [project] in it");
 }
 
-int pyproject_read(struct str text, const pyproject_names *extras, const pyproject_names *groups,
+int pyproject_read(struct str text, const text_list *extras, const text_list *groups,
 	struct arena *arena, struct pyproject *found, struct error *err)
 {
 	struct reader r = { .arena = arena, .err = err };

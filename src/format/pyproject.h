@@ -9,12 +9,11 @@
 #include "base/vec.h"
 #include "format/requirements.h"
 
-typedef VEC(const char *) pyproject_names;
 struct pyproject {
 	requirement_lines dependencies;
 	requirement_lines constraints; /* constraint-dependencies of [tool.uv] */
 };
 /* Of these extras and groups, by their normalised names. ERR_INVALID names the extra, the group or
  * the line; ERR_LIMIT: larger than TOML_MAX, or too many. */
-int pyproject_read(struct str text, const pyproject_names *extras, const pyproject_names *groups,
+int pyproject_read(struct str text, const text_list *extras, const text_list *groups,
 	struct arena *arena, struct pyproject *found, struct error *err);

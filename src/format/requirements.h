@@ -32,7 +32,7 @@ struct requirement {
 	const char *option;    /* OPTION, EDITABLE: "--index-url"; else NULL */
 	bool has_variables;    /* its line had ${NAME} */
 	bool is_pinned;	       /* == or === with no wildcard, and nothing else */
-	VEC(const char *) hashes; /* "sha256:…", lower case */
+	text_list hashes;      /* "sha256:…", lower case */
 };
 typedef VEC(struct requirement) requirement_list;
 

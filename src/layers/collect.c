@@ -30,9 +30,8 @@ int layer_quarantine(const struct layer_store *store, const char *id, struct err
 	return failed;
 }
 
-typedef VEC(const char *) names;
-
-static int read_names(int at, const char *path, struct arena *arena, names *out, struct error *err)
+static int read_names(
+	int at, const char *path, struct arena *arena, text_list *out, struct error *err)
 {
 	auto_directory DIR *dir =
 		directory_read(openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -89,7 +88,7 @@ static int remove_one(
 /* Keys that lead nowhere, and what a crash left of making one. */
 static int remove_keys(const struct layer_store *store, struct arena *arena, struct error *err)
 {
-	names keys = { 0 };
+	text_list keys = { 0 };
 
 	if (read_names(store->dir, KEYS, arena, &keys, err) < 0)
 		return -1;
@@ -112,7 +111,7 @@ static int remove_keys(const struct layer_store *store, struct arena *arena, str
 static int collect(const struct layer_store *store, const struct map *live, struct arena *arena,
 	uint64_t *count, uint64_t *bytes, struct error *err)
 {
-	names all = { 0 }, gone = { 0 };
+	text_list all = { 0 }, gone = { 0 };
 
 	if (read_names(store->dir, ".", arena, &all, err) < 0)
 		return -1;

@@ -233,11 +233,11 @@ static int compare_ids(const void *a, const void *b)
 }
 
 static int list(
-	const struct layer_store *store, struct arena *arena, layer_ids *ids, struct error *err)
+	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err)
 {
 	auto_directory DIR *dir =
 		directory_read(openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	layer_ids found = { 0 };
+	text_list found = { 0 };
 	const char *name;
 
 	if (!dir)
@@ -254,7 +254,7 @@ static int list(
 }
 
 int layers_list(
-	const struct layer_store *store, struct arena *arena, layer_ids *ids, struct error *err)
+	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err)
 {
 	home_enter(store->home);
 	int failed = list(store, arena, ids, err);

@@ -103,9 +103,8 @@ int layer_verify(const struct layer_store *store, const char *id, struct arena *
  * bytes go when nobody uses it: see layers_collect. The caller holds the lock alone. */
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err);
 
-typedef VEC(const char *) layer_ids;
 int layers_list(
-	const struct layer_store *store, struct arena *arena, layer_ids *ids, struct error *err);
+	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err);
 /* Removes every layer that isn't a key of `live`, quarantined ones and dangling keys too. The
  * caller holds the lock alone. *count, *bytes (on disk): what went. A value of `live` is anything
  * but NULL; LAYER_IN_USE keeps what was quarantined of that layer, too: somebody may still have it

@@ -166,7 +166,7 @@ static int read_policy(const struct place *place, const char *text)
 static int set_text(const struct place *place, const char *text)
 {
 	if (place->key->is_list)
-		vec_push(place->arena, (config_list *)place->out, text);
+		vec_push(place->arena, (text_list *)place->out, text);
 	else
 		*(const char **)place->out = text;
 	return 0;
@@ -323,7 +323,7 @@ static int read_value(const struct place *place, int *line)
 		return fail(
 			place->err, ERR_INVALID, "'%s' is not a list; try [%s]", v->text, v->text);
 	/* What the file says is instead of the default. */
-	*(config_list *)place->out = (config_list){ 0 };
+	*(text_list *)place->out = (text_list){ 0 };
 	for (const struct yaml_value *item = v->first; item; item = item->next) {
 		struct place one = *place;
 

@@ -36,15 +36,14 @@
 #include "base/vec.h"
 #include "model/eviction.h"
 
-typedef VEC(const char *) config_list;
 struct config {
 	uint64_t max_envs, max_bytes, ttl_ms, min_free_bytes, install_timeout_ms, max_install_bytes;
 	enum eviction_policy eviction;
 	const char *exclude_newer, *index, *python; /* NULL: not set */
 	bool require_hashes, allow_build, allow_urls, allow_options;
-	config_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
+	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;
-	config_list show; /* absolute and plain; not looked at on the host */
+	text_list show; /* absolute and plain; not looked at on the host */
 };
 void config_defaults(struct config *config);
 /* `text` of config.yaml over the defaults, whatever *config held. Nothing, or null for a key,

@@ -12,7 +12,7 @@ static void print_count(struct json *j, const char *key, uint64_t value)
 }
 
 /* Pairs, not an object: a key that is there twice must be readable too. */
-static void print_pairs(struct json *j, const char *key, const workspace_pairs *pairs)
+static void print_pairs(struct json *j, const char *key, const pair_list *pairs)
 {
 	json_array(j, key);
 	for (size_t i = 0; i < pairs->count; i++) {
@@ -24,7 +24,7 @@ static void print_pairs(struct json *j, const char *key, const workspace_pairs *
 	json_end(j);
 }
 
-static void print_texts(struct json *j, const char *key, const workspace_texts *texts)
+static void print_texts(struct json *j, const char *key, const text_list *texts)
 {
 	json_array(j, key);
 	for (size_t i = 0; i < texts->count; i++)
@@ -62,7 +62,7 @@ static void print_object(
 				json_bool(j, f->key, true);
 			break;
 		case DOCUMENT_LATER_TEXTS:
-			if (((const workspace_texts *)at)->count == 0)
+			if (((const text_list *)at)->count == 0)
 				break;
 			print_texts(j, f->key, at);
 			break;
@@ -94,15 +94,15 @@ static const char *text_of(const struct json_value *v)
 	return is_text ? v->string.data : NULL;
 }
 
-static bool read_pairs(const struct json_value *v, struct arena *arena, workspace_pairs *pairs)
+static bool read_pairs(const struct json_value *v, struct arena *arena, pair_list *pairs)
 {
-	*pairs = (workspace_pairs){ 0 };
+	*pairs = (pair_list){ 0 };
 	if (v->kind != JSON_ARRAY)
 		return false;
 	for (const struct json_value *item = v->first; item; item = item->next) {
 		if (item->kind != JSON_ARRAY || item->count != 2)
 			return false;
-		struct workspace_pair pair = { text_of(item->first), text_of(item->first->next) };
+		struct text_pair pair = { text_of(item->first), text_of(item->first->next) };
 		if (!pair.key || !pair.value)
 			return false;
 		vec_push(arena, pairs, pair);
@@ -110,9 +110,9 @@ static bool read_pairs(const struct json_value *v, struct arena *arena, workspac
 	return true;
 }
 
-static bool read_texts(const struct json_value *v, struct arena *arena, workspace_texts *texts)
+static bool read_texts(const struct json_value *v, struct arena *arena, text_list *texts)
 {
-	*texts = (workspace_texts){ 0 };
+	*texts = (text_list){ 0 };
 	if (v->kind != JSON_ARRAY)
 		return false;
 	for (const struct json_value *item = v->first; item; item = item->next) {

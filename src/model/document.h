@@ -16,7 +16,7 @@ enum document_kind {
 	DOCUMENT_INT,	/* int, not negative */
 	DOCUMENT_BOOL,
 	DOCUMENT_NAME,	      /* an enum, by name_of */
-	DOCUMENT_PAIRS,	      /* workspace_pairs */
+	DOCUMENT_PAIRS,	      /* pair_list */
 	DOCUMENT_TEXTS,	      /* workspace_texts; parsed, items[count] is NULL */
 	DOCUMENT_LATER_TEXTS, /* the same, added after version 2: left out when empty, so that rows
 				 of before and after can be read by both */

@@ -250,7 +250,7 @@ static int read_packages(
 }
 
 static int read_list(const struct json_value *object, const char *key,
-	bool (*is_valid)(const char *text), struct arena *arena, env_texts *list, struct error *err)
+	bool (*is_valid)(const char *text), struct arena *arena, text_list *list, struct error *err)
 {
 	const struct json_value *v = json_member(object, key);
 
@@ -269,7 +269,7 @@ static int read_list(const struct json_value *object, const char *key,
 static int read_lists(const struct json_value *object, struct arena *arena, struct env_meta *meta,
 	struct error *err)
 {
-	env_texts paths = { 0 };
+	text_list paths = { 0 };
 
 	if (read_packages(object, arena, meta) < 0)
 		return fail_field(err, "installed_packages");

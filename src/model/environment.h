@@ -29,7 +29,6 @@ const char *env_name_make(
  * false: it is none. */
 bool env_time_parse(const char *text, int64_t *unix_ms);
 
-typedef VEC(const char *) env_texts;
 struct env_package {
 	const char *name, *version; /* normalised name */
 };
@@ -50,9 +49,9 @@ struct env_meta {
 	bool system_site_packages;
 	double build_seconds;
 	VEC(struct env_package) packages; /* installed_packages, sorted by name */
-	env_texts layers;		  /* ids, topmost first */
+	text_list layers;		  /* ids, topmost first */
 	VEC(struct env_editable) editables;
-	env_texts indexes; /* where from, credentials removed */
+	text_list indexes; /* where from, credentials removed */
 };
 /* As meta.json has it: last_used_at and use_count, the seed's other fields, ours. What is printed
  * is parsed to the same again, provided that texts are UTF-8 (others come out with U+FFFD) and

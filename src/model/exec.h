@@ -16,11 +16,11 @@ extern const char *const exec_state_names[EXEC_STATE_COUNT]; /* "starting" … *
 struct exec_spec {
 	const char *id; /* that it gets (of id_make: a key of idempotency knows it before), or NULL:
 			   one is made */
-	workspace_texts argv; /* items[count] is NULL; a shell `command` is {"/bin/sh","-c",command}
+	text_list argv; /* items[count] is NULL; a shell `command` is {"/bin/sh","-c",command}
 				 already */
-	const char *command;  /* as it was asked for, or NULL */
-	const char *cwd;      /* absolute, or NULL: /workspace */
-	workspace_pairs env;  /* on top of the workspace's */
+	const char *command;   /* as it was asked for, or NULL */
+	const char *cwd;       /* absolute, or NULL: /workspace */
+	pair_list env;	       /* on top of the workspace's */
 	struct str stdin_text; /* all of stdin, when has_stdin_text */
 	bool has_stdin_text;
 	bool open_stdin; /* stdin is fed by exec_write_stdin until it is ended there; else empty */
@@ -37,7 +37,7 @@ struct exec_spec {
 struct exec_record {
 	char id[ID_LEN + 1], workspace[ID_LEN + 1];
 	enum exec_state state;
-	workspace_texts argv;
+	text_list argv;
 	const char *cwd;
 	bool background, tty;
 	int64_t started_ms, ended_ms; /* Unix time; 0: not yet */

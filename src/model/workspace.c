@@ -130,19 +130,19 @@ static void set_limit(struct limits *limits, const struct limit_field *field, ui
 	*(uint64_t *)((char *)limits + field->offset) = value;
 }
 
-workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from)
+pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from)
 {
-	workspace_pairs to = { 0 };
+	pair_list to = { 0 };
 	for (size_t i = 0; i < from->count; i++)
 		vec_push(arena, &to,
-			(struct workspace_pair){ arena_text(arena, from->items[i].key),
+			(struct text_pair){ arena_text(arena, from->items[i].key),
 				arena_text(arena, from->items[i].value) });
 	return to;
 }
 
-workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts *from)
+text_list workspace_copy_texts(struct arena *arena, const text_list *from)
 {
-	workspace_texts to = { 0 };
+	text_list to = { 0 };
 	for (size_t i = 0; i < from->count; i++)
 		vec_push(arena, &to, (const char *)arena_text(arena, from->items[i]));
 	vec_push(arena, &to, NULL);

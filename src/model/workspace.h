@@ -31,12 +31,6 @@ enum workspace_state {
 };
 extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT];
 
-struct workspace_pair {
-	const char *key, *value;
-};
-typedef VEC(struct workspace_pair) workspace_pairs;
-typedef VEC(const char *) workspace_texts;
-
 struct workspace {
 	char id[ID_LEN + 1];
 	const char *name;
@@ -44,13 +38,13 @@ struct workspace {
 	int64_t created_ms, last_used_ms; /* Unix time */
 	int64_t expires_ms;		  /* 0: never */
 	uint64_t ttl_ms, idle_timeout_ms; /* 0: none */
-	workspace_pairs labels, env;	  /* env: for every exec */
+	pair_list labels, env;		  /* env: for every exec */
 	struct limits limits;		  /* as in force: defaults filled in */
 	const char *environment;	  /* name, or NULL */
 	const char *python;		  /* what the environment was made of: version or path, */
 	const char *requirements;	  /* text of a requirements file, */
-	workspace_texts packages;	  /* and packages; NULL or empty: not asked for */
-	workspace_texts build_options;	  /* how it is built: words of `carrel env build` that
+	text_list packages;		  /* and packages; NULL or empty: not asked for */
+	text_list build_options;	  /* how it is built: words of `carrel env build` that
 					     workspace_build_option_is_valid allows */
 	bool ptrace;			  /* debuggers work in its sandboxes */
 	bool is_context;		  /* --context: the fifth seed's layout */
@@ -70,8 +64,8 @@ const char *workspace_label(const struct workspace *w, const char *key); /* or N
  * names a file of the host, an index or another environment. */
 bool workspace_build_option_is_valid(const char *word);
 /* Deep copies into arena; of texts items[count] is NULL. */
-workspace_pairs workspace_copy_pairs(struct arena *arena, const workspace_pairs *from);
-workspace_texts workspace_copy_texts(struct arena *arena, const workspace_texts *from);
+pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from);
+text_list workspace_copy_texts(struct arena *arena, const text_list *from);
 /* Limits that weren't given (0) get the defaults of model/limits.h, tmp_bytes half of
  * the memory; cpus, cpu time, timeout and output stay without. ERR_INVALID names one that is out of
  * range; nothing is changed then. */

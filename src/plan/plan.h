@@ -68,19 +68,19 @@ struct plan_bind {
 };
 /* An environment: layers below, and on top what the command changes. */
 struct plan_environment {
-	const char *base;	  /* directory of the host, below which layers and upper are opened
-				   * following	 no link */
-	const char *layers;	  /* the name there that holds them */
-	VEC(const char *) lowers; /* names in it, topmost first */
+	const char *base;   /* directory of the host, below which layers and upper are opened
+			     * following	 no link */
+	const char *layers; /* the name there that holds them */
+	text_list lowers;   /* names in it, topmost first */
 	const char
 		*upper; /* the name there with `upper` and `work`; NULL: a tmpfs, gone afterwards */
 	uint32_t owner_uid, owner_gid; /* of all of them */
 };
 struct plan_options {
-	bool warm;	       /* it stays, and commands come later: no argv, no streams */
-	char *const *argv;     /* NULL-terminated, at least one unless warm */
-	VEC(const char *) env; /* "K=V" */
-	const char *cwd;       /* -w, or NULL */
+	bool warm;	   /* it stays, and commands come later: no argv, no streams */
+	char *const *argv; /* NULL-terminated, at least one unless warm */
+	text_list env;	   /* "K=V" */
+	const char *cwd;   /* -w, or NULL */
 	VEC(struct plan_bind) binds;
 	const struct plan_bind *dir;		    /* --dir, target unused; NULL: a tmpfs */
 	const struct plan_environment *environment; /* at /env; NULL: none */
@@ -180,9 +180,9 @@ struct plan {
 	VEC(struct plan_node) nodes;
 	VEC(struct plan_mount) mounts;
 	VEC(struct plan_view) views;
-	bool has_unified;	     /* of facts */
-	VEC(const char *) masks;     /* of /proc: replaced by something empty when they exist */
-	VEC(const char *) read_only; /* of /proc */
+	bool has_unified;    /* of facts */
+	text_list masks;     /* of /proc: replaced by something empty when they exist */
+	text_list read_only; /* of /proc */
 	int landlock_abi;
 	bool landlock_writes; /* what can be seen can be read: the mounts alone decide that */
 	VEC(struct plan_rule) rules;
@@ -203,8 +203,8 @@ struct plan {
 	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none
 				*/
 	bool warm;
-	workspace_texts env; /* items[count] is NULL */
-	char *const *argv;   /* warm: none */
+	text_list env;	   /* items[count] is NULL */
+	char *const *argv; /* warm: none */
 	const char *cwd;
 };
 
@@ -231,6 +231,5 @@ void plan_add_views(const struct plan_facts *facts, struct arena *arena, struct 
  * runtime's memory limit, and with a limit of cpus the number of threads of common libraries;
  * without ptrace, that AddressSanitizer looks for no leaks. A variable that the user sets replaces
  * one of these. */
-void plan_limit_env(
-	const struct limits *limits, bool ptrace, struct arena *arena, workspace_texts *env);
+void plan_limit_env(const struct limits *limits, bool ptrace, struct arena *arena, text_list *env);
 const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */

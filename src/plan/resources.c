@@ -9,8 +9,7 @@ static unsigned count_cpus(uint64_t millicpus)
 	return (unsigned)((millicpus + 999) / 1000);
 }
 
-void plan_limit_env(
-	const struct limits *limits, bool ptrace, struct arena *arena, workspace_texts *env)
+void plan_limit_env(const struct limits *limits, bool ptrace, struct arena *arena, text_list *env)
 {
 	/* How many threads a library starts: each asks in its own way, and few ask for a quota. */
 	static const char *const threads[] = { "OMP_NUM_THREADS", "GOMAXPROCS",

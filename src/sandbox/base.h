@@ -22,7 +22,7 @@ struct base {
 	int mounts; /* the namespace, or -1 */
 	struct arena arena;
 	VEC(struct base_source) sources;
-	VEC(const char *) targets; /* where something can be mounted */
+	text_list targets; /* where something can be mounted */
 };
 #define BASE_NONE                                                                                  \
 	{                                                                                          \

@@ -120,7 +120,7 @@ static bool is_listed(const plan_host_paths *paths, const char *name)
 	return false;
 }
 
-int host_find_new(const struct host *host, const char *path, struct arena *arena, host_names *names,
+int host_find_new(const struct host *host, const char *path, struct arena *arena, text_list *names,
 	struct error *err)
 {
 	plan_host_paths now = { 0 };
@@ -349,7 +349,7 @@ static int check_shown(const char *path, const char *real, const char *home, str
 	return S_ISDIR(st.st_mode) ? PATH_DIRECTORY : PATH_FILE;
 }
 
-int host_show(struct host *host, const config_list *show, const char *home, struct arena *arena,
+int host_show(struct host *host, const text_list *show, const char *home, struct arena *arena,
 	struct error *err)
 {
 	plan_host_paths *paths = &host->facts.host_paths;

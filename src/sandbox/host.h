@@ -17,12 +17,11 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	struct error *err);
 /* Adds what the operator shows (system.show) to the facts of host_look: it must exist, be a file or
  * a directory, and have nothing to do with `home`, carrel's own. ERR_NOT_FOUND, ERR_INVALID. */
-int host_show(struct host *host, const config_list *show, const char *home, struct arena *arena,
+int host_show(struct host *host, const text_list *show, const char *home, struct arena *arena,
 	struct error *err);
 /* The protected names that are in directory `path` now and weren't when host_look looked: what
  * doesn't exist can't be protected, but it can be said. */
-typedef VEC(const char *) host_names;
-int host_find_new(const struct host *host, const char *path, struct arena *arena, host_names *names,
+int host_find_new(const struct host *host, const char *path, struct arena *arena, text_list *names,
 	struct error *err);
 /* Makes bind->source absolute and real, and fills its kind and owner. ERR_NOT_FOUND, ERR_DENIED,
  * ERR_INVALID. */

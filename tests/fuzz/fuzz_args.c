@@ -9,7 +9,7 @@
 struct options {
 	bool flag;
 	const char *text, *choice;
-	arg_list list;
+	text_list list;
 	uint64_t size, duration, count, cpus;
 };
 static const struct arg_option table[] = {

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error err = { 0 };
 	struct pyproject found = { 0 };
 	requirement_lines lines = { 0 };
-	pyproject_names extras = { 0 }, groups = { 0 };
+	text_list extras = { 0 }, groups = { 0 };
 
 	arena_init(&arena);
 	vec_push(&arena, &extras, "web");

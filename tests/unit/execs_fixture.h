@@ -395,9 +395,9 @@ static inline void done_with(struct seen *seen)
 }
 #define auto_seen __attribute__((cleanup(done_with)))
 
-static inline workspace_texts texts(const char *const *argv)
+static inline text_list texts(const char *const *argv)
 {
-	workspace_texts made = { (const char **)(uintptr_t)argv, 0, 0 };
+	text_list made = { (const char **)(uintptr_t)argv, 0, 0 };
 	while (argv[made.count])
 		made.count++;
 	return made;

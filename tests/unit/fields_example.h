@@ -9,11 +9,11 @@ struct example {
 	uint64_t count, memory, wait_ms, cpus;
 	bool flag, has_wait;
 	int colour, sign;
-	field_texts words;
-	field_pairs labels;
+	text_list words;
+	pair_list labels;
 	struct inner {
 		const char *version;
-		field_texts packages;
+		text_list packages;
 	} python;
 };
 

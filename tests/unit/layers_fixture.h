@@ -142,7 +142,7 @@ static __attribute__((unused)) const char *publish_one(
 
 static __attribute__((unused)) size_t count_layers(void)
 {
-	layer_ids ids = { 0 };
+	text_list ids = { 0 };
 
 	assert_ok(layers_list(&store, &arena, &ids, &err));
 	return ids.count;

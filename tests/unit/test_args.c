@@ -5,7 +5,7 @@
 struct options {
 	bool flag, other;
 	const char *text, *choice;
-	arg_list list;
+	text_list list;
 	uint64_t size, duration, count, cpus;
 };
 static const struct arg_option table[] = {
@@ -148,7 +148,7 @@ static void operands_may_stand_between_options(void **state)
 	const char *argv[] = { "test", "a", "-f", "-t", "--", "b", "--", "-g", "c", NULL };
 	auto_arena struct arena arena;
 	struct options options = { 0 };
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	bool help;
 	arena_init(&arena);
@@ -169,7 +169,7 @@ static void help_is_found_behind_operands(void **state)
 	const char *argv[] = { "test", "a", "-f", "--help", "--nonsense", NULL };
 	auto_arena struct arena arena;
 	struct options options = { 0 };
-	arg_list operands = { 0 };
+	text_list operands = { 0 };
 	struct error err;
 	bool help;
 	arena_init(&arena);
@@ -209,7 +209,7 @@ static void operands_that_are_missing_or_too_many_are_named(void **state)
 	static const struct arg_spec two = { .command = "cp",
 		.usage = "carrel cp SOURCE TARGET [options]" };
 	const char *items[] = { "a", "b", "c" };
-	arg_list operands = { items, 0, 0 };
+	text_list operands = { items, 0, 0 };
 	struct error err;
 	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
 	assert_string_equal(err.text, "cp needs a SOURCE");

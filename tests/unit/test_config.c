@@ -7,7 +7,7 @@
 #include "model/config.h"
 #include "unit.h"
 
-static void print_list(struct buf *out, const char *name, const config_list *list)
+static void print_list(struct buf *out, const char *name, const text_list *list)
 {
 	buf_printf(out, "%s:", name);
 	for (size_t i = 0; i < list->count; i++)

@@ -283,7 +283,7 @@ static void a_name_is_taken_once(void **state)
 static void a_context_id_finds_like_a_name(void **state)
 {
 	struct fixture *f = *state;
-	struct workspace_pair pairs[] = { { "context_id", "ctx/Ä ..\n%" } };
+	struct text_pair pairs[] = { { "context_id", "ctx/Ä ..\n%" } };
 	struct workspace wanted = { .labels = { pairs, 1, 1 } };
 	create(f, NULL, wanted);
 	assert_false(f->has_failed);

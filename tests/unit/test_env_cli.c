@@ -117,7 +117,7 @@ static void options_survive_their_printing(void **state)
 		"1.5s" };
 	struct env_build_options first = { 0 }, second = { 0 };
 	auto_arena struct arena arena;
-	arg_list operands = { 0 }, words = { 0 };
+	text_list operands = { 0 }, words = { 0 };
 	struct error err;
 	bool help;
 	arena_init(&arena);

@@ -84,7 +84,7 @@ static void bytes_and_age_are_limits_too(void **state)
 	assert_ok(env_evict(&envs, NULL, 0, &count, &err));
 	assert_int_equal(count, 0);
 	uint64_t one, total = 0;
-	layer_ids ids = { 0 };
+	text_list ids = { 0 };
 	assert_ok(layers_list(&store, &arena, &ids, &err));
 	for (size_t i = 0; i < ids.count; i++) {
 		assert_ok(layer_measure(&store, ids.items[i], &one, &err));

@@ -35,24 +35,24 @@ static void test_a_captured_exec_has_output_errors_and_exit_status(void **state)
 
 static void test_the_environment_is_carrels_then_the_workspaces_then_the_execs(void **state)
 {
-	struct workspace_pair of_workspace[] = { { "A", "1" }, { "B", "2" }, { "LANG", "x" } };
-	struct workspace_pair of_exec[] = { { "B", "3" }, { "C", "a=b" } };
-	world->w.model.env = (workspace_pairs){ of_workspace, 3, 0 };
+	struct text_pair of_workspace[] = { { "A", "1" }, { "B", "2" }, { "LANG", "x" } };
+	struct text_pair of_exec[] = { { "B", "3" }, { "C", "a=b" } };
+	world->w.model.env = (pair_list){ of_workspace, 3, 0 };
 	auto_seen struct seen seen, plain;
 	struct exec_spec spec = SPEC(SHELL("echo $A $B $C $LANG $HOME; pwd"));
-	spec.env = (workspace_pairs){ of_exec, 2, 0 };
+	spec.env = (pair_list){ of_exec, 2, 0 };
 	spec.cwd = "/usr";
 	run_captured(&seen, &spec);
 	assert_exited(&seen, 0);
 	assert_string_equal(seen.out.data, "1 3 a=b x /workspace\n/usr\n");
-	spec.env = (workspace_pairs){ 0 };
+	spec.env = (pair_list){ 0 };
 	run_captured(&plain, &spec);
 	assert_string_equal(plain.out.data, "1 2 x /workspace\n/usr\n");
 	struct error err;
 	struct core_exec *e;
-	struct workspace_pair bad[] = { { "A=B", "1" } };
+	struct text_pair bad[] = { { "A=B", "1" } };
 	struct exec_listener listener = { .ended = on_seen_ended };
-	spec.env = (workspace_pairs){ bad, 1, 0 };
+	spec.env = (pair_list){ bad, 1, 0 };
 	assert_int_equal(
 		exec_start(&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &e, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);

@@ -521,7 +521,7 @@ static void sweep_after_crash(void)
 
 static void assert_all_whole(void)
 {
-	layer_ids ids = { 0 };
+	text_list ids = { 0 };
 
 	assert_ok(layers_list(&store, &arena, &ids, &err));
 	for (size_t i = 0; i < ids.count; i++)

@@ -35,7 +35,7 @@ static const char *join(const requirement_lines *lines)
 static int read_project(const char *text, const char *extra, const char *group,
 	struct pyproject *found, struct error *err)
 {
-	pyproject_names extras = { 0 }, groups = { 0 };
+	text_list extras = { 0 }, groups = { 0 };
 
 	if (extra)
 		vec_push(&arena, &extras, extra);

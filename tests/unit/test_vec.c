@@ -10,7 +10,7 @@ static void pushed_items_stay_in_order(void **state)
 {
 	auto_arena struct arena arena;
 	VEC(struct pair) pairs = { 0 };
-	VEC(const char *) names = { 0 };
+	text_list names = { 0 };
 
 	arena_init(&arena);
 	for (int i = 0; i < 1000; i++) {

@@ -156,11 +156,11 @@ static struct workspace sample(struct arena *arena)
 		.disk_usage_bytes = 52428800,
 		.disk_mechanism = "counted",
 		.error = NULL };
-	vec_push(arena, &w.labels, (struct workspace_pair){ "context_id", "ctx-abc123" });
-	vec_push(arena, &w.labels, (struct workspace_pair){ "agent", "weather-service" });
-	vec_push(arena, &w.labels, (struct workspace_pair){ "namespace", "team1" });
-	vec_push(arena, &w.env, (struct workspace_pair){ "A", "" });
-	vec_push(arena, &w.env, (struct workspace_pair){ "A", "again \x01\xe2\x82\xac" });
+	vec_push(arena, &w.labels, (struct text_pair){ "context_id", "ctx-abc123" });
+	vec_push(arena, &w.labels, (struct text_pair){ "agent", "weather-service" });
+	vec_push(arena, &w.labels, (struct text_pair){ "namespace", "team1" });
+	vec_push(arena, &w.env, (struct text_pair){ "A", "" });
+	vec_push(arena, &w.env, (struct text_pair){ "A", "again \x01\xe2\x82\xac" });
 	vec_push(arena, &w.packages, "requests==2.32.3");
 	w.limits.millicpus = 1500;
 	assert_int_equal(workspace_fill_limits(&w.limits, NULL), 0);
