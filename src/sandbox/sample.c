@@ -59,9 +59,9 @@ bool sample_is_memory_over(struct sample *sample)
 	uint64_t least, bound = usage_memory_bound(sample->usage, &least);
 	if (least > sample->memory_bytes)
 		return true;
-	/* What waits in sockets belongs to no process. */
-	if (usage_sockets_everywhere() > sample->memory_bytes &&
-		usage_socket_bytes(sample->usage) > sample->memory_bytes)
+	/* What waits in sockets belongs to no process, and adds to what processes have. */
+	if (least + usage_sockets_everywhere() > sample->memory_bytes &&
+		least + usage_socket_bytes(sample->usage) > sample->memory_bytes)
 		return true;
 	uint64_t now = clock_monotonic_ms(), shared = usage_shared_everywhere();
 	if (!sample->memory.is_running && now >= sample->exact_after_ms &&

@@ -241,6 +241,26 @@ def test_buffers_of_sockets_count_as_memory(carrel):
     assert reason(carrel.py_json(FILL_SOCKETS, "--memory", "32M", "--timeout", "60s", timeout=90)) == ("memory_limit", 137)
 
 
+HALF_IN_SOCKETS = """
+import socket, time
+held = bytearray(b"x") * (40 << 20)
+listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
+pairs, sent = [], 0
+while sent < 40 << 20 and len(pairs) < 480:
+    pairs.append((socket.create_connection(listener.getsockname()), listener.accept()[0]))
+    pairs[-1][0].setblocking(False)
+    try:
+        while sent < 40 << 20: sent += pairs[-1][0].send(bytes(65536))
+    except BlockingIOError: pass
+time.sleep(1000)
+"""
+
+
+@pytest.mark.skipif(MECHANISM == "cgroup-v1", reason="there the kernel counts buffers of sockets apart")
+def test_buffers_of_sockets_add_to_the_memory_of_processes(carrel):
+    assert reason(carrel.py_json(HALF_IN_SOCKETS, "--memory", "64M", "--timeout", "60s", timeout=90)) == ("memory_limit", 137)
+
+
 def test_threads_are_limited(carrel):
     result = carrel.py_json(COUNT_THREADS, "--pids", "20", "--timeout", "60s", timeout=90)
     assert 15 <= int(result["stdout"]) < 20
