@@ -39,8 +39,8 @@ bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench
 	@bench/run $(BUILD)/carrel
 
-lint: ## format, static analysis, shell scripts, rooms, man pages
-	@tools/install-deps build lint
+lint: ## format, rooms, messages, shell scripts, man pages, static analysis
+	@tools/install-deps build style lint
 	@tools/lint $(BUILD)
 
 fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
