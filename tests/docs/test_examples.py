@@ -15,7 +15,8 @@ import subprocess
 import pytest
 from harness import CARREL, CLIENTS, TREE, copy_home, locked
 
-DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md") if path.exists()]
+DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md",
+                          TREE / "CONTRIBUTING.md", TREE / "CHANGELOG.md") if path.exists()]
 PAGES = sorted((TREE / "man").glob("*.[1-8]"))
 ENVIRONMENTS = re.compile(r"carrel env (build|warm)|carrel (run|create) .*--(pip|env|context)")
 PACKAGES = ("requests", "fastapi", "uvicorn", "pydantic>=2"), ("pydantic<2",)
