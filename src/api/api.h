@@ -12,6 +12,7 @@ struct api;
 struct api_options {
 	struct core *core;
 	struct loop *loop;
+	const struct log *log;
 	int listener;
 	uint32_t allowed_uids[4]; /* peers of the unix socket; others get 403 `denied` and are
 				     closed */

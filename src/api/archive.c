@@ -83,7 +83,7 @@ static void end_out(struct transfer *t)
 	if (t->job || !t->is_piped)
 		return;
 	if (t->has_failed)
-		log_record(&c->api->core->log, LOG_LEVEL_WARN, "an archive could not be packed",
+		log_record(c->api->options.log, LOG_LEVEL_WARN, "an archive could not be packed",
 			"request_id", c->r->id, "error", t->err.text, NULL);
 	call_let_go(c);
 	if (is_whole)

@@ -21,7 +21,7 @@ struct subscriber {
 static void leave(struct subscriber *s)
 {
 	if (s->is_listening)
-		journal_unlisten(&s->call->api->core->journal, &s->listener);
+		journal_unlisten(core_journal(s->call->api->core), &s->listener);
 	s->is_listening = false;
 }
 
@@ -65,7 +65,7 @@ static void on_stop(struct stream *stream)
 /* Listens from where it was; what the ring has lost meanwhile is said. */
 static void listen(struct subscriber *s)
 {
-	struct journal *journal = &s->call->api->core->journal;
+	struct journal *journal = core_journal(s->call->api->core);
 
 	if (s->last && s->last + 1 < journal->first) {
 		auto_buf struct buf text;
@@ -130,7 +130,7 @@ static void subscribe(struct call *c, const char *workspace, bool ends_with_it)
 	 * cut off before the first event misses none by asking again. */
 	char begin[64];
 	str_format(begin, sizeof begin, "id: %llu\n\n",
-		(unsigned long long)(s->last ? s->last : c->api->core->journal.next - 1));
+		(unsigned long long)(s->last ? s->last : core_journal(c->api->core)->next - 1));
 	http_write(c->r, str_from(begin));
 	s->heartbeat = loop_after(c->api->loop, HEARTBEAT_MS, on_heartbeat, s);
 	listen(s);
@@ -141,7 +141,7 @@ void api_workspace_events(struct call *c)
 	struct core_workspace *w;
 
 	if (!call_workspace(c, &w))
-		subscribe(c, w->model.id, true);
+		subscribe(c, core_model(w)->id, true);
 }
 
 void api_events(struct call *c)
@@ -157,5 +157,5 @@ void api_events(struct call *c)
 	if (core_find(c->api->core, query->workspace, &w, &err))
 		call_problem(c, &err);
 	else
-		subscribe(c, w->model.id, false);
+		subscribe(c, core_model(w)->id, false);
 }

@@ -5,8 +5,6 @@
 #include "base/fd.h"
 #include "core/execs.h"
 
-#define NO_TIMEOUT_MS (36525ull * 24 * 3600 * 1000) /* a hundred years */
-
 struct exec_operation {
 	struct operation op;
 	struct core_exec *exec;
@@ -16,7 +14,7 @@ struct exec_operation {
 
 static const char *location_of(struct arena *arena, const struct core_exec *e)
 {
-	return arena_printf(arena, "/v1/execs/%s", e->record.id);
+	return arena_printf(arena, "/v1/execs/%s", exec_record_of(e)->id);
 }
 
 /* ---- it has ended, and that is the answer ---- */
@@ -66,7 +64,7 @@ static void print_start(struct exec_operation *op, struct core_exec *e)
 	buf_text(&op->events, "event: start\ndata: ");
 	json_init(&j, &op->events, false);
 	json_object(&j, NULL);
-	json_text(&j, "id", e->record.id);
+	json_text(&j, "id", exec_record_of(e)->id);
 	json_end(&j);
 	buf_text(&op->events, "\n\n");
 }
@@ -79,9 +77,10 @@ static void begin_events(struct exec_operation *op, struct core_exec *e)
 
 	if (c->status)
 		return;
-	if (e->road == EXEC_HANDED_PTY && e->terminal >= 0) {
+	int terminal = exec_terminal(e);
+	if (terminal >= 0) {
 		c->status = 200;
-		http_begin_fds(c->r, 200, "text/event-stream", headers, &e->terminal, 1);
+		http_begin_fds(c->r, 200, "text/event-stream", headers, &terminal, 1);
 	} else {
 		call_begin(c, 200, "text/event-stream", headers);
 	}
@@ -143,7 +142,7 @@ static void on_background_started(void *ctx, struct core_exec *e)
 	arena_init(&arena);
 	buf_init(&body, BUF_MAX_DEFAULT);
 	json_init(&j, &body, false);
-	exec_print(&j, NULL, &e->record);
+	exec_print(&j, NULL, exec_record_of(e));
 	exec_detach(e);
 	buf_done(&op->events);
 	operation_answer(&op->op, 201, location_of(&arena, e), &body);
@@ -179,12 +178,10 @@ static enum exec_road road_of(struct call *c, const struct exec_body *body, bool
 	return EXEC_HANDED_PTY;
 }
 
-static void fill_spec(struct call *c, struct core_workspace *w, enum exec_road road, const char *id,
-	struct exec_spec *spec)
+static void fill_spec(struct call *c, enum exec_road road, const char *id, struct exec_spec *spec)
 {
 	const struct exec_body *body = c->body;
 	struct arena *arena = &c->r->arena;
-	bool is_handed = exec_is_handed(road);
 
 	*spec = (struct exec_spec){
 		.id = id[0] ? id : NULL,
@@ -201,9 +198,6 @@ static void fill_spec(struct call *c, struct core_workspace *w, enum exec_road r
 		.cpu_time_ms = body->limits.cpu_time_ms,
 		.output_bytes = body->limits.output_bytes,
 	};
-	/* Who has the streams in his own hands ends it himself, as with `carrel run`. */
-	if (is_handed && !spec->timeout_ms && !w->model.limits.timeout_ms)
-		spec->timeout_ms = NO_TIMEOUT_MS;
 	if (body->command) {
 		vec_push(arena, &spec->argv, "/bin/sh");
 		vec_push(arena, &spec->argv, "-c");
@@ -267,7 +261,7 @@ static void start(struct call *c, struct operation *base)
 		operation_fail(base, &err);
 		return;
 	}
-	fill_spec(c, w, road, base->id, &spec);
+	fill_spec(c, road, base->id, &spec);
 	int failed = exec_start(w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL, &listener,
 		c->r->id, &op->exec, &err);
 	/* Nobody but the command has them any more: their ends are its ends. */
@@ -291,7 +285,7 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	if (exec_find(c->api->core, id, &e, &err))
 		return false;
 	json_init(&j, body, false);
-	exec_print(&j, NULL, &e->record);
+	exec_print(&j, NULL, exec_record_of(e));
 	*location = location_of(&c->r->arena, e);
 	return true;
 }
@@ -330,8 +324,8 @@ void api_exec_start(struct call *c)
 	if (call_workspace(c, &w))
 		return;
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
-	*once = (struct once){ arena_printf(
-				       &c->r->arena, "POST /v1/workspaces/%s/exec", w->model.id),
+	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/workspaces/%s/exec",
+				       core_model(w)->id),
 		sizeof(struct exec_operation), start, body->background ? find : NULL };
 	call_once(c, once);
 }

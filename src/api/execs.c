@@ -29,7 +29,7 @@ static void print_item(void *ctx, struct core_exec *e)
 	struct page *page = ctx;
 
 	if (page->cursor) {
-		if (!strcmp(page->cursor, e->record.id))
+		if (!strcmp(page->cursor, exec_record_of(e)->id))
 			page->cursor = NULL;
 		return;
 	}
@@ -38,8 +38,8 @@ static void print_item(void *ctx, struct core_exec *e)
 		return;
 	}
 	page->left--;
-	str_copy(page->last, sizeof page->last, e->record.id);
-	exec_print(&page->j, NULL, &e->record);
+	str_copy(page->last, sizeof page->last, exec_record_of(e)->id);
+	exec_print(&page->j, NULL, exec_record_of(e));
 }
 
 static void list(struct call *c, struct core_workspace *w)
@@ -92,7 +92,7 @@ void api_exec_get(struct call *c)
 	if (find(c, &e))
 		return;
 	json_init(&j, &body, false);
-	exec_print(&j, NULL, &e->record);
+	exec_print(&j, NULL, exec_record_of(e));
 	call_json(c, 200, NULL, &body);
 }
 

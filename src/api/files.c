@@ -140,7 +140,7 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 			"%sContent-Range: bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64 "\r\n", headers,
 			offset, offset + len - 1, info->size);
 	c->status = kind == RANGE_PART ? 206 : 200;
-	c->api->core->metrics.file_read_bytes += len;
+	core_count_read(c->api->core, len);
 	http_respond_file(c->r, c->status, "application/octet-stream", headers, fd, offset, len);
 }
 
@@ -204,10 +204,8 @@ static void on_piece(struct call *c, struct str data)
 		files_finish_write(write, on_written, upload);
 		return;
 	}
-	if (!files_write(write, data.data, data.len, &err)) {
-		c->api->core->metrics.file_written_bytes += data.len;
+	if (!files_write(write, data.data, data.len, &err))
 		return;
-	}
 	upload->write = NULL;
 	files_abort_write(write);
 	on_written(upload, false, &err);

@@ -111,42 +111,29 @@ static void print_core(struct buf *out, const struct metrics *metrics)
 
 /* ---- what there is ---- */
 
-static void print_states(struct buf *out, const struct core *core)
+static void print_states(
+	struct buf *out, const struct core_numbers *numbers, const struct log_losses *losses)
 {
-	uint64_t states[WORKSPACE_STATE_COUNT] = { 0 }, bytes = 0, execs = 0;
-	uint64_t up = 0, starting = 0, ending = 0;
-
-	for (const struct core_workspace *w = core->newest; w; w = w->older) {
-		states[core_now(w).state]++;
-		bytes += w->model.disk_usage_bytes;
-		execs += w->sandbox.exec_count;
-		if (w->sandbox.is_ending)
-			ending++;
-		else if (w->sandbox.is_up)
-			up++;
-		else if (w->sandbox.is_starting)
-			starting++;
-	}
 	print_head(out, "carrel_workspaces", "gauge", "Workspaces by state.");
 	for (int i = 0; i < WORKSPACE_STATE_COUNT; i++)
 		buf_printf(out, "carrel_workspaces{state=\"%s\"} %" PRIu64 "\n",
-			workspace_state_names[i], states[i]);
+			workspace_state_names[i], numbers->workspaces[i]);
 	print_head(out, "carrel_sandboxes", "gauge", "Sandboxes by state.");
 	buf_printf(out,
 		"carrel_sandboxes{state=\"starting\"} %" PRIu64
 		"\ncarrel_sandboxes{state=\"up\"} %" PRIu64
 		"\ncarrel_sandboxes{state=\"ending\"} %" PRIu64 "\n",
-		starting, up, ending);
+		numbers->sandboxes_starting, numbers->sandboxes_up, numbers->sandboxes_ending);
 	print_counter(out, "carrel_log_lines_lost_total",
 		"Lines of core's log that couldn't be written: nobody reads it, or the disk is "
 		"full.",
-		core->log.losses ? core->log.losses->ever : 0);
-	print_gauge(out, "carrel_execs_running", "Execs that run just now.", execs);
+		losses ? losses->ever : 0);
+	print_gauge(out, "carrel_execs_running", "Execs that run just now.", numbers->execs);
 	print_gauge(out, "carrel_captured_output_bytes",
 		"Bytes of captured output that are kept until they are answered.",
-		core->captured_bytes);
+		numbers->captured_bytes);
 	print_gauge(out, "carrel_workspace_bytes",
-		"Bytes on disk of all workspaces, as last measured.", bytes);
+		"Bytes on disk of all workspaces, as last measured.", numbers->disk_bytes);
 }
 
 static void print_context_labels(struct buf *out, const char *name, const struct workspace *w)
@@ -164,24 +151,35 @@ static void print_context_labels(struct buf *out, const char *name, const struct
 	buf_text(out, "} ");
 }
 
-/* The names of the fifth seed: one series a workspace that has a context_id. */
-static void print_contexts(struct buf *out, const struct core *core)
-{
-	static const char bytes[] = "kagenti_context_workspace_bytes",
-			  used[] = "kagenti_context_last_accessed_timestamp";
+static const char context_bytes[] = "kagenti_context_workspace_bytes",
+		  context_used[] = "kagenti_context_last_accessed_timestamp";
 
-	print_head(out, bytes, "gauge", "Disk usage of the workspace of a context.");
-	for (const struct core_workspace *w = core->newest; w; w = w->older)
-		if (workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL)) {
-			print_context_labels(out, bytes, &w->model);
-			buf_printf(out, "%" PRIu64 "\n", w->model.disk_usage_bytes);
-		}
-	print_head(out, used, "gauge", "Last use of the workspace of a context, in Unix time.");
-	for (const struct core_workspace *w = core->newest; w; w = w->older)
-		if (workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL)) {
-			print_context_labels(out, used, &w->model);
-			buf_printf(out, "%.3f\n", (double)w->model.last_used_ms / 1000);
-		}
+static void print_context_bytes(void *ctx, struct core_workspace *w)
+{
+	print_context_labels(ctx, context_bytes, core_model(w));
+	buf_printf(ctx, "%" PRIu64 "\n", core_model(w)->disk_usage_bytes);
+}
+
+static void print_context_used(void *ctx, struct core_workspace *w)
+{
+	print_context_labels(ctx, context_used, core_model(w));
+	buf_printf(ctx, "%.3f\n", (double)core_model(w)->last_used_ms / 1000);
+}
+
+/* The names of the fifth seed: one series a workspace that has a context_id. */
+static void print_contexts(struct buf *out, struct core *core)
+{
+	struct text_pair label = { WORKSPACE_CONTEXT_LABEL, NULL };
+	pair_list labels = { &label, 1, 1 };
+	struct core_filter all = { .labels = &labels, .state = -1, .limit = SIZE_MAX };
+	char next[CORE_CURSOR_SIZE];
+	struct error err;
+
+	print_head(out, context_bytes, "gauge", "Disk usage of the workspace of a context.");
+	core_list(core, &all, print_context_bytes, out, next, &err);
+	print_head(out, context_used, "gauge",
+		"Last use of the workspace of a context, in Unix time.");
+	core_list(core, &all, print_context_used, out, next, &err);
 }
 
 static void print_levels(struct buf *out, const struct core_levels *levels)
@@ -201,34 +199,37 @@ static void print_levels(struct buf *out, const struct core_levels *levels)
 		levels->starting);
 }
 
-static void print_environments(struct buf *out, struct core *core)
+static void print_environments(struct buf *out, struct api *api)
 {
 	auto_buf struct buf text;
 	struct error err;
 
 	buf_init(&text, BUF_MAX_DEFAULT);
-	if (core_print_environment_metrics(core, &text, &err))
-		log_record(&core->log, LOG_LEVEL_WARN, "the environments could not be counted",
-			"error", err.text, NULL);
+	if (core_print_environment_metrics(api->core, &text, &err))
+		log_record(api->options.log, LOG_LEVEL_WARN,
+			"the environments could not be counted", "error", err.text, NULL);
 	else
 		buf_append(out, text.data, text.len);
 }
 
 static void print_all(struct buf *out, struct api *api, const struct core_levels *levels)
 {
+	struct core_numbers numbers;
+
+	core_count(api->core, &numbers);
 	print_head(out, "carrel_build_info", "gauge", "The version that runs.");
 	buf_text(out, "carrel_build_info{version=\"" CARREL_VERSION "\"} 1\n");
 	print_head(out, "carrel_start_time_seconds", "gauge", "Since when it runs, in Unix time.");
-	buf_printf(out, "carrel_start_time_seconds %.3f\n",
-		(double)api->core->metrics.started_ms / 1000);
+	buf_printf(
+		out, "carrel_start_time_seconds %.3f\n", (double)numbers.metrics.started_ms / 1000);
 	print_gauge(out, "carrel_http_connections", "Open connections.",
 		http_server_connections(api->server));
-	print_states(out, api->core);
-	print_core(out, &api->core->metrics);
+	print_states(out, &numbers, api->options.log->losses);
+	print_core(out, &numbers.metrics);
 	print_contexts(out, api->core);
 	if (levels)
 		print_levels(out, levels);
-	print_environments(out, api->core);
+	print_environments(out, api);
 }
 
 /* ---- the request: it waits a moment for the launcher, in its arena ---- */

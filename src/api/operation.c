@@ -1,6 +1,5 @@
 #include <stdlib.h>
 #include "api/call.h"
-#include "core/files.h"
 
 static void on_gone(struct call *c)
 {
@@ -202,11 +201,11 @@ static void on_measured(void *ctx, struct core_workspace *w, const struct error 
 bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then)
 {
 	const char *length = call_header(c, "content-length");
-	uint64_t bytes = w->model.limits.disk_bytes / 2; /* when nobody says how many */
+	uint64_t bytes = 0; /* nobody says how many */
 
-	if (length && !str_to_u64(str_from(length), &bytes))
+	if (length && (!str_to_u64(str_from(length), &bytes) || !bytes))
 		return false;
-	if (c->is_measured || !w->is_dirty || bytes <= files_room(w))
+	if (c->is_measured || !core_must_measure(w, bytes))
 		return false;
 	c->is_measured = true;
 	struct measured *measured = operation_new(c, sizeof *measured);

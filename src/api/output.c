@@ -32,7 +32,7 @@ static int open_spool(struct core_exec *e, int stream, int *fd, uint64_t *size, 
 	if (exec_open_output(e, stream, fd, err))
 		return -1;
 	if (fstat(*fd, &st))
-		return fail_errno(err, "look at the output of exec '%s'", e->record.id);
+		return fail_errno(err, "look at the output of exec '%s'", exec_record_of(e)->id);
 	*size = (uint64_t)st.st_size;
 	return 0;
 }
@@ -98,10 +98,11 @@ static void finish(struct reader *reader, struct buf *events)
 		for (int i = 0; i < 2; i++)
 			sse_print_output(
 				events, i ? "stderr" : "stdout", &reader->tails[i], STR(""), true);
-		if (!exec_find(c->api->core, c->id, &e, &err) && e->record.state == EXEC_ENDED) {
+		if (!exec_find(c->api->core, c->id, &e, &err) &&
+			exec_record_of(e)->state == EXEC_ENDED) {
 			buf_text(events, "event: exit\ndata: ");
 			json_init(&j, events, false);
-			exec_print(&j, NULL, &e->record);
+			exec_print(&j, NULL, exec_record_of(e));
 			buf_text(events, "\n\n");
 		}
 		http_write(c->r, (struct str){ events->data, events->len });
@@ -183,7 +184,7 @@ static void follow(struct call *c, struct core_exec *e, struct reader *reader, b
 		return;
 	}
 	stream_add(c, &reader->stream, on_stop);
-	if (follows && e->record.state != EXEC_ENDED) {
+	if (follows && exec_record_of(e)->state != EXEC_ENDED) {
 		reader->exec = e;
 		exec_follow(e, &reader->follower);
 	}
@@ -207,7 +208,7 @@ void api_exec_output(struct call *c)
 		return;
 	}
 	/* A terminal has one stream: the other is empty. */
-	if (e->record.background && e->record.tty && first) {
+	if (exec_record_of(e)->background && exec_record_of(e)->tty && first) {
 		call_respond(
 			c, 200, "application/octet-stream", "Carrel-Next-Offset: 0\r\n", STR(""));
 		return;
@@ -226,7 +227,7 @@ void api_exec_output(struct call *c)
 		answer_now(c, take_fd(&fd), query->offset, size);
 		return;
 	}
-	if (reader->is_events && !query->stream && !e->record.tty &&
+	if (reader->is_events && !query->stream && !exec_record_of(e)->tty &&
 		open_spool(e, 2, &other, &ignored, &err)) {
 		call_problem(c, &err);
 		return;

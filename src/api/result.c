@@ -23,12 +23,12 @@ struct result_stream {
 
 static struct exec_output output_of(const struct core_exec *e)
 {
-	const struct exec_captured *captured = &e->captured;
+	const struct exec_captured *captured = exec_captured_of(e);
 	const struct buf *out = &captured->streams[0], *errors = &captured->streams[1];
 
 	return exec_output_of((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, captured->measures,
-		e->record.result.truncated);
+		exec_record_of(e)->result.truncated);
 }
 
 void result_print(struct json *j, const struct core_exec *e, const struct exec_output *output,
@@ -37,9 +37,9 @@ void result_print(struct json *j, const struct core_exec *e, const struct exec_o
 	struct exec_output captured = output_of(e);
 
 	json_object(j, NULL);
-	json_text(j, "id", e->record.id);
-	exec_print_result(j, &e->record.result, output ? output : &captured,
-		e->workspace->sandbox.limiter, places);
+	json_text(j, "id", exec_record_of(e)->id);
+	exec_print_result(j, &exec_record_of(e)->result, output ? output : &captured,
+		exec_limiter(e), places);
 	json_end(j);
 }
 
@@ -160,7 +160,7 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 
 static uint64_t size_of(const struct core_exec *e, const struct exec_output *output)
 {
-	const struct json_measure *measures = e->captured.measures;
+	const struct json_measure *measures = exec_captured_of(e)->measures;
 
 	return output->is_base64 ? (output->streams[0].len + output->streams[1].len) / 3 * 4
 				 : measures[0].escaped + measures[1].escaped;

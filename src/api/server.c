@@ -207,7 +207,7 @@ static void on_writable(void *ctx, struct http_request *r)
 
 static void write_log(struct call *c, bool aborted)
 {
-	const struct log *log = &c->api->core->log;
+	const struct log *log = c->api->options.log;
 	enum log_level level = c->status >= 500 ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG;
 	char status[8], took[32], method[16], path[512];
 

@@ -8,12 +8,12 @@ static void print(struct buf *body, const struct core_workspace *w)
 	struct json j;
 
 	json_init(&j, body, false);
-	workspace_print(&j, NULL, &w->model, &now);
+	workspace_print(&j, NULL, core_model(w), &now);
 }
 
 static const char *location_of(struct arena *arena, const struct core_workspace *w)
 {
-	return arena_printf(arena, "/v1/workspaces/%s", w->model.id);
+	return arena_printf(arena, "/v1/workspaces/%s", core_model(w)->id);
 }
 
 /* The workspace that core is done with. */
@@ -63,12 +63,8 @@ static void on_gone(struct call *c)
 /* Nobody knows of a workspace whose client went before the answer was in its hands. */
 static void on_answered(struct call *c)
 {
-	struct core_workspace *w;
-	struct error err;
-
-	if (c->is_aborted && !c->api->core->is_stopping &&
-		!core_find(c->api->core, c->own, &w, &err))
-		core_remove(c->api->core, w, "canceled", c->r->id, NULL, NULL);
+	if (c->is_aborted)
+		core_cancel_created(c->api->core, c->own, c->r->id);
 }
 
 static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
@@ -79,7 +75,7 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 	answer(ctx, w, err, 201);
 	if (!c || err)
 		return;
-	c->own = arena_text(&c->r->arena, w->model.id);
+	c->own = arena_text(&c->r->arena, core_model(w)->id);
 	c->gone = on_answered;
 }
 
@@ -128,7 +124,7 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	struct core_workspace *w;
 	struct error err;
 
-	if (core_find(c->api->core, id, &w, &err) || w->model.state == WORKSPACE_CREATING)
+	if (core_find(c->api->core, id, &w, &err))
 		return false;
 	print(body, w);
 	*location = location_of(&c->r->arena, w);
@@ -149,7 +145,7 @@ static void print_item(void *ctx, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
 
-	workspace_print(ctx, NULL, &w->model, &now);
+	workspace_print(ctx, NULL, core_model(w), &now);
 }
 
 void api_workspace_list(struct call *c)

@@ -1,6 +1,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "core/catalog.h"
+#include "core/internal.h"
 #include "envs/store.h"
 #include "plan/launch.h"
 

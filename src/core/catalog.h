@@ -1,6 +1,7 @@
 /* catalog.h -- what there is besides workspaces and execs, for whoever shows it: environments,
  * levels of the launcher's pools, whether core is well. */
 #pragma once
+#include "base/arena.h"
 #include "base/buf.h"
 #include "core/core.h"
 #include "format/json.h"

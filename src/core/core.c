@@ -119,6 +119,11 @@ static void on_stop(struct loop *loop, void *ctx)
 	core_check_stopped(ctx);
 }
 
+void core_begin_stop(struct core *core)
+{
+	core->is_stopping = true;
+}
+
 void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 {
 	core->is_stopping = true;
@@ -334,6 +339,11 @@ int core_find(struct core *core, const char *text, struct core_workspace **out, 
 		strcmp(why, "expired") ? "was " : "", why, time);
 }
 
+const struct workspace *core_model(const struct core_workspace *w)
+{
+	return &w->model;
+}
+
 struct workspace_now core_now(const struct core_workspace *w)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
@@ -380,4 +390,33 @@ int core_list(struct core *core, const struct core_filter *filter,
 		fn(ctx, w);
 	}
 	return 0;
+}
+
+/* ---- numbers ---- */
+
+struct journal *core_journal(struct core *core)
+{
+	return &core->journal;
+}
+
+void core_count_read(struct core *core, uint64_t bytes)
+{
+	core->metrics.file_read_bytes += bytes;
+}
+
+void core_count(const struct core *core, struct core_numbers *numbers)
+{
+	*numbers = (struct core_numbers){ .metrics = core->metrics,
+		.captured_bytes = core->captured_bytes };
+	for (const struct core_workspace *w = core->newest; w; w = w->older) {
+		numbers->workspaces[core_now(w).state]++;
+		numbers->disk_bytes += w->model.disk_usage_bytes;
+		numbers->execs += w->sandbox.exec_count;
+		if (w->sandbox.is_ending)
+			numbers->sandboxes_ending++;
+		else if (w->sandbox.is_up)
+			numbers->sandboxes_up++;
+		else if (w->sandbox.is_starting)
+			numbers->sandboxes_starting++;
+	}
 }

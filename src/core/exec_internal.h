@@ -9,6 +9,7 @@
  *	watch.c		other limits that the kernel doesn't keep by itself */
 #pragma once
 #include "core/execs.h"
+#include "core/internal.h"
 #include "core/watch.h"
 #include "init/protocol.h"
 
@@ -30,6 +31,19 @@ struct exec_stream {
 	uint32_t events; /* watched for */
 };
 
+struct core_exec {
+	struct exec_record record;
+	struct arena arena;
+	struct core_workspace *workspace;
+	enum exec_road road;
+	struct exec_listener listener;
+	struct exec_captured captured; /* EXEC_CAPTURED */
+	int terminal;		       /* master of its pty, or -1 */
+	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
+	char request_id[ID_LEN + 1];
+	struct core_exec *next; /* in its sandbox */
+	struct exec_private *own;
+};
 struct exec_private {
 	enum exec_phase phase;
 	bool has_listener;

@@ -81,6 +81,28 @@ struct exec_captured exec_take_captured(struct core_exec *e)
 	return taken;
 }
 
+/* ---- what is shown of one ---- */
+
+const struct exec_record *exec_record_of(const struct core_exec *e)
+{
+	return &e->record;
+}
+
+const char *exec_limiter(const struct core_exec *e)
+{
+	return e->workspace->sandbox.limiter;
+}
+
+int exec_terminal(const struct core_exec *e)
+{
+	return e->road == EXEC_HANDED_PTY ? e->terminal : -1;
+}
+
+const struct exec_captured *exec_captured_of(const struct core_exec *e)
+{
+	return &e->captured;
+}
+
 /* ---- made and freed ---- */
 
 /* init knows an exec by the first 60 bits of its id: twelve letters of five. */
@@ -276,7 +298,8 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 		.tty = spec->tty || road == EXEC_HANDED_PTY,
 		.started_ms = clock_now_ms(),
 		.timeout_ms = first_of(spec->timeout_ms, limits->timeout_ms,
-			spec->background ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
+			/* Whoever has the streams in hand ends it, as with `carrel run`. */
+			spec->background || exec_is_handed(road) ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
 		.cpu_time_ms = first_of(spec->cpu_time_ms, limits->cpu_time_ms, 0),
 		.output_cap_bytes = first_of(spec->output_bytes, limits->output_bytes,
 			is_kept ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0) };

@@ -26,8 +26,7 @@ enum exec_road {
 	EXEC_CAPTURED,	 /* output kept in `captured` until `ended` */
 	EXEC_STREAMED,	 /* output passed to listener.output */
 	EXEC_HANDED,	 /* the caller's own three descriptors (checked: pipe or /dev/null) */
-	EXEC_HANDED_PTY, /* a terminal is made; its master is exec->terminal when `started` comes,
-			    dup it */
+	EXEC_HANDED_PTY, /* a terminal is made; its master is exec_terminal when `started` comes */
 	EXEC_SPOOLED,	 /* background */
 };
 /* Its streams are the caller's: what it writes doesn't pass through core. */
@@ -35,6 +34,7 @@ static inline bool exec_is_handed(enum exec_road road)
 {
 	return road == EXEC_HANDED || road == EXEC_HANDED_PTY;
 }
+struct core_exec; /* of core/exec_internal.h */
 struct exec_listener {
 	void (*started)(
 		void *ctx, struct core_exec *e); /* or NULL; not called when it can't start */
@@ -53,19 +53,6 @@ struct exec_captured {
 	struct json_measure measures[2];
 };
 void exec_captured_done(struct exec_captured *captured);
-struct core_exec {
-	struct exec_record record;
-	struct arena arena;
-	struct core_workspace *workspace;
-	enum exec_road road;
-	struct exec_listener listener;
-	struct exec_captured captured; /* EXEC_CAPTURED */
-	int terminal;		       /* master of its pty, or -1 */
-	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
-	char request_id[ID_LEN + 1];
-	struct core_exec *next; /* in its sandbox */
-	struct exec_private *own;
-};
 /* fds: of EXEC_HANDED, stay the caller's. ERR_INVALID, ERR_DENIED (a descriptor that may not be
  * handed in), ERR_CONFLICT (handed streams, and the workspace limits output but spec doesn't),
  * ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until its listener's
@@ -77,6 +64,14 @@ int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec
 void exec_detach(struct core_exec *exec);
 /* EXEC_STREAMED: no output is read while paused (a slow client). */
 void exec_pause(struct core_exec *exec, bool paused);
+/* What is shown of it: the record, valid until the next turn of the loop. */
+const struct exec_record *exec_record_of(const struct core_exec *exec);
+/* By what its sandbox keeps limits ("cgroup-v1" …), or NULL. */
+const char *exec_limiter(const struct core_exec *exec);
+/* EXEC_HANDED_PTY: the terminal's master, which stays core's (dup it); else -1. */
+int exec_terminal(const struct core_exec *exec);
+/* In `ended`: what was captured; it stays the exec's. */
+const struct exec_captured *exec_captured_of(const struct core_exec *exec);
 /* In `ended`: moves what was captured to the caller, who calls exec_captured_done. */
 struct exec_captured exec_take_captured(struct core_exec *exec);
 /* ERR_NOT_FOUND: unknown (or ended long ago). */
@@ -112,21 +107,3 @@ struct exec_follower {
 };
 void exec_follow(struct core_exec *exec, struct exec_follower *follower);
 void exec_unfollow(struct core_exec *exec, struct exec_follower *follower);
-
-/* ---- for core/workspaces.c and core/reconcile.c ---- */
-/* The sandbox is up: its init socket is watched from now on. */
-int execs_attach(struct core_workspace *w, struct error *err);
-/* It is gone (fds still open): everything that ran there ends with the sandbox's limit, or
- * canceled. */
-void execs_sandbox_gone(struct core_workspace *w);
-/* A background exec from the store, at start. One that isn't ended is looked for in its adopted
- * sandbox; `is_adopted` false: its sandbox is gone, and its end is unknown: `canceled`, with an
- * error that says so. */
-void execs_restore(struct core *core, struct core_workspace *w, const struct exec_record *record,
-	bool is_adopted);
-/* The workspace goes: its ended execs and spools too. */
-void execs_forget(struct core_workspace *w);
-/* Spools of no exec that is known: removed. At start. */
-void execs_sweep(struct core *core);
-/* Frees what is left; nothing runs any more, or core is about to exit. */
-void execs_done(struct core *core);

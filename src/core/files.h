@@ -12,6 +12,7 @@
  * of all of them: ERR_INVALID (a path that can't be one, or what can't be done to such a thing),
  * ERR_NOT_FOUND, ERR_DENIED (it leads out, or its mode forbids it), ERR_CONFLICT. */
 #pragma once
+#include "base/arena.h"
 #include "base/vec.h"
 #include "core/core.h"
 #include "format/json.h"

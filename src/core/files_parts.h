@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include "core/files.h"
+#include "core/internal.h"
 
 /* ---- files_path.c: names to places ---- */
 

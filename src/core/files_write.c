@@ -113,6 +113,7 @@ int files_write(struct file_write *write, const void *data, size_t len, struct e
 		return write_failed(write, err);
 	write->written += len;
 	files_charge(write->w, (int64_t)len);
+	write->w->core->metrics.file_written_bytes += len;
 	if (write->written - write->begun >= SYNC_STEP) {
 		/* Without waiting for it. */
 		sync_file_range(write->fd, (off_t)write->begun,

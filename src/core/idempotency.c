@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "core/idempotency.h"
+#include "core/internal.h"
 #include "store/store.h"
 
 #define STATUS_BEGUN 0 /* the body of the row is the id */

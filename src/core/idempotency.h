@@ -5,6 +5,7 @@
  * it anew.
  * 2. A request that fails leaves its key free: it may be tried again. */
 #pragma once
+#include "base/arena.h"
 #include "base/table.h"
 #include "core/core.h"
 

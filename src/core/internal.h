@@ -1,7 +1,95 @@
 /* internal.h -- what the files behind core.h share. Private to this room. */
 #pragma once
+#include "base/arena.h"
+#include "base/table.h"
 #include "core/core.h"
+#include "core/launcher.h"
+#include "envs/store.h"
+#include "linux/home.h"
+#include "plan/launch.h"
 #include "sandbox/measure.h"
+#include "store/store.h"
+
+struct core_exec;
+struct exec_record;
+struct exec_watch; /* core/exec_internal.h: the connection to one sandbox */
+
+/* The sandbox a workspace has just now. */
+struct core_sandbox {
+	bool is_starting;	 /* asked for, not there yet */
+	bool is_up;		 /* init is connected, and execs can be sent */
+	int init;		 /* socket, or -1 */
+	int fds[LAUNCH_FD_MAX];	 /* of launch.h, or -1 */
+	const char *limiter;	 /* "cgroup-v1" … */
+	struct core_exec *execs; /* running here, linked by exec->next */
+	unsigned exec_count;
+	bool is_alone; /* nobody but init was there when it last told of an exit */
+	struct exec_watch *watch;
+	bool is_ending;
+	bool has_limit;
+	enum reason limit; /* why it is being ended: every exec in it ends with this reason */
+};
+
+struct core_workspace {
+	struct core *core;
+	struct workspace model;
+	struct arena arena; /* of the model's texts */
+	struct core_sandbox sandbox;
+	struct loop_timer *idle, *expiry;
+	uint64_t expires_at_ms;	 /* monotonic */
+	int64_t expires_from_ms; /* the model's time it was reckoned from */
+	int64_t saved_last_used_ms;
+	uint64_t used_ms;  /* monotonic: last use */
+	uint64_t kept_ms;  /* monotonic: something that a command had left was found running */
+	bool is_dirty;	   /* used since it was measured */
+	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
+	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
+			   meanwhile */
+	bool is_gone;	/* removed; freed when the last user lets go */
+	bool is_canceled;		/* while it is made: nobody wants it any more */
+	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
+	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
+	struct core_removal *removal;	/* who waits for its end */
+	bool has_no_row;		/* any more: it is being removed */
+	bool has_made_room;		/* its tree was removed before its row, which had none */
+	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
+	uint64_t start_ns;
+	unsigned lost_starts;		      /* in a row: dead before they were of use */
+	struct env_pin *pin;		      /* its environment's, of core/environments.c */
+	struct core_waiter *waiters;	      /* for the sandbox to come up */
+	struct core_refusal *refusals;	      /* while it is made: who wanted the same name */
+	struct core_workspace *newer, *older; /* all of them, by creation */
+};
+
+struct core {
+	struct loop *loop;
+	struct arena arena;
+	struct log log;
+	struct home home;
+	int workspaces; /* <home>/workspaces */
+	int spool;	/* <home>/run/execs */
+	struct store *store;
+	struct store_opened store_opened;
+	struct env_store envs;
+	struct launcher launcher;
+	struct journal journal;
+	struct metrics metrics;
+	struct table ids, names, contexts; /* of workspaces */
+	struct table execs; /* by id: running, and background ones that have ended, and the latest
+			       others */
+	struct table pins;  /* environments in use, by name */
+	int sockets;	    /* <home>/run/sb */
+	struct core_workspace *newest, *oldest;
+	size_t workspace_count;
+	bool landlock_writes;
+	uint64_t give_back_ms;
+	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
+	bool is_ready;			       /* reconciled */
+	bool is_stopping;		       /* SIGTERM: nothing new */
+	bool counts_disk;	  /* the launcher has said that no kernel mechanism is there */
+	struct core_own *own;	  /* of core/internal.h */
+	struct exec_shelf *shelf; /* of core/exec_internal.h: what all execs share */
+};
 
 struct core_waiter {
 	core_workspace_fn *fn;
@@ -99,6 +187,12 @@ size_t environment_describe(const struct core_workspace *w, struct launch_messag
 	const char *strings[LAUNCH_STRINGS_MAX], int *fd);
 
 /* ---- sandboxes.c ---- */
+/* Calls back when its sandbox is up (at the next turn of the loop when it is already), with one
+ * hold that is the callee's to release. For core/execs.c. */
+void core_wake(
+	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
+/* Ends the sandbox; its execs end with `reason`. */
+void core_end_sandbox(struct core_workspace *w, enum reason reason);
 void sandbox_clear(struct core_sandbox *sandbox); /* none */
 void sandbox_close(struct core_sandbox *sandbox); /* what core holds of it; none then */
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
@@ -125,3 +219,21 @@ void removal_go_on(struct core_workspace *w); /* its sandbox is gone */
 /* Reads the store, then asks the launcher what runs; core->is_ready when that has been sorted out.
  */
 int reconcile_begin(struct core *core, struct error *err);
+
+/* ---- exec_restore.c ---- */
+/* The sandbox is up: its init socket is watched from now on. */
+int execs_attach(struct core_workspace *w, struct error *err);
+/* It is gone (fds still open): everything that ran there ends with the sandbox's limit, or
+ * canceled. */
+void execs_sandbox_gone(struct core_workspace *w);
+/* A background exec from the store, at start. One that isn't ended is looked for in its adopted
+ * sandbox; `is_adopted` false: its sandbox is gone, and its end is unknown: `canceled`, with an
+ * error that says so. */
+void execs_restore(struct core *core, struct core_workspace *w, const struct exec_record *record,
+	bool is_adopted);
+/* The workspace goes: its ended execs and spools too. */
+void execs_forget(struct core_workspace *w);
+/* Spools of no exec that is known: removed. At start. */
+void execs_sweep(struct core *core);
+/* Frees what is left; nothing runs any more, or core is about to exit. */
+void execs_done(struct core *core);

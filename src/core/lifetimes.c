@@ -216,6 +216,13 @@ static void measure_next(struct core *core)
 	measure_start(&core->own->meter);
 }
 
+bool core_must_measure(const struct core_workspace *w, uint64_t bytes)
+{
+	if (!bytes)
+		bytes = w->model.limits.disk_bytes / 2;
+	return w->is_dirty && bytes > files_room(w);
+}
+
 void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx)
 {
 	struct core *core = w->core;

@@ -115,3 +115,11 @@ void core_remove(struct core *core, struct core_workspace *w, const char *why,
 	workspace_set_state(w, WORKSPACE_DELETING);
 	core_later(core, on_begin, NULL, w, NULL);
 }
+
+void core_cancel_created(struct core *core, const char *id, const char *request_id)
+{
+	struct core_workspace *w;
+	struct error err;
+	if (!core->is_stopping && !core_find(core, id, &w, &err))
+		core_remove(core, w, "canceled", request_id, NULL, NULL);
+}

@@ -6,7 +6,7 @@
  * 2. The looks at all sandboxes together take at most a tenth of one cpu; a sandbox more makes each
  * of them rarer. */
 #pragma once
-#include "core/core.h"
+#include "core/internal.h"
 
 struct watch_limits;
 int watch_open(struct core_workspace *w, struct error *err);

@@ -13,7 +13,7 @@
  * 4. Trees are walked by children, a quarter of the time at most, and only when the file system has
  * lost room since the last walk. */
 #pragma once
-#include "core/core.h"
+#include "core/internal.h"
 #include "sandbox/held.h"
 #include "sandbox/measure.h"
 

@@ -84,7 +84,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		return;
 	}
 	daemon->is_stopping = true;
-	daemon->core->is_stopping = true;
+	core_begin_stop(daemon->core);
 	daemon->grace = loop_after(loop, GRACE_MS, on_grace_over, daemon);
 	api_drain(daemon->api, on_drained, daemon);
 }
@@ -150,10 +150,9 @@ int main(void)
 	struct daemon daemon = { .api_options = &api };
 	struct log_losses losses = { 0 };
 	struct log log = { .fd = STDERR_FILENO, .role = "core", .losses = &losses };
-	struct core_options core = { .listener = FD_LISTENER,
-		.launcher = FD_LAUNCHER,
-		.ready = on_core_ready,
-		.ctx = &daemon };
+	struct core_options core = {
+		.launcher = FD_LAUNCHER, .ready = on_core_ready, .ctx = &daemon
+	};
 	struct error err;
 	log.json = !strcmp(setting("CARREL_LOG", "text"), "json");
 	log.least = log_level_of(setting("CARREL_LOG_LEVEL", ""), LOG_LEVEL_INFO);
@@ -166,6 +165,7 @@ int main(void)
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	core.log = log;
+	api.log = &log;
 	/* A child of ours never needs them. */
 	for (int fd = FD_LISTENER; fd <= FD_READY; fd++)
 		if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "core/core.h"
+#include "core/internal.h"
 #include "unit.h"
 
 static char area[64];
