@@ -278,17 +278,29 @@ void api_file_put(struct call *c)
 
 /* ---- DELETE ---- */
 
+static void on_removed(void *ctx)
+{
+	struct call *c = operation_end(ctx);
+
+	if (c)
+		call_empty(c, 204);
+}
+
+/* Answered when the bytes are free: the client may go on to use their room. */
 void api_file_delete(struct call *c)
 {
 	const struct file_query *query = c->query;
 	struct core_workspace *w;
+	struct operation *op;
 	struct error err;
 
 	if (call_workspace(c, &w))
 		return;
 	core_touch(w);
-	if (files_remove(w, c->path, query->recursive, &err))
-		call_problem(c, &err);
-	else
-		call_empty(c, 204);
+	op = operation_new(c, sizeof *op);
+	int left = files_remove(w, c->path, query->recursive, on_removed, op, &err);
+	if (left < 0)
+		operation_fail(op, &err);
+	else if (left == 0)
+		on_removed(op);
 }

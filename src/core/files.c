@@ -266,7 +266,7 @@ int files_move(struct core_workspace *w, const char *from, const char *to, struc
 
 /* Out of sight by one rename, then taken apart by a child. */
 static int remove_directory(struct core_workspace *w, const struct files_place *place,
-	const char *path, struct error *err)
+	const char *path, files_freed_fn *done, void *ctx, struct error *err)
 {
 	auto_close int in = -1;
 	char name[ID_LEN + 1];
@@ -280,11 +280,12 @@ static int remove_directory(struct core_workspace *w, const struct files_place *
 		failed = renameat(place->dir, place->name, in, name);
 	if (failed)
 		return fail_errno(err, "remove '%s'", path);
-	files_discard_known(w, in, name);
-	return 0;
+	w->is_overgrown = false; /* how much that makes room for is known later */
+	return files_discard_known(w, in, name, done, ctx);
 }
 
-int files_remove(struct core_workspace *w, const char *path, bool recursive, struct error *err)
+int files_remove(struct core_workspace *w, const char *path, bool recursive, files_freed_fn *done,
+	void *ctx, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 
@@ -297,9 +298,7 @@ int files_remove(struct core_workspace *w, const char *path, bool recursive, str
 			return fail_errno(err, "remove '%s'", path);
 		if (!recursive)
 			return fail(err, ERR_CONFLICT, "'%s' isn't empty", path);
-		if (remove_directory(w, &place, path, err) < 0)
-			return -1;
-		w->is_overgrown = false; /* how much that makes room for is known later */
+		return remove_directory(w, &place, path, done, ctx, err);
 	}
 	if (S_ISREG(place.st.st_mode) && place.st.st_nlink == 1)
 		files_charge(w, -(int64_t)place.st.st_blocks * 512);

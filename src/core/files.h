@@ -63,9 +63,12 @@ void files_abort_write(struct file_write *write); /* NULL: nothing */
 int files_mkdir(struct core_workspace *w, const char *path, bool *created, struct error *err);
 /* Within the workspace; replaces a file, never a directory that isn't empty (ERR_CONFLICT). */
 int files_move(struct core_workspace *w, const char *from, const char *to, struct error *err);
-/* recursive: a directory with all below it, gone at once, its bytes a little later (a child's
- * work); else ERR_CONFLICT when it isn't empty. The root itself is ERR_INVALID. */
-int files_remove(struct core_workspace *w, const char *path, bool recursive, struct error *err);
+/* recursive: a directory with all below it; else ERR_CONFLICT when it isn't empty. The root itself
+ * is ERR_INVALID. 0: its bytes are free. 1: its name is gone, and a child frees the bytes: `done`
+ * (or NULL) is called from the loop when they are free. */
+typedef void files_freed_fn(void *ctx);
+int files_remove(struct core_workspace *w, const char *path, bool recursive, files_freed_fn *done,
+	void *ctx, struct error *err);
 /* At start, before anything of the above: what a crash left in .in goes. */
 void files_sweep(struct core_workspace *w);
 /* Bytes that may still be written before the workspace's limit, as far as it is counted and was

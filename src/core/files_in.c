@@ -3,6 +3,7 @@
  * sandbox sees it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -77,21 +78,38 @@ void files_discard(struct loop *loop, int in, const char *name)
 		remove_later(loop, in, &list, NULL, NULL);
 }
 
+struct discard {
+	struct core_workspace *w; /* held */
+	files_freed_fn *done;
+	void *ctx;
+};
+
 static void on_freed(void *ctx, uint64_t bytes, const struct error *err)
 {
-	struct core_workspace *w = ctx;
+	struct discard discard = *(struct discard *)ctx;
 
-	files_charge(w, -(int64_t)bytes);
-	core_release(w);
+	free(ctx);
+	files_charge(discard.w, -(int64_t)bytes);
+	if (discard.done)
+		discard.done(discard.ctx);
+	core_release(discard.w);
 }
 
-void files_discard_known(struct core_workspace *w, int in, const char *name)
+int files_discard_known(
+	struct core_workspace *w, int in, const char *name, files_freed_fn *done, void *ctx)
 {
 	text_list list = { &name, 1, 1 };
+	struct discard *discard = malloc(sizeof *discard);
 
+	if (!discard)
+		abort();
+	*discard = (struct discard){ w, done, ctx };
+	if (remove_later(w->core->loop, in, &list, on_freed, discard) < 0) {
+		free(discard);
+		return 0;
+	}
 	core_hold(w);
-	if (remove_later(w->core->loop, in, &list, on_freed, w) < 0)
-		core_release(w);
+	return 1;
 }
 
 void files_sweep(struct core_workspace *w)

@@ -124,6 +124,27 @@ def test_a_workspace_that_filled_the_disk_can_be_removed():
         is_whole(daemon, workspaces(daemon)["kept"])
 
 
+def fill_and_clear(daemon, name):
+    """A directory of many files is removed; the next upload takes its room."""
+    assert sh(daemon, name, "mkdir d; for i in $(seq 1500); do head -c 8192 /dev/zero >d/$i || break; done; ls d | wc -l").json()["exit_code"] == 0
+    assert daemon.delete(f"/v1/workspaces/{name}/files/d?recursive=true").status == 204
+    assert daemon.request("PUT", f"/v1/workspaces/{name}/files/data", bytes(8 << 20)).status == 201
+
+
+@pytest.mark.needs_root
+def test_a_directory_that_was_removed_leaves_room_for_the_next_upload():
+    with on_small_disk("size=16m") as daemon:
+        assert daemon.post("/v1/workspaces", {"name": "w"}).status == 201
+        for _ in range(5):
+            fill_and_clear(daemon, "w")
+            assert daemon.delete("/v1/workspaces/w/files/data").status == 204
+
+
+def test_a_directory_that_was_removed_leaves_room_below_the_limit_for_the_next_upload(own_daemon):
+    assert own_daemon.post("/v1/workspaces", {"name": "w", "limits": {"disk": "14M"}}).status == 201
+    fill_and_clear(own_daemon, "w")
+
+
 @pytest.mark.needs_root
 @pytest.mark.parametrize("fault", [without_room, read_only])
 def test_a_start_without_a_disk_says_why_and_the_next_one_is_whole(fault):

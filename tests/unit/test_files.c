@@ -161,7 +161,7 @@ static void fifos_sockets_and_devices_are_never_opened(void **state)
 		if (!paths[i][0])
 			continue;
 		assert_int_equal(files_move(&w, paths[i], "moved", &err), 0);
-		assert_int_equal(files_remove(&w, "moved", false, &err), 0);
+		assert_int_equal(files_remove(&w, "moved", false, NULL, NULL, &err), 0);
 	}
 }
 
@@ -180,7 +180,7 @@ static void deep_directories_are_reached(void **state)
 	put_link("d", upper, "l");
 	path[0] = 'l';
 	assert_opens(path, "deep");
-	assert_int_equal(files_remove(&w, "d", true, &err), 0);
+	assert_int_equal(files_remove(&w, "d", true, NULL, NULL, &err), 1);
 	assert_false(is_there(upper, "d"));
 	assert_in_empties();
 }
@@ -209,7 +209,7 @@ static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state
 		if (files_begin_write(&w, "swap/made", 0, WRITE_PARENTS, &write, &err) == 0)
 			created_count += end_write(write, &created) == 0;
 		files_mkdir(&w, "swap/dir", &created, &err);
-		files_remove(&w, "swap/dir", true, &err);
+		files_remove(&w, "swap/dir", true, NULL, NULL, &err);
 	}
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -333,7 +333,7 @@ static void directories_of_more_than_a_hundred_thousand_entries_are_a_limit(void
 	assert_int_equal(err.code, ERR_LIMIT);
 	/* At once, whatever it holds: name by name it would be as much work as making them was. */
 	before = clock_process_cpu_us();
-	assert_int_equal(files_remove(&w, "many", true, &err), 0);
+	assert_int_equal(files_remove(&w, "many", true, NULL, NULL, &err), 1);
 	assert_true(clock_process_cpu_us() - before < made_us / 4);
 	assert_in_empties();
 }
@@ -441,11 +441,11 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 	assert_int_equal(w.model.disk_usage_bytes, 960);
 	/* What is removed makes room. */
 	w.model.disk_usage_bytes = 100000;
-	assert_int_equal(files_remove(&w, "two", false, &err), 0);
+	assert_int_equal(files_remove(&w, "two", false, NULL, NULL, &err), 0);
 	assert_int_equal(w.model.disk_usage_bytes, 100000 - 4096);
 	put_dir(upper, "d");
 	put_file(upper, "d/f", "x");
-	assert_int_equal(files_remove(&w, "d", true, &err), 0);
+	assert_int_equal(files_remove(&w, "d", true, NULL, NULL, &err), 1);
 	assert_in_empties();
 	assert_true(w.model.disk_usage_bytes <= 100000 - 3 * 4096);
 	w.model.disk_usage_bytes = 960;
@@ -537,17 +537,17 @@ static void removing_follows_nothing(void **state)
 	put_dir(upper, "d");
 	put_link("../../../../out", upper, "d/evil");
 	put_file(upper, "d/f", "");
-	assert_int_equal(files_remove(&w, "d", false, &err), -1);
+	assert_int_equal(files_remove(&w, "d", false, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
-	assert_int_equal(files_remove(&w, "", true, &err), -1);
+	assert_int_equal(files_remove(&w, "", true, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(files_remove(&w, "/workspace/", true, &err), -1);
-	assert_int_equal(files_remove(&w, "absent", true, &err), -1);
+	assert_int_equal(files_remove(&w, "/workspace/", true, NULL, NULL, &err), -1);
+	assert_int_equal(files_remove(&w, "absent", true, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
-	assert_int_equal(files_remove(&w, "evil/secret", true, &err), -1);
+	assert_int_equal(files_remove(&w, "evil/secret", true, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_int_equal(files_remove(&w, "evil", true, &err), 0);
-	assert_int_equal(files_remove(&w, "d", true, &err), 0);
+	assert_int_equal(files_remove(&w, "evil", true, NULL, NULL, &err), 0);
+	assert_int_equal(files_remove(&w, "d", true, NULL, NULL, &err), 1);
 	assert_false(is_there(upper, "evil") || is_there(upper, "d"));
 	assert_in_empties();
 }
