@@ -140,7 +140,7 @@ static bool say_lost(const struct log *log, ...)
 	va_list fields;
 
 	va_start(fields, log);
-	bool is_said = put(log, LOG_LEVEL_WARN, "lines of the log were lost", fields);
+	bool is_said = put(log, LOG_LEVEL_WARN, "log lines were lost", fields);
 	va_end(fields);
 	return is_said;
 }

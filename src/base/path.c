@@ -135,7 +135,7 @@ int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struc
 	auto_close int at = -1;
 
 	if (path_is_absolute(path) || has_dotdot(path))
-		return fail(err, ERR_INVALID, "'%s' doesn't lie beneath its directory", path);
+		return fail(err, ERR_INVALID, "'%s' is not below its directory", path);
 	at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (at < 0)
 		return fail_errno(err, "open the directory of '%s'", path);
@@ -284,7 +284,7 @@ static int remove_entry(struct removal *r, int dir, const char *name, int depth,
 			tries = 0;
 		}
 	}
-	return fail(err, ERR_CONFLICT, "remove '%s': something keeps writing to it", name);
+	return fail(err, ERR_CONFLICT, "remove '%s': another process keeps writing to it", name);
 }
 
 int path_remove_tree(int dir, const char *name, struct error *err)

@@ -46,10 +46,11 @@ static int check_peer(int fd, const char *path, struct error *err)
 	struct ucred peer = { .uid = (uid_t)-1 };
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &(socklen_t){ sizeof peer }) < 0)
-		return fail_errno(err, "look who listens at '%s'", path);
+		return fail_errno(err, "get the user who listens at '%s'", path);
 	if (geteuid() == 0 || peer.uid == 0 || peer.uid == geteuid())
 		return 0;
-	return fail(err, ERR_DENIED, "uid %u listens at '%s': that is no daemon of yours or root's",
+	return fail(err, ERR_DENIED,
+		"uid %u listens at '%s': only a daemon of your own or of root is trusted",
 		(unsigned)peer.uid, path);
 }
 
@@ -66,10 +67,10 @@ static int open_socket(const char *path, int *out, struct error *err)
 			return fail_errno_code(
 				err, ERR_UNAVAILABLE, "no daemon listens at '%s'", path);
 		fail_errno(err, "connect to the daemon at '%s'", path);
-		return is_others
-			       ? error_hint(err, "it is another user's; one of your own starts by "
-						 "itself, without CARREL_HOME or with another")
-			       : -1;
+		return is_others ? error_hint(err, "the socket belongs to another user; unset "
+						   "CARREL_HOME, or set it to a directory of your "
+						   "own, and carrel starts a daemon for you")
+				 : -1;
 	}
 	if (check_peer(fd, path, err) < 0)
 		return -1;
@@ -89,8 +90,8 @@ static int find_path(const char *host, struct arena *arena, const char **out, st
 		path = host + strlen("unix:");
 	}
 	if (!path[0] || strstr(path, "://"))
-		return fail_hint(err, ERR_INVALID, "give a path, or unix:PATH",
-			"'%s' is no unix socket", host ? host : "");
+		return fail_hint(err, ERR_INVALID, "--host takes a path, or unix:PATH",
+			"invalid socket '%s'", host ? host : "");
 	*out = path;
 	return 0;
 }
@@ -194,7 +195,7 @@ ssize_t client_fill(struct client *client, struct error *err)
 	client->in_at = 0;
 	char *room = buf_reserve(&client->in, PIECE);
 	if (!room)
-		return fail(err, ERR_LIMIT, "the daemon's answer has too long a head");
+		return fail(err, ERR_LIMIT, "the headers of the daemon's response are too long");
 	ssize_t got = receive(client, room, PIECE, err);
 	if (got > 0)
 		buf_grew(&client->in, (size_t)got);
@@ -252,7 +253,7 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 		if (got == 0) {
 			client->is_lost = true;
 			return fail_hint(err, ERR_UNAVAILABLE, "try again",
-				"the daemon at '%s' ended the connection without an answer",
+				"the daemon at '%s' closed the connection without a response",
 				client->host);
 		}
 	}
@@ -280,7 +281,8 @@ static int cut(struct client *client, struct error *err)
 {
 	client->is_lost = true;
 	return fail_hint(err, ERR_CORRUPT, "try again",
-		"the answer of the daemon at '%s' was cut off", client->host);
+		"the daemon at '%s' closed the connection in the middle of a response",
+		client->host);
 }
 
 /* A body that isn't chunked: `left` bytes, or all that come. */
@@ -359,8 +361,8 @@ static int read_all(struct client *client, struct client_response *response, str
 	do {
 		char *room = buf_reserve(&body, PIECE);
 		if (!room)
-			return fail(err, ERR_LIMIT, "the daemon's answer is longer than %zu bytes",
-				BODY_MAX);
+			return fail(err, ERR_LIMIT,
+				"the daemon's response is longer than %zu bytes", BODY_MAX);
 		got = client_read(client, response, room, PIECE, err);
 		if (got < 0)
 			return -1;

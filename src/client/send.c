@@ -141,7 +141,7 @@ static int send_chunks(
 			got = read(request->body_fd, data, PIECE);
 		while (got < 0 && errno == EINTR);
 		if (got < 0)
-			return fail_errno(err, "read what is to be sent");
+			return fail_errno(err, "read the body of the request");
 		char *frame = http_chunk_frame(data, (size_t)got);
 		struct iovec part = { frame, (size_t)(data + got + 2 - frame) };
 		int status = transmit(client, &part, 1, NULL, 0, err);
@@ -169,10 +169,10 @@ static int send_known(
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return fail_errno(err, "read what is to be sent");
+			return fail_errno(err, "read the body of the request");
 		if (got == 0)
 			return fail(err, ERR_FAILED,
-				"what is to be sent became shorter while it was read");
+				"the body of the request became shorter while it was read");
 		struct iovec part = { room, (size_t)got };
 		int status = transmit(client, &part, 1, NULL, 0, err);
 		if (status <= 0)
@@ -193,8 +193,8 @@ int client_send(struct client *client, const struct client_request *request, str
 
 	buf_init(&head, BUF_MAX_DEFAULT);
 	if (request->fd_count > 4)
-		return fail(
-			err, ERR_INVALID, "a request can't have %d descriptors", request->fd_count);
+		return fail(err, ERR_INVALID, "a request can't carry %d descriptors",
+			request->fd_count);
 	client->is_lost = false;
 	if (client_renew(client, err) < 0) {
 		client->is_lost = err && err->code == ERR_UNAVAILABLE;

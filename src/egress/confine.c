@@ -100,7 +100,7 @@ static int drop_ids(uid_t uid, gid_t gid, struct error *err)
 		return fail_errno(err, "become user %u", (unsigned)uid);
 	if (getresuid(&real, &effective, &saved) < 0 || real != uid || effective != uid ||
 		saved != uid || getegid() != gid)
-		return fail(err, ERR_FAILED, "still not user %u", (unsigned)uid);
+		return fail(err, ERR_FAILED, "the process did not become user %u", (unsigned)uid);
 	return 0;
 }
 
@@ -150,7 +150,7 @@ int confine_self(
 	/* Another process of this user must not look into it; and a change of ids has forgotten
 	 * the other two. */
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		return fail_errno(err, "bind the forwarder to its parent");
+		return fail_errno(err, "set the parent-death signal of the forwarder");
 	if (getppid() != parent)
 		return fail(err, ERR_FAILED, "the parent has ended");
 	if (close_files(err) < 0)

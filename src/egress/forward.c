@@ -96,7 +96,7 @@ static int start_process(
 	void *page = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
-		return fail_errno(err, "map the counts");
+		return fail_errno(err, "map shared memory for the counters");
 	forward->counts = &((struct shared *)page)->counts;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_errno(err, "make a pair of sockets");

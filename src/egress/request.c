@@ -95,7 +95,8 @@ static int parse_target(struct str target, struct forward_request *request, stru
 	if (request->is_connect)
 		return host_parse_authority(target, 0, request->host, &request->port, err);
 	if (target.len < 7 || strncasecmp(target.data, "http://", 7) != 0)
-		return fail(err, ERR_INVALID, "this is a proxy: CONNECT host:port or http://host/");
+		return fail(
+			err, ERR_INVALID, "this is a proxy: use CONNECT host:port or http://host/");
 
 	struct str authority = { target.data + 7, target.len - 7 };
 	const char *slash = authority.len ? memchr(authority.data, '/', authority.len) : NULL;

@@ -78,11 +78,12 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got != (ssize_t)sizeof answer || answer.count > ADDRESSES_MAX) {
-		finish(lookup, "the process that resolves names has failed");
+		finish(lookup, "the process that resolves host names failed");
 		return;
 	}
 	if (answer.status || !answer.count) {
-		finish(lookup, answer.status ? gai_strerror(answer.status) : "it has no address");
+		finish(lookup,
+			answer.status ? gai_strerror(answer.status) : "the name has no address");
 		return;
 	}
 	memcpy(lookup->addresses, answer.addresses, sizeof answer.addresses);
@@ -96,7 +97,7 @@ static void on_timeout(struct loop *loop, void *ctx)
 
 	lookup->timer = NULL;
 	lookup->is_timeout = true;
-	finish(lookup, "no answer in time");
+	finish(lookup, "no response in time");
 }
 
 /* An address needs nobody to be asked. */

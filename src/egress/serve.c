@@ -102,7 +102,7 @@ static void begin_tunnel(struct connection *c)
 	/* The first bytes of a connection: the socket takes them at once. */
 	if (send(c->fds[UPSTREAM], head.data, head.len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
 		(ssize_t)head.len) {
-		fail_host(c, 502, "Bad Gateway", "it doesn't take a request");
+		fail_host(c, 502, "Bad Gateway", "it accepts no request");
 		return;
 	}
 	c->state = TUNNELING;
@@ -121,12 +121,12 @@ static void judge_tunnel(struct connection *c, struct str head)
 	}
 	if (str_starts_with(head, "HTTP/1.1 407") || str_starts_with(head, "HTTP/1.0 407")) {
 		fail_host(c, 502, "Bad Gateway",
-			"it wants other credentials (HTTPS_PROXY=http://user:password@...)");
+			"it rejects the credentials (HTTPS_PROXY=http://user:password@...)");
 		return;
 	}
 	head.len = head.len < 12 ? head.len : 12;
 	str_printable(why, sizeof why - 32, head);
-	str_format(why + strlen(why), 32, " is its answer");
+	str_format(why + strlen(why), 32, " was its response");
 	fail_host(c, 502, "Bad Gateway", why);
 }
 
@@ -143,7 +143,7 @@ static void read_tunnel(struct connection *c)
 		if (got < 0 && errno == EAGAIN)
 			return;
 		if (got <= 0) {
-			fail_host(c, 502, "Bad Gateway", "it ends the connection");
+			fail_host(c, 502, "Bad Gateway", "it closed the connection");
 			return;
 		}
 		buf_grew(&c->tunnel, 1);
@@ -326,7 +326,8 @@ void serve_on_timer(struct loop *loop, void *ctx)
 	c->timer = NULL;
 	switch (c->state) {
 	case HEAD:
-		connection_answer(c, 408, "Request Timeout", "carrel: no request in time");
+		connection_answer(
+			c, 408, "Request Timeout", "carrel: the request did not arrive in time");
 		break;
 	case WAITING:
 		refuse_host(c, "isn't a host that may be reached from here");
@@ -336,7 +337,7 @@ void serve_on_timer(struct loop *loop, void *ctx)
 		connect_next(c);
 		break;
 	case TUNNELING:
-		fail_host(c, 504, "Gateway Timeout", "it doesn't answer");
+		fail_host(c, 504, "Gateway Timeout", "it did not respond in time");
 		break;
 	case RELAYING:
 		if (idle_ms >= c->server->limits.idle_ms)

@@ -134,7 +134,7 @@ static const char *parse_escaped(struct str s, size_t max, struct arena *arena, 
 				return "a bad escape";
 			c = (char)(high << 4 | low);
 			if (!c || !is_escaped((unsigned char)c))
-				return "an escape that has another spelling";
+				return "an escape that isn't in its shortest form";
 			i += 2;
 		} else if (is_escaped((unsigned char)c)) {
 			return "a byte that must be escaped";
@@ -251,7 +251,7 @@ static const char *parse_link(struct str *rest, struct arena *arena, struct mani
 	str_cut(*rest, ' ', &field, rest);
 	if ((wrong = parse_escaped(field, MANIFEST_TARGET_MAX, arena, &entry->target)))
 		return wrong;
-	return strlen(entry->target) == len ? NULL : "a target of another length";
+	return strlen(entry->target) == len ? NULL : "a link target of another length";
 }
 
 static const char *parse_entry(struct str line, struct arena *arena, struct manifest *m)

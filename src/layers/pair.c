@@ -80,7 +80,7 @@ int pair_run(struct pair *pair, bool is_small, struct error *err)
 		return -1;
 	}
 	if (child > 0 && !__atomic_load_n(&shared->is_child_done, __ATOMIC_ACQUIRE))
-		return fail(err, ERR_FAILED, "the second process was killed at its work");
+		return fail(err, ERR_FAILED, "the second process was killed");
 	return 0;
 }
 

@@ -89,7 +89,8 @@ static int add_entries(
 			entry.kind = MANIFEST_FILE;
 			entry.mode = found->mode & S_IXUSR ? 0755 : 0644;
 			if (found->size > LAYER_BYTES_MAX - part->bytes)
-				return fail(err, ERR_LIMIT, "'%s' makes it more than %llu bytes",
+				return fail(err, ERR_LIMIT,
+					"with '%s' the layer is larger than %llu bytes",
 					found->path, (unsigned long long)LAYER_BYTES_MAX);
 			part->bytes += found->size;
 			part->files++;
@@ -114,7 +115,8 @@ static int look_at_draft(struct publication *p, size_t i, struct error *err)
 	char id[LAYER_ID_LEN + 1];
 
 	if (!manifest_is_named(draft->kind, draft->name, draft->version))
-		return fail(err, ERR_INVALID, "a layer can't be called '%s' '%s' '%s'", draft->kind,
+		return fail(err, ERR_INVALID,
+			"invalid kind, name or version of a layer: '%s' '%s' '%s'", draft->kind,
 			draft->name, draft->version);
 	if (draft->key && store_find(p->store, draft->key, id, err) == 0)
 		return 0;
@@ -149,7 +151,7 @@ static int hash_file(void *ctx, size_t index, void *result, struct error *err)
 
 	fault_point("layers.hash");
 	if (!str_format(path, sizeof path, "%s/tree/%s", draft->path, entry->path))
-		return fail(err, ERR_LIMIT, "'%s': too long a path", entry->path);
+		return fail(err, ERR_LIMIT, "'%s': the path is too long", entry->path);
 	auto_close int fd = tree_open_file(p->stage, path, entry->mode);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return store_fail(err, "open", entry->path);
@@ -278,16 +280,16 @@ static int link_key(struct publication *p, const char *key, const char *id, stru
 
 	store_key_name(key, name);
 	if (fault_fails("layers.key"))
-		return store_fail(err, "name by a key the layer", id);
+		return store_fail(err, "add a key for layer", id);
 	if (symlinkat(id, p->keys, name) == 0)
 		return 0;
 	if (errno != EEXIST)
-		return store_fail(err, "name by a key the layer", id);
+		return store_fail(err, "add a key for layer", id);
 	/* One that leads nowhere: store_find said so. */
 	id_make(random);
 	str_format(fresh, sizeof fresh, ".new-%s", random);
 	if (symlinkat(id, p->keys, fresh) < 0 || renameat(p->keys, fresh, p->keys, name) < 0)
-		return store_fail(err, "name by a key the layer", id);
+		return store_fail(err, "add a key for layer", id);
 	return 0;
 }
 
@@ -328,7 +330,7 @@ static int rename_draft(struct publication *p, size_t i, bool *was_there, struct
 	/* What has the name isn't whole: nothing of ours leaves such a thing. It changes places
 	 * with the draft and goes with the stage. */
 	if (syscall(SYS_renameat2, p->stage, path, p->store->dir, id, EXCHANGE) < 0)
-		return store_fail(err, "put in place of what is damaged", id);
+		return store_fail(err, "replace damaged layer", id);
 	return 0;
 }
 
@@ -347,7 +349,8 @@ static int settle(struct publication *p, size_t i, struct error *err)
 
 		if (!part->is_new)
 			return fail(err, ERR_CONFLICT,
-				"the layer of %s was removed meanwhile: the store isn't locked",
+				"the layer of %s was removed while it was published: the store "
+				"isn't locked",
 				draft->name);
 		if (rename_draft(p, i, &was_there, err) < 0)
 			return -1;

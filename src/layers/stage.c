@@ -56,7 +56,7 @@ int layer_stage_make(const struct layer_store *store, struct arena *arena,
 	if (made < 0)
 		return -1;
 	if (made == 0)
-		return fail(err, ERR_CONFLICT, "stages are swept while they are made");
+		return fail(err, ERR_CONFLICT, "stages are removed while they are created");
 	*stage = (struct layer_stage){ .path = arena_printf(
 					       arena, "%s/" STAGES "/%s", store->home->path, id),
 		.fd = fd,

@@ -17,7 +17,7 @@ int store_fail(struct error *err, const char *what, const char *name)
 	if (reason == EROFS || reason == EACCES || reason == EPERM)
 		error_hint(err, "CARREL_HOME must be writable for its owner");
 	else if (reason == ENOSPC || reason == EDQUOT)
-		error_hint(err, "make room, or: carrel env prune");
+		error_hint(err, "free disk space, e.g. with carrel env prune");
 	return -1;
 }
 
@@ -94,7 +94,7 @@ int store_check(const struct layer_store *store, const char *id, struct error *e
 		}
 		if ((st.st_mode & S_IFMT) != parts[i].type)
 			return fail_hint(err, ERR_NOT_FOUND, REPAIR,
-				"layer '%s' has no %s, or isn't there", id, parts[i].name);
+				"layer '%s' is missing, or has no %s", id, parts[i].name);
 	}
 	return 0;
 }
@@ -180,8 +180,8 @@ static int read_text(const struct layer_store *store, const char *id, struct are
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return store_fail(err, "open", path);
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MANIFEST_MAX)
-		return fail_hint(
-			err, ERR_CORRUPT, REPAIR, "layer '%s': no manifest by its size", id);
+		return fail_hint(err, ERR_CORRUPT, REPAIR,
+			"layer '%s': its manifest has an invalid size", id);
 	char *data = arena_alloc(arena, (size_t)st.st_size + 1);
 	ssize_t got = fd_read_full(fd, data, (size_t)st.st_size);
 	if (got < 0)

@@ -205,7 +205,7 @@ static int read_link(struct tree_walk *walk, int dir, const char *name, struct t
 	if (len < 0)
 		return fail_errno(err, "read the link '%s'", entry->path);
 	if ((size_t)len == sizeof target)
-		return fail(err, ERR_LIMIT, "'%s' leads to too long a path", entry->path);
+		return fail(err, ERR_LIMIT, "the target of link '%s' is too long", entry->path);
 	entry->target = arena_bytes(walk->arena, target, (size_t)len);
 	if (!walk->is_draft)
 		return 0;

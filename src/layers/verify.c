@@ -70,7 +70,7 @@ static bool compare(
 		damage(v, entry->path, "size %llu, not %llu", (unsigned long long)found->size,
 			(unsigned long long)entry->size);
 	else if (type == S_IFLNK && strcmp(found->target, entry->target) != 0)
-		damage(v, entry->path, "leads to '%.200s', not '%.200s'", found->target,
+		damage(v, entry->path, "points to '%.200s', not '%.200s'", found->target,
 			entry->target);
 	else if (found->mtime.tv_sec != LAYER_MTIME || found->mtime.tv_nsec != 0)
 		damage(v, entry->path, "time changed");
@@ -167,7 +167,7 @@ static int check_layer(struct verification *v, struct error *err)
 		return store_fail(err, "open", "the layer");
 	while ((name = directory_next(dir)))
 		if (strcmp(name, "tree") != 0 && strcmp(name, "manifest") != 0)
-			damage(v, "", "'%s' lies beside the tree", name);
+			damage(v, "", "unexpected file '%s' beside the tree", name);
 	return errno ? store_fail(err, "read", "the layer") : 0;
 }
 

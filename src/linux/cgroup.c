@@ -84,7 +84,7 @@ void cgroup_probe(struct cgroup_host *host)
 			"mount them: mount -t cgroup2 none /sys/fs/cgroup");
 	} else if (!place->is_inside) {
 		str_format(host->why, sizeof host->why,
-			"this process's control group '%s' is outside of what is mounted",
+			"the control group '%s' of this process is not below the mounted hierarchy",
 			place->own);
 	} else if (place == &places.unified) {
 		cgroup_v2_choose(place, host);
@@ -171,7 +171,7 @@ int cgroup_try_set(int dir, const char *file, const char *text, struct error *er
 		return fail_errno(err, "read control group file '%s'", file);
 	if (!str_is(str_trim((struct str){ now, (size_t)len }), text))
 		return fail(err, ERR_FAILED,
-			"control group file '%s' says '%.*s' after '%s' was written", file,
+			"control group file '%s' reads '%.*s' after '%s' was written", file,
 			(int)str_trim((struct str){ now, (size_t)len }).len, now, text);
 	return 0;
 }
@@ -350,7 +350,7 @@ int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err)
 	uint64_t ns = 0;
 
 	if (group->cpuacct < 0)
-		return fail(err, ERR_UNAVAILABLE, "cpu time isn't counted in this group");
+		return fail(err, ERR_UNAVAILABLE, "the control group does not count cpu time");
 	if (group->version == CGROUP_V2)
 		return read_counter(group->dirs[group->cpuacct], -1, &v2, us, err);
 	if (read_counter(group->dirs[group->cpuacct], -1, &v1, &ns, err) < 0)

@@ -84,7 +84,8 @@ static int move_processes(int base, const char *path, struct error *err)
 	auto_close int to = openat(base, MAIN_GROUP "/cgroup.procs", O_WRONLY | O_CLOEXEC);
 	auto_close int from = openat(base, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	if (to < 0 || from < 0)
-		return fail_errno(err, "open cgroup.procs of '%s' and its '%s'", path, MAIN_GROUP);
+		return fail_errno(
+			err, "open cgroup.procs of '%s' and of its '%s'", path, MAIN_GROUP);
 
 	/* One buffer at a time, whole lines only: the caller comes back when there were more. */
 	char text[4096];

@@ -96,7 +96,7 @@ enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if ((long)info.f_type == others[i].magic)
 			return counted(why, others[i].name, "no quota of its own");
-	return counted(why, "this file system", "no quota that carrel knows");
+	return counted(why, "this file system", "no quota that carrel supports");
 }
 
 /* -- limits -- */

@@ -33,7 +33,7 @@ int home_find_path(struct arena *arena, const char **path, struct error *err)
 		*path = path_normalize(arena, user, ".local/share/carrel");
 	else
 		return fail_hint(
-			err, ERR_INVALID, "set CARREL_HOME", "there is no HOME to keep things in");
+			err, ERR_INVALID, "set CARREL_HOME", "neither CARREL_HOME nor HOME is set");
 	return 0;
 }
 
@@ -127,8 +127,9 @@ static int adopt(int dir, struct home *home, struct error *err)
 	}
 	if (!fresh)
 		return fail_hint(err, ERR_DENIED,
-			"name a new directory, or one that holds config.yaml alone",
-			"CARREL_HOME '%s' belongs to root and holds other things", home->path);
+			"set CARREL_HOME to a new directory, or to one that contains only "
+			"config.yaml",
+			"CARREL_HOME '%s' belongs to root and contains other files", home->path);
 	home_find_owner(&home->uid, &home->gid);
 	/* One that the owner can read stays root's: only then may it say what root shows. */
 	bool is_closed =
@@ -161,12 +162,12 @@ int home_open(const char *path, struct arena *arena, struct home *home, struct e
 			"CARREL_HOME '%s' belongs to uid %u, not to you", path, st.st_uid);
 	if (geteuid() == 0 && !is_owner(st.st_uid))
 		return fail_hint(err, ERR_DENIED, "set CARREL_HOME to a new directory",
-			"CARREL_HOME '%s' belongs to uid %u: whoever that is could change what is "
-			"kept there",
-			path, st.st_uid);
+			"CARREL_HOME '%s' belongs to uid %u, who could change its files", path,
+			st.st_uid);
 	if (st.st_mode & S_IWOTH)
-		return fail_hint(err, ERR_DENIED, "chmod o-w, when nobody else has been there",
-			"everybody may write to CARREL_HOME '%s'", path);
+		return fail_hint(err, ERR_DENIED,
+			"chmod o-w, after checking that nobody else has written there",
+			"CARREL_HOME '%s' is writable for everybody", path);
 	*home = (struct home){ .path = arena_text(arena, path),
 		.uid = st.st_uid,
 		.gid = st.st_gid,

@@ -64,7 +64,7 @@ static int check_image(const char *image, int fd, int parent, struct error *err)
 			"the image and the directory that it lies in must belong to root, and "
 			"nobody "
 			"else may write there",
-			"'%s' is not mounted: others could have made it", image);
+			"'%s' is not mounted: users other than root could have written it", image);
 	return 0;
 }
 
@@ -80,8 +80,9 @@ static int find_type(int fd, const char *image, const struct file_system **found
 			return 0;
 		}
 	}
-	return fail_hint(err, ERR_CORRUPT, "restore it from a copy, or move it away to begin anew",
-		"'%s' holds neither btrfs nor ext4", image);
+	return fail_hint(err, ERR_CORRUPT,
+		"restore it from a backup, or move it away to start with an empty home",
+		"'%s' contains neither btrfs nor ext4", image);
 }
 
 /* The loop device keeps the open file that it is given, and with it a lock: it gets one of its own.
@@ -93,7 +94,7 @@ static int open_again(const char *image, int fd, int *again, struct error *err)
 	if (made < 0 || fstat(fd, &st) || fstat(made, &other))
 		return fail_errno(err, "open '%s'", image);
 	if (st.st_dev != other.st_dev || st.st_ino != other.st_ino)
-		return fail(err, ERR_CONFLICT, "'%s' was replaced meanwhile", image);
+		return fail(err, ERR_CONFLICT, "'%s' was replaced while it was opened", image);
 	*again = take_fd(&made);
 	return 0;
 }
@@ -111,10 +112,9 @@ static int mount_image(const char *path, const char *image, int fd, struct error
 	bool is_damaged = errno == EINVAL || errno == EUCLEAN || errno == EIO;
 	fail_errno_code(err, is_damaged ? ERR_CORRUPT : ERR_UNAVAILABLE, "mount '%s' (%s) on '%s'",
 		image, fs->name, path);
-	return error_hint(err, is_damaged
-				       ? "the kernel's log says why (dmesg); check the image with "
-					 "btrfs check or fsck.ext4"
-				       : "mounting needs root of the host");
+	return error_hint(err,
+		is_damaged ? "dmesg shows the reason; check the image with btrfs check or fsck.ext4"
+			   : "run it as root of the host, outside of containers");
 }
 
 static int open_parent(const char *path, int *fd, struct error *err)
@@ -130,8 +130,8 @@ static int open_parent(const char *path, int *fd, struct error *err)
 static int fail_missing(const char *path, const char *image, struct error *err)
 {
 	return fail_hint(err, ERR_NOT_FOUND,
-		"put the image back; or remove the file " HOME_IMAGE_MARK
-		" in the home to begin anew",
+		"put the image back, or remove the file " HOME_IMAGE_MARK
+		" in the home to start with an empty home",
 		"the image '%s' of the home '%s' is missing", image, path);
 }
 
@@ -220,8 +220,7 @@ static int find_program(const struct file_system *fs, char path[64], struct erro
 			return 0;
 	}
 	return fail_hint(err, ERR_UNAVAILABLE,
-		"install the package of it: on Debian and Ubuntu "
-		"btrfs-progs (btrfs) or e2fsprogs (ext4)",
+		"install its package: on Debian and Ubuntu btrfs-progs (btrfs) or e2fsprogs (ext4)",
 		"'%s' (package %s) is not installed", fs->program, fs->package);
 }
 
@@ -376,7 +375,7 @@ int home_image_make(const char *path, uint64_t size_bytes, enum home_image_fs fs
 	if (fstat(parent, &st) || !is_roots_alone(&st))
 		return fail_hint(err, ERR_DENIED,
 			"set CARREL_HOME to a path in a directory of root's",
-			"others than root may write to the directory that holds '%s'", path);
+			"the directory of '%s' is writable for users other than root", path);
 	bool is_new_home = !mkdir(path, 0700);
 	if (!is_new_home && errno != EEXIST)
 		return fail_errno(err, "make '%s'", path);

@@ -140,7 +140,7 @@ int landlock_enforce(int ruleset, struct error *err)
 {
 	/* With that flag the kernel takes -1 for "no ruleset", and restricts nothing. */
 	if (ruleset < 0)
-		return fail(err, ERR_UNAVAILABLE, "enforce the Landlock ruleset: there is none");
+		return fail(err, ERR_UNAVAILABLE, "enforce the Landlock ruleset: none was made");
 	/* ABI 7 would log what rulesets made inside refuse: a way to flood the host's audit log. */
 	if (syscall(SYS_landlock_restrict_self, ruleset, RESTRICT_LOG_SUBDOMAINS_OFF) == 0)
 		return 0;

@@ -57,8 +57,7 @@ int loop_attach(int file, char path[LOOP_PATH_LEN], int *device, struct error *e
 	auto_close int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 	if (control < 0)
 		return fail_hint(err, ERR_UNAVAILABLE,
-			"modprobe loop; in a container, /dev/loop-control and /dev/loop* must be "
-			"handed in",
+			"modprobe loop; a container also needs /dev/loop-control and /dev/loop*",
 			"open '/dev/loop-control': %s", strerror(errno));
 	for (int i = 0; i < ATTACH_TRIES; i++) {
 		int number = ioctl(control, LOOP_CTL_GET_FREE);

@@ -98,7 +98,7 @@ int namespace_explain(int sys_errno, int proc, struct error *err)
 			"RestrictNamespaces=no",
 			"a seccomp filter around this process refuses new namespaces");
 	if (sys_errno == EPERM && is_in_chroot(proc))
-		return fail_hint(err, ERR_UNAVAILABLE, "run it outside of the chroot",
+		return fail_hint(err, ERR_UNAVAILABLE, "run carrel outside of the chroot",
 			"the kernel gives no user namespace to a process in a chroot");
 	if (sys_errno == EINVAL || sys_errno == ENOSYS)
 		return fail_hint(err, ERR_UNAVAILABLE,

@@ -15,7 +15,7 @@ static int check_ids(const struct plan *plan, struct error *err)
 
 static int fail_hidden(const char *target, const char *hidden, struct error *err)
 {
-	fail(err, ERR_CONFLICT, "'%s' is mounted twice, or hides '%s'", target, hidden);
+	fail(err, ERR_CONFLICT, "mount '%s' is given twice, or hides '%s'", target, hidden);
 	if (!strcmp(target, PLAN_WORKSPACE))
 		error_hint(err, "--dir PATH puts a directory there");
 	return -1;
@@ -117,7 +117,8 @@ int plan_check(const struct plan *plan, struct error *err)
 		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
 			"no command was given");
 	if (plan->landlock_abi < 1)
-		return fail_hint(err, ERR_UNAVAILABLE, "carrel doctor says why and what to do",
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"carrel doctor shows the cause and how to change it",
 			"Landlock is not available on this kernel");
 	return 0;
 }

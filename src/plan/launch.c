@@ -68,7 +68,7 @@ int launch_encode(const struct launch_message *head, const char *const *strings,
 	struct launch_message packet = *head;
 	size_t len = 0;
 	if (count > LAUNCH_STRINGS_MAX)
-		return fail(err, ERR_LIMIT, "%zu texts are too many for one message (at most %d)",
+		return fail(err, ERR_LIMIT, "%zu strings are too many for one message (at most %d)",
 			count, LAUNCH_STRINGS_MAX);
 	for (size_t i = 0; i < count; i++)
 		len += strlen(strings[i]) + 1;
@@ -81,12 +81,12 @@ int launch_encode(const struct launch_message *head, const char *const *strings,
 	buf_append(out, &packet, sizeof packet);
 	for (size_t i = 0; i < count; i++)
 		buf_append(out, strings[i], strlen(strings[i]) + 1);
-	return out->overflow ? fail(err, ERR_LIMIT, "the message doesn't fit") : 0;
+	return out->overflow ? fail(err, ERR_LIMIT, "the message is too long") : 0;
 }
 
 static int corrupt(struct error *err, const char *what)
 {
-	return fail(err, ERR_CORRUPT, "a message of another role: %s", what);
+	return fail(err, ERR_CORRUPT, "invalid message of another role: %s", what);
 }
 
 /* A text in an array of its own: ended, and nothing behind its end. */
@@ -123,7 +123,7 @@ static int check_ids(
 {
 	if (!is_text(head->id, sizeof head->id) ||
 		!is_text(head->request_id, sizeof head->request_id))
-		return corrupt(err, "an id without an end");
+		return corrupt(err, "an unterminated id");
 	if (shape->has_id ? !id_is_valid(head->id) : head->id[0] != 0)
 		return corrupt(err, "an invalid id, or an id where none is expected");
 	if (!is_request_id(head->request_id))
@@ -155,12 +155,12 @@ static int check_fields(
 		(!shape->has_stats && !is_zero(&head->stats, sizeof head->stats)) ||
 		(!shape->has_held && !is_zero(&head->held, sizeof head->held)) ||
 		head->held.has_written > 1)
-		return corrupt(err, "a field that its type doesn't have");
+		return corrupt(err, "a field that its type must not have");
 	if (shape->has_error &&
 		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))
 		return corrupt(err, "an invalid error");
 	if (head->present >> LAUNCH_FD_MAX)
-		return corrupt(err, "descriptors that nobody knows");
+		return corrupt(err, "unknown descriptors");
 	if (!limits_are_sane(&head->limits))
 		return corrupt(err, "limits out of range");
 	return 0;
@@ -173,11 +173,11 @@ static int cut_strings(const char *body, struct launch_packet *packet, struct er
 	for (uint32_t i = 0; i < packet->head.string_count; i++) {
 		const char *end = at < len ? memchr(body + at, 0, len - at) : NULL;
 		if (!end)
-			return corrupt(err, "fewer texts than it says");
+			return corrupt(err, "fewer strings than its header says");
 		packet->strings[i] = body + at;
 		at = (size_t)(end - body) + 1;
 	}
-	return at == len ? 0 : corrupt(err, "more than its texts");
+	return at == len ? 0 : corrupt(err, "bytes after its last string");
 }
 
 struct launch_environment launch_environment_of(const struct launch_packet *packet)
@@ -240,15 +240,15 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	memcpy(head, data, sizeof *head);
 	const struct shape *shape = find_shape(head->type);
 	if (head->magic != LAUNCH_MAGIC || !shape || shape->to_launcher != to_launcher)
-		return corrupt(err, "not of a known type");
+		return corrupt(err, "unknown type");
 	if (head->body_len > LAUNCH_BODY_MAX || len - sizeof *head != head->body_len)
-		return corrupt(err, "its length isn't what it says");
+		return corrupt(err, "its length differs from its header");
 	if (head->string_count < shape->strings_least || head->string_count > shape->strings_most)
-		return corrupt(err, "too few or too many texts");
+		return corrupt(err, "the wrong number of strings");
 	if (check_ids(head, shape, err) || check_fields(head, shape, err))
 		return -1;
 	if (fd_count != count_fds(head, shape))
-		return corrupt(err, "not the descriptors that belong to it");
+		return corrupt(err, "the wrong descriptors");
 	if (cut_strings(data + sizeof *head, packet, err))
 		return -1;
 	return head->type == LAUNCH_START ? check_environment(packet, err) : 0;

@@ -310,12 +310,12 @@ static int add_protection(const struct plan_options *options, const struct plan_
 		const struct plan_host_path *name = &facts->protect.items[i];
 		if (name->links > 1 && name->kind == PATH_FILE)
 			return fail_hint(err, ERR_UNAVAILABLE,
-				"--writable-config runs it unprotected",
+				"--writable-config runs the command without this protection",
 				"'%s/%s' has other names (hard links) and can't be made read-only",
 				options->dir->source, name->path);
 		if (name->kind == PATH_LINK)
 			return fail_hint(err, ERR_UNAVAILABLE,
-				"--writable-config runs it unprotected",
+				"--writable-config runs the command without this protection",
 				"'%s/%s' is a symbolic link and can't be made read-only",
 				options->dir->source, name->path);
 		struct plan_bind bind = *options->dir;
@@ -405,7 +405,7 @@ static int check_target(const char *target, struct error *err)
 	for (size_t i = 0; i < COUNT(closed); i++)
 		if (path_is_beneath(target, closed[i]))
 			return fail(err, ERR_INVALID,
-				"'%s' can't be mounted: %s belongs to the sandbox", target,
+				"nothing can be mounted at '%s': %s is part of the sandbox", target,
 				closed[i]);
 	return 0;
 }
@@ -543,7 +543,8 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 {
 	if (options->tty && options->captured)
 		return fail(err, ERR_INVALID,
-			"-t and -o json exclude each other: a terminal has one stream");
+			"-t and -o json can't be combined: a terminal does not separate stdout and "
+			"stderr");
 	for (int i = 0; i < 3; i++) {
 		/* A descriptor of a host file can be opened again for writing through
 		 * /proc/self/fd, and who has a terminal reads what is typed to others. A pipe or

@@ -145,7 +145,7 @@ int plan_system_check_shown(const char *path, struct error *err)
 	static const struct {
 		const char *path, *is;
 	} closed[] = {
-#define OWN "the sandbox's own"
+#define OWN "part of the sandbox"
 #define SECRET "a secret"
 		{ "/proc", OWN },
 		{ "/dev", OWN },
@@ -175,7 +175,7 @@ int plan_system_check_shown(const char *path, struct error *err)
 		{ "/etc/sudoers.d", SECRET },
 		{ "/root", SECRET },
 		{ "/etc/machine-id", "the identity of this host" },
-		{ "/run", "full of sockets of the host" },
+		{ "/run", "where the host keeps its sockets" },
 #undef OWN
 #undef SECRET
 	};

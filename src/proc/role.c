@@ -86,7 +86,7 @@ static int take_identity(const struct role_start *start, struct error *err)
 		prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
 	/* A plain user keeps his groups: nobody can drop them in a user namespace of his. */
 	if (geteuid() == 0 && setgroups(0, NULL))
-		return fail_errno(err, "drop the groups");
+		return fail_errno(err, "drop supplementary groups");
 	if (setresgid(start->gid, start->gid, start->gid))
 		return fail_errno(err, "become group %u", (unsigned)start->gid);
 	if (setresuid(start->uid, start->uid, start->uid))
@@ -94,7 +94,8 @@ static int take_identity(const struct role_start *start, struct error *err)
 	group = getegid();
 	if (getresuid(&real, &effective, &saved) || real != start->uid || effective != start->uid ||
 		saved != start->uid || group != start->gid)
-		return fail(err, ERR_FAILED, "still not user %u", (unsigned)start->uid);
+		return fail(
+			err, ERR_FAILED, "the role did not become user %u", (unsigned)start->uid);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return fail_errno(err, "set no_new_privs");
 	return capability_drop_all(err);
@@ -111,13 +112,13 @@ static int place_fds(const struct role_start *start, int *report, struct error *
 		return fail_errno(err, "open '/dev/null' and the log of a role");
 	for (int i = 0; i < start->fd_count; i++)
 		if ((moved[i] = fcntl(start->fds[i], F_DUPFD_CLOEXEC, last)) < 0)
-			return fail_errno(err, "descriptor %d of a role", FIRST_FD + i);
+			return fail_errno(err, "duplicate descriptor %d for a role", FIRST_FD + i);
 	bool failed = dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
 		      dup2(log, STDERR_FILENO) < 0;
 	for (int i = 0; i < start->fd_count; i++)
 		failed |= dup2(moved[i], FIRST_FD + i) < 0;
 	if (failed || close_range((unsigned)last, ~0u, CLOSE_RANGE_CLOEXEC))
-		return fail_errno(err, "place the descriptors of a role");
+		return fail_errno(err, "move the descriptors of a role into place");
 	return 0;
 }
 
@@ -127,7 +128,7 @@ static int bind_to_parent(int report, struct error *err)
 {
 	const struct role_report bound = { .is_bound = true };
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL))
-		return fail_errno(err, "bind a role to its parent");
+		return fail_errno(err, "set the parent-death signal of a role");
 	if (send(report, &bound, sizeof bound, MSG_NOSIGNAL) != sizeof bound)
 		_exit(125);
 	return 0;
@@ -193,15 +194,17 @@ static int check(struct role_start *start, bool *has_userns, struct error *err)
 	}
 	if (!path_is_normal(start->program) || start->fd_count < 0 ||
 		start->fd_count > ROLE_FDS_MAX)
-		return fail(err, ERR_INVALID, "role '%s' can't be started so", start->program);
+		return fail(err, ERR_INVALID,
+			"role '%s': invalid program path or number of descriptors", start->program);
 	if (start->uid == 0 || start->gid == 0)
 		return fail(err, ERR_DENIED, "role '%s' must not run as root", start->program);
 	if (*has_userns && start->uid != geteuid())
 		return fail(err, ERR_DENIED, "role '%s' can't become user %u without CAP_SYS_ADMIN",
 			start->program, (unsigned)start->uid);
 	if (geteuid() != 0 && start->uid == OVERFLOW_UID)
-		return fail_hint(err, ERR_UNAVAILABLE, "use another user",
-			"uid %u stands for everybody else in a user namespace", OVERFLOW_UID);
+		return fail_hint(err, ERR_UNAVAILABLE, "run carrel as another user",
+			"uid %u is the overflow uid, which can't be mapped in a user namespace",
+			OVERFLOW_UID);
 	return 0;
 }
 
@@ -223,7 +226,9 @@ static int await(int report, struct error *err)
 				*err = got.err;
 			return -1;
 		}
-		return is_bound && len == 0 ? 0 : fail(err, ERR_FAILED, "it died at its start");
+		return is_bound && len == 0
+			       ? 0
+			       : fail(err, ERR_FAILED, "the role ended while it started");
 	}
 }
 
@@ -297,7 +302,7 @@ int role_lock(const struct role_lock *lock, struct error *err)
 	if (capability_drop_held(err) || forbid_cores(err))
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-		return fail_errno(err, "make a role that can't be traced");
+		return fail_errno(err, "make the role undumpable");
 	if (lock->path_count && !has_one_id() && close_files(lock, err))
 		return -1;
 	return seccomp_load_role(lock->may_fork, err);

@@ -134,8 +134,8 @@ static int place_proc(int root, struct error *err)
 			       ? -1
 			       : 0;
 	if (err->sys_errno == EPERM)
-		error_hint(err, "something is mounted over /proc here (a container?): carrel "
-				"doctor says what to change");
+		error_hint(err, "parts of /proc are covered by other mounts, as in a container: "
+				"carrel doctor shows what to change");
 	return -1;
 }
 

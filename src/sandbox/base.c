@@ -99,7 +99,7 @@ static int hear(int socket, int *mounts, struct error *err)
 		return -1;
 	}
 	if (got != 1 || *mounts < 0)
-		return fail(err, ERR_FAILED, "its maker has ended");
+		return fail(err, ERR_FAILED, "the process that made it has ended");
 	return 0;
 }
 

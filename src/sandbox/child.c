@@ -198,7 +198,8 @@ static int open_masks(struct child *child, struct error *err)
 {
 	child->mask = openat(child->root, BELOW_ROOT(ROOT_MASK), O_PATH | O_CLOEXEC);
 	child->mask_file = openat(child->root, BELOW_ROOT(ROOT_MASK_FILE), O_PATH | O_CLOEXEC);
-	return child->mask < 0 || child->mask_file < 0 ? fail_errno(err, "find the masks") : 0;
+	return child->mask < 0 || child->mask_file < 0 ? fail_errno(err, "list the paths to mask")
+						       : 0;
 }
 
 static bool is_of_proc(const struct plan_view *view)
@@ -218,11 +219,11 @@ static int make_views(struct child *child, struct error *err)
 		if (!is_of_proc(&plan->views.items[i]))
 			continue;
 		if (count == VIEWS_MAX)
-			return fail(err, ERR_LIMIT, "too many views of '%s'", PROC);
+			return fail(err, ERR_LIMIT, "too many mounts of '%s'", PROC);
 		root_view_name(plan->views.items[i].path, name);
 		if ((child->views[count++] = openat(
 			     child->scratch, BELOW_ROOT(name), O_PATH | O_CLOEXEC)) < 0)
-			return fail_errno(err, "open the view of '%s'", plan->views.items[i].path);
+			return fail_errno(err, "open the mount of '%s'", plan->views.items[i].path);
 	}
 	return 0;
 }
@@ -275,8 +276,8 @@ static int open_proc(const struct plan_mount *mount, int *tree, struct error *er
 	if (!mount_make("proc", none, attributes(mount->flags), tree, err))
 		return 0;
 	if (err->sys_errno == EPERM)
-		error_hint(err, "something is mounted over /proc here (a container?): carrel "
-				"doctor says what to change");
+		error_hint(err, "parts of /proc are covered by other mounts, as in a container: "
+				"carrel doctor shows what to change");
 	return -1;
 }
 
@@ -332,7 +333,7 @@ static int make_overlay(
 		return -1;
 	if (umount2(BELOW_ROOT(PLAN_LAYERS), MNT_DETACH) ||
 		umount2(BELOW_ROOT(PLAN_UPPER), MNT_DETACH))
-		return fail_errno(err, "take off the layers of '%s'", mount->target);
+		return fail_errno(err, "unmount the layers of '%s'", mount->target);
 	return 0;
 }
 
@@ -387,8 +388,10 @@ static int attach(struct child *child, const struct plan_mount *mount, int tree,
 		fail_errno(err, "mount point '%s'", mount->target);
 		bool is_users = path_is_beneath(mount->target, PLAN_WORKSPACE);
 		return error_hint(err, "%s",
-			is_users ? "it must exist: nothing is created in a directory of yours"
-				 : "the system's directories are read-only: choose a new path");
+			is_users ? "create it on the host first: carrel creates no mount points in "
+				   "your directories"
+				 : "choose a path outside the system's directories, which are "
+				   "read-only");
 	}
 	if (mount_attach(tree, at, "", err))
 		return error_context(err, "'%s'", mount->target);
@@ -434,7 +437,7 @@ static int mask(int by, const struct stat *expected, const char *path, struct er
 	if (lstat(path, &seen))
 		return fail_errno(err, "check the mask of '%s'", path);
 	if (seen.st_dev != expected->st_dev || seen.st_ino != expected->st_ino)
-		return fail(err, ERR_FAILED, "the mask of '%s' did not take", path);
+		return fail(err, ERR_FAILED, "the mask of '%s' has no effect", path);
 	return 0;
 }
 
@@ -468,7 +471,7 @@ static int mask_entries(struct child *child, struct error *err)
 {
 	struct stat file, directory;
 	if (fstat(child->mask_file, &file) || fstat(child->mask, &directory))
-		return fail_errno(err, "find the masks");
+		return fail_errno(err, "list the paths to mask");
 	DIR *entries = opendir(PROC);
 	struct dirent *entry;
 	int failed = entries ? 0 : fail_errno(err, "read '%s'", PROC);
@@ -558,10 +561,11 @@ static int set_rlimit(const struct plan_rlimit *limit, struct error *err)
 	if (setrlimit((unsigned)limit->resource, &value)) {
 		fail_errno(err, "set the limit '%s' to %llu", limit->name,
 			(unsigned long long)limit->value);
-		return error_hint(err, "this host's own hard limit may be lower: ulimit -Ha");
+		return error_hint(
+			err, "the hard limit of this host may be lower: ulimit -Ha shows it");
 	}
 	if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_max != limit->value)
-		return fail(err, ERR_FAILED, "the limit '%s' did not take", limit->name);
+		return fail(err, ERR_FAILED, "the limit '%s' has no effect", limit->name);
 	return 0;
 }
 
@@ -691,7 +695,7 @@ static int become_init(struct child *child, struct error *err)
 	/* The image must survive at a number out of the way of INIT_SOCKET_FD. */
 	if (image == INIT_SOCKET_FD &&
 		(image = fcntl(image, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
-		return fail_errno(err, "keep the image of carrel-init");
+		return fail_errno(err, "duplicate the descriptor of carrel-init");
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		return fail_errno(err, "close the standard streams");
 	if (pass_socket(child->start))

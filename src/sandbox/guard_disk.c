@@ -27,7 +27,8 @@ int guard_disk_check(const struct plan *plan, struct held_base *base, struct err
 	const struct plan_mount *mount = find_measured(plan);
 	auto_close int path = -1;
 	if (!mount)
-		return fail(err, ERR_INVALID, "'%s' is measured and isn't mounted", plan->measured);
+		return fail(err, ERR_INVALID, "'%s' has a disk limit and is not mounted",
+			plan->measured);
 	if (source_open(mount, &path, err))
 		return -1;
 	auto_close int dir = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -287,12 +287,12 @@ int host_look_at_source(
 	if (stat(real, &st))
 		return fail_errno(err, "%s '%s'", option, bind->source);
 	if (!strcmp(real, "/"))
-		return fail_hint(err, ERR_INVALID, "name a directory in it",
-			"%s '%s' is the whole host", option, bind->source);
+		return fail_hint(err, ERR_INVALID, "choose a directory below it",
+			"%s '%s' would show all files of the host", option, bind->source);
 	if (is_kernels_own(real))
 		return fail(err, ERR_INVALID,
-			"%s '%s' is the kernel's own and can't be shown inside", option,
-			bind->source);
+			"%s '%s' is a file system of the kernel and can't be mounted in a sandbox",
+			option, bind->source);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		return fail(err, ERR_INVALID, "%s '%s' is neither a file nor a directory", option,
 			bind->source);
@@ -337,10 +337,12 @@ static int check_shown(const char *path, const char *real, const char *home, str
 		return -1;
 	if (realpath(home, own) && (path_is_beneath(real, own) || path_is_beneath(own, real)))
 		return fail(err, ERR_INVALID,
-			"system.show: '%s' is, holds or lies in carrel's home", path);
+			"system.show: '%s' is, contains or is inside carrel's home", path);
 	if (is_kernels_own(real))
 		return fail(err, ERR_INVALID,
-			"system.show: '%s' is the kernel's own and can't be shown inside", path);
+			"system.show: '%s' is a file system of the kernel and can't be mounted in "
+			"a sandbox",
+			path);
 	if (stat(real, &st))
 		return fail_errno(err, "system.show: '%s'", path);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
@@ -358,7 +360,7 @@ int host_show(struct host *host, const text_list *show, const char *home, struct
 		char real[PATH_MAX];
 		if (!realpath(path, real)) {
 			fail_errno(err, "system.show: '%s'", path);
-			return error_hint(err, "remove it from config.yaml, or make it");
+			return error_hint(err, "remove it from config.yaml, or create it");
 		}
 		int kind = check_shown(path, real, home, err);
 		if (kind < 0)

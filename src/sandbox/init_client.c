@@ -223,8 +223,7 @@ int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct
 		return fail(err, ERR_CORRUPT,
 			"the sandbox's init sent an impossible reply (type %u)", got.type);
 	if (!fds_fit || (fd >= 0 && (got.type != INIT_STARTED || !pidfd_is_valid(fd))))
-		return fail(
-			err, ERR_CORRUPT, "the sandbox's init sent a descriptor nobody asked for");
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent an unexpected descriptor");
 	*reply = got;
 	*pidfd = take_fd(&fd);
 	return INIT_CLIENT_REPLY;
@@ -262,7 +261,7 @@ int init_client_failure(
 	if (reply->stage == INIT_STAGE_CWD)
 		return fail_errno_code(err, ERR_INVALID, "working directory '%s'", spawn->cwd);
 	if (reply->stage == INIT_STAGE_TTY)
-		return fail_errno(err, "make the terminal that of '%s'", command);
+		return fail_errno(err, "set the controlling terminal of '%s'", command);
 	fail_errno(err, "start '%s'", command);
 	return reply->value == EAGAIN ? error_hint(err, "the limit of tasks is reached") : -1;
 }

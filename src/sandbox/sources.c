@@ -43,7 +43,7 @@ static int map_owner(const struct plan *plan, const struct plan_mount *mount,
 	};
 	if (mount_change(tree, "", &change, err)) {
 		fail_errno_code(err, ERR_UNAVAILABLE,
-			"'%s': its file system can't show its files to the sandbox's user",
+			"'%s': its file system can't be mounted idmapped for the sandbox's user",
 			mount->source);
 		return error_hint(err,
 			"use a directory on ext4, xfs, btrfs or tmpfs, or run carrel as its owner");

@@ -106,7 +106,7 @@ int standby_start(
 	struct standby_shared *shared = mmap(
 		NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
-		return fail_errno(err, "map memory that two processes share");
+		return fail_errno(err, "map shared memory");
 	struct watcher w = { .from = guard,
 		.shared = shared,
 		.pidfd = pidfd,
@@ -116,7 +116,7 @@ int standby_start(
 	if (pid == 0)
 		watch(&w, parent);
 	if (pid < 0) {
-		fail_errno(err, "start the process that keeps limits while this one is stopped");
+		fail_errno(err, "start the process that enforces limits while carrel is stopped");
 		munmap(shared, sizeof *shared);
 		return -1;
 	}

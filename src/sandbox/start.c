@@ -26,9 +26,9 @@ int start_open_image(int *image, struct error *err)
 		return fail_errno(err, "make a memfd for carrel-init");
 	if (fd_write_full(fd, init_image, init_image_len) != (ssize_t)init_image_len) {
 		fail_errno(err, "write carrel-init into its memfd");
-		return err->sys_errno == EFBIG
-			       ? error_hint(err, "a file size limit is set here: ulimit -f")
-			       : -1;
+		return err->sys_errno == EFBIG ? error_hint(err, "ulimit -f shows the file size "
+								 "limit of this shell; raise it")
+					       : -1;
 	}
 	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
 		return fail_errno(err, "seal the memfd of carrel-init");

@@ -239,7 +239,7 @@ static int on_setup(struct supervisor *s, struct error *err)
 	int fds[SETUP_FD_MAX];
 	int got = setup_receive(s->given->socket, false, &message, fds);
 	if (got <= 0)
-		return fail_errno(err, "hear from the sandbox");
+		return fail_errno(err, "receive from the sandbox");
 	if (message.type != SETUP_DESCRIPTORS) {
 		*err = message.error;
 		return error_adopt(err);

@@ -91,7 +91,7 @@ int warm_hear(int setup, int fds[WARM_FD_MAX], struct error *err)
 		return fail_as_said(&message, err);
 	if (got == 0)
 		return fail(err, ERR_CANCELED, "the sandbox was killed while it started");
-	return fail_errno(err, "hear from the sandbox");
+	return fail_errno(err, "receive from the sandbox");
 }
 
 int warm_find(pid_t pid, int fds[WARM_FD_MAX], struct error *err)

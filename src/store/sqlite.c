@@ -9,7 +9,7 @@
 #include "base/fd.h"
 
 #define BUSY_MS 50 /* who reads is in the loop */
-#define PATH_HINT "look who has it open: fuser " STORE_FILE
+#define PATH_HINT "fuser shows which process has it open: fuser " STORE_FILE
 
 enum statement {
 	BEGIN,
@@ -219,7 +219,7 @@ int sqlite_open_file(
 	if (!sqlite3_db_readonly(*db, "main"))
 		return 0;
 	if (!faccessat(place->directory, name, W_OK, AT_EACCESS))
-		return fail(err, ERR_CORRUPT, STORE_FILE " says that it can't be written");
+		return fail(err, ERR_CORRUPT, STORE_FILE " is marked read-only in its header");
 	return fail(err, ERR_UNAVAILABLE, "'%s' is read-only", path);
 }
 
@@ -418,7 +418,7 @@ int sqlite_read_row(sqlite3_stmt *statement, struct store_row *row, struct error
 		row->times_ms[i] = sqlite3_column_int64(statement, 3 + i);
 	row->document.len = (size_t)sqlite3_column_bytes(statement, 6);
 	if (!row->id || !row->owner || !row->state || !row->document.data)
-		return fail(err, ERR_CORRUPT, STORE_FILE ": a row is not whole");
+		return fail(err, ERR_CORRUPT, STORE_FILE ": a row has empty columns");
 	return 0;
 }
 

@@ -43,11 +43,11 @@ int sqlite_look(const struct store_place *place, bool *is_there, struct error *e
 		       log.st_size > 0;
 	if (!*is_there)
 		return has_log ? fail(err, ERR_CORRUPT,
-					 STORE_FILE " is gone, but its log " STORE_FILE
+					 STORE_FILE " is missing, but its log " STORE_FILE
 						    "-wal is there")
 			       : 0;
 	if (!S_ISREG(file.st_mode))
-		return fail(err, ERR_UNAVAILABLE, "'%s/" STORE_FILE "' is no regular file",
+		return fail(err, ERR_UNAVAILABLE, "'%s/" STORE_FILE "' is not a regular file",
 			place->path);
 	/* SQLite would take less than a page for a new database, and remove the log. */
 	if (file.st_size < SQLITE_PAGE_BYTES)

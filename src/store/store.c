@@ -77,9 +77,9 @@ static int find_name(const char *const *names, int count, const char *text)
 static int check_row(enum store_table table, const struct store_row *row, struct error *err)
 {
 	if (!id_is_valid(row->id))
-		return fail(err, ERR_CORRUPT, "that is no id");
+		return fail(err, ERR_CORRUPT, "invalid id");
 	if (row->sum && row_sum(table, row) != row->sum)
-		return fail(err, ERR_CORRUPT, "it is not what was written");
+		return fail(err, ERR_CORRUPT, "its checksum is wrong");
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static int read_workspace(
 	if (check_row(STORE_WORKSPACES, row, err))
 		return -1;
 	if (state < 0)
-		return fail(err, ERR_CORRUPT, "there is no state '%s'", row->state);
+		return fail(err, ERR_CORRUPT, "unknown state '%s'", row->state);
 	*w = (struct workspace){ .name = row->owner,
 		.state = (enum workspace_state)state,
 		.created_ms = row->times_ms[0],
@@ -107,7 +107,7 @@ static int read_exec(
 	if (check_row(STORE_EXECS, row, err))
 		return -1;
 	if (state < 0 || !id_is_valid(row->owner))
-		return fail(err, ERR_CORRUPT, "its state or its workspace is wrong");
+		return fail(err, ERR_CORRUPT, "invalid state or workspace id");
 	*e = (struct exec_record){ .state = (enum exec_state)state,
 		.started_ms = row->times_ms[0],
 		.ended_ms = row->times_ms[1] };
@@ -300,7 +300,8 @@ static struct store_write *queue(
 static void refuse(struct store *store, struct store_write *write, const char *what, size_t most)
 {
 	write->failed = arena_alloc(&store->queue.arena, sizeof *write->failed);
-	fail(write->failed, ERR_LIMIT, "%s has more than %zu bytes: it can't be kept", what, most);
+	fail(write->failed, ERR_LIMIT, "%s has more than %zu bytes: it can't be stored", what,
+		most);
 }
 
 static void queue_row(struct store *store, enum store_write_kind kind, struct store_row row,
@@ -437,7 +438,7 @@ static int replace_writer(struct store *store, struct error *err)
 	}
 	if (store->ends == ENDS_MAX)
 		return fail(err, ERR_UNAVAILABLE,
-			"the process that writes " STORE_FILE " has ended, %d times", ENDS_MAX);
+			"the process that writes " STORE_FILE " ended %d times", ENDS_MAX);
 	return start_writer(store, err);
 }
 
@@ -461,8 +462,8 @@ void store_go_on(struct store *store)
 		return;
 	if (wire_parse_outcome(message, &store->batch, &has_failed, &err)) {
 		end_writer(store);
-		has_failed = fail(
-			&err, ERR_FAILED, "the process that writes " STORE_FILE " makes no sense");
+		has_failed = fail(&err, ERR_FAILED,
+			"the process that writes " STORE_FILE " sent an invalid message");
 	}
 	end_commit(store, has_failed ? &err : NULL);
 }

@@ -160,7 +160,7 @@ int store_write_for(int socket, int directory, const char *path, struct error *e
 			store_sqlite.settle(db, &place);
 	}
 	if (got < 0)
-		fail_errno(err, "talk to the store");
+		fail_errno(err, "send to the process that writes the database");
 	if (db)
 		store_sqlite.close(db);
 	return got;

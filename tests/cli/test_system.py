@@ -124,7 +124,7 @@ def test_link_to_show_leads_to_what_it_names(carrel, shared_tree):
 
 @pytest.mark.parametrize("path, why", [
     ("/etc", "holds '/etc/group'"), ("/", "holds"), ("/etc/shadow", "a secret"), ("/etc/ssl", "holds '/etc/ssl/private'"),
-    ("/proc/1", "the sandbox's own"), ("/run", "sockets of the host"), ("/nonexistent/here", "No such file"),
+    ("/proc/1", "part of the sandbox"), ("/run", "where the host keeps its sockets"), ("/nonexistent/here", "No such file"),
     ("relative", "not an absolute, plain path"), ("/usr/../etc/shadow", "not an absolute, plain path")])
 def test_path_that_is_not_to_be_shown_is_refused(carrel, path, why):
     shown(carrel, path)

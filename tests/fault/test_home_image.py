@@ -147,7 +147,7 @@ def test_an_image_that_is_missing_damaged_or_not_roots_is_named(directory, carre
     assert "is missing" in carrel("serve").stderr
     with open(image, "wb") as file:
         file.truncate(1 << 20)
-    assert "holds neither btrfs nor ext4" in carrel("env", "ls").stderr
+    assert "contains neither btrfs nor ext4" in carrel("env", "ls").stderr
     away.rename(image)
     os.chown(image, 1000, 1000)
     assert "others could have made it" in carrel("env", "ls").stderr

@@ -195,7 +195,7 @@ static void a_value_that_does_not_read_back_is_an_error(void **state)
 	assert_int_equal(symlinkat("/dev/null", dir, "memory.max"), 0);
 	assert_int_equal(cgroup_set(dir, "memory.max", "4096", &err), -1);
 	assert_int_equal(err.code, ERR_FAILED);
-	assert_non_null(strstr(err.text, "'memory.max' says '' after '4096'"));
+	assert_non_null(strstr(err.text, "'memory.max' reads '' after '4096'"));
 
 	assert_int_equal(cgroup_set(dir, "cpu.max", "1 2", &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);

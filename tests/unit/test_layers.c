@@ -265,7 +265,7 @@ static void every_kind_of_damage_is_found(void **state)
 		{ "touch .", "", "time changed" },
 		{ "touch -h bin/a", "bin/a", "time changed" },
 		{ KEEP_TIME("bin/a", "ln -sfn /etc/passwd bin/a"), "bin/a",
-			"leads to '/etc/passwd', not '../lib/a.py'" },
+			"points to '/etc/passwd', not '../lib/a.py'" },
 		{ "rm lib/a.py; mkdir lib/a.py", "lib/a.py", "is a directory, not a file" },
 		{ "rm lib/a.py; ln -s x lib/a.py", "lib/a.py", "is a link, not a file" },
 		{ "rm lib/a.py; mkfifo lib/a.py", "lib/a.py", "is a fifo" },
@@ -275,7 +275,7 @@ static void every_kind_of_damage_is_found(void **state)
 		{ ": >../manifest", "", "manifest was changed" },
 		{ "rm ../manifest", "", "no manifest" },
 		{ "rm ../manifest; ln -s /etc/passwd ../manifest", "", "manifest" },
-		{ ": >../beside", "", "'beside' lies beside the tree" },
+		{ ": >../beside", "", "unexpected file 'beside' beside the tree" },
 		{ "mv ../tree ../../moved", "", "tree" },
 	};
 

@@ -157,7 +157,7 @@ struct reader {
 
 static void look_at_line(struct reader *reader)
 {
-	static const char lost[] = " warn  lines of the log were lost count=";
+	static const char lost[] = " warn  log lines were lost count=";
 	const char *rest = reader->part + 24;
 
 	assert_true(reader->part_len > 24);

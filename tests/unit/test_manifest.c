@@ -121,7 +121,7 @@ static void other_spellings_and_other_trees_are_refused_by_line(void **state)
 		{ HEAD "d 755 a/b\n", "line 5: a path in a directory" },
 		{ HEAD "l 1 x a\nd 755 a/b\n", "line 6: a path in a directory" },
 		{ HEAD FILE_LINE("a") FILE_LINE("a/b"), "line 6: a path in a directory" },
-		{ HEAD "l 2 x a\n", "line 5: a target of another length" },
+		{ HEAD "l 2 x a\n", "line 5: a link target of another length" },
 		{ HEAD "l 0  a\n", "line 5: an empty" },
 	};
 

@@ -350,18 +350,16 @@ static void a_row_that_is_not_what_was_written_is_named_and_the_others_are_kept(
 	} cases[] = {
 		{ "UPDATE workspaces SET document = replace(document, '60000', '60001')"
 		  " WHERE name = 'desk-3'",
-			"workspace 'a0000000000000000003' in carrel.db: it is not what was "
-			"written",
+			"workspace 'a0000000000000000003' in carrel.db: its checksum is wrong",
 			27 },
 		{ "UPDATE workspaces SET document = '{}', sum = 0 WHERE name = 'desk-4'",
 			"'a0000000000000000004' in carrel.db: field 'ttl_ms'", 27 },
 		{ "UPDATE workspaces SET state = 'asleep', sum = 0 WHERE name = 'desk-4'",
-			"no state 'asleep'", 27 },
-		{ "UPDATE workspaces SET id = '../../etc', sum = 0 WHERE name = 'desk-11'", "no id",
-			28 },
+			"unknown state 'asleep'", 27 },
+		{ "UPDATE workspaces SET id = '../../etc', sum = 0 WHERE name = 'desk-11'",
+			"invalid id", 28 },
 		{ "UPDATE execs SET ended_ms = 5 WHERE workspace = 'a0000000000000000003'",
-			"exec 'e0000000000000000003' in carrel.db: it is not what was written",
-			28 },
+			"exec 'e0000000000000000003' in carrel.db: its checksum is wrong", 28 },
 		{ "UPDATE execs SET document = 'x', sum = 0 WHERE id LIKE 'e%2'", "line 1", 28 },
 		{ "DROP TABLE gone", "no such table", 29 },
 		{ "ALTER TABLE answers DROP COLUMN location", "location", 29 },
