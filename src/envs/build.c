@@ -347,7 +347,7 @@ static int write_environment(struct making *making, struct error *err)
 
 	if (making_is_interrupted(making))
 		return making_canceled(making, err);
-	compose_indexes(making->wanted, making->arena, meta);
+	compose_indexes(making->wanted, making->composition.index, making->arena, meta);
 	meta->build_seconds = (double)(clock_monotonic_ms() - making->started_ms) / 1000;
 	buf_printf(&making->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
 		meta->build_seconds, meta->packages.count, meta->layers.count);

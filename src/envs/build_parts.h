@@ -77,6 +77,7 @@ struct composition {
 	VEC(const struct lock_package *) missing;
 	VEC(const struct env_project *) missing_projects; /* with a build backend */
 	bool is_base_missing, is_editable_missing, is_without_pip;
+	const char *index; /* out: the default index that the packages are from, or NULL */
 	text_list parts; /* of the merged layer, when all but that is there */
 	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
 };
@@ -90,8 +91,9 @@ int compose_layers(const struct env_store *store, struct composition *compositio
 /* What meta.json says, but for layers, size and time. */
 void compose_meta(const struct env_wanted *wanted, const lock_list *packages, struct arena *arena,
 	struct env_meta *meta);
-/* Its indexes alone: what is the default one may be known later. */
-void compose_indexes(const struct env_wanted *wanted, struct arena *arena, struct env_meta *meta);
+/* Its indexes alone: the default one may be known later, to `known` or in wanted->indexes. */
+void compose_indexes(const struct env_wanted *wanted, const char *known, struct arena *arena,
+	struct env_meta *meta);
 /* As env_compose; the caller holds env_lock of the name. */
 int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
 	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,

@@ -151,7 +151,8 @@ static const char *list_name(const struct env_wanted *wanted, struct arena *aren
 	return arena_printf(arena, "%s-%.16s", wanted->lock_key, wanted->fingerprint);
 }
 
-/* Its first line: the same requirements, resolved again, may have given another lock. */
+/* The hash that its first line begins with: the same requirements, resolved again, may have given
+ * another lock. */
 static const char *list_head(const lock_list *packages, struct arena *arena)
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
@@ -174,18 +175,22 @@ static const char *list_head(const lock_list *packages, struct arena *arena)
 	return hex;
 }
 
-/* "id bytes" lines, topmost first. 1: they are all there. 0: look for each. */
-static int find_listed(const struct env_store *store, const struct composition *c,
-	struct arena *arena, struct error *err)
+/* The default index, which only uv can tell, follows the hash in the first line. Then "id bytes"
+ * lines, topmost first. 1: they are all there. 0: look for each. */
+static int find_listed(const struct env_store *store, struct composition *c, struct arena *arena,
+	struct error *err)
 {
 	struct env_meta *meta = c->meta;
-	struct str rest, line, id, bytes;
+	struct str rest, line, head, index, id, bytes;
 	uint64_t total = 0, value;
 	int found = read_kept(store, list_name(c->wanted, arena), arena, &rest, err);
 
 	if (found <= 0)
 		return found;
-	if (!str_next(&rest, '\n', &line) || !str_is(line, list_head(c->packages, arena)))
+	if (!str_next(&rest, '\n', &line))
+		return 0;
+	str_cut(line, ' ', &head, &index);
+	if (!str_is(head, list_head(c->packages, arena)))
 		return 0;
 	meta->layers.count = 0;
 	while (str_next(&rest, '\n', &line)) {
@@ -200,9 +205,11 @@ static int find_listed(const struct env_store *store, const struct composition *
 	meta->size_bytes = total;
 	if (meta->layers.count == 0)
 		return 0;
-	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err) == 0)
-		return 1;
-	return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
+	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err) < 0)
+		return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
+	if (index.len)
+		c->index = arena_bytes(arena, index.data, index.len);
+	return 1;
 }
 
 /* 1, 0 when there is no such layer, or -1. */
@@ -242,7 +249,10 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 	struct error ignored;
 
 	buf_init(&text, LOCK_MAX);
-	buf_printf(&text, "%s\n", list_head(c->packages, arena));
+	buf_text(&text, list_head(c->packages, arena));
+	if (c->index)
+		buf_printf(&text, " %s", c->index);
+	buf_char(&text, '\n');
 	meta->size_bytes = 0;
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		uint64_t bytes = 0;
@@ -358,6 +368,10 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 	found = merge_find(store, &c->meta->layers, &c->parts, arena, err);
 	if (found <= 0)
 		return found;
+	if (c->wanted->indexes.index)
+		c->index = index_redact(arena, c->wanted->indexes.index);
+	else if (c->wanted->needs_lock) /* when it was resolved the index had been asked for */
+		c->index = uv_known_index(store->home, &c->wanted->python, arena);
 	if (keep_list(store, c, arena, err) == 0)
 		return 1;
 	return err->code == ERR_CORRUPT ? 0 : -1;
@@ -399,16 +413,18 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 	for (size_t i = 0; i < request->editables.count; i++)
 		vec_push(arena, &meta->editables,
 			(struct env_editable){ request->editables.items[i] });
-	compose_indexes(wanted, arena, meta);
+	compose_indexes(wanted, NULL, arena, meta);
 }
 
-void compose_indexes(const struct env_wanted *wanted, struct arena *arena, struct env_meta *meta)
+void compose_indexes(const struct env_wanted *wanted, const char *known, struct arena *arena,
+	struct env_meta *meta)
 {
 	const struct index_set *set = &wanted->indexes;
 
 	meta->indexes.count = 0;
-	if (set->index)
-		vec_push(arena, &meta->indexes, index_redact(arena, set->index));
+	if (set->index || known)
+		vec_push(arena, &meta->indexes,
+			set->index ? index_redact(arena, set->index) : known);
 	for (size_t i = 0; i < set->extra.count; i++)
 		vec_push(arena, &meta->indexes, index_redact(arena, set->extra.items[i]));
 }
@@ -456,22 +472,19 @@ static int write_composed(const struct env_store *store, const struct env_wanted
 {
 	auto_close int layers = -1;
 	struct env_meta made;
-	struct env_wanted known = *wanted;
-	struct composition composition = { .meta = &made, .wanted = &known, .packages = packages };
+	struct composition composition = { .meta = &made, .wanted = wanted, .packages = packages };
 	struct env_files files = {
 		.requirements = wanted->text, .lock = lock_text, .lock_kept = wanted->lock_key
 	};
 	int found;
 
-	/* When it was resolved the index had been asked for. */
-	if (wanted->needs_lock && !known.indexes.index)
-		known.indexes.index = uv_known_index(store->home, &wanted->python, arena);
-	compose_meta(&known, packages, arena, &made);
+	compose_meta(wanted, packages, arena, &made);
 	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
 		return -1;
 	found = compose_layers(store, &composition, arena, err);
 	if (found <= 0)
 		return found;
+	compose_indexes(wanted, composition.index, arena, &made);
 	made.build_seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
 	events_creating(&store->events, &made);
 	if (env_write(store, &made, &files, err) < 0)

@@ -9,27 +9,31 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "format/json.h"
 
-#define LOG_NAME "envs.jsonl"
-#define LOG_NAME_OLD "envs.jsonl.1"
+#define LOG_DIRECTORY "audit"
+#define LOG_NAME LOG_DIRECTORY "/envs.jsonl"
+#define LOG_NAME_OLD LOG_DIRECTORY "/envs.jsonl.1"
 #define LOG_MAX ((off_t)16 << 20)
 #define EVENT_MAX ((size_t)4 << 20)
 
 /* The log for appending, after a rotation if it is due. Two who rotate at once: the second finds
  * another file than the one it has locked, and begins again. */
-static int open_log(int dir)
+static int open_log(int home)
 {
 	for (int tries = 0; tries < 8; tries++) {
-		int fd = openat(dir, LOG_NAME,
-			O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		int fd = path_open_nolinks(
+			home, LOG_NAME, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 		struct stat st, there;
+		if (fd < 0 && errno == ENOENT && !mkdirat(home, LOG_DIRECTORY, 0700))
+			continue;
 		if (fd < 0 || fstat(fd, &st) || st.st_size < LOG_MAX)
 			return fd;
 		bool is_ours = !flock(fd, LOCK_EX) &&
-			       !fstatat(dir, LOG_NAME, &there, AT_SYMLINK_NOFOLLOW) &&
+			       !fstatat(home, LOG_NAME, &there, AT_SYMLINK_NOFOLLOW) &&
 			       there.st_ino == st.st_ino;
-		if (is_ours && renameat(dir, LOG_NAME, dir, LOG_NAME_OLD))
+		if (is_ours && renameat(home, LOG_NAME, home, LOG_NAME_OLD))
 			return fd;
 		fd_close(&fd);
 	}
@@ -41,12 +45,8 @@ static int open_log(int dir)
  */
 static void append_log(const struct home *home, struct str line)
 {
-	struct error err;
-	auto_close int dir = -1, fd = -1;
-	if (home_open_directory(home, "audit", &dir, &err))
-		return;
 	home_enter(home);
-	fd = open_log(dir);
+	auto_close int fd = open_log(home->dir);
 	home_leave(home);
 	/* One write a line: lines of two processes don't mix. */
 	if (fd >= 0)

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "envs/store_parts.h"
@@ -503,46 +504,35 @@ int env_use(const struct env_store *store, const char *name, struct arena *arena
 
 /* ---- builders ---- */
 
-/* A lock file that was swept while we waited for it is nobody's lock. */
-static bool is_lock_of(int locks, const char *name, int fd)
+/* One file for all names: the lock of a name is the byte at its hash. */
+static off_t lock_place(const char *name)
 {
-	struct stat ours, there;
-	return !fstat(fd, &ours) && !fstatat(locks, name, &there, AT_SYMLINK_NOFOLLOW) &&
-	       ours.st_ino == there.st_ino;
-}
-
-static int try_lock(int locks, const char *name, int *fd)
-{
-	auto_close int file = openat(locks, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (file < 0 || flock(file, LOCK_EX | LOCK_NB))
-		return -1;
-	if (!is_lock_of(locks, name, file)) {
-		errno = EWOULDBLOCK;
-		return -1;
-	}
-	*fd = take_fd(&file);
-	return 0;
+	unsigned char digest[SHA256_LEN];
+	struct sha256 hash;
+	off_t place;
+	sha256_init(&hash);
+	sha256_add(&hash, name, strlen(name));
+	sha256_end(&hash, digest);
+	memcpy(&place, digest, sizeof place);
+	return place & (((off_t)1 << 62) - 1);
 }
 
 int env_lock(const struct env_store *store, const char *name, uint64_t timeout_ms, int *fd,
 	struct error *err)
 {
-	auto_close int locks = -1;
 	uint64_t deadline = clock_monotonic_ms() + timeout_ms;
 	if (envs_check_name(name, err))
 		return -1;
 	home_enter(store->home);
-	int failed = envs_open_directory(store, ENVS_LOCKS, &locks, err);
+	auto_close int file = openat(
+		store->dir, ENVS_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	home_leave(store->home);
-	if (failed)
-		return -1;
-	for (long pause_ms = 1;; pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
-		home_enter(store->home);
-		failed = try_lock(locks, name, fd);
-		home_leave(store->home);
-		if (!failed)
-			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
+	if (file < 0)
+		return fail_errno(err, "open '%s/envs/" ENVS_LOCK "'", store->home->path);
+	off_t place = lock_place(name);
+	for (long pause_ms = 1; lock_range(file, F_OFD_SETLK, F_WRLCK, place, 1, NULL);
+		pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
+		if (errno != EAGAIN && errno != EACCES)
 			return fail_errno(err, "lock environment '%s'", name);
 		if (clock_monotonic_ms() >= deadline)
 			return fail_hint(err, ERR_CONFLICT,
@@ -550,6 +540,8 @@ int env_lock(const struct env_store *store, const char *name, uint64_t timeout_m
 				"another carrel is building environment '%s'", name);
 		nanosleep(&(struct timespec){ .tv_nsec = pause_ms * 1000000 }, NULL);
 	}
+	*fd = take_fd(&file);
+	return 0;
 }
 
 /* ---- other files ---- */

@@ -165,21 +165,6 @@ static int keep_layers_of(const struct env_store *store, const char *name, struc
 	return 0;
 }
 
-/* Lock files of environments that aren't there and that nobody is building. */
-static void sweep_locks(const struct env_store *store, const text_list *locks)
-{
-	struct stat st;
-	for (size_t i = 0; i < locks->count; i++) {
-		char path[ENVS_PATH_MAX];
-		str_format(path, sizeof path, ENVS_LOCKS "/%s", locks->items[i]);
-		if (!fstatat(store->dir, locks->items[i], &st, AT_SYMLINK_NOFOLLOW))
-			continue;
-		auto_close int fd = openat(store->dir, path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
-			unlinkat(store->dir, path, 0);
-	}
-}
-
 static void sweep_current(const struct env_store *store, const text_list *links)
 {
 	for (size_t i = 0; i < links->count; i++) {
@@ -229,8 +214,8 @@ static int find_live(
 	static const struct {
 		const char *path;
 		void (*sweep)(const struct env_store *store, const text_list *names);
-	} sweeps[] = { { ENVS_LOCKS, sweep_locks }, { ENVS_CURRENT, sweep_current },
-		{ ENVS_FAILED, sweep_logs }, { ENVS_SHARED, sweep_shared } };
+	} sweeps[] = { { ENVS_CURRENT, sweep_current }, { ENVS_FAILED, sweep_logs },
+		{ ENVS_SHARED, sweep_shared } };
 	text_list names = { 0 };
 	if (envs_names_in(store, ".", arena, &names, err))
 		return -1;
@@ -238,6 +223,8 @@ static int find_live(
 		if ((names.items[i][0] != '.' || is_leftover(names.items[i])) &&
 			keep_layers_of(store, names.items[i], arena, live, err))
 			return -1;
+	/* Nobody but an older version uses it. Not there: no failure. */
+	path_remove_tree(store->dir, ENVS_LOCKS, err);
 	for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {
 		text_list found = { 0 };
 		if (envs_names_in(store, sweeps[i].path, arena, &found, err))

@@ -324,11 +324,13 @@ static void one_builder_of_a_name_at_a_time(void **state)
 	assert_ok(env_lock(&envs, "e_1", 0, &first, &err));
 	assert_ok(env_lock(&envs, "e_2", 0, &other, &err));
 	assert_fails(env_lock(&envs, "e_1", 30, &second, &err), ERR_CONFLICT, "e_1");
-	/* A collection leaves what is held and takes the rest. */
 	close(other);
+	/* A collection leaves what is held, and removes the lock files of older versions. */
+	assert_int_equal(mkdirat(envs.dir, ".locks", 0700), 0);
+	put_text(".locks/e_1", "");
 	assert_ok(env_collect(&envs, &count, &bytes, &err));
-	assert_true(is_there(".locks/e_1"));
-	assert_false(is_there(".locks/e_2"));
+	assert_false(is_there(".locks"));
+	assert_fails(env_lock(&envs, "e_1", 0, &second, &err), ERR_CONFLICT, "e_1");
 	close(first);
 	assert_ok(env_lock(&envs, "e_1", 0, &second, &err));
 	close(second);
