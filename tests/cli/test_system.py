@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import subprocess
 import tempfile
 
 import pytest
@@ -245,3 +246,27 @@ def test_a_daemon_shows_that_landlock_judges_writes(carrel, tmp_path_factory):
         daemon.restart()
         assert "landlock_writes" in daemon.get("/v1/workspaces/w").json()["layers_active"]
         assert daemon("exec", "w", "--", "sh", "-c", "echo x > f && cat f && ! touch /usr/x").stdout == "x\n"
+
+
+EXCHANGE = """
+import ctypes, os, sys
+call = ctypes.CDLL(None).renameat2
+while os.getppid() == int(sys.argv[3]):
+    for _ in range(1000):
+        call(-100, os.fsencode(sys.argv[1]), -100, os.fsencode(sys.argv[2]), 2)
+"""
+
+
+@pytest.mark.needs_root
+def test_link_put_above_a_shown_path_after_its_check_is_not_followed(carrel, shared_tree):
+    above, link = pathlib.Path(shared_tree, "above"), pathlib.Path(shared_tree, "link_to_etc")
+    above.mkdir()
+    (above / "passwd").write_text("above\n")
+    link.symlink_to("/etc")         # /etc/passwd is refused
+    shown(carrel, above / "passwd")
+    with subprocess.Popen(["/usr/bin/python3", "-c", EXCHANGE, above, link, str(os.getpid())]) as exchanging:
+        try:
+            seen = {carrel.run("--", "cat", above / "passwd").stdout for _ in range(60)}
+        finally:
+            exchanging.kill()
+    assert "above\n" in seen and seen <= {"above\n", ""}, seen
