@@ -1,5 +1,5 @@
 /* api.h -- the doors: REST under /v1 with problem JSON, /healthz /readyz /metrics /openapi.json.
- * Parses, asks core, prints.
+ * Parses, calls a verb of core, prints its result.
  * 1. Routes and fields are tables (api/routes.c, api/schema.c); parsing, checking and /openapi.json
  * come from the same rows.
  * 2. Every answer that isn't 2xx is application/problem+json with a stable `code`, `detail`,
@@ -13,10 +13,7 @@ struct api_options {
 	struct core *core;
 	struct loop *loop;
 	const struct log *log;
-	int listener;
-	uint32_t allowed_uids[4]; /* peers of the unix socket; others get 403 `denied` and are
-				     closed */
-	int allowed_uid_count;
+	int listener; /* unix; a peer that core knows not gets 403 `denied` and is closed */
 };
 int api_open(const struct api_options *options, struct api **api, struct error *err);
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx);

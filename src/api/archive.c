@@ -40,7 +40,6 @@ static struct transfer *transfer_new(struct call *c, struct core_workspace *w)
 	t->fd = -1;
 	buf_init(&t->rest, BUF_MAX_DEFAULT);
 	core_hold(w);
-	core_touch(w);
 	return t;
 }
 
@@ -121,7 +120,7 @@ void api_archive_get(struct call *c)
 	if (call_workspace(c, &w))
 		return;
 	struct transfer *t = transfer_new(c, w);
-	if (archive_out(w, path_of(c), format, &fd, on_packed, t, &t->job, &err)) {
+	if (archive_out(c->request, w, path_of(c), format, &fd, on_packed, t, &t->job, &err)) {
 		core_release(w);
 		call_problem(c, &err);
 		return;
@@ -225,7 +224,7 @@ void api_archive_put(struct call *c)
 	if (call_workspace(c, &w) || call_measure_first(c, w, api_archive_put))
 		return;
 	struct transfer *t = transfer_new(c, w);
-	if (archive_in(w, path_of(c), &t->fd, on_unpacked, t, &t->job, &err)) {
+	if (archive_in(c->request, w, path_of(c), &t->fd, on_unpacked, t, &t->job, &err)) {
 		core_release(w);
 		call_problem(c, &err);
 		return;

@@ -61,7 +61,7 @@ int call_workspace(struct call *c, struct core_workspace **w)
 {
 	struct error err;
 
-	if (!core_find(c->api->core, c->id, w, &err))
+	if (!core_find(c->request, c->api->core, c->id, w, &err))
 		return 0;
 	call_problem(c, &err);
 	return -1;

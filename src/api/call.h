@@ -62,6 +62,7 @@ extern const size_t route_count;
 struct call {
 	struct api *api;
 	struct http_request *r;
+	const struct request *request; /* for the verbs of core */
 	const struct route *route;
 	const char *id, *path; /* of the path, decoded */
 	struct str raw_path;   /* the same, may hold anything but NUL */

@@ -10,6 +10,7 @@
 struct subscriber {
 	struct call *call;
 	struct stream stream;
+	struct journal *journal;
 	struct journal_listener listener;
 	bool is_listening;
 	uint64_t last;		    /* id seen, or passed over */
@@ -21,7 +22,7 @@ struct subscriber {
 static void leave(struct subscriber *s)
 {
 	if (s->is_listening)
-		journal_unlisten(core_journal(s->call->api->core), &s->listener);
+		journal_unlisten(s->journal, &s->listener);
 	s->is_listening = false;
 }
 
@@ -65,7 +66,7 @@ static void on_stop(struct stream *stream)
 /* Listens from where it was; what the ring has lost meanwhile is said. */
 static void listen(struct subscriber *s)
 {
-	struct journal *journal = core_journal(s->call->api->core);
+	struct journal *journal = s->journal;
 
 	if (s->last && s->last + 1 < journal->first) {
 		auto_buf struct buf text;
@@ -102,7 +103,8 @@ static void on_heartbeat(struct loop *loop, void *ctx)
 		http_write(s->call->r, STR(":\n\n"));
 }
 
-static void subscribe(struct call *c, const char *workspace, bool ends_with_it)
+/* w: only of this one, or NULL. */
+static void subscribe(struct call *c, const struct core_workspace *w, bool ends_with_it)
 {
 	struct subscriber *s = arena_alloc(&c->r->arena, sizeof *s);
 	struct str last = http_header(c->r, "last-event-id");
@@ -111,7 +113,11 @@ static void subscribe(struct call *c, const char *workspace, bool ends_with_it)
 	s->call = c;
 	s->listener = (struct journal_listener){ on_event, s, NULL };
 	s->ends_with_it = ends_with_it;
-	str_copy(s->workspace, sizeof s->workspace, workspace);
+	str_copy(s->workspace, sizeof s->workspace, w ? core_model(w)->id : "");
+	if (core_events(c->request, c->api->core, w, &s->journal, &err)) {
+		call_problem(c, &err);
+		return;
+	}
 	if (last.data && last.len && (!str_to_u64(last, &s->last) || s->last > INT64_MAX)) {
 		fail(&err, ERR_INVALID, "Last-Event-ID is not the id of an event");
 		call_problem(c, &err);
@@ -130,7 +136,7 @@ static void subscribe(struct call *c, const char *workspace, bool ends_with_it)
 	 * cut off before the first event misses none by asking again. */
 	char begin[64];
 	str_format(begin, sizeof begin, "id: %llu\n\n",
-		(unsigned long long)(s->last ? s->last : core_journal(c->api->core)->next - 1));
+		(unsigned long long)(s->last ? s->last : s->journal->next - 1));
 	http_write(c->r, str_from(begin));
 	s->heartbeat = loop_after(c->api->loop, HEARTBEAT_MS, on_heartbeat, s);
 	listen(s);
@@ -141,7 +147,7 @@ void api_workspace_events(struct call *c)
 	struct core_workspace *w;
 
 	if (!call_workspace(c, &w))
-		subscribe(c, core_model(w)->id, true);
+		subscribe(c, w, true);
 }
 
 void api_events(struct call *c)
@@ -151,11 +157,11 @@ void api_events(struct call *c)
 	struct error err;
 
 	if (!query->workspace) {
-		subscribe(c, "", false);
+		subscribe(c, NULL, false);
 		return;
 	}
-	if (core_find(c->api->core, query->workspace, &w, &err))
+	if (core_find(c->request, c->api->core, query->workspace, &w, &err))
 		call_problem(c, &err);
 	else
-		subscribe(c, core_model(w)->id, false);
+		subscribe(c, w, false);
 }

@@ -257,13 +257,13 @@ static void start(struct call *c, struct operation *base)
 		str_copy(base->id, sizeof base->id, id);
 	listener.ctx = op;
 	buf_init(&op->events, BUF_MAX_DEFAULT);
-	if (core_find(c->api->core, c->id, &w, &err)) {
+	if (core_find(c->request, c->api->core, c->id, &w, &err)) {
 		operation_fail(base, &err);
 		return;
 	}
 	fill_spec(c, road, base->id, &spec);
-	int failed = exec_start(w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL, &listener,
-		c->r->id, &op->exec, &err);
+	int failed = exec_start(c->request, w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL,
+		&listener, &op->exec, &err);
 	/* Nobody but the command has them any more: their ends are its ends. */
 	for (int i = 0; i < c->r->fd_count; i++)
 		fd_close(&c->r->fds[i]);
@@ -282,7 +282,7 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	struct error err;
 	struct json j;
 
-	if (exec_find(c->api->core, id, &e, &err))
+	if (exec_find(c->request, c->api->core, id, &e, &err))
 		return false;
 	json_init(&j, body, false);
 	exec_print(&j, NULL, exec_record_of(e));

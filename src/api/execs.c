@@ -8,7 +8,7 @@ static int find(struct call *c, struct core_exec **e)
 {
 	struct error err;
 
-	if (!exec_find(c->api->core, c->id, e, &err))
+	if (!exec_find(c->request, c->api->core, c->id, e, &err))
 		return 0;
 	call_problem(c, &err);
 	return -1;
@@ -54,7 +54,10 @@ static void list(struct call *c, struct core_workspace *w)
 	json_init(&page.j, &body, false);
 	json_object(&page.j, NULL);
 	json_array(&page.j, "items");
-	exec_list(c->api->core, w, print_item, &page);
+	if (exec_list(c->request, c->api->core, w, print_item, &page, &err)) {
+		call_problem(c, &err);
+		return;
+	}
 	if (page.cursor) {
 		fail_hint(&err, ERR_INVALID, "begin again without one",
 			"cursor: '%s' leads nowhere, or no more", query->cursor);
@@ -104,8 +107,9 @@ void api_exec_signal(struct call *c)
 
 	if (find(c, &e))
 		return;
-	int failed = body->reason ? exec_end_for(e, body->signal, (enum reason)body->reason, &err)
-				  : exec_signal(e, body->signal, &err);
+	int failed = body->reason ? exec_end_for(c->request, e, body->signal,
+					    (enum reason)body->reason, &err)
+				  : exec_signal(c->request, e, body->signal, &err);
 	if (failed)
 		call_problem(c, &err);
 	else
@@ -120,7 +124,7 @@ void api_exec_resize(struct call *c)
 
 	if (find(c, &e))
 		return;
-	if (exec_resize(e, (uint16_t)body->rows, (uint16_t)body->columns, &err))
+	if (exec_resize(c->request, e, (uint16_t)body->rows, (uint16_t)body->columns, &err))
 		call_problem(c, &err);
 	else
 		call_empty(c, 204);
@@ -153,13 +157,13 @@ static void feed_on(struct feed *feed)
 	struct error err;
 	size_t taken = 0;
 
-	if (exec_find(c->api->core, c->id, &e, &err)) {
+	if (exec_find(c->request, c->api->core, c->id, &e, &err)) {
 		feed_fail(feed, &err);
 		return;
 	}
 	if ((feed->rest.len || ends) &&
-		exec_write_stdin(
-			e, (struct str){ feed->rest.data, feed->rest.len }, ends, &taken, &err)) {
+		exec_write_stdin(c->request, e, (struct str){ feed->rest.data, feed->rest.len },
+			ends, &taken, &err)) {
 		feed_fail(feed, &err);
 		return;
 	}
@@ -215,7 +219,7 @@ void api_exec_stdin(struct call *c)
 	/* A refusal costs no body. */
 	if (find(c, &e))
 		return;
-	if (exec_write_stdin(e, STR(""), false, &taken, &err)) {
+	if (exec_write_stdin(c->request, e, STR(""), false, &taken, &err)) {
 		call_problem(c, &err);
 		return;
 	}

@@ -16,7 +16,7 @@ static void answer_info(struct call *c, int status, struct core_workspace *w, co
 	struct json j;
 
 	buf_init(&body, BUF_MAX_DEFAULT);
-	if (files_stat(w, path, &c->r->arena, &info, &err)) {
+	if (files_stat(c->request, w, path, &c->r->arena, &info, &err)) {
 		call_problem(c, &err);
 		return;
 	}
@@ -55,8 +55,9 @@ static void list(struct call *c, struct core_workspace *w)
 	struct json j;
 
 	buf_init(&body, BUF_MAX_DEFAULT);
-	if (files_list(w, c->path, query->cursor, query->limit ? query->limit : LIMIT_DEFAULT,
-		    &c->r->arena, &infos, &next, &err)) {
+	if (files_list(c->request, w, c->path, query->cursor,
+		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, &infos, &next,
+		    &err)) {
 		call_problem(c, &err);
 		return;
 	}
@@ -154,7 +155,6 @@ void api_file_get(struct call *c)
 
 	if (call_workspace(c, &w))
 		return;
-	core_touch(w);
 	if (query->list && query->stat) {
 		fail(&err, ERR_INVALID, "'list' and 'stat' are both given");
 		call_problem(c, &err);
@@ -162,7 +162,7 @@ void api_file_get(struct call *c)
 		list(c, w);
 	} else if (query->stat) {
 		answer_info(c, 200, w, c->path);
-	} else if (files_open(w, c->path, &c->r->arena, &fd, &info, &err)) {
+	} else if (files_open(c->request, w, c->path, &c->r->arena, &fd, &info, &err)) {
 		call_problem(c, &err);
 	} else {
 		answer_file(c, fd, &info);
@@ -230,8 +230,8 @@ static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode
 	struct upload *upload;
 	struct error err;
 
-	if (files_begin_write(w, c->path, mode, WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0),
-		    &write, &err)) {
+	if (files_begin_write(c->request, w, c->path, mode,
+		    WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0), &write, &err)) {
 		answer_write_error(c, &err);
 		return;
 	}
@@ -254,7 +254,6 @@ void api_file_put(struct call *c)
 
 	if (call_workspace(c, &w))
 		return;
-	core_touch(w);
 	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1) {
 		fail(&err, ERR_INVALID, "of 'mkdir', 'move' and 'mode' more than one is given");
 		call_problem(c, &err);
@@ -262,12 +261,12 @@ void api_file_put(struct call *c)
 		fail(&err, ERR_INVALID, "If-None-Match goes with the content of a file");
 		call_problem(c, &err);
 	} else if (query->mkdir) {
-		if (files_mkdir(w, c->path, &created, &err))
+		if (files_mkdir(c->request, w, c->path, &created, &err))
 			answer_write_error(c, &err);
 		else
 			answer_info(c, created ? 201 : 200, w, c->path);
 	} else if (query->move) {
-		if (files_move(w, c->path, query->move, &err))
+		if (files_move(c->request, w, c->path, query->move, &err))
 			answer_write_error(c, &err);
 		else
 			answer_info(c, 200, w, query->move);
@@ -296,9 +295,8 @@ void api_file_delete(struct call *c)
 
 	if (call_workspace(c, &w))
 		return;
-	core_touch(w);
 	op = operation_new(c, sizeof *op);
-	int left = files_remove(w, c->path, query->recursive, on_removed, op, &err);
+	int left = files_remove(c->request, w, c->path, query->recursive, on_removed, op, &err);
 	if (left < 0)
 		operation_fail(op, &err);
 	else if (left == 0)

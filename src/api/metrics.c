@@ -167,7 +167,7 @@ static void print_context_used(void *ctx, struct core_workspace *w)
 }
 
 /* The names of the fifth seed: one series a workspace that has a context_id. */
-static void print_contexts(struct buf *out, struct core *core)
+static void print_contexts(struct buf *out, const struct call *c)
 {
 	struct text_pair label = { WORKSPACE_CONTEXT_LABEL, NULL };
 	pair_list labels = { &label, 1, 1 };
@@ -176,10 +176,10 @@ static void print_contexts(struct buf *out, struct core *core)
 	struct error err;
 
 	print_head(out, context_bytes, "gauge", "Disk usage of the workspace of a context.");
-	core_list(core, &all, print_context_bytes, out, next, &err);
+	core_list(c->request, c->api->core, &all, print_context_bytes, out, next, &err);
 	print_head(out, context_used, "gauge",
 		"Last use of the workspace of a context, in Unix time.");
-	core_list(core, &all, print_context_used, out, next, &err);
+	core_list(c->request, c->api->core, &all, print_context_used, out, next, &err);
 }
 
 static void print_levels(struct buf *out, const struct core_levels *levels)
@@ -199,37 +199,35 @@ static void print_levels(struct buf *out, const struct core_levels *levels)
 		levels->starting);
 }
 
-static void print_environments(struct buf *out, struct api *api)
+static void print_environments(struct buf *out, const struct call *c)
 {
 	auto_buf struct buf text;
 	struct error err;
 
 	buf_init(&text, BUF_MAX_DEFAULT);
-	if (core_print_environment_metrics(api->core, &text, &err))
-		log_record(api->options.log, LOG_LEVEL_WARN,
+	if (core_print_environment_metrics(c->request, c->api->core, &text, &err))
+		log_record(c->api->options.log, LOG_LEVEL_WARN,
 			"the environments could not be counted", "error", err.text, NULL);
 	else
 		buf_append(out, text.data, text.len);
 }
 
-static void print_all(struct buf *out, struct api *api, const struct core_levels *levels)
+static void print_all(struct buf *out, const struct call *c, const struct core_numbers *numbers,
+	const struct core_levels *levels)
 {
-	struct core_numbers numbers;
-
-	core_count(api->core, &numbers);
 	print_head(out, "carrel_build_info", "gauge", "The version that runs.");
 	buf_text(out, "carrel_build_info{version=\"" CARREL_VERSION "\"} 1\n");
 	print_head(out, "carrel_start_time_seconds", "gauge", "Since when it runs, in Unix time.");
-	buf_printf(
-		out, "carrel_start_time_seconds %.3f\n", (double)numbers.metrics.started_ms / 1000);
+	buf_printf(out, "carrel_start_time_seconds %.3f\n",
+		(double)numbers->metrics.started_ms / 1000);
 	print_gauge(out, "carrel_http_connections", "Open connections.",
-		http_server_connections(api->server));
-	print_states(out, &numbers, api->options.log->losses);
-	print_core(out, &numbers.metrics);
-	print_contexts(out, api->core);
+		http_server_connections(c->api->server));
+	print_states(out, numbers, c->api->options.log->losses);
+	print_core(out, &numbers->metrics);
+	print_contexts(out, c);
 	if (levels)
 		print_levels(out, levels);
-	print_environments(out, api);
+	print_environments(out, c);
 }
 
 /* ---- the request: it waits a moment for the launcher, in its arena ---- */
@@ -239,9 +237,16 @@ static void on_levels(void *ctx, const struct core_levels *levels)
 	struct call *c = ctx;
 	auto_buf struct buf out;
 
+	struct core_numbers numbers;
+	struct error err;
+
 	c->own = NULL;
 	buf_init(&out, BUF_MAX_DEFAULT);
-	print_all(&out, c->api, levels);
+	if (core_count(c->request, c->api->core, &numbers, &err)) {
+		call_problem(c, &err);
+		return;
+	}
+	print_all(&out, c, &numbers, levels);
 	call_respond(c, 200, "text/plain; version=0.0.4; charset=utf-8", NULL,
 		(struct str){ out.data, out.len });
 }
@@ -255,9 +260,14 @@ void api_metrics(struct call *c)
 {
 	struct catalog_waiter *waiter = arena_alloc(&c->r->arena, sizeof *waiter);
 
+	struct error err;
+
 	waiter->fn = on_levels;
 	waiter->ctx = c;
+	if (catalog_ask(c->request, &c->api->catalog, waiter, &err)) {
+		call_problem(c, &err);
+		return;
+	}
 	c->own = waiter;
 	c->gone = on_gone;
-	catalog_ask(&c->api->catalog, waiter);
 }

@@ -210,6 +210,6 @@ bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then)
 	c->is_measured = true;
 	struct measured *measured = operation_new(c, sizeof *measured);
 	measured->then = then;
-	core_measure(w, on_measured, measured);
+	core_measure(c->request, w, on_measured, measured);
 	return true;
 }

@@ -25,11 +25,12 @@ struct reader {
 	bool is_events, is_full;
 };
 
-static int open_spool(struct core_exec *e, int stream, int *fd, uint64_t *size, struct error *err)
+static int open_spool(
+	struct call *c, struct core_exec *e, int stream, int *fd, uint64_t *size, struct error *err)
 {
 	struct stat st;
 
-	if (exec_open_output(e, stream, fd, err))
+	if (exec_open_output(c->request, e, stream, fd, err))
 		return -1;
 	if (fstat(*fd, &st))
 		return fail_errno(err, "look at the output of exec '%s'", exec_record_of(e)->id);
@@ -98,7 +99,7 @@ static void finish(struct reader *reader, struct buf *events)
 		for (int i = 0; i < 2; i++)
 			sse_print_output(
 				events, i ? "stderr" : "stdout", &reader->tails[i], STR(""), true);
-		if (!exec_find(c->api->core, c->id, &e, &err) &&
+		if (!exec_find(c->request, c->api->core, c->id, &e, &err) &&
 			exec_record_of(e)->state == EXEC_ENDED) {
 			buf_text(events, "event: exit\ndata: ");
 			json_init(&j, events, false);
@@ -203,7 +204,7 @@ void api_exec_output(struct call *c)
 
 	reader->fds[0] = reader->fds[1] = -1;
 	reader->is_events = call_wants_events(c);
-	if (exec_find(c->api->core, c->id, &e, &err)) {
+	if (exec_find(c->request, c->api->core, c->id, &e, &err)) {
 		call_problem(c, &err);
 		return;
 	}
@@ -213,7 +214,7 @@ void api_exec_output(struct call *c)
 			c, 200, "application/octet-stream", "Carrel-Next-Offset: 0\r\n", STR(""));
 		return;
 	}
-	if (open_spool(e, 1 + first, &fd, &size, &err)) {
+	if (open_spool(c, e, 1 + first, &fd, &size, &err)) {
 		call_problem(c, &err);
 		return;
 	}
@@ -228,7 +229,7 @@ void api_exec_output(struct call *c)
 		return;
 	}
 	if (reader->is_events && !query->stream && !exec_record_of(e)->tty &&
-		open_spool(e, 2, &other, &ignored, &err)) {
+		open_spool(c, e, 2, &other, &ignored, &err)) {
 		call_problem(c, &err);
 		return;
 	}

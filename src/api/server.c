@@ -10,14 +10,6 @@
 #define BODY_MAX ((size_t)16 << 20)
 #define QUERY_MAX 128 /* parameters */
 
-static bool peer_is_allowed(const struct api *api, uint32_t uid)
-{
-	for (int i = 0; i < api->options.allowed_uid_count; i++)
-		if (api->options.allowed_uids[i] == uid)
-			return true;
-	return false;
-}
-
 /* ---- reading what was asked ---- */
 
 static int read_query(struct call *c, struct error *err)
@@ -153,10 +145,8 @@ static void on_begin(void *ctx, struct http_request *r)
 
 	*c = (struct call){ .api = api, .r = r };
 	r->ctx = c;
-	if (!peer_is_allowed(api, r->peer_uid)) {
+	if (access_peer(api->core, r->peer_uid, DOOR_REST, r->id, &r->arena, &c->request, &err)) {
 		http_close_after(r);
-		fail_hint(&err, ERR_DENIED, "use the daemon of your own: carrel starts one",
-			"this daemon serves another user, not uid %u", r->peer_uid);
 		refuse(c, 403, NULL, &err);
 		return;
 	}

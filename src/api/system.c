@@ -34,7 +34,7 @@ void api_environments(struct call *c)
 	json_init(&j, &body, false);
 	json_object(&j, NULL);
 	json_array(&j, "items");
-	if (core_print_environments(c->api->core, query->cursor,
+	if (core_print_environments(c->request, c->api->core, query->cursor,
 		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, &j, &next, &err)) {
 		call_problem(c, &err);
 		return;

@@ -64,7 +64,7 @@ static void on_gone(struct call *c)
 static void on_answered(struct call *c)
 {
 	if (c->is_aborted)
-		core_cancel_created(c->api->core, c->own, c->r->id);
+		core_cancel_created(c->request, c->api->core, c->own);
 }
 
 static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
@@ -83,10 +83,7 @@ static void create(struct call *c, struct operation *op)
 {
 	const struct create_body *body = c->body;
 	struct create_operation *own = (struct create_operation *)op;
-	struct core_create create = { .request_id = c->r->id };
-	struct workspace *wanted = &create.wanted;
-
-	*wanted = (struct workspace){
+	struct workspace wanted = {
 		.name = body->name,
 		.environment = body->environment,
 		.python = body->python.version,
@@ -100,20 +97,20 @@ static void create(struct call *c, struct operation *op)
 		.env = body->env,
 		.packages = body->python.packages,
 	};
-	str_copy(wanted->id, sizeof wanted->id, op->id);
+	str_copy(wanted.id, sizeof wanted.id, op->id);
 	for (size_t i = 0; i < body->python.constraints.count; i++)
-		vec_push(&c->r->arena, &wanted->build_options,
+		vec_push(&c->r->arena, &wanted.build_options,
 			arena_printf(&c->r->arena, "--constraint-line=%s",
 				body->python.constraints.items[i]));
 	if (body->python.torch_backend)
-		vec_push(&c->r->arena, &wanted->build_options,
+		vec_push(&c->r->arena, &wanted.build_options,
 			arena_printf(
 				&c->r->arena, "--torch-backend=%s", body->python.torch_backend));
 	if (body->python.pre)
-		vec_push(&c->r->arena, &wanted->build_options, "--pre");
+		vec_push(&c->r->arena, &wanted.build_options, "--pre");
 	if (body->python.allow_build)
-		vec_push(&c->r->arena, &wanted->build_options, "--allow-build");
-	own->w = core_create(c->api->core, &create, on_created, op);
+		vec_push(&c->r->arena, &wanted.build_options, "--allow-build");
+	own->w = core_create(c->request, c->api->core, &wanted, on_created, op);
 	own->is_bound = is_bound(c, op);
 	if (own->w && own->is_bound)
 		c->gone = on_gone;
@@ -124,7 +121,7 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	struct core_workspace *w;
 	struct error err;
 
-	if (core_find(c->api->core, id, &w, &err))
+	if (core_find(c->request, c->api->core, id, &w, &err))
 		return false;
 	print(body, w);
 	*location = location_of(&c->r->arena, w);
@@ -176,7 +173,7 @@ void api_workspace_list(struct call *c)
 	json_init(&j, &body, false);
 	json_object(&j, NULL);
 	json_array(&j, "items");
-	if (core_list(c->api->core, &filter, print_item, &j, next, &err)) {
+	if (core_list(c->request, c->api->core, &filter, print_item, &j, next, &err)) {
 		call_problem(c, &err);
 		return;
 	}
@@ -198,7 +195,8 @@ void api_workspace_get(struct call *c)
 	if (call_workspace(c, &w))
 		return;
 	if (query->measure) {
-		core_measure(w, on_workspace, operation_new(c, sizeof(struct operation)));
+		core_measure(
+			c->request, w, on_workspace, operation_new(c, sizeof(struct operation)));
 		return;
 	}
 	print(&body, w);
@@ -221,7 +219,7 @@ void api_workspace_patch(struct call *c)
 	if (call_workspace(c, &w))
 		return;
 	core_update(
-		c->api->core, w, &change, on_workspace, operation_new(c, sizeof(struct operation)));
+		c->request, w, &change, on_workspace, operation_new(c, sizeof(struct operation)));
 }
 
 static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
@@ -238,6 +236,6 @@ void api_workspace_delete(struct call *c)
 
 	if (call_workspace(c, &w))
 		return;
-	core_remove(c->api->core, w, "removed", c->r->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	core_remove(
+		c->request, w, "removed", on_removed, operation_new(c, sizeof(struct operation)));
 }

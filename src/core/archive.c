@@ -88,13 +88,16 @@ static void on_packed(void *ctx, uint64_t value, const struct error *err)
 	finish(ctx, err);
 }
 
-int archive_out(struct core_workspace *w, const char *path, enum archive_format format, int *fd,
-	archive_fn *done, void *ctx, struct archive_job **job, struct error *err)
+int archive_out(const struct request *request, struct core_workspace *w, const char *path,
+	enum archive_format format, int *fd, archive_fn *done, void *ctx, struct archive_job **job,
+	struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 	auto_close int source = -1;
 	int ends[2];
 
+	if (files_enter(request, VERB_FILE_READ, w, err))
+		return -1;
 	if (files_locate_known(w, path, FILES_FOLLOW, &place, err) < 0)
 		return -1;
 	bool is_directory = S_ISDIR(place.st.st_mode);
@@ -229,11 +232,13 @@ static int start_unpacking(struct archive_job *job, int reading, struct error *e
 	return files_child_start(job->w->core->loop, &work, &job->child, err);
 }
 
-int archive_in(struct core_workspace *w, const char *path, int *fd, archive_fn *done, void *ctx,
-	struct archive_job **job, struct error *err)
+int archive_in(const struct request *request, struct core_workspace *w, const char *path, int *fd,
+	archive_fn *done, void *ctx, struct archive_job **job, struct error *err)
 {
 	int ends[2];
 
+	if (files_enter(request, VERB_FILE_WRITE, w, err))
+		return -1;
 	if (check_target(w, path, err) < 0 || open_pipe(ends, 1, err) < 0)
 		return -1;
 	auto_close int reading = ends[0];

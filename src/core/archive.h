@@ -23,14 +23,15 @@ typedef void archive_fn(void *ctx, const struct error *err); /* NULL: done */
 /* Packs the tree at `path` (a directory: what is in it; a file: itself). *fd: read the archive here
  * until end of file (non-blocking); done, before or after that, says whether it was whole. fd is
  * yours. */
-int archive_out(struct core_workspace *w, const char *path, enum archive_format format, int *fd,
-	archive_fn *done, void *ctx, struct archive_job **job, struct error *err);
+core_verb int archive_out(const struct request *request, struct core_workspace *w, const char *path,
+	enum archive_format format, int *fd, archive_fn *done, void *ctx, struct archive_job **job,
+	struct error *err);
 /* Unpacks into directory `path` (made when it isn't there). *fd: write the archive there
  * (non-blocking), close it at its end; done says how it went. EPIPE: it was refused, done comes.
  * The format is recognised. An upload that was cut short is for archive_cancel: the end of fd is
  * taken for the end of the archive. */
-int archive_in(struct core_workspace *w, const char *path, int *fd, archive_fn *done, void *ctx,
-	struct archive_job **job, struct error *err);
+core_verb int archive_in(const struct request *request, struct core_workspace *w, const char *path,
+	int *fd, archive_fn *done, void *ctx, struct archive_job **job, struct error *err);
 /* Ends the child, undoes what it began (what is being moved into place already gets there); done
  * isn't called. */
 void archive_cancel(struct archive_job *job);

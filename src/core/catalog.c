@@ -52,13 +52,14 @@ static void print_environment(struct json *j, const struct env_row *row)
 	json_end(j);
 }
 
-int core_print_environments(struct core *core, const char *cursor, size_t limit,
-	struct arena *arena, struct json *j, const char **next, struct error *err)
+int core_print_environments(const struct request *request, struct core *core, const char *cursor,
+	size_t limit, struct arena *arena, struct json *j, const char **next, struct error *err)
 {
 	env_rows rows = { 0 };
 	size_t at = 0, count = 0;
 
-	if (env_list(&core->envs, arena, &rows, err))
+	if (access_check(core, request, VERB_ENVIRONMENT_LIST, NULL, err) ||
+		env_list(&core->envs, arena, &rows, err))
 		return -1;
 	while (cursor && at < rows.count && strcmp(rows.items[at].meta.name, cursor) <= 0)
 		at++;
@@ -68,7 +69,8 @@ int core_print_environments(struct core *core, const char *cursor, size_t limit,
 	return 0;
 }
 
-int core_print_environment_metrics(struct core *core, struct buf *out, struct error *err)
+int core_print_environment_metrics(
+	const struct request *request, struct core *core, struct buf *out, struct error *err)
 {
 	/* The seed's name of this gauge ends as a histogram's count does; checkers take that only
 	 * from a metric without a type. */
@@ -77,7 +79,8 @@ int core_print_environment_metrics(struct core *core, struct buf *out, struct er
 	auto_buf struct buf text;
 
 	buf_init(&text, BUF_MAX_DEFAULT);
-	if (env_metrics_print(&core->envs, &text, err))
+	if (access_check(core, request, VERB_DAEMON_MEASURE, NULL, err) ||
+		env_metrics_print(&core->envs, &text, err))
 		return -1;
 	const char *at = strstr(text.data, typed);
 	size_t before = at ? (size_t)(at - text.data) : text.len;
@@ -138,19 +141,23 @@ static void on_stats(void *ctx, const struct launch_packet *packet, const int *f
 		tell(catalog, catalog->waiters);
 }
 
-void catalog_ask(struct catalog *catalog, struct catalog_waiter *waiter)
+int catalog_ask(const struct request *request, struct catalog *catalog,
+	struct catalog_waiter *waiter, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_STATS };
 	bool is_fresh =
 		catalog->known_ms && clock_monotonic_ms() - catalog->known_ms < LEVELS_FRESH_MS;
 
+	if (access_check(catalog->core, request, VERB_DAEMON_MEASURE, NULL, err))
+		return -1;
 	waiter->catalog = catalog;
 	waiter->next = catalog->waiters;
 	catalog->waiters = waiter;
 	waiter->timer =
 		loop_after(catalog->core->loop, is_fresh ? 0 : LEVELS_WAIT_MS, on_late, waiter);
 	if (is_fresh || catalog->is_asked)
-		return;
+		return 0;
 	catalog->is_asked = true;
 	launcher_ask(&catalog->core->launcher, &head, NULL, 0, NULL, 0, on_stats, catalog);
+	return 0;
 }

@@ -17,10 +17,12 @@ int core_check_ready(struct core *core, struct error *err);
  * {"name","package_id","state","created_at","last_used_at","use_count","size_bytes",
  * "python_version","installed_packages","in_use","problem"}. *next: NULL, or the cursor for more.
  */
-int core_print_environments(struct core *core, const char *cursor, size_t limit,
-	struct arena *arena, struct json *j, const char **next, struct error *err);
+core_verb int core_print_environments(const struct request *request, struct core *core,
+	const char *cursor, size_t limit, struct arena *arena, struct json *j, const char **next,
+	struct error *err);
 /* Prometheus text of the environment store's own names. */
-int core_print_environment_metrics(struct core *core, struct buf *out, struct error *err);
+core_verb int core_print_environment_metrics(
+	const struct request *request, struct core *core, struct buf *out, struct error *err);
 
 /* What the launcher says of itself. */
 struct core_levels {
@@ -45,5 +47,6 @@ struct catalog_waiter {
 	struct catalog_waiter *next;
 };
 void catalog_init(struct catalog *catalog, struct core *core);
-void catalog_ask(struct catalog *catalog, struct catalog_waiter *waiter);
+core_verb int catalog_ask(const struct request *request, struct catalog *catalog,
+	struct catalog_waiter *waiter, struct error *err);
 void catalog_forget(struct catalog *catalog, struct catalog_waiter *waiter);

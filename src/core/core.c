@@ -68,6 +68,8 @@ int core_open(
 	core->log = options->log;
 	core->give_back_ms = options->give_back_ms;
 	core->landlock_writes = options->landlock_writes;
+	memcpy(core->allowed_uids, options->allowed_uids, sizeof core->allowed_uids);
+	core->allowed_uid_count = options->allowed_uid_count;
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
@@ -316,12 +318,15 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 
 /* ---- finding ---- */
 
-int core_find(struct core *core, const char *text, struct core_workspace **out, struct error *err)
+int core_find(const struct request *request, struct core *core, const char *text,
+	struct core_workspace **out, struct error *err)
 {
 	struct table *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
 		struct core_workspace *w = table_get(tables[i], str_from(text));
-		if (w && w->model.state != WORKSPACE_CREATING) {
+		if (w && w->model.state != WORKSPACE_CREATING && access_reaches(request, w)) {
+			if (access_check(core, request, VERB_WORKSPACE_GET, w, err))
+				return -1;
 			*out = w;
 			return 0;
 		}
@@ -330,7 +335,8 @@ int core_find(struct core *core, const char *text, struct core_workspace **out, 
 	const char *why;
 	int64_t at_ms;
 	arena_init(&arena);
-	if (!store_find_gone(core->store, text, &arena, &why, &at_ms))
+	/* What there was of others is none of a bound principal's business either. */
+	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
 		return fail_hint(err, ERR_NOT_FOUND, "carrel ls shows what there is",
 			"there is no workspace '%s'", text);
 	char time[32];
@@ -365,7 +371,7 @@ static bool has_labels(const struct workspace *w, const pair_list *wanted)
 	return true;
 }
 
-int core_list(struct core *core, const struct core_filter *filter,
+int core_list(const struct request *request, struct core *core, const struct core_filter *filter,
 	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[CORE_CURSOR_SIZE],
 	struct error *err)
 {
@@ -373,12 +379,14 @@ int core_list(struct core *core, const struct core_filter *filter,
 	size_t count = 0;
 	int64_t last_ms = 0;
 	next[0] = 0;
+	if (access_check(core, request, VERB_WORKSPACE_LIST, access_bound(core, request), err))
+		return -1;
 	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
 		return fail(err, ERR_INVALID, "'%s' is not a cursor of this list", filter->cursor);
 	/* No two have the same time of creation (core_create), so it says where a list went on. */
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		if ((uint64_t)w->model.created_ms >= before ||
-			w->model.state == WORKSPACE_CREATING ||
+			w->model.state == WORKSPACE_CREATING || !access_reaches(request, w) ||
 			(filter->state >= 0 && (int)core_now(w).state != filter->state) ||
 			!has_labels(&w->model, filter->labels))
 			continue;
@@ -394,9 +402,13 @@ int core_list(struct core *core, const struct core_filter *filter,
 
 /* ---- numbers ---- */
 
-struct journal *core_journal(struct core *core)
+int core_events(const struct request *request, struct core *core, const struct core_workspace *w,
+	struct journal **journal, struct error *err)
 {
-	return &core->journal;
+	if (access_check(core, request, VERB_EVENT_LISTEN, w, err))
+		return -1;
+	*journal = &core->journal;
+	return 0;
 }
 
 void core_count_read(struct core *core, uint64_t bytes)
@@ -404,8 +416,11 @@ void core_count_read(struct core *core, uint64_t bytes)
 	core->metrics.file_read_bytes += bytes;
 }
 
-void core_count(const struct core *core, struct core_numbers *numbers)
+int core_count(const struct request *request, const struct core *core, struct core_numbers *numbers,
+	struct error *err)
 {
+	if (access_check(core, request, VERB_DAEMON_MEASURE, NULL, err))
+		return -1;
 	*numbers = (struct core_numbers){ .metrics = core->metrics,
 		.captured_bytes = core->captured_bytes };
 	for (const struct core_workspace *w = core->newest; w; w = w->older) {
@@ -419,4 +434,5 @@ void core_count(const struct core *core, struct core_numbers *numbers)
 		else if (w->sandbox.is_starting)
 			numbers->sandboxes_starting++;
 	}
+	return 0;
 }

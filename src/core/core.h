@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/log.h"
+#include "core/access.h"
 #include "core/journal.h"
 #include "core/metrics.h"
 #include "model/workspace.h"
@@ -20,6 +21,7 @@
 struct core;
 struct core_workspace;
 
+#define CORE_UIDS_MAX 4
 #define CORE_CAPTURED_MAX_DEFAULT (128ull << 20)
 
 struct core_options {
@@ -27,7 +29,9 @@ struct core_options {
 	const char *home;      /* path */
 	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
 	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
-	bool landlock_writes;  /* in sandboxes Landlock judges no reading; for what is shown */
+	uid_t allowed_uids[CORE_UIDS_MAX]; /* who may ask, of the peers of a unix socket */
+	int allowed_uid_count;
+	bool landlock_writes; /* in sandboxes Landlock judges no reading; for what is shown */
 	struct log log;
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */
 	void *ctx;
@@ -43,29 +47,29 @@ void core_stop(struct core *core, void (*done)(void *ctx), void *ctx);
 void core_begin_stop(struct core *core);
 void core_free(struct core *core);
 
-/* ---- workspaces (core/workspaces.c) ---- */
-/* By id, name or context_id. ERR_NOT_FOUND; says when and why it went, if it was there once. */
-int core_find(struct core *core, const char *text, struct core_workspace **w, struct error *err);
+/* ---- workspaces ---- */
+/* By id, name or context_id; *w is valid until the next turn of the loop, or while it is held.
+ * ERR_NOT_FOUND; says when and why it went, if it was there once. */
+core_verb int core_find(const struct request *request, struct core *core, const char *text,
+	struct core_workspace **w, struct error *err);
 
 typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct error *err);
-struct core_create {
-	struct workspace wanted; /* name NULL, id "": they are made; texts are copied; limits as
-				    given (0: default) */
-	const char *request_id;
-};
-/* done: it is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),
- * ERR_INVALID, ERR_NOT_FOUND (environment), ERR_DISK_FULL, … On an error nothing is left. */
-/* Returns what is being made, until done is called; NULL when it is refused. */
-struct core_workspace *core_create(
-	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx);
+/* wanted: name NULL, id "": they are made; texts are copied; limits as given (0: default). done: it
+ * is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),
+ * ERR_INVALID, ERR_NOT_FOUND (environment), ERR_DISK_FULL, … On an error nothing is left.
+ * Returns what is being made, until done is called; NULL when it is refused. */
+core_verb struct core_workspace *core_create(const struct request *request, struct core *core,
+	const struct workspace *wanted, core_workspace_fn *done, void *ctx);
 /* Nobody wants what is being made any more: done gets ERR_CANCELED, and nothing is left. */
 void core_cancel_create(struct core_workspace *w);
 /* The answer to its creation did not reach the client, so that nobody knows of it: removed. Not
  * when core is stopping, which cuts connections itself. */
-void core_cancel_created(struct core *core, const char *id, const char *request_id);
-/* Ends what runs in it and removes all of it. done's w is NULL. */
-void core_remove(struct core *core, struct core_workspace *w, const char *why,
-	const char *request_id, core_workspace_fn *done, void *ctx);
+core_verb void core_cancel_created(
+	const struct request *request, struct core *core, const char *id);
+/* Ends what runs in it and removes all of it; `why` ("removed", "expired" …) is what core_find says
+ * afterwards. done (or NULL) gets no workspace. */
+core_verb void core_remove(const struct request *request, struct core_workspace *w, const char *why,
+	core_workspace_fn *done, void *ctx);
 /* Changes labels (key with value NULL: removed), limits, ttl, idle_timeout. Limits are a sandbox's
  * from its start on: one that is used is ERR_CONFLICT, one that isn't is given back. */
 struct core_change {
@@ -74,8 +78,8 @@ struct core_change {
 	bool has_ttl, has_idle_timeout;
 	uint64_t ttl_ms, idle_timeout_ms;
 };
-void core_update(struct core *core, struct core_workspace *w, const struct core_change *change,
-	core_workspace_fn *done, void *ctx);
+core_verb void core_update(const struct request *request, struct core_workspace *w,
+	const struct core_change *change, core_workspace_fn *done, void *ctx);
 /* Newest first. `cursor`: as core_list gave it, or NULL. */
 #define CORE_CURSOR_SIZE 24
 struct core_filter {
@@ -86,9 +90,9 @@ struct core_filter {
 };
 /* Calls fn for at most filter->limit; *next is the cursor for more, or "". ERR_INVALID: a cursor
  * that is none. */
-int core_list(struct core *core, const struct core_filter *filter,
-	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[CORE_CURSOR_SIZE],
-	struct error *err);
+core_verb int core_list(const struct request *request, struct core *core,
+	const struct core_filter *filter, void (*fn)(void *ctx, struct core_workspace *w),
+	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err);
 /* What is shown of it: the record, valid until the next turn of the loop. */
 const struct workspace *core_model(const struct core_workspace *w);
 /* And how it is just now. It is running while an exec runs or waits to start there, in the
@@ -97,17 +101,18 @@ struct workspace_now core_now(const struct core_workspace *w);
 /* Keeps it from being given back or freed; each hold needs its release. */
 void core_hold(struct core_workspace *w);
 void core_release(struct core_workspace *w);
-/* Something happened in it: not idle now. */
-void core_touch(struct core_workspace *w);
 /* Brings model.disk_usage_bytes up to date (measured in a child when it was used since); done (or
  * NULL) is called then. */
-void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx);
+core_verb void core_measure(const struct request *request, struct core_workspace *w,
+	core_workspace_fn *done, void *ctx);
 /* Whether `bytes` more (0: nobody knows how many) may not fit by the last measurement, and commands
  * have run since. */
 bool core_must_measure(const struct core_workspace *w, uint64_t bytes);
 
 /* ---- the daemon ---- */
-struct journal *core_journal(struct core *core);
+/* What happens: to w, or (NULL) to all. The journal is core's. */
+core_verb int core_events(const struct request *request, struct core *core,
+	const struct core_workspace *w, struct journal **journal, struct error *err);
 struct core_numbers {
 	struct metrics metrics;
 	uint64_t workspaces[WORKSPACE_STATE_COUNT]; /* by the state that is shown */
@@ -116,6 +121,7 @@ struct core_numbers {
 	uint64_t captured_bytes; /* of output that is kept until it is answered */
 	uint64_t disk_bytes;	 /* of all workspaces, as last measured */
 };
-void core_count(const struct core *core, struct core_numbers *numbers);
+core_verb int core_count(const struct request *request, const struct core *core,
+	struct core_numbers *numbers, struct error *err);
 /* A door has sent so many bytes of a file. */
 void core_count_read(struct core *core, uint64_t bytes);

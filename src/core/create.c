@@ -49,7 +49,7 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 		free(refusal);
 	}
 	if (err && is_made)
-		core_remove(core, w, "canceled", creation->request_id, NULL, NULL);
+		core_remove(&request_system, w, "canceled", NULL, NULL);
 	else if (err)
 		workspace_drop(w);
 	core_release(w);
@@ -235,13 +235,14 @@ void core_cancel_create(struct core_workspace *w)
 	environment_cancel(w);
 }
 
-struct core_workspace *core_create(
-	struct core *core, const struct core_create *create, core_workspace_fn *done, void *ctx)
+struct core_workspace *core_create(const struct request *request, struct core *core,
+	const struct workspace *asked, core_workspace_fn *done, void *ctx)
 {
-	struct workspace wanted = create->wanted;
+	struct workspace wanted = *asked;
 	char name[WORKSPACE_NAME_MAX + 1];
 	struct error err;
-	if (check(core, &wanted, &err)) {
+	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
+		check(core, &wanted, &err)) {
 		refuse(core, &wanted, done, ctx, &err);
 		return NULL;
 	}
@@ -265,8 +266,7 @@ struct core_workspace *core_create(
 		.done = done,
 		.ctx = ctx,
 		.began_ns = clock_monotonic_ns() };
-	str_copy(creation->request_id, sizeof creation->request_id,
-		create->request_id ? create->request_id : "");
+	str_copy(creation->request_id, sizeof creation->request_id, request->id);
 	core_hold(creation->w);
 	loop_after(core->loop, 0, on_begin, creation);
 	return creation->w;
@@ -345,12 +345,13 @@ static int check_disk(
 		w->model.name, w->model.disk_mechanism);
 }
 
-void core_update(struct core *core, struct core_workspace *w, const struct core_change *change,
-	core_workspace_fn *done, void *ctx)
+void core_update(const struct request *request, struct core_workspace *w,
+	const struct core_change *change, core_workspace_fn *done, void *ctx)
 {
+	struct core *core = w->core;
 	struct error err;
-	int failed = 0;
-	if (w->model.state == WORKSPACE_DELETING)
+	int failed = access_check(core, request, VERB_WORKSPACE_UPDATE, w, &err);
+	if (!failed && w->model.state == WORKSPACE_DELETING)
 		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
 	struct limits limits = w->model.limits;
 	if (!failed && change->limits)

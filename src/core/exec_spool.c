@@ -108,10 +108,13 @@ void spool_measure(struct core_exec *e)
 		e->record.output_bytes = size_of(e).bytes;
 }
 
-int exec_open_output(struct core_exec *e, int stream, int *fd, struct error *err)
+int exec_open_output(
+	const struct request *request, struct core_exec *e, int stream, int *fd, struct error *err)
 {
 	char name[NAME_SIZE];
 	int spool = e->workspace->core->spool;
+	if (access_check(e->workspace->core, request, VERB_EXEC_OUTPUT, e->workspace, err))
+		return -1;
 	if (!e->record.background || stream < 1 || stream > (e->record.tty ? 1 : 2))
 		return fail(err, ERR_NOT_FOUND, "no %s is kept of exec '%s'",
 			stream == 2 ? "stderr" : "stdout", e->record.id);

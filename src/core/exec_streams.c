@@ -350,11 +350,13 @@ static void on_stdin(struct loop *loop, int fd, uint32_t events, void *ctx)
 	write_rest(ctx);
 }
 
-int exec_write_stdin(
-	struct core_exec *e, struct str data, bool end, size_t *taken, struct error *err)
+int exec_write_stdin(const struct request *request, struct core_exec *e, struct str data, bool end,
+	size_t *taken, struct error *err)
 {
 	struct exec_private *own = e->own;
 	ssize_t written = 0;
+	if (access_check(e->workspace->core, request, VERB_EXEC_STDIN, e->workspace, err))
+		return -1;
 	if (own->phase > EXEC_PHASE_SENT)
 		return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
 	bool is_waiting = own->phase < EXEC_PHASE_SENT &&

@@ -452,20 +452,21 @@ static int begin(
 	return 0;
 }
 
-int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
-	const int fds[3], const struct exec_listener *listener, const char *request_id,
-	struct core_exec **exec, struct error *err)
+int exec_start(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, enum exec_road road, const int fds[3],
+	const struct exec_listener *listener, struct core_exec **exec, struct error *err)
 {
 	struct exec_record record;
 	uint64_t now_ns = clock_monotonic_ns();
-	if (check_start(w, spec, road, fds, err))
+	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
+		check_start(w, spec, road, fds, err))
 		return -1;
 	fill_record(w, spec, road, &record);
 	struct core_exec *e = exec_new(w, &record, road);
 	e->listener = *listener;
 	e->own->has_listener = true;
 	e->own->began_ns = now_ns;
-	str_copy(e->request_id, sizeof e->request_id, request_id ? request_id : "");
+	str_copy(e->request_id, sizeof e->request_id, request->id);
 	if (begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
 		exec_free(e);
@@ -534,12 +535,15 @@ void exec_detach(struct core_exec *e)
 		exec_go_on_ending(e);
 }
 
-int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err)
+int exec_find(const struct request *request, struct core *core, const char *id,
+	struct core_exec **exec, struct error *err)
 {
 	struct core_exec *e = id_is_valid(id) ? table_get(&core->execs, str_from(id)) : NULL;
-	if (!e)
+	if (!e || !access_reaches(request, e->workspace))
 		return fail_hint(
 			err, ERR_NOT_FOUND, "carrel ps -a lists them", "there is no exec '%s'", id);
+	if (access_check(core, request, VERB_EXEC_GET, e->workspace, err))
+		return -1;
 	if (e->record.background && e->record.state == EXEC_RUNNING)
 		spool_measure(e);
 	*exec = e;
@@ -549,6 +553,12 @@ int exec_find(struct core *core, const char *id, struct core_exec **exec, struct
 static int fail_ended(struct core_exec *e, struct error *err)
 {
 	return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
+}
+
+static int check_verb(
+	const struct request *request, enum verb verb, struct core_exec *e, struct error *err)
+{
+	return access_check(e->workspace->core, request, verb, e->workspace, err);
 }
 
 static int check_runs(struct core_exec *e, struct error *err)
@@ -561,8 +571,11 @@ static int check_runs(struct core_exec *e, struct error *err)
 	return 0;
 }
 
-int exec_end_for(struct core_exec *e, int signo, enum reason reason, struct error *err)
+int exec_end_for(const struct request *request, struct core_exec *e, int signo, enum reason reason,
+	struct error *err)
 {
+	if (check_verb(request, VERB_EXEC_SIGNAL, e, err))
+		return -1;
 	if (signo != SIGKILL)
 		return fail(err, ERR_INVALID, "a reason goes with KILL alone");
 	if (!exec_is_handed(e->road))
@@ -575,8 +588,10 @@ int exec_end_for(struct core_exec *e, int signo, enum reason reason, struct erro
 	return 0;
 }
 
-int exec_signal(struct core_exec *e, int signo, struct error *err)
+int exec_signal(const struct request *request, struct core_exec *e, int signo, struct error *err)
 {
+	if (check_verb(request, VERB_EXEC_SIGNAL, e, err))
+		return -1;
 	if (signo < 1 || signo > SIGRTMAX)
 		return fail(err, ERR_INVALID, "invalid signal %d", signo);
 	if (check_runs(e, err))
@@ -586,8 +601,11 @@ int exec_signal(struct core_exec *e, int signo, struct error *err)
 	return 0;
 }
 
-int exec_resize(struct core_exec *e, uint16_t rows, uint16_t columns, struct error *err)
+int exec_resize(const struct request *request, struct core_exec *e, uint16_t rows, uint16_t columns,
+	struct error *err)
 {
+	if (check_verb(request, VERB_EXEC_RESIZE, e, err))
+		return -1;
 	if (e->own->phase > EXEC_PHASE_SENT)
 		return fail_ended(e, err);
 	if (!e->record.tty)
@@ -609,16 +627,18 @@ static int compare_newest(const void *a, const void *b)
 	return strcmp(first->record.id, second->record.id);
 }
 
-void exec_list(struct core *core, struct core_workspace *w,
-	void (*fn)(void *ctx, struct core_exec *e), void *ctx)
+int exec_list(const struct request *request, struct core *core, struct core_workspace *w,
+	void (*fn)(void *ctx, struct core_exec *e), void *ctx, struct error *err)
 {
 	size_t at = 0, count = 0;
 	struct core_exec *e;
+	if (access_check(core, request, VERB_EXEC_LIST, w ? w : access_bound(core, request), err))
+		return -1;
 	auto_free struct core_exec **found = calloc(core->execs.count + 1, sizeof *found);
 	if (!found)
 		abort();
 	while ((e = table_next(&core->execs, &at)))
-		if (!w || e->workspace == w)
+		if ((!w || e->workspace == w) && access_reaches(request, e->workspace))
 			found[count++] = e;
 	qsort(found, count, sizeof *found, compare_newest);
 	for (size_t i = 0; i < count; i++) {
@@ -626,4 +646,5 @@ void exec_list(struct core *core, struct core_workspace *w,
 			spool_measure(found[i]);
 		fn(ctx, found[i]);
 	}
+	return 0;
 }

@@ -57,9 +57,9 @@ void exec_captured_done(struct exec_captured *captured);
  * handed in), ERR_CONFLICT (handed streams, and the workspace limits output but spec doesn't),
  * ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until its listener's
  * `ended` returns; background ones longer: by id. */
-int exec_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
-	const int fds[3], const struct exec_listener *listener, const char *request_id,
-	struct core_exec **exec, struct error *err);
+core_verb int exec_start(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, enum exec_road road, const int fds[3],
+	const struct exec_listener *listener, struct core_exec **exec, struct error *err);
 /* The listener is not called again. Foreground: it is killed (`canceled`); background: goes on. */
 void exec_detach(struct core_exec *exec);
 /* EXEC_STREAMED: no output is read while paused (a slow client). */
@@ -75,16 +75,19 @@ const struct exec_captured *exec_captured_of(const struct core_exec *exec);
 /* In `ended`: moves what was captured to the caller, who calls exec_captured_done. */
 struct exec_captured exec_take_captured(struct core_exec *exec);
 /* ERR_NOT_FOUND: unknown (or ended long ago). */
-int exec_find(struct core *core, const char *id, struct core_exec **exec, struct error *err);
+core_verb int exec_find(const struct request *request, struct core *core, const char *id,
+	struct core_exec **exec, struct error *err);
 /* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */
-int exec_signal(struct core_exec *exec, int signo, struct error *err);
+core_verb int exec_signal(
+	const struct request *request, struct core_exec *exec, int signo, struct error *err);
 /* The same with SIGKILL, by whoever handed in its streams and keeps the limit `reason` himself: it
  * is what the record says. ERR_INVALID: another signal, or streams that are core's. */
-int exec_end_for(struct core_exec *exec, int signo, enum reason reason, struct error *err);
+core_verb int exec_end_for(const struct request *request, struct core_exec *exec, int signo,
+	enum reason reason, struct error *err);
 /* data may be taken in part: *taken; then wait for room with exec_await_stdin. end: close stdin
  * after all of data was taken (terminal: ^D). ERR_CONFLICT: ended, or its stdin isn't open. */
-int exec_write_stdin(
-	struct core_exec *exec, struct str data, bool end, size_t *taken, struct error *err);
+core_verb int exec_write_stdin(const struct request *request, struct core_exec *exec,
+	struct str data, bool end, size_t *taken, struct error *err);
 struct exec_writer {
 	void (*drained)(void *ctx); /* once: there is room, or it has ended (the next write says) */
 	void *ctx;
@@ -92,13 +95,15 @@ struct exec_writer {
 };
 void exec_await_stdin(struct core_exec *exec, struct exec_writer *writer);
 void exec_unawait_stdin(struct core_exec *exec, struct exec_writer *writer);
-int exec_resize(struct core_exec *exec, uint16_t rows, uint16_t columns, struct error *err);
+core_verb int exec_resize(const struct request *request, struct core_exec *exec, uint16_t rows,
+	uint16_t columns, struct error *err);
 /* Of a workspace (NULL: of all), newest first; the ended background ones included. */
-void exec_list(struct core *core, struct core_workspace *w,
-	void (*fn)(void *ctx, struct core_exec *e), void *ctx);
+core_verb int exec_list(const struct request *request, struct core *core, struct core_workspace *w,
+	void (*fn)(void *ctx, struct core_exec *e), void *ctx, struct error *err);
 /* Background output: opens the spool of `stream` (1, 2) for reading; ERR_NOT_FOUND. The file grows
  * while the exec runs; listen for more with exec_follow. */
-int exec_open_output(struct core_exec *exec, int stream, int *fd, struct error *err);
+core_verb int exec_open_output(const struct request *request, struct core_exec *exec, int stream,
+	int *fd, struct error *err);
 struct exec_follower {
 	void (*more)(void *ctx,
 		bool has_ended); /* there may be more to read; has_ended: nothing comes after it */

@@ -47,12 +47,23 @@ static const char *read_target(int dir, const char *name, struct arena *arena)
 	return len < 0 ? NULL : arena_bytes(arena, target, (size_t)len);
 }
 
-int files_stat(struct core_workspace *w, const char *path, struct arena *arena,
-	struct file_info *info, struct error *err)
+int files_enter(
+	const struct request *request, enum verb verb, struct core_workspace *w, struct error *err)
+{
+	if (access_check(w->core, request, verb, w, err))
+		return -1;
+	core_touch(w);
+	return 0;
+}
+
+int files_stat(const struct request *request, struct core_workspace *w, const char *path,
+	struct arena *arena, struct file_info *info, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 	struct file_info found;
 
+	if (files_enter(request, VERB_FILE_READ, w, err))
+		return -1;
 	if (files_locate_known(w, path, 0, &place, err) < 0)
 		return -1;
 	fill_info(&place.st, arena_text(arena, place.name[0] ? place.name : "workspace"), &found);
@@ -65,12 +76,14 @@ int files_stat(struct core_workspace *w, const char *path, struct arena *arena,
 	return 0;
 }
 
-int files_open(struct core_workspace *w, const char *path, struct arena *arena, int *fd,
-	struct file_info *info, struct error *err)
+int files_open(const struct request *request, struct core_workspace *w, const char *path,
+	struct arena *arena, int *fd, struct file_info *info, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 	auto_close int opened = -1;
 
+	if (files_enter(request, VERB_FILE_READ, w, err))
+		return -1;
 	if (files_locate_known(w, path, FILES_FOLLOW, &place, err) < 0)
 		return -1;
 	if (!S_ISREG(place.st.st_mode))
@@ -191,12 +204,15 @@ static int open_listing(struct core_workspace *w, const char *path, DIR **walk, 
 	return 0;
 }
 
-int files_list(struct core_workspace *w, const char *path, const char *cursor, size_t limit,
-	struct arena *arena, file_infos *infos, const char **next, struct error *err)
+int files_list(const struct request *request, struct core_workspace *w, const char *path,
+	const char *cursor, size_t limit, struct arena *arena, file_infos *infos, const char **next,
+	struct error *err)
 {
 	auto_arena struct arena own;
 	const char *after = NULL;
 	file_infos found = { 0 };
+	if (files_enter(request, VERB_FILE_READ, w, err))
+		return -1;
 	text_list list = { 0 };
 	DIR *walk;
 
@@ -219,10 +235,13 @@ int files_list(struct core_workspace *w, const char *path, const char *cursor, s
 
 /* -- changing -- */
 
-int files_mkdir(struct core_workspace *w, const char *path, bool *created, struct error *err)
+int files_mkdir(const struct request *request, struct core_workspace *w, const char *path,
+	bool *created, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 
+	if (files_enter(request, VERB_FILE_WRITE, w, err))
+		return -1;
 	if (files_locate(w, path, FILES_FOLLOW | FILES_MAKE, &place, err) < 0)
 		return -1;
 	if (place.is_there && !S_ISDIR(place.st.st_mode))
@@ -250,10 +269,13 @@ static int rename_failed(const char *from, const char *to, struct error *err)
 	}
 }
 
-int files_move(struct core_workspace *w, const char *from, const char *to, struct error *err)
+int files_move(const struct request *request, struct core_workspace *w, const char *from,
+	const char *to, struct error *err)
 {
 	auto_place struct files_place source = FILES_NOWHERE, target = FILES_NOWHERE;
 
+	if (files_enter(request, VERB_FILE_WRITE, w, err))
+		return -1;
 	if (files_locate_known(w, from, 0, &source, err) < 0 ||
 		files_locate(w, to, 0, &target, err) < 0)
 		return -1;
@@ -284,11 +306,13 @@ static int remove_directory(struct core_workspace *w, const struct files_place *
 	return files_discard_known(w, in, name, done, ctx);
 }
 
-int files_remove(struct core_workspace *w, const char *path, bool recursive, files_freed_fn *done,
-	void *ctx, struct error *err)
+int files_remove(const struct request *request, struct core_workspace *w, const char *path,
+	bool recursive, files_freed_fn *done, void *ctx, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 
+	if (files_enter(request, VERB_FILE_REMOVE, w, err))
+		return -1;
 	if (files_locate_known(w, path, 0, &place, err) < 0)
 		return -1;
 	if (!place.name[0])

@@ -30,18 +30,19 @@ struct file_info {
  */
 void file_print(struct json *j, const char *key, const struct file_info *info);
 
-int files_stat(struct core_workspace *w, const char *path, struct arena *arena,
-	struct file_info *info, struct error *err);
+core_verb int files_stat(const struct request *request, struct core_workspace *w, const char *path,
+	struct arena *arena, struct file_info *info, struct error *err);
 /* Sorted by the bytes of the names; at most `limit` after `cursor` (NULL: from the start); *next
  * NULL or the cursor for more: a name, with % and what isn't UTF-8 as %XX. A directory of more than
  * 100,000 entries is ERR_LIMIT. */
 #define FILES_ENTRIES_MAX 100000
 typedef VEC(struct file_info) file_infos;
-int files_list(struct core_workspace *w, const char *path, const char *cursor, size_t limit,
-	struct arena *arena, file_infos *infos, const char **next, struct error *err);
+core_verb int files_list(const struct request *request, struct core_workspace *w, const char *path,
+	const char *cursor, size_t limit, struct arena *arena, file_infos *infos, const char **next,
+	struct error *err);
 /* A regular file for reading, and what it is. *fd is yours. */
-int files_open(struct core_workspace *w, const char *path, struct arena *arena, int *fd,
-	struct file_info *info, struct error *err);
+core_verb int files_open(const struct request *request, struct core_workspace *w, const char *path,
+	struct arena *arena, int *fd, struct file_info *info, struct error *err);
 
 struct file_write; /* one that is being written */
 /* mode 0: that of the file it replaces, else 0644. */
@@ -49,8 +50,9 @@ enum {
 	WRITE_PARENTS = 1, /* mkdir -p before */
 	WRITE_NEW = 2,	   /* replaces nothing: ERR_CONFLICT, now or when it gets its name */
 };
-int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, unsigned how,
-	struct file_write **write, struct error *err);
+core_verb int files_begin_write(const struct request *request, struct core_workspace *w,
+	const char *path, unsigned mode, unsigned how, struct file_write **write,
+	struct error *err);
 /* ERR_DISK_FULL; ERR_LIMIT: the workspace's disk limit. */
 int files_write(struct file_write *write, const void *data, size_t len, struct error *err);
 /* Synced and renamed, by a child; done is called from the loop: it has its name now. created: there
@@ -60,15 +62,17 @@ void files_finish_write(struct file_write *write, files_written_fn *done, void *
 void files_abort_write(struct file_write *write); /* NULL: nothing */
 
 /* With the directories above it; one that is there is success. */
-int files_mkdir(struct core_workspace *w, const char *path, bool *created, struct error *err);
+core_verb int files_mkdir(const struct request *request, struct core_workspace *w, const char *path,
+	bool *created, struct error *err);
 /* Within the workspace; replaces a file, never a directory that isn't empty (ERR_CONFLICT). */
-int files_move(struct core_workspace *w, const char *from, const char *to, struct error *err);
+core_verb int files_move(const struct request *request, struct core_workspace *w, const char *from,
+	const char *to, struct error *err);
 /* recursive: a directory with all below it; else ERR_CONFLICT when it isn't empty. The root itself
  * is ERR_INVALID. 0: its bytes are free. 1: its name is gone, and a child frees the bytes: `done`
  * (or NULL) is called from the loop when they are free. */
 typedef void files_freed_fn(void *ctx);
-int files_remove(struct core_workspace *w, const char *path, bool recursive, files_freed_fn *done,
-	void *ctx, struct error *err);
+core_verb int files_remove(const struct request *request, struct core_workspace *w,
+	const char *path, bool recursive, files_freed_fn *done, void *ctx, struct error *err);
 /* At start, before anything of the above: what a crash left in .in goes. */
 void files_sweep(struct core_workspace *w);
 /* Bytes that may still be written before the workspace's limit, as far as it is counted and was

@@ -6,6 +6,11 @@
 #include "core/files.h"
 #include "core/internal.h"
 
+/* ---- files.c ---- */
+/* The beginning of every verb here: may it be done? Then the workspace is in use. */
+int files_enter(
+	const struct request *request, enum verb verb, struct core_workspace *w, struct error *err);
+
 /* ---- files_path.c: names to places ---- */
 
 /* Something in the tree, or where it would be. */

@@ -61,13 +61,15 @@ static int check_target(
 	return 0;
 }
 
-int files_begin_write(struct core_workspace *w, const char *path, unsigned mode, unsigned how,
-	struct file_write **write, struct error *err)
+int files_begin_write(const struct request *request, struct core_workspace *w, const char *path,
+	unsigned mode, unsigned how, struct file_write **write, struct error *err)
 {
 	auto_place struct files_place place = FILES_NOWHERE;
 	auto_close int in = -1;
 	char name[ID_LEN + 1];
 
+	if (files_enter(request, VERB_FILE_WRITE, w, err))
+		return -1;
 	if (files_locate(w, path, FILES_FOLLOW | (how & WRITE_PARENTS ? FILES_MAKE : 0), &place,
 		    err) < 0 ||
 		check_target(&place, path, how, err) < 0 || files_open_in(w, &in, err) < 0)

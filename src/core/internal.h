@@ -12,6 +12,29 @@
 
 struct core_exec;
 struct exec_record;
+
+enum principal_kind {
+	PRINCIPAL_UID,	   /* of this host */
+	PRINCIPAL_TOKEN,   /* a bearer of one */
+	PRINCIPAL_SANDBOX, /* a command inside; always bound to its workspace */
+	PRINCIPAL_SYSTEM,  /* core itself: timers, and what it finds after a start */
+};
+#define PRINCIPAL_NAME_SIZE 128
+struct principal {
+	enum principal_kind kind;
+	uid_t uid;	       /* PRINCIPAL_UID */
+	const char *token_id;  /* PRINCIPAL_TOKEN */
+	unsigned scopes;       /* enum scope */
+	const char *workspace; /* id of the one it is bound to, or NULL */
+};
+struct request {
+	const struct principal *principal;
+	const char *id; /* for the log and the launcher; "" is none */
+	enum door door;
+	uint64_t deadline_ms; /* monotonic; 0: none. Nothing is begun after it */
+};
+extern const struct request request_system;
+
 struct exec_watch; /* core/exec_internal.h: the connection to one sandbox */
 
 /* The sandbox a workspace has just now. */
@@ -82,6 +105,8 @@ struct core {
 	struct core_workspace *newest, *oldest;
 	size_t workspace_count;
 	bool landlock_writes;
+	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
+	int allowed_uid_count;
 	uint64_t give_back_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
@@ -129,7 +154,22 @@ struct core_own {
 	bool is_lost; /* the launcher is gone */
 };
 
+/* ---- access.c ---- */
+/* Whether the request may do that to what is in w (NULL: to the daemon as a whole). ERR_DENIED: a
+ * scope is missing, or w isn't the workspace that the principal is bound to; ERR_CANCELED: too
+ * late.
+ */
+int access_check(const struct core *core, const struct request *request, enum verb verb,
+	const struct core_workspace *w, struct error *err) __attribute__((nonnull(2)));
+/* The workspace itself, for verbs over all of them; NULL: not bound, or it is gone. */
+struct core_workspace *access_bound(const struct core *core, const struct request *request);
+bool access_is_bound(const struct request *request);
+/* Whether a principal finds what is in w. */
+bool access_reaches(const struct request *request, const struct core_workspace *w);
+
 /* ---- core.c ---- */
+/* Something happened in it: not idle now. */
+void core_touch(struct core_workspace *w);
 /* A copy of *model that is in all tables and lists. */
 struct core_workspace *workspace_new(struct core *core, const struct workspace *model);
 /* Out of tables and lists; freed when nobody holds it any more. */

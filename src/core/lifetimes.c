@@ -118,7 +118,7 @@ static void on_expiry(struct loop *loop, void *ctx)
 	}
 	w->core->metrics.expired++;
 	journal_emit(&w->core->journal, "workspace.expired", w->model.id, w->model.name, NULL);
-	core_remove(w->core, w, "expired", NULL, NULL, NULL);
+	core_remove(&request_system, w, "expired", NULL, NULL);
 }
 
 /* What is left of `most`, when so much has passed; 1 at least. */
@@ -223,10 +223,16 @@ bool core_must_measure(const struct core_workspace *w, uint64_t bytes)
 	return w->is_dirty && bytes > files_room(w);
 }
 
-void core_measure(struct core_workspace *w, core_workspace_fn *done, void *ctx)
+void core_measure(
+	const struct request *request, struct core_workspace *w, core_workspace_fn *done, void *ctx)
 {
 	struct core *core = w->core;
 	struct core_measurement **last = &core->own->measurements, *new;
+	struct error err;
+	if (access_check(core, request, VERB_WORKSPACE_MEASURE, w, &err)) {
+		core_later(core, done, ctx, NULL, &err);
+		return;
+	}
 	if (!w->is_dirty || w->is_gone) {
 		core_later(core, done, ctx, w, NULL);
 		return;
@@ -250,14 +256,14 @@ static void on_sweep(struct loop *loop, void *ctx)
 	struct core *core = ctx;
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		if (w->model.state == WORKSPACE_DELETING && !w->removal)
-			core_remove(core, w, is_expired(w) ? "expired" : "removed", NULL, NULL,
+			core_remove(&request_system, w, is_expired(w) ? "expired" : "removed", NULL,
 				NULL); /* its row could not be removed, some time ago */
 		if (w->model.state == WORKSPACE_CREATING || w->model.state == WORKSPACE_DELETING)
 			continue;
 		if (w->saved_last_used_ms != w->model.last_used_ms)
 			workspace_save(w, NULL, NULL);
 		if (w->is_dirty)
-			core_measure(w, NULL, NULL);
+			core_measure(&request_system, w, NULL, NULL);
 	}
 	log_bound(core);
 	core->own->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);

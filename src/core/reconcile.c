@@ -122,7 +122,7 @@ static void look_at_workspace(struct core_workspace *w)
 	struct error err;
 	struct stat st;
 	if (w->model.state == WORKSPACE_DELETING || w->model.state == WORKSPACE_CREATING) {
-		core_remove(core, w, "removed", NULL, NULL, NULL);
+		core_remove(&request_system, w, "removed", NULL, NULL);
 		return;
 	}
 	bool is_there = !fstatat(core->workspaces, w->model.id, &st, AT_SYMLINK_NOFOLLOW) &&

@@ -99,9 +99,14 @@ static void on_begin(void *ctx, struct core_workspace *w, const struct error *no
 	write_removal(w);
 }
 
-void core_remove(struct core *core, struct core_workspace *w, const char *why,
-	const char *request_id, core_workspace_fn *done, void *ctx)
+void core_remove(const struct request *request, struct core_workspace *w, const char *why,
+	core_workspace_fn *done, void *ctx)
 {
+	struct error err;
+	if (access_check(w->core, request, VERB_WORKSPACE_REMOVE, w, &err)) {
+		core_later(w->core, done, ctx, NULL, &err);
+		return;
+	}
 	struct core_removal *removal = calloc(1, sizeof *removal);
 	bool is_first = !w->removal;
 	if (!removal)
@@ -113,13 +118,13 @@ void core_remove(struct core *core, struct core_workspace *w, const char *why,
 		return;
 	lifetime_disarm(w);
 	workspace_set_state(w, WORKSPACE_DELETING);
-	core_later(core, on_begin, NULL, w, NULL);
+	core_later(w->core, on_begin, NULL, w, NULL);
 }
 
-void core_cancel_created(struct core *core, const char *id, const char *request_id)
+void core_cancel_created(const struct request *request, struct core *core, const char *id)
 {
 	struct core_workspace *w;
 	struct error err;
-	if (!core->is_stopping && !core_find(core, id, &w, &err))
-		core_remove(core, w, "canceled", request_id, NULL, NULL);
+	if (!core->is_stopping && !core_find(request, core, id, &w, &err))
+		core_remove(request, w, "canceled", NULL, NULL);
 }

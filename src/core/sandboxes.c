@@ -292,7 +292,7 @@ void sandbox_suspended(struct core_workspace *w)
 		on_measured(NULL, w, NULL);
 		return;
 	}
-	core_measure(w, on_measured, NULL);
+	core_measure(&request_system, w, on_measured, NULL);
 }
 
 void sandbox_ended(struct core_workspace *w, int wait_status)

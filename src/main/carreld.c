@@ -96,17 +96,16 @@ static int lock_in(const char *home, struct error *err)
 	return role_lock(&lock, err);
 }
 
-static int read_uids(const char *text, struct api_options *options, struct error *err)
+static int read_uids(const char *text, struct core_options *options, struct error *err)
 {
 	struct str rest = str_from(text), piece;
 	while (str_next(&rest, ',', &piece)) {
 		uint64_t uid;
 		if (!str_to_u64(piece, &uid) || uid > UINT32_MAX ||
-			options->allowed_uid_count ==
-				(int)(sizeof options->allowed_uids / sizeof *options->allowed_uids))
+			options->allowed_uid_count == CORE_UIDS_MAX)
 			return fail(
 				err, ERR_INVALID, "CARREL_UIDS '%s' is not a list of uids", text);
-		options->allowed_uids[options->allowed_uid_count++] = (uint32_t)uid;
+		options->allowed_uids[options->allowed_uid_count++] = (uid_t)uid;
 	}
 	return 0;
 }
@@ -173,7 +172,7 @@ int main(void)
 				NULL);
 			return 125;
 		}
-	if (lock_in(core.home, &err) || read_uids(setting("CARREL_UIDS", ""), &api, &err) ||
+	if (lock_in(core.home, &err) || read_uids(setting("CARREL_UIDS", ""), &core, &err) ||
 		serve(&daemon, &core, &err)) {
 		/* The error last: `carrel serve` quotes it from there. */
 		bool has_hint = err.hint[0] != 0;

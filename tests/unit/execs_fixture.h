@@ -413,7 +413,7 @@ static inline struct core_exec *start_exec(struct seen *seen, const struct exec_
 	struct error err;
 	if (wants_started)
 		listener.started = on_seen_started;
-	if (exec_start(&world->w, spec, road, fds, &listener, NULL, &e, &err))
+	if (exec_start(&request_system, &world->w, spec, road, fds, &listener, &e, &err))
 		fail_msg("%s", err.text);
 	assert_false(seen->started || seen->ended || seen->outputs);
 	return e;

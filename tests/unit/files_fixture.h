@@ -72,7 +72,8 @@ static int set_up(void **state)
 	put_dir(top, "out");
 	out = open_dir(top, "out");
 	put_file(out, "secret", "secret");
-	core = (struct core){ .workspaces = open_dir(top, "workspaces") };
+	core = (struct core){ .workspaces = open_dir(top, "workspaces"),
+		.log = { .fd = -1, .least = LOG_LEVEL_ERROR } };
 	assert_int_equal(loop_new(&core.loop, &err), 0);
 	id_make(id);
 	w = (struct core_workspace){ .core = &core,

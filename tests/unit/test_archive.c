@@ -146,7 +146,7 @@ static enum error_code send_archive(const char *path, const char *data, size_t l
 
 	err = (struct error){ 0 };
 	is_done = false;
-	if (archive_in(&w, path, &fd, on_done, NULL, &job, &err) < 0)
+	if (archive_in(&request_system, &w, path, &fd, on_done, NULL, &job, &err) < 0)
 		return err.code;
 	err = (struct error){ 0 };
 	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
@@ -198,7 +198,7 @@ static enum error_code receive(const char *path, enum archive_format format)
 	err = (struct error){ 0 };
 	is_done = false;
 	buf_clear(&tar);
-	if (archive_out(&w, path, format, &fd, on_done, NULL, &job, &err) < 0)
+	if (archive_out(&request_system, &w, path, format, &fd, on_done, NULL, &job, &err) < 0)
 		return err.code;
 	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
 	while ((got = read(fd, data, sizeof data)) > 0)
@@ -672,7 +672,9 @@ static void a_file_that_shrinks_makes_the_archive_unwhole(void **state)
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(write(large, data, sizeof data), sizeof data);
 	is_done = false;
-	assert_int_equal(archive_out(&w, "", ARCHIVE_TAR, &fd, on_done, NULL, &job, &err), 0);
+	assert_int_equal(
+		archive_out(&request_system, &w, "", ARCHIVE_TAR, &fd, on_done, NULL, &job, &err),
+		0);
 	assert_int_equal(fcntl(fd, F_SETFL, 0), 0);
 	assert_true(read(fd, data, 1) == 1);
 	assert_int_equal(ftruncate(large, 10), 0);
@@ -721,12 +723,14 @@ static void a_cancelled_job_leaves_nothing_and_says_nothing(void **state)
 	add_file("half", "x");
 	add_file("half/2", "x");
 	calls = 0;
-	assert_int_equal(archive_in(&w, "", &fd, on_done, NULL, &job, &err), 0);
+	assert_int_equal(archive_in(&request_system, &w, "", &fd, on_done, NULL, &job, &err), 0);
 	assert_int_equal(write(fd, tar.data, 700), 700);
 	assert_int_equal(w.users, 1);
 	archive_cancel(job);
 	close(fd);
-	assert_int_equal(archive_out(&w, "", ARCHIVE_TAR, &fd, on_done, NULL, &job, &err), 0);
+	assert_int_equal(
+		archive_out(&request_system, &w, "", ARCHIVE_TAR, &fd, on_done, NULL, &job, &err),
+		0);
 	archive_cancel(job);
 	close(fd);
 	archive_cancel(NULL);
@@ -756,7 +760,7 @@ static void a_child_that_is_killed_is_a_failure(void **state)
 
 	is_done = false;
 	add_file("f", "x");
-	assert_int_equal(archive_in(&w, "", &fd, on_done, NULL, &job, &err), 0);
+	assert_int_equal(archive_in(&request_system, &w, "", &fd, on_done, NULL, &job, &err), 0);
 	assert_int_equal(write(fd, tar.data, 600), 600);
 	pid_t pid = find_child();
 	if (pid <= 0) {

@@ -219,10 +219,9 @@ static void on_done(void *ctx, struct core_workspace *w, const struct error *err
 
 static void create(struct fixture *f, const char *name, struct workspace wanted)
 {
-	struct core_create request = { .wanted = wanted };
-	request.wanted.name = name;
+	wanted.name = name;
 	f->calls = 0;
-	core_create(f->core, &request, on_done, f);
+	core_create(&request_system, f->core, &wanted, on_done, f);
 	assert_int_equal(f->calls, 0); /* never from inside the call */
 	UNTIL(f, f->calls);
 }
@@ -231,7 +230,7 @@ static struct core_workspace *find(struct fixture *f, const char *name)
 {
 	struct core_workspace *w = NULL;
 	struct error err;
-	return core_find(f->core, name, &w, &err) ? NULL : w;
+	return core_find(&request_system, f->core, name, &w, &err) ? NULL : w;
 }
 
 static bool exists(struct fixture *f, const char *path)
@@ -268,9 +267,9 @@ static void what_was_created_is_there_after_a_crash(void **state)
 static void a_name_is_taken_once(void **state)
 {
 	struct fixture *f = *state;
-	struct core_create twice = { .wanted = { .name = "twin" } };
-	core_create(f->core, &twice, on_done, f);
-	core_create(f->core, &twice, on_done, f);
+	struct workspace twice = { .name = "twin" };
+	core_create(&request_system, f->core, &twice, on_done, f);
+	core_create(&request_system, f->core, &twice, on_done, f);
 	UNTIL(f, f->calls == 2);
 	assert_int_equal(f->core->workspace_count, 1);
 	create(f, "twin", (struct workspace){ 0 });
@@ -299,12 +298,12 @@ static void what_was_removed_is_gone_and_says_so(void **state)
 	struct error err;
 	create(f, "short", (struct workspace){ 0 });
 	f->calls = 0;
-	core_remove(f->core, find(f, "short"), "removed", NULL, on_done, f);
-	core_remove(f->core, find(f, "short"), "removed", NULL, on_done, f);
+	core_remove(&request_system, find(f, "short"), "removed", on_done, f);
+	core_remove(&request_system, find(f, "short"), "removed", on_done, f);
 	UNTIL(f, f->calls == 2);
 	assert_false(f->has_failed);
 	assert_false(tree_exists(f, f->id, ""));
-	assert_int_equal(core_find(f->core, "short", &w, &err), -1);
+	assert_int_equal(core_find(&request_system, f->core, "short", &w, &err), -1);
 	assert_non_null(strstr(err.text, "was removed at"));
 	char del[64];
 	snprintf(del, sizeof del, ".del-%s", f->id);
@@ -375,7 +374,7 @@ static void what_is_made_again_is_not_taken_for_a_removal(void **state)
 	/* And one that was removed, whose bytes may still be there. */
 	snprintf(del, sizeof del, ".del-%s", wanted.id);
 	f->calls = 0;
-	core_remove(f->core, find(f, "again"), "removed", NULL, on_done, f);
+	core_remove(&request_system, find(f, "again"), "removed", on_done, f);
 	UNTIL(f, f->calls == 1);
 	create(f, "again", wanted);
 	assert_false(f->has_failed);
@@ -398,7 +397,7 @@ static void a_removal_that_has_a_row_is_finished_after_a_crash(void **state)
 	sqlite3_busy_timeout(locker, 60000);
 	assert_int_equal(sqlite3_exec(locker, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	f->calls = 0;
-	core_remove(f->core, find(f, "going"), "removed", NULL, on_done, f);
+	core_remove(&request_system, find(f, "going"), "removed", on_done, f);
 	UNTIL(f, f->calls == 1);
 	assert_true(f->has_failed);
 	assert_int_equal(f->err.code, ERR_UNAVAILABLE);
@@ -453,7 +452,7 @@ static void what_expires_goes_by_itself(void **state)
 	struct error err;
 	create(f, "mayfly", (struct workspace){ .ttl_ms = 30 });
 	UNTIL(f, !find(f, "mayfly"));
-	assert_int_equal(core_find(f->core, "mayfly", &w, &err), -1);
+	assert_int_equal(core_find(&request_system, f->core, "mayfly", &w, &err), -1);
 	assert_non_null(strstr(err.text, "expired"));
 }
 
@@ -469,7 +468,7 @@ static void a_wall_clock_that_jumps_expires_nothing(void **state)
 	w->model.last_used_ms -= 24 * 3600000;
 	w->expires_from_ms = w->model.expires_ms;
 	f->calls = 0;
-	core_update(f->core, w, &change, on_done, f); /* its timers are set anew */
+	core_update(&request_system, w, &change, on_done, f); /* its timers are set anew */
 	UNTIL(f, f->calls == 1);
 	uint64_t later_ms = clock_monotonic_ms() + 50;
 	UNTIL(f, clock_monotonic_ms() > later_ms);
@@ -606,7 +605,7 @@ static void removing_ends_what_runs(void **state)
 	struct core_workspace *w = find(f, "doomed");
 	f->calls = 0;
 	core_wake(w, NULL, on_woken_late, f);
-	core_remove(f->core, w, "removed", NULL, on_done, f); /* while it starts */
+	core_remove(&request_system, w, "removed", on_done, f); /* while it starts */
 	UNTIL(f, f->calls == 2);
 	assert_null(find(f, "doomed"));
 	assert_int_equal(f->ends, 1);
@@ -621,7 +620,7 @@ static void a_start_that_a_removal_overtakes_has_not_failed(void **state)
 	f->refuses_start = true;
 	f->calls = 0;
 	core_wake(w, NULL, on_done, f);
-	core_remove(f->core, w, "removed", NULL, NULL, NULL);
+	core_remove(&request_system, w, "removed", NULL, NULL);
 	UNTIL(f, f->calls);
 	assert_true(f->has_failed);
 	assert_int_equal(f->err.code, ERR_NOT_FOUND);
@@ -640,14 +639,16 @@ static void lists_go_on_where_they_ended(void **state)
 	char next[CORE_CURSOR_SIZE], cursor[CORE_CURSOR_SIZE];
 	struct error err;
 	int seen = 0, pages = 0;
-	struct core_create request = { 0 };
+	struct workspace wanted = { 0 };
 	f->calls = 0;
 	for (int i = 0; i < 25; i++)
-		core_create(f->core, &request, on_done, f);
+		core_create(&request_system, f->core, &wanted, on_done, f);
 	UNTIL(f, f->calls == 25);
 	struct core_filter filter = { .state = -1, .limit = 10 };
 	do {
-		assert_int_equal(core_list(f->core, &filter, count_one, &seen, next, &err), 0);
+		assert_int_equal(
+			core_list(&request_system, f->core, &filter, count_one, &seen, next, &err),
+			0);
 		memcpy(cursor, next, sizeof cursor);
 		filter.cursor = cursor;
 		pages++;
@@ -655,7 +656,8 @@ static void lists_go_on_where_they_ended(void **state)
 	assert_int_equal(seen, 25);
 	assert_int_equal(pages, 3);
 	filter.cursor = "x";
-	assert_int_equal(core_list(f->core, &filter, count_one, &seen, next, &err), -1);
+	assert_int_equal(
+		core_list(&request_system, f->core, &filter, count_one, &seen, next, &err), -1);
 }
 
 static void on_stopped(void *ctx)

@@ -53,8 +53,9 @@ static void test_the_environment_is_carrels_then_the_workspaces_then_the_execs(v
 	struct text_pair bad[] = { { "A=B", "1" } };
 	struct exec_listener listener = { .ended = on_seen_ended };
 	spec.env = (pair_list){ bad, 1, 0 };
-	assert_int_equal(
-		exec_start(&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &e, &err), -1);
+	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+				 &listener, &e, &err),
+		-1);
 	assert_int_equal(err.code, ERR_INVALID);
 }
 
@@ -128,7 +129,7 @@ static void test_a_listener_that_goes_ends_its_exec(void **state)
 	char id[ID_LEN + 1];
 	memcpy(id, e->record.id, sizeof id);
 	exec_detach(e); /* before there is a sandbox */
-	assert_int_equal(exec_find(&world->core, id, &found, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, id, &found, &err), 0);
 	UNTIL(found->record.state == EXEC_ENDED);
 	assert_false(seen.ended);
 	e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
@@ -137,7 +138,7 @@ static void test_a_listener_that_goes_ends_its_exec(void **state)
 	exec_detach(e);
 	UNTIL(!world->w.users);
 	assert_false(seen.ended);
-	assert_int_equal(exec_find(&world->core, id, &found, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, id, &found, &err), 0);
 	assert_string_equal(reason_name(found->record.result.reason), "canceled");
 	assert_int_equal(world->core.metrics.execs[REASON_CANCELED], 2);
 	spec = SPEC("true");
@@ -158,7 +159,7 @@ static void test_a_stream_comes_as_it_is_written_and_waits_while_paused(void **s
 	assert_true(seen.started);
 	assert_string_equal(seen.out.data, "one\n");
 	exec_pause(e, true);
-	assert_int_equal(exec_write_stdin(e, STR("two\n"), true, &taken, &err), 0);
+	assert_int_equal(exec_write_stdin(&request_system, e, STR("two\n"), true, &taken, &err), 0);
 	assert_int_equal(taken, 4);
 	run_for(100);
 	assert_int_equal(seen.outputs, 1);
@@ -218,7 +219,8 @@ static void test_stdin_is_a_text_or_fed_piece_by_piece_or_empty(void **state)
 	spec.stdin_text = (struct str){ text, len };
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
 	memset(text, 0, len); /* it was the caller's */
-	assert_int_equal(exec_write_stdin(e, STR("more"), false, &taken, &err), -1);
+	assert_int_equal(
+		exec_write_stdin(&request_system, e, STR("more"), false, &taken, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	run_until(&seen.ended);
 	assert_string_equal(seen.out.data, "1048576\n");
@@ -231,14 +233,14 @@ static void test_stdin_is_a_text_or_fed_piece_by_piece_or_empty(void **state)
 		bool has_room = false;
 		struct exec_writer writer = { on_room, &has_room, NULL };
 		struct str rest = { text + fed_len, len - fed_len };
-		assert_int_equal(exec_write_stdin(e, rest, true, &taken, &err), 0);
+		assert_int_equal(exec_write_stdin(&request_system, e, rest, true, &taken, &err), 0);
 		fed_len += taken;
 		if (fed_len == len)
 			break;
 		exec_await_stdin(e, &writer);
 		run_until(&has_room);
 	}
-	assert_int_equal(exec_write_stdin(e, STR("x"), false, &taken, &err), -1);
+	assert_int_equal(exec_write_stdin(&request_system, e, STR("x"), false, &taken, &err), -1);
 	run_until(&fed.ended);
 	assert_string_equal(fed.out.data, "1048576\n");
 	test_free(text);
@@ -263,12 +265,14 @@ static void test_a_command_that_does_not_read_its_stdin_hurts_nobody(void **stat
 	spec.open_stdin = true;
 	struct core_exec *e = start_exec(&waits, &spec, EXEC_STREAMED, NULL, true);
 	run_until(&waits.started);
-	assert_int_equal(exec_write_stdin(e, (struct str){ text, len }, false, &taken, &err), 0);
+	assert_int_equal(exec_write_stdin(&request_system, e, (struct str){ text, len }, false,
+				 &taken, &err),
+		0);
 	assert_true(taken < len);
 	exec_await_stdin(e, &writer);
 	run_for(20);
 	assert_false(has_room);
-	assert_int_equal(exec_signal(e, SIGTERM, &err), 0);
+	assert_int_equal(exec_signal(&request_system, e, SIGTERM, &err), 0);
 	run_until(&has_room);
 	run_until(&waits.ended);
 	test_free(text);
@@ -286,10 +290,12 @@ static void test_a_terminal_is_one_and_has_a_size(void **state)
 	spec.columns = 44;
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
 	UNTIL(strstr(seen.out.data, "33 44"));
-	assert_int_equal(exec_resize(e, 55, 66, &err), 0);
-	assert_int_equal(exec_write_stdin(e, STR("hello\n"), false, &taken, &err), 0);
+	assert_int_equal(exec_resize(&request_system, e, 55, 66, &err), 0);
+	assert_int_equal(
+		exec_write_stdin(&request_system, e, STR("hello\n"), false, &taken, &err), 0);
 	UNTIL(strstr(seen.out.data, "55 66"));
-	assert_int_equal(exec_write_stdin(e, STR(""), true, &taken, &err), 0); /* ^D for cat */
+	assert_int_equal(exec_write_stdin(&request_system, e, STR(""), true, &taken, &err),
+		0); /* ^D for cat */
 	run_until(&seen.ended);
 	assert_exited(&seen, 0);
 	assert_non_null(strstr(seen.out.data, "got hello xterm-256color"));
@@ -339,8 +345,8 @@ static void test_only_pipes_and_null_are_handed_in(void **state)
 		for (int at = 0; at < 3; at++) {
 			int fds[3] = { null, ends[1], null };
 			fds[at] = bad[i];
-			assert_int_equal(exec_start(&world->w, &spec, EXEC_HANDED, fds, &listener,
-						 NULL, &e, &err),
+			assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_HANDED,
+						 fds, &listener, &e, &err),
 				-1);
 			assert_int_equal(err.code, ERR_DENIED);
 		}
@@ -363,17 +369,17 @@ static void test_signals_reach_the_command(void **state)
 	struct exec_spec spec = SPEC(SHELL("trap 'echo caught; exit 3' USR1; echo ready; "
 					   "while :; do sleep 0.01; done"));
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
-	assert_int_equal(exec_signal(e, SIGUSR1, &err), -1);
+	assert_int_equal(exec_signal(&request_system, e, SIGUSR1, &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE); /* not started yet */
 	UNTIL(seen.outputs);
-	assert_int_equal(exec_signal(e, 0, &err), -1);
-	assert_int_equal(exec_signal(e, 65, &err), -1);
+	assert_int_equal(exec_signal(&request_system, e, 0, &err), -1);
+	assert_int_equal(exec_signal(&request_system, e, 65, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(exec_signal(e, SIGUSR1, &err), 0);
+	assert_int_equal(exec_signal(&request_system, e, SIGUSR1, &err), 0);
 	run_until(&seen.ended);
 	assert_exited(&seen, 3);
-	assert_int_equal(exec_find(&world->core, seen.record.id, &e, &err), 0);
-	assert_int_equal(exec_signal(e, SIGUSR1, &err), -1);
+	assert_int_equal(exec_find(&request_system, &world->core, seen.record.id, &e, &err), 0);
+	assert_int_equal(exec_signal(&request_system, e, SIGUSR1, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 }
 
@@ -411,8 +417,8 @@ static void test_there_is_room_for_256_and_a_clear_no_for_more(void **state)
 	for (int i = 0; i < INIT_EXECS_MAX; i++)
 		e[i] = start_exec(&seen[i], &spec, EXEC_CAPTURED, NULL, false);
 	listener = listen_with(&first);
-	assert_int_equal(
-		exec_start(&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &more, &err),
+	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+				 &listener, &more, &err),
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	assert_true(err.hint[0]);
@@ -420,7 +426,8 @@ static void test_there_is_room_for_256_and_a_clear_no_for_more(void **state)
 	for (int i = 0; i < INIT_EXECS_MAX; i++) {
 		bool has_room = false;
 		struct exec_writer writer = { on_room, &has_room, NULL };
-		while (exec_write_stdin(e[i], STR("x"), true, &taken, &err) == 0 && !taken) {
+		while (exec_write_stdin(&request_system, e[i], STR("x"), true, &taken, &err) == 0 &&
+			!taken) {
 			exec_await_stdin(e[i], &writer);
 			run_until(&has_room);
 			has_room = false;
@@ -495,8 +502,8 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 		low = (struct rlimit){ (rlim_t)next + spare, before.rlim_max };
 		setrlimit(RLIMIT_NOFILE, &low);
 		struct exec_listener listener = listen_with(&seen);
-		int failed = exec_start(
-			&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &e, &err);
+		int failed = exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+			&listener, &e, &err);
 		setrlimit(RLIMIT_NOFILE, &before);
 		assert_int_equal(failed, -1);
 		assert_int_equal(err.code, ERR_LIMIT);
@@ -506,8 +513,9 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 	listen_with(&seen);
 	exec_shelf(&world->core)->fds_most = 3;
 	struct exec_listener listener = listen_with(&seen);
-	assert_int_equal(
-		exec_start(&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &e, &err), -1);
+	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+				 &listener, &e, &err),
+		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	exec_shelf(&world->core)->fds_most = 1000;
 	run_captured(&again, &spec);
@@ -550,13 +558,14 @@ static void test_execs_are_listed_newest_first_and_forgotten_with_their_workspac
 		run_captured(&seen, &spec);
 		memcpy(id, seen.record.id, sizeof id);
 	}
-	exec_list(&world->core, &world->w, count_newest, &last);
+	assert_int_equal(
+		exec_list(&request_system, &world->core, &world->w, count_newest, &last, &err), 0);
 	assert_int_equal(last.output_bytes, 5);
-	assert_int_equal(exec_find(&world->core, id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, id, &e, &err), 0);
 	execs_forget(&world->w);
-	assert_int_equal(exec_find(&world->core, id, &e, &err), -1);
+	assert_int_equal(exec_find(&request_system, &world->core, id, &e, &err), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
-	assert_int_equal(exec_find(&world->core, "../../etc", &e, &err), -1);
+	assert_int_equal(exec_find(&request_system, &world->core, "../../etc", &e, &err), -1);
 	assert_int_equal(world->core.execs.count, 0);
 }
 
@@ -572,13 +581,15 @@ static void test_an_exec_may_have_its_id_said_but_not_twice(void **state)
 	spec.id = id;
 	run_captured(&seen, &spec);
 	assert_string_equal(seen.record.id, id);
-	assert_int_equal(
-		exec_start(&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &e, &err), -1);
+	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+				 &listener, &e, &err),
+		-1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	world->core.is_stopping = true;
 	spec.id = NULL;
-	assert_int_equal(
-		exec_start(&world->w, &spec, EXEC_CAPTURED, NULL, &listener, NULL, &e, &err), -1);
+	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+				 &listener, &e, &err),
+		-1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
 }
 

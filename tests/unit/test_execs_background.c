@@ -14,8 +14,8 @@ static size_t read_output(const char *id, int stream, char *text, size_t size)
 	struct core_exec *e;
 	struct error err;
 	auto_close int fd = -1;
-	assert_int_equal(exec_find(&world->core, id, &e, &err), 0);
-	if (exec_open_output(e, stream, &fd, &err))
+	assert_int_equal(exec_find(&request_system, &world->core, id, &e, &err), 0);
+	if (exec_open_output(&request_system, e, stream, &fd, &err))
 		fail_msg("%s", err.text);
 	ssize_t len = fd_read_full(fd, text, size - 1);
 	assert_true(len >= 0);
@@ -124,7 +124,9 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 	UNTIL(!exec_shelf(&world->core)->growing);
 	for (int round = 1; round <= 3; round++) {
 		int before = one.calls;
-		assert_int_equal(exec_write_stdin(e, STR("line\n"), false, &taken, &err), 0);
+		assert_int_equal(
+			exec_write_stdin(&request_system, e, STR("line\n"), false, &taken, &err),
+			0);
 		UNTIL(one.calls > before &&
 			read_output(e->record.id, 1, text, sizeof text) == (size_t)round * 5);
 		if (round == 2)
@@ -133,7 +135,8 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 	assert_true(two.calls > 0);
 	exec_unfollow(e, &two.follower);
 	int before = two.calls;
-	assert_int_equal(exec_write_stdin(e, STR("last\n"), true, &taken, &err), 0);
+	assert_int_equal(
+		exec_write_stdin(&request_system, e, STR("last\n"), true, &taken, &err), 0);
 	run_until(&one.has_ended);
 	assert_true(seen.ended);
 	assert_int_equal(two.calls, before);
@@ -278,7 +281,7 @@ static void test_a_background_exec_survives_a_restart_of_core_with_all_its_outpu
 	read_all(ends[0], text, sizeof text);
 	close(ends[0]);
 	assert_int_equal(world->w.sandbox.exec_count, 1);
-	assert_int_equal(exec_find(&world->core, record.id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, record.id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_RUNNING);
 	open_gate(gate);
 	UNTIL(e->record.state == EXEC_ENDED);
@@ -310,7 +313,7 @@ static void test_an_exit_that_was_not_stored_is_told_to_the_next_core(void **sta
 	world->w.users = 0;
 	world->holds_store = false;
 	restart_core(&record, 1, true);
-	assert_int_equal(exec_find(&world->core, record.id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, record.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
 	assert_exited(&(struct seen){ .record = e->record }, 5);
 	UNTIL(!world->w.sandbox.watch->unacknowledged);
@@ -368,12 +371,12 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	records[1].cwd = "/";
 	world->w.users = 0;
 	restart_core(records, 2, true);
-	assert_int_equal(exec_find(&world->core, ghost.id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, ghost.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
 	assert_string_equal(reason_name(e->record.result.reason), "canceled");
 	assert_non_null(e->record.error);
 	/* The other one runs. */
-	assert_int_equal(exec_find(&world->core, records[1].id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, records[1].id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_RUNNING);
 	/* The next core finds neither sandbox nor end. */
 	records[0] = e->record;
@@ -381,7 +384,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	records[0].cwd = "/";
 	world->w.users = 0;
 	restart_core(records, 1, false);
-	assert_int_equal(exec_find(&world->core, records[0].id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, records[0].id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_ENDED);
 	assert_string_equal(reason_name(e->record.result.reason), "canceled");
 	assert_non_null(strstr(e->record.error, "not known"));
@@ -406,7 +409,7 @@ static void test_what_is_left_of_its_time_is_kept_over_a_restart(void **state)
 	record.started_ms -= 60000;
 	world->w.users = 0;
 	restart_core(&record, 1, true);
-	assert_int_equal(exec_find(&world->core, record.id, &e, &err), 0);
+	assert_int_equal(exec_find(&request_system, &world->core, record.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
 	assert_string_equal(reason_name(e->record.result.reason), "timeout");
 }
@@ -443,7 +446,7 @@ static void test_the_oldest_go_when_there_are_too_many(void **state)
 	}
 	/* One more at most: it isn't known yet that nobody writes its output any more. */
 	assert_in_range(world->core.execs.count, 256, 257);
-	assert_int_equal(exec_find(&world->core, first, &e, &err), -1);
+	assert_int_equal(exec_find(&request_system, &world->core, first, &e, &err), -1);
 }
 
 /* ---- an init that lies ---- */

@@ -12,7 +12,7 @@ static int fd;
 static void assert_refused(const char *path, enum error_code code)
 {
 	err = (struct error){ 0 };
-	if (files_open(&w, path, &arena, &fd, &info, &err) == 0)
+	if (files_open(&request_system, &w, path, &arena, &fd, &info, &err) == 0)
 		fail_msg("'%s' was opened", path);
 	if (err.code != code)
 		fail_msg("'%s': %s (%s)", path, error_code_name(err.code), err.text);
@@ -23,7 +23,7 @@ static void assert_opens(const char *path, const char *content)
 {
 	char text[64];
 
-	if (files_open(&w, path, &arena, &fd, &info, &err) < 0)
+	if (files_open(&request_system, &w, path, &arena, &fd, &info, &err) < 0)
 		fail_msg("'%s': %s", path, err.text);
 	ssize_t len = fd_read_full(fd, text, sizeof text - 1);
 	assert_true(len >= 0);
@@ -59,7 +59,8 @@ static int write_all(const char *path, unsigned mode, bool make, const char *tex
 {
 	struct file_write *write;
 
-	if (files_begin_write(&w, path, mode, make ? WRITE_PARENTS : 0, &write, &err) < 0)
+	if (files_begin_write(
+		    &request_system, &w, path, mode, make ? WRITE_PARENTS : 0, &write, &err) < 0)
 		return -1;
 	if (files_write(write, text, strlen(text), &err) < 0) {
 		files_abort_write(write);
@@ -123,7 +124,8 @@ static void paths_that_are_none_are_invalid(void **state)
 		longest, part };
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		err = (struct error){ 0 };
-		assert_int_equal(files_open(&w, paths[i], &arena, &fd, &info, &err), -1);
+		assert_int_equal(
+			files_open(&request_system, &w, paths[i], &arena, &fd, &info, &err), -1);
 		assert_int_equal(err.code, ERR_INVALID);
 	}
 	put_link("loop", upper, "loop");
@@ -160,8 +162,9 @@ static void fifos_sockets_and_devices_are_never_opened(void **state)
 	for (size_t i = 0; i < count; i++) {
 		if (!paths[i][0])
 			continue;
-		assert_int_equal(files_move(&w, paths[i], "moved", &err), 0);
-		assert_int_equal(files_remove(&w, "moved", false, NULL, NULL, &err), 0);
+		assert_int_equal(files_move(&request_system, &w, paths[i], "moved", &err), 0);
+		assert_int_equal(
+			files_remove(&request_system, &w, "moved", false, NULL, NULL, &err), 0);
 	}
 }
 
@@ -172,7 +175,7 @@ static void deep_directories_are_reached(void **state)
 	for (int i = 0; i < 300; i++)
 		str_format(path + 2 * i, sizeof path - 2 * (size_t)i, "d/");
 	bool created;
-	assert_int_equal(files_mkdir(&w, path, &created, &err), 0);
+	assert_int_equal(files_mkdir(&request_system, &w, path, &created, &err), 0);
 	assert_true(created);
 	str_format(path + 600, sizeof path - 600, "f");
 	assert_int_equal(write_all(path, 0, false, "deep", &created), 0);
@@ -180,7 +183,7 @@ static void deep_directories_are_reached(void **state)
 	put_link("d", upper, "l");
 	path[0] = 'l';
 	assert_opens(path, "deep");
-	assert_int_equal(files_remove(&w, "d", true, NULL, NULL, &err), 1);
+	assert_int_equal(files_remove(&request_system, &w, "d", true, NULL, NULL, &err), 1);
 	assert_false(is_there(upper, "d"));
 	assert_in_empties();
 }
@@ -201,15 +204,16 @@ static void a_directory_that_is_swapped_with_a_link_never_leads_out(void **state
 	while (clock_monotonic_ms() < end || !opened || !created_count) {
 		char text[16] = "";
 
-		if (files_open(&w, "swap/secret", &arena, &fd, &info, &err) == 0) {
+		if (files_open(&request_system, &w, "swap/secret", &arena, &fd, &info, &err) == 0) {
 			assert_int_equal(fd_read_full(fd, text, sizeof text), 4);
 			close(fd);
 			opened++;
 		}
-		if (files_begin_write(&w, "swap/made", 0, WRITE_PARENTS, &write, &err) == 0)
+		if (files_begin_write(
+			    &request_system, &w, "swap/made", 0, WRITE_PARENTS, &write, &err) == 0)
 			created_count += end_write(write, &created) == 0;
-		files_mkdir(&w, "swap/dir", &created, &err);
-		files_remove(&w, "swap/dir", true, NULL, NULL, &err);
+		files_mkdir(&request_system, &w, "swap/dir", &created, &err);
+		files_remove(&request_system, &w, "swap/dir", true, NULL, NULL, &err);
 	}
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -225,7 +229,7 @@ static void a_file_that_is_swapped_with_a_fifo_keeps_nobody_waiting(void **state
 	uint64_t end = clock_monotonic_ms() + 500;
 	alarm(60);
 	while (clock_monotonic_ms() < end) {
-		if (files_open(&w, "swap", &arena, &fd, &info, &err) < 0)
+		if (files_open(&request_system, &w, "swap", &arena, &fd, &info, &err) < 0)
 			continue;
 		struct stat st;
 		assert_int_equal(fstat(fd, &st), 0);
@@ -248,24 +252,33 @@ static void listings_are_sorted_and_paged(void **state)
 	put_dir(upper, "a");
 	put_link("/etc", upper, "c");
 	put_file(upper, "\xff\n%", "");
-	assert_int_equal(files_list(&w, "", NULL, 2, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "", NULL, 2, &arena, &infos, &next, &err), 0);
 	assert_int_equal(infos.count, 2);
 	assert_string_equal(infos.items[0].name, "a");
 	assert_string_equal(infos.items[0].type, "directory");
 	assert_int_equal(infos.items[1].size, 2);
 	assert_string_equal(next, "b");
-	assert_int_equal(files_list(&w, "/workspace", next, 1, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "/workspace", next, 1, &arena, &infos, &next, &err),
+		0);
 	assert_string_equal(infos.items[0].link, "/etc");
-	assert_int_equal(files_list(&w, "", next, 1, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "", next, 1, &arena, &infos, &next, &err), 0);
 	assert_string_equal(infos.items[0].name, "\xff\n%");
 	assert_null(next);
-	assert_int_equal(files_list(&w, "", "%FF%0A%25", 1, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "", "%FF%0A%25", 1, &arena, &infos, &next, &err),
+		0);
 	assert_int_equal(infos.count, 0);
-	assert_int_equal(files_list(&w, "", "%F", 1, &arena, &infos, &next, &err), -1);
+	assert_int_equal(
+		files_list(&request_system, &w, "", "%F", 1, &arena, &infos, &next, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(files_list(&w, "b", NULL, 1, &arena, &infos, &next, &err), -1);
+	assert_int_equal(
+		files_list(&request_system, &w, "b", NULL, 1, &arena, &infos, &next, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(files_list(&w, "c", NULL, 1, &arena, &infos, &next, &err), -1);
+	assert_int_equal(
+		files_list(&request_system, &w, "c", NULL, 1, &arena, &infos, &next, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
 }
 
@@ -276,9 +289,11 @@ static void a_cursor_of_bytes_that_are_no_text_goes_on_behind_them(void **state)
 
 	put_file(upper, "\xfe\n%", "");
 	put_file(upper, "\xff", "");
-	assert_int_equal(files_list(&w, "", NULL, 1, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "", NULL, 1, &arena, &infos, &next, &err), 0);
 	assert_string_equal(next, "%FE%0A%25");
-	assert_int_equal(files_list(&w, "", next, 1, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "", next, 1, &arena, &infos, &next, &err), 0);
 	assert_string_equal(infos.items[0].name, "\xff");
 }
 
@@ -288,7 +303,7 @@ static void names_of_any_bytes_print_as_json(void **state)
 	struct json j;
 
 	put_file(upper, "a\n\"\xff", "");
-	assert_int_equal(files_stat(&w, "a\n\"\xff", &arena, &info, &err), 0);
+	assert_int_equal(files_stat(&request_system, &w, "a\n\"\xff", &arena, &info, &err), 0);
 	info.modified_ms = 0;
 	buf_init(&text, 4096);
 	json_init(&j, &text, false);
@@ -298,7 +313,7 @@ static void names_of_any_bytes_print_as_json(void **state)
 		"{\"name\":\"a\\n\\\"\xef\xbf\xbd\",\"name_base64\":\"YQoi/"
 		"w==\",\"type\":\"file\",\"size\":0,\"mode\":\"0644\","
 		"\"modified_at\":\"1970-01-01T00:00:00.000Z\",\"link\":null}");
-	assert_int_equal(files_stat(&w, "", &arena, &info, &err), 0);
+	assert_int_equal(files_stat(&request_system, &w, "", &arena, &info, &err), 0);
 	assert_string_equal(info.name, "workspace");
 	assert_string_equal(info.type, "directory");
 }
@@ -323,17 +338,22 @@ static void directories_of_more_than_a_hundred_thousand_entries_are_a_limit(void
 			assert_int_equal(linkat(many, first, many, name, 0), 0);
 	}
 	uint64_t made_us = clock_process_cpu_us() - before;
-	assert_int_equal(files_list(&w, "many", "099990", 100, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "many", "099990", 100, &arena, &infos, &next, &err),
+		0);
 	assert_int_equal(infos.count, 9);
-	assert_int_equal(files_list(&w, "many", NULL, 100, &arena, &infos, &next, &err), 0);
+	assert_int_equal(
+		files_list(&request_system, &w, "many", NULL, 100, &arena, &infos, &next, &err), 0);
 	assert_string_equal(next, "000099");
 	put_file(many, "one too many", "");
 	close(many);
-	assert_int_equal(files_list(&w, "many", NULL, 100, &arena, &infos, &next, &err), -1);
+	assert_int_equal(
+		files_list(&request_system, &w, "many", NULL, 100, &arena, &infos, &next, &err),
+		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	/* At once, whatever it holds: name by name it would be as much work as making them was. */
 	before = clock_process_cpu_us();
-	assert_int_equal(files_remove(&w, "many", true, NULL, NULL, &err), 1);
+	assert_int_equal(files_remove(&request_system, &w, "many", true, NULL, NULL, &err), 1);
 	assert_true(clock_process_cpu_us() - before < made_us / 4);
 	assert_in_empties();
 }
@@ -378,14 +398,14 @@ static void parents_are_made_when_asked_for(void **state)
 	assert_int_equal(write_all("dangling/f", 0, true, "y", &created), 0);
 	assert_content(upper, "a/new/f", "y");
 	assert_int_equal(write_all("a/b/f/g", 0, true, "x", &created), -1);
-	assert_int_equal(files_mkdir(&w, "a/b", &created, &err), 0);
+	assert_int_equal(files_mkdir(&request_system, &w, "a/b", &created, &err), 0);
 	assert_false(created);
-	assert_int_equal(files_mkdir(&w, "a/b/f", &created, &err), -1);
+	assert_int_equal(files_mkdir(&request_system, &w, "a/b/f", &created, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	put_link("../../../out", upper, "evil");
 	assert_int_equal(write_all("evil/f", 0, true, "x", &created), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_int_equal(files_mkdir(&w, "evil/d", &created, &err), -1);
+	assert_int_equal(files_mkdir(&request_system, &w, "evil/d", &created, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
 	assert_int_equal(write_all("evil", 0, false, "x", &created), -1);
 	assert_int_equal(err.code, ERR_DENIED);
@@ -404,7 +424,7 @@ static void writing_through_a_link_writes_where_it_leads(void **state)
 	assert_int_equal(write_all("dangling", 0, false, "made", &created), 0);
 	assert_true(created);
 	assert_content(upper, "absent", "made");
-	assert_int_equal(files_stat(&w, "l", &arena, &info, &err), 0);
+	assert_int_equal(files_stat(&request_system, &w, "l", &arena, &info, &err), 0);
 	assert_string_equal(info.type, "link");
 	assert_string_equal(info.link, "f");
 }
@@ -413,7 +433,7 @@ static void what_is_aborted_leaves_nothing(void **state)
 {
 	struct file_write *write;
 
-	assert_int_equal(files_begin_write(&w, "f", 0, 0, &write, &err), 0);
+	assert_int_equal(files_begin_write(&request_system, &w, "f", 0, 0, &write, &err), 0);
 	assert_int_equal(files_write(write, "half", 4, &err), 0);
 	assert_int_equal(w.users, 1);
 	files_abort_write(write);
@@ -430,8 +450,8 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 
 	w.model.limits.disk_bytes = 1000;
 	w.model.disk_usage_bytes = 900;
-	assert_int_equal(files_begin_write(&w, "one", 0, 0, &one, &err), 0);
-	assert_int_equal(files_begin_write(&w, "two", 0, 0, &two, &err), 0);
+	assert_int_equal(files_begin_write(&request_system, &w, "one", 0, 0, &one, &err), 0);
+	assert_int_equal(files_begin_write(&request_system, &w, "two", 0, 0, &two, &err), 0);
 	assert_int_equal(files_write(one, area, 60, &err), 0);
 	assert_int_equal(files_write(two, area, 60, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
@@ -441,17 +461,17 @@ static void the_workspaces_limit_counts_what_is_being_written(void **state)
 	assert_int_equal(w.model.disk_usage_bytes, 960);
 	/* What is removed makes room. */
 	w.model.disk_usage_bytes = 100000;
-	assert_int_equal(files_remove(&w, "two", false, NULL, NULL, &err), 0);
+	assert_int_equal(files_remove(&request_system, &w, "two", false, NULL, NULL, &err), 0);
 	assert_int_equal(w.model.disk_usage_bytes, 100000 - 4096);
 	put_dir(upper, "d");
 	put_file(upper, "d/f", "x");
-	assert_int_equal(files_remove(&w, "d", true, NULL, NULL, &err), 1);
+	assert_int_equal(files_remove(&request_system, &w, "d", true, NULL, NULL, &err), 1);
 	assert_in_empties();
 	assert_true(w.model.disk_usage_bytes <= 100000 - 3 * 4096);
 	w.model.disk_usage_bytes = 960;
 	/* A quota of the kernel's counts by itself. */
 	w.model.disk_mechanism = "project-quota";
-	assert_int_equal(files_begin_write(&w, "one", 0, 0, &one, &err), 0);
+	assert_int_equal(files_begin_write(&request_system, &w, "one", 0, 0, &one, &err), 0);
 	assert_int_equal(files_write(one, area, 60, &err), 0);
 	files_abort_write(one);
 }
@@ -461,14 +481,14 @@ static void a_directory_that_came_meanwhile_is_a_conflict(void **state)
 	struct file_write *write;
 	bool created;
 
-	assert_int_equal(files_begin_write(&w, "f", 0, 0, &write, &err), 0);
+	assert_int_equal(files_begin_write(&request_system, &w, "f", 0, 0, &write, &err), 0);
 	put_dir(upper, "f");
 	assert_int_equal(end_write(write, &created), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	assert_int_equal(count_in(), 0);
 	/* And a parent that went. */
 	put_dir(upper, "d");
-	assert_int_equal(files_begin_write(&w, "d/f", 0, 0, &write, &err), 0);
+	assert_int_equal(files_begin_write(&request_system, &w, "d/f", 0, 0, &write, &err), 0);
 	assert_int_equal(unlinkat(upper, "d", AT_REMOVEDIR), 0);
 	assert_int_equal(end_write(write, &created), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
@@ -484,11 +504,12 @@ static void writes_of_any_size_are_finished_by_a_child(void **state)
 
 	memset(data, 'x', sizeof data);
 	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(files_begin_write(&w, "f", 0600, 0, &write, &err), 0);
+		assert_int_equal(
+			files_begin_write(&request_system, &w, "f", 0600, 0, &write, &err), 0);
 		assert_int_equal(files_write(write, data, sizes[i], &err), 0);
 		assert_int_equal(end_write(write, &created), 0);
 		assert_int_equal(created, i == 0);
-		assert_int_equal(files_stat(&w, "f", &arena, &info, &err), 0);
+		assert_int_equal(files_stat(&request_system, &w, "f", &arena, &info, &err), 0);
 		assert_int_equal(info.size, sizes[i]);
 		assert_int_equal(info.mode, 0600);
 	}
@@ -506,28 +527,28 @@ static void moving_replaces_files_and_follows_no_last_link(void **state)
 	put_dir(upper, "empty");
 	put_link("../../../out/secret", upper, "evil");
 	put_link("../../../out", upper, "evildir");
-	assert_int_equal(files_move(&w, "f", "g", &err), 0);
+	assert_int_equal(files_move(&request_system, &w, "f", "g", &err), 0);
 	assert_content(upper, "g", "f");
-	assert_int_equal(files_move(&w, "g", "d", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "g", "d", &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
-	assert_int_equal(files_move(&w, "empty", "d", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "empty", "d", &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
-	assert_int_equal(files_move(&w, "d", "g", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "d", "g", &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
-	assert_int_equal(files_move(&w, "d", "d/e", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "d", "d/e", &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(files_move(&w, "d", "", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "d", "", &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(files_move(&w, "absent", "y", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "absent", "y", &err), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
-	assert_int_equal(files_move(&w, "evildir/secret", "y", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "evildir/secret", "y", &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_int_equal(files_move(&w, "g", "evildir/y", &err), -1);
+	assert_int_equal(files_move(&request_system, &w, "g", "evildir/y", &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_int_equal(files_move(&w, "evil", "moved", &err), 0);
-	assert_int_equal(files_move(&w, "g", "moved", &err), 0);
+	assert_int_equal(files_move(&request_system, &w, "evil", "moved", &err), 0);
+	assert_int_equal(files_move(&request_system, &w, "g", "moved", &err), 0);
 	assert_content(upper, "moved", "f");
-	assert_int_equal(files_move(&w, "d", "empty", &err), 0);
+	assert_int_equal(files_move(&request_system, &w, "d", "empty", &err), 0);
 	assert_content(upper, "empty/x", "x");
 }
 
@@ -537,17 +558,19 @@ static void removing_follows_nothing(void **state)
 	put_dir(upper, "d");
 	put_link("../../../../out", upper, "d/evil");
 	put_file(upper, "d/f", "");
-	assert_int_equal(files_remove(&w, "d", false, NULL, NULL, &err), -1);
+	assert_int_equal(files_remove(&request_system, &w, "d", false, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
-	assert_int_equal(files_remove(&w, "", true, NULL, NULL, &err), -1);
+	assert_int_equal(files_remove(&request_system, &w, "", true, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(files_remove(&w, "/workspace/", true, NULL, NULL, &err), -1);
-	assert_int_equal(files_remove(&w, "absent", true, NULL, NULL, &err), -1);
+	assert_int_equal(
+		files_remove(&request_system, &w, "/workspace/", true, NULL, NULL, &err), -1);
+	assert_int_equal(files_remove(&request_system, &w, "absent", true, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
-	assert_int_equal(files_remove(&w, "evil/secret", true, NULL, NULL, &err), -1);
+	assert_int_equal(
+		files_remove(&request_system, &w, "evil/secret", true, NULL, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_int_equal(files_remove(&w, "evil", true, NULL, NULL, &err), 0);
-	assert_int_equal(files_remove(&w, "d", true, NULL, NULL, &err), 1);
+	assert_int_equal(files_remove(&request_system, &w, "evil", true, NULL, NULL, &err), 0);
+	assert_int_equal(files_remove(&request_system, &w, "d", true, NULL, NULL, &err), 1);
 	assert_false(is_there(upper, "evil") || is_there(upper, "d"));
 	assert_in_empties();
 }

@@ -83,7 +83,7 @@ static void test_cpu_time_counts_from_the_start_of_an_exec(void **state)
 	size_t taken;
 	run_until(&late.started);
 	rewrite(cpu, "usage_usec 1100001\nuser_usec 1\n");
-	assert_int_equal(exec_write_stdin(e, STR(""), true, &taken, &err), 0);
+	assert_int_equal(exec_write_stdin(&request_system, e, STR(""), true, &taken, &err), 0);
 	run_until(&late.ended);
 	assert_reason(&late, REASON_CPU_LIMIT);
 }
@@ -224,7 +224,7 @@ static void test_a_share_of_cpu_is_kept_by_stopping(void **state)
 		assert_true(used_ms <= (clock_monotonic_ms() - began_ms) / 20 + 50);
 		used_ms = used_next_ms;
 	}
-	assert_int_equal(exec_signal(e, SIGKILL, &err), 0);
+	assert_int_equal(exec_signal(&request_system, e, SIGKILL, &err), 0);
 	run_until(&seen.ended);
 	assert_reason(&seen, REASON_SIGNALED);
 }

@@ -1,0 +1,144 @@
+#include "core/access.h"
+
+#include <string.h>
+#include "base/clock.h"
+#include "core/internal.h"
+
+const struct verb_row verb_table[VERB_COUNT] = {
+	[VERB_WORKSPACE_CREATE] = { NOUN_WORKSPACE, "create", SCOPE_USE, true },
+	[VERB_WORKSPACE_LIST] = { NOUN_WORKSPACE, "list", SCOPE_READ, false },
+	[VERB_WORKSPACE_GET] = { NOUN_WORKSPACE, "get", SCOPE_READ, false },
+	[VERB_WORKSPACE_MEASURE] = { NOUN_WORKSPACE, "measure", SCOPE_READ, false },
+	[VERB_WORKSPACE_UPDATE] = { NOUN_WORKSPACE, "update", SCOPE_USE, true },
+	[VERB_WORKSPACE_REMOVE] = { NOUN_WORKSPACE, "remove", SCOPE_USE, true },
+	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true },
+	[VERB_EXEC_LIST] = { NOUN_EXEC, "list", SCOPE_READ, false },
+	[VERB_EXEC_GET] = { NOUN_EXEC, "get", SCOPE_READ, false },
+	[VERB_EXEC_OUTPUT] = { NOUN_EXEC, "output", SCOPE_READ, false },
+	[VERB_EXEC_SIGNAL] = { NOUN_EXEC, "signal", SCOPE_USE, true },
+	[VERB_EXEC_STDIN] = { NOUN_EXEC, "stdin", SCOPE_USE, false },
+	[VERB_EXEC_RESIZE] = { NOUN_EXEC, "resize", SCOPE_USE, false },
+	[VERB_FILE_READ] = { NOUN_FILE, "read", SCOPE_READ, false },
+	[VERB_FILE_WRITE] = { NOUN_FILE, "write", SCOPE_USE, true },
+	[VERB_FILE_REMOVE] = { NOUN_FILE, "remove", SCOPE_USE, true },
+	[VERB_ENVIRONMENT_LIST] = { NOUN_ENVIRONMENT, "list", SCOPE_READ, false },
+	[VERB_EVENT_LISTEN] = { NOUN_EVENT, "listen", SCOPE_READ, false },
+	[VERB_DAEMON_MEASURE] = { NOUN_DAEMON, "measure", SCOPE_READ, false },
+};
+static const char *const noun_names[] = { "workspace", "exec", "file", "environment", "event",
+	"daemon" };
+static const char *const door_names[] = { "core", "rest" };
+
+static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
+const struct request request_system = { &system_principal, "", DOOR_CORE, 0 };
+
+int access_peer(const struct core *core, uid_t uid, enum door door, const char *id,
+	struct arena *arena, const struct request **request, struct error *err)
+{
+	bool is_allowed = false;
+	for (int i = 0; i < core->allowed_uid_count; i++)
+		is_allowed |= core->allowed_uids[i] == uid;
+	if (!is_allowed)
+		return fail_hint(err, ERR_DENIED, "use the daemon of your own: carrel starts one",
+			"this daemon serves another user, not uid %u", uid);
+	struct principal *principal = arena_alloc(arena, sizeof *principal);
+	struct request *made = arena_alloc(arena, sizeof *made);
+	*principal = (struct principal){ .kind = PRINCIPAL_UID, .uid = uid, .scopes = SCOPE_ALL };
+	*made = (struct request){ principal, id, door, 0 };
+	*request = made;
+	return 0;
+}
+
+/* ---- the check ---- */
+
+static const char *name_of(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE])
+{
+	switch (principal->kind) {
+	case PRINCIPAL_UID:
+		str_format(out, PRINCIPAL_NAME_SIZE, "uid %u", principal->uid);
+		break;
+	case PRINCIPAL_TOKEN:
+		str_format(out, PRINCIPAL_NAME_SIZE, "token %s", principal->token_id);
+		break;
+	case PRINCIPAL_SANDBOX:
+		str_format(out, PRINCIPAL_NAME_SIZE, "sandbox of workspace %s",
+			principal->workspace ? principal->workspace : "(none)");
+		break;
+	case PRINCIPAL_SYSTEM:
+		str_format(out, PRINCIPAL_NAME_SIZE, "system");
+		break;
+	}
+	return out;
+}
+
+/* A sandbox can't review what it asked for itself, whatever its credential says. */
+static unsigned scopes_of(const struct principal *principal)
+{
+	return principal->kind == PRINCIPAL_SANDBOX
+		       ? principal->scopes & ~(unsigned)(SCOPE_REVIEW | SCOPE_ADMIN)
+		       : principal->scopes;
+}
+
+bool access_is_bound(const struct request *request)
+{
+	return request->principal->workspace || request->principal->kind == PRINCIPAL_SANDBOX;
+}
+
+bool access_reaches(const struct request *request, const struct core_workspace *w)
+{
+	const char *only = request->principal->workspace;
+	return !access_is_bound(request) || (w && only && !strcmp(w->model.id, only));
+}
+
+struct core_workspace *access_bound(const struct core *core, const struct request *request)
+{
+	const char *only = request->principal->workspace;
+	return only ? table_get(&core->ids, str_from(only)) : NULL;
+}
+
+static const char *scope_name(unsigned scope)
+{
+	return scope == SCOPE_READ     ? "read"
+	       : scope == SCOPE_USE    ? "use"
+	       : scope == SCOPE_REVIEW ? "review"
+				       : "admin";
+}
+
+static int judge(const struct request *request, const struct verb_row *row,
+	const struct core_workspace *w, struct error *err)
+{
+	char name[PRINCIPAL_NAME_SIZE];
+	if (request->deadline_ms && clock_monotonic_ms() >= request->deadline_ms)
+		return fail(err, ERR_CANCELED, "the deadline of the request has passed");
+	if (!(scopes_of(request->principal) & row->scope))
+		return fail(err, ERR_DENIED, "%s has no scope '%s', which %s.%s needs",
+			name_of(request->principal, name), scope_name(row->scope),
+			noun_names[row->noun], row->name);
+	if (!access_reaches(request, w))
+		return fail(err, ERR_DENIED, "%s is bound to its workspace: %s.%s is outside of it",
+			name_of(request->principal, name), noun_names[row->noun], row->name);
+	return 0;
+}
+
+static void record(const struct core *core, const struct request *request,
+	const struct verb_row *row, const struct core_workspace *w, const struct error *refusal)
+{
+	enum log_level level = refusal ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG;
+	char verb[32], name[PRINCIPAL_NAME_SIZE];
+	if (level < core->log.least || (!refusal && !row->is_audited))
+		return;
+	str_format(verb, sizeof verb, "%s.%s", noun_names[row->noun], row->name);
+	log_record(&core->log, level, refusal ? "access refused" : "access", "verb", verb,
+		"principal", name_of(request->principal, name), "workspace", w ? w->model.id : "",
+		"door", door_names[request->door], "request_id", request->id,
+		refusal ? "error" : NULL, refusal ? refusal->text : NULL, NULL);
+}
+
+int access_check(const struct core *core, const struct request *request, enum verb verb,
+	const struct core_workspace *w, struct error *err)
+{
+	const struct verb_row *row = &verb_table[verb];
+	int failed = judge(request, row, w, err);
+	record(core, request, row, w, failed ? err : NULL);
+	return failed;
+}

@@ -1,0 +1,65 @@
+/* access.h -- who asks for something, and whether they may have it.
+ * 1. Every verb of core takes a request as its first argument and begins with access_check, which
+ * is the one place that authorises and records. The table of verbs (access.c) says what each needs.
+ * 2. A request comes from one of the authenticators below. Its members are private to this room,
+ * and a verb that gets NULL does not compile: no verb runs without a principal.
+ * 3. What continues a granted verb (a listener, a write, a job, a hold) takes the handle that the
+ * verb gave, and no request.
+ * 4. A principal that is bound to one workspace finds no other: what is in another is ERR_NOT_FOUND
+ * to a verb that looks for it, and is left out of lists. */
+#pragma once
+#include <stdbool.h>
+#include <sys/types.h>
+#include "base/arena.h"
+#include "base/error.h"
+
+struct core;
+struct core_workspace;
+struct request;
+#define core_verb __attribute__((nonnull(1)))
+
+enum scope {
+	SCOPE_READ = 1,	  /* look at workspaces, execs, files, events */
+	SCOPE_USE = 2,	  /* make, change and remove them; run commands */
+	SCOPE_REVIEW = 4, /* answer approvals; never a sandbox's */
+	SCOPE_ADMIN = 8,  /* the daemon itself; never a sandbox's */
+	SCOPE_ALL = 15,
+};
+enum door { DOOR_CORE /* timers of core itself */, DOOR_REST };
+
+enum verb {
+	VERB_WORKSPACE_CREATE,
+	VERB_WORKSPACE_LIST,
+	VERB_WORKSPACE_GET,
+	VERB_WORKSPACE_MEASURE,
+	VERB_WORKSPACE_UPDATE,
+	VERB_WORKSPACE_REMOVE,
+	VERB_EXEC_START,
+	VERB_EXEC_LIST,
+	VERB_EXEC_GET,
+	VERB_EXEC_OUTPUT,
+	VERB_EXEC_SIGNAL,
+	VERB_EXEC_STDIN,
+	VERB_EXEC_RESIZE,
+	VERB_FILE_READ,
+	VERB_FILE_WRITE,
+	VERB_FILE_REMOVE,
+	VERB_ENVIRONMENT_LIST,
+	VERB_EVENT_LISTEN,
+	VERB_DAEMON_MEASURE,
+	VERB_COUNT
+};
+enum noun { NOUN_WORKSPACE, NOUN_EXEC, NOUN_FILE, NOUN_ENVIRONMENT, NOUN_EVENT, NOUN_DAEMON };
+struct verb_row {
+	enum noun noun;
+	const char *name; /* "create": with its noun it is "workspace.create" */
+	enum scope scope;
+	bool is_audited; /* granted ones are recorded; refused ones always are */
+};
+extern const struct verb_row verb_table[VERB_COUNT];
+
+/* ---- authenticators ---- */
+/* A peer of the unix socket, by the uid of SO_PEERCRED: all scopes, when core_options lists that
+ * uid; else ERR_DENIED. *request lives in `arena`, and points at `id`. */
+int access_peer(const struct core *core, uid_t uid, enum door door, const char *id,
+	struct arena *arena, const struct request **request, struct error *err);
