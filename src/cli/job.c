@@ -187,7 +187,6 @@ static int open_network(void *ctx, const struct index_set *indexes, struct error
 	if (forward_start(&options, &jobs->forward, err))
 		return error_context(err, "open the way to the indexes");
 	jobs->is_open = true;
-	jobs->opener = getpid();
 	return 0;
 }
 
@@ -207,7 +206,7 @@ static int settle_network(void *ctx, struct error *err)
 static void close_network(void *ctx)
 {
 	struct jobs *jobs = ctx;
-	if (jobs->is_open && jobs->opener == getpid())
+	if (jobs->is_open)
 		forward_stop(&jobs->forward);
 	jobs->is_open = false;
 }
@@ -259,7 +258,7 @@ void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 {
 	*jobs = (struct jobs){ .layers = layers,
 		.pid = getpid(),
-		.forward = FORWARD_NONE,
+		.forward = { .pid = -1, .pidfd = -1, .control = -1 },
 		.runner = { .ctx = jobs, .run = run_job },
 		.network = { .ctx = jobs,
 			.open = open_network,

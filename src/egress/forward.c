@@ -85,19 +85,6 @@ static int send_message(
 	return read_reply(forward, err);
 }
 
-/* One process at a time, until it has its reply: a lock of the process (lockf), not of the
- * descriptor, which processes that were forked since share. */
-static int exchange(
-	struct forward *forward, const struct control_message *message, int fd, struct error *err)
-{
-	while (lockf(forward->lock, F_LOCK, 1) < 0)
-		if (errno != EINTR)
-			return fail_errno(err, "lock the forwarder");
-	int failed = send_message(forward, message, fd, err);
-	(void)!lockf(forward->lock, F_ULOCK, 1);
-	return failed;
-}
-
 static int start_process(
 	const struct forward_options *options, struct forward *forward, struct error *err)
 {
@@ -111,9 +98,6 @@ static int start_process(
 	if (page == MAP_FAILED)
 		return fail_errno(err, "map shared memory for the counters");
 	forward->counts = &((struct shared *)page)->counts;
-	forward->lock = memfd_create("forward", MFD_CLOEXEC);
-	if (forward->lock < 0)
-		return fail_errno(err, "make the forwarder's lock");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_errno(err, "make a pair of sockets");
 	forward->control = ends[0];
@@ -133,7 +117,7 @@ static int start_process(
 
 int forward_start(const struct forward_options *options, struct forward *forward, struct error *err)
 {
-	*forward = (struct forward)FORWARD_NONE;
+	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
 	if (start_process(options, forward, err) == 0)
 		return 0;
 	forward_stop(forward);
@@ -146,7 +130,7 @@ int forward_serve(struct forward *forward, int listener, struct error *err)
 
 	if (listener < 0)
 		return fail(err, ERR_INVALID, "no listening socket");
-	return exchange(forward, &message, listener, err);
+	return send_message(forward, &message, listener, err);
 }
 
 int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err)
@@ -158,25 +142,22 @@ int forward_allow(struct forward *forward, const struct forward_host *host, stru
 	if (host_check(host, err) < 0)
 		return -1;
 	str_copy(message.host, sizeof message.host, host->host);
-	return exchange(forward, &message, -1, err);
+	return send_message(forward, &message, -1, err);
 }
 
 int forward_settle(struct forward *forward, struct error *err)
 {
 	struct control_message message = { .type = CONTROL_SETTLE };
 
-	return exchange(forward, &message, -1, err);
+	return send_message(forward, &message, -1, err);
 }
 
 void forward_stop(struct forward *forward)
 {
 	struct pollfd end = { .fd = forward->pidfd, .events = POLLIN };
 
-	/* The end of the control socket is its order to end, whoever else holds it. */
-	if (forward->control >= 0)
-		shutdown(forward->control, SHUT_RDWR);
+	/* The end of the control socket is its order to end. */
 	fd_close(&forward->control);
-	fd_close(&forward->lock);
 	if (forward->pid > 0) {
 		if (forward->pidfd < 0 || poll(&end, 1, END_MS) != 1)
 			kill(forward->pid, SIGKILL);
@@ -186,7 +167,7 @@ void forward_stop(struct forward *forward)
 	fd_close(&forward->pidfd);
 	if (forward->counts)
 		munmap(shared_of(forward), sizeof(struct shared));
-	*forward = (struct forward)FORWARD_NONE;
+	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
 }
 
 /* What the other side does with the memory is its own affair: a few attempts, and whatever was read
