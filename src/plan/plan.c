@@ -221,7 +221,8 @@ static void add_system(const struct plan_options *options, const struct plan_fac
 		else
 			add_mount(arena, plan,
 				(struct plan_mount){ .kind = MOUNT_BIND,
-					.source = path->source ? path->source : path->path,
+					.source = path->source ? "/" : path->path,
+					.beneath = path->source ? path->source + 1 : NULL,
 					.target = path->path,
 					.flags = MOUNT_RO | MOUNT_NODEV,
 					.source_kind = path->kind });

@@ -34,7 +34,7 @@ struct plan_host_path { /* a system path that was found on the host */
 	enum plan_path_kind kind;
 	const char *link;   /* PATH_LINK: where it leads */
 	unsigned links;	    /* hard links; only for names in a --dir */
-	const char *source; /* what is shown there; NULL: `path` itself */
+	const char *source; /* what is shown there, a path without links; NULL: `path` itself */
 };
 typedef VEC(struct plan_host_path) plan_host_paths;
 /* STREAM_TERMINAL is one terminal for all streams that have it: a second one is STREAM_OTHER. */

@@ -111,10 +111,13 @@ static void note(const struct plan *plan, struct base *base)
 		if (root_is_target(mount))
 			vec_push(&base->arena, &base->targets,
 				arena_text(&base->arena, mount->target));
-		if (root_is_system(mount) && !lstat(mount->source, &st))
+		if (!root_is_system(mount))
+			continue;
+		const char *source = path_normalize(
+			&base->arena, mount->source, mount->beneath ? mount->beneath : ".");
+		if (!lstat(source, &st))
 			vec_push(&base->arena, &base->sources,
-				(struct base_source){ arena_text(&base->arena, mount->source),
-					st.st_dev, st.st_ino });
+				(struct base_source){ source, st.st_dev, st.st_ino });
 	}
 }
 
