@@ -59,7 +59,7 @@ static int set_number(
 		else
 			str_format(least, sizeof least, "%llu%s", (unsigned long long)option->least,
 				option->kind == ARG_DURATION ? "ms" : "");
-		return fail(err, ERR_INVALID, "--%s: '%s' is too small; the least is %s",
+		return fail(err, ERR_INVALID, "--%s: '%s' is too small; the minimum is %s",
 			option->name, value, least);
 	}
 	*(uint64_t *)field = number;
@@ -125,7 +125,7 @@ static int unknown(const struct arg_spec *spec, struct error *err, const char *w
 	const char *nearest = nearest_option(spec, name);
 	if (nearest)
 		return error_hint(err, "did you mean --%s?", nearest);
-	return error_hint(err, "carrel %s --help lists the options", spec->command);
+	return error_hint(err, "carrel %s --help shows the options", spec->command);
 }
 
 static int missing_value(const struct arg_option *option, const char *shown, struct error *err)

@@ -83,8 +83,8 @@ static void say_retrying(void *ctx, int attempt, int attempts)
 {
 	struct site *site = ctx;
 	char text[96];
-	str_format(text, sizeof text, "the index doesn't answer; trying again (%d of %d)", attempt,
-		attempts);
+	str_format(text, sizeof text, "the index does not respond; trying again (%d of %d)",
+		attempt, attempts);
 	progress_say(&site->progress, text);
 }
 
@@ -379,7 +379,8 @@ static int builder_verify(int argc, char **argv)
 /* ---- the command line ---- */
 
 static const struct cli_command commands[] = {
-	{ "build", "carrel env build, the half that builds", builder_build },
+	{ "build", "the part of carrel env build that resolves, fetches and unpacks",
+		builder_build },
 	{ "verify", "carrel env verify", builder_verify },
 	{ NULL, NULL, NULL },
 };
@@ -397,7 +398,7 @@ int builder_main(int argc, char **argv)
 		printf("carrel-build %s\n", CARREL_VERSION);
 		return fflush(stdout) ? 125 : 0;
 	}
-	fail_hint(&err, ERR_INVALID, "carrel env --help lists what there is",
-		"carrel-build is run by carrel, with build or verify");
+	fail_hint(&err, ERR_INVALID, "carrel env --help lists the commands",
+		"carrel-build is started by carrel, with 'build' or 'verify'");
 	return cli_fail(&err, false);
 }

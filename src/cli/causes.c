@@ -70,7 +70,8 @@ static const struct rule rules[] = {
 	{ SUBJECT_NAMESPACE, ENOSPC, NAMESPACE_MAX_ZERO, "user.max_{namespace}_namespaces is 0",
 		"{sudo}sysctl -w user.max_{namespace}_namespaces=15000" },
 	{ NAMESPACES, ENOSPC, 0,
-		"the limit of namespaces is reached here or further out, or they nest 32 deep",
+		"a limit of namespaces is reached, in this user namespace or in one above it, or "
+		"they are nested 32 deep",
 		"sysctl -a --pattern '^user.max_.*_namespaces'" },
 
 	/* Who may make them */
@@ -91,7 +92,7 @@ static const struct rule rules[] = {
 		"in /etc/default/grub add lsm=landlock,{lsm} to "
 		"GRUB_CMDLINE_LINUX\n{sudo}update-grub && {sudo}reboot" },
 	{ SUBJECT_LANDLOCK, EOPNOTSUPP, 0,
-		"Landlock isn't built into this kernel, or isn't switched on",
+		"Landlock isn't built into this kernel, or isn't enabled",
 		"add landlock to the lsm= parameter of the kernel's command line; it needs "
 		"CONFIG_SECURITY_LANDLOCK=y" },
 
@@ -134,8 +135,8 @@ static const struct rule rules[] = {
 		"root lacks CAP_SETUID, CAP_SETGID or CAP_SYS_ADMIN here",
 		"give this process all capabilities of root, or run carrel as a plain user" },
 	{ NAMESPACES, EPERM, AT_CLONE,
-		"the kernel refuses it to this process: it runs in a chroot, or a security module "
-		"says no",
+		"the kernel refuses it: this process is in a chroot, or a security module denies "
+		"it",
 		NULL },
 	{ NAMESPACES, EINVAL, 0, "this kernel is built without that namespace",
 		"use a kernel with CONFIG_USER_NS and CONFIG_*_NS" },
@@ -151,16 +152,16 @@ static const struct rule rules[] = {
 		"unit {unit} masks parts of /proc: {covered}",
 		UNIT_EDIT "[Service]\nProtectKernelTunables=no\nProtectKernelLogs="
 			  "no\nProtectControlGroups=no" UNIT_RESTART },
-	{ SUBJECT_PROC, EPERM, PROC_COVERED, "mounted over parts of /proc: {covered}",
-		"{sudo}umount {covered}" },
+	{ SUBJECT_PROC, EPERM, PROC_COVERED,
+		"parts of /proc are covered by other mounts: {covered}", "{sudo}umount {covered}" },
 	{ SUBJECT_PROC, EPERM, PROC_READ_ONLY, "/proc is mounted read-only",
 		"{sudo}mount -o remount,rw /proc" },
-	{ SUBJECT_PROC, EPERM, PROC_ABSENT, "no whole proc is mounted in this mount namespace",
+	{ SUBJECT_PROC, EPERM, PROC_ABSENT, "this mount namespace has no complete /proc",
 		"{sudo}mount -t proc proc /proc" },
 
 	/* Kernels */
 	{ SUBJECT_MOUNT_API | SUBJECT_CLONE3, ENOSYS, 0,
-		"this kernel is older than 5.12, or a sandbox around us hides the call",
+		"this kernel is older than 5.12, or a seccomp filter around carrel hides the call",
 		"update the kernel to 6.1 or later" },
 	{ SUBJECT_SECCOMP, EINVAL, 0, "this kernel is built without seccomp filters",
 		"use a kernel with CONFIG_SECCOMP_FILTER" },
@@ -171,7 +172,7 @@ static const struct rule rules[] = {
 	{ SUBJECT_HOME_OVERLAY, 0, HOME_ON_OVERLAY | IN_DOCKER,
 		"{home} is on the container's own overlay", "docker run -v carrel:{home} …" },
 	{ SUBJECT_HOME_OVERLAY, 0, HOME_ON_OVERLAY,
-		"{home} is on an overlay itself, which can't hold upper layers",
+		"{home} is on an overlay file system, which can't hold upper layers",
 		"export CARREL_HOME=DIRECTORY (on ext4, xfs or btrfs)" },
 	{ SUBJECT_HOME_OVERLAY, 0, 0,
 		"the file system of {home} lacks user.* attributes, d_type or whiteouts",
@@ -182,8 +183,8 @@ static const struct rule rules[] = {
 		"run carrel as root of the host, or as a plain user" },
 	{ SUBJECT_TMPFS_XATTR, EOPNOTSUPP, 0,
 		"this kernel is older than 6.6, or built without CONFIG_TMPFS_XATTR",
-		"update the kernel; until then throw-away layers live on disk" },
-	{ SUBJECT_HOME, 0, 0, "nothing can be made in or above {home}",
+		"update the kernel; until then temporary layers are on disk" },
+	{ SUBJECT_HOME, 0, 0, "neither {home} nor the directory above it is writable",
 		"export CARREL_HOME=DIRECTORY (that you can write to)" },
 
 	/* Control groups */

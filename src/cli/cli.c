@@ -10,24 +10,24 @@
 #include "format/json.h"
 
 const struct cli_command cli_commands[] = {
-	{ "run", "one command in a fresh sandbox; the exit code is the command's", cli_run },
-	{ "create", "a workspace that stays: files, an environment, limits", cli_create },
-	{ "exec", "one command in a workspace; the exit code is the command's", cli_exec },
-	{ "shell", "a shell in a workspace", cli_shell },
-	{ "ls", "list the workspaces", cli_ls },
-	{ "info", "all about one workspace", cli_info },
+	{ "run", "run one command in a new sandbox", cli_run },
+	{ "create", "create a workspace: files that stay, an environment, limits", cli_create },
+	{ "exec", "run one command in a workspace", cli_exec },
+	{ "shell", "open a shell in a workspace", cli_shell },
+	{ "ls", "list workspaces", cli_ls },
+	{ "info", "show one workspace", cli_info },
 	{ "rm", "remove workspaces", cli_rm },
 	{ "cp", "copy files and directories in and out of a workspace", cli_cp },
-	{ "ps", "list the commands that run in workspaces", cli_ps },
-	{ "logs", "the output of a command in the background", cli_logs },
+	{ "ps", "list commands running in workspaces", cli_ps },
+	{ "logs", "print the output of a background command", cli_logs },
 	{ "kill", "send a signal to a command", cli_kill },
-	{ "events", "what happens to workspaces, as it happens", cli_events },
-	{ "env", "Python environments: build, list, verify, remove", cli_env },
-	{ "home", "make the home a file system with exact disk limits", cli_home },
-	{ "serve", "the daemon: workspaces that stay, served over REST", cli_serve },
-	{ "doctor", "what this host can do, and what to change where it can't", cli_doctor },
-	{ "version", "the version of this program", cli_version },
-	{ "help", "this list, or the help of one command", cli_help },
+	{ "events", "follow events of workspaces", cli_events },
+	{ "env", "build, list, verify and remove Python environments", cli_env },
+	{ "home", "give the home a file system with exact disk limits", cli_home },
+	{ "serve", "run the daemon that serves workspaces over REST", cli_serve },
+	{ "doctor", "check what this host supports, and how to change it", cli_doctor },
+	{ "version", "print the version", cli_version },
+	{ "help", "print this list, or the help of one command", cli_help },
 	{ NULL, NULL, NULL },
 };
 
@@ -107,7 +107,7 @@ static void print_commands(FILE *out)
 	fprintf(out, "usage: carrel COMMAND [options]\n\ncommands:\n");
 	for (const struct cli_command *command = cli_commands; command->name; command++)
 		fprintf(out, "  %-10s  %s\n", command->name, command->summary);
-	fprintf(out, "\n'carrel COMMAND --help' shows a command's options.\n");
+	fprintf(out, "\n'carrel COMMAND --help' shows the options of a command.\n");
 }
 
 /* What was printed must have arrived: a full disk behind stdout is an error like any other. */
@@ -148,7 +148,7 @@ int cli_version(int argc, char **argv)
 	} options = { NULL };
 	static const struct arg_option table[] = {
 		{ 'o', "format", ARG_CHOICE, offsetof(struct version_options, output), "text|json",
-			"how to print it", "text|json", 0, 0 },
+			"output format", "text|json", 0, 0 },
 	};
 	struct arg_spec spec =
 		simple_spec("version", "carrel version [-o json]", "Prints the version.");

@@ -31,11 +31,10 @@ static const struct arg_option table[] = { REMOTE_ROWS(FIELD) };
 static const struct arg_spec spec = {
 	.command = "cp",
 	.usage = "carrel cp SOURCE TARGET [options]",
-	.about =
-		"Copies a file or a directory with all below it into a workspace or out of it. One "
-		"side\nis NAME:PATH, where PATH is below /workspace; the other is a path of this "
-		"host, or -\nfor the standard streams. A directory that is there gets the source "
-		"into it; SOURCE/.\nis what is in SOURCE.",
+	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
+		 "is\nNAME:PATH, where PATH is below /workspace; the other is a path of this host, "
+		 "or - for\nstandard input or output. If TARGET is an existing directory, SOURCE "
+		 "is copied into\nit; SOURCE/. copies the content of SOURCE.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel cp main.py demo:\n"
@@ -115,17 +114,19 @@ static int parse_places(struct copy *copy, const text_list *operands, struct err
 	parse_place(arena, operands->items[0], &copy->from);
 	parse_place(arena, operands->items[1], &copy->to);
 	if (!copy->from.workspace && !copy->to.workspace)
-		return fail_hint(err, ERR_INVALID, "carrel cp FILE NAME:PATH, or NAME:PATH FILE",
-			"neither '%s' nor '%s' is in a workspace", operands->items[0],
+		return fail_hint(err, ERR_INVALID,
+			"carrel cp FILE NAME:PATH, or carrel cp NAME:PATH FILE",
+			"neither '%s' nor '%s' names a workspace", operands->items[0],
 			operands->items[1]);
 	if (copy->from.workspace && copy->to.workspace)
 		return fail_hint(err, ERR_INVALID,
-			"carrel cp A:FILE - | carrel cp - B:FILE, or by a directory of this host",
+			"carrel cp A:FILE - | carrel cp - B:FILE, or copy through a directory of "
+			"this host",
 			"'%s' and '%s' are both in workspaces", operands->items[0],
 			operands->items[1]);
 	if (copy->to.is_stream && copy->remote->json)
 		return fail(err, ERR_INVALID,
-			"- and -o json exclude each other: both want standard output");
+			"- and -o json can't be combined: both write to standard output");
 	return 0;
 }
 
@@ -241,7 +242,7 @@ static int find_target(struct copy *copy, const char *name, bool is_tree, const 
 	if (there->kind == A_DIRECTORY) {
 		if (!name[0] && !is_tree)
 			return fail(err, ERR_CONFLICT,
-				"'%s' is a directory: the file needs a name there", to->path);
+				"'%s' is a directory: give the file a name in it", to->path);
 		*path = name[0] ? join(&copy->remote->arena, to->path, name) : to->path;
 		return 0;
 	}
@@ -251,7 +252,8 @@ static int find_target(struct copy *copy, const char *name, bool is_tree, const 
 	if (!is_tree && to->wants_directory)
 		return there->kind == ABSENT
 			       ? fail_hint(err, ERR_NOT_FOUND,
-					 "leave the slash out, or make it first",
+					 "leave the trailing slash out, or create the directory "
+					 "first",
 					 "there is no directory '%s'", to->path)
 			       : fail(err, ERR_CONFLICT, "'%s' is not a directory", to->path);
 	*path = to->path;
@@ -359,8 +361,9 @@ static int open_place(struct copy *copy, const struct found *there, int *place, 
 	if (*place >= 0)
 		return 0;
 	if (errno == ENOTDIR && !is_above)
-		return fail_hint(err, ERR_CONFLICT, "with a slash behind it, it is followed",
-			"'%s' is a link, and nothing is written through one", path);
+		return fail_hint(err, ERR_CONFLICT, "a trailing slash follows the link",
+			"'%s' is a symbolic link, and carrel cp does not write through links",
+			path);
 	return fail_errno(
 		err, "open %s '%s'", is_above ? "the directory of" : "directory", copy->to.path);
 }
@@ -372,7 +375,8 @@ static int copy_out_tree(
 	const char *name = copy->from.is_contents ? NULL : name_of(arena, copy->from.path);
 	struct unpack unpack;
 	if (copy->to.is_stream)
-		return fail(err, ERR_INVALID, "'%s' is a directory: it needs one to go to, not -",
+		return fail(err, ERR_INVALID,
+			"'%s' is a directory and can't be copied to standard output",
 			copy->from.path);
 	if (there->kind != A_DIRECTORY && there->kind != ABSENT)
 		return fail(err, ERR_CONFLICT,
@@ -427,8 +431,10 @@ static int copy_out_file(
 		source->mode);
 	if (fd < 0 && errno == ELOOP)
 		return fail_hint(err, ERR_CONFLICT,
-			"name what it leads to, or remove it; - is standard output",
-			"'%s' is a link, and nothing is written through one", path);
+			"name the target of the link, or remove the link; - writes to standard "
+			"output",
+			"'%s' is a symbolic link, and carrel cp does not write through links",
+			path);
 	if (fd < 0)
 		return fail_errno(err, "open '%s'", path);
 	int failed = receive(copy, request, fd, NULL, err);
@@ -486,10 +492,10 @@ static void warn_of(unsigned long count, const char *const what[2], const char *
 
 static void warn(const struct copy *copy)
 {
-	static const char *const left_out[2] = { "entry that can't be copied was left out",
-		"entries that can't be copied were left out" };
-	static const char *const outward[2] = { "link leads out of what was copied",
-		"links lead out of what was copied" };
+	static const char *const left_out[2] = { "entry can't be copied and was left out",
+		"entries can't be copied and were left out" };
+	static const char *const outward[2] = { "link points outside of the copy",
+		"links point outside of the copy" };
 	warn_of(copy->left_out, left_out, copy->first_left_out);
 	warn_of(copy->outward, outward, copy->first_outward);
 }

@@ -65,7 +65,7 @@ static int say_held(const struct home *home, int lock, pid_t pid, struct error *
 	if (pid)
 		str_format(who, sizeof who, "another daemon (pid %d)", (int)pid);
 	if (!socket[0])
-		fail(err, ERR_CONFLICT, "%s is about to serve '%s'", who, home->path);
+		fail(err, ERR_CONFLICT, "%s is starting to serve '%s'", who, home->path);
 	else
 		fail(err, ERR_CONFLICT, "%s serves '%s' already, at '%s'", who, home->path, socket);
 	if (socket[0] && strcmp(socket, own))
@@ -143,7 +143,8 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 		return 0;
 	}
 	if (!pid)
-		return fail_hint(err, ERR_UNAVAILABLE, "stop it where it was started",
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"stop it in the container or namespace where it was started",
 			"the daemon of '%s' is in another pid namespace", home->path);
 	if (pidfd_open_process(pid, &process, err)) {
 		if (err->code != ERR_NOT_FOUND)
@@ -156,7 +157,8 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 		return -1;
 	if (held && again == pid && !is_daemon(pid))
 		return fail(err, ERR_DENIED,
-			"process %d has the lock of '%s', and is not a daemon: it was not ended",
+			"process %d holds the lock of '%s' but is not a daemon, so it was not "
+			"stopped",
 			(int)pid, home->path);
 	if (held && again == pid && pidfd_signal(process, SIGTERM, err))
 		return error_context(err, "stop the daemon (pid %d)", (int)pid);
@@ -166,7 +168,8 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 		ready = poll(&ended, 1, (int)timeout_ms);
 	while (ready < 0 && errno == EINTR);
 	if (ready != 1)
-		return fail_hint(err, ERR_UNAVAILABLE, "its log says more; kill -9 ends it at once",
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"see run/carrel.log in the home; kill -9 ends the daemon at once",
 			"the daemon (pid %d) of '%s' still runs after %u s", (int)pid, home->path,
 			(unsigned)(timeout_ms / 1000));
 	*stopped = pid;

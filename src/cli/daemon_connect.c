@@ -35,7 +35,7 @@ static int lock_start(const struct home *home, int *fd, struct error *err)
 			return fail_errno(err, "lock '%s/run/start'", home->path);
 		if (clock_monotonic_ms() >= end_ms)
 			return fail(err, ERR_UNAVAILABLE,
-				"another command is starting a daemon, for too long");
+				"another command has been starting a daemon for too long");
 		nanosleep(&pause, NULL);
 	}
 	*fd = take_fd(&lock);
@@ -53,7 +53,7 @@ static int understand(char *said, struct error *err)
 			hint = (struct str){ line.data + 6, line.len - 6 };
 	}
 	if (!text.len)
-		text = STR("it didn't say why");
+		text = STR("it gave no reason");
 	fail(err, ERR_UNAVAILABLE, "start a daemon: %.*s", (int)text.len, text.data);
 	return hint.len ? error_hint(err, "%.*s", (int)hint.len, hint.data) : -1;
 }
@@ -127,8 +127,9 @@ static int start(const struct home *home, struct client *client, struct error *e
 		if (!is_held(home))
 			return -1;
 	}
-	return fail_hint(err, ERR_UNAVAILABLE, "carrel serve --stop, or see its log",
-		"the daemon of '%s' doesn't listen", home->path);
+	return fail_hint(err, ERR_UNAVAILABLE,
+		"carrel serve --stop ends it; run/carrel.log in the home is its log",
+		"the daemon of '%s' runs but does not listen", home->path);
 }
 
 static int open_and_start(struct client *client, struct error *err)

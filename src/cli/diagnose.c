@@ -82,8 +82,8 @@ static void check_kernel(struct doctor *d)
 		add(d, "kernel", CHECK_OK, d->facts->release, NULL, NULL);
 	else
 		add(d, "kernel", CHECK_WARN, d->facts->release,
-			"older than 6.1, which carrel is made for; the lines below say what is "
-			"missing",
+			"older than 6.1, the oldest supported version; the lines below show what "
+			"is missing",
 			"update the kernel");
 }
 
@@ -92,7 +92,7 @@ static void check_namespaces(struct doctor *d)
 	const struct facts *facts = d->facts;
 
 	add_probe(d, "user namespaces", SUBJECT_USERNS, &facts->user_namespace, CHECK_FAIL,
-		"made, mapped, mounted in");
+		"created, mapped, mounts work");
 	for (int i = 0; i < FACTS_NAMESPACES; i++) {
 		const struct probe *probe = &facts->namespaces[i];
 		const char *limit = facts->max_namespaces[1 + i];
@@ -118,10 +118,10 @@ static void check_landlock(struct doctor *d)
 		int since;
 		const char *lost;
 	} rights[] = {
-		{ 6, "abstract sockets and signals are scoped by the namespaces alone" },
-		{ 5, "ioctl on devices is held by the seccomp filter alone" },
-		{ 3, "truncating is held by read-only mounts and modes alone" },
-		{ 2, "moving files between directories is refused altogether" },
+		{ 6, "only the namespaces scope abstract sockets and signals" },
+		{ 5, "only the seccomp filter restricts ioctl on devices" },
+		{ 3, "only read-only mounts and file modes restrict truncation" },
+		{ 2, "moving files between directories is refused" },
 	};
 	int abi = d->facts->landlock_abi;
 
@@ -137,7 +137,7 @@ static void check_landlock(struct doctor *d)
 		if (abi < rights[i].since)
 			buf_printf(&lost, "%s%s", lost.len > 0 ? "; " : "", rights[i].lost);
 	const char *detail = arena_printf(d->arena, "ABI %d%s", abi,
-		d->facts->landlock_writes ? "; judges writes only (system.landlock)" : "");
+		d->facts->landlock_writes ? "; restricts writes only (system.landlock)" : "");
 	if (lost.len > 0)
 		add(d, "landlock", CHECK_WARN, detail, arena_text(d->arena, lost.data),
 			"update the kernel: ABI 6 came with 6.12");
@@ -157,7 +157,7 @@ static void check_isolation(struct doctor *d)
 		"fsopen, open_tree, mount_setattr");
 	add_probe(d, "clone3, pidfd", SUBJECT_CLONE3, &facts->clone3, CHECK_FAIL, "there");
 	add_probe(d, "seccomp", SUBJECT_SECCOMP, &facts->seccomp, CHECK_FAIL,
-		"both filters load and refuse");
+		"both filters load and refuse calls");
 	check_landlock(d);
 	add_probe(d, "memfd exec", SUBJECT_MEMFD, &facts->memfd_exec, CHECK_FAIL,
 		"a sealed memfd can be executed");
@@ -182,8 +182,8 @@ static void check_ids(struct doctor *d)
 				range.count, range.first),
 			range.count >= 1024 ? NULL : "this user namespace has few ids", NULL);
 	else
-		add(d, "ids", CHECK_WARN, "sandboxes run under the uid that is root here",
-			"this user namespace has no ids to spare",
+		add(d, "ids", CHECK_WARN, "sandboxes run with the uid of root",
+			"this user namespace has no free ids",
 			"give it more (/etc/subuid, --uidmap, --userns=auto:size=65537)");
 }
 
@@ -197,10 +197,9 @@ static void check_cgroups(struct doctor *d)
 			arena_printf(d->arena, "v%d, writable: memory%s%s%s",
 				host->version == CGROUP_V2 ? 2 : 1, host->cpu[0] ? " cpu" : "",
 				host->cpuacct[0] ? " cpuacct" : "", host->pids ? " pids" : ""),
-			host->cpu[0] && host->cpuacct[0]
-				? NULL
-				: "a controller is missing: --cpus or --cpu-time is then kept by "
-				  "the watchdog",
+			host->cpu[0] && host->cpuacct[0] ? NULL
+							 : "a controller is missing: the watchdog "
+							   "enforces --cpus or --cpu-time",
 			NULL);
 		return;
 	}
@@ -211,7 +210,7 @@ static void check_cgroups(struct doctor *d)
 		cause = arena_text(d->arena, host->why);
 	if (host->hint[0] != '\0' && !remedy)
 		remedy = arena_text(d->arena, host->hint);
-	add(d, "cgroups", CHECK_WARN, "none writable: limits are kept by rlimits and a watchdog",
+	add(d, "cgroups", CHECK_WARN, "none is writable: rlimits and a watchdog enforce limits",
 		cause, remedy);
 }
 
@@ -222,13 +221,13 @@ static void check_limits(struct doctor *d)
 	check_ids(d);
 	if (d->facts->home_dir.error == 0) {
 		static const char *const names[] = { "counted: approximate",
-			"project quota: exact, kept by the kernel",
-			"btrfs qgroups: exact, kept by the kernel" };
+			"project quota: exact, enforced by the kernel",
+			"btrfs qgroups: exact, enforced by the kernel" };
 		const char *why = d->facts->quota_why ? d->facts->quota_why : "";
 		add(d, "disk quota", CHECK_OK,
 			d->facts->quota == QUOTA_COUNTED && why[0] != '\0'
-				? arena_printf(d->arena, "counted by walking (%s): approximate%s",
-					  why,
+				? arena_printf(d->arena,
+					  "counted by reading directories (%s): approximate%s", why,
 					  d->facts->uid ? "" : "; carrel home init makes it exact")
 				: names[d->facts->quota],
 			NULL, NULL);
@@ -255,7 +254,7 @@ static void check_storage(struct doctor *d)
 	if (facts->home_dir.error != 0)
 		return;
 	add_probe(d, "overlay on home", SUBJECT_HOME_OVERLAY, &facts->home_overlay, CHECK_WARN,
-		"upper layers can live there");
+		"can hold upper layers");
 	if (facts->uid == 0)
 		add_probe(d, "idmapped home", SUBJECT_IDMAP, &facts->home_idmap, CHECK_WARN,
 			"owners are translated");
@@ -275,7 +274,7 @@ static void check_programs(struct doctor *d)
 			add(d, name, CHECK_OK,
 				arena_printf(d->arena, "%s%s",
 					program->version ? program->version
-							 : "there; didn't say its version",
+							 : "found, but does not print its version",
 					program->is_own ? ", fetched into carrel's home" : ""),
 				NULL, NULL);
 	}

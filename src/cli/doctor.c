@@ -20,17 +20,16 @@ struct doctor_options {
 };
 static const struct arg_option doctor_table[] = {
 	{ 'o', "format", ARG_CHOICE, offsetof(struct doctor_options, output), "text|json",
-		"how to print it", "text|json", 0, 0 },
+		"output format", "text|json", 0, 0 },
 };
 static const struct arg_spec doctor_spec = {
 	.command = "doctor",
 	.usage = "carrel doctor [-o json] [-- PROGRAM [ARG...]]",
-	.about = "Tries everything that sandboxes stand on and says what works here, what doesn't, "
-		 "why, and what to type.\n"
-		 "Exits 0 when 'carrel run' works on this host with all layers, else 125. Changes "
-		 "nothing.\n"
-		 "With PROGRAM: runs it in a sandbox, and says which files of this host it looked "
-		 "for in vain.",
+	.about = "Tries every kernel feature that sandboxes need, and prints what works on this "
+		 "host, what doesn't, why, and the command that changes it.\n"
+		 "Exits 0 if 'carrel run' works with all layers, else 125. Changes nothing.\n"
+		 "With PROGRAM: runs it in a sandbox, and lists the files of this host that it "
+		 "looked for and did not find.",
 	.options = doctor_table,
 	.option_count = sizeof doctor_table / sizeof *doctor_table,
 };

@@ -10,14 +10,14 @@
 #include "cli/cli.h"
 
 static const struct cli_command commands[] = {
-	{ "build", "make an environment, or reuse the one that is there", env_cli_build },
-	{ "ls", "list the environments", env_cli_ls },
-	{ "show", "all about one environment, or the log of its build", env_cli_show },
-	{ "verify", "compare environments with what was built, and repair them", env_cli_verify },
+	{ "build", "build an environment, or reuse it if it exists", env_cli_build },
+	{ "ls", "list environments", env_cli_ls },
+	{ "show", "show one environment, or the log of its build", env_cli_show },
+	{ "verify", "check environments for damage, and repair them", env_cli_verify },
 	{ "rm", "remove environments", env_cli_rm },
-	{ "prune", "remove what is over the limits, and layers that nothing uses", env_cli_prune },
-	{ "warm", "make the environments of these requirements files in advance", env_cli_warm },
-	{ "metrics", "sizes, counts and build times for Prometheus", env_cli_metrics },
+	{ "prune", "remove environments over the limits, and unused layers", env_cli_prune },
+	{ "warm", "build environments of requirements files in advance", env_cli_warm },
+	{ "metrics", "print sizes, counts and build times for Prometheus", env_cli_metrics },
 	{ NULL, NULL, NULL },
 };
 
@@ -27,11 +27,12 @@ static int print_commands(int fd, int code)
 	struct error err;
 	buf_init(&out, BUF_MAX_DEFAULT);
 	buf_text(&out, "usage: carrel env COMMAND [options]\n\n"
-		       "Python environments, composed from packages that all of them share.\n\n"
+		       "Python environments, composed of packages that they share.\n\n"
 		       "commands:\n");
 	for (const struct cli_command *command = commands; command->name; command++)
 		buf_printf(&out, "  %-10s  %s\n", command->name, command->summary);
-	buf_text(&out, "\n'carrel env COMMAND --help' shows a command's options.\n\n"
+	buf_text(&out, "\n"
+		       "'carrel env COMMAND --help' shows the options of a command.\n\n"
 		       "examples:\n"
 		       "  carrel env build myagent -r requirements.txt\n"
 		       "  carrel run --env myagent --dir . -- python main.py\n");

@@ -21,8 +21,7 @@ int env_cli_prune(int argc, char **argv);
 /* ---- command lines ---- */
 #define ENV_FORMAT_ROW(offset)                                                                     \
 	{                                                                                          \
-		'o', "format", ARG_CHOICE, offset, "text|json", "how to print it", "text|json", 0, \
-			0                                                                          \
+		'o', "format", ARG_CHOICE, offset, "text|json", "output format", "text|json", 0, 0 \
 	}
 
 /* Parses, and deals with --help and what is wrong. true: go on; false: *code is the exit code.

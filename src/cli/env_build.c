@@ -28,19 +28,19 @@ static const struct arg_option build_table[] = {
 	ENV_CHOICE_ROWS(AT, ENV_FIND_LINKS),
 	ENV_BUILD_ROWS(AT),
 	{ 0, "self-contained", ARG_FLAG, AT(self_contained), NULL,
-		"refuse ${NAME} and further files in requirement files", NULL, 0, 0 },
+		"refuse ${NAME} and included files in requirement files", NULL, 0, 0 },
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
-		"print what happens as JSON lines", NULL, 0, 0 },
+		"print progress as JSON lines", NULL, 0, 0 },
 	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
-		"say nothing while it works, only what fails", NULL, 0, 0 },
+		"print errors only, no progress", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
 };
 const struct arg_spec env_build_spec = {
 	.command = "env build",
 	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [options]",
-	.about = "Makes the Python environment of these packages, or reuses the one that is there, "
+	.about = "Builds the Python environment of these packages, or reuses it if it exists, "
 		 "and\nprints its name: NAME, '_' and the beginning of a hash of the requirements. "
-		 "Without\nrequirements it is an empty one.",
+		 "Without\nrequirements the environment is empty.",
 	.options = build_table,
 	.option_count = sizeof build_table / sizeof *build_table,
 	.examples = "  carrel env build myagent -r requirements.txt\n"
@@ -51,30 +51,31 @@ static const struct arg_option warm_table[] = {
 	ENV_CHOICE_ROWS(AT, ENV_FIND_LINKS),
 	ENV_BUILD_ROWS(AT),
 	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
-		"print what happens as JSON lines", NULL, 0, 0 },
+		"print progress as JSON lines", NULL, 0, 0 },
 	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
-		"say nothing while it works, only what fails", NULL, 0, 0 },
+		"print errors only, no progress", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
 };
 #undef AT
 static const struct arg_spec warm_spec = {
 	.command = "env warm",
 	.usage = "carrel env warm FILE... [options]",
-	.about = "Makes an environment for each of these requirements files, so that later ones of "
-		 "the\nsame packages are there at once. Prints their names, warmup_…",
+	.about =
+		"Builds an environment for each of these requirements files, so that later "
+		"environments\nof the same packages need no download. Prints their names, warmup_…",
 	.options = warm_table,
 	.option_count = sizeof warm_table / sizeof *warm_table,
 };
 static const struct arg_option verify_table[] = {
 	{ 0, "repair", ARG_FLAG, offsetof(struct env_verify_options, repair), NULL,
-		"build again what is damaged", NULL, 0, 0 },
+		"build damaged environments again", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct env_verify_options, format)),
 };
 const struct arg_spec env_verify_spec = {
 	.command = "env verify",
 	.usage = "carrel env verify [NAME...] [--repair] [-o json]",
-	.about = "Compares every file of these environments (of all, without NAME) with what was "
-		 "built,\nand tries their Python. Exits 1 when there is damage that stays.",
+	.about = "Compares every file of these environments (without NAME: of all) with what was "
+		 "built,\nand runs their Python. Exits 1 if damage remains.",
 	.options = verify_table,
 	.option_count = sizeof verify_table / sizeof *verify_table,
 };
@@ -99,8 +100,9 @@ static int find_builder(char out[PATH_MAX], struct error *err)
 			str_format(out, PATH_MAX, "%.*s/" BUILDER, (int)piece.len, piece.data) &&
 			!access(out, X_OK))
 			return 0;
-	return fail_hint(err, ERR_UNAVAILABLE, "install it beside carrel, or put it on PATH",
-		BUILDER " isn't there, and something has to be built");
+	return fail_hint(err, ERR_UNAVAILABLE,
+		"install it in the directory of carrel, or put it on PATH",
+		BUILDER " is missing, and this environment must be built");
 }
 
 static char **make_argv(
@@ -211,7 +213,7 @@ static int run_builder(char **argv, struct buf *said, int *exit_code, struct err
 	if (ended < 0)
 		return fail_errno(err, "wait for '%s'", path);
 	if (failed)
-		return fail(err, ERR_LIMIT, "'%s' says too much", path);
+		return fail(err, ERR_LIMIT, "'%s' printed too much", path);
 	if (WIFSIGNALED(status))
 		return fail(err, ERR_FAILED, "'%s' was ended by signal %d", path, WTERMSIG(status));
 	*exit_code = WEXITSTATUS(status);
@@ -231,7 +233,7 @@ static int read_name(
 	if (json_read(said, arena, &value, err))
 		return error_context(err, "what " BUILDER " said");
 	*name = json_member_text(value, "name");
-	return *name ? 0 : fail(err, ERR_FAILED, BUILDER " named no environment");
+	return *name ? 0 : fail(err, ERR_FAILED, BUILDER " printed no name of an environment");
 }
 
 static int build(struct env_session *session, char **argv, bool json, bool events,
@@ -385,8 +387,8 @@ static int warm_one(struct env_session *session, const struct env_build_options 
 	vec_push(&session->arena, &one.env.requirement_files, file);
 	if (env_ensure(session, &one, "warmup", &ensured, &problem, &err)) {
 		if (err.code == ERR_NOT_FOUND && access(file, F_OK))
-			error_hint(&err, "env warm takes requirements files; for packages: carrel "
-					 "env build NAME --pip PKG");
+			error_hint(&err, "env warm takes requirements files; build packages with "
+					 "carrel env build NAME --pip PKG");
 		*code = env_fail(&err, &problem, json);
 		return -1;
 	}
@@ -418,7 +420,7 @@ int env_cli_warm(int argc, char **argv)
 		return code;
 	bool json = env_cli_is_json(options.format);
 	if (json && options.events) {
-		fail(&err, ERR_INVALID, "env warm prints either --events or -o json");
+		fail(&err, ERR_INVALID, "--events and -o json can't be combined");
 		return env_fail(&err, NULL, json);
 	}
 	if (env_session_open(&session, &err))

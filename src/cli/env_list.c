@@ -22,7 +22,7 @@ static const struct arg_option format_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "env ls",
 	.usage = "carrel env ls [-o json]",
-	.about = "Lists the environments: size of their packages (shared ones count for each), "
+	.about = "Lists environments: size of their packages (shared packages count for each), "
 		 "age,\nlast use and number of uses.",
 	.options = format_table,
 	.option_count = 1,
@@ -133,15 +133,14 @@ struct show_options {
 };
 static const struct arg_option show_table[] = {
 	{ 0, "log", ARG_FLAG, offsetof(struct show_options, log), NULL,
-		"print the log of its last build instead, also of one that failed", NULL, 0, 0 },
+		"print the log of its last build instead, also if that failed", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct show_options, format)),
 };
 static const struct arg_spec show_spec = {
 	.command = "env show",
 	.usage = "carrel env show NAME [--log] [-o json]",
-	.about = "Prints all about one environment. NAME is its whole name, as `carrel env ls` "
-		 "prints it,\nor the name given to `carrel env build`: then it is the one last "
-		 "built.",
+	.about = "Shows one environment. NAME is its full name, as `carrel env ls` prints it, or "
+		 "the\nname given to `carrel env build`: then the latest build is shown.",
 	.options = show_table,
 	.option_count = sizeof show_table / sizeof *show_table,
 };
@@ -334,8 +333,8 @@ int env_cli_show(int argc, char **argv)
 static const struct arg_spec metrics_spec = {
 	.command = "env metrics",
 	.usage = "carrel env metrics",
-	.about = "Prints the size of the store, the number of environments and how long builds "
-		 "took,\nas Prometheus reads it.",
+	.about = "Prints the size of the store, the number of environments and the duration of "
+		 "builds,\nin Prometheus' text format.",
 };
 
 int env_cli_metrics(int argc, char **argv)

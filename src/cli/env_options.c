@@ -23,7 +23,7 @@ static int check_text(const char *option, const char *value, struct error *err)
 {
 	if (!value || value[0])
 		return 0;
-	return fail(err, ERR_INVALID, "--%s: an empty value means nothing", option);
+	return fail(err, ERR_INVALID, "--%s: the value is empty", option);
 }
 
 static int check_texts(const struct env_options *options, struct error *err)
@@ -87,7 +87,8 @@ static int add_link(
 	struct stat st;
 	if (!strncmp(link, "http://", 7) || !strncmp(link, "https://", 8)) {
 		if (strpbrk(link, ", \t\r\n"))
-			return fail(err, ERR_INVALID, "--find-links: not one address");
+			return fail(
+				err, ERR_INVALID, "--find-links: expected one directory or URL");
 		vec_push(arena, &request->find_links, link);
 		return 0;
 	}
@@ -133,7 +134,7 @@ int env_options_fill(const struct env_options *options, const char *package_id, 
 		return fail_hint(err, ERR_INVALID,
 			"letters, digits and @._- (not . or - at the beginning), at most 100 "
 			"characters",
-			"'%s' is not a name for an environment", package_id);
+			"invalid name of an environment '%s'", package_id);
 	if (check_texts(options, err) || check_torch(options->torch_backend, err))
 		return -1;
 	if (add_files(&options->requirement_files, arena, &files, err))

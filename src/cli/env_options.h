@@ -29,18 +29,18 @@ struct env_options {
 	}
 #define ENV_FILES "requirements, pyproject.toml, uv.lock, pylock.toml"
 #define ENV_PACKAGES "'requests>=2.31', ./pkg.whl or ./project"
-#define ENV_FIND_LINKS "look for wheels in this directory or page, too; repeatable"
+#define ENV_FIND_LINKS "also look for wheels in this directory or page; repeatable"
 /* What chooses between versions of them. */
 #define ENV_CHOICE_ROWS(AT, FIND_LINKS)                                                            \
 	{ 'c', "constraint", ARG_LIST, AT(constraint_files), "FILE",                               \
 		"limit versions by this constraints file; repeatable", NULL, 0, 0 },               \
 		{ 0, "constraint-line", ARG_LIST, AT(constraint_lines), "SPEC",                    \
-			"a line of such a file, e.g. 'urllib3<2'; repeatable", NULL, 0, 0 },       \
+			"one constraint, e.g. 'urllib3<2'; repeatable", NULL, 0, 0 },              \
 		{ 0, "torch-backend", ARG_TEXT, AT(torch_backend), "NAME",                         \
 			"PyTorch for cpu, cu126, ... or auto: see carrel-env(1)", NULL, 0, 0 },    \
 		{ 0, "find-links", ARG_LIST, AT(find_links), "DIR|URL", FIND_LINKS, NULL, 0, 0 },  \
 	{                                                                                          \
-		0, "pre", ARG_FLAG, AT(pre), NULL, "take pre-releases, too", NULL, 0, 0            \
+		0, "pre", ARG_FLAG, AT(pre), NULL, "allow pre-releases", NULL, 0, 0                \
 	}
 #define ENV_ALLOW_BUILD_ROW(OFFSET)                                                                \
 	{                                                                                          \
@@ -62,17 +62,17 @@ struct env_options {
 			"every requirement must have a hash", NULL, 0, 0 },                        \
 		ENV_ALLOW_BUILD_ROW(AT(allow_build)),                                              \
 		{ 0, "editable", ARG_LIST, AT(editables), "PATH",                                  \
-			"a project on this host, imported from where it lies; repeatable", NULL,   \
+			"a project on this host, imported from its directory; repeatable", NULL,   \
 			0, 0 },                                                                    \
 		{ 0, "system-site-packages", ARG_FLAG, AT(system_site_packages), NULL,             \
-			"see the packages installed for that Python, too", NULL, 0, 0 },           \
-		{ 0, "rebuild", ARG_FLAG, AT(rebuild), NULL, "build it again though it is there",  \
+			"also use the packages installed for that Python", NULL, 0, 0 },           \
+		{ 0, "rebuild", ARG_FLAG, AT(rebuild), NULL, "build it again even if it exists",   \
 			NULL, 0, 0 },                                                              \
 		{ 0, "no-cache", ARG_FLAG, AT(no_cache), NULL,                                     \
-			"resolve anew, and reuse nothing but packages", NULL, 0, 0 },              \
+			"resolve again, and reuse only packages", NULL, 0, 0 },                    \
 	{                                                                                          \
 		0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",                                \
-			"give up after so long (default 300s)", NULL, 1, 0                         \
+			"stop after this time (default 300s)", NULL, 1, 0                          \
 	}
 
 /* Whether any of them was given. */

@@ -20,8 +20,8 @@ static const struct arg_option rm_table[] = {
 static const struct arg_spec rm_spec = {
 	.command = "env rm",
 	.usage = "carrel env rm NAME... [-o json]",
-	.about = "Removes environments, named as for `carrel env show`, and the packages that no "
-		 "other\none has. What is in use stays.",
+	.about = "Removes environments, named as for `carrel env show`, and packages that no "
+		 "other\nenvironment has. An environment in use is not removed.",
 	.options = rm_table,
 	.option_count = 1,
 };
@@ -141,14 +141,14 @@ static const struct arg_option prune_table[] = {
 	{ 'a', "all", ARG_FLAG, offsetof(struct prune_options, all), NULL,
 		"remove every environment that isn't in use", NULL, 0, 0 },
 	{ 0, "dry-run", ARG_FLAG, offsetof(struct prune_options, dry_run), NULL,
-		"remove nothing, print what would go", NULL, 0, 0 },
+		"remove nothing, print what would be removed", NULL, 0, 0 },
 	ENV_FORMAT_ROW(offsetof(struct prune_options, format)),
 };
 static const struct arg_spec prune_spec = {
 	.command = "env prune",
 	.usage = "carrel env prune [--all] [--dry-run] [-o json]",
-	.about = "Removes environments that are over the limits of config.yaml (number, bytes, "
-		 "time\nunused), what crashes left, and the packages that no environment has.",
+	.about = "Removes environments over the limits of config.yaml (number, bytes, time "
+		 "unused),\nremains of crashes, and packages that no environment has.",
 	.options = prune_table,
 	.option_count = sizeof prune_table / sizeof *prune_table,
 };

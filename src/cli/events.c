@@ -13,20 +13,19 @@ struct events_options {
 };
 #define FIELD(name) offsetof(struct events_options, name)
 static const struct arg_option table[] = {
-	{ 0, "workspace", ARG_TEXT, FIELD(workspace), "NAME", "only what happens to this one", NULL,
+	{ 0, "workspace", ARG_TEXT, FIELD(workspace), "NAME", "only events of this workspace", NULL,
 		0, 0 },
 	{ 0, "after", ARG_TEXT, FIELD(after), "ID",
-		"first those that came after this event (-o json shows ids), as far as they are "
-		"kept",
-		NULL, 0, 0 },
+		"begin after this event, as far back as events are kept (-o json shows ids)", NULL,
+		0, 0 },
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
 static const struct arg_spec spec = {
 	.command = "events",
 	.usage = "carrel events [options]",
-	.about = "Prints what happens to workspaces and execs, as it happens, until it is "
-		 "interrupted.\nWith -o json, each event is one JSON value on a line of its own.",
+	.about = "Prints events of workspaces and execs until it is interrupted.\nWith -o json, "
+		 "each event is one JSON value on its own line.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 };
@@ -69,7 +68,7 @@ static int print_event(const struct sse *sse, bool json, struct error *err)
 	buf_init(&out, BUF_MAX_DEFAULT);
 	struct str data = { sse->data.data, sse->data.len };
 	if (json_read(data, &arena, &value, err))
-		return error_context(err, "an event of the daemon's");
+		return error_context(err, "an event of the daemon");
 	if (json) {
 		buf_append(&out, data.data, data.len);
 		buf_char(&out, '\n');
@@ -130,7 +129,7 @@ static int follow(struct watch *watch, struct error *err)
 				 ? -1
 				 : follow_answer(watch, err);
 	if (err->code == ERR_UNAVAILABLE && watch->last[0])
-		error_hint(err, "carrel events --after %s goes on there", watch->last);
+		error_hint(err, "carrel events --after %s continues there", watch->last);
 	return -1;
 }
 

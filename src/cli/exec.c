@@ -34,9 +34,9 @@ static const struct arg_option exec_table[] = {
 	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0,
 		0 },
 	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
-		"pass stdin on; it is by default, unless -t stands alone", NULL, 0, 0 },
+		"pass stdin on (the default, except with -t alone)", NULL, 0, 0 },
 	{ 'd', "background", ARG_FLAG, FIELD(background), NULL,
-		"don't wait: print the exec's id; see `carrel logs`", NULL, 0, 0 },
+		"run in the background: print the id of the exec; see `carrel logs`", NULL, 0, 0 },
 	{ 0, "timeout", ARG_DURATION, FIELD(timeout_ms), "TIME",
 		"wall time (default the workspace's, else no limit)", NULL, 1, 0 },
 	{ 0, "cpu-time", ARG_DURATION, FIELD(cpu_time_ms), "TIME",
@@ -45,21 +45,21 @@ static const struct arg_option exec_table[] = {
 		"bytes of output (default the workspace's, else no limit; 64M with -o json and -d)",
 		NULL, 1, 0 },
 	{ 0, "user", ARG_TEXT, FIELD(user), "NAME",
-		"only the sandbox's own user, agent or 1000: there is no other", NULL, 0, 0 },
+		"the user inside: only agent or 1000, the user of the sandbox", NULL, 0, 0 },
 	REMOTE_ROWS(FIELD),
 };
 static const struct arg_option shell_table[] = {
 	COMMON_ROWS,
 	{ 0, "host", ARG_TEXT, FIELD(remote.host), "SOCKET",
-		"the daemon's socket (default: this home's own daemon)", NULL, 0, 0 },
+		"the daemon's socket (default: the daemon of this home)", NULL, 0, 0 },
 };
 #undef FIELD
 static const struct arg_spec exec_spec = {
 	.command = "exec",
 	.usage = "carrel exec NAME [options] [--] CMD [ARG...]",
-	.about = "Runs a command in a workspace. Its streams are those of this process, its exit "
-		 "code\nis the command's own; 124 a time limit, 137 another limit, 130 canceled, "
-		 "125 carrel\nitself failed, 126 not executable, 127 not found.",
+	.about = "Runs a command in a workspace. The command uses the streams of this process. The "
+		 "exit\ncode is the command's; 124: a time limit, 137: another limit, 130: "
+		 "canceled, 125:\ncarrel itself failed, 126: not executable, 127: not found.",
 	.options = exec_table,
 	.option_count = sizeof exec_table / sizeof *exec_table,
 	.examples = "  carrel exec demo -- python -c 'import requests'\n"
@@ -70,7 +70,8 @@ static const struct arg_spec exec_spec = {
 static const struct arg_spec shell_spec = {
 	.command = "shell",
 	.usage = "carrel shell NAME [options]",
-	.about = "A shell in a workspace, on this terminal: bash where there is one, else sh.",
+	.about = "Opens a shell in a workspace on this terminal: bash if the workspace has it, "
+		 "else sh.",
 	.options = shell_table,
 	.option_count = sizeof shell_table / sizeof *shell_table,
 };
@@ -85,8 +86,8 @@ static int print_argv(struct json *j, char *const *argv, struct error *err)
 		/* JSON has no other text. */
 		if (str_utf8_prefix(*argv, len) != len)
 			return fail_hint(err, ERR_INVALID,
-				"put it into a file, or let a shell "
-				"make it: sh -c \"... $(printf ...)\"",
+				"write it to a file, or produce it in a shell: sh -c \"... "
+				"$(printf ...)\"",
 				"the argument '%s' is not UTF-8", *argv);
 		json_text(j, NULL, *argv);
 	}
@@ -149,10 +150,12 @@ static int check_options(const struct exec_options *options, bool json, struct e
 {
 	if (options->tty && json)
 		return fail(err, ERR_INVALID,
-			"-t and -o json exclude each other: a terminal has one stream");
+			"-t and -o json can't be combined: a terminal does not separate stdout and "
+			"stderr");
 	if (options->background && (options->interactive || options->tty))
 		return fail(err, ERR_INVALID,
-			"-d and -%c exclude each other: nobody is there to type",
+			"-d and -%c can't be combined: a background command has no terminal or "
+			"stdin",
 			options->tty ? 't' : 'i');
 	return 0;
 }
@@ -171,7 +174,7 @@ static int run_background(
 		return remote_print_answer(&answer);
 	const char *id = json_member_text(answer.value, "id");
 	if (!id)
-		return fail(err, ERR_CORRUPT, "the daemon's answer names no exec");
+		return fail(err, ERR_CORRUPT, "the daemon's response names no exec");
 	buf_printf(&out, "%s\n", id);
 	return remote_print(&out);
 }
@@ -231,13 +234,14 @@ static void hint_at_command(char *const *argv, struct error *err)
 	if (!argv[1] && strpbrk(argv[0], " |;&<>"))
 		error_hint(err, "a shell line needs a shell: sh -c '...'");
 	else if (!strcmp(argv[0], "python"))
-		error_hint(err, "this workspace has python3; `carrel create --python 3` makes one "
-				"that has python");
+		error_hint(err, "this workspace has python3; `carrel create --python 3` creates "
+				"one that has python");
 	else if (!strchr(argv[0], '/'))
 		error_hint(err, "it is not in the sandbox's PATH: /env/bin (with an environment), "
 				"/usr/local/bin, /usr/bin, /bin");
 	else
-		error_hint(err, "it, or the interpreter in its first line, is not there inside");
+		error_hint(err, "the file, or the interpreter in its first line, does not exist in "
+				"the sandbox");
 }
 
 static int run_attached(struct remote *remote, const char *name, const char *path,

@@ -22,7 +22,7 @@
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
 #define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 
-static const char gone[] = "the daemon went away, and the command ended with it";
+static const char gone[] = "the daemon ended, and the command with it";
 
 struct attached {
 	struct remote *remote;
@@ -153,7 +153,7 @@ static int read_result(struct attached *a, struct str text, struct error *err)
 	if (json_read(text, &a->remote->arena, &value, err) ||
 		!find_reason(json_member_text(value, "reason"), &result->reason) ||
 		!json_member_u64(value, "exit_code", &code) || code > 255)
-		return fail(err, ERR_CORRUPT, "the daemon's answer is not a result");
+		return fail(err, ERR_CORRUPT, "the daemon's response is not a result");
 	json_member_u64(value, "signal", &number);
 	result->exit_status = result->reason == REASON_EXITED ? (int)code : 0;
 	result->signal = number < 128 ? (int)number : 0;
@@ -227,7 +227,7 @@ static int hear(struct attached *a, struct error *err)
 	while (is_readable || client_has_input(client) || a->response.at_end) {
 		char *room = buf_reserve(&a->answer, 4096);
 		if (!room)
-			return fail(err, ERR_CORRUPT, "the daemon's answer is too long");
+			return fail(err, ERR_CORRUPT, "the daemon's response is too long");
 		ssize_t got = client_read(client, &a->response, room, 4096, err);
 		if (got <= 0)
 			return got < 0 ? -1 : conclude(a, err);

@@ -20,14 +20,15 @@ struct ps_options {
 };
 #define FIELD(name) offsetof(struct ps_options, name)
 static const struct arg_option ps_table[] = {
-	{ 'a', "all", ARG_FLAG, FIELD(all), NULL, "those that have ended, too", NULL, 0, 0 },
+	{ 'a', "all", ARG_FLAG, FIELD(all), NULL, "also list commands that have ended", NULL, 0,
+		0 },
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
 static const struct arg_spec ps_spec = {
 	.command = "ps",
 	.usage = "carrel ps [NAME] [options]",
-	.about = "Lists the commands that run, in one workspace or in all of them, newest first.",
+	.about = "Lists running commands, of one workspace or of all, newest first.",
 	.options = ps_table,
 	.option_count = sizeof ps_table / sizeof *ps_table,
 };
@@ -208,7 +209,7 @@ static const struct arg_option kill_table[] = {
 static const struct arg_spec kill_spec = {
 	.command = "kill",
 	.usage = "carrel kill EXEC... [options]",
-	.about = "Sends a signal to commands that run, and to all of their process group.",
+	.about = "Sends a signal to running commands and their process groups.",
 	.options = kill_table,
 	.option_count = sizeof kill_table / sizeof *kill_table,
 	.examples = "  carrel kill -s KILL $(carrel exec demo -d -- sleep 60)\n",

@@ -113,7 +113,7 @@ static void probe_namespaces(struct facts *facts, const struct probe_ids *ids)
 {
 	static const int flags[FACTS_NAMESPACES] = { CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET,
 		CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP };
-	const struct probe skipped = { PROBE_SKIPPED, "user namespaces come first" };
+	const struct probe skipped = { PROBE_SKIPPED, "not tried: user namespaces don't work" };
 
 	probe_user_namespace(ids, &facts->user_namespace);
 	if (facts->user_namespace.error != 0) {

@@ -19,23 +19,21 @@ struct init_options {
 };
 static const struct arg_option init_table[] = {
 	{ 0, "size", ARG_SIZE, offsetof(struct init_options, size_bytes), "SIZE",
-		"what the home can hold at most; taken from the disk as it is used", NULL, 0, 0 },
+		"maximum size of the home; the disk space is used as it fills", NULL, 0, 0 },
 	{ 0, "fs", ARG_CHOICE, offsetof(struct init_options, fs), "btrfs|ext4",
-		"its file system (btrfs); ext4 needs a kernel with project quotas", "btrfs|ext4", 0,
+		"the file system (btrfs); ext4 needs a kernel with project quotas", "btrfs|ext4", 0,
 		0 },
 	{ 'o', "format", ARG_CHOICE, offsetof(struct init_options, format), "text|json",
-		"how to print it", "text|json", 0, 0 },
+		"output format", "text|json", 0, 0 },
 };
 static const struct arg_spec init_spec = {
 	.command = "home init",
 	.usage = "carrel home init --size SIZE [--fs btrfs|ext4] [-o json]",
-	.about = "Makes the home ($CARREL_HOME, or /var/lib/carrel) a file system of its own, in "
-		 "the "
-		 "sparse file\n$CARREL_HOME.img, so that the kernel keeps the disk limits of "
-		 "workspaces "
-		 "exactly. Needs root, and a\nhome that is absent or empty. Every later command of "
-		 "root's "
-		 "mounts it when it isn't mounted; it stays\nmounted when the daemon ends.",
+	.about =
+		"Makes a file system for the home ($CARREL_HOME, or /var/lib/carrel) in the sparse "
+		"file\n$CARREL_HOME.img, so that the kernel enforces the disk limits of workspaces "
+		"exactly. Needs root, and\na home that does not exist or is empty. Later commands "
+		"of root mount it if it isn't mounted; it\nstays mounted when the daemon ends.",
 	.options = init_table,
 	.option_count = sizeof init_table / sizeof *init_table,
 	.examples = "  carrel home init --size 50G\n"
@@ -46,15 +44,14 @@ static int check(const struct init_options *options, struct error *err)
 {
 	if (geteuid())
 		return fail_hint(err, ERR_DENIED,
-			"sudo carrel home init, for root's daemon; your own disk limits are "
-			"counted, or "
-			"kept by the file system that CARREL_HOME is on (carrel doctor)",
+			"sudo carrel home init serves root's daemon; carrel doctor shows how the "
+			"disk limits of your own daemon are enforced",
 			"only root can make a file system for a home");
 	if (!options->size_bytes)
 		return fail_hint(
 			err, ERR_INVALID, "carrel home init --size 50G", "--size is missing");
 	if (options->size_bytes < HOME_IMAGE_BYTES_MIN)
-		return fail(err, ERR_INVALID, "--size is less than 256M, too small for a home");
+		return fail(err, ERR_INVALID, "--size is too small; the minimum is 256M");
 	return 0;
 }
 

@@ -151,7 +151,8 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 		&running, .ends_on_signal = true };
 	arena_init(&arena);
 	if (job->forward && !jobs->is_open)
-		return fail(err, ERR_FAILED, "a job wants the network, and it is closed");
+		return fail(err, ERR_FAILED,
+			"a build step needs the network, but the forwarder is closed");
 	host_init(&host);
 	add_env(job, &arena, &options);
 	int failed = add_binds(job, jobs->layers->home, &arena, &options, err) ||
@@ -185,7 +186,7 @@ static int open_network(void *ctx, const struct index_set *indexes, struct error
 		vec_push(&arena, &options.hosts, host);
 	}
 	if (forward_start(&options, &jobs->forward, err))
-		return error_context(err, "open the way to the indexes");
+		return error_context(err, "start the forwarder to the indexes");
 	jobs->is_open = true;
 	return 0;
 }

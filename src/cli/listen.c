@@ -26,7 +26,7 @@ int listen_parse(const char *text, struct arena *arena, const char **path, struc
 	char here[PATH_MAX];
 	if (strncmp(text, "unix:", 5) != 0 || !text[5])
 		return fail_hint(err, ERR_INVALID, "--listen unix:/run/carrel/api.sock",
-			"--listen '%s': only unix:PATH can be listened on", text);
+			"--listen '%s': only unix:PATH is supported", text);
 	if (!getcwd(here, sizeof here))
 		return fail_errno(err, "find the working directory");
 	*path = path_normalize(arena, here, text + 5);
@@ -46,7 +46,7 @@ static void name_socket(int fd, char path[4096])
 {
 	struct sockaddr_un name = { 0 };
 	socklen_t len = sizeof name;
-	str_copy(path, 4096, "a socket without a name");
+	str_copy(path, 4096, "the socket has no name");
 	if (getsockname(fd, (struct sockaddr *)&name, &len) || len <= sizeof name.sun_family)
 		return;
 	size_t size = len - sizeof name.sun_family;
@@ -69,18 +69,17 @@ int listen_take(struct listener *listener, struct error *err)
 		return 0;
 	if (fds > 1)
 		return fail(err, ERR_INVALID,
-			"%u sockets were handed over (LISTEN_FDS), and one is served",
+			"%u sockets were passed (LISTEN_FDS), but only one can be served",
 			(unsigned)fds);
 	if (!is_option(FIRST_FD, SO_DOMAIN, AF_UNIX) ||
 		!is_option(FIRST_FD, SO_TYPE, SOCK_STREAM) ||
 		!is_option(FIRST_FD, SO_ACCEPTCONN, 1))
 		return fail(err, ERR_INVALID,
-			"the socket that was handed over (LISTEN_FDS) is not a unix stream socket "
-			"that listens");
+			"the passed socket (LISTEN_FDS) is not a listening unix stream socket");
 	/* Above the places of a role's descriptors. */
 	int fd = fcntl(FIRST_FD, F_DUPFD_CLOEXEC, FIRST_FD + 1);
 	if (fd < 0)
-		return fail_errno(err, "take the socket that was handed over");
+		return fail_errno(err, "take over the passed socket (LISTEN_FDS)");
 	close(FIRST_FD);
 	listener->fd = fd;
 	name_socket(fd, listener->path);
@@ -118,7 +117,7 @@ static int remove_stale(int dir, const char *name, const char *path, struct erro
 	if (live)
 		return fail(err, ERR_CONFLICT, "another program listens at '%s'", path);
 	if (unlinkat(dir, name, 0) && errno != ENOENT)
-		return fail_errno(err, "remove '%s', on which nobody listens", path);
+		return fail_errno(err, "remove the unused socket '%s'", path);
 	return 0;
 }
 

@@ -20,11 +20,11 @@ struct logs_options {
 };
 #define FIELD(name) offsetof(struct logs_options, name)
 static const struct arg_option table[] = {
-	{ 'f', "follow", ARG_FLAG, FIELD(follow), NULL, "go on until the command has ended", NULL,
-		0, 0 },
+	{ 'f', "follow", ARG_FLAG, FIELD(follow), NULL,
+		"follow the output until the command has ended", NULL, 0, 0 },
 	{ 0, "stream", ARG_CHOICE, FIELD(stream), "stdout|stderr",
-		"only this one, on stdout (default: both, each where it belongs)", "stdout|stderr",
-		0, 0 },
+		"print only this stream, on stdout (default: both, to stdout and stderr)",
+		"stdout|stderr", 0, 0 },
 	{ 0, "offset", ARG_COUNT, FIELD(offset), "N", "with --stream: begin at this byte", NULL, 0,
 		0 },
 	REMOTE_ROWS(FIELD),
@@ -33,8 +33,9 @@ static const struct arg_option table[] = {
 static const struct arg_spec spec = {
 	.command = "logs",
 	.usage = "carrel logs EXEC [options]",
-	.about = "Prints the output of a command in the background, whether it runs or has ended.\n"
-		 "How it ended is said by `carrel ps -a`.",
+	.about = "Prints the output of a background command, running or ended. `carrel ps -a` "
+		 "shows how\n"
+		 "it ended.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
@@ -85,7 +86,7 @@ static int reopen(struct tail *tail, struct error *err)
 	if (!remote_reopen(&tail->remote, begin_tail, tail, err))
 		return 0;
 	if (err->code == ERR_UNAVAILABLE)
-		error_hint(err, "carrel logs -f %s --stream %s --offset %llu goes on there",
+		error_hint(err, "carrel logs -f %s --stream %s --offset %llu continues there",
 			tail->exec, tail->name, (unsigned long long)tail->offset);
 	return error_context(err, "follow exec '%s'", tail->exec);
 }
@@ -153,7 +154,8 @@ static int check_options(const struct logs_options *options, bool json, struct e
 {
 	if (options->follow && json)
 		return fail(err, ERR_INVALID,
-			"-f and -o json exclude each other: one value has an end");
+			"-f and -o json can't be combined: a JSON value can't be printed before "
+			"the output ends");
 	if (options->offset && !options->stream)
 		return fail(err, ERR_INVALID, "--offset needs --stream stdout or --stream stderr");
 	return 0;
@@ -169,9 +171,9 @@ static int carry_out(struct tail tails[2], const char *exec, const struct logs_o
 			tails[i].to = STDOUT_FILENO;
 		if (open_tail(&tails[i], exec, options, err)) {
 			if (err->code == ERR_NOT_FOUND)
-				error_hint(err, "output is kept of commands in the background "
-						"(exec -d), as long as their workspace is there: "
-						"carrel ps -a lists them");
+				error_hint(
+					err, "only background commands (exec -d) have logs, until "
+					     "their workspace is removed; carrel ps -a lists them");
 			return -1;
 		}
 	}

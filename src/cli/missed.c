@@ -175,15 +175,15 @@ static void print_text(const struct missed *missed, const char *program, int cod
 		plan_system_check_shown(missed->entries.items[i], &why) ? closed++ : open++;
 	buf_printf(out, "%s ended with %d. ", program, code);
 	if (!open)
-		buf_text(out, "It missed nothing of this host that could be shown.\n");
+		buf_text(out, "It looked for no path of this host that a sandbox could show.\n");
 	else
 		buf_text(out, "It looked for these paths of this host, which a sandbox doesn't "
-			      "show; if it needs them, in config.yaml:\n\nsystem:\n  show:\n");
+			      "show. If it needs them, add to config.yaml:\n\nsystem:\n  show:\n");
 	for (size_t i = 0; open && i < missed->entries.count; i++)
 		if (!plan_system_check_shown(missed->entries.items[i], &why))
 			buf_printf(out, "    - %s\n", missed->entries.items[i]);
 	if (closed)
-		buf_text(out, "\nClosed on purpose:\n");
+		buf_text(out, "\nNever shown:\n");
 	for (size_t i = 0; closed && i < missed->entries.count; i++)
 		if (plan_system_check_shown(missed->entries.items[i], &why))
 			buf_printf(out, "    %s\n", missed->entries.items[i]);

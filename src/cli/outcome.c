@@ -44,8 +44,8 @@ void outcome_explain(const struct result *result, const struct limits *limits)
 	if (texts[result->reason].after)
 		format_limit(limit, result->reason, limits);
 	if (result->reason == REASON_CPU_LIMIT && !limits->cpu_time_ms)
-		buf_text(&line, "carrel: the command was ended: cpu_limit, it ran on while --cpus "
-				"held it\n");
+		buf_text(&line, "carrel: the command was ended: cpu_limit, it kept running "
+				"although --cpus paused it\n");
 	else
 		buf_printf(&line, "carrel: the command %s%s%s\n", texts[result->reason].before,
 			limit, texts[result->reason].after ? texts[result->reason].after : "");

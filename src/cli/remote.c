@@ -99,7 +99,7 @@ int remote_read_answer(struct remote *remote, const struct client_request *reque
 	struct json_value *value = NULL;
 	if (response->body.len && json_read(response->body, &remote->arena, &value, err))
 		return error_context(
-			err, "the daemon's answer to %s %s", request->method, request->path);
+			err, "the daemon's response to %s %s", request->method, request->path);
 	*answer = (struct remote_answer){ response->status, response->body, value };
 	return 0;
 }
@@ -196,7 +196,7 @@ int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, stru
 		if (!is_away(err))
 			return -1;
 	}
-	return fail(err, ERR_UNAVAILABLE, "the daemon went away, and doesn't come back");
+	return fail(err, ERR_UNAVAILABLE, "the daemon ended and did not start again");
 }
 
 const char *remote_escape(struct remote *remote, const char *text)
@@ -229,7 +229,7 @@ int remote_each(struct remote *remote, const char *path,
 		const struct json_value *items = json_member(answer.value, "items");
 		if (!items || items->kind != JSON_ARRAY)
 			return fail(err, ERR_CORRUPT,
-				"the daemon's answer to GET %s is no list of items", path);
+				"the daemon's response to GET %s is not a list of items", path);
 		for (const struct json_value *item = items->first; item; item = item->next)
 			fn(ctx, item);
 		before = cursor;
@@ -334,7 +334,7 @@ int remote_print_env(struct json *j, const text_list *env, struct error *err)
 			entry = arena_printf(&arena, "%s=%s", entry, value);
 		}
 		if (str_utf8_prefix(entry, strlen(entry)) != strlen(entry))
-			return fail(err, ERR_INVALID, "-e %s: it is no UTF-8", entry);
+			return fail(err, ERR_INVALID, "-e %s: not valid UTF-8", entry);
 		vec_push(&arena, &pairs, entry);
 	}
 	if (pairs.count)
@@ -350,7 +350,7 @@ int remote_print_labels(struct json *j, const text_list *labels, struct error *e
 			return fail_hint(err, ERR_INVALID, "--label team=search",
 				"--label '%s' is not KEY=VALUE", label);
 		if (str_utf8_prefix(label, strlen(label)) != strlen(label))
-			return fail(err, ERR_INVALID, "--label '%s' is no UTF-8", label);
+			return fail(err, ERR_INVALID, "--label '%s': not valid UTF-8", label);
 		size_t key_len = strcspn(label, "=") + 1;
 		for (size_t n = 0; n < i; n++)
 			if (!strncmp(labels->items[n], label, key_len))

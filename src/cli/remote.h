@@ -16,9 +16,9 @@ struct remote_options {
  * remote_options `remote`. */
 #define REMOTE_ROWS(field)                                                                         \
 	{ 0, "host", ARG_TEXT, field(remote.host), "SOCKET",                                       \
-		"the daemon's socket (default: this home's own daemon)", NULL, 0, 0 },             \
+		"the daemon's socket (default: the daemon of this home)", NULL, 0, 0 },            \
 	{                                                                                          \
-		'o', "format", ARG_CHOICE, field(remote.format), "text|json", "how to print it",   \
+		'o', "format", ARG_CHOICE, field(remote.format), "text|json", "output format",     \
 			"text|json", 0, 0                                                          \
 	}
 

@@ -35,18 +35,18 @@ struct run_options {
 #define ENV_FIELD(name) FIELD(environment.build.name)
 static const struct arg_option options_table[] = {
 	{ 0, "env", ARG_TEXT, FIELD(environment.name), "NAME",
-		"with this Python environment at /env: see `carrel env`", NULL, 0, 0 },
+		"use this Python environment at /env: see `carrel env`", NULL, 0, 0 },
 	ENV_SOURCE_ROWS(ENV_FIELD, ENV_FILES, ENV_PACKAGES),
 	ENV_CHOICE_ROWS(ENV_FIELD, ENV_FIND_LINKS),
 	{ 0, "python", ARG_TEXT, ENV_FIELD(python), "V",
-		"with this Python: a version (3.12) or a path", NULL, 0, 0 },
+		"use this Python: a version (3.12) or a path", NULL, 0, 0 },
 	ENV_ALLOW_BUILD_ROW(ENV_FIELD(allow_build)),
 	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
 		"set a variable inside; without =VALUE, pass on the one set here", NULL, 0, 0 },
 	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0,
 		0 },
 	{ 'v', "volume", ARG_LIST, FIELD(binds), "SRC:DST[:ro]",
-		"show the host's file or directory SRC at DST, writable unless :ro", NULL, 0, 0 },
+		"mount the host's file or directory SRC at DST, writable unless :ro", NULL, 0, 0 },
 	{ 0, "dir", ARG_TEXT, FIELD(dir), "PATH", "use this host directory as /workspace", NULL, 0,
 		0 },
 	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
@@ -57,7 +57,7 @@ static const struct arg_option options_table[] = {
 	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0,
 		0 },
 	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
-		"pass stdin on; it is by default, unless -t stands alone", NULL, 0, 0 },
+		"pass stdin on (the default, except with -t alone)", NULL, 0, 0 },
 	PTRACE_ROW(FIELD),
 	ISOLATION_ROW(FIELD),
 	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0,
@@ -71,12 +71,11 @@ static const struct arg_option options_table[] = {
 static const struct arg_spec spec = {
 	.command = "run",
 	.usage = "carrel run [options] [--] CMD [ARG...]",
-	.about = "Runs one command in a fresh sandbox: no network, none of your files, its own\n"
-		 "processes, bounded memory and tasks. Nothing of it is left when it ends. The "
-		 "exit\n"
-		 "code is the command's own; 124 a time limit, 137 another limit, 125 carrel "
-		 "itself\n"
-		 "failed, 126 not executable, 127 not found.",
+	.about = "Runs one command in a new sandbox: no network, none of your files, its own "
+		 "processes,\n"
+		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
+		 "command's; 124: a time limit, 137: another limit, 125: carrel itself failed,\n"
+		 "126: not executable, 127: not found.",
 	.options = options_table,
 	.option_count = sizeof options_table / sizeof *options_table,
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
@@ -121,8 +120,7 @@ static int check_choices(const struct run_options *run, struct error *err)
 	if (sandbox_rows_check(run->net, run->isolation, err))
 		return -1;
 	if (run->writable_config && !run->dir)
-		return fail(
-			err, ERR_INVALID, "--writable-config is about a --dir, and none was given");
+		return fail(err, ERR_INVALID, "--writable-config needs --dir");
 	return 0;
 }
 
@@ -136,8 +134,8 @@ static void warn_of_home(const char *dir)
 	if (!home || !realpath(home, real) || strcmp(real, dir))
 		return;
 	buf_printf(&line,
-		"carrel: warning: --dir '%s' is your home: the command can change .bashrc, .ssh "
-		"and the like\n",
+		"carrel: warning: --dir '%s' is your home directory: the command can change "
+		".bashrc, .ssh and similar files\n",
 		dir);
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
@@ -221,14 +219,16 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 	if (!plan->argv[1] && strpbrk(name, " |;&<>"))
 		error_hint(err, "a shell line needs a shell: sh -c '...'");
 	else if (!strcmp(name, "python"))
-		error_hint(err, "there is python3; --python 3 brings an environment with python");
+		error_hint(err, "python3 exists; --python 3 adds an environment that has python");
 	else if (!strchr(name, '/'))
 		error_hint(err, "it is not in the sandbox's PATH: %s/usr/local/bin, /usr/bin, /bin",
 			has_environment(plan) ? "/env/bin, " : "");
 	else if (path_is_absolute(name) && !access(name, F_OK))
-		error_hint(err, "it is on this host, but not shown inside: -v SRC:DST:ro");
+		error_hint(err,
+			"it exists on this host, but not in the sandbox; -v SRC:DST:ro mounts it");
 	else
-		error_hint(err, "it, or the interpreter in its first line, is not there inside");
+		error_hint(err, "the file, or the interpreter in its first line, does not exist in "
+				"the sandbox");
 }
 
 static int carry_out(const struct plan *plan, const struct host *host, int *code, struct error *err)
@@ -264,9 +264,8 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 		return; /* the directory is gone: so is what was in it */
 	for (size_t i = 0; i < names.count; i++)
 		buf_printf(&lines,
-			"carrel: warning: the command made '%s' in '%s': look at it before you use "
-			"git, an "
-			"editor or an agent there\n",
+			"carrel: warning: the command created '%s' in '%s': check it before you "
+			"use git, an editor or an agent there\n",
 			names.items[i], dir);
 	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }

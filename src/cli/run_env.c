@@ -36,8 +36,8 @@ int run_env_add(struct run_env *env, const struct run_env_options *asked, bool j
 	const char *name;
 	if (asked->name && env_options_are_given(&asked->build))
 		return fail(err, ERR_INVALID,
-			"--env names an environment that is there; -r, --pip and --python make "
-			"one");
+			"--env can't be combined with -r, --pip or --python: it names an "
+			"environment that exists");
 	if (env_session_open(session, err))
 		return -1;
 	int failed = find_name(env, asked, json, &name, problem, err);

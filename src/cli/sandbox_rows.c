@@ -5,10 +5,10 @@
 int sandbox_rows_check(const char *net, const char *isolation, struct error *err)
 {
 	if (isolation && strcmp(isolation, "native"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --isolation native",
+		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or use --isolation native",
 			"--isolation %s is not available in this version", isolation);
 	if (net && strcmp(net, "none"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or say --net none",
+		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or use --net none",
 			"--net %s is not available in this version", net);
 	return 0;
 }

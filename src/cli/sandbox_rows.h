@@ -13,7 +13,7 @@
 			"memory of all processes and tmpfs together (default 2G)", NULL,           \
 			LIMIT_MEMORY_LEAST, 0 },                                                   \
 		{ 0, "cpus", ARG_CPUS, AT(limits.millicpus), "N",                                  \
-			"CPUs' worth of time at once (default no limit)", NULL, 10, 0 },           \
+			"number of CPUs, such as 0.5 (default no limit)", NULL, 10, 0 },           \
 		{ 0, "cpu-time", ARG_DURATION, AT(limits.cpu_time_ms), "TIME", cpu_time_help,      \
 			NULL, 1, 0 },                                                              \
 		{ 0, "timeout", ARG_DURATION, AT(limits.timeout_ms), "TIME", timeout_help, NULL,   \
@@ -32,11 +32,12 @@
 #define PTRACE_ROW(AT)                                                                             \
 	{                                                                                          \
 		0, "ptrace", ARG_FLAG, AT(ptrace), NULL,                                           \
-			"let its processes trace each other (gdb, strace, py-spy)", NULL, 0, 0     \
+			"allow processes inside to trace each other (gdb, strace, py-spy)", NULL,  \
+			0, 0                                                                       \
 	}
 #define ISOLATION_ROW(AT)                                                                          \
 	{                                                                                          \
-		0, "isolation", ARG_CHOICE, AT(isolation), "native", "what walls the sandbox in",  \
+		0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox",        \
 			"native|oci|gvisor|bwrap", 0, 0                                            \
 	}
 

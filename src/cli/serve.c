@@ -37,28 +37,26 @@ static const struct arg_option table[] = {
 	{ 0, "listen", ARG_TEXT, offsetof(struct serve_options, listen), "unix:PATH",
 		"the socket to serve on (the home's run/carrel.sock)", NULL, 0, 0 },
 	{ 0, "idle-sandbox", ARG_DURATION, offsetof(struct serve_options, idle_ms), "TIME",
-		"give a workspace's sandbox back after so long without an exec (5m)", NULL, 100,
-		0 },
+		"end a workspace's sandbox after this time without an exec (5m)", NULL, 100, 0 },
 	{ 0, "captured-output", ARG_SIZE, offsetof(struct serve_options, captured_bytes), "SIZE",
-		"bytes that REST answers being captured or sent may hold together (128M)", NULL,
-		1 << 20, 0 },
+		"total size of captured output kept for REST responses (128M)", NULL, 1 << 20, 0 },
 	{ 0, "log", ARG_CHOICE, offsetof(struct serve_options, log), "text|json",
-		"how lines of the log are written", "text|json", 0, 0 },
+		"format of log lines", "text|json", 0, 0 },
 	{ 0, "log-level", ARG_CHOICE, offsetof(struct serve_options, log_level), "LEVEL",
-		"the least that is written: debug (every request), info, warn or error (info)",
+		"lowest level that is logged: debug (every request), info, warn or error (info)",
 		"debug|info|warn|error", 0, 0 },
 	{ 0, "stop", ARG_FLAG, offsetof(struct serve_options, stop), NULL,
 		"end the daemon of this home, and wait until it has ended", NULL, 0, 0 },
 	{ 0, "background", ARG_FLAG, offsetof(struct serve_options, background), NULL,
-		"return when it serves; its log is the home's run/carrel.log", NULL, 0, 0 },
+		"return as soon as it serves; it logs to run/carrel.log in the home", NULL, 0, 0 },
 	{ 'o', "format", ARG_CHOICE, offsetof(struct serve_options, format), "text|json",
-		"how --stop and errors are printed", "text|json", 0, 0 },
+		"output format of --stop and of errors", "text|json", 0, 0 },
 };
 static const struct arg_spec spec = {
 	.command = "serve",
 	.usage = "carrel serve [options]",
-	.about = "Serves the workspaces of this home: the REST API on a unix socket. Stays in the "
-		 "foreground; the commands that need a daemon start one in the background.",
+	.about = "Serves the workspaces of this home by a REST API on a unix socket. Runs in the "
+		 "foreground; commands that need a daemon start one in the background.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel serve\n"
@@ -84,7 +82,7 @@ static int find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct err
 			!access(path, X_OK) && realpath(path, carreld))
 			return 0;
 	return fail_hint(err, ERR_NOT_FOUND, "install carrel and carreld together: make install",
-		"'" CARRELD "' isn't in '%.*s', nor in ../lib/carrel or ../libexec from there",
+		"'" CARRELD "' is neither in '%.*s' nor in its ../lib/carrel or ../libexec",
 		dir > 1 ? dir - 1 : dir, self);
 }
 
@@ -114,8 +112,8 @@ static int open_server(struct server *server, struct error *err)
 	if (taken < 0 || daemon_lock(&server->home, &server->lock, err))
 		return -1;
 	if (taken && server->listen)
-		return fail(
-			err, ERR_INVALID, "--listen, and a socket was handed over (LISTEN_FDS)");
+		return fail(err, ERR_INVALID,
+			"--listen can't be combined with a passed socket (LISTEN_FDS)");
 	if (!taken && listen_open(&server->home, server->listen, &server->listener, err))
 		return -1;
 	return daemon_announce(server->lock, server->listener.path, err);
@@ -199,7 +197,7 @@ static int leave_terminal(const struct home *home, struct error *err)
 		return -1;
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
 		dup2(log, STDERR_FILENO) < 0 || chdir("/"))
-		return fail_errno(err, "leave the terminal");
+		return fail_errno(err, "detach from the terminal");
 	umask(022);
 	return 0;
 }
@@ -249,9 +247,9 @@ static int quote_log(const struct home *home, struct error *err)
 	while (str_next(&rest, '\n', &line))
 		if (str_trim(line).len && !memmem(line.data, line.len, ended, sizeof ended - 1))
 			last = reason_of(line);
-	fail(err, ERR_FAILED, "the daemon of '%s' didn't come up; it said: %.*s", home->path,
-		(int)last.len, last.data);
-	return error_hint(err, "its log has more: %s/run/carrel.log", home->path);
+	fail(err, ERR_FAILED, "the daemon of '%s' did not start: %.*s", home->path, (int)last.len,
+		last.data);
+	return error_hint(err, "see its log: %s/run/carrel.log", home->path);
 }
 
 static int await_ready(const struct home *home, int ready, struct error *err)
@@ -263,9 +261,9 @@ static int await_ready(const struct home *home, int ready, struct error *err)
 		found = poll(&wait, 1, READY_MS);
 	while (found < 0 && errno == EINTR);
 	if (found != 1)
-		return fail_hint(err, ERR_UNAVAILABLE,
-			"its log says more: run/carrel.log in the home",
-			"the daemon of '%s' doesn't serve after %d s", home->path, READY_MS / 1000);
+		return fail_hint(err, ERR_UNAVAILABLE, "see its log: run/carrel.log in the home",
+			"the daemon of '%s' did not start serving within %d s", home->path,
+			READY_MS / 1000);
 	ssize_t len = fd_read_full(ready, &told, sizeof told);
 	if (len == sizeof told) {
 		*err = told;
@@ -315,7 +313,8 @@ static int run(struct server *server, bool json, int *code, struct error *err)
 	if (options->listen && listen_parse(options->listen, &server->arena, &server->listen, err))
 		return -1;
 	if (options->stop && (options->listen || options->background))
-		return fail(err, ERR_INVALID, "--stop goes with no other option of serve");
+		return fail(
+			err, ERR_INVALID, "--stop can't be combined with --listen or --background");
 	if (open_home(server, err))
 		return -1;
 	*code = 0;

@@ -96,7 +96,7 @@ static int add_link(
 	auto_close int parent = -1;
 	const char *base;
 	if (!entry->link || !entry->link[0])
-		return fail(err, ERR_CORRUPT, "the archive's link '%s' is to nothing", name);
+		return fail(err, ERR_CORRUPT, "link '%s' in the archive has no target", name);
 	if (is_venv(unpack, name, entry->link))
 		return 0;
 	if (!tar_link_stays(name, entry->link))
@@ -115,12 +115,12 @@ static int add_hard_link(
 	struct stat st;
 	char path[32];
 	if (!clean)
-		return fail(err, ERR_DENIED, "the archive's link '%s' leads out of it", name);
+		return fail(err, ERR_DENIED, "link '%s' in the archive points outside of it", name);
 	target = path_open_nolinks(unpack->stage, clean, O_PATH | O_NOFOLLOW, 0);
 	if (target < 0 || fstat(target, &st) || !S_ISREG(st.st_mode))
 		return fail(err, ERR_CORRUPT,
-			"the archive's link '%s' is to '%s', which is no file "
-			"in it",
+			"link '%s' in the archive points to '%s', which is not a file in the "
+			"archive",
 			name, clean);
 	if (!strcmp(name, clean))
 		return 0;
@@ -149,7 +149,8 @@ static int add_entry(struct unpack *unpack, struct error *err)
 	const struct tar_entry *entry = &unpack->reader.entry;
 	const char *name = tar_clean_name(&unpack->arena, entry->name);
 	if (!name)
-		return fail(err, ERR_DENIED, "the archive's '%s' leads out of it", entry->name);
+		return fail(err, ERR_DENIED, "the path '%s' in the archive points outside of it",
+			entry->name);
 	if (++unpack->entries > UNPACK_ENTRIES_MAX)
 		return fail(
 			err, ERR_LIMIT, "the archive has more than %d entries", UNPACK_ENTRIES_MAX);
@@ -285,8 +286,8 @@ static int merge_one(
 {
 	enum kind what = kind_at(from, name), there = kind_at(to, name);
 	if (there != ABSENT && (what == DIRECTORY) != (there == DIRECTORY))
-		return fail_hint(err, ERR_CONFLICT, "move it out of the way first",
-			"'%s' is there already, and is %s directory", name,
+		return fail_hint(err, ERR_CONFLICT, "move or remove it first",
+			"'%s' already exists and is %s directory", name,
 			there == DIRECTORY ? "a" : "no");
 	if (what == DIRECTORY && there == DIRECTORY) {
 		const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -337,8 +338,8 @@ int unpack_finish(struct unpack *unpack, const char *name, struct error *err)
 	auto_close int into = openat(
 		unpack->place, name ? name : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (into < 0 && errno == ENOTDIR)
-		return fail_hint(err, ERR_CONFLICT, "move it out of the way first",
-			"'%s' is there already, and is no directory", name);
+		return fail_hint(err, ERR_CONFLICT, "move or remove it first",
+			"'%s' already exists and is not a directory", name);
 	if (into < 0)
 		return fail_errno(err, "open '%s'", name ? name : ".");
 	if (fchmod(unpack->stage, STAGE_MODE))

@@ -32,27 +32,27 @@ struct create_options {
 #define BUILD_FIELD(name) FIELD(build.name)
 static const struct arg_option options_table[] = {
 	{ 0, "env", ARG_TEXT, FIELD(environment), "NAME",
-		"with this Python environment at /env: see `carrel env`", NULL, 0, 0 },
+		"use this Python environment at /env: see `carrel env`", NULL, 0, 0 },
 	ENV_SOURCE_ROWS(
 		BUILD_FIELD, "requirements, pyproject.toml, pylock.toml", "'requests>=2.31'"),
-	ENV_CHOICE_ROWS(BUILD_FIELD, "not for the daemon: use `carrel env build`"),
-	{ 0, "python", ARG_TEXT, BUILD_FIELD(python), "V", "with this Python: a version (3.12)",
+	ENV_CHOICE_ROWS(BUILD_FIELD, "not supported by the daemon: use `carrel env build`"),
+	{ 0, "python", ARG_TEXT, BUILD_FIELD(python), "V", "use this Python: a version (3.12)",
 		NULL, 0, 0 },
 	ENV_ALLOW_BUILD_ROW(BUILD_FIELD(allow_build)),
 	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
-		"set a variable for every command; without =VALUE, as it is set here", NULL, 0, 0 },
+		"set a variable for every command; without =VALUE, pass on the one set here", NULL,
+		0, 0 },
 	{ 'l', "label", ARG_LIST, FIELD(labels), "KEY=VALUE",
-		"a label; the workspace is found by that of context_id as by its name", NULL, 0,
-		0 },
+		"a label; context_id=VALUE also names the workspace", NULL, 0, 0 },
 	{ 0, "context", ARG_FLAG, FIELD(context), NULL,
-		"with scripts/ data/ repos/ output/ and .context.json", NULL, 0, 0 },
+		"create scripts/ data/ repos/ output/ and .context.json", NULL, 0, 0 },
 	{ 0, "ttl", ARG_DURATION, FIELD(ttl_ms), "TIME",
 		"remove it after this time (default never)", NULL, 1, 0 },
 	{ 0, "idle-timeout", ARG_DURATION, FIELD(idle_timeout_ms), "TIME",
 		"suspend it when unused for this time (default never)", NULL, 1, 0 },
 	SANDBOX_ROWS(FIELD, "cpu time of one command (default no limit)",
 		"wall time of one command",
-		"size of /workspace, /.cache and what is installed (default 1G)",
+		"size of /workspace, /.cache and installed packages (default 1G)",
 		"bytes of output of one command"),
 	PTRACE_ROW(FIELD),
 	ISOLATION_ROW(FIELD),
@@ -64,9 +64,8 @@ static const struct arg_option options_table[] = {
 static const struct arg_spec spec = {
 	.command = "create",
 	.usage = "carrel create [NAME] [options]",
-	.about =
-		"Makes a workspace: a private tree at /workspace that stays, with an environment,\n"
-		"limits and labels of its own. Prints its name; without NAME one is made up.",
+	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
+		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	.options = options_table,
 	.option_count = sizeof options_table / sizeof *options_table,
 	.later = "template|npm|dir|volume|v|allow-domain|settings|s|sources|plan|from",
@@ -81,8 +80,8 @@ static int check_choices(const struct create_options *options, struct error *err
 		return -1;
 	if (options->environment && env_options_are_given(&options->build))
 		return fail(err, ERR_INVALID,
-			"--env names an environment that is there; -r, --pip and --python make "
-			"one");
+			"--env can't be combined with -r, --pip or --python: it names an "
+			"environment that exists");
 	return 0;
 }
 
@@ -113,7 +112,7 @@ static int print_inputs(struct json *j, const struct create_options *options, st
 	if (what)
 		return fail_hint(err, ERR_INVALID,
 			"carrel env build NAME with these options, and carrel create --env NAME",
-			"%s can't be sent to the daemon", what);
+			"the daemon does not accept %s", what);
 	if (request.requirement_files.count)
 		json_str(j, "requirements", inputs.lines);
 	else
@@ -223,7 +222,7 @@ static int read_response(struct remote *remote, struct client_response *response
 	do {
 		char *room = buf_reserve(&body, 4096);
 		if (!room)
-			return fail(err, ERR_LIMIT, "the daemon's answer is too long");
+			return fail(err, ERR_LIMIT, "the daemon's response is too long");
 		got = client_read(&remote->client, response, room, 4096, err);
 		if (got > 0)
 			buf_grew(&body, (size_t)got);
@@ -241,21 +240,22 @@ static int cancel(struct remote *remote, const struct client_request *request, b
 	struct remote_answer answer;
 	struct error ignored, why;
 	if (was_lost)
-		return fail_hint(err, ERR_CANCELED, "carrel ls shows whether it was made",
-			"interrupted, while the daemon restarted");
+		return fail_hint(err, ERR_CANCELED,
+			"carrel ls shows whether the workspace was created",
+			"interrupted while the daemon restarted");
 	shutdown(remote->client.socket, SHUT_RDWR);
 	if (read_response(remote, &response, &ignored) || response.status != 201 ||
 		remote_read_answer(remote, request, &response, &answer, &ignored))
-		return fail(err, ERR_CANCELED, "interrupted: no workspace was made");
+		return fail(err, ERR_CANCELED, "interrupted: no workspace was created");
 	const char *id = json_member_text(answer.value, "id");
 	const char *name = json_member_text(answer.value, "name");
 	remote->client.is_used = true; /* it is shut down */
 	if (!id || remote_call(remote, "DELETE", remote_workspace_path(remote, id, ""), NULL, NULL,
 			   &why))
 		return fail_hint(err, ERR_CANCELED, "carrel rm removes it",
-			"interrupted, but workspace '%s' is there: %s", name ? name : "",
-			id ? why.text : "the daemon didn't say its id");
-	return fail(err, ERR_CANCELED, "interrupted: workspace '%s' is removed again", name);
+			"interrupted, but workspace '%s' was created: %s", name ? name : "",
+			id ? why.text : "the daemon did not return its id");
+	return fail(err, ERR_CANCELED, "interrupted: workspace '%s' was removed again", name);
 }
 
 /* Made once, however often the daemon has to be asked, and canceled with us. */

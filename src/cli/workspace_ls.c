@@ -20,9 +20,10 @@ struct ls_options {
 #define FIELD(name) offsetof(struct ls_options, name)
 static const struct arg_option ls_table[] = {
 	{ 'l', "label", ARG_LIST, FIELD(labels), "KEY[=VALUE]",
-		"only those that have this label; may be repeated", NULL, 0, 0 },
+		"only workspaces with this label; repeatable", NULL, 0, 0 },
 	{ 0, "state", ARG_CHOICE, FIELD(state), "STATE",
-		"only those that are creating, ready, running, suspended, failed or deleting",
+		"only workspaces in this state: creating, ready, running, suspended, failed or "
+		"deleting",
 		"creating|ready|running|suspended|failed|deleting", 0, 0 },
 	{ 'q', "quiet", ARG_FLAG, FIELD(quiet), NULL, "names only", NULL, 0, 0 },
 	REMOTE_ROWS(FIELD),
@@ -31,8 +32,8 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "ls",
 	.usage = "carrel ls [options]",
-	.about = "Lists the workspaces, newest first: state, whether a sandbox is held (WARM), "
-		 "age,\nlast use, bytes on disk, environment and labels.",
+	.about = "Lists workspaces, newest first: state, whether a sandbox is ready (WARM), age, "
+		 "last\nuse, bytes on disk, environment and labels.",
 	.options = ls_table,
 	.option_count = sizeof ls_table / sizeof *ls_table,
 	.examples = "  carrel ls --label team=search\n"
@@ -132,9 +133,9 @@ static const struct arg_option info_table[] = { REMOTE_ROWS(FIELD) };
 static const struct arg_spec info_spec = {
 	.command = "info",
 	.usage = "carrel info NAME [options]",
-	.about = "Shows all about one workspace, named by name, id or context_id: its limits and "
-		 "by\n"
-		 "what they are kept, and the walls around its sandbox.",
+	.about = "Shows one workspace, given by name, id or context_id: its limits, the mechanism "
+		 "that\n"
+		 "enforces them, and the isolation of its sandbox.",
 	.options = info_table,
 	.option_count = sizeof info_table / sizeof *info_table,
 };

@@ -9,14 +9,14 @@ struct rm_options {
 #define FIELD(name) offsetof(struct rm_options, name)
 static const struct arg_option table[] = {
 	{ 0, "no-archive", ARG_FLAG, FIELD(no_archive), NULL,
-		"keep no archive of it; this version keeps none either way", NULL, 0, 0 },
+		"keep no archive (this version never keeps one)", NULL, 0, 0 },
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
 static const struct arg_spec spec = {
 	.command = "rm",
 	.usage = "carrel rm NAME... [options]",
-	.about = "Removes workspaces: ends what runs in them, and deletes all of their files.",
+	.about = "Removes workspaces: ends their commands and deletes their files.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel rm demo\n"

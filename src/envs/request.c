@@ -557,7 +557,7 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 	*wanted = (struct env_wanted){ .request = request };
 	if (!env_package_id_is_valid(request->package_id)) {
 		fail(err, ERR_INVALID,
-			"'%s' is not a name for an environment: 1 to 100 of A-Z a-z 0-9 @ . _ -",
+			"invalid name of an environment '%s': 1 to 100 of A-Z a-z 0-9 @ . _ -",
 			request->package_id);
 		return build_failed(problem, BUILD_INVALID, NULL);
 	}

@@ -31,7 +31,7 @@ int envs_check_name(const char *name, struct error *err)
 		return 0;
 	return fail_hint(err, ERR_INVALID,
 		"letters, digits and @._- (not . or - at the beginning), at most 100 characters",
-		"'%s' is not a name of an environment", name);
+		"invalid name of an environment '%s'", name);
 }
 
 static int compare_names(const void *a, const void *b)

@@ -145,7 +145,7 @@ def test_links_of_the_sandbox_lead_nowhere_here(daemon, tmp_path):
         assert done.returncode == 0
         assert {name: os.readlink(tmp_path / "d" / name) for name in ("abs", "up", "ok")} == {"abs": "/etc/passwd", "up": "../../../x", "ok": "f"}
         assert not os.path.lexists(tmp_path / "d/fifo")
-        assert "2 links lead out of what was copied; the first: '" in done.stderr
+        assert "2 links point outside of the copy; the first: '" in done.stderr
         # A link where the copy looks for a file: the daemon follows none that leads out.
         done = daemon("cp", f"{name}:d/abs", tmp_path / "stolen")
         assert done.returncode == 125 and not (tmp_path / "stolen").exists()
@@ -197,7 +197,7 @@ def test_nothing_is_written_through_a_link_that_came_out_before(daemon, tmp_path
         for source in (f"{name}:t/f", f"{name}:t/new"):
             done = daemon("cp", source, tmp_path / "out")
             assert done.returncode == 125
-            one_line(done.stderr, "is a link")
+            one_line(done.stderr, "is a symbolic link")
         done = daemon("cp", f"{name}:t/.", tmp_path / "out")
         assert done.returncode == 125
         one_line(done.stderr, "'d'")
@@ -217,7 +217,7 @@ def test_a_target_that_is_a_link_is_followed_only_where_a_slash_says_so(daemon, 
     for source in ("planted/d/.", "planted/d", "planted/d/f"):
         done = daemon("cp", f"{workspace}:{source}", link)
         assert done.returncode == 125
-        one_line(done.stderr, str(link), "is a link")
+        one_line(done.stderr, str(link), "is a symbolic link")
     assert os.listdir(victim) == [] and os.listdir(link.parent) == ["d"]
     cp(daemon, f"{workspace}:planted/d/.", f"{link}/")
     cp(daemon, f"{workspace}:planted/d", f"{link}/")
@@ -238,7 +238,7 @@ def test_sockets_and_fifos_are_left_out_and_said(daemon, workspace, tmp_path):
     os.mkfifo(tmp_path / "t/fifo")
     (tmp_path / "t/f").write_text("1")
     done = daemon("cp", tmp_path / "t", f"{workspace}:fifos")
-    assert done.returncode == 0 and "1 entry that can't be copied was left out" in done.stderr and "'fifo'" in done.stderr
+    assert done.returncode == 0 and "1 entry can't be copied and was left out" in done.stderr and "'fifo'" in done.stderr
     assert sh(daemon, workspace, "ls fifos").stdout == "f\n"
 
 

@@ -369,7 +369,7 @@ def test_a_daemon_that_dies_is_said_to_have(own_daemon):
         assert process.stdout.readline() == "ready\n"
         os.kill(own_daemon.core_pid(), signal.SIGKILL)
         assert process.wait(10) == 125
-        one_line(process.stderr.read(), "daemon went away")
+        one_line(process.stderr.read(), "the daemon ended")
         own_daemon.await_ready()
 
 

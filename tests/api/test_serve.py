@@ -273,8 +273,8 @@ def test_a_socket_can_be_handed_over_and_the_manager_is_told(carrel):
 
 
 @pytest.mark.parametrize("how, said", [
-    ({"count": 2}, "2 sockets"), ({"listens": 0}, "not a unix stream socket"),
-    ({"type": "SOCK_DGRAM", "listens": 0}, "not a unix stream socket")])
+    ({"count": 2}, "2 sockets"), ({"listens": 0}, "not a listening unix stream socket"),
+    ({"type": "SOCK_DGRAM", "listens": 0}, "not a listening unix stream socket")])
 def test_a_socket_that_cant_be_served_is_refused(carrel, how, said):
     with handed_over(carrel, **how) as (process, _):
         assert process.wait(30) == 125

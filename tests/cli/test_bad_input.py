@@ -268,7 +268,7 @@ def test_a_small_file_size_limit_outside_does_not_kill_carrel(carrel):
 
 
 @pytest.mark.parametrize("options, said", [
-    (("--size", "100M"), "less than 256M"), ((), "--size is missing"), (("--size", "1G", "more"), "'more'")])
+    (("--size", "100M"), "the minimum is 256M"), ((), "--size is missing"), (("--size", "1G", "more"), "'more'")])
 def test_a_home_is_made_with_a_size_by_root_alone(carrel, options, said):
     done = carrel("home", "init", *options)
     refused = not IS_ROOT and options[-1:] != ("more",)

@@ -84,7 +84,7 @@ def test_a_bad_name_is_refused(carrel, command, name):
         name = "a" * 161
     done = env(carrel, command, "--", name)
     assert (done.returncode, done.stdout) == (125, "")
-    hint = one_line(done.stderr, "is not a name")
+    hint = one_line(done.stderr, "invalid name")
     assert "letters, digits" in hint
     assert error(env(carrel, command, "-o", "json", "--", name))["code"] == "invalid"
     assert not os.path.exists(os.path.join(carrel.env["CARREL_HOME"], "envs", "a"))
@@ -276,7 +276,7 @@ def test_without_its_builder_nothing_is_verified(carrel, tmp):
     carrel.path = str(alone)
     done = env(carrel, "verify", env={"PATH": str(tmp)})
     assert (done.returncode, done.stdout) == (125, "")
-    assert "beside carrel" in one_line(done.stderr, "carrel-build")
+    assert "directory of carrel" in one_line(done.stderr, "carrel-build")
     assert error(env(carrel, "verify", "-o", "json", env={"PATH": str(tmp)}))["code"] == "unavailable"
     one_line(env(carrel, "verify", "--nonsense", env={"PATH": str(tmp)}).stderr, "--nonsense")
 

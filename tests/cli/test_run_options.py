@@ -222,7 +222,7 @@ def test_writable_config_lifts_it(carrel, tmp, name):
 
 def warnings(stderr):
     """What the command is said to have made; nothing else may be said."""
-    found = [re.match(r"carrel: warning: the command made '([^']*)'", line) for line in stderr.splitlines()]
+    found = [re.match(r"carrel: warning: the command created '([^']*)'", line) for line in stderr.splitlines()]
     assert all(found), stderr
     return [match[1] for match in found]
 

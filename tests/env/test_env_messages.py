@@ -166,7 +166,7 @@ def test_an_index_that_refuses_is_named_with_the_reason(env):
         done = env.try_build("agent", *index)
     assert done.returncode == 125
     retries = [line for line in done.stderr.splitlines() if "trying again" in line]
-    assert retries == [f"carrel: the index doesn't answer; trying again ({n} of 5)" for n in (2, 3, 4, 5)]
+    assert retries == [f"carrel: the index does not respond; trying again ({n} of 5)" for n in (2, 3, 4, 5)]
     assert [(event["attempt"], event["attempts"]) for event in env.events() if event["event"] == "retrying"][-4:] == [(n, 5) for n in (2, 3, 4, 5)]
 
 

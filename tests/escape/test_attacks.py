@@ -377,7 +377,7 @@ def test_a_git_directory_that_is_led_elsewhere_is_told(carrel, tmp):
     subprocess.run(["git", "init", "-q", tmp], check=True, env=carrel.env)
     done = carrel.sh(COMMONDIR, "--dir", tmp)
     assert done.returncode == 0, done
-    assert done.stderr.startswith("carrel: warning: the command made '.git/commondir' "), done.stderr
+    assert done.stderr.startswith("carrel: warning: the command created '.git/commondir' "), done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

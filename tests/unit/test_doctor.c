@@ -58,7 +58,7 @@ static void refuse_userns(struct facts *facts, int error, const char *step)
 	str_copy(facts->user_namespace.step, sizeof facts->user_namespace.step, step);
 	for (int i = 0; i < FACTS_NAMESPACES; i++)
 		facts->namespaces[i] =
-			(struct probe){ PROBE_SKIPPED, "user namespaces come first" };
+			(struct probe){ PROBE_SKIPPED, "not tried: user namespaces don't work" };
 	facts->fresh_proc = facts->mount_api = facts->namespaces[0];
 	facts->run_exit = 125;
 	facts->run_error = "no sandbox";
@@ -327,7 +327,7 @@ static const struct expectation table[] = {
 	{ "Ubuntu 24.04", ubuntu_24_04, "user namespaces", CHECK_FAIL, "", "",
 		"sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0" },
 	{ "Ubuntu 24.04: the rest waits", ubuntu_24_04, "fresh /proc", CHECK_WARN, "not tried",
-		"user namespaces come first", NULL },
+		"not tried: user namespaces don't work", NULL },
 	{ "Docker", docker_default, "user namespaces", CHECK_FAIL, "clone: Operation not permitted",
 		"Docker's seccomp filter", "docker run --security-opt seccomp=unconfined" },
 	{ "Docker", docker_default, "runs in", CHECK_OK, "a Docker container", NULL, NULL },
@@ -368,7 +368,8 @@ static const struct expectation table[] = {
 	{ "chroot", in_chroot, "user namespaces", CHECK_FAIL, "", "in a chroot",
 		"outside of the chroot" },
 	{ "covered /proc", covered_proc, "fresh /proc", CHECK_FAIL, "",
-		"mounted over parts of /proc: /proc/kcore", "sudo umount /proc/kcore" },
+		"parts of /proc are covered by other mounts: /proc/kcore",
+		"sudo umount /proc/kcore" },
 	{ "read-only /proc", read_only_proc, "fresh /proc", CHECK_FAIL, "", "read-only",
 		"remount,rw" },
 	{ "no Landlock", no_landlock, "landlock", CHECK_FAIL, "Landlock",
@@ -397,7 +398,7 @@ static const struct expectation table[] = {
 	{ "delegated v2", delegated_v2, "carrel run", CHECK_OK, "limits by cgroup-v2", NULL, NULL },
 	{ "hybrid", hybrid, "cgroups", CHECK_OK, "v1, writable: memory cpu", "", NULL },
 	{ "root", hybrid, "ids", CHECK_OK, "65536 sandboxes, from 1879048192", NULL, NULL },
-	{ "few ids", few_ids, "ids", CHECK_WARN, "the uid that is root here", "no ids to spare",
+	{ "few ids", few_ids, "ids", CHECK_WARN, "the uid of root", "no free ids",
 		"/etc/subuid" },
 	{ "root without a home", no_home_as_root, "home", CHECK_FAIL, "mkdir", "", "" },
 	{ "no home", no_home, "home", CHECK_WARN, "mkdir: Read-only", "/home/ada", "CARREL_HOME=" },
@@ -409,7 +410,7 @@ static const struct expectation table[] = {
 		"see carrel doctor" },
 	{ "all well", nothing, "carrel run", CHECK_OK, "all layers", NULL, NULL },
 	{ "all well", nothing, "disk quota", CHECK_OK,
-		"counted by walking (ext4: project quota is off)", NULL, NULL },
+		"counted by reading directories (ext4: project quota is off)", NULL, NULL },
 	{ "all well", nothing, "ids", CHECK_OK, "your own uid, 1000", NULL, NULL },
 };
 
