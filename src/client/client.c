@@ -9,6 +9,7 @@
 #include "client/parts.h"
 #include "format/json_read.h"
 #include "format/uri.h"
+#include "linux/fd_message.h"
 #include "linux/home.h"
 #include "linux/unix_address.h"
 
@@ -146,46 +147,24 @@ int client_renew(struct client *client, struct error *err)
 }
 
 /* ---- receiving ---- */
-static void keep_fds(struct client *client, struct msghdr *message)
-{
-	for (struct cmsghdr *m = CMSG_FIRSTHDR(message); m; m = CMSG_NXTHDR(message, m)) {
-		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= m->cmsg_len; at += sizeof(int)) {
-			int fd;
-			memcpy(&fd, (char *)m + at, sizeof fd);
-			if (client->fd_count < 4)
-				client->fds[client->fd_count++] = fd;
-			else
-				close(fd);
-		}
-	}
-}
-
 /* Waits for more bytes, at most `size`. 0 at the end. */
 static ssize_t receive(struct client *client, char *data, size_t size, struct error *err)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control;
-	struct iovec bytes = { data, size };
-	struct msghdr message = { .msg_iov = &bytes,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof control };
-	ssize_t got;
+	struct fd_message message;
+	ssize_t got = fd_message_receive(client->socket, data, size, 0, &message);
 
-	do
-		got = recvmsg(client->socket, &message, MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
 	if (got < 0) {
 		/* A daemon that was killed leaves what we had sent unread. */
 		if (errno == ECONNRESET)
 			return 0;
 		return fail_errno(err, "read from the daemon at '%s'", client->host);
 	}
-	keep_fds(client, &message);
+	for (int i = 0; i < message.fd_count; i++) {
+		if (client->fd_count < CLIENT_FDS_MAX)
+			client->fds[client->fd_count++] = message.fds[i];
+		else
+			close(message.fds[i]);
+	}
 	return got;
 }
 

@@ -13,11 +13,13 @@
 #include "format/http_response.h"
 #include "format/sse.h"
 
+#define CLIENT_FDS_MAX 4
+
 struct client {
-	int socket;	  /* or -1 */
-	const char *host; /* its path, for messages */
-	int fds[4];	  /* that came with the response: taken by take_fd, else closed at the next
-			     request or client_done */
+	int socket;		 /* or -1 */
+	const char *host;	 /* its path, for messages */
+	int fds[CLIENT_FDS_MAX]; /* that came with the response: taken by take_fd, else closed at
+			     the next request or client_done */
 	int fd_count;
 	bool is_started_here; /* by this call, as tmux does */
 	bool is_lost;	      /* the connection ended before the last answer did */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "client/parts.h"
+#include "linux/fd_message.h"
 
 #define PIECE 65536
 #define CONTINUE_MS 2000 /* then the body is sent unasked */
@@ -28,39 +29,20 @@ static bool raise_limit(void)
 static int transmit(struct client *client, struct iovec *parts, size_t count, const int *fds,
 	int fd_count, struct error *err)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
-
-	if (fd_count > 0) {
-		size_t len = (size_t)fd_count * sizeof(int);
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(len);
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(len);
-		memcpy(CMSG_DATA(&control.header), fds, len);
-	}
-	while (message.msg_iovlen > 0) {
-		ssize_t sent = sendmsg(client->socket, &message, MSG_NOSIGNAL);
-		if (sent < 0 && (errno == EINTR || (errno == ETOOMANYREFS && raise_limit())))
+	while (count > 0) {
+		ssize_t sent = fd_message_send(client->socket, parts, count, fds, fd_count, 0);
+		if (sent < 0 && errno == ETOOMANYREFS && raise_limit())
 			continue;
 		if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
 			return 0;
 		if (sent < 0)
 			return fail_errno(err, "write to the daemon at '%s'", client->host);
-		message.msg_control = NULL;
-		message.msg_controllen = 0;
-		while (message.msg_iovlen > 0 && (size_t)sent >= message.msg_iov->iov_len) {
-			sent -= (ssize_t)message.msg_iov->iov_len;
-			message.msg_iov++;
-			message.msg_iovlen--;
-		}
-		if (message.msg_iovlen > 0) {
-			message.msg_iov->iov_base = (char *)message.msg_iov->iov_base + sent;
-			message.msg_iov->iov_len -= (size_t)sent;
+		fd_count = 0;
+		for (; count > 0 && (size_t)sent >= parts->iov_len; parts++, count--)
+			sent -= (ssize_t)parts->iov_len;
+		if (count > 0) {
+			parts->iov_base = (char *)parts->iov_base + sent;
+			parts->iov_len -= (size_t)sent;
 		}
 	}
 	return 1;
@@ -192,7 +174,7 @@ int client_send(struct client *client, const struct client_request *request, str
 	int status;
 
 	buf_init(&head, BUF_MAX_DEFAULT);
-	if (request->fd_count > 4)
+	if (request->fd_count > CLIENT_FDS_MAX)
 		return fail(err, ERR_INVALID, "a request can't carry %d descriptors",
 			request->fd_count);
 	client->is_lost = false;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "egress/parts.h"
+#include "linux/fd_message.h"
 #include "linux/pidfd.h"
 
 #define REPLY_SECONDS 10
@@ -60,25 +61,11 @@ static int read_reply(struct forward *forward, struct error *err)
 static int send_message(
 	struct forward *forward, const struct control_message *message, int fd, struct error *err)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} extra = { 0 };
 	struct iovec part = { (void *)(uintptr_t)message, sizeof *message };
-	struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1 };
 
 	if (forward->control < 0)
 		return fail(err, ERR_FAILED, "the forwarder has ended");
-	if (fd >= 0) {
-		header.msg_control = &extra;
-		header.msg_controllen = sizeof extra;
-		struct cmsghdr *item = CMSG_FIRSTHDR(&header);
-		item->cmsg_level = SOL_SOCKET;
-		item->cmsg_type = SCM_RIGHTS;
-		item->cmsg_len = CMSG_LEN(sizeof fd);
-		memcpy(CMSG_DATA(item), &fd, sizeof fd);
-	}
-	if (sendmsg(forward->control, &header, MSG_NOSIGNAL) < 0)
+	if (fd_message_send(forward->control, &part, 1, &fd, fd >= 0, 0) < 0)
 		return errno == EPIPE || errno == ECONNRESET
 			       ? fail(err, ERR_FAILED, "the forwarder has ended")
 			       : fail_errno(err, "send to the forwarder");

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "egress/connection.h"
+#include "linux/fd_message.h"
 
 #define PAUSE_MS 200	     /* after accept has failed */
 #define TUNNEL_MS 30000	     /* for a proxy to connect */
@@ -501,31 +502,21 @@ static void on_control(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct server *server = ctx;
 	struct control_message message;
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} extra;
-	struct iovec part = { &message, sizeof message };
-	struct msghdr header = { .msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = &extra,
-		.msg_controllen = sizeof extra };
+	struct fd_message came;
 	struct error err;
-	auto_close int passed = -1;
-	ssize_t got = recvmsg(fd, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	ssize_t got = fd_message_receive(fd, &message, sizeof message, MSG_DONTWAIT, &came);
+	auto_close int passed = came.fd_count == 1 ? came.fds[0] : -1;
 
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+	if (came.fd_count > 1)
+		fd_message_close(&came, 0);
+	if (got < 0 && errno == EAGAIN)
 		return;
 	if (got <= 0) { /* the parent has ended, or wants this one to */
 		loop_stop(loop);
 		return;
 	}
-	struct cmsghdr *item = CMSG_FIRSTHDR(&header);
-	if (item && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS &&
-		item->cmsg_len == CMSG_LEN(sizeof passed))
-		memcpy(&passed, CMSG_DATA(item), sizeof passed);
 	int status = 0;
-	if (got != (ssize_t)sizeof message || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+	if (got != (ssize_t)sizeof message || came.is_cut || came.has_lost_fds)
 		status = fail(&err, ERR_INVALID, "a message of %zd bytes to the forwarder", got);
 	else
 		status = obey(server, &message, &passed, &err);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "linux/fd_message.h"
 #include "net/parts.h"
 
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
@@ -86,24 +87,14 @@ static void keep_fd(struct http_connection *c, int fd)
 	fds[(*count)++] = fd;
 }
 
-static void take_fds(struct http_connection *c, struct msghdr *message)
+static void take_fds(struct http_connection *c, const struct fd_message *message)
 {
-	size_t count = 0;
-
-	for (struct cmsghdr *m = CMSG_FIRSTHDR(message); m; m = CMSG_NXTHDR(message, m)) {
-		if (m->cmsg_level != SOL_SOCKET || m->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (size_t at = CMSG_LEN(0); at + sizeof(int) <= m->cmsg_len; at += sizeof(int)) {
-			int fd;
-			memcpy(&fd, (char *)m + at, sizeof fd);
-			keep_fd(c, fd);
-			count++;
-		}
-	}
-	if (!(message->msg_flags & MSG_CTRUNC))
+	for (int i = 0; i < message->fd_count; i++)
+		keep_fd(c, message->fds[i]);
+	if (!message->has_lost_fds)
 		return;
-	/* Either more came than there is room for, or we had none left to give. */
-	if (count > HTTP_FDS_MAX)
+	/* Either more came than there is room for, or this process could open no more. */
+	if (message->fd_count > HTTP_FDS_MAX)
 		c->has_excess_fds = true;
 	else
 		c->has_lost_fds = true;
@@ -112,25 +103,12 @@ static void take_fds(struct http_connection *c, struct msghdr *message)
 /* false: the client has ended its sending, or is gone. */
 static bool receive(struct http_connection *c)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE((HTTP_FDS_MAX + 1) * sizeof(int))];
-	} control;
-	struct iovec bytes = { c->server->in, HTTP_CHUNK };
-	struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
-	ssize_t got;
+	struct fd_message message;
+	ssize_t got = fd_message_receive(c->fd, c->server->in, HTTP_CHUNK, MSG_DONTWAIT, &message);
 
-	if (c->is_unix) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-	}
-	do
-		got = recvmsg(c->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return errno == EAGAIN;
-	if (message.msg_controllen)
-		take_fds(c, &message);
+	take_fds(c, &message);
 	c->unread = (struct str){ c->server->in, (size_t)got };
 	return got > 0;
 }

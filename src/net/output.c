@@ -8,39 +8,19 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "format/http_response.h"
+#include "linux/fd_message.h"
 #include "net/parts.h"
 
 #define ROUNDS 8 /* of one file or pipe, then the others have their turn */
 #define FILE_PIECE (256 << 10)
 
-static void attach_fds(struct msghdr *message, struct cmsghdr *control, const struct exchange *x)
-{
-	size_t len = (size_t)x->out_fd_count * sizeof(int);
-
-	message->msg_control = control;
-	message->msg_controllen = CMSG_SPACE(len);
-	control->cmsg_level = SOL_SOCKET;
-	control->cmsg_type = SCM_RIGHTS;
-	control->cmsg_len = CMSG_LEN(len);
-	memcpy(CMSG_DATA(control), x->out_fds, len);
-}
-
 /* Bytes that were taken; 0: none now (is_blocked), or never more (is_broken). */
 static size_t transmit(struct http_connection *c, struct iovec *parts, size_t count, int flags)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(HTTP_FDS_MAX * sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = count };
 	struct exchange *x = c->exchange;
-	ssize_t sent;
+	ssize_t sent = fd_message_send(c->fd, parts, count, x ? x->out_fds : NULL,
+		x ? x->out_fd_count : 0, MSG_DONTWAIT | flags);
 
-	if (x && x->out_fd_count > 0)
-		attach_fds(&message, &control.header, x);
-	do
-		sent = sendmsg(c->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
-	while (sent < 0 && errno == EINTR);
 	if (sent < 0) {
 		c->is_blocked = errno == EAGAIN;
 		c->is_broken = !c->is_blocked;

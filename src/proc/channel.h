@@ -6,8 +6,9 @@
 #pragma once
 #include <stddef.h>
 #include "base/error.h"
+#include "linux/fd_message.h"
 
-#define CHANNEL_FDS_MAX 16
+#define CHANNEL_FDS_MAX FD_MESSAGE_MAX
 #define CHANNEL_SIZE_MAX 65536
 
 /* Two connected ends, close-on-exec, non-blocking. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
+#include "linux/fd_message.h"
 #include "linux/pidfd.h"
 #include "sandbox/init_client.h"
 
@@ -17,22 +18,9 @@
 #define USAGE_LIMIT (1ull << 62)
 
 static int send_packet(int socket, struct iovec *iov, size_t iov_count, const int *fds,
-	size_t fd_count, struct error *err)
+	int fd_count, struct error *err)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control = { 0 };
-	struct msghdr message = { .msg_iov = iov, .msg_iovlen = iov_count };
-	if (fd_count) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-	}
-	if (sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	if (fd_message_send(socket, iov, iov_count, fds, fd_count, MSG_DONTWAIT) < 0)
 		return fail_errno(err, "send to the sandbox's init");
 	return 0;
 }
@@ -169,55 +157,24 @@ static bool reply_is_possible(const struct init_reply *r)
 	}
 }
 
-/* Takes the descriptors out of a received message: the only one, or -1. More than one are closed
- * and make it false. */
-static bool take_only_fd(struct msghdr *message, int *fd)
-{
-	bool only = !(message->msg_flags & MSG_CTRUNC);
-	*fd = -1;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) {
-			only = false;
-			continue;
-		}
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (size_t i = 0; i < count; i++) {
-			int got;
-			memcpy(&got, CMSG_DATA(c) + i * sizeof got, sizeof got);
-			if (*fd >= 0) {
-				only = false;
-				fd_close(fd);
-			}
-			*fd = got;
-		}
-	}
-	return only;
-}
-
 int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct error *err)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(4 * sizeof(int))];
-	} control;
 	struct init_reply got;
-	struct iovec iov = { &got, sizeof got };
-	struct msghdr message = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof control };
-	ssize_t len = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (len < 0 && (errno == EAGAIN || errno == EINTR))
+	struct fd_message message;
+	ssize_t len = fd_message_receive(socket, &got, sizeof got, MSG_DONTWAIT, &message);
+	if (len < 0 && errno == EAGAIN)
 		return INIT_CLIENT_NOTHING;
 	if (len < 0 && errno != ECONNRESET)
 		return fail_errno(err, "receive from the sandbox's init");
 	if (len < 0)
 		return INIT_CLIENT_EOF;
-	auto_close int fd = -1;
-	bool fds_fit = take_only_fd(&message, &fd);
+	bool fds_fit = message.fd_count <= 1 && !message.has_lost_fds;
+	auto_close int fd = fds_fit && message.fd_count ? message.fds[0] : -1;
+	if (!fds_fit)
+		fd_message_close(&message, 0);
 	if (len == 0)
 		return INIT_CLIENT_EOF;
-	if (len != sizeof got || (message.msg_flags & MSG_TRUNC) || got.magic != INIT_MAGIC)
+	if (len != sizeof got || message.is_cut || got.magic != INIT_MAGIC)
 		return fail(err, ERR_CORRUPT, "the sandbox's init sent an invalid reply");
 	if (!reply_is_possible(&got))
 		return fail(err, ERR_CORRUPT,

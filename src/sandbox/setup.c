@@ -1,8 +1,6 @@
 /* Packets between parent and child before carrel-init takes over the socket. */
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
-#include "base/fd.h"
+#include "linux/fd_message.h"
 #include "sandbox/start.h"
 
 int setup_send(int socket, struct setup_message *message, const int *fds, int count)
@@ -15,62 +13,31 @@ int setup_send(int socket, struct setup_message *message, const int *fds, int co
 		message->present |= 1u << i;
 		packed[packed_count++] = fds[i];
 	}
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(SETUP_FD_MAX * sizeof(int))];
-	} control;
-	struct iovec iov = { message, sizeof *message };
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
-	if (packed_count) {
-		size_t bytes = (size_t)packed_count * sizeof(int);
-		header.msg_control = &control;
-		header.msg_controllen = CMSG_SPACE(bytes);
-		struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
-		*cmsg = (struct cmsghdr){ .cmsg_len = CMSG_LEN(bytes),
-			.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS };
-		memcpy(CMSG_DATA(cmsg), packed, bytes);
-	}
-	ssize_t sent;
-	do
-		sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
+	struct iovec part = { message, sizeof *message };
+	ssize_t sent = fd_message_send(socket, &part, 1, packed, packed_count, 0);
 	return sent == (ssize_t)sizeof *message ? 0 : -1;
 }
 
 int setup_receive(int socket, bool wait, struct setup_message *message, int fds[SETUP_FD_MAX])
 {
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(SETUP_FD_MAX * sizeof(int))];
-	} control;
-	struct iovec iov = { message, sizeof *message };
-	struct msghdr header = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof control };
+	struct fd_message came;
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fds[i] = -1;
 	ssize_t got;
 	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
 	do
-		got = recvmsg(socket, &header, (wait ? 0 : MSG_DONTWAIT) | MSG_CMSG_CLOEXEC);
-	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
+		got = fd_message_receive(
+			socket, message, sizeof *message, wait ? 0 : MSG_DONTWAIT, &came);
+	while (got < 0 && errno == ECONNRESET);
 	if (got <= 0)
 		return got == 0 ? 0 : -1;
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&header);
-	int packed[SETUP_FD_MAX], count = 0, taken = 0;
-	if (cmsg && cmsg->cmsg_level == SOL_SOCKET && cmsg->cmsg_type == SCM_RIGHTS) {
-		count = (int)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(packed, CMSG_DATA(cmsg), (size_t)count * sizeof(int));
-	}
+	int taken = 0;
 	bool is_whole = got == (ssize_t)sizeof *message;
 	for (int i = 0; i < SETUP_FD_MAX; i++)
-		if (is_whole && message->present & 1u << i && taken < count)
-			fds[i] = packed[taken++];
-	while (taken < count)
-		fd_close(&packed[taken++]);
-	if (got != (ssize_t)sizeof *message || message->magic != SETUP_MAGIC) {
+		if (is_whole && message->present & 1u << i && taken < came.fd_count)
+			fds[i] = came.fds[taken++];
+	fd_message_close(&came, taken);
+	if (!is_whole || message->magic != SETUP_MAGIC) {
 		errno = EPROTO;
 		return -1;
 	}

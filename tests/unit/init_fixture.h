@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "init/image.h"
+#include "linux/fd_message.h"
 #include "sandbox/init_client.h"
 #include "unit.h"
 
@@ -270,23 +271,10 @@ struct raw {
 };
 
 static inline void send_raw(
-	int socket, const struct raw *raw, size_t len, const int *fds, size_t fd_count)
+	int socket, const struct raw *raw, size_t len, const int *fds, int fd_count)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(8 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)raw, len };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-	if (fd_count) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-	}
-	assert_int_equal(sendmsg(socket, &message, MSG_NOSIGNAL), (ssize_t)len);
+	struct iovec part = { (void *)(uintptr_t)raw, len };
+	assert_int_equal(fd_message_send(socket, &part, 1, fds, fd_count, 0), (ssize_t)len);
 }
 
 static const struct raw good = {

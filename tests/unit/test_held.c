@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "linux/fd_message.h"
 #include "sandbox/held.h"
 #include "unit.h"
 
@@ -163,22 +164,10 @@ static void a_file_in_flight_is_seen(void **state)
 {
 	const struct area *area = *state;
 	int ends[2], fd = make_deleted(area, BYTES);
-	union {
-		char space[CMSG_SPACE(sizeof fd)];
-		struct cmsghdr align;
-	} control = { 0 };
 	struct iovec byte = { (char[]){ "x" }, 1 };
-	struct msghdr message = { .msg_iov = &byte,
-		.msg_iovlen = 1,
-		.msg_control = control.space,
-		.msg_controllen = sizeof control.space };
-	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-	*head = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS };
-	head->cmsg_len = CMSG_LEN(sizeof fd);
-	memcpy(CMSG_DATA(head), &fd, sizeof fd);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
 	uint64_t before = count(area).hidden;
-	assert_int_equal(sendmsg(ends[0], &message, 0), 1);
+	assert_int_equal(fd_message_send(ends[0], &byte, 1, &fd, 1, 0), 1);
 	close(fd);
 	assert_int_equal(count(area).hidden - before, 1);
 	close(ends[0]);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "base/fd.h"
+#include "linux/fd_message.h"
 #include "net/http.h"
 #include "unit.h"
 
@@ -312,16 +313,8 @@ static void a_writer_is_told_to_wait_and_when_to_go_on(void **state)
 static void descriptors_that_must_wait_are_copies(void **state)
 {
 	struct world *world = *state;
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec part = { world->text, 1 };
-	struct msghdr message = { .msg_iov = &part,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof control };
-	int ends[2], fd;
+	struct fd_message message;
+	int ends[2];
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	/* No room at all: nothing of the answer can go now. */
@@ -350,12 +343,11 @@ static void descriptors_that_must_wait_are_copies(void **state)
 		filled -= (size_t)recv(
 			world->client, junk, filled < sizeof junk ? filled : sizeof junk, 0);
 	run(world);
-	assert_int_equal(recvmsg(world->client, &message, MSG_CMSG_CLOEXEC), 1);
-	assert_true(message.msg_controllen > 0);
-	memcpy(&fd, CMSG_DATA(&control.header), sizeof fd);
+	assert_int_equal(fd_message_receive(world->client, world->text, 1, 0, &message), 1);
+	assert_int_equal(message.fd_count, 1);
 	assert_int_equal(write(ends[1], "p", 1), 1);
-	assert_int_equal(read(fd, junk, 10), 1);
-	close(fd);
+	assert_int_equal(read(message.fds[0], junk, 10), 1);
+	fd_message_close(&message, 0);
 	close(ends[1]);
 }
 

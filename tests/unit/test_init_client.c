@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include "base/fd.h"
 #include "init/wire.h"
+#include "linux/fd_message.h"
 #include "linux/pidfd.h"
 #include "sandbox/init_client.h"
 #include "unit.h"
@@ -39,37 +40,16 @@ struct packet {
 	struct init_request request;
 	char body[INIT_INLINE_MAX];
 	size_t len;
-	int fds[8];
-	unsigned fd_count;
+	struct fd_message came;
 };
 
 static void take_packet(int socket, struct packet *packet)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(8 * sizeof(int))];
-	} control;
-	struct iovec iov = { packet, offsetof(struct packet, len) };
-	struct msghdr message = { .msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof control };
-	ssize_t len = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t len = fd_message_receive(
+		socket, packet, offsetof(struct packet, len), MSG_DONTWAIT, &packet->came);
 	assert_true(len > 0);
-	assert_false(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+	assert_false(packet->came.is_cut || packet->came.has_lost_fds);
 	packet->len = (size_t)len;
-	packet->fd_count = 0;
-	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
-	if (c) {
-		packet->fd_count = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(packet->fds, CMSG_DATA(c), packet->fd_count * sizeof(int));
-	}
-}
-
-static void close_fds(struct packet *packet)
-{
-	for (unsigned i = 0; i < packet->fd_count; i++)
-		close(packet->fds[i]);
 }
 
 static const char *const argv[] = { "sh", "-c", "true", NULL };
@@ -85,7 +65,7 @@ static void test_a_spawn_is_what_init_takes(void **state)
 	const char *pointers[16], *cwd;
 	assert_int_equal(init_client_spawn(ends->master, 7, &spawn, standard, &err), 0);
 	take_packet(ends->init, &packet);
-	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.fd_count), 0);
+	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
 	assert_int_equal(packet.request.id, 7);
 	assert_int_equal(packet.request.flags, INIT_TTY | INIT_NO_STARTED);
 	assert_int_equal(wire_cut_body(&packet.request, packet.body, pointers, &cwd), 0);
@@ -94,7 +74,7 @@ static void test_a_spawn_is_what_init_takes(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_string_equal(pointers[4 + i], env[i]);
 	assert_string_equal(cwd, "/workspace");
-	close_fds(&packet);
+	fd_message_close(&packet.came, 0);
 }
 
 static const char **repeat(const char *text, size_t count)
@@ -121,18 +101,18 @@ static void test_a_large_vector_goes_into_a_sealed_memfd(void **state)
 		assert_int_equal(init_client_spawn(ends->master, 8, &spawn, standard, &err), 0);
 		take_packet(ends->init, &packet);
 		assert_int_equal(
-			wire_check_request(&packet.request, packet.len, packet.fd_count), 0);
+			wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
 		assert_int_equal(packet.request.flags, INIT_BODY_IN_FD);
-		assert_int_equal(fcntl(packet.fds[3], F_GET_SEALS),
+		assert_int_equal(fcntl(packet.came.fds[3], F_GET_SEALS),
 			F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
 		size_t len = packet.request.body_len;
-		char *body = mmap(NULL, len, PROT_READ, MAP_PRIVATE, packet.fds[3], 0);
+		char *body = mmap(NULL, len, PROT_READ, MAP_PRIVATE, packet.came.fds[3], 0);
 		assert_ptr_not_equal(body, MAP_FAILED);
 		assert_int_equal(wire_cut_body(&packet.request, body, pointers, &cwd), 0);
 		assert_string_equal(pointers[cases[i].count - 1], cases[i].text);
 		assert_string_equal(cwd, "/");
 		munmap(body, len);
-		close_fds(&packet);
+		fd_message_close(&packet.came, 0);
 		test_free(many);
 		test_free(pointers);
 	}
@@ -167,37 +147,24 @@ static void test_the_small_requests_are_what_init_takes(void **state)
 	struct packet packet;
 	assert_int_equal(init_client_signal(ends->master, 3, SIGTERM, &err), 0);
 	take_packet(ends->init, &packet);
-	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.fd_count), 0);
+	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
 	assert_int_equal(packet.request.type, INIT_SIGNAL);
 	assert_int_equal(packet.request.value, SIGTERM);
 	assert_int_equal(init_client_ack(ends->master, 3, &err), 0);
 	take_packet(ends->init, &packet);
-	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.fd_count), 0);
+	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
 	assert_int_equal(init_client_stats(ends->master, &err), 0);
 	take_packet(ends->init, &packet);
-	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.fd_count), 0);
+	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
 	fd_close(&ends->init);
 	assert_int_equal(init_client_stats(ends->master, &err), -1);
 	assert_int_equal(err.sys_errno, EPIPE);
 }
 
-static void send_bytes(int socket, const void *data, size_t len, const int *fds, size_t fd_count)
+static void send_bytes(int socket, const void *data, size_t len, const int *fds, int fd_count)
 {
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(8 * sizeof(int))];
-	} control = { 0 };
-	struct iovec iov = { (void *)(uintptr_t)data, len };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-	if (fd_count) {
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		control.header.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
-		memcpy(CMSG_DATA(&control.header), fds, fd_count * sizeof(int));
-	}
-	assert_int_equal(sendmsg(socket, &message, MSG_NOSIGNAL), (ssize_t)len);
+	struct iovec part = { (void *)(uintptr_t)data, len };
+	assert_int_equal(fd_message_send(socket, &part, 1, fds, fd_count, 0), (ssize_t)len);
 }
 
 #define REPLY(...)                                                                                 \
