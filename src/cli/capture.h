@@ -5,12 +5,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "base/arena.h"
+#include "linux/child.h"
 
 #define CAPTURE_TEXT_MAX 2048
 
 struct capture {
-	pid_t pid; /* -1: not running */
-	int from, pidfd;
+	struct child child;
 	char text[CAPTURE_TEXT_MAX]; /* NUL-terminated; what goes beyond it is dropped */
 	size_t len;
 	int exit_code; /* 128 + n for a signal; -1: couldn't be started, or was ended at the

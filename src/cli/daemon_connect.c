@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/daemon.h"
+#include "linux/child.h"
 
 #define START_LOCK "start"
 #define START_WAIT_MS 12000 /* longer than one that starts may take */
@@ -62,9 +63,8 @@ static _Noreturn void become_server(int out)
 {
 	char serve[] = "serve", background[] = "--background", name[] = "carrel";
 	char *argv[] = { name, serve, background, NULL };
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-		dup2(out, STDERR_FILENO) < 0 || close_range(3, ~0u, CLOSE_RANGE_CLOEXEC))
+	if (child_leave_streams(STDERR_FILENO) || dup2(out, STDERR_FILENO) < 0 ||
+		close_range(3, ~0u, CLOSE_RANGE_CLOEXEC))
 		_exit(125);
 	execv("/proc/self/exe", argv);
 	dprintf(STDERR_FILENO, "carrel: execute /proc/self/exe: %s\n", strerror(errno));
@@ -75,20 +75,14 @@ static _Noreturn void become_server(int out)
 static int start_server(struct error *err)
 {
 	char said[2048];
-	int ends[2], status = 0;
-	if (pipe2(ends, O_CLOEXEC))
-		return fail_errno(err, "make a pipe");
-	auto_close int in = ends[0], out = ends[1];
-	pid_t child = fork();
-	if (child < 0)
-		return fail_errno(err, "start a daemon");
-	if (child == 0)
-		become_server(out);
-	fd_close(&out);
-	ssize_t len = fd_read_full(in, said, sizeof said - 1);
+	struct child child;
+	if (child_fork(&child, CHILD_PIPE, 0, err))
+		return error_context(err, "start a daemon");
+	if (child.pid == 0)
+		become_server(child.pipe);
+	ssize_t len = fd_read_full(child.pipe, said, sizeof said - 1);
 	said[len > 0 ? len : 0] = 0;
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
+	int status = child_wait(&child);
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : understand(said, err);
 }
 

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -16,6 +15,7 @@
 #include "cli/progress.h"
 #include "format/json_read.h"
 #include "format/quantity.h"
+#include "linux/child.h"
 
 #define BUILDER "carrel-build"
 #define SAID_MAX ((size_t)64 << 20)
@@ -179,38 +179,24 @@ static void restore_signals(const struct sigaction old[PASSED])
 static int run_builder(char **argv, struct buf *said, int *exit_code, struct error *err)
 {
 	char path[PATH_MAX];
-	auto_close int from = -1, to = -1;
-	int ends[2], status;
+	struct child child;
 	if (find_builder(path, err))
 		return -1;
-	if (said) {
-		if (pipe2(ends, O_CLOEXEC))
-			return fail_errno(err, "make a pipe");
-		from = ends[0];
-		to = ends[1];
-	}
-	pid_t parent = getpid(), child = fork();
-	if (child < 0)
-		return fail_errno(err, "start '%s'", path);
-	if (child == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		if (getppid() != parent) /* it died before that */
-			_exit(127);
-		if (!said || dup2(to, STDOUT_FILENO) >= 0)
+	if (child_fork(&child, said ? CHILD_PIPE : 0, SIGTERM, err))
+		return error_context(err, "start '%s'", path);
+	if (child.pid == 0) {
+		if (!said || dup2(child.pipe, STDOUT_FILENO) >= 0)
 			execv(path, argv);
 		_exit(127);
 	}
 	struct sigaction old[PASSED];
-	builder_pid = child;
+	builder_pid = child.pid;
 	pass_signals(old);
-	fd_close(&to);
-	int failed = said ? read_to_end(from, said) : 0;
-	fd_close(&from);
-	pid_t ended;
-	while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR)
-		;
+	int failed = said ? read_to_end(child.pipe, said) : 0;
+	fd_close(&child.pipe); /* what it still says is for nobody */
+	int status = child_wait(&child);
 	restore_signals(old);
-	if (ended < 0)
+	if (status < 0)
 		return fail_errno(err, "wait for '%s'", path);
 	if (failed)
 		return fail(err, ERR_LIMIT, "'%s' printed too much", path);

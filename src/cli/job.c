@@ -259,7 +259,7 @@ void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 {
 	*jobs = (struct jobs){ .layers = layers,
 		.pid = getpid(),
-		.forward = { .pid = -1, .pidfd = -1, .control = -1 },
+		.forward = FORWARD_NONE,
 		.runner = { .ctx = jobs, .run = run_job },
 		.network = { .ctx = jobs,
 			.open = open_network,

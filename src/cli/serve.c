@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -19,6 +18,7 @@
 #include "cli/listen.h"
 #include "launch/launch.h"
 #include "envs/shown.h"
+#include "linux/child.h"
 #include "linux/home.h"
 #include "linux/namespace.h"
 
@@ -192,11 +192,10 @@ static int open_log(const struct home *home, int *log, struct error *err)
 
 static int leave_terminal(const struct home *home, struct error *err)
 {
-	auto_close int log = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	auto_close int log = -1;
 	if (open_log(home, &log, err))
 		return -1;
-	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 ||
-		dup2(log, STDERR_FILENO) < 0 || chdir("/"))
+	if (child_leave_streams(STDERR_FILENO) || dup2(log, STDERR_FILENO) < 0 || chdir("/"))
 		return fail_errno(err, "detach from the terminal");
 	umask(022);
 	return 0;
@@ -209,9 +208,9 @@ static _Noreturn void be_background(struct server *server, int ready)
 	struct error err = { 0 };
 	int code = 125;
 	setsid();
-	pid_t child = fork(); /* not the leader of the session: no terminal becomes ours */
-	if (child != 0)
-		_exit(child < 0 ? 125 : 0);
+	struct child child; /* not the leader of the session: no terminal becomes ours */
+	if (child_fork(&child, 0, 0, &err) || child.pid)
+		_exit(child.pid < 0 ? 125 : 0);
 	if (leave_terminal(&server->home, &err) || serve(server, ready, &code, &err))
 		(void)!fd_write_full(ready, &err, sizeof err);
 	close_server(server);
@@ -274,20 +273,13 @@ static int await_ready(const struct home *home, int ready, struct error *err)
 
 static int start_background(struct server *server, struct error *err)
 {
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC))
-		return fail_errno(err, "make a pipe");
-	auto_close int in = ends[0], out = ends[1];
-	pid_t child = fork();
-	if (child < 0)
-		return fail_errno(err, "start a daemon");
-	if (child == 0) {
-		fd_close(&in);
-		be_background(server, take_fd(&out));
-	}
-	fd_close(&out);
-	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
+	struct child child;
+	if (child_fork(&child, CHILD_PIPE, 0, err))
+		return error_context(err, "start a daemon");
+	if (child.pid == 0)
+		be_background(server, child.pipe);
+	auto_close int in = take_fd(&child.pipe);
+	child_wait(&child);
 	return await_ready(&server->home, in, err);
 }
 

@@ -6,13 +6,13 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "format/tar.h"
+#include "linux/child.h"
 
 #define CHUNK 65536
 
@@ -180,32 +180,24 @@ static void pack_all(struct packing *packing, int dir)
 
 int pack_begin(struct pack *pack, int dir, struct error *err)
 {
-	int archive[2], report[2];
-	*pack = (struct pack){ .child = -1, .archive = -1, .report = -1 };
+	int archive[2];
+	*pack = (struct pack){ .child = CHILD_NONE, .archive = -1 };
 	if (pipe2(archive, O_CLOEXEC))
 		return fail_errno(err, "make a pipe");
-	if (pipe2(report, O_CLOEXEC)) {
-		fd_close(&archive[0]);
-		fd_close(&archive[1]);
-		return fail_errno(err, "make a pipe");
-	}
-	pack->child = fork();
-	if (pack->child == 0) {
+	pack->archive = archive[0];
+	auto_close int to = archive[1];
+	if (child_fork(&pack->child, CHILD_PIPE, 0, err))
+		return -1;
+	if (pack->child.pid == 0) {
 		static struct packing packing;
 		signal(SIGPIPE, SIG_IGN);
-		packing.out = archive[1];
-		close(archive[0]);
+		packing.out = to;
+		close(pack->archive);
 		pack_all(&packing, dir);
-		(void)!fd_write_full(report[1], &packing.report, sizeof packing.report);
+		(void)!fd_write_full(pack->child.pipe, &packing.report, sizeof packing.report);
 		_exit(0);
 	}
-	int why = errno;
-	close(archive[1]);
-	close(report[1]);
-	pack->archive = archive[0];
-	pack->report = report[0];
-	errno = why;
-	return pack->child < 0 ? fail_errno(err, "start a process") : 0;
+	return 0;
 }
 
 int pack_finish(struct pack *pack, struct pack_left_out *left_out, struct error *err)
@@ -214,13 +206,10 @@ int pack_finish(struct pack *pack, struct pack_left_out *left_out, struct error 
 	*left_out = (struct pack_left_out){ 0 };
 	/* Whoever is still writing has no reader any more. */
 	fd_close(&pack->archive);
-	if (pack->child < 0)
+	if (pack->child.pid < 0)
 		return 0;
-	ssize_t got = fd_read_full(pack->report, &report, sizeof report);
-	fd_close(&pack->report);
-	while (waitpid(pack->child, NULL, 0) < 0 && errno == EINTR)
-		;
-	pack->child = -1;
+	ssize_t got = fd_read_full(pack->child.pipe, &report, sizeof report);
+	child_wait(&pack->child);
 	if (got != sizeof report)
 		return fail(err, ERR_FAILED, "the process that packs was killed");
 	*left_out = report.left_out;

@@ -6,11 +6,11 @@
 #pragma once
 #include <sys/types.h>
 #include "base/error.h"
+#include "linux/child.h"
 
 struct pack {
-	pid_t child; /* or -1 */
+	struct child child;
 	int archive; /* read it from here; yours to close */
-	int report;
 };
 struct pack_left_out {
 	unsigned long count;

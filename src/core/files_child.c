@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "core/files_parts.h"
 #include "linux/landlock.h"
+#include "linux/child.h"
 #include "linux/pidfd.h"
 
 #define CPU_SECONDS_MAX 600
@@ -224,16 +225,14 @@ static int close_others(struct files_job *job, int *report, struct error *err)
 	return 0;
 }
 
-static int lock_child(struct files_job *job, int *report, pid_t parent, struct error *err)
+static int lock_child(struct files_job *job, int *report, struct error *err)
 {
 	sigset_t none;
 
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fail_errno(err, "bind the child");
 	if (job->name)
 		prctl(PR_SET_NAME, job->name);
-	if (getppid() != parent)
-		return fail(err, ERR_FAILED, "the parent has ended");
 	for (int signo = 1; signo < NSIG; signo++)
 		signal(signo, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
@@ -248,12 +247,12 @@ static int lock_child(struct files_job *job, int *report, pid_t parent, struct e
 	return load_filter(err);
 }
 
-_Noreturn static void run_child(const struct files_job *asked, int report, pid_t parent)
+_Noreturn static void run_child(const struct files_job *asked, int report)
 {
 	struct files_job job = *asked;
 	struct report said = { 0 };
 
-	if (lock_child(&job, &report, parent, &said.err) < 0 ||
+	if (lock_child(&job, &report, &said.err) < 0 ||
 		job.work(job.work_ctx, job.keep, &said.value, &said.err) < 0)
 		said.has_failed = true;
 	/* Nobody there to read it: then nobody waits for it. */
@@ -336,35 +335,24 @@ static void on_late(struct loop *loop, void *ctx)
 int files_child_start(struct loop *loop, const struct files_job *job, struct files_child **child,
 	struct error *err)
 {
-	int ends[2], pidfd = -1;
-	pid_t parent = getpid(), pid;
+	struct child process;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return fail_errno(err, "%s: make a pipe", job->what);
-	auto_close int report = ends[0];
-	auto_close int reporting = ends[1];
-	pid = fork();
-	if (pid < 0)
-		return fail_errno(err, "%s: start a process", job->what);
-	if (pid == 0)
-		run_child(job, reporting, parent);
-	if (pidfd_open_process(pid, &pidfd, err) < 0) {
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
+	if (child_fork(&process, CHILD_PIPE | CHILD_PIDFD, SIGKILL, err) < 0)
 		return error_context(err, "%s", job->what);
-	}
+	if (process.pid == 0)
+		run_child(job, process.pipe);
 	struct files_child *made = malloc(sizeof *made);
 	if (!made)
 		abort();
 	*made = (struct files_child){ .loop = loop,
-		.pidfd = pidfd,
-		.report = take_fd(&report),
+		.pidfd = process.pidfd,
+		.report = process.pipe,
 		.what = job->what,
 		.done = job->done,
 		.ctx = job->ctx };
 	if (!job->stays)
 		made->timer = loop_after(loop, TIME_MS_MAX, on_late, made);
-	if (loop_watch(loop, pidfd, EPOLLIN, on_end, made, err) < 0) {
+	if (loop_watch(loop, made->pidfd, EPOLLIN, on_end, made, err) < 0) {
 		files_child_kill(made);
 		return -1;
 	}

@@ -7,12 +7,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "egress/parts.h"
 #include "linux/fd_message.h"
-#include "linux/pidfd.h"
 
 #define REPLY_SECONDS 10
 #define END_MS 1000 /* to end by itself */
@@ -91,20 +89,17 @@ static int start_process(
 	theirs = ends[1];
 	if (setsockopt(forward->control, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
 		return fail_errno(err, "prepare a pair of sockets");
-	forward->pid = fork();
-	if (forward->pid < 0)
-		return fail_errno(err, "fork");
-	if (forward->pid == 0)
+	if (child_fork(&forward->child, CHILD_PIDFD, SIGKILL, err) < 0)
+		return -1;
+	if (forward->child.pid == 0)
 		run_child(options, parent, theirs, page);
 	fd_close(&theirs);
-	if (pidfd_open_process(forward->pid, &forward->pidfd, err) < 0)
-		return -1;
 	return read_reply(forward, err);
 }
 
 int forward_start(const struct forward_options *options, struct forward *forward, struct error *err)
 {
-	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
+	*forward = (struct forward)FORWARD_NONE;
 	if (start_process(options, forward, err) == 0)
 		return 0;
 	forward_stop(forward);
@@ -141,20 +136,16 @@ int forward_settle(struct forward *forward, struct error *err)
 
 void forward_stop(struct forward *forward)
 {
-	struct pollfd end = { .fd = forward->pidfd, .events = POLLIN };
+	struct pollfd end = { .fd = forward->child.pidfd, .events = POLLIN };
 
 	/* The end of the control socket is its order to end. */
 	fd_close(&forward->control);
-	if (forward->pid > 0) {
-		if (forward->pidfd < 0 || poll(&end, 1, END_MS) != 1)
-			kill(forward->pid, SIGKILL);
-		while (waitpid(forward->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	fd_close(&forward->pidfd);
+	if (forward->child.pid > 0 && poll(&end, 1, END_MS) != 1)
+		kill(forward->child.pid, SIGKILL);
+	child_wait(&forward->child);
 	if (forward->counts)
 		munmap(shared_of(forward), sizeof(struct shared));
-	*forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
+	*forward = (struct forward)FORWARD_NONE;
 }
 
 /* What the other side does with the memory is its own affair: a few attempts, and whatever was read

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "linux/child.h"
 
 #define FORWARD_PORT 3128 /* of 127.0.0.1 inside */
 
@@ -98,10 +99,14 @@ int forward_proxies_find(struct forward_proxies *proxies, struct error *err);
 
 /* ---- the process ---- */
 struct forward {
-	pid_t pid;
-	int pidfd, control;			      /* -1: not running */
+	struct child child;
+	int control;				      /* -1: not running */
 	const volatile struct forward_counts *counts; /* shared with it; NULL after forward_stop */
 };
+#define FORWARD_NONE                                                                               \
+	{                                                                                          \
+		.child = CHILD_NONE, .control = -1                                                 \
+	}
 struct forward_counts {
 	uint64_t bytes_in; /* from the network into the sandbox */
 	uint64_t bytes_out;

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include "base/buf.h"
 #include "egress/forward.h"
+#include "linux/child.h"
 #include "proc/loop.h"
 
 #define HOST_SIZE 256
@@ -40,8 +41,7 @@ struct lookup {
 	struct resolver *resolver;
 	struct lookup *next;
 	struct loop_timer *timer;
-	pid_t pid;
-	int pipe;
+	struct child child;
 };
 struct resolver {
 	struct loop *loop;

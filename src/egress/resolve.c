@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "egress/parts.h"
@@ -36,7 +34,6 @@ static _Noreturn void resolve_in_child(const char *host, int out, uint64_t timeo
 	struct answer answer = { 0 };
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	alarm((unsigned)(timeout_ms / 1000) + 2);
 	if (dup2(out, 3) < 0 || close_range(4, ~0u, 0) < 0)
 		_exit(1);
@@ -49,14 +46,8 @@ static _Noreturn void resolve_in_child(const char *host, int out, uint64_t timeo
 
 static void reap(struct lookup *lookup)
 {
-	if (lookup->pid > 0) {
-		kill(lookup->pid, SIGKILL);
-		while (waitpid(lookup->pid, NULL, 0) < 0 && errno == EINTR)
-			;
-	}
-	lookup->pid = -1;
-	loop_unwatch(lookup->resolver->loop, lookup->pipe);
-	fd_close(&lookup->pipe);
+	loop_unwatch(lookup->resolver->loop, lookup->child.pipe);
+	child_kill(&lookup->child);
 	loop_cancel(lookup->resolver->loop, lookup->timer);
 	lookup->timer = NULL;
 }
@@ -120,27 +111,18 @@ static bool take_literal(struct lookup *lookup)
 static bool start(struct lookup *lookup)
 {
 	struct resolver *resolver = lookup->resolver;
-	auto_close int out = -1;
-	int ends[2];
 
 	lookup->is_timeout = false;
 	lookup->reason = NULL;
 	if (take_literal(lookup))
 		return true;
 	lookup->state = LOOKUP_FAILED;
-	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+	if (child_fork(&lookup->child, CHILD_PIPE | CHILD_PIPE_ASYNC, SIGKILL, NULL) < 0)
 		return false;
-	lookup->pipe = ends[0];
-	out = ends[1];
-	if (loop_watch(resolver->loop, lookup->pipe, EPOLLIN, on_answer, lookup, NULL) < 0) {
-		fd_close(&lookup->pipe);
-		return false;
-	}
-	lookup->pid = fork();
-	if (lookup->pid == 0)
-		resolve_in_child(lookup->host, out, resolver->timeout_ms);
-	if (lookup->pid < 0) {
-		reap(lookup);
+	if (lookup->child.pid == 0)
+		resolve_in_child(lookup->host, lookup->child.pipe, resolver->timeout_ms);
+	if (loop_watch(resolver->loop, lookup->child.pipe, EPOLLIN, on_answer, lookup, NULL) < 0) {
+		child_kill(&lookup->child);
 		return false;
 	}
 	lookup->state = LOOKUP_RUNNING;
@@ -160,7 +142,7 @@ struct lookup *resolver_ask(struct resolver *resolver, const char *host)
 			abort();
 		str_copy(lookup->host, sizeof lookup->host, host);
 		lookup->resolver = resolver;
-		lookup->pid = lookup->pipe = -1;
+		lookup->child = CHILD_NONE;
 		lookup->state = LOOKUP_FAILED;
 		lookup->next = resolver->lookups;
 		resolver->lookups = lookup;

@@ -279,8 +279,8 @@ int making_find_layers(struct making *making, struct error *err)
 	*composition = (struct composition){ .meta = &making->meta,
 		.wanted = making->wanted,
 		.packages = &making->packages,
-		.is_without_pip = making->is_without_pip || making->helper > 0,
-		.is_part = making->is_part || making->helper > 0 };
+		.is_without_pip = making->is_without_pip || making->helper.pid > 0,
+		.is_part = making->is_part || making->helper.pid > 0 };
 	if (making_lock_layers(making, err) < 0)
 		return -1;
 	found = compose_layers(making->store, composition, making->arena, err);
@@ -292,7 +292,7 @@ static int find_all(struct making *making, struct error *err)
 {
 	int found = making_find_layers(making, err);
 
-	if (found <= 0 || making->helper <= 0)
+	if (found <= 0 || making->helper.pid <= 0)
 		return found;
 	fd_close(&making->layers);
 	prepare_wait(making);

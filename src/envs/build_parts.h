@@ -4,6 +4,7 @@
 #include "format/pylock.h"
 #include "envs/uv.h"
 #include "layers/stage.h"
+#include "linux/child.h"
 
 /* Sets *problem beside an error that is set already; returns -1. package may be NULL. */
 int build_failed(struct build_problem *problem, enum build_failure failure, const char *package);
@@ -145,8 +146,8 @@ struct making { /* one build under way */
 	bool is_without_pip;	/* the index has none */
 	uint64_t to_install;	/* packages that are missing; the pip that we add is none */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
-	pid_t helper; /* a process that makes base and pip, or 0 */
-	bool is_part; /* … or that process itself */
+	struct child helper;				  /* makes base and pip; pid 0: none */
+	bool is_part;					  /* … or that process itself */
 	struct composition composition;
 	struct env_meta meta;
 };

@@ -2,13 +2,12 @@
  * spare. */
 #include <errno.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "envs/build_parts.h"
 #include "envs/jobs.h"
+#include "linux/child.h"
 
 #define LOG_MAX ((size_t)1 << 20)
 
@@ -66,30 +65,21 @@ void prepare_start(struct making *making)
 {
 	struct error err;
 	struct uv uv;
-	pid_t parent = getpid();
 
-	if (making->helper > 0 || making->is_without_pip || is_prepared(making) ||
+	if (making->helper.pid > 0 || making->is_without_pip || is_prepared(making) ||
 		uv_find_here(
 			making->store->home, making->builder->runner, making->arena, &uv, &err) < 0)
 		return;
-	making->helper = fork();
-	if (making->helper != 0)
+	if (child_fork(&making->helper, 0, SIGKILL, &err) || making->helper.pid)
 		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
 	_exit(prepare(making));
 }
 
 void prepare_wait(struct making *making)
 {
-	int status;
-
-	if (making->helper <= 0)
+	if (making->helper.pid <= 0)
 		return;
 	if (making_is_interrupted(making))
-		kill(making->helper, SIGTERM);
-	while (waitpid(making->helper, &status, 0) < 0 && errno == EINTR)
-		;
-	making->helper = 0;
+		kill(making->helper.pid, SIGTERM);
+	child_wait(&making->helper);
 }

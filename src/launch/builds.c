@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "launch/parts.h"
+#include "linux/child.h"
 #include "model/workspace.h"
 
 #define BUILDS_MAX 32
@@ -89,13 +89,11 @@ static char **make_env(const struct launcher *launcher, struct arena *arena)
 }
 
 static _Noreturn void become_builder(
-	const struct launcher *launcher, char **argv, char **env, const int fds[3], pid_t parent)
+	const struct launcher *launcher, char **argv, char **env, const int fds[3])
 {
 	sigset_t none;
 	int moved[3];
 	setpgid(0, 0);
-	if (prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != parent)
-		_exit(125);
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
@@ -124,7 +122,7 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	pid_t *pid, struct error *err)
 {
 	auto_arena struct arena arena;
-	pid_t self = getpid();
+	struct child child;
 	arena_init(&arena);
 	if (check_streams(fds, err) || check_texts(packet, err))
 		return -1;
@@ -133,11 +131,11 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 			"%d environments are being built", BUILDS_MAX);
 	char **argv = make_argv(launcher, packet, !is_null_device(fds[0]), &arena);
 	char **env = make_env(launcher, &arena);
-	*pid = fork();
-	if (*pid < 0)
-		return fail_errno(err, "start '%s'", launcher->options->self);
-	if (*pid == 0)
-		become_builder(launcher, argv, env, fds, self);
+	if (child_fork(&child, 0, SIGTERM, err))
+		return error_context(err, "start '%s'", launcher->options->self);
+	*pid = child.pid;
+	if (child.pid == 0)
+		become_builder(launcher, argv, env, fds);
 	setpgid(*pid, *pid); /* whoever comes first: a signal to the group must find it */
 	return 0;
 }

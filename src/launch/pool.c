@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "linux/child.h"
 #include "linux/home.h"
 #include "linux/namespace.h"
 #include "linux/netns.h"
@@ -66,13 +67,11 @@ static _Noreturn void make_for_ever(int socket)
 }
 
 /* Nothing of ours may stay open there but the socket: it would outlive what it belongs to. */
-static _Noreturn void become_maker(int socket, pid_t parent)
+static _Noreturn void become_maker(int socket)
 {
 	sigset_t none;
 	sigemptyset(&none);
 	prctl(PR_SET_NAME, "carrel-maker");
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
-		_exit(1);
 	if (dup2(socket, STDERR_FILENO + 1) < 0 || close_range(STDERR_FILENO + 2, ~0u, 0))
 		_exit(1);
 	close_range(0, STDERR_FILENO, 0);
@@ -83,16 +82,15 @@ static _Noreturn void become_maker(int socket, pid_t parent)
 static int start_maker(struct pool *pool, struct error *err)
 {
 	int ends[2];
-	pid_t self = getpid();
+	struct child child;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return fail_errno(err, "make a socket pair");
 	auto_close int ours = ends[0], theirs = ends[1];
-	pid_t pid = fork();
-	if (pid < 0)
-		return fail_errno(err, "start the maker of kits");
-	if (pid == 0)
-		become_maker(theirs, self);
-	pool->maker_pid = pid;
+	if (child_fork(&child, 0, SIGKILL, err))
+		return error_context(err, "start the maker of kits");
+	if (child.pid == 0)
+		become_maker(theirs);
+	pool->maker_pid = child.pid;
 	pool->maker = take_fd(&ours);
 	return 0;
 }

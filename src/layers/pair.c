@@ -3,10 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "layers/pair.h"
+#include "linux/child.h"
 
 /* What both see, before the results. */
 struct shared {
@@ -37,11 +36,8 @@ static void work_on(struct pair *pair, struct shared *shared)
 	}
 }
 
-_Noreturn static void be_child(struct pair *pair, struct shared *shared, pid_t parent)
+_Noreturn static void be_child(struct pair *pair, struct shared *shared)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
 	work_on(pair, shared);
 	__atomic_store_n(&shared->is_child_done, 1, __ATOMIC_RELEASE);
 	_exit(0);
@@ -50,7 +46,7 @@ _Noreturn static void be_child(struct pair *pair, struct shared *shared, pid_t p
 int pair_run(struct pair *pair, bool is_small, struct error *err)
 {
 	size_t size;
-	pid_t parent = getpid(), child = -1;
+	struct child child = CHILD_NONE;
 
 	pair->results = NULL;
 	pair->mapped = 0;
@@ -64,22 +60,20 @@ int pair_run(struct pair *pair, bool is_small, struct error *err)
 	pair->results = (char *)shared + HEADER;
 	pair->mapped = size;
 	if (!is_small) {
-		child = fork();
-		if (child < 0)
-			return fail_errno(err, "start a second process");
-		if (child == 0)
-			be_child(pair, shared, parent);
+		if (child_fork(&child, 0, SIGKILL, err))
+			return -1;
+		if (child.pid == 0)
+			be_child(pair, shared);
 	}
 	work_on(pair, shared);
-	/* With SIGCHLD ignored there is nothing to reap: ECHILD, after its end. */
-	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
+	/* With SIGCHLD ignored there is no status: the child says itself that it is done. */
+	child_wait(&child);
 	if (shared->has_failed) {
 		if (err)
 			*err = shared->err;
 		return -1;
 	}
-	if (child > 0 && !__atomic_load_n(&shared->is_child_done, __ATOMIC_ACQUIRE))
+	if (!is_small && !__atomic_load_n(&shared->is_child_done, __ATOMIC_ACQUIRE))
 		return fail(err, ERR_FAILED, "the second process was killed");
 	return 0;
 }

@@ -11,12 +11,12 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "linux/child.h"
 #include "linux/loop_device.h"
 
 static const struct file_system {
@@ -228,23 +228,22 @@ static int run_mkfs(const struct file_system *fs, const char *image, struct erro
 {
 	const char *argv[16] = { fs->program };
 	char program[64];
-	int count = 1, status = 0;
+	struct child child;
+	int count = 1;
 	if (find_program(fs, program, err))
 		return -1;
 	for (int i = 0; fs->arguments[i]; i++)
 		argv[count++] = fs->arguments[i];
 	argv[count] = image;
-	pid_t pid = fork();
-	if (pid == 0) {
-		int null = open("/dev/null", O_RDWR);
-		dup2(null, STDIN_FILENO);
-		dup2(null, STDOUT_FILENO);
+	if (child_fork(&child, 0, 0, err))
+		return error_context(err, "run '%s'", program);
+	if (child.pid == 0) {
+		child_leave_streams(STDERR_FILENO);
 		execve(program, (char *const *)argv,
 			(char *[]){ (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" }, NULL });
 		_exit(127);
 	}
-	if (pid < 0 || waitpid(pid, &status, 0) != pid)
-		return fail_errno(err, "run '%s'", program);
+	int status = child_wait(&child);
 	if (status)
 		return fail(err, ERR_FAILED, "'%s' failed (wait status 0x%x)", program,
 			(unsigned)status);
@@ -312,20 +311,16 @@ static int prepare_in_child(const char *path, const char *image, int fd,
 	struct error *err)
 {
 	struct prepared out = { .failed = -1 };
-	int ends[2], status;
-	if (pipe2(ends, O_CLOEXEC))
-		return fail_errno(err, "make a pipe");
-	pid_t pid = fork();
-	if (pid == 0) {
+	struct child child;
+	if (child_fork(&child, CHILD_PIPE, 0, err))
+		return -1;
+	if (child.pid == 0) {
 		out.failed = prepare(path, image, fd, fs, uid, gid, &out);
-		(void)!write(ends[1], &out, sizeof out);
+		(void)!write(child.pipe, &out, sizeof out);
 		_exit(0);
 	}
-	close(ends[1]);
-	bool is_whole = pid > 0 && fd_read_full(ends[0], &out, sizeof out) == sizeof out;
-	close(ends[0]);
-	if (pid > 0)
-		waitpid(pid, &status, 0);
+	bool is_whole = fd_read_full(child.pipe, &out, sizeof out) == sizeof out;
+	child_wait(&child);
 	if (!is_whole)
 		return fail(err, ERR_FAILED, "the process that prepares '%s' died", image);
 	*mechanism = out.mechanism;

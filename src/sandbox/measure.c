@@ -1,28 +1,19 @@
 #include "sandbox/measure.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "linux/pidfd.h"
 
 void measure_stop(struct measure *measure)
 {
-	struct error err;
-	int status;
 	if (!measure->is_running)
 		return;
 	measure->is_running = false;
-	loop_unwatch(measure->loop, measure->fd);
-	fd_close(&measure->fd);
-	loop_unwatch(measure->loop, measure->pidfd);
-	pidfd_signal(measure->pidfd, SIGKILL, &err);
-	pidfd_reap(measure->pidfd, true, &status, NULL, &err);
-	fd_close(&measure->pidfd);
+	loop_unwatch(measure->loop, measure->child.pipe);
+	loop_unwatch(measure->loop, measure->child.pidfd);
+	child_kill(&measure->child);
 }
 
 static void on_end(struct loop *loop, int pidfd, uint32_t events, void *ctx)
@@ -46,16 +37,13 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 			memcpy(measure->detail, text + sizeof measure->answer, measure->detail_len);
 	}
 	loop_unwatch(loop, fd);
-	fd_close(&measure->fd);
-	if (loop_watch(loop, measure->pidfd, EPOLLIN, on_end, measure, &err))
-		on_end(loop, measure->pidfd, EPOLLIN, measure);
+	fd_close(&measure->child.pipe);
+	if (loop_watch(loop, measure->child.pidfd, EPOLLIN, on_end, measure, &err))
+		on_end(loop, measure->child.pidfd, EPOLLIN, measure);
 }
 
-static _Noreturn void answer(const struct measure *measure, int fd, pid_t parent)
+static _Noreturn void answer(const struct measure *measure, int fd)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getppid() != parent) /* it died before that */
-		_exit(0);
 	if (measure->keep_count) {
 		int keep[MEASURE_KEEP_MAX + 1] = { fd };
 		for (int i = 0; i < measure->keep_count; i++)
@@ -73,27 +61,16 @@ static _Noreturn void answer(const struct measure *measure, int fd, pid_t parent
 
 void measure_start(struct measure *measure)
 {
+	struct child *child = &measure->child;
 	struct error err;
-	int ends[2];
-	pid_t pid, parent = getpid();
-	if (pipe2(ends, O_CLOEXEC)) {
+	if (child_fork(child, CHILD_PIPE | CHILD_PIDFD, SIGKILL, &err)) {
 		measure->found(measure->ctx, false, 0);
 		return;
 	}
-	pid = fork();
-	if (pid == 0)
-		answer(measure, ends[1], parent);
-	fd_close(&ends[1]);
-	measure->fd = ends[0];
-	measure->pidfd = -1;
-	if (pid < 0 || pidfd_open_process(pid, &measure->pidfd, &err) ||
-		loop_watch(measure->loop, measure->fd, EPOLLIN, on_answer, measure, &err)) {
-		if (pid > 0) {
-			kill(pid, SIGKILL);
-			waitpid(pid, NULL, 0);
-		}
-		fd_close(&measure->fd);
-		fd_close(&measure->pidfd);
+	if (child->pid == 0)
+		answer(measure, child->pipe);
+	if (loop_watch(measure->loop, child->pipe, EPOLLIN, on_answer, measure, &err)) {
+		child_kill(child);
 		measure->found(measure->ctx, false, 0);
 		return;
 	}

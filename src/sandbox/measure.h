@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "linux/child.h"
 #include "proc/loop.h"
 
 #define MEASURE_KEEP_MAX 6
@@ -24,7 +25,7 @@ struct measure {
 	void *detail;
 	size_t detail_len; /* at most MEASURE_DETAIL_MAX */
 	bool is_running, has_answer;
-	int fd, pidfd;
+	struct child child;
 	uint64_t answer;
 };
 

@@ -5,8 +5,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "linux/pidfd.h"
@@ -72,23 +70,13 @@ static void look(struct loop *loop, void *ctx)
 	loop_after(loop, LOOK_MS, look, w);
 }
 
-static void leave_streams(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int i = 0; i < 3; i++)
-		if (null < 0 || dup2(null, i) < 0)
-			_exit(1);
-}
-
-static _Noreturn void watch(struct watcher *w, pid_t parent)
+static _Noreturn void watch(struct watcher *w)
 {
 	struct error err;
 	int keep[GUARD_FDS + 2] = { w->pidfd, w->stat };
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getppid() != parent) /* it died before that */
-		_exit(0);
 	setsid();
-	leave_streams();
+	if (child_leave_streams(-1))
+		_exit(1);
 	fd_close_others(keep, 2 + guard_descriptors_of(w->from, keep + 2));
 	if (loop_new(&w->loop, &err))
 		_exit(1);
@@ -112,26 +100,23 @@ int standby_start(
 		.pidfd = pidfd,
 		.stat = stat,
 		.suspended = suspended };
-	pid_t parent = getpid(), pid = fork();
-	if (pid == 0)
-		watch(&w, parent);
-	if (pid < 0) {
-		fail_errno(err, "start the process that enforces limits while carrel is stopped");
+	struct child child;
+	if (child_fork(&child, 0, SIGKILL, err)) {
 		munmap(shared, sizeof *shared);
-		return -1;
+		return error_context(err, "enforce limits while carrel is stopped");
 	}
-	*standby = (struct standby){ pid, shared };
+	if (child.pid == 0)
+		watch(&w);
+	*standby = (struct standby){ child, shared };
 	guard->sampled_cpu_ms = &shared->cpu_ms;
 	return 0;
 }
 
 bool standby_stop(struct standby *standby, struct guard *guard, enum reason *reason)
 {
-	if (!standby->pid)
+	if (!standby->shared)
 		return false;
-	kill(standby->pid, SIGKILL);
-	while (waitpid(standby->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_kill(&standby->child);
 	bool has_ended = standby->shared->has_ended;
 	if (has_ended)
 		*reason = standby->shared->reason;

@@ -7,12 +7,13 @@
  * 3. It is a copy of the supervisor as that was at the start: start it anew after a stop, and
  * before one that is known beforehand. */
 #pragma once
+#include "linux/child.h"
 #include "sandbox/guard.h"
 
 struct standby_shared;
 struct standby {
-	pid_t pid; /* 0: none */
-	struct standby_shared *shared;
+	struct child child;
+	struct standby_shared *shared; /* NULL: there is none */
 };
 
 /* `pidfd` is PID 1 of the sandbox. `suspended`: all of the sandbox was stopped on purpose, and is

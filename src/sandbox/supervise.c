@@ -172,7 +172,7 @@ static void on_standby_due(struct loop *loop, void *ctx)
 	struct supervisor *s = ctx;
 	struct error err;
 	s->standby_timer = NULL;
-	if (!s->is_dead && !s->standby.pid &&
+	if (!s->is_dead && !s->standby.shared &&
 		standby_start(&s->standby, &s->guard, s->given->pidfd, false, &err))
 		s->standby_timer = loop_after(loop, TICK_MS, on_standby_due, s);
 }
@@ -225,7 +225,7 @@ static void stop_and_continue(struct supervisor *s)
 /* We were stopped, perhaps by a signal that nobody can catch. */
 static void on_continue(struct supervisor *s)
 {
-	if (s->standby.pid) {
+	if (s->standby.shared) {
 		end_standby(s);
 		on_standby_due(s->given->loop, s);
 	}

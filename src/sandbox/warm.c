@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <sys/wait.h>
 #include "base/fd.h"
 #include "base/str.h"
+#include "linux/child.h"
 #include "sandbox/start.h"
 
 void warm_want_cgroup(const struct plan *plan, struct cgroup_want *want)
@@ -31,9 +31,7 @@ static int abandon(pid_t pid, int setup, struct error *err)
 {
 	struct setup_message message = { 0 };
 	int fds[SETUP_FD_MAX];
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_kill(&(struct child){ pid, -1, -1 });
 	int got = setup_receive(setup, false, &message, fds);
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		fd_close(&fds[i]);

@@ -209,7 +209,7 @@ static void assert_echo(int fd, const char *text)
 static int setup(void **state)
 {
 	struct world *w = test_calloc(1, sizeof *w);
-	w->forward = (struct forward){ .pid = -1, .pidfd = -1, .control = -1 };
+	w->forward = (struct forward)FORWARD_NONE;
 	w->listener = -1;
 	w->options =
 		(struct forward_options){ .is_settled = true, .uid = OUTSIDER, .gid = OUTSIDER };
@@ -330,7 +330,7 @@ static void test_two_hundred_tunnels_at_once_and_nothing_stays(void **state)
 	uint16_t port = start_server(w, serve_echo);
 	allow(w, "127.0.0.1", port, true);
 	start(w);
-	size_t before = count_fds(w->forward.pid);
+	size_t before = count_fds(w->forward.child.pid);
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < 200; i++)
 			fds[i] = tunnel(w, "127.0.0.1", port);
@@ -341,7 +341,7 @@ static void test_two_hundred_tunnels_at_once_and_nothing_stays(void **state)
 		}
 		for (size_t i = 0; i < 200; i++)
 			fd_close(&fds[i]);
-		await_fds(w->forward.pid, before);
+		await_fds(w->forward.child.pid, before);
 	}
 	assert_int_equal(w->forward.counts->connections, 400);
 }
@@ -395,12 +395,12 @@ static void test_a_client_that_doesn_t_read_holds_the_server_back(void **state)
 	/* And it waits without turning: in a while without a byte it does nothing. */
 	do {
 		bytes = w->forward.counts->bytes_in;
-		ticks = read_ticks(w->forward.pid);
+		ticks = read_ticks(w->forward.child.pid);
 		usleep(500000);
-		ticks = read_ticks(w->forward.pid) - ticks;
+		ticks = read_ticks(w->forward.child.pid) - ticks;
 	} while (!bytes || w->forward.counts->bytes_in != bytes);
 	assert_true(ticks < 10);
-	unsigned long used = read_status(w->forward.pid, "RssAnon:", 10);
+	unsigned long used = read_status(w->forward.child.pid, "RssAnon:", 10);
 #ifndef __SANITIZE_ADDRESS__
 	assert_true(used < 16384);
 #endif
@@ -706,7 +706,7 @@ static void test_it_has_nothing(void **state)
 	auto_close int leaked = open("/etc/passwd", O_RDONLY); /* not even close-on-exec */
 	assert_true(leaked >= 0);
 	start(w);
-	pid_t pid = w->forward.pid;
+	pid_t pid = w->forward.child.pid;
 	bool is_root = geteuid() == 0;
 	assert_int_equal(read_status(pid, "Uid:", 10), is_root ? OUTSIDER : geteuid());
 	assert_int_equal(read_status(pid, "Gid:", 10), is_root ? OUTSIDER : getegid());
@@ -733,7 +733,7 @@ static void test_root_is_never_who_it_runs_as(void **state)
 	w->options.uid = 0;
 	assert_int_equal(forward_start(&w->options, &w->forward, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(w->forward.pid, -1);
+	assert_int_equal(w->forward.child.pid, -1);
 }
 
 static void test_wrong_orders_are_errors_and_change_nothing(void **state)
@@ -776,7 +776,7 @@ static void test_told_to_stop_it_ends_by_itself_with_all_that_it_holds(void **st
 	allow(w, "127.0.0.1", port, true);
 	start(w);
 	auto_close int fd = tunnel(w, "127.0.0.1", port);
-	pid_t pid = w->forward.pid;
+	pid_t pid = w->forward.child.pid;
 	/* By itself, on the order that forward_stop gives: it isn't killed. */
 	siginfo_t info = { 0 };
 	fd_close(&w->forward.control);
@@ -797,13 +797,13 @@ static void test_one_that_hangs_or_died_is_stopped_too(void **state)
 	struct world *w = *state;
 	struct error err;
 	start(w);
-	pid_t pid = w->forward.pid;
+	pid_t pid = w->forward.child.pid;
 	kill(pid, SIGSTOP);
 	forward_stop(&w->forward);
 	assert_int_equal(kill(pid, 0), -1);
 	fd_close(&w->listener);
 	start(w);
-	kill(w->forward.pid, SIGKILL);
+	kill(w->forward.child.pid, SIGKILL);
 	assert_int_equal(forward_settle(&w->forward, &err), -1);
 	assert_string_equal(err.text, "the forwarder has ended");
 }
@@ -825,7 +825,7 @@ static void test_it_ends_with_its_parent(void **state)
 			pause();
 			_exit(0);
 		}
-		pid_t pids[2] = { w->forward.pid, holder };
+		pid_t pids[2] = { w->forward.child.pid, holder };
 		fd_write_full(ends[1], pids, sizeof pids);
 		pause();
 		_exit(0);

@@ -1,0 +1,74 @@
+#include "linux/child.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "linux/pidfd.h"
+
+int child_fork(struct child *child, unsigned flags, int death_signal, struct error *err)
+{
+	auto_close int from = -1, to = -1;
+	pid_t parent = getpid();
+	int ends[2];
+
+	*child = CHILD_NONE;
+	if (flags & CHILD_PIPE) {
+		if (pipe2(ends, O_CLOEXEC))
+			return fail_errno(err, "make a pipe");
+		from = ends[0];
+		to = ends[1];
+		if (flags & CHILD_PIPE_ASYNC && fd_set_nonblocking(from))
+			return fail_errno(err, "prepare a pipe");
+	}
+	child->pid = fork();
+	if (child->pid < 0)
+		return fail_errno(err, "start a process");
+	if (child->pid == 0) {
+		if (death_signal && (prctl(PR_SET_PDEATHSIG, death_signal) || getppid() != parent))
+			_exit(127);
+		child->pipe = take_fd(&to);
+		return 0;
+	}
+	child->pipe = take_fd(&from);
+	if (flags & CHILD_PIDFD && pidfd_open_process(child->pid, &child->pidfd, err)) {
+		child_kill(child);
+		return -1;
+	}
+	return 0;
+}
+
+int child_wait(struct child *child)
+{
+	int status = -1;
+	pid_t ended;
+
+	if (child->pid <= 0)
+		return -1;
+	do
+		ended = waitpid(child->pid, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	fd_close(&child->pipe);
+	fd_close(&child->pidfd);
+	*child = CHILD_NONE;
+	return ended < 0 ? -1 : status;
+}
+
+int child_kill(struct child *child)
+{
+	if (child->pid > 0)
+		kill(child->pid, SIGKILL);
+	return child_wait(child);
+}
+
+int child_leave_streams(int kept)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < 3; i++)
+		if (i != kept && dup2(null, i) < 0)
+			return -1;
+	return 0;
+}
