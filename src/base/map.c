@@ -11,6 +11,13 @@ void map_init(struct map *m, struct arena *arena)
 		abort();
 }
 
+void map_done(struct map *m)
+{
+	free(m->entries);
+	free(m->slots);
+	*m = (struct map){ 0 };
+}
+
 static uint64_t rotate(uint64_t x, int by)
 {
 	return x << by | x >> (64 - by);
@@ -60,15 +67,28 @@ static unsigned *find_slot(const struct map *m, struct str key)
 {
 	size_t at = hash(m, key) & (m->slot_count - 1);
 
-	while (m->slots[at] != 0 && !str_equal(m->entries[m->slots[at] - 1].key, key))
-		at = (at + 1) & (m->slot_count - 1);
+	for (; m->slots[at] != 0; at = (at + 1) & (m->slot_count - 1)) {
+		const struct map_entry *entry = &m->entries[m->slots[at] - 1];
+		if (entry->value && str_equal(entry->key, key))
+			break;
+	}
 	return &m->slots[at];
+}
+
+static void *new_array(const struct map *m, size_t count, size_t size)
+{
+	void *array = m->arena ? arena_array(m->arena, count, size) : calloc(count, size);
+
+	if (!array)
+		abort();
+	return array;
 }
 
 /* Entries are full: drops the removed ones, and doubles when that frees less than half. */
 static void make_room(struct map *m)
 {
 	struct map_entry *old = m->entries;
+	unsigned *old_slots = m->slots;
 	size_t old_count = m->count;
 
 	if (m->live > m->capacity / 2 || m->capacity == 0) {
@@ -76,8 +96,8 @@ static void make_room(struct map *m)
 		if (m->capacity > UINT_MAX / 2)
 			abort();
 		m->slot_count = m->capacity * 2;
-		m->entries = arena_array(m->arena, m->capacity, sizeof *m->entries);
-		m->slots = arena_array(m->arena, m->slot_count, sizeof *m->slots);
+		m->entries = new_array(m, m->capacity, sizeof *m->entries);
+		m->slots = new_array(m, m->slot_count, sizeof *m->slots);
 	} else {
 		memset(m->slots, 0, m->slot_count * sizeof *m->slots);
 	}
@@ -87,6 +107,10 @@ static void make_room(struct map *m)
 			continue;
 		m->entries[m->count++] = old[i];
 		*find_slot(m, old[i].key) = (unsigned)m->count;
+	}
+	if (!m->arena && m->entries != old) {
+		free(old);
+		free(old_slots);
 	}
 }
 
@@ -108,14 +132,14 @@ void *map_set(struct map *m, struct str key, void *value)
 		void *old = entry->value;
 
 		entry->value = value;
-		m->live += !old;
 		return old;
 	}
 	if (m->count == m->capacity)
 		make_room(m);
 	slot = find_slot(m, key);
-	m->entries[m->count++] =
-		(struct map_entry){ { arena_bytes(m->arena, key.data, key.len), key.len }, value };
+	if (m->arena)
+		key.data = arena_bytes(m->arena, key.data, key.len);
+	m->entries[m->count++] = (struct map_entry){ key, value };
 	*slot = (unsigned)m->count;
 	m->live++;
 	return NULL;
@@ -125,10 +149,26 @@ void *map_remove(struct map *m, struct str key)
 {
 	unsigned slot = m->slot_count ? *find_slot(m, key) : 0;
 
-	if (!slot || !m->entries[slot - 1].value)
+	if (!slot)
 		return NULL;
 	void *old = m->entries[slot - 1].value;
-	m->entries[slot - 1].value = NULL;
+	m->entries[slot - 1] = (struct map_entry){ 0 };
 	m->live--;
 	return old;
+}
+
+void map_add(struct map *m, struct str key, void *value)
+{
+	if (!value || map_set(m, key, value))
+		abort();
+}
+
+void *map_next(const struct map *m, size_t *at)
+{
+	while (*at < m->count) {
+		void *value = m->entries[(*at)++].value;
+		if (value)
+			return value;
+	}
+	return NULL;
 }

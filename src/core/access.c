@@ -93,7 +93,7 @@ bool access_reaches(const struct request *request, const struct core_workspace *
 struct core_workspace *access_bound(const struct core *core, const struct request *request)
 {
 	const char *only = request->principal->workspace;
-	return only ? table_get(&core->ids, str_from(only)) : NULL;
+	return only ? map_get(&core->ids, str_from(only)) : NULL;
 }
 
 static const char *scope_name(unsigned scope)

@@ -22,7 +22,7 @@ static void on_unasked(void *ctx, const struct launch_packet *packet)
 		return;
 	}
 	struct core_workspace *w = packet->head.type == LAUNCH_ENDED
-					   ? table_get(&core->ids, str_from(packet->head.id))
+					   ? map_get(&core->ids, str_from(packet->head.id))
 					   : NULL;
 	if (w)
 		sandbox_ended(w, packet->head.value);
@@ -76,10 +76,10 @@ int core_open(
 	core->launcher.socket = core->own->writer.socket = -1;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
-	struct table *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
 		&core->pins };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_init(tables[i]);
+		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
 	journal_init(&core->journal, core->metrics.started_ms);
 	if (home_open(options->home, &core->arena, &core->home, err) ||
@@ -154,10 +154,10 @@ void core_free(struct core *core)
 	launcher_done(&core->launcher);
 	env_store_done(&core->envs);
 	journal_done(&core->journal);
-	struct table *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
 		&core->pins };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_done(tables[i]);
+		map_done(tables[i]);
 	fd_close(&core->workspaces);
 	fd_close(&core->spool);
 	fd_close(&core->sockets);
@@ -214,10 +214,10 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 	link_newest(core, w);
 	core->workspace_count++;
 	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
-	table_add(&core->ids, str_from(w->model.id), w);
-	table_add(&core->names, str_from(w->model.name), w);
-	if (context && !table_get(&core->contexts, str_from(context)))
-		table_add(&core->contexts, str_from(context), w);
+	map_add(&core->ids, str_from(w->model.id), w);
+	map_add(&core->names, str_from(w->model.name), w);
+	if (context && !map_get(&core->contexts, str_from(context)))
+		map_add(&core->contexts, str_from(context), w);
 	return w;
 }
 
@@ -234,10 +234,10 @@ void workspace_drop(struct core_workspace *w)
 	lifetime_disarm(w);
 	environment_release(w);
 	sandbox_close(&w->sandbox);
-	table_remove(&core->ids, str_from(w->model.id));
-	table_remove(&core->names, str_from(w->model.name));
-	if (context && table_get(&core->contexts, str_from(context)) == w)
-		table_remove(&core->contexts, str_from(context));
+	map_remove(&core->ids, str_from(w->model.id));
+	map_remove(&core->names, str_from(w->model.name));
+	if (context && map_get(&core->contexts, str_from(context)) == w)
+		map_remove(&core->contexts, str_from(context));
 	*(w->newer ? &w->newer->older : &core->newest) = w->older;
 	*(w->older ? &w->older->newer : &core->oldest) = w->newer;
 	core->workspace_count--;
@@ -321,9 +321,9 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 int core_find(const struct request *request, struct core *core, const char *text,
 	struct core_workspace **out, struct error *err)
 {
-	struct table *tables[] = { &core->ids, &core->names, &core->contexts };
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-		struct core_workspace *w = table_get(tables[i], str_from(text));
+		struct core_workspace *w = map_get(tables[i], str_from(text));
 		if (w && w->model.state != WORKSPACE_CREATING && access_reaches(request, w)) {
 			if (access_check(core, request, VERB_WORKSPACE_GET, w, err))
 				return -1;

@@ -153,11 +153,11 @@ static int check_context(
 	if (!context[0])
 		return fail_hint(err, ERR_INVALID, "leave the label out",
 			"the label context_id is empty, and couldn't be asked for");
-	const struct core_workspace *other = table_get(&core->contexts, str_from(context));
+	const struct core_workspace *other = map_get(&core->contexts, str_from(context));
 	if (!other)
-		other = table_get(&core->names, str_from(context));
+		other = map_get(&core->names, str_from(context));
 	if (!other)
-		other = table_get(&core->ids, str_from(context));
+		other = map_get(&core->ids, str_from(context));
 	if (!other || other == w)
 		return 0;
 	return fail_hint(err, ERR_CONFLICT, "carrel info shows it",
@@ -166,10 +166,10 @@ static int check_context(
 
 static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)
 {
-	if (wanted->id[0] && table_get(&core->ids, str_from(wanted->id)))
+	if (wanted->id[0] && map_get(&core->ids, str_from(wanted->id)))
 		return fail(err, ERR_CONFLICT, "there is a workspace '%s' already", wanted->id);
-	if (wanted->name && (table_get(&core->names, str_from(wanted->name)) ||
-				    table_get(&core->contexts, str_from(wanted->name))))
+	if (wanted->name && (map_get(&core->names, str_from(wanted->name)) ||
+				    map_get(&core->contexts, str_from(wanted->name))))
 		return fail_hint(err, ERR_CONFLICT, "carrel info shows it; choose another name",
 			"there is a workspace '%s' already", wanted->name);
 	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
@@ -201,10 +201,10 @@ static struct core_workspace *find_being_made(struct core *core, const struct wo
 {
 	const char *keys[] = { wanted->id, wanted->name,
 		workspace_label(wanted, WORKSPACE_CONTEXT_LABEL) };
-	struct table *tables[] = { &core->ids, &core->names, &core->contexts };
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		for (size_t k = 0; keys[i] && k < sizeof tables / sizeof *tables; k++) {
-			struct core_workspace *w = table_get(tables[k], str_from(keys[i]));
+			struct core_workspace *w = map_get(tables[k], str_from(keys[i]));
 			if (w && w->model.state == WORKSPACE_CREATING)
 				return w;
 		}
@@ -246,7 +246,7 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 		refuse(core, &wanted, done, ctx, &err);
 		return NULL;
 	}
-	while (!wanted.name || table_get(&core->names, str_from(wanted.name))) {
+	while (!wanted.name || map_get(&core->names, str_from(wanted.name))) {
 		workspace_make_name(name);
 		wanted.name = name;
 	}
@@ -326,11 +326,11 @@ static int apply_labels(struct core_workspace *w, const pair_list *change, struc
 	const char *new = workspace_label(&next, WORKSPACE_CONTEXT_LABEL);
 	if (check_context(core, new, w, err))
 		return -1;
-	if (old && table_get(&core->contexts, str_from(old)) == w)
-		table_remove(&core->contexts, str_from(old));
+	if (old && map_get(&core->contexts, str_from(old)) == w)
+		map_remove(&core->contexts, str_from(old));
 	w->model.labels = next.labels;
-	if (new && !table_get(&core->contexts, str_from(new)))
-		table_add(&core->contexts, str_from(new), w);
+	if (new && !map_get(&core->contexts, str_from(new)))
+		map_add(&core->contexts, str_from(new), w);
 	return 0;
 }
 

@@ -104,7 +104,7 @@ static void free_pin(struct env_pin *pin)
 static int pin(struct core_workspace *w, const char *name, struct error *err)
 {
 	struct core *core = w->core;
-	struct env_pin *pin = table_get(&core->pins, str_from(name));
+	struct env_pin *pin = map_get(&core->pins, str_from(name));
 	bool is_new = !pin;
 	if (is_new) {
 		pin = calloc(1, sizeof *pin);
@@ -120,7 +120,7 @@ static int pin(struct core_workspace *w, const char *name, struct error *err)
 		return -1;
 	}
 	if (is_new)
-		table_add(&core->pins, str_from(pin->name), pin);
+		map_add(&core->pins, str_from(pin->name), pin);
 	if (w->pin != pin) {
 		environment_release(w);
 		w->pin = pin;
@@ -135,7 +135,7 @@ void environment_release(struct core_workspace *w)
 	w->pin = NULL;
 	if (!pin || --pin->users)
 		return;
-	table_remove(&w->core->pins, str_from(pin->name));
+	map_remove(&w->core->pins, str_from(pin->name));
 	free_pin(pin);
 }
 

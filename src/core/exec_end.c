@@ -44,7 +44,7 @@ static void on_stored(void *ctx, const struct error *err)
 {
 	struct ending *ending = ctx;
 	struct core *core = ending->core;
-	struct core_workspace *w = table_get(&core->ids, str_from(ending->workspace));
+	struct core_workspace *w = map_get(&core->ids, str_from(ending->workspace));
 	fault_point("core_exec_stored");
 	if (err)
 		log_record(&core->log, LOG_LEVEL_ERROR, "the end of an exec could not be written",

@@ -135,7 +135,7 @@ struct exec_shelf {
 	size_t kept_count, kept_bytes;
 	size_t fds, fds_most;
 	int inotify;
-	struct table watches;		    /* inotify's descriptors to execs */
+	struct map watches;		    /* inotify's descriptors to execs */
 	struct core_exec *growing, *cursor; /* spools that are looked at */
 	struct loop_timer *tick;
 	unsigned sampled;    /* sandboxes that are looked at just now */

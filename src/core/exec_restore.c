@@ -46,7 +46,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 		exec_go_on_ending(e);
 	}
 	/* Nobody is left to write. */
-	while ((e = table_next(&w->core->execs, &at)))
+	while ((e = map_next(&w->core->execs, &at)))
 		if (e->workspace == w && e->own->is_spool_watched)
 			spool_settle(e);
 	if (!watch)
@@ -78,7 +78,7 @@ void execs_restore(struct core *core, struct core_workspace *w, const struct exe
 	bool is_adopted)
 {
 	struct exec_record known = *record;
-	if (table_get(&core->execs, str_from(record->id)))
+	if (map_get(&core->execs, str_from(record->id)))
 		return;
 	if (!known.cwd)
 		known.cwd = "/";
@@ -139,7 +139,7 @@ void execs_forget(struct core_workspace *w)
 	struct core_exec *e;
 	size_t at = 0;
 	unkeep(exec_shelf(core), w);
-	while ((e = table_next(&core->execs, &at))) {
+	while ((e = map_next(&core->execs, &at))) {
 		if (e->workspace != w || e->own->phase != EXEC_PHASE_OVER)
 			continue;
 		if (e->record.background)
@@ -160,7 +160,7 @@ void execs_done(struct core *core)
 			watch_close(w);
 			line_close(w);
 		}
-	while ((e = table_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs, &at)))
 		exec_free(e);
 	loop_cancel(core->loop, shelf->delay);
 	loop_cancel(core->loop, shelf->tick);
@@ -168,7 +168,7 @@ void execs_done(struct core *core)
 		loop_unwatch(core->loop, shelf->inotify);
 	fd_close(&shelf->inotify);
 	fd_close(&shelf->null);
-	table_done(&shelf->watches);
+	map_done(&shelf->watches);
 	free(shelf);
 	core->shelf = NULL;
 }

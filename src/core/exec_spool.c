@@ -217,7 +217,7 @@ static bool set_mask(struct core_exec *e, int stream, uint32_t mask)
 	int got = inotify_add_watch(shelf->inotify, path, IN_CLOSE_WRITE | IN_DONT_FOLLOW | mask);
 	if (got >= 0 && *wd < 0) {
 		*wd = got;
-		table_add(&shelf->watches, (struct str){ (char *)wd, sizeof *wd }, e);
+		map_add(&shelf->watches, (struct str){ (char *)wd, sizeof *wd }, e);
 	}
 	return got >= 0;
 }
@@ -229,13 +229,13 @@ static void drop_watch(struct core_exec *e, int stream)
 	if (*wd < 0)
 		return;
 	inotify_rm_watch(shelf->inotify, *wd);
-	table_remove(&shelf->watches, (struct str){ (char *)wd, sizeof *wd });
+	map_remove(&shelf->watches, (struct str){ (char *)wd, sizeof *wd });
 	*wd = -1;
 }
 
 static void on_event(struct exec_shelf *shelf, int wd, uint32_t mask)
 {
-	struct core_exec *e = table_get(&shelf->watches, (struct str){ (char *)&wd, sizeof wd });
+	struct core_exec *e = map_get(&shelf->watches, (struct str){ (char *)&wd, sizeof wd });
 	if (!e)
 		return;
 	int stream = e->own->watches[0] == wd ? 0 : 1;
@@ -254,7 +254,7 @@ static void on_overflow(struct exec_shelf *shelf)
 {
 	struct core_exec *e;
 	size_t at = 0;
-	while ((e = table_next(&shelf->watches, &at)))
+	while ((e = map_next(&shelf->watches, &at)))
 		add_growing(e);
 }
 
@@ -437,10 +437,10 @@ void spool_trim(struct core_workspace *w)
 	size_t at = 0, count = 0, first = 0, texts = 0;
 	uint64_t bytes = 0;
 	struct core_exec *e;
-	auto_free struct core_exec **ended = calloc(core->execs.count + 1, sizeof *ended);
+	auto_free struct core_exec **ended = calloc(core->execs.live + 1, sizeof *ended);
 	if (!ended)
 		abort();
-	while ((e = table_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs, &at)))
 		if (e->workspace == w && e->record.background && e->record.state == EXEC_ENDED &&
 			!e->own->followers && !e->own->is_spool_watched) {
 			ended[count++] = e;
@@ -474,7 +474,7 @@ void execs_sweep_spools(struct core *core)
 		if (entry->d_name[0] == '.')
 			continue;
 		str_cut(str_from(entry->d_name), '.', &id, &ending);
-		if (!table_get(&core->execs, id))
+		if (!map_get(&core->execs, id))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	}
 	closedir(dir);

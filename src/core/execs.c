@@ -50,7 +50,7 @@ struct exec_shelf *exec_shelf(struct core *core)
 	shelf->inotify = -1;
 	shelf->kept_last = &shelf->kept;
 	shelf->ping_ms = PING_MS;
-	table_init(&shelf->watches);
+	map_init(&shelf->watches, NULL);
 	shelf->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
 	/* The rest is for clients, files, and whatever else wants a descriptor. */
 	shelf->fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
@@ -155,7 +155,7 @@ struct core_exec *exec_new(
 		own->streams[i] = (struct exec_stream){ .fd = -1, .inside = -1 };
 		own->watches[i] = -1;
 	}
-	table_add(&w->core->execs, str_from(e->record.id), e);
+	map_add(&w->core->execs, str_from(e->record.id), e);
 	return e;
 }
 
@@ -177,7 +177,7 @@ void exec_free(struct core_exec *e)
 	spool_unwatch(e);
 	exec_stop_waiting(e);
 	loop_cancel(core->loop, e->own->later);
-	table_remove(&core->execs, str_from(e->record.id));
+	map_remove(&core->execs, str_from(e->record.id));
 	exec_captured_done(&e->captured);
 	arena_done(&e->arena);
 	free(e);
@@ -240,7 +240,7 @@ static int check_env(const pair_list *env, struct error *err)
 /* One that the caller chose. init knows it by its beginning, which must be nobody else's. */
 static int check_id(struct core_workspace *w, const char *id, struct error *err)
 {
-	bool is_taken = table_get(&w->core->execs, str_from(id)) != NULL;
+	bool is_taken = map_get(&w->core->execs, str_from(id)) != NULL;
 	if (!id_is_valid(id) || !number_of(id))
 		return fail(err, ERR_INVALID, "'%s' can't be the id of an exec", id);
 	for (struct core_exec *e = w->sandbox.execs; e && !is_taken; e = e->next)
@@ -396,7 +396,7 @@ void exec_again(struct core_exec *e)
 static void on_row(void *ctx, const struct error *err)
 {
 	struct exec_row *row = ctx;
-	struct core_exec *e = table_get(&row->core->execs, str_from(row->id));
+	struct core_exec *e = map_get(&row->core->execs, str_from(row->id));
 	bool is_awaited = e && e->own->row == row;
 	free(row);
 	if (!is_awaited)
@@ -538,7 +538,7 @@ void exec_detach(struct core_exec *e)
 int exec_find(const struct request *request, struct core *core, const char *id,
 	struct core_exec **exec, struct error *err)
 {
-	struct core_exec *e = id_is_valid(id) ? table_get(&core->execs, str_from(id)) : NULL;
+	struct core_exec *e = id_is_valid(id) ? map_get(&core->execs, str_from(id)) : NULL;
 	if (!e || !access_reaches(request, e->workspace))
 		return fail_hint(
 			err, ERR_NOT_FOUND, "carrel ps -a lists them", "there is no exec '%s'", id);
@@ -634,10 +634,10 @@ int exec_list(const struct request *request, struct core *core, struct core_work
 	struct core_exec *e;
 	if (access_check(core, request, VERB_EXEC_LIST, w ? w : access_bound(core, request), err))
 		return -1;
-	auto_free struct core_exec **found = calloc(core->execs.count + 1, sizeof *found);
+	auto_free struct core_exec **found = calloc(core->execs.live + 1, sizeof *found);
 	if (!found)
 		abort();
-	while ((e = table_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs, &at)))
 		if ((!w || e->workspace == w) && access_reaches(request, e->workspace))
 			found[count++] = e;
 	qsort(found, count, sizeof *found, compare_newest);

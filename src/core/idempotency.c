@@ -21,7 +21,7 @@ struct idempotency_entry {
 void idempotency_init(struct idempotency *all, struct core *core)
 {
 	all->core = core;
-	table_init(&all->running);
+	map_init(&all->running, NULL);
 }
 
 static void entry_free(struct idempotency_entry *entry)
@@ -40,11 +40,11 @@ void idempotency_done(struct idempotency *all)
 	/* Who waits for a commit has had it then: an object's row, and then the answer's. */
 	for (int i = 0; i < 3; i++)
 		store_flush(all->core->store);
-	for (size_t at = 0; (entry = table_next(&all->running, &at));) {
-		table_remove(&all->running, str_from(entry->name));
+	for (size_t at = 0; (entry = map_next(&all->running, &at));) {
+		map_remove(&all->running, str_from(entry->name));
 		entry_free(entry);
 	}
-	table_done(&all->running);
+	map_done(&all->running);
 }
 
 static char *copy(const char *text)
@@ -77,7 +77,7 @@ static struct idempotency_entry *entry_new(
 	entry->name = copy(name);
 	entry->scope = copy(scope);
 	entry->key = copy(key);
-	table_add(&all->running, str_from(entry->name), entry);
+	map_add(&all->running, str_from(entry->name), entry);
 	return entry;
 }
 
@@ -95,7 +95,7 @@ int idempotency_begin(struct idempotency *all, const char *scope, const char *ke
 	sha256_add(&hash, body.data, body.len);
 	sha256_end(&hash, raw);
 	sha256_hex(raw, digest);
-	struct idempotency_entry *running = table_get(&all->running, str_from(name));
+	struct idempotency_entry *running = map_get(&all->running, str_from(name));
 	bool is_known = !running && store_find_answer(all->core->store, scope, key, arena, &row);
 	if ((running && strcmp(running->digest, digest)) ||
 		(is_known && strcmp(row.digest, digest)))
@@ -125,7 +125,7 @@ int idempotency_begin(struct idempotency *all, const char *scope, const char *ke
 
 static void tell(struct idempotency_entry *entry, const struct idempotency_answer *answer)
 {
-	table_remove(&entry->all->running, str_from(entry->name));
+	map_remove(&entry->all->running, str_from(entry->name));
 	/* Each may ask again, and wait for another: the list is this entry's own. */
 	while (entry->waiters) {
 		struct idempotency_waiter *waiter = entry->waiters;
@@ -182,7 +182,7 @@ void idempotency_forget(struct idempotency *all, struct idempotency_waiter *wait
 {
 	struct idempotency_entry *entry;
 
-	for (size_t at = 0; (entry = table_next(&all->running, &at));)
+	for (size_t at = 0; (entry = map_next(&all->running, &at));)
 		for (struct idempotency_waiter **w = &entry->waiters; *w; w = &(*w)->next)
 			if (*w == waiter) {
 				*w = waiter->next;

@@ -6,7 +6,7 @@
  * 2. A request that fails leaves its key free: it may be tried again. */
 #pragma once
 #include "base/arena.h"
-#include "base/table.h"
+#include "base/map.h"
 #include "core/core.h"
 
 #define IDEMPOTENCY_KEY_MAX 255
@@ -14,7 +14,7 @@
 
 struct idempotency {
 	struct core *core;
-	struct table running; /* by scope and key */
+	struct map running; /* by scope and key */
 };
 struct idempotency_answer {
 	int status;

@@ -1,7 +1,7 @@
 /* internal.h -- what the files behind core.h share. Private to this room. */
 #pragma once
 #include "base/arena.h"
-#include "base/table.h"
+#include "base/map.h"
 #include "core/core.h"
 #include "core/launcher.h"
 #include "envs/store.h"
@@ -97,11 +97,11 @@ struct core {
 	struct launcher launcher;
 	struct journal journal;
 	struct metrics metrics;
-	struct table ids, names, contexts; /* of workspaces */
-	struct table execs; /* by id: running, and background ones that have ended, and the latest
+	struct map ids, names, contexts; /* of workspaces */
+	struct map execs; /* by id: running, and background ones that have ended, and the latest
 			       others */
-	struct table pins;  /* environments in use, by name */
-	int sockets;	    /* <home>/run/sb */
+	struct map pins;  /* environments in use, by name */
+	int sockets;	  /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	size_t workspace_count;
 	bool landlock_writes;

@@ -82,13 +82,13 @@ static void look_at_tree(struct core *core, const char *name)
 {
 	struct error err;
 	if (!strncmp(name, ".del-", 5)) {
-		struct core_workspace *w = table_get(&core->ids, str_from(name + 5));
+		struct core_workspace *w = map_get(&core->ids, str_from(name + 5));
 		if (w)
 			w->model.state = WORKSPACE_DELETING;
 		trees_clean_later(core);
 		return;
 	}
-	if (!id_is_valid(name) || table_get(&core->ids, str_from(name)))
+	if (!id_is_valid(name) || map_get(&core->ids, str_from(name)))
 		return;
 	if (core->store_opened.was_corrupt || core->store_opened.is_new)
 		keep_lost(core, name);
@@ -155,7 +155,7 @@ static void end_unknown(struct core *core, const char *id)
 
 static void take_sandbox(struct core *core, const struct launch_packet *packet, const int *fds)
 {
-	struct core_workspace *w = table_get(&core->ids, str_from(packet->head.id));
+	struct core_workspace *w = map_get(&core->ids, str_from(packet->head.id));
 	if (w && (w->model.state == WORKSPACE_READY || w->model.state == WORKSPACE_SUSPENDED)) {
 		core_touch(w);
 		sandbox_adopt(w, packet->head.value, fds);
@@ -172,7 +172,7 @@ static void finish(struct reconciliation *r)
 	struct core *core = r->core;
 	struct core_workspace *w, *older;
 	for (struct restored_exec *exec = r->execs; exec; exec = exec->next) {
-		w = table_get(&core->ids, str_from(exec->record.workspace));
+		w = map_get(&core->ids, str_from(exec->record.workspace));
 		if (w)
 			execs_restore(core, w, &exec->record, w->sandbox.is_up);
 	}

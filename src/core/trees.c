@@ -179,7 +179,7 @@ static uint64_t clean(void *ctx)
 	while (dir && (entry = readdir(dir))) {
 		if (strncmp(entry->d_name, ".del-", 5))
 			continue;
-		bool has_row = table_get(&core->ids, str_from(entry->d_name + 5));
+		bool has_row = map_get(&core->ids, str_from(entry->d_name + 5));
 		if (has_row ? empty(core->workspaces, entry->d_name, &err)
 			    : path_remove_tree(core->workspaces, entry->d_name, &err))
 			failed++;

@@ -1,7 +1,7 @@
 /* parts.h -- what the launcher's files share. Private to this room. */
 #pragma once
 #include <sys/resource.h>
-#include "base/table.h"
+#include "base/map.h"
 #include "launch/launch.h"
 #include "launch/pool.h"
 #include "layers/store.h"
@@ -55,7 +55,7 @@ void pin_give(struct launcher *launcher, struct pin *pin); /* NULL: nothing */
 /* ---- sandboxes (sandboxes.c) ---- */
 struct sandbox;
 struct sandboxes {
-	struct table ids, pids;
+	struct map ids, pids;
 	struct sandbox *oldest, *newest;
 	struct sandbox *list_next; /* of a LIST that is being answered */
 	uint64_t list_tag;	   /* 0: none is */

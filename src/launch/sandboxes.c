@@ -42,7 +42,7 @@ static struct str pid_key(const struct sandbox *sandbox)
 
 static struct sandbox *find_by_pid(const struct launcher *launcher, pid_t pid)
 {
-	return table_get(&launcher->sandboxes.pids, (struct str){ (const char *)&pid, sizeof pid });
+	return map_get(&launcher->sandboxes.pids, (struct str){ (const char *)&pid, sizeof pid });
 }
 
 /* The kernel takes the rest along; its end comes by SIGCHLD. */
@@ -101,7 +101,7 @@ static struct sandbox *add(struct launcher *launcher, const struct launch_messag
 	set_request(sandbox, head);
 	*(all->newest ? &all->newest->newer : &all->oldest) = sandbox;
 	all->newest = sandbox;
-	table_add(&all->ids, str_from(sandbox->id), sandbox);
+	map_add(&all->ids, str_from(sandbox->id), sandbox);
 	return sandbox;
 }
 
@@ -112,7 +112,7 @@ static void forget(struct sandbox *sandbox)
 		all->list_next = sandbox->newer;
 	*(sandbox->newer ? &sandbox->newer->older : &all->newest) = sandbox->older;
 	*(sandbox->older ? &sandbox->older->newer : &all->oldest) = sandbox->newer;
-	table_remove(&all->ids, str_from(sandbox->id));
+	map_remove(&all->ids, str_from(sandbox->id));
 	stop_counting(sandbox, false);
 	free(sandbox->failure);
 	free(sandbox);
@@ -191,7 +191,7 @@ bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
 	hear_last(sandbox);
 	if (sandbox->is_killed)
 		forget_killed(sandbox);
-	table_remove(&launcher->sandboxes.pids, pid_key(sandbox));
+	map_remove(&launcher->sandboxes.pids, pid_key(sandbox));
 	if (sandbox->is_up)
 		launcher->sandboxes.up--;
 	sandbox->status = status;
@@ -258,7 +258,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 	struct sandboxes *all = &launcher->sandboxes;
 	const struct launch_message *head = &packet->head;
 	struct error err;
-	if (table_get(&all->ids, str_from(head->id))) {
+	if (map_get(&all->ids, str_from(head->id))) {
 		fail(&err, ERR_CONFLICT, "the sandbox is there already, or is just ending");
 		link_send_failed(launcher, head->tag, &err);
 		return;
@@ -268,7 +268,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 	int failed = start_begin(
 		launcher, packet, fds, &sandbox->parts, &sandbox->pid, &sandbox->setup, &err);
 	if (!failed) {
-		table_add(&all->pids, pid_key(sandbox), sandbox);
+		map_add(&all->pids, pid_key(sandbox), sandbox);
 		all->starting++;
 		if (!loop_watch(launcher->loop, sandbox->setup, EPOLLIN, on_setup, sandbox, &err))
 			return;
@@ -285,7 +285,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
 {
 	const struct launch_message *head = &packet->head;
-	struct sandbox *sandbox = table_get(&launcher->sandboxes.ids, str_from(head->id));
+	struct sandbox *sandbox = map_get(&launcher->sandboxes.ids, str_from(head->id));
 	struct error err;
 	if (!sandbox || sandbox->end_tag) {
 		fail(&err, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND,
@@ -380,7 +380,7 @@ static int find_places(struct sandbox *sandbox, struct count *count, struct erro
 
 void sandbox_count_held(struct launcher *launcher, const struct launch_message *head)
 {
-	struct sandbox *sandbox = table_get(&launcher->sandboxes.ids, str_from(head->id));
+	struct sandbox *sandbox = map_get(&launcher->sandboxes.ids, str_from(head->id));
 	struct error err;
 	if (!sandbox || !sandbox->is_up || sandbox->is_killed || sandbox->count) {
 		fail(&err, sandbox && sandbox->count ? ERR_CONFLICT : ERR_NOT_FOUND,
@@ -478,8 +478,8 @@ bool sandboxes_are_gone(const struct launcher *launcher)
 
 void sandboxes_init(struct launcher *launcher)
 {
-	table_init(&launcher->sandboxes.ids);
-	table_init(&launcher->sandboxes.pids);
+	map_init(&launcher->sandboxes.ids, NULL);
+	map_init(&launcher->sandboxes.pids, NULL);
 }
 
 void sandboxes_done(struct launcher *launcher)
@@ -489,6 +489,6 @@ void sandboxes_done(struct launcher *launcher)
 		newer = at->newer;
 		forget(at);
 	}
-	table_done(&launcher->sandboxes.ids);
-	table_done(&launcher->sandboxes.pids);
+	map_done(&launcher->sandboxes.ids);
+	map_done(&launcher->sandboxes.pids);
 }

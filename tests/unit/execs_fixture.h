@@ -206,8 +206,8 @@ static inline void open_core(void)
 	*core = (struct core){ .loop = world->loop, .is_ready = true };
 	core->log = (struct log){ .fd = -1, .least = LOG_LEVEL_ERROR };
 	core->captured_max = CORE_CAPTURED_MAX_DEFAULT;
-	table_init(&core->ids);
-	table_init(&core->execs);
+	map_init(&core->ids, NULL);
+	map_init(&core->execs, NULL);
 	journal_init(&core->journal, 1);
 	auto_close int dir = open(world->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	core->spool = openat(dir, "execs", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -220,7 +220,7 @@ static inline void open_core(void)
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		w->sandbox.fds[i] = -1;
 	w->sandbox.fds[LAUNCH_FD_ROOT] = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	table_add(&core->ids, str_from(w->model.id), w);
+	map_add(&core->ids, str_from(w->model.id), w);
 }
 
 /* As a core that dies: nothing is said to anybody. */
@@ -240,8 +240,8 @@ static inline void drop_core(void)
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fd_close(&world->w.sandbox.fds[i]);
 	loop_free(world->loop);
-	table_done(&core->ids);
-	table_done(&core->execs);
+	map_done(&core->ids);
+	map_done(&core->execs);
 	journal_done(&core->journal);
 	fd_close(&core->spool);
 	fd_close(&core->workspaces);

@@ -18,10 +18,10 @@ static struct error err;
 static int set_up(void **state)
 {
 	core = (struct core){ .log = { .fd = -1, .least = LOG_LEVEL_ERROR } };
-	table_init(&core.ids);
-	table_init(&core.names);
-	table_init(&core.contexts);
-	table_init(&core.execs);
+	map_init(&core.ids, NULL);
+	map_init(&core.names, NULL);
+	map_init(&core.contexts, NULL);
+	map_init(&core.execs, NULL);
 	here = (struct core_workspace){ .core = &core,
 		.model = {
 			.id = HERE, .name = "here", .state = WORKSPACE_READY, .created_ms = 1 } };
@@ -33,19 +33,19 @@ static int set_up(void **state)
 		.older = &here };
 	here.newer = core.newest = &there;
 	core.oldest = &here;
-	table_add(&core.ids, str_from(HERE), &here);
-	table_add(&core.ids, str_from(THERE), &there);
-	table_add(&core.names, str_from("here"), &here);
-	table_add(&core.names, str_from("there"), &there);
+	map_add(&core.ids, str_from(HERE), &here);
+	map_add(&core.ids, str_from(THERE), &there);
+	map_add(&core.names, str_from("here"), &here);
+	map_add(&core.names, str_from("there"), &there);
 	err = (struct error){ 0 };
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	struct table *tables[] = { &core.ids, &core.names, &core.contexts, &core.execs };
+	struct map *tables[] = { &core.ids, &core.names, &core.contexts, &core.execs };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-		table_done(tables[i]);
+		map_done(tables[i]);
 	return 0;
 }
 #define ACCESS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -215,7 +215,7 @@ static void test_a_list_leaves_out_what_a_principal_can_not_find(void **state)
 	seen = 0;
 	assert_int_equal(core_list(&one, &core, &all, count, &seen, next, &err), 0);
 	assert_int_equal(seen, 1);
-	table_remove(&core.ids, str_from(HERE));
+	map_remove(&core.ids, str_from(HERE));
 	assert_refused(core_list(&one, &core, &all, count, &seen, next, &err));
 }
 

@@ -534,7 +534,7 @@ static void test_two_thousand_execs_leave_no_descriptor_and_few_records(void **s
 			before = count_fds();
 	}
 	assert_int_equal(count_fds(), before);
-	assert_true(world->core.execs.count <= 128);
+	assert_true(world->core.execs.live <= 128);
 	assert_int_equal(world->core.metrics.exec_overhead_seconds.count, 2000);
 }
 
@@ -566,7 +566,7 @@ static void test_execs_are_listed_newest_first_and_forgotten_with_their_workspac
 	assert_int_equal(exec_find(&request_system, &world->core, id, &e, &err), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
 	assert_int_equal(exec_find(&request_system, &world->core, "../../etc", &e, &err), -1);
-	assert_int_equal(world->core.execs.count, 0);
+	assert_int_equal(world->core.execs.live, 0);
 }
 
 static void test_an_exec_may_have_its_id_said_but_not_twice(void **state)

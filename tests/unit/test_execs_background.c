@@ -67,10 +67,10 @@ static void test_a_background_exec_has_a_row_before_it_starts_and_one_when_it_ha
 	assert_string_equal(text, "err\n");
 	assert_int_equal(seen.record.output_bytes, 8);
 	UNTIL(!e->own->is_spool_watched);
-	assert_int_equal(exec_shelf(&world->core)->watches.count, 0);
+	assert_int_equal(exec_shelf(&world->core)->watches.live, 0);
 	/* Its workspace goes, and its output with it. */
 	execs_forget(&world->w);
-	assert_int_equal(world->core.execs.count, 0);
+	assert_int_equal(world->core.execs.live, 0);
 	str_format(text, sizeof text, "%s.out", seen.record.id);
 	assert_int_equal(faccessat(world->core.spool, text, F_OK, 0), -1);
 }
@@ -85,7 +85,7 @@ static void test_one_that_can_not_start_leaves_nothing(void **state)
 	assert_false(seen.started);
 	assert_int_equal(seen.err.code, ERR_COMMAND_NOT_FOUND);
 	assert_true(world->puts[world->put_count - 1].is_removal);
-	assert_int_equal(world->core.execs.count, 0);
+	assert_int_equal(world->core.execs.live, 0);
 	DIR *dir = fdopendir(openat(world->core.spool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *entry;
 	while ((entry = readdir(dir)))
@@ -445,7 +445,7 @@ static void test_the_oldest_go_when_there_are_too_many(void **state)
 		run_for(1);
 	}
 	/* One more at most: it isn't known yet that nobody writes its output any more. */
-	assert_in_range(world->core.execs.count, 256, 257);
+	assert_in_range(world->core.execs.live, 256, 257);
 	assert_int_equal(exec_find(&request_system, &world->core, first, &e, &err), -1);
 }
 

@@ -114,6 +114,40 @@ static void two_maps_place_the_same_keys_differently(void **state)
 	assert_memory_not_equal(a.slots, b.slots, a.slot_count * sizeof *a.slots);
 }
 
+static void a_map_without_an_arena_keeps_what_comes_and_goes(void **state)
+{
+	enum { COUNT = 5000 };
+	static char keys[COUNT][16];
+	struct map m;
+	size_t at = 0, seen = 0;
+
+	map_init(&m, NULL);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(keys[i], sizeof keys[i], "key-%d", i);
+		map_add(&m, str_from(keys[i]), keys[i]);
+	}
+	for (int i = 0; i < COUNT; i += 2)
+		map_remove(&m, str_from(keys[i]));
+	for (int i = 0; i < COUNT; i++)
+		assert_ptr_equal(map_get(&m, str_from(keys[i])), i % 2 ? keys[i] : NULL);
+	for (char *value; (value = map_next(&m, &at)); seen++)
+		assert_ptr_equal(map_remove(&m, str_from(value)), value);
+	assert_int_equal(seen, COUNT / 2);
+	assert_aborts(map_add(&m, STR("x"), keys); map_add(&m, STR("x"), keys));
+	map_done(&m);
+	map_init(&m, NULL);
+	/* A key that is gone is never looked at again. */
+	for (int i = 0; i < 100000; i++) {
+		char key[16];
+		snprintf(key, sizeof key, "%d", i);
+		map_add(&m, str_from(key), key);
+		map_remove(&m, str_from(key));
+	}
+	assert_int_equal(m.live, 0);
+	assert_true(m.capacity <= 64);
+	map_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +156,7 @@ int main(void)
 		cmocka_unit_test(thousands_of_keys_keep_their_order),
 		cmocka_unit_test(removing_as_many_as_are_set_needs_no_more_room),
 		cmocka_unit_test(two_maps_place_the_same_keys_differently),
+		cmocka_unit_test(a_map_without_an_arena_keeps_what_comes_and_goes),
 	};
 
 	return cmocka_run_group_tests_name("map", tests, NULL, NULL);
