@@ -148,7 +148,7 @@ def stop_counter(carrel_pid):
 
 
 def test_killing_carrel_ends_the_count_of_its_directory(carrel, tmp):
-    for n in range(2000):
+    for n in range(20000):
         path = tmp / f"counted-{n % 4}" / str(n)
         path.parent.mkdir(exist_ok=True)
         path.touch()
