@@ -68,7 +68,8 @@ struct exec_private {
 	struct exec_spec *spec; /* a copy, while it waits */
 	struct exec_wake *wake; /* core_wake was asked */
 	struct exec_row *row;	/* the write of it that is awaited */
-	struct loop_timer *timeout, *later;
+	struct loop_timer *timeout; /* its time is over, or it didn't end when it was killed */
+	struct loop_timer *later;
 
 	int fds[3]; /* for the command, until they are sent */
 	bool is_ours[3];

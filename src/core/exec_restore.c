@@ -36,7 +36,8 @@ void execs_sandbox_gone(struct core_workspace *w)
 			continue;
 		}
 		if (e->own->phase != EXEC_PHASE_EXITED) {
-			exec_lost(e, reason, reason == REASON_CANCELED ? why : NULL);
+			exec_lost(e, e->own->has_limit ? e->own->limit : reason,
+				reason == REASON_CANCELED ? why : NULL);
 			continue;
 		}
 		/* It had ended before; its output may have to wait for a reader. */

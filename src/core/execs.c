@@ -17,6 +17,7 @@
 
 #define FDS_AN_EXEC 6 /* at most */
 #define PING_MS 10000
+#define KILLED_MS 5000 /* for one that was killed to end */
 #define TRIES_MAX 3
 #define DIRECTORY_DEFAULT "/workspace"
 
@@ -498,6 +499,31 @@ void exec_started(struct core_exec *e)
 
 /* ---- while it runs ---- */
 
+/* Another process of the sandbox can hold the end of one that was killed: by tracing it. init ends
+ * tracers as well, but one that comes right after its look is missed. */
+static void on_not_ended(struct loop *loop, void *ctx)
+{
+	struct core_exec *e = ctx;
+	struct core_workspace *w = e->workspace;
+	e->own->timeout = NULL;
+	if (!e->own->has_limit) {
+		e->own->has_limit = true;
+		e->own->limit = REASON_SIGNALED;
+	}
+	log_record(&w->core->log, LOG_LEVEL_WARN,
+		"a killed exec did not end, so its sandbox is ended", "exec", e->record.id,
+		"workspace", w->model.id, NULL);
+	core_end_sandbox(w, REASON_CANCELED);
+}
+
+static void send_kill(struct core_exec *e)
+{
+	struct loop *loop = e->workspace->core->loop;
+	line_send(e->workspace, INIT_SIGNAL, e->number, SIGKILL);
+	loop_cancel(loop, e->own->timeout);
+	e->own->timeout = loop_after(loop, KILLED_MS, on_not_ended, e);
+}
+
 void exec_kill(struct core_exec *e, enum reason reason)
 {
 	struct exec_private *own = e->own;
@@ -514,7 +540,7 @@ void exec_kill(struct core_exec *e, enum reason reason)
 	}
 	if (own->phase > EXEC_PHASE_SENT)
 		return;
-	line_send(w, INIT_SIGNAL, e->number, SIGKILL);
+	send_kill(e);
 	/* What left its process group goes too, if it can be nobody else's. */
 	if (w->sandbox.exec_count == 1)
 		line_send(w, INIT_SIGNAL, 0, SIGKILL);
@@ -597,7 +623,10 @@ int exec_signal(const struct request *request, struct core_exec *e, int signo, s
 	if (check_runs(e, err))
 		return -1;
 	e->own->signal_sent = signo;
-	line_send(e->workspace, INIT_SIGNAL, e->number, signo);
+	if (signo == SIGKILL)
+		send_kill(e);
+	else
+		line_send(e->workspace, INIT_SIGNAL, e->number, signo);
 	return 0;
 }
 

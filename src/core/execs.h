@@ -9,7 +9,7 @@
  * error that says so.
  * 4. The command's own end is the end: what it left running keeps no caller waiting. On a limit, a
  * cancel or a timeout its whole process group is killed, and everything in the sandbox when no
- * other exec runs there.
+ * other exec runs there. If it doesn't end by that within seconds, its sandbox is ended.
  * 5. Output goes to the listener as it comes, at most what its credit allows; background output to
  * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
  * capped (docs/design/0012).

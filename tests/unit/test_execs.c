@@ -109,6 +109,26 @@ static void test_a_timeout_kills_the_whole_process_group(void **state)
 	assert_int_equal(world->ends, 0);
 }
 
+static void test_an_exec_that_is_killed_and_does_not_end_ends_its_sandbox(void **state)
+{
+	auto_seen struct seen late, killed;
+	struct error err;
+	struct exec_spec spec = SPEC("sleep", "30");
+	struct core_exec *e = start_exec(&killed, &spec, EXEC_CAPTURED, NULL, true);
+	run_until(&killed.started);
+	spec.timeout_ms = 100;
+	start_exec(&late, &spec, EXEC_CAPTURED, NULL, true);
+	run_until(&late.started);
+	kill(world->init.pid, SIGSTOP); /* as if something inside held their ends */
+	assert_int_equal(exec_signal(&request_system, e, SIGKILL, &err), 0);
+	run_until(&killed.ended);
+	run_until(&late.ended);
+	assert_int_equal(world->ends, 1);
+	assert_reason(&late, REASON_TIMEOUT);
+	assert_reason(&killed, REASON_SIGNALED);
+	assert_int_equal(killed.record.result.signal, SIGKILL);
+}
+
 static void test_what_a_command_leaves_running_keeps_nobody_waiting(void **state)
 {
 	auto_seen struct seen seen;
@@ -730,6 +750,7 @@ int main(void)
 		EXEC_TEST(test_output_larger_than_a_pipe_is_whole),
 		EXEC_TEST(test_output_past_its_cap_ends_the_exec),
 		EXEC_TEST(test_a_timeout_kills_the_whole_process_group),
+		EXEC_TEST(test_an_exec_that_is_killed_and_does_not_end_ends_its_sandbox),
 		EXEC_TEST(test_what_a_command_leaves_running_keeps_nobody_waiting),
 		EXEC_TEST(test_a_listener_that_goes_ends_its_exec),
 		EXEC_TEST(test_a_stream_comes_as_it_is_written_and_waits_while_paused),
