@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "core/catalog.h"
 #include "core/idempotency.h"
-#include "format/fields.h"
+#include "model/record.h"
 #include "format/json.h"
 
 struct api {
@@ -28,7 +28,7 @@ typedef void call_fn(struct call *c);
 struct route_answer {
 	int status;
 	const char *type;	     /* content type, or NULL: no body */
-	const struct fields *schema; /* of JSON; NULL: bytes or text */
+	const struct record *schema; /* of JSON; NULL: bytes or text */
 	const char *about;
 };
 enum {
@@ -48,9 +48,9 @@ struct route {
 	const char *summary;
 	call_fn *run; /* with the body, unless ROUTE_STREAMED */
 	unsigned flags;
-	const struct fields *query; /* or NULL: none */
+	const struct record *query; /* or NULL: none */
 	size_t query_size;	    /* of the struct */
-	const struct fields *body;  /* of JSON, or NULL */
+	const struct record *body;  /* of JSON, or NULL */
 	size_t body_size;
 	const char *body_type;		    /* of ROUTE_STREAMED */
 	const struct route_answer *answers; /* ended by status 0 */

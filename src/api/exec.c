@@ -163,7 +163,7 @@ static void on_background_ended(void *ctx, struct core_exec *e, const struct err
 
 /* ---- the start ---- */
 
-static enum exec_road road_of(struct call *c, const struct exec_body *body, bool *is_known)
+static enum exec_road road_of(struct call *c, const struct exec_spec *body, bool *is_known)
 {
 	struct str streams = http_header(c->r, "carrel-streams");
 
@@ -180,34 +180,19 @@ static enum exec_road road_of(struct call *c, const struct exec_body *body, bool
 
 static void fill_spec(struct call *c, enum exec_road road, const char *id, struct exec_spec *spec)
 {
-	const struct exec_body *body = c->body;
 	struct arena *arena = &c->r->arena;
 
-	*spec = (struct exec_spec){
-		.id = id[0] ? id : NULL,
-		.command = body->command,
-		.cwd = body->cwd,
-		.stdin_text = body->input,
-		.has_stdin_text = body->input.data != NULL,
-		.open_stdin = body->open_stdin,
-		.tty = body->tty || road == EXEC_HANDED_PTY,
-		.rows = (uint16_t)body->rows,
-		.columns = (uint16_t)body->columns,
-		.background = body->background,
-		.timeout_ms = body->timeout_ms,
-		.cpu_time_ms = body->limits.cpu_time_ms,
-		.output_bytes = body->limits.output_bytes,
-	};
-	if (body->command) {
+	*spec = *(const struct exec_spec *)c->body;
+	spec->id = id[0] ? id : NULL;
+	spec->has_stdin_text = spec->stdin_text.data != NULL;
+	spec->tty |= road == EXEC_HANDED_PTY;
+	if (spec->command) {
 		vec_push(arena, &spec->argv, "/bin/sh");
 		vec_push(arena, &spec->argv, "-c");
-		vec_push(arena, &spec->argv, body->command);
+		vec_push(arena, &spec->argv, spec->command);
+		vec_push(arena, &spec->argv, NULL);
+		spec->argv.count--;
 	}
-	for (size_t i = 0; i < body->argv.count; i++)
-		vec_push(arena, &spec->argv, body->argv.items[i]);
-	vec_push(arena, &spec->argv, NULL);
-	spec->argv.count--;
-	spec->env = body->env;
 }
 
 static const struct exec_listener *listener_of(enum exec_road road)
@@ -223,7 +208,7 @@ static const struct exec_listener *listener_of(enum exec_road road)
 }
 
 static int check(
-	struct call *c, const struct exec_body *body, enum exec_road road, struct error *err)
+	struct call *c, const struct exec_spec *body, enum exec_road road, struct error *err)
 {
 	bool is_json, is_events, is_named;
 
@@ -231,7 +216,7 @@ static int check(
 		return fail(err, ERR_INVALID,
 			"Carrel-Streams: handed goes with three descriptors, not %d",
 			c->r->fd_count);
-	if (exec_is_handed(road) && (body->input.data || body->open_stdin))
+	if (exec_is_handed(road) && (body->stdin_text.data || body->open_stdin))
 		return fail(err, ERR_INVALID, "stdin is in the streams that are handed over");
 	const char *id = call_header(c, "carrel-exec-id");
 	if (id && !id_is_valid(id))
@@ -292,7 +277,7 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 
 void api_exec_start(struct call *c)
 {
-	const struct exec_body *body = c->body;
+	const struct exec_spec *body = c->body;
 	struct core_workspace *w;
 	struct error err;
 	bool is_known;

@@ -102,8 +102,8 @@ static void print_core(struct buf *out, const struct metrics *metrics)
 			*(const uint64_t *)((const char *)metrics + counters[i].offset));
 	print_head(out, "carrel_execs_total", "counter", "Execs that have ended, by reason.");
 	for (int i = 0; i < REASON_COUNT; i++)
-		buf_printf(out, "carrel_execs_total{reason=\"%s\"} %" PRIu64 "\n",
-			reason_name((enum reason)i), metrics->execs[i]);
+		buf_printf(out, "carrel_execs_total{reason=\"%s\"} %" PRIu64 "\n", reason_names[i],
+			metrics->execs[i]);
 	for (EACH(i, histograms))
 		print_histogram(out, histograms[i].name, histograms[i].help,
 			(const struct histogram *)((const char *)metrics + histograms[i].offset));

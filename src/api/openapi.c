@@ -13,11 +13,12 @@ static void print_reference(struct json *j, const char *key, const char *where, 
 	json_end(j);
 }
 
-static void print_content(struct json *j, const char *type, const struct fields *schema)
+static void print_content(
+	struct json *j, const char *type, const struct record *schema, unsigned use)
 {
 	json_object(j, type);
 	if (schema) {
-		print_reference(j, "schema", "schemas", schema->name);
+		print_reference(j, "schema", "schemas", record_schema_name(schema, use));
 	} else {
 		json_object(j, "schema");
 		if (strncmp(type, "application/json", 16)) {
@@ -85,7 +86,7 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 			json_text(j, "description", row->help);
 		if (row->kind == FIELD_BOOLEAN)
 			json_bool(j, "allowEmptyValue", true);
-		fields_print_parameter(j, "schema", row);
+		record_print_parameter(j, "schema", row);
 		json_end(j);
 	}
 	if (route->flags & ROUTE_KEYED)
@@ -113,7 +114,8 @@ static void print_body(struct json *j, const struct route *route)
 	json_object(j, "requestBody");
 	json_bool(j, "required", route->body && !(route->flags & ROUTE_OPTIONAL));
 	json_object(j, "content");
-	print_content(j, route->body ? "application/json" : route->body_type, route->body);
+	print_content(
+		j, route->body ? "application/json" : route->body_type, route->body, FIELD_IN);
 	json_end(j);
 	json_end(j);
 }
@@ -150,7 +152,7 @@ static void print_answer(struct json *j, const struct route *route, size_t *at)
 		json_object(j, "content");
 	for (; answers[*at].status == status; ++*at)
 		if (has_content)
-			print_content(j, answers[*at].type, answers[*at].schema);
+			print_content(j, answers[*at].type, answers[*at].schema, FIELD_OUT);
 	if (has_content)
 		json_end(j);
 	json_end(j);
@@ -241,10 +243,55 @@ static void print_problems(struct json *j)
 		json_object(j, name);
 		json_text(j, "description", problem_title(status));
 		json_object(j, "content");
-		print_content(j, "application/problem+json", &problem_schema);
+		print_content(j, "application/problem+json", &problem_schema, FIELD_OUT);
 		json_end(j);
 		json_end(j);
 	}
+	json_end(j);
+}
+
+/* ---- schemas ---- */
+
+struct schemas {
+	struct {
+		const struct record *record;
+		unsigned use;
+	} items[64];
+	size_t count;
+};
+
+/* With all that it refers to. */
+static void add_schema(struct schemas *schemas, const struct record *record, unsigned use)
+{
+	for (size_t i = 0; i < schemas->count; i++)
+		if (schemas->items[i].record == record && schemas->items[i].use == use)
+			return;
+	if (!record || schemas->count == sizeof schemas->items / sizeof *schemas->items)
+		return;
+	schemas->items[schemas->count].record = record;
+	schemas->items[schemas->count++].use = use;
+	for (size_t i = 0; i < record->count; i++)
+		if (field_is(record, &record->rows[i], use))
+			add_schema(schemas, record->rows[i].object, use);
+}
+
+static void print_schemas(struct json *j)
+{
+	struct schemas schemas = { 0 };
+
+	for (size_t i = 0; i < route_count; i++) {
+		add_schema(&schemas, routes[i].body, FIELD_IN);
+		for (const struct route_answer *a = routes[i].answers; a->status; a++)
+			add_schema(&schemas, a->schema, FIELD_OUT);
+	}
+	add_schema(&schemas, &problem_schema, FIELD_OUT);
+	add_schema(&schemas, &event_schema, FIELD_OUT);
+	add_schema(&schemas, &files_schema, FIELD_OUT);
+	json_object(j, "schemas");
+	for (size_t i = 0; i < schemas.count; i++)
+		record_print_schema(j,
+			record_schema_name(schemas.items[i].record, schemas.items[i].use),
+			schemas.items[i].record, schemas.items[i].use);
 	json_end(j);
 }
 
@@ -264,12 +311,7 @@ void openapi_print(struct buf *out)
 	json_end(&j);
 	print_paths(&j);
 	json_object(&j, "components");
-	json_object(&j, "schemas");
-	for (const struct fields *const *schema = schemas_in; *schema; schema++)
-		fields_print_schema(&j, (*schema)->name, *schema, FIELDS_IN);
-	for (const struct fields *const *schema = schemas_out; *schema; schema++)
-		fields_print_schema(&j, (*schema)->name, *schema, FIELDS_OUT);
-	json_end(&j);
+	print_schemas(&j);
 	print_problems(&j);
 	json_end(&j);
 	json_end(&j);

@@ -37,9 +37,8 @@ void result_print(struct json *j, const struct core_exec *e, const struct exec_o
 	struct exec_output captured = output_of(e);
 
 	json_object(j, NULL);
-	json_text(j, "id", exec_record_of(e)->id);
-	exec_print_result(j, &exec_record_of(e)->result, output ? output : &captured,
-		exec_limiter(e), places);
+	exec_print_result(j, exec_record_of(e)->id, &exec_record_of(e)->result,
+		output ? output : &captured, exec_limiter(e), places);
 	json_end(j);
 }
 

@@ -12,23 +12,23 @@ ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prome
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
 ANSWERS(created,
-	{ 201, JSON, &workspace_schema,
+	{ 201, JSON, &workspace_record,
 		"It is there. A client that goes before it is answered cancels the creation, and "
 		"nothing is left; with an Idempotency-Key only if it sent `Carrel-Cancel: "
 		"disconnect`." });
 ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
-ANSWERS(workspace, { 200, JSON, &workspace_schema, "The workspace." });
+ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
 ANSWERS(removed, { 204, NULL, NULL, "It is gone." });
 ANSWERS(exec_answers,
-	{ 200, JSON, &result_schema,
+	{ 200, JSON, &result_record,
 		"It has ended. Of all captured output together the daemon keeps 128 MB (carrel "
 		"serve "
 		"--captured-output); an exec that needs more ends with reason output_limit." },
 	{ 200, EVENTS, NULL,
 		"Events: start {id}, stdout and stderr {data, encoding}, exit with the result." },
-	{ 201, JSON, &exec_schema, "It runs in the background." });
+	{ 201, JSON, &exec_fields, "It runs in the background." });
 ANSWERS(execs, { 200, JSON, &execs_schema, "Newest first." });
-ANSWERS(exec, { 200, JSON, &exec_schema, "The exec." });
+ANSWERS(exec, { 200, JSON, &exec_fields, "The exec." });
 ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },
 	{ 200, EVENTS, NULL, "Both streams as events, then exit with the exec." });
 ANSWERS(done, { 204, NULL, NULL, "Done." });
@@ -61,20 +61,20 @@ const struct route routes[] = {
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,
-		BODY(create_fields, struct create_body), .answers = created,
+		BODY(workspace_record, struct workspace), .answers = created,
 		.errors = { 404, 409, 429, 507 } },
 	{ "GET", "/v1/workspaces", "listWorkspaces", "List workspaces", api_workspace_list,
 		QUERY(list_query_fields, struct list_query), .answers = workspaces },
 	{ "GET", WORKSPACE, "getWorkspace", "Show a workspace", api_workspace_get,
 		QUERY(workspace_query_fields, struct workspace_query), .answers = workspace },
 	{ "PATCH", WORKSPACE, "changeWorkspace", "Change labels, limits and lifetimes",
-		api_workspace_patch, BODY(patch_fields, struct patch_body), .answers = workspace,
-		.errors = { 409, 507 } },
+		api_workspace_patch, BODY(workspace_change_record, struct workspace_change),
+		.answers = workspace, .errors = { 409, 507 } },
 	{ "DELETE", WORKSPACE, "removeWorkspace", "End what runs in it and remove it",
 		api_workspace_delete, .answers = removed, .errors = { 409, 507 } },
 
 	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
-		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_fields, struct exec_body),
+		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_spec_record, struct exec_spec),
 		.answers = exec_answers, .errors = { 406, 409, 429, 507 } },
 	{ "GET", WORKSPACE "/execs", "listExecs", "List the execs of a workspace", api_exec_list,
 		QUERY(page_query_fields, struct list_query), .answers = execs },

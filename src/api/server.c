@@ -14,16 +14,16 @@
 
 static int read_query(struct call *c, struct error *err)
 {
-	static const struct fields none = { "", NULL, NULL, 0 };
-	const struct fields *fields = c->route->query ? c->route->query : &none;
-	struct fields_parameter parameters[QUERY_MAX];
+	static const struct record none = { "", NULL, NULL, 0 };
+	const struct record *fields = c->route->query ? c->route->query : &none;
+	struct record_parameter parameters[QUERY_MAX];
 	size_t count = 0;
 
 	c->query = arena_alloc(&c->r->arena, c->route->query_size + 1);
 	if (!c->r->query.len)
-		return fields_read_query(fields, NULL, 0, &c->r->arena, c->query, err);
+		return record_read_query(fields, NULL, 0, &c->r->arena, c->query, err);
 	while (http_query_at(c->r, count, &parameters[count].name, &parameters[count].value)) {
-		struct fields_parameter *p = &parameters[count];
+		struct record_parameter *p = &parameters[count];
 
 		if (!p->name.data || !p->value.data)
 			return fail(err, ERR_INVALID, "the query is not percent-encoded properly");
@@ -36,7 +36,7 @@ static int read_query(struct call *c, struct error *err)
 			return fail(
 				err, ERR_INVALID, "more than %d query parameters", QUERY_MAX - 1);
 	}
-	return fields_read_query(fields, parameters, count, &c->r->arena, c->query, err);
+	return record_read_query(fields, parameters, count, &c->r->arena, c->query, err);
 }
 
 static bool is_json(struct str type)
@@ -70,7 +70,7 @@ static int read_body(struct call *c, struct error *err)
 		error_context(err, "body");
 		return err->code == ERR_LIMIT ? 413 : 400;
 	}
-	if (fields_read(c->route->body, value, &c->r->arena, c->body, err))
+	if (record_read(c->route->body, value, &c->r->arena, c->body, err))
 		return problem_status(err->code);
 	return 0;
 }

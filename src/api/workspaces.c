@@ -81,35 +81,10 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 
 static void create(struct call *c, struct operation *op)
 {
-	const struct create_body *body = c->body;
 	struct create_operation *own = (struct create_operation *)op;
-	struct workspace wanted = {
-		.name = body->name,
-		.environment = body->environment,
-		.python = body->python.version,
-		.requirements = body->python.requirements,
-		.limits = body->limits,
-		.ttl_ms = body->ttl_ms,
-		.idle_timeout_ms = body->idle_timeout_ms,
-		.is_context = body->is_context,
-		.ptrace = body->ptrace,
-		.labels = body->labels,
-		.env = body->env,
-		.packages = body->python.packages,
-	};
+	struct workspace wanted = *(const struct workspace *)c->body;
+
 	str_copy(wanted.id, sizeof wanted.id, op->id);
-	for (size_t i = 0; i < body->python.constraints.count; i++)
-		vec_push(&c->r->arena, &wanted.build_options,
-			arena_printf(&c->r->arena, "--constraint-line=%s",
-				body->python.constraints.items[i]));
-	if (body->python.torch_backend)
-		vec_push(&c->r->arena, &wanted.build_options,
-			arena_printf(
-				&c->r->arena, "--torch-backend=%s", body->python.torch_backend));
-	if (body->python.pre)
-		vec_push(&c->r->arena, &wanted.build_options, "--pre");
-	if (body->python.allow_build)
-		vec_push(&c->r->arena, &wanted.build_options, "--allow-build");
 	own->w = core_create(c->request, c->api->core, &wanted, on_created, op);
 	own->is_bound = is_bound(c, op);
 	if (own->w && own->is_bound)
@@ -151,7 +126,7 @@ void api_workspace_list(struct call *c)
 	pair_list labels = { 0 };
 	struct core_filter filter = {
 		.labels = &labels,
-		.state = query->state - 1,
+		.state = query->has_state ? query->state : -1,
 		.cursor = query->cursor,
 		.limit = query->limit ? query->limit : LIMIT_DEFAULT,
 	};
@@ -205,21 +180,11 @@ void api_workspace_get(struct call *c)
 
 void api_workspace_patch(struct call *c)
 {
-	const struct patch_body *body = c->body;
-	struct core_change change = {
-		.labels = body->has_labels ? &body->labels : NULL,
-		.limits = body->has_limits ? &body->limits : NULL,
-		.has_ttl = body->has_ttl,
-		.ttl_ms = body->ttl_ms,
-		.has_idle_timeout = body->has_idle_timeout,
-		.idle_timeout_ms = body->idle_timeout_ms,
-	};
 	struct core_workspace *w;
 
-	if (call_workspace(c, &w))
-		return;
-	core_update(
-		c->request, w, &change, on_workspace, operation_new(c, sizeof(struct operation)));
+	if (!call_workspace(c, &w))
+		core_update(c->request, w, c->body, on_workspace,
+			operation_new(c, sizeof(struct operation)));
 }
 
 static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)

@@ -5,19 +5,75 @@
 #include "base/str.h"
 #include "format/quantity.h"
 
-static const struct arg_option *find_long(const struct arg_spec *spec, struct str name)
+/* The options of a spec, one after the other; a record is one a field. */
+struct options {
+	const struct arg_spec *spec;
+	size_t next, field;
+	struct arg_option made;
+	char name[32];
+};
+
+static enum arg_kind kind_of(const struct field *row)
 {
-	for (size_t i = 0; i < spec->option_count; i++)
-		if (str_is(name, spec->options[i].name))
-			return &spec->options[i];
+	return row->kind == FIELD_SIZE	     ? ARG_SIZE
+	       : row->kind == FIELD_DURATION ? ARG_DURATION
+	       : row->kind == FIELD_CPUS     ? ARG_CPUS
+	       : row->kind == FIELD_INTEGER  ? ARG_COUNT
+					     : ARG_RECORD;
+}
+
+static const struct arg_option *make_option(
+	struct options *options, const struct arg_option *of, const struct field *row)
+{
+	static const char *const metavars[] = {
+		[ARG_SIZE] = "SIZE", [ARG_DURATION] = "TIME", [ARG_CPUS] = "N", [ARG_COUNT] = "N"
+	};
+	enum arg_kind kind = kind_of(row);
+	options->made = (struct arg_option){ .name = options->name,
+		.kind = kind,
+		.offset = of->offset + row->offset,
+		.metavar = metavars[kind],
+		.help = row->help,
+		.least = row->least,
+		.most = kind == ARG_COUNT ? row->most : 0 };
+	str_copy(options->name, sizeof options->name, row->name);
+	for (char *c = options->name; *c; c++)
+		*c = *c == '_' ? '-' : *c;
+	for (const struct arg_help *help = of->helps; help && help->name; help++)
+		if (!strcmp(help->name, row->name))
+			options->made.help = help->help;
+	return &options->made;
+}
+
+/* NULL after the last. What it returns lives until the next call. */
+static const struct arg_option *next_option(struct options *options)
+{
+	while (options->next < options->spec->option_count) {
+		const struct arg_option *option = &options->spec->options[options->next];
+		if (option->kind != ARG_RECORD) {
+			options->next++;
+			return option;
+		}
+		while (options->field < option->record->count) {
+			const struct field *row = &option->record->rows[options->field++];
+			if (field_is(option->record, row, FIELD_IN) && kind_of(row) != ARG_RECORD)
+				return make_option(options, option, row);
+		}
+		options->next++;
+		options->field = 0;
+	}
 	return NULL;
 }
 
-static const struct arg_option *find_letter(const struct arg_spec *spec, char letter)
+/* By its name, or by its letter when that isn't 0. */
+static const struct arg_option *find_option(
+	const struct arg_spec *spec, struct str name, char letter, struct options *options)
 {
-	for (size_t i = 0; i < spec->option_count; i++)
-		if (spec->options[i].letter == letter)
-			return &spec->options[i];
+	const struct arg_option *option;
+	*options = (struct options){ .spec = spec };
+	while ((option = next_option(options)))
+		if (letter ? option->letter == letter : str_is(name, option->name))
+			return option;
 	return NULL;
 }
 
@@ -98,21 +154,23 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 	}
 }
 
-/* The option that was probably meant, or NULL. */
-static const char *nearest_option(const struct arg_spec *spec, struct str name)
+/* The option that was probably meant; false: none. */
+static bool find_nearest(const struct arg_spec *spec, struct str name, char nearest[32])
 {
-	const char *nearest = NULL;
+	struct options options = { .spec = spec };
+	const struct arg_option *option;
 	size_t least = SIZE_MAX;
 	char given[64];
 	str_format(given, sizeof given, "%.*s", (int)name.len, name.data);
-	for (size_t i = 0; i < spec->option_count; i++)
-		if (str_is_nearer(given, spec->options[i].name, &least))
-			nearest = spec->options[i].name;
-	return nearest;
+	while ((option = next_option(&options)))
+		if (str_is_nearer(given, option->name, &least))
+			str_copy(nearest, 32, option->name);
+	return least != SIZE_MAX;
 }
 
 static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
 {
+	char nearest[32];
 	struct str name = { what, (size_t)len }, rest = str_from(spec->later ? spec->later : ""),
 		   later;
 	while (name.len && name.data[0] == '-')
@@ -122,8 +180,7 @@ static int unknown(const struct arg_spec *spec, struct error *err, const char *w
 			return fail(err, ERR_UNAVAILABLE, "'%.*s' is not available in this version",
 				len, what);
 	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
-	const char *nearest = nearest_option(spec, name);
-	if (nearest)
+	if (find_nearest(spec, name, nearest))
 		return error_hint(err, "did you mean --%s?", nearest);
 	return error_hint(err, "carrel %s --help shows the options", spec->command);
 }
@@ -144,7 +201,8 @@ static int parse_long(const struct arg_spec *spec, int argc, char **argv, int *a
 		*help = true;
 		return 0;
 	}
-	const struct arg_option *option = find_long(spec, name);
+	struct options of;
+	const struct arg_option *option = find_option(spec, name, 0, &of);
 	if (!option)
 		return unknown(spec, err, word, (int)name.len + 2);
 	(*at)++;
@@ -166,7 +224,8 @@ static int parse_letters(const struct arg_spec *spec, int argc, char **argv, int
 {
 	const char *word = argv[(*at)++];
 	for (const char *c = word + 1; *c; c++) {
-		const struct arg_option *option = find_letter(spec, *c);
+		struct options of;
+		const struct arg_option *option = find_option(spec, STR(""), *c, &of);
 		if (*c == 'h' && !option) {
 			*help = true;
 			return 0;
@@ -297,10 +356,10 @@ void args_print_help(const struct arg_spec *spec)
 	printf("usage: %s\n\n", spec->usage);
 	print_wrapped(spec->about, 0);
 	printf("\noptions:\n");
-	for (size_t i = 0; i < spec->option_count; i++) {
-		const struct arg_option *option = &spec->options[i];
+	struct options options = { .spec = spec };
+	const struct arg_option *option;
+	while ((option = next_option(&options)))
 		print_option(option->letter, option->name, option->metavar, option->help);
-	}
 	print_option('h', "help", NULL, "show this");
 	if (spec->examples)
 		printf("\nexamples:\n%s", spec->examples);

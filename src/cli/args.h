@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "model/record.h"
 
 enum arg_kind {
 	ARG_FLAG,     /* bool */
@@ -22,6 +23,12 @@ enum arg_kind {
 	ARG_DURATION, /* uint64_t milliseconds */
 	ARG_COUNT,    /* uint64_t */
 	ARG_CPUS,     /* uint64_t thousandths */
+	ARG_RECORD,   /* numbers that a client may send of `record`, each as an option; offset: of
+			 its struct. A '_' in a name is a '-' here */
+};
+struct arg_help {
+	const char *name; /* of a field; NULL ends the list */
+	const char *help;
 };
 
 struct arg_option {
@@ -31,8 +38,10 @@ struct arg_option {
 	size_t offset;	     /* of the field in the options structure */
 	const char *metavar; /* NULL for flags */
 	const char *help;
-	const char *choices;  /* ARG_CHOICE: "none|list|open" */
-	uint64_t least, most; /* numbers; most 0: no upper bound but the type's */
+	const char *choices;	      /* ARG_CHOICE: "none|list|open" */
+	uint64_t least, most;	      /* numbers; most 0: no upper bound but the type's */
+	const struct record *record;  /* ARG_RECORD */
+	const struct arg_help *helps; /* instead of the record's own, where they differ; or NULL */
 };
 
 struct arg_spec {

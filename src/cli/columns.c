@@ -1,8 +1,11 @@
 #include "cli/columns.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/str.h"
+#include "cli/remote.h"
+#include "format/quantity.h"
 #include "linux/pty.h"
 
 #define CELL_SIZE 1024
@@ -16,6 +19,116 @@ void columns_add(struct columns *columns, const char *const *cells)
 		vec_push(columns->arena, &columns->cells, arena_text(columns->arena, shown));
 	}
 }
+
+/* ---- by the rows of a record ---- */
+
+static const char *number_text(
+	struct arena *arena, const struct field *row, const struct json_value *v)
+{
+	char size[16];
+	if (v->kind != JSON_NUMBER || (v->is_integer && v->integer < 0))
+		return NULL;
+	if (!v->is_integer || row->kind == FIELD_CPUS)
+		return arena_printf(arena, "%g", v->number);
+	uint64_t number = (uint64_t)v->integer;
+	if (row->kind == FIELD_SIZE) {
+		quantity_format_size(size, number);
+		return arena_text(arena, size);
+	}
+	if (row->kind != FIELD_DURATION)
+		return arena_printf(arena, "%" PRIu64, number);
+	return number % 1000 ? arena_printf(arena, "%" PRIu64 "ms", number)
+			     : arena_printf(arena, "%" PRIu64 "s", number / 1000);
+}
+
+/* "memory 2.0G, cpu-time 30s": numbers that there are, by the names of their options. */
+static const char *object_text(
+	struct arena *arena, const struct record *record, const struct json_value *object)
+{
+	const char *joined = "";
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *row = &record->rows[i];
+		const struct json_value *v = json_member(object, field_name(row, FIELD_OUT).text);
+		const char *text =
+			v && field_is(record, row, FIELD_OUT) ? number_text(arena, row, v) : NULL;
+		struct field_name name = field_name(row, FIELD_IN);
+		for (char *c = name.text; *c; c++)
+			*c = *c == '_' ? '-' : *c;
+		if (text)
+			joined = arena_printf(
+				arena, "%s%s%s %s", joined, joined[0] ? ", " : "", name.text, text);
+	}
+	return joined;
+}
+
+const char *columns_list(struct arena *arena, const struct json_value *array)
+{
+	const char *joined = "";
+	for (const struct json_value *item = array ? array->first : NULL; item; item = item->next)
+		if (item->kind == JSON_STRING)
+			joined = arena_printf(
+				arena, "%s%s%s", joined, joined[0] ? ", " : "", item->string.data);
+	return joined;
+}
+
+const char *columns_text(
+	struct arena *arena, const struct field *row, const struct json_value *object)
+{
+	const struct field_name name = field_name(row, FIELD_OUT);
+	const struct json_value *v = json_member(object, name.text);
+	char age[32];
+	if (!v || v->kind == JSON_NULL)
+		return NULL;
+	switch (row->kind) {
+	case FIELD_BOOLEAN:
+		return v->boolean ? "yes" : "no";
+	case FIELD_TIME:
+		remote_format_age(age, json_member_text(object, name.text));
+		return arena_text(arena, age);
+	case FIELD_PAIRS:
+		return remote_join_pairs(arena, v);
+	case FIELD_TEXTS:
+		return columns_list(arena, v);
+	case FIELD_OBJECT:
+		return object_text(arena, row->object, v);
+	default:
+		return v->kind == JSON_NUMBER ? number_text(arena, row, v)
+					      : json_member_text(object, name.text);
+	}
+}
+
+static const struct field *find_column(const struct record *record, unsigned place)
+{
+	for (size_t i = 0; i < record->count; i++)
+		if (record->rows[i].column == place &&
+			field_is(record, &record->rows[i], FIELD_OUT))
+			return &record->rows[i];
+	return NULL;
+}
+
+void columns_begin(struct columns *columns, const struct record *record)
+{
+	const char *heads[COLUMNS_MAX];
+	const struct field *row;
+	columns->count = columns->numbers = 0;
+	while (columns->count < COLUMNS_MAX && (row = find_column(record, columns->count + 1))) {
+		if (row->kind == FIELD_SIZE || row->kind == FIELD_INTEGER)
+			columns->numbers |= 1u << columns->count;
+		heads[columns->count++] = row->head;
+	}
+	columns_add(columns, heads);
+}
+
+void columns_add_object(
+	struct columns *columns, const struct record *record, const struct json_value *object)
+{
+	const char *cells[COLUMNS_MAX];
+	for (unsigned i = 0; i < columns->count; i++)
+		cells[i] = columns_text(columns->arena, find_column(record, i + 1), object);
+	columns_add(columns, cells);
+}
+
+/* ---- as it is printed ---- */
 
 /* Characters, not bytes: names may be in any script. */
 static size_t width_of(const char *text)

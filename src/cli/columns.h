@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/vec.h"
+#include "model/record.h"
 
 #define COLUMNS_MAX 8
 struct columns {
@@ -15,6 +16,16 @@ struct columns {
 };
 /* The first row is the heads. `cells` has count of them; NULL is "-". */
 void columns_add(struct columns *columns, const char *const *cells);
+/* The columns that a record has: sets count and numbers, and adds the heads; and one line of what
+ * an object shows. */
+void columns_begin(struct columns *columns, const struct record *record);
+void columns_add_object(
+	struct columns *columns, const struct record *record, const struct json_value *object);
+/* What `object` shows of a field, as people read it: "2.0G", "30s", "yes", "a=b,c=d", an age; NULL:
+ * nothing. */
+const char *columns_text(
+	struct arena *arena, const struct field *row, const struct json_value *object);
+const char *columns_list(struct arena *arena, const struct json_value *array); /* "a, b" */
 /* That of standard output, or 0 when it is no terminal. */
 unsigned columns_width(void);
 void columns_print(const struct columns *columns, struct buf *out);

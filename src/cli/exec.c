@@ -218,7 +218,7 @@ static int print_captured(const struct exec_ended *ended, const struct buf *out,
 	buf_init(&text, (size_t)-1 / 2);
 	json_init(&j, &text, false);
 	json_object(&j, NULL);
-	exec_print_result(&j, &ended->result, &output, ended->limiter, NULL);
+	exec_print_result(&j, NULL, &ended->result, &output, ended->limiter, NULL);
 	json_end(&j);
 	buf_char(&text, '\n');
 	if (fd_write_full(STDOUT_FILENO, text.data, text.len) != (ssize_t)text.len)

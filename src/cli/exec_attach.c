@@ -137,7 +137,7 @@ static void cancel(struct attached *a)
 static bool find_reason(const char *name, enum reason *reason)
 {
 	for (int i = 0; name && i < REASON_COUNT; i++)
-		if (!strcmp(name, reason_name((enum reason)i))) {
+		if (!strcmp(name, reason_names[i])) {
 			*reason = (enum reason)i;
 			return true;
 		}

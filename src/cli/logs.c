@@ -144,7 +144,7 @@ static int print_json(const struct buf *out, const struct buf *errors)
 		(struct str){ errors->data, errors->len }, false);
 	json_init(&j, &text, false);
 	json_object(&j, NULL);
-	exec_print_output(&j, &output, NULL);
+	exec_print_output(&j, &output);
 	json_end(&j);
 	buf_char(&text, '\n');
 	return remote_print(&text);

@@ -33,6 +33,13 @@ struct run_options {
 
 #define FIELD(name) offsetof(struct run_options, name)
 #define ENV_FIELD(name) FIELD(environment.build.name)
+static const struct arg_help limit_helps[] = {
+	{ "cpu_time", "cpu time of all processes together (default no limit)" },
+	{ "timeout", "wall time (default no limit)" },
+	{ "disk", "size of /workspace (default 1G; with --dir none)" },
+	{ "output", "bytes of output (default no limit; 64M with -o json)" },
+	{ 0 },
+};
 static const struct arg_option options_table[] = {
 	{ 0, "env", ARG_TEXT, FIELD(environment.name), "NAME",
 		"use this Python environment at /env: see `carrel env`", NULL, 0, 0 },
@@ -51,9 +58,7 @@ static const struct arg_option options_table[] = {
 		0 },
 	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
 		"with --dir: leave .git/hooks, .git/config, .claude … writable", NULL, 0, 0 },
-	SANDBOX_ROWS(FIELD, "cpu time of all processes together (default no limit)",
-		"wall time (default no limit)", "size of /workspace (default 1G; with --dir none)",
-		"bytes of output (default no limit; 64M with -o json)"),
+	SANDBOX_ROWS(FIELD, limit_helps),
 	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0,
 		0 },
 	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
@@ -186,7 +191,7 @@ static void print_result(const struct plan *plan, const struct result *result,
 		(struct str){ errors->data, errors->len }, result->truncated);
 	json_init(&j, text, false);
 	json_object(&j, NULL);
-	exec_print_result(&j, result, &output, plan_limiter_name(plan->limiter), NULL);
+	exec_print_result(&j, NULL, result, &output, plan_limiter_name(plan->limiter), NULL);
 	json_end(&j);
 	buf_char(text, '\n');
 }

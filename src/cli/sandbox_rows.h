@@ -5,29 +5,13 @@
 #include "model/limits.h"
 
 /* AT(field) is the offset of that field in the table's own structure, which has `net` and a struct
- * limits `limits`. */
-#define SANDBOX_ROWS(AT, cpu_time_help, timeout_help, disk_help, output_help)                      \
+ * limits `limits`. limit_helps: of struct arg_option. */
+#define SANDBOX_ROWS(AT, limit_helps)                                                              \
 	{ 0, "net", ARG_CHOICE, AT(net), "none", "the network inside: none, only loopback",        \
 		"none|list|open", 0, 0 },                                                          \
-		{ 0, "memory", ARG_SIZE, AT(limits.memory_bytes), "SIZE",                          \
-			"memory of all processes and tmpfs together (default 2G)", NULL,           \
-			LIMIT_MEMORY_LEAST, 0 },                                                   \
-		{ 0, "cpus", ARG_CPUS, AT(limits.millicpus), "N",                                  \
-			"number of CPUs, such as 0.5 (default no limit)", NULL, 10, 0 },           \
-		{ 0, "cpu-time", ARG_DURATION, AT(limits.cpu_time_ms), "TIME", cpu_time_help,      \
-			NULL, 1, 0 },                                                              \
-		{ 0, "timeout", ARG_DURATION, AT(limits.timeout_ms), "TIME", timeout_help, NULL,   \
-			1, 0 },                                                                    \
-		{ 0, "pids", ARG_COUNT, AT(limits.pids), "N",                                      \
-			"processes and threads (default 1024)", NULL, 1, 4194304 },                \
-		{ 0, "fds", ARG_COUNT, AT(limits.fds), "N",                                        \
-			"open files of a process (default 1024)", NULL, 16, 1048576 },             \
-		{ 0, "disk", ARG_SIZE, AT(limits.disk_bytes), "SIZE", disk_help, NULL, 65536, 0 }, \
-		{ 0, "tmp", ARG_SIZE, AT(limits.tmp_bytes), "SIZE",                                \
-			"size of /tmp and /dev/shm together (default half of --memory)", NULL,     \
-			65536, 0 },                                                                \
 	{                                                                                          \
-		0, "output", ARG_SIZE, AT(limits.output_bytes), "SIZE", output_help, NULL, 1, 0    \
+		.kind = ARG_RECORD, .offset = AT(limits), .record = &limits_record,                \
+		.helps = limit_helps                                                               \
 	}
 #define PTRACE_ROW(AT)                                                                             \
 	{                                                                                          \

@@ -50,10 +50,7 @@ static const struct arg_option options_table[] = {
 		"remove it after this time (default never)", NULL, 1, 0 },
 	{ 0, "idle-timeout", ARG_DURATION, FIELD(idle_timeout_ms), "TIME",
 		"suspend it when unused for this time (default never)", NULL, 1, 0 },
-	SANDBOX_ROWS(FIELD, "cpu time of one command (default no limit)",
-		"wall time of one command",
-		"size of /workspace, /.cache and installed packages (default 1G)",
-		"bytes of output of one command"),
+	SANDBOX_ROWS(FIELD, NULL),
 	PTRACE_ROW(FIELD),
 	ISOLATION_ROW(FIELD),
 	REMOTE_ROWS(FIELD),
@@ -141,25 +138,6 @@ static int print_python(struct json *j, const struct create_options *options, st
 	return 0;
 }
 
-/* What wasn't given is left out. */
-static void print_limits(struct json *j, const struct limits *limits)
-{
-	const struct {
-		const char *name;
-		uint64_t value;
-	} rows[] = { { "memory", limits->memory_bytes }, { "disk", limits->disk_bytes },
-		{ "tmp", limits->tmp_bytes }, { "pids", limits->pids }, { "fds", limits->fds },
-		{ "cpu_time_ms", limits->cpu_time_ms }, { "timeout_ms", limits->timeout_ms },
-		{ "output", limits->output_bytes } };
-	json_object(j, "limits");
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (rows[i].value)
-			json_u64(j, rows[i].name, rows[i].value);
-	if (limits->millicpus)
-		json_real(j, "cpus", (double)limits->millicpus / 1000);
-	json_end(j);
-}
-
 static int print_request(
 	const struct create_options *options, const char *name, struct buf *out, struct error *err)
 {
@@ -175,7 +153,7 @@ static int print_request(
 	if (print_python(&j, options, &arena, err) || remote_print_env(&j, &options->env, err) ||
 		remote_print_labels(&j, &options->labels, err))
 		return -1;
-	print_limits(&j, &options->limits);
+	record_print_given(&j, "limits", &limits_record, &options->limits);
 	if (options->ttl_ms)
 		json_u64(&j, "ttl_ms", options->ttl_ms);
 	if (options->idle_timeout_ms)

@@ -1,5 +1,5 @@
 /* carrel ls, info. */
-#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
@@ -7,7 +7,7 @@
 #include "cli/columns.h"
 #include "cli/env.h"
 #include "cli/remote.h"
-#include "format/quantity.h"
+#include "model/workspace.h"
 
 /* ---- ls ---- */
 
@@ -46,32 +46,14 @@ struct listing {
 	struct buf *out;
 };
 
-static bool is_warm(const struct json_value *workspace)
-{
-	const struct json_value *warm = json_member(workspace, "warm");
-	return warm && warm->kind == JSON_BOOL && warm->boolean;
-}
-
 static void add_line(void *ctx, const struct json_value *item)
 {
 	struct listing *listing = ctx;
-	struct arena *arena = listing->columns.arena;
-	char age[32], used[32], size[16];
-	uint64_t bytes = 0;
 	const char *name = json_member_text(item, "name");
-	if (listing->options->quiet) {
+	if (listing->options->quiet)
 		buf_printf(listing->out, "%s\n", name ? name : "-");
-		return;
-	}
-	remote_format_age(age, json_member_text(item, "created_at"));
-	remote_format_age(used, json_member_text(item, "last_used_at"));
-	json_member_u64(item, "disk_usage_bytes", &bytes);
-	quantity_format_size(size, bytes);
-	columns_add(
-		&listing->columns, (const char *[]){ name, json_member_text(item, "state"),
-					   is_warm(item) ? "yes" : "no", age, used, size,
-					   json_member_text(item, "environment"),
-					   remote_join_pairs(arena, json_member(item, "labels")) });
+	else
+		columns_add_object(&listing->columns, &workspace_record, item);
 }
 
 static const char *list_path(struct remote *remote, const struct ls_options *options)
@@ -89,8 +71,6 @@ static const char *list_path(struct remote *remote, const struct ls_options *opt
 
 int cli_ls(int argc, char **argv)
 {
-	static const char *const heads[] = { "NAME", "STATE", "WARM", "AGE", "USED", "DISK",
-		"ENVIRONMENT", "LABELS" };
 	struct ls_options options = { 0 };
 	auto_remote struct remote remote = REMOTE_NONE;
 	auto_buf struct buf out;
@@ -109,12 +89,9 @@ int cli_ls(int argc, char **argv)
 		return code < 0 ? cli_fail(&err, true) : code;
 	}
 	struct listing listing = { .options = &options,
-		.columns = { .count = 8,
-			.numbers = 1 << 5,
-			.width = columns_width(),
-			.arena = &remote.arena },
+		.columns = { .width = columns_width(), .arena = &remote.arena },
 		.out = &out };
-	columns_add(&listing.columns, heads);
+	columns_begin(&listing.columns, &workspace_record);
 	if (remote_each(&remote, path, add_line, &listing, &err))
 		return cli_fail(&err, false);
 	if (!options.quiet)
@@ -147,32 +124,11 @@ static void print_line(struct buf *out, const char *name, const char *value)
 	buf_printf(out, "%-12s  %s\n", name, shown);
 }
 
-static void print_time(struct buf *out, const char *name, const char *time)
+static const char *age_text(struct arena *arena, const char *time)
 {
-	char age[32], line[128];
+	char age[32];
 	env_format_age(age, time, clock_now_ms());
-	str_format(line, sizeof line, "%s (%s)", time ? time : "", age);
-	print_line(out, name, time ? line : NULL);
-}
-
-/* "2.0G", "300s", "256": as it would be typed. */
-static const char *limit_text(struct arena *arena, const char *name, const struct json_value *value)
-{
-	char size[16];
-	if (value->kind == JSON_NUMBER && !value->is_integer)
-		return arena_printf(arena, "%g", value->number);
-	if (value->kind != JSON_NUMBER || value->integer < 0)
-		return "none";
-	uint64_t number = (uint64_t)value->integer;
-	size_t len = strlen(name);
-	if (len > 6 && !strcmp(name + len - 6, "_bytes")) {
-		quantity_format_size(size, number);
-		return arena_text(arena, size);
-	}
-	if (len > 3 && !strcmp(name + len - 3, "_ms"))
-		return number % 1000 ? arena_printf(arena, "%" PRIu64 "ms", number)
-				     : arena_printf(arena, "%" PRIu64 "s", number / 1000);
-	return arena_printf(arena, "%" PRIu64, number);
+	return arena_text(arena, age);
 }
 
 /* The mechanism, and how strong it is. */
@@ -182,65 +138,54 @@ static const char *disk_text(struct arena *arena, const char *mechanism)
 		!strcmp(mechanism, "counted") ? "approximate" : "exact");
 }
 
-static void print_limits(
-	struct buf *out, struct arena *arena, const struct json_value *limits, const char *disk)
+/* By what the limits are kept. */
+static const char *keeper_text(struct arena *arena, const struct json_value *w)
 {
-	/* As the options are called. */
-	static const char *const rows[][2] = { { "memory_bytes", "memory" },
-		{ "disk_bytes", "disk" }, { "tmp_bytes", "tmp" }, { "pids", "pids" },
-		{ "fds", "fds" }, { "cpus", "cpus" }, { "cpu_time_ms", "cpu-time" },
-		{ "timeout_ms", "timeout" }, { "output_bytes", "output" } };
-	const char *line = "";
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct json_value *value = json_member(limits, rows[i][0]);
-		if (value && value->kind != JSON_NULL)
-			line = arena_printf(arena, "%s%s%s %s", line, line[0] ? ", " : "",
-				rows[i][1], limit_text(arena, rows[i][0], value));
-	}
-	print_line(out, "limits", line);
-	const char *mechanism = json_member_text(limits, "mechanism");
-	print_line(out, "kept by",
-		arena_printf(arena, "%s%s%s", mechanism ? mechanism : "",
-			mechanism && disk ? "; disk: "
-			: disk		  ? "disk: "
-					  : "",
-			disk ? disk_text(arena, disk) : ""));
+	const char *mechanism = json_member_text(json_member(w, "limits"), "mechanism");
+	const char *disk = json_member_text(w, "disk_limit_mechanism");
+	return arena_printf(arena, "%s%s%s", mechanism ? mechanism : "",
+		mechanism && disk ? "; disk: "
+		: disk		  ? "disk: "
+				  : "",
+		disk ? disk_text(arena, disk) : "");
 }
 
-static const char *join_texts(struct arena *arena, const struct json_value *array)
+/* A field of the record under its label; `error` only when there is one. */
+static const struct {
+	const char *label, *field;
+} lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },
+	{ "created", "created_at" }, { "last used", "last_used_at" }, { "expires", "expires_at" },
+	{ "environment", "environment" }, { "labels", "labels" }, { "disk", "disk_usage" },
+	{ "limits", "limits" } };
+
+static const struct field *find_field(const char *name)
 {
-	const char *joined = "";
-	for (const struct json_value *item = array ? array->first : NULL; item; item = item->next)
-		if (item->kind == JSON_STRING)
-			joined = arena_printf(
-				arena, "%s%s%s", joined, joined[0] ? ", " : "", item->string.data);
-	return joined;
+	const struct record *record = &workspace_record;
+	for (size_t i = 0; i < record->count; i++)
+		if (!strcmp(record->rows[i].name, name) &&
+			field_is(record, &record->rows[i], FIELD_OUT))
+			return &record->rows[i];
+	abort();
 }
 
 static void print_info(struct buf *out, struct arena *arena, const struct json_value *w)
 {
-	char size[16];
-	uint64_t bytes = 0;
-	const char *mode = json_member_text(json_member(w, "network"), "mode");
-	json_member_u64(w, "disk_usage_bytes", &bytes);
-	quantity_format_size(size, bytes);
-	print_line(out, "name", json_member_text(w, "name"));
-	print_line(out, "id", json_member_text(w, "id"));
-	print_line(out, "state", json_member_text(w, "state"));
-	print_line(out, "warm", is_warm(w) ? "yes" : "no");
-	print_time(out, "created", json_member_text(w, "created_at"));
-	print_time(out, "last used", json_member_text(w, "last_used_at"));
-	print_line(out, "expires", json_member_text(w, "expires_at"));
-	print_line(out, "environment", json_member_text(w, "environment"));
-	print_line(out, "labels", remote_join_pairs(arena, json_member(w, "labels")));
-	print_line(out, "disk", size);
-	print_limits(
-		out, arena, json_member(w, "limits"), json_member_text(w, "disk_limit_mechanism"));
-	print_line(out, "network", mode);
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		const struct field *row = find_field(lines[i].field);
+		const char *text = columns_text(arena, row, w),
+			   *time = json_member_text(w, row->name);
+		if (row->kind == FIELD_TIME && time)
+			text = strcmp(row->name, "expires_at")
+				       ? arena_printf(arena, "%s (%s)", time, age_text(arena, time))
+				       : time;
+		print_line(out, lines[i].label, text);
+	}
+	print_line(out, "kept by", keeper_text(arena, w));
+	print_line(out, "network", json_member_text(json_member(w, "network"), "mode"));
+	const char *isolation = json_member_text(w, "isolation");
 	print_line(out, "isolation",
-		arena_printf(arena, "%s: %s",
-			json_member_text(w, "isolation") ? json_member_text(w, "isolation") : "-",
-			join_texts(arena, json_member(w, "layers_active"))));
+		arena_printf(arena, "%s: %s", isolation ? isolation : "-",
+			columns_list(arena, json_member(w, "layers_active"))));
 	const struct json_value *ptrace = json_member(w, "ptrace");
 	print_line(out, "ptrace", ptrace && ptrace->boolean ? "allowed" : "refused");
 	const char *error = json_member_text(w, "error");

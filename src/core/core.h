@@ -72,14 +72,8 @@ core_verb void core_remove(const struct request *request, struct core_workspace 
 	core_workspace_fn *done, void *ctx);
 /* Changes labels (key with value NULL: removed), limits, ttl, idle_timeout. Limits are a sandbox's
  * from its start on: one that is used is ERR_CONFLICT, one that isn't is given back. */
-struct core_change {
-	const pair_list *labels;     /* NULL: as they are */
-	const struct limits *limits; /* the same; of 0 too */
-	bool has_ttl, has_idle_timeout;
-	uint64_t ttl_ms, idle_timeout_ms;
-};
 core_verb void core_update(const struct request *request, struct core_workspace *w,
-	const struct core_change *change, core_workspace_fn *done, void *ctx);
+	const struct workspace_change *change, core_workspace_fn *done, void *ctx);
 /* Newest first. `cursor`: as core_list gave it, or NULL. */
 #define CORE_CURSOR_SIZE 24
 struct core_filter {

@@ -193,8 +193,7 @@ static int check(struct core *core, struct workspace *wanted, struct error *err)
 			"an environment that is there can't be given packages as well: name one, "
 			"or "
 			"say what one is made of");
-	return workspace_fill_limits(&wanted->limits, err) || check_taken(core, wanted, err) ? -1
-											     : 0;
+	return limits_fill(&wanted->limits, err) || check_taken(core, wanted, err) ? -1 : 0;
 }
 
 static struct core_workspace *find_being_made(struct core *core, const struct workspace *wanted)
@@ -346,7 +345,7 @@ static int check_disk(
 }
 
 void core_update(const struct request *request, struct core_workspace *w,
-	const struct core_change *change, core_workspace_fn *done, void *ctx)
+	const struct workspace_change *change, core_workspace_fn *done, void *ctx)
 {
 	struct core *core = w->core;
 	struct error err;
@@ -354,11 +353,11 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (!failed && w->model.state == WORKSPACE_DELETING)
 		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
 	struct limits limits = w->model.limits;
-	if (!failed && change->limits)
-		failed = workspace_change_limits(&limits, change->limits, &err) ||
+	if (!failed && change->has_limits)
+		failed = limits_change(&limits, &change->limits, &err) ||
 			 check_disk(w, &limits, &err) || lifetime_give_back(w, &err);
-	if (!failed && change->labels)
-		failed = apply_labels(w, change->labels, &err);
+	if (!failed && change->has_labels)
+		failed = apply_labels(w, &change->labels, &err);
 	if (failed) {
 		core_later(core, done, ctx, NULL, &err);
 		return;

@@ -82,11 +82,11 @@ static void tell_world(struct core_exec *e)
 		return;
 	str_format(code, sizeof code, "%d", result_exit_code(&e->record.result));
 	journal_emit(&core->journal, "exec.ended", w->model.id, w->model.name, "exec", e->record.id,
-		"reason", reason_name(e->record.result.reason), "#exit_code", code, NULL);
+		"reason", reason_names[e->record.result.reason], "#exit_code", code, NULL);
 	if (e->record.background)
 		log_record(&core->log, LOG_LEVEL_INFO, "background exec ended", "exec",
 			e->record.id, "workspace", w->model.id, "reason",
-			reason_name(e->record.result.reason), "request_id", e->request_id, NULL);
+			reason_names[e->record.result.reason], "request_id", e->request_id, NULL);
 }
 
 static void tell_listener(struct core_exec *e, const struct error *err)

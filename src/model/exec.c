@@ -1,16 +1,84 @@
 #include <stddef.h>
 #include <string.h>
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/str.h"
-#include "model/document.h"
 #include "model/exec.h"
 
-const char *const exec_state_names[EXEC_STATE_COUNT] = {
+const char *const exec_state_names[EXEC_STATE_COUNT + 1] = {
 	[EXEC_STARTING] = "starting",
 	[EXEC_RUNNING] = "running",
 	[EXEC_ENDED] = "ended",
 };
+
+/* -- what is asked for -- */
+
+#define TIME_MOST WORKSPACE_TIME_MOST
+#define ARGV_MOST (1 << 20) /* as INIT_STRINGS_MAX; the kernel takes less */
+
+static int check_user(const char *text, struct error *err)
+{
+	return strcmp(text, "agent") && strcmp(text, "1000")
+		       ? fail_hint(err, ERR_INVALID, "leave it out",
+				 "'%s' is not the sandbox's user, 'agent' (1000)", text)
+		       : 0;
+}
+
+static int check_cwd(const char *text, struct error *err)
+{
+	return text[0] != '/' ? fail(err, ERR_INVALID, "'%s' is not an absolute path", text) : 0;
+}
+
+static int check_spec(const void *value, struct error *err)
+{
+	const struct exec_spec *spec = value;
+
+	if (spec->argv.count && !spec->argv.items[0][0])
+		return fail(err, ERR_INVALID, "argv[0]: may not be empty");
+	if (spec->stdin_text.data && spec->open_stdin)
+		return fail(err, ERR_INVALID, "'stdin' and 'open_stdin' are both given");
+	return 0;
+}
+
+#define AT(member) offsetof(struct exec_spec, member)
+static const struct field spec_limits_rows[] = {
+	{ "cpu_time", FIELD_DURATION, AT(cpu_time_ms), "cpu time of all its processes", .least = 1,
+		.most = TIME_MOST },
+	{ "output", FIELD_SIZE, AT(output_bytes), "bytes of output; 64M when it is captured",
+		.least = 1, .most = INT64_MAX / 4 },
+};
+static const struct record spec_limits = { "ExecLimits", NULL, RECORD_ROWS(spec_limits_rows),
+	FIELD_IN };
+
+static const struct field spec_rows[] = {
+	{ "argv", FIELD_TEXTS, AT(argv), "the program and its arguments", FIELD_STRICT, .least = 1,
+		.most = ARGV_MOST },
+	{ "command", FIELD_TEXT, AT(command), "for /bin/sh -c", FIELD_STRICT, .least = 1 },
+	{ "cwd", FIELD_TEXT, AT(cwd), "/workspace when not given", .most = 4095,
+		.pattern = "^/[^\\x00]*$", .check = check_cwd },
+	{ "env", FIELD_PAIRS, AT(env), "variables, on top of the workspace's",
+		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
+		.check_pair = workspace_check_variable },
+	{ "stdin", FIELD_BYTES, AT(stdin_text), "all of it: text, or {\"base64\": …}" },
+	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin),
+		"stdin is fed by POST /v1/execs/{id}/stdin" },
+	{ "timeout", FIELD_DURATION, AT(timeout_ms),
+		"wall time; 300 s when not given, none for background", .least = 1,
+		.most = TIME_MOST },
+	{ "limits", FIELD_OBJECT, 0, .object = &spec_limits },
+	{ "tty", FIELD_BOOLEAN, AT(tty), "with a terminal of its own" },
+	{ "rows", FIELD_INTEGER, AT(rows), "of the terminal; 24 when not given", .least = 1,
+		.most = 65535 },
+	{ "columns", FIELD_INTEGER, AT(columns), "of the terminal; 80 when not given", .least = 1,
+		.most = 65535 },
+	{ "background", FIELD_BOOLEAN, AT(background),
+		"answered when it runs; it goes on without the client" },
+	{ "user", FIELD_TEXT, AT(user), "the sandbox's own: agent, or 1000",
+		.pattern = "^(agent|1000)$", .check = check_user },
+};
+#undef AT
+static const char *const spec_one_of[] = { "argv", "command", NULL };
+const struct record exec_spec_record = { "ExecWanted", NULL, RECORD_ROWS(spec_rows), FIELD_IN,
+	.check = check_spec, .one_of = spec_one_of };
 
 /* -- the result -- */
 
@@ -44,151 +112,146 @@ struct exec_output exec_output_whole(struct str out, struct str errors, bool tru
 	return exec_output_of(out, errors, measures, truncated);
 }
 
-void exec_print_output(struct json *j, const struct exec_output *output, size_t places[2])
+struct result_shown {
+	const char *id;
+	int exit_code, signal;
+	enum reason reason;
+	struct field_stream streams[2];
+	int is_base64;
+	bool truncated;
+	uint64_t duration_ms, cpu_ms, max_rss_bytes;
+	const char *limiter;
+};
+#define AT(member) offsetof(struct result_shown, member)
+static const char *const encodings[] = { "utf-8", "base64", NULL };
+static const struct field result_rows[] = {
+	{ "id", FIELD_TEXT, AT(id), "of the exec" },
+	{ "exit_code", FIELD_INT, AT(exit_code) },
+	{ "signal", FIELD_INT, AT(signal), NULL, FIELD_NULLABLE },
+	{ "reason", FIELD_CHOICE, AT(reason), .names = reason_names },
+	{ "stdout", FIELD_STREAM, AT(streams[0]) },
+	{ "stderr", FIELD_STREAM, AT(streams[1]) },
+	{ "encoding", FIELD_CHOICE, AT(is_base64), .names = encodings,
+		.help = "of stdout and stderr: base64 when one isn't UTF-8, or when JSON would "
+			"make more than 64 KiB, and more than twice their bytes, of them" },
+	{ "truncated", FIELD_BOOLEAN, AT(truncated) },
+	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
+	{ "cpu_ms", FIELD_INTEGER, AT(cpu_ms) },
+	{ "max_rss_bytes", FIELD_INTEGER, AT(max_rss_bytes) },
+	{ "limits", FIELD_TEXT, AT(limiter), "by what they were kept", FIELD_NULLABLE },
+};
+#undef AT
+const struct record result_record = { "Result", NULL, RECORD_ROWS(result_rows), FIELD_OUT };
+static const struct record anonymous_result = { "Result", NULL, result_rows + 1,
+	sizeof result_rows / sizeof *result_rows - 1, FIELD_OUT };
+static const struct record output_record = { "Output", NULL, result_rows + 4, 3, FIELD_OUT };
+
+static void show_output(
+	struct result_shown *shown, const struct exec_output *output, size_t places[2])
 {
-	static const char *const names[] = { "stdout", "stderr" };
-	for (int i = 0; i < 2; i++) {
-		if (output->is_base64)
-			json_base64(j, names[i], output->streams[i].data, output->streams[i].len);
-		else
-			json_str(j, names[i], output->streams[i]);
-		if (places)
-			places[i] = j->out->len - 1;
-	}
-	json_text(j, "encoding", output->is_base64 ? "base64" : "utf-8");
+	shown->is_base64 = output->is_base64;
+	for (int i = 0; i < 2; i++)
+		shown->streams[i] = (struct field_stream){ output->streams[i], output->is_base64,
+			places ? &places[i] : NULL };
 }
 
-static void print_signal(struct json *j, int number)
+void exec_print_output(struct json *j, const struct exec_output *output)
 {
-	if (number)
-		json_i64(j, "signal", number);
-	else
-		json_null(j, "signal");
+	struct result_shown shown = { 0 };
+	show_output(&shown, output, NULL);
+	record_print_members(j, &output_record, &shown);
 }
 
-void exec_print_result(struct json *j, const struct result *result,
+void exec_print_result(struct json *j, const char *id, const struct result *result,
 	const struct exec_output *output, const char *limiter, size_t places[2])
 {
-	json_i64(j, "exit_code", result_exit_code(result));
-	print_signal(j, result->signal);
-	json_text(j, "reason", reason_name(result->reason));
-	exec_print_output(j, output, places);
-	json_bool(j, "truncated", result->truncated);
-	json_u64(j, "duration_ms", result->duration_ms);
-	json_u64(j, "cpu_ms", result->cpu_ms);
-	json_u64(j, "max_rss_bytes", result->max_rss_bytes);
-	json_text(j, "limits", limiter);
+	struct result_shown shown = { .id = id,
+		.exit_code = result_exit_code(result),
+		.signal = result->signal,
+		.reason = result->reason,
+		.truncated = result->truncated,
+		.duration_ms = result->duration_ms,
+		.cpu_ms = result->cpu_ms,
+		.max_rss_bytes = result->max_rss_bytes,
+		.limiter = limiter };
+	show_output(&shown, output, places);
+	record_print_members(j, id ? &result_record : &anonymous_result, &shown);
 }
 
-/* -- shown -- */
+/* -- the exec -- */
 
-static void print_time(struct json *j, const char *key, int64_t unix_ms)
-{
-	char text[32];
-	clock_format(text, unix_ms);
-	json_text(j, key, unix_ms ? text : NULL);
-}
+/* The rows of what is shown are about this one; those of what is kept about its first member. */
+struct exec_shown {
+	struct exec_record record;
+	bool has_ended, has_result; /* one that never started has an exit code, but didn't end for
+				       any reason */
+	int exit_code, signal;
+};
+#define AT(member) offsetof(struct result, member)
+static const struct field kept_result_rows[] = {
+	{ "reason", FIELD_CHOICE, AT(reason), .names = reason_names },
+	{ "exit_status", FIELD_INT, AT(exit_status) },
+	{ "signal", FIELD_INT, AT(signal) },
+	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
+	{ "cpu_ms", FIELD_INTEGER, AT(cpu_ms) },
+	{ "max_rss_bytes", FIELD_INTEGER, AT(max_rss_bytes) },
+	{ "truncated", FIELD_BOOLEAN, AT(truncated) },
+};
+#undef AT
+static const struct record kept_result = { "KeptResult", NULL, RECORD_ROWS(kept_result_rows),
+	FIELD_KEPT };
 
-static void print_end(struct json *j, const struct exec_record *e)
-{
-	static const char *const keys[] = { "exit_code", "signal", "reason" };
-	static const char *const usage[] = { "duration_ms", "cpu_ms", "max_rss_bytes" };
-	const uint64_t used[] = { e->result.duration_ms, e->result.cpu_ms,
-		e->result.max_rss_bytes };
-	bool has_ended = e->state == EXEC_ENDED;
-	/* One that never started has an exit code, but didn't end for any reason. */
-	if (has_ended && !e->error_exit_code) {
-		json_i64(j, "exit_code", result_exit_code(&e->result));
-		print_signal(j, e->result.signal);
-		json_text(j, "reason", reason_name(e->result.reason));
-	} else {
-		for (int i = 0; i < 3; i++)
-			if (i == 0 && has_ended)
-				json_i64(j, keys[i], e->error_exit_code);
-			else
-				json_null(j, keys[i]);
-	}
-	json_u64(j, "output_bytes", e->output_bytes);
-	for (int i = 0; i < 3; i++)
-		if (has_ended)
-			json_u64(j, usage[i], used[i]);
-		else
-			json_null(j, usage[i]);
-}
+#define AT(member) offsetof(struct exec_record, member)
+#define SHOWN(member) offsetof(struct exec_shown, member)
+#define ENDED FIELD_OUT | FIELD_NULLABLE, .has = FIELD_HAS(struct exec_shown, has_ended)
+#define BOTH FIELD_OUT | FIELD_KEPT
+static const struct field exec_rows[] = {
+	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT },
+	{ "workspace", FIELD_ID, AT(workspace), "its id", FIELD_OUT },
+	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_OUT, .names = exec_state_names },
+	{ "argv", FIELD_TEXTS, AT(argv), NULL, BOTH },
+	{ "cwd", FIELD_TEXT, AT(cwd), NULL, BOTH | FIELD_NULLABLE },
+	{ "background", FIELD_BOOLEAN, AT(background), NULL, BOTH },
+	{ "tty", FIELD_BOOLEAN, AT(tty), NULL, BOTH },
+	{ "started_at", FIELD_TIME, AT(started_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
+	{ "ended_at", FIELD_TIME, AT(ended_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
+	{ "exit_code", FIELD_INT, SHOWN(exit_code), NULL, ENDED },
+	{ "signal", FIELD_INT, SHOWN(signal), NULL, FIELD_OUT | FIELD_NULLABLE },
+	{ "reason", FIELD_CHOICE, SHOWN(record.result.reason), NULL, FIELD_OUT | FIELD_NULLABLE,
+		.has = FIELD_HAS(struct exec_shown, has_result), .names = reason_names },
+	{ "result", FIELD_OBJECT, AT(result), NULL, FIELD_KEPT, .object = &kept_result },
+	{ "output_bytes", FIELD_INTEGER, AT(output_bytes), NULL, BOTH },
+	{ "output_dropped", FIELD_INTEGER, AT(output_dropped), NULL, FIELD_KEPT },
+	{ "duration_ms", FIELD_INTEGER, AT(result.duration_ms), NULL, ENDED },
+	{ "cpu_ms", FIELD_INTEGER, AT(result.cpu_ms), NULL, ENDED },
+	{ "max_rss_bytes", FIELD_INTEGER, AT(result.max_rss_bytes), NULL, ENDED },
+	{ "error", FIELD_TEXT, AT(error), NULL, BOTH | FIELD_NULLABLE },
+	{ "error_exit_code", FIELD_INT, AT(error_exit_code), NULL, FIELD_KEPT },
+	{ "timeout_ms", FIELD_INTEGER, AT(timeout_ms), NULL, FIELD_KEPT },
+	{ "cpu_time_ms", FIELD_INTEGER, AT(cpu_time_ms), NULL, FIELD_KEPT },
+	{ "output_cap_bytes", FIELD_INTEGER, AT(output_cap_bytes), NULL, FIELD_KEPT },
+};
+const struct record exec_fields = { "Exec", NULL, RECORD_ROWS(exec_rows) };
 
 void exec_print(struct json *j, const char *key, const struct exec_record *e)
 {
-	json_object(j, key);
-	json_text(j, "id", e->id);
-	json_text(j, "workspace", e->workspace);
-	json_text(j, "state", exec_state_names[e->state]);
-	json_array(j, "argv");
-	for (size_t i = 0; i < e->argv.count; i++)
-		json_text(j, NULL, e->argv.items[i]);
-	json_end(j);
-	json_text(j, "cwd", e->cwd);
-	json_bool(j, "background", e->background);
-	json_bool(j, "tty", e->tty);
-	print_time(j, "started_at", e->started_ms);
-	print_time(j, "ended_at", e->ended_ms);
-	print_end(j, e);
-	json_text(j, "error", e->error);
-	json_end(j);
+	bool has_ended = e->state == EXEC_ENDED, has_result = has_ended && !e->error_exit_code;
+	struct exec_shown shown = { *e, has_ended, has_result,
+		has_result ? result_exit_code(&e->result) : e->error_exit_code,
+		has_result ? e->result.signal : 0 };
+	record_print(j, key, &exec_fields, &shown);
 }
-
-/* -- for the store -- */
-
-static const char *name_of_reason(int value)
-{
-	return value >= 0 && value < REASON_COUNT ? reason_name((enum reason)value) : NULL;
-}
-
-static const struct document_field result_document[] = {
-#define FIELD(kind, name)                                                                          \
-	{                                                                                          \
-#name, kind, offsetof(struct result, name), NULL, name_of_reason                   \
-	}
-	FIELD(DOCUMENT_NAME, reason),
-	FIELD(DOCUMENT_INT, exit_status),
-	FIELD(DOCUMENT_INT, signal),
-	FIELD(DOCUMENT_COUNT, duration_ms),
-	FIELD(DOCUMENT_COUNT, cpu_ms),
-	FIELD(DOCUMENT_COUNT, max_rss_bytes),
-	FIELD(DOCUMENT_BOOL, truncated),
-#undef FIELD
-	{ 0 },
-};
-static const struct document_field exec_document[] = {
-#define FIELD(kind, name)                                                                          \
-	{                                                                                          \
-#name, kind, offsetof(struct exec_record, name), result_document, NULL             \
-	}
-	FIELD(DOCUMENT_TEXTS, argv),
-	FIELD(DOCUMENT_TEXT, cwd),
-	FIELD(DOCUMENT_BOOL, background),
-	FIELD(DOCUMENT_BOOL, tty),
-	FIELD(DOCUMENT_OBJECT, result),
-	FIELD(DOCUMENT_COUNT, output_bytes),
-	FIELD(DOCUMENT_COUNT, output_dropped),
-	FIELD(DOCUMENT_TEXT, error),
-	FIELD(DOCUMENT_INT, error_exit_code),
-	FIELD(DOCUMENT_COUNT, timeout_ms),
-	FIELD(DOCUMENT_COUNT, cpu_time_ms),
-	FIELD(DOCUMENT_COUNT, output_cap_bytes),
-#undef FIELD
-	{ 0 },
-};
 
 void exec_print_document(const struct exec_record *e, struct buf *out)
 {
-	document_print(exec_document, e, out);
+	record_print_kept(&exec_fields, e, out);
 }
 
 int exec_parse_document(
 	struct str text, struct arena *arena, struct exec_record *e, struct error *err)
 {
 	struct exec_record read = *e;
-	if (document_parse(exec_document, text, arena, &read, err))
+	if (record_read_kept(&exec_fields, text, arena, &read, err))
 		return -1;
 	*e = read;
 	return 0;

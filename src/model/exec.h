@@ -4,13 +4,12 @@
 #include <stdint.h>
 #include "base/id.h"
 #include "base/vec.h"
-#include "format/json.h"
 #include "model/limits.h"
 #include "model/result.h"
 #include "model/workspace.h"
 
 enum exec_state { EXEC_STARTING, EXEC_RUNNING, EXEC_ENDED, EXEC_STATE_COUNT };
-extern const char *const exec_state_names[EXEC_STATE_COUNT]; /* "starting" … */
+extern const char *const exec_state_names[EXEC_STATE_COUNT + 1]; /* "starting" …, NULL */
 
 /* What is asked for. */
 struct exec_spec {
@@ -25,12 +24,15 @@ struct exec_spec {
 	bool has_stdin_text;
 	bool open_stdin; /* stdin is fed by exec_write_stdin until it is ended there; else empty */
 	bool tty;
-	uint16_t rows, columns; /* of the terminal; 0: 24 x 80 */
+	uint64_t rows, columns; /* of the terminal, below 65536; 0: 24 x 80 */
 	bool background;
 	uint64_t timeout_ms;   /* 0: none (background), else the default */
 	uint64_t cpu_time_ms;  /* 0: none */
 	uint64_t output_bytes; /* cap of all output; 0: none */
+	const char *user;      /* no other than the sandbox's own, or NULL */
 };
+/* As a client sends it; argv and command as they are given: one of them. */
+extern const struct record exec_spec_record;
 #define EXEC_TIMEOUT_DEFAULT_MS 300000
 
 /* What is known of one, wherever it is shown, and what the store keeps of a background one. */
@@ -48,10 +50,9 @@ struct exec_record {
 	int error_exit_code;	      /* 126, 127, 125 when it could not start, else 0 */
 	uint64_t timeout_ms, cpu_time_ms, output_cap_bytes; /* as in force; 0: none */
 };
-/* {"id","workspace","state","argv","cwd","background","tty","started_at","ended_at","exit_code",
- * "signal","reason","output_bytes","duration_ms","cpu_ms","max_rss_bytes","error"}; what isn't
- * known before the end is null until then. One that never started has error_exit_code as its
- * exit_code, and no signal and no reason. */
+extern const struct record exec_fields;
+/* What isn't known before the end is null until then. One that never started has error_exit_code as
+ * its exit_code, and no signal and no reason. */
 void exec_print(struct json *j, const char *key, const struct exec_record *e);
 /* Captured streams as they are shown: as text, or both as base64, when one isn't UTF-8 or when JSON
  * would make more than 64 KiB, and more than twice their bytes, of them. The bytes stay the
@@ -64,11 +65,12 @@ struct exec_output {
 struct exec_output exec_output_of(
 	struct str out, struct str errors, const struct json_measure measures[2], bool truncated);
 struct exec_output exec_output_whole(struct str out, struct str errors, bool truncated);
-/* "stdout", "stderr" and "encoding" into an open object. places (or NULL): where the streams end in
- * j's buffer, before the closing quote. */
-void exec_print_output(struct json *j, const struct exec_output *output, size_t places[2]);
-/* The members of design.md's result object into an open object: exit_code … limits. */
-void exec_print_result(struct json *j, const struct result *result,
+/* "stdout", "stderr" and "encoding" into an open object. */
+void exec_print_output(struct json *j, const struct exec_output *output);
+/* The members of design.md's result object into an open object: id (unless NULL), exit_code …
+ * limits. places (or NULL): where the streams end in j's buffer, before the closing quote. */
+extern const struct record result_record;
+void exec_print_result(struct json *j, const char *id, const struct result *result,
 	const struct exec_output *output, const char *limiter, size_t places[2]);
 /* For the store, as workspace_print_document: everything but id, workspace, state and the two
  * times. argv.items[count] is NULL. */

@@ -1,24 +1,27 @@
 #include "model/result.h"
+#include <stddef.h>
 
-static const struct {
-	const char *name;
-	int exit_code; /* -1: of the command */
-} reasons[REASON_COUNT] = {
-	[REASON_EXITED] = { "exited", -1 },
-	[REASON_SIGNALED] = { "signaled", -1 },
-	[REASON_TIMEOUT] = { "timeout", 124 },
-	[REASON_CPU_LIMIT] = { "cpu_limit", 124 },
-	[REASON_MEMORY_LIMIT] = { "memory_limit", 137 },
-	[REASON_OUTPUT_LIMIT] = { "output_limit", 137 },
-	[REASON_DISK_LIMIT] = { "disk_limit", 137 },
-	[REASON_CANCELED] = { "canceled", 130 },
-	[REASON_DENIED] = { "denied", 126 },
+const char *const reason_names[REASON_COUNT + 1] = {
+	[REASON_EXITED] = "exited",
+	[REASON_SIGNALED] = "signaled",
+	[REASON_TIMEOUT] = "timeout",
+	[REASON_CPU_LIMIT] = "cpu_limit",
+	[REASON_MEMORY_LIMIT] = "memory_limit",
+	[REASON_OUTPUT_LIMIT] = "output_limit",
+	[REASON_DISK_LIMIT] = "disk_limit",
+	[REASON_CANCELED] = "canceled",
+	[REASON_DENIED] = "denied",
 };
-
-const char *reason_name(enum reason reason)
-{
-	return reasons[reason].name;
-}
+/* 0: that of the command. */
+static const int exit_codes[REASON_COUNT] = {
+	[REASON_TIMEOUT] = 124,
+	[REASON_CPU_LIMIT] = 124,
+	[REASON_MEMORY_LIMIT] = 137,
+	[REASON_OUTPUT_LIMIT] = 137,
+	[REASON_DISK_LIMIT] = 137,
+	[REASON_CANCELED] = 130,
+	[REASON_DENIED] = 126,
+};
 
 bool result_has_failed(const struct result *result)
 {
@@ -27,7 +30,7 @@ bool result_has_failed(const struct result *result)
 
 int result_exit_code(const struct result *result)
 {
-	if (reasons[result->reason].exit_code >= 0)
-		return reasons[result->reason].exit_code;
+	if (exit_codes[result->reason])
+		return exit_codes[result->reason];
 	return result->reason == REASON_SIGNALED ? 128 + result->signal : result->exit_status;
 }

@@ -24,7 +24,7 @@ struct result {
 	bool truncated; /* output was cut at its limit */
 };
 
-const char *reason_name(enum reason reason); /* "memory_limit" */
+extern const char *const reason_names[REASON_COUNT + 1]; /* "memory_limit" …, NULL */
 /* As far as the command itself goes: a signal, or an exit code other than 0. */
 bool result_has_failed(const struct result *result);
 /* Exited: the command's own; signaled: 128 + n; a limit: 124 or 137; canceled 130; denied 126. */

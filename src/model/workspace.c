@@ -2,13 +2,12 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "model/document.h"
 #include "model/workspace.h"
 
 #define DAY_MS 86400000u
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-const char *const workspace_state_names[WORKSPACE_STATE_COUNT] = {
+const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1] = {
 	[WORKSPACE_CREATING] = "creating",
 	[WORKSPACE_READY] = "ready",
 	[WORKSPACE_RUNNING] = "running",
@@ -16,10 +15,6 @@ const char *const workspace_state_names[WORKSPACE_STATE_COUNT] = {
 	[WORKSPACE_FAILED] = "failed",
 	[WORKSPACE_DELETING] = "deleting",
 };
-
-/* Every sandbox has all of them, or isn't started. */
-const char *const workspace_layers_active[] = { "namespaces", "own_root", "capabilities",
-	"no_new_privs", "landlock", "seccomp", "limits", NULL };
 
 /* -- names and labels -- */
 
@@ -94,42 +89,6 @@ const char *workspace_label(const struct workspace *w, const char *key)
 	return NULL;
 }
 
-/* -- limits -- */
-
-#define SIZE_MOST (INT64_MAX / 4) /* as plan/check.c */
-#define TIME_MOST (36525ull * DAY_MS)
-static const struct limit_field {
-	const char *key;
-	size_t offset;
-	uint64_t fallback;    /* when not given; 0: no limit */
-	uint64_t least, most; /* of one that is given */
-} limit_fields[] = {
-#define LIMIT(name, ...)                                                                           \
-	{                                                                                          \
-#name, offsetof(struct limits, name), __VA_ARGS__                                  \
-	}
-	LIMIT(memory_bytes, LIMIT_MEMORY_DEFAULT, LIMIT_MEMORY_LEAST, SIZE_MOST),
-	LIMIT(disk_bytes, LIMIT_DISK_DEFAULT, 65536, SIZE_MOST),
-	LIMIT(tmp_bytes, 0, 65536, SIZE_MOST),
-	LIMIT(pids, LIMIT_PIDS_DEFAULT, 1, 4194304),
-	LIMIT(fds, LIMIT_FDS_DEFAULT, 16, 1048576),
-	LIMIT(millicpus, 0, 10, 4096000),
-	LIMIT(cpu_time_ms, 0, 1, TIME_MOST),
-	LIMIT(timeout_ms, 0, 1, TIME_MOST),
-	LIMIT(output_bytes, 0, 1, SIZE_MOST),
-#undef LIMIT
-};
-
-static uint64_t get_limit(const struct limits *limits, const struct limit_field *field)
-{
-	return *(const uint64_t *)((const char *)limits + field->offset);
-}
-
-static void set_limit(struct limits *limits, const struct limit_field *field, uint64_t value)
-{
-	*(uint64_t *)((char *)limits + field->offset) = value;
-}
-
 pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from)
 {
 	pair_list to = { 0 };
@@ -150,103 +109,161 @@ text_list workspace_copy_texts(struct arena *arena, const text_list *from)
 	return to;
 }
 
-int workspace_fill_limits(struct limits *limits, struct error *err)
-{
-	struct limits filled = *limits;
-	for (size_t i = 0; i < COUNT(limit_fields); i++) {
-		const struct limit_field *field = &limit_fields[i];
-		uint64_t value = get_limit(limits, field);
-		if (value && (value < field->least || value > field->most))
-			return fail(err, ERR_INVALID, "the limit %s is from %llu to %llu, not %llu",
-				field->key, (unsigned long long)field->least,
-				(unsigned long long)field->most, (unsigned long long)value);
-		if (!value)
-			set_limit(&filled, field, field->fallback);
-	}
-	if (!limits->tmp_bytes)
-		filled.tmp_bytes = LIMIT_TMP_DEFAULT(filled.memory_bytes);
-	*limits = filled;
-	return 0;
-}
-
-int workspace_change_limits(struct limits *limits, const struct limits *change, struct error *err)
-{
-	struct limits next = *change;
-	for (size_t i = 0; i < COUNT(limit_fields); i++)
-		if (!get_limit(change, &limit_fields[i]))
-			set_limit(&next, &limit_fields[i], get_limit(limits, &limit_fields[i]));
-	if (change->memory_bytes)
-		next.tmp_bytes = change->tmp_bytes;
-	if (workspace_fill_limits(&next, err))
-		return -1;
-	*limits = next;
-	return 0;
-}
-
 /* -- shown -- */
 
-static void print_time(struct json *j, const char *key, int64_t unix_ms)
+/* The rows of what is shown are about this one; all others about its first member. */
+struct workspace_shown {
+	struct workspace model;
+	enum workspace_state state;
+	struct limits_shown limits;
+	const char *isolation;
+	text_list layers;
+	bool is_warm;
+};
+
+static int check_mode(const char *text, struct error *err)
 {
-	char text[32];
-	clock_format(text, unix_ms);
-	json_text(j, key, unix_ms ? text : NULL);
+	return strcmp(text, "none") ? fail_hint(err, ERR_INVALID, "leave it out, or say \"none\"",
+					      "'%s' is not available in this version", text)
+				    : 0;
 }
 
-static void print_limits(struct json *j, const struct limits *limits, const char *limiter)
+int workspace_check_variable(const char *key, const char *value, struct error *err)
 {
-	json_object(j, "limits");
-	for (size_t i = 0; i < COUNT(limit_fields); i++) {
-		uint64_t value = get_limit(limits, &limit_fields[i]);
-		bool is_cpus = limit_fields[i].offset == offsetof(struct limits, millicpus);
-		const char *key = is_cpus ? "cpus" : limit_fields[i].key;
-		if (!value)
-			json_null(j, key);
-		else if (is_cpus)
-			json_real(j, key, (double)value / 1000);
-		else
-			json_u64(j, key, value);
-	}
-	json_text(j, "mechanism", limiter);
-	json_end(j);
+	return !key[0] || strchr(key, '=')
+		       ? fail(err, ERR_INVALID, "'%s' is not the name of a variable", key)
+		       : 0;
 }
+
+#define AT(member) offsetof(struct workspace, member)
+#define SHOWN(member) offsetof(struct workspace_shown, member)
+
+static const struct field python_rows[] = {
+	{ "version", FIELD_TEXT, AT(python), "such as 3.12", .least = 1, .most = 4096 },
+	{ "requirements", FIELD_TEXT, AT(requirements), "the text of a requirements file",
+		.most = 1 << 20 },
+	{ "packages", FIELD_TEXTS, AT(packages), "such as requests==2.32.3", .most = 500 },
+	{ "constraints", FIELD_TEXTS, AT(build_options),
+		"lines of a constraints file, such as urllib3<2", .most = 500,
+		.word = "--constraint-line=" },
+	{ "torch_backend", FIELD_TEXT, AT(build_options),
+		"PyTorch for cpu, cu126, ... or auto, as uv names them", .least = 1, .most = 32,
+		.word = "--torch-backend=" },
+	{ "pre", FIELD_BOOLEAN, AT(build_options), "take pre-releases, too", .word = "--pre" },
+	{ "allow_build", FIELD_BOOLEAN, AT(build_options),
+		"build packages that have no wheel, in a sandbox without network",
+		.word = "--allow-build" },
+};
+static const struct record python_record = { "Python",
+	"What a Python environment is made of; it is built when it isn't there.",
+	RECORD_ROWS(python_rows), FIELD_IN };
+
+static const struct field network_rows[] = {
+	{ "mode", FIELD_TEXT, offsetof(struct workspace_network, mode), "none: only loopback",
+		FIELD_IN | FIELD_OUT | FIELD_REQUIRED, .pattern = "^none$", .check = check_mode },
+	{ "allow", FIELD_TEXTS, offsetof(struct workspace_network, allow), NULL, FIELD_OUT },
+};
+static const struct record network_record = { "Network", NULL, RECORD_ROWS(network_rows),
+	.wanted = "NetworkWanted" };
+
+#define LATER_HELP "not available in this version"
+static const struct field workspace_rows[] = {
+	{ "ttl", FIELD_DURATION, AT(ttl_ms), "it is removed after so long", FIELD_IN | FIELD_KEPT,
+		.least = 1, .most = WORKSPACE_TIME_MOST },
+	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT },
+	{ "name", FIELD_TEXT, AT(name), "one is made up when not given", FIELD_IN | FIELD_OUT,
+		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name,
+		.head = "NAME", .column = 1 },
+	{ "state", FIELD_CHOICE, SHOWN(state),
+		"ready: usable, and nothing runs in it; running: an exec does, in the background "
+		"too, or something that a past exec has left",
+		FIELD_OUT, .names = workspace_state_names, .head = "STATE", .column = 2 },
+	{ "template", FIELD_ABSENT, 0, NULL, FIELD_OUT },
+	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT, .head = "AGE", .column = 4 },
+	{ "last_used_at", FIELD_TIME, AT(last_used_ms), NULL, FIELD_OUT | FIELD_NULLABLE,
+		.head = "USED", .column = 5 },
+	{ "expires_at", FIELD_TIME, AT(expires_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
+	{ "idle_timeout", FIELD_DURATION, AT(idle_timeout_ms),
+		"it is suspended when nothing was done for so long", FIELD_IN | FIELD_KEPT,
+		.least = 1, .most = WORKSPACE_TIME_MOST },
+	{ "labels", FIELD_PAIRS, AT(labels),
+		"the label context_id names the workspace as its name does", FIELD_USES,
+		.most = WORKSPACE_LABELS_MAX, .pattern = WORKSPACE_LABEL_PATTERN,
+		.check_pair = workspace_check_label, .head = "LABELS", .column = 8 },
+	{ "environment", FIELD_TEXT, AT(environment), "the name of one that is built",
+		FIELD_USES | FIELD_NULLABLE, .least = 1, .most = 160, .head = "ENVIRONMENT",
+		.column = 7 },
+	{ "python", FIELD_SHORT, 0, "a version, or what the environment is made of", FIELD_IN,
+		.object = &python_record },
+	{ "python", FIELD_TEXT, AT(python), NULL, FIELD_KEPT },
+	{ "requirements", FIELD_TEXT, AT(requirements), NULL, FIELD_KEPT },
+	{ "packages", FIELD_TEXTS, AT(packages), NULL, FIELD_KEPT },
+	{ "build_options", FIELD_TEXTS, AT(build_options), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "env", FIELD_PAIRS, AT(env), "variables of every exec", FIELD_IN | FIELD_KEPT,
+		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
+		.check_pair = workspace_check_variable },
+	{ "limits", FIELD_OBJECT, AT(limits), NULL, FIELD_IN | FIELD_KEPT,
+		.object = &limits_record },
+	{ "limits", FIELD_OBJECT, SHOWN(limits), NULL, FIELD_OUT, .object = &limits_record },
+	{ "network", FIELD_OBJECT, AT(network), NULL, FIELD_IN | FIELD_OUT,
+		.object = &network_record },
+	{ "context", FIELD_BOOLEAN, AT(is_context),
+		"with scripts/ data/ repos/ output/, .venv and .context.json",
+		FIELD_IN | FIELD_KEPT, .kept = "is_context" },
+	{ "disk_usage", FIELD_SIZE, AT(disk_usage_bytes), NULL, FIELD_OUT | FIELD_KEPT,
+		.head = "DISK", .column = 6 },
+	{ "disk_limit_mechanism", FIELD_TEXT, AT(disk_mechanism), NULL,
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .kept = "disk_mechanism" },
+	{ "isolation", FIELD_TEXT, SHOWN(isolation), NULL, FIELD_OUT },
+	{ "layers_active", FIELD_TEXTS, SHOWN(layers), NULL, FIELD_OUT },
+	{ "warm", FIELD_BOOLEAN, SHOWN(is_warm), "a sandbox is held: the next exec starts at once",
+		FIELD_OUT, .head = "WARM", .column = 3 },
+	{ "ptrace", FIELD_BOOLEAN, AT(ptrace),
+		"its processes may trace each other: gdb, strace, LeakSanitizer",
+		FIELD_USES | FIELD_LATER },
+	{ "snapshot", FIELD_ABSENT, 0, NULL, FIELD_OUT },
+	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
+	{ "template", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+	{ "from", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+	{ "node", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+	{ "settings", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+	{ "sources", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+};
+const struct record workspace_record = { "Workspace", NULL, RECORD_ROWS(workspace_rows),
+	.wanted = "WorkspaceWanted" };
+
+#define CHANGE(member) offsetof(struct workspace_change, member)
+#define HAS(member) FIELD_HAS(struct workspace_change, member)
+static const struct field change_rows[] = {
+	{ "labels", FIELD_PAIRS, CHANGE(labels), "to be set; null removes one", FIELD_NULLABLE,
+		.most = 2 * WORKSPACE_LABELS_MAX, .has = HAS(has_labels),
+		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
+	{ "limits", FIELD_OBJECT, CHANGE(limits), "while nothing runs in it; null: as it is",
+		.object = &limits_record, .has = HAS(has_limits) },
+	{ "ttl", FIELD_DURATION, CHANGE(ttl_ms), "from now; null: none", .least = 1,
+		.most = WORKSPACE_TIME_MOST, .has = HAS(has_ttl) },
+	{ "idle_timeout", FIELD_DURATION, CHANGE(idle_timeout_ms), "null: none", .least = 1,
+		.most = WORKSPACE_TIME_MOST, .has = HAS(has_idle_timeout) },
+};
+const struct record workspace_change_record = { "WorkspaceChange",
+	"What isn't given stays as it is.", RECORD_ROWS(change_rows), FIELD_IN };
 
 void workspace_print(
 	struct json *j, const char *key, const struct workspace *w, const struct workspace_now *now)
 {
-	json_object(j, key);
-	json_text(j, "id", w->id);
-	json_text(j, "name", w->name);
-	json_text(j, "state", workspace_state_names[now->state]);
-	json_null(j, "template");
-	print_time(j, "created_at", w->created_ms);
-	print_time(j, "last_used_at", w->last_used_ms);
-	print_time(j, "expires_at", w->expires_ms);
-	json_object(j, "labels");
-	for (size_t i = 0; i < w->labels.count; i++)
-		json_text(j, w->labels.items[i].key, w->labels.items[i].value);
-	json_end(j);
-	json_text(j, "environment", w->environment);
-	print_limits(j, &w->limits, now->limiter);
-	json_object(j, "network");
-	json_text(j, "mode", "none");
-	json_array(j, "allow");
-	json_end(j);
-	json_end(j);
-	json_u64(j, "disk_usage_bytes", w->disk_usage_bytes);
-	json_text(j, "disk_limit_mechanism", w->disk_mechanism);
-	json_text(j, "isolation", "native");
-	json_array(j, "layers_active");
-	for (size_t i = 0; workspace_layers_active[i]; i++)
-		json_text(j, NULL,
-			now->landlock_writes && !strcmp(workspace_layers_active[i], "landlock")
-				? "landlock_writes"
-				: workspace_layers_active[i]);
-	json_end(j);
-	json_bool(j, "warm", now->is_warm);
-	json_bool(j, "ptrace", w->ptrace);
-	json_null(j, "snapshot");
-	json_text(j, "error", w->error);
-	json_end(j);
+	/* Every sandbox has all of them, or isn't started. */
+	const char *layers[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
+		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
+	struct workspace_shown shown = {
+		.model = *w,
+		.state = now->state,
+		.limits = { w->limits, now->limiter },
+		.isolation = "native",
+		.layers = { layers, COUNT(layers), COUNT(layers) },
+		.is_warm = now->is_warm,
+	};
+	shown.model.network.mode = "none";
+	record_print(j, key, &workspace_record, &shown);
 }
 
 static void print_seconds(struct json *j, const char *key, int64_t unix_ms)
@@ -284,47 +301,6 @@ void workspace_print_context(const struct workspace *w, struct buf *out)
 
 /* -- for the store -- */
 
-static const struct document_field limits_document[] = {
-#define FIELD(name)                                                                                \
-	{                                                                                          \
-#name, DOCUMENT_COUNT, offsetof(struct limits, name), NULL, NULL                   \
-	}
-	FIELD(memory_bytes),
-	FIELD(disk_bytes),
-	FIELD(tmp_bytes),
-	FIELD(pids),
-	FIELD(fds),
-	FIELD(millicpus),
-	FIELD(cpu_time_ms),
-	FIELD(timeout_ms),
-	FIELD(output_bytes),
-#undef FIELD
-	{ 0 },
-};
-static const struct document_field workspace_document[] = {
-#define FIELD(kind, name, ...)                                                                     \
-	{                                                                                          \
-#name, kind, offsetof(struct workspace, name), __VA_ARGS__                         \
-	}
-	FIELD(DOCUMENT_COUNT, ttl_ms, NULL, NULL),
-	FIELD(DOCUMENT_COUNT, idle_timeout_ms, NULL, NULL),
-	FIELD(DOCUMENT_PAIRS, labels, NULL, NULL),
-	FIELD(DOCUMENT_PAIRS, env, NULL, NULL),
-	FIELD(DOCUMENT_OBJECT, limits, limits_document, NULL),
-	FIELD(DOCUMENT_TEXT, environment, NULL, NULL),
-	FIELD(DOCUMENT_TEXT, python, NULL, NULL),
-	FIELD(DOCUMENT_TEXT, requirements, NULL, NULL),
-	FIELD(DOCUMENT_TEXTS, packages, NULL, NULL),
-	FIELD(DOCUMENT_LATER_TEXTS, build_options, NULL, NULL),
-	FIELD(DOCUMENT_BOOL, is_context, NULL, NULL),
-	FIELD(DOCUMENT_LATER_BOOL, ptrace, NULL, NULL),
-	FIELD(DOCUMENT_COUNT, disk_usage_bytes, NULL, NULL),
-	FIELD(DOCUMENT_TEXT, disk_mechanism, NULL, NULL),
-	FIELD(DOCUMENT_TEXT, error, NULL, NULL),
-#undef FIELD
-	{ 0 },
-};
-
 bool workspace_build_option_is_valid(const char *word)
 {
 	/* With '=': any value may follow; the build judges it. */
@@ -344,14 +320,14 @@ bool workspace_build_option_is_valid(const char *word)
 
 void workspace_print_document(const struct workspace *w, struct buf *out)
 {
-	document_print(workspace_document, w, out);
+	record_print_kept(&workspace_record, w, out);
 }
 
 int workspace_parse_document(
 	struct str text, struct arena *arena, struct workspace *w, struct error *err)
 {
 	struct workspace read = *w;
-	if (document_parse(workspace_document, text, arena, &read, err))
+	if (record_read_kept(&workspace_record, text, arena, &read, err))
 		return -1;
 	*w = read;
 	return 0;

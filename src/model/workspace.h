@@ -11,14 +11,18 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/vec.h"
-#include "format/json.h"
 #include "model/limits.h"
+#include "model/record.h"
 
 #define WORKSPACE_NAME_MAX 64
 #define WORKSPACE_LABELS_MAX 64
 #define WORKSPACE_LABEL_KEY_MAX 128
 #define WORKSPACE_LABEL_VALUE_MAX 1024
 #define WORKSPACE_CONTEXT_LABEL "context_id"
+#define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
+#define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"
+#define WORKSPACE_ENV_MAX 1024
+#define WORKSPACE_TIME_MOST (36525ull * 24 * 3600 * 1000)
 
 enum workspace_state {
 	WORKSPACE_CREATING,
@@ -29,7 +33,12 @@ enum workspace_state {
 	WORKSPACE_DELETING,
 	WORKSPACE_STATE_COUNT
 };
-extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT];
+extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1]; /* …, NULL */
+
+struct workspace_network {
+	const char *mode; /* "none" */
+	text_list allow;
+};
 
 struct workspace {
 	char id[ID_LEN + 1];
@@ -46,11 +55,12 @@ struct workspace {
 	text_list packages;		  /* and packages; NULL or empty: not asked for */
 	text_list build_options;	  /* how it is built: words of `carrel env build` that
 					     workspace_build_option_is_valid allows */
-	bool ptrace;			  /* debuggers work in its sandboxes */
-	bool is_context;		  /* --context: the fifth seed's layout */
-	uint64_t disk_usage_bytes;	  /* as last measured */
-	const char *disk_mechanism;	  /* "project-quota", "btrfs-qgroup", "counted" */
-	const char *error;		  /* or NULL */
+	struct workspace_network network;
+	bool ptrace;		    /* debuggers work in its sandboxes */
+	bool is_context;	    /* --context: the fifth seed's layout */
+	uint64_t disk_usage_bytes;  /* as last measured */
+	const char *disk_mechanism; /* "project-quota", "btrfs-qgroup", "counted" */
+	const char *error;	    /* or NULL */
 };
 
 /* ERR_INVALID says what a name must be. */
@@ -66,12 +76,19 @@ bool workspace_build_option_is_valid(const char *word);
 /* Deep copies into arena; of texts items[count] is NULL. */
 pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from);
 text_list workspace_copy_texts(struct arena *arena, const text_list *from);
-/* Limits that weren't given (0) get the defaults of model/limits.h, tmp_bytes half of
- * the memory; cpus, cpu time, timeout and output stay without. ERR_INVALID names one that is out of
- * range; nothing is changed then. */
-int workspace_fill_limits(struct limits *limits, struct error *err);
-/* Those of `change` that were given; tmp_bytes follows the memory when it isn't. As above. */
-int workspace_change_limits(struct limits *limits, const struct limits *change, struct error *err);
+/* `key` may be the name of a variable. */
+int workspace_check_variable(const char *key, const char *value, struct error *err);
+
+/* Its fields: as a client asks for it, as it is shown (by workspace_print), as it is kept. */
+extern const struct record workspace_record;
+/* What is to be changed of one. */
+struct workspace_change {
+	bool has_labels, has_limits, has_ttl, has_idle_timeout;
+	pair_list labels;     /* value NULL: removed */
+	struct limits limits; /* of 0: as it is */
+	uint64_t ttl_ms, idle_timeout_ms;
+};
+extern const struct record workspace_change_record;
 
 /* What is known of a workspace only while the daemon runs. */
 struct workspace_now {
@@ -80,14 +97,10 @@ struct workspace_now {
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
 	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
 };
-/* The object of design.md, wherever one is shown: id, name, state, template (null), created_at,
- * last_used_at, expires_at, labels, environment, limits, network, disk_usage_bytes,
- * disk_limit_mechanism, isolation, layers_active, warm, ptrace, snapshot (null), error. A limit
- * that there isn't is null; the limiter is limits.mechanism. layers_active: the names of the walls
- * (namespaces, seccomp, landlock, …). */
+/* The object of design.md, wherever one is shown. A limit that there isn't is null; the limiter is
+ * limits.mechanism. layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
 	const struct workspace_now *now);
-extern const char *const workspace_layers_active[]; /* NULL-terminated */
 
 /* For the store: everything but id, name, state and the three times, as one JSON text; and back.
  * ERR_CORRUPT names the field; *w is untouched then. packages.items[count] is NULL. */

@@ -94,15 +94,10 @@ static int check_mounts(const struct plan *plan, struct error *err)
 
 static int check_limits(const struct limits *limits, struct error *err)
 {
-	if (limits->memory_bytes < LIMIT_MEMORY_LEAST)
-		return fail(err, ERR_INVALID,
-			"a memory limit of %llu bytes is too small; the least is 4M",
-			(unsigned long long)limits->memory_bytes);
-	if (limits->memory_bytes > INT64_MAX / 4 || limits->disk_bytes > INT64_MAX / 4 ||
-		limits->tmp_bytes > INT64_MAX / 4)
-		return fail(err, ERR_LIMIT, "a size over 2 EiB is not a limit");
-	if (!limits->tmp_bytes || !limits->pids || !limits->fds)
-		return fail(err, ERR_INVALID, "tmp, pids and fds need a limit");
+	if (limits_check(limits, err))
+		return -1;
+	if (!limits->memory_bytes || !limits->tmp_bytes || !limits->pids || !limits->fds)
+		return fail(err, ERR_INVALID, "memory, tmp, pids and fds need a limit");
 	return 0;
 }
 

@@ -134,11 +134,8 @@ static int check_ids(
 /* No limit that is one goes beyond this; plan_build judges the rest. */
 static bool limits_are_sane(const struct limits *limits)
 {
-	const uint64_t values[] = { limits->memory_bytes, limits->disk_bytes, limits->tmp_bytes,
-		limits->pids, limits->fds, limits->millicpus, limits->cpu_time_ms,
-		limits->timeout_ms, limits->output_bytes };
-	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		if (values[i] > INT64_MAX / 4)
+	for (size_t i = 0; i < limit_count; i++)
+		if (limit_get(limits, &limit_rows[i]) > limit_rows[i].most)
 			return false;
 	return true;
 }

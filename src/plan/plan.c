@@ -112,11 +112,6 @@ const char *const plan_own_env[] = {
 #define HIDDEN_BYTES 4096 /* the least that is a size */
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 
-static uint64_t given_or(uint64_t given, uint64_t fallback)
-{
-	return given ? given : fallback;
-}
-
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -135,31 +130,25 @@ static uint64_t tmpfs_default(uint64_t memory)
 	return least_of(LIMIT_DISK_DEFAULT, memory / 2);
 }
 
-static void fill_limits(const struct plan_options *options, struct plan *plan)
+static int fill_limits(const struct plan_options *options, struct plan *plan, struct error *err)
 {
-	const struct limits *asked = &options->limits;
-	uint64_t memory = given_or(asked->memory_bytes, LIMIT_MEMORY_DEFAULT);
-	plan->limits = (struct limits){
-		.memory_bytes = memory,
-		/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM
-		 * kill, not in "no space left on device". */
-		.disk_bytes = options->dir || options->stage
-				      ? asked->disk_bytes
-				      : given_or(asked->disk_bytes, tmpfs_default(memory)),
-		.tmp_bytes = given_or(asked->tmp_bytes, LIMIT_TMP_DEFAULT(memory)),
-		.pids = given_or(asked->pids, LIMIT_PIDS_DEFAULT),
-		.fds = given_or(asked->fds, LIMIT_FDS_DEFAULT),
-		.millicpus = asked->millicpus,
-		.cpu_time_ms = asked->cpu_time_ms,
-		.timeout_ms = asked->timeout_ms,
-		.output_bytes = given_or(
-			asked->output_bytes, options->captured ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0),
-	};
+	struct limits *limits = &plan->limits;
+	*limits = options->limits;
+	if (limits_fill(limits, err))
+		return -1;
+	/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM kill, not
+	 * in "no space left on device". */
+	if (!options->limits.disk_bytes)
+		limits->disk_bytes =
+			options->dir || options->stage ? 0 : tmpfs_default(limits->memory_bytes);
+	if (!limits->output_bytes && options->captured)
+		limits->output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
 	const struct plan_bind *counted = options->stage ? options->stage : options->dir;
 	plan->measured = options->stage ? PLAN_ENV : PLAN_WORKSPACE;
 	plan->counted_disk = counted && plan->limits.disk_bytes;
 	plan->root_bytes = plan->limits.tmp_bytes + (256 << 10); /* for our own nodes and views */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
+	return 0;
 }
 
 static void add_rlimits(struct arena *arena, struct plan *plan)
@@ -644,8 +633,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
 		.forward_port = options->forward ? PLAN_FORWARD_PORT : 0,
 	};
-	fill_limits(options, &plan);
-	if (choose_streams(options, facts, &plan, err))
+	if (fill_limits(options, &plan, err) || choose_streams(options, facts, &plan, err))
 		return -1;
 	add_system(options, facts, arena, &plan);
 	add_devices(arena, &plan);

@@ -133,19 +133,15 @@ static void print_limits(struct json *j, const struct plan *plan)
 	const struct limits *limits = &plan->limits;
 	json_object(j, "limits");
 	json_text(j, "kept_by", plan_limiter_name(plan->limiter));
-	print_limit(j, "memory_bytes", limits->memory_bytes);
-	print_limit(j, "disk_bytes", limits->disk_bytes);
-	json_text(j, "disk_kept_by",
-		plan->counted_disk   ? "counted"
-		: limits->disk_bytes ? "tmpfs"
-				     : NULL);
-	print_limit(j, "tmp_bytes", limits->tmp_bytes);
-	print_limit(j, "pids", limits->pids);
-	print_limit(j, "fds", limits->fds);
-	print_limit(j, "millicpus", limits->millicpus);
-	print_limit(j, "cpu_time_ms", limits->cpu_time_ms);
-	print_limit(j, "timeout_ms", limits->timeout_ms);
-	print_limit(j, "output_bytes", limits->output_bytes);
+	for (size_t i = 0; i < limit_count; i++) {
+		uint64_t value = limit_get(limits, &limit_rows[i]);
+		print_limit(j, field_name(&limit_rows[i], FIELD_KEPT).text, value);
+		if (limit_rows[i].offset == offsetof(struct limits, disk_bytes))
+			json_text(j, "disk_kept_by",
+				plan->counted_disk ? "counted"
+				: value		   ? "tmpfs"
+						   : NULL);
+	}
 	json_object(j, "rlimits");
 	for (size_t i = 0; i < plan->rlimits.count; i++)
 		json_u64(j, plan->rlimits.items[i].name, plan->rlimits.items[i].value);

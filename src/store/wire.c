@@ -5,7 +5,7 @@
 /* -- fields of a write -- */
 
 enum type { PLAIN, TEXT, BYTES };
-struct field {
+struct wire_field {
 	enum type type;
 	size_t at, size; /* in struct store_write; size of a plain one */
 };
@@ -22,22 +22,22 @@ struct field {
 	{                                                                                          \
 		BYTES, AT(member), 0                                                               \
 	}
-static const struct field row_fields[] = { IS_TEXT(row.id), IS_TEXT(row.owner), IS_TEXT(row.state),
-	IS_PLAIN(row.times_ms), IS_BYTES(row.document), IS_PLAIN(row.sum) };
-static const struct field gone_fields[] = { IS_TEXT(gone.id), IS_TEXT(gone.name), IS_TEXT(gone.why),
-	IS_PLAIN(gone.at_ms) };
-static const struct field answer_fields[] = { IS_TEXT(answer.scope), IS_TEXT(answer.key),
+static const struct wire_field row_fields[] = { IS_TEXT(row.id), IS_TEXT(row.owner),
+	IS_TEXT(row.state), IS_PLAIN(row.times_ms), IS_BYTES(row.document), IS_PLAIN(row.sum) };
+static const struct wire_field gone_fields[] = { IS_TEXT(gone.id), IS_TEXT(gone.name),
+	IS_TEXT(gone.why), IS_PLAIN(gone.at_ms) };
+static const struct wire_field answer_fields[] = { IS_TEXT(answer.scope), IS_TEXT(answer.key),
 	IS_PLAIN(answer.at_ms), IS_PLAIN(answer.answer.digest), IS_PLAIN(answer.answer.status),
 	IS_BYTES(answer.answer.body), IS_TEXT(answer.answer.location) };
-static const struct field id_fields[] = { IS_TEXT(id) };
-static const struct field time_fields[] = { IS_PLAIN(at_ms) };
+static const struct wire_field id_fields[] = { IS_TEXT(id) };
+static const struct wire_field time_fields[] = { IS_PLAIN(at_ms) };
 
 #define ALL(fields)                                                                                \
 	{                                                                                          \
 		fields, sizeof fields / sizeof *fields                                             \
 	}
 static const struct {
-	const struct field *fields;
+	const struct wire_field *fields;
 	size_t count;
 } kinds[] = {
 	[STORE_PUT_WORKSPACE] = ALL(row_fields),
@@ -117,7 +117,8 @@ static bool read_bytes(struct str *rest, struct str *bytes)
 
 /* -- batches -- */
 
-static void print_field(const struct store_write *write, const struct field *field, struct buf *out)
+static void print_field(
+	const struct store_write *write, const struct wire_field *field, struct buf *out)
 {
 	const char *value = (const char *)write + field->at;
 	if (field->type == PLAIN) {
@@ -130,7 +131,7 @@ static void print_field(const struct store_write *write, const struct field *fie
 	}
 }
 
-static bool read_field(struct str *rest, const struct field *field, struct store_write *write)
+static bool read_field(struct str *rest, const struct wire_field *field, struct store_write *write)
 {
 	char *value = (char *)write + field->at;
 	struct str bytes;

@@ -430,7 +430,7 @@ static inline void assert_exited(const struct seen *seen, int code)
 	if (seen->has_failed)
 		print_error("%s\n", seen->err.text);
 	assert_false(seen->has_failed);
-	assert_string_equal(reason_name(seen->record.result.reason), "exited");
+	assert_string_equal(reason_names[seen->record.result.reason], "exited");
 	assert_int_equal(seen->record.result.exit_status, code);
 	assert_int_equal(seen->record.state, EXEC_ENDED);
 }
@@ -438,7 +438,7 @@ static inline void assert_exited(const struct seen *seen, int code)
 static inline void assert_reason(const struct seen *seen, enum reason reason)
 {
 	assert_false(seen->has_failed);
-	assert_string_equal(reason_name(seen->record.result.reason), reason_name(reason));
+	assert_string_equal(reason_names[seen->record.result.reason], reason_names[reason]);
 }
 
 static inline size_t count_fds(void)

@@ -162,7 +162,7 @@ static inline struct workspace make_workspace(struct arena *arena, int number)
 	number_id(w.id, 'a', number);
 	w.name = arena_printf(arena, "desk-%d", number);
 	vec_push(arena, &w.labels, (struct text_pair){ "agent", w.name });
-	workspace_fill_limits(&w.limits, NULL);
+	limits_fill(&w.limits, NULL);
 	return w;
 }
 

@@ -267,7 +267,7 @@ static void test_verbs_that_answer_later_refuse_later(void **state)
 {
 	struct request reads = by(&reader), one = by(&bound);
 	struct workspace wanted = { .name = "new" };
-	struct core_change change = { .has_ttl = true };
+	struct workspace_change change = { .has_ttl = true };
 	struct answer answer = { 0 };
 	assert_int_equal(loop_new(&core.loop, &err), 0);
 	answer.loop = core.loop;

@@ -461,7 +461,7 @@ static void what_expires_goes_by_itself(void **state)
 static void a_wall_clock_that_jumps_expires_nothing(void **state)
 {
 	struct fixture *f = *state;
-	struct core_change change = { .has_idle_timeout = true, .idle_timeout_ms = 3600000 };
+	struct workspace_change change = { .has_idle_timeout = true, .idle_timeout_ms = 3600000 };
 	create(f, "calm", (struct workspace){ .ttl_ms = 3600000 });
 	struct core_workspace *w = find(f, "calm");
 	w->model.expires_ms -= 24 * 3600000;

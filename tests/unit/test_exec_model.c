@@ -16,7 +16,7 @@ static void print_result(const struct result *result, struct str out, struct str
 	buf_clear(text);
 	json_init(&j, text, false);
 	json_object(&j, NULL);
-	exec_print_result(&j, result, &output, limiter, NULL);
+	exec_print_result(&j, NULL, result, &output, limiter, NULL);
 	json_end(&j);
 	json_finish(&j);
 }

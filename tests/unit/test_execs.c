@@ -159,7 +159,7 @@ static void test_a_listener_that_goes_ends_its_exec(void **state)
 	UNTIL(!world->w.users);
 	assert_false(seen.ended);
 	assert_int_equal(exec_find(&request_system, &world->core, id, &found, &err), 0);
-	assert_string_equal(reason_name(found->record.result.reason), "canceled");
+	assert_string_equal(reason_names[found->record.result.reason], "canceled");
 	assert_int_equal(world->core.metrics.execs[REASON_CANCELED], 2);
 	spec = SPEC("true");
 	run_captured(&after, &spec);

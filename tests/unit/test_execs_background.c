@@ -373,7 +373,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	restart_core(records, 2, true);
 	assert_int_equal(exec_find(&request_system, &world->core, ghost.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
-	assert_string_equal(reason_name(e->record.result.reason), "canceled");
+	assert_string_equal(reason_names[e->record.result.reason], "canceled");
 	assert_non_null(e->record.error);
 	/* The other one runs. */
 	assert_int_equal(exec_find(&request_system, &world->core, records[1].id, &e, &err), 0);
@@ -386,7 +386,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	restart_core(records, 1, false);
 	assert_int_equal(exec_find(&request_system, &world->core, records[0].id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_ENDED);
-	assert_string_equal(reason_name(e->record.result.reason), "canceled");
+	assert_string_equal(reason_names[e->record.result.reason], "canceled");
 	assert_non_null(strstr(e->record.error, "not known"));
 	UNTIL(world->puts[world->put_count - 1].state == EXEC_ENDED);
 	spec = SPEC("true");
@@ -411,7 +411,7 @@ static void test_what_is_left_of_its_time_is_kept_over_a_restart(void **state)
 	restart_core(&record, 1, true);
 	assert_int_equal(exec_find(&request_system, &world->core, record.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
-	assert_string_equal(reason_name(e->record.result.reason), "timeout");
+	assert_string_equal(reason_names[e->record.result.reason], "timeout");
 }
 
 static void test_spools_of_nobody_are_swept(void **state)

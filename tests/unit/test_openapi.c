@@ -157,43 +157,43 @@ static void every_status_has_a_title(void **state)
 
 /* ---- bodies, by the rows that the routes have ---- */
 
-static int read_body(const struct fields *fields, const char *json, struct arena *arena, void *out,
+static int read_body(const struct record *fields, const char *json, struct arena *arena, void *out,
 	struct error *err)
 {
 	struct json_value *v = NULL;
 
 	assert_int_equal(json_read(str_from(json), arena, &v, err), 0);
-	return fields_read(fields, v, arena, out, err);
+	return record_read(fields, v, arena, out, err);
 }
 
 static void bodies_are_refused_with_the_exact_reason(void **state)
 {
 	static const struct {
-		const struct fields *fields;
+		const struct record *fields;
 		const char *json, *text;
 	} cases[] = {
-		{ &create_fields, "{\"limits\":{\"memory\":\"12X\"}}",
+		{ &workspace_record, "{\"limits\":{\"memory\":\"12X\"}}",
 			"limits.memory: '12X' is not a size; try 512M or 1G" },
-		{ &create_fields, "{\"limits\":{\"memory\":\"1M\"}}",
+		{ &workspace_record, "{\"limits\":{\"memory\":\"1M\"}}",
 			"limits.memory: 1048576 bytes are not from 4.0M to 2.0E" },
-		{ &create_fields, "{\"template\":\"x\"}",
+		{ &workspace_record, "{\"template\":\"x\"}",
 			"template: not available in this version" },
-		{ &create_fields, "{\"network\":{\"mode\":\"open\"}}",
+		{ &workspace_record, "{\"network\":{\"mode\":\"open\"}}",
 			"network.mode: 'open' is not available in this version" },
-		{ &create_fields, "{\"labels\":{\"-x\":\"\"}}",
+		{ &workspace_record, "{\"labels\":{\"-x\":\"\"}}",
 			"labels: '-x' is not the key of a label" },
-		{ &create_fields, "{\"env\":{\"A=B\":\"\"}}",
+		{ &workspace_record, "{\"env\":{\"A=B\":\"\"}}",
 			"env: 'A=B' is not the name of a variable" },
-		{ &exec_fields, "{}", "'argv' or 'command' is missing" },
-		{ &exec_fields, "{\"argv\":[\"a\"],\"command\":\"b\"}",
+		{ &exec_spec_record, "{}", "'argv' or 'command' is missing" },
+		{ &exec_spec_record, "{\"argv\":[\"a\"],\"command\":\"b\"}",
 			"'argv' and 'command' are both given" },
-		{ &exec_fields, "{\"argv\":[\"\"]}", "argv[0]: may not be empty" },
-		{ &exec_fields, "{\"argv\":[]}", "argv: may not be empty" },
-		{ &exec_fields, "{\"argv\":[\"a\"],\"cwd\":\"x\"}",
+		{ &exec_spec_record, "{\"argv\":[\"\"]}", "argv[0]: may not be empty" },
+		{ &exec_spec_record, "{\"argv\":[]}", "argv: may not be empty" },
+		{ &exec_spec_record, "{\"argv\":[\"a\"],\"cwd\":\"x\"}",
 			"cwd: 'x' is not an absolute path" },
-		{ &exec_fields, "{\"argv\":[\"a\"],\"user\":\"root\"}",
+		{ &exec_spec_record, "{\"argv\":[\"a\"],\"user\":\"root\"}",
 			"user: 'root' is not the sandbox's user, 'agent' (1000)" },
-		{ &exec_fields, "{\"argv\":[\"a\"],\"stdin\":\"\",\"open_stdin\":true}",
+		{ &exec_spec_record, "{\"argv\":[\"a\"],\"stdin\":\"\",\"open_stdin\":true}",
 			"'stdin' and 'open_stdin' are both given" },
 		{ &signal_fields, "{}", "'signal' is missing" },
 	};

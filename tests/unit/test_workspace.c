@@ -90,7 +90,7 @@ static void limits_that_were_not_given_get_their_defaults(void **state)
 	struct limits limits = { .memory_bytes = 512 << 20, .timeout_ms = 5 };
 	struct error err;
 
-	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
+	assert_int_equal(limits_fill(&limits, &err), 0);
 	assert_int_equal(limits.memory_bytes, 512 << 20);
 	assert_int_equal(limits.disk_bytes, LIMIT_DISK_DEFAULT);
 	assert_int_equal(limits.tmp_bytes, 256 << 20); /* counted as memory: half of it */
@@ -99,7 +99,7 @@ static void limits_that_were_not_given_get_their_defaults(void **state)
 	assert_int_equal(limits.timeout_ms, 5);
 	assert_int_equal(limits.millicpus + limits.cpu_time_ms + limits.output_bytes, 0);
 	limits = (struct limits){ 0 };
-	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
+	assert_int_equal(limits_fill(&limits, &err), 0);
 	assert_int_equal(limits.tmp_bytes, LIMIT_MEMORY_DEFAULT / 2);
 }
 
@@ -109,15 +109,15 @@ static void limits_that_were_not_given_stay_as_they_are(void **state)
 	struct limits change = { .memory_bytes = 64 << 20, .pids = 7 };
 	struct error err;
 
-	assert_int_equal(workspace_fill_limits(&limits, &err), 0);
-	assert_int_equal(workspace_change_limits(&limits, &change, &err), 0);
+	assert_int_equal(limits_fill(&limits, &err), 0);
+	assert_int_equal(limits_change(&limits, &change, &err), 0);
 	assert_int_equal(limits.memory_bytes, 64 << 20);
 	assert_int_equal(limits.tmp_bytes, 32 << 20);
 	assert_int_equal(limits.pids, 7);
 	assert_int_equal(limits.timeout_ms, 5);
 	assert_int_equal(limits.disk_bytes, LIMIT_DISK_DEFAULT);
 	change = (struct limits){ .pids = 8, .fds = 1 };
-	assert_int_equal(workspace_change_limits(&limits, &change, &err), -1);
+	assert_int_equal(limits_change(&limits, &change, &err), -1);
 	assert_int_equal(limits.pids, 7);
 }
 
@@ -132,7 +132,7 @@ static void a_limit_out_of_range_is_named_and_changes_nothing(void **state)
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct limits before = bad[i];
 		struct error err;
-		assert_int_equal(workspace_fill_limits(&bad[i], &err), -1);
+		assert_int_equal(limits_fill(&bad[i], &err), -1);
 		assert_int_equal(err.code, ERR_INVALID);
 		assert_non_null(strstr(err.text, names[i]));
 		assert_memory_equal(&before, &bad[i], sizeof before);
@@ -163,7 +163,7 @@ static struct workspace sample(struct arena *arena)
 	vec_push(arena, &w.env, (struct text_pair){ "A", "again \x01\xe2\x82\xac" });
 	vec_push(arena, &w.packages, "requests==2.32.3");
 	w.limits.millicpus = 1500;
-	assert_int_equal(workspace_fill_limits(&w.limits, NULL), 0);
+	assert_int_equal(limits_fill(&w.limits, NULL), 0);
 	return w;
 }
 
@@ -276,6 +276,27 @@ static void its_document_comes_back_as_it_was(void **state)
 	assert_string_equal(out.data, again.data);
 }
 
+/* As carrel 0.1 before there were records wrote it. */
+static void a_document_of_an_earlier_version_is_read(void **state)
+{
+	static const char text[] =
+		"{\"ttl_ms\":86400000,\"idle_timeout_ms\":3600000,\"labels\":[[\"a\",\"b\"]],"
+		"\"env\":[[\"A\",\"1\"]],\"limits\":{\"memory_bytes\":1073741824,"
+		"\"disk_bytes\":1073741824,\"tmp_bytes\":536870912,\"pids\":1024,\"fds\":1024,"
+		"\"millicpus\":500,\"cpu_time_ms\":0,\"timeout_ms\":0,\"output_bytes\":0},"
+		"\"environment\":null,\"python\":null,\"requirements\":null,\"packages\":[],"
+		"\"is_context\":false,\"disk_usage_bytes\":0,\"disk_mechanism\":\"counted\","
+		"\"error\":null}";
+	auto_arena struct arena arena = { 0 };
+	struct workspace w = { 0 };
+	struct error err;
+
+	assert_int_equal(workspace_parse_document(str_from(text), &arena, &w, &err), 0);
+	assert_int_equal(w.limits.millicpus, 500);
+	assert_int_equal(w.idle_timeout_ms, 3600000);
+	assert_string_equal(w.disk_mechanism, "counted");
+}
+
 /* The document with `was` replaced by `is` is refused, and the error has `name` in it. */
 static void check_damage(const char *text, const char *was, const char *is, const char *name)
 {
@@ -342,6 +363,7 @@ int main(void)
 		cmocka_unit_test(it_is_shown_exactly_as_the_contract_says),
 		cmocka_unit_test(the_context_file_is_the_seeds),
 		cmocka_unit_test(its_document_comes_back_as_it_was),
+		cmocka_unit_test(a_document_of_an_earlier_version_is_read),
 		cmocka_unit_test(a_document_that_is_not_exactly_one_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,8 @@
 #include <string.h>
 #include "base/buf.h"
 #include "format/base64.h"
-#include "format/fields.h"
 #include "format/quantity.h"
+#include "model/record.h"
 
 /* Where in the value we are, for messages. */
 struct where {
@@ -242,8 +242,10 @@ static int fail_choice(const struct field *row, const struct where *where, struc
 	auto_buf struct buf list;
 
 	buf_init(&list, 400);
-	for (const struct field_choice *c = row->choices; c->name; c++)
+	for (const struct field_choice *c = row->choices; c && c->name; c++)
 		buf_printf(&list, "%s%s", list.len ? ", " : "", c->name);
+	for (const char *const *name = row->names; name && *name; name++)
+		buf_printf(&list, "%s%s", list.len ? ", " : "", *name);
 	if (v->kind == JSON_STRING)
 		fail(r->err, ERR_INVALID, "'%s' is not one of %s", v->string.data, list.data);
 	else if (v->kind == JSON_NUMBER && row->kind == FIELD_NUMBERED)
@@ -259,9 +261,14 @@ static int read_choice(const struct field *row, const struct where *where, struc
 {
 	int64_t number;
 
-	for (const struct field_choice *c = row->choices; c->name; c++)
+	for (const struct field_choice *c = row->choices; c && c->name; c++)
 		if (v->kind == JSON_STRING && str_is(v->string, c->name)) {
 			*out = c->value;
+			return 0;
+		}
+	for (int i = 0; row->names && row->names[i]; i++)
+		if (v->kind == JSON_STRING && str_is(v->string, row->names[i])) {
+			*out = i;
 			return 0;
 		}
 	if (row->kind == FIELD_NUMBERED && is_whole(v, &number) && number >= (int64_t)row->least &&
@@ -302,6 +309,8 @@ static int read_texts(const struct field *row, const struct where *where, struct
 			return -1;
 		vec_push(r->arena, &texts, text);
 	}
+	vec_push(r->arena, &texts, NULL);
+	texts.count--;
 	*out = texts;
 	return 0;
 }
@@ -340,7 +349,7 @@ static int read_pairs(const struct field *row, const struct where *where, struct
 
 /* ---- objects ---- */
 
-static int read_object(const struct fields *fields, const struct where *where, struct reader *r,
+static int read_object(const struct record *record, const struct where *where, struct reader *r,
 	const struct json_value *v, void *out);
 
 static int read_short(const struct field *row, const struct where *where, struct reader *r,
@@ -398,20 +407,17 @@ static int read_member(const struct field *row, const struct where *where, struc
 	}
 }
 
-const char *field_unit(const struct field *row)
-{
-	return row->kind == FIELD_DURATION ? "_ms" : row->kind == FIELD_SIZE ? "_bytes" : NULL;
-}
-
 /* The row of a member's name; *is_count: it is the one with the unit in it. */
-static const struct field *find_row(const struct fields *fields, struct str name, bool *is_count)
+static const struct field *find_row(const struct record *record, struct str name, bool *is_count)
 {
 	*is_count = false;
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct field *row = &fields->rows[i];
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *row = &record->rows[i];
 		const char *unit = field_unit(row);
 		size_t len = strlen(row->name);
 
+		if (!field_is(record, row, FIELD_IN))
+			continue;
 		if (str_is(name, row->name))
 			return row;
 		if (unit && name.len > len && !memcmp(name.data, row->name, len) &&
@@ -423,7 +429,7 @@ static const struct field *find_row(const struct fields *fields, struct str name
 	return NULL;
 }
 
-static int fail_unknown(const struct fields *fields, const struct where *where, struct reader *r,
+static int fail_unknown(const struct record *record, const struct where *where, struct reader *r,
 	struct str name, const char *what)
 {
 	const char *nearest = NULL;
@@ -433,18 +439,40 @@ static int fail_unknown(const struct fields *fields, const struct where *where, 
 
 	buf_init(&list, ERROR_HINT_SIZE - 16);
 	str_printable(shown, sizeof shown, name);
-	for (size_t i = 0; i < fields->count; i++) {
+	for (size_t i = 0; i < record->count; i++) {
+		if (!field_is(record, &record->rows[i], FIELD_IN))
+			continue;
 		if (strlen(name.data) == name.len && name.len <= 64 &&
-			str_is_nearer(name.data, fields->rows[i].name, &least))
-			nearest = fields->rows[i].name;
-		buf_printf(&list, "%s%s", list.len ? ", " : "", fields->rows[i].name);
+			str_is_nearer(name.data, record->rows[i].name, &least))
+			nearest = record->rows[i].name;
+		buf_printf(&list, "%s%s", list.len ? ", " : "", record->rows[i].name);
 	}
 	fail(r->err, ERR_INVALID, "unknown %s '%s'", what, shown);
 	if (nearest)
 		error_hint(r->err, "did you mean '%s'?", nearest);
-	else if (fields->count)
+	else if (record->count)
 		error_hint(r->err, "known: %s", list.data);
 	return at(where, r);
+}
+
+/* A row whose value becomes words of a list. */
+static int read_words(const struct field *row, const struct where *where, struct reader *r,
+	const struct json_value *v, text_list *out)
+{
+	const char *text = "";
+	text_list texts = { 0 };
+	bool is_true = false;
+
+	if (read_member(row, where, r, v,
+		    row->kind == FIELD_BOOLEAN ? (void *)&is_true
+		    : row->kind == FIELD_TEXTS ? (void *)&texts
+					       : (void *)&text))
+		return -1;
+	if (row->kind == FIELD_TEXT || is_true)
+		vec_push(r->arena, &texts, text);
+	for (size_t i = 0; i < texts.count; i++)
+		vec_push(r->arena, out, arena_printf(r->arena, "%s%s", row->word, texts.items[i]));
+	return 0;
 }
 
 static int read_given(const struct field *row, bool is_count, const struct where *where,
@@ -457,6 +485,8 @@ static int read_given(const struct field *row, bool is_count, const struct where
 		*((bool *)((char *)out + row->has - 1)) = true;
 	if (v->kind == JSON_NULL && !(row->flags & (FIELD_REQUIRED | FIELD_STRICT)))
 		return 0;
+	if (row->word)
+		return read_words(row, &place, r, v, target);
 	if (!is_count)
 		return read_member(row, &place, r, v, target);
 	return read_integer(row, &place, r, v,
@@ -480,18 +510,19 @@ static int check_once(const struct field *row, const struct where *where, struct
 }
 
 /* What must be there is. */
-static int check_present(const struct fields *fields, const struct where *where, struct reader *r,
+static int check_present(const struct record *record, const struct where *where, struct reader *r,
 	const struct json_value *v)
 {
 	const char *found = NULL;
 
-	for (size_t i = 0; i < fields->count; i++)
-		if ((fields->rows[i].flags & FIELD_REQUIRED) &&
-			!json_member(v, fields->rows[i].name)) {
-			fail(r->err, ERR_INVALID, "'%s' is missing", fields->rows[i].name);
+	for (size_t i = 0; i < record->count; i++)
+		if ((record->rows[i].flags & FIELD_REQUIRED) &&
+			field_is(record, &record->rows[i], FIELD_IN) &&
+			!json_member(v, record->rows[i].name)) {
+			fail(r->err, ERR_INVALID, "'%s' is missing", record->rows[i].name);
 			return at(where, r);
 		}
-	for (const char *const *name = fields->one_of; name && *name; name++) {
+	for (const char *const *name = record->one_of; name && *name; name++) {
 		if (!json_member(v, *name))
 			continue;
 		if (found) {
@@ -500,11 +531,11 @@ static int check_present(const struct fields *fields, const struct where *where,
 		}
 		found = *name;
 	}
-	if (fields->one_of && !found) {
+	if (record->one_of && !found) {
 		auto_buf struct buf list;
 
 		buf_init(&list, 400);
-		for (const char *const *name = fields->one_of; *name; name++)
+		for (const char *const *name = record->one_of; *name; name++)
 			buf_printf(&list, "%s'%s'", list.len ? " or " : "", *name);
 		fail(r->err, ERR_INVALID, "%s is missing", list.data);
 		return at(where, r);
@@ -512,42 +543,42 @@ static int check_present(const struct fields *fields, const struct where *where,
 	return 0;
 }
 
-static int read_object(const struct fields *fields, const struct where *where, struct reader *r,
+static int read_object(const struct record *record, const struct where *where, struct reader *r,
 	const struct json_value *v, void *out)
 {
 	for (const struct json_value *one = v->first; one; one = one->next) {
 		bool is_count;
-		const struct field *row = find_row(fields, one->key, &is_count);
+		const struct field *row = find_row(record, one->key, &is_count);
 
 		if (!row)
-			return fail_unknown(fields, where, r, one->key, "member");
+			return fail_unknown(record, where, r, one->key, "member");
 		if (is_count && check_once(row, where, r, v))
 			return -1;
 		if (read_given(row, is_count, where, r, one, out))
 			return -1;
 	}
-	if (check_present(fields, where, r, v))
+	if (check_present(record, where, r, v))
 		return -1;
-	if (fields->check && fields->check(out, r->err))
+	if (record->check && record->check(out, r->err))
 		return at(where, r);
 	return 0;
 }
 
-int fields_read(const struct fields *fields, const struct json_value *value, struct arena *arena,
+int record_read(const struct record *record, const struct json_value *value, struct arena *arena,
 	void *out, struct error *err)
 {
 	struct reader r = { arena, err };
 
 	if (value->kind != JSON_OBJECT)
 		return fail(err, ERR_INVALID, "must be an object, not %s", kind_name(value));
-	return read_object(fields, NULL, &r, value, out);
+	return read_object(record, NULL, &r, value, out);
 }
 
 /* ---- a query ---- */
 
 /* The value a parameter's text stands for, for a row of that kind. */
 static struct json_value *value_of(
-	const struct field *row, const struct fields_parameter *p, struct arena *arena)
+	const struct field *row, const struct record_parameter *p, struct arena *arena)
 {
 	struct json_value *v = arena_alloc(arena, sizeof *v);
 	uint64_t number;
@@ -582,20 +613,20 @@ static struct json_value *add_member(
 	return v;
 }
 
-int fields_read_query(const struct fields *fields, const struct fields_parameter *parameters,
+int record_read_query(const struct record *record, const struct record_parameter *parameters,
 	size_t count, struct arena *arena, void *out, struct error *err)
 {
 	struct json_value object = { .kind = JSON_OBJECT }, *last = NULL;
 	struct reader r = { arena, err };
 
 	for (size_t i = 0; i < count; i++) {
-		const struct fields_parameter *p = &parameters[i];
+		const struct record_parameter *p = &parameters[i];
 		bool is_count;
-		const struct field *row = find_row(fields, p->name, &is_count);
+		const struct field *row = find_row(record, p->name, &is_count);
 		struct json_value *old = NULL;
 
 		if (!row || is_count)
-			return fail_unknown(fields, NULL, &r, p->name, "query parameter");
+			return fail_unknown(record, NULL, &r, p->name, "query parameter");
 		for (struct json_value *v = object.first; v; v = v->next)
 			if (str_equal(v->key, p->name))
 				old = v;
@@ -618,5 +649,5 @@ int fields_read_query(const struct fields *fields, const struct fields_parameter
 			add_member(&object, &last, v);
 		}
 	}
-	return read_object(fields, NULL, &r, &object, out);
+	return read_object(record, NULL, &r, &object, out);
 }

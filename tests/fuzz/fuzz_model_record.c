@@ -1,7 +1,7 @@
 /* Rows over JSON: an error that says what is wrong, or values as the rows allow them. */
 #include <string.h>
 #include "format/base64.h"
-#include "../unit/fields_example.h"
+#include "../unit/record_example.h"
 #include "fuzz.h"
 
 static void check_text(const char *text)
@@ -19,13 +19,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct error err = { 0 };
 
 	base64_decode(text, &arena, &bytes);
-	struct fields_parameter parameter = { STR("name"),
+	struct record_parameter parameter = { STR("name"),
 		{ arena_bytes(&arena, text.data ? text.data : "", size), size } };
-	fields_read_query(&example, &parameter, 1, &arena, &e, &err);
+	record_read_query(&example, &parameter, 1, &arena, &e, &err);
 	if (json_read(text, &arena, &v, &err))
 		return 0;
 	e = (struct example){ 0 };
-	if (fields_read(&example, v, &arena, &e, &err)) {
+	if (record_read(&example, v, &arena, &e, &err)) {
 		check(err.code == ERR_INVALID && err.text[0]);
 		return 0;
 	}

@@ -1,7 +1,7 @@
 /* Rows that read JSON and queries: what is taken, and errors that name the member. */
 #include "format/base64.h"
-#include "format/fields.h"
-#include "fields_example.h"
+#include "model/record.h"
+#include "record_example.h"
 #include "unit.h"
 
 static int read_json(const char *text, struct arena *arena, struct example *out, struct error *err)
@@ -10,7 +10,7 @@ static int read_json(const char *text, struct arena *arena, struct example *out,
 
 	*out = (struct example){ 0 };
 	assert_int_equal(json_read(str_from(text), arena, &v, err), 0);
-	return fields_read(&example, v, arena, out, err);
+	return record_read(&example, v, arena, out, err);
 }
 
 static void every_kind_is_read(void **state)
@@ -161,7 +161,7 @@ static void errors_name_the_member(void **state)
 static int read_query(const char *text, struct arena *arena, struct example *out, struct error *err)
 {
 	struct str rest = str_from(text), piece;
-	struct fields_parameter parameters[8];
+	struct record_parameter parameters[8];
 	size_t count = 0;
 
 	*out = (struct example){ 0 };
@@ -175,7 +175,7 @@ static int read_query(const char *text, struct arena *arena, struct example *out
 			(struct str){ value.len ? arena_bytes(arena, value.data, value.len) : "",
 				value.len };
 	}
-	return fields_read_query(&example, parameters, count, arena, out, err);
+	return record_read_query(&example, parameters, count, arena, out, err);
 }
 
 static void queries_are_read_by_the_same_rows(void **state)
@@ -217,7 +217,7 @@ static void the_schema_says_what_is_read(void **state)
 
 	buf_init(&out, BUF_MAX_DEFAULT);
 	json_init(&j, &out, false);
-	fields_print_schema(&j, NULL, &example, FIELDS_IN);
+	record_print_schema(&j, NULL, &example, FIELD_IN);
 	json_finish(&j);
 	assert_int_equal(json_read((struct str){ out.data, out.len }, &arena, &v, &err), 0);
 	assert_non_null(
@@ -257,10 +257,100 @@ static void base64_is_taken_only_as_it_is_written(void **state)
 	assert_string_equal(bytes.data, "foobar");
 }
 
+/* ---- one table, three uses ---- */
+
+struct noun {
+	const char *name;
+	uint64_t size, cpus, later, wait_ms;
+	int64_t born_ms;
+	bool has_wait;
+	text_list words;
+	pair_list labels;
+};
+#define NOUN(member) offsetof(struct noun, member)
+static const struct field noun_rows[] = {
+	{ "name", FIELD_TEXT, NOUN(name), NULL, FIELD_USES, .kept = "called" },
+	{ "size", FIELD_SIZE, NOUN(size), NULL, FIELD_USES | FIELD_NULLABLE },
+	{ "cpus", FIELD_CPUS, NOUN(cpus), NULL, FIELD_USES },
+	{ "wait", FIELD_DURATION, NOUN(wait_ms), NULL, FIELD_OUT | FIELD_NULLABLE,
+		.has = FIELD_HAS(struct noun, has_wait) },
+	{ "born_at", FIELD_TIME, NOUN(born_ms), NULL, FIELD_OUT },
+	{ "labels", FIELD_PAIRS, NOUN(labels), NULL, FIELD_USES },
+	{ "words", FIELD_TEXTS, NOUN(words), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "pre", FIELD_BOOLEAN, NOUN(words), NULL, FIELD_IN, .word = "--pre" },
+	{ "line", FIELD_TEXTS, NOUN(words), NULL, FIELD_IN, .word = "--line=" },
+	{ "later", FIELD_INTEGER, NOUN(later), NULL, FIELD_KEPT | FIELD_LATER, .fallback = 7 },
+};
+static const struct record noun = { "Noun", NULL, RECORD_ROWS(noun_rows) };
+
+static void each_use_has_its_own_names(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf out;
+	struct noun n = { .name = "n", .size = 1024, .cpus = 1500, .later = 7 };
+	struct json j;
+
+	buf_init(&out, BUF_MAX_DEFAULT);
+	vec_push(&arena, &n.labels, (struct text_pair){ "a", "b" });
+	json_init(&j, &out, false);
+	record_print(&j, NULL, &noun, &n);
+	assert_string_equal(out.data, "{\"name\":\"n\",\"size_bytes\":1024,\"cpus\":1.5,"
+				      "\"wait_ms\":null,\"born_at\":null,"
+				      "\"labels\":{\"a\":\"b\"}}");
+	buf_clear(&out);
+	record_print_kept(&noun, &n, &out);
+	assert_string_equal(out.data, "{\"called\":\"n\",\"size_bytes\":1024,"
+				      "\"millicpus\":1500,\"labels\":[[\"a\",\"b\"]],"
+				      "\"later\":7}");
+	buf_clear(&out);
+	json_init(&j, &out, false);
+	n.cpus = 0;
+	record_print_given(&j, NULL, &noun, &n);
+	assert_string_equal(
+		out.data, "{\"name\":\"n\",\"size_bytes\":1024,\"labels\":{\"a\":\"b\"}}");
+}
+
+static void a_field_that_came_later_gets_its_fallback(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct noun n = { 0 };
+	struct error err;
+
+	assert_int_equal(record_read_kept(&noun,
+				 STR("{\"called\":null,\"size_bytes\":0,\"millicpus\":0,"
+				     "\"labels\":[]}"),
+				 &arena, &n, &err),
+		0);
+	assert_int_equal(n.later, 7);
+	assert_int_equal(record_read_kept(&noun, STR("{\"called\":null}"), &arena, &n, &err), -1);
+	assert_int_equal(err.code, ERR_CORRUPT);
+}
+
+static void a_client_may_send_only_what_is_its_to_send(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct json_value *v = NULL;
+	struct noun n = { 0 };
+	struct error err;
+
+	assert_int_equal(
+		json_read(STR("{\"pre\":true,\"line\":[\"x\",\"y\"]}"), &arena, &v, &err), 0);
+	assert_int_equal(record_read(&noun, v, &arena, &n, &err), 0);
+	assert_int_equal(n.words.count, 3);
+	assert_string_equal(n.words.items[0], "--pre");
+	assert_string_equal(n.words.items[2], "--line=y");
+	assert_int_equal(json_read(STR("{\"wait\":\"1s\"}"), &arena, &v, &err), 0);
+	assert_int_equal(record_read(&noun, v, &arena, &n, &err), -1);
+	assert_string_equal(err.text, "unknown member 'wait'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_is_read),
+		cmocka_unit_test(each_use_has_its_own_names),
+		cmocka_unit_test(a_field_that_came_later_gets_its_fallback),
+		cmocka_unit_test(a_client_may_send_only_what_is_its_to_send),
 		cmocka_unit_test(short_and_other_forms_are_read),
 		cmocka_unit_test(errors_name_the_member),
 		cmocka_unit_test(queries_are_read_by_the_same_rows),

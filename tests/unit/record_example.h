@@ -1,7 +1,7 @@
-/* fields_example.h -- rows of every kind, for the tests of format/fields and its fuzz target. */
+/* record_example.h -- rows of every kind, for the tests of model/record and its fuzz target. */
 #pragma once
 #include <string.h>
-#include "format/fields.h"
+#include "model/record.h"
 
 struct example {
 	const char *name;
@@ -37,7 +37,8 @@ static const struct field example_inner_rows[] = {
 	{ "version", FIELD_TEXT, offsetof(struct inner, version), "of Python", .least = 1 },
 	{ "packages", FIELD_TEXTS, offsetof(struct inner, packages), NULL, .most = 3 },
 };
-static const struct fields example_inner = { "Inner", NULL, FIELDS(example_inner_rows) };
+static const struct record example_inner = { "Inner", NULL, RECORD_ROWS(example_inner_rows),
+	FIELD_IN };
 
 #define AT(member) offsetof(struct example, member)
 static const struct field example_rows[] = {
@@ -61,4 +62,5 @@ static const struct field example_rows[] = {
 	{ "template", FIELD_ABSENT },
 };
 #undef AT
-static const struct fields example = { "Example", "Every kind.", FIELDS(example_rows) };
+static const struct record example = { "Example", "Every kind.", RECORD_ROWS(example_rows),
+	FIELD_IN };

@@ -1,7 +1,6 @@
-/* The rows of fields.h as JSON Schema. */
+/* The rows of a record as JSON Schema. */
 #include <string.h>
-#include "base/buf.h"
-#include "format/fields.h"
+#include "model/record.h"
 
 #define NO_NUL "^[^\\x00]*$"
 #define NUMBER "([0-9]{1,15}([.][0-9]{1,9})?|[.][0-9]{1,9})"
@@ -33,48 +32,49 @@ static void print_range(
 		json_u64(j, most, row->most);
 }
 
-static void print_number_range(struct json *j, const struct field *row)
+/* Bounds hold for what is sent. */
+static void print_number_range(struct json *j, const struct field *row, unsigned use)
 {
-	json_u64(j, "minimum", row->least);
-	json_u64(j, "maximum", row->most ? row->most : INT64_MAX);
+	bool is_in = use == FIELD_IN;
+
+	json_u64(j, "minimum", is_in ? row->least : 0);
+	json_u64(j, "maximum", is_in && row->most ? row->most : INT64_MAX);
 }
 
-static void print_text(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+static void print_text(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	print_types(j, "string", NULL, or_null);
+	if (use == FIELD_OUT)
+		return;
 	print_range(j, "minLength", "maxLength", row);
-	if (row->pattern)
-		json_text(j, "pattern", row->pattern);
-	else if (use == FIELDS_IN)
-		json_text(j, "pattern", NO_NUL);
+	json_text(j, "pattern", row->pattern ? row->pattern : NO_NUL);
 }
 
-static void print_texts(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+static void print_texts(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	print_types(j, "array", NULL, or_null);
-	print_range(j, "minItems", "maxItems", row);
+	if (use == FIELD_IN)
+		print_range(j, "minItems", "maxItems", row);
 	json_object(j, "items");
 	json_text(j, "type", "string");
-	if (row->pattern)
-		json_text(j, "pattern", row->pattern);
-	else if (use == FIELDS_IN)
-		json_text(j, "pattern", NO_NUL);
+	if (use == FIELD_IN)
+		json_text(j, "pattern", row->pattern ? row->pattern : NO_NUL);
 	json_end(j);
 }
 
-static void print_pairs(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+static void print_pairs(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	print_types(j, "object", NULL, or_null);
-	if (row->most)
+	if (use == FIELD_IN && row->most)
 		json_u64(j, "maxProperties", row->most);
-	if (row->pattern) {
+	if (use == FIELD_IN && row->pattern) {
 		json_object(j, "propertyNames");
 		json_text(j, "pattern", row->pattern);
 		json_end(j);
 	}
 	json_object(j, "additionalProperties");
-	print_types(j, "string", NULL, use == FIELDS_IN && (row->flags & FIELD_NULLABLE));
-	if (use == FIELDS_IN)
+	print_types(j, "string", NULL, use == FIELD_IN && (row->flags & FIELD_NULLABLE));
+	if (use == FIELD_IN)
 		json_text(j, "pattern", NO_NUL);
 	json_end(j);
 }
@@ -82,15 +82,17 @@ static void print_pairs(struct json *j, const struct field *row, enum fields_use
 static void print_choices(struct json *j, const struct field *row, bool or_null)
 {
 	json_array(j, "enum");
-	for (const struct field_choice *c = row->choices; c->name; c++)
+	for (const struct field_choice *c = row->choices; c && c->name; c++)
 		json_text(j, NULL, c->name);
+	for (const char *const *name = row->names; name && *name; name++)
+		json_text(j, NULL, *name);
 	if (or_null)
 		json_null(j, NULL);
 	json_end(j);
 }
 
 /* Two types, each by itself: what makes code from a schema takes no list that mixes them. */
-static void print_numbered(struct json *j, const struct field *row, bool or_null)
+static void print_numbered(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	json_array(j, "anyOf");
 	json_object(j, NULL);
@@ -99,37 +101,39 @@ static void print_numbered(struct json *j, const struct field *row, bool or_null
 	json_end(j);
 	json_object(j, NULL);
 	json_text(j, "type", "integer");
-	print_number_range(j, row);
+	print_number_range(j, row, use);
 	json_end(j);
 	json_end(j);
 }
 
-static void print_reference(struct json *j, const char *key, const struct fields *object)
+const char *record_schema_name(const struct record *record, unsigned use)
+{
+	return use == FIELD_IN && record->wanted ? record->wanted : record->name;
+}
+
+static void print_reference(struct json *j, const struct record *object, unsigned use)
 {
 	char reference[128];
 
-	str_format(reference, sizeof reference, "#/components/schemas/%s", object->name);
-	if (key)
-		json_object(j, key);
+	str_format(reference, sizeof reference, "#/components/schemas/%s",
+		record_schema_name(object, use));
 	json_text(j, "$ref", reference);
-	if (key)
-		json_end(j);
 }
 
 /* An object, or something else that may stand for it. */
-static void print_object(struct json *j, const struct field *row, bool or_null)
+static void print_object(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	if (row->kind == FIELD_OBJECT && !or_null) {
-		print_reference(j, NULL, row->object);
+		print_reference(j, row->object, use);
 		return;
 	}
 	json_array(j, "anyOf");
 	json_object(j, NULL);
-	print_reference(j, NULL, row->object);
+	print_reference(j, row->object, use);
 	json_end(j);
 	if (row->kind == FIELD_SHORT) {
 		json_object(j, NULL);
-		print_text(j, row->object->rows, FIELDS_IN, false);
+		print_text(j, row->object->rows, FIELD_IN, false);
 		json_end(j);
 	}
 	if (or_null) {
@@ -163,33 +167,42 @@ static void print_bytes(struct json *j, bool or_null)
 	json_end(j);
 }
 
-static void print_list(struct json *j, const struct field *row, bool or_null)
+static void print_list(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	print_types(j, "array", NULL, or_null);
 	json_object(j, "items");
-	print_reference(j, NULL, row->object);
+	print_reference(j, row->object, use);
 	json_end(j);
 }
 
-static void print_kind(struct json *j, const struct field *row, enum fields_use use, bool or_null)
+/* Kinds that are sent in more ways than they are shown. */
+static enum field_kind shown_kind(enum field_kind kind)
 {
-	switch (row->kind) {
+	return kind == FIELD_SIZE || kind == FIELD_DURATION ? FIELD_INTEGER : kind;
+}
+
+static void print_kind(struct json *j, const struct field *row, unsigned use, bool or_null)
+{
+	switch (use == FIELD_OUT ? shown_kind(row->kind) : row->kind) {
 	case FIELD_TEXT:
+	case FIELD_ID:
+	case FIELD_STREAM:
 		print_text(j, row, use, or_null);
 		break;
 	case FIELD_BYTES:
 		print_bytes(j, or_null);
 		break;
 	case FIELD_INTEGER:
+	case FIELD_INT:
 		print_types(j, "integer", NULL, or_null);
-		print_number_range(j, row);
+		print_number_range(j, row, use);
 		break;
 	case FIELD_BOOLEAN:
 		print_types(j, "boolean", NULL, or_null);
 		break;
 	case FIELD_SIZE:
 		print_types(j, "integer", "string", or_null);
-		print_number_range(j, row);
+		print_number_range(j, row, use);
 		json_text(j, "pattern", SIZE_PATTERN);
 		break;
 	case FIELD_DURATION:
@@ -197,6 +210,10 @@ static void print_kind(struct json *j, const struct field *row, enum fields_use 
 		json_text(j, "pattern", DURATION_PATTERN);
 		break;
 	case FIELD_CPUS:
+		if (use == FIELD_OUT) {
+			print_types(j, "number", NULL, or_null);
+			break;
+		}
 		print_types(j, "number", "string", or_null);
 		json_real(j, "minimum", 0.01);
 		json_u64(j, "maximum", 4096);
@@ -206,7 +223,7 @@ static void print_kind(struct json *j, const struct field *row, enum fields_use 
 		print_choices(j, row, or_null);
 		break;
 	case FIELD_NUMBERED:
-		print_numbered(j, row, or_null);
+		print_numbered(j, row, use, or_null);
 		break;
 	case FIELD_TEXTS:
 		print_texts(j, row, use, or_null);
@@ -216,51 +233,49 @@ static void print_kind(struct json *j, const struct field *row, enum fields_use 
 		break;
 	case FIELD_OBJECT:
 	case FIELD_SHORT:
-		print_object(j, row, or_null);
+		print_object(j, row, use, or_null);
 		break;
 	case FIELD_OBJECTS:
-		print_list(j, row, or_null);
+		print_list(j, row, use, or_null);
 		break;
 	case FIELD_TIME:
 		print_types(j, "string", NULL, or_null);
 		json_text(j, "format", "date-time");
 		break;
-	case FIELD_NUMBER:
-		print_types(j, "number", NULL, or_null);
-		break;
 	case FIELD_SHOWN:
 		print_types(j, "string", NULL, or_null);
 		break;
 	case FIELD_ABSENT:
-		json_text(j, "type", "null");
-		break;
-	case FIELD_ANYTHING:
+		if (use == FIELD_OUT)
+			print_types(j, "string", NULL, true);
+		else
+			json_text(j, "type", "null");
 		break;
 	}
 }
 
 static void print_row(
-	struct json *j, const char *key, const struct field *row, enum fields_use use, bool or_null)
+	struct json *j, const char *key, const struct field *row, unsigned use, bool or_null)
 {
 	json_object(j, key);
 	print_kind(j, row, use, or_null);
-	if (row->help)
+	/* The help of a row that is also sent is about that. */
+	if (row->help && (use == FIELD_IN || !(row->flags & FIELD_IN)))
 		json_text(j, "description", row->help);
 	json_end(j);
 }
 
-static void print_field(
-	struct json *j, const char *key, const struct field *row, enum fields_use use)
+static void print_field(struct json *j, const char *key, const struct field *row, unsigned use)
 {
-	bool or_null = use == FIELDS_IN ? !(row->flags & (FIELD_REQUIRED | FIELD_STRICT))
-					: (row->flags & FIELD_NULLABLE) != 0;
+	bool or_null = use == FIELD_IN ? !(row->flags & (FIELD_REQUIRED | FIELD_STRICT))
+				       : (row->flags & FIELD_NULLABLE) != 0;
 
 	print_row(j, key, row, use, or_null);
 }
 
-void fields_print_parameter(struct json *j, const char *key, const struct field *row)
+void record_print_parameter(struct json *j, const char *key, const struct field *row)
 {
-	print_row(j, key, row, FIELDS_IN, false);
+	print_row(j, key, row, FIELD_IN, false);
 }
 
 /* Its other member. */
@@ -274,23 +289,24 @@ static void print_count(struct json *j, const struct field *row)
 		row->kind == FIELD_SIZE ? "bytes" : "milliseconds");
 	count.kind = FIELD_INTEGER;
 	count.help = help;
-	print_field(j, name, &count, FIELDS_IN);
+	print_field(j, name, &count, FIELD_IN);
 }
 
-static void print_required(struct json *j, const struct fields *fields, enum fields_use use)
+static void print_required(struct json *j, const struct record *record, unsigned use)
 {
 	bool is_begun = false;
 
-	for (size_t i = 0; i < fields->count; i++) {
-		const struct field *row = &fields->rows[i];
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *row = &record->rows[i];
 
-		if (use == FIELDS_IN ? !(row->flags & FIELD_REQUIRED)
-				     : (row->flags & FIELD_OPTIONAL))
+		if (!field_is(record, row, use) ||
+			(use == FIELD_IN ? !(row->flags & FIELD_REQUIRED)
+					 : (row->flags & FIELD_OPTIONAL)))
 			continue;
 		if (!is_begun)
 			json_array(j, "required");
 		is_begun = true;
-		json_text(j, NULL, row->name);
+		json_text(j, NULL, field_name(row, use).text);
 	}
 	if (is_begun)
 		json_end(j);
@@ -298,23 +314,24 @@ static void print_required(struct json *j, const struct fields *fields, enum fie
 
 /* Of sizes it is said in words: tools that make requests from a schema take such pairs apart, every
  * one with every other, and give up where there are many. */
-static void print_both_refused(struct json *j, const struct fields *fields)
+static void print_both_refused(struct json *j, const struct record *record)
 {
 	bool is_begun = false;
 
-	for (size_t i = 0; i < fields->count; i++) {
+	for (size_t i = 0; i < record->count; i++) {
 		char name[80];
 
-		if (fields->rows[i].kind != FIELD_DURATION)
+		if (record->rows[i].kind != FIELD_DURATION ||
+			!field_is(record, &record->rows[i], FIELD_IN))
 			continue;
 		if (!is_begun)
 			json_array(j, "allOf");
 		is_begun = true;
-		str_format(name, sizeof name, "%s_ms", fields->rows[i].name);
+		str_format(name, sizeof name, "%s_ms", record->rows[i].name);
 		json_object(j, NULL);
 		json_object(j, "not");
 		json_array(j, "required");
-		json_text(j, NULL, fields->rows[i].name);
+		json_text(j, NULL, record->rows[i].name);
 		json_text(j, NULL, name);
 		json_end(j);
 		json_end(j);
@@ -324,10 +341,10 @@ static void print_both_refused(struct json *j, const struct fields *fields)
 		json_end(j);
 }
 
-static void print_one_of(struct json *j, const struct fields *fields)
+static void print_one_of(struct json *j, const struct record *record)
 {
 	json_array(j, "oneOf");
-	for (const char *const *name = fields->one_of; *name; name++) {
+	for (const char *const *name = record->one_of; *name; name++) {
 		json_object(j, NULL);
 		json_array(j, "required");
 		json_text(j, NULL, *name);
@@ -337,25 +354,31 @@ static void print_one_of(struct json *j, const struct fields *fields)
 	json_end(j);
 }
 
-void fields_print_schema(
-	struct json *j, const char *key, const struct fields *fields, enum fields_use use)
+void record_print_schema(struct json *j, const char *key, const struct record *record, unsigned use)
 {
+	const char *about =
+		use == FIELD_IN && record->wanted ? record->wanted_about : record->about;
+
 	json_object(j, key);
 	json_text(j, "type", "object");
-	if (fields->about)
-		json_text(j, "description", fields->about);
+	if (about)
+		json_text(j, "description", about);
 	json_object(j, "properties");
-	for (size_t i = 0; i < fields->count; i++) {
-		print_field(j, fields->rows[i].name, &fields->rows[i], use);
-		if (use == FIELDS_IN && field_unit(&fields->rows[i]))
-			print_count(j, &fields->rows[i]);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *row = &record->rows[i];
+
+		if (!field_is(record, row, use))
+			continue;
+		print_field(j, field_name(row, use).text, row, use);
+		if (use == FIELD_IN && field_unit(row))
+			print_count(j, row);
 	}
 	json_end(j);
-	print_required(j, fields, use);
-	if (use == FIELDS_IN) {
-		print_both_refused(j, fields);
-		if (fields->one_of)
-			print_one_of(j, fields);
+	print_required(j, record, use);
+	if (use == FIELD_IN) {
+		print_both_refused(j, record);
+		if (record->one_of)
+			print_one_of(j, record);
 		json_bool(j, "additionalProperties", false);
 	}
 	json_end(j);
