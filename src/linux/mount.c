@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/str.h"
 
 int mount_clone(int dir, const char *path, int *tree, struct error *err)
 {
@@ -60,15 +59,6 @@ int mount_change(int dir, const char *path, const struct mount_change *change, s
 	return 0;
 }
 
-int mount_bind(int fd, const char *target, struct error *err)
-{
-	char source[32];
-	str_format(source, sizeof source, "/proc/self/fd/%d", fd);
-	if (mount(source, target, NULL, MS_BIND, NULL))
-		return fail_errno(err, "mount at '%s'", target);
-	return 0;
-}
-
 int mount_cover_root(int root, struct error *err)
 {
 	if (move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH))
@@ -82,12 +72,18 @@ int mount_pivot(int root, struct error *err)
 {
 	if (fchdir(root))
 		return fail_errno(err, "enter the new root");
-	/* The old root ends up on top of the new one, at the same place, and is taken off again. */
+	/* The old root ends up on top of the new one, at the same place. */
 	if (syscall(SYS_pivot_root, ".", "."))
 		return fail_errno(err, "pivot_root");
-	if (umount2(".", MNT_DETACH))
-		return fail_errno(err, "unmount the old root");
 	if (chdir("/"))
 		return fail_errno(err, "enter the new root");
+	return 0;
+}
+
+int mount_drop_old_root(struct error *err)
+{
+	/* The path's last step leads to what is mounted on top. */
+	if (umount2("/", MNT_DETACH))
+		return fail_errno(err, "unmount the old root");
 	return 0;
 }

@@ -23,12 +23,12 @@ struct mount_change {
 	bool recursive;
 };
 int mount_change(int dir, const char *path, const struct mount_change *change, struct error *err);
-/* A plain bind of what `fd` is (O_PATH will do) at `target`, in one call; /proc must be there.
- * Inherits the flags of its mount. */
-int mount_bind(int fd, const char *target, struct error *err);
 /* Puts the tree at `root` (attached somewhere) over the root of the caller's mount namespace and
  * goes there. The old one stays below it, out of reach of whoever can't chroot: for a namespace
  * whose root holds nothing of worth. */
 int mount_cover_root(int root, struct error *err);
-/* Makes the tree at `root` (attached somewhere) the root of the caller, and drops the old one. */
+/* Makes the tree at `root` (attached somewhere) the root of the caller's mount namespace. The old
+ * one lies over it, where no path leads, until mount_drop_old_root: the kernel waits there for all
+ * cpus, milliseconds on a busy machine, so another thread may do it. */
 int mount_pivot(int root, struct error *err);
+int mount_drop_old_root(struct error *err);

@@ -31,33 +31,16 @@ static int raise_loopback(int *fd, struct error *err)
 	return 0;
 }
 
-static void *make(void *ctx)
+int netns_leave_for_new(int *fd, struct error *err)
 {
-	struct netns_maker *maker = ctx;
-
-	maker->failed = unshare(CLONE_NEWNET) ? fail_errno(&maker->err, "make a network namespace")
-					      : raise_loopback(&maker->fd, &maker->err);
-	return NULL;
+	if (unshare(CLONE_NEWNET))
+		return fail_errno(err, "make a network namespace");
+	return raise_loopback(fd, err);
 }
 
-int netns_maker_start(struct netns_maker *maker, struct error *err)
+int netns_enter(int fd, struct error *err)
 {
-	*maker = (struct netns_maker){ .fd = -1 };
-	errno = pthread_create(&maker->thread, NULL, make, maker);
-	return errno ? fail_errno(err, "start a thread") : 0;
-}
-
-int netns_maker_enter(struct netns_maker *maker, struct error *err)
-{
-	errno = pthread_join(maker->thread, NULL);
-	if (errno)
-		return fail_errno(err, "wait for a thread");
-	auto_close int made = maker->fd;
-	if (maker->failed) {
-		*err = maker->err;
-		return -1;
-	}
-	if (setns(made, CLONE_NEWNET))
+	if (setns(fd, CLONE_NEWNET))
 		return fail_errno(err, "enter a network namespace");
 	return 0;
 }

@@ -1,6 +1,5 @@
 /* netns.h -- what a new network namespace needs to be of use: `lo`, and nothing else. */
 #pragma once
-#include <pthread.h>
 #include <stdint.h>
 #include "base/error.h"
 
@@ -10,18 +9,10 @@
 int netns_make(int own, int *fd, struct error *err);
 /* *fd: the one that the caller is in. */
 int netns_open_own(int *fd, struct error *err);
-/* A new network namespace with `lo` up, made by a thread while the caller goes on: the kernel takes
- * some 0.5 ms for it, a tenth of a whole start. Until _enter has returned the caller has a second
- * thread: it must change its ids by the system call (libc would change both threads') and must not
- * execute anything. */
-struct netns_maker {
-	pthread_t thread;
-	int fd, failed;
-	struct error err;
-};
-int netns_maker_start(struct netns_maker *maker, struct error *err);
-/* Waits for the thread and enters what it made. */
-int netns_maker_enter(struct netns_maker *maker, struct error *err);
+/* Leaves the caller in a new network namespace with `lo` up. *fd: that namespace, for another
+ * thread to enter. The kernel takes some 0.5 ms for it, a tenth of a whole start. */
+int netns_leave_for_new(int *fd, struct error *err);
+int netns_enter(int fd, struct error *err);
 /* Lets every uid bind every port of the caller's network namespace. `proc`: a descriptor of /proc
  * with a writable sys. */
 int netns_open_ports(int proc, struct error *err);

@@ -164,7 +164,7 @@ static int fill(const struct role_start *start, struct trees *trees, struct erro
 	if (place_program(root, start->program, program, err) || place_proc(root, err) ||
 		mount_change(root, "", &shut, err))
 		return -1;
-	return mount_pivot(root, err);
+	return mount_pivot(root, err) || mount_drop_old_root(err) ? -1 : 0;
 }
 
 int role_enter_root(const struct role_start *start, struct error *err)

@@ -45,8 +45,8 @@ static int attach_proc(int root, struct error *err)
 
 static int fill_root(const struct plan *plan, int root, int *trees, struct error *err)
 {
-	return root_fill(root, plan, err) || root_attach_system(root, plan, trees, err) ||
-			       attach_proc(root, err)
+	return root_make_points(root, plan, err) || root_make_files(root, plan, err) ||
+			       root_attach_system(root, plan, trees, err) || attach_proc(root, err)
 		       ? -1
 		       : 0;
 }
@@ -60,7 +60,7 @@ static int build(const struct plan *plan, int *trees, int *mounts, struct error 
 	if (open_trees(plan, trees, err) ||
 		mount_make("tmpfs", options, MOUNT_ATTR_NOSUID, &root, err) ||
 		mount_attach(root, AT_FDCWD, "/usr", err) || fill_root(plan, root, trees, err) ||
-		mount_pivot(root, err))
+		mount_pivot(root, err) || mount_drop_old_root(err))
 		return -1;
 	return base_open_own(mounts, err);
 }

@@ -1,7 +1,6 @@
 /* The child of a start: it is PID 1 of the new namespaces, builds its own root, locks itself in and
  * becomes carrel-init. What it does is in `steps` at the end, in order; each step fails with an
  * error that names it. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -29,25 +28,11 @@
 #include "linux/overlay.h"
 #include "linux/pty.h"
 #include "linux/seccomp.h"
+#include "sandbox/child.h"
 #include "sandbox/root.h"
-#include "sandbox/start.h"
 
 /* A path of the sandbox, relative to its root. */
 #define BELOW_ROOT(path) (&(path)[1])
-#define PROC "/proc"
-#define VIEWS_MAX 4
-
-struct child {
-	struct start *start;
-	const struct plan *plan;
-	int root;    /* a tmpfs: of our own, or the base's */
-	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
-	int mask, mask_file;
-	int views[VIEWS_MAX];	  /* those that replace entries of /proc, in the plan's order */
-	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
-	struct netns_maker network;
-};
-
 /* What the parent does meanwhile: it has, mostly, by now. */
 static void wait_for_parent(struct child *child, enum setup_type type, int fds[SETUP_FD_MAX])
 {
@@ -81,19 +66,22 @@ static int join_cgroup(struct child *child, struct error *err)
 	return 0;
 }
 
+/* This thread alone (worker.h). */
+static int become_inside(const struct plan *plan, struct error *err)
+{
+	if (syscall(SYS_setresgid, plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
+		syscall(SYS_setresuid, plan->inside_uid, plan->inside_uid, plan->inside_uid))
+		return fail_errno(err, "become uid %u", plan->inside_uid);
+	return 0;
+}
+
 static int take_identity(struct child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
 	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
 		plan->outside_gid };
-	if (!plan->privileged)
-		return namespace_write_maps(0, &ids, true, err);
-	/* Not by libc's functions, which would change the thread that makes the network namespace,
-	 * too: it needs its capabilities. */
-	if (syscall(SYS_setresgid, plan->inside_gid, plan->inside_gid, plan->inside_gid) ||
-		syscall(SYS_setresuid, plan->inside_uid, plan->inside_uid, plan->inside_uid))
-		return fail_errno(err, "become uid %u", plan->inside_uid);
-	return 0;
+	return plan->privileged ? become_inside(plan, err)
+				: namespace_write_maps(0, &ids, true, err);
 }
 
 static int compare_fds(const void *a, const void *b)
@@ -138,15 +126,30 @@ static int name_host(struct child *child, struct error *err)
 	return 0;
 }
 
+static int make_network(void *ctx, struct error *err)
+{
+	struct child *child = ctx;
+	return netns_leave_for_new(&child->netns, err);
+}
+
 static int begin_network(struct child *child, struct error *err)
 {
-	return child->start->netns < 0 ? netns_maker_start(&child->network, err) : 0;
+	if (child->start->netns >= 0)
+		return 0;
+	if (worker_start(&child->worker, err))
+		return -1;
+	child->network = worker_do(&child->worker, make_network, child);
+	return 0;
 }
 
 static int enter_network(struct child *child, struct error *err)
 {
-	if (child->start->netns < 0 && netns_maker_enter(&child->network, err))
-		return -1;
+	if (child->start->netns < 0) {
+		if (worker_finish(&child->worker, child->network, err) ||
+			netns_enter(child->netns, err))
+			return -1;
+		fd_close(&child->netns);
+	}
 	if (!child->plan->forward_port)
 		return 0;
 	return netns_listen(child->plan->forward_port, &child->report[SETUP_LISTENER], err);
@@ -167,8 +170,10 @@ static int open_sources(struct child *child, struct error *err)
 static int make_own_root(struct child *child, int tmpfs, struct error *err)
 {
 	child->root = tmpfs;
-	return mount_attach(tmpfs, AT_FDCWD, "/usr", err) || root_fill(tmpfs, child->plan, err) ? -1
-												: 0;
+	return mount_attach(tmpfs, AT_FDCWD, "/usr", err) ||
+			       root_make_points(tmpfs, child->plan, err)
+		       ? -1
+		       : 0;
 }
 
 /* The root is there: only what can be written to is our own. It is attached where the first of its
@@ -194,37 +199,18 @@ static int take_base_root(struct child *child, int tmpfs, struct error *err)
 	return 0;
 }
 
-static int open_masks(struct child *child, struct error *err)
-{
-	child->mask = openat(child->root, BELOW_ROOT(ROOT_MASK), O_PATH | O_CLOEXEC);
-	child->mask_file = openat(child->root, BELOW_ROOT(ROOT_MASK_FILE), O_PATH | O_CLOEXEC);
-	return child->mask < 0 || child->mask_file < 0 ? fail_errno(err, "list the paths to mask")
-						       : 0;
-}
-
-static bool is_of_proc(const struct plan_view *view)
-{
-	return path_is_beneath(view->path, PROC);
-}
-
 /* Before the workspace covers them. */
-static int make_views(struct child *child, struct error *err)
+static int open_hidden(struct child *child, struct error *err)
 {
-	const struct plan *plan = child->plan;
-	size_t count = 0;
-	if (root_make_views(child->scratch, plan, err))
-		return -1;
-	for (size_t i = 0; i < plan->views.count; i++) {
-		char name[ROOT_VIEW_LEN];
-		if (!is_of_proc(&plan->views.items[i]))
-			continue;
-		if (count == VIEWS_MAX)
-			return fail(err, ERR_LIMIT, "too many mounts of '%s'", PROC);
-		root_view_name(plan->views.items[i].path, name);
-		if ((child->views[count++] = openat(
-			     child->scratch, BELOW_ROOT(name), O_PATH | O_CLOEXEC)) < 0)
-			return fail_errno(err, "open the mount of '%s'", plan->views.items[i].path);
-	}
+	const char *name = BELOW_ROOT(PLAN_WORKSPACE);
+	auto_close int masks = openat(child->root, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (child->scratch != child->root && mkdirat(child->scratch, name, 0755))
+		return fail_errno(err, "make '%s'", PLAN_WORKSPACE);
+	child->hidden = openat(child->scratch, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	child->mask = openat(masks, ROOT_MASK, O_PATH | O_CLOEXEC);
+	child->mask_file = openat(masks, ROOT_MASK_FILE, O_PATH | O_CLOEXEC);
+	if (child->hidden < 0 || child->mask < 0 || child->mask_file < 0)
+		return fail_errno(err, "list the paths to mask");
 	return 0;
 }
 
@@ -241,17 +227,40 @@ static int make_root(struct child *child, struct error *err)
 	umask(0);
 	int failed = has_root ? take_base_root(child, child->scratch, err)
 			      : make_own_root(child, child->scratch, err);
-	return failed || open_masks(child, err) || make_views(child, err) ? -1 : 0;
+	return failed || open_hidden(child, err) ? -1 : 0;
+}
+
+static int make_files(void *ctx, struct error *err)
+{
+	struct child *child = ctx;
+	if (child->plan->privileged && become_inside(child->plan, err))
+		return -1;
+	if (!child->start->has_root && root_make_files(child->root, child->plan, err))
+		return -1;
+	return root_make_views(child->scratch, child->hidden, child->plan, err);
+}
+
+int child_finish_files(struct child *child, struct error *err)
+{
+	if (child->has_files)
+		return 0;
+	child->has_files = true;
+	return worker_finish(&child->worker, child->files, err);
 }
 
 static int attach_system(struct child *child, struct error *err)
 {
-	if (child->start->has_root)
-		return 0;
-	return root_attach_system(child->root, child->plan, child->start->trees, err);
+	/* Files are made in it until seal_mounts. */
+	struct mount_change open = { .clear = MOUNT_ATTR_RDONLY };
+	bool has_root = child->start->has_root;
+	if (!has_root && (root_attach_system(child->root, child->plan, child->start->trees, err) ||
+				 mount_change(child->root, "", &open, err)))
+		return -1;
+	child->files = worker_do(&child->worker, make_files, child);
+	return has_root ? child_finish_files(child, err) : 0;
 }
 
-static uint64_t attributes(unsigned flags)
+uint64_t child_attributes(unsigned flags)
 {
 	return MOUNT_ATTR_NOSUID | (flags & MOUNT_RO ? MOUNT_ATTR_RDONLY : 0) |
 	       (flags & MOUNT_NODEV ? MOUNT_ATTR_NODEV : 0) |
@@ -266,14 +275,14 @@ static int open_tmpfs(
 	str_format(inodes, sizeof inodes, "%llu", (unsigned long long)mount->inodes);
 	str_format(mode, sizeof mode, "%o", mount->mode);
 	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", mode, NULL };
-	return mount_make("tmpfs", options, attributes(mount->flags), tree, err);
+	return mount_make("tmpfs", options, child_attributes(mount->flags), tree, err);
 }
 
 /* The outer /proc must not be covered anywhere, or the kernel refuses a new one. */
 static int open_proc(const struct plan_mount *mount, int *tree, struct error *err)
 {
 	static const char *const none[] = { NULL };
-	if (!mount_make("proc", none, attributes(mount->flags), tree, err))
+	if (!mount_make("proc", none, child_attributes(mount->flags), tree, err))
 		return 0;
 	if (err->sys_errno == EPERM)
 		error_hint(err, "parts of /proc are covered by other mounts, as in a container: "
@@ -292,7 +301,7 @@ static int open_devpts(
 	str_format(gid, sizeof gid, "%u", child->plan->inside_gid);
 	const char *const options[] = { "mode", "0620", "ptmxmode", "0666", "uid", uid, "gid", gid,
 		"max", TERMINALS_MAX, NULL };
-	return mount_make("devpts", options, attributes(mount->flags), tree, err);
+	return mount_make("devpts", options, child_attributes(mount->flags), tree, err);
 }
 
 static int open_scratch(
@@ -300,7 +309,7 @@ static int open_scratch(
 {
 	if (mount_clone(child->scratch, BELOW_ROOT(mount->target), tree, err))
 		return -1;
-	struct mount_change change = { .set = attributes(mount->flags),
+	struct mount_change change = { .set = child_attributes(mount->flags),
 		.clear = MOUNT_ATTR_RDONLY };
 	return mount_change(*tree, "", &change, err);
 }
@@ -308,7 +317,7 @@ static int open_scratch(
 static int open_views(
 	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
-	struct mount_change shut = { .set = attributes(mount->flags) };
+	struct mount_change shut = { .set = child_attributes(mount->flags) };
 	return mount_clone(child->scratch, BELOW_ROOT(PLAN_SYS), tree, err) ||
 			       mount_change(*tree, "", &shut, err)
 		       ? -1
@@ -329,7 +338,7 @@ static int make_overlay(
 		.scratch = BELOW_ROOT(PLAN_UPPER "/scratch") };
 	if (is_tmpfs && (mkdir(overlay.upper, 0755) || mkdir(overlay.work, 0755)))
 		return fail_errno(err, "make the upper of '%s'", mount->target);
-	if (overlay_make(&overlay, (unsigned)attributes(mount->flags), tree, err))
+	if (overlay_make(&overlay, (unsigned)child_attributes(mount->flags), tree, err))
 		return -1;
 	if (umount2(BELOW_ROOT(PLAN_LAYERS), MNT_DETACH) ||
 		umount2(BELOW_ROOT(PLAN_UPPER), MNT_DETACH))
@@ -371,7 +380,7 @@ static int open_tree_of(struct child *child, size_t index, int *tree, struct err
 		break;
 	}
 	*tree = take_fd(&child->start->trees[index]);
-	struct mount_change change = { .set = attributes(mount->flags), .recursive = true };
+	struct mount_change change = { .set = child_attributes(mount->flags), .recursive = true };
 	return mount->flags & MOUNT_USER ? mount_change(*tree, "", &change, err) : 0;
 }
 
@@ -406,6 +415,9 @@ static int attach_others(struct child *child, struct error *err)
 		if (root_is_system(mount) ||
 			(mount->kind == MOUNT_VIEWS && !child->start->has_root))
 			continue;
+		/* Files of the root are made by paths: none may lead into the user's trees. */
+		if (mount->flags & MOUNT_USER && child_finish_files(child, err))
+			return -1;
 		auto_close int tree = -1;
 		if (open_tree_of(child, i, &tree, err) || attach(child, mount, tree, err))
 			return -1;
@@ -419,114 +431,33 @@ static int attach_others(struct child *child, struct error *err)
 	return 0;
 }
 
+static int drop_old_root(void *ctx, struct error *err)
+{
+	return mount_drop_old_root(err);
+}
+
 static int enter_root(struct child *child, struct error *err)
 {
 	if (child->start->has_root)
 		return chdir("/") ? fail_errno(err, "enter '/'") : 0;
-	return child->start->mounts < 0 ? mount_pivot(child->root, err)
-					: mount_cover_root(child->root, err);
-}
-
-/* A mask is our own empty file or directory, and it is looked at afterwards: a mask that isn't
- * there is worse than none. */
-static int mask(int by, const struct stat *expected, const char *path, struct error *err)
-{
-	struct stat seen;
-	if (mount_bind(by, path, err))
-		return error_context(err, "mask '%s'", path);
-	if (lstat(path, &seen))
-		return fail_errno(err, "check the mask of '%s'", path);
-	if (seen.st_dev != expected->st_dev || seen.st_ino != expected->st_ino)
-		return fail(err, ERR_FAILED, "the mask of '%s' has no effect", path);
+	if (child->start->mounts >= 0)
+		return mount_cover_root(child->root, err);
+	if (mount_pivot(child->root, err))
+		return -1;
+	child->old_root = worker_do(&child->worker, drop_old_root, child);
 	return 0;
 }
 
-static int make_read_only(const char *path, struct error *err)
+static bool has_old_root(const struct child *child)
 {
-	auto_close int tree = -1;
-	struct error why;
-	if (mount_clone(AT_FDCWD, path, &tree, &why)) {
-		if (why.code == ERR_NOT_FOUND)
-			return 0;
-		*err = why;
-		return -1;
-	}
-	struct mount_change change = { .set = MOUNT_ATTR_RDONLY, .recursive = true };
-	if (mount_change(tree, "", &change, err))
-		return -1;
-	return mount_attach(tree, AT_FDCWD, path, err);
-}
-
-static bool is_masked(const struct plan *plan, const char *name)
-{
-	for (size_t i = 0; i < plan->masks.count; i++)
-		if (!strcmp(path_basename(plan->masks.items[i]), name))
-			return true;
-	return false;
-}
-
-/* All of them are entries of /proc itself: one look says which are there, and what they are. A
- * mount that fails makes the kernel wait for all cpus. */
-static int mask_entries(struct child *child, struct error *err)
-{
-	struct stat file, directory;
-	if (fstat(child->mask_file, &file) || fstat(child->mask, &directory))
-		return fail_errno(err, "list the paths to mask");
-	DIR *entries = opendir(PROC);
-	struct dirent *entry;
-	int failed = entries ? 0 : fail_errno(err, "read '%s'", PROC);
-	while (!failed && (entry = readdir(entries))) {
-		char path[sizeof PROC + sizeof entry->d_name];
-		if (!is_masked(child->plan, entry->d_name))
-			continue;
-		str_format(path, sizeof path, PROC "/%s", entry->d_name);
-		failed = entry->d_type == DT_DIR ? mask(child->mask, &directory, path, err)
-						 : mask(child->mask_file, &file, path, err);
-	}
-	if (entries)
-		closedir(entries);
-	return failed;
-}
-
-/* An entry that this kernel doesn't have needs no view. */
-static int mount_view(int view, const char *path, struct error *err)
-{
-	auto_close int tree = -1;
-	struct mount_change shut = { .set = attributes(MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC) };
-	struct error why;
-	if (mount_clone(view, "", &tree, err) || mount_change(tree, "", &shut, err))
-		return -1;
-	if (!mount_attach(tree, AT_FDCWD, path, &why) || why.code == ERR_NOT_FOUND)
-		return 0;
-	*err = why;
-	return -1;
-}
-
-static int mount_views(struct child *child, struct error *err)
-{
-	size_t next = 0;
-	for (size_t i = 0; i < child->plan->views.count; i++)
-		if (is_of_proc(&child->plan->views.items[i]) &&
-			mount_view(child->views[next++], child->plan->views.items[i].path, err))
-			return -1;
-	return 0;
-}
-
-static int narrow_proc(struct child *child, struct error *err)
-{
-	if (child->start->netns < 0 && netns_open_ports(child->report[SETUP_PROC], err))
-		return -1;
-	if (mask_entries(child, err) || mount_views(child, err))
-		return -1;
-	for (size_t i = 0; i < child->plan->read_only.count; i++)
-		if (make_read_only(child->plan->read_only.items[i], err))
-			return -1;
-	return 0;
+	return !child->start->has_root && child->start->mounts < 0;
 }
 
 /* Everything gets its last attributes at once. */
 static int seal_mounts(struct child *child, struct error *err)
 {
+	if (has_old_root(child)) /* the last moment for it: Landlock refuses to unmount */
+		worker_begin(&child->worker, child->old_root);
 	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY };
 	struct mount_change all = {
 		.set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE, .recursive = true
@@ -585,7 +516,8 @@ static int set_some(struct child *child, bool descriptors, struct error *err)
 static int list_cgroup(struct child *child, struct error *err)
 {
 	static const char *const none[] = { NULL };
-	struct mount_change shut = { .set = attributes(MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC) };
+	struct mount_change shut = { .set = child_attributes(
+					     MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC) };
 	struct error ignored;
 	auto_close int views = -1, groups = -1;
 	if (!child->plan->has_unified ||
@@ -634,6 +566,14 @@ static int restrict_paths(struct child *child, struct error *err)
 static int drop_capabilities(struct child *child, struct error *err)
 {
 	return capability_drop_all(err);
+}
+
+/* The kernel takes its time to drop the old root: waited for as late as can be. */
+static int finish_work(struct child *child, struct error *err)
+{
+	if (has_old_root(child) && worker_finish(&child->worker, child->old_root, err))
+		return -1;
+	return worker_end(&child->worker, err);
 }
 
 static int no_new_privileges(struct child *child, struct error *err)
@@ -723,7 +663,7 @@ static const struct {
 	{ "other mounts", attach_others },
 	{ "pivot_root", enter_root },
 	{ "network", enter_network },
-	{ "/proc", narrow_proc },
+	{ "/proc", child_narrow_proc },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
 	{ "cgroup", join_cgroup },
@@ -732,6 +672,7 @@ static const struct {
 	{ "no_new_privs", no_new_privileges },
 	{ "landlock", restrict_paths },
 	{ "capabilities", drop_capabilities },
+	{ "old root", finish_work },
 	{ "parent-death signal", die_with_supervisor },
 	{ "seccomp", filter_calls },
 	{ "report", report_descriptors },
@@ -745,6 +686,8 @@ _Noreturn void child_main(struct start *start)
 		.plan = start->plan,
 		.root = -1,
 		.scratch = -1,
+		.hidden = -1,
+		.netns = -1,
 		.mask = -1,
 		.mask_file = -1 };
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_FAILED };

@@ -63,19 +63,20 @@ int root_make_target(int root, const struct plan_mount *mount, struct error *err
 	return make_node_deep(root, &node, err);
 }
 
-int root_fill(int root, const struct plan *plan, struct error *err)
+int root_make_points(int root, const struct plan *plan, struct error *err)
 {
 	static const struct plan_node own[] = {
 		{ NODE_DIRECTORY, "/dev", NULL, 0755 },
 		{ NODE_DIRECTORY, PLAN_WORKSPACE, NULL, 0755 },
-		{ NODE_DIRECTORY, ROOT_MASK, NULL, 0 },
-		{ NODE_FILE, ROOT_MASK_FILE, NULL, 0 },
+		{ NODE_DIRECTORY, PLAN_WORKSPACE "/" ROOT_MASK, NULL, 0 },
+		{ NODE_FILE, PLAN_WORKSPACE "/" ROOT_MASK_FILE, NULL, 0 },
 	};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (make_node_deep(root, &own[i], err))
 			return -1;
 	for (size_t i = 0; i < plan->nodes.count; i++)
-		if (make_node_deep(root, &plan->nodes.items[i], err))
+		if (plan->nodes.items[i].kind == NODE_DIRECTORY &&
+			make_node_deep(root, &plan->nodes.items[i], err))
 			return -1;
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
@@ -85,22 +86,32 @@ int root_fill(int root, const struct plan *plan, struct error *err)
 	return 0;
 }
 
-void root_view_name(const char *path, char name[ROOT_VIEW_LEN])
+int root_make_files(int root, const struct plan *plan, struct error *err)
 {
-	str_format(name, ROOT_VIEW_LEN, PLAN_WORKSPACE "/.view-%s", path_basename(path));
+	for (size_t i = 0; i < plan->nodes.count; i++)
+		if (plan->nodes.items[i].kind != NODE_DIRECTORY &&
+			make_node_deep(root, &plan->nodes.items[i], err))
+			return -1;
+	return 0;
 }
 
-int root_make_views(int root, const struct plan *plan, struct error *err)
+void root_view_name(const char *path, char name[ROOT_VIEW_LEN])
+{
+	str_format(name, ROOT_VIEW_LEN, "/.view-%s", path_basename(path));
+}
+
+int root_make_views(int root, int hidden, const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->views.count; i++) {
 		const struct plan_view *view = &plan->views.items[i];
 		char name[ROOT_VIEW_LEN];
+		bool is_of_sys = path_is_beneath(view->path, PLAN_SYS);
 		struct plan_node node = { NODE_FILE, view->path, view->text, 0444 };
-		if (!path_is_beneath(view->path, PLAN_SYS)) {
+		if (!is_of_sys) {
 			root_view_name(view->path, name);
 			node.path = name;
 		}
-		if (make_node_deep(root, &node, err))
+		if (make_node_deep(is_of_sys ? root : hidden, &node, err))
 			return -1;
 	}
 	return 0;

@@ -5,19 +5,21 @@
 #include "base/error.h"
 #include "plan/plan.h"
 
-/* What covers entries of /proc. They lie where the workspace will be mounted: nobody inside sees
- * their names. */
-#define ROOT_MASK PLAN_WORKSPACE "/.mask"
-#define ROOT_MASK_FILE PLAN_WORKSPACE "/.mask-file"
+/* What covers entries of /proc. They lie in the directory where the workspace will be mounted, the
+ * hidden one: nobody inside sees their names. */
+#define ROOT_MASK ".mask"
+#define ROOT_MASK_FILE ".mask-file"
 
-/* Makes all of it in `root`, a directory. The caller's umask is 0. */
-int root_fill(int root, const struct plan *plan, struct error *err);
-/* The plan's views: those of PLAN_SYS at their place below `root`, those of /proc where
- * root_view_name says. */
-int root_make_views(int root, const struct plan *plan, struct error *err);
+/* Makes the plan's directories, its mount points and the masks in `root`, a directory. The caller's
+ * umask is 0. */
+int root_make_points(int root, const struct plan *plan, struct error *err);
+/* The plan's files and links, whose directories are there. */
+int root_make_files(int root, const struct plan *plan, struct error *err);
+/* The plan's views: those of PLAN_SYS at their place below `root`, those of /proc in `hidden`, by
+ * the names of root_view_name. */
+int root_make_views(int root, int hidden, const struct plan *plan, struct error *err);
 #define ROOT_VIEW_LEN 64
-/* Where a view in place of an entry of /proc lies until it is mounted there: beside the masks. */
-void root_view_name(const char *path, char name[ROOT_VIEW_LEN]);
+void root_view_name(const char *path, char name[ROOT_VIEW_LEN]); /* begins with '/' */
 /* The point of one mount, with the directories above it. */
 int root_make_target(int root, const struct plan_mount *mount, struct error *err);
 /* Whether the point of `mount` is of the root itself. */

@@ -286,7 +286,7 @@ static int talk_over_loopback(void)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(80) };
 	struct namespace_ids ids = { 1000, geteuid(), 1000, getegid() };
-	struct netns_maker maker;
+	auto_close int made = -1;
 	struct error err;
 	int pidfd;
 	pid_t pid;
@@ -302,7 +302,7 @@ static int talk_over_loopback(void)
 	if (connect(before, (struct sockaddr *)&address, sizeof address) == 0 ||
 		errno != ENETUNREACH)
 		_exit(103);
-	if (netns_maker_start(&maker, &err) < 0 || netns_maker_enter(&maker, &err) < 0)
+	if (netns_leave_for_new(&made, &err) < 0)
 		_exit(104);
 	int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -311,7 +311,7 @@ static int talk_over_loopback(void)
 	_exit(connect(client, (struct sockaddr *)&address, sizeof address) < 0 ? 106 : 0);
 }
 
-static void loopback_works_in_a_namespace_that_a_thread_made(void **state)
+static void loopback_works_in_a_new_namespace(void **state)
 {
 	assert_int_equal(as_plain_user(talk_over_loopback), 0);
 }
@@ -350,7 +350,7 @@ int main(void)
 		cmocka_unit_test(root_maps_a_child_from_outside),
 		cmocka_unit_test(an_idmapped_mount_keeps_the_owner_on_disk),
 		cmocka_unit_test(a_refused_idmap_leaves_no_process),
-		cmocka_unit_test(loopback_works_in_a_namespace_that_a_thread_made),
+		cmocka_unit_test(loopback_works_in_a_new_namespace),
 		cmocka_unit_test(any_port_is_free_to_bind_afterwards),
 	};
 

@@ -25,8 +25,8 @@ static int reach(const struct sockaddr_in *address)
 
 static int enter_new(struct error *err)
 {
-	struct netns_maker maker;
-	return netns_maker_start(&maker, err) || netns_maker_enter(&maker, err) ? -1 : 0;
+	auto_close int made = -1;
+	return netns_leave_for_new(&made, err);
 }
 
 static void test_listens_on_loopback_only(void **state)

@@ -1,0 +1,26 @@
+/* child.h -- what the parts of the child share: see child.c. Private to this room. */
+#pragma once
+#include "sandbox/start.h"
+#include "sandbox/worker.h"
+
+struct child {
+	struct start *start;
+	const struct plan *plan;
+	int root;    /* a tmpfs: of our own, or the base's */
+	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
+	int hidden;  /* the directory of `scratch` that the workspace will cover */
+	int mask, mask_file;
+	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
+	struct worker worker;
+	size_t network, files, old_root; /* its jobs */
+	bool has_files;			 /* that job is finished */
+	int netns;			 /* what the first one made */
+};
+
+/* The root's files and the views are there when this returns. */
+int child_finish_files(struct child *child, struct error *err);
+/* Covers what nobody inside may see or change in /proc, which is mounted, and puts the views of the
+ * limits in their places. */
+int child_narrow_proc(struct child *child, struct error *err);
+/* MOUNT_ATTR_* of a plan's flags. */
+uint64_t child_attributes(unsigned flags);
