@@ -29,6 +29,7 @@ struct exec {
 	int status;
 	bool told; /* its exit was sent to the present master */
 	bool attached;
+	bool stays; /* INIT_STAY */
 	uint64_t utime_us, stime_us, max_rss_kb;
 };
 
@@ -279,7 +280,7 @@ static void tell_exits(void)
 			.stime_us = e->stime_us,
 			.max_rss_kb = e->max_rss_kb };
 		bool told = try_send(&reply, -1);
-		if (state.cold)
+		if (state.cold && (!told || !e->status || !e->stays))
 			sys_exit(told ? 0 : 1);
 		if (!told)
 			return;
@@ -336,7 +337,10 @@ static void reap(void)
 
 static void add_exec(struct exec *e, uint64_t id, const struct spawn *s)
 {
-	*e = (struct exec){ .id = id, .pid = s->pid, .attached = s->flags & INIT_ATTACHED };
+	*e = (struct exec){ .id = id,
+		.pid = s->pid,
+		.attached = s->flags & INIT_ATTACHED,
+		.stays = s->flags & INIT_STAY };
 	if (e == &state.execs[state.used])
 		state.used++;
 	state.is_alone = false;

@@ -3,7 +3,8 @@
  *
  * carrel-init finds that socket at descriptor 3 and learns from SO_ACCEPTCONN what it is:
  *   connected: cold sandbox. One spawn, which may be in the socket before init starts; when that
- *              command ends (or can't start), init reports it and exits, which kills the rest.
+ *              command ends (or can't start), init reports it and exits, which kills the rest
+ *              (but INIT_STAY).
  *              End of file means that the master died: init exits at once.
  *   listening: warm sandbox. Any number of spawns; one master at a time (a newer connection
  * replaces the older); init keeps the exits that nobody acknowledged and repeats them to the next
@@ -65,7 +66,9 @@ enum init_flags {
 			      * no exec without this flag holds up; its exit is told once, needs
 			      * no INIT_ACK, and never comes to another master */
 	INIT_NO_GROWTH = 32, /* no file may be written to, whatever is deleted: RLIMIT_FSIZE 0 */
-	INIT_FLAGS_ALL = 63,
+	INIT_STAY = 64,	     /* cold: after a command that failed init stays, so that the master can
+			      * look at the sandbox, until the master goes or kills it */
+	INIT_FLAGS_ALL = 127,
 };
 
 enum init_stage { /* of INIT_FAILED */

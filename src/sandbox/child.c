@@ -476,11 +476,25 @@ static int open_terminal(struct child *child, struct error *err)
 		pts, &child->report[SETUP_PTY_MASTER], &child->report[SETUP_PTY_SLAVE], err);
 }
 
-/* What the supervisor needs to measure: it gets the descriptors and nothing inside has them. */
+/* What the supervisor needs to measure: it gets the descriptors and nothing inside has them. That
+ * of a cold sandbox looks for most of them itself (start_find) if the command lives long enough to
+ * be measured: a packet wakes it, and the last descriptor of a mount is dear to close. */
 static int report_descriptors(struct child *child, struct error *err)
 {
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_DESCRIPTORS };
-	child->report[SETUP_ROOT] = child->root;
+	bool is_any = child->start->listener >= 0;
+	if (child->start->is_up)
+		*child->start->is_up = true;
+	if (is_any)
+		child->report[SETUP_ROOT] = child->root;
+	else
+		child->report[SETUP_PROC] = child->report[SETUP_WORKSPACE] = -1;
+	if (child->plan->limiter != LIMITER_WATCHDOG) /* nobody counts the memory in it */
+		child->report[SETUP_UPPER] = -1;
+	for (int i = SETUP_UPPER; i < SETUP_FD_MAX; i++)
+		is_any |= child->report[i] >= 0;
+	if (!is_any)
+		return 0;
 	if (setup_send(child->start->socket, &message, child->report, SETUP_FD_MAX))
 		return fail_errno(err, "report to the supervisor");
 	return 0;

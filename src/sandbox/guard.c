@@ -108,12 +108,11 @@ static bool needs_samples(const struct guard *guard)
 	return is_watchdog(guard) || guard->plan->limits.cpu_time_ms;
 }
 
-void guard_descriptors(struct guard *guard, int proc, int root, int workspace, int upper)
+void guard_descriptors(struct guard *guard, int proc, int root, int workspace)
 {
 	guard->proc = proc;
 	guard->root = root;
 	guard->workspace = workspace;
-	guard->upper = upper;
 	guard->counted.tree = workspace;
 	guard->counted.proc = proc;
 }
@@ -194,7 +193,8 @@ void guard_take_over(
 	guard->started_ms = from->started_ms;
 	guard->is_deputy = true;
 	begin_looks(guard);
-	guard_descriptors(guard, from->proc, from->root, from->workspace, from->upper);
+	guard->upper = from->upper;
+	guard_descriptors(guard, from->proc, from->root, from->workspace);
 	if (suspended) /* a share is kept by continuing everything again */
 		guard->look.millicpus = 0;
 	if (limits->timeout_ms) {

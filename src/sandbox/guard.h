@@ -41,8 +41,8 @@ struct guard {
 
 /* Begins: the wall clock runs from here. */
 int guard_start(struct guard *guard, struct error *err);
-/* The child has reported its descriptors; guard owns them now. */
-void guard_descriptors(struct guard *guard, int proc, int root, int workspace, int upper);
+/* Descriptors of the sandbox; guard owns them now. */
+void guard_descriptors(struct guard *guard, int proc, int root, int workspace);
 /* How long a command may run before its child is listened to. */
 uint64_t guard_first_look_ms(const struct guard *guard);
 /* It lives long enough to be measured: sampling begins. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include "base/fd.h"
 #include "base/trace.h"
 #include "linux/pidfd.h"
@@ -54,6 +55,8 @@ static int start_and_follow(struct start *start, struct streams *streams,
 		.streams = streams,
 		.socket = ours,
 		.pidfd = pidfd,
+		.pid = pid,
+		.is_up = start->is_up,
 		.disk_base = *disk_base };
 	return follow(&given, start, pid, result, err);
 }
@@ -67,6 +70,16 @@ static void hold_signals(sigset_t *before)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGCHLD, SIG_DFL); /* ignored, it would take our children's ends away */
+}
+
+static int share_flag(bool **flag, struct error *err)
+{
+	bool *made =
+		mmap(NULL, sizeof *made, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (made == MAP_FAILED)
+		return fail_errno(err, "map memory that two processes share");
+	*flag = made;
+	return 0;
 }
 
 int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
@@ -83,13 +96,14 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 		return -1;
 	hold_signals(&before);
 	start_init(&start, plan, cgroups, &group);
-	int failed = streams_prepare(&streams, plan, io, err) || start_open_image(&image, err) ||
-		     start_prepare(&start, err);
+	int failed = share_flag(&start.is_up, err) || streams_prepare(&streams, plan, io, err) ||
+		     start_open_image(&image, err) || start_prepare(&start, err);
 	start.init_image = image;
 	if (!failed)
 		failed = start_and_follow(&start, &streams, &disk_base, result, err);
 	start_done(&start);
 	streams_done(&streams);
+	munmap(start.is_up, sizeof *start.is_up);
 	struct error cleanup;
 	if (cgroup_remove(&group, &cleanup) && !failed) {
 		*err = cleanup;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/str.h"
 #include "base/trace.h"
 #include "init/image.h"
 #include "linux/namespace.h"
@@ -147,6 +148,26 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 	trace_step("parent: cloned");
 	start->socket = -1;
 	*setup = take_fd(&ours);
+	return 0;
+}
+
+int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error *err)
+{
+	const char *const names[FOUND_MAX] = { "proc", ".", measured + 1 };
+	char path[48];
+	str_format(path, sizeof path, "/proc/%d/root", (int)pid);
+	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return fail_errno(err, "open '%s'", path);
+	for (int i = 0; i < FOUND_MAX; i++) {
+		fds[i] = openat(root, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fds[i] >= 0)
+			continue;
+		fail_errno(err, "open '%s/%s'", path, names[i]);
+		while (i)
+			fd_close(&fds[--i]);
+		return -1;
+	}
 	return 0;
 }
 

@@ -10,9 +10,9 @@
  * differs from init's, so that neither can be taken for the other. */
 #define SETUP_MAGIC 0x43525331u
 enum setup_type {
-	SETUP_GO = 1, /* from the parent: root has written the child's maps */
-	SETUP_CGROUP, /* from the parent, v1: the `tasks` of the groups, to enter */
-	SETUP_DESCRIPTORS,
+	SETUP_GO = 1,	   /* from the parent: root has written the child's maps */
+	SETUP_CGROUP,	   /* from the parent, v1: the `tasks` of the groups, to enter */
+	SETUP_DESCRIPTORS, /* cold: only of what start_find doesn't find */
 	SETUP_FAILED
 };
 enum setup_fd {
@@ -55,7 +55,10 @@ struct start {
 	bool has_root;	/* what is at the root there is the plan's, too */
 	struct start_idmap idmap; /* one that is ready, or none yet */
 	int init_image;		  /* sealed memfd */
-	int *trees;		  /* per mount of the plan: opened by the parent, or -1 */
+	bool *is_up; /* memory that parent and child share, or NULL: set before carrel-init is
+		      * executed
+		      */
+	int *trees;  /* per mount of the plan: opened by the parent, or -1 */
 	struct arena arena;
 };
 void start_init(struct start *start, const struct plan *plan, const struct cgroup_host *cgroups,
@@ -69,6 +72,11 @@ void start_want_cgroup(const struct plan *plan, struct cgroup_want *want);
 int start_prepare(struct start *start, struct error *err);
 /* Clones. The child doesn't return; *setup (this end of the socket) and *pidfd are yours. */
 int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err);
+/* Descriptors (O_PATH, yours) of a sandbox that is up: its /proc, its root, and `measured` (a mount
+ * point of its root, which nobody inside can change). `pid` is its PID 1, a child that hasn't been
+ * reaped. */
+enum start_found { FOUND_PROC, FOUND_ROOT, FOUND_MEASURED, FOUND_MAX };
+int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error *err);
 /* What the child needs of us before it can go on. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);
 

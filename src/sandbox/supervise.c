@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +23,7 @@
 #define COMMAND_ID 1
 /* Then another process is made that keeps the limits should this one be stopped. */
 #define STANDBY_MS 20
+#define SLOW_START_MS 5 /* when the child isn't up at the first look */
 #define TICK_MS 100
 #define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
@@ -38,12 +40,10 @@ struct supervisor {
 	struct relay_events relay_events;
 	struct loop_timer *tick;
 	struct result *result;
-	bool has_setup; /* the child has become carrel-init */
-	bool has_exit;	/* INIT_EXITED came */
+	bool has_exit; /* INIT_EXITED came */
 	int wait_status;
 	uint64_t command_rss_kb;
-	bool is_ending; /* PID 1 has ended */
-	bool is_dead;	/* and is reaped */
+	bool is_dead; /* PID 1 is reaped */
 	struct pidfd_usage usage;
 	bool has_limit;
 	enum reason limit;
@@ -55,6 +55,8 @@ struct supervisor {
 	bool has_failed;
 	struct error failure;
 };
+
+static void take_packets(struct supervisor *s);
 
 void supervise_signals(sigset_t *set)
 {
@@ -94,7 +96,7 @@ int supervise_spawn(const struct supervised *given, struct error *err)
 {
 	const struct plan *plan = given->plan;
 	struct init_spawn spawn = { (const char *const *)plan->argv, plan->env.items, plan->cwd,
-		INIT_NO_PIDFD | INIT_NO_STARTED | (plan->tty ? INIT_TTY : 0) };
+		INIT_NO_PIDFD | INIT_NO_STARTED | INIT_STAY | (plan->tty ? INIT_TTY : 0) };
 	int failed =
 		init_client_spawn(given->socket, COMMAND_ID, &spawn, given->streams->inside, err);
 	streams_close_inside(given->streams);
@@ -188,14 +190,50 @@ static void end_standby(struct supervisor *s)
 	}
 }
 
-/* It lives long enough to be measured. */
+/* The child has become carrel-init, or is about to. */
+static bool is_up(const struct supervisor *s)
+{
+	return *(const volatile bool *)s->given->is_up;
+}
+
+static int find_descriptors(struct supervisor *s, struct error *err)
+{
+	int fds[FOUND_MAX];
+	if (start_find(s->given->pid, s->given->plan->measured, fds, err))
+		return -1;
+	guard_descriptors(&s->guard, fds[FOUND_PROC], fds[FOUND_ROOT], fds[FOUND_MEASURED]);
+	return 0;
+}
+
 static int begin_watch(struct supervisor *s, struct error *err)
 {
-	if (guard_watch(&s->guard, err))
+	if (find_descriptors(s, err) || guard_watch(&s->guard, err))
 		return -1;
 	if (guard_is_needed(s->given->plan))
 		s->standby_timer = loop_after(s->given->loop, STANDBY_MS, on_standby_due, s);
+	if (s->is_stop_due)
+		raise(SIGTSTP); /* again, now that it can be followed */
 	return 0;
+}
+
+/* It lives long enough to be measured. Until then nothing but its end wakes us: wake-ups are what a
+ * short command costs. */
+static void on_first_look(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct error err;
+	if (s->is_dead)
+		return;
+	if (!is_up(s)) {
+		loop_after(loop, SLOW_START_MS, on_first_look, s);
+		return;
+	}
+	if (!begin_watch(s, &err))
+		return;
+	/* If it has just ended, there is nothing left to find. */
+	take_packets(s);
+	if (!s->is_dead)
+		on_failure(s, &err);
 }
 
 /* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as
@@ -232,6 +270,12 @@ static void on_continue(struct supervisor *s)
 	streams_continue(s->given->streams);
 }
 
+static bool has_hung_up(int socket)
+{
+	struct pollfd peer = { .fd = socket };
+	return poll(&peer, 1, 0) > 0 && peer.revents & POLLHUP;
+}
+
 /* The child's own packets come first: descriptors, or why it failed. */
 static int on_setup(struct supervisor *s, struct error *err)
 {
@@ -244,23 +288,19 @@ static int on_setup(struct supervisor *s, struct error *err)
 		*err = message.error;
 		return error_adopt(err);
 	}
-	s->has_setup = true;
-	guard_descriptors(&s->guard, fds[SETUP_PROC], fds[SETUP_ROOT], fds[SETUP_WORKSPACE],
-		fds[SETUP_UPPER]);
+	s->guard.upper = fds[SETUP_UPPER];
 	if (fds[SETUP_LISTENER] >= 0) {
 		const struct sandbox_io *io = s->given->streams->io;
 		io->listening(io->ctx, fds[SETUP_LISTENER]);
 	}
-	if (s->is_ending) { /* there is nothing left to watch, or to talk to */
+	if (has_hung_up(s->given->socket)) { /* there is nothing left to watch, or to talk to */
 		fd_close(&fds[SETUP_OBSERVER]);
 		fd_close(&fds[SETUP_PTY_MASTER]);
 		fd_close(&fds[SETUP_PTY_SLAVE]);
 		return 0;
 	}
-	if (start_observing(s, fds[SETUP_OBSERVER], err) || begin_watch(s, err))
+	if (start_observing(s, fds[SETUP_OBSERVER], err))
 		return -1;
-	if (s->is_stop_due)
-		raise(SIGTSTP); /* again, now that it can be followed */
 	if (!s->given->plan->tty)
 		return 0;
 	if (streams_use_terminal(
@@ -297,8 +337,47 @@ static int take_packet(struct supervisor *s, int64_t magic, struct error *err)
 	return 0;
 }
 
-/* Takes all that has come. */
-static void hear(struct supervisor *s)
+static void on_drained_long_enough(struct loop *loop, void *ctx)
+{
+	loop_stop(loop);
+}
+
+/* Whether the disk is full is to be seen only while the sandbox is there; init stays for it after a
+ * command that failed. */
+static void look_for_cause(struct supervisor *s)
+{
+	struct error ignored;
+	if (s->has_exit && s->wait_status && s->guard.proc < 0)
+		find_descriptors(s, &ignored);
+}
+
+static void reap(struct supervisor *s)
+{
+	struct error err;
+	int status;
+	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
+	look_for_cause(s);
+	if (s->has_exit && s->wait_status)
+		kill_all(s);
+	/* What takes the kernel a while: everything else is done meanwhile. */
+	loop_unwatch(s->given->loop, s->given->socket);
+	end_standby(s);
+	guard_end(&s->guard);
+	streams_drain(s->given->streams);
+	if (pidfd_reap(s->given->pidfd, true, &status, &s->usage, &err) < 0 && !s->has_failed)
+		on_failure(s, &err);
+	s->is_dead = true;
+	trace_step("init reaped");
+	if (!streams_have_output(s->given->streams))
+		loop_stop(s->given->loop);
+	else if (s->has_limit) /* an end is an end, also for a reader that doesn't read */
+		loop_after(s->given->loop, DRAIN_MS, on_drained_long_enough, s);
+}
+
+/* Takes all that has come. When init says its last word it exits, and there is nothing to do but
+ * wait for that. Relays go on afterwards; a full pipe can't hold it up, since it kills its writers.
+ */
+static void take_packets(struct supervisor *s)
 {
 	struct error err;
 	int64_t magic;
@@ -307,57 +386,15 @@ static void hear(struct supervisor *s)
 			on_failure(s, &err);
 			break;
 		}
-	if (magic == 0)
-		loop_unwatch(s->given->loop, s->given->socket);
-}
-
-static void on_drained_long_enough(struct loop *loop, void *ctx)
-{
-	loop_stop(loop);
-}
-
-static void reap(struct supervisor *s)
-{
-	struct error err;
-	int status;
-	if (pidfd_reap(s->given->pidfd, true, &status, &s->usage, &err) < 0 && !s->has_failed)
-		on_failure(s, &err);
-	s->is_dead = true;
-	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
-	loop_unwatch(s->given->loop, s->given->pidfd);
-	loop_unwatch(s->given->loop, s->given->socket);
-	end_standby(s);
-	guard_end(&s->guard);
-	streams_drain(s->given->streams);
-	trace_step("init reaped");
-	if (!streams_have_output(s->given->streams))
-		loop_stop(s->given->loop);
-	else if (s->has_limit) /* an end is an end, also for a reader that doesn't read */
-		loop_after(s->given->loop, DRAIN_MS, on_drained_long_enough, s);
+	if (s->has_exit || magic == 0)
+		reap(s);
 }
 
 static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct supervisor *s = ctx;
-	if (s->is_dead)
-		return;
-	hear(s);
-	/* init says its last word and exits: there is nothing to do meanwhile but wait for that.
-	 * Relays go on afterwards; a full pipe can't hold it up, since it kills its writers. */
-	if (s->has_exit && !s->is_dead)
-		reap(s);
-}
-
-static void on_pidfd(struct loop *loop, int fd, uint32_t events, void *ctx)
-{
-	struct supervisor *s = ctx;
-	if (s->is_dead)
-		return;
-	s->is_ending = true;
-	if (!s->has_exit)
-		hear(s); /* its last word may still lie in the socket */
 	if (!s->is_dead)
-		reap(s);
+		take_packets(s);
 }
 
 /* Passes a signal on to the command. One that was typed is for the foreground of its terminal. It
@@ -440,22 +477,6 @@ static void on_relay_failed(void *ctx, const struct error *err)
 	on_failure(ctx, err);
 }
 
-/* Wake-ups are what a short command costs. So the socket is left alone at first: all that a child
- * says before it becomes init, and init's last word, can wait until PID 1 is gone. What has to be
- * measured is asked for by then. */
-static int listen_to_child(struct supervisor *s, struct error *err)
-{
-	return loop_watch(s->given->loop, s->given->socket, EPOLLIN, on_socket, s, err);
-}
-
-static void on_first_look(struct loop *loop, void *ctx)
-{
-	struct supervisor *s = ctx;
-	struct error err;
-	if (listen_to_child(s, &err))
-		on_failure(s, &err);
-}
-
 static void on_tick(struct loop *loop, void *ctx)
 {
 	struct supervisor *s = ctx;
@@ -479,18 +500,14 @@ static int begin(struct supervisor *s, struct error *err)
 	s->relay_events =
 		(struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, s };
 	if (guard_start(&s->guard, err) ||
-		loop_watch(given->loop, given->pidfd, EPOLLIN, on_pidfd, s, err) ||
+		loop_watch(given->loop, given->socket, EPOLLIN, on_socket, s, err) ||
 		loop_signals(given->loop, &set, on_signal, s, err))
 		return -1;
 	if (given->streams->io->tick)
 		s->tick = loop_after(given->loop, TICK_MS, on_tick, s);
-	if (given->plan->tty)
-		return listen_to_child(s, err);
-	bool is_awaited = given->plan->forward_port || given->plan->observe;
-	if (is_awaited && listen_to_child(s, err))
-		return -1;
-	if (!is_awaited)
-		loop_after(given->loop, guard_first_look_ms(&s->guard), on_first_look, s);
+	loop_after(given->loop, guard_first_look_ms(&s->guard), on_first_look, s);
+	if (given->plan->tty) /* which the child has yet to make */
+		return 0;
 	return streams_start(given->streams, given->loop, &s->relay_events, err);
 }
 
@@ -527,7 +544,7 @@ int supervise(struct supervised *given, struct result *result, struct error *err
 	if (!s.has_failed) {
 		judge(&s);
 		/* Killed from outside before it was anything: by whom, nobody says. */
-		if (!s.has_setup && !s.has_limit && result->reason == REASON_SIGNALED)
+		if (!is_up(&s) && !s.has_limit && result->reason == REASON_SIGNALED)
 			s.has_failed = true,
 			fail(&s.failure, ERR_FAILED, "the sandbox was killed while it started");
 	}

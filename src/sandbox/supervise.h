@@ -12,6 +12,8 @@ struct supervised {
 	struct loop *loop;
 	int socket;		    /* to the child, then to carrel-init */
 	int pidfd;		    /* of PID 1 */
+	pid_t pid;		    /* its number here */
+	const bool *is_up;	    /* start.is_up */
 	struct held_base disk_base; /* for a disk that is counted */
 };
 /* Returns when PID 1 is gone and all output has been passed on. The signals in supervise_signals

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include "base/fd.h"
-#include "base/str.h"
 #include "linux/child.h"
 #include "sandbox/start.h"
 
@@ -94,21 +93,8 @@ int warm_hear(int setup, int fds[WARM_FD_MAX], struct error *err)
 
 int warm_find(pid_t pid, int fds[WARM_FD_MAX], struct error *err)
 {
-	/* Mount points of its own root, which nobody inside can change. */
-	static const char *const names[WARM_FD_MAX] = { "proc", ".", &PLAN_WORKSPACE[1] };
-	char path[48];
-	str_format(path, sizeof path, "/proc/%d/root", (int)pid);
-	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return fail_errno(err, "open '%s'", path);
-	for (int i = 0; i < WARM_FD_MAX; i++) {
-		fds[i] = openat(root, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fds[i] >= 0)
-			continue;
-		fail_errno(err, "open '%s/%s'", path, names[i]);
-		while (i)
-			fd_close(&fds[--i]);
-		return -1;
-	}
-	return 0;
+	_Static_assert((int)WARM_WORKSPACE == FOUND_MEASURED && (int)WARM_FD_MAX == FOUND_MAX &&
+			       (int)WARM_PROC == FOUND_PROC && (int)WARM_ROOT == FOUND_ROOT,
+		"the same places");
+	return start_find(pid, PLAN_WORKSPACE, fds, err);
 }

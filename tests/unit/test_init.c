@@ -508,6 +508,29 @@ static void test_nothing_survives_the_command_of_a_cold_pid_1(void **state)
 	close(ends[0]);
 }
 
+static void test_a_cold_init_stays_after_a_failure_when_asked(void **state)
+{
+	static const int codes[] = { 0, 3 };
+	for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+		auto_init struct init init = start_cold();
+		char script[16];
+		struct init_reply reply;
+		snprintf(script, sizeof script, "exit %d", codes[i]);
+		struct init_spawn what = { ARGV("sh", "-c", script), path_env, "/",
+			QUIET | INIT_STAY };
+		spawn_full(init.socket, 1, &what, (int[]){ 0, 1, 2 });
+		expect_exit(init.socket, 1, codes[i]);
+		if (codes[i]) {
+			struct error err;
+			assert_int_equal(init_client_stats(init.socket, &err), 0);
+			reply = expect(init.socket, INIT_STATS_ARE, 0);
+			assert_int_equal(reply.value, 0);
+			fd_close(&init.socket);
+		}
+		assert_init_exits(&init, codes[i] ? 1 : 0);
+	}
+}
+
 static void test_nothing_survives_the_master_of_a_cold_pid_1(void **state)
 {
 	auto_init struct init init = start_cold_with(PID_1, NULL);
@@ -550,6 +573,7 @@ int main(void)
 		cmocka_unit_test(test_a_cold_init_ends_when_its_master_does_not_read),
 		cmocka_unit_test(test_malformed_messages_are_refused_and_their_descriptors_closed),
 		cmocka_unit_test(test_nothing_survives_the_command_of_a_cold_pid_1),
+		cmocka_unit_test(test_a_cold_init_stays_after_a_failure_when_asked),
 		cmocka_unit_test(test_nothing_survives_the_master_of_a_cold_pid_1),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
