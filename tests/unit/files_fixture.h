@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "core/internal.h"
-#include "unit.h"
+#include "tree_fixture.h"
 
 static char area[64];
 static int top = -1, upper = -1, out = -1;
@@ -20,32 +20,6 @@ static struct core core;
 static struct core_workspace w;
 static struct error err;
 static struct arena arena;
-
-static int open_dir(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static void put_dir(int dir, const char *name)
-{
-	assert_int_equal(mkdirat(dir, name, 0755), 0);
-}
-
-static void put_link(const char *target, int dir, const char *name)
-{
-	assert_int_equal(symlinkat(target, dir, name), 0);
-}
-
-static void put_file(int dir, const char *name, const char *content)
-{
-	auto_close int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-
-	assert_true(fd >= 0);
-	assert_int_equal(fd_write_full(fd, content, strlen(content)), (ssize_t)strlen(content));
-}
 
 static void assert_content(int dir, const char *name, const char *content)
 {
@@ -134,7 +108,7 @@ static void stop_on_empty(struct loop *loop, void *ctx)
 }
 
 /* Somebody who puts `evil` into the place of `swap`, and back, until he is killed. */
-static pid_t start_swapping(void)
+static inline pid_t start_swapping(void)
 {
 	pid_t parent = getpid(), pid = fork();
 

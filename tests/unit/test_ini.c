@@ -1,21 +1,7 @@
 /* pip.conf: sections, keys as pip takes them, long values, comments; and what it can't be. */
 #include <string.h>
 #include "format/ini.h"
-#include "unit.h"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
+#include "arena_fixture.h"
 
 static ini_list parse(const char *text)
 {

@@ -1,25 +1,11 @@
 /* Locks: uv's text there and back to the same bytes, and nothing less than pinned and hashed. */
 #include <string.h>
 #include "format/lock.h"
-#include "unit.h"
+#include "arena_fixture.h"
 
 #define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 #define A "sha256:" HEX64 "a"
 #define B "sha256:" HEX64 "b"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
 
 static void assert_corrupt(const char *text, const char *message)
 {

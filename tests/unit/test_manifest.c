@@ -3,25 +3,11 @@
 #include <string.h>
 #include "base/str.h"
 #include "layers/manifest.h"
-#include "unit.h"
+#include "arena_fixture.h"
 
 #define HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define HEAD "carrel-layer 1\nkind python-wheel\nname requests\nversion 2.31.0\n"
 #define FILE_LINE(path) "f 644 1 " HASH " " path "\n"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
 
 static void an_entry_of_each_kind_prints_sorted_and_escaped(void **state)
 {

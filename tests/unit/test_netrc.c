@@ -1,20 +1,6 @@
 #include <string.h>
 #include "format/netrc.h"
-#include "unit.h"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
+#include "arena_fixture.h"
 
 static void assert_found(const char *text, const char *host, const char *expected)
 {

@@ -3,23 +3,9 @@
 #include "base/buf.h"
 #include "format/pylock.h"
 #include "format/pyproject.h"
-#include "unit.h"
+#include "arena_fixture.h"
 
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
 
 static const char *join(const requirement_lines *lines)
 {

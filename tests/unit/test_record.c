@@ -1,24 +1,10 @@
 /* RECORD: paths, hashes and sizes as they are written, and no line that is half of one. */
 #include <string.h>
 #include "format/record.h"
-#include "unit.h"
+#include "arena_fixture.h"
 
 /* Of the empty text. */
 #define EMPTY "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
 
 static record_list parse(struct str text)
 {

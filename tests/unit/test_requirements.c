@@ -4,7 +4,7 @@
 #include <string.h>
 #include "format/pep508.h"
 #include "format/requirements.h"
-#include "unit.h"
+#include "arena_fixture.h"
 
 static const char *const good[] = { "a==1", "a>=1", "a==1.0", "a>=1.0", "a~=1.0", "a==v1.2",
 	"a>=v1.2", "a~=v1.2", "a==1!2.0", "a>=1!2.0", "a~=1!2.0", "a==1.0a1", "a>=1.0a1",
@@ -59,20 +59,6 @@ static const char *const bad[] = { "a===", "a~=1", "a>=1.0+local", "a~=1.0+local
 	"a; os_name <> 'x'", "a; 'a'=='b' 'c'", "a; os_name == \"a\";", "a(>=1", "a>=1)",
 	"a((>=1))", "a>=1 <2", "a>=1,,<2", "a,>=1", "url lib3>=3", "a b", "a 1.0", "a==1.0 1.1",
 	"a @" };
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
 
 static requirement_list parse(const char *text)
 {

@@ -3,21 +3,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "format/toml_lite.h"
-#include "unit.h"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
+#include "arena_fixture.h"
 
 /* One line an entry: "table#instance key=text", strings in quotes. */
 static void assert_parsed(const char *text, const char *expected)

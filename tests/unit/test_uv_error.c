@@ -3,21 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "format/uv_error.h"
-#include "unit.h"
-
-static struct arena arena;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
+#include "arena_fixture.h"
 
 static struct uv_error classify(const char *text)
 {

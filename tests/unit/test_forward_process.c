@@ -1,0 +1,162 @@
+/* The forwarder as a process: what it has, who may order it, how it ends. */
+#include "forward_fixture.h"
+
+/* ---- the process ---- */
+static void test_it_has_nothing(void **state)
+{
+	struct world *w = *state;
+	auto_close int leaked = open("/etc/passwd", O_RDONLY); /* not even close-on-exec */
+	assert_true(leaked >= 0);
+	start(w);
+	pid_t pid = w->forward.child.pid;
+	bool is_root = geteuid() == 0;
+	assert_int_equal(read_status(pid, "Uid:", 10), is_root ? OUTSIDER : geteuid());
+	assert_int_equal(read_status(pid, "Gid:", 10), is_root ? OUTSIDER : getegid());
+	if (is_root)
+		assert_int_equal(read_status(pid, "Groups:\t \nNSt", 10), 0);
+	assert_int_equal(read_status(pid, "CapEff:", 16), 0);
+	assert_int_equal(read_status(pid, "CapPrm:", 16), 0);
+	assert_int_equal(read_status(pid, "CapInh:", 16), 0);
+	assert_int_equal(read_status(pid, "CapAmb:", 16), 0);
+	if (is_root)
+		assert_int_equal(read_status(pid, "CapBnd:", 16), 0);
+	assert_int_equal(read_status(pid, "NoNewPrivs:", 10), 1);
+	assert_int_equal(read_status(pid, "Seccomp:", 10), 2);
+	/* Three streams, the control socket, the loop, the listener. */
+	await_fds(pid, 6);
+}
+
+static void test_root_is_never_who_it_runs_as(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	if (geteuid() != 0)
+		skip();
+	w->options.uid = 0;
+	assert_int_equal(forward_start(&w->options, &w->forward, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_int_equal(w->forward.child.pid, -1);
+}
+
+static void test_wrong_orders_are_errors_and_change_nothing(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	auto_close int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+	start(w);
+	assert_int_equal(forward_serve(&w->forward, file, &err), -1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_int_equal(forward_serve(&w->forward, -1, &err), -1);
+	static const char *const bad[] = { "", "UPPER.example", "a.", "a b", "[::1]", "::0001",
+		"*.example", "a\n" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct forward_host host = { bad[i], 1, false };
+		assert_int_equal(forward_allow(&w->forward, &host, &err), -1);
+		assert_int_equal(err.code, ERR_INVALID);
+	}
+	int status = 0;
+	for (uint16_t i = 1; i <= 65 && !status; i++)
+		status = forward_allow(
+			&w->forward, &(struct forward_host){ "a.example", i, false }, &err);
+	assert_int_equal(status, -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	assert_int_equal(forward_settle(&w->forward, &err), 0);
+	/* What is sent over the control socket is checked on the other side as well. */
+	assert_int_equal(send(w->forward.control, "x", 1, 0), 1);
+	char reply[1024];
+	assert_true(recv(w->forward.control, reply, sizeof reply, 0) > 4);
+	assert_int_not_equal(reply[0], 0);
+	assert_int_equal(forward_settle(&w->forward, &err), 0);
+}
+
+static void test_told_to_stop_it_ends_by_itself_with_all_that_it_holds(void **state)
+{
+	struct world *w = *state;
+	char text[16];
+	struct error err;
+	uint16_t port = start_server(w, serve_echo);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = tunnel(w, "127.0.0.1", port);
+	pid_t pid = w->forward.child.pid;
+	/* By itself, on the order that forward_stop gives: it isn't killed. */
+	siginfo_t info = { 0 };
+	fd_close(&w->forward.control);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_EXITED);
+	assert_int_equal(info.si_status, 0);
+	forward_stop(&w->forward);
+	assert_int_equal(kill(pid, 0), -1);
+	assert_true(hear(fd, text, sizeof text) <= 0);
+	forward_stop(&w->forward);
+	assert_int_equal(forward_settle(&w->forward, &err), -1);
+	forward_last_refused(&w->forward, (char[320]){ 0 });
+	forward_last_failure(&w->forward, (char[FORWARD_FAILURE_SIZE]){ 0 });
+}
+
+static void test_one_that_hangs_or_died_is_stopped_too(void **state)
+{
+	struct world *w = *state;
+	struct error err;
+	start(w);
+	pid_t pid = w->forward.child.pid;
+	kill(pid, SIGSTOP);
+	forward_stop(&w->forward);
+	assert_int_equal(kill(pid, 0), -1);
+	fd_close(&w->listener);
+	start(w);
+	kill(w->forward.child.pid, SIGKILL);
+	assert_int_equal(forward_settle(&w->forward, &err), -1);
+	assert_string_equal(err.text, "the forwarder has ended");
+}
+
+static void test_it_ends_with_its_parent(void **state)
+{
+	struct world *w = *state;
+	int ends[2];
+	struct error err;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid_t parent = fork();
+	assert_true(parent >= 0);
+	if (parent == 0) {
+		if (forward_start(&w->options, &w->forward, &err) < 0)
+			_exit(1);
+		/* Somebody else who holds the control socket doesn't keep it alive. */
+		pid_t holder = fork();
+		if (holder == 0) {
+			pause();
+			_exit(0);
+		}
+		pid_t pids[2] = { w->forward.child.pid, holder };
+		fd_write_full(ends[1], pids, sizeof pids);
+		pause();
+		_exit(0);
+	}
+	pid_t pids[2];
+	auto_close int pidfd = -1;
+	assert_int_equal(fd_read_full(ends[0], pids, sizeof pids), sizeof pids);
+	assert_int_equal(pidfd_open_process(pids[0], &pidfd, &err), 0);
+	kill(parent, SIGKILL);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	assert_int_equal(poll(&end, 1, PATIENCE_MS), 1);
+	kill(pids[1], SIGKILL);
+	fd_close(&ends[0]);
+	fd_close(&ends[1]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_it_has_nothing),
+		TEST(test_root_is_never_who_it_runs_as),
+		TEST(test_wrong_orders_are_errors_and_change_nothing),
+		TEST(test_told_to_stop_it_ends_by_itself_with_all_that_it_holds),
+		TEST(test_one_that_hangs_or_died_is_stopped_too),
+		TEST(test_it_ends_with_its_parent),
+	};
+	signal(SIGPIPE, SIG_IGN);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
