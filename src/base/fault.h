@@ -18,3 +18,11 @@ static inline bool fault_fails(const char *name)
 	return false;
 }
 #endif
+/* An address sanitizer keeps what was freed, and reads an environment of its own. */
+#ifdef __has_feature
+#define IS_SANITIZED __has_feature(address_sanitizer)
+#elif defined(__SANITIZE_ADDRESS__)
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif

@@ -44,6 +44,12 @@ struct arg_option {
 	const struct arg_help *helps; /* instead of the record's own, where they differ; or NULL */
 };
 
+/* The row of -o, where the output can also be JSON. */
+#define ARG_FORMAT_ROW(offset)                                                                     \
+	{                                                                                          \
+		'o', "format", ARG_CHOICE, offset, "text|json", "output format", "text|json", 0, 0 \
+	}
+
 struct arg_spec {
 	const char *command; /* "run" */
 	const char *usage;   /* "carrel run [options] -- CMD [ARG...]" */

@@ -147,8 +147,7 @@ int cli_version(int argc, char **argv)
 		const char *output;
 	} options = { NULL };
 	static const struct arg_option table[] = {
-		{ 'o', "format", ARG_CHOICE, offsetof(struct version_options, output), "text|json",
-			"output format", "text|json", 0, 0 },
+		ARG_FORMAT_ROW(offsetof(struct version_options, output)),
 	};
 	struct arg_spec spec =
 		simple_spec("version", "carrel version [-o json]", "Prints the version.");

@@ -19,8 +19,7 @@ struct doctor_options {
 	const char *output;
 };
 static const struct arg_option doctor_table[] = {
-	{ 'o', "format", ARG_CHOICE, offsetof(struct doctor_options, output), "text|json",
-		"output format", "text|json", 0, 0 },
+	ARG_FORMAT_ROW(offsetof(struct doctor_options, output)),
 };
 static const struct arg_spec doctor_spec = {
 	.command = "doctor",

@@ -19,11 +19,6 @@ int env_cli_rm(int argc, char **argv);
 int env_cli_prune(int argc, char **argv);
 
 /* ---- command lines ---- */
-#define ENV_FORMAT_ROW(offset)                                                                     \
-	{                                                                                          \
-		'o', "format", ARG_CHOICE, offset, "text|json", "output format", "text|json", 0, 0 \
-	}
-
 /* Parses, and deals with --help and what is wrong. true: go on; false: *code is the exit code.
  * Between `least` and `most` operands. */
 bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,

@@ -33,7 +33,7 @@ static const struct arg_option build_table[] = {
 		"print progress as JSON lines", NULL, 0, 0 },
 	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
 		"print errors only, no progress", NULL, 0, 0 },
-	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct env_build_options, format)),
 };
 const struct arg_spec env_build_spec = {
 	.command = "env build",
@@ -54,7 +54,7 @@ static const struct arg_option warm_table[] = {
 		"print progress as JSON lines", NULL, 0, 0 },
 	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
 		"print errors only, no progress", NULL, 0, 0 },
-	ENV_FORMAT_ROW(offsetof(struct env_build_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct env_build_options, format)),
 };
 #undef AT
 static const struct arg_spec warm_spec = {
@@ -69,7 +69,7 @@ static const struct arg_spec warm_spec = {
 static const struct arg_option verify_table[] = {
 	{ 0, "repair", ARG_FLAG, offsetof(struct env_verify_options, repair), NULL,
 		"build damaged environments again", NULL, 0, 0 },
-	ENV_FORMAT_ROW(offsetof(struct env_verify_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct env_verify_options, format)),
 };
 const struct arg_spec env_verify_spec = {
 	.command = "env verify",

@@ -17,7 +17,7 @@ struct format_options {
 	const char *format;
 };
 static const struct arg_option format_table[] = {
-	ENV_FORMAT_ROW(offsetof(struct format_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct format_options, format)),
 };
 static const struct arg_spec ls_spec = {
 	.command = "env ls",
@@ -134,7 +134,7 @@ struct show_options {
 static const struct arg_option show_table[] = {
 	{ 0, "log", ARG_FLAG, offsetof(struct show_options, log), NULL,
 		"print the log of its last build instead, also if that failed", NULL, 0, 0 },
-	ENV_FORMAT_ROW(offsetof(struct show_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct show_options, format)),
 };
 static const struct arg_spec show_spec = {
 	.command = "env show",

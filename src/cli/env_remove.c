@@ -15,7 +15,7 @@ struct rm_options {
 	const char *format;
 };
 static const struct arg_option rm_table[] = {
-	ENV_FORMAT_ROW(offsetof(struct rm_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct rm_options, format)),
 };
 static const struct arg_spec rm_spec = {
 	.command = "env rm",
@@ -142,7 +142,7 @@ static const struct arg_option prune_table[] = {
 		"remove every environment that isn't in use", NULL, 0, 0 },
 	{ 0, "dry-run", ARG_FLAG, offsetof(struct prune_options, dry_run), NULL,
 		"remove nothing, print what would be removed", NULL, 0, 0 },
-	ENV_FORMAT_ROW(offsetof(struct prune_options, format)),
+	ARG_FORMAT_ROW(offsetof(struct prune_options, format)),
 };
 static const struct arg_spec prune_spec = {
 	.command = "env prune",

@@ -23,8 +23,7 @@ static const struct arg_option init_table[] = {
 	{ 0, "fs", ARG_CHOICE, offsetof(struct init_options, fs), "btrfs|ext4",
 		"the file system (btrfs); ext4 needs a kernel with project quotas", "btrfs|ext4", 0,
 		0 },
-	{ 'o', "format", ARG_CHOICE, offsetof(struct init_options, format), "text|json",
-		"output format", "text|json", 0, 0 },
+	ARG_FORMAT_ROW(offsetof(struct init_options, format)),
 };
 static const struct arg_spec init_spec = {
 	.command = "home init",

@@ -17,10 +17,7 @@ struct remote_options {
 #define REMOTE_ROWS(field)                                                                         \
 	{ 0, "host", ARG_TEXT, field(remote.host), "SOCKET",                                       \
 		"the daemon's socket (default: the daemon of this home)", NULL, 0, 0 },            \
-	{                                                                                          \
-		'o', "format", ARG_CHOICE, field(remote.format), "text|json", "output format",     \
-			"text|json", 0, 0                                                          \
-	}
+		ARG_FORMAT_ROW(field(remote.format))
 
 struct remote {
 	struct arena arena;

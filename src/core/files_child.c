@@ -25,13 +25,6 @@
 #define TIME_MS_MAX 3600000ull
 #define DATA_MAX ((rlim_t)192 << 20) /* on top of what it inherits: a window of zstd is 128 MB */
 #define FDS_MAX 1024		     /* two a level of a tree */
-#ifdef __has_feature
-#define IS_SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
 #if defined(__x86_64__)
 #define ARCHITECTURE AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
@@ -166,37 +159,16 @@ static int close_paths(const struct files_job *job, struct error *err)
 	return landlock_enforce(ruleset, err);
 }
 
-static int limit(int what, rlim_t most, struct error *err)
-{
-	struct rlimit now;
-
-	if (getrlimit(what, &now) < 0)
-		return fail_errno(err, "read limit %d", what);
-	if (now.rlim_max < most)
-		most = now.rlim_max;
-	if (setrlimit(what, &(struct rlimit){ most, most }) < 0)
-		return fail_errno(err, "set limit %d", what);
-	return 0;
-}
-
 static int set_limits(const struct files_job *job, struct error *err)
 {
-	char text[256];
-	unsigned long pages = 0;
-
-	if (fd_read_file(AT_FDCWD, "/proc/self/statm", text, sizeof text) < 0 ||
-		sscanf(text, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
-		return fail_errno(err, "read '/proc/self/statm'");
-	rlim_t data = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + DATA_MAX;
-	/* An address sanitizer holds back what was freed, far more than that. */
-	if (!IS_SANITIZED && !job->stays && limit(RLIMIT_DATA, data, err) < 0)
+	if (!job->stays && child_limit_data(DATA_MAX, err) < 0)
 		return -1;
-	if (job->file_bytes_max && limit(RLIMIT_FSIZE, job->file_bytes_max, err) < 0)
+	if (job->file_bytes_max && child_limit(RLIMIT_FSIZE, job->file_bytes_max, err) < 0)
 		return -1;
 	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
-	if (limit(RLIMIT_CORE, 0, err) < 0 || limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
+	if (child_limit(RLIMIT_CORE, 0, err) < 0 || child_limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
 		return -1;
-	return job->stays ? 0 : limit(RLIMIT_CPU, CPU_SECONDS_MAX, err);
+	return job->stays ? 0 : child_limit(RLIMIT_CPU, CPU_SECONDS_MAX, err);
 }
 
 /* All but stderr, the report and what is kept: these become 3, 4 … */
@@ -227,17 +199,11 @@ static int close_others(struct files_job *job, int *report, struct error *err)
 
 static int lock_child(struct files_job *job, int *report, struct error *err)
 {
-	sigset_t none;
-
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fail_errno(err, "bind the child");
 	if (job->name)
 		prctl(PR_SET_NAME, job->name);
-	for (int signo = 1; signo < NSIG; signo++)
-		signal(signo, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	child_reset_signals();
 	umask(0);
 	if (job->needs_locale && !setlocale(LC_CTYPE, "C.UTF-8"))
 		return fail(err, ERR_UNAVAILABLE, "the locale C.UTF-8 is missing");

@@ -16,25 +16,6 @@
 #define FDS_MAX 768		    /* two a connection, listeners, lookups */
 #define DATA_MAX ((rlim_t)64 << 20) /* on top of what it inherits */
 #define CONTROL_FD 3
-#ifdef __has_feature
-#define IS_SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
-
-/* What the parent wanted done on a signal isn't for this process to do. */
-static void reset_signals(void)
-{
-	sigset_t none;
-
-	for (int signo = 1; signo < NSIG; signo++)
-		signal(signo, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-}
 
 static int close_others(int *control, struct error *err)
 {
@@ -53,33 +34,12 @@ static int close_others(int *control, struct error *err)
 	return 0;
 }
 
-static int limit(int what, rlim_t most, struct error *err)
-{
-	struct rlimit now;
-
-	if (getrlimit(what, &now) < 0)
-		return fail_errno(err, "read limit %d", what);
-	if (now.rlim_max < most)
-		most = now.rlim_max;
-	if (setrlimit(what, &(struct rlimit){ most, most }) < 0)
-		return fail_errno(err, "set limit %d", what);
-	return 0;
-}
-
 static int set_limits(struct error *err)
 {
-	char text[256];
-	unsigned long data_pages = 0;
-
-	if (fd_read_file(AT_FDCWD, "/proc/self/statm", text, sizeof text) < 0 ||
-		sscanf(text, "%*u %*u %*u %*u %*u %lu", &data_pages) != 1)
-		return fail_errno(err, "read '/proc/self/statm'");
-	rlim_t data = (rlim_t)data_pages * (rlim_t)sysconf(_SC_PAGESIZE) + DATA_MAX;
-	if (limit(RLIMIT_CORE, 0, err) < 0 || limit(RLIMIT_FSIZE, 0, err) < 0 ||
-		limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
+	if (child_limit(RLIMIT_CORE, 0, err) < 0 || child_limit(RLIMIT_FSIZE, 0, err) < 0 ||
+		child_limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
 		return -1;
-	/* An address sanitizer holds back what was freed, far more than that. */
-	return IS_SANITIZED ? 0 : limit(RLIMIT_DATA, data, err);
+	return child_limit_data(DATA_MAX, err);
 }
 
 /* Root becomes uid:gid, for good. */
@@ -143,7 +103,7 @@ int confine_self(
 {
 	setsid(); /* a terminal's ^C is for the parent to act on */
 	prctl(PR_SET_NAME, "carrel-forward");
-	reset_signals();
+	child_reset_signals();
 	if (close_others(control, err) < 0 || set_limits(err) < 0 ||
 		drop_privileges(options, err) < 0)
 		return -1;

@@ -1,7 +1,6 @@
 #include "format/base64.h"
 
-/* 0 to 63, or -1. */
-static int value_of(char c)
+int base64_digit(char c, const char last[2])
 {
 	if (c >= 'A' && c <= 'Z')
 		return c - 'A';
@@ -9,9 +8,7 @@ static int value_of(char c)
 		return c - 'a' + 26;
 	if (c >= '0' && c <= '9')
 		return c - '0' + 52;
-	if (c == '+')
-		return 62;
-	return c == '/' ? 63 : -1;
+	return c == last[0] ? 62 : c == last[1] ? 63 : -1;
 }
 
 bool base64_decode(struct str text, struct arena *arena, struct str *bytes)
@@ -28,7 +25,7 @@ bool base64_decode(struct str text, struct arena *arena, struct str *bytes)
 		uint32_t bits = 0;
 
 		for (size_t k = 0; k < 4; k++) {
-			int value = k < 4 - missing ? value_of(text.data[i + k]) : 0;
+			int value = k < 4 - missing ? base64_digit(text.data[i + k], "+/") : 0;
 
 			if (value < 0)
 				return false;

@@ -1,18 +1,7 @@
 #include "format/record.h"
+#include "format/base64.h"
 
 enum { FIELDS = 3 };
-
-/* The value of a digit of URL-safe base64, or -1. */
-static int digit_value(char c)
-{
-	if (c >= 'A' && c <= 'Z')
-		return c - 'A';
-	if (c >= 'a' && c <= 'z')
-		return c - 'a' + 26;
-	if (c >= '0' && c <= '9')
-		return c - '0' + 52;
-	return c == '-' ? 62 : c == '_' ? 63 : -1;
-}
 
 /* 43 digits; the two bits that the last one has too many must be 0. */
 static bool decode_sha256(struct str text, unsigned char out[SHA256_LEN])
@@ -25,7 +14,7 @@ static bool decode_sha256(struct str text, unsigned char out[SHA256_LEN])
 	if (text.len != 43)
 		return false;
 	for (size_t i = 0; i < text.len; i++) {
-		int digit = digit_value(text.data[i]);
+		int digit = base64_digit(text.data[i], "-_");
 
 		if (digit < 0)
 			return false;

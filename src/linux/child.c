@@ -2,9 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/fault.h"
 #include "base/fd.h"
 #include "linux/pidfd.h"
 
@@ -71,4 +74,40 @@ int child_leave_streams(int kept)
 		if (i != kept && dup2(null, i) < 0)
 			return -1;
 	return 0;
+}
+
+void child_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int signo = 1; signo < NSIG; signo++)
+		signal(signo, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+int child_limit(int resource, uint64_t most, struct error *err)
+{
+	struct rlimit now;
+
+	if (getrlimit(resource, &now) < 0)
+		return fail_errno(err, "read resource limit %d", resource);
+	rlim_t limit = now.rlim_max < most ? now.rlim_max : (rlim_t)most;
+	if (setrlimit(resource, &(struct rlimit){ limit, limit }) < 0)
+		return fail_errno(err, "set resource limit %d", resource);
+	return 0;
+}
+
+int child_limit_data(uint64_t bytes, struct error *err)
+{
+	char text[256];
+	unsigned long pages = 0;
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/statm", text, sizeof text) < 0 ||
+		sscanf(text, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
+		return fail_errno(err, "read '/proc/self/statm'");
+	if (IS_SANITIZED)
+		return 0;
+	return child_limit(RLIMIT_DATA, pages * (uint64_t)sysconf(_SC_PAGESIZE) + bytes, err);
 }

@@ -3,6 +3,7 @@
  * before the child could ask for it. A change of credentials in the child clears it.
  * 2. A child is reaped by whoever started it. */
 #pragma once
+#include <stdint.h>
 #include <sys/types.h>
 #include "base/error.h"
 
@@ -26,3 +27,10 @@ int child_wait(struct child *child);
 int child_kill(struct child *child); /* as child_wait, after SIGKILL */
 /* In the child: /dev/null becomes the standard streams but `kept` (-1: all three). */
 int child_leave_streams(int kept);
+/* In the child: what the parent wanted done on a signal is not for it to do; SIGPIPE is ignored,
+ * none is blocked. */
+void child_reset_signals(void);
+/* In the child: lowers a resource limit to `most`, for good; RLIMIT_DATA counts what it inherited
+ * on top, and is left as it is under an address sanitizer, which keeps what was freed. */
+int child_limit(int resource, uint64_t most, struct error *err);
+int child_limit_data(uint64_t bytes, struct error *err);

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -26,13 +27,6 @@
 #define FDS_MAX 1048576
 #define OVERFLOW_UID 65534 /* what every uid without a name looks like in a user namespace */
 #define ENV_MAX 64
-#ifdef __has_feature
-#define IS_SANITIZED __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
 
 /* What the child sends before it is executed: an error, or that it will die with its parent. */
 struct role_report {

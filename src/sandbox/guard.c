@@ -125,6 +125,16 @@ uint64_t guard_first_look_ms(const struct guard *guard)
 	return first_ms;
 }
 
+static void start_samples(struct guard *guard)
+{
+	if (needs_samples(guard))
+		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
+	if (guard->plan->limiter == LIMITER_CGROUP_V1)
+		guard->sockets = loop_after(guard->loop, SOCKETS_MS, sample_sockets, guard);
+	if (guard->plan->counted_disk)
+		guard_disk_start(&guard->counted);
+}
+
 int guard_watch(struct guard *guard, struct error *err)
 {
 	/* A --dir is no memory of the sandbox's. */
@@ -134,13 +144,8 @@ int guard_watch(struct guard *guard, struct error *err)
 	if (usage_init(&guard->usage, guard->proc, tmpfs, err))
 		return -1;
 	guard->is_watching = true;
-	if (needs_samples(guard))
-		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
-	if (guard->plan->limiter == LIMITER_CGROUP_V1)
-		guard->sockets = loop_after(guard->loop, SOCKETS_MS, sample_sockets, guard);
-	if (guard->plan->counted_disk)
-		guard_disk_start(&guard->counted);
-	else if (guard->plan->limits.disk_bytes)
+	start_samples(guard);
+	if (!guard->plan->counted_disk && guard->plan->limits.disk_bytes)
 		guard->disk = loop_after(guard->loop, DISK_SAMPLE_MS, sample_disk, guard);
 	return 0;
 }
@@ -205,12 +210,7 @@ void guard_take_over(
 	}
 	uint64_t seen_ms = limits->cpu_time_ms ? cpu_ms(guard) : 0;
 	guard->missed_cpu_ms = counted_ms > seen_ms ? counted_ms - seen_ms : 0;
-	if (needs_samples(guard))
-		guard->sample = loop_after(guard->loop, SAMPLE_MS, take_sample, guard);
-	if (guard->plan->limiter == LIMITER_CGROUP_V1)
-		guard->sockets = loop_after(guard->loop, SOCKETS_MS, sample_sockets, guard);
-	if (guard->plan->counted_disk)
-		guard_disk_start(&guard->counted);
+	start_samples(guard);
 }
 
 void guard_let_go_on(struct guard *guard)
