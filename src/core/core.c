@@ -108,7 +108,7 @@ void core_check_stopped(struct core *core)
 	if (!core->is_stopping || !core->own->stopped)
 		return;
 	for (struct core_workspace *w = core->newest; w; w = w->older)
-		if (w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending)
+		if (w->sandbox.state != SANDBOX_NONE)
 			return;
 	store_flush(core->store);
 	void (*stopped)(void *ctx) = core->own->stopped;
@@ -353,10 +353,11 @@ const struct workspace *core_model(const struct core_workspace *w)
 struct workspace_now core_now(const struct core_workspace *w)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
-	struct workspace_now now = { w->model.state, sandbox->is_up, sandbox->limiter,
+	struct workspace_now now = { w->model.state, sandbox->state == SANDBOX_UP, sandbox->limiter,
 		w->core->landlock_writes };
 	if (now.state == WORKSPACE_READY &&
-		(sandbox->exec_count || w->waiters || (sandbox->is_up && sandbox_has_processes(w))))
+		(sandbox->exec_count || w->waiters ||
+			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))
 		now.state = WORKSPACE_RUNNING;
 	return now;
 }
@@ -427,11 +428,11 @@ int core_count(const struct request *request, const struct core *core, struct co
 		numbers->workspaces[core_now(w).state]++;
 		numbers->disk_bytes += w->model.disk_usage_bytes;
 		numbers->execs += w->sandbox.exec_count;
-		if (w->sandbox.is_ending)
+		if (w->sandbox.state == SANDBOX_ENDING)
 			numbers->sandboxes_ending++;
-		else if (w->sandbox.is_up)
+		else if (w->sandbox.state == SANDBOX_UP)
 			numbers->sandboxes_up++;
-		else if (w->sandbox.is_starting)
+		else if (w->sandbox.state == SANDBOX_STARTING)
 			numbers->sandboxes_starting++;
 	}
 	return 0;

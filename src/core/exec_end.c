@@ -178,7 +178,7 @@ void exec_exited(struct core_exec *e, const struct init_reply *reply)
 	const struct core_sandbox *sandbox = &e->workspace->sandbox;
 	own->phase = EXEC_PHASE_EXITED;
 	own->wait_status = reply->value;
-	if (!own->has_limit && sandbox->has_limit) {
+	if (!own->has_limit && sandbox->limit) {
 		own->has_limit = true;
 		own->limit = sandbox->limit;
 	}

@@ -258,7 +258,7 @@ void line_break(struct core_workspace *w, enum reason reason, const char *why)
 		loop_unwatch(w->core->loop, w->sandbox.init);
 	watch->is_heard = false;
 	/* When the launcher has ended it there is nothing odd about this. */
-	if (!w->sandbox.is_ending)
+	if (w->sandbox.state != SANDBOX_ENDING)
 		log_record(&w->core->log, LOG_LEVEL_ERROR, "a sandbox is ended", "workspace",
 			w->model.id, "error", why, NULL);
 	core_end_sandbox(w, reason);

@@ -24,7 +24,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 {
 	struct core_sandbox *sandbox = &w->sandbox;
 	struct exec_watch *watch = sandbox->watch;
-	enum reason reason = sandbox->has_limit ? sandbox->limit : REASON_CANCELED;
+	enum reason reason = sandbox->limit ? sandbox->limit : REASON_CANCELED;
 	const char *why = watch ? watch->why : NULL;
 	struct core_exec *e;
 	size_t at = 0;

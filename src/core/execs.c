@@ -346,7 +346,7 @@ static int spawn(
 
 static bool is_up(const struct core_workspace *w)
 {
-	return w->sandbox.is_up && !w->sandbox.is_ending && !w->sandbox.watch->is_broken;
+	return w->sandbox.state == SANDBOX_UP && !w->sandbox.watch->is_broken;
 }
 
 static void go(struct core_exec *e);

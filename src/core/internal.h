@@ -37,10 +37,16 @@ extern const struct request request_system;
 
 struct exec_watch; /* core/exec_internal.h: the connection to one sandbox */
 
+enum sandbox_state {
+	SANDBOX_NONE,
+	SANDBOX_STARTING, /* asked for, not there yet */
+	SANDBOX_UP,	  /* init is connected, and execs can be sent */
+	SANDBOX_ENDING,	  /* the launcher was asked to end it, or said that it ended */
+	SANDBOX_STATE_COUNT
+};
 /* The sandbox a workspace has just now. */
 struct core_sandbox {
-	bool is_starting;	 /* asked for, not there yet */
-	bool is_up;		 /* init is connected, and execs can be sent */
+	enum sandbox_state state;
 	int init;		 /* socket, or -1 */
 	int fds[LAUNCH_FD_MAX];	 /* of launch.h, or -1 */
 	const char *limiter;	 /* "cgroup-v1" … */
@@ -48,9 +54,8 @@ struct core_sandbox {
 	unsigned exec_count;
 	bool is_alone; /* nobody but init was there when it last told of an exit */
 	struct exec_watch *watch;
-	bool is_ending;
-	bool has_limit;
-	enum reason limit; /* why it is being ended: every exec in it ends with this reason */
+	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
+			      REASON_EXITED: nobody wants that */
 };
 
 struct core_workspace {
@@ -225,6 +230,10 @@ void environment_release(struct core_workspace *w); /* lets its pin go */
  * environment. The strings are the pin's. */
 size_t environment_describe(const struct core_workspace *w, struct launch_message *head,
 	const char *strings[LAUNCH_STRINGS_MAX], int *fd);
+
+/* ---- states.c: one row per state says which ones it may follow; anything else is a bug, and core
+ * aborts (the next one adopts what runs) ---- */
+void sandbox_move(struct core_sandbox *sandbox, enum sandbox_state to);
 
 /* ---- sandboxes.c ---- */
 /* Calls back when its sandbox is up (at the next turn of the loop when it is already), with one

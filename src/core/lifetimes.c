@@ -63,10 +63,11 @@ static void give_back(struct core_workspace *w)
 
 int lifetime_give_back(struct core_workspace *w, struct error *err)
 {
-	if (is_busy(w) || w->sandbox.is_starting || (w->sandbox.is_up && sandbox_has_processes(w)))
+	if (is_busy(w) || w->sandbox.state == SANDBOX_STARTING ||
+		(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w)))
 		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs there",
 			"workspace '%s' is in use", w->model.name);
-	if (w->sandbox.is_up)
+	if (w->sandbox.state == SANDBOX_UP)
 		give_back(w);
 	return 0;
 }
@@ -78,14 +79,13 @@ static bool can_suspend(const struct core_workspace *w)
 
 static void suspend_now(struct core_workspace *w)
 {
-	if (w->sandbox.is_up) {
+	if (w->sandbox.state == SANDBOX_UP) {
 		w->is_suspending = true;
 		core_end_sandbox(w, REASON_CANCELED);
 		return;
 	}
-	if (w->sandbox.is_starting || w->sandbox.is_ending)
-		return;
-	sandbox_suspended(w);
+	if (w->sandbox.state == SANDBOX_NONE)
+		sandbox_suspended(w);
 }
 
 static void on_idle(struct loop *loop, void *ctx)
@@ -94,7 +94,7 @@ static void on_idle(struct loop *loop, void *ctx)
 	w->idle = NULL;
 	if (can_suspend(w) && idle_ms(w) >= w->model.idle_timeout_ms)
 		suspend_now(w);
-	else if (w->sandbox.is_up && unneeded_ms(w) >= w->core->give_back_ms) {
+	else if (w->sandbox.state == SANDBOX_UP && unneeded_ms(w) >= w->core->give_back_ms) {
 		if (sandbox_has_processes(w))
 			w->kept_ms = clock_monotonic_ms();
 		else
@@ -133,7 +133,7 @@ void lifetime_arm(struct core_workspace *w)
 	uint64_t wait = UINT64_MAX, left;
 	if (w->is_gone || w->model.state == WORKSPACE_DELETING)
 		return;
-	if (w->sandbox.is_up)
+	if (w->sandbox.state == SANDBOX_UP)
 		wait = left_of(w->core->give_back_ms, unneeded_ms(w));
 	if (can_suspend(w) && (left = left_of(w->model.idle_timeout_ms, idle_ms(w))) < wait)
 		wait = left;

@@ -174,7 +174,7 @@ static void finish(struct reconciliation *r)
 	for (struct restored_exec *exec = r->execs; exec; exec = exec->next) {
 		w = map_get(&core->ids, str_from(exec->record.workspace));
 		if (w)
-			execs_restore(core, w, &exec->record, w->sandbox.is_up);
+			execs_restore(core, w, &exec->record, w->sandbox.state == SANDBOX_UP);
 	}
 	execs_sweep(core);
 	for (w = core->newest; w; w = older) {

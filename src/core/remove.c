@@ -18,7 +18,7 @@ static void tell(struct core_workspace *w, const struct error *err)
 
 static bool has_sandbox(const struct core_workspace *w)
 {
-	return w->sandbox.is_up || w->sandbox.is_starting || w->sandbox.is_ending;
+	return w->sandbox.state != SANDBOX_NONE;
 }
 
 /* On a disk that is full, whoever removed a workspace goes on to use its room: it is free by then.

@@ -68,7 +68,7 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 	sandbox->limiter = plan_limiter_name((enum plan_limiter)limiter);
 	if (connect_init(w, err) || execs_attach(w, err))
 		return -1;
-	sandbox->is_up = true;
+	sandbox_move(sandbox, SANDBOX_UP);
 	w->lost_starts = 0;
 	workspace_set_state(w, WORKSPACE_READY);
 	journal_emit(&w->core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
@@ -90,8 +90,7 @@ static void end(struct core_workspace *w)
 {
 	struct launch_message head = { .type = LAUNCH_END };
 	memcpy(head.id, w->model.id, sizeof head.id);
-	w->sandbox.is_up = false;
-	w->sandbox.is_ending = true;
+	sandbox_move(&w->sandbox, SANDBOX_ENDING);
 	core_hold(w);
 	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_end, w);
 }
@@ -99,20 +98,19 @@ static void end(struct core_workspace *w)
 void core_end_sandbox(struct core_workspace *w, enum reason reason)
 {
 	struct core_sandbox *sandbox = &w->sandbox;
-	if (!sandbox->has_limit) {
-		sandbox->has_limit = true;
+	if (sandbox->state != SANDBOX_NONE && !sandbox->limit)
 		sandbox->limit = reason;
-	}
-	if (sandbox->is_up)
+	if (sandbox->state == SANDBOX_UP)
 		end(w);
-	/* One that is starting is ended when it is there: has_limit says so. */
+	/* One that is starting is ended when it is there: its limit says so. */
 }
 
 /* There will be none now, and whoever waited for it is told. */
 static void not_started(struct core_workspace *w, const struct error *err)
 {
-	bool was_unwanted = w->sandbox.has_limit;
-	w->sandbox.is_starting = w->sandbox.has_limit = false;
+	bool was_unwanted = w->sandbox.limit;
+	sandbox_move(&w->sandbox, SANDBOX_NONE);
+	w->sandbox.limit = REASON_EXITED;
 	tell_waiters(w, err);
 	if (w->removal && was_unwanted)
 		removal_go_on(w);
@@ -140,7 +138,7 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 	struct core_workspace *w = ctx;
 	struct core *core = w->core;
 	struct error err;
-	bool is_unwanted = w->sandbox.has_limit || w->removal;
+	bool is_unwanted = w->sandbox.limit || w->removal;
 	if (!packet || packet->head.type != LAUNCH_STARTED) {
 		launcher_failure(packet, &err);
 		error_context(&err, "start the sandbox of workspace '%s'", w->model.name);
@@ -149,6 +147,7 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 			fail_unwanted(w, &err);
 		} else if (err.code == ERR_CANCELED) {
 			if (may_start_again(w)) {
+				sandbox_move(&w->sandbox, SANDBOX_NONE);
 				start(w);
 				core_release(w);
 				return;
@@ -158,7 +157,6 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 		not_started(w, &err);
 		return;
 	}
-	w->sandbox.is_starting = false;
 	core->metrics.sandbox_starts++;
 	histogram_add(&core->metrics.sandbox_start_seconds,
 		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
@@ -170,10 +168,8 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 	else {
 		if (is_unwanted || !may_start_again(w))
 			tell_waiters(w, &err);
-		if (!w->sandbox.has_limit) {
-			w->sandbox.has_limit = true;
+		if (!w->sandbox.limit)
 			w->sandbox.limit = REASON_CANCELED;
-		}
 		end(w);
 	}
 	core_release(w);
@@ -213,7 +209,7 @@ static void on_environment(void *ctx, const struct error *err)
 
 static void start(struct core_workspace *w)
 {
-	w->sandbox.is_starting = true;
+	sandbox_move(&w->sandbox, SANDBOX_STARTING);
 	w->is_suspending = false;
 	w->start_ns = clock_monotonic_ns();
 	core_hold(w);
@@ -225,7 +221,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 	struct core_waiter *waiter, **last = &w->waiters;
 	struct error err;
 	core_touch(w);
-	if (w->sandbox.is_up) {
+	if (w->sandbox.state == SANDBOX_UP) {
 		core_hold(w); /* the callee's */
 		core_later(w->core, done, ctx, w, NULL);
 		return;
@@ -251,7 +247,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 	while (*last)
 		last = &(*last)->next;
 	*last = waiter;
-	if (w->sandbox.is_starting || w->sandbox.is_ending)
+	if (w->sandbox.state != SANDBOX_NONE)
 		return; /* sandbox_ended begins anew */
 	str_copy(w->start_request, sizeof w->start_request, request_id ? request_id : "");
 	start(w);
@@ -264,7 +260,6 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 		return;
 	log_record(&w->core->log, LOG_LEVEL_ERROR, "a running sandbox can't be adopted: ended",
 		"workspace", w->model.id, "error", err.text, NULL);
-	w->sandbox.has_limit = true;
 	w->sandbox.limit = REASON_CANCELED;
 	end(w);
 }
@@ -297,12 +292,13 @@ void sandbox_suspended(struct core_workspace *w)
 
 void sandbox_ended(struct core_workspace *w, int wait_status)
 {
-	if (!w->sandbox.is_up && !w->sandbox.is_ending)
+	if (w->sandbox.state != SANDBOX_UP && w->sandbox.state != SANDBOX_ENDING)
 		return;
 	core_hold(w);
-	w->sandbox.is_up = false;
-	w->sandbox.is_ending = true; /* who asks for another now waits a moment */
+	if (w->sandbox.state == SANDBOX_UP) /* whoever asks for another now waits a moment */
+		sandbox_move(&w->sandbox, SANDBOX_ENDING);
 	execs_sandbox_gone(w);
+	sandbox_move(&w->sandbox, SANDBOX_NONE);
 	struct core_sandbox left = w->sandbox;
 	sandbox_clear(&w->sandbox);
 	if (w->model.state == WORKSPACE_READY) {

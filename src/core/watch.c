@@ -122,7 +122,7 @@ static void look_at_sockets(struct loop *loop, void *ctx)
 	struct core_workspace *w = limits->w;
 	uint64_t bytes;
 	limits->sockets = NULL;
-	if (w->sandbox.is_ending || (!w->sandbox.exec_count && w->sandbox.is_alone))
+	if (w->sandbox.state == SANDBOX_ENDING || (!w->sandbox.exec_count && w->sandbox.is_alone))
 		return;
 	if (read_number(w->sandbox.fds[LAUNCH_FD_SOCKETS], NULL, &bytes) &&
 		bytes > w->model.limits.memory_bytes) {
@@ -239,7 +239,7 @@ static void on_sample(struct loop *loop, void *ctx)
 	}
 	bool is_idle = !w->sandbox.exec_count && (!limits->is_watchdog || w->sandbox.is_alone ||
 							 limits->usage.processes <= 1);
-	if (is_idle || w->sandbox.is_ending ||
+	if (is_idle || w->sandbox.state == SANDBOX_ENDING ||
 		(!limits->is_watchdog && cpu_rest_ms == UINT64_MAX)) {
 		stop_sampling(limits);
 		return;

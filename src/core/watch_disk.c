@@ -54,7 +54,8 @@ static bool has_writers(const struct watch_disk *disk)
 {
 	const struct core_workspace *w = disk->w;
 	return w->sandbox.exec_count ||
-	       (disk->mode == DISK_COUNTED && w->sandbox.is_up && sandbox_has_processes(w));
+	       (disk->mode == DISK_COUNTED && w->sandbox.state == SANDBOX_UP &&
+		       sandbox_has_processes(w));
 }
 
 /* ---- looks ---- */
@@ -273,8 +274,8 @@ static void ask_held(struct watch_disk *disk)
 	struct core_workspace *w = disk->w;
 	struct launch_message head = { .type = LAUNCH_HELD };
 	disk->held = (struct held){ 0 };
-	if (!w->core->launcher.loop || disk->mode != DISK_COUNTED || !w->sandbox.is_up ||
-		!has_writers(disk))
+	if (!w->core->launcher.loop || disk->mode != DISK_COUNTED ||
+		w->sandbox.state != SANDBOX_UP || !has_writers(disk))
 		return;
 	disk->question = calloc(1, sizeof *disk->question);
 	if (!disk->question)
@@ -375,7 +376,7 @@ static void on_look(struct loop *loop, void *ctx)
 	disk->timer = NULL;
 	disk->shelf->disk_looks--;
 	disk->unmeasured_ms += disk->timer_ms;
-	if (disk->w->sandbox.is_ending || !has_writers(disk)) {
+	if (disk->w->sandbox.state == SANDBOX_ENDING || !has_writers(disk)) {
 		stop_writers(disk, false);
 		return;
 	}
@@ -437,7 +438,7 @@ void watch_disk_spawning(struct watch_disk *disk)
 		disk->was_full = false;
 		disk->was_over = disk->mode == DISK_COUNTED &&
 				 disk->known_bytes >= w->model.limits.disk_bytes &&
-				 !(w->sandbox.is_up && sandbox_has_processes(w));
+				 !(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w));
 		/* It may be one that has more time. */
 		disarm(disk);
 	}

@@ -84,22 +84,21 @@ static inline void on_gone(struct loop *loop, void *ctx)
 	assert_null(sandbox->execs);
 	assert_int_equal(sandbox->exec_count, 0);
 	fd_close(&sandbox->init);
-	sandbox->is_ending = sandbox->has_limit = false;
+	sandbox_move(sandbox, SANDBOX_NONE);
+	sandbox->limit = REASON_EXITED;
 	fd_close(&world->init.listener);
 }
 
 void core_end_sandbox(struct core_workspace *w, enum reason reason)
 {
 	struct core_sandbox *sandbox = &w->sandbox;
-	if (!sandbox->has_limit) {
-		sandbox->has_limit = true;
+	if (!sandbox->limit) {
 		sandbox->limit = reason;
 		world->end_reason = reason;
 	}
-	if (!sandbox->is_up)
+	if (sandbox->state != SANDBOX_UP)
 		return;
-	sandbox->is_up = false;
-	sandbox->is_ending = true;
+	sandbox_move(sandbox, SANDBOX_ENDING);
 	world->ends++;
 	world->gone = loop_after(world->loop, 0, on_gone, NULL);
 }
@@ -116,7 +115,7 @@ static inline int bring_up(struct error *err)
 	sandbox->init = take_fd(&world->init.socket);
 	if (execs_attach(&world->w, err))
 		return -1;
-	sandbox->is_up = true;
+	sandbox_move(sandbox, SANDBOX_UP);
 	if (world->init_dies) {
 		siginfo_t info;
 		fd_close(&world->init.listener);
@@ -135,11 +134,11 @@ static inline void on_wake(struct loop *loop, void *ctx)
 {
 	struct waiter *waiter = ctx;
 	struct error err;
-	if (world->w.sandbox.is_ending) {
+	if (world->w.sandbox.state == SANDBOX_ENDING) {
 		loop_after(loop, 1, on_wake, waiter);
 		return;
 	}
-	if (world->refuses_wake || (!world->w.sandbox.is_up && bring_up(&err))) {
+	if (world->refuses_wake || (world->w.sandbox.state != SANDBOX_UP && bring_up(&err))) {
 		fail(&err, ERR_UNAVAILABLE, "no sandbox today");
 		waiter->fn(waiter->ctx, &world->w, &err);
 	} else {

@@ -564,7 +564,7 @@ static void who_waits_for_one_that_dies_early_gets_another(void **state)
 	assert_int_equal(f->starts, 3);
 	core_release(w);
 	core_end_sandbox(w, REASON_CANCELED);
-	UNTIL(f, !w->sandbox.is_ending && !w->sandbox.is_up);
+	UNTIL(f, w->sandbox.state != SANDBOX_ENDING && w->sandbox.state != SANDBOX_UP);
 	/* But not for ever. */
 	char path[96];
 	snprintf(path, sizeof path, "%s/run/sb/%s", f->home, w->model.id);
@@ -572,7 +572,7 @@ static void who_waits_for_one_that_dies_early_gets_another(void **state)
 	wake_with_early_deaths(f, w, 9);
 	assert_true(f->has_failed);
 	assert_int_equal(f->starts, 3);
-	UNTIL(f, !w->sandbox.is_ending);
+	UNTIL(f, w->sandbox.state != SANDBOX_ENDING);
 }
 
 static void what_runs_is_adopted(void **state)

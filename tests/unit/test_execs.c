@@ -414,11 +414,11 @@ static void test_a_sandbox_that_does_not_come_is_an_error(void **state)
 	world->refuses_wake = false;
 	/* And one that takes longer than the time its exec has. */
 	spec.timeout_ms = 1;
-	world->w.sandbox.is_ending = true;
+	sandbox_move(&world->w.sandbox, SANDBOX_ENDING);
 	start_exec(&late, &spec, EXEC_CAPTURED, NULL, false);
 	run_until(&late.ended);
 	assert_reason(&late, REASON_TIMEOUT);
-	world->w.sandbox.is_ending = false;
+	sandbox_move(&world->w.sandbox, SANDBOX_NONE);
 	run_for(5);
 }
 

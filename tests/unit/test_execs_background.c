@@ -460,7 +460,7 @@ static int play_init(void)
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
 	world->w.sandbox.init = ends[0];
 	assert_int_equal(execs_attach(&world->w, &err), 0);
-	world->w.sandbox.is_up = true;
+	sandbox_move(&world->w.sandbox, SANDBOX_UP);
 	return ends[1];
 }
 

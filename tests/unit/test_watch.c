@@ -141,7 +141,7 @@ static void test_memory_over_its_limit_ends_the_sandbox(void **state)
 	run_until(&seen.started);
 	assert_true(world->core.shelf->sampled == 1);
 	while (!seen.ended) {
-		if (!world->w.sandbox.is_ending)
+		if (world->w.sandbox.state != SANDBOX_ENDING)
 			fill_proc(proc, world->init.pid);
 		run_for(5);
 	}
