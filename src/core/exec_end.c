@@ -91,10 +91,10 @@ static void tell_world(struct core_exec *e)
 
 static void tell_listener(struct core_exec *e, const struct error *err)
 {
-	if (!e->own->has_listener)
-		return;
-	e->own->has_listener = false;
-	e->listener.ended(e->listener.ctx, e, err);
+	void (*ended)(void *ctx, struct core_exec *e, const struct error *err) = e->listener.ended;
+	e->listener.ended = NULL;
+	if (ended)
+		ended(e->listener.ctx, e, err);
 }
 
 /* Its record is complete. */
@@ -102,8 +102,7 @@ static void finish(struct core_exec *e, bool has_exit)
 {
 	struct core_workspace *w = e->workspace;
 	struct metrics *metrics = &w->core->metrics;
-	e->own->phase = EXEC_PHASE_OVER;
-	e->record.state = EXEC_ENDED;
+	exec_move(e, STAGE_ENDED);
 	e->record.ended_ms = clock_now_ms();
 	uint64_t took_ns = clock_monotonic_ns() - e->own->began_ns;
 	e->record.result.duration_ms = took_ns / 1000000;
@@ -137,9 +136,8 @@ static void finish(struct core_exec *e, bool has_exit)
 void exec_failed(struct core_exec *e, const struct error *err)
 {
 	struct core_workspace *w = e->workspace;
-	e->own->phase = EXEC_PHASE_OVER;
+	exec_move(e, STAGE_ENDED);
 	exec_unlink(e);
-	e->record.state = EXEC_ENDED;
 	e->record.ended_ms = clock_now_ms();
 	e->record.error = arena_text(&e->arena, err->text);
 	e->record.error_exit_code = error_exit_code(err->code);
@@ -147,8 +145,7 @@ void exec_failed(struct core_exec *e, const struct error *err)
 	streams_close(e);
 	if (e->record.background) {
 		spool_remove(e);
-		if (e->own->is_row)
-			store_remove_exec(w->core->store, e->record.id, NULL, NULL);
+		store_remove_exec(w->core->store, e->record.id, NULL, NULL);
 	}
 	tell_listener(e, err);
 	core_touch(w);
@@ -159,11 +156,9 @@ void exec_failed(struct core_exec *e, const struct error *err)
 void exec_lost(struct core_exec *e, enum reason reason, const char *error)
 {
 	struct result *result = &e->record.result;
-	if (e->own->phase >= EXEC_PHASE_SENT && !result->signal)
-		result->signal = SIGKILL;
 	/* One that exited and waited for a judgement keeps what its command said. */
-	if (e->own->phase == EXEC_PHASE_EXITED && WIFEXITED(e->own->wait_status))
-		result->signal = 0;
+	if (exec_is_sent(e) || (e->own->stage == STAGE_ENDING && !WIFEXITED(e->own->wait_status)))
+		result->signal = result->signal ? result->signal : SIGKILL;
 	result->reason = reason;
 	if (error)
 		e->record.error = arena_text(&e->arena, error);
@@ -176,12 +171,10 @@ void exec_exited(struct core_exec *e, const struct init_reply *reply)
 	struct exec_private *own = e->own;
 	struct result *result = &e->record.result;
 	const struct core_sandbox *sandbox = &e->workspace->sandbox;
-	own->phase = EXEC_PHASE_EXITED;
+	exec_move(e, STAGE_ENDING);
 	own->wait_status = reply->value;
-	if (!own->has_limit && sandbox->limit) {
-		own->has_limit = true;
+	if (!own->limit)
 		own->limit = sandbox->limit;
-	}
 	loop_cancel(e->workspace->core->loop, own->timeout);
 	own->timeout = NULL;
 	bool exited = WIFEXITED(reply->value);
@@ -200,18 +193,17 @@ static bool judge(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
 	enum reason reason = REASON_EXITED;
-	if (own->is_judged)
-		return true;
-	own->is_judged = true;
-	if (own->has_limit)
+	if (own->judgement != JUDGEMENT_DUE)
+		return own->judgement == JUDGEMENT_GIVEN;
+	own->judgement = JUDGEMENT_GIVEN;
+	if (own->limit)
 		return true;
 	switch (watch_last_look(e->workspace, e, &reason)) {
 	case WATCH_HIT:
-		own->has_limit = true;
 		own->limit = reason;
 		return true;
 	case WATCH_LATER:
-		own->is_judging = true;
+		own->judgement = JUDGEMENT_AWAITED;
 		return false;
 	default:
 		return true;
@@ -221,9 +213,9 @@ static bool judge(struct core_exec *e)
 void exec_go_on_ending(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	if (!judge(e) || own->is_judging || !streams_drain(e))
+	if (!judge(e) || !streams_drain(e))
 		return;
-	if (own->has_limit)
+	if (own->limit)
 		e->record.result.reason = own->limit;
 	finish(e, true);
 }

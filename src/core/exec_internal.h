@@ -16,13 +16,17 @@
 #define EXEC_READ_SIZE 65536
 #define EXEC_SPOOL_TICK_MS 50
 
-enum exec_phase {
-	EXEC_PHASE_WAITING, /* for its row, or for the sandbox */
-	EXEC_PHASE_QUEUED,  /* for room in init's socket */
-	EXEC_PHASE_SENT,    /* init has it */
-	EXEC_PHASE_EXITED,  /* its command has ended; output or judgement are awaited */
-	EXEC_PHASE_OVER,
+/* Where it is in its life; record.state is what is shown of that. */
+enum exec_stage {
+	STAGE_WAITING,	/* for its row, for the sandbox, or (linked) for room in init's socket */
+	STAGE_STARTING, /* init has it, and was asked to say when it has started */
+	STAGE_RUNNING,
+	STAGE_ENDING, /* its command has ended; output or judgement are awaited */
+	STAGE_ENDED,
+	STAGE_COUNT
 };
+enum exec_judgement { JUDGEMENT_DUE, JUDGEMENT_AWAITED, JUDGEMENT_GIVEN };
+enum exec_stdin { STDIN_OPEN, STDIN_CLOSING /* after stdin_rest */, STDIN_CLOSED };
 
 struct exec_stream {
 	int fd;	    /* our end, non-blocking, or -1 */
@@ -36,7 +40,7 @@ struct core_exec {
 	struct arena arena;
 	struct core_workspace *workspace;
 	enum exec_road road;
-	struct exec_listener listener;
+	struct exec_listener listener; /* ended NULL: nobody listens any more */
 	struct exec_captured captured; /* EXEC_CAPTURED */
 	int terminal;		       /* master of its pty, or -1 */
 	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
@@ -45,21 +49,17 @@ struct core_exec {
 	struct exec_private *own;
 };
 struct exec_private {
-	enum exec_phase phase;
-	bool has_listener;
-	bool wants_started; /* init was asked for INIT_STARTED */
-	bool is_linked;	    /* in its sandbox */
-	bool is_restored;   /* and init hasn't confirmed that it has it */
-	bool is_paused, is_draining;
-	bool is_judged;	  /* its limits have been looked at for the last time */
-	bool is_judging;  /* and the answer is awaited */
-	bool is_delayed;  /* captured, not watched for now: in shelf->delayed */
-	bool was_delayed; /* at the last tick too */
-	bool is_row;	  /* there is one in the store */
-	bool has_streams; /* they are open, and fds are for the command */
-	unsigned tries;	  /* sandboxes that went before they had it */
-	bool has_limit;	  /* it is being killed for this */
-	enum reason limit;
+	enum exec_stage stage; /* set by exec_move alone */
+	enum exec_judgement
+		judgement; /* whether its limits have been looked at for the last time */
+	enum reason limit; /* it is being killed for this; REASON_EXITED: it isn't */
+	bool is_linked;	   /* in its sandbox */
+	bool is_restored;  /* and init hasn't confirmed that it has it */
+	bool is_paused;	   /* by its listener */
+	bool is_draining;  /* streams_drain is at it */
+	bool was_delayed;  /* in shelf->delayed at the last tick too */
+	bool has_streams;  /* they are open, and fds are for the command */
+	unsigned tries;	   /* sandboxes that went before they had it */
 	int wait_status;
 	int signal_sent;	/* by a caller, the last; or 0 */
 	size_t texts_bytes;	/* of its argv */
@@ -78,11 +78,10 @@ struct exec_private {
 	int stdin_fd;	 /* our end of its pipe, or -1 */
 	uint32_t stdin_events;
 	struct str stdin_rest;
-	bool ends_stdin; /* after stdin_rest */
-	bool has_stdin_ended;
+	enum exec_stdin stdin_state;
 	struct exec_writer *writers;
 
-	struct core_exec *delayed_next, **delayed_at;
+	struct core_exec *delayed_next, **delayed_at; /* NULL: not in shelf->delayed */
 	struct core_exec *kept_next;
 	struct core_exec *judged_next;
 	unsigned judged_by; /* the walk of the tree that it waits for */
@@ -91,10 +90,10 @@ struct exec_private {
 	int spool;	   /* terminal: where its output goes, or -1 */
 	int watches[2];	   /* of inotify, or -1 */
 	bool is_closed[2]; /* nobody writes it any more */
-	bool is_spool_watched, is_growing, is_news;
+	bool is_spool_watched, is_news;
 	unsigned still_ticks;
-	uint64_t spool_bytes; /* at the last look */
-	struct core_exec *growing_next, **growing_at;
+	uint64_t spool_bytes;			      /* at the last look */
+	struct core_exec *growing_next, **growing_at; /* NULL: not in shelf->growing */
 	struct exec_follower *followers, *cursor;
 };
 
@@ -149,6 +148,18 @@ struct exec_shelf {
 };
 struct exec_shelf *exec_shelf(struct core *core);
 
+/* ---- states.c ---- */
+void exec_move(struct core_exec *e, enum exec_stage to);
+/* init has its command. */
+static inline bool exec_is_sent(const struct core_exec *e)
+{
+	return e->own->stage == STAGE_STARTING || e->own->stage == STAGE_RUNNING;
+}
+static inline bool exec_has_exited(const struct core_exec *e)
+{
+	return e->own->stage >= STAGE_ENDING;
+}
+
 /* ---- execs.c ---- */
 struct core_exec *exec_new(
 	struct core_workspace *w, const struct exec_record *record, enum exec_road road);
@@ -184,7 +195,7 @@ void line_close(struct core_workspace *w);
 int line_hear(struct core_workspace *w, struct error *err);
 /* Sends the spawn, or queues it (and copies what it needs of spec). */
 int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
-void line_take_back(struct core_exec *e); /* a queued spawn */
+void line_take_back(struct core_exec *e); /* its spawn, if it is queued */
 void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
 /* init can't be believed, or reached: the sandbox is ended, and `why` is in every record. */
 void line_break(struct core_workspace *w, enum reason reason, const char *why);

@@ -121,18 +121,22 @@ static void on_ping(struct loop *loop, void *ctx)
 	watch->ping = loop_after(loop, w->core->shelf->ping_ms, on_ping, watch);
 }
 
+/* init is asked for INIT_STARTED. */
+static bool wants_started(const struct core_exec *e)
+{
+	return e->record.background || e->listener.started;
+}
+
 /* It is with init now. */
 static void note_sent(struct core_exec *e)
 {
 	struct exec_watch *watch = e->workspace->sandbox.watch;
 	struct core *core = e->workspace->core;
-	e->own->phase = EXEC_PHASE_SENT;
+	exec_move(e, wants_started(e) ? STAGE_STARTING : STAGE_RUNNING);
 	e->own->spec = NULL;
 	watch->sent++;
 	if (!watch->ping)
 		watch->ping = loop_after(core->loop, core->shelf->ping_ms, on_ping, watch);
-	if (!e->own->wants_started)
-		e->record.state = EXEC_RUNNING;
 	histogram_add(&core->metrics.exec_overhead_seconds,
 		(double)(clock_monotonic_ns() - e->own->began_ns) / 1e9);
 	streams_sent(e);
@@ -146,8 +150,7 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 	arena_init(&arena);
 	text_list env = env_of(&arena, w->sandbox.watch, spec, e->record.tty);
 	struct init_spawn what = { e->record.argv.items, env.items, e->record.cwd, INIT_NO_PIDFD };
-	own->wants_started = e->record.background || e->listener.started;
-	if (!own->wants_started)
+	if (!wants_started(e))
 		what.flags |= INIT_NO_STARTED;
 	if (!e->record.background)
 		what.flags |= INIT_ATTACHED;
@@ -181,7 +184,6 @@ int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *
 	exec_keep_spec(e, spec);
 	if (e->own->stdin_rest.len)
 		e->own->stdin_rest = e->own->spec->stdin_text;
-	e->own->phase = EXEC_PHASE_QUEUED;
 	if (e->road == EXEC_HANDED && !e->own->is_ours[0] && streams_keep(e, e->own->fds, err))
 		return -1;
 	enqueue(watch, (struct exec_message){ .type = INIT_SPAWN, .spawn = e });
@@ -190,10 +192,10 @@ int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *
 
 void line_take_back(struct core_exec *e)
 {
-	for (struct exec_message *m = e->workspace->sandbox.watch->queue; m; m = m->next)
+	const struct exec_watch *watch = e->workspace->sandbox.watch;
+	for (struct exec_message *m = watch ? watch->queue : NULL; m; m = m->next)
 		if (m->spawn == e)
 			m->spawn = NULL;
-	e->own->phase = EXEC_PHASE_WAITING;
 }
 
 static int send_small(struct core_workspace *w, const struct exec_message *m, struct error *err)
@@ -275,7 +277,7 @@ static void lie(struct core_workspace *w, const char *what, const struct init_re
 static struct core_exec *find_exec(struct core_workspace *w, uint64_t number)
 {
 	for (struct core_exec *e = w->sandbox.execs; e; e = e->next)
-		if (e->number == number && e->own->phase == EXEC_PHASE_SENT)
+		if (e->number == number && exec_is_sent(e))
 			return e;
 	return NULL;
 }
@@ -285,12 +287,18 @@ static void on_exited(struct core_workspace *w, const struct init_reply *reply)
 	struct core_exec *e = find_exec(w, reply->id);
 	if (!e && w->sandbox.watch->is_adopted)
 		line_send(w, INIT_ACK, reply->id, 0); /* of a core that is no more */
-	else if (!e || e->record.state == EXEC_STARTING)
+	else if (!e || e->own->stage == STAGE_STARTING)
 		lie(w, "tells of the end of something that doesn't run", reply);
 	else {
 		e->own->is_restored = false;
 		exec_exited(e, reply);
 	}
+}
+
+/* As init has said, or as it must have said to a core before this one. */
+static bool has_started(const struct core_exec *e)
+{
+	return wants_started(e) && e->own->stage != STAGE_STARTING;
 }
 
 static void on_refused(struct core_workspace *w, const struct init_reply *reply)
@@ -307,7 +315,7 @@ static void on_refused(struct core_workspace *w, const struct init_reply *reply)
 	}
 	if (is_late)
 		return;
-	if (!e || (e->own->wants_started && e->record.state != EXEC_STARTING)) {
+	if (!e || has_started(e)) {
 		lie(w, "refuses what it wasn't asked for", reply);
 		return;
 	}
@@ -325,8 +333,7 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
 	struct error err;
-	if (!e || e->own->is_restored ||
-		(e->own->wants_started && e->record.state != EXEC_STARTING)) {
+	if (!e || has_started(e)) {
 		lie(w, "could not start what runs", reply);
 		return;
 	}
@@ -338,7 +345,7 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 static void on_started(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
-	if (!e || !e->own->wants_started || e->record.state != EXEC_STARTING)
+	if (!e || e->own->stage != STAGE_STARTING)
 		lie(w, "started what it wasn't asked for", reply);
 	else
 		exec_started(e);

@@ -31,18 +31,19 @@ void execs_sandbox_gone(struct core_workspace *w)
 	if (watch)
 		watch->is_broken = true; /* nobody is spoken to any more */
 	while ((e = sandbox->execs)) {
-		if (e->own->phase == EXEC_PHASE_QUEUED) {
+		if (e->own->stage == STAGE_WAITING) { /* for room in init's socket */
 			exec_again(e);
 			continue;
 		}
-		if (e->own->phase != EXEC_PHASE_EXITED) {
-			exec_lost(e, e->own->has_limit ? e->own->limit : reason,
+		if (e->own->stage != STAGE_ENDING) {
+			exec_lost(e, e->own->limit ? e->own->limit : reason,
 				reason == REASON_CANCELED ? why : NULL);
 			continue;
 		}
 		/* It had ended before; its output may have to wait for a reader. */
 		watch_forget(w, e);
-		e->own->is_judging = false;
+		if (e->own->judgement == JUDGEMENT_AWAITED)
+			e->own->judgement = JUDGEMENT_GIVEN;
 		exec_unlink(e);
 		exec_go_on_ending(e);
 	}
@@ -62,9 +63,8 @@ static void take_over(struct core_exec *e)
 	struct core_workspace *w = e->workspace;
 	int64_t ran_ms = clock_now_ms() - e->record.started_ms;
 	uint64_t ago_ms = ran_ms > 0 ? (uint64_t)ran_ms : 0, now_ns = clock_monotonic_ns();
-	e->own->phase = EXEC_PHASE_SENT;
+	exec_move(e, STAGE_RUNNING);
 	e->own->is_restored = true;
-	e->record.state = EXEC_RUNNING;
 	e->own->began_ns = now_ns > ago_ms * 1000000 ? now_ns - ago_ms * 1000000 : 0;
 	exec_link(e);
 	core_hold(w);
@@ -84,9 +84,8 @@ void execs_restore(struct core *core, struct core_workspace *w, const struct exe
 	if (!known.cwd)
 		known.cwd = "/";
 	struct core_exec *e = exec_new(w, &known, EXEC_SPOOLED);
-	e->own->is_row = true;
 	if (record->state == EXEC_ENDED) {
-		e->own->phase = EXEC_PHASE_OVER;
+		exec_move(e, STAGE_ENDED);
 		return;
 	}
 	if (is_adopted) {
@@ -141,7 +140,7 @@ void execs_forget(struct core_workspace *w)
 	size_t at = 0;
 	unkeep(exec_shelf(core), w);
 	while ((e = map_next(&core->execs, &at))) {
-		if (e->workspace != w || e->own->phase != EXEC_PHASE_OVER)
+		if (e->workspace != w || e->own->stage != STAGE_ENDED)
 			continue;
 		if (e->record.background)
 			spool_remove(e);

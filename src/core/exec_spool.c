@@ -152,9 +152,8 @@ static void add_growing(struct core_exec *e)
 	struct exec_private *own = e->own;
 	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
 	own->still_ticks = 0;
-	if (own->is_growing)
+	if (own->growing_at)
 		return;
-	own->is_growing = true;
 	own->growing_at = &shelf->growing;
 	own->growing_next = shelf->growing;
 	if (shelf->growing)
@@ -168,14 +167,14 @@ static void remove_growing(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
 	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	if (!own->is_growing)
+	if (!own->growing_at)
 		return;
 	if (shelf->cursor == e)
 		shelf->cursor = own->growing_next;
 	*own->growing_at = own->growing_next;
 	if (own->growing_next)
 		own->growing_next->own->growing_at = own->growing_at;
-	own->is_growing = false;
+	own->growing_at = NULL;
 }
 
 void exec_follow(struct core_exec *e, struct exec_follower *follower)
@@ -327,7 +326,7 @@ static void cut(struct core_exec *e)
 static void stop_writing(struct core_exec *e)
 {
 	struct core_workspace *w = e->workspace;
-	if (e->own->phase == EXEC_PHASE_SENT) {
+	if (exec_is_sent(e)) {
 		e->record.result.truncated = true;
 		exec_kill(e, REASON_OUTPUT_LIMIT);
 		return;
@@ -345,7 +344,7 @@ static void look_at_size(struct core_exec *e)
 	struct spool_size size = size_of(e);
 	own->is_news |= size.bytes != own->spool_bytes;
 	own->spool_bytes = size.bytes;
-	if (own->phase == EXEC_PHASE_SENT)
+	if (exec_is_sent(e))
 		spool_measure(e);
 	if (is_over(e, size))
 		stop_writing(e);
@@ -404,7 +403,7 @@ void spool_unwatch(struct core_exec *e)
 void spool_settle(struct core_exec *e)
 {
 	spool_unwatch(e);
-	if (e->own->phase == EXEC_PHASE_OVER && is_over(e, size_of(e)))
+	if (e->own->stage == STAGE_ENDED && is_over(e, size_of(e)))
 		cut(e);
 }
 
@@ -414,7 +413,7 @@ void spool_end(struct core_exec *e)
 		/* Nobody has looked since it went over. */
 		if (is_over(e, size_of(e))) {
 			cut(e);
-			if (!e->own->has_limit)
+			if (!e->own->limit)
 				e->record.result.reason = REASON_OUTPUT_LIMIT;
 		}
 		spool_measure(e);

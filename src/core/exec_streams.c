@@ -61,9 +61,8 @@ static bool wants_to_write(const struct core_exec *e)
 static void update(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	bool reads = own->phase == EXEC_PHASE_SENT && e->record.state == EXEC_RUNNING &&
-		     !own->is_paused && !own->is_delayed;
-	bool writes = own->phase == EXEC_PHASE_SENT && wants_to_write(e);
+	bool reads = own->stage == STAGE_RUNNING && !own->is_paused && !own->delayed_at;
+	bool writes = exec_is_sent(e) && wants_to_write(e);
 	for (int i = 0; i < 2; i++) {
 		bool is_terminal = own->streams[i].fd >= 0 && own->streams[i].fd == e->terminal;
 		watch_fd(e, own->streams[i].fd, &own->streams[i].events,
@@ -75,12 +74,12 @@ static void update(struct core_exec *e)
 static void unlink_delayed(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	if (!own->is_delayed)
+	if (!own->delayed_at)
 		return;
 	*own->delayed_at = own->delayed_next;
 	if (own->delayed_next)
 		own->delayed_next->own->delayed_at = own->delayed_at;
-	own->is_delayed = false;
+	own->delayed_at = NULL;
 }
 
 /* Those that were here at the last tick too are watched from now on. */
@@ -105,9 +104,8 @@ static void delay(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
 	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	if (own->is_delayed)
+	if (own->delayed_at)
 		return;
-	own->is_delayed = true;
 	own->was_delayed = false;
 	own->delayed_at = &shelf->delayed;
 	own->delayed_next = shelf->delayed;
@@ -142,7 +140,7 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 		write_spool(e, data, len);
 		break;
 	default:
-		if (e->own->has_listener)
+		if (e->listener.ended)
 			e->listener.output(
 				e->listener.ctx, e, stream + 1, (struct str){ data, len });
 		break;
@@ -214,7 +212,7 @@ static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
 	int stream = own->streams[0].fd == fd ? 0 : 1;
 	if (events & EPOLLOUT)
 		write_rest(e);
-	if (!(events & ~(uint32_t)EPOLLOUT) || own->is_paused || own->phase != EXEC_PHASE_SENT)
+	if (!(events & ~(uint32_t)EPOLLOUT) || own->is_paused || !exec_is_sent(e))
 		return;
 	size_t got = take(e, stream, EXEC_READ_SIZE);
 	if (!got && (events & (EPOLLHUP | EPOLLERR))) {
@@ -261,7 +259,7 @@ static void on_later(struct loop *loop, void *ctx)
 {
 	struct core_exec *e = ctx;
 	e->own->later = NULL;
-	if (e->own->phase == EXEC_PHASE_EXITED)
+	if (e->own->stage == STAGE_ENDING)
 		exec_go_on_ending(e);
 }
 
@@ -291,7 +289,7 @@ void exec_pause(struct core_exec *e, bool paused)
 		return;
 	own->is_paused = paused;
 	update(e);
-	if (!paused && own->phase == EXEC_PHASE_EXITED && !own->is_draining)
+	if (!paused && own->stage == STAGE_ENDING && !own->is_draining)
 		go_on_later(e);
 }
 
@@ -310,7 +308,7 @@ static void end_stdin(struct core_exec *e)
 		(void)!write(e->terminal, END_OF_FILE, 1);
 	watch_fd(e, own->stdin_fd, &own->stdin_events, 0, on_stdin);
 	fd_close(&own->stdin_fd);
-	own->has_stdin_ended = true;
+	own->stdin_state = STDIN_CLOSED;
 }
 
 static void call_writers(struct core_exec *e)
@@ -339,7 +337,7 @@ static void write_rest(struct core_exec *e)
 		own->stdin_rest.data += written;
 		own->stdin_rest.len -= (size_t)written;
 	}
-	if (own->ends_stdin && !own->has_stdin_ended)
+	if (own->stdin_state == STDIN_CLOSING)
 		end_stdin(e);
 	call_writers(e);
 	update(e);
@@ -357,11 +355,11 @@ int exec_write_stdin(const struct request *request, struct core_exec *e, struct 
 	ssize_t written = 0;
 	if (access_check(e->workspace->core, request, VERB_EXEC_STDIN, e->workspace, err))
 		return -1;
-	if (own->phase > EXEC_PHASE_SENT)
+	if (exec_has_exited(e))
 		return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
-	bool is_waiting = own->phase < EXEC_PHASE_SENT &&
+	bool is_waiting = own->stage == STAGE_WAITING &&
 			  (own->spec->open_stdin || (own->spec->tty && is_ours(e)));
-	if (!is_waiting && (stdin_of(e) < 0 || own->has_stdin_ended || own->ends_stdin))
+	if (!is_waiting && (stdin_of(e) < 0 || own->stdin_state != STDIN_OPEN))
 		return fail(err, ERR_CONFLICT, "the stdin of exec '%s' isn't open", e->record.id);
 	*taken = 0;
 	if (is_waiting || own->stdin_rest.len)
@@ -526,7 +524,7 @@ int streams_open(
 	}
 	if (spec->has_stdin_text && (spec->stdin_text.len || e->record.tty)) {
 		own->stdin_rest = spec->stdin_text;
-		own->ends_stdin = !spec->open_stdin;
+		own->stdin_state = spec->open_stdin ? STDIN_OPEN : STDIN_CLOSING;
 	}
 	return 0;
 }
@@ -554,7 +552,7 @@ void streams_sent(struct core_exec *e)
 		fd_close(&own->streams[0].inside);
 		return;
 	}
-	if (own->stdin_rest.len || own->ends_stdin) {
+	if (own->stdin_rest.len || own->stdin_state == STDIN_CLOSING) {
 		write_rest(e);
 		if (own->stdin_rest.len)
 			own->stdin_rest.data =

@@ -404,7 +404,6 @@ static void on_row(void *ctx, const struct error *err)
 		return;
 	e->own->row = NULL;
 	if (err) {
-		e->own->is_row = false;
 		exec_failed(e, err);
 		return;
 	}
@@ -432,7 +431,6 @@ static void store_first(struct core_exec *e)
 	struct exec_row *row = allocate(sizeof *row);
 	row->core = e->workspace->core;
 	memcpy(row->id, e->record.id, sizeof row->id);
-	e->own->is_row = true;
 	e->own->row = row;
 	store_put_exec(row->core->store, &e->record, on_row, row);
 }
@@ -465,7 +463,6 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	fill_record(w, spec, road, &record);
 	struct core_exec *e = exec_new(w, &record, road);
 	e->listener = *listener;
-	e->own->has_listener = true;
 	e->own->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	if (begin(e, spec, fds, err)) {
@@ -485,7 +482,7 @@ void exec_started(struct core_exec *e)
 {
 	struct core_workspace *w = e->workspace;
 	fault_point("core_exec_started");
-	e->record.state = EXEC_RUNNING;
+	exec_move(e, STAGE_RUNNING);
 	streams_started(e);
 	if (e->record.background) {
 		journal_emit(&w->core->journal, "exec.started", w->model.id, w->model.name, "exec",
@@ -493,7 +490,7 @@ void exec_started(struct core_exec *e)
 		log_record(&w->core->log, LOG_LEVEL_INFO, "background exec started", "exec",
 			e->record.id, "workspace", w->model.id, "request_id", e->request_id, NULL);
 	}
-	if (e->own->has_listener && e->listener.started)
+	if (e->listener.ended && e->listener.started)
 		e->listener.started(e->listener.ctx, e);
 }
 
@@ -506,10 +503,8 @@ static void on_not_ended(struct loop *loop, void *ctx)
 	struct core_exec *e = ctx;
 	struct core_workspace *w = e->workspace;
 	e->own->timeout = NULL;
-	if (!e->own->has_limit) {
-		e->own->has_limit = true;
+	if (!e->own->limit)
 		e->own->limit = REASON_SIGNALED;
-	}
 	log_record(&w->core->log, LOG_LEVEL_WARN,
 		"a killed exec did not end, so its sandbox is ended", "exec", e->record.id,
 		"workspace", w->model.id, NULL);
@@ -528,17 +523,14 @@ void exec_kill(struct core_exec *e, enum reason reason)
 {
 	struct exec_private *own = e->own;
 	struct core_workspace *w = e->workspace;
-	if (!own->has_limit) {
-		own->has_limit = true;
+	if (!own->limit)
 		own->limit = reason;
-	}
-	if (own->phase == EXEC_PHASE_QUEUED)
+	if (own->stage == STAGE_WAITING) {
 		line_take_back(e);
-	if (own->phase < EXEC_PHASE_SENT) {
 		exec_lost(e, reason, NULL);
 		return;
 	}
-	if (own->phase > EXEC_PHASE_SENT)
+	if (exec_has_exited(e))
 		return;
 	send_kill(e);
 	/* What left its process group goes too, if it can be nobody else's. */
@@ -549,13 +541,13 @@ void exec_kill(struct core_exec *e, enum reason reason)
 void exec_detach(struct core_exec *e)
 {
 	struct exec_private *own = e->own;
-	if (!own->has_listener)
+	if (!e->listener.ended)
 		return;
-	own->has_listener = false;
-	if (e->record.background || own->phase == EXEC_PHASE_OVER)
+	e->listener.ended = NULL;
+	if (e->record.background || own->stage == STAGE_ENDED)
 		return;
 	own->is_paused = false;
-	if (own->phase < EXEC_PHASE_EXITED)
+	if (!exec_has_exited(e))
 		exec_kill(e, REASON_CANCELED);
 	else if (!own->is_draining)
 		exec_go_on_ending(e);
@@ -589,9 +581,9 @@ static int check_verb(
 
 static int check_runs(struct core_exec *e, struct error *err)
 {
-	if (e->own->phase > EXEC_PHASE_SENT)
+	if (exec_has_exited(e))
 		return fail_ended(e, err);
-	if (e->own->phase < EXEC_PHASE_SENT)
+	if (e->own->stage == STAGE_WAITING)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"exec '%s' has not started yet", e->record.id);
 	return 0;
@@ -635,7 +627,7 @@ int exec_resize(const struct request *request, struct core_exec *e, uint16_t row
 {
 	if (check_verb(request, VERB_EXEC_RESIZE, e, err))
 		return -1;
-	if (e->own->phase > EXEC_PHASE_SENT)
+	if (exec_has_exited(e))
 		return fail_ended(e, err);
 	if (!e->record.tty)
 		return fail(err, ERR_CONFLICT, "exec '%s' has no terminal", e->record.id);

@@ -1,6 +1,6 @@
-/* states.c -- which state of a sandbox may follow which. */
+/* states.c -- which state of a sandbox or an exec may follow which. */
 #include <stdlib.h>
-#include "core/internal.h"
+#include "core/exec_internal.h"
 
 #define FROM(state) (1u << (state))
 
@@ -19,4 +19,24 @@ void sandbox_move(struct core_sandbox *sandbox, enum sandbox_state to)
 	if (!(sandbox_from[to] & FROM(sandbox->state)))
 		abort();
 	sandbox->state = to;
+}
+
+static const unsigned exec_from[STAGE_COUNT] = {
+	[STAGE_STARTING] = FROM(STAGE_WAITING),
+	/* Nobody wants to know when it starts, or it is one that a core before this one started. */
+	[STAGE_RUNNING] = FROM(STAGE_WAITING) | FROM(STAGE_STARTING),
+	[STAGE_ENDING] = FROM(STAGE_RUNNING),
+	/* At any time it may be lost with its sandbox, or fail to start. */
+	[STAGE_ENDED] = FROM(STAGE_WAITING) | FROM(STAGE_STARTING) | FROM(STAGE_RUNNING) |
+			FROM(STAGE_ENDING),
+};
+
+void exec_move(struct core_exec *e, enum exec_stage to)
+{
+	static const enum exec_state shown[STAGE_COUNT] = { EXEC_STARTING, EXEC_STARTING,
+		EXEC_RUNNING, EXEC_RUNNING, EXEC_ENDED };
+	if (!(exec_from[to] & FROM(e->own->stage)))
+		abort();
+	e->own->stage = to;
+	e->record.state = shown[to];
 }

@@ -44,7 +44,7 @@ static void end_sandbox(struct watch_limits *limits, enum reason reason)
 {
 	uint64_t peak = need_usage(limits) ? usage_peak_kb(&limits->usage) * 1024 : 0;
 	for (struct core_exec *e = limits->w->sandbox.execs; e; e = e->next)
-		if (e->own->phase == EXEC_PHASE_SENT)
+		if (exec_is_sent(e))
 			e->record.result.max_rss_bytes = peak;
 	core_end_sandbox(limits->w, reason);
 }
@@ -162,7 +162,7 @@ static uint64_t look_at_cpu_time(struct watch_limits *limits, uint64_t used_ms)
 	for (struct core_exec *e = limits->w->sandbox.execs; e; e = next) {
 		next = e->next;
 		uint64_t limit_ms = e->record.cpu_time_ms;
-		if (!limit_ms || e->own->has_limit)
+		if (!limit_ms || e->own->limit)
 			continue;
 		uint64_t spent_ms =
 			used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
@@ -312,7 +312,7 @@ enum watch_verdict watch_last_look(
 void watch_forget(struct core_workspace *w, struct core_exec *e)
 {
 	struct watch_limits *limits = limits_of(w);
-	if (!limits || !e->own->is_judging)
+	if (!limits || e->own->judgement != JUDGEMENT_AWAITED)
 		return;
 	watch_disk_forget(&limits->disk, e);
 }

@@ -103,9 +103,8 @@ static void stop_writers(struct watch_disk *disk, bool stop)
 
 static void set_disk_limit(struct core_exec *e)
 {
-	if (!e->own->has_limit)
+	if (!e->own->limit)
 		e->own->limit = REASON_DISK_LIMIT;
-	e->own->has_limit = true;
 }
 
 /* By itself: one that a caller has ended by a signal has not. */
@@ -131,7 +130,7 @@ static void judge_all(struct watch_disk *disk, unsigned walk, bool is_over)
 	}
 	while ((e = found)) {
 		found = e->own->judged_next;
-		e->own->is_judging = false;
+		e->own->judgement = JUDGEMENT_GIVEN;
 		if (is_over && has_failed(e))
 			set_disk_limit(e);
 		exec_go_on_ending(e);
@@ -394,7 +393,7 @@ static enum watch_verdict judge_by_tree(struct watch_disk *disk, struct core_exe
 	unsigned next = disk->walks + 1;
 	measure_tree(disk);
 	if (!disk->is_measuring)
-		return e->own->has_limit ? WATCH_HIT : WATCH_NOTHING;
+		return e->own->limit ? WATCH_HIT : WATCH_NOTHING;
 	e->own->judged_by = next;
 	e->own->judged_next = disk->judged;
 	disk->judged = e;
@@ -414,7 +413,7 @@ enum watch_verdict watch_disk_last_look(struct watch_disk *disk, struct core_exe
 	if (is_counted && e->record.result.signal == SIGXFSZ)
 		set_disk_limit(e);
 	if (failed ? !could_have_hit(disk) : !could_be_full(disk))
-		return e->own->has_limit ? WATCH_HIT : WATCH_NOTHING;
+		return e->own->limit ? WATCH_HIT : WATCH_NOTHING;
 	if (failed || (is_counted && disk->known_bytes >= disk->w->model.limits.disk_bytes))
 		return judge_by_tree(disk, e);
 	if (clock_monotonic_ms() >= disk->after_ms && may_measure(disk))

@@ -198,7 +198,7 @@ static void test_an_exec_that_ended_while_its_listener_paused_waits_for_it(void 
 	struct exec_spec spec = SPEC(SHELL("printf 123; printf 456 >&2"));
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, false);
 	exec_pause(e, true);
-	UNTIL(e->own->phase == EXEC_PHASE_EXITED);
+	UNTIL(e->own->stage == STAGE_ENDING);
 	assert_int_equal(seen.outputs, 0);
 	seen.pauses = true; /* takes one piece at a time */
 	exec_pause(e, false);
@@ -216,7 +216,7 @@ static void test_an_exec_that_ended_while_its_listener_paused_waits_for_it(void 
 	/* And one whose listener goes instead. */
 	e = start_exec(&gone, &spec, EXEC_STREAMED, NULL, false);
 	exec_pause(e, true);
-	UNTIL(e->own->phase == EXEC_PHASE_EXITED);
+	UNTIL(e->own->stage == STAGE_ENDING);
 	exec_detach(e);
 	assert_int_equal(world->w.users, 0);
 	assert_false(gone.ended);

@@ -1,4 +1,4 @@
-/* States of sandboxes: every pair is tried. */
+/* States of sandboxes and execs: every pair is tried. */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -50,9 +50,44 @@ static void test_a_sandbox_moves_along_its_life_and_no_other_way(void **state)
 		}
 }
 
+static void move_exec(void *ctx, int to)
+{
+	exec_move(ctx, (enum exec_stage)to);
+}
+
+static void test_an_exec_moves_forward_and_shows_it(void **state)
+{
+	static const enum exec_state shown[STAGE_COUNT] = { EXEC_STARTING, EXEC_STARTING,
+		EXEC_RUNNING, EXEC_RUNNING, EXEC_ENDED };
+	static const bool may[STAGE_COUNT][STAGE_COUNT] = {
+		/* to: waiting, starting, running, ending, ended */
+		[STAGE_WAITING] = { false, true, true, false, true },
+		[STAGE_STARTING] = { false, false, true, false, true },
+		[STAGE_RUNNING] = { false, false, false, true, true },
+		[STAGE_ENDING] = { false, false, false, false, true },
+		[STAGE_ENDED] = { false },
+	};
+	for (int from = 0; from < STAGE_COUNT; from++)
+		for (int to = 0; to < STAGE_COUNT; to++) {
+			struct exec_private own = { .stage = (enum exec_stage)from };
+			struct core_exec e = { .own = &own };
+			assert_int_equal(aborts(move_exec, &e, to), !may[from][to]);
+			if (!may[from][to])
+				continue;
+			exec_move(&e, (enum exec_stage)to);
+			assert_int_equal(own.stage, to);
+			assert_int_equal(e.record.state, shown[to]);
+			assert_int_equal(
+				exec_is_sent(&e), to == STAGE_STARTING || to == STAGE_RUNNING);
+			assert_int_equal(
+				exec_has_exited(&e), to == STAGE_ENDING || to == STAGE_ENDED);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_exec_moves_forward_and_shows_it),
 		cmocka_unit_test(test_a_sandbox_moves_along_its_life_and_no_other_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

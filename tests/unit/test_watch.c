@@ -294,7 +294,7 @@ static void test_a_sandbox_that_goes_while_its_disk_is_measured_leaves_nobody_wa
 	world->w.model.limits.disk_bytes = 1 << 20;
 	world->w.model.disk_mechanism = "counted";
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
-	while (!seen.ended && !e->own->is_judging)
+	while (!seen.ended && e->own->judgement != JUDGEMENT_AWAITED)
 		run_for(1);
 	if (!seen.ended)
 		core_end_sandbox(&world->w, REASON_CANCELED);
