@@ -7,6 +7,9 @@
 
 #define SMALL_BYTES (128u << 10)
 #define SLICE 49152 /* bytes of output; a multiple of 3, for base64 */
+/* While captured output is short, a client that takes less than this in this time is cut off. */
+#define SLOW_BYTES 65536
+#define SLOW_MS 5000
 
 /* What comes out in order: the parts of the frame around the two streams. */
 enum part { BEFORE_OUT, OUT, BEFORE_ERRORS, ERRORS, REST, PART_COUNT };
@@ -19,6 +22,8 @@ struct result_stream {
 	enum part part;
 	size_t at; /* in this part */
 	struct loop_timer *later;
+	struct loop_timer *slow;
+	uint64_t taken_bytes; /* by the client since `slow` was set; what is queued counts */
 };
 
 static struct exec_output output_of(const struct core_exec *e)
@@ -49,6 +54,7 @@ static void on_gone(struct call *c)
 	struct result_stream *stream = c->own;
 
 	loop_cancel(c->api->loop, stream->later);
+	loop_cancel(c->api->loop, stream->slow);
 	exec_captured_done(&stream->captured);
 	buf_done(&stream->frame);
 	free(stream);
@@ -109,6 +115,7 @@ static void send_on(struct result_stream *stream)
 		stream->part++;
 		stream->at = 0;
 	}
+	stream->taken_bytes += slice.len;
 	bool has_room = http_write(c->r, (struct str){ slice.data, slice.len });
 	if (stream->part == PART_COUNT) {
 		call_let_go(c);
@@ -134,6 +141,23 @@ static void on_writable(struct call *c)
 		send_on(stream);
 }
 
+/* What it doesn't take, other execs can't have. */
+static void on_slow(struct loop *loop, void *ctx)
+{
+	struct result_stream *stream = ctx;
+	struct call *c = stream->call;
+	bool is_slow = stream->taken_bytes < SLOW_BYTES;
+
+	stream->slow = NULL;
+	if (is_slow && exec_captured_is_short(stream->captured.core)) {
+		call_let_go(c);
+		http_abort(c->r);
+		return;
+	}
+	stream->taken_bytes = 0;
+	stream->slow = loop_after(loop, SLOW_MS, on_slow, stream);
+}
+
 static void answer_large(struct call *c, struct core_exec *e, const struct exec_output *output)
 {
 	struct result_stream *stream = calloc(1, sizeof *stream);
@@ -152,6 +176,7 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 	c->gone = on_gone;
 	c->writable = on_writable;
 	call_begin(c, 200, "application/json", NULL);
+	stream->slow = loop_after(c->api->loop, SLOW_MS, on_slow, stream);
 	send_on(stream);
 }
 

@@ -75,6 +75,11 @@ void exec_captured_done(struct exec_captured *captured)
 	}
 }
 
+bool exec_captured_is_short(const struct core *core)
+{
+	return core->captured_bytes > core->captured_max / 2;
+}
+
 struct exec_captured exec_take_captured(struct core_exec *e)
 {
 	struct exec_captured taken = e->captured;

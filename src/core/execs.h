@@ -44,6 +44,8 @@ struct exec_listener {
 	void (*ended)(void *ctx, struct core_exec *e, const struct error *err);
 	void *ctx;
 };
+/* More than half of core->captured_max is in use. */
+bool exec_captured_is_short(const struct core *core);
 /* What a captured exec wrote; it counts towards core->captured_max until it is released.
  * measures: what its JSON form needs to know, kept as bytes come, so that nothing has to walk over
  * all of it at the end. */

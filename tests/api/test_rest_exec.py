@@ -161,6 +161,20 @@ def test_a_client_that_goes_while_its_output_is_sent_leaves_nothing(own_daemon):
         assert eventually(lambda: "carrel_captured_output_bytes 0\n" in own_daemon.get("/metrics").body.decode())
 
 
+def test_a_client_that_does_not_read_holds_captured_output_for_seconds_only(make_daemon):
+    daemon = make_daemon("--captured-output", "4M")
+    with created(daemon) as workspace, contextlib.closing(daemon.connection()) as idle, contextlib.closing(daemon.connection()) as small:
+        def ask(connection, size):
+            connection.request("POST", f"/v1/workspaces/{workspace['id']}/exec",
+                               json.dumps({"command": f"yes | head -c {size}"}), {"Content-Type": "application/json"})
+            return connection.getresponse()
+        ask(idle, 3500000)
+        other = ask(small, 400000)      # whoever reads is not cut off
+        assert sh(daemon, workspace["id"], "yes | head -c 2000000")["reason"] == "output_limit"
+        assert len(other.read()) > 400000
+        assert eventually(lambda: sh(daemon, workspace["id"], "yes | head -c 2000000")["reason"] == "exited", 30)
+
+
 # ---- as events ----
 
 def test_events_of_control_bytes_are_base64(daemon, workspace):
