@@ -188,6 +188,7 @@ static int open_network(void *ctx, const struct index_set *indexes, struct error
 	if (forward_start(&options, &jobs->forward, err))
 		return error_context(err, "start the forwarder to the indexes");
 	jobs->is_open = true;
+	jobs->opener = getpid();
 	return 0;
 }
 
@@ -207,7 +208,7 @@ static int settle_network(void *ctx, struct error *err)
 static void close_network(void *ctx)
 {
 	struct jobs *jobs = ctx;
-	if (jobs->is_open)
+	if (jobs->is_open && jobs->opener == getpid())
 		forward_stop(&jobs->forward);
 	jobs->is_open = false;
 }

@@ -10,6 +10,7 @@ struct jobs {
 	pid_t pid; /* of who made it */
 	struct forward forward;
 	bool is_open;
+	pid_t opener; /* who closes it: processes forked off for parts of a build share it */
 	struct runner runner;
 	struct build_network network;
 };

@@ -70,6 +70,19 @@ static int send_message(
 	return read_reply(forward, err);
 }
 
+/* One process at a time, until it has its reply: a lock of the process (lockf), not of the
+ * descriptor, which processes that were forked since share. */
+static int exchange(
+	struct forward *forward, const struct control_message *message, int fd, struct error *err)
+{
+	while (lockf(forward->lock, F_LOCK, 1) < 0)
+		if (errno != EINTR)
+			return fail_errno(err, "lock the forwarder");
+	int failed = send_message(forward, message, fd, err);
+	(void)!lockf(forward->lock, F_ULOCK, 1);
+	return failed;
+}
+
 static int start_process(
 	const struct forward_options *options, struct forward *forward, struct error *err)
 {
@@ -81,8 +94,11 @@ static int start_process(
 	void *page = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
-		return fail_errno(err, "map shared memory for the counters");
+		return fail_errno(err, "map the counts");
 	forward->counts = &((struct shared *)page)->counts;
+	forward->lock = memfd_create("forward", MFD_CLOEXEC);
+	if (forward->lock < 0)
+		return fail_errno(err, "make the forwarder's lock");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_errno(err, "make a pair of sockets");
 	forward->control = ends[0];
@@ -112,7 +128,7 @@ int forward_serve(struct forward *forward, int listener, struct error *err)
 
 	if (listener < 0)
 		return fail(err, ERR_INVALID, "no listening socket");
-	return send_message(forward, &message, listener, err);
+	return exchange(forward, &message, listener, err);
 }
 
 int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err)
@@ -124,22 +140,25 @@ int forward_allow(struct forward *forward, const struct forward_host *host, stru
 	if (host_check(host, err) < 0)
 		return -1;
 	str_copy(message.host, sizeof message.host, host->host);
-	return send_message(forward, &message, -1, err);
+	return exchange(forward, &message, -1, err);
 }
 
 int forward_settle(struct forward *forward, struct error *err)
 {
 	struct control_message message = { .type = CONTROL_SETTLE };
 
-	return send_message(forward, &message, -1, err);
+	return exchange(forward, &message, -1, err);
 }
 
 void forward_stop(struct forward *forward)
 {
 	struct pollfd end = { .fd = forward->child.pidfd, .events = POLLIN };
 
-	/* The end of the control socket is its order to end. */
+	/* The end of the control socket is its order to end, whoever else holds it. */
+	if (forward->control >= 0)
+		shutdown(forward->control, SHUT_RDWR);
 	fd_close(&forward->control);
+	fd_close(&forward->lock);
 	if (forward->child.pid > 0 && poll(&end, 1, END_MS) != 1)
 		kill(forward->child.pid, SIGKILL);
 	child_wait(&forward->child);

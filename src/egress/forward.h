@@ -100,12 +100,12 @@ int forward_proxies_find(struct forward_proxies *proxies, struct error *err);
 /* ---- the process ---- */
 struct forward {
 	struct child child;
-	int control;				      /* -1: not running */
+	int control, lock;			      /* -1: not running */
 	const volatile struct forward_counts *counts; /* shared with it; NULL after forward_stop */
 };
 #define FORWARD_NONE                                                                               \
 	{                                                                                          \
-		.child = CHILD_NONE, .control = -1                                                 \
+		.child = CHILD_NONE, .control = -1, .lock = -1                                     \
 	}
 struct forward_counts {
 	uint64_t bytes_in; /* from the network into the sandbox */
@@ -134,7 +134,8 @@ struct forward_options {
  * after a failure. ERR_UNAVAILABLE: a layer of its confinement (Landlock …) isn't there. */
 int forward_start(
 	const struct forward_options *options, struct forward *forward, struct error *err);
-/* Each of these holds when it returns. The listener stays the caller's. */
+/* Each of these holds when it returns, and may be called by processes that were forked since.
+ * The listener stays the caller's. */
 int forward_serve(struct forward *forward, int listener, struct error *err);
 /* One more host (64 at most); and: no more will come, judge what waits. */
 int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err);

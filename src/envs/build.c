@@ -124,54 +124,85 @@ static int ask_file_hosts(
 	return making_is_unresolved(making) && making_unreachable(making, err) ? -1 : 0;
 }
 
-static int allow_file_hosts(struct making *making, struct error *err)
+static int allow(struct making *making, const file_hosts *hosts, bool is_named, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
-	const text_list *named = &making->store->config.file_hosts;
+
+	for (size_t i = 0; i < hosts->count; i++) {
+		if (network->allow(network->ctx, hosts->items[i].host, hosts->items[i].port,
+			    is_named, err) < 0)
+			return build_failed_as(making->problem, err);
+	}
+	return 0;
+}
+
+static int add_host_of(
+	struct making *making, const char *where, file_hosts *hosts, struct error *err)
+{
+	struct file_host host;
+
+	if (file_host_parse(where, making->arena, &host, err) < 0)
+		return build_failed_as(making->problem, err);
+	vec_push(making->arena, hosts, host);
+	return 0;
+}
+
+/* Of the configuration, of the requirements, and of --find-links. */
+static int allow_written_hosts(struct making *making, struct error *err)
+{
+	const text_list *configured = &making->store->config.file_hosts;
 	const requirement_list *list = &making->wanted->requirements;
 	const struct env_request *request = making->wanted->request;
+	file_hosts named = { 0 }, others = { 0 };
+
+	for (size_t i = 0; i < configured->count; i++) {
+		if (add_host_of(making, configured->items[i], &named, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < request->find_links.count; i++) {
+		const char *link = request->find_links.items[i];
+
+		if (!path_is_absolute(link) &&
+			add_host_of(making, wheel_url_host(link, making->arena), &named, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		const char *url = wheel_url(&list->items[i], making->arena);
+
+		if (url &&
+			add_host_of(making, wheel_url_host(url, making->arena), &others, err) < 0)
+			return -1;
+	}
+	return allow(making, &named, true, err) < 0 ? -1 : allow(making, &others, false, err);
+}
+
+static bool knows_file_hosts(struct making *making)
+{
+	file_hosts hosts = { 0 };
+	struct error ignored;
+
+	return making->store->config.file_hosts.count > 0 ||
+	       index_file_hosts(making->store->home, NULL, &making->wanted->indexes,
+		       &making->wanted->python, NULL, making->arena, &hosts, &ignored) == 0;
+}
+
+int making_allow_files(struct making *making, struct error *err)
+{
+	const struct build_network *network = making->builder->network;
+	const requirement_list *list = &making->wanted->requirements;
 	const char *projects[PROJECTS + 1] = { NULL };
 	file_hosts hosts = { 0 };
 	size_t count = 0;
 
-	for (size_t i = 0; i < named->count; i++) {
-		struct file_host host;
-
-		if (file_host_parse(named->items[i], making->arena, &host, err) < 0)
-			return build_failed_as(making->problem, err);
-		vec_push(making->arena, &hosts, host);
-	}
 	for (size_t i = 0; i < list->count && count < PROJECTS; i++) {
 		if (list->items[i].name)
 			projects[count++] = list->items[i].name;
 	}
-	if (named->count == 0 && ask_file_hosts(making, projects, &hosts, err) < 0)
+	if (making->store->config.file_hosts.count == 0 &&
+		ask_file_hosts(making, projects, &hosts, err) < 0)
 		return -1;
-	for (size_t i = 0; i < list->count; i++) {
-		const char *url = wheel_url(&list->items[i], making->arena);
-		struct file_host host;
-
-		if (url &&
-			(file_host_parse(wheel_url_host(url, making->arena), making->arena, &host,
-				 err) < 0 ||
-				network->allow(network->ctx, host.host, host.port, false, err) < 0))
-			return build_failed_as(making->problem, err);
-	}
-	for (size_t i = 0; i < request->find_links.count; i++) {
-		const char *link = request->find_links.items[i];
-		struct file_host host;
-
-		if (!path_is_absolute(link) &&
-			(file_host_parse(wheel_url_host(link, making->arena), making->arena, &host,
-				 err) < 0 ||
-				network->allow(network->ctx, host.host, host.port, true, err) < 0))
-			return build_failed_as(making->problem, err);
-	}
-	for (size_t i = 0; i < hosts.count; i++) {
-		if (network->allow(network->ctx, hosts.items[i].host, hosts.items[i].port,
-			    named->count > 0, err) < 0)
-			return build_failed_as(making->problem, err);
-	}
+	if (allow(making, &hosts, false, err) < 0)
+		return -1;
 	return network->settle(network->ctx, err) < 0 ? build_failed_as(making->problem, err) : 0;
 }
 
@@ -199,6 +230,21 @@ static int find_uv(struct making *making, struct error *err)
 	return error_context(err, "uv " UV_VERSION " isn't on PATH and can't be fetched");
 }
 
+/* Whether uv can begin to resolve while the index is asked for the hosts of its files: connections
+ * to them wait in the forwarder until it is settled. Whatever else a build does first closes the
+ * network in between, or must know which hosts are refused. */
+static bool may_ask_later(struct making *making)
+{
+	const struct env_wanted *wanted = making->wanted;
+	struct error ignored;
+
+	return making->is_resolving && !wanted->allow_build && wanted->projects.count == 0 &&
+	       wanted->locals.count == 0 && !wanted->request->torch_backend &&
+	       uv_find_here(making->store->home, &making->runner, making->arena, &making->uv,
+		       &ignored) == 0 &&
+	       !knows_file_hosts(making);
+}
+
 int making_reach(struct making *making, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
@@ -216,10 +262,17 @@ int making_reach(struct making *making, struct error *err)
 		return build_failed_as(making->problem, err);
 	if (network->open(network->ctx, &wanted->indexes, err) < 0)
 		return build_failed_as(making->problem, err);
-	if (allow_file_hosts(making, err) < 0)
+	if (allow_written_hosts(making, err) < 0)
 		return -1;
-	if (find_uv(making, err) < 0 || making_reach_torch(making, err) < 0)
+	if (may_ask_later(making) && prepare_start(making, true)) {
+		making->is_reaching = true;
+		return 0;
+	}
+	if (making_allow_files(making, err) < 0 || find_uv(making, err) < 0 ||
+		making_reach_torch(making, err) < 0)
 		return -1;
+	if (making->is_resolving)
+		prepare_start(making, false);
 	making->is_reaching = true;
 	return 0;
 }
@@ -263,10 +316,11 @@ static int find_lock(struct making *making, struct error *err)
 	if (found < 0)
 		return build_failed_as(making->problem, err);
 	if (found == 0) {
-		prepare_start(making);
-		return making_reach(making, err) < 0 || making_stage(making, err) < 0
-			       ? -1
-			       : making_resolve(making, err);
+		making->is_resolving = true;
+		int failed = making_reach(making, err) < 0 || making_stage(making, err) < 0 ||
+			     making_resolve(making, err) < 0;
+		making->is_resolving = false;
+		return failed ? -1 : 0;
 	}
 	return policy_judge_lock(&making->store->config, &making->packages, making->problem, err);
 }
@@ -279,8 +333,9 @@ int making_find_layers(struct making *making, struct error *err)
 	*composition = (struct composition){ .meta = &making->meta,
 		.wanted = making->wanted,
 		.packages = &making->packages,
-		.is_without_pip = making->is_without_pip || making->helper.pid > 0,
-		.is_part = making->is_part || making->helper.pid > 0 };
+		.is_without_pip = making->is_without_pip || making->is_preparing,
+		.is_pip_compiled = making->is_part && !making->is_pip_plain,
+		.is_part = making->is_part || making->is_preparing };
 	if (making_lock_layers(making, err) < 0)
 		return -1;
 	found = compose_layers(making->store, composition, making->arena, err);
@@ -292,7 +347,7 @@ static int find_all(struct making *making, struct error *err)
 {
 	int found = making_find_layers(making, err);
 
-	if (found <= 0 || making->helper.pid <= 0)
+	if (found <= 0 || !making->is_preparing)
 		return found;
 	fd_close(&making->layers);
 	prepare_wait(making);
@@ -403,7 +458,10 @@ static int build(struct making *making, bool *was_there, struct error *err)
 	int found;
 
 	*was_there = false;
-	if (look_at_python(making, err) < 0)
+	struct child asking = prepare_index(making);
+	int failed = look_at_python(making, err);
+	child_wait(&asking);
+	if (failed)
 		return -1;
 	if (lock_name(making, &lock, err) < 0)
 		return -1;

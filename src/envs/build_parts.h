@@ -36,6 +36,9 @@ const struct lock_package *pip_for(const char *minor, struct arena *arena);
 const char *wheel_key(struct arena *arena, const struct lock_package *package, const char *tag,
 	const struct index_set *built_from);
 
+/* The same of a pip without bytecode: see prepare_start. */
+const char *plain_key(struct arena *arena, const struct lock_package *pip, const char *tag);
+
 /* Wheels by address (urls.c). The address, when the requirement is one of a wheel by http(s), else
  * NULL; the version that its file's name says, or NULL; "host:port". */
 const char *wheel_url(const struct requirement *r, struct arena *arena);
@@ -78,6 +81,8 @@ struct composition {
 	VEC(const struct lock_package *) missing;
 	VEC(const struct env_project *) missing_projects; /* with a build backend */
 	bool is_base_missing, is_editable_missing, is_without_pip;
+	bool is_pip_compiled; /* the pip that we add must have bytecode */
+	bool is_pip_plain;    /* out: it has none */
 	const char *index; /* out: the default index that the packages are from, or NULL */
 	text_list parts; /* of the merged layer, when all but that is there */
 	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
@@ -146,19 +151,30 @@ struct making { /* one build under way */
 	bool is_without_pip;	/* the index has none */
 	uint64_t to_install;	/* packages that are missing; the pip that we add is none */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
-	struct child helper;				  /* makes base and pip; pid 0: none */
-	bool is_part;					  /* … or that process itself */
+	bool is_resolving;
+	struct child helper; /* see prepare_start; its pipe: what it adds to the log */
+	bool is_preparing; /* it makes base and pip */
+	bool is_part;	   /* … or that process itself, which makes … */
+	bool is_pip_plain; /* … a pip without bytecode */
 	struct composition composition;
 	struct env_meta meta;
 };
 /* A new stage whose root is an environment without packages. */
 int making_stage(struct making *making, struct error *err);
 
-/* What every environment of the interpreter has below its packages, base and pip, made by a process
- * of its own while uv resolves. Nothing happens when it is there, or when uv has to be fetched
- * first; what it doesn't get done is done afterwards. prepare_wait follows always. */
-void prepare_start(struct making *making);
+/* What is done by processes of their own beside the build (prepare.c): the network is what it waits
+ * for. prepare_index: uv is asked for the default index, while the interpreter is looked at. None:
+ * there is nothing to ask, or no uv yet. */
+struct child prepare_index(struct making *making);
+/* While uv resolves: asks: making_allow_files; then base and pip, which every environment of the
+ * interpreter has below its packages, are made when they are missing. The bytecode of pip takes
+ * longer than a small set of packages: the first pip has none, and the next build that finds only
+ * that one makes the other. The network is open, and uv is there. What isn't done is done
+ * afterwards. false: nothing is done. prepare_wait follows always. */
+bool prepare_start(struct making *making, bool asks);
 void prepare_wait(struct making *making);
+/* Asks the index for the hosts of its files, allows these, and settles the forwarder. */
+int making_allow_files(struct making *making, struct error *err);
 
 /* 1: all layers are there, and the composition has them. 0: some are missing. */
 int making_find_layers(struct making *making, struct error *err);

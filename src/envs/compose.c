@@ -64,6 +64,11 @@ const char *wheel_key(struct arena *arena, const struct lock_package *package, c
 	return arena_bytes(arena, key.data, key.len);
 }
 
+const char *plain_key(struct arena *arena, const struct lock_package *pip, const char *tag)
+{
+	return arena_printf(arena, "%s plain", wheel_key(arena, pip, tag, NULL));
+}
+
 /* -- files below <home>/locks -- */
 
 static int read_kept(const struct env_store *store, const char *name, struct arena *arena,
@@ -240,7 +245,8 @@ static int layer_bytes(
 	return 0;
 }
 
-/* Keeps the list for the next time. That it can't be written only costs time then. */
+/* Counts the bytes, and keeps the list for the next time. That it can't be written only costs time
+ * then. One with a plain pip isn't kept: the next environment gets a better one, if there is. */
 static int keep_list(const struct env_store *store, const struct composition *c,
 	struct arena *arena, struct error *err)
 {
@@ -262,8 +268,9 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
 		meta->size_bytes += bytes;
 	}
-	write_kept(
-		store, list_name(c->wanted, arena), (struct str){ text.data, text.len }, &ignored);
+	if (!c->is_pip_plain)
+		write_kept(store, list_name(c->wanted, arena), (struct str){ text.data, text.len },
+			&ignored);
 	return 0;
 }
 
@@ -289,6 +296,27 @@ static int find_one(const struct env_store *store, struct composition *c,
 		vec_push(arena, &c->meta->layers, id);
 	else
 		vec_push(arena, &c->missing, package);
+	return 0;
+}
+
+/* The pip that we add: with bytecode, else without. */
+static int find_pip(const struct env_store *store, struct composition *c, struct arena *arena,
+	struct error *err)
+{
+	const char *tag = c->wanted->python.tag, *id;
+	const struct lock_package *pip = pip_for(c->wanted->python.minor, arena);
+	int found = find_layer(store, wheel_key(arena, pip, tag, NULL), arena, &id, err);
+
+	if (found == 0 && !c->is_pip_compiled) {
+		found = find_layer(store, plain_key(arena, pip, tag), arena, &id, err);
+		c->is_pip_plain = found == 1;
+	}
+	if (found < 0)
+		return -1;
+	if (found)
+		vec_push(arena, &c->meta->layers, id);
+	else
+		vec_push(arena, &c->missing, pip);
 	return 0;
 }
 
@@ -341,7 +369,7 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 			return -1;
 	}
 	if (!has_package(c->packages, "pip") && !c->is_without_pip &&
-		find_one(store, c, pip_for(wanted->python.minor, arena), arena, err) < 0)
+		find_pip(store, c, arena, err) < 0)
 		return -1;
 	found = find_layer(store,
 		interpreter_base_key(arena, &wanted->python, wanted->request->system_site_packages),

@@ -134,6 +134,8 @@ static int of_one(const struct home *home, const struct runner *runner, const st
 	bool is_known = known_read(home, ROOM, identity, arena, &answer, &age_s) &&
 			answer_get(&answer, "page");
 	if (!is_known || age_s < 0 || age_s > FRESH_S) {
+		if (!runner)
+			return fail(err, ERR_NOT_FOUND, "the hosts of its files aren't known");
 		if (ask(runner, one, python, projects, arena, &asked, err) == 0) {
 			answer = asked;
 			/* An index that has none of these pages may have one tomorrow. */

@@ -483,7 +483,9 @@ void sources_name_layer(
 		draft->key = project_key(making->wanted, built->project, making->arena);
 	} else {
 		draft->kind = "python-wheel";
-		draft->key = wheel_key(making->arena, package, tag,
-			package->is_built ? &making->wanted->indexes : NULL);
+		draft->key = making->is_pip_plain
+				     ? plain_key(making->arena, package, tag)
+				     : wheel_key(making->arena, package, tag,
+					       package->is_built ? &making->wanted->indexes : NULL);
 	}
 }

@@ -268,7 +268,8 @@ static int install_set(struct making *making, const package_list *packages, cons
 	making->is_reaching = false;
 	events_status(&making->store->events, "building_layers", making->wanted->name);
 	making_show_packages(making, "building_layers", 0);
-	if (drop_bytecode(making, err) < 0 || compile(making, site, err) < 0)
+	if (drop_bytecode(making, err) < 0 ||
+		(!making->is_pip_plain && compile(making, site, err) < 0))
 		return -1;
 	return split_root(making, split, packages, drafts, err);
 }

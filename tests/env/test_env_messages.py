@@ -181,7 +181,7 @@ def test_an_index_whose_name_can_not_be_resolved_is_named_at_once(env, scheme):
     error = env.fails("agent", "--index", f"{scheme}://no-such-host.invalid/simple", "--pip", "any", code="network")
     assert error["message"].startswith(f"the host name of index {scheme}://no-such-host.invalid/simple can't be resolved: "), error
     assert "retrying" not in [event["event"] for event in env.events()]
-    assert "pip compile" not in env.log("agent")
+    assert env.log("agent").count("pip compile") <= 1  # beside which the index was asked
 
 
 def test_an_extra_index_whose_name_can_not_be_resolved_is_named(env, index):
