@@ -16,6 +16,7 @@ const struct cli_command cli_commands[] = {
 	{ "shell", "open a shell in a workspace", cli_shell },
 	{ "ls", "list workspaces", cli_ls },
 	{ "info", "show one workspace", cli_info },
+	{ "update", "change labels, limits and lifetimes of a workspace", cli_update },
 	{ "rm", "remove workspaces", cli_rm },
 	{ "cp", "copy files and directories in and out of a workspace", cli_cp },
 	{ "ps", "list commands running in workspaces", cli_ps },

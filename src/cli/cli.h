@@ -21,6 +21,7 @@ int cli_exec(int argc, char **argv);
 int cli_shell(int argc, char **argv);
 int cli_ls(int argc, char **argv);
 int cli_info(int argc, char **argv);
+int cli_update(int argc, char **argv);
 int cli_rm(int argc, char **argv);
 int cli_cp(int argc, char **argv);
 int cli_ps(int argc, char **argv);

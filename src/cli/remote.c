@@ -290,17 +290,15 @@ const char *remote_join_pairs(struct arena *arena, const struct json_value *obje
 	if (!object || object->kind != JSON_OBJECT)
 		return joined;
 	for (const struct json_value *item = object->first; item; item = item->next)
-		if (item->kind == JSON_STRING)
-			joined = arena_printf(arena, "%s%s%s=%s", joined, joined[0] ? "," : "",
-				item->key.data, item->string.data);
+		joined = arena_printf(arena, "%s%s%s=%s", joined, joined[0] ? "," : "",
+			item->key.data, item->kind == JSON_STRING ? item->string.data : "(hidden)");
 	return joined;
 }
 
 /* The pairs of a list as members: of one that is there twice the last one counts, since JSON allows
  * one. */
-static void print_pairs(struct json *j, const char *key, const text_list *pairs)
+static void print_pairs(struct json *j, const text_list *pairs)
 {
-	json_object(j, key);
 	for (size_t i = 0; i < pairs->count; i++) {
 		struct str name, value, other, rest;
 		bool is_last = true;
@@ -316,7 +314,6 @@ static void print_pairs(struct json *j, const char *key, const text_list *pairs)
 			json_str(j, text, value);
 		free(text);
 	}
-	json_end(j);
 }
 
 int remote_print_env(struct json *j, const text_list *env, struct error *err)
@@ -337,12 +334,25 @@ int remote_print_env(struct json *j, const text_list *env, struct error *err)
 			return fail(err, ERR_INVALID, "-e %s: not valid UTF-8", entry);
 		vec_push(&arena, &pairs, entry);
 	}
-	if (pairs.count)
-		print_pairs(j, "env", &pairs);
+	if (!pairs.count)
+		return 0;
+	json_object(j, "env");
+	print_pairs(j, &pairs);
+	json_end(j);
 	return 0;
 }
 
-int remote_print_labels(struct json *j, const text_list *labels, struct error *err)
+/* Whether label `key` is among "KEY=VALUE" or "KEY" of the list before `end`. */
+static bool has_label(const text_list *labels, size_t end, const char *key, size_t len)
+{
+	for (size_t i = 0; i < end; i++)
+		if (strcspn(labels->items[i], "=") == len && !strncmp(labels->items[i], key, len))
+			return true;
+	return false;
+}
+
+int remote_print_labels(
+	struct json *j, const text_list *labels, const text_list *removed, struct error *err)
 {
 	for (size_t i = 0; i < labels->count; i++) {
 		const char *label = labels->items[i];
@@ -351,29 +361,28 @@ int remote_print_labels(struct json *j, const text_list *labels, struct error *e
 				"--label '%s' is not KEY=VALUE", label);
 		if (str_utf8_prefix(label, strlen(label)) != strlen(label))
 			return fail(err, ERR_INVALID, "--label '%s': not valid UTF-8", label);
-		size_t key_len = strcspn(label, "=") + 1;
-		for (size_t n = 0; n < i; n++)
-			if (!strncmp(labels->items[n], label, key_len))
-				return fail(err, ERR_INVALID, "the label '%.*s' is given twice",
-					(int)key_len - 1, label);
+		size_t len = strcspn(label, "=");
+		if (has_label(labels, i, label, len) ||
+			has_label(removed, removed->count, label, len))
+			return fail(err, ERR_INVALID, "the label '%.*s' is given twice", (int)len,
+				label);
 	}
-	if (labels->count)
-		print_pairs(j, "labels", labels);
+	if (!labels->count && !removed->count)
+		return 0;
+	json_object(j, "labels");
+	print_pairs(j, labels);
+	for (size_t i = 0; i < removed->count; i++)
+		if (!has_label(removed, i, removed->items[i], strlen(removed->items[i])))
+			json_null(j, removed->items[i]);
+	json_end(j);
 	return 0;
 }
 
 void remote_read_limits(const struct json_value *workspace, struct limits *limits)
 {
 	const struct json_value *from = json_member(workspace, "limits");
-	const struct {
-		const char *name;
-		uint64_t *value;
-	} rows[] = { { "memory_bytes", &limits->memory_bytes },
-		{ "disk_bytes", &limits->disk_bytes }, { "tmp_bytes", &limits->tmp_bytes },
-		{ "pids", &limits->pids }, { "fds", &limits->fds },
-		{ "cpu_time_ms", &limits->cpu_time_ms }, { "timeout_ms", &limits->timeout_ms },
-		{ "output_bytes", &limits->output_bytes } };
 	*limits = (struct limits){ 0 };
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		json_member_u64(from, rows[i].name, rows[i].value);
+	for (size_t i = 0; i < limit_count; i++)
+		json_member_u64(from, field_name(&limit_rows[i], FIELD_OUT).text,
+			limit_at(limits, &limit_rows[i]));
 }

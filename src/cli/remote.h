@@ -93,12 +93,13 @@ int remote_print(const struct buf *text);
 /* ---- small views ---- */
 /* "3h", "2d", "now", "-": since an RFC 3339 time; out needs 32 bytes. */
 void remote_format_age(char out[32], const char *time);
-/* {"K":"V",...} as K=V,K=V. */
+/* {"K":"V",...} as K=V,K=V; a value that is null as (hidden). */
 const char *remote_join_pairs(struct arena *arena, const struct json_value *object);
 /* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; nothing when there are
  * none. ERR_NOT_FOUND, ERR_INVALID. */
 int remote_print_env(struct json *j, const text_list *env, struct error *err);
-/* --label K=V …, the same under `labels`. */
-int remote_print_labels(struct json *j, const text_list *labels, struct error *err);
+/* --label K=V …, the same under `labels`; null for those that are to be removed. */
+int remote_print_labels(
+	struct json *j, const text_list *labels, const text_list *removed, struct error *err);
 /* The limits that a workspace object has. */
 void remote_read_limits(const struct json_value *workspace, struct limits *limits);

@@ -151,7 +151,7 @@ static int print_request(
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
 	if (print_python(&j, options, &arena, err) || remote_print_env(&j, &options->env, err) ||
-		remote_print_labels(&j, &options->labels, err))
+		remote_print_labels(&j, &options->labels, &(text_list){ 0 }, err))
 		return -1;
 	record_print_given(&j, "limits", &limits_record, &options->limits);
 	if (options->ttl_ms)

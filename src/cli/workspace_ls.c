@@ -155,7 +155,8 @@ static const struct {
 	const char *label, *field;
 } lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },
 	{ "created", "created_at" }, { "last used", "last_used_at" }, { "expires", "expires_at" },
-	{ "environment", "environment" }, { "labels", "labels" }, { "disk", "disk_usage" },
+	{ "idle timeout", "idle_timeout" }, { "environment", "environment" },
+	{ "labels", "labels" }, { "variables", "env" }, { "disk", "disk_usage" },
 	{ "limits", "limits" } };
 
 static const struct field *find_field(const char *name)

@@ -50,9 +50,9 @@ uint64_t limit_get(const struct limits *limits, const struct field *row)
 	return *(const uint64_t *)(const void *)((const char *)limits + row->offset);
 }
 
-static void set(struct limits *limits, const struct field *row, uint64_t value)
+uint64_t *limit_at(struct limits *limits, const struct field *row)
 {
-	*(uint64_t *)(void *)((char *)limits + row->offset) = value;
+	return (uint64_t *)(void *)((char *)limits + row->offset);
 }
 
 int limits_check(const struct limits *limits, struct error *err)
@@ -74,7 +74,7 @@ int limits_fill(struct limits *limits, struct error *err)
 		return -1;
 	for (size_t i = 0; i < limit_count; i++)
 		if (!limit_get(limits, &rows[i]))
-			set(limits, &rows[i], rows[i].fallback);
+			*limit_at(limits, &rows[i]) = rows[i].fallback;
 	if (!limits->tmp_bytes)
 		limits->tmp_bytes = limits->memory_bytes / 2;
 	return 0;
@@ -85,7 +85,7 @@ int limits_change(struct limits *limits, const struct limits *change, struct err
 	struct limits next = *change;
 	for (size_t i = 0; i < limit_count; i++)
 		if (!limit_get(change, &rows[i]))
-			set(&next, &rows[i], limit_get(limits, &rows[i]));
+			*limit_at(&next, &rows[i]) = limit_get(limits, &rows[i]);
 	if (change->memory_bytes)
 		next.tmp_bytes = change->tmp_bytes;
 	if (limits_fill(&next, err))

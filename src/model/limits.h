@@ -32,6 +32,7 @@ extern const struct record limits_record; /* of either */
 /* The rows that are limits: each a uint64_t. */
 extern const struct field *const limit_rows;
 extern const size_t limit_count;
+uint64_t *limit_at(struct limits *limits, const struct field *row);
 uint64_t limit_get(const struct limits *limits, const struct field *row);
 
 /* ERR_INVALID names a limit that is given (not 0) and out of range. */

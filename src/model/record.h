@@ -69,8 +69,8 @@ enum {
 	FIELD_KEPT = 4,
 	FIELD_USES = FIELD_IN | FIELD_OUT | FIELD_KEPT,
 	FIELD_REQUIRED = 8,
-	FIELD_NULLABLE = 16, /* out: null when it is 0, or `has` isn't set. FIELD_PAIRS, in: values
-				may be null */
+	FIELD_NULLABLE = 16, /* out: null when it is 0, or `has` isn't set. FIELD_PAIRS: values may
+				be null */
 	FIELD_OPTIONAL = 32, /* out: may be left out */
 	FIELD_STRICT = 64,   /* in: null is an error */
 	FIELD_LATER = 128,   /* kept since a later version: where it is missing it is its fallback.

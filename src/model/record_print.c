@@ -164,7 +164,7 @@ static void print_value(
 
 static bool is_null(const struct field *row, const char *object)
 {
-	if (!(row->flags & FIELD_NULLABLE))
+	if (!(row->flags & FIELD_NULLABLE) || row->kind == FIELD_PAIRS)
 		return false;
 	return row->has ? !*(const bool *)(object + row->has - 1)
 			: is_empty(row, object + row->offset);

@@ -73,7 +73,7 @@ static void print_pairs(struct json *j, const struct field *row, unsigned use, b
 		json_end(j);
 	}
 	json_object(j, "additionalProperties");
-	print_types(j, "string", NULL, use == FIELD_IN && (row->flags & FIELD_NULLABLE));
+	print_types(j, "string", NULL, (row->flags & FIELD_NULLABLE) != 0);
 	if (use == FIELD_IN)
 		json_text(j, "pattern", NO_NUL);
 	json_end(j);
@@ -268,7 +268,7 @@ static void print_row(
 static void print_field(struct json *j, const char *key, const struct field *row, unsigned use)
 {
 	bool or_null = use == FIELD_IN ? !(row->flags & (FIELD_REQUIRED | FIELD_STRICT))
-				       : (row->flags & FIELD_NULLABLE) != 0;
+				       : (row->flags & FIELD_NULLABLE) && row->kind != FIELD_PAIRS;
 
 	print_row(j, key, row, use, or_null);
 }

@@ -119,6 +119,7 @@ struct workspace_shown {
 	const char *isolation;
 	text_list layers;
 	bool is_warm;
+	pair_list env;
 };
 
 static int check_mode(const char *text, struct error *err)
@@ -184,7 +185,7 @@ static const struct field workspace_rows[] = {
 		.head = "USED", .column = 5 },
 	{ "expires_at", FIELD_TIME, AT(expires_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
 	{ "idle_timeout", FIELD_DURATION, AT(idle_timeout_ms),
-		"it is suspended when nothing was done for so long", FIELD_IN | FIELD_KEPT,
+		"it is suspended when nothing was done for so long", FIELD_USES | FIELD_NULLABLE,
 		.least = 1, .most = WORKSPACE_TIME_MOST },
 	{ "labels", FIELD_PAIRS, AT(labels),
 		"the label context_id names the workspace as its name does", FIELD_USES,
@@ -202,6 +203,11 @@ static const struct field workspace_rows[] = {
 	{ "env", FIELD_PAIRS, AT(env), "variables of every exec", FIELD_IN | FIELD_KEPT,
 		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
 		.check_pair = workspace_check_variable },
+	{ "env", FIELD_PAIRS, SHOWN(env),
+		"variables of every exec; null: set, but hidden, since its name or value looks "
+		"like "
+		"a secret",
+		FIELD_OUT | FIELD_NULLABLE },
 	{ "limits", FIELD_OBJECT, AT(limits), NULL, FIELD_IN | FIELD_KEPT,
 		.object = &limits_record },
 	{ "limits", FIELD_OBJECT, SHOWN(limits), NULL, FIELD_OUT, .object = &limits_record },
@@ -248,12 +254,44 @@ static const struct field change_rows[] = {
 const struct record workspace_change_record = { "WorkspaceChange",
 	"What isn't given stays as it is.", RECORD_ROWS(change_rows), FIELD_IN };
 
+bool workspace_variable_is_secret(const char *key, const char *value)
+{
+	static const char *const words[] = { "TOKEN", "SECRET", "PASS", "KEY", "CREDENTIAL", "AUTH",
+		"COOKIE", "PRIVATE" };
+	const char *authority = strstr(value, "://"),
+		   *at = authority ? strchr(authority + 3, '@') : NULL;
+	for (size_t i = 0; i < COUNT(words); i++)
+		if (strcasestr(key, words[i]))
+			return true;
+	/* A URL with a login. */
+	return at && (size_t)(at - authority - 3) < strcspn(authority + 3, "/?# ");
+}
+
+/* Of a variable that is set twice the last one counts. */
+static pair_list shown_env(struct arena *arena, const pair_list *env)
+{
+	pair_list shown = { 0 };
+	for (size_t i = 0; i < env->count; i++) {
+		struct text_pair pair = env->items[i];
+		bool is_last = true;
+		for (size_t k = i + 1; k < env->count; k++)
+			is_last &= strcmp(env->items[k].key, pair.key) != 0;
+		if (workspace_variable_is_secret(pair.key, pair.value))
+			pair.value = NULL;
+		if (is_last)
+			vec_push(arena, &shown, pair);
+	}
+	return shown;
+}
+
 void workspace_print(
 	struct json *j, const char *key, const struct workspace *w, const struct workspace_now *now)
 {
 	/* Every sandbox has all of them, or isn't started. */
 	const char *layers[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
 		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
+	auto_arena struct arena arena;
+	arena_init(&arena);
 	struct workspace_shown shown = {
 		.model = *w,
 		.state = now->state,
@@ -261,6 +299,7 @@ void workspace_print(
 		.isolation = "native",
 		.layers = { layers, COUNT(layers), COUNT(layers) },
 		.is_warm = now->is_warm,
+		.env = shown_env(&arena, &w->env),
 	};
 	shown.model.network.mode = "none";
 	record_print(j, key, &workspace_record, &shown);

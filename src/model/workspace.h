@@ -79,6 +79,10 @@ text_list workspace_copy_texts(struct arena *arena, const text_list *from);
 /* `key` may be the name of a variable. */
 int workspace_check_variable(const char *key, const char *value, struct error *err);
 
+/* Whether its value is hidden wherever the workspace is shown: the name has a word such as TOKEN or
+ * PASS in it, or the value is a URL with a login. Whoever may run commands there can read it. */
+bool workspace_variable_is_secret(const char *key, const char *value);
+
 /* Its fields: as a client asks for it, as it is shown (by workspace_print), as it is kept. */
 extern const struct record workspace_record;
 /* What is to be changed of one. */

@@ -15,8 +15,8 @@ from daemons import new_directory, remove, serving
 from harness import CLIENTS, Carrel, eventually, one_line
 from workspaces import created, json_of, sh, workspace  # noqa: F401
 
-MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "labels", "environment", "limits",
-           "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active",
+MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "idle_timeout_ms", "labels", "environment",
+           "env", "limits", "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active",
            "warm", "ptrace", "snapshot", "error"]
 
 
@@ -155,6 +155,48 @@ def test_variables_of_a_workspace_are_those_of_every_command(daemon):
     done = daemon("create", "-e", "NOT_SET_ANYWHERE")
     assert done.returncode == 125
     one_line(done.stderr, "NOT_SET_ANYWHERE")
+
+
+def test_variables_and_the_idle_timeout_are_shown_and_secrets_are_not(daemon):
+    with created(daemon, "-e", "A=1", "-e", "API_TOKEN=hunter2", "-e", "INDEX=https://me:hunter2@host/", "--idle-timeout", "30m") as name:
+        value = json_of(daemon("info", name, "-o", "json"))
+        assert value["env"] == {"A": "1", "API_TOKEN": None, "INDEX": None} and value["idle_timeout_ms"] == 1800000
+        text = daemon("info", name).stdout
+        assert "variables     A=1,API_TOKEN=(hidden),INDEX=(hidden)\n" in text and "idle timeout  1800s\n" in text
+        assert "hunter2" not in text + daemon("ls", "-o", "json").stdout
+        assert sh(daemon, name, "echo $API_TOKEN").stdout == "hunter2\n"
+
+
+def test_update_changes_what_is_given_and_nothing_else(daemon):
+    with created(daemon, "--label", "a=1", "--label", "b=2", "--memory", "64M", "--ttl", "7d") as name:
+        before = json_of(daemon("info", name, "-o", "json"))
+        assert daemon("update", name, "-l", "a=3", "--remove-label", "b", "--idle-timeout", "90s").stdout == f"updated {name}\n"
+        value = json_of(daemon("update", name, "--memory", "128M", "--cpu-time", "5s", "--ttl", "none", "-o", "json"))
+        assert list(value) == MEMBERS and value["labels"] == {"a": "3"} and value["expires_at"] is None
+        assert value["idle_timeout_ms"] == 90000
+        assert value["limits"] == {**before["limits"], "memory_bytes": 128 << 20, "tmp_bytes": 64 << 20, "cpu_time_ms": 5000}
+        assert json_of(daemon("update", name, "--idle-timeout", "none", "-o", "json"))["idle_timeout_ms"] is None
+
+
+@pytest.mark.parametrize("options, names", [
+    ([], ["no change"]), (["--ttl", "soon"], ["--ttl", "soon"]), (["--memory", "1"], ["--memory"]), (["--label", "x"], ["'x'"]),
+    (["--remove-label", "=x"], ["--remove-label", "=x"]), (["--label", "k=1", "--remove-label", "k"], ["'k'", "twice"]),
+    (["--net", "none"], ["--net"]), (["other"], ["other"]),
+])
+def test_what_can_not_be_updated_is_said_in_one_line(daemon, workspace, options, names):
+    done = daemon("update", workspace, *options)
+    assert (done.returncode, done.stdout) == (125, "")
+    one_line(done.stderr, *names)
+    assert error_of(daemon("update", workspace, *options, "-o", "json"))["message"] in done.stderr
+
+
+def test_limits_are_not_updated_while_a_command_runs(daemon):
+    with created(daemon) as name:
+        running = daemon("exec", name, "-d", "--", "sleep", "60").stdout.strip()
+        done = daemon("update", name, "--fds", "99", "-o", "json")
+        assert done.returncode == 125 and error_of(done)["code"] == "conflict"
+        assert daemon("kill", "-s", "KILL", running).returncode == 0
+    assert error_of(daemon("update", name, "--fds", "99", "-o", "json"))["code"] == "not_found"
 
 
 def test_files_stay_between_commands(daemon, workspace):

@@ -20,6 +20,7 @@ def test_a_workspace_is_what_was_asked_for(daemon):
                          "tmp": "32M", "output": "1M"}, network={"mode": "none"}, template=None) as workspace:
         assert workspace["name"] == "all-of-it" and workspace["state"] == "ready"
         assert workspace["labels"] == {"team": "a b", "x/y": ""} and workspace["expires_at"] > workspace["created_at"]
+        assert workspace["env"] == {"K": "v"} and workspace["idle_timeout_ms"] == 60000
         assert workspace["limits"] == {
             "memory_bytes": 256 << 20, "disk_bytes": 1 << 28, "tmp_bytes": 32 << 20, "pids": 50, "fds": 200, "cpus": 0.5,
             "cpu_time_ms": 30000, "timeout_ms": 5000, "output_bytes": 1 << 20, "mechanism": None}

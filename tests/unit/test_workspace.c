@@ -183,9 +183,10 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"{\"id\":\"0123456789abcdefghij\",\"name\":\"desk\",\"state\":\"running\","
 		"\"template\":null,\"created_at\":\"2026-02-14T10:00:00.000Z\","
 		"\"last_used_at\":\"2026-02-14T10:05:00.123Z\","
-		"\"expires_at\":\"2026-02-21T10:00:00.000Z\","
+		"\"expires_at\":\"2026-02-21T10:00:00.000Z\",\"idle_timeout_ms\":1800000,"
 		"\"labels\":{\"context_id\":\"ctx-abc123\",\"agent\":\"weather-service\","
 		"\"namespace\":\"team1\"},\"environment\":\"x_no-deps\","
+		"\"env\":{\"A\":\"again \\u0001\xe2\x82\xac\"},"
 		"\"limits\":{\"memory_bytes\":2147483648,\"disk_bytes\":1073741824,"
 		"\"tmp_bytes\":1073741824,\"pids\":1024,\"fds\":1024,\"cpus\":1.5,"
 		"\"cpu_time_ms\":null,\"timeout_ms\":null,\"output_bytes\":null,"
@@ -199,11 +200,22 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 	w = (struct workspace){ .id = "0123456789abcdefghij", .name = "n", .error = "no space" };
 	workspace_print(&j, NULL, &w, &(struct workspace_now){ 0 });
 	assert_non_null(strstr(out.data, "\"state\":\"creating\""));
-	assert_non_null(strstr(out.data, "\"expires_at\":null,\"labels\":{},\"environment\":null"));
+	assert_non_null(strstr(out.data,
+		"\"expires_at\":null,\"idle_timeout_ms\":null,\"labels\":{},\"environment\":null"));
 	assert_non_null(strstr(out.data, "\"cpus\":null"));
 	assert_non_null(strstr(out.data, "\"warm\":false"));
 	assert_non_null(strstr(out.data, "\"mechanism\":null}"));
 	assert_non_null(strstr(out.data, "\"error\":\"no space\"}"));
+}
+
+static void variables_that_look_like_secrets_are_hidden(void **state)
+{
+	assert_true(workspace_variable_is_secret("GITHUB_TOKEN", ""));
+	assert_true(workspace_variable_is_secret("db_password", "x"));
+	assert_true(workspace_variable_is_secret("INDEX", "https://me:pw@host/simple"));
+	assert_true(workspace_variable_is_secret("INDEX", "https://token@host"));
+	assert_false(workspace_variable_is_secret("INDEX", "https://host/a@b"));
+	assert_false(workspace_variable_is_secret("LANG", "C.UTF-8"));
 }
 
 static void the_context_file_is_the_seeds(void **state)
@@ -361,6 +373,7 @@ int main(void)
 		cmocka_unit_test(limits_that_were_not_given_stay_as_they_are),
 		cmocka_unit_test(a_limit_out_of_range_is_named_and_changes_nothing),
 		cmocka_unit_test(it_is_shown_exactly_as_the_contract_says),
+		cmocka_unit_test(variables_that_look_like_secrets_are_hidden),
 		cmocka_unit_test(the_context_file_is_the_seeds),
 		cmocka_unit_test(its_document_comes_back_as_it_was),
 		cmocka_unit_test(a_document_of_an_earlier_version_is_read),
