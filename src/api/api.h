@@ -13,8 +13,10 @@ struct api_options {
 	struct core *core;
 	struct loop *loop;
 	const struct log *log;
-	int listener; /* unix; a peer that core knows not gets 403 `denied` and is closed */
 };
 int api_open(const struct api_options *options, struct api **api, struct error *err);
+/* Serves a unix socket, too, which stays the caller's: whoever connects is who its uid says. A peer
+ * that core knows not gets 403 `denied` and is closed. */
+int api_listen_peers(struct api *api, int listener, struct error *err);
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx);
 void api_free(struct api *api);

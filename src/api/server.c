@@ -135,21 +135,36 @@ static void refuse(struct call *c, int status, const char *allow, const struct e
 		(struct str){ body.data, body.len });
 }
 
+static struct call *new_call(struct api *api, struct http_request *r)
+{
+	struct call *c = arena_alloc(&r->arena, sizeof *c);
+
+	*c = (struct call){ .api = api, .r = r };
+	r->ctx = c;
+	return c;
+}
+
+static int authenticate_peer(
+	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
+{
+	const struct api *api = ctx;
+
+	return access_peer(api->core, r->peer_uid, &r->arena, principal, err);
+}
+
+static void on_refused(void *ctx, struct http_request *r, const struct error *err)
+{
+	refuse(new_call(ctx, r), 403, NULL, err);
+}
+
 static void on_begin(void *ctx, struct http_request *r)
 {
-	struct api *api = ctx;
-	struct call *c = arena_alloc(&r->arena, sizeof *c);
+	struct call *c = new_call(ctx, r);
 	const char *allow = NULL;
 	struct error err;
 	int status;
 
-	*c = (struct call){ .api = api, .r = r };
-	r->ctx = c;
-	if (access_peer(api->core, r->peer_uid, DOOR_REST, r->id, &r->arena, &c->request, &err)) {
-		http_close_after(r);
-		refuse(c, 403, NULL, &err);
-		return;
-	}
+	c->request = access_request(r->principal, DOOR_REST, r->id, &r->arena);
 	status = route_find(c, &allow, &err);
 	if (status) {
 		refuse(c, status, allow, &err);
@@ -232,15 +247,22 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	catalog_init(&api->catalog, options->core);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
 	openapi_print(&api->openapi);
-	const struct http_handler handler = { on_begin, on_complete, on_body, on_writable, on_done,
-		api };
-	if (http_server_new(options->loop, &http_limits_default, &handler, &api->server, err) ||
-		http_server_listen(api->server, options->listener, err)) {
+	const struct http_handler handler = { on_begin, on_refused, on_complete, on_body,
+		on_writable, on_done, api };
+	if (http_server_new(options->loop, &http_limits_default, &handler, &api->server, err)) {
 		api_free(api);
 		return -1;
 	}
 	*out = api;
 	return 0;
+}
+
+int api_listen_peers(struct api *api, int listener, struct error *err)
+{
+	const struct http_listener peers = {
+		.fd = listener, .authenticate = authenticate_peer, .ctx = api
+	};
+	return http_server_listen(api->server, &peers, err);
 }
 
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx)

@@ -32,8 +32,8 @@ static const char *const door_names[] = { "core", "rest" };
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
 const struct request request_system = { &system_principal, "", DOOR_CORE, 0 };
 
-int access_peer(const struct core *core, uid_t uid, enum door door, const char *id,
-	struct arena *arena, const struct request **request, struct error *err)
+int access_peer(const struct core *core, uid_t uid, struct arena *arena,
+	const struct principal **principal, struct error *err)
 {
 	bool is_allowed = false;
 	for (int i = 0; i < core->allowed_uid_count; i++)
@@ -41,12 +41,18 @@ int access_peer(const struct core *core, uid_t uid, enum door door, const char *
 	if (!is_allowed)
 		return fail_hint(err, ERR_DENIED, "use the daemon of your own: carrel starts one",
 			"this daemon serves another user, not uid %u", uid);
-	struct principal *principal = arena_alloc(arena, sizeof *principal);
-	struct request *made = arena_alloc(arena, sizeof *made);
-	*principal = (struct principal){ .kind = PRINCIPAL_UID, .uid = uid, .scopes = SCOPE_ALL };
-	*made = (struct request){ principal, id, door, 0 };
-	*request = made;
+	struct principal *made = arena_alloc(arena, sizeof *made);
+	*made = (struct principal){ .kind = PRINCIPAL_UID, .uid = uid, .scopes = SCOPE_ALL };
+	*principal = made;
 	return 0;
+}
+
+const struct request *access_request(
+	const struct principal *principal, enum door door, const char *id, struct arena *arena)
+{
+	struct request *made = arena_alloc(arena, sizeof *made);
+	*made = (struct request){ principal, id, door, 0 };
+	return made;
 }
 
 /* ---- the check ---- */

@@ -59,7 +59,11 @@ struct verb_row {
 extern const struct verb_row verb_table[VERB_COUNT];
 
 /* ---- authenticators ---- */
+struct principal; /* private too */
 /* A peer of the unix socket, by the uid of SO_PEERCRED: all scopes, when core_options lists that
- * uid; else ERR_DENIED. *request lives in `arena`, and points at `id`. */
-int access_peer(const struct core *core, uid_t uid, enum door door, const char *id,
-	struct arena *arena, const struct request **request, struct error *err);
+ * uid; else ERR_DENIED. *principal lives in `arena`. */
+int access_peer(const struct core *core, uid_t uid, struct arena *arena,
+	const struct principal **principal, struct error *err);
+/* What that principal asks for at `door`; lives in `arena`, and points at both. */
+const struct request *access_request(
+	const struct principal *principal, enum door door, const char *id, struct arena *arena);

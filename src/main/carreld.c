@@ -117,7 +117,8 @@ static void on_core_ready(struct loop *loop, void *ctx)
 	struct daemon *daemon = ctx;
 	daemon->api_options->core = daemon->core;
 	daemon->api_options->loop = loop;
-	if (api_open(daemon->api_options, &daemon->api, &daemon->err)) {
+	if (api_open(daemon->api_options, &daemon->api, &daemon->err) ||
+		api_listen_peers(daemon->api, FD_LISTENER, &daemon->err)) {
 		daemon->has_failed = true;
 		loop_stop(loop);
 		return;
@@ -145,7 +146,7 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 
 int main(void)
 {
-	struct api_options api = { .listener = FD_LISTENER };
+	struct api_options api = { 0 };
 	struct daemon daemon = { .api_options = &api };
 	struct log_losses losses = { 0 };
 	struct log log = { .fd = STDERR_FILENO, .role = "core", .losses = &losses };

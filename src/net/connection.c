@@ -12,22 +12,24 @@
 
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
 
-struct http_connection *connection_new(struct http_server *server, int fd, bool is_unix)
+struct http_connection *connection_new(const struct listening *listening, int fd)
 {
+	const struct http_listener *from = &listening->listener;
+	struct http_server *server = listening->server;
 	struct http_connection *c = calloc(1, sizeof *c);
 
 	if (!c)
 		abort();
 	c->server = server;
-	c->fd = fd;
-	c->is_unix = is_unix;
+	c->listening = listening;
+	(from->open ? from->open : stream_open_plain)(from->ctx, fd, &c->stream);
 	c->deadline = DEADLINE_NONE;
-	c->events = EPOLLIN | (is_unix ? 0 : EPOLLRDHUP);
+	c->events = EPOLLIN | (c->stream.is_unix ? 0 : EPOLLRDHUP);
 	buf_init(&c->in, HTTP_CHUNK);
 	buf_init(&c->out, BUF_MAX_DEFAULT);
 	if (loop_watch(server->loop, fd, c->events, on_event, c, NULL) == 0)
 		return c;
-	fd_close(&c->fd);
+	c->stream.kind->close(&c->stream);
 	free(c);
 	return NULL;
 }
@@ -104,7 +106,7 @@ static void take_fds(struct http_connection *c, const struct fd_message *message
 static bool receive(struct http_connection *c)
 {
 	struct fd_message message;
-	ssize_t got = fd_message_receive(c->fd, c->server->in, HTTP_CHUNK, MSG_DONTWAIT, &message);
+	ssize_t got = c->stream.kind->receive(&c->stream, c->server->in, HTTP_CHUNK, &message);
 
 	if (got < 0)
 		return errno == EAGAIN;
@@ -137,11 +139,11 @@ static void update_watch(struct http_connection *c)
 		c->has_unwanted = false;
 	if (!c->has_unwanted)
 		events |= EPOLLIN;
-	if (!c->is_unix && c->state == CONNECTION_OPEN)
+	if (!c->stream.is_unix && c->state == CONNECTION_OPEN)
 		events |= EPOLLRDHUP;
 	if (events == c->events)
 		return;
-	if (loop_change(c->server->loop, c->fd, events, NULL) < 0)
+	if (loop_change(c->server->loop, c->stream.fd, events, NULL) < 0)
 		connection_close(c);
 	c->events = events;
 }
@@ -172,7 +174,7 @@ static void settle(struct http_connection *c)
 		return;
 	}
 	if (flow == FLOW_DONE && !c->is_shut) {
-		shutdown(c->fd, SHUT_WR);
+		c->stream.kind->end(&c->stream);
 		c->is_shut = true;
 	}
 	c->unread = (struct str){ 0 };
@@ -201,8 +203,10 @@ void connection_run(struct http_connection *c)
 
 static void discard(struct http_connection *c)
 {
-	ssize_t got = recv(c->fd, c->server->in, HTTP_CHUNK, MSG_DONTWAIT);
+	struct fd_message message;
+	ssize_t got = c->stream.kind->receive(&c->stream, c->server->in, HTTP_CHUNK, &message);
 
+	fd_message_close(&message, 0);
 	/* Its end; for a lingering connection there is nothing else to want. */
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 		c->has_unwanted = true;
@@ -267,14 +271,16 @@ void connection_close(struct http_connection *c)
 		return;
 	c->state = CONNECTION_CLOSED;
 	/* Whoever can't see it by the framing sees it by the reset. */
-	if (c->exchange && c->exchange->is_cut && !c->is_unix)
-		setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
+	if (c->exchange && c->exchange->is_cut && !c->stream.is_unix)
+		setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
 			sizeof(struct linger));
 	/* A client that has its answer may go before the turn comes in which the request ends. */
 	if (c->exchange)
 		exchange_end(c, !exchange_is_answered(c));
-	loop_unwatch(c->server->loop, c->fd);
-	fd_close(&c->fd);
+	if (c->stream.fd >= 0) {
+		loop_unwatch(c->server->loop, c->stream.fd);
+		c->stream.kind->close(&c->stream);
+	}
 	for (int i = 0; i < c->fd_count; i++)
 		fd_close(&c->fds[i]);
 	buf_done(&c->in);
@@ -284,4 +290,25 @@ void connection_close(struct http_connection *c)
 		c->server->lingering--;
 	server_forget(c);
 	connection_again(c);
+}
+
+void connection_give_away(struct http_connection *c)
+{
+	struct exchange *x = c->exchange;
+	auto_buf struct buf early = c->in;
+	struct net_stream stream = c->stream;
+	void (*taken)(void *ctx, struct net_stream *s, struct str bytes) = x->upgraded;
+	void *ctx = x->upgraded_ctx;
+
+	/* What lies in server->in is another's as soon as the new owner returns to the loop. */
+	if (early.len == 0)
+		buf_append(&early, c->unread.data, c->unread.len);
+	else
+		buf_drop_front(&early, early.len - c->unread.len);
+	buf_init(&c->in, HTTP_CHUNK);
+	loop_unwatch(c->server->loop, stream.fd);
+	c->stream = STREAM_NONE;
+	exchange_end(c, false);
+	connection_close(c);
+	taken(ctx, &stream, (struct str){ early.data, early.len });
 }

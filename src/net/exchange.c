@@ -115,7 +115,14 @@ static void begin(struct http_connection *c, struct exchange *x)
 	if (!x->parser.has_body)
 		x->is_complete = parser_next(&x->parser, STR(""), &used) == PARSE_END;
 	x->has_begun = true;
-	server->handler.begin(server->handler.ctx, r);
+	const struct http_listener *from = &c->listening->listener;
+	struct error err;
+	if (!from->authenticate || from->authenticate(from->ctx, r, &r->principal, &err) == 0) {
+		server->handler.begin(server->handler.ctx, r);
+		return;
+	}
+	x->must_close = true;
+	server->handler.refused(server->handler.ctx, r, &err);
 }
 
 const char *exchange_too_big(const struct exchange *x)
@@ -223,6 +230,10 @@ static bool finish(struct http_connection *c, struct exchange *x)
 	bool is_last = x->must_close || !x->is_complete || c->server->is_draining;
 	bool is_clean = x->is_complete && c->unread.len == 0;
 
+	if (x->upgraded) {
+		connection_give_away(c);
+		return false;
+	}
 	exchange_end(c, false);
 	c->has_moved = true;
 	if (is_last && is_clean)

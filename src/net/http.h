@@ -1,5 +1,4 @@
-/* http.h -- an HTTP/1.1 server on llhttp and our loop, over listening sockets (unix now, TCP
- * later).
+/* http.h -- an HTTP/1.1 server on llhttp and our loop, over a list of listening sockets.
  * 1. Everything a client sends has a maximum (struct http_limits) and a time; what is over it is
  * answered 4xx (408, 413, 414, 431) and the connection closed. A client that reads slowly holds
  * only its own connection: output is bounded, and the handler told to wait.
@@ -15,7 +14,9 @@
  * below. A client is gone when both directions of its unix socket are closed; one that has only
  * ended its sending gets its answer. On TCP the end of its sending is its end.
  * 6. Descriptors that came along on a unix socket (SCM_RIGHTS) belong to the request being read;
- * the handler takes them or they are closed. At most HTTP_FDS_MAX, else 400. */
+ * the handler takes them or they are closed. At most HTTP_FDS_MAX, else 400.
+ * 7. Each listener has its authenticator, which says for every request who asks, before the handler
+ * sees it. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +56,8 @@ struct http_request {
 	struct str body;       /* whole, when the body was taken so; NUL-terminated */
 	int fds[HTTP_FDS_MAX]; /* taken by take_fd; -1 */
 	int fd_count;
-	uint32_t peer_uid; /* of a unix socket */
+	uint32_t peer_uid;		   /* of a unix socket */
+	const struct principal *principal; /* who asks, as the listener's authenticator has it */
 	char id[21]; /* request id: X-Request-Id of the client when it is [A-Za-z0-9._-]{1,20}, else
 			made */
 	uint64_t began_ns; /* monotonic: when its first byte was read */
@@ -74,9 +76,25 @@ bool http_query_at(struct http_request *r, size_t index, struct str *name, struc
 /* Percent-decodes into the request's arena. false: malformed, or a NUL. */
 bool http_decode(struct http_request *r, struct str text, struct str *out);
 
+struct principal;  /* opaque here */
+struct net_stream; /* net/stream.h */
+struct http_listener {
+	int fd; /* stays the caller's */
+	/* Says who asks, from the head of r (its peer, its headers). -1: the handler's `refused` is
+	 * called. NULL: nobody is refused, and no request has a principal. */
+	int (*authenticate)(void *ctx, struct http_request *r, const struct principal **principal,
+		struct error *err);
+	/* Makes the stream of an accepted socket, which it takes. NULL: stream_open_plain. */
+	void (*open)(void *ctx, int fd, struct net_stream *stream);
+	void *ctx;
+};
+
 struct http_handler {
 	/* Headers are complete. Must call one of http_take_body, http_stream_body or a response. */
 	void (*begin)(void *ctx, struct http_request *r);
+	/* Instead of `begin`: nobody known asks. Must respond; the connection is closed after it.
+	 */
+	void (*refused)(void *ctx, struct http_request *r, const struct error *err);
 	/* http_take_body: body is whole (at once when there is none). */
 	void (*complete)(void *ctx, struct http_request *r);
 	/* http_stream_body: a piece; then an empty piece at the end. The connection isn't read
@@ -95,8 +113,9 @@ struct http_server;
 /* SIGPIPE gets a handler that does nothing, where it has none. */
 int http_server_new(struct loop *loop, const struct http_limits *limits,
 	const struct http_handler *handler, struct http_server **server, struct error *err);
-/* Listens there; the socket stays the caller's. */
-int http_server_listen(struct http_server *server, int listener, struct error *err);
+/* Listens there, too; *listener is copied. */
+int http_server_listen(
+	struct http_server *server, const struct http_listener *listener, struct error *err);
 /* No new connections nor requests; calls done when the last response is out. */
 void http_server_drain(struct http_server *server, void (*done)(void *ctx), void *ctx);
 /* Not from a handler's function; from `done` of the drain it may be. What is under way is aborted.
@@ -137,3 +156,8 @@ void http_respond_file(struct http_request *r, int status, const char *content_t
  * handler (then http_end or http_abort). */
 void http_pipe(struct http_request *r, int fd,
 	void (*ended)(void *ctx, struct http_request *r, bool ok), void *ctx);
+/* Answers 101 to a request without a body: when that is sent, the connection is `taken`'s, with the
+ * bytes that came behind the request, and the server has forgotten it; `done` comes before. A
+ * client that goes first is told by `done` alone. protocol: what the header Upgrade names. */
+void http_upgrade(struct http_request *r, const char *protocol, const char *headers,
+	void (*taken)(void *ctx, struct net_stream *stream, struct str early), void *ctx);

@@ -2,24 +2,21 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "format/http_response.h"
-#include "linux/fd_message.h"
 #include "net/parts.h"
 
 #define ROUNDS 8 /* of one file or pipe, then the others have their turn */
 #define FILE_PIECE (256 << 10)
 
 /* Bytes that were taken; 0: none now (is_blocked), or never more (is_broken). */
-static size_t transmit(struct http_connection *c, struct iovec *parts, size_t count, int flags)
+static size_t transmit(struct http_connection *c, struct iovec *parts, size_t count, bool more)
 {
 	struct exchange *x = c->exchange;
-	ssize_t sent = fd_message_send(c->fd, parts, count, x ? x->out_fds : NULL,
-		x ? x->out_fd_count : 0, MSG_DONTWAIT | flags);
+	ssize_t sent = c->stream.kind->send(
+		&c->stream, parts, count, x ? x->out_fds : NULL, x ? x->out_fd_count : 0, more);
 
 	if (sent < 0) {
 		c->is_blocked = errno == EAGAIN;
@@ -50,7 +47,7 @@ void output_send(struct http_connection *c, struct str head, struct str body)
 	size_t sent = 0;
 
 	if (!c->is_blocked && !c->is_broken && output_queued(c) == 0)
-		sent = transmit(c, parts, body.len > 0 ? 2 : 1, 0);
+		sent = transmit(c, parts, body.len > 0 ? 2 : 1, false);
 	if (c->is_broken || sent == head.len + body.len)
 		return;
 	if (sent < head.len) {
@@ -65,11 +62,11 @@ static enum flow flow_of(const struct http_connection *c)
 	return c->is_broken ? FLOW_BROKEN : c->is_blocked ? FLOW_BLOCKED : FLOW_DONE;
 }
 
-static enum flow flush_queue(struct http_connection *c, int flags)
+static enum flow flush_queue(struct http_connection *c, bool more)
 {
 	while (output_queued(c) > 0 && flow_of(c) == FLOW_DONE) {
 		struct iovec part = { c->out.data + c->out_at, output_queued(c) };
-		c->out_at += transmit(c, &part, 1, flags);
+		c->out_at += transmit(c, &part, 1, more);
 	}
 	if (output_queued(c) == 0 && c->out.capacity > 0) {
 		buf_done(&c->out);
@@ -81,7 +78,7 @@ static enum flow flush_queue(struct http_connection *c, int flags)
 
 void output_push(struct http_connection *c)
 {
-	flush_queue(c, 0);
+	flush_queue(c, false);
 }
 
 static enum flow flush_file(struct http_connection *c, struct exchange *x)
@@ -89,7 +86,7 @@ static enum flow flush_file(struct http_connection *c, struct exchange *x)
 	for (int i = 0; i < ROUNDS && x->file_left > 0; i++) {
 		off_t at = (off_t)x->file_at;
 		size_t len = x->file_left < FILE_PIECE ? (size_t)x->file_left : FILE_PIECE;
-		ssize_t sent = sendfile(c->fd, x->file, &at, len);
+		ssize_t sent = c->stream.kind->send_file(&c->stream, x->file, &at, len);
 
 		if (sent < 0 && errno == EAGAIN) {
 			c->is_blocked = true;
@@ -205,7 +202,7 @@ enum flow output_flush(struct http_connection *c)
 {
 	struct exchange *x = c->exchange;
 	bool has_source = x && (x->file >= 0 || x->pipe >= 0);
-	enum flow flow = flush_queue(c, has_source && x->file >= 0 ? MSG_MORE : 0);
+	enum flow flow = flush_queue(c, has_source && x->file >= 0);
 
 	if (flow != FLOW_DONE || !has_source)
 		return flow;

@@ -8,6 +8,7 @@
 #pragma once
 #include "net/http.h"
 #include "net/parse.h"
+#include "net/stream.h"
 
 #define HTTP_CHUNK 65536	 /* bytes read or written at one go */
 #define HTTP_ENOUGH 65536	 /* queued: the handler is told to wait */
@@ -58,6 +59,9 @@ struct exchange {
 	bool is_pipe_watched, is_pipe_dry, has_pipe_ended, is_pipe_ok;
 	void (*pipe_ended)(void *ctx, struct http_request *r, bool ok);
 	void *pipe_ctx;
+	/* Who gets the connection when its answer is sent, or NULL. */
+	void (*upgraded)(void *ctx, struct net_stream *stream, struct str early);
+	void *upgraded_ctx;
 	/* Descriptors that go with the next byte. */
 	int out_fds[HTTP_FDS_MAX];
 	int out_fd_count;
@@ -74,24 +78,30 @@ struct http_connection {
 	struct str unread; /* while it is run */
 	struct buf in, out;
 	size_t out_at; /* sent of out */
-	int fd;
+	struct net_stream stream;
+	const struct listening *listening;
 	uint32_t events, peer_uid;
 	int fds[HTTP_FDS_MAX]; /* came before their request */
 	int fd_count;
 	enum connection_state state;
 	enum deadline deadline;
-	bool is_unix, is_running, is_awake, is_blocked, is_broken, is_shut;
+	bool is_running, is_awake, is_blocked, is_broken, is_shut;
 	bool has_moved;	   /* its deadline begins anew */
 	bool has_unwanted; /* there is input that nobody wants now */
 	bool has_excess_fds, has_lost_fds;
+};
+
+struct listening {
+	struct http_listener listener;
+	struct http_server *server;
+	struct listening *next;
 };
 
 struct http_server {
 	struct loop *loop;
 	struct http_limits limits;
 	struct http_handler handler;
-	int *listeners;
-	size_t listener_count;
+	struct listening *listeners;
 	struct loop_timer *accept_again;
 	struct http_connection *connections; /* the newest */
 	size_t count, lingering;
@@ -125,7 +135,7 @@ void server_check_drained(struct http_server *server);
 void server_set_deadline(struct http_connection *c, enum deadline kind);
 
 /* connection.c */
-struct http_connection *connection_new(struct http_server *server, int fd, bool is_unix);
+struct http_connection *connection_new(const struct listening *listening, int fd);
 void connection_run(struct http_connection *c);
 /* Runs it at the end of this turn, unless it is running; _again: also then. */
 void connection_wake(struct http_connection *c);
@@ -133,6 +143,8 @@ void connection_again(struct http_connection *c);
 void connection_expire(struct http_connection *c); /* its deadline has come */
 /* The handler is told that its request is aborted, if it has one whose answer isn't out. */
 void connection_close(struct http_connection *c);
+/* The request was answered by 101: its stream is the new protocol's, and c is closed without it. */
+void connection_give_away(struct http_connection *c);
 void connection_leave(struct http_connection *c); /* no more requests here: linger, then close */
 
 /* exchange.c */

@@ -17,6 +17,7 @@ static const struct status {
 	const char *title;
 	const char *code, *hint; /* of the server's own problems */
 } statuses[] = {
+	{ 101, "Switching Protocols", NULL, NULL },
 	{ 200, "OK", NULL, NULL },
 	{ 201, "Created", NULL, NULL },
 	{ 202, "Accepted", NULL, NULL },
@@ -184,6 +185,11 @@ void http_close_after(struct http_request *r)
 	exchange_of(r)->must_close = true;
 }
 
+static bool is_bare(int status)
+{
+	return status == 101 || status == 204 || status == 304;
+}
+
 /* The head of a response; length UNKNOWN: chunked, or until the connection is closed. */
 static void begin_response(struct http_request *r, int status, const char *content_type,
 	const char *headers, uint64_t length)
@@ -192,8 +198,8 @@ static void begin_response(struct http_request *r, int status, const char *conte
 	const char *framing = "";
 
 	x->answer = ANSWER_BEGUN;
-	x->has_no_body = str_is(r->method, "HEAD") || status == 204 || status == 304;
-	if (status == 204 || status == 304) {
+	x->has_no_body = str_is(r->method, "HEAD") || is_bare(status);
+	if (is_bare(status)) {
 		length = UNKNOWN;
 	} else if (length == UNKNOWN) {
 		x->is_chunked = !x->parser.is_old;
@@ -216,7 +222,7 @@ static void end_response(struct exchange *x)
 
 static void lend_fds(struct exchange *x, const int *fds, int fd_count)
 {
-	if (!x->request.connection->is_unix || fd_count <= 0 || fd_count > HTTP_FDS_MAX)
+	if (!x->request.connection->stream.is_unix || fd_count <= 0 || fd_count > HTTP_FDS_MAX)
 		return;
 	memcpy(x->out_fds, fds, (size_t)fd_count * sizeof *fds);
 	x->out_fd_count = fd_count;
@@ -377,4 +383,29 @@ void http_pipe(struct http_request *r, int fd,
 	x->pipe_ended = ended;
 	x->pipe_ctx = ctx;
 	connection_wake(r->connection);
+}
+
+void http_upgrade(struct http_request *r, const char *protocol, const char *headers,
+	void (*taken)(void *ctx, struct net_stream *stream, struct str early), void *ctx)
+{
+	struct exchange *x = exchange_of(r);
+	struct http_connection *c = r->connection;
+
+	if (!may_begin(r))
+		return;
+	/* A body, or the end of this connection, would be taken for the new protocol's. */
+	if (!x->is_complete || x->must_close || c->server->is_draining) {
+		x->refusal = 400;
+		x->refusal_detail = "this connection can't change its protocol";
+		connection_wake(c);
+		return;
+	}
+	begin_response(r, 101, NULL,
+		arena_printf(&r->arena, "Connection: Upgrade\r\nUpgrade: %s\r\n%s", protocol,
+			headers ? headers : ""),
+		UNKNOWN);
+	x->upgraded = taken;
+	x->upgraded_ctx = ctx;
+	output_send(c, (struct str){ c->server->head.data, c->server->head.len }, STR(""));
+	end_response(x);
 }

@@ -82,8 +82,8 @@ static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 static void stop_accepting(struct http_server *server)
 {
-	for (size_t i = 0; i < server->listener_count; i++)
-		loop_unwatch(server->loop, server->listeners[i]);
+	for (struct listening *at = server->listeners; at; at = at->next)
+		loop_unwatch(server->loop, at->listener.fd);
 	loop_cancel(server->loop, server->accept_again);
 	server->accept_again = NULL;
 }
@@ -93,15 +93,16 @@ static void accept_again(struct loop *loop, void *ctx)
 	struct http_server *server = ctx;
 
 	server->accept_again = NULL;
-	for (size_t i = 0; i < server->listener_count; i++)
-		if (loop_watch(loop, server->listeners[i], EPOLLIN, on_accept, server, NULL) < 0 &&
+	for (struct listening *at = server->listeners; at; at = at->next)
+		if (loop_watch(loop, at->listener.fd, EPOLLIN, on_accept, at, NULL) < 0 &&
 			!server->accept_again)
 			server->accept_again =
 				loop_after(loop, ACCEPT_AGAIN_MS, accept_again, server);
 }
 
-static void take_connection(struct http_server *server, int fd)
+static void take_connection(const struct listening *listening, int fd)
 {
+	struct http_server *server = listening->server;
 	static const char full[] =
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
 		"Connection: close\r\n\r\n"
@@ -110,21 +111,19 @@ static void take_connection(struct http_server *server, int fd)
 		"\"hint\":\"try again later\",\"request_id\":\"\"}\n";
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof peer;
-	int family = AF_UNIX;
 
 	if (server->count - server->lingering >= server->limits.connections) {
 		(void)!send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);
 		return;
 	}
-	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &(socklen_t){ sizeof family });
-	if (family == AF_UNIX)
+	struct http_connection *c = connection_new(listening, fd);
+	if (!c)
+		return;
+	if (c->stream.is_unix)
 		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	else
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
-	struct http_connection *c = connection_new(server, fd, family == AF_UNIX);
-	if (!c)
-		return;
 	c->peer_uid = peer.uid;
 	c->older = server->connections;
 	if (c->older)
@@ -136,14 +135,15 @@ static void take_connection(struct http_server *server, int fd)
 
 static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
-	struct http_server *server = ctx;
+	const struct listening *listening = ctx;
+	struct http_server *server = listening->server;
 
 	server->now_ms = clock_monotonic_ms();
 	/* Those who are connected already have their turn in between. */
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
 		int taken = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (taken >= 0) {
-			take_connection(server, taken);
+			take_connection(listening, taken);
 			continue;
 		}
 		if (errno == ECONNABORTED || errno == EINTR || errno == EPROTO)
@@ -157,19 +157,21 @@ static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)
 	}
 }
 
-int http_server_listen(struct http_server *server, int listener, struct error *err)
+int http_server_listen(
+	struct http_server *server, const struct http_listener *listener, struct error *err)
 {
-	int *listeners =
-		reallocarray(server->listeners, server->listener_count + 1, sizeof *listeners);
+	struct listening *added = allocate(sizeof *added);
 
-	if (!listeners)
-		abort();
-	server->listeners = listeners;
-	if (fd_set_nonblocking(listener) < 0)
-		return fail_errno(err, "listen on descriptor %d", listener);
-	if (loop_watch(server->loop, listener, EPOLLIN, on_accept, server, err) < 0)
+	*added = (struct listening){ *listener, server, server->listeners };
+	if (fd_set_nonblocking(listener->fd) < 0) {
+		free(added);
+		return fail_errno(err, "listen on descriptor %d", listener->fd);
+	}
+	if (loop_watch(server->loop, listener->fd, EPOLLIN, on_accept, added, err) < 0) {
+		free(added);
 		return -1;
-	listeners[server->listener_count++] = listener;
+	}
+	server->listeners = added;
 	return 0;
 }
 
@@ -321,7 +323,10 @@ void http_server_free(struct http_server *server)
 	loop_cancel(server->loop, server->sweep);
 	loop_cancel(server->loop, server->turn);
 	buf_done(&server->head);
-	free(server->listeners);
+	for (struct listening *at = server->listeners, *next; at; at = next) {
+		next = at->next;
+		free(at);
+	}
 	free(server->in);
 	free(server->out);
 	free(server);

@@ -404,7 +404,7 @@ int main(int argc, char **argv)
 	if (listener < 0 || loop_new(&loop, &err) < 0 ||
 		loop_signals(loop, &signals, on_signal, NULL, &err) < 0 ||
 		http_server_new(loop, &limits, &handler, &server, &err) < 0 ||
-		http_server_listen(server, listener, &err) < 0) {
+		http_server_listen(server, &(struct http_listener){ .fd = listener }, &err) < 0) {
 		fprintf(stderr, "http_probe: can't serve at %s\n",
 			argc > 1 ? argv[1] : "(nothing)");
 		return 1;

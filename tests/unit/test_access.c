@@ -82,11 +82,12 @@ static void test_every_verb_has_a_row(void **state)
 static void test_system_and_a_local_user_may_do_everything(void **state)
 {
 	auto_arena struct arena arena;
-	const struct request *request;
+	const struct principal *principal;
 	arena_init(&arena);
 	core.allowed_uids[0] = 1000;
 	core.allowed_uid_count = 1;
-	assert_int_equal(access_peer(&core, 1000, DOOR_REST, "r", &arena, &request, &err), 0);
+	assert_int_equal(access_peer(&core, 1000, &arena, &principal, &err), 0);
+	const struct request *request = access_request(principal, DOOR_REST, "r", &arena);
 	assert_int_equal(request->principal->kind, PRINCIPAL_UID);
 	assert_int_equal(request->principal->uid, 1000);
 	for (int i = 0; i < VERB_COUNT; i++) {
@@ -99,14 +100,14 @@ static void test_system_and_a_local_user_may_do_everything(void **state)
 static void test_a_uid_that_is_not_listed_gets_no_request(void **state)
 {
 	auto_arena struct arena arena;
-	const struct request *request = NULL;
+	const struct principal *principal = NULL;
 	arena_init(&arena);
-	assert_refused(access_peer(&core, 0, DOOR_REST, "r", &arena, &request, &err));
+	assert_refused(access_peer(&core, 0, &arena, &principal, &err));
 	core.allowed_uids[0] = 1000;
 	core.allowed_uid_count = 1;
-	assert_refused(access_peer(&core, 0, DOOR_REST, "r", &arena, &request, &err));
-	assert_refused(access_peer(&core, 1001, DOOR_REST, "r", &arena, &request, &err));
-	assert_null(request);
+	assert_refused(access_peer(&core, 0, &arena, &principal, &err));
+	assert_refused(access_peer(&core, 1001, &arena, &principal, &err));
+	assert_null(principal);
 }
 
 static void test_a_scope_that_is_missing_refuses_the_verbs_that_need_it(void **state)

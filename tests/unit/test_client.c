@@ -106,7 +106,7 @@ static void serve(int listener)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (loop_new(&loop, &err) == 0 &&
 		http_server_new(loop, NULL, &handler, &server, &err) == 0 &&
-		http_server_listen(server, listener, &err) == 0)
+		http_server_listen(server, &(struct http_listener){ .fd = listener }, &err) == 0)
 		loop_run(loop, &err);
 	_exit(1);
 }

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include "base/fd.h"
 #include "linux/fd_message.h"
 #include "net/http.h"
+#include "net/stream.h"
 #include "unit.h"
 
 struct world {
@@ -18,7 +21,8 @@ struct world {
 	int listener, client;
 	struct http_request *request; /* the last that began, until it is done */
 	int begun, completed, done, aborted, pieces, ended, writable, drained;
-	bool is_inside; /* a call of the handler's */
+	bool is_inside;		 /* a call of the handler's */
+	struct net_stream taken; /* of an upgraded connection */
 	size_t body_bytes;
 	char text[1 << 16]; /* what the client has read */
 	size_t text_len;
@@ -79,6 +83,40 @@ static void answer(struct world *world, struct http_request *r, const char *text
 	world->is_inside = false;
 }
 
+/* ---- another protocol: what comes goes back ---- */
+static void on_echo(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct world *world = ctx;
+	struct net_stream *stream = &world->taken;
+	struct fd_message message;
+	char data[256];
+	ssize_t got = stream->kind->receive(stream, data, sizeof data, &message);
+
+	if (got <= 0) {
+		loop_unwatch(loop, fd);
+		stream->kind->close(stream);
+		return;
+	}
+	struct iovec part = { data, (size_t)got };
+	assert_int_equal(stream->kind->send(stream, &part, 1, NULL, 0, false), got);
+}
+
+static void take_echo(void *ctx, struct net_stream *stream, struct str early)
+{
+	struct world *world = ctx;
+	struct iovec part = { (char *)(uintptr_t)early.data, early.len };
+	struct error err;
+
+	assert_int_equal(world->done, world->begun);
+	assert_int_equal(http_server_connections(world->server), 0);
+	world->taken = *stream;
+	if (early.len)
+		assert_int_equal(stream->kind->send(&world->taken, &part, 1, NULL, 0, false),
+			(ssize_t)early.len);
+	assert_int_equal(
+		loop_watch(world->loop, world->taken.fd, EPOLLIN, on_echo, world, &err), 0);
+}
+
 static void on_begin(void *ctx, struct http_request *r)
 {
 	struct world *world = ctx;
@@ -94,7 +132,18 @@ static void on_begin(void *ctx, struct http_request *r)
 		http_take_body(r, 1000);
 	} else if (str_is(r->path, "/stream")) {
 		http_stream_body(r);
+	} else if (str_is(r->path, "/echo")) {
+		http_upgrade(r, "echo", NULL, take_echo, world);
 	}
+}
+
+static void on_refused(void *ctx, struct http_request *r, const struct error *err)
+{
+	struct world *world = ctx;
+
+	world->begun++;
+	world->request = r;
+	http_respond(r, 403, "text/plain", NULL, str_from(err->text));
 }
 
 static void on_complete(void *ctx, struct http_request *r)
@@ -142,8 +191,8 @@ static int setup(void **state)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct error err;
 
-	world->handler = (struct http_handler){ on_begin, on_complete, on_body, on_writable,
-		on_done, world };
+	world->handler = (struct http_handler){ on_begin, on_refused, on_complete, on_body,
+		on_writable, on_done, world };
 	str_format(world->path, sizeof world->path, "/tmp/unit-http.%d", (int)getpid());
 	str_copy(address.sun_path, sizeof address.sun_path, world->path);
 	unlink(world->path); /* one that crashed may have had our pid */
@@ -153,7 +202,9 @@ static int setup(void **state)
 	assert_int_equal(loop_new(&world->loop, &err), 0);
 	assert_int_equal(
 		http_server_new(world->loop, NULL, &world->handler, &world->server, &err), 0);
-	assert_int_equal(http_server_listen(world->server, world->listener, &err), 0);
+	assert_int_equal(http_server_listen(world->server,
+				 &(struct http_listener){ .fd = world->listener }, &err),
+		0);
 	world->client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(world->client, (void *)&address, sizeof address), 0);
 	*state = world;
@@ -351,6 +402,199 @@ static void descriptors_that_must_wait_are_copies(void **state)
 	close(ends[1]);
 }
 
+static void an_upgraded_connection_is_another_protocols(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world,
+		"GET /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
+		"early ");
+	assert_int_equal(strncmp(received(world), "HTTP/1.1 101 Switching Protocols\r\n", 34), 0);
+	assert_non_null(strstr(world->text, "\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"));
+	assert_null(strstr(world->text, "Content-Length"));
+	assert_string_equal(strstr(world->text, "\r\n\r\n"), "\r\n\r\nearly ");
+	send_text(world, "GET /now HTTP/1.1\r\n");
+	assert_non_null(strstr(received(world), "early GET /now HTTP/1.1\r\n"));
+	assert_int_equal(world->begun, 1);
+	assert_int_equal(world->aborted, 0);
+	close(world->client);
+	run(world);
+	assert_int_equal(world->taken.fd, -1);
+	world->client = -1;
+}
+
+static void a_request_with_a_body_is_not_upgraded(void **state)
+{
+	struct world *world = *state;
+
+	send_text(world, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n");
+	assert_int_equal(strncmp(received(world), "HTTP/1.1 400 ", 13), 0);
+	assert_int_equal(world->done, 1);
+}
+
+/* ---- listeners ---- */
+/* Turns every byte on its way: whoever reads what it should has it through the stream. */
+static ssize_t receive_turned(
+	struct net_stream *s, void *data, size_t size, struct fd_message *message)
+{
+	ssize_t got = fd_message_receive(s->fd, data, size, MSG_DONTWAIT, message);
+
+	for (ssize_t i = 0; i < got; i++)
+		((char *)data)[i] ^= 1;
+	return got;
+}
+
+static ssize_t send_turned(struct net_stream *s, const struct iovec *parts, size_t part_count,
+	const int *fds, int fd_count, bool more)
+{
+	char copy[4096];
+	size_t len = parts->iov_len < sizeof copy ? parts->iov_len : sizeof copy;
+
+	for (size_t i = 0; i < len; i++)
+		copy[i] = (char)(((const char *)parts->iov_base)[i] ^ 1);
+	return send(s->fd, copy, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static ssize_t send_file_turned(struct net_stream *s, int file, off_t *at, size_t len)
+{
+	char data[4096];
+	ssize_t got = pread(file, data, len < sizeof data ? len : sizeof data, *at);
+	struct iovec part = { data, got > 0 ? (size_t)got : 0 };
+
+	if (got <= 0)
+		return got;
+	ssize_t sent = send_turned(s, &part, 1, NULL, 0, false);
+	*at += sent > 0 ? sent : 0;
+	return sent;
+}
+
+static void end_turned(struct net_stream *s)
+{
+	shutdown(s->fd, SHUT_WR);
+}
+
+static void close_turned(struct net_stream *s)
+{
+	(*(int *)s->state)++;
+	fd_close(&s->fd);
+}
+
+static int closed_streams;
+
+static void open_turned(void *ctx, int fd, struct net_stream *stream)
+{
+	static const struct net_stream_kind turned = { receive_turned, send_turned,
+		send_file_turned, end_turned, close_turned };
+
+	*stream = (struct net_stream){ &turned, fd, true, &closed_streams };
+}
+
+static int know_by_header(
+	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
+{
+	if (!str_is(http_header(r, "authorization"), "Bearer right"))
+		return fail(err, ERR_DENIED, "nobody we know");
+	*principal = ctx;
+	return 0;
+}
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	str_copy(address.sun_path, sizeof address.sun_path, path);
+	assert_int_equal(connect(fd, (void *)&address, sizeof address), 0);
+	return fd;
+}
+
+/* A second listener of the same server; *socket is the client of it. */
+static int listen_too(struct world *world, const struct http_listener *listener)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct http_listener second = *listener;
+	struct error err;
+
+	str_format(address.sun_path, sizeof address.sun_path, "%s.too", world->path);
+	unlink(address.sun_path);
+	second.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(second.fd, (void *)&address, sizeof address), 0);
+	assert_int_equal(listen(second.fd, 16), 0);
+	assert_int_equal(http_server_listen(world->server, &second, &err), 0);
+	close(world->client);
+	world->client = connect_to(address.sun_path);
+	unlink(address.sun_path);
+	return second.fd;
+}
+
+static void each_listener_has_its_authenticator(void **state)
+{
+	struct world *world = *state;
+	auto_close int listener = listen_too(
+		world, &(struct http_listener){ .authenticate = know_by_header, .ctx = world });
+
+	send_text(world, "GET /later HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer right\r\n\r\n");
+	assert_int_equal(world->begun, 1);
+	assert_ptr_equal(world->request->principal, world);
+	answer(world, world->request, "in");
+	assert_non_null(strstr(received(world), "in"));
+	send_text(world, GET("/now"));
+	assert_non_null(strstr(received(world), "HTTP/1.1 403 "));
+	assert_non_null(strstr(world->text, "Connection: close\r\n"));
+	assert_non_null(strstr(world->text, "nobody we know"));
+	/* The first listener asks nobody. */
+	close(world->client);
+	world->client = connect_to(world->path);
+	send_text(world, GET("/now"));
+	assert_non_null(strstr(received(world), "HTTP/1.1 200 "));
+	http_server_free(world->server);
+	world->server = NULL;
+}
+
+static void every_byte_goes_through_the_stream_of_the_listener(void **state)
+{
+	enum { FILE_BYTES = 100000 };
+	static char file_bytes[FILE_BYTES];
+	struct world *world = *state;
+	auto_close int listener = listen_too(world, &(struct http_listener){ .open = open_turned });
+	auto_close int file = memfd_create("file", MFD_CLOEXEC);
+	char text[] = GET("/later");
+
+	memset(file_bytes, 'f', sizeof file_bytes);
+	assert_int_equal(fd_write_full(file, file_bytes, sizeof file_bytes), FILE_BYTES);
+	for (char *at = text; *at; at++)
+		*at ^= 1;
+	closed_streams = 0;
+	send_text(world, text);
+	assert_int_equal(world->begun, 1);
+	http_close_after(world->request);
+	http_respond_file(world->request, 200, "text/plain", NULL, take_fd(&file), 0, FILE_BYTES);
+	/* More than the client keeps: its end is what counts. */
+	size_t total = 0, wrong = 0;
+	bool is_body = false;
+	char piece[4096], last[4] = "";
+	for (int i = 0; i < 1000 && closed_streams == 0; i++) {
+		ssize_t got;
+		run(world);
+		while ((got = recv(world->client, piece, sizeof piece, MSG_DONTWAIT)) > 0)
+			for (ssize_t k = 0; k < got; k++) {
+				char c = (char)(piece[k] ^ 1);
+				if (is_body) {
+					total++;
+					wrong += c != 'f';
+				}
+				memmove(last, last + 1, 3);
+				last[3] = c;
+				is_body = is_body || !memcmp(last, "\r\n\r\n", 4);
+			}
+	}
+	assert_int_equal(total, FILE_BYTES);
+	assert_int_equal(wrong, 0);
+	http_server_free(world->server);
+	world->server = NULL;
+	assert_int_equal(closed_streams, 1);
+}
+
 static void a_client_that_goes_is_told_once(void **state)
 {
 	struct world *world = *state;
@@ -434,6 +678,10 @@ int main(void)
 		TEST(what_is_too_big_never_completes),
 		TEST(a_writer_is_told_to_wait_and_when_to_go_on),
 		TEST(descriptors_that_must_wait_are_copies),
+		TEST(an_upgraded_connection_is_another_protocols),
+		TEST(a_request_with_a_body_is_not_upgraded),
+		TEST(each_listener_has_its_authenticator),
+		TEST(every_byte_goes_through_the_stream_of_the_listener),
 		TEST(a_client_that_goes_is_told_once),
 		TEST(freeing_the_server_ends_what_is_under_way),
 		TEST(draining_ends_when_the_last_answer_is_out),

@@ -1,0 +1,31 @@
+/* stream.h -- the bytes of one connection, whatever carries them: a socket now, TLS over one later.
+ * 1. Nothing here waits: what can't be done now is -1 with EAGAIN, and the loop watches `fd`.
+ * 2. Descriptors travel on unix sockets alone. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include "linux/fd_message.h"
+
+struct net_stream;
+struct net_stream_kind {
+	/* Bytes received with their descriptors, 0 at the end; -1 with errno. */
+	ssize_t (*receive)(
+		struct net_stream *s, void *data, size_t size, struct fd_message *message);
+	/* Bytes sent of all parts; fds go with the first. `more` follows at once. -1 with errno. */
+	ssize_t (*send)(struct net_stream *s, const struct iovec *parts, size_t part_count,
+		const int *fds, int fd_count, bool more);
+	/* Bytes sent of a regular file from *at on, which is moved; 0: the file ends there. */
+	ssize_t (*send_file)(struct net_stream *s, int file, off_t *at, size_t len);
+	void (*end)(struct net_stream *s);   /* nothing more will be sent */
+	void (*close)(struct net_stream *s); /* and everything is given back, `fd` closed */
+};
+struct net_stream {
+	const struct net_stream_kind *kind;
+	int fd; /* -1: there is none */
+	bool is_unix;
+	void *state; /* the kind's */
+};
+#define STREAM_NONE ((struct net_stream){ .fd = -1 })
+/* The socket itself; takes fd. */
+void stream_open_plain(void *ctx, int fd, struct net_stream *stream);
