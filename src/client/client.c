@@ -302,7 +302,7 @@ static ssize_t read_chunked(struct client *client, struct client_response *respo
 		/* The frame lies around the data: no more is looked at than fits. */
 		if (ready.len > size)
 			ready.len = size;
-		int status = http_chunks_take(&response->chunks, ready, &used, &piece, err);
+		int status = http1_chunks_take(&response->chunks, ready, &used, &piece, err);
 		if (status < 0)
 			return -1;
 		if (piece.len > 0)

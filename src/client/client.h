@@ -65,7 +65,7 @@ struct client_response {
 	bool at_end;
 	/* private */
 	uint64_t left;
-	struct http_chunks chunks;
+	struct http1_chunks chunks;
 };
 /* Sends and reads the head of the answer. Then client_read until it returns 0. Interrupted calls go
  * on: who waits for something else too polls client->socket, and client_read blocks only when

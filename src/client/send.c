@@ -111,20 +111,20 @@ static bool has_answered(struct client *client, int timeout_ms)
 static int send_chunks(
 	struct client *client, const struct client_request *request, struct error *err)
 {
-	auto_free char *room = malloc(HTTP_CHUNK_FRAME + PIECE + 2);
+	auto_free char *room = malloc(HTTP1_CHUNK_FRAME + PIECE + 2);
 	uint64_t total = 0;
 	ssize_t got;
 
 	if (!room)
 		abort();
-	char *data = room + HTTP_CHUNK_FRAME;
+	char *data = room + HTTP1_CHUNK_FRAME;
 	do {
 		do
 			got = read(request->body_fd, data, PIECE);
 		while (got < 0 && errno == EINTR);
 		if (got < 0)
 			return fail_errno(err, "read the body of the request");
-		char *frame = http_chunk_frame(data, (size_t)got);
+		char *frame = http1_chunk_frame(data, (size_t)got);
 		struct iovec part = { frame, (size_t)(data + got + 2 - frame) };
 		int status = transmit(client, &part, 1, NULL, 0, err);
 		if (status <= 0)

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "format/http1.h"
 #include "linux/child.h"
 
 #define FORWARD_PORT 3128 /* of 127.0.0.1 inside */
@@ -57,9 +58,8 @@ void forward_rewrite(struct str bytes, const struct forward_request *request, st
  * and parsers differ. */
 struct forward_body {
 	bool is_chunked, is_done;
-	uint64_t left; /* of the body, or of the chunk and its line end */
-	int state;
-	unsigned digits;
+	uint64_t left; /* when not chunked */
+	struct http1_chunks chunks;
 };
 void forward_body_start(struct forward_body *body, const struct forward_request *request);
 /* *taken: how many of the bytes are the body's (all of them unless it is_done after). -1:

@@ -1,11 +1,10 @@
-/* http_response.h -- the head of an HTTP/1.1 response, and chunked framing. Pure.
- * 1. Strict, as the server is: CRLF only, no obs-fold, one Content-Length at most and none beside
- * Transfer-Encoding, no coding but `chunked`. */
+/* http_response.h -- the head of an HTTP/1.1 response. Pure. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
+#include "format/http1.h"
 
 #define HTTP_RESPONSE_HEAD_MAX 65536
 #define HTTP_LENGTH_UNKNOWN UINT64_MAX
@@ -23,19 +22,3 @@ int http_response_parse(struct str text, bool is_head, size_t *used, struct http
 	struct error *err);
 /* The first header of that name, trimmed; data NULL when there is none. */
 struct str http_response_header(const struct http_response *response, const char *name);
-
-#define HTTP_CHUNK_FRAME 18 /* bytes of the longest line that says a chunk's size */
-/* Writes that line for `len` bytes right before `data`, where there is room for it, and a CRLF
- * behind them; returns where it begins. */
-char *http_chunk_frame(char *data, size_t len);
-
-struct http_chunks {
-	int state;
-	uint64_t left;	 /* of the chunk */
-	uint64_t beside; /* bytes of extensions and trailers */
-	unsigned digits;
-};
-/* Takes the next piece: *used bytes of `in` are done with, *data (maybe empty) is body among them.
- * 1: the body has ended, 0: go on, -1: ERR_CORRUPT. Start with {0}. */
-int http_chunks_take(struct http_chunks *chunks, struct str in, size_t *used, struct str *data,
-	struct error *err);

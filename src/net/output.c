@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "format/http_response.h"
+#include "format/http1.h"
 #include "net/parts.h"
 
 #define ROUNDS 8 /* of one file or pipe, then the others have their turn */
@@ -153,7 +153,7 @@ static void send_piece(struct http_connection *c, struct exchange *x, char *data
 	struct str piece = { data, len };
 
 	if (x->is_chunked) {
-		char *frame = http_chunk_frame(data, len);
+		char *frame = http1_chunk_frame(data, len);
 		piece = (struct str){ frame, (size_t)(data + len + 2 - frame) };
 	}
 	output_send(c, piece, STR(""));
@@ -161,7 +161,7 @@ static void send_piece(struct http_connection *c, struct exchange *x, char *data
 
 static enum flow flush_pipe(struct http_connection *c, struct exchange *x)
 {
-	char *data = c->server->out + HTTP_CHUNK_FRAME;
+	char *data = c->server->out + HTTP1_CHUNK_FRAME;
 
 	for (int i = 0; i < ROUNDS && x->pipe >= 0 && !x->is_pipe_dry; i++) {
 		ssize_t got = x->has_no_body ? 0 : read(x->pipe, data, HTTP_CHUNK);

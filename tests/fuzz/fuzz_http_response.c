@@ -5,10 +5,10 @@
 #include "format/http_response.h"
 #include "fuzz.h"
 
-/* Takes the chunks of `in`, at most `step` bytes at a time; what http_chunks_take said last. */
+/* Takes the chunks of `in`, at most `step` bytes at a time; what http1_chunks_take said last. */
 static int unchunk(struct str in, size_t step, struct buf *out, size_t *total)
 {
-	struct http_chunks chunks = { 0 };
+	struct http1_chunks chunks = { 0 };
 	int status = 0;
 
 	*total = 0;
@@ -17,7 +17,7 @@ static int unchunk(struct str in, size_t step, struct buf *out, size_t *total)
 		size_t used = 0;
 		if (part.len > step)
 			part.len = step;
-		status = http_chunks_take(&chunks, part, &used, &data, NULL);
+		status = http1_chunks_take(&chunks, part, &used, &data, NULL);
 		if (status < 0)
 			break;
 		check(used <= part.len && used > 0);

@@ -209,7 +209,7 @@ static void test_garbage_is_answered_and_closed(void **state)
 	send(fd, lots, 1 << 20, MSG_NOSIGNAL | MSG_DONTWAIT);
 	test_free(lots);
 	shutdown(fd, SHUT_WR);
-	assert_answer(fd, "HTTP/1.1 400 ", "head of more than");
+	assert_answer(fd, "HTTP/1.1 400 ", "head is longer than");
 	auto_close int silent = dial(w->port);
 	shutdown(silent, SHUT_WR);
 	assert_answer(silent, "", "");

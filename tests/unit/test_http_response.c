@@ -104,7 +104,7 @@ static void a_head_has_a_maximum(void **state)
 
 static int unchunk(const char *text, size_t step, struct buf *out)
 {
-	struct http_chunks chunks = { 0 };
+	struct http1_chunks chunks = { 0 };
 	struct str in = str_from(text), data;
 	size_t used;
 	int status = 0;
@@ -112,7 +112,7 @@ static int unchunk(const char *text, size_t step, struct buf *out)
 	buf_clear(out);
 	while (status == 0 && in.len > 0) {
 		struct str part = { in.data, in.len < step ? in.len : step };
-		status = http_chunks_take(&chunks, part, &used, &data, NULL);
+		status = http1_chunks_take(&chunks, part, &used, &data, NULL);
 		if (status < 0)
 			break;
 		buf_append(out, data.data, data.len);
@@ -151,14 +151,14 @@ static void bad_chunks_are_corrupt(void **state)
 static void a_frame_is_read_as_it_was_written(void **state)
 {
 	static const size_t lengths[] = { 1, 9, 15, 16, 255, 256, 4096, 65535, 65536 };
-	static char room[HTTP_CHUNK_FRAME + 65536 + 2 + 8];
+	static char room[HTTP1_CHUNK_FRAME + 65536 + 2 + 8];
 	auto_buf struct buf out;
 
 	buf_init(&out, sizeof room);
 	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-		char *data = room + HTTP_CHUNK_FRAME;
+		char *data = room + HTTP1_CHUNK_FRAME;
 		memset(data, 'x', lengths[i]);
-		char *frame = http_chunk_frame(data, lengths[i]);
+		char *frame = http1_chunk_frame(data, lengths[i]);
 		assert_true(frame >= room);
 		memcpy(data + lengths[i] + 2, "0\r\n\r\n", 6);
 		assert_int_equal(unchunk(frame, sizeof room, &out), 1);
