@@ -28,7 +28,6 @@ struct attached {
 	struct remote *remote;
 	const struct exec_call *call;
 	char id[ID_LEN + 1];
-	struct plan plan; /* of it, what streams.h looks at */
 	struct sandbox_io io;
 	struct streams streams;
 	struct relay_events relay_events;
@@ -63,13 +62,11 @@ static bool lead_to_one_place(int a, int b)
 	return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-static void choose_streams(struct attached *a)
+static struct streams_kind choose_streams(const struct exec_call *call)
 {
-	const struct exec_call *call = a->call;
-	enum plan_stream *streams = a->plan.streams;
-	a->plan.privileged = geteuid() == 0;
-	a->plan.tty = call->tty;
-	a->plan.limits.output_bytes = call->output_bytes;
+	struct streams_kind kind = { .is_privileged = geteuid() == 0,
+		.output_bytes = call->output_bytes };
+	enum plan_stream *streams = kind.each;
 	for (int i = 0; i < 3; i++) {
 		if (call->tty)
 			streams[i] = STREAM_TTY;
@@ -80,8 +77,9 @@ static void choose_streams(struct attached *a)
 		else
 			streams[i] = exec_can_be_handed(i) ? STREAM_HANDED : STREAM_RELAYED;
 	}
-	a->plan.merged = streams[1] == STREAM_RELAYED && streams[2] == STREAM_RELAYED &&
+	kind.is_merged = streams[1] == STREAM_RELAYED && streams[2] == STREAM_RELAYED &&
 			 lead_to_one_place(1, 2);
+	return kind;
 }
 
 static int replace_stdin(struct error *err)
@@ -386,13 +384,13 @@ int exec_attach(struct remote *remote, const struct exec_call *call, struct exec
 		(struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, &a };
 	id_make(a.id);
 	buf_init(&a.answer, ANSWER_MAX);
-	choose_streams(&a);
+	const struct streams_kind kind = choose_streams(call);
 	/* Nobody types: what reads there is at its end at once. */
 	if (call->tty && !call->interactive && replace_stdin(err))
 		return -1;
 	/* Writing where nobody reads is an error code here. */
 	signal(SIGPIPE, SIG_IGN);
-	int failed = streams_prepare(&a.streams, &a.plan, &a.io, err) || begin(&a, err) ||
+	int failed = streams_prepare(&a.streams, &kind, &a.io, err) || begin(&a, err) ||
 		     loop_run(a.loop, err);
 	streams_done(&a.streams);
 	if (a.loop)

@@ -90,13 +90,16 @@ int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, stru
 	struct start start;
 	auto_close int image = -1;
 	struct held_base disk_base = { 0 };
+	const struct streams_kind kind = { plan->privileged,
+		{ plan->streams[0], plan->streams[1], plan->streams[2] }, plan->merged,
+		plan->mirrors, plan->limits.output_bytes };
 	sigset_t before;
 	cgroup_init(&group);
 	if (plan->counted_disk && guard_disk_check(plan, &disk_base, err))
 		return -1;
 	hold_signals(&before);
 	start_init(&start, plan, cgroups, &group);
-	int failed = share_flag(&start.is_up, err) || streams_prepare(&streams, plan, io, err) ||
+	int failed = share_flag(&start.is_up, err) || streams_prepare(&streams, &kind, io, err) ||
 		     start_open_image(&image, err) || start_prepare(&start, err);
 	start.init_image = image;
 	if (!failed)

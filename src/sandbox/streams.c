@@ -60,9 +60,9 @@ static void put_back(const struct stream_state before[3])
 /* /dev/stdout is opened by name sometimes. Root's anonymous pipe may then be opened by the
  * sandbox's user, but only the way it is meant: whoever could write into a stdin would speak to the
  * programs that read it next. */
-static void open_to_sandbox(const struct plan *plan, int fd, bool is_input)
+static void open_to_sandbox(const struct streams *streams, int fd, bool is_input)
 {
-	if (plan->privileged && is_anonymous_pipe(fd))
+	if (streams->kind.is_privileged && is_anonymous_pipe(fd))
 		fchmod(fd, is_input ? 0604 : 0602);
 }
 
@@ -74,7 +74,7 @@ static int make_pipe(struct streams *streams, unsigned index, struct error *err)
 	int inside = index == 0 ? ends[0] : ends[1], ours = index == 0 ? ends[1] : ends[0];
 	fcntl(ours, F_SETPIPE_SZ, PIPE_BYTES);
 	fd_set_nonblocking(ours);
-	open_to_sandbox(streams->plan, inside, index == 0);
+	open_to_sandbox(streams, inside, index == 0);
 	streams->inside[index] = inside;
 	streams->owns_inside[index] = true;
 	streams->ours[index] = ours;
@@ -86,24 +86,22 @@ static int make_pipe(struct streams *streams, unsigned index, struct error *err)
  * may use it (`carrel run -- cmd | less`), and it is left alone. */
 static void find_outer(struct streams *streams)
 {
-	const struct plan *plan = streams->plan;
-	bool is_tty = plan->streams[0] == STREAM_TTY;
+	const struct streams_kind *kind = &streams->kind;
+	bool is_tty = kind->each[0] == STREAM_TTY;
 	streams->outer = (struct terminal){ .fd = -1 };
-	if ((!is_tty && plan->streams[0] != STREAM_RELAYED) || !isatty(STDIN_FILENO))
+	if ((!is_tty && kind->each[0] != STREAM_RELAYED) || !isatty(STDIN_FILENO))
 		return;
 	streams->outer.fd = STDIN_FILENO;
-	streams->outer.may_set = is_tty && (!plan->mirrors || plan->streams[1] == STREAM_TTY);
+	streams->outer.may_set = is_tty && (!kind->mirrors || kind->each[1] == STREAM_TTY);
 	signal(SIGTTIN, SIG_IGN); /* reading in the background is then an error, and no stop */
 }
 
-int streams_prepare(
-	struct streams *streams, const struct plan *plan, struct sandbox_io *io, struct error *err)
+int streams_prepare(struct streams *streams, const struct streams_kind *kind, struct sandbox_io *io,
+	struct error *err)
 {
-	*streams = (struct streams){ .plan = plan,
-		.io = io,
-		.terminal = -1,
-		.slave = -1,
-		.budget = plan->limits.output_bytes };
+	*streams = (struct streams){
+		.kind = *kind, .io = io, .terminal = -1, .slave = -1, .budget = kind->output_bytes
+	};
 	streams->before = calloc(3, sizeof *streams->before);
 	if (!streams->before)
 		abort();
@@ -112,13 +110,13 @@ int streams_prepare(
 	for (int i = 0; i < 3; i++)
 		streams->ours[i] = streams->inside[i] = -1;
 	for (unsigned i = 0; i < 3; i++) {
-		switch (plan->streams[i]) {
+		switch (kind->each[i]) {
 		case STREAM_HANDED:
 			streams->inside[i] = (int)i;
-			open_to_sandbox(plan, (int)i, i == 0);
+			open_to_sandbox(streams, (int)i, i == 0);
 			break;
 		case STREAM_RELAYED:
-			if (i == 2 && plan->merged) {
+			if (i == 2 && kind->is_merged) {
 				streams->inside[2] = streams->inside[1];
 				break;
 			}
@@ -145,7 +143,7 @@ static int find_shown(const struct streams *streams)
 {
 	static const int order[3] = { STDOUT_FILENO, STDERR_FILENO, STDIN_FILENO };
 	for (int i = 0; i < 3; i++)
-		if (streams->plan->streams[order[i]] == STREAM_TTY)
+		if (streams->kind.each[order[i]] == STREAM_TTY)
 			return order[i];
 	return STDOUT_FILENO;
 }
@@ -179,7 +177,7 @@ int streams_use_terminal(struct streams *streams, int master, int slave, struct 
 	bool is_owned = false;
 	streams->terminal = master;
 	for (int i = 0; i < 3; i++) {
-		if (streams->plan->streams[i] != STREAM_TTY)
+		if (streams->kind.each[i] != STREAM_TTY)
 			continue;
 		streams->inside[i] = slave;
 		streams->owns_inside[i] = !is_owned;
@@ -187,7 +185,7 @@ int streams_use_terminal(struct streams *streams, int master, int slave, struct 
 	}
 	fd_set_nonblocking(master);
 	streams_resize(streams);
-	return streams->plan->mirrors ? mirror(streams, slave, err) : 0;
+	return streams->kind.mirrors ? mirror(streams, slave, err) : 0;
 }
 
 /* Gives the caller's terminal the modes that it needs for the one inside. */
@@ -196,7 +194,7 @@ static void follow_modes(struct streams *streams)
 	struct termios inside;
 	if (streams->terminal < 0 || streams->outer.fd < 0)
 		return;
-	if (!streams->plan->mirrors)
+	if (!streams->kind.mirrors)
 		terminal_make_raw(&streams->outer);
 	else if (!tcgetattr(streams->terminal, &inside))
 		terminal_follow(&streams->outer, &inside, &streams->initial);
@@ -249,7 +247,7 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 	const struct relay_events *events, struct error *err)
 {
 	struct relay *relay = &streams->relays[index];
-	bool captured = index < 3 && streams->plan->streams[index] == STREAM_CAPTURED;
+	bool captured = index < 3 && streams->kind.each[index] == STREAM_CAPTURED;
 	relay->loop = loop;
 	relay->events = events;
 	relay->name = names[index];
@@ -258,14 +256,14 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 	relay->reader = index == 0 ? streams->slave : -1;
 	relay->from_is_foreign = index == 0;
 	relay->from_is_terminal = index == TERMINAL;
-	relay->from_is_packets = index == TERMINAL && streams->plan->mirrors;
+	relay->from_is_packets = index == TERMINAL && streams->kind.mirrors;
 	relay->terminal = (struct relay_terminal){ .changed = on_changed_modes, .ctx = streams };
 	if (index == 0 && streams->outer.fd >= 0)
 		relay->terminal.may_read = may_read;
 	/* Half an answer is none; of what was said for people the beginning is enough. */
 	relay->may_lose = index == 2;
-	relay->to_is_terminal = index == 0 && streams->plan->streams[0] == STREAM_TTY;
-	relay->budget = index > 0 && streams->plan->limits.output_bytes ? &streams->budget : NULL;
+	relay->to_is_terminal = index == 0 && streams->kind.each[0] == STREAM_TTY;
+	relay->budget = index > 0 && streams->kind.output_bytes ? &streams->budget : NULL;
 	if (captured)
 		relay->capture = index == 1 ? streams->io->out : streams->io->err;
 	else if (index > 0)
@@ -285,7 +283,7 @@ int streams_start(struct streams *streams, struct loop *loop, const struct relay
 			    streams, TERMINAL, loop, duplicate(streams->terminal), -1, events, err))
 			return -1;
 	}
-	if (streams->terminal >= 0 && streams->plan->streams[0] == STREAM_TTY &&
+	if (streams->terminal >= 0 && streams->kind.each[0] == STREAM_TTY &&
 		start_relay(streams, 0, loop, duplicate(STDIN_FILENO), duplicate(streams->terminal),
 			events, err))
 		return -1;
@@ -314,14 +312,14 @@ void streams_resize(struct streams *streams)
 
 bool streams_signal(const struct streams *streams, int signo)
 {
-	return streams->plan->mirrors && streams->terminal >= 0 &&
+	return streams->kind.mirrors && streams->terminal >= 0 &&
 	       !ioctl(streams->terminal, TIOCSIG, signo);
 }
 
 bool streams_have_jobs(const struct streams *streams)
 {
 	pid_t group, session;
-	return streams->plan->mirrors && streams->terminal >= 0 &&
+	return streams->kind.mirrors && streams->terminal >= 0 &&
 	       !ioctl(streams->terminal, TIOCGPGRP, &group) &&
 	       !ioctl(streams->terminal, TIOCGSID, &session) && group != session;
 }

@@ -8,8 +8,17 @@
 
 struct stream_state;
 
+/* What the streams of one command are: of a plan, or of an exec that the daemon starts. */
+struct streams_kind {
+	bool is_privileged; /* carried out by root */
+	enum plan_stream each[3];
+	bool is_merged;	       /* stderr is relayed with stdout */
+	bool mirrors;	       /* as in struct plan */
+	uint64_t output_bytes; /* cap of what is relayed and captured; 0: none */
+};
+
 struct streams {
-	const struct plan *plan;
+	struct streams_kind kind;
 	struct sandbox_io *io;
 	int inside[3]; /* for the spawn message; ours to close after it */
 	bool owns_inside[3];
@@ -18,8 +27,8 @@ struct streams {
 	struct relay relays[4];
 	uint64_t budget;	/* output bytes left */
 	int terminal;		/* the pty's master, or -1 */
-	int slave;		/* plan.mirrors: its other end, or -1 */
-	struct termios initial; /* plan.mirrors: its modes at first */
+	int slave;		/* kind.mirrors: its other end, or -1 */
+	struct termios initial; /* kind.mirrors: its modes at first */
 	struct loop *loop;
 	struct loop_timer *mend;     /* the command has cleared EXTPROC: sets it again */
 	struct terminal outer;	     /* the caller's, when stdin is read from it */
@@ -27,8 +36,8 @@ struct streams {
 };
 
 /* Makes the pipes. */
-int streams_prepare(
-	struct streams *streams, const struct plan *plan, struct sandbox_io *io, struct error *err);
+int streams_prepare(struct streams *streams, const struct streams_kind *kind, struct sandbox_io *io,
+	struct error *err);
 /* The child has made the terminal: slave becomes inside[] of those that are STREAM_TTY. Takes both
  * over. */
 int streams_use_terminal(struct streams *streams, int master, int slave, struct error *err);
