@@ -353,8 +353,8 @@ const struct workspace *core_model(const struct core_workspace *w)
 struct workspace_now core_now(const struct core_workspace *w)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
-	struct workspace_now now = { w->model.state, sandbox->state == SANDBOX_UP, sandbox->limiter,
-		w->core->landlock_writes };
+	struct workspace_now now = { w->model.state, sandbox->state == SANDBOX_UP,
+		view_limiter(&sandbox->view), w->core->landlock_writes };
 	if (now.state == WORKSPACE_READY &&
 		(sandbox->exec_count || w->waiters ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))

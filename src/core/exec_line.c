@@ -86,7 +86,8 @@ static void want_room(struct core_workspace *w, bool wants)
 {
 	struct error err;
 	if (w->sandbox.watch->is_heard)
-		loop_change(w->core->loop, w->sandbox.init, EPOLLIN | (wants ? EPOLLOUT : 0), &err);
+		loop_change(w->core->loop, w->sandbox.view.init, EPOLLIN | (wants ? EPOLLOUT : 0),
+			&err);
 }
 
 static void enqueue(struct exec_watch *watch, struct exec_message message)
@@ -158,7 +159,7 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 		what.flags |= INIT_TTY;
 	if (watch_forbids_growth(w))
 		what.flags |= INIT_NO_GROWTH;
-	return init_client_spawn(w->sandbox.init, e->number, &what, own->fds, err);
+	return init_client_spawn(w->sandbox.view.init, e->number, &what, own->fds, err);
 }
 
 /* init is no more, which is heard when all it said has been. */
@@ -202,11 +203,11 @@ static int send_small(struct core_workspace *w, const struct exec_message *m, st
 {
 	switch (m->type) {
 	case INIT_SIGNAL:
-		return init_client_signal(w->sandbox.init, m->id, m->value, err);
+		return init_client_signal(w->sandbox.view.init, m->id, m->value, err);
 	case INIT_ACK:
-		return init_client_ack(w->sandbox.init, m->id, err);
+		return init_client_ack(w->sandbox.view.init, m->id, err);
 	case INIT_STATS:
-		return init_client_stats(w->sandbox.init, err);
+		return init_client_stats(w->sandbox.view.init, err);
 	default: /* a spawn that was taken back */
 		return 0;
 	}
@@ -257,7 +258,7 @@ void line_break(struct core_workspace *w, enum reason reason, const char *why)
 	watch->is_broken = true;
 	watch->why = arena_text(&watch->arena, why);
 	if (watch->is_heard)
-		loop_unwatch(w->core->loop, w->sandbox.init);
+		loop_unwatch(w->core->loop, w->sandbox.view.init);
 	watch->is_heard = false;
 	/* When the launcher has ended it there is nothing odd about this. */
 	if (w->sandbox.state != SANDBOX_ENDING)
@@ -455,7 +456,7 @@ int line_hear(struct core_workspace *w, struct error *err)
 	struct exec_watch *watch = w->sandbox.watch;
 	if (watch->is_heard)
 		return 0;
-	if (loop_watch(w->core->loop, w->sandbox.init, EPOLLIN | (watch->queue ? EPOLLOUT : 0),
+	if (loop_watch(w->core->loop, w->sandbox.view.init, EPOLLIN | (watch->queue ? EPOLLOUT : 0),
 		    on_line, w, err))
 		return -1;
 	watch->is_heard = true;
@@ -466,7 +467,7 @@ void line_close(struct core_workspace *w)
 {
 	struct exec_watch *watch = w->sandbox.watch;
 	if (watch->is_heard)
-		loop_unwatch(w->core->loop, w->sandbox.init);
+		loop_unwatch(w->core->loop, w->sandbox.view.init);
 	loop_cancel(w->core->loop, watch->ping);
 	while (watch->queue) {
 		struct exec_message *m = watch->queue;

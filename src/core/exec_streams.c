@@ -436,18 +436,12 @@ static int open_stdin(struct core_exec *e, const struct exec_spec *spec, struct 
 	return 0;
 }
 
-/* In the sandbox's own devpts, so that its programs can name it; opened through the master, so that
- * nothing there has to be believed. */
 static int open_terminal(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
 	struct exec_private *own = e->own;
 	struct pty_size size = { spec->rows ? spec->rows : 24, spec->columns ? spec->columns : 80 };
-	auto_close int pts = openat(e->workspace->sandbox.fds[LAUNCH_FD_ROOT], "dev/pts",
-		O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (pts < 0)
-		return fail_errno(err, "open the sandbox's '/dev/pts'");
-	if (pty_open(pts, &e->terminal, &own->streams[0].inside, err) ||
-		pty_set_size(e->terminal, size, err))
+	if (view_open_terminal(
+		    &e->workspace->sandbox.view, size, &e->terminal, &own->streams[0].inside, err))
 		return -1;
 	for (int i = 0; i < 3; i++)
 		own->fds[i] = own->streams[0].inside;

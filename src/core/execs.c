@@ -96,7 +96,7 @@ const struct exec_record *exec_record_of(const struct core_exec *e)
 
 const char *exec_limiter(const struct core_exec *e)
 {
-	return e->workspace->sandbox.limiter;
+	return view_limiter(&e->workspace->sandbox.view);
 }
 
 int exec_terminal(const struct core_exec *e)

@@ -8,6 +8,7 @@
 #include "linux/home.h"
 #include "plan/launch.h"
 #include "sandbox/measure.h"
+#include "sandbox/view.h"
 #include "store/store.h"
 
 struct core_exec;
@@ -47,9 +48,7 @@ enum sandbox_state {
 /* The sandbox a workspace has just now. */
 struct core_sandbox {
 	enum sandbox_state state;
-	int init;		 /* socket, or -1 */
-	int fds[LAUNCH_FD_MAX];	 /* of launch.h, or -1 */
-	const char *limiter;	 /* "cgroup-v1" … */
+	struct sandbox_view view;
 	struct core_exec *execs; /* running here, linked by exec->next */
 	unsigned exec_count;
 	bool is_alone; /* nobody but init was there when it last told of an exit */

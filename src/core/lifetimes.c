@@ -1,7 +1,6 @@
 /* lifetimes.c -- what time does to a workspace: its sandbox is given back, it is suspended, it
  * expires; its last use is saved and its tree measured. All on the monotonic clock: a wall clock
  * that jumps moves nothing while core runs. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -15,24 +14,19 @@
 #define SWEEP_MS 30000
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
+static void look_at_process(void *ctx, int proc, int pid)
+{
+	bool *found = ctx;
+	*found |= pid > 1;
+}
+
 /* A server started with &, say. Not the process that init makes for the next command, when it has
  * said that nobody else is there: by its looks nobody could tell which one that is. */
 bool sandbox_has_processes(const struct core_workspace *w)
 {
-	if (w->sandbox.is_alone)
-		return false;
-	int fd = openat(w->sandbox.fds[LAUNCH_FD_PROC], ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
 	bool found = false;
-	while (dir && !found && (entry = readdir(dir))) {
-		uint64_t pid;
-		found = str_to_u64(str_from(entry->d_name), &pid) && pid > 1;
-	}
-	if (dir)
-		closedir(dir);
-	else
-		fd_close(&fd);
+	if (!w->sandbox.is_alone)
+		view_each_process(&w->sandbox.view, look_at_process, &found);
 	return found;
 }
 

@@ -1,17 +1,11 @@
 /* sandboxes.c -- the sandbox of a workspace: asked for when somebody wants to run something, given
  * back when nobody does. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/fd.h"
 #include "core/execs.h"
 #include "core/internal.h"
-#include "linux/unix_address.h"
-#include "plan/plan.h"
 
 #define LOST_STARTS_MAX 3
 
@@ -34,29 +28,15 @@ static void tell_waiters(struct core_workspace *w, const struct error *err)
 	core_release(w);
 }
 
-static int connect_init(struct core_workspace *w, struct error *err)
-{
-	struct sockaddr_un address;
-	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || unix_address_in(w->core->sockets, w->model.id, &address) ||
-		connect(fd, (struct sockaddr *)&address, sizeof address))
-		return fail_errno(err, "connect to the sandbox of workspace '%s'", w->model.name);
-	w->sandbox.init = take_fd(&fd);
-	return 0;
-}
-
 void sandbox_clear(struct core_sandbox *sandbox)
 {
-	*sandbox = (struct core_sandbox){ .init = -1 };
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		sandbox->fds[i] = -1;
+	*sandbox = (struct core_sandbox){ 0 };
+	view_init(&sandbox->view);
 }
 
 void sandbox_close(struct core_sandbox *sandbox)
 {
-	fd_close(&sandbox->init);
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		fd_close(&sandbox->fds[i]);
+	view_done(&sandbox->view);
 	sandbox_clear(sandbox);
 }
 
@@ -64,10 +44,10 @@ void sandbox_close(struct core_sandbox *sandbox)
 static int attach(struct core_workspace *w, int limiter, const int *fds, struct error *err)
 {
 	struct core_sandbox *sandbox = &w->sandbox;
-	memcpy(sandbox->fds, fds, sizeof sandbox->fds);
-	sandbox->limiter = plan_limiter_name((enum plan_limiter)limiter);
-	if (connect_init(w, err) || execs_attach(w, err))
-		return -1;
+	view_take(&sandbox->view, (enum plan_limiter)limiter, fds);
+	if (view_connect(&sandbox->view, w->core->sockets, w->model.id, err) ||
+		execs_attach(w, err))
+		return error_context(err, "the sandbox of workspace '%s'", w->model.name);
 	sandbox_move(sandbox, SANDBOX_UP);
 	w->lost_starts = 0;
 	workspace_set_state(w, WORKSPACE_READY);

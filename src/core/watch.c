@@ -3,15 +3,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/vfs.h>
-#include <unistd.h>
-#include <linux/magic.h>
 #include "base/clock.h"
 #include "core/exec_internal.h"
 #include "core/internal.h"
 #include "core/watch_disk.h"
-#include "format/procfs.h"
 #include "sandbox/sample.h"
 
 #define STATS_EVERY 5 /* samples between two questions to init */
@@ -67,20 +62,9 @@ bool watch_forbids_growth(const struct core_workspace *w)
 
 /* ---- memory ---- */
 
-static bool read_number(int fd, const char *key, uint64_t *value)
-{
-	char text[1024];
-	ssize_t len = fd < 0 ? -1 : pread(fd, text, sizeof text, 0);
-	struct str all = { text, len > 0 ? (size_t)len : 0 };
-	if (len <= 0)
-		return false;
-	return key ? procfs_find_number(all, key, value) : str_to_u64(str_trim(all), value);
-}
-
 bool watch_is_out_of_memory(struct core_workspace *w)
 {
-	uint64_t kills;
-	return read_number(w->sandbox.fds[LAUNCH_FD_OOM_COUNT], "oom_kill", &kills) && kills;
+	return view_is_out_of_memory(&w->sandbox.view);
 }
 
 static void on_killed(struct loop *loop, void *ctx)
@@ -105,10 +89,7 @@ static void look_for_kills(struct loop *loop, void *ctx)
 static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct watch_limits *limits = ctx;
-	char text[1024];
-	/* v1's eventfd is emptied, v2's file armed again. */
-	(void)!read(fd, text, sizeof(uint64_t));
-	(void)!pread(fd, text, sizeof text, 0);
+	view_heard_memory(&limits->w->sandbox.view);
 	limits->oom_looks = 0;
 	loop_cancel(loop, limits->oom);
 	look_for_kills(loop, limits);
@@ -124,8 +105,7 @@ static void look_at_sockets(struct loop *loop, void *ctx)
 	limits->sockets = NULL;
 	if (w->sandbox.state == SANDBOX_ENDING || (!w->sandbox.exec_count && w->sandbox.is_alone))
 		return;
-	if (read_number(w->sandbox.fds[LAUNCH_FD_SOCKETS], NULL, &bytes) &&
-		bytes > w->model.limits.memory_bytes) {
+	if (view_socket_bytes(&w->sandbox.view, &bytes) && bytes > w->model.limits.memory_bytes) {
 		end_sandbox(limits, REASON_MEMORY_LIMIT);
 		return;
 	}
@@ -134,7 +114,7 @@ static void look_at_sockets(struct loop *loop, void *ctx)
 
 static void watch_sockets(struct watch_limits *limits)
 {
-	if (!limits->sockets && limits->w->sandbox.fds[LAUNCH_FD_SOCKETS] >= 0)
+	if (!limits->sockets && view_counts_sockets(&limits->w->sandbox.view))
 		limits->sockets =
 			loop_after(limits->shelf->core->loop, SOCKETS_MS, look_at_sockets, limits);
 }
@@ -145,12 +125,9 @@ static void watch_sockets(struct watch_limits *limits)
 static uint64_t sandbox_cpu_ms(struct core_workspace *w)
 {
 	struct watch_limits *limits = limits_of(w);
-	uint64_t value;
-	int fd = w->sandbox.fds[LAUNCH_FD_CPU];
-	if (read_number(fd, "usage_usec", &value))
-		return value / 1000;
-	if (read_number(fd, NULL, &value))
-		return value / 1000000;
+	uint64_t used_ms;
+	if (view_cpu_ms(&w->sandbox.view, &used_ms))
+		return used_ms;
 	return limits && limits->has_usage ? usage_cpu_ms(&limits->usage) : 0;
 }
 
@@ -189,20 +166,14 @@ static void on_hit(void *ctx, enum reason reason)
 	end_sandbox(ctx, reason);
 }
 
-static int tmpfs_of(int fd)
-{
-	struct statfs fs;
-	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC ? fd : -1;
-}
-
 static bool need_usage(struct watch_limits *limits)
 {
-	const int *fds = limits->w->sandbox.fds;
-	const int tmpfs[USAGE_TMPFS] = { tmpfs_of(fds[LAUNCH_FD_ROOT]), -1, -1 };
 	struct error err;
-	if (limits->has_usage || fds[LAUNCH_FD_PROC] < 0)
-		return limits->has_usage;
-	if (usage_init(&limits->usage, fds[LAUNCH_FD_PROC], tmpfs, &err)) {
+	if (limits->has_usage)
+		return true;
+	if (view_open_usage(&limits->w->sandbox.view, &limits->usage, &err)) {
+		if (err.code == ERR_UNAVAILABLE)
+			return false;
 		log_record(&limits->w->core->log, LOG_LEVEL_ERROR, "a sandbox can't be measured",
 			"workspace", limits->w->model.id, "error", err.text, NULL);
 		return false;
@@ -338,11 +309,11 @@ int watch_open(struct core_workspace *w, struct error *err)
 		abort();
 	*limits = (struct watch_limits){ .w = w,
 		.shelf = exec_shelf(w->core),
-		.is_watchdog = !strcmp(sandbox->limiter, "watchdog"),
+		.is_watchdog = sandbox->view.limiter == LIMITER_WATCHDOG,
 		.disk = { .w = w, .shelf = exec_shelf(w->core), .end = end_for_disk } };
 	sandbox->watch->limits = limits;
 	limits->look = (struct sample){ .loop = w->core->loop,
-		.init_socket = sandbox->init,
+		.init_socket = sandbox->view.init,
 		.memory_bytes = w->model.limits.memory_bytes,
 		.millicpus = w->model.limits.millicpus,
 		.hit = on_hit,
@@ -354,12 +325,11 @@ int watch_open(struct core_workspace *w, struct error *err)
 		adopt(limits);
 		watch_sockets(limits);
 	}
-	int oom = sandbox->fds[LAUNCH_FD_OOM];
+	uint32_t events;
+	int oom = view_memory_events(&sandbox->view, &events);
 	if (oom < 0)
 		return 0;
-	if (loop_watch(w->core->loop, oom,
-		    !strcmp(sandbox->limiter, "cgroup-v2") ? EPOLLPRI : EPOLLIN, on_oom, limits,
-		    err))
+	if (loop_watch(w->core->loop, oom, events, on_oom, limits, err))
 		return error_context(err, "watch the memory of the sandbox");
 	limits->is_oom_watched = true;
 	return 0;
@@ -374,8 +344,9 @@ void watch_close(struct core_workspace *w)
 	stop_sampling(limits);
 	loop_cancel(loop, limits->oom);
 	loop_cancel(loop, limits->sockets);
+	uint32_t events;
 	if (limits->is_oom_watched)
-		loop_unwatch(loop, w->sandbox.fds[LAUNCH_FD_OOM]);
+		loop_unwatch(loop, view_memory_events(&w->sandbox.view, &events));
 	watch_disk_close(&limits->disk);
 	sample_end(&limits->look);
 	if (limits->has_usage)

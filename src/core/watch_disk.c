@@ -343,7 +343,7 @@ static bool may_measure(const struct watch_disk *disk)
 
 static bool is_quota_full(const struct watch_disk *disk)
 {
-	return usage_tmpfs_is_full(disk->w->sandbox.fds[LAUNCH_FD_WORKSPACE]);
+	return view_is_workspace_full(&disk->w->sandbox.view);
 }
 
 static void look_at_loss(struct watch_disk *disk)

@@ -83,7 +83,7 @@ static inline void on_gone(struct loop *loop, void *ctx)
 	assert_null(sandbox->watch);
 	assert_null(sandbox->execs);
 	assert_int_equal(sandbox->exec_count, 0);
-	fd_close(&sandbox->init);
+	fd_close(&sandbox->view.init);
 	sandbox_move(sandbox, SANDBOX_NONE);
 	sandbox->limit = REASON_EXITED;
 	fd_close(&world->init.listener);
@@ -112,7 +112,7 @@ static inline int bring_up(struct error *err)
 		world->init.socket = connect_to(&world->init);
 	if (world->init.pid <= 0)
 		return fail_errno(err, "start init");
-	sandbox->init = take_fd(&world->init.socket);
+	sandbox->view.init = take_fd(&world->init.socket);
 	if (execs_attach(&world->w, err))
 		return -1;
 	sandbox_move(sandbox, SANDBOX_UP);
@@ -215,10 +215,9 @@ static inline void open_core(void)
 	core->newest = core->oldest = w;
 	w->core = core;
 	w->users = 0;
-	w->sandbox = (struct core_sandbox){ .init = -1, .limiter = "cgroup-v1" };
-	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		w->sandbox.fds[i] = -1;
-	w->sandbox.fds[LAUNCH_FD_ROOT] = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	w->sandbox = (struct core_sandbox){ 0 };
+	view_init(&w->sandbox.view);
+	w->sandbox.view.fds[LAUNCH_FD_ROOT] = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	map_add(&core->ids, str_from(w->model.id), w);
 }
 
@@ -235,9 +234,9 @@ static inline void drop_core(void)
 			put->done(put->ctx, &err);
 	}
 	world->gone = world->flush = world->patience = NULL;
-	fd_close(&world->w.sandbox.init);
+	fd_close(&world->w.sandbox.view.init);
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		fd_close(&world->w.sandbox.fds[i]);
+		fd_close(&world->w.sandbox.view.fds[i]);
 	loop_free(world->loop);
 	map_done(&core->ids);
 	map_done(&core->execs);

@@ -458,7 +458,7 @@ static int play_init(void)
 	struct error err;
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-	world->w.sandbox.init = ends[0];
+	world->w.sandbox.view.init = ends[0];
 	assert_int_equal(execs_attach(&world->w, &err), 0);
 	sandbox_move(&world->w.sandbox, SANDBOX_UP);
 	return ends[1];

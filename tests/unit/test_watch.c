@@ -10,7 +10,7 @@ static int stand_in(enum launch_fd which, const char *text)
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	world->w.sandbox.fds[which] = fd;
+	world->w.sandbox.view.fds[which] = fd;
 	return fd;
 }
 
@@ -24,13 +24,13 @@ static void test_an_oom_kill_anywhere_is_the_end_of_the_sandbox(void **state)
 	auto_seen struct seen seen, other;
 	uint64_t one = 1;
 	struct exec_spec spec = SPEC("sleep", "30");
-	world->w.sandbox.fds[LAUNCH_FD_OOM] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	world->w.sandbox.view.fds[LAUNCH_FD_OOM] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	int count = stand_in(LAUNCH_FD_OOM_COUNT, "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, true);
 	start_exec(&other, &spec, EXEC_STREAMED, NULL, true);
 	run_until(&seen.started);
 	/* Told before anything was killed, as v1 does. */
-	assert_int_equal(write(world->w.sandbox.fds[LAUNCH_FD_OOM], &one, 8), 8);
+	assert_int_equal(write(world->w.sandbox.view.fds[LAUNCH_FD_OOM], &one, 8), 8);
 	run_for(30);
 	assert_int_equal(world->ends, 0);
 	rewrite(count, "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
@@ -111,8 +111,8 @@ static void make_proc(char path[96])
 {
 	str_format(path, 96, "%s/proc", world->dir);
 	assert_int_equal(mkdir(path, 0700), 0);
-	world->w.sandbox.fds[LAUNCH_FD_PROC] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	world->w.sandbox.limiter = "watchdog";
+	world->w.sandbox.view.fds[LAUNCH_FD_PROC] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	world->w.sandbox.view.limiter = LIMITER_WATCHDOG;
 }
 
 static bool can_list_children(void)

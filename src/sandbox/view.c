@@ -1,0 +1,147 @@
+#include "sandbox/view.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "format/procfs.h"
+#include "linux/unix_address.h"
+
+void view_init(struct sandbox_view *view)
+{
+	*view = (struct sandbox_view){ .init = -1 };
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		view->fds[i] = -1;
+}
+
+void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int fds[LAUNCH_FD_MAX])
+{
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		view->fds[i] = fds[i];
+	view->limiter = limiter;
+	view->is_there = true;
+}
+
+const char *view_limiter(const struct sandbox_view *view)
+{
+	return view->is_there ? plan_limiter_name(view->limiter) : NULL;
+}
+
+void view_done(struct sandbox_view *view)
+{
+	fd_close(&view->init);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		fd_close(&view->fds[i]);
+	view_init(view);
+}
+
+int view_connect(struct sandbox_view *view, int sockets, const char *id, struct error *err)
+{
+	struct sockaddr_un address;
+	auto_close int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || unix_address_in(sockets, id, &address) ||
+		connect(fd, (struct sockaddr *)&address, sizeof address))
+		return fail_errno(err, "connect to carrel-init");
+	view->init = take_fd(&fd);
+	return 0;
+}
+
+int view_open_terminal(const struct sandbox_view *view, struct pty_size size, int *master,
+	int *terminal, struct error *err)
+{
+	auto_close int pts = openat(view->fds[LAUNCH_FD_ROOT], "dev/pts",
+		O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int made = -1, other = -1;
+	if (pts < 0)
+		return fail_errno(err, "open the sandbox's '/dev/pts'");
+	if (pty_open(pts, &made, &other, err) || pty_set_size(made, size, err))
+		return -1;
+	*master = take_fd(&made);
+	*terminal = take_fd(&other);
+	return 0;
+}
+
+/* ---- what it uses ---- */
+
+void view_each_process(
+	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx)
+{
+	usage_each_process(view->fds[LAUNCH_FD_PROC], fn, ctx);
+}
+
+static int tmpfs_of(int fd)
+{
+	struct statfs fs;
+	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC ? fd : -1;
+}
+
+int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err)
+{
+	const int tmpfs[USAGE_TMPFS] = { tmpfs_of(view->fds[LAUNCH_FD_ROOT]), -1, -1 };
+	if (view->fds[LAUNCH_FD_PROC] < 0)
+		return fail(err, ERR_UNAVAILABLE, "the sandbox has no /proc that can be read");
+	return usage_init(usage, view->fds[LAUNCH_FD_PROC], tmpfs, err);
+}
+
+/* The number behind `key`, or (NULL) the only one. */
+static bool read_number(int fd, const char *key, uint64_t *value)
+{
+	char text[1024];
+	ssize_t len = fd < 0 ? -1 : pread(fd, text, sizeof text, 0);
+	struct str all = { text, len > 0 ? (size_t)len : 0 };
+	if (len <= 0)
+		return false;
+	return key ? procfs_find_number(all, key, value) : str_to_u64(str_trim(all), value);
+}
+
+bool view_cpu_ms(const struct sandbox_view *view, uint64_t *ms)
+{
+	uint64_t value;
+	if (read_number(view->fds[LAUNCH_FD_CPU], "usage_usec", &value)) /* v2, in µs */
+		*ms = value / 1000;
+	else if (read_number(view->fds[LAUNCH_FD_CPU], NULL, &value)) /* v1, in ns */
+		*ms = value / 1000000;
+	else
+		return false;
+	return true;
+}
+
+bool view_counts_sockets(const struct sandbox_view *view)
+{
+	return view->fds[LAUNCH_FD_SOCKETS] >= 0;
+}
+
+bool view_socket_bytes(const struct sandbox_view *view, uint64_t *bytes)
+{
+	return read_number(view->fds[LAUNCH_FD_SOCKETS], NULL, bytes);
+}
+
+int view_memory_events(const struct sandbox_view *view, uint32_t *events)
+{
+	*events = view->limiter == LIMITER_CGROUP_V2 ? EPOLLPRI : EPOLLIN;
+	return view->fds[LAUNCH_FD_OOM];
+}
+
+/* v1's eventfd is emptied, v2's file armed again. */
+void view_heard_memory(const struct sandbox_view *view)
+{
+	char text[1024];
+	(void)!read(view->fds[LAUNCH_FD_OOM], text, sizeof(uint64_t));
+	(void)!pread(view->fds[LAUNCH_FD_OOM], text, sizeof text, 0);
+}
+
+bool view_is_out_of_memory(const struct sandbox_view *view)
+{
+	uint64_t kills;
+	return read_number(view->fds[LAUNCH_FD_OOM_COUNT], "oom_kill", &kills) && kills;
+}
+
+bool view_is_workspace_full(const struct sandbox_view *view)
+{
+	return usage_tmpfs_is_full(view->fds[LAUNCH_FD_WORKSPACE]);
+}

@@ -1,0 +1,54 @@
+/* view.h -- a sandbox that is up, as it is seen from outside: connected to, measured, given a
+ * terminal. What starts it (an isolation backend) hands the descriptors over; nobody else looks
+ * into its /proc, its devpts or its control group.
+ * 1. A descriptor that a backend or a host doesn't have is -1: what it would tell is then unknown,
+ * and the functions below say so.
+ * 2. Nothing of it is believed: files of /proc and of control groups are the kernel's, a terminal
+ * is opened through its master, and carrel-init is heard by sandbox/init_client.h. */
+#pragma once
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "linux/pty.h"
+#include "plan/launch.h"
+#include "plan/plan.h"
+#include "sandbox/usage.h"
+
+struct sandbox_view {
+	int init;		/* socket to carrel-init, non-blocking, or -1 */
+	int fds[LAUNCH_FD_MAX]; /* private to view.c; or -1 */
+	bool is_there;
+	enum plan_limiter limiter; /* LIMITER_WATCHDOG: whoever looks at it from here */
+};
+void view_init(struct sandbox_view *view); /* of none */
+/* Takes over the descriptors of a STARTED or RUNNING. */
+void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int fds[LAUNCH_FD_MAX]);
+/* Closes all of it; of none then. */
+void view_done(struct sandbox_view *view);
+/* What keeps the limits: "cgroup-v1" …; NULL: there is no sandbox. */
+const char *view_limiter(const struct sandbox_view *view);
+
+/* To the carrel-init that listens at `id` in `sockets`. */
+int view_connect(struct sandbox_view *view, int sockets, const char *id, struct error *err);
+/* In the sandbox's own devpts, so that its programs can name it. Both are yours. */
+int view_open_terminal(const struct sandbox_view *view, struct pty_size size, int *master,
+	int *terminal, struct error *err);
+
+/* ---- what it uses ---- */
+/* Calls fn for each of its processes, PID 1 among them. */
+void view_each_process(
+	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx);
+/* For usage.h. ERR_UNAVAILABLE: there is no /proc to look into. */
+int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err);
+/* Cpu time that its control group counted. false: there is none. */
+bool view_cpu_ms(const struct sandbox_view *view, uint64_t *ms);
+/* Buffers of its sockets, where the kernel counts them apart from other memory (cgroup v1). */
+bool view_counts_sockets(const struct sandbox_view *view);
+bool view_socket_bytes(const struct sandbox_view *view, uint64_t *bytes);
+/* What to watch for an event of its memory; -1: nothing tells. Each event is answered by
+ * view_heard_memory, which arms it again. It may come before anything was killed. */
+int view_memory_events(const struct sandbox_view *view, uint32_t *events);
+void view_heard_memory(const struct sandbox_view *view);
+/* Something there was killed for want of memory. */
+bool view_is_out_of_memory(const struct sandbox_view *view);
+bool view_is_workspace_full(const struct sandbox_view *view);
