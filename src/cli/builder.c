@@ -1,140 +1,62 @@
 #include "cli/builder.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "build/builder.h"
 #include "cli/cli.h"
 #include "cli/env.h"
-#include "cli/job.h"
 #include "cli/progress.h"
-
-#define TELL_MS 500
-#define PATIENCE 4 /* so many signals end it whatever it does */
-
-/* ---- an end that is wanted ---- */
-
-static volatile int interrupted;
-static volatile int is_only_reading; /* nothing is under way that would have to be undone */
-
-static void on_signal(int signo)
-{
-	if (is_only_reading)
-		_exit(128 + signo);
-	if (++interrupted < PATIENCE)
-		return;
-	signal(signo, SIG_DFL);
-	raise(signo);
-}
-
-/* What is ignored stays so: nohup means it. */
-static void catch_signals(void)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_signal }, old;
-	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
-}
 
 /* ---- what a builder needs, and what it shows ---- */
 
 struct site {
 	struct env_session session;
-	struct jobs jobs;
 	struct progress progress;
-	struct env_progress show;
-	struct builder builder;
-	const char *venv; /* what is being built */
-	char phase[32];	  /* and how far it is */
-	uint64_t done, total, told_ms;
-	bool is_open;
+	struct build_view view;
+	struct build_site build;
 };
-
-/* With --events, twice a second: a new phase is an event of its own already. */
-static void tell(struct site *site, uint64_t bytes, bool is_new)
-{
-	uint64_t now_ms = clock_monotonic_ms();
-	if (is_new)
-		site->told_ms = now_ms;
-	if (site->session.store.events.sink < 0 || !site->venv || now_ms - site->told_ms < TELL_MS)
-		return;
-	site->told_ms = now_ms;
-	events_progress(&site->session.store.events, site->phase, site->venv, site->done,
-		site->total, bytes, site->progress.rate);
-}
 
 static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
 {
 	struct site *site = ctx;
-	bool is_new = strcmp(site->phase, phase) != 0;
-	is_only_reading = strcmp(phase, "verifying") == 0;
-	str_copy(site->phase, sizeof site->phase, phase);
-	site->done = done;
-	site->total = total;
 	progress_show(&site->progress, phase, done, total, bytes);
-	tell(site, bytes, is_new);
 }
 
-static void say_retrying(void *ctx, int attempt, int attempts)
+static void show_unpacked(void *ctx, uint64_t bytes, uint64_t limit)
 {
 	struct site *site = ctx;
-	char text[96];
-	str_format(text, sizeof text, "the index does not respond; trying again (%d of %d)",
-		attempt, attempts);
-	progress_say(&site->progress, text);
+	progress_unpacked(&site->progress, bytes, limit);
 }
 
-static void say(void *ctx, const char *text)
+static void say(void *ctx, const char *line)
 {
 	struct site *site = ctx;
-	progress_say(&site->progress, text);
+	progress_say(&site->progress, line);
 }
 
-/* While a job runs only the numbers change. */
-static void tick(void *ctx)
+static double rate(void *ctx)
 {
-	struct site *site = ctx;
-	const struct build_network *network = &site->jobs.network;
-	if (!site->phase[0])
-		return;
-	uint64_t bytes = network->bytes(network->ctx);
-	if (site->show.count)
-		site->done = site->show.count(site->show.count_ctx);
-	uint64_t limit = 0;
-	uint64_t unpacked =
-		site->show.unpacked ? site->show.unpacked(site->show.count_ctx, &limit) : 0;
-	progress_unpacked(&site->progress, unpacked, limit);
-	progress_show(&site->progress, site->phase, site->done, site->total, bytes);
-	tell(site, bytes, false);
+	const struct site *site = ctx;
+	return site->progress.rate;
 }
 
 static int site_open(struct site *site, enum progress_kind kind, struct error *err)
 {
 	if (env_session_open(&site->session, err))
 		return -1;
-	jobs_init(&site->jobs, &site->session.store.layers);
-	site->jobs.runner.tick = tick;
-	site->jobs.runner.tick_ctx = site;
-	site->jobs.runner.interrupted = &interrupted;
-	site->is_open = true;
 	progress_init(&site->progress, kind, STDERR_FILENO);
-	site->show = (struct env_progress){
-		.ctx = site, .show = show, .retrying = say_retrying, .say = say
-	};
-	site->builder = (struct builder){ &site->session.store, &site->jobs.runner,
-		&site->jobs.network, &site->show };
+	site->view = (struct build_view){ site, show, show_unpacked, say, rate };
+	build_site_init(&site->build, &site->session.store, &site->view);
 	return 0;
 }
 
 static void site_done(struct site *site)
 {
 	progress_finish(&site->progress);
-	if (site->is_open)
-		jobs_done(&site->jobs);
+	build_site_done(&site->build);
 	env_session_done(&site->session);
 }
 #define SITE_NONE                                                                                  \
@@ -158,8 +80,8 @@ static int build(struct site *site, const struct env_build_options *options, con
 		env_options_vouch(request, store->home, err) ||
 		env_request_prepare(store, request, arena, wanted, problem, err))
 		return -1;
-	site->venv = wanted->name;
-	return env_build(&site->builder, wanted, arena, meta, was_there, problem, err);
+	site->build.venv = wanted->name;
+	return env_build(&site->build.builder, wanted, arena, meta, was_there, problem, err);
 }
 
 static int builder_build(int argc, char **argv)
@@ -266,11 +188,11 @@ static struct verdict verify_one(
 	struct env_meta meta;
 	verdict.has_failed =
 		env_resolve(&site->session.store, asked, arena, &verdict.name, &verdict.err) ||
-		env_verify(&site->builder, verdict.name, arena, &verdict.findings, &verdict.err);
-	is_only_reading = 0;
+		env_verify(&site->build.builder, verdict.name, arena, &verdict.findings, &verdict.err);
+	build_begins();
 	if (verdict.has_failed || !verdict.findings.count || !repair)
 		return verdict;
-	verdict.is_repaired = !env_repair(&site->builder, verdict.name, &verdict.findings, arena,
+	verdict.is_repaired = !env_repair(&site->build.builder, verdict.name, &verdict.findings, arena,
 		&meta, &verdict.problem, &verdict.err);
 	verdict.has_failed = !verdict.is_repaired;
 	return verdict;
@@ -307,7 +229,7 @@ static int verify_all(struct site *site, const text_list *asked, bool repair, bo
 	for (size_t i = 0; i < names.count; i++) {
 		struct verdict verdict = verify_one(site, names.items[i], repair, arena);
 		/* It may have failed by that. */
-		if (interrupted)
+		if (build_is_interrupted())
 			return fail(err, ERR_CANCELED, "env verify was interrupted");
 		vec_push(arena, all, verdict);
 		if (is_told && !(asked->count == 1 && is_unseen(&verdict)) &&
@@ -390,7 +312,7 @@ int builder_main(int argc, char **argv)
 	struct error err;
 	if (fd_sanitize_standard(&err))
 		return cli_fail(&err, false);
-	catch_signals();
+	build_catch_signals();
 	for (const struct cli_command *command = commands; argc > 1 && command->name; command++)
 		if (!strcmp(command->name, argv[1]))
 			return command->run(argc - 1, argv + 1);

@@ -1,23 +1,16 @@
 /* carrel env build, warm, verify: the quick half here, the slow half in carrel-build. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/str.h"
+#include "build/process.h"
 #include "cli/cli.h"
 #include "cli/env.h"
 #include "cli/progress.h"
 #include "format/json_read.h"
 #include "format/quantity.h"
-#include "linux/child.h"
 
-#define BUILDER "carrel-build"
 #define SAID_MAX ((size_t)64 << 20)
 
 /* ---- the options ---- */
@@ -82,34 +75,11 @@ const struct arg_spec env_verify_spec = {
 
 /* ---- carrel-build ---- */
 
-/* Beside this executable, else on PATH. */
-static int find_builder(char out[PATH_MAX], struct error *err)
-{
-	ssize_t len = readlink("/proc/self/exe", out, PATH_MAX - sizeof BUILDER);
-	if (len > 0) {
-		out[len] = 0;
-		size_t directory = (size_t)(path_basename(out) - out);
-		str_copy(out + directory, PATH_MAX - directory, BUILDER);
-		if (!access(out, X_OK))
-			return 0;
-	}
-	const char *path = getenv("PATH");
-	struct str rest = str_from(path ? path : ""), piece;
-	while (str_next(&rest, ':', &piece))
-		if (piece.len && piece.data[0] == '/' &&
-			str_format(out, PATH_MAX, "%.*s/" BUILDER, (int)piece.len, piece.data) &&
-			!access(out, X_OK))
-			return 0;
-	return fail_hint(err, ERR_UNAVAILABLE,
-		"install it in the directory of carrel, or put it on PATH",
-		BUILDER " is missing, and this environment must be built");
-}
-
 static char **make_argv(
 	const struct env_build_options *options, const char *package_id, struct arena *arena)
 {
 	text_list words = { 0 };
-	vec_push(arena, &words, BUILDER);
+	vec_push(arena, &words, BUILD_PROGRAM);
 	vec_push(arena, &words, "build");
 	env_options_print(&options->env, arena, &words);
 	if (options->events)
@@ -126,84 +96,9 @@ static char **make_argv(
 
 static int execute(char **argv, bool json)
 {
-	char path[PATH_MAX];
 	struct error err;
-	if (!find_builder(path, &err)) {
-		execv(path, argv);
-		fail_errno(&err, "execute '%s'", path);
-	}
+	build_execute(argv, &err);
 	return env_fail(&err, NULL, json);
-}
-
-static int read_to_end(int fd, struct buf *out)
-{
-	for (;;) {
-		char *room = buf_reserve(out, 65536);
-		ssize_t len = room ? read(fd, room, 65536) : -1;
-		if (len < 0 && room && errno == EINTR)
-			continue;
-		if (len <= 0)
-			return len < 0 ? -1 : 0;
-		buf_grew(out, (size_t)len);
-	}
-}
-
-/* ---- signals, while carrel-build runs: it ends by them, and says so ---- */
-
-static const int passed[] = { SIGINT, SIGTERM, SIGHUP };
-#define PASSED (sizeof passed / sizeof *passed)
-static volatile pid_t builder_pid;
-
-static void pass_on(int signo)
-{
-	int kept = errno;
-	kill(builder_pid, signo);
-	errno = kept;
-}
-
-static void pass_signals(struct sigaction old[PASSED])
-{
-	struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
-	for (size_t i = 0; i < PASSED; i++)
-		if (!sigaction(passed[i], NULL, &old[i]) && old[i].sa_handler != SIG_IGN)
-			sigaction(passed[i], &action, NULL);
-}
-
-static void restore_signals(const struct sigaction old[PASSED])
-{
-	for (size_t i = 0; i < PASSED; i++)
-		sigaction(passed[i], &old[i], NULL);
-}
-
-/* Runs carrel-build to its end; `said` (NULL: our own stdout) gets what it prints. */
-static int run_builder(char **argv, struct buf *said, int *exit_code, struct error *err)
-{
-	char path[PATH_MAX];
-	struct child child;
-	if (find_builder(path, err))
-		return -1;
-	if (child_fork(&child, said ? CHILD_PIPE : 0, SIGTERM, err))
-		return error_context(err, "start '%s'", path);
-	if (child.pid == 0) {
-		if (!said || dup2(child.pipe, STDOUT_FILENO) >= 0)
-			execv(path, argv);
-		_exit(127);
-	}
-	struct sigaction old[PASSED];
-	builder_pid = child.pid;
-	pass_signals(old);
-	int failed = said ? read_to_end(child.pipe, said) : 0;
-	fd_close(&child.pipe); /* what it still says is for nobody */
-	int status = child_wait(&child);
-	restore_signals(old);
-	if (status < 0)
-		return fail_errno(err, "wait for '%s'", path);
-	if (failed)
-		return fail(err, ERR_LIMIT, "'%s' printed too much", path);
-	if (WIFSIGNALED(status))
-		return fail(err, ERR_FAILED, "'%s' was ended by signal %d", path, WTERMSIG(status));
-	*exit_code = WEXITSTATUS(status);
-	return 0;
 }
 
 /* The name in what carrel-build printed: alone, or in its object. */
@@ -217,9 +112,9 @@ static int read_name(
 		return 0;
 	}
 	if (json_read(said, arena, &value, err))
-		return error_context(err, "what " BUILDER " said");
+		return error_context(err, "what " BUILD_PROGRAM " said");
 	*name = json_member_text(value, "name");
-	return *name ? 0 : fail(err, ERR_FAILED, BUILDER " printed no name of an environment");
+	return *name ? 0 : fail(err, ERR_FAILED, BUILD_PROGRAM " printed no name of an environment");
 }
 
 static int build(struct env_session *session, char **argv, bool json, bool events,
@@ -229,7 +124,7 @@ static int build(struct env_session *session, char **argv, bool json, bool event
 	struct arena *arena = &session->arena;
 	const char *name = wanted;
 	buf_init(&said, SAID_MAX);
-	if (run_builder(argv, events ? NULL : &said, &ensured->exit_code, err))
+	if (build_run(argv, events ? NULL : &said, &ensured->exit_code, err))
 		return -1;
 	ensured->said = arena_bytes(arena, said.data, said.len);
 	if (ensured->exit_code)
@@ -434,7 +329,7 @@ int env_cli_verify(int argc, char **argv)
 	if (!env_cli_parse(
 		    &env_verify_spec, argc, argv, &options, &arena, 0, SIZE_MAX, &names, &code))
 		return code;
-	vec_push(&arena, &words, BUILDER);
+	vec_push(&arena, &words, BUILD_PROGRAM);
 	for (int i = 0; i < argc; i++)
 		vec_push(&arena, &words, argv[i]);
 	vec_push(&arena, &words, NULL);

@@ -14,7 +14,7 @@
 #include "base/id.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "cli/capture.h"
+#include "proc/capture.h"
 #include "envs/shown.h"
 #include "envs/uv.h"
 #include "linux/home.h"

@@ -2,7 +2,7 @@
  * --python, with the name run_…; held while the command runs. */
 #pragma once
 #include "cli/env.h"
-#include "launch/environment.h"
+#include "build/environment.h"
 
 struct run_env_options {
 	const char *name; /* --env */

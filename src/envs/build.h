@@ -93,7 +93,7 @@ struct env_progress {
 	void (*say)(void *ctx, const char *text);
 };
 #define BUILD_NETWORK_FAILURE_SIZE 480
-struct build_network { /* how a job with `forward` reaches the indexes; made by cli/job.c */
+struct build_network { /* how a job with `forward` reaches the indexes; made by build/job.c */
 	void *ctx;
 	int (*open)(void *ctx, const struct index_set *indexes, struct error *err);
 	/* is_named: the operator wrote it himself, so that it may lead to any address. */

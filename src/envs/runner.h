@@ -1,5 +1,5 @@
 /* runner.h -- how this room runs a command in a sandbox: the runner is passed in, so that envs/
- * knows nothing of namespaces. cli/job.c is the one there is. A job's sandbox sees /usr and the
+ * knows nothing of namespaces. build/job.c is the one there is. A job's sandbox sees /usr and the
  * like, `stage` at /env (writable), the binds (read-only), /workspace and /tmp of its own, no
  * network unless `forward` is set; no workspace, secret or other build. */
 #pragma once

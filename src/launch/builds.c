@@ -1,19 +1,9 @@
-/* `carrel env build` for core: a process of our own program, with the descriptors that core sent,
- * in a process group of its own, and ended with us. */
-#include <errno.h>
-#include <fcntl.h>
+/* `carrel env build` for core: a process of our own program, with the descriptors that core sent. */
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include "base/fd.h"
+#include "build/process.h"
 #include "launch/parts.h"
-#include "linux/child.h"
-#include "model/workspace.h"
 
 #define BUILDS_MAX 32
 #define PATIENCE_MS 10000 /* a build that is to end removes what it began */
@@ -27,89 +17,6 @@ struct build {
 	struct build *next;
 };
 
-static bool is_null_device(int fd)
-{
-	struct stat st;
-	return !fstat(fd, &st) && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
-}
-
-/* The build opens /dev/stdin anew, with our rights: what core couldn't read itself may not become
- * readable so. */
-static int check_streams(const int fds[3], struct error *err)
-{
-	int flags = fcntl(fds[0], F_GETFL);
-	if (flags < 0 || flags & O_PATH || (flags & O_ACCMODE) == O_WRONLY)
-		return fail(err, ERR_DENIED, "the requirements of a build can't be read");
-	return 0;
-}
-
-static int check_texts(const struct launch_packet *packet, struct error *err)
-{
-	const char *python = packet->strings[1];
-	if (strchr(python, '/'))
-		return fail_hint(err, ERR_INVALID, "a version, such as 3.12",
-			"'%s' is a path, not a version of Python", python);
-	for (uint32_t i = 2; i < packet->head.string_count; i++)
-		if (!workspace_build_option_is_valid(packet->strings[i]))
-			return fail(err, ERR_DENIED, "'%s' is not an option of a client's build",
-				packet->strings[i]);
-	return 0;
-}
-
-static char **make_argv(const struct launcher *launcher, const struct launch_packet *packet,
-	bool has_file, struct arena *arena)
-{
-	VEC(char *) words = { 0 };
-	const char *const first[] = { launcher->options->self, "env", "build", "--format=json",
-		"--self-contained" };
-	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-		vec_push(arena, &words, arena_text(arena, first[i]));
-	if (packet->strings[1][0])
-		vec_push(arena, &words, arena_printf(arena, "--python=%s", packet->strings[1]));
-	if (has_file)
-		vec_push(arena, &words, arena_text(arena, "--requirements=/dev/stdin"));
-	for (uint32_t i = 2; i < packet->head.string_count; i++)
-		vec_push(arena, &words, arena_text(arena, packet->strings[i]));
-	vec_push(arena, &words, arena_text(arena, "--"));
-	vec_push(arena, &words, arena_text(arena, packet->strings[0]));
-	vec_push(arena, &words, NULL);
-	return words.items;
-}
-
-/* Our own: proxies, certificates and the settings of pip and uv are the operator's. */
-static char **make_env(const struct launcher *launcher, struct arena *arena)
-{
-	VEC(char *) env = { 0 };
-	for (char **at = environ; *at; at++)
-		if (strncmp(*at, "CARREL_HOME=", 12))
-			vec_push(arena, &env, *at);
-	vec_push(arena, &env, arena_printf(arena, "CARREL_HOME=%s", launcher->home->path));
-	vec_push(arena, &env, NULL);
-	return env.items;
-}
-
-static _Noreturn void become_builder(
-	const struct launcher *launcher, char **argv, char **env, const int fds[3])
-{
-	sigset_t none;
-	int moved[3];
-	setpgid(0, 0);
-	signal(SIGPIPE, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setrlimit(RLIMIT_NOFILE, &launcher->own_fds);
-	for (int i = 0; i < 3; i++)
-		if ((moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3)) < 0)
-			_exit(125);
-	for (int i = 0; i < 3; i++)
-		if (dup2(moved[i], i) < 0)
-			_exit(125);
-	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC))
-		_exit(125);
-	execve(launcher->options->self, argv, env);
-	_exit(125);
-}
-
 static unsigned count_builds(const struct launcher *launcher)
 {
 	unsigned count = 0;
@@ -121,23 +28,18 @@ static unsigned count_builds(const struct launcher *launcher)
 static int begin(struct launcher *launcher, const struct launch_packet *packet, const int fds[3],
 	pid_t *pid, struct error *err)
 {
-	auto_arena struct arena arena;
-	struct child child;
-	arena_init(&arena);
-	if (check_streams(fds, err) || check_texts(packet, err))
-		return -1;
+	const struct build_order order = { .carrel = launcher->options->self,
+		.home = launcher->home->path,
+		.package_id = packet->strings[0],
+		.python = packet->strings[1],
+		.options = packet->strings + 2,
+		.option_count = packet->head.string_count - 2,
+		.fds = launcher->own_fds,
+		.streams = { fds[0], fds[1], fds[2] } };
 	if (count_builds(launcher) >= BUILDS_MAX)
 		return fail_hint(err, ERR_LIMIT, "try again when one has ended",
 			"%d environments are being built", BUILDS_MAX);
-	char **argv = make_argv(launcher, packet, !is_null_device(fds[0]), &arena);
-	char **env = make_env(launcher, &arena);
-	if (child_fork(&child, 0, SIGTERM, err))
-		return error_context(err, "start '%s'", launcher->options->self);
-	*pid = child.pid;
-	if (child.pid == 0)
-		become_builder(launcher, argv, env, fds);
-	setpgid(*pid, *pid); /* whoever comes first: a signal to the group must find it */
-	return 0;
+	return build_start_ordered(&order, pid, err);
 }
 
 void build_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3])

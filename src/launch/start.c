@@ -10,7 +10,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "launch/environment.h"
+#include "build/environment.h"
 #include "linux/unix_address.h"
 
 #define BACKLOG 4 /* masters of one init: a core, and one that replaces it */

@@ -11,7 +11,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "cli/job.h"
+#include "build/job.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"

@@ -1,4 +1,4 @@
-#include "cli/job.h"
+#include "build/job.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/capture.h"
-#include "launch/environment.h"
+#include "proc/capture.h"
+#include "build/environment.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
 

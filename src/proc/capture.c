@@ -1,4 +1,4 @@
-#include "cli/capture.h"
+#include "proc/capture.h"
 
 #include <errno.h>
 #include <fcntl.h>

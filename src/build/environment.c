@@ -1,4 +1,4 @@
-#include "launch/environment.h"
+#include "build/environment.h"
 
 #include <limits.h>
 #include <stdlib.h>

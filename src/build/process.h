@@ -1,0 +1,29 @@
+/* process.h -- builds as processes of their own: carrel-build for a command, which waits for it,
+ * and `carrel env build` for the launcher, which serves others meanwhile. */
+#pragma once
+#include <stdbool.h>
+#include <sys/resource.h>
+#include "base/buf.h"
+#include "base/error.h"
+
+#define BUILD_PROGRAM "carrel-build"
+
+/* Executes carrel-build, beside this executable or on PATH, in place of this process. Returns only
+ * with an error. */
+int build_execute(char *const argv[], struct error *err);
+/* Runs it to its end; `said` (NULL: our own stdout) gets what it prints. SIGINT, SIGTERM and SIGHUP
+ * are passed on meanwhile: it ends by them, and says so. */
+int build_run(char *const argv[], struct buf *said, int *exit_code, struct error *err);
+
+struct build_order { /* of a client of the daemon: its texts are nobody's but its own */
+	const char *carrel, *home; /* the program, $CARREL_HOME */
+	const char *package_id;
+	const char *python; /* a version, or "" */
+	const char *const *options;
+	size_t option_count;
+	struct rlimit fds; /* that it may have open */
+	int streams[3];	   /* stdin: requirements, or /dev/null */
+};
+/* Starts it, in a process group of its own, which is ended (SIGTERM) with this process. ERR_DENIED,
+ * ERR_INVALID: what was ordered is not allowed. */
+int build_start_ordered(const struct build_order *order, pid_t *pid, struct error *err);
