@@ -197,6 +197,9 @@ static int find_listed(const struct env_store *store, struct composition *c, str
 	str_cut(line, ' ', &head, &index);
 	if (!str_is(head, list_head(c->packages, arena)))
 		return 0;
+	/* Older versions didn't name it. */
+	if (!index.len && c->wanted->needs_lock && !c->wanted->indexes.index)
+		return 0;
 	meta->layers.count = 0;
 	while (str_next(&rest, '\n', &line)) {
 		if (!str_cut(line, ' ', &id, &bytes) || !str_to_u64(bytes, &value))
