@@ -31,7 +31,7 @@ static void on_listening(void *ctx, int fd)
 	struct running *running = ctx;
 	auto_close int listener = fd;
 	/* What fails here shows as a network that isn't there; the reason is ours to tell. */
-	if (forward_serve(&running->jobs->forward, listener, &running->failure))
+	if (forward_serve(&running->jobs->forward, FORWARD_POLICY, listener, &running->failure))
 		running->has_failed = true;
 }
 
@@ -196,13 +196,13 @@ static int allow_host(void *ctx, const char *name, uint16_t port, bool is_named,
 {
 	struct jobs *jobs = ctx;
 	const struct forward_host host = { name, port, is_named };
-	return forward_allow(&jobs->forward, &host, err);
+	return forward_allow(&jobs->forward, FORWARD_POLICY, &host, err);
 }
 
 static int settle_network(void *ctx, struct error *err)
 {
 	struct jobs *jobs = ctx;
-	return forward_settle(&jobs->forward, err);
+	return forward_settle(&jobs->forward, FORWARD_POLICY, err);
 }
 
 static void close_network(void *ctx)

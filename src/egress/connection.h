@@ -10,6 +10,7 @@
 #include "egress/parts.h"
 
 #define LISTENERS_MAX 64
+#define POLICIES_MAX 64
 #define CHUNK 65536
 #define UNWATCHED UINT32_MAX /* 0 is watched, for errors */
 
@@ -23,8 +24,25 @@ struct flow {	    /* from the side that it has the index of, to the other */
 	bool is_shut;  /* and the other side has been told */
 };
 
+/* Who may be reached through the listeners that are its own. */
+struct policy {
+	uint32_t id;
+	struct forward_host hosts[HOSTS_MAX];
+	char names[HOSTS_MAX][HOST_SIZE];
+	size_t host_count;
+	bool is_settled;
+	struct policy *next;
+};
+
+struct listening {
+	struct server *server;
+	const struct policy *policy;
+	int fd;
+};
+
 struct connection {
 	struct server *server;
+	const struct policy *policy;
 	struct connection *next;
 	enum state state;
 	int fds[2];
@@ -50,11 +68,9 @@ struct server {
 	struct resolver resolver;
 	struct forward_proxies proxies;
 	int control;
-	struct forward_host hosts[HOSTS_MAX];
-	char names[HOSTS_MAX][HOST_SIZE];
-	size_t host_count;
-	bool is_settled;
-	int listeners[LISTENERS_MAX];
+	struct policy *policies;
+	size_t policy_count;
+	struct listening *listeners[LISTENERS_MAX];
 	size_t listener_count;
 	bool is_paused;
 	struct connection *connections;

@@ -122,20 +122,22 @@ int forward_start(const struct forward_options *options, struct forward *forward
 	return error_context(err, "start the forwarder");
 }
 
-int forward_serve(struct forward *forward, int listener, struct error *err)
+int forward_serve(struct forward *forward, uint32_t policy, int listener, struct error *err)
 {
-	struct control_message message = { .type = CONTROL_SERVE };
+	struct control_message message = { .type = CONTROL_SERVE, .policy = policy };
 
 	if (listener < 0)
 		return fail(err, ERR_INVALID, "no listening socket");
 	return exchange(forward, &message, listener, err);
 }
 
-int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err)
+int forward_allow(struct forward *forward, uint32_t policy, const struct forward_host *host,
+	struct error *err)
 {
-	struct control_message message = {
-		.type = CONTROL_ALLOW, .port = host->port, .is_named = host->is_named
-	};
+	struct control_message message = { .type = CONTROL_ALLOW,
+		.policy = policy,
+		.port = host->port,
+		.is_named = host->is_named };
 
 	if (host_check(host, err) < 0)
 		return -1;
@@ -143,9 +145,16 @@ int forward_allow(struct forward *forward, const struct forward_host *host, stru
 	return exchange(forward, &message, -1, err);
 }
 
-int forward_settle(struct forward *forward, struct error *err)
+int forward_settle(struct forward *forward, uint32_t policy, struct error *err)
 {
-	struct control_message message = { .type = CONTROL_SETTLE };
+	struct control_message message = { .type = CONTROL_SETTLE, .policy = policy };
+
+	return exchange(forward, &message, -1, err);
+}
+
+int forward_end(struct forward *forward, uint32_t policy, struct error *err)
+{
+	struct control_message message = { .type = CONTROL_END, .policy = policy };
 
 	return exchange(forward, &message, -1, err);
 }

@@ -134,12 +134,18 @@ struct forward_options {
  * after a failure. ERR_UNAVAILABLE: a layer of its confinement (Landlock …) isn't there. */
 int forward_start(
 	const struct forward_options *options, struct forward *forward, struct error *err);
-/* Each of these holds when it returns, and may be called by processes that were forked since.
- * The listener stays the caller's. */
-int forward_serve(struct forward *forward, int listener, struct error *err);
+/* Each of these holds when it returns, and may be called by processes that were forked since. They
+ * are about one policy: the hosts that the clients of its listeners may reach, and no others. A
+ * policy is a number of the caller's; it begins with its first message (64 at most). The listener
+ * stays the caller's. */
+#define FORWARD_POLICY 0 /* whose hosts are those of forward_options */
+int forward_serve(struct forward *forward, uint32_t policy, int listener, struct error *err);
 /* One more host (64 at most); and: no more will come, judge what waits. */
-int forward_allow(struct forward *forward, const struct forward_host *host, struct error *err);
-int forward_settle(struct forward *forward, struct error *err);
+int forward_allow(struct forward *forward, uint32_t policy, const struct forward_host *host,
+	struct error *err);
+int forward_settle(struct forward *forward, uint32_t policy, struct error *err);
+/* Its listeners and all of their connections are closed, and its hosts forgotten. */
+int forward_end(struct forward *forward, uint32_t policy, struct error *err);
 /* Closes every listener and connection and ends the process; returns when it is gone. Of one that
  * isn't running: nothing. */
 void forward_stop(struct forward *forward);

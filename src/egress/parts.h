@@ -57,9 +57,9 @@ struct lookup *resolver_ask(struct resolver *resolver, const char *host);
 void resolver_done(struct resolver *resolver); /* ends those that run */
 
 /* ---- serve.c: the loop of the process ---- */
-enum control_type { CONTROL_SERVE = 1, CONTROL_ALLOW, CONTROL_SETTLE };
+enum control_type { CONTROL_SERVE = 1, CONTROL_ALLOW, CONTROL_SETTLE, CONTROL_END };
 struct control_message { /* SERVE comes with one descriptor, the others with none */
-	uint32_t type;
+	uint32_t type, policy;
 	uint16_t port;
 	uint8_t is_named, zero;
 	char host[HOST_SIZE];

@@ -226,10 +226,12 @@ static void choose_proxy(struct connection *c)
 static void judge(struct connection *c)
 {
 	struct server *server = c->server;
-	forward_hosts hosts = { .items = server->hosts, .count = server->host_count };
+	const struct policy *policy = c->policy;
+	forward_hosts hosts = { .items = (struct forward_host *)(uintptr_t)policy->hosts,
+		.count = policy->host_count };
 	const struct forward_host *host = forward_decide(&hosts, &c->request);
 
-	if (!host && server->is_settled) {
+	if (!host && policy->is_settled) {
 		refuse_host(c, "isn't a host that may be reached from here");
 		return;
 	}
@@ -355,13 +357,15 @@ void serve_on_timer(struct loop *loop, void *ctx)
 	}
 }
 
-static void add_connection(struct server *server, int fd)
+static void add_connection(const struct listening *listening, int fd)
 {
+	struct server *server = listening->server;
 	struct connection *c = calloc(1, sizeof *c);
 
 	if (!c)
 		abort();
 	*c = (struct connection){ .server = server,
+		.policy = listening->policy,
 		.next = server->connections,
 		.fds = { fd, -1 },
 		.events = { UNWATCHED, UNWATCHED } };
@@ -381,7 +385,8 @@ static void resume(struct loop *loop, void *ctx)
 
 static void on_listener(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
-	struct server *server = ctx;
+	const struct listening *listening = ctx;
+	struct server *server = listening->server;
 
 	if (server->count >= server->limits.connections) {
 		watch_listeners(server, false);
@@ -389,7 +394,7 @@ static void on_listener(struct loop *loop, int fd, uint32_t events, void *ctx)
 	}
 	int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client >= 0) {
-		add_connection(server, client);
+		add_connection(listening, client);
 	} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		/* No memory or descriptors: it may come back. */
 		watch_listeners(server, false);
@@ -404,10 +409,10 @@ static void watch_listeners(struct server *server, bool is_wanted)
 	server->is_paused = !is_wanted;
 	for (size_t i = 0; i < server->listener_count; i++)
 		if (is_wanted)
-			loop_watch(server->loop, server->listeners[i], EPOLLIN, on_listener, server,
-				NULL);
+			loop_watch(server->loop, server->listeners[i]->fd, EPOLLIN, on_listener,
+				server->listeners[i], NULL);
 		else
-			loop_unwatch(server->loop, server->listeners[i]);
+			loop_unwatch(server->loop, server->listeners[i]->fd);
 }
 
 void serve_on_closed(struct server *server)
@@ -417,7 +422,37 @@ void serve_on_closed(struct server *server)
 }
 
 /* ---- control ---- */
-static int add_listener(struct server *server, int *fd, struct error *err)
+static struct policy *find_policy(struct server *server, uint32_t id)
+{
+	struct policy *policy = server->policies;
+
+	while (policy && policy->id != id)
+		policy = policy->next;
+	return policy;
+}
+
+static struct policy *take_policy(struct server *server, uint32_t id, struct error *err)
+{
+	struct policy *policy = find_policy(server, id);
+
+	if (policy)
+		return policy;
+	if (server->policy_count == POLICIES_MAX) {
+		fail(err, ERR_LIMIT, "more than %d policies", POLICIES_MAX);
+		return NULL;
+	}
+	policy = calloc(1, sizeof *policy);
+	if (!policy)
+		abort();
+	policy->id = id;
+	policy->next = server->policies;
+	server->policies = policy;
+	server->policy_count++;
+	return policy;
+}
+
+static int add_listener(
+	struct server *server, const struct policy *policy, int *fd, struct error *err)
 {
 	int is_listening = 0, type = 0;
 	socklen_t len = sizeof is_listening;
@@ -430,34 +465,70 @@ static int add_listener(struct server *server, int *fd, struct error *err)
 		return fail(err, ERR_LIMIT, "more than %d listeners", LISTENERS_MAX);
 	if (fd_set_nonblocking(*fd) < 0)
 		return fail_errno(err, "prepare a listening socket");
+	struct listening *listening = calloc(1, sizeof *listening);
+	if (!listening)
+		abort();
+	*listening = (struct listening){ server, policy, *fd };
 	if (!server->is_paused &&
-		loop_watch(server->loop, *fd, EPOLLIN, on_listener, server, err) < 0)
+		loop_watch(server->loop, *fd, EPOLLIN, on_listener, listening, err) < 0) {
+		free(listening);
 		return -1;
-	server->listeners[server->listener_count++] = take_fd(fd);
+	}
+	take_fd(fd);
+	server->listeners[server->listener_count++] = listening;
 	return 0;
 }
 
-static int add_host(struct server *server, const struct forward_host *host, struct error *err)
+static int add_host(struct policy *policy, const struct forward_host *host, struct error *err)
 {
 	size_t at = 0;
 
 	if (host_check(host, err) < 0)
 		return -1;
-	while (at < server->host_count && (server->hosts[at].port != host->port ||
-						  strcmp(server->names[at], host->host) != 0))
+	while (at < policy->host_count && (policy->hosts[at].port != host->port ||
+						  strcmp(policy->names[at], host->host) != 0))
 		at++;
-	if (at < server->host_count) {
-		server->hosts[at].is_named |= host->is_named;
+	if (at < policy->host_count) {
+		policy->hosts[at].is_named |= host->is_named;
 		return 0;
 	}
 	if (at == HOSTS_MAX)
 		return fail(err, ERR_LIMIT, "more than %d hosts", HOSTS_MAX);
-	str_copy(server->names[at], HOST_SIZE, host->host);
-	server->hosts[at] = (struct forward_host){
-		.host = server->names[at], .port = host->port, .is_named = host->is_named
+	str_copy(policy->names[at], HOST_SIZE, host->host);
+	policy->hosts[at] = (struct forward_host){
+		.host = policy->names[at], .port = host->port, .is_named = host->is_named
 	};
-	server->host_count++;
+	policy->host_count++;
 	return 0;
+}
+
+/* Connections are freed in the next turn; none of them looks at its policy then. */
+static void end_policy(struct server *server, struct policy *policy)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < server->listener_count; i++) {
+		struct listening *listening = server->listeners[i];
+		if (listening->policy != policy) {
+			server->listeners[kept++] = listening;
+			continue;
+		}
+		if (!server->is_paused)
+			loop_unwatch(server->loop, listening->fd);
+		fd_close(&listening->fd);
+		free(listening);
+	}
+	server->listener_count = kept;
+	for (struct connection *c = server->connections; c; c = c->next)
+		if (c->policy == policy && c->state != CLOSED)
+			connection_break(c);
+	for (struct policy **at = &server->policies; *at; at = &(*at)->next)
+		if (*at == policy) {
+			*at = policy->next;
+			break;
+		}
+	server->policy_count--;
+	free(policy);
 }
 
 static void judge_waiting(struct server *server)
@@ -477,16 +548,23 @@ static int obey(
 	if (message->zero || !memchr(message->host, '\0', sizeof message->host) ||
 		message->is_named > 1 || (*fd >= 0) != (message->type == CONTROL_SERVE))
 		return fail(err, ERR_INVALID, "a malformed message to the forwarder");
-	switch (message->type) {
-	case CONTROL_SERVE:
-		return add_listener(server, fd, err);
-	case CONTROL_ALLOW:
-		return add_host(server, &host, err);
-	case CONTROL_SETTLE:
-		server->is_settled = true;
+	if (message->type == CONTROL_END) {
+		struct policy *ended = find_policy(server, message->policy);
+		if (ended)
+			end_policy(server, ended);
 		return 0;
 	}
-	return fail(err, ERR_INVALID, "message %u to the forwarder", message->type);
+	if (message->type < CONTROL_SERVE || message->type > CONTROL_SETTLE)
+		return fail(err, ERR_INVALID, "message %u to the forwarder", message->type);
+	struct policy *policy = take_policy(server, message->policy, err);
+	if (!policy)
+		return -1;
+	if (message->type == CONTROL_SERVE)
+		return add_listener(server, policy, fd, err);
+	if (message->type == CONTROL_ALLOW)
+		return add_host(policy, &host, err);
+	policy->is_settled = true;
+	return 0;
 }
 
 void serve_reply(int control, const struct error *err)
@@ -542,7 +620,6 @@ static int prepare(struct server *server, const struct forward_options *options,
 		return -1;
 	server->shared = shared;
 	server->control = control;
-	server->is_settled = options->is_settled;
 	server->proxies = options->proxies;
 	if (!server->proxies.except)
 		server->proxies.except = "";
@@ -551,8 +628,10 @@ static int prepare(struct server *server, const struct forward_options *options,
 		.done = on_lookup,
 		.ctx = server,
 		.timeout_ms = server->limits.resolve_ms };
+	struct policy *policy = take_policy(server, FORWARD_POLICY, err);
+	policy->is_settled = options->is_settled;
 	for (size_t i = 0; i < options->hosts.count; i++)
-		if (add_host(server, &options->hosts.items[i], err) < 0)
+		if (add_host(policy, &options->hosts.items[i], err) < 0)
 			return -1;
 	return loop_watch(server->loop, control, EPOLLIN, on_control, server, err);
 }

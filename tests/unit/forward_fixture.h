@@ -133,7 +133,7 @@ static inline void start(struct world *w)
 		fail_msg("%s", err.text);
 	assert_int_equal(netns_listen(0, &w->listener, &err), 0);
 	w->port = port_of(w->listener);
-	if (forward_serve(&w->forward, w->listener, &err) < 0)
+	if (forward_serve(&w->forward, FORWARD_POLICY, w->listener, &err) < 0)
 		fail_msg("%s", err.text);
 }
 

@@ -184,8 +184,8 @@ static void test_a_listed_name_at_a_closed_address_needs_the_operator_s_word(voi
 	ask_tunnel(literal, "127.0.0.1", port);
 	assert_answer(literal, "HTTP/1.1 403 ", "isn't public");
 	assert_int_equal(w->forward.counts->refused, 2);
-	assert_int_equal(
-		forward_allow(&w->forward, &(struct forward_host){ "localhost", port, true }, &err),
+	assert_int_equal(forward_allow(&w->forward, FORWARD_POLICY,
+				 &(struct forward_host){ "localhost", port, true }, &err),
 		0);
 	auto_close int named = tunnel(w, "LocalHost.", port);
 	assert_echo(named, "named");
@@ -257,11 +257,11 @@ static void test_requests_wait_until_the_list_is_settled(void **state)
 		{ .fd = second, .events = POLLIN } };
 	assert_int_equal(poll(ready, 2, 100), 0);
 	struct forward_host host = { "127.0.0.1", port, true };
-	assert_int_equal(forward_allow(&w->forward, &host, &err), 0);
+	assert_int_equal(forward_allow(&w->forward, FORWARD_POLICY, &host, &err), 0);
 	assert_tunnel(first);
 	assert_echo(first, "waited");
 	assert_int_equal(poll(&ready[1], 1, 0), 0);
-	assert_int_equal(forward_settle(&w->forward, &err), 0);
+	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
 	assert_answer(second, "HTTP/1.1 403 ", "other.example:443");
 	/* From now on nothing waits. */
 	auto_close int third = dial(w->port);
@@ -424,6 +424,69 @@ static void test_a_host_that_doesn_t_answer_is_a_504_and_no_name_a_502_or_504(vo
 		fd_close(&fillers[i]);
 }
 
+/* ---- policies ---- */
+static uint16_t listen_here(int *fd)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(*fd, (void *)&address, sizeof address), 0);
+	assert_int_equal(listen(*fd, 16), 0);
+	return port_of(*fd);
+}
+
+static void test_each_listener_has_its_policy_and_ends_with_it(void **state)
+{
+	struct world *w = *state;
+	uint16_t first = start_server(w, serve_echo), second = start_server(w, serve_echo);
+	struct error err;
+	char byte;
+	int listener;
+
+	allow(w, "localhost", first, true);
+	start(w);
+	uint16_t port = listen_here(&listener);
+	assert_int_equal(forward_serve(&w->forward, 7, listener, &err), 0);
+	close(listener);
+	assert_int_equal(forward_allow(&w->forward, 7,
+				 &(struct forward_host){ "localhost", second, true }, &err),
+		0);
+	assert_int_equal(forward_settle(&w->forward, 7, &err), 0);
+
+	auto_close int ours = tunnel(w, "localhost", first);
+	assert_echo(ours, "first");
+	auto_close int other = dial(port);
+	ask_tunnel(other, "localhost", second);
+	assert_tunnel(other);
+	assert_echo(other, "second");
+	auto_close int refused = dial(port);
+	ask_tunnel(refused, "localhost", first);
+	assert_answer(refused, "HTTP/1.1 403 ", "isn't a host");
+	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
+	auto_close int refused_too = dial(w->port);
+	ask_tunnel(refused_too, "localhost", second);
+	assert_answer(refused_too, "HTTP/1.1 403 ", "isn't a host");
+
+	assert_int_equal(forward_end(&w->forward, 7, &err), 0);
+	assert_int_not_equal(recv(other, &byte, 1, 0), 1);
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	auto_close int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(late, (void *)&address, sizeof address), -1);
+	assert_echo(ours, "still there");
+	/* The number is free again, and knows nobody. */
+	port = listen_here(&listener);
+	assert_int_equal(forward_serve(&w->forward, 7, listener, &err), 0);
+	close(listener);
+	assert_int_equal(forward_settle(&w->forward, 7, &err), 0);
+	auto_close int again = dial(port);
+	ask_tunnel(again, "localhost", second);
+	assert_answer(again, "HTTP/1.1 403 ", "isn't a host");
+	assert_int_equal(forward_end(&w->forward, 99, &err), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -436,6 +499,7 @@ int main(void)
 		TEST(test_a_client_that_doesn_t_read_holds_the_server_back),
 		TEST(test_an_unlisted_host_is_refused_by_name),
 		TEST(test_a_listed_name_at_a_closed_address_needs_the_operator_s_word),
+		TEST(test_each_listener_has_its_policy_and_ends_with_it),
 		TEST(test_garbage_is_answered_and_closed),
 		TEST(test_a_slow_head_has_its_time),
 		TEST(test_a_silent_tunnel_is_closed),

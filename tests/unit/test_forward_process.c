@@ -44,29 +44,29 @@ static void test_wrong_orders_are_errors_and_change_nothing(void **state)
 	struct error err;
 	auto_close int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 	start(w);
-	assert_int_equal(forward_serve(&w->forward, file, &err), -1);
+	assert_int_equal(forward_serve(&w->forward, FORWARD_POLICY, file, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(forward_serve(&w->forward, -1, &err), -1);
+	assert_int_equal(forward_serve(&w->forward, FORWARD_POLICY, -1, &err), -1);
 	static const char *const bad[] = { "", "UPPER.example", "a.", "a b", "[::1]", "::0001",
 		"*.example", "a\n" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct forward_host host = { bad[i], 1, false };
-		assert_int_equal(forward_allow(&w->forward, &host, &err), -1);
+		assert_int_equal(forward_allow(&w->forward, FORWARD_POLICY, &host, &err), -1);
 		assert_int_equal(err.code, ERR_INVALID);
 	}
 	int status = 0;
 	for (uint16_t i = 1; i <= 65 && !status; i++)
-		status = forward_allow(
-			&w->forward, &(struct forward_host){ "a.example", i, false }, &err);
+		status = forward_allow(&w->forward, FORWARD_POLICY,
+			&(struct forward_host){ "a.example", i, false }, &err);
 	assert_int_equal(status, -1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	assert_int_equal(forward_settle(&w->forward, &err), 0);
+	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
 	/* What is sent over the control socket is checked on the other side as well. */
 	assert_int_equal(send(w->forward.control, "x", 1, 0), 1);
 	char reply[1024];
 	assert_true(recv(w->forward.control, reply, sizeof reply, 0) > 4);
 	assert_int_not_equal(reply[0], 0);
-	assert_int_equal(forward_settle(&w->forward, &err), 0);
+	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
 }
 
 static void test_told_to_stop_it_ends_by_itself_with_all_that_it_holds(void **state)
@@ -89,7 +89,7 @@ static void test_told_to_stop_it_ends_by_itself_with_all_that_it_holds(void **st
 	assert_int_equal(kill(pid, 0), -1);
 	assert_true(hear(fd, text, sizeof text) <= 0);
 	forward_stop(&w->forward);
-	assert_int_equal(forward_settle(&w->forward, &err), -1);
+	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), -1);
 	forward_last_refused(&w->forward, (char[320]){ 0 });
 	forward_last_failure(&w->forward, (char[FORWARD_FAILURE_SIZE]){ 0 });
 }
@@ -106,7 +106,7 @@ static void test_one_that_hangs_or_died_is_stopped_too(void **state)
 	fd_close(&w->listener);
 	start(w);
 	kill(w->forward.child.pid, SIGKILL);
-	assert_int_equal(forward_settle(&w->forward, &err), -1);
+	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), -1);
 	assert_string_equal(err.text, "the forwarder has ended");
 }
 
