@@ -13,7 +13,7 @@ void call_json(struct call *c, int status, const char *headers, const struct buf
 	if (body->overflow) {
 		struct error err;
 
-		fail(&err, ERR_LIMIT, "the answer would be too large");
+		fail(&err, ERR_LIMIT, "the response would be too large");
 		call_problem(c, &err);
 		return;
 	}

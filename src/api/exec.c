@@ -154,7 +154,7 @@ static void on_background_ended(void *ctx, struct core_exec *e, const struct err
 	struct error canceled;
 
 	if (!err) {
-		fail(&canceled, ERR_CANCELED, "the command was ended before it started");
+		fail(&canceled, ERR_CANCELED, "the command was canceled before it started");
 		err = &canceled;
 	}
 	buf_done(&op->events);
@@ -214,10 +214,10 @@ static int check(
 
 	if (road == EXEC_HANDED && c->r->fd_count != 3)
 		return fail(err, ERR_INVALID,
-			"Carrel-Streams: handed goes with three descriptors, not %d",
-			c->r->fd_count);
+			"Carrel-Streams: handed needs three descriptors, not %d", c->r->fd_count);
 	if (exec_is_handed(road) && (body->stdin_text.data || body->open_stdin))
-		return fail(err, ERR_INVALID, "stdin is in the streams that are handed over");
+		return fail(
+			err, ERR_INVALID, "'stdin' can't be combined with Carrel-Streams: handed");
 	const char *id = call_header(c, "carrel-exec-id");
 	if (id && !id_is_valid(id))
 		return fail(err, ERR_INVALID, "Carrel-Exec-Id is not an id");
@@ -290,7 +290,8 @@ void api_exec_start(struct call *c)
 	}
 	int status = check(c, body, road, &err);
 	if (status > 0)
-		fail(&err, ERR_INVALID, "the answer is application/json or text/event-stream");
+		fail(&err, ERR_INVALID,
+			"the response can only be application/json or text/event-stream");
 	if (status) {
 		call_problem_status(c, status > 0 ? status : 400, &err);
 		return;
@@ -301,8 +302,9 @@ void api_exec_start(struct call *c)
 		return;
 	}
 	if (road != EXEC_SPOOLED && road != EXEC_CAPTURED) {
-		fail_hint(&err, ERR_INVALID, "ask for application/json, or for the background",
-			"output that is streamed can't be given twice for one Idempotency-Key");
+		fail_hint(&err, ERR_INVALID, "request application/json, or set background",
+			"Idempotency-Key can't be used with streamed output, which is sent only "
+			"once");
 		call_problem(c, &err);
 		return;
 	}

@@ -59,8 +59,8 @@ static void list(struct call *c, struct core_workspace *w)
 		return;
 	}
 	if (page.cursor) {
-		fail_hint(&err, ERR_INVALID, "begin again without one",
-			"cursor: '%s' leads nowhere, or no more", query->cursor);
+		fail_hint(&err, ERR_INVALID, "list again without a cursor",
+			"cursor: '%s' is invalid or expired", query->cursor);
 		call_problem(c, &err);
 		return;
 	}

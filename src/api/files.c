@@ -127,7 +127,8 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 
 		close(fd);
 		buf_init(&body, 16384);
-		fail(&err, ERR_INVALID, "the file has %" PRIu64 " bytes, none in that range",
+		fail(&err, ERR_INVALID,
+			"the file has %" PRIu64 " bytes, and the range is outside of them",
 			info->size);
 		problem_print(&body, 416, &err, c->r->id);
 		call_respond(c, 416, "application/problem+json",
@@ -255,10 +256,10 @@ void api_file_put(struct call *c)
 	if (call_workspace(c, &w))
 		return;
 	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1) {
-		fail(&err, ERR_INVALID, "of 'mkdir', 'move' and 'mode' more than one is given");
+		fail(&err, ERR_INVALID, "only one of 'mkdir', 'move' and 'mode' can be given");
 		call_problem(c, &err);
 	} else if (must_be_new(c) && (query->mkdir || query->move)) {
-		fail(&err, ERR_INVALID, "If-None-Match goes with the content of a file");
+		fail(&err, ERR_INVALID, "If-None-Match can only be used when a file is written");
 		call_problem(c, &err);
 	} else if (query->mkdir) {
 		if (files_mkdir(c->request, w, c->path, &created, &err))

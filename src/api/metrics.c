@@ -13,14 +13,14 @@ static const struct {
 	{ "carrel_workspace_create_failures_total", "Workspaces that could not be created.",
 		AT(create_failures) },
 	{ "carrel_workspace_removes_total", "Workspaces removed.", AT(removes) },
-	{ "carrel_workspace_expirations_total", "Workspaces removed because their ttl was over.",
+	{ "carrel_workspace_expirations_total", "Workspaces removed because their ttl had passed.",
 		AT(expired) },
 	{ "carrel_workspace_suspensions_total", "Workspaces suspended by their idle_timeout.",
 		AT(suspended) },
 	{ "carrel_sandbox_starts_total", "Sandboxes started.", AT(sandbox_starts) },
 	{ "carrel_sandbox_start_failures_total", "Sandboxes that could not be started.",
 		AT(sandbox_start_failures) },
-	{ "carrel_sandboxes_given_back_total", "Sandboxes ended because they had nothing to do.",
+	{ "carrel_sandboxes_given_back_total", "Sandboxes ended because they were idle.",
 		AT(given_back) },
 	{ "carrel_exec_failures_total", "Execs that could not be started.", AT(exec_failures) },
 	{ "carrel_exec_output_bytes_total", "Output of execs that went through the daemon.",
@@ -125,10 +125,10 @@ static void print_states(
 		"\ncarrel_sandboxes{state=\"ending\"} %" PRIu64 "\n",
 		numbers->sandboxes_starting, numbers->sandboxes_up, numbers->sandboxes_ending);
 	print_counter(out, "carrel_log_lines_lost_total",
-		"Lines of core's log that couldn't be written: nobody reads it, or the disk is "
-		"full.",
+		"Log lines of core that couldn't be written because the reader is slow or the disk "
+		"is full.",
 		losses ? losses->ever : 0);
-	print_gauge(out, "carrel_execs_running", "Execs that run just now.", numbers->execs);
+	print_gauge(out, "carrel_execs_running", "Execs that are running.", numbers->execs);
 	print_gauge(out, "carrel_captured_output_bytes",
 		"Bytes of captured output that are kept until they are answered.",
 		numbers->captured_bytes);
@@ -184,7 +184,7 @@ static void print_contexts(struct buf *out, const struct call *c)
 
 static void print_levels(struct buf *out, const struct core_levels *levels)
 {
-	print_head(out, "carrel_pool_ready", "gauge", "What the launcher's pools hold.");
+	print_head(out, "carrel_pool_ready", "gauge", "Items in the launcher's pools.");
 	buf_printf(out,
 		"carrel_pool_ready{pool=\"netns\"} %u\ncarrel_pool_ready{pool=\"cgroup\"} %u\n",
 		levels->netns_ready, levels->cgroups_ready);
@@ -194,9 +194,9 @@ static void print_levels(struct buf *out, const struct core_levels *levels)
 		"\ncarrel_pool_misses_total{pool=\"cgroup\"} %" PRIu64 "\n",
 		levels->netns_missed, levels->cgroups_missed);
 	print_gauge(
-		out, "carrel_launcher_sandboxes", "Sandboxes the launcher has.", levels->sandboxes);
-	print_gauge(out, "carrel_launcher_sandboxes_starting", "Sandboxes it is starting.",
-		levels->starting);
+		out, "carrel_launcher_sandboxes", "Sandboxes of the launcher.", levels->sandboxes);
+	print_gauge(out, "carrel_launcher_sandboxes_starting",
+		"Sandboxes that the launcher is starting.", levels->starting);
 }
 
 static void print_environments(struct buf *out, const struct call *c)
@@ -215,9 +215,10 @@ static void print_environments(struct buf *out, const struct call *c)
 static void print_all(struct buf *out, const struct call *c, const struct core_numbers *numbers,
 	const struct core_levels *levels)
 {
-	print_head(out, "carrel_build_info", "gauge", "The version that runs.");
+	print_head(out, "carrel_build_info", "gauge", "The running version.");
 	buf_text(out, "carrel_build_info{version=\"" CARREL_VERSION "\"} 1\n");
-	print_head(out, "carrel_start_time_seconds", "gauge", "Since when it runs, in Unix time.");
+	print_head(out, "carrel_start_time_seconds", "gauge",
+		"Start time of the daemon, in Unix time.");
 	buf_printf(out, "carrel_start_time_seconds %.3f\n",
 		(double)numbers->metrics.started_ms / 1000);
 	print_gauge(out, "carrel_http_connections", "Open connections.",

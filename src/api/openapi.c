@@ -74,8 +74,8 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 			is_exec ? "id of an exec" : "id, name or context_id of a workspace");
 	if (strstr(route->path, "{path}"))
 		print_path_parameter(j, "path",
-			"in the workspace; a leading / or /workspace is taken off, slashes needn't "
-			"be encoded");
+			"path in the workspace; a leading / or /workspace is removed, slashes need "
+			"not be encoded");
 	for (size_t i = 0; route->query && i < route->query->count; i++) {
 		const struct field *row = &route->query->rows[i];
 
@@ -91,19 +91,21 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 	}
 	if (route->flags & ROUTE_KEYED)
 		print_header_parameter(j, "Idempotency-Key",
-			"the same key with the same body gives the same answer for 24 hours; an "
-			"exec with one goes on when its client is gone, and isn't for events; an "
-			"answer of more than 1 MB is a conflict then",
+			"the same key with the same body gets the same response for 24 hours. An "
+			"exec with a key continues when its client disconnects, and can't be "
+			"streamed as events. If its response is larger than 1 MB, repeating the "
+			"request is a conflict",
 			"^[!-~]+$", IDEMPOTENCY_KEY_MAX);
 	if (route->flags & ROUTE_EVENTS)
 		print_header_parameter(j, "Last-Event-ID",
-			"begin after this event, as far back as they are kept", "^[0-9]{1,18}$", 0);
+			"begin after this event, as far back as events are kept", "^[0-9]{1,18}$",
+			0);
 	if ((route->flags & ROUTE_RANGE) && !is_head)
 		print_header_parameter(j, "Range",
-			"one range, as bytes=0-99; an invalid range is ignored", NULL, 0);
+			"one range, such as bytes=0-99; an invalid range is ignored", NULL, 0);
 	if (route->flags & ROUTE_NEW)
 		print_header_parameter(
-			j, "If-None-Match", "write it only when it isn't there", "^\\*$", 0);
+			j, "If-None-Match", "write the file only if it doesn't exist", "^\\*$", 0);
 	json_end(j);
 }
 
@@ -306,8 +308,8 @@ void openapi_print(struct buf *out)
 	json_text(&j, "title", "Carrel");
 	json_text(&j, "version", CARREL_VERSION);
 	json_text(&j, "description",
-		"Workspaces that stay, commands in them, their files. Every answer that isn't 2xx "
-		"is application/problem+json.");
+		"Persistent workspaces, their commands and their files. Every response other than "
+		"2xx is application/problem+json.");
 	json_end(&j);
 	print_paths(&j);
 	json_object(&j, "components");

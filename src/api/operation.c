@@ -138,8 +138,8 @@ static void refuse_again(struct call *c, struct idempotency_entry *entry, const 
 	struct error err;
 
 	fail_hint(&err, ERR_CONFLICT, "use a new key to run it again",
-		"the command of this Idempotency-Key was begun as exec '%s', and its answer isn't "
-		"kept",
+		"the command of this Idempotency-Key was started as exec '%s', and its response "
+		"isn't kept",
 		id);
 	call_problem(c, &err);
 	idempotency_end(entry, NULL);

@@ -7,26 +7,25 @@
 #define TAR "application/x-tar"
 
 #define ANSWERS(name, ...) static const struct route_answer name[] = { __VA_ARGS__, { 0 } }
-ANSWERS(healthy, { 200, JSON, &health_schema, "It is well." });
+ANSWERS(healthy, { 200, JSON, &health_schema, "The daemon works." });
 ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
-ANSWERS(created,
-	{ 201, JSON, &workspace_record,
-		"It is there. A client that goes before it is answered cancels the creation, and "
-		"nothing is left; with an Idempotency-Key only if it sent `Carrel-Cancel: "
-		"disconnect`." });
+ANSWERS(created, { 201, JSON, &workspace_record,
+			 "The workspace was created. A client that disconnects before the response "
+			 "cancels the creation and leaves nothing; with an Idempotency-Key only if "
+			 "it sent `Carrel-Cancel: disconnect`." });
 ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
-ANSWERS(removed, { 204, NULL, NULL, "It is gone." });
+ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
-		"It has ended. Of all captured output together the daemon keeps 128 MB (carrel "
-		"serve "
-		"--captured-output); an exec that needs more ends with reason output_limit." },
+		"The command has ended. The daemon keeps at most 128 MB of captured output of all "
+		"execs together (carrel serve --captured-output); an exec that exceeds it ends "
+		"with reason output_limit." },
 	{ 200, EVENTS, NULL,
 		"Events: start {id}, stdout and stderr {data, encoding}, exit with the result." },
-	{ 201, JSON, &exec_fields, "It runs in the background." });
+	{ 201, JSON, &exec_fields, "The command runs in the background." });
 ANSWERS(execs, { 200, JSON, &execs_schema, "Newest first." });
 ANSWERS(exec, { 200, JSON, &exec_fields, "The exec." });
 ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },
@@ -34,12 +33,12 @@ ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },
 ANSWERS(done, { 204, NULL, NULL, "Done." });
 ANSWERS(file_get, { 200, BYTES, NULL, "The file." },
 	{ 200, JSON, NULL, "With list: {items, next_cursor} of FileInfo; with stat: FileInfo." },
-	{ 206, BYTES, NULL, "The part that was asked for." });
-ANSWERS(file_put, { 200, JSON, &file_schema, "It was replaced, or moved, or was there." },
-	{ 201, JSON, &file_schema, "It is new." });
+	{ 206, BYTES, NULL, "The requested range." });
+ANSWERS(file_put, { 200, JSON, &file_schema, "It was replaced or moved, or already existed." },
+	{ 201, JSON, &file_schema, "It was created." });
 ANSWERS(archive_get, { 200, TAR, NULL, "The archive." },
 	{ 200, "application/zstd", NULL, "With format=tar.zst." });
-ANSWERS(events, { 200, EVENTS, NULL, "Events as they come; their data is an Event." });
+ANSWERS(events, { 200, EVENTS, NULL, "A stream of events; the data of each is an Event." });
 
 #define QUERY(rows, type) .query = &rows, .query_size = sizeof(type)
 #define BODY(rows, type) .body = &rows, .body_size = sizeof(type)
@@ -49,7 +48,7 @@ ANSWERS(events, { 200, EVENTS, NULL, "Events as they come; their data is an Even
 const struct route routes[] = {
 	{ "GET", "/healthz", "healthz", "Whether the daemon answers", api_healthz, ROUTE_BARE,
 		.answers = healthy },
-	{ "GET", "/readyz", "readyz", "Whether it can take work", api_readyz, ROUTE_BARE,
+	{ "GET", "/readyz", "readyz", "Whether the daemon accepts work", api_readyz, ROUTE_BARE,
 		.answers = healthy },
 	{ "GET", "/metrics", "metrics", "Metrics in Prometheus' text format", api_metrics,
 		ROUTE_BARE, .answers = metrics },
@@ -70,7 +69,7 @@ const struct route routes[] = {
 	{ "PATCH", WORKSPACE, "changeWorkspace", "Change labels, limits and lifetimes",
 		api_workspace_patch, BODY(workspace_change_record, struct workspace_change),
 		.answers = workspace, .errors = { 409, 507 } },
-	{ "DELETE", WORKSPACE, "removeWorkspace", "End what runs in it and remove it",
+	{ "DELETE", WORKSPACE, "removeWorkspace", "Remove a workspace and end its commands",
 		api_workspace_delete, .answers = removed, .errors = { 409, 507 } },
 
 	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
@@ -84,18 +83,19 @@ const struct route routes[] = {
 	{ "GET", EXEC "/output", "getOutput", "Read the output of a background exec",
 		api_exec_output, QUERY(output_query_fields, struct output_query), .answers = output,
 		.errors = { 416 } },
-	{ "POST", EXEC "/signal", "signalExec", "Send a signal", api_exec_signal,
+	{ "POST", EXEC "/signal", "signalExec", "Send a signal to an exec", api_exec_signal,
 		BODY(signal_fields, struct signal_body), .answers = done, .errors = { 409 } },
-	{ "POST", EXEC "/stdin", "writeStdin", "Write to its stdin", api_exec_stdin, ROUTE_STREAMED,
-		QUERY(stdin_query_fields, struct stdin_query), .body_type = BYTES, .answers = done,
-		.errors = { 409 } },
-	{ "POST", EXEC "/resize", "resizeTerminal", "Change the size of its terminal",
+	{ "POST", EXEC "/stdin", "writeStdin", "Write to the stdin of an exec", api_exec_stdin,
+		ROUTE_STREAMED, QUERY(stdin_query_fields, struct stdin_query), .body_type = BYTES,
+		.answers = done, .errors = { 409 } },
+	{ "POST", EXEC "/resize", "resizeTerminal", "Change the terminal size of an exec",
 		api_exec_resize, BODY(resize_fields, struct resize_body), .answers = done,
 		.errors = { 409 } },
 
-	{ "GET", WORKSPACE "/files/{path}", "readFile", "Read a file, or look at what is there",
-		api_file_get, ROUTE_RANGE, QUERY(file_get_query_fields, struct file_query),
-		.answers = file_get, .errors = { 409, 416, 429 } },
+	{ "GET", WORKSPACE "/files/{path}", "readFile",
+		"Read a file, list a directory, or show file information", api_file_get,
+		ROUTE_RANGE, QUERY(file_get_query_fields, struct file_query), .answers = file_get,
+		.errors = { 409, 416, 429 } },
 	{ "PUT", WORKSPACE "/files/{path}", "writeFile",
 		"Write a file (atomically), make a directory, or move", api_file_put,
 		ROUTE_STREAMED | ROUTE_NEW, QUERY(file_put_query_fields, struct file_query),
@@ -106,13 +106,13 @@ const struct route routes[] = {
 	{ "GET", WORKSPACE "/archive", "packTree", "Pack files as one archive", api_archive_get,
 		QUERY(archive_get_query_fields, struct archive_query), .answers = archive_get,
 		.errors = { 409, 429 } },
-	{ "PUT", WORKSPACE "/archive", "unpackTree", "Unpack a tar or tar.zst into it",
-		api_archive_put, ROUTE_STREAMED,
+	{ "PUT", WORKSPACE "/archive", "unpackTree",
+		"Unpack a tar or tar.zst archive into a workspace", api_archive_put, ROUTE_STREAMED,
 		QUERY(archive_put_query_fields, struct archive_query), .body_type = BYTES,
 		.answers = done, .errors = { 409, 429, 507 } },
-	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow what happens to a workspace",
+	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow events of a workspace",
 		api_workspace_events, ROUTE_EVENTS, .answers = events },
-	{ "GET", "/v1/events", "events", "Follow what happens", api_events, ROUTE_EVENTS,
+	{ "GET", "/v1/events", "events", "Follow events", api_events, ROUTE_EVENTS,
 		QUERY(events_query_fields, struct events_query), .answers = events },
 };
 const size_t route_count = sizeof routes / sizeof *routes;
@@ -188,13 +188,12 @@ int route_find(struct call *c, const char **allow, struct error *err)
 	}
 	if (methods.len) {
 		*allow = arena_text(&c->r->arena, methods.data);
-		fail_hint(err, ERR_INVALID, *allow, "%.*s is not a method of this path",
+		fail_hint(err, ERR_INVALID, *allow, "method %.*s is not allowed for this path",
 			(int)method.len, method.data);
 		return 405;
 	}
 	char shown[128];
 	str_printable(shown, sizeof shown, path);
-	fail_hint(
-		err, ERR_NOT_FOUND, "/openapi.json lists what there is", "there is no '%s'", shown);
+	fail_hint(err, ERR_NOT_FOUND, "/openapi.json lists all routes", "there is no '%s'", shown);
 	return 404;
 }

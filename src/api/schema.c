@@ -68,7 +68,8 @@ static const struct field signal_rows[] = {
 	{ "signal", FIELD_NUMBERED, offsetof(struct signal_body, signal), "its name or number",
 		FIELD_REQUIRED, .least = 1, .most = 64, .choices = signals },
 	{ "reason", FIELD_CHOICE, offsetof(struct signal_body, reason),
-		"with KILL, by who handed in its streams and counts what comes out: why it ends",
+		"why the exec ends; only with KILL, from a client that passed the streams and "
+		"counts their output",
 		.choices = told_reasons },
 };
 const struct record signal_fields = { "Signal", NULL, RECORD_ROWS(signal_rows), FIELD_IN };
@@ -93,7 +94,8 @@ const struct record resize_fields = { "Size", "Of a terminal.", RECORD_ROWS(resi
 	}
 static const struct field list_query_rows[] = {
 	{ "label", FIELD_TEXTS, offsetof(struct list_query, labels),
-		"KEY=VALUE, or KEY: it has that label; all of them when given several times",
+		"KEY=VALUE or KEY: only workspaces with this label; all labels if given several "
+		"times",
 		.most = WORKSPACE_LABELS_MAX, .pattern = "^[^=\\x00][^\\x00]*$",
 		.check = check_label_filter },
 	{ "state", FIELD_CHOICE, offsetof(struct list_query, state), .names = workspace_state_names,
@@ -105,7 +107,7 @@ const struct record page_query_fields = { "", NULL, list_query_rows + 2, 2, FIEL
 
 static const struct field workspace_query_rows[] = {
 	{ "measure", FIELD_BOOLEAN, offsetof(struct workspace_query, measure),
-		"disk_usage_bytes is brought up to date first" },
+		"measure disk_usage_bytes first" },
 };
 const struct record workspace_query_fields = { "", NULL, RECORD_ROWS(workspace_query_rows),
 	FIELD_IN };
@@ -113,33 +115,33 @@ const struct record workspace_query_fields = { "", NULL, RECORD_ROWS(workspace_q
 static const struct field_choice streams[] = { { "stdout", 1 }, { "stderr", 2 }, { 0 } };
 static const struct field output_query_rows[] = {
 	{ "offset", FIELD_INTEGER, offsetof(struct output_query, offset),
-		"the first byte that is wanted" },
+		"the first byte to return" },
 	{ "stream", FIELD_CHOICE, offsetof(struct output_query, stream),
 		"stdout when not given; both as events", .choices = streams },
 	{ "follow", FIELD_BOOLEAN, offsetof(struct output_query, follow),
-		"goes on until the exec has ended" },
+		"follow until the exec has ended" },
 };
 const struct record output_query_fields = { "", NULL, RECORD_ROWS(output_query_rows), FIELD_IN };
 
 static const struct field stdin_query_rows[] = {
 	{ "eof", FIELD_BOOLEAN, offsetof(struct stdin_query, eof),
-		"nothing comes after this: stdin is closed (a terminal gets ^D)" },
+		"close stdin after this (a terminal gets ^D)" },
 };
 const struct record stdin_query_fields = { "", NULL, RECORD_ROWS(stdin_query_rows), FIELD_IN };
 
 #define FILE_AT(member) offsetof(struct file_query, member)
 static const struct field file_get_query_rows[] = {
-	{ "list", FIELD_BOOLEAN, FILE_AT(list), "what is in the directory" },
-	{ "stat", FIELD_BOOLEAN, FILE_AT(stat), "what it is, links not followed" },
+	{ "list", FIELD_BOOLEAN, FILE_AT(list), "list the directory" },
+	{ "stat", FIELD_BOOLEAN, FILE_AT(stat), "file information, without following links" },
 	PAGE_ROWS(struct file_query),
 };
 const struct record file_get_query_fields = { "", NULL, RECORD_ROWS(file_get_query_rows),
 	FIELD_IN };
 
 static const struct field file_put_query_rows[] = {
-	{ "mkdir", FIELD_BOOLEAN, FILE_AT(mkdir), "make a directory, with those above it" },
-	{ "move", FIELD_TEXT, FILE_AT(move), "move it there, within the workspace", .least = 1,
-		.most = 4095 },
+	{ "mkdir", FIELD_BOOLEAN, FILE_AT(mkdir), "create a directory and its parents" },
+	{ "move", FIELD_TEXT, FILE_AT(move), "move the file to this path in the workspace",
+		.least = 1, .most = 4095 },
 	{ "mode", FIELD_TEXT, FILE_AT(mode), "permissions of the file, octal",
 		.pattern = "^0?[0-7]{3}$", .check = check_octal },
 };
@@ -147,15 +149,15 @@ const struct record file_put_query_fields = { "", NULL, RECORD_ROWS(file_put_que
 	FIELD_IN };
 
 static const struct field file_delete_query_rows[] = {
-	{ "recursive", FIELD_BOOLEAN, FILE_AT(recursive), "a directory with all below it" },
+	{ "recursive", FIELD_BOOLEAN, FILE_AT(recursive), "remove a directory and its content" },
 };
 const struct record file_delete_query_fields = { "", NULL, RECORD_ROWS(file_delete_query_rows),
 	FIELD_IN };
 
 static const struct field_choice formats[] = { { "tar", 0 }, { "tar.zst", 1 }, { 0 } };
 static const struct field archive_query_rows[] = {
-	{ "path", FIELD_TEXT, offsetof(struct archive_query, path), "the whole when not given",
-		.most = 4095 },
+	{ "path", FIELD_TEXT, offsetof(struct archive_query, path),
+		"the whole workspace when not given", .most = 4095 },
 	{ "format", FIELD_CHOICE, offsetof(struct archive_query, format), "tar when not given",
 		.choices = formats },
 };
@@ -165,7 +167,7 @@ const struct record archive_put_query_fields = { "", NULL, archive_query_rows, 1
 
 static const struct field events_query_rows[] = {
 	{ "workspace", FIELD_TEXT, offsetof(struct events_query, workspace),
-		"only of this one: id, name or context_id", .least = 1 },
+		"only events of this workspace: id, name or context_id", .least = 1 },
 };
 const struct record events_query_fields = { "", NULL, RECORD_ROWS(events_query_rows), FIELD_IN };
 
@@ -183,7 +185,7 @@ const struct record events_query_fields = { "", NULL, RECORD_ROWS(events_query_r
 #define LIST(noun, one)                                                                            \
 	static const struct field noun##_rows[] = {                                                \
 		{ "items", FIELD_OBJECTS, .object = &one },                                        \
-		TEXT("next_cursor", "null: that is all", FIELD_NULLABLE),                          \
+		TEXT("next_cursor", "null: no more pages", FIELD_NULLABLE),                        \
 	}
 LIST(workspaces, workspace_record);
 const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(workspaces_rows),
@@ -195,13 +197,13 @@ const struct record execs_schema = { "Execs", NULL, RECORD_ROWS(execs_rows), FIE
 static const struct field_choice types[] = { { "file", 0 }, { "directory", 1 }, { "link", 2 },
 	{ "fifo", 3 }, { "socket", 4 }, { "device", 5 }, { 0 } };
 static const struct field file_rows[] = {
-	TEXT("name", "what isn't UTF-8 in it is shown as U+FFFD"),
+	TEXT("name", "bytes that aren't UTF-8 are shown as U+FFFD"),
 	TEXT("name_base64", "the name's bytes, when they aren't UTF-8", FIELD_OPTIONAL),
 	{ "type", FIELD_CHOICE, .choices = types },
 	COUNT("size", NULL),
 	TEXT("mode", "octal"),
 	{ "modified_at", FIELD_TIME },
-	TEXT("link", "where a link leads", FIELD_NULLABLE),
+	TEXT("link", "the target of a link", FIELD_NULLABLE),
 };
 const struct record file_schema = { "FileInfo", NULL, RECORD_ROWS(file_rows), FIELD_OUT };
 LIST(files, file_schema);
@@ -233,7 +235,7 @@ static const struct field problem_rows[] = {
 	TEXT("code",
 		"stable: not_found, conflict, invalid, denied, limit, disk_full, unavailable, …"),
 	TEXT("detail", "for people"),
-	TEXT("hint", "what to do about it", FIELD_NULLABLE),
+	TEXT("hint", "how to correct it", FIELD_NULLABLE),
 	TEXT("request_id", NULL),
 	COUNT("exit_code", "of a command that can't be started: 126 or 127", FIELD_OPTIONAL),
 };
@@ -245,14 +247,14 @@ const struct record health_schema = { "Health", NULL, RECORD_ROWS(health_rows), 
 
 static const struct field event_rows[] = {
 	COUNT("id", NULL),
-	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (a "
-		     "sandbox is held, or no more), workspace.suspended, workspace.failed, "
+	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
+		     "sandbox is ready, or has ended), workspace.suspended, workspace.failed, "
 		     "workspace.deleted, exec.started, exec.ended, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
-	TEXT("exec", "its id, of exec.started and exec.ended", FIELD_OPTIONAL),
-	TEXT("reason", "why it has ended, of exec.ended and workspace.deleted", FIELD_OPTIONAL),
+	TEXT("exec", "id of the exec, in exec.started and exec.ended", FIELD_OPTIONAL),
+	TEXT("reason", "why it ended, in exec.ended and workspace.deleted", FIELD_OPTIONAL),
 	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
 };
 const struct record event_schema = { "Event", "The data of a server-sent event.",

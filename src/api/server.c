@@ -33,8 +33,8 @@ static int read_query(struct call *c, struct error *err)
 		p->name.data = arena_bytes(&c->r->arena, p->name.data, p->name.len);
 		p->value.data = arena_bytes(&c->r->arena, p->value.data, p->value.len);
 		if (++count == QUERY_MAX)
-			return fail(
-				err, ERR_INVALID, "more than %d query parameters", QUERY_MAX - 1);
+			return fail(err, ERR_INVALID, "the query has more than %d parameters",
+				QUERY_MAX - 1);
 	}
 	return record_read_query(fields, parameters, count, &c->r->arena, c->query, err);
 }
@@ -83,7 +83,7 @@ static int check_key(struct call *c, struct error *err)
 	for (size_t i = 0; i < key.len; i++)
 		if (key.data[i] <= ' ' || key.data[i] > '~')
 			return fail(err, ERR_INVALID,
-				"Idempotency-Key has other than printable characters");
+				"Idempotency-Key may contain only printable characters");
 	if (key.data && (key.len < 1 || key.len > IDEMPOTENCY_KEY_MAX))
 		return fail(err, ERR_INVALID, "Idempotency-Key must have 1 to %d characters",
 			IDEMPOTENCY_KEY_MAX);
@@ -105,8 +105,8 @@ static int check_conditions(struct call *c, struct error *err)
 					   !strcmp(names[i], "if-none-match")))
 			continue;
 		return fail_hint(err, ERR_INVALID,
-			"leave it out; a file that must not be there yet takes If-None-Match: *",
-			"what '%s' says can't be kept here", names[i]);
+			"leave it out; If-None-Match: * writes a file only if it doesn't exist",
+			"'%s' is not supported for this request", names[i]);
 	}
 	return 0;
 }

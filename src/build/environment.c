@@ -37,8 +37,8 @@ int environment_look_at_source(const struct home *home, struct plan_bind *bind, 
 		return -1;
 	if ((name || bind->kind == PATH_DIRECTORY) &&
 		is_reached_by_link(home, given, name, bind->source))
-		return fail(err, ERR_DENIED, "%s '%s' is reached by a link, to '%s'", what, given,
-			bind->source);
+		return fail(err, ERR_DENIED, "%s '%s' is reached through a link to '%s'", what,
+			given, bind->source);
 	if (name) {
 		bind->source = home->path;
 		bind->beneath = name;
@@ -104,7 +104,8 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 		const char *path = meta->editables.items[i].path;
 		if (!home_is_vouched(home, path))
 			return fail_hint(err, ERR_DENIED, "build it again with --editable",
-				"environment '%s' would show '%s', which root hasn't named for one",
+				"environment '%s' uses '%s', which root has not approved with "
+				"--editable",
 				meta->name, path);
 		if (add_read_only(home, path, "the editable project", arena, options, err))
 			return -1;

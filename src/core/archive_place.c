@@ -31,7 +31,8 @@ static int move(struct place *place, int from, int to, const char *name, struct 
 	if (renameat(from, name, to, name) == 0)
 		return 0;
 	if (errno == EISDIR || errno == ENOTDIR || errno == ENOTEMPTY || errno == EEXIST)
-		return fail(err, ERR_CONFLICT, "'%s' came in the archive's way", place->path.data);
+		return fail(err, ERR_CONFLICT, "'%s' was created while the archive was unpacked",
+			place->path.data);
 	return fail_errno(err, "move '%s' into place", place->path.data);
 }
 
@@ -46,7 +47,9 @@ static int merge_entry(
 	/* What the unpacking process should have seen to. */
 	if ((!S_ISREG(mine.st_mode) && !S_ISDIR(mine.st_mode) && !S_ISLNK(mine.st_mode)) ||
 		mine.st_mode & (S_ISUID | S_ISGID))
-		return fail(err, ERR_DENIED, "'%s' may not come in", place->path.data);
+		return fail(err, ERR_DENIED,
+			"'%s' in the archive has a type or mode that is not allowed",
+			place->path.data);
 	bool is_there = to >= 0 && fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!is_there && to >= 0 && errno != ENOENT)
 		return fail_errno(err, "look at '%s'", place->path.data);
@@ -81,7 +84,7 @@ static int merge(struct place *place, int from, int to, int depth, struct error 
 	if (!walk)
 		return fail_errno(err, "open '%s'", place->path.data);
 	if (depth > ARCHIVED_DEPTH_MAX)
-		return fail(err, ERR_LIMIT, "'%s' is too deep", place->path.data);
+		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", place->path.data);
 	rewinddir(walk);
 	for (errno = 0; (entry = readdir(walk)); errno = 0) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)

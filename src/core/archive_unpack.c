@@ -59,7 +59,7 @@ static int read_failed(struct unpack *unpack, struct error *err)
 	const char *why = archive_error_string(unpack->archive);
 
 	if (archive_errno(unpack->archive) == ENOMEM)
-		return fail(err, ERR_LIMIT, "the archive needs too much memory to be read");
+		return fail(err, ERR_LIMIT, "reading the archive needs too much memory");
 	if (unpack->entries == 0)
 		return fail(err, ERR_INVALID, "this is neither a tar nor a tar.zst archive: %s",
 			why ? why : "unknown");
@@ -126,7 +126,7 @@ static void leave(struct unpack *unpack, size_t depth)
 static int refuse_way(const struct unpack *unpack, const char *part, struct error *err)
 {
 	return fail(err, ERR_DENIED,
-		"'%s' in the archive lies beneath '%s', which is no directory there",
+		"'%s' in the archive is below '%s', which is not a directory in the archive",
 		unpack->place.path, part);
 }
 
@@ -187,7 +187,7 @@ static int make_way(struct unpack *unpack, int dir, const char *name, struct err
 	if (unlinkat(dir, name, 0) == 0)
 		return 0;
 	if (errno == EISDIR || errno == EPERM)
-		return fail(err, ERR_INVALID, "'%s' in the archive is a directory, too",
+		return fail(err, ERR_INVALID, "'%s' is also a directory in the archive",
 			unpack->place.path);
 	return fail_errno(err, "unpack '%s'", unpack->place.path);
 }
@@ -316,7 +316,8 @@ static int unpack_hard_link(struct unpack *unpack, struct error *err)
 	auto_close int found = path_open_nolinks(unpack->stage, target, O_PATH | O_NOFOLLOW, 0);
 	if (found < 0 || fstat(found, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail(err, ERR_DENIED,
-			"'%s' in the archive is a hard link to '%s', which isn't a file before it",
+			"'%s' in the archive is a hard link to '%s', which is not an earlier file "
+			"in the archive",
 			unpack->place.path, target);
 	if (reach(unpack, unpack->place.path, &dir, &name, err) < 0)
 		return -1;
@@ -378,7 +379,8 @@ static int unpack_entry(struct unpack *unpack, struct archive_entry *entry, stru
 	case ARCHIVED_OTHER:
 		break;
 	}
-	return fail(err, ERR_FAILED, "'%s' was let in", unpack->place.path);
+	return fail(
+		err, ERR_FAILED, "'%s' in the archive has an unexpected type", unpack->place.path);
 }
 
 int archive_unpack(void *ctx, const int *fds, uint64_t *value, struct error *err)

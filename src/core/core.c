@@ -17,7 +17,7 @@ static void on_unasked(void *ctx, const struct launch_packet *packet)
 	struct core *core = ctx;
 	if (!packet) {
 		core->own->is_lost = true;
-		log_record(&core->log, LOG_LEVEL_ERROR, "the launcher is gone", NULL);
+		log_record(&core->log, LOG_LEVEL_ERROR, "the launcher has ended", NULL);
 		loop_stop(core->loop);
 		return;
 	}
@@ -52,7 +52,7 @@ static int open_state(struct core *core, struct error *err)
 	str_format(rescued, sizeof rescued, "%d", core->store_opened.rescued);
 	if (core->store_opened.was_corrupt)
 		log_record(&core->log, LOG_LEVEL_ERROR,
-			"the database was damaged and is moved aside", "aside",
+			"the database is damaged and was moved aside", "aside",
 			core->store_opened.aside, "why", core->store_opened.why, "rescued", rescued,
 			NULL);
 	return 0;
@@ -337,7 +337,7 @@ int core_find(const struct request *request, struct core *core, const char *text
 	arena_init(&arena);
 	/* What there was of others is none of a bound principal's business either. */
 	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
-		return fail_hint(err, ERR_NOT_FOUND, "carrel ls shows what there is",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel ls lists the workspaces",
 			"there is no workspace '%s'", text);
 	char time[32];
 	clock_format(time, at_ms);
@@ -383,7 +383,7 @@ int core_list(const struct request *request, struct core *core, const struct cor
 	if (access_check(core, request, VERB_WORKSPACE_LIST, access_bound(core, request), err))
 		return -1;
 	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
-		return fail(err, ERR_INVALID, "'%s' is not a cursor of this list", filter->cursor);
+		return fail(err, ERR_INVALID, "invalid cursor '%s'", filter->cursor);
 	/* No two have the same time of creation (core_create), so it says where a list went on. */
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		if ((uint64_t)w->model.created_ms >= before ||

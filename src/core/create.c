@@ -19,7 +19,7 @@ static bool is_unwanted(const struct creation *creation, struct error *err)
 {
 	if (!creation->w->is_canceled)
 		return false;
-	fail(err, ERR_CANCELED, "the client went before workspace '%s' was made",
+	fail(err, ERR_CANCELED, "the client disconnected before workspace '%s' was created",
 		creation->w->model.name);
 	return true;
 }
@@ -151,8 +151,8 @@ static int check_context(
 	if (!context)
 		return 0;
 	if (!context[0])
-		return fail_hint(err, ERR_INVALID, "leave the label out",
-			"the label context_id is empty, and couldn't be asked for");
+		return fail_hint(
+			err, ERR_INVALID, "leave the label out", "the label context_id is empty");
 	const struct core_workspace *other = map_get(&core->contexts, str_from(context));
 	if (!other)
 		other = map_get(&core->names, str_from(context));
@@ -161,17 +161,17 @@ static int check_context(
 	if (!other || other == w)
 		return 0;
 	return fail_hint(err, ERR_CONFLICT, "carrel info shows it",
-		"there is a workspace '%s' already, by its name, id or context_id", context);
+		"'%s' is already the name, id or context_id of a workspace", context);
 }
 
 static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)
 {
 	if (wanted->id[0] && map_get(&core->ids, str_from(wanted->id)))
-		return fail(err, ERR_CONFLICT, "there is a workspace '%s' already", wanted->id);
+		return fail(err, ERR_CONFLICT, "workspace '%s' already exists", wanted->id);
 	if (wanted->name && (map_get(&core->names, str_from(wanted->name)) ||
 				    map_get(&core->contexts, str_from(wanted->name))))
 		return fail_hint(err, ERR_CONFLICT, "carrel info shows it; choose another name",
-			"there is a workspace '%s' already", wanted->name);
+			"workspace '%s' already exists", wanted->name);
 	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
 }
 
@@ -190,9 +190,8 @@ static int check(struct core *core, struct workspace *wanted, struct error *err)
 	if (wanted->environment &&
 		(wanted->python || wanted->requirements || wanted->packages.count))
 		return fail(err, ERR_INVALID,
-			"an environment that is there can't be given packages as well: name one, "
-			"or "
-			"say what one is made of");
+			"'environment' can't be combined with 'python': give the name of an "
+			"existing environment, or packages");
 	return limits_fill(&wanted->limits, err) || check_taken(core, wanted, err) ? -1 : 0;
 }
 
@@ -339,8 +338,9 @@ static int check_disk(
 	if (limits->disk_bytes == w->model.limits.disk_bytes ||
 		!strcmp(w->model.disk_mechanism, "counted"))
 		return 0;
-	return fail_hint(err, ERR_CONFLICT, "make another workspace, and copy its files",
-		"the disk limit of workspace '%s' is kept by a %s, which is set when it is made",
+	return fail_hint(err, ERR_CONFLICT, "create another workspace, and copy the files",
+		"the disk limit of workspace '%s' is enforced by a %s, which can't be changed "
+		"after creation",
 		w->model.name, w->model.disk_mechanism);
 }
 

@@ -179,8 +179,8 @@ static int read_answer(struct preparation *p, int exit_code, const char **name, 
 	struct error why = { 0 };
 	if (len < 0 || json_read((struct str){ text, (size_t)len }, arena, &answer, &why))
 		return fail(err, ERR_FAILED,
-			"the environment could not be built: its builder ended with code %d and no "
-			"answer",
+			"the environment could not be built: carrel-build ended with code %d and "
+			"printed no result",
 			exit_code);
 	const struct json_value *error = json_member(answer, "error");
 	const char *message = json_member_text(error, "message");
@@ -233,7 +233,7 @@ static int open_requirements(const struct workspace *model, int *out, struct err
 	auto_close int fd = memfd_create("requirements", MFD_CLOEXEC);
 	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len ||
 		lseek(fd, 0, SEEK_SET))
-		return fail_errno(err, "keep the requirements");
+		return fail_errno(err, "store the requirements");
 	*out = take_fd(&fd);
 	return 0;
 }
@@ -245,7 +245,7 @@ static int open_streams(struct preparation *p, int *input, int *errors, struct e
 	p->answer = memfd_create("answer", MFD_CLOEXEC);
 	*errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (p->answer < 0 || *errors < 0)
-		return fail_errno(err, "make room for the builder's answer");
+		return fail_errno(err, "create a file for the output of carrel-build");
 	return 0;
 }
 
@@ -270,7 +270,7 @@ static int build(struct preparation *p, struct error *err)
 		if (count == LAUNCH_STRINGS_MAX ||
 			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
 			return fail_hint(
-				err, ERR_LIMIT, "put them into requirements", "too many packages");
+				err, ERR_LIMIT, "use 'requirements' instead", "too many packages");
 		strings[count++] = words.items[i];
 	}
 	if (open_streams(p, &input, &errors, err))

@@ -47,7 +47,7 @@ static void on_stored(void *ctx, const struct error *err)
 	struct core_workspace *w = map_get(&core->ids, str_from(ending->workspace));
 	fault_point("core_exec_stored");
 	if (err)
-		log_record(&core->log, LOG_LEVEL_ERROR, "the end of an exec could not be written",
+		log_record(&core->log, LOG_LEVEL_ERROR, "the end of an exec could not be recorded",
 			"exec", ending->id, "error", err->text, NULL);
 	/* The sandbox may be another one by now, which has never heard of it, and will say so. */
 	if (w && ending->has_exit && w->sandbox.watch && w->sandbox.watch->unacknowledged) {

@@ -110,7 +110,7 @@ static void on_ping(struct loop *loop, void *ctx)
 	struct core_workspace *w = watch->w;
 	watch->ping = NULL;
 	if (watch->is_asking) {
-		line_break(w, REASON_CANCELED, "the sandbox's init doesn't answer");
+		line_break(w, REASON_CANCELED, "the sandbox's init does not respond");
 		return;
 	}
 	/* Between two commands there is nothing to be sure of. */
@@ -262,7 +262,7 @@ void line_break(struct core_workspace *w, enum reason reason, const char *why)
 	watch->is_heard = false;
 	/* When the launcher has ended it there is nothing odd about this. */
 	if (w->sandbox.state != SANDBOX_ENDING)
-		log_record(&w->core->log, LOG_LEVEL_ERROR, "a sandbox is ended", "workspace",
+		log_record(&w->core->log, LOG_LEVEL_ERROR, "ending a sandbox", "workspace",
 			w->model.id, "error", why, NULL);
 	core_end_sandbox(w, reason);
 }
@@ -289,7 +289,7 @@ static void on_exited(struct core_workspace *w, const struct init_reply *reply)
 	if (!e && w->sandbox.watch->is_adopted)
 		line_send(w, INIT_ACK, reply->id, 0); /* of a core that is no more */
 	else if (!e || e->own->stage == STAGE_STARTING)
-		lie(w, "tells of the end of something that doesn't run", reply);
+		lie(w, "reports the end of an unknown exec", reply);
 	else {
 		e->own->is_restored = false;
 		exec_exited(e, reply);
@@ -311,13 +311,14 @@ static void on_refused(struct core_workspace *w, const struct init_reply *reply)
 	bool is_late = reply->value == ESRCH || reply->value == EPERM;
 	if (is_late && e && e->own->is_restored) {
 		exec_lost(e, REASON_CANCELED,
-			"core was restarted before it had started, or its end was lost");
+			"core was restarted before the command had started, or its end was not "
+			"recorded");
 		return;
 	}
 	if (is_late)
 		return;
 	if (!e || has_started(e)) {
-		lie(w, "refuses what it wasn't asked for", reply);
+		lie(w, "refuses a request that core didn't send", reply);
 		return;
 	}
 	if (reply->value == EAGAIN)
@@ -335,7 +336,7 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 	struct core_exec *e = find_exec(w, reply->id);
 	struct error err;
 	if (!e || has_started(e)) {
-		lie(w, "could not start what runs", reply);
+		lie(w, "reports a failed start of a running exec", reply);
 		return;
 	}
 	struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
@@ -347,7 +348,7 @@ static void on_started(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
 	if (!e || e->own->stage != STAGE_STARTING)
-		lie(w, "started what it wasn't asked for", reply);
+		lie(w, "reports the start of an unknown exec", reply);
 	else
 		exec_started(e);
 }
@@ -368,7 +369,7 @@ static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct exec_watch *watch = w->sandbox.watch;
 	if (!watch->stats_due) {
-		lie(w, "answers what it wasn't asked", reply);
+		lie(w, "sent an unexpected reply", reply);
 		return;
 	}
 	watch->stats_due--;
@@ -421,7 +422,7 @@ static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
 		(got = init_client_receive(fd, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
 		if (pidfd >= 0) {
 			fd_close(&pidfd);
-			lie(w, "sent a descriptor nobody wanted", &reply);
+			lie(w, "sent an unexpected descriptor", &reply);
 		} else
 			on_reply(w, &reply);
 	}

@@ -9,7 +9,7 @@
 #include "core/exec_internal.h"
 
 static const char unknown_end[] =
-	"its sandbox was gone when core came back: how it ended is not known";
+	"its sandbox had ended when core restarted, so its exit status is unknown";
 
 int execs_attach(struct core_workspace *w, struct error *err)
 {

@@ -458,15 +458,17 @@ int streams_check_handed(const int handed[3], struct error *err)
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 		if (fstat(handed[i], &st))
-			return fail_errno(err, "look at the %s that was handed in", names[i]);
+			return fail_errno(err, "get the type of the passed %s", names[i]);
 		bool is_null = S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 		if (S_ISFIFO(st.st_mode) || is_null)
 			continue;
 		/* A terminal would stay in the hands of what the command leaves behind. */
 		return fail_hint(err, ERR_DENIED,
-			isatty(handed[i]) ? "ask for a terminal of its own, or pass it on by pipes"
-					  : "a file could be opened anew for writing inside",
-			"%s is neither a pipe nor /dev/null: it can't be handed in", names[i]);
+			isatty(handed[i])
+				? "request a terminal (tty), or copy the stream through a pipe"
+				: "use a pipe: the command could reopen a file for writing",
+			"%s can't be passed to the sandbox: it is neither a pipe nor /dev/null",
+			names[i]);
 	}
 	return 0;
 }
@@ -477,7 +479,7 @@ int streams_keep(struct core_exec *e, const int handed[3], struct error *err)
 	for (int i = 0; i < 3; i++) {
 		int fd = fcntl(handed[i], F_DUPFD_CLOEXEC, 3);
 		if (fd < 0)
-			return fail_errno(err, "keep a descriptor that was handed in");
+			return fail_errno(err, "duplicate a passed descriptor");
 		own->fds[i] = fd;
 		own->is_ours[i] = true;
 	}

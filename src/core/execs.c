@@ -238,8 +238,8 @@ static int check_env(const pair_list *env, struct error *err)
 {
 	for (size_t i = 0; i < env->count; i++)
 		if (!*env->items[i].key || strchr(env->items[i].key, '='))
-			return fail(err, ERR_INVALID, "'%s' can't name an environment variable",
-				env->items[i].key);
+			return fail(err, ERR_INVALID,
+				"invalid name of an environment variable '%s'", env->items[i].key);
 	return 0;
 }
 
@@ -248,10 +248,10 @@ static int check_id(struct core_workspace *w, const char *id, struct error *err)
 {
 	bool is_taken = map_get(&w->core->execs, str_from(id)) != NULL;
 	if (!id_is_valid(id) || !number_of(id))
-		return fail(err, ERR_INVALID, "'%s' can't be the id of an exec", id);
+		return fail(err, ERR_INVALID, "invalid id of an exec '%s'", id);
 	for (struct core_exec *e = w->sandbox.execs; e && !is_taken; e = e->next)
 		is_taken = e->number == number_of(id);
-	return is_taken ? fail(err, ERR_CONFLICT, "there is an exec '%s' already", id) : 0;
+	return is_taken ? fail(err, ERR_CONFLICT, "exec '%s' already exists", id) : 0;
 }
 
 /* Output that doesn't pass through here isn't counted here: in a workspace that limits it, its
@@ -261,9 +261,9 @@ static int check_counted(struct core_workspace *w, const struct exec_spec *spec,
 {
 	if (!exec_is_handed(road) || spec->output_bytes || !w->model.limits.output_bytes)
 		return 0;
-	return fail_hint(err, ERR_CONFLICT, "name it in limits.output, and keep it",
-		"workspace '%s' has an output limit, which nobody keeps on streams that are "
-		"handed over",
+	return fail_hint(err, ERR_CONFLICT,
+		"set limits.output in the request, and enforce it in the client",
+		"workspace '%s' has an output limit, which core can't enforce on passed streams",
 		w->model.name);
 }
 
@@ -275,12 +275,13 @@ static int check_start(struct core_workspace *w, const struct exec_spec *spec, e
 	if (w->is_gone || w->model.state == WORKSPACE_DELETING)
 		return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 	if (!spec->argv.count || !*spec->argv.items[0])
-		return fail(err, ERR_INVALID, "there is no command to run");
+		return fail(err, ERR_INVALID, "no command was given");
 	if (spec->cwd && !path_is_absolute(spec->cwd))
-		return fail(
-			err, ERR_INVALID, "the working directory '%s' isn't absolute", spec->cwd);
+		return fail(err, ERR_INVALID, "the working directory '%s' is not an absolute path",
+			spec->cwd);
 	if (spec->background != (road == EXEC_SPOOLED))
-		return fail(err, ERR_INVALID, "a background command has no other road for output");
+		return fail(err, ERR_INVALID,
+			"a background command can't stream or capture its output");
 	if (spec->id && check_id(w, spec->id, err))
 		return -1;
 	if (check_env(&spec->env, err) || check_room(w, err) || check_counted(w, spec, road, err))
@@ -396,7 +397,7 @@ void exec_again(struct core_exec *e)
 		go(e);
 	else
 		exec_lost(e, REASON_CANCELED,
-			"its sandboxes end as soon as they are there, and before it can start");
+			"its sandbox ended repeatedly before the command could start");
 }
 
 static void on_row(void *ctx, const struct error *err)
@@ -600,10 +601,10 @@ int exec_end_for(const struct request *request, struct core_exec *e, int signo, 
 	if (check_verb(request, VERB_EXEC_SIGNAL, e, err))
 		return -1;
 	if (signo != SIGKILL)
-		return fail(err, ERR_INVALID, "a reason goes with KILL alone");
+		return fail(err, ERR_INVALID, "'reason' can only be given with KILL");
 	if (!exec_is_handed(e->road))
-		return fail(err, ERR_INVALID, "the streams of exec '%s' were not handed in",
-			e->record.id);
+		return fail(err, ERR_INVALID,
+			"the streams of exec '%s' were not passed by its client", e->record.id);
 	if (check_runs(e, err))
 		return -1;
 	e->record.result.truncated = reason == REASON_OUTPUT_LIMIT;

@@ -177,7 +177,7 @@ static int parse_cursor(struct arena *arena, const char *text, const char **name
 		int low = *at == '%' && high >= 0 ? hex_digit(at[2]) : 0;
 
 		if (high < 0 || low < 0)
-			return fail(err, ERR_INVALID, "'%s' isn't a cursor of a listing", text);
+			return fail(err, ERR_INVALID, "invalid cursor '%s'", text);
 		*to++ = *at == '%' ? (char)(high << 4 | low) : *at;
 		at += *at == '%' ? 2 : 0;
 	}
@@ -262,7 +262,7 @@ static int rename_failed(const char *from, const char *to, struct error *err)
 	case EEXIST:
 		return fail(err, ERR_CONFLICT, "move '%s': '%s' is a directory", from, to);
 	case ENOTDIR:
-		return fail(err, ERR_CONFLICT, "move '%s': '%s' is there, and not a directory",
+		return fail(err, ERR_CONFLICT, "move '%s': '%s' exists and is not a directory",
 			from, to);
 	default:
 		return fail_errno(err, "move '%s' to '%s'", from, to);

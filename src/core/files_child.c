@@ -200,7 +200,7 @@ static int close_others(struct files_job *job, int *report, struct error *err)
 static int lock_child(struct files_job *job, int *report, struct error *err)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return fail_errno(err, "bind the child");
+		return fail_errno(err, "set the parent-death signal of a child");
 	if (job->name)
 		prctl(PR_SET_NAME, job->name);
 	child_reset_signals();
@@ -252,7 +252,7 @@ static int judge_end(struct files_child *child, int status, uint64_t *value, str
 		return fail(err, ERR_FAILED, "%s: the process was ended by signal %d", child->what,
 			WTERMSIG(status));
 	if (len != sizeof said)
-		return fail(err, ERR_FAILED, "%s: the process ended without a word", child->what);
+		return fail(err, ERR_FAILED, "%s: the process ended without a result", child->what);
 	if (!said.has_failed) {
 		*value = said.value;
 		return 0;

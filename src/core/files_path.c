@@ -78,8 +78,8 @@ static int normalize(const char *path, char out[PATH_MAX], struct error *err)
 		rest = str_from(path);
 	while (next_part(&rest, &part)) {
 		if (str_is(part, ".."))
-			return fail_hint(err, ERR_INVALID, "say the path from /workspace on",
-				"'%s' has a '..' in it", path);
+			return fail_hint(err, ERR_INVALID, "give the path relative to /workspace",
+				"the path '%s' contains '..'", path);
 		if (!append_part(out, part)) {
 			errno = ENAMETOOLONG;
 			return fail_errno(err, "'%s'", path);
@@ -189,7 +189,8 @@ static int walk_step(struct walk *walk, struct error *err)
 	if (!next_part(&rest, &part))
 		return 0;
 	if (++walk->steps > STEPS_MAX)
-		return fail(err, ERR_LIMIT, "'%s': too long a way, with links", walk->path);
+		return fail(err, ERR_LIMIT, "'%s': too many path components, including links",
+			walk->path);
 	if (str_is(part, "..")) {
 		char *slash = strrchr(walk->seen, '/');
 
@@ -270,7 +271,8 @@ static int locate_by_hand(
 		if (more == 0 && errno != ELOOP && errno != ENOENT)
 			return fail_errno(err, "'%s'", walk->path);
 	}
-	return fail(err, ERR_CONFLICT, "'%s': something keeps changing on the way", walk->path);
+	return fail(err, ERR_CONFLICT, "'%s': the path keeps changing while it is resolved",
+		walk->path);
 }
 
 int files_locate(struct core_workspace *w, const char *path, unsigned how,
@@ -320,7 +322,8 @@ int files_open_place(
 	/* Something else has its name now: a fifo, maybe. */
 	if (opened < 0 || fstat(opened, &st) < 0 || st.st_ino != place->st.st_ino ||
 		st.st_dev != place->st.st_dev)
-		return fail(err, ERR_CONFLICT, "open '%s': it was replaced meanwhile", path);
+		return fail(
+			err, ERR_CONFLICT, "open '%s': it was replaced while it was opened", path);
 	*fd = take_fd(&opened);
 	return 0;
 }

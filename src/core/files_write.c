@@ -45,7 +45,7 @@ void files_abort_write(struct file_write *write)
 
 static int fail_there(const char *path, struct error *err)
 {
-	return fail(err, ERR_CONFLICT, "there is a '%s' already", path);
+	return fail(err, ERR_CONFLICT, "'%s' already exists", path);
 }
 
 static int check_target(

@@ -200,9 +200,9 @@ static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
 int launcher_failure(const struct launch_packet *packet, struct error *err)
 {
 	if (!packet)
-		return fail(err, ERR_UNAVAILABLE, "the launcher is gone");
+		return fail(err, ERR_UNAVAILABLE, "the launcher has ended");
 	if (packet->head.type != LAUNCH_FAILED)
-		return fail(err, ERR_FAILED, "the launcher gave an answer of another kind");
+		return fail(err, ERR_FAILED, "the launcher sent an unexpected reply");
 	fail(err, packet->head.error_code, "%s", packet->strings[0]);
 	return packet->strings[1][0] ? error_hint(err, "%s", packet->strings[1]) : -1;
 }

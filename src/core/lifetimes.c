@@ -59,7 +59,7 @@ int lifetime_give_back(struct core_workspace *w, struct error *err)
 {
 	if (is_busy(w) || w->sandbox.state == SANDBOX_STARTING ||
 		(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w)))
-		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs there",
+		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs in it",
 			"workspace '%s' is in use", w->model.name);
 	if (w->sandbox.state == SANDBOX_UP)
 		give_back(w);

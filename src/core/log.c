@@ -38,7 +38,7 @@ static void on_aside(void *ctx, uint64_t value, const struct error *err)
 	struct core *core = ctx;
 	core->own->log = NULL;
 	if (err)
-		log_record(&core->log, LOG_LEVEL_WARN, "the log couldn't be put aside", "error",
+		log_record(&core->log, LOG_LEVEL_WARN, "the log couldn't be rotated", "error",
 			err->text, NULL);
 }
 
@@ -54,7 +54,7 @@ void log_bound(struct core *core)
 	if (fstatat(run, FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) ||
 		named.st_dev != open_file.st_dev || named.st_ino != open_file.st_ino)
 		return;
-	const struct files_job job = { .what = "put the log aside",
+	const struct files_job job = { .what = "rotate the log",
 		.work = put_aside,
 		.keep = { [KEEPS_RUN] = run, [KEEPS_LOG] = core->log.fd },
 		.keep_count = KEEP_COUNT,

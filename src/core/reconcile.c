@@ -74,8 +74,7 @@ static void keep_lost(struct core *core, const char *id)
 	str_format(lost, sizeof lost, ".lost-%s", id);
 	if (!renameat(core->workspaces, id, core->workspaces, lost))
 		log_record(&core->log, LOG_LEVEL_ERROR,
-			"a workspace's files are kept, but nobody knows whose they are", "tree",
-			lost, NULL);
+			"found files of an unknown workspace; they are kept", "tree", lost, NULL);
 }
 
 static void look_at_tree(struct core *core, const char *name)
@@ -93,8 +92,9 @@ static void look_at_tree(struct core *core, const char *name)
 	if (core->store_opened.was_corrupt || core->store_opened.is_new)
 		keep_lost(core, name);
 	else if (tree_discard(core, name, &err))
-		log_record(&core->log, LOG_LEVEL_ERROR, "what is half-made can't be removed",
-			"tree", name, "error", err.text, NULL);
+		log_record(&core->log, LOG_LEVEL_ERROR,
+			"remains of an incomplete creation can't be removed", "tree", name, "error",
+			err.text, NULL);
 }
 
 static int look_at_trees(struct core *core, struct error *err)
@@ -133,8 +133,8 @@ static void look_at_workspace(struct core_workspace *w)
 		workspace_save(w, NULL, NULL);
 	}
 	if (!is_there && w->model.state != WORKSPACE_FAILED) {
-		w->model.error = "its files are gone from the disk";
-		log_record(&core->log, LOG_LEVEL_ERROR, "the files of a workspace are gone",
+		w->model.error = "its files are missing on disk";
+		log_record(&core->log, LOG_LEVEL_ERROR, "the files of a workspace are missing",
 			"workspace", w->model.id, "name", w->model.name, NULL);
 		workspace_set_state(w, WORKSPACE_FAILED);
 		workspace_save(w, NULL, NULL);

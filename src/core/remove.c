@@ -58,8 +58,9 @@ static void on_row_gone(void *ctx, const struct error *err)
 		w->has_made_room = true;
 		trees_when_clean(w, on_room);
 	} else if (err) { /* it stays `deleting`: another try, or the next start, ends it */
-		log_record(&w->core->log, LOG_LEVEL_ERROR, "a removed workspace's row stays",
-			"workspace", w->model.id, "error", err->text, NULL);
+		log_record(&w->core->log, LOG_LEVEL_ERROR,
+			"the row of a removed workspace can't be deleted", "workspace", w->model.id,
+			"error", err->text, NULL);
 		tell(w, err);
 	} else {
 		w->has_no_row = true;

@@ -216,7 +216,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 	}
 	if (w->model.state == WORKSPACE_FAILED) {
 		fail(&err, ERR_CONFLICT, "workspace '%s' has failed: %s", w->model.name,
-			w->model.error ? w->model.error : "its files are gone");
+			w->model.error ? w->model.error : "its files are missing");
 		core_later(w->core, done, ctx, w, &err);
 		return;
 	}
@@ -238,8 +238,9 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 	struct error err;
 	if (!attach(w, limiter, fds, &err))
 		return;
-	log_record(&w->core->log, LOG_LEVEL_ERROR, "a running sandbox can't be adopted: ended",
-		"workspace", w->model.id, "error", err.text, NULL);
+	log_record(&w->core->log, LOG_LEVEL_ERROR,
+		"a running sandbox can't be adopted and is ended", "workspace", w->model.id,
+		"error", err.text, NULL);
 	w->sandbox.limit = REASON_CANCELED;
 	end(w);
 }

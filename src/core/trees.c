@@ -223,7 +223,7 @@ static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 	struct core *core = ctx;
 	if (!ok || failed)
 		log_record(&core->log, LOG_LEVEL_WARN,
-			"trees of removed workspaces could not be removed: tried again later",
+			"files of removed workspaces could not be deleted; trying again later",
 			NULL);
 	if (core->own->has_rubbish) {
 		clean_after(core, core->own->clean_waiters ? 0 : CLEAN_AFTER_MS);

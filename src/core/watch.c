@@ -174,8 +174,9 @@ static bool need_usage(struct watch_limits *limits)
 	if (view_open_usage(&limits->w->sandbox.view, &limits->usage, &err)) {
 		if (err.code == ERR_UNAVAILABLE)
 			return false;
-		log_record(&limits->w->core->log, LOG_LEVEL_ERROR, "a sandbox can't be measured",
-			"workspace", limits->w->model.id, "error", err.text, NULL);
+		log_record(&limits->w->core->log, LOG_LEVEL_ERROR,
+			"the usage of a sandbox can't be measured", "workspace",
+			limits->w->model.id, "error", err.text, NULL);
 		return false;
 	}
 	return limits->has_usage = true;

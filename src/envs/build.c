@@ -369,7 +369,7 @@ static int make_layers(struct making *making, struct error *err)
 	for (int tries = 0; (found = find_all(making, err)) == 0; tries++) {
 		if (tries == MAKE_TRIES) {
 			fail(err, ERR_CONFLICT,
-				"layers of environment '%s' are removed as fast as they are made",
+				"layers of environment '%s' are removed while it is built",
 				making->wanted->name);
 			return build_failed(making->problem, BUILD_FAILED, NULL);
 		}
@@ -484,7 +484,7 @@ static int build(struct making *making, bool *was_there, struct error *err)
 	/* Once more, with all the room that there can be. */
 	if (!make_all_room(making))
 		return -1;
-	buf_printf(&making->log, "%s: again, with more room\n", err->text);
+	buf_printf(&making->log, "%s: building again with a higher limit\n", err->text);
 	return attempt_and_clean(making, err);
 }
 
@@ -530,7 +530,8 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 		making_canceled(&making, err);
 	if (failed < 0) {
 		if (err->hint[0] == '\0')
-			error_hint(err, "carrel env show --log %s has all of it", wanted->name);
+			error_hint(
+				err, "carrel env show --log %s prints the whole log", wanted->name);
 		buf_printf(
 			&making.log, "%s: %s\n", build_failure_names[problem->failure], err->text);
 		env_keep_log(builder->store, wanted->name,

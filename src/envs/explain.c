@@ -20,7 +20,7 @@ int making_timeout(struct making *making, struct error *err)
 
 int making_canceled(struct making *making, struct error *err)
 {
-	fail_hint(err, ERR_CANCELED, "the same command begins it again",
+	fail_hint(err, ERR_CANCELED, "run the same command again",
 		"the build of environment '%s' was interrupted", making->wanted->name);
 	return build_failed(making->problem, BUILD_CANCELED, NULL);
 }
@@ -145,7 +145,7 @@ int making_explain_uv(struct making *making, const struct uv_error *said, struct
 	if (said->needs_build) {
 		fail_hint(err, ERR_DENIED,
 			making->wanted->allow_build
-				? "--no-cache looks for versions anew"
+				? "--no-cache looks for new versions"
 				: "--allow-build builds it, in a sandbox without network; or "
 				  "choose a version that has a wheel",
 			"package '%s' has no wheel for Python %s, only sources", said->needs_build,
@@ -157,7 +157,8 @@ int making_explain_uv(struct making *making, const struct uv_error *said, struct
 		(said->failure == BUILD_NETWORK || said->failure == BUILD_DENIED ||
 			said->failure == BUILD_FAILED)) {
 		fail_hint(err, ERR_DENIED,
-			"when its files lie there, name it in file_hosts of config.yaml",
+			"if the index keeps its files there, add the host to file_hosts in "
+			"config.yaml",
 			"the index sends downloads to '%s', which is not one of its hosts",
 			refused);
 		return build_failed(making->problem, BUILD_NETWORK, said->package);

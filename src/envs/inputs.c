@@ -181,7 +181,7 @@ static int include(struct gatherer *g, const struct requirement *r, enum purpose
 	bool is_constraint = strcmp(r->option, "--constraint") == 0;
 
 	if (!path || strstr(path, "://"))
-		return fail(g->err, ERR_DENIED, "%s, line %d: '%s': only a file is included",
+		return fail(g->err, ERR_DENIED, "%s, line %d: '%s': only a file can be included",
 			source->path, r->line, r->shown);
 	if (purpose == FOR_CONSTRAINTS && !is_constraint)
 		return fail(g->err, ERR_INVALID,
@@ -202,8 +202,7 @@ static int add_constraint(struct gatherer *g, struct requirement *r, const char 
 			r->shown);
 	if (r->hashes.count > 0)
 		return fail(g->err, ERR_INVALID,
-			"line %d: the hashes of '%s' belong into a requirements file", r->line,
-			r->name);
+			"line %d: '%s': hashes belong in a requirements file", r->line, r->name);
 	add(g, FOR_CONSTRAINTS, r, file);
 	return 0;
 }
@@ -298,7 +297,8 @@ static int gather_uv_lock(struct gatherer *g, struct str text, const struct sour
 	struct source project = { .path = beside(g, source->path, "pyproject.toml") };
 
 	if (g->inputs->uv_lock.len > 0)
-		return fail(g->err, ERR_INVALID, "'%s': one uv.lock at most", source->path);
+		return fail(
+			g->err, ERR_INVALID, "'%s': only one uv.lock can be given", source->path);
 	if (read_source(g, &project, &g->inputs->uv_project) < 0)
 		return error_context(g->err, "%s needs the pyproject.toml beside it", source->path);
 	g->inputs->uv_lock = text;
@@ -322,7 +322,8 @@ static int refuse_pipenv(struct gatherer *g, struct str text, const struct sourc
 static int refuse_project(struct gatherer *g, struct str text, const struct source *source)
 {
 	return fail_hint(g->err, ERR_INVALID, "--pip DIRECTORY or --editable DIRECTORY",
-		"'%s' is not a list of requirements: only a build of the project knows them",
+		"'%s' is not a list of requirements: they are known only after a build of the "
+		"project",
 		source->path);
 }
 

@@ -345,7 +345,7 @@ int interpreter_absent(
 	interpreters_find(home, arena, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		const char *next = arena_printf(arena, "%s%s (%s)",
-			i ? ", " : "there are: ", list.items[i].version, list.items[i].path);
+			i ? ", " : "found: ", list.items[i].version, list.items[i].path);
 
 		/* Whole ones only, and room to say how many are left. */
 		if (text.len + strlen(next) + sizeof ", and 1000 more" >= ERROR_HINT_SIZE) {
@@ -387,8 +387,9 @@ static int choose_version(const struct home *home, const struct version *wanted,
 			best = it;
 	}
 	if (!best && is_too_old(wanted))
-		return fail_hint(err, ERR_INVALID, "name a later one, or none for the default",
-			"Python %s is too old: 3.%d is the least", text, OLDEST_MINOR);
+		return fail_hint(err, ERR_INVALID,
+			"choose a later version, or none for the default",
+			"Python %s is too old: 3.%d is the minimum", text, OLDEST_MINOR);
 	if (!best)
 		return interpreter_absent(home, text, arena, err);
 	*out = *best;
@@ -410,7 +411,7 @@ static int choose_named(const struct home *home, const char *wanted, const char 
 		return examine(home, wanted, NULL, arena, out, err);
 	if (!parse_version(text, "", &version))
 		return fail_hint(err, ERR_INVALID,
-			"a version is like 3.12 or 3.12.1; a path will do as well",
+			"give a version such as 3.12 or 3.12.1, or a path",
 			"'%s' is not a version of Python", wanted);
 	if (choose_default(home, configured, arena, &usual, NULL) == 0 &&
 		match_version(&usual, &version) == YES) {
@@ -450,7 +451,7 @@ int interpreter_choose(const struct home *home, const char *wanted, const char *
 	}
 	*out = it;
 	*is_default = is_usual;
-	return it.tag ? 0 : fail(err, ERR_UNAVAILABLE, "'%s' hasn't been looked into yet", it.path);
+	return it.tag ? 0 : fail(err, ERR_UNAVAILABLE, "'%s' has not been examined yet", it.path);
 }
 
 /* ---- asked itself ---- */
@@ -468,7 +469,8 @@ static int check_prefix(const struct home *home, const char *prefix, const char 
 	if (is_wide)
 		return fail_hint(err, ERR_DENIED,
 			"install it in a directory of its own, or use another with --python",
-			"prefix '%s' holds more than a Python: sandboxes would see it all", prefix);
+			"prefix '%s' contains more than a Python: sandboxes would see all of it",
+			prefix);
 	if (access(arena_printf(arena, "%s/lib/python%s/os.py", prefix, minor), R_OK) < 0 &&
 		access(arena_printf(arena, "%s/lib64/python%s/os.py", prefix, minor), R_OK) < 0)
 		return fail(err, ERR_INVALID, "no standard library below its prefix '%s'", prefix);
@@ -505,9 +507,9 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 	if (!version || !parse_version(version, "", &parts) || parts.count != 3 || !prefix ||
 		!path_is_normal(prefix) || !is_word(implementation) || !is_word(abi) ||
 		!is_word(magic) || !is_word(platform))
-		return fail(err, ERR_INVALID, "its answer isn't a Python's");
+		return fail(err, ERR_INVALID, "it does not respond as Python does");
 	if (parts.part[0] != 3 || parts.part[1] < OLDEST_MINOR)
-		return fail(err, ERR_INVALID, "it is Python %s, not 3.%d or later", version,
+		return fail(err, ERR_INVALID, "it is Python %s; 3.%d or later is needed", version,
 			OLDEST_MINOR);
 	/* Only the directory above its bin was shown to it: another can't be what it needs. */
 	usual = parent(arena, parent(arena, it->path));

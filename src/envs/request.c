@@ -54,13 +54,13 @@ int policy_judge_name(const struct config *config, const char *name, const char 
 	struct build_problem *problem, struct error *err)
 {
 	if (has_name(&config->blocked_packages, name)) {
-		fail_hint(err, ERR_DENIED, "the list is blocked_packages in config.yaml",
+		fail_hint(err, ERR_DENIED, "see blocked_packages in config.yaml",
 			"package '%s' (%s) is blocked", name, where);
 		return build_failed(problem, BUILD_DENIED, name);
 	}
 	if (config->allowed_packages.count > 0 && !has_name(&config->allowed_packages, name)) {
-		fail_hint(err, ERR_DENIED, "the list is allowed_packages in config.yaml",
-			"package '%s' (%s) is not among the allowed ones", name, where);
+		fail_hint(err, ERR_DENIED, "see allowed_packages in config.yaml",
+			"package '%s' (%s) is not in allowed_packages", name, where);
 		return build_failed(problem, BUILD_DENIED, name);
 	}
 	return 0;
@@ -199,8 +199,8 @@ static int take_index_options(struct env_wanted *wanted, struct arena *arena, st
 			continue;
 		value = requirement_option_value(r, arena);
 		if (!value)
-			return fail(
-				err, ERR_INVALID, "line %d: '%s' names nothing", r->line, r->shown);
+			return fail(err, ERR_INVALID, "line %d: '%s' names no package", r->line,
+				r->shown);
 		if (strcmp(r->option, "--trusted-host") == 0)
 			vec_push(arena, &wanted->indexes.trusted_hosts, value);
 		else if (strcmp(r->option, "--extra-index-url") == 0)

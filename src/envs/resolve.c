@@ -87,7 +87,7 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 	struct env_wanted *wanted = making->wanted;
 
 	if (parse_resolved(making, text, err) < 0) {
-		error_context(err, "what uv resolved");
+		error_context(err, "the output of uv's resolver");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
 	}
 	if (policy_judge_lock(&making->store->config, &making->packages, making->problem, err) < 0)

@@ -66,14 +66,14 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 
 	switch (result->end) {
 	case JOB_TIMEOUT:
-		return fail(err, ERR_FAILED, "no end after %llu s",
+		return fail(err, ERR_FAILED, "it did not end within %llu s",
 			(unsigned long long)(job->timeout_ms / 1000));
 	case JOB_DISK_OVER:
-		return fail(err, ERR_LIMIT, "it wrote more than it may");
+		return fail(err, ERR_LIMIT, "it exceeded its disk limit");
 	case JOB_MEMORY_OVER:
-		return fail(err, ERR_LIMIT, "it needed more memory than it may have");
+		return fail(err, ERR_LIMIT, "it exceeded its memory limit");
 	case JOB_OUTPUT_OVER:
-		return fail(err, ERR_LIMIT, "it printed more than it may");
+		return fail(err, ERR_LIMIT, "it exceeded its output limit");
 	case JOB_CANCELED:
 		return fail(err, ERR_CANCELED, "it was interrupted");
 	case JOB_EXITED:

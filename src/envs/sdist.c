@@ -40,7 +40,7 @@ static int failed(struct work *work, enum build_failure failure, struct error *e
 {
 	error_context(err, "build '%s'", work->what);
 	if (!err->hint[0])
-		error_hint(err, "carrel env show --log %s has all that it said", work->wanted.name);
+		error_hint(err, "carrel env show --log %s prints its output", work->wanted.name);
 	return build_failed(work->making.problem, failure,
 		work->sdist->package ? work->sdist->package->name : NULL);
 }
@@ -127,7 +127,8 @@ static int fetch(struct work *work, struct error *err)
 	work->source = work->making.stage;
 	work->making.stage = (struct layer_stage){ .fd = -1, .lock = -1 };
 	if (!work->archive)
-		return fail(err, ERR_FAILED, "no file came"), failed(work, BUILD_FAILED, err);
+		return fail(err, ERR_FAILED, "no file was downloaded"),
+		       failed(work, BUILD_FAILED, err);
 	return check_archive(work, err) < 0 ? failed(work, BUILD_HASH_MISMATCH, err) : 0;
 }
 
@@ -229,7 +230,7 @@ static int judge_installed(struct work *work, struct error *err)
 		closedir(walk);
 	home_leave(making->store->home);
 	if (!walk)
-		return fail(err, ERR_FAILED, "what it requires can't be looked at"),
+		return fail(err, ERR_FAILED, "its build requirements can't be read"),
 		       failed(work, BUILD_FAILED, err);
 	for (size_t i = 0; i < names.count; i++)
 		if (policy_judge_name(&making->store->config, names.items[i],
@@ -360,10 +361,10 @@ static int check_wheel(struct work *work, struct built_wheel *wheel, struct erro
 
 	if (!wheel->file ||
 		!wheel_name_parse(wheel->file, work->making.arena, &wheel->name, &wheel->version))
-		return fail(err, ERR_FAILED, "no wheel came of it");
+		return fail(err, ERR_FAILED, "the build produced no wheel");
 	if (package && (strcmp(wheel->name, package->name) != 0 ||
 			       !version_is_same(wheel->version, package->version)))
-		return fail(err, ERR_DENIED, "what came of it is '%s', not %s %s", wheel->file,
+		return fail(err, ERR_DENIED, "the build produced '%s', not %s %s", wheel->file,
 			package->name, package->version);
 	return 0;
 }

@@ -33,7 +33,7 @@ int shown_read(const char *home, struct arena *arena, struct config *config, str
 		return 0;
 	if (fd < 0 && errno == ELOOP)
 		return fail(
-			err, ERR_INVALID, "'%s' is a symbolic link, which isn't followed", path);
+			err, ERR_INVALID, "'%s' is a symbolic link, which is not followed", path);
 	if (fd < 0 || fstat(fd, &st))
 		return fail_errno(err, "open '%s'", path);
 	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
@@ -46,8 +46,8 @@ int shown_read(const char *home, struct arena *arena, struct config *config, str
 	if (!is_trusted(&st)) {
 		if (!has_section(text))
 			return 0;
-		fail(err, ERR_DENIED,
-			"'%s': others than you can write it, and it has a section system", path);
+		fail(err, ERR_DENIED, "'%s' has a section system, but is writable for other users",
+			path);
 		return error_hint(err, "chown %u '%s'; chmod 644 '%s'", geteuid(), path, path);
 	}
 	if (config_parse((struct str){ text, (size_t)len }, arena, config, err))

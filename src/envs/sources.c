@@ -200,7 +200,7 @@ static int check_locals(struct making *making, struct error *err)
 		if (is_locked)
 			continue;
 		fail_hint(err, ERR_CONFLICT, "--no-cache takes the new one",
-			"'%s' has become another wheel than before", built->local->path);
+			"'%s' is a different wheel than before", built->local->path);
 		return build_failed(making->problem, BUILD_FAILED, built->name);
 	}
 	return 0;
@@ -327,9 +327,9 @@ int sources_build_package(struct making *making, const char *name, struct error 
 	if (!making->wanted->allow_build)
 		return -1;
 	if (built) {
-		fail_hint(err, ERR_INVALID, "pin a version of it that all can use",
-			"package '%s' has no wheel, and version %s, built from its sources, is not "
-			"what all others need",
+		fail_hint(err, ERR_INVALID, "pin a version of it that all packages accept",
+			"package '%s' has no wheel, and version %s, built from its sources, "
+			"conflicts with other packages",
 			name, built->package->version);
 		return build_failed(making->problem, BUILD_CONFLICT, name);
 	}

@@ -337,7 +337,7 @@ static int read_records(struct split *split, int root, struct error *err)
 		const struct split_package *package = &split->packages.items[i];
 
 		if (package->files.live == 0)
-			return fail(err, ERR_CORRUPT, "%s==%s: nothing of it was installed",
+			return fail(err, ERR_CORRUPT, "%s==%s: none of its files were installed",
 				package->name, package->version);
 	}
 	return 0;
@@ -352,7 +352,7 @@ static int drop_directory(int dir, const char *name, int depth, struct error *er
 	struct dirent *entry;
 
 	if (depth > PATH_DEPTH_MAX)
-		return fail(err, ERR_LIMIT, "'%s' lies too deep", name);
+		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", name);
 	walk = open_walk(dir, name, err);
 	if (!walk)
 		return -1;
@@ -409,7 +409,7 @@ static int fit_directory(int dir, const char *name, int depth, struct error *err
 	struct dirent *entry;
 
 	if (depth > PATH_DEPTH_MAX)
-		return fail(err, ERR_LIMIT, "'%s' lies too deep", name);
+		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", name);
 	walk = open_walk(dir, name, err);
 	if (!walk)
 		return -1;
@@ -510,7 +510,7 @@ static int take_directory(struct split *split, int dir, const char *name, const 
 	struct dirent *entry;
 
 	if (depth > PATH_DEPTH_MAX)
-		return fail(err, ERR_LIMIT, "'%s' lies too deep", path);
+		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", path);
 	walk = open_walk(dir, name, err);
 	if (!walk)
 		return -1;

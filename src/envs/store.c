@@ -111,14 +111,15 @@ static int open_meta(
 	if (*fd >= 0)
 		return 0;
 	if (errno == ELOOP) {
-		fail(err, ERR_CORRUPT, "environment '%s' is a link, which is nobody's doing here",
+		fail(err, ERR_CORRUPT,
+			"environment '%s' is a symbolic link, which carrel never creates",
 			directory);
 		return error_hint(err, "build it again, or: carrel env rm %s", directory);
 	}
 	if (errno != ENOENT && errno != ENOTDIR)
 		return fail_errno(err, "open meta.json of environment '%s'", directory);
 	if (fstatat(store->dir, directory, &st, AT_SYMLINK_NOFOLLOW))
-		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists what is there",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists the environments",
 			"there is no environment '%s'", directory);
 	fail(err, ERR_CORRUPT, "environment '%s' has no meta.json", directory);
 	return error_hint(err, "build it again, or: carrel env rm %s", directory);
@@ -404,7 +405,7 @@ int env_check(const struct env_store *store, const struct env_meta *meta, struct
 	if (stat(meta->python, &st) == 0 && S_ISREG(st.st_mode))
 		return 0;
 	return fail_hint(err, ERR_NOT_FOUND, "install it again, or build with another --python",
-		"environment '%s' needs Python %s at '%s', which is gone", meta->name,
+		"environment '%s' needs Python %s at '%s', which is missing", meta->name,
 		meta->python_version, meta->python);
 }
 
@@ -524,8 +525,8 @@ int env_lock(const struct env_store *store, const char *name, uint64_t timeout_m
 	if (envs_check_name(name, err))
 		return -1;
 	home_enter(store->home);
-	auto_close int file = openat(
-		store->dir, ENVS_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_close int file =
+		openat(store->dir, ENVS_LOCK, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	home_leave(store->home);
 	if (file < 0)
 		return fail_errno(err, "open '%s/envs/" ENVS_LOCK "'", store->home->path);
@@ -569,7 +570,7 @@ int env_read_file(const struct env_store *store, const char *name, const char *f
 	if (errno != ENOENT)
 		return fail_errno(err, "read %s of environment '%s'", file, name);
 	if (!has_directory)
-		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists what is there",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists the environments",
 			"there is no environment '%s'", name);
 	return fail(err, ERR_NOT_FOUND, "environment '%s' has no %s", name, file);
 }

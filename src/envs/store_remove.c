@@ -81,8 +81,8 @@ static int remove_one(const struct env_store *store, const char *name, struct er
 	if (claim(store, name, &fd)) {
 		if (errno == EAGAIN)
 			return fail_hint(err, ERR_CONFLICT,
-				"end what runs in it, and remove the workspaces that have it: "
-				"carrel ls shows them",
+				"end its commands, and remove the workspaces that use it: carrel "
+				"ls shows them",
 				"environment '%s' is in use", name);
 		return fail_errno(err, "lock environment '%s'", name);
 	}
@@ -91,7 +91,7 @@ static int remove_one(const struct env_store *store, const char *name, struct er
 	str_format(old, sizeof old, ENVS_OLD "%s", id);
 	if (fault_fails("envs.evict") || renameat(store->dir, name, store->dir, old)) {
 		if (errno == ENOENT)
-			return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists what is there",
+			return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists the environments",
 				"there is no environment '%s'", name);
 		return fail_errno(err, "remove environment '%s'", name);
 	}

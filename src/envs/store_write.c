@@ -266,8 +266,8 @@ static bool has_one_journal(int dir)
  * has both on disk. */
 static int sync_files(const struct draft *draft, struct error *err)
 {
-	const unsigned wait = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
-			      SYNC_FILE_RANGE_WAIT_AFTER;
+	const unsigned wait =
+		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
 	for (size_t i = 0; i < draft->file_count; i++) {
 		int fd = draft->files[i];
 		if (fault_fails("envs.sync") ||
@@ -321,9 +321,10 @@ static int write_current(const struct env_store *store, const struct env_meta *m
 	id_make(id);
 	str_format(temporary, sizeof temporary, ENVS_NEW "%s", id);
 	if (fault_fails("envs.current") || symlinkat(meta->name, dir, temporary))
-		return fail_errno(err, "note that '%s' is now '%s'", meta->package_id, meta->name);
+		return fail_errno(
+			err, "record that '%s' is now '%s'", meta->package_id, meta->name);
 	if (renameat(dir, temporary, dir, meta->package_id)) {
-		fail_errno(err, "note that '%s' is now '%s'", meta->package_id, meta->name);
+		fail_errno(err, "record that '%s' is now '%s'", meta->package_id, meta->name);
 		unlinkat(dir, temporary, 0);
 		return -1;
 	}

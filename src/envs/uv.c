@@ -287,18 +287,21 @@ int uv_find(const struct home *home, const struct runner *runner, const struct i
 	const struct build *build = find_build(python);
 	if (!build)
 		return fail_hint(err, ERR_UNAVAILABLE, "put uv " UV_VERSION " on PATH",
-			"uv %s isn't on PATH, and none is known for this machine", UV_VERSION);
+			"uv %s isn't on PATH, and none can be fetched for this architecture",
+			UV_VERSION);
 	if (fetch(home, runner, indexes, python, build, arena, &why) < 0) {
 		if (why.code != ERR_DISK_FULL && why.code != ERR_CORRUPT)
 			why.code = ERR_UNAVAILABLE;
 		error_context(&why, "uv %s isn't on PATH and can't be fetched", UV_VERSION);
-		error_hint(&why, "put uv %s on PATH, or name an index that has it by --index",
+		error_hint(&why, "put uv %s on PATH, or give an index that has it with --index",
 			UV_VERSION);
 		if (err)
 			*err = why;
 		return -1;
 	}
-	return find_in_tools(home, arena, uv) ? 0 : fail(err, ERR_FAILED, "uv is gone again");
+	return find_in_tools(home, arena, uv)
+		       ? 0
+		       : fail(err, ERR_FAILED, "uv was removed after it was fetched");
 }
 
 /* ---- the index when none is named ---- */
@@ -402,9 +405,9 @@ int uv_default_index(const struct home *home, const struct runner *runner,
 	if (!is_address(found) && ask_pip(runner, python, arena, &found, err) < 0)
 		return -1;
 	if (!is_address(found))
-		return fail_hint(err, ERR_UNAVAILABLE, "name one by --index URL, or in config.yaml",
-			"no package index is configured, and neither uv nor pip is here to say "
-			"theirs");
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"set one with --index URL, or in config.yaml",
+			"no package index is configured for carrel, uv or pip");
 	if (known_write(home, ROOM, key, str_from(arena_printf(arena, "index %s\n", found)), err) <
 		0)
 		return -1;

@@ -116,9 +116,9 @@ static int refuse_unsafe(struct making *making, struct str errors, struct error 
 		package = making->composition.missing.items[0]->name;
 	else if (list->count == 1)
 		package = list->items[0].name;
-	fail(err, ERR_DENIED, "%s%sa wheel holds '%.*s', which leads out of it",
+	fail(err, ERR_DENIED, "%s%sa wheel contains '%.*s', which points outside of it",
 		package ? package : "", package ? ": " : "", (int)strcspn(found, "\r\n"), found);
-	error_hint(err, "don't use this package; carrel env show --log %s has all of it",
+	error_hint(err, "don't use this package; carrel env show --log %s prints the whole log",
 		making->wanted->name);
 	return build_failed(making->problem, BUILD_DENIED, package);
 }
@@ -229,7 +229,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 			said.failure = BUILD_FAILED;
 			break;
 		}
-		buf_printf(&making->log, "the network failed; again after %llu ms\n",
+		buf_printf(&making->log, "the network failed; trying again after %llu ms\n",
 			(unsigned long long)wait);
 		show_retry(making, attempt + 2, retries + 1);
 		wait_ms(making, wait);

@@ -237,8 +237,8 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 		const char *path = old->editables.items[i].path;
 
 		if (!home_is_vouched(store->home, path))
-			return fail(
-				err, ERR_DENIED, "root hasn't named '%s' for an environment", path);
+			return fail(err, ERR_DENIED, "root has not approved '%s' with --editable",
+				path);
 		vec_push(arena, &request->editables, path);
 	}
 	*wanted = (struct env_wanted){ .request = request,
@@ -277,8 +277,7 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 	if (env_read(builder->store, name, arena, &old, err) < 0) {
 		if (err->code == ERR_CORRUPT)
 			error_hint(err,
-				"what it was made from is lost: carrel env rm %s, and build "
-				"it again",
+				"its requirements are lost: carrel env rm %s, and build it again",
 				name);
 		/* No build has failed: what the error says of itself is all. */
 		*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };

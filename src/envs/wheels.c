@@ -219,7 +219,7 @@ static int refuse(struct making *making, const struct split *split, struct error
 	build_failed_as(making->problem, err);
 	making->problem->package = package_in(split, err);
 	if (!err->hint[0] && making->problem->failure != BUILD_DISK_FULL)
-		error_hint(err, "the wheel is not what it should be; another version may be");
+		error_hint(err, "the wheel is damaged; try another version");
 	return -1;
 }
 

@@ -48,7 +48,7 @@ static int judge_link(const struct archived *entry, struct archived_place *place
 
 	if (!target || !target[0])
 		return fail(
-			err, ERR_INVALID, "'%s' in the archive is a link to nothing", entry->name);
+			err, ERR_INVALID, "link '%s' in the archive has no target", entry->name);
 	if (!str_copy(place->target, sizeof place->target, target))
 		return fail(err, ERR_LIMIT, "'%s' in the archive: the link's target is too long",
 			entry->name);
@@ -63,7 +63,7 @@ static int judge_hard_link(
 	if (!entry->target || clean(entry->target, entry->name, place->target, &depth, err) < 0)
 		return entry->target
 			       ? error_context(err, "hard link")
-			       : fail(err, ERR_INVALID, "'%s' in the archive is a link to nothing",
+			       : fail(err, ERR_INVALID, "link '%s' in the archive has no target",
 					 entry->name);
 	if (depth == 0 || strcmp(place->target, place->path) == 0)
 		return fail(err, ERR_INVALID, "'%s' in the archive is a hard link to '%s'",

@@ -67,8 +67,8 @@ static int read_entry(struct reader *r, struct str line, int number, struct erro
 		at++;
 	key = str_trim((struct str){ line.data, at });
 	if (!r->section)
-		return fail(
-			err, ERR_INVALID, "line %d: a section like [global] comes first", number);
+		return fail(err, ERR_INVALID, "line %d: a section such as [global] must come first",
+			number);
 	if (at == line.len || key.len == 0)
 		return fail(err, ERR_INVALID, "line %d: neither a section nor key = value", number);
 	vec_push(r->arena, &r->entries,
@@ -88,7 +88,7 @@ int ini_parse(struct str text, struct arena *arena, ini_list *entries, struct er
 		return fail(
 			err, ERR_LIMIT, "a file of %zu bytes; the limit is %zu", text.len, INI_MAX);
 	if (text.len > 0 && memchr(text.data, '\0', text.len))
-		return fail(err, ERR_INVALID, "a NUL is in it");
+		return fail(err, ERR_INVALID, "the file contains a NUL byte");
 	if (str_starts_with(text, "\xef\xbb\xbf"))
 		text = (struct str){ text.data + 3, text.len - 3 };
 	r.value = arena_alloc(arena, 2 * text.len + 2);

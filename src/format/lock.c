@@ -120,7 +120,7 @@ int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct
 		qsort(taken.items, taken.count, sizeof *taken.items, compare_packages);
 	for (size_t i = 1; i < taken.count; i++) {
 		if (strcmp(taken.items[i].name, taken.items[i - 1].name) == 0)
-			return fail(err, ERR_CORRUPT, "package '%s' is there twice",
+			return fail(err, ERR_CORRUPT, "package '%s' is listed twice",
 				taken.items[i].name);
 	}
 	take_marks(text, &taken);

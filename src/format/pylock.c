@@ -78,7 +78,7 @@ static int take_file(
 	struct reading *r, const struct toml_entry *entry, enum place place, struct error *err)
 {
 	if (r->list->count == 0)
-		return fail(err, ERR_CORRUPT, "line %d: a wheel of no package", entry->line);
+		return fail(err, ERR_CORRUPT, "line %d: a wheel outside of a package", entry->line);
 	struct pylock_package *package = &r->list->items[r->list->count - 1];
 	bool is_new = place == PLACE_WHEEL && r->wheel != entry->instance;
 	if (is_new) {
@@ -86,7 +86,7 @@ static int take_file(
 		r->wheel = entry->instance;
 	}
 	if (package->files.count == 0)
-		return fail(err, ERR_CORRUPT, "line %d: a hash of no wheel", entry->line);
+		return fail(err, ERR_CORRUPT, "line %d: a hash outside of a wheel", entry->line);
 	struct pylock_file *file = &package->files.items[package->files.count - 1];
 	if (place == PLACE_WHEEL && !strcmp(entry->key, "url")) {
 		if (!is_url(entry->text))
@@ -94,7 +94,8 @@ static int take_file(
 				entry->line);
 		file->url = entry->text;
 	} else if (place == PLACE_WHEEL && !strcmp(entry->key, "path"))
-		return fail(err, ERR_CORRUPT, "line %d: a wheel of this host", entry->line);
+		return fail(
+			err, ERR_CORRUPT, "line %d: a wheel by a path of this host", entry->line);
 	else if (place == PLACE_HASHES && !strcmp(entry->key, "sha256")) {
 		if (!is_sha256(entry->text))
 			return fail(err, ERR_CORRUPT, "line %d: not a sha256", entry->line);
@@ -127,7 +128,8 @@ static int check(const pylock_list *list, struct error *err)
 		if (!package->name || !package->version)
 			return fail(err, ERR_CORRUPT, "a package without name or version");
 		if (i > 0 && !strcmp(package->name, list->items[i - 1].name))
-			return fail(err, ERR_CORRUPT, "%s stands there twice", package->name);
+			return fail(
+				err, ERR_CORRUPT, "package '%s' is listed twice", package->name);
 		if (package->files.count == 0)
 			return fail(err, ERR_CORRUPT, "%s==%s has no wheel", package->name,
 				package->version);

@@ -110,8 +110,9 @@ static int add_extra(struct reader *r, const char *name, const struct chain *out
 			return -1;
 	}
 	if (!is_there)
-		return fail_hint(r->err, ERR_INVALID, "see [project.optional-dependencies] in it",
-			"there is no extra '%s'", name);
+		return fail_hint(r->err, ERR_INVALID,
+			"see [project.optional-dependencies] in the file", "unknown extra '%s'",
+			name);
 	return 0;
 }
 
@@ -153,8 +154,8 @@ static int add_group(struct reader *r, const char *name, const struct chain *out
 		}
 	}
 	if (!is_there)
-		return fail_hint(r->err, ERR_INVALID, "see [dependency-groups] in it",
-			"there is no group '%s'", name);
+		return fail_hint(r->err, ERR_INVALID, "see [dependency-groups] in the file",
+			"unknown dependency group '%s'", name);
 	return 0;
 }
 
@@ -166,9 +167,9 @@ static int refuse_dynamic(struct reader *r, const struct toml_entry *entry, bool
 	if (!is_dynamic)
 		return 0;
 	return fail_hint(r->err, ERR_INVALID,
-		"--pip DIRECTORY builds the project, which tells its dependencies",
-		"line %d: the %s are dynamic: only a build of the project knows them", entry->line,
-		entry->text);
+		"--pip DIRECTORY builds the project to find its dependencies",
+		"line %d: the %s are dynamic: they are known only after a build of the project",
+		entry->line, entry->text);
 }
 
 /* Everything but extras and groups. */
@@ -181,8 +182,8 @@ static int take(struct reader *r, const struct toml_entry *entry, bool has_extra
 	if (is_at(r, entry, "tool.uv.sources", &name))
 		return fail_hint(r->err, ERR_INVALID,
 			"name the package by --pip, its index by --extra-index, or use uv.lock",
-			"line %d: [tool.uv.sources] says where '%s' comes from, which is not "
-			"taken from files",
+			"line %d: [tool.uv.sources] sets the source of '%s', which is not "
+			"supported in files",
 			entry->line,
 			strlen(entry->table) > strlen("tool.uv.sources.")
 				? entry->table + strlen("tool.uv.sources.")
@@ -190,7 +191,7 @@ static int take(struct reader *r, const struct toml_entry *entry, bool has_extra
 	if (!entry->is_string && strcmp(entry->text, "[]") == 0)
 		return 0;
 	if (is_at(r, entry, "tool.uv.override-dependencies", NULL))
-		return fail_hint(r->err, ERR_INVALID, "uv lock, and -r uv.lock",
+		return fail_hint(r->err, ERR_INVALID, "run uv lock, and use -r uv.lock",
 			"line %d: override-dependencies are not supported", entry->line);
 	if (is_at(r, entry, "tool.uv.constraint-dependencies", NULL))
 		return add_line(r, &r->found.constraints, entry);
@@ -218,7 +219,7 @@ static int check_project(struct reader *r, bool has_groups)
 		return fail_hint(r->err, ERR_INVALID,
 			"poetry export -f requirements.txt -o requirements.txt",
 			"the dependencies are in [tool.poetry], which only Poetry reads");
-	return fail(r->err, ERR_INVALID, "there is no [project] in it");
+	return fail(r->err, ERR_INVALID, "the file has no [project] table");
 }
 
 int pyproject_read(struct str text, const text_list *extras, const text_list *groups,

@@ -147,7 +147,7 @@ static int parse_hashes(
 			value = (struct str){ word.data + 7, word.len - 7 };
 		} else {
 			return refuse(p, logical, "a requirement",
-				"--hash is the only option that may follow one here");
+				"only --hash may follow a requirement");
 		}
 		if (add_hash(p, logical, req, value) < 0)
 			return -1;
@@ -324,7 +324,7 @@ static int parse_option(struct parser *p, const struct logical *logical, struct 
 	const struct option *option = take_option(&rest, &is_joined);
 
 	if (!option)
-		return refuse(p, logical, "an option of requirement files", "it isn't known");
+		return refuse(p, logical, "an option of requirement files", "unknown option");
 	req->kind = option->kind;
 	req->option = option->name;
 	req->specifier = "";
@@ -332,7 +332,7 @@ static int parse_option(struct parser *p, const struct logical *logical, struct 
 		return rest.len == 0 && !is_joined
 			       ? 0
 			       : refuse(p, logical, "an option of requirement files",
-					 "it takes no value, and each needs a line of its own");
+					 "it takes no value, and each option needs its own line");
 	if (!next_word(p->arena, &rest, &word, &is_closed) || word.len == 0)
 		return refuse(p, logical, "an option of requirement files", "its value is missing");
 	if (!is_closed)
@@ -342,7 +342,7 @@ static int parse_option(struct parser *p, const struct logical *logical, struct 
 	if (rest.len > 0 && (option->kind != REQUIREMENT_EDITABLE || rest.data[0] == '-' ||
 				    find_options(rest) < rest.len))
 		return refuse(p, logical, "an option of requirement files",
-			"each needs a line of its own");
+			"each option needs its own line");
 	return 0;
 }
 
@@ -382,7 +382,7 @@ static int expand(struct parser *p, struct logical *logical)
 		return 0;
 	if (!p->find)
 		return refuse(
-			p, logical, "a requirement", "variables like ${NAME} aren't filled in");
+			p, logical, "a requirement", "variables such as ${NAME} are not expanded");
 	buf_init(&out, EXPANDED_MAX);
 	while (rest.len > 0) {
 		struct str name = variable_at(rest);
@@ -393,7 +393,7 @@ static int expand(struct parser *p, struct logical *logical)
 				p->find(p->ctx, arena_bytes(p->arena, name.data, name.len));
 
 			if (!value)
-				return fail_hint(p->err, ERR_INVALID, "set it and export it",
+				return fail_hint(p->err, ERR_INVALID, "export the variable",
 					"line %d: the variable %.*s is not set", logical->line,
 					(int)name.len, name.data);
 			if (check_bytes(str_from(value), logical->line, &ignored) < 0)
@@ -411,11 +411,11 @@ static int expand(struct parser *p, struct logical *logical)
 			logical->line, EXPANDED_MAX);
 	logical->text = str_trim((struct str){ arena_bytes(p->arena, out.data, out.len), out.len });
 	if (logical->text.len == 0)
-		return refuse(p, logical, "a requirement", "it is empty");
+		return refuse(p, logical, "a requirement", "the line is empty");
 	/* uv would fill these in, from another environment. */
 	if (has_variable(logical->text))
-		return refuse(p, logical, "a requirement",
-			"a ${NAME} is left when its variables are filled in");
+		return refuse(
+			p, logical, "a requirement", "it still contains ${NAME} after expansion");
 	return 0;
 }
 
@@ -433,7 +433,7 @@ static int parse_logical(struct parser *p, struct logical *logical)
 	text = logical->text;
 	req.text = arena_bytes(p->arena, text.data, text.len);
 	if (text.data[text.len - 1] == '\\')
-		return refuse(p, logical, "a requirement", "it ends with a backslash");
+		return refuse(p, logical, "a requirement", "the last line ends with a backslash");
 	if (text.data[0] == '-') {
 		if (parse_option(p, logical, &req) < 0)
 			return -1;

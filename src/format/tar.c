@@ -268,8 +268,7 @@ static int take_sparse_record(
 	if ((str_is(key, "GNU.sparse.major") && str_is(value, "1")) ||
 		(str_is(key, "GNU.sparse.minor") && str_is(value, "0")))
 		return 0;
-	return fail(err, ERR_UNAVAILABLE,
-		"the archive has sparse files in a form that is not understood here");
+	return fail(err, ERR_UNAVAILABLE, "the archive has sparse files in an unsupported form");
 }
 
 static int take_record(
@@ -464,7 +463,7 @@ static int check_map(const struct tar_reader *reader, uint64_t stored, struct er
 		end = map[i] + map[i + 1];
 		sum += map[i + 1];
 	}
-	return sum == stored ? 0 : corrupt(err, "a sparse file of another size than its map");
+	return sum == stored ? 0 : corrupt(err, "a sparse file whose size differs from its map");
 }
 
 /* Decimal numbers, one a line, then zeros up to the next block: their count of pairs, and the
@@ -492,11 +491,11 @@ static int take_map(struct tar_reader *reader, struct str *input, struct error *
 		sparse->number = 0;
 	}
 	if (sparse->awaits)
-		return reader->left ? 0 : corrupt(err, "a sparse file without a whole map");
+		return reader->left ? 0 : corrupt(err, "a sparse file with an incomplete map");
 	/* What is stored is whole blocks long only together with the padding. */
 	uint64_t rest = (reader->left + reader->padding) % TAR_BLOCK;
 	if (rest > reader->left)
-		return corrupt(err, "a sparse file without a whole map");
+		return corrupt(err, "a sparse file with an incomplete map");
 	if (rest) {
 		reader->left -= take(input, rest).len;
 		return 0;
@@ -583,7 +582,7 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 
 int tar_reader_finish(const struct tar_reader *reader, struct error *err)
 {
-	return reader->zeros == 2 ? 0 : fail(err, ERR_CORRUPT, "the archive ends too early");
+	return reader->zeros == 2 ? 0 : fail(err, ERR_CORRUPT, "the archive is truncated");
 }
 
 /* ---- names ---- */

@@ -292,7 +292,7 @@ int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct 
 		return fail(err, ERR_LIMIT, "a file of %zu bytes; the limit is %zu", text.len,
 			TOML_MAX);
 	if (text.len > 0 && memchr(text.data, '\0', text.len))
-		return fail(err, ERR_INVALID, "a NUL is in it");
+		return fail(err, ERR_INVALID, "the file contains a NUL byte");
 	r.instances = 1;
 	take(&r, "\xef\xbb\xbf");
 	for (skip_space(&r); r.at < r.end; skip_space(&r)) {

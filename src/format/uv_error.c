@@ -57,18 +57,19 @@ static const struct row rows[] = {
 	{ "Read-only file system", BUILD_FAILED, ELSEWHERE, LAST_CAUSE, false,
 		"the file system is read-only: $", "make it writable, or set CARREL_HOME" },
 	{ "Hash mismatch for ", BUILD_HASH_MISMATCH, AFTER, NO_DETAIL, false,
-		"the file of @ is not the one its hash promises",
+		"the file of @ does not match its hash",
 		"don't install it: compare the hash with the publisher's, then correct the "
 		"requirement" },
 	{ "all requirements must have a hash, but none were provided for: ", BUILD_INVALID, AFTER,
 		NO_DETAIL, false, "@ has no hash, and hashes are required",
-		"add --hash=sha256:<digest> to it, or leave --require-hashes away" },
+		"add --hash=sha256:<digest> to it, or leave --require-hashes out" },
 	{ "their versions pinned with `==`, but found: ", BUILD_INVALID, AFTER, NO_DETAIL, false,
 		"@ isn't pinned to a version, and hashes are required",
-		"pin it with ==, or leave --require-hashes away" },
+		"pin it with ==, or leave --require-hashes out" },
 	{ "tunnel error: unsuccessful", BUILD_NETWORK, ELSEWHERE, HOST, false,
-		"no way to $: it is none of the configured indexes, or can't be reached",
-		"if its files lie on another host, name that under file_hosts in config.yaml" },
+		"no connection to $: it is not a configured index, or can't be reached",
+		"if the index keeps its files on another host, add that host to file_hosts in "
+		"config.yaml" },
 	{ "dns error", BUILD_NETWORK, ELSEWHERE, HOST, false, "the name $ can't be resolved",
 		TRY_LATER },
 	{ "Connection refused", BUILD_NETWORK, ELSEWHERE, HOST, false, "$ refuses connections",
@@ -76,7 +77,7 @@ static const struct row rows[] = {
 	{ "Connection reset by peer", BUILD_NETWORK, ELSEWHERE, HOST, false,
 		"$ closed the connection", TRY_LATER },
 	{ "operation timed out", BUILD_NETWORK, ELSEWHERE, HOST, false,
-		"$ didn't answer in time (@)", TRY_LATER },
+		"$ did not respond in time (@)", TRY_LATER },
 	{ "invalid peer certificate", BUILD_NETWORK, ELSEWHERE, HOST, false,
 		"the certificate of $ isn't trusted",
 		"set SSL_CERT_FILE to your authority's certificates, or --trusted-host" },
@@ -99,11 +100,11 @@ static const struct row rows[] = {
 	{ "error decoding response body", BUILD_NETWORK, ELSEWHERE, NO_DETAIL, false,
 		"the answer of the index for @ can't be read", TRY_LATER },
 	{ "Unsupported `Content-Type`", BUILD_NETWORK, ELSEWHERE, FIRST_ERROR, false,
-		"the answer is not from a package index: $", "check the index address" },
+		"the response is not from a package index: $", "check the index address" },
 	{ "unexpected JSON from", BUILD_NETWORK, ELSEWHERE, FIRST_ERROR, false,
-		"the answer of the index is broken: $", TRY_LATER },
+		"the response of the index is invalid: $", TRY_LATER },
 	{ "the network was disabled", BUILD_NETWORK, ELSEWHERE, NO_DETAIL, false,
-		"the network is off and @ isn't in the cache", TRY_LATER },
+		"the network is disabled and @ isn't in the cache", TRY_LATER },
 	{ "client error (Connect)", BUILD_NETWORK, ELSEWHERE, HOST, false, "$ can't be reached",
 		TRY_LATER },
 	{ "error sending request", BUILD_NETWORK, ELSEWHERE, HOST, false, "the request to $ failed",
@@ -118,7 +119,7 @@ static const struct row rows[] = {
 		"@ is for another Python$", "choose it with --python, or ask for another version" },
 	{ " on the following platform", BUILD_VERSION_NOT_FOUND, ELSEWHERE, PLATFORMS, false,
 		"@ has wheels for $",
-		"leave it out here, e.g. with a marker (; sys_platform == ...)" },
+		"leave the field out here, e.g. with a marker (; sys_platform == ...)" },
 	{ " has no wheels with a matching", BUILD_VERSION_NOT_FOUND, BEFORE, NO_DETAIL, false,
 		"@ has no wheel for this platform and Python",
 		"ask for another version of it, or another Python (--python)" },
@@ -137,9 +138,9 @@ static const struct row rows[] = {
 	{ "RECORD`: No such file", BUILD_FAILED, ELSEWHERE, NO_DETAIL, false,
 		"the wheel of @ has no RECORD", BROKEN },
 	{ "does not match given name ", BUILD_FAILED, AFTER, NO_DETAIL, false,
-		"the wheel of @ holds a package of another name", BROKEN },
+		"the wheel of @ contains a package of another name", BROKEN },
 	{ "Wheel package name does not match filename", BUILD_FAILED, ELSEWHERE, NO_DETAIL, false,
-		"the wheel of @ holds a package of another name", BROKEN },
+		"the wheel of @ contains a package of another name", BROKEN },
 	{ "does not match", BUILD_FAILED, ELSEWHERE, FIRST_ERROR, false, "$", BROKEN },
 	{ "Permission denied", BUILD_FAILED, ELSEWHERE, LAST_CAUSE, false, "$",
 		"check who owns CARREL_HOME" },
@@ -539,8 +540,8 @@ static void tell_conflict(struct str text, struct arena *arena, struct uv_error 
 		buf_append(&told, text.data, text.len);
 	str_printable(shown, sizeof shown - 48, (struct str){ told.data, told.len });
 	out->failure = BUILD_CONFLICT;
-	out->message = arena_printf(arena, "these don't go together: %s", shown);
-	out->suggestion = "loosen one of these versions, or put them in two environments";
+	out->message = arena_printf(arena, "conflicting requirements: %s", shown);
+	out->suggestion = "allow other versions of one of them, or use two environments";
 }
 
 static void apply_row(

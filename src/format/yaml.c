@@ -145,7 +145,7 @@ static int read_single_quoted(struct reader *r, char *out)
 		}
 		*out++ = *r->at;
 	}
-	return fail_here(r, "text in quotes has to end on its line");
+	return fail_here(r, "text in quotes must end on the same line");
 }
 
 static int read_double_quoted(struct reader *r, char *out)
@@ -168,7 +168,7 @@ static int read_double_quoted(struct reader *r, char *out)
 			return fail_unsupported(r, "an escape other than \\\" \\\\ \\/ \\n \\t");
 		*out++ = meanings[found - names];
 	}
-	return fail_here(r, "text in quotes has to end on its line");
+	return fail_here(r, "text in quotes must end on the same line");
 }
 
 static int read_quoted(struct reader *r, const char **text)
@@ -205,9 +205,9 @@ static int check_first(struct reader *r)
 	if (*r->at == '?' && is_blank_or_end(r, r->at + 1))
 		return fail_unsupported(r, "a key that begins with '?'");
 	if (is_item(r))
-		return fail_here(r, "a list has to begin on a line of its own");
+		return fail_here(r, "a list must begin on its own line");
 	if (strchr(",]}%@`#", *r->at) || (*r->at == ':' && is_blank_or_end(r, r->at + 1)))
-		return fail_here(r, "what begins with '%c' has to be in quotes", *r->at);
+		return fail_here(r, "text that begins with '%c' must be in quotes", *r->at);
 	return 0;
 }
 
@@ -237,11 +237,11 @@ static int read_plain(struct reader *r, bool in_brackets, struct yaml_value *v)
 		if (in_brackets && (*r->at == ',' || *r->at == ']'))
 			break;
 		if (in_brackets && strchr("[{}", *r->at))
-			return fail_here(r, "what has '%c' in it has to be in quotes", *r->at);
+			return fail_here(r, "text that contains '%c' must be in quotes", *r->at);
 		if (*r->at == ':' && (is_blank_or_end(r, r->at + 1) ||
 					     (in_brackets && strchr(",[]{}", r->at[1]))))
-			return fail_here(
-				r, "a map can't be here; text with ': ' in it has to be in quotes");
+			return fail_here(r, "a map is not allowed here; text that contains ': ' "
+					    "must be in quotes");
 		if (*r->at != ' ')
 			last = r->at + 1;
 	}
@@ -290,7 +290,7 @@ static int read_brackets(struct reader *r, struct yaml_value *list)
 			return 0;
 		}
 		if (r->at == r->end || *r->at == '#')
-			return fail_here(r, "a list in brackets has to end on its line");
+			return fail_here(r, "a list in brackets must end on the same line");
 		if (!(*link = new_value(r)) || read_scalar(r, true, *link) < 0)
 			return -1;
 		list->count++;
@@ -420,7 +420,7 @@ static int read_map(struct reader *r, struct yaml_value *map)
 			return fail_on(r, r->line, ERR_LIMIT, "maps nested deeper than 8");
 		r->path[r->depth++] = member->key;
 		if (other)
-			return fail_here(r, "given already in line %d", other->line);
+			return fail_here(r, "already given in line %d", other->line);
 		if (read_member(r, indent, member) < 0)
 			return -1;
 		r->depth--;
@@ -451,7 +451,7 @@ int yaml_read(struct str text, struct arena *arena, struct yaml_value **root, st
 	}
 	if (r.has_line) {
 		if (r.indent > 0)
-			return fail_here(&r, "indented, though nothing is above it");
+			return fail_here(&r, "the first line must not be indented");
 		if ((is_item(&r) ? read_items : read_map)(&r, v) < 0)
 			return -1;
 	}

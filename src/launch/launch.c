@@ -376,7 +376,8 @@ int launch_serve(const struct launch_options *options)
 	arena_init(&launcher.host_arena);
 	sandboxes_init(&launcher);
 	if (start(&launcher, &err) || loop_run(launcher.loop, &err)) {
-		launcher_log(&launcher, LOG_LEVEL_ERROR, "the launcher fails", NULL, NULL, &err);
+		launcher_log(&launcher, LOG_LEVEL_ERROR, "the launcher can't continue", NULL, NULL,
+			&err);
 		launcher.exit_code = error_exit_code(err.code);
 	}
 	end(&launcher);

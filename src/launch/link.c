@@ -41,7 +41,7 @@ static void kill_core(struct launcher *launcher, const struct error *why)
 {
 	if (!launcher->link.pid)
 		return;
-	launcher_log(launcher, LOG_LEVEL_ERROR, "core is ended", NULL, NULL, why);
+	launcher_log(launcher, LOG_LEVEL_ERROR, "ending core", NULL, NULL, why);
 	kill(launcher->link.pid, SIGKILL);
 }
 
@@ -106,7 +106,7 @@ static void queue(struct launcher *launcher, struct buf *data, const int *fds, i
 		message->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
 		if (message->fds[i] < 0) {
 			struct error err;
-			fail_errno(&err, "keep a descriptor for core");
+			fail_errno(&err, "duplicate a descriptor for core");
 			kill_core(launcher, &err);
 			break;
 		}
@@ -325,9 +325,9 @@ void link_core_died(struct launcher *launcher, int status)
 	struct link *link = &launcher->link;
 	struct error err;
 	if (WIFSIGNALED(status))
-		fail(&err, ERR_FAILED, "it was ended by signal %d", WTERMSIG(status));
+		fail(&err, ERR_FAILED, "ended by signal %d", WTERMSIG(status));
 	else
-		fail(&err, ERR_FAILED, "it ended with %d", WEXITSTATUS(status));
+		fail(&err, ERR_FAILED, "ended with exit code %d", WEXITSTATUS(status));
 	link->pid = 0;
 	if (link->ready >= 0) /* its end may be known before its word is heard */
 		hear_ready(launcher);
@@ -361,7 +361,7 @@ static void on_patience(struct loop *loop, void *ctx)
 	struct launcher *launcher = ctx;
 	struct error err;
 	launcher->link.patience = NULL;
-	fail(&err, ERR_FAILED, "it was told to end, and didn't");
+	fail(&err, ERR_FAILED, "core did not end when it was told to");
 	kill_core(launcher, &err);
 }
 

@@ -20,7 +20,7 @@ int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct error *
 		return fail_errno(err, "look at meta.json of an environment");
 	if (!S_ISREG(st.st_mode) || st.st_uid != launcher->home->uid)
 		return fail(err, ERR_DENIED,
-			"meta.json of an environment isn't a file of the home's owner");
+			"meta.json of an environment does not belong to the home's owner");
 	struct pin *found = find(launcher, &st);
 	if (found) {
 		found->users++;
@@ -29,7 +29,7 @@ int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct error *
 	}
 	auto_close int held = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (held < 0)
-		return fail_errno(err, "hold meta.json of an environment");
+		return fail_errno(err, "keep meta.json of an environment open");
 	struct pin *made = calloc(1, sizeof *made);
 	if (!made)
 		abort();

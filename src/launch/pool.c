@@ -109,7 +109,7 @@ static void give_up_kits(struct pool *pool, const struct error *err)
 		slots_give(pool->slots, pool->asked[--pool->kits_asked]);
 	pool->kits_wanted = 0;
 	if (err)
-		pool->failed(pool->ctx, "namespaces are made one by one", err);
+		pool->failed(pool->ctx, "namespaces are not prepared in advance", err);
 }
 
 static void ask_for_kits(struct pool *pool)
@@ -156,7 +156,7 @@ static void on_maker(struct loop *loop, int fd, uint32_t events, void *ctx)
 	for (int i = 0; got == CHANNEL_MESSAGE && i < count; i++)
 		close(fds[i]);
 	if (got != CHANNEL_MESSAGE || len != sizeof made || made.is_made)
-		fail(&made.err, ERR_FAILED, "their maker has ended");
+		fail(&made.err, ERR_FAILED, "the process that makes namespaces ended");
 	give_up_kits(pool, &made.err);
 }
 
@@ -166,7 +166,7 @@ void pool_maker_died(struct pool *pool)
 	pool->maker_pid = 0;
 	if (pool->maker < 0)
 		return;
-	fail(&err, ERR_FAILED, "their maker has ended");
+	fail(&err, ERR_FAILED, "the process that makes namespaces ended");
 	give_up_kits(pool, &err);
 }
 
@@ -248,7 +248,7 @@ static void remove_leaving(struct pool *pool)
 		if (err.code == ERR_CONFLICT)
 			pool->leaving[kept++] = pool->leaving[i];
 		else /* nothing that waiting would mend */
-			pool->failed(pool->ctx, "a control group stays", &err);
+			pool->failed(pool->ctx, "a control group can't be removed", &err);
 	}
 	pool->leaving_count = kept;
 }

@@ -32,8 +32,8 @@ static enum quota_mechanism find_mechanism(struct launcher *launcher)
 	home_leave(launcher->home);
 	fail(&err, ERR_UNAVAILABLE, "%s", why);
 	launcher_log(launcher, LOG_LEVEL_INFO,
-		found == QUOTA_COUNTED ? "disk limits are counted"
-				       : "disk limits are the file system's",
+		found == QUOTA_COUNTED ? "disk limits are enforced by counting"
+				       : "disk limits are enforced by the file system",
 		NULL, NULL, why[0] ? &err : NULL);
 	return found;
 }
@@ -58,8 +58,9 @@ static int make_limited(struct launcher *launcher, const struct launch_message *
 		failed = err->code == ERR_UNAVAILABLE ? 0 : -1;
 		*used = QUOTA_COUNTED;
 		if (!failed)
-			launcher_log(launcher, LOG_LEVEL_WARN, "a disk limit has to be counted",
-				head->id, head->request_id, err);
+			launcher_log(launcher, LOG_LEVEL_WARN,
+				"a disk limit is enforced by counting", head->id, head->request_id,
+				err);
 	}
 	home_leave(launcher->home);
 	return failed;

@@ -140,7 +140,7 @@ static void finish(struct sandbox *sandbox)
 	start_give_back(launcher, sandbox->id, &sandbox->parts);
 	if (sandbox->start_tag) {
 		struct error canceled;
-		fail(&canceled, ERR_CANCELED, "it was ended before it was up");
+		fail(&canceled, ERR_CANCELED, "the sandbox was ended while it started");
 		link_send_failed(launcher, sandbox->start_tag,
 			sandbox->failure ? sandbox->failure : &canceled);
 	}
@@ -259,7 +259,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 	const struct launch_message *head = &packet->head;
 	struct error err;
 	if (map_get(&all->ids, str_from(head->id))) {
-		fail(&err, ERR_CONFLICT, "the sandbox is there already, or is just ending");
+		fail(&err, ERR_CONFLICT, "the sandbox already exists, or is ending");
 		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
@@ -289,7 +289,7 @@ void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
 	struct error err;
 	if (!sandbox || sandbox->end_tag) {
 		fail(&err, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND,
-			sandbox ? "its end has been asked for already"
+			sandbox ? "the sandbox is already being ended"
 				: "there is no such sandbox");
 		link_send_failed(launcher, head->tag, &err);
 		return;
@@ -328,7 +328,7 @@ static void stop_counting(struct sandbox *sandbox, bool tell)
 	uint64_t tag = sandbox->count->tag;
 	measure_stop(&sandbox->count->measure);
 	free_count(sandbox);
-	fail(&err, ERR_NOT_FOUND, "there is no such sandbox any more");
+	fail(&err, ERR_NOT_FOUND, "the sandbox has ended");
 	if (tell)
 		link_send_failed(sandbox->launcher, tag, &err);
 }
@@ -384,8 +384,9 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 	struct error err;
 	if (!sandbox || !sandbox->is_up || sandbox->is_killed || sandbox->count) {
 		fail(&err, sandbox && sandbox->count ? ERR_CONFLICT : ERR_NOT_FOUND,
-			sandbox && sandbox->count ? "its files are being counted already"
-						  : "there is no such sandbox");
+			sandbox && sandbox->count
+				? "the files of the sandbox are already being counted"
+				: "there is no such sandbox");
 		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
@@ -415,7 +416,7 @@ void sandboxes_list(struct launcher *launcher, uint64_t tag)
 	struct sandboxes *all = &launcher->sandboxes;
 	struct error err;
 	if (all->list_tag) {
-		fail(&err, ERR_CONFLICT, "another list is on its way");
+		fail(&err, ERR_CONFLICT, "another list is being sent");
 		link_send_failed(launcher, tag, &err);
 		return;
 	}

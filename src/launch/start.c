@@ -28,7 +28,8 @@ static int check_directory(
 	int failed = fd < 0 ? fail_errno(err, "open %s '%s'", what, path) : 0;
 	home_leave(launcher->home);
 	if (!failed && (fstat(fd, &st) || st.st_uid != launcher->home->uid))
-		failed = fail(err, ERR_DENIED, "%s '%s' isn't the home's owner's", what, path);
+		failed = fail(
+			err, ERR_DENIED, "%s '%s' does not belong to the home's owner", what, path);
 	return failed;
 }
 

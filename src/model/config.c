@@ -98,7 +98,7 @@ static int set_number(const struct place *place, const char *text, const char *l
 
 	if ((value < key->least || value > key->most) && !(key->has_none && value == 0))
 		return fail(place->err, ERR_INVALID, "'%s' is not from %s to %s%s", text, least,
-			most, key->has_none ? ", nor 0 for none" : "");
+			most, key->has_none ? ", and not 0 (no limit)" : "");
 	*(uint64_t *)place->out = value;
 	return 0;
 }
@@ -300,7 +300,7 @@ static int fail_unknown(struct error *err, const struct yaml_value *v, const cha
 	for (size_t i = 0; !strcmp(path, v->key) && i < sizeof sections / sizeof *sections; i++)
 		if (str_is_nearer(v->key, sections[i], &least))
 			nearest = sections[i];
-	fail(err, ERR_INVALID, "line %d: %s: no such key", v->line, path);
+	fail(err, ERR_INVALID, "line %d: %s: unknown key", v->line, path);
 	return nearest ? error_hint(err, "did you mean %s?", nearest)
 		       : error_hint(err, "carrel-config(5) lists the keys");
 }
@@ -312,11 +312,11 @@ static int read_value(const struct place *place, int *line)
 	const struct yaml_value *v = place->value;
 
 	if (v->kind == YAML_MAP)
-		return fail(place->err, ERR_INVALID, "keys below it, where a %s is expected",
+		return fail(place->err, ERR_INVALID, "has keys below it, but a %s is expected",
 			key->is_list ? "list" : "value");
 	if (!key->is_list) {
 		if (v->kind == YAML_LIST)
-			return fail(place->err, ERR_INVALID, "a list, where a value is expected");
+			return fail(place->err, ERR_INVALID, "is a list, but a value is expected");
 		return key->read(place, v->text);
 	}
 	if (v->kind != YAML_LIST)
@@ -330,7 +330,7 @@ static int read_value(const struct place *place, int *line)
 		one.value = item;
 		*line = item->line;
 		if (item->kind == YAML_NULL)
-			return fail(place->err, ERR_INVALID, "an item that is null");
+			return fail(place->err, ERR_INVALID, "an item is null");
 		if (key->read(&one, item->text) < 0)
 			return -1;
 	}

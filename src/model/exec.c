@@ -18,7 +18,7 @@ const char *const exec_state_names[EXEC_STATE_COUNT + 1] = {
 static int check_user(const char *text, struct error *err)
 {
 	return strcmp(text, "agent") && strcmp(text, "1000")
-		       ? fail_hint(err, ERR_INVALID, "leave it out",
+		       ? fail_hint(err, ERR_INVALID, "leave the field out",
 				 "'%s' is not the sandbox's user, 'agent' (1000)", text)
 		       : 0;
 }
@@ -58,7 +58,7 @@ static const struct field spec_rows[] = {
 	{ "env", FIELD_PAIRS, AT(env), "variables, on top of the workspace's",
 		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
 		.check_pair = workspace_check_variable },
-	{ "stdin", FIELD_BYTES, AT(stdin_text), "all of it: text, or {\"base64\": …}" },
+	{ "stdin", FIELD_BYTES, AT(stdin_text), "the whole input: text, or {\"base64\": …}" },
 	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin),
 		"stdin is fed by POST /v1/execs/{id}/stdin" },
 	{ "timeout", FIELD_DURATION, AT(timeout_ms),
@@ -71,8 +71,8 @@ static const struct field spec_rows[] = {
 	{ "columns", FIELD_INTEGER, AT(columns), "of the terminal; 80 when not given", .least = 1,
 		.most = 65535 },
 	{ "background", FIELD_BOOLEAN, AT(background),
-		"answered when it runs; it goes on without the client" },
-	{ "user", FIELD_TEXT, AT(user), "the sandbox's own: agent, or 1000",
+		"respond as soon as the command runs; it continues without the client" },
+	{ "user", FIELD_TEXT, AT(user), "the user of the sandbox: agent, or 1000",
 		.pattern = "^(agent|1000)$", .check = check_user },
 };
 #undef AT
@@ -132,13 +132,14 @@ static const struct field result_rows[] = {
 	{ "stdout", FIELD_STREAM, AT(streams[0]) },
 	{ "stderr", FIELD_STREAM, AT(streams[1]) },
 	{ "encoding", FIELD_CHOICE, AT(is_base64), .names = encodings,
-		.help = "of stdout and stderr: base64 when one isn't UTF-8, or when JSON would "
-			"make more than 64 KiB, and more than twice their bytes, of them" },
+		.help = "encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON "
+			"would need more than 64 KiB and more than twice their bytes" },
 	{ "truncated", FIELD_BOOLEAN, AT(truncated) },
 	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
 	{ "cpu_ms", FIELD_INTEGER, AT(cpu_ms) },
 	{ "max_rss_bytes", FIELD_INTEGER, AT(max_rss_bytes) },
-	{ "limits", FIELD_TEXT, AT(limiter), "by what they were kept", FIELD_NULLABLE },
+	{ "limits", FIELD_TEXT, AT(limiter), "the mechanism that enforced the limits",
+		FIELD_NULLABLE },
 };
 #undef AT
 const struct record result_record = { "Result", NULL, RECORD_ROWS(result_rows), FIELD_OUT };

@@ -25,23 +25,22 @@ static const struct field rows[] = {
 		LIMIT, .least = 10, .most = 4096000 },
 	{ "cpu_time", FIELD_DURATION, AT(cpu_time_ms), "cpu time of one exec (default no limit)",
 		LIMIT, .least = 1, .most = TIME_MOST },
-	{ "timeout", FIELD_DURATION, AT(timeout_ms), "wall time of one exec that says none itself",
-		LIMIT, .least = 1, .most = TIME_MOST },
+	{ "timeout", FIELD_DURATION, AT(timeout_ms),
+		"wall time of one exec, unless the exec sets its own", LIMIT, .least = 1,
+		.most = TIME_MOST },
 	{ "output", FIELD_SIZE, AT(output_bytes), "bytes of output of one exec", LIMIT, .least = 1,
 		.most = SIZE_MOST },
 	/* not limits */
 	{ "mechanism", FIELD_TEXT, offsetof(struct limits_shown, mechanism),
-		"by what they are kept: cgroup-v1, cgroup-v2, watchdog; null: not warm",
+		"the mechanism that enforces them: cgroup-v1, cgroup-v2, watchdog; null: not warm",
 		FIELD_OUT | FIELD_NULLABLE },
-	{ "mechanism", FIELD_SHOWN, 0, "of a workspace that is shown; says nothing here",
-		FIELD_IN },
+	{ "mechanism", FIELD_SHOWN, 0, "set in responses; ignored in requests", FIELD_IN },
 };
-const struct record limits_record = { "Limits", "As in force; null: none.", RECORD_ROWS(rows),
-	.wanted = "LimitsWanted",
-	.wanted_about =
-		"Limits count for the whole sandbox. Sizes are bytes or text such as \"512M\", "
-		"durations text such as \"30s\". The limits that a workspace is shown with can be "
-		"sent as they are." };
+const struct record limits_record = { "Limits", "The limits in force; null: no limit.",
+	RECORD_ROWS(rows), .wanted = "LimitsWanted",
+	.wanted_about = "Limits apply to the whole sandbox. Sizes are bytes or text such as "
+			"\"512M\", durations text such as \"30s\". The limits in a response can be "
+			"sent back unchanged." };
 const struct field *const limit_rows = rows;
 const size_t limit_count = sizeof rows / sizeof *rows - 2;
 

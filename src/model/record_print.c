@@ -341,7 +341,7 @@ static int read_kept(const struct json_value *object, const struct record *recor
 		}
 	}
 	if (object->count != count)
-		return fail(err, ERR_CORRUPT, "it has fields that nobody knows");
+		return fail(err, ERR_CORRUPT, "it has unknown fields");
 	return 0;
 }
 

@@ -88,7 +88,7 @@ static int read_text(const struct field *row, const struct where *where, struct 
 		return at(where, r);
 	}
 	if (!is_item && row->most && count > row->most) {
-		fail(r->err, ERR_INVALID, "has %zu characters, %" PRIu64 " are the maximum", count,
+		fail(r->err, ERR_INVALID, "has %zu characters, %" PRIu64 " is the maximum", count,
 			row->most);
 		return at(where, r);
 	}
@@ -285,7 +285,7 @@ static int check_count(
 	if (count < row->least)
 		fail(r->err, ERR_INVALID, count ? "has too few items" : "may not be empty");
 	else if (row->most && count > row->most)
-		fail(r->err, ERR_INVALID, "has %zu items, %" PRIu64 " are the maximum", count,
+		fail(r->err, ERR_INVALID, "has %zu items, %" PRIu64 " is the maximum", count,
 			row->most);
 	else
 		return 0;
@@ -402,7 +402,8 @@ static int read_member(const struct field *row, const struct where *where, struc
 	case FIELD_SHOWN:
 		return v->kind == JSON_STRING ? 0 : fail_kind(where, r, "text", v);
 	default:
-		fail_hint(r->err, ERR_INVALID, "leave it out", "not available in this version");
+		fail_hint(r->err, ERR_INVALID, "leave the field out",
+			"not available in this version");
 		return at(where, r);
 	}
 }

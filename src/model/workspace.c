@@ -21,7 +21,7 @@ const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1] = {
 int workspace_check_name(const char *name, struct error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
-	static const char hint[] = "1 to 64 of a-z, 0-9 and -, not - first; foreign ids of any "
+	static const char hint[] = "1 to 64 of a-z, 0-9 and -, not - first; ids with other "
 				   "characters go in the label " WORKSPACE_CONTEXT_LABEL;
 	size_t len = strlen(name);
 	if (len == 0)
@@ -34,8 +34,7 @@ int workspace_check_name(const char *name, struct error *err)
 		return fail_hint(err, ERR_INVALID, hint,
 			"invalid name '%s': it begins with '-', as options do", name);
 	if (id_is_valid(name))
-		return fail(
-			err, ERR_INVALID, "'%s' is shaped like an id and can't be a name", name);
+		return fail(err, ERR_INVALID, "invalid name '%s': it has the form of an id", name);
 	return 0;
 }
 
@@ -124,9 +123,10 @@ struct workspace_shown {
 
 static int check_mode(const char *text, struct error *err)
 {
-	return strcmp(text, "none") ? fail_hint(err, ERR_INVALID, "leave it out, or say \"none\"",
-					      "'%s' is not available in this version", text)
-				    : 0;
+	return strcmp(text, "none")
+		       ? fail_hint(err, ERR_INVALID, "leave the field out, or use \"none\"",
+				 "'%s' is not available in this version", text)
+		       : 0;
 }
 
 int workspace_check_variable(const char *key, const char *value, struct error *err)
@@ -150,13 +150,13 @@ static const struct field python_rows[] = {
 	{ "torch_backend", FIELD_TEXT, AT(build_options),
 		"PyTorch for cpu, cu126, ... or auto, as uv names them", .least = 1, .most = 32,
 		.word = "--torch-backend=" },
-	{ "pre", FIELD_BOOLEAN, AT(build_options), "take pre-releases, too", .word = "--pre" },
+	{ "pre", FIELD_BOOLEAN, AT(build_options), "allow pre-releases", .word = "--pre" },
 	{ "allow_build", FIELD_BOOLEAN, AT(build_options),
 		"build packages that have no wheel, in a sandbox without network",
 		.word = "--allow-build" },
 };
 static const struct record python_record = { "Python",
-	"What a Python environment is made of; it is built when it isn't there.",
+	"The packages of a Python environment, which is built if it doesn't exist.",
 	RECORD_ROWS(python_rows), FIELD_IN };
 
 static const struct field network_rows[] = {
@@ -169,15 +169,15 @@ static const struct record network_record = { "Network", NULL, RECORD_ROWS(netwo
 
 #define LATER_HELP "not available in this version"
 static const struct field workspace_rows[] = {
-	{ "ttl", FIELD_DURATION, AT(ttl_ms), "it is removed after so long", FIELD_IN | FIELD_KEPT,
-		.least = 1, .most = WORKSPACE_TIME_MOST },
+	{ "ttl", FIELD_DURATION, AT(ttl_ms), "the workspace is removed after this time",
+		FIELD_IN | FIELD_KEPT, .least = 1, .most = WORKSPACE_TIME_MOST },
 	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT },
-	{ "name", FIELD_TEXT, AT(name), "one is made up when not given", FIELD_IN | FIELD_OUT,
+	{ "name", FIELD_TEXT, AT(name), "generated when not given", FIELD_IN | FIELD_OUT,
 		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name,
 		.head = "NAME", .column = 1 },
 	{ "state", FIELD_CHOICE, SHOWN(state),
-		"ready: usable, and nothing runs in it; running: an exec does, in the background "
-		"too, or something that a past exec has left",
+		"ready: usable, and nothing runs; running: an exec runs, also in the background, "
+		"or a process that an earlier exec left behind",
 		FIELD_OUT, .names = workspace_state_names, .head = "STATE", .column = 2 },
 	{ "template", FIELD_ABSENT, 0, NULL, FIELD_OUT },
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT, .head = "AGE", .column = 4 },
@@ -185,16 +185,15 @@ static const struct field workspace_rows[] = {
 		.head = "USED", .column = 5 },
 	{ "expires_at", FIELD_TIME, AT(expires_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
 	{ "idle_timeout", FIELD_DURATION, AT(idle_timeout_ms),
-		"it is suspended when nothing was done for so long", FIELD_USES | FIELD_NULLABLE,
-		.least = 1, .most = WORKSPACE_TIME_MOST },
-	{ "labels", FIELD_PAIRS, AT(labels),
-		"the label context_id names the workspace as its name does", FIELD_USES,
-		.most = WORKSPACE_LABELS_MAX, .pattern = WORKSPACE_LABEL_PATTERN,
+		"the workspace is suspended after this time without activity",
+		FIELD_USES | FIELD_NULLABLE, .least = 1, .most = WORKSPACE_TIME_MOST },
+	{ "labels", FIELD_PAIRS, AT(labels), "the label context_id also names the workspace",
+		FIELD_USES, .most = WORKSPACE_LABELS_MAX, .pattern = WORKSPACE_LABEL_PATTERN,
 		.check_pair = workspace_check_label, .head = "LABELS", .column = 8 },
-	{ "environment", FIELD_TEXT, AT(environment), "the name of one that is built",
+	{ "environment", FIELD_TEXT, AT(environment), "the name of an existing environment",
 		FIELD_USES | FIELD_NULLABLE, .least = 1, .most = 160, .head = "ENVIRONMENT",
 		.column = 7 },
-	{ "python", FIELD_SHORT, 0, "a version, or what the environment is made of", FIELD_IN,
+	{ "python", FIELD_SHORT, 0, "a version, or the packages of the environment", FIELD_IN,
 		.object = &python_record },
 	{ "python", FIELD_TEXT, AT(python), NULL, FIELD_KEPT },
 	{ "requirements", FIELD_TEXT, AT(requirements), NULL, FIELD_KEPT },
@@ -222,7 +221,7 @@ static const struct field workspace_rows[] = {
 		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .kept = "disk_mechanism" },
 	{ "isolation", FIELD_TEXT, SHOWN(isolation), NULL, FIELD_OUT },
 	{ "layers_active", FIELD_TEXTS, SHOWN(layers), NULL, FIELD_OUT },
-	{ "warm", FIELD_BOOLEAN, SHOWN(is_warm), "a sandbox is held: the next exec starts at once",
+	{ "warm", FIELD_BOOLEAN, SHOWN(is_warm), "a sandbox is ready: the next exec starts at once",
 		FIELD_OUT, .head = "WARM", .column = 3 },
 	{ "ptrace", FIELD_BOOLEAN, AT(ptrace),
 		"its processes may trace each other: gdb, strace, LeakSanitizer",
@@ -241,10 +240,10 @@ const struct record workspace_record = { "Workspace", NULL, RECORD_ROWS(workspac
 #define CHANGE(member) offsetof(struct workspace_change, member)
 #define HAS(member) FIELD_HAS(struct workspace_change, member)
 static const struct field change_rows[] = {
-	{ "labels", FIELD_PAIRS, CHANGE(labels), "to be set; null removes one", FIELD_NULLABLE,
-		.most = 2 * WORKSPACE_LABELS_MAX, .has = HAS(has_labels),
+	{ "labels", FIELD_PAIRS, CHANGE(labels), "labels to set; null removes a label",
+		FIELD_NULLABLE, .most = 2 * WORKSPACE_LABELS_MAX, .has = HAS(has_labels),
 		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
-	{ "limits", FIELD_OBJECT, CHANGE(limits), "while nothing runs in it; null: as it is",
+	{ "limits", FIELD_OBJECT, CHANGE(limits), "only while no exec runs; null: unchanged",
 		.object = &limits_record, .has = HAS(has_limits) },
 	{ "ttl", FIELD_DURATION, CHANGE(ttl_ms), "from now; null: none", .least = 1,
 		.most = WORKSPACE_TIME_MOST, .has = HAS(has_ttl) },
@@ -252,7 +251,7 @@ static const struct field change_rows[] = {
 		.most = WORKSPACE_TIME_MOST, .has = HAS(has_idle_timeout) },
 };
 const struct record workspace_change_record = { "WorkspaceChange",
-	"What isn't given stays as it is.", RECORD_ROWS(change_rows), FIELD_IN };
+	"Fields that are not given stay unchanged.", RECORD_ROWS(change_rows), FIELD_IN };
 
 bool workspace_variable_is_secret(const char *key, const char *value)
 {

@@ -245,8 +245,8 @@ void connection_expire(struct http_connection *c)
 
 	if (c->state == CONNECTION_OPEN && x && !c->is_blocked && x->answer == ANSWER_NONE) {
 		x->refusal = 408;
-		x->refusal_detail = x->has_begun ? "the body didn't come in time"
-						 : "the headers didn't come in time";
+		x->refusal_detail = x->has_begun ? "the body did not arrive in time"
+						 : "the headers did not arrive in time";
 		connection_run(c);
 		return;
 	}

@@ -135,7 +135,7 @@ static void keep_piece(struct http_server *server, struct exchange *x, struct st
 	if (piece.len > x->body_max - x->body.len) {
 		refuse(x, 413, exchange_too_big(x));
 	} else if (piece.len > server->limits.bodies_bytes - server->buffered) {
-		refuse(x, 503, "there are too many bodies just now");
+		refuse(x, 503, "too many request bodies are being received");
 	} else {
 		buf_append(&x->body, piece.data, piece.len);
 		server->buffered += piece.len;
@@ -185,9 +185,9 @@ static bool tell(struct http_connection *c, struct exchange *x)
 static bool are_fds_refused(const struct http_connection *c, struct exchange *x)
 {
 	if (c->has_excess_fds)
-		refuse(x, 400, "more descriptors came than a request may have");
+		refuse(x, 400, "the request carries too many descriptors");
 	else if (c->has_lost_fds)
-		refuse(x, 503, "there are no descriptors left");
+		refuse(x, 503, "the daemon has no free descriptors");
 	return x->refusal;
 }
 

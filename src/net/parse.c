@@ -26,15 +26,16 @@ static int refuse(struct parser *parser, int status, const char *detail)
 static int add_text(struct parser *parser, const char *at, size_t len)
 {
 	if (len > 0 && memchr(at, '\0', len))
-		return refuse(parser, 400, "there is a NUL in the head");
+		return refuse(parser, 400, "the head contains a NUL byte");
 	if (!buf_append(&parser->text, at, len))
-		return refuse(parser, 431, "the head is too long");
+		return refuse(parser, 431, "the request head is too long");
 	return 0;
 }
 
 static int end_text(struct parser *parser)
 {
-	return buf_char(&parser->text, '\0') ? 0 : refuse(parser, 431, "the head is too long");
+	return buf_char(&parser->text, '\0') ? 0
+					     : refuse(parser, 431, "the request head is too long");
 }
 
 static int on_url(llhttp_t *llhttp, const char *at, size_t len)
@@ -82,7 +83,7 @@ static int on_header_field_complete(llhttp_t *llhttp)
 	if (parser->has_head)
 		return 0;
 	if (++parser->header_count > parser->limits->header_count)
-		return refuse(parser, 431, "there are too many headers");
+		return refuse(parser, 431, "the request has too many headers");
 	return end_text(parser);
 }
 
@@ -125,11 +126,12 @@ static int check_header(
 		counts->encodings++;
 		parser->is_chunked = true;
 		if (!is_same(value, "chunked"))
-			return refuse(parser, 400, "the only transfer coding known is chunked");
+			return refuse(parser, 400, "the only supported transfer coding is chunked");
 	} else if (str_is(name, "expect") && !parser->is_old) {
 		parser->expects_continue = true;
 		if (!is_same(value, "100-continue"))
-			return refuse(parser, 417, "the only expectation known is 100-continue");
+			return refuse(
+				parser, 417, "the only supported expectation is 100-continue");
 	}
 	return 0;
 }
@@ -153,11 +155,12 @@ static int take_headers(struct parser *parser, struct str rest, struct counts *c
 			return -1;
 	}
 	if (counts->hosts > 1 || (counts->hosts == 0 && !parser->is_old))
-		return refuse(parser, 400, "a request has exactly one Host");
+		return refuse(parser, 400, "a request must have exactly one Host header");
 	if (counts->lengths + counts->encodings > 1)
-		return refuse(parser, 400, "a request has one length: Content-Length or chunked");
+		return refuse(
+			parser, 400, "a request must have one length: Content-Length or chunked");
 	if (parser->is_chunked && parser->is_old)
-		return refuse(parser, 400, "HTTP/1.0 has no chunks");
+		return refuse(parser, 400, "HTTP/1.0 has no chunked coding");
 	/* Two opinions on where the body ends are what smuggling lives on. */
 	if (counts->lengths && parser->llhttp.content_length != parser->length)
 		return refuse(parser, 400, "invalid Content-Length");
@@ -181,7 +184,7 @@ static int cut_absolute(struct parser *parser, struct str *path, const struct co
 		return refuse(parser, 400, "the target has no host");
 	if (counts->hosts &&
 		(len != counts->host.len || strncasecmp(host.data, counts->host.data, len)))
-		return refuse(parser, 400, "the target's host isn't that of Host");
+		return refuse(parser, 400, "the host of the target differs from the Host header");
 	*path = (struct str){ rest.data + len, rest.len - len };
 	return 0;
 }
@@ -194,10 +197,11 @@ static int take_target(struct parser *parser, struct str target, const struct co
 	for (size_t i = 0; i < target.len; i++) {
 		unsigned char c = (unsigned char)target.data[i];
 		if (c <= ' ' || c >= 0x7f || c == '#')
-			return refuse(parser, 400, "the target holds what must be percent-encoded");
+			return refuse(parser, 400,
+				"the target contains characters that must be percent-encoded");
 	}
 	if (target.len == 0)
-		return refuse(parser, 400, "there is no target");
+		return refuse(parser, 400, "the request has no target");
 	if (target.data[0] != '/' && !(str_is(target, "*") && str_is(r->method, "OPTIONS")) &&
 		cut_absolute(parser, &path, counts) < 0)
 		return -1;
@@ -295,14 +299,14 @@ static int count_bytes(struct parser *parser, size_t used, bool was_head)
 	parser->taken += used;
 	if (was_head) {
 		if (parser->taken > limits->line_bytes + limits->header_bytes + AROUND_MAX)
-			return refuse(parser, 431, "the head is too long");
+			return refuse(parser, 431, "the request head is too long");
 		if (parser->has_head)
 			parser->taken = 0;
 		return 0;
 	}
 	parser->data_taken += parser->piece.len;
 	if (parser->taken - parser->data_taken > FRAMING_MIN + FRAMING_TIMES * parser->data_taken)
-		return refuse(parser, 400, "the chunks are hardly anything but framing");
+		return refuse(parser, 400, "the chunks are too small: mostly framing");
 	return 0;
 }
 

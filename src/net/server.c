@@ -107,7 +107,7 @@ static void take_connection(const struct listening *listening, int fd)
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/problem+json\r\n"
 		"Connection: close\r\n\r\n"
 		"{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
-		"\"detail\":\"there are too many connections\",\"code\":\"unavailable\","
+		"\"detail\":\"too many connections\",\"code\":\"unavailable\","
 		"\"hint\":\"try again later\",\"request_id\":\"\"}\n";
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof peer;

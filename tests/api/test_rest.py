@@ -52,7 +52,7 @@ def test_a_name_is_taken_once(daemon):
     with created(daemon, name="once", labels={"context_id": "ctx/1"}) as once:
         problem(daemon.post("/v1/workspaces", {"name": "once"}), 409, "conflict", "once")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "ctx/1"}}), 409, "conflict", "ctx/1")
-        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "once"}}), 409, "conflict", "'once'", "by its name")
+        problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "once"}}), 409, "conflict", "'once'", "already the name")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": once["id"]}}), 409, "conflict", once["id"])
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": ""}}), 400, "invalid", "context_id")
         problem(daemon.request("PATCH", "/v1/workspaces/once", {"labels": {"context_id": ""}}), 400, "invalid", "context_id")
@@ -88,7 +88,7 @@ def test_limits_are_changed_when_nothing_runs(daemon):
         assert run(fill)["reason"] == "disk_limit"
         is_counted = workspace["disk_limit_mechanism"] == "counted"
         if not is_counted:
-            problem(daemon.request("PATCH", path, {"limits": {"disk": "8M"}}), 409, "conflict", "set when it is made")
+            problem(daemon.request("PATCH", path, {"limits": {"disk": "8M"}}), 409, "conflict", "can't be changed after creation")
         job = run("sleep 100", background=True)
         problem(daemon.request("PATCH", path, {"limits": {"fds": 99}}), 409, "conflict", workspace["name"])
         assert daemon.post(f"/v1/execs/{job['id']}/signal", {"signal": "KILL"}).status == 204

@@ -328,8 +328,8 @@ def test_signals_reach_it(daemon, workspace, signal, exit_code):
 
 def test_only_who_counts_the_output_tells_why_it_was_killed(daemon, workspace):
     path = background(daemon, workspace, "exec sleep 60")
-    problem(daemon.post(path + "/signal", {"signal": "TERM", "reason": "output_limit"}), 400, "invalid", "KILL alone")
-    problem(daemon.post(path + "/signal", {"signal": "KILL", "reason": "output_limit"}), 400, "invalid", "not handed in")
+    problem(daemon.post(path + "/signal", {"signal": "TERM", "reason": "output_limit"}), 400, "invalid", "only be given with KILL")
+    problem(daemon.post(path + "/signal", {"signal": "KILL", "reason": "output_limit"}), 400, "invalid", "were not passed")
     problem(daemon.post(path + "/signal", {"signal": "KILL", "reason": "timeout"}), 400, "invalid", "reason")
     assert daemon.get(path).json()["state"] == "running"
 

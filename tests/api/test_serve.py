@@ -433,4 +433,4 @@ def test_root_daemon_does_not_start_with_a_list_that_core_could_have_written(car
     path = configure(carrel, "system:\n  show: [/etc/debian_version]\n")
     os.chown(path, 64199, 64199)
     done = carrel("serve", "--background")
-    assert done.returncode == 125 and "others than you can write it" in done.stderr, done.stderr
+    assert done.returncode == 125 and "writable for other users" in done.stderr, done.stderr

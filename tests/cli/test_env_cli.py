@@ -205,12 +205,12 @@ def test_a_name_that_is_nearly_one_is_told(carrel):
 
 @pytest.mark.parametrize("args, hint", [
     (["warm", "missing.txt"], "env warm takes requirements files"), (["build", "a", "--pip", "requests rich"], "repeat --pip"),
-    (["build", "a", "--python", "3.6"], "a later one"), (["build", "a", "--python", "2.7.18"], "a later one"),
+    (["build", "a", "--python", "3.6"], "a later version"), (["build", "a", "--python", "2.7.18"], "a later version"),
 ])
 def test_a_hint_says_what_to_do(carrel, args, hint):
     done = env(carrel, *args)
     assert (done.returncode, done.stdout) == (125, "")
-    assert hint in one_line(done.stderr, *(["is too old: 3.8 is the least"] if "--python" in args else [args[-1]]))
+    assert hint in one_line(done.stderr, *(["is too old: 3.8 is the minimum"] if "--python" in args else [args[-1]]))
 
 
 def test_the_list_of_pythons_ends_with_a_whole_one(carrel):
@@ -220,7 +220,7 @@ def test_the_list_of_pythons_ends_with_a_whole_one(carrel):
         os.makedirs(os.path.dirname(path))
         shutil.copy("/bin/true", path)
     hint = one_line(env(carrel, "build", "a", "--python", "3.99", env={"PYENV_ROOT": carrel.env["HOME"] + "/pyenv"}).stderr, "3.99")
-    assert re.fullmatch(r"there are: 3\.[\d.]+ \(/[^ ]+\)(, 3\.[\d.]+ \(/[^ ]+\))*, and \d+ more", hint), hint
+    assert re.fullmatch(r"found: 3\.[\d.]+ \(/[^ ]+\)(, 3\.[\d.]+ \(/[^ ]+\))*, and \d+ more", hint), hint
 
 
 @pytest.mark.needs_root

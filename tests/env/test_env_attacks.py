@@ -158,7 +158,7 @@ def test_an_interpreter_behind_a_link_in_the_home_is_not_shown(env, tmp):
     shutil.rmtree(inside)
     inside.symlink_to(elsewhere)
     done = env.run("--env", name, "--", "ls", inside / "lib")
-    assert done.returncode == 125 and "reached by a link" in done.stderr, done
+    assert done.returncode == 125 and "reached through a link" in done.stderr, done
 
 
 @pytest.mark.needs_root
@@ -174,7 +174,7 @@ def test_what_root_named_is_shown(env, tmp):
     (env.store / "vouched" / next((env.store / "vouched").iterdir()).name).rename(
         env.store / "vouched" / hashlib.sha256(bytes(other)).hexdigest())
     done = env.run("--env", "agent", "--", "true")
-    assert done.returncode == 125 and "root hasn't named" in done.stderr, done
+    assert done.returncode == 125 and "root has not approved" in done.stderr, done
 
 
 def test_a_build_with_the_tools_of_one_index_is_not_used_with_another(env, index):

@@ -198,7 +198,7 @@ def test_a_build_that_fills_the_disk_is_ended(env, index):
 def test_a_build_that_prints_without_end_is_ended(env, index):
     index.add(sources("talker", code="for _ in range(20): print('x' * (1 << 20))\n"), sources("shouter", code="while True: print('x' * (1 << 20))\n"))
     env.build("agent", ALLOW, "--pip", "talker")
-    env.fails("agent", ALLOW, "--pip", "shouter", code="failed", package="shouter", says=["printed more"])
+    env.fails("agent", ALLOW, "--pip", "shouter", code="failed", package="shouter", says=["exceeded its output limit"])
 
 
 FORGED = """

@@ -199,7 +199,8 @@ static void wrong_values_name_line_and_key(void **state)
 	assert_error("max_bytes: 1K",
 		"line 2: environments.max_bytes: '1K' is not from 1.0M to 8.0E", "");
 	assert_error("\n  # c\n  ttl: 1ms",
-		"line 4: environments.ttl: '1ms' is not from 1s to 36525d, nor 0 for none", "");
+		"line 4: environments.ttl: '1ms' is not from 1s to 36525d, and not 0 (no limit)",
+		"");
 	assert_error("install_timeout: 0",
 		"line 2: environments.install_timeout: '0' is not from 1s to 1d", "");
 	assert_error("install_timeout: 2d",
@@ -220,11 +221,11 @@ static void wrong_values_name_line_and_key(void **state)
 		"/usr/bin/python3",
 		"");
 	assert_error("max_envs: [5]",
-		"line 2: environments.max_envs: a list, where a value is expected", "");
+		"line 2: environments.max_envs: is a list, but a value is expected", "");
 	assert_error("max_envs:\n    a: 1",
-		"line 2: environments.max_envs: keys below it, where a value is expected", "");
+		"line 2: environments.max_envs: has keys below it, but a value is expected", "");
 	assert_error("max_envs: 5\n  max_envs: 6",
-		"line 3: environments.max_envs: given already in line 2", "");
+		"line 3: environments.max_envs: already given in line 2", "");
 	assert_error("max_envs: &a 5",
 		"line 2: environments.max_envs: an anchor (&): not supported in this file", "");
 }
@@ -235,8 +236,7 @@ static void wrong_items_name_their_own_line(void **state)
 		"line 4: environments.blocked_packages: 'not ok' is not a package name", "");
 	assert_error("blocked_packages: os-sys",
 		"line 2: environments.blocked_packages: 'os-sys' is not a list; try [os-sys]", "");
-	assert_error(
-		"file_hosts: [a, ~]", "line 2: environments.file_hosts: an item that is null", "");
+	assert_error("file_hosts: [a, ~]", "line 2: environments.file_hosts: an item is null", "");
 }
 
 static void hosts_and_urls_are_checked(void **state)
@@ -283,17 +283,17 @@ static void unknown_keys_get_the_nearest_as_a_hint(void **state)
 	struct config config;
 	struct error err = { 0 };
 
-	assert_error("max_env: 5", "line 2: environments.max_env: no such key",
+	assert_error("max_env: 5", "line 2: environments.max_env: unknown key",
 		"did you mean environments.max_envs?");
-	assert_error("allow-build: true", "line 2: environments.allow-build: no such key",
+	assert_error("allow-build: true", "line 2: environments.allow-build: unknown key",
 		"did you mean environments.allow_build?");
-	assert_error("zzzzzzzzzz: 1", "line 2: environments.zzzzzzzzzz: no such key",
+	assert_error("zzzzzzzzzz: 1", "line 2: environments.zzzzzzzzzz: unknown key",
 		"carrel-config(5) lists the keys");
 	assert_int_equal(config_parse(STR("max_envs: 5"), &arena, &config, &err), -1);
-	assert_string_equal(err.text, "line 1: max_envs: no such key");
+	assert_string_equal(err.text, "line 1: max_envs: unknown key");
 	assert_string_equal(err.hint, "did you mean environments.max_envs?");
 	assert_int_equal(config_parse(STR("environment:\n  a: 1"), &arena, &config, &err), -1);
-	assert_string_equal(err.text, "line 1: environment: no such key");
+	assert_string_equal(err.text, "line 1: environment: unknown key");
 	assert_string_equal(err.hint, "did you mean environments?");
 	assert_int_equal(config_parse(STR("sistem:\n  a: 1"), &arena, &config, &err), -1);
 	assert_string_equal(err.hint, "did you mean system?");

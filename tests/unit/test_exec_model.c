@@ -257,7 +257,7 @@ static void a_document_that_is_not_exactly_one_is_refused(void **state)
 	check_damage(out.data, "[\"sh\"", "[[\"sh\"]", "argv");
 	check_damage(out.data, "\"background\":true", "\"background\":\"true\"", "background");
 	check_damage(out.data, "\"output_bytes\":42", "\"output_bytes\":null", "output_bytes");
-	check_damage(out.data, "{\"argv\"", "{\"more\":[],\"argv\"", "nobody knows");
+	check_damage(out.data, "{\"argv\"", "{\"more\":[],\"argv\"", "unknown fields");
 	check_damage(out.data, "}", "", "line 1");
 }
 

@@ -686,7 +686,7 @@ static void test_an_exec_whose_sandboxes_all_die_ends(void **state)
 	world->init_dies = true;
 	run_captured(&seen, &spec);
 	assert_reason(&seen, REASON_CANCELED);
-	assert_non_null(strstr(seen.error, "before it can start"));
+	assert_non_null(strstr(seen.error, "before the command could start"));
 	assert_int_equal(world->ends, 3);
 }
 

@@ -387,7 +387,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	assert_int_equal(exec_find(&request_system, &world->core, records[0].id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_ENDED);
 	assert_string_equal(reason_names[e->record.result.reason], "canceled");
-	assert_non_null(strstr(e->record.error, "not known"));
+	assert_non_null(strstr(e->record.error, "unknown"));
 	UNTIL(world->puts[world->put_count - 1].state == EXEC_ENDED);
 	spec = SPEC("true");
 	run_captured(&after, &spec);
@@ -510,7 +510,7 @@ static void test_an_init_that_says_nothing_is_asked_and_then_ended(void **state)
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
 	run_until(&seen.ended);
 	assert_reason(&seen, REASON_CANCELED);
-	assert_non_null(strstr(seen.error, "doesn't answer"));
+	assert_non_null(strstr(seen.error, "does not respond"));
 	/* One that answers may let its command run as long as it likes. */
 	auto_seen struct seen slow;
 	fd_close(&init);

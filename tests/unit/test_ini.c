@@ -53,12 +53,12 @@ static void indented_lines_continue_a_value(void **state)
 
 static void other_lines_are_refused(void **state)
 {
-	assert_refused(STR("a = 1\n"), "line 1: a section like [global] comes first");
+	assert_refused(STR("a = 1\n"), "line 1: a section such as [global] must come first");
 	assert_refused(STR("[g]\n\nabc\n"), "line 3: neither a section nor key = value");
 	assert_refused(STR("[g]\n = 1\n"), "line 2: neither a section nor key = value");
 	assert_refused(STR("[g\n"), "line 1: '[' without a section's name and ']'");
 	assert_refused(STR("[]\n"), "line 1: '[' without a section's name and ']'");
-	assert_refused(STR("[g]\na = \0\n"), "a NUL is in it");
+	assert_refused(STR("[g]\na = \0\n"), "the file contains a NUL byte");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -126,7 +126,7 @@ static void what_is_not_pinned_and_hashed_is_corrupt(void **state)
 	assert_corrupt("--pre", "is not name==version");
 	assert_corrupt("./a --hash=" A, "is not name==version");
 	assert_corrupt("a @ https://index.example/a --hash=" A, "is not name==version");
-	assert_corrupt("a==1 --hash=" A "\na==2 --hash=" A, "package 'a' is there twice");
+	assert_corrupt("a==1 --hash=" A "\na==2 --hash=" A, "package 'a' is listed twice");
 	assert_corrupt("a==1 --hash=" A "\n<html>", "line 2: ");
 }
 

@@ -85,7 +85,7 @@ static void errors_name_the_member(void **state)
 		{ "{}", "'name' is missing", "" },
 		{ "{\"name\":null}", "name: must be text, not null", "" },
 		{ "{\"name\":\"\"}", "name: may not be empty", "" },
-		{ "{\"name\":\"abcdefghi\"}", "name: has 9 characters, 8 are the maximum", "" },
+		{ "{\"name\":\"abcdefghi\"}", "name: has 9 characters, 8 is the maximum", "" },
 		{ "{\"name\":\"A\"}", "name: 'A' is not a name", "" },
 		{ "{\"name\":\"a\\u0000\"}", "name: may not hold a NUL character", "" },
 		{ "{\"nam\":\"a\"}", "unknown member 'nam'", "did you mean 'name'?" },
@@ -129,7 +129,7 @@ static void errors_name_the_member(void **state)
 		{ "{\"name\":\"a\",\"words\":[\"x\",2]}", "words[1]: must be text, not a number",
 			"" },
 		{ "{\"name\":\"a\",\"words\":[\"\",\"\",\"\",\"\"]}",
-			"words: has 4 items, 3 are the maximum", "" },
+			"words: has 4 items, 3 is the maximum", "" },
 		{ "{\"name\":\"a\",\"labels\":{\"k\":5}}", "labels.k: must be text, not a number",
 			"" },
 		{ "{\"name\":\"a\",\"labels\":{\"\":\"\"}}", "labels: a label may not be empty",
@@ -142,7 +142,7 @@ static void errors_name_the_member(void **state)
 		{ "{\"name\":\"a\",\"python\":{\"packages\":[1]}}",
 			"python.packages[0]: must be text, not a number", "" },
 		{ "{\"name\":\"a\",\"template\":\"t\"}", "template: not available in this version",
-			"leave it out" },
+			"leave the field out" },
 	};
 	auto_arena struct arena arena = { 0 };
 	struct example e;

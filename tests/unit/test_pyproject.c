@@ -77,8 +77,8 @@ static void constraints_of_uv_are_kept(void **state)
 
 static void what_would_be_ignored_is_refused(void **state)
 {
-	assert_refused(PROJECT, "x", NULL, "no extra 'x'");
-	assert_refused(PROJECT, NULL, "x", "no group 'x'");
+	assert_refused(PROJECT, "x", NULL, "unknown extra 'x'");
+	assert_refused(PROJECT, NULL, "x", "unknown dependency group 'x'");
 	assert_refused(PROJECT
 		"[project.optional-dependencies]\nx = ['my-app[y]']\ny = ['my-app[x]']\n",
 		"x", NULL, "'x' includes itself");

@@ -81,7 +81,7 @@ static void broken_files_are_refused_with_a_line(void **state)
 	assert_refused(STR("[[a]\n"), "line 1: a table's header isn't closed");
 	assert_refused(STR("a = 'x' y\n"), "line 1: the end of the line is expected here");
 	assert_refused(STR("a = [[[[[[[[[[[[[[[[[["), "line 1: values are nested too deeply");
-	assert_refused(STR("a = 'x\0y'"), "a NUL is in it");
+	assert_refused(STR("a = 'x\0y'"), "the file contains a NUL byte");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -37,18 +37,18 @@ static const struct known known[] = {
 	{ "build_failed", BUILD_NOT_FOUND, "setuptools", NULL,
 		"there is no package 'setuptools' in the index" },
 	{ "conflict_dependencies", BUILD_CONFLICT, "good", NULL,
-		"these don't go together: needs-good-2 needs good>=2; needs-good-1 needs "
+		"conflicting requirements: needs-good-2 needs good>=2; needs-good-1 needs "
 		"good==1.0; you require needs-good-1; you require needs-good-2" },
 	{ "conflict_direct", BUILD_CONFLICT, "good", NULL,
-		"these don't go together: you require good==1.0; you require good==2.0" },
+		"conflicting requirements: you require good==1.0; you require good==2.0" },
 	{ "conflict_direct_dependency", BUILD_CONFLICT, "good", NULL,
-		"these don't go together: needs-good-1 needs good==1.0; you require good==2.0; you "
-		"require needs-good-1" },
+		"conflicting requirements: needs-good-1 needs good==1.0; you require good==2.0; "
+		"you require needs-good-1" },
 	{ "conflict_pin", BUILD_CONFLICT, "grpcio", NULL,
-		"these don't go together: grpcio-status==1.62.0 needs grpcio>=1.62.0; you require "
+		"conflicting requirements: grpcio-status==1.62.0 needs grpcio>=1.62.0; you require "
 		"grpcio==1.60.0; you require grpcio-status==1.62.0" },
 	{ "conflict_transitive", BUILD_CONFLICT, "starlette", NULL,
-		"these don't go together: fastapi==0.100.0 needs starlette>=0.27.0,<0.28.0; you "
+		"conflicting requirements: fastapi==0.100.0 needs starlette>=0.27.0,<0.28.0; you "
 		"require fastapi==0.100.0; you require starlette==0.30.0" },
 	{ "disk_full_cache", BUILD_DISK_FULL, "big==1.0", NULL,
 		"no space is left on the disk for big==1.0" },
@@ -61,17 +61,17 @@ static const struct known known[] = {
 	{ "file_servererror", BUILD_NETWORK, "servererror==1.0", NULL,
 		"the index failed to answer for servererror==1.0: 500 Internal Server Error" },
 	{ "file_slowfile", BUILD_NETWORK, "slowfile==1.0", NULL,
-		"index.example didn't answer in time (slowfile==1.0)" },
+		"index.example did not respond in time (slowfile==1.0)" },
 	{ "file_truncated", BUILD_FAILED, "truncated==1.0", NULL,
 		"the wheel of truncated==1.0 is broken" },
 	{ "file_wrongdist", BUILD_FAILED, "wrongdist==1.0", NULL,
 		"the wheel of wrongdist==1.0 is broken" },
 	{ "file_wrongname", BUILD_FAILED, "wrongname", NULL,
-		"the wheel of wrongname holds a package of another name" },
+		"the wheel of wrongname contains a package of another name" },
 	{ "hash_mismatch", BUILD_HASH_MISMATCH, "good==1.0", NULL,
-		"the file of good==1.0 is not the one its hash promises" },
+		"the file of good==1.0 does not match its hash" },
 	{ "hash_mismatch_index", BUILD_HASH_MISMATCH, "lyinghash==1.0", NULL,
-		"the file of lyinghash==1.0 is not the one its hash promises" },
+		"the file of lyinghash==1.0 does not match its hash" },
 	{ "hash_missing", BUILD_INVALID, "good==1.0", NULL,
 		"good==1.0 has no hash, and hashes are required" },
 	{ "hash_unpinned", BUILD_INVALID, "good", NULL,
@@ -86,16 +86,16 @@ static const struct known known[] = {
 	{ "index_503", BUILD_NETWORK, "index503", NULL,
 		"the index failed to answer for index503: 503 Service Unavailable" },
 	{ "index_garbage", BUILD_NETWORK, NULL, NULL,
-		"the answer is not from a package index: Unsupported `Content-Type` "
+		"the response is not from a package index: Unsupported `Content-Type` "
 		"\"application/json\" for `http://index.example/simple/indexgarbage/`. Expected "
 		"JSON or HTML." },
 	{ "index_half", BUILD_NETWORK, "indexhalf", NULL,
 		"the answer of the index for indexhalf ended too early" },
 	{ "index_json", BUILD_NETWORK, NULL, NULL,
-		"the answer of the index is broken: Received some unexpected JSON from "
+		"the response of the index is invalid: Received some unexpected JSON from "
 		"`http://index.example/simple/indexjson/`" },
 	{ "index_timeout", BUILD_NETWORK, "indexslow", NULL,
-		"index.example didn't answer in time (indexslow)" },
+		"index.example did not respond in time (indexslow)" },
 	{ "install_badzip", BUILD_FAILED, "badzip==1.0", NULL,
 		"the file of badzip==1.0 can't be unpacked: Encountered an unexpected header "
 		"(actual: 0x73696874, expected: 0x4034b50)." },
@@ -110,14 +110,14 @@ static const struct known known[] = {
 	{ "install_truncated", BUILD_NETWORK, "truncated==1.0", NULL,
 		"the answer of the index for truncated==1.0 ended too early" },
 	{ "install_wrongname", BUILD_FAILED, "wrongname==1.0", NULL,
-		"the wheel of wrongname==1.0 holds a package of another name" },
+		"the wheel of wrongname==1.0 contains a package of another name" },
 	{ "no_index", BUILD_NOT_FOUND, "good", NULL, "there is no package 'good'" },
 	{ "not_found", BUILD_NOT_FOUND, "nothere", NULL,
 		"there is no package 'nothere' in the index" },
 	{ "not_found_dependency", BUILD_NOT_FOUND, "nothere", NULL,
 		"there is no package 'nothere' in the index" },
 	{ "offline", BUILD_NETWORK, "good", NULL,
-		"the network is off and good isn't in the cache" },
+		"the network is disabled and good isn't in the cache" },
 	{ "path_missing", BUILD_NOT_FOUND, NULL, NULL,
 		"Distribution not found at: file:///home/user/nowhere" },
 	{ "platform", BUILD_VERSION_NOT_FOUND, "winonly", NULL,
@@ -125,7 +125,7 @@ static const struct known known[] = {
 	{ "platform_two", BUILD_VERSION_NOT_FOUND, "pywin32", NULL,
 		"pywin32 has wheels for Windows only (win32, win_amd64, win_arm64)" },
 	{ "proxy_403", BUILD_NETWORK, "good", NULL,
-		"no way to index.example: it is none of the configured indexes, or can't be "
+		"no connection to index.example: it is not a configured index, or can't be "
 		"reached" },
 	{ "proxy_refused", BUILD_NETWORK, "good", NULL, "index.example refuses connections" },
 	{ "python_version", BUILD_VERSION_NOT_FOUND, "newpy==1.0", NULL,
@@ -240,7 +240,7 @@ static void hostile_text_is_shown_safely(void **state)
 
 	assert_int_equal(out.failure, BUILD_HASH_MISMATCH);
 	assert_null(out.package);
-	assert_string_equal(out.message, "the file of a package is not the one its hash promises");
+	assert_string_equal(out.message, "the file of a package does not match its hash");
 	out = classify("error: something\x1b[0m \xff new");
 	assert_int_equal(out.failure, BUILD_FAILED);
 	assert_string_equal(out.message, "uv failed: something [0m \\xff new");

@@ -342,7 +342,7 @@ static void a_document_that_is_not_exactly_one_is_refused(void **state)
 	buf_init(&out, BUF_MAX_DEFAULT);
 	workspace_print_document(&w, &out);
 	check_damage(out.data, "{\"ttl_ms\"", "{\"ttl\"", "ttl_ms");
-	check_damage(out.data, "{\"ttl_ms\"", "{\"new\":1,\"ttl_ms\"", "nobody knows");
+	check_damage(out.data, "{\"ttl_ms\"", "{\"new\":1,\"ttl_ms\"", "unknown fields");
 	check_damage(out.data, "604800000", "-1", "ttl_ms");
 	check_damage(out.data, "604800000", "1.5", "ttl_ms");
 	check_damage(out.data, "604800000", "99999999999999999999", "ttl_ms");

@@ -156,8 +156,8 @@ static void the_rest_of_yaml_is_refused_by_name(void **state)
 					     "a value of several lines");
 	assert_unsupported("a:\n- x\n  y", "line 3: a: indented more than the line it follows; a "
 					   "value of several lines");
-	assert_error("a:\n  - b: c", "line 2: a: a map can't be here; text with ': ' in it has to "
-				     "be in quotes");
+	assert_error("a:\n  - b: c",
+		"line 2: a: a map is not allowed here; text that contains ': ' must be in quotes");
 	assert_error("--- a", "line 1: something follows the value");
 }
 
@@ -187,43 +187,43 @@ static void broken_structure_is_an_error(void **state)
 	assert_error("a:1", "line 1: 'key: value' expected");
 	assert_error("a # b: 1", "line 1: 'key: value' expected");
 	assert_error("'a' b: 1", "line 1: 'key: value' expected");
-	assert_error(": 1", "line 1: what begins with ':' has to be in quotes");
-	assert_error("a: b: c", "line 1: a: a map can't be here; text with ': ' in it has to be in "
-				"quotes");
-	assert_error("a: b:", "line 1: a: a map can't be here; text with ': ' in it has to be in "
-			      "quotes");
-	assert_error("a: [b:, c]", "line 1: a: a map can't be here; text with ': ' in it has to be "
-				   "in quotes");
-	assert_error("a: @x", "line 1: a: what begins with '@' has to be in quotes");
-	assert_error("a: `x`", "line 1: a: what begins with '`' has to be in quotes");
-	assert_error("a: ]", "line 1: a: what begins with ']' has to be in quotes");
-	assert_error("a: - b", "line 1: a: a list has to begin on a line of its own");
-	assert_error("a: [b", "line 1: a: a list in brackets has to end on its line");
-	assert_error("a: [b,\n  c]", "line 1: a: a list in brackets has to end on its line");
-	assert_error("a: [b # c]", "line 1: a: a list in brackets has to end on its line");
-	assert_error("a: [,]", "line 1: a: what begins with ',' has to be in quotes");
+	assert_error(": 1", "line 1: text that begins with ':' must be in quotes");
+	assert_error("a: b: c",
+		"line 1: a: a map is not allowed here; text that contains ': ' must be in quotes");
+	assert_error("a: b:",
+		"line 1: a: a map is not allowed here; text that contains ': ' must be in quotes");
+	assert_error("a: [b:, c]",
+		"line 1: a: a map is not allowed here; text that contains ': ' must be in quotes");
+	assert_error("a: @x", "line 1: a: text that begins with '@' must be in quotes");
+	assert_error("a: `x`", "line 1: a: text that begins with '`' must be in quotes");
+	assert_error("a: ]", "line 1: a: text that begins with ']' must be in quotes");
+	assert_error("a: - b", "line 1: a: a list must begin on its own line");
+	assert_error("a: [b", "line 1: a: a list in brackets must end on the same line");
+	assert_error("a: [b,\n  c]", "line 1: a: a list in brackets must end on the same line");
+	assert_error("a: [b # c]", "line 1: a: a list in brackets must end on the same line");
+	assert_error("a: [,]", "line 1: a: text that begins with ',' must be in quotes");
 	assert_error("a: ['b' c]", "line 1: a: ',' or ']' expected");
-	assert_error("a: [b}]", "line 1: a: what has '}' in it has to be in quotes");
+	assert_error("a: [b}]", "line 1: a: text that contains '}' must be in quotes");
 	assert_error("a: [b] c", "line 1: a: something follows the value");
 	assert_error("a: 'b' c", "line 1: a: something follows the value");
 	assert_error("a: 'b'#c", "line 1: a: something follows the value");
-	assert_error("a: 'b", "line 1: a: text in quotes has to end on its line");
-	assert_error("a: \"b\n  c\"", "line 1: a: text in quotes has to end on its line");
+	assert_error("a: 'b", "line 1: a: text in quotes must end on the same line");
+	assert_error("a: \"b\n  c\"", "line 1: a: text in quotes must end on the same line");
 	assert_error("a: \"b\\", "line 1: a: an escape other than \\\" \\\\ \\/ \\n \\t: not "
 				 "supported in this file");
 	assert_error("a:\n  -", "line 2: a: an item without a value");
 	assert_error("a:\n  - x\n  b: 1", "line 3: indented more than the line it follows");
 	assert_error("a:\n    b: 1\n  c: 2", "line 3: indented more than the line it follows");
 	assert_error("a:\n  b: 1\n c: 2", "line 3: indented more than the line it follows");
-	assert_error(" a: 1\nb: 2", "line 1: indented, though nothing is above it");
+	assert_error(" a: 1\nb: 2", "line 1: the first line must not be indented");
 	assert_error("a: 1\n- b", "line 2: 'key: value' expected, found an item of a list");
 	assert_error("- a\nb: 1", "line 2: indented less than the lines it follows");
 }
 
 static void duplicate_keys_are_errors(void **state)
 {
-	assert_error("a: 1\nb: 2\na: 3", "line 3: a: given already in line 1");
-	assert_error("x:\n  a: 1\n  'a': 3", "line 3: x.a: given already in line 2");
+	assert_error("a: 1\nb: 2\na: 3", "line 3: a: already given in line 1");
+	assert_error("x:\n  a: 1\n  'a': 3", "line 3: x.a: already given in line 2");
 	assert_reads("a:\n  a: 1\nb:\n  a: 2\n", "{a:{a:1} b:{a:2}}");
 }
 

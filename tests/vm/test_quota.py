@@ -46,7 +46,7 @@ def test_it_is_said_by_what_the_limit_is_kept(daemon, disk):
     with created(daemon, limits={"disk": LIMIT}) as made:
         assert made["disk_limit_mechanism"] == (DISKS[disk] if IS_ROOT else "counted")
         assert made["limits"]["disk_bytes"] == LIMIT
-    assert f"{'file system' if IS_ROOT else 'disk limits are counted'}" in daemon.log()
+    assert f"{'file system' if IS_ROOT else 'disk limits are enforced by counting'}" in daemon.log()
 
 
 def test_a_full_workspace_is_the_reason_and_nobody_elses_trouble(daemon, limited):
