@@ -123,15 +123,19 @@ char *arena_text(struct arena *a, const char *text)
 char *arena_printf(struct arena *a, const char *fmt, ...)
 {
 	va_list args, again;
+	char usual[256]; /* most texts fit, and are formatted once */
 
 	va_start(args, fmt);
 	va_copy(again, args);
-	int len = vsnprintf(NULL, 0, fmt, args);
+	int len = vsnprintf(usual, sizeof usual, fmt, args);
 	va_end(args);
 	if (len < 0)
 		abort();
 	char *text = arena_alloc(a, (size_t)len + 1);
-	vsnprintf(text, (size_t)len + 1, fmt, again);
+	if ((size_t)len < sizeof usual)
+		memcpy(text, usual, (size_t)len + 1);
+	else
+		vsnprintf(text, (size_t)len + 1, fmt, again);
 	va_end(again);
 	return text;
 }

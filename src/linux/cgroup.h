@@ -32,6 +32,7 @@ struct cgroup_host {
 	char cpuacct[CGROUP_PATH_MAX]; /* v2: cpu.stat, which every group has */
 	char unified[CGROUP_PATH_MAX]; /* v2: the one directory for all of them */
 	bool pids;		       /* v2 */
+	bool has_unified;	       /* cgroup2 is in use: this process has a place in it */
 	char why[768];		       /* CGROUP_NONE: why, in words for doctor */
 	char hint[160];		       /* CGROUP_NONE: what the user can do about it, or "" */
 };

@@ -19,6 +19,8 @@ struct cgroup_places {
 /* One line of /proc/self/cgroup, one of mountinfo (all of the first come before the second). */
 void cgroup_add_own(struct cgroup_places *places, struct str line);
 void cgroup_add_mount(struct cgroup_places *places, struct str line);
+/* The hierarchy of `place` is mounted at `point`, from its group `root` on. */
+void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str point);
 /* Mounts need not be read further: every controller that is known is mounted. */
 bool cgroup_has_all(const struct cgroup_places *places);
 /* Start ticks in the text of /proc/<pid>/stat. false when it isn't one. */

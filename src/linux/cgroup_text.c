@@ -52,7 +52,7 @@ static bool path_below(struct str path, struct str root, struct str *below)
 	return below->len == 0 || below->data[0] == '/';
 }
 
-static void set_mount(struct cgroup_place *place, struct str root, struct str point)
+void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str point)
 {
 	char own[CGROUP_PATH_MAX];
 	struct str below;
@@ -90,15 +90,15 @@ void cgroup_add_mount(struct cgroup_places *places, struct str line)
 	if (fields[4].len > 0 && memchr(fields[4].data, '\\', fields[4].len))
 		return;
 	if (str_is(type, "cgroup2")) {
-		set_mount(&places->unified, fields[3], fields[4]);
+		cgroup_set_mount(&places->unified, fields[3], fields[4]);
 		return;
 	}
 	if (has_item(line, "memory"))
-		set_mount(&places->memory, fields[3], fields[4]);
+		cgroup_set_mount(&places->memory, fields[3], fields[4]);
 	if (has_item(line, "cpu"))
-		set_mount(&places->cpu, fields[3], fields[4]);
+		cgroup_set_mount(&places->cpu, fields[3], fields[4]);
 	if (has_item(line, "cpuacct"))
-		set_mount(&places->cpuacct, fields[3], fields[4]);
+		cgroup_set_mount(&places->cpuacct, fields[3], fields[4]);
 }
 
 bool cgroup_has_all(const struct cgroup_places *places)

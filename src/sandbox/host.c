@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -68,16 +69,20 @@ static void look_at_place(
 	struct host *host, const struct plan_system_place *place, struct arena *arena)
 {
 	size_t first = host->facts.host_paths.count;
-	DIR *dir = opendir(place->directory);
-	if (!dir)
-		return;
-	struct dirent *entry;
-	while ((entry = readdir(dir)))
-		if (plan_system_place_has(place, entry->d_name))
-			add_path(host,
-				arena_printf(arena, "%s/%s", place->directory, entry->d_name),
-				DTTOIF(entry->d_type), arena);
-	closedir(dir);
+	/* Not by readdir, which takes memory for each directory and a small piece at a time. */
+	_Alignas(struct dirent) char list[16384];
+	auto_close int dir = open(place->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	long len;
+	while (dir >= 0 && (len = syscall(SYS_getdents64, dir, list, sizeof list)) > 0)
+		for (long at = 0; at < len;) {
+			const struct dirent *entry = (const struct dirent *)(list + at);
+			if (plan_system_place_has(place, entry->d_name))
+				add_path(host,
+					arena_printf(
+						arena, "%s/%s", place->directory, entry->d_name),
+					DTTOIF(entry->d_type), arena);
+			at += entry->d_reclen;
+		}
 	qsort(host->facts.host_paths.items + first, host->facts.host_paths.count - first,
 		sizeof *host->facts.host_paths.items, compare_paths);
 }
@@ -222,15 +227,12 @@ static unsigned count_possible_cpus(void)
 static void look_at_resources(struct plan_facts *facts)
 {
 	struct sysinfo info;
-	char text[4096];
 	long usable = sysconf(_SC_NPROCESSORS_ONLN);
 	facts->usable_cpus = usable > 0 ? (unsigned)usable : 1;
 	facts->cpus = count_possible_cpus();
 	if (facts->cpus < facts->usable_cpus)
 		facts->cpus = facts->usable_cpus;
 	facts->memory_bytes = sysinfo(&info) ? 0 : (uint64_t)info.totalram * info.mem_unit;
-	facts->has_unified = fd_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof text) > 0 &&
-			     (!strncmp(text, "0::", 3) || strstr(text, "\n0::"));
 }
 
 int host_look(struct host *host, const char *home, const char *dir, struct arena *arena,
@@ -247,6 +249,7 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 		return -1;
 	cgroup_probe(&host->cgroups);
 	host->facts.limiter = limiters[host->cgroups.version];
+	host->facts.has_unified = host->cgroups.has_unified;
 	host->facts.landlock_abi = landlock_abi();
 	look_at_streams(host->facts.streams);
 	host->facts.same_output = is_same(1, 2);
