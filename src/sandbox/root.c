@@ -63,6 +63,17 @@ int root_make_target(int root, const struct plan_mount *mount, struct error *err
 	return make_node_deep(root, &node, err);
 }
 
+/* A directory that holds views and no mount point. */
+static bool is_for_views(const struct plan_node *node)
+{
+	return path_is_beneath(node->path, PLAN_SYS) && strcmp(node->path, PLAN_SYS) != 0;
+}
+
+static bool is_early(const struct plan_node *node)
+{
+	return node->kind == NODE_DIRECTORY && !is_for_views(node);
+}
+
 int root_make_points(int root, const struct plan *plan, struct error *err)
 {
 	static const struct plan_node own[] = {
@@ -75,7 +86,7 @@ int root_make_points(int root, const struct plan *plan, struct error *err)
 		if (make_node_deep(root, &own[i], err))
 			return -1;
 	for (size_t i = 0; i < plan->nodes.count; i++)
-		if (plan->nodes.items[i].kind == NODE_DIRECTORY &&
+		if (is_early(&plan->nodes.items[i]) &&
 			make_node_deep(root, &plan->nodes.items[i], err))
 			return -1;
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -89,7 +100,7 @@ int root_make_points(int root, const struct plan *plan, struct error *err)
 int root_make_files(int root, const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->nodes.count; i++)
-		if (plan->nodes.items[i].kind != NODE_DIRECTORY &&
+		if (!is_early(&plan->nodes.items[i]) &&
 			make_node_deep(root, &plan->nodes.items[i], err))
 			return -1;
 	return 0;

@@ -10,10 +10,10 @@
 #define ROOT_MASK ".mask"
 #define ROOT_MASK_FILE ".mask-file"
 
-/* Makes the plan's directories, its mount points and the masks in `root`, a directory. The caller's
- * umask is 0. */
+/* Makes the plan's mount points, the directories that they lie in and the masks in `root`, a
+ * directory. The caller's umask is 0. */
 int root_make_points(int root, const struct plan *plan, struct error *err);
-/* The plan's files and links, whose directories are there. */
+/* The plan's other directories, files and links; after root_make_points. */
 int root_make_files(int root, const struct plan *plan, struct error *err);
 /* The plan's views: those of PLAN_SYS at their place below `root`, those of /proc in `hidden`, by
  * the names of root_view_name. */
