@@ -9,7 +9,7 @@
 #include "proc/capture.h"
 #include "build/environment.h"
 #include "sandbox/host.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/isolation.h"
 
 #define JOB_MEMORY ((uint64_t)4 << 30)
 #define JOB_OUTPUT ((uint64_t)16 << 20)
@@ -103,7 +103,7 @@ static int carry_out(struct jobs *jobs, const struct job *job, struct plan_optio
 	if (host_look(host, jobs->layers->home->path, NULL, arena, err) ||
 		plan_build(options, &host->facts, arena, &plan, err))
 		return -1;
-	if (sandbox_run(&plan, &host->cgroups, io, &outcome, err)) {
+	if (isolation_run(&plan, &host->cgroups, io, &outcome, err)) {
 		/* It begins with what the job before it has left. */
 		if (err->code != ERR_LIMIT || !plan.counted_disk)
 			return -1;

@@ -15,7 +15,7 @@
 #include "linux/home.h"
 #include "plan/system.h"
 #include "sandbox/host.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/isolation.h"
 
 #define ENTRIES_MAX 1000
 #define NAMES_MAX ((size_t)16 << 20)
@@ -215,7 +215,7 @@ static int observe(char **argv, struct host *host, struct missed *missed, struct
 		return fail_errno(err, "send the program's output to stderr");
 	int failed = add_facts(host, missed->arena, err) ||
 		     plan_build(&options, &host->facts, missed->arena, plan, err) ||
-		     sandbox_run(plan, &host->cgroups, &io, &result, err);
+		     isolation_run(plan, &host->cgroups, &io, &result, err);
 	if (dup2(out, STDOUT_FILENO) < 0)
 		return fail_errno(err, "take stdout back");
 	*code = failed ? 0 : result_exit_code(&result);

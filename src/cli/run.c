@@ -21,7 +21,7 @@
 #include "model/exec.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/isolation.h"
 
 struct run_options {
 	const char *dir, *cwd, *net, *isolation, *format;
@@ -244,7 +244,7 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
 	buf_init(&errors, (size_t)-1 / 2);
 	buf_init(&text, (size_t)-1 / 2);
 	struct sandbox_io io = { &out, &errors };
-	if (sandbox_run(plan, &host->cgroups, &io, &result, err)) {
+	if (isolation_run(plan, &host->cgroups, &io, &result, err)) {
 		hint_at_command(plan, err);
 		return -1;
 	}

@@ -51,7 +51,7 @@ static void kill_sandbox(struct sandbox *sandbox)
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
 	if (sandbox->is_killed || sandbox->pid <= 0)
 		return;
-	kill(sandbox->pid, SIGKILL);
+	sandbox->parts.isolation->end(sandbox->pid);
 	sandbox->is_killed = true;
 	sandbox->next_killed = all->killed;
 	all->killed = sandbox;
@@ -172,7 +172,7 @@ static void hear_last(struct sandbox *sandbox)
 	int fds[WARM_FD_MAX];
 	if (sandbox->setup < 0)
 		return;
-	int got = warm_hear(sandbox->setup, fds, &err);
+	int got = sandbox->parts.isolation->hear(sandbox->setup, fds, &err);
 	stop_hearing(sandbox);
 	if (sandbox->end_tag)
 		return;
@@ -235,7 +235,7 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
 	struct error err;
 	int fds[WARM_FD_MAX];
-	int got = warm_hear(fd, fds, &err);
+	int got = sandbox->parts.isolation->hear(fd, fds, &err);
 	if (got == 0)
 		return;
 	stop_hearing(sandbox);
@@ -364,7 +364,7 @@ static int find_places(struct sandbox *sandbox, struct count *count, struct erro
 {
 	int fds[WARM_FD_MAX];
 	struct stat st;
-	if (warm_find(sandbox->pid, fds, err))
+	if (sandbox->parts.isolation->find(sandbox->pid, fds, err))
 		return -1;
 	if (!fstat(sandbox->launcher->home->dir, &st))
 		count->devices[count->device_count++] = st.st_dev;
@@ -442,7 +442,7 @@ void sandboxes_go_on(struct launcher *launcher)
 		int fds[WARM_FD_MAX];
 		if (!sandbox->is_up)
 			continue;
-		if (!warm_find(sandbox->pid, fds, &err)) {
+		if (!sandbox->parts.isolation->find(sandbox->pid, fds, &err)) {
 			send_up(sandbox, LAUNCH_RUNNING, all->list_tag, fds);
 			continue;
 		}

@@ -125,7 +125,7 @@ static int take_cgroup(struct launcher *launcher, const struct plan *plan,
 	parts->limiter = plan->limiter;
 	if (plan->limiter == LIMITER_WATCHDOG)
 		return 0;
-	warm_want_cgroup(plan, &want);
+	parts->isolation->prepare(plan, &want);
 	if (pool_take_cgroup(&launcher->pool, &want, group, err))
 		return -1;
 	parts->has_cgroup = true;
@@ -153,7 +153,8 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 	struct error ignored; /* it is tried again, and told, when the sandbox is up */
 	auto_close int listener = -1;
 	cgroup_init(&group);
-	int failed = open_listener(launcher, id, &parts->has_socket, &listener, err) ||
+	int failed = isolation_find(plan->isolation, &parts->isolation, err) ||
+		     open_listener(launcher, id, &parts->has_socket, &listener, err) ||
 		     take_cgroup(launcher, plan, parts, &group, err);
 	if (!failed) {
 		struct warm_start start = { .plan = plan,
@@ -164,7 +165,7 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 			.owner_uid = launcher->home->uid,
 			.owner_gid = launcher->home->gid,
 			.cgroup = &group };
-		failed = warm_begin(&launcher->warm, &start, pid, setup, err);
+		failed = parts->isolation->start(&launcher->warm, &start, pid, setup, err);
 	}
 	/* Now, while the child works. */
 	if (!failed && parts->has_cgroup && open_counters(&group, &parts->counters, &ignored))

@@ -2,6 +2,7 @@
  * for it is given back in the end. Private to this room. */
 #pragma once
 #include "launch/parts.h"
+#include "sandbox/isolation.h"
 
 /* What the control group of a sandbox tells core, as descriptors; -1: it doesn't. */
 struct start_counters {
@@ -10,6 +11,7 @@ struct start_counters {
 
 /* What a sandbox holds besides its process. No descriptor, once it is up. */
 struct start_parts {
+	const struct isolation *isolation; /* what carries it out; NULL: it hasn't begun */
 	enum plan_limiter limiter;
 	struct pin *environment;
 	uint32_t uid; /* outside, of the slots; 0: none was taken */
@@ -19,8 +21,8 @@ struct start_parts {
 	struct start_counters counters;
 };
 
-/* Begins one: *pid is the child, *setup to be heard by warm_hear. On failure `parts` says what is
- * there all the same: start_give_back follows in any case. */
+/* Begins one: *pid is the child, *setup to be heard by parts->isolation. On failure `parts` says
+ * what is there all the same: start_give_back follows in any case. */
 int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
 	struct start_parts *parts, pid_t *pid, int *setup, struct error *err);
 /* Its last process is gone. */
