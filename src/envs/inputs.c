@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -85,16 +87,42 @@ int inputs_read_file(const char *path, struct arena *arena, struct str *text, st
 	auto_close int fd = -1;
 	struct stat st;
 
-	return open_file(path, &fd, &st, err) < 0 ? -1 : read_all(fd, path, arena, text, err);
+	if (open_file(path, &fd, &st, err) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)))
+		return fail(err, ERR_INVALID, "'%s' is not a regular file", path);
+	return read_all(fd, path, arena, text, err);
+}
+
+/* Whether `uid` can search the directories above the open file. The groups of that user aren't
+ * known: what only a group may search is closed. */
+static bool is_reachable_for(int fd, uid_t uid)
+{
+	char link[32], path[PATH_MAX];
+	struct stat st;
+
+	str_format(link, sizeof link, "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, path, sizeof path - 1);
+	if (len <= 0)
+		return false;
+	path[len] = 0;
+	for (char *end; (end = strrchr(path, '/')) && end != path;) {
+		*end = 0;
+		if (stat(path, &st) < 0 ||
+			!(st.st_mode & (st.st_uid == uid ? S_IXUSR : S_IXOTH)))
+			return false;
+	}
+	return true;
 }
 
 /* The owner of the including file decides what is read, so it must be readable for that owner:
  * another user's file may not make root read what that user can't. */
-static int check_included(struct gatherer *g, const struct source *source)
+static int check_included(struct gatherer *g, const struct source *source, int fd)
 {
 	const struct source *outer = source->outer;
-	bool is_allowed = outer->st.st_uid == 0 || outer->st.st_uid == source->st.st_uid ||
-			  (source->st.st_mode & S_IROTH);
+	uid_t owner = outer->st.st_uid;
+	bool is_allowed = owner == 0 || owner == geteuid() || owner == source->st.st_uid ||
+			  (source->st.st_mode & S_IROTH && is_reachable_for(fd, owner));
 
 	if (!S_ISREG(source->st.st_mode))
 		return fail(g->err, ERR_INVALID, "'%s' is not a regular file", source->path);
@@ -120,7 +148,7 @@ static int read_source(struct gatherer *g, struct source *source, struct str *te
 		return fail(g->err, ERR_LIMIT, "'%s': more than %d files", source->path,
 			INPUTS_FILES_MAX);
 	if (open_file(source->path, &fd, &source->st, g->err) < 0 ||
-		(source->outer && check_included(g, source) < 0))
+		(source->outer && check_included(g, source, fd) < 0))
 		return -1;
 	return read_all(fd, source->path, g->arena, text, g->err);
 }

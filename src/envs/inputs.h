@@ -41,5 +41,5 @@ int inputs_read(const struct env_request *request, struct arena *arena, struct e
 /* The version of this host's CUDA driver, by which --torch-backend auto chooses: a sandbox can't
  * see it. "": none, or it doesn't matter. */
 const char *inputs_cuda_driver(const struct env_request *request, struct arena *arena);
-/* A file of at most REQUIREMENTS_MAX bytes of UTF-8; may be a pipe. */
+/* A regular file (or /dev/null) of at most REQUIREMENTS_MAX bytes of UTF-8. Never waits. */
 int inputs_read_file(const char *path, struct arena *arena, struct str *text, struct error *err);

@@ -81,7 +81,7 @@ static int copy_wheel(struct making *making, const struct env_local *local,
 	struct built_wheel *wheel, struct error *err)
 {
 	/* As the caller: the store's owner may not read it. */
-	auto_close int from = open(local->path, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+	auto_close int from = open(local->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_close int dir = -1, to = -1;
 	int failed = -1;
 	ssize_t sent;

@@ -2,7 +2,9 @@
 import hashlib
 import json
 import os
+import pathlib
 import subprocess
+import tempfile
 
 import pytest
 from harness import IS_ROOT
@@ -89,6 +91,39 @@ def test_the_file_of_a_user_does_not_make_root_read_what_the_user_cannot(env, tm
     os.chown(tmp_path / "a.txt", 65534, 65534)
     error = env.fails("agent", "-r", tmp_path / "a.txt", code="denied", says=["not readable for the owner"])
     assert "hidden-word" not in json.dumps(error)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root reads what others can't")
+def test_root_reads_for_the_file_of_a_user_only_what_the_user_can_reach(env, packages):
+    with tempfile.TemporaryDirectory(prefix="carrel-included.", dir="/var/tmp") as name:
+        place = pathlib.Path(name)
+        write(place, a_txt="-r closed/b.txt\n", closed__b_txt="one\n")
+        os.chown(place / "a.txt", 65534, 65534)
+        assert installed(env, "-r", place / "a.txt") == {"one": "2.0"}
+        (place / "closed").chmod(0o700)
+        env.fails("agent", "-r", place / "a.txt", code="denied", says=["not readable for the owner"])
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    """One that somebody holds open without writing: to read it is to wait."""
+    (tmp_path / "project").mkdir()
+    path = tmp_path / "project/pyproject.toml"
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    yield path
+    os.close(writer)
+
+
+def test_nobody_waits_for_a_fifo_in_place_of_a_file(env, packages, fifo):
+    env.fails("agent", "--pip", "one", env={"NETRC": str(fifo)}, code="invalid", says=["not a regular file", "NETRC"], timeout=60, hint=False)
+    (env.home / ".netrc").unlink(missing_ok=True)
+    (env.home / ".netrc").symlink_to(fifo)
+    try:
+        assert installed(env, "--pip", "one", timeout=60) == {"one": "2.0"}
+    finally:
+        (env.home / ".netrc").unlink()
+    assert env.build("agent", "--pip", "one", env={"NETRC": "/dev/null"})["installed_packages"] == {"one": "2.0"}
 
 
 def test_pre_releases_are_taken_when_asked_for(env, packages, tmp_path):
