@@ -433,7 +433,8 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 		.python = wanted->python.path,
 		.python_prefix = wanted->python.in_usr ? NULL : wanted->python.prefix,
 		.fingerprint = wanted->fingerprint,
-		.system_site_packages = request->system_site_packages };
+		.system_site_packages = request->system_site_packages,
+		.has_notes = wanted->has_notes };
 	for (size_t i = 0; i < packages->count; i++)
 		vec_push(arena, &meta->packages,
 			(struct env_package){

@@ -243,7 +243,8 @@ static int want_again(const struct builder *builder, const struct env_meta *old,
 	}
 	*wanted = (struct env_wanted){ .request = request,
 		.name = old->name,
-		.requirements_sha256 = old->requirements_sha256 };
+		.requirements_sha256 = old->requirements_sha256,
+		.has_notes = old->has_notes };
 	if (read_kept(store, old->name, "requirements.txt", arena, &wanted->text, err) < 0 ||
 		read_kept(store, old->name, "lock.txt", arena, &lock, err) < 0 ||
 		requirements_parse(wanted->text, arena, &wanted->requirements, err) < 0 ||

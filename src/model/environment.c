@@ -131,6 +131,8 @@ void env_meta_print(const struct env_meta *meta, struct buf *out)
 	json_text(&j, "python_prefix", meta->python_prefix);
 	json_text(&j, "fingerprint", meta->fingerprint);
 	json_bool(&j, "system_site_packages", meta->system_site_packages);
+	if (meta->has_notes)
+		json_bool(&j, "has_notes", true);
 	json_real(&j, "build_seconds", meta->build_seconds);
 	json_array(&j, "layers");
 	for (size_t i = 0; i < meta->layers.count; i++)
@@ -285,6 +287,7 @@ static int read_lists(const struct json_value *object, struct arena *arena, stru
 static int read_others(const struct json_value *object, struct env_meta *meta, struct error *err)
 {
 	const struct json_value *site = json_member(object, "system_site_packages");
+	const struct json_value *notes = json_member(object, "has_notes");
 	const struct json_value *seconds = json_member(object, "build_seconds");
 
 	if (!json_member_u64(object, "use_count", &meta->use_count) ||
@@ -295,6 +298,9 @@ static int read_others(const struct json_value *object, struct env_meta *meta, s
 	if (!site || site->kind != JSON_BOOL)
 		return fail_field(err, "system_site_packages");
 	meta->system_site_packages = site->boolean;
+	if (notes && notes->kind != JSON_BOOL)
+		return fail_field(err, "has_notes");
+	meta->has_notes = notes && notes->boolean;
 	if (!seconds || seconds->kind != JSON_NUMBER || seconds->number < 0)
 		return fail_field(err, "build_seconds");
 	meta->build_seconds = seconds->number;

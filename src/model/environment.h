@@ -47,6 +47,7 @@ struct env_meta {
 	const char *fingerprint;    /* hash of everything else that was asked for: indexes, flags,
 				       editables */
 	bool system_site_packages;
+	bool has_notes; /* requirements.txt has lines that stand for options */
 	double build_seconds;
 	VEC(struct env_package) packages; /* installed_packages, sorted by name */
 	text_list layers;		  /* ids, topmost first */

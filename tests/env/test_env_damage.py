@@ -168,6 +168,21 @@ def test_damage_in_the_base_is_found_and_mended(own_env, index):
     assert built.python(built.name, "import sys, victim; print(sys.prefix)") == "/env\n"
 
 
+def test_a_repair_with_another_interpreter_keeps_what_options_asked_for(own_env, index):
+    """The interpreter is gone, and one of the same version takes its place: the same request still finds the environment."""
+    packages(index)
+    asked = ["--pip", "victim", "--constraint-line", "victim<9"]
+    name = own_env.build("agent", *asked)["name"]
+    meta = own_env.store / "envs" / name / "meta.json"
+    known = json.loads(meta.read_text())
+    rewrite(meta, json.dumps({**known, "python": "/usr/bin/python-that-is-gone"}).encode())
+    flip(site(own_env.layer(name, "victim"), "victim/data.txt"))
+    assert own_env.json("verify", "--repair", name)["repaired"]
+    repaired = json.loads(meta.read_text())
+    assert (repaired["python"], repaired["fingerprint"]) == (known["python"], known["fingerprint"])
+    assert own_env.build("agent", *asked)["cached"]
+
+
 def test_verify_checks_all_when_none_is_named(built):
     rows = built.json("verify")
     assert {row["name"]: row["ok"] for row in rows} == {built.name: True, "template_no-deps": True}

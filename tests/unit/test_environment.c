@@ -170,6 +170,7 @@ static void assert_same(const struct env_meta *a, const struct env_meta *b)
 		assert_string_equal(a->python_prefix, b->python_prefix);
 	assert_string_equal(a->fingerprint, b->fingerprint);
 	assert_int_equal(a->system_site_packages, b->system_site_packages);
+	assert_int_equal(a->has_notes, b->has_notes);
 	assert_true(a->build_seconds == b->build_seconds);
 	assert_int_equal(a->packages.count, b->packages.count);
 	for (size_t i = 0; i < a->packages.count; i++) {
@@ -212,6 +213,7 @@ static void meta_comes_back_as_it_was(void **state)
 	assert_round_trip(&meta);
 	meta.python_prefix = "/opt/python";
 	meta.system_site_packages = true;
+	meta.has_notes = true;
 	meta.use_count = 1000000000000;
 	meta.size_bytes = INT64_MAX;
 	meta.build_seconds = 0;
