@@ -1,3 +1,4 @@
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -502,6 +503,21 @@ static void add_notes_mark(struct sha256 *hash, const struct env_wanted *wanted)
 		add_field(hash, "notes");
 }
 
+/* The text has the names of variables, since their values may be credentials. Without those the
+ * address says what is installed: another host is another environment. */
+static void add_filled(struct sha256 *hash, const requirement_list *list, struct arena *arena)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct requirement *r = &list->items[i];
+		const char *url = r->has_variables ? strstr(r->text, "://") : NULL;
+
+		while (url && url > r->text && isalpha((unsigned char)url[-1]))
+			url--;
+		if (url)
+			add_field(hash, index_redact(arena, url));
+	}
+}
+
 void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena)
 {
 	const struct env_request *request = wanted->request;
@@ -523,6 +539,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	/* What was built is for those who allow it. */
 	add_field(&hash, wanted->allow_build ? "build" : "");
 	add_notes_mark(&hash, wanted);
+	add_filled(&hash, &wanted->requirements, arena);
+	add_filled(&hash, &wanted->constraints, arena);
 	wanted->lock_key = end_hash(&hash, arena);
 
 	sha256_init(&hash);
@@ -536,6 +554,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_projects(&hash, wanted);
 	add_field(&hash, wanted->allow_build ? "build" : "");
 	add_notes_mark(&hash, wanted);
+	add_filled(&hash, &wanted->requirements, arena);
+	add_filled(&hash, &wanted->constraints, arena);
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 

@@ -159,6 +159,19 @@ def test_credentials_in_variables_are_neither_shown_nor_kept(env, packages, tmp_
     assert kept.stdout == ""
 
 
+def test_another_address_from_a_variable_is_another_environment(env, packages, tmp_path):
+    """The text keeps the name of the variable; credentials alone make no other environment."""
+    env.configure("environments:\n  allow_urls: true\n")
+    files = {version: wheel("one", version=version).filename for version in ("1.0", "2.0")}
+    write(tmp_path, a_txt="one @ http://user:${WORD}@${PLACE}\n")
+
+    def build(version, word):
+        return env.build("agent", "-r", tmp_path / "a.txt", env={"WORD": word, "PLACE": f"{packages.host}/files/one/{files[version]}"})
+    assert build("1.0", "first-word")["installed_packages"] == {"one": "1.0"}
+    assert build("1.0", "second-word")["cached"]
+    assert build("2.0", "second-word")["installed_packages"] == {"one": "2.0"}
+
+
 PROJECT = """
 [project]
 name = "Mine"
