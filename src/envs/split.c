@@ -345,7 +345,12 @@ static int read_records(struct split *split, int root, struct error *err)
 
 /* -- bytecode that came with the wheels -- */
 
-static int drop_directory(int dir, const char *name, int depth, struct error *err)
+/* What is done with a file *.pyc in `cache`, the __pycache__ of `parent`. */
+typedef int bytecode_fn(int cache, const char *name, mode_t mode, int parent, struct error *err);
+
+/* Dot files at the `is_top` are uv's and ours. */
+static int each_bytecode(
+	int dir, const char *name, int depth, bool is_top, bytecode_fn *visit, struct error *err)
 {
 	auto_walk DIR *walk = NULL;
 	bool is_cache = strcmp(name, "__pycache__") == 0;
@@ -359,18 +364,23 @@ static int drop_directory(int dir, const char *name, int depth, struct error *er
 	while ((entry = next_entry(walk))) {
 		mode_t mode;
 
-		/* Dot files at the top are uv's and ours. */
-		if (depth == 0 && entry->d_name[0] == '.')
+		if (is_top && entry->d_name[0] == '.')
 			continue;
 		if (entry_mode(dirfd(walk), entry, &mode, err) < 0)
 			return -1;
-		if (S_ISDIR(mode) && drop_directory(dirfd(walk), entry->d_name, depth + 1, err) < 0)
+		if (S_ISDIR(mode) &&
+			each_bytecode(dirfd(walk), entry->d_name, depth + 1, false, visit, err) < 0)
 			return -1;
 		if (is_cache && !S_ISDIR(mode) && ends_with(entry->d_name, ".pyc") &&
-			unlinkat(dirfd(walk), entry->d_name, 0) < 0)
-			return fail_errno(err, "remove '%s'", entry->d_name);
+			visit(dirfd(walk), entry->d_name, mode, dir, err) < 0)
+			return -1;
 	}
 	return errno ? fail_errno(err, "read directory '%s'", name) : 0;
+}
+
+static int drop_bytecode(int cache, const char *name, mode_t mode, int parent, struct error *err)
+{
+	return unlinkat(cache, name, 0) < 0 ? fail_errno(err, "remove '%s'", name) : 0;
 }
 
 int split_drop_bytecode(int stage, const char *root, struct error *err)
@@ -379,18 +389,20 @@ int split_drop_bytecode(int stage, const char *root, struct error *err)
 
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", root);
-	return drop_directory(dir, ".", 0, err);
+	return each_bytecode(dir, ".", 0, true, drop_bytecode, err);
 }
 
 /* -- moving -- */
 
-/* In a __pycache__ directory: bytecode that fits its source stays, other bytecode goes. */
-static int fit_bytecode(int cache, const char *name, int parent, struct error *err)
+/* Bytecode that fits its source stays, other bytecode goes. */
+static int fit_bytecode(int cache, const char *name, mode_t mode, int parent, struct error *err)
 {
 	char source[NAME_MAX + 1];
 	struct stat st;
 	int fits = 0;
 
+	if (!S_ISREG(mode))
+		return 0;
 	if (bytecode_source_name(name, source, sizeof source) &&
 		fstatat(parent, source, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
 		fits = bytecode_fit(cache, name, (uint64_t)st.st_size, err);
@@ -399,32 +411,6 @@ static int fit_bytecode(int cache, const char *name, int parent, struct error *e
 	if (!fits && unlinkat(cache, name, 0) < 0)
 		return fail_errno(err, "remove '%s'", name);
 	return 0;
-}
-
-/* A directory that is one package's alone is moved as it is, once its bytecode fits. */
-static int fit_directory(int dir, const char *name, int depth, struct error *err)
-{
-	auto_walk DIR *walk = NULL;
-	bool is_cache = strcmp(name, "__pycache__") == 0;
-	struct dirent *entry;
-
-	if (depth > PATH_DEPTH_MAX)
-		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", name);
-	walk = open_walk(dir, name, err);
-	if (!walk)
-		return -1;
-	while ((entry = next_entry(walk))) {
-		mode_t mode;
-
-		if (entry_mode(dirfd(walk), entry, &mode, err) < 0)
-			return -1;
-		if (S_ISDIR(mode) && fit_directory(dirfd(walk), entry->d_name, depth + 1, err) < 0)
-			return -1;
-		if (is_cache && S_ISREG(mode) && ends_with(entry->d_name, ".pyc") &&
-			fit_bytecode(dirfd(walk), entry->d_name, dir, err) < 0)
-			return -1;
-	}
-	return errno ? fail_errno(err, "read directory '%s'", name) : 0;
 }
 
 static int move_entry(struct split *split, int dir, const char *name, const char *path,
@@ -461,7 +447,7 @@ static int take_file(struct split *split, int dir, int parent, const char *name,
 		const char *source = source_of(split->arena, path);
 
 		owner = source ? map_get(&split->owners, str_from(source)) : NULL;
-		if (fit_bytecode(dir, name, parent, err) < 0)
+		if (fit_bytecode(dir, name, S_IFREG, parent, err) < 0)
 			return -1;
 		if (faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 			return 0;
@@ -498,7 +484,8 @@ static int take_entry(struct split *split, int dir, int parent, const char *name
 			return -1;
 		return owner ? 0 : archives_keep_directory(split, path, err);
 	}
-	if (fit_directory(dir, name, depth, err) < 0)
+	/* A directory that is one package's alone is moved as it is, once its bytecode fits. */
+	if (each_bytecode(dir, name, depth, false, fit_bytecode, err) < 0)
 		return -1;
 	return move_entry(split, dir, name, path, owner, err);
 }
