@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "base/path.h"
 #include "envs/interpreter.h"
+#include "envs/kind.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
 
@@ -83,7 +84,9 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 {
 	const struct home *home = layers->home;
 	*mount = (struct environment_mount){ .layers = layers,
-		.plan = { .base = home->path,
+		.plan = { .target = env_python.target,
+			.variables = env_python.variables,
+			.base = home->path,
 			.layers = "layers",
 			.upper = upper,
 			.owner_uid = home->uid,

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/exec_internal.h"
+#include "envs/kind.h"
 #include "plan/plan.h"
 #include "sandbox/init_client.h"
 
@@ -56,8 +57,8 @@ static void make_env(struct exec_watch *watch)
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(&watch->arena, &watch->env, plan_own_env[i]);
 	plan_limit_env(&watch->w->model.limits, watch->w->model.ptrace, &watch->arena, &watch->env);
-	if (watch->w->model.environment)
-		vec_push(&watch->arena, &watch->env, "VIRTUAL_ENV=" PLAN_ENV);
+	for (size_t i = 0; watch->w->model.environment && env_python.variables[i]; i++)
+		vec_push(&watch->arena, &watch->env, env_python.variables[i]);
 	set_variables(&watch->arena, &watch->env, &watch->w->model.env);
 	end_texts(&watch->arena, &watch->env);
 }

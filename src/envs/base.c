@@ -9,6 +9,10 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "envs/kind.h"
+
+static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
+const struct env_kind env_python = { "python", "/env", variables };
 
 /* As venv's own, for shells that source it. */
 static const char activate[] = "# Source it: . /env/bin/activate\n"

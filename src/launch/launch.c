@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "envs/kind.h"
 #include "launch/parts.h"
 #include "linux/netns.h"
 #include "linux/pidfd.h"
@@ -180,7 +181,9 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 static void renew_base(struct launcher *launcher)
 {
 	auto_arena struct arena arena;
-	struct plan_environment any = { .base = "/", .layers = "any", .upper = "any" };
+	struct plan_environment any = {
+		.target = env_python.target, .base = "/", .layers = "any", .upper = "any"
+	};
 	struct plan_options options = { .warm = true, .environment = &any };
 	struct plan_facts facts = launcher->host.facts;
 	struct plan plan;

@@ -358,7 +358,7 @@ static void add_environment(const struct plan_options *options, const struct pla
 			MOUNT_STAGING);
 	add_mount(arena, plan,
 		(struct plan_mount){ .kind = MOUNT_OVERLAY,
-			.target = PLAN_ENV,
+			.target = environment->target,
 			.flags = MOUNT_NODEV,
 			.source_kind = PATH_DIRECTORY,
 			.lowers = environment->lowers.items,
@@ -578,8 +578,9 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(arena, &plan->env, plan_own_env[i]);
 	plan_limit_env(&plan->limits, plan->ptrace, arena, &plan->env);
-	if (options->environment)
-		vec_push(arena, &plan->env, "VIRTUAL_ENV=" PLAN_ENV);
+	const struct plan_environment *environment = options->environment;
+	for (size_t i = 0; environment && environment->variables && environment->variables[i]; i++)
+		vec_push(arena, &plan->env, environment->variables[i]);
 	if (plan->tty && facts->term)
 		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
 	for (size_t i = 0; i < options->env.count; i++) {

@@ -68,6 +68,8 @@ struct plan_bind {
 };
 /* An environment: layers below, and on top what the command changes. */
 struct plan_environment {
+	const char *target;	      /* where it is mounted */
+	const char *const *variables; /* "K=V" that it sets, NULL-terminated; NULL: none */
 	const char *base;   /* directory of the host, below which layers and upper are opened
 			     * following	 no link */
 	const char *layers; /* the name there that holds them */
@@ -83,7 +85,7 @@ struct plan_options {
 	const char *cwd;   /* -w, or NULL */
 	VEC(struct plan_bind) binds;
 	const struct plan_bind *dir;		    /* --dir, target unused; NULL: a tmpfs */
-	const struct plan_environment *environment; /* at /env; NULL: none */
+	const struct plan_environment *environment; /* NULL: none */
 	const struct plan_bind *cache;		    /* at /.cache; NULL: scratch */
 	const struct plan_bind *stage; /* at /env, writable, in place of an environment;
 					* limits.disk_bytes is about it then */

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "build/job.h"
+#include "envs/kind.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
 #include "sandbox/sandbox.h"
@@ -73,6 +74,8 @@ static int setup(void **state)
 	write_file(f, "layers/mid/tree/a", "hidden\n");
 	write_file(f, "layers/mid/tree/d/b", "mid\n");
 	write_file(f, "layers/low/tree/d/c", "low\n");
+	f->environment.target = env_python.target;
+	f->environment.variables = env_python.variables;
 	f->environment.base = f->area;
 	f->environment.layers = "layers";
 	f->environment.owner_uid = geteuid() ? geteuid() : OWNER;

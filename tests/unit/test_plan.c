@@ -337,6 +337,29 @@ static struct plan_mount *find_mount(struct fixture *f, const char *target)
 	return NULL;
 }
 
+static bool has_variable(const struct fixture *f, const char *entry)
+{
+	for (size_t i = 0; i < f->plan.env.count; i++)
+		if (!strcmp(f->plan.env.items[i], entry))
+			return true;
+	return false;
+}
+
+static void an_environment_is_mounted_where_its_kind_says(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const variables[] = { "NODE_PATH=/node", "B=1", NULL };
+	struct plan_environment environment = {
+		.target = "/node", .variables = variables, .base = "/srv/home", .layers = "layers"
+	};
+	vec_push(&f->arena, &environment.lowers, "any/tree");
+	f->options.environment = &environment;
+	assert_int_equal(build(f), 0);
+	assert_int_equal(find_mount(f, "/node")->kind, MOUNT_OVERLAY);
+	assert_true(has_variable(f, "NODE_PATH=/node") && has_variable(f, "B=1"));
+	assert_false(has_variable(f, "VIRTUAL_ENV=/env"));
+}
+
 static void a_bind_below_the_home_follows_no_link(void **state)
 {
 	struct fixture *f = *state;
@@ -482,6 +505,7 @@ int main(void)
 		TEST(a_mount_point_in_a_directory_of_the_users_is_not_made),
 		TEST(what_is_hidden_is_covered_in_what_lies_above_it),
 		TEST(a_bind_below_the_home_follows_no_link),
+		TEST(an_environment_is_mounted_where_its_kind_says),
 		TEST(a_protected_name_that_is_a_link_is_refused),
 		TEST(wrong_options_are_named),
 		TEST(a_plan_that_stays_has_no_command_and_no_streams),
