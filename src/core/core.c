@@ -46,7 +46,8 @@ static int open_state(struct core *core, struct error *err)
 	auto_close int dir = open(core->home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", core->home.path);
-	if (store_open(dir, core->home.path, &host, &core->store, &core->store_opened, err))
+	if (store_open(
+		    dir, core->home.path, STORE_URL, &host, &core->store, &core->store_opened, err))
 		return -1;
 	char rescued[16];
 	str_format(rescued, sizeof rescued, "%d", core->store_opened.rescued);
@@ -267,7 +268,7 @@ void core_touch(struct core_workspace *w)
 void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx)
 {
 	w->saved_last_used_ms = w->model.last_used_ms;
-	store_put_workspace(w->core->store, &w->model, done, ctx);
+	store_put(w->core->store, &store_workspaces, &w->model, done, ctx);
 }
 
 void workspace_set_state(struct core_workspace *w, enum workspace_state state)

@@ -82,7 +82,7 @@ static void write_row(struct creation *creation)
 	struct workspace row = creation->w->model;
 	row.state = WORKSPACE_READY;
 	fault_point("core_create_row");
-	store_put_workspace(creation->w->core->store, &row, on_row, creation);
+	store_put(creation->w->core->store, &store_workspaces, &row, on_row, creation);
 }
 
 static void make_tree(struct creation *creation, bool is_there)

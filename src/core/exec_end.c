@@ -70,7 +70,7 @@ static void store_end(struct core_exec *e, bool has_exit)
 	ending->has_exit = has_exit && w->sandbox.watch;
 	if (ending->has_exit)
 		w->sandbox.watch->unacknowledged++;
-	store_put_exec(w->core->store, &e->record, on_stored, ending);
+	store_put(w->core->store, &store_execs, &e->record, on_stored, ending);
 }
 
 static void tell_world(struct core_exec *e)
@@ -145,7 +145,7 @@ void exec_failed(struct core_exec *e, const struct error *err)
 	streams_close(e);
 	if (e->record.background) {
 		spool_remove(e);
-		store_remove_exec(w->core->store, e->record.id, NULL, NULL);
+		store_remove(w->core->store, &store_execs, e->record.id, NULL, NULL, NULL);
 	}
 	tell_listener(e, err);
 	core_touch(w);

@@ -453,7 +453,7 @@ void spool_trim(struct core_workspace *w)
 		first++) {
 		bytes -= ended[first]->record.output_bytes;
 		texts -= ended[first]->own->texts_bytes;
-		store_remove_exec(core->store, ended[first]->record.id, NULL, NULL);
+		store_remove(core->store, &store_execs, ended[first]->record.id, NULL, NULL, NULL);
 		spool_remove(ended[first]);
 		exec_free(ended[first]);
 	}

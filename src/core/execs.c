@@ -438,7 +438,7 @@ static void store_first(struct core_exec *e)
 	row->core = e->workspace->core;
 	memcpy(row->id, e->record.id, sizeof row->id);
 	e->own->row = row;
-	store_put_exec(row->core->store, &e->record, on_row, row);
+	store_put(row->core->store, &store_execs, &e->record, on_row, row);
 }
 
 /* Sends it off, or has it wait. */

@@ -39,23 +39,19 @@ struct reconciliation {
 
 /* ---- rows ---- */
 
-static int take_workspace(void *ctx, const struct workspace *row)
+static void take_workspace(struct core *core, const struct workspace *row)
 {
-	struct reconciliation *r = ctx;
-	struct core *core = r->core;
 	struct workspace model = *row;
 	if (model.state == WORKSPACE_RUNNING)
 		model.state = WORKSPACE_READY;
 	if (core->newest && model.created_ms <= core->newest->model.created_ms)
 		model.created_ms = core->newest->model.created_ms + 1;
 	workspace_new(core, &model);
-	return 0;
 }
 
 /* They wait until it is known what runs. */
-static int take_exec(void *ctx, const struct exec_record *row)
+static void take_exec(struct reconciliation *r, const struct exec_record *row)
 {
-	struct reconciliation *r = ctx;
 	struct restored_exec *exec = arena_alloc(&r->arena, sizeof *exec);
 	exec->record = *row;
 	exec->record.argv = workspace_copy_texts(&r->arena, &row->argv);
@@ -63,6 +59,15 @@ static int take_exec(void *ctx, const struct exec_record *row)
 	exec->record.error = row->error ? arena_text(&r->arena, row->error) : NULL;
 	exec->next = r->execs;
 	r->execs = exec;
+}
+
+static int take_row(void *ctx, const struct store_table *table, const void *object)
+{
+	struct reconciliation *r = ctx;
+	if (table == &store_workspaces)
+		take_workspace(r->core, object);
+	else if (table == &store_execs)
+		take_exec(r, object);
 	return 0;
 }
 
@@ -203,12 +208,11 @@ int reconcile_begin(struct core *core, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_LIST };
 	struct reconciliation *r = calloc(1, sizeof *r);
-	struct store_loader loader = { take_workspace, take_exec, r };
 	if (!r)
 		abort();
 	r->core = core;
 	arena_init(&r->arena);
-	if (store_load(core->store, &loader, err) || look_at_trees(core, err)) {
+	if (store_load(core->store, take_row, r, err) || look_at_trees(core, err)) {
 		arena_done(&r->arena);
 		free(r);
 		return -1;

@@ -72,8 +72,8 @@ static void on_row_gone(void *ctx, const struct error *err)
 static void write_removal(struct core_workspace *w)
 {
 	core_hold(w);
-	store_remove_workspace(w->core->store, w->model.id, w->model.name,
-		w->removal ? w->removal->why : "removed", on_row_gone, w);
+	const struct store_gone gone = { w->model.name, w->removal ? w->removal->why : "removed" };
+	store_remove(w->core->store, &store_workspaces, w->model.id, &gone, on_row_gone, w);
 }
 
 void removal_go_on(struct core_workspace *w)

@@ -16,7 +16,7 @@ static int write_for(void *ctx, const int *fds, uint64_t *value, struct error *e
 	/* Its 0 and 1 are closed, and SQLite takes none of these for a file. */
 	for (int fd = 0; fd < STDERR_FILENO; fd++)
 		(void)fcntl(fds[KEEPS_HOME], F_DUPFD_CLOEXEC, fd);
-	return store_write_for(fds[KEEPS_SOCKET], fds[KEEPS_HOME], core->home.path, err);
+	return store_write_for(fds[KEEPS_SOCKET], fds[KEEPS_HOME], core->home.path, STORE_URL, err);
 }
 
 static void on_ended(void *ctx, uint64_t value, const struct error *err)

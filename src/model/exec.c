@@ -207,15 +207,18 @@ static const struct record kept_result = { "KeptResult", NULL, RECORD_ROWS(kept_
 #define ENDED FIELD_OUT | FIELD_NULLABLE, .has = FIELD_HAS(struct exec_shown, has_ended)
 #define BOTH FIELD_OUT | FIELD_KEPT
 static const struct field exec_rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT },
-	{ "workspace", FIELD_ID, AT(workspace), "its id", FIELD_OUT },
-	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_OUT, .names = exec_state_names },
+	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN },
+	{ "workspace", FIELD_ID, AT(workspace), "its id", FIELD_OUT | FIELD_COLUMN },
+	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_OUT | FIELD_COLUMN,
+		.names = exec_state_names },
 	{ "argv", FIELD_TEXTS, AT(argv), NULL, BOTH },
 	{ "cwd", FIELD_TEXT, AT(cwd), NULL, BOTH | FIELD_NULLABLE },
 	{ "background", FIELD_BOOLEAN, AT(background), NULL, BOTH },
 	{ "tty", FIELD_BOOLEAN, AT(tty), NULL, BOTH },
-	{ "started_at", FIELD_TIME, AT(started_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
-	{ "ended_at", FIELD_TIME, AT(ended_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
+	{ "started_at", FIELD_TIME, AT(started_ms), NULL, FIELD_OUT | FIELD_NULLABLE | FIELD_COLUMN,
+		.kept = "started_ms" },
+	{ "ended_at", FIELD_TIME, AT(ended_ms), NULL, FIELD_OUT | FIELD_NULLABLE | FIELD_COLUMN,
+		.kept = "ended_ms" },
 	{ "exit_code", FIELD_INT, SHOWN(exit_code), NULL, ENDED },
 	{ "signal", FIELD_INT, SHOWN(signal), NULL, FIELD_OUT | FIELD_NULLABLE },
 	{ "reason", FIELD_CHOICE, SHOWN(record.result.reason), NULL, FIELD_OUT | FIELD_NULLABLE,
@@ -241,19 +244,4 @@ void exec_print(struct json *j, const char *key, const struct exec_record *e)
 		has_result ? result_exit_code(&e->result) : e->error_exit_code,
 		has_result ? e->result.signal : 0 };
 	record_print(j, key, &exec_fields, &shown);
-}
-
-void exec_print_document(const struct exec_record *e, struct buf *out)
-{
-	record_print_kept(&exec_fields, e, out);
-}
-
-int exec_parse_document(
-	struct str text, struct arena *arena, struct exec_record *e, struct error *err)
-{
-	struct exec_record read = *e;
-	if (record_read_kept(&exec_fields, text, arena, &read, err))
-		return -1;
-	*e = read;
-	return 0;
 }

@@ -72,8 +72,3 @@ void exec_print_output(struct json *j, const struct exec_output *output);
 extern const struct record result_record;
 void exec_print_result(struct json *j, const char *id, const struct result *result,
 	const struct exec_output *output, const char *limiter, size_t places[2]);
-/* For the store, as workspace_print_document: everything but id, workspace, state and the two
- * times. argv.items[count] is NULL. */
-void exec_print_document(const struct exec_record *e, struct buf *out);
-int exec_parse_document(
-	struct str text, struct arena *arena, struct exec_record *e, struct error *err);

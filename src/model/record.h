@@ -2,8 +2,8 @@
  * struct, print what is shown, print and read the document that the store keeps, and print the JSON
  * Schema; the command line takes options and columns from them. Pure.
  * 1. A row says who uses it: FIELD_IN (a client may send it), FIELD_OUT (it is shown), FIELD_KEPT
- * (it is stored). A row without any of the three has the uses of its record. One name may have a
- * row for each use, where they differ.
+ * (it is stored, in a document; FIELD_COLUMN: beside it). A row without any of the three has the
+ * uses of its record. One name may have a row for each use, where they differ.
  * 2. Reading what a client sent: an unknown member is an error that names the nearest known one. A
  * member that is null counts as not given, unless its row is required or strict. Errors are
  * ERR_INVALID; texts begin with the member's path ("limits.memory: '12X' is not a size; try 512M or
@@ -64,6 +64,7 @@ struct field_stream {
 };
 
 enum {
+	FIELD_COLUMN = 256, /* stored in a column of its own, under the name of what is kept */
 	FIELD_IN = 1,
 	FIELD_OUT = 2,
 	FIELD_KEPT = 4,

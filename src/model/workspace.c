@@ -171,19 +171,23 @@ static const struct record network_record = { "Network", NULL, RECORD_ROWS(netwo
 static const struct field workspace_rows[] = {
 	{ "ttl", FIELD_DURATION, AT(ttl_ms), "the workspace is removed after this time",
 		FIELD_IN | FIELD_KEPT, .least = 1, .most = WORKSPACE_TIME_MOST },
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT },
-	{ "name", FIELD_TEXT, AT(name), "generated when not given", FIELD_IN | FIELD_OUT,
-		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name,
-		.head = "NAME", .column = 1 },
+	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN },
+	{ "name", FIELD_TEXT, AT(name), "generated when not given",
+		FIELD_IN | FIELD_OUT | FIELD_COLUMN, .pattern = "^[a-z0-9][a-z0-9-]{0,63}$",
+		.check = workspace_check_name, .head = "NAME", .column = 1 },
 	{ "state", FIELD_CHOICE, SHOWN(state),
 		"ready: usable, and nothing runs; running: an exec runs, also in the background, "
 		"or a process that an earlier exec left behind",
 		FIELD_OUT, .names = workspace_state_names, .head = "STATE", .column = 2 },
+	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_COLUMN, .names = workspace_state_names },
 	{ "template", FIELD_ABSENT, 0, NULL, FIELD_OUT },
-	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT, .head = "AGE", .column = 4 },
-	{ "last_used_at", FIELD_TIME, AT(last_used_ms), NULL, FIELD_OUT | FIELD_NULLABLE,
-		.head = "USED", .column = 5 },
-	{ "expires_at", FIELD_TIME, AT(expires_ms), NULL, FIELD_OUT | FIELD_NULLABLE },
+	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
+		.kept = "created_ms", .head = "AGE", .column = 4 },
+	{ "last_used_at", FIELD_TIME, AT(last_used_ms), NULL,
+		FIELD_OUT | FIELD_NULLABLE | FIELD_COLUMN, .kept = "last_used_ms", .head = "USED",
+		.column = 5 },
+	{ "expires_at", FIELD_TIME, AT(expires_ms), NULL, FIELD_OUT | FIELD_NULLABLE | FIELD_COLUMN,
+		.kept = "expires_ms" },
 	{ "idle_timeout", FIELD_DURATION, AT(idle_timeout_ms),
 		"the workspace is suspended after this time without activity",
 		FIELD_USES | FIELD_NULLABLE, .least = 1, .most = WORKSPACE_TIME_MOST },
@@ -337,7 +341,7 @@ void workspace_print_context(const struct workspace *w, struct buf *out)
 	buf_char(out, '\n');
 }
 
-/* -- for the store -- */
+/* -- builds -- */
 
 bool workspace_build_option_is_valid(const char *word)
 {
@@ -354,19 +358,4 @@ bool workspace_build_option_is_valid(const char *word)
 			return true;
 	}
 	return false;
-}
-
-void workspace_print_document(const struct workspace *w, struct buf *out)
-{
-	record_print_kept(&workspace_record, w, out);
-}
-
-int workspace_parse_document(
-	struct str text, struct arena *arena, struct workspace *w, struct error *err)
-{
-	struct workspace read = *w;
-	if (record_read_kept(&workspace_record, text, arena, &read, err))
-		return -1;
-	*w = read;
-	return 0;
 }

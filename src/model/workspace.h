@@ -106,11 +106,6 @@ struct workspace_now {
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
 	const struct workspace_now *now);
 
-/* For the store: everything but id, name, state and the three times, as one JSON text; and back.
- * ERR_CORRUPT names the field; *w is untouched then. packages.items[count] is NULL. */
-void workspace_print_document(const struct workspace *w, struct buf *out);
-int workspace_parse_document(
-	struct str text, struct arena *arena, struct workspace *w, struct error *err);
 /* .context.json as the fifth seed shows it; context_id is the label, else the name; agent and
  * namespace are labels too, null when absent. */
 void workspace_print_context(const struct workspace *w, struct buf *out);

@@ -9,20 +9,26 @@
 #include "base/str.h"
 #include "store/store.h"
 
-enum store_table { STORE_WORKSPACES, STORE_EXECS };
+extern const struct store_table *const store_tables[]; /* ended by NULL; the order is the wire's */
+#define STORE_TABLE_COUNT 2
+#define STORE_TEXTS 3
 #define STORE_TIMES 3
 struct store_row {
-	const char *id;
-	const char *owner; /* a workspace's name; the id of an exec's workspace */
-	const char *state;
-	int64_t times_ms[STORE_TIMES]; /* created, last used, expires; started, ended, 0 */
+	const char *texts[STORE_TEXTS]; /* its columns: id, owner, state; NULL past the last */
+	int64_t times_ms[STORE_TIMES];	/* 0 past the last */
 	struct str document;
 	int64_t sum; /* of all the above; 0: a migration wrote it */
 };
-struct store_gone_row {
-	const char *id, *name, *why;
-	int64_t at_ms;
-};
+/* ---- rows.c ---- */
+/* The i-th column of a table, or NULL. */
+const struct field *store_column(const struct store_table *table, size_t i);
+/* What is in the columns of an object, which the row points into; without document and sum. */
+void row_show(const struct store_table *table, const void *object, struct store_row *row);
+int64_t row_sum(const struct store_table *table, const struct store_row *row);
+/* Back into *object, which is zeroed first. Texts are the row's, or in the arena. ERR_CORRUPT. */
+int row_read(const struct store_table *table, const struct store_row *row, struct arena *arena,
+	void *object, struct error *err);
+
 struct store_answer_row {
 	const char *scope, *key;
 	int64_t at_ms;
@@ -30,22 +36,24 @@ struct store_answer_row {
 };
 
 enum store_write_kind {
-	STORE_PUT_WORKSPACE,	/* row */
-	STORE_REMOVE_WORKSPACE, /* gone */
-	STORE_PUT_EXEC,		/* row */
-	STORE_REMOVE_EXEC,	/* id */
-	STORE_PUT_ANSWER,	/* answer */
-	STORE_TIDY,		/* at_ms: what is too old or too much goes */
-	STORE_SETTLE,		/* is_new and was_corrupt are over */
-	STORE_PROBE,		/* changes nothing, but is written: does writing work? */
+	STORE_PUT,	  /* table, row */
+	STORE_REMOVE,	  /* table, removal */
+	STORE_PUT_ANSWER, /* answer */
+	STORE_TIDY,	  /* at_ms: what is too old or too much goes */
+	STORE_SETTLE,	  /* is_new and was_corrupt are over */
+	STORE_PROBE,	  /* changes nothing, but is written: does writing work? */
+};
+struct store_removal {
+	const char *id, *name, *why; /* why NULL: it isn't remembered */
+	int64_t at_ms;
 };
 struct store_write {
 	enum store_write_kind kind;
+	int table; /* in store_tables */
 	union {
 		struct store_row row;
-		struct store_gone_row gone;
+		struct store_removal removal;
 		struct store_answer_row answer;
-		const char *id;
 		int64_t at_ms;
 	};
 	store_done_fn *done;
@@ -65,10 +73,12 @@ struct store_place {
 	int directory;
 	const char *path;
 };
-typedef bool store_check_fn(enum store_table table, const struct store_row *row);
-typedef int store_row_fn(void *ctx, const struct store_row *row, struct error *err);
+typedef bool store_check_fn(const struct store_table *table, const struct store_row *row);
+typedef int store_row_fn(
+	void *ctx, const struct store_table *table, const struct store_row *row, struct error *err);
 
 struct store_backend {
+	const char *scheme; /* of its URLs: "sqlite" */
 	/* Opens it, made or migrated where needed. ERR_CORRUPT: replace, and open again. */
 	int (*open)(const struct store_place *place, struct store_opened *opened, void **db,
 		struct error *err);
@@ -82,8 +92,7 @@ struct store_backend {
 	int (*attach)(
 		const struct store_place *place, bool only_reads, void **db, struct error *err);
 	/* Oldest first. *row lives during the call. */
-	int (*load)(
-		void *db, enum store_table table, store_row_fn *fn, void *ctx, struct error *err);
+	int (*load)(void *db, int table, store_row_fn *fn, void *ctx, struct error *err);
 	/* All of it durably, or nothing: but a write that breaks a rule is left out, and has its
 	 * `failed` set. */
 	int (*commit)(void *db, struct store_batch *batch, struct error *err);
@@ -96,3 +105,5 @@ struct store_backend {
 	void (*close)(void *db);
 };
 extern const struct store_backend store_sqlite;
+/* By the scheme of the URL; ERR_INVALID: there is none. */
+int store_find_backend(const char *url, const struct store_backend **backend, struct error *err);

@@ -15,14 +15,8 @@ enum statement {
 	BEGIN,
 	COMMIT,
 	ROLLBACK,
-	PUT_WORKSPACE,
-	REMOVE_WORKSPACE,
 	PUT_GONE,
-	PUT_EXEC,
-	REMOVE_EXEC,
 	PUT_ANSWER,
-	LOAD_WORKSPACES,
-	LOAD_EXECS,
 	FIND_GONE,
 	FIND_ANSWER,
 	TIDY_GONE,
@@ -32,32 +26,16 @@ enum statement {
 	STATEMENT_COUNT
 };
 
-static const char *const texts[STATEMENT_COUNT] = {
+static const char *const statement_texts[STATEMENT_COUNT] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
 	[ROLLBACK] = "ROLLBACK",
-	[PUT_WORKSPACE] = "INSERT INTO workspaces"
-			  " (id, name, state, created_ms, last_used_ms, expires_ms, document, sum)"
-			  " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-			  " ON CONFLICT (id) DO UPDATE SET name = ?2, state = ?3, created_ms = ?4,"
-			  " last_used_ms = ?5, expires_ms = ?6, document = ?7, sum = ?8",
-	[REMOVE_WORKSPACE] = "DELETE FROM workspaces WHERE id = ?1",
 	[PUT_GONE] = "INSERT INTO gone (id, name, why, at_ms) VALUES (?1, ?2, ?3, ?4)"
 		     " ON CONFLICT (id) DO UPDATE SET name = ?2, why = ?3, at_ms = ?4",
-	[PUT_EXEC] = "INSERT INTO execs (id, workspace, state, started_ms, ended_ms, document, sum)"
-		     " VALUES (?1, ?2, ?3, ?4, ?5, ?7, ?8)"
-		     " ON CONFLICT (id) DO UPDATE SET workspace = ?2, state = ?3, started_ms = ?4,"
-		     " ended_ms = ?5, document = ?7, sum = ?8",
-	[REMOVE_EXEC] = "DELETE FROM execs WHERE id = ?1",
 	[PUT_ANSWER] = "INSERT INTO answers (scope, key, at_ms, digest, status, location, body)"
 		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
 		       " ON CONFLICT (scope, key) DO UPDATE SET at_ms = ?3, digest = ?4,"
 		       " status = ?5, location = ?6, body = ?7",
-	[LOAD_WORKSPACES] =
-		"SELECT id, name, state, created_ms, last_used_ms, expires_ms, document, sum"
-		" FROM workspaces ORDER BY created_ms, id",
-	[LOAD_EXECS] = "SELECT id, workspace, state, started_ms, ended_ms, 0, document, sum"
-		       " FROM execs ORDER BY started_ms, id",
 	[FIND_GONE] = "SELECT why, at_ms FROM gone WHERE id = ?1 OR name = ?1"
 		      " ORDER BY at_ms DESC, rowid DESC LIMIT 1",
 	[FIND_ANSWER] = "SELECT digest, status, location, body FROM answers"
@@ -76,7 +54,7 @@ static const char *const texts[STATEMENT_COUNT] = {
 
 struct database {
 	sqlite3 *db;
-	sqlite3_stmt *statements[STATEMENT_COUNT];
+	sqlite3_stmt *statements[STATEMENT_COUNT + 2 * STORE_TABLE_COUNT];
 	struct sqlite_log log; /* when it is attached to be written to */
 };
 
@@ -134,7 +112,18 @@ int sqlite_fail(sqlite3 *db, int rc, struct error *err)
 
 /* -- statements -- */
 
-static sqlite3_stmt *use(struct database *d, enum statement which)
+/* Behind the others: two of each table. */
+static int put_of(int table)
+{
+	return STATEMENT_COUNT + 2 * table;
+}
+
+static int remove_of(int table)
+{
+	return STATEMENT_COUNT + 2 * table + 1;
+}
+
+static sqlite3_stmt *use(struct database *d, int which)
 {
 	sqlite3_reset(d->statements[which]);
 	return d->statements[which];
@@ -149,7 +138,7 @@ static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 }
 
 /* Runs one that returns no rows. The values it was given need not live on. */
-static int run(struct database *d, enum statement which)
+static int run(struct database *d, int which)
 {
 	sqlite3_stmt *statement = d->statements[which];
 	errno = 0;
@@ -160,24 +149,62 @@ static int run(struct database *d, enum statement which)
 	return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int run_plain(struct database *d, enum statement which)
+static int run_plain(struct database *d, int which)
 {
 	use(d, which);
 	return run(d, which);
 }
 
-static int put_row(struct database *d, enum statement which, const struct store_row *row)
+static int put_row(struct database *d, int table, const struct store_row *row)
 {
-	sqlite3_stmt *statement = use(d, which);
-	bind_text(statement, 1, row->id);
-	bind_text(statement, 2, row->owner);
-	bind_text(statement, 3, row->state);
-	for (int i = 0; i < STORE_TIMES; i++)
-		sqlite3_bind_int64(statement, 4 + i, row->times_ms[i]);
+	sqlite3_stmt *statement = use(d, put_of(table));
+	const struct field *column;
+	int at = 1, texts = 0, times = 0;
+	for (size_t i = 0; (column = store_column(store_tables[table], i)); i++, at++)
+		if (column->kind == FIELD_TIME)
+			sqlite3_bind_int64(statement, at, row->times_ms[times++]);
+		else
+			bind_text(statement, at, row->texts[texts++]);
 	sqlite3_bind_text64(
-		statement, 7, row->document.data, row->document.len, SQLITE_STATIC, SQLITE_UTF8);
-	sqlite3_bind_int64(statement, 8, row->sum);
-	return run(d, which);
+		statement, at, row->document.data, row->document.len, SQLITE_STATIC, SQLITE_UTF8);
+	sqlite3_bind_int64(statement, at + 1, row->sum);
+	return run(d, put_of(table));
+}
+
+/* "id, name, …, document, sum". */
+static void print_columns(struct buf *sql, const struct store_table *table)
+{
+	const struct field *column;
+	for (size_t i = 0; (column = store_column(table, i)); i++)
+		buf_printf(sql, "%s, ", field_name(column, FIELD_KEPT).text);
+	buf_text(sql, "document, sum");
+}
+
+static void print_put(struct buf *sql, const struct store_table *table)
+{
+	const struct field *column;
+	size_t count = 0;
+	buf_printf(sql, "INSERT INTO %s (", table->name);
+	print_columns(sql, table);
+	while (store_column(table, count))
+		count++;
+	for (size_t i = 1; i <= count + 2; i++)
+		buf_printf(sql, "%s?%zu", i == 1 ? ") VALUES (" : ", ", i);
+	buf_text(sql, ") ON CONFLICT (id) DO UPDATE SET ");
+	for (size_t i = 1; (column = store_column(table, i)); i++)
+		buf_printf(sql, "%s = ?%zu, ", field_name(column, FIELD_KEPT).text, i + 1);
+	buf_printf(sql, "document = ?%zu, sum = ?%zu", count + 1, count + 2);
+}
+
+int sqlite_prepare_scan(
+	sqlite3 *db, const struct store_table *table, const char *tail, sqlite3_stmt **statement)
+{
+	auto_buf struct buf sql;
+	buf_init(&sql, 1024);
+	buf_text(&sql, "SELECT ");
+	print_columns(&sql, table);
+	buf_printf(&sql, " FROM %s %s", table->name, tail);
+	return sqlite3_prepare_v2(db, sql.data, -1, statement, NULL);
 }
 
 /* -- opening -- */
@@ -185,7 +212,7 @@ static int put_row(struct database *d, enum statement which, const struct store_
 static void close_database(void *db)
 {
 	struct database *d = db;
-	for (int i = 0; i < STATEMENT_COUNT; i++)
+	for (size_t i = 0; i < sizeof d->statements / sizeof *d->statements; i++)
 		sqlite3_finalize(d->statements[i]);
 	sqlite3_close(d->db);
 	free(d);
@@ -244,14 +271,30 @@ static int check_whole(sqlite3 *db, struct error *err)
 	return failed;
 }
 
+static int prepare(struct database *d, int which, const char *sql, struct error *err)
+{
+	errno = 0;
+	int rc = sqlite3_prepare_v3(
+		d->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &d->statements[which], NULL);
+	return rc == SQLITE_OK ? 0 : sqlite_fail(d->db, rc, err);
+}
+
 static int prepare_all(struct database *d, struct error *err)
 {
-	for (int i = 0; i < STATEMENT_COUNT; i++) {
-		errno = 0;
-		int rc = sqlite3_prepare_v3(
-			d->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT, &d->statements[i], NULL);
-		if (rc != SQLITE_OK)
-			return sqlite_fail(d->db, rc, err);
+	auto_buf struct buf sql;
+	buf_init(&sql, 1024);
+	for (int i = 0; i < STATEMENT_COUNT; i++)
+		if (prepare(d, i, statement_texts[i], err))
+			return -1;
+	for (int i = 0; store_tables[i]; i++) {
+		buf_clear(&sql);
+		print_put(&sql, store_tables[i]);
+		if (prepare(d, put_of(i), sql.data, err))
+			return -1;
+		buf_clear(&sql);
+		buf_printf(&sql, "DELETE FROM %s WHERE id = ?1", store_tables[i]->name);
+		if (prepare(d, remove_of(i), sql.data, err))
+			return -1;
 	}
 	return 0;
 }
@@ -314,12 +357,12 @@ struct rescue {
 };
 
 /* A row that can be read; whether it can be understood is the store's to say. */
-static int rescue_row(void *ctx, enum store_table table, const struct store_row *row)
+static int rescue_row(void *ctx, int table, const struct store_row *row)
 {
 	struct rescue *rescue = ctx;
-	if (!rescue->check(table, row))
+	if (!rescue->check(store_tables[table], row))
 		return 0;
-	rescue->rc = put_row(rescue->to, table == STORE_WORKSPACES ? PUT_WORKSPACE : PUT_EXEC, row);
+	rescue->rc = put_row(rescue->to, table, row);
 	if (rescue->rc == SQLITE_OK)
 		rescue->count++;
 	/* Of two that can't be there both, the first stays. */
@@ -407,34 +450,53 @@ static const char *copy_column(sqlite3_stmt *statement, int at, struct arena *ar
 	return text ? arena_text(arena, text) : NULL;
 }
 
-int sqlite_read_row(sqlite3_stmt *statement, struct store_row *row, struct error *err)
+int sqlite_read_row(sqlite3_stmt *statement, const struct store_table *table, struct store_row *row,
+	struct error *err)
 {
-	*row = (struct store_row){ .id = column_text(statement, 0),
-		.owner = column_text(statement, 1),
-		.state = column_text(statement, 2),
-		.document = { column_text(statement, 6), 0 },
-		.sum = sqlite3_column_int64(statement, 7) };
-	for (int i = 0; i < STORE_TIMES; i++)
-		row->times_ms[i] = sqlite3_column_int64(statement, 3 + i);
-	row->document.len = (size_t)sqlite3_column_bytes(statement, 6);
-	if (!row->id || !row->owner || !row->state || !row->document.data)
-		return fail(err, ERR_CORRUPT, STORE_FILE ": a row has empty columns");
-	return 0;
+	const struct field *column;
+	int at = 0, texts = 0, times = 0;
+	*row = (struct store_row){ 0 };
+	for (size_t i = 0; (column = store_column(table, i)); i++, at++) {
+		if (column->kind == FIELD_TIME)
+			row->times_ms[times++] = sqlite3_column_int64(statement, at);
+		else if (!(row->texts[texts++] = column_text(statement, at)))
+			return fail(err, ERR_CORRUPT, STORE_FILE ": a row has empty columns");
+	}
+	row->document.data = column_text(statement, at);
+	row->document.len = (size_t)sqlite3_column_bytes(statement, at);
+	row->sum = sqlite3_column_int64(statement, at + 1);
+	return row->document.data ? 0
+				  : fail(err, ERR_CORRUPT, STORE_FILE ": a row has empty columns");
 }
 
-static int load(void *db, enum store_table table, store_row_fn *fn, void *ctx, struct error *err)
+static const struct field *first_time(const struct store_table *table)
+{
+	const struct field *column;
+	for (size_t i = 0; (column = store_column(table, i)); i++)
+		if (column->kind == FIELD_TIME)
+			return column;
+	return store_column(table, 0);
+}
+
+static int load(void *db, int table, store_row_fn *fn, void *ctx, struct error *err)
 {
 	struct database *d = db;
-	sqlite3_stmt *statement = use(d, table == STORE_WORKSPACES ? LOAD_WORKSPACES : LOAD_EXECS);
-	int rc, failed = 0;
+	sqlite3_stmt *statement = NULL;
+	char tail[96];
+	int failed = 0;
+	str_format(tail, sizeof tail, "ORDER BY %s, id",
+		field_name(first_time(store_tables[table]), FIELD_KEPT).text);
 	errno = 0;
-	while (!failed && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
+	int rc = sqlite_prepare_scan(d->db, store_tables[table], tail, &statement);
+	while (!failed && rc == SQLITE_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct store_row row;
-		failed = sqlite_read_row(statement, &row, err) || fn(ctx, &row, err);
+		failed = sqlite_read_row(statement, store_tables[table], &row, err) ||
+			 fn(ctx, store_tables[table], &row, err);
+		rc = SQLITE_OK;
 	}
 	if (!failed && rc != SQLITE_DONE)
 		failed = sqlite_fail(d->db, rc, err);
-	sqlite3_reset(statement);
+	sqlite3_finalize(statement);
 	return failed ? -1 : 0;
 }
 
@@ -479,22 +541,17 @@ static bool find_answer(void *db, const char *scope, const char *key, int64_t no
 
 /* -- writing -- */
 
-static int remove_row(struct database *d, enum statement which, const char *id)
+static int remove_row(struct database *d, int table, const struct store_removal *removal)
 {
-	bind_text(use(d, which), 1, id);
-	return run(d, which);
-}
-
-static int remove_workspace(struct database *d, const struct store_gone_row *gone)
-{
-	int rc = remove_row(d, REMOVE_WORKSPACE, gone->id);
-	if (rc != SQLITE_OK)
+	bind_text(use(d, remove_of(table)), 1, removal->id);
+	int rc = run(d, remove_of(table));
+	if (rc != SQLITE_OK || !removal->why)
 		return rc;
 	sqlite3_stmt *statement = use(d, PUT_GONE);
-	bind_text(statement, 1, gone->id);
-	bind_text(statement, 2, gone->name);
-	bind_text(statement, 3, gone->why);
-	sqlite3_bind_int64(statement, 4, gone->at_ms);
+	bind_text(statement, 1, removal->id);
+	bind_text(statement, 2, removal->name);
+	bind_text(statement, 3, removal->why);
+	sqlite3_bind_int64(statement, 4, removal->at_ms);
 	return run(d, PUT_GONE);
 }
 
@@ -540,14 +597,10 @@ static int probe(struct database *d)
 static int apply(struct database *d, const struct store_write *write)
 {
 	switch (write->kind) {
-	case STORE_PUT_WORKSPACE:
-		return put_row(d, PUT_WORKSPACE, &write->row);
-	case STORE_REMOVE_WORKSPACE:
-		return remove_workspace(d, &write->gone);
-	case STORE_PUT_EXEC:
-		return put_row(d, PUT_EXEC, &write->row);
-	case STORE_REMOVE_EXEC:
-		return remove_row(d, REMOVE_EXEC, write->id);
+	case STORE_PUT:
+		return put_row(d, write->table, &write->row);
+	case STORE_REMOVE:
+		return remove_row(d, write->table, &write->removal);
 	case STORE_PUT_ANSWER:
 		return put_answer(d, &write->answer);
 	case STORE_TIDY:
@@ -605,6 +658,7 @@ static int commit(void *db, struct store_batch *batch, struct error *err)
 }
 
 const struct store_backend store_sqlite = {
+	.scheme = "sqlite",
 	.open = open_database,
 	.replace = replace,
 	.attach = attach,

@@ -35,12 +35,17 @@ int sqlite_set_aside(
 /* Opens it for reading and writing, however damaged. *db is yours to close, also after an error. */
 int sqlite_open_file(
 	const struct store_place *place, const char *name, sqlite3 **db, struct error *err);
-/* Of a statement with the columns of LOAD_WORKSPACES; *row lives until the next step. */
-int sqlite_read_row(sqlite3_stmt *statement, struct store_row *row, struct error *err);
+/* "SELECT" of all columns of a table, with what follows the name of the table; yours to finalize.
+ */
+int sqlite_prepare_scan(
+	sqlite3 *db, const struct store_table *table, const char *tail, sqlite3_stmt **statement);
+/* Of such a statement; *row lives until the next step. */
+int sqlite_read_row(sqlite3_stmt *statement, const struct store_table *table, struct store_row *row,
+	struct error *err);
 /* Gives fn every row of a damaged carrel.db that can be reached from either end of its tables. fn
  * returns -1 to stop. */
 void sqlite_salvage(const struct store_place *place,
-	int (*fn)(void *ctx, enum store_table table, const struct store_row *row), void *ctx);
+	int (*fn)(void *ctx, int table, const struct store_row *row), void *ctx);
 
 /* -- schema -- */
 

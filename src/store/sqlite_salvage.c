@@ -1,22 +1,12 @@
 #include "store/sqlite.h"
 
 /* In the order of the tables themselves: no index is believed, and nothing is sorted. */
-#define WORKSPACES                                                                                 \
-	"SELECT id, name, state, created_ms, last_used_ms, expires_ms, document, sum"              \
-	" FROM workspaces NOT INDEXED ORDER BY rowid"
-#define EXECS                                                                                      \
-	"SELECT id, workspace, state, started_ms, ended_ms, 0, document, sum"                      \
-	" FROM execs NOT INDEXED ORDER BY rowid"
+static const char *const ways[] = { "NOT INDEXED ORDER BY rowid",
+	"NOT INDEXED ORDER BY rowid DESC" };
 
 void sqlite_salvage(const struct store_place *place,
-	int (*fn)(void *ctx, enum store_table table, const struct store_row *row), void *ctx)
+	int (*fn)(void *ctx, int table, const struct store_row *row), void *ctx)
 {
-	static const struct {
-		enum store_table table;
-		const char *sql;
-	} scans[] = { { STORE_WORKSPACES, WORKSPACES }, { STORE_WORKSPACES, WORKSPACES " DESC" },
-		{ STORE_EXECS, EXECS }, { STORE_EXECS, EXECS " DESC" } };
-	int last = SQLITE_OK;
 	sqlite3 *db = NULL;
 	bool is_there, is_stopped = false;
 	/* What SQLite would take for a new one is not shown to it. */
@@ -26,17 +16,19 @@ void sqlite_salvage(const struct store_place *place,
 		sqlite3_close(db);
 		return;
 	}
-	for (size_t i = 0; i < sizeof scans / sizeof *scans && !is_stopped; i++) {
-		sqlite3_stmt *statement = NULL;
-		struct store_row row;
+	for (int i = 0; store_tables[i] && !is_stopped; i++) {
+		int last = SQLITE_OK;
 		/* From the other end only when the first way didn't lead to it. */
-		if (i % 2 && last == SQLITE_DONE)
-			continue;
-		last = sqlite3_prepare_v2(db, scans[i].sql, -1, &statement, NULL);
-		while (!is_stopped && statement && (last = sqlite3_step(statement)) == SQLITE_ROW)
-			if (!sqlite_read_row(statement, &row, NULL))
-				is_stopped = fn(ctx, scans[i].table, &row) != 0;
-		sqlite3_finalize(statement);
+		for (int way = 0; way < 2 && last != SQLITE_DONE && !is_stopped; way++) {
+			sqlite3_stmt *statement = NULL;
+			struct store_row row;
+			last = sqlite_prepare_scan(db, store_tables[i], ways[way], &statement);
+			while (!is_stopped && statement &&
+				(last = sqlite3_step(statement)) == SQLITE_ROW)
+				if (!sqlite_read_row(statement, store_tables[i], &row, NULL))
+					is_stopped = fn(ctx, i, &row) != 0;
+			sqlite3_finalize(statement);
+		}
 	}
 	sqlite3_close(db);
 }

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "store/wire.h"
 #include "store/writer.h"
 
@@ -38,117 +37,32 @@ struct store {
 
 /* -- rows -- */
 
-static void add_text(struct sha256 *hash, const char *text)
+struct load {
+	store_load_fn *fn; /* NULL: only looks whether every row can be read */
+	void *ctx;
+};
+
+static int load_row(
+	void *ctx, const struct store_table *table, const struct store_row *row, struct error *err)
 {
-	sha256_add(hash, text, strlen(text) + 1);
+	const struct load *load = ctx;
+	auto_arena struct arena arena;
+	arena_init(&arena);
+	void *object = arena_alloc(&arena, table->size);
+	if (row_read(table, row, &arena, object, err))
+		return error_context(err, "%.*s '%s' in " STORE_FILE, (int)strlen(table->name) - 1,
+			table->name, row->texts[0]);
+	return load->fn && load->fn(load->ctx, table, object)
+		       ? fail(err, ERR_CANCELED, "loading %s was stopped", table->name)
+		       : 0;
 }
 
-static int64_t row_sum(enum store_table table, const struct store_row *row)
+static int load_all(const struct store *store, struct load load, struct error *err)
 {
-	unsigned char digest[SHA256_LEN];
-	struct sha256 hash;
-	uint64_t sum = 0;
-	sha256_init(&hash);
-	add_text(&hash, table == STORE_WORKSPACES ? "workspace" : "exec");
-	add_text(&hash, row->id);
-	add_text(&hash, row->owner);
-	add_text(&hash, row->state);
-	for (int i = 0; i < STORE_TIMES; i++) {
-		char number[24];
-		str_format(number, sizeof number, "%lld", (long long)row->times_ms[i]);
-		add_text(&hash, number);
-	}
-	sha256_add(&hash, row->document.data, row->document.len);
-	sha256_end(&hash, digest);
-	for (int i = 0; i < 8; i++)
-		sum = sum << 8 | digest[i];
-	return sum ? (int64_t)sum : 1;
-}
-
-/* The index of `text` in names, or -1. */
-static int find_name(const char *const *names, int count, const char *text)
-{
-	for (int i = 0; i < count; i++)
-		if (!strcmp(names[i], text))
-			return i;
-	return -1;
-}
-
-static int check_row(enum store_table table, const struct store_row *row, struct error *err)
-{
-	if (!id_is_valid(row->id))
-		return fail(err, ERR_CORRUPT, "invalid id");
-	if (row->sum && row_sum(table, row) != row->sum)
-		return fail(err, ERR_CORRUPT, "its checksum is wrong");
+	for (int i = 0; store_tables[i]; i++)
+		if (store->backend->load(store->db, i, load_row, &load, err))
+			return -1;
 	return 0;
-}
-
-static int read_workspace(
-	const struct store_row *row, struct arena *arena, struct workspace *w, struct error *err)
-{
-	int state = find_name(workspace_state_names, WORKSPACE_STATE_COUNT, row->state);
-	if (check_row(STORE_WORKSPACES, row, err))
-		return -1;
-	if (state < 0)
-		return fail(err, ERR_CORRUPT, "unknown state '%s'", row->state);
-	*w = (struct workspace){ .name = row->owner,
-		.state = (enum workspace_state)state,
-		.created_ms = row->times_ms[0],
-		.last_used_ms = row->times_ms[1],
-		.expires_ms = row->times_ms[2] };
-	memcpy(w->id, row->id, sizeof w->id);
-	return workspace_parse_document(row->document, arena, w, err);
-}
-
-static int read_exec(
-	const struct store_row *row, struct arena *arena, struct exec_record *e, struct error *err)
-{
-	int state = find_name(exec_state_names, EXEC_STATE_COUNT, row->state);
-	if (check_row(STORE_EXECS, row, err))
-		return -1;
-	if (state < 0 || !id_is_valid(row->owner))
-		return fail(err, ERR_CORRUPT, "invalid state or workspace id");
-	*e = (struct exec_record){ .state = (enum exec_state)state,
-		.started_ms = row->times_ms[0],
-		.ended_ms = row->times_ms[1] };
-	memcpy(e->id, row->id, sizeof e->id);
-	memcpy(e->workspace, row->owner, sizeof e->workspace);
-	return exec_parse_document(row->document, arena, e, err);
-}
-
-static int load_workspace(void *ctx, const struct store_row *row, struct error *err)
-{
-	const struct store_loader *loader = ctx;
-	auto_arena struct arena arena;
-	struct workspace w;
-	arena_init(&arena);
-	if (read_workspace(row, &arena, &w, err))
-		return error_context(err, "workspace '%s' in " STORE_FILE, row->id);
-	return loader && loader->workspace(loader->ctx, &w)
-		       ? fail(err, ERR_CANCELED, "loading workspaces was stopped")
-		       : 0;
-}
-
-static int load_exec(void *ctx, const struct store_row *row, struct error *err)
-{
-	const struct store_loader *loader = ctx;
-	auto_arena struct arena arena;
-	struct exec_record e;
-	arena_init(&arena);
-	if (read_exec(row, &arena, &e, err))
-		return error_context(err, "exec '%s' in " STORE_FILE, row->id);
-	return loader && loader->exec(loader->ctx, &e)
-		       ? fail(err, ERR_CANCELED, "loading execs was stopped")
-		       : 0;
-}
-
-/* loader NULL: only looks whether every row can be read. */
-static int load_all(const struct store *store, const struct store_loader *loader, struct error *err)
-{
-	void *ctx = (void *)loader;
-	if (store->backend->load(store->db, STORE_WORKSPACES, load_workspace, ctx, err))
-		return -1;
-	return store->backend->load(store->db, STORE_EXECS, load_exec, ctx, err);
 }
 
 /* Opens it again after a fork. */
@@ -163,9 +77,9 @@ static void close_reader(struct store *store)
 		store->backend->close(take_ptr(store->db));
 }
 
-int store_load(struct store *store, const struct store_loader *loader, struct error *err)
+int store_load(struct store *store, store_load_fn *fn, void *ctx, struct error *err)
 {
-	if (open_reader(store, err) || load_all(store, loader, err))
+	if (open_reader(store, err) || load_all(store, (struct load){ fn, ctx }, err))
 		return -1;
 	store->is_loaded = true;
 	return 0;
@@ -185,20 +99,17 @@ static int open_and_look(struct store *store, struct store_opened *opened, struc
 {
 	if (store->backend->open(&store->place, opened, &store->db, err))
 		return -1;
-	int failed = load_all(store, NULL, err);
+	int failed = load_all(store, (struct load){ 0 }, err);
 	close_reader(store);
 	return failed;
 }
 
-static bool is_readable(enum store_table table, const struct store_row *row)
+static bool is_readable(const struct store_table *table, const struct store_row *row)
 {
 	auto_arena struct arena arena;
-	struct workspace w;
-	struct exec_record e;
 	struct error err;
 	arena_init(&arena);
-	return table == STORE_WORKSPACES ? !read_workspace(row, &arena, &w, &err)
-					 : !read_exec(row, &arena, &e, &err);
+	return !row_read(table, row, &arena, arena_alloc(&arena, table->size), &err);
 }
 
 static int open_or_replace(struct store *store, struct store_opened *opened, struct error *err)
@@ -247,13 +158,29 @@ static void free_store(struct store *store)
 	free(store);
 }
 
-int store_open(int directory, const char *path, const struct store_host *host, struct store **out,
-	struct store_opened *opened, struct error *err)
+int store_find_backend(const char *url, const struct store_backend **backend, struct error *err)
 {
+	static const struct store_backend *const backends[] = { &store_sqlite };
+	for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
+		size_t len = strlen(backends[i]->scheme);
+		if (!strncmp(url, backends[i]->scheme, len) && url[len] == ':') {
+			*backend = backends[i];
+			return 0;
+		}
+	}
+	return fail_hint(err, ERR_INVALID, STORE_URL, "there is no database for '%s'", url);
+}
+
+int store_open(int directory, const char *path, const char *url, const struct store_host *host,
+	struct store **out, struct store_opened *opened, struct error *err)
+{
+	const struct store_backend *backend;
+	if (store_find_backend(url, &backend, err))
+		return -1;
 	struct store *store = calloc(1, sizeof *store);
 	if (!store)
 		abort();
-	store->backend = &store_sqlite;
+	store->backend = backend;
 	store->host = *host;
 	writer_init(&store->writer);
 	store_batch_init(&store->queue);
@@ -304,67 +231,49 @@ static void refuse(struct store *store, struct store_write *write, const char *w
 		most);
 }
 
-static void queue_row(struct store *store, enum store_write_kind kind, struct store_row row,
-	const struct buf *document, store_done_fn *done, void *ctx)
+static int index_of(const struct store_table *table)
 {
-	enum store_table table = kind == STORE_PUT_WORKSPACE ? STORE_WORKSPACES : STORE_EXECS;
-	struct store_write *write = queue(store, kind, done, ctx);
-	struct arena *arena = &store->queue.arena;
-	if (document->overflow) {
-		refuse(store, write, table == STORE_WORKSPACES ? "a workspace" : "an exec",
-			STORE_DOCUMENT_MAX);
-		return;
-	}
-	row.document = (struct str){ document->data, document->len };
-	row.sum = row_sum(table, &row);
-	row.id = arena_text(arena, row.id);
-	row.owner = arena_text(arena, row.owner);
-	row.document.data = arena_bytes(arena, document->data, document->len);
-	write->row = row;
+	int i = 0;
+	while (store_tables[i] != table)
+		i++;
+	return i;
 }
 
-void store_put_workspace(
-	struct store *store, const struct workspace *w, store_done_fn *done, void *ctx)
-{
-	auto_buf struct buf document;
-	buf_init(&document, STORE_DOCUMENT_MAX);
-	workspace_print_document(w, &document);
-	queue_row(store, STORE_PUT_WORKSPACE,
-		(struct store_row){ .id = w->id,
-			.owner = w->name,
-			.state = workspace_state_names[w->state],
-			.times_ms = { w->created_ms, w->last_used_ms, w->expires_ms } },
-		&document, done, ctx);
-}
-
-void store_put_exec(
-	struct store *store, const struct exec_record *e, store_done_fn *done, void *ctx)
-{
-	auto_buf struct buf document;
-	buf_init(&document, STORE_DOCUMENT_MAX);
-	exec_print_document(e, &document);
-	queue_row(store, STORE_PUT_EXEC,
-		(struct store_row){ .id = e->id,
-			.owner = e->workspace,
-			.state = exec_state_names[e->state],
-			.times_ms = { e->started_ms, e->ended_ms, 0 } },
-		&document, done, ctx);
-}
-
-void store_remove_workspace(struct store *store, const char *id, const char *name, const char *why,
+void store_put(struct store *store, const struct store_table *table, const void *object,
 	store_done_fn *done, void *ctx)
 {
-	struct store_write *write = queue(store, STORE_REMOVE_WORKSPACE, done, ctx);
+	struct store_write *write = queue(store, STORE_PUT, done, ctx);
 	struct arena *arena = &store->queue.arena;
-	write->gone = (struct store_gone_row){ arena_text(arena, id), arena_text(arena, name),
-		arena_text(arena, why), clock_now_ms() };
-	store->untidy++;
+	struct store_row *row = &write->row;
+	auto_buf struct buf document;
+	buf_init(&document, STORE_DOCUMENT_MAX);
+	record_print_kept(table->record, object, &document);
+	write->table = index_of(table);
+	if (document.overflow) {
+		refuse(store, write, "a document", STORE_DOCUMENT_MAX);
+		return;
+	}
+	row_show(table, object, row);
+	row->document =
+		(struct str){ arena_bytes(arena, document.data, document.len), document.len };
+	row->sum = row_sum(table, row);
+	for (int i = 0; i < STORE_TEXTS && row->texts[i]; i++)
+		row->texts[i] = arena_text(arena, row->texts[i]);
 }
 
-void store_remove_exec(struct store *store, const char *id, store_done_fn *done, void *ctx)
+void store_remove(struct store *store, const struct store_table *table, const char *id,
+	const struct store_gone *gone, store_done_fn *done, void *ctx)
 {
-	struct store_write *write = queue(store, STORE_REMOVE_EXEC, done, ctx);
-	write->id = arena_text(&store->queue.arena, id);
+	struct store_write *write = queue(store, STORE_REMOVE, done, ctx);
+	struct arena *arena = &store->queue.arena;
+	write->table = index_of(table);
+	write->removal = (struct store_removal){ .id = arena_text(arena, id) };
+	if (!gone)
+		return;
+	write->removal.name = arena_text(arena, gone->name);
+	write->removal.why = arena_text(arena, gone->why);
+	write->removal.at_ms = clock_now_ms();
+	store->untidy++;
 }
 
 void store_put_answer(struct store *store, const char *scope, const char *key,

@@ -27,12 +27,23 @@
 #include "model/workspace.h"
 
 #define STORE_FILE "carrel.db"
+#define STORE_URL "sqlite:" STORE_FILE
 #define STORE_GONE_MAX 10000 /* workspaces that were, the newest; about */
 #define STORE_ANSWERS_MAX 10000
 #define STORE_ANSWERS_BYTES_MAX (64ll << 20)  /* bodies of all answers together */
 #define STORE_ANSWER_BODY_MAX (1u << 20)      /* of one */
 #define STORE_ANSWER_KEPT_MS (24 * 3600000ll) /* how long */
 #define STORE_DOCUMENT_MAX (2u << 20)	      /* a workspace or an exec, as a document */
+
+/* A noun as it is stored: FIELD_COLUMN of its record are columns, the id first, then texts, then
+ * times; FIELD_KEPT are its document. A new noun is one of these in store_tables, and a migration
+ * that makes its table: "REFERENCES … ON DELETE CASCADE" where it goes with another. */
+struct store_table {
+	const char *name; /* "workspaces": what there are many of */
+	const struct record *record;
+	size_t size; /* of the struct that the record is about */
+};
+extern const struct store_table store_workspaces, store_execs;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */
@@ -50,7 +61,8 @@ struct store_host {
 };
 /* That process: until there is nothing more to do, 0, or the store is gone. `directory` and `path`
  * as in store_open. Needs these files, memory, and time to sleep. */
-int store_write_for(int socket, int directory, const char *path, struct error *err);
+int store_write_for(
+	int socket, int directory, const char *path, const char *url, struct error *err);
 
 /* is_new and was_corrupt stay, also over a crash and the next start, until store_settle or the
  * first commit after store_load: what nobody knows any more may belong to the database that is no
@@ -64,10 +76,11 @@ struct store_opened {
 	int migrated_from, version; /* migrated_from 0: it is of this version */
 };
 /* `directory`: an open descriptor of the home, not needed afterwards; `path`: the same directory's
- * path. The file is carrel.db in it. ERR_UNAVAILABLE: locked, read-only, of a later version, or
- * can't be read just now. *opened is also set when it fails after the damaged one was moved. */
-int store_open(int directory, const char *path, const struct store_host *host, struct store **store,
-	struct store_opened *opened, struct error *err);
+ * path. `url`: STORE_URL, carrel.db in it; ERR_INVALID: no backend has its scheme. ERR_UNAVAILABLE:
+ * locked, read-only, of a later version, or can't be read just now. *opened is also set when it
+ * fails after the damaged one was moved. */
+int store_open(int directory, const char *path, const char *url, const struct store_host *host,
+	struct store **store, struct store_opened *opened, struct error *err);
 /* Flushes, also what is queued by the last `done`s, until a commit fails. NULL is nothing. */
 void store_close(struct store *store);
 /* Hands on what is queued, unless a commit is under way: that goes on when it has ended. */
@@ -83,29 +96,25 @@ bool store_is_failing(struct store *store, struct error *err);
 
 typedef void store_done_fn(void *ctx, const struct error *err); /* err NULL: committed */
 
-struct store_loader {
-	/* Each returns 0, or -1 to stop. *w and *e are gone when it returns. */
-	int (*workspace)(void *ctx, const struct workspace *w);
-	int (*exec)(void *ctx, const struct exec_record *e);
-	void *ctx;
-};
+/* *object, of the table's struct, is gone when it returns: 0, or -1 to stop. */
+typedef int store_load_fn(void *ctx, const struct store_table *table, const void *object);
 /* Everything, workspaces first, the oldest first. ERR_CORRUPT: a row that can't be understood is
- * named. ERR_CANCELED: the loader stopped it. */
-int store_load(struct store *store, const struct store_loader *loader, struct error *err);
+ * named. ERR_CANCELED: fn stopped it. */
+int store_load(struct store *store, store_load_fn *fn, void *ctx, struct error *err);
 
 /* What there was without a row has been put aside: is_new and was_corrupt are over, as soon as that
  * is committed. */
 void store_settle(struct store *store);
 
-/* The values are copied before these return. done may be NULL. */
-void store_put_workspace(
-	struct store *store, const struct workspace *w, store_done_fn *done, void *ctx);
-/* Its execs go too; a row in `gone` keeps name, id, why and when. */
-void store_remove_workspace(struct store *store, const char *id, const char *name, const char *why,
+/* A noun, new or changed; copied before it returns. done may be NULL. */
+void store_put(struct store *store, const struct store_table *table, const void *object,
 	store_done_fn *done, void *ctx);
-void store_put_exec(
-	struct store *store, const struct exec_record *e, store_done_fn *done, void *ctx);
-void store_remove_exec(struct store *store, const char *id, store_done_fn *done, void *ctx);
+/* What goes with it goes too. gone, or NULL: its id, this name, why and when are remembered. */
+struct store_gone {
+	const char *name, *why;
+};
+void store_remove(struct store *store, const struct store_table *table, const char *id,
+	const struct store_gone *gone, store_done_fn *done, void *ctx);
 /* Why and when a workspace that is no more went, once that is committed. false: never heard of. */
 bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
 	const char **why, int64_t *at_ms);

@@ -22,14 +22,14 @@ struct wire_field {
 	{                                                                                          \
 		BYTES, AT(member), 0                                                               \
 	}
-static const struct wire_field row_fields[] = { IS_TEXT(row.id), IS_TEXT(row.owner),
-	IS_TEXT(row.state), IS_PLAIN(row.times_ms), IS_BYTES(row.document), IS_PLAIN(row.sum) };
-static const struct wire_field gone_fields[] = { IS_TEXT(gone.id), IS_TEXT(gone.name),
-	IS_TEXT(gone.why), IS_PLAIN(gone.at_ms) };
+static const struct wire_field row_fields[] = { IS_PLAIN(table), IS_TEXT(row.texts[0]),
+	IS_TEXT(row.texts[1]), IS_TEXT(row.texts[2]), IS_PLAIN(row.times_ms),
+	IS_BYTES(row.document), IS_PLAIN(row.sum) };
+static const struct wire_field removal_fields[] = { IS_PLAIN(table), IS_TEXT(removal.id),
+	IS_TEXT(removal.name), IS_TEXT(removal.why), IS_PLAIN(removal.at_ms) };
 static const struct wire_field answer_fields[] = { IS_TEXT(answer.scope), IS_TEXT(answer.key),
 	IS_PLAIN(answer.at_ms), IS_PLAIN(answer.answer.digest), IS_PLAIN(answer.answer.status),
 	IS_BYTES(answer.answer.body), IS_TEXT(answer.answer.location) };
-static const struct wire_field id_fields[] = { IS_TEXT(id) };
 static const struct wire_field time_fields[] = { IS_PLAIN(at_ms) };
 
 #define ALL(fields)                                                                                \
@@ -40,10 +40,8 @@ static const struct {
 	const struct wire_field *fields;
 	size_t count;
 } kinds[] = {
-	[STORE_PUT_WORKSPACE] = ALL(row_fields),
-	[STORE_REMOVE_WORKSPACE] = ALL(gone_fields),
-	[STORE_PUT_EXEC] = ALL(row_fields),
-	[STORE_REMOVE_EXEC] = ALL(id_fields),
+	[STORE_PUT] = ALL(row_fields),
+	[STORE_REMOVE] = ALL(removal_fields),
 	[STORE_PUT_ANSWER] = ALL(answer_fields),
 	[STORE_TIDY] = ALL(time_fields),
 	[STORE_SETTLE] = { NULL, 0 },
@@ -170,6 +168,8 @@ int wire_parse_batch(struct str message, struct store_batch *batch)
 		for (size_t i = 0; i < kinds[write->kind].count; i++)
 			if (!read_field(&message, &kinds[write->kind].fields[i], write))
 				return -1;
+		if (write->table < 0 || write->table >= STORE_TABLE_COUNT)
+			return -1;
 		*batch->last = write;
 		batch->last = &write->next;
 	}

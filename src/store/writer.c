@@ -126,20 +126,23 @@ static int receive(int socket, struct buf *bytes)
 
 /* The database is opened by the first batch, and by each that finds it closed: who can't write is
  * told why. */
-static int commit(
-	const struct store_place *place, void **db, struct store_batch *batch, struct error *err)
+static int commit(const struct store_backend *backend, const struct store_place *place, void **db,
+	struct store_batch *batch, struct error *err)
 {
-	if (!*db && store_sqlite.attach(place, false, db, err))
+	if (!*db && backend->attach(place, false, db, err))
 		return -1;
-	return store_sqlite.commit(*db, batch, err);
+	return backend->commit(*db, batch, err);
 }
 
-int store_write_for(int socket, int directory, const char *path, struct error *err)
+int store_write_for(int socket, int directory, const char *path, const char *url, struct error *err)
 {
 	const struct store_place place = { directory, path };
+	const struct store_backend *backend;
 	auto_buf struct buf in, out;
 	void *db = NULL;
 	int got;
+	if (store_find_backend(url, &backend, err))
+		return -1;
 	buf_init(&in, MESSAGE_MAX);
 	buf_init(&out, MESSAGE_MAX);
 	while ((got = receive(socket, &in)) > 0) {
@@ -148,7 +151,7 @@ int store_write_for(int socket, int directory, const char *path, struct error *e
 		store_batch_init(&batch);
 		if (wire_parse_batch((struct str){ in.data, in.len }, &batch))
 			abort();
-		int failed = commit(&place, &db, &batch, &why);
+		int failed = commit(backend, &place, &db, &batch, &why);
 		fault_point("store.written");
 		buf_clear(&out);
 		wire_print_outcome(&batch, failed ? &why : NULL, &out);
@@ -157,11 +160,11 @@ int store_write_for(int socket, int directory, const char *path, struct error *e
 		if (got < 0)
 			break;
 		if (!failed)
-			store_sqlite.settle(db, &place);
+			backend->settle(db, &place);
 	}
 	if (got < 0)
 		fail_errno(err, "send to the process that writes the database");
 	if (db)
-		store_sqlite.close(db);
+		backend->close(db);
 	return got;
 }

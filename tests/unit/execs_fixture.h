@@ -178,16 +178,20 @@ static inline void queue_put(struct put put)
 		world->flush = loop_after(world->loop, 0, on_flush, NULL);
 }
 
-void store_put_exec(
-	struct store *store, const struct exec_record *e, store_done_fn *done, void *ctx)
+const struct store_table store_execs = { "execs", &exec_fields, sizeof(struct exec_record) };
+
+void store_put(struct store *store, const struct store_table *table, const void *object,
+	store_done_fn *done, void *ctx)
 {
+	const struct exec_record *e = object;
 	struct put put = { .state = e->state, .result = e->result, .done = done, .ctx = ctx };
 	memcpy(put.id, e->id, sizeof put.id);
 	str_copy(put.error, sizeof put.error, e->error ? e->error : "");
 	queue_put(put);
 }
 
-void store_remove_exec(struct store *store, const char *id, store_done_fn *done, void *ctx)
+void store_remove(struct store *store, const struct store_table *table, const char *id,
+	const struct store_gone *gone, store_done_fn *done, void *ctx)
 {
 	struct put put = { .is_removal = true, .done = done, .ctx = ctx };
 	memcpy(put.id, id, sizeof put.id);

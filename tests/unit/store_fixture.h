@@ -61,7 +61,8 @@ static inline int start_writer(void *ctx, int *socket, struct error *err)
 	if (f->writer == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(ends[0]);
-		_exit(getppid() != parent || store_write_for(ends[1], f->dir, f->path, NULL));
+		_exit(getppid() != parent ||
+			store_write_for(ends[1], f->dir, f->path, STORE_URL, NULL));
 	}
 	close(ends[1]);
 	f->started++;
@@ -88,7 +89,7 @@ static inline int try_open(struct fixture *f, struct error *err)
 	const struct store_host host = host_of(f);
 
 	f->store = NULL;
-	return store_open(f->dir, f->path, &host, &f->store, &f->opened, err);
+	return store_open(f->dir, f->path, STORE_URL, &host, &f->store, &f->opened, err);
 }
 
 static inline void open_store(struct fixture *f)
@@ -196,7 +197,7 @@ static inline void put_workspace(struct fixture *f, int number)
 	auto_arena struct arena arena = { 0 };
 	struct workspace w = make_workspace(&arena, number);
 
-	store_put_workspace(f->store, &w, on_done, f);
+	store_put(f->store, &store_workspaces, &w, on_done, f);
 }
 
 static inline void put_exec(struct fixture *f, int number, int workspace)
@@ -204,43 +205,47 @@ static inline void put_exec(struct fixture *f, int number, int workspace)
 	auto_arena struct arena arena = { 0 };
 	struct exec_record e = make_exec(&arena, number, workspace);
 
-	store_put_exec(f->store, &e, on_done, f);
+	store_put(f->store, &store_execs, &e, on_done, f);
 }
 
-static int on_workspace(void *ctx, const struct workspace *w)
+static inline void on_workspace(struct fixture *f, const struct workspace *w)
 {
-	struct fixture *f = ctx;
 	struct json j;
 
 	json_init(&j, &f->loaded, false);
 	workspace_print(&j, NULL, w, &(struct workspace_now){ .state = w->state });
-	workspace_print_document(w, &f->loaded);
+	record_print_kept(&workspace_record, w, &f->loaded);
 	buf_char(&f->loaded, '\n');
 	f->workspaces++;
-	return 0;
 }
 
-static int on_exec(void *ctx, const struct exec_record *e)
+static inline void on_exec(struct fixture *f, const struct exec_record *e)
 {
-	struct fixture *f = ctx;
 	struct json j;
 
 	json_init(&j, &f->loaded, false);
 	exec_print(&j, NULL, e);
-	exec_print_document(e, &f->loaded);
+	record_print_kept(&exec_fields, e, &f->loaded);
 	buf_char(&f->loaded, '\n');
 	f->execs++;
+}
+
+static inline int on_row(void *ctx, const struct store_table *table, const void *object)
+{
+	if (table == &store_workspaces)
+		on_workspace(ctx, object);
+	else
+		on_exec(ctx, object);
 	return 0;
 }
 
 static inline void load(struct fixture *f)
 {
-	const struct store_loader loader = { on_workspace, on_exec, f };
 	struct error err = { 0 };
 
 	buf_clear(&f->loaded);
 	f->workspaces = f->execs = 0;
-	if (store_load(f->store, &loader, &err))
+	if (store_load(f->store, on_row, f, &err))
 		fail_msg("%s", err.text);
 }
 

@@ -327,7 +327,7 @@ static void what_is_half_made_is_removed_at_the_start(void **state)
 	char unused[ID_LEN + 1];
 	memcpy(unused, f->id, sizeof unused);
 	find(f, "broken")->model.last_used_ms++;
-	store_put_workspace(f->core->store, &find(f, "broken")->model, NULL, NULL);
+	store_put(f->core->store, &store_workspaces, &find(f, "broken")->model, NULL, NULL);
 	store_flush(f->core->store);
 	close_core(f);
 	snprintf(path, sizeof path, "%s/workspaces/%s", f->home, unused); /* never used, and gone */

@@ -91,15 +91,15 @@ static void a_second_put_replaces_the_first(void **state)
 	struct exec_record e = make_exec(&arena, 1, 1);
 
 	open_store(f);
-	store_put_workspace(f->store, &w, on_done, f);
-	store_put_exec(f->store, &e, on_done, f);
+	store_put(f->store, &store_workspaces, &w, on_done, f);
+	store_put(f->store, &store_execs, &e, on_done, f);
 	w.state = WORKSPACE_SUSPENDED;
 	w.name = "other";
 	w.disk_usage_bytes = 77;
 	e.state = EXEC_ENDED;
 	e.result.exit_status = 9;
-	store_put_workspace(f->store, &w, on_done, f);
-	store_put_exec(f->store, &e, on_done, f);
+	store_put(f->store, &store_workspaces, &w, on_done, f);
+	store_put(f->store, &store_execs, &e, on_done, f);
 	store_flush(f->store);
 	assert_string_equal(f->acks, "....");
 	load(f);
@@ -139,7 +139,7 @@ static void the_values_are_copied(void **state)
 	struct workspace w = { .id = "a0000000000000000001", .name = name, .error = why };
 
 	open_store(f);
-	store_put_workspace(f->store, &w, NULL, NULL);
+	store_put(f->store, &store_workspaces, &w, NULL, NULL);
 	memset(name, 'x', strlen(name));
 	memset(why, 'x', strlen(why));
 	free(name);
@@ -167,7 +167,7 @@ static void a_write_queued_by_a_done_belongs_to_the_next_flush(void **state)
 	struct workspace w = make_workspace(&arena, 1);
 
 	open_store(f);
-	store_put_workspace(f->store, &w, queue_another, f);
+	store_put(f->store, &store_workspaces, &w, queue_another, f);
 	put_workspace(f, 2);
 	store_flush(f->store);
 	assert_string_equal(f->acks, "..");
@@ -187,7 +187,7 @@ static void closing_writes_what_is_queued_and_what_that_queues(void **state)
 	struct workspace w = make_workspace(&arena, 1);
 
 	open_store(f);
-	store_put_workspace(f->store, &w, queue_another, f);
+	store_put(f->store, &store_workspaces, &w, queue_another, f);
 	close_store(f);
 	assert_string_equal(f->acks, "..");
 	assert_int_equal(f->scheduled, 1);
@@ -217,12 +217,12 @@ static void a_write_that_breaks_a_rule_fails_alone(void **state)
 	assert_string_equal(f->acks, ".!");
 	assert_int_equal(f->last.code, ERR_CONFLICT);
 	assert_non_null(strstr(f->last.text, STORE_FILE));
-	store_put_workspace(f->store, &same, on_done, f);
+	store_put(f->store, &store_workspaces, &same, on_done, f);
 	put_exec(f, 2, 1);
 	store_flush(f->store);
 	assert_string_equal(f->acks, ".!!.");
 	assert_int_equal(f->last.code, ERR_CONFLICT);
-	store_put_workspace(f->store, &large, on_done, f);
+	store_put(f->store, &store_workspaces, &large, on_done, f);
 	store_put_answer(f->store, "s", "k", &answer, on_done, f);
 	put_exec(f, 3, 1);
 	store_flush(f->store);
@@ -249,8 +249,9 @@ static void a_removed_workspace_takes_its_execs_and_leaves_a_reason(void **state
 	put_exec(f, 1, 1);
 	put_exec(f, 2, 2);
 	put_exec(f, 3, 2);
-	store_remove_exec(f->store, "e0000000000000000003", on_done, f);
-	store_remove_workspace(f->store, "a0000000000000000001", "desk-1", "ttl", on_done, f);
+	store_remove(f->store, &store_execs, "e0000000000000000003", NULL, on_done, f);
+	store_remove(f->store, &store_workspaces, "a0000000000000000001",
+		&(struct store_gone){ "desk-1", "ttl" }, on_done, f);
 	assert_false(store_find_gone(f->store, "desk-1", &arena, &why, &at));
 	store_flush(f->store);
 	assert_string_equal(f->acks, ".......");
@@ -266,15 +267,17 @@ static void a_removed_workspace_takes_its_execs_and_leaves_a_reason(void **state
 	auto_arena struct arena names = { 0 };
 	struct workspace again = make_workspace(&names, 7);
 	again.name = "desk-1";
-	store_put_workspace(f->store, &again, on_done, f);
-	store_remove_workspace(f->store, again.id, "desk-1", "rm", on_done, f);
+	store_put(f->store, &store_workspaces, &again, on_done, f);
+	store_remove(f->store, &store_workspaces, again.id, &(struct store_gone){ "desk-1", "rm" },
+		on_done, f);
 	close_store(f);
 	assert_string_equal(f->acks, ".........");
 	open_store(f);
 	assert_true(store_find_gone(f->store, "desk-1", &arena, &why, &at));
 	assert_string_equal(why, "rm");
 	/* What was never there can be removed too. */
-	store_remove_workspace(f->store, "a0000000000000000099", "none", "x", on_done, f);
+	store_remove(f->store, &store_workspaces, "a0000000000000000099",
+		&(struct store_gone){ "none", "x" }, on_done, f);
 	store_flush(f->store);
 	assert_string_equal(f->acks, "..........");
 }
@@ -407,7 +410,15 @@ static const char version_1[] =
 	"\"limits\":{\"memory_bytes\":1,\"disk_bytes\":2,\"tmp_bytes\":3,\"pids\":4,\"fds\":5,"
 	"\"millicpus\":6,\"cpu_time_ms\":7,\"timeout_ms\":8,\"output_bytes\":9},"
 	"\"environment\":null,\"python\":null,\"requirements\":null,\"packages\":[],"
-	"\"is_context\":false,\"disk_usage_bytes\":10,\"disk_mechanism\":null,\"error\":null}', 0);"
+	"\"is_context\":false,\"disk_usage_bytes\":10,\"disk_mechanism\":null,\"error\":null}', "
+	"1216012037866097403);"
+	"INSERT INTO execs VALUES ('e0000000000000000001', 'a0000000000000000001', 'ended', 7, 8,"
+	" '{\"argv\":[\"true\"],\"cwd\":\"/workspace\",\"background\":true,\"tty\":false,"
+	"\"result\":{\"reason\":\"exited\",\"exit_status\":0,\"signal\":0,\"duration_ms\":9,\"cpu_"
+	"ms\":1,\"max_rss_bytes\":933888,\"truncated\":false},"
+	"\"output_bytes\":0,\"output_dropped\":0,"
+	"\"error\":null,\"error_exit_code\":0,\"timeout_ms\":0,\"cpu_time_ms\":0,\"output_cap_"
+	"bytes\":67108864}', 8040586404877670809);"
 	"PRAGMA application_id=1130459756; PRAGMA user_version=1;";
 
 static void version_1_is_migrated_with_all_it_holds(void **state)
@@ -424,6 +435,7 @@ static void version_1_is_migrated_with_all_it_holds(void **state)
 	assert_false(f->opened.is_new || f->opened.was_corrupt);
 	load(f);
 	assert_int_equal(f->workspaces, 1);
+	assert_int_equal(f->execs, 1);
 	assert_non_null(strstr(f->loaded.data, "\"old-desk\",\"state\":\"ready\""));
 	store_put_answer(f->store, "s", "k", &answer, on_done, f);
 	store_flush(f->store);
@@ -432,6 +444,19 @@ static void version_1_is_migrated_with_all_it_holds(void **state)
 	open_store(f);
 	assert_int_equal(f->opened.migrated_from, 0);
 	assert_true(store_find_answer(f->store, "s", "k", &arena, &answer));
+}
+
+static void a_url_of_another_database_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	const struct store_host host = { 0 };
+	struct error err;
+
+	assert_int_equal(
+		store_open(f->dir, f->path, "postgresql://x/y", &host, &f->store, &f->opened, &err),
+		-1);
+	assert_int_equal(err.code, ERR_INVALID);
+	assert_non_null(strstr(err.text, "postgresql://x/y"));
 }
 
 static void a_later_version_is_refused_by_both_numbers_and_left_alone(void **state)
@@ -462,7 +487,7 @@ static void ten_thousand_workspaces_are_loaded_in_a_moment(void **state)
 	for (int i = 1; i <= 10000; i++) {
 		auto_arena struct arena arena = { 0 };
 		struct workspace w = make_workspace(&arena, i);
-		store_put_workspace(f->store, &w, NULL, NULL);
+		store_put(f->store, &store_workspaces, &w, NULL, NULL);
 	}
 	store_flush(f->store);
 	close_store(f);
@@ -476,7 +501,7 @@ static void ten_thousand_workspaces_are_loaded_in_a_moment(void **state)
 	assert_in_range(used, 0, 20000000); /* sanitizers */
 }
 
-static int refuse_workspace(void *ctx, const struct workspace *w)
+static int refuse(void *ctx, const struct store_table *table, const void *object)
 {
 	return -1;
 }
@@ -484,13 +509,12 @@ static int refuse_workspace(void *ctx, const struct workspace *w)
 static void a_loader_may_stop(void **state)
 {
 	struct fixture *f = *state;
-	const struct store_loader loader = { refuse_workspace, on_exec, f };
 	struct error err;
 
 	open_store(f);
 	put_workspace(f, 1);
 	store_flush(f->store);
-	assert_int_equal(store_load(f->store, &loader, &err), -1);
+	assert_int_equal(store_load(f->store, refuse, f, &err), -1);
 	assert_int_equal(err.code, ERR_CANCELED);
 	load(f);
 	assert_int_equal(f->workspaces, 1);
@@ -529,6 +553,7 @@ int main(void)
 		TEST(old_answers_are_not_given_and_go_at_the_next_tidying),
 		TEST(what_was_is_capped_and_the_oldest_goes_first),
 		TEST(version_1_is_migrated_with_all_it_holds),
+		TEST(a_url_of_another_database_is_refused),
 		TEST(a_later_version_is_refused_by_both_numbers_and_left_alone),
 		TEST(ten_thousand_workspaces_are_loaded_in_a_moment),
 		TEST(a_loader_may_stop),

@@ -32,7 +32,7 @@ _Noreturn static void write_and_say(struct fixture *f, int say, int count, const
 	for (int i = 1; i <= count; i++) {
 		struct workspace w = make_workspace(&arena, i);
 		char said = SAYS_QUEUED;
-		store_put_workspace(f->store, &w, on_child_done, &say);
+		store_put(f->store, &store_workspaces, &w, on_child_done, &say);
 		if (write(say, &said, 1) != 1)
 			abort();
 		store_flush(f->store);
@@ -185,7 +185,8 @@ static void an_error_of_the_disk_fails_the_commit_by_its_name(void **state)
 			is_right &= !store_is_failing(f->store, &f->last);
 			load(f);
 			is_right &= f->workspaces == 1;
-			store_remove_workspace(f->store, "a0000000000000000003", "x", "y", 0, 0);
+			store_remove(f->store, &store_workspaces, "a0000000000000000003",
+				&(struct store_gone){ "x", "y" }, 0, 0);
 			close_store(f);
 			_exit(is_right ? 0 : 1);
 		}
@@ -209,7 +210,8 @@ static void fill(struct fixture *f)
 	for (int i = 1; i <= 10; i++)
 		put_exec(f, i, i);
 	store_put_answer(f->store, "s", "k", &answer, NULL, NULL);
-	store_remove_workspace(f->store, "a0000000000000000020", "desk-20", "ttl", NULL, NULL);
+	store_remove(f->store, &store_workspaces, "a0000000000000000020",
+		&(struct store_gone){ "desk-20", "ttl" }, NULL, NULL);
 	close_store(f);
 	memset(f->acks, 0, sizeof f->acks);
 	open_store(f);
@@ -585,7 +587,7 @@ static bool fill_until_full(struct fixture *f, int *stored)
 		struct workspace w = make_workspace(&arena, 1000 + *stored);
 		w.requirements = text;
 		memset(f->acks, 0, sizeof f->acks);
-		store_put_workspace(f->store, &w, on_done, f);
+		store_put(f->store, &store_workspaces, &w, on_done, f);
 		put_exec(f, 1, 1); /* nothing is wrong with that one */
 		store_flush(f->store);
 		if (strcmp(f->acks, ".."))
@@ -760,9 +762,11 @@ static void a_path_that_is_another_directory_is_refused(void **state)
 	const struct store_host host = host_of(f);
 	struct error err;
 
-	assert_int_equal(store_open(f->dir, "/usr", &host, &f->store, &f->opened, &err), -1);
+	assert_int_equal(
+		store_open(f->dir, "/usr", STORE_URL, &host, &f->store, &f->opened, &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
-	assert_int_equal(store_open(f->dir, "/nowhere", &host, &f->store, &f->opened, &err), -1);
+	assert_int_equal(
+		store_open(f->dir, "/nowhere", STORE_URL, &host, &f->store, &f->opened, &err), -1);
 	assert_non_null(strstr(err.text, "/nowhere"));
 }
 

@@ -12,7 +12,7 @@ static void one_that_is_killed_is_replaced_and_the_commit_done_again(void **stat
 	kill(f->writer, SIGSTOP);
 	put_workspace(f, 2);
 	put_exec(f, 1, 2);
-	store_remove_exec(f->store, "e0000000000000000009", on_done, f);
+	store_remove(f->store, &store_execs, "e0000000000000000009", NULL, on_done, f);
 	store_begin(f->store);
 	put_workspace(f, 3); /* the next commit */
 	store_begin(f->store);
@@ -41,7 +41,8 @@ static void a_commit_that_hangs_holds_up_nobody_and_what_comes_meanwhile_is_one(
 	int64_t at_ms;
 
 	open_store(f);
-	store_remove_workspace(f->store, "a0000000000000000009", "gone", "rm", on_done, f);
+	store_remove(f->store, &store_workspaces, "a0000000000000000009",
+		&(struct store_gone){ "gone", "rm" }, on_done, f);
 	store_flush(f->store);
 	kill(f->writer, SIGSTOP);
 	put_workspace(f, 1);
@@ -76,7 +77,7 @@ static void a_batch_larger_than_the_socket_is_sent_in_pieces(void **state)
 	for (int i = 1; i <= 8; i++) {
 		number_id(w.id, 'a', i);
 		w.name = arena_printf(&arena, "large-%d", i);
-		store_put_workspace(f->store, &w, on_done, f);
+		store_put(f->store, &store_workspaces, &w, on_done, f);
 	}
 	store_begin(f->store); /* returns */
 	kill(f->writer, SIGCONT);

@@ -258,9 +258,9 @@ static void its_document_comes_back_as_it_was(void **state)
 	buf_init(&out, BUF_MAX_DEFAULT);
 	buf_init(&again, BUF_MAX_DEFAULT);
 	w.limits.disk_bytes = UINT64_MAX; /* more than can be read: cut */
-	workspace_print_document(&w, &out);
-	assert_int_equal(
-		workspace_parse_document((struct str){ out.data, out.len }, &arena, &back, &err),
+	record_print_kept(&workspace_record, &w, &out);
+	assert_int_equal(record_read_kept(&workspace_record, (struct str){ out.data, out.len },
+				 &arena, &back, &err),
 		0);
 	assert_string_equal(back.name, "kept"); /* not of the document */
 	assert_int_equal(back.created_ms, 5);
@@ -284,7 +284,7 @@ static void its_document_comes_back_as_it_was(void **state)
 	assert_int_equal(back.ttl_ms, w.ttl_ms);
 	assert_int_equal(back.idle_timeout_ms, w.idle_timeout_ms);
 	assert_int_equal(back.disk_usage_bytes, 52428800);
-	workspace_print_document(&back, &again);
+	record_print_kept(&workspace_record, &back, &again);
 	assert_string_equal(out.data, again.data);
 }
 
@@ -303,7 +303,7 @@ static void a_document_of_an_earlier_version_is_read(void **state)
 	struct workspace w = { 0 };
 	struct error err;
 
-	assert_int_equal(workspace_parse_document(str_from(text), &arena, &w, &err), 0);
+	assert_int_equal(record_read_kept(&workspace_record, str_from(text), &arena, &w, &err), 0);
 	assert_int_equal(w.limits.millicpus, 500);
 	assert_int_equal(w.idle_timeout_ms, 3600000);
 	assert_string_equal(w.disk_mechanism, "counted");
@@ -314,7 +314,7 @@ static void check_damage(const char *text, const char *was, const char *is, cons
 {
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf damaged;
-	struct workspace w = { .name = "untouched" };
+	struct workspace w = { 0 };
 	struct error err;
 	const char *at = strstr(text, was);
 
@@ -323,14 +323,12 @@ static void check_damage(const char *text, const char *was, const char *is, cons
 	buf_append(&damaged, text, (size_t)(at - text));
 	buf_text(&damaged, is);
 	buf_text(&damaged, at + strlen(was));
-	assert_int_equal(workspace_parse_document(
+	assert_int_equal(record_read_kept(&workspace_record,
 				 (struct str){ damaged.data, damaged.len }, &arena, &w, &err),
 		-1);
 	assert_int_equal(err.code, ERR_CORRUPT);
 	if (!strstr(err.text, name))
 		fail_msg("'%s' not in: %s", name, err.text);
-	assert_null(w.labels.items);
-	assert_null(w.environment);
 }
 
 static void a_document_that_is_not_exactly_one_is_refused(void **state)
@@ -340,7 +338,7 @@ static void a_document_that_is_not_exactly_one_is_refused(void **state)
 	struct workspace w = sample(&arena);
 
 	buf_init(&out, BUF_MAX_DEFAULT);
-	workspace_print_document(&w, &out);
+	record_print_kept(&workspace_record, &w, &out);
 	check_damage(out.data, "{\"ttl_ms\"", "{\"ttl\"", "ttl_ms");
 	check_damage(out.data, "{\"ttl_ms\"", "{\"new\":1,\"ttl_ms\"", "unknown fields");
 	check_damage(out.data, "604800000", "-1", "ttl_ms");

@@ -1,0 +1,107 @@
+/* Nouns as rows, by their records. */
+#include <string.h>
+#include "base/hash.h"
+#include "store/backend.h"
+
+const struct store_table store_workspaces = { "workspaces", &workspace_record,
+	sizeof(struct workspace) };
+const struct store_table store_execs = { "execs", &exec_fields, sizeof(struct exec_record) };
+const struct store_table *const store_tables[STORE_TABLE_COUNT + 1] = { &store_workspaces,
+	&store_execs, NULL };
+
+const struct field *store_column(const struct store_table *table, size_t i)
+{
+	for (size_t at = 0; at < table->record->count; at++)
+		if ((table->record->rows[at].flags & FIELD_COLUMN) && i-- == 0)
+			return &table->record->rows[at];
+	return NULL;
+}
+
+void row_show(const struct store_table *table, const void *object, struct store_row *row)
+{
+	const struct field *column;
+	size_t texts = 0, times = 0;
+	*row = (struct store_row){ 0 };
+	for (size_t i = 0; (column = store_column(table, i)); i++) {
+		const void *at = (const char *)object + column->offset;
+		if (column->kind == FIELD_TIME)
+			row->times_ms[times++] = *(const int64_t *)at;
+		else if (column->kind == FIELD_ID)
+			row->texts[texts++] = at;
+		else if (column->kind == FIELD_CHOICE)
+			row->texts[texts++] = column->names[*(const int *)at];
+		else
+			row->texts[texts++] = *(const char *const *)at;
+	}
+}
+
+static void add_text(struct sha256 *hash, const char *text, size_t len)
+{
+	sha256_add(hash, text, len);
+	sha256_add(hash, "", 1);
+}
+
+int64_t row_sum(const struct store_table *table, const struct store_row *row)
+{
+	unsigned char digest[SHA256_LEN];
+	struct sha256 hash;
+	uint64_t sum = 0;
+	sha256_init(&hash);
+	add_text(&hash, table->name, strlen(table->name) - 1); /* "workspace" */
+	for (int i = 0; i < STORE_TEXTS && row->texts[i]; i++)
+		add_text(&hash, row->texts[i], strlen(row->texts[i]));
+	for (int i = 0; i < STORE_TIMES; i++) {
+		char number[24];
+		str_format(number, sizeof number, "%lld", (long long)row->times_ms[i]);
+		add_text(&hash, number, strlen(number));
+	}
+	sha256_add(&hash, row->document.data, row->document.len);
+	sha256_end(&hash, digest);
+	for (int i = 0; i < 8; i++)
+		sum = sum << 8 | digest[i];
+	return sum ? (int64_t)sum : 1;
+}
+
+/* The index of `text` in names, or -1. */
+static int find_name(const char *const *names, const char *text)
+{
+	for (int i = 0; names[i]; i++)
+		if (!strcmp(names[i], text))
+			return i;
+	return -1;
+}
+
+static int read_column(const struct field *column, const char *text, void *at, struct error *err)
+{
+	if (column->kind == FIELD_ID) {
+		if (!id_is_valid(text))
+			return fail(err, ERR_CORRUPT, "invalid %s '%s'", column->name, text);
+		str_copy(at, ID_LEN + 1, text);
+	} else if (column->kind == FIELD_CHOICE) {
+		int value = find_name(column->names, text);
+		if (value < 0)
+			return fail(err, ERR_CORRUPT, "unknown %s '%s'", column->name, text);
+		*(int *)at = value;
+	} else {
+		*(const char **)at = text;
+	}
+	return 0;
+}
+
+int row_read(const struct store_table *table, const struct store_row *row, struct arena *arena,
+	void *object, struct error *err)
+{
+	const struct field *column;
+	size_t texts = 0, times = 0;
+	if (row->sum && row_sum(table, row) != row->sum)
+		return fail(err, ERR_CORRUPT, "its checksum is wrong");
+	memset(object, 0, table->size);
+	for (size_t i = 0; (column = store_column(table, i)); i++) {
+		void *at = (char *)object + column->offset;
+		if (column->kind == FIELD_TIME)
+			*(int64_t *)at = row->times_ms[times++];
+		else if (read_column(column, row->texts[texts++], at, err))
+			return -1;
+	}
+	return record_read_kept(table->record, row->document, arena, object, err);
+}
