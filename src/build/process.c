@@ -147,7 +147,7 @@ static int check_texts(const struct build_order *order, struct error *err)
 			"'%s' is a path, not a version of Python", order->python);
 	for (size_t i = 0; i < order->option_count; i++)
 		if (!workspace_build_option_is_valid(order->options[i]))
-			return fail(err, ERR_DENIED, "'%s' is not an option of a client's build",
+			return fail(err, ERR_DENIED, "option '%s' is not allowed in builds of the daemon",
 				order->options[i]);
 	return 0;
 }

@@ -10,8 +10,6 @@
 #include "cli/env.h"
 #include "cli/progress.h"
 
-/* ---- what a builder needs, and what it shows ---- */
-
 struct site {
 	struct env_session session;
 	struct progress progress;
@@ -64,8 +62,6 @@ static void site_done(struct site *site)
 		.session = ENV_SESSION_NONE                                                        \
 	}
 
-/* ---- build ---- */
-
 static int build(struct site *site, const struct env_build_options *options, const char *package_id,
 	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
 	struct error *err)
@@ -109,8 +105,6 @@ static int builder_build(int argc, char **argv)
 		return env_fail(&err, &problem, json);
 	return env_print_built(&site.session.store, &options, &meta, was_there);
 }
-
-/* ---- verify ---- */
 
 struct verdict {
 	const char *name; /* as it was typed when there is none */
@@ -297,8 +291,6 @@ static int builder_verify(int argc, char **argv)
 		return env_fail(&err, NULL, json);
 	return finish_verify(&all, names.count == 1, json);
 }
-
-/* ---- the command line ---- */
 
 static const struct cli_command commands[] = {
 	{ "build", "the part of carrel env build that resolves, fetches and unpacks",

@@ -20,8 +20,6 @@ void columns_add(struct columns *columns, const char *const *cells)
 	}
 }
 
-/* ---- by the rows of a record ---- */
-
 static const char *number_text(
 	struct arena *arena, const struct field *row, const struct json_value *v)
 {
@@ -127,8 +125,6 @@ void columns_add_object(
 		cells[i] = columns_text(columns->arena, find_column(record, i + 1), object);
 	columns_add(columns, cells);
 }
-
-/* ---- as it is printed ---- */
 
 /* Characters, not bytes: names may be in any script. */
 static size_t width_of(const char *text)

@@ -90,8 +90,6 @@ static void catch_interrupts(struct client *client)
 		sigaction(signals[i], &action, NULL);
 }
 
-/* ---- the two sides ---- */
-
 static void parse_place(struct arena *arena, const char *text, struct place *place)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
@@ -156,8 +154,6 @@ static const char *file_path(
 		arena_printf(&copy->remote->arena, "/files/%s%s", escaped, query));
 }
 
-/* ---- what is there ---- */
-
 static int look_inside(
 	struct copy *copy, const struct place *place, struct found *found, struct error *err)
 {
@@ -205,8 +201,6 @@ static int look_here(const char *path, struct found *found, struct error *err)
 	return 0;
 }
 
-/* ---- progress ---- */
-
 static void on_progress(void *ctx, uint64_t bytes)
 {
 	struct copy *copy = ctx;
@@ -214,8 +208,6 @@ static void on_progress(void *ctx, uint64_t bytes)
 	if (clock_monotonic_ms() - copy->began_ms >= QUIET_MS)
 		progress_show_bytes(&copy->progress, "copying", bytes, copy->total);
 }
-
-/* ---- in ---- */
 
 static int upload(struct copy *copy, const char *path, const char *type, int fd,
 	const uint64_t *size, struct error *err)
@@ -321,8 +313,6 @@ static int copy_in(struct copy *copy, struct error *err)
 	return source.kind == A_DIRECTORY ? copy_in_tree(copy, &there, err)
 					  : copy_in_file(copy, &source, &there, err);
 }
-
-/* ---- out ---- */
 
 /* Takes all of the answer. */
 static int receive(
@@ -470,8 +460,6 @@ static int copy_out(struct copy *copy, struct error *err)
 		return fail(err, ERR_NOT_FOUND, "there is no directory '%s'", copy->to.path);
 	return copy_out_file(copy, &source, &there, err);
 }
-
-/* ---- all of it ---- */
 
 /* what: how one is called, and how several. */
 static void warn_of(unsigned long count, const char *const what[2], const char *first)

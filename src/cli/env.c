@@ -101,8 +101,6 @@ void env_session_done(struct env_session *session)
 	arena_done(&session->arena);
 }
 
-/* ---- what is printed ---- */
-
 static void print_texts(struct json *j, const char *key, const char *const *items, size_t count)
 {
 	json_array(j, key);

@@ -8,7 +8,6 @@
 #include "envs/store.h"
 #include "format/json.h"
 
-/* ---- the subcommands: each takes its own argv and returns the process's exit code ---- */
 int env_cli_build(int argc, char **argv);
 int env_cli_warm(int argc, char **argv);
 int env_cli_verify(int argc, char **argv);
@@ -18,14 +17,12 @@ int env_cli_metrics(int argc, char **argv);
 int env_cli_rm(int argc, char **argv);
 int env_cli_prune(int argc, char **argv);
 
-/* ---- command lines ---- */
 /* Parses, and deals with --help and what is wrong. true: go on; false: *code is the exit code.
  * Between `least` and `most` operands. */
 bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, size_t least, size_t most, text_list *operands, int *code);
 bool env_cli_is_json(const char *format);
 
-/* ---- the store, opened ---- */
 struct env_session {
 	struct arena arena;
 	struct home home;
@@ -39,7 +36,6 @@ void env_session_done(struct env_session *session);
 	}
 #define auto_env_session __attribute__((cleanup(env_session_done)))
 
-/* ---- what is printed ---- */
 /* One environment; `cached` NULL: it isn't said. `problem` as in env_row. */
 void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
 	bool is_in_use, const char *problem, const bool *cached);
@@ -58,7 +54,6 @@ int env_fail(const struct error *err, const struct build_problem *problem, bool 
 /* "3h ago", "2d ago", "now"; out needs 32 bytes. Pure. */
 void env_format_age(char out[32], const char *time, int64_t now_ms);
 
-/* ---- a build asked for, shared with carrel-build ---- */
 struct env_build_options {
 	struct env_options env;
 	const char *format;

@@ -13,8 +13,6 @@
 
 #define SAID_MAX ((size_t)64 << 20)
 
-/* ---- the options ---- */
-
 #define AT(field) offsetof(struct env_build_options, env.field)
 static const struct arg_option build_table[] = {
 	ENV_SOURCE_ROWS(AT, ENV_FILES, ENV_PACKAGES),
@@ -72,8 +70,6 @@ const struct arg_spec env_verify_spec = {
 	.options = verify_table,
 	.option_count = sizeof verify_table / sizeof *verify_table,
 };
-
-/* ---- carrel-build ---- */
 
 static char **make_argv(
 	const struct env_build_options *options, const char *package_id, struct arena *arena)
@@ -155,8 +151,6 @@ int env_ensure(struct env_session *session, const struct env_build_options *opti
 	return build(session, make_argv(options, package_id, &session->arena),
 		env_cli_is_json(options->format), options->events, wanted.name, ensured, err);
 }
-
-/* ---- build ---- */
 
 /* Somebody's environment goes for the sake of this one: that isn't done in silence. */
 static void say_evicted(const char *name, const char *limit)
@@ -252,8 +246,6 @@ int env_cli_build(int argc, char **argv)
 	return execute(make_argv(&options, names.items[0], &arena), json);
 }
 
-/* ---- warm ---- */
-
 /* Text: names, one a line, as they are done. JSON: one array of what each build printed. */
 static int warm_one(struct env_session *session, const struct env_build_options *options,
 	const char *file, struct json *j, int *code)
@@ -315,8 +307,6 @@ int env_cli_warm(int argc, char **argv)
 	buf_char(&out, '\n');
 	return json ? env_print_all(&out) : 0;
 }
-
-/* ---- verify ---- */
 
 /* Its arguments are read here as well: what is wrong with them is said without carrel-build. */
 int env_cli_verify(int argc, char **argv)

@@ -11,8 +11,6 @@
 
 #define LOG_MAX ((size_t)64 << 20)
 
-/* ---- ls ---- */
-
 struct format_options {
 	const char *format;
 };
@@ -124,8 +122,6 @@ int env_cli_ls(int argc, char **argv)
 	buf_char(&out, '\n');
 	return env_print_all(&out);
 }
-
-/* ---- show ---- */
 
 struct show_options {
 	const char *format;
@@ -327,8 +323,6 @@ int env_cli_show(int argc, char **argv)
 		return env_fail(&err, NULL, env_cli_is_json(options.format));
 	return env_print_all(&out);
 }
-
-/* ---- metrics ---- */
 
 static const struct arg_spec metrics_spec = {
 	.command = "env metrics",

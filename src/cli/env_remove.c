@@ -9,8 +9,6 @@
 #include "cli/env.h"
 #include "format/quantity.h"
 
-/* ---- rm ---- */
-
 struct rm_options {
 	const char *format;
 };
@@ -130,8 +128,6 @@ int env_cli_rm(int argc, char **argv)
 	/* What went is gone all the same; JSON is one value, so that this is said beside it. */
 	return failed ? cli_fail(&err, false) : code;
 }
-
-/* ---- prune ---- */
 
 struct prune_options {
 	const char *format;

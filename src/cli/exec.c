@@ -76,8 +76,6 @@ static const struct arg_spec shell_spec = {
 	.option_count = sizeof shell_table / sizeof *shell_table,
 };
 
-/* ---- the request ---- */
-
 static int print_argv(struct json *j, char *const *argv, struct error *err)
 {
 	json_array(j, "argv");
@@ -159,8 +157,6 @@ static int check_options(const struct exec_options *options, bool json, struct e
 			options->tty ? 't' : 'i');
 	return 0;
 }
-
-/* ---- carried out ---- */
 
 static int run_background(
 	struct remote *remote, const char *path, const struct buf *body, struct error *err)

@@ -44,8 +44,6 @@ struct attached {
 	struct error failure;
 };
 
-/* ---- streams ---- */
-
 bool exec_can_be_handed(int fd)
 {
 	struct stat st;
@@ -87,8 +85,6 @@ static int replace_stdin(struct error *err)
 	auto_close int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return empty < 0 || dup2(empty, STDIN_FILENO) < 0 ? fail_errno(err, "open '/dev/null'") : 0;
 }
-
-/* ---- the end ---- */
 
 static void stop_when_delivered(struct attached *a)
 {
@@ -165,8 +161,6 @@ static int read_result(struct attached *a, struct str text, struct error *err)
 	result->truncated = a->is_over;
 	return 0;
 }
-
-/* ---- the answer ---- */
 
 /* One that ended at once may have none to send any more. */
 static int begin_terminal(struct attached *a, struct error *err)
@@ -248,8 +242,6 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	on_failure(a, &err);
 }
 
-/* ---- signals ---- */
-
 /* reason: NULL, or what of ours ends it. */
 static int send_signal(struct attached *a, int signo, const char *reason, struct error *err)
 {
@@ -311,8 +303,6 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		cancel(a); /* it hasn't begun; of one that has ended the answer is on its way */
 }
 
-/* ---- relays ---- */
-
 static void on_relay_finished(void *ctx)
 {
 	struct attached *a = ctx;
@@ -337,8 +327,6 @@ static void on_relay_failed(void *ctx, const struct error *err)
 {
 	on_failure(ctx, err);
 }
-
-/* ---- all of it ---- */
 
 static int send_request(struct attached *a, struct error *err)
 {

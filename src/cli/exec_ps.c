@@ -12,8 +12,6 @@
 #include "cli/several.h"
 #include "format/json_copy.h"
 
-/* ---- ps ---- */
-
 struct ps_options {
 	struct remote_options remote;
 	bool all;
@@ -192,8 +190,6 @@ int cli_ps(int argc, char **argv)
 		return cli_fail(&err, remote.json);
 	return remote_print(&out);
 }
-
-/* ---- kill ---- */
 
 struct kill_options {
 	struct remote_options remote;

@@ -20,8 +20,6 @@
 #define ENTRIES_MAX 1000
 #define NAMES_MAX ((size_t)16 << 20)
 
-/* ---- what is shown ---- */
-
 static bool is_shown(const struct plan *plan, const char *path)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++)
@@ -74,8 +72,6 @@ const char *missed_entry(const struct plan *plan, const char *path, struct arena
 	}
 	return path;
 }
-
-/* ---- what is looked for ---- */
 
 struct missed {
 	struct arena *arena;
@@ -143,8 +139,6 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* ---- the report ---- */
-
 static void print_json(const struct missed *missed, int code, struct buf *out)
 {
 	struct json j;
@@ -188,8 +182,6 @@ static void print_text(const struct missed *missed, const char *program, int cod
 		if (plan_system_check_shown(missed->entries.items[i], &why))
 			buf_printf(out, "    %s\n", missed->entries.items[i]);
 }
-
-/* ---- together ---- */
 
 static int add_facts(struct host *host, struct arena *arena, struct error *err)
 {

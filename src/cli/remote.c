@@ -274,8 +274,6 @@ int remote_print(const struct buf *text)
 	return env_print_all(text);
 }
 
-/* ---- small views ---- */
-
 void remote_format_age(char out[32], const char *time)
 {
 	env_format_age(out, time, clock_now_ms());

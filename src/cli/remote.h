@@ -90,7 +90,6 @@ int remote_print_answer(const struct remote_answer *answer);
 /* As env_print_all, for text. */
 int remote_print(const struct buf *text);
 
-/* ---- small views ---- */
 /* "3h", "2d", "now", "-": since an RFC 3339 time; out needs 32 bytes. */
 void remote_format_age(char out[32], const char *time);
 /* {"K":"V",...} as K=V,K=V; a value that is null as (hidden). */

@@ -64,8 +64,6 @@ static const struct arg_spec spec = {
 		    "  carrel serve --stop\n",
 };
 
-/* ---- what it needs ---- */
-
 /* carreld, beside carrel or where packages put such programs; never by PATH. */
 static int find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
 {
@@ -103,8 +101,6 @@ static int open_home(struct server *server, struct error *err)
 		       ? -1
 		       : 0;
 }
-
-/* ---- serving ---- */
 
 static int open_server(struct server *server, struct error *err)
 {
@@ -167,8 +163,6 @@ static void close_server(struct server *server)
 	home_done(&server->home);
 	arena_done(&server->arena);
 }
-
-/* ---- in the background ---- */
 
 /* One that has grown too long is put aside here, or by core while it runs (core/log.c). */
 static int open_log(const struct home *home, int *log, struct error *err)
@@ -282,8 +276,6 @@ static int start_background(struct server *server, struct error *err)
 	child_wait(&child);
 	return await_ready(&server->home, in, err);
 }
-
-/* ---- the command ---- */
 
 static int stop(const struct server *server, bool json, struct error *err)
 {

@@ -27,8 +27,6 @@ struct packing {
 	char chunk[CHUNK];
 };
 
-/* ---- in the child ---- */
-
 static int send_all(struct packing *packing, const char *data, size_t len, struct error *err)
 {
 	if (fd_write_full(packing->out, data, len) == (ssize_t)len)
@@ -175,8 +173,6 @@ static void pack_all(struct packing *packing, int dir)
 		for (int i = 0; i < 4; i++)
 			(void)send_all(packing, noise, sizeof noise, &ignored);
 }
-
-/* ---- in the parent ---- */
 
 int pack_begin(struct pack *pack, int dir, struct error *err)
 {

@@ -33,8 +33,6 @@ int unpack_begin(struct unpack *unpack, int place, struct error *err)
 	return unpack->stage < 0 ? fail_errno(err, "open '%s'", unpack->stage_name) : 0;
 }
 
-/* ---- entries ---- */
-
 static void leave_out(struct unpack *unpack, const struct tar_entry *entry)
 {
 	if (!unpack->left_out++)
@@ -222,8 +220,6 @@ int unpack_add(struct unpack *unpack, struct str data, struct error *err)
 	} while (step == TAR_ENTRY || step == TAR_DATA);
 	return 0;
 }
-
-/* ---- into place ---- */
 
 /* What carrel makes in a workspace is about that workspace, and no use elsewhere. The directories
  * of --context stay when something is in them. */

@@ -166,8 +166,6 @@ static int print_request(
 	return 0;
 }
 
-/* ---- interrupts ---- */
-
 /* Blocks the signals that end a command, to be read from *fd. */
 static int catch_signals(int *fd, struct error *err)
 {

@@ -9,8 +9,6 @@
 #include "cli/remote.h"
 #include "model/workspace.h"
 
-/* ---- ls ---- */
-
 struct ls_options {
 	struct remote_options remote;
 	text_list labels;
@@ -98,8 +96,6 @@ int cli_ls(int argc, char **argv)
 		columns_print(&listing.columns, &out);
 	return remote_print(&out);
 }
-
-/* ---- info ---- */
 
 struct info_options {
 	struct remote_options remote;

@@ -16,7 +16,6 @@
 #define PIECE 65536
 #define BODY_MAX ((size_t)64 << 20) /* of client_call */
 
-/* ---- connecting ---- */
 /* A path that is too long for an address is reached through its directory. */
 static int connect_path(int fd, const char *path)
 {
@@ -146,7 +145,6 @@ int client_renew(struct client *client, struct error *err)
 	return 0;
 }
 
-/* ---- receiving ---- */
 /* Waits for more bytes, at most `size`. 0 at the end. */
 static ssize_t receive(struct client *client, char *data, size_t size, struct error *err)
 {
@@ -329,7 +327,6 @@ ssize_t client_read(struct client *client, struct client_response *response, voi
 				    : read_plain(client, response, data, size, err);
 }
 
-/* ---- whole answers ---- */
 static int read_all(struct client *client, struct client_response *response, struct arena *arena,
 	struct error *err)
 {

@@ -106,7 +106,6 @@ void connection_set_timer(struct connection *c, uint64_t delay_ms)
 	c->timer = loop_after(c->server->loop, delay_ms, serve_on_timer, c);
 }
 
-/* ---- answers of our own ---- */
 static void drain(struct connection *c)
 {
 	/* Closing while the client still sends would reset the connection, and with it the answer
@@ -132,7 +131,6 @@ void connection_answer(struct connection *c, int code, const char *title, const 
 	drain(c);
 }
 
-/* ---- relaying ---- */
 /* How much of what the client sent may go on. false: the connection is broken. */
 static bool take_body(struct connection *c, size_t *len)
 {

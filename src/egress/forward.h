@@ -32,7 +32,6 @@ struct forward_host {
 };
 typedef VEC(struct forward_host) forward_hosts;
 
-/* ---- pure: what a request is, and whether it may pass ---- */
 struct forward_request {
 	bool is_connect;
 	char host[256]; /* as in struct forward_host */
@@ -78,7 +77,6 @@ bool forward_address_is_closed(const struct sockaddr *address);
 int forward_host_from_url(
 	const char *url, struct arena *arena, struct forward_host *host, struct error *err);
 
-/* ---- a proxy between the forwarder and the hosts ---- */
 struct forward_proxy {
 	char host[256]; /* as in struct forward_host; "": none */
 	uint16_t port;
@@ -97,7 +95,6 @@ bool forward_proxy_is_excepted(const char *except, const char *host, uint16_t po
  * first. */
 int forward_proxies_find(struct forward_proxies *proxies, struct error *err);
 
-/* ---- the process ---- */
 struct forward {
 	struct child child;
 	int control, lock;			      /* -1: not running */

@@ -165,7 +165,6 @@ int forward_host_from_url(
 	return 0;
 }
 
-/* ---- addresses ---- */
 struct prefix {
 	uint8_t bytes[6], bits;
 };

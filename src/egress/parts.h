@@ -23,7 +23,6 @@ int host_check(const struct forward_host *host, struct error *err);
 /* A host that is written as an address that isn't public: a proxy would connect to it. */
 bool proxy_must_not_reach(const char *host);
 
-/* ---- resolve.c: names to addresses, each in a process of its own ---- */
 union address {
 	struct sockaddr any;
 	struct sockaddr_in ipv4;
@@ -56,7 +55,6 @@ struct resolver {
 struct lookup *resolver_ask(struct resolver *resolver, const char *host);
 void resolver_done(struct resolver *resolver); /* ends those that run */
 
-/* ---- serve.c: the loop of the process ---- */
 enum control_type { CONTROL_SERVE = 1, CONTROL_ALLOW, CONTROL_SETTLE, CONTROL_END };
 struct control_message { /* SERVE comes with one descriptor, the others with none */
 	uint32_t type, policy;
@@ -79,7 +77,6 @@ int serve_run(const struct forward_options *options, int control, struct shared 
 	struct error *err);
 void serve_reply(int control, const struct error *err); /* NULL: done */
 
-/* ---- confine.c ---- */
 /* Takes everything from the calling process that it doesn't need: descriptors (the control socket
  * becomes *control), ids, capabilities, files, system calls. It ends with `parent`. */
 int confine_self(

@@ -122,8 +122,6 @@ bool proxy_must_not_reach(const char *host)
 	return forward_address_is_closed(&address.any);
 }
 
-/* ---- the operator's variables ---- */
-
 static const char *first_set(const char *const *names, const char **found)
 {
 	for (; *names; names++) {

@@ -88,7 +88,6 @@ int forward_parse(struct str bytes, struct forward_request *out, struct error *e
 	return 1;
 }
 
-/* ---- passing a request on ---- */
 static bool is_nominated(struct str headers, struct str name)
 {
 	struct http1_header header;
@@ -150,7 +149,6 @@ void forward_rewrite(struct str bytes, const struct forward_request *request, st
 	buf_text(out, "\r\n");
 }
 
-/* ---- bodies ---- */
 void forward_body_start(struct forward_body *body, const struct forward_request *request)
 {
 	*body = (struct forward_body){ .is_chunked = request->is_chunked,

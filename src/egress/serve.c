@@ -57,7 +57,6 @@ static void fail_host(struct connection *c, int code, const char *title, const c
 	answer_host(c, code, title, why);
 }
 
-/* ---- reaching the host ---- */
 static void set_no_delay(int fd)
 {
 	int on = 1;
@@ -83,8 +82,6 @@ static int connect_address(struct connection *c, union address address)
 	c->fds[UPSTREAM] = take_fd(&fd);
 	return status < 0 ? 1 : 0;
 }
-
-/* ---- through a proxy ---- */
 
 /* The host is asked for by CONNECT, also for http://: the proxy sees nothing of the request. */
 static void begin_tunnel(struct connection *c)
@@ -257,7 +254,6 @@ static void judge(struct connection *c)
 		use_lookup(c, c->lookup);
 }
 
-/* ---- the client's side ---- */
 static void read_head(struct connection *c)
 {
 	struct error err;
@@ -421,7 +417,6 @@ void serve_on_closed(struct server *server)
 		watch_listeners(server, true);
 }
 
-/* ---- control ---- */
 static struct policy *find_policy(struct server *server, uint32_t id)
 {
 	struct policy *policy = server->policies;

@@ -204,8 +204,6 @@ const struct pylock_package *pylock_find(const pylock_list *list, const char *na
 	return NULL;
 }
 
-/* ---- as a requirements file ---- */
-
 struct foreign { /* a package of somebody else's lock */
 	const char *name, *version, *marker;
 	struct buf hashes;

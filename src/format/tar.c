@@ -30,8 +30,6 @@ static unsigned sum_of(const char *block)
 	return sum;
 }
 
-/* ---- writing ---- */
-
 static void put_octal(char *block, enum field field, uint64_t value)
 {
 	for (size_t i = fields[field].len - 1; i-- > 0; value >>= 3)
@@ -162,8 +160,6 @@ void tar_write_end(struct buf *out)
 	static const char zeros[2 * TAR_BLOCK];
 	buf_append(out, zeros, sizeof zeros);
 }
-
-/* ---- reading ---- */
 
 void tar_reader_init(struct tar_reader *reader)
 {
@@ -584,8 +580,6 @@ int tar_reader_finish(const struct tar_reader *reader, struct error *err)
 {
 	return reader->zeros == 2 ? 0 : fail(err, ERR_CORRUPT, "the archive is truncated");
 }
-
-/* ---- names ---- */
 
 const char *tar_clean_name(struct arena *arena, const char *name)
 {

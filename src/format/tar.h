@@ -33,14 +33,12 @@ struct tar_entry {
 	int64_t modified_s;	 /* Unix time */
 };
 
-/* ---- writing ---- */
 /* Appends the header of an entry; size bytes follow for TAR_FILE, then tar_write_padding. TAR_OTHER
  * can't be written. ERR_LIMIT: a name or target longer than TAR_NAME_MAX. */
 int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error *err);
 void tar_write_padding(struct buf *out, uint64_t size);
 void tar_write_end(struct buf *out);
 
-/* ---- reading ---- */
 enum tar_step {
 	TAR_MORE,  /* all input is taken: feed more */
 	TAR_ENTRY, /* reader->entry, valid until the next one */
@@ -84,7 +82,6 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 /* The input is at its end: ERR_CORRUPT when the archive isn't. */
 int tar_reader_finish(const struct tar_reader *reader, struct error *err);
 
-/* ---- names ---- */
 /* Without "./", empty components and a slash at the end; "" is the root of the tree. NULL: it is
  * absolute or has "..". */
 const char *tar_clean_name(struct arena *arena, const char *name);

@@ -46,8 +46,6 @@ static bool is_mounted(const char *path)
 	       stat.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
-/* ---- mounting ---- */
-
 static bool is_roots_alone(const struct stat *st)
 {
 	return st->st_uid == 0 && !(st->st_mode & 022);
@@ -174,8 +172,6 @@ int home_image_ensure(const char *path, struct error *err)
 		return -1;
 	return mount_image(path, image, fd, err);
 }
-
-/* ---- making ---- */
 
 static bool is_empty(const char *path)
 {

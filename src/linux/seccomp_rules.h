@@ -273,8 +273,6 @@ HOT(openat) HOT(mmap) HOT(ioctl) HOT(fcntl)
 HOT(open)
 #endif
 
-/* ---- roles: programs of ours that serve others ---- */
-
 /* Paths are opened beneath a directory by it; what its mode says is ours. */
 ROLE_ALLOW(openat2)
 

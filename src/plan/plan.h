@@ -28,7 +28,6 @@
 enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
 enum plan_path_kind { PATH_ABSENT, PATH_DIRECTORY, PATH_FILE, PATH_LINK };
 
-/* ---- what the host is ---- */
 struct plan_host_path { /* a system path that was found on the host */
 	const char *path;
 	enum plan_path_kind kind;
@@ -57,7 +56,6 @@ struct plan_facts {
 	bool has_unified;      /* the cgroup2 hierarchy is in use: a process has a place in it */
 };
 
-/* ---- what the user asked for ---- */
 struct plan_bind {
 	const char *source;  /* absolute on the host */
 	const char *beneath; /* NULL, or a name below source: opened following no link */
@@ -103,7 +101,6 @@ struct plan_options {
 	bool tty, interactive;
 };
 
-/* ---- the plan ---- */
 enum plan_node_kind { NODE_DIRECTORY, NODE_LINK, NODE_FILE };
 struct plan_node { /* made in the sandbox's own root */
 	enum plan_node_kind kind;

@@ -69,8 +69,6 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* ---- in the child, before it is executed ---- */
-
 static int take_identity(const struct role_start *start, struct error *err)
 {
 	uid_t real, effective, saved;
@@ -177,8 +175,6 @@ static _Noreturn void become(const struct role_start *start, bool has_userns, in
 	_exit(125);
 }
 
-/* ---- in the parent ---- */
-
 static int check(struct role_start *start, bool *has_userns, struct error *err)
 {
 	*has_userns = !capability_is_effective(CAPABILITY_SYS_ADMIN);
@@ -256,8 +252,6 @@ int role_start(const struct role_start *wanted, pid_t *pid, int *pidfd, struct e
 	*pidfd = take_fd(&child_fd);
 	return 0;
 }
-
-/* ---- in the role ---- */
 
 static int close_files(const struct role_lock *lock, struct error *err)
 {

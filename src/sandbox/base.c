@@ -17,8 +17,6 @@
 
 #define PROC "proc"
 
-/* ---- in the child that makes it: PID 1 of a pid namespace that ends with it ---- */
-
 static int open_trees(const struct plan *plan, int *trees, struct error *err)
 {
 	/* Or what is mounted here would appear on the host. */
@@ -74,8 +72,6 @@ static _Noreturn void become_maker(const struct plan *plan, int *trees, int sock
 	setup_send(socket, &message, &mounts, 1);
 	_exit(0);
 }
-
-/* ---- in the parent ---- */
 
 int base_open_own(int *fd, struct error *err)
 {

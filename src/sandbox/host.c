@@ -311,8 +311,6 @@ int host_look_at_source(
 	return 0;
 }
 
-/* ---- what the operator shows ---- */
-
 /* What lies below `path` is shown with it. */
 static void drop_below(plan_host_paths *paths, const char *path)
 {

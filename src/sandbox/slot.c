@@ -105,8 +105,6 @@ int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd,
 	return fail_full(&range, err);
 }
 
-/* ---- many ---- */
-
 int slots_open(const char *home, struct slot_range range, struct slots *slots, struct error *err)
 {
 	auto_close int fd = -1;

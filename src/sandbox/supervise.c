@@ -139,8 +139,6 @@ static void on_reply(struct supervisor *s, const struct init_reply *reply)
 	}
 }
 
-/* ---- plan.observe ---- */
-
 static void stop_observing(struct supervisor *s)
 {
 	loop_unwatch(s->given->loop, s->observer);
@@ -166,8 +164,6 @@ static int start_observing(struct supervisor *s, int fd, struct error *err)
 	s->observer = fd;
 	return fd < 0 ? 0 : loop_watch(s->given->loop, fd, EPOLLIN, on_observed, s, err);
 }
-
-/* ---- stops ---- */
 
 static void on_standby_due(struct loop *loop, void *ctx)
 {

@@ -66,8 +66,6 @@ int view_open_terminal(const struct sandbox_view *view, struct pty_size size, in
 	return 0;
 }
 
-/* ---- what it uses ---- */
-
 void view_each_process(
 	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx)
 {

@@ -34,7 +34,6 @@ int view_connect(struct sandbox_view *view, int sockets, const char *id, struct 
 int view_open_terminal(const struct sandbox_view *view, struct pty_size size, int *master,
 	int *terminal, struct error *err);
 
-/* ---- what it uses ---- */
 /* Calls fn for each of its processes, PID 1 among them. */
 void view_each_process(
 	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx);

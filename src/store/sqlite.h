@@ -57,7 +57,6 @@ int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error
 int sqlite_read_new(sqlite3 *db, struct store_opened *opened, struct error *err);
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err);
 
-/* ---- sqlite_log.c: its log, while it is written to ---- */
 struct sqlite_log {
 	int pages;    /* in it, after the last commit */
 	bool is_long; /* it has its length */
