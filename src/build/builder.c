@@ -115,8 +115,8 @@ void build_site_init(
 	site->jobs.runner.tick = tick;
 	site->jobs.runner.tick_ctx = site;
 	site->jobs.runner.interrupted = &interrupted;
-	site->builder = (struct builder){ store, &site->jobs.runner, &site->jobs.network,
-		&site->progress };
+	site->builder =
+		(struct builder){ store, &site->jobs.runner, &site->jobs.network, &site->progress };
 }
 
 void build_site_done(struct build_site *site)

@@ -35,7 +35,8 @@ static int find_program(char out[PATH_MAX], struct error *err)
 	struct str rest = str_from(path ? path : ""), piece;
 	while (str_next(&rest, ':', &piece))
 		if (piece.len && piece.data[0] == '/' &&
-			str_format(out, PATH_MAX, "%.*s/" BUILD_PROGRAM, (int)piece.len, piece.data) &&
+			str_format(
+				out, PATH_MAX, "%.*s/" BUILD_PROGRAM, (int)piece.len, piece.data) &&
 			!access(out, X_OK))
 			return 0;
 	return fail_hint(err, ERR_UNAVAILABLE,
@@ -147,7 +148,8 @@ static int check_texts(const struct build_order *order, struct error *err)
 			"'%s' is a path, not a version of Python", order->python);
 	for (size_t i = 0; i < order->option_count; i++)
 		if (!workspace_build_option_is_valid(order->options[i]))
-			return fail(err, ERR_DENIED, "option '%s' is not allowed in builds of the daemon",
+			return fail(err, ERR_DENIED,
+				"option '%s' is not allowed in builds of the daemon",
 				order->options[i]);
 	return 0;
 }

@@ -182,12 +182,13 @@ static struct verdict verify_one(
 	struct env_meta meta;
 	verdict.has_failed =
 		env_resolve(&site->session.store, asked, arena, &verdict.name, &verdict.err) ||
-		env_verify(&site->build.builder, verdict.name, arena, &verdict.findings, &verdict.err);
+		env_verify(
+			&site->build.builder, verdict.name, arena, &verdict.findings, &verdict.err);
 	build_begins();
 	if (verdict.has_failed || !verdict.findings.count || !repair)
 		return verdict;
-	verdict.is_repaired = !env_repair(&site->build.builder, verdict.name, &verdict.findings, arena,
-		&meta, &verdict.problem, &verdict.err);
+	verdict.is_repaired = !env_repair(&site->build.builder, verdict.name, &verdict.findings,
+		arena, &meta, &verdict.problem, &verdict.err);
 	verdict.has_failed = !verdict.is_repaired;
 	return verdict;
 }

@@ -110,7 +110,8 @@ static int read_name(
 	if (json_read(said, arena, &value, err))
 		return error_context(err, "what " BUILD_PROGRAM " said");
 	*name = json_member_text(value, "name");
-	return *name ? 0 : fail(err, ERR_FAILED, BUILD_PROGRAM " printed no name of an environment");
+	return *name ? 0
+		     : fail(err, ERR_FAILED, BUILD_PROGRAM " printed no name of an environment");
 }
 
 static int build(struct env_session *session, char **argv, bool json, bool events,

@@ -171,9 +171,9 @@ static int carry_out(struct tail tails[2], const char *exec, const struct logs_o
 			tails[i].to = STDOUT_FILENO;
 		if (open_tail(&tails[i], exec, options, err)) {
 			if (err->code == ERR_NOT_FOUND)
-				error_hint(
-					err, "only background commands (exec -d) have logs, until "
-					     "their workspace is removed; carrel ps -a lists them");
+				error_hint(err,
+					"only background commands (exec -d) have logs, until "
+					"their workspace is removed; carrel ps -a lists them");
 			return -1;
 		}
 	}

@@ -61,13 +61,13 @@ struct exec_private {
 	bool has_streams;  /* they are open, and fds are for the command */
 	unsigned tries;	   /* sandboxes that went before they had it */
 	int wait_status;
-	int signal_sent;	/* by a caller, the last; or 0 */
-	size_t texts_bytes;	/* of its argv */
-	uint64_t began_ns;	/* asked for */
-	uint64_t cpu_base_ms;	/* of its sandbox, when it was sent */
-	struct exec_spec *spec; /* a copy, while it waits */
-	struct exec_wake *wake; /* core_wake was asked */
-	struct exec_row *row;	/* the write of it that is awaited */
+	int signal_sent;	    /* by a caller, the last; or 0 */
+	size_t texts_bytes;	    /* of its argv */
+	uint64_t began_ns;	    /* asked for */
+	uint64_t cpu_base_ms;	    /* of its sandbox, when it was sent */
+	struct exec_spec *spec;	    /* a copy, while it waits */
+	struct exec_wake *wake;	    /* core_wake was asked */
+	struct exec_row *row;	    /* the write of it that is awaited */
 	struct loop_timer *timeout; /* its time is over, or it didn't end when it was killed */
 	struct loop_timer *later;
 

@@ -52,7 +52,8 @@ int files_open_in(struct core_workspace *w, int *fd, struct error *err);
 /* `name` in `in` goes: by a child when it is a directory with something in it. */
 void files_discard(struct loop *loop, int in, const char *name);
 /* A directory that was the tree's: its bytes count no more when they are freed. 1: `done` (or NULL)
- * is called then. 0: no process could be started for it; files_sweep removes it at the next start. */
+ * is called then. 0: no process could be started for it; files_sweep removes it at the next start.
+ */
 int files_discard_known(
 	struct core_workspace *w, int in, const char *name, files_freed_fn *done, void *ctx);
 void files_charge(struct core_workspace *w, int64_t bytes);

@@ -103,7 +103,7 @@ enum { WALK_GO_ON = 1, WALK_AGAIN = 2 };
 static int leads_out(
 	const struct walk *walk, const char *link, const char *target, struct error *err)
 {
-	return fail(err, ERR_DENIED, "'%s' leads out of the workspace: '%s' is a link to '%s'",
+	return fail(err, ERR_DENIED, "'%s' points outside of the workspace: '%s' is a link to '%s'",
 		walk->path, link, target);
 }
 
@@ -168,8 +168,8 @@ static int open_failed(struct walk *walk, struct str part, bool is_last, struct 
 	if (errno == ELOOP)
 		return WALK_AGAIN;
 	if (errno == EXDEV)
-		return fail(err, ERR_DENIED, "'%s' leads out of the workspace: through a mount",
-			walk->path);
+		return fail(err, ERR_DENIED,
+			"'%s' points outside of the workspace: through a mount", walk->path);
 	return fail_errno(err, "'%s'", walk->path);
 }
 
@@ -195,8 +195,8 @@ static int walk_step(struct walk *walk, struct error *err)
 		char *slash = strrchr(walk->seen, '/');
 
 		if (!walk->seen[0])
-			return fail(err, ERR_DENIED, "'%s' leads out of the workspace: by '..'",
-				walk->path);
+			return fail(err, ERR_DENIED,
+				"'%s' points outside of the workspace: by '..'", walk->path);
 		*(slash ? slash : walk->seen) = '\0';
 		keep_rest(walk, rest);
 		return WALK_GO_ON;

@@ -83,8 +83,8 @@ struct composition {
 	bool is_base_missing, is_editable_missing, is_without_pip;
 	bool is_pip_compiled; /* the pip that we add must have bytecode */
 	bool is_pip_plain;    /* out: it has none */
-	const char *index; /* out: the default index that the packages are from, or NULL */
-	text_list parts; /* of the merged layer, when all but that is there */
+	const char *index;    /* out: the default index that the packages are from, or NULL */
+	text_list parts;      /* of the merged layer, when all but that is there */
 	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
 };
 /* A list of more than ENV_LAYERS_MAX layers becomes one of ENV_LAYERS_MERGED: the smallest ones are
@@ -153,9 +153,9 @@ struct making { /* one build under way */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
 	bool is_resolving;
 	struct child helper; /* see prepare_start; its pipe: what it adds to the log */
-	bool is_preparing; /* it makes base and pip */
-	bool is_part;	   /* … or that process itself, which makes … */
-	bool is_pip_plain; /* … a pip without bytecode */
+	bool is_preparing;   /* it makes base and pip */
+	bool is_part;	     /* … or that process itself, which makes … */
+	bool is_pip_plain;   /* … a pip without bytecode */
 	struct composition composition;
 	struct env_meta meta;
 };

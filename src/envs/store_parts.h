@@ -5,7 +5,7 @@
 
 #define ENVS_CURRENT ".current"
 #define ENVS_FAILED ".failed"
-#define ENVS_LOCK ".lock" /* of builders: a byte for each name, see env_lock */
+#define ENVS_LOCK ".lock"   /* of builders: a byte for each name, see env_lock */
 #define ENVS_LOCKS ".locks" /* a file for each name: what older versions left */
 #define ENVS_METRICS ".metrics"
 #define ENVS_NEW ".new-" /* and an id: being made, or exchanged and not yet set aside */

@@ -1,4 +1,5 @@
-/* `carrel env build` for core: a process of our own program, with the descriptors that core sent. */
+/* `carrel env build` for core: a process of our own program, with the descriptors that core sent.
+ */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
