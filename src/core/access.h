@@ -65,5 +65,5 @@ struct principal; /* private too */
 int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	const struct principal **principal, struct error *err);
 /* What that principal asks for at `door`; lives in `arena`, and points at both. */
-const struct request *access_request(
+core_verb const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena);

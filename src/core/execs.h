@@ -2,7 +2,7 @@
  * 1. A background exec's row is in the store before exec `started` is called; its exit is
  * acknowledged to init (INIT_ACK) only after it is in the store: no exit is lost by a crash, none
  * is made up.
- * 2. A foreground exec lives as long as its listener wants: exec_cancel, or the death of core, ends
+ * 2. A foreground exec lives as long as its listener wants: exec_detach, or the death of core, ends
  * it (`canceled`).
  * 3. Nothing a sandbox says is believed unchecked: an init that lies (unknown id, impossible
  * status, malformed packet) is ended with its sandbox, and what ran there is `canceled` with an
@@ -10,7 +10,7 @@
  * 4. The command's own end is the end: what it left running keeps no caller waiting. On a limit, a
  * cancel or a timeout its whole process group is killed, and everything in the sandbox when no
  * other exec runs there. If it doesn't end by that within seconds, its sandbox is ended.
- * 5. Output goes to the listener as it comes, at most what its credit allows; background output to
+ * 5. Output goes to the listener as it comes, none while it is paused; background output to
  * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
  * capped (docs/design/0012).
  * 6. Captured output of all execs together is at most core->captured_max; each may have its first

@@ -32,9 +32,10 @@ enum launch_type {
 			   * started) */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
-	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", packages…; fds:
-			* requirements (read when there are no packages; /dev/null: none), stdout,
-			* stderr of `carrel env build -o json` -> BUILT, FAILED */
+	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", options of `carrel
+			* env build` that workspace_build_option_is_valid allows, packages as
+			* --pip=…; fds: requirements (/dev/null: none), stdout, stderr of `carrel
+			* env build -o json` -> BUILT, FAILED */
 	LAUNCH_CANCEL, /* `other` = tag of a BUILD -> nothing; the BUILT comes */
 	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
 			* them -> DONE, value = enum quota_mechanism; FAILED */
