@@ -132,7 +132,14 @@ int cli_help(int argc, char **argv)
 	if (!command)
 		return unknown_command(argc - 1, argv + 1);
 	/* `help env build`: one that has commands of its own looks for the next word among them. */
-	if (argc > 2 && (command->run == cli_env || command->run == cli_home))
+	bool has_commands = command->run == cli_env || command->run == cli_home;
+	if (argc > (has_commands ? 3 : 2)) {
+		struct error err;
+		fail_hint(&err, ERR_INVALID, "carrel help COMMAND", "help: unexpected argument '%s'",
+			argv[has_commands ? 3 : 2]);
+		return cli_fail(&err, false);
+	}
+	if (argc > 2)
 		return command->run(3, (char *[]){ argv[1], argv[2], (char[]){ "--help" }, NULL });
 	return command->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
 }

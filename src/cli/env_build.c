@@ -192,7 +192,8 @@ static void summarize(const struct env_meta *meta, bool was_there)
 		buf_printf(&line, "carrel: reused %s\n", meta->name);
 	else
 		buf_printf(&line, "carrel: built %s in %.*fs: %zu package%s, %s\n", meta->name,
-			meta->build_seconds < 0.1 ? 3 : 1, meta->build_seconds,
+			meta->build_seconds < 0.1 ? 3 : 1,
+			meta->build_seconds < 0.001 ? 0.001 : meta->build_seconds,
 			meta->packages.count, meta->packages.count == 1 ? "" : "s", size);
 	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }

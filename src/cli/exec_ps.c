@@ -98,7 +98,7 @@ static const char *command_text(struct arena *arena, const struct json_value *ar
 	return arena_bytes(arena, text.data, text.len);
 }
 
-/* "exited 3", "running": how it is, or how it ended. */
+/* "exited 3", "signaled 15", "running": how it is, or how it ended. */
 static const char *state_text(struct arena *arena, const struct json_value *item)
 {
 	const char *state = json_member_text(item, "state"),
@@ -108,6 +108,8 @@ static const char *state_text(struct arena *arena, const struct json_value *item
 		return state;
 	if (!json_member_u64(item, "exit_code", &code))
 		return state;
+	if (reason && !strcmp(reason, "signaled") && code > 128)
+		code -= 128; /* the number of the signal */
 	return arena_printf(arena, "%s %" PRIu64, reason ? reason : "failed", code);
 }
 

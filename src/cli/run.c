@@ -2,6 +2,7 @@
  * code. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -236,7 +237,15 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 				"the sandbox");
 }
 
-static int carry_out(const struct plan *plan, const struct host *host, int *code, struct error *err)
+struct run_state { /* what is held while the command runs */
+	struct host host;
+	struct run_env environment;
+	struct build_problem problem;
+	bool was_interrupted; /* SIGINT has ended the command */
+};
+
+static int carry_out(
+	const struct plan *plan, struct run_state *state, int *code, struct error *err)
 {
 	auto_buf struct buf out, errors, text;
 	struct result result;
@@ -244,11 +253,13 @@ static int carry_out(const struct plan *plan, const struct host *host, int *code
 	buf_init(&errors, (size_t)-1 / 2);
 	buf_init(&text, (size_t)-1 / 2);
 	struct sandbox_io io = { &out, &errors };
-	if (isolation_run(plan, &host->cgroups, &io, &result, err)) {
+	if (isolation_run(plan, &state->host.cgroups, &io, &result, err)) {
 		hint_at_command(plan, err);
 		return -1;
 	}
 	*code = result_exit_code(&result);
+	state->was_interrupted = result.reason == REASON_CANCELED ||
+				 (result.reason == REASON_SIGNALED && result.signal == SIGINT);
 	if (plan->streams[1] != STREAM_CAPTURED) {
 		outcome_explain(&result, &plan->limits);
 		return 0;
@@ -289,12 +300,6 @@ static int add_config(struct host *host, struct arena *arena, struct error *err)
 	return host_show(host, &config.show, home, arena, err);
 }
 
-struct run_state { /* what is held while the command runs */
-	struct host host;
-	struct run_env environment;
-	struct build_problem problem;
-};
-
 static int run_command(const struct run_options *run, char **argv, struct arena *arena,
 	struct run_state *state, int *code, struct error *err)
 {
@@ -320,7 +325,7 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 		plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
 	if (!run->plan) {
-		int failed = carry_out(&plan, host, code, err);
+		int failed = carry_out(&plan, state, code, err);
 		if (guarded)
 			warn_of_new(host, guarded, arena);
 		return failed;
@@ -329,6 +334,19 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 	buf_init(&text, BUF_MAX_DEFAULT);
 	plan_print(&plan, &text);
 	return print_all(&text, err);
+}
+
+/* A shell goes on with its loop after a program that exits, also with 130. One that died of SIGINT
+ * ends the loop; $? is 130 all the same. Only at a terminal: elsewhere the exit code counts. */
+static void die_of_interrupt(void)
+{
+	sigset_t set;
+	fflush(NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	signal(SIGINT, SIG_DFL);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(SIGINT);
 }
 
 int cli_run(int argc, char **argv)
@@ -362,5 +380,7 @@ int cli_run(int argc, char **argv)
 			       : cli_fail(&err, json);
 	host_done(&state.host);
 	run_env_done(&state.environment);
+	if (state.was_interrupted && !json && isatty(STDIN_FILENO))
+		die_of_interrupt();
 	return code;
 }

@@ -299,6 +299,11 @@ def test_a_background_command_is_found_again(daemon, workspace):
     assert (item["state"], item["exit_code"], item["background"]) == ("ended", 0, True)
 
 
+def test_ps_shows_the_number_of_the_signal_that_ended_a_command(daemon, workspace):
+    assert daemon("exec", workspace, "--", "sh", "-c", "kill -TERM $$").returncode == 143
+    assert "signaled 15 " in daemon("ps", "-a", workspace).stdout
+
+
 def test_logs_follow_while_it_runs(daemon, workspace):
     ident = json_of(daemon("exec", workspace, "-d", "-o", "json", "--", "sh", "-c",
                            "echo 1; while [ ! -e go ]; do sleep 0.02; done; echo 2; exit 5"))["id"]

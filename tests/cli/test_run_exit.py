@@ -139,6 +139,12 @@ def test_version_and_help_succeed(carrel):
         assert "carrel" in done.stdout
 
 
+@pytest.mark.parametrize("words", [["run", "more"], ["env", "build", "more"]])
+def test_help_refuses_words_that_it_does_not_know(carrel, words):
+    done = carrel("help", *words)
+    assert (done.returncode, done.stdout) == (125, "") and "unexpected argument 'more'" in done.stderr, done.stderr
+
+
 def test_every_help_fits_eighty_columns(carrel):
     listed = carrel("help").stdout.partition("commands:\n")[2].partition("\n\n")[0]
     commands = [line.split()[0] for line in listed.splitlines()]
