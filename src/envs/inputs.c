@@ -108,8 +108,7 @@ static bool is_reachable_for(int fd, uid_t uid)
 	path[len] = 0;
 	for (char *end; (end = strrchr(path, '/')) && end != path;) {
 		*end = 0;
-		if (stat(path, &st) < 0 ||
-			!(st.st_mode & (st.st_uid == uid ? S_IXUSR : S_IXOTH)))
+		if (stat(path, &st) < 0 || !(st.st_mode & (st.st_uid == uid ? S_IXUSR : S_IXOTH)))
 			return false;
 	}
 	return true;
