@@ -171,11 +171,26 @@ static void close_walk(DIR **walk)
 }
 #define auto_walk __attribute__((cleanup(close_walk)))
 
-/* Opens the directory `name` for reading its entries; a link, or another mount, is refused. NULL
- * with errno. */
+int path_open_entry(int dir, const char *name)
+{
+	auto_close int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct statx stat;
+
+	if (fd < 0)
+		return -1;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) < 0)
+		return -1;
+	if (stat.stx_attributes & STATX_ATTR_MOUNT_ROOT && !str_is(str_from(name), ".")) {
+		errno = EXDEV;
+		return -1;
+	}
+	return take_fd(&fd);
+}
+
+/* NULL with errno. */
 static DIR *open_walk(int dir, const char *name)
 {
-	auto_close int fd = path_open_inside(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	auto_close int fd = path_open_entry(dir, name);
 	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
 
 	if (walk)

@@ -19,6 +19,11 @@ static const struct {
 	[MAGIC] = { 257, 8 },
 	[PREFIX] = { 345, 155 },
 };
+/* Of a header of GNU's own form of sparse files. */
+#define OLD_REGIONS_AT 386
+#define OLD_REGIONS 4
+#define OLD_REAL_AT 483
+#define OLD_MORE_REGIONS 21	     /* in each block that follows */
 #define OCTAL_12_MAX 077777777777ull /* what eleven digits hold */
 
 static unsigned sum_of(const char *block)
@@ -109,6 +114,44 @@ static struct str cut(struct str text, size_t max)
 	return text.len > max ? (struct str){ text.data, max } : text;
 }
 
+/* Version 1.0: the map lies before the data, in whole blocks. */
+static void put_map(struct buf *map, const struct tar_entry *entry)
+{
+	/* A hole at the end is an empty region there, for readers that expect one. */
+	buf_printf(map, "%zu\n", entry->region_count + 1);
+	for (size_t i = 0; i < entry->region_count; i++)
+		buf_printf(map, "%llu\n%llu\n", (unsigned long long)entry->regions[i].offset,
+			(unsigned long long)entry->regions[i].len);
+	buf_printf(map, "%llu\n0\n", (unsigned long long)entry->size);
+	tar_write_padding(map, map->len);
+}
+
+static uint64_t stored_size(const struct tar_entry *entry, const struct buf *map)
+{
+	uint64_t size = entry->kind == TAR_FILE ? entry->size : 0;
+	if (!entry->is_sparse)
+		return size;
+	size = map->len;
+	for (size_t i = 0; i < entry->region_count; i++)
+		size += entry->regions[i].len;
+	return size;
+}
+
+static void put_number(struct buf *out, const char *key, long long number)
+{
+	char text[32];
+	str_format(text, sizeof text, "%lld", number);
+	put_record(out, key, text);
+}
+
+static void put_sparse(struct buf *records, const struct tar_entry *entry)
+{
+	put_record(records, "GNU.sparse.major", "1");
+	put_record(records, "GNU.sparse.minor", "0");
+	put_record(records, "GNU.sparse.name", entry->name);
+	put_number(records, "GNU.sparse.realsize", (long long)entry->size);
+}
+
 int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error *err)
 {
 	static const char types[] = {
@@ -116,9 +159,12 @@ int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error
 	};
 	struct str whole = str_from(entry->name), prefix, name;
 	struct str link = str_from(entry->link ? entry->link : "");
-	uint64_t size = entry->kind == TAR_FILE ? entry->size : 0;
-	auto_buf struct buf records;
+	auto_buf struct buf records, map;
 	buf_init(&records, TAR_EXTRA_MAX);
+	buf_init(&map, TAR_EXTRA_MAX);
+	if (entry->is_sparse)
+		put_map(&map, entry);
+	uint64_t size = stored_size(entry, &map);
 	if (whole.len > TAR_NAME_MAX || link.len > TAR_NAME_MAX)
 		return fail(err, ERR_LIMIT, "the name '%.60s...' is too long for an archive",
 			entry->name);
@@ -130,21 +176,19 @@ int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error
 		if (link.len)
 			put_record(&records, "linkpath", entry->link);
 	}
-	char number[32];
-	if (size > OCTAL_12_MAX) {
-		str_format(number, sizeof number, "%llu", (unsigned long long)size);
-		put_record(&records, "size", number);
-	}
-	if (entry->modified_s < 0 || entry->modified_s > (int64_t)OCTAL_12_MAX) {
-		str_format(number, sizeof number, "%lld", (long long)entry->modified_s);
-		put_record(&records, "mtime", number);
-	}
+	if (entry->is_sparse)
+		put_sparse(&records, entry);
+	if (size > OCTAL_12_MAX)
+		put_number(&records, "size", (long long)size);
+	if (entry->modified_s < 0 || entry->modified_s > (int64_t)OCTAL_12_MAX)
+		put_number(&records, "mtime", entry->modified_s);
 	if (records.len)
 		put_extra(out, &records);
 	if (!has_room)
 		name = cut(name, fields[NAME].len);
 	put_block(out, types[entry->kind], prefix, name, cut(link, fields[LINK].len), entry,
 		size > OCTAL_12_MAX ? 0 : size);
+	buf_append(out, map.data, map.len);
 	return 0;
 }
 
@@ -168,6 +212,7 @@ void tar_reader_init(struct tar_reader *reader)
 	buf_init(&reader->name, TAR_NAME_MAX);
 	buf_init(&reader->link, TAR_NAME_MAX);
 	buf_init(&reader->sparse.map, TAR_EXTRA_MAX);
+	buf_init(&reader->attributes, TAR_EXTRA_MAX);
 }
 
 void tar_reader_done(struct tar_reader *reader)
@@ -176,6 +221,7 @@ void tar_reader_done(struct tar_reader *reader)
 	buf_done(&reader->name);
 	buf_done(&reader->link);
 	buf_done(&reader->sparse.map);
+	buf_done(&reader->attributes);
 }
 
 static struct str field_text(const char *block, enum field field)
@@ -185,10 +231,10 @@ static struct str field_text(const char *block, enum field field)
 }
 
 /* Octal digits with blanks or NULs around them, or GNU's base 256: first bit set, big-endian. */
-static bool field_number(const char *block, enum field field, int64_t *value)
+static bool number_at(const char *text, size_t len, int64_t *value)
 {
-	const unsigned char *at = (const unsigned char *)block + fields[field].at;
-	size_t len = fields[field].len, i = 0;
+	const unsigned char *at = (const unsigned char *)text;
+	size_t i = 0;
 	if (at[0] & 0x80) {
 		/* Two's complement; the sign is the second bit. */
 		uint64_t number = at[0] & 0x40 ? ~(uint64_t)0x3f | at[0] : at[0] & 0x3f;
@@ -210,6 +256,11 @@ static bool field_number(const char *block, enum field field, int64_t *value)
 			return false;
 	*value = (int64_t)number;
 	return true;
+}
+
+static bool field_number(const char *block, enum field field, int64_t *value)
+{
+	return number_at(block + fields[field].at, fields[field].len, value);
 }
 
 static int corrupt(struct error *err, const char *what)
@@ -267,9 +318,26 @@ static int take_sparse_record(
 	return fail(err, ERR_UNAVAILABLE, "the archive has sparse files in an unsupported form");
 }
 
+/* The name of an extended attribute, as star and libarchive write them. */
+static bool take_attribute(struct tar_reader *reader, struct str key)
+{
+	static const char *const prefixes[] = { "SCHILY.xattr.", "LIBARCHIVE.xattr." };
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+		size_t len = strlen(prefixes[i]);
+		if (!str_starts_with(key, prefixes[i]))
+			continue;
+		buf_append(&reader->attributes, key.data + len, key.len - len);
+		buf_char(&reader->attributes, 0);
+		return true;
+	}
+	return false;
+}
+
 static int take_record(
 	struct tar_reader *reader, struct str key, struct str value, struct error *err)
 {
+	if (take_attribute(reader, key))
+		return 0;
 	if (str_is(key, "path")) /* of a sparse file it is a made-up one */
 		return reader->sparse.has_name
 			       ? 0
@@ -348,6 +416,7 @@ static enum tar_kind kind_of(char type, struct str name)
 	case '0':
 	case 0:
 	case '7':
+	case 'S': /* GNU's: a sparse one */
 		/* Before there was a type for directories, a slash said it. */
 		return !type && name.len && name.data[name.len - 1] == '/' ? TAR_DIRECTORY
 									   : TAR_FILE;
@@ -400,6 +469,53 @@ static int begin_sparse(struct tar_reader *reader, struct error *err)
 	return 0;
 }
 
+/* The map is whole: regions in order, within the file, and as many bytes as follow. */
+static int check_map(const struct tar_reader *reader, uint64_t stored, struct error *err)
+{
+	const uint64_t *map = (const uint64_t *)(const void *)reader->sparse.map.data;
+	size_t count = reader->sparse.map.len / sizeof *map;
+	uint64_t end = 0, sum = 0;
+	for (size_t i = 0; i + 1 < count; i += 2) {
+		if (map[i] < end || map[i] > reader->sparse.real ||
+			map[i + 1] > reader->sparse.real - map[i])
+			return corrupt(err, "a sparse file with an invalid map");
+		end = map[i] + map[i + 1];
+		sum += map[i + 1];
+	}
+	return sum == stored ? 0 : corrupt(err, "a sparse file whose size differs from its map");
+}
+
+/* GNU's own form: regions in the header, and in blocks that follow it. `at`: `count` of them, then
+ * whether there are more. */
+static int take_old_regions(
+	struct tar_reader *reader, const char *at, size_t count, struct error *err)
+{
+	struct buf *map = &reader->sparse.map;
+	int64_t numbers[2];
+	for (size_t i = 0; i < count && at[i * 24]; i++) {
+		if (!number_at(at + i * 24, 12, &numbers[0]) || numbers[0] < 0 ||
+			!number_at(at + i * 24 + 12, 12, &numbers[1]) || numbers[1] < 0)
+			return corrupt(err, "a sparse file with an invalid map");
+		if (!buf_append(map, numbers, sizeof numbers))
+			return fail(err, ERR_LIMIT, "a sparse file has too many parts");
+	}
+	reader->sparse.is_extended = at[count * 24];
+	return reader->sparse.is_extended ? 0 : check_map(reader, reader->left, err);
+}
+
+static int begin_old_sparse(struct tar_reader *reader, struct error *err)
+{
+	struct tar_sparse *sparse = &reader->sparse;
+	int64_t real;
+	if (!number_at(reader->block + OLD_REAL_AT, 12, &real) || real < 0)
+		return corrupt(err, "an invalid size");
+	buf_clear(&sparse->map);
+	sparse->real = reader->entry.size = (uint64_t)real;
+	sparse->is_data = true;
+	sparse->at = 0;
+	return take_old_regions(reader, reader->block + OLD_REGIONS_AT, OLD_REGIONS, err);
+}
+
 /* A whole header block. Returns TAR_ENTRY, or TAR_MORE when it said something about the next one.
  */
 static int take_header(struct tar_reader *reader, struct error *err)
@@ -412,6 +528,10 @@ static int take_header(struct tar_reader *reader, struct error *err)
 		!field_number(block, TIME, &modified_s))
 		return corrupt(err, "an invalid number");
 	char type = block[fields[TYPE].at];
+	if (reader->is_named) {
+		buf_clear(&reader->attributes);
+		reader->is_named = false;
+	}
 	if (strchr("xgLK", type) && type) {
 		if ((uint64_t)size > TAR_EXTRA_MAX)
 			return fail(err, ERR_LIMIT, "a header in the archive is too long");
@@ -430,9 +550,10 @@ static int take_header(struct tar_reader *reader, struct error *err)
 		entry->modified_s = reader->has_time ? reader->modified_s : modified_s;
 		reader->left = entry->size;
 		reader->offset = reader->next_offset = 0;
-		if (begin_sparse(reader, err))
+		if (begin_sparse(reader, err) || (type == 'S' && begin_old_sparse(reader, err)))
 			return -1;
 		reader->has_name = reader->has_link = reader->has_size = reader->has_time = false;
+		reader->is_named = true;
 	}
 	reader->padding = (size_t)(-reader->left % TAR_BLOCK);
 	return reader->is_extra ? TAR_MORE : TAR_ENTRY;
@@ -444,22 +565,6 @@ static struct str take(struct str *input, uint64_t most)
 	input->data += taken.len;
 	input->len -= taken.len;
 	return taken;
-}
-
-/* The map is whole: regions in order, within the file, and as many bytes as follow. */
-static int check_map(const struct tar_reader *reader, uint64_t stored, struct error *err)
-{
-	const uint64_t *map = (const uint64_t *)(const void *)reader->sparse.map.data;
-	size_t count = reader->sparse.map.len / sizeof *map;
-	uint64_t end = 0, sum = 0;
-	for (size_t i = 0; i + 1 < count; i += 2) {
-		if (map[i] < end || map[i] > reader->sparse.real ||
-			map[i + 1] > reader->sparse.real - map[i])
-			return corrupt(err, "a sparse file with an invalid map");
-		end = map[i] + map[i + 1];
-		sum += map[i + 1];
-	}
-	return sum == stored ? 0 : corrupt(err, "a sparse file whose size differs from its map");
 }
 
 /* Decimal numbers, one a line, then zeros up to the next block: their count of pairs, and the
@@ -545,7 +650,7 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 				return -1;
 			continue;
 		}
-		if (reader->left) {
+		if (reader->left && !reader->sparse.is_extended) {
 			bool is_out;
 			if (take_data(reader, input, data, &is_out, err))
 				return -1;
@@ -553,7 +658,7 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 				return TAR_DATA;
 			continue;
 		}
-		if (reader->padding) {
+		if (reader->padding && !reader->sparse.is_extended) {
 			reader->padding -= take(input, reader->padding).len;
 			continue;
 		}
@@ -563,6 +668,11 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 		if (reader->have < TAR_BLOCK)
 			continue;
 		reader->have = 0;
+		if (reader->sparse.is_extended) {
+			if (take_old_regions(reader, reader->block, OLD_MORE_REGIONS, err))
+				return -1;
+			continue;
+		}
 		if (is_zero(reader->block)) {
 			reader->zeros++;
 			continue;
