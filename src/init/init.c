@@ -29,7 +29,8 @@ struct exec {
 	int status;
 	bool told; /* its exit was sent to the present master */
 	bool attached;
-	bool stays; /* INIT_STAY */
+	bool stays;	 /* INIT_STAY */
+	bool is_command; /* not a program of the master's */
 	uint64_t utime_us, stime_us, max_rss_kb;
 };
 
@@ -200,7 +201,7 @@ static void end_attached(void)
 		struct exec *e = &state.execs[i];
 		if (!e->attached)
 			continue;
-		any = true;
+		any |= e->is_command;
 		if (e->pid)
 			SYS(kill, -e->pid, SIGKILL, 0);
 		forget_exec(e);
@@ -340,7 +341,8 @@ static void add_exec(struct exec *e, uint64_t id, const struct spawn *s)
 	*e = (struct exec){ .id = id,
 		.pid = s->pid,
 		.attached = s->flags & INIT_ATTACHED,
-		.stays = s->flags & INIT_STAY };
+		.stays = s->flags & INIT_STAY,
+		.is_command = !(s->flags & INIT_PROGRAM_IN_FD) };
 	if (e == &state.execs[state.used])
 		state.used++;
 	state.is_alone = false;
@@ -426,7 +428,8 @@ static int check_spawn(const struct init_request *r, const int *fds, struct spaw
 			return EBADF;
 		s->fds[i] = fds[i];
 	}
-	return 0;
+	s->program = fds[3];
+	return (r->flags & INIT_PROGRAM_IN_FD) && s->program <= 2 ? EBADF : 0;
 }
 
 static int cut_inline(const struct init_request *r, struct spawn *s)

@@ -12,9 +12,10 @@
  * 1. One packet is one message: a header of fixed size, then `body_len` bytes. Native byte order
  * and alignment: both ends are the same machine. A message that isn't whole, known and in range is
  *    answered by INIT_REFUSED, never guessed at. An empty packet is end of file.
- * 2. A spawn carries exactly three descriptors (stdin, stdout, stderr), and a fourth, a sealed
- * memfd that holds the body, when INIT_BODY_IN_FD is set (a packet holds about 200 kB, an argument
- *    vector up to 6 MB). No other message carries any. Fields that a message doesn't have are 0.
+ * 2. A spawn carries exactly three descriptors (stdin, stdout, stderr), and a fourth: a sealed
+ * memfd that holds the body when INIT_BODY_IN_FD is set (a packet holds about 200 kB, an argument
+ *    vector up to 6 MB), the program to execute when INIT_PROGRAM_IN_FD is set (never both). No
+ *    other message carries any. Fields that a message doesn't have are 0.
  * 3. The body is argc + envc NUL-terminated strings (argv, then env), then cwd, also
  * NUL-terminated. Nothing else. argv[0] without '/' is looked for in the PATH of that env, as
  * execvp does.
@@ -68,7 +69,10 @@ enum init_flags {
 	INIT_NO_GROWTH = 32, /* no file may be written to, whatever is deleted: RLIMIT_FSIZE 0 */
 	INIT_STAY = 64,	     /* cold: after a command that failed init stays, so that the master can
 			      * look at the sandbox, until the master goes or kills it */
-	INIT_FLAGS_ALL = 127,
+	INIT_PROGRAM_IN_FD = 128, /* the master's own program, not a command: argv[0] is looked for
+				   * nowhere; when it is attached and its master goes, nothing
+				   * else is killed */
+	INIT_FLAGS_ALL = 255,
 };
 
 enum init_stage { /* of INIT_FAILED */

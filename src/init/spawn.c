@@ -13,6 +13,8 @@
 #include "init/spawn.h"
 #include "init/sys.h"
 
+#define PROGRAM_FD 3 /* while it is executed */
+
 static const char *find_path(const char **env)
 {
 	for (; *env; env++) {
@@ -52,6 +54,8 @@ static int execute(const struct spawn *s)
 {
 	const char *name = s->argv[0];
 	bool has_slash = false, denied = false;
+	if (s->flags & INIT_PROGRAM_IN_FD)
+		return (int)-SYS6(execveat, PROGRAM_FD, "", s->argv, s->env, AT_EMPTY_PATH, 0);
 	for (const char *c = name; *c; c++)
 		has_slash |= *c == '/';
 	if (has_slash)
@@ -99,7 +103,10 @@ static int prepare_and_execute(struct spawn *s)
 		if (result < 0)
 			return (int)-result;
 	}
-	SYS(close_range, 3, ~0u, 0);
+	/* Close-on-exec, as it was received. */
+	if (s->flags & INIT_PROGRAM_IN_FD && s->program != PROGRAM_FD)
+		SYS(dup3, s->program, PROGRAM_FD, O_CLOEXEC);
+	SYS(close_range, s->flags & INIT_PROGRAM_IN_FD ? PROGRAM_FD + 1 : 3, ~0u, 0);
 	if (s->flags & INIT_TTY) {
 		s->stage = INIT_STAGE_TTY;
 		error = take_terminal();

@@ -6,6 +6,7 @@ struct spawn {
 	const char **argv, **env; /* NULL-terminated */
 	const char *cwd;
 	int fds[3];	 /* all above 2 */
+	int program;	 /* with INIT_PROGRAM_IN_FD: above 2 */
 	uint32_t flags;	 /* enum init_flags */
 	char *path;	 /* SPAWN_PATH_SIZE bytes to work in */
 	void *stack_top; /* of the child until it execs; aligned to 16 */

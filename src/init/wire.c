@@ -6,8 +6,8 @@
 
 static int check_spawn(const struct init_request *r, size_t inline_len, unsigned fd_count)
 {
-	bool in_fd = r->flags & INIT_BODY_IN_FD;
-	if (!r->id || (r->flags & ~(uint32_t)INIT_FLAGS_ALL) || r->value)
+	bool in_fd = r->flags & INIT_BODY_IN_FD, has_program = r->flags & INIT_PROGRAM_IN_FD;
+	if (!r->id || (r->flags & ~(uint32_t)INIT_FLAGS_ALL) || r->value || (in_fd && has_program))
 		return EINVAL;
 	if (!r->argc || r->argc > INIT_STRINGS_MAX || r->envc > INIT_STRINGS_MAX)
 		return EINVAL;
@@ -18,7 +18,7 @@ static int check_spawn(const struct init_request *r, size_t inline_len, unsigned
 		return EINVAL;
 	if (inline_len != (in_fd ? 0 : r->body_len))
 		return EBADMSG;
-	return fd_count == (in_fd ? 4u : 3u) ? 0 : EBADF;
+	return fd_count == (in_fd || has_program ? 4u : 3u) ? 0 : EBADF;
 }
 
 int wire_check_request(const struct init_request *r, size_t packet_len, unsigned fd_count)

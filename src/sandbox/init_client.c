@@ -96,8 +96,13 @@ int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, c
 	struct iovec iov[2] = { { &request, sizeof request }, { body, len } };
 	auto_close int body_fd = -1;
 	int sent[4] = { fds[0], fds[1], fds[2], -1 };
+	bool has_program = spawn->flags & INIT_PROGRAM_IN_FD;
+	if (has_program)
+		sent[3] = spawn->program;
 	if (len <= INIT_INLINE_MAX && request.argc + request.envc <= INIT_INLINE_STRINGS)
-		return send_packet(socket, iov, 2, sent, 3, err);
+		return send_packet(socket, iov, 2, sent, has_program ? 4 : 3, err);
+	if (has_program)
+		return fail_too_long(spawn, err);
 	if (make_body_fd(body, len, &body_fd, err) < 0)
 		return -1;
 	request.flags |= INIT_BODY_IN_FD;

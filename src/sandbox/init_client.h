@@ -13,6 +13,7 @@ struct init_spawn {
 	const char *const *env;	 /* "NAME=value", then NULL */
 	const char *cwd;	 /* absolute, as seen inside */
 	unsigned flags;		 /* INIT_TTY, INIT_NO_PIDFD, INIT_NO_STARTED */
+	int program;		 /* descriptor, with INIT_PROGRAM_IN_FD; stays the caller's */
 };
 
 /* Sends one spawn; the three descriptors become the command's stdin, stdout and stderr and stay the

@@ -157,6 +157,39 @@ static void test_what_is_attached_ends_with_its_master_and_is_heard_of_once(void
 	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 3).value), SIGKILL);
 }
 
+static void test_a_program_of_the_masters_has_no_other_descriptor_and_ends_alone(void **state)
+{
+	auto_init struct init init = start_warm();
+	auto_close int program = open("/bin/sh", O_RDONLY | O_CLOEXEC);
+	struct error err;
+	char text[64];
+	int ends[2];
+	assert_true(program >= 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	struct init_spawn what = {
+		ARGV("nowhere", "-c",
+			"for fd in 3 4 5 6 7 8 9; do"
+			" test -e /proc/self/fd/$fd && echo $fd; done; echo ran"),
+		path_env, "/", QUIET | INIT_ATTACHED | INIT_PROGRAM_IN_FD, program
+	};
+	spawn_full(init.socket, 1, &what, (int[]){ 0, ends[1], 2 });
+	close(ends[1]);
+	read_all(ends[0], text, sizeof text);
+	close(ends[0]);
+	assert_string_equal(text, "ran\n");
+	expect_exit(init.socket, 1, 0);
+	spawn(init.socket, 2, ARGV("sleep", "100"), 0, 1);
+	what.argv = ARGV("nowhere", "-c", "sleep 100");
+	spawn_full(init.socket, 3, &what, (int[]){ 0, 1, 2 });
+	fd_close(&init.socket);
+	init.socket = connect_to(&init);
+	assert_int_equal(expect_stats(init.socket, NULL), 1);
+	assert_int_equal(init_client_signal(init.socket, 3, 0, &err), 0);
+	expect_refused(init.socket, 3, ESRCH);
+	assert_int_equal(init_client_signal(init.socket, 2, SIGKILL, &err), 0);
+	assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, 2).value), SIGKILL);
+}
+
 static void test_one_that_may_not_grow_deletes_and_writes_no_file(void **state)
 {
 	auto_init struct init init = start_warm();
@@ -521,6 +554,8 @@ int main(void)
 		cmocka_unit_test(test_exits_that_nobody_acknowledged_are_repeated),
 		cmocka_unit_test(test_a_newer_master_replaces_the_older),
 		cmocka_unit_test(test_what_is_attached_ends_with_its_master_and_is_heard_of_once),
+		cmocka_unit_test(
+			test_a_program_of_the_masters_has_no_other_descriptor_and_ends_alone),
 		cmocka_unit_test(test_one_that_may_not_grow_deletes_and_writes_no_file),
 		cmocka_unit_test(test_what_left_its_group_goes_too_when_nothing_else_runs),
 		cmocka_unit_test(test_a_warm_init_drops_a_master_that_does_not_read),

@@ -143,6 +143,11 @@ static void test_a_wrong_count_of_descriptors_is_refused(void **state)
 	r.flags = INIT_BODY_IN_FD;
 	for (unsigned count = 0; count < 6; count++)
 		assert_int_equal(wire_check_request(&r, sizeof r, count), count == 4 ? 0 : EBADF);
+	r.flags = INIT_PROGRAM_IN_FD;
+	for (unsigned count = 0; count < 6; count++)
+		assert_int_equal(wire_check_request(&r, WHOLE, count), count == 4 ? 0 : EBADF);
+	r.flags = INIT_PROGRAM_IN_FD | INIT_BODY_IN_FD;
+	assert_int_equal(wire_check_request(&r, sizeof r, 4), EINVAL);
 	r = (struct init_request){ .magic = INIT_MAGIC, .type = INIT_STATS };
 	assert_int_equal(wire_check_request(&r, sizeof r, 1), EBADF);
 }
