@@ -1,0 +1,48 @@
+/* agent.h -- the file agent: see protocol.h. */
+#pragma once
+#include <stdbool.h>
+#include <stddef.h>
+#include "agent/protocol.h"
+#include "base/arena.h"
+#include "base/error.h"
+
+struct agent_job {
+	struct agent_request request;
+	const char *path, *text; /* path "." for the directory it runs in; text or NULL */
+	int fd;			 /* that came along, or -1 */
+	int socket;
+	struct arena arena;
+	/* the answer */
+	struct agent_reply reply;
+	int answer_fd; /* or -1: closed when it was sent */
+	char *packet;  /* AGENT_PACKET_MAX bytes; infos are at packet + sizeof reply */
+	size_t len;    /* of the infos */
+};
+
+/* Serves `socket` until its end. */
+void agent_serve(int socket);
+
+/* ---- agent.c ---- */
+/* Appends an info; sends a part when the packet is full. */
+int agent_add_info(struct agent_job *job, const char *name, const struct agent_info *info,
+	const char *link, struct error *err);
+/* Sends what there is as a part. */
+int agent_send_part(struct agent_job *job, struct error *err);
+/* Core has sent AGENT_CANCEL, or is gone. */
+bool agent_is_canceled(struct agent_job *job);
+
+/* ---- verbs.c, pack.c, unpack.c ---- */
+typedef int agent_fn(struct agent_job *job, struct error *err);
+agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_mkdir, agent_move,
+	agent_remove, agent_pack, agent_unpack, agent_tidy;
+
+/* ---- verbs.c ---- */
+/* What a mode's file type is called. */
+const char *agent_type(unsigned mode);
+/* mkdir -p of `path`; `len` bytes of it. */
+int agent_make_directories(const char *path, size_t len, struct error *err);
+
+/* ---- place.c ---- */
+/* Moves what is in `from` into `to`: directories are merged, files and links replaced. What can't
+ * go that way (ERR_CONFLICT) is found before anything moves. */
+int agent_place(int from, int to, struct error *err);

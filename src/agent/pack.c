@@ -1,0 +1,273 @@
+/* pack.c -- a tree becomes a tar archive. Nothing is followed, no mount is entered; files,
+ * directories and links go in, hard links once, holes as holes; sockets, fifos and devices are left
+ * out. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/map.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "format/tar.h"
+
+#define CHUNK ((size_t)128 << 10)
+#define EXTENTS_MAX 10000 /* of one file: with more, the rest of its holes are zeros */
+
+struct pack {
+	int out;
+	struct buf path; /* of what is being packed */
+	struct buf rest; /* that isn't written yet */
+	struct arena *arena;
+	struct map links; /* inode -> the first name of a file that has several */
+};
+
+static int flush(struct pack *pack, struct error *err)
+{
+	if (fd_write_full(pack->out, pack->rest.data, pack->rest.len) != (ssize_t)pack->rest.len)
+		return fail_errno(err, "write the archive");
+	buf_clear(&pack->rest);
+	return 0;
+}
+
+static int write_entry(struct pack *pack, const struct tar_entry *entry, struct error *err)
+{
+	if (tar_write_entry(&pack->rest, entry, err) < 0)
+		return -1;
+	return pack->rest.len >= CHUNK ? flush(pack, err) : 0;
+}
+
+static struct tar_entry entry_of(const struct pack *pack, enum tar_kind kind, const struct stat *st)
+{
+	/* Bits that an unpacking would refuse are of no use to anybody. */
+	return (struct tar_entry){ .kind = kind,
+		.name = pack->path.data,
+		.mode = st->st_mode & 0777,
+		.modified_s = st->st_mtim.tv_sec };
+}
+
+/* -- files -- */
+
+/* Where data is, when there are holes. */
+static void find_regions(struct pack *pack, int fd, const struct stat *st, struct tar_entry *entry)
+{
+	VEC(struct tar_region) found = { 0 };
+	off_t at = 0;
+
+	if (st->st_blocks * 512 >= st->st_size)
+		return;
+	while (found.count < EXTENTS_MAX && (at = lseek(fd, at, SEEK_DATA)) >= 0 &&
+		at < st->st_size) {
+		off_t end = lseek(fd, at, SEEK_HOLE);
+		if (end < 0 || end > st->st_size || found.count == EXTENTS_MAX - 1)
+			end = st->st_size;
+		vec_push(pack->arena, &found,
+			(struct tar_region){ (uint64_t)at, (uint64_t)(end - at) });
+		at = end;
+	}
+	entry->is_sparse = true;
+	entry->regions = found.items;
+	entry->region_count = found.count;
+}
+
+static int write_range(struct pack *pack, int fd, uint64_t at, uint64_t len, struct error *err)
+{
+	while (len > 0) {
+		size_t want = len < CHUNK ? (size_t)len : CHUNK;
+		ssize_t got = pread(fd, buf_reserve(&pack->rest, want), want, (off_t)at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fail_errno(err, "read '%s'", pack->path.data);
+		if (got == 0)
+			return fail(err, ERR_CONFLICT, "'%s' became shorter while it was read",
+				pack->path.data);
+		buf_grew(&pack->rest, (size_t)got);
+		at += (uint64_t)got;
+		len -= (uint64_t)got;
+		if (pack->rest.len >= CHUNK && flush(pack, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int write_content(
+	struct pack *pack, int fd, const struct tar_entry *entry, struct error *err)
+{
+	uint64_t sum = 0;
+
+	if (!entry->is_sparse) {
+		sum = entry->size;
+		if (write_range(pack, fd, 0, sum, err) < 0)
+			return -1;
+	}
+	for (size_t i = 0; i < entry->region_count; i++) {
+		const struct tar_region *region = &entry->regions[i];
+
+		if (write_range(pack, fd, region->offset, region->len, err) < 0)
+			return -1;
+		sum += region->len;
+	}
+	tar_write_padding(&pack->rest, sum);
+	return 0;
+}
+
+static int pack_file(struct pack *pack, int fd, const struct stat *st, struct error *err)
+{
+	struct tar_entry entry = entry_of(pack, TAR_FILE, st);
+
+	if (st->st_nlink > 1) {
+		uint64_t id[2] = { st->st_dev, st->st_ino };
+		struct str key = { (char *)id, sizeof id };
+
+		entry.link = map_get(&pack->links, key);
+		if (entry.link) {
+			entry.kind = TAR_HARDLINK;
+			return write_entry(pack, &entry, err);
+		}
+		map_set(&pack->links, key, arena_text(pack->arena, pack->path.data));
+	}
+	entry.size = (uint64_t)st->st_size;
+	find_regions(pack, fd, st, &entry);
+	if (write_entry(pack, &entry, err) < 0)
+		return -1;
+	return write_content(pack, fd, &entry, err);
+}
+
+static int pack_link(
+	struct pack *pack, int dir, const char *name, const struct stat *st, struct error *err)
+{
+	char target[TAR_NAME_MAX + 1];
+	struct tar_entry entry = entry_of(pack, TAR_SYMLINK, st);
+	ssize_t len = readlinkat(dir, name, target, sizeof target - 1);
+
+	if (len < 0)
+		return errno == ENOENT || errno == EINVAL
+			       ? 0
+			       : fail_errno(err, "read link '%s'", pack->path.data);
+	target[len] = '\0';
+	entry.link = target;
+	return write_entry(pack, &entry, err);
+}
+
+/* -- directories -- */
+
+static int pack_directory(struct pack *pack, int fd, int depth, struct error *err);
+
+/* Gone, or something else by now. */
+static bool is_vanished(int sys_errno)
+{
+	return sys_errno == ENOENT || sys_errno == ELOOP || sys_errno == ENOTDIR ||
+	       sys_errno == ENXIO;
+}
+
+static int pack_entry(struct pack *pack, int dir, const char *name, int depth, struct error *err)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	struct tar_entry entry;
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+		return is_vanished(errno) ? 0 : fail_errno(err, "look at '%s'", pack->path.data);
+	if (S_ISLNK(st.st_mode))
+		return pack_link(pack, dir, name, &st, err);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return 0;
+	auto_close int fd =
+		S_ISDIR(st.st_mode) ? path_open_entry(dir, name) : openat(dir, name, flags);
+	if (fd < 0 && errno == EXDEV)
+		return 0; /* a mount */
+	if (fd < 0)
+		return is_vanished(errno) ? 0 : fail_errno(err, "open '%s'", pack->path.data);
+	if (fstat(fd, &st) < 0)
+		return fail_errno(err, "open '%s'", pack->path.data);
+	if (S_ISREG(st.st_mode))
+		return pack_file(pack, fd, &st, err);
+	if (!S_ISDIR(st.st_mode))
+		return 0;
+	entry = entry_of(pack, TAR_DIRECTORY, &st);
+	if (write_entry(pack, &entry, err) < 0)
+		return -1;
+	return pack_directory(pack, take_fd(&fd), depth + 1, err);
+}
+
+/* What is in it; closes fd. */
+static int pack_directory(struct pack *pack, int fd, int depth, struct error *err)
+{
+	DIR *walk = fdopendir(fd);
+	size_t len = pack->path.len;
+	struct dirent *entry;
+	int failed = 0;
+
+	if (!walk) {
+		close(fd);
+		return fail_errno(err, "open '%s'", pack->path.data);
+	}
+	if (depth > PATH_DEPTH_MAX)
+		failed = fail(err, ERR_LIMIT, "'%.200s...' is deeper than %d directories",
+			pack->path.data, PATH_DEPTH_MAX);
+	for (errno = 0; !failed && (entry = readdir(walk)); errno = 0) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		buf_printf(&pack->path, "%s%s", len ? "/" : "", entry->d_name);
+		failed = pack_entry(pack, dirfd(walk), entry->d_name, depth, err);
+		pack->path.len = len;
+		pack->path.data[len] = '\0';
+	}
+	if (!failed && errno)
+		failed = fail_errno(err, "read directory '%s'", pack->path.data);
+	closedir(walk);
+	return failed;
+}
+
+/* -- the whole -- */
+
+static int pack_opened(struct agent_job *job, int fd, const struct stat *st, struct error *err)
+{
+	struct pack pack = { .out = job->fd, .arena = &job->arena };
+	int failed;
+
+	map_init(&pack.links, &job->arena);
+	buf_init(&pack.path, (size_t)1 << 20);
+	buf_init(&pack.rest, (size_t)8 << 20);
+	if (S_ISREG(st->st_mode)) {
+		buf_text(&pack.path, path_basename(job->path));
+		failed = pack_file(&pack, fd, st, err);
+		close(fd);
+	} else {
+		failed = pack_directory(&pack, fd, 0, err);
+	}
+	tar_write_end(&pack.rest);
+	if (!failed)
+		failed = flush(&pack, err);
+	buf_done(&pack.path);
+	buf_done(&pack.rest);
+	return failed;
+}
+
+int agent_pack(struct agent_job *job, struct error *err)
+{
+	struct stat st;
+
+	if (stat(job->path, &st) < 0)
+		return fail_errno(err, "'%s'", job->path);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return fail(err, ERR_INVALID, "'%s' is a %s", job->path, agent_type(st.st_mode));
+	auto_close int fd = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail_errno(err, "open '%s'", job->path);
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+		return fail(err, ERR_CONFLICT, "open '%s': it was replaced meanwhile", job->path);
+	if (agent_send_part(job, err) < 0)
+		return -1;
+	int failed = pack_opened(job, take_fd(&fd), &st, err);
+	/* Whoever reads the archive has its end before core hears of it. */
+	fd_close(&job->fd);
+	return failed;
+}

@@ -1,0 +1,71 @@
+/* protocol.h -- what core and a file agent say to each other, over one SOCK_SEQPACKET unix socket.
+ *
+ * A file agent is a process in the sandbox, started by carrel-init for core: it has the rights of a
+ * command and no others. It finds the socket at descriptor 0, serves one request at a time, and
+ * exits when core closes the socket.
+ * 1. A request is one packet: struct agent_request, then `path_len` bytes (the path) and `text_len`
+ * bytes (what `text` of the verb is), each with its NUL, and at most one descriptor.
+ * 2. A reply is any number of AGENT_PART packets and one that is AGENT_DONE or AGENT_FAILED. Behind
+ * struct agent_reply come `count` times a struct agent_info with its texts; behind AGENT_FAILED, a
+ * struct error (base/error.h).
+ * 3. Paths mean what they mean to a command that runs in /workspace. Nothing is opened that could
+ * block: fifos, sockets and devices are refused.
+ * 4. Core believes nothing that an agent says: a command can end, stop and (with --ptrace) change
+ * it. Native byte order and alignment: both ends are the same machine. */
+#pragma once
+#include <stdint.h>
+
+#define AGENT_MAGIC 0x43524641u /* "CRFA" */
+#define AGENT_PATH_MAX 4096	/* with its NUL */
+#define AGENT_PACKET_MAX 65536
+#define AGENT_ENTRIES_MAX 100000 /* of a directory that can be listed */
+
+enum agent_verb {
+	AGENT_STAT = 1, /* an info: of the path itself when it is a link */
+	AGENT_LIST,	/* infos, sorted by name: `limit` of them after `text` */
+	AGENT_OPEN,	/* a regular file, for reading: one descriptor */
+	AGENT_CREATE,	/* a file without a name beside the path, for writing: one descriptor */
+	AGENT_COMMIT,	/* gives the file of the descriptor that came along the path as its name,
+			 * after it was written to disk; mode 0: that of the file it replaces;
+			 * `text` is a name beside it that it may have for a moment; an info */
+	AGENT_MKDIR,	/* with the directories above it; an info */
+	AGENT_MOVE,	/* to `text`; an info of that */
+	AGENT_REMOVE,
+	AGENT_PACK,   /* a tar archive of the path goes to the descriptor; a part says that it has
+		       * begun */
+	AGENT_UNPACK, /* a tar archive comes from the descriptor: unpacked in a directory called
+		       * `text`, then moved into the path; at most `limit` bytes on disk; a part
+		       * says that it has begun */
+	AGENT_TIDY,   /* removes `text`, which an UNPACK or a COMMIT of the path has left */
+	AGENT_CANCEL, /* during UNPACK, before its descriptor ends: nothing is moved; no reply */
+	AGENT_VERB_COUNT
+};
+enum agent_flags {	     /* of a request */
+	AGENT_PARENTS = 1,   /* CREATE: directories above it are made */
+	AGENT_NEW = 2,	     /* CREATE, COMMIT: ERR_CONFLICT when the name is taken */
+	AGENT_RECURSIVE = 4, /* REMOVE: all below it, too */
+};
+
+struct agent_request {
+	uint32_t magic, verb, flags, mode;
+	uint64_t limit;
+	uint32_t path_len, text_len; /* with the NUL; text_len 0: none */
+};
+
+enum agent_kind { AGENT_PART = 1, AGENT_DONE, AGENT_FAILED };
+enum agent_said {	   /* flags of a reply */
+	AGENT_CREATED = 1, /* COMMIT, MKDIR: it was not there before */
+	AGENT_MORE = 2,	   /* LIST: there are more after the name of the last info, which has no
+			    * mode */
+};
+struct agent_reply {
+	uint32_t magic, kind, count, flags;
+	uint64_t bytes; /* UNPACK: on disk, about */
+};
+struct agent_info {
+	uint64_t size;
+	int64_t modified_ms;
+	uint32_t mode;		     /* st_mode */
+	uint32_t name_len, link_len; /* of the texts that follow, without NUL */
+	uint32_t reserved;
+};

@@ -1,0 +1,530 @@
+/* The file agent, as core uses it, but outside of a sandbox: what it answers and what it leaves.
+ * That links and races lead nowhere else is the sandbox's work (tests/api). */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "agent/agent.h"
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "format/tar.h"
+#include "linux/fd_message.h"
+#include "unit.h"
+
+#define STAGE ".carrel-stage"
+
+static char area[64];
+static int top = -1, channel = -1;
+static pid_t agent;
+
+/* The latest answer. */
+static struct {
+	struct agent_reply reply;
+	char infos[1 << 20];
+	size_t len;
+	uint32_t count;
+	int fd;
+	struct error err;
+} got;
+
+static int set_up(void **state)
+{
+	int ends[2];
+	snprintf(area, sizeof area, "/tmp/carrel-test-agent-XXXXXX");
+	assert_non_null(mkdtemp(area));
+	top = open(area, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	agent = fork();
+	assert_true(agent >= 0);
+	if (agent == 0) {
+		close(ends[0]);
+		signal(SIGPIPE, SIG_IGN);
+		umask(0);
+		if (fchdir(top) == 0)
+			agent_serve(ends[1]);
+		_exit(0);
+	}
+	close(ends[1]);
+	channel = ends[0];
+	got.fd = -1;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct error err;
+	int status = -1;
+	auto_close int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd_close(&got.fd);
+	fd_close(&channel);
+	fd_close(&top);
+	waitpid(agent, &status, 0);
+	assert_int_equal(status, 0);
+	return path_remove_tree(tmp, path_basename(area), &err);
+}
+#define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+/* ---- asking ---- */
+
+static void send_request(
+	const struct agent_request *asked, const char *path, const char *text, int fd)
+{
+	struct agent_request request = *asked;
+	request.magic = AGENT_MAGIC;
+	request.path_len = (uint32_t)strlen(path) + 1;
+	request.text_len = text ? (uint32_t)strlen(text) + 1 : 0;
+	struct iovec iov[3] = { { &request, sizeof request }, { (void *)path, request.path_len },
+		{ (void *)text, request.text_len } };
+	assert_true(fd_message_send(channel, iov, 3, &fd, fd >= 0, 0) > 0);
+}
+
+/* One packet; the kind of it. */
+static uint32_t receive(void)
+{
+	static char data[AGENT_PACKET_MAX];
+	struct fd_message message;
+	ssize_t len = fd_message_receive(channel, data, sizeof data, 0, &message);
+	assert_true(len >= (ssize_t)sizeof got.reply);
+	memcpy(&got.reply, data, sizeof got.reply);
+	assert_int_equal(got.reply.magic, AGENT_MAGIC);
+	assert_true(message.fd_count <= 1);
+	if (message.fd_count)
+		got.fd = message.fds[0];
+	if (got.reply.kind == AGENT_FAILED) {
+		memcpy(&got.err, data + sizeof got.reply, sizeof got.err);
+	} else {
+		memcpy(got.infos + got.len, data + sizeof got.reply,
+			(size_t)len - sizeof got.reply);
+		got.len += (size_t)len - sizeof got.reply;
+		got.count += got.reply.count;
+	}
+	return got.reply.kind;
+}
+
+static void forget(void)
+{
+	fd_close(&got.fd);
+	got.len = got.count = 0;
+	got.err.code = ERR_NONE;
+}
+
+/* The code of the answer. */
+static enum error_code ask_with(
+	struct agent_request request, const char *path, const char *text, int fd)
+{
+	forget();
+	send_request(&request, path, text, fd);
+	while (receive() == AGENT_PART)
+		;
+	return got.err.code;
+}
+
+static enum error_code ask(enum agent_verb verb, const char *path)
+{
+	return ask_with((struct agent_request){ .verb = verb }, path, NULL, -1);
+}
+
+static struct agent_info info_at(size_t index, char name[NAME_MAX + 1], char link[PATH_MAX])
+{
+	struct agent_info info;
+	const char *at = got.infos;
+	assert_true(index < got.count);
+	for (size_t i = 0;; i++, at += sizeof info + info.name_len + info.link_len) {
+		memcpy(&info, at, sizeof info);
+		if (i < index)
+			continue;
+		str_format(name, NAME_MAX + 1, "%.*s", (int)info.name_len, at + sizeof info);
+		str_format(link, PATH_MAX, "%.*s", (int)info.link_len,
+			at + sizeof info + info.name_len);
+		return info;
+	}
+}
+
+static struct agent_info only_info(void)
+{
+	char name[NAME_MAX + 1], link[PATH_MAX];
+	assert_int_equal(got.count, 1);
+	return info_at(0, name, link);
+}
+
+/* ---- files ---- */
+
+static void put_file(const char *path, const char *text, mode_t mode)
+{
+	auto_close int fd = openat(top, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(fchmod(fd, mode), 0);
+}
+
+static void assert_file(const char *path, const char *text, mode_t mode)
+{
+	char data[64];
+	struct stat st;
+	assert_int_equal(fd_read_file(top, path, data, sizeof data), strlen(text));
+	assert_string_equal(data, text);
+	assert_int_equal(fstatat(top, path, &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(st.st_mode & 07777, mode);
+}
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+	return fstatat(top, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* How many names a directory has; none of them is ours. */
+static uint32_t count_names(const char *path)
+{
+	char name[NAME_MAX + 1], link[PATH_MAX];
+	assert_int_equal(ask_with((struct agent_request){ .verb = AGENT_LIST, .limit = 1000 }, path,
+				 NULL, -1),
+		ERR_NONE);
+	for (uint32_t i = 0; i < got.count; i++) {
+		info_at(i, name, link);
+		assert_int_not_equal(strncmp(name, ".carrel-", 8), 0);
+	}
+	return got.count;
+}
+
+static void test_a_file_is_shown_and_opened(void **state)
+{
+	char name[NAME_MAX + 1], link[PATH_MAX], data[8] = "";
+	put_file("f", "text", 0640);
+	assert_int_equal(symlinkat("f", top, "l"), 0);
+	assert_int_equal(ask(AGENT_STAT, "f"), ERR_NONE);
+	assert_int_equal(only_info().size, 4);
+	assert_int_equal(only_info().mode, S_IFREG | 0640);
+	assert_int_equal(ask(AGENT_STAT, "l"), ERR_NONE);
+	assert_true(S_ISLNK(info_at(0, name, link).mode));
+	assert_string_equal(link, "f");
+	assert_int_equal(ask(AGENT_OPEN, "l"), ERR_NONE);
+	assert_int_equal(read(got.fd, data, sizeof data), 4);
+	assert_string_equal(data, "text");
+	assert_int_equal(ask(AGENT_STAT, "none"), ERR_NOT_FOUND);
+	assert_int_equal(ask(AGENT_OPEN, "."), ERR_INVALID);
+	assert_int_equal(ask(AGENT_LIST, "f"), ERR_INVALID);
+	assert_int_equal(ask(AGENT_OPEN, "f/x"), ERR_INVALID);
+}
+
+static void test_what_could_block_is_not_opened(void **state)
+{
+	assert_int_equal(mkfifoat(top, "fifo", 0600), 0);
+	assert_int_equal(symlinkat("fifo", top, "l"), 0);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(ask(AGENT_OPEN, i ? "l" : "fifo"), ERR_INVALID);
+		assert_int_equal(ask(AGENT_CREATE, i ? "l" : "fifo"), ERR_INVALID);
+		assert_int_equal(ask(AGENT_PACK, i ? "l" : "fifo"), ERR_INVALID);
+	}
+	assert_int_equal(ask(AGENT_OPEN, "/dev/null"), ERR_INVALID);
+	assert_int_equal(ask(AGENT_REMOVE, "fifo"), ERR_NONE);
+	assert_false(is_there("fifo"));
+}
+
+static void test_a_listing_is_sorted_and_paged(void **state)
+{
+	char name[NAME_MAX + 1], link[PATH_MAX], path[16];
+	assert_int_equal(mkdirat(top, "d", 0755), 0);
+	for (int i = 999; i >= 0; i--) {
+		str_format(path, sizeof path, "d/%03d", i);
+		put_file(path, "", 0600);
+	}
+	assert_int_equal(count_names("d"), 1000); /* more than a packet holds */
+	for (uint32_t i = 0; i < 1000; i++) {
+		info_at(i, name, link);
+		str_format(path, sizeof path, "%03u", i);
+		assert_string_equal(name, path);
+	}
+	assert_false(got.reply.flags & AGENT_MORE);
+	struct agent_request page = { .verb = AGENT_LIST, .limit = 2 };
+	assert_int_equal(ask_with(page, "d", "996", -1), ERR_NONE);
+	assert_int_equal(got.count, 3);
+	assert_true(got.reply.flags & AGENT_MORE);
+	assert_int_equal(info_at(2, name, link).mode, 0);
+	assert_string_equal(name, "998");
+	assert_int_equal(ask_with(page, "d", "998", -1), ERR_NONE);
+	assert_int_equal(got.count, 1);
+	assert_false(got.reply.flags & AGENT_MORE);
+}
+
+/* ---- writing ---- */
+
+/* A file without a name, with this text. */
+static int create(const char *path, unsigned flags, const char *text)
+{
+	assert_int_equal(ask_with((struct agent_request){ .verb = AGENT_CREATE, .flags = flags },
+				 path, NULL, -1),
+		ERR_NONE);
+	int fd = got.fd;
+	got.fd = -1;
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
+}
+
+static enum error_code commit(const char *path, unsigned flags, unsigned mode, int fd)
+{
+	return ask_with(
+		(struct agent_request){ .verb = AGENT_COMMIT, .flags = flags, .mode = mode }, path,
+		STAGE, fd);
+}
+
+static void test_writing_replaces_and_says_so(void **state)
+{
+	auto_close int first = create("d/e/f", AGENT_PARENTS, "one");
+	assert_int_equal(count_names("d/e"), 0);
+	assert_int_equal(commit("d/e/f", 0, 0, first), ERR_NONE);
+	assert_true(got.reply.flags & AGENT_CREATED);
+	assert_int_equal(only_info().size, 3);
+	assert_file("d/e/f", "one", 0644);
+	assert_int_equal(fchmodat(top, "d/e/f", 0750, 0), 0);
+	auto_close int second = create("d/e/f", 0, "second");
+	assert_int_equal(commit("d/e/f", 0, 0, second), ERR_NONE);
+	assert_false(got.reply.flags & AGENT_CREATED);
+	assert_file("d/e/f", "second", 0750);
+	auto_close int third = create("d/e/f", 0, "3");
+	assert_int_equal(commit("d/e/f", 0, 06711, third), ERR_NONE);
+	assert_file("d/e/f", "3", 0711); /* no setuid bit comes of it */
+	assert_int_equal(count_names("d/e"), 1);
+}
+
+static void test_what_is_committed_twice_is_there_once(void **state)
+{
+	auto_close int fd = create("f", AGENT_NEW, "x");
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(commit("f", AGENT_NEW, 0600, fd), ERR_NONE);
+		assert_true(got.reply.flags & AGENT_CREATED);
+	}
+	assert_int_equal(count_names("."), 1);
+	auto_close int late = create("g", AGENT_NEW, "late");
+	put_file("g", "first", 0600);
+	assert_int_equal(commit("g", AGENT_NEW, 0600, late), ERR_CONFLICT);
+	assert_file("g", "first", 0600);
+	assert_int_equal(
+		ask_with((struct agent_request){ .verb = AGENT_CREATE, .flags = AGENT_NEW }, "g",
+			NULL, -1),
+		ERR_CONFLICT);
+}
+
+static void test_writing_through_a_link_writes_where_it_leads(void **state)
+{
+	assert_int_equal(mkdirat(top, "d", 0755), 0);
+	assert_int_equal(symlinkat("../e", top, "d/l"), 0);
+	assert_int_equal(symlinkat("loop", top, "loop"), 0);
+	auto_close int fd = create("d/l", 0, "x");
+	assert_int_equal(commit("d/l", 0, 0, fd), ERR_NONE);
+	assert_file("e", "x", 0644);
+	assert_true(S_ISLNK(only_info().mode));
+	assert_int_equal(ask(AGENT_CREATE, "loop"), ERR_INVALID);
+	assert_int_equal(ask(AGENT_CREATE, "d"), ERR_CONFLICT);
+	assert_int_equal(ask(AGENT_CREATE, "none/f"), ERR_NOT_FOUND);
+	auto_close int late = create("new", 0, "x");
+	assert_int_equal(mkdirat(top, "new", 0755), 0);
+	assert_int_equal(commit("new", 0, 0, late), ERR_CONFLICT);
+}
+
+/* ---- directories ---- */
+
+static enum error_code move(const char *from, const char *to)
+{
+	return ask_with((struct agent_request){ .verb = AGENT_MOVE }, from, to, -1);
+}
+
+static void test_directories_are_made_moved_and_removed(void **state)
+{
+	struct agent_request all = { .verb = AGENT_REMOVE, .flags = AGENT_RECURSIVE };
+	assert_int_equal(ask(AGENT_MKDIR, "a/b/c"), ERR_NONE);
+	assert_true(got.reply.flags & AGENT_CREATED);
+	assert_int_equal(ask(AGENT_MKDIR, "a/b/c"), ERR_NONE);
+	assert_false(got.reply.flags & AGENT_CREATED);
+	put_file("f", "f", 0600);
+	put_file("a/g", "g", 0600);
+	assert_int_equal(ask(AGENT_MKDIR, "f"), ERR_CONFLICT);
+	assert_int_equal(ask(AGENT_MKDIR, "f/x"), ERR_INVALID);
+	assert_int_equal(move("f", "a/b"), ERR_CONFLICT);
+	assert_int_equal(move("a", "a/b/x"), ERR_INVALID);
+	assert_int_equal(move("none", "x"), ERR_NOT_FOUND);
+	assert_int_equal(move("f", "a/g"), ERR_NONE);
+	assert_file("a/g", "f", 0600);
+	assert_int_equal(ask(AGENT_REMOVE, "a"), ERR_CONFLICT);
+	assert_int_equal(symlinkat("a", top, "l"), 0);
+	assert_int_equal(ask_with(all, "l", NULL, -1), ERR_NONE);
+	assert_true(is_there("a/g"));
+	assert_int_equal(fchmodat(top, "a/b", 0, 0), 0);
+	assert_int_equal(ask_with(all, "a", NULL, -1), ERR_NONE);
+	assert_int_equal(count_names("."), 0);
+	assert_int_equal(ask_with(all, "a", NULL, -1), ERR_NOT_FOUND);
+}
+
+/* ---- archives ---- */
+
+static void add_to(struct buf *out, struct tar_entry entry, const char *text)
+{
+	struct error err;
+	entry.size = entry.kind == TAR_FILE ? strlen(text) : 0;
+	assert_int_equal(tar_write_entry(out, &entry, &err), 0);
+	buf_append(out, text, (size_t)entry.size);
+	tar_write_padding(out, entry.size);
+}
+
+static enum error_code unpack(struct buf *archive, const char *path, uint64_t limit)
+{
+	int ends[2];
+	struct agent_request request = { .verb = AGENT_UNPACK, .limit = limit };
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_true(fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) >= (int)archive->len);
+	forget();
+	send_request(&request, path, STAGE, ends[0]);
+	close(ends[0]);
+	assert_int_equal(write(ends[1], archive->data, archive->len), archive->len);
+	close(ends[1]);
+	while (receive() == AGENT_PART)
+		;
+	assert_false(is_there(STAGE));
+	return got.err.code;
+}
+
+static void test_a_tree_goes_out_and_comes_in_again(void **state)
+{
+	const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+	auto_buf struct buf archive;
+	struct stat st, other;
+	int ends[2];
+	assert_int_equal(ask(AGENT_MKDIR, "t/sub"), ERR_NONE);
+	put_file("t/sub/f", "text", 0750);
+	assert_int_equal(linkat(top, "t/sub/f", top, "t/hard", 0), 0);
+	assert_int_equal(symlinkat("/etc/passwd", top, "t/out"), 0);
+	assert_int_equal(mkfifoat(top, "t/fifo", 0600), 0);
+	put_file("t/hole", "begin", 0600);
+	auto_close int hole = openat(top, "t/hole", O_RDWR | O_CLOEXEC);
+	assert_int_equal(pwrite(hole, "end", 3, 5 << 20), 3);
+	assert_int_equal(ftruncate(hole, 9 << 20), 0);
+	assert_int_equal(utimensat(top, "t/sub/f", old, 0), 0);
+	assert_int_equal(utimensat(top, "t/sub", old, 0), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	fcntl(ends[0], F_SETPIPE_SZ, 1 << 20);
+	assert_int_equal(ask_with((struct agent_request){ .verb = AGENT_PACK }, "t", NULL, ends[1]),
+		ERR_NONE);
+	close(ends[1]);
+	buf_init(&archive, 1 << 20);
+	ssize_t len;
+	while ((len = read(ends[0], buf_reserve(&archive, 65536), 65536)) > 0)
+		buf_grew(&archive, (size_t)len);
+	close(ends[0]);
+	assert_in_range(archive.len, 1024, 65536); /* holes are left out */
+	assert_int_equal(unpack(&archive, "new/place", 1 << 20), ERR_NONE);
+	assert_file("new/place/sub/f", "text", 0750);
+	assert_false(is_there("new/place/fifo"));
+	assert_int_equal(fstatat(top, "new/place/sub/f", &st, 0), 0);
+	assert_int_equal(fstatat(top, "new/place/hard", &other, 0), 0);
+	assert_int_equal(st.st_ino, other.st_ino);
+	assert_int_equal(st.st_mtime, 1000);
+	assert_int_equal(fstatat(top, "new/place/sub", &st, 0), 0);
+	assert_int_equal(st.st_mtime, 1000);
+	assert_int_equal(fstatat(top, "new/place/hole", &st, 0), 0);
+	assert_int_equal(st.st_size, 9 << 20);
+	assert_true(st.st_blocks * 512 < 1 << 20);
+}
+
+static void test_what_may_not_come_in_changes_nothing(void **state)
+{
+	static const struct {
+		struct tar_entry entries[3];
+		enum error_code code;
+	} cases[] = {
+		{ { { TAR_FILE, "/abs" } }, ERR_DENIED },
+		{ { { TAR_FILE, "a/../../x" } }, ERR_DENIED },
+		{ { { TAR_SYMLINK, "l", "/tmp" }, { TAR_FILE, "l/x" } }, ERR_DENIED },
+		{ { { TAR_DIRECTORY, "d" }, { TAR_SYMLINK, "d", "x" } }, ERR_INVALID },
+		{ { { TAR_SYMLINK, "l", "kept" }, { TAR_HARDLINK, "h", "l" } }, ERR_DENIED },
+		{ { { TAR_HARDLINK, "h", "kept" } }, ERR_DENIED },
+		{ { { TAR_FILE, "su", .mode = 04755 } }, ERR_DENIED },
+		{ { { TAR_DIRECTORY, "kept" } }, ERR_CONFLICT },
+		{ { { TAR_FILE, "there" } }, ERR_CONFLICT },
+	};
+	put_file("kept", "kept", 0600);
+	assert_int_equal(mkdirat(top, "there", 0700), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		auto_buf struct buf archive;
+		buf_init(&archive, 1 << 20);
+		add_to(&archive, (struct tar_entry){ TAR_FILE, "fine", .mode = 0600 }, "fine");
+		for (size_t n = 0; n < 3 && cases[i].entries[n].name; n++)
+			add_to(&archive, cases[i].entries[n], "");
+		tar_write_end(&archive);
+		assert_int_equal(unpack(&archive, ".", 1 << 20), cases[i].code);
+		assert_int_equal(count_names("."), 2);
+		assert_file("kept", "kept", 0600);
+	}
+}
+
+static void test_an_archive_that_is_cut_too_large_or_canceled_changes_nothing(void **state)
+{
+	struct agent_request cancel = { .magic = AGENT_MAGIC, .verb = AGENT_CANCEL },
+			     request = { .verb = AGENT_UNPACK, .limit = 1 << 20 };
+	auto_buf struct buf archive;
+	int ends[2];
+	buf_init(&archive, 1 << 20);
+	add_to(&archive, (struct tar_entry){ TAR_FILE, "d/f", .mode = 0600 }, "fine");
+	assert_int_equal(unpack(&archive, "new", 1 << 20), ERR_INVALID); /* without its end */
+	tar_write_end(&archive);
+	assert_int_equal(unpack(&archive, "new", 4096), ERR_LIMIT);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	forget();
+	send_request(&request, "new", STAGE, ends[0]);
+	assert_int_equal(receive(), AGENT_PART);
+	close(ends[0]);
+	assert_int_equal(write(ends[1], archive.data, archive.len), archive.len);
+	assert_int_equal(send(channel, &cancel, sizeof cancel, 0), sizeof cancel);
+	close(ends[1]);
+	assert_int_equal(receive(), AGENT_FAILED);
+	assert_int_equal(got.err.code, ERR_CANCELED);
+	assert_int_equal(count_names("."), 0);
+	assert_int_equal(unpack(&archive, "new", 8192), ERR_NONE);
+	assert_file("new/d/f", "fine", 0600);
+	assert_in_range(got.reply.bytes, 4096, 8192);
+}
+
+static void test_what_a_dead_agent_left_is_tidied(void **state)
+{
+	assert_int_equal(ask(AGENT_MKDIR, "a/" STAGE "/d"), ERR_NONE);
+	assert_int_equal(ask_with((struct agent_request){ .verb = AGENT_TIDY }, "a/b/c", STAGE, -1),
+		ERR_NONE);
+	assert_int_equal(count_names("a"), 0);
+	assert_int_equal(ask_with((struct agent_request){ .verb = AGENT_TIDY }, "a", "../a", -1),
+		ERR_INVALID);
+}
+
+static void test_what_is_no_request_ends_the_agent(void **state)
+{
+	struct agent_request request = {
+		.magic = AGENT_MAGIC, .verb = AGENT_VERB_COUNT, .path_len = 1
+	};
+	char byte;
+	assert_int_equal(send(channel, &request, sizeof request, 0), sizeof request);
+	assert_int_equal(recv(channel, &byte, 1, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		AGENT_TEST(test_a_file_is_shown_and_opened),
+		AGENT_TEST(test_what_could_block_is_not_opened),
+		AGENT_TEST(test_a_listing_is_sorted_and_paged),
+		AGENT_TEST(test_writing_replaces_and_says_so),
+		AGENT_TEST(test_what_is_committed_twice_is_there_once),
+		AGENT_TEST(test_writing_through_a_link_writes_where_it_leads),
+		AGENT_TEST(test_directories_are_made_moved_and_removed),
+		AGENT_TEST(test_a_tree_goes_out_and_comes_in_again),
+		AGENT_TEST(test_what_may_not_come_in_changes_nothing),
+		AGENT_TEST(test_an_archive_that_is_cut_too_large_or_canceled_changes_nothing),
+		AGENT_TEST(test_what_a_dead_agent_left_is_tidied),
+		AGENT_TEST(test_what_is_no_request_ends_the_agent),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
