@@ -263,7 +263,8 @@ int agent_pack(struct agent_job *job, struct error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_errno(err, "open '%s'", job->path);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_CONFLICT, "open '%s': it was replaced meanwhile", job->path);
+		return fail(err, ERR_CONFLICT, "open '%s': it was replaced while it was opened",
+			job->path);
 	if (agent_send_part(job, err) < 0)
 		return -1;
 	int failed = pack_opened(job, take_fd(&fd), &st, err);

@@ -27,7 +27,8 @@ static int move(struct place *place, int from, int to, const char *name, struct 
 	if (renameat(from, name, to, name) == 0)
 		return 0;
 	if (errno == EISDIR || errno == ENOTDIR || errno == ENOTEMPTY || errno == EEXIST)
-		return fail(err, ERR_CONFLICT, "'%s' came in the archive's way", place->path.data);
+		return fail(err, ERR_CONFLICT, "'%s' was created while the archive was unpacked",
+			place->path.data);
 	return fail_errno(err, "move '%s' into place", place->path.data);
 }
 
@@ -73,7 +74,7 @@ static int merge(struct place *place, int from, int to, int depth, struct error 
 	if (!walk)
 		return fail_errno(err, "open '%s'", place->path.data);
 	if (depth > ARCHIVED_DEPTH_MAX)
-		failed = fail(err, ERR_LIMIT, "'%s' is too deep", place->path.data);
+		failed = fail(err, ERR_LIMIT, "'%s' is nested too deeply", place->path.data);
 	for (errno = 0; !failed && (entry = readdir(walk)); errno = 0) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;

@@ -92,7 +92,8 @@ static int enter(struct unpack *unpack, int dir, const char *name, int *fd, stru
 	}
 	if (opened < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return fail(err, ERR_DENIED,
-			"'%s' in the archive lies beneath '%s', which is no directory there",
+			"'%s' in the archive is below '%s', which is not a directory in the "
+			"archive",
 			unpack->place.path, name);
 	if (opened < 0)
 		return unpack_failed(unpack, err);
@@ -136,7 +137,7 @@ static int make_way(struct unpack *unpack, int dir, const char *name, struct err
 	if (unlinkat(dir, name, 0) == 0 || errno == ENOENT)
 		return 0;
 	if (errno == EISDIR || errno == EPERM)
-		return fail(err, ERR_INVALID, "'%s' in the archive is a directory, too",
+		return fail(err, ERR_INVALID, "'%s' is also a directory in the archive",
 			unpack->place.path);
 	return unpack_failed(unpack, err);
 }
@@ -262,7 +263,8 @@ static int unpack_hard_link(struct unpack *unpack, struct error *err)
 
 	if (!is_staged_file(unpack, target))
 		return fail(err, ERR_DENIED,
-			"'%s' in the archive is a hard link to '%s', which isn't a file before it",
+			"'%s' in the archive is a hard link to '%s', which is not an earlier file "
+			"in the archive",
 			unpack->place.path, target);
 	if (reach(unpack, &dir, &name, err) < 0 || make_way(unpack, dir, name, err) < 0)
 		return -1;

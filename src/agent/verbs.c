@@ -156,7 +156,8 @@ int agent_open(struct agent_job *job, struct error *err)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_errno(err, "open '%s'", job->path);
 	if (!S_ISREG(st.st_mode))
-		return fail(err, ERR_CONFLICT, "open '%s': it was replaced meanwhile", job->path);
+		return fail(err, ERR_CONFLICT, "open '%s': it was replaced while it was opened",
+			job->path);
 	job->answer_fd = take_fd(&fd);
 	return 0;
 }
@@ -238,7 +239,7 @@ static int find_target(
 
 static int fail_taken(const struct agent_job *job, struct error *err)
 {
-	return fail(err, ERR_CONFLICT, "there is a '%s' already", job->path);
+	return fail(err, ERR_CONFLICT, "'%s' already exists", job->path);
 }
 
 static int check_target(const struct agent_job *job, const struct target *target, struct error *err)
@@ -393,7 +394,7 @@ static int rename_failed(const char *from, const char *to, struct error *err)
 	case EEXIST:
 		return fail(err, ERR_CONFLICT, "move '%s': '%s' is a directory", from, to);
 	case ENOTDIR:
-		return fail(err, ERR_CONFLICT, "move '%s': '%s' is there, and not a directory",
+		return fail(err, ERR_CONFLICT, "move '%s': '%s' exists and is not a directory",
 			from, to);
 	case EXDEV:
 		return fail_hint(err, ERR_INVALID, "copy it, then remove it",

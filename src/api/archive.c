@@ -1,5 +1,5 @@
-/* /v1/workspaces/{id}/archive: whole trees, in constant memory: a child packs or unpacks, a pipe
- * leads to it. */
+/* /v1/workspaces/{id}/archive: whole trees, in constant memory: others pack and unpack, a pipe
+ * leads to them. */
 #include <errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -16,10 +16,11 @@ struct transfer {
 	struct error err;
 	bool has_failed;
 	/* out */
+	bool has_begun;
 	bool is_piped; /* the pipe has come to its end */
 	bool is_cut;
 	/* in */
-	int fd; /* the child's pipe, or -1 */
+	int fd; /* the pipe, or -1 */
 	bool is_watched, is_last;
 	struct buf rest; /* that the pipe hasn't taken */
 };
@@ -94,9 +95,16 @@ static void end_out(struct transfer *t)
 static void on_packed(void *ctx, const struct error *err)
 {
 	struct transfer *t = ctx;
+	struct call *c = t->call;
 
 	note_end(t, err);
-	end_out(t);
+	if (t->has_begun) {
+		end_out(t);
+		return;
+	}
+	struct error why = t->err;
+	call_let_go(c);
+	call_problem(c, &why);
 }
 
 static void on_piped(void *ctx, struct http_request *r, bool ok)
@@ -108,26 +116,15 @@ static void on_piped(void *ctx, struct http_request *r, bool ok)
 	end_out(t);
 }
 
-void api_archive_get(struct call *c)
+static void on_packing(void *ctx, int fd)
 {
+	struct transfer *t = ctx;
+	struct call *c = t->call;
 	const struct archive_query *query = c->query;
-	enum archive_format format = query->format ? ARCHIVE_TAR_ZST : ARCHIVE_TAR;
-	const char *type = query->format ? "application/zstd" : "application/x-tar";
-	struct core_workspace *w;
-	struct error err;
-	int fd;
 
-	if (call_workspace(c, &w))
-		return;
-	struct transfer *t = transfer_new(c, w);
-	if (archive_out(c->request, w, path_of(c), format, &fd, on_packed, t, &t->job, &err)) {
-		core_release(w);
-		call_problem(c, &err);
-		return;
-	}
-	c->own = t;
-	c->gone = on_gone;
-	call_begin(c, 200, type, "X-Content-Type-Options: nosniff\r\n");
+	t->has_begun = true;
+	call_begin(c, 200, query->format ? "application/zstd" : "application/x-tar",
+		"X-Content-Type-Options: nosniff\r\n");
 	if (str_is(c->r->method, "HEAD")) {
 		fd_close(&fd);
 		call_let_go(c);
@@ -135,6 +132,21 @@ void api_archive_get(struct call *c)
 		return;
 	}
 	http_pipe(c->r, fd, on_piped, t);
+}
+
+void api_archive_get(struct call *c)
+{
+	const struct archive_query *query = c->query;
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w))
+		return;
+	struct transfer *t = transfer_new(c, w);
+	struct archive_listener listener = { on_packing, on_packed, t };
+	c->own = t;
+	c->gone = on_gone;
+	t->job = archive_out(c->request, w, path_of(c),
+		query->format ? ARCHIVE_TAR_ZST : ARCHIVE_TAR, &listener);
 }
 
 /* ---- in ---- */
@@ -216,21 +228,25 @@ static void on_piece(struct call *c, struct str data)
 		pump(t);
 }
 
+static void on_unpacking(void *ctx, int fd)
+{
+	struct transfer *t = ctx;
+	struct call *c = t->call;
+
+	t->fd = fd;
+	c->piece = on_piece;
+	http_stream_body(c->r);
+}
+
 void api_archive_put(struct call *c)
 {
 	struct core_workspace *w;
-	struct error err;
 
 	if (call_workspace(c, &w) || call_measure_first(c, w, api_archive_put))
 		return;
 	struct transfer *t = transfer_new(c, w);
-	if (archive_in(c->request, w, path_of(c), &t->fd, on_unpacked, t, &t->job, &err)) {
-		core_release(w);
-		call_problem(c, &err);
-		return;
-	}
+	struct archive_listener listener = { on_unpacking, on_unpacked, t };
 	c->own = t;
 	c->gone = on_gone;
-	c->piece = on_piece;
-	http_stream_body(c->r);
+	t->job = archive_in(c->request, w, path_of(c), &listener);
 }

@@ -8,22 +8,12 @@
 #include "base/fd.h"
 #include "core/files.h"
 
-static void answer_info(struct call *c, int status, struct core_workspace *w, const char *path)
-{
-	struct file_info info;
-	auto_buf struct buf body;
-	struct error err;
-	struct json j;
-
-	buf_init(&body, BUF_MAX_DEFAULT);
-	if (files_stat(c->request, w, path, &c->r->arena, &info, &err)) {
-		call_problem(c, &err);
-		return;
-	}
-	json_init(&j, &body, false);
-	file_print(&j, NULL, &info);
-	call_json(c, status, NULL, &body);
-}
+/* What waits for a file agent. */
+struct asked {
+	struct operation op;
+	int status; /* of success; 0: 201 when it was made, else 200 */
+	bool writes;
+};
 
 /* If-None-Match: *, of which the server has seen that it is nothing else. */
 static bool must_be_new(struct call *c)
@@ -43,31 +33,69 @@ static void answer_write_error(struct call *c, const struct error *err)
 	call_problem_status(c, status, err);
 }
 
-/* ---- GET, HEAD ---- */
-
-static void list(struct call *c, struct core_workspace *w)
+static void print_answer(struct call *c, int status, const struct file_info *info)
 {
-	const struct file_query *query = c->query;
-	file_infos infos = { 0 };
-	const char *next = NULL;
 	auto_buf struct buf body;
-	struct error err;
 	struct json j;
 
 	buf_init(&body, BUF_MAX_DEFAULT);
-	if (files_list(c->request, w, c->path, query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, &infos, &next,
-		    &err)) {
-		call_problem(c, &err);
+	json_init(&j, &body, false);
+	file_print(&j, NULL, info);
+	call_json(c, status, NULL, &body);
+}
+
+static struct asked *ask(struct call *c, int status, bool writes)
+{
+	struct asked *asked = operation_new(c, sizeof *asked);
+
+	asked->status = status;
+	asked->writes = writes;
+	return asked;
+}
+
+/* The call, when it is to be answered with more than a problem. */
+static struct call *end_asked(struct asked *asked, const struct error *err)
+{
+	bool writes = asked->writes;
+	struct call *c = operation_end(&asked->op);
+
+	if (!c || !err)
+		return c;
+	if (writes)
+		answer_write_error(c, err);
+	else
+		call_problem(c, err);
+	return NULL;
+}
+
+static void on_info(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct asked *asked = ctx;
+	int status = asked->status;
+	struct call *c = end_asked(asked, err);
+
+	if (c)
+		print_answer(c, status ? status : answer->created ? 201 : 200, &answer->info);
+}
+
+/* ---- GET, HEAD ---- */
+
+static void on_list(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct call *c = end_asked(ctx, err);
+	auto_buf struct buf body;
+	struct json j;
+
+	buf_init(&body, BUF_MAX_DEFAULT);
+	if (!c)
 		return;
-	}
 	json_init(&j, &body, false);
 	json_object(&j, NULL);
 	json_array(&j, "items");
-	for (size_t i = 0; i < infos.count; i++)
-		file_print(&j, NULL, &infos.items[i]);
+	for (size_t i = 0; i < answer->infos.count; i++)
+		file_print(&j, NULL, &answer->infos.items[i]);
 	json_end(&j);
-	json_text(&j, "next_cursor", next);
+	json_text(&j, "next_cursor", answer->next);
 	json_end(&j);
 	call_json(c, 200, NULL, &body);
 }
@@ -146,13 +174,21 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 	http_respond_file(c->r, c->status, "application/octet-stream", headers, fd, offset, len);
 }
 
+static void on_open(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct call *c = end_asked(ctx, err);
+
+	if (c)
+		answer_file(c, answer->fd, &answer->info);
+	else if (answer)
+		close(answer->fd);
+}
+
 void api_file_get(struct call *c)
 {
 	const struct file_query *query = c->query;
 	struct core_workspace *w;
-	struct file_info info;
 	struct error err;
-	int fd;
 
 	if (call_workspace(c, &w))
 		return;
@@ -160,13 +196,12 @@ void api_file_get(struct call *c)
 		fail(&err, ERR_INVALID, "'list' and 'stat' are both given");
 		call_problem(c, &err);
 	} else if (query->list) {
-		list(c, w);
+		files_list(c->request, w, c->path, query->cursor,
+			query->limit ? query->limit : LIMIT_DEFAULT, on_list, ask(c, 200, false));
 	} else if (query->stat) {
-		answer_info(c, 200, w, c->path);
-	} else if (files_open(c->request, w, c->path, &c->r->arena, &fd, &info, &err)) {
-		call_problem(c, &err);
+		files_stat(c->request, w, c->path, on_info, ask(c, 200, false));
 	} else {
-		answer_file(c, fd, &info);
+		files_open(c->request, w, c->path, on_open, ask(c, 200, false));
 	}
 }
 
@@ -174,22 +209,18 @@ void api_file_get(struct call *c)
 
 struct upload {
 	struct operation op;
-	struct core_workspace *w; /* held until the end */
-	struct file_write *write; /* NULL: it is being finished */
-	const char *path;
+	struct file_write *write; /* NULL: it isn't begun, or is being finished */
 };
 
-static void on_written(void *ctx, bool created, const struct error *err)
+static void on_written(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct upload *upload = ctx;
-	struct core_workspace *w = upload->w;
 	struct call *c = operation_end(&upload->op);
 
 	if (c && err)
 		answer_write_error(c, err);
 	else if (c)
-		answer_info(c, created ? 201 : 200, w, c->path);
-	core_release(w);
+		print_answer(c, answer->created ? 201 : 200, &answer->info);
 }
 
 static void on_piece(struct call *c, struct str data)
@@ -209,7 +240,7 @@ static void on_piece(struct call *c, struct str data)
 		return;
 	upload->write = NULL;
 	files_abort_write(write);
-	on_written(upload, false, &err);
+	on_written(upload, NULL, &err);
 }
 
 /* The client went in the middle; or at the end, then what it sent whole gets its name. */
@@ -221,28 +252,33 @@ static void on_gone(struct call *c)
 	if (!upload->write)
 		return;
 	files_abort_write(upload->write);
-	core_release(upload->w);
 	operation_end(&upload->op);
+}
+
+static void on_begun(void *ctx, struct file_write *write, const struct error *err)
+{
+	struct upload *upload = ctx;
+	struct call *c = upload->op.call;
+
+	if (c && !err) {
+		upload->write = write;
+		c->piece = on_piece;
+		http_stream_body(c->r);
+		return;
+	}
+	files_abort_write(write);
+	c = operation_end(&upload->op);
+	if (c)
+		answer_write_error(c, err);
 }
 
 static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode)
 {
-	struct file_write *write;
-	struct upload *upload;
-	struct error err;
+	struct upload *upload = operation_new(c, sizeof *upload);
 
-	if (files_begin_write(c->request, w, c->path, mode,
-		    WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0), &write, &err)) {
-		answer_write_error(c, &err);
-		return;
-	}
-	upload = operation_new(c, sizeof *upload);
-	upload->w = w;
-	upload->write = write;
-	core_hold(w);
 	c->gone = on_gone;
-	c->piece = on_piece;
-	http_stream_body(c->r);
+	files_begin_write(c->request, w, c->path, mode,
+		WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0), on_begun, upload);
 }
 
 void api_file_put(struct call *c)
@@ -251,7 +287,6 @@ void api_file_put(struct call *c)
 	unsigned mode = query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0;
 	struct core_workspace *w;
 	struct error err;
-	bool created;
 
 	if (call_workspace(c, &w))
 		return;
@@ -262,15 +297,9 @@ void api_file_put(struct call *c)
 		fail(&err, ERR_INVALID, "If-None-Match can only be used when a file is written");
 		call_problem(c, &err);
 	} else if (query->mkdir) {
-		if (files_mkdir(c->request, w, c->path, &created, &err))
-			answer_write_error(c, &err);
-		else
-			answer_info(c, created ? 201 : 200, w, c->path);
+		files_mkdir(c->request, w, c->path, on_info, ask(c, 0, true));
 	} else if (query->move) {
-		if (files_move(c->request, w, c->path, query->move, &err))
-			answer_write_error(c, &err);
-		else
-			answer_info(c, 200, w, query->move);
+		files_move(c->request, w, c->path, query->move, on_info, ask(c, 200, true));
 	} else if (!call_measure_first(c, w, api_file_put)) {
 		begin_upload(c, w, mode);
 	}
@@ -278,28 +307,20 @@ void api_file_put(struct call *c)
 
 /* ---- DELETE ---- */
 
-static void on_removed(void *ctx)
+static void on_removed(void *ctx, const struct files_answer *answer, const struct error *err)
 {
-	struct call *c = operation_end(ctx);
+	struct call *c = end_asked(ctx, err);
 
 	if (c)
 		call_empty(c, 204);
 }
 
-/* Answered when the bytes are free: the client may go on to use their room. */
 void api_file_delete(struct call *c)
 {
 	const struct file_query *query = c->query;
 	struct core_workspace *w;
-	struct operation *op;
-	struct error err;
 
-	if (call_workspace(c, &w))
-		return;
-	op = operation_new(c, sizeof *op);
-	int left = files_remove(c->request, w, c->path, query->recursive, on_removed, op, &err);
-	if (left < 0)
-		operation_fail(op, &err);
-	else if (left == 0)
-		on_removed(op);
+	if (!call_workspace(c, &w))
+		files_remove(
+			c->request, w, c->path, query->recursive, on_removed, ask(c, 204, false));
 }

@@ -74,8 +74,8 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 			is_exec ? "id of an exec" : "id, name or context_id of a workspace");
 	if (strstr(route->path, "{path}"))
 		print_path_parameter(j, "path",
-			"path in the workspace; a leading / or /workspace is removed, slashes need "
-			"not be encoded");
+			"from /workspace on, or, with a slash before it, absolute; slashes needn't "
+			"be encoded");
 	for (size_t i = 0; route->query && i < route->query->count; i++) {
 		const struct field *row = &route->query->rows[i];
 

@@ -157,7 +157,7 @@ const struct record file_delete_query_fields = { "", NULL, RECORD_ROWS(file_dele
 static const struct field_choice formats[] = { { "tar", 0 }, { "tar.zst", 1 }, { 0 } };
 static const struct field archive_query_rows[] = {
 	{ "path", FIELD_TEXT, offsetof(struct archive_query, path),
-		"the whole workspace when not given", .most = 4095 },
+		"from /workspace on, or absolute; /workspace when not given", .most = 4095 },
 	{ "format", FIELD_CHOICE, offsetof(struct archive_query, format), "tar when not given",
 		.choices = formats },
 };

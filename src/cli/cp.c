@@ -32,9 +32,10 @@ static const struct arg_spec spec = {
 	.command = "cp",
 	.usage = "carrel cp SOURCE TARGET [options]",
 	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
-		 "is\nNAME:PATH, where PATH is below /workspace; the other is a path of this host, "
-		 "or - for\nstandard input or output. If TARGET is an existing directory, SOURCE "
-		 "is copied into\nit; SOURCE/. copies the content of SOURCE.",
+		 "is\nNAME:PATH, where PATH is a path inside the sandbox, absolute or relative to\n"
+		 "/workspace; the other is a path of this host, or - for standard input or output.\n"
+		 "If TARGET is an existing directory, SOURCE is copied into it; SOURCE/. copies the\n"
+		 "content of SOURCE.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel cp main.py demo:\n"
@@ -148,7 +149,6 @@ static const char *join(struct arena *arena, const char *directory, const char *
 static const char *file_path(
 	struct copy *copy, const struct place *place, const char *path, const char *query)
 {
-	/* A path from the workspace's root is meant, however it is written. */
 	const char *escaped = client_escape(&copy->remote->arena, str_from(path), true);
 	return remote_workspace_path(copy->remote, place->workspace,
 		arena_printf(&copy->remote->arena, "/files/%s%s", escaped, query));
@@ -383,8 +383,8 @@ static int copy_out_tree(
 	int failed = unpack_begin(&unpack, place, err);
 	if (!source->is_link)
 		unpack.root_mode = source->mode;
-	const char *path = path_normalize(arena, "/", copy->from.path);
-	unpack.is_workspace = !strcmp(path, "/") || !strcmp(path, "/workspace");
+	unpack.is_workspace =
+		!strcmp(path_normalize(arena, "/workspace", copy->from.path), "/workspace");
 	failed = failed || receive(copy, request, -1, &unpack, err) ||
 		 unpack_finish(&unpack, name, err);
 	copy->left_out = unpack.left_out;
@@ -441,15 +441,9 @@ static int copy_out(struct copy *copy, struct error *err)
 	if (look_inside(copy, &copy->from, &source, err) ||
 		(!copy->to.is_stream && look_here(copy->to.path, &there, err)))
 		return -1;
-	if (source.kind == ABSENT) {
-		fail(err, ERR_NOT_FOUND, "there is no '%s' in workspace '%s'", copy->from.path,
-			copy->from.workspace);
-		/* Who names a path of the sandbox's root means that one. */
-		return copy->from.path[0] == '/' &&
-				       !str_starts_with(str_from(copy->from.path), "/workspace")
-			       ? error_hint(err, "only what is below /workspace can be copied")
-			       : -1;
-	}
+	if (source.kind == ABSENT)
+		return fail(err, ERR_NOT_FOUND, "there is no '%s' in workspace '%s'",
+			copy->from.path, copy->from.workspace);
 	catch_interrupts(&copy->remote->client);
 	if (source.kind == A_DIRECTORY)
 		return copy_out_tree(copy, &source, &there, err);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "core/agents.h"
 #include "core/execs.h"
 #include "core/internal.h"
 
@@ -86,6 +87,7 @@ int core_open(
 	if (home_open(options->home, &core->arena, &core->home, err) ||
 		open_directories(core, err) || open_state(core, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
+		agents_open(core, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {
 		core_free(core);
 		return -1;
@@ -146,6 +148,7 @@ void core_free(struct core *core)
 	if (core->own->flush)
 		loop_cancel(core->loop, core->own->flush);
 	execs_done(core);
+	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {
 		older = w->older;
 		w->users = 0;
@@ -224,6 +227,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 
 static void free_workspace(struct core_workspace *w)
 {
+	agents_free(w);
 	arena_done(&w->arena);
 	free(w);
 }
@@ -354,10 +358,13 @@ const struct workspace *core_model(const struct core_workspace *w)
 struct workspace_now core_now(const struct core_workspace *w)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
+	unsigned waiters = 0;
+	for (const struct core_waiter *waiter = w->waiters; waiter; waiter = waiter->next)
+		waiters++;
 	struct workspace_now now = { w->model.state, sandbox->state == SANDBOX_UP,
 		view_limiter(&sandbox->view), w->core->landlock_writes };
 	if (now.state == WORKSPACE_READY &&
-		(sandbox->exec_count || w->waiters ||
+		(sandbox->exec_count || waiters > agents_waking(w) ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))
 		now.state = WORKSPACE_RUNNING;
 	return now;

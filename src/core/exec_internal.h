@@ -8,6 +8,7 @@
  *	watch_disk.c	the disk limit
  *	watch.c		other limits that the kernel doesn't keep by itself */
 #pragma once
+#include "core/agents.h"
 #include "core/execs.h"
 #include "core/internal.h"
 #include "core/watch.h"
@@ -103,6 +104,7 @@ struct exec_message {
 	uint64_t id;
 	int value;
 	struct core_exec *spawn; /* or NULL: taken back */
+	struct agent *agent;	 /* of core/agents.c, to be spawned; or NULL */
 	struct exec_message *next;
 };
 
@@ -196,6 +198,9 @@ int line_hear(struct core_workspace *w, struct error *err);
 /* Sends the spawn, or queues it (and copies what it needs of spec). */
 int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
 void line_take_back(struct core_exec *e); /* its spawn, if it is queued */
+/* The same for a file agent. */
+int line_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err);
+void line_forget_agent(struct core_workspace *w, const struct agent *agent);
 void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
 /* init can't be believed, or reached: the sandbox is ended, and `why` is in every record. */
 void line_break(struct core_workspace *w, enum reason reason, const char *why);

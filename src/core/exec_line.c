@@ -200,6 +200,25 @@ void line_take_back(struct core_exec *e)
 			m->spawn = NULL;
 }
 
+int line_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err)
+{
+	struct exec_watch *watch = w->sandbox.watch;
+	if (!watch->queue && !agent_send_spawn(agent, err))
+		return 0;
+	if (!watch->queue && err->sys_errno != EAGAIN && !is_lost(err))
+		return -1;
+	enqueue(watch, (struct exec_message){ .type = INIT_SPAWN, .agent = agent });
+	return 0;
+}
+
+void line_forget_agent(struct core_workspace *w, const struct agent *agent)
+{
+	for (struct exec_message *m = w->sandbox.watch ? w->sandbox.watch->queue : NULL; m;
+		m = m->next)
+		if (m->agent == agent)
+			m->agent = NULL;
+}
+
 static int send_small(struct core_workspace *w, const struct exec_message *m, struct error *err)
 {
 	switch (m->type) {
@@ -234,14 +253,18 @@ static void send_queue(struct exec_watch *watch)
 	while (watch->queue && !watch->is_broken) {
 		struct exec_message *m = watch->queue;
 		struct error err;
-		int failed = m->spawn ? send_spawn(m->spawn, m->spawn->own->spec, &err)
-				      : send_small(w, m, &err);
+		int failed = m->spawn	? send_spawn(m->spawn, m->spawn->own->spec, &err)
+			     : m->agent ? agent_send_spawn(m->agent, &err)
+					: send_small(w, m, &err);
 		if (failed && (err.sys_errno == EAGAIN || is_lost(&err)))
 			return;
 		struct core_exec *e = m->spawn;
+		struct agent *agent = m->agent;
 		watch->queue = m->next;
 		free(m);
-		if (e && failed)
+		if (agent && failed)
+			agent_spawn_failed(agent, &err);
+		else if (e && failed)
 			exec_failed(e, &err);
 		else if (e)
 			note_sent(e);
@@ -384,9 +407,14 @@ static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 
 static void on_reply(struct core_workspace *w, const struct init_reply *reply)
 {
+	if (reply->type == INIT_EXITED)
+		w->sandbox.is_alone = reply->stage;
+	if (reply->id & AGENT_ID) {
+		agents_heard(w, reply);
+		return;
+	}
 	switch (reply->type) {
 	case INIT_EXITED:
-		w->sandbox.is_alone = reply->stage;
 		on_exited(w, reply);
 		break;
 	case INIT_STARTED:

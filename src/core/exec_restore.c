@@ -47,6 +47,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 		exec_unlink(e);
 		exec_go_on_ending(e);
 	}
+	agents_gone(w);
 	/* Nobody is left to write. */
 	while ((e = map_next(&w->core->execs, &at)))
 		if (e->workspace == w && e->own->is_spool_watched)

@@ -1,12 +1,14 @@
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/files_parts.h"
+#include "plan/plan.h"
+
+#define TIME_MS_MAX_ABS 253402300800000ll /* the year 10000 */
 
 /* -- what a thing is -- */
 
@@ -29,117 +31,93 @@ void file_print(struct json *j, const char *key, const struct file_info *info)
 	json_end(j);
 }
 
-static void fill_info(const struct stat *st, const char *name, struct file_info *info)
+static const char *type_of(unsigned mode)
 {
-	*info = (struct file_info){ .name = name,
-		.type = files_type(st->st_mode),
-		.size = (uint64_t)st->st_size,
-		.mode = st->st_mode & 07777,
-		.modified_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000 };
+	static const struct {
+		mode_t type;
+		const char *name;
+	} types[] = { { S_IFREG, "file" }, { S_IFDIR, "directory" }, { S_IFLNK, "link" },
+		{ S_IFIFO, "fifo" }, { S_IFSOCK, "socket" } };
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if ((mode & S_IFMT) == types[i].type)
+			return types[i].name;
+	return "device";
 }
 
-/* NULL with errno. */
-static const char *read_target(int dir, const char *name, struct arena *arena)
+/* -- paths -- */
+
+int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *err)
 {
-	char target[PATH_MAX];
-	ssize_t len = readlinkat(dir, name, target, sizeof target);
+	struct str rest = str_from(path), part;
+	size_t len = 0;
 
-	return len < 0 ? NULL : arena_bytes(arena, target, (size_t)len);
-}
-
-int files_enter(
-	const struct request *request, enum verb verb, struct core_workspace *w, struct error *err)
-{
-	if (access_check(w->core, request, verb, w, err))
-		return -1;
-	core_touch(w);
-	return 0;
-}
-
-int files_stat(const struct request *request, struct core_workspace *w, const char *path,
-	struct arena *arena, struct file_info *info, struct error *err)
-{
-	auto_place struct files_place place = FILES_NOWHERE;
-	struct file_info found;
-
-	if (files_enter(request, VERB_FILE_READ, w, err))
-		return -1;
-	if (files_locate_known(w, path, 0, &place, err) < 0)
-		return -1;
-	fill_info(&place.st, arena_text(arena, place.name[0] ? place.name : "workspace"), &found);
-	if (S_ISLNK(place.st.st_mode)) {
-		found.link = read_target(place.dir, place.name, arena);
-		if (!found.link)
-			return fail_errno(err, "read link '%s'", path);
-	}
-	*info = found;
-	return 0;
-}
-
-int files_open(const struct request *request, struct core_workspace *w, const char *path,
-	struct arena *arena, int *fd, struct file_info *info, struct error *err)
-{
-	auto_place struct files_place place = FILES_NOWHERE;
-	auto_close int opened = -1;
-
-	if (files_enter(request, VERB_FILE_READ, w, err))
-		return -1;
-	if (files_locate_known(w, path, FILES_FOLLOW, &place, err) < 0)
-		return -1;
-	if (!S_ISREG(place.st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a %s, not a file", path,
-			files_type(place.st.st_mode));
-	if (files_open_place(&place, path, O_RDONLY, &opened, err) < 0)
-		return -1;
-	/* As it is now: it may have grown. */
-	if (fstat(opened, &place.st) < 0)
-		return fail_errno(err, "open '%s'", path);
-	fill_info(&place.st, arena_text(arena, place.name), info);
-	*fd = take_fd(&opened);
-	return 0;
-}
-
-/* -- listing -- */
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* The names after `after`, in no order. */
-static int read_names(DIR *walk, const char *after, const char *path, struct arena *arena,
-	text_list *list, struct error *err)
-{
-	struct dirent *entry;
-	size_t seen = 0;
-
-	for (errno = 0; (entry = readdir(walk)); errno = 0) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+	if (path_is_absolute(path))
+		out[len++] = '/';
+	while (str_next(&rest, '/', &part)) {
+		if (part.len == 0 || str_is(part, "."))
 			continue;
-		if (++seen > FILES_ENTRIES_MAX)
-			return fail_hint(err, ERR_LIMIT, "list it with a command in the workspace",
-				"'%s' has more than %d entries", path, FILES_ENTRIES_MAX);
-		if (!after || strcmp(entry->d_name, after) > 0)
-			vec_push(arena, list, arena_text(arena, entry->d_name));
+		if (str_is(part, ".."))
+			return fail_hint(err, ERR_INVALID, "give the path relative to /workspace",
+				"the path '%s' contains '..'", path);
+		if (part.len > NAME_MAX || len + part.len + 2 > AGENT_PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return fail_errno(err, "'%s'", path);
+		}
+		if (len > 0 && out[len - 1] != '/')
+			out[len++] = '/';
+		memcpy(out + len, part.data, part.len);
+		len += part.len;
 	}
-	return errno ? fail_errno(err, "list '%s'", path) : 0;
+	out[len] = '\0';
+	return 0;
 }
 
-/* What vanishes meanwhile is left out. */
-static void look_at(int dir, const char *name, struct arena *arena, file_infos *infos)
+bool files_is_root(const char *clean)
 {
-	struct file_info info;
-	struct stat st;
+	return !clean[0] || strcmp(clean, "/") == 0 || strcmp(clean, PLAN_WORKSPACE) == 0;
+}
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
-		return;
-	fill_info(&st, arena_text(arena, name), &info);
-	if (S_ISLNK(st.st_mode)) {
-		info.link = read_target(dir, name, arena);
-		if (!info.link)
-			return;
-	}
-	vec_push(arena, infos, info);
+static const char *name_of(const char *clean)
+{
+	if (!clean[0])
+		return path_basename(PLAN_WORKSPACE);
+	return strcmp(clean, "/") == 0 ? clean : path_basename(clean);
+}
+
+/* -- answers: from a process that is not believed -- */
+
+static bool is_text(struct str text)
+{
+	return text.len < AGENT_PATH_MAX && !memchr(text.data, 0, text.len);
+}
+
+/* The next info; false: there is no whole one. name may be empty. */
+static bool take_info(struct str *rest, struct arena *arena, struct file_info *info, unsigned *mode)
+{
+	struct agent_info raw;
+
+	if (rest->len < sizeof raw)
+		return false;
+	memcpy(&raw, rest->data, sizeof raw);
+	size_t left = rest->len - sizeof raw;
+	if (raw.name_len > left || raw.link_len > left - raw.name_len)
+		return false;
+	struct str name = { rest->data + sizeof raw, raw.name_len };
+	struct str link = { name.data + name.len, raw.link_len };
+	*rest = (struct str){ link.data + link.len, left - name.len - link.len };
+	bool is_link = S_ISLNK(raw.mode);
+	if (!is_text(name) || !is_text(link) || (link.len && !is_link) || raw.size > INT64_MAX ||
+		raw.modified_ms > TIME_MS_MAX_ABS || raw.modified_ms < -TIME_MS_MAX_ABS)
+		return false;
+	*mode = raw.mode;
+	*info = (struct file_info){ .name = arena_bytes(arena, name.data, name.len),
+		.type = type_of(raw.mode),
+		.size = raw.size,
+		.mode = raw.mode & 07777,
+		.modified_ms = raw.modified_ms,
+		.link = is_link ? arena_bytes(arena, link.data, link.len) : NULL };
+	return true;
 }
 
 static const char *print_cursor(struct arena *arena, const char *name)
@@ -185,146 +163,253 @@ static int parse_cursor(struct arena *arena, const char *text, const char **name
 	return 0;
 }
 
-static int open_listing(struct core_workspace *w, const char *path, DIR **walk, struct error *err)
+/* Names in order, after the cursor's; with AGENT_MORE the last one is the next cursor. */
+static bool take_list(const struct agent_answer *from, const char *after, size_t limit,
+	struct arena *arena, struct files_answer *answer)
 {
-	auto_place struct files_place place = FILES_NOWHERE;
-	auto_close int fd = -1;
+	bool has_more = from->reply.flags & AGENT_MORE;
+	struct str rest = from->infos;
+	const char *last = after ? after : "";
+	uint32_t count = from->reply.count;
 
-	if (files_locate_known(w, path, FILES_FOLLOW, &place, err) < 0)
-		return -1;
-	if (!S_ISDIR(place.st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a %s, not a directory", path,
-			files_type(place.st.st_mode));
-	if (files_open_place(&place, path, O_RDONLY | O_DIRECTORY, &fd, err) < 0)
-		return -1;
-	*walk = fdopendir(fd);
-	if (!*walk)
-		return fail_errno(err, "list '%s'", path);
-	take_fd(&fd);
+	if (count > limit + has_more || (has_more && count == 0))
+		return false;
+	for (uint32_t i = 0; i < count; i++) {
+		bool is_cursor = has_more && i == count - 1;
+		struct file_info info;
+		unsigned mode;
+
+		if (!take_info(&rest, arena, &info, &mode) || (mode == 0) != is_cursor ||
+			!info.name[0] || strlen(info.name) > NAME_MAX || strchr(info.name, '/') ||
+			strcmp(info.name, last) < (is_cursor && i ? 0 : 1))
+			return false;
+		last = info.name;
+		if (is_cursor)
+			answer->next = print_cursor(arena, info.name);
+		else
+			vec_push(arena, &answer->infos, info);
+	}
+	return rest.len == 0;
+}
+
+/* -- requests -- */
+
+struct asking {
+	struct core_workspace *w; /* held until a refusal is told */
+	enum agent_verb verb;
+	struct arena arena;
+	const char *clean, *after;
+	size_t limit;
+	struct error err;
+	files_fn *done;
+	void *ctx;
+};
+
+static struct asking *new_asking(struct core_workspace *w, files_fn *done, void *ctx)
+{
+	struct asking *asking = calloc(1, sizeof *asking);
+
+	if (!asking)
+		abort();
+	arena_init(&asking->arena);
+	asking->w = w;
+	asking->done = done;
+	asking->ctx = ctx;
+	return asking;
+}
+
+static void end_asking(
+	struct asking *asking, const struct files_answer *answer, const struct error *err)
+{
+	asking->done(asking->ctx, answer, err);
+	arena_done(&asking->arena);
+	free(asking);
+}
+
+static void on_refused(struct loop *loop, void *ctx)
+{
+	struct asking *asking = ctx;
+	struct core_workspace *w = asking->w;
+
+	end_asking(asking, NULL, &asking->err);
+	core_release(w);
+}
+
+void files_refuse(struct core_workspace *w, const struct error *err, files_fn *done, void *ctx)
+{
+	struct asking *asking = new_asking(w, done, ctx);
+
+	asking->err = *err;
+	core_hold(w);
+	loop_after(w->core->loop, 0, on_refused, asking);
+}
+
+/* As the descriptor itself says. */
+static int fill_opened(
+	struct asking *asking, int fd, struct files_answer *answer, struct error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return fail_errno(err, "open '%s'", asking->clean);
+	answer->fd = fd;
+	answer->info = (struct file_info){ .name = name_of(asking->clean),
+		.type = "file",
+		.size = (uint64_t)st.st_size,
+		.mode = st.st_mode & 07777,
+		.modified_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 };
 	return 0;
 }
 
-int files_list(const struct request *request, struct core_workspace *w, const char *path,
-	const char *cursor, size_t limit, struct arena *arena, file_infos *infos, const char **next,
-	struct error *err)
+static bool take_one(
+	struct asking *asking, const struct agent_answer *from, struct files_answer *answer)
 {
-	auto_arena struct arena own;
+	struct str rest = from->infos;
+	unsigned mode;
+
+	if (from->reply.count != 1 || !take_info(&rest, &asking->arena, &answer->info, &mode) ||
+		rest.len)
+		return false;
+	answer->info.name = name_of(asking->clean);
+	answer->created = from->reply.flags & AGENT_CREATED;
+	return true;
+}
+
+static void on_answer(void *ctx, const struct agent_answer *from, const struct error *failed)
+{
+	struct asking *asking = ctx;
+	struct files_answer answer = { .fd = -1 };
+	struct error err = { 0 };
+	bool is_good = true;
+
+	if (failed) {
+		err = *failed;
+		if (err.sys_errno == EDQUOT) /* a quota of the file system: the workspace's limit */
+			files_over_limit(asking->w, &err);
+	} else if (asking->verb == AGENT_LIST) {
+		is_good = take_list(from, asking->after, asking->limit, &asking->arena, &answer);
+	} else if (asking->verb == AGENT_OPEN || asking->verb == AGENT_CREATE) {
+		is_good = fill_opened(asking, from->fd, &answer, &err) == 0;
+	} else if (asking->verb != AGENT_REMOVE) {
+		is_good = take_one(asking, from, &answer);
+	}
+	if (!is_good)
+		fail(&err, ERR_UNAVAILABLE,
+			"the file agent of workspace '%s' sent an invalid answer",
+			asking->w->model.name);
+	end_asking(asking, failed || !is_good ? NULL : &answer, failed || !is_good ? &err : NULL);
+}
+
+void files_ask(struct core_workspace *w, const struct agent_ask *ask, const char *clean,
+	files_fn *done, void *ctx)
+{
+	struct asking *asking = new_asking(w, done, ctx);
+
+	asking->verb = ask->verb;
+	asking->clean = arena_text(&asking->arena, clean);
+	asking->after =
+		ask->verb == AGENT_LIST && ask->text ? arena_text(&asking->arena, ask->text) : NULL;
+	asking->limit = ask->limit;
+	agent_ask(w, ask, on_answer, asking);
+}
+
+int files_enter(
+	const struct request *request, enum verb verb, struct core_workspace *w, struct error *err)
+{
+	if (access_check(w->core, request, verb, w, err))
+		return -1;
+	core_touch(w);
+	return 0;
+}
+
+/* One that is about its path alone. */
+static void ask_path(const struct request *request, enum verb right, struct core_workspace *w,
+	enum agent_verb verb, const char *path, files_fn *done, void *ctx)
+{
+	char clean[AGENT_PATH_MAX];
+	struct error err;
+	struct agent_ask ask = { .verb = verb, .path = clean, .fd = -1 };
+
+	if (files_enter(request, right, w, &err) < 0 || files_clean_path(path, clean, &err) < 0)
+		files_refuse(w, &err, done, ctx);
+	else
+		files_ask(w, &ask, clean, done, ctx);
+}
+
+void files_stat(const struct request *request, struct core_workspace *w, const char *path,
+	files_fn *done, void *ctx)
+{
+	ask_path(request, VERB_FILE_READ, w, AGENT_STAT, path, done, ctx);
+}
+
+void files_open(const struct request *request, struct core_workspace *w, const char *path,
+	files_fn *done, void *ctx)
+{
+	ask_path(request, VERB_FILE_READ, w, AGENT_OPEN, path, done, ctx);
+}
+
+void files_mkdir(const struct request *request, struct core_workspace *w, const char *path,
+	files_fn *done, void *ctx)
+{
+	ask_path(request, VERB_FILE_WRITE, w, AGENT_MKDIR, path, done, ctx);
+}
+
+void files_list(const struct request *request, struct core_workspace *w, const char *path,
+	const char *cursor, size_t limit, files_fn *done, void *ctx)
+{
+	char clean[AGENT_PATH_MAX];
+	auto_arena struct arena arena;
 	const char *after = NULL;
-	file_infos found = { 0 };
-	if (files_enter(request, VERB_FILE_READ, w, err))
-		return -1;
-	text_list list = { 0 };
-	DIR *walk;
+	struct error err;
 
-	arena_init(&own);
-	if ((cursor && parse_cursor(&own, cursor, &after, err) < 0) ||
-		open_listing(w, path, &walk, err) < 0)
-		return -1;
-	int failed = read_names(walk, after, path, &own, &list, err);
-	if (!failed && list.count)
-		qsort(list.items, list.count, sizeof *list.items, compare_names);
-	for (size_t i = 0; !failed && i < list.count && i < limit; i++)
-		look_at(dirfd(walk), list.items[i], arena, &found);
-	closedir(walk);
-	if (failed)
-		return -1;
-	*infos = found;
-	*next = limit && list.count > limit ? print_cursor(arena, list.items[limit - 1]) : NULL;
-	return 0;
-}
-
-/* -- changing -- */
-
-int files_mkdir(const struct request *request, struct core_workspace *w, const char *path,
-	bool *created, struct error *err)
-{
-	auto_place struct files_place place = FILES_NOWHERE;
-
-	if (files_enter(request, VERB_FILE_WRITE, w, err))
-		return -1;
-	if (files_locate(w, path, FILES_FOLLOW | FILES_MAKE, &place, err) < 0)
-		return -1;
-	if (place.is_there && !S_ISDIR(place.st.st_mode))
-		return fail(err, ERR_CONFLICT, "'%s' is a %s", path, files_type(place.st.st_mode));
-	if (!place.is_there && mkdirat(place.dir, place.name, 0755) < 0)
-		return fail_errno(err, "make directory '%s'", path);
-	*created = !place.is_there;
-	return 0;
-}
-
-static int rename_failed(const char *from, const char *to, struct error *err)
-{
-	switch (errno) {
-	case EINVAL:
-		return fail(err, ERR_INVALID, "'%s' can't be moved into itself, to '%s'", from, to);
-	case EISDIR:
-	case ENOTEMPTY:
-	case EEXIST:
-		return fail(err, ERR_CONFLICT, "move '%s': '%s' is a directory", from, to);
-	case ENOTDIR:
-		return fail(err, ERR_CONFLICT, "move '%s': '%s' exists and is not a directory",
-			from, to);
-	default:
-		return fail_errno(err, "move '%s' to '%s'", from, to);
+	arena_init(&arena);
+	if (files_enter(request, VERB_FILE_READ, w, &err) < 0 ||
+		files_clean_path(path, clean, &err) < 0 ||
+		(cursor && parse_cursor(&arena, cursor, &after, &err) < 0)) {
+		files_refuse(w, &err, done, ctx);
+		return;
 	}
+	struct agent_ask ask = {
+		.verb = AGENT_LIST, .path = clean, .text = after, .limit = limit, .fd = -1
+	};
+	files_ask(w, &ask, clean, done, ctx);
 }
 
-int files_move(const struct request *request, struct core_workspace *w, const char *from,
-	const char *to, struct error *err)
+void files_move(const struct request *request, struct core_workspace *w, const char *from,
+	const char *to, files_fn *done, void *ctx)
 {
-	auto_place struct files_place source = FILES_NOWHERE, target = FILES_NOWHERE;
+	char clean[AGENT_PATH_MAX], target[AGENT_PATH_MAX];
+	struct error err;
+	struct agent_ask ask = { .verb = AGENT_MOVE, .path = clean, .text = target, .fd = -1 };
 
-	if (files_enter(request, VERB_FILE_WRITE, w, err))
-		return -1;
-	if (files_locate_known(w, from, 0, &source, err) < 0 ||
-		files_locate(w, to, 0, &target, err) < 0)
-		return -1;
-	if (!source.name[0] || !target.name[0])
-		return fail(err, ERR_INVALID, "the root of a workspace can't be moved or replaced");
-	if (renameat(source.dir, source.name, target.dir, target.name) < 0)
-		return rename_failed(from, to, err);
-	return 0;
+	if (files_enter(request, VERB_FILE_WRITE, w, &err) < 0 ||
+		files_clean_path(from, clean, &err) < 0 || files_clean_path(to, target, &err) < 0)
+		files_refuse(w, &err, done, ctx);
+	else if (files_is_root(clean) || files_is_root(target)) {
+		fail(&err, ERR_INVALID, "the root of a workspace can't be moved or replaced");
+		files_refuse(w, &err, done, ctx);
+	} else
+		files_ask(w, &ask, target, done, ctx);
 }
 
-/* Out of sight by one rename, then taken apart by a child. */
-static int remove_directory(struct core_workspace *w, const struct files_place *place,
-	const char *path, files_freed_fn *done, void *ctx, struct error *err)
+void files_remove(const struct request *request, struct core_workspace *w, const char *path,
+	bool recursive, files_fn *done, void *ctx)
 {
-	auto_close int in = -1;
-	char name[ID_LEN + 1];
+	char clean[AGENT_PATH_MAX];
+	struct error err;
+	struct agent_ask ask = { .verb = AGENT_REMOVE,
+		.path = clean,
+		.flags = recursive ? AGENT_RECURSIVE : 0,
+		.fd = -1 };
 
-	if (files_open_in(w, &in, err) < 0)
-		return -1;
-	id_make(name);
-	int failed = renameat(place->dir, place->name, in, name);
-	/* To change its parent, the owner must be allowed to write to the directory itself. */
-	if (failed && errno == EACCES && path_grant_access(place->dir, place->name) == 0)
-		failed = renameat(place->dir, place->name, in, name);
-	if (failed)
-		return fail_errno(err, "remove '%s'", path);
-	w->is_overgrown = false; /* how much that makes room for is known later */
-	return files_discard_known(w, in, name, done, ctx);
-}
-
-int files_remove(const struct request *request, struct core_workspace *w, const char *path,
-	bool recursive, files_freed_fn *done, void *ctx, struct error *err)
-{
-	auto_place struct files_place place = FILES_NOWHERE;
-
-	if (files_enter(request, VERB_FILE_REMOVE, w, err))
-		return -1;
-	if (files_locate_known(w, path, 0, &place, err) < 0)
-		return -1;
-	if (!place.name[0])
-		return fail(err, ERR_INVALID, "the root of a workspace can't be removed");
-	if (unlinkat(place.dir, place.name, S_ISDIR(place.st.st_mode) ? AT_REMOVEDIR : 0) < 0) {
-		if (errno != ENOTEMPTY && errno != EEXIST)
-			return fail_errno(err, "remove '%s'", path);
-		if (!recursive)
-			return fail(err, ERR_CONFLICT, "'%s' isn't empty", path);
-		return remove_directory(w, &place, path, done, ctx, err);
+	if (files_enter(request, VERB_FILE_REMOVE, w, &err) < 0 ||
+		files_clean_path(path, clean, &err) < 0)
+		files_refuse(w, &err, done, ctx);
+	else if (files_is_root(clean)) {
+		fail(&err, ERR_INVALID, "the root of a workspace can't be removed");
+		files_refuse(w, &err, done, ctx);
+	} else {
+		w->is_overgrown = false; /* how much that makes room for is known later */
+		files_ask(w, &ask, clean, done, ctx);
 	}
-	if (S_ISREG(place.st.st_mode) && place.st.st_nlink == 1)
-		files_charge(w, -(int64_t)place.st.st_blocks * 512);
-	return 0;
 }

@@ -1,12 +1,11 @@
-/* files_child.c -- a child that does one piece of work on files: locked before it begins, so that
- * what an archive can make of its parser is no more than a process that damages one directory of
- * the workspace it was meant for. */
+/* files_child.c -- a child that does one piece of work, locked before it begins: it has the
+ * descriptors that it was given, the directories among them that it may change, and nothing else.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -148,22 +147,17 @@ static int close_paths(const struct files_job *job, struct error *err)
 
 	if (landlock_create(abi, &ruleset, err) < 0)
 		return -1;
-	for (int i = 0; i < job->keep_count; i++) {
-		bool writes = job->writable >> i & 1;
-
-		if ((job->readable >> i & 1 || writes) &&
+	for (int i = 0; i < job->keep_count; i++)
+		if (job->writable >> i & 1 &&
 			landlock_allow(ruleset, abi, job->keep[i], "a directory",
-				LANDLOCK_READ | (writes ? LANDLOCK_WRITE : 0), err) < 0)
+				LANDLOCK_READ | LANDLOCK_WRITE, err) < 0)
 			return -1;
-	}
 	return landlock_enforce(ruleset, err);
 }
 
 static int set_limits(const struct files_job *job, struct error *err)
 {
 	if (!job->stays && child_limit_data(DATA_MAX, err) < 0)
-		return -1;
-	if (job->file_bytes_max && child_limit(RLIMIT_FSIZE, job->file_bytes_max, err) < 0)
 		return -1;
 	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
 	if (child_limit(RLIMIT_CORE, 0, err) < 0 || child_limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
@@ -205,8 +199,6 @@ static int lock_child(struct files_job *job, int *report, struct error *err)
 		prctl(PR_SET_NAME, job->name);
 	child_reset_signals();
 	umask(0);
-	if (job->needs_locale && !setlocale(LC_CTYPE, "C.UTF-8"))
-		return fail(err, ERR_UNAVAILABLE, "the locale C.UTF-8 is missing");
 	if (close_others(job, report, err) < 0 || set_limits(job, err) < 0 ||
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || close_paths(job, err) < 0)
 		return -1;

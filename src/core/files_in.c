@@ -1,6 +1,6 @@
-/* files_in.c -- workspaces/<id>/.in: what is on its way into the tree, or out of it for good. It is
- * on the tree's file system, and under its quota, so that a rename is all that is needed; no
- * sandbox sees it. */
+/* files_in.c -- workspaces/<id>/.in: a file for each upload of an archive, which has the name of
+ * the directory that it is unpacked in and says where that is. After a crash it is removed from
+ * there. No sandbox sees it. And how much room there is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,126 +11,89 @@
 #include "core/files_parts.h"
 #include "format/quantity.h"
 
-static int open_tree(const struct core_workspace *w, int flags)
+static int open_in(struct core_workspace *w)
 {
-	return files_open_at(w->core->workspaces, w->model.id, flags | O_DIRECTORY);
+	char path[ID_LEN + sizeof "/.in"];
+
+	str_format(path, sizeof path, "%s/.in", w->model.id);
+	return path_open_inside(w->core->workspaces, path, O_RDONLY | O_DIRECTORY);
 }
 
-int files_open_in(struct core_workspace *w, int *fd, struct error *err)
+void files_make_stage(char stage[FILES_STAGE_SIZE])
 {
-	auto_close int dir = open_tree(w, O_PATH);
+	char id[ID_LEN + 1];
 
-	if (dir < 0 || (mkdirat(dir, ".in", 0700) < 0 && errno != EEXIST))
+	id_make(id);
+	str_format(stage, FILES_STAGE_SIZE, ".carrel-%s", id);
+}
+
+int files_note_stage(
+	struct core_workspace *w, const char *stage, const char *clean, struct error *err)
+{
+	char path[ID_LEN + sizeof "/.in"];
+
+	str_format(path, sizeof path, "%s/.in", w->model.id);
+	if (mkdirat(w->core->workspaces, path, 0700) < 0 && errno != EEXIST)
 		return fail_errno(err, "make '.in' of workspace '%s'", w->model.name);
-	int in = files_open_at(dir, ".in", O_RDONLY | O_DIRECTORY);
-	if (in < 0)
-		return fail_errno(err, "open '.in' of workspace '%s'", w->model.name);
-	*fd = in;
+	auto_close int in = open_in(w);
+	auto_close int fd =
+		in < 0 ? -1 : openat(in, stage, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0 || fd_write_full(fd, clean, strlen(clean)) < 0)
+		return fail_errno(err, "note an upload to workspace '%s'", w->model.name);
 	return 0;
 }
 
-/* -- going -- */
-
-/* *value: the bytes that this freed, as far as they could be counted. */
-static int remove_names(void *ctx, const int *fds, uint64_t *value, struct error *err)
-{
-	const text_list *list = ctx;
-	int failed = 0;
-
-	for (size_t i = 0; i < list->count; i++) {
-		auto_close int dir = files_open_at(fds[0], list->items[i], O_RDONLY | O_DIRECTORY);
-		uint64_t bytes = 0;
-
-		if (dir < 0 || path_charge_tree(dir, &bytes, err) < 0)
-			bytes = 0;
-		if (path_remove_tree(fds[0], list->items[i], err) < 0)
-			failed = -1;
-		else
-			*value += bytes;
-	}
-	return failed;
-}
-
-/* What can't be removed now is there at the next start. */
-static int remove_later(
-	struct loop *loop, int in, const text_list *list, files_worked_fn *done, void *ctx)
-{
-	struct files_job job = { .what = "remove files",
-		.work = remove_names,
-		.work_ctx = (void *)list,
-		.keep = { in },
-		.keep_count = 1,
-		.writable = 1,
-		.done = done,
-		.ctx = ctx };
-	struct error err;
-
-	return files_child_start(loop, &job, NULL, &err);
-}
-
-void files_discard(struct loop *loop, int in, const char *name)
-{
-	text_list list = { &name, 1, 1 };
-
-	if (unlinkat(in, name, 0) == 0 || errno == ENOENT)
-		return;
-	if (unlinkat(in, name, AT_REMOVEDIR) < 0)
-		remove_later(loop, in, &list, NULL, NULL);
-}
-
-struct discard {
-	struct core_workspace *w; /* held */
-	files_freed_fn *done;
-	void *ctx;
+struct tidying {
+	struct core_workspace *w;
+	char stage[FILES_STAGE_SIZE];
 };
 
-static void on_freed(void *ctx, uint64_t bytes, const struct error *err)
+static void on_tidied(void *ctx, const struct agent_answer *answer, const struct error *err)
 {
-	struct discard discard = *(struct discard *)ctx;
+	struct tidying *tidying = ctx;
+	auto_close int in = err ? -1 : open_in(tidying->w);
 
-	free(ctx);
-	files_charge(discard.w, -(int64_t)bytes);
-	if (discard.done)
-		discard.done(discard.ctx);
-	core_release(discard.w);
+	/* What could not be removed now is tried again at the next start. */
+	if (in >= 0)
+		unlinkat(in, tidying->stage, 0);
+	free(tidying);
 }
 
-int files_discard_known(
-	struct core_workspace *w, int in, const char *name, files_freed_fn *done, void *ctx)
+void files_forget_stage(
+	struct core_workspace *w, const char *stage, const char *clean, bool is_left)
 {
-	text_list list = { &name, 1, 1 };
-	struct discard *discard = malloc(sizeof *discard);
+	struct tidying *tidying = calloc(1, sizeof *tidying);
+	struct agent_ask ask = { .verb = AGENT_TIDY, .path = clean, .text = stage, .fd = -1 };
 
-	if (!discard)
+	if (!tidying)
 		abort();
-	*discard = (struct discard){ w, done, ctx };
-	if (remove_later(w->core->loop, in, &list, on_freed, discard) < 0) {
-		free(discard);
-		return 0;
-	}
-	core_hold(w);
-	return 1;
+	tidying->w = w;
+	str_copy(tidying->stage, sizeof tidying->stage, stage);
+	if (is_left)
+		agent_ask(w, &ask, on_tidied, tidying);
+	else
+		on_tidied(tidying, NULL, NULL);
 }
 
 void files_sweep(struct core_workspace *w)
 {
-	auto_arena struct arena arena;
-	auto_close int dir = open_tree(w, O_PATH);
-	auto_close int in = dir < 0 ? -1 : files_open_at(dir, ".in", O_RDONLY | O_DIRECTORY);
-	int reading = in < 0 ? -1 : fcntl(in, F_DUPFD_CLOEXEC, 0);
-	DIR *walk = reading < 0 ? NULL : fdopendir(reading);
+	int in = open_in(w);
+	DIR *walk = in < 0 ? NULL : fdopendir(in);
 	struct dirent *entry;
-	text_list list = { 0 };
 
-	arena_init(&arena);
 	if (!walk)
-		return;
-	while ((entry = readdir(walk)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			vec_push(&arena, &list, arena_text(&arena, entry->d_name));
-	closedir(walk);
-	if (list.count)
-		remove_later(w->core->loop, in, &list, NULL, NULL);
+		fd_close(&in);
+	while (walk && (entry = readdir(walk))) {
+		char path[AGENT_PATH_MAX];
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (strlen(entry->d_name) < FILES_STAGE_SIZE &&
+			fd_read_file(in, entry->d_name, path, sizeof path) >= 0)
+			files_forget_stage(w, entry->d_name, path, true);
+	}
+	if (walk)
+		closedir(walk);
 }
 
 /* -- how much -- */
@@ -143,7 +106,8 @@ static bool is_counted(const struct core_workspace *w)
 
 uint64_t files_room(const struct core_workspace *w)
 {
-	uint64_t limit = w->model.limits.disk_bytes, used = w->model.disk_usage_bytes;
+	uint64_t limit = w->model.limits.disk_bytes;
+	uint64_t used = w->model.disk_usage_bytes + w->incoming_bytes;
 
 	if (!is_counted(w))
 		return UINT64_MAX;
@@ -151,14 +115,9 @@ uint64_t files_room(const struct core_workspace *w)
 }
 
 /* Until it is measured again. */
-void files_charge(struct core_workspace *w, int64_t bytes)
+void files_charge(struct core_workspace *w, uint64_t bytes)
 {
-	uint64_t *used = &w->model.disk_usage_bytes;
-
-	if (bytes < 0 && (uint64_t)-bytes > *used)
-		*used = 0;
-	else
-		*used += (uint64_t)bytes;
+	w->model.disk_usage_bytes += bytes;
 }
 
 int files_over_limit(const struct core_workspace *w, struct error *err)

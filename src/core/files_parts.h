@@ -3,60 +3,38 @@
 #include <dirent.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include "core/agents.h"
 #include "core/files.h"
 #include "core/internal.h"
 
 /* ---- files.c ---- */
+
 /* The beginning of every verb here: may it be done? Then the workspace is in use. */
 int files_enter(
 	const struct request *request, enum verb verb, struct core_workspace *w, struct error *err);
+/* `path` as a caller gives it, without "", "." and slashes too many; ERR_INVALID: it has "..". */
+int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *err);
+/* It is /workspace, or the sandbox's root. */
+bool files_is_root(const char *clean);
+/* Of a request that can't be made: done is called at the next turn of the loop. */
+void files_refuse(struct core_workspace *w, const struct error *err, files_fn *done, void *ctx);
+/* Asks an agent, and reads its answer. `clean` is what the info is of. */
+void files_ask(struct core_workspace *w, const struct agent_ask *ask, const char *clean,
+	files_fn *done, void *ctx);
 
-/* ---- files_path.c: names to places ---- */
+/* ---- files_in.c: workspaces/<id>/.in, and how much room there is ---- */
 
-/* Something in the tree, or where it would be. */
-struct files_place {
-	int dir;		 /* of the directory that holds it; of itself, for the root */
-	char name[NAME_MAX + 1]; /* in dir; "": the root */
-	bool is_there;
-	struct stat st; /* what it is, itself and not what it leads to */
-};
-enum files_how {
-	FILES_FOLLOW = 1, /* the last component, too, when it is a link */
-	FILES_MAKE = 2,	  /* directories above it that aren't there */
-};
-/* Outputs are yours; files_leave closes. Absent is success as long as its directory is there. */
-int files_locate(struct core_workspace *w, const char *path, unsigned how,
-	struct files_place *place, struct error *err);
-/* The same, ERR_NOT_FOUND when it isn't there. */
-int files_locate_known(struct core_workspace *w, const char *path, unsigned how,
-	struct files_place *place, struct error *err);
-void files_leave(struct files_place *place);
-#define auto_place __attribute__((cleanup(files_leave)))
-#define FILES_NOWHERE                                                                              \
-	{                                                                                          \
-		.dir = -1                                                                          \
-	}
-/* `name` in dir, following nothing, crossing no mount, never waiting for a fifo. "" is dir itself.
- * A descriptor, or -1 with errno. */
-int files_open_at(int dir, const char *name, int flags);
-/* As files_open_at, of the very thing that was looked at. */
-int files_open_place(
-	const struct files_place *place, const char *path, int flags, int *fd, struct error *err);
-/* What a mode's file type is called. */
-const char *files_type(mode_t mode);
-
-/* ---- files_in.c: workspaces/<id>/.in ---- */
-
-/* Opens it, making it when it isn't there. */
-int files_open_in(struct core_workspace *w, int *fd, struct error *err);
-/* `name` in `in` goes: by a child when it is a directory with something in it. */
-void files_discard(struct loop *loop, int in, const char *name);
-/* A directory that was the tree's: its bytes count no more when they are freed. 1: `done` (or NULL)
- * is called then. 0: no process could be started for it; files_sweep removes it at the next start.
+/* A name for what is there for a while only, in the directory of what it will be. */
+#define FILES_STAGE_SIZE (sizeof ".carrel-" + ID_LEN)
+void files_make_stage(char stage[FILES_STAGE_SIZE]);
+/* Notes, durably enough for a crash of core, that an upload makes `stage` at or above `clean`.
  */
-int files_discard_known(
-	struct core_workspace *w, int in, const char *name, files_freed_fn *done, void *ctx);
-void files_charge(struct core_workspace *w, int64_t bytes);
+int files_note_stage(
+	struct core_workspace *w, const char *stage, const char *clean, struct error *err);
+/* Removes it, when the agent that made it couldn't (is_left), and the note. */
+void files_forget_stage(
+	struct core_workspace *w, const char *stage, const char *clean, bool is_left);
+void files_charge(struct core_workspace *w, uint64_t bytes);
 int files_over_limit(const struct core_workspace *w, struct error *err);
 
 /* ---- files_child.c: what takes long ---- */
@@ -73,12 +51,10 @@ struct files_job {
 	void *work_ctx;
 	int keep[FILES_KEEP_MAX]; /* the descriptors it has */
 	int keep_count;
-	/* Which of them, by bits, are directories that it may look into, or change, by names. */
-	unsigned readable, writable;
-	uint64_t file_bytes_max; /* of one file; 0: any */
-	bool needs_locale;	 /* libarchive converts names by it */
-	bool stays;		 /* for as long as we do: neither time nor memory is limited */
-	files_worked_fn *done;	 /* NULL: nobody waits */
+	/* Which of them, by bits, are directories that it may change by names. */
+	unsigned writable;
+	bool stays;	       /* for as long as we do: neither time nor memory is limited */
+	files_worked_fn *done; /* NULL: nobody waits */
 	void *ctx;
 };
 /* Forks; done is called from the loop when the child has ended. Descriptors stay the caller's. */

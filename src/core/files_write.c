@@ -1,101 +1,101 @@
+/* files_write.c -- a file comes in: an agent makes it, without a name; core writes it; an agent
+ * gives it its name. One that nobody finishes is gone with its last descriptor. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+#include <linux/magic.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "core/files_parts.h"
 
-#define SYNC_STEP                                                                                  \
-	((uint64_t)8 << 20) /* so much is left to the end, at most, for fsync to write             \
-			     */
+#define SYNC_STEP ((uint64_t)8 << 20) /* so much is left to the end, at most, for fsync to write   \
+				       */
 
 struct file_write {
-	struct core_workspace *w;
-	int fd, in;
-	char temporary[ID_LEN + 1]; /* in `in` */
-	struct files_place place;
-	char *path; /* as it was given */
+	struct core_workspace *w; /* held */
+	int fd;
+	char path[AGENT_PATH_MAX]; /* clean */
+	char temporary[FILES_STAGE_SIZE];
 	unsigned mode;
-	bool must_be_new;
+	unsigned flags;	 /* enum agent_flags */
+	bool is_counted; /* it lies in the workspace's trees, not in a tmpfs of the sandbox */
 	uint64_t written, begun; /* begun: to be written to disk */
-	files_written_fn *done;
+	union {
+		files_begun_fn *begun_fn;
+		files_fn *done;
+	};
 	void *ctx;
 };
 
 static void free_write(struct file_write *write)
 {
+	struct core_workspace *w = write->w;
+
+	if (write->is_counted)
+		w->incoming_bytes -= write->written;
 	fd_close(&write->fd);
-	fd_close(&write->in);
-	files_leave(&write->place);
-	core_release(write->w);
-	free(write->path);
 	free(write);
+	core_release(w);
 }
 
 void files_abort_write(struct file_write *write)
 {
-	if (!write)
+	if (write)
+		free_write(write);
+}
+
+static bool is_counted(const struct file_write *write)
+{
+	struct statfs fs;
+	struct stat st, home;
+
+	return fstatfs(write->fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
+	       fstat(write->fd, &st) < 0 || fstat(write->w->core->workspaces, &home) < 0 ||
+	       st.st_dev == home.st_dev;
+}
+
+static void on_created(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct file_write *write = ctx;
+
+	if (err) {
+		write->begun_fn(write->ctx, NULL, err);
+		free_write(write);
 		return;
-	unlinkat(write->in, write->temporary, 0);
-	files_charge(write->w, -(int64_t)write->written);
-	free_write(write);
+	}
+	write->fd = answer->fd;
+	write->is_counted = is_counted(write);
+	write->begun_fn(write->ctx, write, NULL);
 }
 
-static int fail_there(const char *path, struct error *err)
+void files_begin_write(const struct request *request, struct core_workspace *w, const char *path,
+	unsigned mode, unsigned how, files_begun_fn *begun, void *ctx)
 {
-	return fail(err, ERR_CONFLICT, "'%s' already exists", path);
-}
+	struct file_write *write = calloc(1, sizeof *write);
+	struct error err;
 
-static int check_target(
-	const struct files_place *place, const char *path, unsigned how, struct error *err)
-{
-	if (place->is_there && (how & WRITE_NEW))
-		return fail_there(path, err);
-	if (place->name[0] == '\0' || (place->is_there && S_ISDIR(place->st.st_mode)))
-		return fail(err, ERR_CONFLICT, "'%s' is a directory", path);
-	if (place->is_there && !S_ISREG(place->st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a %s, not a file", path,
-			files_type(place->st.st_mode));
-	return 0;
-}
-
-int files_begin_write(const struct request *request, struct core_workspace *w, const char *path,
-	unsigned mode, unsigned how, struct file_write **write, struct error *err)
-{
-	auto_place struct files_place place = FILES_NOWHERE;
-	auto_close int in = -1;
-	char name[ID_LEN + 1];
-
-	if (files_enter(request, VERB_FILE_WRITE, w, err))
-		return -1;
-	if (files_locate(w, path, FILES_FOLLOW | (how & WRITE_PARENTS ? FILES_MAKE : 0), &place,
-		    err) < 0 ||
-		check_target(&place, path, how, err) < 0 || files_open_in(w, &in, err) < 0)
-		return -1;
-	if (mode == 0)
-		mode = place.is_there ? place.st.st_mode : 0644;
-	id_make(name);
-	int fd = openat(in, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return fail_errno(err, "write '%s'", path);
-	struct file_write *made = malloc(sizeof *made);
-	char *kept = strdup(path);
-	if (!made || !kept)
+	if (!write)
 		abort();
-	*made = (struct file_write){ .w = w,
-		.fd = fd,
-		.in = take_fd(&in),
-		.place = place,
-		.path = kept,
+	*write = (struct file_write){ .w = w,
+		.fd = -1,
 		.mode = mode & 0777,
-		.must_be_new = how & WRITE_NEW };
-	memcpy(made->temporary, name, sizeof name);
-	place.dir = -1;
+		.flags = (how & WRITE_PARENTS ? AGENT_PARENTS : 0) |
+			 (how & WRITE_NEW ? AGENT_NEW : 0),
+		.begun_fn = begun,
+		.ctx = ctx };
 	core_hold(w);
-	*write = made;
-	return 0;
+	if (files_enter(request, VERB_FILE_WRITE, w, &err) < 0 ||
+		files_clean_path(path, write->path, &err) < 0) {
+		files_refuse(w, &err, on_created, write);
+		return;
+	}
+	struct agent_ask ask = {
+		.verb = AGENT_CREATE, .path = write->path, .flags = write->flags, .fd = -1
+	};
+	files_ask(w, &ask, write->path, on_created, write);
 }
 
 /* A quota of the file system is this workspace's limit. */
@@ -108,14 +108,15 @@ static int write_failed(const struct file_write *write, struct error *err)
 
 int files_write(struct file_write *write, const void *data, size_t len, struct error *err)
 {
-	if (len > files_room(write->w))
+	if (write->is_counted && len > files_room(write->w))
 		return files_over_limit(write->w, err);
 	ssize_t done = fault_fails("files.write") ? -1 : fd_write_full(write->fd, data, len);
 	if (done < 0 || (size_t)done != len)
 		return write_failed(write, err);
 	write->written += len;
-	files_charge(write->w, (int64_t)len);
 	write->w->core->metrics.file_written_bytes += len;
+	if (write->is_counted)
+		write->w->incoming_bytes += len;
 	if (write->written - write->begun >= SYNC_STEP) {
 		/* Without waiting for it. */
 		sync_file_range(write->fd, (off_t)write->begun,
@@ -125,100 +126,32 @@ int files_write(struct file_write *write, const void *data, size_t len, struct e
 	return 0;
 }
 
-/* -- the end -- */
-
-/* `keep` of the child that does it. */
-enum { KEEP_FILE, KEEP_IN, KEEP_DIR };
-
-/* fsync of a directory known by an O_PATH descriptor. 0, or -1 with errno. */
-static int sync_directory(int dir)
-{
-	auto_close int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	/* One that its owner may not read: its own choice. */
-	if (fd < 0)
-		return errno == EACCES ? 0 : -1;
-	return fsync(fd);
-}
-
-/* Durable first, then named. */
-static int put_in_place(struct file_write *write, const int *fds, bool *created, struct error *err)
-{
-	const char *name = write->place.name;
-
-	if (fchmod(fds[KEEP_FILE], write->mode) < 0 || fault_fails("files.sync") ||
-		fsync(fds[KEEP_FILE]) < 0)
-		return write_failed(write, err);
-	fault_point("files.rename");
-	int in = fds[KEEP_IN], dir = fds[KEEP_DIR];
-	bool is_new = renameat2(in, write->temporary, dir, name, RENAME_NOREPLACE) == 0;
-	if (!is_new && errno == EEXIST && write->must_be_new)
-		return fail_there(write->path, err);
-	if (!is_new && (errno != EEXIST || renameat(in, write->temporary, dir, name) < 0)) {
-		if (errno == EISDIR)
-			return fail(err, ERR_CONFLICT, "'%s' is a directory", write->path);
-		return write_failed(write, err);
-	}
-	if (sync_directory(dir) < 0)
-		return write_failed(write, err);
-	*created = is_new;
-	return 0;
-}
-
-static int put_in_child(void *ctx, const int *fds, uint64_t *value, struct error *err)
-{
-	bool created = false;
-
-	if (put_in_place(ctx, fds, &created, err) < 0)
-		return -1;
-	*value = created;
-	return 0;
-}
-
-static void on_end(void *ctx, uint64_t value, const struct error *failed)
+static void on_named(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct file_write *write = ctx;
-	const struct files_place *place = &write->place;
-	files_written_fn *done = write->done;
-	void *done_ctx = write->ctx;
+	struct error ignored;
 
-	if (failed) {
-		files_abort_write(write);
-	} else {
-		if (!value && place->is_there && place->st.st_nlink == 1)
-			files_charge(write->w, -(int64_t)place->st.st_blocks * 512);
-		free_write(write);
-	}
-	done(done_ctx, value, failed);
+	/* An agent that was killed may have left the file under its other name. */
+	if (err && err->code == ERR_UNAVAILABLE &&
+		files_note_stage(write->w, write->temporary, write->path, &ignored) == 0)
+		files_forget_stage(write->w, write->temporary, write->path, true);
+	if (!err && write->is_counted)
+		files_charge(write->w, write->written);
+	write->done(write->ctx, answer, err);
+	free_write(write);
 }
 
-/* There was no child to be had. */
-static void on_turn(struct loop *loop, void *ctx)
+void files_finish_write(struct file_write *write, files_fn *done, void *ctx)
 {
-	struct file_write *write = ctx;
-	int fds[] = { write->fd, write->in, write->place.dir };
-	struct error err;
-	bool created = false;
-	int failed = put_in_place(write, fds, &created, &err);
+	struct agent_ask ask = { .verb = AGENT_COMMIT,
+		.path = write->path,
+		.text = write->temporary,
+		.flags = write->flags & AGENT_NEW,
+		.mode = write->mode,
+		.fd = write->fd };
 
-	on_end(write, created, failed ? &err : NULL);
-}
-
-void files_finish_write(struct file_write *write, files_written_fn *done, void *ctx)
-{
-	struct loop *loop = write->w->core->loop;
-	struct files_job job = { .what = "write to disk",
-		.work = put_in_child,
-		.work_ctx = write,
-		.keep = { write->fd, write->in, write->place.dir },
-		.keep_count = 3,
-		.writable = 1 << KEEP_IN | 1 << KEEP_DIR,
-		.done = on_end,
-		.ctx = write };
-	struct error err;
-
+	files_make_stage(write->temporary);
 	write->done = done;
 	write->ctx = ctx;
-	if (files_child_start(loop, &job, NULL, &err) < 0)
-		loop_after(loop, 0, on_turn, write);
+	files_ask(write->w, &ask, write->path, on_named, write);
 }

@@ -82,6 +82,8 @@ struct core_workspace {
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
 	unsigned lost_starts;		      /* in a row: dead before they were of use */
+	uint64_t incoming_bytes;	      /* of files that have no name yet */
+	struct agents *agents;		      /* of core/agents.c, or NULL */
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_refusal *refusals;	      /* while it is made: who wanted the same name */
@@ -146,6 +148,8 @@ struct core_own {
 		struct files_child *child; /* NULL: none, or it has ended */
 		int socket;
 	} writer;
+	int agent_image;	     /* memfd of the file agent's program */
+	uint64_t agents_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	bool has_rubbish;

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "core/agents.h"
 #include "core/execs.h"
 #include "core/files_parts.h"
 #include "core/internal.h"
@@ -14,20 +15,25 @@
 #define SWEEP_MS 30000
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
+struct look {
+	const struct core_workspace *w;
+	unsigned found; /* processes that are neither init nor a known file agent */
+};
+
 static void look_at_process(void *ctx, int proc, int pid)
 {
-	bool *found = ctx;
-	*found |= pid > 1;
+	struct look *look = ctx;
+	look->found += pid > 1 && !agents_count(look->w, (uint64_t)pid);
 }
 
 /* A server started with &, say. Not the process that init makes for the next command, when it has
  * said that nobody else is there: by its looks nobody could tell which one that is. */
 bool sandbox_has_processes(const struct core_workspace *w)
 {
-	bool found = false;
+	struct look look = { .w = w };
 	if (!w->sandbox.is_alone)
-		view_each_process(&w->sandbox.view, look_at_process, &found);
-	return found;
+		view_each_process(&w->sandbox.view, look_at_process, &look);
+	return look.found > agents_count(w, 0);
 }
 
 static bool is_busy(const struct core_workspace *w)

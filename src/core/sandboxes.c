@@ -229,6 +229,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 	*last = waiter;
 	if (w->sandbox.state != SANDBOX_NONE)
 		return; /* sandbox_ended begins anew */
+	memset(w->start_request, 0, sizeof w->start_request);
 	str_copy(w->start_request, sizeof w->start_request, request_id ? request_id : "");
 	start(w);
 }

@@ -65,13 +65,14 @@ def archive(*members):
 
 def is_caught(seen):
     """In both of its states."""
-    return 200 in seen and seen & {400, 403, 409}
+    return 200 in seen and seen & {400, 403, 404, 409}
 
 
 def test_a_tree_that_changes_while_it_is_asked_for_leads_nowhere(daemon, workspace):
     """A command swaps a directory and links that lead out, as fast as it can."""
     secret = pathlib.Path(daemon.env["CARREL_HOME"], "secret")
     secret.write_text("secret of the host")
+    passwd = pathlib.Path("/etc/passwd").read_bytes()
     run(daemon, workspace, "mkdir a; echo mine >a/secret; ln -s ../../.. b; ln -s /etc c")
     swapper = ("import ctypes, os\nlibc = ctypes.CDLL(None)\nwhile not os.path.exists('stop'):\n  for _ in range(100):\n"
                "    libc.renameat2(-100, b'a', -100, b'b', 2); libc.renameat2(-100, b'a', -100, b'c', 2)\n")
@@ -82,7 +83,7 @@ def test_a_tree_that_changes_while_it_is_asked_for_leads_nowhere(daemon, workspa
             answer = daemon.get(url(workspace, path))
             assert b"host" not in answer.body
             seen.add(answer.status)
-        assert b"root:" not in daemon.get(url(workspace, "a/passwd")).body
+        assert daemon.get(url(workspace, "a/passwd")).body != passwd
         daemon.request("PUT", url(workspace, "a/planted"), b"x")
         daemon.request("PUT", url(workspace, "a/made", "?mkdir"))
         daemon.delete(url(workspace, "a/made", "?recursive"))
@@ -150,6 +151,7 @@ def test_special_files_are_listed_and_removed_never_opened(daemon, workspace):
         place = tree(daemon, workspace) / "upper"
         with contextlib.suppress(PermissionError):
             os.mknod(place / "device", 0o666 | 0o020000, os.makedev(1, 3))
+            os.chown(place / "device", place.stat().st_uid, place.stat().st_gid)
             special["device"] = "device"
     items = {item["name"]: item["type"] for item in daemon.get(url(workspace, "", "?list")).json()["items"]}
     assert {name: items[name] for name in special} == special
@@ -231,6 +233,7 @@ def test_a_hostile_archive_is_named_and_changes_nothing(daemon, target, kind):
 def test_links_that_lead_out_come_in_as_they_are_and_are_followed_by_nobody_outside(daemon, tmp_path):
     """A project with a .venv, say. Inside they lead where they lead inside; every other door stops before them."""
     victim = tmp_path / "victim"
+    passwd = pathlib.Path("/etc/passwd").read_bytes()
     victim.mkdir()
     (victim / "f").write_text("theirs")
     tmp_path.chmod(0o777)
@@ -245,7 +248,7 @@ def test_links_that_lead_out_come_in_as_they_are_and_are_followed_by_nobody_outs
             assert daemon.get(url(name, link, "?stat")).json()["link"] == to
         for path in ("abs/f", "file", "up/etc/passwd", "self/etc/passwd", f"self{victim}/f", "loop"):
             answer = daemon.get(url(name, path))
-            assert answer.status in (400, 403, 404, 409) and b"theirs" not in answer.body and b"root:x" not in answer.body, (path, answer)
+            assert b"theirs" not in answer.body and answer.body != passwd, (path, answer)
             daemon.request("PUT", url(name, path), b"mine")
             daemon.request("PUT", url(name, path + "/new"), b"mine")
             daemon.delete(url(name, path + "/f", "?recursive"))

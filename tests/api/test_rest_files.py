@@ -3,6 +3,7 @@ import base64
 import contextlib
 import io
 import os
+import subprocess
 import tarfile
 import urllib.parse
 
@@ -187,9 +188,21 @@ def test_what_goes_together_and_what_doesnt(daemon, workspace):
     assert problem(get(daemon, workspace, "none"), 404, "not_found", "none")
 
 
-def test_a_path_that_begins_at_the_root_begins_at_the_workspaces(daemon, workspace):
-    assert put(daemon, workspace, "/etc/passwd", b"own").status == 201
-    assert get(daemon, workspace, "etc/passwd").body == get(daemon, workspace, "/workspace/etc/passwd").body == b"own"
+def test_an_absolute_path_means_what_it_means_to_a_command(daemon, workspace):
+    assert put(daemon, workspace, "/workspace/a/f", b"own").status == 201
+    assert get(daemon, workspace, "a/f").body == get(daemon, workspace, "/workspace/a/f").body == b"own"
+    assert put(daemon, workspace, "/tmp/made/f", b"elsewhere").status == 201
+    assert inside(daemon, workspace, "cat /tmp/made/f") == "elsewhere"
+    assert [item["name"] for item in get(daemon, workspace, "/tmp/made", "?list").json()["items"]] == ["f"]
+    problem(get(daemon, workspace, "tmp/made/f"), 404, "not_found")
+    problem(put(daemon, workspace, "a/f", query="?move=/tmp/f"), 400, "invalid", "file systems")
+    assert get(daemon, workspace, "/etc/passwd").body == inside(daemon, workspace, "cat /etc/passwd").encode()
+    problem(put(daemon, workspace, "/etc/passwd", b"own"), 403, "denied")
+    problem(daemon.delete(url(workspace, "/usr/bin/env")), 403, "denied")
+    for path in ("/", "/workspace", "/workspace/."):
+        problem(daemon.delete(url(workspace, path, "?recursive")), 400, "invalid")
+    # What the kernel makes up has no size, and may wait for whom it likes.
+    problem(get(daemon, workspace, "/proc/self/status"), 400, "invalid", "file system")
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/../etc/passwd", "/workspace/../x", "..", "a/..", "./../x", "x" * 256, "a/" * 3000])
@@ -200,10 +213,11 @@ def test_no_path_leads_out(daemon, workspace, path):
         assert b"root:x" not in answer.body
 
 
-def test_links_dont_lead_out(daemon, workspace):
+def test_links_lead_where_they_lead_a_command(daemon, workspace):
     inside(daemon, workspace, "ln -s /etc/passwd out; ln -s /proc/self/environ magic; ln -s ../../.. up; mkfifo fifo; ln -s d/f in; mkdir d; echo x >d/f")
-    for name in ("out", "magic", "up/carrel.db", "fifo"):
+    for name in ("magic", "up/carrel.db", "fifo"):
         assert get(daemon, workspace, name).status in (400, 403, 404), name
+    assert get(daemon, workspace, "out").body == inside(daemon, workspace, "cat out").encode() != open("/etc/passwd", "rb").read()
     assert get(daemon, workspace, "in").body == b"x\n"
     assert get(daemon, workspace, "out", "?stat").json()["link"] == "/etc/passwd"
     assert {item["name"]: item["type"] for item in get(daemon, workspace, "", "?list").json()["items"]}["fifo"] == "fifo"
@@ -236,6 +250,24 @@ def test_times_of_files_and_directories_are_kept(daemon, workspace):
         assert daemon.request("PUT", f"/v1/workspaces/{workspace}/archive?path={target}", body).status == 204
         assert inside(daemon, workspace, f"cd {target}; stat -c %Y sub/deep/f sub/deep sub h").split() == [
             "1000000000", "1000000000", "1100000000", "1200000000"]
+
+
+@pytest.mark.parametrize("form", ["gnu", "pax"])
+def test_holes_of_files_come_in_as_holes(daemon, workspace, tmp_path, form):
+    with open(tmp_path / "f", "wb") as file:
+        for n in range(40):         # more than a header of GNU's holds
+            file.seek(n * 200000)
+            file.write(b"%d" % n)
+        file.truncate(10000000)
+    body = subprocess.run(["tar", "-c", "-S", f"--format={form}", "-C", tmp_path, "f"], check=True, capture_output=True).stdout
+    assert len(body) < 1000000
+    assert daemon.request("PUT", f"/v1/workspaces/{workspace}/archive", body).status == 204
+    assert get(daemon, workspace, "f").body == (tmp_path / "f").read_bytes()
+    assert int(inside(daemon, workspace, "du -k f").split()[0]) < 2000
+    out = daemon.get(f"/v1/workspaces/{workspace}/archive").body
+    assert len(out) < 1000000
+    with tarfile.open(fileobj=io.BytesIO(out)) as tar:
+        assert tar.extractfile("f").read() == (tmp_path / "f").read_bytes()
 
 
 @pytest.mark.parametrize("body", [b"", b"no archive" * 100, b"\x28\xb5\x2f\xfdbroken"])

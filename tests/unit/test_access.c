@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
+#include "core/archive.h"
 #include "core/execs.h"
 #include "core/files.h"
 #include "core/internal.h"
@@ -227,21 +228,14 @@ static void on_exec(void *ctx, struct core_exec *e)
 static void test_verbs_refuse_before_they_do_anything(void **state)
 {
 	struct request reads = by(&reader), one = by(&bound);
-	auto_arena struct arena arena;
 	struct exec_spec spec = { 0 };
 	struct exec_listener listener = { 0 };
 	struct core_numbers numbers;
 	struct journal *journal;
-	struct file_info info;
 	struct core_exec *e;
-	bool created;
-	arena_init(&arena);
 	assert_refused(exec_start(&reads, &here, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err));
 	assert_refused(exec_start(&one, &there, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err));
 	assert_refused(exec_list(&one, &core, &there, on_exec, NULL, &err));
-	assert_refused(files_mkdir(&reads, &here, "new", &created, &err));
-	assert_refused(files_remove(&reads, &here, "old", false, NULL, NULL, &err));
-	assert_refused(files_stat(&one, &there, "file", &arena, &info, &err));
 	assert_refused(core_events(&one, &core, NULL, &journal, &err));
 	assert_refused(core_events(&one, &core, &there, &journal, &err));
 	assert_refused(core_count(&one, &core, &numbers, &err));
@@ -260,8 +254,23 @@ static void on_answer(void *ctx, struct core_workspace *w, const struct error *r
 	assert_null(w);
 	answer->calls++;
 	answer->code = refusal ? refusal->code : ERR_NONE;
-	if (answer->calls == 4)
+	if (answer->calls == 9)
 		loop_stop(answer->loop);
+}
+
+static void on_file(void *ctx, const struct files_answer *none, const struct error *refusal)
+{
+	on_answer(ctx, NULL, refusal);
+}
+
+static void on_write(void *ctx, struct file_write *none, const struct error *refusal)
+{
+	on_answer(ctx, NULL, refusal);
+}
+
+static void on_archive(void *ctx, const struct error *refusal)
+{
+	on_answer(ctx, NULL, refusal);
 }
 
 static void test_verbs_that_answer_later_refuse_later(void **state)
@@ -276,9 +285,15 @@ static void test_verbs_that_answer_later_refuse_later(void **state)
 	core_update(&reads, &here, &change, on_answer, &answer);
 	core_remove(&reads, &here, "removed", on_answer, &answer);
 	core_measure(&one, &there, on_answer, &answer);
+	files_mkdir(&reads, &here, "new", on_file, &answer);
+	files_remove(&reads, &here, "old", false, on_file, &answer);
+	files_stat(&one, &there, "file", on_file, &answer);
+	files_begin_write(&reads, &here, "new", 0, 0, on_write, &answer);
+	struct archive_listener listener = { NULL, on_archive, &answer };
+	archive_in(&reads, &here, "new", &listener);
 	assert_int_equal(answer.calls, 0);
 	assert_int_equal(loop_run(core.loop, &err), 0);
-	assert_int_equal(answer.calls, 4);
+	assert_int_equal(answer.calls, 9);
 	assert_int_equal(answer.code, ERR_DENIED);
 	assert_int_equal(here.model.state, WORKSPACE_READY);
 	assert_null(here.removal);

@@ -1,0 +1,763 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <linux/magic.h>
+#include "agent/image.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "core/agents.h"
+#include "core/exec_internal.h"
+#include "core/internal.h"
+#include "plan/plan.h"
+#include "proc/channel.h"
+#include "sandbox/init_client.h"
+
+#define AGENTS_MAX 8
+#define LONG_MAX_AT_ONCE 6 /* of them, that an archive's speed holds up */
+#define IDLE_MS 1000
+#define LOOK_MS 1000	     /* between two looks at one that works */
+#define SHORT_MS 60000	     /* for a request about one file */
+#define LONG_MS 3600000	     /* for a tree, and to write a file to disk */
+#define INFOS_MAX (8u << 20) /* bytes of one answer */
+#define PACKETS_A_TURN 64
+
+struct agent_call {
+	struct core_workspace *w; /* held */
+	enum agent_verb verb;
+	char *packet;
+	size_t len;
+	int fd;
+	bool owns_fd, has_begun, is_canceled;
+	unsigned tries;
+	struct agent *agent; /* that has it, or NULL */
+	struct buf infos;
+	uint32_t count;
+	void (*begun)(void *ctx);
+	agent_answer_fn *done;
+	void *ctx;
+	struct error failure;
+	struct agent_call *next; /* in the queue */
+};
+
+struct agent {
+	struct core_workspace *w;
+	uint64_t id;
+	int socket; /* -1: it is being ended */
+	int inside; /* its end, until it is sent; or -1 */
+	int pid;    /* inside; 0: not known */
+	struct agent_call *call;
+	uint64_t since_ms; /* that it has the call */
+	struct loop_timer *timer;
+	struct agent *next;
+};
+
+struct agents {
+	struct agent *first;
+	struct agent_call *queue;
+	bool is_waking;
+};
+
+static void pump(struct core_workspace *w);
+
+static struct agents *agents_of(struct core_workspace *w)
+{
+	if (!w->agents)
+		w->agents = calloc(1, sizeof *w->agents);
+	if (!w->agents)
+		abort();
+	return w->agents;
+}
+
+/* ---- requests ---- */
+
+struct work {
+	bool is_long;	    /* takes as long as a tree, or a client, needs */
+	bool is_slow;	    /* or as a disk needs */
+	bool is_repeatable; /* done twice is as done once */
+	bool has_fd;	    /* in its answer */
+	bool takes_fd;
+};
+static const struct work works[AGENT_VERB_COUNT] = {
+	[AGENT_STAT] = { .is_repeatable = true },
+	[AGENT_LIST] = { .is_repeatable = true },
+	[AGENT_OPEN] = { .is_repeatable = true, .has_fd = true },
+	[AGENT_CREATE] = { .is_repeatable = true, .has_fd = true },
+	[AGENT_COMMIT] = { .is_repeatable = true, .is_slow = true },
+	[AGENT_MKDIR] = { .is_repeatable = true },
+	[AGENT_REMOVE] = { .is_long = true },
+	[AGENT_PACK] = { .is_long = true, .is_repeatable = true, .takes_fd = true },
+	[AGENT_UNPACK] = { .is_long = true, .is_repeatable = true, .takes_fd = true },
+	[AGENT_TIDY] = { .is_long = true, .is_repeatable = true },
+};
+
+static void close_call_fd(struct agent_call *call)
+{
+	if (call->owns_fd)
+		fd_close(&call->fd);
+	call->fd = -1;
+}
+
+static void free_call(struct agent_call *call)
+{
+	close_call_fd(call);
+	buf_done(&call->infos);
+	free(call->packet);
+	free(call);
+}
+
+static void finish(
+	struct agent_call *call, const struct agent_answer *answer, const struct error *err)
+{
+	struct core_workspace *w = call->w;
+
+	core_touch(w);
+	close_call_fd(call);
+	call->done(call->ctx, answer, err);
+	free_call(call);
+	core_release(w);
+}
+
+static void on_failed_turn(struct loop *loop, void *ctx)
+{
+	struct agent_call *call = ctx;
+
+	finish(call, NULL, &call->failure);
+}
+
+/* Never from inside the call that asked. */
+static void fail_later(struct agent_call *call, const struct error *err)
+{
+	call->failure = *err;
+	loop_after(call->w->core->loop, 0, on_failed_turn, call);
+}
+
+static void enqueue(struct agent_call *call)
+{
+	struct agent_call **last = &agents_of(call->w)->queue;
+
+	while (*last)
+		last = &(*last)->next;
+	call->next = NULL;
+	*last = call;
+}
+
+struct agent_call *agent_ask(
+	struct core_workspace *w, const struct agent_ask *ask, agent_answer_fn *done, void *ctx)
+{
+	struct agent_call *call = calloc(1, sizeof *call);
+	struct agent_request request = { .magic = AGENT_MAGIC,
+		.verb = ask->verb,
+		.flags = ask->flags,
+		.mode = ask->mode,
+		.limit = ask->limit,
+		.path_len = (uint32_t)strlen(ask->path) + 1,
+		.text_len = ask->text ? (uint32_t)strlen(ask->text) + 1 : 0 };
+
+	if (!call)
+		abort();
+	*call = (struct agent_call){ .w = w,
+		.verb = ask->verb,
+		.len = sizeof request + request.path_len + request.text_len,
+		.fd = ask->fd,
+		.owns_fd = works[ask->verb].takes_fd,
+		.begun = ask->begun,
+		.done = done,
+		.ctx = ctx };
+	buf_init(&call->infos, INFOS_MAX);
+	call->packet = malloc(call->len);
+	if (!call->packet)
+		abort();
+	memcpy(call->packet, &request, sizeof request);
+	memcpy(call->packet + sizeof request, ask->path, request.path_len);
+	if (ask->text)
+		memcpy(call->packet + sizeof request + request.path_len, ask->text,
+			request.text_len);
+	core_hold(w);
+	core_touch(w);
+	enqueue(call);
+	pump(w);
+	return call;
+}
+
+void agent_cancel(struct agent_call *call)
+{
+	struct agent_request request = { .magic = AGENT_MAGIC, .verb = AGENT_CANCEL };
+	struct error err;
+
+	call->is_canceled = true;
+	if (call->agent)
+		channel_send(call->agent->socket, &request, sizeof request, NULL, 0, &err);
+}
+
+/* ---- agents ---- */
+
+static void unlink_agent(struct agent *agent)
+{
+	struct agent **at = &agent->w->agents->first;
+
+	while (*at != agent)
+		at = &(*at)->next;
+	*at = agent->next;
+}
+
+static void close_agent(struct agent *agent)
+{
+	struct loop *loop = agent->w->core->loop;
+
+	loop_cancel(loop, agent->timer);
+	agent->timer = NULL;
+	if (agent->socket >= 0)
+		loop_unwatch(loop, agent->socket);
+	fd_close(&agent->socket);
+	fd_close(&agent->inside);
+}
+
+/* It stays known until init has told of its end. */
+static void end_agent(struct agent *agent)
+{
+	bool is_with_init = agent->inside < 0;
+
+	close_agent(agent);
+	if (is_with_init) {
+		line_send(agent->w, INIT_SIGNAL, agent->id, SIGKILL);
+		return;
+	}
+	line_forget_agent(agent->w, agent);
+	unlink_agent(agent);
+	free(agent);
+}
+
+static int fail_lost(const struct core_workspace *w, struct error *err)
+{
+	return fail_hint(err, ERR_UNAVAILABLE,
+		"try again; processes in the workspace may be ending it",
+		"the file agent of workspace '%s' ended before it answered", w->model.name);
+}
+
+/* Its call goes to another one, or fails. */
+static void lose_call(struct agent *agent, const struct error *err)
+{
+	struct agent_call *call = agent->call;
+
+	agent->call = NULL;
+	if (!call)
+		return;
+	call->agent = NULL;
+	buf_clear(&call->infos);
+	call->count = 0;
+	if (works[call->verb].is_repeatable && !call->has_begun && !call->is_canceled &&
+		call->tries < 2)
+		enqueue(call);
+	else
+		fail_later(call, err);
+}
+
+/* It can't be believed, or doesn't answer. */
+static void give_up(struct agent *agent, const struct error *err)
+{
+	struct core_workspace *w = agent->w;
+
+	log_record(&w->core->log, LOG_LEVEL_WARN, "a file agent is ended", "workspace", w->model.id,
+		"error", err->text, NULL);
+	lose_call(agent, err);
+	end_agent(agent);
+	pump(w);
+}
+
+struct look {
+	int pid;
+	bool is_stopped;
+};
+
+static void look_at_process(void *ctx, int proc, int pid)
+{
+	struct look *look = ctx;
+	char path[32], text[512];
+
+	if (pid != look->pid)
+		return;
+	str_format(path, sizeof path, "%d/stat", pid);
+	if (fd_read_file(proc, path, text, sizeof text) < 0)
+		return;
+	/* The name before the state is in brackets, and may hold others. */
+	const char *state = strrchr(text, ')');
+	look->is_stopped = state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}
+
+/* By another process of the sandbox: nothing will come of it. */
+static bool is_stopped(const struct agent *agent)
+{
+	struct look look = { .pid = agent->pid };
+
+	if (agent->pid)
+		view_each_process(&agent->w->sandbox.view, look_at_process, &look);
+	return look.is_stopped;
+}
+
+static void on_look(struct loop *loop, void *ctx)
+{
+	struct agent *agent = ctx;
+	struct error err;
+	const struct work *work = &works[agent->call->verb];
+	uint64_t most = work->is_long || work->is_slow ? LONG_MS : SHORT_MS;
+
+	agent->timer = NULL;
+	if (is_stopped(agent)) {
+		fail_hint(&err, ERR_UNAVAILABLE, "end the process that stops it",
+			"the file agent of workspace '%s' was stopped by a process in it",
+			agent->w->model.name);
+		give_up(agent, &err);
+	} else if (clock_monotonic_ms() - agent->since_ms > most) {
+		fail(&err, ERR_UNAVAILABLE,
+			"the file agent of workspace '%s' took longer than %llu s",
+			agent->w->model.name, (unsigned long long)most / 1000);
+		give_up(agent, &err);
+	} else {
+		agent->timer = loop_after(loop, LOOK_MS, on_look, agent);
+	}
+}
+
+static void on_idle(struct loop *loop, void *ctx)
+{
+	struct agent *agent = ctx;
+
+	agent->timer = NULL;
+	end_agent(agent);
+}
+
+static int send_call(struct agent *agent, struct agent_call *call, struct error *err)
+{
+	struct loop *loop = agent->w->core->loop;
+
+	if (channel_send(agent->socket, call->packet, call->len, &call->fd, call->fd >= 0, err) < 0)
+		return -1;
+	call->tries++;
+	call->agent = agent;
+	agent->call = call;
+	agent->since_ms = clock_monotonic_ms();
+	loop_cancel(loop, agent->timer);
+	agent->timer = loop_after(loop, LOOK_MS, on_look, agent);
+	return 0;
+}
+
+/* ---- started ---- */
+
+int agents_open(struct core *core, struct error *err)
+{
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	auto_close int fd = memfd_create("carrel-files", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	/* Nobody may read it: so that no process of its own uid may look into the agent, from its
+	 * first instruction on. */
+	if (fd < 0 || fd_write_full(fd, agent_image, agent_image_len) != (ssize_t)agent_image_len ||
+		fchmod(fd, 0111) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
+		return fail_errno(err, "make a memfd for the file agent");
+	core->own->agent_image = take_fd(&fd);
+	return 0;
+}
+
+int agent_send_spawn(struct agent *agent, struct error *err)
+{
+	static const char *const argv[] = { "carrel-files", NULL };
+	const char *env[2] = { NULL };
+	struct init_spawn what = { argv, env, PLAN_WORKSPACE,
+		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD,
+		agent->w->core->own->agent_image };
+	int null = exec_shelf(agent->w->core)->null, fds[3] = { agent->inside, null, null };
+
+#ifdef CARREL_FAULTS
+	auto_arena struct arena arena;
+	arena_init(&arena);
+	if (getenv("CARREL_FAULT"))
+		env[0] = arena_printf(&arena, "CARREL_FAULT=%s", getenv("CARREL_FAULT"));
+#endif
+	if (init_client_spawn(agent->w->sandbox.view.init, agent->id, &what, fds, err) < 0)
+		return -1;
+	fd_close(&agent->inside);
+	return 0;
+}
+
+static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx);
+
+static int start_agent(struct core_workspace *w, struct agent **started, struct error *err)
+{
+	struct core_own *own = w->core->own;
+	int ends[2];
+
+	if (channel_pair(ends, err) < 0)
+		return -1;
+	/* Its end waits: an agent has nothing else to do. */
+	int flags = fcntl(ends[1], F_GETFL);
+	struct agent *agent = calloc(1, sizeof *agent);
+	if (!agent)
+		abort();
+	*agent = (struct agent){
+		.w = w, .id = AGENT_ID | ++own->agents_started, .socket = ends[0], .inside = ends[1]
+	};
+	if (flags < 0 || fcntl(ends[1], F_SETFL, flags & ~O_NONBLOCK) < 0) {
+		fail_errno(err, "make a socket for the file agent");
+	} else if (loop_watch(w->core->loop, ends[0], EPOLLIN, on_packet, agent, err) == 0) {
+		if (line_spawn_agent(w, agent, err) == 0) {
+			agent->next = w->agents->first;
+			w->agents->first = agent;
+			*started = agent;
+			return 0;
+		}
+		loop_unwatch(w->core->loop, ends[0]);
+	}
+	close(ends[0]);
+	fd_close(&agent->inside);
+	free(agent);
+	return -1;
+}
+
+/* ---- who does what ---- */
+
+static void on_awake(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct agents *agents = w->agents;
+
+	agents->is_waking = false;
+	if (err) {
+		while (agents->queue) {
+			struct agent_call *call = agents->queue;
+			agents->queue = call->next;
+			fail_later(call, err);
+		}
+		return;
+	}
+	pump(w);
+	core_release(w); /* calls have their own */
+}
+
+static bool is_up(const struct core_workspace *w)
+{
+	return w->sandbox.state == SANDBOX_UP && !w->sandbox.watch->is_broken;
+}
+
+/* The first call that may go now, out of the queue; or NULL. */
+static struct agent_call *take_next(struct agents *agents, bool may_be_long)
+{
+	for (struct agent_call **at = &agents->queue; *at; at = &(*at)->next) {
+		struct agent_call *call = *at;
+
+		if (!may_be_long && works[call->verb].is_long)
+			continue;
+		*at = call->next;
+		return call;
+	}
+	return NULL;
+}
+
+static void pump(struct core_workspace *w)
+{
+	struct agents *agents = agents_of(w);
+	struct agent_call *call;
+	struct error err;
+
+	while (agents->queue) {
+		struct agent *idle = NULL;
+		unsigned count = 0, busy_long = 0;
+
+		if (!is_up(w)) {
+			if (!agents->is_waking) {
+				agents->is_waking = true;
+				core_wake(w, NULL, on_awake, NULL);
+			}
+			return;
+		}
+		for (struct agent *a = agents->first; a; a = a->next) {
+			count += a->socket >= 0;
+			busy_long += a->call && works[a->call->verb].is_long;
+			if (a->socket >= 0 && !a->call)
+				idle = a;
+		}
+		if (!idle && count >= AGENTS_MAX)
+			return;
+		call = take_next(agents, busy_long < LONG_MAX_AT_ONCE);
+		if (!call)
+			return;
+		bool is_known = idle != NULL;
+		if (!is_known && start_agent(w, &idle, &err) < 0) {
+			fail_later(call, &err);
+			continue;
+		}
+		if (send_call(idle, call, &err) == 0)
+			continue;
+		if (!is_known) {
+			/* It was ended before it could be asked. */
+			call->tries++;
+			idle->call = call;
+			fail_lost(w, &err);
+			lose_call(idle, &err);
+			end_agent(idle);
+			continue;
+		}
+		/* It has ended while it was idle: another one does it. */
+		end_agent(idle);
+		call->next = agents->queue;
+		agents->queue = call;
+	}
+}
+
+/* ---- answers ---- */
+
+/* What a sandbox's trees can lie on. Not what the kernel makes up (/proc), and what a process could
+ * stand behind. */
+static bool is_expected(const struct statfs *fs)
+{
+	static const unsigned long types[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+		F2FS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, EROFS_SUPER_MAGIC_V1,
+		SQUASHFS_MAGIC, NFS_SUPER_MAGIC, V9FS_MAGIC, CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC,
+		0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */ };
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if ((unsigned long)fs->f_type == types[i])
+			return true;
+	return false;
+}
+
+static int check_fd(const struct agent_call *call, int fd, struct error *err)
+{
+	const char *path = call->packet + sizeof(struct agent_request);
+	bool writes = call->verb == AGENT_CREATE;
+	struct statfs fs;
+	struct stat st;
+	int flags;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0 ||
+		(flags = fcntl(fd, F_GETFL)) < 0)
+		return fail(err, ERR_FAILED, "the file agent sent no usable descriptor");
+	int mode = flags & O_ACCMODE;
+	if (!S_ISREG(st.st_mode) || flags & O_PATH || mode == (writes ? O_RDONLY : O_WRONLY) ||
+		(writes && st.st_size))
+		return fail(
+			err, ERR_FAILED, "the file agent sent another descriptor than asked for");
+	if (!is_expected(&fs))
+		return fail(err, ERR_INVALID,
+			"'%s' is on a file system whose files can only be read inside", path);
+	return 0;
+}
+
+/* The whole answer is there; fd is taken. false: the agent isn't to be believed. */
+static bool take_answer(struct agent *agent, const struct agent_reply *reply, int fd)
+{
+	struct agent_call *call = agent->call;
+	struct agent_answer answer = { .reply = *reply, .fd = -1 };
+	auto_close int taken = fd;
+	struct error err = { 0 };
+	struct loop *loop = agent->w->core->loop;
+
+	bool has_failed = reply->kind == AGENT_FAILED;
+	if (has_failed) {
+		if (call->infos.len < sizeof err)
+			return false;
+		memcpy(&err, call->infos.data + call->infos.len - sizeof err, sizeof err);
+		error_adopt(&err);
+	} else if (works[call->verb].has_fd && check_fd(call, taken, &err) < 0) {
+		has_failed = true;
+	}
+	if (!works[call->verb].has_fd && taken >= 0)
+		return false;
+	answer.reply.count = call->count;
+	answer.infos = (struct str){ call->infos.data, call->infos.len };
+	if (!has_failed)
+		answer.fd = take_fd(&taken);
+	agent->call = NULL;
+	call->agent = NULL;
+	loop_cancel(loop, agent->timer);
+	agent->timer = loop_after(loop, IDLE_MS, on_idle, agent);
+	finish(call, has_failed ? NULL : &answer, has_failed ? &err : NULL);
+	return true;
+}
+
+/* One packet; false: the agent isn't to be believed. */
+static bool take_packet(struct agent *agent, const char *data, size_t len, int fd)
+{
+	struct agent_call *call = agent->call;
+	auto_close int taken = fd;
+	struct agent_reply reply;
+
+	if (!call || len < sizeof reply)
+		return false;
+	memcpy(&reply, data, sizeof reply);
+	if (reply.magic != AGENT_MAGIC || reply.kind < AGENT_PART || reply.kind > AGENT_FAILED ||
+		reply.count > AGENT_ENTRIES_MAX - call->count ||
+		!buf_append(&call->infos, data + sizeof reply, len - sizeof reply))
+		return false;
+	call->count += reply.count;
+	if (reply.kind != AGENT_PART)
+		return take_answer(agent, &reply, take_fd(&taken));
+	if (taken >= 0)
+		return false;
+	if (call->begun && !call->has_begun) {
+		call->has_begun = true;
+		close_call_fd(call);
+		call->begun(call->ctx);
+	}
+	return true;
+}
+
+static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	static char data[AGENT_PACKET_MAX];
+	struct agent *agent = ctx;
+	struct core_workspace *w = agent->w;
+	struct error err;
+
+	core_hold(w);
+	for (int left = PACKETS_A_TURN; left; left--) {
+		size_t len;
+		int came = -1, count = 0;
+		int got = channel_receive(fd, data, sizeof data, &len, &came, 1, &count, &err);
+
+		if (got == CHANNEL_NOTHING)
+			break;
+		if (got == CHANNEL_EOF) {
+			fail_lost(w, &err);
+			lose_call(agent, &err);
+			end_agent(agent);
+			break;
+		}
+		if (got < 0 || !take_packet(agent, data, len, count ? came : -1)) {
+			fail(&err, ERR_UNAVAILABLE,
+				"the file agent of workspace '%s' sent an invalid answer",
+				w->model.name);
+			give_up(agent, &err);
+			break;
+		}
+		/* Without a call it has nothing to say. */
+		if (!agent->call)
+			break;
+	}
+	if (w->agents)
+		pump(w);
+	core_release(w);
+}
+
+/* ---- what init says of them ---- */
+
+static struct agent *find_agent(struct core_workspace *w, uint64_t id)
+{
+	for (struct agent *a = w->agents ? w->agents->first : NULL; a; a = a->next)
+		if (a->id == id)
+			return a;
+	return NULL;
+}
+
+static void drop(struct agent *agent, const struct error *err)
+{
+	struct core_workspace *w = agent->w;
+
+	lose_call(agent, err);
+	close_agent(agent);
+	unlink_agent(agent);
+	free(agent);
+	pump(w);
+}
+
+void agent_spawn_failed(struct agent *agent, const struct error *err)
+{
+	if (agent->call)
+		agent->call->tries = 2; /* another one would fail as well */
+	drop(agent, err);
+}
+
+void agents_heard(struct core_workspace *w, const struct init_reply *reply)
+{
+	static const char *const argv[] = { "carrel-files", NULL };
+	struct init_spawn what = { argv, NULL, PLAN_WORKSPACE, 0 };
+	struct agent *agent = find_agent(w, reply->id);
+	struct error err;
+
+	if (!agent)
+		return;
+	switch (reply->type) {
+	case INIT_STARTED:
+		agent->pid = reply->value;
+		break;
+	case INIT_EXITED:
+		fail_lost(w, &err);
+		drop(agent, &err);
+		break;
+	default:
+		/* A signal that came too late. */
+		if (reply->type == INIT_REFUSED && reply->value == ESRCH)
+			break;
+		init_client_failure(reply, &what, &err);
+		err.code = ERR_UNAVAILABLE;
+		error_context(&err, "workspace '%s'", w->model.name);
+		agent_spawn_failed(agent, &err);
+		break;
+	}
+}
+
+void agents_gone(struct core_workspace *w)
+{
+	struct error err;
+
+	fail_lost(w, &err);
+	while (w->agents && w->agents->first) {
+		struct agent *agent = w->agents->first;
+
+		lose_call(agent, &err);
+		close_agent(agent);
+		unlink_agent(agent);
+		free(agent);
+	}
+	if (w->agents && w->agents->queue)
+		pump(w);
+}
+
+unsigned agents_count(const struct core_workspace *w, uint64_t pid)
+{
+	unsigned count = 0;
+
+	for (const struct agent *a = w->agents ? w->agents->first : NULL; a; a = a->next)
+		count += (uint64_t)a->pid == pid;
+	return count;
+}
+
+unsigned agents_waking(const struct core_workspace *w)
+{
+	return w->agents && w->agents->is_waking;
+}
+
+void agents_free(struct core_workspace *w)
+{
+	if (!w->agents)
+		return;
+	while (w->agents->first) {
+		struct agent *agent = w->agents->first;
+
+		if (agent->call)
+			free_call(agent->call);
+		close_agent(agent);
+		unlink_agent(agent);
+		free(agent);
+	}
+	while (w->agents->queue) {
+		struct agent_call *call = w->agents->queue;
+
+		w->agents->queue = call->next;
+		free_call(call);
+	}
+	free(w->agents);
+	w->agents = NULL;
+}
+
+void agents_done(struct core *core)
+{
+	if (core->own->agent_image)
+		close(core->own->agent_image);
+	core->own->agent_image = 0;
+}

@@ -1,0 +1,170 @@
+"""The process that does files in a sandbox has the rights of a command, so commands can end and stop it. They can
+neither change what it does nor hold up whoever asks, and nobody sees it but as a use of the workspace."""
+import concurrent.futures
+import os
+import pathlib
+import time
+import urllib.parse
+
+import pytest
+
+from harness import eventually
+from rest import created, problem, workspace  # noqa: F401
+
+
+def url(workspace, path="", query=""):
+    return f"/v1/workspaces/{workspace}/files/{urllib.parse.quote(path)}{query}"
+
+
+def run(daemon, workspace, command):
+    answer = daemon.post(f"/v1/workspaces/{workspace}/exec", {"command": command}).json()
+    assert answer["exit_code"] == 0, answer
+    return answer["stdout"]
+
+
+def start(daemon, workspace, program):
+    answer = daemon.post(f"/v1/workspaces/{workspace}/exec", {"argv": ["python3", "-c", program], "background": True})
+    assert answer.status in (200, 201, 202), answer
+    return answer.json()["id"]
+
+
+def now(daemon, workspace):
+    shown = daemon.get(f"/v1/workspaces/{workspace}").json()
+    return shown["state"], shown["warm"]
+
+
+AGENTS = """
+import os, signal
+def agents():
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            if open(f'/proc/{pid}/comm').read() == 'carrel-files\\n': yield int(pid)
+        except OSError: pass
+"""
+
+
+def test_a_use_of_files_doesnt_run_in_the_workspace(daemon, workspace):
+    assert now(daemon, workspace) == ("ready", False)
+    assert daemon.request("PUT", url(workspace, "f"), b"x").status == 201
+    assert now(daemon, workspace) == ("ready", True)
+    assert run(daemon, workspace, "echo done") == "done\n"
+    assert daemon.get(url(workspace, "f")).body == b"x"
+    assert now(daemon, workspace) == ("ready", True)
+    # It is gone when nobody needs it.
+    assert eventually(lambda: run(daemon, workspace, "cat /proc/[0-9]*/comm 2>/dev/null || true").count("carrel-files") == 0, 20)
+    assert now(daemon, workspace) == ("ready", True)
+    assert daemon.get(url(workspace, "f")).body == b"x"
+
+
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGSTOP"])
+def test_an_agent_that_is_ended_or_stopped_holds_up_nobody(daemon, workspace, signal):
+    daemon.request("PUT", url(workspace, "f"), b"x" * 1000)
+    program = AGENTS + f"""
+while not os.path.exists('stop'):
+    for pid in agents():
+        try: os.kill(pid, signal.{signal})
+        except OSError: pass
+"""
+    exec_id = start(daemon, workspace, program)
+    end, seen = time.monotonic() + 10, set()
+    while time.monotonic() < end:
+        began = time.monotonic()
+        for answer in (daemon.get(url(workspace, "f"), timeout=60), daemon.request("PUT", url(workspace, "g"), b"y" * 1000, timeout=60)):
+            seen.add(answer.status)
+            if answer.status >= 300:
+                problem(answer, 503, "unavailable", "file agent")
+        assert time.monotonic() - began < 30
+    assert 200 in seen or 503 in seen
+    assert daemon.post(f"/v1/execs/{exec_id}/signal", {"signal": "KILL"}).status < 300
+    assert eventually(lambda: daemon.get(f"/v1/execs/{exec_id}").json()["state"] != "running")
+    assert daemon.get(url(workspace, "f")).body == b"x" * 1000
+    assert daemon.request("PUT", url(workspace, "g"), b"z").status in (200, 201)
+    # Of one that was killed between two steps, and of the one that was to tidy up, the next start removes what is left.
+    names = [item["name"] for item in daemon.get(url(workspace, "", "?list")).json()["items"]]
+    assert [name for name in names if not name.startswith(".carrel-")] == [".workspace_configured", "f", "g"]
+
+
+def test_no_command_looks_into_an_agent(daemon, workspace):
+    """Nor from its first instruction on: neither its memory nor its descriptors."""
+    program = AGENTS + """
+tries = opened = 0
+while not os.path.exists('stop'):
+    for pid in agents():
+        tries += 1
+        for name in ('mem', 'fd/0', 'environ', 'maps', 'exe'):
+            try:
+                os.close(os.open(f'/proc/{pid}/{name}', os.O_RDONLY))
+                opened += 1
+                print(name, flush=True)
+            except OSError: pass
+print(tries > 0, opened)
+"""
+    exec_id = start(daemon, workspace, program)
+    for n in range(40):
+        daemon.request("PUT", url(workspace, f"f{n % 3}"), b"x")
+        time.sleep(0.03)
+    daemon.request("PUT", url(workspace, "stop"), b"")
+    assert eventually(lambda: daemon.get(f"/v1/execs/{exec_id}").json()["state"] != "running", 20)
+    assert daemon.get(f"/v1/execs/{exec_id}/output").body.decode().splitlines() == ["True 0"]
+
+
+def test_a_sandbox_without_room_for_a_process_says_so(daemon):
+    with created(daemon, limits={"pids": 6}) as made:
+        name = made["id"]
+        start(daemon, name, "import os, time\nwhile True:\n  try:\n    if not os.fork(): time.sleep(1000)\n  except OSError: time.sleep(0.01)")
+        assert eventually(lambda: daemon.post(f"/v1/workspaces/{name}/exec", {"argv": ["true"]}).status != 200)
+        problem(daemon.get(url(name, "f")), 503, "unavailable", "carrel-files")
+
+
+def test_many_transfers_at_once(daemon, workspace):
+    def one(n):
+        data = os.urandom(20000 + n)
+        assert daemon.request("PUT", url(workspace, f"d{n % 7}/f{n}"), data, timeout=60).status == 201
+        return daemon.get(url(workspace, f"d{n % 7}/f{n}"), timeout=60).body == data
+
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        assert all(pool.map(one, range(120)))
+
+
+def test_slow_readers_of_archives_keep_nobody_from_the_files(daemon, workspace):
+    run(daemon, workspace, "head -c 4000000 /dev/urandom >big")
+    slow = [daemon.connection(60) for _ in range(12)]
+    for connection in slow:
+        connection.request("GET", f"/v1/workspaces/{workspace}/archive")
+    assert slow[0].getresponse().read(10)
+    assert daemon.get(url(workspace, "big"), timeout=20).status == 200
+    for connection in slow:
+        connection.close()
+    assert daemon.get(f"/v1/workspaces/{workspace}/archive", timeout=60).status == 200
+
+
+def test_an_upload_to_tmp_is_none_of_the_disk_limits_business(daemon):
+    with created(daemon, limits={"disk": "1M"}) as made:
+        assert daemon.request("PUT", url(made["id"], "/tmp/big"), b"x" * (4 << 20)).status == 201
+        problem(daemon.request("PUT", url(made["id"], "big"), b"x" * (4 << 20)), 507, "limit")
+        assert daemon.get(f"/v1/workspaces/{made['id']}").json()["disk_usage_bytes"] < 1 << 20
+
+
+def test_room_that_a_removal_makes_can_be_used_at_once(daemon):
+    with created(daemon, limits={"disk": "4M"}) as made:
+        for _ in range(3):
+            assert daemon.request("PUT", url(made["id"], "big"), b"x" * (3 << 20)).status == 201
+            assert daemon.delete(url(made["id"], "big")).status == 204
+
+
+def test_a_crash_of_the_daemon_leaves_nothing_of_an_upload(own_daemon):
+    with created(own_daemon) as made:
+        name = made["id"]
+        run(own_daemon, name, "mkdir t; head -c 3000000 /dev/urandom >t/big")
+        whole = own_daemon.get(f"/v1/workspaces/{name}/archive?path=t").body
+        connection = own_daemon.connection()
+        connection.putrequest("PUT", f"/v1/workspaces/{name}/archive?path=new/deep")
+        connection.putheader("Content-Length", str(len(whole)))
+        connection.endheaders()
+        connection.send(whole[:2000000])
+        place = pathlib.Path(own_daemon.env["CARREL_HOME"], "workspaces", name)
+        assert eventually(lambda: any(path.startswith(".carrel-") for path in os.listdir(place / "upper")))
+        os.kill(own_daemon.core_pid(), 9)
+        connection.close()
+        assert eventually(lambda: not any(path.startswith(".carrel-") for path in os.listdir(place / "upper")), 30)
+        assert eventually(lambda: not os.listdir(place / ".in"), 30)
