@@ -287,17 +287,23 @@ static int sync_directory(const char *path)
 	return fsync(fd);
 }
 
-/* By a name of its own first: a link can't replace. */
-static int replace(
-	struct agent_job *job, int dir, const char *file, const char *name, struct error *err)
+static bool is_file(int dir, const char *name, const struct stat *file)
+{
+	struct stat there;
+
+	return fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       there.st_ino == file->st_ino && there.st_dev == file->st_dev;
+}
+
+/* By a name of its own first: a link can't replace. An agent before this one may have made that: it
+ * stays, since a file that has lost its last name can't get another. */
+static int replace(struct agent_job *job, int dir, const struct stat *mine, const char *file,
+	const char *name, struct error *err)
 {
 	const char *temporary = job->text;
 
-	if (!temporary || strchr(temporary, '/'))
-		return fail(err, ERR_INVALID, "no name for a temporary file");
-	/* An agent before this one may have left it. */
-	unlinkat(dir, temporary, 0);
-	if (linkat(AT_FDCWD, file, dir, temporary, AT_SYMLINK_FOLLOW) < 0)
+	if (linkat(AT_FDCWD, file, dir, temporary, AT_SYMLINK_FOLLOW) < 0 &&
+		(errno != EEXIST || !is_file(dir, temporary, mine)))
 		return fail_errno(err, "write '%s'", job->path);
 	if (renameat(dir, temporary, dir, name) == 0)
 		return 0;
@@ -313,21 +319,24 @@ static int give_name(struct agent_job *job, const struct target *target, struct 
 {
 	auto_close int dir = open(target->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char file[32];
-	struct stat mine, there;
+	struct stat mine;
 
+	if (!job->text || strchr(job->text, '/'))
+		return fail(err, ERR_INVALID, "no name for a temporary file");
 	if (dir < 0 || fstat(job->fd, &mine) < 0)
 		return fail_errno(err, "write '%s'", job->path);
 	str_format(file, sizeof file, "/proc/self/fd/%d", job->fd);
 	bool is_new = linkat(AT_FDCWD, file, dir, target->name, AT_SYMLINK_FOLLOW) == 0;
 	if (!is_new && errno != EEXIST)
 		return fail_errno(err, "write '%s'", job->path);
+	if (is_new && mine.st_nlink > 0 && is_file(dir, job->text, &mine))
+		unlinkat(dir, job->text, 0);
 	/* An agent before this one may have done it, and ended before it could say so. */
-	if (!is_new && fstatat(dir, target->name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-		there.st_ino == mine.st_ino && there.st_dev == mine.st_dev)
+	if (!is_new && is_file(dir, target->name, &mine))
 		is_new = true;
 	else if (!is_new && job->request.flags & AGENT_NEW)
 		return fail_taken(job, err);
-	else if (!is_new && replace(job, dir, file, target->name, err) < 0)
+	else if (!is_new && replace(job, dir, &mine, file, target->name, err) < 0)
 		return -1;
 	if (sync_directory(target->dir) < 0)
 		return fail_errno(err, "write '%s'", job->path);

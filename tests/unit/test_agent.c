@@ -312,6 +312,22 @@ static void test_what_is_committed_twice_is_there_once(void **state)
 		ERR_CONFLICT);
 }
 
+static void test_a_commit_that_was_cut_short_is_finished_by_the_next(void **state)
+{
+	char file[32];
+	for (int is_gone = 0; is_gone < 2; is_gone++) {
+		auto_close int fd = create("f", 0, "new");
+		if (!is_gone)
+			put_file("f", "old", 0600);
+		str_format(file, sizeof file, "/proc/self/fd/%d", fd);
+		assert_int_equal(linkat(AT_FDCWD, file, top, STAGE, AT_SYMLINK_FOLLOW), 0);
+		assert_int_equal(commit("f", 0, 0600, fd), ERR_NONE);
+		assert_file("f", "new", 0600);
+		assert_int_equal(count_names("."), 1);
+		assert_int_equal(ask(AGENT_REMOVE, "f"), ERR_NONE);
+	}
+}
+
 static void test_writing_through_a_link_writes_where_it_leads(void **state)
 {
 	assert_int_equal(mkdirat(top, "d", 0755), 0);
@@ -518,6 +534,7 @@ int main(void)
 		AGENT_TEST(test_a_listing_is_sorted_and_paged),
 		AGENT_TEST(test_writing_replaces_and_says_so),
 		AGENT_TEST(test_what_is_committed_twice_is_there_once),
+		AGENT_TEST(test_a_commit_that_was_cut_short_is_finished_by_the_next),
 		AGENT_TEST(test_writing_through_a_link_writes_where_it_leads),
 		AGENT_TEST(test_directories_are_made_moved_and_removed),
 		AGENT_TEST(test_a_tree_goes_out_and_comes_in_again),
