@@ -26,8 +26,8 @@ bool path_is_beneath(const char *path, const char *dir); /* equal or below; both
 int path_open_nolinks(int dir, const char *path, int flags, mode_t mode);
 /* The same for what is there, on the mount of `dir` alone (EXDEV at a mount point); "" is `dir`. */
 int path_open_inside(int dir, const char *path, int flags);
-/* Directory `name` (one component) in dir, for reading its entries; a link (ENOTDIR) or another mount
- * (EXDEV) is refused. Needs no openat2, which sandboxes don't have. -1 with errno. */
+/* Directory `name` (one component) in dir, for reading its entries; a link (ENOTDIR) or another
+ * mount (EXDEV) is refused. Needs no openat2, which sandboxes don't have. -1 with errno. */
 int path_open_entry(int dir, const char *name);
 /* mkdir -p beneath dir, without following links; umask applies to `mode`. *fd is an O_PATH
  * descriptor of the last directory, yours to close. */

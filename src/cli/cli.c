@@ -135,8 +135,8 @@ int cli_help(int argc, char **argv)
 	bool has_commands = command->run == cli_env || command->run == cli_home;
 	if (argc > (has_commands ? 3 : 2)) {
 		struct error err;
-		fail_hint(&err, ERR_INVALID, "carrel help COMMAND", "help: unexpected argument '%s'",
-			argv[has_commands ? 3 : 2]);
+		fail_hint(&err, ERR_INVALID, "carrel help COMMAND",
+			"help: unexpected argument '%s'", argv[has_commands ? 3 : 2]);
 		return cli_fail(&err, false);
 	}
 	if (argc > 2)

@@ -31,11 +31,13 @@ static const struct arg_option table[] = { REMOTE_ROWS(FIELD) };
 static const struct arg_spec spec = {
 	.command = "cp",
 	.usage = "carrel cp SOURCE TARGET [options]",
-	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
-		 "is\nNAME:PATH, where PATH is a path inside the sandbox, absolute or relative to\n"
-		 "/workspace; the other is a path of this host, or - for standard input or output.\n"
-		 "If TARGET is an existing directory, SOURCE is copied into it; SOURCE/. copies the\n"
-		 "content of SOURCE.",
+	.about =
+		"Copies a file or a directory tree into a workspace or out of it. One side "
+		"is\nNAME:PATH, where PATH is a path inside the sandbox, absolute or relative to\n"
+		"/workspace; the other is a path of this host, or - for standard input or output.\n"
+		"If TARGET is an existing directory, SOURCE is copied into it; SOURCE/. copies "
+		"the\n"
+		"content of SOURCE.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel cp main.py demo:\n"

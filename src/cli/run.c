@@ -244,8 +244,7 @@ struct run_state { /* what is held while the command runs */
 	bool was_interrupted; /* SIGINT has ended the command */
 };
 
-static int carry_out(
-	const struct plan *plan, struct run_state *state, int *code, struct error *err)
+static int carry_out(const struct plan *plan, struct run_state *state, int *code, struct error *err)
 {
 	auto_buf struct buf out, errors, text;
 	struct result result;

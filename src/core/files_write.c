@@ -11,8 +11,9 @@
 #include "base/fd.h"
 #include "core/files_parts.h"
 
-#define SYNC_STEP ((uint64_t)8 << 20) /* so much is left to the end, at most, for fsync to write   \
-				       */
+#define SYNC_STEP                                                                                  \
+	((uint64_t)8 << 20) /* so much is left to the end, at most, for fsync to write             \
+			     */
 
 struct file_write {
 	struct core_workspace *w; /* held */

@@ -148,7 +148,7 @@ struct core_own {
 		struct files_child *child; /* NULL: none, or it has ended */
 		int socket;
 	} writer;
-	int agent_image;	     /* memfd of the file agent's program */
+	int agent_image; /* memfd of the file agent's program */
 	uint64_t agents_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;

@@ -227,7 +227,7 @@ void core_measure(
 	const struct request *request, struct core_workspace *w, core_workspace_fn *done, void *ctx)
 {
 	struct core *core = w->core;
-	struct core_measurement **last = &core->own->measurements, *new;
+	struct core_measurement **last, *new;
 	struct error err;
 	if (access_check(core, request, VERB_WORKSPACE_MEASURE, w, &err)) {
 		core_later(core, done, ctx, NULL, &err);
@@ -243,7 +243,7 @@ void core_measure(
 		abort();
 	*new = (struct core_measurement){ .w = w, .done = done, .ctx = ctx };
 	core_hold(w);
-	while (*last)
+	for (last = &core->own->measurements; *last;)
 		last = &(*last)->next;
 	*last = new;
 	measure_next(core);
