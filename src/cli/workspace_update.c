@@ -12,6 +12,17 @@ struct update_options {
 	struct limits limits;
 };
 #define FIELD(name) offsetof(struct update_options, name)
+/* An option that is absent changes nothing, so the defaults of `create` are not named here. */
+static const struct arg_help helps[] = {
+	{ "memory", "memory of all processes and tmpfs together" },
+	{ "disk", "size of /workspace, /.cache and changes of /env" },
+	{ "tmp", "size of /tmp and /dev/shm together" },
+	{ "pids", "processes and threads" },
+	{ "fds", "open files of a process" },
+	{ "cpus", "number of CPUs, such as 0.5" },
+	{ "cpu_time", "cpu time of one exec" },
+	{ NULL, NULL },
+};
 static const struct arg_option table[] = {
 	{ 'l', "label", ARG_LIST, FIELD(labels), "KEY=VALUE", "set a label; repeatable", NULL, 0,
 		0 },
@@ -21,16 +32,16 @@ static const struct arg_option table[] = {
 		0, 0 },
 	{ 0, "idle-timeout", ARG_TEXT, FIELD(idle_timeout), "TIME|none",
 		"suspend it when unused for this time", NULL, 0, 0 },
-	{ .kind = ARG_RECORD, .offset = FIELD(limits), .record = &limits_record },
+	{ .kind = ARG_RECORD, .offset = FIELD(limits), .record = &limits_record, .helps = helps },
 	REMOTE_ROWS(FIELD),
 };
 #undef FIELD
 static const struct arg_spec spec = {
 	.command = "update",
 	.usage = "carrel update NAME [options]",
-	.about =
-		"Changes a workspace. What isn't given stays as it is. Limits are changed while no "
-		"command\nruns in it.",
+	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
+		 "Limits\n"
+		 "can be changed only while no command runs in the workspace.",
 	.options = table,
 	.option_count = sizeof table / sizeof *table,
 	.examples = "  carrel update demo --memory 4G --ttl 7d\n"
