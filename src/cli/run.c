@@ -2,7 +2,6 @@
  * code. */
 #include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,7 +240,6 @@ struct run_state { /* what is held while the command runs */
 	struct host host;
 	struct run_env environment;
 	struct build_problem problem;
-	bool was_interrupted; /* SIGINT has ended the command */
 };
 
 static int carry_out(const struct plan *plan, struct run_state *state, int *code, struct error *err)
@@ -257,8 +255,6 @@ static int carry_out(const struct plan *plan, struct run_state *state, int *code
 		return -1;
 	}
 	*code = result_exit_code(&result);
-	state->was_interrupted = result.reason == REASON_CANCELED ||
-				 (result.reason == REASON_SIGNALED && result.signal == SIGINT);
 	if (plan->streams[1] != STREAM_CAPTURED) {
 		outcome_explain(&result, &plan->limits);
 		return 0;
@@ -335,19 +331,6 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 	return print_all(&text, err);
 }
 
-/* A shell goes on with its loop after a program that exits, also with 130. One that died of SIGINT
- * ends the loop; $? is 130 all the same. Only at a terminal: elsewhere the exit code counts. */
-static void die_of_interrupt(void)
-{
-	sigset_t set;
-	fflush(NULL);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	signal(SIGINT, SIG_DFL);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	raise(SIGINT);
-}
-
 int cli_run(int argc, char **argv)
 {
 	struct run_options run = { 0 };
@@ -379,7 +362,5 @@ int cli_run(int argc, char **argv)
 			       : cli_fail(&err, json);
 	host_done(&state.host);
 	run_env_done(&state.environment);
-	if (state.was_interrupted && !json && isatty(STDIN_FILENO))
-		die_of_interrupt();
 	return code;
 }
