@@ -608,7 +608,7 @@ static void a_full_disk_is_an_error_and_the_same_drafts_do_afterwards(void **sta
 			setenv("CARREL_FAULT", arena_printf(&arena, "%s:ENOSPC", faults[i]), 1);
 			if (layers_publish(&store, stage.fd, drafts, DRAFTS, NULL, NULL, &err) !=
 					-1 ||
-				err.code != ERR_DISK_FULL || !strstr(err.hint, "room"))
+				err.code != ERR_DISK_FULL || !strstr(err.hint, "free disk space"))
 				_exit(1);
 			unsetenv("CARREL_FAULT");
 			if (layers_publish(&store, stage.fd, drafts, DRAFTS, NULL, NULL, &err))
