@@ -157,8 +157,12 @@ int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error
 	char path[48];
 	str_format(path, sizeof path, "/proc/%d/root", (int)pid);
 	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
-		return fail_errno(err, "open '%s'", path);
+	if (root < 0) {
+		/* Only an exiting process has no root. */
+		bool is_exiting = errno == ENOENT || errno == ESRCH;
+		fail_errno(err, "open '%s'", path);
+		return is_exiting ? 1 : -1;
+	}
 	for (int i = 0; i < FOUND_MAX; i++) {
 		fds[i] = openat(root, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fds[i] >= 0)

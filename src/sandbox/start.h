@@ -74,7 +74,7 @@ int start_prepare(struct start *start, struct error *err);
 int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err);
 /* Descriptors (O_PATH, yours) of a sandbox that is up: its /proc, its root, and `measured` (a mount
  * point of its root, which nobody inside can change). `pid` is its PID 1, a child that hasn't been
- * reaped. */
+ * reaped. Returns 1, with an error set, when that process is exiting. */
 enum start_found { FOUND_PROC, FOUND_ROOT, FOUND_MEASURED, FOUND_MAX };
 int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error *err);
 /* What the child needs of us before it can go on. */

@@ -192,19 +192,22 @@ static bool is_up(const struct supervisor *s)
 	return *(const volatile bool *)s->given->is_up;
 }
 
+/* 1: the sandbox is ending by itself. */
 static int find_descriptors(struct supervisor *s, struct error *err)
 {
 	int fds[FOUND_MAX];
-	if (start_find(s->given->pid, s->given->plan->measured, fds, err))
-		return -1;
+	int failed = start_find(s->given->pid, s->given->plan->measured, fds, err);
+	if (failed)
+		return failed;
 	guard_descriptors(&s->guard, fds[FOUND_PROC], fds[FOUND_ROOT], fds[FOUND_MEASURED]);
 	return 0;
 }
 
 static int begin_watch(struct supervisor *s, struct error *err)
 {
-	if (find_descriptors(s, err) || guard_watch(&s->guard, err))
-		return -1;
+	int failed = find_descriptors(s, err);
+	if (failed || guard_watch(&s->guard, err))
+		return failed > 0 ? 1 : -1;
 	if (guard_is_needed(s->given->plan))
 		s->standby_timer = loop_after(s->given->loop, STANDBY_MS, on_standby_due, s);
 	if (s->is_stop_due)
@@ -218,13 +221,13 @@ static void on_first_look(struct loop *loop, void *ctx)
 {
 	struct supervisor *s = ctx;
 	struct error err;
-	if (s->is_dead)
+	if (s->is_dead || s->has_limit)
 		return;
 	if (!is_up(s)) {
 		loop_after(loop, SLOW_START_MS, on_first_look, s);
 		return;
 	}
-	if (!begin_watch(s, &err))
+	if (begin_watch(s, &err) >= 0)
 		return;
 	/* If it has just ended, there is nothing left to find. */
 	take_packets(s);

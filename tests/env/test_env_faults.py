@@ -170,7 +170,7 @@ def test_interrupted_by_a_signal(env, index, number):
 
 
 # Those of the home's image are tried in tests/fault/test_home_image.py: no build passes them.
-SOURCES = [path for room in ("layers", "envs", "linux", "egress", "cli") for path in sorted((TREE / "src" / room).glob("*.c"))
+SOURCES = [path for room in ("layers", "envs", "linux", "egress", "build", "cli") for path in sorted((TREE / "src" / room).glob("*.c"))
            if path.name != "home_image.c"]
 POINTS = sorted({name for path in SOURCES for name in re.findall(r'fault_(?:point|fails)\("([^"]+)"\)', path.read_text())})
 FAILURES = sorted({name for path in SOURCES for name in re.findall(r'fault_fails\("([^"]+)"\)', path.read_text())})
