@@ -72,6 +72,10 @@ static struct state {
 	bool is_alone;	    /* not a process in the sandbox but us */
 	bool is_alone_told; /* by the last exit that this master was told */
 	bool is_ahead_due;  /* a command has ended since the last one was made */
+	/* Commands get the soft limit, init itself and programs of the master the hard one: the
+	 * kernel refuses to send descriptors while the sender's user has more of them in flight
+	 * than this limit, and other sandboxes can be of the same user. */
+	struct rlimit fds;
 	struct ahead ahead;
 	unsigned used; /* execs[used] and above are free */
 	unsigned long page_size;
@@ -422,6 +426,7 @@ static int check_spawn(const struct init_request *r, const int *fds, struct spaw
 	*s = (struct spawn){
 		.flags = r->flags, .path = state.scratch.path, .stack_top = STACK_TOP
 	};
+	s->fds_most = r->flags & INIT_PROGRAM_IN_FD ? state.fds.rlim_max : state.fds.rlim_cur;
 	for (int i = 0; i < 3; i++) {
 		/* The child puts them at 0 to 2 one by one: none may be there already. */
 		if (fds[i] <= 2)
@@ -773,6 +778,10 @@ _Noreturn void init_main(const long *stack)
 	SYS(close_range, INIT_SOCKET_FD + 1, ~0u, 0);
 	if (SYS6(getsockopt, INIT_SOCKET_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len, 0) < 0)
 		sys_exit(2);
+	if (SYS6(prlimit64, 0, RLIMIT_NOFILE, 0, &state.fds, 0, 0) < 0)
+		sys_exit(2);
+	const struct rlimit most = { state.fds.rlim_max, state.fds.rlim_max };
+	SYS6(prlimit64, 0, RLIMIT_NOFILE, &most, 0, 0, 0);
 	reset_signals(~0ull);
 	state.cold = !listening;
 	state.master = listening ? -1 : INIT_SOCKET_FD;

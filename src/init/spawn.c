@@ -113,6 +113,9 @@ static int prepare_and_execute(struct spawn *s)
 		if (error)
 			return error;
 	}
+	const struct rlimit fds = { s->fds_most, s->fds_most };
+	if (SYS6(prlimit64, 0, RLIMIT_NOFILE, &fds, 0, 0, 0) < 0)
+		return EPERM;
 	if (s->flags & INIT_NO_GROWTH) {
 		const struct rlimit none = { 0, 0 };
 		SYS6(prlimit64, 0, RLIMIT_FSIZE, &none, 0, 0, 0);

@@ -5,11 +5,12 @@
 struct spawn {
 	const char **argv, **env; /* NULL-terminated */
 	const char *cwd;
-	int fds[3];	 /* all above 2 */
-	int program;	 /* with INIT_PROGRAM_IN_FD: above 2 */
-	uint32_t flags;	 /* enum init_flags */
-	char *path;	 /* SPAWN_PATH_SIZE bytes to work in */
-	void *stack_top; /* of the child until it execs; aligned to 16 */
+	int fds[3];	   /* all above 2 */
+	int program;	   /* with INIT_PROGRAM_IN_FD: above 2 */
+	uint32_t flags;	   /* enum init_flags */
+	uint64_t fds_most; /* its RLIMIT_NOFILE, which it can't raise */
+	char *path;	   /* SPAWN_PATH_SIZE bytes to work in */
+	void *stack_top;   /* of the child until it execs; aligned to 16 */
 	int is_inside; /* the kernel's: 0 when the child has left our memory, by exec or its end */
 	/* out */
 	int pid, pidfd;		   /* pidfd: -1 with INIT_NO_PIDFD */

@@ -503,13 +503,18 @@ static int report_descriptors(struct child *child, struct error *err)
 static int set_rlimit(const struct plan_rlimit *limit, struct error *err)
 {
 	struct rlimit value = { limit->value, limit->value }, seen;
+	/* carrel-init keeps the hard limit of descriptors for the file agent, and takes it from
+	 * every command. */
+	if (limit->resource == RLIMIT_NOFILE && !getrlimit(RLIMIT_NOFILE, &seen) &&
+		seen.rlim_max > limit->value)
+		value.rlim_max = seen.rlim_max;
 	if (setrlimit((unsigned)limit->resource, &value)) {
 		fail_errno(err, "set the limit '%s' to %llu", limit->name,
 			(unsigned long long)limit->value);
 		return error_hint(
 			err, "the hard limit of this host may be lower: ulimit -Ha shows it");
 	}
-	if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_max != limit->value)
+	if (getrlimit((unsigned)limit->resource, &seen) || seen.rlim_cur != limit->value)
 		return fail(err, ERR_FAILED, "the limit '%s' has no effect", limit->name);
 	return 0;
 }

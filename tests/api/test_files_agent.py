@@ -1,8 +1,11 @@
 """The process that does files in a sandbox has the rights of a command, so commands can end and stop it. They can
 neither change what it does nor hold up whoever asks, and nobody sees it but as a use of the workspace."""
+import array
 import concurrent.futures
+import contextlib
 import os
 import pathlib
+import socket
 import time
 import urllib.parse
 
@@ -124,6 +127,26 @@ def test_many_transfers_at_once(daemon, workspace):
 
     with concurrent.futures.ThreadPoolExecutor(24) as pool:
         assert all(pool.map(one, range(120)))
+
+
+@pytest.mark.serial     # no process of this user can send descriptors meanwhile, unless its limit is higher
+def test_descriptors_in_flight_of_the_same_user_keep_nobody_from_the_files(daemon, workspace):
+    """Sandboxes of a plain user are of one user: the kernel counts their descriptors in flight together, against the
+    limit of open files of whoever sends."""
+    one = os.open("/dev/null", os.O_RDONLY)
+    rights = array.array("i", [one] * 200)
+    pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(10)]
+    try:
+        with contextlib.suppress(OSError):
+            for sender, _ in pairs:
+                sender.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        assert daemon.request("PUT", url(workspace, "f"), b"x").status == 201
+        assert daemon.get(url(workspace, "f")).body == b"x"
+    finally:
+        os.close(one)
+        for pair in pairs:
+            for end in pair:
+                end.close()
 
 
 def test_slow_readers_of_archives_keep_nobody_from_the_files(daemon, workspace):
