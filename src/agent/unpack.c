@@ -393,6 +393,19 @@ static int open_above(const struct agent_job *job, int *fd, struct error *err)
 	return *fd < 0 ? fail_errno(err, "'%s'", job->path) : 0;
 }
 
+/* An agent before this one may have made it, and ended before it could say so. */
+static int make_stage(int above, const char *name, struct error *err)
+{
+	int made = mkdirat(above, name, 0700);
+
+	if (made < 0 && errno == EEXIST) {
+		if (path_remove_tree(above, name, err) < 0)
+			return -1;
+		made = mkdirat(above, name, 0700);
+	}
+	return made < 0 ? fail_errno(err, "make a directory to unpack in") : 0;
+}
+
 /* The archive is known to be good. */
 static int put_in_place(struct unpack *unpack, struct error *err)
 {
@@ -421,8 +434,8 @@ int agent_unpack(struct agent_job *job, struct error *err)
 	if (open_above(job, &unpack->above, err) < 0)
 		return -1;
 	auto_close int above = unpack->above;
-	if (mkdirat(above, job->text, 0700) < 0)
-		return fail_errno(err, "make a directory to unpack in");
+	if (make_stage(above, job->text, err) < 0)
+		return -1;
 	unpack->stage = openat(above, job->text, OPEN_DIRECTORY);
 	tar_reader_init(&unpack->reader);
 	int failed = unpack->stage < 0 ? fail_errno(err, "open the directory to unpack in") : 0;

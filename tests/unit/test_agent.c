@@ -516,6 +516,20 @@ static void test_what_a_dead_agent_left_is_tidied(void **state)
 		ERR_INVALID);
 }
 
+static void test_an_archive_whose_agent_was_killed_is_unpacked_by_the_next(void **state)
+{
+	auto_buf struct buf archive;
+	buf_init(&archive, 1 << 20);
+	add_to(&archive, (struct tar_entry){ .name = "f", .mode = 0644 }, "text");
+	tar_write_end(&archive);
+	assert_int_equal(mkdirat(top, STAGE, 0700), 0);
+	put_file(STAGE "/half", "of another one", 0644);
+	assert_int_equal(unpack(&archive, ".", 1 << 20), ERR_NONE);
+	assert_file("f", "text", 0644);
+	assert_false(is_there("half"));
+	assert_false(is_there(STAGE));
+}
+
 static void test_what_is_no_request_ends_the_agent(void **state)
 {
 	struct agent_request request = {
@@ -541,6 +555,7 @@ int main(void)
 		AGENT_TEST(test_what_may_not_come_in_changes_nothing),
 		AGENT_TEST(test_an_archive_that_is_cut_too_large_or_canceled_changes_nothing),
 		AGENT_TEST(test_what_a_dead_agent_left_is_tidied),
+		AGENT_TEST(test_an_archive_whose_agent_was_killed_is_unpacked_by_the_next),
 		AGENT_TEST(test_what_is_no_request_ends_the_agent),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
