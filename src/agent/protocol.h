@@ -26,7 +26,8 @@ enum agent_verb {
 	AGENT_OPEN,	/* a regular file, for reading: one descriptor */
 	AGENT_CREATE,	/* a file without a name beside the path, for writing: one descriptor */
 	AGENT_COMMIT,	/* gives the file of the descriptor that came along the path as its name,
-			 * after it was written to disk; mode 0: that of the file it replaces;
+			 * after it was written to disk, or a copy of it when the path is on a
+			 * tmpfs and the file isn't; mode 0: that of the file it replaces;
 			 * `text` is a name beside it that it may have for a moment; an info */
 	AGENT_MKDIR,	/* with the directories above it; an info */
 	AGENT_MOVE,	/* to `text`; an info of that */

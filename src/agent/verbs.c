@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+#include <linux/magic.h>
 #include "agent/agent.h"
 #include "base/fault.h"
 #include "base/fd.h"
@@ -344,6 +346,41 @@ static int give_name(struct agent_job *job, const struct target *target, struct 
 	return 0;
 }
 
+static int copy(int from, int to)
+{
+	static char data[1 << 16];
+	off_t at = 0;
+	ssize_t got;
+
+	while ((got = pread(from, data, sizeof data, at)) != 0) {
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 || fd_write_full(to, data, (size_t)got) != got)
+			return -1;
+		at += got;
+	}
+	return 0;
+}
+
+/* What core writes to a tmpfs would be core's memory, not the sandbox's: it wrote elsewhere, and
+ * the file is copied here. */
+static int take_to_memory(struct agent_job *job, const struct target *target, struct error *err)
+{
+	struct stat from, to;
+	struct statfs fs;
+
+	if (stat(target->dir, &to) < 0 || statfs(target->dir, &fs) < 0 || fstat(job->fd, &from) < 0)
+		return fail_errno(err, "write '%s'", job->path);
+	if (fs.f_type != TMPFS_MAGIC || from.st_dev == to.st_dev)
+		return 0;
+	auto_close int fd = open(target->dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0 || copy(job->fd, fd) < 0)
+		return fail_errno(err, "write '%s'", job->path);
+	fd_close(&job->fd);
+	job->fd = take_fd(&fd);
+	return 0;
+}
+
 /* Durable first, then named. */
 int agent_commit(struct agent_job *job, struct error *err)
 {
@@ -359,6 +396,8 @@ int agent_commit(struct agent_job *job, struct error *err)
 	unsigned mode = job->request.mode;
 	if (mode == 0)
 		mode = target.is_there ? target.st.st_mode : 0644;
+	if (take_to_memory(job, &target, err) < 0)
+		return -1;
 	if (fchmod(job->fd, mode & 0777) < 0 || fault_fails("files.sync") || fsync(job->fd) < 0)
 		return fail_errno(err, "write '%s'", job->path);
 	fault_point("files.rename");

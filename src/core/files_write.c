@@ -1,5 +1,6 @@
 /* files_write.c -- a file comes in: an agent makes it, without a name; core writes it; an agent
- * gives it its name. One that nobody finishes is gone with its last descriptor. */
+ * gives it its name, or copies it when that is on a tmpfs. One that nobody finishes is gone with
+ * its last descriptor. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,7 +23,8 @@ struct file_write {
 	char temporary[FILES_STAGE_SIZE];
 	unsigned mode;
 	unsigned flags;	 /* enum agent_flags */
-	bool is_counted; /* it lies in the workspace's trees, not in a tmpfs of the sandbox */
+	bool is_counted; /* it goes to the workspace's trees, not to a tmpfs of the sandbox */
+	uint64_t room;	 /* when it isn't counted: of the tmpfs */
 	uint64_t written, begun; /* begun: to be written to disk */
 	union {
 		files_begun_fn *begun_fn;
@@ -31,12 +33,16 @@ struct file_write {
 	void *ctx;
 };
 
+static uint64_t *incoming(const struct file_write *write)
+{
+	return write->is_counted ? &write->w->incoming_bytes : &write->w->incoming_tmp_bytes;
+}
+
 static void free_write(struct file_write *write)
 {
 	struct core_workspace *w = write->w;
 
-	if (write->is_counted)
-		w->incoming_bytes -= write->written;
+	*incoming(write) -= write->written;
 	fd_close(&write->fd);
 	free(write);
 	core_release(w);
@@ -58,9 +64,33 @@ static bool is_counted(const struct file_write *write)
 	       st.st_dev == home.st_dev;
 }
 
+/* What is written to a tmpfs counts as memory of the process that writes it, and this one has no
+ * limit: it goes to a file of ours, which an agent copies. */
+static int write_outside(struct file_write *write, struct error *err)
+{
+	const struct limits *limits = &write->w->model.limits;
+	uint64_t most =
+		limits->tmp_bytes < limits->memory_bytes ? limits->tmp_bytes : limits->memory_bytes;
+	struct statfs fs;
+
+	if (fstatfs(write->fd, &fs) < 0)
+		return fail_errno(err, "write '%s'", write->path);
+	uint64_t used = (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+	write->room = used < most ? most - used : 0;
+	int fd = openat(
+		write->w->core->workspaces, ".", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return fail_errno(err, "write '%s'", write->path);
+	fd_close(&write->fd);
+	write->fd = fd;
+	return 0;
+}
+
 static void on_created(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct file_write *write = ctx;
+	struct error failure;
 
 	if (err) {
 		write->begun_fn(write->ctx, NULL, err);
@@ -69,6 +99,11 @@ static void on_created(void *ctx, const struct files_answer *answer, const struc
 	}
 	write->fd = answer->fd;
 	write->is_counted = is_counted(write);
+	if (!write->is_counted && write_outside(write, &failure) < 0) {
+		write->begun_fn(write->ctx, NULL, &failure);
+		free_write(write);
+		return;
+	}
 	write->begun_fn(write->ctx, write, NULL);
 }
 
@@ -111,13 +146,17 @@ int files_write(struct file_write *write, const void *data, size_t len, struct e
 {
 	if (write->is_counted && len > files_room(write->w))
 		return files_over_limit(write->w, err);
+	if (!write->is_counted && *incoming(write) + len > write->room)
+		return fail_hint(err, ERR_LIMIT,
+			"remove files there, or make a workspace with a larger --memory and --tmp",
+			"write '%s': not enough space in /tmp and /dev/shm, which are memory",
+			write->path);
 	ssize_t done = fault_fails("files.write") ? -1 : fd_write_full(write->fd, data, len);
 	if (done < 0 || (size_t)done != len)
 		return write_failed(write, err);
 	write->written += len;
 	write->w->core->metrics.file_written_bytes += len;
-	if (write->is_counted)
-		write->w->incoming_bytes += len;
+	*incoming(write) += len;
 	if (write->written - write->begun >= SYNC_STEP) {
 		/* Without waiting for it. */
 		sync_file_range(write->fd, (off_t)write->begun,

@@ -83,6 +83,7 @@ struct core_workspace {
 	uint64_t start_ns;
 	unsigned lost_starts;		      /* in a row: dead before they were of use */
 	uint64_t incoming_bytes;	      /* of files that have no name yet */
+	uint64_t incoming_tmp_bytes;	      /* and of those that go to a tmpfs */
 	struct agents *agents;		      /* of core/agents.c, or NULL */
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */

@@ -162,10 +162,27 @@ def test_slow_readers_of_archives_keep_nobody_from_the_files(daemon, workspace):
 
 
 def test_an_upload_to_tmp_is_none_of_the_disk_limits_business(daemon):
-    with created(daemon, limits={"disk": "1M"}) as made:
-        assert daemon.request("PUT", url(made["id"], "/tmp/big"), b"x" * (4 << 20)).status == 201
+    with created(daemon, limits={"disk": "3M"}) as made:
+        for name in ("/tmp/1", "/tmp/2"):
+            assert daemon.request("PUT", url(made["id"], name), b"x" * (2 << 20)).status == 201
         problem(daemon.request("PUT", url(made["id"], "big"), b"x" * (4 << 20)), 507, "limit")
         assert daemon.get(f"/v1/workspaces/{made['id']}").json()["disk_usage_bytes"] < 1 << 20
+
+
+def test_an_upload_to_tmp_is_memory_of_the_workspace(daemon):
+    with created(daemon, limits={"memory": "64M", "tmp": "256M"}) as made:
+        name = made["id"]
+        data = os.urandom(8 << 20)
+        assert daemon.request("PUT", url(name, "/tmp/f"), data, timeout=60).status == 201
+        assert daemon.request("PUT", url(name, "/tmp/f"), data[::-1], timeout=60).status == 200
+        assert daemon.get(url(name, "/tmp/f")).body == data[::-1]
+        for size, status in ((40 << 20, 201), (40 << 20, 507), (100 << 20, 507)):
+            answer = daemon.request("PUT", url(name, f"/tmp/{size}-{status}"), b"x" * size, timeout=60)
+            assert answer.status == status, answer
+        problem(answer, 507, "limit", "/tmp")
+        # It is memory that no command can have, then.
+        grow = {"argv": ["python3", "-c", "open('/tmp/more', 'wb').write(bytes(40 << 20))"]}
+        assert daemon.post(f"/v1/workspaces/{name}/exec", grow).json()["exit_code"] != 0
 
 
 def test_room_that_a_removal_makes_can_be_used_at_once(daemon):
