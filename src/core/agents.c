@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -17,6 +16,7 @@
 #include "core/agents.h"
 #include "core/exec_internal.h"
 #include "core/internal.h"
+#include "linux/memfd.h"
 #include "plan/plan.h"
 #include "proc/channel.h"
 #include "sandbox/init_client.h"
@@ -354,7 +354,7 @@ static int send_call(struct agent *agent, struct agent_call *call, struct error 
 int agents_open(struct core *core, struct error *err)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	auto_close int fd = memfd_create("carrel-files", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	auto_close int fd = memfd_create_program("carrel-files");
 
 	/* Nobody may read it: so that no process of its own uid may look into the agent, from its
 	 * first instruction on. */

@@ -21,6 +21,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "linux/landlock.h"
+#include "linux/memfd.h"
 #include "linux/seccomp.h"
 
 #define PROBE_SECONDS 5
@@ -416,10 +417,6 @@ void probe_clone3(struct probe *out)
 	fd_close(&pidfd);
 }
 
-#ifndef MFD_EXEC
-#define MFD_EXEC 0x0010U
-#endif
-
 static int do_memfd_exec(const void *ctx, const char **step)
 {
 	static char name[] = "carrel", verb[] = "version";
@@ -427,9 +424,7 @@ static int do_memfd_exec(const void *ctx, const char **step)
 	struct stat info;
 
 	*step = "memfd_create";
-	int memfd = memfd_create("probe", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-	if (memfd < 0 && errno == EINVAL) /* before 6.3 every memfd was executable */
-		memfd = memfd_create("probe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int memfd = memfd_create_program("probe");
 	if (memfd < 0)
 		return -1;
 	*step = "copy /proc/self/exe";

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "init/image.h"
+#include "linux/memfd.h"
 #include "linux/namespace.h"
 #include "sandbox/start.h"
 
@@ -22,7 +23,7 @@
 /* A copy that nobody can change, at no path of the host. */
 int start_open_image(int *image, struct error *err)
 {
-	auto_close int fd = memfd_create("carrel-init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	auto_close int fd = memfd_create_program("carrel-init");
 	if (fd < 0)
 		return fail_errno(err, "make a memfd for carrel-init");
 	if (fd_write_full(fd, init_image, init_image_len) != (ssize_t)init_image_len) {
