@@ -457,13 +457,17 @@ int agent_unpack(struct agent_job *job, struct error *err)
 int agent_tidy(struct agent_job *job, struct error *err)
 {
 	char path[PATH_MAX];
+	struct stat st;
 
 	if (!job->text || strchr(job->text, '/'))
 		return fail(err, ERR_INVALID, "no name for a directory to remove");
 	str_copy(path, sizeof path, job->path);
 	do {
 		auto_close int above = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (above >= 0 && path_remove_tree(above, job->text, err) < 0)
+		/* Looked at first: on a read-only file system (the sandbox's root) the removal of
+		 * what isn't there fails as well. */
+		if (above >= 0 && fstatat(above, job->text, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			path_remove_tree(above, job->text, err) < 0)
 			return -1;
 	} while (go_up(path));
 	return 0;

@@ -208,3 +208,19 @@ def test_a_crash_of_the_daemon_leaves_nothing_of_an_upload(own_daemon):
         connection.close()
         assert eventually(lambda: not any(path.startswith(".carrel-") for path in os.listdir(place / "upper")), 30)
         assert eventually(lambda: not os.listdir(place / ".in"), 30)
+
+
+def test_a_note_of_an_upload_outside_of_the_workspace_goes_too(own_daemon):
+    """The directories above it are read-only."""
+    with created(own_daemon) as made:
+        name = made["id"]
+        run(own_daemon, name, "mkdir t")
+        whole = own_daemon.get(f"/v1/workspaces/{name}/archive?path=t").body
+        assert own_daemon.request("PUT", f"/v1/workspaces/{name}/archive?path=u", whole).status == 204
+        notes = pathlib.Path(own_daemon.env["CARREL_HOME"], "workspaces", name, ".in")
+        for path in ("/tmp/f", "/workspace/t/f"):
+            note = notes / f".carrel-{len(path):020}"
+            note.write_text(path)
+            os.chown(note, notes.stat().st_uid, notes.stat().st_gid)
+        os.kill(own_daemon.core_pid(), 9)
+        assert eventually(lambda: not os.listdir(notes), 30)
