@@ -22,9 +22,10 @@ struct file_write {
 	char path[AGENT_PATH_MAX]; /* clean */
 	char temporary[FILES_STAGE_SIZE];
 	unsigned mode;
-	unsigned flags;	 /* enum agent_flags */
-	bool is_counted; /* it goes to the workspace's trees, not to a tmpfs of the sandbox */
-	uint64_t room;	 /* when it isn't counted: of the tmpfs */
+	unsigned flags;	   /* enum agent_flags */
+	bool is_counted;   /* it goes to the workspace's trees, not to a tmpfs of the sandbox */
+	uint64_t room;	   /* when it isn't counted: of the tmpfs */
+	uint64_t start_ns; /* of the sandbox that made the file */
 	uint64_t written, begun; /* begun: to be written to disk */
 	union {
 		files_begun_fn *begun_fn;
@@ -98,6 +99,7 @@ static void on_created(void *ctx, const struct files_answer *answer, const struc
 		return;
 	}
 	write->fd = answer->fd;
+	write->start_ns = write->w->start_ns;
 	write->is_counted = is_counted(write);
 	if (!write->is_counted && write_outside(write, &failure) < 0) {
 		write->begun_fn(write->ctx, NULL, &failure);
@@ -169,8 +171,15 @@ int files_write(struct file_write *write, const void *data, size_t len, struct e
 static void on_named(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct file_write *write = ctx;
-	struct error ignored;
+	struct error ignored, ended;
 
+	/* The next sandbox has another user and other mounts: it can't give the file a name. */
+	if (err && write->start_ns != write->w->start_ns) {
+		fail_hint(&ended, ERR_UNAVAILABLE, "try again",
+			"the sandbox of workspace '%s' ended during the upload of '%s'",
+			write->w->model.name, write->path);
+		err = &ended;
+	}
 	/* An agent that was killed may have left the file under its other name. */
 	if (err && err->code == ERR_UNAVAILABLE &&
 		files_note_stage(write->w, write->temporary, write->path, &ignored) == 0)

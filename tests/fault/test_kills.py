@@ -76,6 +76,27 @@ def test_an_init_that_is_killed_is_a_sandbox_that_ends(own_daemon):
     assert answer.status == 200 and answer.json()["stdout"] == "again\n", answer
 
 
+@pytest.mark.kernel
+def test_an_upload_whose_sandbox_is_killed_can_be_tried_again(own_daemon):
+    """The file was made by a user and in a mount that are gone, so that the next sandbox can't give it its name."""
+    daemon, data = own_daemon, os.urandom(200000)
+    assert daemon.post("/v1/workspaces", {"name": "a"}).status == 201
+    upload = daemon.connection()
+    upload.putrequest("PUT", "/v1/workspaces/a/files/f")
+    upload.putheader("Content-Length", str(len(data)))
+    upload.endheaders()
+    upload.send(data[:100000])
+    assert eventually(lambda: b"\ncarrel_file_written_bytes_total 100000\n" in daemon.get("/metrics").body)
+    kill(inits(daemon)[0])
+    assert eventually(lambda: not daemon.get("/v1/workspaces/a").json()["warm"])
+    upload.send(data[100000:])
+    answer = upload.getresponse()
+    assert answer.status == 503 and b"ended during the upload of 'f'" in answer.read(), answer.status
+    assert daemon.get("/v1/workspaces/a/files/f").status == 404
+    assert daemon.request("PUT", "/v1/workspaces/a/files/f", data).status == 201
+    assert daemon.get("/v1/workspaces/a/files/f").body == data
+
+
 def test_what_runs_in_the_background_survives_a_core(own_daemon):
     daemon = own_daemon
     assert daemon.post("/v1/workspaces", {"name": "a"}).status == 201
