@@ -123,8 +123,9 @@ static void on_reply(struct supervisor *s, const struct init_reply *reply)
 		s->command_rss_kb = reply->max_rss_kb;
 		break;
 	case INIT_REFUSED:
-		/* A signal may come too late for its command; that refuses nothing that matters. */
-		if (s->has_signaled)
+		/* A signal, of ours or of the guard, may come too late for its command; that
+		 * refuses nothing that matters. */
+		if (s->has_signaled || s->has_exit)
 			break;
 		on_spawn_failure(s, reply);
 		break;

@@ -361,6 +361,14 @@ def test_disk_space_that_the_tree_does_not_show_is_counted(carrel, tmp, how):
     assert reason(result) == ("disk_limit", 137), result
 
 
+def test_a_writer_that_ends_as_it_is_to_be_stopped_is_no_failure_of_carrel(carrel, tmp):
+    """Near the limit everything is stopped for a moment; a command that fails just then isn't there for it."""
+    for _ in range(40):
+        done = carrel.run("--dir", tmp, "--disk", "1M", "--", "dd", "if=/dev/zero", "of=big", "bs=64K", "count=64")
+        assert done.returncode == 137, done
+        (tmp / "big").unlink()
+
+
 @pytest.mark.serial     # what is written between two looks depends on who else runs
 def test_parallel_writers_are_stopped_near_the_limit(carrel, tmp):
     """Without being stopped, ten of them write several hundred megabytes between two looks."""
