@@ -36,6 +36,17 @@ def problem(answer, status, code, *words):
     return body
 
 
+def file_url(workspace, path="", query=""):
+    return f"/v1/workspaces/{workspace}/files/{urllib.parse.quote(path)}{query}"
+
+
+def output_of(daemon, workspace, command):
+    """What a shell command inside writes; it must succeed."""
+    answer = daemon.post(f"/v1/workspaces/{workspace}/exec", {"command": command}).json()
+    assert answer["exit_code"] == 0, answer
+    return answer["stdout"]
+
+
 def quoted(text):
     return urllib.parse.quote(text, safe="")
 

@@ -37,8 +37,6 @@ agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_m
 	agent_remove, agent_pack, agent_unpack, agent_tidy;
 
 /* ---- verbs.c ---- */
-/* What a mode's file type is called. */
-const char *agent_type(unsigned mode);
 /* mkdir -p of `path`; `len` bytes of it. */
 int agent_make_directories(const char *path, size_t len, struct error *err);
 

@@ -258,7 +258,7 @@ int agent_pack(struct agent_job *job, struct error *err)
 	if (stat(job->path, &st) < 0)
 		return fail_errno(err, "'%s'", job->path);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a %s", job->path, agent_type(st.st_mode));
+		return fail(err, ERR_INVALID, "'%s' is a %s", job->path, path_type(st.st_mode));
 	auto_close int fd = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_errno(err, "open '%s'", job->path);

@@ -46,7 +46,7 @@ static int merge_entry(
 	if (is_there && S_ISDIR(mine.st_mode) != S_ISDIR(there.st_mode))
 		return fail_hint(err, ERR_CONFLICT, "remove it first, or unpack elsewhere",
 			"'%s' is a %s in the archive and a %s in the workspace", place->path.data,
-			agent_type(mine.st_mode), agent_type(there.st_mode));
+			path_type(mine.st_mode), path_type(there.st_mode));
 	/* A directory that is new there comes as a whole. */
 	if (!S_ISDIR(mine.st_mode) || !is_there)
 		return move(place, from, to, name, err);

@@ -385,7 +385,7 @@ static int open_above(const struct agent_job *job, int *fd, struct error *err)
 	struct stat st;
 
 	if (stat(job->path, &st) == 0 && !S_ISDIR(st.st_mode))
-		return fail(err, ERR_CONFLICT, "'%s' is a %s", job->path, agent_type(st.st_mode));
+		return fail(err, ERR_CONFLICT, "'%s' is a %s", job->path, path_type(st.st_mode));
 	str_copy(path, sizeof path, job->path);
 	do {
 		*fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

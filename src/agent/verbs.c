@@ -21,20 +21,6 @@
 #define LINKS_MAX 40 /* as many as the kernel follows */
 #define RETRIES 16   /* of what only a race can make fail */
 
-const char *agent_type(unsigned mode)
-{
-	static const struct {
-		mode_t type;
-		const char *name;
-	} types[] = { { S_IFREG, "file" }, { S_IFDIR, "directory" }, { S_IFLNK, "link" },
-		{ S_IFIFO, "fifo" }, { S_IFSOCK, "socket" } };
-
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if ((mode & S_IFMT) == types[i].type)
-			return types[i].name;
-	return "device";
-}
-
 /* -- what a thing is -- */
 
 /* `name` in dir; false with errno. */
@@ -130,7 +116,7 @@ int agent_list(struct agent_job *job, struct error *err)
 
 	if (fd < 0 && errno == ENOTDIR && stat(job->path, &st) == 0)
 		return fail(err, ERR_INVALID, "'%s' is a %s, not a directory", job->path,
-			agent_type(st.st_mode));
+			path_type(st.st_mode));
 	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
 	if (!walk) {
 		fail_errno(err, "'%s'", job->path);
@@ -153,7 +139,7 @@ int agent_open(struct agent_job *job, struct error *err)
 		return fail_errno(err, "'%s'", job->path);
 	if (!S_ISREG(st.st_mode))
 		return fail(err, ERR_INVALID, "'%s' is a %s, not a file", job->path,
-			agent_type(st.st_mode));
+			path_type(st.st_mode));
 	auto_close int fd = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_errno(err, "open '%s'", job->path);
@@ -252,7 +238,7 @@ static int check_target(const struct agent_job *job, const struct target *target
 		return fail(err, ERR_CONFLICT, "'%s' is a directory", job->path);
 	if (target->is_there && !S_ISREG(target->st.st_mode))
 		return fail(err, ERR_INVALID, "'%s' is a %s, not a file", job->path,
-			agent_type(target->st.st_mode));
+			path_type(target->st.st_mode));
 	return 0;
 }
 
@@ -369,9 +355,13 @@ static int take_to_memory(struct agent_job *job, const struct target *target, st
 	struct stat from, to;
 	struct statfs fs;
 
-	if (stat(target->dir, &to) < 0 || statfs(target->dir, &fs) < 0 || fstat(job->fd, &from) < 0)
+	if (stat(target->dir, &to) < 0 || fstat(job->fd, &from) < 0)
 		return fail_errno(err, "write '%s'", job->path);
-	if (fs.f_type != TMPFS_MAGIC || from.st_dev == to.st_dev)
+	if (from.st_dev == to.st_dev)
+		return 0;
+	if (statfs(target->dir, &fs) < 0)
+		return fail_errno(err, "write '%s'", job->path);
+	if (fs.f_type != TMPFS_MAGIC)
 		return 0;
 	auto_close int fd = open(target->dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
 	if (fd < 0 || copy(job->fd, fd) < 0)
@@ -427,7 +417,7 @@ int agent_mkdir(struct agent_job *job, struct error *err)
 	} else if (stat(job->path, &st) < 0) {
 		return fail_errno(err, "make directory '%s'", job->path);
 	} else if (!S_ISDIR(st.st_mode)) {
-		return fail(err, ERR_CONFLICT, "'%s' is a %s", job->path, agent_type(st.st_mode));
+		return fail(err, ERR_CONFLICT, "'%s' is a %s", job->path, path_type(st.st_mode));
 	}
 	return add_path(job, job->path, err);
 }

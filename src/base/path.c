@@ -21,6 +21,20 @@ bool path_is_absolute(const char *path)
 	return path[0] == '/';
 }
 
+const char *path_type(mode_t mode)
+{
+	static const struct {
+		mode_t type;
+		const char *name;
+	} types[] = { { S_IFREG, "file" }, { S_IFDIR, "directory" }, { S_IFLNK, "link" },
+		{ S_IFIFO, "fifo" }, { S_IFSOCK, "socket" } };
+
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if ((mode & S_IFMT) == types[i].type)
+			return types[i].name;
+	return "device";
+}
+
 static bool is_dots(struct str name)
 {
 	return str_is(name, ".") || str_is(name, "..");

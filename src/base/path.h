@@ -19,6 +19,7 @@ bool path_is_normal(const char *path);
 char *path_normalize(struct arena *a, const char *base, const char *path);
 const char *path_basename(const char *path);		 /* what follows the last slash */
 bool path_is_beneath(const char *path, const char *dir); /* equal or below; both normal */
+const char *path_type(mode_t mode); /* name of a file type: "file", "link" … */
 
 /* openat2 beneath `dir`, close-on-exec: no ".." in the path, no absolute path (EXDEV), no link of
  * any kind (ELOOP); O_PATH | O_NOFOLLOW opens a last component that is one. `mode` counts with

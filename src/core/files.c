@@ -31,20 +31,6 @@ void file_print(struct json *j, const char *key, const struct file_info *info)
 	json_end(j);
 }
 
-static const char *type_of(unsigned mode)
-{
-	static const struct {
-		mode_t type;
-		const char *name;
-	} types[] = { { S_IFREG, "file" }, { S_IFDIR, "directory" }, { S_IFLNK, "link" },
-		{ S_IFIFO, "fifo" }, { S_IFSOCK, "socket" } };
-
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if ((mode & S_IFMT) == types[i].type)
-			return types[i].name;
-	return "device";
-}
-
 /* -- paths -- */
 
 int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *err)
@@ -112,7 +98,7 @@ static bool take_info(struct str *rest, struct arena *arena, struct file_info *i
 		return false;
 	*mode = raw.mode;
 	*info = (struct file_info){ .name = arena_bytes(arena, name.data, name.len),
-		.type = type_of(raw.mode),
+		.type = path_type(raw.mode),
 		.size = raw.size,
 		.mode = raw.mode & 07777,
 		.modified_ms = raw.modified_ms,

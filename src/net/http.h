@@ -127,8 +127,6 @@ void http_take_body(struct http_request *r, size_t max); /* more: 413 by itself 
 void http_stream_body(struct http_request *r);
 void http_pause_body(struct http_request *r, bool paused);
 
-/* Before the response: it is the connection's last, which is closed after it. */
-void http_close_after(struct http_request *r);
 /* One whole response. headers: "Name: value\r\n" lines or NULL (Content-Length, Date, X-Request-Id
  * and Connection are the server's). HEAD gets no body. fds (or NULL) go with the first byte, on
  * unix sockets only; they stay the caller's. */

@@ -180,11 +180,6 @@ static void consider_rest(struct exchange *x)
 		x->must_close = true;
 }
 
-void http_close_after(struct http_request *r)
-{
-	exchange_of(r)->must_close = true;
-}
-
 static bool is_bare(int status)
 {
 	return status == 101 || status == 204 || status == 304;

@@ -13,17 +13,7 @@ import urllib.parse
 import pytest
 
 from harness import IS_ROOT, eventually
-from rest import created, problem, workspace  # noqa: F401
-
-
-def url(workspace, path="", query=""):
-    return f"/v1/workspaces/{workspace}/files/{urllib.parse.quote(path)}{query}"
-
-
-def run(daemon, workspace, command):
-    answer = daemon.post(f"/v1/workspaces/{workspace}/exec", {"command": command}).json()
-    assert answer["exit_code"] == 0, answer
-    return answer["stdout"]
+from rest import created, file_url as url, output_of as run, problem, workspace  # noqa: F401
 
 
 def names(daemon, workspace, path=""):

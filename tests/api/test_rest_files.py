@@ -10,11 +10,7 @@ import urllib.parse
 import pytest
 
 from harness import eventually
-from rest import created, problem, workspace  # noqa: F401
-
-
-def url(workspace, path="", query=""):
-    return f"/v1/workspaces/{workspace}/files/{urllib.parse.quote(path)}{query}"
+from rest import created, file_url as url, problem, workspace  # noqa: F401
 
 
 def put(daemon, workspace, path, data=b"", query="", **how):

@@ -21,11 +21,6 @@
 static char root[64];
 static int top, in, out;
 
-static inline bool is_there(int dir, const char *name)
-{
-	return faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 static inline int set_up(void **state)
 {
 	str_copy(root, sizeof root, "/tmp/test_path.XXXXXX");

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "format/tar.h"
 #include "linux/fd_message.h"
+#include "tree_fixture.h"
 #include "unit.h"
 
 #define STAGE ".carrel-stage"
@@ -156,30 +157,6 @@ static struct agent_info only_info(void)
 
 /* ---- files ---- */
 
-static void put_file(const char *path, const char *text, mode_t mode)
-{
-	auto_close int fd = openat(top, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
-	assert_int_equal(fchmod(fd, mode), 0);
-}
-
-static void assert_file(const char *path, const char *text, mode_t mode)
-{
-	char data[64];
-	struct stat st;
-	assert_int_equal(fd_read_file(top, path, data, sizeof data), strlen(text));
-	assert_string_equal(data, text);
-	assert_int_equal(fstatat(top, path, &st, AT_SYMLINK_NOFOLLOW), 0);
-	assert_int_equal(st.st_mode & 07777, mode);
-}
-
-static bool is_there(const char *path)
-{
-	struct stat st;
-	return fstatat(top, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* How many names a directory has; none of them is ours. */
 static uint32_t count_names(const char *path)
 {
@@ -197,7 +174,7 @@ static uint32_t count_names(const char *path)
 static void test_a_file_is_shown_and_opened(void **state)
 {
 	char name[NAME_MAX + 1], link[PATH_MAX], data[8] = "";
-	put_file("f", "text", 0640);
+	write_file(top, "f", "text", 0640);
 	assert_int_equal(symlinkat("f", top, "l"), 0);
 	assert_int_equal(ask(AGENT_STAT, "f"), ERR_NONE);
 	assert_int_equal(only_info().size, 4);
@@ -225,7 +202,7 @@ static void test_what_could_block_is_not_opened(void **state)
 	}
 	assert_int_equal(ask(AGENT_OPEN, "/dev/null"), ERR_INVALID);
 	assert_int_equal(ask(AGENT_REMOVE, "fifo"), ERR_NONE);
-	assert_false(is_there("fifo"));
+	assert_false(is_there(top, "fifo"));
 }
 
 static void test_a_listing_is_sorted_and_paged(void **state)
@@ -234,7 +211,7 @@ static void test_a_listing_is_sorted_and_paged(void **state)
 	assert_int_equal(mkdirat(top, "d", 0755), 0);
 	for (int i = 999; i >= 0; i--) {
 		str_format(path, sizeof path, "d/%03d", i);
-		put_file(path, "", 0600);
+		write_file(top, path, "", 0600);
 	}
 	assert_int_equal(count_names("d"), 1000); /* more than a packet holds */
 	for (uint32_t i = 0; i < 1000; i++) {
@@ -282,15 +259,15 @@ static void test_writing_replaces_and_says_so(void **state)
 	assert_int_equal(commit("d/e/f", 0, 0, first), ERR_NONE);
 	assert_true(got.reply.flags & AGENT_CREATED);
 	assert_int_equal(only_info().size, 3);
-	assert_file("d/e/f", "one", 0644);
+	assert_file(top, "d/e/f", "one", 0644);
 	assert_int_equal(fchmodat(top, "d/e/f", 0750, 0), 0);
 	auto_close int second = create("d/e/f", 0, "second");
 	assert_int_equal(commit("d/e/f", 0, 0, second), ERR_NONE);
 	assert_false(got.reply.flags & AGENT_CREATED);
-	assert_file("d/e/f", "second", 0750);
+	assert_file(top, "d/e/f", "second", 0750);
 	auto_close int third = create("d/e/f", 0, "3");
 	assert_int_equal(commit("d/e/f", 0, 06711, third), ERR_NONE);
-	assert_file("d/e/f", "3", 0711); /* no setuid bit comes of it */
+	assert_file(top, "d/e/f", "3", 0711); /* no setuid bit comes of it */
 	assert_int_equal(count_names("d/e"), 1);
 }
 
@@ -303,9 +280,9 @@ static void test_what_is_committed_twice_is_there_once(void **state)
 	}
 	assert_int_equal(count_names("."), 1);
 	auto_close int late = create("g", AGENT_NEW, "late");
-	put_file("g", "first", 0600);
+	write_file(top, "g", "first", 0600);
 	assert_int_equal(commit("g", AGENT_NEW, 0600, late), ERR_CONFLICT);
-	assert_file("g", "first", 0600);
+	assert_file(top, "g", "first", 0600);
 	assert_int_equal(
 		ask_with((struct agent_request){ .verb = AGENT_CREATE, .flags = AGENT_NEW }, "g",
 			NULL, -1),
@@ -318,11 +295,11 @@ static void test_a_commit_that_was_cut_short_is_finished_by_the_next(void **stat
 	for (int is_gone = 0; is_gone < 2; is_gone++) {
 		auto_close int fd = create("f", 0, "new");
 		if (!is_gone)
-			put_file("f", "old", 0600);
+			write_file(top, "f", "old", 0600);
 		str_format(file, sizeof file, "/proc/self/fd/%d", fd);
 		assert_int_equal(linkat(AT_FDCWD, file, top, STAGE, AT_SYMLINK_FOLLOW), 0);
 		assert_int_equal(commit("f", 0, 0600, fd), ERR_NONE);
-		assert_file("f", "new", 0600);
+		assert_file(top, "f", "new", 0600);
 		assert_int_equal(count_names("."), 1);
 		assert_int_equal(ask(AGENT_REMOVE, "f"), ERR_NONE);
 	}
@@ -335,7 +312,7 @@ static void test_writing_through_a_link_writes_where_it_leads(void **state)
 	assert_int_equal(symlinkat("loop", top, "loop"), 0);
 	auto_close int fd = create("d/l", 0, "x");
 	assert_int_equal(commit("d/l", 0, 0, fd), ERR_NONE);
-	assert_file("e", "x", 0644);
+	assert_file(top, "e", "x", 0644);
 	assert_true(S_ISLNK(only_info().mode));
 	assert_int_equal(ask(AGENT_CREATE, "loop"), ERR_INVALID);
 	assert_int_equal(ask(AGENT_CREATE, "d"), ERR_CONFLICT);
@@ -359,19 +336,19 @@ static void test_directories_are_made_moved_and_removed(void **state)
 	assert_true(got.reply.flags & AGENT_CREATED);
 	assert_int_equal(ask(AGENT_MKDIR, "a/b/c"), ERR_NONE);
 	assert_false(got.reply.flags & AGENT_CREATED);
-	put_file("f", "f", 0600);
-	put_file("a/g", "g", 0600);
+	write_file(top, "f", "f", 0600);
+	write_file(top, "a/g", "g", 0600);
 	assert_int_equal(ask(AGENT_MKDIR, "f"), ERR_CONFLICT);
 	assert_int_equal(ask(AGENT_MKDIR, "f/x"), ERR_INVALID);
 	assert_int_equal(move("f", "a/b"), ERR_CONFLICT);
 	assert_int_equal(move("a", "a/b/x"), ERR_INVALID);
 	assert_int_equal(move("none", "x"), ERR_NOT_FOUND);
 	assert_int_equal(move("f", "a/g"), ERR_NONE);
-	assert_file("a/g", "f", 0600);
+	assert_file(top, "a/g", "f", 0600);
 	assert_int_equal(ask(AGENT_REMOVE, "a"), ERR_CONFLICT);
 	assert_int_equal(symlinkat("a", top, "l"), 0);
 	assert_int_equal(ask_with(all, "l", NULL, -1), ERR_NONE);
-	assert_true(is_there("a/g"));
+	assert_true(is_there(top, "a/g"));
 	assert_int_equal(fchmodat(top, "a/b", 0, 0), 0);
 	assert_int_equal(ask_with(all, "a", NULL, -1), ERR_NONE);
 	assert_int_equal(count_names("."), 0);
@@ -402,7 +379,7 @@ static enum error_code unpack(struct buf *archive, const char *path, uint64_t li
 	close(ends[1]);
 	while (receive() == AGENT_PART)
 		;
-	assert_false(is_there(STAGE));
+	assert_false(is_there(top, STAGE));
 	return got.err.code;
 }
 
@@ -413,11 +390,11 @@ static void test_a_tree_goes_out_and_comes_in_again(void **state)
 	struct stat st, other;
 	int ends[2];
 	assert_int_equal(ask(AGENT_MKDIR, "t/sub"), ERR_NONE);
-	put_file("t/sub/f", "text", 0750);
+	write_file(top, "t/sub/f", "text", 0750);
 	assert_int_equal(linkat(top, "t/sub/f", top, "t/hard", 0), 0);
 	assert_int_equal(symlinkat("/etc/passwd", top, "t/out"), 0);
 	assert_int_equal(mkfifoat(top, "t/fifo", 0600), 0);
-	put_file("t/hole", "begin", 0600);
+	write_file(top, "t/hole", "begin", 0600);
 	auto_close int hole = openat(top, "t/hole", O_RDWR | O_CLOEXEC);
 	assert_int_equal(pwrite(hole, "end", 3, 5 << 20), 3);
 	assert_int_equal(ftruncate(hole, 9 << 20), 0);
@@ -435,8 +412,8 @@ static void test_a_tree_goes_out_and_comes_in_again(void **state)
 	close(ends[0]);
 	assert_in_range(archive.len, 1024, 65536); /* holes are left out */
 	assert_int_equal(unpack(&archive, "new/place", 1 << 20), ERR_NONE);
-	assert_file("new/place/sub/f", "text", 0750);
-	assert_false(is_there("new/place/fifo"));
+	assert_file(top, "new/place/sub/f", "text", 0750);
+	assert_false(is_there(top, "new/place/fifo"));
 	assert_int_equal(fstatat(top, "new/place/sub/f", &st, 0), 0);
 	assert_int_equal(fstatat(top, "new/place/hard", &other, 0), 0);
 	assert_int_equal(st.st_ino, other.st_ino);
@@ -464,7 +441,7 @@ static void test_what_may_not_come_in_changes_nothing(void **state)
 		{ { { TAR_DIRECTORY, "kept" } }, ERR_CONFLICT },
 		{ { { TAR_FILE, "there" } }, ERR_CONFLICT },
 	};
-	put_file("kept", "kept", 0600);
+	write_file(top, "kept", "kept", 0600);
 	assert_int_equal(mkdirat(top, "there", 0700), 0);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		auto_buf struct buf archive;
@@ -475,7 +452,7 @@ static void test_what_may_not_come_in_changes_nothing(void **state)
 		tar_write_end(&archive);
 		assert_int_equal(unpack(&archive, ".", 1 << 20), cases[i].code);
 		assert_int_equal(count_names("."), 2);
-		assert_file("kept", "kept", 0600);
+		assert_file(top, "kept", "kept", 0600);
 	}
 }
 
@@ -502,7 +479,7 @@ static void test_an_archive_that_is_cut_too_large_or_canceled_changes_nothing(vo
 	assert_int_equal(got.err.code, ERR_CANCELED);
 	assert_int_equal(count_names("."), 0);
 	assert_int_equal(unpack(&archive, "new", 8192), ERR_NONE);
-	assert_file("new/d/f", "fine", 0600);
+	assert_file(top, "new/d/f", "fine", 0600);
 	assert_in_range(got.reply.bytes, 4096, 8192);
 }
 
@@ -523,11 +500,11 @@ static void test_an_archive_whose_agent_was_killed_is_unpacked_by_the_next(void 
 	add_to(&archive, (struct tar_entry){ .name = "f", .mode = 0644 }, "text");
 	tar_write_end(&archive);
 	assert_int_equal(mkdirat(top, STAGE, 0700), 0);
-	put_file(STAGE "/half", "of another one", 0644);
+	write_file(top, STAGE "/half", "of another one", 0644);
 	assert_int_equal(unpack(&archive, ".", 1 << 20), ERR_NONE);
-	assert_file("f", "text", 0644);
-	assert_false(is_there("half"));
-	assert_false(is_there(STAGE));
+	assert_file(top, "f", "text", 0644);
+	assert_false(is_there(top, "half"));
+	assert_false(is_there(top, STAGE));
 }
 
 static void test_what_is_no_request_ends_the_agent(void **state)

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "cli/tree_pack.h"
 #include "cli/tree_unpack.h"
+#include "tree_fixture.h"
 #include "unit.h"
 
 static char root_path[] = "/tmp/carrel-test-tree-XXXXXX";
@@ -34,31 +35,6 @@ static int tear_down(void **state)
 	auto_close int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fd_close(&root);
 	return path_remove_tree(tmp, path_basename(root_path), &err);
-}
-
-static void write_file(int dir, const char *path, const char *text, mode_t mode)
-{
-	int fd = openat(dir, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(fd_write_full(fd, text, strlen(text)), strlen(text));
-	assert_int_equal(fchmod(fd, mode), 0);
-	close(fd);
-}
-
-static void assert_file(const char *path, const char *text, mode_t mode)
-{
-	char data[64];
-	struct stat st;
-	assert_int_equal(fd_read_file(root, path, data, sizeof data), strlen(text));
-	assert_string_equal(data, text);
-	assert_int_equal(fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW), 0);
-	assert_int_equal(st.st_mode & 07777, mode);
-}
-
-static bool is_there(const char *path)
-{
-	struct stat st;
-	return !fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW);
 }
 
 /* Entries with the bytes of `text` for files, unpacked into place/in as `name`. */
@@ -135,13 +111,13 @@ static void a_tree_comes_out_as_it_went_in(void **state)
 	assert_int_equal(unpack.left_out, 0);
 	unpack_done(&unpack);
 	struct stat st;
-	assert_file("place/in/t/a", "hello", 0640);
-	assert_file("place/in/t/d/run", "#!", 0755);
-	assert_file("place/in/t/d/\xff\xfe", "bytes", 0644);
+	assert_file(root, "place/in/t/a", "hello", 0640);
+	assert_file(root, "place/in/t/d/run", "#!", 0755);
+	assert_file(root, "place/in/t/d/\xff\xfe", "bytes", 0644);
 	assert_int_equal(fstatat(root, "place/in/t/d", &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0555);
 	assert_int_equal(readlinkat(root, "place/in/t/l", data, sizeof data), 5);
-	assert_false(is_there("place/in/t/fifo"));
+	assert_false(is_there(root, "place/in/t/fifo"));
 	assert_int_equal(count_names("place/in"), 7);
 	/* Another time it goes into what is there, read-only directories and all. */
 	auto_close int again = openat(root, "place/in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -154,7 +130,7 @@ static void a_tree_comes_out_as_it_went_in(void **state)
 	assert_int_equal(pack_finish(&pack, &left_out, &err), 0);
 	assert_int_equal(unpack_finish(&unpack, "t", &err), 0);
 	unpack_done(&unpack);
-	assert_file("place/in/t/a", "again", 0600);
+	assert_file(root, "place/in/t/a", "again", 0600);
 	assert_int_equal(count_names("place/in"), 7);
 }
 
@@ -226,7 +202,7 @@ static void links_come_as_they_are_and_nothing_goes_through_one(void **state)
 	assert_int_equal(outward_count, 2);
 	assert_int_equal(readlinkat(root, "place/in/t/abs", text, sizeof text), 11);
 	assert_memory_equal(text, "/etc/passwd", 11);
-	assert_file("place/in/t/x", "1", 0644);
+	assert_file(root, "place/in/t/x", "1", 0644);
 	/* One that is there already is neither followed nor a directory. */
 	const struct given again[] = {
 		{ { TAR_DIRECTORY, "up", NULL, 0, 0755, 1 }, NULL },
@@ -248,7 +224,7 @@ static void links_come_as_they_are_and_nothing_goes_through_one(void **state)
 		{ { TAR_FILE, "l/x", NULL, 0, 0644, 1 }, "1" },
 	};
 	assert_int_equal(unpack_given(through, 3, "u", NULL, &err), -1);
-	assert_false(is_there("place/in/u"));
+	assert_false(is_there(root, "place/in/u"));
 	const struct given hard[] = {
 		{ { TAR_SYMLINK, "l", "d", 0, 0777, 1 }, NULL },
 		{ { TAR_HARDLINK, "h", "l", 0, 0644, 1 }, NULL },
@@ -260,7 +236,7 @@ static void links_come_as_they_are_and_nothing_goes_through_one(void **state)
 	write_file(root, "place/outside/x", "theirs", 0600);
 	assert_int_equal(unpack_given(out, 1, "u", NULL, &err), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_false(is_there("place/in/u"));
+	assert_false(is_there(root, "place/in/u"));
 }
 
 static void no_setuid_bit_comes_out_and_hard_links_stay_links(void **state)
@@ -273,7 +249,7 @@ static void no_setuid_bit_comes_out_and_hard_links_stay_links(void **state)
 		{ { TAR_DIRECTORY, "g", NULL, 0, 03777, 1 }, NULL },
 	};
 	assert_int_equal(unpack_given(given, 3, "t", NULL, &err), 0);
-	assert_file("place/in/t/s", "1", 0755);
+	assert_file(root, "place/in/t/s", "1", 0755);
 	assert_int_equal(fstatat(root, "place/in/t/s", &a, 0), 0);
 	assert_int_equal(fstatat(root, "place/in/t/d/h", &b, 0), 0);
 	assert_true(a.st_ino == b.st_ino);
@@ -293,7 +269,7 @@ static void merging_never_goes_through_a_link_of_the_target(void **state)
 	assert_int_equal(unpack_given(given, 2, "t", NULL, &err), -1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	/* Found before anything moved. */
-	assert_false(is_there("place/in/t/first"));
+	assert_false(is_there(root, "place/in/t/first"));
 	assert_int_equal(count_names("place/outside"), 0);
 	assert_int_equal(count_names("place/in"), 2);
 	/* A file where a directory is, and the other way round. */
@@ -310,8 +286,8 @@ static void merging_never_goes_through_a_link_of_the_target(void **state)
 	write_file(root, "place/outside/x", "theirs", 0600);
 	assert_int_equal(symlinkat("../../outside/x", root, "place/in/t/first"), 0);
 	assert_int_equal(unpack_given(given, 2, "t", NULL, &err), 0);
-	assert_file("place/outside/x", "theirs", 0600);
-	assert_file("place/in/t/first", "1", 0644);
+	assert_file(root, "place/outside/x", "theirs", 0600);
+	assert_file(root, "place/in/t/first", "1", 0644);
 }
 
 static void an_archive_that_is_cut_changes_nothing(void **state)
