@@ -88,7 +88,7 @@ static bool take_request(struct agent_job *job, size_t len)
 	return true;
 }
 
-/* false: core is gone, or says what is no request. */
+/* False when core has closed the connection or sent an invalid request. */
 static bool receive(struct agent_job *job)
 {
 	struct fd_message message;

@@ -61,7 +61,7 @@ static int charge(struct unpack *unpack, uint64_t bytes, struct error *err)
 
 /* -- places in the stage -- */
 
-/* A time that the file system can't hold is none. */
+/* A time outside the range of the file system leaves the present time. */
 static void set_time(int fd, struct timespec modified)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, modified };

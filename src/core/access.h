@@ -1,4 +1,4 @@
-/* access.h -- who asks for something, and whether they may have it.
+/* access.h -- the caller of a verb (principal), and whether the verb is allowed for it.
  * 1. Every verb of core takes a request as its first argument and begins with access_check, which
  * is the one place that authorises and records. The table of verbs (access.c) says what each needs.
  * 2. A request comes from one of the authenticators below. Its members are private to this room,

@@ -15,8 +15,8 @@
  * ended its sending gets its answer. On TCP the end of its sending is its end.
  * 6. Descriptors that came along on a unix socket (SCM_RIGHTS) belong to the request being read;
  * the handler takes them or they are closed. At most HTTP_FDS_MAX, else 400.
- * 7. Each listener has its authenticator, which says for every request who asks, before the handler
- * sees it. */
+ * 7. Each listener has its authenticator, which finds the principal of every request before the
+ * handler sees it. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,7 +57,7 @@ struct http_request {
 	int fds[HTTP_FDS_MAX]; /* taken by take_fd; -1 */
 	int fd_count;
 	uint32_t peer_uid;		   /* of a unix socket */
-	const struct principal *principal; /* who asks, as the listener's authenticator has it */
+	const struct principal *principal; /* found by the listener's authenticator */
 	char id[21]; /* request id: X-Request-Id of the client when it is [A-Za-z0-9._-]{1,20}, else
 			made */
 	uint64_t began_ns; /* monotonic: when its first byte was read */
@@ -80,8 +80,8 @@ struct principal;  /* opaque here */
 struct net_stream; /* net/stream.h */
 struct http_listener {
 	int fd; /* stays the caller's */
-	/* Says who asks, from the head of r (its peer, its headers). -1: the handler's `refused` is
-	 * called. NULL: nobody is refused, and no request has a principal. */
+	/* Finds the principal from the head of r (its peer, its headers). -1: the handler's
+	 * `refused` is called. NULL: nobody is refused, and no request has a principal. */
 	int (*authenticate)(void *ctx, struct http_request *r, const struct principal **principal,
 		struct error *err);
 	/* Makes the stream of an accepted socket, which it takes. NULL: stream_open_plain. */
