@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "envs/known.h"
-#include "format/record.h"
+#include "format/wheel_record.h"
 
 typedef VEC(size_t) places; /* in `rivals` */
 struct contest {
@@ -17,7 +17,7 @@ struct contest {
 	unsigned *wins;	  /* [a * rivals.count + b]: files of both that have a's content */
 };
 
-static const struct record_entry *entry_of(const struct contest *c, size_t place, struct str path)
+static const struct wheel_record *entry_of(const struct contest *c, size_t place, struct str path)
 {
 	return map_get(&c->split->packages.items[c->rivals.items[place]].files, path);
 }
@@ -42,11 +42,11 @@ static void add_files(struct contest *c, size_t place)
 /* All of them list a hash, and not all the same. */
 static bool is_contested(const struct contest *c, const places *listed, struct str path)
 {
-	const struct record_entry *first = entry_of(c, listed->items[0], path);
+	const struct wheel_record *first = entry_of(c, listed->items[0], path);
 	bool differs = false;
 
 	for (size_t i = 0; i < listed->count; i++) {
-		const struct record_entry *entry = entry_of(c, listed->items[i], path);
+		const struct wheel_record *entry = entry_of(c, listed->items[i], path);
 
 		if (!entry->has_sha256)
 			return false;

@@ -14,7 +14,7 @@
 #include "envs/archives.h"
 #include "envs/bytecode.h"
 #include "envs/rivals.h"
-#include "format/record.h"
+#include "format/wheel_record.h"
 #include "format/requirements.h"
 
 #define INSIDE "/env"
@@ -170,12 +170,12 @@ static bool is_foreign_record(
 }
 
 static int claim(struct split *split, struct split_package *package,
-	const struct record_entry *entry, struct error *err)
+	const struct wheel_record *entry, struct error *err)
 {
 	const char *base = arena_printf(split->arena, INSIDE "/%s", split->site);
 	const char *path = path_normalize(split->arena, base, entry->path);
 	struct split_package *before;
-	struct record_entry *copy;
+	struct wheel_record *copy;
 
 	if (!path_is_beneath(path, INSIDE) || strcmp(path, INSIDE) == 0)
 		return fail(err, ERR_DENIED,
@@ -217,7 +217,7 @@ static int read_all(int dir, const char *path, struct buf *out, struct error *er
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail_errno_code(err, ERR_CORRUPT, "open '%s'", path);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > RECORD_MAX)
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > WHEEL_RECORD_MAX)
 		return fail(err, ERR_CORRUPT, "'%s' is not a RECORD", path);
 	char *room = buf_reserve(out, (size_t)st.st_size + 1);
 	ssize_t got = room ? fd_read_full(fd, room, (size_t)st.st_size) : -1;
@@ -228,12 +228,13 @@ static int read_all(int dir, const char *path, struct buf *out, struct error *er
 }
 
 /* Writes RECORD without the lines of what isn't kept. */
-static int write_record(struct split *split, int info, const record_list *lines, struct error *err)
+static int write_record(
+	struct split *split, int info, const wheel_record_list *lines, struct error *err)
 {
 	auto_buf struct buf text = { 0 };
 	auto_close int fd = -1;
 
-	buf_init(&text, RECORD_MAX);
+	buf_init(&text, WHEEL_RECORD_MAX);
 	for (size_t i = 0; i < lines->count; i++) {
 		struct str line = lines->items[i].line;
 
@@ -266,21 +267,21 @@ static int read_record(struct split *split, int site, const char *info_name,
 {
 	auto_close int info =
 		openat(site, info_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	record_list lines = { 0 };
+	wheel_record_list lines = { 0 };
 	bool is_changed = false;
 
 	if (info < 0)
 		return fail_errno(err, "open '%s'", info_name);
 	package->info = arena_text(split->arena, info_name);
 	auto_buf struct buf raw = { 0 };
-	buf_init(&raw, RECORD_MAX + 1);
+	buf_init(&raw, WHEEL_RECORD_MAX + 1);
 	if (read_all(info, "RECORD", &raw, err) < 0)
 		return error_context(err, "%s==%s", package->name, package->version);
 	struct str kept = { arena_bytes(split->arena, raw.data, raw.len), raw.len };
-	if (record_parse(kept, split->arena, &lines, err) < 0)
+	if (wheel_record_parse(kept, split->arena, &lines, err) < 0)
 		return error_context(err, "%s==%s: RECORD", package->name, package->version);
 	for (size_t i = 0; i < lines.count; i++) {
-		const struct record_entry *line = &lines.items[i];
+		const struct wheel_record *line = &lines.items[i];
 
 		if (claim(split, package, line, err) < 0)
 			return -1;
@@ -544,7 +545,7 @@ int split_seen(void *ctx, size_t draft, const char *path, const unsigned char sh
 {
 	const struct split *split = ctx;
 	const struct split_package *package = &split->packages.items[draft];
-	const struct record_entry *entry = map_get(&package->files, str_from(path));
+	const struct wheel_record *entry = map_get(&package->files, str_from(path));
 	struct arena arena;
 
 	if (is_bytecode(path)) {

@@ -23,7 +23,7 @@ struct split_package {
 	const char *draft;	    /* in: below the stage; <draft>/tree is made */
 	/* out */
 	const char *rival; /* another package that lists one of its files; its draft is no good */
-	struct map files;  /* path in the tree -> struct record_entry */
+	struct map files;  /* path in the tree -> struct wheel_record */
 	/* private */
 	const char *info;    /* the name of its dist-info directory */
 	const char *archive; /* its wheel in uv's cache, below the stage: see archives.h */

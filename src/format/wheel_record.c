@@ -1,4 +1,4 @@
-#include "format/record.h"
+#include "format/wheel_record.h"
 #include "format/base64.h"
 
 enum { FIELDS = 3 };
@@ -86,7 +86,7 @@ static const char *take_fields(struct str *rest, struct arena *arena, struct str
 }
 
 static const char *read_entry(
-	const struct str fields[FIELDS], struct arena *arena, struct record_entry *entry)
+	const struct str fields[FIELDS], struct arena *arena, struct wheel_record *entry)
 {
 	struct str algorithm, digest;
 
@@ -115,17 +115,18 @@ static int count_lines(struct str text)
 	return count;
 }
 
-int record_parse(struct str text, struct arena *arena, record_list *entries, struct error *err)
+int wheel_record_parse(
+	struct str text, struct arena *arena, wheel_record_list *entries, struct error *err)
 {
 	struct str rest = text, fields[FIELDS];
-	record_list parsed = { 0 };
+	wheel_record_list parsed = { 0 };
 	int line = 1;
 
-	if (text.len > RECORD_MAX)
+	if (text.len > WHEEL_RECORD_MAX)
 		return fail(err, ERR_LIMIT, "a RECORD of %zu bytes; the limit is %zu", text.len,
-			RECORD_MAX);
+			WHEEL_RECORD_MAX);
 	while (rest.len > 0) {
-		struct record_entry entry = { .line = rest };
+		struct wheel_record entry = { .line = rest };
 		bool is_blank = rest.data[0] == '\n' || str_starts_with(rest, "\r\n");
 		const char *problem = NULL;
 

@@ -1,17 +1,17 @@
 /* RECORD: paths, hashes and sizes as they are written, and no line that is half of one. */
 #include <string.h>
-#include "format/record.h"
+#include "format/wheel_record.h"
 #include "arena_fixture.h"
 
 /* Of the empty text. */
 #define EMPTY "47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 
-static record_list parse(struct str text)
+static wheel_record_list parse(struct str text)
 {
 	struct error err;
-	record_list list = { 0 };
+	wheel_record_list list = { 0 };
 
-	if (record_parse(text, &arena, &list, &err) < 0)
+	if (wheel_record_parse(text, &arena, &list, &err) < 0)
 		fail_msg("%.*s: %s", (int)text.len, text.data, err.text);
 	return list;
 }
@@ -19,9 +19,9 @@ static record_list parse(struct str text)
 static void assert_corrupt(struct str text, const char *message)
 {
 	struct error err = { 0 };
-	record_list list = { 0 };
+	wheel_record_list list = { 0 };
 
-	if (record_parse(text, &arena, &list, &err) == 0)
+	if (wheel_record_parse(text, &arena, &list, &err) == 0)
 		fail_msg("'%.*s' is taken", (int)text.len, text.data);
 	assert_int_equal(err.code, ERR_CORRUPT);
 	assert_int_equal(list.count, 0);
@@ -36,12 +36,12 @@ static void assert_text(struct str s, const char *text)
 
 static void paths_hashes_and_sizes_are_read(void **state)
 {
-	record_list list = parse(STR("../../../bin/pip,sha256=" EMPTY ",234\n"
-				     "a/__init__.py,sha256=" EMPTY ",0\r\n"
-				     "\r\n\n"
-				     "a.dist-info/RECORD,,\n"
-				     "a/x.py,md5=abc,18446744073709551615\n"
-				     "a/y.py,sha256=" EMPTY "=,"));
+	wheel_record_list list = parse(STR("../../../bin/pip,sha256=" EMPTY ",234\n"
+					   "a/__init__.py,sha256=" EMPTY ",0\r\n"
+					   "\r\n\n"
+					   "a.dist-info/RECORD,,\n"
+					   "a/x.py,md5=abc,18446744073709551615\n"
+					   "a/y.py,sha256=" EMPTY "=,"));
 	unsigned char digest[SHA256_LEN];
 	struct sha256 hash;
 
@@ -66,8 +66,9 @@ static void paths_hashes_and_sizes_are_read(void **state)
 
 static void quoted_fields_hold_anything(void **state)
 {
-	record_list list = parse(STR("\"a,b \"\"c\"\"\nd.py\",\"sha256=" EMPTY "\",\"7\"\r\nx,,\n"
-				     "\"\"\"\",,\n"));
+	wheel_record_list list =
+		parse(STR("\"a,b \"\"c\"\"\nd.py\",\"sha256=" EMPTY "\",\"7\"\r\nx,,\n"
+			  "\"\"\"\",,\n"));
 
 	assert_int_equal(list.count, 3);
 	assert_string_equal(list.items[0].path, "a,b \"c\"\nd.py");
