@@ -26,145 +26,158 @@ static bool is_sha256(const char *text)
 	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
 }
 
-/* What a table of a package may be, and what is taken of it. */
-enum place { PLACE_PACKAGE, PLACE_WHEEL, PLACE_HASHES, PLACE_PASSED, PLACE_REFUSED };
-static enum place place_of(const char *table)
-{
-	static const struct {
-		const char *table;
-		enum place place;
-	} places[] = {
-		{ "", PLACE_PASSED },
-		{ "packages", PLACE_PACKAGE },
-		{ "packages.wheels", PLACE_WHEEL },
-		{ "packages.wheels.hashes", PLACE_HASHES },
-		{ "packages.sdist", PLACE_PASSED },
-		{ "packages.sdist.hashes", PLACE_PASSED },
-		{ "packages.dependencies", PLACE_PASSED },
-	};
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-		if (!strcmp(table, places[i].table))
-			return places[i].place;
-	return PLACE_REFUSED;
-}
-
 struct reading {
 	struct arena *arena;
-	pylock_list *list;
-	int package, wheel; /* instances of the tables that are being read */
+	pylock_list list;
+	bool is_foreign; /* written by any tool: versions and hashes are taken, not addresses */
+	enum error_code code; /* of what is wrong in it */
+	int package, wheel;   /* instances of the tables that are being read */
+	struct error *err;
 };
 
-static int take_package(struct reading *r, const struct toml_entry *entry, struct error *err)
+static int take_package(struct reading *r, const struct toml_entry *entry)
 {
-	if (r->list->count == 0 || r->package != entry->instance)
-		vec_push(r->arena, r->list, (struct pylock_package){ 0 });
+	if (r->list.count == 0 || r->package != entry->instance)
+		vec_push(r->arena, &r->list, (struct pylock_package){ .line = entry->line });
 	r->package = entry->instance;
-	struct pylock_package *package = &r->list->items[r->list->count - 1];
+	struct pylock_package *package = &r->list.items[r->list.count - 1];
 	if (!strcmp(entry->key, "name")) {
 		struct str name = str_from(entry->text);
 		if (!requirement_name_is_valid(name))
-			return fail(err, ERR_CORRUPT, "line %d: not the name of a package",
-				entry->line);
+			return fail(
+				r->err, r->code, "line %d: not the name of a package", entry->line);
 		package->name = requirement_normalize_name(r->arena, name);
 	} else if (!strcmp(entry->key, "version")) {
 		if (!is_version(entry->text))
-			return fail(err, ERR_CORRUPT, "line %d: not a version", entry->line);
+			return fail(r->err, r->code, "line %d: not a version", entry->line);
 		package->version = entry->text;
-	}
+	} else if (!strcmp(entry->key, "marker") && entry->is_string)
+		package->marker = entry->text;
 	return 0;
 }
 
-static int take_file(
-	struct reading *r, const struct toml_entry *entry, enum place place, struct error *err)
+/* An entry of a wheel, or of the hashes of a wheel or sdist. */
+static int take_file(struct reading *r, const struct toml_entry *entry, bool is_hash)
 {
-	if (r->list->count == 0)
-		return fail(err, ERR_CORRUPT, "line %d: a wheel outside of a package", entry->line);
-	struct pylock_package *package = &r->list->items[r->list->count - 1];
-	bool is_new = place == PLACE_WHEEL && r->wheel != entry->instance;
-	if (is_new) {
+	if (r->list.count == 0)
+		return fail(r->err, r->code, "line %d: a file outside of a package", entry->line);
+	struct pylock_package *package = &r->list.items[r->list.count - 1];
+	if (r->is_foreign ? is_hash : !is_hash && r->wheel != entry->instance)
 		vec_push(r->arena, &package->files, (struct pylock_file){ 0 });
+	if (!is_hash)
 		r->wheel = entry->instance;
-	}
+	if (r->is_foreign && !is_hash)
+		return 0;
 	if (package->files.count == 0)
-		return fail(err, ERR_CORRUPT, "line %d: a hash outside of a wheel", entry->line);
+		return fail(r->err, r->code, "line %d: a hash outside of a wheel", entry->line);
 	struct pylock_file *file = &package->files.items[package->files.count - 1];
-	if (place == PLACE_WHEEL && !strcmp(entry->key, "url")) {
+	if (is_hash) {
+		if (!is_sha256(entry->text))
+			return fail(r->err, r->code, "line %d: not a sha256", entry->line);
+		file->sha256 = entry->text;
+	} else if (!strcmp(entry->key, "url")) {
 		if (!is_url(entry->text))
-			return fail(err, ERR_CORRUPT, "line %d: not the address of a wheel",
+			return fail(r->err, r->code, "line %d: not the address of a wheel",
 				entry->line);
 		file->url = entry->text;
-	} else if (place == PLACE_WHEEL && !strcmp(entry->key, "path"))
+	} else if (!strcmp(entry->key, "path"))
 		return fail(
-			err, ERR_CORRUPT, "line %d: a wheel by a path of this host", entry->line);
-	else if (place == PLACE_HASHES && !strcmp(entry->key, "sha256")) {
-		if (!is_sha256(entry->text))
-			return fail(err, ERR_CORRUPT, "line %d: not a sha256", entry->line);
-		file->sha256 = entry->text;
-	}
+			r->err, r->code, "line %d: a wheel by a path of this host", entry->line);
 	return 0;
 }
 
-static int take(struct reading *r, const struct toml_entry *entry, struct error *err)
+/* What is from elsewhere than an index: a package of uv's own file has no other tables than these,
+ * a foreign one may have. */
+static bool is_elsewhere(const struct reading *r, const char *table)
 {
-	enum place place = place_of(entry->table);
-	switch (place) {
-	case PLACE_PACKAGE:
-		return take_package(r, entry, err);
-	case PLACE_WHEEL:
-	case PLACE_HASHES:
-		return take_file(r, entry, place, err);
-	case PLACE_PASSED:
-		return 0;
-	case PLACE_REFUSED:
-		break;
+	static const char *const known[] = { "", "packages.wheels", "packages.wheels.hashes",
+		"packages.sdist", "packages.sdist.hashes", "packages.dependencies" };
+	static const char *const others[] = { "packages.vcs", "packages.directory",
+		"packages.archive" };
+
+	if (r->is_foreign) {
+		for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+			if (str_starts_with(str_from(table), others[i]))
+				return true;
+		return false;
 	}
-	return fail(err, ERR_CORRUPT, "line %d: a package that is not from an index", entry->line);
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(table, known[i]))
+			return false;
+	return true;
 }
 
-static int check(const pylock_list *list, struct error *err)
+static int take(struct reading *r, const struct toml_entry *entry)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		const struct pylock_package *package = &list->items[i];
+	bool is_sha256 = !strcmp(entry->key, "sha256");
+
+	if (!strcmp(entry->table, "packages"))
+		return take_package(r, entry);
+	if (is_elsewhere(r, entry->table))
+		return fail(r->err, r->code, "line %d: a package that is not from an index",
+			entry->line);
+	if (!strcmp(entry->table, "packages.wheels"))
+		return take_file(r, entry, false);
+	if (is_sha256 && (!strcmp(entry->table, "packages.wheels.hashes") ||
+				 (r->is_foreign && !strcmp(entry->table, "packages.sdist.hashes"))))
+		return take_file(r, entry, true);
+	return 0;
+}
+
+static int check(const struct reading *r)
+{
+	for (size_t i = 0; i < r->list.count; i++) {
+		const struct pylock_package *package = &r->list.items[i];
 		if (!package->name || !package->version)
-			return fail(err, ERR_CORRUPT, "a package without name or version");
-		if (i > 0 && !strcmp(package->name, list->items[i - 1].name))
-			return fail(
-				err, ERR_CORRUPT, "package '%s' is listed twice", package->name);
+			return fail(r->err, r->code, "line %d: a package without name or version",
+				package->line);
 		if (package->files.count == 0)
-			return fail(err, ERR_CORRUPT, "%s==%s has no wheel", package->name,
-				package->version);
+			return fail(r->err, r->code, "%s==%s has no %s", package->name,
+				package->version, r->is_foreign ? "sha256" : "wheel");
 		for (size_t j = 0; j < package->files.count; j++)
-			if (!package->files.items[j].url || !package->files.items[j].sha256)
-				return fail(err, ERR_CORRUPT,
+			if ((!package->files.items[j].url && !r->is_foreign) ||
+				!package->files.items[j].sha256)
+				return fail(r->err, r->code,
 					"a wheel of %s==%s has no address or no sha256",
 					package->name, package->version);
 	}
 	return 0;
 }
 
+static int read_packages(struct reading *r, struct str text)
+{
+	toml_list entries = { 0 };
+
+	r->package = r->wheel = -1;
+	if (toml_parse(text, r->arena, &entries, r->err)) {
+		r->err->code = r->err->code == ERR_LIMIT ? ERR_LIMIT : r->code;
+		return -1;
+	}
+	for (size_t i = 0; i < entries.count; i++)
+		if (take(r, &entries.items[i]))
+			return -1;
+	return check(r);
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct pylock_package *left = a, *right = b;
-	return strcmp(left->name ? left->name : "", right->name ? right->name : "");
+	return strcmp(left->name, right->name);
 }
 
 int pylock_parse(struct str text, struct arena *arena, pylock_list *list, struct error *err)
 {
-	toml_list entries = { 0 };
-	pylock_list found = { 0 };
-	struct reading r = { arena, &found, -1, -1 };
-	if (toml_parse(text, arena, &entries, err)) {
-		err->code = err->code == ERR_LIMIT ? ERR_LIMIT : ERR_CORRUPT;
+	struct reading r = { .arena = arena, .code = ERR_CORRUPT, .err = err };
+
+	if (read_packages(&r, text))
 		return -1;
-	}
-	for (size_t i = 0; i < entries.count; i++)
-		if (take(&r, &entries.items[i], err))
-			return -1;
-	if (found.count)
-		qsort(found.items, found.count, sizeof *found.items, compare);
-	if (check(&found, err))
-		return -1;
-	*list = found;
+	if (r.list.count)
+		qsort(r.list.items, r.list.count, sizeof *r.list.items, compare);
+	for (size_t i = 1; i < r.list.count; i++)
+		if (!strcmp(r.list.items[i].name, r.list.items[i - 1].name))
+			return fail(err, ERR_CORRUPT, "package '%s' is listed twice",
+				r.list.items[i].name);
+	*list = r.list;
 	return 0;
 }
 
@@ -204,90 +217,25 @@ const struct pylock_package *pylock_find(const pylock_list *list, const char *na
 	return NULL;
 }
 
-struct foreign { /* a package of somebody else's lock */
-	const char *name, *version, *marker;
-	struct buf hashes;
-	int line;
-};
-
-static int end_foreign(
-	struct foreign *package, struct arena *arena, requirement_lines *lines, struct error *err)
-{
-	if (!package->line)
-		return 0;
-	if (!package->name || !package->version)
-		return fail(err, ERR_INVALID, "line %d: a package without name or version",
-			package->line);
-	if (package->hashes.len == 0)
-		return fail(err, ERR_INVALID, "line %d: package '%s' has no sha256", package->line,
-			package->name);
-	vec_push(arena, lines,
-		(struct requirement_line){
-			arena_printf(arena, "%s==%s%s%s%s", package->name, package->version,
-				package->marker ? " ; " : "",
-				package->marker ? package->marker : "", package->hashes.data),
-			package->line });
-	buf_clear(&package->hashes);
-	*package = (struct foreign){ .hashes = package->hashes };
-	return 0;
-}
-
-static int take_foreign(struct foreign *package, const struct toml_entry *entry,
-	struct arena *arena, struct error *err)
-{
-	static const char *const others[] = { "packages.vcs", "packages.directory",
-		"packages.archive" };
-
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-		if (str_starts_with(str_from(entry->table), others[i]))
-			return fail(err, ERR_INVALID, "line %d: package '%s' is not from an index",
-				entry->line, package->name ? package->name : "");
-	if ((!strcmp(entry->table, "packages.wheels.hashes") ||
-		    !strcmp(entry->table, "packages.sdist.hashes")) &&
-		!strcmp(entry->key, "sha256")) {
-		if (!is_sha256(entry->text))
-			return fail(err, ERR_INVALID, "line %d: not a sha256", entry->line);
-		buf_printf(&package->hashes, " --hash=sha256:%s", entry->text);
-	}
-	if (strcmp(entry->table, "packages") || !entry->is_string)
-		return 0;
-	if (!strcmp(entry->key, "name") && requirement_name_is_valid(str_from(entry->text)))
-		package->name = requirement_normalize_name(arena, str_from(entry->text));
-	else if (!strcmp(entry->key, "version") && is_version(entry->text))
-		package->version = entry->text;
-	else if (!strcmp(entry->key, "marker"))
-		package->marker = entry->text;
-	return 0;
-}
-
 int pylock_requirements(
 	struct str text, struct arena *arena, requirement_lines *lines, struct error *err)
 {
-	requirement_lines found = { 0 };
-	auto_buf struct buf hashes;
-	struct foreign package = { 0 };
-	toml_list entries = { 0 };
-	int failed = 0, instance = -1;
+	struct reading r = { .arena = arena, .is_foreign = true, .code = ERR_INVALID, .err = err };
 
-	buf_init(&hashes, TOML_MAX * 2);
-	package.hashes = hashes;
-	if (toml_parse(text, arena, &entries, err))
+	if (read_packages(&r, text))
 		return -1;
-	for (size_t i = 0; !failed && i < entries.count; i++) {
-		const struct toml_entry *entry = &entries.items[i];
-		bool is_new = !strcmp(entry->table, "packages") && entry->instance != instance;
+	for (size_t i = 0; i < r.list.count; i++) {
+		const struct pylock_package *package = &r.list.items[i];
+		auto_buf struct buf line;
 
-		if (is_new) {
-			failed = end_foreign(&package, arena, &found, err);
-			instance = entry->instance;
-			package.line = entry->line;
-		}
-		failed = failed || take_foreign(&package, entry, arena, err);
+		buf_init(&line, TOML_MAX * 2);
+		buf_printf(&line, "%s==%s%s%s", package->name, package->version,
+			package->marker ? " ; " : "", package->marker ? package->marker : "");
+		for (size_t j = 0; j < package->files.count; j++)
+			buf_printf(&line, " --hash=sha256:%s", package->files.items[j].sha256);
+		vec_push(arena, lines,
+			(struct requirement_line){
+				arena_bytes(arena, line.data, line.len), package->line });
 	}
-	failed = failed || end_foreign(&package, arena, &found, err);
-	hashes = package.hashes;
-	if (failed)
-		return -1;
-	*lines = found;
 	return 0;
 }

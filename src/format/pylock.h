@@ -16,7 +16,9 @@ struct pylock_file {
 };
 struct pylock_package {
 	const char *name, *version;    /* normalised name */
+	const char *marker;	       /* or NULL */
 	VEC(struct pylock_file) files; /* at least one */
+	int line;
 };
 typedef VEC(struct pylock_package) pylock_list;
 /* ERR_CORRUPT names the package or the line: also for what comes from elsewhere than an index (a
