@@ -2,77 +2,54 @@
 
 #include <stdlib.h>
 
-#include "base/str.h"
 #include "envs/known.h"
 #include "envs/scripts.h"
 #include "envs/uv.h"
+#include "format/uri.h"
 
 #define ROOM "tools"
 #define FRESH_S 86400
 #define ASK_TIMEOUT_MS 120000
 
-static bool name_is_valid(struct str name)
+static struct file_host make_host(struct arena *arena, struct str name, uint16_t port)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789.-_:";
+	char *host = arena_bytes(arena, name.data, name.len);
 
-	if (name.len == 0 || name.len > 253)
-		return false;
-	for (size_t i = 0; i < name.len; i++)
-		if (!strchr(allowed, name.data[i]) || !name.data[i])
-			return false;
-	return true;
-}
-
-static bool port_is_valid(struct str text, uint16_t *port)
-{
-	uint64_t number;
-
-	if (!str_to_u64(text, &number) || number == 0 || number > UINT16_MAX)
-		return false;
-	*port = (uint16_t)number;
-	return true;
+	for (char *c = host; *c; c++)
+		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+	return (struct file_host){ host, port };
 }
 
 int file_host_parse(
 	const char *text, struct arena *arena, struct file_host *host, struct error *err)
 {
-	char *lower = arena_text(arena, text);
-	struct str all = { lower, strlen(lower) }, name = all, port = STR("443");
-	struct file_host found = { 0 };
+	struct str name;
+	uint16_t port;
 
-	for (char *c = lower; *c; c++)
-		if (*c >= 'A' && *c <= 'Z')
-			*c = (char)(*c - 'A' + 'a');
-	if (*lower == '[') { /* [::1]:443 */
-		if (!str_cut((struct str){ lower + 1, all.len - 1 }, ']', &name, &port))
-			port = STR("no");
-		else if (port.len == 0)
-			port = STR("443");
-		else
-			port = port.data[0] == ':' ? (struct str){ port.data + 1, port.len - 1 }
-						   : STR("no");
-	} else if (strchr(lower, ':')) {
-		str_cut(all, ':', &name, &port);
-	}
-	if (!name_is_valid(name) || !port_is_valid(port, &found.port))
+	if (!uri_parse_host(str_from(text), &name, &port))
 		return fail(
 			err, ERR_INVALID, "invalid host '%s': expected host or host:port", text);
-	found.host = arena_bytes(arena, name.data, name.len);
-	*host = found;
+	*host = make_host(arena, name, port ? port : 443);
 	return 0;
 }
 
-/* "https name 443" */
+/* "https name 443"; a name with a colon is an IPv6 address. */
 static void take_host(const char *value, bool index_is_http, struct arena *arena, file_hosts *hosts)
 {
-	struct str scheme, name, port, rest;
-	struct file_host host;
+	struct str scheme, name, number, rest;
+	uint16_t port;
 
-	if (!str_cut(str_from(value), ' ', &scheme, &rest) || !str_cut(rest, ' ', &name, &port) ||
-		!(str_is(scheme, "https") || (str_is(scheme, "http") && index_is_http)) ||
-		!name_is_valid(name) || !port_is_valid(port, &host.port))
+	if (!str_cut(str_from(value), ' ', &scheme, &rest) || !str_cut(rest, ' ', &name, &number) ||
+		!(str_is(scheme, "https") || (str_is(scheme, "http") && index_is_http)))
 		return;
-	host.host = arena_bytes(arena, name.data, name.len);
+	bool is_v6 = memchr(name.data, ':', name.len);
+	const char *text = arena_printf(arena, is_v6 ? "[%.*s]:%.*s" : "%.*s:%.*s", (int)name.len,
+		name.data, (int)number.len, number.data);
+	if (!uri_parse_host(str_from(text), &name, &port) || port == 0)
+		return;
+	struct file_host host = make_host(arena, name, port);
+	if (!str_is(name, host.host)) /* scripts print lower case */
+		return;
 	for (size_t i = 0; i < hosts->count; i++)
 		if (hosts->items[i].port == host.port &&
 			strcmp(hosts->items[i].host, host.host) == 0)
@@ -112,15 +89,6 @@ static int keep(const struct home *home, const char *identity, const struct answ
 	return known_write(home, ROOM, identity, (struct str){ text.data, text.len }, err);
 }
 
-static void identify(const char *url, char out[KNOWN_IDENTITY_LEN + 1])
-{
-	auto_buf struct buf text;
-
-	buf_init(&text, BUF_MAX_DEFAULT);
-	buf_printf(&text, "hosts of %s", url);
-	known_identity_of_text(text.data, out);
-}
-
 static int of_one(const struct home *home, const struct runner *runner, const struct index_set *one,
 	const struct interpreter *python, const char *const *projects, struct arena *arena,
 	file_hosts *hosts, struct error *err)
@@ -130,7 +98,7 @@ static int of_one(const struct home *home, const struct runner *runner, const st
 	int64_t age_s = 0;
 	size_t taken = 0;
 
-	identify(one->index, identity);
+	known_identity_of_text(arena_printf(arena, "hosts of %s", one->index), identity);
 	bool is_known = known_read(home, ROOM, identity, arena, &answer, &age_s) &&
 			answer_get(&answer, "page");
 	if (!is_known || age_s < 0 || age_s > FRESH_S) {

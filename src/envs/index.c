@@ -1,15 +1,13 @@
 #include "envs/index.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/path.h"
 #include "format/ini.h"
+#include "format/netrc.h"
 #include "format/toml_lite.h"
+#include "format/uri.h"
 
-#define FILE_MAX (TOML_MAX < INI_MAX ? TOML_MAX : INI_MAX)
 #define URL_MAX 2048
 
 /* What one place says: the command line, a variable's kind, a file. */
@@ -26,112 +24,61 @@ struct finder {
 	bool has_extra, has_hosts; /* some source has named them already */
 };
 
-static bool is_host_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '-' || c == '.' || c == '_';
-}
-
-/* host, host:port, [v6] or [v6]:port. */
 static bool is_host(struct str text)
 {
-	size_t at = 0;
+	struct str name;
+	uint16_t port;
 
-	if (str_starts_with(text, "[")) {
-		while (at < text.len && text.data[at] != ']')
-			at++;
-		if (at < 3 || at == text.len ||
-			strspn(text.data + 1, "0123456789abcdefABCDEF:.") != at - 1)
-			return false;
-		at++;
-	} else {
-		while (at < text.len && is_host_char(text.data[at]))
-			at++;
-		if (at == 0)
-			return false;
-	}
-	if (at == text.len)
-		return true;
-	uint64_t port;
-	return text.data[at] == ':' &&
-	       str_to_u64((struct str){ text.data + at + 1, text.len - at - 1 }, &port) &&
-	       port > 0 && port <= 65535;
-}
-
-/* Takes an URL apart: what is before user and host, user and password with their '@' (may be
- * empty), and the host with its port. false: it isn't of that form. */
-static bool split_url(const char *url, struct str *user, struct str *host)
-{
-	const char *start = strstr(url, "://"), *at;
-
-	if (!start)
-		return false;
-	start += 3;
-	*host = (struct str){ start, strcspn(start, "/?#") };
-	*user = (struct str){ start, 0 };
-	at = host->len > 0 ? memrchr(start, '@', host->len) : NULL;
-	if (at) {
-		user->len = (size_t)(at + 1 - start);
-		*host = (struct str){ at + 1, host->len - user->len };
-	}
-	return true;
+	return uri_parse_host(text, &name, &port);
 }
 
 const char *index_redact(struct arena *arena, const char *url)
 {
-	struct str user, host;
 	const char *last = strrchr(url, '@');
+	struct uri parts;
 
 	if (!last)
 		return arena_text(arena, url);
-	if (!split_url(url, &user, &host))
+	if (!uri_split(url, &parts))
 		return arena_printf(arena, "***%s", last);
-	if (user.len == 0 && is_host(host))
+	bool is_valid = is_host(parts.host);
+	if (is_valid && parts.host.data == parts.user.data)
 		return arena_text(arena, url); /* the '@' is in its path */
 	/* A password with a '/' that wasn't escaped: then all up to the last '@' may be secret. */
-	if (!is_host(host))
-		host.data = last + 1;
-	return arena_printf(arena, "%.*s***@%s", (int)(user.data - url), url, host.data);
+	return arena_printf(arena, "%.*s***@%s", (int)parts.scheme.len, url,
+		is_valid ? parts.host.data : last + 1);
 }
 
 static int check_url(const char *url, const char *from, struct arena *arena, struct error *err)
 {
-	struct str user, host;
+	struct uri parts;
 	bool is_plain = true;
 
 	for (const char *c = url; *c; c++)
 		is_plain = is_plain && (unsigned char)*c > 0x20 && (unsigned char)*c < 0x7f;
 	if (is_plain && strlen(url) <= URL_MAX &&
 		(strncasecmp(url, "http://", 7) == 0 || strncasecmp(url, "https://", 8) == 0) &&
-		split_url(url, &user, &host) && is_host(host))
+		uri_split(url, &parts) && is_host(parts.host))
 		return 0;
 	return fail_hint(err, ERR_INVALID, "an index is given as https://host/path",
 		"%s: '%.200s' is not an http or https URL with a host", from,
 		index_redact(arena, url));
 }
 
-/* Adds the URLs in `words`, blanks or newlines between them; `names` allows uv's name=url. */
-static void add_urls(struct source *s, struct arena *arena, const char *words, bool names)
+#define BLANKS " \t\r\n"
+/* Adds the pieces of `words` to *list; `names` allows uv's name=url. */
+static void add_words(
+	struct arena *arena, text_list *list, const char *words, const char *separators, bool names)
 {
-	while (words && *(words += strspn(words, " \t\r\n"))) {
-		size_t len = strcspn(words, " \t\r\n");
+	while (words && *(words += strspn(words, separators))) {
+		size_t len = strcspn(words, separators);
 		char *word = arena_bytes(arena, words, len);
 		size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					   "0123456789-_.");
 
 		if (names && name > 0 && word[name] == '=')
 			word += name + 1;
-		vec_push(arena, &s->extra, word);
-		words += len;
-	}
-}
-
-static void add_hosts(struct source *s, struct arena *arena, const char *words)
-{
-	while (words && *(words += strspn(words, " \t\r\n,"))) {
-		size_t len = strcspn(words, " \t\r\n,");
-
-		vec_push(arena, &s->trusted_hosts, arena_bytes(arena, words, len));
+		vec_push(arena, list, word);
 		words += len;
 	}
 }
@@ -180,31 +127,20 @@ static const char *variable(const char *name)
 	return value && value[0] ? value : NULL;
 }
 
-static const char *strip_name(struct arena *arena, const char *value)
-{
-	struct source one = { 0 };
-
-	add_urls(&one, arena, value, true);
-	return one.extra.count > 0 ? one.extra.items[0] : NULL;
-}
-
 static int take_asked(struct finder *f, const struct index_asked *asked,
 	const struct config *config, struct error *err)
 {
-	struct source line = { .name = "--index" }, file = { .name = "config.yaml" };
+	struct source line = { .name = asked->index		? "--index"
+				       : asked->extra.count > 0 ? "--extra-index"
+								: "--trusted-host",
+		.index = asked->index,
+		.extra = asked->extra,
+		.trusted_hosts = asked->trusted_hosts };
+	struct source file = { .name = "config.yaml",
+		.index = config->index,
+		.extra = config->extra_indexes,
+		.trusted_hosts = config->trusted_hosts };
 
-	line.index = asked->index;
-	for (size_t i = 0; i < asked->extra.count; i++)
-		vec_push(f->arena, &line.extra, asked->extra.items[i]);
-	for (size_t i = 0; i < asked->trusted_hosts.count; i++)
-		vec_push(f->arena, &line.trusted_hosts, asked->trusted_hosts.items[i]);
-	if (!line.index)
-		line.name = line.extra.count > 0 ? "--extra-index" : "--trusted-host";
-	file.index = config->index;
-	for (size_t i = 0; i < config->extra_indexes.count; i++)
-		vec_push(f->arena, &file.extra, config->extra_indexes.items[i]);
-	for (size_t i = 0; i < config->trusted_hosts.count; i++)
-		vec_push(f->arena, &file.trusted_hosts, config->trusted_hosts.items[i]);
 	return take_source(f, &line, err) < 0 || take_source(f, &file, err) < 0 ? -1 : 0;
 }
 
@@ -212,21 +148,24 @@ static int take_variables(struct finder *f, struct error *err)
 {
 	struct source certificates = { .name = "SSL_CERT_FILE" };
 	struct source uv = { .name = "UV_DEFAULT_INDEX" }, pip = { .name = "PIP_INDEX_URL" };
+	text_list first = { 0 };
 
 	certificates.certificates = variable("SSL_CERT_FILE");
-	uv.index = strip_name(f->arena, variable("UV_DEFAULT_INDEX"));
-	if (!uv.index) {
+	add_words(f->arena, &first, variable("UV_DEFAULT_INDEX"), BLANKS, true);
+	if (first.count > 0) {
+		uv.index = first.items[0];
+	} else {
 		uv.name = variable("UV_INDEX_URL") ? "UV_INDEX_URL" : "UV_INDEX";
 		uv.index = variable("UV_INDEX_URL");
 	}
-	add_urls(&uv, f->arena, variable("UV_INDEX"), true);
-	add_urls(&uv, f->arena, variable("UV_EXTRA_INDEX_URL"), false);
-	add_hosts(&uv, f->arena, variable("UV_INSECURE_HOST"));
+	add_words(f->arena, &uv.extra, variable("UV_INDEX"), BLANKS, true);
+	add_words(f->arena, &uv.extra, variable("UV_EXTRA_INDEX_URL"), BLANKS, false);
+	add_words(f->arena, &uv.trusted_hosts, variable("UV_INSECURE_HOST"), BLANKS ",", false);
 	pip.index = variable("PIP_INDEX_URL");
 	if (!pip.index)
 		pip.name = "PIP_EXTRA_INDEX_URL";
-	add_urls(&pip, f->arena, variable("PIP_EXTRA_INDEX_URL"), false);
-	add_hosts(&pip, f->arena, variable("PIP_TRUSTED_HOST"));
+	add_words(f->arena, &pip.extra, variable("PIP_EXTRA_INDEX_URL"), BLANKS, false);
+	add_words(f->arena, &pip.trusted_hosts, variable("PIP_TRUSTED_HOST"), BLANKS ",", false);
 	pip.certificates = variable("PIP_CERT");
 	if (take_source(f, &certificates, err) < 0 || take_source(f, &uv, err) < 0)
 		return -1;
@@ -238,28 +177,8 @@ static int take_variables(struct finder *f, struct error *err)
 static int read_file(
 	const char *path, bool named, struct arena *arena, struct str *text, struct error *err)
 {
-	/* O_NONBLOCK: a FIFO of that name must not hang us. */
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-	ssize_t len;
-
-	*text = (struct str){ "", 0 };
-	if (fd < 0 && !named && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
-		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno(err, "read '%s'", path);
-	if (S_ISCHR(st.st_mode)) /* /dev/null says: none */
-		return 0;
-	if (!S_ISREG(st.st_mode))
-		return named ? fail(err, ERR_INVALID, "'%s' is not a file", path) : 0;
-	if ((uint64_t)st.st_size > FILE_MAX)
-		return fail(err, ERR_LIMIT, "'%s' is larger than %zu bytes", path, FILE_MAX);
-	char *data = arena_alloc(arena, (size_t)st.st_size + 1);
-	len = fd_read_full(fd, data, (size_t)st.st_size);
-	if (len < 0)
-		return fail_errno(err, "read '%s'", path);
-	*text = (struct str){ data, (size_t)len };
-	return 0;
+	*text = STR("");
+	return named || access(path, R_OK) == 0 ? inputs_read_file(path, arena, text, err) : 0;
 }
 
 /* One [[index]] table. */
@@ -346,19 +265,21 @@ static int take_ini(struct finder *f, const char *path, bool named, struct error
 		if (!s.certificates)
 			s.certificates = ini_find(&list, sections[i], "cert");
 		if (s.extra.count == 0)
-			add_urls(&s, f->arena, ini_find(&list, sections[i], "extra-index-url"),
-				false);
+			add_words(f->arena, &s.extra,
+				ini_find(&list, sections[i], "extra-index-url"), BLANKS, false);
 		if (s.trusted_hosts.count == 0)
-			add_hosts(&s, f->arena, ini_find(&list, sections[i], "trusted-host"));
+			add_words(f->arena, &s.trusted_hosts,
+				ini_find(&list, sections[i], "trusted-host"), BLANKS ",", false);
 	}
 	return take_source(f, &s, err);
 }
 
 typedef int take_file(struct finder *f, const char *path, bool named, struct error *err);
 
-/* The files of one client, the caller's before the host's. */
-static int take_files(struct finder *f, take_file *take, const char *const *in_config,
-	const char *const *in_home, const char *const *of_host, struct error *err)
+/* The files of one client, the caller's before the host's. `paths`: "~/" is the caller's home,
+ * "@/" its directory of configuration. */
+static int take_files(
+	struct finder *f, take_file *take, const char *const *paths, struct error *err)
 {
 	const char *config = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
 
@@ -368,16 +289,14 @@ static int take_files(struct finder *f, take_file *take, const char *const *in_c
 		home = NULL;
 	if (!config && home)
 		config = arena_printf(f->arena, "%s/.config", home);
-	for (; config && *in_config; in_config++) {
-		if (take(f, arena_printf(f->arena, "%s/%s", config, *in_config), false, err) < 0)
-			return -1;
-	}
-	for (; home && *in_home; in_home++) {
-		if (take(f, arena_printf(f->arena, "%s/%s", home, *in_home), false, err) < 0)
-			return -1;
-	}
-	for (; *of_host; of_host++) {
-		if (take(f, *of_host, false, err) < 0)
+	for (; *paths; paths++) {
+		const char *path = *paths, *top = *path == '@' ? config : home;
+
+		if (*path != '/' && !top)
+			continue;
+		if (*path != '/')
+			path = arena_printf(f->arena, "%s%s", top, path + 1);
+		if (take(f, path, false, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -385,29 +304,26 @@ static int take_files(struct finder *f, take_file *take, const char *const *in_c
 
 static int take_uv_files(struct finder *f, struct error *err)
 {
-	static const char *const in_config[] = { "uv/uv.toml", NULL }, *const in_home[] = { NULL };
-	static const char *const of_host[] = { "/etc/xdg/uv/uv.toml", "/etc/uv/uv.toml", NULL };
+	static const char *const paths[] = { "@/uv/uv.toml", "/etc/xdg/uv/uv.toml",
+		"/etc/uv/uv.toml", NULL };
 	const char *named = variable("UV_CONFIG_FILE"), *none = variable("UV_NO_CONFIG");
 
 	if (none && strcmp(none, "0") != 0 && strcasecmp(none, "false") != 0)
 		return 0;
-	if (named)
-		return take_toml(f, named, true, err);
-	return take_files(f, take_toml, in_config, in_home, of_host, err);
+	return named ? take_toml(f, named, true, err) : take_files(f, take_toml, paths, err);
 }
 
 static int take_pip_files(struct finder *f, struct error *err)
 {
-	static const char *const in_config[] = { "pip/pip.conf", NULL };
-	static const char *const in_home[] = { ".pip/pip.conf", NULL };
-	static const char *const of_host[] = { "/etc/pip.conf", "/etc/xdg/pip/pip.conf", NULL };
+	static const char *const paths[] = { "@/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf",
+		"/etc/xdg/pip/pip.conf", NULL };
 	const char *named = variable("PIP_CONFIG_FILE");
 
 	if (named && strcmp(named, "/dev/null") == 0)
 		return 0;
 	if (named && take_ini(f, named, true, err) < 0)
 		return -1;
-	return take_files(f, take_ini, in_config, in_home, of_host, err);
+	return take_files(f, take_ini, paths, err);
 }
 
 static int find_certificates(struct finder *f, struct error *err)
@@ -458,4 +374,110 @@ const char *index_default_in_help(struct str help, struct arena *arena)
 		return NULL;
 	const char *text = arena_bytes(arena, url.data, url.len);
 	return check_url(text, "help", arena, NULL) == 0 ? text : NULL;
+}
+
+/* ---- credentials, from where pip and uv look for them: netrc files and keyrings ---- */
+
+struct login {
+	struct arena *arena;
+	struct str netrc;
+	index_password_fn *ask;
+	void *ctx;
+};
+
+static bool wants_keyring(void)
+{
+	const char *uv = getenv("UV_KEYRING_PROVIDER"), *pip = getenv("PIP_KEYRING_PROVIDER");
+
+	return (uv && strcmp(uv, "subprocess") == 0) || (pip && strcmp(pip, "subprocess") == 0);
+}
+
+/* *user is escaped already. */
+static bool find_login(const struct login *login, const struct uri *parts, const char **user,
+	const char **password)
+{
+	struct arena *arena = login->arena;
+	struct str name;
+	uint16_t port;
+
+	if (memchr(parts->user.data, ':', parts->user.len) ||
+		!uri_parse_host(parts->host, &name, &port))
+		return false;
+	const char *host = arena_bytes(arena, name.data, name.len);
+	if (parts->user.len == 0) {
+		if (!netrc_find(login->netrc, host, arena, user, password))
+			return false;
+		*user = uri_encode(arena, str_from(*user), false);
+		return true;
+	}
+	*user = arena_bytes(arena, parts->user.data, parts->user.len);
+	*password = NULL;
+	/* keyring would take a name that begins with '-' for an option, such as --keyring-path. */
+	if (login->ask && wants_keyring() && parts->user.data[0] != '-') {
+		const char *bare = arena_printf(arena, "%.*s%s", (int)parts->scheme.len,
+			parts->scheme.data, parts->host.data);
+
+		*password = login->ask(login->ctx, bare, *user, arena);
+		if (!*password)
+			*password = login->ask(login->ctx, host, *user, arena);
+	}
+	return *password != NULL;
+}
+
+static void log_in(
+	const struct login *login, struct index_set *set, const char *url, text_list *secrets)
+{
+	const char *user, *password;
+	struct uri parts;
+
+	if (!url || !uri_split(url, &parts) || !find_login(login, &parts, &user, &password))
+		return;
+	const char *escaped = uri_encode(login->arena, str_from(password), false);
+	if (strlen(password) >= INPUTS_SECRET_MIN) {
+		vec_push(login->arena, secrets, password);
+		vec_push(login->arena, secrets, escaped);
+	}
+	vec_push(login->arena, &set->logins,
+		(struct index_login){
+			url, arena_printf(login->arena, "%.*s%s:%s@%s", (int)parts.scheme.len, url,
+				     user, escaped, parts.host.data) });
+}
+
+static int read_netrc(struct arena *arena, struct str *text, struct error *err)
+{
+	const char *named = getenv("NETRC"), *home = getenv("HOME");
+	struct error ignored;
+
+	*text = STR("");
+	if (named && *named)
+		return inputs_read_file(named, arena, text, err) < 0
+			       ? error_context(err, "the variable NETRC")
+			       : 0;
+	/* One that isn't there, or that can't be read, says nothing, as for pip. */
+	if (home && path_is_absolute(home) &&
+		inputs_read_file(arena_printf(arena, "%s/.netrc", home), arena, text, &ignored) < 0)
+		*text = STR("");
+	return 0;
+}
+
+int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struct arena *arena,
+	text_list *secrets, struct error *err)
+{
+	struct login login = { .arena = arena, .ask = ask, .ctx = ctx };
+
+	if (read_netrc(arena, &login.netrc, err) < 0)
+		return -1;
+	set->logins.count = 0;
+	log_in(&login, set, set->index, secrets);
+	for (size_t i = 0; i < set->extra.count; i++)
+		log_in(&login, set, set->extra.items[i], secrets);
+	return 0;
+}
+
+const char *index_full(const struct index_set *set, const char *url)
+{
+	for (size_t i = 0; i < set->logins.count; i++)
+		if (strcmp(set->logins.items[i].url, url) == 0)
+			return set->logins.items[i].full;
+	return url;
 }

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "envs/build_parts.h"
+#include "format/uri.h"
 
 /* Up to the first of `ends`, or all. */
 static struct str until(struct str text, const char *ends)
@@ -57,18 +58,16 @@ const char *wheel_url_version(const char *url, struct arena *arena)
 
 const char *wheel_url_host(const char *url, struct arena *arena)
 {
-	bool is_plain = str_starts_with(str_from(url), "http://");
-	struct str place = until(str_from(strstr(url, "://") + 3), "/?#");
-	const char *host = arena_bytes(arena, place.data, place.len);
-	const char *user_end = strrchr(host, '@');
-	const char *bracket;
+	struct uri parts;
+	struct str name;
+	uint16_t port;
 
-	if (user_end)
-		host = user_end + 1;
-	bracket = strchr(host, ']');
-	if (strchr(bracket ? bracket : host, ':'))
-		return host;
-	return arena_printf(arena, "%s:%d", host, is_plain ? 80 : 443);
+	if (!uri_split(url, &parts) || !uri_parse_host(parts.host, &name, &port))
+		return "";
+	if (port)
+		return arena_bytes(arena, parts.host.data, parts.host.len);
+	return arena_printf(arena, "%.*s:%d", (int)parts.host.len, parts.host.data,
+		str_is(parts.scheme, "http://") ? 80 : 443);
 }
 
 const char *wheel_url_of_package(

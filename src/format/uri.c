@@ -114,3 +114,44 @@ bool uri_is_authority(struct str text)
 			return false;
 	return is_port(port);
 }
+
+bool uri_parse_host(struct str text, struct str *name, uint16_t *port)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_";
+	bool is_v6 = text.len > 0 && text.data[0] == '[';
+	size_t at = is_v6, first = at;
+	uint64_t number = 0;
+
+	while (at < text.len && text.data[at] &&
+		strchr(is_v6 ? "0123456789abcdefABCDEF:." : letters, text.data[at]))
+		at++;
+	*name = (struct str){ text.data + first, at - first };
+	if (name->len == 0 || name->data[0] == '-' || name->len > 253 ||
+		(is_v6 && (name->len < 2 || at == text.len || text.data[at++] != ']')))
+		return false;
+	if (at < text.len &&
+		(text.data[at] != ':' ||
+			!str_to_u64(
+				(struct str){ text.data + at + 1, text.len - at - 1 }, &number) ||
+			number == 0 || number > UINT16_MAX))
+		return false;
+	*port = (uint16_t)number;
+	return true;
+}
+
+bool uri_split(const char *url, struct uri *parts)
+{
+	const char *start = strstr(url, "://"), *at;
+
+	if (!start)
+		return false;
+	start += strlen("://");
+	parts->scheme = (struct str){ url, (size_t)(start - url) };
+	parts->host = (struct str){ start, strcspn(start, "/?#") };
+	at = parts->host.len > 0 ? memrchr(start, '@', parts->host.len) : NULL;
+	parts->user = (struct str){ start, at ? (size_t)(at - start) : 0 };
+	if (at)
+		parts->host = (struct str){ at + 1, parts->host.len - parts->user.len - 1 };
+	return true;
+}

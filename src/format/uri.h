@@ -1,6 +1,7 @@
 /* uri.h -- percent-encoding, query strings and the authority of a request. Pure. */
 #pragma once
 #include <stdbool.h>
+#include <stdint.h>
 #include "base/arena.h"
 #include "base/str.h"
 
@@ -15,3 +16,15 @@ bool uri_next_parameter(struct str *rest, struct str *name, struct str *value);
 /* host or host:port, as it may stand in a Host header (which may be empty): letters, digits and
  * "-._~%!$&'()*+;=", or [IPv6]. No userinfo, no blank, no comma. */
 bool uri_is_authority(struct str text);
+
+/* host, host:port, [IPv6] or [IPv6]:port, as a URL has it: a name of letters, digits and "-._".
+ * *name is without brackets; *port is 0 when there is none. */
+bool uri_parse_host(struct str text, struct str *name, uint16_t *port);
+
+struct uri {		   /* views into "scheme://user:password@host:port/path" */
+	struct str scheme; /* with "://" */
+	struct str user;   /* with the password, without '@'; may be empty */
+	struct str host;   /* with the port; not checked. The rest of the URL follows it. */
+};
+/* false: it has no "://". */
+bool uri_split(const char *url, struct uri *parts);

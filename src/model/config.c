@@ -3,6 +3,7 @@
 #include "base/path.h"
 #include "format/quantity.h"
 #include "format/requirements.h"
+#include "format/uri.h"
 #include "format/yaml.h"
 #include "model/config.h"
 #include "model/environment.h"
@@ -200,50 +201,26 @@ static int read_python(const struct place *place, const char *text)
 	return set_text(place, text);
 }
 
-/* "name", "name:port", "[v6]", "[v6]:port". */
-static bool is_host(struct str host)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789.-_",
-			  v6[] = "0123456789abcdefABCDEF:.";
-	bool is_v6 = host.len > 0 && host.data[0] == '[';
-	size_t at = is_v6, first = at;
-	uint64_t port;
-
-	while (at < host.len && strchr(is_v6 ? v6 : letters, host.data[at]))
-		at++;
-	if (at == first || host.data[first] == '-' || at - first > 253)
-		return false;
-	if (is_v6 && (at == host.len || host.data[at++] != ']'))
-		return false;
-	if (at == host.len)
-		return true;
-	struct str digits = { host.data + at + 1, host.len - at - 1 };
-	return host.data[at] == ':' && str_to_u64(digits, &port) && port >= 1 && port <= 65535;
-}
-
 static int read_host(const struct place *place, const char *text)
 {
-	if (!is_host(str_from(text)))
+	struct str name;
+	uint16_t port;
+
+	if (!uri_parse_host(str_from(text), &name, &port))
 		return fail(place->err, ERR_INVALID, "'%s' is not a host or host:port", text);
 	return set_text(place, text);
 }
 
 static int read_url(const struct place *place, const char *text)
 {
-	struct str rest = str_from(text);
-	size_t scheme = str_starts_with(rest, "https://")  ? strlen("https://")
-			: str_starts_with(rest, "http://") ? strlen("http://")
-							   : 0;
+	struct uri parts;
+	struct str name;
+	uint16_t port;
 
-	rest.data += scheme;
-	rest.len = strcspn(rest.data, "/?#");
-	/* Who it is asked as may stand before the host. */
-	const char *at = memrchr(rest.data, '@', rest.len);
-	if (at)
-		rest = (struct str){ at + 1, rest.len - (size_t)(at + 1 - rest.data) };
 	/* Not repeated in full: it may hold a password. */
-	if (scheme == 0 || text[strcspn(text, " \n\t\"\\<>")] != '\0' || !is_host(rest))
+	if (!uri_split(text, &parts) || text[strcspn(text, " \n\t\"\\<>")] != '\0' ||
+		!(str_is(parts.scheme, "https://") || str_is(parts.scheme, "http://")) ||
+		!uri_parse_host(parts.host, &name, &port))
 		return fail(place->err, ERR_INVALID, "not an http:// or https:// URL");
 	return set_text(place, text);
 }

@@ -26,5 +26,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (uri_is_authority(text))
 		check(!size || (!memchr(data, ' ', size) && !memchr(data, '@', size) &&
 				       !memchr(data, '\0', size) && !memchr(data, '/', size)));
+	uint16_t port;
+	if (uri_parse_host(text, &name, &port))
+		check(name.len > 0 && name.data >= text.data &&
+			name.data + name.len <= text.data + size);
+	const char *url = arena_bytes(&arena, text.data, text.len);
+	struct uri parts;
+	if (uri_split(url, &parts))
+		check(parts.scheme.len + parts.user.len + parts.host.len <= strlen(url) &&
+			!memchr(parts.host.data, '/', parts.host.len));
 	return 0;
 }

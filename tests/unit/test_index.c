@@ -220,10 +220,10 @@ static void broken_and_missing_files_are_named(void **state)
 	setenv("UV_CONFIG_FILE", in_home("none.toml"), 1);
 	assert_refused(ERR_NOT_FOUND, "/none.toml'");
 	setenv("UV_CONFIG_FILE", home, 1);
-	assert_refused(ERR_INVALID, "is not a file");
+	assert_refused(ERR_INVALID, "is not a regular file");
 	assert_int_equal(mkfifo(in_home("fifo"), 0600), 0);
 	setenv("UV_CONFIG_FILE", in_home("fifo"), 1);
-	assert_refused(ERR_INVALID, "is not a file");
+	assert_refused(ERR_INVALID, "is not a regular file");
 }
 
 static void certificates_are_found_in_order(void **state)
