@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,10 +75,6 @@ static int open_file(const char *path, int *fd, struct stat *st, struct error *e
 
 	if (opened < 0 || fstat(opened, st) < 0)
 		return fail_errno(err, "open '%s'", path);
-	if (S_ISDIR(st->st_mode))
-		return fail_hint(err, ERR_INVALID,
-			"name a file in it; --pip ./DIRECTORY installs a project",
-			"'%s' is a directory", path);
 	*fd = take_fd(&opened);
 	return 0;
 }
@@ -146,8 +143,13 @@ static int read_source(struct gatherer *g, struct source *source, struct str *te
 	if (++g->files > INPUTS_FILES_MAX)
 		return fail(g->err, ERR_LIMIT, "'%s': more than %d files", source->path,
 			INPUTS_FILES_MAX);
-	if (open_file(source->path, &fd, &source->st, g->err) < 0 ||
-		(source->outer && check_included(g, source, fd) < 0))
+	if (open_file(source->path, &fd, &source->st, g->err) < 0)
+		return -1;
+	if (S_ISDIR(source->st.st_mode))
+		return fail_hint(g->err, ERR_INVALID,
+			"name a file in it; --pip ./DIRECTORY installs a project",
+			"'%s' is a directory", source->path);
+	if (source->outer && check_included(g, source, fd) < 0)
 		return -1;
 	return read_all(fd, source->path, g->arena, text, g->err);
 }
@@ -293,15 +295,10 @@ static int add_lines(
 
 static int gather_pyproject(struct gatherer *g, struct str text, const struct source *source)
 {
-	const struct env_request *request = g->request;
-	text_list extras = { 0 }, groups = { 0 };
 	struct pyproject found = { 0 };
 
-	for (size_t i = 0; i < request->extras.count; i++)
-		vec_push(g->arena, &extras, request->extras.items[i]);
-	for (size_t i = 0; i < request->groups.count; i++)
-		vec_push(g->arena, &groups, request->groups.items[i]);
-	if (pyproject_read(text, &extras, &groups, g->arena, &found, g->err) < 0)
+	if (pyproject_read(text, &g->request->extras, &g->request->groups, g->arena, &found,
+		    g->err) < 0)
 		return error_context(g->err, "%s", source->path);
 	g->has_project = true;
 	return add_lines(g, &found.dependencies, FOR_REQUIREMENTS, source->path) < 0 ||
@@ -333,62 +330,37 @@ static int gather_uv_lock(struct gatherer *g, struct str text, const struct sour
 	return 0;
 }
 
-static int refuse_poetry(struct gatherer *g, struct str text, const struct source *source)
-{
-	return fail_hint(g->err, ERR_INVALID,
-		"poetry export -f requirements.txt -o requirements.txt",
-		"'%s': only Poetry reads this format, uv does not", source->path);
-}
-
-static int refuse_pipenv(struct gatherer *g, struct str text, const struct source *source)
-{
-	return fail_hint(g->err, ERR_INVALID, "pipenv requirements > requirements.txt",
-		"'%s': only Pipenv reads this format, uv does not", source->path);
-}
-
-static int refuse_project(struct gatherer *g, struct str text, const struct source *source)
-{
-	return fail_hint(g->err, ERR_INVALID, "--pip DIRECTORY or --editable DIRECTORY",
-		"'%s' is not a list of requirements: they are known only after a build of the "
-		"project",
-		source->path);
-}
-
-static int refuse_conda(struct gatherer *g, struct str text, const struct source *source)
-{
-	return fail_hint(g->err, ERR_INVALID, "list the packages of the index in requirements.txt",
-		"'%s': environments of Conda are not supported", source->path);
-}
-
 typedef int gather_fn(struct gatherer *g, struct str text, const struct source *source);
 
-/* By the name of the file, or NULL: a requirements file. */
-static gather_fn *find_format(const char *file)
-{
-	static const struct {
-		const char *name;
-		gather_fn *gather;
-	} formats[] = {
-		{ "pyproject.toml", gather_pyproject },
-		{ "pylock.toml", gather_pylock },
-		{ "uv.lock", gather_uv_lock },
-		{ "poetry.lock", refuse_poetry },
-		{ "Pipfile", refuse_pipenv },
-		{ "Pipfile.lock", refuse_pipenv },
-		{ "setup.py", refuse_project },
-		{ "setup.cfg", refuse_project },
-		{ "environment.yml", refuse_conda },
-		{ "environment.yaml", refuse_conda },
-	};
-	struct str name = str_from(path_basename(file));
+struct file_format {
+	const char *name;   /* of the file; '*' stands for any text */
+	gather_fn *gather;  /* NULL: it can't be read, because … */
+	const char *reason, *hint;
+};
+#define POETRY "poetry export -f requirements.txt -o requirements.txt"
+#define PIPENV "pipenv requirements > requirements.txt"
+#define NOT_A_LIST                                                                                 \
+	"it is not a list of requirements: they are known only after a build of the project"
+static const struct file_format formats[] = {
+	{ "pyproject.toml", gather_pyproject, NULL, NULL },
+	{ "pylock.toml", gather_pylock, NULL, NULL },
+	{ "pylock.*.toml", gather_pylock, NULL, NULL },
+	{ "uv.lock", gather_uv_lock, NULL, NULL },
+	{ "poetry.lock", NULL, "only Poetry reads this format, uv does not", POETRY },
+	{ "Pipfile", NULL, "only Pipenv reads this format, uv does not", PIPENV },
+	{ "Pipfile.lock", NULL, "only Pipenv reads this format, uv does not", PIPENV },
+	{ "setup.py", NULL, NOT_A_LIST, "--pip DIRECTORY or --editable DIRECTORY" },
+	{ "setup.cfg", NULL, NOT_A_LIST, "--pip DIRECTORY or --editable DIRECTORY" },
+	{ "environment.y*ml", NULL, "environments of Conda are not supported",
+		"list the packages of the index in requirements.txt" },
+};
 
+/* NULL: a requirements file. */
+static const struct file_format *find_format(const char *file)
+{
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-		if (str_is(name, formats[i].name))
-			return formats[i].gather;
-	/* pylock.NAME.toml */
-	if (str_starts_with(name, "pylock.") && name.len > 5 &&
-		memcmp(name.data + name.len - 5, ".toml", 5) == 0)
-		return gather_pylock;
+		if (fnmatch(formats[i].name, path_basename(file), 0) == 0)
+			return &formats[i];
 	return NULL;
 }
 
@@ -398,18 +370,22 @@ static int gather(
 	struct source source = {
 		.outer = outer, .path = path, .depth = outer ? outer->depth + 1 : 0
 	};
-	gather_fn *other = purpose == FOR_REQUIREMENTS && !outer ? find_format(path) : NULL;
+	const struct file_format *format =
+		purpose == FOR_REQUIREMENTS && !outer ? find_format(path) : NULL;
 	struct str text;
 
 	if (read_source(g, &source, &text) < 0)
 		return -1;
-	if (!other) {
+	if (!format) {
 		if (!outer && purpose == FOR_REQUIREMENTS)
 			g->inputs->text = text;
 		return gather_plain(g, text, purpose, &source);
 	}
 	g->is_plain = false;
-	return other(g, text, &source);
+	if (!format->gather)
+		return fail_hint(
+			g->err, ERR_INVALID, format->hint, "'%s': %s", path, format->reason);
+	return format->gather(g, text, &source);
 }
 
 /* ---- the command line ---- */
