@@ -19,58 +19,72 @@
 #define PACKAGES_MAX 20 /* built for one environment */
 #define SPECIFIER "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.*+!=<>~,"
 
-static const struct built_wheel *find_built(const struct making *making, const char *name)
+/* A wheel in the stage: of a project, of a local path, or (both NULL) of the package `name`. */
+static const struct built_wheel *find_wheel(const struct making *making,
+	const struct env_project *project, const struct env_local *local, const char *name)
 {
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
+		bool is_of_project = project && built->project
+					     ? strcmp(built->project->path, project->path) == 0
+					     : built->project == project;
 
-		if (!built->project && !built->local && strcmp(built->package->name, name) == 0)
+		if (is_of_project && built->local == local &&
+			(!name || strcmp(built->package->name, name) == 0))
 			return built;
 	}
 	return NULL;
 }
 
+static const struct built_wheel *find_built(const struct making *making, const char *name)
+{
+	return find_wheel(making, NULL, NULL, name);
+}
+
+static void add_built(struct making *making, struct built_wheel wheel)
+{
+	/* A wheel that no index has is a package of the lock, too, by the hash of its bytes. */
+	if (!wheel.package) {
+		struct lock_package *package = arena_alloc(making->arena, sizeof *package);
+
+		*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
+		vec_push(making->arena, &package->hashes,
+			arena_printf(making->arena, "sha256:%s", wheel.sha256));
+		wheel.package = package;
+	}
+	vec_push(making->arena, &making->built, wheel);
+}
+
+static int build_wheel(struct making *making, const struct sdist *sdist, struct built_wheel *wheel,
+	struct error *err)
+{
+	events_status(&making->store->events, "building_wheels", making->wanted->name);
+	making_show(making, "building_wheels", making->built.count, 0);
+	return sdist_build(making, sdist, &making->stage, wheel, err);
+}
+
 static int build_package(
 	struct making *making, const struct lock_package *package, struct error *err)
 {
-	struct sdist sdist = { .package = package };
 	struct built_wheel wheel;
 
-	events_status(&making->store->events, "building_wheels", making->wanted->name);
-	making_show(making, "building_wheels", making->built.count, 0);
-	if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
+	if (build_wheel(making, &(struct sdist){ .package = package }, &wheel, err) < 0)
 		return -1;
 	wheel.package = package;
-	wheel.project = NULL;
-	wheel.local = NULL;
-	vec_push(making->arena, &making->built, wheel);
+	add_built(making, wheel);
 	return 0;
-}
-
-/* A wheel that no index has is a package of the lock, too, by the hash of its bytes. */
-static void add_built(struct making *making, struct built_wheel wheel)
-{
-	struct lock_package *package = arena_alloc(making->arena, sizeof *package);
-
-	*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
-	vec_push(making->arena, &package->hashes,
-		arena_printf(making->arena, "sha256:%s", wheel.sha256));
-	wheel.package = package;
-	vec_push(making->arena, &making->built, wheel);
 }
 
 static int build_project(
 	struct making *making, const struct env_project *project, struct error *err)
 {
-	struct sdist sdist = { .project = project->path };
 	struct built_wheel wheel;
 
-	events_status(&making->store->events, "building_wheels", making->wanted->name);
-	making_show(making, "building_wheels", making->built.count, 0);
-	if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
+	if (find_wheel(making, project, NULL, NULL))
+		return 0;
+	if (build_wheel(making, &(struct sdist){ .project = project->path }, &wheel, err) < 0)
 		return -1;
 	wheel.project = project;
-	wheel.local = NULL;
 	add_built(making, wheel);
 	return 0;
 }
@@ -113,26 +127,15 @@ static int copy_wheel(struct making *making, const struct env_local *local,
 		       : fail(err, ERR_CONFLICT, "'%s' changes while it is read", local->path);
 }
 
-static const struct built_wheel *find_local(
-	const struct making *making, const struct env_local *local)
-{
-	for (size_t i = 0; i < making->built.count; i++)
-		if (making->built.items[i].local == local)
-			return &making->built.items[i];
-	return NULL;
-}
-
 static int take_local(struct making *making, const struct env_local *local, struct error *err)
 {
 	struct sdist sdist = { .project = local->path, .is_whole = true };
 	struct built_wheel wheel;
 
-	if (find_local(making, local))
+	if (find_wheel(making, NULL, local, NULL))
 		return 0;
 	if (local->is_directory) {
-		events_status(&making->store->events, "building_wheels", making->wanted->name);
-		making_show(making, "building_wheels", making->built.count, 0);
-		if (sdist_build(making, &sdist, &making->stage, &wheel, err) < 0)
+		if (build_wheel(making, &sdist, &wheel, err) < 0)
 			return -1;
 	} else if (copy_wheel(making, local, &wheel, err) < 0) {
 		return build_failed_as(making->problem, err);
@@ -140,7 +143,6 @@ static int take_local(struct making *making, const struct env_local *local, stru
 	if (policy_judge_name(
 		    &making->store->config, wheel.name, local->path, making->problem, err) < 0)
 		return -1;
-	wheel.project = NULL;
 	wheel.local = local;
 	add_built(making, wheel);
 	return 0;
@@ -154,23 +156,16 @@ int sources_take_locals(struct making *making, struct error *err)
 	return 0;
 }
 
-static int compare_packages(const void *a, const void *b)
-{
-	const struct lock_package *left = a, *right = b;
-
-	return strcmp(left->name, right->name);
-}
-
 void sources_lock_locals(struct making *making)
 {
-	size_t before = making->packages.count;
+	for (size_t i = 0; i < making->built.count; i++) {
+		const struct built_wheel *built = &making->built.items[i];
 
-	for (size_t i = 0; i < making->built.count; i++)
-		if (making->built.items[i].local)
-			vec_push(making->arena, &making->packages, *making->built.items[i].package);
-	if (making->packages.count > before)
-		qsort(making->packages.items, making->packages.count,
-			sizeof *making->packages.items, compare_packages);
+		if (built->local && !lock_find(&making->packages, built->name)) {
+			vec_push(making->arena, &making->packages, *built->package);
+			lock_sort(&making->packages);
+		}
+	}
 }
 
 /* The same wheel as the lock's, or NULL. */
@@ -215,8 +210,7 @@ int sources_build_projects(struct making *making, struct error *err)
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const struct env_project *project = &wanted->projects.items[i];
 
-		if (project->digest && !sources_project(making, project) &&
-			build_project(making, project, err) < 0)
+		if (project->digest && build_project(making, project, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -407,29 +401,16 @@ int sources_build_missing(struct making *making, struct error *err)
 			build_package(making, package, err) < 0)
 			return -1;
 	}
-	for (size_t i = 0; i < composition->missing_projects.count; i++) {
-		const struct env_project *project = composition->missing_projects.items[i];
-
-		if (!sources_project(making, project) && build_project(making, project, err) < 0)
+	for (size_t i = 0; i < composition->missing_projects.count; i++)
+		if (build_project(making, composition->missing_projects.items[i], err) < 0)
 			return -1;
-	}
 	return 0;
-}
-
-static struct lock_package *find_locked(struct making *making, const char *name)
-{
-	for (size_t i = 0; i < making->packages.count; i++) {
-		if (strcmp(making->packages.items[i].name, name) == 0)
-			return &making->packages.items[i];
-	}
-	return NULL;
 }
 
 int sources_build_locked(struct making *making, struct error *err)
 {
 	struct lock_package *package =
-		making->needs_build ? find_locked(making, making->needs_build) : NULL;
-	auto_buf struct buf text = { 0 };
+		making->needs_build ? lock_find(&making->packages, making->needs_build) : NULL;
 
 	if (!package || package->is_built || !making->wanted->allow_build ||
 		making_is_begun(making))
@@ -437,10 +418,7 @@ int sources_build_locked(struct making *making, struct error *err)
 	if (build_package(making, package, err) < 0)
 		return -1;
 	package->is_built = true;
-	buf_init(&text, OUTPUT_MAX);
-	lock_print(&making->packages, &text);
-	making->lock_text =
-		(struct str){ arena_bytes(making->arena, text.data, text.len), text.len };
+	making_print_lock(making);
 	if (lock_keep(making->store, making->wanted->lock_key, making->lock_text, err) < 0)
 		return build_failed_as(making->problem, err);
 	return making_reach(making, err);
@@ -449,27 +427,25 @@ int sources_build_locked(struct making *making, struct error *err)
 const struct built_wheel *sources_find(
 	const struct making *making, const struct lock_package *package)
 {
+	const struct built_wheel *local = find_local_wheel(making, package);
+
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
 
 		if (built->project && built->package == package)
 			return built;
 	}
-	if (find_local_wheel(making, package))
-		return find_local_wheel(making, package);
+	if (local)
+		return local;
 	return package->is_built ? find_built(making, package->name) : NULL;
 }
 
 const struct lock_package *sources_project(
 	const struct making *making, const struct env_project *project)
 {
-	for (size_t i = 0; i < making->built.count; i++) {
-		const struct built_wheel *built = &making->built.items[i];
+	const struct built_wheel *built = find_wheel(making, project, NULL, NULL);
 
-		if (built->project && strcmp(built->project->path, project->path) == 0)
-			return built->package;
-	}
-	return NULL;
+	return built ? built->package : NULL;
 }
 
 void sources_name_layer(

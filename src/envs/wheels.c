@@ -308,15 +308,6 @@ static int install_rivals(
 	return 0;
 }
 
-static struct lock_package *find_locked(struct making *making, const char *name)
-{
-	for (size_t i = 0; i < making->packages.count; i++) {
-		if (strcmp(making->packages.items[i].name, name) == 0)
-			return &making->packages.items[i];
-	}
-	return NULL;
-}
-
 /* The order of rivals goes into the lock, so that every environment of this lock has it, with or
  * without uv running again. An order that is there already stays. */
 static int keep_order(struct making *making, const struct split *split, struct error *err)
@@ -330,8 +321,8 @@ static int keep_order(struct making *making, const struct split *split, struct e
 			return 0;
 	}
 	for (size_t i = 0; i < split->order.count; i++) {
-		const struct lock_package *package =
-			find_locked(making, split->packages.items[split->order.items[i]].name);
+		const struct lock_package *package = lock_find(
+			&making->packages, split->packages.items[split->order.items[i]].name);
 
 		/* Editable projects lie on top in any case, the pip that we add at the bottom. */
 		if (!package)
@@ -344,15 +335,10 @@ static int keep_order(struct making *making, const struct split *split, struct e
 	if (is_by_name)
 		return 0;
 	size_t first = ordered.count;
-	for (size_t i = 0; i < making->packages.count; i++) {
-		bool is_taken = false;
-
-		for (size_t k = 0; k < first && !is_taken; k++)
-			is_taken =
-				strcmp(ordered.items[k].name, making->packages.items[i].name) == 0;
-		if (!is_taken)
+	for (size_t i = 0; i < making->packages.count; i++)
+		if (!lock_find(&(lock_list){ ordered.items, first, first },
+			    making->packages.items[i].name))
 			vec_push(making->arena, &ordered, making->packages.items[i]);
-	}
 	making->packages = ordered;
 	making_print_lock(making);
 	return lock_keep(making->store, making->wanted->lock_key, making->lock_text, err) < 0

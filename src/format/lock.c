@@ -18,6 +18,25 @@ static int compare_packages(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
+void lock_sort(lock_list *packages)
+{
+	if (packages->count > 0)
+		qsort(packages->items, packages->count, sizeof *packages->items, compare_packages);
+}
+
+static struct lock_package *find_named(const lock_list *packages, struct str name)
+{
+	for (size_t i = 0; i < packages->count; i++)
+		if (str_is(name, packages->items[i].name))
+			return &packages->items[i];
+	return NULL;
+}
+
+struct lock_package *lock_find(const lock_list *packages, const char *name)
+{
+	return find_named(packages, str_from(name));
+}
+
 void lock_sort_hashes(struct lock_package *package)
 {
 	const char **items = package->hashes.items;
@@ -69,12 +88,7 @@ static struct lock_package *find_marked(struct str line, struct str mark, lock_l
 {
 	if (line.len < mark.len || memcmp(line.data, mark.data, mark.len) != 0)
 		return NULL;
-	struct str name = { line.data + mark.len, line.len - mark.len };
-	for (size_t i = 0; i < packages->count; i++) {
-		if (str_is(name, packages->items[i].name))
-			return &packages->items[i];
-	}
-	return NULL;
+	return find_named(packages, (struct str){ line.data + mark.len, line.len - mark.len });
 }
 
 /* Comments, because uv's format has no field for these properties. */
@@ -116,8 +130,7 @@ int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct
 			return -1;
 		vec_push(arena, &taken, package);
 	}
-	if (taken.count > 0)
-		qsort(taken.items, taken.count, sizeof *taken.items, compare_packages);
+	lock_sort(&taken);
 	for (size_t i = 1; i < taken.count; i++) {
 		if (strcmp(taken.items[i].name, taken.items[i - 1].name) == 0)
 			return fail(err, ERR_CORRUPT, "package '%s' is listed twice",

@@ -22,5 +22,9 @@ typedef VEC(struct lock_package) lock_list;
 int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct error *err);
 /* The same text that uv accepts with --require-hashes; prints what it parses to the same bytes. */
 void lock_print(const lock_list *packages, struct buf *out);
+/* By name. */
+void lock_sort(lock_list *packages);
+/* NULL: not in it. */
+struct lock_package *lock_find(const lock_list *packages, const char *name);
 /* Sorts the hashes of one, each once. */
 void lock_sort_hashes(struct lock_package *package);
