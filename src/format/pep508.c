@@ -1,27 +1,19 @@
 #include "format/pep508.h"
+#include <ctype.h>
 #include <strings.h>
 #include "format/requirements.h"
 
 /* Deeper than anybody writes, and far from the end of a stack. */
 #define MARKER_DEPTH_MAX 32
+#define VERSION_MAX 255
 
 struct cursor {
 	const char *at, *end;
 };
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 static bool is_word(char c)
 {
-	return is_letter(c) || is_digit(c) || c == '_';
+	return isalnum((unsigned char)c) || c == '_';
 }
 
 static char peek(const struct cursor *c)
@@ -43,126 +35,78 @@ static bool take_char(struct cursor *c, char wanted)
 	return true;
 }
 
-/* `text` in any case. */
-static bool take_text(struct cursor *c, const char *text)
-{
-	size_t len = strlen(text);
-
-	if ((size_t)(c->end - c->at) < len || strncasecmp(c->at, text, len) != 0)
-		return false;
-	c->at += len;
-	return true;
-}
-
-static bool take_digits(struct cursor *c)
-{
-	const char *start = c->at;
-
-	while (is_digit(peek(c)))
-		c->at++;
-	return c->at > start;
-}
-
 static struct str since(const char *start, const struct cursor *c)
 {
 	return (struct str){ start, (size_t)(c->at - start) };
 }
 
-static void skip_separator(struct cursor *c)
+#define DIGITS "0123456789"
+
+/* Passes over [-_.]? one of the words ([-_.]? digits)?, when it is there. */
+static const char *skip_suffix(const char *at, const char *const *words)
 {
-	if (peek(c) == '-' || peek(c) == '_' || peek(c) == '.')
-		c->at++;
-}
+	const char *after = at + strspn(at, "-_.");
 
-/* [-_.]? one of the words [-_.]? digits? -- nothing is taken when it isn't there. */
-static bool take_suffix(struct cursor *c, const char *const *words)
-{
-	struct cursor try = *c;
+	for (; after - at <= 1 && *words; words++) {
+		size_t len = strlen(*words);
 
-	skip_separator(&try);
-	for (; *words; words++) {
-		struct cursor number;
-
-		if (!take_text(&try, *words))
+		if (strncasecmp(after, *words, len) != 0)
 			continue;
-		number = try;
-		skip_separator(&number);
+		after += len;
 		/* "1.0a.dev1": the separator belongs to a number, or to what follows. */
-		if (take_digits(&number))
-			try = number;
-		*c = try;
-		return true;
+		const char *number = after + (*after && strchr("-_.", *after));
+		size_t digits = strspn(number, DIGITS);
+		return digits > 0 ? number + digits : after;
 	}
-	return false;
-}
-
-static void take_post(struct cursor *c)
-{
-	static const char *const words[] = { "post", "rev", "r", NULL };
-	struct cursor try = *c;
-
-	if (take_char(&try, '-') && take_digits(&try))
-		*c = try;
-	else
-		take_suffix(c, words);
-}
-
-static bool take_local(struct cursor *c)
-{
-	struct cursor try = *c;
-
-	if (!take_char(&try, '+'))
-		return false;
-	do {
-		const char *start = try.at;
-
-		while (is_letter(peek(&try)) || is_digit(peek(&try)))
-			try.at++;
-		if (try.at == start)
-			return false;
-		*c = try;
-		skip_separator(&try);
-	} while (try.at > c->at);
-	return true;
+	return at;
 }
 
 struct version {
 	int segments;
-	bool is_wildcard, has_local, has_suffix;
+	bool is_wildcard, has_local;
 };
 
-static bool take_version(struct cursor *c, struct version *version)
+/* A version by PEP 440. */
+static bool parse_version(struct str text, struct version *version)
 {
 	static const char *const pre[] = { "alpha", "beta", "preview", "pre", "rc", "a", "b", "c",
 		NULL };
+	static const char *const post[] = { "post", "rev", "r", NULL };
 	static const char *const dev[] = { "dev", NULL };
-	struct cursor try = *c;
-	const char *release;
+	char copy[VERSION_MAX + 1];
+	const char *at = copy;
+	size_t len;
 
 	*version = (struct version){ .segments = 1 };
-	take_text(&try, "v");
-	if (!take_digits(&try))
+	if (!str_format(copy, sizeof copy, "%.*s", (int)text.len, text.data))
 		return false;
-	if (take_char(&try, '!') && !take_digits(&try))
+	at += *at == 'v' || *at == 'V';
+	at += len = strspn(at, DIGITS);
+	if (len > 0 && *at == '!')
+		at += 1 + (len = strspn(at + 1, DIGITS));
+	if (len == 0)
 		return false;
-	*c = try;
-	while (take_char(&try, '.') && take_digits(&try)) {
+	for (; *at == '.' && (len = strspn(at + 1, DIGITS)); at += 1 + len)
 		version->segments++;
-		*c = try;
-	}
-	try = *c;
-	if (take_char(&try, '.') && take_char(&try, '*')) {
-		version->is_wildcard = true;
-		*c = try;
+	version->is_wildcard = strcmp(at, ".*") == 0;
+	if (version->is_wildcard)
 		return true;
+	at = skip_suffix(at, pre);
+	len = *at == '-' ? strspn(at + 1, DIGITS) : 0;
+	at = len > 0 ? at + 1 + len : skip_suffix(at, post);
+	at = skip_suffix(at, dev);
+	version->has_local = *at == '+';
+	while (*at && strchr(version->has_local ? "+-_." : "", *at)) {
+		len = 1;
+		while (isalnum((unsigned char)at[len]))
+			len++;
+		if (len == 1)
+			return false;
+		at += len;
+		if (*at == '+')
+			return false;
 	}
-	release = c->at;
-	take_suffix(c, pre);
-	take_post(c);
-	take_suffix(c, dev);
-	version->has_suffix = c->at > release;
-	version->has_local = take_local(c);
-	return true;
+	return *at == '\0';
 }
 
 static const char *take_operator(struct cursor *c)
@@ -171,48 +115,44 @@ static const char *take_operator(struct cursor *c)
 	static const char *const operators[] = { "===", "==", "~=", "!=", "<=", ">=", "<", ">" };
 
 	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
-		if (take_text(c, operators[i]))
+		size_t len = strlen(operators[i]);
+
+		if ((size_t)(c->end - c->at) >= len && memcmp(c->at, operators[i], len) == 0) {
+			c->at += len;
 			return operators[i];
+		}
 	}
 	return NULL;
 }
 
 static bool take_specifier(struct cursor *c, bool *is_pin, const char **reason)
 {
-	const char *comparison = take_operator(c);
-	bool is_equality;
-	struct version version;
+	const char *comparison = take_operator(c), *start;
 
 	*reason = "a version specifier like >=1.2 is expected here";
 	if (!comparison)
 		return false;
 	skip_blanks(c);
-	*is_pin = false;
-	if (strcmp(comparison, "===") == 0) {
-		const char *start = c->at;
-
-		while (c->at < c->end && !strchr(" \t;),", *c->at))
-			c->at++;
-		*is_pin = true;
-		/* Readers differ about whether the comma is part of it. */
-		*reason = "=== needs a version, and no comma after it";
-		return c->at > start && peek(c) != ',';
-	}
+	start = c->at;
+	while (c->at < c->end && !strchr(" \t;),", *c->at))
+		c->at++;
+	struct str version = since(start, c);
+	bool is_equality = strcmp(comparison, "==") == 0 || strcmp(comparison, "!=") == 0;
+	struct version parsed = { 0 };
+	/* Readers differ about whether the comma is part of it. */
+	*reason = "=== needs a version, and no comma after it";
+	*is_pin = true;
+	if (strcmp(comparison, "===") == 0)
+		return version.len > 0 && peek(c) != ',';
 	*reason = "that is not a version by PEP 440";
-	if (!take_version(c, &version))
+	if (!parse_version(version, &parsed))
 		return false;
-	is_equality = strcmp(comparison, "==") == 0 || strcmp(comparison, "!=") == 0;
-	*reason = "a version with .* needs == or !=";
-	if (version.is_wildcard && !is_equality)
-		return false;
-	*reason = "a local version (+...) needs == or !=";
-	if (version.has_local && !is_equality)
+	*is_pin = strcmp(comparison, "==") == 0 && !parsed.is_wildcard;
+	*reason = "a version with .* or a local version (+...) needs == or !=";
+	if ((parsed.is_wildcard || parsed.has_local) && !is_equality)
 		return false;
 	*reason = "~= needs at least two numbers: ~=1.2";
-	if (strcmp(comparison, "~=") == 0 && version.segments < 2)
-		return false;
-	*is_pin = strcmp(comparison, "==") == 0 && !version.is_wildcard;
-	return true;
+	return strcmp(comparison, "~=") != 0 || parsed.segments >= 2;
 }
 
 static bool take_specifiers(struct cursor *c, bool *is_pinned, const char **reason)
