@@ -191,8 +191,6 @@ int making_install(struct making *making, struct error *err);
 int making_merge(struct making *making, struct error *err);
 /* Before a job that reaches the indexes: opens the way, and finds uv. */
 int making_reach(struct making *making, struct error *err);
-/* -r uv.lock: what uv reads from it becomes requirements, judged like those of any file. */
-int choices_read_uv_lock(struct making *making, struct error *err);
 /* --torch-backend: finds out where uv has the packages of that backend from, which only uv knows,
  * and allows these hosts. The network is open, and uv is there. */
 int making_reach_torch(struct making *making, struct error *err);

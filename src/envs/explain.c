@@ -4,6 +4,15 @@
 #include "envs/explain.h"
 #include "format/quantity.h"
 
+void making_refused(const struct making *making, char out[320])
+{
+	const struct build_network *network = making->builder->network;
+
+	network->refused(network->ctx, out);
+	if (making->torch_host && strcmp(out, making->torch_host) == 0)
+		out[0] = '\0';
+}
+
 int making_timeout(struct making *making, struct error *err)
 {
 	uint64_t limit_ms = making->store->config.install_timeout_ms;

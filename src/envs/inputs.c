@@ -297,8 +297,8 @@ static int gather_pyproject(struct gatherer *g, struct str text, const struct so
 {
 	struct pyproject found = { 0 };
 
-	if (pyproject_read(text, &g->request->extras, &g->request->groups, g->arena, &found,
-		    g->err) < 0)
+	if (pyproject_read(
+		    text, &g->request->extras, &g->request->groups, g->arena, &found, g->err) < 0)
 		return error_context(g->err, "%s", source->path);
 	g->has_project = true;
 	return add_lines(g, &found.dependencies, FOR_REQUIREMENTS, source->path) < 0 ||
@@ -333,8 +333,8 @@ static int gather_uv_lock(struct gatherer *g, struct str text, const struct sour
 typedef int gather_fn(struct gatherer *g, struct str text, const struct source *source);
 
 struct file_format {
-	const char *name;   /* of the file; '*' stands for any text */
-	gather_fn *gather;  /* NULL: it can't be read, because … */
+	const char *name;  /* of the file; '*' stands for any text */
+	gather_fn *gather; /* NULL: it can't be read, because … */
 	const char *reason, *hint;
 };
 #define POETRY "poetry export -f requirements.txt -o requirements.txt"

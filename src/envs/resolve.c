@@ -1,11 +1,74 @@
-/* Requirements to a lock, by uv. */
+/* Requirements to a lock, by uv; and what else than requirements decides what uv takes: uv.lock,
+ * constraints, pre-releases and PyTorch's backend. */
 #include <string.h>
 
 #include "base/path.h"
+#include "envs/hosts.h"
 #include "envs/jobs.h"
 #include "envs/progress.h"
+#include "envs/scripts.h"
 #include "envs/sources.h"
 #include "envs/uv_run.h"
+
+#define TORCH_HOSTS_MAX 3 /* the index, and where its files are */
+
+/* What uv reads from uv.lock, as requirements with hashes; judged like those of any file. */
+static int read_uv_lock(struct making *making, struct error *err)
+{
+	static const char *const arguments[] = { "export", "--frozen", "--offline", "--no-header",
+		"--no-annotate", "--no-emit-project", "--no-default-groups", "--format",
+		"requirements-txt", "--python", ENV_PYTHON, "--project",
+		(ENV_INSIDE "/" STAGE_INPUT), NULL };
+	const struct env_request *request = making->wanted->request;
+	struct env_wanted *wanted = making->wanted;
+	struct arena *arena = making->arena;
+	auto_buf struct buf out = { 0 };
+	requirement_list list = { 0 };
+	const char *needs_build;
+	struct uv_job uv;
+
+	if (wanted->uv_lock.len == 0)
+		return 0;
+	if (making_put(making, "uv.lock", wanted->uv_lock, err) < 0 ||
+		making_put(making, "pyproject.toml", wanted->uv_project, err) < 0)
+		return -1;
+	buf_init(&out, UV_OUTPUT_MAX);
+	making_uv(making, &uv, arguments);
+	uv.job.forward = false;
+	for (size_t i = 0; i < request->extras.count; i++)
+		uv_add(making, &uv, "--extra", request->extras.items[i]);
+	for (size_t i = 0; i < request->groups.count; i++)
+		uv_add(making, &uv, "--group", request->groups.items[i]);
+	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
+		return error_context(err, "uv.lock");
+	if (requirements_parse((struct str){ out.data, out.len }, arena, &list, err) < 0) {
+		error_context(err, "uv.lock, as uv reads it");
+		return build_failed(making->problem, BUILD_INVALID, NULL);
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		list.items[i].file = "uv.lock (as uv prints it)";
+		vec_push(arena, &wanted->requirements, list.items[i]);
+	}
+	wanted->uv_lock.len = 0; /* once a build */
+	return wanted_judge(making->store, wanted, arena, making->problem, err);
+}
+
+/* The constraints, and what else chooses between versions. */
+static int add_choices(struct making *making, struct uv_job *uv, struct error *err)
+{
+	const requirement_list *list = &making->wanted->constraints;
+	auto_buf struct buf text = { 0 };
+
+	if (making->wanted->is_pre)
+		uv_add(making, uv, "--prerelease", "allow");
+	if (list->count == 0)
+		return 0;
+	buf_init(&text, REQUIREMENTS_MAX);
+	for (size_t i = 0; i < list->count; i++)
+		buf_printf(&text, "%s\n", list->items[i].text);
+	uv_add(making, uv, "--constraints", ENV_INPUT("constraints.txt"));
+	return making_put(making, "constraints.txt", (struct str){ text.data, text.len }, err);
+}
 
 /* The packages alone, without hashes: uv ignores them here, and we don't (policy_keep_hashes). */
 static int put_requirements(struct making *making, struct error *err)
@@ -115,7 +178,7 @@ int making_resolve(struct making *making, struct error *err)
 
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
-	if (choices_read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
+	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
 		sources_take_locals(making, err) < 0 || put_requirements(making, err) < 0)
 		return -1;
 	buf_init(&out, UV_OUTPUT_MAX);
@@ -125,7 +188,7 @@ int making_resolve(struct making *making, struct error *err)
 		making_uv(making, &uv, has_addresses(making) ? by_address : by_hash);
 		making_cut_off(making, &uv);
 		sources_show(making, &uv, true);
-		if (choices_add(making, &uv, err) < 0)
+		if (add_choices(making, &uv, err) < 0)
 			return -1;
 		if (making_run_uv(making, &uv, &out, &needs_build, err) == 0)
 			break;
@@ -133,4 +196,53 @@ int making_resolve(struct making *making, struct error *err)
 			return -1;
 	}
 	return take_lock(making, (struct str){ out.data, out.len }, err);
+}
+
+/* --torch-backend: uv has the addresses of PyTorch's packages in itself. When it is to install
+ * torch alone, they are what it asks for and is refused. uv is the pinned one, and it is asked
+ * before anything of the index takes part. */
+
+/* What it says doesn't matter: either it works, or a host was refused. */
+static int ask_for_torch(struct making *making, struct error *err)
+{
+	static const char *const arguments[] = { "pip", "install", "--dry-run", "--no-deps",
+		"--no-build", "--target", "/tmp/target", NULL };
+	auto_buf struct buf out = { 0 }, errors = { 0 };
+	struct arena *arena = making->arena;
+	struct job_result result = { 0 };
+	struct uv_job uv;
+
+	buf_init(&out, UV_OUTPUT_MAX);
+	buf_init(&errors, UV_OUTPUT_MAX);
+	making_uv(making, &uv, arguments);
+	uv_add(making, &uv, "--python", making->wanted->python.path);
+	uv_add(making, &uv, "torch", NULL);
+	vec_push(arena, &uv.argv, NULL);
+	uv.job.argv = uv.argv.items;
+	job_set_env(&uv.job, arena, "UV_CACHE_DIR", "/tmp/cache");
+	return making->runner.run(making->runner.ctx, &uv.job, &out, &errors, &result, err);
+}
+
+int making_reach_torch(struct making *making, struct error *err)
+{
+	const struct build_network *network = making->builder->network;
+
+	if (!making->wanted->request->torch_backend)
+		return 0;
+	for (int i = 0; i < TORCH_HOSTS_MAX; i++) {
+		char refused[320] = "";
+		struct file_host host;
+
+		if (ask_for_torch(making, err) < 0)
+			return build_failed_as(making->problem, err);
+		making_refused(making, refused);
+		if (refused[0] == '\0')
+			return 0;
+		buf_printf(&making->log, "packages of --torch-backend come from %s\n", refused);
+		making->torch_host = arena_text(making->arena, refused);
+		if (file_host_parse(refused, making->arena, &host, err) < 0 ||
+			network->allow(network->ctx, host.host, host.port, false, err) < 0)
+			return build_failed_as(making->problem, err);
+	}
+	return 0;
 }

@@ -235,10 +235,8 @@ void sources_show(struct making *making, struct uv_job *uv, bool find)
 		return;
 	job_bind(&uv->job, arena, arena_printf(arena, "%s/wheels", making->stage.path),
 		WHEELS_INSIDE);
-	if (!find)
-		return;
-	vec_push(arena, &uv->argv, arena_text(arena, "--find-links"));
-	vec_push(arena, &uv->argv, arena_text(arena, WHEELS_INSIDE));
+	if (find)
+		uv_add(making, uv, "--find-links", WHEELS_INSIDE);
 }
 
 /* "... depends on NAME>=1,<2 and ...": what others want of it is said nowhere else. */

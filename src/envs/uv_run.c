@@ -14,6 +14,7 @@
 #include "envs/uv_run.h"
 #include "format/uv_error.h"
 
+#define LINKS_INSIDE "/links"
 #define RETRIES 4 /* after 0.5, 1, 2 and 4 s */
 #define RETRY_FIRST_MS 500
 
@@ -32,6 +33,49 @@ static void set_joined(struct making *making, struct job *job, const char *key,
 	job_set_env(job, making->arena, key, arena_bytes(making->arena, text.data, text.len));
 }
 
+void uv_add(struct making *making, struct uv_job *uv, const char *option, const char *value)
+{
+	vec_push(making->arena, &uv->argv, arena_text(making->arena, option));
+	if (value)
+		vec_push(making->arena, &uv->argv, arena_text(making->arena, value));
+}
+
+/* Directories are shown to uv; URLs, which may hold credentials, are in the environment. */
+static void add_links(struct making *making, struct uv_job *uv)
+{
+	const struct env_request *request = making->wanted->request;
+	struct arena *arena = making->arena;
+	auto_buf struct buf urls = { 0 };
+
+	buf_init(&urls, 65536);
+	for (size_t i = 0; i < request->find_links.count; i++) {
+		const char *link = request->find_links.items[i];
+		const char *inside = arena_printf(arena, LINKS_INSIDE "/%zu", i);
+
+		if (!path_is_absolute(link)) {
+			buf_printf(&urls, "%s%s", urls.len > 0 ? "," : "", link);
+			continue;
+		}
+		job_bind(&uv->job, arena, link, inside);
+		uv_add(making, uv, "--find-links", inside);
+	}
+	if (urls.len > 0)
+		job_set_env(
+			&uv->job, arena, "UV_FIND_LINKS", arena_bytes(arena, urls.data, urls.len));
+}
+
+static void set_torch(struct making *making, struct job *job)
+{
+	const struct env_request *request = making->wanted->request;
+	const char *driver = inputs_cuda_driver(request, making->arena);
+
+	if (!request->torch_backend)
+		return;
+	job_set_env(job, making->arena, "UV_TORCH_BACKEND", request->torch_backend);
+	if (*driver)
+		job_set_env(job, making->arena, "UV_CUDA_DRIVER_VERSION", driver);
+}
+
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
@@ -40,12 +84,12 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	text_list extra = { 0 };
 
 	*uv = (struct uv_job){ 0 };
-	vec_push(arena, &uv->argv, arena_text(arena, UV_INSIDE));
+	uv_add(making, uv, UV_INSIDE, NULL);
 	bool is_pip = strcmp(arguments[0], "pip") == 0;
 	for (size_t i = 0; arguments[i]; i++) {
-		vec_push(arena, &uv->argv, arena_text(arena, arguments[i]));
+		uv_add(making, uv, arguments[i], NULL);
 		if (is_pip && i == 1)
-			choices_links(making, uv);
+			add_links(making, uv);
 	}
 	job_bind(job, arena, making->uv.path, UV_INSIDE);
 	interpreter_bind(&making->wanted->python, arena, job);
@@ -59,7 +103,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
 		indexes->trusted_hosts.count);
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
-	choices_torch(making, job);
+	set_torch(making, job);
 	job_set_env(job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
 	job_set_env(job, arena, "UV_PREVIEW_FEATURES", "pylock");

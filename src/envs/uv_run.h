@@ -9,8 +9,10 @@ struct uv_job {
 	VEC(char *) argv; /* of job, without its NULL until making_run_uv */
 };
 /* Begins a job of uv: argv[0], cache, interpreter, indexes, then `arguments` up to NULL. More
- * arguments may be pushed to uv->argv. */
+ * arguments may follow. */
 void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments);
+/* Adds an argument, and its value unless that is NULL. */
+void uv_add(struct making *making, struct uv_job *uv, const char *option, const char *value);
 /* For a job that chooses versions: none is younger than the configured date. What is locked by hash
  * was chosen already. */
 void making_cut_off(struct making *making, struct uv_job *uv);
@@ -22,9 +24,3 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
  * installed for a whole one, without its true RECORD, and the Python that it may start would run
  * .pth files of that package. */
 bool making_is_begun(const struct making *making);
-
-/* Parts of a job of uv (choices.c): --find-links; UV_TORCH_BACKEND; constraints and pre-releases.
- */
-void choices_links(struct making *making, struct uv_job *uv);
-void choices_torch(struct making *making, struct job *job);
-int choices_add(struct making *making, struct uv_job *uv, struct error *err);

@@ -144,10 +144,10 @@ static int run_uv(struct making *making, const char *lock, bool is_offline, stru
 
 	buf_init(&out, OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
-	vec_push(making->arena, &uv.argv, arena_printf(making->arena, ENV_INPUT("%s"), lock));
+	uv_add(making, &uv, arena_printf(making->arena, ENV_INPUT("%s"), lock), NULL);
 	sources_show(making, &uv, false);
 	if (is_offline) {
-		vec_push(making->arena, &uv.argv, arena_text(making->arena, "--offline"));
+		uv_add(making, &uv, "--offline", NULL);
 		uv.job.forward = false;
 	}
 	return making_run_uv(making, &uv, &out, &needs_build, err);

@@ -1,6 +1,6 @@
-/* uv_error.h -- what uv said when it failed, as one of our codes. uv has no machine-readable form of
- * it, and its exit codes tell only that it failed: a table of phrases gives the code and the hint,
- * the message is mostly uv's own. Pure. */
+/* uv_error.h -- what uv said when it failed, as one of our codes. uv has no machine-readable form
+ * of it, and its exit codes tell only that it failed: a table of phrases gives the code and the
+ * hint, the message is mostly uv's own. Pure. */
 #pragma once
 #include "base/arena.h"
 #include "base/str.h"
