@@ -187,6 +187,8 @@ static void on_open(void *ctx, const struct files_answer *answer, const struct e
 void api_file_get(struct call *c)
 {
 	const struct file_query *query = c->query;
+	struct files_request what = { FILES_STAT, .path = c->path, .cursor = query->cursor,
+		.limit = query->limit ? query->limit : LIMIT_DEFAULT };
 	struct core_workspace *w;
 	struct error err;
 
@@ -196,12 +198,13 @@ void api_file_get(struct call *c)
 		fail(&err, ERR_INVALID, "'list' and 'stat' are both given");
 		call_problem(c, &err);
 	} else if (query->list) {
-		files_list(c->request, w, c->path, query->cursor,
-			query->limit ? query->limit : LIMIT_DEFAULT, on_list, ask(c, 200, false));
+		what.verb = FILES_LIST;
+		files_do(c->request, w, &what, on_list, ask(c, 200, false));
 	} else if (query->stat) {
-		files_stat(c->request, w, c->path, on_info, ask(c, 200, false));
+		files_do(c->request, w, &what, on_info, ask(c, 200, false));
 	} else {
-		files_open(c->request, w, c->path, on_open, ask(c, 200, false));
+		what.verb = FILES_OPEN;
+		files_do(c->request, w, &what, on_open, ask(c, 200, false));
 	}
 }
 
@@ -284,6 +287,7 @@ static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode
 void api_file_put(struct call *c)
 {
 	const struct file_query *query = c->query;
+	struct files_request what = { FILES_MKDIR, .path = c->path, .to = query->move };
 	unsigned mode = query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0;
 	struct core_workspace *w;
 	struct error err;
@@ -297,9 +301,10 @@ void api_file_put(struct call *c)
 		fail(&err, ERR_INVALID, "If-None-Match can only be used when a file is written");
 		call_problem(c, &err);
 	} else if (query->mkdir) {
-		files_mkdir(c->request, w, c->path, on_info, ask(c, 0, true));
+		files_do(c->request, w, &what, on_info, ask(c, 0, true));
 	} else if (query->move) {
-		files_move(c->request, w, c->path, query->move, on_info, ask(c, 200, true));
+		what.verb = FILES_MOVE;
+		files_do(c->request, w, &what, on_info, ask(c, 200, true));
 	} else if (!call_measure_first(c, w, api_file_put)) {
 		begin_upload(c, w, mode);
 	}
@@ -318,9 +323,10 @@ static void on_removed(void *ctx, const struct files_answer *answer, const struc
 void api_file_delete(struct call *c)
 {
 	const struct file_query *query = c->query;
+	struct files_request what = { FILES_REMOVE, .path = c->path,
+		.recursive = query->recursive };
 	struct core_workspace *w;
 
 	if (!call_workspace(c, &w))
-		files_remove(
-			c->request, w, c->path, query->recursive, on_removed, ask(c, 204, false));
+		files_do(c->request, w, &what, on_removed, ask(c, 204, false));
 }

@@ -29,6 +29,15 @@ struct arena_block {
 	alignas(ALIGNMENT) char data[];
 };
 
+void *xzalloc(size_t size)
+{
+	void *made = calloc(1, size);
+
+	if (!made)
+		abort();
+	return made;
+}
+
 void arena_init(struct arena *a)
 {
 	a->blocks = NULL;
@@ -53,9 +62,7 @@ static struct arena_block *new_block(size_t size)
 
 	if (__builtin_add_overflow(size, sizeof(struct arena_block), &total))
 		abort();
-	struct arena_block *block = calloc(1, total);
-	if (!block)
-		abort();
+	struct arena_block *block = xzalloc(total);
 	block->size = size;
 	return block;
 }

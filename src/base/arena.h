@@ -15,3 +15,5 @@ char *arena_text(struct arena *a, const char *text);
 char *arena_bytes(struct arena *a, const char *data, size_t len); /* NUL appended */
 char *arena_printf(struct arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), nonnull(2)));
+/* Outside of any arena: zeroed, for free(). Out of memory aborts here too. */
+void *xzalloc(size_t size);

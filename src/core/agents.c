@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "core/agents.h"
 #include "core/exec_internal.h"
+#include "core/files.h"
 #include "core/internal.h"
 #include "linux/memfd.h"
 #include "plan/plan.h"
@@ -32,16 +33,14 @@
 
 struct agent_call {
 	struct core_workspace *w; /* held */
-	enum agent_verb verb;
-	char *packet;
+	struct agent_ask ask;	  /* its texts are in the packet */
+	char *packet;		  /* NULL: it was refused before it was made */
 	size_t len;
-	int fd;
-	bool owns_fd, has_begun, is_canceled;
+	bool has_begun, is_canceled;
 	unsigned tries;
 	struct agent *agent; /* that has it, or NULL */
 	struct buf infos;
 	uint32_t count;
-	void (*begun)(void *ctx);
 	agent_answer_fn *done;
 	void *ctx;
 	struct error failure;
@@ -71,9 +70,7 @@ static void pump(struct core_workspace *w);
 static struct agents *agents_of(struct core_workspace *w)
 {
 	if (!w->agents)
-		w->agents = calloc(1, sizeof *w->agents);
-	if (!w->agents)
-		abort();
+		w->agents = xzalloc(sizeof *w->agents);
 	return w->agents;
 }
 
@@ -99,11 +96,16 @@ static const struct work works[AGENT_VERB_COUNT] = {
 	[AGENT_TIDY] = { .is_long = true, .is_repeatable = true },
 };
 
+static const struct work *work_of(const struct agent_call *call)
+{
+	return &works[call->ask.verb];
+}
+
 static void close_call_fd(struct agent_call *call)
 {
-	if (call->owns_fd)
-		fd_close(&call->fd);
-	call->fd = -1;
+	if (work_of(call)->takes_fd)
+		fd_close(&call->ask.fd);
+	call->ask.fd = -1;
 }
 
 static void free_call(struct agent_call *call)
@@ -119,7 +121,8 @@ static void finish(
 {
 	struct core_workspace *w = call->w;
 
-	core_touch(w);
+	if (call->packet)
+		core_touch(w);
 	close_call_fd(call);
 	call->done(call->ctx, answer, err);
 	free_call(call);
@@ -150,10 +153,29 @@ static void enqueue(struct agent_call *call)
 	*last = call;
 }
 
+static struct agent_call *new_call(struct core_workspace *w, agent_answer_fn *done, void *ctx)
+{
+	struct agent_call *call = xzalloc(sizeof *call);
+
+	*call = (struct agent_call){ .w = w, .ask = { .fd = -1 }, .done = done, .ctx = ctx };
+	buf_init(&call->infos, INFOS_MAX);
+	core_hold(w);
+	return call;
+}
+
+struct agent_call *agent_refuse(
+	struct core_workspace *w, const struct error *err, agent_answer_fn *done, void *ctx)
+{
+	struct agent_call *call = new_call(w, done, ctx);
+
+	fail_later(call, err);
+	return call;
+}
+
 struct agent_call *agent_ask(
 	struct core_workspace *w, const struct agent_ask *ask, agent_answer_fn *done, void *ctx)
 {
-	struct agent_call *call = calloc(1, sizeof *call);
+	struct agent_call *call = new_call(w, done, ctx);
 	struct agent_request request = { .magic = AGENT_MAGIC,
 		.verb = ask->verb,
 		.flags = ask->flags,
@@ -161,31 +183,36 @@ struct agent_call *agent_ask(
 		.limit = ask->limit,
 		.path_len = (uint32_t)strlen(ask->path) + 1,
 		.text_len = ask->text ? (uint32_t)strlen(ask->text) + 1 : 0 };
+	char *path, *text;
 
-	if (!call)
-		abort();
-	*call = (struct agent_call){ .w = w,
-		.verb = ask->verb,
-		.len = sizeof request + request.path_len + request.text_len,
-		.fd = ask->fd,
-		.owns_fd = works[ask->verb].takes_fd,
-		.begun = ask->begun,
-		.done = done,
-		.ctx = ctx };
-	buf_init(&call->infos, INFOS_MAX);
-	call->packet = malloc(call->len);
-	if (!call->packet)
-		abort();
+	call->len = sizeof request + request.path_len + request.text_len;
+	call->packet = xzalloc(call->len);
+	path = call->packet + sizeof request;
+	text = path + request.path_len;
 	memcpy(call->packet, &request, sizeof request);
-	memcpy(call->packet + sizeof request, ask->path, request.path_len);
+	memcpy(path, ask->path, request.path_len);
 	if (ask->text)
-		memcpy(call->packet + sizeof request + request.path_len, ask->text,
-			request.text_len);
-	core_hold(w);
+		memcpy(text, ask->text, request.text_len);
+	call->ask = *ask;
+	call->ask.path = path;
+	call->ask.text = ask->text ? text : NULL;
 	core_touch(w);
 	enqueue(call);
 	pump(w);
 	return call;
+}
+
+/* false: it isn't in the queue. */
+static bool dequeue(struct agent_call *call)
+{
+	struct agent_call **at = &agents_of(call->w)->queue;
+
+	while (*at && *at != call)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	*at = call->next;
+	return true;
 }
 
 void agent_cancel(struct agent_call *call)
@@ -194,20 +221,15 @@ void agent_cancel(struct agent_call *call)
 	struct error err;
 
 	call->is_canceled = true;
-	if (call->agent)
+	if (call->agent && call->ask.verb == AGENT_UNPACK) {
 		channel_send(call->agent->socket, &request, sizeof request, NULL, 0, &err);
+	} else if (dequeue(call)) {
+		fail(&err, ERR_CANCELED, "the request was canceled");
+		fail_later(call, &err);
+	}
 }
 
 /* ---- agents ---- */
-
-static void unlink_agent(struct agent *agent)
-{
-	struct agent **at = &agent->w->agents->first;
-
-	while (*at != agent)
-		at = &(*at)->next;
-	*at = agent->next;
-}
 
 static void close_agent(struct agent *agent)
 {
@@ -221,19 +243,27 @@ static void close_agent(struct agent *agent)
 	fd_close(&agent->inside);
 }
 
+static void forget_agent(struct agent *agent)
+{
+	struct agent **at = &agent->w->agents->first;
+
+	while (*at != agent)
+		at = &(*at)->next;
+	*at = agent->next;
+	close_agent(agent);
+	free(agent);
+}
+
 /* It stays known until init has told of its end. */
 static void end_agent(struct agent *agent)
 {
-	bool is_with_init = agent->inside < 0;
-
-	close_agent(agent);
-	if (is_with_init) {
-		line_send(agent->w, INIT_SIGNAL, agent->id, SIGKILL);
+	if (agent->inside >= 0) {
+		connection_forget_agent(agent->w, agent);
+		forget_agent(agent);
 		return;
 	}
-	line_forget_agent(agent->w, agent);
-	unlink_agent(agent);
-	free(agent);
+	close_agent(agent);
+	connection_send(agent->w, INIT_SIGNAL, agent->id, SIGKILL);
 }
 
 static int fail_lost(const struct core_workspace *w, struct error *err)
@@ -254,7 +284,7 @@ static void lose_call(struct agent *agent, const struct error *err)
 	call->agent = NULL;
 	buf_clear(&call->infos);
 	call->count = 0;
-	if (works[call->verb].is_repeatable && !call->has_begun && !call->is_canceled &&
+	if (work_of(call)->is_repeatable && !call->has_begun && !call->is_canceled &&
 		call->tries < 2)
 		enqueue(call);
 	else
@@ -273,41 +303,19 @@ static void give_up(struct agent *agent, const struct error *err)
 	pump(w);
 }
 
-struct look {
-	int pid;
-	bool is_stopped;
-};
-
-static void look_at_process(void *ctx, int proc, int pid)
-{
-	struct look *look = ctx;
-	char path[32], text[512];
-
-	if (pid != look->pid)
-		return;
-	str_format(path, sizeof path, "%d/stat", pid);
-	if (fd_read_file(proc, path, text, sizeof text) < 0)
-		return;
-	/* The name before the state is in brackets, and may hold others. */
-	const char *state = strrchr(text, ')');
-	look->is_stopped = state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
-}
-
 /* By another process of the sandbox: nothing will come of it. */
 static bool is_stopped(const struct agent *agent)
 {
-	struct look look = { .pid = agent->pid };
+	char state = agent->pid ? view_process_state(&agent->w->sandbox.view, agent->pid) : 0;
 
-	if (agent->pid)
-		view_each_process(&agent->w->sandbox.view, look_at_process, &look);
-	return look.is_stopped;
+	return state == 'T' || state == 't';
 }
 
 static void on_look(struct loop *loop, void *ctx)
 {
 	struct agent *agent = ctx;
 	struct error err;
-	const struct work *work = &works[agent->call->verb];
+	const struct work *work = work_of(agent->call);
 	uint64_t most = work->is_long || work->is_slow ? LONG_MS : SHORT_MS;
 
 	agent->timer = NULL;
@@ -337,8 +345,12 @@ static void on_idle(struct loop *loop, void *ctx)
 static int send_call(struct agent *agent, struct agent_call *call, struct error *err)
 {
 	struct loop *loop = agent->w->core->loop;
+	struct agent_request *request = (struct agent_request *)call->packet;
 
-	if (channel_send(agent->socket, call->packet, call->len, &call->fd, call->fd >= 0, err) < 0)
+	if (call->ask.verb == AGENT_UNPACK)
+		request->limit = files_room(agent->w);
+	if (channel_send(agent->socket, call->packet, call->len, &call->ask.fd, call->ask.fd >= 0,
+		    err) < 0)
 		return -1;
 	call->tries++;
 	call->agent = agent;
@@ -372,7 +384,7 @@ int agent_send_spawn(struct agent *agent, struct error *err)
 	struct init_spawn what = { argv, env, PLAN_WORKSPACE,
 		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD,
 		agent->w->core->own->agent_image };
-	int null = exec_shelf(agent->w->core)->null, fds[3] = { agent->inside, null, null };
+	int null = exec_registry(agent->w->core)->null, fds[3] = { agent->inside, null, null };
 
 #ifdef CARREL_FAULTS
 	auto_arena struct arena arena;
@@ -397,26 +409,21 @@ static int start_agent(struct core_workspace *w, struct agent **started, struct 
 		return -1;
 	/* Its end waits: an agent has nothing else to do. */
 	int flags = fcntl(ends[1], F_GETFL);
-	struct agent *agent = calloc(1, sizeof *agent);
-	if (!agent)
-		abort();
-	*agent = (struct agent){
-		.w = w, .id = AGENT_ID | ++own->agents_started, .socket = ends[0], .inside = ends[1]
-	};
-	if (flags < 0 || fcntl(ends[1], F_SETFL, flags & ~O_NONBLOCK) < 0) {
+	struct agent *agent = xzalloc(sizeof *agent);
+	*agent = (struct agent){ .w = w,
+		.id = AGENT_ID | ++own->agents_started,
+		.socket = ends[0],
+		.inside = ends[1],
+		.next = w->agents->first };
+	w->agents->first = agent;
+	if (flags < 0 || fcntl(ends[1], F_SETFL, flags & ~O_NONBLOCK) < 0)
 		fail_errno(err, "make a socket for the file agent");
-	} else if (loop_watch(w->core->loop, ends[0], EPOLLIN, on_packet, agent, err) == 0) {
-		if (line_spawn_agent(w, agent, err) == 0) {
-			agent->next = w->agents->first;
-			w->agents->first = agent;
-			*started = agent;
-			return 0;
-		}
-		loop_unwatch(w->core->loop, ends[0]);
+	else if (loop_watch(w->core->loop, ends[0], EPOLLIN, on_packet, agent, err) == 0 &&
+		 connection_spawn_agent(w, agent, err) == 0) {
+		*started = agent;
+		return 0;
 	}
-	close(ends[0]);
-	fd_close(&agent->inside);
-	free(agent);
+	forget_agent(agent);
 	return -1;
 }
 
@@ -441,20 +448,29 @@ static void on_awake(void *ctx, struct core_workspace *w, const struct error *er
 
 static bool is_up(const struct core_workspace *w)
 {
-	return w->sandbox.state == SANDBOX_UP && !w->sandbox.watch->is_broken;
+	return w->sandbox.state == SANDBOX_UP && !w->sandbox.connection->is_broken;
+}
+
+/* Archives come in one by one where the disk limit is counted: each may take all that is left. */
+static bool may_unpack(const struct core_workspace *w)
+{
+	if (files_room(w) == UINT64_MAX)
+		return true;
+	for (const struct agent *a = w->agents->first; a; a = a->next)
+		if (a->call && a->call->ask.verb == AGENT_UNPACK)
+			return false;
+	return true;
 }
 
 /* The first call that may go now, out of the queue; or NULL. */
-static struct agent_call *take_next(struct agents *agents, bool may_be_long)
+static struct agent_call *take_next(struct core_workspace *w, bool may_be_long)
 {
-	for (struct agent_call **at = &agents->queue; *at; at = &(*at)->next) {
-		struct agent_call *call = *at;
-
-		if (!may_be_long && works[call->verb].is_long)
-			continue;
-		*at = call->next;
-		return call;
-	}
+	for (struct agent_call *call = w->agents->queue; call; call = call->next)
+		if ((may_be_long || !work_of(call)->is_long) &&
+			(call->ask.verb != AGENT_UNPACK || may_unpack(w))) {
+			dequeue(call);
+			return call;
+		}
 	return NULL;
 }
 
@@ -477,13 +493,13 @@ static void pump(struct core_workspace *w)
 		}
 		for (struct agent *a = agents->first; a; a = a->next) {
 			count += a->socket >= 0;
-			busy_long += a->call && works[a->call->verb].is_long;
+			busy_long += a->call && work_of(a->call)->is_long;
 			if (a->socket >= 0 && !a->call)
 				idle = a;
 		}
 		if (!idle && count >= AGENTS_MAX)
 			return;
-		call = take_next(agents, busy_long < LONG_MAX_AT_ONCE);
+		call = take_next(w, busy_long < LONG_MAX_AT_ONCE);
 		if (!call)
 			return;
 		bool is_known = idle != NULL;
@@ -528,8 +544,7 @@ static bool is_expected(const struct statfs *fs)
 
 static int check_fd(const struct agent_call *call, int fd, struct error *err)
 {
-	const char *path = call->packet + sizeof(struct agent_request);
-	bool writes = call->verb == AGENT_CREATE;
+	bool writes = call->ask.verb == AGENT_CREATE;
 	struct statfs fs;
 	struct stat st;
 	int flags;
@@ -544,7 +559,8 @@ static int check_fd(const struct agent_call *call, int fd, struct error *err)
 			err, ERR_FAILED, "the file agent sent another descriptor than asked for");
 	if (!is_expected(&fs))
 		return fail(err, ERR_INVALID,
-			"'%s' is on a file system whose files can only be read inside", path);
+			"'%s' is on a file system whose files can only be read inside",
+			call->ask.path);
 	return 0;
 }
 
@@ -552,7 +568,7 @@ static int check_fd(const struct agent_call *call, int fd, struct error *err)
 static bool take_answer(struct agent *agent, const struct agent_reply *reply, int fd)
 {
 	struct agent_call *call = agent->call;
-	struct agent_answer answer = { .reply = *reply, .fd = -1 };
+	struct agent_answer answer = { .ask = &call->ask, .reply = *reply, .fd = -1 };
 	auto_close int taken = fd;
 	struct error err = { 0 };
 	struct loop *loop = agent->w->core->loop;
@@ -563,10 +579,10 @@ static bool take_answer(struct agent *agent, const struct agent_reply *reply, in
 			return false;
 		memcpy(&err, call->infos.data + call->infos.len - sizeof err, sizeof err);
 		error_adopt(&err);
-	} else if (works[call->verb].has_fd && check_fd(call, taken, &err) < 0) {
+	} else if (work_of(call)->has_fd && check_fd(call, taken, &err) < 0) {
 		has_failed = true;
 	}
-	if (!works[call->verb].has_fd && taken >= 0)
+	if (!work_of(call)->has_fd && taken >= 0)
 		return false;
 	answer.reply.count = call->count;
 	answer.infos = (struct str){ call->infos.data, call->infos.len };
@@ -599,11 +615,14 @@ static bool take_packet(struct agent *agent, const char *data, size_t len, int f
 		return take_answer(agent, &reply, take_fd(&taken));
 	if (taken >= 0)
 		return false;
-	if (call->begun && !call->has_begun) {
-		call->has_begun = true;
-		close_call_fd(call);
-		call->begun(call->ctx);
-	}
+	if (reply.count)
+		return true;
+	/* Without infos it says once that the work has begun. */
+	if (!call->ask.begun || call->has_begun)
+		return false;
+	call->has_begun = true;
+	close_call_fd(call);
+	call->ask.begun(call->ctx);
 	return true;
 }
 
@@ -659,9 +678,7 @@ static void drop(struct agent *agent, const struct error *err)
 	struct core_workspace *w = agent->w;
 
 	lose_call(agent, err);
-	close_agent(agent);
-	unlink_agent(agent);
-	free(agent);
+	forget_agent(agent);
 	pump(w);
 }
 
@@ -710,9 +727,7 @@ void agents_gone(struct core_workspace *w)
 		struct agent *agent = w->agents->first;
 
 		lose_call(agent, &err);
-		close_agent(agent);
-		unlink_agent(agent);
-		free(agent);
+		forget_agent(agent);
 	}
 	if (w->agents && w->agents->queue)
 		pump(w);
@@ -741,9 +756,7 @@ void agents_free(struct core_workspace *w)
 
 		if (agent->call)
 			free_call(agent->call);
-		close_agent(agent);
-		unlink_agent(agent);
-		free(agent);
+		forget_agent(agent);
 	}
 	while (w->agents->queue) {
 		struct agent_call *call = w->agents->queue;

@@ -14,6 +14,7 @@
 
 struct agent_call;
 struct agent_answer {
+	const struct agent_ask *ask;
 	struct agent_reply reply; /* the last one; its count is that of all infos */
 	struct str infos;	  /* valid until the callback returns */
 	int fd;			  /* of OPEN and CREATE, yours; else -1 */
@@ -23,17 +24,21 @@ struct agent_ask {
 	enum agent_verb verb;
 	const char *path, *text; /* copied; text NULL: none */
 	unsigned flags, mode;
-	uint64_t limit;
+	uint64_t limit; /* of UNPACK: set when it is sent */
 	int fd; /* -1: none. Of PACK and UNPACK taken; else the caller's, open until the end */
 	void (*begun)(void *ctx); /* PACK, UNPACK: what was asked for is there */
 };
 /* Wakes the sandbox where it has to. done is called once, from the loop. Holds w until then. */
 struct agent_call *agent_ask(
 	struct core_workspace *w, const struct agent_ask *ask, agent_answer_fn *done, void *ctx);
-/* UNPACK: nothing is to be moved into place. done is called as ever. */
+/* One that can't be made: done gets the error at the next turn of the loop. Holds w until then. */
+struct agent_call *agent_refuse(
+	struct core_workspace *w, const struct error *err, agent_answer_fn *done, void *ctx);
+/* Nobody wants it any more: it is not sent if it wasn't yet; UNPACK: nothing is to be moved into
+ * place. done is called as ever. */
 void agent_cancel(struct agent_call *call);
 
-/* ---- for exec_line.c, execs.c, lifetimes.c ---- */
+/* ---- for init_connection.c, execs.c, lifetimes.c ---- */
 /* An id that init gives back is one of these. */
 #define AGENT_ID (1ull << 63)
 void agents_heard(struct core_workspace *w, const struct init_reply *reply);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/archive_parts.h"
+#include "core/archive_internal.h"
 
 /* Out:	agent → pipe → (zstd →) caller.	In: caller → pipe → zstd → pipe → agent.
  * The pipe at the agent's side is the first one, and the one at the caller's side the second. */
@@ -12,7 +12,6 @@ struct archive_job {
 	struct core_workspace *w; /* held */
 	struct archive_listener listener;
 	bool is_in, is_canceled;
-	bool is_refused; /* and told so at the next turn of the loop */
 	enum archive_format format;
 	char path[AGENT_PATH_MAX];
 	char stage[FILES_STAGE_SIZE]; /* in: name; "": none */
@@ -28,10 +27,8 @@ struct archive_job {
 static struct archive_job *new_job(
 	struct core_workspace *w, const struct archive_listener *listener, bool is_in)
 {
-	struct archive_job *job = calloc(1, sizeof *job);
+	struct archive_job *job = xzalloc(sizeof *job);
 
-	if (!job)
-		abort();
 	*job = (struct archive_job){ .w = w, .listener = *listener, .is_in = is_in, .ours = -1 };
 	core_hold(w);
 	return job;
@@ -58,32 +55,17 @@ static void end_job(struct archive_job *job)
 	core_release(w);
 }
 
-static void on_refused(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct archive_job *job = ctx;
-
-	note_failure(job, err);
-	end_job(job);
-}
-
-static struct archive_job *refuse(struct archive_job *job, const struct error *err)
-{
-	job->is_refused = true;
-	files_refuse(job->w, err, on_refused, job);
-	return job;
-}
-
 void archive_cancel(struct archive_job *job)
 {
 	if (!job)
 		return;
 	job->is_canceled = true;
-	if (job->is_in && job->call)
+	if (job->call)
 		agent_cancel(job->call);
 	files_child_kill(job->child);
 	job->child = NULL;
 	fd_close(&job->ours);
-	if (!job->call && !job->is_refused)
+	if (!job->call)
 		end_job(job);
 }
 
@@ -173,8 +155,8 @@ static void on_answer(void *ctx, const struct agent_answer *answer, const struct
 			files_over_limit(job->w, &err);
 		note_failure(job, &err);
 	} else if (job->is_in) {
-		uint64_t most = files_room(job->w);
-		files_charge(job->w, answer->reply.bytes < most ? answer->reply.bytes : 0);
+		uint64_t most = files_room(job->w); /* more can't be true */
+		files_charge(job->w, answer->reply.bytes < most ? answer->reply.bytes : most);
 	}
 	if (job->stage[0])
 		files_forget_stage(
@@ -185,6 +167,12 @@ static void on_answer(void *ctx, const struct agent_answer *answer, const struct
 		job->child = NULL;
 	}
 	end_job(job);
+}
+
+static struct archive_job *refuse(struct archive_job *job, const struct error *err)
+{
+	job->call = agent_refuse(job->w, err, on_answer, job);
+	return job;
 }
 
 struct archive_job *archive_out(const struct request *request, struct core_workspace *w,
@@ -221,15 +209,12 @@ struct archive_job *archive_in(const struct request *request, struct core_worksp
 		files_note_stage(w, stage, job->path, &err) < 0)
 		return refuse(job, &err);
 	memcpy(job->stage, stage, sizeof stage);
-	if (open_pipe(ends, -1, &err) < 0) {
-		files_forget_stage(w, stage, job->path, false);
+	if (open_pipe(ends, -1, &err) < 0)
 		return refuse(job, &err);
-	}
 	job->ours = ends[1];
 	struct agent_ask ask = { .verb = AGENT_UNPACK,
 		.path = job->path,
 		.text = job->stage,
-		.limit = files_room(w),
 		.fd = ends[0],
 		.begun = on_begun };
 	job->call = agent_ask(w, &ask, on_answer, job);

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/archive_parts.h"
+#include "core/archive_internal.h"
 
 struct source {
 	int fd;

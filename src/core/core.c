@@ -206,9 +206,7 @@ static void link_newest(struct core *core, struct core_workspace *w)
 
 struct core_workspace *workspace_new(struct core *core, const struct workspace *model)
 {
-	struct core_workspace *w = calloc(1, sizeof *w);
-	if (!w)
-		abort();
+	struct core_workspace *w = xzalloc(sizeof *w);
 	w->core = core;
 	arena_init(&w->arena);
 	copy_model(&w->arena, model, &w->model);
@@ -310,9 +308,7 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 {
 	if (!fn)
 		return;
-	struct later *later = calloc(1, sizeof *later);
-	if (!later)
-		abort();
+	struct later *later = xzalloc(sizeof *later);
 	*later = (struct later){ fn, ctx, w, err != NULL, { 0 } };
 	if (err)
 		later->err = *err;

@@ -220,9 +220,7 @@ static void refuse(struct core *core, const struct workspace *wanted, core_works
 		core_later(core, done, ctx, NULL, err);
 		return;
 	}
-	struct core_refusal *refusal = malloc(sizeof *refusal);
-	if (!refusal)
-		abort();
+	struct core_refusal *refusal = xzalloc(sizeof *refusal);
 	*refusal = (struct core_refusal){ done, ctx, *err, w->refusals };
 	w->refusals = refusal;
 }
@@ -257,9 +255,7 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 	wanted.last_used_ms = wanted.created_ms;
 	wanted.expires_ms = wanted.ttl_ms ? wanted.created_ms + (int64_t)wanted.ttl_ms : 0;
 	wanted.disk_mechanism = "counted";
-	struct creation *creation = calloc(1, sizeof *creation);
-	if (!creation)
-		abort();
+	struct creation *creation = xzalloc(sizeof *creation);
 	*creation = (struct creation){ .w = workspace_new(core, &wanted),
 		.done = done,
 		.ctx = ctx,
@@ -370,9 +366,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (change->has_idle_timeout)
 		w->model.idle_timeout_ms = change->idle_timeout_ms;
 	lifetime_arm(w);
-	struct update *update = calloc(1, sizeof *update);
-	if (!update)
-		abort();
+	struct update *update = xzalloc(sizeof *update);
 	*update = (struct update){ w, done, ctx };
 	core_hold(w);
 	journal_emit(&core->journal, "workspace.updated", w->model.id, w->model.name, NULL);

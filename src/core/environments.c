@@ -314,9 +314,7 @@ void environment_prepare(
 			return;
 		}
 	}
-	struct preparation *p = calloc(1, sizeof *p);
-	if (!p)
-		abort();
+	struct preparation *p = xzalloc(sizeof *p);
 	*p = (struct preparation){ .w = w, .done = done, .ctx = ctx, .answer = -1 };
 	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
 	core_hold(w);

@@ -11,29 +11,21 @@
 #define KEPT_MAX 128		    /* foreground ones that can still be looked up by id, */
 #define KEPT_TEXTS_BYTES (1u << 20) /* and what their arguments may take */
 
-/* A background exec's end, on its way into the store. */
-struct ending {
-	struct core *core;
-	char id[ID_LEN + 1], workspace[ID_LEN + 1];
-	uint64_t number;
-	bool has_exit; /* init waits for its acknowledgement */
-};
-
 static void keep(struct core_exec *e)
 {
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	*shelf->kept_last = e;
-	shelf->kept_last = &e->own->kept_next;
-	shelf->kept_count++;
-	shelf->kept_bytes += e->own->texts_bytes;
-	while (shelf->kept &&
-		(shelf->kept_count > KEPT_MAX || shelf->kept_bytes > KEPT_TEXTS_BYTES)) {
-		struct core_exec *oldest = shelf->kept;
-		shelf->kept = oldest->own->kept_next;
-		if (!shelf->kept)
-			shelf->kept_last = &shelf->kept;
-		shelf->kept_count--;
-		shelf->kept_bytes -= oldest->own->texts_bytes;
+	struct exec_registry *registry = exec_registry(e->core);
+	*registry->kept_last = e;
+	registry->kept_last = &e->kept_next;
+	registry->kept_count++;
+	registry->kept_bytes += e->texts_bytes;
+	while (registry->kept &&
+		(registry->kept_count > KEPT_MAX || registry->kept_bytes > KEPT_TEXTS_BYTES)) {
+		struct core_exec *oldest = registry->kept;
+		registry->kept = oldest->kept_next;
+		if (!registry->kept)
+			registry->kept_last = &registry->kept;
+		registry->kept_count--;
+		registry->kept_bytes -= oldest->texts_bytes;
 		exec_free(oldest);
 	}
 }
@@ -42,35 +34,31 @@ static void keep(struct core_exec *e)
  * core hears of it again. */
 static void on_stored(void *ctx, const struct error *err)
 {
-	struct ending *ending = ctx;
-	struct core *core = ending->core;
-	struct core_workspace *w = map_get(&core->ids, str_from(ending->workspace));
+	struct core_exec *e = ctx;
+	struct core *core = e->core;
+	struct core_workspace *w = map_get(&core->ids, str_from(e->record.workspace));
 	fault_point("core_exec_stored");
 	if (err)
 		log_record(&core->log, LOG_LEVEL_ERROR, "the end of an exec could not be recorded",
-			"exec", ending->id, "error", err->text, NULL);
+			"exec", e->record.id, "error", err->text, NULL);
 	/* The sandbox may be another one by now, which has never heard of it, and will say so. */
-	if (w && ending->has_exit && w->sandbox.watch && w->sandbox.watch->unacknowledged) {
-		w->sandbox.watch->unacknowledged--;
+	if (w && e->is_unacknowledged && w->sandbox.connection &&
+		w->sandbox.connection->unacknowledged) {
+		w->sandbox.connection->unacknowledged--;
 		if (!err)
-			line_send(w, INIT_ACK, ending->number, 0);
+			connection_send(w, INIT_ACK, e->number, 0);
 	}
-	free(ending);
+	exec_came_back(e);
 }
 
 static void store_end(struct core_exec *e, bool has_exit)
 {
-	struct core_workspace *w = e->workspace;
-	struct ending *ending = calloc(1, sizeof *ending);
-	if (!ending)
-		abort();
-	*ending = (struct ending){ .core = w->core, .number = e->number };
-	memcpy(ending->id, e->record.id, sizeof ending->id);
-	memcpy(ending->workspace, w->model.id, sizeof ending->workspace);
-	ending->has_exit = has_exit && w->sandbox.watch;
-	if (ending->has_exit)
-		w->sandbox.watch->unacknowledged++;
-	store_put(w->core->store, &store_execs, &e->record, on_stored, ending);
+	struct init_connection *connection = e->workspace->sandbox.connection;
+	e->is_unacknowledged = has_exit && connection;
+	if (e->is_unacknowledged)
+		connection->unacknowledged++;
+	e->awaited++;
+	store_put(e->core->store, &store_execs, &e->record, on_stored, e);
 }
 
 static void tell_world(struct core_exec *e)
@@ -104,9 +92,9 @@ static void finish(struct core_exec *e, bool has_exit)
 	struct metrics *metrics = &w->core->metrics;
 	exec_move(e, STAGE_ENDED);
 	e->record.ended_ms = clock_now_ms();
-	uint64_t took_ns = clock_monotonic_ns() - e->own->began_ns;
+	uint64_t took_ns = clock_monotonic_ns() - e->began_ns;
 	e->record.result.duration_ms = took_ns / 1000000;
-	exec_stop_waiting(e);
+	exec_disarm_timeout(e);
 	exec_unlink(e);
 	if (e->record.background)
 		spool_end(e);
@@ -157,7 +145,7 @@ void exec_lost(struct core_exec *e, enum reason reason, const char *error)
 {
 	struct result *result = &e->record.result;
 	/* One that exited and waited for a judgement keeps what its command said. */
-	if (exec_is_sent(e) || (e->own->stage == STAGE_ENDING && !WIFEXITED(e->own->wait_status)))
+	if (exec_is_sent(e) || (e->stage == STAGE_ENDING && !WIFEXITED(e->wait_status)))
 		result->signal = result->signal ? result->signal : SIGKILL;
 	result->reason = reason;
 	if (error)
@@ -168,15 +156,13 @@ void exec_lost(struct core_exec *e, enum reason reason, const char *error)
 
 void exec_exited(struct core_exec *e, const struct init_reply *reply)
 {
-	struct exec_private *own = e->own;
 	struct result *result = &e->record.result;
 	const struct core_sandbox *sandbox = &e->workspace->sandbox;
 	exec_move(e, STAGE_ENDING);
-	own->wait_status = reply->value;
-	if (!own->limit)
-		own->limit = sandbox->limit;
-	loop_cancel(e->workspace->core->loop, own->timeout);
-	own->timeout = NULL;
+	e->wait_status = reply->value;
+	if (!e->limit)
+		e->limit = sandbox->limit;
+	exec_disarm_timeout(e);
 	bool exited = WIFEXITED(reply->value);
 	result->reason = exited ? REASON_EXITED : REASON_SIGNALED;
 	result->exit_status = exited ? WEXITSTATUS(reply->value) : 0;
@@ -191,19 +177,18 @@ void exec_exited(struct core_exec *e, const struct init_reply *reply)
 /* false: the judgement comes later. */
 static bool judge(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	enum reason reason = REASON_EXITED;
-	if (own->judgement != JUDGEMENT_DUE)
-		return own->judgement == JUDGEMENT_GIVEN;
-	own->judgement = JUDGEMENT_GIVEN;
-	if (own->limit)
+	if (e->judgement != JUDGEMENT_DUE)
+		return e->judgement == JUDGEMENT_GIVEN;
+	e->judgement = JUDGEMENT_GIVEN;
+	if (e->limit)
 		return true;
 	switch (watch_last_look(e->workspace, e, &reason)) {
 	case WATCH_HIT:
-		own->limit = reason;
+		e->limit = reason;
 		return true;
 	case WATCH_LATER:
-		own->judgement = JUDGEMENT_AWAITED;
+		e->judgement = JUDGEMENT_AWAITED;
 		return false;
 	default:
 		return true;
@@ -212,10 +197,9 @@ static bool judge(struct core_exec *e)
 
 void exec_go_on_ending(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	if (!judge(e) || !streams_drain(e))
 		return;
-	if (own->limit)
-		e->record.result.reason = own->limit;
+	if (e->limit)
+		e->record.result.reason = e->limit;
 	finish(e, true);
 }

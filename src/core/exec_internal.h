@@ -1,7 +1,7 @@
 /* exec_internal.h -- what the files behind execs.h and watch.h share. Private to this room.
  *	execs.c		the verbs: start, detach, signal, find, list
  *	exec_end.c	how one ends, and what is kept of it
- *	exec_line.c	the socket to a sandbox's init
+ *	init_connection.c	the socket to a sandbox's init
  *	exec_streams.c	pipes and terminals
  *	exec_spool.c	background output
  *	exec_restore.c	after a restart of core
@@ -15,7 +15,7 @@
 #include "init/protocol.h"
 
 #define EXEC_READ_SIZE 65536
-#define EXEC_SPOOL_TICK_MS 50
+#define EXEC_SPOOL_REST_MS 50
 
 /* Where it is in its life; record.state is what is shown of that. */
 enum exec_stage {
@@ -39,6 +39,7 @@ struct exec_stream {
 struct core_exec {
 	struct exec_record record;
 	struct arena arena;
+	struct core *core;
 	struct core_workspace *workspace;
 	enum exec_road road;
 	struct exec_listener listener; /* ended NULL: nobody listens any more */
@@ -47,9 +48,7 @@ struct core_exec {
 	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
 	char request_id[ID_LEN + 1];
 	struct core_exec *next; /* in its sandbox */
-	struct exec_private *own;
-};
-struct exec_private {
+
 	enum exec_stage stage; /* set by exec_move alone */
 	enum exec_judgement
 		judgement; /* whether its limits have been looked at for the last time */
@@ -58,17 +57,17 @@ struct exec_private {
 	bool is_restored;  /* and init hasn't confirmed that it has it */
 	bool is_paused;	   /* by its listener */
 	bool is_draining;  /* streams_drain is at it */
-	bool was_delayed;  /* in shelf->delayed at the last tick too */
 	bool has_streams;  /* they are open, and fds are for the command */
 	unsigned tries;	   /* sandboxes that went before they had it */
 	int wait_status;
-	int signal_sent;	    /* by a caller, the last; or 0 */
-	size_t texts_bytes;	    /* of its argv */
-	uint64_t began_ns;	    /* asked for */
-	uint64_t cpu_base_ms;	    /* of its sandbox, when it was sent */
-	struct exec_spec *spec;	    /* a copy, while it waits */
-	struct exec_wake *wake;	    /* core_wake was asked */
-	struct exec_row *row;	    /* the write of it that is awaited */
+	int signal_sent;	/* by a caller, the last; or 0 */
+	size_t texts_bytes;	/* of its argv */
+	uint64_t began_ns;	/* asked for */
+	uint64_t cpu_base_ms;	/* of its sandbox, when it was sent */
+	struct exec_spec *spec; /* a copy, while it waits */
+	unsigned awaited;	/* callbacks of others that will get it: it isn't freed before */
+	bool is_freed;
+	bool is_unacknowledged;	    /* init waits until its end is in the store */
 	struct loop_timer *timeout; /* its time is over, or it didn't end when it was killed */
 	struct loop_timer *later;
 
@@ -82,7 +81,7 @@ struct exec_private {
 	enum exec_stdin stdin_state;
 	struct exec_writer *writers;
 
-	struct core_exec *delayed_next, **delayed_at; /* NULL: not in shelf->delayed */
+	struct loop_timer *rest; /* of a captured one: it isn't watched meanwhile */
 	struct core_exec *kept_next;
 	struct core_exec *judged_next;
 	unsigned judged_by; /* the walk of the tree that it waits for */
@@ -92,9 +91,9 @@ struct exec_private {
 	int watches[2];	   /* of inotify, or -1 */
 	bool is_closed[2]; /* nobody writes it any more */
 	bool is_spool_watched, is_news;
-	unsigned still_ticks;
-	uint64_t spool_bytes;			      /* at the last look */
-	struct core_exec *growing_next, **growing_at; /* NULL: not in shelf->growing */
+	bool is_polled;		 /* inotify can't watch it */
+	uint64_t spool_bytes;	 /* at the last look */
+	struct loop_timer *look; /* the next one, when it is due */
 	struct exec_follower *followers, *cursor;
 };
 
@@ -109,13 +108,12 @@ struct exec_message {
 };
 
 /* One sandbox. */
-struct exec_watch {
+struct init_connection {
 	struct core_workspace *w;
 	struct arena arena;
 	text_list env; /* of every command here; items[count] is NULL */
-	/* the line */
 	struct exec_message *queue;
-	bool is_heard;	 /* the socket is watched */
+	bool is_watched; /* the socket is watched */
 	bool is_adopted; /* it was there before core */
 	bool is_broken;	 /* nothing it says counts any more */
 	const char *why; /* it is being ended, for the records; or NULL */
@@ -128,18 +126,15 @@ struct exec_watch {
 };
 
 /* What all execs share. */
-struct exec_shelf {
+struct exec_registry {
 	struct core *core;
 	int null;
-	struct core_exec *delayed; /* captured ones that aren't watched yet */
-	struct loop_timer *delay;
 	struct core_exec *kept, **kept_last; /* ended foreground ones, the oldest first */
 	size_t kept_count, kept_bytes;
 	size_t fds, fds_most;
 	int inotify;
-	struct map watches;		    /* inotify's descriptors to execs */
-	struct core_exec *growing, *cursor; /* spools that are looked at */
-	struct loop_timer *tick;
+	struct map watches; /* inotify's descriptors to execs */
+	struct loop_timer *inotify_rest;
 	unsigned sampled;    /* sandboxes that are looked at just now */
 	unsigned measures;   /* trees that are walked */
 	unsigned disk_looks; /* timers of watch_disk.c that are set */
@@ -148,18 +143,18 @@ struct exec_shelf {
 	uint64_t ping_ms; /* an init that says nothing for so long has stalled */
 	char scratch[EXEC_READ_SIZE];
 };
-struct exec_shelf *exec_shelf(struct core *core);
+struct exec_registry *exec_registry(struct core *core);
 
 /* ---- states.c ---- */
 void exec_move(struct core_exec *e, enum exec_stage to);
 /* init has its command. */
 static inline bool exec_is_sent(const struct core_exec *e)
 {
-	return e->own->stage == STAGE_STARTING || e->own->stage == STAGE_RUNNING;
+	return e->stage == STAGE_STARTING || e->stage == STAGE_RUNNING;
 }
 static inline bool exec_has_exited(const struct core_exec *e)
 {
-	return e->own->stage >= STAGE_ENDING;
+	return e->stage >= STAGE_ENDING;
 }
 
 /* ---- execs.c ---- */
@@ -167,11 +162,12 @@ struct core_exec *exec_new(
 	struct core_workspace *w, const struct exec_record *record, enum exec_road road);
 /* Out of all lists, and freed. */
 void exec_free(struct core_exec *e);
+/* In a callback that `awaited` counts. false: e was freed meanwhile. */
+bool exec_came_back(struct core_exec *e);
 void exec_link(struct core_exec *e);
 void exec_unlink(struct core_exec *e);
 void exec_arm_timeout(struct core_exec *e, uint64_t delay_ms);
-/* For its row, its sandbox, and the end of its time. */
-void exec_stop_waiting(struct core_exec *e);
+void exec_disarm_timeout(struct core_exec *e);
 /* Copies what it needs later. */
 void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec);
 /* Kills it with this reason, unless it has one already. */
@@ -190,20 +186,20 @@ void exec_failed(struct core_exec *e, const struct error *err);
 /* It ends without an exit status of its own. e may be gone afterwards. */
 void exec_lost(struct core_exec *e, enum reason reason, const char *error);
 
-/* ---- exec_line.c ---- */
-int line_open(struct core_workspace *w, struct error *err);
-void line_close(struct core_workspace *w);
+/* ---- init_connection.c ---- */
+int connection_open(struct core_workspace *w, struct error *err);
+void connection_done(struct core_workspace *w);
 /* Watches what init says. */
-int line_hear(struct core_workspace *w, struct error *err);
+int connection_listen(struct core_workspace *w, struct error *err);
 /* Sends the spawn, or queues it (and copies what it needs of spec). */
-int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
-void line_take_back(struct core_exec *e); /* its spawn, if it is queued */
+int connection_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
+void connection_withdraw(struct core_exec *e); /* its spawn, if it is queued */
 /* The same for a file agent. */
-int line_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err);
-void line_forget_agent(struct core_workspace *w, const struct agent *agent);
-void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
+int connection_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err);
+void connection_forget_agent(struct core_workspace *w, const struct agent *agent);
+void connection_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
 /* init can't be believed, or reached: the sandbox is ended, and `why` is in every record. */
-void line_break(struct core_workspace *w, enum reason reason, const char *why);
+void connection_break(struct core_workspace *w, enum reason reason, const char *why);
 
 /* ---- exec_streams.c ---- */
 /* Makes what the command gets as 0 to 2, and our ends of it. handed: of EXEC_HANDED. */
@@ -230,8 +226,8 @@ void spool_measure(struct core_exec *e);
 void spool_remove(struct core_exec *e);
 /* It has ended: cut to its cap, followers are told. */
 void spool_end(struct core_exec *e);
-/* Something is there for followers. */
-void spool_grew(struct core_exec *e);
+/* One may go while it is told, itself or another. */
+void spool_tell_followers(struct core_exec *e);
 /* Too many or too much of one workspace: the oldest ended ones go. */
 void spool_trim(struct core_workspace *w);
 void execs_sweep_spools(struct core *core);

@@ -13,7 +13,7 @@ static const char unknown_end[] =
 
 int execs_attach(struct core_workspace *w, struct error *err)
 {
-	if (line_open(w, err) || watch_open(w, err)) {
+	if (connection_open(w, err) || watch_open(w, err)) {
 		execs_sandbox_gone(w);
 		return -1;
 	}
@@ -23,39 +23,39 @@ int execs_attach(struct core_workspace *w, struct error *err)
 void execs_sandbox_gone(struct core_workspace *w)
 {
 	struct core_sandbox *sandbox = &w->sandbox;
-	struct exec_watch *watch = sandbox->watch;
+	struct init_connection *connection = sandbox->connection;
 	enum reason reason = sandbox->limit ? sandbox->limit : REASON_CANCELED;
-	const char *why = watch ? watch->why : NULL;
+	const char *why = connection ? connection->why : NULL;
 	struct core_exec *e;
 	size_t at = 0;
-	if (watch)
-		watch->is_broken = true; /* nobody is spoken to any more */
+	if (connection)
+		connection->is_broken = true; /* nobody is spoken to any more */
 	while ((e = sandbox->execs)) {
-		if (e->own->stage == STAGE_WAITING) { /* for room in init's socket */
+		if (e->stage == STAGE_WAITING) { /* for room in init's socket */
 			exec_again(e);
 			continue;
 		}
-		if (e->own->stage != STAGE_ENDING) {
-			exec_lost(e, e->own->limit ? e->own->limit : reason,
+		if (e->stage != STAGE_ENDING) {
+			exec_lost(e, e->limit ? e->limit : reason,
 				reason == REASON_CANCELED ? why : NULL);
 			continue;
 		}
 		/* It had ended before; its output may have to wait for a reader. */
 		watch_forget(w, e);
-		if (e->own->judgement == JUDGEMENT_AWAITED)
-			e->own->judgement = JUDGEMENT_GIVEN;
+		if (e->judgement == JUDGEMENT_AWAITED)
+			e->judgement = JUDGEMENT_GIVEN;
 		exec_unlink(e);
 		exec_go_on_ending(e);
 	}
 	agents_gone(w);
 	/* Nobody is left to write. */
 	while ((e = map_next(&w->core->execs, &at)))
-		if (e->workspace == w && e->own->is_spool_watched)
+		if (e->workspace == w && e->is_spool_watched)
 			spool_settle(e);
-	if (!watch)
+	if (!connection)
 		return;
 	watch_close(w);
-	line_close(w);
+	connection_done(w);
 }
 
 /* One of an adopted sandbox runs, unless its init says otherwise. */
@@ -65,8 +65,8 @@ static void take_over(struct core_exec *e)
 	int64_t ran_ms = clock_now_ms() - e->record.started_ms;
 	uint64_t ago_ms = ran_ms > 0 ? (uint64_t)ran_ms : 0, now_ns = clock_monotonic_ns();
 	exec_move(e, STAGE_RUNNING);
-	e->own->is_restored = true;
-	e->own->began_ns = now_ns > ago_ms * 1000000 ? now_ns - ago_ms * 1000000 : 0;
+	e->is_restored = true;
+	e->began_ns = now_ns > ago_ms * 1000000 ? now_ns - ago_ms * 1000000 : 0;
 	exec_link(e);
 	core_hold(w);
 	if (e->record.timeout_ms)
@@ -94,7 +94,7 @@ void execs_restore(struct core *core, struct core_workspace *w, const struct exe
 		return;
 	}
 	core_hold(w);
-	e->own->began_ns = clock_monotonic_ns();
+	e->began_ns = clock_monotonic_ns();
 	exec_lost(e, REASON_CANCELED, unknown_end);
 }
 
@@ -105,12 +105,12 @@ static void hear_adopted(struct core *core)
 	for (struct core_workspace *w = core->newest; w; w = older) {
 		struct error err;
 		older = w->older;
-		if (!w->sandbox.watch || w->sandbox.watch->is_heard)
+		if (!w->sandbox.connection || w->sandbox.connection->is_watched)
 			continue;
-		if (line_hear(w, &err))
-			line_break(w, REASON_CANCELED, err.text);
+		if (connection_listen(w, &err))
+			connection_break(w, REASON_CANCELED, err.text);
 		else if (w->sandbox.execs)
-			line_send(w, INIT_STATS, 0, 0);
+			connection_send(w, INIT_STATS, 0, 0);
 	}
 }
 
@@ -121,17 +121,17 @@ void execs_sweep(struct core *core)
 }
 
 /* Takes the ended ones of `w` (NULL: all) off the list of those that are kept. */
-static void unkeep(struct exec_shelf *shelf, const struct core_workspace *w)
+static void unkeep(struct exec_registry *registry, const struct core_workspace *w)
 {
-	struct core_exec **at = &shelf->kept;
+	struct core_exec **at = &registry->kept;
 	while (*at)
 		if (!w || (*at)->workspace == w) {
-			shelf->kept_count--;
-			shelf->kept_bytes -= (*at)->own->texts_bytes;
-			*at = (*at)->own->kept_next;
+			registry->kept_count--;
+			registry->kept_bytes -= (*at)->texts_bytes;
+			*at = (*at)->kept_next;
 		} else
-			at = &(*at)->own->kept_next;
-	shelf->kept_last = at;
+			at = &(*at)->kept_next;
+	registry->kept_last = at;
 }
 
 void execs_forget(struct core_workspace *w)
@@ -139,9 +139,9 @@ void execs_forget(struct core_workspace *w)
 	struct core *core = w->core;
 	struct core_exec *e;
 	size_t at = 0;
-	unkeep(exec_shelf(core), w);
+	unkeep(exec_registry(core), w);
 	while ((e = map_next(&core->execs, &at))) {
-		if (e->workspace != w || e->own->stage != STAGE_ENDED)
+		if (e->workspace != w || e->stage != STAGE_ENDED)
 			continue;
 		if (e->record.background)
 			spool_remove(e);
@@ -151,25 +151,24 @@ void execs_forget(struct core_workspace *w)
 
 void execs_done(struct core *core)
 {
-	struct exec_shelf *shelf = core->shelf;
+	struct exec_registry *registry = core->registry;
 	struct core_exec *e;
 	size_t at = 0;
-	if (!shelf)
+	if (!registry)
 		return;
 	for (struct core_workspace *w = core->newest; w; w = w->older)
-		if (w->sandbox.watch) {
+		if (w->sandbox.connection) {
 			watch_close(w);
-			line_close(w);
+			connection_done(w);
 		}
 	while ((e = map_next(&core->execs, &at)))
 		exec_free(e);
-	loop_cancel(core->loop, shelf->delay);
-	loop_cancel(core->loop, shelf->tick);
-	if (shelf->inotify >= 0)
-		loop_unwatch(core->loop, shelf->inotify);
-	fd_close(&shelf->inotify);
-	fd_close(&shelf->null);
-	map_done(&shelf->watches);
-	free(shelf);
-	core->shelf = NULL;
+	loop_cancel(core->loop, registry->inotify_rest);
+	if (registry->inotify >= 0)
+		loop_unwatch(core->loop, registry->inotify);
+	fd_close(&registry->inotify);
+	fd_close(&registry->null);
+	map_done(&registry->watches);
+	free(registry);
+	core->registry = NULL;
 }

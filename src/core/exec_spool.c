@@ -1,8 +1,7 @@
 /* exec_spool.c -- output of background execs: files that the commands write themselves, so that no
  * byte is lost when core is restarted (docs/design/0012).
  *
- * Their sizes have to be watched. inotify tells of the first write after a silence; from then on
- * they are looked at every tick, until they are silent again. */
+ * Their sizes have to be watched: inotify tells of writes, and is read now and then. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +15,6 @@
 #include "base/fd.h"
 #include "core/exec_internal.h"
 
-#define STILL_TICKS 4
 #define KEPT_COUNT 256		    /* ended ones of a workspace, */
 #define KEPT_BYTES (256ull << 20)   /* and their bytes; the oldest go */
 #define KEPT_TEXTS_BYTES (8u << 20) /* of their arguments */
@@ -33,8 +31,8 @@ static void name_of(const char *id, int stream, char name[NAME_SIZE])
 
 static void path_of(const struct core_exec *e, int stream, char path[PATH_SIZE])
 {
-	str_format(path, PATH_SIZE, "/proc/self/fd/%d/%s.%s", e->workspace->core->spool,
-		e->record.id, endings[stream]);
+	str_format(path, PATH_SIZE, "/proc/self/fd/%d/%s.%s", e->core->spool, e->record.id,
+		endings[stream]);
 }
 
 static int make_spool(struct core_exec *e, int stream, int *fd, struct error *err)
@@ -42,7 +40,7 @@ static int make_spool(struct core_exec *e, int stream, int *fd, struct error *er
 	char name[NAME_SIZE];
 	name_of(e->record.id, stream, name);
 	/* One that is there is of an exec with the same id that could not be started. */
-	*fd = openat(e->workspace->core->spool, name,
+	*fd = openat(e->core->spool, name,
 		O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 		0600);
 	if (*fd < 0)
@@ -52,15 +50,14 @@ static int make_spool(struct core_exec *e, int stream, int *fd, struct error *er
 
 int spool_open(struct core_exec *e, struct error *err)
 {
-	struct exec_private *own = e->own;
 	if (e->record.tty)
-		return make_spool(e, 0, &own->spool, err);
+		return make_spool(e, 0, &e->spool, err);
 	for (int i = 0; i < 2; i++) {
-		if (make_spool(e, i, &own->fds[1 + i], err))
+		if (make_spool(e, i, &e->fds[1 + i], err))
 			return -1;
-		own->is_ours[1 + i] = true;
+		e->is_ours[1 + i] = true;
 		/* The command's own descriptor is an ordinary one. */
-		fcntl(own->fds[1 + i], F_SETFL, O_APPEND);
+		fcntl(e->fds[1 + i], F_SETFL, O_APPEND);
 	}
 	return 0;
 }
@@ -71,7 +68,7 @@ void spool_remove(struct core_exec *e)
 	spool_unwatch(e);
 	for (int i = 0; i < 2; i++) {
 		name_of(e->record.id, i, name);
-		unlinkat(e->workspace->core->spool, name, 0);
+		unlinkat(e->core->spool, name, 0);
 	}
 }
 
@@ -86,7 +83,7 @@ static struct spool_size size_of(const struct core_exec *e)
 		char name[NAME_SIZE];
 		struct stat st;
 		name_of(e->record.id, i, name);
-		if (fstatat(e->workspace->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
+		if (fstatat(e->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		size.bytes += (uint64_t)st.st_size;
 		size.on_disk += (uint64_t)st.st_blocks * 512;
@@ -112,8 +109,8 @@ int exec_open_output(
 	const struct request *request, struct core_exec *e, int stream, int *fd, struct error *err)
 {
 	char name[NAME_SIZE];
-	int spool = e->workspace->core->spool;
-	if (access_check(e->workspace->core, request, VERB_EXEC_OUTPUT, e->workspace, err))
+	int spool = e->core->spool;
+	if (access_check(e->core, request, VERB_EXEC_OUTPUT, e->workspace, err))
 		return -1;
 	if (!e->record.background || stream < 1 || stream > (e->record.tty ? 1 : 2))
 		return fail(err, ERR_NOT_FOUND, "no %s is kept of exec '%s'",
@@ -133,165 +130,144 @@ int exec_open_output(
 
 /* ---- followers ---- */
 
-/* One may go while it is told, itself or another. */
-static void tell_followers(struct core_exec *e)
+void spool_tell_followers(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	bool has_ended = e->record.state == EXEC_ENDED;
-	for (own->cursor = own->followers; own->cursor;) {
-		struct exec_follower *follower = own->cursor;
-		own->cursor = follower->next;
+	for (e->cursor = e->followers; e->cursor;) {
+		struct exec_follower *follower = e->cursor;
+		e->cursor = follower->next;
 		follower->more(follower->ctx, has_ended);
 	}
 }
 
-static void on_tick(struct loop *loop, void *ctx);
+static void on_look(struct loop *loop, void *ctx);
 
-static void add_growing(struct core_exec *e)
+static void look_after(struct core_exec *e, uint64_t delay_ms)
 {
-	struct exec_private *own = e->own;
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	own->still_ticks = 0;
-	if (own->growing_at)
-		return;
-	own->growing_at = &shelf->growing;
-	own->growing_next = shelf->growing;
-	if (shelf->growing)
-		shelf->growing->own->growing_at = &own->growing_next;
-	shelf->growing = e;
-	if (!shelf->tick)
-		shelf->tick = loop_after(shelf->core->loop, EXEC_SPOOL_TICK_MS, on_tick, shelf);
-}
-
-static void remove_growing(struct core_exec *e)
-{
-	struct exec_private *own = e->own;
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	if (!own->growing_at)
-		return;
-	if (shelf->cursor == e)
-		shelf->cursor = own->growing_next;
-	*own->growing_at = own->growing_next;
-	if (own->growing_next)
-		own->growing_next->own->growing_at = own->growing_at;
-	own->growing_at = NULL;
+	if (!e->look)
+		e->look = loop_after(e->core->loop, delay_ms, on_look, e);
 }
 
 void exec_follow(struct core_exec *e, struct exec_follower *follower)
 {
-	follower->next = e->own->followers;
-	e->own->followers = follower;
-	/* What is there already is news to this one; it is told at the next tick. */
-	e->own->is_news = true;
-	add_growing(e);
+	follower->next = e->followers;
+	e->followers = follower;
+	/* What is there already is news to this one. */
+	e->is_news = true;
+	look_after(e, 0);
 }
 
 void exec_unfollow(struct core_exec *e, struct exec_follower *follower)
 {
-	struct exec_follower **at = &e->own->followers;
+	struct exec_follower **at = &e->followers;
 	while (*at && *at != follower)
 		at = &(*at)->next;
 	if (!*at)
 		return;
 	*at = follower->next;
-	if (e->own->cursor == follower)
-		e->own->cursor = follower->next;
-}
-
-void spool_grew(struct core_exec *e)
-{
-	add_growing(e);
-	tell_followers(e);
+	if (e->cursor == follower)
+		e->cursor = follower->next;
 }
 
 /* ---- sizes ---- */
 
-/* What inotify shall tell of one spool: the end of its last writer in any case. */
-static bool set_mask(struct core_exec *e, int stream, uint32_t mask)
+static bool add_watch(struct core_exec *e, int stream)
 {
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
+	struct exec_registry *registry = exec_registry(e->core);
 	char path[PATH_SIZE];
-	int *wd = &e->own->watches[stream];
+	int *wd = &e->watches[stream];
 	path_of(e, stream, path);
-	int got = inotify_add_watch(shelf->inotify, path, IN_CLOSE_WRITE | IN_DONT_FOLLOW | mask);
-	if (got >= 0 && *wd < 0) {
-		*wd = got;
-		map_add(&shelf->watches, (struct str){ (char *)wd, sizeof *wd }, e);
-	}
-	return got >= 0;
+	*wd = inotify_add_watch(
+		registry->inotify, path, IN_MODIFY | IN_CLOSE_WRITE | IN_DONT_FOLLOW);
+	if (*wd >= 0)
+		map_add(&registry->watches, (struct str){ (char *)wd, sizeof *wd }, e);
+	return *wd >= 0;
 }
 
 static void drop_watch(struct core_exec *e, int stream)
 {
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	int *wd = &e->own->watches[stream];
+	struct exec_registry *registry = exec_registry(e->core);
+	int *wd = &e->watches[stream];
 	if (*wd < 0)
 		return;
-	inotify_rm_watch(shelf->inotify, *wd);
-	map_remove(&shelf->watches, (struct str){ (char *)wd, sizeof *wd });
+	inotify_rm_watch(registry->inotify, *wd);
+	map_remove(&registry->watches, (struct str){ (char *)wd, sizeof *wd });
 	*wd = -1;
 }
 
-static void on_event(struct exec_shelf *shelf, int wd, uint32_t mask)
+static void on_event(struct exec_registry *registry, const struct inotify_event *event)
 {
-	struct core_exec *e = map_get(&shelf->watches, (struct str){ (char *)&wd, sizeof wd });
+	struct core_exec *e =
+		map_get(&registry->watches, (struct str){ (char *)&event->wd, sizeof event->wd });
 	if (!e)
 		return;
-	int stream = e->own->watches[0] == wd ? 0 : 1;
-	if (mask & IN_CLOSE_WRITE) {
+	int stream = e->watches[0] == event->wd ? 0 : 1;
+	if (event->mask & IN_CLOSE_WRITE) {
 		drop_watch(e, stream);
-		e->own->is_closed[stream] = true;
-	} else if (mask & IN_MODIFY)
-		set_mask(e, stream, 0); /* the ticks see the rest */
-	spool_grew(e);
-	if (e->own->is_closed[0] && e->own->is_closed[1])
-		spool_settle(e);
+		e->is_closed[stream] = true;
+	}
+	look_after(e, 0);
 }
 
 /* Events were lost: all of them are looked at. */
-static void on_overflow(struct exec_shelf *shelf)
+static void on_overflow(struct exec_registry *registry)
 {
 	struct core_exec *e;
 	size_t at = 0;
-	while ((e = map_next(&shelf->watches, &at)))
-		add_growing(e);
+	while ((e = map_next(&registry->watches, &at)))
+		look_after(e, 0);
+}
+
+static void on_rested(struct loop *loop, void *ctx)
+{
+	struct exec_registry *registry = ctx;
+	struct error err;
+	registry->inotify_rest = NULL;
+	loop_change(loop, registry->inotify, EPOLLIN, &err);
 }
 
 static void on_inotify(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
+	struct exec_registry *registry = ctx;
 	char buffer[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+	bool was_written = false;
+	struct error err;
 	ssize_t len;
 	while ((len = read(fd, buffer, sizeof buffer)) > 0)
 		for (ssize_t at = 0; at < len;) {
 			struct inotify_event event;
 			memcpy(&event, buffer + at, sizeof event);
 			at += (ssize_t)(sizeof event + event.len);
+			was_written |= event.mask & IN_MODIFY;
 			if (event.mask & IN_Q_OVERFLOW)
-				on_overflow(ctx);
+				on_overflow(registry);
 			else
-				on_event(ctx, event.wd, event.mask);
+				on_event(registry, &event);
 		}
+	/* Thousands of small writes are few events then: the kernel merges equal ones. */
+	if (was_written && !loop_change(loop, fd, 0, &err))
+		registry->inotify_rest = loop_after(loop, EXEC_SPOOL_REST_MS, on_rested, registry);
 }
 
-static bool open_inotify(struct exec_shelf *shelf)
+static bool open_inotify(struct exec_registry *registry)
 {
 	struct error err;
-	if (shelf->inotify >= 0)
+	if (registry->inotify >= 0)
 		return true;
 	auto_close int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (fd < 0 || loop_watch(shelf->core->loop, fd, EPOLLIN, on_inotify, shelf, &err))
+	if (fd < 0 || loop_watch(registry->core->loop, fd, EPOLLIN, on_inotify, registry, &err))
 		return false;
-	shelf->inotify = take_fd(&fd);
+	registry->inotify = take_fd(&fd);
 	return true;
 }
 
-/* false: there is no watch to be had; it is looked at every tick. */
-static bool arm(struct core_exec *e)
+/* false: there is no watch to be had. */
+static bool add_watches(struct core_exec *e)
 {
-	if (!open_inotify(exec_shelf(e->workspace->core)))
+	if (!open_inotify(exec_registry(e->core)))
 		return false;
 	for (int i = 0; i < 2; i++)
-		if (!e->own->is_closed[i] && !set_mask(e, i, IN_MODIFY))
+		if (!add_watch(e, i))
 			return false;
 	return true;
 }
@@ -305,7 +281,7 @@ static void cut(struct core_exec *e)
 		struct stat st;
 		name_of(e->record.id, i, name);
 		path_of(e, i, path);
-		if (fstatat(e->workspace->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
+		if (fstatat(e->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		uint64_t size = (uint64_t)st.st_size;
 		if (size > left) {
@@ -315,7 +291,7 @@ static void cut(struct core_exec *e)
 		}
 		/* Also what was laid out behind the end; whatever the command made of its mode. */
 		if (truncate(path, (off_t)size) && errno == EACCES &&
-			!fchmodat(e->workspace->core->spool, name, 0600, 0))
+			!fchmodat(e->core->spool, name, 0600, 0))
 			(void)!truncate(path, (off_t)size);
 		left -= size;
 	}
@@ -335,15 +311,14 @@ static void stop_writing(struct core_exec *e)
 	if (w->sandbox.exec_count)
 		core_end_sandbox(w, REASON_OUTPUT_LIMIT);
 	else
-		line_send(w, INIT_SIGNAL, 0, SIGKILL);
+		connection_send(w, INIT_SIGNAL, 0, SIGKILL);
 }
 
 static void look_at_size(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	struct spool_size size = size_of(e);
-	own->is_news |= size.bytes != own->spool_bytes;
-	own->spool_bytes = size.bytes;
+	e->is_news |= size.bytes != e->spool_bytes;
+	e->spool_bytes = size.bytes;
 	if (exec_is_sent(e))
 		spool_measure(e);
 	if (is_over(e, size))
@@ -351,49 +326,34 @@ static void look_at_size(struct core_exec *e)
 }
 
 /* Nothing may come after telling the followers: whoever ends may do so there. */
-static void look(struct core_exec *e)
+static void on_look(struct loop *loop, void *ctx)
 {
-	struct exec_private *own = e->own;
-	if (own->is_spool_watched)
+	struct core_exec *e = ctx;
+	e->look = NULL;
+	if (e->is_spool_watched)
 		look_at_size(e);
-	bool was_news = own->is_news;
-	own->is_news = false;
-	own->still_ticks = was_news ? 0 : own->still_ticks + 1;
-	/* Whatever was written before the watch was there shows in one more look. */
-	if (!own->is_spool_watched)
-		remove_growing(e);
-	else if (own->still_ticks >= STILL_TICKS && arm(e) && size_of(e).bytes == own->spool_bytes)
-		remove_growing(e);
+	if (e->is_closed[0] && e->is_closed[1])
+		spool_settle(e);
+	if (e->is_spool_watched && e->is_polled)
+		look_after(e, EXEC_SPOOL_REST_MS);
+	bool was_news = e->is_news;
+	e->is_news = false;
 	if (was_news)
-		tell_followers(e);
-}
-
-static void on_tick(struct loop *loop, void *ctx)
-{
-	struct exec_shelf *shelf = ctx;
-	shelf->tick = NULL;
-	for (shelf->cursor = shelf->growing; shelf->cursor;) {
-		struct core_exec *e = shelf->cursor;
-		shelf->cursor = e->own->growing_next;
-		look(e);
-	}
-	if (shelf->growing && !shelf->tick)
-		shelf->tick = loop_after(loop, EXEC_SPOOL_TICK_MS, on_tick, shelf);
+		spool_tell_followers(e);
 }
 
 void spool_watch(struct core_exec *e)
 {
 	if (e->record.tty) /* core writes it itself, and counts */
 		return;
-	e->own->is_spool_watched = true;
-	if (!arm(e))
-		add_growing(e);
+	e->is_spool_watched = true;
+	e->is_polled = !add_watches(e);
+	look_after(e, 0); /* what was written before the watch was there */
 }
 
 void spool_unwatch(struct core_exec *e)
 {
-	e->own->is_spool_watched = false;
-	remove_growing(e);
+	e->is_spool_watched = false;
 	for (int i = 0; i < 2; i++)
 		drop_watch(e, i);
 }
@@ -403,7 +363,7 @@ void spool_unwatch(struct core_exec *e)
 void spool_settle(struct core_exec *e)
 {
 	spool_unwatch(e);
-	if (e->own->stage == STAGE_ENDED && is_over(e, size_of(e)))
+	if (e->stage == STAGE_ENDED && is_over(e, size_of(e)))
 		cut(e);
 }
 
@@ -413,13 +373,13 @@ void spool_end(struct core_exec *e)
 		/* Nobody has looked since it went over. */
 		if (is_over(e, size_of(e))) {
 			cut(e);
-			if (!e->own->limit)
+			if (!e->limit)
 				e->record.result.reason = REASON_OUTPUT_LIMIT;
 		}
 		spool_measure(e);
 	}
 	/* What it left running may still write: watched until the last of that has closed it. */
-	tell_followers(e);
+	spool_tell_followers(e);
 }
 
 static int compare_oldest(const void *a, const void *b)
@@ -441,10 +401,10 @@ void spool_trim(struct core_workspace *w)
 		abort();
 	while ((e = map_next(&core->execs, &at)))
 		if (e->workspace == w && e->record.background && e->record.state == EXEC_ENDED &&
-			!e->own->followers && !e->own->is_spool_watched) {
+			!e->followers && !e->is_spool_watched) {
 			ended[count++] = e;
 			bytes += e->record.output_bytes;
-			texts += e->own->texts_bytes;
+			texts += e->texts_bytes;
 		}
 	qsort(ended, count, sizeof *ended, compare_oldest);
 	/* The newest stays in any case: somebody waits for it. */
@@ -452,7 +412,7 @@ void spool_trim(struct core_workspace *w)
 		(count - first > KEPT_COUNT || bytes > KEPT_BYTES || texts > KEPT_TEXTS_BYTES);
 		first++) {
 		bytes -= ended[first]->record.output_bytes;
-		texts -= ended[first]->own->texts_bytes;
+		texts -= ended[first]->texts_bytes;
 		store_remove(core->store, &store_execs, ended[first]->record.id, NULL, NULL, NULL);
 		spool_remove(ended[first]);
 		exec_free(ended[first]);

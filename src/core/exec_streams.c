@@ -16,7 +16,7 @@
 #include "core/exec_internal.h"
 #include "linux/pty.h"
 
-#define DELAY_MS 4
+#define REST_MS 5
 #define PIPE_MOST (1u << 20)	 /* that a pipe can be made to hold by its user */
 #define TERMINAL_MOST (1u << 17) /* that can be under way in a terminal */
 #define END_OF_FILE "\004"
@@ -35,7 +35,7 @@ static bool is_ours(const struct core_exec *e)
 
 static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events, loop_fd_fn *fn)
 {
-	struct loop *loop = e->workspace->core->loop;
+	struct loop *loop = e->core->loop;
 	struct error err;
 	if (fd < 0 || *now == events)
 		return;
@@ -44,8 +44,8 @@ static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events
 	else if (*now ? loop_change(loop, fd, events, &err)
 		      : loop_watch(loop, fd, events, fn, e, &err)) {
 		/* Without memory in the kernel for a watch: its output is there at the end. */
-		log_record(&e->workspace->core->log, LOG_LEVEL_WARN, "a stream can't be watched",
-			"exec", e->record.id, "error", err.text, NULL);
+		log_record(&e->core->log, LOG_LEVEL_WARN, "a stream can't be watched", "exec",
+			e->record.id, "error", err.text, NULL);
 		return;
 	}
 	*now = events;
@@ -53,88 +53,61 @@ static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events
 
 static bool wants_to_write(const struct core_exec *e)
 {
-	return e->own->stdin_rest.len || e->own->writers;
+	return e->stdin_rest.len || e->writers;
 }
 
 /* Brings the watches in line with what is wanted. Nothing is read of one that isn't known to have
  * started: that comes first. */
 static void update(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
-	bool reads = own->stage == STAGE_RUNNING && !own->is_paused && !own->delayed_at;
+	bool reads = e->stage == STAGE_RUNNING && !e->is_paused && !e->rest;
 	bool writes = exec_is_sent(e) && wants_to_write(e);
 	for (int i = 0; i < 2; i++) {
-		bool is_terminal = own->streams[i].fd >= 0 && own->streams[i].fd == e->terminal;
-		watch_fd(e, own->streams[i].fd, &own->streams[i].events,
+		bool is_terminal = e->streams[i].fd >= 0 && e->streams[i].fd == e->terminal;
+		watch_fd(e, e->streams[i].fd, &e->streams[i].events,
 			(reads ? EPOLLIN : 0) | (writes && is_terminal ? EPOLLOUT : 0), on_stream);
 	}
-	watch_fd(e, own->stdin_fd, &own->stdin_events, writes ? EPOLLOUT : 0, on_stdin);
+	watch_fd(e, e->stdin_fd, &e->stdin_events, writes ? EPOLLOUT : 0, on_stdin);
 }
 
-static void unlink_delayed(struct core_exec *e)
+static void on_rested(struct loop *loop, void *ctx)
 {
-	struct exec_private *own = e->own;
-	if (!own->delayed_at)
-		return;
-	*own->delayed_at = own->delayed_next;
-	if (own->delayed_next)
-		own->delayed_next->own->delayed_at = own->delayed_at;
-	own->delayed_at = NULL;
+	struct core_exec *e = ctx;
+	e->rest = NULL;
+	update(e);
 }
 
-/* Those that were here at the last tick too are watched from now on. */
-static void on_delay(struct loop *loop, void *ctx)
+static void rest(struct core_exec *e)
 {
-	struct exec_shelf *shelf = ctx;
-	struct core_exec *next;
-	shelf->delay = NULL;
-	for (struct core_exec *e = shelf->delayed; e; e = next) {
-		next = e->own->delayed_next;
-		if (e->own->was_delayed) {
-			unlink_delayed(e);
-			update(e);
-		}
-		e->own->was_delayed = true;
-	}
-	if (shelf->delayed)
-		shelf->delay = loop_after(loop, DELAY_MS, on_delay, shelf);
+	if (!e->rest)
+		e->rest = loop_after(e->core->loop, REST_MS, on_rested, e);
 }
 
-static void delay(struct core_exec *e)
+static void end_rest(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
-	struct exec_shelf *shelf = exec_shelf(e->workspace->core);
-	if (own->delayed_at)
-		return;
-	own->was_delayed = false;
-	own->delayed_at = &shelf->delayed;
-	own->delayed_next = shelf->delayed;
-	if (shelf->delayed)
-		shelf->delayed->own->delayed_at = &own->delayed_next;
-	shelf->delayed = e;
-	if (!shelf->delay)
-		shelf->delay = loop_after(shelf->core->loop, DELAY_MS, on_delay, shelf);
+	loop_cancel(e->core->loop, e->rest);
+	e->rest = NULL;
 }
 
 /* ---- out of the command ---- */
 
 static void write_spool(struct core_exec *e, const char *data, size_t len)
 {
-	ssize_t written = fd_write_full(e->own->spool, data, len);
+	ssize_t written = fd_write_full(e->spool, data, len);
 	if (written < 0 || (size_t)written < len)
 		e->record.output_dropped += len - (written > 0 ? (size_t)written : 0);
-	spool_grew(e);
+	spool_tell_followers(e);
 }
 
 static void deliver(struct core_exec *e, int stream, const char *data, size_t len)
 {
 	e->record.output_bytes += len;
-	e->workspace->core->metrics.output_bytes += len;
+	e->core->metrics.output_bytes += len;
 	switch (e->road) {
 	case EXEC_CAPTURED:
 		buf_append(&e->captured.streams[stream], data, len);
 		json_measure_add(&e->captured.measures[stream], (struct str){ data, len });
-		e->workspace->core->captured_bytes += len;
+		e->core->captured_bytes += len;
 		break;
 	case EXEC_SPOOLED:
 		write_spool(e, data, len);
@@ -150,7 +123,7 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 /* How many bytes more may be kept of a captured exec, for all of them together. */
 static uint64_t captured_room(const struct core_exec *e)
 {
-	const struct core *core = e->workspace->core;
+	const struct core *core = e->core;
 	uint64_t used = e->record.output_bytes, sure = 0, shared = 0;
 	if (used < EXEC_CAPTURED_SURE)
 		sure = EXEC_CAPTURED_SURE - used;
@@ -161,7 +134,7 @@ static uint64_t captured_room(const struct core_exec *e)
 
 static void note_full(struct core_exec *e)
 {
-	struct core *core = e->workspace->core;
+	struct core *core = e->core;
 	if (e->record.error)
 		return;
 	e->record.error = arena_printf(&e->arena,
@@ -195,8 +168,8 @@ static void consume(struct core_exec *e, int stream, const char *data, size_t le
 /* Reads once. 0: there is nothing. */
 static size_t take(struct core_exec *e, int stream, size_t most)
 {
-	char *scratch = exec_shelf(e->workspace->core)->scratch;
-	ssize_t got = read(e->own->streams[stream].fd, scratch, most);
+	char *scratch = exec_registry(e->core)->scratch;
+	ssize_t got = read(e->streams[stream].fd, scratch, most);
 	if (got <= 0)
 		return 0;
 	consume(e, stream, scratch, (size_t)got);
@@ -208,20 +181,19 @@ static void write_rest(struct core_exec *e);
 static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct core_exec *e = ctx;
-	struct exec_private *own = e->own;
-	int stream = own->streams[0].fd == fd ? 0 : 1;
+	int stream = e->streams[0].fd == fd ? 0 : 1;
 	if (events & EPOLLOUT)
 		write_rest(e);
-	if (!(events & ~(uint32_t)EPOLLOUT) || own->is_paused || !exec_is_sent(e))
+	if (!(events & ~(uint32_t)EPOLLOUT) || e->is_paused || !exec_is_sent(e))
 		return;
 	size_t got = take(e, stream, EXEC_READ_SIZE);
 	if (!got && (events & (EPOLLHUP | EPOLLERR))) {
 		/* We hold the other end open: somebody made it say so all the same. */
-		watch_fd(e, fd, &own->streams[stream].events, 0, on_stream);
+		watch_fd(e, fd, &e->streams[stream].events, 0, on_stream);
 		return;
 	}
 	if (e->road == EXEC_CAPTURED && got < EXEC_READ_SIZE / 2) {
-		delay(e);
+		rest(e);
 		update(e);
 	}
 }
@@ -233,9 +205,9 @@ void streams_started(struct core_exec *e)
 
 void streams_mark_end(struct core_exec *e)
 {
-	unlink_delayed(e);
+	end_rest(e);
 	for (int i = 0; i < 2; i++)
-		e->own->streams[i].cap = e->record.tty ? TERMINAL_MOST : PIPE_MOST;
+		e->streams[i].cap = e->record.tty ? TERMINAL_MOST : PIPE_MOST;
 	update(e);
 }
 
@@ -243,9 +215,9 @@ void streams_mark_end(struct core_exec *e)
  * for was empty then. */
 static bool drain_stream(struct core_exec *e, int i)
 {
-	struct exec_stream *stream = &e->own->streams[i];
+	struct exec_stream *stream = &e->streams[i];
 	int reads = 0;
-	while (stream->fd >= 0 && stream->cap && !e->own->is_paused && reads++ < DRAINED_A_TURN) {
+	while (stream->fd >= 0 && stream->cap && !e->is_paused && reads++ < DRAINED_A_TURN) {
 		size_t got = take(e, i, EXEC_READ_SIZE);
 		if (got < (e->record.tty ? 1 : EXEC_READ_SIZE))
 			stream->cap = 0;
@@ -258,38 +230,37 @@ static bool drain_stream(struct core_exec *e, int i)
 static void on_later(struct loop *loop, void *ctx)
 {
 	struct core_exec *e = ctx;
-	e->own->later = NULL;
-	if (e->own->stage == STAGE_ENDING)
+	e->later = NULL;
+	if (e->stage == STAGE_ENDING)
 		exec_go_on_ending(e);
 }
 
 static void go_on_later(struct core_exec *e)
 {
-	if (!e->own->later)
-		e->own->later = loop_after(e->workspace->core->loop, 0, on_later, e);
+	if (!e->later)
+		e->later = loop_after(e->core->loop, 0, on_later, e);
 }
 
 bool streams_drain(struct core_exec *e)
 {
-	if (!is_ours(e) || e->own->is_draining)
-		return !e->own->is_draining;
-	e->own->is_draining = true;
+	if (!is_ours(e) || e->is_draining)
+		return !e->is_draining;
+	e->is_draining = true;
 	bool is_empty = drain_stream(e, 0);
 	is_empty &= drain_stream(e, 1);
-	e->own->is_draining = false;
-	if (!is_empty && !e->own->is_paused)
+	e->is_draining = false;
+	if (!is_empty && !e->is_paused)
 		go_on_later(e);
 	return is_empty;
 }
 
 void exec_pause(struct core_exec *e, bool paused)
 {
-	struct exec_private *own = e->own;
-	if (e->road != EXEC_STREAMED || own->is_paused == paused)
+	if (e->road != EXEC_STREAMED || e->is_paused == paused)
 		return;
-	own->is_paused = paused;
+	e->is_paused = paused;
 	update(e);
-	if (!paused && own->stage == STAGE_ENDING && !own->is_draining)
+	if (!paused && e->stage == STAGE_ENDING && !e->is_draining)
 		go_on_later(e);
 }
 
@@ -297,24 +268,23 @@ void exec_pause(struct core_exec *e, bool paused)
 
 static int stdin_of(const struct core_exec *e)
 {
-	return e->record.tty && is_ours(e) ? e->terminal : e->own->stdin_fd;
+	return e->record.tty && is_ours(e) ? e->terminal : e->stdin_fd;
 }
 
 /* A terminal's end of file is a character, which counts at the beginning of a line. */
 static void end_stdin(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	if (e->record.tty && e->terminal >= 0)
 		(void)!write(e->terminal, END_OF_FILE, 1);
-	watch_fd(e, own->stdin_fd, &own->stdin_events, 0, on_stdin);
-	fd_close(&own->stdin_fd);
-	own->stdin_state = STDIN_CLOSED;
+	watch_fd(e, e->stdin_fd, &e->stdin_events, 0, on_stdin);
+	fd_close(&e->stdin_fd);
+	e->stdin_state = STDIN_CLOSED;
 }
 
 static void call_writers(struct core_exec *e)
 {
-	struct exec_writer *writers = e->own->writers;
-	e->own->writers = NULL;
+	struct exec_writer *writers = e->writers;
+	e->writers = NULL;
 	while (writers) {
 		struct exec_writer *writer = writers;
 		writers = writer->next;
@@ -325,19 +295,18 @@ static void call_writers(struct core_exec *e)
 /* The text that was given at the start, then those that wait. */
 static void write_rest(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
-	while (own->stdin_rest.len) {
-		ssize_t written = write(stdin_of(e), own->stdin_rest.data, own->stdin_rest.len);
+	while (e->stdin_rest.len) {
+		ssize_t written = write(stdin_of(e), e->stdin_rest.data, e->stdin_rest.len);
 		if (written < 0 && errno == EAGAIN)
 			return;
 		if (written < 0) { /* nobody reads it */
-			own->stdin_rest.len = 0;
+			e->stdin_rest.len = 0;
 			break;
 		}
-		own->stdin_rest.data += written;
-		own->stdin_rest.len -= (size_t)written;
+		e->stdin_rest.data += written;
+		e->stdin_rest.len -= (size_t)written;
 	}
-	if (own->stdin_state == STDIN_CLOSING)
+	if (e->stdin_state == STDIN_CLOSING)
 		end_stdin(e);
 	call_writers(e);
 	update(e);
@@ -351,18 +320,17 @@ static void on_stdin(struct loop *loop, int fd, uint32_t events, void *ctx)
 int exec_write_stdin(const struct request *request, struct core_exec *e, struct str data, bool end,
 	size_t *taken, struct error *err)
 {
-	struct exec_private *own = e->own;
 	ssize_t written = 0;
-	if (access_check(e->workspace->core, request, VERB_EXEC_STDIN, e->workspace, err))
+	if (access_check(e->core, request, VERB_EXEC_STDIN, e->workspace, err))
 		return -1;
 	if (exec_has_exited(e))
 		return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
-	bool is_waiting = own->stage == STAGE_WAITING &&
-			  (own->spec->open_stdin || (own->spec->tty && is_ours(e)));
-	if (!is_waiting && (stdin_of(e) < 0 || own->stdin_state != STDIN_OPEN))
+	bool is_waiting =
+		e->stage == STAGE_WAITING && (e->spec->open_stdin || (e->spec->tty && is_ours(e)));
+	if (!is_waiting && (stdin_of(e) < 0 || e->stdin_state != STDIN_OPEN))
 		return fail(err, ERR_CONFLICT, "the stdin of exec '%s' isn't open", e->record.id);
 	*taken = 0;
-	if (is_waiting || own->stdin_rest.len)
+	if (is_waiting || e->stdin_rest.len)
 		return 0;
 	if (data.len)
 		written = write(stdin_of(e), data.data, data.len);
@@ -381,14 +349,14 @@ int exec_write_stdin(const struct request *request, struct core_exec *e, struct 
 
 void exec_await_stdin(struct core_exec *e, struct exec_writer *writer)
 {
-	writer->next = e->own->writers;
-	e->own->writers = writer;
+	writer->next = e->writers;
+	e->writers = writer;
 	update(e);
 }
 
 void exec_unawait_stdin(struct core_exec *e, struct exec_writer *writer)
 {
-	struct exec_writer **at = &e->own->writers;
+	struct exec_writer **at = &e->writers;
 	while (*at && *at != writer)
 		at = &(*at)->next;
 	if (*at)
@@ -412,42 +380,39 @@ static int make_pipe(int *read_end, int *write_end, int *ours, struct error *err
 
 static int open_outputs(struct core_exec *e, struct error *err)
 {
-	struct exec_private *own = e->own;
 	for (int i = 0; i < 2; i++) {
-		struct exec_stream *stream = &own->streams[i];
+		struct exec_stream *stream = &e->streams[i];
 		if (make_pipe(&stream->fd, &stream->inside, &stream->fd, err))
 			return -1;
-		own->fds[1 + i] = stream->inside;
+		e->fds[1 + i] = stream->inside;
 	}
 	return 0;
 }
 
 static int open_stdin(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
-	struct exec_private *own = e->own;
 	bool has_text = spec->has_stdin_text && spec->stdin_text.len;
 	if (!has_text && !spec->open_stdin) {
-		own->fds[0] = exec_shelf(e->workspace->core)->null;
-		return own->fds[0] < 0 ? fail(err, ERR_FAILED, "open '/dev/null'") : 0;
+		e->fds[0] = exec_registry(e->core)->null;
+		return e->fds[0] < 0 ? fail(err, ERR_FAILED, "open '/dev/null'") : 0;
 	}
-	if (make_pipe(&own->fds[0], &own->stdin_fd, &own->stdin_fd, err))
+	if (make_pipe(&e->fds[0], &e->stdin_fd, &e->stdin_fd, err))
 		return -1;
-	own->is_ours[0] = true;
+	e->is_ours[0] = true;
 	return 0;
 }
 
 static int open_terminal(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
-	struct exec_private *own = e->own;
 	struct pty_size size = { spec->rows ? spec->rows : 24, spec->columns ? spec->columns : 80 };
 	if (view_open_terminal(
-		    &e->workspace->sandbox.view, size, &e->terminal, &own->streams[0].inside, err))
+		    &e->workspace->sandbox.view, size, &e->terminal, &e->streams[0].inside, err))
 		return -1;
 	for (int i = 0; i < 3; i++)
-		own->fds[i] = own->streams[0].inside;
+		e->fds[i] = e->streams[0].inside;
 	if (!is_ours(e))
 		return 0;
-	own->streams[0].fd = e->terminal;
+	e->streams[0].fd = e->terminal;
 	fcntl(e->terminal, F_SETFL, O_RDWR | O_NONBLOCK);
 	return 0;
 }
@@ -475,13 +440,12 @@ int streams_check_handed(const int handed[3], struct error *err)
 
 int streams_keep(struct core_exec *e, const int handed[3], struct error *err)
 {
-	struct exec_private *own = e->own;
 	for (int i = 0; i < 3; i++) {
 		int fd = fcntl(handed[i], F_DUPFD_CLOEXEC, 3);
 		if (fd < 0)
 			return fail_errno(err, "duplicate a passed descriptor");
-		own->fds[i] = fd;
-		own->is_ours[i] = true;
+		e->fds[i] = fd;
+		e->is_ours[i] = true;
 	}
 	return 0;
 }
@@ -491,7 +455,7 @@ static int open_all(
 {
 	if (e->road == EXEC_HANDED) {
 		for (int i = 0; i < 3 && handed; i++)
-			e->own->fds[i] = handed[i];
+			e->fds[i] = handed[i];
 		return 0;
 	}
 	if (e->road == EXEC_SPOOLED && spool_open(e, err))
@@ -506,7 +470,6 @@ static int open_all(
 int streams_open(
 	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
 {
-	struct exec_private *own = e->own;
 	if (open_all(e, spec, handed, err)) {
 		streams_close(e);
 		if (err->sys_errno == EMFILE || err->sys_errno == ENFILE)
@@ -515,24 +478,23 @@ int streams_open(
 		return -1;
 	}
 	if (is_ours(e)) {
-		own->fd_count = FDS_OF_PIPES + (own->stdin_fd >= 0);
-		exec_shelf(e->workspace->core)->fds += own->fd_count;
+		e->fd_count = FDS_OF_PIPES + (e->stdin_fd >= 0);
+		exec_registry(e->core)->fds += e->fd_count;
 	}
 	if (spec->has_stdin_text && (spec->stdin_text.len || e->record.tty)) {
-		own->stdin_rest = spec->stdin_text;
-		own->stdin_state = spec->open_stdin ? STDIN_OPEN : STDIN_CLOSING;
+		e->stdin_rest = spec->stdin_text;
+		e->stdin_state = spec->open_stdin ? STDIN_OPEN : STDIN_CLOSING;
 	}
 	return 0;
 }
 
 static void close_given(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	for (int i = 0; i < 3; i++) {
-		if (own->is_ours[i])
-			fd_close(&own->fds[i]);
-		own->is_ours[i] = false;
-		own->fds[i] = -1;
+		if (e->is_ours[i])
+			fd_close(&e->fds[i]);
+		e->is_ours[i] = false;
+		e->fds[i] = -1;
 	}
 }
 
@@ -540,34 +502,32 @@ static void close_given(struct core_exec *e)
  * caller's. */
 void streams_sent(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	if (e->road == EXEC_SPOOLED)
 		spool_watch(e); /* before the last writer can have gone */
 	close_given(e);
 	if (!is_ours(e)) {
-		fd_close(&own->streams[0].inside);
+		fd_close(&e->streams[0].inside);
 		return;
 	}
-	if (own->stdin_rest.len || own->stdin_state == STDIN_CLOSING) {
+	if (e->stdin_rest.len || e->stdin_state == STDIN_CLOSING) {
 		write_rest(e);
-		if (own->stdin_rest.len)
-			own->stdin_rest.data =
-				arena_bytes(&e->arena, own->stdin_rest.data, own->stdin_rest.len);
+		if (e->stdin_rest.len)
+			e->stdin_rest.data =
+				arena_bytes(&e->arena, e->stdin_rest.data, e->stdin_rest.len);
 	}
 	if (e->road == EXEC_CAPTURED)
-		delay(e);
+		rest(e);
 	update(e);
 }
 
 void streams_close(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
-	unlink_delayed(e);
+	end_rest(e);
 	close_given(e);
-	watch_fd(e, own->stdin_fd, &own->stdin_events, 0, on_stdin);
-	fd_close(&own->stdin_fd);
+	watch_fd(e, e->stdin_fd, &e->stdin_events, 0, on_stdin);
+	fd_close(&e->stdin_fd);
 	for (int i = 0; i < 2; i++) {
-		struct exec_stream *stream = &own->streams[i];
+		struct exec_stream *stream = &e->streams[i];
 		watch_fd(e, stream->fd, &stream->events, 0, on_stream);
 		if (stream->fd == e->terminal)
 			stream->fd = -1;
@@ -575,9 +535,9 @@ void streams_close(struct core_exec *e)
 		fd_close(&stream->inside);
 	}
 	fd_close(&e->terminal);
-	fd_close(&own->spool);
-	if (own->fd_count)
-		exec_shelf(e->workspace->core)->fds -= own->fd_count;
-	own->fd_count = 0;
+	fd_close(&e->spool);
+	if (e->fd_count)
+		exec_registry(e->core)->fds -= e->fd_count;
+	e->fd_count = 0;
 	call_writers(e);
 }

@@ -21,41 +21,23 @@
 #define TRIES_MAX 3
 #define DIRECTORY_DEFAULT "/workspace"
 
-/* core_wake can't be taken back: this stays until it answers. */
-struct exec_wake {
-	struct core_exec *exec; /* NULL: it has ended meanwhile */
-};
-/* A write in the store, of an exec that may have gone when it is done. */
-struct exec_row {
-	struct core *core;
-	char id[ID_LEN + 1];
-};
-
-static void *allocate(size_t size)
-{
-	void *made = calloc(1, size);
-	if (!made)
-		abort();
-	return made;
-}
-
-struct exec_shelf *exec_shelf(struct core *core)
+struct exec_registry *exec_registry(struct core *core)
 {
 	struct rlimit limit;
 	cpu_set_t cpus;
-	if (core->shelf)
-		return core->shelf;
-	struct exec_shelf *shelf = core->shelf = allocate(sizeof *shelf);
-	shelf->core = core;
-	shelf->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	shelf->inotify = -1;
-	shelf->kept_last = &shelf->kept;
-	shelf->ping_ms = PING_MS;
-	map_init(&shelf->watches, NULL);
-	shelf->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
+	if (core->registry)
+		return core->registry;
+	struct exec_registry *registry = core->registry = xzalloc(sizeof *registry);
+	registry->core = core;
+	registry->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	registry->inotify = -1;
+	registry->kept_last = &registry->kept;
+	registry->ping_ms = PING_MS;
+	map_init(&registry->watches, NULL);
+	registry->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
 	/* The rest is for clients, files, and whatever else wants a descriptor. */
-	shelf->fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
-	return shelf;
+	registry->fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
+	return registry;
 }
 
 /* ---- captured output ---- */
@@ -126,67 +108,67 @@ static uint64_t number_of(const char *id)
 struct core_exec *exec_new(
 	struct core_workspace *w, const struct exec_record *record, enum exec_road road)
 {
-	struct block {
-		struct core_exec exec;
-		struct exec_private own;
-		const char *argv[];
-	} * block;
 	size_t pointers = (record->argv.count + 1) * sizeof(char *), size = strlen(record->cwd) + 1;
 	for (size_t i = 0; i < record->argv.count; i++)
 		size += strlen(record->argv.items[i]) + 1;
-	block = allocate(sizeof *block + pointers + size);
-	struct core_exec *e = &block->exec;
-	char *at = (char *)block->argv + pointers;
+	struct core_exec *e = xzalloc(sizeof *e + pointers + size);
+	const char **argv = (const char **)(e + 1);
+	char *at = (char *)argv + pointers;
 	*e = (struct core_exec){ .record = *record,
+		.core = w->core,
 		.workspace = w,
 		.road = road,
 		.terminal = -1,
 		.number = number_of(record->id),
-		.own = &block->own };
+		.texts_bytes = pointers + size,
+		.stdin_fd = -1,
+		.spool = -1,
+		.fds = { -1, -1, -1 },
+		.watches = { -1, -1 } };
 	for (size_t i = 0; i < record->argv.count; i++) {
-		block->argv[i] = at;
+		argv[i] = at;
 		at = stpcpy(at, record->argv.items[i]) + 1;
 	}
-	e->record.argv = (text_list){ block->argv, record->argv.count, 0 };
+	e->record.argv = (text_list){ argv, record->argv.count, 0 };
 	e->record.cwd = memcpy(at, record->cwd, strlen(record->cwd) + 1);
 	arena_init(&e->arena);
 	e->record.error = record->error ? arena_text(&e->arena, record->error) : NULL;
 	captured_init(&e->captured, w->core);
-	struct exec_private *own = e->own;
-	own->texts_bytes = pointers + size;
-	own->stdin_fd = own->spool = -1;
-	for (int i = 0; i < 3; i++)
-		own->fds[i] = -1;
-	for (int i = 0; i < 2; i++) {
-		own->streams[i] = (struct exec_stream){ .fd = -1, .inside = -1 };
-		own->watches[i] = -1;
-	}
+	for (int i = 0; i < 2; i++)
+		e->streams[i] = (struct exec_stream){ .fd = -1, .inside = -1 };
 	map_add(&w->core->execs, str_from(e->record.id), e);
 	return e;
 }
 
-void exec_stop_waiting(struct core_exec *e)
+void exec_disarm_timeout(struct core_exec *e)
 {
-	if (e->own->wake)
-		e->own->wake->exec = NULL;
-	e->own->wake = NULL;
-	e->own->row = NULL;
-	loop_cancel(e->workspace->core->loop, e->own->timeout);
-	e->own->timeout = NULL;
+	loop_cancel(e->core->loop, e->timeout);
+	e->timeout = NULL;
 }
 
 void exec_free(struct core_exec *e)
 {
-	struct core *core = e->workspace->core;
+	struct core *core = e->core;
 	exec_unlink(e);
 	streams_close(e);
 	spool_unwatch(e);
-	exec_stop_waiting(e);
-	loop_cancel(core->loop, e->own->later);
+	exec_disarm_timeout(e);
+	loop_cancel(core->loop, e->later);
+	loop_cancel(core->loop, e->look);
 	map_remove(&core->execs, str_from(e->record.id));
 	exec_captured_done(&e->captured);
 	arena_done(&e->arena);
-	free(e);
+	e->is_freed = true;
+	if (!e->awaited)
+		free(e);
+}
+
+bool exec_came_back(struct core_exec *e)
+{
+	bool is_freed = e->is_freed;
+	if (!--e->awaited && is_freed)
+		free(e);
+	return !is_freed;
 }
 
 void exec_link(struct core_exec *e)
@@ -195,12 +177,12 @@ void exec_link(struct core_exec *e)
 	e->next = sandbox->execs;
 	sandbox->execs = e;
 	sandbox->exec_count++;
-	e->own->is_linked = true;
+	e->is_linked = true;
 }
 
 void exec_unlink(struct core_exec *e)
 {
-	if (!e->own->is_linked)
+	if (!e->is_linked)
 		return;
 	struct core_sandbox *sandbox = &e->workspace->sandbox;
 	struct core_exec **at = &sandbox->execs;
@@ -209,7 +191,7 @@ void exec_unlink(struct core_exec *e)
 	*at = e->next;
 	e->next = NULL;
 	sandbox->exec_count--;
-	e->own->is_linked = false;
+	e->is_linked = false;
 }
 
 /* ---- the start ---- */
@@ -223,14 +205,14 @@ static int fail_count(struct error *err)
 static int check_room(struct core_workspace *w, struct error *err)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
-	const struct exec_shelf *shelf = exec_shelf(w->core);
-	unsigned unacknowledged = sandbox->watch ? sandbox->watch->unacknowledged : 0;
+	const struct exec_registry *registry = exec_registry(w->core);
+	unsigned unacknowledged = sandbox->connection ? sandbox->connection->unacknowledged : 0;
 	if (sandbox->exec_count + unacknowledged >= INIT_EXECS_MAX)
 		return fail_count(err);
-	if (shelf->fds + FDS_AN_EXEC > shelf->fds_most)
+	if (registry->fds + FDS_AN_EXEC > registry->fds_most)
 		return fail_hint(err, ERR_LIMIT,
 			"wait until some have ended, or raise the limit of open files (ulimit -n)",
-			"too many commands run at once for %zu descriptors", shelf->fds_most);
+			"too many commands run at once for %zu descriptors", registry->fds_most);
 	return 0;
 }
 
@@ -323,28 +305,28 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 static void on_timeout(struct loop *loop, void *ctx)
 {
 	struct core_exec *e = ctx;
-	e->own->timeout = NULL;
+	e->timeout = NULL;
 	exec_kill(e, REASON_TIMEOUT);
 }
 
 void exec_arm_timeout(struct core_exec *e, uint64_t delay_ms)
 {
-	e->own->timeout = loop_after(e->workspace->core->loop, delay_ms, on_timeout, e);
+	e->timeout = loop_after(e->core->loop, delay_ms, on_timeout, e);
 }
 
 static int spawn(
 	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
 {
 	struct core_workspace *w = e->workspace;
-	if (check_room(w, err) || (!e->own->has_streams && streams_open(e, spec, handed, err)))
+	if (check_room(w, err) || (!e->has_streams && streams_open(e, spec, handed, err)))
 		return -1;
-	e->own->has_streams = true;
+	e->has_streams = true;
 	watch_spawning(w, e);
 	exec_link(e);
-	if (line_spawn(e, spec, err)) {
+	if (connection_spawn(e, spec, err)) {
 		exec_unlink(e);
 		streams_close(e);
-		e->own->has_streams = false;
+		e->has_streams = false;
 		return -1;
 	}
 	return 0;
@@ -352,18 +334,15 @@ static int spawn(
 
 static bool is_up(const struct core_workspace *w)
 {
-	return w->sandbox.state == SANDBOX_UP && !w->sandbox.watch->is_broken;
+	return w->sandbox.state == SANDBOX_UP && !w->sandbox.connection->is_broken;
 }
 
 static void go(struct core_exec *e);
 
 static void on_awake(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct exec_wake *wake = ctx;
-	struct core_exec *e = wake->exec;
-	free(wake);
-	if (e) {
-		e->own->wake = NULL;
+	struct core_exec *e = ctx;
+	if (exec_came_back(e) && e->stage == STAGE_WAITING) {
 		if (err)
 			exec_failed(e, err);
 		else
@@ -378,22 +357,20 @@ static void go(struct core_exec *e)
 {
 	struct error err;
 	if (!is_up(e->workspace)) {
-		struct exec_wake *wake = allocate(sizeof *wake);
-		wake->exec = e;
-		e->own->wake = wake;
-		core_wake(e->workspace, e->request_id, on_awake, wake);
+		e->awaited++;
+		core_wake(e->workspace, e->request_id, on_awake, e);
 		return;
 	}
-	if (spawn(e, e->own->spec, NULL, &err))
+	if (spawn(e, e->spec, NULL, &err))
 		exec_failed(e, &err);
 }
 
 void exec_again(struct core_exec *e)
 {
-	line_take_back(e);
+	connection_withdraw(e);
 	watch_forget(e->workspace, e);
 	exec_unlink(e);
-	if (++e->own->tries < TRIES_MAX)
+	if (++e->tries < TRIES_MAX)
 		go(e);
 	else
 		exec_lost(e, REASON_CANCELED,
@@ -402,13 +379,9 @@ void exec_again(struct core_exec *e)
 
 static void on_row(void *ctx, const struct error *err)
 {
-	struct exec_row *row = ctx;
-	struct core_exec *e = map_get(&row->core->execs, str_from(row->id));
-	bool is_awaited = e && e->own->row == row;
-	free(row);
-	if (!is_awaited)
+	struct core_exec *e = ctx;
+	if (!exec_came_back(e) || e->stage != STAGE_WAITING)
 		return;
-	e->own->row = NULL;
 	if (err) {
 		exec_failed(e, err);
 		return;
@@ -419,9 +392,9 @@ static void on_row(void *ctx, const struct error *err)
 
 void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 {
-	if (e->own->spec)
+	if (e->spec)
 		return;
-	struct exec_spec *kept = e->own->spec = arena_alloc(&e->arena, sizeof *kept);
+	struct exec_spec *kept = e->spec = arena_alloc(&e->arena, sizeof *kept);
 	*kept = *spec;
 	kept->id = kept->command = NULL;
 	kept->argv = e->record.argv;
@@ -434,11 +407,8 @@ void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 
 static void store_first(struct core_exec *e)
 {
-	struct exec_row *row = allocate(sizeof *row);
-	row->core = e->workspace->core;
-	memcpy(row->id, e->record.id, sizeof row->id);
-	e->own->row = row;
-	store_put(row->core->store, &store_execs, &e->record, on_row, row);
+	e->awaited++;
+	store_put(e->core->store, &store_execs, &e->record, on_row, e);
 }
 
 /* Sends it off, or has it wait. */
@@ -469,7 +439,7 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	fill_record(w, spec, road, &record);
 	struct core_exec *e = exec_new(w, &record, road);
 	e->listener = *listener;
-	e->own->began_ns = now_ns;
+	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	if (begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
@@ -508,9 +478,9 @@ static void on_not_ended(struct loop *loop, void *ctx)
 {
 	struct core_exec *e = ctx;
 	struct core_workspace *w = e->workspace;
-	e->own->timeout = NULL;
-	if (!e->own->limit)
-		e->own->limit = REASON_SIGNALED;
+	e->timeout = NULL;
+	if (!e->limit)
+		e->limit = REASON_SIGNALED;
 	log_record(&w->core->log, LOG_LEVEL_WARN,
 		"a killed exec did not end, so its sandbox is ended", "exec", e->record.id,
 		"workspace", w->model.id, NULL);
@@ -519,20 +489,19 @@ static void on_not_ended(struct loop *loop, void *ctx)
 
 static void send_kill(struct core_exec *e)
 {
-	struct loop *loop = e->workspace->core->loop;
-	line_send(e->workspace, INIT_SIGNAL, e->number, SIGKILL);
-	loop_cancel(loop, e->own->timeout);
-	e->own->timeout = loop_after(loop, KILLED_MS, on_not_ended, e);
+	struct loop *loop = e->core->loop;
+	connection_send(e->workspace, INIT_SIGNAL, e->number, SIGKILL);
+	loop_cancel(loop, e->timeout);
+	e->timeout = loop_after(loop, KILLED_MS, on_not_ended, e);
 }
 
 void exec_kill(struct core_exec *e, enum reason reason)
 {
-	struct exec_private *own = e->own;
 	struct core_workspace *w = e->workspace;
-	if (!own->limit)
-		own->limit = reason;
-	if (own->stage == STAGE_WAITING) {
-		line_take_back(e);
+	if (!e->limit)
+		e->limit = reason;
+	if (e->stage == STAGE_WAITING) {
+		connection_withdraw(e);
 		exec_lost(e, reason, NULL);
 		return;
 	}
@@ -541,21 +510,20 @@ void exec_kill(struct core_exec *e, enum reason reason)
 	send_kill(e);
 	/* What left its process group goes too, if it can be nobody else's. */
 	if (w->sandbox.exec_count == 1)
-		line_send(w, INIT_SIGNAL, 0, SIGKILL);
+		connection_send(w, INIT_SIGNAL, 0, SIGKILL);
 }
 
 void exec_detach(struct core_exec *e)
 {
-	struct exec_private *own = e->own;
 	if (!e->listener.ended)
 		return;
 	e->listener.ended = NULL;
-	if (e->record.background || own->stage == STAGE_ENDED)
+	if (e->record.background || e->stage == STAGE_ENDED)
 		return;
-	own->is_paused = false;
+	e->is_paused = false;
 	if (!exec_has_exited(e))
 		exec_kill(e, REASON_CANCELED);
-	else if (!own->is_draining)
+	else if (!e->is_draining)
 		exec_go_on_ending(e);
 }
 
@@ -582,14 +550,14 @@ static int fail_ended(struct core_exec *e, struct error *err)
 static int check_verb(
 	const struct request *request, enum verb verb, struct core_exec *e, struct error *err)
 {
-	return access_check(e->workspace->core, request, verb, e->workspace, err);
+	return access_check(e->core, request, verb, e->workspace, err);
 }
 
 static int check_runs(struct core_exec *e, struct error *err)
 {
 	if (exec_has_exited(e))
 		return fail_ended(e, err);
-	if (e->own->stage == STAGE_WAITING)
+	if (e->stage == STAGE_WAITING)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"exec '%s' has not started yet", e->record.id);
 	return 0;
@@ -620,11 +588,11 @@ int exec_signal(const struct request *request, struct core_exec *e, int signo, s
 		return fail(err, ERR_INVALID, "invalid signal %d", signo);
 	if (check_runs(e, err))
 		return -1;
-	e->own->signal_sent = signo;
+	e->signal_sent = signo;
 	if (signo == SIGKILL)
 		send_kill(e);
 	else
-		line_send(e->workspace, INIT_SIGNAL, e->number, signo);
+		connection_send(e->workspace, INIT_SIGNAL, e->number, signo);
 	return 0;
 }
 

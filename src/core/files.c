@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
+#include "format/uri.h"
 #include "plan/plan.h"
 
 #define TIME_MS_MAX_ABS 253402300800000ll /* the year 10000 */
@@ -59,7 +60,7 @@ int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *e
 	return 0;
 }
 
-bool files_is_root(const char *clean)
+static bool is_root(const char *clean)
 {
 	return !clean[0] || strcmp(clean, "/") == 0 || strcmp(clean, PLAN_WORKSPACE) == 0;
 }
@@ -106,49 +107,6 @@ static bool take_info(struct str *rest, struct arena *arena, struct file_info *i
 	return true;
 }
 
-static const char *print_cursor(struct arena *arena, const char *name)
-{
-	char *out = arena_alloc(arena, strlen(name) * 3 + 1), *to = out;
-
-	for (size_t left = strlen(name), len; left > 0; name += len, left -= len) {
-		len = str_utf8_char(name, left);
-		if (len == 0 || *name == '%' || (unsigned char)*name < ' ') {
-			len = 1;
-			str_format(to, 4, "%%%02X", (unsigned char)*name);
-			to += 3;
-		} else {
-			memcpy(to, name, len);
-			to += len;
-		}
-	}
-	return out;
-}
-
-static int hex_digit(char c)
-{
-	static const char digits[] = "0123456789ABCDEF";
-	const char *at = c ? strchr(digits, c) : NULL;
-
-	return at ? (int)(at - digits) : -1;
-}
-
-static int parse_cursor(struct arena *arena, const char *text, const char **name, struct error *err)
-{
-	char *out = arena_alloc(arena, strlen(text) + 1), *to = out;
-
-	for (const char *at = text; *at; at++) {
-		int high = *at == '%' ? hex_digit(at[1]) : 0;
-		int low = *at == '%' && high >= 0 ? hex_digit(at[2]) : 0;
-
-		if (high < 0 || low < 0)
-			return fail(err, ERR_INVALID, "invalid cursor '%s'", text);
-		*to++ = *at == '%' ? (char)(high << 4 | low) : *at;
-		at += *at == '%' ? 2 : 0;
-	}
-	*name = out;
-	return 0;
-}
-
 /* Names in order, after the cursor's; with AGENT_MORE the last one is the next cursor. */
 static bool take_list(const struct agent_answer *from, const char *after, size_t limit,
 	struct arena *arena, struct files_answer *answer)
@@ -171,7 +129,7 @@ static bool take_list(const struct agent_answer *from, const char *after, size_t
 			return false;
 		last = info.name;
 		if (is_cursor)
-			answer->next = print_cursor(arena, info.name);
+			answer->next = uri_encode(arena, str_from(info.name), false);
 		else
 			vec_push(arena, &answer->infos, info);
 	}
@@ -181,122 +139,99 @@ static bool take_list(const struct agent_answer *from, const char *after, size_t
 /* -- requests -- */
 
 struct asking {
-	struct core_workspace *w; /* held until a refusal is told */
-	enum agent_verb verb;
-	struct arena arena;
-	const char *clean, *after;
-	size_t limit;
-	struct error err;
+	struct core_workspace *w;
 	files_fn *done;
 	void *ctx;
 };
 
-static struct asking *new_asking(struct core_workspace *w, files_fn *done, void *ctx)
-{
-	struct asking *asking = calloc(1, sizeof *asking);
-
-	if (!asking)
-		abort();
-	arena_init(&asking->arena);
-	asking->w = w;
-	asking->done = done;
-	asking->ctx = ctx;
-	return asking;
-}
-
-static void end_asking(
-	struct asking *asking, const struct files_answer *answer, const struct error *err)
-{
-	asking->done(asking->ctx, answer, err);
-	arena_done(&asking->arena);
-	free(asking);
-}
-
-static void on_refused(struct loop *loop, void *ctx)
-{
-	struct asking *asking = ctx;
-	struct core_workspace *w = asking->w;
-
-	end_asking(asking, NULL, &asking->err);
-	core_release(w);
-}
-
-void files_refuse(struct core_workspace *w, const struct error *err, files_fn *done, void *ctx)
-{
-	struct asking *asking = new_asking(w, done, ctx);
-
-	asking->err = *err;
-	core_hold(w);
-	loop_after(w->core->loop, 0, on_refused, asking);
-}
-
 /* As the descriptor itself says. */
-static int fill_opened(
-	struct asking *asking, int fd, struct files_answer *answer, struct error *err)
+static bool take_opened(const struct agent_answer *from, struct files_answer *answer)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return fail_errno(err, "open '%s'", asking->clean);
-	answer->fd = fd;
-	answer->info = (struct file_info){ .name = name_of(asking->clean),
-		.type = "file",
+	if (fstat(from->fd, &st) < 0)
+		return false;
+	answer->fd = from->fd;
+	answer->info = (struct file_info){ .type = "file",
 		.size = (uint64_t)st.st_size,
 		.mode = st.st_mode & 07777,
 		.modified_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000 };
-	return 0;
+	return true;
 }
 
 static bool take_one(
-	struct asking *asking, const struct agent_answer *from, struct files_answer *answer)
+	const struct agent_answer *from, struct arena *arena, struct files_answer *answer)
 {
 	struct str rest = from->infos;
 	unsigned mode;
 
-	if (from->reply.count != 1 || !take_info(&rest, &asking->arena, &answer->info, &mode) ||
-		rest.len)
+	if (from->reply.count != 1 || !take_info(&rest, arena, &answer->info, &mode) || rest.len)
 		return false;
-	answer->info.name = name_of(asking->clean);
 	answer->created = from->reply.flags & AGENT_CREATED;
 	return true;
+}
+
+static bool take_answer(
+	const struct agent_answer *from, struct arena *arena, struct files_answer *answer)
+{
+	const struct agent_ask *ask = from->ask;
+
+	switch (ask->verb) {
+	case AGENT_REMOVE:
+		return true;
+	case AGENT_LIST:
+		return take_list(from, ask->text, ask->limit, arena, answer);
+	case AGENT_OPEN:
+	case AGENT_CREATE:
+		return take_opened(from, answer);
+	default:
+		return take_one(from, arena, answer);
+	}
 }
 
 static void on_answer(void *ctx, const struct agent_answer *from, const struct error *failed)
 {
 	struct asking *asking = ctx;
 	struct files_answer answer = { .fd = -1 };
-	struct error err = { 0 };
-	bool is_good = true;
+	auto_arena struct arena arena;
+	struct error err;
 
+	arena_init(&arena);
 	if (failed) {
 		err = *failed;
 		if (err.sys_errno == EDQUOT) /* a quota of the file system: the workspace's limit */
 			files_over_limit(asking->w, &err);
-	} else if (asking->verb == AGENT_LIST) {
-		is_good = take_list(from, asking->after, asking->limit, &asking->arena, &answer);
-	} else if (asking->verb == AGENT_OPEN || asking->verb == AGENT_CREATE) {
-		is_good = fill_opened(asking, from->fd, &answer, &err) == 0;
-	} else if (asking->verb != AGENT_REMOVE) {
-		is_good = take_one(asking, from, &answer);
-	}
-	if (!is_good)
+	} else if (take_answer(from, &arena, &answer)) {
+		answer.info.name =
+			name_of(from->ask->verb == AGENT_MOVE ? from->ask->text : from->ask->path);
+		asking->done(asking->ctx, &answer, NULL);
+		free(asking);
+		return;
+	} else {
 		fail(&err, ERR_UNAVAILABLE,
 			"the file agent of workspace '%s' sent an invalid answer",
 			asking->w->model.name);
-	end_asking(asking, failed || !is_good ? NULL : &answer, failed || !is_good ? &err : NULL);
+	}
+	asking->done(asking->ctx, NULL, &err);
+	free(asking);
 }
 
-void files_ask(struct core_workspace *w, const struct agent_ask *ask, const char *clean,
-	files_fn *done, void *ctx)
+static struct asking *new_asking(struct core_workspace *w, files_fn *done, void *ctx)
 {
-	struct asking *asking = new_asking(w, done, ctx);
+	struct asking *asking = xzalloc(sizeof *asking);
 
-	asking->verb = ask->verb;
-	asking->clean = arena_text(&asking->arena, clean);
-	asking->after =
-		ask->verb == AGENT_LIST && ask->text ? arena_text(&asking->arena, ask->text) : NULL;
-	asking->limit = ask->limit;
-	agent_ask(w, ask, on_answer, asking);
+	*asking = (struct asking){ w, done, ctx };
+	return asking;
+}
+
+void files_refuse(struct core_workspace *w, const struct error *err, files_fn *done, void *ctx)
+{
+	agent_refuse(w, err, on_answer, new_asking(w, done, ctx));
+}
+
+void files_ask(struct core_workspace *w, const struct agent_ask *ask, files_fn *done, void *ctx)
+{
+	agent_ask(w, ask, on_answer, new_asking(w, done, ctx));
 }
 
 int files_enter(
@@ -308,94 +243,47 @@ int files_enter(
 	return 0;
 }
 
-/* One that is about its path alone. */
-static void ask_path(const struct request *request, enum verb right, struct core_workspace *w,
-	enum agent_verb verb, const char *path, files_fn *done, void *ctx)
-{
-	char clean[AGENT_PATH_MAX];
-	struct error err;
-	struct agent_ask ask = { .verb = verb, .path = clean, .fd = -1 };
+static const struct {
+	enum agent_verb agent;
+	enum verb right;
+	const char *not_root; /* what can't be done to the root; or NULL */
+} verbs[] = {
+	[FILES_STAT] = { AGENT_STAT, VERB_FILE_READ, NULL },
+	[FILES_LIST] = { AGENT_LIST, VERB_FILE_READ, NULL },
+	[FILES_OPEN] = { AGENT_OPEN, VERB_FILE_READ, NULL },
+	[FILES_MKDIR] = { AGENT_MKDIR, VERB_FILE_WRITE, NULL },
+	[FILES_MOVE] = { AGENT_MOVE, VERB_FILE_WRITE, "moved or replaced" },
+	[FILES_REMOVE] = { AGENT_REMOVE, VERB_FILE_REMOVE, "removed" },
+};
 
-	if (files_enter(request, right, w, &err) < 0 || files_clean_path(path, clean, &err) < 0)
-		files_refuse(w, &err, done, ctx);
-	else
-		files_ask(w, &ask, clean, done, ctx);
-}
-
-void files_stat(const struct request *request, struct core_workspace *w, const char *path,
-	files_fn *done, void *ctx)
+void files_do(const struct request *request, struct core_workspace *w,
+	const struct files_request *what, files_fn *done, void *ctx)
 {
-	ask_path(request, VERB_FILE_READ, w, AGENT_STAT, path, done, ctx);
-}
-
-void files_open(const struct request *request, struct core_workspace *w, const char *path,
-	files_fn *done, void *ctx)
-{
-	ask_path(request, VERB_FILE_READ, w, AGENT_OPEN, path, done, ctx);
-}
-
-void files_mkdir(const struct request *request, struct core_workspace *w, const char *path,
-	files_fn *done, void *ctx)
-{
-	ask_path(request, VERB_FILE_WRITE, w, AGENT_MKDIR, path, done, ctx);
-}
-
-void files_list(const struct request *request, struct core_workspace *w, const char *path,
-	const char *cursor, size_t limit, files_fn *done, void *ctx)
-{
-	char clean[AGENT_PATH_MAX];
+	const char *not_root = verbs[what->verb].not_root;
+	char path[AGENT_PATH_MAX], target[AGENT_PATH_MAX];
+	struct agent_ask ask = { .verb = verbs[what->verb].agent,
+		.path = path,
+		.flags = what->recursive ? AGENT_RECURSIVE : 0,
+		.limit = what->limit,
+		.fd = -1 };
 	auto_arena struct arena arena;
-	const char *after = NULL;
+	struct str after = { 0 };
 	struct error err;
 
 	arena_init(&arena);
-	if (files_enter(request, VERB_FILE_READ, w, &err) < 0 ||
-		files_clean_path(path, clean, &err) < 0 ||
-		(cursor && parse_cursor(&arena, cursor, &after, &err) < 0)) {
+	int failed = files_enter(request, verbs[what->verb].right, w, &err) < 0 ||
+		     files_clean_path(what->path, path, &err) < 0 ||
+		     (what->to && files_clean_path(what->to, target, &err) < 0);
+	if (!failed && not_root && (is_root(path) || (what->to && is_root(target))))
+		failed = fail(&err, ERR_INVALID, "the root of a workspace can't be %s", not_root);
+	if (!failed && what->cursor && !uri_decode(&arena, str_from(what->cursor), false, &after))
+		failed = fail(&err, ERR_INVALID, "invalid cursor '%s'", what->cursor);
+	if (failed) {
 		files_refuse(w, &err, done, ctx);
 		return;
 	}
-	struct agent_ask ask = {
-		.verb = AGENT_LIST, .path = clean, .text = after, .limit = limit, .fd = -1
-	};
-	files_ask(w, &ask, clean, done, ctx);
-}
-
-void files_move(const struct request *request, struct core_workspace *w, const char *from,
-	const char *to, files_fn *done, void *ctx)
-{
-	char clean[AGENT_PATH_MAX], target[AGENT_PATH_MAX];
-	struct error err;
-	struct agent_ask ask = { .verb = AGENT_MOVE, .path = clean, .text = target, .fd = -1 };
-
-	if (files_enter(request, VERB_FILE_WRITE, w, &err) < 0 ||
-		files_clean_path(from, clean, &err) < 0 || files_clean_path(to, target, &err) < 0)
-		files_refuse(w, &err, done, ctx);
-	else if (files_is_root(clean) || files_is_root(target)) {
-		fail(&err, ERR_INVALID, "the root of a workspace can't be moved or replaced");
-		files_refuse(w, &err, done, ctx);
-	} else
-		files_ask(w, &ask, target, done, ctx);
-}
-
-void files_remove(const struct request *request, struct core_workspace *w, const char *path,
-	bool recursive, files_fn *done, void *ctx)
-{
-	char clean[AGENT_PATH_MAX];
-	struct error err;
-	struct agent_ask ask = { .verb = AGENT_REMOVE,
-		.path = clean,
-		.flags = recursive ? AGENT_RECURSIVE : 0,
-		.fd = -1 };
-
-	if (files_enter(request, VERB_FILE_REMOVE, w, &err) < 0 ||
-		files_clean_path(path, clean, &err) < 0)
-		files_refuse(w, &err, done, ctx);
-	else if (files_is_root(clean)) {
-		fail(&err, ERR_INVALID, "the root of a workspace can't be removed");
-		files_refuse(w, &err, done, ctx);
-	} else {
+	if (what->verb == FILES_REMOVE)
 		w->is_overgrown = false; /* how much that makes room for is known later */
-		files_ask(w, &ask, clean, done, ctx);
-	}
+	ask.text = what->to ? target : after.data;
+	files_ask(w, &ask, done, ctx);
 }

@@ -44,17 +44,28 @@ struct files_answer { /* valid until the callback returns */
 };
 typedef void files_fn(void *ctx, const struct files_answer *answer, const struct error *err);
 
-core_verb void files_stat(const struct request *request, struct core_workspace *w, const char *path,
-	files_fn *done, void *ctx);
-/* Sorted by the bytes of the names; at most `limit` after `cursor` (NULL: from the start): a name,
- * with % and what isn't UTF-8 as %XX. A directory of more than FILES_ENTRIES_MAX entries is
- * ERR_LIMIT. */
+enum files_verb {
+	FILES_STAT,
+	/* Sorted by the bytes of the names; at most `limit` after `cursor`. A directory of more
+	 * than FILES_ENTRIES_MAX entries is ERR_LIMIT. */
+	FILES_LIST,
+	FILES_OPEN,  /* a regular file, for reading */
+	FILES_MKDIR, /* with the directories above it; one that is there is success */
+	/* `to` replaces a file, never a directory that isn't empty (ERR_CONFLICT). */
+	FILES_MOVE,
+	/* The root itself is ERR_INVALID; not `recursive`: ERR_CONFLICT when it isn't empty. */
+	FILES_REMOVE,
+};
 #define FILES_ENTRIES_MAX AGENT_ENTRIES_MAX
-core_verb void files_list(const struct request *request, struct core_workspace *w, const char *path,
-	const char *cursor, size_t limit, files_fn *done, void *ctx);
-/* A regular file, for reading. */
-core_verb void files_open(const struct request *request, struct core_workspace *w, const char *path,
-	files_fn *done, void *ctx);
+struct files_request {
+	enum files_verb verb;
+	const char *path, *to;
+	const char *cursor; /* NULL: from the start */
+	size_t limit;
+	bool recursive;
+};
+core_verb void files_do(const struct request *request, struct core_workspace *w,
+	const struct files_request *what, files_fn *done, void *ctx);
 
 struct file_write; /* one that is being written */
 enum {
@@ -71,16 +82,6 @@ int files_write(struct file_write *write, const void *data, size_t len, struct e
 void files_finish_write(struct file_write *write, files_fn *done, void *ctx);
 void files_abort_write(struct file_write *write); /* NULL: nothing */
 
-/* With the directories above it; one that is there is success. */
-core_verb void files_mkdir(const struct request *request, struct core_workspace *w,
-	const char *path, files_fn *done, void *ctx);
-/* Replaces a file, never a directory that isn't empty (ERR_CONFLICT). */
-core_verb void files_move(const struct request *request, struct core_workspace *w, const char *from,
-	const char *to, files_fn *done, void *ctx);
-/* recursive: a directory with all below it; else ERR_CONFLICT when it isn't empty. The root itself
- * is ERR_INVALID. */
-core_verb void files_remove(const struct request *request, struct core_workspace *w,
-	const char *path, bool recursive, files_fn *done, void *ctx);
 /* At start, before anything of the above: what a crash left of uploads goes. */
 void files_sweep(struct core_workspace *w);
 /* Bytes that may still be written before the workspace's limit, as far as it is counted and was

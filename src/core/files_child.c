@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 #include "linux/landlock.h"
 #include "linux/child.h"
 #include "linux/pidfd.h"
@@ -299,9 +299,7 @@ int files_child_start(struct loop *loop, const struct files_job *job, struct fil
 		return error_context(err, "%s", job->what);
 	if (process.pid == 0)
 		run_child(job, process.pipe);
-	struct files_child *made = malloc(sizeof *made);
-	if (!made)
-		abort();
+	struct files_child *made = xzalloc(sizeof *made);
 	*made = (struct files_child){ .loop = loop,
 		.pidfd = process.pidfd,
 		.report = process.pipe,

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 #include "format/quantity.h"
 
 static int open_in(struct core_workspace *w)
@@ -62,11 +62,9 @@ static void on_tidied(void *ctx, const struct agent_answer *answer, const struct
 void files_forget_stage(
 	struct core_workspace *w, const char *stage, const char *clean, bool is_left)
 {
-	struct tidying *tidying = calloc(1, sizeof *tidying);
+	struct tidying *tidying = xzalloc(sizeof *tidying);
 	struct agent_ask ask = { .verb = AGENT_TIDY, .path = clean, .text = stage, .fd = -1 };
 
-	if (!tidying)
-		abort();
 	tidying->w = w;
 	str_copy(tidying->stage, sizeof tidying->stage, stage);
 	if (is_left)

@@ -10,7 +10,7 @@
 #include <linux/magic.h>
 #include "base/fault.h"
 #include "base/fd.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 
 #define SYNC_STEP                                                                                  \
 	((uint64_t)8 << 20) /* so much is left to the end, at most, for fsync to write             \
@@ -112,11 +112,9 @@ static void on_created(void *ctx, const struct files_answer *answer, const struc
 void files_begin_write(const struct request *request, struct core_workspace *w, const char *path,
 	unsigned mode, unsigned how, files_begun_fn *begun, void *ctx)
 {
-	struct file_write *write = calloc(1, sizeof *write);
+	struct file_write *write = xzalloc(sizeof *write);
 	struct error err;
 
-	if (!write)
-		abort();
 	*write = (struct file_write){ .w = w,
 		.fd = -1,
 		.mode = mode & 0777,
@@ -133,7 +131,7 @@ void files_begin_write(const struct request *request, struct core_workspace *w, 
 	struct agent_ask ask = {
 		.verb = AGENT_CREATE, .path = write->path, .flags = write->flags, .fd = -1
 	};
-	files_ask(w, &ask, write->path, on_created, write);
+	files_ask(w, &ask, on_created, write);
 }
 
 /* A quota of the file system is this workspace's limit. */
@@ -202,5 +200,5 @@ void files_finish_write(struct file_write *write, files_fn *done, void *ctx)
 	files_make_stage(write->temporary);
 	write->done = done;
 	write->ctx = ctx;
-	files_ask(write->w, &ask, write->path, on_named, write);
+	files_ask(write->w, &ask, on_named, write);
 }

@@ -36,7 +36,7 @@ struct request {
 };
 extern const struct request request_system;
 
-struct exec_watch; /* core/exec_internal.h: the connection to one sandbox */
+struct init_connection; /* core/exec_internal.h: the connection to one sandbox */
 
 enum sandbox_state {
 	SANDBOX_NONE,
@@ -52,7 +52,7 @@ struct core_sandbox {
 	struct core_exec *execs; /* running here, linked by exec->next */
 	unsigned exec_count;
 	bool is_alone; /* nobody but init was there when it last told of an exit */
-	struct exec_watch *watch;
+	struct init_connection *connection;
 	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
 			      REASON_EXITED: nobody wants that */
 };
@@ -118,9 +118,9 @@ struct core {
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
-	bool counts_disk;	  /* the launcher has said that no kernel mechanism is there */
-	struct core_own *own;	  /* of core/internal.h */
-	struct exec_shelf *shelf; /* of core/exec_internal.h: what all execs share */
+	bool counts_disk;     /* the launcher has said that no kernel mechanism is there */
+	struct core_own *own; /* of core/internal.h */
+	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
 };
 
 struct core_waiter {
@@ -173,6 +173,8 @@ int access_check(const struct core *core, const struct request *request, enum ve
 /* The workspace itself, for verbs over all of them; NULL: not bound, or it is gone. */
 struct core_workspace *access_bound(const struct core *core, const struct request *request);
 bool access_is_bound(const struct request *request);
+/* What a log calls it: "uid 1000". Returns out. */
+const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE]);
 /* Whether a principal finds what is in w. */
 bool access_reaches(const struct request *request, const struct core_workspace *w);
 

@@ -53,10 +53,8 @@ void launcher_done(struct launcher *launcher)
 static void expect(
 	struct launcher *launcher, uint64_t tag, bool is_many, launcher_fn *fn, void *ctx)
 {
-	struct launcher_request *request = calloc(1, sizeof *request);
+	struct launcher_request *request = xzalloc(sizeof *request);
 	struct launcher_request **last = &launcher->pending;
-	if (!request)
-		abort();
 	*request = (struct launcher_request){ tag, fn, ctx, is_many, NULL };
 	while (*last)
 		last = &(*last)->next;

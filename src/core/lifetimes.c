@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "core/agents.h"
 #include "core/execs.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 #include "core/internal.h"
 
 #define SWEEP_MS 30000
@@ -238,9 +238,7 @@ void core_measure(
 		return;
 	}
 	w->is_dirty = is_busy(w); /* what still runs goes on writing */
-	new = calloc(1, sizeof *new);
-	if (!new)
-		abort();
+	new = xzalloc(sizeof *new);
 	*new = (struct core_measurement){ .w = w, .done = done, .ctx = ctx };
 	core_hold(w);
 	for (last = &core->own->measurements; *last;)

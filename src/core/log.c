@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 #include "core/internal.h"
 
 #define FILE_NAME "carrel.log"

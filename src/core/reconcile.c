@@ -207,9 +207,7 @@ static void on_list(void *ctx, const struct launch_packet *packet, const int *fd
 int reconcile_begin(struct core *core, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_LIST };
-	struct reconciliation *r = calloc(1, sizeof *r);
-	if (!r)
-		abort();
+	struct reconciliation *r = xzalloc(sizeof *r);
 	r->core = core;
 	arena_init(&r->arena);
 	if (store_load(core->store, take_row, r, err) || look_at_trees(core, err)) {

@@ -108,10 +108,8 @@ void core_remove(const struct request *request, struct core_workspace *w, const 
 		core_later(w->core, done, ctx, NULL, &err);
 		return;
 	}
-	struct core_removal *removal = calloc(1, sizeof *removal);
+	struct core_removal *removal = xzalloc(sizeof *removal);
 	bool is_first = !w->removal;
-	if (!removal)
-		abort();
 	*removal = (struct core_removal){ done, ctx, why, w->removal };
 	w->removal = removal;
 	w->has_made_room = false;

@@ -220,9 +220,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 		core_later(w->core, done, ctx, w, &err);
 		return;
 	}
-	waiter = calloc(1, sizeof *waiter);
-	if (!waiter)
-		abort();
+	waiter = xzalloc(sizeof *waiter);
 	*waiter = (struct core_waiter){ done, ctx, NULL };
 	while (*last)
 		last = &(*last)->next;

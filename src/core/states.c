@@ -35,8 +35,8 @@ void exec_move(struct core_exec *e, enum exec_stage to)
 {
 	static const enum exec_state shown[STAGE_COUNT] = { EXEC_STARTING, EXEC_STARTING,
 		EXEC_RUNNING, EXEC_RUNNING, EXEC_ENDED };
-	if (!(exec_from[to] & FROM(e->own->stage)))
+	if (!(exec_from[to] & FROM(e->stage)))
 		abort();
-	e->own->stage = to;
+	e->stage = to;
 	e->record.state = shown[to];
 }

@@ -280,9 +280,7 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
 		fn(NULL, w, NULL);
 		return;
 	}
-	waiter = calloc(1, sizeof *waiter);
-	if (!waiter)
-		abort();
+	waiter = xzalloc(sizeof *waiter);
 	*waiter = (struct core_clean_waiter){ w, fn, core->own->clean_waiters };
 	core->own->clean_waiters = waiter;
 	core_hold(w);

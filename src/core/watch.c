@@ -17,7 +17,7 @@
 
 struct watch_limits {
 	struct core_workspace *w;
-	struct exec_shelf *shelf;
+	struct exec_registry *registry;
 	bool is_watchdog, has_usage, is_oom_watched, is_sampling;
 	struct usage usage;
 	struct sample look;
@@ -29,7 +29,7 @@ struct watch_limits {
 
 static struct watch_limits *limits_of(const struct core_workspace *w)
 {
-	return w->sandbox.watch ? w->sandbox.watch->limits : NULL;
+	return w->sandbox.connection ? w->sandbox.connection->limits : NULL;
 }
 
 static bool need_usage(struct watch_limits *limits);
@@ -115,8 +115,8 @@ static void look_at_sockets(struct loop *loop, void *ctx)
 static void watch_sockets(struct watch_limits *limits)
 {
 	if (!limits->sockets && view_counts_sockets(&limits->w->sandbox.view))
-		limits->sockets =
-			loop_after(limits->shelf->core->loop, SOCKETS_MS, look_at_sockets, limits);
+		limits->sockets = loop_after(
+			limits->registry->core->loop, SOCKETS_MS, look_at_sockets, limits);
 }
 
 /* ---- cpu time ---- */
@@ -139,16 +139,15 @@ static uint64_t look_at_cpu_time(struct watch_limits *limits, uint64_t used_ms)
 	for (struct core_exec *e = limits->w->sandbox.execs; e; e = next) {
 		next = e->next;
 		uint64_t limit_ms = e->record.cpu_time_ms;
-		if (!limit_ms || e->own->limit)
+		if (!limit_ms || e->limit)
 			continue;
-		uint64_t spent_ms =
-			used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
+		uint64_t spent_ms = used_ms > e->cpu_base_ms ? used_ms - e->cpu_base_ms : 0;
 		if (spent_ms >= limit_ms)
 			exec_kill(e, REASON_CPU_LIMIT);
 		else if (limit_ms - spent_ms < least_ms)
 			least_ms = limit_ms - spent_ms;
 	}
-	return least_ms == UINT64_MAX ? least_ms : least_ms / limits->shelf->cpus;
+	return least_ms == UINT64_MAX ? least_ms : least_ms / limits->registry->cpus;
 }
 
 static bool has_cpu_limit(const struct watch_limits *limits)
@@ -184,10 +183,10 @@ static bool need_usage(struct watch_limits *limits)
 
 static void stop_sampling(struct watch_limits *limits)
 {
-	loop_cancel(limits->shelf->core->loop, limits->sample);
+	loop_cancel(limits->registry->core->loop, limits->sample);
 	limits->sample = NULL;
 	if (limits->is_sampling)
-		limits->shelf->sampled--;
+		limits->registry->sampled--;
 	limits->is_sampling = false;
 }
 
@@ -217,8 +216,8 @@ static void on_sample(struct loop *loop, void *ctx)
 		return;
 	}
 	if (limits->is_watchdog && limits->samples++ % STATS_EVERY == 0)
-		line_send(w, INIT_STATS, 0, 0);
-	rest_ms = sample_rest_ms(clock_process_cpu_us() - began_us, limits->shelf->sampled);
+		connection_send(w, INIT_STATS, 0, 0);
+	rest_ms = sample_rest_ms(clock_process_cpu_us() - began_us, limits->registry->sampled);
 	if (!limits->is_watchdog && cpu_rest_ms > rest_ms)
 		rest_ms = cpu_rest_ms;
 	limits->sample = loop_after(loop, rest_ms, on_sample, limits);
@@ -229,8 +228,8 @@ static void start_sampling(struct watch_limits *limits)
 	if (limits->is_sampling)
 		return;
 	limits->is_sampling = true;
-	limits->shelf->sampled++;
-	limits->sample = loop_after(limits->shelf->core->loop, SAMPLE_MS, on_sample, limits);
+	limits->registry->sampled++;
+	limits->sample = loop_after(limits->registry->core->loop, SAMPLE_MS, on_sample, limits);
 }
 
 void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes)
@@ -247,7 +246,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 		if (limits->is_watchdog)
 			need_usage(limits);
 		if (e->record.cpu_time_ms)
-			e->own->cpu_base_ms = sandbox_cpu_ms(w);
+			e->cpu_base_ms = sandbox_cpu_ms(w);
 		start_sampling(limits);
 	}
 	watch_sockets(limits);
@@ -257,7 +256,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e)
 void watch_add_usage(struct core_workspace *w, struct core_exec *e)
 {
 	uint64_t used_ms = e->record.cpu_time_ms ? sandbox_cpu_ms(w) : 0;
-	uint64_t spent_ms = used_ms > e->own->cpu_base_ms ? used_ms - e->own->cpu_base_ms : 0;
+	uint64_t spent_ms = used_ms > e->cpu_base_ms ? used_ms - e->cpu_base_ms : 0;
 	if (spent_ms > e->record.result.cpu_ms)
 		e->record.result.cpu_ms = spent_ms;
 }
@@ -284,7 +283,7 @@ enum watch_verdict watch_last_look(
 void watch_forget(struct core_workspace *w, struct core_exec *e)
 {
 	struct watch_limits *limits = limits_of(w);
-	if (!limits || e->own->judgement != JUDGEMENT_AWAITED)
+	if (!limits || e->judgement != JUDGEMENT_AWAITED)
 		return;
 	watch_disk_forget(&limits->disk, e);
 }
@@ -297,22 +296,20 @@ static void adopt(struct watch_limits *limits)
 	if (!limits->is_watchdog)
 		return;
 	/* That core may have stopped everything there for its share. */
-	line_send(limits->w, INIT_SIGNAL, 0, SIGCONT);
+	connection_send(limits->w, INIT_SIGNAL, 0, SIGCONT);
 	if (need_usage(limits))
 		start_sampling(limits);
 }
 
 int watch_open(struct core_workspace *w, struct error *err)
 {
-	struct watch_limits *limits = calloc(1, sizeof *limits);
+	struct watch_limits *limits = xzalloc(sizeof *limits);
 	struct core_sandbox *sandbox = &w->sandbox;
-	if (!limits)
-		abort();
 	*limits = (struct watch_limits){ .w = w,
-		.shelf = exec_shelf(w->core),
+		.registry = exec_registry(w->core),
 		.is_watchdog = sandbox->view.limiter == LIMITER_WATCHDOG,
-		.disk = { .w = w, .shelf = exec_shelf(w->core), .end = end_for_disk } };
-	sandbox->watch->limits = limits;
+		.disk = { .w = w, .registry = exec_registry(w->core), .end = end_for_disk } };
+	sandbox->connection->limits = limits;
 	limits->look = (struct sample){ .loop = w->core->loop,
 		.init_socket = sandbox->view.init,
 		.memory_bytes = w->model.limits.memory_bytes,
@@ -321,8 +318,8 @@ int watch_open(struct core_workspace *w, struct error *err)
 		.ctx = limits,
 		.usage = &limits->usage };
 	sample_begin(&limits->look);
-	watch_disk_open(&limits->disk, sandbox->watch->is_adopted);
-	if (sandbox->watch->is_adopted) {
+	watch_disk_open(&limits->disk, sandbox->connection->is_adopted);
+	if (sandbox->connection->is_adopted) {
 		adopt(limits);
 		watch_sockets(limits);
 	}
@@ -352,6 +349,6 @@ void watch_close(struct core_workspace *w)
 	sample_end(&limits->look);
 	if (limits->has_usage)
 		usage_done(&limits->usage);
-	w->sandbox.watch->limits = NULL;
+	w->sandbox.connection->limits = NULL;
 	free(limits);
 }

@@ -65,8 +65,8 @@ static void on_look(struct loop *loop, void *ctx);
 static void disarm(struct watch_disk *disk)
 {
 	if (disk->timer) {
-		loop_cancel(disk->shelf->core->loop, disk->timer);
-		disk->shelf->disk_looks--;
+		loop_cancel(disk->registry->core->loop, disk->timer);
+		disk->registry->disk_looks--;
 	}
 	disk->timer = NULL;
 }
@@ -82,11 +82,11 @@ static void arm(struct watch_disk *disk)
 		return;
 	if (!disk->w->sandbox.exec_count)
 		ms *= LEFT_SHARE;
-	if (ms < disk->shelf->disk_looks / LOOKS_A_MS)
-		ms = disk->shelf->disk_looks / LOOKS_A_MS;
+	if (ms < disk->registry->disk_looks / LOOKS_A_MS)
+		ms = disk->registry->disk_looks / LOOKS_A_MS;
 	disk->timer_ms = ms;
-	disk->timer = loop_after(disk->shelf->core->loop, ms, on_look, disk);
-	disk->shelf->disk_looks++;
+	disk->timer = loop_after(disk->registry->core->loop, ms, on_look, disk);
+	disk->registry->disk_looks++;
 }
 
 /* By init, with signals. A process can undo that by a timer: then its tree is measured while it
@@ -96,23 +96,22 @@ static void stop_writers(struct watch_disk *disk, bool stop)
 	if (disk->is_stopped == stop)
 		return;
 	disk->is_stopped = stop;
-	line_send(disk->w, INIT_SIGNAL, 0, stop ? SIGSTOP : SIGCONT);
+	connection_send(disk->w, INIT_SIGNAL, 0, stop ? SIGSTOP : SIGCONT);
 }
 
 /* ---- execs that wait for a measurement ---- */
 
 static void set_disk_limit(struct core_exec *e)
 {
-	if (!e->own->limit)
-		e->own->limit = REASON_DISK_LIMIT;
+	if (!e->limit)
+		e->limit = REASON_DISK_LIMIT;
 }
 
 /* By itself: one that a caller has ended by a signal has not. */
 static bool has_failed(const struct core_exec *e)
 {
 	const struct result *result = &e->record.result;
-	return result_has_failed(result) &&
-	       !(result->signal && result->signal == e->own->signal_sent);
+	return result_has_failed(result) && !(result->signal && result->signal == e->signal_sent);
 }
 
 /* Those whose end waited for a walk up to this one. */
@@ -120,17 +119,17 @@ static void judge_all(struct watch_disk *disk, unsigned walk, bool is_over)
 {
 	struct core_exec **at = &disk->judged, *e, *found = NULL;
 	while ((e = *at)) {
-		if (e->own->judged_by > walk) {
-			at = &e->own->judged_next;
+		if (e->judged_by > walk) {
+			at = &e->judged_next;
 			continue;
 		}
-		*at = e->own->judged_next;
-		e->own->judged_next = found;
+		*at = e->judged_next;
+		e->judged_next = found;
 		found = e;
 	}
 	while ((e = found)) {
-		found = e->own->judged_next;
-		e->own->judgement = JUDGEMENT_GIVEN;
+		found = e->judged_next;
+		e->judgement = JUDGEMENT_GIVEN;
 		if (is_over && has_failed(e))
 			set_disk_limit(e);
 		exec_go_on_ending(e);
@@ -139,9 +138,9 @@ static void judge_all(struct watch_disk *disk, unsigned walk, bool is_over)
 
 void watch_disk_forget(struct watch_disk *disk, struct core_exec *e)
 {
-	for (struct core_exec **at = &disk->judged; *at; at = &(*at)->own->judged_next)
+	for (struct core_exec **at = &disk->judged; *at; at = &(*at)->judged_next)
 		if (*at == e) {
-			*at = e->own->judged_next;
+			*at = e->judged_next;
 			return;
 		}
 }
@@ -203,10 +202,10 @@ static void settle(struct watch_disk *disk)
 	 * clear up, and goes on as long as nothing grows. */
 	bool is_grown = bytes == UINT64_MAX || (has_grown(disk, bytes) && !was_over);
 	disk->was_over = disk->is_measuring = false;
-	disk->shelf->measures--;
+	disk->registry->measures--;
 	disk->stop_after_ms = now_ms + (now_ms - disk->began_ms) * disk->doubt;
 	disk->after_ms = now_ms + (now_ms - disk->began_ms) * COST_SHARE;
-	disk->shelf->tree_after_ms = now_ms + (now_ms - disk->began_ms) * MEASURES_COST_SHARE;
+	disk->registry->tree_after_ms = now_ms + (now_ms - disk->began_ms) * MEASURES_COST_SHARE;
 	if (ok)
 		note(disk, counted, bytes, was_over);
 	core_hold(w);
@@ -276,9 +275,7 @@ static void ask_held(struct watch_disk *disk)
 	if (!w->core->launcher.loop || disk->mode != DISK_COUNTED ||
 		w->sandbox.state != SANDBOX_UP || !has_writers(disk))
 		return;
-	disk->question = calloc(1, sizeof *disk->question);
-	if (!disk->question)
-		abort();
+	disk->question = xzalloc(sizeof *disk->question);
 	disk->question->disk = disk;
 	memcpy(head.id, w->model.id, sizeof head.id);
 	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_held, disk->question);
@@ -292,7 +289,7 @@ static void measure_tree(struct watch_disk *disk)
 	disk->is_walked = false;
 	disk->began_ms = clock_monotonic_ms();
 	disk->free_before = held_free_room(disk->w->core->workspaces);
-	disk->shelf->measures++;
+	disk->registry->measures++;
 	disk->walks++;
 	disk->tree.keep[0] = disk->w->core->workspaces;
 	disk->tree.keep_count = 1;
@@ -337,8 +334,9 @@ static bool could_have_hit(const struct watch_disk *disk)
 
 static bool may_measure(const struct watch_disk *disk)
 {
-	const struct exec_shelf *shelf = disk->shelf;
-	return shelf->measures < MEASURES_MOST && clock_monotonic_ms() >= shelf->tree_after_ms;
+	const struct exec_registry *registry = disk->registry;
+	return registry->measures < MEASURES_MOST &&
+	       clock_monotonic_ms() >= registry->tree_after_ms;
 }
 
 static bool is_quota_full(const struct watch_disk *disk)
@@ -373,7 +371,7 @@ static void on_look(struct loop *loop, void *ctx)
 {
 	struct watch_disk *disk = ctx;
 	disk->timer = NULL;
-	disk->shelf->disk_looks--;
+	disk->registry->disk_looks--;
 	disk->unmeasured_ms += disk->timer_ms;
 	if (disk->w->sandbox.state == SANDBOX_ENDING || !has_writers(disk)) {
 		stop_writers(disk, false);
@@ -393,9 +391,9 @@ static enum watch_verdict judge_by_tree(struct watch_disk *disk, struct core_exe
 	unsigned next = disk->walks + 1;
 	measure_tree(disk);
 	if (!disk->is_measuring)
-		return e->own->limit ? WATCH_HIT : WATCH_NOTHING;
-	e->own->judged_by = next;
-	e->own->judged_next = disk->judged;
+		return e->limit ? WATCH_HIT : WATCH_NOTHING;
+	e->judged_by = next;
+	e->judged_next = disk->judged;
 	disk->judged = e;
 	return WATCH_LATER;
 }
@@ -408,12 +406,12 @@ enum watch_verdict watch_disk_last_look(struct watch_disk *disk, struct core_exe
 	if (disk->mode == DISK_QUOTA)
 		return failed && (disk->was_full || is_quota_full(disk)) ? WATCH_HIT
 									 : WATCH_NOTHING;
-	disk->unmeasured_ms += (clock_monotonic_ns() - e->own->began_ns) / 1000000 + 1;
+	disk->unmeasured_ms += (clock_monotonic_ns() - e->began_ns) / 1000000 + 1;
 	/* RLIMIT_FSIZE is the limit there, or nothing. */
 	if (is_counted && e->record.result.signal == SIGXFSZ)
 		set_disk_limit(e);
 	if (failed ? !could_have_hit(disk) : !could_be_full(disk))
-		return e->own->limit ? WATCH_HIT : WATCH_NOTHING;
+		return e->limit ? WATCH_HIT : WATCH_NOTHING;
 	if (failed || (is_counted && disk->known_bytes >= disk->w->model.limits.disk_bytes))
 		return judge_by_tree(disk, e);
 	if (clock_monotonic_ms() >= disk->after_ms && may_measure(disk))
@@ -471,7 +469,7 @@ void watch_disk_close(struct watch_disk *disk)
 {
 	disarm(disk);
 	if (disk->is_measuring)
-		disk->shelf->measures--;
+		disk->registry->measures--;
 	disk->is_measuring = false;
 	if (disk->question)
 		disk->question->disk = NULL;

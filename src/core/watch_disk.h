@@ -18,12 +18,12 @@
 #include "sandbox/measure.h"
 
 enum disk_mode { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
-struct exec_shelf;
+struct exec_registry;
 struct held_question;
 
 struct watch_disk {
 	struct core_workspace *w;
-	struct exec_shelf *shelf;
+	struct exec_registry *registry;
 	void (*end)(struct core_workspace *w); /* for its limit */
 	enum disk_mode mode;
 	struct loop_timer *timer;
@@ -48,10 +48,10 @@ struct watch_disk {
 	uint64_t stop_after_ms; /* nor is anything stopped for it */
 	unsigned doubt;		/* how often others took the room that was lost */
 	bool is_stopped;
-	struct core_exec *judged; /* wait for a walk; linked by own->judged_next */
+	struct core_exec *judged; /* wait for a walk; linked by e->judged_next */
 };
 
-/* `w`, `shelf` and `end` are set. is_adopted: it was there before this core. */
+/* `w`, `registry` and `end` are set. is_adopted: it was there before this core. */
 void watch_disk_open(struct watch_disk *disk, bool is_adopted);
 void watch_disk_close(struct watch_disk *disk);
 void watch_disk_spawning(struct watch_disk *disk);

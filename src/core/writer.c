@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 #include "core/internal.h"
 
 enum { KEEPS_SOCKET, KEEPS_HOME, KEEP_COUNT };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
@@ -70,6 +71,17 @@ void view_each_process(
 	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx)
 {
 	usage_each_process(view->fds[LAUNCH_FD_PROC], fn, ctx);
+}
+
+char view_process_state(const struct sandbox_view *view, int pid)
+{
+	char path[32], text[512];
+	str_format(path, sizeof path, "%d/stat", pid);
+	if (fd_read_file(view->fds[LAUNCH_FD_PROC], path, text, sizeof text) < 0)
+		return 0;
+	/* The name before the state is in brackets, and may hold others. */
+	const char *state = strrchr(text, ')');
+	return state && state[1] == ' ' ? state[2] : 0;
 }
 
 static int tmpfs_of(int fd)

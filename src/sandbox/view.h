@@ -37,6 +37,8 @@ int view_open_terminal(const struct sandbox_view *view, struct pty_size size, in
 /* Calls fn for each of its processes, PID 1 among them. */
 void view_each_process(
 	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx);
+/* The letter that /proc shows ('R', 'T' …) of its process `pid`; 0: there is none. */
+char view_process_state(const struct sandbox_view *view, int pid);
 /* For usage.h. ERR_UNAVAILABLE: there is no /proc to look into. */
 int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err);
 /* Cpu time that its control group counted. false: there is none. */

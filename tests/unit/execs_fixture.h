@@ -80,7 +80,7 @@ static inline void on_gone(struct loop *loop, void *ctx)
 	world->gone = NULL;
 	end_world_init();
 	execs_sandbox_gone(&world->w);
-	assert_null(sandbox->watch);
+	assert_null(sandbox->connection);
 	assert_null(sandbox->execs);
 	assert_int_equal(sandbox->exec_count, 0);
 	fd_close(&sandbox->view.init);
@@ -123,6 +123,19 @@ static inline int bring_up(struct error *err)
 		assert_int_equal(waitid(P_PID, (id_t)world->init.pid, &info, WEXITED | WNOWAIT), 0);
 	}
 	return 0;
+}
+
+/* One that is played: it gets what is sent to init, and answers as it likes. */
+static inline int play_init(void)
+{
+	int ends[2];
+	struct error err;
+	assert_int_equal(
+		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+	world->w.sandbox.view.init = ends[0];
+	assert_int_equal(execs_attach(&world->w, &err), 0);
+	sandbox_move(&world->w.sandbox, SANDBOX_UP);
+	return ends[1];
 }
 
 struct waiter {
@@ -280,7 +293,7 @@ static inline int close_world(void **state)
 {
 	struct error err;
 	assert_int_equal(world->w.users, 0);
-	assert_int_equal(exec_shelf(&world->core)->fds, 0);
+	assert_int_equal(exec_registry(&world->core)->fds, 0);
 	drop_core();
 	end_world_init();
 	fd_close(&world->init.listener);

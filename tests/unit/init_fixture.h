@@ -288,7 +288,7 @@ static const struct raw good = {
 };
 #define GOOD_LEN (sizeof good.request + 12)
 
-static bool can_be_pid_1(const struct init *init)
+static inline bool can_be_pid_1(const struct init *init)
 {
 	if (init->pid < 0)
 		assert_true(

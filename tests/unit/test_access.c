@@ -285,9 +285,12 @@ static void test_verbs_that_answer_later_refuse_later(void **state)
 	core_update(&reads, &here, &change, on_answer, &answer);
 	core_remove(&reads, &here, "removed", on_answer, &answer);
 	core_measure(&one, &there, on_answer, &answer);
-	files_mkdir(&reads, &here, "new", on_file, &answer);
-	files_remove(&reads, &here, "old", false, on_file, &answer);
-	files_stat(&one, &there, "file", on_file, &answer);
+	files_do(&reads, &here, &(struct files_request){ FILES_MKDIR, .path = "new" }, on_file,
+		&answer);
+	files_do(&reads, &here, &(struct files_request){ FILES_REMOVE, .path = "old" }, on_file,
+		&answer);
+	files_do(&one, &there, &(struct files_request){ FILES_STAT, .path = "file" }, on_file,
+		&answer);
 	files_begin_write(&reads, &here, "new", 0, 0, on_write, &answer);
 	struct archive_listener listener = { NULL, on_archive, &answer };
 	archive_in(&reads, &here, "new", &listener);

@@ -198,7 +198,7 @@ static void test_an_exec_that_ended_while_its_listener_paused_waits_for_it(void 
 	struct exec_spec spec = SPEC(SHELL("printf 123; printf 456 >&2"));
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, false);
 	exec_pause(e, true);
-	UNTIL(e->own->stage == STAGE_ENDING);
+	UNTIL(e->stage == STAGE_ENDING);
 	assert_int_equal(seen.outputs, 0);
 	seen.pauses = true; /* takes one piece at a time */
 	exec_pause(e, false);
@@ -216,7 +216,7 @@ static void test_an_exec_that_ended_while_its_listener_paused_waits_for_it(void 
 	/* And one whose listener goes instead. */
 	e = start_exec(&gone, &spec, EXEC_STREAMED, NULL, false);
 	exec_pause(e, true);
-	UNTIL(e->own->stage == STAGE_ENDING);
+	UNTIL(e->stage == STAGE_ENDING);
 	exec_detach(e);
 	assert_int_equal(world->w.users, 0);
 	assert_false(gone.ended);
@@ -486,7 +486,7 @@ static void test_a_full_socket_makes_execs_wait_and_loses_none(void **state)
 		start_exec(&seen[i], &spec, EXEC_CAPTURED, NULL, false);
 		memset(text, 0, sizeof text);
 	}
-	assert_non_null(world->w.sandbox.watch->queue);
+	assert_non_null(world->w.sandbox.connection->queue);
 	/* One that waits there can be taken back, another runs out of time. */
 	spec = SPEC("true");
 	exec_detach(start_exec(&killed, &spec, EXEC_STREAMED, NULL, false));
@@ -531,13 +531,13 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 		done_with(&seen);
 	}
 	listen_with(&seen);
-	exec_shelf(&world->core)->fds_most = 3;
+	exec_registry(&world->core)->fds_most = 3;
 	struct exec_listener listener = listen_with(&seen);
 	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
 				 &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	exec_shelf(&world->core)->fds_most = 1000;
+	exec_registry(&world->core)->fds_most = 1000;
 	run_captured(&again, &spec);
 	assert_exited(&again, 0);
 }

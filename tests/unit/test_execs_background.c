@@ -58,16 +58,16 @@ static void test_a_background_exec_has_a_row_before_it_starts_and_one_when_it_ha
 	assert_int_equal(world->put_count, 2);
 	assert_int_equal(world->puts[1].state, EXEC_ENDED);
 	assert_int_equal(world->puts[1].result.exit_status, 9);
-	assert_int_equal(world->w.sandbox.watch->unacknowledged, 1);
+	assert_int_equal(world->w.sandbox.connection->unacknowledged, 1);
 	commit();
-	assert_int_equal(world->w.sandbox.watch->unacknowledged, 0);
+	assert_int_equal(world->w.sandbox.connection->unacknowledged, 0);
 	assert_int_equal(read_output(seen.record.id, 1, text, sizeof text), 4);
 	assert_string_equal(text, "out\n");
 	read_output(seen.record.id, 2, text, sizeof text);
 	assert_string_equal(text, "err\n");
 	assert_int_equal(seen.record.output_bytes, 8);
-	UNTIL(!e->own->is_spool_watched);
-	assert_int_equal(exec_shelf(&world->core)->watches.live, 0);
+	UNTIL(!e->is_spool_watched);
+	assert_int_equal(exec_registry(&world->core)->watches.live, 0);
 	/* Its workspace goes, and its output with it. */
 	execs_forget(&world->w);
 	assert_int_equal(world->core.execs.live, 0);
@@ -121,7 +121,7 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 	exec_follow(e, &one.follower);
 	exec_follow(e, &two.follower);
 	/* Silent: watched by the kernel from now on. */
-	UNTIL(!exec_shelf(&world->core)->growing);
+	UNTIL(!exec_registry(&world->core)->inotify_rest);
 	for (int round = 1; round <= 3; round++) {
 		int before = one.calls;
 		assert_int_equal(
@@ -130,7 +130,7 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 		UNTIL(one.calls > before &&
 			read_output(e->record.id, 1, text, sizeof text) == (size_t)round * 5);
 		if (round == 2)
-			UNTIL(!exec_shelf(&world->core)->growing);
+			UNTIL(!exec_registry(&world->core)->inotify_rest);
 	}
 	assert_true(two.calls > 0);
 	exec_unfollow(e, &two.follower);
@@ -190,7 +190,7 @@ static void test_what_an_ended_exec_left_behind_can_not_fill_the_disk(void **sta
 	struct core_exec *e = start_background(&seen, &spec);
 	run_until(&seen.ended);
 	assert_exited(&seen, 0);
-	assert_true(e->own->is_spool_watched);
+	assert_true(e->is_spool_watched);
 	open_gate(gate);
 	struct stat st = { 0 };
 	char name[ID_LEN + 8];
@@ -204,7 +204,7 @@ static void test_what_an_ended_exec_left_behind_can_not_fill_the_disk(void **sta
 	}
 	assert_true(st.st_size >= 100000 && st.st_size == last);
 	assert_int_equal(world->ends, 0);
-	UNTIL(!e->own->is_spool_watched); /* its last writer has gone */
+	UNTIL(!e->is_spool_watched); /* its last writer has gone */
 	spec = SPEC("true");
 	run_captured(&other, &spec);
 	assert_exited(&other, 0);
@@ -316,7 +316,7 @@ static void test_an_exit_that_was_not_stored_is_told_to_the_next_core(void **sta
 	assert_int_equal(exec_find(&request_system, &world->core, record.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
 	assert_exited(&(struct seen){ .record = e->record }, 5);
-	UNTIL(!world->w.sandbox.watch->unacknowledged);
+	UNTIL(!world->w.sandbox.connection->unacknowledged);
 	/* It was acknowledged: a third one hears nothing of it, and doesn't mind. */
 	record = e->record;
 	record.argv = spec.argv;
@@ -451,19 +451,6 @@ static void test_the_oldest_go_when_there_are_too_many(void **state)
 
 /* ---- an init that lies ---- */
 
-/* One that is played: it gets what is sent to init, and answers as it likes. */
-static int play_init(void)
-{
-	int ends[2];
-	struct error err;
-	assert_int_equal(
-		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-	world->w.sandbox.view.init = ends[0];
-	assert_int_equal(execs_attach(&world->w, &err), 0);
-	sandbox_move(&world->w.sandbox, SANDBOX_UP);
-	return ends[1];
-}
-
 static void test_an_init_that_lies_is_ended_and_what_ran_there_says_so(void **state)
 {
 	static const struct init_reply lies[] = {
@@ -506,7 +493,7 @@ static void test_an_init_that_says_nothing_is_asked_and_then_ended(void **state)
 	auto_seen struct seen seen;
 	auto_close int init = play_init();
 	struct exec_spec spec = SPEC("true");
-	exec_shelf(&world->core)->ping_ms = 30;
+	exec_registry(&world->core)->ping_ms = 30;
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
 	run_until(&seen.ended);
 	assert_reason(&seen, REASON_CANCELED);

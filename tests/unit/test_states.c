@@ -69,13 +69,12 @@ static void test_an_exec_moves_forward_and_shows_it(void **state)
 	};
 	for (int from = 0; from < STAGE_COUNT; from++)
 		for (int to = 0; to < STAGE_COUNT; to++) {
-			struct exec_private own = { .stage = (enum exec_stage)from };
-			struct core_exec e = { .own = &own };
+			struct core_exec e = { .stage = (enum exec_stage)from };
 			assert_int_equal(aborts(move_exec, &e, to), !may[from][to]);
 			if (!may[from][to])
 				continue;
 			exec_move(&e, (enum exec_stage)to);
-			assert_int_equal(own.stage, to);
+			assert_int_equal(e.stage, to);
 			assert_int_equal(e.record.state, shown[to]);
 			assert_int_equal(
 				exec_is_sent(&e), to == STAGE_STARTING || to == STAGE_RUNNING);

@@ -1,10 +1,13 @@
 /* What is seen of a sandbox from outside: files as control groups of both kinds have them. */
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "sandbox/view.h"
@@ -68,6 +71,27 @@ static void test_cpu_time_is_read_in_the_unit_of_its_control_group(void **state)
 	view_done(&view);
 }
 
+static void test_the_state_of_a_process_is_read_by_its_pid(void **state)
+{
+	struct sandbox_view view;
+	int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC), status;
+	pid_t child = fork();
+	if (child == 0) {
+		prctl(PR_SET_NAME, "a) T (b");
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	take(&view, LIMITER_WATCHDOG, LAUNCH_FD_PROC, proc);
+	assert_int_equal(view_process_state(&view, getpid()), 'R');
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_int_equal(view_process_state(&view, child), 'T');
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(view_process_state(&view, child), 0);
+	view_done(&view);
+	assert_int_equal(view_process_state(&view, 1), 0);
+}
+
 static void test_a_kill_for_memory_is_seen_and_nothing_else(void **state)
 {
 	struct sandbox_view view;
@@ -127,6 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_known_of_no_sandbox),
+		cmocka_unit_test(test_the_state_of_a_process_is_read_by_its_pid),
 		cmocka_unit_test(test_cpu_time_is_read_in_the_unit_of_its_control_group),
 		cmocka_unit_test(test_a_kill_for_memory_is_seen_and_nothing_else),
 		cmocka_unit_test(test_events_of_memory_are_watched_as_each_kind_has_them),

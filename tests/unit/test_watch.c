@@ -139,7 +139,7 @@ static void test_memory_over_its_limit_ends_the_sandbox(void **state)
 	spec = SPEC(SHELL("x=$(head -c 200000000 /dev/zero | tr '\\0' x); sleep 30"));
 	e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
 	run_until(&seen.started);
-	assert_true(world->core.shelf->sampled == 1);
+	assert_true(world->core.registry->sampled == 1);
 	while (!seen.ended) {
 		if (world->w.sandbox.state != SANDBOX_ENDING)
 			fill_proc(proc, world->init.pid);
@@ -147,7 +147,7 @@ static void test_memory_over_its_limit_ends_the_sandbox(void **state)
 	}
 	assert_non_null(e);
 	assert_reason(&seen, REASON_MEMORY_LIMIT);
-	assert_int_equal(world->core.shelf->sampled, 0);
+	assert_int_equal(world->core.registry->sampled, 0);
 }
 
 static void test_nothing_is_looked_at_when_nothing_runs(void **state)
@@ -159,7 +159,7 @@ static void test_nothing_is_looked_at_when_nothing_runs(void **state)
 	world->w.model.limits.memory_bytes = 64 << 20;
 	run_captured(&seen, &spec);
 	assert_exited(&seen, 0);
-	UNTIL(!world->core.shelf->sampled);
+	UNTIL(!world->core.registry->sampled);
 }
 
 /* What the one command of init has used, in ms; whether it is stopped. */
@@ -261,7 +261,7 @@ static void test_a_counted_disk_over_its_limit_ends_the_sandbox(void **state)
 	run_until(&seen.ended);
 	assert_reason(&seen, REASON_DISK_LIMIT);
 	assert_int_equal(world->ends, 1);
-	assert_int_equal(world->core.shelf->measures, 0);
+	assert_int_equal(world->core.registry->measures, 0);
 }
 
 static void test_a_command_that_failed_at_the_limit_failed_for_it(void **state)
@@ -294,14 +294,14 @@ static void test_a_sandbox_that_goes_while_its_disk_is_measured_leaves_nobody_wa
 	world->w.model.limits.disk_bytes = 1 << 20;
 	world->w.model.disk_mechanism = "counted";
 	struct core_exec *e = start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
-	while (!seen.ended && e->own->judgement != JUDGEMENT_AWAITED)
+	while (!seen.ended && e->judgement != JUDGEMENT_AWAITED)
 		run_for(1);
 	if (!seen.ended)
 		core_end_sandbox(&world->w, REASON_CANCELED);
 	run_until(&seen.ended);
 	run_for(20);
 	assert_int_equal(seen.record.result.exit_status, 1);
-	assert_int_equal(world->core.shelf->measures, 0);
+	assert_int_equal(world->core.registry->measures, 0);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
-/* archive_parts.h -- zstd, in locked children (files_child.c). Private to archive*.c. */
+/* archive_internal.h -- zstd, in locked children (files_child.c). Private to archive*.c. */
 #pragma once
 #include "core/archive.h"
-#include "core/files_parts.h"
+#include "core/files_internal.h"
 
 #define ARCHIVE_RATIO_MAX 200
 #define ARCHIVE_RATIO_FREE ((uint64_t)64 << 20) /* so much may come out of anything */

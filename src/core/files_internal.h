@@ -1,4 +1,4 @@
-/* files_parts.h -- what files*.c and archive*.c share. Private to them. */
+/* files_internal.h -- what files*.c and archive*.c share. Private to them. */
 #pragma once
 #include <dirent.h>
 #include <limits.h>
@@ -14,13 +14,10 @@ int files_enter(
 	const struct request *request, enum verb verb, struct core_workspace *w, struct error *err);
 /* `path` as a caller gives it, without "", "." and slashes too many; ERR_INVALID: it has "..". */
 int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *err);
-/* It is /workspace, or the sandbox's root. */
-bool files_is_root(const char *clean);
 /* Of a request that can't be made: done is called at the next turn of the loop. */
 void files_refuse(struct core_workspace *w, const struct error *err, files_fn *done, void *ctx);
-/* Asks an agent, and reads its answer. `clean` is what the info is of. */
-void files_ask(struct core_workspace *w, const struct agent_ask *ask, const char *clean,
-	files_fn *done, void *ctx);
+/* Asks an agent, and reads its answer. */
+void files_ask(struct core_workspace *w, const struct agent_ask *ask, files_fn *done, void *ctx);
 
 /* ---- files_in.c: workspaces/<id>/.in, and how much room there is ---- */
 

@@ -1,4 +1,4 @@
-/* exec_line.c -- the socket to a sandbox's init: what is sent there, and what it answers. */
+/* init_connection.c -- the socket to a sandbox's init: what is sent there, and what it answers. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,26 +52,27 @@ static void end_texts(struct arena *arena, text_list *texts)
 	texts->count--;
 }
 
-static void make_env(struct exec_watch *watch)
+static void make_env(struct init_connection *connection)
 {
 	for (size_t i = 0; plan_own_env[i]; i++)
-		vec_push(&watch->arena, &watch->env, plan_own_env[i]);
-	plan_limit_env(&watch->w->model.limits, watch->w->model.ptrace, &watch->arena, &watch->env);
-	for (size_t i = 0; watch->w->model.environment && env_python.variables[i]; i++)
-		vec_push(&watch->arena, &watch->env, env_python.variables[i]);
-	set_variables(&watch->arena, &watch->env, &watch->w->model.env);
-	end_texts(&watch->arena, &watch->env);
+		vec_push(&connection->arena, &connection->env, plan_own_env[i]);
+	plan_limit_env(&connection->w->model.limits, connection->w->model.ptrace,
+		&connection->arena, &connection->env);
+	for (size_t i = 0; connection->w->model.environment && env_python.variables[i]; i++)
+		vec_push(&connection->arena, &connection->env, env_python.variables[i]);
+	set_variables(&connection->arena, &connection->env, &connection->w->model.env);
+	end_texts(&connection->arena, &connection->env);
 }
 
 /* That of the sandbox as it is, unless this exec has something to add. */
-static text_list env_of(
-	struct arena *arena, const struct exec_watch *watch, const struct exec_spec *spec, bool tty)
+static text_list env_of(struct arena *arena, const struct init_connection *connection,
+	const struct exec_spec *spec, bool tty)
 {
 	text_list env = { 0 };
 	if (!spec->env.count && !tty)
-		return watch->env;
-	for (size_t i = 0; i < watch->env.count; i++)
-		vec_push(arena, &env, watch->env.items[i]);
+		return connection->env;
+	for (size_t i = 0; i < connection->env.count; i++)
+		vec_push(arena, &env, connection->env.items[i]);
 	set_variables(arena, &env, &spec->env);
 	if (tty && !find_value(&env, "TERM"))
 		vec_push(arena, &env, TERM_DEFAULT);
@@ -86,41 +87,38 @@ static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx);
 static void want_room(struct core_workspace *w, bool wants)
 {
 	struct error err;
-	if (w->sandbox.watch->is_heard)
+	if (w->sandbox.connection->is_watched)
 		loop_change(w->core->loop, w->sandbox.view.init, EPOLLIN | (wants ? EPOLLOUT : 0),
 			&err);
 }
 
-static void enqueue(struct exec_watch *watch, struct exec_message message)
+static void enqueue(struct init_connection *connection, struct exec_message message)
 {
-	struct exec_message *made = malloc(sizeof *made), **last = &watch->queue;
-	if (!made)
-		abort();
+	struct exec_message *made = xzalloc(sizeof *made), **last = &connection->queue;
 	*made = message;
-	made->next = NULL;
 	while (*last)
 		last = &(*last)->next;
 	*last = made;
-	if (last == &watch->queue)
-		want_room(watch->w, true);
+	if (last == &connection->queue)
+		want_room(connection->w, true);
 }
 
 static void on_ping(struct loop *loop, void *ctx)
 {
-	struct exec_watch *watch = ctx;
-	struct core_workspace *w = watch->w;
-	watch->ping = NULL;
-	if (watch->is_asking) {
-		line_break(w, REASON_CANCELED, "the sandbox's init does not respond");
+	struct init_connection *connection = ctx;
+	struct core_workspace *w = connection->w;
+	connection->ping = NULL;
+	if (connection->is_asking) {
+		connection_break(w, REASON_CANCELED, "the sandbox's init does not respond");
 		return;
 	}
 	/* Between two commands there is nothing to be sure of. */
-	if (watch->confirmed == watch->sent || !w->sandbox.exec_count)
+	if (connection->confirmed == connection->sent || !w->sandbox.exec_count)
 		return;
-	watch->asked = watch->sent;
-	watch->is_asking = true;
-	line_send(w, INIT_STATS, 0, 0);
-	watch->ping = loop_after(loop, w->core->shelf->ping_ms, on_ping, watch);
+	connection->asked = connection->sent;
+	connection->is_asking = true;
+	connection_send(w, INIT_STATS, 0, 0);
+	connection->ping = loop_after(loop, w->core->registry->ping_ms, on_ping, connection);
 }
 
 /* init is asked for INIT_STARTED. */
@@ -132,25 +130,25 @@ static bool wants_started(const struct core_exec *e)
 /* It is with init now. */
 static void note_sent(struct core_exec *e)
 {
-	struct exec_watch *watch = e->workspace->sandbox.watch;
-	struct core *core = e->workspace->core;
+	struct init_connection *connection = e->workspace->sandbox.connection;
+	struct core *core = e->core;
 	exec_move(e, wants_started(e) ? STAGE_STARTING : STAGE_RUNNING);
-	e->own->spec = NULL;
-	watch->sent++;
-	if (!watch->ping)
-		watch->ping = loop_after(core->loop, core->shelf->ping_ms, on_ping, watch);
+	e->spec = NULL;
+	connection->sent++;
+	if (!connection->ping)
+		connection->ping =
+			loop_after(core->loop, core->registry->ping_ms, on_ping, connection);
 	histogram_add(&core->metrics.exec_overhead_seconds,
-		(double)(clock_monotonic_ns() - e->own->began_ns) / 1e9);
+		(double)(clock_monotonic_ns() - e->began_ns) / 1e9);
 	streams_sent(e);
 }
 
 static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
 	struct core_workspace *w = e->workspace;
-	struct exec_private *own = e->own;
 	auto_arena struct arena arena;
 	arena_init(&arena);
-	text_list env = env_of(&arena, w->sandbox.watch, spec, e->record.tty);
+	text_list env = env_of(&arena, w->sandbox.connection, spec, e->record.tty);
 	struct init_spawn what = { e->record.argv.items, env.items, e->record.cwd, INIT_NO_PIDFD };
 	if (!wants_started(e))
 		what.flags |= INIT_NO_STARTED;
@@ -160,7 +158,7 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 		what.flags |= INIT_TTY;
 	if (watch_forbids_growth(w))
 		what.flags |= INIT_NO_GROWTH;
-	return init_client_spawn(w->sandbox.view.init, e->number, &what, own->fds, err);
+	return init_client_spawn(w->sandbox.view.init, e->number, &what, e->fds, err);
 }
 
 /* init is no more, which is heard when all it said has been. */
@@ -170,51 +168,51 @@ static bool is_lost(const struct error *err)
 	       err->sys_errno == ENOTCONN;
 }
 
-int line_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
+int connection_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
-	struct exec_watch *watch = e->workspace->sandbox.watch;
-	int failed = watch->queue ? -1 : send_spawn(e, spec, err);
+	struct init_connection *connection = e->workspace->sandbox.connection;
+	int failed = connection->queue ? -1 : send_spawn(e, spec, err);
 	if (!failed) {
 		note_sent(e);
 		return 0;
 	}
-	if (!watch->queue && err->sys_errno == ETOOMANYREFS)
+	if (!connection->queue && err->sys_errno == ETOOMANYREFS)
 		return fail_hint(err, ERR_LIMIT, "try again in a moment",
 			"too many commands are being started at once");
-	if (!watch->queue && err->sys_errno != EAGAIN && !is_lost(err))
+	if (!connection->queue && err->sys_errno != EAGAIN && !is_lost(err))
 		return -1;
 	exec_keep_spec(e, spec);
-	if (e->own->stdin_rest.len)
-		e->own->stdin_rest = e->own->spec->stdin_text;
-	if (e->road == EXEC_HANDED && !e->own->is_ours[0] && streams_keep(e, e->own->fds, err))
+	if (e->stdin_rest.len)
+		e->stdin_rest = e->spec->stdin_text;
+	if (e->road == EXEC_HANDED && !e->is_ours[0] && streams_keep(e, e->fds, err))
 		return -1;
-	enqueue(watch, (struct exec_message){ .type = INIT_SPAWN, .spawn = e });
+	enqueue(connection, (struct exec_message){ .type = INIT_SPAWN, .spawn = e });
 	return 0;
 }
 
-void line_take_back(struct core_exec *e)
+void connection_withdraw(struct core_exec *e)
 {
-	const struct exec_watch *watch = e->workspace->sandbox.watch;
-	for (struct exec_message *m = watch ? watch->queue : NULL; m; m = m->next)
+	const struct init_connection *connection = e->workspace->sandbox.connection;
+	for (struct exec_message *m = connection ? connection->queue : NULL; m; m = m->next)
 		if (m->spawn == e)
 			m->spawn = NULL;
 }
 
-int line_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err)
+int connection_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err)
 {
-	struct exec_watch *watch = w->sandbox.watch;
-	if (!watch->queue && !agent_send_spawn(agent, err))
+	struct init_connection *connection = w->sandbox.connection;
+	if (!connection->queue && !agent_send_spawn(agent, err))
 		return 0;
-	if (!watch->queue && err->sys_errno != EAGAIN && !is_lost(err))
+	if (!connection->queue && err->sys_errno != EAGAIN && !is_lost(err))
 		return -1;
-	enqueue(watch, (struct exec_message){ .type = INIT_SPAWN, .agent = agent });
+	enqueue(connection, (struct exec_message){ .type = INIT_SPAWN, .agent = agent });
 	return 0;
 }
 
-void line_forget_agent(struct core_workspace *w, const struct agent *agent)
+void connection_forget_agent(struct core_workspace *w, const struct agent *agent)
 {
-	for (struct exec_message *m = w->sandbox.watch ? w->sandbox.watch->queue : NULL; m;
-		m = m->next)
+	for (struct exec_message *m = w->sandbox.connection ? w->sandbox.connection->queue : NULL;
+		m; m = m->next)
 		if (m->agent == agent)
 			m->agent = NULL;
 }
@@ -233,34 +231,34 @@ static int send_small(struct core_workspace *w, const struct exec_message *m, st
 	}
 }
 
-void line_send(struct core_workspace *w, enum init_type type, uint64_t id, int value)
+void connection_send(struct core_workspace *w, enum init_type type, uint64_t id, int value)
 {
-	struct exec_watch *watch = w->sandbox.watch;
+	struct init_connection *connection = w->sandbox.connection;
 	struct exec_message message = { .type = type, .id = id, .value = value };
 	struct error err;
-	if (!watch || watch->is_broken)
+	if (!connection || connection->is_broken)
 		return;
-	watch->stats_due += type == INIT_STATS;
-	if (watch->queue || (send_small(w, &message, &err) && err.sys_errno == EAGAIN))
-		enqueue(watch, message);
+	connection->stats_due += type == INIT_STATS;
+	if (connection->queue || (send_small(w, &message, &err) && err.sys_errno == EAGAIN))
+		enqueue(connection, message);
 	/* Any other failure is the end of the connection, which is heard as such. */
 }
 
 /* Sends what waits, as far as there is room. */
-static void send_queue(struct exec_watch *watch)
+static void send_queue(struct init_connection *connection)
 {
-	struct core_workspace *w = watch->w;
-	while (watch->queue && !watch->is_broken) {
-		struct exec_message *m = watch->queue;
+	struct core_workspace *w = connection->w;
+	while (connection->queue && !connection->is_broken) {
+		struct exec_message *m = connection->queue;
 		struct error err;
-		int failed = m->spawn	? send_spawn(m->spawn, m->spawn->own->spec, &err)
+		int failed = m->spawn	? send_spawn(m->spawn, m->spawn->spec, &err)
 			     : m->agent ? agent_send_spawn(m->agent, &err)
 					: send_small(w, m, &err);
 		if (failed && (err.sys_errno == EAGAIN || is_lost(&err)))
 			return;
 		struct core_exec *e = m->spawn;
 		struct agent *agent = m->agent;
-		watch->queue = m->next;
+		connection->queue = m->next;
 		free(m);
 		if (agent && failed)
 			agent_spawn_failed(agent, &err);
@@ -274,16 +272,16 @@ static void send_queue(struct exec_watch *watch)
 
 /* ---- from init ---- */
 
-void line_break(struct core_workspace *w, enum reason reason, const char *why)
+void connection_break(struct core_workspace *w, enum reason reason, const char *why)
 {
-	struct exec_watch *watch = w->sandbox.watch;
-	if (watch->is_broken)
+	struct init_connection *connection = w->sandbox.connection;
+	if (connection->is_broken)
 		return;
-	watch->is_broken = true;
-	watch->why = arena_text(&watch->arena, why);
-	if (watch->is_heard)
+	connection->is_broken = true;
+	connection->why = arena_text(&connection->arena, why);
+	if (connection->is_watched)
 		loop_unwatch(w->core->loop, w->sandbox.view.init);
-	watch->is_heard = false;
+	connection->is_watched = false;
 	/* When the launcher has ended it there is nothing odd about this. */
 	if (w->sandbox.state != SANDBOX_ENDING)
 		log_record(&w->core->log, LOG_LEVEL_ERROR, "ending a sandbox", "workspace",
@@ -296,7 +294,7 @@ static void lie(struct core_workspace *w, const char *what, const struct init_re
 	char why[160];
 	str_format(why, sizeof why, "the sandbox's init %s (type %u, id %016llx)", what,
 		reply->type, (unsigned long long)reply->id);
-	line_break(w, REASON_CANCELED, why);
+	connection_break(w, REASON_CANCELED, why);
 }
 
 static struct core_exec *find_exec(struct core_workspace *w, uint64_t number)
@@ -310,12 +308,12 @@ static struct core_exec *find_exec(struct core_workspace *w, uint64_t number)
 static void on_exited(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
-	if (!e && w->sandbox.watch->is_adopted)
-		line_send(w, INIT_ACK, reply->id, 0); /* of a core that is no more */
-	else if (!e || e->own->stage == STAGE_STARTING)
+	if (!e && w->sandbox.connection->is_adopted)
+		connection_send(w, INIT_ACK, reply->id, 0); /* of a core that is no more */
+	else if (!e || e->stage == STAGE_STARTING)
 		lie(w, "reports the end of an unknown exec", reply);
 	else {
-		e->own->is_restored = false;
+		e->is_restored = false;
 		exec_exited(e, reply);
 	}
 }
@@ -323,7 +321,7 @@ static void on_exited(struct core_workspace *w, const struct init_reply *reply)
 /* As init has said, or as it must have said to a core before this one. */
 static bool has_started(const struct core_exec *e)
 {
-	return wants_started(e) && e->own->stage != STAGE_STARTING;
+	return wants_started(e) && e->stage != STAGE_STARTING;
 }
 
 static void on_refused(struct core_workspace *w, const struct init_reply *reply)
@@ -333,7 +331,7 @@ static void on_refused(struct core_workspace *w, const struct init_reply *reply)
 	/* A signal or an acknowledgement that came too late refuses nothing that matters; EPERM: an
 	 * init that isn't PID 1 signals nobody else. */
 	bool is_late = reply->value == ESRCH || reply->value == EPERM;
-	if (is_late && e && e->own->is_restored) {
+	if (is_late && e && e->is_restored) {
 		exec_lost(e, REASON_CANCELED,
 			"core was restarted before the command had started, or its end was not "
 			"recorded");
@@ -371,7 +369,7 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 static void on_started(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
-	if (!e || e->own->stage != STAGE_STARTING)
+	if (!e || e->stage != STAGE_STARTING)
 		lie(w, "reports the start of an unknown exec", reply);
 	else
 		exec_started(e);
@@ -383,23 +381,23 @@ static void probe_restored(struct core_workspace *w, int running)
 {
 	unsigned expected = 0;
 	for (struct core_exec *e = w->sandbox.execs; e; e = e->next)
-		expected += e->own->is_restored;
+		expected += e->is_restored;
 	for (struct core_exec *e = w->sandbox.execs; e && (unsigned)running < expected; e = e->next)
-		if (e->own->is_restored)
-			line_send(w, INIT_SIGNAL, e->number, 0);
+		if (e->is_restored)
+			connection_send(w, INIT_SIGNAL, e->number, 0);
 }
 
 static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 {
-	struct exec_watch *watch = w->sandbox.watch;
-	if (!watch->stats_due) {
+	struct init_connection *connection = w->sandbox.connection;
+	if (!connection->stats_due) {
 		lie(w, "sent an unexpected reply", reply);
 		return;
 	}
-	watch->stats_due--;
-	if (watch->is_asking) {
-		watch->confirmed = watch->asked;
-		watch->is_asking = false;
+	connection->stats_due--;
+	if (connection->is_asking) {
+		connection->confirmed = connection->asked;
+		connection->is_asking = false;
 	}
 	probe_restored(w, reply->value);
 	watch_heard_stats(w, reply->shm_bytes);
@@ -435,19 +433,19 @@ static void on_reply(struct core_workspace *w, const struct init_reply *reply)
 /* Nobody closes this socket but an init that dies, or one that took another master. */
 static void on_hang_up(struct core_workspace *w)
 {
-	line_break(w, watch_is_out_of_memory(w) ? REASON_MEMORY_LIMIT : REASON_CANCELED,
+	connection_break(w, watch_is_out_of_memory(w) ? REASON_MEMORY_LIMIT : REASON_CANCELED,
 		"the sandbox ended unexpectedly");
 }
 
 static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct core_workspace *w = ctx;
-	struct exec_watch *watch = w->sandbox.watch;
+	struct init_connection *connection = w->sandbox.connection;
 	struct init_reply reply;
 	struct error err;
 	int got = INIT_CLIENT_NOTHING, pidfd, left = REPLIES_A_TURN;
 	core_hold(w); /* an exec's end may be that of the workspace */
-	while (left-- && w->sandbox.watch == watch && !watch->is_broken &&
+	while (left-- && w->sandbox.connection == connection && !connection->is_broken &&
 		(got = init_client_receive(fd, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
 		if (pidfd >= 0) {
 			fd_close(&pidfd);
@@ -455,56 +453,54 @@ static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
 		} else
 			on_reply(w, &reply);
 	}
-	if (w->sandbox.watch == watch && !watch->is_broken) {
+	if (w->sandbox.connection == connection && !connection->is_broken) {
 		if (got < 0)
-			line_break(w, REASON_CANCELED, err.text);
+			connection_break(w, REASON_CANCELED, err.text);
 		else if (got == INIT_CLIENT_EOF)
 			on_hang_up(w);
 		else if (events & EPOLLOUT)
-			send_queue(watch);
+			send_queue(connection);
 	}
 	core_release(w);
 }
 
 /* ---- opened and closed ---- */
 
-int line_open(struct core_workspace *w, struct error *err)
+int connection_open(struct core_workspace *w, struct error *err)
 {
-	struct exec_watch *watch = calloc(1, sizeof *watch);
-	if (!watch)
-		abort();
-	*watch = (struct exec_watch){ .w = w, .is_adopted = !w->core->is_ready };
-	arena_init(&watch->arena);
-	make_env(watch);
-	w->sandbox.watch = watch;
+	struct init_connection *connection = xzalloc(sizeof *connection);
+	*connection = (struct init_connection){ .w = w, .is_adopted = !w->core->is_ready };
+	arena_init(&connection->arena);
+	make_env(connection);
+	w->sandbox.connection = connection;
 	/* What an adopted one has to tell is for execs that aren't restored yet. */
-	return watch->is_adopted ? 0 : line_hear(w, err);
+	return connection->is_adopted ? 0 : connection_listen(w, err);
 }
 
-int line_hear(struct core_workspace *w, struct error *err)
+int connection_listen(struct core_workspace *w, struct error *err)
 {
-	struct exec_watch *watch = w->sandbox.watch;
-	if (watch->is_heard)
+	struct init_connection *connection = w->sandbox.connection;
+	if (connection->is_watched)
 		return 0;
-	if (loop_watch(w->core->loop, w->sandbox.view.init, EPOLLIN | (watch->queue ? EPOLLOUT : 0),
-		    on_line, w, err))
+	if (loop_watch(w->core->loop, w->sandbox.view.init,
+		    EPOLLIN | (connection->queue ? EPOLLOUT : 0), on_line, w, err))
 		return -1;
-	watch->is_heard = true;
+	connection->is_watched = true;
 	return 0;
 }
 
-void line_close(struct core_workspace *w)
+void connection_done(struct core_workspace *w)
 {
-	struct exec_watch *watch = w->sandbox.watch;
-	if (watch->is_heard)
+	struct init_connection *connection = w->sandbox.connection;
+	if (connection->is_watched)
 		loop_unwatch(w->core->loop, w->sandbox.view.init);
-	loop_cancel(w->core->loop, watch->ping);
-	while (watch->queue) {
-		struct exec_message *m = watch->queue;
-		watch->queue = m->next;
+	loop_cancel(w->core->loop, connection->ping);
+	while (connection->queue) {
+		struct exec_message *m = connection->queue;
+		connection->queue = m->next;
 		free(m);
 	}
-	arena_done(&watch->arena);
-	free(watch);
-	w->sandbox.watch = NULL;
+	arena_done(&connection->arena);
+	free(connection);
+	w->sandbox.connection = NULL;
 }
