@@ -159,7 +159,7 @@ void call_once(struct call *c, const struct once *once)
 		return;
 	}
 	*waiting = (struct waiting){ { on_answer, waiting, NULL }, c, once };
-	switch (idempotency_begin(&c->api->idempotency, once->scope,
+	switch (idempotency_begin(&c->api->idempotency, c->request, once->scope,
 		arena_bytes(&c->r->arena, key.data, key.len), c->r->body, &c->r->arena,
 		&waiting->waiter, &entry, id, &answer, &err)) {
 	case IDEMPOTENCY_KNOWN:

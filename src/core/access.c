@@ -57,7 +57,7 @@ const struct request *access_request(
 
 /* ---- the check ---- */
 
-static const char *name_of(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE])
+const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE])
 {
 	switch (principal->kind) {
 	case PRINCIPAL_UID:
@@ -118,11 +118,11 @@ static int judge(const struct request *request, const struct verb_row *row,
 		return fail(err, ERR_CANCELED, "the deadline of the request has passed");
 	if (!(scopes_of(request->principal) & row->scope))
 		return fail(err, ERR_DENIED, "%s has no scope '%s', which %s.%s needs",
-			name_of(request->principal, name), scope_name(row->scope),
+			access_name(request->principal, name), scope_name(row->scope),
 			noun_names[row->noun], row->name);
 	if (!access_reaches(request, w))
 		return fail(err, ERR_DENIED, "%s is bound to its workspace: %s.%s is outside of it",
-			name_of(request->principal, name), noun_names[row->noun], row->name);
+			access_name(request->principal, name), noun_names[row->noun], row->name);
 	return 0;
 }
 
@@ -135,8 +135,8 @@ static void record(const struct core *core, const struct request *request,
 		return;
 	str_format(verb, sizeof verb, "%s.%s", noun_names[row->noun], row->name);
 	log_record(&core->log, level, refusal ? "access refused" : "access", "verb", verb,
-		"principal", name_of(request->principal, name), "workspace", w ? w->model.id : "",
-		"door", door_names[request->door], "request_id", request->id,
+		"principal", access_name(request->principal, name), "workspace",
+		w ? w->model.id : "", "door", door_names[request->door], "request_id", request->id,
 		refusal ? "error" : NULL, refusal ? refusal->text : NULL, NULL);
 }
 

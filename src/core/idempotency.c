@@ -10,8 +10,8 @@
 
 struct idempotency_entry {
 	struct idempotency *all;
-	char *name; /* scope, newline, key */
-	char *scope, *key;
+	const char *name; /* scope, newline, key; all in the arena */
+	const char *scope, *key;
 	char digest[2 * SHA256_LEN + 1];
 	struct idempotency_waiter *waiters;
 	struct arena arena;
@@ -26,9 +26,6 @@ void idempotency_init(struct idempotency *all, struct core *core)
 
 static void entry_free(struct idempotency_entry *entry)
 {
-	free(entry->name);
-	free(entry->scope);
-	free(entry->key);
 	arena_done(&entry->arena);
 	free(entry);
 }
@@ -47,15 +44,6 @@ void idempotency_done(struct idempotency *all)
 	map_done(&all->running);
 }
 
-static char *copy(const char *text)
-{
-	char *copied = strdup(text);
-
-	if (!copied)
-		abort();
-	return copied;
-}
-
 static void put_begun(
 	struct idempotency_entry *entry, const char *id, store_done_fn *done, void *ctx)
 {
@@ -68,23 +56,25 @@ static void put_begun(
 static struct idempotency_entry *entry_new(
 	struct idempotency *all, const char *scope, const char *key, const char *name)
 {
-	struct idempotency_entry *entry = calloc(1, sizeof *entry);
+	struct idempotency_entry *entry = xzalloc(sizeof *entry);
 
-	if (!entry)
-		abort();
 	entry->all = all;
 	arena_init(&entry->arena);
-	entry->name = copy(name);
-	entry->scope = copy(scope);
-	entry->key = copy(key);
+	entry->name = arena_text(&entry->arena, name);
+	entry->scope = arena_text(&entry->arena, scope);
+	entry->key = arena_text(&entry->arena, key);
 	map_add(&all->running, str_from(entry->name), entry);
 	return entry;
 }
 
-int idempotency_begin(struct idempotency *all, const char *scope, const char *key, struct str body,
-	struct arena *arena, struct idempotency_waiter *waiter, struct idempotency_entry **entry,
-	char id[ID_LEN + 1], struct idempotency_answer *answer, struct error *err)
+int idempotency_begin(struct idempotency *all, const struct request *request, const char *what,
+	const char *key, struct str body, struct arena *arena, struct idempotency_waiter *waiter,
+	struct idempotency_entry **entry, char id[ID_LEN + 1], struct idempotency_answer *answer,
+	struct error *err)
 {
+	char principal[PRINCIPAL_NAME_SIZE];
+	const char *scope =
+		arena_printf(arena, "%s: %s", access_name(request->principal, principal), what);
 	const char *name = arena_printf(arena, "%s\n%s", scope, key);
 	unsigned char raw[SHA256_LEN];
 	char digest[2 * SHA256_LEN + 1];

@@ -3,7 +3,8 @@
  * 1. The key is written down with the id of the object that will be made, before the object is: the
  * store commits in order. When core dies in between, a retry finds the object by that id, or makes
  * it anew.
- * 2. A request that fails leaves its key free: it may be tried again. */
+ * 2. A request that fails leaves its key free: it may be tried again.
+ * 3. Keys are a principal's own: nobody gets the answer to the request of another. */
 #pragma once
 #include "base/arena.h"
 #include "base/map.h"
@@ -14,7 +15,7 @@
 
 struct idempotency {
 	struct core *core;
-	struct map running; /* by scope and key */
+	struct map running; /* by principal, request and key */
 };
 struct idempotency_answer {
 	int status;
@@ -39,11 +40,12 @@ enum idempotency_is {
 void idempotency_init(struct idempotency *all, struct core *core);
 /* After the requests: nobody waits any more. Flushes the store. */
 void idempotency_done(struct idempotency *all);
-/* `scope`: "POST /v1/workspaces". An enum idempotency_is, or -1: ERR_CONFLICT, the key was used
+/* `what`: "POST /v1/workspaces". An enum idempotency_is, or -1: ERR_CONFLICT, the key was used
  * with another body. */
-int idempotency_begin(struct idempotency *all, const char *scope, const char *key, struct str body,
-	struct arena *arena, struct idempotency_waiter *waiter, struct idempotency_entry **entry,
-	char id[ID_LEN + 1], struct idempotency_answer *answer, struct error *err);
+int idempotency_begin(struct idempotency *all, const struct request *request, const char *what,
+	const char *key, struct str body, struct arena *arena, struct idempotency_waiter *waiter,
+	struct idempotency_entry **entry, char id[ID_LEN + 1], struct idempotency_answer *answer,
+	struct error *err);
 /* What was answered (2xx, copied), or NULL: it failed. The entry is not the caller's any more; who
  * waits is told, from here or when it is committed. */
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer);

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/core.h"
+#include "core/idempotency.h"
 #include "core/internal.h"
 #include "proc/channel.h"
 #include "unit.h"
@@ -723,6 +724,39 @@ static void a_log_in_the_home_that_is_too_long_is_put_aside(void **state)
 	f->core->log = was;
 }
 
+static void keys_are_a_principals_own(void **state)
+{
+	struct fixture *f = *state;
+	const struct principal who[] = { { PRINCIPAL_UID, .uid = 1000, .scopes = SCOPE_ALL },
+		{ PRINCIPAL_UID, .uid = 1001, .scopes = SCOPE_ALL } };
+	const struct request first = { &who[0], "", DOOR_REST, 0 },
+			     second = { &who[1], "", DOOR_REST, 0 };
+	struct idempotency_answer known, made = { 201, STR("{}"), NULL };
+	struct idempotency_waiter waiter = { 0 };
+	struct idempotency_entry *entry, *other;
+	auto_arena struct arena arena;
+	struct idempotency all;
+	char id[ID_LEN + 1];
+	struct error err;
+	arena_init(&arena);
+	idempotency_init(&all, f->core);
+#define BEGIN(request, body, entry)                                                                \
+	idempotency_begin(&all, request, "POST /v1/workspaces", "key", STR(body), &arena, &waiter, \
+		entry, id, &known, &err)
+	assert_int_equal(BEGIN(&first, "{}", &entry), IDEMPOTENCY_NEW);
+	assert_int_equal(BEGIN(&first, "{}", &other), IDEMPOTENCY_WAIT);
+	idempotency_forget(&all, &waiter);
+	assert_int_equal(BEGIN(&second, "other", &other), IDEMPOTENCY_NEW);
+	idempotency_end(entry, &made);
+	UNTIL(f, !map_get(&all.running, STR("uid 1000: POST /v1/workspaces\nkey")));
+	assert_int_equal(BEGIN(&first, "{}", &entry), IDEMPOTENCY_KNOWN);
+	assert_int_equal(known.status, 201);
+	assert_int_equal(BEGIN(&first, "other", &entry), -1);
+	assert_int_equal(err.code, ERR_CONFLICT);
+	idempotency_end(other, NULL);
+	idempotency_done(&all);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 int main(void)
 {
@@ -749,6 +783,7 @@ int main(void)
 		TEST(lists_go_on_where_they_ended),
 		TEST(stopping_ends_all_sandboxes),
 		TEST(a_log_in_the_home_that_is_too_long_is_put_aside),
+		TEST(keys_are_a_principals_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
