@@ -242,3 +242,18 @@ void sha256_hex(const unsigned char digest[SHA256_LEN], char out[2 * SHA256_LEN 
 	}
 	out[2 * SHA256_LEN] = '\0';
 }
+
+void sha256_end_hex(struct sha256 *s, char out[2 * SHA256_LEN + 1])
+{
+	unsigned char digest[SHA256_LEN];
+	sha256_end(s, digest);
+	sha256_hex(digest, out);
+}
+
+void sha256_of(const void *data, size_t len, char out[2 * SHA256_LEN + 1])
+{
+	struct sha256 hash;
+	sha256_init(&hash);
+	sha256_add(&hash, data, len);
+	sha256_end_hex(&hash, out);
+}

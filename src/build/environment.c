@@ -91,7 +91,7 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 			.upper = upper,
 			.owner_uid = home->uid,
 			.owner_gid = home->gid },
-		.upper = { .fd = -1, .lock = -1 } };
+		.upper = LAYER_STAGE_NONE };
 	for (size_t i = 0; i < meta->layers.count; i++)
 		vec_push(arena, &mount->plan.lowers,
 			arena_printf(arena, "%s/tree", meta->layers.items[i]));

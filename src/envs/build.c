@@ -297,7 +297,7 @@ void making_clean(struct making *making)
 	making->is_reaching = false;
 	/* What can't be removed is swept by the next build. */
 	layer_stage_done(&making->store->layers, &making->stage, &ignored);
-	making->stage = (struct layer_stage){ .fd = -1, .lock = -1 };
+	making->stage = LAYER_STAGE_NONE;
 	making->built.count = 0;
 }
 
@@ -510,7 +510,7 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 		.wanted = wanted,
 		.arena = arena,
 		.problem = problem,
-		.stage = { .fd = -1, .lock = -1 },
+		.stage = LAYER_STAGE_NONE,
 		.layers = -1,
 		.started_ms = clock_monotonic_ms() };
 	struct error ignored;

@@ -9,11 +9,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/hash.h"
-#include "base/id.h"
 #include "envs/base.h"
 #include "envs/build_parts.h"
-#include "envs/store_parts.h"
+#include "envs/store_internal.h"
 
 #define LOCK_MAX ((size_t)64 << 20)
 
@@ -74,58 +74,27 @@ const char *plain_key(struct arena *arena, const struct lock_package *pip, const
 static int read_kept(const struct env_store *store, const char *name, struct arena *arena,
 	struct str *text, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	char path[256];
-	struct stat st;
 
 	str_format(path, sizeof path, "locks/%s", name);
-	home_enter(store->home);
-	auto_close int fd =
-		openat(store->home->dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	home_leave(store->home);
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno(err, "open '%s/%s'", store->home->path, path);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > LOCK_MAX)
-		return 0;
-	char *data = arena_alloc(arena, (size_t)st.st_size + 1);
-	ssize_t got = fd_read_full(fd, data, (size_t)st.st_size);
-	if (got < 0)
-		return fail_errno(err, "read '%s/%s'", store->home->path, path);
-	*text = (struct str){ data, (size_t)got };
-	return 1;
+	if (file_read_at(home->dir, path, LOCK_MAX, arena, text) == 0)
+		return 1;
+	return errno == ENOENT || errno == EFBIG || errno == EINVAL
+		       ? 0
+		       : fail_errno(err, "read '%s/%s'", home->path, path);
 }
 
-static int replace_kept(
-	int dir, const char *name, const char *draft, struct str text, struct error *err)
+int lock_keep(const struct env_store *store, const char *key, struct str text, struct error *err)
 {
-	auto_close int fd =
-		openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (fd < 0 || fd_write_full(fd, text.data, text.len) < 0 || fdatasync(fd) < 0 ||
-		renameat(dir, draft, dir, name) < 0) {
-		fail_errno(err, "write lock '%s'", name);
-		unlinkat(dir, draft, 0);
-		return -1;
-	}
-	return 0;
-}
-
-static int write_kept(
-	const struct env_store *store, const char *name, struct str text, struct error *err)
-{
+	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int dir = -1;
-	char id[ID_LEN + 1], draft[ID_LEN + 8];
-	int failed;
 
-	if (home_open_directory(store->home, "locks", &dir, err) < 0)
+	if (home_open_directory(home, "locks", &dir, err) < 0)
 		return -1;
-	id_make(id);
-	str_format(draft, sizeof draft, ".new-%s", id);
-	home_enter(store->home);
-	failed = replace_kept(dir, name, draft, text, err);
-	home_leave(store->home);
-	return failed;
+	return file_replace(dir, key, 0600, text, true) < 0
+		       ? fail_errno(err, "write lock '%s'", key)
+		       : 0;
 }
 
 int lock_load(const struct env_store *store, const char *key, struct arena *arena,
@@ -143,11 +112,6 @@ int lock_load(const struct env_store *store, const char *key, struct arena *aren
 	return 1;
 }
 
-int lock_keep(const struct env_store *store, const char *key, struct str text, struct error *err)
-{
-	return write_kept(store, key, text, err);
-}
-
 /* -- layers by their keys -- */
 
 /* The list of layers that this lock gave last, with their bytes: to be found without a key each. */
@@ -161,7 +125,6 @@ static const char *list_name(const struct env_wanted *wanted, struct arena *aren
 static const char *list_head(const lock_list *packages, struct arena *arena)
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-	unsigned char digest[SHA256_LEN];
 	struct sha256 hash;
 
 	sha256_init(&hash);
@@ -175,8 +138,7 @@ static const char *list_head(const lock_list *packages, struct arena *arena)
 				strlen(package->hashes.items[k]) + 1);
 		sha256_add(&hash, "", 1);
 	}
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
+	sha256_end_hex(&hash, hex);
 	return hex;
 }
 
@@ -220,15 +182,14 @@ static int find_listed(const struct env_store *store, struct composition *c, str
 	return 1;
 }
 
-/* 1, 0 when there is no such layer, or -1. */
-static int find_layer(const struct env_store *store, const char *key, struct arena *arena,
-	const char **id, struct error *err)
+/* Adds the layer of that key to the list. 1, 0 when there is no such layer, or -1. */
+static int add_layer(const struct env_store *store, struct composition *c, const char *key,
+	struct arena *arena, struct error *err)
 {
-	char found[LAYER_ID_LEN + 1];
+	char id[LAYER_ID_LEN + 1];
 
-	if (layer_find(&store->layers, key, found, err) == 0 &&
-		layer_check(&store->layers, found, err) == 0) {
-		*id = arena_text(arena, found);
+	if (layer_find(&store->layers, key, id, err) == 0) {
+		vec_push(arena, &c->meta->layers, arena_text(arena, id));
 		return 1;
 	}
 	return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
@@ -272,7 +233,7 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 		meta->size_bytes += bytes;
 	}
 	if (!c->is_pip_plain)
-		write_kept(store, list_name(c->wanted, arena), (struct str){ text.data, text.len },
+		lock_keep(store, list_name(c->wanted, arena), (struct str){ text.data, text.len },
 			&ignored);
 	return 0;
 }
@@ -286,65 +247,43 @@ static bool has_package(const lock_list *packages, const char *name)
 	return false;
 }
 
-static int find_one(const struct env_store *store, struct composition *c,
+static int find_package(const struct env_store *store, struct composition *c,
 	const struct lock_package *package, struct arena *arena, struct error *err)
 {
-	const char *tag = c->wanted->python.tag, *id;
 	const struct index_set *from = package->is_built ? &c->wanted->indexes : NULL;
-	int found = find_layer(store, wheel_key(arena, package, tag, from), arena, &id, err);
+	const char *key = wheel_key(arena, package, c->wanted->python.tag, from);
+	int found = add_layer(store, c, key, arena, err);
 
-	if (found < 0)
-		return -1;
-	if (found)
-		vec_push(arena, &c->meta->layers, id);
-	else
+	if (found == 0)
 		vec_push(arena, &c->missing, package);
-	return 0;
+	return found;
 }
 
 /* The pip that we add: with bytecode, else without. */
 static int find_pip(const struct env_store *store, struct composition *c, struct arena *arena,
 	struct error *err)
 {
-	const char *tag = c->wanted->python.tag, *id;
+	const char *tag = c->wanted->python.tag;
 	const struct lock_package *pip = pip_for(c->wanted->python.minor, arena);
-	int found = find_layer(store, wheel_key(arena, pip, tag, NULL), arena, &id, err);
+	int found = add_layer(store, c, wheel_key(arena, pip, tag, NULL), arena, err);
 
 	if (found == 0 && !c->is_pip_compiled) {
-		found = find_layer(store, plain_key(arena, pip, tag), arena, &id, err);
+		found = add_layer(store, c, plain_key(arena, pip, tag), arena, err);
 		c->is_pip_plain = found == 1;
 	}
-	if (found < 0)
-		return -1;
-	if (found)
-		vec_push(arena, &c->meta->layers, id);
-	else
+	if (found == 0)
 		vec_push(arena, &c->missing, pip);
-	return 0;
+	return found;
 }
 
-static int find_projects(const struct env_store *store, struct composition *c, struct arena *arena,
-	struct error *err)
+static int find_project(const struct env_store *store, struct composition *c,
+	const struct env_project *project, struct arena *arena, struct error *err)
 {
-	const struct env_wanted *wanted = c->wanted;
-	const char *id;
+	int found = add_layer(store, c, project_key(c->wanted, project, arena), arena, err);
 
-	c->missing_projects.count = 0;
-	for (size_t i = 0; i < wanted->projects.count; i++) {
-		const struct env_project *project = &wanted->projects.items[i];
-		int found = !project->digest
-				    ? 0
-				    : find_layer(store, project_key(wanted, project, arena), arena,
-					      &id, err);
-
-		if (found < 0)
-			return -1;
-		if (found)
-			vec_push(arena, &c->meta->layers, id);
-		else if (project->digest)
-			vec_push(arena, &c->missing_projects, project);
-	}
-	return 0;
+	if (found == 0)
+		vec_push(arena, &c->missing_projects, project);
+	return found;
 }
 
 /* Topmost first: what leads to editable projects, packages by name, then pip, then what makes it an
@@ -353,35 +292,29 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 	struct error *err)
 {
 	const struct env_wanted *wanted = c->wanted;
-	const char *id;
+	const char *base =
+		interpreter_base_key(arena, &wanted->python, wanted->request->system_site_packages);
+	const char *editable = editable_key(wanted, arena);
 	int found;
 
 	c->meta->layers.count = 0;
-	c->missing.count = 0;
-	const char *editable = editable_key(wanted, arena);
-	found = editable ? find_layer(store, editable, arena, &id, err) : 1;
-	if (found < 0)
+	c->missing.count = c->missing_projects.count = 0;
+	if ((found = editable ? add_layer(store, c, editable, arena, err) : 1) < 0)
 		return -1;
 	c->is_editable_missing = found == 0;
-	if (editable && found)
-		vec_push(arena, &c->meta->layers, id);
-	if (find_projects(store, c, arena, err) < 0)
-		return -1;
-	for (size_t i = 0; i < c->packages->count; i++) {
-		if (find_one(store, c, &c->packages->items[i], arena, err) < 0)
+	for (size_t i = 0; i < wanted->projects.count; i++)
+		if (wanted->projects.items[i].digest &&
+			find_project(store, c, &wanted->projects.items[i], arena, err) < 0)
 			return -1;
-	}
+	for (size_t i = 0; i < c->packages->count; i++)
+		if (find_package(store, c, &c->packages->items[i], arena, err) < 0)
+			return -1;
 	if (!has_package(c->packages, "pip") && !c->is_without_pip &&
 		find_pip(store, c, arena, err) < 0)
 		return -1;
-	found = find_layer(store,
-		interpreter_base_key(arena, &wanted->python, wanted->request->system_site_packages),
-		arena, &id, err);
-	if (found < 0)
+	if ((found = add_layer(store, c, base, arena, err)) < 0)
 		return -1;
 	c->is_base_missing = found == 0;
-	if (found)
-		vec_push(arena, &c->meta->layers, id);
 	return c->missing.count == 0 && c->missing_projects.count == 0 && !c->is_base_missing &&
 	       !c->is_editable_missing;
 }

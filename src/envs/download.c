@@ -99,7 +99,7 @@ static int download(const struct builder *builder, const struct uv *uv,
 	struct arena *arena, struct error *err)
 {
 	const struct env_store *store = builder->store;
-	struct layer_stage stage = { .fd = -1, .lock = -1 };
+	struct layer_stage stage = LAYER_STAGE_NONE;
 	auto_close int pythons = -1;
 	int result = -1;
 

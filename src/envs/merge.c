@@ -79,14 +79,12 @@ static void choose(struct choosing *c)
 static const char *merged_key(const text_list *parts, struct arena *arena)
 {
 	char hex[2 * SHA256_LEN + 1];
-	unsigned char digest[SHA256_LEN];
 	struct sha256 hash;
 
 	sha256_init(&hash);
 	for (size_t i = 0; i < parts->count; i++)
 		sha256_add(&hash, parts->items[i], LAYER_ID_LEN);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
+	sha256_end_hex(&hash, hex);
 	return arena_printf(arena, "merged %s", hex);
 }
 

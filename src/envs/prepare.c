@@ -28,7 +28,7 @@ static int prepare(const struct making *making, bool is_pip_plain)
 		.wanted = making->wanted,
 		.arena = &arena,
 		.problem = &problem,
-		.stage = { .fd = -1, .lock = -1 },
+		.stage = LAYER_STAGE_NONE,
 		.layers = -1,
 		.is_part = true,
 		.is_pip_plain = is_pip_plain,

@@ -75,7 +75,7 @@ static int run_script(struct work *work, struct job *job, struct answer *answer,
 static int change_stage(struct work *work, struct error *err)
 {
 	layer_stage_done(&work->making.store->layers, &work->making.stage, NULL);
-	work->making.stage = (struct layer_stage){ .fd = -1, .lock = -1 };
+	work->making.stage = LAYER_STAGE_NONE;
 	return making_stage(&work->making, err);
 }
 
@@ -125,7 +125,7 @@ static int fetch(struct work *work, struct error *err)
 	work->archive = answer_get(&answer, "file");
 	/* From here on the stage is `source`. */
 	work->source = work->making.stage;
-	work->making.stage = (struct layer_stage){ .fd = -1, .lock = -1 };
+	work->making.stage = LAYER_STAGE_NONE;
 	if (!work->archive)
 		return fail(err, ERR_FAILED, "no file was downloaded"),
 		       failed(work, BUILD_FAILED, err);
@@ -427,14 +427,14 @@ int sdist_build(struct making *making, const struct sdist *sdist, const struct l
 		.request = *making->wanted->request,
 		.sdist = sdist,
 		.what = sdist->package ? sdist->package->name : sdist->project,
-		.source = { .fd = -1, .lock = -1 } };
+		.source = LAYER_STAGE_NONE };
 	struct built_wheel built;
 
 	/* Its build sees what it requires and nothing of the host's. */
 	work.request.system_site_packages = false;
 	work.wanted.request = &work.request;
 	work.making.wanted = &work.wanted;
-	work.making.stage = (struct layer_stage){ .fd = -1, .lock = -1 };
+	work.making.stage = LAYER_STAGE_NONE;
 	int result = build(&work, to, &built, err);
 	close_network(&work);
 	layer_stage_done(&making->store->layers, &work.making.stage, NULL);

@@ -1,9 +1,7 @@
 #include "envs/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,10 +10,11 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "envs/store_parts.h"
+#include "envs/store_internal.h"
 #include "plan/plan.h"
 
 #define CONFIG_NAME "config.yaml"
@@ -34,30 +33,13 @@ int envs_check_name(const char *name, struct error *err)
 		"invalid name of an environment '%s'", name);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int envs_names_in(const struct env_store *store, const char *path, struct arena *arena,
 	text_list *names, struct error *err)
 {
-	auto_close int fd = openat(store->dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	if (!list)
-		return fail_errno(err, "open '%s/envs/%s'", store->home->path, path);
-	take_fd(&fd);
-	struct dirent *entry;
-	while ((errno = 0, entry = readdir(list)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			vec_push(arena, names, arena_text(arena, entry->d_name));
-	int failed = errno ? fail_errno(err, "read '%s/envs/%s'", store->home->path, path) : 0;
-	closedir(list);
-	if (names->count)
-		qsort(names->items, names->count, sizeof *names->items, compare_names);
-	return failed;
+	auto_leave const struct home *home = home_entered(store->home);
+	if (file_names(store->dir, path, arena, names) && errno != ENOENT)
+		return fail_errno(err, "read '%s/envs/%s'", home->path, path);
+	return 0;
 }
 
 int envs_open_directory(const struct env_store *store, const char *name, int *fd, struct error *err)
@@ -75,29 +57,15 @@ int envs_open_directory(const struct env_store *store, const char *name, int *fd
 	return 0;
 }
 
-/* All that the file has from here on. */
-static int read_all(int fd, size_t max, struct buf *out)
+static int is_damaged(const char *directory, struct error *err)
 {
-	struct stat st;
-	if (fstat(fd, &st))
-		return -1;
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > max) {
-		errno = S_ISREG(st.st_mode) ? EFBIG : EINVAL;
-		return -1;
-	}
-	char *room = buf_reserve(out, (size_t)st.st_size + 1);
-	ssize_t len = room ? fd_read_full(fd, room, (size_t)st.st_size) : -1;
-	if (len < 0)
-		return -1;
-	buf_grew(out, (size_t)len);
-	return 0;
+	return error_hint(err, "build it again, or: carrel env rm %s", directory);
 }
 
-int envs_read_all(const struct env_store *store, const char *path, size_t max, struct buf *out)
+static int not_there(const char *name, struct error *err)
 {
-	auto_close int fd =
-		openat(store->dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	return fd < 0 ? -1 : read_all(fd, max, out);
+	return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists the environments",
+		"there is no environment '%s'", name);
 }
 
 /* meta.json, or what it means that it can't be opened. */
@@ -114,34 +82,31 @@ static int open_meta(
 		fail(err, ERR_CORRUPT,
 			"environment '%s' is a symbolic link, which carrel never creates",
 			directory);
-		return error_hint(err, "build it again, or: carrel env rm %s", directory);
+		return is_damaged(directory, err);
 	}
 	if (errno != ENOENT && errno != ENOTDIR)
 		return fail_errno(err, "open meta.json of environment '%s'", directory);
 	if (fstatat(store->dir, directory, &st, AT_SYMLINK_NOFOLLOW))
-		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists the environments",
-			"there is no environment '%s'", directory);
+		return not_there(directory, err);
 	fail(err, ERR_CORRUPT, "environment '%s' has no meta.json", directory);
-	return error_hint(err, "build it again, or: carrel env rm %s", directory);
+	return is_damaged(directory, err);
 }
 
 static int parse_meta(int fd, const char *directory, struct arena *arena, struct env_meta *meta,
 	struct error *err)
 {
-	auto_buf struct buf text;
 	struct env_meta read = { 0 };
-	buf_init(&text, ENVS_META_MAX + 1);
-	if (read_all(fd, ENVS_META_MAX, &text))
+	struct str text;
+	if (file_read(fd, ENVS_META_MAX, arena, &text))
 		return fail_errno(err, "read meta.json of environment '%s'", directory);
-	struct str own = { arena_bytes(arena, text.data, text.len), text.len };
-	if (env_meta_parse(own, arena, &read, err)) {
+	if (env_meta_parse(text, arena, &read, err)) {
 		error_context(err, "meta.json of environment '%s'", directory);
-		return error_hint(err, "build it again, or: carrel env rm %s", directory);
+		return is_damaged(directory, err);
 	}
 	if (directory[0] != '.' && strcmp(read.name, directory)) {
 		fail(err, ERR_CORRUPT, "meta.json of environment '%s' is that of '%s'", directory,
 			read.name);
-		return error_hint(err, "build it again, or: carrel env rm %s", directory);
+		return is_damaged(directory, err);
 	}
 	*meta = read;
 	return 0;
@@ -150,6 +115,7 @@ static int parse_meta(int fd, const char *directory, struct arena *arena, struct
 int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
 	struct env_meta *meta, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int fd = -1;
 	if (open_meta(store, directory, O_RDONLY, &fd, err))
 		return -1;
@@ -197,6 +163,7 @@ int envs_claim(int fd)
 
 bool envs_is_pinned(const struct env_store *store, const char *directory)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	struct error err;
 	auto_close int fd = -1;
 	short found = F_UNLCK;
@@ -222,19 +189,12 @@ static int fail_config(const struct home *home, struct error *err)
 static int read_config(
 	const struct home *home, struct arena *arena, struct config *config, struct error *err)
 {
-	auto_buf struct buf text;
-	buf_init(&text, CONFIG_MAX + 1);
+	auto_leave const struct home *in = home_entered(home);
+	struct str text;
 	config_defaults(config);
-	home_enter(home);
-	auto_close int fd =
-		openat(home->dir, CONFIG_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	home_leave(home);
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	if (fd < 0 || read_all(fd, CONFIG_MAX, &text))
-		return fail_config(home, err);
-	struct str own = { arena_bytes(arena, text.data, text.len), text.len };
-	if (config_parse(own, arena, config, err))
+	if (file_read_at(home->dir, CONFIG_NAME, CONFIG_MAX, arena, &text))
+		return errno == ENOENT ? 0 : fail_config(home, err);
+	if (config_parse(text, arena, config, err))
 		return error_context(err, "'%s/" CONFIG_NAME "'", home->path);
 	return 0;
 }
@@ -267,12 +227,7 @@ void env_store_done(struct env_store *store)
 int env_read(const struct env_store *store, const char *name, struct arena *arena,
 	struct env_meta *meta, struct error *err)
 {
-	if (envs_check_name(name, err))
-		return -1;
-	home_enter(store->home);
-	int failed = envs_read_meta(store, name, arena, meta, err);
-	home_leave(store->home);
-	return failed;
+	return envs_check_name(name, err) ? -1 : envs_read_meta(store, name, arena, meta, err);
 }
 
 static bool is_there(const struct env_store *store, const char *name)
@@ -364,22 +319,20 @@ static int not_found(const char *text, const text_list *names, struct error *err
 int env_resolve(const struct env_store *store, const char *text, struct arena *arena,
 	const char **name, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	char current[ENV_NAME_MAX + 1];
 	const char *found = NULL;
 	text_list names = { 0 };
-	int failed = 0;
 	if (envs_check_name(text, err))
 		return -1;
-	home_enter(store->home);
 	if (is_there(store, text))
 		found = text;
 	else if (find_current(store, text, current))
 		found = current;
-	else if (!(failed = envs_names_in(store, ".", arena, &names, err)))
-		found = find_newest(store, text, &names, arena);
-	home_leave(store->home);
-	if (failed)
+	else if (envs_names_in(store, ".", arena, &names, err))
 		return -1;
+	else
+		found = find_newest(store, text, &names, arena);
 	if (!found)
 		return not_found(text, &names, err);
 	*name = arena_text(arena, found);
@@ -411,23 +364,14 @@ int env_check(const struct env_store *store, const struct env_meta *meta, struct
 
 /* ---- using ---- */
 
-/* Whether fd is still the meta.json of `name`: it may have been replaced or removed before it was
- * locked. */
-static bool is_current(const struct env_store *store, const char *name, int fd)
+bool env_is_current(const struct env_store *store, const char *name, int fd)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	char path[ENVS_PATH_MAX];
 	struct stat ours, there;
 	str_format(path, sizeof path, "%s/" ENVS_META, name);
 	return !fstat(fd, &ours) && !fstatat(store->dir, path, &there, AT_SYMLINK_NOFOLLOW) &&
 	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
-}
-
-bool env_is_current(const struct env_store *store, const char *name, int fd)
-{
-	home_enter(store->home);
-	bool result = is_current(store, name, fd);
-	home_leave(store->home);
-	return result;
 }
 
 static int pin(const struct env_store *store, const char *name, int *fd, bool *is_writable,
@@ -452,7 +396,8 @@ static int pin(const struct env_store *store, const char *name, int *fd, bool *i
 				       : fail_errno(
 						 err, "lock meta.json of environment '%s'", name);
 		fault_point("envs.pin");
-		if (is_current(store, name, meta)) {
+		/* It may have been replaced or removed before it was locked. */
+		if (env_is_current(store, name, meta)) {
 			*fd = take_fd(&meta);
 			return 0;
 		}
@@ -550,29 +495,30 @@ int env_lock(const struct env_store *store, const char *name, uint64_t timeout_m
 int env_read_file(const struct env_store *store, const char *name, const char *file,
 	struct buf *out, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
+	auto_arena struct arena arena;
 	char path[ENVS_PATH_MAX], failed_path[ENVS_PATH_MAX];
+	struct str text;
+	arena_init(&arena);
 	if (envs_check_name(name, err))
 		return -1;
 	str_format(path, sizeof path, "%s/%s", name, file);
 	str_format(failed_path, sizeof failed_path, ENVS_FAILED "/%s.log", name);
-	home_enter(store->home);
 	/* A build that succeeds removes the log of the one that failed: what is there is newer. */
-	int failed =
-		strcmp(file, "build.log") ? -1 : envs_read_all(store, failed_path, LOG_MAX, out);
-	if (failed)
-		failed = envs_read_all(store, path, LOG_MAX, out);
-	int saved = errno;
-	bool has_directory = is_there(store, name);
-	home_leave(store->home);
-	errno = saved;
-	if (!failed)
-		return 0;
-	if (errno != ENOENT)
-		return fail_errno(err, "read %s of environment '%s'", file, name);
-	if (!has_directory)
-		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists the environments",
-			"there is no environment '%s'", name);
-	return fail(err, ERR_NOT_FOUND, "environment '%s' has no %s", name, file);
+	if (strcmp(file, "build.log") ||
+		file_read_at(store->dir, failed_path, LOG_MAX, &arena, &text)) {
+		if (file_read_at(store->dir, path, LOG_MAX, &arena, &text)) {
+			if (errno != ENOENT)
+				return fail_errno(err, "read %s of environment '%s'", file, name);
+			return is_there(store, name)
+				       ? fail(err, ERR_NOT_FOUND, "environment '%s' has no %s",
+						 name, file)
+				       : not_there(name, err);
+		}
+	}
+	if (!buf_append(out, text.data, text.len))
+		return fail(err, ERR_LIMIT, "%s of environment '%s' is too large", file, name);
+	return 0;
 }
 
 int64_t env_age_ms(const char *time, int64_t now_ms)

@@ -1,5 +1,4 @@
 /* What there is: rows, sizes, metrics. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,10 +9,11 @@
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "envs/store.h"
-#include "envs/store_parts.h"
+#include "envs/store_internal.h"
 
 #define SIZES ".sizes" /* lines of "<layer> <bytes>"; layers never change */
 #define SIZES_MAX ((size_t)64 << 20)
@@ -35,10 +35,11 @@ static struct env_row row_of(
 int envs_rows(const struct env_store *store, struct arena *arena, bool check, env_rows *rows,
 	struct error *err)
 {
+	env_rows found = { 0 };
 	text_list names = { 0 };
-	home_enter(store->home);
-	int failed = envs_names_in(store, ".", arena, &names, err);
-	for (size_t i = 0; !failed && i < names.count; i++) {
+	if (envs_names_in(store, ".", arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++) {
 		struct error why = { 0 };
 		if (names.items[i][0] == '.')
 			continue;
@@ -46,25 +47,17 @@ int envs_rows(const struct env_store *store, struct arena *arena, bool check, en
 		/* Removed since its name was read. */
 		if (row.problem && why.code == ERR_NOT_FOUND)
 			continue;
-		vec_push(arena, rows, row);
+		if (check && !row.problem && env_check(store, &row.meta, &why))
+			row.problem = arena_text(arena, why.text);
+		vec_push(arena, &found, row);
 	}
-	home_leave(store->home);
-	for (size_t i = 0; !failed && check && i < rows->count; i++) {
-		struct env_row *row = &rows->items[i];
-		struct error why;
-		if (!row->problem && env_check(store, &row->meta, &why))
-			row->problem = arena_text(arena, why.text);
-	}
-	return failed;
+	*rows = found;
+	return 0;
 }
 
 int env_list(const struct env_store *store, struct arena *arena, env_rows *rows, struct error *err)
 {
-	env_rows found = { 0 };
-	if (envs_rows(store, arena, true, &found, err))
-		return -1;
-	*rows = found;
-	return 0;
+	return envs_rows(store, arena, true, rows, err);
 }
 
 /* ---- sizes of layers ---- */
@@ -79,14 +72,10 @@ static void add_size(struct map *sizes, struct str id, uint64_t bytes)
 /* A line that a crash cut, or that isn't one, is passed over: that layer is measured again. */
 static void read_sizes(const struct env_store *store, struct map *sizes)
 {
-	auto_buf struct buf text;
-	struct str rest, line, id, number;
+	auto_leave const struct home *home = home_entered(store->home);
+	struct str rest = { 0 }, line, id, number;
 	uint64_t bytes;
-	buf_init(&text, SIZES_MAX + 1);
-	home_enter(store->home);
-	envs_read_all(store, SIZES, SIZES_MAX, &text);
-	home_leave(store->home);
-	rest = (struct str){ text.data, text.len };
+	file_read_at(store->dir, SIZES, SIZES_MAX, sizes->arena, &rest);
 	while (str_next(&rest, '\n', &line))
 		if (str_cut(line, ' ', &id, &number) && id.len == LAYER_ID_LEN &&
 			str_to_u64(number, &bytes))
@@ -96,10 +85,9 @@ static void read_sizes(const struct env_store *store, struct map *sizes)
 /* What can't be kept is measured again next time. */
 static void keep_sizes(const struct env_store *store, const struct buf *lines)
 {
-	home_enter(store->home);
+	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int fd = openat(
 		store->dir, SIZES, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	home_leave(store->home);
 	if (fd >= 0)
 		(void)!write(fd, lines->data, lines->len);
 }
@@ -138,11 +126,10 @@ int envs_measure_layers(const struct env_store *store, struct arena *arena, stru
 
 void envs_trim_sizes(const struct env_store *store)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	struct stat st;
-	home_enter(store->home);
 	if (!fstatat(store->dir, SIZES, &st, AT_SYMLINK_NOFOLLOW) && st.st_size > SIZES_TRIM)
 		unlinkat(store->dir, SIZES, 0);
-	home_leave(store->home);
 }
 
 /* ---- metrics ---- */
@@ -199,9 +186,8 @@ int env_metrics_add(const struct env_store *store, double seconds, struct error 
 	char text[HISTOGRAM_LEN + 1];
 	struct histogram histogram;
 	size_t bucket = 0;
-	home_enter(store->home);
+	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int fd = open_metrics(store, O_RDWR | O_CREAT, LOCK_EX);
-	home_leave(store->home);
 	if (fd < 0)
 		return fail_errno(err, "open '%s/envs/" ENVS_METRICS "'", store->home->path);
 	read_histogram(fd, &histogram);
@@ -268,19 +254,12 @@ int env_metrics_print(const struct env_store *store, struct buf *out, struct err
 	uint64_t bytes, count = 0;
 	arena_init(&arena);
 	map_init(&sizes, &arena);
-	if (envs_measure_layers(store, &arena, &sizes, &bytes, err))
+	auto_leave const struct home *home = home_entered(store->home);
+	if (envs_measure_layers(store, &arena, &sizes, &bytes, err) ||
+		envs_names_in(store, ".", &arena, &names, err) ||
+		measure_directories(store, &names, &count, &bytes, err))
 		return -1;
-	home_enter(store->home);
-	int failed = envs_names_in(store, ".", &arena, &names, err) ||
-				     measure_directories(store, &names, &count, &bytes, err)
-			     ? -1
-			     : 0;
 	auto_close int fd = open_metrics(store, O_RDONLY, LOCK_SH);
-	int saved = errno;
-	home_leave(store->home);
-	if (failed)
-		return -1;
-	errno = saved;
 	if (fd < 0 && errno != ENOENT)
 		return fail_errno(err, "open '%s/envs/" ENVS_METRICS "'", store->home->path);
 	if (fd >= 0)
@@ -297,27 +276,26 @@ int env_metrics_print(const struct env_store *store, struct buf *out, struct err
 int env_find_failed(const struct env_store *store, const char *package_id, struct arena *arena,
 	const char **name, int64_t *failed_ms)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	const char *prefix = arena_printf(arena, "%s_", package_id);
-	int failed = -1, fd;
-	home_enter(store->home);
-	fd = openat(store->dir, ENVS_FAILED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	for (struct dirent *entry; list && (entry = readdir(list));) {
+	text_list logs = { 0 };
+	struct error ignored;
+	int failed = -1;
+	envs_names_in(store, ENVS_FAILED, arena, &logs, &ignored);
+	for (size_t i = 0; i < logs.count; i++) {
 		struct stat st;
-		size_t len = strlen(entry->d_name);
-		if (!str_starts_with(str_from(entry->d_name), prefix) || len < 5 ||
-			strcmp(entry->d_name + len - 4, ".log") ||
-			fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		const char *path = arena_printf(arena, ENVS_FAILED "/%s", logs.items[i]);
+		size_t len = strlen(logs.items[i]);
+		if (!str_starts_with(str_from(logs.items[i]), prefix) || len < 5 ||
+			strcmp(logs.items[i] + len - 4, ".log") ||
+			fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		int64_t at_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
 		if (!failed && at_ms < *failed_ms)
 			continue;
 		*failed_ms = at_ms;
-		*name = arena_bytes(arena, entry->d_name, len - 4);
+		*name = arena_bytes(arena, logs.items[i], len - 4);
 		failed = 0;
 	}
-	if (list)
-		closedir(list);
-	home_leave(store->home);
 	return failed;
 }

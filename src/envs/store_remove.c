@@ -1,7 +1,7 @@
 /* Environments and layers that go: one by name, those over the limits, those that nobody lists. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -14,12 +14,17 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "envs/store.h"
-#include "envs/store_parts.h"
+#include "envs/store_internal.h"
 #include "layers/stage.h"
 #include "model/eviction.h"
 
 #define FREE_PATIENCE_MS 5000 /* for the layers' lock, when the disk is full */
 #define FAILED_LOG_MAX_AGE_S (30 * 86400)
+#define LOCKS "../locks" /* seen from envs/ */
+#define KEY_LEN 64
+#define AGE_MAX_S (30 * 86400)
+#define COUNT_MAX 1000
+#define DRAFT_AGE_MAX_S 3600
 
 /* ---- one ---- */
 
@@ -71,6 +76,7 @@ static void forget_name(const struct env_store *store, const char *name, const c
 /* Takes its name away while nobody uses it; then it is rubbish, and goes or is swept. */
 static int remove_one(const struct env_store *store, const char *name, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	char id[ID_LEN + 1], old[sizeof ENVS_OLD + ID_LEN];
 	auto_arena struct arena arena;
 	auto_close int fd = -1;
@@ -121,16 +127,15 @@ static void sweep_draft(const struct env_store *store, const char *name)
 
 void env_sweep(const struct env_store *store)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	auto_arena struct arena arena;
 	text_list names = { 0 };
 	struct error unimportant;
 	arena_init(&arena);
-	home_enter(store->home);
 	envs_names_in(store, ".", &arena, &names, &unimportant);
 	for (size_t i = 0; i < names.count; i++)
 		if (str_starts_with(str_from(names.items[i]), ENVS_NEW))
 			sweep_draft(store, names.items[i]);
-	home_leave(store->home);
 	layer_stages_sweep(&store->layers, NULL, &unimportant);
 }
 
@@ -201,11 +206,80 @@ static void sweep_logs(const struct env_store *store, const text_list *logs)
 		char path[ENVS_PATH_MAX];
 		struct stat st;
 		str_format(path, sizeof path, ENVS_FAILED "/%s", logs->items[i]);
-		int64_t most = is_leftover(logs->items[i]) ? 3600 : FAILED_LOG_MAX_AGE_S;
+		int64_t most = is_leftover(logs->items[i]) ? DRAFT_AGE_MAX_S : FAILED_LOG_MAX_AGE_S;
 		if (!fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) &&
 			now - st.st_mtime > most)
 			unlinkat(store->dir, path, 0);
 	}
+}
+
+/* <home>/locks, kept small: <key> is a lock, <key>-<16 digits> the layers it gave. */
+struct kept {
+	const char *name;
+	int64_t time;
+	bool is_used; /* an environment has it, too: its lock.txt is the same file */
+};
+typedef VEC(struct kept) kept_list;
+
+static bool is_list(const char *name)
+{
+	return strlen(name) > KEY_LEN && name[KEY_LEN] == '-';
+}
+
+/* The newest first. */
+static int compare_times(const void *a, const void *b)
+{
+	const struct kept *one = a, *other = b;
+	return (one->time < other->time) - (one->time > other->time);
+}
+
+static void sweep_locks(int dir, kept_list *locks, int64_t now)
+{
+	size_t unused = 0;
+	if (locks->count)
+		qsort(locks->items, locks->count, sizeof *locks->items, compare_times);
+	for (size_t i = 0; i < locks->count; i++) {
+		const struct kept *lock = &locks->items[i];
+		if (!lock->is_used && (now - lock->time > AGE_MAX_S || ++unused > COUNT_MAX))
+			unlinkat(dir, lock->name, 0);
+	}
+}
+
+/* A list goes with its lock. That of an empty environment has none: it is made again in no time. */
+static void sweep_lists(int dir, const kept_list *lists, int64_t now)
+{
+	for (size_t i = 0; i < lists->count; i++) {
+		const struct kept *list = &lists->items[i];
+		char key[KEY_LEN + 1];
+		struct stat st;
+		str_copy(key, sizeof key, list->name);
+		if (fstatat(dir, key, &st, AT_SYMLINK_NOFOLLOW) &&
+			now - list->time > DRAFT_AGE_MAX_S)
+			unlinkat(dir, list->name, 0);
+	}
+}
+
+static void sweep_kept(const struct env_store *store, const text_list *names)
+{
+	auto_arena struct arena arena;
+	kept_list locks = { 0 }, lists = { 0 };
+	int64_t now = clock_now_ms() / 1000;
+	arena_init(&arena);
+	auto_close int dir =
+		openat(store->dir, LOCKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	for (size_t i = 0; i < names->count; i++) {
+		const char *name = names->items[i];
+		struct stat st;
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+			continue;
+		struct kept kept = { name, st.st_mtime, st.st_nlink > 1 };
+		if (name[0] != '.')
+			vec_push(&arena, is_list(name) ? &lists : &locks, kept);
+		else if (now - kept.time > DRAFT_AGE_MAX_S)
+			unlinkat(dir, name, 0);
+	}
+	sweep_locks(dir, &locks, now);
+	sweep_lists(dir, &lists, now);
 }
 
 static int find_live(
@@ -215,7 +289,7 @@ static int find_live(
 		const char *path;
 		void (*sweep)(const struct env_store *store, const text_list *names);
 	} sweeps[] = { { ENVS_CURRENT, sweep_current }, { ENVS_FAILED, sweep_logs },
-		{ ENVS_SHARED, sweep_shared } };
+		{ ENVS_SHARED, sweep_shared }, { LOCKS, sweep_kept } };
 	text_list names = { 0 };
 	if (envs_names_in(store, ".", arena, &names, err))
 		return -1;
@@ -231,7 +305,6 @@ static int find_live(
 			return -1;
 		sweeps[i].sweep(store, &found);
 	}
-	envs_sweep_kept(store);
 	/* An environment that came back after a crash would miss its layers. */
 	if (fsync(store->dir))
 		return fail_errno(err, "sync '%s/envs'", store->home->path);
@@ -242,15 +315,15 @@ static int find_live(
 static int collect_locked(
 	const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	auto_arena struct arena arena;
 	struct map live;
 	arena_init(&arena);
 	map_init(&live, &arena);
-	home_enter(store->home);
-	int failed = find_live(store, &arena, &live, err);
-	home_leave(store->home);
+	if (find_live(store, &arena, &live, err))
+		return -1;
 	fault_point("envs.collect");
-	if (failed || layers_collect(&store->layers, &live, count, bytes, err))
+	if (layers_collect(&store->layers, &live, count, bytes, err))
 		return -1;
 	envs_trim_sizes(store);
 	return layer_stages_sweep(&store->layers, NULL, err);
@@ -285,12 +358,7 @@ static int collect_soon(const struct env_store *store, uint64_t patience_ms, uin
 int env_remove(const struct env_store *store, const char *name, bool keep_layers, struct error *err)
 {
 	uint64_t count, bytes;
-	if (envs_check_name(name, err))
-		return -1;
-	home_enter(store->home);
-	int failed = remove_one(store, name, err);
-	home_leave(store->home);
-	if (failed)
+	if (envs_check_name(name, err) || remove_one(store, name, err))
 		return -1;
 	events_removed(&store->events, name);
 	return keep_layers ? 0 : collect_soon(store, 0, &count, &bytes, err);
@@ -303,13 +371,14 @@ int env_remove(const struct env_store *store, const char *name, bool keep_layers
 static int is_within_limits(const struct env_store *store, const struct config *config,
 	uint64_t bytes, struct arena *arena, bool *is_within, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	text_list names = { 0 };
 	uint64_t count = 0;
 	int64_t now_ms = clock_now_ms();
 	bool has_expired = false;
-	home_enter(store->home);
-	int failed = envs_names_in(store, ".", arena, &names, err);
-	for (size_t i = 0; !failed && i < names.count; i++) {
+	if (envs_names_in(store, ".", arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++) {
 		char path[ENVS_PATH_MAX];
 		struct stat st;
 		if (names.items[i][0] == '.')
@@ -321,9 +390,8 @@ static int is_within_limits(const struct env_store *store, const struct config *
 						      (int64_t)config->ttl_ms - 1000))
 			has_expired = true;
 	}
-	home_leave(store->home);
 	*is_within = count <= config->max_envs && bytes <= config->max_bytes && !has_expired;
-	return failed;
+	return 0;
 }
 
 static int64_t time_of(const char *text)
@@ -371,10 +439,7 @@ static int evict_one(struct evicting *evicting, const struct env_meta *meta, con
 	const struct env_store *store = evicting->store;
 	struct arena *arena = evicting->arena;
 	if (!evicting->is_dry) {
-		home_enter(store->home);
-		int failed = remove_one(store, meta->name, err);
-		home_leave(store->home);
-		if (failed)
+		if (remove_one(store, meta->name, err))
 			return err->code == ERR_CONFLICT || err->code == ERR_NOT_FOUND ? 0 : -1;
 		events_evicted(&store->events, meta, reason);
 	}
@@ -468,9 +533,9 @@ static int foresee_layers(const struct env_store *store, const struct map *sizes
 	text_list names = { 0 };
 	struct map live;
 	map_init(&live, arena);
-	home_enter(store->home);
-	int failed = envs_names_in(store, ".", arena, &names, err);
-	for (size_t i = 0; !failed && i < names.count; i++) {
+	if (envs_names_in(store, ".", arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		struct env_meta meta;
 		struct error unimportant;
@@ -481,15 +546,14 @@ static int foresee_layers(const struct env_store *store, const struct map *sizes
 		for (size_t k = 0; k < meta.layers.count; k++)
 			map_set(&live, str_from(meta.layers.items[k]), &live);
 	}
-	home_leave(store->home);
-	for (size_t i = 0; !failed && i < sizes->count; i++) {
+	for (size_t i = 0; i < sizes->count; i++) {
 		const uint64_t *bytes = sizes->entries[i].value;
 		if (!bytes || map_get(&live, sizes->entries[i].key))
 			continue;
 		pruned->layers++;
 		pruned->bytes += *bytes;
 	}
-	return failed;
+	return 0;
 }
 
 int env_prune(const struct env_store *store, bool all, bool is_dry, struct arena *arena,

@@ -4,7 +4,6 @@
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -12,12 +11,14 @@
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/id.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "envs/store.h"
-#include "envs/store_parts.h"
+#include "envs/store_internal.h"
+#include "layers/stage.h"
 
 #define LAUNCHER_MAX 16384
 
@@ -102,34 +103,18 @@ static void draft_done(struct draft *draft)
 
 #define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* 1: it is there, and ours. 0: somebody swept it between its making and its locking. */
-static int make_locked(const struct env_store *store, struct draft *draft)
-{
-	char id[ID_LEN + 1];
-	struct stat st;
-	id_make(id);
-	str_format(draft->directory, sizeof draft->directory, ENVS_NEW "%s", id);
-	str_format(draft->old, sizeof draft->old, ENVS_OLD "%s", id);
-	if (fault_fails("envs.make") || mkdirat(store->dir, draft->directory, 0700))
-		return -1;
-	auto_close int dir = openat(store->dir, draft->directory, OPEN_DIRECTORY);
-	if (dir < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (flock(dir, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? 0 : -1;
-	if (fstat(dir, &st))
-		return -1;
-	if (!st.st_nlink)
-		return 0;
-	draft->dir = take_fd(&dir);
-	return 1;
-}
-
 static int make_directories(const struct env_store *store, struct draft *draft, struct error *err)
 {
+	char id[ID_LEN + 1];
 	int made = 0;
-	while (made == 0)
-		made = make_locked(store, draft);
+	while (made == 0) {
+		id_make(id);
+		str_format(draft->directory, sizeof draft->directory, ENVS_NEW "%s", id);
+		str_format(draft->old, sizeof draft->old, ENVS_OLD "%s", id);
+		made = fault_fails("envs.make")
+			       ? -1
+			       : directory_make_locked(store->dir, draft->directory, &draft->dir);
+	}
 	if (made < 0 || mkdirat(draft->dir, "bin", 0700))
 		return fail_errno(err, "make a directory in '%s/envs'", store->home->path);
 	draft->bin = openat(draft->dir, "bin", OPEN_DIRECTORY);
@@ -170,33 +155,17 @@ static bool is_whole(int dir, const char *name, size_t len)
 	       (size_t)st.st_size == len;
 }
 
-static int add_shared(int shared, const char *name, mode_t mode, struct str text)
-{
-	char draft[sizeof ENVS_NEW + ID_LEN], id[ID_LEN + 1];
-	id_make(id);
-	str_format(draft, sizeof draft, ENVS_NEW "%s", id);
-	auto_close int fd =
-		openat(shared, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-	if (fd >= 0 && fd_write_full(fd, text.data, text.len) == (ssize_t)text.len && !fsync(fd) &&
-		!renameat(shared, draft, shared, name))
-		return 0;
-	unlinkat(shared, draft, 0);
-	return -1;
-}
-
 /* A text that other environments have, too, gets one more name: it is on disk already, and needs no
  * sync of its own. false: it has to be written. */
 static bool link_shared(int shared, int dir, const char *name, mode_t mode, struct str text)
 {
 	char hex[2 * SHA256_LEN + 1];
-	unsigned char digest[SHA256_LEN];
 	struct sha256 hash;
 	sha256_init(&hash);
 	sha256_add(&hash, &mode, sizeof mode);
 	sha256_add(&hash, text.data, text.len);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
-	if (!is_whole(shared, hex, text.len) && add_shared(shared, hex, mode, text))
+	sha256_end_hex(&hash, hex);
+	if (!is_whole(shared, hex, text.len) && file_replace(shared, hex, mode, text, true))
 		return false;
 	return !linkat(shared, hex, dir, name, 0);
 }
@@ -345,13 +314,9 @@ static int check_names(const struct env_meta *meta, struct error *err)
 
 int env_select(const struct env_store *store, const struct env_meta *meta, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	bool is_written;
-	if (check_names(meta, err))
-		return -1;
-	home_enter(store->home);
-	int failed = write_current(store, meta, &is_written, err);
-	home_leave(store->home);
-	return failed;
+	return check_names(meta, err) ? -1 : write_current(store, meta, &is_written, err);
 }
 
 /* ---- the whole ---- */
@@ -392,35 +357,24 @@ static int write_environment(const struct env_store *store, const struct env_met
 int env_write(const struct env_store *store, const struct env_meta *meta,
 	const struct env_files *files, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	struct draft draft = { .dir = -1, .bin = -1 };
 	if (check_names(meta, err))
 		return -1;
-	home_enter(store->home);
 	int failed = write_environment(store, meta, files, &draft, err);
-	home_leave(store->home);
 	draft_done(&draft);
 	return failed ? error_context(err, "environment '%s'", meta->name) : 0;
 }
 
 int env_keep_log(const struct env_store *store, const char *name, struct str log, struct error *err)
 {
-	char id[ID_LEN + 1], temporary[sizeof ENVS_NEW + ID_LEN], path[ENVS_PATH_MAX];
-	auto_close int dir = -1, fd = -1;
-	if (envs_check_name(name, err))
+	auto_leave const struct home *home = home_entered(store->home);
+	char path[ENVS_PATH_MAX];
+	auto_close int dir = -1;
+	if (envs_check_name(name, err) || envs_open_directory(store, ENVS_FAILED, &dir, err))
 		return -1;
-	id_make(id);
-	str_format(temporary, sizeof temporary, ENVS_NEW "%s", id);
 	str_format(path, sizeof path, "%s.log", name);
-	home_enter(store->home);
-	int failed = envs_open_directory(store, ENVS_FAILED, &dir, err);
-	if (!failed) {
-		fd = openat(dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd < 0 || fd_write_full(fd, log.data, log.len) != (ssize_t)log.len ||
-			renameat(dir, temporary, dir, path)) {
-			failed = fail_errno(err, "keep the log of environment '%s'", name);
-			unlinkat(dir, temporary, 0);
-		}
-	}
-	home_leave(store->home);
-	return failed;
+	if (file_replace(dir, path, 0600, log, false))
+		return fail_errno(err, "keep the log of environment '%s'", name);
+	return 0;
 }

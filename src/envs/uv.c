@@ -260,7 +260,7 @@ static int fetch(const struct home *home, const struct runner *runner,
 	const struct build *build, struct arena *arena, struct error *err)
 {
 	struct layer_store store;
-	struct layer_stage stage = { .fd = -1, .lock = -1 };
+	struct layer_stage stage = LAYER_STAGE_NONE;
 
 	if (layer_store_open(home, &store, err) < 0)
 		return -1;

@@ -3,14 +3,16 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "base/path.h"
-#include "layers/parts.h"
+#include "layers/internal.h"
 
 const char layer_in_use;
 
-static int quarantine(const struct layer_store *store, const char *id, struct error *err)
+int layer_quarantine(const struct layer_store *store, const char *id, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN], random[ID_LEN + 1];
 
 	if (!layer_id_is_valid(id))
@@ -20,28 +22,6 @@ static int quarantine(const struct layer_store *store, const char *id, struct er
 	if (fault_fails("layers.quarantine") || renameat(store->dir, id, store->dir, name) < 0)
 		return store_fail(err, "set aside", id);
 	return fsync(store->dir) < 0 ? store_fail(err, "write to disk", "layers") : 0;
-}
-
-int layer_quarantine(const struct layer_store *store, const char *id, struct error *err)
-{
-	home_enter(store->home);
-	int failed = quarantine(store, id, err);
-	home_leave(store->home);
-	return failed;
-}
-
-static int read_names(
-	int at, const char *path, struct arena *arena, text_list *out, struct error *err)
-{
-	auto_directory DIR *dir =
-		directory_read(openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	const char *name;
-
-	if (!dir)
-		return errno == ENOENT ? 0 : store_fail(err, "open", path);
-	while ((name = directory_next(dir)))
-		vec_push(arena, out, arena_text(arena, name));
-	return errno ? store_fail(err, "read", path) : 0;
 }
 
 /* The quarantined copy of a layer that somebody uses. */
@@ -90,8 +70,8 @@ static int remove_keys(const struct layer_store *store, struct arena *arena, str
 {
 	text_list keys = { 0 };
 
-	if (read_names(store->dir, KEYS, arena, &keys, err) < 0)
-		return -1;
+	if (file_names(store->dir, KEYS, arena, &keys) < 0 && errno != ENOENT)
+		return store_fail(err, "read", KEYS);
 	for (size_t i = 0; i < keys.count; i++) {
 		char target[LAYER_ID_LEN + 2];
 		const char *path = arena_printf(arena, KEYS "/%s", keys.items[i]);
@@ -108,13 +88,17 @@ static int remove_keys(const struct layer_store *store, struct arena *arena, str
 	return 0;
 }
 
-static int collect(const struct layer_store *store, const struct map *live, struct arena *arena,
-	uint64_t *count, uint64_t *bytes, struct error *err)
+int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,
+	uint64_t *bytes, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
+	auto_arena struct arena arena;
 	text_list all = { 0 }, gone = { 0 };
+	uint64_t freed = 0;
 
-	if (read_names(store->dir, ".", arena, &all, err) < 0)
-		return -1;
+	arena_init(&arena);
+	if (file_names(store->dir, ".", &arena, &all) < 0)
+		return store_fail(err, "read", "layers");
 	for (size_t i = 0; i < all.count; i++) {
 		const char *name = all.items[i];
 		bool is_layer = layer_id_is_valid(name);
@@ -124,33 +108,16 @@ static int collect(const struct layer_store *store, const struct map *live, stru
 					(strncmp(name, BAD_PREFIX, strlen(BAD_PREFIX)) != 0 ||
 						is_held(name, live)))
 			continue;
-		if (is_layer && take_name(store, &name, arena, err) < 0)
+		if (is_layer && take_name(store, &name, &arena, err) < 0)
 			return -1;
-		vec_push(arena, &gone, name);
+		vec_push(&arena, &gone, name);
 	}
-	if (remove_keys(store, arena, err) < 0)
+	if (remove_keys(store, &arena, err) < 0)
 		return -1;
-	for (size_t i = 0; i < gone.count; i++) {
-		if (remove_one(store, gone.items[i], bytes, err) < 0)
+	for (size_t i = 0; i < gone.count; i++)
+		if (remove_one(store, gone.items[i], &freed, err) < 0)
 			return -1;
-		++*count;
-	}
-	return 0;
-}
-
-int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,
-	uint64_t *bytes, struct error *err)
-{
-	auto_arena struct arena arena;
-	uint64_t removed = 0, freed = 0;
-
-	arena_init(&arena);
-	home_enter(store->home);
-	int failed = collect(store, live, &arena, &removed, &freed, err);
-	home_leave(store->home);
-	if (failed)
-		return -1;
-	*count = removed;
+	*count = gone.count;
 	*bytes = freed;
 	return 0;
 }

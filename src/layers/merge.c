@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "base/path.h"
-#include "layers/parts.h"
+#include "layers/internal.h"
 
 struct merging {
 	const struct layer_store *store;
@@ -77,7 +77,7 @@ static int add_layer(struct merging *m, const char *id, struct error *err)
 	struct manifest manifest = { 0 };
 	char path[LAYER_ID_LEN + 8];
 
-	if (store_read(m->store, id, m->arena, &manifest, err) < 0)
+	if (layer_read(m->store, id, m->arena, &manifest, err) < 0)
 		return -1;
 	str_format(path, sizeof path, "%s/tree", id);
 	auto_close int from =
@@ -99,18 +99,16 @@ static int add_layer(struct merging *m, const char *id, struct error *err)
 int layers_merge(const struct layer_store *store, const char *const *ids, size_t count, int stage,
 	const char *draft, struct arena *arena, struct map *files, struct error *err)
 {
-	struct merging m = { store, arena, files, -1 };
-	struct error mine = { 0 };
+	auto_leave const struct home *home = home_entered(store->home);
+	auto_close int tree = -1;
 
 	map_init(files, arena);
-	home_enter(store->home);
-	int failed = path_make_directories(
-		stage, arena_printf(arena, "%s/tree", draft), 0755, &m.tree, &mine);
-	for (size_t i = 0; i < count && !failed; i++)
-		failed = add_layer(&m, ids[i], &mine);
-	fd_close(&m.tree);
-	home_leave(store->home);
-	if (failed && err)
-		*err = mine;
-	return failed;
+	if (path_make_directories(stage, arena_printf(arena, "%s/tree", draft), 0755, &tree, err) <
+		0)
+		return -1;
+	struct merging m = { store, arena, files, tree };
+	for (size_t i = 0; i < count; i++)
+		if (add_layer(&m, ids[i], err) < 0)
+			return -1;
+	return 0;
 }

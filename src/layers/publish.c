@@ -10,7 +10,7 @@
 #include "base/id.h"
 #include "base/path.h"
 #include "layers/pair.h"
-#include "layers/parts.h"
+#include "layers/internal.h"
 
 #define EXCHANGE 2 /* RENAME_EXCHANGE, which not every libc's headers have */
 /* With less than this to hash, a second process costs more than it brings. */
@@ -47,8 +47,10 @@ struct publication {
 /* -- look at what is there -- */
 
 /* The draft is ours alone to name: nothing but `tree` is in it. */
-static int check_draft(const struct layer_draft *draft, int dir, uid_t uid, struct error *err)
+static int check_draft(
+	const struct layer_draft *draft, int dir, uid_t uid, struct arena *arena, struct error *err)
 {
+	text_list names = { 0 };
 	struct stat st;
 
 	if (fstat(dir, &st) < 0)
@@ -58,16 +60,13 @@ static int check_draft(const struct layer_draft *draft, int dir, uid_t uid, stru
 			err, ERR_DENIED, "draft '%s' belongs to uid %u", draft->path, st.st_uid);
 	if (fchmod(dir, 0755) < 0)
 		return store_fail(err, "set the mode of", draft->path);
-	auto_directory DIR *names =
-		directory_read(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	const char *name;
-	if (!names)
-		return store_fail(err, "open", draft->path);
-	while ((name = directory_next(names)))
-		if (strcmp(name, "tree") != 0)
+	if (file_names(dir, ".", arena, &names) < 0)
+		return store_fail(err, "read", draft->path);
+	for (size_t i = 0; i < names.count; i++)
+		if (strcmp(names.items[i], "tree") != 0)
 			return fail(err, ERR_DENIED, "draft '%s' holds '%s' beside its tree",
-				draft->path, name);
-	return errno ? store_fail(err, "read", draft->path) : 0;
+				draft->path, names.items[i]);
+	return 0;
 }
 
 static int add_entries(
@@ -118,7 +117,7 @@ static int look_at_draft(struct publication *p, size_t i, struct error *err)
 		return fail(err, ERR_INVALID,
 			"invalid kind, name or version of a layer: '%s' '%s' '%s'", draft->kind,
 			draft->name, draft->version);
-	if (draft->key && store_find(p->store, draft->key, id, err) == 0)
+	if (draft->key && layer_find(p->store, draft->key, id, err) == 0)
 		return 0;
 	if (draft->key && err->code != ERR_NOT_FOUND)
 		return -1;
@@ -129,7 +128,7 @@ static int look_at_draft(struct publication *p, size_t i, struct error *err)
 	auto_close int dir = path_open_nolinks(p->stage, draft->path, O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return store_fail(err, "open the draft", draft->path);
-	if (check_draft(draft, dir, p->store->home->uid, err) < 0)
+	if (check_draft(draft, dir, p->store->home->uid, &p->arena, err) < 0)
 		return -1;
 	if (tree_walk(&walk, dir, "tree", err) < 0 || add_entries(p, i, &walk, err) < 0)
 		return error_context(err, "layer of %s %s", draft->name, draft->version);
@@ -163,7 +162,7 @@ static int hash_file(void *ctx, size_t index, void *result, struct error *err)
 	if (wrong)
 		return fail(err, ERR_DENIED, "layer of %s %s: '%s' %s", draft->name, draft->version,
 			entry->path, wrong);
-	if (tree_hash_file(fd, out->sha256, &out->size) < 0)
+	if (file_hash(fd, out->sha256, &out->size) < 0)
 		return store_fail(err, "read", entry->path);
 	if (out->size != job->size)
 		return fail(err, ERR_CONFLICT, "'%s' was written to while it became a layer",
@@ -216,8 +215,6 @@ static void name_manifest(char *out, size_t size, const struct layer_draft *draf
 static int write_manifest(struct publication *p, size_t i, struct buf *text, struct error *err)
 {
 	struct part *part = &p->parts[i];
-	unsigned char digest[SHA256_LEN];
-	struct sha256 hash;
 	char path[PATH_MAX];
 
 	buf_clear(text);
@@ -225,10 +222,7 @@ static int write_manifest(struct publication *p, size_t i, struct buf *text, str
 	if (text->overflow)
 		return fail(err, ERR_LIMIT, "layer of %s: its manifest has more than %zu bytes",
 			part->manifest.name, MANIFEST_MAX);
-	sha256_init(&hash);
-	sha256_add(&hash, text->data, text->len);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, part->id);
+	sha256_of(text->data, text->len, part->id);
 	name_manifest(path, sizeof path, &p->drafts[i]);
 	auto_close int fd =
 		path_open_nolinks(p->stage, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
@@ -285,7 +279,7 @@ static int link_key(struct publication *p, const char *key, const char *id, stru
 		return 0;
 	if (errno != EEXIST)
 		return store_fail(err, "add a key for layer", id);
-	/* One that leads nowhere: store_find said so. */
+	/* One that leads nowhere: layer_find said so. */
 	id_make(random);
 	str_format(fresh, sizeof fresh, ".new-%s", random);
 	if (symlinkat(id, p->keys, fresh) < 0 || renameat(p->keys, fresh, p->keys, name) < 0)
@@ -300,7 +294,7 @@ static int adopt(struct publication *p, size_t i, const char *id, struct error *
 	struct manifest manifest;
 	uint64_t bytes = 0, files = 0;
 
-	if (store_read(p->store, id, &p->arena, &manifest, err) < 0)
+	if (layer_read(p->store, id, &p->arena, &manifest, err) < 0)
 		return -1;
 	for (size_t k = 0; k < manifest.entries.count; k++) {
 		bytes += manifest.entries.items[k].size;
@@ -324,7 +318,7 @@ static int rename_draft(struct publication *p, size_t i, bool *was_there, struct
 		return 0;
 	if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
 		return store_fail(err, "rename to", id);
-	*was_there = store_check(p->store, id, err) == 0;
+	*was_there = layer_check(p->store, id, err) == 0;
 	if (*was_there)
 		return 0;
 	/* What has the name isn't whole: nothing of ours leaves such a thing. It changes places
@@ -340,7 +334,7 @@ static int settle(struct publication *p, size_t i, struct error *err)
 	struct part *part = &p->parts[i];
 	char theirs[LAYER_ID_LEN + 1];
 
-	if (draft->key && store_find(p->store, draft->key, theirs, err) == 0)
+	if (draft->key && layer_find(p->store, draft->key, theirs, err) == 0)
 		return draft->id[0] ? 0 : adopt(p, i, theirs, err);
 	if (draft->key && err->code != ERR_NOT_FOUND)
 		return -1;
@@ -379,11 +373,15 @@ static int settle_all(struct publication *p, struct error *err)
 
 static int publish(struct publication *p, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(p->store->home);
+
 	if (mkdirat(p->store->dir, KEYS, 0700) < 0 && errno != EEXIST)
 		return store_fail(err, "make", KEYS);
-	p->keys = openat(p->store->dir, KEYS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (p->keys < 0)
+	auto_close int keys =
+		openat(p->store->dir, KEYS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (keys < 0)
 		return store_fail(err, "open", KEYS);
+	p->keys = keys;
 	p->parts = arena_array(&p->arena, p->count, sizeof *p->parts);
 	for (size_t i = 0; i < p->count; i++)
 		if (!p->drafts[i].id[0] && look_at_draft(p, i, err) < 0)
@@ -402,20 +400,13 @@ int layers_publish(const struct layer_store *store, int stage, struct layer_draf
 {
 	struct publication p = { .store = store,
 		.stage = stage,
-		.keys = -1,
 		.drafts = drafts,
 		.count = count,
 		.seen = seen,
 		.ctx = ctx };
-	struct error mine = { 0 }; /* its code is read here */
 
 	arena_init(&p.arena);
-	home_enter(store->home);
-	int failed = publish(&p, &mine);
-	fd_close(&p.keys);
-	home_leave(store->home);
+	int failed = publish(&p, err);
 	arena_done(&p.arena);
-	if (failed && err)
-		*err = mine;
 	return failed;
 }

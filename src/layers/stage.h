@@ -11,15 +11,21 @@
 
 struct layer_stage {
 	const char *path; /* absolute, in the arena */
-	int fd;		  /* the directory, 0700, the home's owner's */
-	int lock;	  /* close-on-exec: a forked child that holds it keeps the stage */
+	/* The directory, 0700, the home's owner's, and its lock: a forked child that holds it keeps
+	 * the stage. */
+	int fd;
 };
+#define LAYER_STAGE_NONE ((struct layer_stage){ .fd = -1 })
 /* layer_stage_done follows. */
 int layer_stage_make(const struct layer_store *store, struct arena *arena,
 	struct layer_stage *stage, struct error *err);
-/* Removes it with all that is left in it. Also for one that layer_stage_make didn't make (fd -1, or
- * all zero). When it can't be removed, the lock is given back all the same, and a sweep tries
- * again. */
+/* Removes it with all that is left in it; *stage is LAYER_STAGE_NONE then. Also for one that is so,
+ * or all zero. When it can't be removed, the lock is released all the same, and a sweep tries
+ * again.
+ */
 int layer_stage_done(const struct layer_store *store, struct layer_stage *stage, struct error *err);
 /* Removes the stages whose maker is gone. *count (may be NULL): how many. */
 int layer_stages_sweep(const struct layer_store *store, uint64_t *count, struct error *err);
+/* Makes the directory `name` (0700) in dir and locks it for its maker. 1: *fd is the lock. 0:
+ * somebody swept it before it was locked. -1 with errno. */
+int directory_make_locked(int dir, const char *name, int *fd);

@@ -1,11 +1,11 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include "base/file.h"
 #include "base/path.h"
-#include "layers/parts.h"
+#include "layers/internal.h"
 
 #define REPAIR "carrel env verify --repair"
 
@@ -40,12 +40,11 @@ void layer_store_done(struct layer_store *store)
 
 static int take_lock(const struct layer_store *store, int how, int *fd, struct error *err)
 {
-	auto_close int lock = -1;
-
-	home_enter(store->home);
+	auto_leave const struct home *home = home_entered(store->home);
 	/* Not for writing: so it opens in a read-only store, too. */
-	lock = openat(store->dir, ".lock", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	home_leave(store->home);
+	auto_close int lock =
+		openat(store->dir, ".lock", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
 	if (lock < 0)
 		return store_fail(err, "open", ".lock");
 	while (flock(lock, how) < 0) {
@@ -73,8 +72,9 @@ bool layer_id_is_valid(const char *id)
 	return strlen(id) == LAYER_ID_LEN && strspn(id, "0123456789abcdef") == LAYER_ID_LEN;
 }
 
-int store_check(const struct layer_store *store, const char *id, struct error *err)
+int layer_check(const struct layer_store *store, const char *id, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	static const struct {
 		const char *name;
 		mode_t type;
@@ -99,39 +99,28 @@ int store_check(const struct layer_store *store, const char *id, struct error *e
 	return 0;
 }
 
-int layer_check(const struct layer_store *store, const char *id, struct error *err)
-{
-	return layers_check(store, &id, 1, err);
-}
-
 int layers_check(
 	const struct layer_store *store, const char *const *ids, size_t count, struct error *err)
 {
-	int failed = 0;
+	auto_leave const struct home *home = home_entered(store->home);
 
-	home_enter(store->home);
-	for (size_t i = 0; i < count && !failed; i++)
-		failed = store_check(store, ids[i], err);
-	home_leave(store->home);
-	return failed;
+	for (size_t i = 0; i < count; i++)
+		if (layer_check(store, ids[i], err) < 0)
+			return -1;
+	return 0;
 }
 
 /* -- keys -- */
 
 void store_key_name(const char *key, char name[2 * SHA256_LEN + 1])
 {
-	unsigned char digest[SHA256_LEN];
-	struct sha256 hash;
-
-	sha256_init(&hash);
-	sha256_add(&hash, key, strlen(key));
-	sha256_end(&hash, digest);
-	sha256_hex(digest, name);
+	sha256_of(key, strlen(key), name);
 }
 
-int store_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
+int layer_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
 	struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	char name[2 * SHA256_LEN + 1], path[sizeof KEYS + sizeof name], target[LAYER_ID_LEN + 2];
 
 	store_key_name(key, name);
@@ -142,7 +131,7 @@ int store_find(const struct layer_store *store, const char *key, char id[LAYER_I
 	if (len == LAYER_ID_LEN) {
 		target[len] = '\0';
 		/* A key that leads nowhere is none: its layer was set aside. */
-		if (store_check(store, target, err) == 0) {
+		if (layer_check(store, target, err) == 0) {
 			memcpy(id, target, LAYER_ID_LEN + 1);
 			return 0;
 		}
@@ -152,60 +141,29 @@ int store_find(const struct layer_store *store, const char *key, char id[LAYER_I
 	return fail(err, ERR_NOT_FOUND, "no layer for '%s' yet", key);
 }
 
-int layer_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
-	struct error *err)
-{
-	struct error mine = { 0 };
-
-	home_enter(store->home);
-	int failed = store_find(store, key, id, &mine);
-	home_leave(store->home);
-	if (failed && err)
-		*err = mine;
-	return failed;
-}
-
 /* -- manifests -- */
 
-static int read_text(const struct layer_store *store, const char *id, struct arena *arena,
-	struct str *text, struct error *err)
-{
-	char path[LAYER_ID_LEN + 16];
-	struct stat st;
-
-	str_format(path, sizeof path, "%s/manifest", id);
-	auto_close int fd = path_open_nolinks(store->dir, path, O_RDONLY | O_NONBLOCK, 0);
-	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-		return fail_hint(err, ERR_NOT_FOUND, REPAIR, "layer '%s' isn't there", id);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return store_fail(err, "open", path);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > MANIFEST_MAX)
-		return fail_hint(err, ERR_CORRUPT, REPAIR,
-			"layer '%s': its manifest has an invalid size", id);
-	char *data = arena_alloc(arena, (size_t)st.st_size + 1);
-	ssize_t got = fd_read_full(fd, data, (size_t)st.st_size);
-	if (got < 0)
-		return store_fail(err, "read", path);
-	*text = (struct str){ data, (size_t)got };
-	return 0;
-}
-
-int store_read(const struct layer_store *store, const char *id, struct arena *arena,
+int layer_read(const struct layer_store *store, const char *id, struct arena *arena,
 	struct manifest *manifest, struct error *err)
 {
-	unsigned char digest[SHA256_LEN];
-	char hex[2 * SHA256_LEN + 1];
-	struct sha256 hash;
+	auto_leave const struct home *home = home_entered(store->home);
+	char path[LAYER_ID_LEN + 16], hex[2 * SHA256_LEN + 1];
 	struct str text = { 0 };
 
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
-	if (read_text(store, id, arena, &text, err) < 0)
-		return -1;
-	sha256_init(&hash);
-	sha256_add(&hash, text.data, text.len);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
+	str_format(path, sizeof path, "%s/manifest", id);
+	auto_close int fd = path_open_nolinks(store->dir, path, O_RDONLY | O_NONBLOCK, 0);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return fail_hint(err, ERR_NOT_FOUND, REPAIR, "layer '%s' isn't there", id);
+	if (fd < 0)
+		return store_fail(err, "open", path);
+	if (file_read(fd, MANIFEST_MAX, arena, &text) < 0)
+		return errno == EFBIG || errno == EINVAL
+			       ? fail_hint(err, ERR_CORRUPT, REPAIR,
+					 "layer '%s': its manifest has an invalid size", id)
+			       : store_fail(err, "read", path);
+	sha256_of(text.data, text.len, hex);
 	if (strcmp(hex, id) != 0)
 		return fail_hint(
 			err, ERR_CORRUPT, REPAIR, "layer '%s': its manifest was changed", id);
@@ -216,55 +174,27 @@ int store_read(const struct layer_store *store, const char *id, struct arena *ar
 	return 0;
 }
 
-int layer_read(const struct layer_store *store, const char *id, struct arena *arena,
-	struct manifest *manifest, struct error *err)
-{
-	home_enter(store->home);
-	int failed = store_read(store, id, arena, manifest, err);
-	home_leave(store->home);
-	return failed;
-}
-
 /* -- all of them -- */
-
-static int compare_ids(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static int list(
-	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err)
-{
-	auto_directory DIR *dir =
-		directory_read(openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	text_list found = { 0 };
-	const char *name;
-
-	if (!dir)
-		return store_fail(err, "open", "layers");
-	while ((name = directory_next(dir)))
-		if (layer_id_is_valid(name))
-			vec_push(arena, &found, arena_text(arena, name));
-	if (errno)
-		return store_fail(err, "read", "layers");
-	if (found.count > 1)
-		qsort(found.items, found.count, sizeof *found.items, compare_ids);
-	*ids = found;
-	return 0;
-}
 
 int layers_list(
 	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err)
 {
-	home_enter(store->home);
-	int failed = list(store, arena, ids, err);
-	home_leave(store->home);
-	return failed;
+	auto_leave const struct home *home = home_entered(store->home);
+	text_list names = { 0 }, found = { 0 };
+
+	if (file_names(store->dir, ".", arena, &names) < 0)
+		return store_fail(err, "read", "layers");
+	for (size_t i = 0; i < names.count; i++)
+		if (layer_id_is_valid(names.items[i]))
+			vec_push(arena, &found, names.items[i]);
+	*ids = found;
+	return 0;
 }
 
-static int measure(
+int layer_measure(
 	const struct layer_store *store, const char *id, uint64_t *bytes, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	uint64_t inodes;
 
 	if (!layer_id_is_valid(id))
@@ -274,13 +204,4 @@ static int measure(
 	if (dir < 0)
 		return store_fail(err, "open", id);
 	return path_measure_tree(dir, bytes, &inodes, err);
-}
-
-int layer_measure(
-	const struct layer_store *store, const char *id, uint64_t *bytes, struct error *err)
-{
-	home_enter(store->home);
-	int failed = measure(store, id, bytes, err);
-	home_leave(store->home);
-	return failed;
 }

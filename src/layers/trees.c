@@ -5,7 +5,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "base/path.h"
-#include "layers/parts.h"
+#include "layers/internal.h"
 
 #define DEPTH_MAX 128 /* of directories in a layer; path_measure_tree holds more open */
 #define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -96,27 +96,6 @@ int tree_open_directory(int dir, const char *path, mode_t mode)
 	return open_again(dir, path, OPEN_DIRECTORY, mode);
 }
 
-int tree_hash_file(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size)
-{
-	static char data[256 << 10];
-	struct sha256 hash;
-	uint64_t total = 0;
-	ssize_t got;
-
-	sha256_init(&hash);
-	while ((got = fd_read_full(fd, data, sizeof data)) > 0) {
-		sha256_add(&hash, data, (size_t)got);
-		total += (size_t)got;
-		if ((size_t)got < sizeof data)
-			break;
-	}
-	if (got < 0)
-		return -1;
-	sha256_end(&hash, sha256);
-	*size = total;
-	return 0;
-}
-
 /* -- links -- */
 
 /* Whether ".." leads up at the front only, and never above the tree: then each step up is from a
@@ -154,36 +133,6 @@ static bool link_is_allowed(const char *kind, const char *path, const char *targ
 }
 
 /* -- directories -- */
-
-void close_directory(DIR **dir)
-{
-	int saved = errno;
-
-	if (*dir)
-		closedir(*dir);
-	*dir = NULL;
-	errno = saved;
-}
-
-DIR *directory_read(int fd)
-{
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		fd_close(&fd);
-	return dir;
-}
-
-const char *directory_next(DIR *dir)
-{
-	struct dirent *entry;
-
-	do {
-		errno = 0;
-		entry = readdir(dir);
-	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
-	return entry ? entry->d_name : NULL;
-}
 
 static int add_entry(struct tree_walk *walk, struct tree_entry entry, struct error *err)
 {
@@ -260,29 +209,24 @@ static int walk_entry(struct tree_walk *walk, int dir, const char *name, const c
 		entry.wrong = tree_judge_attributes(fd, walk->is_draft);
 	if (add_entry(walk, entry, err) < 0)
 		return -1;
-	return entry.wrong ? 0
-			   : walk_directory(walk, take_fd(&fd), entry.path, dev, depth + 1, err);
+	return entry.wrong ? 0 : walk_directory(walk, fd, entry.path, dev, depth + 1, err);
 }
 
-/* Takes the descriptor `at`. */
 static int walk_directory(
-	struct tree_walk *walk, int at, const char *path, dev_t dev, int depth, struct error *err)
+	struct tree_walk *walk, int dir, const char *path, dev_t dev, int depth, struct error *err)
 {
-	auto_directory DIR *dir = directory_read(at);
-	const char *name;
+	text_list names = { 0 };
 
-	if (!dir)
-		return fail_errno(err, "read '%s'", path);
 	/* First: without x nothing in it can be looked at. */
-	if (walk->is_draft && fchmod(dirfd(dir), 0755) < 0)
+	if (walk->is_draft && fchmod(dir, 0755) < 0)
 		return store_fail(err, "set the mode of", path);
-	while ((name = directory_next(dir)))
-		if (walk_entry(walk, dirfd(dir), name, path, dev, depth, err) < 0)
-			return -1;
-	if (errno)
+	if (file_names(dir, ".", walk->arena, &names) < 0)
 		return fail_errno(err, "read '%s'", path);
+	for (size_t i = 0; i < names.count; i++)
+		if (walk_entry(walk, dir, names.items[i], path, dev, depth, err) < 0)
+			return -1;
 	/* After what is in it: nothing here adds or removes a name, which would change its time. */
-	if (walk->is_draft && futimens(dirfd(dir), tree_times) < 0)
+	if (walk->is_draft && futimens(dir, tree_times) < 0)
 		return store_fail(err, "set the time of", path);
 	return 0;
 }
@@ -304,5 +248,5 @@ int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *e
 		entry.wrong = tree_judge_attributes(fd, walk->is_draft);
 	if (add_entry(walk, entry, err) < 0)
 		return -1;
-	return walk_directory(walk, take_fd(&fd), "", st.st_dev, 0, err);
+	return walk_directory(walk, fd, "", st.st_dev, 0, err);
 }

@@ -7,11 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "layers/pair.h"
-#include "layers/parts.h"
+#include "layers/internal.h"
 
-struct file_job {
-	size_t entry; /* of the manifest */
-};
 struct file_result {
 	int sys_errno;	   /* it can't be read */
 	const char *wrong; /* a literal: the child's are ours */
@@ -24,7 +21,7 @@ struct verification {
 	layer_damages damages;
 	struct manifest manifest;
 	tree_entries found;
-	VEC(struct file_job) jobs;
+	VEC(size_t) jobs; /* entries of the manifest whose content is compared */
 };
 
 __attribute__((format(printf, 3, 4))) static void damage(
@@ -106,7 +103,7 @@ static void compare_lists(struct verification *v)
 		else if (order > 0)
 			damage(v, found->path, "not in the manifest");
 		else if (compare(v, entry, found) && entry->kind == MANIFEST_FILE)
-			vec_push(v->arena, &v->jobs, (struct file_job){ e });
+			vec_push(v->arena, &v->jobs, e);
 		e += order <= 0;
 		f += order >= 0;
 	}
@@ -116,7 +113,7 @@ static int check_file(void *ctx, size_t index, void *result, struct error *err)
 {
 	struct verification *v = ctx;
 	struct file_result *out = result;
-	const struct manifest_entry *entry = &v->manifest.entries.items[v->jobs.items[index].entry];
+	const struct manifest_entry *entry = &v->manifest.entries.items[v->jobs.items[index]];
 	unsigned char sha256[SHA256_LEN];
 	char path[PATH_MAX];
 	uint64_t size;
@@ -124,7 +121,7 @@ static int check_file(void *ctx, size_t index, void *result, struct error *err)
 	str_format(path, sizeof path, "tree/%s", entry->path);
 	auto_close int fd = tree_open_file(v->dir, path, 0);
 	/* Damage, not an error: the next file is looked at, too. */
-	if (fd < 0 || tree_hash_file(fd, sha256, &size) < 0) {
+	if (fd < 0 || file_hash(fd, sha256, &size) < 0) {
 		out->sys_errno = errno;
 		return 0;
 	}
@@ -143,7 +140,7 @@ static int check_contents(struct verification *v, struct error *err)
 
 	for (size_t i = 0; i < v->jobs.count && !failed; i++) {
 		const struct file_result *result = (struct file_result *)pair.results + i;
-		const char *path = v->manifest.entries.items[v->jobs.items[i].entry].path;
+		const char *path = v->manifest.entries.items[v->jobs.items[i]].path;
 
 		if (result->sys_errno)
 			damage(v, path, "can't be read: %s", strerrordesc_np(result->sys_errno));
@@ -159,16 +156,14 @@ static int check_contents(struct verification *v, struct error *err)
 /* The layer's own directory: `tree`, `manifest`, and nothing else. */
 static int check_layer(struct verification *v, struct error *err)
 {
-	auto_directory DIR *dir =
-		directory_read(openat(v->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	const char *name;
+	text_list names = { 0 };
 
-	if (!dir)
-		return store_fail(err, "open", "the layer");
-	while ((name = directory_next(dir)))
-		if (strcmp(name, "tree") != 0 && strcmp(name, "manifest") != 0)
-			damage(v, "", "unexpected file '%s' beside the tree", name);
-	return errno ? store_fail(err, "read", "the layer") : 0;
+	if (file_names(v->dir, ".", v->arena, &names) < 0)
+		return store_fail(err, "read", "the layer");
+	for (size_t i = 0; i < names.count; i++)
+		if (strcmp(names.items[i], "tree") != 0 && strcmp(names.items[i], "manifest") != 0)
+			damage(v, "", "unexpected file '%s' beside the tree", names.items[i]);
+	return 0;
 }
 
 static int compare_damages(const void *a, const void *b)
@@ -189,7 +184,7 @@ static int verify(struct verification *v, const char *id, struct error *err)
 		return store_fail(err, "open layer", id);
 	if (check_layer(v, err) < 0)
 		return -1;
-	if (store_read(v->store, id, v->arena, &v->manifest, err) < 0) {
+	if (layer_read(v->store, id, v->arena, &v->manifest, err) < 0) {
 		/* There is nothing to compare with. */
 		damage(v, "", "%s", err->code == ERR_NOT_FOUND ? "no manifest" : err->text);
 		return 0;
@@ -207,18 +202,13 @@ static int verify(struct verification *v, const char *id, struct error *err)
 int layer_verify(const struct layer_store *store, const char *id, struct arena *arena,
 	layer_damages *damages, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	struct verification v = { .store = store, .dir = -1, .arena = arena };
-	struct error mine = { 0 };
 
-	home_enter(store->home);
-	int failed = verify(&v, id, &mine);
+	int failed = verify(&v, id, err);
 	fd_close(&v.dir);
-	home_leave(store->home);
-	if (failed) {
-		if (err)
-			*err = mine;
+	if (failed)
 		return -1;
-	}
 	if (v.damages.count > 1)
 		qsort(v.damages.items, v.damages.count, sizeof *v.damages.items, compare_damages);
 	*damages = v.damages;

@@ -184,12 +184,13 @@ void home_done(struct home *home)
 }
 
 static gid_t entered; /* the group of the home that was entered last */
+static int depth;     /* of home_enter */
 
 /* Both calls can't fail for who may make them, and the kernel takes the rights of root over files
  * away and gives them back with the uid. */
 void home_enter(const struct home *home)
 {
-	if (!home->is_foreign)
+	if (!home->is_foreign || depth++)
 		return;
 	/* The group stays: root needs none for what it may do. Each of these calls is a new set of
 	 * credentials. */
@@ -201,10 +202,21 @@ void home_enter(const struct home *home)
 void home_leave(const struct home *home)
 {
 	int saved = errno;
-	if (!home->is_foreign)
+	if (!home->is_foreign || (depth && --depth))
 		return;
 	setfsuid(0); /* who entered is root */
 	errno = saved;
+}
+
+const struct home *home_entered(const struct home *home)
+{
+	home_enter(home);
+	return home;
+}
+
+void home_leave_block(const struct home **home)
+{
+	home_leave(*home);
 }
 
 void home_leave_group(void)
@@ -238,13 +250,8 @@ int home_open_directory(const struct home *home, const char *name, int *fd, stru
 
 static void name_vouched(const char *path, char name[sizeof VOUCHED + 1 + 2 * SHA256_LEN])
 {
-	unsigned char digest[SHA256_LEN];
 	char hex[2 * SHA256_LEN + 1];
-	struct sha256 hash;
-	sha256_init(&hash);
-	sha256_add(&hash, path, strlen(path));
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
+	sha256_of(path, strlen(path), hex);
 	str_format(name, sizeof VOUCHED + 1 + 2 * SHA256_LEN, VOUCHED "/%s", hex);
 }
 

@@ -29,9 +29,13 @@ int home_open(const char *path, struct arena *arena, struct home *home, struct e
 void home_done(struct home *home);
 
 /* From here on the file system sees the owner (setfsuid, setfsgid), until home_leave. Nothing for
- * an owner who calls himself. Don't nest. */
+ * an owner who calls himself. They nest: the outermost home_leave ends it. */
 void home_enter(const struct home *home);
 void home_leave(const struct home *home);
+/* The same until the end of the block: auto_leave const struct home *home = home_entered(…); */
+const struct home *home_entered(const struct home *home);
+void home_leave_block(const struct home **home);
+#define auto_leave __attribute__((cleanup(home_leave_block)))
 /* home_leave lets the group stay, for the next home_enter: for who makes files elsewhere. */
 void home_leave_group(void);
 /* Opens (after making it, 0700, when it isn't there) the directory `name` below the home,

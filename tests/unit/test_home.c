@@ -87,6 +87,11 @@ static void root_has_only_the_owners_rights_there(void **state)
 	home_enter(&home);
 	assert_int_equal(open(secret, O_WRONLY | O_CLOEXEC), -1);
 	int fd = openat(home.dir, "made", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	{
+		auto_leave const struct home *inner = home_entered(&home);
+		assert_int_equal(open(secret, O_WRONLY | O_CLOEXEC), -1);
+	}
+	assert_int_equal(open(secret, O_WRONLY | O_CLOEXEC), -1); /* the outer one still holds */
 	home_leave(&home);
 	struct stat st;
 	assert_int_equal(fstat(fd, &st), 0);

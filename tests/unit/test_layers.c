@@ -511,7 +511,6 @@ static void sweep_after_crash(void)
 	 * publisher may still be on its way out, and holds the lock until then. */
 	auto_close int again = openat(stage.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	fd_close(&stage.fd);
-	fd_close(&stage.lock);
 	assert_int_equal(flock(again, LOCK_EX), 0);
 	fd_close(&again);
 	assert_ok(layer_stages_sweep(&store, &swept, &err));

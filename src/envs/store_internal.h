@@ -1,5 +1,5 @@
-/* store_parts.h -- what the files of the environment store share. Between home_enter and home_leave
- * unless it is said otherwise. */
+/* store_internal.h -- what the files of the environment store share. Every function enters the home
+ * by itself. */
 #pragma once
 #include "envs/store.h"
 
@@ -25,8 +25,6 @@ int envs_names_in(const struct env_store *store, const char *path, struct arena 
 /* Opens the directory `name` below envs/ after making it when it isn't there. */
 int envs_open_directory(
 	const struct env_store *store, const char *name, int *fd, struct error *err);
-/* Reads all of a file below envs/. -1 with errno; EFBIG. */
-int envs_read_all(const struct env_store *store, const char *path, size_t max, struct buf *out);
 /* Reads the meta.json in the directory `directory` (a name, or .old-…). ERR_NOT_FOUND, ERR_CORRUPT.
  */
 int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
@@ -40,14 +38,11 @@ int envs_retire(
 	const struct env_store *store, const char *directory, bool *is_gone, struct error *err);
 
 /* Bytes on disk of each layer there is (values are uint64_t *), and of all; measured once and kept
- * in envs/.sizes. Enters by itself. */
+ * in envs/.sizes. */
 int envs_measure_layers(const struct env_store *store, struct arena *arena, struct map *sizes,
 	uint64_t *total, struct error *err);
-/* Begins that file anew when it has grown large: it has layers that are gone, too. Enters by
- * itself. */
+/* Begins that file anew when it has grown large: it has layers that are gone, too. */
 void envs_trim_sizes(const struct env_store *store);
-/* Removes from <home>/locks what env_collect says. */
-void envs_sweep_kept(const struct env_store *store);
-/* As env_list; with `check`, problems of layers and interpreter are found too. Enters by itself. */
+/* As env_list; with `check`, problems of layers and interpreter are found too. */
 int envs_rows(const struct env_store *store, struct arena *arena, bool check, env_rows *rows,
 	struct error *err);

@@ -1,11 +1,11 @@
-/* parts.h -- what the files of this room share. Everything here works entered (home_enter), and
+/* internal.h -- what the files of this room share. Everything here works entered (home_enter), and
  * follows no link. */
 #pragma once
-#include <dirent.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <time.h>
 #include "base/fd.h"
+#include "base/file.h"
 #include "layers/store.h"
 
 /* -- trees.c: a tree as it lies on disk, made by somebody who wishes us ill -- */
@@ -42,8 +42,6 @@ const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev);
 /* Attributes that mean something to overlayfs or the kernel. Looks: what is there that must not be,
  * or NULL. Clears (a draft): removes what only a layer can't have; what is left is returned. */
 const char *tree_judge_attributes(int fd, bool clear);
-/* Reads all of the file. 0, or -1 with errno. */
-int tree_hash_file(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size);
 /* The times of everything in a layer. */
 extern const struct timespec tree_times[2];
 
@@ -53,20 +51,7 @@ extern const struct timespec tree_times[2];
 #define BAD_PREFIX ".bad-"   /* .bad-<id>-<random>: quarantined */
 #define GONE_PREFIX ".gone-" /* .gone-<random>: being removed */
 
-/* As layer_find, layer_check and layer_read; err may not be NULL. */
-int store_find(const struct layer_store *store, const char *key, char id[LAYER_ID_LEN + 1],
-	struct error *err);
-int store_check(const struct layer_store *store, const char *id, struct error *err);
-int store_read(const struct layer_store *store, const char *id, struct arena *arena,
-	struct manifest *manifest, struct error *err);
 /* The name below .keys. */
 void store_key_name(const char *key, char name[2 * SHA256_LEN + 1]);
 /* fail_errno, with a hint where the disk or the store's rights are the reason. */
 int store_fail(struct error *err, const char *what, const char *name);
-
-void close_directory(DIR **dir);
-#define auto_directory __attribute__((cleanup(close_directory)))
-/* Reads a directory's names, "." and ".." left out; takes the descriptor in any case. */
-DIR *directory_read(int fd);
-/* The next name; NULL with errno 0 at the end. */
-const char *directory_next(DIR *dir);
