@@ -113,7 +113,7 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 		if (add_read_only(home, path, "the editable project", arena, options, err))
 			return -1;
 	}
-	options->environment = &mount->plan;
+	vec_push(arena, &options->environments, &mount->plan);
 	return 0;
 }
 

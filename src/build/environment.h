@@ -7,11 +7,11 @@
 
 struct environment_mount {
 	const struct layer_store *layers;
-	struct plan_environment plan;
+	struct plan_tree plan;
 	struct layer_stage upper; /* only where a tmpfs can't be one */
 };
-/* Fills *mount, which must stay where it is, and adds to options (environment, binds). `upper`: the
- * name below the home of a directory that has `upper` and `work`, for what stays; NULL: what is
+/* Fills *mount, which must stay where it is, and adds to options (environments, binds). `upper`:
+ * the name below the home of a directory that has `upper` and `work`, for what stays; NULL: what is
  * changed is gone afterwards. environment_unmount follows always, when the sandbox has ended (with
  * an upper of your own: when the plan isn't needed any more). */
 int environment_mount(const struct layer_store *layers, const struct env_meta *meta,

@@ -49,7 +49,7 @@ static bool has_recipe(const struct workspace *model)
 /* What the launcher takes: it ends a core that says anything else. */
 static int check_meta(const struct env_meta *meta, struct error *err)
 {
-	size_t count = 3 + meta->editables.count + meta->layers.count;
+	size_t count = 5 + meta->editables.count + meta->layers.count;
 	size_t bytes = strlen(meta->name) + strlen(meta->python) + PATH_MAX +
 		       meta->layers.count * (LAYER_ID_LEN + 1);
 	bool is_plain = path_is_normal(meta->python) &&
@@ -151,9 +151,11 @@ size_t environment_describe(const struct core_workspace *w, struct launch_messag
 	strings[count++] = meta->python_prefix ? meta->python_prefix : "";
 	for (size_t i = 0; i < meta->editables.count; i++)
 		strings[count++] = meta->editables.items[i].path;
+	strings[count++] = "";
 	for (size_t i = 0; i < meta->layers.count; i++)
 		strings[count++] = meta->layers.items[i];
-	head->value = (int32_t)meta->editables.count;
+	strings[count++] = "";
+	head->value = 1;
 	*fd = w->pin->fd;
 	return count;
 }

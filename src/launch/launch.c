@@ -181,10 +181,10 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 static void renew_base(struct launcher *launcher)
 {
 	auto_arena struct arena arena;
-	struct plan_environment any = {
+	struct plan_tree any = {
 		.target = env_python.target, .base = "/", .layers = "any", .upper = "any"
 	};
-	struct plan_options options = { .warm = true, .environment = &any };
+	struct plan_options options = { .warm = true };
 	struct plan_facts facts = launcher->host.facts;
 	struct plan plan;
 	struct error err;
@@ -192,6 +192,7 @@ static void renew_base(struct launcher *launcher)
 	launcher->warm.mounts = -1;
 	arena_init(&arena);
 	vec_push(&arena, &any.lowers, "any");
+	vec_push(&arena, &options.environments, &any);
 	if (!facts.privileged)
 		return;
 	if (plan_build(&options, &facts, &arena, &plan, &err) ||

@@ -17,6 +17,15 @@
 
 /* ---- what it is about ---- */
 
+struct start_trees {
+	struct launcher *launcher;
+	struct arena *arena;
+	const char *upper; /* the directory of the workspace, below the home */
+	struct plan_tree workspace;
+	struct environment_mount environments[LAUNCH_TREES_MAX];
+	size_t count; /* of them */
+};
+
 /* Directories that core has made, by names of ours, following no link. */
 static int check_directory(
 	const struct launcher *launcher, const char *path, const char *what, struct error *err)
@@ -33,39 +42,67 @@ static int check_directory(
 	return failed;
 }
 
-/* What core says of it, as meta.json would: environment_mount checks it. */
-static void fill_meta(
-	const struct launch_environment *said, struct arena *arena, struct env_meta *meta)
+/* The directories of an overlay's upper. */
+static int check_upper(struct launcher *launcher, const char *upper, const char *what,
+	struct arena *arena, struct error *err)
 {
-	*meta = (struct env_meta){ .name = said->name,
+	return check_directory(launcher, arena_printf(arena, "%s/upper", upper), what, err) ||
+			       check_directory(
+				       launcher, arena_printf(arena, "%s/work", upper), what, err)
+		       ? -1
+		       : 0;
+}
+
+/* What core says of it, as meta.json would: environment_mount checks it. */
+static int add_environment(struct start_trees *trees, const struct launch_tree *said, int fd,
+	struct plan_options *options, struct start_parts *parts, struct error *err)
+{
+	struct launcher *launcher = trees->launcher;
+	struct arena *arena = trees->arena;
+	const char *upper = arena_printf(arena, "%s/env", trees->upper);
+	struct env_meta meta = { .name = said->name,
 		.python = said->python,
 		.python_prefix = said->prefix[0] ? said->prefix : NULL };
 	for (size_t i = 0; i < said->editable_count; i++)
-		vec_push(arena, &meta->editables,
+		vec_push(arena, &meta.editables,
 			(struct env_editable){ .path = said->editables[i] });
 	for (size_t i = 0; i < said->layer_count; i++)
-		vec_push(arena, &meta->layers, said->layers[i]);
+		vec_push(arena, &meta.layers, said->layers[i]);
+	size_t index = trees->count++;
+	if (check_upper(launcher, upper, "the environment's upper", arena, err) ||
+		pin_take(launcher, fd, &parts->environments[index], err))
+		return -1;
+	return environment_mount(
+		&launcher->layers, &meta, upper, arena, options, &trees->environments[index], err);
 }
 
-static int add_environment(struct launcher *launcher, const struct launch_packet *packet,
-	const int *fds, struct arena *arena, struct plan_options *options,
-	struct environment_mount *mount, struct pin **pin, struct error *err)
+/* Its own directory lies on top of the layers. */
+static int add_workspace(struct start_trees *trees, const struct launch_tree *said,
+	struct plan_options *options, struct error *err)
 {
-	const char *id = packet->head.id;
-	struct launch_environment said = launch_environment_of(packet);
-	struct env_meta meta;
-	if (!said.layer_count)
-		return 0;
-	const char *upper = arena_printf(arena, "workspaces/%s/env", id);
-	const char *parts[] = { arena_printf(arena, "%s/upper", upper),
-		arena_printf(arena, "%s/work", upper) };
-	for (int i = 0; i < 2; i++)
-		if (check_directory(launcher, parts[i], "the environment's upper", err))
+	const struct home *home = trees->launcher->home;
+	trees->workspace = (struct plan_tree){ .base = home->path,
+		.layers = "layers",
+		.upper = trees->upper,
+		.owner_uid = home->uid,
+		.owner_gid = home->gid };
+	for (size_t i = 0; i < said->layer_count; i++)
+		vec_push(trees->arena, &trees->workspace.lowers,
+			arena_printf(trees->arena, "%s/tree", said->layers[i]));
+	options->workspace = &trees->workspace;
+	return check_upper(trees->launcher, trees->upper, "the workspace", trees->arena, err);
+}
+
+static int add_trees(struct start_trees *trees, const struct launch_packet *packet, const int *fds,
+	struct plan_options *options, struct start_parts *parts, struct error *err)
+{
+	for (size_t i = 0; i < packet->tree_count; i++) {
+		const struct launch_tree *said = &packet->trees[i];
+		if (said->name[0] ? add_environment(trees, said, *fds++, options, parts, err)
+				  : add_workspace(trees, said, options, err))
 			return -1;
-	if (pin_take(launcher, fds[0], pin, err))
-		return -1;
-	fill_meta(&said, arena, &meta);
-	return environment_mount(&launcher->layers, &meta, upper, arena, options, mount, err);
+	}
+	return 0;
 }
 
 /* A place of its own for init to listen at. The name is bound through the directory's descriptor:
@@ -181,15 +218,17 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 	auto_arena struct arena arena;
 	arena_init(&arena);
 	parts->counters = NO_COUNTERS;
-	struct environment_mount mount = { 0 };
+	struct start_trees trees = { .launcher = launcher,
+		.arena = &arena,
+		.upper = arena_printf(&arena, "workspaces/%s", head->id) };
 	struct plan plan;
 	struct plan_bind dir = { .source = launcher->home->path,
-		.beneath = arena_printf(&arena, "workspaces/%s/upper", head->id),
+		.beneath = arena_printf(&arena, "%s/upper", trees.upper),
 		.kind = PATH_DIRECTORY,
 		.owner_uid = launcher->home->uid,
 		.owner_gid = launcher->home->gid };
 	struct plan_bind cache = dir;
-	cache.beneath = arena_printf(&arena, "workspaces/%s/cache", head->id);
+	cache.beneath = arena_printf(&arena, "%s/cache", trees.upper);
 	struct plan_options options = {
 		.warm = true,
 		.dir = &dir,
@@ -202,8 +241,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 	if (launcher_look(launcher, err) ||
 		check_directory(launcher, dir.beneath, "the workspace", err) ||
 		check_directory(launcher, cache.beneath, "the workspace's cache", err) ||
-		add_environment(
-			launcher, packet, fds, &arena, &options, &mount, &parts->environment, err))
+		add_trees(&trees, packet, fds, &options, parts, err))
 		return -1;
 	struct plan_facts facts = launcher->host.facts;
 	struct pool_kit kit = POOL_KIT_NONE;
@@ -211,7 +249,8 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		     plan_build(&options, &facts, &arena, &plan, err) ||
 		     carry_out(launcher, head->id, &plan, &kit, parts, pid, setup, err);
 	pool_kit_done(&kit);
-	environment_unmount(&mount);
+	for (size_t i = 0; i < trees.count; i++)
+		environment_unmount(&trees.environments[i]);
 	return failed ? -1 : 0;
 }
 
@@ -226,7 +265,8 @@ void start_give_back(struct launcher *launcher, const char *id, struct start_par
 	}
 	if (parts->uid)
 		slots_give(&launcher->slots, parts->uid);
-	pin_give(launcher, parts->environment);
+	for (size_t i = 0; i < LAUNCH_TREES_MAX; i++)
+		pin_give(launcher, parts->environments[i]);
 	if (parts->has_cgroup)
 		pool_drop_cgroup(&launcher->pool, parts->cgroup);
 	counters_done(&parts->counters);

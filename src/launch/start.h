@@ -13,8 +13,8 @@ struct start_counters {
 struct start_parts {
 	const struct isolation *isolation; /* what carries it out; NULL: it hasn't begun */
 	enum plan_limiter limiter;
-	struct pin *environment;
-	uint32_t uid; /* outside, of the slots; 0: none was taken */
+	struct pin *environments[LAUNCH_TREES_MAX]; /* or NULL */
+	uint32_t uid;				    /* outside, of the slots; 0: none was taken */
 	bool has_socket;
 	bool has_cgroup, has_cpu; /* a group; with a cpu quota */
 	unsigned cgroup;	  /* its number */

@@ -21,19 +21,24 @@ static int fail_hidden(const char *target, const char *hidden, struct error *err
 	return -1;
 }
 
+/* Of something below a directory, however deep: no part of it leads elsewhere. */
+static bool is_plain_name(const char *name)
+{
+	char absolute[4096] = "/";
+	return str_copy(absolute + 1, sizeof absolute - 1, name) && path_is_normal(absolute);
+}
+
 /* A lower is a plain name below the layers: no part of it leads elsewhere. */
 static int check_overlay(const struct plan_mount *mount, struct error *err)
 {
-	if (!mount->lower_count || mount->lower_count > PLAN_LOWERS_MAX)
+	const text_list *lowers = &mount->tree->lowers;
+	if (!lowers->count || lowers->count > PLAN_LOWERS_MAX)
 		return fail(err, ERR_LIMIT, "'%s' has %zu layers; there can be 1 to %d",
-			mount->target, mount->lower_count, PLAN_LOWERS_MAX);
-	for (size_t i = 0; i < mount->lower_count; i++) {
-		char absolute[4096] = "/";
-		if (!str_copy(absolute + 1, sizeof absolute - 1, mount->lowers[i]) ||
-			!path_is_normal(absolute) || strpbrk(mount->lowers[i], ":,\\"))
+			mount->target, lowers->count, PLAN_LOWERS_MAX);
+	for (size_t i = 0; i < lowers->count; i++)
+		if (!is_plain_name(lowers->items[i]) || strpbrk(lowers->items[i], ":,\\"))
 			return fail(err, ERR_INVALID, "layer '%s' of '%s' is not a plain name",
-				mount->lowers[i], mount->target);
-	}
+				lowers->items[i], mount->target);
 	return 0;
 }
 
@@ -41,18 +46,14 @@ static int check_overlay(const struct plan_mount *mount, struct error *err)
  */
 static int check_source(const struct plan *plan, const struct plan_mount *mount, struct error *err)
 {
-	char absolute[4096] = "/";
 	if (!path_is_normal(mount->source))
 		return fail(err, ERR_INVALID, "mount source '%s' is not an absolute, plain path",
 			mount->source);
-	if (mount->beneath) {
-		if (!str_copy(absolute + 1, sizeof absolute - 1, mount->beneath) ||
-			!path_is_normal(absolute))
-			return fail(err, ERR_INVALID,
-				"'%s' in mount source '%s' is not a plain name", mount->beneath,
-				mount->source);
+	if (mount->beneath && !is_plain_name(mount->beneath))
+		return fail(err, ERR_INVALID, "'%s' in mount source '%s' is not a plain name",
+			mount->beneath, mount->source);
+	if (mount->beneath)
 		return 0;
-	}
 	if (!(mount->flags & MOUNT_USER))
 		return 0;
 	if (!plan->home && plan->privileged)
@@ -92,6 +93,35 @@ static int check_mounts(const struct plan *plan, struct error *err)
 	return 0;
 }
 
+/* What is counted is what the workspace shows, and of layers that isn't what was written. A daemon
+ * counts by other means. */
+static int check_disk(const struct plan *plan, struct error *err)
+{
+	if (plan->counted_disk && !plan->warm && plan->workspace->lowers.count)
+		return fail(err, ERR_UNAVAILABLE,
+			"a disk limit of '%s' can't be kept: it has layers",
+			plan->workspace->target);
+	return 0;
+}
+
+/* A sandbox has every lock; a plan without one is not one that may be carried out. */
+static int check_isolation(const struct plan *plan, struct error *err)
+{
+	const unsigned filters = FILTER_LANDLOCK | FILTER_SECCOMP;
+	if (plan->namespaces != NAMESPACE_ALL)
+		return fail(err, ERR_INVALID, "a sandbox needs all namespaces of its own");
+	if ((plan->filters & filters) != filters || !plan->no_new_privs)
+		return fail(err, ERR_INVALID,
+			"a sandbox needs Landlock, a system call filter and no_new_privs");
+	if (strcmp(plan->capabilities, "none") != 0)
+		return fail(err, ERR_INVALID, "a sandbox can't have the capabilities '%s'",
+			plan->capabilities);
+	if (plan->network.ports.count > PLAN_PORTS_MAX)
+		return fail(err, ERR_LIMIT, "a network has %zu ports; there can be at most %d",
+			plan->network.ports.count, PLAN_PORTS_MAX);
+	return 0;
+}
+
 static int check_limits(const struct limits *limits, struct error *err)
 {
 	if (limits_check(limits, err))
@@ -103,7 +133,8 @@ static int check_limits(const struct limits *limits, struct error *err)
 
 int plan_check(const struct plan *plan, struct error *err)
 {
-	if (check_ids(plan, err) || check_mounts(plan, err) || check_limits(&plan->limits, err))
+	if (check_ids(plan, err) || check_isolation(plan, err) || check_mounts(plan, err) ||
+		check_limits(&plan->limits, err) || check_disk(plan, err))
 		return -1;
 	if (!path_is_normal(plan->cwd))
 		return fail(err, ERR_INVALID,

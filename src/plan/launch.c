@@ -4,8 +4,8 @@
 #include "base/path.h"
 #include "model/environment.h"
 
-#define FDS_ENVIRONMENT (-2)
-#define ENVIRONMENT_TEXTS 3 /* before its editables and layers */
+#define FDS_TREES (-2)
+#define TREE_TEXTS 3 /* before its editables and layers */
 #define LAYER_HEX 64
 
 /* What a message of each type may have. Everything else in it is 0. */
@@ -15,7 +15,7 @@ struct shape {
 		has_stats, has_held;
 	bool may_be_unasked; /* tag 0 */
 	uint32_t strings_least, strings_most;
-	int fds; /* exactly; -1: one a bit of `present`; FDS_ENVIRONMENT: one with strings */
+	int fds; /* exactly; -1: one a bit of `present`; FDS_TREES: one an environment */
 };
 static const struct shape shapes[] = {
 	{ .type = LAUNCH_START,
@@ -24,7 +24,7 @@ static const struct shape shapes[] = {
 		.has_value = true,
 		.has_limits = true,
 		.strings_most = LAUNCH_STRINGS_MAX,
-		.fds = FDS_ENVIRONMENT },
+		.fds = FDS_TREES },
 	{ .type = LAUNCH_END, .to_launcher = true, .has_id = true },
 	{ .type = LAUNCH_LIST, .to_launcher = true },
 	{ .type = LAUNCH_BUILD,
@@ -177,55 +177,78 @@ static int cut_strings(const char *body, struct launch_packet *packet, struct er
 	return at == len ? 0 : corrupt(err, "bytes after its last string");
 }
 
-struct launch_environment launch_environment_of(const struct launch_packet *packet)
-{
-	const char *const *strings = packet->strings;
-	size_t editables = (size_t)packet->head.value;
-	if (!packet->head.string_count)
-		return (struct launch_environment){ 0 };
-	return (struct launch_environment){ .name = strings[0],
-		.python = strings[1],
-		.prefix = strings[2],
-		.editables = strings + ENVIRONMENT_TEXTS,
-		.layers = strings + ENVIRONMENT_TEXTS + editables,
-		.editable_count = editables,
-		.layer_count = packet->head.string_count - ENVIRONMENT_TEXTS - editables };
-}
-
 static bool is_layer(const char *text)
 {
 	return strlen(text) == LAYER_HEX && strspn(text, "0123456789abcdef") == LAYER_HEX;
 }
 
-static int check_environment(const struct launch_packet *packet, struct error *err)
+/* The strings from *at up to an empty one, which is passed over. false: none is empty. */
+static bool cut_list(
+	const struct launch_packet *packet, size_t *at, const char *const **list, size_t *count)
 {
-	const struct launch_message *head = &packet->head;
-	if (!head->string_count && !head->value)
-		return 0;
-	if (head->value < 0 ||
-		(uint64_t)head->string_count <= (uint64_t)head->value + ENVIRONMENT_TEXTS)
-		return corrupt(err, "an environment without layers");
-	struct launch_environment environment = launch_environment_of(packet);
-	if (!env_name_is_valid(environment.name))
+	*list = packet->strings + *at;
+	for (size_t i = *at; i < packet->head.string_count; i++)
+		if (!packet->strings[i][0]) {
+			*count = i - *at;
+			*at = i + 1;
+			return true;
+		}
+	return false;
+}
+
+static int check_environment(const struct launch_tree *tree, struct error *err)
+{
+	if (!env_name_is_valid(tree->name))
 		return corrupt(err, "an invalid name of an environment");
-	if (!path_is_normal(environment.python) ||
-		(environment.prefix[0] && !path_is_normal(environment.prefix)))
+	if (!path_is_normal(tree->python) || (tree->prefix[0] && !path_is_normal(tree->prefix)))
 		return corrupt(err, "an interpreter without an absolute, plain path");
-	for (size_t i = 0; i < environment.editable_count; i++)
-		if (!path_is_normal(environment.editables[i]))
+	for (size_t i = 0; i < tree->editable_count; i++)
+		if (!path_is_normal(tree->editables[i]))
 			return corrupt(err, "an editable project without an absolute, plain path");
-	for (size_t i = 0; i < environment.layer_count; i++)
-		if (!is_layer(environment.layers[i]))
-			return corrupt(err, "an invalid layer id");
 	return 0;
 }
 
-/* How many descriptors belong to that message. */
-static int count_fds(const struct launch_message *head, const struct shape *shape)
+static int check_tree(const struct launch_packet *packet, size_t index, struct error *err)
 {
-	if (shape->fds == FDS_ENVIRONMENT)
-		return head->string_count > 0;
-	return shape->fds < 0 ? __builtin_popcount(head->present) : shape->fds;
+	const struct launch_tree *tree = &packet->trees[index];
+	for (size_t i = 0; i < index; i++)
+		if (!strcmp(packet->trees[i].name, tree->name))
+			return corrupt(err, "a tree that is named twice");
+	if (!tree->layer_count)
+		return corrupt(err, "a tree without layers");
+	for (size_t i = 0; i < tree->layer_count; i++)
+		if (!is_layer(tree->layers[i]))
+			return corrupt(err, "an invalid layer id");
+	if (tree->name[0])
+		return check_environment(tree, err);
+	if (tree->python[0] || tree->prefix[0] || tree->editable_count)
+		return corrupt(err, "a workspace with an interpreter or with projects");
+	return 0;
+}
+
+/* The trees of a START, and how many descriptors belong to them. */
+static int cut_trees(struct launch_packet *packet, int *fds, struct error *err)
+{
+	const struct launch_message *head = &packet->head;
+	size_t at = 0;
+	if (head->value < 0 || head->value > LAUNCH_TREES_MAX)
+		return corrupt(err, "too many trees");
+	for (packet->tree_count = 0; packet->tree_count < (size_t)head->value;) {
+		struct launch_tree *tree = &packet->trees[packet->tree_count];
+		if (head->string_count - at < TREE_TEXTS)
+			return corrupt(err, "a tree that is cut off");
+		tree->name = packet->strings[at];
+		tree->python = packet->strings[at + 1];
+		tree->prefix = packet->strings[at + 2];
+		at += TREE_TEXTS;
+		if (!cut_list(packet, &at, &tree->editables, &tree->editable_count) ||
+			!cut_list(packet, &at, &tree->layers, &tree->layer_count))
+			return corrupt(err, "a tree that is cut off");
+		if (check_tree(packet, packet->tree_count++, err))
+			return -1;
+		*fds += tree->name[0] != 0;
+	}
+	return at == head->string_count ? 0 : corrupt(err, "strings of no tree");
 }
 
 int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
@@ -244,9 +267,11 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 		return corrupt(err, "the wrong number of strings");
 	if (check_ids(head, shape, err) || check_fields(head, shape, err))
 		return -1;
-	if (fd_count != count_fds(head, shape))
-		return corrupt(err, "the wrong descriptors");
 	if (cut_strings(data + sizeof *head, packet, err))
 		return -1;
-	return head->type == LAUNCH_START ? check_environment(packet, err) : 0;
+	int fds = shape->fds >= 0 ? shape->fds : __builtin_popcount(head->present);
+	packet->tree_count = 0;
+	if (shape->fds == FDS_TREES && cut_trees(packet, &fds, err))
+		return -1;
+	return fd_count == fds ? 0 : corrupt(err, "the wrong descriptors");
 }

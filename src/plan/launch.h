@@ -22,14 +22,14 @@
 
 #define LAUNCH_MAGIC 0x43524c41u
 #define LAUNCH_BODY_MAX 49152
-#define LAUNCH_STRINGS_MAX 512
+#define LAUNCH_STRINGS_MAX 640
 
 enum launch_type {
 	/* core to launcher; each is answered with the same tag */
-	LAUNCH_START = 1, /* id, limits; with an environment: strings and value as in struct
-			   * launch_environment, and its meta.json, locked shared: held while the
-			   * sandbox lives -> STARTED or FAILED (canceled: it was killed while it
-			   * started) */
+	LAUNCH_START = 1, /* id, limits, value = number of trees, strings as in struct launch_tree;
+			   * for each environment, in that order, its meta.json, locked shared: held
+			   * while the sandbox lives -> STARTED or FAILED (canceled: it was killed
+			   * while it started) */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
 	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", options of `carrel
@@ -90,21 +90,25 @@ struct launch_message {
 	struct launch_held held;
 };
 _Static_assert(sizeof(struct launch_message) == 240, "no padding");
+/* A tree of a START that has layers: an environment, or the workspace. Its strings are name
+ * ("": the workspace), python (its interpreter), prefix ("": it lies in /usr), the editable
+ * projects, "", the layers, topmost first, "". The workspace has neither python, prefix nor
+ * editables; one that isn't named is a plain directory. */
+struct launch_tree {
+	const char *name, *python, *prefix;
+	const char *const *editables, *const *layers;
+	size_t editable_count, layer_count;
+};
+#define LAUNCH_TREES_MAX 8
 /* One message taken apart; strings point into the packet that was decoded. */
 struct launch_packet {
 	struct launch_message head;
 	const char *strings[LAUNCH_STRINGS_MAX];
+	/* Of a START, checked: names and layer ids are valid, paths are absolute and plain, each
+	 * name is there once. */
+	struct launch_tree trees[LAUNCH_TREES_MAX];
+	size_t tree_count;
 };
-/* The environment of a START: the strings name, python (its interpreter), prefix ("": it lies in
- * /usr), `value` editable projects, then the layers, topmost first. */
-struct launch_environment {
-	const char *name, *python, *prefix;
-	const char *const *editables, *const *layers;
-	size_t editable_count, layer_count; /* no layers: no environment */
-};
-/* Points into the packet, which launch_decode has checked: names and layer ids are valid, paths are
- * absolute and plain. */
-struct launch_environment launch_environment_of(const struct launch_packet *packet);
 /* Appends the packet. ERR_LIMIT: too many or too long strings. */
 int launch_encode(const struct launch_message *head, const char *const *strings, size_t count,
 	struct buf *out, struct error *err);

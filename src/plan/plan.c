@@ -139,13 +139,13 @@ static int fill_limits(const struct plan_options *options, struct plan *plan, st
 	/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM kill, not
 	 * in "no space left on device". */
 	if (!options->limits.disk_bytes)
-		limits->disk_bytes =
-			options->dir || options->stage ? 0 : tmpfs_default(limits->memory_bytes);
+		limits->disk_bytes = plan->workspace->upper || options->stage
+					     ? 0
+					     : tmpfs_default(limits->memory_bytes);
 	if (!limits->output_bytes && options->captured)
 		limits->output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
-	const struct plan_bind *counted = options->stage ? options->stage : options->dir;
 	plan->measured = options->stage ? PLAN_ENV : PLAN_WORKSPACE;
-	plan->counted_disk = counted && plan->limits.disk_bytes;
+	plan->counted_disk = (plan->workspace->upper || options->stage) && limits->disk_bytes;
 	plan->root_bytes = plan->limits.tmp_bytes + (256 << 10); /* for our own nodes and views */
 	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
 	return 0;
@@ -335,39 +335,78 @@ static void add_tmpfs(
 			.mode = 0755 });
 }
 
-/* The layers and the upper come first, each where the overlay finds it, and go when it is there. */
-static void add_environment(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan)
+/* The layers come first, where the overlay finds them; as does what is at `upper`. */
+static void add_overlay(const struct plan_facts *facts, struct arena *arena, struct plan *plan,
+	const struct plan_tree *tree, const char *upper)
 {
-	const struct plan_environment *environment = options->environment;
-	struct plan_bind part = { .kind = PATH_DIRECTORY };
-	if (options->stage)
-		add_bind(arena, facts, plan, options->stage, PLAN_ENV, 0);
-	if (!environment)
-		return;
-	part.source = environment->base;
-	part.beneath = environment->layers;
-	part.owner_uid = environment->owner_uid;
-	part.owner_gid = environment->owner_gid;
+	struct plan_bind part = { .kind = PATH_DIRECTORY,
+		.source = tree->base,
+		.beneath = tree->layers,
+		.owner_uid = tree->owner_uid,
+		.owner_gid = tree->owner_gid };
 	add_bind(arena, facts, plan, &part, PLAN_LAYERS, MOUNT_RO | MOUNT_STAGING);
-	part.beneath = environment->upper;
-	if (environment->upper)
+	part.beneath = tree->upper;
+	if (tree->upper)
 		add_bind(arena, facts, plan, &part, PLAN_UPPER, MOUNT_STAGING);
-	else
-		add_tmpfs(arena, plan, PLAN_UPPER, tmpfs_default(plan->limits.memory_bytes),
-			MOUNT_STAGING);
 	add_mount(arena, plan,
 		(struct plan_mount){ .kind = MOUNT_OVERLAY,
-			.target = environment->target,
+			.target = tree->target,
 			.flags = MOUNT_NODEV,
 			.source_kind = PATH_DIRECTORY,
-			.lowers = environment->lowers.items,
-			.lower_count = environment->lowers.count });
+			.tree = tree,
+			.upper = upper });
+}
+
+/* Those whose changes are gone afterwards share one tmpfs: one thing to bound and to count. */
+static void add_environments(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan)
+{
+	bool has_tmpfs = false;
+	if (options->stage)
+		add_bind(arena, facts, plan, options->stage, PLAN_ENV, 0);
+	for (size_t i = 0; i < plan->environments.count; i++) {
+		const struct plan_tree *tree = plan->environments.items[i];
+		if (tree->upper)
+			continue;
+		if (!has_tmpfs)
+			add_tmpfs(arena, plan, PLAN_UPPER, tmpfs_default(plan->limits.memory_bytes),
+				MOUNT_STAGING);
+		has_tmpfs = true;
+		add_overlay(facts, arena, plan, tree, arena_printf(arena, PLAN_UPPER "/%zu", i));
+	}
+	for (size_t i = 0; i < plan->environments.count; i++)
+		if (plan->environments.items[i]->upper)
+			add_overlay(facts, arena, plan, plan->environments.items[i], PLAN_UPPER);
+}
+
+static const struct plan_tree *find_workspace(
+	const struct plan_options *options, struct arena *arena)
+{
+	const struct plan_bind *dir = options->dir;
+	struct plan_tree *tree = arena_alloc(arena, sizeof *tree);
+	if (options->workspace)
+		*tree = *options->workspace;
+	else if (dir)
+		*tree = (struct plan_tree){ .base = dir->source,
+			.upper = dir->beneath ? dir->beneath : ".",
+			.owner_uid = dir->owner_uid,
+			.owner_gid = dir->owner_gid };
+	tree->target = PLAN_WORKSPACE;
+	return tree;
 }
 
 static int add_workspace(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *plan, struct error *err)
 {
+	const struct plan_tree *tree = plan->workspace;
+	if (options->workspace) {
+		if (!tree->upper) {
+			add_tmpfs(arena, plan, PLAN_UPPER, plan->limits.disk_bytes, MOUNT_STAGING);
+			plan->mounts.items[plan->mounts.count - 1].tree = tree;
+		}
+		add_overlay(facts, arena, plan, tree, tree->upper ? PLAN_UPPER : PLAN_UPPER "/w");
+		return 0;
+	}
 	if (!options->dir) {
 		add_tmpfs(arena, plan, PLAN_WORKSPACE,
 			options->stage ? tmpfs_default(plan->limits.memory_bytes)
@@ -578,9 +617,11 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(arena, &plan->env, plan_own_env[i]);
 	plan_limit_env(&plan->limits, plan->ptrace, arena, &plan->env);
-	const struct plan_environment *environment = options->environment;
-	for (size_t i = 0; environment && environment->variables && environment->variables[i]; i++)
-		vec_push(arena, &plan->env, environment->variables[i]);
+	for (size_t i = 0; i < plan->environments.count; i++) {
+		const char *const *variables = plan->environments.items[i]->variables;
+		for (size_t j = 0; variables && variables[j]; j++)
+			vec_push(arena, &plan->env, variables[j]);
+	}
 	if (plan->tty && facts->term)
 		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
 	for (size_t i = 0; i < options->env.count; i++) {
@@ -601,9 +642,10 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 /* A setgid file in a directory of the host could be executed by anybody who reaches it there. A
  * workspace of a daemon (warm) lies in carrel's home, which nobody but its owner can enter; still,
  * no file of root's group gets the bit. */
-static bool has_writable_host_directory(const struct plan_options *options)
+static bool has_writable_host_directory(
+	const struct plan_options *options, const struct plan_tree *workspace)
 {
-	if (options->stage || (options->dir && (!options->warm || options->dir->owner_gid == 0)))
+	if (options->stage || (workspace->upper && (!options->warm || workspace->owner_gid == 0)))
 		return true;
 	for (size_t i = 0; i < options->binds.count; i++)
 		if (!options->binds.items[i].read_only)
@@ -622,18 +664,27 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.outside_gid = facts->outside_gid,
 		.home = options->home,
 		.hostname = "sandbox",
-		.network = options->forward ? "forward" : "none",
 		.isolation = "native",
+		.namespaces = NAMESPACE_ALL,
+		.filters =
+			FILTER_LANDLOCK | FILTER_SECCOMP | (options->observe ? FILTER_OBSERVE : 0),
+		.seccomp = "default",
+		.capabilities = "none",
+		.no_new_privs = true,
+		.network.mode = options->forward ? NETWORK_FORWARD : NETWORK_NONE,
+		.workspace = find_workspace(options, arena),
+		.environments = options->environments,
 		.limiter = facts->limiter,
 		.ptrace = options->ptrace,
-		.observe = options->observe,
-		.setgid = !has_writable_host_directory(options),
+		.memfd = true,
 		.umask = facts->umask,
 		.warm = options->warm,
 		.argv = options->argv,
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
-		.forward_port = options->forward ? PLAN_FORWARD_PORT : 0,
 	};
+	plan.setgid = !has_writable_host_directory(options, plan.workspace);
+	if (options->forward)
+		vec_push(arena, &plan.network.ports, PLAN_FORWARD_PORT);
 	if (fill_limits(options, &plan, err) || choose_streams(options, facts, &plan, err))
 		return -1;
 	add_system(options, facts, arena, &plan);
@@ -646,7 +697,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 			.flags = MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC,
 			.source_kind = PATH_DIRECTORY });
 	add_scratch(options, facts, arena, &plan);
-	add_environment(options, facts, arena, &plan);
+	add_environments(options, facts, arena, &plan);
 	if (add_workspace(options, facts, arena, &plan, err) ||
 		add_user_binds(options, facts, arena, &plan, err) ||
 		add_env(options, facts, arena, &plan, err))

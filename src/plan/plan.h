@@ -64,27 +64,29 @@ struct plan_bind {
 	enum plan_path_kind kind;      /* of the source: directory or file */
 	uint32_t owner_uid, owner_gid; /* of the source */
 };
-/* An environment: layers below, and on top what the command changes. */
-struct plan_environment {
+/* The workspace, or an environment: layers below, and on top what the command changes. */
+struct plan_tree {
 	const char *target;	      /* where it is mounted */
 	const char *const *variables; /* "K=V" that it sets, NULL-terminated; NULL: none */
-	const char *base;   /* directory of the host, below which layers and upper are opened
-			     * following	 no link */
-	const char *layers; /* the name there that holds them */
-	text_list lowers;   /* names in it, topmost first */
-	const char
-		*upper; /* the name there with `upper` and `work`; NULL: a tmpfs, gone afterwards */
+	const char *base;	      /* directory of the host, below which layers and upper are
+				       * opened following no link */
+	const char *layers;	      /* the name there that holds the lowers */
+	text_list lowers;	      /* names in it, topmost first; none: a plain directory */
+	const char *upper; /* the name there of a directory with `upper` and `work`; without lowers:
+			    * of the directory itself. NULL: a tmpfs, gone afterwards */
 	uint32_t owner_uid, owner_gid; /* of all of them */
 };
+typedef VEC(const struct plan_tree *) plan_trees;
 struct plan_options {
 	bool warm;	   /* it stays, and commands come later: no argv, no streams */
 	char *const *argv; /* NULL-terminated, at least one unless warm */
 	text_list env;	   /* "K=V" */
 	const char *cwd;   /* -w, or NULL */
 	VEC(struct plan_bind) binds;
-	const struct plan_bind *dir;		    /* --dir, target unused; NULL: a tmpfs */
-	const struct plan_environment *environment; /* NULL: none */
-	const struct plan_bind *cache;		    /* at /.cache; NULL: scratch */
+	const struct plan_bind *dir;	   /* --dir, target unused; NULL: a tmpfs */
+	const struct plan_tree *workspace; /* with layers, in place of dir; target unused */
+	plan_trees environments;
+	const struct plan_bind *cache; /* at /.cache; NULL: scratch */
 	const struct plan_bind *stage; /* at /env, writable, in place of an environment;
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
@@ -119,20 +121,20 @@ enum plan_mount_kind {
 	MOUNT_TMPFS,   /* one of its own: size_bytes, inodes */
 	MOUNT_PROC,
 	MOUNT_DEVPTS,
-	MOUNT_OVERLAY, /* of `lowers`, with PLAN_UPPER on top */
+	MOUNT_OVERLAY, /* of `tree`, whose layers are at PLAN_LAYERS, its upper at `upper` */
 	MOUNT_VIEWS,   /* the views below `target`, over an empty cgroup2 where the host has one */
 };
 #define PLAN_LOWERS_MAX 500 /* the kernel takes no more */
-/* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them; then the workspace
- * covers their names. */
+/* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them. The parts of the
+ * next overlay take their place; in the end the workspace covers the names. */
 #define PLAN_LAYERS PLAN_WORKSPACE "/.layers"
-#define PLAN_UPPER PLAN_WORKSPACE "/.upper" /* holds upper/ and work/ */
+#define PLAN_UPPER PLAN_WORKSPACE "/.upper"
 enum plan_mount_flags {
 	MOUNT_RO = 1,
 	MOUNT_NODEV = 2,
 	MOUNT_NOEXEC = 4,
 	MOUNT_USER = 8,	   /* source named by the user, or of the home: not the system's */
-	MOUNT_STAGING = 16 /* taken off again when the overlay is there */
+	MOUNT_STAGING = 16 /* taken off again when the overlays are there */
 };
 struct plan_mount {
 	enum plan_mount_kind kind;
@@ -146,8 +148,10 @@ struct plan_mount {
 	uint32_t owner_uid, owner_gid;
 	uint64_t size_bytes, inodes;
 	unsigned mode;
-	const char *const *lowers; /* MOUNT_OVERLAY: relative to PLAN_LAYERS */
-	size_t lower_count;
+	const struct plan_tree *tree; /* MOUNT_OVERLAY: what it shows. MOUNT_TMPFS: the tree whose
+				       * upper it is alone, or NULL */
+	const char *upper; /* MOUNT_OVERLAY: the path inside of a directory with `upper` and `work`
+			    */
 };
 enum plan_access {
 	ACCESS_READ = 1,
@@ -169,10 +173,43 @@ struct plan_rlimit {
  * sandbox's own. */
 enum plan_stream { STREAM_HANDED, STREAM_RELAYED, STREAM_CAPTURED, STREAM_TTY, STREAM_EMPTY };
 
+enum plan_namespace {
+	NAMESPACE_USER = 1,
+	NAMESPACE_MOUNT = 2,
+	NAMESPACE_PID = 4,
+	NAMESPACE_NET = 8,
+	NAMESPACE_IPC = 16,
+	NAMESPACE_UTS = 32,
+	NAMESPACE_CGROUP = 64,
+	NAMESPACE_ALL = 127
+};
+enum plan_filter {
+	FILTER_LANDLOCK = 1, /* of paths, by `rules` */
+	FILTER_SECCOMP = 2,  /* of system calls, by the program `seccomp` */
+	FILTER_OBSERVE = 4   /* calls that name a path wait until the supervisor has noted it */
+};
+enum plan_network_mode { NETWORK_NONE, NETWORK_FORWARD };
+#define PLAN_PORTS_MAX 4
+struct plan_network {
+	enum plan_network_mode mode;
+	text_list allow;     /* "host:port" that may be reached. NETWORK_FORWARD: whoever holds the
+			      * other end of the ports decides */
+	VEC(uint16_t) ports; /* of 127.0.0.1 inside: sockets that listen there and lead out */
+};
+
 struct plan {
 	bool privileged;
 	uint32_t inside_uid, inside_gid, outside_uid, outside_gid;
-	const char *hostname, *network, *isolation;
+	const char *hostname;
+	const char *isolation;	  /* name of the backend that carries the plan out */
+	unsigned namespaces;	  /* enum plan_namespace: those of its own */
+	unsigned filters;	  /* enum plan_filter */
+	const char *seccomp;	  /* name of the program */
+	const char *capabilities; /* that processes have: "none" */
+	bool no_new_privs;
+	struct plan_network network;
+	const struct plan_tree *workspace; /* at PLAN_WORKSPACE; always there */
+	plan_trees environments;
 	const char *home; /* carrel's own, or NULL */
 	uint64_t root_bytes,
 		root_inodes; /* of the root tmpfs, which holds /tmp, /.cache and /dev/shm too */
@@ -188,19 +225,17 @@ struct plan {
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;
 	enum plan_limiter limiter;
-	bool ptrace;  /* processes of the sandbox may trace each other, but not PID 1 */
-	bool observe; /* calls that name a path wait until the supervisor has noted it */
-	bool setgid;  /* setgid bits can be set: no directory of the host is writable */
+	bool ptrace; /* processes of the sandbox may trace each other, but not PID 1 */
+	bool setgid; /* setgid bits can be set: no directory of the host is writable */
+	bool memfd;  /* memfd_create works */
 	enum plan_stream streams[3];
 	bool merged; /* stderr is relayed with stdout, in order: both lead to one place */
 	unsigned umask;
 	bool tty;     /* one of the streams is STREAM_TTY: a pseudo terminal is made inside */
 	bool mirrors; /* it stands for the caller's terminal and was not asked for with -t: the
 		       * caller's terminal edits lines, echoes and sends signals */
-	const char *measured;  /* target of the mount that limits.disk_bytes is about */
-	bool counted_disk;     /* it is kept by measuring a directory of the host */
-	uint16_t forward_port; /* of 127.0.0.1 inside: a socket that listens there goes out; 0: none
-				*/
+	const char *measured; /* target of the mount that limits.disk_bytes is about */
+	bool counted_disk;    /* it is kept by measuring a directory of the host */
 	bool warm;
 	text_list env;	   /* items[count] is NULL */
 	char *const *argv; /* warm: none */

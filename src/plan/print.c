@@ -25,11 +25,33 @@ static void print_flags(struct json *j, const char *key, unsigned flags, const c
 	json_end(j);
 }
 
-static void print_texts(struct json *j, const char *key, const char *const *texts, size_t count)
+static void print_texts(struct json *j, const char *key, const text_list *texts)
 {
 	json_array(j, key);
-	for (size_t i = 0; i < count; i++)
-		json_text(j, NULL, texts[i]);
+	for (size_t i = 0; i < texts->count; i++)
+		json_text(j, NULL, texts->items[i]);
+	json_end(j);
+}
+
+static void print_tree(struct json *j, const char *key, const struct plan_tree *tree)
+{
+	json_object(j, key);
+	json_text(j, "target", tree->target);
+	json_text(j, "base", tree->base);
+	json_text(j, "layers", tree->layers);
+	print_texts(j, "lowers", &tree->lowers);
+	json_text(j, "upper", tree->upper);
+	json_end(j);
+}
+
+static void print_network(struct json *j, const struct plan_network *network)
+{
+	static const char *const modes[] = { "none", "forward" };
+	json_text(j, "network", modes[network->mode]);
+	print_texts(j, "network_allow", &network->allow);
+	json_array(j, "network_ports");
+	for (size_t i = 0; i < network->ports.count; i++)
+		json_u64(j, NULL, network->ports.items[i]);
 	json_end(j);
 }
 
@@ -86,8 +108,10 @@ static void print_mounts(struct json *j, const struct plan *plan)
 			json_u64(j, "owner_gid", mount->owner_gid);
 			json_end(j);
 		}
-		if (mount->kind == MOUNT_OVERLAY)
-			print_texts(j, "lowers", mount->lowers, mount->lower_count);
+		if (mount->kind == MOUNT_OVERLAY) {
+			print_texts(j, "lowers", &mount->tree->lowers);
+			json_text(j, "upper", mount->upper);
+		}
 		if (mount->kind == MOUNT_TMPFS) {
 			json_u64(j, "size_bytes", mount->size_bytes);
 			json_u64(j, "inodes", mount->inodes);
@@ -154,12 +178,12 @@ static void print_command(struct json *j, const struct plan *plan)
 	static const char *const kinds[] = { "handed", "relayed", "captured", "tty", "empty" };
 	static const char *const names[] = { "stdin", "stdout", "stderr" };
 	json_object(j, "command");
-	size_t argc = 0;
-	while (plan->argv && plan->argv[argc])
-		argc++;
-	print_texts(j, "argv", (const char *const *)plan->argv, argc);
+	json_array(j, "argv");
+	for (char *const *arg = plan->argv; arg && *arg; arg++)
+		json_text(j, NULL, *arg);
+	json_end(j);
 	json_text(j, "cwd", plan->cwd);
-	print_texts(j, "env", plan->env.items, plan->env.count);
+	print_texts(j, "env", &plan->env);
 	json_u64(j, "umask", plan->umask);
 	json_bool(j, "tty", plan->tty);
 	for (int i = 0; i < 3; i++)
@@ -171,28 +195,36 @@ static void print_command(struct json *j, const struct plan *plan)
 void plan_print(const struct plan *plan, struct buf *out)
 {
 	static const char *const namespaces[] = { "user", "mount", "pid", "net", "ipc", "uts",
-		"cgroup" };
+		"cgroup", NULL };
+	static const char *const filters[] = { "landlock", "seccomp", "observe", NULL };
 	struct json j;
 	json_init(&j, out, true);
 	json_object(&j, NULL);
 	json_text(&j, "isolation", plan->isolation);
 	json_text(&j, "hostname", plan->hostname);
-	json_text(&j, "network", plan->network);
-	print_texts(&j, "namespaces", namespaces, sizeof namespaces / sizeof *namespaces);
+	print_network(&j, &plan->network);
+	print_flags(&j, "namespaces", plan->namespaces, namespaces);
 	print_identity(&j, plan);
+	print_tree(&j, "workspace", plan->workspace);
+	json_array(&j, "environments");
+	for (size_t i = 0; i < plan->environments.count; i++)
+		print_tree(&j, NULL, plan->environments.items[i]);
+	json_end(&j);
 	print_root(&j, plan);
 	print_mounts(&j, plan);
 	print_views(&j, plan);
-	print_texts(&j, "masked", plan->masks.items, plan->masks.count);
-	print_texts(&j, "read_only", plan->read_only.items, plan->read_only.count);
+	print_texts(&j, "masked", &plan->masks);
+	print_texts(&j, "read_only", &plan->read_only);
 	print_landlock(&j, plan);
-	json_text(&j, "seccomp", "default");
+	print_flags(&j, "filters", plan->filters, filters);
+	json_text(&j, "seccomp", plan->seccomp);
 	json_bool(&j, "ptrace", plan->ptrace);
-	if (plan->observe)
+	if (plan->filters & FILTER_OBSERVE)
 		json_bool(&j, "observe", true);
 	json_bool(&j, "setgid", plan->setgid);
-	json_text(&j, "capabilities", "none");
-	json_bool(&j, "no_new_privs", true);
+	json_bool(&j, "memfd", plan->memfd);
+	json_text(&j, "capabilities", plan->capabilities);
+	json_bool(&j, "no_new_privs", plan->no_new_privs);
 	print_limits(&j, plan);
 	print_command(&j, plan);
 	json_end(&j);

@@ -34,14 +34,15 @@
 /* A path of the sandbox, relative to its root. */
 #define BELOW_ROOT(path) (&(path)[1])
 /* What the parent does meanwhile: it has, mostly, by now. */
-static void wait_for_parent(struct child *child, enum setup_type type, int fds[SETUP_FD_MAX])
+static void wait_for_parent(
+	struct sandbox_child *child, enum setup_type type, int fds[SETUP_FD_MAX])
 {
 	struct setup_message message = { 0 };
 	if (setup_receive(child->start->socket, true, &message, fds) != 1 || message.type != type)
 		_exit(125); /* the parent is gone or has failed; it says so itself */
 }
 
-static int wait_for_maps(struct child *child, struct error *err)
+static int wait_for_maps(struct sandbox_child *child, struct error *err)
 {
 	int none[SETUP_FD_MAX];
 	if (child->plan->privileged)
@@ -51,7 +52,7 @@ static int wait_for_maps(struct child *child, struct error *err)
 
 /* After the mounts: the kernel keeps lists of each file system's inodes for every group that one
  * was made in, and none of those that were made until now is the command's doing. */
-static int join_cgroup(struct child *child, struct error *err)
+static int join_cgroup(struct sandbox_child *child, struct error *err)
 {
 	int fds[SETUP_FD_MAX];
 	if (child->plan->limiter == LIMITER_CGROUP_V1) {
@@ -61,7 +62,7 @@ static int join_cgroup(struct child *child, struct error *err)
 	if (cgroup_enter(child->start->cgroup))
 		return fail_errno(err, "enter the control group");
 	/* Not a flag of clone3: the namespace's root must be the group that was just entered. */
-	if (unshare(CLONE_NEWCGROUP))
+	if (child->plan->namespaces & NAMESPACE_CGROUP && unshare(CLONE_NEWCGROUP))
 		return fail_errno(err, "make a cgroup namespace");
 	return 0;
 }
@@ -75,7 +76,7 @@ static int become_inside(const struct plan *plan, struct error *err)
 	return 0;
 }
 
-static int take_identity(struct child *child, struct error *err)
+static int take_identity(struct sandbox_child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
 	struct namespace_ids ids = { plan->inside_uid, plan->outside_uid, plan->inside_gid,
@@ -91,7 +92,7 @@ static int compare_fds(const void *a, const void *b)
 
 /* What else a launcher has open is none of ours: locks and sockets that others wait for, and more
  * than the limit of descriptors may allow. */
-static int close_others(struct child *child, struct error *err)
+static int close_others(struct sandbox_child *child, struct error *err)
 {
 	const struct start *start = child->start;
 	size_t count = 0, trees = child->plan->mounts.count;
@@ -117,7 +118,7 @@ static int close_others(struct child *child, struct error *err)
 	return 0;
 }
 
-static int name_host(struct child *child, struct error *err)
+static int name_host(struct sandbox_child *child, struct error *err)
 {
 	/* No setsid here: carrel-init starts a session for each command, and is deaf to terminals
 	 * itself. */
@@ -128,13 +129,18 @@ static int name_host(struct child *child, struct error *err)
 
 static int make_network(void *ctx, struct error *err)
 {
-	struct child *child = ctx;
+	struct sandbox_child *child = ctx;
 	return netns_leave_for_new(&child->netns, err);
 }
 
-static int begin_network(struct child *child, struct error *err)
+static bool makes_network(const struct sandbox_child *child)
 {
-	if (child->start->netns >= 0)
+	return child->plan->namespaces & NAMESPACE_NET && child->start->netns < 0;
+}
+
+static int begin_network(struct sandbox_child *child, struct error *err)
+{
+	if (!makes_network(child))
 		return 0;
 	if (worker_start(&child->worker, err))
 		return -1;
@@ -142,20 +148,22 @@ static int begin_network(struct child *child, struct error *err)
 	return 0;
 }
 
-static int enter_network(struct child *child, struct error *err)
+static int enter_network(struct sandbox_child *child, struct error *err)
 {
-	if (child->start->netns < 0) {
+	if (makes_network(child)) {
 		if (worker_finish(&child->worker, child->network, err) ||
 			netns_enter(child->netns, err))
 			return -1;
 		fd_close(&child->netns);
 	}
-	if (!child->plan->forward_port)
-		return 0;
-	return netns_listen(child->plan->forward_port, &child->report[SETUP_LISTENER], err);
+	const struct plan_network *network = &child->plan->network;
+	for (size_t i = 0; i < network->ports.count; i++)
+		if (netns_listen(network->ports.items[i], &child->report[SETUP_LISTENER + i], err))
+			return -1;
+	return 0;
 }
 
-static int open_sources(struct child *child, struct error *err)
+static int open_sources(struct sandbox_child *child, struct error *err)
 {
 	struct start *start = child->start;
 	if (!start->has_root && sources_open(child->plan, false, &start->idmap, start->trees, err))
@@ -167,7 +175,7 @@ static int open_sources(struct child *child, struct error *err)
 
 /* A tree must be attached before anything can be mounted in it. /usr is there on every host, its
  * own tree has been opened, and this namespace's old root goes away whole. */
-static int make_own_root(struct child *child, int tmpfs, struct error *err)
+static int make_own_root(struct sandbox_child *child, int tmpfs, struct error *err)
 {
 	child->root = tmpfs;
 	return mount_attach(tmpfs, AT_FDCWD, "/usr", err) ||
@@ -178,7 +186,7 @@ static int make_own_root(struct child *child, int tmpfs, struct error *err)
 
 /* The root is there: only what can be written to is our own. It is attached where the first of its
  * directories will cover it. */
-static int take_base_root(struct child *child, int tmpfs, struct error *err)
+static int take_base_root(struct sandbox_child *child, int tmpfs, struct error *err)
 {
 	const struct plan *plan = child->plan;
 	child->root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -200,7 +208,7 @@ static int take_base_root(struct child *child, int tmpfs, struct error *err)
 }
 
 /* Before the workspace covers them. */
-static int open_hidden(struct child *child, struct error *err)
+static int open_hidden(struct sandbox_child *child, struct error *err)
 {
 	const char *name = BELOW_ROOT(PLAN_WORKSPACE);
 	auto_close int masks = openat(child->root, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -214,7 +222,7 @@ static int open_hidden(struct child *child, struct error *err)
 	return 0;
 }
 
-static int make_root(struct child *child, struct error *err)
+static int make_root(struct sandbox_child *child, struct error *err)
 {
 	char size[24], inodes[24];
 	str_format(size, sizeof size, "%llu", (unsigned long long)child->plan->root_bytes);
@@ -232,7 +240,7 @@ static int make_root(struct child *child, struct error *err)
 
 static int make_files(void *ctx, struct error *err)
 {
-	struct child *child = ctx;
+	struct sandbox_child *child = ctx;
 	if (child->plan->privileged && become_inside(child->plan, err))
 		return -1;
 	if (!child->start->has_root && root_make_files(child->root, child->plan, err))
@@ -240,7 +248,7 @@ static int make_files(void *ctx, struct error *err)
 	return root_make_views(child->scratch, child->hidden, child->plan, err);
 }
 
-int child_finish_files(struct child *child, struct error *err)
+int child_finish_files(struct sandbox_child *child, struct error *err)
 {
 	if (child->has_files)
 		return 0;
@@ -248,7 +256,7 @@ int child_finish_files(struct child *child, struct error *err)
 	return worker_finish(&child->worker, child->files, err);
 }
 
-static int attach_system(struct child *child, struct error *err)
+static int attach_system(struct sandbox_child *child, struct error *err)
 {
 	/* Files are made in it until seal_mounts. */
 	struct mount_change open = { .clear = MOUNT_ATTR_RDONLY };
@@ -268,7 +276,7 @@ uint64_t child_attributes(unsigned flags)
 }
 
 static int open_tmpfs(
-	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	char size[24], inodes[24], mode[8];
 	str_format(size, sizeof size, "%llu", (unsigned long long)mount->size_bytes);
@@ -294,7 +302,7 @@ static int open_proc(const struct plan_mount *mount, int *tree, struct error *er
 
 /* A terminal made from outside belongs to the sandbox's user all the same. */
 static int open_devpts(
-	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	char uid[16], gid[16];
 	str_format(uid, sizeof uid, "%u", child->plan->inside_uid);
@@ -305,7 +313,7 @@ static int open_devpts(
 }
 
 static int open_scratch(
-	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	if (mount_clone(child->scratch, BELOW_ROOT(mount->target), tree, err))
 		return -1;
@@ -315,7 +323,7 @@ static int open_scratch(
 }
 
 static int open_views(
-	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	struct mount_change shut = { .set = child_attributes(mount->flags) };
 	return mount_clone(child->scratch, BELOW_ROOT(PLAN_SYS), tree, err) ||
@@ -325,42 +333,56 @@ static int open_views(
 }
 
 /* The parts are mounted already, below the working directory. */
-static int make_overlay(
-	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+static int make_overlay(const struct plan_mount *mount, int *tree, struct error *err)
 {
-	bool is_tmpfs = child->report[SETUP_UPPER] >= 0;
+	char upper[64], work[64];
+	bool is_throwaway = !mount->tree->upper;
+	const char *parts = BELOW_ROOT(mount->upper);
+	str_format(upper, sizeof upper, "%s/upper", parts);
+	str_format(work, sizeof work, "%s/work", parts);
 	const struct overlay overlay = { .layers = BELOW_ROOT(PLAN_LAYERS),
-		.lowers = mount->lowers,
-		.lower_count = mount->lower_count,
-		.upper = BELOW_ROOT(PLAN_UPPER "/upper"),
-		.work = BELOW_ROOT(PLAN_UPPER "/work"),
-		.is_throwaway = is_tmpfs,
+		.lowers = mount->tree->lowers.items,
+		.lower_count = mount->tree->lowers.count,
+		.upper = upper,
+		.work = work,
+		.is_throwaway = is_throwaway,
 		.scratch = BELOW_ROOT(PLAN_UPPER "/scratch") };
-	if (is_tmpfs && (mkdir(overlay.upper, 0755) || mkdir(overlay.work, 0755)))
+	if (is_throwaway && (mkdir(parts, 0755) || mkdir(upper, 0755) || mkdir(work, 0755)))
 		return fail_errno(err, "make the upper of '%s'", mount->target);
-	if (overlay_make(&overlay, (unsigned)child_attributes(mount->flags), tree, err))
-		return -1;
-	if (umount2(BELOW_ROOT(PLAN_LAYERS), MNT_DETACH) ||
-		umount2(BELOW_ROOT(PLAN_UPPER), MNT_DETACH))
-		return fail_errno(err, "unmount the layers of '%s'", mount->target);
+	return overlay_make(&overlay, (unsigned)child_attributes(mount->flags), tree, err);
+}
+
+/* Parts of overlays that are made already go: where other parts come, and before the workspace
+ * covers their names. */
+static int make_way(struct sandbox_child *child, const struct plan_mount *mount, struct error *err)
+{
+	static const char *const places[] = { PLAN_LAYERS, PLAN_UPPER };
+	bool is_workspace = !strcmp(mount->target, PLAN_WORKSPACE);
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		bool is_here = !strcmp(mount->target, places[i]);
+		if (child->is_staged[i] && (is_here || is_workspace) &&
+			(fchdir(child->root) || umount2(BELOW_ROOT(places[i]), MNT_DETACH)))
+			return fail_errno(err, "unmount '%s'", places[i]);
+		child->is_staged[i] = is_here || (child->is_staged[i] && !is_workspace);
+	}
 	return 0;
 }
 
 /* In the new root, so that no path of the host is in the mount's options, and a link that a home's
  * owner put in the place of a layer or of the upper leads nowhere else. */
 static int open_overlay(
-	struct child *child, const struct plan_mount *mount, int *tree, struct error *err)
+	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	auto_close int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (old < 0 || fchdir(child->root) || chroot("."))
 		return fail_errno(err, "enter the new root");
-	int failed = make_overlay(child, mount, tree, err);
+	int failed = make_overlay(mount, tree, err);
 	if (!failed && (fchdir(old) || chroot(".")))
 		failed = fail_errno(err, "leave the new root");
 	return failed;
 }
 
-static int open_tree_of(struct child *child, size_t index, int *tree, struct error *err)
+static int open_tree_of(struct sandbox_child *child, size_t index, int *tree, struct error *err)
 {
 	const struct plan_mount *mount = &child->plan->mounts.items[index];
 	switch (mount->kind) {
@@ -385,7 +407,8 @@ static int open_tree_of(struct child *child, size_t index, int *tree, struct err
 }
 
 /* Below a directory of the user's, an earlier sandbox may have left links: none is followed. */
-static int attach(struct child *child, const struct plan_mount *mount, int tree, struct error *err)
+static int attach(
+	struct sandbox_child *child, const struct plan_mount *mount, int tree, struct error *err)
 {
 	if (mount->in_root)
 		return mount_attach(tree, child->root, mount->target + 1, err);
@@ -407,7 +430,7 @@ static int attach(struct child *child, const struct plan_mount *mount, int tree,
 	return 0;
 }
 
-static int attach_others(struct child *child, struct error *err)
+static int attach_others(struct sandbox_child *child, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->mounts.count; i++) {
 		const struct plan_mount *mount = &child->plan->mounts.items[i];
@@ -419,13 +442,14 @@ static int attach_others(struct child *child, struct error *err)
 		if (mount->flags & MOUNT_USER && child_finish_files(child, err))
 			return -1;
 		auto_close int tree = -1;
-		if (open_tree_of(child, i, &tree, err) || attach(child, mount, tree, err))
+		if (open_tree_of(child, i, &tree, err) || make_way(child, mount, err) ||
+			attach(child, mount, tree, err))
 			return -1;
 		if (mount->kind == MOUNT_PROC)
 			child->report[SETUP_PROC] = take_fd(&tree);
 		else if (!strcmp(mount->target, child->plan->measured))
 			child->report[SETUP_WORKSPACE] = take_fd(&tree);
-		else if (mount->kind == MOUNT_TMPFS && !(mount->flags & MOUNT_RO))
+		else if (mount->kind == MOUNT_TMPFS && !(mount->flags & MOUNT_RO) && !mount->tree)
 			child->report[SETUP_UPPER] = take_fd(&tree);
 	}
 	return 0;
@@ -436,7 +460,7 @@ static int drop_old_root(void *ctx, struct error *err)
 	return mount_drop_old_root(err);
 }
 
-static int enter_root(struct child *child, struct error *err)
+static int enter_root(struct sandbox_child *child, struct error *err)
 {
 	if (child->start->has_root)
 		return chdir("/") ? fail_errno(err, "enter '/'") : 0;
@@ -448,13 +472,13 @@ static int enter_root(struct child *child, struct error *err)
 	return 0;
 }
 
-static bool has_old_root(const struct child *child)
+static bool has_old_root(const struct sandbox_child *child)
 {
 	return !child->start->has_root && child->start->mounts < 0;
 }
 
 /* Everything gets its last attributes at once. */
-static int seal_mounts(struct child *child, struct error *err)
+static int seal_mounts(struct sandbox_child *child, struct error *err)
 {
 	if (has_old_root(child)) /* the last moment for it: Landlock refuses to unmount */
 		worker_begin(&child->worker, child->old_root);
@@ -467,7 +491,7 @@ static int seal_mounts(struct child *child, struct error *err)
 		       : 0;
 }
 
-static int open_terminal(struct child *child, struct error *err)
+static int open_terminal(struct sandbox_child *child, struct error *err)
 {
 	if (!child->plan->tty)
 		return 0;
@@ -479,7 +503,7 @@ static int open_terminal(struct child *child, struct error *err)
 /* What the supervisor needs to measure: it gets the descriptors and nothing inside has them. That
  * of a cold sandbox looks for most of them itself (start_find) if the command lives long enough to
  * be measured: a packet wakes it, and the last descriptor of a mount is dear to close. */
-static int report_descriptors(struct child *child, struct error *err)
+static int report_descriptors(struct sandbox_child *child, struct error *err)
 {
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_DESCRIPTORS };
 	bool is_any = child->start->listener >= 0;
@@ -519,7 +543,7 @@ static int set_rlimit(const struct plan_rlimit *limit, struct error *err)
 	return 0;
 }
 
-static int set_some(struct child *child, bool descriptors, struct error *err)
+static int set_some(struct sandbox_child *child, bool descriptors, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->rlimits.count; i++) {
 		const struct plan_rlimit *limit = &child->plan->rlimits.items[i];
@@ -532,7 +556,7 @@ static int set_some(struct child *child, bool descriptors, struct error *err)
 /* A JVM looks for control groups in the list of mounts, then for files at the place it finds there.
  * So the cgroup2 of our own namespace is mounted, and the views cover it: nothing of it can be
  * reached. Where the kernel refuses it, programs look at the files alone. */
-static int list_cgroup(struct child *child, struct error *err)
+static int list_cgroup(struct sandbox_child *child, struct error *err)
 {
 	static const char *const none[] = { NULL };
 	struct mount_change shut = { .set = child_attributes(
@@ -550,22 +574,24 @@ static int list_cgroup(struct child *child, struct error *err)
 		       : 0;
 }
 
-static int set_rlimits(struct child *child, struct error *err)
+static int set_rlimits(struct sandbox_child *child, struct error *err)
 {
 	return set_some(child, false, err);
 }
 
 /* After ours are sent: those that a user has under way are held against it, and other sandboxes of
  * a plain user's may have as many. */
-static int limit_descriptors(struct child *child, struct error *err)
+static int limit_descriptors(struct sandbox_child *child, struct error *err)
 {
 	return set_some(child, true, err);
 }
 
-static int restrict_paths(struct child *child, struct error *err)
+static int restrict_paths(struct sandbox_child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
 	auto_close int ruleset = -1;
+	if (!(plan->filters & FILTER_LANDLOCK))
+		return 0;
 	unsigned only = plan->landlock_writes ? LANDLOCK_ONLY_WRITES : 0;
 	if (only ? landlock_create_writes(plan->landlock_abi, &ruleset, err)
 		 : landlock_create(plan->landlock_abi, &ruleset, err))
@@ -582,29 +608,31 @@ static int restrict_paths(struct child *child, struct error *err)
 	return landlock_enforce(ruleset, err);
 }
 
-static int drop_capabilities(struct child *child, struct error *err)
+static int drop_capabilities(struct sandbox_child *child, struct error *err)
 {
+	if (strcmp(child->plan->capabilities, "none") != 0)
+		return fail(err, ERR_UNAVAILABLE, "unknown set '%s'", child->plan->capabilities);
 	return capability_drop_all(err);
 }
 
 /* The kernel takes its time to drop the old root: waited for as late as can be. */
-static int finish_work(struct child *child, struct error *err)
+static int finish_work(struct sandbox_child *child, struct error *err)
 {
 	if (has_old_root(child) && worker_finish(&child->worker, child->old_root, err))
 		return -1;
 	return worker_end(&child->worker, err);
 }
 
-static int no_new_privileges(struct child *child, struct error *err)
+static int no_new_privileges(struct sandbox_child *child, struct error *err)
 {
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	if (child->plan->no_new_privs && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return fail_errno(err, "set no_new_privs");
 	return 0;
 }
 
 /* Set after the last change of credentials, which would clear it. If the supervisor died before,
  * its socket is closed; a launcher's may still be held by another child of its. */
-static int die_with_supervisor(struct child *child, struct error *err)
+static int die_with_supervisor(struct sandbox_child *child, struct error *err)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0))
 		return fail_errno(err, "set the parent-death signal");
@@ -615,12 +643,17 @@ static int die_with_supervisor(struct child *child, struct error *err)
 	return 0;
 }
 
-static int filter_calls(struct child *child, struct error *err)
+static int filter_calls(struct sandbox_child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
-	if (plan->observe && observe_load(&child->report[SETUP_OBSERVER], err))
+	if (plan->filters & FILTER_OBSERVE && observe_load(&child->report[SETUP_OBSERVER], err))
 		return -1;
-	return seccomp_load(SECCOMP_WITH_MEMFD | (plan->ptrace ? SECCOMP_WITH_PTRACE : 0) |
+	if (!(plan->filters & FILTER_SECCOMP))
+		return 0;
+	if (strcmp(plan->seccomp, "default") != 0)
+		return fail(err, ERR_UNAVAILABLE, "unknown filter '%s'", plan->seccomp);
+	return seccomp_load((plan->memfd ? SECCOMP_WITH_MEMFD : 0) |
+				    (plan->ptrace ? SECCOMP_WITH_PTRACE : 0) |
 				    (plan->setgid ? SECCOMP_WITH_SETGID : 0),
 		err);
 }
@@ -642,7 +675,7 @@ static int pass_socket(struct start *start)
 	return 0;
 }
 
-static int become_init(struct child *child, struct error *err)
+static int become_init(struct sandbox_child *child, struct error *err)
 {
 	umask(child->plan->umask); /* modes above were meant as written */
 	/* Standard streams of init itself lead nowhere; the command's come in the spawn message. */
@@ -669,7 +702,7 @@ static int become_init(struct child *child, struct error *err)
 
 static const struct {
 	const char *name;
-	int (*run)(struct child *child, struct error *err);
+	int (*run)(struct sandbox_child *child, struct error *err);
 } steps[] = {
 	{ "descriptors", close_others },
 	{ "host name", name_host },
@@ -701,7 +734,7 @@ static const struct {
 
 _Noreturn void child_main(struct start *start)
 {
-	struct child child = { .start = start,
+	struct sandbox_child child = { .start = start,
 		.plan = start->plan,
 		.root = -1,
 		.scratch = -1,

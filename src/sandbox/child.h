@@ -3,7 +3,7 @@
 #include "sandbox/start.h"
 #include "sandbox/worker.h"
 
-struct child {
+struct sandbox_child {
 	struct start *start;
 	const struct plan *plan;
 	int root;    /* a tmpfs: of our own, or the base's */
@@ -15,12 +15,13 @@ struct child {
 	size_t network, files, old_root; /* its jobs */
 	bool has_files;			 /* that job is finished */
 	int netns;			 /* what the first one made */
+	bool is_staged[2];		 /* something is mounted at PLAN_LAYERS, at PLAN_UPPER */
 };
 
 /* The root's files and the views are there when this returns. */
-int child_finish_files(struct child *child, struct error *err);
+int child_finish_files(struct sandbox_child *child, struct error *err);
 /* Covers what nobody inside may see or change in /proc, which is mounted, and puts the views of the
  * limits in their places. */
-int child_narrow_proc(struct child *child, struct error *err);
+int child_narrow_proc(struct sandbox_child *child, struct error *err);
 /* MOUNT_ATTR_* of a plan's flags. */
 uint64_t child_attributes(unsigned flags);

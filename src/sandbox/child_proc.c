@@ -56,7 +56,7 @@ static bool is_masked(const struct plan *plan, const char *name)
 
 /* All of them are entries of /proc itself: one look says which are there, and what they are. A
  * mount that fails makes the kernel wait for all cpus. */
-static int mask_entries(struct child *child, int proc, struct error *err)
+static int mask_entries(struct sandbox_child *child, int proc, struct error *err)
 {
 	struct mask file = { .fd = &child->mask_file }, directory = { .fd = &child->mask };
 	if (fstat(*file.fd, &file.st) || fstat(*directory.fd, &directory.st))
@@ -74,7 +74,7 @@ static int mask_entries(struct child *child, int proc, struct error *err)
 }
 
 /* An entry that this kernel doesn't have needs no view. */
-static int mount_view(struct child *child, int proc, const char *path, struct error *err)
+static int mount_view(struct sandbox_child *child, int proc, const char *path, struct error *err)
 {
 	char name[ROOT_VIEW_LEN];
 	auto_close int tree = -1;
@@ -90,7 +90,7 @@ static int mount_view(struct child *child, int proc, const char *path, struct er
 	return -1;
 }
 
-static int mount_views(struct child *child, int proc, struct error *err)
+static int mount_views(struct sandbox_child *child, int proc, struct error *err)
 {
 	for (size_t i = 0; i < child->plan->views.count; i++) {
 		const char *path = child->plan->views.items[i].path;
@@ -116,7 +116,7 @@ static int make_read_only(int proc, const char *name, struct error *err)
 	return mount_attach(tree, proc, name, err);
 }
 
-int child_narrow_proc(struct child *child, struct error *err)
+int child_narrow_proc(struct sandbox_child *child, struct error *err)
 {
 	int proc = child->report[SETUP_PROC];
 	if (child->start->netns < 0 && netns_open_ports(proc, err))

@@ -15,12 +15,13 @@
 
 struct sandbox_io {
 	struct buf *out, *err; /* captured streams, when the plan says so */
-	/* The socket that listens inside (plan.forward_port), yours to close; called once. */
+	/* A socket that listens inside, yours to close; called once for each of
+	 * plan.network.ports, in order. */
 	void (*listening)(void *ctx, int fd);
 	void (*tick)(void *ctx); /* about ten times a second; NULL: not */
 	void *ctx;
 	bool ends_on_signal; /* SIGINT, SIGTERM and SIGHUP cancel the command, and aren't its own */
-	/* plan.observe: a process inside named `path`, absolute, in a call. */
+	/* FILTER_OBSERVE: a process inside named `path`, absolute, in a call. */
 	void (*looked)(void *ctx, const char *path);
 };
 /* Runs the plan's command on descriptors 0, 1 and 2 of the caller, as the plan says.

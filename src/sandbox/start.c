@@ -17,8 +17,21 @@
 #include "linux/namespace.h"
 #include "sandbox/start.h"
 
-#define SANDBOX_NAMESPACES                                                                         \
-	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS)
+/* Those of the plan that a child is born with. A network namespace may be at hand, and one of
+ * control groups is made in the group: the child does both. */
+static uint64_t clone_flags(const struct plan *plan)
+{
+	static const struct {
+		enum plan_namespace kind;
+		uint64_t flag;
+	} rows[] = { { NAMESPACE_USER, CLONE_NEWUSER }, { NAMESPACE_MOUNT, CLONE_NEWNS },
+		{ NAMESPACE_PID, CLONE_NEWPID }, { NAMESPACE_IPC, CLONE_NEWIPC },
+		{ NAMESPACE_UTS, CLONE_NEWUTS } };
+	uint64_t flags = 0;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		flags |= plan->namespaces & rows[i].kind ? rows[i].flag : 0;
+	return flags;
+}
 
 /* A copy that nobody can change, at no path of the host. */
 int start_open_image(int *image, struct error *err)
@@ -123,8 +136,8 @@ static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct
 	*pid = -1;
 	int failed = enter(start->netns, start->mounts)
 			     ? fail_errno(err, "enter the namespaces of a sandbox")
-			     : namespace_clone(SANDBOX_NAMESPACES, start->cgroup->clone_into, pidfd,
-				       pid, err);
+			     : namespace_clone(clone_flags(start->plan), start->cgroup->clone_into,
+				       pidfd, pid, err);
 	/* Whoever can't get home may not go on: it would do for one sandbox what is another's. */
 	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))
 		abort();

@@ -19,12 +19,12 @@ enum setup_fd {
 	SETUP_PROC,
 	SETUP_ROOT,
 	SETUP_WORKSPACE, /* the mount that the disk limit is about */
-	SETUP_UPPER,	 /* another tmpfs: the upper of the environment, or a build's workspace */
-	SETUP_LISTENER,
+	SETUP_UPPER,	 /* another tmpfs: the upper of environments, or a build's workspace */
 	SETUP_PTY_MASTER,
 	SETUP_PTY_SLAVE,
 	SETUP_OBSERVER, /* reports of linux/observe.h */
-	SETUP_FD_MAX
+	SETUP_LISTENER, /* the first; of plan.network.ports, in order */
+	SETUP_FD_MAX = SETUP_LISTENER + PLAN_PORTS_MAX
 };
 struct setup_message {
 	uint32_t magic, type;

@@ -49,7 +49,7 @@ struct supervisor {
 	enum reason limit;
 	bool has_spawned; /* the spawn message is on its way */
 	bool has_signaled;
-	int observer; /* plan.observe, or -1 */
+	int observer; /* FILTER_OBSERVE, or -1 */
 	int cancels;
 	uint64_t shown_at_cancel; /* what the terminal had shown by the last of them */
 	bool has_failed;
@@ -289,10 +289,10 @@ static int on_setup(struct supervisor *s, struct error *err)
 		return error_adopt(err);
 	}
 	s->guard.upper = fds[SETUP_UPPER];
-	if (fds[SETUP_LISTENER] >= 0) {
-		const struct sandbox_io *io = s->given->streams->io;
-		io->listening(io->ctx, fds[SETUP_LISTENER]);
-	}
+	const struct sandbox_io *io = s->given->streams->io;
+	for (int i = SETUP_LISTENER; i < SETUP_FD_MAX; i++)
+		if (fds[i] >= 0)
+			io->listening(io->ctx, fds[i]);
 	if (has_hung_up(s->given->socket)) { /* there is nothing left to watch, or to talk to */
 		fd_close(&fds[SETUP_OBSERVER]);
 		fd_close(&fds[SETUP_PTY_MASTER]);

@@ -26,7 +26,7 @@ struct fixture {
 	const char *disk_upper;
 	struct host host;
 	struct plan_options options;
-	struct plan_environment environment;
+	struct plan_tree environment;
 	struct buf out, errors;
 	struct result result;
 	int listener, connection, ticks;
@@ -86,9 +86,8 @@ static int setup(void **state)
 	f->disk_upper = "up";
 	if (!overlay_takes_tmpfs())
 		f->environment.upper = f->disk_upper;
-	f->options = (struct plan_options){
-		.environment = &f->environment, .home = f->area, .captured = true
-	};
+	f->options = (struct plan_options){ .home = f->area, .captured = true };
+	vec_push(&f->arena, &f->options.environments, &f->environment);
 	return 0;
 }
 
@@ -189,6 +188,85 @@ static void an_upper_on_disk_keeps_the_changes(void **state)
 	assert_string_equal(f->out.data, "top\nmid\n");
 }
 
+static struct plan_tree add_other(struct fixture *f)
+{
+	struct plan_tree other = f->environment;
+	make_directory(f, "layers/own");
+	make_directory(f, "layers/own/tree");
+	write_file(f, "layers/own/tree/a", "own\n");
+	other.target = "/node";
+	other.variables = NULL;
+	other.lowers = (text_list){ 0 };
+	vec_push(&f->arena, &other.lowers, "own/tree");
+	vec_push(&f->arena, &other.lowers, "low/tree");
+	return other;
+}
+
+/* Of two environments each has its own layers and its own changes. */
+static void several_environments_are_trees_of_their_own(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_tree other = add_other(f);
+	const char *script = "cat /env/a /node/a /node/d/c; echo x >/env/a; echo y >/node/a; "
+			     "rm /node/d/c; cat /env/a /node/a /env/d/c; "
+			     "cut -d' ' -f5 /proc/self/mountinfo | grep -c /workspace/; "
+			     "ls -A /workspace";
+	const char *expected = "top\nown\nlow\nx\ny\nlow\n0\n";
+	vec_push(&f->arena, &f->options.environments, &other);
+	if (overlay_takes_tmpfs()) {
+		sh(f, script);
+		assert_string_equal(f->out.data, expected);
+	}
+	make_directory(f, "up2");
+	make_directory(f, "up2/upper");
+	make_directory(f, "up2/work");
+	f->environment.upper = "up";
+	other.upper = "up2";
+	sh(f, script);
+	assert_string_equal(f->out.data, expected);
+	sh(f, "cat /env/a /node/a");
+	assert_string_equal(f->out.data, "x\ny\n");
+	if (!overlay_takes_tmpfs())
+		return;
+	f->environment.upper = NULL; /* one that stays, after one that doesn't */
+	sh(f, "cat /env/a /node/a");
+	assert_string_equal(f->out.data, "top\ny\n");
+}
+
+/* Layers below the workspace: what is changed lies in its upper, or is gone. */
+static void a_workspace_of_layers_is_one_tree(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_tree workspace = f->environment;
+	const char *script = "cat a d/b d/c; echo x >a; rm d/b; echo z >z; mkdir n; cat a z; "
+			     "ls d; stat -c %u:%g a d/c; cat /env/a; ls -Ad .[a-z]*; "
+			     "grep -c carrel-test /proc/self/mountinfo";
+	const char *expected = "top\nmid\nlow\nx\nz\nc\n1000:1000\n1000:1000\ntop\n0\n";
+	workspace.variables = NULL;
+	f->options.workspace = &workspace;
+	if (overlay_takes_tmpfs()) {
+		f->options.limits.disk_bytes = 4 << 20;
+		sh(f, script);
+		assert_string_equal(f->out.data, expected);
+		sh(f, "head -c 6000000 /dev/zero >zeros; exit 1");
+		assert_int_equal(f->result.reason, REASON_DISK_LIMIT);
+		f->options.limits.disk_bytes = 0;
+	}
+	workspace.upper = f->disk_upper;
+	f->environment.upper = "up2";
+	make_directory(f, "up2");
+	make_directory(f, "up2/upper");
+	make_directory(f, "up2/work");
+	sh(f, script);
+	assert_string_equal(f->out.data, expected);
+	sh(f, "cat a z; ls d");
+	assert_string_equal(f->out.data, "x\nz\nc\n");
+	struct stat st;
+	assert_int_equal(stat(arena_printf(&f->arena, "%s/up/upper/z", f->area), &st), 0);
+	assert_int_equal(st.st_uid, f->environment.owner_uid);
+	assert_int_equal(stat(arena_printf(&f->arena, "%s/layers/mid/tree/d/b", f->area), &st), 0);
+}
+
 /* Neither the layers nor the upper have a name inside, and no path of the host shows. */
 static void the_parts_are_out_of_reach(void **state)
 {
@@ -279,7 +357,7 @@ static void a_stage_is_writable_at_env_and_measured(void **state)
 		.kind = PATH_DIRECTORY,
 		.owner_uid = f->environment.owner_uid,
 		.owner_gid = f->environment.owner_gid };
-	f->options.environment = NULL;
+	f->options.environments.count = 0;
 	f->options.stage = &stage;
 	sh(f, "echo new >/env/new; cat /env/top/tree/a; echo hi >/workspace/x && cat /workspace/x");
 	assert_string_equal(f->out.data, "top\nhi\n");
@@ -295,7 +373,7 @@ static void a_stage_is_writable_at_env_and_measured(void **state)
 static void a_socket_listens_inside_and_is_ours(void **state)
 {
 	struct fixture *f = *state;
-	f->options.environment = NULL;
+	f->options.environments.count = 0;
 	f->options.forward = true;
 	sh(f, "python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", 3128)); "
 	      "s.sendall(b\"ping\"); s.shutdown(1); print(s.recv(1))'");
@@ -314,6 +392,8 @@ int main(void)
 		TEST(layers_are_one_tree_and_the_topmost_wins),
 		TEST(what_is_changed_inside_is_gone_afterwards),
 		TEST(an_upper_on_disk_keeps_the_changes),
+		TEST(several_environments_are_trees_of_their_own),
+		TEST(a_workspace_of_layers_is_one_tree),
 		TEST(the_parts_are_out_of_reach),
 		TEST(parts_behind_a_link_are_not_mounted),
 		TEST(a_layer_or_an_upper_that_is_a_link_leads_nowhere),

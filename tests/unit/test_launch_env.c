@@ -67,9 +67,11 @@ static uint64_t ask_with_environment(
 	size_t count = 3;
 	for (size_t i = 0; i < meta->editables.count; i++)
 		strings[count++] = meta->editables.items[i].path;
+	strings[count++] = "";
 	for (size_t i = 0; i < meta->layers.count; i++)
 		strings[count++] = meta->layers.items[i];
-	head.value = (int32_t)meta->editables.count;
+	strings[count++] = "";
+	head.value = 1;
 	str_copy(head.id, sizeof head.id, id);
 	return say_full(f, &head, strings, count, &fd, 1);
 }

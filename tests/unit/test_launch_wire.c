@@ -140,39 +140,62 @@ static void texts_are_as_many_as_the_type_has(void **state)
 static void an_environment_is_names_paths_and_layers_with_its_lock(void **state)
 {
 	const char *good[] = { "agent_1", "/usr/bin/python3", "/opt/python", "/srv/one", "/srv/two",
-		LAYER, LAYER };
+		"", LAYER, LAYER, "" };
 	struct launch_message head = message(LAUNCH_START);
-	head.value = 2;
-	assert_int_equal(pass(&head, good, 7, true, 1, 0), 0);
-	struct launch_environment got = launch_environment_of(&packet);
-	assert_string_equal(got.name, "agent_1");
-	assert_string_equal(got.prefix, "/opt/python");
-	assert_int_equal(got.editable_count, 2);
-	assert_string_equal(got.editables[1], "/srv/two");
-	assert_int_equal(got.layer_count, 2);
-	assert_string_equal(got.layers[1], LAYER);
-	assert_int_equal(pass(&head, good, 7, true, 0, 0), -1);
-	assert_int_equal(pass(&head, good, 5, true, 1, 0), -1);
-	static const int counts[] = { -1, 3, 4, 5, INT32_MAX, INT32_MIN };
+	head.value = 1;
+	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
+	assert_int_equal(packet.tree_count, 1);
+	const struct launch_tree *got = &packet.trees[0];
+	assert_string_equal(got->name, "agent_1");
+	assert_string_equal(got->prefix, "/opt/python");
+	assert_int_equal(got->editable_count, 2);
+	assert_string_equal(got->editables[1], "/srv/two");
+	assert_int_equal(got->layer_count, 2);
+	assert_string_equal(got->layers[1], LAYER);
+	assert_int_equal(pass(&head, good, 9, true, 0, 0), -1);
+	for (size_t count = 0; count < 9; count++)
+		assert_int_equal(pass(&head, good, count, true, 1, 0), -1);
+	static const int counts[] = { -1, 0, 2, LAUNCH_TREES_MAX + 1, INT32_MAX, INT32_MIN };
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		head.value = counts[i];
-		assert_int_equal(pass(&head, good, 7, true, 1, 0), -1);
+		assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
 	}
 	static const struct {
 		size_t at;
 		const char *text;
 	} bad[] = { { 0, "../etc" }, { 0, "" }, { 1, "python3" }, { 1, "/usr/../etc/x" },
-		{ 2, "opt" }, { 2, "/opt/" }, { 3, "" }, { 4, "/srv/../root" }, { 5, "" },
-		{ 6, "../../etc" }, { 6, LAYER "0" }, { 5, "A" LAYER } };
-	head.value = 2;
+		{ 2, "opt" }, { 2, "/opt/" }, { 3, "" }, { 4, "/srv/../root" }, { 6, "" },
+		{ 7, "../../etc" }, { 7, LAYER "0" }, { 6, "A" LAYER }, { 8, LAYER } };
+	head.value = 1;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		const char *kept = good[bad[i].at];
 		good[bad[i].at] = bad[i].text;
-		assert_int_equal(pass(&head, good, 7, true, 1, 0), -1);
+		assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
 		good[bad[i].at] = kept;
 	}
 	good[2] = "";
-	assert_int_equal(pass(&head, good, 7, true, 1, 0), 0);
+	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
+}
+
+static void a_start_names_its_trees_in_a_list(void **state)
+{
+	const char *all[] = { "agent_1", "/usr/bin/python3", "", "", LAYER, "", "", "", "", "",
+		LAYER, LAYER, "", "node_1", "/usr/bin/node", "", "/srv/one", "", LAYER, "" };
+	const size_t count = sizeof all / sizeof *all;
+	struct launch_message head = message(LAUNCH_START);
+	head.value = 3;
+	assert_int_equal(pass(&head, all, count, true, 2, 0), 0);
+	assert_int_equal(packet.tree_count, 3);
+	assert_string_equal(packet.trees[1].name, "");
+	assert_int_equal(packet.trees[1].layer_count, 2);
+	assert_string_equal(packet.trees[2].name, "node_1");
+	assert_string_equal(packet.trees[2].editables[0], "/srv/one");
+	assert_int_equal(pass(&head, all, count, true, 3, 0), -1);
+	all[13] = "agent_1";
+	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
+	all[13] = "node_1";
+	all[7] = "/usr/bin/python3";
+	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
 }
 
 static void what_is_too_much_is_not_encoded(void **state)
@@ -224,6 +247,7 @@ int main(void)
 		cmocka_unit_test(a_field_of_another_type_is_refused),
 		cmocka_unit_test(texts_are_as_many_as_the_type_has),
 		cmocka_unit_test(an_environment_is_names_paths_and_layers_with_its_lock),
+		cmocka_unit_test(a_start_names_its_trees_in_a_list),
 		cmocka_unit_test(what_is_too_much_is_not_encoded),
 		cmocka_unit_test(every_byte_that_is_changed_keeps_texts_inside),
 	};

@@ -349,15 +349,56 @@ static void an_environment_is_mounted_where_its_kind_says(void **state)
 {
 	struct fixture *f = *state;
 	static const char *const variables[] = { "NODE_PATH=/node", "B=1", NULL };
-	struct plan_environment environment = {
+	struct plan_tree environment = {
 		.target = "/node", .variables = variables, .base = "/srv/home", .layers = "layers"
 	};
 	vec_push(&f->arena, &environment.lowers, "any/tree");
-	f->options.environment = &environment;
+	vec_push(&f->arena, &f->options.environments, &environment);
 	assert_int_equal(build(f), 0);
 	assert_int_equal(find_mount(f, "/node")->kind, MOUNT_OVERLAY);
 	assert_true(has_variable(f, "NODE_PATH=/node") && has_variable(f, "B=1"));
 	assert_false(has_variable(f, "VIRTUAL_ENV=/env"));
+}
+
+static void several_trees_are_golden(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_tree python = { .target = "/env", .base = "/srv/home", .layers = "layers" };
+	struct plan_tree node = python, workspace = python, other = python;
+	node.target = "/node";
+	other.target = "/other";
+	other.upper = "workspaces/w/env";
+	vec_push(&f->arena, &python.lowers, "a/tree");
+	vec_push(&f->arena, &python.lowers, "b/tree");
+	vec_push(&f->arena, &node.lowers, "c/tree");
+	vec_push(&f->arena, &other.lowers, "d/tree");
+	vec_push(&f->arena, &workspace.lowers, "e/tree");
+	vec_push(&f->arena, &workspace.lowers, "a/tree");
+	vec_push(&f->arena, &f->options.environments, &other);
+	vec_push(&f->arena, &f->options.environments, &python);
+	vec_push(&f->arena, &f->options.environments, &node);
+	f->options.workspace = &workspace;
+	f->options.forward = true;
+	assert_golden(f, "trees");
+	workspace.upper = "workspaces/w";
+	f->options.limits.disk_bytes = 1 << 30;
+	assert_refused(f, ERR_UNAVAILABLE, "it has layers");
+	workspace.lowers.count = 0;
+	assert_refused(f, ERR_LIMIT, "0 layers");
+}
+
+static void a_plan_without_a_lock_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(build(f), 0);
+		f->plan.namespaces &= ~(i == 0 ? NAMESPACE_NET : 0u);
+		f->plan.filters &= ~(i == 1 ? FILTER_SECCOMP : 0u);
+		f->plan.capabilities = i == 2 ? "all" : f->plan.capabilities;
+		f->plan.no_new_privs = i != 3;
+		assert_int_equal(plan_check(&f->plan, &f->err), -1);
+		assert_int_equal(f->err.code, ERR_INVALID);
+	}
 }
 
 static void a_bind_below_the_home_follows_no_link(void **state)
@@ -506,6 +547,8 @@ int main(void)
 		TEST(what_is_hidden_is_covered_in_what_lies_above_it),
 		TEST(a_bind_below_the_home_follows_no_link),
 		TEST(an_environment_is_mounted_where_its_kind_says),
+		TEST(several_trees_are_golden),
+		TEST(a_plan_without_a_lock_is_refused),
 		TEST(a_protected_name_that_is_a_link_is_refused),
 		TEST(wrong_options_are_named),
 		TEST(a_plan_that_stays_has_no_command_and_no_streams),
