@@ -1,6 +1,6 @@
 #include "cli/args.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
 #include "base/str.h"
 #include "format/quantity.h"
@@ -22,6 +22,14 @@ static enum arg_kind kind_of(const struct field *row)
 					     : ARG_RECORD;
 }
 
+static const struct arg_option *with_help(struct options *options, const struct arg_option *of)
+{
+	for (const struct arg_help *help = of->helps; help && help->name; help++)
+		if (!strcmp(help->name, options->made.name))
+			options->made.help = help->help;
+	return &options->made;
+}
+
 static const struct arg_option *make_option(
 	struct options *options, const struct arg_option *of, const struct field *row)
 {
@@ -39,10 +47,7 @@ static const struct arg_option *make_option(
 	str_copy(options->name, sizeof options->name, row->name);
 	for (char *c = options->name; *c; c++)
 		*c = *c == '_' ? '-' : *c;
-	for (const struct arg_help *help = of->helps; help && help->name; help++)
-		if (!strcmp(help->name, row->name))
-			options->made.help = help->help;
-	return &options->made;
+	return with_help(options, of);
 }
 
 /* NULL after the last. What it returns lives until the next call. */
@@ -50,17 +55,21 @@ static const struct arg_option *next_option(struct options *options)
 {
 	while (options->next < options->spec->option_count) {
 		const struct arg_option *option = &options->spec->options[options->next];
-		if (option->kind != ARG_RECORD) {
-			options->next++;
-			return option;
+		size_t at = options->field++;
+		if (option->kind == ARG_ROWS && at < option->row_count) {
+			options->made = option->rows[at];
+			return with_help(options, option);
 		}
-		while (options->field < option->record->count) {
-			const struct field *row = &option->record->rows[options->field++];
+		if (option->kind == ARG_RECORD && at < option->record->count) {
+			const struct field *row = &option->record->rows[at];
 			if (field_is(option->record, row, FIELD_IN) && kind_of(row) != ARG_RECORD)
 				return make_option(options, option, row);
+			continue;
 		}
 		options->next++;
 		options->field = 0;
+		if (option->kind < ARG_ROWS)
+			return option;
 	}
 	return NULL;
 }
@@ -126,18 +135,14 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 	struct arena *arena, struct error *err)
 {
 	void *field = (char *)options + option->offset;
+	bool is_text = option->kind == ARG_TEXT || option->kind == ARG_LIST;
+	if (is_text && option->least && !value[0])
+		return fail(err, ERR_INVALID, "--%s: the value is empty", option->name);
 	switch (option->kind) {
 	case ARG_FLAG:
 		*(bool *)field = true;
 		return 0;
 	case ARG_TEXT:
-		*(const char **)field = value;
-		return 0;
-	case ARG_ONCE:
-		if (*(const char **)field)
-			return fail_hint(err, ERR_INVALID, option->choices,
-				"--%s is given twice: '%s' and '%s'", option->name,
-				*(const char **)field, value);
 		*(const char **)field = value;
 		return 0;
 	case ARG_LIST:
@@ -293,13 +298,12 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 	return 0;
 }
 
-int args_check_operands(const struct arg_spec *spec, const text_list *operands, size_t least,
-	size_t most, struct error *err)
+int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err)
 {
-	if (operands->count > most)
+	if (operands->count > spec->most)
 		return fail_hint(err, ERR_INVALID, spec->usage, "unexpected argument '%s'",
-			operands->items[most]);
-	if (operands->count >= least)
+			operands->items[spec->most]);
+	if (operands->count >= spec->least)
 		return 0;
 	const char *name = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;
 	for (size_t i = 0; i < operands->count && strchr(name, ' '); i++)
@@ -323,44 +327,73 @@ bool args_want_json(int argc, char **argv)
 #define HELP_WIDTH 80
 
 /* Words of `text` from `column` on, on as many lines as they take. */
-static void print_wrapped(const char *text, int column)
+static void print_wrapped(struct buf *out, const char *text, size_t column)
 {
-	int at = column;
+	size_t at = column;
 	while (*text) {
-		int len = (int)strcspn(text, " \n");
+		size_t len = strcspn(text, " \n");
 		if (at > column && at + 1 + len > HELP_WIDTH) {
-			printf("\n%*s", column, "");
+			buf_printf(out, "\n%*s", (int)column, "");
 			at = column;
 		}
-		at += printf("%s%.*s", at > column ? " " : "", len, text);
+		buf_printf(out, "%s%.*s", at > column ? " " : "", (int)len, text);
+		at += len + (at > column);
 		text += len + (text[len] != 0);
 	}
-	printf("\n");
+	buf_char(out, '\n');
 }
 
-static void print_option(char letter, const char *name, const char *metavar, const char *help)
+static void print_option(
+	struct buf *out, char letter, const char *name, const char *metavar, const char *help)
 {
 	char left[64], shortly[8] = "    ";
 	if (letter)
 		str_format(shortly, sizeof shortly, "-%c, ", letter);
 	str_format(left, sizeof left, "  %s--%s%s%s", shortly, name, metavar ? " " : "",
 		metavar ? metavar : "");
-	printf("%-*s", HELP_COLUMN, left);
+	buf_printf(out, "%-*s", HELP_COLUMN, left);
 	if (strlen(left) >= HELP_COLUMN)
-		printf("\n%*s", HELP_COLUMN, "");
-	print_wrapped(help, HELP_COLUMN);
+		buf_printf(out, "\n%*s", HELP_COLUMN, "");
+	print_wrapped(out, help, HELP_COLUMN);
 }
 
-void args_print_help(const struct arg_spec *spec)
+void args_print_help(const struct arg_spec *spec, struct buf *out)
 {
-	printf("usage: %s\n\n", spec->usage);
-	print_wrapped(spec->about, 0);
-	printf("\noptions:\n");
+	buf_printf(out, "usage: %s\n\n", spec->usage);
+	print_wrapped(out, spec->about, 0);
+	buf_text(out, "\noptions:\n");
 	struct options options = { .spec = spec };
 	const struct arg_option *option;
 	while ((option = next_option(&options)))
-		print_option(option->letter, option->name, option->metavar, option->help);
-	print_option('h', "help", NULL, "show this");
+		print_option(out, option->letter, option->name, option->metavar, option->help);
+	print_option(out, 'h', "help", NULL, "show this");
 	if (spec->examples)
-		printf("\nexamples:\n%s", spec->examples);
+		buf_printf(out, "\nexamples:\n%s", spec->examples);
+}
+
+static void print_given(
+	const struct arg_option *option, const void *field, struct arena *arena, text_list *words)
+{
+	const text_list *list = field;
+	const char *text = option->kind == ARG_TEXT || option->kind == ARG_CHOICE
+				   ? *(const char *const *)field
+				   : NULL;
+	if (option->kind == ARG_FLAG && *(const bool *)field)
+		vec_push(arena, words, arena_printf(arena, "--%s", option->name));
+	else if (option->kind == ARG_DURATION && *(const uint64_t *)field)
+		text = arena_printf(arena, "%" PRIu64 "ms", *(const uint64_t *)field);
+	if (text)
+		vec_push(arena, words, arena_printf(arena, "--%s=%s", option->name, text));
+	for (size_t i = 0; option->kind == ARG_LIST && i < list->count; i++)
+		vec_push(
+			arena, words, arena_printf(arena, "--%s=%s", option->name, list->items[i]));
+}
+
+void args_print_given(
+	const struct arg_spec *spec, const void *options, struct arena *arena, text_list *words)
+{
+	struct options of = { .spec = spec };
+	const struct arg_option *option;
+	while ((option = next_option(&of)))
+		print_given(option, (const char *)options + option->offset, arena, words);
 }

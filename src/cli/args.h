@@ -1,7 +1,6 @@
-/* args.h -- command lines, from one table a command: parsing, --help and (later) completions are
- * printed from it.
+/* args.h -- command lines, from one table a command: parsing and --help follow from it.
  * 1. Options end at "--" or at the first operand, so that `carrel run ls -l` needs no quoting.
- * 2. An option given twice: the last one counts, lists collect; of ARG_ONCE it is an error.
+ * 2. An option given twice: the last one counts, lists collect.
  * 3. Values are checked here; a wrong one is ERR_INVALID and names the option and what was typed.
  */
 #pragma once
@@ -9,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/vec.h"
 #include "model/record.h"
@@ -16,13 +16,13 @@
 enum arg_kind {
 	ARG_FLAG,     /* bool */
 	ARG_TEXT,     /* const char * */
-	ARG_ONCE,     /* const char *, not twice; `choices` says what to do instead */
 	ARG_LIST,     /* text_list */
 	ARG_CHOICE,   /* const char *, one of `choices` */
 	ARG_SIZE,     /* uint64_t bytes */
 	ARG_DURATION, /* uint64_t milliseconds */
 	ARG_COUNT,    /* uint64_t */
 	ARG_CPUS,     /* uint64_t thousandths */
+	ARG_ROWS,     /* the options of another table, `rows` */
 	ARG_RECORD,   /* numbers that a client may send of `record`, each as an option; offset: of
 			 its struct. A '_' in a name is a '-' here */
 };
@@ -38,20 +38,19 @@ struct arg_option {
 	size_t offset;	     /* of the field in the options structure */
 	const char *metavar; /* NULL for flags */
 	const char *help;
-	const char *choices;	      /* ARG_CHOICE: "none|list|open" */
-	uint64_t least, most;	      /* numbers; most 0: no upper bound but the type's */
-	const struct record *record;  /* ARG_RECORD */
-	const struct arg_help *helps; /* instead of the record's own, where they differ; or NULL */
+	const char *choices;	       /* ARG_CHOICE: "none|list|open" */
+	uint64_t least, most;	       /* numbers; most 0: no upper bound but the type's. Of a text
+					  least 1: it may not be empty */
+	const struct record *record;   /* ARG_RECORD */
+	const struct arg_help *helps;  /* instead of the rows' own, where they differ; or NULL */
+	const struct arg_option *rows; /* ARG_ROWS */
+	size_t row_count;
 };
+#define ARG_TABLE(array) .options = array, .option_count = sizeof(array) / sizeof *(array)
 
-/* The row of -o, where the output can also be JSON. */
-#define ARG_FORMAT_ROW(offset)                                                                     \
-	{                                                                                          \
-		'o', "format", ARG_CHOICE, offset, "text|json", "output format", "text|json", 0, 0 \
-	}
-
+struct command;
 struct arg_spec {
-	const char *command; /* "run" */
+	const char *command; /* "run", "env build" */
 	const char *usage;   /* "carrel run [options] -- CMD [ARG...]" */
 	const char *about;   /* one paragraph for --help */
 	const struct arg_option *options;
@@ -59,6 +58,12 @@ struct arg_spec {
 	const char *later;    /* "template|v": names and letters of options that a later version
 				 has, or NULL: they are refused as such */
 	const char *examples; /* lines for the end of --help, or NULL */
+	const char *summary;  /* for the list of commands */
+	size_t least, most;   /* operands */
+	bool takes_command;   /* after `least` operands: the words of a command, never options */
+	const struct arg_spec *const *commands; /* its subcommands, up to NULL; or NULL, and then */
+	/* 0, an exit code after everything has been said, or -1. */
+	int (*run)(struct command *command, struct error *err);
 };
 
 /* Parses argv[1..]; *operands is the index of the first operand (argc when there is none). Every
@@ -69,11 +74,13 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
  * follows "--" are operands. */
 int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, text_list *operands, bool *help, struct error *err);
-/* Between `least` and `most` of them; ERR_INVALID names the one that is missing, as the usage line
- * does ("carrel cp SOURCE TARGET"), or that is too much. */
-int args_check_operands(const struct arg_spec *spec, const text_list *operands, size_t least,
-	size_t most, struct error *err);
+/* Between spec->least and spec->most of them; ERR_INVALID names the one that is missing, as the
+ * usage line does ("carrel cp SOURCE TARGET"), or that is too much. */
+int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err);
 /* Whether -o json is there: it asks for JSON errors also when what stands before it is wrong. */
 bool args_want_json(int argc, char **argv);
-/* Prints --help to stdout. */
-void args_print_help(const struct arg_spec *spec);
+/* Prints --help. */
+void args_print_help(const struct arg_spec *spec, struct buf *out);
+/* Appends the words that give these options again. */
+void args_print_given(
+	const struct arg_spec *spec, const void *options, struct arena *arena, text_list *words);

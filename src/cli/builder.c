@@ -1,17 +1,15 @@
-#include "cli/builder.h"
-
+/* carrel-build: environments are built and verified. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
 #include "build/builder.h"
-#include "cli/cli.h"
 #include "cli/env.h"
 #include "cli/progress.h"
 
 struct site {
-	struct env_session session;
+	struct env_store *store;
 	struct progress progress;
 	struct build_view view;
 	struct build_site build;
@@ -41,69 +39,46 @@ static double rate(void *ctx)
 	return site->progress.rate;
 }
 
-static int site_open(struct site *site, enum progress_kind kind, struct error *err)
+static int site_open(
+	struct site *site, struct command *command, enum progress_kind kind, struct error *err)
 {
-	if (env_session_open(&site->session, err))
+	if (cli_open_store(command, err))
 		return -1;
+	site->store = &command->store;
 	progress_init(&site->progress, kind, STDERR_FILENO);
 	site->view = (struct build_view){ site, show, show_unpacked, say, rate };
-	build_site_init(&site->build, &site->session.store, &site->view);
+	build_site_init(&site->build, site->store, &site->view);
 	return 0;
 }
 
 static void site_done(struct site *site)
 {
 	progress_finish(&site->progress);
-	build_site_done(&site->build);
-	env_session_done(&site->session);
-}
-#define SITE_NONE                                                                                  \
-	{                                                                                          \
-		.session = ENV_SESSION_NONE                                                        \
-	}
-
-static int build(struct site *site, const struct env_build_options *options, const char *package_id,
-	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
-	struct error *err)
-{
-	struct env_request *request = arena_alloc(arena, sizeof *request);
-	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
-	struct env_store *store = &site->session.store;
-	env_tell(store, options);
-	if (options->env.timeout_ms)
-		store->config.install_timeout_ms = options->env.timeout_ms;
-	if (env_options_fill(&options->env, package_id, arena, request, err) ||
-		env_options_vouch(request, store->home, err) ||
-		env_request_prepare(store, request, arena, wanted, problem, err))
-		return -1;
-	site->build.venv = wanted->name;
-	return env_build(&site->build.builder, wanted, arena, meta, was_there, problem, err);
+	if (site->store)
+		build_site_done(&site->build);
 }
 
-static int builder_build(int argc, char **argv)
+static int run_build(struct command *command, struct error *err)
 {
-	struct env_build_options options = { 0 };
-	struct site site __attribute__((cleanup(site_done))) = SITE_NONE;
-	auto_arena struct arena arena;
-	text_list names = { 0 };
+	const struct options *options = &command->options;
+	struct env_wanted *wanted = arena_alloc(&command->arena, sizeof *wanted);
+	struct site site __attribute__((cleanup(site_done))) = { 0 };
 	struct env_meta meta;
-	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
-	struct error err;
-	bool was_there;
-	int code;
-	arena_init(&arena);
-	if (!env_cli_parse(&env_build_spec, argc, argv, &options, &arena, 1, 1, &names, &code))
-		return code;
-	bool json = env_cli_is_json(options.format);
-	enum progress_kind kind = json || options.events || options.quiet
-					  ? PROGRESS_NONE
-					  : progress_kind_for(STDERR_FILENO);
-	int failed = site_open(&site, kind, &err) || build(&site, &options, names.items[0], &arena,
-							     &meta, &was_there, &problem, &err);
+	bool was_there, is_silent = command->json || options->events || options->quiet;
+	if (site_open(&site, command, is_silent ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO),
+		    err))
+		return -1;
+	if (options->build_timeout_ms)
+		site.store->config.install_timeout_ms = options->build_timeout_ms;
+	if (env_prepare(command, options, command->operands.items[0], wanted, err))
+		return -1;
+	site.build.venv = wanted->name;
+	if (env_build(&site.build.builder, wanted, &command->arena, &meta, &was_there,
+		    &command->problem, err))
+		return -1;
 	progress_finish(&site.progress);
-	if (failed)
-		return env_fail(&err, &problem, json);
-	return env_print_built(&site.session.store, &options, &meta, was_there);
+	env_print_built(command, &meta, was_there);
+	return 0;
 }
 
 struct verdict {
@@ -134,7 +109,7 @@ static void print_verdict_json(struct json *j, const struct verdict *verdict)
 	json_end(j);
 	json_bool(j, "repaired", verdict->is_repaired);
 	if (verdict->has_failed)
-		env_print_error(j, "error", &verdict->err, &verdict->problem);
+		cli_print_error(j, "error", &verdict->err, &verdict->problem);
 	json_end(j);
 }
 
@@ -180,10 +155,9 @@ static struct verdict verify_one(
 {
 	struct verdict verdict = { .name = asked, .problem = { .failure = BUILD_FAILURE_COUNT } };
 	struct env_meta meta;
-	verdict.has_failed =
-		env_resolve(&site->session.store, asked, arena, &verdict.name, &verdict.err) ||
-		env_verify(
-			&site->build.builder, verdict.name, arena, &verdict.findings, &verdict.err);
+	verdict.has_failed = env_resolve(site->store, asked, arena, &verdict.name, &verdict.err) ||
+			     env_verify(&site->build.builder, verdict.name, arena,
+				     &verdict.findings, &verdict.err);
 	build_begins();
 	if (verdict.has_failed || !verdict.findings.count || !repair)
 		return verdict;
@@ -205,10 +179,10 @@ static int tell_verdict(struct site *site, const struct verdict *verdict, struct
 	buf_init(&out, BUF_MAX_DEFAULT);
 	print_verdict(&out, verdict);
 	progress_clear(&site->progress);
-	if (out.len && fd_write_full(STDOUT_FILENO, out.data, out.len) < 0)
-		return fail_errno(err, "write");
+	if (cli_print(&out, err))
+		return -1;
 	if (verdict->has_failed)
-		cli_fail(&verdict->err, false);
+		cli_fail(&verdict->err, false, NULL);
 	return 0;
 }
 
@@ -218,8 +192,8 @@ static int verify_all(struct site *site, const text_list *asked, bool repair, bo
 	struct arena *arena, verdicts *all, struct error *err)
 {
 	text_list names = { 0 };
-	env_sweep(&site->session.store);
-	if (find_names(&site->session.store, asked, arena, &names, err))
+	env_sweep(site->store);
+	if (find_names(site->store, asked, arena, &names, err))
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {
 		struct verdict verdict = verify_one(site, names.items[i], repair, arena);
@@ -248,72 +222,55 @@ static void print_all_json(const verdicts *all, bool is_single, struct buf *out)
 }
 
 /* 1 when damage stays, or something wasn't looked at; 125 when nothing was. */
-static int finish_verify(const verdicts *all, bool is_single, bool json)
+static int finish_verify(struct command *command, const verdicts *all, struct error *err)
 {
-	auto_buf struct buf out;
+	bool is_single = command->operands.count == 1;
 	size_t bad = 0, unseen = 0;
-	buf_init(&out, BUF_MAX_DEFAULT);
 	for (size_t i = 0; i < all->count; i++) {
 		const struct verdict *verdict = &all->items[i];
 		bad += verdict->has_failed || (verdict->findings.count && !verdict->is_repaired);
 		unseen += is_unseen(verdict);
 	}
-	if (is_single && unseen)
-		return env_fail(&all->items[0].err, &all->items[0].problem, json);
-	if (json)
-		print_all_json(all, is_single, &out);
-	int code = json ? env_print_all(&out) : 0;
-	if (code)
-		return code;
+	if (is_single && unseen) {
+		*err = all->items[0].err;
+		command->problem = all->items[0].problem;
+		return -1;
+	}
+	if (command->json)
+		print_all_json(all, is_single, &command->out);
 	return unseen && unseen == all->count ? 125 : bad > 0;
 }
 
-static int builder_verify(int argc, char **argv)
+static int run_verify(struct command *command, struct error *err)
 {
-	struct env_verify_options options = { 0 };
-	struct site site __attribute__((cleanup(site_done))) = SITE_NONE;
-	auto_arena struct arena arena;
-	text_list names = { 0 };
+	struct site site __attribute__((cleanup(site_done))) = { 0 };
 	verdicts all = { 0 };
-	struct error err;
-	int code;
-	arena_init(&arena);
-	if (!env_cli_parse(
-		    &env_verify_spec, argc, argv, &options, &arena, 0, SIZE_MAX, &names, &code))
-		return code;
-	bool json = env_cli_is_json(options.format);
-	enum progress_kind kind = json || progress_kind_for(STDERR_FILENO) != PROGRESS_BAR
-					  ? PROGRESS_NONE
-					  : PROGRESS_BAR;
-	int failed = site_open(&site, kind, &err) ||
-		     verify_all(&site, &names, options.repair, !json, &arena, &all, &err);
-	progress_finish(&site.progress);
-	if (failed)
-		return env_fail(&err, NULL, json);
-	return finish_verify(&all, names.count == 1, json);
+	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
+	if (site_open(&site, command, kind == PROGRESS_BAR ? kind : PROGRESS_NONE, err) ||
+		verify_all(&site, &command->operands, command->options.repair, !command->json,
+			&command->arena, &all, err))
+		return -1;
+	return finish_verify(command, &all, err);
 }
-
-static const struct cli_command commands[] = {
-	{ "build", "the part of carrel env build that resolves, fetches and unpacks",
-		builder_build },
-	{ "verify", "carrel env verify", builder_verify },
-	{ NULL, NULL, NULL },
-};
 
 int builder_main(int argc, char **argv)
 {
+	struct arg_spec build = env_build_spec, verify = env_verify_spec;
 	struct error err;
+	build.run = run_build;
+	verify.run = run_verify;
 	if (fd_sanitize_standard(&err))
-		return cli_fail(&err, false);
+		return cli_fail(&err, false, NULL);
 	build_catch_signals();
-	for (const struct cli_command *command = commands; argc > 1 && command->name; command++)
-		if (!strcmp(command->name, argv[1]))
-			return command->run(argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "build"))
+		return cli_call(&build, argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "verify"))
+		return cli_call(&verify, argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
 		printf("carrel-build %s\n", CARREL_VERSION);
 		return fflush(stdout) ? 125 : 0;
 	}
 	fail_hint(&err, ERR_INVALID, "carrel env --help lists the commands",
 		"carrel-build is started by carrel, with 'build' or 'verify'");
-	return cli_fail(&err, false);
+	return cli_fail(&err, false, NULL);
 }

@@ -1,201 +1,424 @@
 #include "cli/cli.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/args.h"
+#include "cli/env.h"
 #include "format/json.h"
+#include "sandbox/isolation.h"
 
-const struct cli_command cli_commands[] = {
-	{ "run", "run one command in a new sandbox", cli_run },
-	{ "create", "create a workspace: files that stay, an environment, limits", cli_create },
-	{ "exec", "run one command in a workspace", cli_exec },
-	{ "shell", "open a shell in a workspace", cli_shell },
-	{ "ls", "list workspaces", cli_ls },
-	{ "info", "show one workspace", cli_info },
-	{ "update", "change labels, limits and lifetimes of a workspace", cli_update },
-	{ "rm", "remove workspaces", cli_rm },
-	{ "cp", "copy files and directories in and out of a workspace", cli_cp },
-	{ "ps", "list commands running in workspaces", cli_ps },
-	{ "logs", "print the output of a background command", cli_logs },
-	{ "kill", "send a signal to a command", cli_kill },
-	{ "events", "follow events of workspaces", cli_events },
-	{ "env", "build, list, verify and remove Python environments", cli_env },
-	{ "home", "give the home a file system with exact disk limits", cli_home },
-	{ "serve", "run the daemon that serves workspaces over REST", cli_serve },
-	{ "doctor", "check what this host supports, and how to change it", cli_doctor },
-	{ "version", "print the version", cli_version },
-	{ "help", "print this list, or the help of one command", cli_help },
-	{ NULL, NULL, NULL },
+const struct arg_option format_rows[] = {
+	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
+};
+const struct arg_option remote_rows[] = {
+	{ 0, "host", ARG_TEXT, AT(host), "SOCKET",
+		"the daemon's socket (default: the daemon of this home)" },
+	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
+};
+const struct arg_option command_rows[] = {
+	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
+		"set a variable; without =VALUE, pass on the one set here" },
+	{ 'w', "workdir", ARG_TEXT, AT(cwd), "DIR", "start in DIR (default /workspace)" },
+};
+const struct arg_option terminal_rows[] = {
+	{ 't', "tty", ARG_FLAG, AT(tty), NULL, "give the command a terminal of its own" },
+	{ 'i', "interactive", ARG_FLAG, AT(interactive), NULL,
+		"pass stdin on (the default, except with -t alone)" },
+};
+const struct arg_option sandbox_rows[] = {
+	{ 0, "net", ARG_CHOICE, AT(net), "none", "the network inside: none, only loopback",
+		"none|list|open" },
+	{ 0, "ptrace", ARG_FLAG, AT(ptrace), NULL,
+		"allow processes inside to trace each other (gdb, strace, py-spy)" },
+	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox",
+		"native|oci|gvisor|bwrap" },
 };
 
-static const struct cli_command *find(const char *name)
+static int run_version(struct command *command, struct error *err)
 {
-	for (const struct cli_command *command = cli_commands; command->name; command++)
-		if (!strcmp(command->name, name))
-			return command;
+	buf_printf(&command->out, command->json ? "{\"version\":\"%s\"}\n" : "carrel %s\n",
+		CARREL_VERSION);
+	return 0;
+}
+
+static const struct arg_option version_table[] = { { ARG_FROM(format_rows) } };
+static const struct arg_spec version = {
+	.command = "version",
+	.summary = "print the version",
+	.usage = "carrel version [-o json]",
+	.about = "Prints the version.",
+	ARG_TABLE(version_table),
+	.run = run_version,
+};
+
+static int run_help(struct command *command, struct error *err);
+static const struct arg_spec help = {
+	.command = "help",
+	.summary = "print this list, or the help of one command",
+	.usage = "carrel help [COMMAND...]",
+	.about = "Prints the list of commands, or the help of one command.",
+	ARG_TABLE(version_table),
+	.most = SIZE_MAX,
+	.run = run_help,
+};
+static const struct arg_spec *const commands[] = { &cli_run, &cli_create, &cli_exec, &cli_shell,
+	&cli_ls, &cli_info, &cli_update, &cli_rm, &cli_cp, &cli_ps, &cli_logs, &cli_kill,
+	&cli_events, &cli_env, &cli_home, &cli_serve, &cli_doctor, &version, &help, NULL };
+static const struct arg_spec carrel = {
+	.command = "", .usage = "carrel COMMAND [options]", .commands = commands
+};
+
+/* "build" of "env build". */
+static const char *word_of(const struct arg_spec *spec)
+{
+	const char *space = strrchr(spec->command, ' ');
+	return space ? space + 1 : spec->command;
+}
+
+static const struct arg_spec *find(const struct arg_spec *group, const char *name)
+{
+	for (const struct arg_spec *const *spec = group->commands; spec && *spec; spec++)
+		if (!strcmp(word_of(*spec), name))
+			return *spec;
 	return NULL;
 }
 
-void cli_print_error(struct json *j, const char *key, const struct error *err)
+static void print_help(const struct arg_spec *spec, struct buf *out)
 {
+	if (spec->commands && !spec->commands[1])
+		spec = spec->commands[0];
+	if (!spec->commands) {
+		args_print_help(spec, out);
+		return;
+	}
+	const char *name = spec->command, *space = name[0] ? " " : "";
+	buf_printf(out, "usage: %s\n\n", spec->usage);
+	if (spec->about)
+		buf_printf(out, "%s\n\n", spec->about);
+	buf_text(out, "commands:\n");
+	for (const struct arg_spec *const *one = spec->commands; *one; one++)
+		buf_printf(out, "  %-10s  %s\n", word_of(*one), (*one)->summary);
+	buf_printf(out, "\n'carrel %s%sCOMMAND --help' shows the options of a command.\n", name,
+		space);
+	if (spec->examples)
+		buf_printf(out, "\nexamples:\n%s", spec->examples);
+}
+
+static int unknown(const struct arg_spec *group, const char *name, struct error *err)
+{
+	const char *of = group->command, *space = of[0] ? " " : "", *nearest = NULL;
+	size_t least = SIZE_MAX;
+	fail(err, ERR_INVALID, "unknown %s '%s%s%s'", name[0] == '-' ? "option" : "command", of,
+		space, name);
+	for (const struct arg_spec *const *spec = group->commands; *spec; spec++)
+		if (str_is_nearer(name, word_of(*spec), &least))
+			nearest = word_of(*spec);
+	if (nearest)
+		return error_hint(err, "did you mean 'carrel %s%s%s'?", of, space, nearest);
+	if (of[0])
+		return error_hint(err, "carrel %s --help lists the commands", of);
+	return error_hint(err, "%scarrel help lists the commands",
+		name[0] == '-' ? "options follow the command; " : "");
+}
+
+static int run_help(struct command *command, struct error *err)
+{
+	const struct arg_spec *spec = &carrel;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		const char *name = command->operands.items[i];
+		if (!spec->commands)
+			return fail_hint(err, ERR_INVALID, "carrel help COMMAND",
+				"help: unexpected argument '%s'", name);
+		const struct arg_spec *next = find(spec, name);
+		if (!next)
+			return unknown(spec, name, err);
+		spec = next;
+	}
+	print_help(spec == &help ? &carrel : spec, &command->out);
+	return 0;
+}
+
+void cli_print_error(struct json *j, const char *key, const struct error *err,
+	const struct build_problem *problem)
+{
+	bool is_build = problem && problem->failure < BUILD_FAILURE_COUNT;
 	json_object(j, key);
-	json_text(j, "code", error_code_name(err->code));
+	json_text(j, "code",
+		is_build ? build_failure_names[problem->failure] : error_code_name(err->code));
 	json_text(j, "message", err->text);
 	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	if (problem)
+		json_text(j, "package", is_build ? problem->package : NULL);
 	json_end(j);
 }
 
-static bool print_json_error(const struct error *err)
+int cli_fail(const struct error *err, bool json, const struct build_problem *problem)
 {
 	auto_buf struct buf out;
 	struct json j;
 	buf_init(&out, BUF_MAX_DEFAULT);
-	json_init(&j, &out, false);
-	json_object(&j, NULL);
-	cli_print_error(&j, "error", err);
-	json_end(&j);
-	buf_char(&out, '\n');
-	return fd_write_full(STDOUT_FILENO, out.data, out.len) == (ssize_t)out.len;
-}
-
-int cli_fail(const struct error *err, bool json)
-{
-	auto_buf struct buf out;
-	buf_init(&out, BUF_MAX_DEFAULT);
+	if (json) {
+		json_init(&j, &out, false);
+		json_object(&j, NULL);
+		cli_print_error(&j, "error", err, problem);
+		json_end(&j);
+		buf_char(&out, '\n');
+	}
 	/* A full disk behind stdout is said on stderr. */
-	if (json && print_json_error(err))
-		return error_exit_code(err->code);
-	buf_printf(&out, "carrel: %s\n", err->text);
-	if (err->hint[0])
-		buf_printf(&out, "hint: %s\n", err->hint);
-	/* Nobody is left to tell when this fails, and the exit code says it all the same. */
-	(void)!fd_write_full(STDERR_FILENO, out.data, out.len);
+	if (!json || cli_print(&out, NULL))
+		cli_say("%s%s%s", err->text, err->hint[0] ? "\nhint: " : "", err->hint);
 	return error_exit_code(err->code);
 }
 
-const char *cli_nearest(const struct cli_command *commands, const char *name)
+const struct build_problem *cli_problem(const struct command *command)
 {
-	const char *nearest = NULL;
-	size_t least = SIZE_MAX;
-	for (const struct cli_command *command = commands; command->name; command++)
-		if (str_is_nearer(name, command->name, &least))
-			nearest = command->name;
-	return nearest;
+	bool is_env = !strncmp(command->spec->command, "env ", 4);
+	return is_env || command->problem.failure < BUILD_FAILURE_COUNT ? &command->problem : NULL;
 }
 
-static int unknown_command(int argc, char **argv)
+int cli_print(const struct buf *text, struct error *err)
 {
-	const char *name = argv[0], *nearest = cli_nearest(cli_commands, name);
-	struct error err;
-	if (name[0] == '-')
-		fail_hint(&err, ERR_INVALID,
-			"options follow the command; carrel help lists the commands",
-			"unknown option '%s'", name);
+	if (text->overflow)
+		return fail(err, ERR_LIMIT, "the result is too large to print");
+	if (text->len && fd_write_full(STDOUT_FILENO, text->data, text->len) != (ssize_t)text->len)
+		return fail_errno(err, "write standard output");
+	return 0;
+}
+
+void cli_say(const char *fmt, ...)
+{
+	auto_buf struct buf line;
+	va_list args;
+	buf_init(&line, BUF_MAX_DEFAULT);
+	buf_text(&line, "carrel: ");
+	va_start(args, fmt);
+	buf_vprintf(&line, fmt, args);
+	va_end(args);
+	buf_char(&line, '\n');
+	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+}
+
+int cli_open_home(struct command *command, struct error *err)
+{
+	const char *path;
+	return home_find_path(&command->arena, &path, err)
+		       ? -1
+		       : home_open(path, &command->arena, &command->home, err);
+}
+
+int cli_open_store(struct command *command, struct error *err)
+{
+	return cli_open_home(command, err)
+		       ? -1
+		       : env_store_open(&command->home, &command->arena, &command->store, err);
+}
+
+static int check_operands(const struct command *command, struct error *err)
+{
+	/* An empty name would be another path of the daemon's. */
+	for (size_t i = 0; i < command->operands.count; i++)
+		if (!command->operands.items[i][0] && !cli_problem(command))
+			return fail(err, ERR_INVALID, "a name may not be empty");
+	return args_check_operands(command->spec, &command->operands, err);
+}
+
+/* Options stand before and after the operands, and end where the words of a command begin, so that
+ * its own options need no "--". */
+static int parse(struct command *command, int argc, char **argv, bool *is_help, struct error *err)
+{
+	const struct arg_spec *spec = command->spec;
+	text_list *operands = &command->operands;
+	int at = 0, next = 0;
+	if (!spec->takes_command && args_parse_mixed(spec, argc, argv, &command->options,
+					    &command->arena, operands, is_help, err))
+		return -1;
+	while (spec->takes_command) {
+		if (args_parse(spec, argc - at, argv + at, &command->options, &command->arena,
+			    &next, is_help, err))
+			return -1;
+		at += next;
+		if (at == argc || operands->count == spec->least || *is_help)
+			break;
+		vec_push(&command->arena, operands, argv[at]);
+	}
+	command->argv = argv + at;
+	return *is_help ? 0 : check_operands(command, err);
+}
+
+int cli_call(const struct arg_spec *spec, int argc, char **argv)
+{
+	struct command command = { .spec = spec,
+		.json = args_want_json(argc, argv),
+		.remote = { .arena = &command.arena, .client = { .socket = -1 } },
+		.home = { .dir = -1 },
+		.store = { .dir = -1, .layers = { .dir = -1 } },
+		.problem = { .failure = BUILD_FAILURE_COUNT } };
+	struct error err = { 0 };
+	bool is_help = false;
+	arena_init(&command.arena);
+	buf_init(&command.out, (size_t)-1 / 2);
+	int code = parse(&command, argc, argv, &is_help, &err);
+	if (!code && is_help)
+		args_print_help(spec, &command.out);
+	else if (!code) {
+		command.json = command.options.format && !strcmp(command.options.format, "json");
+		command.remote.host = command.options.host;
+		code = spec->run(&command, &err);
+	}
+	if (code >= 0 && cli_print(&command.out, &err))
+		code = -1;
+	if (code < 0)
+		code = cli_fail(&err, command.json, cli_problem(&command));
+	remote_close(&command.remote);
+	env_store_done(&command.store);
+	home_done(&command.home);
+	buf_done(&command.out);
+	arena_done(&command.arena);
+	return code;
+}
+
+int cli_read_variables(
+	const text_list *given, struct arena *arena, text_list *pairs, struct error *err)
+{
+	for (size_t i = 0; i < given->count; i++) {
+		const char *pair = given->items[i];
+		const char *value = strchr(pair, '=') ? "" : getenv(pair);
+		if (!value)
+			return fail(
+				err, ERR_NOT_FOUND, "-e %s: that variable is not set here", pair);
+		if (!strchr(pair, '='))
+			pair = arena_printf(arena, "%s=%s", pair, value);
+		vec_push(arena, pairs, pair);
+	}
+	return 0;
+}
+
+int cli_check_sandbox(const struct options *options, struct arena *arena, struct error *err)
+{
+	const struct isolation *backend;
+	if (options->isolation && isolation_find(options->isolation, &backend, err))
+		return -1;
+	if (options->net && strcmp(options->net, "none"))
+		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or use --net none",
+			"--net %s is not available in this version", options->net);
+	if (options->environment && env_options_are_given(options, arena))
+		return fail(err, ERR_INVALID,
+			"--env can't be combined with -r, --pip or --python: it names an "
+			"environment that exists");
+	return 0;
+}
+
+void cli_hint_at_command(char *const *argv, const char *python, const char *path, struct error *err)
+{
+	if (err->code != ERR_COMMAND_NOT_FOUND)
+		return;
+	if (!argv[1] && strpbrk(argv[0], " |;&<>"))
+		error_hint(err, "a shell line needs a shell: sh -c '...'");
+	else if (!strcmp(argv[0], "python"))
+		error_hint(err, "%s", python);
+	else if (!strchr(argv[0], '/'))
+		error_hint(err, "it is not in the sandbox's PATH: %s/usr/local/bin, /usr/bin, /bin",
+			path);
 	else
-		fail_hint(&err, ERR_INVALID, "carrel help lists the commands",
-			"unknown command '%s'", name);
-	if (nearest)
-		error_hint(&err, "did you mean 'carrel %s'?", nearest);
-	return cli_fail(&err, args_want_json(argc, argv));
+		error_hint(err, "the file, or the interpreter in its first line, does not exist in "
+				"the sandbox");
 }
 
-static void print_commands(FILE *out)
+static void print_ones_json(
+	struct command *command, const cli_ones *all, size_t failures, const char *done, int signal)
 {
-	fprintf(out, "usage: carrel COMMAND [options]\n\ncommands:\n");
-	for (const struct cli_command *command = cli_commands; command->name; command++)
-		fprintf(out, "  %-10s  %s\n", command->name, command->summary);
-	fprintf(out, "\n'carrel COMMAND --help' shows the options of a command.\n");
+	struct json j;
+	json_init(&j, &command->out, false);
+	json_object(&j, NULL);
+	if (signal)
+		json_u64(&j, "signal", (uint64_t)signal);
+	json_array(&j, done);
+	for (size_t i = 0; i < all->count; i++)
+		if (!all->items[i].has_failed)
+			json_text(&j, NULL, all->items[i].name);
+	json_end(&j);
+	if (failures)
+		json_array(&j, "failed");
+	for (size_t i = 0; i < all->count; i++)
+		if (all->items[i].has_failed) {
+			json_object(&j, NULL);
+			json_text(&j, "name", all->items[i].name);
+			cli_print_error(&j, "error", &all->items[i].err, cli_problem(command));
+			json_end(&j);
+		}
+	if (failures)
+		json_end(&j);
+	json_end(&j);
+	buf_char(&command->out, '\n');
 }
 
-/* What was printed must have arrived: a full disk behind stdout is an error like any other. */
-static int finish_stdout(int code)
+int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
+	struct error *err)
 {
+	size_t failures = 0;
+	for (size_t i = 0; i < all->count; i++)
+		failures += all->items[i].has_failed;
+	if (failures && all->count == 1) {
+		*err = all->items[0].err;
+		return -1;
+	}
+	if (command->json)
+		print_ones_json(command, all, failures, done, signal);
+	for (size_t i = 0; i < all->count && !command->json; i++) {
+		if (all->items[i].has_failed)
+			cli_fail(&all->items[i].err, false, NULL);
+		else if (!signal)
+			buf_printf(&command->out, "%s %s\n", done, all->items[i].name);
+	}
+	return failures ? 125 : 0;
+}
+
+static int print_commands(const struct arg_spec *group, int fd, int code)
+{
+	auto_buf struct buf out;
 	struct error err;
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	buf_init(&out, BUF_MAX_DEFAULT);
+	print_help(group, &out);
+	if (fd_write_full(fd, out.data, out.len) == (ssize_t)out.len)
 		return code;
 	fail_errno(&err, "write standard output");
-	return cli_fail(&err, false);
+	return cli_fail(&err, false, NULL);
 }
 
-int cli_help(int argc, char **argv)
+/* The command of the group that argv[1] names. */
+static int dispatch(const struct arg_spec *group, int argc, char **argv)
 {
-	const struct cli_command *command = argc > 1 ? find(argv[1]) : NULL;
-	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
-		(command && command->run == cli_help)) {
-		print_commands(stdout);
-		return finish_stdout(0);
-	}
-	if (!command)
-		return unknown_command(argc - 1, argv + 1);
-	/* `help env build`: one that has commands of its own looks for the next word among them. */
-	bool has_commands = command->run == cli_env || command->run == cli_home;
-	if (argc > (has_commands ? 3 : 2)) {
-		struct error err;
-		fail_hint(&err, ERR_INVALID, "carrel help COMMAND",
-			"help: unexpected argument '%s'", argv[has_commands ? 3 : 2]);
-		return cli_fail(&err, false);
-	}
-	if (argc > 2)
-		return command->run(3, (char *[]){ argv[1], argv[2], (char[]){ "--help" }, NULL });
-	return command->run(2, (char *[]){ argv[1], (char[]){ "--help" }, NULL });
-}
-
-static struct arg_spec simple_spec(const char *command, const char *usage, const char *about)
-{
-	return (struct arg_spec){ .command = command, .usage = usage, .about = about };
-}
-
-int cli_version(int argc, char **argv)
-{
-	struct version_options {
-		const char *output;
-	} options = { NULL };
-	static const struct arg_option table[] = {
-		ARG_FORMAT_ROW(offsetof(struct version_options, output)),
-	};
-	struct arg_spec spec =
-		simple_spec("version", "carrel version [-o json]", "Prints the version.");
-	spec.options = table;
-	spec.option_count = 1;
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	const struct build_problem none = { .failure = BUILD_FAILURE_COUNT };
 	struct error err;
-	int operands;
-	bool help;
-	if (args_parse(&spec, argc, argv, &options, &arena, &operands, &help, &err))
-		return cli_fail(&err, args_want_json(argc, argv));
-	if (!help && operands < argc) {
-		fail(&err, ERR_INVALID, "unexpected argument '%s'", argv[operands]);
-		return cli_fail(&err, args_want_json(argc, argv));
+	if (argc < 2 && group->commands[1])
+		return print_commands(group, STDERR_FILENO, 125);
+	if (argc < 2) {
+		fail(&err, ERR_INVALID, "'%s' needs a command", group->command);
+		error_hint(&err, "carrel %s --help", group->commands[0]->command);
+		return cli_fail(&err, false, NULL);
 	}
-	if (help)
-		args_print_help(&spec);
-	else if (options.output && !strcmp(options.output, "json"))
-		printf("{\"version\":\"%s\"}\n", CARREL_VERSION);
-	else
-		printf("carrel %s\n", CARREL_VERSION);
-	return finish_stdout(0);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
+		(group != &carrel && !strcmp(argv[1], "help")))
+		return print_commands(group, STDOUT_FILENO, 0);
+	const struct arg_spec *spec = find(group, argv[1]);
+	if (spec && spec->commands)
+		return dispatch(spec, argc - 1, argv + 1);
+	if (spec)
+		return cli_call(spec, argc - 1, argv + 1);
+	unknown(group, argv[1], &err);
+	return cli_fail(&err, args_want_json(argc, argv), group == &cli_env ? &none : NULL);
 }
 
 int cli_main(int argc, char **argv)
 {
 	struct error err;
 	if (fd_sanitize_standard(&err))
-		return cli_fail(&err, false);
-	if (argc < 2) {
-		print_commands(stderr);
-		return 125;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
-		return cli_help(1, argv);
-	if (!strcmp(argv[1], "--version"))
-		return cli_version(1, argv);
-	const struct cli_command *command = find(argv[1]);
-	if (!command)
-		return unknown_command(argc - 1, argv + 1);
-	return command->run(argc - 1, argv + 1);
+		return cli_fail(&err, false, NULL);
+	if (argc > 1 && !strcmp(argv[1], "--version"))
+		return cli_call(&version, 1, argv);
+	return dispatch(&carrel, argc, argv);
 }

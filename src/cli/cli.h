@@ -1,43 +1,114 @@
-/* cli.h -- the commands. Each takes its own argv (argv[0] is its name) and returns the process's
- * exit code. */
+/* cli.h -- the commands of carrel. Each is a struct arg_spec; cli_call parses its command line,
+ * runs it, prints what it has put into `out`, and says its error.
+ * 1. The options of all commands are members of one structure, so that tables share rows, and an
+ * option has the same meaning wherever it is taken.
+ * 2. Options and operands are checked before the daemon is called and before the home is opened. */
 #pragma once
 #include <stdbool.h>
+#include "base/buf.h"
 #include "base/error.h"
+#include "cli/args.h"
+#include "cli/remote.h"
+#include "envs/build.h"
+#include "envs/store.h"
+#include "model/limits.h"
 
-struct cli_command {
-	const char *name, *summary;
-	int (*run)(int argc, char **argv);
+struct options {
+	const char *format, *host;
+	/* what a command is run in, and as */
+	const char *environment, *net, *isolation, *dir, *cwd, *user;
+	text_list variables, binds;
+	struct limits limits;
+	bool tty, interactive, background, plan, ptrace, writable_config;
+	/* environments */
+	struct env_request env; /* package_id: the operand; paths as they were typed */
+	uint64_t build_timeout_ms;
+	bool events, repair, log, dry_run;
+	/* workspaces */
+	text_list labels, removed_labels;
+	uint64_t ttl_ms, idle_timeout_ms;
+	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
+	bool context, no_archive;
+	const char *state, *workspace, *after, *stream, *signal;
+	uint64_t offset;
+	bool all, quiet, follow;
+	/* serve, home */
+	const char *listen, *log_format, *log_level, *fs;
+	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
+	bool stop;
 };
-/* The one table of commands; ends with a NULL name. `carrel help` prints it. */
-extern const struct cli_command cli_commands[];
-/* The command that who typed `name` may have meant, or NULL. */
-const char *cli_nearest(const struct cli_command *commands, const char *name);
+#define AT(member) offsetof(struct options, member)
+#define ARG_FROM(array)                                                                            \
+	.kind = ARG_ROWS, .rows = array, .row_count = sizeof(array) / sizeof *(array)
 
-int cli_run(int argc, char **argv);
-int cli_env(int argc, char **argv);
-int cli_home(int argc, char **argv);
-int cli_create(int argc, char **argv);
-int cli_exec(int argc, char **argv);
-int cli_shell(int argc, char **argv);
-int cli_ls(int argc, char **argv);
-int cli_info(int argc, char **argv);
-int cli_update(int argc, char **argv);
-int cli_rm(int argc, char **argv);
-int cli_cp(int argc, char **argv);
-int cli_ps(int argc, char **argv);
-int cli_logs(int argc, char **argv);
-int cli_kill(int argc, char **argv);
-int cli_events(int argc, char **argv);
-int cli_doctor(int argc, char **argv);
-int cli_serve(int argc, char **argv);
-int cli_version(int argc, char **argv);
-int cli_help(int argc, char **argv);
+/* Rows of several commands. */
+extern const struct arg_option format_rows[1], remote_rows[2]; /* -o; --host, -o */
+extern const struct arg_option command_rows[2];		       /* -e, -w */
+extern const struct arg_option terminal_rows[2];	       /* -t, -i */
+extern const struct arg_option sandbox_rows[3];		       /* --net, --ptrace, --isolation */
 
-/* Prints err as "carrel: text" and "hint: …" on stderr, or as {"error":{…}} on stdout when json;
- * returns its exit code. */
-int cli_fail(const struct error *err, bool json);
-/* {"code","message","hint"} under `key`. */
-struct json;
-void cli_print_error(struct json *j, const char *key, const struct error *err);
+struct command {
+	const struct arg_spec *spec;
+	struct options options;
+	text_list operands;
+	char **argv; /* spec->takes_command: the words of the command, up to NULL */
+	bool json;   /* -o json */
+	struct arena arena;
+	struct buf out;
+	struct remote remote;
+	struct home home; /* both open after cli_open_store */
+	struct env_store store;
+	struct build_problem problem; /* of a build that failed, beside the error */
+};
+
+extern const struct arg_spec cli_run, cli_create, cli_exec, cli_shell, cli_ls, cli_info, cli_update,
+	cli_rm, cli_cp, cli_ps, cli_logs, cli_kill, cli_events, cli_env, cli_home, cli_serve,
+	cli_doctor;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);
+/* carrel-build: the half of `carrel env` that runs things in build sandboxes. It takes the
+ * arguments of `carrel env build` and `carrel env verify`, and is run by carrel. */
+int builder_main(int argc, char **argv);
+/* Runs one command, whose name is argv[0]; returns the exit code. */
+int cli_call(const struct arg_spec *spec, int argc, char **argv);
+
+/* Prints err as "carrel: text" and "hint: …" on stderr, or as {"error":{…}} on stdout when json;
+ * returns its exit code. problem: as in cli_print_error. */
+int cli_fail(const struct error *err, bool json, const struct build_problem *problem);
+/* {"code","message","hint"} under `key`; with `problem`, the code of a failed build and "package".
+ */
+void cli_print_error(struct json *j, const char *key, const struct error *err,
+	const struct build_problem *problem);
+/* What commands on environments say of a failure; NULL for others, whose errors name no package. */
+const struct build_problem *cli_problem(const struct command *command);
+/* Writes all of the text to stdout. */
+int cli_print(const struct buf *text, struct error *err);
+/* Lines for people on stderr, beside the result: nothing is done about those that can't be written.
+ */
+void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2), nonnull(1)));
+int cli_open_home(struct command *command, struct error *err);
+/* Opens the home and its store of environments. */
+int cli_open_store(struct command *command, struct error *err);
+
+/* "-e K": the variable as it is set here. */
+int cli_read_variables(
+	const text_list *given, struct arena *arena, text_list *pairs, struct error *err);
+/* A choice of --net or --isolation that this version doesn't have is ERR_UNAVAILABLE; --env with
+ * options that make an environment is ERR_INVALID. */
+int cli_check_sandbox(const struct options *options, struct arena *arena, struct error *err);
+/* ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: why that is, mostly. */
+void cli_hint_at_command(
+	char *const *argv, const char *python, const char *path, struct error *err);
+
+/* One verb on several things: one that fails keeps none of the others from it. */
+struct cli_one {
+	const char *name;
+	bool has_failed;
+	struct error err;
+};
+typedef VEC(struct cli_one) cli_ones;
+/* What became of them. done: "removed". JSON is {done:[NAME…],"failed":[{"name","error"}…]}; with a
+ * signal, its number is a member too, and text names only those that failed. Returns as
+ * arg_spec.run does: 125 when one has failed; a single one that failed is the error. */
+int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
+	struct error *err);

@@ -3,8 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/str.h"
-#include "cli/remote.h"
+#include "format/json_copy.h"
 #include "format/quantity.h"
 #include "linux/pty.h"
 
@@ -59,6 +60,44 @@ static const char *object_text(
 	return joined;
 }
 
+/* {"K":"V",...} as K=V,K=V; a value that is null as (hidden). */
+static const char *pairs_text(struct arena *arena, const struct json_value *object)
+{
+	const char *joined = "";
+	if (object->kind != JSON_OBJECT)
+		return joined;
+	for (const struct json_value *item = object->first; item; item = item->next)
+		joined = arena_printf(arena, "%s%s%s=%s", joined, joined[0] ? "," : "",
+			item->key.data, item->kind == JSON_STRING ? item->string.data : "(hidden)");
+	return joined;
+}
+
+void columns_format_age(char out[32], const char *time, int64_t now_ms)
+{
+	static const struct {
+		int64_t ms;
+		const char *unit;
+	} units[] = { { 365ll * 86400000, "y" }, { 86400000, "d" }, { 3600000, "h" },
+		{ 60000, "m" }, { 1000, "s" } };
+	int64_t then;
+	bool is_time = time && env_time_parse(time, &then);
+	int64_t age = is_time ? env_age_ms(time, now_ms) : 0;
+	str_copy(out, 32, is_time ? "now" : "-");
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+		if (age >= units[i].ms) {
+			str_format(out, 32, "%lld%s ago", (long long)(age / units[i].ms),
+				units[i].unit);
+			return;
+		}
+}
+
+const char *columns_age(struct arena *arena, const char *time)
+{
+	char age[32];
+	columns_format_age(age, time, clock_now_ms());
+	return arena_bytes(arena, age, strcspn(age, " "));
+}
+
 const char *columns_list(struct arena *arena, const struct json_value *array)
 {
 	const char *joined = "";
@@ -74,17 +113,15 @@ const char *columns_text(
 {
 	const struct field_name name = field_name(row, FIELD_OUT);
 	const struct json_value *v = json_member(object, name.text);
-	char age[32];
 	if (!v || v->kind == JSON_NULL)
 		return NULL;
 	switch (row->kind) {
 	case FIELD_BOOLEAN:
 		return v->boolean ? "yes" : "no";
 	case FIELD_TIME:
-		remote_format_age(age, json_member_text(object, name.text));
-		return arena_text(arena, age);
+		return columns_age(arena, json_member_text(object, name.text));
 	case FIELD_PAIRS:
-		return remote_join_pairs(arena, v);
+		return pairs_text(arena, v);
 	case FIELD_TEXTS:
 		return columns_list(arena, v);
 	case FIELD_OBJECT:
@@ -157,7 +194,8 @@ static void print_cut(struct buf *out, const char *text, size_t room)
 	buf_text(out, "…");
 }
 
-unsigned columns_width(void)
+/* That of standard output, or 0 when it is no terminal. */
+static unsigned columns_width(void)
 {
 	struct pty_size size = { 0, 0 };
 	struct error err;
@@ -193,4 +231,33 @@ void columns_print(const struct columns *columns, struct buf *out)
 			print_spaces(out, space);
 		buf_text(out, is_last ? "\n" : "  ");
 	}
+}
+
+static void add_item(void *ctx, const struct json_value *item)
+{
+	struct listing *listing = ctx;
+	if (listing->is_wanted && !listing->is_wanted(listing->command, item))
+		return;
+	if (listing->command->json)
+		json_copy(&listing->json, NULL, item);
+	else
+		listing->add(listing, item);
+}
+
+int listing_print(struct listing *listing, const char *path, struct error *err)
+{
+	struct command *command = listing->command;
+	listing->columns.width = columns_width();
+	if (command->json) {
+		json_init(&listing->json, &command->out, false);
+		json_array(&listing->json, NULL);
+	}
+	if (remote_each(&command->remote, path, add_item, listing, err))
+		return -1;
+	if (command->json) {
+		json_end(&listing->json);
+		buf_char(&command->out, '\n');
+	} else
+		columns_print(&listing->columns, &command->out);
+	return 0;
 }

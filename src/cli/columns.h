@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/vec.h"
+#include "cli/cli.h"
 #include "model/record.h"
 
 #define COLUMNS_MAX 8
@@ -26,6 +27,19 @@ void columns_add_object(
 const char *columns_text(
 	struct arena *arena, const struct field *row, const struct json_value *object);
 const char *columns_list(struct arena *arena, const struct json_value *array); /* "a, b" */
-/* That of standard output, or 0 when it is no terminal. */
-unsigned columns_width(void);
+/* "3h ago", "2d ago", "now"; "-" for what is no time. out needs 32 bytes. Pure. */
+void columns_format_age(char out[32], const char *time, int64_t now_ms);
+/* How long ago it was: "3h". */
+const char *columns_age(struct arena *arena, const char *time);
 void columns_print(const struct columns *columns, struct buf *out);
+
+/* A list of the daemon's, to be printed as an array of JSON or as a table. */
+struct listing {
+	struct command *command;
+	struct columns columns;
+	void (*add)(struct listing *listing, const struct json_value *item); /* a line of it */
+	bool (*is_wanted)(
+		const struct command *command, const struct json_value *item); /* NULL: all */
+	struct json json;						       /* private */
+};
+int listing_print(struct listing *listing, const char *path, struct error *err);

@@ -15,36 +15,12 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cli/remote.h"
 #include "cli/tree_pack.h"
 #include "cli/tree_unpack.h"
+#include "format/uri.h"
 
 #define CHUNK 65536
 #define QUIET_MS 300 /* what is done by then needs no bar */
-
-struct cp_options {
-	struct remote_options remote;
-};
-#define FIELD(name) offsetof(struct cp_options, name)
-static const struct arg_option table[] = { REMOTE_ROWS(FIELD) };
-#undef FIELD
-static const struct arg_spec spec = {
-	.command = "cp",
-	.usage = "carrel cp SOURCE TARGET [options]",
-	.about =
-		"Copies a file or a directory tree into a workspace or out of it. One side "
-		"is\nNAME:PATH, where PATH is a path inside the sandbox, absolute or relative to\n"
-		"/workspace; the other is a path of this host, or - for standard input or output.\n"
-		"If TARGET is an existing directory, SOURCE is copied into it; SOURCE/. copies "
-		"the\n"
-		"content of SOURCE.",
-	.options = table,
-	.option_count = sizeof table / sizeof *table,
-	.examples = "  carrel cp main.py demo:\n"
-		    "  carrel cp demo:/workspace/output ./results\n"
-		    "  tar c . | carrel cp - demo:/workspace/in.tar\n"
-		    "  carrel cp demo:report.txt - | less\n",
-};
 
 /* One side of it. */
 struct place {
@@ -109,9 +85,9 @@ static void parse_place(struct arena *arena, const char *text, struct place *pla
 		!strcmp(base, ".") || !strcmp(base, "..") || (place->workspace && !len);
 }
 
-static int parse_places(struct copy *copy, const text_list *operands, struct error *err)
+static int parse_places(struct copy *copy, const text_list *operands, bool json, struct error *err)
 {
-	struct arena *arena = &copy->remote->arena;
+	struct arena *arena = copy->remote->arena;
 	parse_place(arena, operands->items[0], &copy->from);
 	parse_place(arena, operands->items[1], &copy->to);
 	if (!copy->from.workspace && !copy->to.workspace)
@@ -125,7 +101,7 @@ static int parse_places(struct copy *copy, const text_list *operands, struct err
 			"this host",
 			"'%s' and '%s' are both in workspaces", operands->items[0],
 			operands->items[1]);
-	if (copy->to.is_stream && copy->remote->json)
+	if (copy->to.is_stream && json)
 		return fail(err, ERR_INVALID,
 			"- and -o json can't be combined: both write to standard output");
 	return 0;
@@ -151,9 +127,9 @@ static const char *join(struct arena *arena, const char *directory, const char *
 static const char *file_path(
 	struct copy *copy, const struct place *place, const char *path, const char *query)
 {
-	const char *escaped = client_escape(&copy->remote->arena, str_from(path), true);
+	const char *escaped = uri_encode(copy->remote->arena, str_from(path), true);
 	return remote_workspace_path(copy->remote, place->workspace,
-		arena_printf(&copy->remote->arena, "/files/%s%s", escaped, query));
+		arena_printf(copy->remote->arena, "/files/%s%s", escaped, query));
 }
 
 static int look_inside(
@@ -225,7 +201,7 @@ static int upload(struct copy *copy, const char *path, const char *type, int fd,
 	request.progress = on_progress;
 	request.ctx = copy;
 	copy->total = size ? *size : 0;
-	return client_call(&copy->remote->client, &request, &copy->remote->arena, &response, err);
+	return client_call(&copy->remote->client, &request, copy->remote->arena, &response, err);
 }
 
 /* Where a source of this name goes. */
@@ -237,7 +213,7 @@ static int find_target(struct copy *copy, const char *name, bool is_tree, const 
 		if (!name[0] && !is_tree)
 			return fail(err, ERR_CONFLICT,
 				"'%s' is a directory: give the file a name in it", to->path);
-		*path = name[0] ? join(&copy->remote->arena, to->path, name) : to->path;
+		*path = name[0] ? join(copy->remote->arena, to->path, name) : to->path;
 		return 0;
 	}
 	if (is_tree && there->kind != ABSENT)
@@ -256,7 +232,7 @@ static int find_target(struct copy *copy, const char *name, bool is_tree, const 
 
 static int copy_in_tree(struct copy *copy, const struct found *there, struct error *err)
 {
-	struct arena *arena = &copy->remote->arena;
+	struct arena *arena = copy->remote->arena;
 	const char *path, *name = copy->from.is_contents ? "" : name_of(arena, copy->from.path);
 	auto_close int dir = open(copy->from.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct pack_left_out left_out;
@@ -285,7 +261,7 @@ static int copy_in_tree(struct copy *copy, const struct found *there, struct err
 static int copy_in_file(
 	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
 {
-	struct arena *arena = &copy->remote->arena;
+	struct arena *arena = copy->remote->arena;
 	const char *path, *name = copy->from.is_stream ? "" : name_of(arena, copy->from.path);
 	auto_close int opened = -1;
 	char mode[16] = "";
@@ -348,7 +324,7 @@ static int open_place(struct copy *copy, const struct found *there, int *place, 
 	const char *path = copy->to.path;
 	bool is_above = there->kind != A_DIRECTORY;
 	if (is_above)
-		path = dirname(arena_text(&copy->remote->arena, path));
+		path = dirname(arena_text(copy->remote->arena, path));
 	*place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC | (is_above ? 0 : O_NOFOLLOW));
 	if (*place >= 0)
 		return 0;
@@ -363,7 +339,7 @@ static int open_place(struct copy *copy, const struct found *there, int *place, 
 static int copy_out_tree(
 	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
 {
-	struct arena *arena = &copy->remote->arena;
+	struct arena *arena = copy->remote->arena;
 	const char *name = copy->from.is_contents ? NULL : name_of(arena, copy->from.path);
 	struct unpack unpack;
 	if (copy->to.is_stream)
@@ -404,7 +380,7 @@ static int copy_out_tree(
 static int copy_out_file(
 	struct copy *copy, const struct found *source, const struct found *there, struct error *err)
 {
-	struct arena *arena = &copy->remote->arena;
+	struct arena *arena = copy->remote->arena;
 	const char *request = file_path(copy, &copy->from, copy->from.path, "");
 	const struct place *named = there->kind == A_DIRECTORY ? &copy->from : &copy->to;
 	const char *base = name_of(arena, named->path);
@@ -460,18 +436,15 @@ static int copy_out(struct copy *copy, struct error *err)
 /* what: how one is called, and how several. */
 static void warn_of(unsigned long count, const char *const what[2], const char *first)
 {
-	auto_buf struct buf line;
-	char shown[512];
-	buf_init(&line, 2048);
-	if (!count)
-		return;
-	buf_printf(&line, "carrel: warning: %lu %s", count, what[count != 1]);
-	if (first) {
+	char shown[512] = "";
+	if (first)
 		str_printable(shown, sizeof shown, str_from(first));
-		buf_printf(&line, "%s %s", count == 1 ? ":" : "; the first:", shown);
-	}
-	buf_char(&line, '\n');
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+	if (count)
+		cli_say("warning: %lu %s%s%s", count, what[count != 1],
+			!first	     ? ""
+			: count == 1 ? ": "
+				     : "; the first: ",
+			shown);
 }
 
 static void warn(const struct copy *copy)
@@ -484,47 +457,54 @@ static void warn(const struct copy *copy)
 	warn_of(copy->outward, outward, copy->first_outward);
 }
 
-static int print_result(const struct copy *copy)
+static void print_result(const struct copy *copy, struct buf *out)
 {
-	auto_buf struct buf out;
 	struct json j;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	json_init(&j, &out, false);
+	json_init(&j, out, false);
 	json_object(&j, NULL);
 	json_u64(&j, "bytes", copy->bytes);
 	json_u64(&j, "left_out", copy->left_out);
 	json_u64(&j, "outward_links", copy->outward);
 	json_end(&j);
-	buf_char(&out, '\n');
-	return remote_print(&out);
+	buf_char(out, '\n');
 }
 
-int cli_cp(int argc, char **argv)
+static int run(struct command *command, struct error *err)
 {
-	struct cp_options options = { 0 };
-	auto_remote struct remote remote = REMOTE_NONE;
-	text_list operands = { 0 };
-	struct error err;
-	int code;
-	if (!remote_parse(
-		    &remote, &spec, argc, argv, &options, &options.remote, 2, 2, &operands, &code))
-		return code;
-	struct copy copy = { .remote = &remote, .began_ms = clock_monotonic_ms() };
+	struct copy copy = { .remote = &command->remote, .began_ms = clock_monotonic_ms() };
 	bool is_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
 	progress_init(&copy.progress, is_bar ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
-	int failed = parse_places(&copy, &operands, &err) ||
-		     remote_open(&remote, &options.remote, &err) ||
-		     (copy.to.workspace ? copy_in(&copy, &err) : copy_out(&copy, &err));
+	int failed = parse_places(&copy, &command->operands, command->json, err) ||
+		     remote_open(&command->remote, err) ||
+		     (copy.to.workspace ? copy_in(&copy, err) : copy_out(&copy, err));
 	progress_finish(&copy.progress);
-	if (failed && interrupted)
-		fail(&err, ERR_CANCELED, "the copy was interrupted");
 	if (failed)
-		code = cli_fail(&err, remote.json);
-	else if (remote.json)
-		code = print_result(&copy);
+		return interrupted ? fail(err, ERR_CANCELED, "the copy was interrupted") : -1;
+	if (command->json)
+		print_result(&copy, &command->out);
 	else
-		code = 0;
-	if (!failed && !remote.json)
 		warn(&copy);
-	return code;
+	return 0;
 }
+
+static const struct arg_option table[] = { { ARG_FROM(remote_rows) } };
+const struct arg_spec cli_cp = {
+	.command = "cp",
+	.summary = "copy files and directories in and out of a workspace",
+	.usage = "carrel cp SOURCE TARGET [options]",
+	.about =
+		"Copies a file or a directory tree into a workspace or out of it. One side "
+		"is\nNAME:PATH, where PATH is a path inside the sandbox, absolute or relative to\n"
+		"/workspace; the other is a path of this host, or - for standard input or output.\n"
+		"If TARGET is an existing directory, SOURCE is copied into it; SOURCE/. copies "
+		"the\n"
+		"content of SOURCE.",
+	ARG_TABLE(table),
+	.examples = "  carrel cp main.py demo:\n"
+		    "  carrel cp demo:/workspace/output ./results\n"
+		    "  tar c . | carrel cp - demo:/workspace/in.tar\n"
+		    "  carrel cp demo:report.txt - | less\n",
+	.least = 2,
+	.most = 2,
+	.run = run,
+};

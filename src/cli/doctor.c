@@ -3,10 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
-#include "base/fd.h"
-#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/diagnose.h"
 #include "cli/facts.h"
@@ -14,24 +10,6 @@
 #include "format/json.h"
 
 #define EXIT_NOT_HERE 125 /* carrel run doesn't work on this host */
-
-struct doctor_options {
-	const char *output;
-};
-static const struct arg_option doctor_table[] = {
-	ARG_FORMAT_ROW(offsetof(struct doctor_options, output)),
-};
-static const struct arg_spec doctor_spec = {
-	.command = "doctor",
-	.usage = "carrel doctor [-o json] [-- PROGRAM [ARG...]]",
-	.about = "Tries every kernel feature that sandboxes need, and prints what works on this "
-		 "host, what doesn't, why, and the command that changes it.\n"
-		 "Exits 0 if 'carrel run' works with all layers, else 125. Changes nothing.\n"
-		 "With PROGRAM: runs it in a sandbox, and lists the files of this host that it "
-		 "looked for and did not find.",
-	.options = doctor_table,
-	.option_count = sizeof doctor_table / sizeof *doctor_table,
-};
 
 struct tally {
 	bool works;
@@ -118,42 +96,36 @@ static void print_text(
 		failures == 1 ? "" : "s");
 }
 
-int cli_doctor(int argc, char **argv)
+static int run(struct command *command, struct error *err)
 {
-	struct doctor_options options = { NULL };
-	auto_arena struct arena arena;
-	auto_buf struct buf out;
-	struct error err;
-	int operands;
-	bool help;
-
-	arena_init(&arena);
-	buf_init(&out, BUF_MAX_DEFAULT);
-	int parsed = args_parse(&doctor_spec, argc, argv, &options, &arena, &operands, &help, &err);
-	bool json = options.output && strcmp(options.output, "json") == 0;
-	if (parsed < 0)
-		return cli_fail(&err, json);
-	if (help) {
-		args_print_help(&doctor_spec);
-		return 0;
-	}
-	if (operands < argc)
-		return missed_find(argv + operands, json);
-
 	struct facts facts;
 	check_list checks = { 0 };
-	facts_collect(&facts, &arena);
-	diagnose(&facts, &arena, &checks);
+	if (command->argv[0])
+		return missed_find(command, err);
+	facts_collect(&facts, &command->arena);
+	diagnose(&facts, &command->arena, &checks);
 	struct tally tally = { .works = facts.run_exit == 0 };
 	for (size_t i = 0; i < checks.count; i++)
 		tally.count[checks.items[i].status]++;
-	if (json)
-		print_json(&checks, &facts, &tally, &out);
+	if (command->json)
+		print_json(&checks, &facts, &tally, &command->out);
 	else
-		print_text(&checks, &tally, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), &out);
-	if (fd_write_full(STDOUT_FILENO, out.data, out.len) < 0) {
-		fail_errno(&err, "write standard output");
-		return cli_fail(&err, false);
-	}
+		print_text(&checks, &tally, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
+			&command->out);
 	return tally.works ? 0 : EXIT_NOT_HERE;
 }
+
+static const struct arg_option table[] = { { ARG_FROM(format_rows) } };
+const struct arg_spec cli_doctor = {
+	.command = "doctor",
+	.summary = "check what this host supports, and how to change it",
+	.usage = "carrel doctor [-o json] [-- PROGRAM [ARG...]]",
+	.about = "Tries every kernel feature that sandboxes need, and prints what works on this "
+		 "host, what doesn't, why, and the command that changes it.\n"
+		 "Exits 0 if 'carrel run' works with all layers, else 125. Changes nothing.\n"
+		 "With PROGRAM: runs it in a sandbox, and lists the files of this host that it "
+		 "looked for and did not find.",
+	ARG_TABLE(table),
+	.takes_command = true,
+	.run = run,
+};

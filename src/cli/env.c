@@ -1,105 +1,14 @@
-/* carrel env: the subcommands, and what they share. */
+/* carrel env: the subcommands that build nothing. */
 #include "cli/env.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/columns.h"
+#include "format/quantity.h"
 
-static const struct cli_command commands[] = {
-	{ "build", "build an environment, or reuse it if it exists", env_cli_build },
-	{ "ls", "list environments", env_cli_ls },
-	{ "show", "show one environment, or the log of its build", env_cli_show },
-	{ "verify", "check environments for damage, and repair them", env_cli_verify },
-	{ "rm", "remove environments", env_cli_rm },
-	{ "prune", "remove environments over the limits, and unused layers", env_cli_prune },
-	{ "warm", "build environments of requirements files in advance", env_cli_warm },
-	{ "metrics", "print sizes, counts and build times for Prometheus", env_cli_metrics },
-	{ NULL, NULL, NULL },
-};
-
-static int print_commands(int fd, int code)
-{
-	auto_buf struct buf out;
-	struct error err;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	buf_text(&out, "usage: carrel env COMMAND [options]\n\n"
-		       "Python environments, composed of packages that they share.\n\n"
-		       "commands:\n");
-	for (const struct cli_command *command = commands; command->name; command++)
-		buf_printf(&out, "  %-10s  %s\n", command->name, command->summary);
-	buf_text(&out, "\n"
-		       "'carrel env COMMAND --help' shows the options of a command.\n\n"
-		       "examples:\n"
-		       "  carrel env build myagent -r requirements.txt\n"
-		       "  carrel run --env myagent --dir . -- python main.py\n");
-	if (fd_write_full(fd, out.data, out.len) == (ssize_t)out.len)
-		return code;
-	fail_errno(&err, "write standard output");
-	return cli_fail(&err, false);
-}
-
-int cli_env(int argc, char **argv)
-{
-	struct error err;
-	if (argc < 2)
-		return print_commands(STDERR_FILENO, 125);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
-		return print_commands(STDOUT_FILENO, 0);
-	for (const struct cli_command *command = commands; command->name; command++)
-		if (!strcmp(command->name, argv[1]))
-			return command->run(argc - 1, argv + 1);
-	fail_hint(&err, ERR_INVALID, "carrel env --help lists the commands", "unknown %s 'env %s'",
-		argv[1][0] == '-' ? "option" : "command", argv[1]);
-	const char *nearest = cli_nearest(commands, argv[1]);
-	if (nearest)
-		error_hint(&err, "did you mean 'carrel env %s'?", nearest);
-	return env_fail(&err, NULL, args_want_json(argc, argv));
-}
-
-bool env_cli_is_json(const char *format)
-{
-	return format && !strcmp(format, "json");
-}
-
-bool env_cli_parse(const struct arg_spec *spec, int argc, char **argv, void *options,
-	struct arena *arena, size_t least, size_t most, text_list *operands, int *code)
-{
-	struct error err;
-	bool help;
-	int failed = args_parse_mixed(spec, argc, argv, options, arena, operands, &help, &err);
-	if (!failed && help) {
-		args_print_help(spec);
-		*code = fflush(stdout) ? 125 : 0;
-		return false;
-	}
-	if (failed || args_check_operands(spec, operands, least, most, &err))
-		*code = env_fail(&err, NULL, args_want_json(argc, argv));
-	else
-		return true;
-	return false;
-}
-
-int env_session_open(struct env_session *session, struct error *err)
-{
-	const char *path;
-	*session = (struct env_session)ENV_SESSION_NONE;
-	arena_init(&session->arena);
-	if (home_find_path(&session->arena, &path, err) ||
-		home_open(path, &session->arena, &session->home, err))
-		return -1;
-	return env_store_open(&session->home, &session->arena, &session->store, err);
-}
-
-void env_session_done(struct env_session *session)
-{
-	env_store_done(&session->store);
-	home_done(&session->home);
-	arena_done(&session->arena);
-}
+#define LOG_MAX ((size_t)64 << 20)
 
 static void print_texts(struct json *j, const char *key, const char *const *items, size_t count)
 {
@@ -109,8 +18,8 @@ static void print_texts(struct json *j, const char *key, const char *const *item
 	json_end(j);
 }
 
-void env_print_members(struct json *j, const struct env_store *store, const struct env_meta *meta,
-	bool is_in_use, const char *problem)
+static void print_members(struct json *j, const struct env_store *store,
+	const struct env_meta *meta, bool is_in_use, const char *problem)
 {
 	auto_buf struct buf path;
 	buf_init(&path, 8192);
@@ -146,72 +55,394 @@ void env_print_json(struct json *j, const struct env_store *store, const struct 
 	bool is_in_use, const char *problem, const bool *cached)
 {
 	json_object(j, NULL);
-	env_print_members(j, store, meta, is_in_use, problem);
+	print_members(j, store, meta, is_in_use, problem);
 	if (cached)
 		json_bool(j, "cached", *cached);
 	json_end(j);
 }
 
-int env_print_all(const struct buf *text)
+static void add_line(struct columns *columns, const struct env_row *row, int64_t now_ms)
 {
-	struct error err;
-	if (text->overflow)
-		fail(&err, ERR_LIMIT, "the result is too large to print");
-	else if (fd_write_full(STDOUT_FILENO, text->data, text->len) == (ssize_t)text->len)
-		return 0;
-	else
-		fail_errno(&err, "write standard output");
-	return cli_fail(&err, false);
+	const struct env_meta *meta = &row->meta;
+	struct arena *arena = columns->arena;
+	char size[16], created[32], used[32];
+	bool is_read = meta->package_id != NULL;
+	quantity_format_size(size, meta->size_bytes);
+	columns_format_age(created, meta->created_at, now_ms);
+	columns_format_age(used, meta->use_count ? meta->last_used_at : NULL, now_ms);
+	columns_add(columns,
+		(const char *[]){ meta->name, is_read ? meta->python_version : NULL,
+			is_read ? arena_printf(arena, "%zu", meta->packages.count) : NULL,
+			is_read ? size : NULL, created, row->is_in_use ? "in use" : used,
+			is_read ? arena_printf(arena, "%" PRIu64, meta->use_count) : NULL });
 }
 
-void env_print_error(struct json *j, const char *key, const struct error *err,
-	const struct build_problem *problem)
+static int run_ls(struct command *command, struct error *err)
 {
-	bool is_build = problem && problem->failure < BUILD_FAILURE_COUNT;
-	json_object(j, key);
-	json_text(j, "code",
-		is_build ? build_failure_names[problem->failure] : error_code_name(err->code));
-	json_text(j, "message", err->text);
-	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
-	json_text(j, "package", is_build ? problem->package : NULL);
-	json_end(j);
-}
-
-int env_fail(const struct error *err, const struct build_problem *problem, bool json)
-{
-	auto_buf struct buf out;
+	static const char *const heads[] = { "NAME", "PYTHON", "PACKAGES", "SIZE", "CREATED",
+		"LAST-USED", "USES" };
+	struct columns columns = {
+		.count = 7, .numbers = 1 << 2 | 1 << 3 | 1 << 6, .arena = &command->arena
+	};
+	env_rows rows = { 0 };
 	struct json j;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	if (!json)
-		return cli_fail(err, false);
-	json_init(&j, &out, false);
-	json_object(&j, NULL);
-	env_print_error(&j, "error", err, problem);
-	json_end(&j);
-	buf_char(&out, '\n');
-	if (fd_write_full(STDOUT_FILENO, out.data, out.len) != (ssize_t)out.len)
-		return cli_fail(err, false);
-	return error_exit_code(err->code);
+	if (cli_open_store(command, err) || env_list(&command->store, &command->arena, &rows, err))
+		return -1;
+	if (command->json) {
+		json_init(&j, &command->out, false);
+		json_array(&j, NULL);
+		for (size_t i = 0; i < rows.count; i++)
+			env_print_json(&j, &command->store, &rows.items[i].meta,
+				rows.items[i].is_in_use, rows.items[i].problem, NULL);
+		json_end(&j);
+		buf_char(&command->out, '\n');
+		return 0;
+	}
+	columns_add(&columns, heads);
+	for (size_t i = 0; i < rows.count; i++) {
+		add_line(&columns, &rows.items[i], clock_now_ms());
+		if (rows.items[i].problem)
+			cli_say("warning: %s", rows.items[i].problem);
+	}
+	columns_print(&columns, &command->out);
+	return 0;
 }
 
-void env_format_age(char out[32], const char *time, int64_t now_ms)
+static const struct arg_option format_table[] = { { ARG_FROM(format_rows) } };
+static const struct arg_spec ls_spec = {
+	.command = "env ls",
+	.summary = "list environments",
+	.usage = "carrel env ls [-o json]",
+	.about = "Lists environments: size of their packages (shared packages count for each), "
+		 "age,\nlast use and number of uses.",
+	ARG_TABLE(format_table),
+	.run = run_ls,
+};
+
+typedef VEC(struct env_package) projects;
+
+static void print_field(struct buf *out, const char *name, const char *value)
 {
-	static const struct {
-		int64_t ms;
-		const char *unit;
-	} units[] = { { 365ll * 86400000, "y" }, { 86400000, "d" }, { 3600000, "h" },
-		{ 60000, "m" }, { 1000, "s" } };
-	int64_t then;
-	if (!time || !env_time_parse(time, &then)) {
-		str_copy(out, 32, "-");
+	if (value)
+		buf_printf(out, "%-13s %s\n", name, value);
+}
+
+static void print_times(const struct env_meta *meta, struct buf *out)
+{
+	char age[32];
+	int64_t now_ms = clock_now_ms();
+	columns_format_age(age, meta->created_at, now_ms);
+	buf_printf(out, "%-13s %s (%s)\n", "created", meta->created_at, age);
+	if (!meta->use_count) {
+		print_field(out, "last used", "never");
 		return;
 	}
-	int64_t age = env_age_ms(time, now_ms);
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-		if (age >= units[i].ms) {
-			str_format(out, 32, "%lld%s ago", (long long)(age / units[i].ms),
-				units[i].unit);
-			return;
-		}
-	str_copy(out, 32, "now");
+	columns_format_age(age, meta->last_used_at, now_ms);
+	buf_printf(out, "%-13s %s (%s), %" PRIu64 " use%s\n", "last used", meta->last_used_at, age,
+		meta->use_count, meta->use_count == 1 ? "" : "s");
 }
+
+/* What its editable projects are called: their layers lie on top of all others, and say so. One for
+ * directories that are only on the path has no version. A layer that can't be read is a problem of
+ * the environment, told elsewhere. */
+static void find_projects(const struct env_store *store, const struct env_meta *meta,
+	struct arena *arena, projects *found)
+{
+	size_t most = meta->editables.count ? meta->editables.count + 1 : 0;
+	for (size_t i = 0; i < meta->layers.count && i < most; i++) {
+		struct manifest manifest = { 0 };
+		struct error unimportant;
+		if (!layer_read(&store->layers, meta->layers.items[i], arena, &manifest,
+			    &unimportant) &&
+			!strcmp(manifest.kind, "python-editable") && manifest.version[0])
+			vec_push(arena, found,
+				(struct env_package){ manifest.name, manifest.version });
+	}
+}
+
+static void print_packages(const struct env_meta *meta, const projects *own, struct buf *out)
+{
+	size_t count = meta->packages.count;
+	for (size_t i = 0; i < count; i++)
+		buf_printf(out, "%-13s %s==%s\n", i ? "" : "packages", meta->packages.items[i].name,
+			meta->packages.items[i].version);
+	for (size_t i = 0; i < own->count; i++)
+		buf_printf(out, "%-13s %s==%s (editable)\n", count + i ? "" : "packages",
+			own->items[i].name, own->items[i].version);
+}
+
+static void print_text(const struct env_store *store, const struct env_row *row,
+	const projects *own, struct buf *out)
+{
+	const struct env_meta *meta = &row->meta;
+	char size[16];
+	quantity_format_size(size, meta->size_bytes);
+	print_field(out, "name", meta->name);
+	print_field(out, "package id", meta->package_id);
+	buf_printf(out, "%-13s %s/envs/%s\n", "path", store->home->path, meta->name);
+	buf_printf(out, "%-13s %s%s\n", "state", row->problem ? "corrupt" : "ready",
+		row->is_in_use ? ", in use" : "");
+	print_field(out, "problem", row->problem);
+	print_field(out, "requirements", meta->requirements_sha256);
+	buf_printf(out, "%-13s %s, %s\n", "python", meta->python_version, meta->python);
+	print_times(meta, out);
+	buf_printf(out, "%-13s %s in %zu layers, built in %.1fs\n", "size", size,
+		meta->layers.count, meta->build_seconds);
+	for (size_t i = 0; i < meta->indexes.count; i++)
+		print_field(out, "index", meta->indexes.items[i]);
+	for (size_t i = 0; i < meta->editables.count; i++)
+		print_field(out, "editable", meta->editables.items[i].path);
+	print_packages(meta, own, out);
+}
+
+static void print_shown(struct json *j, const struct env_store *store, const struct env_row *row,
+	const projects *own)
+{
+	json_object(j, NULL);
+	print_members(j, store, &row->meta, row->is_in_use, row->problem);
+	if (row->meta.editables.count) {
+		json_object(j, "editable_packages");
+		for (size_t i = 0; i < own->count; i++)
+			json_text(j, own->items[i].name, own->items[i].version);
+		json_end(j);
+	}
+	json_end(j);
+	buf_char(j->out, '\n');
+}
+
+/* The environment as a row; what is wrong with its parts is a problem of it. */
+static int find_row(const struct env_store *store, const char *text, struct arena *arena,
+	struct env_row *row, struct error *err)
+{
+	const char *name;
+	env_rows rows = { 0 };
+	if (env_resolve(store, text, arena, &name, err) || env_list(store, arena, &rows, err))
+		return -1;
+	for (size_t i = 0; i < rows.count; i++)
+		if (!strcmp(rows.items[i].meta.name, name)) {
+			*row = rows.items[i];
+			return 0;
+		}
+	return fail(err, ERR_NOT_FOUND, "there is no environment '%s'", name);
+}
+
+/* A build that failed has left a log and no environment: its name is all there is. Who typed only a
+ * package_id wants to see the last build of it, however it ended. */
+static int read_log(const struct env_store *store, const char *text, struct arena *arena,
+	const char **name, struct buf *log, struct error *err)
+{
+	const char *failed;
+	int64_t failed_ms, built_ms;
+	struct env_meta meta;
+	*name = text;
+	if (!env_read_file(store, text, "build.log", log, err))
+		return 0;
+	if (err->code != ERR_NOT_FOUND)
+		return -1;
+	bool is_there = !env_resolve(store, text, arena, name, err);
+	bool has_failed = !env_find_failed(store, text, arena, &failed, &failed_ms);
+	if (!is_there && !has_failed)
+		return -1;
+	if (has_failed &&
+		(!is_there || env_read(store, *name, arena, &meta, err) ||
+			!env_time_parse(meta.created_at, &built_ms) || failed_ms > built_ms))
+		*name = failed;
+	return env_read_file(store, *name, "build.log", log, err);
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	const struct env_store *store = &command->store;
+	struct arena *arena = &command->arena;
+	struct buf *out = &command->out;
+	auto_buf struct buf log;
+	struct env_row row;
+	projects own = { 0 };
+	const char *name, *text = command->operands.items[0];
+	bool is_log = command->options.log;
+	struct json j;
+	buf_init(&log, LOG_MAX + 1);
+	json_init(&j, out, false);
+	if (cli_open_store(command, err) || (is_log ? read_log(store, text, arena, &name, &log, err)
+						    : find_row(store, text, arena, &row, err)))
+		return -1;
+	if (is_log && command->json) {
+		json_object(&j, NULL);
+		json_text(&j, "name", name);
+		json_str(&j, "log", (struct str){ log.data, log.len });
+		json_end(&j);
+		buf_char(out, '\n');
+		return 0;
+	}
+	if (is_log) {
+		buf_append(out, log.data, log.len);
+		return 0;
+	}
+	if (!command->json && !row.meta.package_id)
+		return fail(err, ERR_CORRUPT, "%s", row.problem);
+	find_projects(store, &row.meta, arena, &own);
+	if (command->json)
+		print_shown(&j, store, &row, &own);
+	else
+		print_text(store, &row, &own, out);
+	return 0;
+}
+
+static const struct arg_option show_table[] = {
+	{ 0, "log", ARG_FLAG, AT(log), NULL,
+		"print the log of its last build instead, also if that failed" },
+	{ ARG_FROM(format_rows) },
+};
+static const struct arg_spec show_spec = {
+	.command = "env show",
+	.summary = "show one environment, or the log of its build",
+	.usage = "carrel env show NAME [--log] [-o json]",
+	.about = "Shows one environment. NAME is its full name, as `carrel env ls` prints it, or "
+		 "the\nname given to `carrel env build`: then the latest build is shown.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = 1,
+	.run = run_show,
+};
+
+static int run_metrics(struct command *command, struct error *err)
+{
+	return cli_open_store(command, err)
+		       ? -1
+		       : env_metrics_print(&command->store, &command->out, err);
+}
+
+static const struct arg_spec metrics_spec = {
+	.command = "env metrics",
+	.summary = "print sizes, counts and build times for Prometheus",
+	.usage = "carrel env metrics",
+	.about = "Prints the size of the store, the number of environments and the duration of "
+		 "builds,\nin Prometheus' text format.",
+	.run = run_metrics,
+};
+
+static bool is_named(const cli_ones *all, const char *name)
+{
+	for (size_t i = 0; i < all->count; i++)
+		if (!strcmp(all->items[i].name, name))
+			return true;
+	return false;
+}
+
+/* What `env show` shows by these names goes: found before anything is removed, or a package_id
+ * would stand for another one then. One that can't go keeps none of the others; layers are
+ * collected once, at the end. */
+static int run_rm(struct command *command, struct error *err)
+{
+	const struct env_store *store = &command->store;
+	uint64_t layers, bytes;
+	bool is_any_gone = false;
+	cli_ones all = { 0 };
+	struct error why;
+	if (cli_open_store(command, err))
+		return -1;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		struct cli_one one = { .name = command->operands.items[i] };
+		one.has_failed = env_resolve(store, one.name, &command->arena, &one.name, &one.err);
+		if (!is_named(&all, one.name))
+			vec_push(&command->arena, &all, one);
+	}
+	for (size_t i = 0; i < all.count; i++) {
+		struct cli_one *one = &all.items[i];
+		if (!one->has_failed)
+			one->has_failed = env_remove(store, one->name, true, &one->err);
+		is_any_gone |= !one->has_failed;
+	}
+	int code = cli_print_ones(command, &all, "removed", 0, err);
+	/* What went is gone all the same; JSON is one value, so that this is said beside it. */
+	if (is_any_gone && env_collect(store, &layers, &bytes, &why))
+		return cli_fail(&why, false, NULL);
+	return code;
+}
+
+static const struct arg_spec rm_spec = {
+	.command = "env rm",
+	.summary = "remove environments",
+	.usage = "carrel env rm NAME... [-o json]",
+	.about = "Removes environments, named as for `carrel env show`, and packages that no "
+		 "other\nenvironment has. An environment in use is not removed.",
+	ARG_TABLE(format_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+static void print_pruned_json(const struct env_pruned *pruned, bool is_dry, struct buf *out)
+{
+	struct json j;
+	json_init(&j, out, false);
+	json_object(&j, NULL);
+	json_array(&j, "removed");
+	for (size_t i = 0; i < pruned->removed.count; i++) {
+		json_object(&j, NULL);
+		json_text(&j, "name", pruned->removed.items[i].name);
+		json_text(&j, "reason", pruned->removed.items[i].reason);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_u64(&j, "layers_removed", pruned->layers);
+	json_u64(&j, "bytes_freed", pruned->bytes);
+	if (is_dry)
+		json_bool(&j, "dry_run", true);
+	json_end(&j);
+	buf_char(out, '\n');
+}
+
+static void print_pruned(const struct env_pruned *pruned, bool is_dry, struct buf *out)
+{
+	char size[16];
+	size_t count = pruned->removed.count;
+	for (size_t i = 0; i < count; i++)
+		buf_printf(out, "%s (%s)\n", pruned->removed.items[i].name,
+			pruned->removed.items[i].reason);
+	quantity_format_size(size, pruned->bytes);
+	cli_say("%s %zu environment%s, %" PRIu64 " layer%s, %s",
+		is_dry ? "would remove" : "removed", count, count == 1 ? "" : "s", pruned->layers,
+		pruned->layers == 1 ? "" : "s", size);
+}
+
+static int run_prune(struct command *command, struct error *err)
+{
+	bool is_dry = command->options.dry_run;
+	struct env_pruned pruned;
+	if (cli_open_store(command, err) || env_prune(&command->store, command->options.all, is_dry,
+						    &command->arena, &pruned, err))
+		return -1;
+	if (command->json)
+		print_pruned_json(&pruned, is_dry, &command->out);
+	else
+		print_pruned(&pruned, is_dry, &command->out);
+	return 0;
+}
+
+static const struct arg_option prune_table[] = {
+	{ 'a', "all", ARG_FLAG, AT(all), NULL, "remove every environment that isn't in use" },
+	{ 0, "dry-run", ARG_FLAG, AT(dry_run), NULL,
+		"remove nothing, print what would be removed" },
+	{ ARG_FROM(format_rows) },
+};
+static const struct arg_spec prune_spec = {
+	.command = "env prune",
+	.summary = "remove environments over the limits, and unused layers",
+	.usage = "carrel env prune [--all] [--dry-run] [-o json]",
+	.about = "Removes environments over the limits of config.yaml (number, bytes, time "
+		 "unused),\nremains of crashes, and packages that no environment has.",
+	ARG_TABLE(prune_table),
+	.run = run_prune,
+};
+
+const struct arg_spec cli_env = {
+	.command = "env",
+	.summary = "build, list, verify and remove Python environments",
+	.usage = "carrel env COMMAND [options]",
+	.about = "Python environments, composed of packages that they share.",
+	.examples = "  carrel env build myagent -r requirements.txt\n"
+		    "  carrel run --env myagent --dir . -- python main.py\n",
+	.commands = (const struct arg_spec *const[]){ &env_build_spec, &ls_spec, &show_spec,
+		&env_verify_spec, &rm_spec, &prune_spec, &env_warm_spec, &metrics_spec, NULL },
+};

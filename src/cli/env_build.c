@@ -1,11 +1,13 @@
-/* carrel env build, warm, verify: the quick half here, the slow half in carrel-build. */
-#include <stdio.h>
+/* carrel env build, warm, verify: the quick half here, the slow half in carrel-build; and the
+ * options that say what is to be built. */
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
-#include "base/fd.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "build/process.h"
-#include "cli/cli.h"
 #include "cli/env.h"
 #include "cli/progress.h"
 #include "format/json_read.h"
@@ -13,88 +15,158 @@
 
 #define SAID_MAX ((size_t)64 << 20)
 
-#define AT(field) offsetof(struct env_build_options, env.field)
-static const struct arg_option build_table[] = {
-	ENV_SOURCE_ROWS(AT, ENV_FILES, ENV_PACKAGES),
-	ENV_CHOICE_ROWS(AT, ENV_FIND_LINKS),
-	ENV_BUILD_ROWS(AT),
-	{ 0, "self-contained", ARG_FLAG, AT(self_contained), NULL,
-		"refuse ${NAME} and included files in requirement files", NULL, 0, 0 },
-	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
-		"print progress as JSON lines", NULL, 0, 0 },
-	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
-		"print errors only, no progress", NULL, 0, 0 },
-	ARG_FORMAT_ROW(offsetof(struct env_build_options, format)),
+const struct arg_option env_source_rows[] = {
+	{ 'r', "requirements", ARG_LIST, AT(env.requirement_files), "FILE",
+		"with the packages of this file: requirements, pyproject.toml, uv.lock, "
+		"pylock.toml; repeatable",
+		NULL, 1 },
+	{ 0, "extra", ARG_LIST, AT(env.extras), "NAME",
+		"with this extra of the project; repeatable", NULL, 1 },
+	{ 0, "group", ARG_LIST, AT(env.groups), "NAME",
+		"with this dependency group of the project; repeatable", NULL, 1 },
+	{ 0, "pip", ARG_LIST, AT(env.pip), "PKG",
+		"with this package, e.g. 'requests>=2.31', ./pkg.whl or ./project; repeatable",
+		NULL, 1 },
 };
-const struct arg_spec env_build_spec = {
-	.command = "env build",
-	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [options]",
-	.about = "Builds the Python environment of these packages, or reuses it if it exists, "
-		 "and\nprints its name: NAME, '_' and the beginning of a hash of the requirements. "
-		 "Without\nrequirements the environment is empty.",
-	.options = build_table,
-	.option_count = sizeof build_table / sizeof *build_table,
-	.examples = "  carrel env build myagent -r requirements.txt\n"
-		    "  carrel env build tools --pip 'requests>=2.31' --pip rich --python 3.12\n"
-		    "  carrel run --env myagent -- python -c 'import requests'\n",
+const struct arg_option env_choice_rows[] = {
+	{ 'c', "constraint", ARG_LIST, AT(env.constraint_files), "FILE",
+		"limit versions by this constraints file; repeatable", NULL, 1 },
+	{ 0, "constraint-line", ARG_LIST, AT(env.constraint_lines), "SPEC",
+		"one constraint, e.g. 'urllib3<2'; repeatable", NULL, 1 },
+	{ 0, "torch-backend", ARG_TEXT, AT(env.torch_backend), "NAME",
+		"PyTorch for cpu, cu126, ... or auto: see carrel-env(1)" },
+	{ 0, "find-links", ARG_LIST, AT(env.find_links), "DIR|URL",
+		"also look for wheels in this directory or page; repeatable", NULL, 1 },
+	{ 0, "pre", ARG_FLAG, AT(env.is_pre), NULL, "allow pre-releases" },
+	{ 0, "python", ARG_TEXT, AT(env.python), "V",
+		"the interpreter: a version (3.12) or a path (default: /usr/bin/python3)", NULL,
+		1 },
+	{ 0, "allow-build", ARG_FLAG, AT(env.allow_build), NULL,
+		"build packages that have no wheel, in a sandbox without network" },
 };
-static const struct arg_option warm_table[] = {
-	ENV_CHOICE_ROWS(AT, ENV_FIND_LINKS),
-	ENV_BUILD_ROWS(AT),
-	{ 0, "events", ARG_FLAG, offsetof(struct env_build_options, events), NULL,
-		"print progress as JSON lines", NULL, 0, 0 },
-	{ 'q', "quiet", ARG_FLAG, offsetof(struct env_build_options, quiet), NULL,
-		"print errors only, no progress", NULL, 0, 0 },
-	ARG_FORMAT_ROW(offsetof(struct env_build_options, format)),
-};
-#undef AT
-static const struct arg_spec warm_spec = {
-	.command = "env warm",
-	.usage = "carrel env warm FILE... [options]",
-	.about =
-		"Builds an environment for each of these requirements files, so that later "
-		"environments\nof the same packages need no download. Prints their names, warmup_…",
-	.options = warm_table,
-	.option_count = sizeof warm_table / sizeof *warm_table,
-};
-static const struct arg_option verify_table[] = {
-	{ 0, "repair", ARG_FLAG, offsetof(struct env_verify_options, repair), NULL,
-		"build damaged environments again", NULL, 0, 0 },
-	ARG_FORMAT_ROW(offsetof(struct env_verify_options, format)),
-};
-const struct arg_spec env_verify_spec = {
-	.command = "env verify",
-	.usage = "carrel env verify [NAME...] [--repair] [-o json]",
-	.about = "Compares every file of these environments (without NAME: of all) with what was "
-		 "built,\nand runs their Python. Exits 1 if damage remains.",
-	.options = verify_table,
-	.option_count = sizeof verify_table / sizeof *verify_table,
+static const struct arg_option build_rows[] = {
+	{ 0, "index", ARG_TEXT, AT(env.index.index), "URL",
+		"the package index (default: pip's and uv's own settings)", NULL, 1 },
+	{ 0, "extra-index", ARG_LIST, AT(env.index.extra), "URL", "a further index; repeatable",
+		NULL, 1 },
+	{ 0, "trusted-host", ARG_LIST, AT(env.index.trusted_hosts), "HOST",
+		"don't check the certificate of this host; repeatable", NULL, 1 },
+	{ 0, "require-hashes", ARG_FLAG, AT(env.require_hashes), NULL,
+		"every requirement must have a hash" },
+	{ 0, "editable", ARG_LIST, AT(env.editables), "PATH",
+		"a project on this host, imported from its directory; repeatable", NULL, 1 },
+	{ 0, "system-site-packages", ARG_FLAG, AT(env.system_site_packages), NULL,
+		"also use the packages installed for that Python" },
+	{ 0, "rebuild", ARG_FLAG, AT(env.rebuild), NULL, "build it again even if it exists" },
+	{ 0, "no-cache", ARG_FLAG, AT(env.no_cache), NULL,
+		"resolve again, and reuse only packages" },
+	{ 0, "timeout", ARG_DURATION, AT(build_timeout_ms), "TIME",
+		"stop after this time (default 300s)", NULL, 1 },
+	{ 0, "events", ARG_FLAG, AT(events), NULL, "print progress as JSON lines" },
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "print errors only, no progress" },
+	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
 };
 
-static char **make_argv(
-	const struct env_build_options *options, const char *package_id, struct arena *arena)
+bool env_options_are_given(const struct options *options, struct arena *arena)
+{
+	static const struct arg_option table[] = { { ARG_FROM(env_source_rows) },
+		{ ARG_FROM(env_choice_rows) } };
+	static const struct arg_spec asked = { ARG_TABLE(table) };
+	text_list words = { 0 };
+	args_print_given(&asked, options, arena, &words);
+	return words.count > 0;
+}
+
+/* Which names there are is uv's to say. */
+static int check_torch(const char *name, struct error *err)
+{
+	if (!name ||
+		(*name && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.") == strlen(name)))
+		return 0;
+	return fail_hint(err, ERR_INVALID, "cpu, auto, cu126, ...",
+		"--torch-backend '%s' is not a backend", name);
+}
+
+static int add_files(
+	const text_list *paths, struct arena *arena, text_list *files, struct error *err)
+{
+	char here[PATH_MAX];
+	if (paths->count && !getcwd(here, sizeof here))
+		return fail_errno(err, "find the current directory");
+	for (size_t i = 0; i < paths->count; i++)
+		vec_push(arena, files, path_normalize(arena, here, paths->items[i]));
+	return 0;
+}
+
+static int add_directory(const char *option, const char *path, struct arena *arena,
+	text_list *directories, struct error *err)
+{
+	char real[PATH_MAX];
+	struct stat st;
+	if (!realpath(path, real) || stat(real, &st))
+		return fail_errno(err, "--%s '%s'", option, path);
+	if (!S_ISDIR(st.st_mode))
+		return fail(err, ERR_INVALID, "--%s '%s' is not a directory", option, path);
+	vec_push(arena, directories, arena_text(arena, real));
+	return 0;
+}
+
+static int add_link(const char *link, struct arena *arena, text_list *links, struct error *err)
+{
+	if (strncmp(link, "http://", 7) && strncmp(link, "https://", 8))
+		return add_directory("find-links", link, arena, links, err);
+	if (strpbrk(link, ", \t\r\n"))
+		return fail(err, ERR_INVALID, "--find-links: expected one directory or URL");
+	vec_push(arena, links, link);
+	return 0;
+}
+
+int env_options_fill(const struct options *options, const char *package_id, struct arena *arena,
+	struct env_request *request, struct error *err)
+{
+	const struct env_request *given = &options->env;
+	struct env_request made = *given;
+	made.package_id = package_id;
+	made.requirement_files = made.constraint_files = made.pip = (text_list){ 0 };
+	made.find_links = made.editables = (text_list){ 0 };
+	if (!env_package_id_is_valid(package_id))
+		return fail_hint(err, ERR_INVALID,
+			"letters, digits and @._- (not . or - at the beginning), at most 100 "
+			"characters",
+			"invalid name of an environment '%s'", package_id);
+	if (check_torch(given->torch_backend, err) ||
+		add_files(&given->requirement_files, arena, &made.requirement_files, err) ||
+		add_files(&given->constraint_files, arena, &made.constraint_files, err))
+		return -1;
+	for (size_t i = 0; i < given->pip.count; i++) {
+		const char *word = given->pip.items[i];
+		bool is_local = !given->is_self_contained && local_is_path(word);
+		vec_push(arena, is_local ? &made.locals : &made.pip, word);
+	}
+	for (size_t i = 0; i < given->find_links.count; i++)
+		if (add_link(given->find_links.items[i], arena, &made.find_links, err))
+			return -1;
+	for (size_t i = 0; i < given->editables.count; i++)
+		if (add_directory(
+			    "editable", given->editables.items[i], arena, &made.editables, err))
+			return -1;
+	*request = made;
+	return 0;
+}
+
+/* The command line of carrel-build for a command of ours. */
+static char **make_argv(const struct arg_spec *spec, const struct options *options,
+	const text_list *operands, struct arena *arena)
 {
 	text_list words = { 0 };
 	vec_push(arena, &words, BUILD_PROGRAM);
-	vec_push(arena, &words, "build");
-	env_options_print(&options->env, arena, &words);
-	if (options->events)
-		vec_push(arena, &words, "--events");
-	if (options->quiet)
-		vec_push(arena, &words, "--quiet");
-	if (env_cli_is_json(options->format))
-		vec_push(arena, &words, "--format=json");
+	vec_push(arena, &words, strrchr(spec->command, ' ') + 1);
+	args_print_given(spec, options, arena, &words);
 	vec_push(arena, &words, "--");
-	vec_push(arena, &words, package_id);
+	for (size_t i = 0; i < operands->count; i++)
+		vec_push(arena, &words, operands->items[i]);
 	vec_push(arena, &words, NULL);
 	return (char **)words.items;
-}
-
-static int execute(char **argv, bool json)
-{
-	struct error err;
-	build_execute(argv, &err);
-	return env_fail(&err, NULL, json);
 }
 
 /* The name in what carrel-build printed: alone, or in its object. */
@@ -114,216 +186,225 @@ static int read_name(
 		     : fail(err, ERR_FAILED, BUILD_PROGRAM " printed no name of an environment");
 }
 
-static int build(struct env_session *session, char **argv, bool json, bool events,
+static int build(struct command *command, const struct options *options, const char *package_id,
 	const char *wanted, struct env_ensured *ensured, struct error *err)
 {
 	auto_buf struct buf said;
-	struct arena *arena = &session->arena;
+	struct arena *arena = &command->arena;
 	const char *name = wanted;
+	const text_list operands = { &package_id, 1, 1 };
 	buf_init(&said, SAID_MAX);
-	if (build_run(argv, events ? NULL : &said, &ensured->exit_code, err))
+	if (build_run(make_argv(&env_build_spec, options, &operands, arena),
+		    options->events ? NULL : &said, &ensured->exit_code, err))
 		return -1;
 	ensured->said = arena_bytes(arena, said.data, said.len);
 	if (ensured->exit_code)
 		return 0;
-	if (!events && read_name((struct str){ ensured->said, said.len }, json, arena, &name, err))
+	if (!options->events && read_name((struct str){ ensured->said, said.len }, command->json,
+					arena, &name, err))
 		return -1;
-	return env_read(&session->store, name, arena, &ensured->meta, err);
-}
-
-int env_ensure(struct env_session *session, const struct env_build_options *options,
-	const char *package_id, struct env_ensured *ensured, struct build_problem *problem,
-	struct error *err)
-{
-	struct env_request *request = arena_alloc(&session->arena, sizeof *request);
-	struct env_wanted wanted = { 0 };
-	env_tell(&session->store, options);
-	*ensured = (struct env_ensured){ .said = "" };
-	*problem = (struct build_problem){ .failure = BUILD_FAILURE_COUNT };
-	if (env_options_fill(&options->env, package_id, &session->arena, request, err) ||
-		env_options_vouch(request, session->store.home, err) ||
-		env_request_prepare(
-			&session->store, request, &session->arena, &wanted, problem, err))
-		return -1;
-	int composed = env_compose(&session->store, &wanted, &session->arena, &ensured->meta,
-		&ensured->was_there, problem, err);
-	if (composed)
-		return composed < 0 ? -1 : 0;
-	return build(session, make_argv(options, package_id, &session->arena),
-		env_cli_is_json(options->format), options->events, wanted.name, ensured, err);
+	return env_read(&command->store, name, arena, &ensured->meta, err);
 }
 
 /* Somebody's environment goes for the sake of this one: that isn't done in silence. */
 static void say_evicted(const char *name, const char *limit)
 {
-	auto_buf struct buf line;
 	bool has_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
-	buf_init(&line, 1024);
-	buf_printf(&line, "%scarrel: removed %s (%s)\n", has_bar ? "\r\033[K" : "", name, limit);
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+	(void)!write(STDERR_FILENO, "\r\033[K", has_bar ? 4 : 0);
+	cli_say("removed %s (%s)", name, limit);
 }
 
 static void say_freed(size_t count, uint64_t bytes, double seconds)
 {
-	auto_buf struct buf line;
 	char size[16];
-	buf_init(&line, 1024);
 	quantity_format_size(size, bytes);
-	buf_printf(&line, "carrel: removing %zu environment%s took %.1fs, %s freed\n", count,
-		count == 1 ? "" : "s", seconds, size);
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+	cli_say("removing %zu environment%s took %.1fs, %s freed", count, count == 1 ? "" : "s",
+		seconds, size);
 }
 
-void env_tell(struct env_store *store, const struct env_build_options *options)
+int env_prepare(struct command *command, const struct options *options, const char *package_id,
+	struct env_wanted *wanted, struct error *err)
 {
-	bool is_text = !options->events && !env_cli_is_json(options->format);
+	struct env_store *store = &command->store;
+	struct env_request *request = arena_alloc(&command->arena, sizeof *request);
+	bool is_told = !options->events && !command->json && !options->quiet;
+	if (env_options_fill(options, package_id, &command->arena, request, err) ||
+		(store->dir < 0 && cli_open_store(command, err)))
+		return -1;
 	store->events.sink = options->events ? STDOUT_FILENO : -1;
-	store->evicted = is_text && !options->quiet ? say_evicted : NULL;
-	store->freed = is_text && !options->quiet ? say_freed : NULL;
+	store->evicted = is_told ? say_evicted : NULL;
+	store->freed = is_told ? say_freed : NULL;
+	/* What the command line names may be shown to sandboxes: see home_vouch. */
+	for (size_t i = 0; i < request->editables.count; i++)
+		if (home_vouch(&command->home, request->editables.items[i], err))
+			return -1;
+	return env_request_prepare(store, request, &command->arena, wanted, &command->problem, err);
+}
+
+int env_ensure(struct command *command, const struct options *options, const char *package_id,
+	struct env_ensured *ensured, struct error *err)
+{
+	struct env_wanted *wanted = arena_alloc(&command->arena, sizeof *wanted);
+	*ensured = (struct env_ensured){ .said = "" };
+	if (env_prepare(command, options, package_id, wanted, err))
+		return -1;
+	int composed = env_compose(&command->store, wanted, &command->arena, &ensured->meta,
+		&ensured->was_there, &command->problem, err);
+	if (composed)
+		return composed < 0 ? -1 : 0;
+	return build(command, options, package_id, wanted->name, ensured, err);
 }
 
 static void summarize(const struct env_meta *meta, bool was_there)
 {
-	auto_buf struct buf line;
 	char size[16];
-	buf_init(&line, 1024);
 	quantity_format_size(size, meta->size_bytes);
 	if (was_there)
-		buf_printf(&line, "carrel: reused %s\n", meta->name);
+		cli_say("reused %s", meta->name);
 	else
-		buf_printf(&line, "carrel: built %s in %.*fs: %zu package%s, %s\n", meta->name,
+		cli_say("built %s in %.*fs: %zu package%s, %s", meta->name,
 			meta->build_seconds < 0.1 ? 3 : 1,
 			meta->build_seconds < 0.001 ? 0.001 : meta->build_seconds,
 			meta->packages.count, meta->packages.count == 1 ? "" : "s", size);
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
 }
 
-int env_print_built(const struct env_store *store, const struct env_build_options *options,
-	const struct env_meta *meta, bool was_there)
+void env_print_built(struct command *command, const struct env_meta *meta, bool was_there)
 {
-	auto_buf struct buf out;
 	struct json j;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	if (env_cli_is_json(options->format)) {
-		json_init(&j, &out, false);
-		env_print_json(&j, store, meta, false, NULL, &was_there);
-		buf_char(&out, '\n');
-	} else if (!options->events) {
-		buf_printf(&out, "%s\n", meta->name);
-		if (!options->quiet)
+	if (command->json) {
+		json_init(&j, &command->out, false);
+		env_print_json(&j, &command->store, meta, false, NULL, &was_there);
+		buf_char(&command->out, '\n');
+	} else if (!command->options.events) {
+		buf_printf(&command->out, "%s\n", meta->name);
+		if (!command->options.quiet)
 			summarize(meta, was_there);
 	}
-	return env_print_all(&out);
 }
 
-int env_cli_build(int argc, char **argv)
+/* carrel-build in place of this process, with the same arguments. */
+static int execute(struct command *command, struct error *err)
 {
-	struct env_build_options options = { 0 };
-	auto_env_session struct env_session session = ENV_SESSION_NONE;
-	auto_arena struct arena arena;
-	text_list names = { 0 };
-	struct env_request request;
+	return build_execute(
+		make_argv(command->spec, &command->options, &command->operands, &command->arena),
+		err);
+}
+
+static int run_build(struct command *command, struct error *err)
+{
+	const char *package_id = command->operands.items[0];
 	struct env_wanted wanted = { 0 };
 	struct env_meta meta;
-	struct build_problem problem = { .failure = BUILD_FAILURE_COUNT };
-	struct error err;
 	bool was_there;
-	int code, composed = -1;
-	arena_init(&arena);
-	if (!env_cli_parse(&env_build_spec, argc, argv, &options, &arena, 1, 1, &names, &code))
-		return code;
-	bool json = env_cli_is_json(options.format);
-	if (!env_options_fill(&options.env, names.items[0], &arena, &request, &err) &&
-		!env_session_open(&session, &err) &&
-		!env_options_vouch(&request, session.store.home, &err)) {
-		env_tell(&session.store, &options);
-		if (!env_request_prepare(&session.store, &request, &arena, &wanted, &problem, &err))
-			composed = env_compose(
-				&session.store, &wanted, &arena, &meta, &was_there, &problem, &err);
-	}
-	if (composed < 0)
-		return env_fail(&err, &problem, json);
+	if (env_prepare(command, &command->options, package_id, &wanted, err))
+		return -1;
+	int composed = env_compose(&command->store, &wanted, &command->arena, &meta, &was_there,
+		&command->problem, err);
 	if (composed > 0)
-		return env_print_built(&session.store, &options, &meta, was_there);
-	return execute(make_argv(&options, names.items[0], &arena), json);
+		env_print_built(command, &meta, was_there);
+	if (composed)
+		return composed < 0 ? -1 : 0;
+	return execute(command, err);
 }
+
+static const struct arg_option build_table[] = {
+	{ ARG_FROM(env_source_rows) },
+	{ ARG_FROM(env_choice_rows) },
+	{ ARG_FROM(build_rows) },
+	{ 0, "self-contained", ARG_FLAG, AT(env.is_self_contained), NULL,
+		"refuse ${NAME} and included files in requirement files" },
+};
+const struct arg_spec env_build_spec = {
+	.command = "env build",
+	.summary = "build an environment, or reuse it if it exists",
+	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [options]",
+	.about = "Builds the Python environment of these packages, or reuses it if it exists, "
+		 "and\nprints its name: NAME, '_' and the beginning of a hash of the requirements. "
+		 "Without\nrequirements the environment is empty.",
+	ARG_TABLE(build_table),
+	.examples = "  carrel env build myagent -r requirements.txt\n"
+		    "  carrel env build tools --pip 'requests>=2.31' --pip rich --python 3.12\n"
+		    "  carrel run --env myagent -- python -c 'import requests'\n",
+	.least = 1,
+	.most = 1,
+	.run = run_build,
+};
 
 /* Text: names, one a line, as they are done. JSON: one array of what each build printed. */
-static int warm_one(struct env_session *session, const struct env_build_options *options,
-	const char *file, struct json *j, int *code)
+static int warm_one(struct command *command, const char *file, struct json *j, struct error *err)
 {
-	bool json = env_cli_is_json(options->format);
-	struct env_build_options one = *options;
+	struct options one = command->options;
 	struct env_ensured ensured;
-	struct build_problem problem;
-	struct error err;
 	auto_buf struct buf said;
 	buf_init(&said, SAID_MAX);
-	vec_push(&session->arena, &one.env.requirement_files, file);
-	if (env_ensure(session, &one, "warmup", &ensured, &problem, &err)) {
-		if (err.code == ERR_NOT_FOUND && access(file, F_OK))
-			error_hint(&err, "env warm takes requirements files; build packages with "
-					 "carrel env build NAME --pip PKG");
-		*code = env_fail(&err, &problem, json);
-		return -1;
-	}
-	*code = ensured.exit_code;
-	if (json && !*code)
-		env_print_json(j, &session->store, &ensured.meta, false, NULL, &ensured.was_there);
-	if (*code && json)
-		buf_text(&said, ensured.said);
-	else if (!*code && !json && !options->events)
+	vec_push(&command->arena, &one.env.requirement_files, file);
+	if (env_ensure(command, &one, "warmup", &ensured, err))
+		return err->code == ERR_NOT_FOUND && access(file, F_OK)
+			       ? error_hint(err, "env warm takes requirements files; build "
+						 "packages with carrel env build NAME --pip PKG")
+			       : -1;
+	if (ensured.exit_code) {
+		buf_clear(&command->out);
+		buf_text(&command->out, command->json ? ensured.said : "");
+	} else if (command->json)
+		env_print_json(j, &command->store, &ensured.meta, false, NULL, &ensured.was_there);
+	else if (!one.events) {
 		buf_printf(&said, "%s\n", ensured.meta.name);
-	if (env_print_all(&said))
-		*code = 125;
-	return *code ? -1 : 0;
-}
-
-int env_cli_warm(int argc, char **argv)
-{
-	struct env_build_options options = { 0 };
-	auto_env_session struct env_session session = ENV_SESSION_NONE;
-	auto_arena struct arena arena;
-	auto_buf struct buf out;
-	text_list files = { 0 };
-	struct error err;
-	struct json j;
-	int code = 0;
-	arena_init(&arena);
-	buf_init(&out, BUF_MAX_DEFAULT);
-	if (!env_cli_parse(&warm_spec, argc, argv, &options, &arena, 1, SIZE_MAX, &files, &code))
-		return code;
-	bool json = env_cli_is_json(options.format);
-	if (json && options.events) {
-		fail(&err, ERR_INVALID, "--events and -o json can't be combined");
-		return env_fail(&err, NULL, json);
+		return cli_print(&said, err);
 	}
-	if (env_session_open(&session, &err))
-		return env_fail(&err, NULL, json);
-	json_init(&j, &out, false);
-	json_array(&j, NULL);
-	for (size_t i = 0; i < files.count; i++)
-		if (warm_one(&session, &options, files.items[i], &j, &code))
-			return code;
-	json_end(&j);
-	buf_char(&out, '\n');
-	return json ? env_print_all(&out) : 0;
+	return ensured.exit_code;
 }
 
-/* Its arguments are read here as well: what is wrong with them is said without carrel-build. */
-int env_cli_verify(int argc, char **argv)
+static int run_warm(struct command *command, struct error *err)
 {
-	struct env_verify_options options = { 0 };
-	auto_arena struct arena arena;
-	text_list names = { 0 }, words = { 0 };
-	int code;
-	arena_init(&arena);
-	if (!env_cli_parse(
-		    &env_verify_spec, argc, argv, &options, &arena, 0, SIZE_MAX, &names, &code))
-		return code;
-	vec_push(&arena, &words, BUILD_PROGRAM);
-	for (int i = 0; i < argc; i++)
-		vec_push(&arena, &words, argv[i]);
-	vec_push(&arena, &words, NULL);
-	return execute((char **)words.items, env_cli_is_json(options.format));
+	struct json j;
+	if (command->json && command->options.events)
+		return fail(err, ERR_INVALID, "--events and -o json can't be combined");
+	if (command->json) {
+		json_init(&j, &command->out, false);
+		json_array(&j, NULL);
+	}
+	for (size_t i = 0; i < command->operands.count; i++) {
+		int code = warm_one(command, command->operands.items[i], &j, err);
+		if (code)
+			return code;
+	}
+	if (command->json) {
+		json_end(&j);
+		buf_char(&command->out, '\n');
+	}
+	return 0;
 }
+
+static const struct arg_option warm_table[] = {
+	{ ARG_FROM(env_choice_rows) },
+	{ ARG_FROM(build_rows) },
+};
+const struct arg_spec env_warm_spec = {
+	.command = "env warm",
+	.summary = "build environments of requirements files in advance",
+	.usage = "carrel env warm FILE... [options]",
+	.about =
+		"Builds an environment for each of these requirements files, so that later "
+		"environments\nof the same packages need no download. Prints their names, warmup_…",
+	ARG_TABLE(warm_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_warm,
+};
+
+static const struct arg_option verify_table[] = {
+	{ 0, "repair", ARG_FLAG, AT(repair), NULL, "build damaged environments again" },
+	{ ARG_FROM(format_rows) },
+};
+const struct arg_spec env_verify_spec = {
+	.command = "env verify",
+	.summary = "check environments for damage, and repair them",
+	.usage = "carrel env verify [NAME...] [--repair] [-o json]",
+	.about = "Compares every file of these environments (without NAME: of all) with what was "
+		 "built,\nand runs their Python. Exits 1 if damage remains.",
+	ARG_TABLE(verify_table),
+	.most = SIZE_MAX,
+	/* Its arguments are read here as well: what is wrong with them is said without it. */
+	.run = execute,
+};

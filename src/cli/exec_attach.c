@@ -124,8 +124,7 @@ static void cancel(struct attached *a)
 		.signal = SIGKILL,
 		.duration_ms = clock_monotonic_ms() - a->began_ms };
 	finish(a);
-	client_done(&a->remote->client);
-	a->remote->client.socket = -1;
+	remote_close(a->remote);
 }
 
 static bool find_reason(const char *name, enum reason *reason)
@@ -144,7 +143,7 @@ static int read_result(struct attached *a, struct str text, struct error *err)
 	struct json_value *value;
 	struct result *result = &a->ended->result;
 	uint64_t code = 0, number = 0;
-	if (json_read(text, &a->remote->arena, &value, err) ||
+	if (json_read(text, a->remote->arena, &value, err) ||
 		!find_reason(json_member_text(value, "reason"), &result->reason) ||
 		!json_member_u64(value, "exit_code", &code) || code > 255)
 		return fail(err, ERR_CORRUPT, "the daemon's response is not a result");
@@ -173,9 +172,9 @@ static int begin_terminal(struct attached *a, struct error *err)
 	return streams_start(&a->streams, a->loop, &a->relay_events, err);
 }
 
-static int hear_head(struct attached *a, struct error *err)
+static int receive_head(struct attached *a, struct error *err)
 {
-	if (client_receive(&a->remote->client, &a->remote->arena, &a->response, err))
+	if (client_receive(&a->remote->client, a->remote->arena, &a->response, err))
 		return -1;
 	a->has_head = true;
 	return a->call->tty && a->response.status < 300 ? begin_terminal(a, err) : 0;
@@ -186,7 +185,7 @@ static int conclude(struct attached *a, struct error *err)
 {
 	struct str text = { a->answer.data, a->answer.len };
 	if (a->response.status >= 300)
-		return client_problem(a->response.status, text, &a->remote->arena, err);
+		return client_problem(a->response.status, text, a->remote->arena, err);
 	if (a->call->tty) {
 		struct sse sse;
 		int got;
@@ -196,8 +195,8 @@ static int conclude(struct attached *a, struct error *err)
 			if (!strcmp(sse.event, "exit"))
 				break;
 		if (got == 1)
-			text = (struct str){ arena_bytes(&a->remote->arena, sse.data.data,
-						     sse.data.len),
+			text = (struct str){ arena_bytes(
+						     a->remote->arena, sse.data.data, sse.data.len),
 				sse.data.len };
 		sse_done(&sse);
 		if (got != 1)
@@ -210,11 +209,11 @@ static int conclude(struct attached *a, struct error *err)
 }
 
 /* Takes what has come. Only the first read may wait, and there is something for it. */
-static int hear(struct attached *a, struct error *err)
+static int receive_body(struct attached *a, struct error *err)
 {
 	struct client *client = &a->remote->client;
 	bool is_readable = a->has_head;
-	if (!a->has_head && hear_head(a, err))
+	if (!a->has_head && receive_head(a, err))
 		return -1;
 	while (is_readable || client_has_input(client) || a->response.at_end) {
 		char *room = buf_reserve(&a->answer, 4096);
@@ -233,7 +232,7 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct attached *a = ctx;
 	struct error err;
-	if (a->has_ended || !hear(a, &err))
+	if (a->has_ended || !receive_body(a, &err))
 		return;
 	/* An answer that breaks off isn't all: the command has run, and to try again is no advice.
 	 */

@@ -6,39 +6,18 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/env.h"
-#include "cli/remote.h"
 #include "model/exec.h"
 
 #define CHUNK 65536
 
-struct logs_options {
-	struct remote_options remote;
-	bool follow;
-	const char *stream;
-	uint64_t offset;
-};
-#define FIELD(name) offsetof(struct logs_options, name)
 static const struct arg_option table[] = {
-	{ 'f', "follow", ARG_FLAG, FIELD(follow), NULL,
-		"follow the output until the command has ended", NULL, 0, 0 },
-	{ 0, "stream", ARG_CHOICE, FIELD(stream), "stdout|stderr",
+	{ 'f', "follow", ARG_FLAG, AT(follow), NULL,
+		"follow the output until the command has ended" },
+	{ 0, "stream", ARG_CHOICE, AT(stream), "stdout|stderr",
 		"print only this stream, on stdout (default: both, to stdout and stderr)",
-		"stdout|stderr", 0, 0 },
-	{ 0, "offset", ARG_COUNT, FIELD(offset), "N", "with --stream: begin at this byte", NULL, 0,
-		0 },
-	REMOTE_ROWS(FIELD),
-};
-#undef FIELD
-static const struct arg_spec spec = {
-	.command = "logs",
-	.usage = "carrel logs EXEC [options]",
-	.about = "Prints the output of a background command, running or ended. `carrel ps -a` "
-		 "shows how\n"
-		 "it ended.",
-	.options = table,
-	.option_count = sizeof table / sizeof *table,
-	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
+		"stdout|stderr" },
+	{ 0, "offset", ARG_COUNT, AT(offset), "N", "with --stream: begin at this byte" },
+	{ ARG_FROM(remote_rows) },
 };
 
 /* One stream on its way here, by a connection of its own. */
@@ -59,24 +38,12 @@ static int begin_tail(void *ctx, struct error *err)
 	struct tail *tail = ctx;
 	struct remote *remote = &tail->remote;
 	struct client_request request = CLIENT_REQUEST_NONE;
-	const char *query = arena_printf(&remote->arena, "/output?stream=%s&offset=%llu%s",
+	const char *query = arena_printf(remote->arena, "/output?stream=%s&offset=%llu%s",
 		tail->name, (unsigned long long)tail->offset, tail->follows ? "&follow=true" : "");
 	request.method = "GET";
 	request.accept = "application/octet-stream";
 	request.path = remote_exec_path(remote, tail->exec, query);
 	return remote_begin(remote, &request, &tail->response, err);
-}
-
-static int open_tail(
-	struct tail *tail, const char *exec, const struct logs_options *options, struct error *err)
-{
-	tail->exec = exec;
-	tail->offset = options->offset;
-	tail->follows = options->follow;
-	if (remote_open(&tail->remote, &options->remote, err) || begin_tail(tail, err))
-		return -1;
-	tail->is_open = true;
-	return 0;
 }
 
 /* The daemon went away in the middle: a background command goes on without it, and its output is
@@ -135,22 +102,19 @@ static int pump_all(struct tail tails[2], struct error *err)
 	return 0;
 }
 
-static int print_json(const struct buf *out, const struct buf *errors)
+static void print_json(const struct buf *out, const struct buf *errors, struct buf *text)
 {
-	auto_buf struct buf text;
 	struct json j;
-	buf_init(&text, (size_t)-1 / 2);
 	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, false);
-	json_init(&j, &text, false);
+	json_init(&j, text, false);
 	json_object(&j, NULL);
 	exec_print_output(&j, &output);
 	json_end(&j);
-	buf_char(&text, '\n');
-	return remote_print(&text);
+	buf_char(text, '\n');
 }
 
-static int check_options(const struct logs_options *options, bool json, struct error *err)
+static int check_options(const struct options *options, bool json, struct error *err)
 {
 	if (options->follow && json)
 		return fail(err, ERR_INVALID,
@@ -161,50 +125,62 @@ static int check_options(const struct logs_options *options, bool json, struct e
 	return 0;
 }
 
-static int carry_out(struct tail tails[2], const char *exec, const struct logs_options *options,
-	struct error *err)
+static int begin_tails(struct tail tails[2], const char *stream, struct error *err)
 {
 	for (int i = 0; i < 2; i++) {
-		if (options->stream && strcmp(options->stream, tails[i].name))
+		if (stream && strcmp(stream, tails[i].name))
 			continue;
-		if (options->stream)
+		if (stream)
 			tails[i].to = STDOUT_FILENO;
-		if (open_tail(&tails[i], exec, options, err)) {
-			if (err->code == ERR_NOT_FOUND)
-				error_hint(err,
-					"only background commands (exec -d) have logs, until "
-					"their workspace is removed; carrel ps -a lists them");
-			return -1;
-		}
+		if (begin_tail(&tails[i], err))
+			return err->code == ERR_NOT_FOUND
+				       ? error_hint(err, "only background commands (exec -d) have "
+							 "logs, until their workspace is removed; "
+							 "carrel ps -a lists them")
+				       : -1;
+		tails[i].is_open = true;
 	}
-	return pump_all(tails, err);
+	return 0;
 }
 
-int cli_logs(int argc, char **argv)
+static int run(struct command *command, struct error *err)
 {
-	struct logs_options options = { 0 };
-	auto_remote struct remote remote = REMOTE_NONE;
-	auto_buf struct buf out, errors;
-	text_list operands = { 0 };
-	struct error err;
-	int code = 0;
-	buf_init(&out, BUF_MAX_DEFAULT);
-	buf_init(&errors, BUF_MAX_DEFAULT);
-	if (!remote_parse(
-		    &remote, &spec, argc, argv, &options, &options.remote, 1, 1, &operands, &code))
-		return code;
-	struct tail tails[2] = {
-		{ "stdout", 1, remote.json ? &out : NULL, REMOTE_NONE, .exec = NULL },
-		{ "stderr", 2, remote.json ? &errors : NULL, REMOTE_NONE, .exec = NULL },
-	};
-	for (int i = 0; i < 2; i++)
-		arena_init(&tails[i].remote.arena);
-	if (check_options(&options, remote.json, &err) ||
-		carry_out(tails, operands.items[0], &options, &err))
-		code = cli_fail(&err, remote.json);
-	else if (remote.json)
-		code = print_json(&out, &errors);
-	for (int i = 0; i < 2; i++)
-		remote_done(&tails[i].remote);
-	return code;
+	const struct options *options = &command->options;
+	static const char *const names[2] = { "stdout", "stderr" };
+	struct buf captured[2];
+	struct tail tails[2];
+	if (check_options(options, command->json, err))
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		buf_init(&captured[i], BUF_MAX_DEFAULT);
+		tails[i] = (struct tail){ .name = names[i],
+			.to = i + 1,
+			.capture = command->json ? &captured[i] : NULL,
+			.remote = command->remote,
+			.exec = command->operands.items[0],
+			.offset = options->offset,
+			.follows = options->follow };
+	}
+	int failed = begin_tails(tails, options->stream, err) || pump_all(tails, err);
+	if (!failed && command->json)
+		print_json(&captured[0], &captured[1], &command->out);
+	for (int i = 0; i < 2; i++) {
+		remote_close(&tails[i].remote);
+		buf_done(&captured[i]);
+	}
+	return failed ? -1 : 0;
 }
+
+const struct arg_spec cli_logs = {
+	.command = "logs",
+	.summary = "print the output of a background command",
+	.usage = "carrel logs EXEC [options]",
+	.about = "Prints the output of a background command, running or ended. `carrel ps -a` "
+		 "shows how\n"
+		 "it ended.",
+	ARG_TABLE(table),
+	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
+	.least = 1,
+	.most = 1,
+	.run = run,
+};

@@ -214,36 +214,28 @@ static int observe(char **argv, struct host *host, struct missed *missed, struct
 	return failed ? -1 : 0;
 }
 
-int missed_find(char **argv, bool json)
+int missed_find(struct command *command, struct error *err)
 {
-	auto_arena struct arena arena;
-	auto_buf struct buf out;
-	struct error err = { 0 };
+	struct arena *arena = &command->arena;
 	struct plan plan = { 0 };
-	struct missed missed = { .arena = &arena, .plan = &plan };
+	struct missed missed = { .arena = arena, .plan = &plan };
 	struct host host;
 	int code;
-	arena_init(&arena);
-	buf_init(&out, BUF_MAX_DEFAULT);
 	host_init(&host);
-	map_init(&missed.paths, &arena);
-	int failed = observe(argv, &host, &missed, &plan, &code, &err);
+	map_init(&missed.paths, arena);
+	int failed = observe(command->argv, &host, &missed, &plan, &code, err);
 	host_done(&host);
 	if (failed)
-		return cli_fail(&err, json);
+		return -1;
 	for (size_t i = 0; i < missed.paths.count; i++)
-		look_at(&missed, arena_bytes(&arena, missed.paths.entries[i].key.data,
+		look_at(&missed, arena_bytes(arena, missed.paths.entries[i].key.data,
 					 missed.paths.entries[i].key.len));
 	if (missed.entries.count)
 		qsort(missed.entries.items, missed.entries.count, sizeof *missed.entries.items,
 			compare_texts);
-	if (json)
-		print_json(&missed, code, &out);
+	if (command->json)
+		print_json(&missed, code, &command->out);
 	else
-		print_text(&missed, argv[0], code, &out);
-	if (fd_write_full(STDOUT_FILENO, out.data, out.len) != (ssize_t)out.len) {
-		fail_errno(&err, "write standard output");
-		return cli_fail(&err, false);
-	}
+		print_text(&missed, command->argv[0], code, &command->out);
 	return 0;
 }

@@ -1,9 +1,7 @@
 /* missed.h -- `carrel doctor -- PROGRAM`: which paths of the host a program looks for in vain in a
  * sandbox. */
 #pragma once
-#include <stdbool.h>
-#include "base/arena.h"
-#include "base/error.h"
+#include "cli/cli.h"
 #include "plan/plan.h"
 
 /* What has to be shown so that `path` (absolute, plain; there on the host) is there in a sandbox of
@@ -11,6 +9,6 @@
  * /etc, /opt, /srv or a directory of /var. NULL: it is shown. Pure. */
 const char *missed_entry(const struct plan *plan, const char *path, struct arena *arena);
 
-/* Runs argv in a sandbox as `carrel run` does, its output on stderr, and prints what it missed on
- * stdout. Returns the exit code: 0, whatever the program's own is. */
-int missed_find(char **argv, bool json);
+/* Runs command->argv in a sandbox as `carrel run` does, its output on stderr, and prints what it
+ * missed. 0, whatever the program's own exit code is. */
+int missed_find(struct command *command, struct error *err);

@@ -1,10 +1,9 @@
 #include "cli/outcome.h"
 
-#include <unistd.h>
-#include "base/buf.h"
-#include "base/fd.h"
 #include "base/str.h"
+#include "cli/cli.h"
 #include "format/quantity.h"
+#include "model/exec.h"
 
 /* A limit as it was typed, or would be. */
 static void format_limit(char out[32], enum reason reason, const struct limits *limits)
@@ -37,17 +36,27 @@ void outcome_explain(const struct result *result, const struct limits *limits)
 		[REASON_CANCELED] = { "was ended: canceled", NULL },
 	};
 	char limit[32] = "";
-	auto_buf struct buf line;
-	buf_init(&line, 256);
 	if (!texts[result->reason].before)
 		return;
 	if (texts[result->reason].after)
 		format_limit(limit, result->reason, limits);
 	if (result->reason == REASON_CPU_LIMIT && !limits->cpu_time_ms)
-		buf_text(&line, "carrel: the command was ended: cpu_limit, it kept running "
-				"although --cpus paused it\n");
+		cli_say("the command was ended: cpu_limit, it kept running although --cpus paused "
+			"it");
 	else
-		buf_printf(&line, "carrel: the command %s%s%s\n", texts[result->reason].before,
-			limit, texts[result->reason].after ? texts[result->reason].after : "");
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+		cli_say("the command %s%s%s", texts[result->reason].before, limit,
+			texts[result->reason].after ? texts[result->reason].after : "");
+}
+
+void outcome_print(const struct result *result, const struct buf *out, const struct buf *errors,
+	const char *limiter, struct buf *text)
+{
+	struct json j;
+	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
+		(struct str){ errors->data, errors->len }, result->truncated);
+	json_init(&j, text, false);
+	json_object(&j, NULL);
+	exec_print_result(&j, NULL, result, &output, limiter, NULL);
+	json_end(&j);
+	buf_char(text, '\n');
 }

@@ -1,45 +1,22 @@
-/* remote.h -- what the commands that talk to the daemon share: their options, one call and its
- * answer, and small views of what comes back. */
+/* remote.h -- what the commands that talk to the daemon share: one call and its
+ * answer, and parts of what is sent. */
 #pragma once
 #include <stdbool.h>
 #include "base/buf.h"
-#include "cli/args.h"
+#include "base/vec.h"
 #include "client/client.h"
 #include "format/json.h"
 #include "format/json_read.h"
-#include "model/limits.h"
-
-struct remote_options {
-	const char *format, *host;
-};
-/* `field`: a macro that gives the offset of a member of the command's options, which has a struct
- * remote_options `remote`. */
-#define REMOTE_ROWS(field)                                                                         \
-	{ 0, "host", ARG_TEXT, field(remote.host), "SOCKET",                                       \
-		"the daemon's socket (default: the daemon of this home)", NULL, 0, 0 },            \
-		ARG_FORMAT_ROW(field(remote.format))
 
 struct remote {
-	struct arena arena;
+	struct arena *arena; /* for paths and answers */
 	struct client client;
-	const char *host;
-	bool json; /* -o json */
+	const char *host; /* --host, or NULL */
 };
-#define REMOTE_NONE                                                                                \
-	{                                                                                          \
-		.client = {.socket = -1 }                                                          \
-	}
-#define auto_remote __attribute__((cleanup(remote_done)))
-/* Parses, and deals with --help and what is wrong. true: go on, remote->json is set; false: *code
- * is the exit code. Between `least` and `most` operands; lists live in remote->arena. */
-bool remote_parse(struct remote *remote, const struct arg_spec *spec, int argc, char **argv,
-	void *options, struct remote_options *common, size_t least, size_t most,
-	text_list *operands, int *code);
-/* An empty one would be another path. */
-int remote_check_names(const char *const *names, size_t count, struct error *err);
-/* Connects to the daemon, which is started when it is this home's own and nobody listens. */
-int remote_open(struct remote *remote, const struct remote_options *common, struct error *err);
-void remote_done(struct remote *remote);
+/* Connects to the daemon, which is started when it is this home's own and nobody listens; nothing
+ * when it is connected. The calls below do it by themselves. */
+int remote_open(struct remote *remote, struct error *err);
+void remote_close(struct remote *remote);
 
 struct remote_answer {
 	int status;
@@ -83,22 +60,12 @@ const char *remote_escape(struct remote *remote, const char *text);
  */
 int remote_each(struct remote *remote, const char *path,
 	void (*fn)(void *ctx, const struct json_value *item), void *ctx, struct error *err);
-/* The same, all of them as an array of JSON on stdout. */
-int remote_print_list(struct remote *remote, const char *path, struct error *err);
-/* Prints the answer as it came (json), with a newline; 0 or the exit code. */
-int remote_print_answer(const struct remote_answer *answer);
-/* As env_print_all, for text. */
-int remote_print(const struct buf *text);
+/* Prints the answer as it came (json), with a newline. */
+void remote_print_answer(const struct remote_answer *answer, struct buf *out);
 
-/* "3h", "2d", "now", "-": since an RFC 3339 time; out needs 32 bytes. */
-void remote_format_age(char out[32], const char *time);
-/* {"K":"V",...} as K=V,K=V; a value that is null as (hidden). */
-const char *remote_join_pairs(struct arena *arena, const struct json_value *object);
 /* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; nothing when there are
  * none. ERR_NOT_FOUND, ERR_INVALID. */
-int remote_print_env(struct json *j, const text_list *env, struct error *err);
+int remote_print_env(struct json *j, const text_list *env, struct arena *arena, struct error *err);
 /* --label K=V …, the same under `labels`; null for those that are to be removed. */
-int remote_print_labels(
-	struct json *j, const text_list *labels, const text_list *removed, struct error *err);
-/* The limits that a workspace object has. */
-void remote_read_limits(const struct json_value *workspace, struct limits *limits);
+int remote_print_labels(struct json *j, const text_list *labels, const text_list *removed,
+	struct arena *arena, struct error *err);

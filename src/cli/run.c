@@ -2,113 +2,98 @@
  * code. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "base/trace.h"
-#include "cli/args.h"
-#include "cli/cli.h"
+#include "build/environment.h"
+#include "cli/env.h"
 #include "cli/outcome.h"
-#include "cli/run_env.h"
-#include "cli/sandbox_rows.h"
+#include "cli/progress.h"
 #include "envs/shown.h"
-#include "format/json.h"
-#include "linux/home.h"
-#include "model/exec.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
 #include "sandbox/isolation.h"
 
-struct run_options {
-	const char *dir, *cwd, *net, *isolation, *format;
-	struct run_env_options environment;
-	text_list env, binds;
-	bool writable_config, ptrace, tty, interactive, plan;
-	struct limits limits;
-};
-
-#define FIELD(name) offsetof(struct run_options, name)
-#define ENV_FIELD(name) FIELD(environment.build.name)
 static const struct arg_help limit_helps[] = {
-	{ "cpu_time", "cpu time of all processes together (default no limit)" },
+	{ "cpu-time", "cpu time of all processes together (default no limit)" },
 	{ "timeout", "wall time (default no limit)" },
 	{ "disk", "size of /workspace (default 1G; with --dir none)" },
 	{ "output", "bytes of output (default no limit; 64M with -o json)" },
 	{ 0 },
 };
-static const struct arg_option options_table[] = {
-	{ 0, "env", ARG_TEXT, FIELD(environment.name), "NAME",
-		"use this Python environment at /env: see `carrel env`", NULL, 0, 0 },
-	ENV_SOURCE_ROWS(ENV_FIELD, ENV_FILES, ENV_PACKAGES),
-	ENV_CHOICE_ROWS(ENV_FIELD, ENV_FIND_LINKS),
-	{ 0, "python", ARG_TEXT, ENV_FIELD(python), "V",
-		"use this Python: a version (3.12) or a path", NULL, 0, 0 },
-	ENV_ALLOW_BUILD_ROW(ENV_FIELD(allow_build)),
-	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
-		"set a variable inside; without =VALUE, pass on the one set here", NULL, 0, 0 },
-	{ 'w', "workdir", ARG_TEXT, FIELD(cwd), "DIR", "start in DIR (default /workspace)", NULL, 0,
-		0 },
-	{ 'v', "volume", ARG_LIST, FIELD(binds), "SRC:DST[:ro]",
-		"mount the host's file or directory SRC at DST, writable unless :ro", NULL, 0, 0 },
-	{ 0, "dir", ARG_TEXT, FIELD(dir), "PATH", "use this host directory as /workspace", NULL, 0,
-		0 },
-	{ 0, "writable-config", ARG_FLAG, FIELD(writable_config), NULL,
-		"with --dir: leave .git/hooks, .git/config, .claude … writable", NULL, 0, 0 },
-	SANDBOX_ROWS(FIELD, limit_helps),
-	{ 't', "tty", ARG_FLAG, FIELD(tty), NULL, "give the command a terminal of its own", NULL, 0,
-		0 },
-	{ 'i', "interactive", ARG_FLAG, FIELD(interactive), NULL,
-		"pass stdin on (the default, except with -t alone)", NULL, 0, 0 },
-	PTRACE_ROW(FIELD),
-	ISOLATION_ROW(FIELD),
-	{ 0, "plan", ARG_FLAG, FIELD(plan), NULL, "print the plan as JSON and run nothing", NULL, 0,
-		0 },
-	{ 'o', "format", ARG_CHOICE, FIELD(format), "text|json",
-		"json: capture the output and print one result", "text|json", 0, 0 },
+static const struct arg_help python_helps[] = {
+	{ "python", "use this Python: a version (3.12) or a path" },
+	{ 0 },
 };
-#undef FIELD
-#undef ENV_FIELD
-
-static const struct arg_spec spec = {
-	.command = "run",
-	.usage = "carrel run [options] [--] CMD [ARG...]",
-	.about = "Runs one command in a new sandbox: no network, none of your files, its own "
-		 "processes,\n"
-		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
-		 "command's; 124: a time limit, 137: another limit, 125: carrel itself failed,\n"
-		 "126: not executable, 127: not found.",
-	.options = options_table,
-	.option_count = sizeof options_table / sizeof *options_table,
-	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
-		    "  carrel run --dir . --timeout 60s -- make test\n"
-		    "  carrel run --pip requests -- python -c 'import requests'\n"
-		    "  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
-		    "  carrel run -it -- bash\n",
+static const struct arg_option table[] = {
+	{ 0, "env", ARG_TEXT, AT(environment), "NAME",
+		"use this Python environment at /env: see `carrel env`" },
+	{ ARG_FROM(env_source_rows) },
+	{ ARG_FROM(env_choice_rows), .helps = python_helps },
+	{ ARG_FROM(command_rows) },
+	{ 'v', "volume", ARG_LIST, AT(binds), "SRC:DST[:ro]",
+		"mount the host's file or directory SRC at DST, writable unless :ro" },
+	{ 0, "dir", ARG_TEXT, AT(dir), "PATH", "use this host directory as /workspace" },
+	{ 0, "writable-config", ARG_FLAG, AT(writable_config), NULL,
+		"with --dir: leave .git/hooks, .git/config, .claude … writable" },
+	{ .kind = ARG_RECORD,
+		.offset = AT(limits),
+		.record = &limits_record,
+		.helps = limit_helps },
+	{ ARG_FROM(terminal_rows) },
+	{ ARG_FROM(sandbox_rows) },
+	{ 0, "plan", ARG_FLAG, AT(plan), NULL, "print the plan as JSON and run nothing" },
+	{ 'o', "format", ARG_CHOICE, AT(format), "text|json",
+		"json: capture the output and print one result", "text|json" },
 };
 
-static int add_env(const struct run_options *run, struct arena *arena, struct plan_options *options,
-	struct error *err)
+struct run_state { /* what is held while the command runs */
+	struct host host;
+	struct env_meta meta;
+	int pin; /* of the environment, or -1 */
+	struct environment_mount mount;
+};
+
+/* A built one by name, or one made of -r, --pip and --python, with the name run_…. > 0: building
+ * failed, all has been said, and this is the exit code. */
+static int find_environment(struct command *command, const char **name, struct error *err)
 {
-	for (size_t i = 0; i < run->env.count; i++) {
-		const char *entry = run->env.items[i];
-		if (!strchr(entry, '=')) {
-			const char *value = getenv(entry);
-			if (!value)
-				return fail(err, ERR_NOT_FOUND,
-					"-e %s: that variable is not set here", entry);
-			entry = arena_printf(arena, "%s=%s", entry, value);
-		}
-		vec_push(arena, &options->env, entry);
-	}
-	return 0;
+	const char *asked = command->options.environment;
+	struct env_ensured ensured;
+	if (asked)
+		return env_resolve(&command->store, asked, &command->arena, name, err);
+	/* What goes to a terminal is seen by somebody who waits; elsewhere stderr is the command's.
+	 */
+	command->options.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR;
+	if (env_ensure(command, &command->options, "run", &ensured, err))
+		return -1;
+	if (ensured.exit_code)
+		buf_text(&command->out, ensured.said);
+	*name = ensured.meta.name;
+	return ensured.exit_code;
 }
 
-static int add_binds(const struct run_options *run, struct arena *arena,
+static int add_environment(struct command *command, struct run_state *state,
 	struct plan_options *options, struct error *err)
+{
+	const char *name;
+	int failed = cli_open_store(command, err) ? -1 : find_environment(command, &name, err);
+	if (failed)
+		return failed;
+	if (env_use(&command->store, name, &command->arena, &state->meta, &state->pin, err)) {
+		if (err->code == ERR_CORRUPT && !err->hint[0])
+			error_hint(err, "carrel env verify --repair %s", name);
+		return -1;
+	}
+	return environment_mount(&command->store.layers, &state->meta, NULL, &command->arena,
+		options, &state->mount, err);
+}
+
+static int add_binds(const struct options *run, struct arena *arena, struct plan_options *options,
+	struct error *err)
 {
 	for (size_t i = 0; i < run->binds.count; i++) {
 		struct plan_bind bind = { 0 };
@@ -120,29 +105,15 @@ static int add_binds(const struct run_options *run, struct arena *arena,
 	return 0;
 }
 
-static int check_choices(const struct run_options *run, struct error *err)
-{
-	if (sandbox_rows_check(run->net, run->isolation, err))
-		return -1;
-	if (run->writable_config && !run->dir)
-		return fail(err, ERR_INVALID, "--writable-config needs --dir");
-	return 0;
-}
-
 /* Protected names are those of a project; a home has many more that are obeyed. */
 static void warn_of_home(const char *dir)
 {
 	const char *home = getenv("HOME");
 	char real[PATH_MAX];
-	auto_buf struct buf line;
-	buf_init(&line, 8192);
-	if (!home || !realpath(home, real) || strcmp(real, dir))
-		return;
-	buf_printf(&line,
-		"carrel: warning: --dir '%s' is your home directory: the command can change "
-		".bashrc, .ssh and similar files\n",
-		dir);
-	(void)!fd_write_full(STDERR_FILENO, line.data, line.len);
+	if (home && realpath(home, real) && !strcmp(real, dir))
+		cli_say("warning: --dir '%s' is your home directory: the command can change "
+			".bashrc, .ssh and similar files",
+			dir);
 }
 
 /* The daemon listens in carrel's own home: whoever connects to it there acts for the home's owner.
@@ -158,7 +129,7 @@ static const char *find_real_home(struct arena *arena)
 }
 
 /* What was typed, looked at on this host. */
-static int gather(const struct run_options *run, char **argv, struct arena *arena,
+static int gather(const struct options *run, char **argv, struct arena *arena,
 	struct plan_options *options, struct plan_bind *dir, struct error *err)
 {
 	*options = (struct plan_options){
@@ -171,6 +142,8 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 		.tty = run->tty,
 		.interactive = run->interactive || !run->tty,
 	};
+	if (run->writable_config && !run->dir)
+		return fail(err, ERR_INVALID, "--writable-config needs --dir");
 	if (run->dir) {
 		dir->source = run->dir;
 		if (host_look_at_source(dir, "--dir", arena, err))
@@ -180,29 +153,10 @@ static int gather(const struct run_options *run, char **argv, struct arena *aren
 		warn_of_home(dir->source);
 		options->dir = dir;
 	}
-	return add_env(run, arena, options, err) || add_binds(run, arena, options, err) ? -1 : 0;
-}
-
-static void print_result(const struct plan *plan, const struct result *result,
-	const struct buf *out, const struct buf *errors, struct buf *text)
-{
-	struct json j;
-	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
-		(struct str){ errors->data, errors->len }, result->truncated);
-	json_init(&j, text, false);
-	json_object(&j, NULL);
-	exec_print_result(&j, NULL, result, &output, plan_limiter_name(plan->limiter), NULL);
-	json_end(&j);
-	buf_char(text, '\n');
-}
-
-static int print_all(const struct buf *text, struct error *err)
-{
-	if (text->overflow)
-		return fail(err, ERR_LIMIT, "the result is too large to print");
-	if (fd_write_full(STDOUT_FILENO, text->data, text->len) != (ssize_t)text->len)
-		return fail_errno(err, "write standard output");
-	return 0;
+	return cli_read_variables(&run->variables, arena, &options->env, err) ||
+			       add_binds(run, arena, options, err)
+		       ? -1
+		       : 0;
 }
 
 static bool has_environment(const struct plan *plan)
@@ -213,54 +167,37 @@ static bool has_environment(const struct plan *plan)
 	return false;
 }
 
-/* Why a command isn't there is mostly one of these. */
 static void hint_at_command(const struct plan *plan, struct error *err)
 {
 	const char *name = plan->argv[0];
 	if (err->code == ERR_NOT_EXECUTABLE && err->sys_errno == ENOEXEC)
 		error_hint(err, "a script needs a first line such as #!/bin/sh");
-	if (err->code != ERR_COMMAND_NOT_FOUND)
-		return;
-	if (!plan->argv[1] && strpbrk(name, " |;&<>"))
-		error_hint(err, "a shell line needs a shell: sh -c '...'");
-	else if (!strcmp(name, "python"))
-		error_hint(err, "python3 exists; --python 3 adds an environment that has python");
-	else if (!strchr(name, '/'))
-		error_hint(err, "it is not in the sandbox's PATH: %s/usr/local/bin, /usr/bin, /bin",
-			has_environment(plan) ? "/env/bin, " : "");
-	else if (path_is_absolute(name) && !access(name, F_OK))
+	cli_hint_at_command(plan->argv,
+		"python3 exists; --python 3 adds an environment that has python",
+		has_environment(plan) ? "/env/bin, " : "", err);
+	if (err->code == ERR_COMMAND_NOT_FOUND && path_is_absolute(name) && !access(name, F_OK))
 		error_hint(err,
 			"it exists on this host, but not in the sandbox; -v SRC:DST:ro mounts it");
-	else
-		error_hint(err, "the file, or the interpreter in its first line, does not exist in "
-				"the sandbox");
 }
 
-struct run_state { /* what is held while the command runs */
-	struct host host;
-	struct run_env environment;
-	struct build_problem problem;
-};
-
-static int carry_out(const struct plan *plan, struct run_state *state, int *code, struct error *err)
+static int carry_out(struct command *command, const struct plan *plan, struct run_state *state,
+	struct error *err)
 {
-	auto_buf struct buf out, errors, text;
+	auto_buf struct buf out, errors;
 	struct result result;
 	buf_init(&out, (size_t)-1 / 2);
 	buf_init(&errors, (size_t)-1 / 2);
-	buf_init(&text, (size_t)-1 / 2);
 	struct sandbox_io io = { &out, &errors };
 	if (isolation_run(plan, &state->host.cgroups, &io, &result, err)) {
 		hint_at_command(plan, err);
 		return -1;
 	}
-	*code = result_exit_code(&result);
-	if (plan->streams[1] != STREAM_CAPTURED) {
+	if (plan->streams[1] == STREAM_CAPTURED)
+		outcome_print(
+			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->out);
+	else
 		outcome_explain(&result, &plan->limits);
-		return 0;
-	}
-	print_result(plan, &result, &out, &errors, &text);
-	return print_all(&text, err);
+	return result_exit_code(&result);
 }
 
 /* A name that didn't exist could not be made read-only; tools on this host will obey what lies
@@ -269,16 +206,12 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 {
 	text_list names = { 0 };
 	struct error err;
-	auto_buf struct buf lines;
-	buf_init(&lines, BUF_MAX_DEFAULT);
 	if (host_find_new(host, dir, arena, &names, &err))
 		return; /* the directory is gone: so is what was in it */
 	for (size_t i = 0; i < names.count; i++)
-		buf_printf(&lines,
-			"carrel: warning: the command created '%s' in '%s': check it before you "
-			"use git, an editor or an agent there\n",
+		cli_say("warning: the command created '%s' in '%s': check it before you use git, "
+			"an editor or an agent there",
 			names.items[i], dir);
-	(void)!fd_write_full(STDERR_FILENO, lines.data, lines.len);
 }
 
 /* What config.yaml says of the system, if there is a home. */
@@ -295,20 +228,21 @@ static int add_config(struct host *host, struct arena *arena, struct error *err)
 	return host_show(host, &config.show, home, arena, err);
 }
 
-static int run_command(const struct run_options *run, char **argv, struct arena *arena,
-	struct run_state *state, int *code, struct error *err)
+static int run_command(struct command *command, struct run_state *state, struct error *err)
 {
+	const struct options *run = &command->options;
+	struct arena *arena = &command->arena;
 	struct host *host = &state->host;
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
-	if (check_choices(run, err) || gather(run, argv, arena, &options, &dir, err))
+	if (cli_check_sandbox(run, arena, err) ||
+		gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
-	if (run_env_is_asked(&run->environment)) {
-		*code = run_env_add(&state->environment, &run->environment, options.captured,
-			&options, &state->problem, err);
-		if (*code)
-			return *code < 0 ? -1 : 0;
+	if (run->environment || env_options_are_given(run, arena)) {
+		int code = add_environment(command, state, &options, err);
+		if (code)
+			return code;
 	}
 	if (options.dir || options.binds.count)
 		options.home = find_real_home(arena);
@@ -319,48 +253,46 @@ static int run_command(const struct run_options *run, char **argv, struct arena 
 	if (host_look(host, home, guarded, arena, err) || add_config(host, arena, err) ||
 		plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
-	if (!run->plan) {
-		int failed = carry_out(&plan, state, code, err);
-		if (guarded)
-			warn_of_new(host, guarded, arena);
-		return failed;
-	}
-	auto_buf struct buf text;
-	buf_init(&text, BUF_MAX_DEFAULT);
-	plan_print(&plan, &text);
-	return print_all(&text, err);
-}
-
-int cli_run(int argc, char **argv)
-{
-	struct run_options run = { 0 };
-	struct error err = { 0 };
-	struct run_state state = { .environment = RUN_ENV_NONE,
-		.problem = { .failure = BUILD_FAILURE_COUNT } };
-	auto_arena struct arena arena;
-	int operands, code = 0;
-	bool help;
-	trace_step("main");
-	arena_init(&arena);
-	host_init(&state.host);
-	bool json = args_want_json(argc, argv);
-	if (args_parse(&spec, argc, argv, &run, &arena, &operands, &help, &err))
-		return cli_fail(&err, json);
-	if (help) {
-		args_print_help(&spec);
+	if (run->plan) {
+		plan_print(&plan, &command->out);
 		return 0;
 	}
-	json = run.format && !strcmp(run.format, "json");
-	if (operands == argc) {
-		fail_hint(&err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
-			"no command was given");
-		return cli_fail(&err, json);
-	}
-	if (run_command(&run, argv + operands, &arena, &state, &code, &err))
-		code = state.problem.failure < BUILD_FAILURE_COUNT
-			       ? env_fail(&err, &state.problem, json)
-			       : cli_fail(&err, json);
-	host_done(&state.host);
-	run_env_done(&state.environment);
+	int code = carry_out(command, &plan, state, err);
+	if (guarded)
+		warn_of_new(host, guarded, arena);
 	return code;
 }
+
+static int run(struct command *command, struct error *err)
+{
+	struct run_state state = { .pin = -1 };
+	trace_step("main");
+	if (!command->argv[0])
+		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
+			"no command was given");
+	host_init(&state.host);
+	int code = run_command(command, &state, err);
+	host_done(&state.host);
+	environment_unmount(&state.mount);
+	fd_close(&state.pin);
+	return code;
+}
+
+const struct arg_spec cli_run = {
+	.command = "run",
+	.summary = "run one command in a new sandbox",
+	.usage = "carrel run [options] [--] CMD [ARG...]",
+	.about = "Runs one command in a new sandbox: no network, none of your files, its own "
+		 "processes,\n"
+		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
+		 "command's; 124: a time limit, 137: another limit, 125: carrel itself failed,\n"
+		 "126: not executable, 127: not found.",
+	ARG_TABLE(table),
+	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
+		    "  carrel run --dir . --timeout 60s -- make test\n"
+		    "  carrel run --pip requests -- python -c 'import requests'\n"
+		    "  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
+		    "  carrel run -it -- bash\n",
+	.takes_command = true,
+	.run = run,
+};

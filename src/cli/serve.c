@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
 #include "cli/listen.h"
@@ -26,43 +24,6 @@
 #define STOP_MS 30000 /* more than the launcher's patience with a core (launch/link.c) */
 #define READY_MS 30000
 #define CARRELD "carreld"
-
-struct serve_options {
-	const char *listen, *log, *log_level, *format;
-	uint64_t idle_ms, captured_bytes;
-	bool stop, background;
-};
-
-static const struct arg_option table[] = {
-	{ 0, "listen", ARG_TEXT, offsetof(struct serve_options, listen), "unix:PATH",
-		"the socket to serve on (the home's run/carrel.sock)", NULL, 0, 0 },
-	{ 0, "idle-sandbox", ARG_DURATION, offsetof(struct serve_options, idle_ms), "TIME",
-		"end a workspace's sandbox after this time without an exec (5m)", NULL, 100, 0 },
-	{ 0, "captured-output", ARG_SIZE, offsetof(struct serve_options, captured_bytes), "SIZE",
-		"total size of captured output kept for REST responses (128M)", NULL, 1 << 20, 0 },
-	{ 0, "log", ARG_CHOICE, offsetof(struct serve_options, log), "text|json",
-		"format of log lines", "text|json", 0, 0 },
-	{ 0, "log-level", ARG_CHOICE, offsetof(struct serve_options, log_level), "LEVEL",
-		"lowest level that is logged: debug (every request), info, warn or error (info)",
-		"debug|info|warn|error", 0, 0 },
-	{ 0, "stop", ARG_FLAG, offsetof(struct serve_options, stop), NULL,
-		"end the daemon of this home, and wait until it has ended", NULL, 0, 0 },
-	{ 0, "background", ARG_FLAG, offsetof(struct serve_options, background), NULL,
-		"return as soon as it serves; it logs to run/carrel.log in the home", NULL, 0, 0 },
-	{ 'o', "format", ARG_CHOICE, offsetof(struct serve_options, format), "text|json",
-		"output format of --stop and of errors", "text|json", 0, 0 },
-};
-static const struct arg_spec spec = {
-	.command = "serve",
-	.usage = "carrel serve [options]",
-	.about = "Serves the workspaces of this home by a REST API on a unix socket. Runs in the "
-		 "foreground; commands that need a daemon start one in the background.",
-	.options = table,
-	.option_count = sizeof table / sizeof *table,
-	.examples = "  carrel serve\n"
-		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"
-		    "  carrel serve --stop\n",
-};
 
 /* carreld, beside carrel or where packages put such programs; never by PATH. */
 static int find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
@@ -85,32 +46,23 @@ static int find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct err
 }
 
 struct server {
-	struct serve_options options;
+	const struct options *options;
 	const char *listen; /* path, or NULL: the home's own */
-	struct arena arena;
-	struct home home;
+	struct arena *arena;
+	struct home *home;
 	struct listener listener;
 	int lock;
 };
 
-static int open_home(struct server *server, struct error *err)
-{
-	const char *path;
-	return home_find_path(&server->arena, &path, err) ||
-			       home_open(path, &server->arena, &server->home, err)
-		       ? -1
-		       : 0;
-}
-
 static int open_server(struct server *server, struct error *err)
 {
 	int taken = listen_take(&server->listener, err);
-	if (taken < 0 || daemon_lock(&server->home, &server->lock, err))
+	if (taken < 0 || daemon_lock(server->home, &server->lock, err))
 		return -1;
 	if (taken && server->listen)
 		return fail(err, ERR_INVALID,
 			"--listen can't be combined with a passed socket (LISTEN_FDS)");
-	if (!taken && listen_open(&server->home, server->listen, &server->listener, err))
+	if (!taken && listen_open(server->home, server->listen, &server->listener, err))
 		return -1;
 	return daemon_announce(server->lock, server->listener.path, err);
 }
@@ -119,12 +71,12 @@ static int open_server(struct server *server, struct error *err)
 static int serve(struct server *server, int ready, int *code, struct error *err)
 {
 	char self[PATH_MAX], carreld[PATH_MAX];
-	const char *log = server->options.log, *level = server->options.log_level;
+	const char *log = server->options->log_format, *level = server->options->log_level;
 	struct log_losses losses = { 0 };
 	struct config config;
 	/* The configuration first: nobody may connect to a daemon that then doesn't start. */
 	if (find_programs(self, carreld, err) ||
-		shown_read(server->home.path, &server->arena, &config, err) ||
+		shown_read(server->home->path, server->arena, &config, err) ||
 		open_server(server, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
@@ -133,15 +85,15 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		return -1;
 	auto_close int notify = listen_notifier();
 	const struct launch_options options = {
-		.home = &server->home,
+		.home = server->home,
 		.listener = server->listener.fd,
 		.lock = server->lock,
 		.carreld = carreld,
 		.self = self,
 		.ready = ready,
 		.notify = notify,
-		.give_back_ms = server->options.idle_ms,
-		.captured_bytes = server->options.captured_bytes,
+		.give_back_ms = server->options->idle_sandbox_ms,
+		.captured_bytes = server->options->captured_bytes,
 		.config = &config,
 		.log = { .fd = STDERR_FILENO,
 			.json = log && !strcmp(log, "json"),
@@ -158,10 +110,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 /* The socket goes first: who finds none waits for the lock. */
 static void close_server(struct server *server)
 {
-	listen_done(&server->home, &server->listener);
+	listen_done(server->home, &server->listener);
 	fd_close(&server->lock);
-	home_done(&server->home);
-	arena_done(&server->arena);
 }
 
 /* One that has grown too long is put aside here, or by core while it runs (core/log.c). */
@@ -205,7 +155,7 @@ static _Noreturn void be_background(struct server *server, int ready)
 	struct child child; /* not the leader of the session: no terminal becomes ours */
 	if (child_fork(&child, 0, 0, &err) || child.pid)
 		_exit(child.pid < 0 ? 125 : 0);
-	if (leave_terminal(&server->home, &err) || serve(server, ready, &code, &err))
+	if (leave_terminal(server->home, &err) || serve(server, ready, &code, &err))
 		(void)!fd_write_full(ready, &err, sizeof err);
 	close_server(server);
 	_exit(code);
@@ -274,65 +224,79 @@ static int start_background(struct server *server, struct error *err)
 		be_background(server, child.pipe);
 	auto_close int in = take_fd(&child.pipe);
 	child_wait(&child);
-	return await_ready(&server->home, in, err);
+	return await_ready(server->home, in, err);
 }
 
-static int stop(const struct server *server, bool json, struct error *err)
+static int stop(struct command *command, struct error *err)
 {
 	pid_t pid;
-	if (daemon_stop(&server->home, STOP_MS, &pid, err))
+	if (daemon_stop(&command->home, STOP_MS, &pid, err))
 		return -1;
-	if (json)
-		printf("{\"stopped\":%s,\"pid\":%d}\n", pid ? "true" : "false", (int)pid);
+	if (command->json)
+		buf_printf(&command->out, "{\"stopped\":%s,\"pid\":%d}\n", pid ? "true" : "false",
+			(int)pid);
 	else if (pid)
-		printf("stopped the daemon (pid %d)\n", (int)pid);
+		buf_printf(&command->out, "stopped the daemon (pid %d)\n", (int)pid);
 	else
-		printf("no daemon runs on '%s'\n", server->home.path);
-	return fflush(stdout) ? fail_errno(err, "write standard output") : 0;
+		buf_printf(&command->out, "no daemon runs on '%s'\n", command->home.path);
+	return 0;
 }
 
-static int run(struct server *server, bool json, int *code, struct error *err)
+static int run(struct command *command, struct error *err)
 {
-	const struct serve_options *options = &server->options;
-	if (options->listen && listen_parse(options->listen, &server->arena, &server->listen, err))
+	struct options *options = &command->options;
+	struct server server = { .options = options,
+		.arena = &command->arena,
+		.home = &command->home,
+		.listener = LISTENER_NONE,
+		.lock = -1 };
+	int code = 0;
+	if (!options->idle_sandbox_ms)
+		options->idle_sandbox_ms = GIVE_BACK_MS;
+	if (options->listen && listen_parse(options->listen, server.arena, &server.listen, err))
 		return -1;
 	if (options->stop && (options->listen || options->background))
 		return fail(
 			err, ERR_INVALID, "--stop can't be combined with --listen or --background");
-	if (open_home(server, err))
+	if (cli_open_home(command, err))
 		return -1;
-	*code = 0;
 	if (options->stop)
-		return stop(server, json, err);
+		return stop(command, err);
 	if (options->background)
-		return start_background(server, err);
-	return serve(server, -1, code, err);
-}
-
-int cli_serve(int argc, char **argv)
-{
-	struct server server = { .options = { .idle_ms = GIVE_BACK_MS },
-		.home = { .dir = -1 },
-		.listener = LISTENER_NONE,
-		.lock = -1 };
-	bool json = args_want_json(argc, argv), help;
-	struct error err;
-	int operands, code = 0;
-	arena_init(&server.arena);
-	if (!args_parse(
-		    &spec, argc, argv, &server.options, &server.arena, &operands, &help, &err)) {
-		json |= server.options.format && !strcmp(server.options.format, "json");
-		if (help)
-			args_print_help(&spec);
-		else if (operands < argc)
-			code = cli_fail((fail(&err, ERR_INVALID, "unexpected argument '%s'",
-						 argv[operands]),
-						&err),
-				json);
-		else if (run(&server, json, &code, &err))
-			code = cli_fail(&err, json);
-	} else
-		code = cli_fail(&err, json);
+		return start_background(&server, err);
+	if (serve(&server, -1, &code, err))
+		code = -1;
 	close_server(&server);
 	return code;
 }
+
+static const struct arg_option table[] = {
+	{ 0, "listen", ARG_TEXT, AT(listen), "unix:PATH",
+		"the socket to serve on (the home's run/carrel.sock)" },
+	{ 0, "idle-sandbox", ARG_DURATION, AT(idle_sandbox_ms), "TIME",
+		"end a workspace's sandbox after this time without an exec (5m)", NULL, 100 },
+	{ 0, "captured-output", ARG_SIZE, AT(captured_bytes), "SIZE",
+		"total size of captured output kept for REST responses (128M)", NULL, 1 << 20 },
+	{ 0, "log", ARG_CHOICE, AT(log_format), "text|json", "format of log lines", "text|json" },
+	{ 0, "log-level", ARG_CHOICE, AT(log_level), "LEVEL",
+		"lowest level that is logged: debug (every request), info, warn or error (info)",
+		"debug|info|warn|error" },
+	{ 0, "stop", ARG_FLAG, AT(stop), NULL,
+		"end the daemon of this home, and wait until it has ended" },
+	{ 0, "background", ARG_FLAG, AT(background), NULL,
+		"return as soon as it serves; it logs to run/carrel.log in the home" },
+	{ 'o', "format", ARG_CHOICE, AT(format), "text|json",
+		"output format of --stop and of errors", "text|json" },
+};
+const struct arg_spec cli_serve = {
+	.command = "serve",
+	.summary = "run the daemon that serves workspaces over REST",
+	.usage = "carrel serve [options]",
+	.about = "Serves the workspaces of this home by a REST API on a unix socket. Runs in the "
+		 "foreground; commands that need a daemon start one in the background.",
+	ARG_TABLE(table),
+	.examples = "  carrel serve\n"
+		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"
+		    "  carrel serve --stop\n",
+	.run = run,
+};

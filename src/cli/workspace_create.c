@@ -1,86 +1,50 @@
 /* carrel create: what was asked for becomes one request. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/cli.h"
-#include "cli/env_options.h"
+#include "cli/env.h"
 #include "cli/progress.h"
-#include "cli/remote.h"
-#include "cli/sandbox_rows.h"
 #include "model/workspace.h"
 
-#define FILE_MAX ((size_t)1 << 20)
+#define BODY_MAX ((size_t)8 << 20)
 
-struct create_options {
-	struct remote_options remote;
-	const char *environment, *net, *isolation;
-	struct env_options build;
-	text_list env, labels;
-	struct limits limits;
-	uint64_t ttl_ms, idle_timeout_ms;
-	bool context, ptrace;
+/* Files of this host can't be sent to the daemon. */
+static const struct arg_help source_helps[] = {
+	{ "requirements", "with the packages of this file: requirements, pyproject.toml, "
+			  "pylock.toml; repeatable" },
+	{ "pip", "with this package, e.g. 'requests>=2.31'; repeatable" },
+	{ 0 },
 };
-#define FIELD(name) offsetof(struct create_options, name)
-#define BUILD_FIELD(name) FIELD(build.name)
-static const struct arg_option options_table[] = {
-	{ 0, "env", ARG_TEXT, FIELD(environment), "NAME",
-		"use this Python environment at /env: see `carrel env`", NULL, 0, 0 },
-	ENV_SOURCE_ROWS(
-		BUILD_FIELD, "requirements, pyproject.toml, pylock.toml", "'requests>=2.31'"),
-	ENV_CHOICE_ROWS(BUILD_FIELD, "not supported by the daemon: use `carrel env build`"),
-	{ 0, "python", ARG_TEXT, BUILD_FIELD(python), "V", "use this Python: a version (3.12)",
-		NULL, 0, 0 },
-	ENV_ALLOW_BUILD_ROW(BUILD_FIELD(allow_build)),
-	{ 'e', "setenv", ARG_LIST, FIELD(env), "NAME[=VALUE]",
-		"set a variable for every command; without =VALUE, pass on the one set here", NULL,
-		0, 0 },
-	{ 'l', "label", ARG_LIST, FIELD(labels), "KEY=VALUE",
-		"a label; context_id=VALUE also names the workspace", NULL, 0, 0 },
-	{ 0, "context", ARG_FLAG, FIELD(context), NULL,
-		"create scripts/ data/ repos/ output/ and .context.json", NULL, 0, 0 },
-	{ 0, "ttl", ARG_DURATION, FIELD(ttl_ms), "TIME",
-		"remove it after this time (default never)", NULL, 1, 0 },
-	{ 0, "idle-timeout", ARG_DURATION, FIELD(idle_timeout_ms), "TIME",
-		"suspend it when unused for this time (default never)", NULL, 1, 0 },
-	SANDBOX_ROWS(FIELD, NULL),
-	PTRACE_ROW(FIELD),
-	ISOLATION_ROW(FIELD),
-	REMOTE_ROWS(FIELD),
+static const struct arg_help choice_helps[] = {
+	{ "find-links", "not supported by the daemon: use `carrel env build`" },
+	{ "python", "use this Python: a version (3.12)" },
+	{ 0 },
 };
-#undef FIELD
-#undef BUILD_FIELD
-
-static const struct arg_spec spec = {
-	.command = "create",
-	.usage = "carrel create [NAME] [options]",
-	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
-		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
-	.options = options_table,
-	.option_count = sizeof options_table / sizeof *options_table,
-	.later = "template|npm|dir|volume|v|allow-domain|settings|s|sources|plan|from",
-	.examples = "  carrel create demo --pip requests\n"
-		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
-		    "  carrel create --label team=search --label context_id=chat/42 --context\n",
+static const struct arg_option table[] = {
+	{ 0, "env", ARG_TEXT, AT(environment), "NAME",
+		"use this Python environment at /env: see `carrel env`" },
+	{ ARG_FROM(env_source_rows), .helps = source_helps },
+	{ ARG_FROM(env_choice_rows), .helps = choice_helps },
+	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
+		"set a variable for every command; without =VALUE, pass on the one set here" },
+	{ 'l', "label", ARG_LIST, AT(labels), "KEY=VALUE",
+		"a label; context_id=VALUE also names the workspace" },
+	{ 0, "context", ARG_FLAG, AT(context), NULL,
+		"create scripts/ data/ repos/ output/ and .context.json" },
+	{ 0, "ttl", ARG_DURATION, AT(ttl_ms), "TIME", "remove it after this time (default never)",
+		NULL, 1 },
+	{ 0, "idle-timeout", ARG_DURATION, AT(idle_timeout_ms), "TIME",
+		"suspend it when unused for this time (default never)", NULL, 1 },
+	{ .kind = ARG_RECORD, .offset = AT(limits), .record = &limits_record },
+	{ ARG_FROM(sandbox_rows) },
+	{ ARG_FROM(remote_rows) },
 };
-
-static int check_choices(const struct create_options *options, struct error *err)
-{
-	if (sandbox_rows_check(options->net, options->isolation, err))
-		return -1;
-	if (options->environment && env_options_are_given(&options->build))
-		return fail(err, ERR_INVALID,
-			"--env can't be combined with -r, --pip or --python: it names an "
-			"environment that exists");
-	return 0;
-}
 
 static void print_texts(struct json *j, const char *name, const requirement_list *list)
 {
@@ -93,12 +57,12 @@ static void print_texts(struct json *j, const char *name, const requirement_list
 }
 
 /* The files are the caller's: they are read here, and what they say is sent. */
-static int print_inputs(struct json *j, const struct create_options *options, struct arena *arena,
-	struct error *err)
+static int print_inputs(
+	struct json *j, const struct options *options, struct arena *arena, struct error *err)
 {
 	struct env_request request;
 	struct env_inputs inputs;
-	if (env_options_fill(&options->build, "run", arena, &request, err) ||
+	if (env_options_fill(options, "run", arena, &request, err) ||
 		inputs_read(&request, arena, &inputs, err))
 		return -1;
 	const char *what = inputs.uv_lock.len	      ? "uv.lock"
@@ -122,36 +86,36 @@ static int print_inputs(struct json *j, const struct create_options *options, st
 	return 0;
 }
 
-static int print_python(struct json *j, const struct create_options *options, struct arena *arena,
-	struct error *err)
+static int print_python(
+	struct json *j, const struct options *options, struct arena *arena, struct error *err)
 {
-	if (!env_options_are_given(&options->build))
+	if (!env_options_are_given(options, arena))
 		return 0;
 	json_object(j, "python");
-	if (options->build.python)
-		json_text(j, "version", options->build.python);
+	if (options->env.python)
+		json_text(j, "version", options->env.python);
 	if (print_inputs(j, options, arena, err))
 		return -1;
-	if (options->build.allow_build)
+	if (options->env.allow_build)
 		json_bool(j, "allow_build", true);
 	json_end(j);
 	return 0;
 }
 
-static int print_request(
-	const struct create_options *options, const char *name, struct buf *out, struct error *err)
+static int print_request(struct command *command, struct buf *out, struct error *err)
 {
-	auto_arena struct arena arena;
+	const struct options *options = &command->options;
+	struct arena *arena = &command->arena;
 	struct json j;
-	arena_init(&arena);
 	json_init(&j, out, false);
 	json_object(&j, NULL);
-	if (name)
-		json_text(&j, "name", name);
+	if (command->operands.count)
+		json_text(&j, "name", command->operands.items[0]);
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
-	if (print_python(&j, options, &arena, err) || remote_print_env(&j, &options->env, err) ||
-		remote_print_labels(&j, &options->labels, &(text_list){ 0 }, err))
+	if (print_python(&j, options, arena, err) ||
+		remote_print_env(&j, &options->variables, arena, err) ||
+		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err))
 		return -1;
 	record_print_given(&j, "limits", &limits_record, &options->limits);
 	if (options->ttl_ms)
@@ -188,25 +152,6 @@ static bool await_answer(struct remote *remote, int signals)
 	return !fds[0].revents;
 }
 
-static int read_response(struct remote *remote, struct client_response *response, struct error *err)
-{
-	auto_buf struct buf body;
-	ssize_t got;
-	buf_init(&body, FILE_MAX);
-	if (client_receive(&remote->client, &remote->arena, response, err))
-		return -1;
-	do {
-		char *room = buf_reserve(&body, 4096);
-		if (!room)
-			return fail(err, ERR_LIMIT, "the daemon's response is too long");
-		got = client_read(&remote->client, response, room, 4096, err);
-		if (got > 0)
-			buf_grew(&body, (size_t)got);
-	} while (got > 0);
-	response->body = (struct str){ arena_bytes(&remote->arena, body.data, body.len), body.len };
-	return got < 0 ? -1 : 0;
-}
-
 /* The daemon cancels what it can't answer any more. An answer that has come is still there to be
  * read: then the workspace is removed. */
 static int cancel(struct remote *remote, const struct client_request *request, bool was_lost,
@@ -220,7 +165,9 @@ static int cancel(struct remote *remote, const struct client_request *request, b
 			"carrel ls shows whether the workspace was created",
 			"interrupted while the daemon restarted");
 	shutdown(remote->client.socket, SHUT_RDWR);
-	if (read_response(remote, &response, &ignored) || response.status != 201 ||
+	if (client_receive(&remote->client, remote->arena, &response, &ignored) ||
+		client_read_all(&remote->client, &response, remote->arena, &ignored) ||
+		response.status != 201 ||
 		remote_read_answer(remote, request, &response, &answer, &ignored))
 		return fail(err, ERR_CANCELED, "interrupted: no workspace was created");
 	const char *id = json_member_text(answer.value, "id");
@@ -249,53 +196,57 @@ static int post(struct remote *remote, const struct buf *body, struct remote_ans
 		int failed = client_send(&remote->client, &request, err);
 		if (!failed && !await_answer(remote, signals))
 			return cancel(remote, &request, end_ms != 0, err);
-		if (!failed && !read_response(remote, &response, err))
+		if (!failed && !client_receive(&remote->client, remote->arena, &response, err) &&
+			!client_read_all(&remote->client, &response, remote->arena, err))
 			break;
 		if (!remote_reconnect(remote, &request, &end_ms))
 			return -1;
 	}
 	if (response.status >= 400)
-		return client_problem(response.status, response.body, &remote->arena, err);
+		return client_problem(response.status, response.body, remote->arena, err);
 	return remote_read_answer(remote, &request, &response, answer, err);
 }
 
-/* What has to be built takes its time, and is silent. */
-static int create(struct remote *remote, const struct create_options *options,
-	const struct buf *body, struct remote_answer *answer, struct error *err)
+static int run(struct command *command, struct error *err)
 {
+	struct remote_answer answer = { 0 };
 	struct progress progress;
-	bool is_seen = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR &&
-		       env_options_are_given(&options->build);
-	progress_init(&progress, is_seen ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
+	auto_buf struct buf body;
+	buf_init(&body, BODY_MAX);
+	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
+		cli_check_sandbox(&command->options, &command->arena, err) ||
+		print_request(command, &body, err) || remote_open(&command->remote, err))
+		return -1;
+	/* What has to be built takes its time. */
+	progress_init(&progress,
+		env_options_are_given(&command->options, &command->arena) && !command->json
+			? progress_kind_for(STDERR_FILENO)
+			: PROGRESS_NONE,
+		STDERR_FILENO);
 	progress_show(&progress, "building_env", 0, 0, 0);
-	int failed = post(remote, body, answer, err);
+	int failed = post(&command->remote, &body, &answer, err);
 	progress_finish(&progress);
-	return failed;
+	if (failed)
+		return -1;
+	const char *name = json_member_text(answer.value, "name");
+	if (command->json)
+		remote_print_answer(&answer, &command->out);
+	else
+		buf_printf(&command->out, "%s\n", name ? name : "");
+	return 0;
 }
 
-int cli_create(int argc, char **argv)
-{
-	struct create_options options = { 0 };
-	auto_remote struct remote remote = REMOTE_NONE;
-	auto_buf struct buf body, out;
-	text_list operands = { 0 };
-	struct remote_answer answer = { 0 };
-	struct error err;
-	int code;
-	buf_init(&body, FILE_MAX * 8);
-	buf_init(&out, BUF_MAX_DEFAULT);
-	if (!remote_parse(
-		    &remote, &spec, argc, argv, &options, &options.remote, 0, 1, &operands, &code))
-		return code;
-	const char *name = operands.count ? operands.items[0] : NULL;
-	if ((name && workspace_check_name(name, &err)) || check_choices(&options, &err) ||
-		print_request(&options, name, &body, &err) ||
-		remote_open(&remote, &options.remote, &err) ||
-		create(&remote, &options, &body, &answer, &err))
-		return cli_fail(&err, remote.json);
-	if (remote.json)
-		return remote_print_answer(&answer);
-	const char *made = json_member_text(answer.value, "name");
-	buf_printf(&out, "%s\n", made ? made : "");
-	return remote_print(&out);
-}
+const struct arg_spec cli_create = {
+	.command = "create",
+	.summary = "create a workspace: files that stay, an environment, limits",
+	.usage = "carrel create [NAME] [options]",
+	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
+		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
+	ARG_TABLE(table),
+	.later = "template|npm|dir|volume|v|allow-domain|settings|s|sources|plan|from",
+	.examples = "  carrel create demo --pip requests\n"
+		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
+		    "  carrel create --label team=search --label context_id=chat/42 --context\n",
+	.most = 1,
+	.run = run,
+};

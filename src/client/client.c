@@ -8,7 +8,6 @@
 #include "base/fd.h"
 #include "client/parts.h"
 #include "format/json_read.h"
-#include "format/uri.h"
 #include "linux/fd_message.h"
 #include "linux/home.h"
 #include "linux/unix_address.h"
@@ -327,7 +326,7 @@ ssize_t client_read(struct client *client, struct client_response *response, voi
 				    : read_plain(client, response, data, size, err);
 }
 
-static int read_all(struct client *client, struct client_response *response, struct arena *arena,
+int client_read_all(struct client *client, struct client_response *response, struct arena *arena,
 	struct error *err)
 {
 	auto_buf struct buf body;
@@ -352,7 +351,7 @@ int client_call(struct client *client, const struct client_request *request, str
 	struct client_response *response, struct error *err)
 {
 	if (client_begin(client, request, arena, response, err) < 0 ||
-		read_all(client, response, arena, err) < 0)
+		client_read_all(client, response, arena, err) < 0)
 		return -1;
 	if (response->status >= 400)
 		return client_problem(response->status, response->body, arena, err);
@@ -398,11 +397,6 @@ int client_problem(int status, struct str body, struct arena *arena, struct erro
 		return fail(err, code, "the daemon answered with status %d", status);
 	fail(err, code, "%s", detail);
 	return hint && hint[0] ? error_hint(err, "%s", hint) : -1;
-}
-
-const char *client_escape(struct arena *arena, struct str text, bool keep_slashes)
-{
-	return uri_encode(arena, text, keep_slashes);
 }
 
 int client_next_event(

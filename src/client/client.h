@@ -83,14 +83,15 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 ssize_t client_read(struct client *client, struct client_response *response, void *data,
 	size_t size, struct error *err);
 bool client_has_input(const struct client *client);
-/* client_begin and the whole body (at most 64 MB). A status of 400 and above is turned into *err
+/* The rest of the body, at most 64 MB, as response->body. */
+int client_read_all(struct client *client, struct client_response *response, struct arena *arena,
+	struct error *err);
+/* client_begin and client_read_all. A status of 400 and above is turned into *err
  * (code, text and hint from the problem JSON); returns -1 then. */
 int client_call(struct client *client, const struct client_request *request, struct arena *arena,
 	struct client_response *response, struct error *err);
 /* The error of a problem JSON. Returns -1. */
 int client_problem(int status, struct str body, struct arena *arena, struct error *err);
-/* text as one path segment or query value, percent-encoded. */
-const char *client_escape(struct arena *arena, struct str text, bool keep_slashes);
 
 /* One server-sent event after the other: sse->event, ->id and ->data (sse_init before the first,
  * sse_done after the last). 1: one is there, 0: the response has ended, -1. */

@@ -206,20 +206,21 @@ static void an_option_of_a_later_version_is_refused_as_such(void **state)
 
 static void operands_that_are_missing_or_too_many_are_named(void **state)
 {
-	static const struct arg_spec two = { .command = "cp",
-		.usage = "carrel cp SOURCE TARGET [options]" };
+	static const struct arg_spec two = {
+		.command = "cp", .usage = "carrel cp SOURCE TARGET [options]", .least = 2, .most = 2
+	};
 	const char *items[] = { "a", "b", "c" };
 	text_list operands = { items, 0, 0 };
 	struct error err;
-	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
+	assert_int_equal(args_check_operands(&two, &operands, &err), -1);
 	assert_string_equal(err.text, "cp needs a SOURCE");
 	operands.count = 1;
-	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
+	assert_int_equal(args_check_operands(&two, &operands, &err), -1);
 	assert_string_equal(err.text, "cp needs a TARGET");
 	operands.count = 2;
-	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), 0);
+	assert_int_equal(args_check_operands(&two, &operands, &err), 0);
 	operands.count = 3;
-	assert_int_equal(args_check_operands(&two, &operands, 2, 2, &err), -1);
+	assert_int_equal(args_check_operands(&two, &operands, &err), -1);
 	assert_string_equal(err.text, "unexpected argument 'c'");
 }
 

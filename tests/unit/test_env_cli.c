@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/fd.h"
+#include "cli/columns.h"
 #include "cli/env.h"
-#include "cli/env_options.h"
 #include "cli/progress.h"
 #include "unit.h"
 
@@ -102,7 +102,7 @@ static void ages_are_in_their_largest_unit(void **state)
 	assert_true(env_time_parse("2026-01-02T00:00:00.000Z", &now));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char text[32];
-		env_format_age(text, rows[i].time, now);
+		columns_format_age(text, rows[i].time, now);
 		assert_string_equal(text, rows[i].expected);
 	}
 }
@@ -115,7 +115,7 @@ static void options_survive_their_printing(void **state)
 		"--extra-index", "e2", "--trusted-host", "h", "--require-hashes", "--allow-build",
 		"--editable", "p", "--system-site-packages", "--rebuild", "--no-cache", "--timeout",
 		"1.5s" };
-	struct env_build_options first = { 0 }, second = { 0 };
+	struct options first = { 0 }, second = { 0 };
 	auto_arena struct arena arena;
 	text_list operands = { 0 }, words = { 0 };
 	struct error err;
@@ -125,7 +125,7 @@ static void options_survive_their_printing(void **state)
 				 (char **)given, &first, &arena, &operands, &help, &err),
 		0);
 	vec_push(&arena, &words, "build");
-	env_options_print(&first.env, &arena, &words);
+	args_print_given(&env_build_spec, &first, &arena, &words);
 	assert_int_equal(args_parse_mixed(&env_build_spec, (int)words.count, (char **)words.items,
 				 &second, &arena, &operands, &help, &err),
 		0);
@@ -134,27 +134,27 @@ static void options_survive_their_printing(void **state)
 	assert_int_equal(second.env.pip.count, 2);
 	assert_string_equal(second.env.pip.items[1], "-y");
 	assert_string_equal(second.env.python, "3.12");
-	assert_string_equal(second.env.index, "http://index.example");
-	assert_int_equal(second.env.extra_indexes.count, 2);
-	assert_string_equal(second.env.trusted_hosts.items[0], "h");
+	assert_string_equal(second.env.index.index, "http://index.example");
+	assert_int_equal(second.env.index.extra.count, 2);
+	assert_string_equal(second.env.index.trusted_hosts.items[0], "h");
 	assert_string_equal(second.env.editables.items[0], "p");
 	assert_true(second.env.require_hashes && second.env.allow_build && second.env.rebuild &&
 		    second.env.no_cache && second.env.system_site_packages);
-	assert_int_equal(second.env.timeout_ms, 1500);
-	assert_true(env_options_are_given(&second.env));
-	assert_false(env_options_are_given(&(struct env_options){ 0 }));
+	assert_int_equal(second.build_timeout_ms, 1500);
+	assert_true(env_options_are_given(&second, &arena));
+	assert_false(env_options_are_given(&(struct options){ 0 }, &arena));
 }
 
 static void paths_become_absolute(void **state)
 {
-	struct env_options options = { 0 };
+	struct options options = { 0 };
 	struct env_request request;
 	auto_arena struct arena arena;
 	struct error err;
 	arena_init(&arena);
 	assert_int_equal(chdir("/usr"), 0);
-	vec_push(&arena, &options.requirement_files, "x/../r.txt");
-	vec_push(&arena, &options.editables, "./lib");
+	vec_push(&arena, &options.env.requirement_files, "x/../r.txt");
+	vec_push(&arena, &options.env.editables, "./lib");
 	assert_int_equal(env_options_fill(&options, "a", &arena, &request, &err), 0);
 	assert_string_equal(request.requirement_files.items[0], "/usr/r.txt");
 	assert_string_equal(request.editables.items[0], "/usr/lib");

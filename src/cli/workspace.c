@@ -1,0 +1,291 @@
+/* carrel ls, info, update, rm. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/str.h"
+#include "cli/columns.h"
+#include "format/quantity.h"
+#include "model/workspace.h"
+
+static const struct arg_option ls_table[] = {
+	{ 'l', "label", ARG_LIST, AT(labels), "KEY[=VALUE]",
+		"only workspaces with this label; repeatable" },
+	{ 0, "state", ARG_CHOICE, AT(state), "STATE",
+		"only workspaces in this state: creating, ready, running, suspended, failed or "
+		"deleting",
+		"creating|ready|running|suspended|failed|deleting" },
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "names only" },
+	{ ARG_FROM(remote_rows) },
+};
+
+static void add_line(struct listing *listing, const struct json_value *item)
+{
+	const char *name = json_member_text(item, "name");
+	if (listing->command->options.quiet)
+		buf_printf(&listing->command->out, "%s\n", name ? name : "-");
+	else
+		columns_add_object(&listing->columns, &workspace_record, item);
+}
+
+static int run_ls(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct listing listing = {
+		.command = command, .columns = { .arena = &command->arena }, .add = add_line
+	};
+	const char *path = "/v1/workspaces";
+	char separator = '?';
+	for (size_t i = 0; i < options->labels.count; i++, separator = '&')
+		path = arena_printf(&command->arena, "%s%clabel=%s", path, separator,
+			remote_escape(&command->remote, options->labels.items[i]));
+	if (options->state)
+		path = arena_printf(
+			&command->arena, "%s%cstate=%s", path, separator, options->state);
+	if (!options->quiet)
+		columns_begin(&listing.columns, &workspace_record);
+	return listing_print(&listing, path, err);
+}
+
+const struct arg_spec cli_ls = {
+	.command = "ls",
+	.summary = "list workspaces",
+	.usage = "carrel ls [options]",
+	.about = "Lists workspaces, newest first: state, whether a sandbox is ready (WARM), age, "
+		 "last\nuse, bytes on disk, environment and labels.",
+	ARG_TABLE(ls_table),
+	.examples = "  carrel ls --label team=search\n"
+		    "  carrel ls -q --state failed\n",
+	.run = run_ls,
+};
+
+static void print_line(struct buf *out, const char *name, const char *value)
+{
+	char shown[1024];
+	str_printable(shown, sizeof shown, str_from(value && value[0] ? value : "-"));
+	buf_printf(out, "%-12s  %s\n", name, shown);
+}
+
+/* The mechanism, and how strong it is. */
+static const char *disk_text(struct arena *arena, const char *mechanism)
+{
+	return arena_printf(arena, "%s (%s)", mechanism,
+		!strcmp(mechanism, "counted") ? "approximate" : "exact");
+}
+
+/* By what the limits are kept. */
+static const char *keeper_text(struct arena *arena, const struct json_value *w)
+{
+	const char *mechanism = json_member_text(json_member(w, "limits"), "mechanism");
+	const char *disk = json_member_text(w, "disk_limit_mechanism");
+	return arena_printf(arena, "%s%s%s", mechanism ? mechanism : "",
+		mechanism && disk ? "; disk: "
+		: disk		  ? "disk: "
+				  : "",
+		disk ? disk_text(arena, disk) : "");
+}
+
+/* A field of the record under its label; `error` only when there is one. */
+static const struct {
+	const char *label, *field;
+} lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },
+	{ "created", "created_at" }, { "last used", "last_used_at" }, { "expires", "expires_at" },
+	{ "idle timeout", "idle_timeout" }, { "environment", "environment" },
+	{ "labels", "labels" }, { "variables", "env" }, { "disk", "disk_usage" },
+	{ "limits", "limits" } };
+
+static const struct field *find_field(const char *name)
+{
+	const struct record *record = &workspace_record;
+	for (size_t i = 0; i < record->count; i++)
+		if (!strcmp(record->rows[i].name, name) &&
+			field_is(record, &record->rows[i], FIELD_OUT))
+			return &record->rows[i];
+	abort();
+}
+
+static void print_info(struct buf *out, struct arena *arena, const struct json_value *w)
+{
+	char age[32];
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		const struct field *row = find_field(lines[i].field);
+		const char *text = columns_text(arena, row, w),
+			   *time = json_member_text(w, row->name);
+		columns_format_age(age, time, clock_now_ms());
+		if (row->kind == FIELD_TIME && time)
+			text = strcmp(row->name, "expires_at")
+				       ? arena_printf(arena, "%s (%s)", time, age)
+				       : time;
+		print_line(out, lines[i].label, text);
+	}
+	print_line(out, "kept by", keeper_text(arena, w));
+	print_line(out, "network", json_member_text(json_member(w, "network"), "mode"));
+	const char *isolation = json_member_text(w, "isolation");
+	print_line(out, "isolation",
+		arena_printf(arena, "%s: %s", isolation ? isolation : "-",
+			columns_list(arena, json_member(w, "layers_active"))));
+	const struct json_value *ptrace = json_member(w, "ptrace");
+	print_line(out, "ptrace", ptrace && ptrace->boolean ? "allowed" : "refused");
+	const char *error = json_member_text(w, "error");
+	if (error)
+		print_line(out, "error", error);
+}
+
+static int run_info(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (remote_call(&command->remote, "GET",
+		    remote_workspace_path(&command->remote, command->operands.items[0], "?measure"),
+		    NULL, &answer, err))
+		return -1;
+	if (command->json)
+		remote_print_answer(&answer, &command->out);
+	else
+		print_info(&command->out, &command->arena, answer.value);
+	return 0;
+}
+
+static const struct arg_option info_table[] = { { ARG_FROM(remote_rows) } };
+const struct arg_spec cli_info = {
+	.command = "info",
+	.summary = "show one workspace",
+	.usage = "carrel info NAME [options]",
+	.about = "Shows one workspace, given by name, id or context_id: its limits, the mechanism "
+		 "that\n"
+		 "enforces them, and the isolation of its sandbox.",
+	ARG_TABLE(info_table),
+	.least = 1,
+	.most = 1,
+	.run = run_info,
+};
+
+/* An option that is absent changes nothing, so the defaults of `create` are not named here. */
+static const struct arg_help update_helps[] = {
+	{ "memory", "memory of all processes and tmpfs together" },
+	{ "disk", "size of /workspace, /.cache and changes of /env" },
+	{ "tmp", "size of /tmp and /dev/shm together" },
+	{ "pids", "processes and threads" },
+	{ "fds", "open files of a process" },
+	{ "cpus", "number of CPUs, such as 0.5" },
+	{ "cpu-time", "cpu time of one exec" },
+	{ NULL, NULL },
+};
+static const struct arg_option update_table[] = {
+	{ 'l', "label", ARG_LIST, AT(labels), "KEY=VALUE", "set a label; repeatable" },
+	{ 0, "remove-label", ARG_LIST, AT(removed_labels), "KEY", "remove a label; repeatable" },
+	{ 0, "ttl", ARG_TEXT, AT(ttl), "TIME|none", "remove it after this time from now" },
+	{ 0, "idle-timeout", ARG_TEXT, AT(idle_timeout), "TIME|none",
+		"suspend it when unused for this time" },
+	{ .kind = ARG_RECORD,
+		.offset = AT(limits),
+		.record = &limits_record,
+		.helps = update_helps },
+	{ ARG_FROM(remote_rows) },
+};
+
+/* Nothing when it isn't given; null for "none". */
+static int print_duration(
+	struct json *j, const char *key, const char *option, const char *text, struct error *err)
+{
+	uint64_t ms;
+	if (!text)
+		return 0;
+	if (!strcmp(text, "none")) {
+		json_null(j, key);
+		return 0;
+	}
+	if (quantity_parse_duration(text, &ms, err))
+		return error_context(err, "--%s", option);
+	json_u64(j, key, ms);
+	return 0;
+}
+
+static int print_request(struct command *command, struct buf *out, struct error *err)
+{
+	static const struct limits none;
+	const struct options *options = &command->options;
+	struct json j;
+	json_init(&j, out, false);
+	json_object(&j, NULL);
+	for (size_t i = 0; i < options->removed_labels.count; i++)
+		if (workspace_check_label(options->removed_labels.items[i], "", err))
+			return error_context(err, "--remove-label");
+	if (remote_print_labels(
+		    &j, &options->labels, &options->removed_labels, &command->arena, err) ||
+		print_duration(&j, "ttl_ms", "ttl", options->ttl, err) ||
+		print_duration(&j, "idle_timeout_ms", "idle-timeout", options->idle_timeout, err))
+		return -1;
+	if (memcmp(&options->limits, &none, sizeof none))
+		record_print_given(&j, "limits", &limits_record, &options->limits);
+	json_end(&j);
+	return out->len > strlen("{}")
+		       ? 0
+		       : fail_hint(err, ERR_INVALID, "carrel update --help lists the options",
+				 "no change was given");
+}
+
+static int run_update(struct command *command, struct error *err)
+{
+	struct remote_answer answer = { 0 };
+	const char *asked = command->operands.items[0];
+	auto_buf struct buf body;
+	buf_init(&body, BUF_MAX_DEFAULT);
+	if (print_request(command, &body, err) ||
+		remote_call(&command->remote, "PATCH",
+			remote_workspace_path(&command->remote, asked, ""), &body, &answer, err))
+		return -1;
+	const char *name = json_member_text(answer.value, "name");
+	if (command->json)
+		remote_print_answer(&answer, &command->out);
+	else
+		buf_printf(&command->out, "updated %s\n", name ? name : asked);
+	return 0;
+}
+
+const struct arg_spec cli_update = {
+	.command = "update",
+	.summary = "change labels, limits and lifetimes of a workspace",
+	.usage = "carrel update NAME [options]",
+	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
+		 "Limits\n"
+		 "can be changed only while no command runs in the workspace.",
+	ARG_TABLE(update_table),
+	.examples = "  carrel update demo --memory 4G --ttl 7d\n"
+		    "  carrel update demo --label team=search --remove-label draft\n"
+		    "  carrel update demo --idle-timeout none\n",
+	.least = 1,
+	.most = 1,
+	.run = run_update,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	cli_ones all = { 0 };
+	if (remote_open(&command->remote, err))
+		return -1;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		struct cli_one one = { .name = command->operands.items[i] };
+		one.has_failed = remote_call(&command->remote, "DELETE",
+			remote_workspace_path(&command->remote, one.name, ""), NULL, NULL,
+			&one.err);
+		vec_push(&command->arena, &all, one);
+	}
+	return cli_print_ones(command, &all, "removed", 0, err);
+}
+
+static const struct arg_option rm_table[] = {
+	{ 0, "no-archive", ARG_FLAG, AT(no_archive), NULL,
+		"keep no archive (this version never keeps one)" },
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_rm = {
+	.command = "rm",
+	.summary = "remove workspaces",
+	.usage = "carrel rm NAME... [options]",
+	.about = "Removes workspaces: ends their commands and deletes their files.",
+	ARG_TABLE(rm_table),
+	.examples = "  carrel rm demo\n"
+		    "  carrel rm -- $(carrel ls -q --label team=search)\n",
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
