@@ -149,9 +149,15 @@ static int set_value(const struct arg_option *option, const char *value, void *o
 		vec_push(arena, (text_list *)field, value);
 		return 0;
 	case ARG_CHOICE:
+		if (option->later && is_choice(option->later, value)) {
+			fail(err, ERR_UNAVAILABLE, "--%s %s is not available in this version",
+				option->name, value);
+			return error_hint(
+				err, "leave it out, or use --%s %s", option->name, option->choices);
+		}
 		if (!is_choice(option->choices, value))
-			return fail(err, ERR_INVALID, "--%s: '%s' is not one of %s", option->name,
-				value, option->choices);
+			return fail(err, ERR_INVALID, "--%s: invalid value '%s'; use %s",
+				option->name, value, option->choices);
 		*(const char **)field = value;
 		return 0;
 	default:

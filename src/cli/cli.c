@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "cli/env.h"
 #include "format/json.h"
-#include "sandbox/isolation.h"
 
 const struct arg_option format_rows[] = {
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
@@ -30,12 +29,12 @@ const struct arg_option terminal_rows[] = {
 		"pass stdin on (the default, except with -t alone)" },
 };
 const struct arg_option sandbox_rows[] = {
-	{ 0, "net", ARG_CHOICE, AT(net), "none", "the network inside: none, only loopback",
-		"none|list|open" },
+	{ 0, "net", ARG_CHOICE, AT(net), "none", "the network inside: none, only loopback", "none",
+		.later = "list|open" },
 	{ 0, "ptrace", ARG_FLAG, AT(ptrace), NULL,
 		"allow processes inside to trace each other (gdb, strace, py-spy)" },
-	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox",
-		"native|oci|gvisor|bwrap" },
+	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox", "native",
+		.later = "oci|gvisor|bwrap" },
 };
 
 static int run_version(struct command *command, struct error *err)
@@ -297,14 +296,8 @@ int cli_read_variables(
 	return 0;
 }
 
-int cli_check_sandbox(const struct options *options, struct arena *arena, struct error *err)
+int cli_check_environment(const struct options *options, struct arena *arena, struct error *err)
 {
-	const struct isolation *backend;
-	if (options->isolation && isolation_find(options->isolation, &backend, err))
-		return -1;
-	if (options->net && strcmp(options->net, "none"))
-		return fail_hint(err, ERR_UNAVAILABLE, "leave it out, or use --net none",
-			"--net %s is not available in this version", options->net);
 	if (options->environment && env_options_are_given(options, arena))
 		return fail(err, ERR_INVALID,
 			"--env can't be combined with -r, --pip or --python: it names an "

@@ -93,9 +93,8 @@ int cli_open_store(struct command *command, struct error *err);
 /* "-e K": the variable as it is set here. */
 int cli_read_variables(
 	const text_list *given, struct arena *arena, text_list *pairs, struct error *err);
-/* A choice of --net or --isolation that this version doesn't have is ERR_UNAVAILABLE; --env with
- * options that make an environment is ERR_INVALID. */
-int cli_check_sandbox(const struct options *options, struct arena *arena, struct error *err);
+/* --env with options that make an environment is ERR_INVALID. */
+int cli_check_environment(const struct options *options, struct arena *arena, struct error *err);
 /* ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: why that is, mostly. */
 void cli_hint_at_command(
 	char *const *argv, const char *python, const char *path, struct error *err);

@@ -21,6 +21,7 @@ static const struct arg_help limit_helps[] = {
 	{ "cpu-time", "cpu time of all processes together (default no limit)" },
 	{ "timeout", "wall time (default no limit)" },
 	{ "disk", "size of /workspace (default 1G; with --dir none)" },
+	{ "tmp", "size of /tmp, /.cache and /dev/shm together (default half of memory)" },
 	{ "output", "bytes of output (default no limit; 64M with -o json)" },
 	{ 0 },
 };
@@ -236,7 +237,7 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
-	if (cli_check_sandbox(run, arena, err) ||
+	if (cli_check_environment(run, arena, err) ||
 		gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
 	if (run->environment || env_options_are_given(run, arena)) {

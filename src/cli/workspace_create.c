@@ -214,7 +214,7 @@ static int run(struct command *command, struct error *err)
 	auto_buf struct buf body;
 	buf_init(&body, BODY_MAX);
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
-		cli_check_sandbox(&command->options, &command->arena, err) ||
+		cli_check_environment(&command->options, &command->arena, err) ||
 		print_request(command, &body, err) || remote_open(&command->remote, err))
 		return -1;
 	/* What has to be built takes its time. */
