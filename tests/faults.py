@@ -27,9 +27,9 @@ def kill(pid, signo=signal.SIGKILL):
 
 def inits(daemon):
     """The pids of every sandbox's PID 1, as the host has them."""
-    table = {pid: parent for pid, parent, state, _ in processes() if state not in "ZX"}
-    own = {daemon.core_pid(), None}
-    return [pid for pid, parent in table.items() if parent == daemon.process.pid and pid not in own and is_init(pid)]
+    own = ("carreld", "carrel-writer")
+    return [pid for pid, parent, state, name in processes()
+            if parent == daemon.process.pid and state not in "ZX" and name not in own and is_init(pid)]
 
 
 def is_init(pid):

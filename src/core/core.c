@@ -41,14 +41,15 @@ static int open_directories(struct core *core, struct error *err)
 	return 0;
 }
 
-static int open_state(struct core *core, struct error *err)
+static int open_state(struct core *core, const struct core_options *options, struct error *err)
 {
 	const struct store_host host = core_store_host(core);
 	auto_close int dir = open(core->home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", core->home.path);
-	if (store_open(
-		    dir, core->home.path, STORE_URL, &host, &core->store, &core->store_opened, err))
+	if (store_open(dir, core->home.path, options->store_url, &host, &core->store,
+		    &core->store_opened, err) ||
+		core_use_writer(core, options->writer, err))
 		return -1;
 	char rescued[16];
 	str_format(rescued, sizeof rescued, "%d", core->store_opened.rescued);
@@ -75,7 +76,7 @@ int core_open(
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
-	core->launcher.socket = core->own->writer.socket = -1;
+	core->launcher.socket = core->own->writer = -1;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
@@ -85,7 +86,7 @@ int core_open(
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
 	journal_init(&core->journal, core->metrics.started_ms);
 	if (home_open(options->home, &core->arena, &core->home, err) ||
-		open_directories(core, err) || open_state(core, err) ||
+		open_directories(core, err) || open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
 		agents_open(core, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {

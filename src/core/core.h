@@ -26,7 +26,9 @@ struct core_workspace;
 
 struct core_options {
 	int launcher;	       /* channel */
+	int writer;	       /* socket to a process that does store_write_for; core's then */
 	const char *home;      /* path */
+	const char *store_url; /* as in store/store.h */
 	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
 	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* who may ask, of the peers of a unix socket */

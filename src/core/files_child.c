@@ -105,16 +105,6 @@ static const int allowed_calls[] = {
 #ifdef SYS_renameat
 	SYS_renameat,
 #endif
-	/* By SQLite: to wait for a lock, and older names of the above. */
-	SYS_clock_nanosleep,
-	SYS_geteuid,
-	SYS_faccessat,
-	SYS_faccessat2,
-#ifdef SYS_open
-	SYS_access,
-	SYS_readlink,
-	SYS_unlink,
-#endif
 };
 #define CALL_COUNT (sizeof allowed_calls / sizeof *allowed_calls)
 
@@ -155,14 +145,13 @@ static int close_paths(const struct files_job *job, struct error *err)
 	return landlock_enforce(ruleset, err);
 }
 
-static int set_limits(const struct files_job *job, struct error *err)
+static int set_limits(struct error *err)
 {
-	if (!job->stays && child_limit_data(DATA_MAX, err) < 0)
-		return -1;
 	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
-	if (child_limit(RLIMIT_CORE, 0, err) < 0 || child_limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
+	if (child_limit_data(DATA_MAX, err) < 0 || child_limit(RLIMIT_CORE, 0, err) < 0 ||
+		child_limit(RLIMIT_NOFILE, FDS_MAX, err) < 0)
 		return -1;
-	return job->stays ? 0 : child_limit(RLIMIT_CPU, CPU_SECONDS_MAX, err);
+	return child_limit(RLIMIT_CPU, CPU_SECONDS_MAX, err);
 }
 
 /* All but stderr, the report and what is kept: these become 3, 4 … */
@@ -195,11 +184,9 @@ static int lock_child(struct files_job *job, int *report, struct error *err)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return fail_errno(err, "set the parent-death signal of a child");
-	if (job->name)
-		prctl(PR_SET_NAME, job->name);
 	child_reset_signals();
 	umask(0);
-	if (close_others(job, report, err) < 0 || set_limits(job, err) < 0 ||
+	if (close_others(job, report, err) < 0 || set_limits(err) < 0 ||
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || close_paths(job, err) < 0)
 		return -1;
 	return load_filter(err);
@@ -254,13 +241,14 @@ static int judge_end(struct files_child *child, int status, uint64_t *value, str
 	return error_adopt(err);
 }
 
-static void end_child(struct files_child *child, bool wait)
+static void on_end(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
+	struct files_child *child = ctx;
 	struct error err = { 0 };
 	uint64_t value = 0;
 	int status = 0;
 
-	if (pidfd_reap(child->pidfd, wait, &status, NULL, &err) == 0)
+	if (pidfd_reap(child->pidfd, false, &status, NULL, &err) == 0)
 		return;
 	bool ok = judge_end(child, status, &value, &err) == 0;
 	files_worked_fn *done = child->done;
@@ -268,17 +256,6 @@ static void end_child(struct files_child *child, bool wait)
 	free_child(child);
 	if (done)
 		done(done_ctx, value, ok ? NULL : &err);
-}
-
-static void on_end(struct loop *loop, int fd, uint32_t events, void *ctx)
-{
-	end_child(ctx, false);
-}
-
-void files_child_end(struct files_child *child)
-{
-	pidfd_signal(child->pidfd, SIGKILL, NULL);
-	end_child(child, true);
 }
 
 static void on_late(struct loop *loop, void *ctx)
@@ -306,8 +283,7 @@ int files_child_start(struct loop *loop, const struct files_job *job, struct fil
 		.what = job->what,
 		.done = job->done,
 		.ctx = job->ctx };
-	if (!job->stays)
-		made->timer = loop_after(loop, TIME_MS_MAX, on_late, made);
+	made->timer = loop_after(loop, TIME_MS_MAX, on_late, made);
 	if (loop_watch(loop, made->pidfd, EPOLLIN, on_end, made, err) < 0) {
 		files_child_kill(made);
 		return -1;

@@ -43,21 +43,17 @@ typedef void files_worked_fn(void *ctx, uint64_t value, const struct error *err)
 struct files_child;
 struct files_job {
 	const char *what; /* "unpack the archive" */
-	const char *name; /* of the process, or NULL: as ours */
 	files_work *work;
 	void *work_ctx;
 	int keep[FILES_KEEP_MAX]; /* the descriptors it has */
 	int keep_count;
 	/* Which of them, by bits, are directories that it may change by names. */
 	unsigned writable;
-	bool stays;	       /* for as long as we do: neither time nor memory is limited */
 	files_worked_fn *done; /* NULL: nobody waits */
 	void *ctx;
 };
 /* Forks; done is called from the loop when the child has ended. Descriptors stay the caller's. */
 int files_child_start(struct loop *loop, const struct files_job *job, struct files_child **child,
 	struct error *err);
-/* It has ended, or is ended now: calls done. */
-void files_child_end(struct files_child *child);
 /* Kills it; done isn't called. */
 void files_child_kill(struct files_child *child);

@@ -145,11 +145,8 @@ struct core_own {
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush; /* store_begin is due */
 	struct files_child *log;  /* puts it aside */
-	struct core_writer {
-		struct files_child *child; /* NULL: none, or it has ended */
-		int socket;
-	} writer;
-	int agent_image; /* memfd of the file agent's program */
+	int writer;		  /* socket to the process that writes the database, or -1 */
+	int agent_image;	  /* memfd of the file agent's program */
 	uint64_t agents_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
@@ -197,6 +194,8 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 /* ---- writer.c ---- */
 /* What the store asks of core: its turns of the loop, and the process that writes. */
 struct store_host core_store_host(struct core *core);
+/* A socket to that process, which is core's then. */
+int core_use_writer(struct core *core, int socket, struct error *err);
 
 /* ---- log.c ---- */
 /* Puts the log aside when it is run/carrel.log and longer than LOG_FILE_BYTES_MAX. */

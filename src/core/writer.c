@@ -1,32 +1,8 @@
-/* writer.c -- the process that writes the database: a child that has the home, a socket, and the
- * lock of all children. A disk that is slow holds it up, and nobody else. */
-#include <fcntl.h>
+/* writer.c -- the process that writes the database, as core knows it: a socket that the launcher
+ * gives us. A disk that is slow holds that process up, and nobody else. */
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "base/fd.h"
-#include "core/files_internal.h"
 #include "core/internal.h"
-
-enum { KEEPS_SOCKET, KEEPS_HOME, KEEP_COUNT };
-
-static int write_for(void *ctx, const int *fds, uint64_t *value, struct error *err)
-{
-	struct core *core = ctx;
-	/* Its 0 and 1 are closed, and SQLite takes none of these for a file. */
-	for (int fd = 0; fd < STDERR_FILENO; fd++)
-		(void)fcntl(fds[KEEPS_HOME], F_DUPFD_CLOEXEC, fd);
-	return store_write_for(fds[KEEPS_SOCKET], fds[KEEPS_HOME], core->home.path, STORE_URL, err);
-}
-
-static void on_ended(void *ctx, uint64_t value, const struct error *err)
-{
-	struct core *core = ctx;
-	core->own->writer.child = NULL;
-	if (err)
-		log_record(&core->log, LOG_LEVEL_WARN,
-			"the process that writes the database has ended", "error", err->text, NULL);
-}
 
 static void on_news(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
@@ -36,40 +12,37 @@ static void on_news(struct loop *loop, int fd, uint32_t events, void *ctx)
 static void end(void *ctx)
 {
 	struct core *core = ctx;
-	struct core_writer *writer = &core->own->writer;
-	if (writer->child)
-		files_child_end(writer->child);
-	loop_unwatch(core->loop, writer->socket);
-	fd_close(&writer->socket);
+	loop_unwatch(core->loop, core->own->writer);
+	fd_close(&core->own->writer);
 }
 
-static int start(void *ctx, int *socket, struct error *err)
+int core_use_writer(struct core *core, int socket, struct error *err)
 {
-	struct core *core = ctx;
-	struct core_writer *writer = &core->own->writer;
-	int ends[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		return fail_errno(err, "make a socket");
-	auto_close int theirs = ends[1];
-	writer->socket = ends[0];
-	const struct files_job job = { .what = "write the database",
-		.name = "carrel-writer",
-		.work = write_for,
-		.work_ctx = core,
-		.keep = { [KEEPS_SOCKET] = theirs, [KEEPS_HOME] = core->home.dir },
-		.keep_count = KEEP_COUNT,
-		.writable = 1u << KEEPS_HOME,
-		.stays = true,
-		.done = on_ended,
-		.ctx = core };
-	if (files_child_start(core->loop, &job, &writer->child, err) ||
-		loop_watch(core->loop, writer->socket, EPOLLIN | EPOLLOUT | EPOLLET, on_news, core,
-			err)) {
-		end(core);
+	core->own->writer = socket;
+	if (loop_watch(core->loop, socket, EPOLLIN | EPOLLOUT | EPOLLET, on_news, core, err)) {
+		fd_close(&core->own->writer);
 		return -1;
 	}
-	*socket = writer->socket;
+	store_use_writer(core->store, socket, NULL);
 	return 0;
+}
+
+static void on_started(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct core *core = ctx;
+	struct error err;
+	bool is_started = packet && packet->head.type == LAUNCH_WRITER_STARTED && fds[0] >= 0;
+	if (!is_started)
+		launcher_failure(packet, &err);
+	if (!is_started || core_use_writer(core, fds[0], &err))
+		store_use_writer(core->store, -1, &err);
+}
+
+static void start(void *ctx)
+{
+	struct core *core = ctx;
+	struct launch_message head = { .type = LAUNCH_WRITER };
+	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_started, core);
 }
 
 static void on_committed(void *ctx, uint64_t ns)

@@ -102,6 +102,9 @@ void launcher_serve(
 	case LAUNCH_HELD:
 		sandbox_count_held(launcher, head);
 		break;
+	case LAUNCH_WRITER:
+		writer_replace(launcher, head->tag);
+		break;
 	default: /* launch_decode lets no other through */
 		break;
 	}
@@ -111,7 +114,7 @@ void launcher_serve(
 
 void launcher_check_end(struct launcher *launcher)
 {
-	if (!launcher->is_stopping || launcher->link.pid)
+	if (!launcher->is_stopping || launcher->roles[ROLE_CORE] || launcher->roles[ROLE_WRITER])
 		return;
 	if (!sandboxes_are_gone(launcher))
 		sandboxes_end_all(launcher);
@@ -131,11 +134,10 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 	build_ends(launcher, info.si_pid);
 	if (waitpid(info.si_pid, &status, 0) != info.si_pid)
 		return false;
-	if (info.si_pid == launcher->link.pid)
-		link_core_died(launcher, status);
-	else if (info.si_pid == launcher->pool.maker_pid)
+	if (info.si_pid == launcher->pool.maker_pid)
 		pool_maker_died(&launcher->pool);
-	else if (!sandbox_died(launcher, info.si_pid, status))
+	else if (!role_died(launcher, info.si_pid, status) &&
+		 !sandbox_died(launcher, info.si_pid, status))
 		build_died(launcher, info.si_pid, status);
 	return true;
 }

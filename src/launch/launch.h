@@ -1,20 +1,22 @@
-/* launch.h -- the launcher: the one process with privilege. Starts core re-executed and dropped,
- * starts and ends sandboxes for it, runs `carrel env build` for it; parses nothing but
- * plan/launch.h.
+/* launch.h -- the launcher: the one process with privilege. Starts our other processes (roles.c has
+ * the list) re-executed and dropped, starts and ends sandboxes for core, runs `carrel env build`
+ * for it; parses nothing but plan/launch.h.
  * 1. It keeps no descriptor a sandbox: pids (its own children, so that none is reused before it is
  * reaped), names of control groups, uid slots.
  * 2. A message from core that isn't whole ends core; core is started again (with growing pauses:
  * 0.1 s to 5 s), and sandboxes don't notice.
- * 3. When it dies, the kernel ends core and every sandbox (PDEATHSIG); the next start sweeps what
- * is left (cgroups, run/sb).
+ * 3. When it dies, the kernel ends every role and every sandbox (PDEATHSIG); the next start sweeps
+ * what is left (cgroups, run/sb).
  * 4. SIGTERM, SIGINT, SIGHUP: core is told (SIGTERM), drains and exits 0; then whatever still runs
  * is ended; exit 0.
- * 5. carreld is started (proc/role.h) with the descriptors of enum launch_role_fd, argv {"carreld"}
- * and an environment of CARREL_HOME, CARREL_LOG (text|json), CARREL_UIDS (who may call: numbers
- * with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS,
+ * 5. Every role is carreld, started (proc/role.h) with its name as argv[0] ("carreld" is core) and
+ * an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG (text|json), CARREL_UIDS (who may
+ * call: numbers with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS,
  * CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it; its log is stderr, its root holds the
- * home. One that ends before it has ever served is the launcher's own failure; later ones are
- * started again. */
+ * home. A core that ends before it has ever served is the launcher's own failure; later ones are
+ * started again.
+ * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
+ * is started when no writer of the one before is left. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,10 +25,11 @@
 #include "linux/home.h"
 #include "model/config.h"
 
-enum launch_role_fd {
+enum launch_role_fd {		  /* of core; the writer has its socket at 3 */
 	LAUNCH_ROLE_LISTENER = 3, /* of the API */
 	LAUNCH_ROLE_CHANNEL,	  /* plan/launch.h */
 	LAUNCH_ROLE_READY,	  /* a pipe: one byte when it serves, then to be closed */
+	LAUNCH_ROLE_WRITER,	  /* a socket to the process that writes the database */
 };
 
 struct launch_options {

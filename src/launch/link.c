@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "launch/parts.h"
 #include "proc/channel.h"
-#include "proc/role.h"
 
 #define PAUSE_LEAST_MS 100
 #define PAUSE_MOST_MS 2000 /* ready again within 5 s, however often it dies */
@@ -39,10 +38,10 @@ static void free_message(struct link_message *message)
 
 static void kill_core(struct launcher *launcher, const struct error *why)
 {
-	if (!launcher->link.pid)
+	if (!launcher->roles[ROLE_CORE])
 		return;
 	launcher_log(launcher, LOG_LEVEL_ERROR, "ending core", NULL, NULL, why);
-	kill(launcher->link.pid, SIGKILL);
+	role_kill(launcher, ROLE_CORE);
 }
 
 static void close_channel(struct launcher *launcher)
@@ -236,42 +235,6 @@ static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 /* ---- its life ---- */
 
-static int start_role(struct launcher *launcher, int channel, int ready, struct error *err)
-{
-	const struct launch_options *options = launcher->options;
-	auto_arena struct arena arena;
-	auto_close int pidfd = -1;
-	arena_init(&arena);
-	char *const argv[] = { arena_text(&arena, "carreld"), NULL };
-	/* What a test wants to happen happens once, not again to the next one. */
-	const char *fault = launcher->link.started_ms ? NULL : getenv("CARREL_FAULT");
-	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
-		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
-		arena_printf(&arena, "CARREL_LOG_LEVEL=%s", log_level_names[launcher->log.least]),
-		arena_printf(&arena, "CARREL_UIDS=0,%u,%u", (unsigned)launcher->home->uid,
-			(unsigned)getuid()),
-		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
-			(unsigned long long)options->give_back_ms),
-		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",
-			(unsigned long long)options->captured_bytes),
-		arena_printf(&arena, "CARREL_LANDLOCK=%s",
-			options->config && options->config->landlock_writes ? "writes" : "all"),
-		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
-	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
-	bool is_root = geteuid() == 0;
-	const struct role_start start = { .program = options->carreld,
-		.argv = argv,
-		.env = env,
-		.uid = is_root ? launcher->home->uid : (uid_t)-1,
-		.gid = launcher->home->gid,
-		.fds = { options->listener, channel, ready }, /* enum launch_role_fd */
-		.fd_count = 3,
-		.log = launcher->log.fd,
-		.root = root,
-		.root_count = 1 };
-	return role_start(&start, &launcher->link.pid, &pidfd, err);
-}
-
 int link_start(struct launcher *launcher, struct error *err)
 {
 	struct link *link = &launcher->link;
@@ -286,17 +249,21 @@ int link_start(struct launcher *launcher, struct error *err)
 		close_channel(launcher);
 		return -1;
 	}
-	auto_close int write_end = pipes[1];
+	auto_close int write_end = pipes[1], writer = -1;
 	link->ready = pipes[0];
 	link->is_up = false;
 	if (loop_watch(launcher->loop, link->channel, EPOLLIN, on_channel, launcher, err) ||
 		loop_watch(launcher->loop, link->ready, EPOLLIN, on_ready, launcher, err) ||
-		start_role(launcher, theirs, write_end, err)) {
-		link->pid = 0;
+		writer_start(launcher, &writer, err) ||
+		launcher_start_role(launcher, ROLE_CORE,
+			(int[]){ launcher->options->listener, theirs, write_end, writer }, 4,
+			err)) {
+		role_kill(launcher, ROLE_WRITER);
 		close_channel(launcher);
 		return -1;
 	}
 	link->started_ms = clock_monotonic_ms();
+	link->is_restart = true;
 	return 0;
 }
 
@@ -307,6 +274,10 @@ static void on_restart(struct loop *loop, void *ctx)
 	struct launcher *launcher = ctx;
 	struct error err;
 	launcher->link.restart = NULL;
+	if (launcher->roles[ROLE_WRITER]) {
+		restart_later(launcher);
+		return;
+	}
 	if (!link_start(launcher, &err))
 		return;
 	launcher_log(launcher, LOG_LEVEL_ERROR, "core can't be started", NULL, NULL, &err);
@@ -324,12 +295,10 @@ void link_core_died(struct launcher *launcher, int status)
 {
 	struct link *link = &launcher->link;
 	struct error err;
-	if (WIFSIGNALED(status))
-		fail(&err, ERR_FAILED, "ended by signal %d", WTERMSIG(status));
-	else
-		fail(&err, ERR_FAILED, "ended with exit code %d", WEXITSTATUS(status));
-	link->pid = 0;
-	if (link->ready >= 0) /* its end may be known before its word is heard */
+	role_explain_end(status, &err);
+	launcher->writer_tag = 0;
+	role_kill(launcher, ROLE_WRITER); /* it would write for nobody */
+	if (link->ready >= 0)		  /* its end may be known before its word is heard */
 		hear_ready(launcher);
 	close_channel(launcher);
 	loop_cancel(launcher->loop, link->patience);
@@ -370,13 +339,14 @@ void link_stop(struct launcher *launcher)
 	struct link *link = &launcher->link;
 	loop_cancel(launcher->loop, link->restart);
 	link->restart = NULL;
-	if (!link->pid)
+	pid_t core = launcher->roles[ROLE_CORE];
+	if (!core)
 		return;
 	if (link->patience) {
-		kill(link->pid, SIGKILL);
+		role_kill(launcher, ROLE_CORE);
 		return;
 	}
-	kill(link->pid, link->is_up ? SIGTERM : SIGKILL);
+	kill(core, link->is_up ? SIGTERM : SIGKILL);
 	link->patience = loop_after(launcher->loop, DRAIN_MS, on_patience, launcher);
 }
 

@@ -15,11 +15,28 @@
 
 struct launcher;
 
+/* ---- our own programs (roles.c) ---- */
+enum role { ROLE_CORE, ROLE_WRITER, ROLE_COUNT };
+/* Starts it with these descriptors at 3, 4, …; launcher->roles has its pid then. */
+int launcher_start_role(struct launcher *launcher, enum role which, const int *fds, int fd_count,
+	struct error *err);
+void role_kill(struct launcher *launcher, enum role which);	  /* if it runs */
+bool role_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
+/* Sets *err to how it ended. */
+void role_explain_end(int status, struct error *err);
+
+/* ---- the process that writes the database (writer.c) ---- */
+/* *core_end, of a pair of stream sockets, is yours to close. */
+int writer_start(struct launcher *launcher, int *core_end, struct error *err);
+/* Answers with WRITER_STARTED; one that still runs is killed first. */
+void writer_replace(struct launcher *launcher, uint64_t tag);
+void writer_died(struct launcher *launcher, int status);
+
 /* ---- core, and the channel to it (link.c) ---- */
 struct link_message; /* one that found the channel full */
 struct link {
-	pid_t pid; /* 0: it doesn't run */
 	int channel, ready;
+	bool is_restart; /* a core has been started before */
 	bool has_served; /* some core has, since we began */
 	bool is_up;	 /* this one serves */
 	uint64_t started_ms, pause_ms;
@@ -102,6 +119,8 @@ struct launcher {
 	struct loop *loop;
 	struct log log;
 	struct link link;
+	pid_t roles[ROLE_COUNT]; /* 0: it doesn't run */
+	uint64_t writer_tag;	 /* of the WRITER to be answered when the old one has ended */
 	struct host host;
 	struct arena host_arena;
 	uint64_t host_looked_ms;

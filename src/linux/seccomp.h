@@ -23,6 +23,7 @@ enum seccomp_option {
 int seccomp_load(unsigned options, struct error *err);
 /* The program itself (of <linux/filter.h>), for the tests. */
 const struct sock_fprog *seccomp_program(unsigned options);
-/* The same for a role of ours: without execve, with openat2; without `may_fork` it can't. */
+/* The same for a role of ours: without execve, with openat2; without `may_fork` it makes neither
+ * processes nor sockets. */
 int seccomp_load_role(bool may_fork, struct error *err);
 const struct sock_fprog *seccomp_role_program(bool may_fork);

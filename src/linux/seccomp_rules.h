@@ -15,7 +15,7 @@
  *     UPPER_BITS(argument, mask)           any bit of mask is set in its upper half (pointers);
  *   DENY_WITHOUT(option, call, ...)        the same, but not in filters with the option;
  *   ROLE_ALLOW, ROLE_REFUSE, ROLE_DENY     the same for roles alone;
- *   FORK_REFUSE                            for roles that may not fork.
+ *   FORK_REFUSE                            for roles that have neither children nor other sockets.
  * What isn't named here is ENOSYS: callers then use the older call (clone3, openat2, io_uring, the
  * new mount calls).
  *
@@ -298,6 +298,9 @@ ROLE_REFUSE(mq_timedsend, "nobody's need") ROLE_REFUSE(mq_timedreceive, "nobody'
 ROLE_REFUSE(mq_notify, "nobody's need") ROLE_REFUSE(mq_getsetattr, "nobody's need")
 ROLE_DENY(socket, EAFNOSUPPORT, "AF_UNIX only", NOT_IN(0, 1))
 FORK_REFUSE(clone, "it has no children, and no threads")
+FORK_REFUSE(socket, "it has the sockets that it was started with")
+FORK_REFUSE(socketpair, "it has the sockets that it was started with")
+FORK_REFUSE(connect, "it has the sockets that it was started with")
 #ifdef __x86_64__
 ROLE_REFUSE(mknod, "makes no device, no pipe with a name")
 FORK_REFUSE(fork, "it has no children")

@@ -1,5 +1,6 @@
-/* carreld -- the daemon's core: started by `carrel serve`, never by hand. Locks itself in, then
- * serves: the API on descriptor 3, the launcher on 4; one byte to 5 when it does. */
+/* carreld -- the roles of the daemon, by their name in argv[0]: started by `carrel serve`, never by
+ * hand. Each locks itself in, then serves. Core: the API on descriptor 3, the launcher on 4, the
+ * writer on 6; one byte to 5 when it does. The writer: core on 3. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -11,9 +12,10 @@
 #include "base/fd.h"
 #include "core/core.h"
 #include "proc/role.h"
+#include "store/store.h"
 
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
-enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY };
+enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_CORE = 3 };
 #define GIVE_BACK_DEFAULT_MS 300000
 #define LARGE_BYTES (256 << 10)
 #define GRACE_MS 2000	 /* for what was begun, when it is told to end */
@@ -89,10 +91,10 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	api_drain(daemon->api, on_drained, daemon);
 }
 
-static int lock_in(const char *home, struct error *err)
+static int lock_in(const char *home, bool may_fork, struct error *err)
 {
 	const struct role_path paths[] = { { home, ROLE_READ | ROLE_WRITE } };
-	struct role_lock lock = { .paths = paths, .path_count = 1, .may_fork = true };
+	struct role_lock lock = { .paths = paths, .path_count = 1, .may_fork = may_fork };
 	return role_lock(&lock, err);
 }
 
@@ -144,45 +146,80 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 	return daemon->has_failed ? -1 : 0;
 }
 
-int main(void)
+/* A child of ours never needs them. */
+static int check_fds(int last, struct error *err)
 {
-	struct api_options api = { 0 };
+	for (int fd = FD_LISTENER; fd <= last; fd++)
+		if (fcntl(fd, F_SETFD, FD_CLOEXEC))
+			return fail(err, ERR_INVALID, "carreld is started by `carrel serve`");
+	return 0;
+}
+
+static int run_core(struct log *log, const char *home, const char *store_url, struct error *err)
+{
+	struct api_options api = { .log = log };
 	struct daemon daemon = { .api_options = &api };
-	struct log_losses losses = { 0 };
-	struct log log = { .fd = STDERR_FILENO, .role = "core", .losses = &losses };
-	struct core_options core = {
-		.launcher = FD_LAUNCHER, .ready = on_core_ready, .ctx = &daemon
-	};
-	struct error err;
-	log.json = !strcmp(setting("CARREL_LOG", "text"), "json");
-	log.least = log_level_of(setting("CARREL_LOG_LEVEL", ""), LOG_LEVEL_INFO);
-	core.home = setting("CARREL_HOME", "");
-	core.give_back_ms = GIVE_BACK_DEFAULT_MS;
+	struct core_options core = { .launcher = FD_LAUNCHER,
+		.writer = FD_WRITER,
+		.home = home,
+		.store_url = store_url,
+		.give_back_ms = GIVE_BACK_DEFAULT_MS,
+		.log = *log,
+		.ready = on_core_ready,
+		.ctx = &daemon };
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.give_back_ms);
 	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
 	core.landlock_writes = !strcmp(setting("CARREL_LANDLOCK", ""), "writes");
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	core.log = log;
-	api.log = &log;
-	/* A child of ours never needs them. */
-	for (int fd = FD_LISTENER; fd <= FD_READY; fd++)
-		if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
-			log_record(&log, LOG_LEVEL_ERROR, "carreld is started by `carrel serve`",
-				NULL);
-			return 125;
-		}
-	if (lock_in(core.home, &err) || read_uids(setting("CARREL_UIDS", ""), &core, &err) ||
-		serve(&daemon, &core, &err)) {
-		/* The error last: `carrel serve` quotes it from there. */
-		bool has_hint = err.hint[0] != 0;
-		log_record(&log, LOG_LEVEL_ERROR, "core fails", has_hint ? "hint" : "error",
-			has_hint ? err.hint : err.text, has_hint ? "error" : NULL, err.text, NULL);
-		return 125;
-	}
+	if (check_fds(FD_WRITER, err) || lock_in(home, true, err) ||
+		read_uids(setting("CARREL_UIDS", ""), &core, err) || serve(&daemon, &core, err))
+		return -1;
 	api_free(daemon.api);
 	core_free(daemon.core);
 	loop_free(daemon.loop);
 	return 0;
+}
+
+static int run_writer(struct log *log, const char *home, const char *store_url, struct error *err)
+{
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
+	if (check_fds(FD_CORE, err) || lock_in(home, false, err))
+		return -1;
+	auto_close int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", home);
+	return store_write_for(FD_CORE, dir, home, store_url, err);
+}
+
+static const struct role {
+	const char *name, *log_name;
+	int (*run)(struct log *log, const char *home, const char *store_url, struct error *err);
+} roles[] = {
+	{ "carreld", "core", run_core },
+	{ "carrel-writer", "writer", run_writer },
+};
+
+int main(int argc, char **argv)
+{
+	const struct role *role = roles;
+	struct log_losses losses = { 0 };
+	struct error err;
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
+		if (!strcmp(argv[0], roles[i].name))
+			role = &roles[i];
+	struct log log = { .fd = STDERR_FILENO,
+		.role = role->log_name,
+		.losses = &losses,
+		.json = !strcmp(setting("CARREL_LOG", "text"), "json"),
+		.least = log_level_of(setting("CARREL_LOG_LEVEL", ""), LOG_LEVEL_INFO) };
+	if (!role->run(&log, setting("CARREL_HOME", ""), setting("CARREL_STORE", ""), &err))
+		return 0;
+	/* The error last: `carrel serve` quotes it from there. */
+	bool has_hint = err.hint[0] != 0;
+	log_record(&log, LOG_LEVEL_ERROR, "cannot continue", has_hint ? "hint" : "error",
+		has_hint ? err.hint : err.text, has_hint ? "error" : NULL, err.text, NULL);
+	return 125;
 }

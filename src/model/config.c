@@ -14,7 +14,7 @@
 #define DAY (24 * 3600 * SECOND)
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
-static const char *const sections[] = { SECTION, "system" };
+static const char *const sections[] = { SECTION, "system", "store" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -27,7 +27,8 @@ struct place {
 typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
-static read_function read_python, read_url, read_host, read_package, read_path, read_landlock;
+static read_function read_python, read_url, read_host, read_package, read_path, read_landlock,
+	read_store;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -61,6 +62,7 @@ static const struct key {
 	{ AT(python), read_python },
 	{ "system.show", offsetof(struct config, show), read_path, .is_list = true },
 	{ "system.landlock", offsetof(struct config, landlock_writes), read_landlock },
+	{ "store.url", offsetof(struct config, store_url), read_store },
 #undef AT
 #undef AT_MS
 };
@@ -85,6 +87,7 @@ void config_defaults(struct config *config)
 		.install_timeout_ms = 300 * SECOND,
 		.max_install_bytes = 12 * GIB,
 		.blocked_packages = { blocked, 2, 2 },
+		.store_url = "sqlite:carrel.db",
 	};
 }
 
@@ -248,6 +251,16 @@ static int read_landlock(const struct place *place, const char *text)
 		return fail(place->err, ERR_INVALID, "'%s' is not all or writes", text);
 	*(bool *)place->out = is_writes;
 	return 0;
+}
+
+/* Which schemes there are is known to the store. */
+static int read_store(const struct place *place, const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
+	size_t len = strspn(text, letters);
+	if (!len || text[len] != ':' || strpbrk(text, " \n\t"))
+		return fail(place->err, ERR_INVALID, "not a URL; try sqlite:carrel.db");
+	return set_text(place, text);
 }
 
 /* -- keys -- */

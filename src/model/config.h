@@ -26,6 +26,8 @@
  *	system:
  *	  show: []			# host paths shown read-only in every sandbox
  *	  landlock: all			# or writes: Landlock judges no reading, which is faster
+ *	store:
+ *	  url: sqlite:carrel.db		# the database of the daemon: a file of the home
  */
 #pragma once
 #include <stdbool.h>
@@ -43,6 +45,7 @@ struct config {
 	bool require_hashes, allow_build, allow_urls, allow_options;
 	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;
+	const char *store_url;
 	text_list show; /* absolute and plain; not looked at on the host */
 };
 void config_defaults(struct config *config);

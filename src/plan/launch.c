@@ -36,6 +36,7 @@ static const struct shape shapes[] = {
 	{ .type = LAUNCH_QUOTA, .to_launcher = true, .has_id = true, .has_limits = true },
 	{ .type = LAUNCH_STATS, .to_launcher = true },
 	{ .type = LAUNCH_HELD, .to_launcher = true, .has_id = true },
+	{ .type = LAUNCH_WRITER, .to_launcher = true },
 	{ .type = LAUNCH_STARTED,
 		.has_id = true,
 		.has_value = true,
@@ -52,6 +53,7 @@ static const struct shape shapes[] = {
 	{ .type = LAUNCH_FAILED, .has_error = true, .strings_least = 2, .strings_most = 2 },
 	{ .type = LAUNCH_STATS_ARE, .has_stats = true },
 	{ .type = LAUNCH_HELD_ARE, .has_id = true, .has_held = true },
+	{ .type = LAUNCH_WRITER_STARTED, .has_present = true, .fds = -1 },
 };
 
 static const struct shape *find_shape(uint32_t type)

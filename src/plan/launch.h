@@ -42,15 +42,18 @@ enum launch_type {
 	LAUNCH_STATS,  /* -> STATS_ARE */
 	LAUNCH_HELD,   /* id -> HELD_ARE: disk space that its processes hold outside its tree;
 			* FAILED (not_found; conflict: it is being counted) */
+	LAUNCH_WRITER, /* start the process that writes the database; one that runs is killed
+			* first -> WRITER_STARTED, FAILED */
 	/* launcher to core */
-	LAUNCH_STARTED = 64, /* id, value = enum plan_limiter, present + fds */
-	LAUNCH_RUNNING,	     /* the same, for LIST */
-	LAUNCH_ENDED,	     /* id, value = wait status of carrel-init; tag 0: it died unasked */
-	LAUNCH_BUILT,	     /* value = exit code */
-	LAUNCH_DONE,	     /* value */
-	LAUNCH_FAILED,	     /* error_code, strings: text, hint */
-	LAUNCH_STATS_ARE,    /* stats */
-	LAUNCH_HELD_ARE,     /* id, held */
+	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
+	LAUNCH_RUNNING,	       /* the same, for LIST */
+	LAUNCH_ENDED,	       /* id, value = wait status of carrel-init; tag 0: it died unasked */
+	LAUNCH_BUILT,	       /* value = exit code */
+	LAUNCH_DONE,	       /* value */
+	LAUNCH_FAILED,	       /* error_code, strings: text, hint */
+	LAUNCH_STATS_ARE,      /* stats */
+	LAUNCH_HELD_ARE,       /* id, held */
+	LAUNCH_WRITER_STARTED, /* present = 1, the socket to it */
 };
 /* Descriptors of STARTED and RUNNING, in this order; bit i of `present`: it is there. */
 enum launch_fd {

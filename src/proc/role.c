@@ -166,8 +166,7 @@ static _Noreturn void become(const struct role_start *start, bool has_userns, in
 	struct role_report failed = { 0 };
 	char path[512];
 	if (!prepare(start, has_userns, &report, &failed.err)) {
-		str_format(path, sizeof path, "%s/%s", ROLE_PROGRAM_DIR,
-			path_basename(start->program));
+		str_format(path, sizeof path, "%s/%s", ROLE_PROGRAM_DIR, start->argv[0]);
 		execve(path, start->argv, IS_SANITIZED ? sanitizer_env(start->env) : start->env);
 		fail_errno(&failed.err, "execute '%s'", start->program);
 	}

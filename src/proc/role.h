@@ -25,7 +25,7 @@ struct role_path {
 #define ROLE_FDS_MAX 8
 struct role_start {
 	const char *program; /* absolute path */
-	char *const *argv;
+	char *const *argv;   /* argv[0], without a slash, is also the name of the process */
 	char *const *env;
 	uid_t uid; /* (uid_t)-1: as we are; never 0 */
 	gid_t gid;
@@ -50,7 +50,9 @@ struct role_lock {
 	 * domain can't, and the root alone holds the same. */
 	const struct role_path *paths;
 	size_t path_count;
-	bool may_fork; /* children: archives, measuring; they inherit the lock */
+	/* Children (archives, measuring), which inherit the lock, and sockets beside those that it
+	 * was started with. */
+	bool may_fork;
 };
 /* In the role itself, after it has opened what it needs. Nothing can be executed afterwards.
  * ERR_DENIED: it runs as root. */

@@ -115,11 +115,11 @@ static int place(int root, struct tree *tree, struct error *err)
 	return mount_attach(tree->fd, root, path, err);
 }
 
-static int place_program(int root, const char *program, int tree, struct error *err)
+static int place_program(int root, const char *name, int tree, struct error *err)
 {
 	char path[512];
-	if (!str_format(path, sizeof path, "%s/%s", &ROLE_PROGRAM_DIR[1], path_basename(program)))
-		return fail(err, ERR_LIMIT, "the name of '%s' is too long", program);
+	if (!str_format(path, sizeof path, "%s/%s", &ROLE_PROGRAM_DIR[1], name))
+		return fail(err, ERR_LIMIT, "the name of role '%s' is too long", name);
 	return make_target(root, path, true, err) || mount_attach(tree, root, path, err) ? -1 : 0;
 }
 
@@ -161,7 +161,7 @@ static int fill(const struct role_start *start, struct trees *trees, struct erro
 	for (size_t i = 0; i < trees->count; i++)
 		if (place(root, &trees->items[i], err))
 			return -1;
-	if (place_program(root, start->program, program, err) || place_proc(root, err) ||
+	if (place_program(root, start->argv[0], program, err) || place_proc(root, err) ||
 		mount_change(root, "", &shut, err))
 		return -1;
 	return mount_pivot(root, err) || mount_drop_old_root(err) ? -1 : 0;

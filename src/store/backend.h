@@ -70,8 +70,9 @@ struct store_batch {
 void store_batch_init(struct store_batch *batch);
 
 struct store_place {
-	int directory;
-	const char *path;
+	int directory;	  /* the home */
+	const char *path; /* of it */
+	const char *file; /* what the URL says behind its scheme: "carrel.db" */
 };
 typedef bool store_check_fn(const struct store_table *table, const struct store_row *row);
 typedef int store_row_fn(
@@ -105,5 +106,6 @@ struct store_backend {
 	void (*close)(void *db);
 };
 extern const struct store_backend store_sqlite;
-/* By the scheme of the URL; ERR_INVALID: there is none. */
-int store_find_backend(const char *url, const struct store_backend **backend, struct error *err);
+/* By the scheme of the URL, whose rest is *file; ERR_INVALID: there is none. */
+int store_find_backend(const char *url, const struct store_backend **backend, const char **file,
+	struct error *err);

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/path.h"
 
 #define BUSY_MS 50 /* who reads is in the loop */
-#define PATH_HINT "fuser shows which process has it open: fuser " STORE_FILE
 
 enum statement {
 	BEGIN,
@@ -60,6 +60,12 @@ struct database {
 
 /* -- errors -- */
 
+const char *sqlite_name(sqlite3 *db)
+{
+	const char *path = db ? sqlite3_db_filename(db, "main") : NULL;
+	return path && path[0] ? path_basename(path) : "the database";
+}
+
 /* What a failed read or write of SQLite's own files means. A COMMIT that fails doesn't set SQLite's
  * own note of errno. */
 static int fail_io(sqlite3 *db, int rc, struct error *err)
@@ -68,45 +74,45 @@ static int fail_io(sqlite3 *db, int rc, struct error *err)
 		errno = sqlite3_system_errno(db);
 	int number = errno;
 	if (number == ENOSPC || number == EDQUOT || number == EFBIG)
-		return fail_errno_code(err, ERR_DISK_FULL, "write " STORE_FILE);
+		return fail_errno_code(err, ERR_DISK_FULL, "write %s", sqlite_name(db));
 	if (number)
 		return fail_errno_code(
-			err, ERR_UNAVAILABLE, STORE_FILE " (%s)", sqlite3_errstr(rc));
-	return fail(err, ERR_UNAVAILABLE, STORE_FILE ": %s", sqlite3_errstr(rc));
+			err, ERR_UNAVAILABLE, "%s (%s)", sqlite_name(db), sqlite3_errstr(rc));
+	return fail(err, ERR_UNAVAILABLE, "%s: %s", sqlite_name(db), sqlite3_errstr(rc));
 }
 
 int sqlite_fail(sqlite3 *db, int rc, struct error *err)
 {
-	const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+	const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc), *name = sqlite_name(db);
 	switch (rc & 0xff) {
 	case SQLITE_NOMEM:
 		abort();
 	case SQLITE_FULL:
 		errno = ENOSPC;
-		return fail_errno_code(err, ERR_DISK_FULL, "write " STORE_FILE);
+		return fail_errno_code(err, ERR_DISK_FULL, "write %s", name);
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 	case SQLITE_PROTOCOL:
-		return fail_hint(err, ERR_UNAVAILABLE, PATH_HINT,
-			STORE_FILE " is locked by another process");
+		return fail(err, ERR_UNAVAILABLE, "%s is locked by another process", name),
+		       error_hint(err, "fuser shows which process has it open: fuser %s", name);
 	case SQLITE_READONLY:
-		return fail(err, ERR_UNAVAILABLE, STORE_FILE " is read-only");
+		return fail(err, ERR_UNAVAILABLE, "%s is read-only", name);
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
 	case SQLITE_ERROR: /* a table or a column that isn't there: of our version by number only */
-		return fail(err, ERR_CORRUPT, STORE_FILE ": %s", text);
+		return fail(err, ERR_CORRUPT, "%s: %s", name, text);
 	case SQLITE_CONSTRAINT:
-		return fail(err, ERR_CONFLICT, STORE_FILE ": %s", text);
+		return fail(err, ERR_CONFLICT, "%s: %s", name, text);
 	case SQLITE_TOOBIG:
-		return fail(err, ERR_LIMIT, STORE_FILE ": %s", text);
+		return fail(err, ERR_LIMIT, "%s: %s", name, text);
 	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN:
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
 		return fail_io(db, rc, err);
 	default:
-		return fail(err, ERR_FAILED, STORE_FILE ": %s", text);
+		return fail(err, ERR_FAILED, "%s: %s", name, text);
 	}
 }
 
@@ -246,7 +252,7 @@ int sqlite_open_file(
 	if (!sqlite3_db_readonly(*db, "main"))
 		return 0;
 	if (!faccessat(place->directory, name, W_OK, AT_EACCESS))
-		return fail(err, ERR_CORRUPT, STORE_FILE " is marked read-only in its header");
+		return fail(err, ERR_CORRUPT, "%s is marked read-only in its header", name);
 	return fail(err, ERR_UNAVAILABLE, "'%s' is read-only", path);
 }
 
@@ -262,7 +268,7 @@ static int check_whole(sqlite3 *db, struct error *err)
 	if (!failed && (!text || strcmp(text, "ok"))) {
 		/* The first line may say only which database it is about. */
 		const char *what = text ? strchr(text, '\n') : NULL;
-		failed = fail(err, ERR_CORRUPT, STORE_FILE ": %s",
+		failed = fail(err, ERR_CORRUPT, "%s: %s", sqlite_name(db),
 			what   ? what + 1
 			: text ? text
 			       : "unreadable");
@@ -315,7 +321,7 @@ static void checkpoint_on_close(struct database *d)
 static int attach(const struct store_place *place, bool only_reads, void **db, struct error *err)
 {
 	struct database *d = database_new();
-	if (sqlite_open_file(place, STORE_FILE, &d->db, err) || prepare_all(d, err) ||
+	if (sqlite_open_file(place, place->file, &d->db, err) || prepare_all(d, err) ||
 		(only_reads && sqlite_exec(d->db, "PRAGMA query_only=ON", err))) {
 		close_database(d);
 		return -1;
@@ -340,7 +346,7 @@ static int open_name(const struct store_place *place, const char *name, struct d
 {
 	struct database *d = database_new();
 	if (sqlite_open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
-		sqlite_migrate(d->db, !strcmp(name, SQLITE_NEW_FILE), version, err) ||
+		sqlite_migrate(d->db, strcmp(name, place->file) != 0, version, err) ||
 		prepare_all(d, err)) {
 		close_database(d);
 		return -1;
@@ -391,9 +397,10 @@ static int make_new(const struct store_place *place, store_check_fn *check,
 	struct store_opened *opened, struct error *err)
 {
 	struct database *d = NULL;
+	char name[STORE_NAME_MAX];
 	int version;
-	int failed = sqlite_begin_new(place, err) ||
-		     open_name(place, SQLITE_NEW_FILE, &d, &version, err) ||
+	sqlite_name_new(place, "", name);
+	int failed = sqlite_begin_new(place, err) || open_name(place, name, &d, &version, err) ||
 		     (check && rescue_rows(place, d, check, opened, err)) ||
 		     sqlite_note_new(d->db, opened, err);
 	if (d)
@@ -401,7 +408,7 @@ static int make_new(const struct store_place *place, store_check_fn *check,
 	if (!failed)
 		return 0;
 	sqlite_drop_new(place, NULL);
-	return error_context(err, "make a new " STORE_FILE);
+	return error_context(err, "make a new %s", place->file);
 }
 
 static int open_database(
@@ -414,7 +421,7 @@ static int open_database(
 		return -1;
 	if (!is_there && (make_new(place, NULL, opened, err) || sqlite_end_new(place, err)))
 		return -1;
-	if (open_name(place, STORE_FILE, &d, &version, err))
+	if (open_name(place, place->file, &d, &version, err))
 		return -1;
 	if (sqlite_read_new(d->db, opened, err)) {
 		close_database(d);
@@ -460,13 +467,12 @@ int sqlite_read_row(sqlite3_stmt *statement, const struct store_table *table, st
 		if (column->kind == FIELD_TIME)
 			row->times_ms[times++] = sqlite3_column_int64(statement, at);
 		else if (!(row->texts[texts++] = column_text(statement, at)))
-			return fail(err, ERR_CORRUPT, STORE_FILE ": a row has empty columns");
+			return fail(err, ERR_CORRUPT, "a row has empty columns");
 	}
 	row->document.data = column_text(statement, at);
 	row->document.len = (size_t)sqlite3_column_bytes(statement, at);
 	row->sum = sqlite3_column_int64(statement, at + 1);
-	return row->document.data ? 0
-				  : fail(err, ERR_CORRUPT, STORE_FILE ": a row has empty columns");
+	return row->document.data ? 0 : fail(err, ERR_CORRUPT, "a row has empty columns");
 }
 
 static const struct field *first_time(const struct store_table *table)
@@ -620,7 +626,7 @@ static int check_place(struct database *d, struct error *err)
 	sqlite3_file_control(d->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
 	if (has_moved)
 		return fail_hint(err, ERR_UNAVAILABLE, "put it back, or restart the daemon",
-			STORE_FILE " was moved or removed while it was in use");
+			"%s was moved or removed while it was in use", sqlite_name(d->db));
 	return 0;
 }
 

@@ -13,6 +13,8 @@
 /* Sets *err from what db (or NULL) says last, and errno as it stands (0 before the call that
  * failed); the code follows from `rc`. Out of memory aborts. */
 int sqlite_fail(sqlite3 *db, int rc, struct error *err);
+/* "carrel.db": the name of its file. */
+const char *sqlite_name(sqlite3 *db);
 
 /* -- files -- */
 
@@ -26,7 +28,9 @@ int sqlite_look(const struct store_place *place, bool *is_there, struct error *e
 int sqlite_begin_new(const struct store_place *place, struct error *err);
 int sqlite_end_new(const struct store_place *place, struct error *err);
 int sqlite_drop_new(const struct store_place *place, struct error *err);
-#define SQLITE_NEW_FILE STORE_FILE ".new"
+/* "carrel.db.new" and what SQLite appends to a name. */
+#define STORE_NAME_MAX 128
+void sqlite_name_new(const struct store_place *place, const char *part, char name[STORE_NAME_MAX]);
 /* opened->aside: a free name; and what there is gets it. */
 void sqlite_name_aside(const struct store_place *place, struct store_opened *opened);
 int sqlite_set_aside(

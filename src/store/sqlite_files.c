@@ -36,22 +36,23 @@ int sqlite_find_path(const struct store_place *place, const char *name, char pat
 int sqlite_look(const struct store_place *place, bool *is_there, struct error *err)
 {
 	struct stat file, log;
-	*is_there = !fstatat(place->directory, STORE_FILE, &file, AT_SYMLINK_NOFOLLOW);
+	char log_name[STORE_NAME_MAX];
+	str_format(log_name, sizeof log_name, "%s-wal", place->file);
+	*is_there = !fstatat(place->directory, place->file, &file, AT_SYMLINK_NOFOLLOW);
 	if (!*is_there && errno != ENOENT)
-		return fail_errno(err, "look at '%s/" STORE_FILE "'", place->path);
-	bool has_log = !fstatat(place->directory, STORE_FILE "-wal", &log, AT_SYMLINK_NOFOLLOW) &&
-		       log.st_size > 0;
+		return fail_errno(err, "look at '%s/%s'", place->path, place->file);
+	bool has_log =
+		!fstatat(place->directory, log_name, &log, AT_SYMLINK_NOFOLLOW) && log.st_size > 0;
 	if (!*is_there)
-		return has_log ? fail(err, ERR_CORRUPT,
-					 STORE_FILE " is missing, but its log " STORE_FILE
-						    "-wal is there")
+		return has_log ? fail(err, ERR_CORRUPT, "%s is missing, but its log %s is there",
+					 place->file, log_name)
 			       : 0;
 	if (!S_ISREG(file.st_mode))
-		return fail(err, ERR_UNAVAILABLE, "'%s/" STORE_FILE "' is not a regular file",
-			place->path);
+		return fail(err, ERR_UNAVAILABLE, "'%s/%s' is not a regular file", place->path,
+			place->file);
 	/* SQLite would take less than a page for a new database, and remove the log. */
 	if (file.st_size < SQLITE_PAGE_BYTES)
-		return fail(err, ERR_CORRUPT, STORE_FILE " is cut short: %lld bytes",
+		return fail(err, ERR_CORRUPT, "%s is cut short: %lld bytes", place->file,
 			(long long)file.st_size);
 	return 0;
 }
@@ -64,11 +65,16 @@ static int sync_directory(const struct store_place *place, struct error *err)
 	return 0;
 }
 
+void sqlite_name_new(const struct store_place *place, const char *part, char name[STORE_NAME_MAX])
+{
+	str_format(name, STORE_NAME_MAX, "%s.new%s", place->file, part);
+}
+
 int sqlite_drop_new(const struct store_place *place, struct error *err)
 {
 	for (size_t i = 0; i < PART_COUNT; i++) {
-		char name[64];
-		str_format(name, sizeof name, SQLITE_NEW_FILE "%s", parts[i]);
+		char name[STORE_NAME_MAX];
+		sqlite_name_new(place, parts[i], name);
 		if (unlinkat(place->directory, name, 0) && errno != ENOENT)
 			return fail_errno(err, "remove '%s/%s'", place->path, name);
 	}
@@ -77,26 +83,30 @@ int sqlite_drop_new(const struct store_place *place, struct error *err)
 
 int sqlite_begin_new(const struct store_place *place, struct error *err)
 {
+	char name[STORE_NAME_MAX];
+	sqlite_name_new(place, "", name);
 	/* Left by a crash; nobody has seen it. */
 	if (sqlite_drop_new(place, err))
 		return -1;
-	auto_close int fd = openat(place->directory, SQLITE_NEW_FILE,
-		O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_close int fd = openat(
+		place->directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return fail_errno(err, "make '%s/" SQLITE_NEW_FILE "'", place->path);
+		return fail_errno(err, "make '%s/%s'", place->path, name);
 	return 0;
 }
 
 int sqlite_end_new(const struct store_place *place, struct error *err)
 {
+	char name[STORE_NAME_MAX];
+	sqlite_name_new(place, "", name);
 	fault_point("store.new");
-	if (renameat(place->directory, SQLITE_NEW_FILE, place->directory, STORE_FILE))
-		return fail_errno(err, "rename '%s/" SQLITE_NEW_FILE "'", place->path);
+	if (renameat(place->directory, name, place->directory, place->file))
+		return fail_errno(err, "rename '%s/%s'", place->path, name);
 	return sync_directory(place, err);
 }
 
 /* "carrel.db.corrupt-20261115T045052Z"; `again` tells apart those of one second. */
-static void name_aside(char *out, size_t size, int again)
+static void name_aside(const char *file, char *out, size_t size, int again)
 {
 	char now[32], stamp[32], more[16] = "";
 	size_t len = 0;
@@ -107,7 +117,7 @@ static void name_aside(char *out, size_t size, int again)
 	stamp[len] = '\0';
 	if (again)
 		str_format(more, sizeof more, ".%d", again);
-	str_format(out, size, STORE_FILE ".corrupt-%sZ%s", stamp, more);
+	str_format(out, size, "%s.corrupt-%sZ%s", file, stamp, more);
 }
 
 /* Whether any part of that name is there. */
@@ -127,7 +137,7 @@ void sqlite_name_aside(const struct store_place *place, struct store_opened *ope
 {
 	int again = 0;
 	do
-		name_aside(opened->aside, sizeof opened->aside, again++);
+		name_aside(place->file, opened->aside, sizeof opened->aside, again++);
 	while (is_taken(place, opened->aside));
 }
 
@@ -135,8 +145,8 @@ int sqlite_set_aside(
 	const struct store_place *place, const struct store_opened *opened, struct error *err)
 {
 	for (size_t i = 0; i < PART_COUNT; i++) {
-		char from[64], to[NAME_MAX];
-		str_format(from, sizeof from, STORE_FILE "%s", parts[i]);
+		char from[STORE_NAME_MAX], to[NAME_MAX];
+		str_format(from, sizeof from, "%s%s", place->file, parts[i]);
 		str_format(to, sizeof to, "%s%s", opened->aside, parts[i]);
 		if (renameat(place->directory, from, place->directory, to) && errno != ENOENT)
 			return fail_errno(err, "move '%s/%s' aside", place->path, from);

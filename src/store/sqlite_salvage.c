@@ -12,7 +12,7 @@ void sqlite_salvage(const struct store_place *place,
 	/* What SQLite would take for a new one is not shown to it. */
 	if (sqlite_look(place, &is_there, NULL) || !is_there)
 		return;
-	if (sqlite_open_file(place, STORE_FILE, &db, NULL)) {
+	if (sqlite_open_file(place, place->file, &db, NULL)) {
 		sqlite3_close(db);
 		return;
 	}

@@ -85,7 +85,7 @@ static int run_migration(sqlite3 *db, int from, struct error *err)
 		return 0;
 	if (!sqlite3_get_autocommit(db))
 		sqlite_exec(db, "ROLLBACK", NULL);
-	return error_context(err, "migrate " STORE_FILE " to version %d", from + 1);
+	return error_context(err, "migrate %s to version %d", sqlite_name(db), from + 1);
 }
 
 int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err)
@@ -95,10 +95,10 @@ int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err)
 		read_int(db, "PRAGMA application_id", &application, err))
 		return -1;
 	if (!is_new && (application != SCHEMA_APPLICATION_ID || is < 1))
-		return fail(err, ERR_CORRUPT, STORE_FILE " is not a database of Carrel");
+		return fail(err, ERR_CORRUPT, "%s is not a database of Carrel", sqlite_name(db));
 	if (is > SCHEMA_VERSION)
 		return fail_hint(err, ERR_UNAVAILABLE, "use the newer carrel with this home",
-			STORE_FILE " has version %d, this carrel knows %d", (int)is,
+			"%s has version %d, this carrel knows %d", sqlite_name(db), (int)is,
 			SCHEMA_VERSION);
 	for (int at = (int)is; at < SCHEMA_VERSION; at++)
 		if (run_migration(db, at, err))

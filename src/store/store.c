@@ -19,8 +19,9 @@ struct store {
 	const struct store_backend *backend;
 	struct store_host host;
 	struct store_place place; /* both ours */
-	void *db;		  /* to read from; NULL: not open just now */
+	void *db;		  /* to read from */
 	struct writer writer;
+	bool is_writer_asked;		 /* of the host */
 	struct store_batch queue, batch; /* the batch is under way while it is_committing */
 	bool is_committing, is_settling;
 	int ends;	   /* of processes that wrote this batch */
@@ -40,6 +41,7 @@ struct store {
 struct load {
 	store_load_fn *fn; /* NULL: only looks whether every row can be read */
 	void *ctx;
+	const char *file;
 };
 
 static int load_row(
@@ -50,8 +52,8 @@ static int load_row(
 	arena_init(&arena);
 	void *object = arena_alloc(&arena, table->size);
 	if (row_read(table, row, &arena, object, err))
-		return error_context(err, "%.*s '%s' in " STORE_FILE, (int)strlen(table->name) - 1,
-			table->name, row->texts[0]);
+		return error_context(err, "%.*s '%s' in %s", (int)strlen(table->name) - 1,
+			table->name, row->texts[0], load->file);
 	return load->fn && load->fn(load->ctx, table, object)
 		       ? fail(err, ERR_CANCELED, "loading %s was stopped", table->name)
 		       : 0;
@@ -65,21 +67,9 @@ static int load_all(const struct store *store, struct load load, struct error *e
 	return 0;
 }
 
-/* Opens it again after a fork. */
-static int open_reader(struct store *store, struct error *err)
-{
-	return store->db ? 0 : store->backend->attach(&store->place, true, &store->db, err);
-}
-
-static void close_reader(struct store *store)
-{
-	if (store->db)
-		store->backend->close(take_ptr(store->db));
-}
-
 int store_load(struct store *store, store_load_fn *fn, void *ctx, struct error *err)
 {
-	if (open_reader(store, err) || load_all(store, (struct load){ fn, ctx }, err))
+	if (load_all(store, (struct load){ fn, ctx, store->place.file }, err))
 		return -1;
 	store->is_loaded = true;
 	return 0;
@@ -99,8 +89,8 @@ static int open_and_look(struct store *store, struct store_opened *opened, struc
 {
 	if (store->backend->open(&store->place, opened, &store->db, err))
 		return -1;
-	int failed = load_all(store, (struct load){ 0 }, err);
-	close_reader(store);
+	int failed = load_all(store, (struct load){ .file = store->place.file }, err);
+	store->backend->close(take_ptr(store->db));
 	return failed;
 }
 
@@ -127,55 +117,52 @@ static int open_or_replace(struct store *store, struct store_opened *opened, str
 		       : 0;
 }
 
-/* A child may not inherit an open database: SQLite knows its locks by process. */
-static int start_writer(struct store *store, struct error *err)
-{
-	int socket;
-	close_reader(store);
-	if (store->host.start_writer(store->host.ctx, &socket, err))
-		return error_context(err, "start the process that writes " STORE_FILE);
-	writer_use(&store->writer, socket);
-	return 0;
-}
-
-static void end_writer(struct store *store)
-{
-	store->host.end_writer(store->host.ctx);
-	store->writer.socket = -1;
-}
-
 static void free_store(struct store *store)
 {
-	close_reader(store);
+	if (store->db)
+		store->backend->close(store->db);
 	if (store->writer.socket >= 0) {
 		writer_finish(&store->writer);
-		end_writer(store);
+		store->host.end_writer(store->host.ctx);
 	}
 	writer_done(&store->writer);
 	arena_done(&store->queue.arena);
 	fd_close(&store->place.directory);
 	free((char *)store->place.path);
+	free((char *)store->place.file);
 	free(store);
 }
 
-int store_find_backend(const char *url, const struct store_backend **backend, struct error *err)
+/* Other files of the home have other names. */
+static bool is_file(struct str name)
+{
+	return name.len <= STORE_FILE_LEN_MAX && name.len > 3 &&
+	       !memcmp(name.data + name.len - 3, ".db", 3) && name.data[0] != '.' &&
+	       !memchr(name.data, '/', name.len);
+}
+
+int store_find_backend(
+	const char *url, const struct store_backend **backend, const char **file, struct error *err)
 {
 	static const struct store_backend *const backends[] = { &store_sqlite };
-	for (size_t i = 0; i < sizeof backends / sizeof *backends; i++) {
-		size_t len = strlen(backends[i]->scheme);
-		if (!strncmp(url, backends[i]->scheme, len) && url[len] == ':') {
-			*backend = backends[i];
-			return 0;
-		}
-	}
-	return fail_hint(err, ERR_INVALID, STORE_URL, "there is no database for '%s'", url);
+	struct str scheme, rest;
+	if (str_cut(str_from(url), ':', &scheme, &rest))
+		for (size_t i = 0; i < sizeof backends / sizeof *backends; i++)
+			if (str_is(scheme, backends[i]->scheme) && is_file(rest)) {
+				*backend = backends[i];
+				*file = rest.data;
+				return 0;
+			}
+	return fail_hint(err, ERR_INVALID, "store.url: sqlite:NAME.db, a file of the home",
+		"no database has the URL '%s'", url);
 }
 
 int store_open(int directory, const char *path, const char *url, const struct store_host *host,
 	struct store **out, struct store_opened *opened, struct error *err)
 {
 	const struct store_backend *backend;
-	if (store_find_backend(url, &backend, err))
+	const char *file;
+	if (store_find_backend(url, &backend, &file, err))
 		return -1;
 	struct store *store = calloc(1, sizeof *store);
 	if (!store)
@@ -186,10 +173,11 @@ int store_open(int directory, const char *path, const char *url, const struct st
 	store_batch_init(&store->queue);
 	store->place.directory = fcntl(directory, F_DUPFD_CLOEXEC, 0);
 	store->place.path = strdup(path);
-	if (!store->place.path)
+	store->place.file = strdup(file);
+	if (!store->place.path || !store->place.file)
 		abort();
-	if (open_or_replace(store, opened, err) || start_writer(store, err) ||
-		open_reader(store, err)) {
+	if (open_or_replace(store, opened, err) ||
+		store->backend->attach(&store->place, true, &store->db, err)) {
 		free_store(store);
 		return -1;
 	}
@@ -338,17 +326,30 @@ static void end_commit(struct store *store, const struct error *err)
 		store->host.schedule(store->host.ctx);
 }
 
-/* For the commit that is under way. */
-static int replace_writer(struct store *store, struct error *err)
+/* Nothing is under way with it any more. */
+static void drop_writer(struct store *store)
 {
-	if (store->writer.socket >= 0) {
-		end_writer(store);
-		store->ends++;
+	store->host.end_writer(store->host.ctx);
+	store->writer.socket = -1;
+}
+
+static void ask_for_writer(struct store *store)
+{
+	if (store->is_writer_asked)
+		return;
+	store->is_writer_asked = true;
+	store->host.start_writer(store->host.ctx);
+}
+
+void store_use_writer(struct store *store, int socket, const struct error *err)
+{
+	store->is_writer_asked = false;
+	if (!err) {
+		writer_use(&store->writer, socket);
+		store_go_on(store);
+	} else if (store->is_committing) {
+		end_commit(store, err);
 	}
-	if (store->ends == ENDS_MAX)
-		return fail(err, ERR_UNAVAILABLE,
-			"the process that writes " STORE_FILE " ended %d times", ENDS_MAX);
-	return start_writer(store, err);
 }
 
 void store_go_on(struct store *store)
@@ -356,23 +357,28 @@ void store_go_on(struct store *store)
 	struct error err;
 	struct str message;
 	bool has_failed;
-	int got;
-	while ((got = writer_go_on(&store->writer, &message)) < 0) {
-		if (!store->is_committing) {
-			end_writer(store); /* the next commit starts one */
+	if (store->writer.socket < 0)
+		return;
+	int got = writer_go_on(&store->writer, &message);
+	if (got < 0) {
+		drop_writer(store);
+		if (!store->is_committing)
+			return; /* the next commit asks for one */
+		if (++store->ends < ENDS_MAX) {
+			ask_for_writer(store);
 			return;
 		}
-		if (replace_writer(store, &err)) {
-			end_commit(store, &err);
-			return;
-		}
+		fail(&err, ERR_UNAVAILABLE, "the process that writes the database ended %d times",
+			ENDS_MAX);
+		end_commit(store, &err);
+		return;
 	}
 	if (!got || !store->is_committing)
 		return;
 	if (wire_parse_outcome(message, &store->batch, &has_failed, &err)) {
-		end_writer(store);
+		drop_writer(store);
 		has_failed = fail(&err, ERR_FAILED,
-			"the process that writes " STORE_FILE " sent an invalid message");
+			"the process that writes the database sent an invalid message");
 	}
 	end_commit(store, has_failed ? &err : NULL);
 }
@@ -389,14 +395,23 @@ void store_begin(struct store *store)
 	store->ends = 0;
 	store->began_ns = clock_monotonic_ns();
 	writer_begin(&store->writer, &store->batch);
-	store_go_on(store);
+	if (store->writer.socket < 0)
+		ask_for_writer(store);
+	else
+		store_go_on(store);
 }
 
 static void await_commit(struct store *store)
 {
-	while (store->is_committing) {
+	while (store->is_committing && store->writer.socket >= 0) {
 		writer_await(&store->writer);
 		store_go_on(store);
+	}
+	/* Another one comes through the loop, which is not for us to run. */
+	if (store->is_committing) {
+		struct error err;
+		fail(&err, ERR_UNAVAILABLE, "the process that writes the database has ended");
+		end_commit(store, &err);
 	}
 }
 
@@ -414,7 +429,7 @@ bool store_is_failing(struct store *store, struct error *err)
 	uint64_t ago_ms = (clock_monotonic_ns() - store->began_ns) / 1000000;
 	bool is_long = store->is_committing && ago_ms >= LONG_MS;
 	if (is_long)
-		fail(err, ERR_UNAVAILABLE, "a commit of " STORE_FILE " takes longer than %d s",
+		fail(err, ERR_UNAVAILABLE, "a commit to the database takes longer than %d s",
 			LONG_MS / 1000);
 	else if (store->is_failing)
 		*err = store->failure;
@@ -429,14 +444,12 @@ bool store_is_failing(struct store *store, struct error *err)
 bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
 	const char **why, int64_t *at_ms)
 {
-	return !open_reader(store, NULL) &&
-	       store->backend->find_gone(store->db, id_or_name, arena, why, at_ms);
+	return store->backend->find_gone(store->db, id_or_name, arena, why, at_ms);
 }
 
 bool store_find_answer(struct store *store, const char *scope, const char *key, struct arena *arena,
 	struct store_answer *answer)
 {
-	return !open_reader(store, NULL) &&
-	       store->backend->find_answer(
-		       store->db, scope, key, clock_now_ms() - STORE_ANSWER_KEPT_MS, arena, answer);
+	return store->backend->find_answer(
+		store->db, scope, key, clock_now_ms() - STORE_ANSWER_KEPT_MS, arena, answer);
 }

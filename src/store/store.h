@@ -26,9 +26,8 @@
 #include "model/exec.h"
 #include "model/workspace.h"
 
-#define STORE_FILE "carrel.db"
-#define STORE_URL "sqlite:" STORE_FILE
-#define STORE_GONE_MAX 10000 /* workspaces that were, the newest; about */
+#define STORE_FILE_LEN_MAX 64 /* of a URL's name of a file */
+#define STORE_GONE_MAX 10000  /* workspaces that were, the newest; about */
 #define STORE_ANSWERS_MAX 10000
 #define STORE_ANSWERS_BYTES_MAX (64ll << 20)  /* bodies of all answers together */
 #define STORE_ANSWER_BODY_MAX (1u << 20)      /* of one */
@@ -50,11 +49,10 @@ struct store;
 struct store_host {
 	/* Something is queued: the owner calls store_begin from its loop, soon. */
 	void (*schedule)(void *ctx);
-	/* Starts a process that does store_write_for and nothing else; *socket, of a socketpair, is
-	 * our end, and stays the owner's. He calls store_go_on from his loop whenever anything can
-	 * be received or sent (EPOLLIN | EPOLLOUT | EPOLLET). */
-	int (*start_writer)(void *ctx, int *socket, struct error *err);
-	/* It has ended, or is of no use: ends it, and closes the socket. */
+	/* Has a process started that does store_write_for and nothing else; answered with
+	 * store_use_writer, at once or later. */
+	void (*start_writer)(void *ctx);
+	/* It has ended, or is of no use: closes the socket. */
 	void (*end_writer)(void *ctx);
 	void (*committed)(void *ctx, uint64_t ns); /* how long one took, well or not */
 	void *ctx;
@@ -76,9 +74,9 @@ struct store_opened {
 	int migrated_from, version; /* migrated_from 0: it is of this version */
 };
 /* `directory`: an open descriptor of the home, not needed afterwards; `path`: the same directory's
- * path. `url`: STORE_URL, carrel.db in it; ERR_INVALID: no backend has its scheme. ERR_UNAVAILABLE:
- * locked, read-only, of a later version, or can't be read just now. *opened is also set when it
- * fails after the damaged one was moved. */
+ * path. `url`: "sqlite:NAME", a file in it; ERR_INVALID: no backend has its scheme.
+ * ERR_UNAVAILABLE: locked, read-only, of a later version, or can't be read just now. *opened is
+ * also set when it fails after the damaged one was moved. */
 int store_open(int directory, const char *path, const char *url, const struct store_host *host,
 	struct store **store, struct store_opened *opened, struct error *err);
 /* Flushes, also what is queued by the last `done`s, until a commit fails. NULL is nothing. */
@@ -86,8 +84,13 @@ void store_close(struct store *store);
 /* Hands on what is queued, unless a commit is under way: that goes on when it has ended. */
 void store_begin(struct store *store);
 void store_go_on(struct store *store);
+/* `socket`, to a process that does store_write_for, stays the owner's, who calls store_go_on from
+ * his loop whenever anything can be received or sent (EPOLLIN | EPOLLOUT | EPOLLET). err not NULL:
+ * there is none, and the commit that is under way fails; the next one asks again. */
+void store_use_writer(struct store *store, int socket, const struct error *err);
 /* Waits for the commit that is under way, and for one of what is queued then; calls every done.
- * From inside a `done`, or with NULL: nothing. */
+ * Without a process that writes they fail (ERR_UNAVAILABLE). From inside a `done`, or with NULL:
+ * nothing. */
 void store_flush(struct store *store);
 /* Whether the last commit failed, or one takes very long: for /readyz. *err says why. After a
  * failure tries again by itself, at most once a second while it is asked, so that it is ready again

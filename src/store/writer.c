@@ -136,12 +136,12 @@ static int commit(const struct store_backend *backend, const struct store_place 
 
 int store_write_for(int socket, int directory, const char *path, const char *url, struct error *err)
 {
-	const struct store_place place = { directory, path };
+	struct store_place place = { .directory = directory, .path = path };
 	const struct store_backend *backend;
 	auto_buf struct buf in, out;
 	void *db = NULL;
 	int got;
-	if (store_find_backend(url, &backend, err))
+	if (store_find_backend(url, &backend, &place.file, err))
 		return -1;
 	buf_init(&in, MESSAGE_MAX);
 	buf_init(&out, MESSAGE_MAX);

@@ -1,5 +1,6 @@
 """The process that writes the database: while it hangs everything else goes on, and when it dies nobody notices."""
 import contextlib
+import os
 import pathlib
 import select
 import signal
@@ -12,7 +13,7 @@ from harness import descendants, eventually
 
 def writer(daemon):
     """Its pid, once there is one."""
-    found = eventually(lambda: next((pid for pid, (_, name) in descendants(daemon.core_pid()).items() if name == "carrel-writer"), None))
+    found = eventually(lambda: next((pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer"), None))
     assert found, daemon.log()
     return found
 
@@ -109,9 +110,11 @@ def test_it_is_locked_in_the_home(own_daemon):
     assert own_daemon.post("/v1/workspaces", {"name": "kept"}).status == 201
     pid, core = writer(own_daemon), own_daemon.core_pid()
     status = lambda of: dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{of}/status").read_text().splitlines())
-    assert int(status(pid)["Seccomp_filters"]) == int(status(core)["Seccomp_filters"]) + 1
+    assert status(pid)["Seccomp"] == status(core)["Seccomp"] and status(pid)["NSpid"].split()[-1] == "1"
     assert int(status(pid)["CapEff"], 16) == 0 and int(status(pid)["Uid"].split()[0]) != 0
-    held = {str(entry.readlink()) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir() if entry.name != "2"}
-    outside = {name for name in held if not name.startswith((str(home(own_daemon)), "socket:", "pipe:"))}
+    for kind in ("mnt", "pid", "net", "ipc", "uts"):
+        assert len({os.readlink(f"/proc/{of}/ns/{kind}") for of in (pid, core, os.getpid())}) == 3
+    held = {str(entry.readlink()) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir() if entry.name not in ("0", "1", "2")}
+    outside = {name for name in held if not name.startswith((str(home(own_daemon)), "socket:"))}
     assert not outside, held
-    assert sum(name.startswith(("socket:", "pipe:")) for name in held) == 2, held
+    assert sum(name.startswith("socket:") for name in held) == 1, held

@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "store/store.h"
 #include "unit.h"
+#include "writer_fixture.h"
 
 struct fixture {
 	char path[64];
@@ -46,28 +47,20 @@ static void on_committed(void *ctx, uint64_t ns)
 	((struct fixture *)ctx)->committed++;
 }
 
-/* What core does for the store, without a loop and without a lock. */
-static inline int start_writer(void *ctx, int *socket, struct error *err)
+/* What core does for the store, without a loop. */
+static inline void use_writer(void *ctx)
 {
 	struct fixture *f = ctx;
-	pid_t parent = getpid();
-	int ends[2];
+	struct error err;
 
-	if (f->refuses_writer)
-		return fail(err, ERR_UNAVAILABLE, "no more processes");
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-	f->writer = fork();
-	assert_true(f->writer >= 0);
-	if (f->writer == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(ends[0]);
-		_exit(getppid() != parent ||
-			store_write_for(ends[1], f->dir, f->path, STORE_URL, NULL));
+	if (f->refuses_writer) {
+		fail(&err, ERR_UNAVAILABLE, "no more processes");
+		store_use_writer(f->store, -1, &err);
+		return;
 	}
-	close(ends[1]);
 	f->started++;
-	*socket = f->socket = ends[0];
-	return 0;
+	f->socket = start_writer(f->path, &f->writer);
+	store_use_writer(f->store, f->socket, NULL);
 }
 
 static void end_writer(void *ctx)
@@ -81,7 +74,7 @@ static void end_writer(void *ctx)
 
 static inline struct store_host host_of(struct fixture *f)
 {
-	return (struct store_host){ on_schedule, start_writer, end_writer, on_committed, f };
+	return (struct store_host){ on_schedule, use_writer, end_writer, on_committed, f };
 }
 
 static inline int try_open(struct fixture *f, struct error *err)
@@ -98,6 +91,7 @@ static inline void open_store(struct fixture *f)
 
 	if (try_open(f, &err))
 		fail_msg("%s", err.text);
+	use_writer(f);
 }
 
 static inline void close_store(struct fixture *f)

@@ -18,6 +18,7 @@
 #include "core/internal.h"
 #include "proc/channel.h"
 #include "unit.h"
+#include "writer_fixture.h"
 
 struct fixture {
 	char home[64];
@@ -25,6 +26,7 @@ struct fixture {
 	struct core *core;
 	int launcher; /* our end */
 	int starts, ends, listener;
+	pid_t writer;
 	char running[ID_LEN + 1]; /* what LIST tells of */
 	bool refuses_start;
 	int dies_early;	  /* so many starts: up, and gone at once */
@@ -107,6 +109,14 @@ static void make_directory(struct fixture *f, const char *id)
 	assert_int_equal(mkdir(path, 0700), 0);
 }
 
+static void start_other_writer(struct fixture *f, const struct launch_packet *packet)
+{
+	waitpid(f->writer, NULL, 0);
+	int writer = start_writer(f->home, &f->writer);
+	answer(f, packet, LAUNCH_WRITER_STARTED, NULL, 0, &writer, 1);
+	close(writer);
+}
+
 static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct fixture *f = ctx;
@@ -127,6 +137,8 @@ static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
 			answer(f, &packet, LAUNCH_ENDED, NULL, 0, NULL, 0);
 		} else if (packet.head.type == LAUNCH_LIST)
 			list(f, &packet);
+		else if (packet.head.type == LAUNCH_WRITER)
+			start_other_writer(f, &packet);
 		else {
 			if (packet.head.type == LAUNCH_QUOTA)
 				make_directory(f, packet.head.id);
@@ -163,6 +175,8 @@ static void open_core(struct fixture *f)
 	assert_int_equal(channel_pair(ends, &err), 0);
 	f->launcher = ends[0];
 	options.launcher = ends[1];
+	options.writer = start_writer(f->home, &f->writer);
+	options.store_url = STORE_URL;
 	assert_int_equal(loop_watch(f->loop, f->launcher, EPOLLIN, on_request, f, &err), 0);
 	if (core_open(&options, f->loop, &f->core, &err))
 		fail_msg("%s", err.text);
@@ -174,6 +188,7 @@ static void close_core(struct fixture *f)
 {
 	int theirs = f->core->launcher.socket;
 	core_free(f->core);
+	waitpid(f->writer, NULL, 0);
 	close(theirs);
 	loop_free(f->loop);
 	close(f->launcher);

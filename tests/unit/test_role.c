@@ -98,7 +98,7 @@ static void look_at_start(const char *home, const char *other)
 	SAY(access("/proc/1/status", R_OK) == 0 && access("/proc/2/status", R_OK) < 0);
 }
 
-static void try_what_is_refused(const char *home)
+static void try_what_is_refused(const char *home, bool may_fork)
 {
 	char path[512], *argv[] = { (char[]){ "true" }, NULL };
 	SAY(is_refused(mount("none", home, "tmpfs", 0, NULL), EPERM));
@@ -121,8 +121,9 @@ static void try_what_is_refused(const char *home)
 	SAY(is_refused(syscall(SYS_fsopen, "tmpfs", 0), ENOSYS));
 	SAY(is_refused(execv("/usr/bin/true", argv), EPERM));
 	SAY(is_refused(syscall(SYS_execveat, PROC, "", argv, NULL, AT_EMPTY_PATH), EPERM));
-	SAY(is_refused(socket(AF_INET, SOCK_STREAM, 0), EAFNOSUPPORT));
-	SAY(is_refused(socket(AF_NETLINK, SOCK_RAW, 0), EAFNOSUPPORT));
+	int no_socket = may_fork ? EAFNOSUPPORT : EPERM;
+	SAY(is_refused(socket(AF_INET, SOCK_STREAM, 0), no_socket));
+	SAY(is_refused(socket(AF_NETLINK, SOCK_RAW, 0), no_socket));
 	SAY(is_refused(listen(PROC, 1), EPERM));
 	SAY(is_refused(mknod("/proc/x", S_IFCHR, 0), EPERM));
 	SAY(prctl(PR_GET_DUMPABLE) == 0);
@@ -151,7 +152,8 @@ static void try_what_works(const char *home, bool may_fork)
 	SAY(!linkat(AT_FDCWD, path, HOME, "open/linked", AT_SYMLINK_FOLLOW));
 	SAY(epoll_create1(EPOLL_CLOEXEC) >= 0);
 	SAY(memfd_create("x", MFD_CLOEXEC) >= 0);
-	SAY(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	SAY(may_fork == !socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	SAY(may_fork == (socket(AF_UNIX, SOCK_STREAM, 0) >= 0));
 	for (size_t size = 16; size < (64u << 20); size *= 4)
 		free(memset(malloc(size), 1, size));
 	/* What the host hands in a descriptor of can be looked into, wherever it lies. */
@@ -186,7 +188,7 @@ static int be_role(char **argv)
 		return 1;
 	}
 	try_what_works(home, lock.may_fork);
-	try_what_is_refused(home);
+	try_what_is_refused(home, lock.may_fork);
 	return 0;
 }
 

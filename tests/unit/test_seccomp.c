@@ -423,6 +423,9 @@ static bool is_refused_to_roles(unsigned number, bool may_fork)
 	case 56: /* clone fork vfork */
 	case 57:
 	case 58:
+	case 41: /* socket connect socketpair */
+	case 42:
+	case 53:
 		return !may_fork;
 	case 59: /* execve execveat */
 	case 322:

@@ -1,0 +1,82 @@
+/* Our own programs, started as locked roles (proc/role.h): one row each. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "launch/parts.h"
+#include "proc/role.h"
+
+static const struct {
+	const char *name; /* argv[0], by which carreld knows which role it is */
+	void (*died)(struct launcher *launcher, int status);
+} rows[ROLE_COUNT] = {
+	[ROLE_CORE] = { "carreld", link_core_died },
+	[ROLE_WRITER] = { "carrel-writer", writer_died },
+};
+
+int launcher_start_role(
+	struct launcher *launcher, enum role which, const int *fds, int fd_count, struct error *err)
+{
+	const struct launch_options *options = launcher->options;
+	const struct config *config = options->config;
+	auto_arena struct arena arena;
+	auto_close int pidfd = -1;
+	arena_init(&arena);
+	char *const argv[] = { arena_text(&arena, rows[which].name), NULL };
+	/* What a test wants to happen happens to the first core and its writers, not again to the
+	 * next. */
+	const char *fault = launcher->link.is_restart ? NULL : getenv("CARREL_FAULT");
+	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
+		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
+		arena_printf(&arena, "CARREL_LOG_LEVEL=%s", log_level_names[launcher->log.least]),
+		arena_printf(&arena, "CARREL_UIDS=0,%u,%u", (unsigned)launcher->home->uid,
+			(unsigned)getuid()),
+		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
+			(unsigned long long)options->give_back_ms),
+		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",
+			(unsigned long long)options->captured_bytes),
+		arena_printf(&arena, "CARREL_LANDLOCK=%s",
+			config && config->landlock_writes ? "writes" : "all"),
+		arena_printf(
+			&arena, "CARREL_STORE=%s", config ? config->store_url : "sqlite:carrel.db"),
+		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
+	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
+	struct role_start start = { .program = options->carreld,
+		.argv = argv,
+		.env = env,
+		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
+		.gid = launcher->home->gid,
+		.fd_count = fd_count,
+		.log = launcher->log.fd,
+		.root = root,
+		.root_count = 1 };
+	for (int i = 0; i < fd_count; i++)
+		start.fds[i] = fds[i];
+	return role_start(&start, &launcher->roles[which], &pidfd, err);
+}
+
+bool role_died(struct launcher *launcher, pid_t pid, int status)
+{
+	for (enum role i = 0; i < ROLE_COUNT; i++)
+		if (launcher->roles[i] == pid) {
+			launcher->roles[i] = 0;
+			rows[i].died(launcher, status);
+			return true;
+		}
+	return false;
+}
+
+void role_kill(struct launcher *launcher, enum role which)
+{
+	if (launcher->roles[which])
+		kill(launcher->roles[which], SIGKILL);
+}
+
+void role_explain_end(int status, struct error *err)
+{
+	if (WIFSIGNALED(status))
+		fail(err, ERR_FAILED, "ended by signal %d", WTERMSIG(status));
+	else
+		fail(err, ERR_FAILED, "ended with exit code %d", WEXITSTATUS(status));
+}
