@@ -1,6 +1,5 @@
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/id.h"
+#include "base/walk.h"
 
 int file_read(int fd, size_t max, struct arena *arena, struct str *text)
 {
@@ -71,27 +71,20 @@ static int compare_names(const void *a, const void *b)
 
 int file_names(int dir, const char *path, struct arena *arena, text_list *names)
 {
-	auto_close int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
+	auto_walk DIR *list = walk_open(dir, path);
 	text_list found = { 0 };
 	struct dirent *entry;
 
 	if (!list)
 		return -1;
-	take_fd(&fd);
-	while ((errno = 0, entry = readdir(list))) {
-		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
-			continue;
+	while ((entry = walk_next(list))) {
 		if (found.count == FILE_NAMES_MAX) {
 			errno = E2BIG;
 			break;
 		}
 		vec_push(arena, &found, arena_text(arena, entry->d_name));
 	}
-	int failed = errno;
-	closedir(list);
-	errno = failed;
-	if (failed)
+	if (errno)
 		return -1;
 	if (found.count > 1)
 		qsort(found.items, found.count, sizeof *found.items, compare_names);

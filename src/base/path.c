@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 #include "base/map.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/walk.h"
 
 #define RETRIES 16 /* of what only a race can make fail */
 
@@ -178,13 +178,6 @@ int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struc
 
 /* -- walking trees -- */
 
-static void close_walk(DIR **walk)
-{
-	if (*walk)
-		closedir(*walk);
-}
-#define auto_walk __attribute__((cleanup(close_walk)))
-
 int path_open_entry(int dir, const char *name)
 {
 	auto_close int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -204,24 +197,7 @@ int path_open_entry(int dir, const char *name)
 /* NULL with errno. */
 static DIR *open_walk(int dir, const char *name)
 {
-	auto_close int fd = path_open_entry(dir, name);
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
-
-	if (walk)
-		take_fd(&fd);
-	return walk;
-}
-
-/* The next entry but "." and ".."; NULL with errno 0 at the end. */
-static struct dirent *next_entry(DIR *walk)
-{
-	struct dirent *entry;
-
-	do {
-		errno = 0;
-		entry = readdir(walk);
-	} while (entry && is_dots(str_from(entry->d_name)));
-	return entry;
+	return walk_from(path_open_entry(dir, name));
 }
 
 #define MOVES_MAX (1 << 20)
@@ -283,7 +259,7 @@ static int empty_directory(
 		(void)!fchmod(fd, S_IRWXU);
 	if (depth == 0)
 		r->top = fd;
-	while ((entry = next_entry(walk))) {
+	while ((entry = walk_next(walk))) {
 		if (remove_entry(r, fd, entry->d_name, depth + 1, err) < 0)
 			return -1;
 	}
@@ -368,7 +344,7 @@ static int measure_directory(
 	if (!walk)
 		return is_vanished(errno) ? 0 : fail_errno(err, "measure '%s'", name);
 	int fd = dirfd(walk);
-	while ((entry = next_entry(walk))) {
+	while ((entry = walk_next(walk))) {
 		struct statx stat;
 
 		if (statx(fd, entry->d_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,

@@ -2,7 +2,6 @@
  * byte is lost when core is restarted (docs/design/0012).
  *
  * Their sizes have to be watched: inotify tells of writes, and is read now and then. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/walk.h"
 #include "core/exec_internal.h"
 
 #define KEPT_COUNT 256		    /* ended ones of a workspace, */
@@ -421,14 +421,9 @@ void spool_trim(struct core_workspace *w)
 
 void execs_sweep_spools(struct core *core)
 {
-	int fd = openat(core->spool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_walk DIR *dir = walk_open(core->spool, ".");
 	struct dirent *entry;
-	if (!dir) {
-		fd_close(&fd);
-		return;
-	}
-	while ((entry = readdir(dir))) {
+	while ((entry = walk_next(dir))) {
 		struct str id, ending;
 		if (entry->d_name[0] == '.')
 			continue;
@@ -436,5 +431,4 @@ void execs_sweep_spools(struct core *core)
 		if (!map_get(&core->execs, id))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	}
-	closedir(dir);
 }

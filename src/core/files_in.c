@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "core/files_internal.h"
 #include "format/quantity.h"
 
@@ -75,23 +76,16 @@ void files_forget_stage(
 
 void files_sweep(struct core_workspace *w)
 {
-	int in = open_in(w);
-	DIR *walk = in < 0 ? NULL : fdopendir(in);
+	auto_walk DIR *walk = walk_from(open_in(w));
 	struct dirent *entry;
 
-	if (!walk)
-		fd_close(&in);
-	while (walk && (entry = readdir(walk))) {
+	while ((entry = walk_next(walk))) {
 		char path[AGENT_PATH_MAX];
 
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
 		if (strlen(entry->d_name) < FILES_STAGE_SIZE &&
-			fd_read_file(in, entry->d_name, path, sizeof path) >= 0)
+			fd_read_file(dirfd(walk), entry->d_name, path, sizeof path) >= 0)
 			files_forget_stage(w, entry->d_name, path, true);
 	}
-	if (walk)
-		closedir(walk);
 }
 
 /* -- how much -- */

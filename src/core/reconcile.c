@@ -15,7 +15,6 @@
  * A row is written after its tree and removed after it is out of sight, so the last four are what
  *crashes leave. When the database itself was lost (moved aside, or not there), a tree without a row
  *isn't half-made: it is kept as .lost-<id>, and said so. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/walk.h"
 #include "core/execs.h"
 #include "core/files.h"
 #include "core/internal.h"
@@ -104,17 +104,12 @@ static void look_at_tree(struct core *core, const char *name)
 
 static int look_at_trees(struct core *core, struct error *err)
 {
-	int fd = openat(core->workspaces, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	auto_walk DIR *dir = walk_open(core->workspaces, ".");
 	struct dirent *entry;
-	if (!dir) {
-		fail_errno(err, "read '%s/workspaces'", core->home.path);
-		fd_close(&fd);
-		return -1;
-	}
-	while ((entry = readdir(dir)))
+	if (!dir)
+		return fail_errno(err, "read '%s/workspaces'", core->home.path);
+	while ((entry = walk_next(dir)))
 		look_at_tree(core, entry->d_name);
-	closedir(dir);
 	/* From now on a tree without a row is one that core began to make. */
 	store_settle(core->store);
 	store_flush(core->store);

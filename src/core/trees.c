@@ -5,7 +5,6 @@
  *	.in/			notes of archives on their way in (core/files_in.c)
  * and workspaces/.del-<id>: removed, but not yet gone (the id is nobody's when it was only
  * half-made); workspaces/.lost-<id>: nobody knows whose. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "core/internal.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
@@ -143,28 +143,16 @@ int tree_discard(struct core *core, const char *id, struct error *err)
 	return put_away(core, id, nobody, err);
 }
 
-static DIR *open_entries(int dir, const char *name)
-{
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
-	if (!entries)
-		fd_close(&fd);
-	return entries;
-}
-
 /* Of one whose row is still there, the directory stays: after a crash it says that the removal was
  * begun. */
 static int empty(int workspaces, const char *name, struct error *err)
 {
-	DIR *dir = open_entries(workspaces, name);
+	auto_walk DIR *dir = walk_open(workspaces, name);
 	struct dirent *entry;
 	int failed = 0;
-	while (dir && (entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-			path_remove_tree(dirfd(dir), entry->d_name, err))
+	while ((entry = walk_next(dir)))
+		if (path_remove_tree(dirfd(dir), entry->d_name, err))
 			failed = -1;
-	if (dir)
-		closedir(dir);
 	return failed;
 }
 
@@ -173,10 +161,10 @@ static uint64_t clean(void *ctx)
 {
 	struct core *core = ctx;
 	uint64_t failed = 0;
-	DIR *dir = open_entries(core->workspaces, ".");
+	auto_walk DIR *dir = walk_open(core->workspaces, ".");
 	struct dirent *entry;
 	struct error err;
-	while (dir && (entry = readdir(dir))) {
+	while ((entry = walk_next(dir))) {
 		if (strncmp(entry->d_name, ".del-", 5))
 			continue;
 		bool has_row = map_get(&core->ids, str_from(entry->d_name + 5));
@@ -184,8 +172,6 @@ static uint64_t clean(void *ctx)
 			    : path_remove_tree(core->workspaces, entry->d_name, &err))
 			failed++;
 	}
-	if (dir)
-		closedir(dir);
 	return failed;
 }
 

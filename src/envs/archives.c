@@ -1,29 +1,24 @@
 #include "envs/archives.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 
 #define CACHE ".cache"
 #define ARCHIVES "archive-v" /* with a number: archive-v0/<id>/<what the wheel holds> */
 
 static void list(int dir, const char *path, struct arena *arena, text_list *out)
 {
-	int fd = path_open_nolinks(dir, path, O_RDONLY | O_DIRECTORY, 0);
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+	auto_walk DIR *walk = walk_from(path_open_nolinks(dir, path, O_RDONLY | O_DIRECTORY, 0));
 
-	if (!walk)
-		fd_close(&fd);
-	for (struct dirent *entry; walk && (entry = readdir(walk));) {
+	for (struct dirent *entry; (entry = walk_next(walk));) {
 		if (entry->d_name[0] != '.')
 			vec_push(arena, out, arena_text(arena, entry->d_name));
 	}
-	if (walk)
-		closedir(walk);
 }
 
 /* Whose wheel the archive is: it has that package's dist-info. */

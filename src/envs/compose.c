@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/walk.h"
 #include "envs/base.h"
 #include "envs/build_parts.h"
 #include "envs/store_internal.h"
@@ -465,19 +465,13 @@ static void tidy(const struct env_store *store, const char *keep)
 	struct error ignored;
 	uint64_t count = 0;
 	bool is_untidy = false;
-	DIR *walk;
 
 	home_enter(store->home);
-	int fd = openat(store->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	walk = fd < 0 ? NULL : fdopendir(fd);
-	if (!walk)
-		fd_close(&fd);
-	for (struct dirent *entry; walk && (entry = readdir(walk));) {
+	auto_walk DIR *walk = walk_open(store->dir, ".");
+	for (struct dirent *entry; (entry = walk_next(walk));) {
 		count += entry->d_name[0] != '.';
 		is_untidy |= str_starts_with(str_from(entry->d_name), ENVS_NEW);
 	}
-	if (walk)
-		closedir(walk);
 	home_leave(store->home);
 	if (is_untidy)
 		env_sweep(store);

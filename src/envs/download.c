@@ -1,6 +1,5 @@
 #include "envs/download.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/walk.h"
 #include "envs/hosts.h"
 #include "envs/scripts.h"
 #include "layers/stage.h"
@@ -69,16 +69,14 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 /* Each Python in the stage gets its place, all on disk before; one that is there already stays. */
 static int move_in(int stage, int pythons, struct error *err)
 {
-	int moved = 0, fd = openat(stage, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	auto_walk DIR *dir = walk_open(stage, ".");
 	struct stat stat;
+	int moved = 0;
 
-	if (!dir) {
-		fd_close(&fd);
+	if (!dir)
 		return fail_errno(err, "read the stage");
-	}
 	int result = syncfs(stage) < 0 ? fail_errno(err, "sync the stage") : 0;
-	for (struct dirent *entry; result == 0 && (entry = readdir(dir));) {
+	for (struct dirent *entry; result == 0 && (entry = walk_next(dir));) {
 		if (strncmp(entry->d_name, "cpython-", 8) != 0 ||
 			fstatat(stage, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISDIR(stat.st_mode))
@@ -88,7 +86,6 @@ static int move_in(int stage, int pythons, struct error *err)
 			result = fail_errno(err, "move %s", entry->d_name);
 		moved++;
 	}
-	closedir(dir);
 	if (result == 0 && moved == 0)
 		return fail(err, ERR_FAILED, "uv installed nothing");
 	return result == 0 && fsync(pythons) < 0 ? fail_errno(err, "sync pythons") : result;

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "envs/known.h"
 #include "envs/scripts.h"
 
@@ -91,8 +92,8 @@ static const char *find_minor(struct arena *arena, const char *path)
 		version.count == 2)
 		return arena_text(arena, name + 6);
 	const char *lib = arena_printf(arena, "%s/lib", parent(arena, parent(arena, path)));
-	DIR *dir = opendir(lib);
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
+	auto_walk DIR *dir = opendir(lib);
+	for (struct dirent *entry; (entry = walk_next(dir));)
 		if (strncmp(entry->d_name, "python3.", 8) == 0 &&
 			parse_version(entry->d_name + 6, "", &version)) {
 			if (found) {
@@ -101,8 +102,6 @@ static const char *find_minor(struct arena *arena, const char *path)
 			}
 			found = arena_text(arena, entry->d_name + 6);
 		}
-	if (dir)
-		closedir(dir);
 	return found;
 }
 
@@ -212,14 +211,12 @@ static int compare_names(const void *a, const void *b)
 static text_list list_names(struct arena *arena, const char *path, const char *beginning)
 {
 	text_list names = { 0 };
-	DIR *dir = opendir(path);
+	auto_walk DIR *dir = opendir(path);
 
-	for (struct dirent *entry; dir && (entry = readdir(dir));)
+	for (struct dirent *entry; (entry = walk_next(dir));)
 		if (entry->d_name[0] != '.' &&
 			strncmp(entry->d_name, beginning, strlen(beginning)) == 0)
 			vec_push(arena, &names, arena_text(arena, entry->d_name));
-	if (dir)
-		closedir(dir);
 	if (names.count > 0)
 		qsort(names.items, names.count, sizeof *names.items, compare_names);
 	return names;

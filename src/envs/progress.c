@@ -1,11 +1,11 @@
 /* How far a build is, as progress reports show it: packages unpacked so far, and their bytes. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "envs/progress.h"
 
 #define UNPACKED_MAX 100000
@@ -27,15 +27,10 @@ static uint64_t count_done(const struct making *making, uint64_t done)
 static size_t count_entries(int dir, const char *name)
 {
 	size_t count = 0;
-	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+	auto_walk DIR *walk = walk_open(dir, name);
 
-	if (!walk)
-		fd_close(&fd);
-	for (struct dirent *entry; walk && count < UNPACKED_MAX && (entry = readdir(walk));)
+	for (struct dirent *entry; count < UNPACKED_MAX && (entry = walk_next(walk));)
 		count += entry->d_name[0] != '.';
-	if (walk)
-		closedir(walk);
 	return count;
 }
 
@@ -43,16 +38,11 @@ static size_t count_entries(int dir, const char *name)
 static uint64_t count_unpacked(int root)
 {
 	size_t count = 0;
-	int fd = openat(root, STAGE_CACHE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+	auto_walk DIR *walk = walk_open(root, STAGE_CACHE);
 
-	if (!walk)
-		fd_close(&fd);
-	for (struct dirent *entry; walk && (entry = readdir(walk));)
+	for (struct dirent *entry; (entry = walk_next(walk));)
 		if (strncmp(entry->d_name, "archive-v", 9) == 0)
 			count += count_entries(dirfd(walk), entry->d_name);
-	if (walk)
-		closedir(walk);
 	return count;
 }
 

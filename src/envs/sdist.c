@@ -1,6 +1,5 @@
 #include "envs/sdist.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "envs/explain.h"
 #include "envs/jobs.h"
 #include "envs/known.h"
@@ -209,14 +209,11 @@ static int judge_installed(struct work *work, struct error *err)
 	const char *site = arena_printf(
 		making->arena, STAGE_ROOT "/lib/python%s/site-packages", work->wanted.python.minor);
 	text_list names = { 0 };
-	DIR *walk;
 
 	home_enter(making->store->home);
-	auto_close int fd = path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0);
-	walk = fd < 0 ? NULL : fdopendir(fd);
-	if (walk)
-		take_fd(&fd);
-	for (struct dirent *entry; walk && (entry = readdir(walk));) {
+	auto_walk DIR *walk =
+		walk_from(path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0));
+	for (struct dirent *entry; (entry = walk_next(walk));) {
 		size_t len = strlen(entry->d_name), end = strlen(".dist-info");
 		const char *dash = len > end ? memrchr(entry->d_name, '-', len - end) : NULL;
 
@@ -226,8 +223,6 @@ static int judge_installed(struct work *work, struct error *err)
 					making->arena, (struct str){ entry->d_name,
 							       (size_t)(dash - entry->d_name) }));
 	}
-	if (walk)
-		closedir(walk);
 	home_leave(making->store->home);
 	if (!walk)
 		return fail(err, ERR_FAILED, "its build requirements can't be read"),

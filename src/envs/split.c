@@ -1,6 +1,5 @@
 #include "envs/split.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "envs/archives.h"
 #include "envs/bytecode.h"
 #include "envs/rivals.h"
@@ -22,34 +22,13 @@
 /* Several packages have files in it: it is taken apart, not moved. */
 static struct split_package shared;
 
-static void close_walk(DIR **walk)
-{
-	if (*walk)
-		closedir(*walk);
-}
-#define auto_walk __attribute__((cleanup(close_walk)))
-
 static DIR *open_walk(int dir, const char *name, struct error *err)
 {
-	auto_close int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
+	DIR *walk = walk_open(dir, name);
 
-	if (walk)
-		take_fd(&fd);
-	else
+	if (!walk)
 		fail_errno(err, "open directory '%s'", name);
 	return walk;
-}
-
-static struct dirent *next_entry(DIR *walk)
-{
-	struct dirent *entry;
-
-	do {
-		errno = 0;
-		entry = readdir(walk);
-	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
-	return entry;
 }
 
 /* d_type, or what stat says where the file system doesn't tell. */
@@ -317,7 +296,7 @@ static int read_records(struct split *split, int root, struct error *err)
 
 	if (!walk)
 		return -1;
-	while ((entry = next_entry(walk))) {
+	while ((entry = walk_next(walk))) {
 		struct split_package *package;
 
 		if (!ends_with(entry->d_name, ".dist-info"))
@@ -362,7 +341,7 @@ static int each_bytecode(
 	walk = open_walk(dir, name, err);
 	if (!walk)
 		return -1;
-	while ((entry = next_entry(walk))) {
+	while ((entry = walk_next(walk))) {
 		mode_t mode;
 
 		if (is_top && entry->d_name[0] == '.')
@@ -505,7 +484,7 @@ static int take_directory(struct split *split, int dir, const char *name, const 
 	/* Bytecode first: it is compared with its source, which is still there then. */
 	if (take_entry(split, dirfd(walk), dir, "__pycache__", path, depth, err) < 0)
 		return -1;
-	while ((entry = next_entry(walk))) {
+	while ((entry = walk_next(walk))) {
 		if (take_entry(split, dirfd(walk), dir, entry->d_name, path, depth, err) < 0)
 			return -1;
 	}

@@ -1,5 +1,4 @@
 /* Jobs that run uv: how it is called, and called again when the network failed. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "envs/explain.h"
 #include "envs/jobs.h"
 #include "envs/scripts.h"
@@ -226,18 +226,11 @@ bool making_is_begun(const struct making *making)
 {
 	const char *site = arena_printf(making->arena, STAGE_ROOT "/lib/python%s/site-packages",
 		making->wanted->python.minor);
-	size_t count = 0;
 
 	home_enter(making->store->home);
-	int fd = path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0);
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
-	if (!walk)
-		fd_close(&fd);
-	for (struct dirent *entry; walk && (entry = readdir(walk));)
-		count += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
-	bool is_empty = walk && count == 0;
-	if (walk)
-		closedir(walk);
+	auto_walk DIR *walk =
+		walk_from(path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0));
+	bool is_empty = walk && !walk_next(walk);
 	home_leave(making->store->home);
 	return !is_empty;
 }

@@ -1,6 +1,5 @@
 #include "launch/launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "envs/kind.h"
 #include "launch/parts.h"
 #include "linux/netns.h"
@@ -254,17 +254,15 @@ static int open_sockets(struct launcher *launcher, struct error *err)
 {
 	if (home_open_directory(launcher->home, "run/sb", &launcher->sockets, err))
 		return -1;
-	int copy = fcntl(launcher->sockets, F_DUPFD_CLOEXEC, 3);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	auto_walk DIR *dir = walk_from(fcntl(launcher->sockets, F_DUPFD_CLOEXEC, 3));
 	if (!dir)
 		return fail_errno(err, "read '%s/run/sb'", launcher->home->path);
 	home_enter(launcher->home);
 	struct dirent *entry;
-	while ((entry = readdir(dir)))
+	while ((entry = walk_next(dir)))
 		if (entry->d_name[0] != '.')
 			unlinkat(launcher->sockets, entry->d_name, 0);
 	home_leave(launcher->home);
-	closedir(dir);
 	return 0;
 }
 

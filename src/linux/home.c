@@ -1,6 +1,5 @@
 #include "linux/home.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/walk.h"
 #include "linux/home_image.h"
 
 #define HOME_OWNER 64199 /* when there is no user `carrel` */
@@ -90,16 +90,12 @@ static int make_home(const char *path, int *dir, struct error *err)
 /* Nothing but a configuration, which may be there before anything else is. */
 static bool is_fresh(int dir)
 {
-	DIR *list = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	auto_walk DIR *list = walk_open(dir, ".");
 	struct dirent *entry;
-	int names = 0;
-	if (!list)
-		return false;
-	while ((entry = readdir(list)))
-		names += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..") &&
-			 strcmp(entry->d_name, "config.yaml");
-	closedir(list);
-	return names == 0;
+	while ((entry = walk_next(list)))
+		if (strcmp(entry->d_name, "config.yaml"))
+			return false;
+	return list;
 }
 
 /* Whom root's home may belong to: root gives what is its own away. 64199 stays one when a user

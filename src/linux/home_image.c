@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/walk.h"
 #include "linux/child.h"
 #include "linux/loop_device.h"
 
@@ -175,15 +176,8 @@ int home_image_ensure(const char *path, struct error *err)
 
 static bool is_empty(const char *path)
 {
-	DIR *list = opendir(path);
-	struct dirent *entry;
-	int names = 0;
-	while (list && (entry = readdir(list)))
-		names += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
-	if (!list)
-		return errno == ENOENT;
-	closedir(list);
-	return names == 0;
+	auto_walk DIR *list = opendir(path);
+	return list ? !walk_next(list) : errno == ENOENT;
 }
 
 static int check_home(const char *path, const char *image, struct error *err)

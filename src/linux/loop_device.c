@@ -1,6 +1,5 @@
 #include "linux/loop_device.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -10,6 +9,7 @@
 #include <linux/loop.h>
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/walk.h"
 
 #define ATTACH_TRIES 32 /* another process may take the device that was free */
 
@@ -28,10 +28,10 @@ static bool has_file(int device, const struct stat *file)
 
 static bool find_attached(const struct stat *file, char path[LOOP_PATH_LEN], int *device)
 {
-	DIR *list = opendir("/dev");
+	auto_walk DIR *list = walk_open(AT_FDCWD, "/dev");
 	struct dirent *entry;
 	bool is_found = false;
-	while (list && !is_found && (entry = readdir(list))) {
+	while (!is_found && (entry = walk_next(list))) {
 		if (!is_loop_name(entry->d_name) ||
 			!str_format(path, LOOP_PATH_LEN, "/dev/%s", entry->d_name))
 			continue;
@@ -40,8 +40,6 @@ static bool find_attached(const struct stat *file, char path[LOOP_PATH_LEN], int
 		if (is_found)
 			*device = take_fd(&fd);
 	}
-	if (list)
-		closedir(list);
 	return is_found;
 }
 

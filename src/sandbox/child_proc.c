@@ -1,10 +1,10 @@
 /* The child's /proc: masks, views, and what is read-only there. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "linux/mount.h"
 #include "linux/netns.h"
 #include "sandbox/child.h"
@@ -61,15 +61,13 @@ static int mask_entries(struct sandbox_child *child, int proc, struct error *err
 	struct mask file = { .fd = &child->mask_file }, directory = { .fd = &child->mask };
 	if (fstat(*file.fd, &file.st) || fstat(*directory.fd, &directory.st))
 		return fail_errno(err, "list the paths to mask");
-	DIR *entries = opendir(PROC);
+	auto_walk DIR *entries = walk_open(AT_FDCWD, PROC);
 	struct dirent *entry;
 	int failed = entries ? 0 : fail_errno(err, "read '%s'", PROC);
-	while (!failed && (entry = readdir(entries)))
+	while (!failed && (entry = walk_next(entries)))
 		if (is_masked(child->plan, entry->d_name))
 			failed = cover(entry->d_type == DT_DIR ? &directory : &file, proc,
 				entry->d_name, err);
-	if (entries)
-		closedir(entries);
 	return failed;
 }
 

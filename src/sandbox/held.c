@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/walk.h"
 #include "format/procfs.h"
 #include "sandbox/usage.h"
 
@@ -30,15 +31,6 @@ struct count {
 	uint64_t looks;
 	uid_t self;
 };
-
-static DIR *open_list(int dir, const char *path)
-{
-	int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *list = fd < 0 ? NULL : fdopendir(fd);
-	if (!list)
-		fd_close(&fd);
-	return list;
-}
 
 static bool is_gone(int error)
 {
@@ -90,16 +82,14 @@ static void add_in_flight(struct count *count, int task, const char *fd)
 
 static void add_descriptors(struct count *count, int task)
 {
-	DIR *list = open_list(task, "fd");
+	auto_walk DIR *list = walk_open(task, "fd");
 	if (!list) {
 		count->held->hidden += !is_gone(errno);
 		return;
 	}
 	struct dirent *entry;
-	while ((entry = readdir(list))) {
+	while ((entry = walk_next(list))) {
 		struct stat st;
-		if (entry->d_name[0] == '.')
-			continue;
 		if (++count->looks > LOOKS_MAX) {
 			count->held->hidden++;
 			break;
@@ -111,7 +101,6 @@ static void add_descriptors(struct count *count, int task)
 		else
 			add_deleted(count, &st);
 	}
-	closedir(list);
 }
 
 /* Threads may have tables of descriptors of their own. */
@@ -121,17 +110,15 @@ static void add_open_files(void *ctx, int proc, int pid)
 	char path[48];
 	uint64_t tid;
 	str_format(path, sizeof path, "%d/task", pid);
-	DIR *list = pid == INIT_PID ? NULL : open_list(proc, path);
+	auto_walk DIR *list = pid == INIT_PID ? NULL : walk_open(proc, path);
 	struct dirent *entry;
-	while (list && (entry = readdir(list)))
+	while ((entry = walk_next(list)))
 		if (str_to_u64(str_from(entry->d_name), &tid)) {
 			auto_close int task = openat(
 				dirfd(list), entry->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 			if (task >= 0)
 				add_descriptors(count, task);
 		}
-	if (list)
-		closedir(list);
 }
 
 /* A mapping keeps a deleted file when its last descriptor is closed. Only root of the host may

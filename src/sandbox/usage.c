@@ -1,6 +1,5 @@
 #include "sandbox/usage.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/walk.h"
 #include "format/procfs.h"
 
 #define PROCESSES_MAX 65536
@@ -61,21 +61,15 @@ void usage_done(struct usage *usage)
 /* The position of `proc` is shared with other processes: the directory is opened anew. */
 void usage_each_process(int proc, void (*fn)(void *ctx, int proc, int pid), void *ctx)
 {
-	int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		fd_close(&fd);
-		return;
-	}
+	auto_walk DIR *dir = walk_open(proc, ".");
 	struct dirent *entry;
 	int count = 0;
 	uint64_t pid;
-	while ((entry = readdir(dir)) && count < PROCESSES_MAX)
+	while (count < PROCESSES_MAX && (entry = walk_next(dir)))
 		if (str_to_u64(str_from(entry->d_name), &pid)) {
 			fn(ctx, dirfd(dir), (int)pid);
 			count++;
 		}
-	closedir(dir);
 }
 
 /* Adds the value of `key` in a text of /proc, if it is there. */
@@ -166,20 +160,14 @@ static void add_deleted(void *ctx, int proc, int pid)
 	struct deleted_walk *walk = ctx;
 	char path[48];
 	str_format(path, sizeof path, "%d/fd", pid);
-	int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		fd_close(&fd);
-		return;
-	}
+	auto_walk DIR *dir = walk_open(proc, path);
 	struct dirent *entry;
-	while ((entry = readdir(dir))) {
+	while ((entry = walk_next(dir))) {
 		struct stat st;
-		if (entry->d_name[0] != '.' && !fstatat(dirfd(dir), entry->d_name, &st, 0) &&
-			st.st_nlink == 0 && st.st_dev == walk->device && is_new(walk, st.st_ino))
+		if (!fstatat(dirfd(dir), entry->d_name, &st, 0) && st.st_nlink == 0 &&
+			st.st_dev == walk->device && is_new(walk, st.st_ino))
 			walk->bytes += (uint64_t)st.st_blocks * 512;
 	}
-	closedir(dir);
 }
 
 /* One mapping of smaps: its header says on which device and inode it lies; "Pss" is its share of
