@@ -31,7 +31,7 @@ int agent_send_part(struct agent_job *job, struct error *err);
 /* Core has sent AGENT_CANCEL, or is gone. */
 bool agent_is_canceled(struct agent_job *job);
 
-/* ---- verbs.c, pack.c, unpack.c ---- */
+/* ---- verbs.c, archive.c ---- */
 typedef int agent_fn(struct agent_job *job, struct error *err);
 agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_mkdir, agent_move,
 	agent_remove, agent_pack, agent_unpack, agent_tidy;
@@ -39,8 +39,3 @@ agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_m
 /* ---- verbs.c ---- */
 /* mkdir -p of `path`; `len` bytes of it. */
 int agent_make_directories(const char *path, size_t len, struct error *err);
-
-/* ---- place.c ---- */
-/* Moves what is in `from` into `to`: directories are merged, files and links replaced. What can't
- * go that way (ERR_CONFLICT) is found before anything moves. */
-int agent_place(int from, int to, struct error *err);

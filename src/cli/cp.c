@@ -15,8 +15,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
-#include "cli/tree_pack.h"
-#include "cli/tree_unpack.h"
+#include "cli/tree.h"
 #include "format/uri.h"
 
 #define CHUNK 65536
@@ -43,8 +42,7 @@ struct copy {
 	struct place from, to;
 	struct progress progress;
 	uint64_t began_ms, bytes, total;
-	unsigned long left_out, outward;
-	const char *first_left_out, *first_outward; /* or NULL */
+	struct tree_note left_out, outward;
 };
 
 /* What a signal handler can reach: a connection that is shut down ends whoever reads from it, and
@@ -235,7 +233,6 @@ static int copy_in_tree(struct copy *copy, const struct found *there, struct err
 	struct arena *arena = copy->remote->arena;
 	const char *path, *name = copy->from.is_contents ? "" : name_of(arena, copy->from.path);
 	auto_close int dir = open(copy->from.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct pack_left_out left_out;
 	struct error reason;
 	struct pack pack;
 	if (dir < 0)
@@ -247,10 +244,7 @@ static int copy_in_tree(struct copy *copy, const struct found *there, struct err
 	int failed = pack_begin(&pack, dir, err) ||
 		     upload(copy, request, "application/x-tar", pack.archive, NULL, err);
 	/* The daemon refuses an archive that isn't whole; why it isn't is said here. */
-	int packed = pack_finish(&pack, &left_out, &reason);
-	copy->left_out = left_out.count;
-	if (left_out.count)
-		copy->first_left_out = arena_text(arena, left_out.first);
+	int packed = pack_finish(&pack, &copy->left_out, &reason);
 	if (packed && (!failed || reason.sys_errno != EPIPE)) {
 		*err = reason;
 		return error_context(err, "copy '%s'", copy->from.path);
@@ -294,7 +288,7 @@ static int copy_in(struct copy *copy, struct error *err)
 
 /* Takes all of the answer. */
 static int receive(
-	struct copy *copy, const char *path, int fd, struct unpack *unpack, struct error *err)
+	struct copy *copy, const char *path, int fd, struct tree_unpack *unpack, struct error *err)
 {
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response = { 0 };
@@ -308,7 +302,7 @@ static int receive(
 	if (response.length != UINT64_MAX)
 		copy->total = response.length;
 	while ((got = client_read(&copy->remote->client, &response, data, sizeof data, err)) > 0) {
-		if (unpack && unpack_add(unpack, (struct str){ data, (size_t)got }, err))
+		if (unpack && tree_unpack_add(unpack, (struct str){ data, (size_t)got }, err))
 			return -1;
 		if (!unpack && fd_write_full(fd, data, (size_t)got) != got)
 			return fail_errno(err, "write '%s'", copy->to.path);
@@ -359,18 +353,12 @@ static int copy_out_tree(
 		arena_printf(
 			arena, "/archive?path=%s", remote_escape(copy->remote, copy->from.path)));
 	int failed = unpack_begin(&unpack, place, err);
-	if (!source->is_link)
-		unpack.root_mode = source->mode;
-	unpack.is_workspace =
-		!strcmp(path_normalize(arena, "/workspace", copy->from.path), "/workspace");
-	failed = failed || receive(copy, request, -1, &unpack, err) ||
-		 unpack_finish(&unpack, name, err);
-	copy->left_out = unpack.left_out;
-	if (unpack.first_left_out)
-		copy->first_left_out = arena_text(arena, unpack.first_left_out);
-	copy->outward = unpack.outward;
-	if (unpack.first_outward)
-		copy->first_outward = arena_text(arena, unpack.first_outward);
+	if (!strcmp(path_normalize(arena, "/workspace", copy->from.path), "/workspace"))
+		unpack_workspace(&unpack);
+	failed = failed || receive(copy, request, -1, &unpack.tree, err) ||
+		 unpack_finish(&unpack, name, source->is_link ? 0755 : source->mode, err);
+	copy->left_out = unpack.tree.left_out;
+	copy->outward = unpack.tree.outward;
 	unpack_done(&unpack);
 	return failed ? error_context(err, "copy to '%s'", copy->to.path) : 0;
 }
@@ -434,17 +422,13 @@ static int copy_out(struct copy *copy, struct error *err)
 }
 
 /* what: how one is called, and how several. */
-static void warn_of(unsigned long count, const char *const what[2], const char *first)
+static void warn_of(const struct tree_note *note, const char *const what[2])
 {
-	char shown[512] = "";
-	if (first)
-		str_printable(shown, sizeof shown, str_from(first));
-	if (count)
-		cli_say("warning: %lu %s%s%s", count, what[count != 1],
-			!first	     ? ""
-			: count == 1 ? ": "
-				     : "; the first: ",
-			shown);
+	char shown[512];
+	str_printable(shown, sizeof shown, str_from(note->first));
+	if (note->count)
+		cli_say("warning: %llu %s%s %s", (unsigned long long)note->count,
+			what[note->count != 1], note->count == 1 ? ":" : "; the first:", shown);
 }
 
 static void warn(const struct copy *copy)
@@ -453,8 +437,8 @@ static void warn(const struct copy *copy)
 		"entries can't be copied and were left out" };
 	static const char *const outward[2] = { "link points outside of the copy",
 		"links point outside of the copy" };
-	warn_of(copy->left_out, left_out, copy->first_left_out);
-	warn_of(copy->outward, outward, copy->first_outward);
+	warn_of(&copy->left_out, left_out);
+	warn_of(&copy->outward, outward);
 }
 
 static void print_result(const struct copy *copy, struct buf *out)
@@ -463,8 +447,8 @@ static void print_result(const struct copy *copy, struct buf *out)
 	json_init(&j, out, false);
 	json_object(&j, NULL);
 	json_u64(&j, "bytes", copy->bytes);
-	json_u64(&j, "left_out", copy->left_out);
-	json_u64(&j, "outward_links", copy->outward);
+	json_u64(&j, "left_out", copy->left_out.count);
+	json_u64(&j, "outward_links", copy->outward.count);
 	json_end(&j);
 	buf_char(out, '\n');
 }

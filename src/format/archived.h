@@ -1,4 +1,4 @@
-/* archived.h -- one entry of an archive that a stranger sent: may it come in, and as what. Pure.
+/* archived.h -- one entry of a tar archive that a stranger sent: may it come in, and as what. Pure.
  * 1. What is allowed is a file, a directory, a link or a hard link at a clean relative path; a hard
  * link's target is one, too.
  * 2. A link's target is any text: who makes files of entries follows no link, neither one of the
@@ -6,22 +6,10 @@
 #pragma once
 #include <limits.h>
 #include "base/error.h"
+#include "format/tar.h"
 
-#define ARCHIVED_DEPTH_MAX 100 /* components of a path */
+#define ARCHIVED_DEPTH_MAX 100 /* components of a path in an upload */
 
-enum archived_type {
-	ARCHIVED_FILE,
-	ARCHIVED_DIRECTORY,
-	ARCHIVED_LINK,	    /* to a path */
-	ARCHIVED_HARD_LINK, /* to another entry */
-	ARCHIVED_OTHER,	    /* device, fifo, socket, … */
-};
-struct archived {
-	const char *name;
-	enum archived_type type;
-	unsigned mode;
-	const char *target; /* of both kinds of links */
-};
 /* What it becomes. */
 struct archived_place {
 	char path[PATH_MAX];   /* clean; "": the root */
@@ -29,6 +17,7 @@ struct archived_place {
 	unsigned mode;	       /* permission bits */
 };
 /* ERR_DENIED, ERR_INVALID, ERR_LIMIT (depth, length): the text names the entry. */
-int archived_judge(const struct archived *entry, struct archived_place *place, struct error *err);
+int archived_judge(const struct tar_entry *entry, unsigned depth_max, struct archived_place *place,
+	struct error *err);
 /* An extended attribute of the entry: success means that it may be dropped, silently. */
 int archived_judge_attribute(const char *name, const char *attribute, struct error *err);

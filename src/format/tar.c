@@ -691,27 +691,6 @@ int tar_reader_finish(const struct tar_reader *reader, struct error *err)
 	return reader->zeros == 2 ? 0 : fail(err, ERR_CORRUPT, "the archive is truncated");
 }
 
-const char *tar_clean_name(struct arena *arena, const char *name)
-{
-	struct str rest = str_from(name), part;
-	char *clean = arena_alloc(arena, rest.len + 1);
-	size_t len = 0;
-	if (name[0] == '/')
-		return NULL;
-	while (str_next(&rest, '/', &part)) {
-		if (str_is(part, ".."))
-			return NULL;
-		if (!part.len || str_is(part, "."))
-			continue;
-		if (len)
-			clean[len++] = '/';
-		memcpy(clean + len, part.data, part.len);
-		len += part.len;
-	}
-	clean[len] = 0;
-	return clean;
-}
-
 bool tar_link_stays(const char *name, const char *target)
 {
 	struct str rest = str_from(target), part;

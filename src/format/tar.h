@@ -6,11 +6,10 @@
  * GNU's long names and base-256 numbers, and what came before them. Other forms of sparse files are
  * refused.
  * 3. Names and targets come out as they stand in the archive, which may be an attacker's: who makes
- * files of them asks tar_clean_name and tar_link_stays, and follows nothing. */
+ * files of them asks archived_judge first, and follows nothing. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
@@ -94,9 +93,6 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 /* The input is at its end: ERR_CORRUPT when the archive isn't. */
 int tar_reader_finish(const struct tar_reader *reader, struct error *err);
 
-/* Without "./", empty components and a slash at the end; "" is the root of the tree. NULL: it is
- * absolute or has "..". */
-const char *tar_clean_name(struct arena *arena, const char *name);
 /* Whether a symlink with this (clean) name can't lead out of the tree, also when other links that
  * stay are on the way: relative, ".." only at its beginning, and no more of them than the link has
  * directories above it. */

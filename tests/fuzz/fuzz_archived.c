@@ -27,26 +27,27 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 3 || size > 8000)
 		return 0;
-	struct archived entry = { .type = data[0] % 5, .mode = (unsigned)(data[1] << 8 | data[2]) };
+	struct tar_entry entry = { .kind = data[0] % 5,
+		.mode = (unsigned)(data[1] << 8 | data[2]) };
 	struct str text = { (const char *)data + 3, size - 3 }, first, second;
 	str_cut(text, '\n', &first, &second);
 	str_format(name, sizeof name, "%.*s", (int)first.len, first.data);
 	str_format(target, sizeof target, "%.*s", (int)second.len, second.data);
 	entry.name = name;
-	entry.target = target;
+	entry.link = target;
 	str_copy(attribute, sizeof attribute, target);
 	if (archived_judge_attribute(name, attribute, &err) == 0)
 		check(strncmp(attribute, "security.", 9) != 0);
-	if (archived_judge(&entry, &place, &err) < 0) {
+	if (archived_judge(&entry, ARCHIVED_DEPTH_MAX, &place, &err) < 0) {
 		check(err.code == ERR_DENIED || err.code == ERR_INVALID || err.code == ERR_LIMIT);
 		return 0;
 	}
 	size_t depth = count_parts(place.path, &is_clean);
 	check(is_clean && depth <= ARCHIVED_DEPTH_MAX && !(place.mode & ~0777u));
-	check(entry.type != ARCHIVED_OTHER && (depth > 0 || entry.type == ARCHIVED_DIRECTORY));
-	if (entry.type == ARCHIVED_HARD_LINK)
+	check(entry.kind != TAR_OTHER && (depth > 0 || entry.kind == TAR_DIRECTORY));
+	if (entry.kind == TAR_HARDLINK)
 		check(count_parts(place.target, &is_clean) > 0 && is_clean);
-	if (entry.type == ARCHIVED_LINK)
+	if (entry.kind == TAR_SYMLINK)
 		check(target[0] && strcmp(place.target, target) == 0);
 	return 0;
 }

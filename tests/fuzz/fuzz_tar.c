@@ -59,18 +59,14 @@ static void check_written(const char *data, size_t size)
 	struct tar_reader reader, again;
 	struct error err;
 	struct str input = { data, size }, bytes;
-	auto_arena struct arena arena;
 	int step;
-	arena_init(&arena);
 	tar_reader_init(&reader);
 	while ((step = tar_read(&reader, &input, &bytes, &err)) == TAR_ENTRY || step == TAR_DATA) {
 		auto_buf struct buf out;
 		buf_init(&out, BUF_MAX_DEFAULT);
 		struct tar_entry *entry = &reader.entry;
-		const char *clean = tar_clean_name(&arena, entry->name);
-		check(!clean || (clean[0] != '/' && !strstr(clean, "//")));
 		if (entry->link)
-			tar_link_stays(clean ? clean : "", entry->link);
+			tar_link_stays(entry->name, entry->link);
 		if (step == TAR_DATA || entry->kind == TAR_OTHER)
 			continue;
 		check(tar_write_entry(&out, entry, &err) == 0 && out.len % TAR_BLOCK == 0);

@@ -9,8 +9,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "cli/tree_pack.h"
-#include "cli/tree_unpack.h"
+#include "cli/tree.h"
 #include "tree_fixture.h"
 #include "unit.h"
 
@@ -60,13 +59,13 @@ static int unpack_given(const struct given *given, size_t count, const char *nam
 	tar_write_end(&out);
 	int failed = unpack_begin(&unpack, place, err);
 	for (size_t at = 0; !failed && at < out.len; at += 100)
-		failed = unpack_add(&unpack,
+		failed = tree_unpack_add(&unpack.tree,
 			(struct str){ out.data + at, out.len - at < 100 ? out.len - at : 100 },
 			err);
 	if (!failed)
-		failed = unpack_finish(&unpack, name, err);
+		failed = unpack_finish(&unpack, name, 0755, err);
 	if (outward)
-		*outward = unpack.outward;
+		*outward = unpack.tree.outward.count;
 	unpack_done(&unpack);
 	return failed;
 }
@@ -85,7 +84,7 @@ static void a_tree_comes_out_as_it_went_in(void **state)
 	struct error err;
 	struct pack pack;
 	struct unpack unpack;
-	struct pack_left_out left_out;
+	struct tree_note left_out;
 	char data[1000];
 	ssize_t got;
 	static char long_name[201];
@@ -104,11 +103,12 @@ static void a_tree_comes_out_as_it_went_in(void **state)
 	assert_int_equal(pack_begin(&pack, from, &err), 0);
 	assert_int_equal(unpack_begin(&unpack, place, &err), 0);
 	while ((got = read(pack.archive, data, sizeof data)) > 0)
-		assert_int_equal(unpack_add(&unpack, (struct str){ data, (size_t)got }, &err), 0);
+		assert_int_equal(
+			tree_unpack_add(&unpack.tree, (struct str){ data, (size_t)got }, &err), 0);
 	assert_int_equal(pack_finish(&pack, &left_out, &err), 0);
 	assert_int_equal(left_out.count, 1);
-	assert_int_equal(unpack_finish(&unpack, "t", &err), 0);
-	assert_int_equal(unpack.left_out, 0);
+	assert_int_equal(unpack_finish(&unpack, "t", 0755, &err), 0);
+	assert_int_equal(unpack.tree.left_out.count, 0);
 	unpack_done(&unpack);
 	struct stat st;
 	assert_file(root, "place/in/t/a", "hello", 0640);
@@ -126,9 +126,10 @@ static void a_tree_comes_out_as_it_went_in(void **state)
 	assert_int_equal(pack_begin(&pack, from, &err), 0);
 	assert_int_equal(unpack_begin(&unpack, again, &err), 0);
 	while ((got = read(pack.archive, data, sizeof data)) > 0)
-		assert_int_equal(unpack_add(&unpack, (struct str){ data, (size_t)got }, &err), 0);
+		assert_int_equal(
+			tree_unpack_add(&unpack.tree, (struct str){ data, (size_t)got }, &err), 0);
 	assert_int_equal(pack_finish(&pack, &left_out, &err), 0);
-	assert_int_equal(unpack_finish(&unpack, "t", &err), 0);
+	assert_int_equal(unpack_finish(&unpack, "t", 0755, &err), 0);
 	unpack_done(&unpack);
 	assert_file(root, "place/in/t/a", "again", 0600);
 	assert_int_equal(count_names("place/in"), 7);
@@ -139,7 +140,7 @@ static void a_tree_that_cannot_be_read_makes_no_whole_archive(void **state)
 	struct error err;
 	struct pack pack;
 	struct tar_reader reader;
-	struct pack_left_out left_out;
+	struct tree_note left_out;
 	char data[1000];
 	ssize_t got;
 	int step = TAR_MORE;
@@ -301,8 +302,8 @@ static void an_archive_that_is_cut_changes_nothing(void **state)
 	assert_int_equal(tar_write_entry(&out, &entry, &err), 0);
 	buf_text(&out, "only so far");
 	assert_int_equal(unpack_begin(&unpack, place, &err), 0);
-	assert_int_equal(unpack_add(&unpack, (struct str){ out.data, out.len }, &err), 0);
-	assert_int_equal(unpack_finish(&unpack, "t", &err), -1);
+	assert_int_equal(tree_unpack_add(&unpack.tree, (struct str){ out.data, out.len }, &err), 0);
+	assert_int_equal(unpack_finish(&unpack, "t", 0755, &err), -1);
 	assert_int_equal(err.code, ERR_CORRUPT);
 	unpack_done(&unpack);
 	assert_int_equal(count_names("place/in"), 0);

@@ -1,35 +1,32 @@
-/* pack.c -- a tree becomes a tar archive. Nothing is followed, no mount is entered; files,
- * directories and links go in, hard links once, holes as holes; sockets, fifos and devices are left
- * out. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "agent/agent.h"
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "format/tar.h"
+#include "base/walk.h"
+#include "tree/tree.h"
 
 #define CHUNK ((size_t)128 << 10)
 #define EXTENTS_MAX 10000 /* of one file: with more, the rest of its holes are zeros */
 
 struct pack {
-	int out;
+	struct tree_pack *asked;
 	struct buf path; /* of what is being packed */
 	struct buf rest; /* that isn't written yet */
-	struct arena *arena;
+	struct arena arena;
 	struct map links; /* inode -> the first name of a file that has several */
 };
 
 static int flush(struct pack *pack, struct error *err)
 {
-	if (fd_write_full(pack->out, pack->rest.data, pack->rest.len) != (ssize_t)pack->rest.len)
+	if (fd_write_full(pack->asked->out, pack->rest.data, pack->rest.len) !=
+		(ssize_t)pack->rest.len)
 		return fail_errno(err, "write the archive");
 	buf_clear(&pack->rest);
 	return 0;
@@ -66,7 +63,7 @@ static void find_regions(struct pack *pack, int fd, const struct stat *st, struc
 		off_t end = lseek(fd, at, SEEK_HOLE);
 		if (end < 0 || end > st->st_size || found.count == EXTENTS_MAX - 1)
 			end = st->st_size;
-		vec_push(pack->arena, &found,
+		vec_push(&pack->arena, &found,
 			(struct tar_region){ (uint64_t)at, (uint64_t)(end - at) });
 		at = end;
 	}
@@ -131,7 +128,7 @@ static int pack_file(struct pack *pack, int fd, const struct stat *st, struct er
 			entry.kind = TAR_HARDLINK;
 			return write_entry(pack, &entry, err);
 		}
-		map_set(&pack->links, key, arena_text(pack->arena, pack->path.data));
+		map_set(&pack->links, key, arena_text(&pack->arena, pack->path.data));
 	}
 	entry.size = (uint64_t)st->st_size;
 	find_regions(pack, fd, st, &entry);
@@ -160,6 +157,14 @@ static int pack_link(
 
 static int pack_directory(struct pack *pack, int fd, int depth, struct error *err);
 
+static void leave_out(struct pack *pack)
+{
+	struct tree_note *note = &pack->asked->left_out;
+
+	if (!note->count++)
+		str_format(note->first, sizeof note->first, "'%s'", pack->path.data);
+}
+
 /* Gone, or something else by now. */
 static bool is_vanished(int sys_errno)
 {
@@ -177,10 +182,13 @@ static int pack_entry(struct pack *pack, int dir, const char *name, int depth, s
 		return is_vanished(errno) ? 0 : fail_errno(err, "look at '%s'", pack->path.data);
 	if (S_ISLNK(st.st_mode))
 		return pack_link(pack, dir, name, &st, err);
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		leave_out(pack);
 		return 0;
-	auto_close int fd =
-		S_ISDIR(st.st_mode) ? path_open_entry(dir, name) : openat(dir, name, flags);
+	}
+	/* It may become something else meanwhile: a fifo isn't waited for. */
+	bool is_bounded = S_ISDIR(st.st_mode) && !pack->asked->crosses_mounts;
+	auto_close int fd = is_bounded ? path_open_entry(dir, name) : openat(dir, name, flags);
 	if (fd < 0 && errno == EXDEV)
 		return 0; /* a mount */
 	if (fd < 0)
@@ -189,8 +197,10 @@ static int pack_entry(struct pack *pack, int dir, const char *name, int depth, s
 		return fail_errno(err, "open '%s'", pack->path.data);
 	if (S_ISREG(st.st_mode))
 		return pack_file(pack, fd, &st, err);
-	if (!S_ISDIR(st.st_mode))
+	if (!S_ISDIR(st.st_mode)) {
+		leave_out(pack);
 		return 0;
+	}
 	entry = entry_of(pack, TAR_DIRECTORY, &st);
 	if (write_entry(pack, &entry, err) < 0)
 		return -1;
@@ -200,75 +210,45 @@ static int pack_entry(struct pack *pack, int dir, const char *name, int depth, s
 /* What is in it; closes fd. */
 static int pack_directory(struct pack *pack, int fd, int depth, struct error *err)
 {
-	DIR *walk = fdopendir(fd);
+	auto_walk DIR *walk = walk_from(fd);
 	size_t len = pack->path.len;
 	struct dirent *entry;
-	int failed = 0;
 
-	if (!walk) {
-		close(fd);
+	if (!walk)
 		return fail_errno(err, "open '%s'", pack->path.data);
-	}
 	if (depth > PATH_DEPTH_MAX)
-		failed = fail(err, ERR_LIMIT, "'%.200s...' is deeper than %d directories",
+		return fail(err, ERR_LIMIT, "'%.200s...' is deeper than %d directories",
 			pack->path.data, PATH_DEPTH_MAX);
-	for (errno = 0; !failed && (entry = readdir(walk)); errno = 0) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
+	while ((entry = walk_next(walk))) {
 		buf_printf(&pack->path, "%s%s", len ? "/" : "", entry->d_name);
-		failed = pack_entry(pack, dirfd(walk), entry->d_name, depth, err);
+		if (pack_entry(pack, dirfd(walk), entry->d_name, depth, err) < 0)
+			return -1;
 		pack->path.len = len;
 		pack->path.data[len] = '\0';
 	}
-	if (!failed && errno)
-		failed = fail_errno(err, "read directory '%s'", pack->path.data);
-	closedir(walk);
-	return failed;
+	return errno ? fail_errno(err, "read directory '%s'", pack->path.data) : 0;
 }
 
-/* -- the whole -- */
-
-static int pack_opened(struct agent_job *job, int fd, const struct stat *st, struct error *err)
+int tree_pack(struct tree_pack *asked, int fd, const char *name, struct error *err)
 {
-	struct pack pack = { .out = job->fd, .arena = &job->arena };
-	int failed;
+	auto_close int from = fd;
+	struct pack pack = { .asked = asked };
+	struct stat st;
 
-	map_init(&pack.links, &job->arena);
+	if (fstat(from, &st) < 0)
+		return fail_errno(err, "look at '%s'", name);
+	arena_init(&pack.arena);
+	map_init(&pack.links, &pack.arena);
 	buf_init(&pack.path, (size_t)1 << 20);
 	buf_init(&pack.rest, (size_t)8 << 20);
-	if (S_ISREG(st->st_mode)) {
-		buf_text(&pack.path, path_basename(job->path));
-		failed = pack_file(&pack, fd, st, err);
-		close(fd);
-	} else {
-		failed = pack_directory(&pack, fd, 0, err);
-	}
+	buf_text(&pack.path, S_ISDIR(st.st_mode) ? "" : name);
+	int failed = S_ISDIR(st.st_mode) ? pack_directory(&pack, take_fd(&from), 0, err)
+					 : pack_file(&pack, from, &st, err);
 	tar_write_end(&pack.rest);
 	if (!failed)
 		failed = flush(&pack, err);
 	buf_done(&pack.path);
 	buf_done(&pack.rest);
-	return failed;
-}
-
-int agent_pack(struct agent_job *job, struct error *err)
-{
-	struct stat st;
-
-	if (stat(job->path, &st) < 0)
-		return fail_errno(err, "'%s'", job->path);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a %s", job->path, path_type(st.st_mode));
-	auto_close int fd = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno(err, "open '%s'", job->path);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_CONFLICT, "open '%s': it was replaced while it was opened",
-			job->path);
-	if (agent_send_part(job, err) < 0)
-		return -1;
-	int failed = pack_opened(job, take_fd(&fd), &st, err);
-	/* Whoever reads the archive has its end before core hears of it. */
-	fd_close(&job->fd);
+	arena_done(&pack.arena);
 	return failed;
 }
