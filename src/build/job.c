@@ -1,5 +1,6 @@
 #include "build/job.h"
 
+#include <limits.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/str.h"
 #include "proc/capture.h"
 #include "build/environment.h"
+#include "build/process.h"
 #include "sandbox/host.h"
 #include "sandbox/isolation.h"
 
@@ -31,7 +33,7 @@ static void on_listening(void *ctx, int fd)
 	struct running *running = ctx;
 	auto_close int listener = fd;
 	/* What fails here shows as a network that isn't there; the reason is ours to tell. */
-	if (forward_serve(&running->jobs->forward, FORWARD_POLICY, listener, &running->failure))
+	if (egress_serve(&running->jobs->egress, listener, &running->failure))
 		running->has_failed = true;
 }
 
@@ -93,6 +95,16 @@ static enum job_end end_of(const struct result *result)
 	return ends[result->reason];
 }
 
+/* A job that failed because the role has ended says nothing that helps. */
+static int check_network(struct jobs *jobs, struct error *err)
+{
+	struct egress_status status;
+	if (!egress_look(&jobs->egress, &status, err))
+		return 0;
+	error_hint(err, "run the build again");
+	return error_context(err, "the build has lost its network");
+}
+
 static int carry_out(struct jobs *jobs, const struct job *job, struct plan_options *options,
 	struct host *host, struct arena *arena, struct sandbox_io *io, struct job_result *result,
 	struct error *err)
@@ -114,6 +126,8 @@ static int carry_out(struct jobs *jobs, const struct job *job, struct plan_optio
 		*err = running->failure;
 		return -1;
 	}
+	if (job->forward && result_exit_code(&outcome) && check_network(jobs, err))
+		return -1;
 	/* What the sandbox took as its own was meant for all of the build. */
 	if (outcome.reason == REASON_CANCELED && jobs->runner.interrupted)
 		++*jobs->runner.interrupted;
@@ -152,7 +166,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 	arena_init(&arena);
 	if (job->forward && !jobs->is_open)
 		return fail(err, ERR_FAILED,
-			"a build step needs the network, but the forwarder is closed");
+			"a build step needs the network, but the network is closed");
 	host_init(&host);
 	add_env(job, &arena, &options);
 	int failed = add_binds(job, jobs->layers->home, &arena, &options, err) ||
@@ -164,18 +178,27 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 	return failed ? -1 : 0;
 }
 
-static int open_network(void *ctx, const struct index_set *indexes, struct error *err)
+/* The daemon's, or one of our own, for as long as this build takes. */
+static int find_role(struct jobs *jobs, struct error *err)
 {
-	struct jobs *jobs = ctx;
+	char program[PATH_MAX];
+	ssize_t len;
+	if (jobs->role.service >= 0)
+		return 0;
+	len = readlink("/proc/self/exe", program, sizeof program - 1);
+	if (len < 0)
+		return fail_errno(err, "read '/proc/self/exe'");
+	program[len] = 0;
+	jobs->starter = getpid();
+	return egress_start(
+		program, jobs->layers->home->uid, jobs->layers->home->gid, &jobs->role, err);
+}
+
+static int allow_indexes(struct jobs *jobs, const struct index_set *indexes, struct error *err)
+{
 	auto_arena struct arena arena;
-	struct forward_options options = { .uid = jobs->layers->home->uid,
-		.gid = jobs->layers->home->gid };
 	struct forward_host host;
 	arena_init(&arena);
-	if (jobs->is_open)
-		return 0;
-	if (forward_proxies_find(&options.proxies, err))
-		return -1;
 	for (size_t i = 0; i < indexes->extra.count + 1; i++) {
 		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
 		if (!url)
@@ -183,10 +206,25 @@ static int open_network(void *ctx, const struct index_set *indexes, struct error
 		if (forward_host_from_url(url, &arena, &host, err))
 			return -1;
 		host.is_named = true;
-		vec_push(&arena, &options.hosts, host);
+		if (egress_allow(&jobs->egress, &host, err))
+			return -1;
 	}
-	if (forward_start(&options, &jobs->forward, err))
-		return error_context(err, "start the forwarder to the indexes");
+	return 0;
+}
+
+static int open_network(void *ctx, const struct index_set *indexes, struct error *err)
+{
+	struct jobs *jobs = ctx;
+	struct egress_policy policy = { 0 };
+	if (jobs->is_open)
+		return 0;
+	if (forward_proxies_find(&policy.proxies, err))
+		return -1;
+	if (find_role(jobs, err) || egress_open(jobs->role.service, &policy, &jobs->egress, err) ||
+		allow_indexes(jobs, indexes, err)) {
+		egress_close(&jobs->egress);
+		return error_context(err, "open the network to the indexes");
+	}
 	jobs->is_open = true;
 	jobs->opener = getpid();
 	return 0;
@@ -196,44 +234,49 @@ static int allow_host(void *ctx, const char *name, uint16_t port, bool is_named,
 {
 	struct jobs *jobs = ctx;
 	const struct forward_host host = { name, port, is_named };
-	return forward_allow(&jobs->forward, FORWARD_POLICY, &host, err);
+	return egress_allow(&jobs->egress, &host, err);
 }
 
 static int settle_network(void *ctx, struct error *err)
 {
 	struct jobs *jobs = ctx;
-	return forward_settle(&jobs->forward, FORWARD_POLICY, err);
+	return egress_settle(&jobs->egress, err);
 }
 
 static void close_network(void *ctx)
 {
 	struct jobs *jobs = ctx;
 	if (jobs->is_open && jobs->opener == getpid())
-		forward_stop(&jobs->forward);
+		egress_close(&jobs->egress);
 	jobs->is_open = false;
+}
+
+/* All zero when the network is closed or the role has ended. */
+static struct egress_status look(struct jobs *jobs)
+{
+	struct egress_status status = { 0 };
+	struct error ignored;
+	if (jobs->is_open)
+		egress_look(&jobs->egress, &status, &ignored);
+	return status;
 }
 
 static uint64_t network_bytes(void *ctx)
 {
-	const struct jobs *jobs = ctx;
-	return jobs->is_open ? jobs->forward.counts->bytes_in : 0;
+	return look(ctx).bytes_in;
 }
 
 static void network_refused(void *ctx, char out[320])
 {
-	const struct jobs *jobs = ctx;
-	out[0] = 0;
-	if (jobs->is_open)
-		forward_last_refused(&jobs->forward, out);
+	struct egress_status status = look(ctx);
+	str_copy(out, sizeof status.last_refused, status.last_refused);
 }
 
 _Static_assert(FORWARD_FAILURE_SIZE == BUILD_NETWORK_FAILURE_SIZE, "one text");
 static void network_failed(void *ctx, char out[FORWARD_FAILURE_SIZE])
 {
-	const struct jobs *jobs = ctx;
-	out[0] = 0;
-	if (jobs->is_open)
-		forward_last_failure(&jobs->forward, out);
+	struct egress_status status = look(ctx);
+	str_copy(out, sizeof status.last_failure, status.last_failure);
 }
 
 #define KEYRING_MS 20000
@@ -260,7 +303,8 @@ void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 {
 	*jobs = (struct jobs){ .layers = layers,
 		.pid = getpid(),
-		.forward = FORWARD_NONE,
+		.role = { .pid = -1, .service = build_take_egress() },
+		.egress = EGRESS_NONE,
 		.runner = { .ctx = jobs, .run = run_job },
 		.network = { .ctx = jobs,
 			.open = open_network,
@@ -276,4 +320,6 @@ void jobs_init(struct jobs *jobs, const struct layer_store *layers)
 void jobs_done(struct jobs *jobs)
 {
 	close_network(jobs);
+	if (jobs->starter == getpid())
+		egress_stop(&jobs->role);
 }

@@ -1,14 +1,16 @@
-/* job.h -- runs the jobs of envs/ in sandboxes, and keeps the forwarder that some of them reach the
- * indexes through. The only network a build ever has. */
+/* job.h -- runs the jobs of envs/ in sandboxes, and holds the egress policy through which some of
+ * them reach the indexes. The only network a build ever has. */
 #pragma once
-#include "egress/forward.h"
+#include "egress/egress.h"
 #include "envs/build.h"
 #include "envs/runner.h"
 
 struct jobs {
 	const struct layer_store *layers;
-	pid_t pid; /* of who made it */
-	struct forward forward;
+	pid_t pid;		 /* of who made it */
+	struct egress_role role; /* pid -1: not ours to stop; the daemon's, or not started yet */
+	pid_t starter;
+	struct egress egress;
 	bool is_open;
 	pid_t opener; /* who closes it: processes forked off for parts of a build share it */
 	struct runner runner;

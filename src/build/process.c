@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -20,8 +21,7 @@
 
 /* ---- for a command ---- */
 
-/* Beside this executable, else on PATH. */
-static int find_program(char out[PATH_MAX], struct error *err)
+int build_find_program(char out[PATH_MAX], struct error *err)
 {
 	ssize_t len = readlink("/proc/self/exe", out, PATH_MAX - sizeof BUILD_PROGRAM);
 	if (len > 0) {
@@ -47,7 +47,7 @@ static int find_program(char out[PATH_MAX], struct error *err)
 int build_execute(char *const argv[], struct error *err)
 {
 	char path[PATH_MAX];
-	if (find_program(path, err))
+	if (build_find_program(path, err))
 		return -1;
 	execv(path, argv);
 	return fail_errno(err, "execute '%s'", path);
@@ -97,7 +97,7 @@ int build_run(char *const argv[], struct buf *said, int *exit_code, struct error
 {
 	char path[PATH_MAX];
 	struct child child;
-	if (find_program(path, err))
+	if (build_find_program(path, err))
 		return -1;
 	if (child_fork(&child, said ? CHILD_PIPE : 0, SIGTERM, err))
 		return error_context(err, "start '%s'", path);
@@ -124,6 +124,17 @@ int build_run(char *const argv[], struct buf *said, int *exit_code, struct error
 }
 
 /* ---- for the launcher ---- */
+
+#define EGRESS_VARIABLE "CARREL_EGRESS_FD"
+#define EGRESS_FD 3
+
+int build_take_egress(void)
+{
+	const char *text = getenv(EGRESS_VARIABLE);
+	bool is_given = text && !strcmp(text, "3");
+	unsetenv(EGRESS_VARIABLE);
+	return is_given && !fcntl(EGRESS_FD, F_SETFD, FD_CLOEXEC) ? EGRESS_FD : -1;
+}
 
 static bool is_null_device(int fd)
 {
@@ -178,8 +189,10 @@ static char **make_env(const struct build_order *order, struct arena *arena)
 {
 	VEC(char *) env = { 0 };
 	for (char **at = environ; *at; at++)
-		if (strncmp(*at, "CARREL_HOME=", 12))
+		if (strncmp(*at, "CARREL_HOME=", 12) != 0 &&
+			strncmp(*at, EGRESS_VARIABLE "=", sizeof EGRESS_VARIABLE) != 0)
 			vec_push(arena, &env, *at);
+	vec_push(arena, &env, arena_printf(arena, EGRESS_VARIABLE "=%d", EGRESS_FD));
 	vec_push(arena, &env, arena_printf(arena, "CARREL_HOME=%s", order->home));
 	vec_push(arena, &env, NULL);
 	return env.items;
@@ -188,19 +201,21 @@ static char **make_env(const struct build_order *order, struct arena *arena)
 static _Noreturn void become_builder(const struct build_order *order, char **argv, char **env)
 {
 	sigset_t none;
-	int moved[3];
+	int moved[EGRESS_FD + 1];
 	setpgid(0, 0);
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	setrlimit(RLIMIT_NOFILE, &order->fds);
-	for (int i = 0; i < 3; i++)
-		if ((moved[i] = fcntl(order->streams[i], F_DUPFD_CLOEXEC, 3)) < 0)
+	for (int i = 0; i <= EGRESS_FD; i++) {
+		int fd = i < EGRESS_FD ? order->streams[i] : order->egress;
+		if ((moved[i] = fcntl(fd, F_DUPFD_CLOEXEC, EGRESS_FD + 1)) < 0)
 			_exit(125);
-	for (int i = 0; i < 3; i++)
+	}
+	for (int i = 0; i <= EGRESS_FD; i++)
 		if (dup2(moved[i], i) < 0)
 			_exit(125);
-	if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC))
+	if (close_range(EGRESS_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC))
 		_exit(125);
 	execve(order->carrel, argv, env);
 	_exit(125);

@@ -1,14 +1,18 @@
 /* process.h -- builds as processes of their own: carrel-build for a command, which waits for it,
  * and `carrel env build` for the launcher, which serves others meanwhile. */
 #pragma once
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 #include "base/buf.h"
 #include "base/error.h"
 
 #define BUILD_PROGRAM "carrel-build"
 
-/* Executes carrel-build, beside this executable or on PATH, in place of this process. Returns only
+/* Finds it beside this executable, else on PATH. */
+int build_find_program(char out[PATH_MAX], struct error *err);
+/* Executes carrel-build in place of this process. Returns only
  * with an error. */
 int build_execute(char *const argv[], struct error *err);
 /* Runs it to its end; `said` (NULL: our own stdout) gets what it prints. SIGINT, SIGTERM and SIGHUP
@@ -23,7 +27,10 @@ struct build_order { /* of a client of the daemon: its texts are nobody's but it
 	size_t option_count;
 	struct rlimit fds; /* that it may have open */
 	int streams[3];	   /* stdin: requirements, or /dev/null */
+	int egress;	   /* service socket of the egress role */
 };
 /* Starts it, in a process group of its own, which is ended (SIGTERM) with this process. ERR_DENIED,
  * ERR_INVALID: what was ordered is not allowed. */
 int build_start_ordered(const struct build_order *order, pid_t *pid, struct error *err);
+/* In carrel-build: the service socket that it was started with, or -1. Once. */
+int build_take_egress(void);

@@ -1,5 +1,4 @@
 /* Moving bytes between a client and the host it asked for. */
-#include "egress/connection.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +7,14 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "egress/internal.h"
 
 #define ROUNDS 8      /* of one flow, then the others have their turn */
 #define DRAIN_MS 2000 /* for the client to read an answer and close */
 
 void connection_watch(struct connection *c, int side, uint32_t events)
 {
-	struct loop *loop = c->server->loop;
+	struct loop *loop = c->policy->server->loop;
 
 	if (c->events[side] == events || c->fds[side] < 0)
 		return;
@@ -71,7 +71,7 @@ static void reap_closed(struct loop *loop, void *ctx)
 
 void connection_close(struct connection *c)
 {
-	struct server *server = c->server;
+	struct server *server = c->policy->server;
 
 	if (c->state == CLOSED)
 		return;
@@ -85,6 +85,7 @@ void connection_close(struct connection *c)
 	loop_cancel(server->loop, c->timer);
 	c->timer = NULL;
 	server->count--;
+	c->policy->count--;
 	if (!server->reaper)
 		server->reaper = loop_after(server->loop, 0, reap_closed, server);
 	serve_on_closed(server);
@@ -102,8 +103,8 @@ void connection_break(struct connection *c)
 
 void connection_set_timer(struct connection *c, uint64_t delay_ms)
 {
-	loop_cancel(c->server->loop, c->timer);
-	c->timer = loop_after(c->server->loop, delay_ms, serve_on_timer, c);
+	loop_cancel(c->policy->server->loop, c->timer);
+	c->timer = loop_after(c->policy->server->loop, delay_ms, serve_on_timer, c);
 }
 
 static void drain(struct connection *c)
@@ -138,7 +139,7 @@ static bool take_body(struct connection *c, size_t *len)
 
 	if (c->request.is_connect)
 		return true;
-	struct str bytes = { c->server->chunk, *len };
+	struct str bytes = { c->policy->server->chunk, *len };
 	if (forward_body_take(&c->body, bytes, &taken, NULL) < 0) {
 		connection_break(c);
 		return false;
@@ -176,7 +177,7 @@ static ssize_t send_some(struct connection *c, int side, const char *data, size_
 	}
 	c->active_ms = clock_monotonic_ms();
 	if (side == CLIENT)
-		c->server->shared->counts.bytes_out += (uint64_t)sent;
+		c->policy->status.bytes_out += (uint64_t)sent;
 	return sent;
 }
 
@@ -202,7 +203,7 @@ static bool flush(struct connection *c, int side)
 static bool fill(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
-	ssize_t got = recv(c->fds[side], c->server->chunk, CHUNK, MSG_DONTWAIT);
+	ssize_t got = recv(c->fds[side], c->policy->server->chunk, CHUNK, MSG_DONTWAIT);
 	size_t len = got > 0 ? (size_t)got : 0;
 
 	if (got < 0 && errno == EINTR)
@@ -220,10 +221,10 @@ static bool fill(struct connection *c, int side)
 	if (side == CLIENT && !take_body(c, &len))
 		return false;
 	if (side == UPSTREAM) /* not where it is sent: answers of our own aren't from there */
-		c->server->shared->counts.bytes_in += len;
-	ssize_t sent = len ? send_some(c, side, c->server->chunk, len) : 0;
+		c->policy->status.bytes_in += len;
+	ssize_t sent = len ? send_some(c, side, c->policy->server->chunk, len) : 0;
 	if (sent >= 0)
-		keep_in_flow(flow, c->server->chunk + sent, len - (size_t)sent);
+		keep_in_flow(flow, c->policy->server->chunk + sent, len - (size_t)sent);
 	return c->state != CLOSED;
 }
 
@@ -260,7 +261,7 @@ static void pump_drain(struct connection *c)
 
 	pump_flow(c, UPSTREAM);
 	for (int round = 0; c->state != CLOSED && round < ROUNDS; round++) {
-		got = recv(c->fds[CLIENT], c->server->chunk, CHUNK, MSG_DONTWAIT);
+		got = recv(c->fds[CLIENT], c->policy->server->chunk, CHUNK, MSG_DONTWAIT);
 		if (got < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
 		if (got < 0 || (!got && c->flows[UPSTREAM].is_shut)) {
@@ -305,9 +306,9 @@ void connection_relay(struct connection *c)
 
 	c->state = RELAYING;
 	c->active_ms = clock_monotonic_ms();
-	connection_set_timer(c, c->server->limits.idle_ms);
-	c->server->shared->counts.connections++;
-	c->server->shared->last_failure[0] = '\0';
+	connection_set_timer(c, c->policy->given.limits.idle_ms);
+	c->policy->status.connections++;
+	c->policy->status.last_failure[0] = '\0';
 	buf_init(&out, 4 * FORWARD_HEAD_MAX);
 	if (c->request.is_connect) {
 		keep_in_flow(&c->flows[UPSTREAM], established, sizeof established - 1);

@@ -3,8 +3,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
-#include "egress/forward.h"
-#include "egress/parts.h"
+#include "egress/internal.h"
 
 #define NAME_MAX_LEN 253
 #define LABEL_MAX_LEN 63

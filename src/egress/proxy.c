@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "egress/parts.h"
+#include "egress/internal.h"
 
 #define CREDENTIALS_MAX 512
 
@@ -151,11 +151,12 @@ int forward_proxies_find(struct forward_proxies *proxies, struct error *err)
 	static const char *const http[] = { "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY",
 		NULL };
 	static const char *const none[] = { "no_proxy", "NO_PROXY", NULL };
-	struct forward_proxies found = { .except = "" };
+	struct forward_proxies found = { 0 };
 	const char *name, *except = first_set(none, &name);
 
-	if (except)
-		found.except = except;
+	if (except && !str_copy(found.except, sizeof found.except, except))
+		return fail(err, ERR_LIMIT, "the variable %s has more than %zu bytes", name,
+			sizeof found.except - 1);
 	if (strcmp(found.except, "*") != 0 && (find_proxy(https, &found.https, err) < 0 ||
 						      find_proxy(http, &found.http, err) < 0))
 		return -1;

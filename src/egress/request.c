@@ -1,9 +1,9 @@
 /* Requests to a proxy. Strict: what two parsers may read in two ways is refused, because the
  * upstream server has the other one. */
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "egress/forward.h"
-#include "egress/parts.h"
+#include "egress/internal.h"
 
 static int parse_target(struct str target, struct forward_request *request, struct error *err)
 {

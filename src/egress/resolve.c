@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "egress/parts.h"
+#include "egress/internal.h"
 
 struct answer { /* less than PIPE_BUF: written and read in one piece */
 	int32_t status;

@@ -1,5 +1,5 @@
-/* The loop of the forwarder: its control socket, the sandboxes' listeners, and what becomes of a
- * request. */
+/* The loop of the role: its service socket, the channels and listeners of policies, and what
+ * becomes of a request. */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -9,14 +9,18 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "egress/connection.h"
+#include "egress/internal.h"
 #include "linux/fd_message.h"
 
 #define PAUSE_MS 200	     /* after accept has failed */
 #define TUNNEL_MS 30000	     /* for a proxy to connect */
 #define TUNNEL_HEAD_MAX 8192 /* of its answer */
+/* Together policies hold at most so many connections; beyond, each may still have its share, so
+ * that no policy is kept out by others. */
+#define CONNECTIONS_MAX 1024
+#define CONNECTIONS_SHARE 16
 
-static void watch_listeners(struct server *server, bool is_wanted);
+static void watch_listeners(struct policy *policy, bool is_wanted);
 
 static void answer_host(struct connection *c, int code, const char *title, const char *why)
 {
@@ -28,20 +32,18 @@ static void answer_host(struct connection *c, int code, const char *title, const
 
 static void refuse_host(struct connection *c, const char *why)
 {
-	struct shared *shared = c->server->shared;
+	struct egress_status *status = &c->policy->status;
 
-	shared->counts.refused++;
-	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
-	str_format(shared->last_refused, sizeof shared->last_refused, "%s:%u", c->request.host,
+	status->refused++;
+	str_format(status->last_refused, sizeof status->last_refused, "%s:%u", c->request.host,
 		c->request.port);
-	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
 	answer_host(c, 403, "Forbidden", why);
 }
 
-/* Not reached: why is told to the client and, for messages, to the parent. */
+/* Not reached: the reason is told to the client and, for messages, to the holder of the policy. */
 static void fail_host(struct connection *c, int code, const char *title, const char *reason)
 {
-	struct shared *shared = c->server->shared;
+	struct egress_status *status = &c->policy->status;
 	char why[400];
 
 	if (c->proxy)
@@ -49,11 +51,8 @@ static void fail_host(struct connection *c, int code, const char *title, const c
 			reason);
 	else
 		str_copy(why, sizeof why, reason);
-
-	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
-	str_format(shared->last_failure, sizeof shared->last_failure, "%s:%u: %s", c->request.host,
+	str_format(status->last_failure, sizeof status->last_failure, "%s:%u: %s", c->request.host,
 		c->request.port, why);
-	__atomic_add_fetch(&shared->sequence, 1, __ATOMIC_SEQ_CST);
 	answer_host(c, code, title, why);
 }
 
@@ -174,7 +173,7 @@ static void connect_next(struct connection *c)
 		}
 		if (status > 0) {
 			c->state = CONNECTING;
-			connection_set_timer(c, c->server->limits.connect_ms);
+			connection_set_timer(c, c->policy->given.limits.connect_ms);
 			connection_watch(c, UPSTREAM, EPOLLOUT);
 			return;
 		}
@@ -202,16 +201,16 @@ static void use_lookup(struct connection *c, const struct lookup *lookup)
 
 static void on_lookup(struct lookup *lookup, void *ctx)
 {
-	struct server *server = ctx;
+	struct policy *policy = ctx;
 
-	for (struct connection *c = server->connections; c; c = c->next)
+	for (struct connection *c = policy->server->connections; c; c = c->next)
 		if (c->state == RESOLVING && c->lookup == lookup)
 			use_lookup(c, lookup);
 }
 
 static void choose_proxy(struct connection *c)
 {
-	const struct forward_proxies *proxies = &c->server->proxies;
+	const struct forward_proxies *proxies = &c->policy->given.proxies;
 	const struct forward_proxy *proxy =
 		c->request.is_connect ? &proxies->https : &proxies->http;
 
@@ -222,32 +221,30 @@ static void choose_proxy(struct connection *c)
 
 static void judge(struct connection *c)
 {
-	struct server *server = c->server;
-	const struct policy *policy = c->policy;
-	forward_hosts hosts = { .items = (struct forward_host *)(uintptr_t)policy->hosts,
-		.count = policy->host_count };
+	struct policy *policy = c->policy;
+	const forward_hosts hosts = { .items = policy->hosts, .count = policy->host_count };
 	const struct forward_host *host = forward_decide(&hosts, &c->request);
 
-	if (!host && policy->is_settled) {
+	if (!host && policy->given.is_settled) {
 		refuse_host(c, "isn't a host that may be reached from here");
 		return;
 	}
 	if (!host) {
 		if (c->state != WAITING)
-			connection_set_timer(c, server->limits.wait_ms);
+			connection_set_timer(c, policy->given.limits.wait_ms);
 		c->state = WAITING;
 		return;
 	}
 	c->is_named = host->is_named;
 	c->state = RESOLVING;
-	loop_cancel(server->loop, c->timer); /* a lookup has a time limit of its own */
+	loop_cancel(policy->server->loop, c->timer); /* a lookup has a time limit of its own */
 	c->timer = NULL;
 	choose_proxy(c);
 	if (c->proxy && !c->is_named && proxy_must_not_reach(host->host)) {
 		refuse_host(c, "is an address that isn't public");
 		return;
 	}
-	c->lookup = resolver_ask(&server->resolver, c->proxy ? c->proxy->host : host->host);
+	c->lookup = resolver_ask(&policy->resolver, c->proxy ? c->proxy->host : host->host);
 	if (!c->lookup)
 		fail_host(c, 502, "Bad Gateway", "can't be resolved now");
 	else if (c->lookup->state != LOOKUP_RUNNING)
@@ -275,7 +272,7 @@ static void read_head(struct connection *c)
 	int status = forward_parse((struct str){ c->head.data, c->head.len }, &c->request, &err);
 	if (status < 0) {
 		char text[640];
-		c->server->shared->counts.refused++;
+		c->policy->status.refused++;
 		str_format(text, sizeof text, "carrel: %s", err.text);
 		connection_answer(c, 400, "Bad Request", text);
 		return;
@@ -339,10 +336,10 @@ void serve_on_timer(struct loop *loop, void *ctx)
 		fail_host(c, 504, "Gateway Timeout", "it did not respond in time");
 		break;
 	case RELAYING:
-		if (idle_ms >= c->server->limits.idle_ms)
+		if (idle_ms >= c->policy->given.limits.idle_ms)
 			connection_break(c);
 		else
-			connection_set_timer(c, c->server->limits.idle_ms - idle_ms);
+			connection_set_timer(c, c->policy->given.limits.idle_ms - idle_ms);
 		break;
 	case DRAINING:
 		connection_close(c);
@@ -353,15 +350,14 @@ void serve_on_timer(struct loop *loop, void *ctx)
 	}
 }
 
-static void add_connection(const struct listening *listening, int fd)
+static void add_connection(struct policy *policy, int fd)
 {
-	struct server *server = listening->server;
+	struct server *server = policy->server;
 	struct connection *c = calloc(1, sizeof *c);
 
 	if (!c)
 		abort();
-	*c = (struct connection){ .server = server,
-		.policy = listening->policy,
+	*c = (struct connection){ .policy = policy,
 		.next = server->connections,
 		.fds = { fd, -1 },
 		.events = { UNWATCHED, UNWATCHED } };
@@ -369,108 +365,84 @@ static void add_connection(const struct listening *listening, int fd)
 	buf_init(&c->tunnel, TUNNEL_HEAD_MAX);
 	server->connections = c;
 	server->count++;
+	policy->count++;
 	set_no_delay(fd);
-	connection_set_timer(c, server->limits.head_ms);
+	connection_set_timer(c, policy->given.limits.head_ms);
 	connection_watch(c, CLIENT, EPOLLIN);
+}
+
+static bool has_room(const struct policy *policy)
+{
+	return policy->count < policy->given.limits.connections &&
+	       (policy->server->count < CONNECTIONS_MAX || policy->count < CONNECTIONS_SHARE);
 }
 
 static void resume(struct loop *loop, void *ctx)
 {
-	watch_listeners(ctx, true);
+	serve_on_closed(ctx);
 }
 
 static void on_listener(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
-	const struct listening *listening = ctx;
-	struct server *server = listening->server;
+	struct policy *policy = ctx;
 
-	if (server->count >= server->limits.connections) {
-		watch_listeners(server, false);
+	if (!has_room(policy)) {
+		watch_listeners(policy, false);
 		return;
 	}
 	int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (client >= 0) {
-		add_connection(listening, client);
+		add_connection(policy, client);
 	} else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 		/* No memory or descriptors: it may come back. */
-		watch_listeners(server, false);
-		loop_after(server->loop, PAUSE_MS, resume, server);
+		watch_listeners(policy, false);
+		loop_after(loop, PAUSE_MS, resume, policy->server);
 	}
 }
 
-static void watch_listeners(struct server *server, bool is_wanted)
+static void watch_listeners(struct policy *policy, bool is_wanted)
 {
-	if (server->is_paused != is_wanted)
+	struct loop *loop = policy->server->loop;
+
+	if (policy->is_paused != is_wanted)
 		return;
-	server->is_paused = !is_wanted;
-	for (size_t i = 0; i < server->listener_count; i++)
+	policy->is_paused = !is_wanted;
+	for (size_t i = 0; i < policy->listener_count; i++)
 		if (is_wanted)
-			loop_watch(server->loop, server->listeners[i]->fd, EPOLLIN, on_listener,
-				server->listeners[i], NULL);
+			loop_watch(loop, policy->listeners[i], EPOLLIN, on_listener, policy, NULL);
 		else
-			loop_unwatch(server->loop, server->listeners[i]->fd);
+			loop_unwatch(loop, policy->listeners[i]);
 }
 
 void serve_on_closed(struct server *server)
 {
-	if (server->is_paused)
-		watch_listeners(server, true);
+	for (struct policy *policy = server->policies; policy; policy = policy->next)
+		if (policy->is_paused && has_room(policy))
+			watch_listeners(policy, true);
 }
 
-static struct policy *find_policy(struct server *server, uint32_t id)
+static bool is_socket(int fd, int type, bool is_listening)
 {
-	struct policy *policy = server->policies;
+	int found = 0, accepts = 0;
+	socklen_t len = sizeof found;
 
-	while (policy && policy->id != id)
-		policy = policy->next;
-	return policy;
+	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &found, &len) == 0 && found == type &&
+	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &len) == 0 &&
+	       (accepts != 0) == is_listening;
 }
 
-static struct policy *take_policy(struct server *server, uint32_t id, struct error *err)
+static int add_listener(struct policy *policy, int *fd, struct error *err)
 {
-	struct policy *policy = find_policy(server, id);
-
-	if (policy)
-		return policy;
-	if (server->policy_count == POLICIES_MAX) {
-		fail(err, ERR_LIMIT, "more than %d policies", POLICIES_MAX);
-		return NULL;
-	}
-	policy = calloc(1, sizeof *policy);
-	if (!policy)
-		abort();
-	policy->id = id;
-	policy->next = server->policies;
-	server->policies = policy;
-	server->policy_count++;
-	return policy;
-}
-
-static int add_listener(
-	struct server *server, const struct policy *policy, int *fd, struct error *err)
-{
-	int is_listening = 0, type = 0;
-	socklen_t len = sizeof is_listening;
-
-	if (*fd < 0 || getsockopt(*fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &len) < 0 ||
-		getsockopt(*fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || !is_listening ||
-		type != SOCK_STREAM)
+	if (!is_socket(*fd, SOCK_STREAM, true))
 		return fail(err, ERR_INVALID, "not a listening socket");
-	if (server->listener_count == LISTENERS_MAX)
+	if (policy->listener_count == LISTENERS_MAX)
 		return fail(err, ERR_LIMIT, "more than %d listeners", LISTENERS_MAX);
 	if (fd_set_nonblocking(*fd) < 0)
 		return fail_errno(err, "prepare a listening socket");
-	struct listening *listening = calloc(1, sizeof *listening);
-	if (!listening)
-		abort();
-	*listening = (struct listening){ server, policy, *fd };
-	if (!server->is_paused &&
-		loop_watch(server->loop, *fd, EPOLLIN, on_listener, listening, err) < 0) {
-		free(listening);
+	if (!policy->is_paused &&
+		loop_watch(policy->server->loop, *fd, EPOLLIN, on_listener, policy, err) < 0)
 		return -1;
-	}
-	take_fd(fd);
-	server->listeners[server->listener_count++] = listening;
+	policy->listeners[policy->listener_count++] = take_fd(fd);
 	return 0;
 }
 
@@ -497,153 +469,229 @@ static int add_host(struct policy *policy, const struct forward_host *host, stru
 	return 0;
 }
 
-/* Connections are freed in the next turn; none of them looks at its policy then. */
-static void end_policy(struct server *server, struct policy *policy)
+static void close_policy(struct policy *policy)
 {
-	size_t kept = 0;
+	struct server *server = policy->server;
 
-	for (size_t i = 0; i < server->listener_count; i++) {
-		struct listening *listening = server->listeners[i];
-		if (listening->policy != policy) {
-			server->listeners[kept++] = listening;
-			continue;
-		}
-		if (!server->is_paused)
-			loop_unwatch(server->loop, listening->fd);
-		fd_close(&listening->fd);
-		free(listening);
+	while (policy->listener_count) {
+		int *fd = &policy->listeners[--policy->listener_count];
+		loop_unwatch(server->loop, *fd);
+		fd_close(fd);
 	}
-	server->listener_count = kept;
 	for (struct connection *c = server->connections; c; c = c->next)
 		if (c->policy == policy && c->state != CLOSED)
 			connection_break(c);
-	for (struct policy **at = &server->policies; *at; at = &(*at)->next)
-		if (*at == policy) {
-			*at = policy->next;
-			break;
-		}
+	resolver_done(&policy->resolver);
+	policy->host_count = 0;
+}
+
+/* Its connections are freed in the next turn; none of them looks at its policy then. */
+static void free_policy(struct policy *policy)
+{
+	struct server *server = policy->server;
+	struct policy **at = &server->policies;
+
+	close_policy(policy);
+	while (*at != policy)
+		at = &(*at)->next;
+	*at = policy->next;
 	server->policy_count--;
+	loop_unwatch(server->loop, policy->channel);
+	fd_close(&policy->channel);
 	free(policy);
 }
 
-static void judge_waiting(struct server *server)
+static void judge_waiting(const struct policy *policy)
 {
-	for (struct connection *c = server->connections; c; c = c->next)
-		if (c->state == WAITING)
+	for (struct connection *c = policy->server->connections; c; c = c->next)
+		if (c->state == WAITING && c->policy == policy)
 			judge(c);
 }
 
 static int obey(
-	struct server *server, const struct control_message *message, int *fd, struct error *err)
+	struct policy *policy, const struct egress_message *message, int *fd, struct error *err)
 {
-	struct forward_host host = {
+	const struct forward_host host = {
 		.host = message->host, .port = message->port, .is_named = message->is_named
 	};
 
 	if (message->zero || !memchr(message->host, '\0', sizeof message->host) ||
-		message->is_named > 1 || (*fd >= 0) != (message->type == CONTROL_SERVE))
-		return fail(err, ERR_INVALID, "a malformed message to the forwarder");
-	if (message->type == CONTROL_END) {
-		struct policy *ended = find_policy(server, message->policy);
-		if (ended)
-			end_policy(server, ended);
-		return 0;
-	}
-	if (message->type < CONTROL_SERVE || message->type > CONTROL_SETTLE)
-		return fail(err, ERR_INVALID, "message %u to the forwarder", message->type);
-	struct policy *policy = take_policy(server, message->policy, err);
-	if (!policy)
-		return -1;
-	if (message->type == CONTROL_SERVE)
-		return add_listener(server, policy, fd, err);
-	if (message->type == CONTROL_ALLOW)
+		message->is_named > 1 || (*fd >= 0) != (message->type == EGRESS_SERVE))
+		return fail(err, ERR_INVALID, "a malformed message to the egress process");
+	switch (message->type) {
+	case EGRESS_SERVE:
+		return add_listener(policy, fd, err);
+	case EGRESS_ALLOW:
 		return add_host(policy, &host, err);
-	policy->is_settled = true;
+	case EGRESS_SETTLE:
+		policy->given.is_settled = true;
+		return 0;
+	case EGRESS_LOOK:
+		return 0;
+	case EGRESS_END:
+		close_policy(policy);
+		return 0;
+	default:
+		return fail(err, ERR_INVALID, "message %u to the egress process", message->type);
+	}
+}
+
+void egress_reply(int channel, const struct error *err, const struct egress_status *status)
+{
+	struct egress_reply reply = { .code = err ? (int32_t)err->code : ERR_NONE };
+
+	str_copy(reply.text, sizeof reply.text, err ? err->text : "");
+	if (status)
+		reply.status = *status;
+	/* A client that doesn't listen has ended, or will be told by the next one. */
+	(void)!send(channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* One packet of exactly `size` bytes with at most one descriptor, *fd, which is the caller's. 1: it
+ * is there. 0: nothing is. -1: another packet (*err), or, with *is_over, the end. */
+static int receive(int channel, void *data, size_t size, int *fd, bool *is_over, struct error *err)
+{
+	struct fd_message came;
+	ssize_t got = fd_message_receive(channel, data, size, 0, &came);
+
+	*is_over = got == 0 || (got < 0 && errno != EAGAIN);
+	if (got <= 0)
+		return *is_over ? -1 : 0;
+	if (got != (ssize_t)size || came.is_cut || came.has_lost_fds || came.fd_count > 1) {
+		fd_message_close(&came, 0);
+		return fail(err, ERR_INVALID, "a malformed message to the egress process");
+	}
+	*fd = came.fd_count ? came.fds[0] : -1;
+	return 1;
+}
+
+static void on_channel(struct loop *loop, int channel, uint32_t events, void *ctx)
+{
+	struct policy *policy = ctx;
+	struct egress_message message = { 0 };
+	struct error err;
+	auto_close int fd = -1;
+	bool is_over;
+	int got = receive(channel, &message, sizeof message, &fd, &is_over, &err);
+
+	if (got == 0)
+		return;
+	if (is_over) {
+		free_policy(policy);
+		return;
+	}
+	int status = got < 0 ? -1 : obey(policy, &message, &fd, &err);
+	egress_reply(channel, status < 0 ? &err : NULL, &policy->status);
+	judge_waiting(policy);
+}
+
+static void set_limits(struct egress_limits *limits)
+{
+	static const struct egress_limits defaults = { .head_ms = 10000,
+		.wait_ms = 30000,
+		.resolve_ms = 10000,
+		.connect_ms = 10000,
+		.idle_ms = 120000,
+		.connections = 256 };
+	const uint64_t *otherwise = (const uint64_t *)&defaults;
+	uint64_t *values = (uint64_t *)limits;
+
+	for (size_t i = 0; i < sizeof defaults / sizeof *values; i++)
+		if (!values[i])
+			values[i] = otherwise[i];
+}
+
+/* One line of text, which can't be mistaken for two headers. */
+static bool is_line(const char *text, size_t size)
+{
+	const char *end = memchr(text, '\0', size);
+
+	for (; end && text < end; text++)
+		if ((unsigned char)*text < ' ' && *text != '\t')
+			return false;
+	return end != NULL;
+}
+
+static int check_proxy(const struct forward_proxy *proxy, struct error *err)
+{
+	const struct forward_host host = { .host = proxy->host, .port = proxy->port };
+
+	if (!is_line(proxy->host, sizeof proxy->host) ||
+		!is_line(proxy->authorization, sizeof proxy->authorization))
+		return fail(err, ERR_INVALID, "a malformed proxy of a policy");
+	return proxy->host[0] ? host_check(&host, err) : 0;
+}
+
+static int add_policy(
+	struct server *server, const struct egress_policy *given, int *channel, struct error *err)
+{
+	if (given->is_settled > 1 || !is_line(given->proxies.except, sizeof given->proxies.except))
+		return fail(err, ERR_INVALID, "a malformed policy");
+	if (check_proxy(&given->proxies.https, err) < 0 ||
+		check_proxy(&given->proxies.http, err) < 0)
+		return -1;
+	if (server->policy_count == POLICIES_MAX)
+		return fail(err, ERR_LIMIT, "more than %d policies", POLICIES_MAX);
+	struct policy *policy = calloc(1, sizeof *policy);
+	if (!policy)
+		abort();
+	policy->server = server;
+	policy->given = *given;
+	set_limits(&policy->given.limits);
+	policy->resolver = (struct resolver){ .loop = server->loop,
+		.done = on_lookup,
+		.ctx = policy,
+		.timeout_ms = policy->given.limits.resolve_ms };
+	if (loop_watch(server->loop, *channel, EPOLLIN, on_channel, policy, err) < 0) {
+		free(policy);
+		return -1;
+	}
+	policy->channel = take_fd(channel);
+	policy->next = server->policies;
+	server->policies = policy;
+	server->policy_count++;
 	return 0;
 }
 
-void serve_reply(int control, const struct error *err)
-{
-	struct control_reply reply = { .code = err ? (int32_t)err->code : ERR_NONE };
-
-	str_copy(reply.text, sizeof reply.text, err ? err->text : "");
-	/* A parent that doesn't listen has ended, or will be told by the next one. */
-	(void)!send(control, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-static void on_control(struct loop *loop, int fd, uint32_t events, void *ctx)
+static void on_service(struct loop *loop, int service, uint32_t events, void *ctx)
 {
 	struct server *server = ctx;
-	struct control_message message;
-	struct fd_message came;
+	struct egress_policy given;
 	struct error err;
-	ssize_t got = fd_message_receive(fd, &message, sizeof message, MSG_DONTWAIT, &came);
-	auto_close int passed = came.fd_count == 1 ? came.fds[0] : -1;
+	auto_close int channel = -1;
+	bool is_over;
+	int got = receive(service, &given, sizeof given, &channel, &is_over, &err);
 
-	if (came.fd_count > 1)
-		fd_message_close(&came, 0);
-	if (got < 0 && errno == EAGAIN)
-		return;
-	if (got <= 0) { /* the parent has ended, or wants this one to */
+	if (is_over) /* nobody can begin a policy any more */
 		loop_stop(loop);
+	/* A packet without a channel has nobody to be answered. */
+	if (got <= 0 || !is_socket(channel, SOCK_SEQPACKET, false) || fd_set_nonblocking(channel))
 		return;
-	}
-	int status = 0;
-	if (got != (ssize_t)sizeof message || came.is_cut || came.has_lost_fds)
-		status = fail(&err, ERR_INVALID, "a message of %zd bytes to the forwarder", got);
-	else
-		status = obey(server, &message, &passed, &err);
-	serve_reply(fd, status < 0 ? &err : NULL);
-	judge_waiting(server);
+	int fd = channel;
+	int status = add_policy(server, &given, &channel, &err);
+	egress_reply(fd, status < 0 ? &err : NULL, NULL);
 }
 
-static void set_limits(struct forward_limits *limits, const struct forward_limits *wanted)
-{
-	*limits = *wanted;
-	limits->head_ms = wanted->head_ms ? wanted->head_ms : 10000;
-	limits->wait_ms = wanted->wait_ms ? wanted->wait_ms : 30000;
-	limits->resolve_ms = wanted->resolve_ms ? wanted->resolve_ms : 10000;
-	limits->connect_ms = wanted->connect_ms ? wanted->connect_ms : 10000;
-	limits->idle_ms = wanted->idle_ms ? wanted->idle_ms : 120000;
-	limits->connections = wanted->connections ? wanted->connections : 256;
-}
-
-static int prepare(struct server *server, const struct forward_options *options, int control,
-	struct shared *shared, struct error *err)
-{
-	if (loop_new(&server->loop, err) < 0)
-		return -1;
-	server->shared = shared;
-	server->control = control;
-	server->proxies = options->proxies;
-	if (!server->proxies.except)
-		server->proxies.except = "";
-	set_limits(&server->limits, &options->limits);
-	server->resolver = (struct resolver){ .loop = server->loop,
-		.done = on_lookup,
-		.ctx = server,
-		.timeout_ms = server->limits.resolve_ms };
-	struct policy *policy = take_policy(server, FORWARD_POLICY, err);
-	policy->is_settled = options->is_settled;
-	for (size_t i = 0; i < options->hosts.count; i++)
-		if (add_host(policy, &options->hosts.items[i], err) < 0)
-			return -1;
-	return loop_watch(server->loop, control, EPOLLIN, on_control, server, err);
-}
-
-int serve_run(const struct forward_options *options, int control, struct shared *shared,
-	struct error *err)
+int egress_run(int service, struct error *err)
 {
 	struct server *server = calloc(1, sizeof *server);
 
 	if (!server)
 		abort();
-	int status = prepare(server, options, control, shared, err);
-	if (!status) {
-		serve_reply(control, NULL);
-		status = loop_run(server->loop, err);
-		resolver_done(&server->resolver);
-	}
-	/* The process ends now, and the rest with it. */
-	return status;
+	if (loop_new(&server->loop, err) < 0 || fd_set_nonblocking(service) < 0 ||
+		loop_watch(server->loop, service, EPOLLIN, on_service, server, err) < 0)
+		return -1;
+	/* The process ends afterwards, and all that it holds with it. */
+	return loop_run(server->loop, err);
+}
+
+void egress_refuse(int service, const struct error *why)
+{
+	struct egress_policy given;
+	struct error ignored;
+	auto_close int channel = -1;
+	bool is_over;
+
+	if (receive(service, &given, sizeof given, &channel, &is_over, &ignored) > 0)
+		egress_reply(channel, why, NULL);
 }

@@ -1,9 +1,12 @@
-/* `carrel env build` for core: a process of our own program, with the descriptors that core sent.
- */
+/* `carrel env build` for core: a process of our own program, with the descriptors that core sent,
+ * and the egress role through which builds reach their indexes. */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
+#include "base/fd.h"
 #include "build/process.h"
+#include "egress/egress.h"
 #include "launch/parts.h"
 
 #define BUILDS_MAX 32
@@ -21,15 +24,82 @@ struct build {
 static unsigned count_builds(const struct launcher *launcher)
 {
 	unsigned count = 0;
-	for (const struct build *at = launcher->builds; at; at = at->next)
+	for (const struct build *at = launcher->builds.first; at; at = at->next)
 		count++;
 	return count;
 }
 
+/* ---- egress ---- */
+
+static void close_egress(struct launcher *launcher)
+{
+	struct builds *builds = &launcher->builds;
+	loop_unwatch(launcher->loop, builds->pending);
+	fd_close(&builds->pending);
+	fd_close(&builds->service);
+}
+
+static void on_first_policy(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct launcher *launcher = ctx;
+	struct builds *builds = &launcher->builds;
+	struct error err;
+	loop_unwatch(loop, fd);
+	if (!launcher_start_role(launcher, ROLE_EGRESS, &builds->pending, 1, &err)) {
+		fd_close(&builds->pending);
+		return;
+	}
+	/* The build sees that its channel has ended. */
+	launcher_log(launcher, LOG_LEVEL_ERROR, "egress can't be started", NULL, NULL, &err);
+	close_egress(launcher);
+}
+
+static int open_egress(struct launcher *launcher, struct error *err)
+{
+	struct builds *builds = &launcher->builds;
+	int ends[2];
+	if (builds->service >= 0)
+		return 0;
+	if (egress_pair(ends, err))
+		return -1;
+	builds->service = ends[0];
+	builds->pending = ends[1];
+	if (!loop_watch(launcher->loop, builds->pending, EPOLLIN, on_first_policy, launcher, err))
+		return 0;
+	close_egress(launcher);
+	return -1;
+}
+
+/* Builds that use it fail, and say so; the next build has a new one. */
+void egress_died(struct launcher *launcher, int status)
+{
+	struct error err;
+	role_explain_end(status, &err);
+	launcher_log(launcher, LOG_LEVEL_ERROR, "egress has ended", NULL, NULL, &err);
+	close_egress(launcher);
+}
+
+static void end_egress(struct launcher *launcher)
+{
+	pid_t *pid = &launcher->roles[ROLE_EGRESS];
+	close_egress(launcher);
+	role_kill(launcher, ROLE_EGRESS);
+	if (*pid)
+		waitpid(*pid, NULL, 0);
+	*pid = 0;
+}
+
+void builds_done(struct launcher *launcher)
+{
+	end_egress(launcher);
+}
+
+/* ---- builds ---- */
+
 static int begin(struct launcher *launcher, const struct launch_packet *packet, const int fds[3],
 	pid_t *pid, struct error *err)
 {
-	const struct build_order order = { .carrel = launcher->options->self,
+	struct build_order order = { .carrel = launcher->options->self,
 		.home = launcher->home->path,
 		.package_id = packet->strings[0],
 		.python = packet->strings[1],
@@ -40,6 +110,9 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	if (count_builds(launcher) >= BUILDS_MAX)
 		return fail_hint(err, ERR_LIMIT, "try again when one has ended",
 			"%d environments are being built", BUILDS_MAX);
+	if (open_egress(launcher, err))
+		return -1;
+	order.egress = launcher->builds.service;
 	return build_start_ordered(&order, pid, err);
 }
 
@@ -58,10 +131,10 @@ void build_start(struct launcher *launcher, const struct launch_packet *packet, 
 	if (!build)
 		abort();
 	*build = (struct build){
-		.launcher = launcher, .pid = pid, .tag = head->tag, .next = launcher->builds
+		.launcher = launcher, .pid = pid, .tag = head->tag, .next = launcher->builds.first
 	};
 	str_copy(build->request_id, sizeof build->request_id, head->request_id);
-	launcher->builds = build;
+	launcher->builds.first = build;
 	launcher_log(launcher, LOG_LEVEL_INFO, "build started", NULL, build->request_id, NULL);
 }
 
@@ -82,14 +155,14 @@ static void cancel(struct build *build)
 
 void build_cancel(struct launcher *launcher, uint64_t tag)
 {
-	for (struct build *at = launcher->builds; at; at = at->next)
+	for (struct build *at = launcher->builds.first; at; at = at->next)
 		if (at->tag == tag)
 			cancel(at);
 }
 
 void builds_cancel_all(struct launcher *launcher)
 {
-	for (struct build *at = launcher->builds; at; at = at->next) {
+	for (struct build *at = launcher->builds.first; at; at = at->next) {
 		at->tag = 0;
 		cancel(at);
 	}
@@ -97,14 +170,14 @@ void builds_cancel_all(struct launcher *launcher)
 
 void build_ends(struct launcher *launcher, pid_t pid)
 {
-	for (struct build *at = launcher->builds; at; at = at->next)
+	for (struct build *at = launcher->builds.first; at; at = at->next)
 		if (at->pid == pid)
 			kill(-pid, SIGKILL);
 }
 
 bool build_died(struct launcher *launcher, pid_t pid, int status)
 {
-	struct build **at = &launcher->builds;
+	struct build **at = &launcher->builds.first;
 	while (*at && (*at)->pid != pid)
 		at = &(*at)->next;
 	struct build *build = *at;
@@ -119,6 +192,8 @@ bool build_died(struct launcher *launcher, pid_t pid, int status)
 	if (build->tag)
 		link_send(launcher, &head, NULL, 0, NULL, 0);
 	free(build);
+	if (!launcher->builds.first)
+		end_egress(launcher);
 	launcher_check_end(launcher);
 	return true;
 }

@@ -118,9 +118,9 @@ void launcher_check_end(struct launcher *launcher)
 		return;
 	if (!sandboxes_are_gone(launcher))
 		sandboxes_end_all(launcher);
-	if (launcher->builds)
+	if (launcher->builds.first)
 		builds_cancel_all(launcher);
-	if (sandboxes_are_gone(launcher) && !launcher->builds)
+	if (sandboxes_are_gone(launcher) && !launcher->builds.first)
 		loop_stop(launcher->loop);
 }
 
@@ -343,6 +343,7 @@ static void end(struct launcher *launcher)
 {
 	if (launcher->loop) {
 		link_done(launcher);
+		builds_done(launcher);
 		sandboxes_done(launcher);
 		if (launcher->pool.loop)
 			pool_stop(&launcher->pool);
@@ -366,6 +367,7 @@ int launch_serve(const struct launch_options *options)
 		.home = options->home,
 		.log = options->log,
 		.link = { .channel = -1, .ready = -1 },
+		.builds = { .service = -1, .pending = -1 },
 		.warm = { .init_image = -1,
 			.self = -1,
 			.own_netns = -1,

@@ -16,7 +16,7 @@
 struct launcher;
 
 /* ---- our own programs (roles.c) ---- */
-enum role { ROLE_CORE, ROLE_WRITER, ROLE_COUNT };
+enum role { ROLE_CORE, ROLE_WRITER, ROLE_EGRESS, ROLE_COUNT };
 /* Starts it with these descriptors at 3, 4, …; launcher->roles has its pid then. */
 int launcher_start_role(struct launcher *launcher, enum role which, const int *fds, int fd_count,
 	struct error *err);
@@ -99,8 +99,17 @@ void sandboxes_forget_core(struct launcher *launcher);
 void sandboxes_end_all(struct launcher *launcher);
 bool sandboxes_are_gone(const struct launcher *launcher);
 
-/* ---- builds (builds.c) ---- */
+/* ---- builds, and the egress role that they share (builds.c) ---- */
 struct build;
+/* The role is started when a first policy arrives, and ended with the last build: the next one
+ * reads the host's configuration of name servers anew. */
+struct builds {
+	struct build *first;
+	int service; /* clients' end of its service socket, or -1 */
+	int pending; /* the other end, until the role is started; or -1 */
+};
+void egress_died(struct launcher *launcher, int status);
+void builds_done(struct launcher *launcher);
 void build_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
 void build_cancel(struct launcher *launcher, uint64_t tag);
 void builds_cancel_all(struct launcher *launcher);
@@ -133,7 +142,7 @@ struct launcher {
 	struct pin *pins;
 	struct pool pool;
 	struct sandboxes sandboxes;
-	struct build *builds;
+	struct builds builds;
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
 	struct loop_timer *reap_all;

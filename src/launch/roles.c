@@ -4,15 +4,31 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "build/process.h"
+#include "egress/egress.h"
 #include "launch/parts.h"
 #include "proc/role.h"
+
+/* Egress has no file of the home, and the network. */
+static int describe_egress(struct arena *arena, struct role_start *start, struct error *err)
+{
+	char program[PATH_MAX];
+	if (build_find_program(program, err))
+		return -1;
+	start->program = arena_text(arena, program);
+	egress_describe(start);
+	return 0;
+}
 
 static const struct {
 	const char *name; /* argv[0], by which carreld knows which role it is */
 	void (*died)(struct launcher *launcher, int status);
+	/* Changes what it is given; NULL: carreld with the home. */
+	int (*describe)(struct arena *arena, struct role_start *start, struct error *err);
 } rows[ROLE_COUNT] = {
-	[ROLE_CORE] = { "carreld", link_core_died },
-	[ROLE_WRITER] = { "carrel-writer", writer_died },
+	[ROLE_CORE] = { "carreld", link_core_died, NULL },
+	[ROLE_WRITER] = { "carrel-writer", writer_died, NULL },
+	[ROLE_EGRESS] = { EGRESS_ARGV0, egress_died, describe_egress },
 };
 
 int launcher_start_role(
@@ -53,6 +69,8 @@ int launcher_start_role(
 		.root_count = 1 };
 	for (int i = 0; i < fd_count; i++)
 		start.fds[i] = fds[i];
+	if (rows[which].describe && rows[which].describe(&arena, &start, err))
+		return -1;
 	return role_start(&start, &launcher->roles[which], &pidfd, err);
 }
 

@@ -233,8 +233,9 @@ int role_start(const struct role_start *wanted, pid_t *pid, int *pidfd, struct e
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return fail_errno(err, "make a pair of sockets");
 	auto_close int report = ends[0], theirs = ends[1];
-	if (namespace_clone(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-				    CLONE_NEWUTS | (has_userns ? CLONE_NEWUSER : 0),
+	if (namespace_clone(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+				    (start.has_network ? 0 : CLONE_NEWNET) |
+				    (has_userns ? CLONE_NEWUSER : 0),
 		    -1, &child_fd, &child, err))
 		return error_context(err, "start '%s'", start.program);
 	if (child == 0) {

@@ -2,9 +2,10 @@
  * 1. role_start forks and executes the role's program with descriptors at fixed numbers and an
  * environment of its own; nothing else is inherited. It dies with its parent (PDEATHSIG), and with
  * it all that it has forked.
- * 2. Before the program starts it has: namespaces of its own (mount, pid, net, ipc, uts; without
- * CAP_SYS_ADMIN also user), a narrow root, its uid and gid and no groups, no capability,
- * no_new_privs, RLIMIT_CORE 1 (docs/design/0006), as many descriptors as the hard limit allows.
+ * 2. Before the program starts it has: namespaces of its own (mount, pid, ipc, uts, net unless
+ * has_network; without CAP_SYS_ADMIN also user), a narrow root, its uid and gid and no groups, no
+ * capability, no_new_privs, RLIMIT_CORE 1 (docs/design/0006), as many descriptors as the hard limit
+ * allows.
  * 3. The program calls role_lock as its first act: Landlock, seccomp, not dumpable.
  * 4. A lock that can't be set stops the start and is named.
  * 5. It is PID 1 of its pid namespace: a signal that it neither blocks nor handles doesn't reach
@@ -37,6 +38,7 @@ struct role_start {
 	 * be executed without ROLE_EXECUTE. */
 	const struct role_path *root;
 	size_t root_count;
+	bool has_network; /* it stays in our network namespace */
 };
 /* Returns when the program was executed; what went wrong before that is *err. *pidfd is yours; the
  * role is a child to be reaped. */

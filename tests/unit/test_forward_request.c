@@ -2,7 +2,7 @@
 #include <netinet/in.h>
 #include <string.h>
 #include "egress/forward.h"
-#include "egress/parts.h"
+#include "egress/internal.h"
 #include "unit.h"
 
 static int parse(const char *text, struct forward_request *request, struct error *err)

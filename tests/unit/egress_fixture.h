@@ -1,8 +1,9 @@
-/* forward_fixture.h -- a forwarder, servers behind it, and clients. */
+/* egress_fixture.h -- an egress role with a policy, servers behind it, and clients. */
 #pragma once
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,7 +12,7 @@
 #include <sys/socket.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "egress/forward.h"
+#include "egress/egress.h"
 #include "linux/netns.h"
 #include "linux/pidfd.h"
 #include "unit.h"
@@ -24,10 +25,12 @@
 typedef void serve_fn(int fd);
 
 struct world {
-	struct forward forward;
+	struct egress_role role;
+	struct egress egress;
+	struct egress_policy policy;
 	struct forward_host hosts[4];
-	struct forward_options options;
-	int listener;  /* where the forwarder listens */
+	size_t host_count;
+	int listener;  /* where the role listens for the policy */
 	uint16_t port; /* of it */
 	pid_t servers[4];
 	size_t server_count;
@@ -123,18 +126,47 @@ static inline void serve_nothing(int fd)
 
 static inline void allow(struct world *w, const char *host, uint16_t port, bool is_named)
 {
-	w->hosts[w->options.hosts.count++] = (struct forward_host){ host, port, is_named };
+	w->hosts[w->host_count++] = (struct forward_host){ host, port, is_named };
+}
+
+static inline int start_role(struct world *w, struct error *err)
+{
+	char program[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof program - 1);
+	assert_true(len > 0);
+	program[len] = 0;
+	return egress_start(program, OUTSIDER, OUTSIDER, &w->role, err);
+}
+
+static inline void open_policy(
+	struct world *w, struct egress *egress, int *listener, uint16_t *port)
+{
+	struct error err = { 0 };
+	if (egress_open(w->role.service, &w->policy, egress, &err) < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(netns_listen(0, listener, &err), 0);
+	*port = port_of(*listener);
+	if (egress_serve(egress, *listener, &err) < 0)
+		fail_msg("%s", err.text);
 }
 
 static inline void start(struct world *w)
 {
 	struct error err = { 0 };
-	if (forward_start(&w->options, &w->forward, &err) < 0)
+	if (start_role(w, &err) < 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(netns_listen(0, &w->listener, &err), 0);
-	w->port = port_of(w->listener);
-	if (forward_serve(&w->forward, FORWARD_POLICY, w->listener, &err) < 0)
+	open_policy(w, &w->egress, &w->listener, &w->port);
+	for (size_t i = 0; i < w->host_count; i++)
+		assert_int_equal(egress_allow(&w->egress, &w->hosts[i], &err), 0);
+}
+
+static inline struct egress_status status_of(struct world *w)
+{
+	struct egress_status status;
+	struct error err = { 0 };
+	if (egress_look(&w->egress, &status, &err) < 0)
 		fail_msg("%s", err.text);
+	return status;
 }
 
 static inline int dial(uint16_t port)
@@ -211,11 +243,10 @@ static inline void assert_echo(int fd, const char *text)
 static inline int setup(void **state)
 {
 	struct world *w = test_calloc(1, sizeof *w);
-	w->forward = (struct forward)FORWARD_NONE;
+	w->role = EGRESS_ROLE_NONE;
+	w->egress = EGRESS_NONE;
 	w->listener = -1;
-	w->options =
-		(struct forward_options){ .is_settled = true, .uid = OUTSIDER, .gid = OUTSIDER };
-	w->options.hosts.items = w->hosts;
+	w->policy.is_settled = true;
 	*state = w;
 	return 0;
 }
@@ -223,7 +254,8 @@ static inline int setup(void **state)
 static inline int teardown(void **state)
 {
 	struct world *w = *state;
-	forward_stop(&w->forward);
+	egress_close(&w->egress);
+	egress_stop(&w->role);
 	fd_close(&w->listener);
 	for (size_t i = 0; i < w->server_count; i++) {
 		kill(w->servers[i], SIGKILL);
@@ -272,7 +304,7 @@ static inline void await_fds(pid_t pid, size_t count)
 static inline void await_connections(struct world *w, uint64_t count)
 {
 	uint64_t end = clock_monotonic_ms() + PATIENCE_MS;
-	while (w->forward.counts->connections != count) {
+	while (status_of(w).connections != count) {
 		assert_true(clock_monotonic_ms() < end);
 		usleep(2000);
 	}

@@ -1,5 +1,5 @@
-/* The forwarder: who is let through, and what happens to their bytes. */
-#include "forward_fixture.h"
+/* Egress: who is let through, and what happens to their bytes. */
+#include "egress_fixture.h"
 
 /* ---- tunnels ---- */
 static void test_a_tunnel_carries_megabytes_both_ways_and_half_closes(void **state)
@@ -37,10 +37,10 @@ static void test_a_tunnel_carries_megabytes_both_ways_and_half_closes(void **sta
 	assert_int_equal(waitpid(writer, &status, 0), writer);
 	assert_int_equal(status, 0);
 	test_free(numbers);
-	assert_int_equal(w->forward.counts->connections, 1);
-	assert_int_equal(w->forward.counts->bytes_out, BIG);
-	assert_int_equal(w->forward.counts->bytes_in, BIG);
-	assert_int_equal(w->forward.counts->refused, 0);
+	assert_int_equal(status_of(w).connections, 1);
+	assert_int_equal(status_of(w).bytes_out, BIG);
+	assert_int_equal(status_of(w).bytes_in, BIG);
+	assert_int_equal(status_of(w).refused, 0);
 }
 
 static void test_bytes_that_come_with_the_request_go_on(void **state)
@@ -65,7 +65,7 @@ static void test_two_hundred_tunnels_at_once_and_nothing_stays(void **state)
 	uint16_t port = start_server(w, serve_echo);
 	allow(w, "127.0.0.1", port, true);
 	start(w);
-	size_t before = count_fds(w->forward.child.pid);
+	size_t before = count_fds(w->role.pid);
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < 200; i++)
 			fds[i] = tunnel(w, "127.0.0.1", port);
@@ -76,9 +76,9 @@ static void test_two_hundred_tunnels_at_once_and_nothing_stays(void **state)
 		}
 		for (size_t i = 0; i < 200; i++)
 			fd_close(&fds[i]);
-		await_fds(w->forward.child.pid, before);
+		await_fds(w->role.pid, before);
 	}
-	assert_int_equal(w->forward.counts->connections, 400);
+	assert_int_equal(status_of(w).connections, 400);
 }
 
 static void test_more_than_the_most_connections_wait_their_turn(void **state)
@@ -87,7 +87,7 @@ static void test_more_than_the_most_connections_wait_their_turn(void **state)
 	int fds[8];
 	uint16_t port = start_server(w, serve_echo);
 	allow(w, "127.0.0.1", port, true);
-	w->options.limits.connections = 4;
+	w->policy.limits.connections = 4;
 	start(w);
 	for (size_t i = 0; i < 8; i++)
 		ask_tunnel(fds[i] = dial(w->port), "127.0.0.1", port);
@@ -129,13 +129,13 @@ static void test_a_client_that_doesn_t_read_holds_the_server_back(void **state)
 		fds[i] = tunnel(w, "127.0.0.1", port);
 	/* And it waits without turning: in a while without a byte it does nothing. */
 	do {
-		bytes = w->forward.counts->bytes_in;
-		ticks = read_ticks(w->forward.child.pid);
+		bytes = status_of(w).bytes_in;
+		ticks = read_ticks(w->role.pid);
 		usleep(500000);
-		ticks = read_ticks(w->forward.child.pid) - ticks;
-	} while (!bytes || w->forward.counts->bytes_in != bytes);
+		ticks = read_ticks(w->role.pid) - ticks;
+	} while (!bytes || status_of(w).bytes_in != bytes);
 	assert_true(ticks < 10);
-	unsigned long used = read_status(w->forward.child.pid, "RssAnon:", 10);
+	unsigned long used = read_status(w->role.pid, "RssAnon:", 10);
 #ifndef __SANITIZE_ADDRESS__
 	assert_true(used < 16384);
 #endif
@@ -148,12 +148,10 @@ static void test_a_client_that_doesn_t_read_holds_the_server_back(void **state)
 static void test_an_unlisted_host_is_refused_by_name(void **state)
 {
 	struct world *w = *state;
-	char last[320];
 	uint16_t port = start_server(w, serve_echo);
 	allow(w, "127.0.0.1", port, true);
 	start(w);
-	forward_last_refused(&w->forward, last);
-	assert_string_equal(last, "");
+	assert_string_equal(status_of(w).last_refused, "");
 	auto_close int other = dial(w->port);
 	ask_tunnel(other, "other.example", 443);
 	assert_answer(other, "HTTP/1.1 403 ", "other.example:443");
@@ -164,10 +162,9 @@ static void test_an_unlisted_host_is_refused_by_name(void **state)
 	auto_close int number = dial(w->port);
 	ask_tunnel(number, "2130706433", port);
 	assert_answer(number, "HTTP/1.1 403 ", "2130706433:");
-	forward_last_refused(&w->forward, last);
-	assert_memory_equal(last, "2130706433:", 11);
-	assert_int_equal(w->forward.counts->refused, 3);
-	assert_int_equal(w->forward.counts->connections, 0);
+	assert_memory_equal(status_of(w).last_refused, "2130706433:", 11);
+	assert_int_equal(status_of(w).refused, 3);
+	assert_int_equal(status_of(w).connections, 0);
 }
 
 static void test_a_listed_name_at_a_closed_address_needs_the_operator_s_word(void **state)
@@ -183,9 +180,9 @@ static void test_a_listed_name_at_a_closed_address_needs_the_operator_s_word(voi
 	assert_answer(name, "HTTP/1.1 403 ", "isn't public");
 	ask_tunnel(literal, "127.0.0.1", port);
 	assert_answer(literal, "HTTP/1.1 403 ", "isn't public");
-	assert_int_equal(w->forward.counts->refused, 2);
-	assert_int_equal(forward_allow(&w->forward, FORWARD_POLICY,
-				 &(struct forward_host){ "localhost", port, true }, &err),
+	assert_int_equal(status_of(w).refused, 2);
+	assert_int_equal(
+		egress_allow(&w->egress, &(struct forward_host){ "localhost", port, true }, &err),
 		0);
 	auto_close int named = tunnel(w, "LocalHost.", port);
 	assert_echo(named, "named");
@@ -218,7 +215,7 @@ static void test_garbage_is_answered_and_closed(void **state)
 static void test_a_slow_head_has_its_time(void **state)
 {
 	struct world *w = *state;
-	w->options.limits.head_ms = 300;
+	w->policy.limits.head_ms = 300;
 	start(w);
 	/* Its time begins when it is accepted, which may be before dial() returns. */
 	uint64_t begin = clock_monotonic_ms();
@@ -235,7 +232,7 @@ static void test_a_silent_tunnel_is_closed(void **state)
 	char text[16];
 	uint16_t port = start_server(w, serve_nothing);
 	allow(w, "127.0.0.1", port, true);
-	w->options.limits.idle_ms = 200;
+	w->policy.limits.idle_ms = 200;
 	start(w);
 	auto_close int fd = tunnel(w, "127.0.0.1", port);
 	assert_int_equal(hear(fd, text, sizeof text), -1);
@@ -248,7 +245,7 @@ static void test_requests_wait_until_the_list_is_settled(void **state)
 	struct world *w = *state;
 	struct error err;
 	uint16_t port = start_server(w, serve_echo);
-	w->options.is_settled = false;
+	w->policy.is_settled = false;
 	start(w);
 	auto_close int first = dial(w->port), second = dial(w->port);
 	ask_tunnel(first, "127.0.0.1", port);
@@ -257,11 +254,11 @@ static void test_requests_wait_until_the_list_is_settled(void **state)
 		{ .fd = second, .events = POLLIN } };
 	assert_int_equal(poll(ready, 2, 100), 0);
 	struct forward_host host = { "127.0.0.1", port, true };
-	assert_int_equal(forward_allow(&w->forward, FORWARD_POLICY, &host, &err), 0);
+	assert_int_equal(egress_allow(&w->egress, &host, &err), 0);
 	assert_tunnel(first);
 	assert_echo(first, "waited");
 	assert_int_equal(poll(&ready[1], 1, 0), 0);
-	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
+	assert_int_equal(egress_settle(&w->egress, &err), 0);
 	assert_answer(second, "HTTP/1.1 403 ", "other.example:443");
 	/* From now on nothing waits. */
 	auto_close int third = dial(w->port);
@@ -272,8 +269,8 @@ static void test_requests_wait_until_the_list_is_settled(void **state)
 static void test_waiting_ends_by_itself(void **state)
 {
 	struct world *w = *state;
-	w->options.is_settled = false;
-	w->options.limits.wait_ms = 200;
+	w->policy.is_settled = false;
+	w->policy.limits.wait_ms = 200;
 	start(w);
 	auto_close int fd = dial(w->port), gone = dial(w->port);
 	ask_tunnel(gone, "gone.example", 443);
@@ -373,7 +370,7 @@ static void test_a_malformed_body_breaks_the_connection(void **state)
 static void test_a_host_that_refuses_is_a_502(void **state)
 {
 	struct world *w = *state;
-	char why[FORWARD_FAILURE_SIZE], expected[64];
+	char expected[64];
 	/* Taken, so that it is nobody else's, and not listened at. */
 	struct sockaddr_in address = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -385,10 +382,9 @@ static void test_a_host_that_refuses_is_a_502(void **state)
 	auto_close int fd = dial(w->port);
 	ask_tunnel(fd, "127.0.0.1", port);
 	assert_answer(fd, "HTTP/1.1 502 ", "refused");
-	forward_last_failure(&w->forward, why);
 	str_format(expected, sizeof expected, "127.0.0.1:%u: Connection refused", port);
-	assert_string_equal(why, expected);
-	assert_int_equal(w->forward.counts->refused, 0);
+	assert_string_equal(status_of(w).last_failure, expected);
+	assert_int_equal(status_of(w).refused, 0);
 }
 
 static void test_a_host_that_doesn_t_answer_is_a_504_and_no_name_a_502_or_504(void **state)
@@ -410,8 +406,8 @@ static void test_a_host_that_doesn_t_answer_is_a_504_and_no_name_a_502_or_504(vo
 	}
 	allow(w, "127.0.0.1", port, true);
 	allow(w, "nobody.invalid", 443, true);
-	w->options.limits.connect_ms = 200;
-	w->options.limits.resolve_ms = 1500;
+	w->policy.limits.connect_ms = 200;
+	w->policy.limits.resolve_ms = 1500;
 	start(w);
 	auto_close int slow = dial(w->port), lost = dial(w->port);
 	ask_tunnel(lost, "nobody.invalid", 443);
@@ -419,78 +415,128 @@ static void test_a_host_that_doesn_t_answer_is_a_504_and_no_name_a_502_or_504(vo
 	assert_answer(slow, "HTTP/1.1 504 ", "answer");
 	/* Without a name server there is no answer at all. */
 	assert_answer(lost, "HTTP/1.1 50", "nobody.invalid:443 can't be resolved");
-	assert_int_equal(w->forward.counts->refused, 0);
+	assert_int_equal(status_of(w).refused, 0);
 	for (size_t i = 0; i < 8; i++)
 		fd_close(&fillers[i]);
 }
 
 /* ---- policies ---- */
-static uint16_t listen_here(int *fd)
+static void assert_closed(uint16_t port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-
-	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(*fd, (void *)&address, sizeof address), 0);
-	assert_int_equal(listen(*fd, 16), 0);
-	return port_of(*fd);
-}
-
-static void test_each_listener_has_its_policy_and_ends_with_it(void **state)
-{
-	struct world *w = *state;
-	uint16_t first = start_server(w, serve_echo), second = start_server(w, serve_echo);
-	struct error err;
-	char byte;
-	int listener;
-
-	allow(w, "localhost", first, true);
-	start(w);
-	uint16_t port = listen_here(&listener);
-	assert_int_equal(forward_serve(&w->forward, 7, listener, &err), 0);
-	close(listener);
-	assert_int_equal(forward_allow(&w->forward, 7,
-				 &(struct forward_host){ "localhost", second, true }, &err),
-		0);
-	assert_int_equal(forward_settle(&w->forward, 7, &err), 0);
-
-	auto_close int ours = tunnel(w, "localhost", first);
-	assert_echo(ours, "first");
-	auto_close int other = dial(port);
-	ask_tunnel(other, "localhost", second);
-	assert_tunnel(other);
-	assert_echo(other, "second");
-	auto_close int refused = dial(port);
-	ask_tunnel(refused, "localhost", first);
-	assert_answer(refused, "HTTP/1.1 403 ", "isn't a host");
-	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
-	auto_close int refused_too = dial(w->port);
-	ask_tunnel(refused_too, "localhost", second);
-	assert_answer(refused_too, "HTTP/1.1 403 ", "isn't a host");
-
-	assert_int_equal(forward_end(&w->forward, 7, &err), 0);
-	assert_int_not_equal(recv(other, &byte, 1, 0), 1);
 	struct sockaddr_in address = { .sin_family = AF_INET,
 		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	auto_close int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(late, (void *)&address, sizeof address), -1);
-	assert_echo(ours, "still there");
-	/* The number is free again, and knows nobody. */
-	port = listen_here(&listener);
-	assert_int_equal(forward_serve(&w->forward, 7, listener, &err), 0);
+}
+
+/* A second policy of the same role, for `port` of localhost alone. */
+static void open_other(
+	struct world *w, uint16_t allowed, struct egress *other, uint16_t *listens_at)
+{
+	struct error err;
+	int listener;
+	open_policy(w, other, &listener, listens_at);
 	close(listener);
-	assert_int_equal(forward_settle(&w->forward, 7, &err), 0);
+	assert_int_equal(
+		egress_allow(other, &(struct forward_host){ "localhost", allowed, true }, &err), 0);
+}
+
+static void test_each_listener_has_its_policy_and_ends_with_it(void **state)
+{
+	struct world *w = *state;
+	uint16_t first = start_server(w, serve_echo), second = start_server(w, serve_echo), port;
+	struct egress other;
+	char byte;
+
+	allow(w, "localhost", first, true);
+	start(w);
+	open_other(w, second, &other, &port);
+	auto_close int ours = tunnel(w, "localhost", first);
+	assert_echo(ours, "first");
+	auto_close int theirs = dial(port);
+	ask_tunnel(theirs, "localhost", second);
+	assert_tunnel(theirs);
+	assert_echo(theirs, "second");
+	auto_close int refused = dial(port), refused_too = dial(w->port);
+	ask_tunnel(refused, "localhost", first);
+	assert_answer(refused, "HTTP/1.1 403 ", "isn't a host");
+	ask_tunnel(refused_too, "localhost", second);
+	assert_answer(refused_too, "HTTP/1.1 403 ", "isn't a host");
+	/* Each has its own numbers. */
+	struct egress_status status;
+	struct error err;
+	assert_int_equal(egress_look(&other, &status, &err), 0);
+	assert_int_equal(status.connections, 1);
+	assert_int_equal(status.bytes_in, 6);
+	assert_int_equal(status_of(w).bytes_in, 5);
+
+	egress_close(&other);
+	assert_int_not_equal(recv(theirs, &byte, 1, 0), 1);
+	assert_closed(port);
+	assert_echo(ours, "still there");
+	/* A new policy knows nothing of the last one. */
+	open_other(w, first, &other, &port);
 	auto_close int again = dial(port);
 	ask_tunnel(again, "localhost", second);
 	assert_answer(again, "HTTP/1.1 403 ", "isn't a host");
-	assert_int_equal(forward_end(&w->forward, 99, &err), 0);
+	egress_close(&other);
+}
+
+static void test_a_policy_ends_with_its_holder(void **state)
+{
+	struct world *w = *state;
+	uint16_t server = start_server(w, serve_echo), port;
+	struct egress other;
+	char byte;
+
+	start(w);
+	open_other(w, server, &other, &port);
+	auto_close int theirs = dial(port);
+	ask_tunnel(theirs, "localhost", server);
+	assert_tunnel(theirs);
+	/* As when the process that holds it is killed: nothing is sent. */
+	fd_close(&other.channel);
+	assert_int_not_equal(recv(theirs, &byte, 1, 0), 1);
+	egress_close(&other);
+	assert_int_equal(status_of(w).connections, 0);
+}
+
+static void test_a_policy_that_takes_all_connections_leaves_others_their_share(void **state)
+{
+	struct world *w = *state;
+	uint16_t server = start_server(w, serve_echo), port;
+	struct egress others[5];
+	uint16_t ports[5];
+	int *fds = test_calloc(1024, sizeof *fds);
+
+	start(w);
+	for (size_t i = 0; i < 5; i++)
+		open_other(w, server, &others[i], &ports[i]);
+	/* Four policies hold all that there is, silently. */
+	for (size_t i = 0; i < 1024; i++)
+		fds[i] = dial(ports[i / 256]);
+	port = ports[4];
+	for (size_t i = 0; i < 4; i++) {
+		auto_close int fd = dial(port);
+		ask_tunnel(fd, "localhost", server);
+		assert_tunnel(fd);
+		assert_echo(fd, "mine");
+	}
+	for (size_t i = 0; i < 1024; i++)
+		fd_close(&fds[i]);
+	for (size_t i = 0; i < 5; i++)
+		egress_close(&others[i]);
+	test_free(fds);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (!strcmp(argv[0], EGRESS_ARGV0)) /* this program is the role, too */
+		return egress_main();
+	role_raise_fds(); /* for a thousand connections */
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_tunnel_carries_megabytes_both_ways_and_half_closes),
 		TEST(test_bytes_that_come_with_the_request_go_on),
@@ -500,6 +546,8 @@ int main(void)
 		TEST(test_an_unlisted_host_is_refused_by_name),
 		TEST(test_a_listed_name_at_a_closed_address_needs_the_operator_s_word),
 		TEST(test_each_listener_has_its_policy_and_ends_with_it),
+		TEST(test_a_policy_ends_with_its_holder),
+		TEST(test_a_policy_that_takes_all_connections_leaves_others_their_share),
 		TEST(test_garbage_is_answered_and_closed),
 		TEST(test_a_slow_head_has_its_time),
 		TEST(test_a_silent_tunnel_is_closed),

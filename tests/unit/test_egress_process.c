@@ -1,5 +1,5 @@
-/* The forwarder as a process: what it has, who may order it, how it ends. */
-#include "forward_fixture.h"
+/* Egress as a process: what it has, who may order it, how it ends. */
+#include "egress_fixture.h"
 
 /* ---- the process ---- */
 static void test_it_has_nothing(void **state)
@@ -8,7 +8,7 @@ static void test_it_has_nothing(void **state)
 	auto_close int leaked = open("/etc/passwd", O_RDONLY); /* not even close-on-exec */
 	assert_true(leaked >= 0);
 	start(w);
-	pid_t pid = w->forward.child.pid;
+	pid_t pid = w->role.pid;
 	bool is_root = geteuid() == 0;
 	assert_int_equal(read_status(pid, "Uid:", 10), is_root ? OUTSIDER : geteuid());
 	assert_int_equal(read_status(pid, "Gid:", 10), is_root ? OUTSIDER : getegid());
@@ -22,8 +22,8 @@ static void test_it_has_nothing(void **state)
 		assert_int_equal(read_status(pid, "CapBnd:", 16), 0);
 	assert_int_equal(read_status(pid, "NoNewPrivs:", 10), 1);
 	assert_int_equal(read_status(pid, "Seccomp:", 10), 2);
-	/* Three streams, the control socket, the loop, the listener. */
-	await_fds(pid, 6);
+	/* Three streams, the service socket, the loop, the policy's channel and listener. */
+	await_fds(pid, 7);
 }
 
 static void test_root_is_never_who_it_runs_as(void **state)
@@ -32,10 +32,9 @@ static void test_root_is_never_who_it_runs_as(void **state)
 	struct error err;
 	if (geteuid() != 0)
 		skip();
-	w->options.uid = 0;
-	assert_int_equal(forward_start(&w->options, &w->forward, &err), -1);
-	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(w->forward.child.pid, -1);
+	assert_int_equal(egress_start("/proc/self/exe", 0, 0, &w->role, &err), -1);
+	assert_int_equal(err.code, ERR_DENIED);
+	assert_int_equal(w->role.pid, -1);
 }
 
 static void test_wrong_orders_are_errors_and_change_nothing(void **state)
@@ -44,32 +43,32 @@ static void test_wrong_orders_are_errors_and_change_nothing(void **state)
 	struct error err;
 	auto_close int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 	start(w);
-	assert_int_equal(forward_serve(&w->forward, FORWARD_POLICY, file, &err), -1);
+	assert_int_equal(egress_serve(&w->egress, file, &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
-	assert_int_equal(forward_serve(&w->forward, FORWARD_POLICY, -1, &err), -1);
+	assert_int_equal(egress_serve(&w->egress, -1, &err), -1);
 	static const char *const bad[] = { "", "UPPER.example", "a.", "a b", "[::1]", "::0001",
 		"*.example", "a\n" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct forward_host host = { bad[i], 1, false };
-		assert_int_equal(forward_allow(&w->forward, FORWARD_POLICY, &host, &err), -1);
+		assert_int_equal(egress_allow(&w->egress, &host, &err), -1);
 		assert_int_equal(err.code, ERR_INVALID);
 	}
 	int status = 0;
 	for (uint16_t i = 1; i <= 65 && !status; i++)
-		status = forward_allow(&w->forward, FORWARD_POLICY,
-			&(struct forward_host){ "a.example", i, false }, &err);
+		status = egress_allow(
+			&w->egress, &(struct forward_host){ "a.example", i, false }, &err);
 	assert_int_equal(status, -1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
+	assert_int_equal(egress_settle(&w->egress, &err), 0);
 	/* What is sent over the control socket is checked on the other side as well. */
-	assert_int_equal(send(w->forward.control, "x", 1, 0), 1);
+	assert_int_equal(send(w->egress.channel, "x", 1, 0), 1);
 	char reply[1024];
-	assert_true(recv(w->forward.control, reply, sizeof reply, 0) > 4);
+	assert_true(recv(w->egress.channel, reply, sizeof reply, 0) > 4);
 	assert_int_not_equal(reply[0], 0);
-	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), 0);
+	assert_int_equal(egress_settle(&w->egress, &err), 0);
 }
 
-static void test_told_to_stop_it_ends_by_itself_with_all_that_it_holds(void **state)
+static void test_without_clients_it_ends_by_itself_with_all_that_it_holds(void **state)
 {
 	struct world *w = *state;
 	char text[16];
@@ -78,20 +77,19 @@ static void test_told_to_stop_it_ends_by_itself_with_all_that_it_holds(void **st
 	allow(w, "127.0.0.1", port, true);
 	start(w);
 	auto_close int fd = tunnel(w, "127.0.0.1", port);
-	pid_t pid = w->forward.child.pid;
-	/* By itself, on the order that forward_stop gives: it isn't killed. */
 	siginfo_t info = { 0 };
-	fd_close(&w->forward.control);
-	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	fd_close(&w->role.service);
+	assert_int_equal(waitid(P_PID, (id_t)w->role.pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_code, CLD_EXITED);
 	assert_int_equal(info.si_status, 0);
-	forward_stop(&w->forward);
-	assert_int_equal(kill(pid, 0), -1);
 	assert_true(hear(fd, text, sizeof text) <= 0);
-	forward_stop(&w->forward);
-	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), -1);
-	forward_last_refused(&w->forward, (char[320]){ 0 });
-	forward_last_failure(&w->forward, (char[FORWARD_FAILURE_SIZE]){ 0 });
+	pid_t pid = w->role.pid;
+	egress_stop(&w->role);
+	assert_int_equal(kill(pid, 0), -1);
+	egress_stop(&w->role);
+	assert_int_equal(egress_settle(&w->egress, &err), -1);
+	egress_close(&w->egress);
+	assert_int_equal(egress_settle(&w->egress, &err), -1);
 }
 
 static void test_one_that_hangs_or_died_is_stopped_too(void **state)
@@ -99,15 +97,46 @@ static void test_one_that_hangs_or_died_is_stopped_too(void **state)
 	struct world *w = *state;
 	struct error err;
 	start(w);
-	pid_t pid = w->forward.child.pid;
+	pid_t pid = w->role.pid;
 	kill(pid, SIGSTOP);
-	forward_stop(&w->forward);
+	egress_stop(&w->role);
 	assert_int_equal(kill(pid, 0), -1);
+	egress_close(&w->egress);
 	fd_close(&w->listener);
 	start(w);
-	kill(w->forward.child.pid, SIGKILL);
-	assert_int_equal(forward_settle(&w->forward, FORWARD_POLICY, &err), -1);
-	assert_string_equal(err.text, "the forwarder has ended");
+	kill(w->role.pid, SIGKILL);
+	assert_int_equal(egress_settle(&w->egress, &err), -1);
+	assert_int_equal(err.code, ERR_UNAVAILABLE);
+	assert_string_equal(err.text, "the egress process has ended");
+	struct egress other;
+	assert_int_equal(egress_open(w->role.service, &w->policy, &other, &err), -1);
+	assert_string_equal(err.text, "the egress process has ended");
+	egress_close(&other);
+}
+
+static void test_a_malformed_policy_is_refused(void **state)
+{
+	struct world *w = *state;
+	struct egress other;
+	struct error err;
+	start(w);
+	struct egress_policy bad[4];
+	for (size_t i = 0; i < 4; i++)
+		bad[i] = w->policy;
+	bad[0].is_settled = 2;
+	memset(bad[1].proxies.except, 'x', sizeof bad[1].proxies.except);
+	str_copy(bad[2].proxies.http.authorization, 32, "x\r\nHost: y");
+	str_copy(bad[3].proxies.https.host, 32, "UPPER");
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(egress_open(w->role.service, &bad[i], &other, &err), -1);
+		assert_int_equal(err.code, ERR_INVALID);
+		egress_close(&other);
+	}
+	/* A packet that is no policy, or has no channel, changes nothing. */
+	assert_int_equal(send(w->role.service, "x", 1, 0), 1);
+	assert_int_equal(
+		send(w->role.service, &w->policy, sizeof w->policy, 0), (ssize_t)sizeof w->policy);
+	assert_int_equal(egress_settle(&w->egress, &err), 0);
 }
 
 static void test_it_ends_with_its_parent(void **state)
@@ -119,15 +148,15 @@ static void test_it_ends_with_its_parent(void **state)
 	pid_t parent = fork();
 	assert_true(parent >= 0);
 	if (parent == 0) {
-		if (forward_start(&w->options, &w->forward, &err) < 0)
+		if (start_role(w, &err) < 0)
 			_exit(1);
-		/* Somebody else who holds the control socket doesn't keep it alive. */
+		/* Another process that holds the service socket doesn't keep it alive. */
 		pid_t holder = fork();
 		if (holder == 0) {
 			pause();
 			_exit(0);
 		}
-		pid_t pids[2] = { w->forward.child.pid, holder };
+		pid_t pids[2] = { w->role.pid, holder };
 		fd_write_full(ends[1], pids, sizeof pids);
 		pause();
 		_exit(0);
@@ -147,14 +176,17 @@ static void test_it_ends_with_its_parent(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (!strcmp(argv[0], EGRESS_ARGV0)) /* this program is the role, too */
+		return egress_main();
 	const struct CMUnitTest tests[] = {
 		TEST(test_it_has_nothing),
 		TEST(test_root_is_never_who_it_runs_as),
 		TEST(test_wrong_orders_are_errors_and_change_nothing),
-		TEST(test_told_to_stop_it_ends_by_itself_with_all_that_it_holds),
+		TEST(test_without_clients_it_ends_by_itself_with_all_that_it_holds),
 		TEST(test_one_that_hangs_or_died_is_stopped_too),
+		TEST(test_a_malformed_policy_is_refused),
 		TEST(test_it_ends_with_its_parent),
 	};
 	signal(SIGPIPE, SIG_IGN);

@@ -1,0 +1,81 @@
+/* egress.h -- the only way out of a sandbox that has just `lo`: a role that serves listening
+ * sockets of such sandboxes from outside, and forwards to the hosts of the listener's policy.
+ * 1. One process serves many policies. A policy is a channel to it: its holder adds hosts and
+ * listeners, and asks how it goes. When the channel ends, the listeners and connections of the
+ * policy are closed and its hosts, proxies and addresses forgotten. No policy sees another.
+ * 2. What may be reached is decided by the rules of egress/forward.h.
+ * 3. The role has nothing: no file but those that resolving reads, no privilege, few descriptors,
+ * bounded memory and connections. It ends with its parent, and when nobody holds its service
+ * socket. */
+#pragma once
+#include <stdint.h>
+#include "egress/forward.h"
+#include "proc/role.h"
+
+/* ---- the role ---- */
+#define EGRESS_ARGV0 "carrel-egress" /* carrel-build that is started by this name is the role */
+#define EGRESS_SERVICE 3	     /* descriptor of the role: where channels of policies arrive */
+
+/* What the role is given by role_start: arguments, root, network. The program, the ids, the log and
+ * the service socket are the caller's to set. */
+void egress_describe(struct role_start *start);
+/* The pair of sockets for EGRESS_SERVICE: ends[0] is for clients, ends[1] for the role, which may
+ * be started when a first policy has arrived. */
+int egress_pair(int ends[2], struct error *err);
+/* The main function of the role. */
+int egress_main(void);
+
+/* The role as a child of the caller. */
+struct egress_role {
+	pid_t pid;   /* -1: none */
+	int service; /* for egress_open; or -1 */
+};
+#define EGRESS_ROLE_NONE ((struct egress_role){ -1, -1 })
+/* `program`: carrel-build. uid and gid are for root, who never runs it as himself. */
+int egress_start(
+	const char *program, uid_t uid, gid_t gid, struct egress_role *role, struct error *err);
+/* Ends it with all that it holds; returns when it is gone. */
+void egress_stop(struct egress_role *role);
+
+/* ---- its clients ---- */
+struct egress_limits {	      /* of one policy; 0: as said here */
+	uint64_t head_ms;     /* 10 s: for a request to be whole */
+	uint64_t wait_ms;     /* 30 s: of a request for an unlisted host until it is settled */
+	uint64_t resolve_ms;  /* 10 s */
+	uint64_t connect_ms;  /* 10 s: for each address */
+	uint64_t idle_ms;     /* 120 s without a byte either way */
+	uint64_t connections; /* 256; more wait in the queues of the listeners */
+};
+struct egress_policy {
+	struct egress_limits limits;
+	struct forward_proxies proxies; /* all zero: none */
+	uint8_t is_settled;		/* 0: requests for other hosts wait for egress_settle */
+};
+struct egress_status {
+	uint64_t bytes_in; /* from the network into the sandbox */
+	uint64_t bytes_out;
+	uint64_t connections;			 /* that were passed on */
+	uint64_t refused;			 /* malformed, not listed, or at a closed address */
+	char last_refused[320];			 /* the last host:port that was, or "" */
+	char last_failure[FORWARD_FAILURE_SIZE]; /* "host:port: Connection refused", or "" when a
+						  * connection was made since */
+};
+struct egress {
+	int channel, lock; /* -1: closed */
+};
+#define EGRESS_NONE ((struct egress){ -1, -1 })
+
+/* Begins a policy without hosts and listeners. egress_close follows, also after a failure.
+ * ERR_UNAVAILABLE: the role has ended, or a layer of its confinement (Landlock …) is missing. */
+int egress_open(
+	int service, const struct egress_policy *policy, struct egress *egress, struct error *err);
+/* Each of these holds when it returns, and may be called by processes that were forked since.
+ * ERR_UNAVAILABLE: the role has ended. */
+/* One more listener (64 at most), which stays the caller's. */
+int egress_serve(struct egress *egress, int listener, struct error *err);
+/* One more host (64 at most); and: no more will come, judge the requests that wait. */
+int egress_allow(struct egress *egress, const struct forward_host *host, struct error *err);
+int egress_settle(struct egress *egress, struct error *err);
+int egress_look(struct egress *egress, struct egress_status *status, struct error *err);
+/* Ends the policy; its listeners and connections are closed when this returns. */
+void egress_close(struct egress *egress);
