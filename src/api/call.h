@@ -17,7 +17,6 @@ struct api {
 	struct http_server *server;
 	struct api_options options;
 	struct idempotency idempotency;
-	struct catalog catalog;
 	struct buf openapi;
 	struct stream *streams; /* open ones, that a drain must end */
 };

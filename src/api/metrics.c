@@ -231,7 +231,7 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 	print_environments(out, c);
 }
 
-/* ---- the request: it waits a moment for the launcher, in its arena ---- */
+/* ---- the request: it waits a moment for the launcher ---- */
 
 static void on_levels(void *ctx, const struct core_levels *levels)
 {
@@ -254,21 +254,18 @@ static void on_levels(void *ctx, const struct core_levels *levels)
 
 static void on_gone(struct call *c)
 {
-	catalog_forget(&c->api->catalog, c->own);
+	core_forget_levels(c->own);
 }
 
 void api_metrics(struct call *c)
 {
-	struct catalog_waiter *waiter = arena_alloc(&c->r->arena, sizeof *waiter);
-
+	struct core_question *question;
 	struct error err;
 
-	waiter->fn = on_levels;
-	waiter->ctx = c;
-	if (catalog_ask(c->request, &c->api->catalog, waiter, &err)) {
+	if (core_ask_levels(c->request, c->api->core, on_levels, c, &question, &err)) {
 		call_problem(c, &err);
 		return;
 	}
-	c->own = waiter;
+	c->own = question;
 	c->gone = on_gone;
 }

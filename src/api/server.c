@@ -244,7 +244,6 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 		abort();
 	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
 	idempotency_init(&api->idempotency, options->core);
-	catalog_init(&api->catalog, options->core);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
 	openapi_print(&api->openapi);
 	const struct http_handler handler = { on_begin, on_refused, on_complete, on_body,

@@ -1,11 +1,10 @@
+#include <stdlib.h>
 #include <string.h>
-#include "base/clock.h"
 #include "core/catalog.h"
 #include "core/internal.h"
 #include "envs/store.h"
 #include "plan/launch.h"
 
-#define LEVELS_FRESH_MS 1000
 #define LEVELS_WAIT_MS 250
 
 int core_check_serving(struct core *core, struct error *err)
@@ -94,70 +93,60 @@ int core_print_environment_metrics(
 
 /* ---- the launcher's levels ---- */
 
-void catalog_init(struct catalog *catalog, struct core *core)
+struct core_question {
+	struct loop *loop;
+	struct loop_timer *timer;
+	core_levels_fn *fn; /* NULL: nobody waits any more */
+	void *ctx;
+};
+
+void core_forget_levels(struct core_question *question)
 {
-	*catalog = (struct catalog){ .core = core };
+	loop_cancel(question->loop, question->timer);
+	question->timer = NULL;
+	question->fn = NULL;
 }
 
-void catalog_forget(struct catalog *catalog, struct catalog_waiter *waiter)
+static void tell(struct core_question *question, const struct core_levels *levels)
 {
-	for (struct catalog_waiter **at = &catalog->waiters; *at; at = &(*at)->next)
-		if (*at == waiter) {
-			*at = waiter->next;
-			break;
-		}
-	loop_cancel(catalog->core->loop, waiter->timer);
-	waiter->timer = NULL;
-}
+	core_levels_fn *fn = question->fn;
 
-static void tell(struct catalog *catalog, struct catalog_waiter *waiter)
-{
-	catalog_forget(catalog, waiter);
-	waiter->fn(waiter->ctx, catalog->known_ms ? &catalog->levels : NULL);
+	core_forget_levels(question);
+	if (fn)
+		fn(question->ctx, levels);
 }
 
 static void on_late(struct loop *loop, void *ctx)
 {
-	struct catalog_waiter *waiter = ctx;
+	struct core_question *question = ctx;
 
-	waiter->timer = NULL;
-	tell(waiter->catalog, waiter);
+	question->timer = NULL;
+	tell(question, NULL);
 }
 
 static void on_stats(void *ctx, const struct launch_packet *packet, const int *fds)
 {
-	struct catalog *catalog = ctx;
+	const struct launch_stats *s = packet ? &packet->head.stats : NULL;
 
-	catalog->is_asked = false;
-	if (packet && packet->head.type == LAUNCH_STATS_ARE) {
-		const struct launch_stats *s = &packet->head.stats;
-
-		catalog->levels = (struct core_levels){ s->sandboxes, s->netns_ready,
-			s->cgroups_ready, s->starting, s->started, s->failed, s->netns_missed,
-			s->cgroups_missed };
-		catalog->known_ms = clock_monotonic_ms();
-	}
-	while (catalog->waiters)
-		tell(catalog, catalog->waiters);
+	if (packet && packet->head.type == LAUNCH_STATS_ARE)
+		tell(ctx, &(struct core_levels){ s->sandboxes, s->netns_ready, s->cgroups_ready,
+				  s->starting, s->netns_missed, s->cgroups_missed });
+	else
+		tell(ctx, NULL);
+	free(ctx);
 }
 
-int catalog_ask(const struct request *request, struct catalog *catalog,
-	struct catalog_waiter *waiter, struct error *err)
+int core_ask_levels(const struct request *request, struct core *core, core_levels_fn *fn, void *ctx,
+	struct core_question **question, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_STATS };
-	bool is_fresh =
-		catalog->known_ms && clock_monotonic_ms() - catalog->known_ms < LEVELS_FRESH_MS;
 
-	if (access_check(catalog->core, request, VERB_DAEMON_MEASURE, NULL, err))
+	if (access_check(core, request, VERB_DAEMON_MEASURE, NULL, err))
 		return -1;
-	waiter->catalog = catalog;
-	waiter->next = catalog->waiters;
-	catalog->waiters = waiter;
-	waiter->timer =
-		loop_after(catalog->core->loop, is_fresh ? 0 : LEVELS_WAIT_MS, on_late, waiter);
-	if (is_fresh || catalog->is_asked)
-		return 0;
-	catalog->is_asked = true;
-	launcher_ask(&catalog->core->launcher, &head, NULL, 0, NULL, 0, on_stats, catalog);
+	struct core_question *made = xzalloc(sizeof *made);
+	*made = (struct core_question){ core->loop, NULL, fn, ctx };
+	made->timer = loop_after(core->loop, LEVELS_WAIT_MS, on_late, made);
+	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_stats, made);
+	*question = made;
 	return 0;
 }

@@ -27,26 +27,12 @@ core_verb int core_print_environment_metrics(
 /* What the launcher says of itself. */
 struct core_levels {
 	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
-	uint64_t started, failed, netns_missed, cgroups_missed;
+	uint64_t netns_missed, cgroups_missed;
 };
-/* Asked for once by all who want it within a second. */
-struct catalog {
-	struct core *core;
-	struct core_levels levels;
-	uint64_t known_ms; /* monotonic; 0: never */
-	bool is_asked;
-	struct catalog_waiter *waiters;
-};
-struct catalog_waiter {
-	/* Once, from the loop, 250 ms later at most. NULL: the launcher never said. */
-	void (*fn)(void *ctx, const struct core_levels *levels);
-	void *ctx;
-	/* private */
-	struct catalog *catalog;
-	struct loop_timer *timer;
-	struct catalog_waiter *next;
-};
-void catalog_init(struct catalog *catalog, struct core *core);
-core_verb int catalog_ask(const struct request *request, struct catalog *catalog,
-	struct catalog_waiter *waiter, struct error *err);
-void catalog_forget(struct catalog *catalog, struct catalog_waiter *waiter);
+typedef void core_levels_fn(void *ctx, const struct core_levels *levels);
+struct core_question;
+/* fn: once, from the loop, 250 ms later at most; levels NULL: the launcher hasn't answered by then.
+ * *question is valid until that. */
+core_verb int core_ask_levels(const struct request *request, struct core *core, core_levels_fn *fn,
+	void *ctx, struct core_question **question, struct error *err);
+void core_forget_levels(struct core_question *question); /* fn is not called any more */

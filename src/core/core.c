@@ -17,7 +17,6 @@ static void on_unasked(void *ctx, const struct launch_packet *packet)
 {
 	struct core *core = ctx;
 	if (!packet) {
-		core->own->is_lost = true;
 		log_record(&core->log, LOG_LEVEL_ERROR, "the launcher has ended", NULL);
 		loop_stop(core->loop);
 		return;
@@ -285,37 +284,6 @@ void workspace_set_state(struct core_workspace *w, enum workspace_state state)
 	w->model.state = state;
 	journal_emit(&w->core->journal, types[state], w->model.id, w->model.name,
 		w->model.error ? "error" : NULL, w->model.error, NULL);
-}
-
-struct later {
-	core_workspace_fn *fn;
-	void *ctx;
-	struct core_workspace *w;
-	bool has_failed;
-	struct error err;
-};
-
-static void on_later(struct loop *loop, void *ctx)
-{
-	struct later *later = ctx;
-	later->fn(later->ctx, later->w, later->has_failed ? &later->err : NULL);
-	if (later->w)
-		core_release(later->w);
-	free(later);
-}
-
-void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,
-	const struct error *err)
-{
-	if (!fn)
-		return;
-	struct later *later = xzalloc(sizeof *later);
-	*later = (struct later){ fn, ctx, w, err != NULL, { 0 } };
-	if (err)
-		later->err = *err;
-	if (w)
-		core_hold(w);
-	loop_after(core->loop, 0, on_later, later);
 }
 
 /* ---- finding ---- */

@@ -42,12 +42,7 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 		core->metrics.create_failures++;
 	fault_point("core_create_answer");
 	creation->done(creation->ctx, err ? NULL : w, err);
-	while (w->refusals) {
-		struct core_refusal *refusal = w->refusals;
-		w->refusals = refusal->next;
-		refusal->done(refusal->ctx, NULL, &refusal->err);
-		free(refusal);
-	}
+	waiters_call(&w->refusals, NULL, NULL);
 	if (err && is_made)
 		core_remove(&request_system, w, "canceled", NULL, NULL);
 	else if (err)
@@ -220,9 +215,7 @@ static void refuse(struct core *core, const struct workspace *wanted, core_works
 		core_later(core, done, ctx, NULL, err);
 		return;
 	}
-	struct core_refusal *refusal = xzalloc(sizeof *refusal);
-	*refusal = (struct core_refusal){ done, ctx, *err, w->refusals };
-	w->refusals = refusal;
+	waiter_append(&w->refusals, waiter_new(done, ctx, NULL, err));
 }
 
 void core_cancel_create(struct core_workspace *w)
@@ -268,18 +261,9 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 
 /* ---- changes ---- */
 
-struct update {
-	struct core_workspace *w;
-	core_workspace_fn *done;
-	void *ctx;
-};
-
 static void on_updated(void *ctx, const struct error *err)
 {
-	struct update *update = ctx;
-	update->done(update->ctx, err ? NULL : update->w, err);
-	core_release(update->w);
-	free(update);
+	waiter_call(ctx, NULL, err);
 }
 
 /* The labels as they will be: those that are changed, and those that aren't named. */
@@ -331,8 +315,7 @@ static int apply_labels(struct core_workspace *w, const pair_list *change, struc
 static int check_disk(
 	const struct core_workspace *w, const struct limits *limits, struct error *err)
 {
-	if (limits->disk_bytes == w->model.limits.disk_bytes ||
-		!strcmp(w->model.disk_mechanism, "counted"))
+	if (limits->disk_bytes == w->model.limits.disk_bytes || workspace_counts_disk(&w->model))
 		return 0;
 	return fail_hint(err, ERR_CONFLICT, "create another workspace, and copy the files",
 		"the disk limit of workspace '%s' is enforced by a %s, which can't be changed "
@@ -366,9 +349,6 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (change->has_idle_timeout)
 		w->model.idle_timeout_ms = change->idle_timeout_ms;
 	lifetime_arm(w);
-	struct update *update = xzalloc(sizeof *update);
-	*update = (struct update){ w, done, ctx };
-	core_hold(w);
 	journal_emit(&core->journal, "workspace.updated", w->model.id, w->model.name, NULL);
-	workspace_save(w, on_updated, update);
+	workspace_save(w, on_updated, waiter_new(done, ctx, w, NULL));
 }

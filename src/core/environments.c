@@ -32,16 +32,15 @@ struct preparation {
 	char request_id[ID_LEN + 1];
 };
 
-bool environment_is_asked(const struct workspace *model)
-{
-	return model->environment || model->python || model->requirements ||
-	       model->packages.count || model->build_options.count || model->is_context;
-}
-
 static bool has_recipe(const struct workspace *model)
 {
 	return model->python || model->requirements || model->packages.count ||
 	       model->build_options.count || model->is_context;
+}
+
+bool environment_is_asked(const struct workspace *model)
+{
+	return model->environment || has_recipe(model);
 }
 
 /* ---- pins: one a name, shared by all workspaces that have it ---- */

@@ -76,24 +76,28 @@ static void take_over(struct core_exec *e)
 	spool_watch(e);
 }
 
-void execs_restore(struct core *core, struct core_workspace *w, const struct exec_record *record,
-	bool is_adopted)
+void execs_restore(struct core_workspace *w, const struct exec_record *record)
 {
 	struct exec_record known = *record;
-	if (map_get(&core->execs, str_from(record->id)))
+	if (map_get(&w->core->execs, str_from(record->id)))
 		return;
 	if (!known.cwd)
 		known.cwd = "/";
 	struct core_exec *e = exec_new(w, &known, EXEC_SPOOLED);
-	if (record->state == EXEC_ENDED) {
+	if (record->state == EXEC_ENDED)
 		exec_move(e, STAGE_ENDED);
+}
+
+/* One that is waiting is one that a core before this one started. */
+static void settle(struct core_exec *e)
+{
+	if (e->stage != STAGE_WAITING)
 		return;
-	}
-	if (is_adopted) {
+	if (e->workspace->sandbox.state == SANDBOX_UP) {
 		take_over(e);
 		return;
 	}
-	core_hold(w);
+	core_hold(e->workspace);
 	e->began_ns = clock_monotonic_ns();
 	exec_lost(e, REASON_CANCELED, unknown_end);
 }
@@ -114,8 +118,12 @@ static void hear_adopted(struct core *core)
 	}
 }
 
-void execs_sweep(struct core *core)
+void execs_settle(struct core *core)
 {
+	struct core_exec *e;
+	size_t at = 0;
+	while ((e = map_next(&core->execs, &at)))
+		settle(e);
 	execs_sweep_spools(core);
 	hear_adopted(core);
 }

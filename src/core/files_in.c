@@ -90,18 +90,12 @@ void files_sweep(struct core_workspace *w)
 
 /* -- how much -- */
 
-static bool is_counted(const struct core_workspace *w)
-{
-	return w->model.limits.disk_bytes &&
-	       (!w->model.disk_mechanism || strcmp(w->model.disk_mechanism, "counted") == 0);
-}
-
 uint64_t files_room(const struct core_workspace *w)
 {
 	uint64_t limit = w->model.limits.disk_bytes;
 	uint64_t used = w->model.disk_usage_bytes + w->incoming_bytes;
 
-	if (!is_counted(w))
+	if (!limit || !workspace_counts_disk(&w->model))
 		return UINT64_MAX;
 	return used < limit ? limit - used : 0;
 }

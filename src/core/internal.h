@@ -1,5 +1,6 @@
 /* internal.h -- what the files behind core.h share. Private to this room. */
 #pragma once
+#include <string.h>
 #include "base/arena.h"
 #include "base/map.h"
 #include "core/core.h"
@@ -76,7 +77,8 @@ struct core_workspace {
 	bool is_canceled;		/* while it is made: nobody wants it any more */
 	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
 	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
-	struct core_removal *removal;	/* who waits for its end */
+	struct core_waiter *removal;	/* who waits for its end; NULL: it isn't removed */
+	const char *removal_why;	/* "removed", "expired" */
 	bool has_no_row;		/* any more: it is being removed */
 	bool has_made_room;		/* its tree was removed before its row, which had none */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
@@ -87,9 +89,15 @@ struct core_workspace {
 	struct agents *agents;		      /* of core/agents.c, or NULL */
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
-	struct core_refusal *refusals;	      /* while it is made: who wanted the same name */
+	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
+
+/* Its disk limit is kept by core, not by a quota of the file system. */
+static inline bool workspace_counts_disk(const struct workspace *model)
+{
+	return !model->disk_mechanism || !strcmp(model->disk_mechanism, "counted");
+}
 
 struct core {
 	struct loop *loop;
@@ -123,22 +131,14 @@ struct core {
 	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
 };
 
+/* Somebody who is called back, by himself or in a list. */
 struct core_waiter {
-	core_workspace_fn *fn;
+	core_workspace_fn *fn; /* or NULL */
 	void *ctx;
+	struct core_workspace *w; /* held, or NULL */
+	bool has_failed;
+	struct error err; /* when it has failed: what he is told in any case */
 	struct core_waiter *next;
-};
-struct core_refusal {
-	core_workspace_fn *done;
-	void *ctx;
-	struct error err;
-	struct core_refusal *next;
-};
-struct core_removal {
-	core_workspace_fn *done;
-	void *ctx;
-	const char *why; /* "removed", "expired" */
-	struct core_removal *next;
 };
 struct core_own {
 	struct loop_timer
@@ -151,13 +151,12 @@ struct core_own {
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	bool has_rubbish;
-	struct core_clean_waiter *clean_waiters; /* of trees_when_clean */
-	struct core_measurement *measurements;	 /* queue; the first is being made */
+	struct core_waiter *clean_waiters; /* of trees_when_clean */
+	struct core_waiter *measurements;  /* queue; the first is being made */
 	loop_timer_fn *ready;
 	void *ready_ctx;
 	void (*stopped)(void *ctx);
 	void *stopped_ctx;
-	bool is_lost; /* the launcher is gone */
 };
 
 /* ---- access.c ---- */
@@ -186,6 +185,16 @@ void workspace_set_state(struct core_workspace *w, enum workspace_state state);
 /* Frees nothing: a text that is replaced stays in the arena until the workspace goes. */
 void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx);
 void core_check_stopped(struct core *core);
+
+/* ---- waiters.c ---- */
+/* w is held until he is called or freed; err is copied. */
+struct core_waiter *waiter_new(
+	core_workspace_fn *fn, void *ctx, struct core_workspace *w, const struct error *err);
+void waiter_append(struct core_waiter **list, struct core_waiter *waiter);
+/* fn(ctx, w or (NULL) his own, his error or err); frees him. */
+void waiter_call(struct core_waiter *waiter, struct core_workspace *w, const struct error *err);
+/* All of them, in order; those that come meanwhile are in the list afterwards. */
+void waiters_call(struct core_waiter **list, struct core_workspace *w, const struct error *err);
 /* fn(ctx, w, err) at the next turn of the loop, as invariant 2 wants; holds w until then. err is
  * copied. */
 void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,
@@ -212,8 +221,6 @@ void trees_clean_later(struct core *core);
 /* Calls fn(NULL, w, NULL) when the bytes of removed trees are free again: at once where the file
  * system has room to spare, else after the child that removes them. Holds w until then. */
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
-/* Core ends: nobody is called any more. */
-void trees_forget_waiters(struct core *core);
 /* The directory of its /.cache, before a sandbox starts; nothing when it is there. */
 int tree_make_cache(struct core_workspace *w, struct error *err);
 int tree_write_context(struct core_workspace *w, struct error *err);
@@ -280,14 +287,13 @@ int execs_attach(struct core_workspace *w, struct error *err);
 /* It is gone (fds still open): everything that ran there ends with the sandbox's limit, or
  * canceled. */
 void execs_sandbox_gone(struct core_workspace *w);
-/* A background exec from the store, at start. One that isn't ended is looked for in its adopted
- * sandbox; `is_adopted` false: its sandbox is gone, and its end is unknown: `canceled`, with an
- * error that says so. */
-void execs_restore(struct core *core, struct core_workspace *w, const struct exec_record *record,
-	bool is_adopted);
+/* A background exec from the store, at start. */
+void execs_restore(struct core_workspace *w, const struct exec_record *record);
+/* What runs is known: an exec that isn't ended is looked for in its adopted sandbox; when that is
+ * gone its end is unknown: `canceled`, with an error that says so. Spools of unknown execs are
+ * removed. */
+void execs_settle(struct core *core);
 /* The workspace goes: its ended execs and spools too. */
 void execs_forget(struct core_workspace *w);
-/* Spools of no exec that is known: removed. At start. */
-void execs_sweep(struct core *core);
 /* Frees what is left; nothing runs any more, or core is about to exit. */
 void execs_done(struct core *core);

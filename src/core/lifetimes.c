@@ -170,13 +170,6 @@ void lifetime_disarm(struct core_workspace *w)
 
 /* ---- measuring: one child at a time, in the order asked ---- */
 
-struct core_measurement {
-	struct core_workspace *w; /* held */
-	core_workspace_fn *done;
-	void *ctx;
-	struct core_measurement *next;
-};
-
 static uint64_t measure_tree(void *ctx)
 {
 	struct core *core = ctx;
@@ -190,17 +183,13 @@ static void measure_next(struct core *core);
 static void on_measured(void *ctx, bool ok, uint64_t bytes)
 {
 	struct core *core = ctx;
-	struct core_measurement *first = core->own->measurements;
-	struct core_workspace *w = first->w;
+	struct core_waiter *first = core->own->measurements;
 	core->own->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
 	if (ok && bytes != UINT64_MAX)
-		w->model.disk_usage_bytes = bytes;
+		first->w->model.disk_usage_bytes = bytes;
 	measure_next(core);
-	if (first->done)
-		first->done(first->ctx, w, NULL);
-	core_release(w);
-	free(first);
+	waiter_call(first, NULL, NULL);
 }
 
 static void measure_next(struct core *core)
@@ -227,7 +216,6 @@ void core_measure(
 	const struct request *request, struct core_workspace *w, core_workspace_fn *done, void *ctx)
 {
 	struct core *core = w->core;
-	struct core_measurement **last, *new;
 	struct error err;
 	if (access_check(core, request, VERB_WORKSPACE_MEASURE, w, &err)) {
 		core_later(core, done, ctx, NULL, &err);
@@ -238,12 +226,7 @@ void core_measure(
 		return;
 	}
 	w->is_dirty = is_busy(w); /* what still runs goes on writing */
-	new = xzalloc(sizeof *new);
-	*new = (struct core_measurement){ .w = w, .done = done, .ctx = ctx };
-	core_hold(w);
-	for (last = &core->own->measurements; *last;)
-		last = &(*last)->next;
-	*last = new;
+	waiter_append(&core->own->measurements, waiter_new(done, ctx, w, NULL));
 	measure_next(core);
 }
 
@@ -272,6 +255,14 @@ void lifetimes_start(struct core *core)
 	core->own->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
 }
 
+static void forget_waiters(struct core_waiter *waiter)
+{
+	for (struct core_waiter *next; waiter; waiter = next) {
+		next = waiter->next;
+		free(waiter);
+	}
+}
+
 void lifetimes_stop(struct core *core)
 {
 	struct loop_timer **timers[] = { &core->own->sweep, &core->own->cleaning };
@@ -279,12 +270,8 @@ void lifetimes_stop(struct core *core)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);
 	measure_stop(&core->own->cleaner);
-	trees_forget_waiters(core);
 	measure_stop(&core->own->meter);
 	files_child_kill(core->own->log);
-	while (core->own->measurements) {
-		struct core_measurement *first = core->own->measurements;
-		core->own->measurements = first->next;
-		free(first);
-	}
+	forget_waiters(core->own->clean_waiters);
+	forget_waiters(core->own->measurements);
 }

@@ -27,16 +27,6 @@
 #include "core/files.h"
 #include "core/internal.h"
 
-struct restored_exec {
-	struct exec_record record;
-	struct restored_exec *next;
-};
-struct reconciliation {
-	struct core *core;
-	struct arena arena;
-	struct restored_exec *execs;
-};
-
 /* ---- rows ---- */
 
 static void take_workspace(struct core *core, const struct workspace *row)
@@ -49,25 +39,14 @@ static void take_workspace(struct core *core, const struct workspace *row)
 	workspace_new(core, &model);
 }
 
-/* They wait until it is known what runs. */
-static void take_exec(struct reconciliation *r, const struct exec_record *row)
-{
-	struct restored_exec *exec = arena_alloc(&r->arena, sizeof *exec);
-	exec->record = *row;
-	exec->record.argv = workspace_copy_texts(&r->arena, &row->argv);
-	exec->record.cwd = row->cwd ? arena_text(&r->arena, row->cwd) : NULL;
-	exec->record.error = row->error ? arena_text(&r->arena, row->error) : NULL;
-	exec->next = r->execs;
-	r->execs = exec;
-}
-
 static int take_row(void *ctx, const struct store_table *table, const void *object)
 {
-	struct reconciliation *r = ctx;
+	struct core *core = ctx;
+	const struct exec_record *exec = object;
 	if (table == &store_workspaces)
-		take_workspace(r->core, object);
-	else if (table == &store_execs)
-		take_exec(r, object);
+		take_workspace(core, object);
+	else if (table == &store_execs && map_get(&core->ids, str_from(exec->workspace)))
+		execs_restore(map_get(&core->ids, str_from(exec->workspace)), exec);
 	return 0;
 }
 
@@ -167,22 +146,14 @@ static void take_sandbox(struct core *core, const struct launch_packet *packet, 
 	end_unknown(core, packet->head.id);
 }
 
-static void finish(struct reconciliation *r)
+static void finish(struct core *core)
 {
-	struct core *core = r->core;
-	struct core_workspace *w, *older;
-	for (struct restored_exec *exec = r->execs; exec; exec = exec->next) {
-		w = map_get(&core->ids, str_from(exec->record.workspace));
-		if (w)
-			execs_restore(core, w, &exec->record, w->sandbox.state == SANDBOX_UP);
-	}
-	execs_sweep(core);
-	for (w = core->newest; w; w = older) {
+	struct core_workspace *older;
+	execs_settle(core);
+	for (struct core_workspace *w = core->newest; w; w = older) {
 		older = w->older;
 		look_at_workspace(w);
 	}
-	arena_done(&r->arena);
-	free(r);
 	core->is_ready = true;
 	log_record(&core->log, LOG_LEVEL_INFO, "ready", NULL);
 	if (core->own->ready)
@@ -191,25 +162,17 @@ static void finish(struct reconciliation *r)
 
 static void on_list(void *ctx, const struct launch_packet *packet, const int *fds)
 {
-	struct reconciliation *r = ctx;
-	if (packet && packet->head.type == LAUNCH_RUNNING) {
-		take_sandbox(r->core, packet, fds);
-		return;
-	}
-	finish(r);
+	if (packet && packet->head.type == LAUNCH_RUNNING)
+		take_sandbox(ctx, packet, fds);
+	else
+		finish(ctx);
 }
 
 int reconcile_begin(struct core *core, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_LIST };
-	struct reconciliation *r = xzalloc(sizeof *r);
-	r->core = core;
-	arena_init(&r->arena);
-	if (store_load(core->store, take_row, r, err) || look_at_trees(core, err)) {
-		arena_done(&r->arena);
-		free(r);
+	if (store_load(core->store, take_row, core, err) || look_at_trees(core, err))
 		return -1;
-	}
-	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_list, r);
+	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_list, core);
 	return 0;
 }

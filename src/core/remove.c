@@ -1,20 +1,8 @@
 /* remove.c -- a workspace goes: its sandbox, and meanwhile the name of its tree, then its row; the
  * bytes when there is time. */
-#include <stdlib.h>
 #include "base/fault.h"
 #include "core/execs.h"
 #include "core/internal.h"
-
-static void tell(struct core_workspace *w, const struct error *err)
-{
-	while (w->removal) {
-		struct core_removal *removal = w->removal;
-		w->removal = removal->next;
-		if (removal->done)
-			removal->done(removal->ctx, NULL, err);
-		free(removal);
-	}
-}
 
 static bool has_sandbox(const struct core_workspace *w)
 {
@@ -25,7 +13,7 @@ static bool has_sandbox(const struct core_workspace *w)
  */
 static void on_clean(void *ctx, struct core_workspace *w, const struct error *none)
 {
-	tell(w, NULL);
+	waiters_call(&w->removal, NULL, NULL);
 }
 
 /* Both its row and its sandbox are gone. */
@@ -35,7 +23,7 @@ static void finish(struct core_workspace *w)
 	fault_point("core_remove_answer");
 	core->metrics.removes++;
 	journal_emit(&core->journal, "workspace.deleted", w->model.id, w->model.name, "reason",
-		w->removal ? w->removal->why : "removed", NULL);
+		w->removal_why, NULL);
 	execs_forget(w);
 	core_hold(w);
 	workspace_drop(w);
@@ -61,7 +49,7 @@ static void on_row_gone(void *ctx, const struct error *err)
 		log_record(&w->core->log, LOG_LEVEL_ERROR,
 			"the row of a removed workspace can't be deleted", "workspace", w->model.id,
 			"error", err->text, NULL);
-		tell(w, err);
+		waiters_call(&w->removal, NULL, err);
 	} else {
 		w->has_no_row = true;
 		removal_go_on(w);
@@ -72,7 +60,7 @@ static void on_row_gone(void *ctx, const struct error *err)
 static void write_removal(struct core_workspace *w)
 {
 	core_hold(w);
-	const struct store_gone gone = { w->model.name, w->removal ? w->removal->why : "removed" };
+	const struct store_gone gone = { w->model.name, w->removal_why };
 	store_remove(w->core->store, &store_workspaces, w->model.id, &gone, on_row_gone, w);
 }
 
@@ -93,7 +81,7 @@ static void on_begin(void *ctx, struct core_workspace *w, const struct error *no
 		core_end_sandbox(w, REASON_CANCELED);
 	fault_point("core_remove_tree");
 	if (tree_remove(w->core, w->model.id, &err)) {
-		tell(w, &err);
+		waiters_call(&w->removal, NULL, &err);
 		return;
 	}
 	fault_point("core_remove_row");
@@ -108,10 +96,9 @@ void core_remove(const struct request *request, struct core_workspace *w, const 
 		core_later(w->core, done, ctx, NULL, &err);
 		return;
 	}
-	struct core_removal *removal = xzalloc(sizeof *removal);
 	bool is_first = !w->removal;
-	*removal = (struct core_removal){ done, ctx, why, w->removal };
-	w->removal = removal;
+	waiter_append(&w->removal, waiter_new(done, ctx, NULL, NULL));
+	w->removal_why = why;
 	w->has_made_room = false;
 	if (!is_first)
 		return;

@@ -14,17 +14,10 @@ static void start(struct core_workspace *w);
 /* Each gets one hold, as core_wake promises. */
 static void tell_waiters(struct core_workspace *w, const struct error *err)
 {
-	struct core_waiter *waiters = w->waiters;
-	w->waiters = NULL;
 	core_hold(w);
-	while (waiters) {
-		struct core_waiter *waiter = waiters;
-		waiters = waiter->next;
-		if (!err)
-			core_hold(w);
-		waiter->fn(waiter->ctx, w, err);
-		free(waiter);
-	}
+	for (struct core_waiter *waiter = w->waiters; waiter && !err; waiter = waiter->next)
+		core_hold(w);
+	waiters_call(&w->waiters, w, err);
 	core_release(w);
 }
 
@@ -198,7 +191,6 @@ static void start(struct core_workspace *w)
 
 void core_wake(struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
 {
-	struct core_waiter *waiter, **last = &w->waiters;
 	struct error err;
 	core_touch(w);
 	if (w->sandbox.state == SANDBOX_UP) {
@@ -220,11 +212,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 		core_later(w->core, done, ctx, w, &err);
 		return;
 	}
-	waiter = xzalloc(sizeof *waiter);
-	*waiter = (struct core_waiter){ done, ctx, NULL };
-	while (*last)
-		last = &(*last)->next;
-	*last = waiter;
+	waiter_append(&w->waiters, waiter_new(done, ctx, NULL, NULL));
 	if (w->sandbox.state != SANDBOX_NONE)
 		return; /* sandbox_ended begins anew */
 	memset(w->start_request, 0, sizeof w->start_request);

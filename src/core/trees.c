@@ -177,33 +177,6 @@ static uint64_t clean(void *ctx)
 
 static void clean_after(struct core *core, uint64_t delay_ms);
 
-struct core_clean_waiter {
-	struct core_workspace *w; /* held */
-	core_workspace_fn *fn;
-	struct core_clean_waiter *next;
-};
-
-static void call_waiters(struct core *core)
-{
-	struct core_clean_waiter *waiter, *next = core->own->clean_waiters;
-	core->own->clean_waiters = NULL;
-	while ((waiter = next)) {
-		next = waiter->next;
-		waiter->fn(NULL, waiter->w, NULL);
-		core_release(waiter->w);
-		free(waiter);
-	}
-}
-
-void trees_forget_waiters(struct core *core)
-{
-	struct core_clean_waiter *waiter;
-	while ((waiter = core->own->clean_waiters)) {
-		core->own->clean_waiters = waiter->next;
-		free(waiter);
-	}
-}
-
 static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 {
 	struct core *core = ctx;
@@ -217,7 +190,7 @@ static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 	}
 	if (!ok || failed)
 		clean_after(core, CLEAN_AGAIN_MS);
-	call_waiters(core);
+	waiters_call(&core->own->clean_waiters, NULL, NULL);
 }
 
 static void on_clean(struct loop *loop, void *ctx)
@@ -260,16 +233,12 @@ static bool is_room_low(const struct core *core)
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
 {
 	struct core *core = w->core;
-	struct core_clean_waiter *waiter;
 	if (!is_room_low(core)) {
 		trees_clean_later(core);
 		fn(NULL, w, NULL);
 		return;
 	}
-	waiter = xzalloc(sizeof *waiter);
-	*waiter = (struct core_clean_waiter){ w, fn, core->own->clean_waiters };
-	core->own->clean_waiters = waiter;
-	core_hold(w);
+	waiter_append(&core->own->clean_waiters, waiter_new(fn, NULL, w, NULL));
 	core->own->has_rubbish = true;
 	if (!core->own->cleaner.is_running)
 		clean_after(core, 0);
@@ -280,9 +249,8 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
 static int measure_part(const struct core_workspace *w, int dir, uint64_t *bytes, struct error *err)
 {
 	uint64_t inodes;
-	bool is_counted = !w->model.disk_mechanism || !strcmp(w->model.disk_mechanism, "counted");
-	return is_counted ? path_charge_tree(dir, bytes, err)
-			  : path_measure_tree(dir, bytes, &inodes, err);
+	return workspace_counts_disk(&w->model) ? path_charge_tree(dir, bytes, err)
+						: path_measure_tree(dir, bytes, &inodes, err);
 }
 
 int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err)

@@ -44,7 +44,7 @@ static void end_sandbox(struct watch_limits *limits, enum reason reason)
 	core_end_sandbox(limits->w, reason);
 }
 
-static void end_for_disk(struct core_workspace *w)
+void watch_disk_hit(struct core_workspace *w)
 {
 	end_sandbox(limits_of(w), REASON_DISK_LIMIT);
 }
@@ -308,7 +308,7 @@ int watch_open(struct core_workspace *w, struct error *err)
 	*limits = (struct watch_limits){ .w = w,
 		.registry = exec_registry(w->core),
 		.is_watchdog = sandbox->view.limiter == LIMITER_WATCHDOG,
-		.disk = { .w = w, .registry = exec_registry(w->core), .end = end_for_disk } };
+		.disk = { .w = w, .registry = exec_registry(w->core) } };
 	sandbox->connection->limits = limits;
 	limits->look = (struct sample){ .loop = w->core->loop,
 		.init_socket = sandbox->view.init,

@@ -19,27 +19,42 @@
 #define MEASURES_MOST 2	      /* trees that are walked at once, */
 #define MEASURES_COST_SHARE 3 /* and as much rest in between for all of them */
 #define MASKED_MS 5000	      /* for so long what others free may hide what is written */
-#define QGROUP_NODES 65536    /* btrfs keeps some of a limit for nodes of its own trees */
 
-static enum disk_mode mode_of(const struct core_workspace *w)
+/* How a limit is kept. */
+struct disk_mechanism {
+	const char *name;
+	bool is_counted;      /* by core, which looks, measures, stops and ends; else by a quota */
+	bool shows_full;      /* statfs of the workspace says whether it is */
+	uint64_t nodes_bytes; /* of the limit, that are kept for the file system's own trees */
+};
+static const struct disk_mechanism mechanisms[] = {
+	{ .name = "counted", .is_counted = true },
+	{ .name = "project-quota", .shows_full = true },
+	{ .name = "btrfs-qgroup", .nodes_bytes = 65536 },
+};
+
+/* NULL: there is no limit. */
+static const struct disk_mechanism *mechanism_of(const struct workspace *model)
 {
-	static const struct {
-		const char *name;
-		enum disk_mode mode;
-	} mechanisms[] = { { "project-quota", DISK_QUOTA }, { "btrfs-qgroup", DISK_EXACT } };
-	if (!w->model.limits.disk_bytes)
-		return DISK_UNLIMITED;
-	for (size_t i = 0; w->model.disk_mechanism && i < 2; i++)
-		if (!strcmp(w->model.disk_mechanism, mechanisms[i].name))
-			return mechanisms[i].mode;
-	return DISK_COUNTED;
+	if (!model->limits.disk_bytes)
+		return NULL;
+	for (size_t i = 1; model->disk_mechanism && i < sizeof mechanisms / sizeof *mechanisms; i++)
+		if (!strcmp(model->disk_mechanism, mechanisms[i].name))
+			return &mechanisms[i];
+	return &mechanisms[0];
+}
+
+static bool is_counted(const struct watch_disk *disk)
+{
+	return disk->mechanism && disk->mechanism->is_counted;
 }
 
 /* So much is there when a write fails for the limit. */
 static uint64_t full_bytes(const struct watch_disk *disk)
 {
 	uint64_t limit = disk->w->model.limits.disk_bytes;
-	return disk->mode == DISK_EXACT && limit > QGROUP_NODES ? limit - QGROUP_NODES : limit;
+	uint64_t nodes = disk->mechanism ? disk->mechanism->nodes_bytes : 0;
+	return limit > nodes ? limit - nodes : limit;
 }
 
 static uint64_t room_left(const struct watch_disk *disk)
@@ -54,8 +69,7 @@ static bool has_writers(const struct watch_disk *disk)
 {
 	const struct core_workspace *w = disk->w;
 	return w->sandbox.exec_count ||
-	       (disk->mode == DISK_COUNTED && w->sandbox.state == SANDBOX_UP &&
-		       sandbox_has_processes(w));
+	       (is_counted(disk) && w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w));
 }
 
 /* ---- looks ---- */
@@ -74,11 +88,9 @@ static void disarm(struct watch_disk *disk)
 static void arm(struct watch_disk *disk)
 {
 	uint64_t room = room_left(disk);
-	uint64_t ms = disk->mode != DISK_COUNTED ? PACE_MOST_MS
-		      : room			 ? pace_look_ms(room)
-						 : OVER_MS;
-	if (disk->mode == DISK_UNLIMITED || disk->mode == DISK_EXACT || disk->timer ||
-		disk->is_measuring)
+	uint64_t ms = !is_counted(disk) ? PACE_MOST_MS : room ? pace_look_ms(room) : OVER_MS;
+	if (!disk->mechanism || (!is_counted(disk) && !disk->mechanism->shows_full) ||
+		disk->timer || disk->is_measuring)
 		return;
 	if (!disk->w->sandbox.exec_count)
 		ms *= LEFT_SHARE;
@@ -209,7 +221,7 @@ static void settle(struct watch_disk *disk)
 	if (ok)
 		note(disk, counted, bytes, was_over);
 	core_hold(w);
-	bool ends = ok && bytes > limit && is_grown && disk->mode == DISK_COUNTED;
+	bool ends = ok && bytes > limit && is_grown && is_counted(disk);
 	if (!ends)
 		stop_writers(disk, false);
 	/* Without an answer nobody waits for another one. */
@@ -218,7 +230,7 @@ static void settle(struct watch_disk *disk)
 		measure_tree(disk);
 	if (watch_disk_of(w) == disk && has_writers(disk)) {
 		if (ends)
-			disk->end(w);
+			watch_disk_hit(w);
 		else
 			arm(disk);
 	} else if (watch_disk_of(w) == disk)
@@ -272,8 +284,8 @@ static void ask_held(struct watch_disk *disk)
 	struct core_workspace *w = disk->w;
 	struct launch_message head = { .type = LAUNCH_HELD };
 	disk->held = (struct held){ 0 };
-	if (!w->core->launcher.loop || disk->mode != DISK_COUNTED ||
-		w->sandbox.state != SANDBOX_UP || !has_writers(disk))
+	if (!w->core->launcher.loop || !is_counted(disk) || w->sandbox.state != SANDBOX_UP ||
+		!has_writers(disk))
 		return;
 	disk->question = xzalloc(sizeof *disk->question);
 	disk->question->disk = disk;
@@ -377,7 +389,7 @@ static void on_look(struct loop *loop, void *ctx)
 		stop_writers(disk, false);
 		return;
 	}
-	if (disk->mode == DISK_COUNTED) {
+	if (is_counted(disk)) {
 		look_at_loss(disk);
 		return;
 	}
@@ -400,19 +412,19 @@ static enum watch_verdict judge_by_tree(struct watch_disk *disk, struct core_exe
 
 enum watch_verdict watch_disk_last_look(struct watch_disk *disk, struct core_exec *e)
 {
-	bool failed = has_failed(e), is_counted = disk->mode == DISK_COUNTED;
-	if (disk->mode == DISK_UNLIMITED)
+	bool failed = has_failed(e);
+	if (!disk->mechanism)
 		return WATCH_NOTHING;
-	if (disk->mode == DISK_QUOTA)
+	if (disk->mechanism->shows_full)
 		return failed && (disk->was_full || is_quota_full(disk)) ? WATCH_HIT
 									 : WATCH_NOTHING;
 	disk->unmeasured_ms += (clock_monotonic_ns() - e->began_ns) / 1000000 + 1;
 	/* RLIMIT_FSIZE is the limit there, or nothing. */
-	if (is_counted && e->record.result.signal == SIGXFSZ)
+	if (is_counted(disk) && e->record.result.signal == SIGXFSZ)
 		set_disk_limit(e);
 	if (failed ? !could_have_hit(disk) : !could_be_full(disk))
 		return e->limit ? WATCH_HIT : WATCH_NOTHING;
-	if (failed || (is_counted && disk->known_bytes >= disk->w->model.limits.disk_bytes))
+	if (failed || (is_counted(disk) && disk->known_bytes >= disk->w->model.limits.disk_bytes))
 		return judge_by_tree(disk, e);
 	if (clock_monotonic_ms() >= disk->after_ms && may_measure(disk))
 		measure_tree(disk);
@@ -423,7 +435,7 @@ bool watch_disk_forbids_growth(const struct watch_disk *disk)
 {
 	const struct core_workspace *w = disk->w;
 	/* Others may have made room, or the limit larger, since a walk. */
-	return w->is_overgrown && disk->mode == DISK_COUNTED &&
+	return w->is_overgrown && is_counted(disk) &&
 	       (disk->known_bytes == UINT64_MAX ||
 		       w->model.disk_usage_bytes > w->model.limits.disk_bytes);
 }
@@ -433,7 +445,7 @@ void watch_disk_spawning(struct watch_disk *disk)
 	const struct core_workspace *w = disk->w;
 	if (!w->sandbox.exec_count) {
 		disk->was_full = false;
-		disk->was_over = disk->mode == DISK_COUNTED &&
+		disk->was_over = is_counted(disk) &&
 				 disk->known_bytes >= w->model.limits.disk_bytes &&
 				 !(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w));
 		/* It may be one that has more time. */
@@ -446,10 +458,10 @@ void watch_disk_open(struct watch_disk *disk, bool is_adopted)
 {
 	struct core_workspace *w = disk->w;
 	uint64_t used = w->model.disk_usage_bytes, limit = w->model.limits.disk_bytes;
-	disk->mode = mode_of(w);
+	disk->mechanism = mechanism_of(&w->model);
 	disk->known_bytes = used;
 	disk->over_bytes = used > limit ? used : 0;
-	if (disk->mode == DISK_COUNTED)
+	if (is_counted(disk))
 		disk->free_room = held_free_room(w->core->workspaces);
 	disk->tree = (struct measure){
 		.loop = w->core->loop, .find = walk, .found = on_walked, .ctx = disk

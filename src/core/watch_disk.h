@@ -17,15 +17,14 @@
 #include "sandbox/held.h"
 #include "sandbox/measure.h"
 
-enum disk_mode { DISK_UNLIMITED, DISK_QUOTA, DISK_EXACT, DISK_COUNTED };
+struct disk_mechanism; /* a row of the table in watch_disk.c */
 struct exec_registry;
 struct held_question;
 
 struct watch_disk {
 	struct core_workspace *w;
 	struct exec_registry *registry;
-	void (*end)(struct core_workspace *w); /* for its limit */
-	enum disk_mode mode;
+	const struct disk_mechanism *mechanism; /* NULL: no limit */
 	struct loop_timer *timer;
 	uint64_t timer_ms; /* that it was set to */
 	bool was_full;	   /* at a look */
@@ -51,12 +50,15 @@ struct watch_disk {
 	struct core_exec *judged; /* wait for a walk; linked by e->judged_next */
 };
 
-/* `w`, `registry` and `end` are set. is_adopted: it was there before this core. */
+/* `w` and `registry` are set. is_adopted: it was there before this core. */
 void watch_disk_open(struct watch_disk *disk, bool is_adopted);
 void watch_disk_close(struct watch_disk *disk);
 void watch_disk_spawning(struct watch_disk *disk);
 bool watch_disk_forbids_growth(const struct watch_disk *disk);
 enum watch_verdict watch_disk_last_look(struct watch_disk *disk, struct core_exec *e);
 void watch_disk_forget(struct watch_disk *disk, struct core_exec *e);
-/* Of the sandbox that is there; NULL: none is. (watch.c) */
+/* ---- watch.c ---- */
+/* Its sandbox is ended for the limit. */
+void watch_disk_hit(struct core_workspace *w);
+/* Of the sandbox that is there; NULL: none is. */
 struct watch_disk *watch_disk_of(const struct core_workspace *w);

@@ -247,8 +247,8 @@ static void restart_core(const struct exec_record *records, size_t count, bool i
 		assert_int_equal(bring_up(&err), 0);
 	run_for(20); /* init has told its exits: nobody may miss them */
 	for (size_t i = 0; i < count; i++)
-		execs_restore(&world->core, &world->w, &records[i], is_adopted);
-	execs_sweep(&world->core);
+		execs_restore(&world->w, &records[i]);
+	execs_settle(&world->core);
 	world->core.is_ready = true;
 }
 
@@ -424,7 +424,7 @@ static void test_spools_of_nobody_are_swept(void **state)
 	id_make(id);
 	str_format(name, sizeof name, "%s.err", id);
 	close(openat(world->core.spool, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	execs_sweep(&world->core);
+	execs_settle(&world->core);
 	assert_int_equal(faccessat(world->core.spool, name, F_OK, 0), -1);
 	str_format(name, sizeof name, "%s.out", seen.record.id);
 	assert_int_equal(faccessat(world->core.spool, name, F_OK, 0), 0);
