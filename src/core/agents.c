@@ -59,20 +59,7 @@ struct agent {
 	struct agent *next;
 };
 
-struct agents {
-	struct agent *first;
-	struct agent_call *queue;
-	bool is_waking;
-};
-
 static void pump(struct core_workspace *w);
-
-static struct agents *agents_of(struct core_workspace *w)
-{
-	if (!w->agents)
-		w->agents = xzalloc(sizeof *w->agents);
-	return w->agents;
-}
 
 /* ---- requests ---- */
 
@@ -145,7 +132,7 @@ static void fail_later(struct agent_call *call, const struct error *err)
 
 static void enqueue(struct agent_call *call)
 {
-	struct agent_call **last = &agents_of(call->w)->queue;
+	struct agent_call **last = &call->w->agents.queue;
 
 	while (*last)
 		last = &(*last)->next;
@@ -205,7 +192,7 @@ struct agent_call *agent_ask(
 /* false: it isn't in the queue. */
 static bool dequeue(struct agent_call *call)
 {
-	struct agent_call **at = &agents_of(call->w)->queue;
+	struct agent_call **at = &call->w->agents.queue;
 
 	while (*at && *at != call)
 		at = &(*at)->next;
@@ -245,7 +232,7 @@ static void close_agent(struct agent *agent)
 
 static void forget_agent(struct agent *agent)
 {
-	struct agent **at = &agent->w->agents->first;
+	struct agent **at = &agent->w->agents.first;
 
 	while (*at != agent)
 		at = &(*at)->next;
@@ -414,8 +401,8 @@ static int start_agent(struct core_workspace *w, struct agent **started, struct 
 		.id = AGENT_ID | ++own->agents_started,
 		.socket = ends[0],
 		.inside = ends[1],
-		.next = w->agents->first };
-	w->agents->first = agent;
+		.next = w->agents.first };
+	w->agents.first = agent;
 	if (flags < 0 || fcntl(ends[1], F_SETFL, flags & ~O_NONBLOCK) < 0)
 		fail_errno(err, "make a socket for the file agent");
 	else if (loop_watch(w->core->loop, ends[0], EPOLLIN, on_packet, agent, err) == 0 &&
@@ -431,7 +418,7 @@ static int start_agent(struct core_workspace *w, struct agent **started, struct 
 
 static void on_awake(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct agents *agents = w->agents;
+	struct agents *agents = &w->agents;
 
 	agents->is_waking = false;
 	if (err) {
@@ -456,7 +443,7 @@ static bool may_unpack(const struct core_workspace *w)
 {
 	if (files_room(w) == UINT64_MAX)
 		return true;
-	for (const struct agent *a = w->agents->first; a; a = a->next)
+	for (const struct agent *a = w->agents.first; a; a = a->next)
 		if (a->call && a->call->ask.verb == AGENT_UNPACK)
 			return false;
 	return true;
@@ -465,7 +452,7 @@ static bool may_unpack(const struct core_workspace *w)
 /* The first call that may go now, out of the queue; or NULL. */
 static struct agent_call *take_next(struct core_workspace *w, bool may_be_long)
 {
-	for (struct agent_call *call = w->agents->queue; call; call = call->next)
+	for (struct agent_call *call = w->agents.queue; call; call = call->next)
 		if ((may_be_long || !work_of(call)->is_long) &&
 			(call->ask.verb != AGENT_UNPACK || may_unpack(w))) {
 			dequeue(call);
@@ -476,7 +463,7 @@ static struct agent_call *take_next(struct core_workspace *w, bool may_be_long)
 
 static void pump(struct core_workspace *w)
 {
-	struct agents *agents = agents_of(w);
+	struct agents *agents = &w->agents;
 	struct agent_call *call;
 	struct error err;
 
@@ -658,8 +645,7 @@ static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx)
 		if (!agent->call)
 			break;
 	}
-	if (w->agents)
-		pump(w);
+	pump(w);
 	core_release(w);
 }
 
@@ -667,7 +653,7 @@ static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 static struct agent *find_agent(struct core_workspace *w, uint64_t id)
 {
-	for (struct agent *a = w->agents ? w->agents->first : NULL; a; a = a->next)
+	for (struct agent *a = w->agents.first; a; a = a->next)
 		if (a->id == id)
 			return a;
 	return NULL;
@@ -723,49 +709,44 @@ void agents_gone(struct core_workspace *w)
 	struct error err;
 
 	fail_lost(w, &err);
-	while (w->agents && w->agents->first) {
-		struct agent *agent = w->agents->first;
+	while (w->agents.first) {
+		struct agent *agent = w->agents.first;
 
 		lose_call(agent, &err);
 		forget_agent(agent);
 	}
-	if (w->agents && w->agents->queue)
-		pump(w);
+	pump(w);
 }
 
 unsigned agents_count(const struct core_workspace *w, uint64_t pid)
 {
 	unsigned count = 0;
 
-	for (const struct agent *a = w->agents ? w->agents->first : NULL; a; a = a->next)
+	for (const struct agent *a = w->agents.first; a; a = a->next)
 		count += (uint64_t)a->pid == pid;
 	return count;
 }
 
 unsigned agents_waking(const struct core_workspace *w)
 {
-	return w->agents && w->agents->is_waking;
+	return w->agents.is_waking;
 }
 
 void agents_free(struct core_workspace *w)
 {
-	if (!w->agents)
-		return;
-	while (w->agents->first) {
-		struct agent *agent = w->agents->first;
+	while (w->agents.first) {
+		struct agent *agent = w->agents.first;
 
 		if (agent->call)
 			free_call(agent->call);
 		forget_agent(agent);
 	}
-	while (w->agents->queue) {
-		struct agent_call *call = w->agents->queue;
+	while (w->agents.queue) {
+		struct agent_call *call = w->agents.queue;
 
-		w->agents->queue = call->next;
+		w->agents.queue = call->next;
 		free_call(call);
 	}
-	free(w->agents);
-	w->agents = NULL;
 }
 
 void agents_done(struct core *core)

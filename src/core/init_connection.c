@@ -16,34 +16,11 @@
 
 /* ---- the environment of commands ---- */
 
-static const char *find_value(const text_list *env, const char *key)
+static void set_variables(struct arena *arena, text_list *env, const pair_list *pairs)
 {
-	size_t len = strlen(key);
-	for (size_t i = 0; i < env->count; i++)
-		if (!strncmp(env->items[i], key, len) && env->items[i][len] == '=')
-			return env->items[i] + len + 1;
-	return NULL;
-}
-
-static void set_variable(
-	struct arena *arena, text_list *env, size_t old_count, const struct text_pair *pair)
-{
-	size_t len = strlen(pair->key);
-	const char *entry = arena_printf(arena, "%s=%s", pair->key, pair->value);
-	for (size_t i = 0; i < old_count; i++)
-		if (!strncmp(env->items[i], pair->key, len) && env->items[i][len] == '=') {
-			env->items[i] = entry;
-			return;
-		}
-	vec_push(arena, env, entry);
-}
-
-/* What is in `more` replaces what was there before. */
-static void set_variables(struct arena *arena, text_list *env, const pair_list *more)
-{
-	size_t old_count = env->count;
-	for (size_t i = 0; i < more->count; i++)
-		set_variable(arena, env, old_count, &more->items[i]);
+	for (size_t i = 0; i < pairs->count; i++)
+		plan_set_env(arena, env,
+			arena_printf(arena, "%s=%s", pairs->items[i].key, pairs->items[i].value));
 }
 
 static void end_texts(struct arena *arena, text_list *texts)
@@ -71,11 +48,11 @@ static text_list env_of(struct arena *arena, const struct init_connection *conne
 	text_list env = { 0 };
 	if (!spec->env.count && !tty)
 		return connection->env;
-	for (size_t i = 0; i < connection->env.count; i++)
-		vec_push(arena, &env, connection->env.items[i]);
-	set_variables(arena, &env, &spec->env);
-	if (tty && !find_value(&env, "TERM"))
+	if (tty)
 		vec_push(arena, &env, TERM_DEFAULT);
+	for (size_t i = 0; i < connection->env.count; i++)
+		plan_set_env(arena, &env, connection->env.items[i]);
+	set_variables(arena, &env, &spec->env);
 	end_texts(arena, &env);
 	return env;
 }

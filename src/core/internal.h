@@ -83,10 +83,14 @@ struct core_workspace {
 	bool has_made_room;		/* its tree was removed before its row, which had none */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
-	unsigned lost_starts;		      /* in a row: dead before they were of use */
-	uint64_t incoming_bytes;	      /* of files that have no name yet */
-	uint64_t incoming_tmp_bytes;	      /* and of those that go to a tmpfs */
-	struct agents *agents;		      /* of core/agents.c, or NULL */
+	unsigned lost_starts;	     /* in a row: dead before they were of use */
+	uint64_t incoming_bytes;     /* of files that have no name yet */
+	uint64_t incoming_tmp_bytes; /* and of those that go to a tmpfs */
+	struct agents {		     /* of core/agents.c */
+		struct agent *first;
+		struct agent_call *queue;
+		bool is_waking;
+	} agents;
 	struct env_pin *pin;		      /* its environment's, of core/environments.c */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */

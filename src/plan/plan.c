@@ -602,13 +602,15 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 	return 0;
 }
 
-static const char *env_find(const struct plan *plan, const char *entry, size_t *at)
+void plan_set_env(struct arena *arena, text_list *env, const char *entry)
 {
-	size_t name = strcspn(entry, "=") + 1;
-	for (*at = 0; *at < plan->env.count; (*at)++)
-		if (!strncmp(plan->env.items[*at], entry, name))
-			return plan->env.items[*at];
-	return NULL;
+	size_t name = strcspn(entry, "=") + 1, at = 0;
+	while (at < env->count && strncmp(env->items[at], entry, name))
+		at++;
+	if (at < env->count)
+		env->items[at] = entry;
+	else
+		vec_push(arena, env, entry);
 }
 
 static int add_env(const struct plan_options *options, const struct plan_facts *facts,
@@ -626,13 +628,9 @@ static int add_env(const struct plan_options *options, const struct plan_facts *
 		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
 	for (size_t i = 0; i < options->env.count; i++) {
 		const char *entry = options->env.items[i];
-		size_t at;
 		if (entry[0] == '=' || !strchr(entry, '='))
 			return fail(err, ERR_INVALID, "-e '%s' is not NAME=VALUE", entry);
-		if (env_find(plan, entry, &at))
-			plan->env.items[at] = entry;
-		else
-			vec_push(arena, &plan->env, entry);
+		plan_set_env(arena, &plan->env, entry);
 	}
 	vec_push(arena, &plan->env, NULL);
 	plan->env.count--;

@@ -266,4 +266,6 @@ void plan_add_views(const struct plan_facts *facts, struct arena *arena, struct 
  * without ptrace, that AddressSanitizer looks for no leaks. A variable that the user sets replaces
  * one of these. */
 void plan_limit_env(const struct limits *limits, bool ptrace, struct arena *arena, text_list *env);
+/* `entry` ("NAME=value") in place of the one of that name, or at the end. */
+void plan_set_env(struct arena *arena, text_list *env, const char *entry);
 const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */
