@@ -156,7 +156,7 @@ static int read_source(struct gatherer *g, struct source *source, struct str *te
 
 /* ---- variables ---- */
 
-static const char *find_variable(void *ctx, const char *name)
+static const char *find_variable(const char *name)
 {
 	return getenv(name);
 }
@@ -206,10 +206,10 @@ static const char *beside(struct gatherer *g, const char *file, const char *path
 static int include(struct gatherer *g, const struct requirement *r, enum purpose purpose,
 	const struct source *source)
 {
-	const char *path = requirement_option_value(r, g->arena);
+	const char *path = r->value;
 	bool is_constraint = strcmp(r->option, "--constraint") == 0;
 
-	if (!path || strstr(path, "://"))
+	if (strstr(path, "://"))
 		return fail(g->err, ERR_DENIED, "%s, line %d: '%s': only a file can be included",
 			source->path, r->line, r->shown);
 	if (purpose == FOR_CONSTRAINTS && !is_constraint)
@@ -260,7 +260,7 @@ static int gather_plain(
 	requirement_variable_fn *find = g->request->is_self_contained ? NULL : find_variable;
 	requirement_list list = { 0 };
 
-	if (requirements_parse_with(text, find, NULL, g->arena, &list, g->err) < 0)
+	if (requirements_parse_with(text, find, g->arena, &list, g->err) < 0)
 		return error_context(g->err, "%s", source->path);
 	for (size_t i = 0; i < list.count; i++)
 		if (take_line(g, &list.items[i], purpose, source) < 0)

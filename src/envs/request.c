@@ -188,28 +188,22 @@ static bool is_file_option(const char *option)
 	return strcmp(option, "--requirement") == 0 || strcmp(option, "--constraint") == 0;
 }
 
-static int take_index_options(struct env_wanted *wanted, struct arena *arena, struct error *err)
+static void take_index_options(struct env_wanted *wanted, struct arena *arena)
 {
 	const requirement_list *list = &wanted->requirements;
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct requirement *r = &list->items[i];
-		const char *value;
 
 		if (r->kind != REQUIREMENT_OPTION || !is_index_option(r->option))
 			continue;
-		value = requirement_option_value(r, arena);
-		if (!value)
-			return fail(err, ERR_INVALID, "line %d: '%s' names no package", r->line,
-				r->shown);
 		if (strcmp(r->option, "--trusted-host") == 0)
-			vec_push(arena, &wanted->indexes.trusted_hosts, value);
+			vec_push(arena, &wanted->indexes.trusted_hosts, r->value);
 		else if (strcmp(r->option, "--extra-index-url") == 0)
-			vec_push(arena, &wanted->indexes.extra, value);
+			vec_push(arena, &wanted->indexes.extra, r->value);
 		else
-			wanted->indexes.index = value;
+			wanted->indexes.index = r->value;
 	}
-	return 0;
 }
 
 static int judge_requirement(const struct env_store *store, const struct requirement *r,
@@ -594,9 +588,9 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 		return build_failed(problem, BUILD_INVALID, NULL);
 	if (wanted_judge(store, wanted, arena, problem, err) < 0)
 		return -1;
-	if (index_find(&request->index, &store->config, arena, &wanted->indexes, err) < 0 ||
-		take_index_options(wanted, arena, err) < 0)
+	if (index_find(&request->index, &store->config, arena, &wanted->indexes, err) < 0)
 		return build_failed_as(problem, err);
+	take_index_options(wanted, arena);
 	wanted->python_is_known =
 		interpreter_choose(store->home, request->python, store->config.python, arena,
 			&wanted->python, &wanted->python_is_default, err) == 0;

@@ -1,5 +1,5 @@
 #include "format/requirements.h"
-#include <stdio.h>
+#include <ctype.h>
 #include <strings.h>
 #include "base/buf.h"
 #include "format/pep508.h"
@@ -12,25 +12,20 @@ struct parser {
 	struct arena *arena;
 	requirement_list *list;
 	requirement_variable_fn *find; /* NULL: variables are refused */
-	void *ctx;
 	struct error *err;
-};
-
-struct logical {
+	/* The logical line that is being read: */
+	int line;
 	struct str text;
 	struct str shown; /* without the values of variables */
-	int line;
 };
 
 bool requirement_name_is_valid(struct str name)
 {
 	for (size_t i = 0; i < name.len; i++) {
 		char c = name.data[i];
-		bool is_alnum =
-			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 		bool is_end = i == 0 || i + 1 == name.len;
 
-		if (!is_alnum && (is_end || (c != '-' && c != '_' && c != '.')))
+		if (!isalnum((unsigned char)c) && (is_end || (c != '-' && c != '_' && c != '.')))
 			return false;
 	}
 	return name.len > 0;
@@ -48,25 +43,34 @@ const char *requirement_normalize_name(struct arena *arena, struct str name)
 			c = '-';
 		if (c == '-' && len > 0 && out[len - 1] == '-')
 			continue;
-		out[len++] = c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+		out[len++] = (char)tolower((unsigned char)c);
 	}
 	out[len] = '\0';
 	return out;
 }
 
-static int refuse(
-	const struct parser *p, const struct logical *logical, const char *what, const char *reason)
+static int refuse(const struct parser *p, const char *reason)
 {
 	char shown[96];
 
-	str_printable(shown, sizeof shown, logical->shown);
-	return fail(p->err, ERR_INVALID, "line %d: '%s' is not %s: %s", logical->line, shown, what,
+	str_printable(shown, sizeof shown, p->shown);
+	return fail(p->err, ERR_INVALID, "line %d: '%s' is not %s: %s", p->line, shown,
+		p->text.data[0] == '-' ? "an option of requirement files" : "a requirement",
 		reason);
 }
 
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t';
+}
+
+/* Whether c opens or closes a quotation. */
+static bool is_quote(char c, char *quote)
+{
+	if (*quote ? c != *quote : c != '"' && c != '\'')
+		return false;
+	*quote = *quote ? '\0' : c;
+	return true;
 }
 
 /* Takes the next word off *rest: blanks end it, unless they are in quotes, which go. */
@@ -78,31 +82,20 @@ static bool next_word(struct arena *arena, struct str *rest, struct str *word, b
 	*rest = str_trim(*rest);
 	if (rest->len == 0)
 		return false;
-	for (; end < rest->len && (quote || !is_blank(rest->data[end])); end++) {
-		char c = rest->data[end];
-
-		if (quote ? c == quote : c == '"' || c == '\'')
-			quote = quote ? '\0' : c;
-	}
+	for (; end < rest->len && (quote || !is_blank(rest->data[end])); end++)
+		is_quote(rest->data[end], &quote);
 	*is_closed = !quote;
 	quote = '\0';
 	out = arena_alloc(arena, end + 1);
-	for (size_t at = 0; at < end; at++) {
-		char c = rest->data[at];
-
-		if (quote ? c == quote : c == '"' || c == '\'')
-			quote = quote ? '\0' : c;
-		else
-			out[len++] = c;
-	}
+	for (size_t at = 0; at < end; at++)
+		if (!is_quote(rest->data[at], &quote))
+			out[len++] = rest->data[at];
 	*word = (struct str){ out, len };
-	rest->data += end;
-	rest->len -= end;
+	*rest = (struct str){ rest->data + end, rest->len - end };
 	return true;
 }
 
-static int add_hash(
-	struct parser *p, const struct logical *logical, struct requirement *req, struct str value)
+static int add_hash(struct parser *p, struct requirement *req, struct str value)
 {
 	static const struct {
 		const char *name;
@@ -118,38 +111,35 @@ static int add_hash(
 			break;
 	}
 	if (i == sizeof kinds / sizeof *kinds)
-		return refuse(p, logical, "a requirement",
-			"a hash is --hash=sha256:<digest> (or sha384, sha512)");
+		return refuse(p, "a hash is --hash=sha256:<digest> (or sha384, sha512)");
 	text = arena_bytes(p->arena, value.data, value.len);
 	for (char *c = text; *c; c++)
-		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+		*c = (char)tolower((unsigned char)*c);
 	if (digest.len != kinds[i].digits ||
 		strspn(text + 7, "0123456789abcdef") != kinds[i].digits)
-		return refuse(p, logical, "a requirement", "the digest of its hash isn't complete");
+		return refuse(p, "the digest of its hash isn't complete");
 	vec_push(p->arena, &req->hashes, text);
 	return 0;
 }
 
 /* What follows a requirement: --hash=… or --hash …, any number of them. */
-static int parse_hashes(
-	struct parser *p, const struct logical *logical, struct str rest, struct requirement *req)
+static int parse_hashes(struct parser *p, struct str rest, struct requirement *req)
 {
 	struct str word, value;
 	bool is_closed;
 
 	while (next_word(p->arena, &rest, &word, &is_closed)) {
 		if (!is_closed)
-			return refuse(p, logical, "a requirement", "a quote isn't closed");
+			return refuse(p, "a quote isn't closed");
 		if (str_is(word, "--hash")) {
 			if (!next_word(p->arena, &rest, &value, &is_closed) || !is_closed)
-				return refuse(p, logical, "a requirement", "--hash needs a value");
+				return refuse(p, "--hash needs a value");
 		} else if (str_starts_with(word, "--hash=")) {
 			value = (struct str){ word.data + 7, word.len - 7 };
 		} else {
-			return refuse(p, logical, "a requirement",
-				"only --hash may follow a requirement");
+			return refuse(p, "only --hash may follow a requirement");
 		}
-		if (add_hash(p, logical, req, value) < 0)
+		if (add_hash(p, req, value) < 0)
 			return -1;
 	}
 	return 0;
@@ -157,17 +147,12 @@ static int parse_hashes(
 
 static bool has_scheme(struct str text)
 {
-	size_t at = 0;
+	const char *end = memmem(text.data, text.len, "://", 3);
 
-	while (at < text.len && ((text.data[at] | 0x20) >= 'a' && (text.data[at] | 0x20) <= 'z'))
-		at++;
-	if (at == 0)
-		return false;
-	while (at < text.len && text.data[at] &&
-		strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-",
-			text.data[at]))
-		at++;
-	return str_starts_with((struct str){ text.data + at, text.len - at }, "://");
+	for (const char *c = text.data; end && c < end; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("+.-", *c))
+			return false;
+	return end && isalpha((unsigned char)text.data[0]);
 }
 
 static bool is_file_url(struct str text)
@@ -206,7 +191,7 @@ static bool is_path(struct str text)
 }
 
 /* A URL or path is followed by nothing, or by "; marker" after a blank. */
-static int check_tail(const struct parser *p, const struct logical *logical, struct str body)
+static int check_tail(const struct parser *p, struct str body)
 {
 	const char *reason;
 	size_t at = 0;
@@ -218,16 +203,14 @@ static int check_tail(const struct parser *p, const struct logical *logical, str
 	if (rest.len == 0)
 		return 0;
 	if (rest.data[0] != ';')
-		return refuse(p, logical, "a requirement",
-			"a URL or path has no blanks; only '; marker' may follow it");
+		return refuse(p, "a URL or path has no blanks; only '; marker' may follow it");
 	rest = str_trim((struct str){ rest.data + 1, rest.len - 1 });
 	if (!pep508_marker_is_valid(rest, &reason))
-		return refuse(p, logical, "a requirement", reason);
+		return refuse(p, reason);
 	return 0;
 }
 
-static int parse_body(
-	struct parser *p, const struct logical *logical, struct str body, struct requirement *req)
+static int parse_body(struct parser *p, struct str body, struct requirement *req)
 {
 	struct pep508 parsed;
 	const char *reason;
@@ -235,16 +218,16 @@ static int parse_body(
 	req->specifier = "";
 	if (has_scheme(body) || is_file_url(body)) {
 		req->kind = is_file_url(body) ? REQUIREMENT_PATH : REQUIREMENT_URL;
-		return check_tail(p, logical, body);
+		return check_tail(p, body);
 	}
 	bool is_requirement = pep508_parse(body, &parsed, &reason);
 	/* "name @ url" has slashes, too; "x.zip" would be a name. */
 	if ((!is_requirement || parsed.url.len == 0) && is_path(body)) {
 		req->kind = REQUIREMENT_PATH;
-		return check_tail(p, logical, body);
+		return check_tail(p, body);
 	}
 	if (!is_requirement)
-		return refuse(p, logical, "a requirement", reason);
+		return refuse(p, reason);
 	req->name = requirement_normalize_name(p->arena, parsed.name);
 	req->is_pinned = parsed.is_pinned;
 	if (parsed.marker.len > 0)
@@ -317,42 +300,37 @@ static const struct option *take_option(struct str *rest, bool *is_joined)
 	return NULL;
 }
 
-static int parse_option(struct parser *p, const struct logical *logical, struct requirement *req)
+static int parse_option(struct parser *p, struct requirement *req)
 {
-	struct str rest = logical->text, word;
+	struct str rest = p->text, word;
 	bool is_joined, is_closed;
 	const struct option *option = take_option(&rest, &is_joined);
 
 	if (!option)
-		return refuse(p, logical, "an option of requirement files", "unknown option");
+		return refuse(p, "unknown option");
 	req->kind = option->kind;
 	req->option = option->name;
 	req->specifier = "";
 	if (!option->has_value)
 		return rest.len == 0 && !is_joined
 			       ? 0
-			       : refuse(p, logical, "an option of requirement files",
-					 "it takes no value, and each option needs its own line");
+			       : refuse(p, "it takes no value, and each option needs its own line");
 	if (!next_word(p->arena, &rest, &word, &is_closed) || word.len == 0)
-		return refuse(p, logical, "an option of requirement files", "its value is missing");
+		return refuse(p, "its value is missing");
 	if (!is_closed)
-		return refuse(p, logical, "an option of requirement files", "a quote isn't closed");
+		return refuse(p, "a quote isn't closed");
+	req->value = arena_bytes(p->arena, word.data, word.len);
 	/* A second option behind the first would escape whoever judges the first. */
 	rest = str_trim(rest);
 	if (rest.len > 0 && (option->kind != REQUIREMENT_EDITABLE || rest.data[0] == '-' ||
 				    find_options(rest) < rest.len))
-		return refuse(p, logical, "an option of requirement files",
-			"each option needs its own line");
+		return refuse(p, "each option needs its own line");
 	return 0;
 }
 
 static bool has_variable(struct str text)
 {
-	for (size_t i = 0; i + 1 < text.len; i++) {
-		if (text.data[i] == '$' && text.data[i + 1] == '{')
-			return true;
-	}
-	return false;
+	return memmem(text.data, text.len, "${", 2);
 }
 
 static int check_bytes(struct str line, int number, struct error *err);
@@ -372,34 +350,32 @@ static struct str variable_at(struct str text)
 	return (struct str){ text.data + 2, len };
 }
 
-static int expand(struct parser *p, struct logical *logical)
+static int expand(struct parser *p)
 {
-	struct str rest = logical->text;
+	struct str rest = p->text;
 	auto_buf struct buf out = { 0 };
 	struct error ignored;
 
-	if (!has_variable(logical->text))
+	if (!has_variable(p->text))
 		return 0;
 	if (!p->find)
-		return refuse(
-			p, logical, "a requirement", "variables such as ${NAME} are not expanded");
+		return refuse(p, "variables such as ${NAME} are not expanded");
 	buf_init(&out, EXPANDED_MAX);
 	while (rest.len > 0) {
 		struct str name = variable_at(rest);
 		size_t used = name.len > 0 ? name.len + 3 : 1;
 
 		if (name.len > 0) {
-			const char *value =
-				p->find(p->ctx, arena_bytes(p->arena, name.data, name.len));
+			const char *value = p->find(arena_bytes(p->arena, name.data, name.len));
 
 			if (!value)
 				return fail_hint(p->err, ERR_INVALID, "export the variable",
-					"line %d: the variable %.*s is not set", logical->line,
+					"line %d: the variable %.*s is not set", p->line,
 					(int)name.len, name.data);
-			if (check_bytes(str_from(value), logical->line, &ignored) < 0)
+			if (check_bytes(str_from(value), p->line, &ignored) < 0)
 				return fail(p->err, ERR_INVALID,
 					"line %d: the value of the variable %.*s is not text",
-					logical->line, (int)name.len, name.data);
+					p->line, (int)name.len, name.data);
 			buf_text(&out, value);
 		} else {
 			buf_char(&out, rest.data[0]);
@@ -408,60 +384,47 @@ static int expand(struct parser *p, struct logical *logical)
 	}
 	if (out.overflow)
 		return fail(p->err, ERR_LIMIT, "line %d: longer than %d bytes with its variables",
-			logical->line, EXPANDED_MAX);
-	logical->text = str_trim((struct str){ arena_bytes(p->arena, out.data, out.len), out.len });
-	if (logical->text.len == 0)
-		return refuse(p, logical, "a requirement", "the line is empty");
+			p->line, EXPANDED_MAX);
+	p->text = str_trim((struct str){ arena_bytes(p->arena, out.data, out.len), out.len });
+	if (p->text.len == 0)
+		return refuse(p, "the line is empty");
 	/* uv would fill these in, from another environment. */
-	if (has_variable(logical->text))
-		return refuse(
-			p, logical, "a requirement", "it still contains ${NAME} after expansion");
+	if (has_variable(p->text))
+		return refuse(p, "it still contains ${NAME} after expansion");
 	return 0;
 }
 
-static int parse_logical(struct parser *p, struct logical *logical)
+static int parse_logical(struct parser *p)
 {
-	struct requirement req = { .line = logical->line };
+	struct requirement req = { .line = p->line };
 	struct str text;
 
 	if (p->list->count == COUNT_MAX)
-		return fail(p->err, ERR_LIMIT, "line %d: more than %d requirements", logical->line,
+		return fail(p->err, ERR_LIMIT, "line %d: more than %d requirements", p->line,
 			COUNT_MAX);
-	logical->shown = logical->text;
-	if (expand(p, logical) < 0)
+	p->shown = p->text;
+	if (expand(p) < 0)
 		return -1;
-	text = logical->text;
+	text = p->text;
 	req.text = arena_bytes(p->arena, text.data, text.len);
 	if (text.data[text.len - 1] == '\\')
-		return refuse(p, logical, "a requirement", "the last line ends with a backslash");
+		return refuse(p, "the last line ends with a backslash");
 	if (text.data[0] == '-') {
-		if (parse_option(p, logical, &req) < 0)
+		if (parse_option(p, &req) < 0)
 			return -1;
 	} else {
 		size_t at = find_options(text);
 
-		if (parse_body(p, logical, str_trim((struct str){ text.data, at }), &req) < 0 ||
-			parse_hashes(p, logical, (struct str){ text.data + at, text.len - at },
-				&req) < 0)
+		if (parse_body(p, str_trim((struct str){ text.data, at }), &req) < 0 ||
+			parse_hashes(p, (struct str){ text.data + at, text.len - at }, &req) < 0)
 			return -1;
 	}
-	req.has_variables = has_variable(logical->shown);
+	req.has_variables = has_variable(p->shown);
 	req.shown = req.kind == REQUIREMENT_PACKAGE
 			    ? req.text
-			    : arena_bytes(p->arena, logical->shown.data, logical->shown.len);
+			    : arena_bytes(p->arena, p->shown.data, p->shown.len);
 	vec_push(p->arena, p->list, req);
 	return 0;
-}
-
-const char *requirement_option_value(const struct requirement *r, struct arena *arena)
-{
-	struct str rest = str_from(r->text), word;
-	bool is_joined, is_closed;
-
-	if (!r->option || !take_option(&rest, &is_joined) ||
-		!next_word(arena, &rest, &word, &is_closed) || !is_closed || word.len == 0)
-		return NULL;
-	return arena_bytes(arena, word.data, word.len);
 }
 
 /* Bytes that one reader of the file takes for the end of a line and another doesn't could hide an
@@ -503,25 +466,24 @@ static bool is_comment(struct str line)
 
 /* Takes the next logical line off *rest: lines joined by backslashes, a comment line ends it. The
  * memory is joined's. */
-static int next_logical(
-	struct str *rest, int *number, char *joined, struct logical *logical, struct error *err)
+static int next_logical(struct parser *p, struct str *rest, int *number, char *joined)
 {
 	struct str line;
 	size_t len = 0;
 
-	logical->line = *number + 1;
+	p->line = *number + 1;
 	while (str_next(rest, '\n', &line)) {
 		bool goes_on;
 
 		++*number;
 		if (line.len > 0 && line.data[line.len - 1] == '\r')
 			line.len--;
-		if (check_bytes(line, *number, err) < 0)
+		if (check_bytes(line, *number, p->err) < 0)
 			return -1;
 		goes_on = line.len > 0 && line.data[line.len - 1] == '\\' && !is_comment(line);
 		/* pip joins the next line to the comment, uv reads it for itself. */
 		if (goes_on && drop_comment(line).len < line.len)
-			return fail(err, ERR_INVALID, "line %d: a comment ends with a backslash",
+			return fail(p->err, ERR_INVALID, "line %d: a comment ends with a backslash",
 				*number);
 		if (is_comment(line))
 			joined[len++] = ' '; /* so that it is one where it is appended, too */
@@ -530,22 +492,21 @@ static int next_logical(
 		if (!goes_on)
 			break;
 	}
-	logical->text = str_trim(drop_comment((struct str){ joined, len }));
+	p->text = str_trim(drop_comment((struct str){ joined, len }));
 	return 0;
 }
 
 int requirements_parse(
 	struct str text, struct arena *arena, requirement_list *list, struct error *err)
 {
-	return requirements_parse_with(text, NULL, NULL, arena, list, err);
+	return requirements_parse_with(text, NULL, arena, list, err);
 }
 
-int requirements_parse_with(struct str text, requirement_variable_fn *find, void *ctx,
-	struct arena *arena, requirement_list *list, struct error *err)
+int requirements_parse_with(struct str text, requirement_variable_fn *find, struct arena *arena,
+	requirement_list *list, struct error *err)
 {
 	requirement_list parsed = { 0 };
-	struct parser p = { arena, &parsed, find, ctx, err };
-	struct logical logical;
+	struct parser p = { .arena = arena, .list = &parsed, .find = find, .err = err };
 	int number = 0;
 	char *joined;
 
@@ -557,9 +518,8 @@ int requirements_parse_with(struct str text, requirement_variable_fn *find, void
 	/* Each comment line may need one byte more than it has, and has at least one. */
 	joined = arena_alloc(arena, 2 * text.len + 1);
 	while (text.len > 0) {
-		if (next_logical(&text, &number, joined, &logical, err) < 0)
-			return -1;
-		if (logical.text.len > 0 && parse_logical(&p, &logical) < 0)
+		if (next_logical(&p, &text, &number, joined) < 0 ||
+			(p.text.len > 0 && parse_logical(&p) < 0))
 			return -1;
 	}
 	*list = parsed;

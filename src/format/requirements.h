@@ -30,6 +30,7 @@ struct requirement {
 	const char *specifier; /* what follows the name and extras, before marker and hashes; "" */
 	const char *marker;    /* PACKAGE and "name @ url": what follows the ';', or NULL */
 	const char *option;    /* OPTION, EDITABLE: "--index-url"; else NULL */
+	const char *value;     /* of the option, without quotes, or NULL */
 	bool has_variables;    /* its line had ${NAME} */
 	bool is_pinned;	       /* == or === with no wildcard, and nothing else */
 	text_list hashes;      /* "sha256:…", lower case */
@@ -50,11 +51,9 @@ int requirements_parse(
 /* The same, with ${NAME} ([A-Z0-9_]) replaced by its value. `find` returns NULL for a variable that
  * isn't set: ERR_INVALID. A value is never part of an error message. requirements_parse refuses
  * variables. */
-typedef const char *requirement_variable_fn(void *ctx, const char *name);
-int requirements_parse_with(struct str text, requirement_variable_fn *find, void *ctx,
-	struct arena *arena, requirement_list *list, struct error *err);
-/* The value of an option ("-c FILE", "--index-url=URL"), without quotes, or NULL. */
-const char *requirement_option_value(const struct requirement *r, struct arena *arena);
+typedef const char *requirement_variable_fn(const char *name);
+int requirements_parse_with(struct str text, requirement_variable_fn *find, struct arena *arena,
+	requirement_list *list, struct error *err);
 /* PEP 503: lower case, runs of [-_.] become one '-'. */
 const char *requirement_normalize_name(struct arena *arena, struct str name);
 bool requirement_name_is_valid(struct str name);
