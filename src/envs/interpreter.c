@@ -45,18 +45,6 @@ static bool parse_version(const char *text, const char *ends, struct version *ve
 	}
 }
 
-static int compare_versions(const char *a, const char *b)
-{
-	struct version x, y;
-
-	parse_version(a, "", &x);
-	parse_version(b, "", &y);
-	for (int i = 0; i < 3; i++)
-		if (x.part[i] != y.part[i])
-			return x.part[i] < y.part[i] ? -1 : 1;
-	return 0;
-}
-
 enum match { NO, MAYBE, YES };
 
 static enum match match_version(const struct interpreter *it, const struct version *wanted)
@@ -262,7 +250,7 @@ static int compare_installs(const void *a, const void *b)
 
 	if (!x->version || !y->version)
 		return (y->version != NULL) - (x->version != NULL);
-	return -compare_versions(x->version, y->version);
+	return strverscmp(y->version, x->version);
 }
 
 /* Directories that hold one Python each, the newest first. */
@@ -376,9 +364,8 @@ static int choose_version(const struct home *home, const struct version *wanted,
 		const struct interpreter *it = &list.items[i];
 		enum match match = match_version(it, wanted);
 		/* The first that fits; where any 3 will do, the newest. */
-		if (match == YES &&
-			(!best || match_version(best, wanted) == MAYBE ||
-				(!minor && compare_versions(it->version, best->version) > 0)))
+		if (match == YES && (!best || match_version(best, wanted) == MAYBE ||
+					    (!minor && strverscmp(it->version, best->version) > 0)))
 			best = it;
 		else if (match == MAYBE && !best)
 			best = it;

@@ -100,7 +100,8 @@ int job_try(const struct runner *runner, const struct job *job, struct buf *out,
 		job_explain(job, &result, (struct str){ errors.data, errors.len }, &own);
 	if (err && !*ended_well)
 		*err = own;
-	return failed;
+	/* Without its time it says nothing of the program. */
+	return failed || result.end == JOB_TIMEOUT || result.end == JOB_CANCELED ? -1 : 0;
 }
 
 int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err)

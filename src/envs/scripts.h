@@ -19,9 +19,9 @@ void script_job(struct job *job, struct arena *arena, const struct interpreter *
 /* Adds "key=value". */
 void job_set_env(struct job *job, struct arena *arena, const char *key, const char *value);
 void job_bind(struct job *job, struct arena *arena, const char *source, const char *target);
-/* Runs it. -1: the sandbox itself failed. Else *ended_well says whether it exited with 0; *err says
- * why it didn't: ERR_FAILED with the last line it wrote to stderr or how it ended, ERR_DISK_FULL,
- * ERR_LIMIT. */
+/* Runs it. -1: the sandbox itself failed, or the job had no time: that says nothing of the program,
+ * and must not be kept. Else *ended_well says whether it exited with 0; *err says why it didn't:
+ * ERR_FAILED with the last line it wrote to stderr or how it ended, ERR_DISK_FULL, ERR_LIMIT. */
 int job_try(const struct runner *runner, const struct job *job, struct buf *out, bool *ended_well,
 	struct error *err);
 /* Why a job that ran didn't end well, as job_try says it; returns -1. */

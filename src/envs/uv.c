@@ -65,6 +65,7 @@ struct candidate {
 	const char *path; /* real */
 	char identity[KNOWN_IDENTITY_LEN + 1];
 };
+typedef VEC(struct candidate) candidate_list;
 
 static bool examine(const char *path, struct arena *arena, struct candidate *out)
 {
@@ -79,17 +80,30 @@ static bool examine(const char *path, struct arena *arena, struct candidate *out
 	return true;
 }
 
-/* Runs it with some arguments; *out gets what it printed, nothing when it failed. -1: no sandbox,
- * or no time: that says nothing of the program, and must not be kept. */
+static candidate_list find_on_path(struct arena *arena)
+{
+	const char *path = getenv("PATH");
+	struct str rest = str_from(path ? path : ""), piece;
+	candidate_list found = { 0 };
+	struct candidate one;
+
+	while (str_next(&rest, ':', &piece))
+		if (piece.len > 0 && piece.data[0] == '/' &&
+			examine(arena_printf(arena, "%.*s/uv", (int)piece.len, piece.data), arena,
+				&one))
+			vec_push(arena, &found, one);
+	return found;
+}
+
+/* Runs it with some arguments; *out gets what it printed, nothing when it failed. -1: as job_try.
+ */
 static int ask(const struct runner *runner, const char *path, const char *const *args,
 	struct arena *arena, struct buf *out, struct error *err)
 {
-	auto_buf struct buf errors;
-	struct job_result result = { 0 };
 	VEC(char *) argv = { 0 };
 	struct job job = { .timeout_ms = ASK_TIMEOUT_MS };
+	bool ended_well;
 
-	buf_init(&errors, OUTPUT_MAX);
 	vec_push(arena, &argv, arena_text(arena, UV_INSIDE));
 	for (size_t i = 0; args[i]; i++)
 		vec_push(arena, &argv, arena_text(arena, args[i]));
@@ -98,13 +112,9 @@ static int ask(const struct runner *runner, const char *path, const char *const 
 	job_bind(&job, arena, path, UV_INSIDE);
 	job_set_env(&job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(&job, arena, "UV_NO_CACHE", "1");
-	if (runner->run(runner->ctx, &job, out, &errors, &result, err) < 0)
-		return -1;
-	if (result.end == JOB_TIMEOUT || result.end == JOB_CANCELED) {
-		job_explain(&job, &result, (struct str){ errors.data, errors.len }, err);
+	if (job_try(runner, &job, out, &ended_well, err) < 0)
 		return error_context(err, "'%s'", path);
-	}
-	if (result.end != JOB_EXITED || result.exit_code != 0)
+	if (!ended_well)
 		buf_clear(out);
 	return 0;
 }
@@ -162,19 +172,14 @@ static bool find_in_tools(const struct home *home, struct arena *arena, struct u
 int uv_find_here(const struct home *home, const struct runner *runner, struct arena *arena,
 	struct uv *uv, struct error *err)
 {
-	const char *path = getenv("PATH"), *version;
-	struct str rest = str_from(path ? path : ""), piece;
-	struct candidate candidate;
+	candidate_list list = find_on_path(arena);
+	const char *version;
 
-	while (str_next(&rest, ':', &piece)) {
-		if (piece.len == 0 || piece.data[0] != '/' ||
-			!examine(arena_printf(arena, "%.*s/uv", (int)piece.len, piece.data), arena,
-				&candidate))
-			continue;
-		if (find_version(home, runner, &candidate, arena, &version, err) < 0)
+	for (size_t i = 0; i < list.count; i++) {
+		if (find_version(home, runner, &list.items[i], arena, &version, err) < 0)
 			return -1;
 		if (strcmp(version, UV_VERSION) == 0) {
-			uv->path = candidate.path;
+			uv->path = list.items[i].path;
 			return 0;
 		}
 	}
@@ -307,15 +312,13 @@ int uv_find(const struct home *home, const struct runner *runner, const struct i
 /* ---- the index when none is named ---- */
 static bool find_any(const struct home *home, struct arena *arena, struct candidate *out)
 {
-	const char *path = getenv("PATH");
-	struct str rest = str_from(path ? path : ""), piece;
+	candidate_list list = find_on_path(arena);
 	struct uv uv;
 
-	while (str_next(&rest, ':', &piece))
-		if (piece.len > 0 && piece.data[0] == '/' &&
-			examine(arena_printf(arena, "%.*s/uv", (int)piece.len, piece.data), arena,
-				out))
-			return true;
+	if (list.count > 0) {
+		*out = list.items[0];
+		return true;
+	}
 	return find_in_tools(home, arena, &uv) && examine(uv.path, arena, out);
 }
 
