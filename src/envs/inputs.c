@@ -32,7 +32,6 @@ struct gatherer {
 	struct arena *arena;
 	struct env_inputs *inputs;
 	size_t files;
-	const char **specs; /* --pip, sorted */
 	const char **links; /* what each --find-links holds, "" for a URL */
 	bool is_plain;	    /* all of it is one requirements file without anything special */
 	bool has_project;   /* some file takes --extra and --group */
@@ -181,17 +180,36 @@ static void note_secrets(struct gatherer *g, const struct requirement *r)
 static int gather(
 	struct gatherer *g, const char *path, enum purpose purpose, const struct source *outer);
 
-static void add(struct gatherer *g, enum purpose purpose, struct requirement *r, const char *file)
+static bool is_option(const struct requirement *r, const char *option)
 {
+	return r->kind == REQUIREMENT_OPTION && strcmp(r->option, option) == 0;
+}
+
+/* file: NULL for what the command line names. */
+static int add(struct gatherer *g, enum purpose purpose, struct requirement *r, const char *file)
+{
+	const char *place = file ? file : "--constraint-line";
+
 	r->file = file;
 	if (r->has_variables) {
 		g->is_plain = false;
 		note_secrets(g, r);
 	}
-	if (purpose == FOR_CONSTRAINTS)
-		vec_push(g->arena, &g->inputs->constraints, *r);
-	else
+	if (purpose == FOR_REQUIREMENTS) {
+		g->inputs->is_pre |= is_option(r, "--pre");
 		vec_push(g->arena, &g->inputs->requirements, *r);
+		return 0;
+	}
+	if (r->kind != REQUIREMENT_PACKAGE)
+		return fail(g->err, ERR_DENIED,
+			"%s: line %d: '%s': a constraint names a package and its versions", place,
+			r->line, r->shown);
+	if (r->hashes.count > 0)
+		return fail(g->err, ERR_INVALID,
+			"%s: line %d: '%s': hashes belong in a requirements file", place, r->line,
+			r->name);
+	vec_push(g->arena, &g->inputs->constraints, *r);
+	return 0;
 }
 
 static const char *beside(struct gatherer *g, const char *file, const char *path)
@@ -207,7 +225,7 @@ static int include(struct gatherer *g, const struct requirement *r, enum purpose
 	const struct source *source)
 {
 	const char *path = r->value;
-	bool is_constraint = strcmp(r->option, "--constraint") == 0;
+	bool is_constraint = is_option(r, "--constraint");
 
 	if (strstr(path, "://"))
 		return fail(g->err, ERR_DENIED, "%s, line %d: '%s': only a file can be included",
@@ -223,37 +241,6 @@ static int include(struct gatherer *g, const struct requirement *r, enum purpose
 	return 0;
 }
 
-static int add_constraint(struct gatherer *g, struct requirement *r, const char *file)
-{
-	if (r->kind != REQUIREMENT_PACKAGE)
-		return fail(g->err, ERR_DENIED,
-			"line %d: '%s': a constraint names a package and its versions", r->line,
-			r->shown);
-	if (r->hashes.count > 0)
-		return fail(g->err, ERR_INVALID,
-			"line %d: '%s': hashes belong in a requirements file", r->line, r->name);
-	add(g, FOR_CONSTRAINTS, r, file);
-	return 0;
-}
-
-static int take_line(struct gatherer *g, struct requirement *r, enum purpose purpose,
-	const struct source *source)
-{
-	bool includes =
-		r->kind == REQUIREMENT_OPTION &&
-		(strcmp(r->option, "--requirement") == 0 || strcmp(r->option, "--constraint") == 0);
-
-	if (includes && !g->request->is_self_contained)
-		return include(g, r, purpose, source);
-	if (purpose == FOR_CONSTRAINTS)
-		return add_constraint(g, r, source->path) < 0
-			       ? error_context(g->err, "%s", source->path)
-			       : 0;
-	g->inputs->is_pre |= r->kind == REQUIREMENT_OPTION && strcmp(r->option, "--pre") == 0;
-	add(g, purpose, r, source->path);
-	return 0;
-}
-
 static int gather_plain(
 	struct gatherer *g, struct str text, enum purpose purpose, const struct source *source)
 {
@@ -262,9 +249,15 @@ static int gather_plain(
 
 	if (requirements_parse_with(text, find, g->arena, &list, g->err) < 0)
 		return error_context(g->err, "%s", source->path);
-	for (size_t i = 0; i < list.count; i++)
-		if (take_line(g, &list.items[i], purpose, source) < 0)
+	for (size_t i = 0; i < list.count; i++) {
+		struct requirement *r = &list.items[i];
+		bool includes = !g->request->is_self_contained &&
+				(is_option(r, "--requirement") || is_option(r, "--constraint"));
+
+		if ((includes ? include(g, r, purpose, source) : add(g, purpose, r, source->path)) <
+			0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -283,12 +276,8 @@ static int add_lines(
 			return fail(
 				g->err, ERR_INVALID, "%s, line %d: not a requirement", file, line);
 		one.items[0].line = line;
-		if (purpose == FOR_CONSTRAINTS) {
-			if (add_constraint(g, &one.items[0], file) < 0)
-				return error_context(g->err, "%s", file);
-			continue;
-		}
-		add(g, purpose, &one.items[0], file);
+		if (add(g, purpose, &one.items[0], file) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -390,9 +379,11 @@ static int gather(
 
 /* ---- the command line ---- */
 
-static int compare_texts(const void *a, const void *b)
+static int compare_specs(const void *a, const void *b)
 {
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
+	const struct requirement *left = a, *right = b;
+
+	return strcmp(left->shown, right->shown);
 }
 
 static int parse_spec(
@@ -418,20 +409,15 @@ static int parse_spec(
 static int gather_specs(struct gatherer *g)
 {
 	size_t count = g->request->pip.count;
-	const char **sorted = g->specs = arena_array(g->arena, count + 1, sizeof *sorted);
-	struct requirement r;
+	struct requirement *specs = arena_array(g->arena, count + 1, sizeof *specs);
 
-	for (size_t i = 0; i < count; i++) {
-		sorted[i] = g->request->pip.items[i];
-		if (parse_spec(g, "--pip", sorted[i], &r) < 0)
+	for (size_t i = 0; i < count; i++)
+		if (parse_spec(g, "--pip", g->request->pip.items[i], &specs[i]) < 0)
 			return -1;
-	}
-	qsort(sorted, count, sizeof *sorted, compare_texts);
-	for (size_t i = 0; i < count; i++) {
-		if (parse_spec(g, "--pip", sorted[i], &r) < 0)
+	qsort(specs, count, sizeof *specs, compare_specs);
+	for (size_t i = 0; i < count; i++)
+		if (add(g, FOR_REQUIREMENTS, &specs[i], NULL) < 0)
 			return -1;
-		add(g, FOR_REQUIREMENTS, &r, NULL);
-	}
 	return 0;
 }
 
@@ -446,10 +432,9 @@ static int gather_constraints(struct gatherer *g)
 	for (size_t i = 0; i < request->constraint_lines.count; i++) {
 		const char *line = request->constraint_lines.items[i];
 
-		if (parse_spec(g, "--constraint-line", line, &r) < 0)
+		if (parse_spec(g, "--constraint-line", line, &r) < 0 ||
+			add(g, FOR_CONSTRAINTS, &r, NULL) < 0)
 			return -1;
-		if (add_constraint(g, &r, NULL) < 0)
-			return error_context(g->err, "--constraint-line");
 	}
 	return 0;
 }
@@ -538,16 +523,6 @@ static int gather_locals(struct gatherer *g)
 	return 0;
 }
 
-static struct str join_specs(struct gatherer *g)
-{
-	auto_buf struct buf out = { 0 };
-
-	buf_init(&out, REQUIREMENTS_MAX);
-	for (size_t i = 0; i < g->request->pip.count; i++)
-		buf_printf(&out, "%s%s", i > 0 ? "\n" : "", g->specs[i]);
-	return (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
-}
-
 static int make_text(struct gatherer *g)
 {
 	struct env_inputs *inputs = g->inputs;
@@ -564,7 +539,8 @@ static int make_text(struct gatherer *g)
 	inputs->has_notes = out.len > plain;
 	inputs->lines = (struct str){ arena_bytes(g->arena, out.data, plain), plain };
 	if (out.len == plain && g->request->requirement_files.count == 0)
-		inputs->text = join_specs(g);
+		inputs->text =
+			str_trim(inputs->lines); /* of --pip alone: without the last newline */
 	else if (out.len > plain || !g->is_plain)
 		inputs->text = (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
 	else
