@@ -61,7 +61,7 @@ static int print_inputs(
 	struct json *j, const struct options *options, struct arena *arena, struct error *err)
 {
 	struct env_request request;
-	struct env_inputs inputs;
+	struct env_wanted inputs;
 	if (env_options_fill(options, "run", arena, &request, err) ||
 		inputs_read(&request, arena, &inputs, err))
 		return -1;

@@ -39,15 +39,21 @@ struct env_project { /* of --editable */
 /* ---- the same, understood ---- */
 struct env_wanted {
 	const struct env_request *request;
-	const char *name;
-	struct str text;		 /* the requirements: see inputs.h */
-	bool has_notes;			 /* in text: see inputs.h */
-	const char *requirements_sha256; /* hex, or "no-deps" */
+	/* What inputs_read gathered: */
+	struct str text;  /* stands for all of it: see inputs.h */
+	struct str lines; /* the requirements alone, for a builder elsewhere */
+	/* Lines of `text` stand for options. A requirements file can have the same lines as
+	 * comments: the text alone doesn't tell the two apart. */
+	bool has_notes;
+	const char *requirements_sha256; /* of text in hex, or "no-deps": nothing was asked for */
 	requirement_list requirements, constraints;
-	bool is_pre;			/* pre-releases are taken, too */
-	struct str uv_lock, uv_project; /* to be read by uv first: see inputs.h */
-	text_list secrets;		/* never in a log */
+	bool is_pre; /* pre-releases are taken, too */
+	/* -r uv.lock: the requirements are known when uv has read these. */
+	struct str uv_lock, uv_project;
+	text_list secrets; /* never in a log */
 	env_locals locals;
+
+	const char *name;
 	VEC(struct env_project) projects;
 	bool allow_build; /* asked for, or configured */
 	bool needs_lock;  /* something has to be resolved */

@@ -30,7 +30,7 @@ struct source { /* a file that is being read, innermost first */
 struct gatherer {
 	const struct env_request *request;
 	struct arena *arena;
-	struct env_inputs *inputs;
+	struct env_wanted *wanted;
 	size_t files;
 	const char **links; /* what each --find-links holds, "" for a URL */
 	bool is_plain;	    /* all of it is one requirements file without anything special */
@@ -170,7 +170,7 @@ static void note_secrets(struct gatherer *g, const struct requirement *r)
 		const char *value = getenv(arena_bytes(g->arena, at + 2, len));
 
 		if (value && strlen(value) >= INPUTS_SECRET_MIN)
-			vec_push(g->arena, &g->inputs->secrets, value);
+			vec_push(g->arena, &g->wanted->secrets, value);
 		at += 2;
 	}
 }
@@ -196,8 +196,8 @@ static int add(struct gatherer *g, enum purpose purpose, struct requirement *r, 
 		note_secrets(g, r);
 	}
 	if (purpose == FOR_REQUIREMENTS) {
-		g->inputs->is_pre |= is_option(r, "--pre");
-		vec_push(g->arena, &g->inputs->requirements, *r);
+		g->wanted->is_pre |= is_option(r, "--pre");
+		vec_push(g->arena, &g->wanted->requirements, *r);
 		return 0;
 	}
 	if (r->kind != REQUIREMENT_PACKAGE)
@@ -208,7 +208,7 @@ static int add(struct gatherer *g, enum purpose purpose, struct requirement *r, 
 		return fail(g->err, ERR_INVALID,
 			"%s: line %d: '%s': hashes belong in a requirements file", place, r->line,
 			r->name);
-	vec_push(g->arena, &g->inputs->constraints, *r);
+	vec_push(g->arena, &g->wanted->constraints, *r);
 	return 0;
 }
 
@@ -309,12 +309,12 @@ static int gather_uv_lock(struct gatherer *g, struct str text, const struct sour
 {
 	struct source project = { .path = beside(g, source->path, "pyproject.toml") };
 
-	if (g->inputs->uv_lock.len > 0)
+	if (g->wanted->uv_lock.len > 0)
 		return fail(
 			g->err, ERR_INVALID, "'%s': only one uv.lock can be given", source->path);
-	if (read_source(g, &project, &g->inputs->uv_project) < 0)
+	if (read_source(g, &project, &g->wanted->uv_project) < 0)
 		return error_context(g->err, "%s needs the pyproject.toml beside it", source->path);
-	g->inputs->uv_lock = text;
+	g->wanted->uv_lock = text;
 	g->has_project = true;
 	return 0;
 }
@@ -367,7 +367,7 @@ static int gather(
 		return -1;
 	if (!format) {
 		if (!outer && purpose == FOR_REQUIREMENTS)
-			g->inputs->text = text;
+			g->wanted->text = text;
 		return gather_plain(g, text, purpose, &source);
 	}
 	g->is_plain = false;
@@ -458,29 +458,24 @@ static void add_note(struct buf *out, const char *what, const char *value)
 	buf_printf(out, "# %s %s\n", what, value);
 }
 
-static void add_digest(struct gatherer *g, struct buf *out, const char *what, struct str text)
+static const char *hash_text(struct arena *arena, struct str text)
 {
-	unsigned char digest[SHA256_LEN];
-	char hex[2 * SHA256_LEN + 1];
-	struct sha256 hash;
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 
-	sha256_init(&hash);
-	sha256_add(&hash, text.data, text.len);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
-	add_note(out, what, hex);
+	sha256_of(text.data, text.len, hex);
+	return hex;
 }
 
 static void add_notes(struct gatherer *g, struct buf *out)
 {
 	const struct env_request *request = g->request;
-	const struct env_inputs *inputs = g->inputs;
+	const struct env_wanted *wanted = g->wanted;
 
-	for (size_t i = 0; i < inputs->constraints.count; i++)
-		add_note(out, "constraint:", inputs->constraints.items[i].shown);
-	if (inputs->uv_lock.len > 0) {
-		add_digest(g, out, "uv.lock", inputs->uv_lock);
-		add_digest(g, out, "pyproject.toml", inputs->uv_project);
+	for (size_t i = 0; i < wanted->constraints.count; i++)
+		add_note(out, "constraint:", wanted->constraints.items[i].shown);
+	if (wanted->uv_lock.len > 0) {
+		add_note(out, "uv.lock", hash_text(g->arena, wanted->uv_lock));
+		add_note(out, "pyproject.toml", hash_text(g->arena, wanted->uv_project));
 		for (size_t i = 0; i < request->extras.count; i++)
 			add_note(out, "--extra", request->extras.items[i]);
 		for (size_t i = 0; i < request->groups.count; i++)
@@ -492,8 +487,8 @@ static void add_notes(struct gatherer *g, struct buf *out)
 		add_note(out, "--torch-backend",
 			arena_printf(g->arena, "%s %s", request->torch_backend,
 				inputs_cuda_driver(request, g->arena)));
-	for (size_t i = 0; i < inputs->locals.count; i++)
-		local_print(&inputs->locals.items[i], out);
+	for (size_t i = 0; i < wanted->locals.count; i++)
+		local_print(&wanted->locals.items[i], out);
 	for (size_t i = 0; i < request->find_links.count; i++)
 		add_note(out, "--find-links",
 			arena_printf(g->arena, "%s %s",
@@ -510,7 +505,7 @@ static int gather_locals(struct gatherer *g)
 
 		if (local_look(request->locals.items[i], g->arena, &local, g->err) < 0)
 			return error_context(g->err, "--pip");
-		vec_push(g->arena, &g->inputs->locals, local);
+		vec_push(g->arena, &g->wanted->locals, local);
 	}
 	for (size_t i = 0; i < request->find_links.count; i++) {
 		const char *link = request->find_links.items[i];
@@ -525,43 +520,47 @@ static int gather_locals(struct gatherer *g)
 
 static int make_text(struct gatherer *g)
 {
-	struct env_inputs *inputs = g->inputs;
+	const struct env_request *request = g->request;
+	struct env_wanted *wanted = g->wanted;
 	auto_buf struct buf out = { 0 };
 
 	buf_init(&out, REQUIREMENTS_MAX);
-	for (size_t i = 0; i < inputs->requirements.count; i++)
-		buf_printf(&out, "%s\n", inputs->requirements.items[i].shown);
+	for (size_t i = 0; i < wanted->requirements.count; i++)
+		buf_printf(&out, "%s\n", wanted->requirements.items[i].shown);
 	size_t plain = out.len;
 	add_notes(g, &out);
 	if (out.overflow)
 		return fail(g->err, ERR_INVALID, "the requirements take more than %zu MB",
 			REQUIREMENTS_MAX >> 20);
-	inputs->has_notes = out.len > plain;
-	inputs->lines = (struct str){ arena_bytes(g->arena, out.data, plain), plain };
-	if (out.len == plain && g->request->requirement_files.count == 0)
-		inputs->text =
-			str_trim(inputs->lines); /* of --pip alone: without the last newline */
+	if (request->requirement_files.count + request->pip.count + request->locals.count == 0)
+		return 0;
+	wanted->has_notes = out.len > plain;
+	wanted->lines = (struct str){ arena_bytes(g->arena, out.data, plain), plain };
+	if (out.len == plain && request->requirement_files.count == 0)
+		wanted->text =
+			str_trim(wanted->lines); /* of --pip alone: without the last newline */
 	else if (out.len > plain || !g->is_plain)
-		inputs->text = (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
+		wanted->text = (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
 	else
-		inputs->lines = inputs->text;
+		wanted->lines = wanted->text;
+	wanted->requirements_sha256 = hash_text(g->arena, wanted->text);
 	return 0;
 }
 
-int inputs_read(const struct env_request *request, struct arena *arena, struct env_inputs *inputs,
+int inputs_read(const struct env_request *request, struct arena *arena, struct env_wanted *wanted,
 	struct error *err)
 {
 	struct gatherer g = { .request = request,
 		.arena = arena,
-		.inputs = inputs,
+		.wanted = wanted,
 		.is_plain = request->requirement_files.count == 1 && request->pip.count == 0,
 		.err = err };
 
-	*inputs = (struct env_inputs){ .text = STR(""),
+	*wanted = (struct env_wanted){ .request = request,
+		.text = STR(""),
 		.lines = STR(""),
-		.is_pre = request->is_pre,
-		.is_empty = request->requirement_files.count == 0 && request->pip.count == 0 &&
-			    request->locals.count == 0 };
+		.requirements_sha256 = "no-deps",
+		.is_pre = request->is_pre };
 	for (size_t i = 0; i < request->requirement_files.count; i++)
 		if (gather(&g, request->requirement_files.items[i], FOR_REQUIREMENTS, NULL) < 0)
 			return -1;

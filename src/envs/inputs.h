@@ -21,22 +21,9 @@
 #define INPUTS_SECRET_MIN 4 /* bytes; hiding a shorter value would hide half of a log */
 
 struct env_request;
-struct env_inputs {
-	struct str text;
-	struct str lines; /* the requirements alone, for a builder elsewhere */
-	requirement_list requirements, constraints;
-	bool is_empty; /* nothing was asked for */
-	/* Lines of `text` stand for options. A requirements file can have the same lines as
-	 * comments: the text alone doesn't tell the two apart. */
-	bool has_notes;
-	bool is_pre; /* pre-releases are taken, too */
-	/* -r uv.lock: the requirements are known when uv has read these. */
-	struct str uv_lock, uv_project;
-	text_list secrets;
-	env_locals locals;
-};
-/* ERR_INVALID names the file and line. */
-int inputs_read(const struct env_request *request, struct arena *arena, struct env_inputs *inputs,
+struct env_wanted;
+/* Fills in the first part of *wanted. ERR_INVALID names the file and line. */
+int inputs_read(const struct env_request *request, struct arena *arena, struct env_wanted *wanted,
 	struct error *err);
 /* The version of this host's CUDA driver, by which --torch-backend auto chooses: a sandbox can't
  * see it. "": none, or it doesn't matter. */

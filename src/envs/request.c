@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "envs/build_parts.h"
@@ -288,44 +289,26 @@ static void add_field(struct sha256 *hash, const char *text)
 
 static const char *end_hash(struct sha256 *hash, struct arena *arena)
 {
-	unsigned char digest[SHA256_LEN];
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 
-	sha256_end(hash, digest);
-	sha256_hex(digest, hex);
+	sha256_end_hex(hash, hex);
 	return hex;
 }
 
 /* -- projects -- */
 
-/* 1: *sha256 is of the file. 0: there is none. */
-static int hash_project_file(const char *path, char sha256[2 * SHA256_LEN + 1], struct error *err)
+/* Projects may have pyproject.toml for linters alone. */
+static bool names_backend(struct str text)
 {
-	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
+	struct str line;
+	bool found = false;
 
-	if (fd < 0 && errno == ENOENT)
-		return 0;
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno(err, "open '%s'", path);
-	if (!S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is not a file", path);
-	return known_hash_file(fd, sha256) < 0 ? fail_errno(err, "read '%s'", path) : 1;
-}
-
-/* pyproject.toml may be there for linters alone. */
-static int names_backend(const char *path, struct arena *arena, bool *found, struct error *err)
-{
-	struct str text, line;
-
-	if (inputs_read_file(path, arena, &text, err) < 0)
-		return -1;
 	while (str_next(&text, '\n', &line)) {
 		line = str_trim(line);
-		*found |= str_starts_with(line, "[build-system]") ||
-			  str_starts_with(line, "[project]");
+		found |= str_starts_with(line, "[build-system]") ||
+			 str_starts_with(line, "[project]");
 	}
-	return 0;
+	return found;
 }
 
 static int look_at_project(
@@ -340,13 +323,19 @@ static int look_at_project(
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		const char *file = arena_printf(arena, "%s/%s", path, files[i]);
 		char sha256[2 * SHA256_LEN + 1] = "";
-		int found = hash_project_file(file, sha256, err);
+		auto_close int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		struct str text;
 
-		if (found < 0)
-			return -1;
-		if (found && i == 0 && names_backend(file, arena, &has_backend, err) < 0)
-			return -1;
-		has_backend |= found && i == 1;
+		if (fd < 0 && errno != ENOENT)
+			return fail_errno(err, "open '%s'", file);
+		if (fd >= 0 && file_read(fd, REQUIREMENTS_MAX, arena, &text) < 0)
+			return fail_errno(err, "read '%s'", file);
+		if (fd >= 0 && i == 0 && str_utf8_prefix(text.data, text.len) != text.len)
+			return fail(err, ERR_INVALID, "'%s' is not UTF-8", file);
+		if (fd >= 0) {
+			sha256_of(text.data, text.len, sha256);
+			has_backend |= i == 0 ? names_backend(text) : i == 1;
+		}
 		add_field(&hash, sha256);
 	}
 	if (has_backend)
@@ -422,39 +411,6 @@ static int judge_editables(const struct env_request *request, struct error *err)
 		if (!S_ISDIR(st.st_mode))
 			return fail(err, ERR_INVALID, "--editable '%s' is not a directory", path);
 	}
-	return 0;
-}
-
-static const char *hash_text(struct arena *arena, struct str text)
-{
-	unsigned char digest[SHA256_LEN];
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-	struct sha256 hash;
-
-	sha256_init(&hash);
-	sha256_add(&hash, text.data, text.len);
-	sha256_end(&hash, digest);
-	sha256_hex(digest, hex);
-	return hex;
-}
-
-static int read_requirements(const struct env_request *request, struct arena *arena,
-	struct env_wanted *wanted, struct error *err)
-{
-	struct env_inputs inputs;
-
-	if (inputs_read(request, arena, &inputs, err) < 0)
-		return -1;
-	wanted->text = inputs.is_empty ? STR("") : inputs.text;
-	wanted->has_notes = !inputs.is_empty && inputs.has_notes;
-	wanted->requirements = inputs.requirements;
-	wanted->constraints = inputs.constraints;
-	wanted->is_pre = inputs.is_pre;
-	wanted->uv_lock = inputs.uv_lock;
-	wanted->uv_project = inputs.uv_project;
-	wanted->secrets = inputs.secrets;
-	wanted->locals = inputs.locals;
-	wanted->requirements_sha256 = inputs.is_empty ? "no-deps" : hash_text(arena, wanted->text);
 	return 0;
 }
 
@@ -575,7 +531,7 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 			request->package_id);
 		return build_failed(problem, BUILD_INVALID, NULL);
 	}
-	if (read_requirements(request, arena, wanted, err) < 0) {
+	if (inputs_read(request, arena, wanted, err) < 0) {
 		if (err->hint[0] == '\0')
 			error_hint(err, "%s",
 				err->code == ERR_NOT_FOUND

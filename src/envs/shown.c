@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/file.h"
 
 #define FILE_MAX (1 << 20)
 
@@ -26,6 +27,7 @@ int shown_read(const char *home, struct arena *arena, struct config *config, str
 {
 	const char *path = arena_printf(arena, "%s/config.yaml", home);
 	struct stat st;
+	struct str text;
 	auto_close int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	config_defaults(config);
 	/* A home that the caller can't enter isn't the caller's. */
@@ -36,21 +38,19 @@ int shown_read(const char *home, struct arena *arena, struct config *config, str
 			err, ERR_INVALID, "'%s' is a symbolic link, which is not followed", path);
 	if (fd < 0 || fstat(fd, &st))
 		return fail_errno(err, "open '%s'", path);
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		return fail(err, ERR_INVALID, "'%s' is not a regular file of at most 1M", path);
-	char *text = arena_array(arena, (size_t)st.st_size + 1, 1);
-	ssize_t len = fd_read_full(fd, text, (size_t)st.st_size);
-	if (len < 0)
-		return fail_errno(err, "read '%s'", path);
-	text[len] = '\0';
+	if (file_read(fd, FILE_MAX, arena, &text))
+		return errno == EINVAL || errno == EFBIG
+			       ? fail(err, ERR_INVALID, "'%s' is not a regular file of at most 1M",
+					 path)
+			       : fail_errno(err, "read '%s'", path);
 	if (!is_trusted(&st)) {
-		if (!has_section(text))
+		if (!has_section(text.data))
 			return 0;
 		fail(err, ERR_DENIED, "'%s' has a section system, but is writable for other users",
 			path);
 		return error_hint(err, "chown %u '%s'; chmod 644 '%s'", geteuid(), path, path);
 	}
-	if (config_parse((struct str){ text, (size_t)len }, arena, config, err))
+	if (config_parse(text, arena, config, err))
 		return error_context(err, "'%s'", path);
 	return 0;
 }
