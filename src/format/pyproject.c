@@ -21,21 +21,37 @@ struct chain { /* the extras or groups that are being read, innermost first */
 	int depth;
 };
 
-/* "project.optional-dependencies" and "dev", however the file writes the two. */
-static bool is_at(
-	const struct reader *r, const struct toml_entry *entry, const char *path, const char **name)
+static const char *full_path(const struct reader *r, const struct toml_entry *entry)
 {
-	const char *full = entry->table[0]
-				   ? arena_printf(r->arena, "%s.%s", entry->table, entry->key)
-				   : entry->key;
+	return entry->table[0] ? arena_printf(r->arena, "%s.%s", entry->table, entry->key)
+			       : entry->key;
+}
+
+/* "project.dependencies", however the file writes it. */
+static bool is_at(const struct reader *r, const struct toml_entry *entry, const char *path)
+{
+	return strcmp(full_path(r, entry), path) == 0;
+}
+
+/* The entry is in a table below `path`. */
+static bool is_nested(const struct toml_entry *entry, const char *path)
+{
 	size_t len = strlen(path);
 
-	if (strncmp(full, path, len) != 0)
+	return strncmp(entry->table, path, len) == 0 && entry->table[len] == '.';
+}
+
+/* Of "project.optional-dependencies" and "dev", or of a table of that name: *name is "dev". */
+static bool is_member(
+	const struct reader *r, const struct toml_entry *entry, const char *path, const char **name)
+{
+	const char *full = full_path(r, entry);
+	size_t len = strlen(path);
+
+	if (strncmp(full, path, len) != 0 || full[len] != '.')
 		return false;
-	if (!name)
-		return full[len] == '\0';
-	if (full[len] != '.')
-		return false;
+	if (is_nested(entry, path))
+		full = entry->table;
 	*name = requirement_normalize_name(r->arena, str_from(full + len + 1));
 	return true;
 }
@@ -55,107 +71,78 @@ static int add_line(struct reader *r, requirement_lines *lines, const struct tom
 	return 0;
 }
 
-static int check_chain(struct reader *r, const char *what, const struct chain *chain)
-{
-	if (chain->depth > NESTED_MAX)
-		return fail(r->err, ERR_LIMIT, "%s '%s': nested too deeply", what, chain->name);
-	for (const struct chain *outer = chain->outer; outer; outer = outer->outer)
-		if (strcmp(outer->name, chain->name) == 0)
-			return fail(
-				r->err, ERR_INVALID, "%s '%s' includes itself", what, chain->name);
-	return 0;
-}
+struct kind { /* of a named list of dependencies */
+	const char *what, *path, *hint;
+};
+static const struct kind extra = { "extra", "project.optional-dependencies",
+	"see [project.optional-dependencies] in the file" };
+static const struct kind group = { "dependency group", "dependency-groups",
+	"see [dependency-groups] in the file" };
 
-static int add_extra(struct reader *r, const char *name, const struct chain *outer);
+static int add_named(
+	struct reader *r, const struct kind *kind, struct str name, const struct chain *outer);
 
 /* "project[a,b]" in an extra of the project itself: the extras a and b. *is_own: it was one. */
 static int add_own_extras(
 	struct reader *r, const struct toml_entry *entry, const struct chain *chain, bool *is_own)
 {
 	struct pep508 parsed;
-	const char *reason, *open = strchr(entry->text, '['), *close = strchr(entry->text, ']');
-	struct str rest, piece;
+	const char *reason;
+	struct str piece;
 
-	*is_own = r->name && entry->is_string && open && close > open &&
-		  pep508_parse(str_from(entry->text), &parsed, &reason) &&
+	*is_own = r->name && entry->is_string &&
+		  pep508_parse(str_from(entry->text), &parsed, &reason) && parsed.extras.len > 0 &&
 		  strcmp(requirement_normalize_name(r->arena, parsed.name), r->name) == 0;
-	if (!*is_own)
+	while (*is_own && str_next(&parsed.extras, ',', &piece))
+		if (add_named(r, &extra, str_trim(piece), chain) < 0)
+			return -1;
+	return 0;
+}
+
+static int add_member(struct reader *r, const struct kind *kind, const struct toml_entry *entry,
+	const struct chain *chain)
+{
+	bool is_own = false;
+
+	if (!entry->is_string && strcmp(entry->text, "[]") == 0)
 		return 0;
-	rest = (struct str){ open + 1, (size_t)(close - open - 1) };
-	while (str_next(&rest, ',', &piece))
-		if (add_extra(r, requirement_normalize_name(r->arena, str_trim(piece)), chain) < 0)
-			return -1;
-	return 0;
+	/* { include-group = "x" }; no other table is known. */
+	if (is_nested(entry, kind->path) &&
+		(kind != &group || strcmp(entry->key, "include-group") != 0))
+		return fail(r->err, ERR_INVALID, "line %d: unknown table in %s '%s'", entry->line,
+			kind->what, chain->name);
+	if (is_nested(entry, kind->path))
+		return add_named(r, kind, str_from(entry->text), chain);
+	if (kind == &extra && add_own_extras(r, entry, chain, &is_own) < 0)
+		return -1;
+	return is_own ? 0 : add_line(r, &r->found.dependencies, entry);
 }
 
-static int add_extra(struct reader *r, const char *name, const struct chain *outer)
+static int add_named(
+	struct reader *r, const struct kind *kind, struct str text, const struct chain *outer)
 {
+	const char *name = requirement_normalize_name(r->arena, text), *found;
 	struct chain chain = { outer, name, outer ? outer->depth + 1 : 0 };
-	bool is_there = false, is_own = false;
-	const char *found;
+	bool is_there = false;
 
-	if (check_chain(r, "extra", &chain) < 0)
-		return -1;
+	if (chain.depth > NESTED_MAX)
+		return fail(r->err, ERR_LIMIT, "%s '%s': nested too deeply", kind->what, name);
+	for (; outer; outer = outer->outer)
+		if (strcmp(outer->name, name) == 0)
+			return fail(
+				r->err, ERR_INVALID, "%s '%s' includes itself", kind->what, name);
 	for (size_t i = 0; i < r->entries.count; i++) {
 		const struct toml_entry *entry = &r->entries.items[i];
 
-		if (!is_at(r, entry, "project.optional-dependencies", &found) ||
-			strcmp(found, name) != 0)
+		if (!is_member(r, entry, kind->path, &found) || strcmp(found, name) != 0)
 			continue;
 		is_there = true;
-		if (!entry->is_string && strcmp(entry->text, "[]") == 0)
-			continue;
-		if (add_own_extras(r, entry, &chain, &is_own) < 0 ||
-			(!is_own && add_line(r, &r->found.dependencies, entry) < 0))
+		if (add_member(r, kind, entry, &chain) < 0)
 			return -1;
 	}
 	if (!is_there)
-		return fail_hint(r->err, ERR_INVALID,
-			"see [project.optional-dependencies] in the file", "unknown extra '%s'",
-			name);
-	return 0;
-}
-
-/* {include-group = "x"} is a member of the table dependency-groups.NAME. */
-static const char *group_of(const struct reader *r, const struct toml_entry *entry, bool *includes)
-{
-	const char *found;
-
-	*includes = strcmp(entry->key, "include-group") == 0 && entry->is_string &&
-		    strncmp(entry->table, "dependency-groups.", 18) == 0;
-	if (*includes)
-		return requirement_normalize_name(r->arena, str_from(entry->table + 18));
-	return is_at(r, entry, "dependency-groups", &found) ? found : NULL;
-}
-
-static int add_group(struct reader *r, const char *name, const struct chain *outer)
-{
-	struct chain chain = { outer, name, outer ? outer->depth + 1 : 0 };
-	bool is_there = false, includes;
-
-	if (check_chain(r, "group", &chain) < 0)
-		return -1;
-	for (size_t i = 0; i < r->entries.count; i++) {
-		const struct toml_entry *entry = &r->entries.items[i];
-		const char *found = group_of(r, entry, &includes);
-
-		if (!found || strcmp(found, name) != 0)
-			continue;
-		is_there = true;
-		if (includes) {
-			const char *inner =
-				requirement_normalize_name(r->arena, str_from(entry->text));
-
-			if (add_group(r, inner, &chain) < 0)
-				return -1;
-		} else if ((entry->is_string || strcmp(entry->text, "[]") != 0) &&
-			   add_line(r, &r->found.dependencies, entry) < 0) {
-			return -1;
-		}
-	}
-	if (!is_there)
-		return fail_hint(r->err, ERR_INVALID, "see [dependency-groups] in the file",
-			"unknown dependency group '%s'", name);
+		return fail_hint(
+			r->err, ERR_INVALID, kind->hint, "unknown %s '%s'", kind->what, name);
 	return 0;
 }
 
@@ -177,25 +164,22 @@ static int take(struct reader *r, const struct toml_entry *entry, bool has_extra
 {
 	const char *name;
 
-	if (is_at(r, entry, "project.dynamic", NULL))
+	if (is_at(r, entry, "project.dynamic"))
 		return refuse_dynamic(r, entry, has_extras);
-	if (is_at(r, entry, "tool.uv.sources", &name))
+	if (is_member(r, entry, "tool.uv.sources", &name))
 		return fail_hint(r->err, ERR_INVALID,
 			"name the package by --pip, its index by --extra-index, or use uv.lock",
 			"line %d: [tool.uv.sources] sets the source of '%s', which is not "
 			"supported in files",
-			entry->line,
-			strlen(entry->table) > strlen("tool.uv.sources.")
-				? entry->table + strlen("tool.uv.sources.")
-				: entry->key);
+			entry->line, name);
 	if (!entry->is_string && strcmp(entry->text, "[]") == 0)
 		return 0;
-	if (is_at(r, entry, "tool.uv.override-dependencies", NULL))
+	if (is_at(r, entry, "tool.uv.override-dependencies"))
 		return fail_hint(r->err, ERR_INVALID, "run uv lock, and use -r uv.lock",
 			"line %d: override-dependencies are not supported", entry->line);
-	if (is_at(r, entry, "tool.uv.constraint-dependencies", NULL))
+	if (is_at(r, entry, "tool.uv.constraint-dependencies"))
 		return add_line(r, &r->found.constraints, entry);
-	if (is_at(r, entry, "project.dependencies", NULL))
+	if (is_at(r, entry, "project.dependencies"))
 		return add_line(r, &r->found.dependencies, entry);
 	return 0;
 }
@@ -210,7 +194,7 @@ static int check_project(struct reader *r, bool has_groups)
 		has_project |= strcmp(entry->table, "project") == 0 ||
 			       strncmp(entry->table, "project.", 8) == 0;
 		is_poetry |= strncmp(entry->table, "tool.poetry", 11) == 0;
-		if (is_at(r, entry, "project.name", NULL) && entry->is_string)
+		if (is_at(r, entry, "project.name") && entry->is_string)
 			r->name = requirement_normalize_name(r->arena, str_from(entry->text));
 	}
 	if (has_project || (has_groups && !is_poetry))
@@ -234,12 +218,10 @@ int pyproject_read(struct str text, const text_list *extras, const text_list *gr
 		if (take(&r, &r.entries.items[i], extras->count > 0) < 0)
 			return -1;
 	for (size_t i = 0; i < extras->count; i++)
-		if (add_extra(&r, requirement_normalize_name(arena, str_from(extras->items[i])),
-			    NULL) < 0)
+		if (add_named(&r, &extra, str_from(extras->items[i]), NULL) < 0)
 			return -1;
 	for (size_t i = 0; i < groups->count; i++)
-		if (add_group(&r, requirement_normalize_name(arena, str_from(groups->items[i])),
-			    NULL) < 0)
+		if (add_named(&r, &group, str_from(groups->items[i]), NULL) < 0)
 			return -1;
 	*found = r.found;
 	return 0;
