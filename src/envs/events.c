@@ -83,12 +83,21 @@ static void emit(const struct events *events, struct json *j, const char *level,
 		(void)!fd_write_full(events->sink, line.data, line.len);
 }
 
-void events_status(const struct events *events, const char *status, const char *venv)
+/* One whose fields are all texts; the last has no key. */
+static void emit_texts(const struct events *events, const char *event, const char *venv,
+	const char *level, const struct text_pair *fields)
 {
 	auto_buf struct buf out;
 	struct json j;
-	begin(&j, &out, status, venv);
-	emit(events, &j, "info", true);
+	begin(&j, &out, event, venv);
+	for (; fields->key; fields++)
+		json_text(&j, fields->key, fields->value);
+	emit(events, &j, level, true);
+}
+
+void events_status(const struct events *events, const char *status, const char *venv)
+{
+	emit_texts(events, status, venv, "info", (struct text_pair[]){ { 0 } });
 }
 
 void events_progress(const struct events *events, const char *status, const char *venv,
@@ -106,21 +115,15 @@ void events_progress(const struct events *events, const char *status, const char
 
 void events_creating(const struct events *events, const struct env_meta *meta)
 {
-	auto_buf struct buf out;
-	struct json j;
-	begin(&j, &out, "Creating virtual environment", meta->name);
-	json_text(&j, "package_id", meta->package_id);
-	json_text(&j, "requirements_sha256", meta->requirements_sha256);
-	emit(events, &j, "info", true);
+	emit_texts(events, "Creating virtual environment", meta->name, "info",
+		(struct text_pair[]){ { "package_id", meta->package_id },
+			{ "requirements_sha256", meta->requirements_sha256 }, { 0 } });
 }
 
 void events_installing(const struct events *events, const char *venv, const char *requirements_file)
 {
-	auto_buf struct buf out;
-	struct json j;
-	begin(&j, &out, "Installing dependencies", venv);
-	json_text(&j, "requirements_file", requirements_file);
-	emit(events, &j, "info", true);
+	emit_texts(events, "Installing dependencies", venv, "info",
+		(struct text_pair[]){ { "requirements_file", requirements_file }, { 0 } });
 }
 
 /* The seed's fields, and from where it was installed: the audit record of a build. */
@@ -157,20 +160,14 @@ void events_reused(const struct events *events, const struct env_meta *meta, dou
 
 void events_evicted(const struct events *events, const struct env_meta *meta, const char *reason)
 {
-	auto_buf struct buf out;
-	struct json j;
-	begin(&j, &out, "Evicting venv", meta->name);
-	json_text(&j, "reason", reason);
-	json_text(&j, "last_used", meta->last_used_at);
-	emit(events, &j, "info", true);
+	emit_texts(events, "Evicting venv", meta->name, "info",
+		(struct text_pair[]){
+			{ "reason", reason }, { "last_used", meta->last_used_at }, { 0 } });
 }
 
 void events_removed(const struct events *events, const char *venv)
 {
-	auto_buf struct buf out;
-	struct json j;
-	begin(&j, &out, "Removing venv", venv);
-	emit(events, &j, "info", true);
+	events_status(events, "Removing venv", venv);
 }
 
 void events_retrying(const struct events *events, const char *venv, int attempt, int attempts)
@@ -186,12 +183,8 @@ void events_retrying(const struct events *events, const char *venv, int attempt,
 void events_failed(const struct events *events, const char *venv, const char *code,
 	const char *package, const struct error *why)
 {
-	auto_buf struct buf out;
-	struct json j;
-	begin(&j, &out, "failed", venv);
-	json_text(&j, "code", code);
-	json_text(&j, "package", package);
-	json_text(&j, "message", why->text);
-	json_text(&j, "hint", why->hint[0] ? why->hint : NULL);
-	emit(events, &j, "error", true);
+	emit_texts(events, "failed", venv, "error",
+		(struct text_pair[]){ { "code", code }, { "package", package },
+			{ "message", why->text }, { "hint", why->hint[0] ? why->hint : NULL },
+			{ 0 } });
 }
