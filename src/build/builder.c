@@ -56,8 +56,8 @@ static void tell(struct build_site *site, uint64_t bytes, bool is_new)
 	if (events->sink < 0 || !site->venv || now_ms - site->told_ms < TELL_MS)
 		return;
 	site->told_ms = now_ms;
-	events_progress(events, site->phase, site->venv, site->done, site->total, bytes,
-		site->view->rate(site->view->ctx));
+	events_progress(
+		events, site->phase, site->venv, site->done, site->total, bytes, site->shown.rate);
 }
 
 static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
@@ -68,7 +68,7 @@ static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, ui
 	str_copy(site->phase, sizeof site->phase, phase);
 	site->done = done;
 	site->total = total;
-	site->view->show(site->view->ctx, phase, done, total, bytes);
+	progress_show(&site->shown, phase, done, total, bytes);
 	tell(site, bytes, is_new);
 }
 
@@ -78,13 +78,13 @@ static void say_retrying(void *ctx, int attempt, int attempts)
 	char text[96];
 	str_format(text, sizeof text, "the index does not respond; trying again (%d of %d)",
 		attempt, attempts);
-	site->view->say(site->view->ctx, text);
+	progress_say(&site->shown, text);
 }
 
 static void say(void *ctx, const char *text)
 {
 	struct build_site *site = ctx;
-	site->view->say(site->view->ctx, text);
+	progress_say(&site->shown, text);
 }
 
 /* While a job runs only the numbers change. */
@@ -100,17 +100,17 @@ static void tick(void *ctx)
 		site->done = progress->count(progress->count_ctx);
 	if (progress->unpacked)
 		unpacked = progress->unpacked(progress->count_ctx, &limit);
-	site->view->unpacked(site->view->ctx, unpacked, limit);
-	site->view->show(site->view->ctx, site->phase, site->done, site->total, bytes);
+	progress_unpacked(&site->shown, unpacked, limit);
+	progress_show(&site->shown, site->phase, site->done, site->total, bytes);
 	tell(site, bytes, false);
 }
 
 void build_site_init(
-	struct build_site *site, const struct env_store *store, const struct build_view *view)
+	struct build_site *site, const struct env_store *store, enum progress_kind kind)
 {
 	*site = (struct build_site){ .store = store,
-		.view = view,
 		.progress = { .ctx = site, .show = show, .retrying = say_retrying, .say = say } };
+	progress_init(&site->shown, kind, STDERR_FILENO);
 	jobs_init(&site->jobs, &store->layers);
 	site->jobs.runner.tick = tick;
 	site->jobs.runner.tick_ctx = site;
@@ -121,6 +121,7 @@ void build_site_init(
 
 void build_site_done(struct build_site *site)
 {
+	progress_finish(&site->shown);
 	if (site->store)
 		jobs_done(&site->jobs);
 }

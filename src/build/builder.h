@@ -1,30 +1,23 @@
 /* builder.h -- what makes environments (struct builder of envs/build.h) with jobs in sandboxes: how
- * far a build is, events about that, and the end that somebody wants. Shows nothing itself.
+ * far a build is, events about that, and the end that somebody wants.
  * One in a process: signals are the process's. */
 #pragma once
 #include "build/job.h"
+#include "build/progress.h"
 
-struct build_view { /* who shows it to people */
-	void *ctx;
-	void (*show)(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes);
-	/* Of so many bytes that may be unpacked (0: no limit), so many are; before each show. */
-	void (*unpacked)(void *ctx, uint64_t bytes, uint64_t limit);
-	void (*say)(void *ctx, const char *line);
-	double (*rate)(void *ctx); /* bytes a second from the network, as it is shown */
-};
 struct build_site {
 	const struct env_store *store;
-	const struct build_view *view;
 	struct jobs jobs;
 	struct env_progress progress;
+	struct progress shown;	/* to people */
 	struct builder builder; /* for env_build, env_verify, env_repair */
 	const char *venv;	/* yours to set: what is being built, for events; NULL: nothing */
 	char phase[32];
 	uint64_t done, total, told_ms;
 };
-/* The site, store and view stay where they are. build_site_done follows. */
+/* The site and the store stay where they are. build_site_done follows. */
 void build_site_init(
-	struct build_site *site, const struct env_store *store, const struct build_view *view);
+	struct build_site *site, const struct env_store *store, enum progress_kind kind);
 void build_site_done(struct build_site *site);
 
 /* SIGINT, SIGTERM and SIGHUP end the build in order, unless they are ignored. While nothing is

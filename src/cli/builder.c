@@ -6,77 +6,30 @@
 #include "base/str.h"
 #include "build/builder.h"
 #include "cli/env.h"
-#include "cli/progress.h"
+#include "build/progress.h"
 
-struct site {
-	struct env_store *store;
-	struct progress progress;
-	struct build_view view;
-	struct build_site build;
-};
-
-static void show(void *ctx, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
-{
-	struct site *site = ctx;
-	progress_show(&site->progress, phase, done, total, bytes);
-}
-
-static void show_unpacked(void *ctx, uint64_t bytes, uint64_t limit)
-{
-	struct site *site = ctx;
-	progress_unpacked(&site->progress, bytes, limit);
-}
-
-static void say(void *ctx, const char *line)
-{
-	struct site *site = ctx;
-	progress_say(&site->progress, line);
-}
-
-static double rate(void *ctx)
-{
-	const struct site *site = ctx;
-	return site->progress.rate;
-}
-
-static int site_open(
-	struct site *site, struct command *command, enum progress_kind kind, struct error *err)
-{
-	if (cli_open_store(command, err))
-		return -1;
-	site->store = &command->store;
-	progress_init(&site->progress, kind, STDERR_FILENO);
-	site->view = (struct build_view){ site, show, show_unpacked, say, rate };
-	build_site_init(&site->build, site->store, &site->view);
-	return 0;
-}
-
-static void site_done(struct site *site)
-{
-	progress_finish(&site->progress);
-	if (site->store)
-		build_site_done(&site->build);
-}
+#define auto_build_site __attribute__((cleanup(build_site_done)))
 
 static int run_build(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
 	struct env_wanted *wanted = arena_alloc(&command->arena, sizeof *wanted);
-	struct site site __attribute__((cleanup(site_done))) = { 0 };
+	auto_build_site struct build_site site = { 0 };
 	struct env_meta meta;
 	bool was_there, is_silent = command->json || options->events || options->quiet;
-	if (site_open(&site, command, is_silent ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO),
-		    err))
+	if (cli_open_store(command, err))
 		return -1;
+	build_site_init(&site, &command->store,
+		is_silent ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO));
 	if (options->build_timeout_ms)
-		site.store->config.install_timeout_ms = options->build_timeout_ms;
+		command->store.config.install_timeout_ms = options->build_timeout_ms;
 	if (env_prepare(command, options, command->operands.items[0], wanted, err))
 		return -1;
-	site.build.venv = wanted->name;
-	if (env_build(&site.build.builder, wanted, &command->arena, &meta, &was_there,
-		    &command->problem, err))
+	site.venv = wanted->name;
+	if (env_build(&site.builder, wanted, &command->arena, &meta, &was_there, &command->problem,
+		    err))
 		return -1;
-	progress_finish(&site.progress);
+	progress_finish(&site.shown);
 	env_print_built(command, &meta, was_there);
 	return 0;
 }
@@ -135,7 +88,7 @@ static void print_verdict(struct buf *out, const struct verdict *verdict)
 }
 
 /* Those that were named, or all there are. */
-static int find_names(struct env_store *store, const text_list *asked, struct arena *arena,
+static int find_names(const struct env_store *store, const text_list *asked, struct arena *arena,
 	text_list *names, struct error *err)
 {
 	env_rows rows = { 0 };
@@ -151,18 +104,18 @@ static int find_names(struct env_store *store, const text_list *asked, struct ar
 }
 
 static struct verdict verify_one(
-	struct site *site, const char *asked, bool repair, struct arena *arena)
+	struct build_site *site, const char *asked, bool repair, struct arena *arena)
 {
 	struct verdict verdict = { .name = asked, .problem = { .failure = BUILD_FAILURE_COUNT } };
 	struct env_meta meta;
-	verdict.has_failed = env_resolve(site->store, asked, arena, &verdict.name, &verdict.err) ||
-			     env_verify(&site->build.builder, verdict.name, arena,
-				     &verdict.findings, &verdict.err);
+	verdict.has_failed =
+		env_resolve(site->store, asked, arena, &verdict.name, &verdict.err) ||
+		env_verify(&site->builder, verdict.name, arena, &verdict.findings, &verdict.err);
 	build_begins();
 	if (verdict.has_failed || !verdict.findings.count || !repair)
 		return verdict;
-	verdict.is_repaired = !env_repair(&site->build.builder, verdict.name, &verdict.findings,
-		arena, &meta, &verdict.problem, &verdict.err);
+	verdict.is_repaired = !env_repair(&site->builder, verdict.name, &verdict.findings, arena,
+		&meta, &verdict.problem, &verdict.err);
 	verdict.has_failed = !verdict.is_repaired;
 	return verdict;
 }
@@ -173,12 +126,12 @@ static bool is_unseen(const struct verdict *verdict)
 	return verdict->has_failed && !verdict->findings.count;
 }
 
-static int tell_verdict(struct site *site, const struct verdict *verdict, struct error *err)
+static int tell_verdict(struct build_site *site, const struct verdict *verdict, struct error *err)
 {
 	auto_buf struct buf out;
 	buf_init(&out, BUF_MAX_DEFAULT);
 	print_verdict(&out, verdict);
-	progress_clear(&site->progress);
+	progress_clear(&site->shown);
 	if (cli_print(&out, err))
 		return -1;
 	if (verdict->has_failed)
@@ -188,7 +141,7 @@ static int tell_verdict(struct site *site, const struct verdict *verdict, struct
 
 /* One that can't be looked at or repaired keeps none of the others from it. is_told: each verdict
  * is printed when it is known. */
-static int verify_all(struct site *site, const text_list *asked, bool repair, bool is_told,
+static int verify_all(struct build_site *site, const text_list *asked, bool repair, bool is_told,
 	struct arena *arena, verdicts *all, struct error *err)
 {
 	text_list names = { 0 };
@@ -243,12 +196,15 @@ static int finish_verify(struct command *command, const verdicts *all, struct er
 
 static int run_verify(struct command *command, struct error *err)
 {
-	struct site site __attribute__((cleanup(site_done))) = { 0 };
+	auto_build_site struct build_site site = { 0 };
 	verdicts all = { 0 };
 	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
-	if (site_open(&site, command, kind == PROGRESS_BAR ? kind : PROGRESS_NONE, err) ||
-		verify_all(&site, &command->operands, command->options.repair, !command->json,
-			&command->arena, &all, err))
+	if (cli_open_store(command, err))
+		return -1;
+	build_site_init(
+		&site, &command->store, kind == PROGRESS_BAR ? PROGRESS_BAR : PROGRESS_NONE);
+	if (verify_all(&site, &command->operands, command->options.repair, !command->json,
+		    &command->arena, &all, err))
 		return -1;
 	return finish_verify(command, &all, err);
 }

@@ -13,8 +13,8 @@
 #include "base/id.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "build/progress.h"
 #include "cli/cli.h"
-#include "cli/progress.h"
 #include "cli/tree.h"
 #include "format/uri.h"
 

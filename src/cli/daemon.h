@@ -13,7 +13,6 @@
 #include "linux/home.h"
 
 #define DAEMON_SOCKET "run/carrel.sock" /* below the home */
-#define DAEMON_LOG "run/carrel.log"
 
 /* Connects to the daemon. host: NULL (the home's own), "unix:PATH" or a path. When nobody listens,
  * host is NULL and may_start: starts `carrel serve --background` and connects to it; its failure is
@@ -21,6 +20,9 @@
  * ERR_UNAVAILABLE: nobody listens there (the hint says what to do), or it doesn't come up. */
 int daemon_connect(struct client *client, const char *host, bool may_start, struct error *err);
 
+/* Opens run/NAME of the home with the rights of its owner; a file that is made is his (0600). */
+int daemon_open_file(
+	const struct home *home, const char *name, int flags, int *fd, struct error *err);
 /* The lock of a home: held by *lock as long as that is open. ERR_CONFLICT: a daemon has it; the
  * text names its pid and socket. */
 int daemon_lock(const struct home *home, int *lock, struct error *err);

@@ -73,3 +73,10 @@ const char *check_status_name(enum check_status status); /* "ok" */
 /* Appends the lines, in the order to print them; texts live in the arena or are constants. The last
  * one is the decisive one, "carrel run". */
 void diagnose(const struct facts *facts, struct arena *arena, check_list *checks);
+
+/* Finds the facts out: reads files, tries things in children, runs programs. Changes nothing on the
+ * host; a trial directory beside the home is removed again. */
+void facts_collect(struct facts *facts, struct arena *arena);
+/* The version in the first line of what a program says about itself ("git version 2.39.5" →
+ * "2.39.5"); NULL: none. Pure. */
+const char *facts_version(const char *text, struct arena *arena);

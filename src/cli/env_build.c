@@ -9,7 +9,7 @@
 #include "base/str.h"
 #include "build/process.h"
 #include "cli/env.h"
-#include "cli/progress.h"
+#include "build/progress.h"
 #include "format/json_read.h"
 #include "format/quantity.h"
 

@@ -163,24 +163,25 @@ static void print_json(const struct missed *missed, int code, struct buf *out)
 
 static void print_text(const struct missed *missed, const char *program, int code, struct buf *out)
 {
+	auto_buf struct buf open, closed;
 	struct error why;
-	size_t open = 0, closed = 0;
+	buf_init(&open, BUF_MAX_DEFAULT);
+	buf_init(&closed, BUF_MAX_DEFAULT);
 	for (size_t i = 0; i < missed->entries.count; i++)
-		plan_system_check_shown(missed->entries.items[i], &why) ? closed++ : open++;
+		if (plan_system_check_shown(missed->entries.items[i], &why))
+			buf_printf(&closed, "    %s\n", missed->entries.items[i]);
+		else
+			buf_printf(&open, "    - %s\n", missed->entries.items[i]);
 	buf_printf(out, "%s ended with %d. ", program, code);
-	if (!open)
+	if (!open.len)
 		buf_text(out, "It looked for no path of this host that a sandbox could show.\n");
 	else
-		buf_text(out, "It looked for these paths of this host, which a sandbox doesn't "
-			      "show. If it needs them, add to config.yaml:\n\nsystem:\n  show:\n");
-	for (size_t i = 0; open && i < missed->entries.count; i++)
-		if (!plan_system_check_shown(missed->entries.items[i], &why))
-			buf_printf(out, "    - %s\n", missed->entries.items[i]);
-	if (closed)
-		buf_text(out, "\nNever shown:\n");
-	for (size_t i = 0; closed && i < missed->entries.count; i++)
-		if (plan_system_check_shown(missed->entries.items[i], &why))
-			buf_printf(out, "    %s\n", missed->entries.items[i]);
+		buf_printf(out,
+			"It looked for these paths of this host, which a sandbox doesn't show. If "
+			"it needs them, add to config.yaml:\n\nsystem:\n  show:\n%s",
+			open.data);
+	if (closed.len)
+		buf_printf(out, "\nNever shown:\n%s", closed.data);
 }
 
 static int add_facts(struct host *host, struct arena *arena, struct error *err)

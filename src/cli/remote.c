@@ -11,8 +11,7 @@
 
 #define PAGE "500"
 /* A daemon that was restarted serves again within seconds. */
-#define REOPEN_TRIES 50
-#define REOPEN_MS 200
+#define REOPEN_MS 10000
 #define REPEAT_MS 5000
 #define REPEAT_PAUSE_MS 50
 
@@ -42,24 +41,27 @@ static bool may_repeat(const struct client_request *request)
 		       (request->headers && strstr(request->headers, "Idempotency-Key: ")));
 }
 
+/* Another connection, as soon as the daemon serves again. */
+static bool connect_again(struct remote *remote, uint64_t end_ms)
+{
+	struct error ignored;
+	while (clock_monotonic_ms() < end_ms) {
+		remote_close(remote);
+		poll(NULL, 0, REPEAT_PAUSE_MS);
+		if (!daemon_connect(&remote->client, remote->host, false, &ignored))
+			return true;
+		remote->client.socket = -1;
+	}
+	return false;
+}
+
 bool remote_reconnect(struct remote *remote, const struct client_request *request, uint64_t *end_ms)
 {
-	struct client *client = &remote->client, next;
-	struct error ignored;
-	if (!client->is_lost || !may_repeat(request))
+	if (!remote->client.is_lost || !may_repeat(request))
 		return false;
 	if (!*end_ms)
 		*end_ms = clock_monotonic_ms() + REPEAT_MS;
-	while (clock_monotonic_ms() < *end_ms) {
-		poll(NULL, 0, REPEAT_PAUSE_MS);
-		if (daemon_connect(&next, remote->host, false, &ignored))
-			continue;
-		next.is_started_here = client->is_started_here;
-		client_done(client);
-		*client = next;
-		return true;
-	}
-	return false;
+	return connect_again(remote, *end_ms);
 }
 
 int remote_read_answer(struct remote *remote, const struct client_request *request,
@@ -137,23 +139,13 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 		       : client_problem(response->status, response->body, remote->arena, err);
 }
 
-static bool is_away(const struct error *err)
-{
-	return err->code == ERR_UNAVAILABLE || err->code == ERR_CORRUPT;
-}
-
 int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, struct error *err)
 {
-	for (int i = 0; i < REOPEN_TRIES; i++) {
-		remote_close(remote);
-		if (i)
-			poll(NULL, 0, REOPEN_MS);
-		bool is_connected = !daemon_connect(&remote->client, remote->host, false, err);
-		if (is_connected && !begin(ctx, err))
+	uint64_t end_ms = clock_monotonic_ms() + REOPEN_MS;
+	while (connect_again(remote, end_ms)) {
+		if (!begin(ctx, err))
 			return 0;
-		if (!is_connected)
-			remote->client.socket = -1;
-		if (!is_away(err))
+		if (err->code != ERR_UNAVAILABLE && err->code != ERR_CORRUPT)
 			return -1;
 	}
 	return fail(err, ERR_UNAVAILABLE, "the daemon ended and did not start again");

@@ -11,7 +11,7 @@
 #include "build/environment.h"
 #include "cli/env.h"
 #include "cli/outcome.h"
-#include "cli/progress.h"
+#include "build/progress.h"
 #include "envs/shown.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"

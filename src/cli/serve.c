@@ -125,13 +125,8 @@ static int open_log(const struct home *home, int *log, struct error *err)
 	if (!fstatat(run, "carrel.log", &st, AT_SYMLINK_NOFOLLOW) &&
 		st.st_size > LOG_FILE_BYTES_MAX)
 		renameat(run, "carrel.log", run, "carrel.log.1");
-	int fd = openat(run, "carrel.log",
-		O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	home_leave(home);
-	if (fd < 0)
-		return fail_errno(err, "open '%s/" DAEMON_LOG "'", home->path);
-	*log = fd;
-	return 0;
+	return daemon_open_file(home, "carrel.log", O_WRONLY | O_APPEND | O_CREAT, log, err);
 }
 
 static int leave_terminal(const struct home *home, struct error *err)
@@ -177,12 +172,8 @@ static int quote_log(const struct home *home, struct error *err)
 {
 	static const char ended[] = "core has ended";
 	char text[4096] = "";
-	auto_close int run = -1, log = -1;
-	if (!home_open_directory(home, "run", &run, err)) {
-		home_enter(home);
-		log = openat(run, "carrel.log", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		home_leave(home);
-	}
+	auto_close int log = -1;
+	daemon_open_file(home, "carrel.log", O_RDONLY, &log, err);
 	off_t end = lseek(log, 0, SEEK_END);
 	off_t from = end > (off_t)sizeof text ? end - (off_t)sizeof text : 0;
 	ssize_t len = end > 0 ? pread(log, text, sizeof text, from) : 0;

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/env.h"
-#include "cli/progress.h"
+#include "build/progress.h"
 #include "model/workspace.h"
 
 #define BODY_MAX ((size_t)8 << 20)

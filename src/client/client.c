@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "client/parts.h"
+#include "base/path.h"
 #include "format/json_read.h"
 #include "linux/fd_message.h"
 #include "linux/home.h"
@@ -14,26 +16,21 @@
 
 #define PIECE 65536
 #define BODY_MAX ((size_t)64 << 20) /* of client_call */
+#define CONTINUE_MS 2000	    /* then the body is sent unasked */
 
-/* A path that is too long for an address is reached through its directory. */
+/* By way of its directory: a path may be too long for an address. */
 static int connect_path(int fd, const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	const char *slash = strrchr(path, '/');
-
-	if (strlen(path) < sizeof address.sun_path) {
-		str_copy(address.sun_path, sizeof address.sun_path, path);
-		return connect(fd, (struct sockaddr *)&address, sizeof address);
-	}
+	struct sockaddr_un address;
+	const char *name = path_basename(path);
 	char directory[PATH_MAX];
-	if (!slash || !str_format(directory, sizeof directory, "%.*s", (int)(slash - path), path)) {
+
+	if (!str_format(directory, sizeof directory, "%.*s", (int)(name - path), path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	auto_close int dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -1;
-	if (unix_address_in(dir, slash + 1, &address))
+	auto_close int dir = open(directory[0] ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || unix_address_in(dir, name, &address))
 		return -1;
 	return connect(fd, (struct sockaddr *)&address, sizeof address);
 }
@@ -127,7 +124,8 @@ void client_done(struct client *client)
 	client->host = NULL;
 }
 
-int client_renew(struct client *client, struct error *err)
+/* A connection that is good for a request: another one when the last is used up. */
+static int renew(struct client *client, struct error *err)
 {
 	int fd;
 
@@ -165,7 +163,8 @@ static ssize_t receive(struct client *client, char *data, size_t size, struct er
 	return got;
 }
 
-ssize_t client_fill(struct client *client, struct error *err)
+/* Waits for bytes and puts them behind those in client->in; how many, 0 at the end, -1. */
+static ssize_t fill(struct client *client, struct error *err)
 {
 	buf_drop_front(&client->in, client->in_at);
 	client->in_at = 0;
@@ -181,6 +180,174 @@ ssize_t client_fill(struct client *client, struct error *err)
 bool client_has_input(const struct client *client)
 {
 	return client->in.len > client->in_at;
+}
+
+static struct str unread(const struct client *client)
+{
+	return (struct str){ client->in.data + client->in_at, client->in.len - client->in_at };
+}
+
+/* Descriptors under way are counted for a user, and a sandbox of a plain user's is one of his: it
+ * may have more of them than our limit allows. false: there is no more to be had. */
+static bool raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+/* Sends all of the parts, the descriptors with the first byte. 1: it is sent, 0: the daemon wants
+ * no more (it may have said why), -1. So do those that send bodies. */
+static int transmit(struct client *client, struct iovec *parts, size_t count, const int *fds,
+	int fd_count, struct error *err)
+{
+	while (count > 0) {
+		ssize_t sent = fd_message_send(client->socket, parts, count, fds, fd_count, 0);
+		if (sent < 0 && errno == ETOOMANYREFS && raise_limit())
+			continue;
+		if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return 0;
+		if (sent < 0)
+			return fail_errno(err, "write to the daemon at '%s'", client->host);
+		fd_count = 0;
+		for (; count > 0 && (size_t)sent >= parts->iov_len; parts++, count--)
+			sent -= (ssize_t)parts->iov_len;
+		if (count > 0) {
+			parts->iov_base = (char *)parts->iov_base + sent;
+			parts->iov_len -= (size_t)sent;
+		}
+	}
+	return 1;
+}
+
+/* Whether the daemon is asked first, so that a refusal costs no body. */
+static bool is_asking(const struct client_request *request)
+{
+	return request->body_fd >= 0 && (!request->body_len_known || request->body_len > 0);
+}
+
+static void make_head(struct buf *head, const struct client_request *request)
+{
+	bool is_chunked = request->body_fd >= 0 && !request->body_len_known;
+	bool has_body = request->body_fd >= 0 || request->body.data;
+	uint64_t len = request->body_fd >= 0 ? request->body_len : request->body.len;
+
+	buf_printf(head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n", request->method,
+		request->path, request->accept ? request->accept : "application/json");
+	if (has_body)
+		buf_printf(head, "Content-Type: %s\r\n",
+			request->content_type ? request->content_type : "application/json");
+	if (request->headers)
+		buf_text(head, request->headers);
+	if (is_chunked)
+		buf_text(head, "Transfer-Encoding: chunked\r\n");
+	else if (has_body)
+		buf_printf(head, "Content-Length: %llu\r\n", (unsigned long long)len);
+	if (is_asking(request))
+		buf_text(head, "Expect: 100-continue\r\n");
+	buf_text(head, "\r\n");
+}
+
+static bool is_readable(const struct client *client, int timeout_ms)
+{
+	struct pollfd poll_fd = { .fd = client->socket, .events = POLLIN };
+	int ready;
+
+	do
+		ready = poll(&poll_fd, 1, timeout_ms);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0;
+}
+
+/* Whether the daemon has answered before all is sent; that is left for client_receive. Waits
+ * timeout_ms at most for it, or for being asked to go on. */
+static bool has_answered(struct client *client, int timeout_ms)
+{
+	struct http_response head;
+	size_t used;
+
+	while (client_has_input(client) || is_readable(client, timeout_ms)) {
+		if (!client_has_input(client) && fill(client, NULL) <= 0)
+			return true;
+		int status = http_response_parse(unread(client), false, &used, &head, NULL);
+		if (status == 0 && fill(client, NULL) > 0)
+			continue;
+		if (status <= 0 || head.status >= 200)
+			return true;
+		client->in_at += used;
+		timeout_ms = 0;
+	}
+	return false;
+}
+
+/* Chunked when its length isn't known. */
+static int send_body(struct client *client, const struct client_request *request, struct error *err)
+{
+	auto_free char *room = malloc(HTTP1_CHUNK_FRAME + PIECE + 2);
+	bool is_chunked = !request->body_len_known, is_done;
+	uint64_t total = 0;
+
+	if (!room)
+		abort();
+	do {
+		uint64_t left = is_chunked ? PIECE : request->body_len - total;
+		char *data = room + HTTP1_CHUNK_FRAME;
+		ssize_t got;
+		do
+			got = read(request->body_fd, data, left < PIECE ? (size_t)left : PIECE);
+		while (got < 0 && errno == EINTR);
+		if (got < 0)
+			return fail_errno(err, "read the body of the request");
+		if (got == 0 && !is_chunked)
+			return fail(err, ERR_FAILED,
+				"the body of the request became shorter while it was read");
+		struct iovec part = { data, (size_t)got };
+		if (is_chunked) {
+			part.iov_base = http1_chunk_frame(data, (size_t)got);
+			part.iov_len = (size_t)(data + got + 2 - (char *)part.iov_base);
+		}
+		int status = transmit(client, &part, 1, NULL, 0, err);
+		if (status <= 0)
+			return status;
+		total += (uint64_t)got;
+		if (request->progress)
+			request->progress(request->ctx, total);
+		is_done = is_chunked ? got == 0 : total == request->body_len;
+		if (!is_done && has_answered(client, 0))
+			return 0;
+	} while (!is_done);
+	return 1;
+}
+
+int client_send(struct client *client, const struct client_request *request, struct error *err)
+{
+	auto_buf struct buf head;
+	int status;
+
+	buf_init(&head, BUF_MAX_DEFAULT);
+	if (request->fd_count > CLIENT_FDS_MAX)
+		return fail(err, ERR_INVALID, "a request can't carry %d descriptors",
+			request->fd_count);
+	client->is_lost = false;
+	if (renew(client, err) < 0) {
+		client->is_lost = err && err->code == ERR_UNAVAILABLE;
+		return -1;
+	}
+	make_head(&head, request);
+	/* Until an answer is read to its end. */
+	client->is_used = true;
+	client->is_head = !strcmp(request->method, "HEAD");
+	struct iovec parts[] = { { head.data, head.len },
+		{ (void *)request->body.data, request->body.len } };
+	bool is_inline = request->body_fd < 0 && request->body.len > 0;
+	status = transmit(client, parts, is_inline ? 2 : 1, request->fds, request->fd_count, err);
+	if (status > 0 && is_asking(request))
+		status = has_answered(client, CONTINUE_MS) ? 0 : send_body(client, request, err);
+	client->is_cut = status != 1;
+	return status < 0 ? -1 : 0;
 }
 
 static const char *copy_header(
@@ -213,8 +380,8 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 
 	client->is_used = true;
 	for (;;) {
-		int status = http_response_parse(
-			client_unread(client), client->is_head, &used, &head, err);
+		int status =
+			http_response_parse(unread(client), client->is_head, &used, &head, err);
 		if (status < 0)
 			return error_context(err, "daemon at '%s'", client->host);
 		if (status == 1 && head.status >= 200)
@@ -223,7 +390,7 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 			client->in_at += used;
 			continue;
 		}
-		ssize_t got = client_fill(client, err);
+		ssize_t got = fill(client, err);
 		if (got < 0)
 			return -1;
 		if (got == 0) {
@@ -265,7 +432,7 @@ static int cut(struct client *client, struct error *err)
 static ssize_t read_plain(struct client *client, struct client_response *response, char *data,
 	size_t size, struct error *err)
 {
-	struct str ready = client_unread(client);
+	struct str ready = unread(client);
 	ssize_t got;
 
 	if (response->left < size)
@@ -293,7 +460,7 @@ static ssize_t read_chunked(struct client *client, struct client_response *respo
 	size_t size, struct error *err)
 {
 	for (;;) {
-		struct str ready = client_unread(client), piece;
+		struct str ready = unread(client), piece;
 		size_t used;
 
 		/* The frame lies around the data: no more is looked at than fits. */
@@ -311,7 +478,7 @@ static ssize_t read_chunked(struct client *client, struct client_response *respo
 			return (ssize_t)piece.len;
 		if (client_has_input(client))
 			continue;
-		ssize_t got = client_fill(client, err);
+		ssize_t got = fill(client, err);
 		if (got <= 0)
 			return got < 0 ? -1 : cut(client, err);
 	}
@@ -358,34 +525,13 @@ int client_call(struct client *client, const struct client_request *request, str
 	return 0;
 }
 
-static enum error_code code_of_status(int status)
-{
-	static const struct {
-		int status;
-		enum error_code code;
-	} rows[] = {
-		{ 401, ERR_DENIED },
-		{ 403, ERR_DENIED },
-		{ 404, ERR_NOT_FOUND },
-		{ 409, ERR_CONFLICT },
-		{ 413, ERR_LIMIT },
-		{ 414, ERR_LIMIT },
-		{ 429, ERR_LIMIT },
-		{ 431, ERR_LIMIT },
-		{ 503, ERR_UNAVAILABLE },
-		{ 507, ERR_DISK_FULL },
-	};
-
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (rows[i].status == status)
-			return rows[i].code;
-	return status < 500 ? ERR_INVALID : ERR_FAILED;
-}
-
 int client_problem(int status, struct str body, struct arena *arena, struct error *err)
 {
 	struct json_value *problem = NULL;
-	enum error_code code = code_of_status(status);
+	/* Of a daemon that knows more codes. */
+	enum error_code code = status == 503  ? ERR_UNAVAILABLE
+			       : status < 500 ? ERR_INVALID
+					      : ERR_FAILED;
 
 	if (json_read(body, arena, &problem, NULL) < 0)
 		problem = NULL;

@@ -3,7 +3,6 @@
 
 #include "base/str.h"
 #include "cli/diagnose.h"
-#include "cli/facts.h"
 #include "unit.h"
 
 #define complain(...) (print_error(__VA_ARGS__), assert_true(false))

@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "cli/columns.h"
 #include "cli/env.h"
-#include "cli/progress.h"
+#include "build/progress.h"
 #include "unit.h"
 
 static void assert_line(const char *expected, const char *phase, uint64_t done, uint64_t total,

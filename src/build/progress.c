@@ -1,4 +1,4 @@
-#include "cli/progress.h"
+#include "build/progress.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -72,24 +72,28 @@ static void cut_line(struct buf *out, size_t start, unsigned width)
 	}
 }
 
+static void print_rate(struct buf *out, const char *before, uint64_t bytes, double rate)
+{
+	char size[16], speed[16];
+	quantity_format_size(size, bytes);
+	buf_printf(out, "%s%s", before, size);
+	if (rate < 1)
+		return;
+	quantity_format_size(speed, (uint64_t)rate);
+	buf_printf(out, ", %s/s", speed);
+}
+
 void progress_print(struct buf *out, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes, double rate, unsigned width)
 {
-	char size[16], speed[16];
 	size_t start = out->len;
 	buf_text(out, words_of(phase));
 	if (total) {
 		print_bar(out, done, total);
 		buf_printf(out, " %" PRIu64 "/%" PRIu64 " packages", done, total);
 	}
-	if (bytes) {
-		quantity_format_size(size, bytes);
-		buf_printf(out, "%s%s", total ? ", " : " ", size);
-	}
-	if (bytes && rate >= 1) {
-		quantity_format_size(speed, (uint64_t)rate);
-		buf_printf(out, ", %s/s", speed);
-	}
+	if (bytes)
+		print_rate(out, total ? ", " : " ", bytes, rate);
 	cut_line(out, start, width);
 }
 
@@ -106,19 +110,13 @@ void progress_print_unpacked(struct buf *out, uint64_t bytes, uint64_t limit)
 void progress_print_bytes(struct buf *out, const char *phase, uint64_t bytes, uint64_t total,
 	double rate, unsigned width)
 {
-	char size[16], speed[16];
 	size_t start = out->len;
 	buf_text(out, words_of(phase));
 	if (total) {
 		print_bar(out, bytes, total);
 		buf_printf(out, " %3.0f%%,", 100.0 * (double)bytes / (double)total);
 	}
-	quantity_format_size(size, bytes);
-	buf_printf(out, " %s", size);
-	if (rate >= 1) {
-		quantity_format_size(speed, (uint64_t)rate);
-		buf_printf(out, ", %s/s", speed);
-	}
+	print_rate(out, " ", bytes, rate);
 	cut_line(out, start, width);
 }
 
