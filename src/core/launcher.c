@@ -1,12 +1,10 @@
 #include "core/launcher.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "proc/channel.h"
 
 struct launcher_request {
 	uint64_t tag;
@@ -14,14 +12,6 @@ struct launcher_request {
 	void *ctx;
 	bool is_many; /* LIST: until DONE */
 	struct launcher_request *next;
-};
-
-/* A message that found the channel full. */
-struct launcher_waiting {
-	struct launcher_waiting *next;
-	size_t len;
-	int fds[CHANNEL_FDS_MAX], fd_count;
-	char data[];
 };
 
 static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx);
@@ -39,13 +29,7 @@ void launcher_done(struct launcher *launcher)
 		launcher->pending = request->next;
 		free(request);
 	}
-	while (launcher->waiting) {
-		struct launcher_waiting *waiting = launcher->waiting;
-		launcher->waiting = waiting->next;
-		for (int i = 0; i < waiting->fd_count; i++)
-			close(waiting->fds[i]);
-		free(waiting);
-	}
+	channel_queue_done(&launcher->queue);
 	if (launcher->loop && launcher->socket >= 0)
 		loop_unwatch(launcher->loop, launcher->socket);
 }
@@ -80,41 +64,6 @@ static void drop(struct launcher *launcher, struct launcher_request *request)
 		}
 }
 
-static void keep_for_later(
-	struct launcher *launcher, const struct buf *packet, const int *fds, int fd_count)
-{
-	struct launcher_waiting *waiting = malloc(sizeof *waiting + packet->len);
-	struct launcher_waiting **last = &launcher->waiting;
-	struct error err;
-	if (!waiting)
-		abort();
-	*waiting = (struct launcher_waiting){ .len = packet->len, .fd_count = fd_count };
-	memcpy(waiting->data, packet->data, packet->len);
-	for (int i = 0; i < fd_count; i++)
-		waiting->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-	while (*last)
-		last = &(*last)->next;
-	*last = waiting;
-	loop_change(launcher->loop, launcher->socket, EPOLLIN | EPOLLOUT, &err);
-}
-
-static void send_waiting(struct launcher *launcher)
-{
-	struct error err;
-	while (launcher->waiting) {
-		struct launcher_waiting *waiting = launcher->waiting;
-		if (channel_send(launcher->socket, waiting->data, waiting->len, waiting->fds,
-			    waiting->fd_count, &err) &&
-			err.code == ERR_LIMIT)
-			return;
-		launcher->waiting = waiting->next;
-		for (int i = 0; i < waiting->fd_count; i++)
-			close(waiting->fds[i]);
-		free(waiting);
-	}
-	loop_change(launcher->loop, launcher->socket, EPOLLIN, &err);
-}
-
 uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
 	const char *const *strings, size_t count, const int *fds, int fd_count, launcher_fn *fn,
 	void *ctx)
@@ -130,10 +79,10 @@ uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
 	if (fn)
 		expect(launcher, head->tag, head->type == LAUNCH_LIST, fn, ctx);
 	/* A launcher that is gone is seen at the channel's end, and everybody told there. */
-	if (launcher->waiting ||
-		(channel_send(launcher->socket, packet.data, packet.len, fds, fd_count, &err) &&
-			err.code == ERR_LIMIT))
-		keep_for_later(launcher, &packet, fds, fd_count);
+	channel_send_or_queue(
+		&launcher->queue, launcher->socket, packet.data, packet.len, fds, fd_count, &err);
+	if (launcher->queue.first)
+		loop_change(launcher->loop, launcher->socket, EPOLLIN | EPOLLOUT, &err);
 	return head->tag;
 }
 
@@ -179,8 +128,11 @@ static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct error err;
 	int fds[LAUNCH_FD_MAX], fd_count, got;
 	size_t len;
-	if (events & EPOLLOUT)
-		send_waiting(launcher);
+	if (events & EPOLLOUT) {
+		channel_flush(&launcher->queue, fd, &err);
+		if (!launcher->queue.first)
+			loop_change(loop, fd, EPOLLIN, &err);
+	}
 	while ((got = channel_receive(fd, data, sizeof data, &len, fds, LAUNCH_FD_MAX, &fd_count,
 			&err)) == CHANNEL_MESSAGE) {
 		if (launch_decode(data, len, false, fd_count, &packet, &err)) {

@@ -1,6 +1,7 @@
 /* launcher.h -- core's side of plan/launch.h: requests out, answers to their callbacks. */
 #pragma once
 #include "plan/launch.h"
+#include "proc/channel.h"
 #include "proc/loop.h"
 
 struct launcher_request;
@@ -12,7 +13,7 @@ struct launcher {
 	int socket;
 	uint64_t next_tag;
 	struct launcher_request *pending;
-	struct launcher_waiting *waiting; /* private: messages that found the channel full */
+	struct channel_queue queue;
 	/* ENDED that nobody asked for, and the channel's own end (packet NULL). */
 	void (*unasked)(void *ctx, const struct launch_packet *packet);
 	void *ctx;

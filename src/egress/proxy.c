@@ -4,65 +4,44 @@
 #include <string.h>
 #include <strings.h>
 #include "egress/internal.h"
+#include "format/uri.h"
 
 #define CREDENTIALS_MAX 512
 
-static int hex_digit(char c)
-{
-	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
-
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return at ? (int)(at - digits) : -1;
-}
-
 static int set_authorization(struct forward_proxy *proxy, struct str user, struct error *err)
 {
-	char plain[CREDENTIALS_MAX];
-	size_t len = 0;
+	auto_arena struct arena arena;
 	auto_buf struct buf out;
+	struct str plain;
 
-	for (size_t i = 0; i < user.len; i++) {
-		bool is_escape = user.data[i] == '%' && i + 2 < user.len &&
-				 hex_digit(user.data[i + 1]) >= 0 &&
-				 hex_digit(user.data[i + 2]) >= 0;
-
-		if (len == sizeof plain)
-			return fail(err, ERR_INVALID, "credentials of more than %d bytes",
-				CREDENTIALS_MAX);
-		plain[len++] = is_escape ? (char)(hex_digit(user.data[i + 1]) * 16 +
-						   hex_digit(user.data[i + 2]))
-					 : user.data[i];
-		i += is_escape ? 2 : 0;
-	}
+	arena_init(&arena);
 	buf_init(&out, sizeof proxy->authorization);
+	/* A '%' that begins no escape is a part of the password. */
+	if (!uri_decode(&arena, user, false, &plain))
+		plain = user;
+	if (plain.len > CREDENTIALS_MAX)
+		return fail(err, ERR_INVALID, "credentials of more than %d bytes", CREDENTIALS_MAX);
 	buf_text(&out, "Basic ");
-	buf_base64(&out, plain, len);
+	buf_base64(&out, plain.data, plain.len);
 	str_copy(proxy->authorization, sizeof proxy->authorization, out.data);
 	return 0;
 }
 
 int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct error *err)
 {
-	const char *scheme_end = strstr(url, "://");
+	auto_arena struct arena arena;
 	struct forward_proxy made = { 0 };
-	struct str authority;
-	const char *at;
+	struct uri parts;
 
-	if (scheme_end && strncasecmp(url, "http://", 7) != 0)
+	arena_init(&arena);
+	if (!strstr(url, "://"))
+		url = arena_printf(&arena, "http://%s", url);
+	if (!uri_split(url, &parts) || strncasecmp(url, "http://", 7) != 0)
 		return fail_hint(err, ERR_INVALID, "http://HOST:PORT; NO_PROXY=* uses none",
 			"only a proxy by http:// is supported");
-	authority = str_from(scheme_end ? scheme_end + 3 : url);
-	authority.len = strcspn(authority.data, "/?#");
-	at = authority.len ? memrchr(authority.data, '@', authority.len) : NULL;
-	if (at) {
-		struct str user = { authority.data, (size_t)(at - authority.data) };
-
-		if (set_authorization(&made, user, err) < 0)
-			return -1;
-		authority = (struct str){ at + 1, authority.len - user.len - 1 };
-	}
-	if (host_parse_authority(authority, 80, made.host, &made.port, err) < 0)
+	if (parts.user.len && set_authorization(&made, parts.user, err) < 0)
+		return -1;
+	if (host_parse_authority(parts.host, 80, made.host, &made.port, err) < 0)
 		return -1;
 	*proxy = made;
 	return 0;

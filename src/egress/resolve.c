@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/fd.h"
 #include "egress/internal.h"
 
@@ -137,9 +138,7 @@ struct lookup *resolver_ask(struct resolver *resolver, const char *host)
 	while (lookup && strcmp(lookup->host, host) != 0)
 		lookup = lookup->next;
 	if (!lookup) {
-		lookup = calloc(1, sizeof *lookup);
-		if (!lookup)
-			abort();
+		lookup = xzalloc(sizeof *lookup);
 		str_copy(lookup->host, sizeof lookup->host, host);
 		lookup->resolver = resolver;
 		lookup->child = CHILD_NONE;

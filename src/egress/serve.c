@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "egress/internal.h"
@@ -353,10 +354,7 @@ void serve_on_timer(struct loop *loop, void *ctx)
 static void add_connection(struct policy *policy, int fd)
 {
 	struct server *server = policy->server;
-	struct connection *c = calloc(1, sizeof *c);
-
-	if (!c)
-		abort();
+	struct connection *c = xzalloc(sizeof *c);
 	*c = (struct connection){ .policy = policy,
 		.next = server->connections,
 		.fds = { fd, -1 },
@@ -632,9 +630,7 @@ static int add_policy(
 		return -1;
 	if (server->policy_count == POLICIES_MAX)
 		return fail(err, ERR_LIMIT, "more than %d policies", POLICIES_MAX);
-	struct policy *policy = calloc(1, sizeof *policy);
-	if (!policy)
-		abort();
+	struct policy *policy = xzalloc(sizeof *policy);
 	policy->server = server;
 	policy->given = *given;
 	set_limits(&policy->given.limits);
@@ -674,10 +670,7 @@ static void on_service(struct loop *loop, int service, uint32_t events, void *ct
 
 int egress_run(int service, struct error *err)
 {
-	struct server *server = calloc(1, sizeof *server);
-
-	if (!server)
-		abort();
+	struct server *server = xzalloc(sizeof *server);
 	if (loop_new(&server->loop, err) < 0 || fd_set_nonblocking(service) < 0 ||
 		loop_watch(server->loop, service, EPOLLIN, on_service, server, err) < 0)
 		return -1;

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
+#include "base/arena.h"
 #include "base/fd.h"
 #include "build/process.h"
 #include "egress/egress.h"
-#include "launch/parts.h"
+#include "launch/internal.h"
 
 #define BUILDS_MAX 32
 #define PATIENCE_MS 10000 /* a build that is to end removes what it began */
@@ -127,9 +128,7 @@ void build_start(struct launcher *launcher, const struct launch_packet *packet, 
 		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
-	struct build *build = calloc(1, sizeof *build);
-	if (!build)
-		abort();
+	struct build *build = xzalloc(sizeof *build);
 	*build = (struct build){
 		.launcher = launcher, .pid = pid, .tag = head->tag, .next = launcher->builds.first
 	};

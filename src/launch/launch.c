@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "envs/kind.h"
-#include "launch/parts.h"
+#include "launch/internal.h"
 #include "linux/netns.h"
 #include "linux/pidfd.h"
 #include "proc/role.h"

@@ -7,9 +7,10 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "launch/parts.h"
+#include "launch/internal.h"
 #include "proc/channel.h"
 
 #define PAUSE_LEAST_MS 100
@@ -18,23 +19,9 @@
 #define DRAIN_MS 20000
 #define MESSAGE_MAX (sizeof(struct launch_message) + LAUNCH_BODY_MAX)
 
-struct link_message {
-	struct link_message *next;
-	struct buf data;
-	int fds[CHANNEL_FDS_MAX], fd_count;
-};
-
 static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 /* ---- out ---- */
-
-static void free_message(struct link_message *message)
-{
-	for (int i = 0; i < message->fd_count; i++)
-		fd_close(&message->fds[i]);
-	buf_done(&message->data);
-	free(message);
-}
 
 static void kill_core(struct launcher *launcher, const struct error *why)
 {
@@ -51,12 +38,7 @@ static void close_channel(struct launcher *launcher)
 	fd_close(&link->channel);
 	loop_unwatch(launcher->loop, link->ready);
 	fd_close(&link->ready);
-	while (link->first) {
-		struct link_message *message = link->first;
-		link->first = message->next;
-		free_message(message);
-	}
-	link->last = NULL;
+	channel_queue_done(&link->queue);
 	link->is_full = false;
 }
 
@@ -77,46 +59,10 @@ static void flush(struct launcher *launcher)
 {
 	struct link *link = &launcher->link;
 	struct error err;
-	while (link->first) {
-		struct link_message *message = link->first;
-		if (channel_send(link->channel, message->data.data, message->data.len, message->fds,
-			    message->fd_count, &err)) {
-			if (err.code != ERR_LIMIT)
-				kill_core(launcher, &err);
-			return;
-		}
-		link->first = message->next;
-		if (!link->first)
-			link->last = NULL;
-		free_message(message);
-	}
-	set_full(launcher, false);
-}
-
-static void queue(struct launcher *launcher, struct buf *data, const int *fds, int fd_count)
-{
-	struct link *link = &launcher->link;
-	struct link_message *message = calloc(1, sizeof *message);
-	if (!message)
-		abort();
-	message->data = *data;
-	buf_init(data, 0);
-	for (int i = 0; i < fd_count; i++) {
-		message->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 3);
-		if (message->fds[i] < 0) {
-			struct error err;
-			fail_errno(&err, "duplicate a descriptor for core");
-			kill_core(launcher, &err);
-			break;
-		}
-		message->fd_count++;
-	}
-	if (link->last)
-		link->last->next = message;
+	if (channel_flush(&link->queue, link->channel, &err))
+		kill_core(launcher, &err);
 	else
-		link->first = message;
-	link->last = message;
-	set_full(launcher, true);
+		set_full(launcher, link->queue.first != NULL);
 }
 
 bool link_has_room(const struct launcher *launcher)
@@ -135,14 +81,11 @@ void link_send(struct launcher *launcher, const struct launch_message *head,
 		return;
 	if (launch_encode(head, strings, count, &data, &err))
 		abort(); /* what we say ourselves is short */
-	if (!link->is_full &&
-		!channel_send(link->channel, data.data, data.len, fds, fd_count, &err))
-		return;
-	if (!link->is_full && err.code != ERR_LIMIT) {
+	if (channel_send_or_queue(
+		    &link->queue, link->channel, data.data, data.len, fds, fd_count, &err))
 		kill_core(launcher, &err);
-		return;
-	}
-	queue(launcher, &data, fds, fd_count);
+	else
+		set_full(launcher, link->queue.first != NULL);
 }
 
 void link_send_failed(struct launcher *launcher, uint64_t tag, const struct error *err)
@@ -208,7 +151,7 @@ static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
 }
 
 /* It has said that it serves, or that it never will. */
-static void hear_ready(struct launcher *launcher)
+static void read_ready(struct launcher *launcher)
 {
 	struct link *link = &launcher->link;
 	char byte;
@@ -230,7 +173,7 @@ static void hear_ready(struct launcher *launcher)
 
 static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
-	hear_ready(ctx);
+	read_ready(ctx);
 }
 
 /* ---- its life ---- */
@@ -299,7 +242,7 @@ void link_core_died(struct launcher *launcher, int status)
 	launcher->writer_tag = 0;
 	role_kill(launcher, ROLE_WRITER); /* it would write for nobody */
 	if (link->ready >= 0)		  /* its end may be known before its word is heard */
-		hear_ready(launcher);
+		read_ready(launcher);
 	close_channel(launcher);
 	loop_cancel(launcher->loop, link->patience);
 	link->patience = NULL;

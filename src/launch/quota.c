@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "launch/parts.h"
+#include "launch/internal.h"
 #include "linux/disk_quota.h"
 
 #define TRIAL ".quota" /* a name that is no id */

@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "build/process.h"
 #include "egress/egress.h"
-#include "launch/parts.h"
+#include "launch/internal.h"
 #include "proc/role.h"
 
 /* Egress has no file of the home, and the network. */

@@ -8,11 +8,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "launch/parts.h"
-#include "launch/start.h"
+#include "launch/internal.h"
 #include "sandbox/held.h"
 #include "sandbox/measure.h"
 
@@ -91,9 +91,7 @@ static void log_sandbox(const struct sandbox *sandbox, enum log_level level, con
 static struct sandbox *add(struct launcher *launcher, const struct launch_message *head)
 {
 	struct sandboxes *all = &launcher->sandboxes;
-	struct sandbox *sandbox = calloc(1, sizeof *sandbox);
-	if (!sandbox)
-		abort();
+	struct sandbox *sandbox = xzalloc(sizeof *sandbox);
 	*sandbox = (struct sandbox){
 		.launcher = launcher, .setup = -1, .start_tag = head->tag, .older = all->newest
 	};
@@ -118,7 +116,7 @@ static void forget(struct sandbox *sandbox)
 	free(sandbox);
 }
 
-static void stop_hearing(struct sandbox *sandbox)
+static void stop_receiving(struct sandbox *sandbox)
 {
 	if (sandbox->setup < 0)
 		return;
@@ -137,7 +135,7 @@ static void finish(struct sandbox *sandbox)
 	struct launch_message ended = { .type = LAUNCH_ENDED, .value = sandbox->status };
 	memcpy(ended.id, sandbox->id, sizeof ended.id);
 	stop_counting(sandbox, true);
-	start_give_back(launcher, sandbox->id, &sandbox->parts);
+	start_release(launcher, sandbox->id, &sandbox->parts);
 	if (sandbox->start_tag) {
 		struct error canceled;
 		fail(&canceled, ERR_CANCELED, "the sandbox was ended while it started");
@@ -166,14 +164,14 @@ static void fail_start(struct sandbox *sandbox, const struct error *err)
 }
 
 /* It died while it started: it may have said why. */
-static void hear_last(struct sandbox *sandbox)
+static void receive_last(struct sandbox *sandbox)
 {
 	struct error err;
 	int fds[WARM_FD_MAX];
 	if (sandbox->setup < 0)
 		return;
 	int got = sandbox->parts.isolation->hear(sandbox->setup, fds, &err);
-	stop_hearing(sandbox);
+	stop_receiving(sandbox);
 	if (sandbox->end_tag)
 		return;
 	if (got >= 0)
@@ -188,7 +186,7 @@ bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
 	struct sandbox *sandbox = find_by_pid(launcher, pid);
 	if (!sandbox)
 		return false;
-	hear_last(sandbox);
+	receive_last(sandbox);
 	if (sandbox->is_killed)
 		forget_killed(sandbox);
 	map_remove(&launcher->sandboxes.pids, pid_key(sandbox));
@@ -238,7 +236,7 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	int got = sandbox->parts.isolation->hear(fd, fds, &err);
 	if (got == 0)
 		return;
-	stop_hearing(sandbox);
+	stop_receiving(sandbox);
 	if (got < 0) {
 		fail_start(sandbox, &err);
 		kill_sandbox(sandbox);
@@ -390,9 +388,7 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
-	struct count *count = calloc(1, sizeof *count);
-	if (!count)
-		abort();
+	struct count *count = xzalloc(sizeof *count);
 	*count = (struct count){ .sandbox = sandbox, .tag = head->tag, .proc = -1 };
 	sandbox->count = count;
 	if (find_places(sandbox, count, &err)) {

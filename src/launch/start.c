@@ -1,19 +1,66 @@
-#include "launch/start.h"
-
+/* One start: a message of core's becomes a plan, the plan a child; and the release of what was
+ * taken for it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "build/environment.h"
+#include "launch/internal.h"
 #include "linux/unix_address.h"
 
 #define BACKLOG 4 /* masters of one init: a core, and one that replaces it */
+
+/* ---- environments that sandboxes use ---- */
+
+static struct pin *find_pin(const struct launcher *launcher, const struct stat *st)
+{
+	for (struct pin *known = launcher->pins; known; known = known->next)
+		if (known->device == st->st_dev && known->inode == st->st_ino)
+			return known;
+	return NULL;
+}
+
+/* `fd` came from core and stays the caller's. ERR_DENIED: not a file of the home's owner. */
+static int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct error *err)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return fail_errno(err, "look at meta.json of an environment");
+	if (!S_ISREG(st.st_mode) || st.st_uid != launcher->home->uid)
+		return fail(err, ERR_DENIED,
+			"meta.json of an environment does not belong to the home's owner");
+	struct pin *found = find_pin(launcher, &st);
+	if (found) {
+		found->users++;
+		*pin = found;
+		return 0;
+	}
+	auto_close int held = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (held < 0)
+		return fail_errno(err, "keep meta.json of an environment open");
+	struct pin *made = xzalloc(sizeof *made);
+	*made = (struct pin){ take_fd(&held), st.st_dev, st.st_ino, 1, launcher->pins };
+	launcher->pins = *pin = made;
+	return 0;
+}
+
+static void pin_release(struct launcher *launcher, struct pin *pin)
+{
+	if (!pin || --pin->users)
+		return;
+	struct pin **at = &launcher->pins;
+	while (*at != pin)
+		at = &(*at)->next;
+	*at = pin->next;
+	fd_close(&pin->fd);
+	free(pin);
+}
 
 /* ---- what it is about ---- */
 
@@ -256,7 +303,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 
 /* ---- given back ---- */
 
-void start_give_back(struct launcher *launcher, const char *id, struct start_parts *parts)
+void start_release(struct launcher *launcher, const char *id, struct start_parts *parts)
 {
 	if (parts->has_socket) {
 		home_enter(launcher->home);
@@ -266,7 +313,7 @@ void start_give_back(struct launcher *launcher, const char *id, struct start_par
 	if (parts->uid)
 		slots_give(&launcher->slots, parts->uid);
 	for (size_t i = 0; i < LAUNCH_TREES_MAX; i++)
-		pin_give(launcher, parts->environments[i]);
+		pin_release(launcher, parts->environments[i]);
 	if (parts->has_cgroup)
 		pool_drop_cgroup(&launcher->pool, parts->cgroup);
 	counters_done(&parts->counters);

@@ -2,7 +2,7 @@
  * one. */
 #include <sys/socket.h>
 #include "base/fd.h"
-#include "launch/parts.h"
+#include "launch/internal.h"
 
 int writer_start(struct launcher *launcher, int *core_end, struct error *err)
 {

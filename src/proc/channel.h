@@ -23,3 +23,15 @@ enum channel_got { CHANNEL_NOTHING, CHANNEL_MESSAGE, CHANNEL_EOF };
  * are in data and *fd_count of at most fd_max descriptors in fds. */
 int channel_receive(int socket, void *data, size_t size, size_t *len, int *fds, int fd_max,
 	int *fd_count, struct error *err);
+
+struct channel_message;
+struct channel_queue { /* messages that found the channel full, in their order; {0}: none */
+	struct channel_message *first, *last;
+};
+/* As channel_send, but keeps the message, with duplicates of its descriptors, while the channel is
+ * full. With queue->first set, call channel_flush when the socket is writable. */
+int channel_send_or_queue(struct channel_queue *queue, int socket, const void *data, size_t len,
+	const int *fds, int fd_count, struct error *err);
+/* Sends what the channel takes. */
+int channel_flush(struct channel_queue *queue, int socket, struct error *err);
+void channel_queue_done(struct channel_queue *queue);

@@ -2,7 +2,7 @@
  */
 #include <dirent.h>
 #include <sys/sysmacros.h>
-#include "launch/parts.h"
+#include "launch/internal.h"
 #include "linux/cgroup.h"
 #include "linux/pty.h"
 #include "launch_fixture.h"

@@ -1,4 +1,4 @@
-/* parts.h -- what the launcher's files share. Private to this room. */
+/* internal.h -- what the files of the launcher share. Private to this room. */
 #pragma once
 #include <sys/resource.h>
 #include "base/map.h"
@@ -7,9 +7,11 @@
 #include "layers/store.h"
 #include "linux/disk_quota.h"
 #include "plan/launch.h"
+#include "proc/channel.h"
 #include "proc/loop.h"
 #include "sandbox/base.h"
 #include "sandbox/host.h"
+#include "sandbox/isolation.h"
 #include "sandbox/slot.h"
 #include "sandbox/warm.h"
 
@@ -33,7 +35,6 @@ void writer_replace(struct launcher *launcher, uint64_t tag);
 void writer_died(struct launcher *launcher, int status);
 
 /* ---- core, and the channel to it (link.c) ---- */
-struct link_message; /* one that found the channel full */
 struct link {
 	int channel, ready;
 	bool is_restart; /* a core has been started before */
@@ -41,7 +42,7 @@ struct link {
 	bool is_up;	 /* this one serves */
 	uint64_t started_ms, pause_ms;
 	struct loop_timer *restart, *patience;
-	struct link_message *first, *last;
+	struct channel_queue queue;
 	bool is_full; /* watched for writing, and not for reading */
 };
 /* Starts core. */
@@ -58,16 +59,41 @@ void link_send_failed(struct launcher *launcher, uint64_t tag, const struct erro
 /* Whether a message would go out at once. */
 bool link_has_room(const struct launcher *launcher);
 
-/* ---- environments that sandboxes use (pins.c): one descriptor each, however many use it ---- */
+/* ---- one start (start.c): a message of core's becomes a plan, the plan a child ---- */
+/* An environment that sandboxes use: one descriptor, however many use it. */
 struct pin {
 	int fd; /* its meta.json, as core has locked it; never read here */
 	uint64_t device, inode;
 	unsigned users;
 	struct pin *next;
 };
-/* `fd` came from core and stays the caller's. ERR_DENIED: not a file of the home's owner. */
-int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct error *err);
-void pin_give(struct launcher *launcher, struct pin *pin); /* NULL: nothing */
+/* What the control group of a sandbox tells core, as descriptors; -1: it doesn't. */
+struct start_counters {
+	int oom, oom_count, cpu, sockets;
+};
+
+/* What a sandbox holds besides its process. No descriptor, once it is up. */
+struct start_parts {
+	const struct isolation *isolation; /* what carries it out; NULL: it hasn't begun */
+	enum plan_limiter limiter;
+	struct pin *environments[LAUNCH_TREES_MAX]; /* or NULL */
+	uint32_t uid;				    /* outside, of the slots; 0: none was taken */
+	bool has_socket;
+	bool has_cgroup, has_cpu; /* a group; with a cpu quota */
+	unsigned cgroup;	  /* its number */
+	struct start_counters counters;
+};
+
+/* Begins one: *pid is the child, *setup to be read by parts->isolation. On failure `parts` says
+ * what is there all the same: start_release follows in any case. */
+int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
+	struct start_parts *parts, pid_t *pid, int *setup, struct error *err);
+/* Its last process is gone. */
+void start_release(struct launcher *launcher, const char *id, struct start_parts *parts);
+/* Of its control group, for core: those that were opened while it started, or new ones. They are
+ * the caller's from here on. */
+int start_open_counters(struct launcher *launcher, struct start_parts *parts,
+	struct start_counters *counters, struct error *err);
 
 /* ---- sandboxes (sandboxes.c) ---- */
 struct sandbox;
