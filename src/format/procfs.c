@@ -70,9 +70,11 @@ bool procfs_find_number(struct str text, const char *key, uint64_t *value)
 {
 	struct str line, name, number;
 
+	if (!key)
+		return str_to_u64(str_trim(text), value);
 	while (str_next(&text, '\n', &line)) {
 		if (str_cut(line, ' ', &name, &number) && str_is(name, key))
-			return str_to_u64(number, value);
+			return str_to_u64(str_trim(number), value);
 	}
 	return false;
 }

@@ -19,8 +19,8 @@ bool procfs_parse_stat(struct str text, struct procfs_stat *out);
 /* The value in kB of `key` ("RssAnon") in /proc/<pid>/status or smaps_rollup text; false when
  * absent. */
 bool procfs_find_kb(struct str text, const char *key, uint64_t *kb);
-/* The number after `key` in "key number" lines (memory.events, memory.oom_control, cpu.stat); false
- * when absent. */
+/* The number after `key` in "key number" lines (memory.events, memory.oom_control, cpu.stat); with
+ * key NULL the whole text is the number. false when absent. */
 bool procfs_find_number(struct str text, const char *key, uint64_t *value);
 
 /* Walks /proc/self/mountinfo: next mount of *rest; octal escapes stay as they are. */

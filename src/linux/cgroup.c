@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
+#include "format/procfs.h"
 #include "linux/cgroup_parts.h"
 
 #define CGROUP1_MAGIC 0x27e0eb
@@ -177,10 +178,14 @@ void cgroup_done(struct cgroup *group)
 static bool start_ticks(const char *pid, uint64_t *ticks)
 {
 	char path[48], text[1024];
+	struct procfs_stat stat;
 
 	str_format(path, sizeof path, "/proc/%s/stat", pid);
 	ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text);
-	return len > 0 && cgroup_parse_start((struct str){ text, (size_t)len }, ticks);
+	if (len < 0 || !procfs_parse_stat((struct str){ text, (size_t)len }, &stat))
+		return false;
+	*ticks = stat.start_ticks;
+	return true;
 }
 
 int cgroup_add_dir(struct cgroup *group, const char *parent, const char *controller, int *index,
@@ -378,7 +383,7 @@ static int read_counter(
 
 	if (len < 0)
 		return fail_errno(err, "read control group file '%s'", counter->file);
-	if (!cgroup_parse_number((struct str){ text, (size_t)len }, counter->key, value))
+	if (!procfs_find_number((struct str){ text, (size_t)len }, counter->key, value))
 		return fail(err, ERR_UNAVAILABLE, "control group file '%s' has no number '%s'",
 			counter->file, counter->key ? counter->key : "");
 	return 0;
@@ -432,20 +437,11 @@ int cgroup_open_sockets(const struct cgroup *group)
 
 int cgroup_socket_bytes(const struct cgroup *group, uint64_t *bytes, struct error *err)
 {
-	static const char name[] = SOCKET_BYTES;
-	char text[64];
+	static const struct counter sockets = { SOCKET_BYTES, NULL };
+	auto_close int file = cgroup_open_sockets(group);
 
 	*bytes = 0;
-	if (group->version != CGROUP_V1 || group->memory < 0)
-		return 0;
-	ssize_t len = fd_read_file(group->dirs[group->memory], name, text, sizeof text);
-	if (len < 0 && errno == ENOENT) /* a kernel that doesn't count them */
-		return 0;
-	if (len < 0)
-		return fail_errno(err, "read control group file '%s'", name);
-	if (!str_to_u64(str_trim((struct str){ text, (size_t)len }), bytes))
-		return fail(err, ERR_CORRUPT, "control group file '%s' holds no number", name);
-	return 0;
+	return file < 0 ? 0 : read_counter(-1, file, &sockets, bytes, err);
 }
 
 int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err)

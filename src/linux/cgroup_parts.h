@@ -23,15 +23,11 @@ void cgroup_add_mount(struct cgroup_places *places, struct str line);
 void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str point);
 /* Mounts need not be read further: every controller that is known is mounted. */
 bool cgroup_has_all(const struct cgroup_places *places);
-/* Start ticks in the text of /proc/<pid>/stat. false when it isn't one. */
-bool cgroup_parse_start(struct str stat, uint64_t *ticks);
 /* "carrel-<pid>-<ticks>-<pid namespace>-<number>" taken apart. */
 struct cgroup_maker {
 	uint64_t pid, ticks, pidns;
 };
 bool cgroup_parse_name(struct str name, struct cgroup_maker *maker);
-/* The number after `key` in lines of "key number"; with key NULL the text is the number. */
-bool cgroup_parse_number(struct str text, const char *key, uint64_t *value);
 /* As the kernel will say it: whole pages, and no more than there are. */
 uint64_t cgroup_round_memory(uint64_t bytes);
 /* "<quota> <period>" in µs, the way cpu.max has it. */

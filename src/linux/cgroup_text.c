@@ -1,16 +1,7 @@
 #include <unistd.h>
 
+#include "format/procfs.h"
 #include "linux/cgroup_parts.h"
-
-static bool has_item(struct str list, const char *item)
-{
-	struct str piece;
-
-	while (str_next(&list, ',', &piece))
-		if (str_is(piece, item))
-			return true;
-	return false;
-}
 
 /* The own group's path goes into `own` until the mount is known. */
 static void set_own(struct cgroup_place *place, struct str path)
@@ -22,18 +13,18 @@ static void set_own(struct cgroup_place *place, struct str path)
 /* "4:memory:/a/b", "3:cpu,cpuacct:/", "0::/a" */
 void cgroup_add_own(struct cgroup_places *places, struct str line)
 {
-	struct str hierarchy, controllers, path;
+	struct procfs_cgroup own;
 
-	if (!str_cut(line, ':', &hierarchy, &path) || !str_cut(path, ':', &controllers, &path))
+	if (!procfs_next_cgroup(&line, &own))
 		return;
-	if (str_is(hierarchy, "0"))
-		set_own(&places->unified, path);
-	if (has_item(controllers, "memory"))
-		set_own(&places->memory, path);
-	if (has_item(controllers, "cpu"))
-		set_own(&places->cpu, path);
-	if (has_item(controllers, "cpuacct"))
-		set_own(&places->cpuacct, path);
+	if (str_is(own.hierarchy, "0"))
+		set_own(&places->unified, own.path);
+	if (procfs_has_word(own.controllers, "memory"))
+		set_own(&places->memory, own.path);
+	if (procfs_has_word(own.controllers, "cpu"))
+		set_own(&places->cpu, own.path);
+	if (procfs_has_word(own.controllers, "cpuacct"))
+		set_own(&places->cpuacct, own.path);
 }
 
 /* What of `path` is below `root`; false when it is elsewhere. "/../x" is outside of the cgroup
@@ -71,34 +62,25 @@ void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str po
 	place->is_top = below.len == 0;
 }
 
-/* "36 31 0:33 ROOT POINT OPTIONS [FIELD...] - cgroup SOURCE rw,memory" */
 void cgroup_add_mount(struct cgroup_places *places, struct str line)
 {
-	struct str fields[5], field, type;
+	struct procfs_mount mount;
 
-	for (int i = 0; i < 5; i++)
-		if (!str_next(&line, ' ', &fields[i]))
-			return;
-	do {
-		if (!str_next(&line, ' ', &field))
-			return;
-	} while (!str_is(field, "-"));
-	if (!str_next(&line, ' ', &type) || !str_starts_with(type, "cgroup") ||
-		!str_next(&line, ' ', &field))
+	if (!procfs_next_mount(&line, &mount) || !str_starts_with(mount.type, "cgroup"))
 		return;
 	/* A mount point with an escaped character is nobody's cgroup mount. */
-	if (fields[4].len > 0 && memchr(fields[4].data, '\\', fields[4].len))
+	if (mount.target.len > 0 && memchr(mount.target.data, '\\', mount.target.len))
 		return;
-	if (str_is(type, "cgroup2")) {
-		cgroup_set_mount(&places->unified, fields[3], fields[4]);
+	if (str_is(mount.type, "cgroup2")) {
+		cgroup_set_mount(&places->unified, mount.root, mount.target);
 		return;
 	}
-	if (has_item(line, "memory"))
-		cgroup_set_mount(&places->memory, fields[3], fields[4]);
-	if (has_item(line, "cpu"))
-		cgroup_set_mount(&places->cpu, fields[3], fields[4]);
-	if (has_item(line, "cpuacct"))
-		cgroup_set_mount(&places->cpuacct, fields[3], fields[4]);
+	if (procfs_has_word(mount.super_options, "memory"))
+		cgroup_set_mount(&places->memory, mount.root, mount.target);
+	if (procfs_has_word(mount.super_options, "cpu"))
+		cgroup_set_mount(&places->cpu, mount.root, mount.target);
+	if (procfs_has_word(mount.super_options, "cpuacct"))
+		cgroup_set_mount(&places->cpuacct, mount.root, mount.target);
 }
 
 bool cgroup_has_all(const struct cgroup_places *places)
@@ -113,21 +95,6 @@ bool cgroup_has_all(const struct cgroup_places *places)
 	return true;
 }
 
-bool cgroup_parse_start(struct str stat, uint64_t *ticks)
-{
-	/* Field 22; the name (field 2) may have any byte in it, but is the only one with ")". */
-	const char *end = stat.len > 0 ? memrchr(stat.data, ')', stat.len) : NULL;
-	struct str rest, field;
-
-	if (!end)
-		return false;
-	rest = (struct str){ end + 1, stat.len - (size_t)(end + 1 - stat.data) };
-	for (int i = 2; i <= 22; i++)
-		if (!str_next(&rest, ' ', &field))
-			return false;
-	return str_to_u64(field, ticks);
-}
-
 bool cgroup_parse_name(struct str name, struct cgroup_maker *maker)
 {
 	struct str prefix, pid, ticks, pidns;
@@ -138,18 +105,6 @@ bool cgroup_parse_name(struct str name, struct cgroup_maker *maker)
 	       str_cut(name, '-', &pidns, &name) && str_to_u64(pid, &maker->pid) &&
 	       str_to_u64(ticks, &maker->ticks) && str_to_u64(pidns, &maker->pidns) &&
 	       str_to_u64(name, &number);
-}
-
-bool cgroup_parse_number(struct str text, const char *key, uint64_t *value)
-{
-	struct str line, name, number;
-
-	if (!key)
-		return str_to_u64(str_trim(text), value);
-	while (str_next(&text, '\n', &line))
-		if (str_cut(line, ' ', &name, &number) && str_is(name, key))
-			return str_to_u64(str_trim(number), value);
-	return false;
 }
 
 uint64_t cgroup_round_memory(uint64_t bytes)

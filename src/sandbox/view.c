@@ -106,7 +106,7 @@ static bool read_number(int fd, const char *key, uint64_t *value)
 	struct str all = { text, len > 0 ? (size_t)len : 0 };
 	if (len <= 0)
 		return false;
-	return key ? procfs_find_number(all, key, value) : str_to_u64(str_trim(all), value);
+	return procfs_find_number(all, key, value);
 }
 
 bool view_cpu_ms(const struct sandbox_view *view, uint64_t *ms)

@@ -1,6 +1,7 @@
 /* The texts about control groups: lines before the first empty one are /proc/self/cgroup, the rest
  * is mountinfo. A place that is inside of what is mounted lies below the mount point. */
 #include <string.h>
+#include "format/procfs.h"
 #include "fuzz.h"
 #include "linux/cgroup_parts.h"
 
@@ -19,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str text = { (const char *)data, size }, rest = text, line;
 	struct cgroup_places places = { 0 };
-	uint64_t ticks, value;
+	struct procfs_stat stat;
+	uint64_t value;
 	struct cgroup_maker maker;
 	bool is_mount = false;
 
@@ -37,9 +39,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_place(&places.unified);
 	cgroup_has_all(&places);
 
-	cgroup_parse_start(text, &ticks);
-	cgroup_parse_number(text, "oom_kill", &value);
-	cgroup_parse_number(text, NULL, &value);
+	procfs_parse_stat(text, &stat);
+	procfs_find_number(text, "oom_kill", &value);
+	procfs_find_number(text, NULL, &value);
 	if (cgroup_parse_name(text, &maker))
 		check(str_starts_with(text, "carrel-"));
 	return 0;

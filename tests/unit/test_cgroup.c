@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "linux/cgroup.h"
+#include "format/procfs.h"
 #include "linux/cgroup_parts.h"
 #include "linux/namespace.h"
 
@@ -145,7 +146,8 @@ static void a_path_that_is_too_long_is_not_used(void **state)
 
 static void names_and_numbers_are_parsed_whole(void **state)
 {
-	uint64_t ticks = 0, value = 0;
+	struct procfs_stat stat;
+	uint64_t value = 0;
 	struct cgroup_maker maker;
 
 	assert_true(cgroup_parse_name(STR("carrel-12-3456-78-0"), &maker));
@@ -158,17 +160,17 @@ static void names_and_numbers_are_parsed_whole(void **state)
 	assert_false(cgroup_parse_name(STR("carrel.main"), &maker));
 	assert_false(cgroup_parse_name(STR("other-1-2-3-4"), &maker));
 
-	assert_true(cgroup_parse_start(
-		STR("7 (a) R 9 (b) S 1 7 7 0 -1 4 5 0 0 0 1 2 0 0 20 0 1 0 8899 1 2\n"), &ticks));
-	assert_int_equal(ticks, 8899);
-	assert_false(cgroup_parse_start(STR("7 (a) S 1 7\n"), &ticks));
-	assert_false(cgroup_parse_start(STR(""), &ticks));
+	assert_true(procfs_parse_stat(
+		STR("7 (a) R 9 (b) S 1 7 7 0 -1 4 5 0 0 0 1 2 0 0 20 0 1 0 8899 1 2\n"), &stat));
+	assert_int_equal(stat.start_ticks, 8899);
+	assert_false(procfs_parse_stat(STR("7 (a) S 1 7\n"), &stat));
+	assert_false(procfs_parse_stat(STR(""), &stat));
 
-	assert_true(cgroup_parse_number(STR("oom 1\noom_kill 42\n"), "oom_kill", &value));
+	assert_true(procfs_find_number(STR("oom 1\noom_kill 42\n"), "oom_kill", &value));
 	assert_int_equal(value, 42);
-	assert_false(cgroup_parse_number(STR("oom_kill_x 42\n"), "oom_kill", &value));
-	assert_true(cgroup_parse_number(STR("77\n"), NULL, &value));
-	assert_false(cgroup_parse_number(STR("max\n"), NULL, &value));
+	assert_false(procfs_find_number(STR("oom_kill_x 42\n"), "oom_kill", &value));
+	assert_true(procfs_find_number(STR("77\n"), NULL, &value));
+	assert_false(procfs_find_number(STR("max\n"), NULL, &value));
 }
 
 static void limits_are_given_as_the_kernel_keeps_them(void **state)
@@ -388,7 +390,7 @@ static void the_cpu_quota_throttles(void **state)
 	for (int tries = 60; throttled == 0 && tries > 0; tries--) {
 		wait_for(start_inside(&group, spin_for_half_a_second));
 		assert_true(fd_read_file(group.dirs[group.cpu], "cpu.stat", text, sizeof text) > 0);
-		assert_true(cgroup_parse_number(str_from(text), "nr_throttled", &throttled));
+		assert_true(procfs_find_number(str_from(text), "nr_throttled", &throttled));
 	}
 	assert_true(throttled > 0);
 	/* 200 millicpus are a fifth of the time; and one period more. */
