@@ -44,9 +44,8 @@ void call_begin(struct call *c, int status, const char *type, const char *header
 void call_problem_status(struct call *c, int status, const struct error *err)
 {
 	const char *headers = status == 503 ? "Retry-After: 1\r\n" : NULL;
-	auto_buf struct buf body;
 
-	buf_init(&body, 16384);
+	auto_buf struct buf body = buf_empty(16384);
 	problem_print(&body, status, err, c->r->id);
 	call_respond(c, status, "application/problem+json", headers,
 		(struct str){ body.data, body.len });

@@ -45,9 +45,8 @@ static void end(struct call *c)
 static void on_event(void *ctx, const struct event *event)
 {
 	struct subscriber *s = ctx;
-	auto_buf struct buf text;
 
-	buf_init(&text, BUF_MAX_DEFAULT);
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	s->last = event->id;
 	if (s->workspace[0] && strcmp(s->workspace, event->workspace))
 		return;
@@ -69,11 +68,9 @@ static void listen(struct subscriber *s)
 	struct journal *journal = s->journal;
 
 	if (s->last && s->last + 1 < journal->first) {
-		auto_buf struct buf text;
-
 		char range[128];
 
-		buf_init(&text, 1024);
+		auto_buf struct buf text = buf_empty(1024);
 		str_format(range, sizeof range, "{\"type\":\"missed\",\"from\":%llu,\"to\":%llu}",
 			(unsigned long long)s->last + 1, (unsigned long long)journal->first - 1);
 		sse_print(&text, journal->first - 1, "missed", str_from(range));

@@ -59,10 +59,8 @@ static void on_writable(struct call *c)
 
 static void print_start(struct exec_operation *op, struct core_exec *e)
 {
-	struct json j;
-
 	buf_text(&op->events, "event: start\ndata: ");
-	json_init(&j, &op->events, false);
+	struct json j = json_to(&op->events, false);
 	json_object(&j, NULL);
 	json_text(&j, "id", exec_record_of(e)->id);
 	json_end(&j);
@@ -111,7 +109,6 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct exec_operation *op = ctx;
 	struct call *c = op->op.call;
-	struct json j;
 
 	if (err && !c->status) {
 		operation_fail(&op->op, err);
@@ -121,7 +118,7 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	sse_print_output(&op->events, "stdout", &op->tails[0], STR(""), true);
 	sse_print_output(&op->events, "stderr", &op->tails[1], STR(""), true);
 	buf_text(&op->events, "event: exit\ndata: ");
-	json_init(&j, &op->events, false);
+	struct json j = json_to(&op->events, false);
 	result_print(&j, e, NULL, NULL);
 	buf_text(&op->events, "\n\n");
 	http_write(c->r, (struct str){ op->events.data, op->events.len });
@@ -135,13 +132,10 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 static void on_background_started(void *ctx, struct core_exec *e)
 {
 	struct exec_operation *op = ctx;
-	auto_arena struct arena arena;
-	auto_buf struct buf body;
-	struct json j;
+	auto_arena struct arena arena = { 0 };
 
-	arena_init(&arena);
-	buf_init(&body, BUF_MAX_DEFAULT);
-	json_init(&j, &body, false);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
 	exec_print(&j, NULL, exec_record_of(e));
 	exec_detach(e);
 	buf_done(&op->events);
@@ -265,11 +259,10 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 {
 	struct core_exec *e;
 	struct error err;
-	struct json j;
 
 	if (exec_find(c->request, c->api->core, id, &e, &err))
 		return false;
-	json_init(&j, body, false);
+	struct json j = json_to(body, false);
 	exec_print(&j, NULL, exec_record_of(e));
 	*location = location_of(&c->r->arena, e);
 	return true;

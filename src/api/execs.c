@@ -47,11 +47,10 @@ static void list(struct call *c, struct core_workspace *w)
 	const struct list_query *query = c->query;
 	struct page page = { .cursor = query->cursor,
 		.left = query->limit ? query->limit : LIMIT_DEFAULT };
-	auto_buf struct buf body;
 	struct error err;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
-	json_init(&page.j, &body, false);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	page.j = json_to(&body, false);
 	json_object(&page.j, NULL);
 	json_array(&page.j, "items");
 	if (exec_list(c->request, c->api->core, w, print_item, &page, &err)) {
@@ -88,13 +87,11 @@ void api_exec_list_all(struct call *c)
 void api_exec_get(struct call *c)
 {
 	struct core_exec *e;
-	auto_buf struct buf body;
-	struct json j;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (find(c, &e))
 		return;
-	json_init(&j, &body, false);
+	struct json j = json_to(&body, false);
 	exec_print(&j, NULL, exec_record_of(e));
 	call_json(c, 200, NULL, &body);
 }

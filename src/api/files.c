@@ -35,11 +35,8 @@ static void answer_write_error(struct call *c, const struct error *err)
 
 static void print_answer(struct call *c, int status, const struct file_info *info)
 {
-	auto_buf struct buf body;
-	struct json j;
-
-	buf_init(&body, BUF_MAX_DEFAULT);
-	json_init(&j, &body, false);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
 	file_print(&j, NULL, info);
 	call_json(c, status, NULL, &body);
 }
@@ -83,13 +80,11 @@ static void on_info(void *ctx, const struct files_answer *answer, const struct e
 static void on_list(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct call *c = end_asked(ctx, err);
-	auto_buf struct buf body;
-	struct json j;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (!c)
 		return;
-	json_init(&j, &body, false);
+	struct json j = json_to(&body, false);
 	json_object(&j, NULL);
 	json_array(&j, "items");
 	for (size_t i = 0; i < answer->infos.count; i++)
@@ -151,10 +146,8 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 		modified, info->mode);
 	enum range kind = parse_range(range, info->size, &offset, &len);
 	if (kind == RANGE_NONE) {
-		auto_buf struct buf body;
-
 		close(fd);
-		buf_init(&body, 16384);
+		auto_buf struct buf body = buf_empty(16384);
 		fail(&err, ERR_INVALID,
 			"the file has %" PRIu64 " bytes, and the range is outside of them",
 			info->size);

@@ -201,10 +201,9 @@ static void print_levels(struct buf *out, const struct core_levels *levels)
 
 static void print_environments(struct buf *out, const struct call *c)
 {
-	auto_buf struct buf text;
 	struct error err;
 
-	buf_init(&text, BUF_MAX_DEFAULT);
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	if (core_print_environment_metrics(c->request, c->api->core, &text, &err))
 		log_record(c->api->options.log, LOG_LEVEL_WARN,
 			"the environments could not be counted", "error", err.text, NULL);
@@ -236,13 +235,12 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 static void on_levels(void *ctx, const struct core_levels *levels)
 {
 	struct call *c = ctx;
-	auto_buf struct buf out;
 
 	struct core_numbers numbers;
 	struct error err;
 
 	c->own = NULL;
-	buf_init(&out, BUF_MAX_DEFAULT);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	if (core_count(c->request, c->api->core, &numbers, &err)) {
 		call_problem(c, &err);
 		return;

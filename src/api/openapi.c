@@ -299,9 +299,7 @@ static void print_schemas(struct json *j)
 
 void openapi_print(struct buf *out)
 {
-	struct json j;
-
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	json_text(&j, "openapi", "3.1.0");
 	json_object(&j, "info");

@@ -85,9 +85,8 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 {
 	struct waiting *waiting = ctx;
 	struct call *c = waiting->call;
-	auto_buf struct buf body;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	c->own = NULL;
 	c->gone = NULL;
 	if (!answer) {
@@ -121,9 +120,8 @@ static bool answer_found(
 	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
 {
 	const char *location = NULL;
-	auto_buf struct buf body;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (!once->find(c, id, &body, &location))
 		return false;
 	respond(c, 201, location, &body);

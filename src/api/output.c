@@ -102,7 +102,7 @@ static void finish(struct reader *reader, struct buf *events)
 		if (!exec_find(c->request, c->api->core, c->id, &e, &err) &&
 			exec_record_of(e)->state == EXEC_ENDED) {
 			buf_text(events, "event: exit\ndata: ");
-			json_init(&j, events, false);
+			j = json_to(events, false);
 			exec_print(&j, NULL, exec_record_of(e));
 			buf_text(events, "\n\n");
 		}
@@ -114,9 +114,7 @@ static void finish(struct reader *reader, struct buf *events)
 
 static void send_on(struct reader *reader)
 {
-	auto_buf struct buf events;
-
-	buf_init(&events, BUF_MAX_DEFAULT);
+	auto_buf struct buf events = buf_empty(BUF_MAX_DEFAULT);
 	if (send_file(reader, 0, &events) && send_file(reader, 1, &events) && !reader->exec)
 		finish(reader, &events);
 }

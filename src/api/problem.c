@@ -56,9 +56,7 @@ const char *problem_title(int status)
 
 void problem_print(struct buf *out, int status, const struct error *err, const char *request_id)
 {
-	struct json j;
-
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	json_text(&j, "type", "about:blank");
 	json_text(&j, "title", problem_title(status));

@@ -105,9 +105,8 @@ static void on_later(struct loop *loop, void *ctx);
 static void send_on(struct result_stream *stream)
 {
 	struct call *c = stream->call;
-	auto_buf struct buf slice;
 
-	buf_init(&slice, BUF_MAX_DEFAULT);
+	auto_buf struct buf slice = buf_empty(BUF_MAX_DEFAULT);
 	while (!slice.len && stream->part < PART_COUNT) {
 		make_slice(stream, &slice);
 		if (stream->at < part_of(stream).len)
@@ -162,12 +161,11 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 {
 	struct result_stream *stream = calloc(1, sizeof *stream);
 	const struct exec_output empty = { { STR(""), STR("") }, output->is_base64 };
-	struct json j;
 
 	if (!stream)
 		abort();
 	buf_init(&stream->frame, BUF_MAX_DEFAULT);
-	json_init(&j, &stream->frame, false);
+	struct json j = json_to(&stream->frame, false);
 	result_print(&j, e, &empty, stream->places);
 	stream->call = c;
 	stream->output = *output;
@@ -194,12 +192,11 @@ void result_answer(struct operation *op, struct core_exec *e)
 {
 	struct exec_output output = output_of(e);
 	struct idempotency_entry *entry = op->entry;
-	auto_buf struct buf body;
 	struct json j;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (size_of(e, &output) <= (entry ? IDEMPOTENCY_BODY_MAX : SMALL_BYTES)) {
-		json_init(&j, &body, false);
+		j = json_to(&body, false);
 		result_print(&j, e, &output, NULL);
 		operation_answer(op, 200, NULL, &body);
 		return;

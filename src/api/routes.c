@@ -169,9 +169,8 @@ int route_find(struct call *c, const char **allow, struct error *err)
 {
 	struct str path = c->r->path, method = c->r->method;
 	bool is_head = str_is(method, "HEAD");
-	auto_buf struct buf methods;
 
-	buf_init(&methods, 256);
+	auto_buf struct buf methods = buf_empty(256);
 	for (size_t i = 0; i < route_count; i++) {
 		struct str id = { 0 }, rest = { 0 };
 		const struct route *route = &routes[i];

@@ -126,10 +126,9 @@ static void run(struct call *c)
 
 static void refuse(struct call *c, int status, const char *allow, const struct error *err)
 {
-	auto_buf struct buf body;
 	const char *headers = allow ? arena_printf(&c->r->arena, "Allow: %s\r\n", allow) : NULL;
 
-	buf_init(&body, 16384);
+	auto_buf struct buf body = buf_empty(16384);
 	problem_print(&body, status, err, c->r->id);
 	call_respond(c, status, "application/problem+json", headers,
 		(struct str){ body.data, body.len });

@@ -15,10 +15,9 @@ void sse_print(struct buf *out, uint64_t id, const char *event, struct str data)
 static void print_data(struct buf *out, const char *event, struct str data)
 {
 	struct exec_output output = exec_output_whole(data, STR(""), false);
-	struct json j;
 
 	buf_printf(out, "event: %s\ndata: ", event);
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	if (output.is_base64)
 		json_base64(&j, "data", data.data, data.len);
@@ -32,9 +31,7 @@ static void print_data(struct buf *out, const char *event, struct str data)
 void sse_print_output(
 	struct buf *out, const char *event, struct sse_tail *tail, struct str data, bool is_last)
 {
-	auto_buf struct buf joined;
-
-	buf_init(&joined, BUF_MAX_DEFAULT);
+	auto_buf struct buf joined = buf_empty(BUF_MAX_DEFAULT);
 	if (tail->len) {
 		buf_append(&joined, tail->bytes, tail->len);
 		buf_append(&joined, data.data, data.len);

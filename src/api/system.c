@@ -26,12 +26,10 @@ void api_environments(struct call *c)
 {
 	const struct list_query *query = c->query;
 	const char *next = NULL;
-	auto_buf struct buf body;
 	struct error err;
-	struct json j;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
-	json_init(&j, &body, false);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
 	json_object(&j, NULL);
 	json_array(&j, "items");
 	if (core_print_environments(c->request, c->api->core, query->cursor,

@@ -5,9 +5,8 @@
 static void print(struct buf *body, const struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
-	struct json j;
 
-	json_init(&j, body, false);
+	struct json j = json_to(body, false);
 	workspace_print(&j, NULL, core_model(w), &now);
 }
 
@@ -20,11 +19,9 @@ static const char *location_of(struct arena *arena, const struct core_workspace 
 static void answer(void *ctx, struct core_workspace *w, const struct error *err, int status)
 {
 	struct operation *op = ctx;
-	auto_arena struct arena arena;
-	auto_buf struct buf body;
+	auto_arena struct arena arena = { 0 };
 
-	arena_init(&arena);
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (err) {
 		operation_fail(op, err);
 		return;
@@ -131,9 +128,7 @@ void api_workspace_list(struct call *c)
 		.limit = query->limit ? query->limit : LIMIT_DEFAULT,
 	};
 	char next[CORE_CURSOR_SIZE] = "";
-	auto_buf struct buf body;
 	struct error err;
-	struct json j;
 
 	for (size_t i = 0; i < query->labels.count; i++) {
 		struct str key, value;
@@ -144,8 +139,8 @@ void api_workspace_list(struct call *c)
 				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
 					  : NULL });
 	}
-	buf_init(&body, BUF_MAX_DEFAULT);
-	json_init(&j, &body, false);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
 	json_object(&j, NULL);
 	json_array(&j, "items");
 	if (core_list(c->request, c->api->core, &filter, print_item, &j, next, &err)) {
@@ -164,9 +159,8 @@ void api_workspace_get(struct call *c)
 {
 	const struct workspace_query *query = c->query;
 	struct core_workspace *w;
-	auto_buf struct buf body;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (call_workspace(c, &w))
 		return;
 	if (query->measure) {

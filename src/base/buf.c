@@ -7,10 +7,15 @@
 /* What an empty buffer points to: invariant 1 without an allocation. Never written. */
 static char nothing[1];
 
-void buf_init(struct buf *b, size_t max)
+struct buf buf_empty(size_t max)
 {
 	/* Half the address space, so that sums of sizes can't wrap. */
-	*b = (struct buf){ .data = nothing, .max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2 };
+	return (struct buf){ .data = nothing, .max = max < SIZE_MAX / 2 ? max : SIZE_MAX / 2 };
+}
+
+void buf_init(struct buf *b, size_t max)
+{
+	*b = buf_empty(max);
 }
 
 void buf_done(struct buf *b)

@@ -120,10 +120,9 @@ static ssize_t write_now(int fd, const char *data, size_t len)
  * whole or not at all. */
 static bool put(const struct log *log, enum log_level level, const char *message, va_list fields)
 {
-	auto_buf struct buf line = { 0 };
 	size_t most = VALUE_MAX;
 
-	buf_init(&line, BUF_MAX_DEFAULT);
+	auto_buf struct buf line = buf_empty(BUF_MAX_DEFAULT);
 	do {
 		va_list again;
 

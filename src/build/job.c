@@ -140,7 +140,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 	struct job_result *result, struct error *err)
 {
 	struct jobs *jobs = ctx;
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct host host;
 	struct environment_mount mount = { 0 };
 	struct running running = { .jobs = jobs };
@@ -163,7 +163,6 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 			.fds = fds_allowed() } };
 	struct sandbox_io io = { out, errors, on_listening, jobs->runner.tick ? on_tick : NULL,
 		&running, .ends_on_signal = true };
-	arena_init(&arena);
 	if (job->forward && !jobs->is_open)
 		return fail(err, ERR_FAILED,
 			"a build step needs the network, but the network is closed");
@@ -196,9 +195,8 @@ static int find_role(struct jobs *jobs, struct error *err)
 
 static int allow_indexes(struct jobs *jobs, const struct index_set *indexes, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct forward_host host;
-	arena_init(&arena);
 	for (size_t i = 0; i < indexes->extra.count + 1; i++) {
 		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
 		if (!url)

@@ -223,9 +223,8 @@ static _Noreturn void become_builder(const struct build_order *order, char **arg
 
 int build_start_ordered(const struct build_order *order, pid_t *pid, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct child child;
-	arena_init(&arena);
 	if (check_streams(order->streams, err) || check_texts(order, err))
 		return -1;
 	char **argv = make_argv(order, &arena), **env = make_env(order, &arena);

@@ -144,8 +144,7 @@ static void count_rate(struct progress *progress, uint64_t bytes, uint64_t now_m
 
 static void draw(struct progress *progress, const struct buf *text)
 {
-	auto_buf struct buf line;
-	buf_init(&line, 4096);
+	auto_buf struct buf line = buf_empty(4096);
 	if (progress->kind == PROGRESS_LINES)
 		buf_printf(&line, "carrel: %s\n", words_of(progress->phase));
 	else
@@ -171,8 +170,7 @@ static bool is_due(struct progress *progress, const char *phase, uint64_t bytes)
 void progress_show(
 	struct progress *progress, const char *phase, uint64_t done, uint64_t total, uint64_t bytes)
 {
-	auto_buf struct buf text;
-	buf_init(&text, 4096);
+	auto_buf struct buf text = buf_empty(4096);
 	if (!is_due(progress, phase, bytes))
 		return;
 	progress_print(&text, progress->phase, done, total, bytes, progress->rate, UINT_MAX);
@@ -184,8 +182,7 @@ void progress_show(
 void progress_show_bytes(
 	struct progress *progress, const char *phase, uint64_t bytes, uint64_t total)
 {
-	auto_buf struct buf text;
-	buf_init(&text, 4096);
+	auto_buf struct buf text = buf_empty(4096);
 	if (!is_due(progress, phase, bytes))
 		return;
 	progress_print_bytes(
@@ -195,8 +192,7 @@ void progress_show_bytes(
 
 void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit)
 {
-	auto_buf struct buf text;
-	buf_init(&text, 256);
+	auto_buf struct buf text = buf_empty(256);
 	progress->unpacked = bytes;
 	progress->unpacked_limit = limit;
 	if (progress->kind != PROGRESS_LINES || bytes < progress->unpacked_said + GIB)
@@ -209,8 +205,7 @@ void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit
 
 void progress_say(struct progress *progress, const char *text)
 {
-	auto_buf struct buf line;
-	buf_init(&line, 4096);
+	auto_buf struct buf line = buf_empty(4096);
 	if (progress->kind == PROGRESS_NONE)
 		return;
 	buf_printf(&line, "%scarrel: %s\n",

@@ -128,8 +128,7 @@ static bool is_unseen(const struct verdict *verdict)
 
 static int tell_verdict(struct build_site *site, const struct verdict *verdict, struct error *err)
 {
-	auto_buf struct buf out;
-	buf_init(&out, BUF_MAX_DEFAULT);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	print_verdict(&out, verdict);
 	progress_clear(&site->shown);
 	if (cli_print(&out, err))
@@ -163,8 +162,7 @@ static int verify_all(struct build_site *site, const text_list *asked, bool repa
 
 static void print_all_json(const verdicts *all, bool is_single, struct buf *out)
 {
-	struct json j;
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	if (!is_single)
 		json_array(&j, NULL);
 	for (size_t i = 0; i < all->count; i++)

@@ -157,11 +157,10 @@ void cli_print_error(struct json *j, const char *key, const struct error *err,
 
 int cli_fail(const struct error *err, bool json, const struct build_problem *problem)
 {
-	auto_buf struct buf out;
 	struct json j;
-	buf_init(&out, BUF_MAX_DEFAULT);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	if (json) {
-		json_init(&j, &out, false);
+		j = json_to(&out, false);
 		json_object(&j, NULL);
 		cli_print_error(&j, "error", err, problem);
 		json_end(&j);
@@ -190,9 +189,8 @@ int cli_print(const struct buf *text, struct error *err)
 
 void cli_say(const char *fmt, ...)
 {
-	auto_buf struct buf line;
 	va_list args;
-	buf_init(&line, BUF_MAX_DEFAULT);
+	auto_buf struct buf line = buf_empty(BUF_MAX_DEFAULT);
 	buf_text(&line, "carrel: ");
 	va_start(args, fmt);
 	buf_vprintf(&line, fmt, args);
@@ -324,8 +322,7 @@ void cli_hint_at_command(char *const *argv, const char *python, const char *path
 static void print_ones_json(
 	struct command *command, const cli_ones *all, size_t failures, const char *done, int signal)
 {
-	struct json j;
-	json_init(&j, &command->out, false);
+	struct json j = json_to(&command->out, false);
 	json_object(&j, NULL);
 	if (signal)
 		json_u64(&j, "signal", (uint64_t)signal);
@@ -372,9 +369,8 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 
 static int print_commands(const struct arg_spec *group, int fd, int code)
 {
-	auto_buf struct buf out;
 	struct error err;
-	buf_init(&out, BUF_MAX_DEFAULT);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	print_help(group, &out);
 	if (fd_write_full(fd, out.data, out.len) == (ssize_t)out.len)
 		return code;

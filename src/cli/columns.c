@@ -249,7 +249,7 @@ int listing_print(struct listing *listing, const char *path, struct error *err)
 	struct command *command = listing->command;
 	listing->columns.width = columns_width();
 	if (command->json) {
-		json_init(&listing->json, &command->out, false);
+		listing->json = json_to(&command->out, false);
 		json_array(&listing->json, NULL);
 	}
 	if (remote_each(&command->remote, path, add_item, listing, err))

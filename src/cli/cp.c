@@ -443,8 +443,7 @@ static void warn(const struct copy *copy)
 
 static void print_result(const struct copy *copy, struct buf *out)
 {
-	struct json j;
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	json_u64(&j, "bytes", copy->bytes);
 	json_u64(&j, "left_out", copy->left_out.count);

@@ -291,10 +291,9 @@ static int start(const struct home *home, struct client *client, struct error *e
 
 static int open_and_start(struct client *client, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct home home = { .dir = -1 };
 	const char *path;
-	arena_init(&arena);
 	if (home_find_path(&arena, &path, err) || home_open(path, &arena, &home, err))
 		return -1;
 	int result = start(&home, client, err);

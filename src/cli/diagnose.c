@@ -298,11 +298,10 @@ static void read_mounts(struct arena *arena, struct situation *out)
 	struct str rest = str_from(facts->mountinfo ? facts->mountinfo : ""),
 		   home = str_from(facts->home);
 	struct procfs_mount mount;
-	auto_buf struct buf covered;
 	size_t home_len = 0;
 	bool has_root = false, has_proc = false;
 
-	buf_init(&covered, 4096);
+	auto_buf struct buf covered = buf_empty(4096);
 	while (procfs_next_mount(&rest, &mount)) {
 		bool is_harmless = false, is_read_only = procfs_has_word(mount.options, "ro");
 
@@ -410,9 +409,8 @@ static const char *expand(const struct situation *s, const char *text, struct ar
 		{ "{lsm}", s->lsm },
 		{ "{namespace}", s->namespace_name },
 	};
-	auto_buf struct buf out;
 
-	buf_init(&out, 16384);
+	auto_buf struct buf out = buf_empty(16384);
 	if (!text)
 		return NULL;
 	while (*text != '\0') {
@@ -580,8 +578,7 @@ static void check_landlock(struct doctor *d)
 			CHECK_FAIL, NULL);
 		return;
 	}
-	auto_buf struct buf lost;
-	buf_init(&lost, 4096);
+	auto_buf struct buf lost = buf_empty(4096);
 	for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
 		if (abi < rights[i].since)
 			buf_printf(&lost, "%s%s", lost.len > 0 ? "; " : "", rights[i].lost);

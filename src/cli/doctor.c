@@ -296,9 +296,7 @@ struct tally {
 static void print_json(const check_list *checks, const struct facts *facts,
 	const struct tally *tally, struct buf *out)
 {
-	struct json j;
-
-	json_init(&j, out, true);
+	struct json j = json_to(out, true);
 	json_object(&j, NULL);
 	json_bool(&j, "ok", tally->works);
 	json_text(&j, "version", CARREL_VERSION);

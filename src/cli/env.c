@@ -21,8 +21,7 @@ static void print_texts(struct json *j, const char *key, const char *const *item
 static void print_members(struct json *j, const struct env_store *store,
 	const struct env_meta *meta, bool is_in_use, const char *problem)
 {
-	auto_buf struct buf path;
-	buf_init(&path, 8192);
+	auto_buf struct buf path = buf_empty(8192);
 	buf_printf(&path, "%s/envs/%s", store->home->path, meta->name);
 	json_text(j, "name", meta->name);
 	json_text(j, "package_id", meta->package_id);
@@ -89,7 +88,7 @@ static int run_ls(struct command *command, struct error *err)
 	if (cli_open_store(command, err) || env_list(&command->store, &command->arena, &rows, err))
 		return -1;
 	if (command->json) {
-		json_init(&j, &command->out, false);
+		j = json_to(&command->out, false);
 		json_array(&j, NULL);
 		for (size_t i = 0; i < rows.count; i++)
 			env_print_json(&j, &command->store, &rows.items[i].meta,
@@ -260,9 +259,8 @@ static int run_show(struct command *command, struct error *err)
 	projects own = { 0 };
 	const char *name, *text = command->operands.items[0];
 	bool is_log = command->options.log;
-	struct json j;
 	buf_init(&log, LOG_MAX + 1);
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	if (cli_open_store(command, err) || (is_log ? read_log(store, text, arena, &name, &log, err)
 						    : find_row(store, text, arena, &row, err)))
 		return -1;
@@ -374,8 +372,7 @@ static const struct arg_spec rm_spec = {
 
 static void print_pruned_json(const struct env_pruned *pruned, bool is_dry, struct buf *out)
 {
-	struct json j;
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	json_array(&j, "removed");
 	for (size_t i = 0; i < pruned->removed.count; i++) {

@@ -189,11 +189,10 @@ static int read_name(
 static int build(struct command *command, const struct options *options, const char *package_id,
 	const char *wanted, struct env_ensured *ensured, struct error *err)
 {
-	auto_buf struct buf said;
 	struct arena *arena = &command->arena;
 	const char *name = wanted;
 	const text_list operands = { &package_id, 1, 1 };
-	buf_init(&said, SAID_MAX);
+	auto_buf struct buf said = buf_empty(SAID_MAX);
 	if (build_run(make_argv(&env_build_spec, options, &operands, arena),
 		    options->events ? NULL : &said, &ensured->exit_code, err))
 		return -1;
@@ -272,7 +271,7 @@ void env_print_built(struct command *command, const struct env_meta *meta, bool 
 {
 	struct json j;
 	if (command->json) {
-		json_init(&j, &command->out, false);
+		j = json_to(&command->out, false);
 		env_print_json(&j, &command->store, meta, false, NULL, &was_there);
 		buf_char(&command->out, '\n');
 	} else if (!command->options.events) {
@@ -335,8 +334,7 @@ static int warm_one(struct command *command, const char *file, struct json *j, s
 {
 	struct options one = command->options;
 	struct env_ensured ensured;
-	auto_buf struct buf said;
-	buf_init(&said, SAID_MAX);
+	auto_buf struct buf said = buf_empty(SAID_MAX);
 	vec_push(&command->arena, &one.env.requirement_files, file);
 	if (env_ensure(command, &one, "warmup", &ensured, err))
 		return err->code == ERR_NOT_FOUND && access(file, F_OK)
@@ -361,7 +359,7 @@ static int run_warm(struct command *command, struct error *err)
 	if (command->json && command->options.events)
 		return fail(err, ERR_INVALID, "--events and -o json can't be combined");
 	if (command->json) {
-		json_init(&j, &command->out, false);
+		j = json_to(&command->out, false);
 		json_array(&j, NULL);
 	}
 	for (size_t i = 0; i < command->operands.count; i++) {

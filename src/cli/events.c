@@ -36,9 +36,8 @@ static void print_text(const struct json_value *event, struct buf *out)
 
 static int print_event(const struct sse *sse, bool json, struct buf *out, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct json_value *value;
-	arena_init(&arena);
 	buf_clear(out);
 	struct str data = { sse->data.data, sse->data.len };
 	if (json_read(data, &arena, &value, err))

@@ -269,11 +269,10 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 /* reason: NULL, or what of ours ends it. */
 static int send_signal(struct attached *a, int signo, const char *reason, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
 	char body[64], path[64];
-	arena_init(&arena);
 	/* A daemon that isn't there has ended the command already. */
 	if (a->side.socket < 0 && daemon_connect(&a->side, a->remote->host, false, err)) {
 		a->side.socket = -1;
@@ -455,10 +454,9 @@ static void print_terminal(struct json *j)
 static int print_request(const struct options *options, char *const *argv, struct arena *arena,
 	struct buf *out, struct error *err)
 {
-	struct json j;
 	const char *term = getenv("TERM");
 	text_list env = { 0 };
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	if (print_argv(&j, argv, err))
 		return -1;
@@ -552,10 +550,9 @@ static int run_attached(struct command *command, const char *name, const char *p
 	const struct buf *body, struct error *err)
 {
 	const struct options *options = &command->options;
-	auto_buf struct buf out, errors;
 	struct exec_ended ended;
-	buf_init(&out, (size_t)-1 / 2);
-	buf_init(&errors, (size_t)-1 / 2);
+	auto_buf struct buf out = buf_empty((size_t)-1 / 2);
+	auto_buf struct buf errors = buf_empty((size_t)-1 / 2);
 	struct exec_call call = { .path = path,
 		.body = body,
 		.tty = options->tty,
@@ -585,8 +582,7 @@ static bool learn_output_limit(struct command *command, const char *name)
 
 static int run_once(struct command *command, const char *name, char *const *argv, struct error *err)
 {
-	auto_buf struct buf body;
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	const char *path = remote_workspace_path(&command->remote, name, "/exec");
 	if (print_request(&command->options, argv, &command->arena, &body, err))
 		return -1;

@@ -58,8 +58,7 @@ static void add_word(struct buf *out, struct str word)
 
 static const char *command_text(struct arena *arena, const struct json_value *argv)
 {
-	auto_buf struct buf text;
-	buf_init(&text, BUF_MAX_DEFAULT);
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	for (const struct json_value *word = argv ? argv->first : NULL; word; word = word->next) {
 		if (word->kind != JSON_STRING)
 			continue;
@@ -167,8 +166,7 @@ static int run_kill(struct command *command, struct error *err)
 	const char *asked = command->options.signal;
 	cli_ones all = { 0 };
 	int number = SIGTERM;
-	auto_buf struct buf body;
-	buf_init(&body, 64);
+	auto_buf struct buf body = buf_empty(64);
 	if ((asked && parse_signal(asked, &number, err)) || remote_open(remote, err))
 		return -1;
 	buf_printf(&body, "{\"signal\":%d}", number);

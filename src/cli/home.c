@@ -37,7 +37,6 @@ static int run_init(struct command *command, struct error *err)
 	enum quota_mechanism quota;
 	const char *home, *image;
 	char size[16];
-	struct json j;
 	uid_t uid;
 	gid_t gid;
 	home_find_owner(&uid, &gid);
@@ -53,7 +52,7 @@ static int run_init(struct command *command, struct error *err)
 			home_image_fs_name(fs), size, image, mechanism);
 		return 0;
 	}
-	json_init(&j, &command->out, false);
+	struct json j = json_to(&command->out, false);
 	json_object(&j, NULL);
 	json_text(&j, "home", home);
 	json_text(&j, "image", image);

@@ -104,10 +104,9 @@ static int pump_all(struct tail tails[2], struct error *err)
 
 static void print_json(const struct buf *out, const struct buf *errors, struct buf *text)
 {
-	struct json j;
 	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, false);
-	json_init(&j, text, false);
+	struct json j = json_to(text, false);
 	json_object(&j, NULL);
 	exec_print_output(&j, &output);
 	json_end(&j);

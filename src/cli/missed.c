@@ -141,8 +141,7 @@ static int compare_texts(const void *a, const void *b)
 
 static void print_json(const struct missed *missed, int code, struct buf *out)
 {
-	struct json j;
-	json_init(&j, out, true);
+	struct json j = json_to(out, true);
 	json_object(&j, NULL);
 	json_u64(&j, "exit_code", (uint64_t)code);
 	json_array(&j, "missed");
@@ -163,10 +162,9 @@ static void print_json(const struct missed *missed, int code, struct buf *out)
 
 static void print_text(const struct missed *missed, const char *program, int code, struct buf *out)
 {
-	auto_buf struct buf open, closed;
 	struct error why;
-	buf_init(&open, BUF_MAX_DEFAULT);
-	buf_init(&closed, BUF_MAX_DEFAULT);
+	auto_buf struct buf open = buf_empty(BUF_MAX_DEFAULT);
+	auto_buf struct buf closed = buf_empty(BUF_MAX_DEFAULT);
 	for (size_t i = 0; i < missed->entries.count; i++)
 		if (plan_system_check_shown(missed->entries.items[i], &why))
 			buf_printf(&closed, "    %s\n", missed->entries.items[i]);

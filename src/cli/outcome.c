@@ -51,10 +51,9 @@ void outcome_explain(const struct result *result, const struct limits *limits)
 void outcome_print(const struct result *result, const struct buf *out, const struct buf *errors,
 	const char *limiter, struct buf *text)
 {
-	struct json j;
 	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, result->truncated);
-	json_init(&j, text, false);
+	struct json j = json_to(text, false);
 	json_object(&j, NULL);
 	exec_print_result(&j, NULL, result, &output, limiter, NULL);
 	json_end(&j);

@@ -184,10 +184,9 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 static int carry_out(struct command *command, const struct plan *plan, struct run_state *state,
 	struct error *err)
 {
-	auto_buf struct buf out, errors;
 	struct result result;
-	buf_init(&out, (size_t)-1 / 2);
-	buf_init(&errors, (size_t)-1 / 2);
+	auto_buf struct buf out = buf_empty((size_t)-1 / 2);
+	auto_buf struct buf errors = buf_empty((size_t)-1 / 2);
 	struct sandbox_io io = { &out, &errors };
 	if (isolation_run(plan, &state->host.cgroups, &io, &result, err)) {
 		hint_at_command(plan, err);

@@ -203,8 +203,7 @@ static int print_request(struct command *command, struct buf *out, struct error 
 {
 	static const struct limits none;
 	const struct options *options = &command->options;
-	struct json j;
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	for (size_t i = 0; i < options->removed_labels.count; i++)
 		if (workspace_check_label(options->removed_labels.items[i], "", err))
@@ -227,8 +226,7 @@ static int run_update(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
 	const char *asked = command->operands.items[0];
-	auto_buf struct buf body;
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (print_request(command, &body, err) ||
 		remote_call(&command->remote, "PATCH",
 			remote_workspace_path(&command->remote, asked, ""), &body, &answer, err))

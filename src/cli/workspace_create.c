@@ -106,8 +106,7 @@ static int print_request(struct command *command, struct buf *out, struct error 
 {
 	const struct options *options = &command->options;
 	struct arena *arena = &command->arena;
-	struct json j;
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	if (command->operands.count)
 		json_text(&j, "name", command->operands.items[0]);
@@ -211,8 +210,7 @@ static int run(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
 	struct progress progress;
-	auto_buf struct buf body;
-	buf_init(&body, BODY_MAX);
+	auto_buf struct buf body = buf_empty(BODY_MAX);
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
 		cli_check_environment(&command->options, &command->arena, err) ||
 		print_request(command, &body, err) || remote_open(&command->remote, err))

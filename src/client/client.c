@@ -94,11 +94,10 @@ static int find_path(const char *host, struct arena *arena, const char **out, st
 
 int client_connect(struct client *client, const char *host, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	const char *path = NULL;
 	int fd;
 
-	arena_init(&arena);
 	if (find_path(host, &arena, &path, err) < 0 || open_socket(path, &fd, err) < 0)
 		return -1;
 	*client = (struct client){ .socket = fd, .host = strdup(path) };
@@ -324,10 +323,9 @@ static int send_body(struct client *client, const struct client_request *request
 
 int client_send(struct client *client, const struct client_request *request, struct error *err)
 {
-	auto_buf struct buf head;
 	int status;
 
-	buf_init(&head, BUF_MAX_DEFAULT);
+	auto_buf struct buf head = buf_empty(BUF_MAX_DEFAULT);
 	if (request->fd_count > CLIENT_FDS_MAX)
 		return fail(err, ERR_INVALID, "a request can't carry %d descriptors",
 			request->fd_count);
@@ -496,10 +494,9 @@ ssize_t client_read(struct client *client, struct client_response *response, voi
 int client_read_all(struct client *client, struct client_response *response, struct arena *arena,
 	struct error *err)
 {
-	auto_buf struct buf body;
 	ssize_t got;
 
-	buf_init(&body, BODY_MAX);
+	auto_buf struct buf body = buf_empty(BODY_MAX);
 	do {
 		char *room = buf_reserve(&body, PIECE);
 		if (!room)

@@ -374,8 +374,7 @@ int agent_send_spawn(struct agent *agent, struct error *err)
 	int null = exec_registry(agent->w->core)->null, fds[3] = { agent->inside, null, null };
 
 #ifdef CARREL_FAULTS
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	auto_arena struct arena arena = { 0 };
 	if (getenv("CARREL_FAULT"))
 		env[0] = arena_printf(&arena, "CARREL_FAULT=%s", getenv("CARREL_FAULT"));
 #endif

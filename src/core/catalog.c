@@ -75,9 +75,8 @@ int core_print_environment_metrics(
 	 * from a metric without a type. */
 	static const char typed[] = "# TYPE par_venv_count gauge\n",
 			  untyped[] = "# TYPE par_venv_count untyped\n";
-	auto_buf struct buf text;
 
-	buf_init(&text, BUF_MAX_DEFAULT);
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	if (access_check(core, request, VERB_DAEMON_MEASURE, NULL, err) ||
 		env_metrics_print(&core->envs, &text, err))
 		return -1;

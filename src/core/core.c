@@ -301,10 +301,9 @@ int core_find(const struct request *request, struct core *core, const char *text
 			return 0;
 		}
 	}
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	const char *why;
 	int64_t at_ms;
-	arena_init(&arena);
 	/* What there was of others is none of a bound principal's business either. */
 	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
 		return fail_hint(err, ERR_NOT_FOUND, "carrel ls lists the workspaces",

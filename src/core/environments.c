@@ -71,10 +71,9 @@ static int check_meta(const struct env_meta *meta, struct error *err)
 /* Reads the environment that has that name now, in place of the one that had it before. */
 static int renew(struct core *core, const char *name, struct env_pin *pin, struct error *err)
 {
-	struct arena arena;
+	struct arena arena = { 0 };
 	struct env_meta meta;
 	int fd;
-	arena_init(&arena);
 	if (env_use(&core->envs, name, &arena, &meta, &fd, err)) {
 		arena_done(&arena);
 		return -1;
@@ -198,10 +197,9 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 {
 	struct preparation *p = ctx;
 	struct core_workspace *w = p->w;
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	const char *name = NULL;
 	struct error err;
-	arena_init(&arena);
 	w->build_tag = 0;
 	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
 	if (!is_built)
@@ -220,8 +218,7 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
  * stay as they are, byte for byte: the hash of them is in the environment's name. */
 static int open_requirements(const struct workspace *model, int *out, struct error *err)
 {
-	auto_buf struct buf text;
-	buf_init(&text, ANSWER_MAX);
+	auto_buf struct buf text = buf_empty(ANSWER_MAX);
 	if (!model->requirements) {
 		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
@@ -256,13 +253,12 @@ static int build(struct preparation *p, struct error *err)
 	struct launch_message head = { .type = LAUNCH_BUILD };
 	const char *strings[LAUNCH_STRINGS_MAX];
 	size_t count = 0, bytes = 0;
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	text_list words;
 	auto_close int input = -1;
 	auto_close int errors = -1;
 	strings[count++] = PACKAGE_ID;
 	strings[count++] = model->python ? model->python : "";
-	arena_init(&arena);
 	words = workspace_copy_texts(&arena, &model->build_options);
 	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
 		vec_push(
@@ -293,10 +289,9 @@ void environment_cancel(struct core_workspace *w)
 void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	const char *name = NULL;
 	struct error err;
-	arena_init(&arena);
 	if (!environment_is_asked(&w->model)) {
 		done(ctx, NULL);
 		return;

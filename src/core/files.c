@@ -193,10 +193,9 @@ static void on_answer(void *ctx, const struct agent_answer *from, const struct e
 {
 	struct asking *asking = ctx;
 	struct files_answer answer = { .fd = -1 };
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct error err;
 
-	arena_init(&arena);
 	if (failed) {
 		err = *failed;
 		if (err.sys_errno == EDQUOT) /* a quota of the file system: the workspace's limit */
@@ -266,11 +265,10 @@ void files_do(const struct request *request, struct core_workspace *w,
 		.flags = what->recursive ? AGENT_RECURSIVE : 0,
 		.limit = what->limit,
 		.fd = -1 };
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct str after = { 0 };
 	struct error err;
 
-	arena_init(&arena);
 	int failed = files_enter(request, verbs[what->verb].right, w, &err) < 0 ||
 		     files_clean_path(what->path, path, &err) < 0 ||
 		     (what->to && files_clean_path(what->to, target, &err) < 0);

@@ -123,8 +123,7 @@ static void note_sent(struct core_exec *e)
 static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
 	struct core_workspace *w = e->workspace;
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	auto_arena struct arena arena = { 0 };
 	text_list env = env_of(&arena, w->sandbox.connection, spec, e->record.tty);
 	struct init_spawn what = { e->record.argv.items, env.items, e->record.cwd, INIT_NO_PIDFD };
 	if (!wants_started(e))

@@ -33,12 +33,10 @@ void journal_done(struct journal *journal)
 static struct str print(
 	uint64_t id, const char *type, const char *workspace, const char *name, va_list more)
 {
-	struct buf out;
-	struct json j;
 	char time[32];
 	const char *key;
-	buf_init(&out, 65536);
-	json_init(&j, &out, false);
+	struct buf out = buf_empty(65536);
+	struct json j = json_to(&out, false);
 	clock_format_now(time);
 	json_object(&j, NULL);
 	json_u64(&j, "id", id);

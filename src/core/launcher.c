@@ -68,9 +68,8 @@ uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
 	const char *const *strings, size_t count, const int *fds, int fd_count, launcher_fn *fn,
 	void *ctx)
 {
-	auto_buf struct buf packet;
 	struct error err;
-	buf_init(&packet, CHANNEL_SIZE_MAX);
+	auto_buf struct buf packet = buf_empty(CHANNEL_SIZE_MAX);
 	head->tag = launcher->next_tag++;
 	/* Whatever goes into a message has been checked before: a packet that can't be made is a
 	 * bug. */

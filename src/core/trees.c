@@ -38,9 +38,8 @@ static int write_file(int dir, const char *name, struct str text, struct error *
  */
 int tree_write_context(struct core_workspace *w, struct error *err)
 {
-	auto_buf struct buf text;
 	char path[64];
-	buf_init(&text, 65536);
+	auto_buf struct buf text = buf_empty(65536);
 	workspace_print_context(&w->model, &text);
 	str_format(path, sizeof path, "%s", w->model.id);
 	auto_close int dir =

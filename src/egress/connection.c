@@ -301,7 +301,6 @@ void connection_relay(struct connection *c)
 {
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 	size_t head_len = c->request.head_len, rest = c->head.len - head_len;
-	auto_buf struct buf out;
 	size_t taken = rest;
 
 	c->state = RELAYING;
@@ -309,7 +308,7 @@ void connection_relay(struct connection *c)
 	connection_set_timer(c, c->policy->given.limits.idle_ms);
 	c->policy->status.connections++;
 	c->policy->status.last_failure[0] = '\0';
-	buf_init(&out, 4 * FORWARD_HEAD_MAX);
+	auto_buf struct buf out = buf_empty(4 * FORWARD_HEAD_MAX);
 	if (c->request.is_connect) {
 		keep_in_flow(&c->flows[UPSTREAM], established, sizeof established - 1);
 	} else {

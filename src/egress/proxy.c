@@ -10,12 +10,10 @@
 
 static int set_authorization(struct forward_proxy *proxy, struct str user, struct error *err)
 {
-	auto_arena struct arena arena;
-	auto_buf struct buf out;
+	auto_arena struct arena arena = { 0 };
 	struct str plain;
 
-	arena_init(&arena);
-	buf_init(&out, sizeof proxy->authorization);
+	auto_buf struct buf out = buf_empty(sizeof proxy->authorization);
 	/* A '%' that begins no escape is a part of the password. */
 	if (!uri_decode(&arena, user, false, &plain))
 		plain = user;
@@ -29,11 +27,10 @@ static int set_authorization(struct forward_proxy *proxy, struct str user, struc
 
 int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct forward_proxy made = { 0 };
 	struct uri parts;
 
-	arena_init(&arena);
 	if (!strstr(url, "://"))
 		url = arena_printf(&arena, "http://%s", url);
 	if (!uri_split(url, &parts) || strncasecmp(url, "http://", 7) != 0)

@@ -88,9 +88,8 @@ static void begin_tunnel(struct connection *c)
 {
 	bool is_v6 = strchr(c->request.host, ':') != NULL;
 	const char *open = is_v6 ? "[" : "", *close = is_v6 ? "]" : "";
-	auto_buf struct buf head;
 
-	buf_init(&head, 4096);
+	auto_buf struct buf head = buf_empty(4096);
 	buf_printf(&head, "CONNECT %s%s%s:%u HTTP/1.1\r\nHost: %s%s%s:%u\r\n", open,
 		c->request.host, close, c->request.port, open, c->request.host, close,
 		c->request.port);

@@ -49,9 +49,7 @@ const struct lock_package *pip_for(const char *minor, struct arena *arena)
 const char *wheel_key(struct arena *arena, const struct lock_package *package, const char *tag,
 	const struct index_set *built_from)
 {
-	auto_buf struct buf key = { 0 };
-
-	buf_init(&key, LOCK_MAX);
+	auto_buf struct buf key = buf_empty(LOCK_MAX);
 	buf_printf(&key, "wheel %s==%s", package->name, package->version);
 	for (size_t i = 0; i < package->hashes.count; i++)
 		buf_printf(&key, " %s", package->hashes.items[i]);
@@ -198,10 +196,9 @@ static int add_layer(const struct env_store *store, struct composition *c, const
 static int layer_bytes(
 	const struct env_store *store, const char *id, uint64_t *bytes, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct manifest manifest = { 0 };
 
-	arena_init(&arena);
 	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
 		return -1;
 	for (size_t i = 0; i < manifest.entries.count; i++)
@@ -215,10 +212,9 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 	struct arena *arena, struct error *err)
 {
 	struct env_meta *meta = c->meta;
-	auto_buf struct buf text = { 0 };
 	struct error ignored;
 
-	buf_init(&text, LOCK_MAX);
+	auto_buf struct buf text = buf_empty(LOCK_MAX);
 	buf_text(&text, list_head(c->packages, arena));
 	if (c->index)
 		buf_printf(&text, " %s", c->index);

@@ -51,7 +51,6 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	struct job job = { .argv = argv,
 		.timeout_ms = builder->store->config.install_timeout_ms,
 		.disk_bytes = builder->store->config.max_install_bytes };
-	auto_buf struct buf out;
 
 	job_bind(&job, arena, uv->path, UV_INSIDE);
 	vec_push(arena, &job.binds, (struct job_bind){ stage, pythons, true });
@@ -62,7 +61,7 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	job_set_env(&job, arena, "NO_COLOR", "1");
 	if (mirror)
 		job_set_env(&job, arena, MIRROR, mirror);
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	return job_run(builder->runner, &job, &out, err);
 }
 

@@ -56,7 +56,7 @@ static void append_log(const struct home *home, struct str line)
 static void begin(struct json *j, struct buf *out, const char *event, const char *venv)
 {
 	buf_init(out, EVENT_MAX);
-	json_init(j, out, false);
+	*j = json_to(out, false);
 	json_object(j, NULL);
 	json_text(j, "event", event);
 	json_text(j, "venv", venv);
@@ -129,9 +129,9 @@ void events_installing(const struct events *events, const char *venv, const char
 /* The seed's fields, and from where it was installed: the audit record of a build. */
 void events_installed(const struct events *events, const struct env_meta *meta, double seconds)
 {
-	auto_buf struct buf out, pin;
+	auto_buf struct buf out;
 	struct json j;
-	buf_init(&pin, EVENT_MAX);
+	auto_buf struct buf pin = buf_empty(EVENT_MAX);
 	begin(&j, &out, "Dependencies installed successfully", meta->name);
 	json_real(&j, "duration_seconds", seconds);
 	json_array(&j, "installed_packages");

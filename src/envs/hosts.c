@@ -78,10 +78,9 @@ static int ask(const struct runner *runner, const struct index_set *one,
 static int keep(const struct home *home, const char *identity, const struct answer *answer,
 	struct error *err)
 {
-	auto_buf struct buf text;
 	int count = 0;
 
-	buf_init(&text, BUF_MAX_DEFAULT);
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	for (size_t i = 0; i < answer->lines.count; i++)
 		if (strcmp(answer->lines.items[i].key, "host") != 0 || ++count <= FILE_HOSTS_MAX)
 			buf_printf(&text, "%s %s\n", answer->lines.items[i].key,

@@ -43,12 +43,10 @@ struct gatherer {
 static int read_all(
 	int fd, const char *path, struct arena *arena, struct str *text, struct error *err)
 {
-	auto_buf struct buf all = { 0 };
-
 	/* Not by its size: it may be a pipe (process substitution). */
 	if (fcntl(fd, F_SETFL, 0) < 0)
 		return fail_errno(err, "read '%s'", path);
-	buf_init(&all, REQUIREMENTS_MAX + 65536);
+	auto_buf struct buf all = buf_empty(REQUIREMENTS_MAX + 65536);
 	for (;;) {
 		char *room = buf_reserve(&all, 65536);
 		ssize_t got = room ? fd_read_full(fd, room, 65536) : 0;
@@ -522,9 +520,8 @@ static int make_text(struct gatherer *g)
 {
 	const struct env_request *request = g->request;
 	struct env_wanted *wanted = g->wanted;
-	auto_buf struct buf out = { 0 };
 
-	buf_init(&out, REQUIREMENTS_MAX);
+	auto_buf struct buf out = buf_empty(REQUIREMENTS_MAX);
 	for (size_t i = 0; i < wanted->requirements.count; i++)
 		buf_printf(&out, "%s\n", wanted->requirements.items[i].shown);
 	size_t plain = out.len;

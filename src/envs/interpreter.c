@@ -324,9 +324,8 @@ int interpreter_absent(
 	const struct home *home, const char *what, struct arena *arena, struct error *err)
 {
 	interpreter_list list;
-	auto_buf struct buf text;
 
-	buf_init(&text, ERROR_HINT_SIZE);
+	auto_buf struct buf text = buf_empty(ERROR_HINT_SIZE);
 	interpreters_find(home, arena, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		const char *next = arena_printf(arena, "%s%s (%s)",
@@ -519,10 +518,9 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 static int ask(const struct runner *runner, const struct job *job, struct arena *arena,
 	struct answer *answer, struct error *err)
 {
-	auto_buf struct buf out;
 	bool ended_well;
 
-	buf_init(&out, ANSWER_MAX);
+	auto_buf struct buf out = buf_empty(ANSWER_MAX);
 	if (job_try(runner, job, &out, &ended_well, err) < 0)
 		return -1;
 	if (ended_well && answer_parse((struct str){ out.data, out.len }, arena, answer, err) == 0)

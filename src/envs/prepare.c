@@ -13,7 +13,7 @@
  * neither to people nor to the audit: the build that it is part of does. */
 static int prepare(const struct making *making, bool is_pip_plain)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct env_store store = *making->store;
 	struct builder builder = *making->builder;
 	struct build_problem problem = { 0 };
@@ -22,7 +22,6 @@ static int prepare(const struct making *making, bool is_pip_plain)
 	store.events = (struct events){ .sink = -1 };
 	builder.store = &store;
 	builder.progress = NULL;
-	arena_init(&arena);
 	struct making own = { .builder = &builder,
 		.store = &store,
 		.wanted = making->wanted,

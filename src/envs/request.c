@@ -361,9 +361,7 @@ int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, stru
 const char *project_key(
 	const struct env_wanted *wanted, const struct env_project *project, struct arena *arena)
 {
-	auto_buf struct buf key = { 0 };
-
-	buf_init(&key, REQUIREMENTS_MAX);
+	auto_buf struct buf key = buf_empty(REQUIREMENTS_MAX);
 	buf_printf(&key, "project 1 %s %s %s", wanted->python.tag, project->digest, project->path);
 	/* Where the tools of its build come from, as in wheel_key. */
 	if (wanted->indexes.index)
@@ -382,10 +380,9 @@ const char *editable_key(const struct env_wanted *wanted, struct arena *arena)
 
 const char *editable_text(const struct env_wanted *wanted, struct arena *arena)
 {
-	auto_buf struct buf text = { 0 };
 	struct stat st;
 
-	buf_init(&text, REQUIREMENTS_MAX);
+	auto_buf struct buf text = buf_empty(REQUIREMENTS_MAX);
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const char *path = wanted->projects.items[i].path;
 		const char *source = arena_printf(arena, "%s/src", path);

@@ -22,7 +22,6 @@ static int read_uv_lock(struct making *making, struct error *err)
 	const struct env_request *request = making->wanted->request;
 	struct env_wanted *wanted = making->wanted;
 	struct arena *arena = making->arena;
-	auto_buf struct buf out = { 0 };
 	requirement_list list = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
@@ -32,7 +31,7 @@ static int read_uv_lock(struct making *making, struct error *err)
 	if (making_put(making, "uv.lock", wanted->uv_lock, err) < 0 ||
 		making_put(making, "pyproject.toml", wanted->uv_project, err) < 0)
 		return -1;
-	buf_init(&out, UV_OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(UV_OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
 	uv.job.forward = false;
 	for (size_t i = 0; i < request->extras.count; i++)
@@ -57,13 +56,12 @@ static int read_uv_lock(struct making *making, struct error *err)
 static int add_choices(struct making *making, struct uv_job *uv, struct error *err)
 {
 	const requirement_list *list = &making->wanted->constraints;
-	auto_buf struct buf text = { 0 };
 
 	if (making->wanted->is_pre)
 		uv_add(making, uv, "--prerelease", "allow");
 	if (list->count == 0)
 		return 0;
-	buf_init(&text, REQUIREMENTS_MAX);
+	auto_buf struct buf text = buf_empty(REQUIREMENTS_MAX);
 	for (size_t i = 0; i < list->count; i++)
 		buf_printf(&text, "%s\n", list->items[i].text);
 	uv_add(making, uv, "--constraints", ENV_INPUT("constraints.txt"));
@@ -74,9 +72,8 @@ static int add_choices(struct making *making, struct uv_job *uv, struct error *e
 static int put_requirements(struct making *making, struct error *err)
 {
 	const requirement_list *list = &making->wanted->requirements;
-	auto_buf struct buf text = { 0 };
 
-	buf_init(&text, 2 * REQUIREMENTS_MAX);
+	auto_buf struct buf text = buf_empty(2 * REQUIREMENTS_MAX);
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].kind == REQUIREMENT_PACKAGE ||
 			list->items[i].kind == REQUIREMENT_URL)
@@ -114,17 +111,15 @@ static bool has_addresses(const struct making *making)
 
 static int parse_resolved(struct making *making, struct str text, struct error *err)
 {
-	auto_buf struct buf plain = { 0 }, own = { 0 };
-
 	if (has_addresses(making)) {
 		if (pylock_parse(text, making->arena, &making->addresses, err) < 0)
 			return -1;
 		pylock_to_lock(&making->addresses, making->arena, &making->packages);
 		return 0;
 	}
-	buf_init(&own, UV_OUTPUT_MAX);
+	auto_buf struct buf own = buf_empty(UV_OUTPUT_MAX);
 	sources_without_projects(making, text, &own);
-	buf_init(&plain, UV_OUTPUT_MAX);
+	auto_buf struct buf plain = buf_empty(UV_OUTPUT_MAX);
 	wheel_urls_to_versions(&making->wanted->requirements, (struct str){ own.data, own.len },
 		making->arena, &plain);
 	text = (struct str){ arena_bytes(making->arena, plain.data, plain.len), plain.len };
@@ -136,10 +131,8 @@ static int parse_resolved(struct making *making, struct str text, struct error *
 
 void making_print_lock(struct making *making)
 {
-	auto_buf struct buf printed = { 0 };
-
 	sources_lock_locals(making);
-	buf_init(&printed, UV_OUTPUT_MAX);
+	auto_buf struct buf printed = buf_empty(UV_OUTPUT_MAX);
 	lock_print(&making->packages, &printed);
 	making->lock_text =
 		(struct str){ arena_bytes(making->arena, printed.data, printed.len), printed.len };
@@ -172,7 +165,6 @@ int making_resolve(struct making *making, struct error *err)
 	static const char *const by_address[] = { "pip", "compile", "--format", "pylock.toml",
 		"--no-header", "--no-annotate", "--no-build", "--python", ENV_PYTHON,
 		ENV_INPUT("requirements.txt"), NULL };
-	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
 
@@ -181,7 +173,7 @@ int making_resolve(struct making *making, struct error *err)
 	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
 		sources_take_locals(making, err) < 0 || put_requirements(making, err) < 0)
 		return -1;
-	buf_init(&out, UV_OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(UV_OUTPUT_MAX);
 	for (;;) {
 		if (making_reach(making, err) < 0)
 			return -1;
@@ -207,13 +199,12 @@ static int ask_for_torch(struct making *making, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--dry-run", "--no-deps",
 		"--no-build", "--target", "/tmp/target", NULL };
-	auto_buf struct buf out = { 0 }, errors = { 0 };
 	struct arena *arena = making->arena;
 	struct job_result result = { 0 };
 	struct uv_job uv;
 
-	buf_init(&out, UV_OUTPUT_MAX);
-	buf_init(&errors, UV_OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(UV_OUTPUT_MAX);
+	auto_buf struct buf errors = buf_empty(UV_OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
 	uv_add(making, &uv, "--python", making->wanted->python.path);
 	uv_add(making, &uv, "torch", NULL);

@@ -89,11 +89,10 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 int job_try(const struct runner *runner, const struct job *job, struct buf *out, bool *ended_well,
 	struct error *err)
 {
-	auto_buf struct buf errors;
 	struct job_result result = { 0 };
 	struct error own = { 0 };
 
-	buf_init(&errors, OUTPUT_MAX);
+	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	int failed = runner->run(runner->ctx, job, out, &errors, &result, &own);
 	*ended_well = !failed && result.end == JOB_EXITED && result.exit_code == 0;
 	if (!failed && !*ended_well)
@@ -114,9 +113,7 @@ int job_run(const struct runner *runner, const struct job *job, struct buf *out,
 int script_run(const struct runner *runner, const struct job *job, struct arena *arena,
 	struct answer *answer, struct error *err)
 {
-	auto_buf struct buf out;
-
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (job_run(runner, job, &out, err) < 0)
 		return -1;
 	return answer_parse((struct str){ out.data, out.len }, arena, answer, err);

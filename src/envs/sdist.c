@@ -48,11 +48,10 @@ static int failed(struct work *work, enum build_failure failure, struct error *e
 /* Runs one of our scripts in the current stage and reads its answer. */
 static int run_script(struct work *work, struct job *job, struct answer *answer, struct error *err)
 {
-	auto_buf struct buf out = { 0 }, errors = { 0 };
 	struct job_result result = { 0 };
 
-	buf_init(&out, OUTPUT_MAX);
-	buf_init(&errors, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
+	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	if (making_run(&work->making, job, &out, &errors, &result, err) < 0)
 		return -1;
 	if (result.end == JOB_TIMEOUT)
@@ -240,14 +239,13 @@ static int install_requires(struct work *work, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--no-build", "--python",
 		ENV_PYTHON, "-r", ENV_INPUT("requires.txt"), NULL };
-	auto_buf struct buf text = { 0 }, out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
 
 	if (work->requires.count == 0)
 		return 0;
-	buf_init(&text, OUTPUT_MAX);
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf text = buf_empty(OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	for (size_t i = 0; i < work->requires.count; i++)
 		buf_printf(&text, "%s\n", work->requires.items[i]);
 	if (making_reach(&work->making, err) < 0 ||

@@ -262,9 +262,8 @@ static void add_wanted_by_others(
 static int put_requirements(struct making *making, const char *name, struct error *err)
 {
 	const requirement_list *list = &making->wanted->requirements;
-	auto_buf struct buf text = { 0 };
 
-	buf_init(&text, 2 * REQUIREMENTS_MAX);
+	auto_buf struct buf text = buf_empty(2 * REQUIREMENTS_MAX);
 	buf_printf(&text, "%s\n", name);
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].kind == REQUIREMENT_PACKAGE &&
@@ -283,14 +282,13 @@ static struct lock_package *find_version(struct making *making, const char *name
 	static const char *const arguments[] = { "pip", "compile", "--no-deps", "--offline",
 		"--generate-hashes", "--no-header", "--no-annotate", "--python", ENV_PYTHON,
 		ENV_INPUT("source.txt"), NULL };
-	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	lock_list list = { 0 };
 	struct uv_job uv;
 
 	if (put_requirements(making, name, err) < 0)
 		return NULL;
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
 	uv.job.forward = false;
 	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)

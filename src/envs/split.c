@@ -210,10 +210,9 @@ static int read_all(int dir, const char *path, struct buf *out, struct error *er
 static int write_record(
 	struct split *split, int info, const wheel_record_list *lines, struct error *err)
 {
-	auto_buf struct buf text = { 0 };
 	auto_close int fd = -1;
 
-	buf_init(&text, WHEEL_RECORD_MAX);
+	auto_buf struct buf text = buf_empty(WHEEL_RECORD_MAX);
 	for (size_t i = 0; i < lines->count; i++) {
 		struct str line = lines->items[i].line;
 
@@ -252,8 +251,7 @@ static int read_record(struct split *split, int site, const char *info_name,
 	if (info < 0)
 		return fail_errno(err, "open '%s'", info_name);
 	package->info = arena_text(split->arena, info_name);
-	auto_buf struct buf raw = { 0 };
-	buf_init(&raw, WHEEL_RECORD_MAX + 1);
+	auto_buf struct buf raw = buf_empty(WHEEL_RECORD_MAX + 1);
 	if (read_all(info, "RECORD", &raw, err) < 0)
 		return error_context(err, "%s==%s", package->name, package->version);
 	struct str kept = { arena_bytes(split->arena, raw.data, raw.len), raw.len };

@@ -496,10 +496,9 @@ int env_read_file(const struct env_store *store, const char *name, const char *f
 	struct buf *out, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	char path[ENVS_PATH_MAX], failed_path[ENVS_PATH_MAX];
 	struct str text;
-	arena_init(&arena);
 	if (envs_check_name(name, err))
 		return -1;
 	str_format(path, sizeof path, "%s/%s", name, file);

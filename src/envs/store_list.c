@@ -95,11 +95,10 @@ static void keep_sizes(const struct env_store *store, const struct buf *lines)
 int envs_measure_layers(const struct env_store *store, struct arena *arena, struct map *sizes,
 	uint64_t *total, struct error *err)
 {
-	auto_buf struct buf lines;
 	struct map known;
 	text_list ids = { 0 };
 	uint64_t sum = 0;
-	buf_init(&lines, SIZES_MAX);
+	auto_buf struct buf lines = buf_empty(SIZES_MAX);
 	map_init(&known, arena);
 	read_sizes(store, &known);
 	if (layers_list(&store->layers, arena, &ids, err))
@@ -247,12 +246,11 @@ static int measure_directories(const struct env_store *store, const text_list *n
 
 int env_metrics_print(const struct env_store *store, struct buf *out, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct map sizes;
 	struct histogram histogram = { 0 };
 	text_list names = { 0 };
 	uint64_t bytes, count = 0;
-	arena_init(&arena);
 	map_init(&sizes, &arena);
 	auto_leave const struct home *home = home_entered(store->home);
 	if (envs_measure_layers(store, &arena, &sizes, &bytes, err) ||

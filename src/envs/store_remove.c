@@ -78,12 +78,11 @@ static int remove_one(const struct env_store *store, const char *name, struct er
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	char id[ID_LEN + 1], old[sizeof ENVS_OLD + ID_LEN];
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	auto_close int fd = -1;
 	struct env_meta meta = { 0 };
 	struct error unimportant;
 	bool is_gone;
-	arena_init(&arena);
 	if (claim(store, name, &fd)) {
 		if (errno == EAGAIN)
 			return fail_hint(err, ERR_CONFLICT,
@@ -128,10 +127,9 @@ static void sweep_draft(const struct env_store *store, const char *name)
 void env_sweep(const struct env_store *store)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	text_list names = { 0 };
 	struct error unimportant;
-	arena_init(&arena);
 	envs_names_in(store, ".", &arena, &names, &unimportant);
 	for (size_t i = 0; i < names.count; i++)
 		if (str_starts_with(str_from(names.items[i]), ENVS_NEW))
@@ -261,10 +259,9 @@ static void sweep_lists(int dir, const kept_list *lists, int64_t now)
 
 static void sweep_kept(const struct env_store *store, const text_list *names)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	kept_list locks = { 0 }, lists = { 0 };
 	int64_t now = clock_now_ms() / 1000;
-	arena_init(&arena);
 	auto_close int dir =
 		openat(store->dir, LOCKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	for (size_t i = 0; i < names->count; i++) {
@@ -316,9 +313,8 @@ static int collect_locked(
 	const struct env_store *store, uint64_t *count, uint64_t *bytes, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct map live;
-	arena_init(&arena);
 	map_init(&live, &arena);
 	if (find_live(store, &arena, &live, err))
 		return -1;

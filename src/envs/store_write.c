@@ -173,10 +173,9 @@ static bool link_shared(int shared, int dir, const char *name, mode_t mode, stru
 static int write_files(const struct env_store *store, const struct env_meta *meta,
 	const struct env_files *files, struct draft *draft, struct error *err)
 {
-	auto_buf struct buf text, launcher;
 	auto_close int shared = -1;
-	buf_init(&text, ENVS_META_MAX);
-	buf_init(&launcher, LAUNCHER_MAX);
+	auto_buf struct buf text = buf_empty(ENVS_META_MAX);
+	auto_buf struct buf launcher = buf_empty(LAUNCHER_MAX);
 	print_launcher(store, &launcher);
 	env_meta_print(meta, &text);
 	if (text.overflow || launcher.overflow)

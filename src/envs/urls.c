@@ -37,11 +37,10 @@ const char *wheel_url_version(const char *url, struct arena *arena)
 {
 	struct str path = until(str_from(url), "?#"), name, version, rest;
 	const char *file = path_basename(arena_bytes(arena, path.data, path.len));
-	auto_buf struct buf text = { 0 };
 
 	if (!str_cut(str_from(file), '-', &name, &rest) || !str_cut(rest, '-', &version, &rest))
 		return NULL;
-	buf_init(&text, 256);
+	auto_buf struct buf text = buf_empty(256);
 	for (size_t i = 0; i < version.len; i++) {
 		bool is_plus = version.len - i >= 3 && memcmp(version.data + i, "%2B", 3) == 0;
 

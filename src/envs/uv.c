@@ -41,9 +41,7 @@ static const struct build {
 
 void job_reach_indexes(struct job *job, struct arena *arena, const struct index_set *indexes)
 {
-	auto_buf struct buf text;
-
-	buf_init(&text, BUF_MAX_DEFAULT);
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	if (indexes->index)
 		buf_printf(&text, "%s\n", index_full(indexes, indexes->index));
 	for (size_t i = 0; i < indexes->extra.count; i++)
@@ -140,9 +138,8 @@ static int find_version(const struct home *home, const struct runner *runner,
 	struct error *err)
 {
 	struct answer answer;
-	auto_buf struct buf out;
 
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (known_read(home, ROOM, candidate->identity, arena, &answer, NULL) &&
 		answer_get(&answer, "version")) {
 		*version = answer_get(&answer, "version");
@@ -326,9 +323,8 @@ static int ask_uv(const struct runner *runner, const struct candidate *candidate
 	struct arena *arena, const char **url, struct error *err)
 {
 	const char *const args[] = { "pip", "install", "--help", NULL };
-	auto_buf struct buf out;
 
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (ask(runner, candidate->path, args, arena, &out, err) < 0)
 		return -1;
 	*url = index_default_in_help((struct str){ out.data, out.len }, arena);
@@ -338,12 +334,11 @@ static int ask_uv(const struct runner *runner, const struct candidate *candidate
 static int ask_pip(const struct runner *runner, const struct interpreter *python,
 	struct arena *arena, const char **url, struct error *err)
 {
-	auto_buf struct buf out;
 	struct answer answer;
 	struct job job;
 	bool ended_well;
 
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	script_job(&job, arena, python, script_default_index, true, NULL);
 	job.timeout_ms = ASK_TIMEOUT_MS;
 	if (job_try(runner, &job, &out, &ended_well, err) < 0)

@@ -23,11 +23,9 @@
 static void set_joined(struct making *making, struct job *job, const char *key,
 	const char *const *items, size_t count)
 {
-	auto_buf struct buf text = { 0 };
-
 	if (count == 0)
 		return;
-	buf_init(&text, 65536);
+	auto_buf struct buf text = buf_empty(65536);
 	for (size_t i = 0; i < count; i++)
 		buf_printf(&text, "%s%s", i > 0 ? " " : "", items[i]);
 	job_set_env(job, making->arena, key, arena_bytes(making->arena, text.data, text.len));
@@ -45,9 +43,8 @@ static void add_links(struct making *making, struct uv_job *uv)
 {
 	const struct env_request *request = making->wanted->request;
 	struct arena *arena = making->arena;
-	auto_buf struct buf urls = { 0 };
 
-	buf_init(&urls, 65536);
+	auto_buf struct buf urls = buf_empty(65536);
 	for (size_t i = 0; i < request->find_links.count; i++) {
 		const char *link = request->find_links.items[i];
 		const char *inside = arena_printf(arena, LINKS_INSIDE "/%zu", i);
@@ -192,10 +189,9 @@ static void show_warnings(struct making *making, struct str errors)
 static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	struct uv_error *said, bool *is_done, struct error *err)
 {
-	auto_buf struct buf errors = { 0 };
 	struct job_result result = { 0 };
 
-	buf_init(&errors, UV_OUTPUT_MAX);
+	auto_buf struct buf errors = buf_empty(UV_OUTPUT_MAX);
 	buf_clear(out);
 	if (making_run(making, &uv->job, out, &errors, &result, err) < 0 ||
 		making_explain_end(making, &result, err) < 0)

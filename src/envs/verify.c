@@ -31,9 +31,7 @@ static void find(struct arena *arena, env_findings *findings, const char *layer,
 static int read_kept(const struct env_store *store, const char *name, const char *file,
 	struct arena *arena, struct str *text, struct error *err)
 {
-	auto_buf struct buf all = { 0 };
-
-	buf_init(&all, FILE_MAX);
+	auto_buf struct buf all = buf_empty(FILE_MAX);
 	*text = STR("");
 	if (env_read_file(store, name, file, &all, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
@@ -100,7 +98,6 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 	struct arena *arena, env_findings *findings, struct error *err)
 {
 	struct job job = { .environment = meta, .timeout_ms = CHECK_MS };
-	auto_buf struct buf out = { 0 };
 	struct answer answer = { 0 };
 	VEC(char *) argv = { 0 };
 	const char *prefix;
@@ -115,7 +112,7 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 				meta->packages.items[i].version));
 	vec_push(arena, &argv, NULL);
 	job.argv = argv.items;
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (job_run(builder->runner, &job, &out, err) < 0) {
 		/* The sandbox itself failed, or Python did in it: only that is a finding. */
 		if (err->code != ERR_FAILED)

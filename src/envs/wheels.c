@@ -98,10 +98,9 @@ static bool print_addresses(
 static int put_lock(struct making *making, const package_list *packages, bool again,
 	const char **name, struct error *err)
 {
-	auto_buf struct buf text = { 0 };
 	lock_list list = { 0 };
 
-	buf_init(&text, OUTPUT_MAX);
+	auto_buf struct buf text = buf_empty(OUTPUT_MAX);
 	if (!again || making->is_by_address)
 		making->is_by_address = print_addresses(making, packages, &text);
 	*name = "pylock.toml";
@@ -138,11 +137,10 @@ static int run_uv(struct making *making, const char *lock, bool is_offline, stru
 	static const char *const arguments[] = { "pip", "install", "--no-deps", "--require-hashes",
 		"--no-build", "--link-mode", "hardlink", "--python", ENV_PYTHON, "--requirements",
 		NULL };
-	auto_buf struct buf out = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
 
-	buf_init(&out, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
 	uv_add(making, &uv, arena_printf(making->arena, ENV_INPUT("%s"), lock), NULL);
 	sources_show(making, &uv, false);
@@ -173,15 +171,14 @@ static int compile(struct making *making, const char *site, struct error *err)
 		arena_text(arena, "-c"), arena_text(arena, script_compile),
 		arena_printf(arena, ENV_INSIDE "/%s", site), arena_printf(arena, "%d", LAYER_MTIME),
 		NULL };
-	auto_buf struct buf out = { 0 }, errors = { 0 };
 	struct job job = { .argv = argv };
 	struct job_result result = { 0 };
 
 	interpreter_bind(python, arena, &job);
 	/* The order of sets is in the bytecode. */
 	job_set_env(&job, arena, "PYTHONHASHSEED", "0");
-	buf_init(&out, OUTPUT_MAX);
-	buf_init(&errors, OUTPUT_MAX);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
+	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	if (making_run(making, &job, &out, &errors, &result, err) < 0)
 		return -1;
 	if (result.end == JOB_TIMEOUT)

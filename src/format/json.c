@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include "format/json.h"
 
-void json_init(struct json *j, struct buf *out, bool pretty)
+struct json json_to(struct buf *out, bool pretty)
 {
-	*j = (struct json){ .out = out, .pretty = pretty };
+	return (struct json){ .out = out, .pretty = pretty };
 }
 
 static void new_line(struct json *j)

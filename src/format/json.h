@@ -16,7 +16,7 @@ struct json {
 	bool has_items[JSON_DEPTH_MAX];
 	bool is_array[JSON_DEPTH_MAX];
 };
-void json_init(struct json *j, struct buf *out, bool pretty);
+struct json json_to(struct buf *out, bool pretty); /* to initialize a writer */
 void json_object(struct json *j, const char *key);
 void json_array(struct json *j, const char *key);
 void json_end(struct json *j); /* closes the innermost object or array */

@@ -226,9 +226,8 @@ int pylock_requirements(
 		return -1;
 	for (size_t i = 0; i < r.list.count; i++) {
 		const struct pylock_package *package = &r.list.items[i];
-		auto_buf struct buf line;
 
-		buf_init(&line, TOML_MAX * 2);
+		auto_buf struct buf line = buf_empty(TOML_MAX * 2);
 		buf_printf(&line, "%s==%s%s%s", package->name, package->version,
 			package->marker ? " ; " : "", package->marker ? package->marker : "");
 		for (size_t j = 0; j < package->files.count; j++)

@@ -353,14 +353,13 @@ static struct str variable_at(struct str text)
 static int expand(struct parser *p)
 {
 	struct str rest = p->text;
-	auto_buf struct buf out = { 0 };
 	struct error ignored;
 
 	if (!has_variable(p->text))
 		return 0;
 	if (!p->find)
 		return refuse(p, "variables such as ${NAME} are not expanded");
-	buf_init(&out, EXPANDED_MAX);
+	auto_buf struct buf out = buf_empty(EXPANDED_MAX);
 	while (rest.len > 0) {
 		struct str name = variable_at(rest);
 		size_t used = name.len > 0 ? name.len + 3 : 1;

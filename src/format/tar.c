@@ -159,9 +159,8 @@ int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error
 	};
 	struct str whole = str_from(entry->name), prefix, name;
 	struct str link = str_from(entry->link ? entry->link : "");
-	auto_buf struct buf records, map;
-	buf_init(&records, TAR_EXTRA_MAX);
-	buf_init(&map, TAR_EXTRA_MAX);
+	auto_buf struct buf records = buf_empty(TAR_EXTRA_MAX);
+	auto_buf struct buf map = buf_empty(TAR_EXTRA_MAX);
 	if (entry->is_sparse)
 		put_map(&map, entry);
 	uint64_t size = stored_size(entry, &map);

@@ -258,9 +258,8 @@ static const char *find_platforms(struct str text, struct arena *arena)
 {
 	struct str list = until(after(after(text, PLATFORMS), ": "), " hint: "), word;
 	bool is_windows = list.len > 0, is_mac = is_windows;
-	auto_buf struct buf tags;
 
-	buf_init(&tags, BUF_MAX_DEFAULT);
+	auto_buf struct buf tags = buf_empty(BUF_MAX_DEFAULT);
 	while (str_next(&list, ' ', &word)) {
 		word = first_word(word);
 		is_windows = is_windows && str_starts_with(word, "win");
@@ -276,9 +275,8 @@ static const char *find_platforms(struct str text, struct arena *arena)
 static const char *summarize(struct str text, struct arena *arena)
 {
 	static const char solution[] = "No solution found when resolving dependencies cause: ";
-	auto_buf struct buf out;
 
-	buf_init(&out, BUF_MAX_DEFAULT);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	text = until(text, " hint: ");
 	if (str_starts_with(text, "error: "))
 		text = after(text, "error: ");
@@ -298,10 +296,9 @@ static const char *summarize(struct str text, struct arena *arena)
 static const char *fill(
 	struct arena *arena, const char *template, const char *package, const char *detail)
 {
-	auto_buf struct buf out;
 	char shown[MESSAGE_MAX];
 
-	buf_init(&out, BUF_MAX_DEFAULT);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	for (const char *c = template; *c; c++) {
 		if (*c == '@')
 			buf_text(&out, package ? package : "a package");

@@ -182,7 +182,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
  * plan has an environment so that there is a place for one. */
 static void renew_base(struct launcher *launcher)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct plan_tree any = {
 		.target = env_python.target, .base = "/", .layers = "any", .upper = "any"
 	};
@@ -192,7 +192,6 @@ static void renew_base(struct launcher *launcher)
 	struct error err;
 	base_done(&launcher->base);
 	launcher->warm.mounts = -1;
-	arena_init(&arena);
 	vec_push(&arena, &any.lowers, "any");
 	vec_push(&arena, &options.environments, &any);
 	if (!facts.privileged)
@@ -208,9 +207,8 @@ static void renew_base(struct launcher *launcher)
 
 static int look_at_host(struct launcher *launcher, struct error *err)
 {
-	struct arena arena;
+	struct arena arena = { 0 };
 	struct host host;
-	arena_init(&arena);
 	host_init(&host);
 	const struct config *config = launcher->options->config;
 	if (host_look(&host, NULL, NULL, &arena, err) ||

@@ -75,8 +75,7 @@ void link_send(struct launcher *launcher, const struct launch_message *head,
 {
 	struct link *link = &launcher->link;
 	struct error err;
-	auto_buf struct buf data;
-	buf_init(&data, MESSAGE_MAX);
+	auto_buf struct buf data = buf_empty(MESSAGE_MAX);
 	if (link->channel < 0) /* core is away, and will ask */
 		return;
 	if (launch_encode(head, strings, count, &data, &err))

@@ -36,9 +36,8 @@ int launcher_start_role(
 {
 	const struct launch_options *options = launcher->options;
 	const struct config *config = options->config;
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1;
-	arena_init(&arena);
 	char *const argv[] = { arena_text(&arena, rows[which].name), NULL };
 	/* What a test wants to happen happens to the first core and its writers, not again to the
 	 * next. */

@@ -262,8 +262,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 	struct start_parts *parts, pid_t *pid, int *setup, struct error *err)
 {
 	const struct launch_message *head = &packet->head;
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	auto_arena struct arena arena = { 0 };
 	parts->counters = NO_COUNTERS;
 	struct start_trees trees = { .launcher = launcher,
 		.arena = &arena,

@@ -92,11 +92,10 @@ int layers_collect(const struct layer_store *store, const struct map *live, uint
 	uint64_t *bytes, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	text_list all = { 0 }, gone = { 0 };
 	uint64_t freed = 0;
 
-	arena_init(&arena);
 	if (file_names(store->dir, ".", &arena, &all) < 0)
 		return store_fail(err, "read", "layers");
 	for (size_t i = 0; i < all.count; i++) {

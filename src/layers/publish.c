@@ -236,10 +236,9 @@ static int write_manifest(struct publication *p, size_t i, struct buf *text, str
 
 static int write_all(struct publication *p, struct error *err)
 {
-	auto_buf struct buf text;
 	bool is_any = false;
 
-	buf_init(&text, MANIFEST_MAX);
+	auto_buf struct buf text = buf_empty(MANIFEST_MAX);
 	for (size_t i = 0; i < p->count; i++) {
 		if (!p->parts[i].is_new)
 			continue;

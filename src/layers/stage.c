@@ -91,12 +91,11 @@ static int sweep_one(int stages, const char *id, struct error *err)
 int layer_stages_sweep(const struct layer_store *store, uint64_t *count, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	auto_close int stages = -1;
 	text_list names = { 0 };
 	uint64_t total = 0;
 
-	arena_init(&arena);
 	if (home_open_directory(home, STAGES, &stages, err) < 0)
 		return -1;
 	if (file_names(stages, ".", &arena, &names) < 0)

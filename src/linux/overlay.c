@@ -25,10 +25,9 @@ static int set(int fs, const char *key, const char *value, struct error *err)
 static int make_by_list(
 	const struct overlay *overlay, unsigned attributes, int *tree, struct error *err)
 {
-	auto_buf struct buf options;
 	char link[32], target[4096];
 	auto_close int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	buf_init(&options, OPTIONS_MAX);
+	auto_buf struct buf options = buf_empty(OPTIONS_MAX);
 	if (here < 0 || mkdir(overlay->scratch, 0700) || chdir(overlay->scratch))
 		return fail_errno(err, "enter '%s'", overlay->scratch);
 	buf_text(&options, "userxattr");

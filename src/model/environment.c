@@ -110,12 +110,10 @@ void env_meta_print_use(
 void env_meta_print(const struct env_meta *meta, struct buf *out)
 {
 	char use[ENV_META_USE_LEN + 1];
-	auto_buf struct buf rest;
-	struct json j;
 
 	env_meta_print_use(meta->last_used_at, meta->use_count, use);
-	buf_init(&rest, BUF_MAX_DEFAULT);
-	json_init(&j, &rest, true);
+	auto_buf struct buf rest = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&rest, true);
 	json_object(&j, NULL);
 	json_text(&j, "package_id", meta->package_id);
 	json_text(&j, "requirements_sha256", meta->requirements_sha256);

@@ -223,8 +223,7 @@ void record_print_given(
 
 void record_print_kept(const struct record *record, const void *object, struct buf *out)
 {
-	struct json j;
-	json_init(&j, out, false);
+	struct json j = json_to(out, false);
 	print_object(&j, NULL, record, object, FIELD_KEPT);
 	json_finish(&j);
 }

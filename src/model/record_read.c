@@ -30,9 +30,7 @@ static void print_where(const struct where *where, struct buf *out)
 /* Puts the place before the error that is set. */
 static int at(const struct where *where, struct reader *r)
 {
-	auto_buf struct buf place;
-
-	buf_init(&place, 1024);
+	auto_buf struct buf place = buf_empty(1024);
 	print_where(where, &place);
 	return place.len ? error_context(r->err, "%s", place.data) : -1;
 }
@@ -239,9 +237,7 @@ static int read_cpus(
 static int fail_choice(const struct field *row, const struct where *where, struct reader *r,
 	const struct json_value *v)
 {
-	auto_buf struct buf list;
-
-	buf_init(&list, 400);
+	auto_buf struct buf list = buf_empty(400);
 	for (const struct field_choice *c = row->choices; c && c->name; c++)
 		buf_printf(&list, "%s%s", list.len ? ", " : "", c->name);
 	for (const char *const *name = row->names; name && *name; name++)
@@ -436,9 +432,8 @@ static int fail_unknown(const struct record *record, const struct where *where, 
 	const char *nearest = NULL;
 	size_t least = SIZE_MAX;
 	char shown[128];
-	auto_buf struct buf list;
 
-	buf_init(&list, ERROR_HINT_SIZE - 16);
+	auto_buf struct buf list = buf_empty(ERROR_HINT_SIZE - 16);
 	str_printable(shown, sizeof shown, name);
 	for (size_t i = 0; i < record->count; i++) {
 		if (!field_is(record, &record->rows[i], FIELD_IN))
@@ -533,9 +528,7 @@ static int check_present(const struct record *record, const struct where *where,
 		found = *name;
 	}
 	if (record->one_of && !found) {
-		auto_buf struct buf list;
-
-		buf_init(&list, 400);
+		auto_buf struct buf list = buf_empty(400);
 		for (const char *const *name = record->one_of; *name; name++)
 			buf_printf(&list, "%s'%s'", list.len ? " or " : "", *name);
 		fail(r->err, ERR_INVALID, "%s is missing", list.data);

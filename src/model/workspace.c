@@ -293,8 +293,7 @@ void workspace_print(
 	/* Every sandbox has all of them, or isn't started. */
 	const char *layers[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
 		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	auto_arena struct arena arena = { 0 };
 	struct workspace_shown shown = {
 		.model = *w,
 		.state = now->state,
@@ -321,8 +320,7 @@ static void print_seconds(struct json *j, const char *key, int64_t unix_ms)
 void workspace_print_context(const struct workspace *w, struct buf *out)
 {
 	const char *context_id = workspace_label(w, WORKSPACE_CONTEXT_LABEL);
-	struct json j;
-	json_init(&j, out, true);
+	struct json j = json_to(out, true);
 	json_object(&j, NULL);
 	json_text(&j, "context_id", context_id ? context_id : w->name);
 	json_text(&j, "agent", workspace_label(w, "agent"));

@@ -134,9 +134,8 @@ void respond_problem(
 	struct http_connection *c, const struct exchange *x, int status, const char *detail)
 {
 	const struct status *row = find_status(status);
-	auto_buf struct buf body;
 
-	buf_init(&body, BUF_MAX_DEFAULT);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	buf_printf(&body,
 		"{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->title,
 		status);

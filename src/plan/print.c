@@ -197,8 +197,7 @@ void plan_print(const struct plan *plan, struct buf *out)
 	static const char *const namespaces[] = { "user", "mount", "pid", "net", "ipc", "uts",
 		"cgroup", NULL };
 	static const char *const filters[] = { "landlock", "seccomp", "observe", NULL };
-	struct json j;
-	json_init(&j, out, true);
+	struct json j = json_to(out, true);
 	json_object(&j, NULL);
 	json_text(&j, "isolation", plan->isolation);
 	json_text(&j, "hostname", plan->hostname);

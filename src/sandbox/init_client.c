@@ -86,8 +86,7 @@ int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, c
 		!count_strings(spawn->env, &request.envc, &len) ||
 		request.argc + request.envc > INIT_STRINGS_MAX || len > INIT_BODY_MAX)
 		return fail_too_long(spawn, err);
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	auto_arena struct arena arena = { 0 };
 	char *body = arena_alloc(&arena, len);
 	char *at = append_strings(append_strings(body, spawn->argv), spawn->env);
 	memcpy(at, spawn->cwd, strlen(spawn->cwd) + 1);

@@ -37,10 +37,9 @@ struct slot_range slot_range_from(const char *uid_map)
 /* Makes the file of slots in the home. */
 static int open_uids(const char *path, int *fd, struct error *err)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	auto_close int run = -1;
 	struct home home;
-	arena_init(&arena);
 	if (home_open(path, &arena, &home, err))
 		return -1;
 	int failed = home_open_directory(&home, "run", &run, err);

@@ -205,8 +205,7 @@ static void print_put(struct buf *sql, const struct store_table *table)
 int sqlite_prepare_scan(
 	sqlite3 *db, const struct store_table *table, const char *tail, sqlite3_stmt **statement)
 {
-	auto_buf struct buf sql;
-	buf_init(&sql, 1024);
+	auto_buf struct buf sql = buf_empty(1024);
 	buf_text(&sql, "SELECT ");
 	print_columns(&sql, table);
 	buf_printf(&sql, " FROM %s %s", table->name, tail);
@@ -287,8 +286,7 @@ static int prepare(struct database *d, int which, const char *sql, struct error 
 
 static int prepare_all(struct database *d, struct error *err)
 {
-	auto_buf struct buf sql;
-	buf_init(&sql, 1024);
+	auto_buf struct buf sql = buf_empty(1024);
 	for (int i = 0; i < STATEMENT_COUNT; i++)
 		if (prepare(d, i, statement_texts[i], err))
 			return -1;

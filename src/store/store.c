@@ -48,8 +48,7 @@ static int load_row(
 	void *ctx, const struct store_table *table, const struct store_row *row, struct error *err)
 {
 	const struct load *load = ctx;
-	auto_arena struct arena arena;
-	arena_init(&arena);
+	auto_arena struct arena arena = { 0 };
 	void *object = arena_alloc(&arena, table->size);
 	if (row_read(table, row, &arena, object, err))
 		return error_context(err, "%.*s '%s' in %s", (int)strlen(table->name) - 1,
@@ -96,9 +95,8 @@ static int open_and_look(struct store *store, struct store_opened *opened, struc
 
 static bool is_readable(const struct store_table *table, const struct store_row *row)
 {
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 	struct error err;
-	arena_init(&arena);
 	return !row_read(table, row, &arena, arena_alloc(&arena, table->size), &err);
 }
 
@@ -233,8 +231,7 @@ void store_put(struct store *store, const struct store_table *table, const void 
 	struct store_write *write = queue(store, STORE_PUT, done, ctx);
 	struct arena *arena = &store->queue.arena;
 	struct store_row *row = &write->row;
-	auto_buf struct buf document;
-	buf_init(&document, STORE_DOCUMENT_MAX);
+	auto_buf struct buf document = buf_empty(STORE_DOCUMENT_MAX);
 	record_print_kept(table->record, object, &document);
 	write->table = index_of(table);
 	if (document.overflow) {

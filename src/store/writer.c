@@ -138,13 +138,12 @@ int store_write_for(int socket, int directory, const char *path, const char *url
 {
 	struct store_place place = { .directory = directory, .path = path };
 	const struct store_backend *backend;
-	auto_buf struct buf in, out;
 	void *db = NULL;
 	int got;
 	if (store_find_backend(url, &backend, &place.file, err))
 		return -1;
-	buf_init(&in, MESSAGE_MAX);
-	buf_init(&out, MESSAGE_MAX);
+	auto_buf struct buf in = buf_empty(MESSAGE_MAX);
+	auto_buf struct buf out = buf_empty(MESSAGE_MAX);
 	while ((got = receive(socket, &in)) > 0) {
 		struct store_batch batch;
 		struct error why;

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		&exec_fields, (struct str){ once.data, once.len }, &arena, &e, &err));
 	record_print_kept(&exec_fields, &e, &twice);
 	check(!strcmp(once.data, twice.data));
-	json_init(&j, &shown, false);
+	j = json_to(&shown, false);
 	exec_print(&j, NULL, &e);
 	json_finish(&j);
 	return 0;

@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct json j;
 
 	buf_init(&out, BUF_MAX_DEFAULT);
-	json_init(&j, &out, next_byte(&in) & 1);
+	j = json_to(&out, next_byte(&in) & 1);
 	json_array(&j, NULL);
 	while (in.rest.len > 0) {
 		uint8_t what = next_byte(&in);

@@ -206,7 +206,7 @@ static inline void on_workspace(struct fixture *f, const struct workspace *w)
 {
 	struct json j;
 
-	json_init(&j, &f->loaded, false);
+	j = json_to(&f->loaded, false);
 	workspace_print(&j, NULL, w, &(struct workspace_now){ .state = w->state });
 	record_print_kept(&workspace_record, w, &f->loaded);
 	buf_char(&f->loaded, '\n');
@@ -217,7 +217,7 @@ static inline void on_exec(struct fixture *f, const struct exec_record *e)
 {
 	struct json j;
 
-	json_init(&j, &f->loaded, false);
+	j = json_to(&f->loaded, false);
 	exec_print(&j, NULL, e);
 	record_print_kept(&exec_fields, e, &f->loaded);
 	buf_char(&f->loaded, '\n');

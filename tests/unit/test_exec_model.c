@@ -14,7 +14,7 @@ static void print_result(const struct result *result, struct str out, struct str
 	struct json j;
 
 	buf_clear(text);
-	json_init(&j, text, false);
+	j = json_to(text, false);
 	json_object(&j, NULL);
 	exec_print_result(&j, NULL, result, &output, limiter, NULL);
 	json_end(&j);
@@ -119,7 +119,7 @@ static void show(const struct exec_record *e, struct buf *text)
 	struct json j;
 
 	buf_clear(text);
-	json_init(&j, text, false);
+	j = json_to(text, false);
 	exec_print(&j, NULL, e);
 	json_finish(&j);
 }

@@ -9,7 +9,7 @@ static void nested_values_are_separated_and_closed(void **state)
 	struct json j;
 
 	buf_init(&out, 1000);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	json_object(&j, NULL);
 	json_text(&j, "text", "a\"b");
 	json_text(&j, "absent", NULL);
@@ -40,7 +40,7 @@ static void pretty_output_is_indented_by_two(void **state)
 	struct json j;
 
 	buf_init(&out, 1000);
-	json_init(&j, &out, true);
+	j = json_to(&out, true);
 	json_object(&j, NULL);
 	json_u64(&j, "a", 1);
 	json_array(&j, "b");
@@ -60,7 +60,7 @@ static void a_single_value_needs_no_container(void **state)
 	struct json j;
 
 	buf_init(&out, 1000);
-	json_init(&j, &out, true);
+	j = json_to(&out, true);
 	json_text(&j, NULL, "x");
 	json_finish(&j);
 	assert_string_equal(out.data, "\"x\"");
@@ -73,7 +73,7 @@ static void real_numbers_have_at_most_three_decimals(void **state)
 	struct json j;
 
 	buf_init(&out, 1000);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	json_array(&j, NULL);
 	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
 		json_real(&j, NULL, values[i]);
@@ -95,7 +95,7 @@ static void base64_is_padded_as_in_the_rfc(void **state)
 		char expected[32];
 
 		buf_init(&out, 1000);
-		json_init(&j, &out, false);
+		j = json_to(&out, false);
 		json_base64(&j, NULL, cases[i][0], strlen(cases[i][0]));
 		str_format(expected, sizeof expected, "\"%s\"", cases[i][1]);
 		assert_string_equal(out.data, expected);
@@ -108,7 +108,7 @@ static void too_much_is_an_overflow_of_the_buffer(void **state)
 	struct json j;
 
 	buf_init(&out, 10);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	json_array(&j, NULL);
 	for (int i = 0; i < 100; i++)
 		json_u64(&j, NULL, 12345);
@@ -122,7 +122,7 @@ static struct json started(struct buf *out, char kind)
 	struct json j;
 
 	buf_init(out, 1000);
-	json_init(&j, out, false);
+	j = json_to(out, false);
 	if (kind == '[')
 		json_array(&j, NULL);
 	if (kind == '{')

@@ -216,7 +216,7 @@ static void the_schema_says_what_is_read(void **state)
 	struct json j;
 
 	buf_init(&out, BUF_MAX_DEFAULT);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	record_print_schema(&j, NULL, &example, FIELD_IN);
 	json_finish(&j);
 	assert_int_equal(json_read((struct str){ out.data, out.len }, &arena, &v, &err), 0);
@@ -292,7 +292,7 @@ static void each_use_has_its_own_names(void **state)
 
 	buf_init(&out, BUF_MAX_DEFAULT);
 	vec_push(&arena, &n.labels, (struct text_pair){ "a", "b" });
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	record_print(&j, NULL, &noun, &n);
 	assert_string_equal(out.data, "{\"name\":\"n\",\"size_bytes\":1024,\"cpus\":1.5,"
 				      "\"wait_ms\":null,\"born_at\":null,"
@@ -303,7 +303,7 @@ static void each_use_has_its_own_names(void **state)
 				      "\"millicpus\":1500,\"labels\":[[\"a\",\"b\"]],"
 				      "\"later\":7}");
 	buf_clear(&out);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	n.cpus = 0;
 	record_print_given(&j, NULL, &noun, &n);
 	assert_string_equal(

@@ -175,7 +175,7 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 	struct json j;
 
 	buf_init(&out, BUF_MAX_DEFAULT);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	const struct workspace_now now = { WORKSPACE_RUNNING, true, "cgroup-v2" };
 	workspace_print(&j, NULL, &w, &now);
 	json_finish(&j);
@@ -196,7 +196,7 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"\"capabilities\",\"no_new_privs\",\"landlock\",\"seccomp\",\"limits\"],"
 		"\"warm\":true,\"ptrace\":false,\"snapshot\":null,\"error\":null}");
 	buf_clear(&out);
-	json_init(&j, &out, false);
+	j = json_to(&out, false);
 	w = (struct workspace){ .id = "0123456789abcdefghij", .name = "n", .error = "no space" };
 	workspace_print(&j, NULL, &w, &(struct workspace_now){ 0 });
 	assert_non_null(strstr(out.data, "\"state\":\"creating\""));
