@@ -14,7 +14,8 @@ ABOUT = f"""\
 - `bench/warm.c` is one process that takes all roads and times each: vfork+exec of `/bin/true` (**B**),
   one message to the carrel-init of a running sandbox (its core stands still, so that nobody else
   talks to it), and POST …/exec over one kept connection with the output captured, until the whole
-  answer is there. "create, true, remove" is POST, exec and DELETE on that connection; the row is on
+  answer is there. "create, true, remove" is POST, exec and DELETE on that connection, the workspace made ahead
+  (docs/design/0040); the row is on
   disk when create and remove are answered. bwrap and `carrel exec` are whole commands, started and
   timed by `bench/spawn.c`; so are `crun exec` and `runc exec` into a container that sleeps (in every
   fifth round; crun with cgroup v2 hidden from it).

@@ -22,6 +22,9 @@ CLIENTS = {name: value for name, value in os.environ.items()
 OWN_CARRELS = set()     # "PID-START" of every carrel that it started, as in the names of control groups
 OWN_PLACES = set()      # directories: mounts are made from them, or on them
 
+# Of a workspace that is not of the kind that the daemon makes ahead: it gets its sandbox with its first command.
+NOT_AHEAD = {"pids": 1000}
+
 
 def note_carrel(process):
     """Remembers it by its pid and its start: pids come again. Its name in OWN_CARRELS."""

@@ -70,6 +70,7 @@ int core_open(
 	core->log = options->log;
 	core->give_back_ms = options->give_back_ms;
 	core->landlock_writes = options->landlock_writes;
+	core->keeps_spare = options->keeps_spare;
 	memcpy(core->allowed_uids, options->allowed_uids, sizeof core->allowed_uids);
 	core->allowed_uid_count = options->allowed_uid_count;
 	core->captured_max =
@@ -136,7 +137,7 @@ void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 	core->own->stopped_ctx = ctx;
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		core_end_sandbox(w, REASON_CANCELED);
-		if (w->saved_last_used_ms != w->model.last_used_ms)
+		if (w->saved_last_used_ms != w->model.last_used_ms && !w->is_spare)
 			workspace_save(w, NULL, NULL);
 	}
 	loop_after(core->loop, 0, on_stop, core);
@@ -204,23 +205,53 @@ static void link_newest(struct core *core, struct core_workspace *w)
 	core->newest = w;
 }
 
+static void add_to_tables(struct core_workspace *w)
+{
+	struct core *core = w->core;
+	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	link_newest(core, w);
+	map_add(&core->ids, str_from(w->model.id), w);
+	map_add(&core->names, str_from(w->model.name), w);
+	if (context && !map_get(&core->contexts, str_from(context)))
+		map_add(&core->contexts, str_from(context), w);
+}
+
+static void remove_from_tables(struct core_workspace *w)
+{
+	struct core *core = w->core;
+	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	map_remove(&core->ids, str_from(w->model.id));
+	map_remove(&core->names, str_from(w->model.name));
+	if (context && map_get(&core->contexts, str_from(context)) == w)
+		map_remove(&core->contexts, str_from(context));
+	*(w->newer ? &w->newer->older : &core->newest) = w->older;
+	*(w->older ? &w->older->newer : &core->oldest) = w->newer;
+	w->newer = NULL;
+}
+
+static void set_model(struct core_workspace *w, const struct workspace *model)
+{
+	copy_model(&w->arena, model, &w->model);
+	w->saved_last_used_ms = model->last_used_ms;
+	w->used_ms = clock_monotonic_ms();
+	w->is_dirty = false;
+	add_to_tables(w);
+}
+
 struct core_workspace *workspace_new(struct core *core, const struct workspace *model)
 {
 	struct core_workspace *w = xzalloc(sizeof *w);
 	w->core = core;
 	arena_init(&w->arena);
-	copy_model(&w->arena, model, &w->model);
-	w->saved_last_used_ms = model->last_used_ms;
-	w->used_ms = clock_monotonic_ms();
 	sandbox_clear(&w->sandbox);
-	link_newest(core, w);
-	core->workspace_count++;
-	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
-	map_add(&core->ids, str_from(w->model.id), w);
-	map_add(&core->names, str_from(w->model.name), w);
-	if (context && !map_get(&core->contexts, str_from(context)))
-		map_add(&core->contexts, str_from(context), w);
+	set_model(w, model);
 	return w;
+}
+
+void workspace_replace(struct core_workspace *w, const struct workspace *model)
+{
+	remove_from_tables(w);
+	set_model(w, model);
 }
 
 static void free_workspace(struct core_workspace *w)
@@ -232,18 +263,10 @@ static void free_workspace(struct core_workspace *w)
 
 void workspace_drop(struct core_workspace *w)
 {
-	struct core *core = w->core;
-	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
 	lifetime_disarm(w);
 	environment_release(w);
 	sandbox_close(&w->sandbox);
-	map_remove(&core->ids, str_from(w->model.id));
-	map_remove(&core->names, str_from(w->model.name));
-	if (context && map_get(&core->contexts, str_from(context)) == w)
-		map_remove(&core->contexts, str_from(context));
-	*(w->newer ? &w->newer->older : &core->newest) = w->older;
-	*(w->older ? &w->older->newer : &core->oldest) = w->newer;
-	core->workspace_count--;
+	remove_from_tables(w);
 	w->is_gone = true;
 	if (!w->users)
 		free_workspace(w);
@@ -397,6 +420,8 @@ int core_count(const struct request *request, const struct core *core, struct co
 	*numbers = (struct core_numbers){ .metrics = core->metrics,
 		.captured_bytes = core->captured_bytes };
 	for (const struct core_workspace *w = core->newest; w; w = w->older) {
+		if (w->is_spare)
+			continue;
 		numbers->workspaces[core_now(w).state]++;
 		numbers->disk_bytes += w->model.disk_usage_bytes;
 		numbers->execs += w->sandbox.exec_count;

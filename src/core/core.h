@@ -33,6 +33,7 @@ struct core_options {
 	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* who may ask, of the peers of a unix socket */
 	int allowed_uid_count;
+	bool keeps_spare;     /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool landlock_writes; /* in sandboxes Landlock judges no reading; for what is shown */
 	struct log log;
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */

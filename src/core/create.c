@@ -32,6 +32,9 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 	if (is_made) {
 		journal_emit(&core->journal, "workspace.created", w->model.id, w->model.name, NULL);
 		workspace_set_state(w, WORKSPACE_READY);
+		if (w->sandbox.state == SANDBOX_UP)
+			journal_emit(
+				&core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
 	}
 	if (!err) {
 		core->metrics.creates++;
@@ -45,6 +48,8 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 	waiters_call(&w->refusals, NULL, NULL);
 	if (err && is_made)
 		core_remove(&request_system, w, "canceled", NULL, NULL);
+	else if (err && w->sandbox.state != SANDBOX_NONE)
+		spare_return(w);
 	else if (err)
 		workspace_drop(w);
 	core_release(w);
@@ -55,7 +60,8 @@ static void undo(struct creation *creation, const struct error *err)
 {
 	struct error ignored; /* what stays has no row, and goes at the next start */
 	struct error why = *err;
-	tree_discard(creation->w->core, creation->w->model.id, &ignored);
+	if (creation->w->sandbox.state == SANDBOX_NONE)
+		tree_discard(creation->w->core, creation->w->model.id, &ignored);
 	if (why.code == ERR_DENIED) /* a home that takes no writes is no fault of who asked */
 		why.code = ERR_UNAVAILABLE;
 	finish(creation, false, &why);
@@ -80,44 +86,66 @@ static void write_row(struct creation *creation)
 	store_put(creation->w->core->store, &store_workspaces, &row, on_row, creation);
 }
 
-static void make_tree(struct creation *creation, bool is_there)
+/* ---- its tree ---- */
+
+struct tree_request {
+	struct core_workspace *w;
+	core_workspace_fn *done;
+	void *ctx;
+};
+
+static void finish_tree(struct tree_request *tree, const struct error *err)
+{
+	tree->done(tree->ctx, tree->w, err);
+	core_release(tree->w);
+	free(tree);
+}
+
+static void make_tree(struct tree_request *tree, bool is_there)
 {
 	struct error err;
-	if (tree_make(creation->w, is_there, &err))
-		undo(creation, &err);
-	else
-		write_row(creation);
+	finish_tree(tree, tree_make(tree->w, is_there, &err) ? &err : NULL);
 }
 
 static void on_quota(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	static const char *const names[] = { "counted", "project-quota", "btrfs-qgroup" };
-	struct creation *creation = ctx;
-	struct core *core = creation->w->core;
+	struct tree_request *tree = ctx;
 	struct error err;
 	if (!packet || packet->head.type != LAUNCH_DONE || packet->head.value < 0 ||
 		packet->head.value > 2) {
 		launcher_failure(packet, &err);
-		undo(creation, &err);
+		finish_tree(tree, &err);
 		return;
 	}
-	core->counts_disk = packet->head.value == 0;
-	creation->w->model.disk_mechanism = names[packet->head.value];
-	make_tree(creation, true);
+	tree->w->core->counts_disk = packet->head.value == 0;
+	tree->w->model.disk_mechanism = names[packet->head.value];
+	make_tree(tree, true);
 }
 
-static void limit_disk(struct creation *creation)
+void workspace_make_tree(
+	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
 {
-	struct core_workspace *w = creation->w;
 	struct launch_message head = { .type = LAUNCH_QUOTA };
+	struct tree_request *tree = xzalloc(sizeof *tree);
+	*tree = (struct tree_request){ w, done, ctx };
+	core_hold(w);
 	if (w->core->counts_disk) {
-		make_tree(creation, false);
+		make_tree(tree, false);
 		return;
 	}
 	memcpy(head.id, w->model.id, sizeof head.id);
-	memcpy(head.request_id, creation->request_id, sizeof head.request_id);
+	str_copy(head.request_id, sizeof head.request_id, request_id);
 	head.limits.disk_bytes = w->model.limits.disk_bytes;
-	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, creation);
+	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, tree);
+}
+
+static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	if (err)
+		undo(ctx, err);
+	else
+		write_row(ctx);
 }
 
 static void on_environment(void *ctx, const struct error *err)
@@ -125,16 +153,20 @@ static void on_environment(void *ctx, const struct error *err)
 	struct error canceled;
 	if (is_unwanted(ctx, &canceled))
 		err = &canceled;
+	struct creation *creation = ctx;
 	if (err)
-		finish(ctx, false, err);
+		finish(creation, false, err);
 	else
-		limit_disk(ctx);
+		workspace_make_tree(creation->w, creation->request_id, on_tree, creation);
 }
 
 static void on_begin(struct loop *loop, void *ctx)
 {
 	struct creation *creation = ctx;
-	environment_prepare(creation->w, creation->request_id, on_environment, creation);
+	if (creation->w->sandbox.state != SANDBOX_NONE) /* it was the spare one */
+		write_row(creation);
+	else
+		environment_prepare(creation->w, creation->request_id, on_environment, creation);
 }
 
 /* ---- what is asked for ---- */
@@ -239,8 +271,6 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 		workspace_make_name(name);
 		wanted.name = name;
 	}
-	if (!wanted.id[0])
-		id_make(wanted.id);
 	wanted.state = WORKSPACE_CREATING;
 	wanted.created_ms = clock_now_ms();
 	if (core->newest && wanted.created_ms <= core->newest->model.created_ms)
@@ -248,8 +278,11 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 	wanted.last_used_ms = wanted.created_ms;
 	wanted.expires_ms = wanted.ttl_ms ? wanted.created_ms + (int64_t)wanted.ttl_ms : 0;
 	wanted.disk_mechanism = "counted";
+	struct core_workspace *w = spare_take(core, &wanted);
+	if (!wanted.id[0])
+		id_make(wanted.id);
 	struct creation *creation = xzalloc(sizeof *creation);
-	*creation = (struct creation){ .w = workspace_new(core, &wanted),
+	*creation = (struct creation){ .w = w ? w : workspace_new(core, &wanted),
 		.done = done,
 		.ctx = ctx,
 		.began_ns = clock_monotonic_ns() };

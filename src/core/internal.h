@@ -74,6 +74,7 @@ struct core_workspace {
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			   meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */
+	bool is_spare;	/* made ahead by core/spare.c: nobody has asked for it yet */
 	bool is_canceled;		/* while it is made: nobody wants it any more */
 	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
 	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
@@ -122,8 +123,8 @@ struct core {
 	struct map pins;  /* environments in use, by name */
 	int sockets;	  /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
-	size_t workspace_count;
 	bool landlock_writes;
+	bool keeps_spare;
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
 	int allowed_uid_count;
 	uint64_t give_back_ms;
@@ -147,10 +148,12 @@ struct core_waiter {
 struct core_own {
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
-	struct loop_timer *flush; /* store_begin is due */
-	struct files_child *log;  /* puts it aside */
-	int writer;		  /* socket to the process that writes the database, or -1 */
-	int agent_image;	  /* memfd of the file agent's program */
+	struct loop_timer *flush;     /* store_begin is due */
+	struct files_child *log;      /* puts it aside */
+	int writer;		      /* socket to the process that writes the database, or -1 */
+	struct core_workspace *spare; /* of core/spare.c, or NULL */
+	struct loop_timer *spare_due, *spare_alone;
+	int agent_image; /* memfd of the file agent's program */
 	uint64_t agents_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
@@ -183,6 +186,8 @@ bool access_reaches(const struct request *request, const struct core_workspace *
 void core_touch(struct core_workspace *w);
 /* A copy of *model that is in all tables and lists. */
 struct core_workspace *workspace_new(struct core *core, const struct workspace *model);
+/* Puts *model in the place of what w was: in tables and lists as a new one. */
+void workspace_replace(struct core_workspace *w, const struct workspace *model);
 /* Out of tables and lists; freed when nobody holds it any more. */
 void workspace_drop(struct core_workspace *w);
 void workspace_set_state(struct core_workspace *w, enum workspace_state state);
@@ -203,6 +208,20 @@ void waiters_call(struct core_waiter **list, struct core_workspace *w, const str
  * copied. */
 void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,
 	const struct error *err);
+
+/* ---- create.c ---- */
+/* Makes its directory, by the launcher where a quota keeps the disk limit, and the tree in it. */
+void workspace_make_tree(
+	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
+
+/* ---- spare.c ---- */
+/* The workspace that was made ahead, with the model *wanted (whose id and disk mechanism are set);
+ * NULL: there is none, or another kind is wanted. Sees to it that there is one the next time. */
+struct core_workspace *spare_take(struct core *core, struct workspace *wanted);
+/* Its row could not be written: nobody has it now, and it ends. */
+void spare_return(struct core_workspace *w);
+void spare_ended(struct core_workspace *w); /* its sandbox is gone */
+void spare_check(struct core *core);	    /* a workspace is gone */
 
 /* ---- writer.c ---- */
 /* What the store asks of core: its turns of the loop, and the process that writes. */
@@ -258,6 +277,8 @@ void core_wake(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
 /* Ends the sandbox; its execs end with `reason`. */
 void core_end_sandbox(struct core_workspace *w, enum reason reason);
+/* For /metrics: it is up. */
+void sandbox_count_start(struct core_workspace *w);
 void sandbox_clear(struct core_sandbox *sandbox); /* none */
 void sandbox_close(struct core_sandbox *sandbox); /* what core holds of it; none then */
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);

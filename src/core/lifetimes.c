@@ -95,7 +95,7 @@ static void on_idle(struct loop *loop, void *ctx)
 	if (can_suspend(w) && idle_ms(w) >= w->model.idle_timeout_ms)
 		suspend_now(w);
 	else if (w->sandbox.state == SANDBOX_UP && unneeded_ms(w) >= w->core->give_back_ms) {
-		if (sandbox_has_processes(w))
+		if (!w->is_spare && sandbox_has_processes(w))
 			w->kept_ms = clock_monotonic_ms();
 		else
 			give_back(w);
@@ -265,7 +265,8 @@ static void forget_waiters(struct core_waiter *waiter)
 
 void lifetimes_stop(struct core *core)
 {
-	struct loop_timer **timers[] = { &core->own->sweep, &core->own->cleaning };
+	struct loop_timer **timers[] = { &core->own->sweep, &core->own->cleaning,
+		&core->own->spare_due, &core->own->spare_alone };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);

@@ -27,6 +27,7 @@ static void finish(struct core_workspace *w)
 	execs_forget(w);
 	core_hold(w);
 	workspace_drop(w);
+	spare_check(core);
 	trees_when_clean(w, on_clean);
 	core_release(w);
 }

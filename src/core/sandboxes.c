@@ -43,8 +43,10 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 		return error_context(err, "the sandbox of workspace '%s'", w->model.name);
 	sandbox_move(sandbox, SANDBOX_UP);
 	w->lost_starts = 0;
-	workspace_set_state(w, WORKSPACE_READY);
-	journal_emit(&w->core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
+	if (!w->is_spare) {
+		workspace_set_state(w, WORKSPACE_READY);
+		journal_emit(&w->core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
+	}
 	lifetime_arm(w);
 	return 0;
 }
@@ -106,6 +108,14 @@ static int fail_unwanted(const struct core_workspace *w, struct error *err)
 		w->model.name, w->removal ? "is being removed" : "was stopped");
 }
 
+void sandbox_count_start(struct core_workspace *w)
+{
+	struct metrics *metrics = &w->core->metrics;
+	metrics->sandbox_starts++;
+	histogram_add(&metrics->sandbox_start_seconds,
+		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
+}
+
 static void on_started(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct core_workspace *w = ctx;
@@ -130,9 +140,8 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 		not_started(w, &err);
 		return;
 	}
-	core->metrics.sandbox_starts++;
-	histogram_add(&core->metrics.sandbox_start_seconds,
-		(double)(clock_monotonic_ns() - w->start_ns) / 1e9);
+	if (!w->is_spare)
+		sandbox_count_start(w);
 	int failed = attach(w, packet->head.value, fds, &err);
 	if (is_unwanted)
 		failed = fail_unwanted(w, &err);
@@ -286,6 +295,8 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		fail(&err, ERR_UNAVAILABLE, "the daemon is stopping");
 		tell_waiters(w, &err);
 	}
+	if (w->is_spare)
+		spare_ended(w);
 	lifetime_arm(w);
 	core_check_stopped(w->core);
 	core_release(w);

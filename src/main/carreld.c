@@ -164,6 +164,7 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 		.home = home,
 		.store_url = store_url,
 		.give_back_ms = GIVE_BACK_DEFAULT_MS,
+		.keeps_spare = true,
 		.log = *log,
 		.ready = on_core_ready,
 		.ctx = &daemon };

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from harness import eventually
+from harness import NOT_AHEAD, eventually
 from rest import created, workspace  # noqa: F401
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -58,7 +58,12 @@ def check_types(samples, types):
             assert not name.endswith(("_count", "_sum", "_bucket")), name
 
 
-def test_the_format_is_kept_and_what_happens_is_counted(daemon, workspace):
+def test_the_format_is_kept_and_what_happens_is_counted(daemon):
+    with created(daemon, limits=NOT_AHEAD) as made:
+        count_what_happens(daemon, made["id"])
+
+
+def count_what_happens(daemon, workspace):
     before = scrape(daemon)
     daemon.post(f"/v1/workspaces/{workspace}/exec", {"command": "echo 12345"})
     daemon.post(f"/v1/workspaces/{workspace}/exec", {"command": "exit 3"})

@@ -10,7 +10,7 @@ import pytest
 
 from daemons import new_directory, remove, serving
 from faults import exec_, files, home, is_whole, remove_all, rows, sh, workspaces
-from harness import TEST_MOUNT, eventually, what_stays
+from harness import NOT_AHEAD, TEST_MOUNT, eventually, what_stays
 from rest import problem
 
 MS_NOSUID, MS_NODEV, MS_RDONLY, MS_REMOUNT = 2, 4, 1, 32
@@ -80,12 +80,12 @@ def read_only(daemon):
 @pytest.mark.parametrize("options, fault", [("size=16m", without_room), ("size=64m,nr_inodes=400", without_inodes)], ids=["full", "inodes"])
 def test_a_disk_that_takes_nothing(options, fault):
     with on_small_disk(options) as daemon:
-        assert daemon.post("/v1/workspaces", {"name": "kept"}).status == 201
+        assert daemon.post("/v1/workspaces", {"name": "kept", "limits": NOT_AHEAD}).status == 201
         assert daemon.request("PUT", "/v1/workspaces/kept/files/old", b"old").status == 201
         is_whole(daemon, workspaces(daemon)["kept"])
         before = files(daemon)
         with fault(daemon):
-            for answer in (daemon.post("/v1/workspaces", {"name": "new"}),
+            for answer in (daemon.post("/v1/workspaces", {"name": "new", "limits": NOT_AHEAD}),
                            daemon.request("PUT", "/v1/workspaces/kept/files/old", b"new" * 100000),
                            daemon.request("PUT", "/v1/workspaces/kept/files/more", b"x" * 100000),
                            exec_(daemon, "kept", "true", background=True)):
@@ -101,7 +101,7 @@ def test_a_disk_that_takes_nothing(options, fault):
         left = what_stays(lambda: (files(daemon) - before) | rows(daemon)["execs"])
         assert not left, left
         assert rows(daemon)["workspaces"] == {workspaces(daemon)["kept"]["id"]}
-        assert daemon.post("/v1/workspaces", {"name": "new"}).status == 201
+        assert daemon.post("/v1/workspaces", {"name": "new", "limits": NOT_AHEAD}).status == 201
         for item in workspaces(daemon).values():
             is_whole(daemon, item)
         remove_all(daemon)

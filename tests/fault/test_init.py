@@ -5,13 +5,13 @@ import concurrent.futures
 import pytest
 
 from faults import Inventory, exec_, inits, remove_all, sh
-from harness import eventually
+from harness import NOT_AHEAD, eventually
 from rest import created
 
 
 @pytest.fixture
 def name(daemon):
-    with created(daemon) as workspace:
+    with created(daemon, limits=NOT_AHEAD) as workspace:
         yield workspace["name"]
 
 

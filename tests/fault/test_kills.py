@@ -7,7 +7,7 @@ import time
 import pytest
 
 from faults import READY_AGAIN_SECONDS, Inventory, Load, inits, kill, remove_all, restarts
-from harness import eventually
+from harness import NOT_AHEAD, eventually
 
 TIMES = {"": 1, "full": 30}.get(os.environ.get("CARREL_SOAK", "")) or int(os.environ["CARREL_SOAK"])
 SECONDS = 3 * TIMES
@@ -65,7 +65,7 @@ def test_what_was_acknowledged_survives(own_daemon, what):
 def test_an_init_that_is_killed_is_a_sandbox_that_ends(own_daemon):
     """Its execs end canceled, and the next one gets a new sandbox, unseen by the caller."""
     daemon = own_daemon
-    assert daemon.post("/v1/workspaces", {"name": "a"}).status == 201
+    assert daemon.post("/v1/workspaces", {"name": "a", "limits": NOT_AHEAD}).status == 201
     started = daemon.post("/v1/workspaces/a/exec", {"argv": ["sleep", "100"], "background": True})
     assert started.status == 201 and eventually(lambda: len(inits(daemon)) == 1)
     kill(inits(daemon)[0])
@@ -80,7 +80,7 @@ def test_an_init_that_is_killed_is_a_sandbox_that_ends(own_daemon):
 def test_an_upload_whose_sandbox_is_killed_can_be_tried_again(own_daemon):
     """The file was made by a user and in a mount that are gone, so that the next sandbox can't give it its name."""
     daemon, data = own_daemon, os.urandom(200000)
-    assert daemon.post("/v1/workspaces", {"name": "a"}).status == 201
+    assert daemon.post("/v1/workspaces", {"name": "a", "limits": NOT_AHEAD}).status == 201
     upload = daemon.connection()
     upload.putrequest("PUT", "/v1/workspaces/a/files/f")
     upload.putheader("Content-Length", str(len(data)))

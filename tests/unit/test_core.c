@@ -25,10 +25,12 @@ struct fixture {
 	struct loop *loop;
 	struct core *core;
 	int launcher; /* our end */
-	int starts, ends, listener;
+	int starts, ends;
+	int listeners[16], listener_count;
 	pid_t writer;
+	uint64_t give_back_ms;
 	char running[ID_LEN + 1]; /* what LIST tells of */
-	bool refuses_start;
+	bool refuses_start, keeps_spare;
 	int dies_early;	  /* so many starts: up, and gone at once */
 	int killed_early; /* so many starts: gone before they are up */
 	/* of the last callback */
@@ -64,10 +66,11 @@ static void listen_at(struct fixture *f, const char *id)
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/run/sb/%s", f->home, id);
 	unlink(address.sun_path);
-	fd_close(&f->listener);
-	f->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(f->listener, (struct sockaddr *)&address, sizeof address), 0);
-	assert_int_equal(listen(f->listener, 8), 0);
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(listen(listener, 8), 0);
+	assert_true(f->listener_count < 16);
+	f->listeners[f->listener_count++] = listener;
 }
 
 static void start(struct fixture *f, const struct launch_packet *packet)
@@ -168,7 +171,8 @@ static void open_core(struct fixture *f)
 {
 	int ends[2];
 	struct core_options options = { .home = f->home,
-		.give_back_ms = 60000,
+		.give_back_ms = f->give_back_ms ? f->give_back_ms : 60000,
+		.keeps_spare = f->keeps_spare,
 		.log = { .fd = STDERR_FILENO, .least = LOG_LEVEL_ERROR + 1 } };
 	struct error err;
 	assert_int_equal(loop_new(&f->loop, &err), 0);
@@ -202,7 +206,6 @@ static int set_up(void **state)
 	/* Root's home belongs to somebody else: core is that somebody. */
 	if (geteuid() == 0 && (chown(f->home, 64199, 64199) || setegid(64199) || seteuid(64199)))
 		return -1;
-	f->listener = -1;
 	open_core(f);
 	*state = f;
 	return 0;
@@ -214,7 +217,8 @@ static int tear_down(void **state)
 	struct error err;
 	auto_close int tmp = open("/var/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	close_core(f);
-	fd_close(&f->listener);
+	while (f->listener_count)
+		fd_close(&f->listeners[--f->listener_count]);
 	if (seteuid(getuid()) || setegid(getgid()))
 		return -1;
 	assert_int_equal(path_remove_tree(tmp, path_basename(f->home), &err), 0);
@@ -287,7 +291,7 @@ static void a_name_is_taken_once(void **state)
 	core_create(&request_system, f->core, &twice, on_done, f);
 	core_create(&request_system, f->core, &twice, on_done, f);
 	UNTIL(f, f->calls == 2);
-	assert_int_equal(f->core->workspace_count, 1);
+	assert_int_equal(f->core->metrics.creates, 1);
 	create(f, "twin", (struct workspace){ 0 });
 	assert_true(f->has_failed);
 	assert_int_equal(f->err.code, ERR_CONFLICT);
@@ -591,6 +595,128 @@ static void who_waits_for_one_that_dies_early_gets_another(void **state)
 	UNTIL(f, w->sandbox.state != SANDBOX_ENDING);
 }
 
+/* ---- the workspace that is made ahead ---- */
+
+static void open_with_spare(struct fixture *f, uint64_t give_back_ms)
+{
+	close_core(f);
+	f->keeps_spare = true;
+	f->give_back_ms = give_back_ms;
+	open_core(f);
+	create(f, "first", (struct workspace){ 0 });
+	UNTIL(f, f->core->own->spare && f->core->own->spare->sandbox.state == SANDBOX_UP);
+	assert_int_equal(f->starts, 1);
+}
+
+static void count_listed_one(void *ctx, struct core_workspace *w)
+{
+	++*(int *)ctx;
+}
+
+static int count_listed(struct fixture *f)
+{
+	const struct core_filter filter = { .state = -1, .limit = 100 };
+	char next[CORE_CURSOR_SIZE];
+	struct error err;
+	int count = 0;
+	assert_int_equal(
+		core_list(&request_system, f->core, &filter, count_listed_one, &count, next, &err),
+		0);
+	return count;
+}
+
+static void a_creation_takes_the_spare_workspace(void **state)
+{
+	struct fixture *f = *state;
+	open_with_spare(f, 60000);
+	struct core_workspace *spare = f->core->own->spare;
+	char id[ID_LEN + 1];
+	memcpy(id, spare->model.id, sizeof id);
+	assert_null(find(f, id));
+	assert_null(find(f, spare->model.name));
+	assert_int_equal(count_listed(f), 1);
+	create(f, "second", (struct workspace){ 0 });
+	assert_false(f->has_failed);
+	assert_string_equal(f->id, id);
+	assert_ptr_equal(find(f, "second"), spare);
+	assert_int_equal(spare->sandbox.state, SANDBOX_UP);
+	assert_int_equal(spare->model.state, WORKSPACE_READY);
+	assert_true(spare->model.created_ms > find(f, "first")->model.created_ms);
+	assert_int_equal(count_listed(f), 2);
+	assert_int_equal(spare->users, 0);
+	/* And the next one is made. */
+	UNTIL(f, f->core->own->spare);
+	assert_ptr_not_equal(f->core->own->spare, spare);
+}
+
+static void only_a_plain_creation_takes_it(void **state)
+{
+	struct fixture *f = *state;
+	open_with_spare(f, 60000);
+	struct core_workspace *spare = f->core->own->spare;
+	struct workspace wanted[] = { { .limits = { .memory_bytes = 64 << 20 } },
+		{ .ptrace = true }, { .id = "01234567890123456789" } };
+	char name[] = "w0";
+	for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++, name[1]++) {
+		create(f, name, wanted[i]);
+		assert_false(f->has_failed);
+		assert_int_equal(find(f, name)->sandbox.state, SANDBOX_NONE);
+		assert_ptr_equal(f->core->own->spare, spare);
+	}
+}
+
+static void a_spare_workspace_that_is_not_wanted_goes(void **state)
+{
+	struct fixture *f = *state;
+	char id[ID_LEN + 1];
+	open_with_spare(f, 50);
+	memcpy(id, f->core->own->spare->model.id, sizeof id);
+	assert_true(tree_exists(f, id, "/upper"));
+	UNTIL(f, !f->core->own->spare);
+	assert_false(tree_exists(f, id, ""));
+	assert_int_equal(f->ends, 1);
+	create(f, "second", (struct workspace){ 0 });
+	assert_false(f->has_failed);
+}
+
+static void the_last_workspace_takes_the_spare_one_with_it(void **state)
+{
+	struct fixture *f = *state;
+	open_with_spare(f, 60000);
+	core_remove(&request_system, find(f, "first"), "removed", NULL, NULL);
+	UNTIL(f, !f->core->newest);
+	assert_null(f->core->own->spare);
+}
+
+static void a_crash_leaves_nothing_of_the_spare_workspace(void **state)
+{
+	struct fixture *f = *state;
+	open_with_spare(f, 60000);
+	memcpy(f->running, f->core->own->spare->model.id, sizeof f->running);
+	close_core(f);
+	f->ends = 0;
+	open_core(f);
+	UNTIL(f, f->ends == 1);
+	assert_false(tree_exists(f, f->running, ""));
+	assert_int_equal(count_listed(f), 1);
+}
+
+static void a_spare_workspace_that_does_not_start_is_forgotten(void **state)
+{
+	struct fixture *f = *state;
+	close_core(f);
+	f->keeps_spare = f->refuses_start = true;
+	open_core(f);
+	create(f, "first", (struct workspace){ 0 });
+	UNTIL(f, f->starts == 1 && !f->core->own->spare);
+	assert_int_equal(count_listed(f), 1);
+	f->refuses_start = false;
+	f->dies_early = 9;
+	create(f, "second", (struct workspace){ 0 });
+	UNTIL(f, f->ends == 3 && !f->core->own->spare);
+	assert_int_equal(count_listed(f), 2);
+}
+
 static void what_runs_is_adopted(void **state)
 {
 	struct fixture *f = *state;
@@ -792,6 +918,12 @@ int main(void)
 		TEST(many_who_wait_share_one_start),
 		TEST(a_start_that_fails_is_told_and_tried_again),
 		TEST(who_waits_for_one_that_dies_early_gets_another),
+		TEST(a_creation_takes_the_spare_workspace),
+		TEST(only_a_plain_creation_takes_it),
+		TEST(a_spare_workspace_that_is_not_wanted_goes),
+		TEST(the_last_workspace_takes_the_spare_one_with_it),
+		TEST(a_crash_leaves_nothing_of_the_spare_workspace),
+		TEST(a_spare_workspace_that_does_not_start_is_forgotten),
 		TEST(what_runs_is_adopted),
 		TEST(removing_ends_what_runs),
 		TEST(a_start_that_a_removal_overtakes_has_not_failed),
