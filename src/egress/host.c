@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 #include "egress/internal.h"
+#include "format/uri.h"
 
 #define NAME_MAX_LEN 253
 #define LABEL_MAX_LEN 63
@@ -51,49 +52,25 @@ static int parse_ipv6(struct str text, char out[HOST_SIZE], struct error *err)
 	return 0;
 }
 
-static int parse_port(struct str text, uint16_t *port, struct error *err)
-{
-	uint64_t value;
-
-	if (text.len > 5 || !str_to_u64(text, &value) || value < 1 || value > 65535 ||
-		text.data[0] == '0')
-		return fail(err, ERR_INVALID, "a port is 1 to 65535");
-	*port = (uint16_t)value;
-	return 0;
-}
-
 int host_parse_authority(struct str text, uint16_t default_port, char host[HOST_SIZE],
 	uint16_t *port, struct error *err)
 {
-	struct str name = text, rest = { 0 };
-	uint16_t number = default_port;
+	bool is_ipv6 = text.len && text.data[0] == '[';
+	uint16_t number;
+	struct str name;
 	char parsed[HOST_SIZE];
 
-	if (text.len && text.data[0] == '[') {
-		const char *end = memchr(text.data, ']', text.len);
-		if (!end)
-			return fail(err, ERR_INVALID, "an address without ']'");
-		name = (struct str){ text.data + 1, (size_t)(end - text.data) - 1 };
-		rest = (struct str){ end + 1, text.len - name.len - 2 };
-		if (parse_ipv6(name, parsed, err) < 0)
-			return -1;
-	} else {
-		const char *colon = text.len ? memchr(text.data, ':', text.len) : NULL;
-		if (colon) {
-			name.len = (size_t)(colon - text.data);
-			rest = (struct str){ colon, text.len - name.len };
-		}
-		if (parse_name(name, parsed, err) < 0)
-			return -1;
-	}
-	if (rest.len && rest.data[0] != ':')
-		return fail(err, ERR_INVALID, "bytes between the host and its port");
-	if (rest.len && parse_port((struct str){ rest.data + 1, rest.len - 1 }, &number, err) < 0)
-		return -1;
-	if (!number)
+	if (!uri_parse_host(text, &name, &number))
+		return fail(err, ERR_INVALID, "invalid host or port");
+	/* One spelling a port, too. */
+	if (number && name.data[name.len + is_ipv6 + 1] == '0')
+		return fail(err, ERR_INVALID, "a port that begins with 0");
+	if (!number && !default_port)
 		return fail(err, ERR_INVALID, "a host without its port");
+	if (is_ipv6 ? parse_ipv6(name, parsed, err) : parse_name(name, parsed, err))
+		return -1;
 	memcpy(host, parsed, sizeof parsed);
-	*port = number;
+	*port = number ? number : default_port;
 	return 0;
 }
 

@@ -56,6 +56,7 @@ void link_done(struct launcher *launcher);
 void link_send(struct launcher *launcher, const struct launch_message *head,
 	const char *const *strings, size_t count, const int *fds, int fd_count);
 void link_send_failed(struct launcher *launcher, uint64_t tag, const struct error *err);
+void link_refuse(struct launcher *launcher, uint64_t tag, enum error_code code, const char *text);
 /* Whether a message would go out at once. */
 bool link_has_room(const struct launcher *launcher);
 
@@ -67,11 +68,6 @@ struct pin {
 	unsigned users;
 	struct pin *next;
 };
-/* What the control group of a sandbox tells core, as descriptors; -1: it doesn't. */
-struct start_counters {
-	int oom, oom_count, cpu, sockets;
-};
-
 /* What a sandbox holds besides its process. No descriptor, once it is up. */
 struct start_parts {
 	const struct isolation *isolation; /* what carries it out; NULL: it hasn't begun */
@@ -79,9 +75,9 @@ struct start_parts {
 	struct pin *environments[LAUNCH_TREES_MAX]; /* or NULL */
 	uint32_t uid;				    /* outside, of the slots; 0: none was taken */
 	bool has_socket;
-	bool has_cgroup, has_cpu; /* a group; with a cpu quota */
-	unsigned cgroup;	  /* its number */
-	struct start_counters counters;
+	bool has_cgroup, has_cpu;    /* a group; with a cpu quota */
+	unsigned cgroup;	     /* its number */
+	int counters[LAUNCH_FD_MAX]; /* of its control group, for core; -1: none */
 };
 
 /* Begins one: *pid is the child, *setup to be read by parts->isolation. On failure `parts` says
@@ -90,10 +86,10 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 	struct start_parts *parts, pid_t *pid, int *setup, struct error *err);
 /* Its last process is gone. */
 void start_release(struct launcher *launcher, const char *id, struct start_parts *parts);
-/* Of its control group, for core: those that were opened while it started, or new ones. They are
- * the caller's from here on. */
+/* Adds the counters of its control group to the descriptors for core, which are the caller's: those
+ * that were opened while it started, or new ones. */
 int start_open_counters(struct launcher *launcher, struct start_parts *parts,
-	struct start_counters *counters, struct error *err);
+	int fds[LAUNCH_FD_MAX], struct error *err);
 
 /* ---- sandboxes (sandboxes.c) ---- */
 struct sandbox;

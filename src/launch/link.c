@@ -95,6 +95,13 @@ void link_send_failed(struct launcher *launcher, uint64_t tag, const struct erro
 	link_send(launcher, &head, (const char *[]){ err->text, err->hint }, 2, NULL, 0);
 }
 
+void link_refuse(struct launcher *launcher, uint64_t tag, enum error_code code, const char *text)
+{
+	struct error err;
+	fail(&err, code, "%s", text);
+	link_send_failed(launcher, tag, &err);
+}
+
 /* ---- in ---- */
 
 static void close_fds(int *fds, int count)

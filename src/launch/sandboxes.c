@@ -136,12 +136,11 @@ static void finish(struct sandbox *sandbox)
 	memcpy(ended.id, sandbox->id, sizeof ended.id);
 	stop_counting(sandbox, true);
 	start_release(launcher, sandbox->id, &sandbox->parts);
-	if (sandbox->start_tag) {
-		struct error canceled;
-		fail(&canceled, ERR_CANCELED, "the sandbox was ended while it started");
-		link_send_failed(launcher, sandbox->start_tag,
-			sandbox->failure ? sandbox->failure : &canceled);
-	}
+	if (sandbox->start_tag && sandbox->failure)
+		link_send_failed(launcher, sandbox->start_tag, sandbox->failure);
+	else if (sandbox->start_tag)
+		link_refuse(launcher, sandbox->start_tag, ERR_CANCELED,
+			"the sandbox was ended while it started");
 	fault_point("launch_end_before_reply");
 	if (sandbox->end_tag || !sandbox->has_failed) {
 		ended.tag = sandbox->end_tag;
@@ -156,9 +155,7 @@ static void fail_start(struct sandbox *sandbox, const struct error *err)
 {
 	sandbox->launcher->sandboxes.failed++;
 	sandbox->has_failed = true;
-	sandbox->failure = malloc(sizeof *sandbox->failure);
-	if (!sandbox->failure)
-		abort();
+	sandbox->failure = xzalloc(sizeof *sandbox->failure);
 	*sandbox->failure = *err;
 	log_sandbox(sandbox, LOG_LEVEL_WARN, "sandbox failed to start", err);
 }
@@ -205,18 +202,13 @@ static void send_up(struct sandbox *sandbox, uint32_t type, uint64_t tag, int fd
 		.type = type, .tag = tag, .value = (int32_t)sandbox->parts.limiter
 	};
 	int all[LAUNCH_FD_MAX], packed[LAUNCH_FD_MAX], count = 0;
-	struct start_counters counters;
 	struct error err;
 	memcpy(head.id, sandbox->id, sizeof head.id);
+	if (start_open_counters(sandbox->launcher, &sandbox->parts, all, &err))
+		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group can't be watched", &err);
 	all[LAUNCH_FD_PROC] = fds[WARM_PROC];
 	all[LAUNCH_FD_ROOT] = fds[WARM_ROOT];
 	all[LAUNCH_FD_WORKSPACE] = fds[WARM_WORKSPACE];
-	if (start_open_counters(sandbox->launcher, &sandbox->parts, &counters, &err))
-		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group can't be watched", &err);
-	all[LAUNCH_FD_OOM] = counters.oom;
-	all[LAUNCH_FD_OOM_COUNT] = counters.oom_count;
-	all[LAUNCH_FD_CPU] = counters.cpu;
-	all[LAUNCH_FD_SOCKETS] = counters.sockets;
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		if (all[i] >= 0) {
 			head.present |= 1u << i;
@@ -257,8 +249,8 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 	const struct launch_message *head = &packet->head;
 	struct error err;
 	if (map_get(&all->ids, str_from(head->id))) {
-		fail(&err, ERR_CONFLICT, "the sandbox already exists, or is ending");
-		link_send_failed(launcher, head->tag, &err);
+		link_refuse(launcher, head->tag, ERR_CONFLICT,
+			"the sandbox already exists, or is ending");
 		return;
 	}
 	struct sandbox *sandbox = add(launcher, head);
@@ -284,12 +276,10 @@ void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
 {
 	const struct launch_message *head = &packet->head;
 	struct sandbox *sandbox = map_get(&launcher->sandboxes.ids, str_from(head->id));
-	struct error err;
 	if (!sandbox || sandbox->end_tag) {
-		fail(&err, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND,
+		link_refuse(launcher, head->tag, sandbox ? ERR_CONFLICT : ERR_NOT_FOUND,
 			sandbox ? "the sandbox is already being ended"
 				: "there is no such sandbox");
-		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
 	sandbox->end_tag = head->tag;
@@ -320,15 +310,13 @@ static void free_count(struct sandbox *sandbox)
 /* Core is gone, or the sandbox is. */
 static void stop_counting(struct sandbox *sandbox, bool tell)
 {
-	struct error err;
 	if (!sandbox->count)
 		return;
 	uint64_t tag = sandbox->count->tag;
 	measure_stop(&sandbox->count->measure);
 	free_count(sandbox);
-	fail(&err, ERR_NOT_FOUND, "the sandbox has ended");
 	if (tell)
-		link_send_failed(sandbox->launcher, tag, &err);
+		link_refuse(sandbox->launcher, tag, ERR_NOT_FOUND, "the sandbox has ended");
 }
 
 static uint64_t find_held(void *ctx)
@@ -381,11 +369,10 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 	struct sandbox *sandbox = map_get(&launcher->sandboxes.ids, str_from(head->id));
 	struct error err;
 	if (!sandbox || !sandbox->is_up || sandbox->is_killed || sandbox->count) {
-		fail(&err, sandbox && sandbox->count ? ERR_CONFLICT : ERR_NOT_FOUND,
-			sandbox && sandbox->count
-				? "the files of the sandbox are already being counted"
-				: "there is no such sandbox");
-		link_send_failed(launcher, head->tag, &err);
+		bool is_counted = sandbox && sandbox->count;
+		link_refuse(launcher, head->tag, is_counted ? ERR_CONFLICT : ERR_NOT_FOUND,
+			is_counted ? "the files of the sandbox are already being counted"
+				   : "there is no such sandbox");
 		return;
 	}
 	struct count *count = xzalloc(sizeof *count);
@@ -410,10 +397,8 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 void sandboxes_list(struct launcher *launcher, uint64_t tag)
 {
 	struct sandboxes *all = &launcher->sandboxes;
-	struct error err;
 	if (all->list_tag) {
-		fail(&err, ERR_CONFLICT, "another list is being sent");
-		link_send_failed(launcher, tag, &err);
+		link_refuse(launcher, tag, ERR_CONFLICT, "another list is being sent");
 		return;
 	}
 	all->list_tag = tag;

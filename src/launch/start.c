@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -180,14 +181,16 @@ static int open_listener(
 
 /* ---- carried out ---- */
 
-static const struct start_counters NO_COUNTERS = { -1, -1, -1, -1 };
-
-static void counters_done(struct start_counters *counters)
+static void forget_counters(int counters[LAUNCH_FD_MAX])
 {
-	fd_close(&counters->oom);
-	fd_close(&counters->oom_count);
-	fd_close(&counters->cpu);
-	fd_close(&counters->sockets);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		counters[i] = -1;
+}
+
+static void close_counters(int counters[LAUNCH_FD_MAX])
+{
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		fd_close(&counters[i]);
 }
 
 static int take_identity(struct launcher *launcher, struct start_parts *parts,
@@ -218,13 +221,12 @@ static int take_cgroup(struct launcher *launcher, const struct plan *plan,
 	return 0;
 }
 
-static int open_counters(
-	const struct cgroup *group, struct start_counters *counters, struct error *err)
+static int open_counters(const struct cgroup *group, int counters[LAUNCH_FD_MAX], struct error *err)
 {
 	short events;
-	counters->sockets = cgroup_open_sockets(group);
-	return cgroup_open_counters(group, &counters->oom_count, &counters->cpu, err) ||
-			       cgroup_watch_oom(group, &counters->oom, &events, err)
+	counters[LAUNCH_FD_SOCKETS] = cgroup_open_sockets(group);
+	return cgroup_open_counters(group, &counters[LAUNCH_FD_OOM_COUNT], &counters[LAUNCH_FD_CPU],
+		       err) || cgroup_watch_oom(group, &counters[LAUNCH_FD_OOM], &events, err)
 		       ? -1
 		       : 0;
 }
@@ -252,8 +254,8 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 		failed = parts->isolation->start(&launcher->warm, &start, pid, setup, err);
 	}
 	/* Now, while the child works. */
-	if (!failed && parts->has_cgroup && open_counters(&group, &parts->counters, &ignored))
-		counters_done(&parts->counters);
+	if (!failed && parts->has_cgroup && open_counters(&group, parts->counters, &ignored))
+		close_counters(parts->counters);
 	cgroup_done(&group);
 	return failed ? -1 : 0;
 }
@@ -263,7 +265,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 {
 	const struct launch_message *head = &packet->head;
 	auto_arena struct arena arena = { 0 };
-	parts->counters = NO_COUNTERS;
+	forget_counters(parts->counters);
 	struct start_trees trees = { .launcher = launcher,
 		.arena = &arena,
 		.upper = arena_printf(&arena, "workspaces/%s", head->id) };
@@ -315,24 +317,25 @@ void start_release(struct launcher *launcher, const char *id, struct start_parts
 		pin_release(launcher, parts->environments[i]);
 	if (parts->has_cgroup)
 		pool_drop_cgroup(&launcher->pool, parts->cgroup);
-	counters_done(&parts->counters);
-	*parts = (struct start_parts){ .counters = NO_COUNTERS };
+	close_counters(parts->counters);
+	*parts = (struct start_parts){ 0 };
+	forget_counters(parts->counters);
 }
 
 int start_open_counters(struct launcher *launcher, struct start_parts *parts,
-	struct start_counters *counters, struct error *err)
+	int fds[LAUNCH_FD_MAX], struct error *err)
 {
 	struct cgroup_want want = {
 		.number = parts->cgroup, .millicpus = parts->has_cpu, .count_cpu = true
 	};
 	struct cgroup group;
-	*counters = parts->counters;
-	parts->counters = NO_COUNTERS;
-	if (!parts->has_cgroup || counters->oom >= 0)
+	memcpy(fds, parts->counters, sizeof parts->counters);
+	forget_counters(parts->counters);
+	if (!parts->has_cgroup || fds[LAUNCH_FD_OOM] >= 0)
 		return 0;
 	if (cgroup_find(&launcher->host.cgroups, &want, &group, err))
 		return -1;
-	int failed = open_counters(&group, counters, err);
+	int failed = open_counters(&group, fds, err);
 	cgroup_done(&group);
 	return failed;
 }

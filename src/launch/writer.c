@@ -32,10 +32,8 @@ static void start_and_answer(struct launcher *launcher)
 
 void writer_replace(struct launcher *launcher, uint64_t tag)
 {
-	struct error err;
 	if (launcher->writer_tag) {
-		fail(&err, ERR_CONFLICT, "the writer is being replaced already");
-		link_send_failed(launcher, tag, &err);
+		link_refuse(launcher, tag, ERR_CONFLICT, "the writer is being replaced already");
 		return;
 	}
 	launcher->writer_tag = tag;
