@@ -21,7 +21,7 @@ static void list(int dir, const char *path, struct arena *arena, text_list *out)
 	}
 }
 
-/* Whose wheel the archive is: it has that package's dist-info. */
+/* The package that the archive is the wheel of, by its dist-info directory. */
 static struct split_package *find_package(struct split *split, int archive)
 {
 	struct stat st;
@@ -37,7 +37,7 @@ static struct split_package *find_package(struct split *split, int archive)
 	return NULL;
 }
 
-/* What can't be read is passed over: it costs an empty directory. */
+/* Skips what can't be read: the cost is a missing empty directory. */
 static void find_archives(struct split *split)
 {
 	const char *cache = arena_printf(split->arena, "%s/" CACHE, split->root);

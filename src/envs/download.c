@@ -41,8 +41,8 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	const struct index_set *indexes, const char *version, const char *stage, const char *mirror,
 	struct arena *arena, struct error *err)
 {
-	/* uv writes the place it installs to into what it installs: it sees the one it will have.
-	 */
+	/* uv writes the path of the installation into the installed files: show the stage at the
+	 * final path. */
 	char *pythons = arena_printf(arena, "%s/" ROOM, builder->store->home->path);
 	char *argv[] = { arena_text(arena, UV_INSIDE), arena_text(arena, "python"),
 		arena_text(arena, "install"), arena_text(arena, "--no-bin"),

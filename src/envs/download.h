@@ -1,6 +1,6 @@
-/* download.h -- a Python that isn't on this host, downloaded by `uv python install` into
- * <home>/pythons, where the operator has said from where: UV_PYTHON_INSTALL_MIRROR, or
- * config.yaml's file_hosts. Only those hosts are reached. uv checks the hash of what it gets. */
+/* download.h -- downloads a Python that is not on this host, by `uv python install`, into
+ * <home>/pythons. The operator must have named a source: UV_PYTHON_INSTALL_MIRROR, or file_hosts in
+ * config.yaml. Only these hosts are reached. uv checks the hash of the download. */
 #pragma once
 #include "envs/build.h"
 #include "envs/uv.h"

@@ -18,8 +18,8 @@
 #define LOG_MAX ((off_t)16 << 20)
 #define EVENT_MAX ((size_t)4 << 20)
 
-/* The log for appending, after a rotation if it is due. Two who rotate at once: the second finds
- * another file than the one it has locked, and begins again. */
+/* The log for appending, after a rotation if it is due. When two processes rotate at once, the
+ * second finds that the file it has locked is no longer the log, and begins again. */
 static int open_log(int home)
 {
 	for (int tries = 0; tries < 8; tries++) {
@@ -40,9 +40,7 @@ static int open_log(int home)
 	return -1;
 }
 
-/* What can't be written down doesn't end a build: who asked gets the same in words or in the
- * result.
- */
+/* A log that can't be written doesn't end a build: the caller gets the same information. */
 static void append_log(const struct home *home, struct str line)
 {
 	home_enter(home);
@@ -83,7 +81,7 @@ static void emit(const struct events *events, struct json *j, const char *level,
 		(void)!fd_write_full(events->sink, line.data, line.len);
 }
 
-/* One whose fields are all texts; the last has no key. */
+/* An event whose fields are all texts. `fields` ends with one that has no key. */
 static void emit_texts(const struct events *events, const char *event, const char *venv,
 	const char *level, const struct text_pair *fields)
 {

@@ -1,7 +1,6 @@
 /* events.h -- what happens to environments, as the first seed's log has it: one JSON object a line.
  * Every event goes to <home>/audit/envs.jsonl (rotated at 16 MB to envs.jsonl.1), and to `sink`,
- * which
- * `--events` makes stdout. Every line has "event", "level" and "time".
+ * which is stdout with `--events`. Every line has "event", "level" and "time".
  * Statuses ("fetching_uv", "resolving", "building_env", "building_wheels", "installing_deps",
  * "building_layers", "ready", "failed") are events of that name. */
 #pragma once
@@ -25,7 +24,7 @@ void events_installed(const struct events *events, const struct env_meta *meta, 
 void events_reused(const struct events *events, const struct env_meta *meta, double age_hours);
 void events_evicted(const struct events *events, const struct env_meta *meta, const char *reason);
 void events_removed(const struct events *events, const char *venv);
-/* The index didn't answer: the attempt-th of so many follows. */
+/* The index didn't answer: attempt number `attempt` of `attempts` follows. */
 void events_retrying(const struct events *events, const char *venv, int attempt, int attempts);
 /* code: of enum build_failure or error_code_name. */
 void events_failed(const struct events *events, const char *venv, const char *code,

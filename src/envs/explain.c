@@ -44,7 +44,7 @@ int making_too_large(struct making *making, struct error *err)
 	return build_failed(making->problem, BUILD_DENIED, NULL);
 }
 
-/* "host:port" of what could not be reached; *reason: why. false: nothing of the kind is known. */
+/* The host that could not be reached ("host:port") and the reason. false: there is none. */
 static bool find_failure(
 	const struct making *making, char why[BUILD_NETWORK_FAILURE_SIZE], const char **reason)
 {

@@ -16,10 +16,11 @@ struct file_host {
 };
 typedef VEC(struct file_host) file_hosts;
 
-/* Adds to *hosts those of all indexes, their own not among them. Nobody named them: a forwarder
- * must not let them be addresses that only a named host may have. One that is reached by http
- * counts only where the index itself is http. projects (NULL at the end; may be NULL): whose page
- * is tried when the index has none of pip. runner->run with forward set must reach the indexes. */
+/* Adds the file hosts of all indexes to *hosts, without the indexes' own hosts. The operator has
+ * not named them: the forwarder must not let them resolve to private addresses. A host reached by
+ * http is added only when its index is http, too. projects (ends with NULL; may be NULL): projects
+ * whose pages are tried when the index has no page of pip. A job with forward set must reach the
+ * indexes. */
 int index_file_hosts(const struct home *home, const struct runner *runner,
 	const struct index_set *indexes, const struct interpreter *python,
 	const char *const *projects, struct arena *arena, file_hosts *hosts, struct error *err);

@@ -10,7 +10,7 @@
 
 #define URL_MAX 2048
 
-/* What one place says: the command line, a variable's kind, a file. */
+/* The settings of one place: the command line, the variables of one client, a file. */
 struct source {
 	const char *name; /* for messages: "--index", "UV_INDEX_URL", "/etc/pip.conf" */
 	const char *index, *certificates;
@@ -83,8 +83,8 @@ static void add_words(
 	}
 }
 
-/* The first that names an index decides about it and what else to look in: what lies behind it
- * isn't added, or a file somewhere could slip an index beside the one that was asked for. */
+/* The first source that names an index decides: later sources add no extra indexes, or a file could
+ * add an index beside the one that was asked for. */
 static int take_urls(struct finder *f, const struct source *s, struct error *err)
 {
 	if (f->set->index)
@@ -192,7 +192,7 @@ static void end_index(struct finder *f, struct source *s, struct toml_index *ind
 {
 	if (index->url && index->is_default)
 		s->index = index->url;
-	/* An explicit one is for packages that name it: not ours to search. */
+	/* An explicit index serves only packages that name it. */
 	else if (index->url && !index->is_explicit)
 		vec_push(f->arena, &s->extra, index->url);
 	*index = (struct toml_index){ 0 };
@@ -219,7 +219,7 @@ static void read_toml(struct finder *f, const toml_list *list, struct source *s)
 			else if (strcmp(e->key, "explicit") == 0)
 				index.is_explicit = is_true;
 		} else if (is_ours && e->is_string && strcmp(e->key, "index-url") == 0) {
-			plain = e->text; /* [pip] stands behind the top and counts more */
+			plain = e->text; /* [pip] follows the top level and overrides it */
 		} else if (is_ours && e->is_string && strcmp(e->key, "extra-index-url") == 0) {
 			vec_push(f->arena, &s->extra, e->text);
 		} else if (is_ours && e->is_string && strcmp(e->key, "allow-insecure-host") == 0) {
@@ -247,7 +247,7 @@ static int take_toml(struct finder *f, const char *path, bool named, struct erro
 
 static int take_ini(struct finder *f, const char *path, bool named, struct error *err)
 {
-	/* [install] is the command's own and counts more. */
+	/* [install] overrides [global]. */
 	static const char *const sections[] = { "install", "global" };
 	struct source s = { .name = path };
 	struct str text;
@@ -453,7 +453,7 @@ static int read_netrc(struct arena *arena, struct str *text, struct error *err)
 		return inputs_read_file(named, arena, text, err) < 0
 			       ? error_context(err, "the variable NETRC")
 			       : 0;
-	/* One that isn't there, or that can't be read, says nothing, as for pip. */
+	/* A file that is missing or unreadable is ignored, as pip does. */
 	if (home && path_is_absolute(home) &&
 		inputs_read_file(arena_printf(arena, "%s/.netrc", home), arena, text, &ignored) < 0)
 		*text = STR("");

@@ -5,10 +5,10 @@
  * PIP_TRUSTED_HOST; uv.toml (user, system: index-url, extra-index-url, [[index]] url/default);
  * pip.conf ($PIP_CONFIG_FILE, user, /etc; [global] and [install]); else what uv's own help names as
  * its default.
- * 1. The first that names an index decides: nothing behind it adds another index beside it. Extra
- * indexes, trusted hosts and certificates come from the first that names any.
- * 2. A URL is http or https and has a host. Files are read as the caller; one that isn't there, or
- * that he may not read, says nothing, unless a variable names it. */
+ * 1. The first source that names an index decides: later sources add no other index. Extra indexes,
+ * trusted hosts and certificates come from the first source that names any.
+ * 2. A URL is http or https and has a host. Files are read with the rights of the caller. A file
+ * that is missing or unreadable is ignored, unless a variable names it. */
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"

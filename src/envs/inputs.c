@@ -88,8 +88,8 @@ int inputs_read_file(const char *path, struct arena *arena, struct str *text, st
 	return read_all(fd, path, arena, text, err);
 }
 
-/* Whether `uid` can search the directories above the open file. The groups of that user aren't
- * known: what only a group may search is closed. */
+/* Whether `uid` can search the directories above the open file. The user's groups are not known:
+ * a directory that only a group may search counts as closed. */
 static bool is_reachable_for(int fd, uid_t uid)
 {
 	char link[32], path[PATH_MAX];
@@ -321,7 +321,7 @@ typedef int gather_fn(struct gatherer *g, struct str text, const struct source *
 
 struct file_format {
 	const char *name;  /* of the file; '*' stands for any text */
-	gather_fn *gather; /* NULL: it can't be read, because … */
+	gather_fn *gather; /* NULL: not supported, for `reason` */
 	const char *reason, *hint;
 };
 #define POETRY "poetry export -f requirements.txt -o requirements.txt"
@@ -392,7 +392,7 @@ static int parse_spec(
 	if (strpbrk(spec, "\n\r") || str_utf8_prefix(spec, strlen(spec)) != strlen(spec))
 		return fail(g->err, ERR_INVALID, "%s '%s' is not one line", option, spec);
 	if (requirements_parse(str_from(spec), g->arena, &one, g->err) < 0) {
-		/* 'requests rich': one word each, and no version of anything. */
+		/* 'requests rich': several names in one argument. */
 		if (strchr(spec, ' ') && !strpbrk(spec, "<>=!~;@[("))
 			error_hint(g->err, "repeat %s for each package", option);
 		return error_context(g->err, "%s '%s'", option, spec);

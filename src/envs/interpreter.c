@@ -54,7 +54,7 @@ static enum match match_version(const struct interpreter *it, const struct versi
 	parse_version(it->version, "", &has);
 	for (int i = 0; i < wanted->count; i++) {
 		if (i >= has.count)
-			return MAYBE; /* it has to say it itself */
+			return MAYBE; /* only the interpreter itself can tell */
 		if (has.part[i] != wanted->part[i])
 			return NO;
 	}
@@ -98,7 +98,7 @@ static bool prefix_is_in_usr(const char *prefix)
 	return strcmp(prefix, "/usr") == 0 || strcmp(prefix, "/usr/local") == 0;
 }
 
-/* Fills in what was kept of an earlier look. */
+/* Fills in the kept answer of an earlier interpreter_look. */
 static bool recall(const struct home *home, struct interpreter *it, struct arena *arena)
 {
 	struct answer answer;
@@ -111,7 +111,7 @@ static bool recall(const struct home *home, struct interpreter *it, struct arena
 	if (!text || !tag || !prefix || !parse_version(text, "", &version) || version.count != 3 ||
 		!path_is_normal(prefix))
 		return false;
-	/* It is bound, and what is kept could have been changed. */
+	/* Checked again because it is bound: the kept file could have been changed. */
 	if (!prefix_is_in_usr(prefix) &&
 		strcmp(prefix, parent(arena, parent(arena, it->path))) != 0)
 		return false;
@@ -221,7 +221,7 @@ static void look_in_bin(struct finder *finder, const char *bin, const char *hint
 	}
 	text_list names = list_names(arena, bin, "python3");
 	for (size_t i = 0; i < names.count; i++) {
-		struct version version; /* python3-config and the like aren't meant */
+		struct version version; /* leaves out python3-config and the like */
 		if (parse_version(names.items[i] + 6, "", &version))
 			consider(finder, arena_printf(arena, "%s/%s", bin, names.items[i]), hint);
 	}
@@ -301,7 +301,7 @@ static void find_all(struct finder *finder)
 		managed = arena_printf(arena, "%s/uv/python", data);
 	if (managed)
 		look_in_installs(finder, managed);
-	/* The home's owner may be less than the caller: his links lead nowhere else. */
+	/* The owner of the home may have fewer rights than the caller: follow no link out. */
 	finder->beneath = arena_printf(arena, "%s/" ROOM, finder->home->path);
 	look_in_installs(finder, finder->beneath);
 	finder->beneath = NULL;
@@ -331,7 +331,7 @@ int interpreter_absent(
 		const char *next = arena_printf(arena, "%s%s (%s)",
 			i ? ", " : "found: ", list.items[i].version, list.items[i].path);
 
-		/* Whole ones only, and room to say how many are left. */
+		/* Whole entries only, with room for the count of the others. */
 		if (text.len + strlen(next) + sizeof ", and 1000 more" >= ERROR_HINT_SIZE) {
 			buf_printf(&text, ", and %zu more", list.count - i);
 			break;
@@ -438,8 +438,8 @@ int interpreter_choose(const struct home *home, const char *wanted, const char *
 }
 
 /* ---- asked itself ---- */
-/* What is bound is seen by everything that runs with this interpreter: it must be a Python's own
- * directory, and never one that holds a person's files or our own. */
+/* Everything that runs with this interpreter sees its prefix. It must be the directory of a Python
+ * alone, and never contain a user's home or carrel's. */
 static int check_prefix(const struct home *home, const char *prefix, const char *minor,
 	struct arena *arena, struct error *err)
 {
@@ -494,7 +494,7 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 	if (parts.part[0] != 3 || parts.part[1] < OLDEST_MINOR)
 		return fail(err, ERR_INVALID, "it is Python %s; 3.%d or later is needed", version,
 			OLDEST_MINOR);
-	/* Only the directory above its bin was shown to it: another can't be what it needs. */
+	/* Only the directory above its bin was visible to it. */
 	usual = parent(arena, parent(arena, it->path));
 	if (!prefix_is_in_usr(prefix) && strcmp(prefix, usual) != 0)
 		return fail(err, ERR_INVALID, "its prefix is '%s', not '%s'", prefix, usual);
@@ -506,7 +506,8 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 	it->prefix = prefix;
 	it->in_usr = prefix_is_in_usr(prefix);
 	if (!it->in_usr || !path_is_beneath(it->path, "/usr")) {
-		/* It makes the bytecode of layers, and says itself what it is. */
+		/* It compiles the bytecode of layers, and its description of itself is not
+		 * trusted: use its layers for this interpreter only. */
 		char place[KNOWN_IDENTITY_LEN + 1];
 
 		known_identity_of_text(prefix, place);
@@ -540,7 +541,7 @@ int interpreter_look(const struct home *home, const struct runner *runner, struc
 	asked.prefix = parent(arena, parent(arena, it->path));
 	asked.in_usr = prefix_is_in_usr(asked.prefix) || strcmp(asked.prefix, "/") == 0;
 	if (!asked.in_usr) {
-		/* It isn't shown to it either, if it is more than a Python. */
+		/* The prefix is checked before it is shown to the interpreter. */
 		const char *minor = find_minor(arena, it->path);
 		if (check_prefix(home, asked.prefix, minor ? minor : "3", arena, err) < 0)
 			return error_context(err, "Python '%s'", it->path);

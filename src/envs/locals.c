@@ -45,7 +45,7 @@ bool local_is_path(const char *word)
 	       stat(word[len] ? "" : word, &st) == 0;
 }
 
-/* What no build needs, and what changes without the project: as pep517.py copies it. */
+/* Directories that no build needs; pep517.py leaves out the same ones. */
 static bool is_passed_over(const char *name)
 {
 	static const char *const names[] = { "node_modules", "__pycache__", ".tox", ".nox",

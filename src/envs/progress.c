@@ -60,7 +60,7 @@ static uint64_t count_installed(void *ctx)
 	return count_done(making, count);
 }
 
-/* A walk over all files: not more than a tenth of the time is spent on it. */
+/* Walks all files, for at most a tenth of the time. */
 static uint64_t measure_unpacked(void *ctx, uint64_t *limit)
 {
 	struct making *making = ctx;

@@ -94,7 +94,7 @@ static const struct requirement *find_requirement(
 	return NULL;
 }
 
-/* Of the index's hashes those that the user gave; false when he gave none for this package. */
+/* Keeps the hashes that the requirements give. false: they give none for this package. */
 static bool keep_given(
 	const requirement_list *requirements, struct lock_package *package, struct arena *arena)
 {
@@ -283,7 +283,7 @@ int wanted_judge(const struct env_store *store, struct env_wanted *wanted, struc
 
 static void add_field(struct sha256 *hash, const char *text)
 {
-	/* With its end, so that two fields are not one. */
+	/* With its NUL, so that two fields differ from one joined field. */
 	sha256_add(hash, text, strlen(text) + 1);
 }
 
@@ -415,7 +415,7 @@ static int judge_editables(const struct env_request *request, struct error *err)
 
 static void add_indexes(struct sha256 *hash, const struct index_set *set, struct arena *arena)
 {
-	/* Without credentials: they change, what they give doesn't. */
+	/* Without credentials: they may change, the packages don't. */
 	add_field(hash, set->index ? index_redact(arena, set->index) : "");
 	for (size_t i = 0; i < set->extra.count; i++)
 		add_field(hash, index_redact(arena, set->extra.items[i]));
@@ -483,7 +483,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_indexes(&hash, &wanted->indexes, arena);
 	sha256_add(&hash, wanted->text.data, wanted->text.len);
 	add_projects(&hash, wanted);
-	/* What was built is for those who allow it. */
+	/* Locks with built packages are used only where building is allowed. */
 	add_field(&hash, wanted->allow_build ? "build" : "");
 	add_notes_mark(&hash, wanted);
 	add_filled(&hash, &wanted->requirements, arena);
@@ -506,7 +506,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 
-/* The operator has said from where: see download.h. */
+/* The operator has named a source for Pythons: see download.h. */
 static bool may_download(const struct env_store *store, const struct env_request *request)
 {
 	const char *mirror = getenv("UV_PYTHON_INSTALL_MIRROR");
@@ -549,7 +549,7 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 			&wanted->python, &wanted->python_is_default, err) == 0;
 	if (!wanted->python_is_known && err->code == ERR_NOT_FOUND &&
 		may_download(store, request)) {
-		/* Its name is all that is known of it. */
+		/* Only its version is known. */
 		wanted->python_is_missing = true;
 		wanted->python.minor = strncmp(request->python, "python", 6) == 0
 					       ? request->python + 6

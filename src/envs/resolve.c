@@ -1,5 +1,5 @@
-/* Requirements to a lock, by uv; and what else than requirements decides what uv takes: uv.lock,
- * constraints, pre-releases and PyTorch's backend. */
+/* Resolves requirements to a lock, by uv. Besides the requirements, uv.lock, constraints,
+ * pre-releases and PyTorch's backend decide about the result. */
 #include <string.h>
 
 #include "base/path.h"
@@ -52,7 +52,7 @@ static int read_uv_lock(struct making *making, struct error *err)
 	return wanted_judge(making->store, wanted, arena, making->problem, err);
 }
 
-/* The constraints, and what else chooses between versions. */
+/* Adds constraints and --prerelease. */
 static int add_choices(struct making *making, struct uv_job *uv, struct error *err)
 {
 	const requirement_list *list = &making->wanted->constraints;
@@ -92,8 +92,8 @@ static bool has_link_directory(const struct env_request *request)
 	return false;
 }
 
-/* With the addresses of the wheels, where they are all of an index and nobody said which files they
- * must be: installing doesn't ask the index again then, which is a fifth of a first build. */
+/* Whether uv resolves to addresses of wheels: all packages come from an index, and no hashes are
+ * given. Installing then doesn't ask the index again, which saves a fifth of a first build. */
 static bool has_addresses(const struct making *making)
 {
 	const struct env_wanted *wanted = making->wanted;
@@ -190,11 +190,11 @@ int making_resolve(struct making *making, struct error *err)
 	return take_lock(making, (struct str){ out.data, out.len }, err);
 }
 
-/* --torch-backend: uv has the addresses of PyTorch's packages in itself. When it is to install
- * torch alone, they are what it asks for and is refused. uv is the pinned one, and it is asked
- * before anything of the index takes part. */
+/* --torch-backend: only uv knows the addresses of PyTorch's packages. It is run to install torch
+ * alone; the forwarder refuses the hosts that uv asks for, and these are then allowed. uv is the
+ * pinned version, and it runs before any input from the index. */
 
-/* What it says doesn't matter: either it works, or a host was refused. */
+/* The output is ignored: either uv succeeds, or a host was refused. */
 static int ask_for_torch(struct making *making, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "install", "--dry-run", "--no-deps",

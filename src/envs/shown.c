@@ -17,7 +17,7 @@ static bool is_trusted(const struct stat *st)
 	return (st->st_uid == 0 || st->st_uid == own) && !(st->st_mode & others);
 }
 
-/* By a search for a line, not by the parser: the file isn't trusted. */
+/* Searches for the line without the parser: the file isn't trusted. */
 static bool has_section(const char *text)
 {
 	return !strncmp(text, "system:", 7) || strstr(text, "\nsystem:");

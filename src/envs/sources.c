@@ -94,7 +94,7 @@ static int build_project(
 static int copy_wheel(struct making *making, const struct env_local *local,
 	struct built_wheel *wheel, struct error *err)
 {
-	/* As the caller: the store's owner may not read it. */
+	/* Opened as the caller: the owner of the store may not be able to read it. */
 	auto_close int from = open(local->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_close int dir = -1, to = -1;
 	int failed = -1;
@@ -168,7 +168,7 @@ void sources_lock_locals(struct making *making)
 	}
 }
 
-/* The same wheel as the lock's, or NULL. */
+/* The local wheel whose hash the lock has, or NULL. */
 static const struct built_wheel *find_local_wheel(
 	const struct making *making, const struct lock_package *package)
 {
@@ -183,7 +183,7 @@ static const struct built_wheel *find_local_wheel(
 	return NULL;
 }
 
-/* A lock that is kept knows the wheels of before. */
+/* A kept lock has the hashes of the local wheels at that time. */
 static int check_locals(struct making *making, struct error *err)
 {
 	for (size_t i = 0; i < making->built.count; i++) {
@@ -239,7 +239,8 @@ void sources_show(struct making *making, struct uv_job *uv, bool find)
 		uv_add(making, uv, "--find-links", WHEELS_INSIDE);
 }
 
-/* "... depends on NAME>=1,<2 and ...": what others want of it is said nowhere else. */
+/* Only uv's message says which versions other packages need: "... depends on NAME>=1,<2 and ...".
+ */
 static void add_wanted_by_others(
 	const struct making *making, const char *name, struct buf *requirements)
 {
@@ -274,9 +275,8 @@ static int put_requirements(struct making *making, const char *name, struct erro
 	return making_put(making, "source.txt", (struct str){ text.data, text.len }, err);
 }
 
-/* The version that fits, with its hashes. Offline, by the page that uv has read just now: the
- * sources themselves aren't there, so that uv can run none of them whatever it thinks it needs.
- * NULL: an error. */
+/* The version that fits, with its hashes; NULL: an error. Offline, from the index page in uv's
+ * cache: the sources are not there, so uv can't run any of their code. */
 static struct lock_package *find_version(struct making *making, const char *name, struct error *err)
 {
 	static const char *const arguments[] = { "pip", "compile", "--no-deps", "--offline",
@@ -370,7 +370,7 @@ void sources_mark(struct making *making)
 		struct lock_package *package = &making->packages.items[i];
 		const struct built_wheel *built = find_built(making, package->name);
 
-		/* It may have found a wheel of another version after all. */
+		/* uv may have chosen a wheel of another version instead. */
 		if (!built || !has_hash(package, built->sha256))
 			continue;
 		package->hashes.items = built->package->hashes.items;

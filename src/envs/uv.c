@@ -22,7 +22,7 @@
 #define FETCH_BYTES ((uint64_t)256 << 20)
 #define OUTPUT_MAX ((size_t)16 << 20)
 
-/* Of UV_VERSION: the wheel as the index has it, and the program in it. */
+/* Hashes of UV_VERSION: of the wheel in the index, and of the program in the wheel. */
 static const struct build {
 	const char *machine;
 	bool is_musl;
@@ -58,7 +58,7 @@ void job_reach_indexes(struct job *job, struct arena *arena, const struct index_
 	job->forward = true;
 }
 
-/* ---- a uv that is there ---- */
+/* ---- uv on PATH or in the home ---- */
 struct candidate {
 	const char *path; /* real */
 	char identity[KNOWN_IDENTITY_LEN + 1];
@@ -132,7 +132,7 @@ static const char *version_said(struct str text, struct arena *arena)
 	return arena_bytes(arena, word.data, word.len);
 }
 
-/* Asked once a program: the answer, also one that says nothing, is kept. */
+/* Each program is asked once; an empty answer is kept, too. */
 static int find_version(const struct home *home, const struct runner *runner,
 	const struct candidate *candidate, struct arena *arena, const char **version,
 	struct error *err)
@@ -185,7 +185,7 @@ int uv_find_here(const struct home *home, const struct runner *runner, struct ar
 	return fail(err, ERR_NOT_FOUND, "uv %s isn't here", UV_VERSION);
 }
 
-/* ---- one that is fetched ---- */
+/* ---- uv from the index ---- */
 static const struct build *find_build(const struct interpreter *python)
 {
 	struct utsname host;
@@ -199,7 +199,7 @@ static const struct build *find_build(const struct interpreter *python)
 	return NULL;
 }
 
-/* The hash is checked again outside: what the sandbox wrote is what it should be. */
+/* Checks the hash again, outside of the sandbox that wrote the file. */
 static int check_program(int dir, const char *sha256, struct error *err)
 {
 	auto_close int fd = openat(dir, "uv", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -216,7 +216,7 @@ static int check_program(int dir, const char *sha256, struct error *err)
 	return 0;
 }
 
-/* From the stage to its place, whole or not at all. Another may have been quicker. */
+/* Moves uv from the stage to its place atomically. Another process may have been faster. */
 static int move_in(int stage, int tools, const char *sha256, struct error *err)
 {
 	if (check_program(stage, sha256, err) < 0)
@@ -306,7 +306,7 @@ int uv_find(const struct home *home, const struct runner *runner, const struct i
 		       : fail(err, ERR_FAILED, "uv was removed after it was fetched");
 }
 
-/* ---- the index when none is named ---- */
+/* ---- the default index ---- */
 static bool find_any(const struct home *home, struct arena *arena, struct candidate *out)
 {
 	candidate_list list = find_on_path(arena);
@@ -354,7 +354,7 @@ static bool is_address(const char *url)
 	return url && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0);
 }
 
-/* By whom it is said: the uv that would be asked, or pip of this Python. */
+/* The program that is asked for the default index: uv, or pip of this Python. */
 static bool find_answerer(const struct home *home, const struct interpreter *python,
 	struct arena *arena, struct candidate *candidate, char key[KNOWN_IDENTITY_LEN + 1])
 {

@@ -105,7 +105,7 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	job_set_env(job, arena, "UV_NO_PROGRESS", "1");
 	job_set_env(job, arena, "UV_PREVIEW_FEATURES", "pylock");
 	job_set_env(job, arena, "UV_PYTHON_DOWNLOADS", "never");
-	/* Repeated by us, with the time in view. */
+	/* making_run_uv repeats failed requests, within the time limit. */
 	job_set_env(job, arena, "UV_HTTP_RETRIES", "1");
 	job_set_env(job, arena, "UV_HTTP_TIMEOUT", "20");
 	job_set_env(job, arena, "NO_COLOR", "1");
@@ -140,8 +140,8 @@ static void wait_ms(const struct making *making, uint64_t ms)
 		;
 }
 
-/* uv leaves out what leads out of a wheel, and says so as an aside. Who makes such a wheel means
- * harm: all of it is refused. */
+/* uv skips files whose path leads out of the wheel, with a warning. Such a wheel is hostile: refuse
+ * all of it. */
 static int refuse_unsafe(struct making *making, struct str errors, struct error *err)
 {
 	static const char phrase[] = "Skipping unsafe file name: ";
@@ -164,7 +164,7 @@ static int refuse_unsafe(struct making *making, struct str errors, struct error 
 	return build_failed(making->problem, BUILD_DENIED, package);
 }
 
-/* Each once, though several runs of uv may give it. */
+/* Shows each warning once, also when several runs of uv print it. */
 static void show_warnings(struct making *making, struct str errors)
 {
 	const struct env_progress *progress = making->builder->progress;
@@ -209,7 +209,7 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	return 0;
 }
 
-/* The forwarder let something not pass: trying again doesn't help. */
+/* The forwarder refused a host: another attempt doesn't help. */
 static bool is_refused(const struct making *making)
 {
 	char refused[320] = "";
@@ -235,7 +235,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	const char **needs_build, struct error *err)
 {
 	uint64_t wait = RETRY_FIRST_MS;
-	/* What a helper doesn't get done is done afterwards, with all tries. */
+	/* A helper process doesn't retry: the build does its work again if it fails. */
 	int retries = making->is_part ? 0 : RETRIES;
 	struct uv_error said = { 0 };
 	bool is_done = false;
@@ -245,7 +245,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	*needs_build = making->needs_build = NULL;
 	for (int attempt = 0;; attempt++) {
 		if (run_once(making, uv, out, &said, &is_done, err) < 0) {
-			/* Why it took so long is known, when the attempt before it failed. */
+			/* The failure of the attempt before explains the delay. */
 			if (attempt > 0 && making->problem->failure == BUILD_TIMEOUT)
 				break;
 			return -1;

@@ -39,7 +39,7 @@ static void add_line(struct reader *r, struct str line)
 	entry->value = r->value;
 }
 
-/* The value of the last entry is whole: what follows begins behind it. */
+/* The value of the last entry is complete: the next one begins behind it. */
 static void end_value(struct reader *r)
 {
 	if (r->value)

@@ -3,7 +3,7 @@
 #include <strings.h>
 #include "format/requirements.h"
 
-/* Deeper than anybody writes, and far from the end of a stack. */
+/* Keeps the recursion far from the end of the stack. */
 #define MARKER_DEPTH_MAX 32
 #define VERSION_MAX 255
 
@@ -139,7 +139,7 @@ static bool take_specifier(struct cursor *c, bool *is_pin, const char **reason)
 	struct str version = since(start, c);
 	bool is_equality = strcmp(comparison, "==") == 0 || strcmp(comparison, "!=") == 0;
 	struct version parsed = { 0 };
-	/* Readers differ about whether the comma is part of it. */
+	/* pip and uv differ about whether a comma is part of the version. */
 	*reason = "=== needs a version, and no comma after it";
 	*is_pin = true;
 	if (strcmp(comparison, "===") == 0)

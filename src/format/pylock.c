@@ -30,7 +30,7 @@ struct reading {
 	struct arena *arena;
 	pylock_list list;
 	bool is_foreign; /* written by any tool: versions and hashes are taken, not addresses */
-	enum error_code code; /* of what is wrong in it */
+	enum error_code code; /* of errors in the file */
 	int package, wheel;   /* instances of the tables that are being read */
 	struct error *err;
 };
@@ -86,8 +86,8 @@ static int take_file(struct reading *r, const struct toml_entry *entry, bool is_
 	return 0;
 }
 
-/* What is from elsewhere than an index: a package of uv's own file has no other tables than these,
- * a foreign one may have. */
+/* Whether the table belongs to a package that is not from an index. uv's own files have only known
+ * tables; files of other tools may have more. */
 static bool is_elsewhere(const struct reading *r, const char *table)
 {
 	static const char *const known[] = { "", "packages.wheels", "packages.wheels.hashes",

@@ -71,16 +71,16 @@ static int add_line(struct reader *r, requirement_lines *lines, const struct tom
 	return 0;
 }
 
-struct kind { /* of a named list of dependencies */
+struct named_lists { /* of dependencies */
 	const char *what, *path, *hint;
 };
-static const struct kind extra = { "extra", "project.optional-dependencies",
+static const struct named_lists extra = { "extra", "project.optional-dependencies",
 	"see [project.optional-dependencies] in the file" };
-static const struct kind group = { "dependency group", "dependency-groups",
+static const struct named_lists group = { "dependency group", "dependency-groups",
 	"see [dependency-groups] in the file" };
 
-static int add_named(
-	struct reader *r, const struct kind *kind, struct str name, const struct chain *outer);
+static int add_named(struct reader *r, const struct named_lists *kind, struct str name,
+	const struct chain *outer);
 
 /* "project[a,b]" in an extra of the project itself: the extras a and b. *is_own: it was one. */
 static int add_own_extras(
@@ -99,8 +99,8 @@ static int add_own_extras(
 	return 0;
 }
 
-static int add_member(struct reader *r, const struct kind *kind, const struct toml_entry *entry,
-	const struct chain *chain)
+static int add_member(struct reader *r, const struct named_lists *kind,
+	const struct toml_entry *entry, const struct chain *chain)
 {
 	bool is_own = false;
 
@@ -118,8 +118,8 @@ static int add_member(struct reader *r, const struct kind *kind, const struct to
 	return is_own ? 0 : add_line(r, &r->found.dependencies, entry);
 }
 
-static int add_named(
-	struct reader *r, const struct kind *kind, struct str text, const struct chain *outer)
+static int add_named(struct reader *r, const struct named_lists *kind, struct str text,
+	const struct chain *outer)
 {
 	const char *name = requirement_normalize_name(r->arena, text), *found;
 	struct chain chain = { outer, name, outer ? outer->depth + 1 : 0 };

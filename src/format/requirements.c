@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "format/pep508.h"
 
-/* Nobody has so many; four megabytes of one-letter lines would otherwise become gigabytes. */
+/* Four megabytes of one-letter lines would otherwise become gigabytes. */
 #define COUNT_MAX 20000
 #define EXPANDED_MAX 65536 /* of one line with variables */
 
@@ -320,7 +320,7 @@ static int parse_option(struct parser *p, struct requirement *req)
 	if (!is_closed)
 		return refuse(p, "a quote isn't closed");
 	req->value = arena_bytes(p->arena, word.data, word.len);
-	/* A second option behind the first would escape whoever judges the first. */
+	/* A second option on the line would not be judged. */
 	rest = str_trim(rest);
 	if (rest.len > 0 && (option->kind != REQUIREMENT_EDITABLE || rest.data[0] == '-' ||
 				    find_options(rest) < rest.len))
@@ -426,8 +426,7 @@ static int parse_logical(struct parser *p)
 	return 0;
 }
 
-/* Bytes that one reader of the file takes for the end of a line and another doesn't could hide an
- * option from us, so there are none of them. */
+/* Refuses bytes that some readers take for the end of a line: they could hide an option. */
 static int check_bytes(struct str line, int number, struct error *err)
 {
 	size_t valid = str_utf8_prefix(line.data, line.len);
@@ -485,7 +484,7 @@ static int next_logical(struct parser *p, struct str *rest, int *number, char *j
 			return fail(p->err, ERR_INVALID, "line %d: a comment ends with a backslash",
 				*number);
 		if (is_comment(line))
-			joined[len++] = ' '; /* so that it is one where it is appended, too */
+			joined[len++] = ' '; /* so that it stays a comment when it is appended */
 		memcpy(joined + len, line.data, line.len - goes_on);
 		len += line.len - goes_on;
 		if (!goes_on)

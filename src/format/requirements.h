@@ -1,9 +1,9 @@
-/* requirements.h -- requirement files taken apart as pip reads them, far enough to judge them: what
- * each line is, which package it names, which hashes it has. Pure. What isn't understood is an
- * error, never passed on; nor is what pip and uv would read in two ways (control characters, a
- * comment that ends with a backslash, two options on one line). Whoever passes requirements on
- * passes `text`, a line each, not the file: then what was judged is what is read.
- * Comments, blank lines, backslash continuation and ${VAR} are as in pip. */
+/* requirements.h -- parses requirement files as pip does, as far as policy needs it: the kind of
+ * each line, its package and its hashes. Pure. An unknown line is an error, and so is a line that
+ * pip and uv read differently (control characters, a comment that ends with a backslash, two
+ * options on one line). Callers pass on the `text` of each requirement, never the file: uv then
+ * reads exactly what was judged. Comments, blank lines, backslash continuation and ${VAR} are as in
+ * pip. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"

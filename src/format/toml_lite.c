@@ -183,7 +183,7 @@ static int take_key(struct reader *r, const char **key)
 				return refuse(r, "a key is expected here");
 			part = arena_bytes(r->arena, start, (size_t)(r->at - start));
 		}
-		/* Keys of so many parts are nobody's; their text would grow with the square. */
+		/* The text of a key with very many parts would grow with the square. */
 		if (joined && strlen(joined) > 1024)
 			return refuse(r, "a key is too long");
 		joined = joined ? arena_printf(r->arena, "%s.%s", joined, part) : part;

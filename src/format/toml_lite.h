@@ -1,7 +1,6 @@
-/* toml_lite.h -- as much of TOML as uv.toml needs: tables, arrays of tables, strings of all four
- * kinds, arrays, inline tables; every other value is passed through as it is written. It reads
- * well-formed files; what a checker would object to besides (a key twice, a table reopened) isn't
- * its business. Pure. */
+/* toml_lite.h -- the part of TOML that uv.toml, pyproject.toml and pylock.toml use: tables, arrays
+ * of tables, strings of all four kinds, arrays, inline tables. Other values are returned as
+ * written. It doesn't check for duplicate keys or reopened tables. Pure. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
