@@ -245,7 +245,7 @@ static void forget_agent(struct agent *agent)
 static void end_agent(struct agent *agent)
 {
 	if (agent->inside >= 0) {
-		connection_forget_agent(agent->w, agent);
+		connection_withdraw(agent->w, agent);
 		forget_agent(agent);
 		return;
 	}
@@ -360,7 +360,7 @@ int agents_open(struct core *core, struct error *err)
 	if (fd < 0 || fd_write_full(fd, agent_image, agent_image_len) != (ssize_t)agent_image_len ||
 		fchmod(fd, 0111) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return fail_errno(err, "make a memfd for the file agent");
-	core->own->agent_image = take_fd(&fd);
+	core->agent_image = take_fd(&fd);
 	return 0;
 }
 
@@ -369,8 +369,7 @@ int agent_send_spawn(struct agent *agent, struct error *err)
 	static const char *const argv[] = { "carrel-files", NULL };
 	const char *env[2] = { NULL };
 	struct init_spawn what = { argv, env, PLAN_WORKSPACE,
-		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD,
-		agent->w->core->own->agent_image };
+		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD, agent->w->core->agent_image };
 	int null = exec_registry(agent->w->core)->null, fds[3] = { agent->inside, null, null };
 
 #ifdef CARREL_FAULTS
@@ -388,7 +387,6 @@ static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 static int start_agent(struct core_workspace *w, struct agent **started, struct error *err)
 {
-	struct core_own *own = w->core->own;
 	int ends[2];
 
 	if (channel_pair(ends, err) < 0)
@@ -397,7 +395,7 @@ static int start_agent(struct core_workspace *w, struct agent **started, struct 
 	int flags = fcntl(ends[1], F_GETFL);
 	struct agent *agent = xzalloc(sizeof *agent);
 	*agent = (struct agent){ .w = w,
-		.id = AGENT_ID | ++own->agents_started,
+		.id = AGENT_ID | ++w->core->agents_started,
 		.socket = ends[0],
 		.inside = ends[1],
 		.next = w->agents.first };
@@ -750,7 +748,7 @@ void agents_free(struct core_workspace *w)
 
 void agents_done(struct core *core)
 {
-	if (core->own->agent_image)
-		close(core->own->agent_image);
-	core->own->agent_image = 0;
+	if (core->agent_image)
+		close(core->agent_image);
+	core->agent_image = 0;
 }

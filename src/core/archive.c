@@ -16,7 +16,7 @@ struct archive_job {
 	char path[AGENT_PATH_MAX];
 	char stage[FILES_STAGE_SIZE]; /* in: name; "": none */
 	struct agent_call *call;      /* NULL: it has answered */
-	struct files_child *child;
+	struct zstd zstd;
 	/* Until they are handed on. In: `ours` is the first pipe's writing end, kept open until the
 	 * child has done well, so that the agent sees no end before. */
 	int ours;
@@ -46,7 +46,7 @@ static void end_job(struct archive_job *job)
 {
 	struct core_workspace *w = job->w;
 
-	if (job->call || job->child)
+	if (job->call || job->zstd.child.is_running)
 		return;
 	fd_close(&job->ours);
 	if (!job->is_canceled)
@@ -62,8 +62,7 @@ void archive_cancel(struct archive_job *job)
 	job->is_canceled = true;
 	if (job->call)
 		agent_cancel(job->call);
-	files_child_kill(job->child);
-	job->child = NULL;
+	zstd_stop(&job->zstd);
 	fd_close(&job->ours);
 	if (!job->call)
 		end_job(job);
@@ -85,11 +84,10 @@ static int open_pipe(int ends[2], int core_end, struct error *err)
 	return 0;
 }
 
-static void on_child(void *ctx, uint64_t value, const struct error *err)
+static void on_child(void *ctx, const struct error *err)
 {
 	struct archive_job *job = ctx;
 
-	job->child = NULL;
 	/* Before its end: else the agent might take the archive for whole. */
 	if (err && job->is_in && job->call)
 		agent_cancel(job->call);
@@ -109,13 +107,12 @@ static int start_child(struct archive_job *job, int *fd, struct error *err)
 		return -1;
 	auto_close int callers = ends[job->is_in ? 1 : 0];
 	auto_close int childs = ends[job->is_in ? 0 : 1];
-	struct files_job work = { .what = job->is_in ? "unpack the archive" : "pack an archive",
-		.work = job->is_in ? archive_decompress : archive_compress,
-		.keep = { job->is_in ? childs : job->ours, job->is_in ? job->ours : childs },
-		.keep_count = 2,
+	job->zstd = (struct zstd){ .compresses = !job->is_in,
+		.from = job->is_in ? childs : job->ours,
+		.to = job->is_in ? job->ours : childs,
 		.done = on_child,
 		.ctx = job };
-	if (files_child_start(job->w->core->loop, &work, &job->child, err) < 0)
+	if (zstd_start(&job->zstd, job->w->core->loop, err) < 0)
 		return -1;
 	*fd = take_fd(&callers);
 	if (!job->is_in)
@@ -162,10 +159,8 @@ static void on_answer(void *ctx, const struct agent_answer *answer, const struct
 		files_forget_stage(
 			job->w, job->stage, job->path, failed && failed->code == ERR_UNAVAILABLE);
 	/* Of one that was refused, nobody reads the rest. */
-	if (job->is_in && failed) {
-		files_child_kill(job->child);
-		job->child = NULL;
-	}
+	if (job->is_in && failed)
+		zstd_stop(&job->zstd);
 	end_job(job);
 }
 

@@ -1,4 +1,5 @@
-/* archive_internal.h -- zstd, in locked children (files_child.c). Private to archive*.c. */
+/* archive_internal.h -- zstd, in a child that is locked before it begins: it has two pipes and
+ * memory, and nothing else. Private to archive*.c. */
 #pragma once
 #include "core/archive.h"
 #include "core/files_internal.h"
@@ -7,6 +8,17 @@
 #define ARCHIVE_RATIO_FREE ((uint64_t)64 << 20) /* so much may come out of anything */
 #define ARCHIVE_BUFFER ((size_t)128 << 10)
 
-/* files_work of each. fds: it reads from the first and writes to the second. Decompressing, what
- * isn't zstd passes as it is. */
-files_work archive_compress, archive_decompress;
+struct zstd {
+	bool compresses; /* else what isn't zstd passes as it is */
+	int from, to;	 /* stay the caller's */
+	/* From the loop, when it has ended. */
+	void (*done)(void *ctx, const struct error *err);
+	void *ctx;
+	struct measure child; /* private, as what follows; is_running */
+	struct loop_timer *timer;
+	bool is_started, is_late;
+	struct error err; /* as the child says */
+};
+/* The fields above `child` are set. */
+int zstd_start(struct zstd *zstd, struct loop *loop, struct error *err);
+void zstd_stop(struct zstd *zstd); /* ends it, if it runs; done isn't called */

@@ -1,9 +1,28 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/archive_internal.h"
+#include "linux/child.h"
+#include "linux/landlock.h"
+#include "linux/pidfd.h"
+
+#define CPU_SECONDS_MAX 600
+#define TIME_MS_MAX 3600000ull
+#define DATA_MAX ((rlim_t)192 << 20) /* on top of what it inherits: a window of zstd is 128 MB */
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
 
 struct source {
 	int fd;
@@ -28,7 +47,7 @@ static int write_failed(struct archive *archive, struct error *err)
 	return fail(err, ERR_FAILED, "compress the archive: %s", why ? why : "unknown");
 }
 
-int archive_compress(void *ctx, const int *fds, uint64_t *value, struct error *err)
+static int compress(int from, int to, struct error *err)
 {
 	static char data[ARCHIVE_BUFFER];
 	struct archive *archive = archive_write_new();
@@ -42,10 +61,10 @@ int archive_compress(void *ctx, const int *fds, uint64_t *value, struct error *e
 	if (archive_write_set_format_raw(archive) != ARCHIVE_OK ||
 		archive_write_set_bytes_in_last_block(archive, 1) != ARCHIVE_OK ||
 		archive_write_add_filter_zstd(archive) != ARCHIVE_OK ||
-		archive_write_open_fd(archive, fds[1]) != ARCHIVE_OK ||
+		archive_write_open_fd(archive, to) != ARCHIVE_OK ||
 		archive_write_header(archive, entry) != ARCHIVE_OK)
 		return write_failed(archive, err);
-	while ((got = read_some(fds[0], data)) > 0)
+	while ((got = read_some(from, data)) > 0)
 		if (archive_write_data(archive, data, (size_t)got) != got)
 			return write_failed(archive, err);
 	if (got < 0)
@@ -97,7 +116,7 @@ static int pass_on(struct archive *archive, const struct source *source, int out
 	return got == ARCHIVE_EOF ? 0 : read_failed(archive, err);
 }
 
-int archive_decompress(void *ctx, const int *fds, uint64_t *value, struct error *err)
+static int decompress(int from, int to, struct error *err)
 {
 	static struct source source;
 	struct archive *archive = archive_read_new();
@@ -105,7 +124,7 @@ int archive_decompress(void *ctx, const int *fds, uint64_t *value, struct error 
 
 	if (!archive)
 		abort();
-	source.fd = fds[0];
+	source.fd = from;
 	if (archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
 		archive_read_support_format_raw(archive) != ARCHIVE_OK ||
 		archive_read_support_format_empty(archive) != ARCHIVE_OK)
@@ -116,6 +135,120 @@ int archive_decompress(void *ctx, const int *fds, uint64_t *value, struct error 
 	int got = archive_read_next_header(archive, &entry);
 	if (got == ARCHIVE_EOF)
 		return 0;
-	return got == ARCHIVE_OK ? pass_on(archive, &source, fds[1], err)
-				 : read_failed(archive, err);
+	return got == ARCHIVE_OK ? pass_on(archive, &source, to, err) : read_failed(archive, err);
+}
+
+/* ---- the child ---- */
+
+/* Pipes, memory, time, its own end. */
+static const int allowed_calls[] = { SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_close,
+	SYS_lseek, SYS_fstat, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk,
+	SYS_futex, SYS_getrandom, SYS_clock_gettime, SYS_gettimeofday, SYS_sigaltstack,
+	SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn, SYS_restart_syscall, SYS_getpid,
+	SYS_gettid, SYS_tgkill, SYS_sched_yield, SYS_exit, SYS_exit_group };
+#define CALL_COUNT (sizeof allowed_calls / sizeof *allowed_calls)
+
+static int load_filter(struct error *err)
+{
+	struct sock_filter code[5 + CALL_COUNT + 2];
+	size_t n = 0;
+
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch));
+	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	code[n++] = (struct sock_filter)BPF_STMT(
+		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+	for (size_t i = 0; i < CALL_COUNT; i++)
+		code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
+			(unsigned)allowed_calls[i], (unsigned char)(CALL_COUNT - i), 0);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS);
+	code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { (unsigned short)n, code };
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		return fail_errno_code(err, ERR_UNAVAILABLE, "load the filter");
+	return 0;
+}
+
+/* No path, no process, no privilege; the descriptors are its two pipes, its report and stderr. */
+static int lock(struct error *err)
+{
+	auto_close int ruleset = -1;
+
+	close(0);
+	close(1);
+	child_reset_signals();
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return fail_errno(err, "lock a child");
+	if (child_limit_data(DATA_MAX, err) < 0 || child_limit(RLIMIT_CORE, 0, err) < 0 ||
+		child_limit(RLIMIT_CPU, CPU_SECONDS_MAX, err) < 0 ||
+		landlock_create(landlock_abi(), &ruleset, err) < 0 ||
+		landlock_enforce(ruleset, err) < 0)
+		return -1;
+	fd_close(&ruleset);
+	return load_filter(err);
+}
+
+/* Whether it has failed; then zstd->err, which comes back with that. */
+static uint64_t work(void *ctx)
+{
+	struct zstd *zstd = ctx;
+
+	if (lock(&zstd->err) < 0)
+		return 1;
+	return (zstd->compresses ? compress : decompress)(zstd->from, zstd->to, &zstd->err) < 0;
+}
+
+static void on_ended(void *ctx, bool ok, uint64_t has_failed)
+{
+	struct zstd *zstd = ctx;
+	const char *what = zstd->compresses ? "pack an archive" : "unpack the archive";
+
+	if (!zstd->is_started)
+		return;
+	zstd_stop(zstd);
+	if (zstd->is_late)
+		fail(&zstd->err, ERR_LIMIT, "%s: took longer than %llu minutes", what,
+			TIME_MS_MAX / 60000);
+	else if (!ok)
+		fail(&zstd->err, ERR_FAILED,
+			"%s: the process ended without a result; it may use %d minutes of cpu time",
+			what, CPU_SECONDS_MAX / 60);
+	else if (has_failed) /* from a process that parses what strangers send */
+		error_adopt(&zstd->err);
+	zstd->done(zstd->ctx, ok && !has_failed ? NULL : &zstd->err);
+}
+
+static void on_late(struct loop *loop, void *ctx)
+{
+	struct zstd *zstd = ctx;
+
+	zstd->timer = NULL;
+	zstd->is_late = true;
+	pidfd_signal(zstd->child.child.pidfd, SIGKILL, NULL);
+}
+
+int zstd_start(struct zstd *zstd, struct loop *loop, struct error *err)
+{
+	zstd->child = (struct measure){ .loop = loop,
+		.find = work,
+		.found = on_ended,
+		.ctx = zstd,
+		.keep = { zstd->from, zstd->to },
+		.keep_count = 2,
+		.detail = &zstd->err,
+		.detail_len = sizeof zstd->err };
+	measure_start(&zstd->child);
+	if (!zstd->child.is_running)
+		return fail(err, ERR_UNAVAILABLE, "no process could be started for the archive");
+	zstd->is_started = true;
+	zstd->timer = loop_after(loop, TIME_MS_MAX, on_late, zstd);
+	return 0;
+}
+
+void zstd_stop(struct zstd *zstd)
+{
+	loop_cancel(zstd->child.loop, zstd->timer);
+	zstd->timer = NULL;
+	measure_stop(&zstd->child);
 }

@@ -63,9 +63,7 @@ static int open_state(struct core *core, const struct core_options *options, str
 int core_open(
 	const struct core_options *options, struct loop *loop, struct core **out, struct error *err)
 {
-	struct core *core = calloc(1, sizeof *core);
-	if (!core || !(core->own = calloc(1, sizeof *core->own)))
-		abort();
+	struct core *core = xzalloc(sizeof *core);
 	core->loop = loop;
 	core->log = options->log;
 	core->give_back_ms = options->give_back_ms;
@@ -76,7 +74,7 @@ int core_open(
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
-	core->launcher.socket = core->own->writer = -1;
+	core->launcher.socket = core->writer = -1;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
@@ -94,8 +92,8 @@ int core_open(
 		return -1;
 	}
 	core->envs.never_waits = true;
-	core->own->ready = options->ready;
-	core->own->ready_ctx = options->ctx;
+	core->ready = options->ready;
+	core->ready_ctx = options->ctx;
 	core->launcher.unasked = on_unasked;
 	core->launcher.ctx = core;
 	lifetimes_start(core);
@@ -109,15 +107,15 @@ int core_open(
 
 void core_check_stopped(struct core *core)
 {
-	if (!core->is_stopping || !core->own->stopped)
+	if (!core->is_stopping || !core->stopped)
 		return;
 	for (struct core_workspace *w = core->newest; w; w = w->older)
 		if (w->sandbox.state != SANDBOX_NONE)
 			return;
 	store_flush(core->store);
-	void (*stopped)(void *ctx) = core->own->stopped;
-	core->own->stopped = NULL;
-	stopped(core->own->stopped_ctx);
+	void (*stopped)(void *ctx) = core->stopped;
+	core->stopped = NULL;
+	stopped(core->stopped_ctx);
 }
 
 static void on_stop(struct loop *loop, void *ctx)
@@ -133,8 +131,8 @@ void core_begin_stop(struct core *core)
 void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 {
 	core->is_stopping = true;
-	core->own->stopped = done;
-	core->own->stopped_ctx = ctx;
+	core->stopped = done;
+	core->stopped_ctx = ctx;
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		core_end_sandbox(w, REASON_CANCELED);
 		if (w->saved_last_used_ms != w->model.last_used_ms && !w->is_spare)
@@ -146,8 +144,8 @@ void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 void core_free(struct core *core)
 {
 	lifetimes_stop(core);
-	if (core->own->flush)
-		loop_cancel(core->loop, core->own->flush);
+	if (core->flush)
+		loop_cancel(core->loop, core->flush);
 	execs_done(core);
 	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {
@@ -168,7 +166,6 @@ void core_free(struct core *core)
 	fd_close(&core->sockets);
 	home_done(&core->home);
 	arena_done(&core->arena);
-	free(core->own);
 	free(core);
 }
 

@@ -17,11 +17,11 @@
 #define ANSWER_MAX ((size_t)4 << 20)
 
 struct env_pin {
-	char *name;
 	int fd; /* meta.json, locked shared */
 	struct arena arena;
 	struct env_meta meta; /* as it was read from there */
 	unsigned users;
+	char name[];
 };
 
 struct preparation {
@@ -73,13 +73,9 @@ static int renew(struct core *core, const char *name, struct env_pin *pin, struc
 {
 	struct arena arena = { 0 };
 	struct env_meta meta;
-	int fd;
-	if (env_use(&core->envs, name, &arena, &meta, &fd, err)) {
-		arena_done(&arena);
-		return -1;
-	}
-	if (check_meta(&meta, err)) {
-		close(fd);
+	int fd = -1;
+	if (env_use(&core->envs, name, &arena, &meta, &fd, err) || check_meta(&meta, err)) {
+		fd_close(&fd);
 		arena_done(&arena);
 		return -1;
 	}
@@ -95,7 +91,6 @@ static void free_pin(struct env_pin *pin)
 {
 	fd_close(&pin->fd);
 	arena_done(&pin->arena);
-	free(pin->name);
 	free(pin);
 }
 
@@ -105,9 +100,8 @@ static int pin(struct core_workspace *w, const char *name, struct error *err)
 	struct env_pin *pin = map_get(&core->pins, str_from(name));
 	bool is_new = !pin;
 	if (is_new) {
-		pin = calloc(1, sizeof *pin);
-		if (!pin || !(pin->name = strdup(name)))
-			abort();
+		pin = xzalloc(sizeof *pin + strlen(name) + 1);
+		memcpy(pin->name, name, strlen(name) + 1);
 		pin->fd = -1;
 		arena_init(&pin->arena);
 	}

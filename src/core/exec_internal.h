@@ -193,10 +193,10 @@ void connection_done(struct core_workspace *w);
 int connection_listen(struct core_workspace *w, struct error *err);
 /* Sends the spawn, or queues it (and copies what it needs of spec). */
 int connection_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
-void connection_withdraw(struct core_exec *e); /* its spawn, if it is queued */
+/* The spawn of an exec or a file agent, if it is queued. */
+void connection_withdraw(struct core_workspace *w, const void *whose);
 /* The same for a file agent. */
 int connection_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err);
-void connection_forget_agent(struct core_workspace *w, const struct agent *agent);
 void connection_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
 /* init can't be believed, or reached: the sandbox is ended, and `why` is in every record. */
 void connection_break(struct core_workspace *w, enum reason reason, const char *why);

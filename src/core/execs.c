@@ -367,7 +367,7 @@ static void go(struct core_exec *e)
 
 void exec_again(struct core_exec *e)
 {
-	connection_withdraw(e);
+	connection_withdraw(e->workspace, e);
 	watch_forget(e->workspace, e);
 	exec_unlink(e);
 	if (++e->tries < TRIES_MAX)
@@ -501,7 +501,7 @@ void exec_kill(struct core_exec *e, enum reason reason)
 	if (!e->limit)
 		e->limit = reason;
 	if (e->stage == STAGE_WAITING) {
-		connection_withdraw(e);
+		connection_withdraw(e->workspace, e);
 		exec_lost(e, reason, NULL);
 		return;
 	}

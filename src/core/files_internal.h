@@ -33,27 +33,3 @@ void files_forget_stage(
 	struct core_workspace *w, const char *stage, const char *clean, bool is_left);
 void files_charge(struct core_workspace *w, uint64_t bytes);
 int files_over_limit(const struct core_workspace *w, struct error *err);
-
-/* ---- files_child.c: what takes long ---- */
-
-/* In the child, with the job's `keep` at their new numbers; *value is for done. */
-#define FILES_KEEP_MAX 4
-typedef int files_work(void *ctx, const int *fds, uint64_t *value, struct error *err);
-typedef void files_worked_fn(void *ctx, uint64_t value, const struct error *err);
-struct files_child;
-struct files_job {
-	const char *what; /* "unpack the archive" */
-	files_work *work;
-	void *work_ctx;
-	int keep[FILES_KEEP_MAX]; /* the descriptors it has */
-	int keep_count;
-	/* Which of them, by bits, are directories that it may change by names. */
-	unsigned writable;
-	files_worked_fn *done; /* NULL: nobody waits */
-	void *ctx;
-};
-/* Forks; done is called from the loop when the child has ended. Descriptors stay the caller's. */
-int files_child_start(struct loop *loop, const struct files_job *job, struct files_child **child,
-	struct error *err);
-/* Kills it; done isn't called. */
-void files_child_kill(struct files_child *child);

@@ -166,12 +166,13 @@ int connection_spawn(struct core_exec *e, const struct exec_spec *spec, struct e
 	return 0;
 }
 
-void connection_withdraw(struct core_exec *e)
+void connection_withdraw(struct core_workspace *w, const void *whose)
 {
-	const struct init_connection *connection = e->workspace->sandbox.connection;
-	for (struct exec_message *m = connection ? connection->queue : NULL; m; m = m->next)
-		if (m->spawn == e)
-			m->spawn = NULL;
+	const struct init_connection *connection = w->sandbox.connection;
+	for (struct exec_message *m = connection ? connection->queue : NULL; m; m = m->next) {
+		m->spawn = m->spawn == whose ? NULL : m->spawn;
+		m->agent = m->agent == whose ? NULL : m->agent;
+	}
 }
 
 int connection_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err)
@@ -183,14 +184,6 @@ int connection_spawn_agent(struct core_workspace *w, struct agent *agent, struct
 		return -1;
 	enqueue(connection, (struct exec_message){ .type = INIT_SPAWN, .agent = agent });
 	return 0;
-}
-
-void connection_forget_agent(struct core_workspace *w, const struct agent *agent)
-{
-	for (struct exec_message *m = w->sandbox.connection ? w->sandbox.connection->queue : NULL;
-		m; m = m->next)
-		if (m->agent == agent)
-			m->agent = NULL;
 }
 
 static int send_small(struct core_workspace *w, const struct exec_message *m, struct error *err)
@@ -300,45 +293,37 @@ static bool has_started(const struct core_exec *e)
 	return wants_started(e) && e->stage != STAGE_STARTING;
 }
 
-static void on_refused(struct core_workspace *w, const struct init_reply *reply)
+/* A signal or an acknowledgement that came too late refuses nothing that matters; EPERM: an init
+ * that isn't PID 1 signals nobody else. */
+static bool is_late(const struct init_reply *reply)
+{
+	return reply->type == INIT_REFUSED && (reply->value == ESRCH || reply->value == EPERM);
+}
+
+/* INIT_REFUSED, INIT_FAILED */
+static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
 	struct error err;
-	/* A signal or an acknowledgement that came too late refuses nothing that matters; EPERM: an
-	 * init that isn't PID 1 signals nobody else. */
-	bool is_late = reply->value == ESRCH || reply->value == EPERM;
-	if (is_late && e && e->is_restored) {
+	if (is_late(reply) && e && e->is_restored) {
 		exec_lost(e, REASON_CANCELED,
 			"core was restarted before the command had started, or its end was not "
 			"recorded");
 		return;
 	}
-	if (is_late)
+	if (is_late(reply))
 		return;
 	if (!e || has_started(e)) {
-		lie(w, "refuses a request that core didn't send", reply);
+		lie(w, "reports a failed start of a running or unknown exec", reply);
 		return;
 	}
-	if (reply->value == EAGAIN)
+	if (reply->type == INIT_REFUSED && reply->value == EAGAIN)
 		fail_hint(&err, ERR_LIMIT, "wait until one of them has ended, or kill one",
 			"%d commands run in this workspace already", INIT_EXECS_MAX);
 	else {
 		struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
 		init_client_failure(reply, &what, &err);
 	}
-	exec_failed(e, &err);
-}
-
-static void on_failed(struct core_workspace *w, const struct init_reply *reply)
-{
-	struct core_exec *e = find_exec(w, reply->id);
-	struct error err;
-	if (!e || has_started(e)) {
-		lie(w, "reports a failed start of a running exec", reply);
-		return;
-	}
-	struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
-	init_client_failure(reply, &what, &err);
 	exec_failed(e, &err);
 }
 
@@ -395,10 +380,8 @@ static void on_reply(struct core_workspace *w, const struct init_reply *reply)
 		on_started(w, reply);
 		break;
 	case INIT_FAILED:
-		on_failed(w, reply);
-		break;
 	case INIT_REFUSED:
-		on_refused(w, reply);
+		on_failed(w, reply);
 		break;
 	default:
 		on_stats(w, reply);

@@ -131,25 +131,12 @@ struct core {
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
-	bool counts_disk;     /* the launcher has said that no kernel mechanism is there */
-	struct core_own *own; /* of core/internal.h */
+	bool counts_disk; /* the launcher has said that no kernel mechanism is there */
 	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
-};
-
-/* Somebody who is called back, by himself or in a list. */
-struct core_waiter {
-	core_workspace_fn *fn; /* or NULL */
-	void *ctx;
-	struct core_workspace *w; /* held, or NULL */
-	bool has_failed;
-	struct error err; /* when it has failed: what he is told in any case */
-	struct core_waiter *next;
-};
-struct core_own {
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush;     /* store_begin is due */
-	struct files_child *log;      /* puts it aside */
+	struct measure rotation;      /* of the log */
 	int writer;		      /* socket to the process that writes the database, or -1 */
 	struct core_workspace *spare; /* of core/spare.c, or NULL */
 	struct loop_timer *spare_due, *spare_alone;
@@ -164,6 +151,16 @@ struct core_own {
 	void *ready_ctx;
 	void (*stopped)(void *ctx);
 	void *stopped_ctx;
+};
+
+/* Somebody who is called back, by himself or in a list. */
+struct core_waiter {
+	core_workspace_fn *fn; /* or NULL */
+	void *ctx;
+	struct core_workspace *w; /* held, or NULL */
+	bool has_failed;
+	struct error err; /* when it has failed: what he is told in any case */
+	struct core_waiter *next;
 };
 
 /* ---- access.c ---- */
@@ -222,6 +219,11 @@ struct core_workspace *spare_take(struct core *core, struct workspace *wanted);
 void spare_return(struct core_workspace *w);
 void spare_ended(struct core_workspace *w); /* its sandbox is gone */
 void spare_check(struct core *core);	    /* a workspace is gone */
+
+/* ---- trees.c ---- */
+/* `find` in a child that has these descriptors (-1: none) and no others; then found, in core. */
+void core_start_child(struct core *core, struct measure *child, uint64_t (*find)(void *ctx),
+	void (*found)(void *ctx, bool ok, uint64_t value), int dir, int fd);
 
 /* ---- writer.c ---- */
 /* What the store asks of core: its turns of the loop, and the process that writes. */

@@ -14,6 +14,8 @@ struct launcher_request {
 	struct launcher_request *next;
 };
 
+#define NO_TAG 0 /* of what nobody asked for */
+
 static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 int launcher_open(struct launcher *launcher, struct loop *loop, int socket, struct error *err)
@@ -34,34 +36,22 @@ void launcher_done(struct launcher *launcher)
 		loop_unwatch(launcher->loop, launcher->socket);
 }
 
+/* Where it is in the list, or (*at NULL) would be. Answers come nearly in the order of the
+ * questions: the list is short to search. */
+static struct launcher_request **find(struct launcher *launcher, uint64_t tag)
+{
+	struct launcher_request **at = &launcher->pending;
+	while (*at && (*at)->tag != tag)
+		at = &(*at)->next;
+	return at;
+}
+
 static void expect(
 	struct launcher *launcher, uint64_t tag, bool is_many, launcher_fn *fn, void *ctx)
 {
 	struct launcher_request *request = xzalloc(sizeof *request);
-	struct launcher_request **last = &launcher->pending;
 	*request = (struct launcher_request){ tag, fn, ctx, is_many, NULL };
-	while (*last)
-		last = &(*last)->next;
-	*last = request;
-}
-
-/* Answers come nearly in the order of the questions: the list is short to search. */
-static struct launcher_request *find(struct launcher *launcher, uint64_t tag)
-{
-	struct launcher_request *at = launcher->pending;
-	while (at && at->tag != tag)
-		at = at->next;
-	return at;
-}
-
-static void drop(struct launcher *launcher, struct launcher_request *request)
-{
-	for (struct launcher_request **at = &launcher->pending; *at; at = &(*at)->next)
-		if (*at == request) {
-			*at = request->next;
-			free(request);
-			return;
-		}
+	*find(launcher, NO_TAG) = request;
 }
 
 uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
@@ -90,8 +80,7 @@ static void hand_out(struct launcher *launcher, const struct launch_packet *pack
 	int fds[LAUNCH_FD_MAX], next = 0;
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fds[i] = packet->head.present >> i & 1 ? came[next++] : -1;
-	struct launcher_request *request =
-		packet->head.tag ? find(launcher, packet->head.tag) : NULL;
+	struct launcher_request **at = find(launcher, packet->head.tag), *request = *at;
 	if (!request) {
 		for (int i = 0; i < LAUNCH_FD_MAX; i++)
 			fd_close(&fds[i]);
@@ -101,8 +90,10 @@ static void hand_out(struct launcher *launcher, const struct launch_packet *pack
 	launcher_fn *fn = request->fn;
 	void *ctx = request->ctx;
 	if (!request->is_many || packet->head.type == LAUNCH_DONE ||
-		packet->head.type == LAUNCH_FAILED)
-		drop(launcher, request);
+		packet->head.type == LAUNCH_FAILED) {
+		*at = request->next;
+		free(request);
+	}
 	fn(ctx, packet, fds);
 }
 

@@ -175,7 +175,7 @@ static uint64_t measure_tree(void *ctx)
 	struct core *core = ctx;
 	struct error err;
 	uint64_t bytes;
-	return tree_measure(core->own->measurements->w, &bytes, &err) ? UINT64_MAX : bytes;
+	return tree_measure(core->measurements->w, &bytes, &err) ? UINT64_MAX : bytes;
 }
 
 static void measure_next(struct core *core);
@@ -183,8 +183,8 @@ static void measure_next(struct core *core);
 static void on_measured(void *ctx, bool ok, uint64_t bytes)
 {
 	struct core *core = ctx;
-	struct core_waiter *first = core->own->measurements;
-	core->own->measurements = first->next;
+	struct core_waiter *first = core->measurements;
+	core->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
 	if (ok && bytes != UINT64_MAX)
 		first->w->model.disk_usage_bytes = bytes;
@@ -194,15 +194,9 @@ static void on_measured(void *ctx, bool ok, uint64_t bytes)
 
 static void measure_next(struct core *core)
 {
-	if (!core->own->measurements || core->own->meter.is_running)
+	if (!core->measurements || core->meter.is_running)
 		return;
-	core->own->meter = (struct measure){ .loop = core->loop,
-		.find = measure_tree,
-		.found = on_measured,
-		.ctx = core,
-		.keep = { core->workspaces },
-		.keep_count = 1 };
-	measure_start(&core->own->meter);
+	core_start_child(core, &core->meter, measure_tree, on_measured, core->workspaces, -1);
 }
 
 bool core_must_measure(const struct core_workspace *w, uint64_t bytes)
@@ -226,7 +220,7 @@ void core_measure(
 		return;
 	}
 	w->is_dirty = is_busy(w); /* what still runs goes on writing */
-	waiter_append(&core->own->measurements, waiter_new(done, ctx, w, NULL));
+	waiter_append(&core->measurements, waiter_new(done, ctx, w, NULL));
 	measure_next(core);
 }
 
@@ -247,12 +241,12 @@ static void on_sweep(struct loop *loop, void *ctx)
 			core_measure(&request_system, w, NULL, NULL);
 	}
 	log_bound(core);
-	core->own->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);
+	core->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);
 }
 
 void lifetimes_start(struct core *core)
 {
-	core->own->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
+	core->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
 }
 
 static void forget_waiters(struct core_waiter *waiter)
@@ -265,14 +259,14 @@ static void forget_waiters(struct core_waiter *waiter)
 
 void lifetimes_stop(struct core *core)
 {
-	struct loop_timer **timers[] = { &core->own->sweep, &core->own->cleaning,
-		&core->own->spare_due, &core->own->spare_alone };
+	struct loop_timer **timers[] = { &core->sweep, &core->cleaning, &core->spare_due,
+		&core->spare_alone };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);
-	measure_stop(&core->own->cleaner);
-	measure_stop(&core->own->meter);
-	files_child_kill(core->own->log);
-	forget_waiters(core->own->clean_waiters);
-	forget_waiters(core->own->measurements);
+	measure_stop(&core->cleaner);
+	measure_stop(&core->meter);
+	measure_stop(&core->rotation);
+	forget_waiters(core->clean_waiters);
+	forget_waiters(core->measurements);
 }

@@ -6,12 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/files_internal.h"
 #include "core/internal.h"
 
 #define FILE_NAME "carrel.log"
-
-enum { KEEPS_RUN, KEEPS_LOG, KEEP_COUNT };
 
 static int copy_all(int from, int to)
 {
@@ -23,43 +20,35 @@ static int copy_all(int from, int to)
 	return len < 0 ? -1 : 0;
 }
 
-static int put_aside(void *ctx, const int *fds, uint64_t *value, struct error *err)
+/* In a child. Whether it has failed. */
+static uint64_t put_aside(void *ctx)
 {
-	auto_close int from = openat(fds[KEEPS_RUN], FILE_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	auto_close int to = openat(fds[KEEPS_RUN], FILE_NAME ".1",
-		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (from < 0 || to < 0 || copy_all(from, to) || ftruncate(fds[KEEPS_LOG], 0))
-		return fail_errno(err, "copy 'run/" FILE_NAME "'");
-	return 0;
+	const struct core *core = ctx;
+	int run = core->rotation.keep[0];
+	auto_close int from = openat(run, FILE_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int to = openat(
+		run, FILE_NAME ".1", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return from < 0 || to < 0 || copy_all(from, to) || ftruncate(core->log.fd, 0);
 }
 
-static void on_aside(void *ctx, uint64_t value, const struct error *err)
+static void on_aside(void *ctx, bool ok, uint64_t has_failed)
 {
 	struct core *core = ctx;
-	core->own->log = NULL;
-	if (err)
-		log_record(&core->log, LOG_LEVEL_WARN, "the log couldn't be rotated", "error",
-			err->text, NULL);
+	if (!ok || has_failed)
+		log_record(&core->log, LOG_LEVEL_WARN, "the log couldn't be rotated", NULL);
 }
 
 void log_bound(struct core *core)
 {
 	struct stat open_file, named;
 	auto_close int run = -1;
-	if (core->own->log || fstat(core->log.fd, &open_file) || !S_ISREG(open_file.st_mode) ||
-		open_file.st_size <= LOG_FILE_BYTES_MAX ||
+	if (core->rotation.is_running || fstat(core->log.fd, &open_file) ||
+		!S_ISREG(open_file.st_mode) || open_file.st_size <= LOG_FILE_BYTES_MAX ||
 		home_open_directory(&core->home, "run", &run, NULL))
 		return;
 	/* Any other file is of him who started the daemon, and for him to look after. */
 	if (fstatat(run, FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) ||
 		named.st_dev != open_file.st_dev || named.st_ino != open_file.st_ino)
 		return;
-	const struct files_job job = { .what = "rotate the log",
-		.work = put_aside,
-		.keep = { [KEEPS_RUN] = run, [KEEPS_LOG] = core->log.fd },
-		.keep_count = KEEP_COUNT,
-		.writable = 1u << KEEPS_RUN,
-		.done = on_aside,
-		.ctx = core };
-	files_child_start(core->loop, &job, &core->own->log, NULL);
+	core_start_child(core, &core->rotation, put_aside, on_aside, run, core->log.fd);
 }

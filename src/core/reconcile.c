@@ -156,8 +156,8 @@ static void finish(struct core *core)
 	}
 	core->is_ready = true;
 	log_record(&core->log, LOG_LEVEL_INFO, "ready", NULL);
-	if (core->own->ready)
-		loop_after(core->loop, 0, core->own->ready, core->own->ready_ctx);
+	if (core->ready)
+		loop_after(core->loop, 0, core->ready, core->ready_ctx);
 }
 
 static void on_list(void *ctx, const struct launch_packet *packet, const int *fds)

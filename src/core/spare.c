@@ -15,8 +15,8 @@
 static void forget(struct core_workspace *w)
 {
 	struct error ignored; /* without a row, its tree is removed at the next start */
-	if (w->core->own->spare == w)
-		w->core->own->spare = NULL;
+	if (w->core->spare == w)
+		w->core->spare = NULL;
 	tree_discard(w->core, w->model.id, &ignored);
 	workspace_drop(w);
 }
@@ -61,31 +61,31 @@ static void on_due(struct loop *loop, void *ctx)
 	struct core *core = ctx;
 	char name[ID_LEN + 2];
 	struct workspace model;
-	core->own->spare_due = NULL;
-	if (core->is_stopping || core->own->spare || describe(core, name, &model))
+	core->spare_due = NULL;
+	if (core->is_stopping || core->spare || describe(core, name, &model))
 		return;
-	core->own->spare = workspace_new(core, &model);
-	core->own->spare->is_spare = true;
-	workspace_make_tree(core->own->spare, "", on_tree, NULL);
+	core->spare = workspace_new(core, &model);
+	core->spare->is_spare = true;
+	workspace_make_tree(core->spare, "", on_tree, NULL);
 }
 
 static bool is_alone(const struct core *core)
 {
-	return core->own->spare && core->newest == core->oldest;
+	return core->spare && core->newest == core->oldest;
 }
 
 static void on_alone(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	core->own->spare_alone = NULL;
+	core->spare_alone = NULL;
 	if (is_alone(core))
-		core_end_sandbox(core->own->spare, REASON_CANCELED);
+		core_end_sandbox(core->spare, REASON_CANCELED);
 }
 
 void spare_check(struct core *core)
 {
-	loop_cancel(core->loop, core->own->spare_alone);
-	core->own->spare_alone =
+	loop_cancel(core->loop, core->spare_alone);
+	core->spare_alone =
 		is_alone(core) ? loop_after(core->loop, ALONE_MS, on_alone, core) : NULL;
 }
 
@@ -112,14 +112,14 @@ static bool is_plain(const struct workspace *wanted)
 
 struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 {
-	struct core_workspace *w = core->own->spare;
+	struct core_workspace *w = core->spare;
 	if (!core->keeps_spare || !is_plain(wanted))
 		return NULL;
-	if (!core->own->spare_due)
-		core->own->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
+	if (!core->spare_due)
+		core->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
 	if (!w || w->sandbox.state != SANDBOX_UP)
 		return NULL;
-	core->own->spare = NULL;
+	core->spare = NULL;
 	w->is_spare = false;
 	memcpy(wanted->id, w->model.id, sizeof wanted->id);
 	wanted->disk_mechanism = w->model.disk_mechanism;

@@ -183,42 +183,48 @@ static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 		log_record(&core->log, LOG_LEVEL_WARN,
 			"files of removed workspaces could not be deleted; trying again later",
 			NULL);
-	if (core->own->has_rubbish) {
-		clean_after(core, core->own->clean_waiters ? 0 : CLEAN_AFTER_MS);
+	if (core->has_rubbish) {
+		clean_after(core, core->clean_waiters ? 0 : CLEAN_AFTER_MS);
 		return;
 	}
 	if (!ok || failed)
 		clean_after(core, CLEAN_AGAIN_MS);
-	waiters_call(&core->own->clean_waiters, NULL, NULL);
+	waiters_call(&core->clean_waiters, NULL, NULL);
+}
+
+void core_start_child(struct core *core, struct measure *child, uint64_t (*find)(void *ctx),
+	void (*found)(void *ctx, bool ok, uint64_t value), int dir, int fd)
+{
+	*child = (struct measure){ .loop = core->loop,
+		.find = find,
+		.found = found,
+		.ctx = core,
+		.keep = { dir, fd },
+		.keep_count = 2 };
+	measure_start(child);
 }
 
 static void on_clean(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	core->own->cleaning = NULL;
-	if (core->own->cleaner.is_running)
+	core->cleaning = NULL;
+	if (core->cleaner.is_running)
 		return; /* on_cleaned comes back to it */
-	core->own->has_rubbish = false;
-	core->own->cleaner = (struct measure){ .loop = loop,
-		.find = clean,
-		.found = on_cleaned,
-		.ctx = core,
-		.keep = { core->workspaces },
-		.keep_count = 1 };
-	measure_start(&core->own->cleaner);
+	core->has_rubbish = false;
+	core_start_child(core, &core->cleaner, clean, on_cleaned, core->workspaces, -1);
 }
 
 static void clean_after(struct core *core, uint64_t delay_ms)
 {
-	loop_cancel(core->loop, core->own->cleaning);
-	core->own->cleaning = loop_after(core->loop, delay_ms, on_clean, core);
+	loop_cancel(core->loop, core->cleaning);
+	core->cleaning = loop_after(core->loop, delay_ms, on_clean, core);
 }
 
 void trees_clean_later(struct core *core)
 {
-	bool is_due = core->own->has_rubbish && core->own->cleaning;
-	core->own->has_rubbish = true;
-	if (!is_due && !core->own->cleaner.is_running)
+	bool is_due = core->has_rubbish && core->cleaning;
+	core->has_rubbish = true;
+	if (!is_due && !core->cleaner.is_running)
 		clean_after(core, CLEAN_AFTER_MS);
 }
 
@@ -237,9 +243,9 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
 		fn(NULL, w, NULL);
 		return;
 	}
-	waiter_append(&core->own->clean_waiters, waiter_new(fn, NULL, w, NULL));
-	core->own->has_rubbish = true;
-	if (!core->own->cleaner.is_running)
+	waiter_append(&core->clean_waiters, waiter_new(fn, NULL, w, NULL));
+	core->has_rubbish = true;
+	if (!core->cleaner.is_running)
 		clean_after(core, 0);
 }
 

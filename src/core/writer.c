@@ -12,15 +12,15 @@ static void on_news(struct loop *loop, int fd, uint32_t events, void *ctx)
 static void end(void *ctx)
 {
 	struct core *core = ctx;
-	loop_unwatch(core->loop, core->own->writer);
-	fd_close(&core->own->writer);
+	loop_unwatch(core->loop, core->writer);
+	fd_close(&core->writer);
 }
 
 int core_use_writer(struct core *core, int socket, struct error *err)
 {
-	core->own->writer = socket;
+	core->writer = socket;
 	if (loop_watch(core->loop, socket, EPOLLIN | EPOLLOUT | EPOLLET, on_news, core, err)) {
-		fd_close(&core->own->writer);
+		fd_close(&core->writer);
 		return -1;
 	}
 	store_use_writer(core->store, socket, NULL);
@@ -54,7 +54,7 @@ static void on_committed(void *ctx, uint64_t ns)
 static void on_flush(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	core->own->flush = NULL;
+	core->flush = NULL;
 	store_begin(core->store);
 }
 
@@ -62,8 +62,8 @@ static void on_flush(struct loop *loop, void *ctx)
 static void schedule(void *ctx)
 {
 	struct core *core = ctx;
-	if (!core->own->flush)
-		core->own->flush = loop_after(core->loop, 0, on_flush, core);
+	if (!core->flush)
+		core->flush = loop_after(core->loop, 0, on_flush, core);
 }
 
 struct store_host core_store_host(struct core *core)

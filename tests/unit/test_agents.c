@@ -7,14 +7,10 @@
 
 #define LIMIT (1u << 20)
 
-static struct core_own own;
-
 static int open_agents(void **state)
 {
 	struct error err;
 	int failed = open_world(state);
-	own = (struct core_own){ 0 };
-	world->core.own = &own;
 	return failed || agents_open(&world->core, &err) ? -1 : 0;
 }
 

@@ -604,7 +604,7 @@ static void open_with_spare(struct fixture *f, uint64_t give_back_ms)
 	f->give_back_ms = give_back_ms;
 	open_core(f);
 	create(f, "first", (struct workspace){ 0 });
-	UNTIL(f, f->core->own->spare && f->core->own->spare->sandbox.state == SANDBOX_UP);
+	UNTIL(f, f->core->spare && f->core->spare->sandbox.state == SANDBOX_UP);
 	assert_int_equal(f->starts, 1);
 }
 
@@ -629,7 +629,7 @@ static void a_creation_takes_the_spare_workspace(void **state)
 {
 	struct fixture *f = *state;
 	open_with_spare(f, 60000);
-	struct core_workspace *spare = f->core->own->spare;
+	struct core_workspace *spare = f->core->spare;
 	char id[ID_LEN + 1];
 	memcpy(id, spare->model.id, sizeof id);
 	assert_null(find(f, id));
@@ -645,15 +645,15 @@ static void a_creation_takes_the_spare_workspace(void **state)
 	assert_int_equal(count_listed(f), 2);
 	assert_int_equal(spare->users, 0);
 	/* And the next one is made. */
-	UNTIL(f, f->core->own->spare);
-	assert_ptr_not_equal(f->core->own->spare, spare);
+	UNTIL(f, f->core->spare);
+	assert_ptr_not_equal(f->core->spare, spare);
 }
 
 static void only_a_plain_creation_takes_it(void **state)
 {
 	struct fixture *f = *state;
 	open_with_spare(f, 60000);
-	struct core_workspace *spare = f->core->own->spare;
+	struct core_workspace *spare = f->core->spare;
 	struct workspace wanted[] = { { .limits = { .memory_bytes = 64 << 20 } },
 		{ .ptrace = true }, { .id = "01234567890123456789" } };
 	char name[] = "w0";
@@ -661,7 +661,7 @@ static void only_a_plain_creation_takes_it(void **state)
 		create(f, name, wanted[i]);
 		assert_false(f->has_failed);
 		assert_int_equal(find(f, name)->sandbox.state, SANDBOX_NONE);
-		assert_ptr_equal(f->core->own->spare, spare);
+		assert_ptr_equal(f->core->spare, spare);
 	}
 }
 
@@ -670,9 +670,9 @@ static void a_spare_workspace_that_is_not_wanted_goes(void **state)
 	struct fixture *f = *state;
 	char id[ID_LEN + 1];
 	open_with_spare(f, 50);
-	memcpy(id, f->core->own->spare->model.id, sizeof id);
+	memcpy(id, f->core->spare->model.id, sizeof id);
 	assert_true(tree_exists(f, id, "/upper"));
-	UNTIL(f, !f->core->own->spare);
+	UNTIL(f, !f->core->spare);
 	assert_false(tree_exists(f, id, ""));
 	assert_int_equal(f->ends, 1);
 	create(f, "second", (struct workspace){ 0 });
@@ -685,14 +685,14 @@ static void the_last_workspace_takes_the_spare_one_with_it(void **state)
 	open_with_spare(f, 60000);
 	core_remove(&request_system, find(f, "first"), "removed", NULL, NULL);
 	UNTIL(f, !f->core->newest);
-	assert_null(f->core->own->spare);
+	assert_null(f->core->spare);
 }
 
 static void a_crash_leaves_nothing_of_the_spare_workspace(void **state)
 {
 	struct fixture *f = *state;
 	open_with_spare(f, 60000);
-	memcpy(f->running, f->core->own->spare->model.id, sizeof f->running);
+	memcpy(f->running, f->core->spare->model.id, sizeof f->running);
 	close_core(f);
 	f->ends = 0;
 	open_core(f);
@@ -708,12 +708,12 @@ static void a_spare_workspace_that_does_not_start_is_forgotten(void **state)
 	f->keeps_spare = f->refuses_start = true;
 	open_core(f);
 	create(f, "first", (struct workspace){ 0 });
-	UNTIL(f, f->starts == 1 && !f->core->own->spare);
+	UNTIL(f, f->starts == 1 && !f->core->spare);
 	assert_int_equal(count_listed(f), 1);
 	f->refuses_start = false;
 	f->dies_early = 9;
 	create(f, "second", (struct workspace){ 0 });
-	UNTIL(f, f->ends == 3 && !f->core->own->spare);
+	UNTIL(f, f->ends == 3 && !f->core->spare);
 	assert_int_equal(count_listed(f), 2);
 }
 
@@ -843,13 +843,13 @@ static void a_log_in_the_home_that_is_too_long_is_put_aside(void **state)
 	assert_int_equal(ftruncate(log, LOG_FILE_BYTES_MAX), 0);
 	f->core->log = (struct log){ .fd = log };
 	log_bound(f->core);
-	assert_null(f->core->own->log);
+	assert_false(f->core->rotation.is_running);
 	log_record(&f->core->log, LOG_LEVEL_INFO, "the last", NULL);
 	off_t size = size_of(f, "run/carrel.log");
 	log_bound(f->core);
-	assert_non_null(f->core->own->log);
+	assert_true(f->core->rotation.is_running);
 	log_bound(f->core); /* once */
-	UNTIL(f, !f->core->own->log);
+	UNTIL(f, !f->core->rotation.is_running);
 	assert_int_equal(size_of(f, "run/carrel.log"), 0);
 	assert_int_equal(size_of(f, "run/carrel.log.1"), size);
 	auto_close int aside = openat(f->core->home.dir, "run/carrel.log.1", O_RDONLY | O_CLOEXEC);
@@ -861,7 +861,7 @@ static void a_log_in_the_home_that_is_too_long_is_put_aside(void **state)
 	/* Another file isn't ours. */
 	assert_int_equal(ftruncate(log, LOG_FILE_BYTES_MAX + 1) | unlink(path), 0);
 	log_bound(f->core);
-	assert_null(f->core->own->log);
+	assert_false(f->core->rotation.is_running);
 	f->core->log = was;
 }
 
