@@ -157,7 +157,7 @@ static void on_background_ended(void *ctx, struct core_exec *e, const struct err
 
 /* ---- the start ---- */
 
-static enum exec_road road_of(struct call *c, const struct exec_spec *body, bool *is_known)
+static enum exec_mode mode_of(struct call *c, const struct exec_spec *body, bool *is_known)
 {
 	struct str streams = http_header(c->r, "carrel-streams");
 
@@ -172,14 +172,14 @@ static enum exec_road road_of(struct call *c, const struct exec_spec *body, bool
 	return EXEC_HANDED_PTY;
 }
 
-static void fill_spec(struct call *c, enum exec_road road, const char *id, struct exec_spec *spec)
+static void fill_spec(struct call *c, enum exec_mode mode, const char *id, struct exec_spec *spec)
 {
 	struct arena *arena = &c->r->arena;
 
 	*spec = *(const struct exec_spec *)c->body;
 	spec->id = id[0] ? id : NULL;
 	spec->has_stdin_text = spec->stdin_text.data != NULL;
-	spec->tty |= road == EXEC_HANDED_PTY;
+	spec->tty |= mode == EXEC_HANDED_PTY;
 	if (spec->command) {
 		vec_push(arena, &spec->argv, "/bin/sh");
 		vec_push(arena, &spec->argv, "-c");
@@ -189,27 +189,27 @@ static void fill_spec(struct call *c, enum exec_road road, const char *id, struc
 	}
 }
 
-static const struct exec_listener *listener_of(enum exec_road road)
+static const struct exec_listener *listener_of(enum exec_mode mode)
 {
 	static const struct exec_listener captured = { .ended = on_captured },
 					  streamed = { on_started, on_output, on_streamed, NULL },
 					  background = { .started = on_background_started,
 						  .ended = on_background_ended };
 
-	if (road == EXEC_SPOOLED)
+	if (mode == EXEC_SPOOLED)
 		return &background;
-	return road == EXEC_STREAMED || road == EXEC_HANDED_PTY ? &streamed : &captured;
+	return mode == EXEC_STREAMED || mode == EXEC_HANDED_PTY ? &streamed : &captured;
 }
 
 static int check(
-	struct call *c, const struct exec_spec *body, enum exec_road road, struct error *err)
+	struct call *c, const struct exec_spec *body, enum exec_mode mode, struct error *err)
 {
 	bool is_json, is_events, is_named;
 
-	if (road == EXEC_HANDED && c->r->fd_count != 3)
+	if (mode == EXEC_HANDED && c->r->fd_count != 3)
 		return fail(err, ERR_INVALID,
 			"Carrel-Streams: handed needs three descriptors, not %d", c->r->fd_count);
-	if (exec_is_handed(road) && (body->stdin_text.data || body->open_stdin))
+	if (exec_is_handed(mode) && (body->stdin_text.data || body->open_stdin))
 		return fail(
 			err, ERR_INVALID, "'stdin' can't be combined with Carrel-Streams: handed");
 	const char *id = call_header(c, "carrel-exec-id");
@@ -224,8 +224,8 @@ static void start(struct call *c, struct operation *base)
 {
 	struct exec_operation *op = (struct exec_operation *)base;
 	bool is_known;
-	enum exec_road road = road_of(c, c->body, &is_known);
-	struct exec_listener listener = *listener_of(road);
+	enum exec_mode mode = mode_of(c, c->body, &is_known);
+	struct exec_listener listener = *listener_of(mode);
 	struct core_workspace *w;
 	struct exec_spec spec;
 	struct error err;
@@ -240,8 +240,8 @@ static void start(struct call *c, struct operation *base)
 		operation_fail(base, &err);
 		return;
 	}
-	fill_spec(c, road, base->id, &spec);
-	int failed = exec_start(c->request, w, &spec, road, road == EXEC_HANDED ? c->r->fds : NULL,
+	fill_spec(c, mode, base->id, &spec);
+	int failed = exec_start(c->request, w, &spec, mode, mode == EXEC_HANDED ? c->r->fds : NULL,
 		&listener, &op->exec, &err);
 	/* Nobody but the command has them any more: their ends are its ends. */
 	for (int i = 0; i < c->r->fd_count; i++)
@@ -251,7 +251,7 @@ static void start(struct call *c, struct operation *base)
 		return;
 	}
 	/* Who gave a key may come back for the answer: its command isn't ended with the client. */
-	if (road != EXEC_SPOOLED && !base->entry)
+	if (mode != EXEC_SPOOLED && !base->entry)
 		c->gone = on_foreground_gone;
 }
 
@@ -274,14 +274,14 @@ void api_exec_start(struct call *c)
 	struct core_workspace *w;
 	struct error err;
 	bool is_known;
-	enum exec_road road = road_of(c, body, &is_known);
+	enum exec_mode mode = mode_of(c, body, &is_known);
 
 	if (!is_known) {
 		fail(&err, ERR_INVALID, "Carrel-Streams must be 'handed' or 'pty'");
 		call_problem(c, &err);
 		return;
 	}
-	int status = check(c, body, road, &err);
+	int status = check(c, body, mode, &err);
 	if (status > 0)
 		fail(&err, ERR_INVALID,
 			"the response can only be application/json or text/event-stream");
@@ -294,7 +294,7 @@ void api_exec_start(struct call *c)
 		start(c, operation_new(c, sizeof(struct exec_operation)));
 		return;
 	}
-	if (road != EXEC_SPOOLED && road != EXEC_CAPTURED) {
+	if (mode != EXEC_SPOOLED && mode != EXEC_CAPTURED) {
 		fail_hint(&err, ERR_INVALID, "request application/json, or set background",
 			"Idempotency-Key can't be used with streamed output, which is sent only "
 			"once");

@@ -30,6 +30,7 @@
 #define LONG_MS 3600000	     /* for a tree, and to write a file to disk */
 #define INFOS_MAX (8u << 20) /* bytes of one answer */
 #define PACKETS_A_TURN 64
+#define TRIES_MAX 2
 
 struct agent_call {
 	struct core_workspace *w; /* held */
@@ -272,7 +273,7 @@ static void lose_call(struct agent *agent, const struct error *err)
 	buf_clear(&call->infos);
 	call->count = 0;
 	if (work_of(call)->is_repeatable && !call->has_begun && !call->is_canceled &&
-		call->tries < 2)
+		call->tries < TRIES_MAX)
 		enqueue(call);
 	else
 		fail_later(call, err);
@@ -493,19 +494,17 @@ static void pump(struct core_workspace *w)
 		}
 		if (send_call(idle, call, &err) == 0)
 			continue;
-		if (!is_known) {
-			/* It was ended before it could be asked. */
-			call->tries++;
-			idle->call = call;
-			fail_lost(w, &err);
-			lose_call(idle, &err);
-			end_agent(idle);
-			continue;
-		}
-		/* It has ended while it was idle: another one does it. */
+		/* It has ended while it was idle, or before it could be asked: another one does it.
+		 */
 		end_agent(idle);
+		call->tries += !is_known;
 		call->next = agents->queue;
 		agents->queue = call;
+		if (call->tries >= TRIES_MAX) {
+			dequeue(call);
+			fail_lost(w, &err);
+			fail_later(call, &err);
+		}
 	}
 }
 
@@ -668,11 +667,11 @@ static void drop(struct agent *agent, const struct error *err)
 void agent_spawn_failed(struct agent *agent, const struct error *err)
 {
 	if (agent->call)
-		agent->call->tries = 2; /* another one would fail as well */
+		agent->call->tries = TRIES_MAX; /* another one would fail as well */
 	drop(agent, err);
 }
 
-void agents_heard(struct core_workspace *w, const struct init_reply *reply)
+void agents_receive(struct core_workspace *w, const struct init_reply *reply)
 {
 	static const char *const argv[] = { "carrel-files", NULL };
 	struct init_spawn what = { argv, NULL, PLAN_WORKSPACE, 0 };

@@ -41,7 +41,7 @@ void agent_cancel(struct agent_call *call);
 /* ---- for init_connection.c, execs.c, lifetimes.c ---- */
 /* An id that init gives back is one of these. */
 #define AGENT_ID (1ull << 63)
-void agents_heard(struct core_workspace *w, const struct init_reply *reply);
+void agents_receive(struct core_workspace *w, const struct init_reply *reply);
 /* Sends a spawn that had to wait for room. */
 struct agent;
 int agent_send_spawn(struct agent *agent, struct error *err);

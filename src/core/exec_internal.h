@@ -41,7 +41,7 @@ struct core_exec {
 	struct arena arena;
 	struct core *core;
 	struct core_workspace *workspace;
-	enum exec_road road;
+	enum exec_mode mode;
 	struct exec_listener listener; /* ended NULL: nobody listens any more */
 	struct exec_captured captured; /* EXEC_CAPTURED */
 	int terminal;		       /* master of its pty, or -1 */
@@ -159,7 +159,7 @@ static inline bool exec_has_exited(const struct core_exec *e)
 
 /* ---- execs.c ---- */
 struct core_exec *exec_new(
-	struct core_workspace *w, const struct exec_record *record, enum exec_road road);
+	struct core_workspace *w, const struct exec_record *record, enum exec_mode mode);
 /* Out of all lists, and freed. */
 void exec_free(struct core_exec *e);
 /* In a callback that `awaited` counts. false: e was freed meanwhile. */

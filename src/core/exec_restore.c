@@ -103,7 +103,7 @@ static void settle(struct core_exec *e)
 }
 
 /* Everything that ran is known now: the adopted inits are heard, and asked what they have. */
-static void hear_adopted(struct core *core)
+static void listen_to_adopted(struct core *core)
 {
 	struct core_workspace *older;
 	for (struct core_workspace *w = core->newest; w; w = older) {
@@ -125,7 +125,7 @@ void execs_settle(struct core *core)
 	while ((e = map_next(&core->execs, &at)))
 		settle(e);
 	execs_sweep_spools(core);
-	hear_adopted(core);
+	listen_to_adopted(core);
 }
 
 /* Takes the ended ones of `w` (NULL: all) off the list of those that are kept. */

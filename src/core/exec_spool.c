@@ -396,9 +396,7 @@ void spool_trim(struct core_workspace *w)
 	size_t at = 0, count = 0, first = 0, texts = 0;
 	uint64_t bytes = 0;
 	struct core_exec *e;
-	auto_free struct core_exec **ended = calloc(core->execs.live + 1, sizeof *ended);
-	if (!ended)
-		abort();
+	auto_free struct core_exec **ended = xzalloc((core->execs.live + 1) * sizeof *ended);
 	while ((e = map_next(&core->execs, &at)))
 		if (e->workspace == w && e->record.background && e->record.state == EXEC_ENDED &&
 			!e->followers && !e->is_spool_watched) {

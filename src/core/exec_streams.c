@@ -30,7 +30,7 @@ static void on_stdin(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 static bool is_ours(const struct core_exec *e)
 {
-	return !exec_is_handed(e->road);
+	return !exec_is_handed(e->mode);
 }
 
 static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events, loop_fd_fn *fn)
@@ -103,7 +103,7 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 {
 	e->record.output_bytes += len;
 	e->core->metrics.output_bytes += len;
-	switch (e->road) {
+	switch (e->mode) {
 	case EXEC_CAPTURED:
 		buf_append(&e->captured.streams[stream], data, len);
 		json_measure_add(&e->captured.measures[stream], (struct str){ data, len });
@@ -150,7 +150,7 @@ static void consume(struct core_exec *e, int stream, const char *data, size_t le
 {
 	uint64_t cap = e->record.output_cap_bytes;
 	uint64_t room = cap ? cap - e->record.output_bytes : UINT64_MAX;
-	if (e->road == EXEC_CAPTURED && captured_room(e) < room) {
+	if (e->mode == EXEC_CAPTURED && captured_room(e) < room) {
 		room = captured_room(e);
 		if (room < len)
 			note_full(e);
@@ -192,7 +192,7 @@ static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
 		watch_fd(e, fd, &e->streams[stream].events, 0, on_stream);
 		return;
 	}
-	if (e->road == EXEC_CAPTURED && got < EXEC_READ_SIZE / 2) {
+	if (e->mode == EXEC_CAPTURED && got < EXEC_READ_SIZE / 2) {
 		rest(e);
 		update(e);
 	}
@@ -256,7 +256,7 @@ bool streams_drain(struct core_exec *e)
 
 void exec_pause(struct core_exec *e, bool paused)
 {
-	if (e->road != EXEC_STREAMED || e->is_paused == paused)
+	if (e->mode != EXEC_STREAMED || e->is_paused == paused)
 		return;
 	e->is_paused = paused;
 	update(e);
@@ -453,18 +453,18 @@ int streams_keep(struct core_exec *e, const int handed[3], struct error *err)
 static int open_all(
 	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
 {
-	if (e->road == EXEC_HANDED) {
+	if (e->mode == EXEC_HANDED) {
 		for (int i = 0; i < 3 && handed; i++)
 			e->fds[i] = handed[i];
 		return 0;
 	}
-	if (e->road == EXEC_SPOOLED && spool_open(e, err))
+	if (e->mode == EXEC_SPOOLED && spool_open(e, err))
 		return -1;
 	if (e->record.tty)
 		return open_terminal(e, spec, err);
 	if (open_stdin(e, spec, err))
 		return -1;
-	return e->road == EXEC_SPOOLED ? 0 : open_outputs(e, err);
+	return e->mode == EXEC_SPOOLED ? 0 : open_outputs(e, err);
 }
 
 int streams_open(
@@ -502,7 +502,7 @@ static void close_given(struct core_exec *e)
  * caller's. */
 void streams_sent(struct core_exec *e)
 {
-	if (e->road == EXEC_SPOOLED)
+	if (e->mode == EXEC_SPOOLED)
 		spool_watch(e); /* before the last writer can have gone */
 	close_given(e);
 	if (!is_ours(e)) {
@@ -515,7 +515,7 @@ void streams_sent(struct core_exec *e)
 			e->stdin_rest.data =
 				arena_bytes(&e->arena, e->stdin_rest.data, e->stdin_rest.len);
 	}
-	if (e->road == EXEC_CAPTURED)
+	if (e->mode == EXEC_CAPTURED)
 		rest(e);
 	update(e);
 }

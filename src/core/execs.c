@@ -83,7 +83,7 @@ const char *exec_limiter(const struct core_exec *e)
 
 int exec_terminal(const struct core_exec *e)
 {
-	return e->road == EXEC_HANDED_PTY ? e->terminal : -1;
+	return e->mode == EXEC_HANDED_PTY ? e->terminal : -1;
 }
 
 const struct exec_captured *exec_captured_of(const struct core_exec *e)
@@ -106,7 +106,7 @@ static uint64_t number_of(const char *id)
 
 /* One piece of memory with its texts behind it: thousands of them may be kept. */
 struct core_exec *exec_new(
-	struct core_workspace *w, const struct exec_record *record, enum exec_road road)
+	struct core_workspace *w, const struct exec_record *record, enum exec_mode mode)
 {
 	size_t pointers = (record->argv.count + 1) * sizeof(char *), size = strlen(record->cwd) + 1;
 	for (size_t i = 0; i < record->argv.count; i++)
@@ -117,7 +117,7 @@ struct core_exec *exec_new(
 	*e = (struct core_exec){ .record = *record,
 		.core = w->core,
 		.workspace = w,
-		.road = road,
+		.mode = mode,
 		.terminal = -1,
 		.number = number_of(record->id),
 		.texts_bytes = pointers + size,
@@ -239,9 +239,9 @@ static int check_id(struct core_workspace *w, const char *id, struct error *err)
 /* Output that doesn't pass through here isn't counted here: in a workspace that limits it, its
  * reader does, and shows by naming the limit that it knows. */
 static int check_counted(struct core_workspace *w, const struct exec_spec *spec,
-	enum exec_road road, struct error *err)
+	enum exec_mode mode, struct error *err)
 {
-	if (!exec_is_handed(road) || spec->output_bytes || !w->model.limits.output_bytes)
+	if (!exec_is_handed(mode) || spec->output_bytes || !w->model.limits.output_bytes)
 		return 0;
 	return fail_hint(err, ERR_CONFLICT,
 		"set limits.output in the request, and enforce it in the client",
@@ -249,7 +249,7 @@ static int check_counted(struct core_workspace *w, const struct exec_spec *spec,
 		w->model.name);
 }
 
-static int check_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
+static int check_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_mode mode,
 	const int fds[3], struct error *err)
 {
 	if (w->core->is_stopping)
@@ -261,14 +261,14 @@ static int check_start(struct core_workspace *w, const struct exec_spec *spec, e
 	if (spec->cwd && !path_is_absolute(spec->cwd))
 		return fail(err, ERR_INVALID, "the working directory '%s' is not an absolute path",
 			spec->cwd);
-	if (spec->background != (road == EXEC_SPOOLED))
+	if (spec->background != (mode == EXEC_SPOOLED))
 		return fail(err, ERR_INVALID,
 			"a background command can't stream or capture its output");
 	if (spec->id && check_id(w, spec->id, err))
 		return -1;
-	if (check_env(&spec->env, err) || check_room(w, err) || check_counted(w, spec, road, err))
+	if (check_env(&spec->env, err) || check_room(w, err) || check_counted(w, spec, mode, err))
 		return -1;
-	return road == EXEC_HANDED ? streams_check_handed(fds, err) : 0;
+	return mode == EXEC_HANDED ? streams_check_handed(fds, err) : 0;
 }
 
 static uint64_t first_of(uint64_t a, uint64_t b, uint64_t c)
@@ -276,19 +276,19 @@ static uint64_t first_of(uint64_t a, uint64_t b, uint64_t c)
 	return a ? a : b ? b : c;
 }
 
-static void fill_record(struct core_workspace *w, const struct exec_spec *spec, enum exec_road road,
+static void fill_record(struct core_workspace *w, const struct exec_spec *spec, enum exec_mode mode,
 	struct exec_record *record)
 {
 	const struct limits *limits = &w->model.limits;
-	bool is_kept = road == EXEC_CAPTURED || road == EXEC_SPOOLED;
+	bool is_kept = mode == EXEC_CAPTURED || mode == EXEC_SPOOLED;
 	*record = (struct exec_record){ .argv = spec->argv,
 		.cwd = spec->cwd ? spec->cwd : DIRECTORY_DEFAULT,
 		.background = spec->background,
-		.tty = spec->tty || road == EXEC_HANDED_PTY,
+		.tty = spec->tty || mode == EXEC_HANDED_PTY,
 		.started_ms = clock_now_ms(),
 		.timeout_ms = first_of(spec->timeout_ms, limits->timeout_ms,
 			/* Whoever has the streams in hand ends it, as with `carrel run`. */
-			spec->background || exec_is_handed(road) ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
+			spec->background || exec_is_handed(mode) ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
 		.cpu_time_ms = first_of(spec->cpu_time_ms, limits->cpu_time_ms, 0),
 		.output_cap_bytes = first_of(spec->output_bytes, limits->output_bytes,
 			is_kept ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0) };
@@ -415,12 +415,12 @@ static void store_first(struct core_exec *e)
 static int begin(
 	struct core_exec *e, const struct exec_spec *spec, const int fds[3], struct error *err)
 {
-	if (e->road != EXEC_SPOOLED && is_up(e->workspace))
+	if (e->mode != EXEC_SPOOLED && is_up(e->workspace))
 		return spawn(e, spec, fds, err);
-	if (e->road == EXEC_HANDED && streams_keep(e, fds, err))
+	if (e->mode == EXEC_HANDED && streams_keep(e, fds, err))
 		return -1;
 	exec_keep_spec(e, spec);
-	if (e->road == EXEC_SPOOLED)
+	if (e->mode == EXEC_SPOOLED)
 		store_first(e);
 	else
 		go(e);
@@ -428,16 +428,16 @@ static int begin(
 }
 
 int exec_start(const struct request *request, struct core_workspace *w,
-	const struct exec_spec *spec, enum exec_road road, const int fds[3],
+	const struct exec_spec *spec, enum exec_mode mode, const int fds[3],
 	const struct exec_listener *listener, struct core_exec **exec, struct error *err)
 {
 	struct exec_record record;
 	uint64_t now_ns = clock_monotonic_ns();
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
-		check_start(w, spec, road, fds, err))
+		check_start(w, spec, mode, fds, err))
 		return -1;
-	fill_record(w, spec, road, &record);
-	struct core_exec *e = exec_new(w, &record, road);
+	fill_record(w, spec, mode, &record);
+	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
@@ -570,7 +570,7 @@ int exec_end_for(const struct request *request, struct core_exec *e, int signo, 
 		return -1;
 	if (signo != SIGKILL)
 		return fail(err, ERR_INVALID, "'reason' can only be given with KILL");
-	if (!exec_is_handed(e->road))
+	if (!exec_is_handed(e->mode))
 		return fail(err, ERR_INVALID,
 			"the streams of exec '%s' were not passed by its client", e->record.id);
 	if (check_runs(e, err))
@@ -629,9 +629,7 @@ int exec_list(const struct request *request, struct core *core, struct core_work
 	struct core_exec *e;
 	if (access_check(core, request, VERB_EXEC_LIST, w ? w : access_bound(core, request), err))
 		return -1;
-	auto_free struct core_exec **found = calloc(core->execs.live + 1, sizeof *found);
-	if (!found)
-		abort();
+	auto_free struct core_exec **found = xzalloc((core->execs.live + 1) * sizeof *found);
 	while ((e = map_next(&core->execs, &at)))
 		if ((!w || e->workspace == w) && access_reaches(request, e->workspace))
 			found[count++] = e;

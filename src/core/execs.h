@@ -22,7 +22,7 @@
 
 #define EXEC_CAPTURED_SURE 65536
 
-enum exec_road {
+enum exec_mode {
 	EXEC_CAPTURED,	 /* output kept in `captured` until `ended` */
 	EXEC_STREAMED,	 /* output passed to listener.output */
 	EXEC_HANDED,	 /* the caller's own three descriptors (checked: pipe or /dev/null) */
@@ -30,9 +30,9 @@ enum exec_road {
 	EXEC_SPOOLED,	 /* background */
 };
 /* Its streams are the caller's: what it writes doesn't pass through core. */
-static inline bool exec_is_handed(enum exec_road road)
+static inline bool exec_is_handed(enum exec_mode mode)
 {
-	return road == EXEC_HANDED || road == EXEC_HANDED_PTY;
+	return mode == EXEC_HANDED || mode == EXEC_HANDED_PTY;
 }
 struct core_exec; /* of core/exec_internal.h */
 struct exec_listener {
@@ -60,7 +60,7 @@ void exec_captured_done(struct exec_captured *captured);
  * ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until its listener's
  * `ended` returns; background ones longer: by id. */
 core_verb int exec_start(const struct request *request, struct core_workspace *w,
-	const struct exec_spec *spec, enum exec_road road, const int fds[3],
+	const struct exec_spec *spec, enum exec_mode mode, const int fds[3],
 	const struct exec_listener *listener, struct core_exec **exec, struct error *err);
 /* The listener is not called again. Foreground: it is killed (`canceled`); background: goes on. */
 void exec_detach(struct core_exec *exec);

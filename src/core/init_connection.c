@@ -160,7 +160,7 @@ int connection_spawn(struct core_exec *e, const struct exec_spec *spec, struct e
 	exec_keep_spec(e, spec);
 	if (e->stdin_rest.len)
 		e->stdin_rest = e->spec->stdin_text;
-	if (e->road == EXEC_HANDED && !e->is_ours[0] && streams_keep(e, e->fds, err))
+	if (e->mode == EXEC_HANDED && !e->is_ours[0] && streams_keep(e, e->fds, err))
 		return -1;
 	enqueue(connection, (struct exec_message){ .type = INIT_SPAWN, .spawn = e });
 	return 0;
@@ -361,7 +361,7 @@ static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 		connection->is_asking = false;
 	}
 	probe_restored(w, reply->value);
-	watch_heard_stats(w, reply->shm_bytes);
+	watch_receive_stats(w, reply->shm_bytes);
 }
 
 static void on_reply(struct core_workspace *w, const struct init_reply *reply)
@@ -369,7 +369,7 @@ static void on_reply(struct core_workspace *w, const struct init_reply *reply)
 	if (reply->type == INIT_EXITED)
 		w->sandbox.is_alone = reply->stage;
 	if (reply->id & AGENT_ID) {
-		agents_heard(w, reply);
+		agents_receive(w, reply);
 		return;
 	}
 	switch (reply->type) {

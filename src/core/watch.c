@@ -232,7 +232,7 @@ static void start_sampling(struct watch_limits *limits)
 	limits->sample = loop_after(limits->registry->core->loop, SAMPLE_MS, on_sample, limits);
 }
 
-void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes)
+void watch_receive_stats(struct core_workspace *w, uint64_t shm_bytes)
 {
 	limits_of(w)->usage.sysv_bytes = shm_bytes;
 }

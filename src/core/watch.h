@@ -16,7 +16,7 @@ void watch_spawning(struct core_workspace *w, struct core_exec *e);
 /* It may delete there, and write no file. */
 bool watch_forbids_growth(const struct core_workspace *w);
 /* init answered INIT_STATS. */
-void watch_heard_stats(struct core_workspace *w, uint64_t shm_bytes);
+void watch_receive_stats(struct core_workspace *w, uint64_t shm_bytes);
 /* What the sandbox counts in an exec with a limit of cpu time, where that is more than its command
  * says. */
 void watch_add_usage(struct core_workspace *w, struct core_exec *e);

@@ -386,7 +386,7 @@ static inline void on_seen_ended(void *ctx, struct core_exec *e, const struct er
 		seen->err = *err;
 	seen->record = e->record;
 	str_copy(seen->error, sizeof seen->error, e->record.error ? e->record.error : "");
-	if (e->road == EXEC_CAPTURED) {
+	if (e->mode == EXEC_CAPTURED) {
 		const struct buf *streams = e->captured.streams;
 		buf_append(&seen->out, streams[0].data, streams[0].len);
 		buf_append(&seen->errors, streams[1].data, streams[1].len);
@@ -421,14 +421,14 @@ static inline text_list texts(const char *const *argv)
 #define SPEC(...) ((struct exec_spec){ .argv = texts(ARGV(__VA_ARGS__)), .cwd = "/" })
 
 static inline struct core_exec *start_exec(struct seen *seen, const struct exec_spec *spec,
-	enum exec_road road, const int fds[3], bool wants_started)
+	enum exec_mode mode, const int fds[3], bool wants_started)
 {
 	struct exec_listener listener = listen_with(seen);
 	struct core_exec *e = NULL;
 	struct error err;
 	if (wants_started)
 		listener.started = on_seen_started;
-	if (exec_start(&request_system, &world->w, spec, road, fds, &listener, &e, &err))
+	if (exec_start(&request_system, &world->w, spec, mode, fds, &listener, &e, &err))
 		fail_msg("%s", err.text);
 	assert_false(seen->started || seen->ended || seen->outputs);
 	return e;
