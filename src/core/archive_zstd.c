@@ -140,12 +140,13 @@ static int decompress(int from, int to, struct error *err)
 
 /* ---- the child ---- */
 
-/* Pipes, memory, time, its own end. */
+/* Pipes, memory, time, its own end. newfstatat is the fstat of some C libraries. */
 static const int allowed_calls[] = { SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_close,
-	SYS_lseek, SYS_fstat, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk,
-	SYS_futex, SYS_getrandom, SYS_clock_gettime, SYS_gettimeofday, SYS_sigaltstack,
-	SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn, SYS_restart_syscall, SYS_getpid,
-	SYS_gettid, SYS_tgkill, SYS_sched_yield, SYS_exit, SYS_exit_group };
+	SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect,
+	SYS_madvise, SYS_brk, SYS_futex, SYS_getrandom, SYS_clock_gettime, SYS_gettimeofday,
+	SYS_sigaltstack, SYS_rt_sigprocmask, SYS_rt_sigaction, SYS_rt_sigreturn,
+	SYS_restart_syscall, SYS_getpid, SYS_gettid, SYS_tgkill, SYS_sched_yield, SYS_exit,
+	SYS_exit_group };
 #define CALL_COUNT (sizeof allowed_calls / sizeof *allowed_calls)
 
 static int load_filter(struct error *err)

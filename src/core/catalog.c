@@ -93,26 +93,27 @@ int core_print_environment_metrics(
 /* ---- the launcher's levels ---- */
 
 struct core_question {
-	struct loop *loop;
+	struct core *core;
 	struct loop_timer *timer;
-	core_levels_fn *fn; /* NULL: nobody waits any more */
+	uint64_t tag;
+	core_levels_fn *fn;
 	void *ctx;
 };
 
 void core_forget_levels(struct core_question *question)
 {
-	loop_cancel(question->loop, question->timer);
-	question->timer = NULL;
-	question->fn = NULL;
+	loop_cancel(question->core->loop, question->timer);
+	launcher_forget(&question->core->launcher, question->tag);
+	free(question);
 }
 
 static void tell(struct core_question *question, const struct core_levels *levels)
 {
 	core_levels_fn *fn = question->fn;
+	void *ctx = question->ctx;
 
 	core_forget_levels(question);
-	if (fn)
-		fn(question->ctx, levels);
+	fn(ctx, levels);
 }
 
 static void on_late(struct loop *loop, void *ctx)
@@ -132,7 +133,6 @@ static void on_stats(void *ctx, const struct launch_packet *packet, const int *f
 				  s->starting, s->netns_missed, s->cgroups_missed });
 	else
 		tell(ctx, NULL);
-	free(ctx);
 }
 
 int core_ask_levels(const struct request *request, struct core *core, core_levels_fn *fn, void *ctx,
@@ -143,9 +143,9 @@ int core_ask_levels(const struct request *request, struct core *core, core_level
 	if (access_check(core, request, VERB_DAEMON_MEASURE, NULL, err))
 		return -1;
 	struct core_question *made = xzalloc(sizeof *made);
-	*made = (struct core_question){ core->loop, NULL, fn, ctx };
+	*made = (struct core_question){ .core = core, .fn = fn, .ctx = ctx };
 	made->timer = loop_after(core->loop, LEVELS_WAIT_MS, on_late, made);
-	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_stats, made);
+	made->tag = launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_stats, made);
 	*question = made;
 	return 0;
 }

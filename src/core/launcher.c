@@ -46,6 +46,14 @@ static struct launcher_request **find(struct launcher *launcher, uint64_t tag)
 	return at;
 }
 
+void launcher_forget(struct launcher *launcher, uint64_t tag)
+{
+	struct launcher_request **at = find(launcher, tag), *request = *at;
+	if (request)
+		*at = request->next;
+	free(request);
+}
+
 static void expect(
 	struct launcher *launcher, uint64_t tag, bool is_many, launcher_fn *fn, void *ctx)
 {
@@ -80,7 +88,7 @@ static void hand_out(struct launcher *launcher, const struct launch_packet *pack
 	int fds[LAUNCH_FD_MAX], next = 0;
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fds[i] = packet->head.present >> i & 1 ? came[next++] : -1;
-	struct launcher_request **at = find(launcher, packet->head.tag), *request = *at;
+	struct launcher_request *request = *find(launcher, packet->head.tag);
 	if (!request) {
 		for (int i = 0; i < LAUNCH_FD_MAX; i++)
 			fd_close(&fds[i]);
@@ -90,10 +98,8 @@ static void hand_out(struct launcher *launcher, const struct launch_packet *pack
 	launcher_fn *fn = request->fn;
 	void *ctx = request->ctx;
 	if (!request->is_many || packet->head.type == LAUNCH_DONE ||
-		packet->head.type == LAUNCH_FAILED) {
-		*at = request->next;
-		free(request);
-	}
+		packet->head.type == LAUNCH_FAILED)
+		launcher_forget(launcher, request->tag);
 	fn(ctx, packet, fds);
 }
 

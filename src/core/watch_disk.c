@@ -257,18 +257,10 @@ static uint64_t walk(void *ctx)
 	return tree_measure(disk->w, &bytes, &err) ? UINT64_MAX : bytes;
 }
 
-struct held_question {
-	struct watch_disk *disk; /* NULL: nobody waits for the answer any more */
-};
-
 static void on_held(void *ctx, const struct launch_packet *packet, const int *fds)
 {
-	struct held_question *question = ctx;
-	struct watch_disk *disk = question->disk;
-	free(question);
-	if (!disk)
-		return;
-	disk->question = NULL;
+	struct watch_disk *disk = ctx;
+	disk->question = 0;
 	if (packet && packet->head.type == LAUNCH_HELD_ARE) {
 		const struct launch_held *held = &packet->head.held;
 		disk->held = (struct held){ held->bytes, held->hidden, held->written,
@@ -287,10 +279,8 @@ static void ask_held(struct watch_disk *disk)
 	if (!w->core->launcher.loop || !is_counted(disk) || w->sandbox.state != SANDBOX_UP ||
 		!has_writers(disk))
 		return;
-	disk->question = xzalloc(sizeof *disk->question);
-	disk->question->disk = disk;
 	memcpy(head.id, w->model.id, sizeof head.id);
-	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_held, disk->question);
+	disk->question = launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_held, disk);
 }
 
 static void measure_tree(struct watch_disk *disk)
@@ -483,8 +473,7 @@ void watch_disk_close(struct watch_disk *disk)
 	if (disk->is_measuring)
 		disk->registry->measures--;
 	disk->is_measuring = false;
-	if (disk->question)
-		disk->question->disk = NULL;
-	disk->question = NULL;
+	launcher_forget(&disk->w->core->launcher, disk->question);
+	disk->question = 0;
 	measure_stop(&disk->tree);
 }

@@ -19,7 +19,6 @@
 
 struct disk_mechanism; /* a row of the table in watch_disk.c */
 struct exec_registry;
-struct held_question;
 
 struct watch_disk {
 	struct core_workspace *w;
@@ -33,7 +32,7 @@ struct watch_disk {
 	bool is_measuring, is_walked, is_walk_ok;
 	struct measure tree;
 	uint64_t walked_bytes;
-	struct held_question *question; /* NULL: answered, or not asked */
+	uint64_t question; /* tag; 0: answered, or not asked */
 	struct held held;
 	uint64_t began_ms;
 	uint64_t free_before; /* when it began */
