@@ -188,6 +188,8 @@ void exec_lost(struct core_exec *e, enum reason reason, const char *error);
 
 /* ---- init_connection.c ---- */
 int connection_open(struct core_workspace *w, struct error *err);
+/* The variables of its commands, from the model as it is now. */
+void connection_make_env(struct core_workspace *w);
 void connection_done(struct core_workspace *w);
 /* Watches what init says. */
 int connection_listen(struct core_workspace *w, struct error *err);

@@ -29,15 +29,16 @@ static void end_texts(struct arena *arena, text_list *texts)
 	texts->count--;
 }
 
-static void make_env(struct init_connection *connection)
+void connection_make_env(struct core_workspace *w)
 {
+	struct init_connection *connection = w->sandbox.connection;
+	connection->env = (text_list){ 0 };
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(&connection->arena, &connection->env, plan_own_env[i]);
-	plan_limit_env(&connection->w->model.limits, connection->w->model.ptrace,
-		&connection->arena, &connection->env);
-	for (size_t i = 0; connection->w->model.environment && env_python.variables[i]; i++)
+	plan_limit_env(&w->model.limits, w->model.ptrace, &connection->arena, &connection->env);
+	for (size_t i = 0; w->model.environment && env_python.variables[i]; i++)
 		vec_push(&connection->arena, &connection->env, env_python.variables[i]);
-	set_variables(&connection->arena, &connection->env, &connection->w->model.env);
+	set_variables(&connection->arena, &connection->env, &w->model.env);
 	end_texts(&connection->arena, &connection->env);
 }
 
@@ -430,8 +431,8 @@ int connection_open(struct core_workspace *w, struct error *err)
 	struct init_connection *connection = xzalloc(sizeof *connection);
 	*connection = (struct init_connection){ .w = w, .is_adopted = !w->core->is_ready };
 	arena_init(&connection->arena);
-	make_env(connection);
 	w->sandbox.connection = connection;
+	connection_make_env(w);
 	/* What an adopted one has to tell is for execs that aren't restored yet. */
 	return connection->is_adopted ? 0 : connection_listen(w, err);
 }

@@ -7,7 +7,7 @@
  * 4. A crash leaves a tree and a sandbox without a row, which core/reconcile.c removes. */
 #include <string.h>
 #include "base/clock.h"
-#include "core/internal.h"
+#include "core/exec_internal.h"
 
 #define ALONE_MS 1000 /* without any other workspace it ends after so long */
 #define DELAY_MS 10   /* creations, commands and removals that follow at once go first */
@@ -124,6 +124,7 @@ struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 	memcpy(wanted->id, w->model.id, sizeof wanted->id);
 	wanted->disk_mechanism = w->model.disk_mechanism;
 	workspace_replace(w, wanted);
+	connection_make_env(w);
 	w->start_ns = clock_monotonic_ns();
 	sandbox_count_start(w);
 	return w;

@@ -7,7 +7,7 @@ import time
 
 import disk_takers
 import pytest
-from harness import FILL_SOCKETS, MECHANISM, descendants, eventually
+from harness import FILL_SOCKETS, MECHANISM, NOT_AHEAD, descendants, eventually
 from rest import created, workspace  # noqa: F401
 
 PR_SET_NAME = 15
@@ -205,7 +205,7 @@ def test_what_ends_a_command_in_a_full_workspace_is_the_reason(daemon):
 
 def test_a_sandbox_in_which_nothing_runs_is_left_alone(own_daemon):
     """Asked for its memory, it would make another process for the next command each time."""
-    with created(own_daemon) as made:
+    with created(own_daemon, limits=NOT_AHEAD) as made:
         assert sh(own_daemon, made["name"], "true")["reason"] == "exited"
         seen = set()
         for _ in range(10):

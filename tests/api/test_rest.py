@@ -369,7 +369,7 @@ def test_a_workspace_is_made_ahead_for_the_next_creation(own_daemon):
     names = lambda: sorted(item["name"] for item in daemon.get("/v1/workspaces").json()["items"])
 
     def is_next_one_warm():
-        made.append(daemon.post("/v1/workspaces", {}).json())
+        made.append(daemon.post("/v1/workspaces", {"env": {"A": "its own"}}).json())
         return daemon.get(f"/v1/workspaces/{made[-1]['id']}").json()["warm"]
     assert eventually(is_next_one_warm)
     assert names() == sorted(item["name"] for item in made)      # and nobody sees the one that waits
@@ -377,6 +377,7 @@ def test_a_workspace_is_made_ahead_for_the_next_creation(own_daemon):
     answer = daemon.post(f"/v1/workspaces/{taken}/exec", {"command": "ls -A /workspace /.cache /tmp; echo x >f; cat f; hostname"}).json()
     other = daemon.post(f"/v1/workspaces/{made[0]['id']}/exec", {"command": "ls -A /workspace /.cache /tmp; echo x >f; cat f; hostname"}).json()
     assert answer["exit_code"] == 0 and answer["stdout"] == other["stdout"]
+    assert daemon.post(f"/v1/workspaces/{taken}/exec", {"command": "echo $A"}).json()["stdout"] == "its own\n"
     assert daemon.get(f"/v1/workspaces/{taken}/files/f").body == b"x\n"
     assert daemon.request("DELETE", f"/v1/workspaces/{taken}").status == 204
     # Other limits are another kind of sandbox.
