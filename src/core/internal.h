@@ -8,7 +8,7 @@
 #include "envs/store.h"
 #include "linux/home.h"
 #include "plan/launch.h"
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 #include "sandbox/view.h"
 #include "store/store.h"
 

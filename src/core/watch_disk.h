@@ -15,7 +15,7 @@
 #pragma once
 #include "core/internal.h"
 #include "sandbox/held.h"
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 
 struct disk_mechanism; /* a row of the table in watch_disk.c */
 struct exec_registry;

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include "base/buf.h"
 #include "egress/egress.h"
-#include "linux/child.h"
 #include "proc/loop.h"
+#include "proc/measure.h"
 
 #define HOST_SIZE 256
 #define HOSTS_MAX 64	 /* of one policy */
@@ -58,18 +58,21 @@ union address {
 	struct sockaddr_in6 ipv6;
 };
 enum lookup_state { LOOKUP_RUNNING, LOOKUP_FOUND, LOOKUP_FAILED };
+struct addresses {
+	size_t count;
+	union address items[ADDRESSES_MAX];
+};
 struct lookup {
 	char host[HOST_SIZE];
 	enum lookup_state state;
-	union address addresses[ADDRESSES_MAX]; /* LOOKUP_FOUND: at least one; port 0 */
-	size_t count;
-	const char *reason; /* LOOKUP_FAILED */
+	struct addresses found; /* LOOKUP_FOUND: at least one; port 0 */
+	const char *reason;	/* LOOKUP_FAILED */
 	bool is_timeout;
 	/* private */
 	struct resolver *resolver;
 	struct lookup *next;
 	struct loop_timer *timer;
-	struct child child;
+	struct measure measure;
 };
 struct resolver {
 	struct loop *loop;
@@ -79,7 +82,7 @@ struct resolver {
 	struct lookup *lookups;
 };
 /* The lookup of `host`: begun when there is none, or the last failed. What was found stays for the
- * life of the policy: the address that was judged is the one that is used. NULL: it can't begin. */
+ * life of the policy: the address that was judged is the one that is used. */
 struct lookup *resolver_ask(struct resolver *resolver, const char *host);
 void resolver_done(struct resolver *resolver); /* ends those that run */
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "egress/internal.h"
+#include "linux/child.h"
 #include "linux/landlock.h"
 #include "linux/seccomp.h"
 

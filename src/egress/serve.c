@@ -162,8 +162,8 @@ static void on_connected(struct connection *c)
 static void connect_next(struct connection *c)
 {
 	connection_close_side(c, UPSTREAM);
-	while (c->next_address < c->lookup->count) {
-		union address address = c->lookup->addresses[c->next_address++];
+	while (c->next_address < c->lookup->found.count) {
+		union address address = c->lookup->found.items[c->next_address++];
 		if (!c->is_named && !c->proxy && forward_address_is_closed(&address.any))
 			continue;
 		int status = connect_address(c, address);
@@ -245,9 +245,7 @@ static void judge(struct connection *c)
 		return;
 	}
 	c->lookup = resolver_ask(&policy->resolver, c->proxy ? c->proxy->host : host->host);
-	if (!c->lookup)
-		fail_host(c, 502, "Bad Gateway", "can't be resolved now");
-	else if (c->lookup->state != LOOKUP_RUNNING)
+	if (c->lookup->state != LOOKUP_RUNNING)
 		use_lookup(c, c->lookup);
 }
 

@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "launch/internal.h"
 #include "sandbox/held.h"
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 
 struct sandbox {
 	struct launcher *launcher;

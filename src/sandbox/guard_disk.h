@@ -10,7 +10,7 @@
 #include "plan/plan.h"
 #include "proc/loop.h"
 #include "sandbox/held.h"
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 
 struct guard_disk {
 	struct loop *loop;

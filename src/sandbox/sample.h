@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include "model/result.h"
 #include "proc/loop.h"
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 #include "sandbox/usage.h"
 
 #define SAMPLE_MS 20

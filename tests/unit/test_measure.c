@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 #include "unit.h"
 
 struct seen {

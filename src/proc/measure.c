@@ -1,4 +1,4 @@
-#include "sandbox/measure.h"
+#include "proc/measure.h"
 
 #include <signal.h>
 #include <string.h>
