@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "egress/internal.h"
 
-#define ROUNDS 8      /* of one flow, then the others have their turn */
+#define ROUNDS 8      /* reads of one flow in a turn of the loop */
 #define DRAIN_MS 2000 /* for the client to read an answer and close */
 
 void connection_watch(struct connection *c, int side, uint32_t events)
@@ -132,7 +132,7 @@ void connection_answer(struct connection *c, int code, const char *title, const 
 	drain(c);
 }
 
-/* How much of what the client sent may go on. false: the connection is broken. */
+/* How many of the *len bytes of the client may be passed on. false: the connection is broken. */
 static bool take_body(struct connection *c, size_t *len)
 {
 	size_t taken;
@@ -144,8 +144,9 @@ static bool take_body(struct connection *c, size_t *len)
 		connection_break(c);
 		return false;
 	}
-	/* More than the body: a request that nobody judged. The server is told that no more comes,
-	 * so that it closes even when it didn't mean to, and the client asks again elsewhere. */
+	/* Bytes behind the body are another request, which was not judged. The server is told that
+	 * no more comes, so that it closes the connection, and the client sends the request again
+	 * on a new one. */
 	if (taken < *len)
 		c->flows[CLIENT].is_ended = true;
 	*len = taken;
@@ -169,8 +170,8 @@ static ssize_t send_some(struct connection *c, int side, const char *data, size_
 		return -1;
 	}
 	if (sent < 0) {
-		/* A server may answer and close without reading it all: the answer is still to be
-		 * had. */
+		/* A server may answer and close without reading the whole request: its answer can
+		 * still be read. */
 		drop_flow(flow);
 		flow->is_ended = flow->is_shut = true;
 		return -1;
@@ -248,13 +249,13 @@ static void watch_flows(struct connection *c)
 		const struct flow *from = &c->flows[side], *to = &c->flows[!side];
 		uint32_t events =
 			(!from->is_ended && !from->len ? EPOLLIN : 0u) | (to->len ? EPOLLOUT : 0u);
-		/* Errors are seen by whoever reads or writes; with neither, the loop would turn
-		 * on them. */
+		/* A read or write reports errors. A side that does neither is not watched: epoll
+		 * would report its error in every turn of the loop. */
 		connection_watch(c, side, events ? events : UNWATCHED);
 	}
 }
 
-/* The rest of a client's bytes are nobody's; its end is awaited. */
+/* Discards the rest of the client's bytes, and waits for the client to close. */
 static void pump_drain(struct connection *c)
 {
 	ssize_t got;

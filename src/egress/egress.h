@@ -1,12 +1,12 @@
 /* egress.h -- the only way out of a sandbox that has just `lo`: a role that serves listening
  * sockets of such sandboxes from outside, and forwards to the hosts of the listener's policy.
  * 1. One process serves many policies. A policy is a channel to it: its holder adds hosts and
- * listeners, and asks how it goes. When the channel ends, the listeners and connections of the
+ * listeners, and reads counters. When the channel ends, the listeners and connections of the
  * policy are closed and its hosts, proxies and addresses forgotten. No policy sees another.
  * 2. What may be reached is decided by the rules of egress/forward.h.
  * 3. The role has nothing: no file but those that resolving reads, no privilege, few descriptors,
- * bounded memory and connections. It ends with its parent, and when nobody holds its service
- * socket. */
+ * bounded memory and connections. It ends with its parent, and when all other ends of its
+ * service socket are closed. */
 #pragma once
 #include <stdint.h>
 #include "egress/forward.h"
@@ -31,7 +31,7 @@ struct egress_role {
 	int service; /* for egress_open; or -1 */
 };
 #define EGRESS_ROLE_NONE ((struct egress_role){ -1, -1 })
-/* `program`: carrel-build. uid and gid are for root, who never runs it as himself. */
+/* `program`: carrel-build. When root calls, it runs as uid and gid, which must not be 0. */
 int egress_start(
 	const char *program, uid_t uid, gid_t gid, struct egress_role *role, struct error *err);
 /* Ends it with all that it holds; returns when it is gone. */

@@ -21,7 +21,7 @@
 struct forward_host {
 	const char *host; /* lower case; a name, or an IPv4/IPv6 literal without brackets */
 	uint16_t port;
-	bool is_named; /* written by the operator: any address will do */
+	bool is_named; /* written by the operator: any address is allowed */
 };
 typedef VEC(struct forward_host) forward_hosts;
 
@@ -46,8 +46,8 @@ int forward_parse(struct str bytes, struct forward_request *out, struct error *e
 void forward_rewrite(struct str bytes, const struct forward_request *request, struct buf *out);
 
 /* Where the body of a request ends: nothing after it may go upstream, where it would be a request
- * that nobody judged. Chunked bodies with extensions or trailers are refused: nobody sends them,
- * and parsers differ. */
+ * that was not judged. Chunked bodies with extensions or trailers are refused: clients don't send
+ * them, and parsers differ. */
 struct forward_body {
 	bool is_chunked, is_done;
 	uint64_t left; /* when not chunked */

@@ -1,4 +1,4 @@
-/* Names, addresses and who may have them. */
+/* Names and addresses of hosts, and which of them a policy allows. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -127,7 +127,7 @@ int forward_host_from_url(
 			err, ERR_INVALID, "a URL that begins with neither https:// nor http://");
 	authority.len = strcspn(authority.data, "/?#");
 	/* Some readers end the authority at a backslash, and some take the first of several '@':
-	 * whoever connects may read it another way than this. */
+	 * the program that connects may find another host there. */
 	if (memchr(authority.data, '\\', authority.len))
 		return fail(err, ERR_INVALID, "a backslash in a URL's host");
 	const char *at = memchr(authority.data, '@', authority.len);
@@ -159,7 +159,7 @@ static const struct prefix closed_ipv4[] = {
 	{ { 224 }, 4 },		      /* multicast */
 	{ { 240 }, 4 },		      /* reserved, broadcast */
 };
-/* Only 2000::/3 is anybody's public address: what lies outside of it (unspecified, loopback,
+/* Only 2000::/3 holds public addresses: everything outside of it (unspecified, loopback,
  * mapped, compatible, NAT64, discard, ULA, link-local, site-local, multicast) is closed as a whole.
  */
 static const struct prefix closed_ipv6[] = {

@@ -25,7 +25,7 @@
  * written. */
 int host_parse_authority(struct str text, uint16_t default_port, char host[HOST_SIZE],
 	uint16_t *port, struct error *err);
-/* An entry of the list is in its normal form, or nothing would ever match it. */
+/* Checks that an entry of the list is in its normal form: no request would match another form. */
 int host_check(const struct forward_host *host, struct error *err);
 /* A host that is written as an address that is not public: a proxy would connect to it. */
 bool proxy_must_not_reach(const char *host);
@@ -46,7 +46,7 @@ struct egress_reply {
 };
 /* err NULL: done. status may be NULL. */
 void egress_reply(int channel, const struct error *err, const struct egress_status *status);
-/* Serves until nobody holds the other end of the service socket. */
+/* Serves until all other ends of the service socket are closed. */
 int egress_run(int service, struct error *err);
 /* Answers the next policy with `why`: the role can't serve. */
 void egress_refuse(int service, const struct error *why);
@@ -117,7 +117,7 @@ enum { CLIENT, UPSTREAM };
 enum state { HEAD, WAITING, RESOLVING, CONNECTING, TUNNELING, RELAYING, DRAINING, CLOSED };
 #define UNWATCHED UINT32_MAX /* 0 is watched, for errors */
 
-struct flow {	    /* from the side that it has the index of, to the other */
+struct flow {	    /* from one side to the other; flows[CLIENT] is what the client sends */
 	char *data; /* what the other side has not taken yet; NULL: nothing */
 	size_t start, len;
 	bool is_ended; /* nothing more is read */

@@ -1,4 +1,4 @@
-/* The operator's own proxy, through which the forwarder reaches hosts: HTTPS_PROXY and the like. */
+/* A proxy of the operator (HTTPS_PROXY and the like), through which egress reaches hosts. */
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Requests to a proxy. Strict: what two parsers may read in two ways is refused, because the
- * upstream server has the other one. */
+/* Requests to a proxy. Strict: bytes that two parsers may read in two ways are refused, because
+ * the upstream server has another parser. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

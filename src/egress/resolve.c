@@ -1,5 +1,5 @@
-/* getaddrinfo blocks, and reads what strangers send: a process a name, which can't do more than the
- * role itself and hands back a fixed struct. */
+/* getaddrinfo blocks, and parses packets of strangers. So each name is resolved by a child, which
+ * has no more rights than the role and returns a fixed struct. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static void on_timeout(struct loop *loop, void *ctx)
 	finish(lookup, "no response in time");
 }
 
-/* An address needs nobody to be asked. */
+/* A host that is written as an address needs no lookup. */
 static bool take_literal(struct lookup *lookup)
 {
 	union address *address = &lookup->found.items[0];

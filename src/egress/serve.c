@@ -538,7 +538,7 @@ void egress_reply(int channel, const struct error *err, const struct egress_stat
 	str_copy(reply.text, sizeof reply.text, err ? err->text : "");
 	if (status)
 		reply.status = *status;
-	/* A client that doesn't listen has ended, or will be told by the next one. */
+	/* A client that reads no replies has ended, or reads the next one. */
 	(void)!send(channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -655,9 +655,9 @@ static void on_service(struct loop *loop, int service, uint32_t events, void *ct
 	bool is_over;
 	int got = receive(service, &given, sizeof given, &channel, &is_over, &err);
 
-	if (is_over) /* nobody can begin a policy any more */
+	if (is_over) /* no client is left that could begin a policy */
 		loop_stop(loop);
-	/* A packet without a channel has nobody to be answered. */
+	/* A packet without a channel can't be answered. */
 	if (got <= 0 || !is_socket(channel, SOCK_SEQPACKET, false) || fd_set_nonblocking(channel))
 		return;
 	int fd = channel;

@@ -1,20 +1,20 @@
-/* launch.h -- the launcher: the one process with privilege. Starts our other processes (roles.c has
- * the list) re-executed and dropped, starts and ends sandboxes for core, runs `carrel env build`
- * for it; parses nothing but plan/launch.h.
- * 1. It keeps no descriptor a sandbox: pids (its own children, so that none is reused before it is
- * reaped), names of control groups, uid slots.
- * 2. A message from core that isn't whole ends core; core is started again (with growing pauses:
- * 0.1 s to 5 s), and sandboxes don't notice.
+/* launch.h -- the launcher: the only privileged process. Starts the roles (roles.c has the list),
+ * starts and ends sandboxes for core, runs `carrel env build` for core; parses nothing but
+ * plan/launch.h.
+ * 1. It keeps no descriptor for a sandbox, only its pid (a child's pid is not reused before it is
+ * reaped), the number of its control group and its uid.
+ * 2. A malformed message from core ends core. Core is started again, with pauses that grow from 0.1
+ * s to 2 s; sandboxes go on meanwhile.
  * 3. When it dies, the kernel ends every role and every sandbox (PDEATHSIG); the next start sweeps
  * what is left (cgroups, run/sb).
- * 4. SIGTERM, SIGINT, SIGHUP: core is told (SIGTERM), drains and exits 0; then whatever still runs
- * is ended; exit 0.
- * 5. Every role is carreld, started (proc/role.h) with its name as argv[0] ("carreld" is core) and
- * an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG (text|json), CARREL_UIDS (who may
- * call: numbers with commas between; 0, the home's owner, who started us), CARREL_GIVE_BACK_MS,
- * CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it; its log is stderr, its root holds the
- * home. A core that ends before it has ever served is the launcher's own failure; later ones are
- * started again.
+ * 4. SIGTERM, SIGINT, SIGHUP: core gets SIGTERM, drains and exits 0; then sandboxes and builds that
+ * still run are ended; exit 0.
+ * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
+ * ("carreld" is core) and an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG
+ * (text|json), CARREL_UIDS (uids that may call, with commas between: 0, the home's owner, the user
+ * who started us), CARREL_GIVE_BACK_MS, CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it;
+ * its log is stderr, its root holds the home. A core that ends before it has ever served ends the
+ * launcher; later ones are started again. Egress is described in egress/egress.h.
  * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
  * is started when no writer of the one before is left. */
 #pragma once

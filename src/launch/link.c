@@ -15,7 +15,7 @@
 
 #define PAUSE_LEAST_MS 100
 #define PAUSE_MOST_MS 2000 /* ready again within 5 s, however often it dies */
-#define LONG_LIFE_MS 10000 /* whoever lived so long starts again as if for the first time */
+#define LONG_LIFE_MS 10000 /* after such a life the next pause is the shortest again */
 #define DRAIN_MS 20000
 #define MESSAGE_MAX (sizeof(struct launch_message) + LAUNCH_BODY_MAX)
 

@@ -66,7 +66,7 @@ static _Noreturn void make_for_ever(int socket)
 	}
 }
 
-/* Nothing of ours may stay open there but the socket: it would outlive what it belongs to. */
+/* The child keeps the socket alone: another descriptor would keep its object alive. */
 static _Noreturn void become_maker(int socket)
 {
 	sigset_t none;
@@ -118,7 +118,7 @@ static void ask_for_kits(struct pool *pool)
 	struct error err;
 	while (pool->kits_ready + pool->kits_asked < pool->kits_wanted) {
 		if (slots_take(pool->slots, &order.uid, &err))
-			return; /* all uids are in use: whoever needs one is told */
+			return; /* all uids are in use: a start that needs one fails and says so */
 		pool->asked[pool->kits_asked++] = order.uid;
 		if (channel_send(pool->maker, &order, sizeof order, NULL, 0, &err)) {
 			give_up_kits(pool, &err);
@@ -176,14 +176,14 @@ static int make_group(struct pool *pool, struct cgroup *group, unsigned *number,
 	struct cgroup_want want, struct error *err)
 {
 	want.number = *number = ++pool->next_number;
-	/* Or the kernel would keep an owner of its own for each of the group's files. */
+	/* With another group the kernel would store an owner for each file of the control group. */
 	home_leave_group();
 	return cgroup_create(pool->cgroups, &want, group, err);
 }
 
 static void refill_later(struct pool *pool);
 
-/* One a turn of the loop: whoever asks for something meanwhile waits for one at most. */
+/* One in a turn of the loop: a request that arrives meanwhile waits for one at most. */
 static void on_refill(struct loop *loop, void *ctx)
 {
 	struct pool *pool = ctx;

@@ -23,7 +23,7 @@ struct pool_kit {
 	{                                                                                          \
 		.idmap = -1, .netns = -1                                                           \
 	}
-void pool_kit_done(struct pool_kit *kit); /* closes; the uid is the caller's to give back */
+void pool_kit_done(struct pool_kit *kit); /* closes the descriptors; the caller releases the uid */
 
 struct pool {
 	struct loop *loop;

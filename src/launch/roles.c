@@ -39,8 +39,7 @@ int launcher_start_role(
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1;
 	char *const argv[] = { arena_text(&arena, rows[which].name), NULL };
-	/* What a test wants to happen happens to the first core and its writers, not again to the
-	 * next. */
+	/* A fault that a test asks for happens in the first core and its writers only. */
 	const char *fault = launcher->link.is_restart ? NULL : getenv("CARREL_FAULT");
 	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
 		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),

@@ -19,12 +19,12 @@
 struct sandbox {
 	struct launcher *launcher;
 	char id[ID_LEN + 1];
-	char request_id[ID_LEN + 1]; /* of whoever waits for it */
+	char request_id[ID_LEN + 1]; /* of the request that waits for it */
 	pid_t pid;
 	int setup; /* while it starts; else -1 */
 	bool is_up, has_failed;
 	struct start_parts parts;
-	uint64_t start_tag, end_tag; /* of those who wait; 0: nobody */
+	uint64_t start_tag, end_tag; /* of START and END that are to be answered; or 0 */
 	int status;
 	struct error *failure; /* why it didn't come up */
 	struct sandbox *newer, *older;
@@ -45,7 +45,7 @@ static struct sandbox *find_by_pid(const struct launcher *launcher, pid_t pid)
 	return map_get(&launcher->sandboxes.pids, (struct str){ (const char *)&pid, sizeof pid });
 }
 
-/* The kernel takes the rest along; its end comes by SIGCHLD. */
+/* The kernel kills the rest of the pid namespace; SIGCHLD reports the end. */
 static void kill_sandbox(struct sandbox *sandbox)
 {
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
@@ -127,8 +127,8 @@ static void stop_receiving(struct sandbox *sandbox)
 
 /* ---- the end of one ---- */
 
-/* Its last process is gone: what it held is given back, and whoever waits is told, or, when nobody
- * asked for its end, core is. */
+/* The last process of the sandbox is gone: releases what the sandbox held, answers START and END,
+ * and tells core of an end that core did not ask for. */
 static void finish(struct sandbox *sandbox)
 {
 	struct launcher *launcher = sandbox->launcher;

@@ -165,7 +165,7 @@ static int open_listener(
 	if (unix_address_in(launcher->sockets, id, &address))
 		return fail_errno(err, "name 'run/sb/%s'", id);
 	home_enter(launcher->home);
-	unlinkat(launcher->sockets, id, 0); /* nobody of that id runs */
+	unlinkat(launcher->sockets, id, 0); /* no sandbox of that id runs */
 	int failed = bind(fd, (struct sockaddr *)&address, sizeof address)
 			     ? fail_errno(err, "bind 'run/sb/%s'", id)
 			     : 0;
