@@ -160,16 +160,14 @@ static int verify_all(struct build_site *site, const text_list *asked, bool repa
 	return 0;
 }
 
-static void print_all_json(const verdicts *all, bool is_single, struct buf *out)
+static void print_all_json(const verdicts *all, bool is_single, struct json *j)
 {
-	struct json j = json_to(out, false);
 	if (!is_single)
-		json_array(&j, NULL);
+		json_array(j, NULL);
 	for (size_t i = 0; i < all->count; i++)
-		print_verdict_json(&j, &all->items[i]);
+		print_verdict_json(j, &all->items[i]);
 	if (!is_single)
-		json_end(&j);
-	buf_char(out, '\n');
+		json_end(j);
 }
 
 /* 1 when damage stays, or something wasn't looked at; 125 when nothing was. */
@@ -188,7 +186,7 @@ static int finish_verify(struct command *command, const verdicts *all, struct er
 		return -1;
 	}
 	if (command->json)
-		print_all_json(all, is_single, &command->out);
+		print_all_json(all, is_single, &command->value);
 	return unseen && unseen == all->count ? 125 : bad > 0;
 }
 

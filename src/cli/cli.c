@@ -9,6 +9,8 @@
 #include "base/str.h"
 #include "cli/env.h"
 #include "format/json.h"
+#include "format/quantity.h"
+#include "model/exec.h"
 
 const struct arg_option format_rows[] = {
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
@@ -157,10 +159,9 @@ void cli_print_error(struct json *j, const char *key, const struct error *err,
 
 int cli_fail(const struct error *err, bool json, const struct build_problem *problem)
 {
-	struct json j;
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, false);
 	if (json) {
-		j = json_to(&out, false);
 		json_object(&j, NULL);
 		cli_print_error(&j, "error", err, problem);
 		json_end(&j);
@@ -189,8 +190,8 @@ int cli_print(const struct buf *text, struct error *err)
 
 void cli_say(const char *fmt, ...)
 {
-	va_list args;
 	auto_buf struct buf line = buf_empty(BUF_MAX_DEFAULT);
+	va_list args;
 	buf_text(&line, "carrel: ");
 	va_start(args, fmt);
 	buf_vprintf(&line, fmt, args);
@@ -250,14 +251,14 @@ int cli_call(const struct arg_spec *spec, int argc, char **argv)
 {
 	struct command command = { .spec = spec,
 		.json = args_want_json(argc, argv),
+		.out = buf_empty((size_t)-1 / 2),
+		.value = json_to(&command.out, false),
 		.remote = { .arena = &command.arena, .client = { .socket = -1 } },
 		.home = { .dir = -1 },
 		.store = { .dir = -1, .layers = { .dir = -1 } },
 		.problem = { .failure = BUILD_FAILURE_COUNT } };
 	struct error err = { 0 };
 	bool is_help = false;
-	arena_init(&command.arena);
-	buf_init(&command.out, (size_t)-1 / 2);
 	int code = parse(&command, argc, argv, &is_help, &err);
 	if (!code && is_help)
 		args_print_help(spec, &command.out);
@@ -266,6 +267,9 @@ int cli_call(const struct arg_spec *spec, int argc, char **argv)
 		command.remote.host = command.options.host;
 		code = spec->run(&command, &err);
 	}
+	struct buf *out = &command.out;
+	if (command.json && out->len && out->data[out->len - 1] != '\n')
+		buf_char(out, '\n');
 	if (code >= 0 && cli_print(&command.out, &err))
 		code = -1;
 	if (code < 0)
@@ -319,31 +323,83 @@ void cli_hint_at_command(char *const *argv, const char *python, const char *path
 				"the sandbox");
 }
 
+/* A limit as it was typed, or would be. */
+static void format_limit(char out[32], enum reason reason, const struct limits *limits)
+{
+	char size[16];
+	const uint64_t sizes[REASON_COUNT] = { [REASON_MEMORY_LIMIT] = limits->memory_bytes,
+		[REASON_OUTPUT_LIMIT] = limits->output_bytes,
+		[REASON_DISK_LIMIT] = limits->disk_bytes };
+	uint64_t ms = reason == REASON_TIMEOUT ? limits->timeout_ms : limits->cpu_time_ms;
+	quantity_format_size(size, sizes[reason]);
+	if (sizes[reason])
+		str_copy(out, 32, size);
+	else if (ms % 1000)
+		str_format(out, 32, "%llums", (unsigned long long)ms);
+	else
+		str_format(out, 32, "%llus", (unsigned long long)ms / 1000);
+}
+
+void cli_explain(const struct result *result, const struct limits *limits)
+{
+	static const struct {
+		const char *before, *after; /* the limit stands between them */
+	} texts[REASON_COUNT] = {
+		[REASON_TIMEOUT] = { "was ended: timeout, after ", " (--timeout)" },
+		[REASON_CPU_LIMIT] = { "was ended: cpu_limit, after ",
+			" of cpu time (--cpu-time)" },
+		[REASON_MEMORY_LIMIT] = { "was ended: memory_limit, more than ", " (--memory)" },
+		[REASON_OUTPUT_LIMIT] = { "was ended: output_limit, more than ", " (--output)" },
+		[REASON_DISK_LIMIT] = { "failed: disk_limit, /workspace is full at ", " (--disk)" },
+		[REASON_CANCELED] = { "was ended: canceled", NULL },
+	};
+	char limit[32] = "";
+	if (!texts[result->reason].before)
+		return;
+	if (texts[result->reason].after)
+		format_limit(limit, result->reason, limits);
+	if (result->reason == REASON_CPU_LIMIT && !limits->cpu_time_ms)
+		cli_say("the command was ended: cpu_limit, it kept running although --cpus paused "
+			"it");
+	else
+		cli_say("the command %s%s%s", texts[result->reason].before, limit,
+			texts[result->reason].after ? texts[result->reason].after : "");
+}
+
+void cli_print_result(const struct result *result, const struct buf *out, const struct buf *errors,
+	const char *limiter, struct json *j)
+{
+	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
+		(struct str){ errors->data, errors->len }, result->truncated);
+	json_object(j, NULL);
+	exec_print_result(j, NULL, result, &output, limiter, NULL);
+	json_end(j);
+}
+
 static void print_ones_json(
 	struct command *command, const cli_ones *all, size_t failures, const char *done, int signal)
 {
-	struct json j = json_to(&command->out, false);
-	json_object(&j, NULL);
+	struct json *j = &command->value;
+	json_object(j, NULL);
 	if (signal)
-		json_u64(&j, "signal", (uint64_t)signal);
-	json_array(&j, done);
+		json_u64(j, "signal", (uint64_t)signal);
+	json_array(j, done);
 	for (size_t i = 0; i < all->count; i++)
 		if (!all->items[i].has_failed)
-			json_text(&j, NULL, all->items[i].name);
-	json_end(&j);
+			json_text(j, NULL, all->items[i].name);
+	json_end(j);
 	if (failures)
-		json_array(&j, "failed");
+		json_array(j, "failed");
 	for (size_t i = 0; i < all->count; i++)
 		if (all->items[i].has_failed) {
-			json_object(&j, NULL);
-			json_text(&j, "name", all->items[i].name);
-			cli_print_error(&j, "error", &all->items[i].err, cli_problem(command));
-			json_end(&j);
+			json_object(j, NULL);
+			json_text(j, "name", all->items[i].name);
+			cli_print_error(j, "error", &all->items[i].err, cli_problem(command));
+			json_end(j);
 		}
 	if (failures)
-		json_end(&j);
-	json_end(&j);
-	buf_char(&command->out, '\n');
+		json_end(j);
+	json_end(j);
 }
 
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
@@ -369,8 +425,8 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 
 static int print_commands(const struct arg_spec *group, int fd, int code)
 {
-	struct error err;
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct error err;
 	print_help(group, &out);
 	if (fd_write_full(fd, out.data, out.len) == (ssize_t)out.len)
 		return code;

@@ -12,6 +12,7 @@
 #include "envs/build.h"
 #include "envs/store.h"
 #include "model/limits.h"
+#include "model/result.h"
 
 struct options {
 	const char *format, *host;
@@ -54,7 +55,8 @@ struct command {
 	char **argv; /* spec->takes_command: the words of the command, up to NULL */
 	bool json;   /* -o json */
 	struct arena arena;
-	struct buf out;
+	struct buf out;	   /* printed when the command has ended well */
+	struct json value; /* -o json: one value, written into `out`; its newline comes by itself */
 	struct remote remote;
 	struct home home; /* both open after cli_open_store */
 	struct env_store store;
@@ -98,6 +100,13 @@ int cli_check_environment(const struct options *options, struct arena *arena, st
 /* ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: why that is, mostly. */
 void cli_hint_at_command(
 	char *const *argv, const char *python, const char *path, struct error *err);
+
+/* How a command ended. One line on stderr says which limit it was, if it was one: an exit code
+ * alone is easily taken for the command's. `limits`: what was in force; 0 where it isn't known. */
+void cli_explain(const struct result *result, const struct limits *limits);
+/* The result as JSON, with what was captured. limiter: by what the limits were kept, or NULL. */
+void cli_print_result(const struct result *result, const struct buf *out, const struct buf *errors,
+	const char *limiter, struct json *j);
 
 /* One verb on several things: one that fails keeps none of the others from it. */
 struct cli_one {

@@ -239,7 +239,7 @@ static void add_item(void *ctx, const struct json_value *item)
 	if (listing->is_wanted && !listing->is_wanted(listing->command, item))
 		return;
 	if (listing->command->json)
-		json_copy(&listing->json, NULL, item);
+		json_copy(&listing->command->value, NULL, item);
 	else
 		listing->add(listing, item);
 }
@@ -248,16 +248,13 @@ int listing_print(struct listing *listing, const char *path, struct error *err)
 {
 	struct command *command = listing->command;
 	listing->columns.width = columns_width();
-	if (command->json) {
-		listing->json = json_to(&command->out, false);
-		json_array(&listing->json, NULL);
-	}
+	if (command->json)
+		json_array(&command->value, NULL);
 	if (remote_each(&command->remote, path, add_item, listing, err))
 		return -1;
-	if (command->json) {
-		json_end(&listing->json);
-		buf_char(&command->out, '\n');
-	} else
+	if (command->json)
+		json_end(&command->value);
+	else
 		columns_print(&listing->columns, &command->out);
 	return 0;
 }

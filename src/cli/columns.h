@@ -38,8 +38,7 @@ struct listing {
 	struct command *command;
 	struct columns columns;
 	void (*add)(struct listing *listing, const struct json_value *item); /* a line of it */
-	bool (*is_wanted)(
-		const struct command *command, const struct json_value *item); /* NULL: all */
-	struct json json;						       /* private */
+	/* NULL: all of them. */
+	bool (*is_wanted)(const struct command *command, const struct json_value *item);
 };
 int listing_print(struct listing *listing, const char *path, struct error *err);

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -44,28 +42,6 @@ struct copy {
 	uint64_t began_ms, bytes, total;
 	struct tree_note left_out, outward;
 };
-
-/* What a signal handler can reach: a connection that is shut down ends whoever reads from it, and
- * what was begun is tidied up on the ordinary road. */
-static volatile sig_atomic_t interrupted;
-static struct client *interruptible;
-
-static void on_interrupt(int signo)
-{
-	int kept = errno;
-	interrupted = signo;
-	shutdown(interruptible->socket, SHUT_RDWR);
-	errno = kept;
-}
-
-static void catch_interrupts(struct client *client)
-{
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-	struct sigaction action = { .sa_handler = on_interrupt };
-	interruptible = client;
-	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-		sigaction(signals[i], &action, NULL);
-}
 
 static void parse_place(struct arena *arena, const char *text, struct place *place)
 {
@@ -410,7 +386,7 @@ static int copy_out(struct copy *copy, struct error *err)
 	if (source.kind == ABSENT)
 		return fail(err, ERR_NOT_FOUND, "there is no '%s' in workspace '%s'",
 			copy->from.path, copy->from.workspace);
-	catch_interrupts(&copy->remote->client);
+	remote_catch_interrupts(copy->remote);
 	if (source.kind == A_DIRECTORY)
 		return copy_out_tree(copy, &source, &there, err);
 	if (copy->to.is_stream)
@@ -441,15 +417,13 @@ static void warn(const struct copy *copy)
 	warn_of(&copy->outward, outward);
 }
 
-static void print_result(const struct copy *copy, struct buf *out)
+static void print_result(const struct copy *copy, struct json *j)
 {
-	struct json j = json_to(out, false);
-	json_object(&j, NULL);
-	json_u64(&j, "bytes", copy->bytes);
-	json_u64(&j, "left_out", copy->left_out.count);
-	json_u64(&j, "outward_links", copy->outward.count);
-	json_end(&j);
-	buf_char(out, '\n');
+	json_object(j, NULL);
+	json_u64(j, "bytes", copy->bytes);
+	json_u64(j, "left_out", copy->left_out.count);
+	json_u64(j, "outward_links", copy->outward.count);
+	json_end(j);
 }
 
 static int run(struct command *command, struct error *err)
@@ -462,9 +436,10 @@ static int run(struct command *command, struct error *err)
 		     (copy.to.workspace ? copy_in(&copy, err) : copy_out(&copy, err));
 	progress_finish(&copy.progress);
 	if (failed)
-		return interrupted ? fail(err, ERR_CANCELED, "the copy was interrupted") : -1;
+		return remote_is_interrupted() ? fail(err, ERR_CANCELED, "the copy was interrupted")
+					       : -1;
 	if (command->json)
-		print_result(&copy, &command->out);
+		print_result(&copy, &command->value);
 	else
 		warn(&copy);
 	return 0;

@@ -8,9 +8,11 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/vec.h"
+#include "cli/cli.h"
 #include "linux/cgroup.h"
 #include "linux/disk_quota.h"
 #include "linux/probe.h"
+#include "plan/plan.h"
 
 #define FACTS_NAMESPACES 6 /* those besides user: mount pid net ipc uts cgroup */
 #define FACTS_PROGRAMS 9
@@ -80,3 +82,16 @@ void facts_collect(struct facts *facts, struct arena *arena);
 /* The version in the first line of what a program says about itself ("git version 2.39.5" →
  * "2.39.5"); NULL: none. Pure. */
 const char *facts_version(const char *text, struct arena *arena);
+
+/* -- `carrel doctor -- PROGRAM`: which paths of the host a program looks for in vain in a sandbox
+ * --
+ */
+
+/* What has to be shown so that `path` (absolute, plain; there on the host) is there in a sandbox of
+ * `plan`, too: itself, or the first directory above it that isn't shown, but no more than a name in
+ * /etc, /opt, /srv or a directory of /var. NULL: it is shown. Pure. */
+const char *missed_entry(const struct plan *plan, const char *path, struct arena *arena);
+
+/* Runs command->argv in a sandbox as `carrel run` does, its output on stderr, and prints what it
+ * missed. 0, whatever the program's own exit code is. */
+int missed_find(struct command *command, struct error *err);

@@ -14,7 +14,6 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/diagnose.h"
-#include "cli/missed.h"
 #include "envs/shown.h"
 #include "envs/uv.h"
 #include "format/json.h"
@@ -294,29 +293,28 @@ struct tally {
 };
 
 static void print_json(const check_list *checks, const struct facts *facts,
-	const struct tally *tally, struct buf *out)
+	const struct tally *tally, struct json *j)
 {
-	struct json j = json_to(out, true);
-	json_object(&j, NULL);
-	json_bool(&j, "ok", tally->works);
-	json_text(&j, "version", CARREL_VERSION);
-	json_text(&j, "kernel", facts->release);
-	json_u64(&j, "uid", facts->uid);
-	json_array(&j, "checks");
+	j->pretty = true;
+	json_object(j, NULL);
+	json_bool(j, "ok", tally->works);
+	json_text(j, "version", CARREL_VERSION);
+	json_text(j, "kernel", facts->release);
+	json_u64(j, "uid", facts->uid);
+	json_array(j, "checks");
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
-		json_object(&j, NULL);
-		json_text(&j, "group", check->group);
-		json_text(&j, "name", check->name);
-		json_text(&j, "status", check_status_name(check->status));
-		json_text(&j, "detail", check->detail);
-		json_text(&j, "cause", check->cause);
-		json_text(&j, "remedy", check->remedy);
-		json_end(&j);
+		json_object(j, NULL);
+		json_text(j, "group", check->group);
+		json_text(j, "name", check->name);
+		json_text(j, "status", check_status_name(check->status));
+		json_text(j, "detail", check->detail);
+		json_text(j, "cause", check->cause);
+		json_text(j, "remedy", check->remedy);
+		json_end(j);
 	}
-	json_end(&j);
-	json_end(&j);
-	buf_char(out, '\n');
+	json_end(j);
+	json_end(j);
 }
 
 /* A remedy's further lines stand below its first. */
@@ -383,7 +381,7 @@ static int run(struct command *command, struct error *err)
 	for (size_t i = 0; i < checks.count; i++)
 		tally.count[checks.items[i].status]++;
 	if (command->json)
-		print_json(&checks, &facts, &tally, &command->out);
+		print_json(&checks, &facts, &tally, &command->value);
 	else
 		print_text(&checks, &tally, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
 			&command->out);

@@ -84,17 +84,14 @@ static int run_ls(struct command *command, struct error *err)
 		.count = 7, .numbers = 1 << 2 | 1 << 3 | 1 << 6, .arena = &command->arena
 	};
 	env_rows rows = { 0 };
-	struct json j;
 	if (cli_open_store(command, err) || env_list(&command->store, &command->arena, &rows, err))
 		return -1;
 	if (command->json) {
-		j = json_to(&command->out, false);
-		json_array(&j, NULL);
+		json_array(&command->value, NULL);
 		for (size_t i = 0; i < rows.count; i++)
-			env_print_json(&j, &command->store, &rows.items[i].meta,
+			env_print_json(&command->value, &command->store, &rows.items[i].meta,
 				rows.items[i].is_in_use, rows.items[i].problem, NULL);
-		json_end(&j);
-		buf_char(&command->out, '\n');
+		json_end(&command->value);
 		return 0;
 	}
 	columns_add(&columns, heads);
@@ -206,7 +203,6 @@ static void print_shown(struct json *j, const struct env_store *store, const str
 		json_end(j);
 	}
 	json_end(j);
-	buf_char(j->out, '\n');
 }
 
 /* The environment as a row; what is wrong with its parts is a problem of it. */
@@ -254,22 +250,20 @@ static int run_show(struct command *command, struct error *err)
 	const struct env_store *store = &command->store;
 	struct arena *arena = &command->arena;
 	struct buf *out = &command->out;
-	auto_buf struct buf log;
+	auto_buf struct buf log = buf_empty(LOG_MAX + 1);
 	struct env_row row;
 	projects own = { 0 };
 	const char *name, *text = command->operands.items[0];
 	bool is_log = command->options.log;
-	buf_init(&log, LOG_MAX + 1);
-	struct json j = json_to(out, false);
+	struct json *j = &command->value;
 	if (cli_open_store(command, err) || (is_log ? read_log(store, text, arena, &name, &log, err)
 						    : find_row(store, text, arena, &row, err)))
 		return -1;
 	if (is_log && command->json) {
-		json_object(&j, NULL);
-		json_text(&j, "name", name);
-		json_str(&j, "log", (struct str){ log.data, log.len });
-		json_end(&j);
-		buf_char(out, '\n');
+		json_object(j, NULL);
+		json_text(j, "name", name);
+		json_str(j, "log", (struct str){ log.data, log.len });
+		json_end(j);
 		return 0;
 	}
 	if (is_log) {
@@ -280,7 +274,7 @@ static int run_show(struct command *command, struct error *err)
 		return fail(err, ERR_CORRUPT, "%s", row.problem);
 	find_projects(store, &row.meta, arena, &own);
 	if (command->json)
-		print_shown(&j, store, &row, &own);
+		print_shown(j, store, &row, &own);
 	else
 		print_text(store, &row, &own, out);
 	return 0;
@@ -370,24 +364,22 @@ static const struct arg_spec rm_spec = {
 	.run = run_rm,
 };
 
-static void print_pruned_json(const struct env_pruned *pruned, bool is_dry, struct buf *out)
+static void print_pruned_json(const struct env_pruned *pruned, bool is_dry, struct json *j)
 {
-	struct json j = json_to(out, false);
-	json_object(&j, NULL);
-	json_array(&j, "removed");
+	json_object(j, NULL);
+	json_array(j, "removed");
 	for (size_t i = 0; i < pruned->removed.count; i++) {
-		json_object(&j, NULL);
-		json_text(&j, "name", pruned->removed.items[i].name);
-		json_text(&j, "reason", pruned->removed.items[i].reason);
-		json_end(&j);
+		json_object(j, NULL);
+		json_text(j, "name", pruned->removed.items[i].name);
+		json_text(j, "reason", pruned->removed.items[i].reason);
+		json_end(j);
 	}
-	json_end(&j);
-	json_u64(&j, "layers_removed", pruned->layers);
-	json_u64(&j, "bytes_freed", pruned->bytes);
+	json_end(j);
+	json_u64(j, "layers_removed", pruned->layers);
+	json_u64(j, "bytes_freed", pruned->bytes);
 	if (is_dry)
-		json_bool(&j, "dry_run", true);
-	json_end(&j);
-	buf_char(out, '\n');
+		json_bool(j, "dry_run", true);
+	json_end(j);
 }
 
 static void print_pruned(const struct env_pruned *pruned, bool is_dry, struct buf *out)
@@ -411,7 +403,7 @@ static int run_prune(struct command *command, struct error *err)
 						    &command->arena, &pruned, err))
 		return -1;
 	if (command->json)
-		print_pruned_json(&pruned, is_dry, &command->out);
+		print_pruned_json(&pruned, is_dry, &command->value);
 	else
 		print_pruned(&pruned, is_dry, &command->out);
 	return 0;

@@ -189,10 +189,10 @@ static int read_name(
 static int build(struct command *command, const struct options *options, const char *package_id,
 	const char *wanted, struct env_ensured *ensured, struct error *err)
 {
+	auto_buf struct buf said = buf_empty(SAID_MAX);
 	struct arena *arena = &command->arena;
 	const char *name = wanted;
 	const text_list operands = { &package_id, 1, 1 };
-	auto_buf struct buf said = buf_empty(SAID_MAX);
 	if (build_run(make_argv(&env_build_spec, options, &operands, arena),
 		    options->events ? NULL : &said, &ensured->exit_code, err))
 		return -1;
@@ -240,15 +240,22 @@ int env_prepare(struct command *command, const struct options *options, const ch
 	return env_request_prepare(store, request, &command->arena, wanted, &command->problem, err);
 }
 
+/* The quick half: as env_compose. */
+static int compose(struct command *command, const struct options *options, const char *package_id,
+	struct env_wanted *wanted, struct env_ensured *ensured, struct error *err)
+{
+	*ensured = (struct env_ensured){ .said = "" };
+	return env_prepare(command, options, package_id, wanted, err)
+		       ? -1
+		       : env_compose(&command->store, wanted, &command->arena, &ensured->meta,
+				 &ensured->was_there, &command->problem, err);
+}
+
 int env_ensure(struct command *command, const struct options *options, const char *package_id,
 	struct env_ensured *ensured, struct error *err)
 {
 	struct env_wanted *wanted = arena_alloc(&command->arena, sizeof *wanted);
-	*ensured = (struct env_ensured){ .said = "" };
-	if (env_prepare(command, options, package_id, wanted, err))
-		return -1;
-	int composed = env_compose(&command->store, wanted, &command->arena, &ensured->meta,
-		&ensured->was_there, &command->problem, err);
+	int composed = compose(command, options, package_id, wanted, ensured, err);
 	if (composed)
 		return composed < 0 ? -1 : 0;
 	return build(command, options, package_id, wanted->name, ensured, err);
@@ -269,12 +276,9 @@ static void summarize(const struct env_meta *meta, bool was_there)
 
 void env_print_built(struct command *command, const struct env_meta *meta, bool was_there)
 {
-	struct json j;
-	if (command->json) {
-		j = json_to(&command->out, false);
-		env_print_json(&j, &command->store, meta, false, NULL, &was_there);
-		buf_char(&command->out, '\n');
-	} else if (!command->options.events) {
+	if (command->json)
+		env_print_json(&command->value, &command->store, meta, false, NULL, &was_there);
+	else if (!command->options.events) {
 		buf_printf(&command->out, "%s\n", meta->name);
 		if (!command->options.quiet)
 			summarize(meta, was_there);
@@ -291,16 +295,12 @@ static int execute(struct command *command, struct error *err)
 
 static int run_build(struct command *command, struct error *err)
 {
-	const char *package_id = command->operands.items[0];
 	struct env_wanted wanted = { 0 };
-	struct env_meta meta;
-	bool was_there;
-	if (env_prepare(command, &command->options, package_id, &wanted, err))
-		return -1;
-	int composed = env_compose(&command->store, &wanted, &command->arena, &meta, &was_there,
-		&command->problem, err);
+	struct env_ensured ensured;
+	int composed = compose(
+		command, &command->options, command->operands.items[0], &wanted, &ensured, err);
 	if (composed > 0)
-		env_print_built(command, &meta, was_there);
+		env_print_built(command, &ensured.meta, ensured.was_there);
 	if (composed)
 		return composed < 0 ? -1 : 0;
 	return execute(command, err);
@@ -330,7 +330,7 @@ const struct arg_spec env_build_spec = {
 };
 
 /* Text: names, one a line, as they are done. JSON: one array of what each build printed. */
-static int warm_one(struct command *command, const char *file, struct json *j, struct error *err)
+static int warm_one(struct command *command, const char *file, struct error *err)
 {
 	struct options one = command->options;
 	struct env_ensured ensured;
@@ -345,7 +345,8 @@ static int warm_one(struct command *command, const char *file, struct json *j, s
 		buf_clear(&command->out);
 		buf_text(&command->out, command->json ? ensured.said : "");
 	} else if (command->json)
-		env_print_json(j, &command->store, &ensured.meta, false, NULL, &ensured.was_there);
+		env_print_json(&command->value, &command->store, &ensured.meta, false, NULL,
+			&ensured.was_there);
 	else if (!one.events) {
 		buf_printf(&said, "%s\n", ensured.meta.name);
 		return cli_print(&said, err);
@@ -355,22 +356,17 @@ static int warm_one(struct command *command, const char *file, struct json *j, s
 
 static int run_warm(struct command *command, struct error *err)
 {
-	struct json j;
 	if (command->json && command->options.events)
 		return fail(err, ERR_INVALID, "--events and -o json can't be combined");
-	if (command->json) {
-		j = json_to(&command->out, false);
-		json_array(&j, NULL);
-	}
+	if (command->json)
+		json_array(&command->value, NULL);
 	for (size_t i = 0; i < command->operands.count; i++) {
-		int code = warm_one(command, command->operands.items[i], &j, err);
+		int code = warm_one(command, command->operands.items[i], err);
 		if (code)
 			return code;
 	}
-	if (command->json) {
-		json_end(&j);
-		buf_char(&command->out, '\n');
-	}
+	if (command->json)
+		json_end(&command->value);
 	return 0;
 }
 

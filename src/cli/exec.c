@@ -21,7 +21,6 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
-#include "cli/outcome.h"
 #include "linux/pty.h"
 #include "model/exec.h"
 #include "plan/plan.h"
@@ -504,7 +503,7 @@ static int run_background(
 	struct command *command, const char *path, const struct buf *body, struct error *err)
 {
 	struct remote_answer answer;
-	if (remote_call_once(&command->remote, path, body, &answer, err))
+	if (remote_call_once(&command->remote, path, body, "", &answer, err))
 		return -1;
 	const char *id = json_member_text(answer.value, "id");
 	if (command->json)
@@ -543,7 +542,7 @@ static void explain(struct command *command, const char *name, const struct resu
 	for (size_t i = 0; i < limit_count; i++)
 		if (limit_get(given, &limit_rows[i]))
 			*limit_at(&limits, &limit_rows[i]) = limit_get(given, &limit_rows[i]);
-	outcome_explain(result, &limits);
+	cli_explain(result, &limits);
 }
 
 static int run_attached(struct command *command, const char *name, const char *path,
@@ -564,7 +563,7 @@ static int run_attached(struct command *command, const char *name, const char *p
 	if (attach(&command->remote, &call, &ended, err))
 		return -1;
 	if (command->json)
-		outcome_print(&ended.result, &out, &errors, ended.limiter, &command->out);
+		cli_print_result(&ended.result, &out, &errors, ended.limiter, &command->value);
 	else
 		explain(command, name, &ended.result);
 	return result_exit_code(&ended.result);

@@ -37,6 +37,7 @@ static int run_init(struct command *command, struct error *err)
 	enum quota_mechanism quota;
 	const char *home, *image;
 	char size[16];
+	struct json *j = &command->value;
 	uid_t uid;
 	gid_t gid;
 	home_find_owner(&uid, &gid);
@@ -52,15 +53,13 @@ static int run_init(struct command *command, struct error *err)
 			home_image_fs_name(fs), size, image, mechanism);
 		return 0;
 	}
-	struct json j = json_to(&command->out, false);
-	json_object(&j, NULL);
-	json_text(&j, "home", home);
-	json_text(&j, "image", image);
-	json_text(&j, "fs", home_image_fs_name(fs));
-	json_u64(&j, "size_bytes", options->size_bytes);
-	json_text(&j, "disk_limit_mechanism", mechanism);
-	json_end(&j);
-	buf_char(&command->out, '\n');
+	json_object(j, NULL);
+	json_text(j, "home", home);
+	json_text(j, "image", image);
+	json_text(j, "fs", home_image_fs_name(fs));
+	json_u64(j, "size_bytes", options->size_bytes);
+	json_text(j, "disk_limit_mechanism", mechanism);
+	json_end(j);
 	return 0;
 }
 

@@ -102,15 +102,13 @@ static int pump_all(struct tail tails[2], struct error *err)
 	return 0;
 }
 
-static void print_json(const struct buf *out, const struct buf *errors, struct buf *text)
+static void print_json(const struct buf *out, const struct buf *errors, struct json *j)
 {
 	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, false);
-	struct json j = json_to(text, false);
-	json_object(&j, NULL);
-	exec_print_output(&j, &output);
-	json_end(&j);
-	buf_char(text, '\n');
+	json_object(j, NULL);
+	exec_print_output(j, &output);
+	json_end(j);
 }
 
 static int check_options(const struct options *options, bool json, struct error *err)
@@ -162,7 +160,7 @@ static int run(struct command *command, struct error *err)
 	}
 	int failed = begin_tails(tails, options->stream, err) || pump_all(tails, err);
 	if (!failed && command->json)
-		print_json(&captured[0], &captured[1], &command->out);
+		print_json(&captured[0], &captured[1], &command->value);
 	for (int i = 0; i < 2; i++) {
 		remote_close(&tails[i].remote);
 		buf_done(&captured[i]);

@@ -1,4 +1,4 @@
-#include "cli/missed.h"
+#include "cli/diagnose.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -139,32 +139,30 @@ static int compare_texts(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void print_json(const struct missed *missed, int code, struct buf *out)
+static void print_json(const struct missed *missed, int code, struct json *j)
 {
-	struct json j = json_to(out, true);
-	json_object(&j, NULL);
-	json_u64(&j, "exit_code", (uint64_t)code);
-	json_array(&j, "missed");
+	j->pretty = true;
+	json_object(j, NULL);
+	json_u64(j, "exit_code", (uint64_t)code);
+	json_array(j, "missed");
 	for (size_t i = 0; i < missed->entries.count; i++) {
 		struct error why;
 		const char *path = missed->entries.items[i];
 		bool is_closed = plan_system_check_shown(path, &why) != 0;
-		json_object(&j, NULL);
-		json_text(&j, "path", path);
-		json_bool(&j, "can_be_shown", !is_closed);
-		json_text(&j, "why_not", is_closed ? why.text : NULL);
-		json_end(&j);
+		json_object(j, NULL);
+		json_text(j, "path", path);
+		json_bool(j, "can_be_shown", !is_closed);
+		json_text(j, "why_not", is_closed ? why.text : NULL);
+		json_end(j);
 	}
-	json_end(&j);
-	json_end(&j);
-	buf_char(out, '\n');
+	json_end(j);
+	json_end(j);
 }
 
 static void print_text(const struct missed *missed, const char *program, int code, struct buf *out)
 {
+	auto_buf struct buf open = buf_empty(BUF_MAX_DEFAULT), closed = buf_empty(BUF_MAX_DEFAULT);
 	struct error why;
-	auto_buf struct buf open = buf_empty(BUF_MAX_DEFAULT);
-	auto_buf struct buf closed = buf_empty(BUF_MAX_DEFAULT);
 	for (size_t i = 0; i < missed->entries.count; i++)
 		if (plan_system_check_shown(missed->entries.items[i], &why))
 			buf_printf(&closed, "    %s\n", missed->entries.items[i]);
@@ -233,7 +231,7 @@ int missed_find(struct command *command, struct error *err)
 		qsort(missed.entries.items, missed.entries.count, sizeof *missed.entries.items,
 			compare_texts);
 	if (command->json)
-		print_json(&missed, code, &command->out);
+		print_json(&missed, code, &command->value);
 	else
 		print_text(&missed, command->argv[0], code, &command->out);
 	return 0;

@@ -1,7 +1,10 @@
 #include "cli/remote.h"
 
+#include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/str.h"
@@ -41,11 +44,39 @@ static bool may_repeat(const struct client_request *request)
 		       (request->headers && strstr(request->headers, "Idempotency-Key: ")));
 }
 
+/* What a signal handler can reach. */
+static volatile sig_atomic_t is_interrupted;
+static struct client *interruptible;
+
+static void on_interrupt(int signo)
+{
+	int kept = errno;
+	is_interrupted = 1;
+	shutdown(interruptible->socket, SHUT_RDWR);
+	errno = kept;
+}
+
+void remote_catch_interrupts(struct remote *remote)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = on_interrupt }, old;
+	interruptible = &remote->client;
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+}
+
+bool remote_is_interrupted(void)
+{
+	return is_interrupted;
+}
+
 /* Another connection, as soon as the daemon serves again. */
 static bool connect_again(struct remote *remote, uint64_t end_ms)
 {
 	struct error ignored;
-	while (clock_monotonic_ms() < end_ms) {
+	while (clock_monotonic_ms() < end_ms && !is_interrupted) {
+		remote->was_lost = true;
 		remote_close(remote);
 		poll(NULL, 0, REPEAT_PAUSE_MS);
 		if (!daemon_connect(&remote->client, remote->host, false, &ignored))
@@ -55,7 +86,9 @@ static bool connect_again(struct remote *remote, uint64_t end_ms)
 	return false;
 }
 
-bool remote_reconnect(struct remote *remote, const struct client_request *request, uint64_t *end_ms)
+/* After a failure of the request: whether it may be sent again, on a new connection. *end_ms: 0
+ * before the first, then the end of the time for it. */
+static bool reconnect(struct remote *remote, const struct client_request *request, uint64_t *end_ms)
 {
 	if (!remote->client.is_lost || !may_repeat(request))
 		return false;
@@ -64,7 +97,7 @@ bool remote_reconnect(struct remote *remote, const struct client_request *reques
 	return connect_again(remote, *end_ms);
 }
 
-int remote_read_answer(struct remote *remote, const struct client_request *request,
+static int read_answer(struct remote *remote, const struct client_request *request,
 	const struct client_response *response, struct remote_answer *answer, struct error *err)
 {
 	struct json_value *value = NULL;
@@ -83,9 +116,9 @@ static int call(struct remote *remote, const struct client_request *request,
 	if (remote_open(remote, err))
 		return -1;
 	while (client_call(&remote->client, request, remote->arena, &response, err))
-		if (!remote_reconnect(remote, request, &end_ms))
+		if (!reconnect(remote, request, &end_ms))
 			return -1;
-	return answer ? remote_read_answer(remote, request, &response, answer, err) : 0;
+	return answer ? read_answer(remote, request, &response, answer, err) : 0;
 }
 
 static struct client_request request_of(
@@ -106,20 +139,13 @@ int remote_call(struct remote *remote, const char *method, const char *path, con
 	return call(remote, &request, answer, err);
 }
 
-struct client_request remote_post_once(
-	struct remote *remote, const char *path, const struct buf *body, const char *headers)
+int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
+	const char *headers, struct remote_answer *answer, struct error *err)
 {
 	struct client_request request = request_of("POST", path, body);
 	char key[ID_LEN + 1];
 	id_make(key);
 	request.headers = arena_printf(remote->arena, "Idempotency-Key: %s\r\n%s", key, headers);
-	return request;
-}
-
-int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
-	struct remote_answer *answer, struct error *err)
-{
-	const struct client_request request = remote_post_once(remote, path, body, "");
 	return call(remote, &request, answer, err);
 }
 
@@ -130,7 +156,7 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 	if (remote_open(remote, err))
 		return -1;
 	while (client_begin(&remote->client, request, remote->arena, response, err))
-		if (!remote_reconnect(remote, request, &end_ms))
+		if (!reconnect(remote, request, &end_ms))
 			return -1;
 	if (response->status < 300)
 		return 0;
@@ -196,7 +222,6 @@ void remote_print_answer(const struct remote_answer *answer, struct buf *out)
 {
 	struct str text = str_trim(answer->text);
 	buf_append(out, text.data, text.len);
-	buf_char(out, '\n');
 }
 
 /* The pairs of a list as members: of one that is there twice the last one counts, since JSON allows

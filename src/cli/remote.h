@@ -12,6 +12,7 @@ struct remote {
 	struct arena *arena; /* for paths and answers */
 	struct client client;
 	const char *host; /* --host, or NULL */
+	bool was_lost;	  /* and connected again */
 };
 /* Connects to the daemon, which is started when it is this home's own and nobody listens; nothing
  * when it is connected. The calls below do it by themselves. */
@@ -28,19 +29,14 @@ struct remote_answer {
 int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err);
 /* A POST that creates something, with an Idempotency-Key: sent again as a GET is, and carried out
- * once. */
+ * once. headers: further ones, or "". */
 int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
-	struct remote_answer *answer, struct error *err);
-/* The same in parts, for a caller that does something else meanwhile. headers: further ones, or
- * "". */
-struct client_request remote_post_once(
-	struct remote *remote, const char *path, const struct buf *body, const char *headers);
-/* After a failure of the request: whether it may be sent again, on a new connection. *end_ms: 0
- * before the first, then the end of the time for it. */
-bool remote_reconnect(
-	struct remote *remote, const struct client_request *request, uint64_t *end_ms);
-int remote_read_answer(struct remote *remote, const struct client_request *request,
-	const struct client_response *response, struct remote_answer *answer, struct error *err);
+	const char *headers, struct remote_answer *answer, struct error *err);
+/* From here on SIGINT, SIGTERM and SIGHUP, unless they are ignored, shut the connection down: a
+ * call under way fails, unless its answer has come already, and what was begun is tidied up as
+ * after any failure. */
+void remote_catch_interrupts(struct remote *remote);
+bool remote_is_interrupted(void);
 /* The same, for an answer that is read piece by piece: client_read follows. */
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err);
@@ -60,7 +56,7 @@ const char *remote_escape(struct remote *remote, const char *text);
  */
 int remote_each(struct remote *remote, const char *path,
 	void (*fn)(void *ctx, const struct json_value *item), void *ctx, struct error *err);
-/* Prints the answer as it came (json), with a newline. */
+/* Prints the answer as it came (json). */
 void remote_print_answer(const struct remote_answer *answer, struct buf *out);
 
 /* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; nothing when there are

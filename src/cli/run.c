@@ -10,7 +10,6 @@
 #include "base/trace.h"
 #include "build/environment.h"
 #include "cli/env.h"
-#include "cli/outcome.h"
 #include "build/progress.h"
 #include "envs/shown.h"
 #include "plan/plan.h"
@@ -193,10 +192,10 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 		return -1;
 	}
 	if (plan->streams[1] == STREAM_CAPTURED)
-		outcome_print(
-			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->out);
+		cli_print_result(
+			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->value);
 	else
-		outcome_explain(&result, &plan->limits);
+		cli_explain(&result, &plan->limits);
 	return result_exit_code(&result);
 }
 

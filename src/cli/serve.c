@@ -13,7 +13,6 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
-#include "cli/listen.h"
 #include "launch/launch.h"
 #include "envs/shown.h"
 #include "linux/child.h"

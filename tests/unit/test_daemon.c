@@ -14,7 +14,6 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "cli/listen.h"
 #include "unit.h"
 
 static char directory[64];
