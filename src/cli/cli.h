@@ -92,6 +92,12 @@ int cli_open_home(struct command *command, struct error *err);
 /* Opens the home and its store of environments. */
 int cli_open_store(struct command *command, struct error *err);
 
+/* What a sandbox of `carrel run` needs to know of this host, and of config.yaml if there is a home
+ * (*home, or NULL). is_run: the sandbox will be started, for which root needs a home, to note the
+ * uids of its sandboxes in. guarded: as host_look has it. */
+struct host;
+int run_look_at_host(struct host *host, bool is_run, const char *guarded, const char **home,
+	struct arena *arena, struct error *err);
 /* "-e K": the variable as it is set here. */
 int cli_read_variables(
 	const text_list *given, struct arena *arena, text_list *pairs, struct error *err);

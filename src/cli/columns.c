@@ -194,7 +194,7 @@ static void print_cut(struct buf *out, const char *text, size_t room)
 	buf_text(out, "…");
 }
 
-/* That of standard output, or 0 when it is no terminal. */
+/* The columns of standard output, or 0 when that is not a terminal. */
 static unsigned columns_width(void)
 {
 	struct pty_size size = { 0, 0 };

@@ -27,7 +27,7 @@ void columns_add_object(
 const char *columns_text(
 	struct arena *arena, const struct field *row, const struct json_value *object);
 const char *columns_list(struct arena *arena, const struct json_value *array); /* "a, b" */
-/* "3h ago", "2d ago", "now"; "-" for what is no time. out needs 32 bytes. Pure. */
+/* "3h ago", "2d ago", "now"; "-" when `time` is NULL or invalid. out needs 32 bytes. Pure. */
 void columns_format_age(char out[32], const char *time, int64_t now_ms);
 /* How long ago it was: "3h". */
 const char *columns_age(struct arena *arena, const char *time);

@@ -137,8 +137,9 @@ int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, 
 	return held;
 }
 
-/* The lock's owner by number may be somebody else by now: who shares a table of descriptors with
- * him keeps the lock when he ends. A home's owner could have root end anything so. */
+/* The lock may name a process that is not its owner any more: a process that shares the table of
+ * descriptors keeps the lock when the owner ends. Without this check, the owner of a home could
+ * make root stop any process. */
 static bool is_daemon(pid_t pid)
 {
 	char path[32], words[4096];

@@ -617,9 +617,7 @@ static void check_ids(struct doctor *d)
 
 	if (facts->uid != 0)
 		add_ok(d, "ids",
-			arena_printf(d->arena, "sandboxes run under your own uid, %u%s%s",
-				facts->uid, facts->subuid ? "; not needed: subuid " : "",
-				facts->subuid ? facts->subuid : ""));
+			arena_printf(d->arena, "sandboxes run under your own uid, %u", facts->uid));
 	else if (range.count > 0)
 		add(d, "ids", range.count >= 1024 ? CHECK_OK : CHECK_WARN,
 			arena_printf(d->arena, "a uid of its own for each of %u sandboxes, from %u",

@@ -41,7 +41,6 @@ struct facts {
 							     others */
 	const char *memfd_noexec;			  /* vm.memfd_noexec */
 	const char *lsm;				  /* /sys/kernel/security/lsm */
-	const char *subuid;				  /* the caller's line of /etc/subuid */
 	bool has_dockerenv, has_podmanenv, has_kubernetes_env, has_systemd, has_systemd_user;
 
 	struct probe user_namespace, namespaces[FACTS_NAMESPACES], fresh_proc, mount_api,

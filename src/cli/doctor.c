@@ -66,20 +66,6 @@ static void read_files(struct facts *facts, struct arena *arena)
 		access(arena_printf(arena, "/run/user/%u/systemd/private", facts->uid), F_OK) == 0;
 }
 
-/* The line of user `name` or `uid` in /etc/subuid, without its first field. */
-static const char *find_subuid(struct arena *arena, unsigned uid)
-{
-	const char *name = getenv("USER"), *text = read_text(arena, "/etc/subuid");
-	struct str rest = str_from(text ? text : ""), line, head, tail;
-
-	while (str_next(&rest, '\n', &line))
-		if (str_cut(line, ':', &head, &tail) &&
-			((name && str_is(head, name)) ||
-				str_is(head, arena_printf(arena, "%u", uid))))
-			return arena_bytes(arena, tail.data, tail.len);
-	return NULL;
-}
-
 /* One that can't be is looked at all the same, so that the line about it says why not. */
 static const char *find_home(struct arena *arena)
 {
@@ -269,7 +255,6 @@ void facts_collect(struct facts *facts, struct arena *arena)
 	facts->exe = len > 0 ? arena_bytes(arena, exe, (size_t)len) : "/usr/local/bin/carrel";
 	facts->release = uname(&names) == 0 ? arena_text(arena, names.release) : "";
 	facts->home = find_home(arena);
-	facts->subuid = find_subuid(arena, facts->uid);
 	read_files(facts, arena);
 
 	const struct probe_ids ids = pick_ids(facts);

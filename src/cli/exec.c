@@ -258,7 +258,7 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct error err;
 	if (a->has_ended || !receive_body(a, &err))
 		return;
-	/* An answer that breaks off isn't all: the command has run, and to try again is no advice.
+	/* The response broke off: the command has run, so that "try again" would be wrong advice.
 	 */
 	if (err.code == (a->has_head ? ERR_CORRUPT : ERR_UNAVAILABLE))
 		fail(&err, ERR_UNAVAILABLE, "%s", gone);
@@ -307,7 +307,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	int signo = (int)info->ssi_signo;
 	bool is_end = signo == SIGINT || signo == SIGTERM;
 	if (a->has_ended) {
-		/* Only output is left, and whoever reads it doesn't. */
+		/* Only output is left, and its reader has stopped reading. */
 		if (is_end || signo == SIGHUP)
 			loop_stop(loop);
 		return;
@@ -531,7 +531,7 @@ static bool read_limits(struct command *command, const char *name, struct limits
 	return true;
 }
 
-/* What the limits are is known to the workspace; only who hit one wants to know. */
+/* The workspace knows its limits; they are read only when one of them was hit. */
 static void explain(struct command *command, const char *name, const struct result *result)
 {
 	const struct limits *given = &command->options.limits;

@@ -10,9 +10,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "envs/shown.h"
 #include "format/json.h"
-#include "linux/home.h"
 #include "plan/system.h"
 #include "sandbox/host.h"
 #include "sandbox/isolation.h"
@@ -180,29 +178,18 @@ static void print_text(const struct missed *missed, const char *program, int cod
 		buf_printf(out, "\nNever shown:\n%s", closed.data);
 }
 
-static int add_facts(struct host *host, struct arena *arena, struct error *err)
-{
-	const char *home;
-	struct config config;
-	return home_find_path(arena, &home, err) ||
-			       host_look(host, geteuid() == 0 ? home : NULL, NULL, arena, err) ||
-			       shown_read(home, arena, &config, err) ||
-			       host_show(host, &config.show, home, arena, err)
-		       ? -1
-		       : 0;
-}
-
 static int observe(char **argv, struct host *host, struct missed *missed, struct plan *plan,
 	int *code, struct error *err)
 {
 	struct plan_options options = { .argv = argv, .observe = true, .no_input = true };
 	struct sandbox_io io = { .looked = on_looked, .ctx = missed };
 	struct result result;
+	const char *home;
 	auto_close int out = dup(STDOUT_FILENO);
 	/* The report is what stdout is for. */
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return fail_errno(err, "send the program's output to stderr");
-	int failed = add_facts(host, missed->arena, err) ||
+	int failed = run_look_at_host(host, true, NULL, &home, missed->arena, err) ||
 		     plan_build(&options, &host->facts, missed->arena, plan, err) ||
 		     isolation_run(plan, &host->cgroups, &io, &result, err);
 	if (dup2(out, STDOUT_FILENO) < 0)

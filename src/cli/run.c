@@ -65,8 +65,7 @@ static int find_environment(struct command *command, const char **name, struct e
 	struct env_ensured ensured;
 	if (asked)
 		return env_resolve(&command->store, asked, &command->arena, name, err);
-	/* What goes to a terminal is seen by somebody who waits; elsewhere stderr is the command's.
-	 */
+	/* Progress goes to a terminal only: elsewhere stderr belongs to the command. */
 	command->options.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR;
 	if (env_ensure(command, &command->options, "run", &ensured, err))
 		return -1;
@@ -114,18 +113,6 @@ static void warn_of_home(const char *dir)
 		cli_say("warning: --dir '%s' is your home directory: the command can change "
 			".bashrc, .ssh and similar files",
 			dir);
-}
-
-/* The daemon listens in carrel's own home: whoever connects to it there acts for the home's owner.
- * Resolved, as sources are. */
-static const char *find_real_home(struct arena *arena)
-{
-	char real[PATH_MAX];
-	const char *home;
-	struct error ignored; /* who needs one is told */
-	if (home_find_path(arena, &home, &ignored))
-		return NULL;
-	return realpath(home, real) ? arena_text(arena, real) : home;
 }
 
 /* What was typed, looked at on this host. */
@@ -213,18 +200,27 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 			names.items[i], dir);
 }
 
-/* What config.yaml says of the system, if there is a home. */
-static int add_config(struct host *host, struct arena *arena, struct error *err)
+int run_look_at_host(struct host *host, bool is_run, const char *guarded, const char **home,
+	struct arena *arena, struct error *err)
 {
-	const char *home;
+	struct error no_home;
 	struct config config;
-	struct error ignored; /* without a home there is no configuration */
-	if (home_find_path(arena, &home, &ignored))
+	bool is_needed = is_run && geteuid() == 0,
+	     has_home = !home_find_path(arena, home, &no_home);
+	if (is_needed && !has_home) {
+		*err = no_home;
+		return -1;
+	}
+	if (host_look(host, is_needed ? *home : NULL, guarded, arena, err))
+		return -1;
+	if (!has_home) {
+		*home = NULL;
 		return 0;
-	if (shown_read(home, arena, &config, err))
+	}
+	if (shown_read(*home, arena, &config, err))
 		return -1;
 	host->facts.landlock_writes = config.landlock_writes;
-	return host_show(host, &config.show, home, arena, err);
+	return host_show(host, &config.show, *home, arena, err);
 }
 
 static int run_command(struct command *command, struct run_state *state, struct error *err)
@@ -243,14 +239,15 @@ static int run_command(struct command *command, struct run_state *state, struct 
 		if (code)
 			return code;
 	}
-	if (options.dir || options.binds.count)
-		options.home = find_real_home(arena);
-	const char *guarded = run->writable_config ? NULL : dir.source, *home = NULL;
-	/* Only root needs a place to note its sandboxes' uids in. */
-	if (!run->plan && geteuid() == 0 && home_find_path(arena, &home, err))
+	const char *guarded = run->writable_config ? NULL : dir.source, *home;
+	char real[PATH_MAX];
+	if (run_look_at_host(host, !run->plan, guarded, &home, arena, err))
 		return -1;
-	if (host_look(host, home, guarded, arena, err) || add_config(host, arena, err) ||
-		plan_build(&options, &host->facts, arena, &plan, err))
+	/* The daemon listens in the home: a command that can connect to it there acts for the
+	 * home's owner. Resolved, as sources are. */
+	if (home && (options.dir || options.binds.count))
+		options.home = realpath(home, real) ? real : home;
+	if (plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
 	if (run->plan) {
 		plan_print(&plan, &command->out);

@@ -19,7 +19,7 @@
 #include "linux/home.h"
 #include "linux/namespace.h"
 
-#define GIVE_BACK_MS (5 * 60 * 1000)
+#define IDLE_SANDBOX_MS (5 * 60 * 1000)
 #define STOP_MS 30000 /* more than the launcher's patience with a core (launch/link.c) */
 #define READY_MS 30000
 #define CARRELD "carreld"
@@ -106,7 +106,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	return 0;
 }
 
-/* The socket goes first: who finds none waits for the lock. */
+/* The socket goes first: a command that finds none waits for the lock. */
 static void close_server(struct server *server)
 {
 	listen_done(server->home, &server->listener);
@@ -166,7 +166,8 @@ static struct str reason_of(struct str line)
 	return (struct str){ at, (size_t)(line.data + line.len - 1 - at) };
 }
 
-/* The last line of its log, for who wasn't told anything else. That core has ended is no reason. */
+/* The last line of its log, when there is no other reason to show. That core has ended is not a
+ * reason. */
 static int quote_log(const struct home *home, struct error *err)
 {
 	static const char ended[] = "core has ended";
@@ -242,7 +243,7 @@ static int run(struct command *command, struct error *err)
 		.lock = -1 };
 	int code = 0;
 	if (!options->idle_sandbox_ms)
-		options->idle_sandbox_ms = GIVE_BACK_MS;
+		options->idle_sandbox_ms = IDLE_SANDBOX_MS;
 	if (options->listen && listen_parse(options->listen, server.arena, &server.listen, err))
 		return -1;
 	if (options->stop && (options->listen || options->background))

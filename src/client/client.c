@@ -35,8 +35,9 @@ static int connect_path(int fd, const char *path)
 	return connect(fd, (struct sockaddr *)&address, sizeof address);
 }
 
-/* Who has taken a place that others can reach would get our streams. Who listens is as whoever
- * began to: a daemon, or its service manager. */
+/* A process of another user that listens at a path that others can write to would receive our
+ * streams. The credentials are those of the process that called listen: a daemon, or its service
+ * manager. */
 static int check_peer(int fd, const char *path, struct error *err)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
