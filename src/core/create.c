@@ -88,56 +88,41 @@ static void write_row(struct creation *creation)
 
 /* ---- its tree ---- */
 
-struct tree_request {
-	struct core_workspace *w;
-	core_workspace_fn *done;
-	void *ctx;
-};
-
-static void finish_tree(struct tree_request *tree, const struct error *err)
-{
-	tree->done(tree->ctx, tree->w, err);
-	core_release(tree->w);
-	free(tree);
-}
-
-static void make_tree(struct tree_request *tree, bool is_there)
+static void make_tree(struct core_waiter *waiter, bool is_there)
 {
 	struct error err;
-	finish_tree(tree, tree_make(tree->w, is_there, &err) ? &err : NULL);
+	waiter_call(waiter, NULL, tree_make(waiter->w, is_there, &err) ? &err : NULL);
 }
 
 static void on_quota(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	static const char *const names[] = { "counted", "project-quota", "btrfs-qgroup" };
-	struct tree_request *tree = ctx;
+	struct core_waiter *waiter = ctx;
 	struct error err;
 	if (!packet || packet->head.type != LAUNCH_DONE || packet->head.value < 0 ||
 		packet->head.value > 2) {
 		launcher_failure(packet, &err);
-		finish_tree(tree, &err);
+		waiter_call(waiter, NULL, &err);
 		return;
 	}
-	tree->w->core->counts_disk = packet->head.value == 0;
-	tree->w->model.disk_mechanism = names[packet->head.value];
-	make_tree(tree, true);
+	waiter->w->core->counts_disk = packet->head.value == 0;
+	waiter->w->model.disk_mechanism = names[packet->head.value];
+	make_tree(waiter, true);
 }
 
 void workspace_make_tree(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
 {
 	struct launch_message head = { .type = LAUNCH_QUOTA };
-	struct tree_request *tree = xzalloc(sizeof *tree);
-	*tree = (struct tree_request){ w, done, ctx };
-	core_hold(w);
+	struct core_waiter *waiter = waiter_new(done, ctx, w, NULL);
 	if (w->core->counts_disk) {
-		make_tree(tree, false);
+		make_tree(waiter, false);
 		return;
 	}
 	memcpy(head.id, w->model.id, sizeof head.id);
 	str_copy(head.request_id, sizeof head.request_id, request_id);
 	head.limits.disk_bytes = w->model.limits.disk_bytes;
-	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, tree);
+	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, waiter);
 }
 
 static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)

@@ -19,7 +19,7 @@ void files_refuse(struct core_workspace *w, const struct error *err, files_fn *d
 /* Asks an agent, and reads its answer. */
 void files_ask(struct core_workspace *w, const struct agent_ask *ask, files_fn *done, void *ctx);
 
-/* ---- files_in.c: workspaces/<id>/.in, and how much room there is ---- */
+/* ---- files_write.c: workspaces/<id>/.in, and how much room there is ---- */
 
 /* A name for what is there for a while only, in the directory of what it will be. */
 #define FILES_STAGE_SIZE (sizeof ".carrel-" + ID_LEN)

@@ -153,13 +153,13 @@ struct core {
 	void *stopped_ctx;
 };
 
-/* Somebody who is called back, by himself or in a list. */
+/* A pending callback, alone or in a list. */
 struct core_waiter {
 	core_workspace_fn *fn; /* or NULL */
 	void *ctx;
 	struct core_workspace *w; /* held, or NULL */
 	bool has_failed;
-	struct error err; /* when it has failed: what he is told in any case */
+	struct error err; /* has_failed: passed to fn instead of the caller's error */
 	struct core_waiter *next;
 };
 
@@ -193,13 +193,13 @@ void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx);
 void core_check_stopped(struct core *core);
 
 /* ---- waiters.c ---- */
-/* w is held until he is called or freed; err is copied. */
+/* Holds w until the callback; err is copied. */
 struct core_waiter *waiter_new(
 	core_workspace_fn *fn, void *ctx, struct core_workspace *w, const struct error *err);
 void waiter_append(struct core_waiter **list, struct core_waiter *waiter);
-/* fn(ctx, w or (NULL) his own, his error or err); frees him. */
+/* Calls fn(ctx, w, err) and frees the waiter. w NULL: the waiter's own. */
 void waiter_call(struct core_waiter *waiter, struct core_workspace *w, const struct error *err);
-/* All of them, in order; those that come meanwhile are in the list afterwards. */
+/* Calls all of them in order. The list is empty meanwhile: a callback may add to it. */
 void waiters_call(struct core_waiter **list, struct core_workspace *w, const struct error *err);
 /* fn(ctx, w, err) at the next turn of the loop, as invariant 2 wants; holds w until then. err is
  * copied. */

@@ -2,7 +2,7 @@
  *	upper/			what a sandbox sees as /workspace
  *	cache/			what it sees as /.cache: in the disk limit, not part of its state
  *	env/{upper,work}	on top of its environment
- *	.in/			notes of archives on their way in (core/files_in.c)
+ *	.in/			notes of archives on their way in (core/files_write.c)
  * and workspaces/.del-<id>: removed, but not yet gone (the id is nobody's when it was only
  * half-made); workspaces/.lost-<id>: nobody knows whose. */
 #include <errno.h>

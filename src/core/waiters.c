@@ -1,4 +1,4 @@
-/* waiters.c -- those who are called back: in a list, or at the next turn of the loop. */
+/* waiters.c -- pending callbacks: in a list, or for the next turn of the loop. */
 #include <stdlib.h>
 #include "core/internal.h"
 
