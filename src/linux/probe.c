@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,6 +21,8 @@
 #include "base/str.h"
 #include "linux/landlock.h"
 #include "linux/memfd.h"
+#include "linux/namespace.h"
+#include "linux/pidfd.h"
 #include "linux/seccomp.h"
 
 #define PROBE_SECONDS 5
@@ -33,16 +34,18 @@
 /* Runs in the child. 0, or -1 with errno and *step set to the call that failed. */
 typedef int probe_fn(const void *ctx, const char **step);
 
-struct probe_child {
-	pid_t pid;
-	int go;	    /* closed: the child may start */
-	int answer; /* a struct probe comes back; nothing does when the child executed something */
-};
-
 static void probe_fail(struct probe *out, int error, const char *step)
 {
 	out->error = error;
 	str_copy(out->step, sizeof out->step, step);
+}
+
+/* A call and its result. */
+static bool fails(const char **step, const char *call, long result)
+{
+	if (result < 0)
+		*step = call;
+	return result < 0;
 }
 
 static void child_main(int go, int answer, bool is_mapped, probe_fn *fn, const void *ctx)
@@ -64,43 +67,17 @@ static void child_main(int go, int answer, bool is_mapped, probe_fn *fn, const v
 	_exit(0);
 }
 
-static int write_maps(pid_t pid, const struct probe_ids *ids, const char **step)
+/* Nothing comes from `answer` when the child executed something. */
+static void take_answer(pid_t pid, int answer, struct probe *out)
 {
-	const struct {
-		const char *name;
-		long id; /* -1: "deny" */
-	} files[] = { { "setgroups", -1 }, { "gid_map", (long)ids->gid },
-		{ "uid_map", (long)ids->uid } };
-
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		char path[64], text[64];
-		str_format(path, sizeof path, "/proc/%d/%s", (int)pid, files[i].name);
-		if (files[i].id < 0)
-			str_copy(text, sizeof text, "deny");
-		else
-			str_format(text, sizeof text, "0 %ld 1", files[i].id);
-		*step = files[i].name;
-		/* Kernels without it (CONFIG_MULTIUSER aside) are older than our floor; a missing
-		 * file is then said by gid_map. */
-		if (fd_write_file(AT_FDCWD, path, text) < 0 &&
-			!(files[i].id < 0 && errno == ENOENT))
-			return -1;
-	}
-	return 0;
-}
-
-static void child_finish(struct probe_child *child, struct probe *out)
-{
-	struct probe answer = { 0 };
+	struct probe said = { 0 };
 	int status = 0;
 
-	fd_close(&child->go);
-	ssize_t got = fd_read_full(child->answer, &answer, sizeof answer);
-	fd_close(&child->answer);
-	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
+	ssize_t got = fd_read_full(answer, &said, sizeof said);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (got == (ssize_t)sizeof answer)
-		*out = answer;
+	if (got == (ssize_t)sizeof said)
+		*out = said;
 	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		probe_fail(out, ETIMEDOUT, "the kernel's answer");
 	else if (WIFSIGNALED(status))
@@ -110,19 +87,19 @@ static void child_finish(struct probe_child *child, struct probe *out)
 		probe_fail(out, ENOEXEC, "exec");
 }
 
-/* The child waits until child_finish. `ids` are given with CLONE_NEWUSER and only then. -1: *out
- * says why there is no child. */
-static int child_start(int flags, const struct probe_ids *ids, probe_fn *fn, const void *ctx,
-	struct probe_child *child, struct probe *out)
+/* `ids` are given with CLONE_NEWUSER and only then: the child waits until they are mapped. */
+static void probe_in_child(
+	int flags, const struct probe_ids *ids, probe_fn *fn, const void *ctx, struct probe *out)
 {
 	int go[2], answer[2];
-	const char *step = "clone";
+	struct error err = { 0 };
 
-	memset(out, 0, sizeof *out);
+	*out = (struct probe){ 0 };
 	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0) {
 		probe_fail(out, errno, "pipe");
-		return -1;
+		return;
 	}
+	auto_close int go_in = go[1], answer_out = answer[0];
 	pid_t pid = (pid_t)syscall(SYS_clone, (long)(flags | SIGCHLD), NULL, NULL, NULL, NULL);
 	if (pid == 0) {
 		close(go[1]);
@@ -131,37 +108,29 @@ static int child_start(int flags, const struct probe_ids *ids, probe_fn *fn, con
 	int error = errno;
 	close(go[0]);
 	close(answer[1]);
-	*child = (struct probe_child){ pid, go[1], answer[0] };
-	if (pid > 0 && ids && write_maps(pid, ids, &step) < 0) {
-		struct probe ignored;
-		error = errno;
-		kill(pid, SIGKILL);
-		child_finish(child, &ignored);
-	} else if (pid > 0) {
-		return 0;
-	} else {
-		fd_close(&child->go);
-		fd_close(&child->answer);
+	if (pid < 0) {
+		probe_fail(out, error, "clone");
+		return;
 	}
-	probe_fail(out, error, step);
-	return -1;
-}
-
-static void probe_in_child(
-	int flags, const struct probe_ids *ids, probe_fn *fn, const void *ctx, struct probe *out)
-{
-	struct probe_child child;
-	if (child_start(flags, ids, fn, ctx, &child, out) == 0)
-		child_finish(&child, out);
+	const struct namespace_ids maps = { 0, ids ? ids->uid : 0, 0, ids ? ids->gid : 0 };
+	bool is_mapped = !ids || namespace_write_maps(pid, &maps, true, &err) == 0;
+	if (!is_mapped)
+		kill(pid, SIGKILL);
+	fd_close(&go_in);
+	take_answer(pid, answer_out, out);
+	if (!is_mapped)
+		probe_fail(out, err.sys_errno, "map ids");
 }
 
 static int mount_scratch(const char **step)
 {
-	*step = "make mounts private";
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-		return -1;
-	*step = "mount tmpfs";
-	return mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV, "size=4m,mode=0755");
+	return fails(step, "make mounts private",
+		       mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)) ||
+			       fails(step, "mount tmpfs",
+				       mount("tmpfs", SCRATCH, "tmpfs", MS_NOSUID | MS_NODEV,
+					       "size=4m,mode=0755"))
+		       ? -1
+		       : 0;
 }
 
 static int do_nothing(const void *ctx, const char **step)
@@ -186,8 +155,7 @@ void probe_namespace(const struct probe_ids *ids, int flag, struct probe *out)
 
 static int do_fresh_proc(const void *ctx, const char **step)
 {
-	*step = "make mounts private";
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	if (fails(step, "make mounts private", mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL)))
 		return -1;
 	*step = "mount proc";
 	return mount("proc", SCRATCH, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
@@ -201,8 +169,7 @@ void probe_fresh_proc(const struct probe_ids *ids, struct probe *out)
 /* Makes the superblock that `fs` describes and returns a detached mount of it. */
 static int create_mount(int fs, const char **step)
 {
-	*step = "fsconfig create";
-	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+	if (fails(step, "fsconfig create", fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0)))
 		return -1;
 	*step = "fsmount";
 	return fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
@@ -212,24 +179,19 @@ static int do_mount_api(const void *ctx, const char **step)
 {
 	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 						     MOUNT_ATTR_NODEV };
-
-	*step = "fsopen";
 	auto_close int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
-	if (fs < 0)
-		return -1;
-	*step = "fsconfig";
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "size", "1m", 0) < 0)
+
+	if (fails(step, "fsopen", fs) ||
+		fails(step, "fsconfig", fsconfig(fs, FSCONFIG_SET_STRING, "size", "1m", 0)))
 		return -1;
 	auto_close int mounted = create_mount(fs, step);
-	if (mounted < 0)
+	if (mounted < 0 ||
+		fails(step, "move_mount",
+			move_mount(mounted, "", AT_FDCWD, SCRATCH, MOVE_MOUNT_F_EMPTY_PATH)))
 		return -1;
-	*step = "move_mount";
-	if (move_mount(mounted, "", AT_FDCWD, SCRATCH, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return -1;
-	*step = "open_tree";
 	auto_close int tree =
 		open_tree(AT_FDCWD, SCRATCH, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-	if (tree < 0)
+	if (fails(step, "open_tree", tree))
 		return -1;
 	*step = "mount_setattr";
 	return mount_setattr(
@@ -243,10 +205,7 @@ void probe_mount_api(const struct probe_ids *ids, struct probe *out)
 
 static int do_tmpfs_xattr(const void *ctx, const char **step)
 {
-	if (mount_scratch(step) < 0)
-		return -1;
-	*step = "mkdir";
-	if (mkdir(SCRATCH "/d", 0755) < 0)
+	if (mount_scratch(step) < 0 || fails(step, "mkdir", mkdir(SCRATCH "/d", 0755)))
 		return -1;
 	*step = "setxattr";
 	return setxattr(SCRATCH "/d", "user.carrel", "1", 1, 0);
@@ -265,13 +224,11 @@ struct overlay_probe {
 /* Everything that an upper has to be able to do: a new file, a copy-up, a whiteout. */
 static int use_overlay(int mounted, const char **step)
 {
-	*step = "write through the overlay";
 	auto_close int made = openat(mounted, "new", O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-	if (made < 0)
+	if (fails(step, "write through the overlay", made))
 		return -1;
-	*step = "copy up";
 	auto_close int copied = openat(mounted, "changed", O_WRONLY | O_APPEND | O_CLOEXEC);
-	if (copied < 0)
+	if (fails(step, "copy up", copied))
 		return -1;
 	*step = "make a whiteout";
 	return unlinkat(mounted, "removed", 0);
@@ -306,34 +263,28 @@ static int do_overlay(const void *ctx, const char **step)
 
 	/* The mount namespace comes after fchdir: the kernel then moves our cwd into the copy,
 	 * where overlay accepts it. */
-	*step = "chdir";
-	if (!on_tmpfs && fchdir(probe->dir) < 0)
+	if ((!on_tmpfs && fails(step, "chdir", fchdir(probe->dir))) ||
+		fails(step, "unshare", unshare(CLONE_NEWNS)) ||
+		(on_tmpfs && (mount_scratch(step) < 0 || chdir(SCRATCH) < 0)) ||
+		fails(step, "mkdir", mkdir("0", 0755)) ||
+		fails(step, "mkdir", mkdir("upper", 0755)) ||
+		fails(step, "mkdir", mkdir("work", 0755)) ||
+		fails(step, "make a file", make_file("0/changed")) ||
+		fails(step, "make a file", make_file("0/removed")))
 		return -1;
-	*step = "unshare";
-	if (unshare(CLONE_NEWNS) < 0)
-		return -1;
-	if (on_tmpfs && (mount_scratch(step) < 0 || chdir(SCRATCH) < 0))
-		return -1;
-	*step = "mkdir";
-	if (mkdir("0", 0755) < 0 || mkdir("upper", 0755) < 0 || mkdir("work", 0755) < 0)
-		return -1;
-	*step = "make a file";
-	if (make_file("0/changed") < 0 || make_file("0/removed") < 0)
-		return -1;
-	*step = "fsopen overlay";
 	auto_close int fs = fsopen("overlay", FSOPEN_CLOEXEC);
-	if (fs < 0)
+	if (fails(step, "fsopen overlay", fs))
 		return -1;
 	*probe->lowers = add_lowers(fs, on_tmpfs ? OVERLAY_LOWERS_MAX : 1);
-	*step = "fsconfig lowerdir";
-	if (*probe->lowers == 0 && fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", "0", 0) < 0)
-		return -1;
-	*step = "fsconfig userxattr";
-	if (fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0)
-		return -1;
-	*step = "fsconfig upperdir";
-	if (fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", "upper", 0) < 0 ||
-		fsconfig(fs, FSCONFIG_SET_STRING, "workdir", "work", 0) < 0)
+	if ((*probe->lowers == 0 &&
+		    fails(step, "fsconfig lowerdir",
+			    fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", "0", 0))) ||
+		fails(step, "fsconfig userxattr",
+			fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0)) ||
+		fails(step, "fsconfig upperdir",
+			fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", "upper", 0)) ||
+		fails(step, "fsconfig workdir",
+			fsconfig(fs, FSCONFIG_SET_STRING, "workdir", "work", 0)))
 		return -1;
 	auto_close int mounted = create_mount(fs, step);
 	return mounted < 0 ? -1 : use_overlay(mounted, step);
@@ -353,25 +304,17 @@ void probe_overlay(const struct probe_ids *ids, int dir, struct probe *out, int 
 	munmap(shared, sizeof *shared);
 }
 
-static int idmap_tree(int dir, pid_t holder, const char **step)
+static int idmap_tree(int dir, int userns, const char **step)
 {
-	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_IDMAP };
-	char path[64];
+	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_IDMAP,
+		.userns_fd = (unsigned)userns };
 	struct stat before, after;
-
-	*step = "open a user namespace";
-	str_format(path, sizeof path, "/proc/%d/ns/user", (int)holder);
-	auto_close int userns = open(path, O_RDONLY | O_CLOEXEC);
-	if (userns < 0)
-		return -1;
-	*step = "open_tree";
 	auto_close int tree =
 		open_tree(dir, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0)
-		return -1;
-	*step = "mount_setattr";
-	attributes.userns_fd = (unsigned)userns;
-	if (mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
+
+	if (fails(step, "open_tree", tree) ||
+		fails(step, "mount_setattr",
+			mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes)))
 		return -1;
 	*step = "translate an owner";
 	if (fstat(dir, &before) < 0 || fstat(tree, &after) < 0)
@@ -382,39 +325,36 @@ static int idmap_tree(int dir, pid_t holder, const char **step)
 
 void probe_idmap(const struct probe_ids *ids, int dir, struct probe *out)
 {
-	struct probe_child child;
-	struct probe ignored;
+	auto_close int userns = -1;
+	struct error err = { 0 };
 	const char *step = "";
 
-	if (child_start(CLONE_NEWUSER, ids, do_nothing, NULL, &child, out) < 0)
-		return;
-	/* Both calls make and drop a detached mount only: this needs no child of its own. */
-	if (idmap_tree(dir, child.pid, &step) < 0)
+	*out = (struct probe){ 0 };
+	if (namespace_make_idmap(0, 0, ids->uid, ids->gid, &userns, &err) < 0)
+		probe_fail(out, err.sys_errno, "make a user namespace");
+	/* This makes and drops a detached mount only: it needs no child of its own. */
+	else if (idmap_tree(dir, userns, &step) < 0)
 		probe_fail(out, errno, step);
-	child_finish(&child, &ignored);
 }
 
 void probe_clone3(struct probe *out)
 {
-	int pidfd = -1;
-	struct clone_args args = {
-		.flags = CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd, .exit_signal = SIGCHLD
-	};
+	auto_close int pidfd = -1;
+	struct error err = { 0 };
+	int status;
+	pid_t pid;
 
-	memset(out, 0, sizeof *out);
-	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof args);
-	if (pid == 0)
-		_exit(0);
-	if (pid < 0) {
-		probe_fail(out, errno, "clone3");
+	*out = (struct probe){ 0 };
+	if (namespace_clone(0, -1, &pidfd, &pid, &err) < 0) {
+		probe_fail(out, err.sys_errno, "clone3");
 		return;
 	}
-	siginfo_t info;
-	if (waitid((idtype_t)P_PIDFD, (id_t)pidfd, &info, WEXITED) < 0) {
-		probe_fail(out, errno, "waitid by pidfd");
+	if (pid == 0)
+		_exit(0);
+	if (pidfd_reap(pidfd, true, &status, NULL, &err) < 0) {
+		probe_fail(out, err.sys_errno, "waitid by pidfd");
 		waitpid(pid, NULL, 0);
 	}
-	fd_close(&pidfd);
 }
 
 static int do_memfd_exec(const void *ctx, const char **step)
@@ -423,9 +363,8 @@ static int do_memfd_exec(const void *ctx, const char **step)
 	char *const argv[] = { name, verb, NULL }, *const env[] = { NULL };
 	struct stat info;
 
-	*step = "memfd_create";
 	int memfd = memfd_create_program("probe");
-	if (memfd < 0)
+	if (fails(step, "memfd_create", memfd))
 		return -1;
 	*step = "copy /proc/self/exe";
 	int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -436,8 +375,9 @@ static int do_memfd_exec(const void *ctx, const char **step)
 		if (moved <= 0)
 			return -1;
 	}
-	*step = "seal";
-	if (fcntl(memfd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+	if (fails(step, "seal",
+		    fcntl(memfd, F_ADD_SEALS,
+			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)))
 		return -1;
 	/* Where there is no /dev/null (a chroot), what it prints goes where nobody looks all the
 	 * same. */
@@ -461,8 +401,7 @@ static int do_seccomp(const void *ctx, const char **step)
 {
 	struct error err = { 0 };
 
-	*step = "no_new_privs";
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (fails(step, "no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
 		return -1;
 	*step = "load filters";
 	if (seccomp_load(SECCOMP_WITH_MEMFD, &err) < 0) {
@@ -488,8 +427,7 @@ static int do_landlock(const void *ctx, const char **step)
 	auto_close int ruleset = -1;
 	struct error err = { 0 };
 
-	*step = "no_new_privs";
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	if (fails(step, "no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
 		return -1;
 	*step = "restrict";
 	if (landlock_create(abi, &ruleset, &err) < 0 || landlock_enforce(ruleset, &err) < 0) {
