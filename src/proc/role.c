@@ -17,6 +17,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "linux/capability.h"
+#include "linux/child.h"
 #include "linux/landlock.h"
 #include "linux/namespace.h"
 #include "linux/pidfd.h"
@@ -49,24 +50,7 @@ void role_raise_fds(void)
 /* 1 and not 0: docs/design/0006. */
 static int forbid_cores(struct error *err)
 {
-	struct rlimit limit;
-	if (getrlimit(RLIMIT_CORE, &limit))
-		return fail_errno(err, "read RLIMIT_CORE");
-	limit.rlim_max = limit.rlim_max ? 1 : 0;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(RLIMIT_CORE, &limit))
-		return fail_errno(err, "set RLIMIT_CORE");
-	return 0;
-}
-
-/* What the parent wanted done on a signal isn't for the role to do. */
-static void reset_signals(void)
-{
-	sigset_t none;
-	for (int signo = 1; signo < NSIG; signo++)
-		signal(signo, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	return child_limit(RLIMIT_CORE, 1, err);
 }
 
 static int take_identity(const struct role_start *start, struct error *err)
@@ -130,7 +114,8 @@ static int prepare(const struct role_start *start, bool has_userns, int *report,
 {
 	const struct namespace_ids ids = { start->uid, start->uid, start->gid, start->gid };
 	setsid(); /* a terminal's ^C is for the parent to act on */
-	reset_signals();
+	child_reset_signals();
+	signal(SIGPIPE, SIG_DFL); /* for the role to decide */
 	if (has_userns && namespace_write_maps(0, &ids, true, err))
 		return -1;
 	role_raise_fds();
