@@ -58,11 +58,10 @@ static bool scale(struct decimal number, uint64_t factor, uint64_t *value)
 	return true;
 }
 
-static bool find_unit(
-	const struct unit *units, const char *name, bool ignore_case, uint64_t *factor)
+static bool find_unit(const struct unit *units, const char *name, uint64_t *factor)
 {
 	for (; units->name; units++) {
-		if ((ignore_case ? strcasecmp : strcmp)(units->name, name) == 0) {
+		if (strcmp(units->name, name) == 0) {
 			*factor = units->factor;
 			return true;
 		}
@@ -70,36 +69,25 @@ static bool find_unit(
 	return false;
 }
 
+static const char size_letters[] = "KMGTPE";
+
+/* "", "b", or a letter alone, with "b" or with "ib", in either case. */
+static bool find_size_unit(const char *name, uint64_t *factor)
+{
+	const char *letter = memchr(size_letters, name[0] & ~0x20, sizeof size_letters - 1);
+
+	*factor = letter ? 1ull << 10 * (letter - size_letters + 1) : 1;
+	name += letter != NULL;
+	return !name[0] || strcasecmp(name, "b") == 0 || (letter && strcasecmp(name, "ib") == 0);
+}
+
 int quantity_parse_size(const char *text, uint64_t *bytes, struct error *err)
 {
-	static const struct unit units[] = {
-		{ "", 1 },
-		{ "b", 1 },
-		{ "k", 1ull << 10 },
-		{ "kb", 1ull << 10 },
-		{ "kib", 1ull << 10 },
-		{ "m", 1ull << 20 },
-		{ "mb", 1ull << 20 },
-		{ "mib", 1ull << 20 },
-		{ "g", 1ull << 30 },
-		{ "gb", 1ull << 30 },
-		{ "gib", 1ull << 30 },
-		{ "t", 1ull << 40 },
-		{ "tb", 1ull << 40 },
-		{ "tib", 1ull << 40 },
-		{ "p", 1ull << 50 },
-		{ "pb", 1ull << 50 },
-		{ "pib", 1ull << 50 },
-		{ "e", 1ull << 60 },
-		{ "eb", 1ull << 60 },
-		{ "eib", 1ull << 60 },
-		{ 0 },
-	};
 	struct str rest = str_from(text);
 	struct decimal number;
 	uint64_t factor;
 
-	if (!take_decimal(&rest, &number) || !find_unit(units, rest.data, true, &factor))
+	if (!take_decimal(&rest, &number) || !find_size_unit(rest.data, &factor))
 		return fail(err, ERR_INVALID, "'%s' is not a size; try 512M or 1G", text);
 	if (!scale(number, factor, bytes))
 		return fail(err, ERR_INVALID,
@@ -122,7 +110,7 @@ int quantity_parse_duration(const char *text, uint64_t *ms, struct error *err)
 	struct decimal number;
 	uint64_t factor, value;
 
-	if (!take_decimal(&rest, &number) || !find_unit(units, rest.data, false, &factor))
+	if (!take_decimal(&rest, &number) || !find_unit(units, rest.data, &factor))
 		return fail(err, ERR_INVALID,
 			"'%s' is not a duration; try 30s, 1500ms, 5m, 2h or 7d", text);
 	if (!scale(number, factor, &value) || value > YEARS_100_MS)
@@ -163,7 +151,6 @@ int quantity_parse_cpus(const char *text, uint64_t *millicpus, struct error *err
 
 void quantity_format_size(char out[16], uint64_t bytes)
 {
-	static const char letters[] = "KMGTPE";
 	unsigned __int128 unit = 1024;
 	size_t at = 0;
 
@@ -178,7 +165,7 @@ void quantity_format_size(char out[16], uint64_t bytes)
 	}
 	unsigned tenths = (unsigned)(((unsigned __int128)bytes * 10 + unit / 2) / unit);
 	if (tenths < 100)
-		snprintf(out, 16, "%u.%u%c", tenths / 10, tenths % 10, letters[at]);
+		snprintf(out, 16, "%u.%u%c", tenths / 10, tenths % 10, size_letters[at]);
 	else
-		snprintf(out, 16, "%u%c", (unsigned)((bytes + unit / 2) / unit), letters[at]);
+		snprintf(out, 16, "%u%c", (unsigned)((bytes + unit / 2) / unit), size_letters[at]);
 }
