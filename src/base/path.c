@@ -101,6 +101,29 @@ bool path_is_beneath(const char *path, const char *dir)
 	return len == 1 || path[len] == '\0' || path[len] == '/';
 }
 
+bool path_link_stays(const char *name, const char *target)
+{
+	struct str rest = str_from(target), part;
+	size_t above = 0;
+	bool is_down = false;
+	if (!target[0] || target[0] == '/')
+		return false;
+	for (const char *c = name; *c; c++)
+		above += *c == '/';
+	while (str_next(&rest, '/', &part)) {
+		if (!part.len || str_is(part, "."))
+			continue;
+		if (!str_is(part, "..")) {
+			is_down = true;
+			continue;
+		}
+		/* What was gone down into may be a link itself: up from there is anywhere. */
+		if (is_down || above-- == 0)
+			return false;
+	}
+	return true;
+}
+
 /* The kernel lets ".." pass as long as it stays beneath; we have no use for it, and a caller that
  * lets it through has not checked its input. */
 static bool has_dotdot(const char *path)

@@ -19,6 +19,10 @@ bool path_is_normal(const char *path);
 char *path_normalize(struct arena *a, const char *base, const char *path);
 const char *path_basename(const char *path);		 /* what follows the last slash */
 bool path_is_beneath(const char *path, const char *dir); /* equal or below; both normal */
+/* Whether a symlink at `path` (clean) in a tree can't lead out of the tree, also when other links
+ * that stay are on the way: relative, ".." only at its beginning, and no more of them than the link
+ * has directories above it. */
+bool path_link_stays(const char *path, const char *target);
 const char *path_type(mode_t mode); /* name of a file type: "file", "link" … */
 
 /* openat2 beneath `dir`, close-on-exec: no ".." in the path, no absolute path (EXDEV), no link of

@@ -689,26 +689,3 @@ int tar_reader_finish(const struct tar_reader *reader, struct error *err)
 {
 	return reader->zeros == 2 ? 0 : fail(err, ERR_CORRUPT, "the archive is truncated");
 }
-
-bool tar_link_stays(const char *name, const char *target)
-{
-	struct str rest = str_from(target), part;
-	size_t above = 0;
-	bool is_down = false;
-	if (!target[0] || target[0] == '/')
-		return false;
-	for (const char *c = name; *c; c++)
-		above += *c == '/';
-	while (str_next(&rest, '/', &part)) {
-		if (!part.len || str_is(part, "."))
-			continue;
-		if (!str_is(part, "..")) {
-			is_down = true;
-			continue;
-		}
-		/* What was gone down into may be a link itself: up from there is anywhere. */
-		if (is_down || above-- == 0)
-			return false;
-	}
-	return true;
-}

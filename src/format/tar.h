@@ -92,8 +92,3 @@ void tar_reader_done(struct tar_reader *reader);
 int tar_read(struct tar_reader *reader, struct str *input, struct str *data, struct error *err);
 /* The input is at its end: ERR_CORRUPT when the archive isn't. */
 int tar_reader_finish(const struct tar_reader *reader, struct error *err);
-
-/* Whether a symlink with this (clean) name can't lead out of the tree, also when other links that
- * stay are on the way: relative, ".." only at its beginning, and no more of them than the link has
- * directories above it. */
-bool tar_link_stays(const char *name, const char *target);

@@ -98,35 +98,11 @@ int tree_open_directory(int dir, const char *path, mode_t mode)
 
 /* -- links -- */
 
-/* Whether ".." leads up at the front only, and never above the tree: then each step up is from a
- * real directory of this tree, and every step down is judged where it leads to another link. */
-static bool stays_inside(const char *path, const char *target)
-{
-	struct str rest = str_from(path), part;
-	int depth = -1;
-	bool is_going_down = false;
-
-	while (str_next(&rest, '/', &part))
-		depth++;
-	rest = str_from(target);
-	while (str_next(&rest, '/', &part)) {
-		if (part.len == 0 || str_is(part, "."))
-			continue;
-		if (!str_is(part, "..")) {
-			is_going_down = true;
-			continue;
-		}
-		if (is_going_down || depth-- == 0)
-			return false;
-	}
-	return true;
-}
-
 /* Whether a link at `path` in a layer of `kind` may lead to `target`: see store.h. */
 static bool link_is_allowed(const char *kind, const char *path, const char *target)
 {
 	if (!path_is_absolute(target))
-		return target[0] && stays_inside(path, target);
+		return path_link_stays(path, target);
 	return path_is_normal(target) &&
 	       (path_is_beneath(target, "/env") || path_is_beneath(target, "/usr") ||
 		       strcmp(kind, LAYER_KIND_BASE) == 0);

@@ -212,7 +212,7 @@ static int unpack_link(struct tree_unpack *unpack, struct error *err)
 	const char *name;
 	int dir;
 
-	if (!tar_link_stays(unpack->place.path, unpack->place.target) && !unpack->outward.count++)
+	if (!path_link_stays(unpack->place.path, unpack->place.target) && !unpack->outward.count++)
 		str_format(unpack->outward.first, sizeof unpack->outward.first, "'%s' to '%s'",
 			unpack->place.path, unpack->place.target);
 	if (reach(unpack, &dir, &name, err) < 0 || make_way(unpack, dir, name, err) < 0)

@@ -1,6 +1,7 @@
 /* Archives: what comes out doesn't depend on how the bytes were cut, is within its maxima, and is
  * read the same again after it was written. */
 #include <string.h>
+#include "base/path.h"
 #include "format/tar.h"
 #include "fuzz.h"
 
@@ -66,7 +67,7 @@ static void check_written(const char *data, size_t size)
 		buf_init(&out, BUF_MAX_DEFAULT);
 		struct tar_entry *entry = &reader.entry;
 		if (entry->link)
-			tar_link_stays(entry->name, entry->link);
+			path_link_stays(entry->name, entry->link);
 		if (step == TAR_DATA || entry->kind == TAR_OTHER)
 			continue;
 		check(tar_write_entry(&out, entry, &err) == 0 && out.len % TAR_BLOCK == 0);
