@@ -60,15 +60,8 @@ int agent_stat(struct agent_job *job, struct error *err)
 
 /* -- listing -- */
 
-typedef VEC(const char *) names;
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The names after job->text, in no order. */
-static int read_names(struct agent_job *job, DIR *walk, names *list, struct error *err)
+static int read_names(struct agent_job *job, DIR *walk, text_list *list, struct error *err)
 {
 	struct dirent *entry;
 	size_t seen = 0;
@@ -89,12 +82,11 @@ static int list_page(struct agent_job *job, DIR *walk, struct error *err)
 {
 	char target[PATH_MAX];
 	struct agent_info info;
-	names list = { 0 };
+	text_list list = { 0 };
 
 	if (read_names(job, walk, &list, err) < 0)
 		return -1;
-	if (list.count)
-		qsort(list.items, list.count, sizeof *list.items, compare_names);
+	text_list_sort(&list);
 	/* What vanishes meanwhile is left out. */
 	for (size_t i = 0; i < list.count && i < job->request.limit; i++) {
 		bool is_known = read_info(dirfd(walk), list.items[i], &info, target);

@@ -64,11 +64,6 @@ int file_replace(int dir, const char *name, mode_t mode, struct str text, bool i
 	return -1;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 int file_names(int dir, const char *path, struct arena *arena, text_list *names)
 {
 	auto_walk DIR *list = walk_open(dir, path);
@@ -86,8 +81,7 @@ int file_names(int dir, const char *path, struct arena *arena, text_list *names)
 	}
 	if (errno)
 		return -1;
-	if (found.count > 1)
-		qsort(found.items, found.count, sizeof *found.items, compare_names);
+	text_list_sort(&found);
 	*names = found;
 	return 0;
 }

@@ -74,6 +74,14 @@ bool str_to_u64(struct str s, uint64_t *value)
 	return true;
 }
 
+int str_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool str_copy(char *out, size_t size, const char *text)
 {
 	size_t len = strlen(text);

@@ -27,6 +27,7 @@ bool str_cut(struct str s, char separator, struct str *head, struct str *tail);
 bool str_next(struct str *rest, char separator, struct str *piece);
 /* Decimal, no sign, no blanks, whole string. false when it isn't, or overflows. */
 bool str_to_u64(struct str s, uint64_t *value);
+int str_hex_digit(char c); /* 0 to 15, in either case; -1: not a digit */
 /* Bounded C string helpers: always NUL-terminated; false when it was cut. */
 bool str_copy(char *out, size_t size, const char *text);
 bool str_format(char *out, size_t size, const char *fmt, ...)

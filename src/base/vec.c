@@ -15,3 +15,14 @@ void *vec_grow(struct arena *a, void *items, size_t count, size_t *capacity, siz
 	*capacity = wanted;
 	return moved;
 }
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void text_list_sort(text_list *list)
+{
+	if (list->count > 1)
+		qsort(list->items, list->count, sizeof *list->items, compare_texts);
+}

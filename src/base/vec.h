@@ -20,6 +20,7 @@
 void *vec_grow(struct arena *a, void *items, size_t count, size_t *capacity, size_t item_size);
 
 typedef VEC(const char *) text_list;
+void text_list_sort(text_list *list); /* by bytes */
 struct text_pair {
 	const char *key, *value;
 };

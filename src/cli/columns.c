@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "format/json_copy.h"
+#include "format/json_read.h"
 #include "format/quantity.h"
 #include "linux/pty.h"
 

@@ -190,11 +190,6 @@ static void consider(struct finder *finder, const char *path, const char *hint)
 	vec_push(finder->arena, finder->list, it);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Names in a directory, sorted by bytes; none when it can't be read. */
 static text_list list_names(struct arena *arena, const char *path, const char *beginning)
 {
@@ -205,8 +200,7 @@ static text_list list_names(struct arena *arena, const char *path, const char *b
 		if (entry->d_name[0] != '.' &&
 			strncmp(entry->d_name, beginning, strlen(beginning)) == 0)
 			vec_push(arena, &names, arena_text(arena, entry->d_name));
-	if (names.count > 0)
-		qsort(names.items, names.count, sizeof *names.items, compare_names);
+	text_list_sort(&names);
 	return names;
 }
 

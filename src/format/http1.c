@@ -135,18 +135,10 @@ enum chunk_state {
 	ENDED
 };
 
-static int size_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One byte of the size's line. -1: it doesn't belong there. */
 static int take_size(struct http1_chunks *chunks, char c)
 {
-	int digit = size_digit(c);
+	int digit = str_hex_digit(c);
 
 	if (digit >= 0) {
 		/* 15 digits hold all that a file can be long. */

@@ -85,16 +85,11 @@ static int read_hex4(struct reader *r, unsigned *value)
 	unsigned result = 0;
 
 	for (int i = 0; i < 4; i++, r->at++) {
-		char c = r->at < r->end ? *r->at : '\0';
-		unsigned digit;
+		int digit = r->at < r->end ? str_hex_digit(*r->at) : -1;
 
-		if (c >= '0' && c <= '9')
-			digit = (unsigned)(c - '0');
-		else if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-			digit = (unsigned)((c | 0x20) - 'a') + 10;
-		else
+		if (digit < 0)
 			return fail_at(r, r->at, "four hexadecimal digits expected after \\u");
-		result = result << 4 | digit;
+		result = result << 4 | (unsigned)digit;
 	}
 	*value = result;
 	return 0;
@@ -430,4 +425,36 @@ bool json_member_u64(const struct json_value *v, const char *key, uint64_t *valu
 		return false;
 	*value = (uint64_t)m->integer;
 	return true;
+}
+
+void json_copy(struct json *j, const char *key, const struct json_value *value)
+{
+	switch (value->kind) {
+	case JSON_NULL:
+		json_null(j, key);
+		break;
+	case JSON_BOOL:
+		json_bool(j, key, value->boolean);
+		break;
+	case JSON_NUMBER:
+		if (value->is_integer)
+			json_i64(j, key, value->integer);
+		else
+			json_real(j, key, value->number);
+		break;
+	case JSON_STRING:
+		json_str(j, key, value->string);
+		break;
+	case JSON_ARRAY:
+	case JSON_OBJECT:
+		if (value->kind == JSON_ARRAY)
+			json_array(j, key);
+		else
+			json_object(j, key);
+		/* As deep as json_read allows, which is no more than the writer does. */
+		for (const struct json_value *item = value->first; item; item = item->next)
+			json_copy(j, value->kind == JSON_OBJECT ? item->key.data : NULL, item);
+		json_end(j);
+		break;
+	}
 }

@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "format/json.h"
 
 #define JSON_READ_MAX ((size_t)32 << 20)       /* bytes of text */
 #define JSON_READ_VALUES_MAX ((size_t)1 << 20) /* and values in it */
@@ -36,3 +37,6 @@ const struct json_value *json_member(const struct json_value *v, const char *key
 const char *json_member_text(const struct json_value *v, const char *key);
 /* false: it isn't there, or no integer >= 0. */
 bool json_member_u64(const struct json_value *v, const char *key, uint64_t *value);
+/* Writes a value that was read. Numbers that aren't integers have three decimals, as json_real
+ * writes them. */
+void json_copy(struct json *j, const char *key, const struct json_value *value);

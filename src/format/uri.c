@@ -1,14 +1,6 @@
 #include <string.h>
 #include "format/uri.h"
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	c |= 0x20;
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool uri_decode(struct arena *arena, struct str text, bool is_query, struct str *out)
 {
 	char *decoded = arena_alloc(arena, text.len + 1);
@@ -18,8 +10,8 @@ bool uri_decode(struct arena *arena, struct str text, bool is_query, struct str 
 		char c = text.data[i];
 
 		if (c == '%') {
-			int high = i + 2 < text.len ? hex_digit(text.data[i + 1]) : -1;
-			int low = i + 2 < text.len ? hex_digit(text.data[i + 2]) : -1;
+			int high = i + 2 < text.len ? str_hex_digit(text.data[i + 1]) : -1;
+			int low = i + 2 < text.len ? str_hex_digit(text.data[i + 2]) : -1;
 
 			if (high < 0 || low < 0)
 				return false;
@@ -92,7 +84,7 @@ static bool is_bracketed(struct str text)
 	size_t len = end ? (size_t)(end - text.data) : 0;
 
 	for (size_t i = 1; i < len; i++)
-		if (hex_digit(text.data[i]) < 0 && text.data[i] != ':' && text.data[i] != '.')
+		if (str_hex_digit(text.data[i]) < 0 && text.data[i] != ':' && text.data[i] != '.')
 			return false;
 	if (len < 3)
 		return false;
