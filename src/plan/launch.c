@@ -4,56 +4,51 @@
 #include "base/path.h"
 #include "model/environment.h"
 
+#define FDS_PRESENT (-1)
 #define FDS_TREES (-2)
 #define TREE_TEXTS 3 /* before its editables and layers */
 #define LAYER_HEX 64
 
 /* What a message of each type may have. Everything else in it is 0. */
+enum {
+	TO_LAUNCHER = 1,
+	HAS_ID = 2,
+	HAS_OTHER = 4,
+	HAS_VALUE = 8,
+	HAS_ERROR = 16,
+	HAS_PRESENT = 32,
+	HAS_LIMITS = 64,
+	HAS_STATS = 128,
+	HAS_HELD = 256,
+	HAS_FLAGS = 512,
+	MAY_BE_UNASKED = 1024 /* tag 0 */
+};
 struct shape {
 	uint32_t type;
-	bool to_launcher, has_id, has_other, has_value, has_error, has_present, has_limits,
-		has_stats, has_held;
-	bool may_be_unasked; /* tag 0 */
+	unsigned has;
 	uint32_t strings_least, strings_most;
-	int fds; /* exactly; -1: one a bit of `present`; FDS_TREES: one an environment */
+	int fds; /* exactly; FDS_PRESENT: one a bit of `present`; FDS_TREES: one an environment */
 };
 static const struct shape shapes[] = {
-	{ .type = LAUNCH_START,
-		.to_launcher = true,
-		.has_id = true,
-		.has_value = true,
-		.has_limits = true,
-		.strings_most = LAUNCH_STRINGS_MAX,
-		.fds = FDS_TREES },
-	{ .type = LAUNCH_END, .to_launcher = true, .has_id = true },
-	{ .type = LAUNCH_LIST, .to_launcher = true },
-	{ .type = LAUNCH_BUILD,
-		.to_launcher = true,
-		.strings_least = 2,
-		.strings_most = LAUNCH_STRINGS_MAX,
-		.fds = 3 },
-	{ .type = LAUNCH_CANCEL, .to_launcher = true, .has_other = true, .may_be_unasked = true },
-	{ .type = LAUNCH_QUOTA, .to_launcher = true, .has_id = true, .has_limits = true },
-	{ .type = LAUNCH_STATS, .to_launcher = true },
-	{ .type = LAUNCH_HELD, .to_launcher = true, .has_id = true },
-	{ .type = LAUNCH_WRITER, .to_launcher = true },
-	{ .type = LAUNCH_STARTED,
-		.has_id = true,
-		.has_value = true,
-		.has_present = true,
-		.fds = -1 },
-	{ .type = LAUNCH_RUNNING,
-		.has_id = true,
-		.has_value = true,
-		.has_present = true,
-		.fds = -1 },
-	{ .type = LAUNCH_ENDED, .has_id = true, .has_value = true, .may_be_unasked = true },
-	{ .type = LAUNCH_BUILT, .has_value = true },
-	{ .type = LAUNCH_DONE, .has_value = true },
-	{ .type = LAUNCH_FAILED, .has_error = true, .strings_least = 2, .strings_most = 2 },
-	{ .type = LAUNCH_STATS_ARE, .has_stats = true },
-	{ .type = LAUNCH_HELD_ARE, .has_id = true, .has_held = true },
-	{ .type = LAUNCH_WRITER_STARTED, .has_present = true, .fds = -1 },
+	{ LAUNCH_START, TO_LAUNCHER | HAS_ID | HAS_VALUE | HAS_LIMITS | HAS_FLAGS, 0,
+		LAUNCH_STRINGS_MAX, FDS_TREES },
+	{ LAUNCH_END, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
+	{ LAUNCH_LIST, TO_LAUNCHER, 0, 0, 0 },
+	{ LAUNCH_BUILD, TO_LAUNCHER, 2, LAUNCH_STRINGS_MAX, 3 },
+	{ LAUNCH_CANCEL, TO_LAUNCHER | HAS_OTHER | MAY_BE_UNASKED, 0, 0, 0 },
+	{ LAUNCH_QUOTA, TO_LAUNCHER | HAS_ID | HAS_LIMITS, 0, 0, 0 },
+	{ LAUNCH_STATS, TO_LAUNCHER, 0, 0, 0 },
+	{ LAUNCH_HELD, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
+	{ LAUNCH_WRITER, TO_LAUNCHER, 0, 0, 0 },
+	{ LAUNCH_STARTED, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
+	{ LAUNCH_RUNNING, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
+	{ LAUNCH_ENDED, HAS_ID | HAS_VALUE | MAY_BE_UNASKED, 0, 0, 0 },
+	{ LAUNCH_BUILT, HAS_VALUE, 0, 0, 0 },
+	{ LAUNCH_DONE, HAS_VALUE, 0, 0, 0 },
+	{ LAUNCH_FAILED, HAS_ERROR, 2, 2, 0 },
+	{ LAUNCH_STATS_ARE, HAS_STATS, 0, 0, 0 },
+	{ LAUNCH_HELD_ARE, HAS_ID | HAS_HELD, 0, 0, 0 },
+	{ LAUNCH_WRITER_STARTED, HAS_PRESENT, 0, 0, FDS_PRESENT },
 };
 
 static const struct shape *find_shape(uint32_t type)
@@ -91,24 +86,19 @@ static int corrupt(struct error *err, const char *what)
 	return fail(err, ERR_CORRUPT, "invalid message of another role: %s", what);
 }
 
-/* A text in an array of its own: ended, and nothing behind its end. */
-static bool is_text(const char *data, size_t size)
-{
-	size_t len = strnlen(data, size);
-	if (len == size)
-		return false;
-	for (size_t i = len; i < size; i++)
-		if (data[i])
-			return false;
-	return true;
-}
-
 static bool is_zero(const void *data, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		if (((const char *)data)[i])
 			return false;
 	return true;
+}
+
+/* A text in an array of its own: ended, and nothing behind its end. */
+static bool is_text(const char *data, size_t size)
+{
+	size_t len = strnlen(data, size);
+	return len < size && is_zero(data + len, size - len);
 }
 
 /* Of the log alone, and clients may choose it (net/http.h): no more than that it is harmless there.
@@ -126,7 +116,7 @@ static int check_ids(
 	if (!is_text(head->id, sizeof head->id) ||
 		!is_text(head->request_id, sizeof head->request_id))
 		return corrupt(err, "an unterminated id");
-	if (shape->has_id ? !id_is_valid(head->id) : head->id[0] != 0)
+	if (shape->has & HAS_ID ? !id_is_valid(head->id) : head->id[0] != 0)
 		return corrupt(err, "an invalid id, or an id where none is expected");
 	if (!is_request_id(head->request_id))
 		return corrupt(err, "an invalid request id");
@@ -145,17 +135,26 @@ static bool limits_are_sane(const struct limits *limits)
 static int check_fields(
 	const struct launch_message *head, const struct shape *shape, struct error *err)
 {
-	if (!head->tag && !shape->may_be_unasked)
+	const struct {
+		unsigned kind;
+		const void *data;
+		size_t size;
+	} fields[] = { { HAS_OTHER, &head->other, sizeof head->other },
+		{ HAS_VALUE, &head->value, sizeof head->value },
+		{ HAS_ERROR, &head->error_code, sizeof head->error_code },
+		{ HAS_PRESENT, &head->present, sizeof head->present },
+		{ HAS_LIMITS, &head->limits, sizeof head->limits },
+		{ HAS_STATS, &head->stats, sizeof head->stats },
+		{ HAS_HELD, &head->held, sizeof head->held },
+		{ HAS_FLAGS, &head->flags, sizeof head->flags } };
+	if (!head->tag && !(shape->has & MAY_BE_UNASKED))
 		return corrupt(err, "no tag");
-	if (head->flags & ~(shape->type == LAUNCH_START ? LAUNCH_PTRACE : 0) ||
-		(!shape->has_other && head->other) || (!shape->has_value && head->value) ||
-		(!shape->has_present && head->present) || (!shape->has_error && head->error_code) ||
-		(!shape->has_limits && !is_zero(&head->limits, sizeof head->limits)) ||
-		(!shape->has_stats && !is_zero(&head->stats, sizeof head->stats)) ||
-		(!shape->has_held && !is_zero(&head->held, sizeof head->held)) ||
-		head->held.has_written > 1)
-		return corrupt(err, "a field that its type must not have");
-	if (shape->has_error &&
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+		if (!(shape->has & fields[i].kind) && !is_zero(fields[i].data, fields[i].size))
+			return corrupt(err, "a field that its type must not have");
+	if (head->flags & ~LAUNCH_PTRACE || head->held.has_written > 1)
+		return corrupt(err, "a field out of range");
+	if (shape->has & HAS_ERROR &&
 		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))
 		return corrupt(err, "an invalid error");
 	if (head->present >> LAUNCH_FD_MAX)
@@ -261,7 +260,7 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 		return corrupt(err, "too short");
 	memcpy(head, data, sizeof *head);
 	const struct shape *shape = find_shape(head->type);
-	if (head->magic != LAUNCH_MAGIC || !shape || shape->to_launcher != to_launcher)
+	if (head->magic != LAUNCH_MAGIC || !shape || !!(shape->has & TO_LAUNCHER) != to_launcher)
 		return corrupt(err, "unknown type");
 	if (head->body_len > LAUNCH_BODY_MAX || len - sizeof *head != head->body_len)
 		return corrupt(err, "its length differs from its header");

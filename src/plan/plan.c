@@ -298,16 +298,13 @@ static int add_protection(const struct plan_options *options, const struct plan_
 {
 	for (size_t i = 0; i < facts->protect.count; i++) {
 		const struct plan_host_path *name = &facts->protect.items[i];
-		if (name->links > 1 && name->kind == PATH_FILE)
+		bool is_linked = name->links > 1 && name->kind == PATH_FILE;
+		if (is_linked || name->kind == PATH_LINK)
 			return fail_hint(err, ERR_UNAVAILABLE,
 				"--writable-config runs the command without this protection",
-				"'%s/%s' has other names (hard links) and can't be made read-only",
-				options->dir->source, name->path);
-		if (name->kind == PATH_LINK)
-			return fail_hint(err, ERR_UNAVAILABLE,
-				"--writable-config runs the command without this protection",
-				"'%s/%s' is a symbolic link and can't be made read-only",
-				options->dir->source, name->path);
+				"'%s/%s' %s and can't be made read-only", options->dir->source,
+				name->path,
+				is_linked ? "has other names (hard links)" : "is a symbolic link");
 		struct plan_bind bind = *options->dir;
 		bind.kind = name->kind;
 		bool is_git = !strcmp(name->path, ".git") && name->kind == PATH_DIRECTORY;
@@ -478,8 +475,8 @@ static const char *follow_links(const struct plan *plan, const char *target, str
 	return target;
 }
 
-static int add_user_binds(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan, struct error *err)
+static void add_user_binds(const struct plan_options *options, const struct plan_facts *facts,
+	struct arena *arena, struct plan *plan)
 {
 	/* Shorter targets first, so that a parent never hides its child. */
 	size_t count = options->binds.count;
@@ -494,7 +491,6 @@ static int add_user_binds(const struct plan_options *options, const struct plan_
 	for (size_t i = 0; i < count; i++)
 		add_bind(arena, facts, plan, order[i], follow_links(plan, order[i]->target, arena),
 			order[i]->read_only ? MOUNT_RO : 0);
-	return 0;
 }
 
 /* An empty directory in place of carrel's home. Root's sandboxes have a uid that can't enter the
@@ -697,9 +693,9 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_scratch(options, facts, arena, &plan);
 	add_environments(options, facts, arena, &plan);
 	if (add_workspace(options, facts, arena, &plan, err) ||
-		add_user_binds(options, facts, arena, &plan, err) ||
 		add_env(options, facts, arena, &plan, err))
 		return -1;
+	add_user_binds(options, facts, arena, &plan);
 	if (!facts->privileged)
 		hide_home(arena, &plan);
 	choose_targets(&plan);
