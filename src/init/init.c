@@ -21,6 +21,7 @@
 #include "init/protocol.h"
 #include "init/spawn.h"
 #include "init/sys.h"
+#include "init/tracers.h"
 #include "init/wire.h"
 
 struct exec {
@@ -111,84 +112,6 @@ static void close_fd(int fd)
 	SYS(close, fd, 0, 0);
 }
 
-/* Writes "/proc/<pid>/<name>". `path` has room for 32 bytes more than `name`. */
-static void put_proc_path(char *path, int pid, const char *name)
-{
-	char digits[12];
-	unsigned count = 0;
-	for (; pid; pid /= 10)
-		digits[count++] = (char)('0' + pid % 10);
-	for (const char *c = "/proc/"; *c; c++)
-		*path++ = *c;
-	while (count)
-		*path++ = digits[--count];
-	*path++ = '/';
-	while ((*path++ = *name++))
-		;
-}
-
-static long open_proc(int pid, const char *name, int flags)
-{
-	char path[40];
-	put_proc_path(path, pid, name);
-	return SYS6(openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | flags, 0, 0, 0);
-}
-
-/* The tracer of thread `tid` in this sandbox, or 0. The line of its status is found with the
- * newline before it, which the name of a process can't hold. */
-static int find_tracer(int tid)
-{
-	static const char key[] = "\nTracerPid:\t";
-	char text[1024];
-	unsigned matched = 0;
-	int tracer = 0;
-	long fd = open_proc(tid, "status", 0);
-	long len = fd < 0 ? fd : SYS(read, fd, text, sizeof text);
-	if (fd >= 0)
-		SYS(close, fd, 0, 0);
-	for (long i = 0; i < len; i++) {
-		if (matched == sizeof key - 1) {
-			if (text[i] < '0' || text[i] > '9')
-				break;
-			tracer = tracer * 10 + (text[i] - '0');
-		} else {
-			matched = text[i] == key[matched] ? matched + 1 : text[i] == '\n';
-		}
-	}
-	return tracer;
-}
-
-struct entry { /* of getdents64 */
-	uint64_t inode;
-	int64_t next;
-	uint16_t len;
-	uint8_t type;
-	char name[];
-};
-
-/* Kills whoever traces a thread of `pid`. A thread that isn't the leader holds the end of its
- * process as well, until its tracer has waited for it. The list lies in the scratch, where a
- * request to signal has no body. */
-static void kill_tracers(int pid)
-{
-	char *list = state.scratch.body;
-	long len, fd = open_proc(pid, "task", O_DIRECTORY);
-	if (fd < 0)
-		return;
-	while ((len = SYS(getdents64, fd, list, sizeof state.scratch.body)) > 0)
-		for (long at = 0; at < len;) {
-			const struct entry *entry = (const struct entry *)(list + at);
-			int tid = 0;
-			for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
-				tid = tid * 10 + (*c - '0');
-			int tracer = tid ? find_tracer(tid) : 0;
-			if (tracer > 1)
-				SYS(kill, tracer, SIGKILL, 0);
-			at += entry->len;
-		}
-	SYS(close, fd, 0, 0);
-}
-
 static void forget_exec(struct exec *e)
 {
 	*e = (struct exec){ 0 };
@@ -250,11 +173,17 @@ static bool try_send(struct init_reply *reply, int fd)
 	return result >= 0;
 }
 
-static void reply_with(uint32_t type, uint64_t id, int value, int stage, int fd)
+/* A master that doesn't take it is dropped. */
+static void send_reply(struct init_reply reply, int fd)
 {
-	struct init_reply reply = { .type = type, .id = id, .value = value, .stage = stage };
 	if (!try_send(&reply, fd) && state.master >= 0)
 		drop_master();
+}
+
+static void reply_with(uint32_t type, uint64_t id, int value, int stage, int fd)
+{
+	send_reply(
+		(struct init_reply){ .type = type, .id = id, .value = value, .stage = stage }, fd);
 }
 
 static void refuse(uint64_t id, int error)
@@ -379,7 +308,7 @@ static void *map(size_t len, int protection, int flags, int fd)
 	return address < 0 && address > -4096 ? NULL : (void *)address;
 }
 
-/* The road of the large body: mapped from its memfd, which must be sealed so that it can't shrink
+/* A large body: mapped from its memfd, which must be sealed so that it can't shrink
  * or change under us; its pointers in memory made for them. */
 static int start_from_fd(struct exec *e, const struct init_request *r, struct spawn *s, int fd)
 {
@@ -474,9 +403,10 @@ static int signal_exec(uint64_t id, int signo)
 	int error = (int)-SYS(kill, -e->pid, signo, 0);
 	if (!error && asks_to_end(signo))
 		SYS(kill, -e->pid, SIGCONT, 0);
-	/* A tracer keeps the end of what it traces from its parent: it goes, too. */
+	/* A tracer keeps the end of what it traces from its parent: it goes, too. A request to
+	 * signal has no body. */
 	if (!error && signo == SIGKILL)
-		kill_tracers(e->pid);
+		tracers_kill(e->pid, state.scratch.body, sizeof state.scratch.body);
 	return error;
 }
 
@@ -505,8 +435,7 @@ static void send_stats(void)
 	reply.shm_bytes = (info.shm_rss + info.shm_swp) * state.page_size;
 	for (unsigned i = 0; i < state.used; i++)
 		reply.value += state.execs[i].pid != 0;
-	if (!try_send(&reply, -1) && state.master >= 0)
-		drop_master();
+	send_reply(reply, -1);
 }
 
 #define FDS_MAX 4
