@@ -26,7 +26,6 @@
 #include "plan/plan.h"
 #include "proc/loop.h"
 #include "sandbox/streams.h"
-#include "sandbox/supervise.h"
 
 #define ANSWER_MAX 65536
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */

@@ -13,7 +13,7 @@
 #include "sandbox/host.h"
 #include "sandbox/isolation.h"
 #include "sandbox/slot.h"
-#include "sandbox/warm.h"
+#include "sandbox/isolation.h"
 
 struct launcher;
 

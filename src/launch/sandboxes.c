@@ -167,7 +167,7 @@ static void receive_last(struct sandbox *sandbox)
 	int fds[WARM_FD_MAX];
 	if (sandbox->setup < 0)
 		return;
-	int got = sandbox->parts.isolation->hear(sandbox->setup, fds, &err);
+	int got = sandbox->parts.isolation->receive(sandbox->setup, fds, &err);
 	stop_receiving(sandbox);
 	if (sandbox->end_tag)
 		return;
@@ -225,7 +225,7 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
 	struct error err;
 	int fds[WARM_FD_MAX];
-	int got = sandbox->parts.isolation->hear(fd, fds, &err);
+	int got = sandbox->parts.isolation->receive(fd, fds, &err);
 	if (got == 0)
 		return;
 	stop_receiving(sandbox);

@@ -51,12 +51,10 @@ static int fill_root(const struct plan *plan, int root, int *trees, struct error
 
 static int build(const struct plan *plan, int *trees, int *mounts, struct error *err)
 {
-	static const char *const options[] = { "size", "65536", "nr_inodes", "256", "mode", "0755",
-		"uid", "0", "gid", "0", NULL };
 	auto_close int root = -1;
 	umask(0);
 	if (open_trees(plan, trees, err) ||
-		mount_make("tmpfs", options, MOUNT_ATTR_NOSUID, &root, err) ||
+		root_make_tmpfs(65536, 256, 0755, MOUNT_ATTR_NOSUID, &root, err) ||
 		mount_attach(root, AT_FDCWD, "/usr", err) || fill_root(plan, root, trees, err) ||
 		mount_pivot(root, err) || mount_drop_old_root(err))
 		return -1;
@@ -82,14 +80,13 @@ int base_open_own(int *fd, struct error *err)
 	return 0;
 }
 
-static int hear(int socket, int *mounts, struct error *err)
+static int receive(int socket, int *mounts, struct error *err)
 {
 	struct setup_message message = { 0 };
 	int fds[SETUP_FD_MAX];
 	int got = setup_receive(socket, true, &message, fds);
 	*mounts = take_fd(&fds[0]);
-	for (int i = 0; i < SETUP_FD_MAX; i++)
-		fd_close(&fds[i]);
+	setup_close(fds);
 	if (got == 1 && message.type == SETUP_FAILED) {
 		*err = message.error;
 		return -1;
@@ -133,7 +130,7 @@ int base_make(const struct plan *plan, struct base *base, struct error *err)
 	if (pid == 0)
 		become_maker(plan, trees, theirs);
 	fd_close(&theirs);
-	int failed = hear(ours, &base->mounts, err);
+	int failed = receive(ours, &base->mounts, err);
 	pidfd_reap(pidfd, true, &status, NULL, NULL);
 	return failed ? error_context(err, "make a base for sandboxes") : 0;
 }

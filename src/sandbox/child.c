@@ -224,13 +224,10 @@ static int open_hidden(struct sandbox_child *child, struct error *err)
 
 static int make_root(struct sandbox_child *child, struct error *err)
 {
-	char size[24], inodes[24];
-	str_format(size, sizeof size, "%llu", (unsigned long long)child->plan->root_bytes);
-	str_format(inodes, sizeof inodes, "%llu", (unsigned long long)child->plan->root_inodes);
-	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", "0755", NULL };
 	bool has_root = child->start->has_root; /* and its devices */
 	unsigned attributes = MOUNT_ATTR_NOSUID | (has_root ? MOUNT_ATTR_NODEV : 0);
-	if (mount_make("tmpfs", options, attributes, &child->scratch, err))
+	if (root_make_tmpfs(child->plan->root_bytes, child->plan->root_inodes, 0755, attributes,
+		    &child->scratch, err))
 		return -1;
 	umask(0);
 	int failed = has_root ? take_base_root(child, child->scratch, err)
@@ -275,17 +272,6 @@ uint64_t child_attributes(unsigned flags)
 	       (flags & MOUNT_NOEXEC ? MOUNT_ATTR_NOEXEC : 0);
 }
 
-static int open_tmpfs(
-	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
-{
-	char size[24], inodes[24], mode[8];
-	str_format(size, sizeof size, "%llu", (unsigned long long)mount->size_bytes);
-	str_format(inodes, sizeof inodes, "%llu", (unsigned long long)mount->inodes);
-	str_format(mode, sizeof mode, "%o", mount->mode);
-	const char *const options[] = { "size", size, "nr_inodes", inodes, "mode", mode, NULL };
-	return mount_make("tmpfs", options, child_attributes(mount->flags), tree, err);
-}
-
 /* The outer /proc must not be covered anywhere, or the kernel refuses a new one. */
 static int open_proc(const struct plan_mount *mount, int *tree, struct error *err)
 {
@@ -312,24 +298,15 @@ static int open_devpts(
 	return mount_make("devpts", options, child_attributes(mount->flags), tree, err);
 }
 
+/* A directory of the tmpfs that holds what is our own. */
 static int open_scratch(
 	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
 {
 	if (mount_clone(child->scratch, BELOW_ROOT(mount->target), tree, err))
 		return -1;
 	struct mount_change change = { .set = child_attributes(mount->flags),
-		.clear = MOUNT_ATTR_RDONLY };
+		.clear = mount->flags & MOUNT_RO ? 0 : MOUNT_ATTR_RDONLY };
 	return mount_change(*tree, "", &change, err);
-}
-
-static int open_views(
-	struct sandbox_child *child, const struct plan_mount *mount, int *tree, struct error *err)
-{
-	struct mount_change shut = { .set = child_attributes(mount->flags) };
-	return mount_clone(child->scratch, BELOW_ROOT(PLAN_SYS), tree, err) ||
-			       mount_change(*tree, "", &shut, err)
-		       ? -1
-		       : 0;
 }
 
 /* The parts are mounted already, below the working directory. */
@@ -387,17 +364,17 @@ static int open_tree_of(struct sandbox_child *child, size_t index, int *tree, st
 	const struct plan_mount *mount = &child->plan->mounts.items[index];
 	switch (mount->kind) {
 	case MOUNT_TMPFS:
-		return open_tmpfs(child, mount, tree, err);
+		return root_make_tmpfs(mount->size_bytes, mount->inodes, mount->mode,
+			child_attributes(mount->flags), tree, err);
 	case MOUNT_PROC:
 		return open_proc(mount, tree, err);
 	case MOUNT_DEVPTS:
 		return open_devpts(child, mount, tree, err);
 	case MOUNT_SCRATCH:
+	case MOUNT_VIEWS:
 		return open_scratch(child, mount, tree, err);
 	case MOUNT_OVERLAY:
 		return open_overlay(child, mount, tree, err);
-	case MOUNT_VIEWS:
-		return open_views(child, mount, tree, err);
 	case MOUNT_BIND:
 		break;
 	}

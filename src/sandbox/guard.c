@@ -1,13 +1,17 @@
 #include "sandbox/guard.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
+#include <sys/stat.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "sandbox/init_client.h"
+#include "sandbox/pace.h"
+#include "sandbox/start.h"
 
 #define DISK_SAMPLE_MS 250
 #define SOCKETS_MS 100
@@ -16,9 +20,161 @@
 #define OOM_LOOKS 500
 /* A command that has ended by then was never measured, and cost no wake-up. */
 #define FIRST_LOOK_MS 20
+#define COST_SHARE 10 /* a measurement of n ms without need is followed by n * 10 ms of rest */
 
 static void take_sample(struct loop *loop, void *ctx);
 static void sample_disk(struct loop *loop, void *ctx);
+
+/* ---- a disk that is counted ---- */
+
+static const struct plan_mount *find_measured(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->mounts.count; i++)
+		if (!strcmp(plan->mounts.items[i].target, plan->measured))
+			return &plan->mounts.items[i];
+	return NULL;
+}
+
+int guard_check_disk(const struct plan *plan, struct held_base *base, struct error *err)
+{
+	uint64_t bytes;
+	const struct plan_mount *mount = find_measured(plan);
+	auto_close int path = -1;
+	if (!plan->counted_disk)
+		return 0;
+	if (!mount)
+		return fail(err, ERR_INVALID, "'%s' has a disk limit and is not mounted",
+			plan->measured);
+	if (source_open(mount, &path, err))
+		return -1;
+	auto_close int dir = openat(path, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", plan->measured);
+	if (path_charge_tree(dir, &bytes, err))
+		return -1;
+	*base = (struct held_base){ .free_bytes = held_free_bytes(dir),
+		.free_room = held_free_room(dir),
+		.counted_bytes = bytes };
+	if (bytes < plan->limits.disk_bytes)
+		return 0;
+	return fail(err, ERR_LIMIT, "'%s%s%s' holds %llu bytes already; --disk allows %llu",
+		mount->source, mount->beneath ? "/" : "", mount->beneath ? mount->beneath : "",
+		(unsigned long long)bytes, (unsigned long long)plan->limits.disk_bytes);
+}
+
+static uint64_t room_left(const struct guard *guard, uint64_t used)
+{
+	uint64_t limit = guard->plan->limits.disk_bytes;
+	return limit > used ? limit - used : 0;
+}
+
+/* A tree that was made too deep or unreadable to be measured is over every limit. */
+static uint64_t find_bytes(void *ctx)
+{
+	struct guard *guard = ctx;
+	struct guard_disk_found *found = &guard->counted.found;
+	struct error err;
+	struct stat st;
+	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0 || fstat(dir, &st) || path_charge_tree(dir, &found->counted_bytes, &err))
+		return UINT64_MAX;
+	const uint64_t device = st.st_dev;
+
+	held_count(guard->proc, &device, 1, &found->held);
+	found->free_bytes = held_free_bytes(dir);
+	found->free_room = held_free_room(dir);
+	found->counted_bytes += found->held.bytes;
+	return found->counted_bytes + held_hidden_bytes(&guard->counted.base, &found->held,
+					      found->counted_bytes, found->free_bytes);
+}
+
+/* The freezer where the group has one; else SIGSTOP, which a process can undo by a timer: then it
+ * is measured while it runs, as it would be without. */
+static void stop_writers(struct guard *guard, bool stop)
+{
+	struct error err;
+	if (guard->counted.is_stopped == stop)
+		return;
+	guard->counted.is_stopped = stop;
+	if (cgroup_freeze(guard->cgroup, stop, &err))
+		init_client_signal(guard->init_socket, 0, stop ? SIGSTOP : SIGCONT, &err);
+}
+
+static void look_at_disk(struct loop *loop, void *ctx);
+
+static void arm(struct guard *guard)
+{
+	struct guard_disk *disk = &guard->counted;
+	disk->timer = loop_after(guard->loop, pace_look_ms(room_left(guard, disk->known_bytes)),
+		look_at_disk, guard);
+}
+
+static void on_bytes(void *ctx, bool ok, uint64_t bytes)
+{
+	struct guard *guard = ctx;
+	struct guard_disk *disk = &guard->counted;
+	uint64_t now_ms = clock_monotonic_ms();
+	if (ok && bytes > guard->plan->limits.disk_bytes) {
+		guard->hit(guard->ctx, REASON_DISK_LIMIT);
+		return;
+	}
+	if (ok) {
+		const struct guard_disk_found *found = &disk->found;
+		disk->doubt = pace_doubt(
+			disk->doubt, disk->free_room, found->free_room, disk->known_bytes, bytes);
+		disk->known_bytes = bytes;
+		disk->free_room = found->free_room;
+		if (!found->held.hidden)
+			disk->base = (struct held_base){ found->free_bytes, found->free_room,
+				found->counted_bytes, found->held.written };
+	}
+	disk->known_at_ms = now_ms;
+	disk->stop_after_ms = now_ms + (now_ms - disk->began_ms) * disk->doubt;
+	disk->rest_until_ms = now_ms + (now_ms - disk->began_ms) * COST_SHARE;
+	stop_writers(guard, false);
+	arm(guard);
+}
+
+/* What others free on the file system hides what is written here: it is also measured after a
+ * while without a loss. */
+static void look_at_disk(struct loop *loop, void *ctx)
+{
+	struct guard *guard = ctx;
+	struct guard_disk *disk = &guard->counted;
+	uint64_t now_ms = clock_monotonic_ms();
+	enum pace_due due = pace_due(room_left(guard, disk->known_bytes), disk->doubt,
+		disk->free_room, held_free_room(guard->workspace), now_ms - disk->known_at_ms);
+	disk->timer = NULL;
+	if (due == PACE_NOT_YET && now_ms >= disk->known_at_ms + PACE_MOST_MS)
+		due = PACE_MEASURE;
+	if (due == PACE_MEASURE_STOPPED && now_ms < disk->stop_after_ms)
+		due = PACE_MEASURE;
+	if (due == PACE_NOT_YET || (due == PACE_MEASURE && now_ms < disk->rest_until_ms)) {
+		arm(guard);
+		return;
+	}
+	if (due == PACE_MEASURE_STOPPED)
+		stop_writers(guard, true);
+	disk->began_ms = now_ms;
+	measure_start(&disk->measure);
+}
+
+static void start_disk(struct guard *guard)
+{
+	struct guard_disk *disk = &guard->counted;
+	disk->known_bytes = disk->base.counted_bytes;
+	disk->free_room = disk->base.free_room;
+	disk->known_at_ms = clock_monotonic_ms();
+	disk->measure = (struct measure){ .loop = guard->loop,
+		.find = find_bytes,
+		.found = on_bytes,
+		.ctx = guard,
+		.detail = &disk->found,
+		.detail_len = sizeof disk->found };
+	look_at_disk(guard->loop, guard); /* it has run for a while already */
+}
+
+/* ---- the other limits ---- */
 
 static bool is_watchdog(const struct guard *guard)
 {
@@ -64,13 +220,6 @@ static void begin_looks(struct guard *guard)
 		.ctx = guard->ctx,
 		.usage = &guard->usage };
 	sample_begin(&guard->look);
-	guard->counted = (struct guard_disk){ .loop = guard->loop,
-		.cgroup = guard->cgroup,
-		.init_socket = guard->init_socket,
-		.limit_bytes = guard->plan->limits.disk_bytes,
-		.base = guard->disk_base,
-		.hit = guard->hit,
-		.ctx = guard->ctx };
 }
 
 int guard_start(struct guard *guard, struct error *err)
@@ -113,16 +262,12 @@ void guard_descriptors(struct guard *guard, int proc, int root, int workspace)
 	guard->proc = proc;
 	guard->root = root;
 	guard->workspace = workspace;
-	guard->counted.tree = workspace;
-	guard->counted.proc = proc;
 }
 
 uint64_t guard_first_look_ms(const struct guard *guard)
 {
-	uint64_t first_ms = FIRST_LOOK_MS;
-	if (guard->plan->counted_disk && guard_disk_first_ms(&guard->counted) < first_ms)
-		first_ms = guard_disk_first_ms(&guard->counted);
-	return first_ms;
+	uint64_t disk_ms = pace_look_ms(room_left(guard, guard->counted.base.counted_bytes));
+	return guard->plan->counted_disk && disk_ms < FIRST_LOOK_MS ? disk_ms : FIRST_LOOK_MS;
 }
 
 static void start_samples(struct guard *guard)
@@ -132,7 +277,7 @@ static void start_samples(struct guard *guard)
 	if (guard->plan->limiter == LIMITER_CGROUP_V1)
 		guard->sockets = loop_after(guard->loop, SOCKETS_MS, sample_sockets, guard);
 	if (guard->plan->counted_disk)
-		guard_disk_start(&guard->counted);
+		start_disk(guard);
 }
 
 int guard_watch(struct guard *guard, struct error *err)
@@ -191,7 +336,7 @@ void guard_take_over(
 	guard->plan = from->plan;
 	guard->cgroup = from->cgroup;
 	guard->init_socket = from->init_socket;
-	guard->disk_base = from->disk_base;
+	guard->counted = (struct guard_disk){ .base = from->counted.base };
 	guard->usage = from->usage;
 	guard->is_watching = from->is_watching;
 	guard->oom_fd = -1; /* the kernel kills without being asked */
@@ -285,7 +430,7 @@ static bool is_disk_full(struct guard *guard)
 		return false;
 	if (!guard->plan->counted_disk)
 		return guard->disk_was_full || usage_tmpfs_is_full(guard->workspace);
-	return guard_disk_is_full(&guard->counted);
+	return find_bytes(guard) >= guard->plan->limits.disk_bytes;
 }
 
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason)
@@ -310,15 +455,14 @@ bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reas
 void guard_end(struct guard *guard)
 {
 	struct loop_timer **timers[] = { &guard->wall, &guard->sample, &guard->disk, &guard->oom,
-		&guard->sockets };
+		&guard->sockets, &guard->counted.timer };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i]) {
 			loop_cancel(guard->loop, *timers[i]);
 			*timers[i] = NULL;
 		}
 	sample_end(&guard->look);
-	if (guard->counted.loop)
-		guard_disk_stop(&guard->counted);
+	measure_stop(&guard->counted.measure);
 	if (guard->oom_fd >= 0)
 		loop_unwatch(guard->loop, guard->oom_fd);
 	fd_close(&guard->oom_fd);

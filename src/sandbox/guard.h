@@ -9,9 +9,30 @@
 #include "model/result.h"
 #include "plan/plan.h"
 #include "proc/loop.h"
-#include "sandbox/guard_disk.h"
+#include "sandbox/held.h"
+#include "proc/measure.h"
 #include "sandbox/sample.h"
 #include "sandbox/usage.h"
+
+/* Keeps a directory of the host to a number of bytes where no quota does it, while a sandbox works
+ * there (`carrel run --dir D --disk N`).
+ * 1. Counted are the tree, at least a block an inode, and what the processes hold outside it
+ * (held.h).
+ * 2. It is looked at more often the less room is left (pace.h). When the limit may be passed,
+ * everything in the sandbox is stopped until the tree is measured. */
+struct guard_disk {
+	struct held_base base; /* of guard_check_disk */
+	struct loop_timer *timer;
+	struct measure measure;
+	struct guard_disk_found {
+		struct held held;
+		uint64_t counted_bytes, free_bytes, free_room;
+	} found;
+	uint64_t known_bytes, free_room; /* of the last measurement */
+	uint64_t began_ms, known_at_ms, rest_until_ms, stop_after_ms;
+	unsigned doubt; /* pace_doubt */
+	bool is_stopped;
+};
 
 struct guard {
 	const struct plan *plan;
@@ -20,7 +41,7 @@ struct guard {
 	int init_socket;
 	void (*hit)(void *ctx, enum reason reason); /* a limit: end the sandbox */
 	void *ctx;
-	struct held_base disk_base; /* of guard_disk_check, for a disk that is counted */
+	struct guard_disk counted; /* set: base, for a disk that is counted */
 	/* private */
 	struct usage usage;
 	bool is_watching;		  /* usage is there */
@@ -36,9 +57,11 @@ struct guard {
 	uint64_t missed_cpu_ms;		   /* that another process has counted before this one */
 	bool is_deputy;			   /* guard_take_over: init's answers are not for us */
 	struct sample look;
-	struct guard_disk counted;
 };
 
+/* Measures the directory before the start, when the plan has one that is counted. ERR_LIMIT: it is
+ * over its limit already. */
+int guard_check_disk(const struct plan *plan, struct held_base *base, struct error *err);
 /* Begins: the wall clock runs from here. */
 int guard_start(struct guard *guard, struct error *err);
 /* Descriptors of the sandbox; guard owns them now. */

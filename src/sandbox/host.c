@@ -280,6 +280,23 @@ static bool is_kernels_own(const char *path)
 	return false;
 }
 
+/* What can be mounted in a sandbox: a file or a directory, and not of the kernel. `what`: the
+ * option that named it `given`. */
+static int look_at_real(
+	const char *what, const char *given, const char *real, struct stat *st, struct error *err)
+{
+	if (is_kernels_own(real))
+		return fail(err, ERR_INVALID,
+			"%s '%s' is a file system of the kernel and can't be mounted in a sandbox",
+			what, given);
+	if (stat(real, st))
+		return fail_errno(err, "%s '%s'", what, given);
+	if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
+		return fail(
+			err, ERR_INVALID, "%s '%s' is neither a file nor a directory", what, given);
+	return 0;
+}
+
 int host_look_at_source(
 	struct plan_bind *bind, const char *option, struct arena *arena, struct error *err)
 {
@@ -287,18 +304,11 @@ int host_look_at_source(
 	char real[PATH_MAX];
 	if (!realpath(bind->source, real))
 		return fail_errno(err, "%s '%s'", option, bind->source);
-	if (stat(real, &st))
-		return fail_errno(err, "%s '%s'", option, bind->source);
 	if (!strcmp(real, "/"))
 		return fail_hint(err, ERR_INVALID, "choose a directory below it",
 			"%s '%s' would show all files of the host", option, bind->source);
-	if (is_kernels_own(real))
-		return fail(err, ERR_INVALID,
-			"%s '%s' is a file system of the kernel and can't be mounted in a sandbox",
-			option, bind->source);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "%s '%s' is neither a file nor a directory", option,
-			bind->source);
+	if (look_at_real(option, bind->source, real, &st, err))
+		return -1;
 	/* Root's sandbox sees it through its owner's eyes; a plain user's through the user's own.
 	 */
 	int wanted = R_OK | (S_ISDIR(st.st_mode) ? X_OK : 0);
@@ -329,27 +339,16 @@ static bool is_shown(const plan_host_paths *paths, const char *path)
 	return false;
 }
 
-/* enum plan_path_kind, or -1. */
-static int check_shown(const char *path, const char *real, const char *home, struct error *err)
+static int check_shown(
+	const char *path, const char *real, const char *home, struct stat *st, struct error *err)
 {
 	char own[PATH_MAX];
-	struct stat st;
 	if (plan_system_check_shown(path, err) || plan_system_check_shown(real, err))
 		return -1;
 	if (realpath(home, own) && (path_is_beneath(real, own) || path_is_beneath(own, real)))
 		return fail(err, ERR_INVALID,
 			"system.show: '%s' is, contains or is inside carrel's home", path);
-	if (is_kernels_own(real))
-		return fail(err, ERR_INVALID,
-			"system.show: '%s' is a file system of the kernel and can't be mounted in "
-			"a sandbox",
-			path);
-	if (stat(real, &st))
-		return fail_errno(err, "system.show: '%s'", path);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "system.show: '%s' is neither a file nor a directory",
-			path);
-	return S_ISDIR(st.st_mode) ? PATH_DIRECTORY : PATH_FILE;
+	return look_at_real("system.show:", path, real, st, err);
 }
 
 int host_show(struct host *host, const text_list *show, const char *home, struct arena *arena,
@@ -359,18 +358,18 @@ int host_show(struct host *host, const text_list *show, const char *home, struct
 	for (size_t i = 0; i < show->count; i++) {
 		const char *path = show->items[i];
 		char real[PATH_MAX];
+		struct stat st;
 		if (!realpath(path, real)) {
 			fail_errno(err, "system.show: '%s'", path);
 			return error_hint(err, "remove it from config.yaml, or create it");
 		}
-		int kind = check_shown(path, real, home, err);
-		if (kind < 0)
+		if (check_shown(path, real, home, &st, err))
 			return -1;
 		if (is_shown(paths, path))
 			continue;
 		drop_below(paths, path);
 		struct plan_host_path shown = { .path = path,
-			.kind = (enum plan_path_kind)kind,
+			.kind = kind_of(st.st_mode),
 			.links = 1,
 			.source = arena_text(arena, real) };
 		vec_push(arena, paths, shown);

@@ -1,16 +1,79 @@
 #include "sandbox/isolation.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include "base/fd.h"
+#include "sandbox/start.h"
+
+static int native_start(const struct warm_host *host, const struct warm_start *given, pid_t *pid,
+	int *setup, struct error *err)
+{
+	struct start start;
+	auto_close int ours = -1;
+	auto_close int pidfd = -1;
+	pid_t child;
+	start_init(&start, given->plan, host->cgroups, given->cgroup);
+	start.listener = given->listener;
+	start.netns = given->netns;
+	start.idmap = (struct start_idmap){ given->idmap, given->owner_uid, given->owner_gid,
+		.is_borrowed = given->idmap >= 0 };
+	start.own_netns = host->own_netns;
+	start.mounts = host->mounts;
+	start.own_mounts = host->own_mounts;
+	start.has_root = given->has_root;
+	start.parent = host->self;
+	start.init_image = host->init_image;
+	int failed = start_prepare(&start, err) || start_clone(&start, &ours, &pidfd, &child, err);
+	if (!failed && start_let_go(&start, ours, child, err))
+		failed = start_abandon(child, ours, err);
+	start_done(&start);
+	if (failed)
+		return -1;
+	*pid = child;
+	*setup = take_fd(&ours);
+	return 0;
+}
+
+static int native_receive(int setup, int fds[WARM_FD_MAX], struct error *err)
+{
+	_Static_assert((int)WARM_PROC == SETUP_PROC && (int)WARM_ROOT == SETUP_ROOT &&
+			       (int)WARM_WORKSPACE == SETUP_WORKSPACE,
+		"the same places");
+	struct setup_message message = { 0 };
+	int came[SETUP_FD_MAX];
+	int got = setup_receive(setup, false, &message, came);
+	if (got < 0 && errno == EAGAIN)
+		return 0;
+	bool is_up = got == 1 && message.type == SETUP_DESCRIPTORS;
+	for (int i = 0; is_up && i < WARM_FD_MAX; i++)
+		fds[i] = take_fd(&came[i]);
+	setup_close(came);
+	if (is_up)
+		return 1;
+	if (got == 1 && message.type == SETUP_FAILED) {
+		*err = message.error;
+		return error_adopt(err);
+	}
+	if (got == 0)
+		return fail(err, ERR_CANCELED, "the sandbox was killed while it started");
+	return fail_errno(err, "receive from the sandbox");
+}
+
+static int native_find(pid_t pid, int fds[WARM_FD_MAX], struct error *err)
+{
+	return start_find(pid, PLAN_WORKSPACE, fds, err);
+}
 
 /* carrel-init is PID 1 of its namespace: the kernel takes the rest along. */
-static void kill_init(pid_t pid)
+static void native_end(pid_t pid)
 {
 	kill(pid, SIGKILL);
 }
 
 static const struct isolation backends[] = {
-	{ "native", warm_want_cgroup, warm_begin, warm_hear, warm_find, kill_init, sandbox_run },
+	{ "native", start_want_cgroup, native_start, native_receive, native_find, native_end,
+		sandbox_run },
 };
 
 int isolation_find(const char *name, const struct isolation **isolation, struct error *err)

@@ -3,21 +3,51 @@
  * that it is given, and sets every layer of the plan before, or fails and names the layer.
  * 2. Commands are run by that carrel-init (sandbox/init_client.h), and what a sandbox uses is seen
  * through sandbox/view.h: both are the same for every backend.
- * 3. Nothing here waits for the child. It is the caller's to reap, and dies with the caller. */
+ * 3. Nothing here waits for the child. It is the caller's to reap, and dies with the caller
+ * (PDEATHSIG). */
 #pragma once
+#include <sys/types.h>
+#include "linux/cgroup.h"
+#include "plan/plan.h"
 #include "sandbox/sandbox.h"
-#include "sandbox/warm.h"
+
+/* What all starts of one caller share. */
+struct warm_host {
+	const struct cgroup_host *cgroups;
+	int init_image; /* start_open_image */
+	int self;	/* pidfd of the caller */
+	int own_netns;	/* of the caller, when network namespaces are handed in */
+	int own_mounts; /* of the caller, when `mounts` is there */
+	int mounts;	/* of base.h, made of the system's paths of these plans; or -1 */
+};
+/* A plan that stays (plan.warm): a sandbox whose carrel-init listens for masters. */
+struct warm_start {
+	const struct plan *plan;
+	int listener; /* listening SOCK_SEQPACKET: for carrel-init alone from here on */
+	int netns;    /* ready (lo up, ports open) and never used before; -1: a new one */
+	int idmap; /* user namespace for idmapped mounts of that owner; -1: made when it is needed
+		    */
+	bool has_root; /* base_has_root_for */
+	uint32_t owner_uid, owner_gid;
+	struct cgroup *cgroup; /* one made for the plan, or an empty one (cgroup_init) to fill */
+};
+enum warm_fd { WARM_PROC, WARM_ROOT, WARM_WORKSPACE, WARM_FD_MAX };
 
 struct isolation {
 	const char *name; /* as plan.isolation has it */
 	/* What the control group of this plan is to be; the caller makes it, or takes it from a
 	 * pool. */
 	void (*prepare)(const struct plan *plan, struct cgroup_want *want);
-	/* As warm_begin, warm_hear and warm_find: begins a start, hears how it goes, finds the
-	 * descriptors of one that is up. */
+	/* Begins a start, and returns while the child works. *setup: watch it for reading; yours to
+	 * close. On failure no child is left. */
 	int (*start)(const struct warm_host *host, const struct warm_start *start, pid_t *pid,
 		int *setup, struct error *err);
-	int (*hear)(int setup, int fds[WARM_FD_MAX], struct error *err);
+	/* Takes what the child says. 1: it is up, and fds (O_PATH, yours; -1: none) are its; 0:
+	 * nothing yet; -1: it failed and is ending. ERR_CANCELED: it was killed, for no fault of
+	 * the start. */
+	int (*receive)(int setup, int fds[WARM_FD_MAX], struct error *err);
+	/* The same descriptors again, of a sandbox that is up: `pid` is its carrel-init, a child
+	 * that hasn't been reaped. */
 	int (*find)(pid_t pid, int fds[WARM_FD_MAX], struct error *err);
 	/* Kills all of it; that it is over is told by the end of `pid`. */
 	void (*end)(pid_t pid);
@@ -30,3 +60,5 @@ int isolation_find(const char *name, const struct isolation **isolation, struct 
 /* By the backend that the plan names. */
 int isolation_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
 	struct result *result, struct error *err);
+/* A copy of carrel-init that nobody can change, at no path of the host; yours to close. */
+int start_open_image(int *image, struct error *err);

@@ -342,17 +342,11 @@ void relay_drain(struct relay *relay)
 	pump(relay);
 }
 
-int relay_start(struct relay *relay, struct error *err)
+void relay_start(struct relay *relay)
 {
 	relay->data = malloc(RELAY_CHUNK);
 	if (!relay->data)
 		abort();
 	relay->active = true;
-	relay->start = relay->len = 0;
-	relay->retry = NULL;
-	relay->eof = RELAY_EOF_NONE;
-	relay->is_held = relay->has_return = false;
-	relay->from_watched = relay->to_watched = relay->is_over = relay->is_draining = false;
 	pump(relay);
-	return 0;
 }

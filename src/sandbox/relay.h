@@ -62,8 +62,8 @@ struct relay {
 	char *data; /* RELAY_CHUNK bytes while active */
 };
 
-/* Takes over from and to (or capture) and begins. */
-int relay_start(struct relay *relay, struct error *err);
+/* Takes over from and to (or capture) and begins. Once: what isn't set is 0. */
+void relay_start(struct relay *relay);
 /* Everybody who was to write into `from` is gone: what lies in it now is passed on, and that is the
  * end, also when somebody else got hold of its other end. */
 void relay_drain(struct relay *relay);

@@ -10,6 +10,17 @@
 #include "linux/mount.h"
 #include "sandbox/root.h"
 
+int root_make_tmpfs(uint64_t bytes, uint64_t inodes, unsigned mode, uint64_t attributes, int *tree,
+	struct error *err)
+{
+	char size[24], count[24], octal[8];
+	str_format(size, sizeof size, "%llu", (unsigned long long)bytes);
+	str_format(count, sizeof count, "%llu", (unsigned long long)inodes);
+	str_format(octal, sizeof octal, "%o", mode);
+	const char *const options[] = { "size", size, "nr_inodes", count, "mode", octal, NULL };
+	return mount_make("tmpfs", options, (unsigned)attributes, tree, err);
+}
+
 static int make_node(int root, const struct plan_node *node)
 {
 	const char *path = node->path + 1;

@@ -10,6 +10,9 @@
 #define ROOT_MASK ".mask"
 #define ROOT_MASK_FILE ".mask-file"
 
+/* *tree: a tmpfs of that size, yours. attributes: MOUNT_ATTR_*. */
+int root_make_tmpfs(uint64_t bytes, uint64_t inodes, unsigned mode, uint64_t attributes, int *tree,
+	struct error *err);
 /* Makes the plan's mount points, the directories that they lie in and the masks in `root`, a
  * directory. The caller's umask is 0. */
 int root_make_points(int root, const struct plan *plan, struct error *err);

@@ -1,64 +1,570 @@
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/trace.h"
+#include "linux/observe.h"
 #include "linux/pidfd.h"
 #include "sandbox/guard.h"
+#include "sandbox/init_client.h"
+#include "sandbox/standby.h"
 #include "sandbox/start.h"
-#include "sandbox/supervise.h"
+#include "sandbox/streams.h"
 
-/* The child is ended and reaped. Had it failed by itself before, its own reason is the better one.
- */
-static int abandon(const struct supervised *given, struct error *err)
+#define COMMAND_ID 1
+/* Then another process is made that keeps the limits should this one be stopped. */
+#define STANDBY_MS 20
+#define SLOW_START_MS 5 /* when the child isn't up at the first look */
+#define TICK_MS 100
+#define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
+#define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
+
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT,
+	SIGTSTP, SIGWINCH };
+
+struct supervisor {
+	const struct plan *plan;
+	struct loop *loop;
+	int socket;	   /* to the child, then to carrel-init */
+	int pidfd;	   /* of PID 1 */
+	pid_t pid;	   /* its number here */
+	const bool *is_up; /* start.is_up */
+	struct streams streams;
+	struct guard guard;
+	struct standby standby;
+	struct loop_timer *standby_timer;
+	bool is_stop_due; /* SIGTSTP came before the limits could be kept */
+	struct relay_events relay_events;
+	struct loop_timer *tick;
+	struct result *result;
+	bool has_exit; /* INIT_EXITED came */
+	int wait_status;
+	uint64_t command_rss_kb;
+	bool is_dead; /* PID 1 is reaped */
+	struct pidfd_usage usage;
+	bool has_limit;
+	enum reason limit;
+	bool has_spawned; /* the spawn message is on its way */
+	bool has_signaled;
+	int observer; /* FILTER_OBSERVE, or -1 */
+	int cancels;
+	uint64_t shown_at_cancel; /* what the terminal had shown by the last of them */
+	bool has_failed;
+	struct error failure;
+};
+
+static void take_packets(struct supervisor *s);
+
+void supervise_signals(sigset_t *set)
 {
-	struct setup_message message = { 0 };
-	struct error ignored;
-	int status, fds[SETUP_FD_MAX];
-	pidfd_signal(given->pidfd, SIGKILL, &ignored);
-	pidfd_reap(given->pidfd, true, &status, NULL, &ignored);
-	int got = setup_receive(given->socket, false, &message, fds);
-	for (int i = 0; i < SETUP_FD_MAX; i++)
-		fd_close(&fds[i]);
-	if (got == 1 && message.type == SETUP_FAILED)
-		*err = message.error;
-	return -1;
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
+		sigaddset(set, forwarded[i]);
 }
 
-/* Everything that happens in the parent once the child is there. */
-static int follow(struct supervised *given, const struct start *start, pid_t pid,
-	struct result *result, struct error *err)
+static void kill_all(struct supervisor *s)
 {
-	if (start_let_go(start, given->socket, pid, err) ||
-		(!given->plan->tty && supervise_spawn(given, err)) || loop_new(&given->loop, err))
-		return abandon(given, err);
-	if (given->plan->limiter != LIMITER_WATCHDOG)
-		cgroup_sweep(
-			start->cgroups); /* what killed carrels left; the child is busy anyway */
-	int failed = supervise(given, result, err);
-	loop_free(given->loop);
+	struct error err;
+	/* The kernel takes the rest of the namespace along. */
+	pidfd_signal(s->pidfd, SIGKILL, &err);
+}
+
+static void on_limit(void *ctx, enum reason reason)
+{
+	struct supervisor *s = ctx;
+	if (s->has_limit)
+		return;
+	s->has_limit = true;
+	s->limit = reason;
+	guard_note_usage(&s->guard);
+	kill_all(s);
+	guard_end(&s->guard);
+}
+
+static void on_failure(struct supervisor *s, const struct error *err)
+{
+	if (!s->has_failed)
+		s->failure = *err;
+	s->has_failed = true;
+	kill_all(s);
+}
+
+/* Sends the spawn message. */
+static int send_spawn(struct supervisor *s, struct error *err)
+{
+	const struct plan *plan = s->plan;
+	struct init_spawn spawn = { (const char *const *)plan->argv, plan->env.items, plan->cwd,
+		INIT_NO_PIDFD | INIT_NO_STARTED | INIT_STAY | (plan->tty ? INIT_TTY : 0) };
+	int failed = init_client_spawn(s->socket, COMMAND_ID, &spawn, s->streams.inside, err);
+	streams_close_inside(&s->streams);
+	s->has_spawned = true;
 	return failed;
 }
 
-static int start_and_follow(struct start *start, struct streams *streams,
-	const struct held_base *disk_base, struct result *result, struct error *err)
+/* Explains INIT_FAILED and INIT_REFUSED. */
+static void on_spawn_failure(struct supervisor *s, const struct init_reply *reply)
 {
-	auto_close int ours = -1;
-	auto_close int pidfd = -1;
-	pid_t pid;
-	if (start_clone(start, &ours, &pidfd, &pid, err))
+	struct error err;
+	const struct plan *plan = s->plan;
+	struct init_spawn spawn = { (const char *const *)plan->argv, NULL, plan->cwd, 0 };
+	init_client_failure(reply, &spawn, &err);
+	on_failure(s, &err);
+}
+
+static void on_reply(struct supervisor *s, const struct init_reply *reply)
+{
+	switch (reply->type) {
+	case INIT_EXITED:
+		trace_step("command ended");
+		s->has_exit = true;
+		s->wait_status = reply->value;
+		s->command_rss_kb = reply->max_rss_kb;
+		break;
+	case INIT_REFUSED:
+		/* A signal, of ours or of the guard, may come too late for its command; that
+		 * refuses nothing that matters. */
+		if (s->has_signaled || s->has_exit)
+			break;
+		on_spawn_failure(s, reply);
+		break;
+	case INIT_FAILED:
+		on_spawn_failure(s, reply);
+		break;
+	case INIT_STATS_ARE:
+		guard_shm(&s->guard, reply->shm_bytes);
+		break;
+	default:
+		break;
+	}
+}
+
+static void stop_observing(struct supervisor *s)
+{
+	loop_unwatch(s->loop, s->observer);
+	fd_close(&s->observer);
+}
+
+static void on_observed(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct supervisor *s = ctx;
+	const struct sandbox_io *io = s->streams.io;
+	char path[PATH_MAX];
+	/* Nobody is behind the filter any more. */
+	if (!(events & EPOLLIN)) {
+		stop_observing(s);
+		return;
+	}
+	if (observe_take(fd, path, sizeof path) == 0 && path[0])
+		io->looked(io->ctx, path);
+}
+
+static int start_observing(struct supervisor *s, int fd, struct error *err)
+{
+	s->observer = fd;
+	return fd < 0 ? 0 : loop_watch(s->loop, fd, EPOLLIN, on_observed, s, err);
+}
+
+static void on_standby_due(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct error err;
+	s->standby_timer = NULL;
+	if (!s->is_dead && !s->standby.shared &&
+		standby_start(&s->standby, &s->guard, s->pidfd, false, &err))
+		s->standby_timer = loop_after(loop, TICK_MS, on_standby_due, s);
+}
+
+static void end_standby(struct supervisor *s)
+{
+	enum reason reason;
+	loop_cancel(s->loop, s->standby_timer);
+	s->standby_timer = NULL;
+	if (standby_stop(&s->standby, &s->guard, &reason) && !s->has_limit) {
+		s->has_limit = true;
+		s->limit = reason;
+	}
+}
+
+/* The child has become carrel-init, or is about to. */
+static bool is_up(const struct supervisor *s)
+{
+	return *(const volatile bool *)s->is_up;
+}
+
+/* 1: the sandbox is ending by itself. */
+static int find_descriptors(struct supervisor *s, struct error *err)
+{
+	int fds[WARM_FD_MAX];
+	int failed = start_find(s->pid, s->plan->measured, fds, err);
+	if (failed)
+		return failed;
+	guard_descriptors(&s->guard, fds[WARM_PROC], fds[WARM_ROOT], fds[WARM_WORKSPACE]);
+	return 0;
+}
+
+static int begin_watch(struct supervisor *s, struct error *err)
+{
+	int failed = find_descriptors(s, err);
+	if (failed || guard_watch(&s->guard, err))
+		return failed > 0 ? 1 : -1;
+	if (guard_is_needed(s->plan))
+		s->standby_timer = loop_after(s->loop, STANDBY_MS, on_standby_due, s);
+	if (s->is_stop_due)
+		raise(SIGTSTP); /* again, now that it can be followed */
+	return 0;
+}
+
+/* It lives long enough to be measured. Until then nothing but its end wakes us: wake-ups are what a
+ * short command costs. */
+static void on_first_look(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	struct error err;
+	if (s->is_dead || s->has_limit)
+		return;
+	if (!is_up(s)) {
+		loop_after(loop, SLOW_START_MS, on_first_look, s);
+		return;
+	}
+	if (begin_watch(s, &err) >= 0)
+		return;
+	/* If it has just ended, there is nothing left to find. */
+	take_packets(s);
+	if (!s->is_dead)
+		on_failure(s, &err);
+}
+
+/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as
+ * one that holds. */
+static void stop_and_continue(struct supervisor *s)
+{
+	struct error err;
+	bool is_kept = guard_is_needed(s->plan);
+	s->is_stop_due = !s->guard.is_watching;
+	if (s->is_stop_due)
+		return;
+	end_standby(s);
+	if (is_kept && standby_start(&s->standby, &s->guard, s->pidfd, true, &err)) {
+		on_standby_due(s->loop, s);
+		return;
+	}
+	streams_suspend(&s->streams);
+	init_client_signal(s->socket, 0, SIGSTOP, &err);
+	raise(SIGSTOP);
+	end_standby(s);
+	if (is_kept)
+		on_standby_due(s->loop, s);
+	init_client_signal(s->socket, 0, SIGCONT, &err);
+	streams_continue(&s->streams);
+}
+
+/* We were stopped, perhaps by a signal that nobody can catch. */
+static void on_continue(struct supervisor *s)
+{
+	if (s->standby.shared) {
+		end_standby(s);
+		on_standby_due(s->loop, s);
+	}
+	streams_continue(&s->streams);
+}
+
+static bool has_hung_up(int socket)
+{
+	struct pollfd peer = { .fd = socket };
+	return poll(&peer, 1, 0) > 0 && peer.revents & POLLHUP;
+}
+
+/* The child's own packets come first: descriptors, or why it failed. */
+static int on_setup(struct supervisor *s, struct error *err)
+{
+	struct setup_message message = { 0 };
+	int fds[SETUP_FD_MAX];
+	int got = setup_receive(s->socket, false, &message, fds);
+	if (got <= 0)
+		return fail_errno(err, "receive from the sandbox");
+	if (message.type != SETUP_DESCRIPTORS) {
+		*err = message.error;
+		return error_adopt(err);
+	}
+	s->guard.upper = fds[SETUP_UPPER];
+	const struct sandbox_io *io = s->streams.io;
+	for (int i = SETUP_LISTENER; i < SETUP_FD_MAX; i++)
+		if (fds[i] >= 0)
+			io->listening(io->ctx, fds[i]);
+	if (has_hung_up(s->socket)) { /* there is nothing left to watch, or to talk to */
+		fd_close(&fds[SETUP_OBSERVER]);
+		fd_close(&fds[SETUP_PTY_MASTER]);
+		fd_close(&fds[SETUP_PTY_SLAVE]);
+		return 0;
+	}
+	if (start_observing(s, fds[SETUP_OBSERVER], err))
 		return -1;
-	struct supervised given = { .plan = start->plan,
-		.cgroup = start->cgroup,
-		.streams = streams,
-		.socket = ours,
-		.pidfd = pidfd,
-		.pid = pid,
-		.is_up = start->is_up,
-		.disk_base = *disk_base };
-	return follow(&given, start, pid, result, err);
+	if (!s->plan->tty)
+		return 0;
+	if (streams_use_terminal(&s->streams, fds[SETUP_PTY_MASTER], fds[SETUP_PTY_SLAVE], err) ||
+		send_spawn(s, err))
+		return -1;
+	return streams_start(&s->streams, s->loop, &s->relay_events, err);
+}
+
+/* What lies next in the socket: the magic of a packet; 0 at its end; -1: nothing yet. A peer that
+ * dies with unread packets leaves an ECONNRESET in front of what it said: taken off here. */
+static int64_t peek(int socket)
+{
+	uint32_t magic;
+	ssize_t got;
+	do
+		got = recv(socket, &magic, sizeof magic, MSG_PEEK | MSG_DONTWAIT);
+	while (got < 0 && (errno == ECONNRESET || errno == EINTR));
+	return got == sizeof magic ? (int64_t)magic : got < 0 ? -1 : 0;
+}
+
+static int take_packet(struct supervisor *s, int64_t magic, struct error *err)
+{
+	struct init_reply reply;
+	int pidfd;
+	if (magic == SETUP_MAGIC)
+		return on_setup(s, err);
+	int got = init_client_receive(s->socket, &reply, &pidfd, err);
+	if (got != INIT_CLIENT_REPLY)
+		return got < 0 ? -1 : 0;
+	fd_close(&pidfd);
+	on_reply(s, &reply);
+	return 0;
+}
+
+static void on_drained_long_enough(struct loop *loop, void *ctx)
+{
+	loop_stop(loop);
+}
+
+/* Whether the disk is full is to be seen only while the sandbox is there; init stays for it after a
+ * command that failed. */
+static void look_for_cause(struct supervisor *s)
+{
+	struct error ignored;
+	if (s->has_exit && s->wait_status && s->guard.proc < 0)
+		find_descriptors(s, &ignored);
+}
+
+static void reap(struct supervisor *s)
+{
+	struct error err;
+	int status;
+	s->result->duration_ms = clock_monotonic_ms() - s->guard.started_ms;
+	look_for_cause(s);
+	if (s->has_exit && s->wait_status)
+		kill_all(s);
+	/* What takes the kernel a while: everything else is done meanwhile. */
+	loop_unwatch(s->loop, s->socket);
+	end_standby(s);
+	guard_end(&s->guard);
+	streams_drain(&s->streams);
+	if (pidfd_reap(s->pidfd, true, &status, &s->usage, &err) < 0 && !s->has_failed)
+		on_failure(s, &err);
+	s->is_dead = true;
+	trace_step("init reaped");
+	if (!streams_have_output(&s->streams))
+		loop_stop(s->loop);
+	else if (s->has_limit) /* an end is an end, also for a reader that doesn't read */
+		loop_after(s->loop, DRAIN_MS, on_drained_long_enough, s);
+}
+
+/* Takes all that has come. When init says its last word it exits, and there is nothing to do but
+ * wait for that. Relays go on afterwards; a full pipe can't hold it up, since it kills its writers.
+ */
+static void take_packets(struct supervisor *s)
+{
+	struct error err;
+	int64_t magic;
+	while ((magic = peek(s->socket)) > 0)
+		if (take_packet(s, magic, &err)) {
+			on_failure(s, &err);
+			break;
+		}
+	if (s->has_exit || magic == 0)
+		reap(s);
+}
+
+static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct supervisor *s = ctx;
+	if (!s->is_dead)
+		take_packets(s);
+}
+
+/* Passes a signal on to the command. One that was typed is for the foreground of its terminal. It
+ * waits in the socket behind the spawn, should init not be there yet. A socket that is full or gone
+ * needs no signal. */
+static void pass_on(struct supervisor *s, int signo)
+{
+	struct error err;
+	bool is_typed = signo == SIGINT || signo == SIGQUIT || signo == SIGTSTP;
+	if (is_typed && streams_signal(&s->streams, signo))
+		return;
+	s->has_signaled = true;
+	init_client_signal(s->socket, COMMAND_ID, signo, &err);
+}
+
+/* Whether the user has asked often enough. At a terminal an interpreter or a shell that answers
+ * each time isn't ended by it. */
+static bool is_insisted(struct supervisor *s, int signo)
+{
+	uint64_t shown = streams_shown(&s->streams);
+	if (signo == SIGINT && shown != s->shown_at_cancel)
+		s->cancels = 0;
+	s->shown_at_cancel = shown;
+	return ++s->cancels >= CANCEL_AFTER;
+}
+
+static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
+{
+	struct supervisor *s = ctx;
+	int signo = (int)info->ssi_signo;
+	bool is_end = signo == SIGINT || signo == SIGTERM;
+	bool is_last = s->streams.io->ends_on_signal && (is_end || signo == SIGHUP);
+	if (s->is_dead) {
+		/* Who runs one job after the other must hear of it also between two of them. */
+		if (is_last && !s->has_limit) {
+			s->has_limit = true;
+			s->limit = REASON_CANCELED;
+		}
+		/* Only output is left, and whoever reads it doesn't. */
+		if (is_end || signo == SIGHUP)
+			loop_stop(loop);
+		return;
+	}
+	if (signo == SIGWINCH) {
+		streams_resize(&s->streams);
+		return;
+	}
+	if (signo == SIGTSTP && !streams_have_jobs(&s->streams)) {
+		stop_and_continue(s);
+		return;
+	}
+	if (signo == SIGCONT)
+		on_continue(s);
+	if (is_last) {
+		on_limit(s, REASON_CANCELED);
+		return;
+	}
+	if (is_end && (is_insisted(s, signo) || !s->has_spawned))
+		on_limit(s, REASON_CANCELED);
+	else if (s->has_spawned)
+		pass_on(s, signo);
+}
+
+static void on_relay_finished(void *ctx)
+{
+	struct supervisor *s = ctx;
+	if (s->is_dead && !streams_have_output(&s->streams))
+		loop_stop(s->loop);
+}
+
+static void on_relay_over(void *ctx)
+{
+	struct supervisor *s = ctx;
+	s->result->truncated = true;
+	on_limit(s, REASON_OUTPUT_LIMIT);
+}
+
+static void on_relay_failed(void *ctx, const struct error *err)
+{
+	on_failure(ctx, err);
+}
+
+static void on_tick(struct loop *loop, void *ctx)
+{
+	struct supervisor *s = ctx;
+	const struct sandbox_io *io = s->streams.io;
+	io->tick(io->ctx);
+	s->tick = loop_after(loop, TICK_MS, on_tick, s);
+}
+
+/* The child is there, and works. */
+static int begin(struct supervisor *s, const struct start *start, struct error *err)
+{
+	sigset_t set;
+	supervise_signals(&set);
+	s->relay_events =
+		(struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, s };
+	s->guard.loop = s->loop;
+	s->guard.init_socket = s->socket;
+	if (start->plan->limiter != LIMITER_WATCHDOG)
+		cgroup_sweep(
+			start->cgroups); /* what killed carrels left; the child is busy anyway */
+	if (guard_start(&s->guard, err) ||
+		loop_watch(s->loop, s->socket, EPOLLIN, on_socket, s, err) ||
+		loop_signals(s->loop, &set, on_signal, s, err))
+		return -1;
+	if (s->streams.io->tick)
+		s->tick = loop_after(s->loop, TICK_MS, on_tick, s);
+	loop_after(s->loop, guard_first_look_ms(&s->guard), on_first_look, s);
+	if (s->plan->tty) /* which the child has yet to make */
+		return 0;
+	return streams_start(&s->streams, s->loop, &s->relay_events, err);
+}
+
+static void judge(struct supervisor *s)
+{
+	struct result *result = s->result;
+	bool exited = s->has_exit && WIFEXITED(s->wait_status);
+	result->exit_status = exited ? WEXITSTATUS(s->wait_status) : 0;
+	result->signal = exited ? 0 : s->has_exit ? WTERMSIG(s->wait_status) : SIGKILL;
+	result->reason = exited ? REASON_EXITED : REASON_SIGNALED;
+	bool failed = !exited || result->exit_status != 0;
+	if (s->has_limit || guard_last_look(&s->guard, failed, &s->limit))
+		result->reason = s->limit;
+	uint64_t rss_kb =
+		s->usage.max_rss_kb > s->command_rss_kb ? s->usage.max_rss_kb : s->command_rss_kb;
+	result->cpu_ms = (s->usage.utime_us + s->usage.stime_us) / 1000;
+	result->max_rss_bytes = rss_kb * 1024;
+	guard_add_usage(&s->guard, result);
+}
+
+/* Returns when PID 1 is gone and all output has been passed on. */
+static int supervise(struct supervisor *s, const struct start *start, struct error *err)
+{
+	if (begin(s, start, err) || loop_run(s->loop, err))
+		on_failure(s, err);
+	if (!s->is_dead)
+		reap(s);
+	if (!s->has_failed)
+		judge(s);
+	/* Killed from outside before it was anything: by whom, nobody says. */
+	if (!s->has_failed && !is_up(s) && !s->has_limit && s->result->reason == REASON_SIGNALED) {
+		fail(err, ERR_FAILED, "the sandbox was killed while it started");
+		on_failure(s, err);
+	}
+	guard_stop(&s->guard);
+	stop_observing(s);
+	streams_stop(&s->streams);
+	if (s->has_failed)
+		*err = s->failure;
+	return s->has_failed ? -1 : 0;
+}
+
+static int start_and_supervise(struct supervisor *s, struct start *start, struct error *err)
+{
+	if (start_clone(start, &s->socket, &s->pidfd, &s->pid, err))
+		return -1;
+	if (start_let_go(start, s->socket, s->pid, err) || (!s->plan->tty && send_spawn(s, err)) ||
+		loop_new(&s->loop, err))
+		return start_abandon(s->pid, s->socket, err);
+	int failed = supervise(s, start, err);
+	loop_free(s->loop);
+	return failed;
 }
 
 /* Signals wait until the loop takes them; SIGPIPE and SIGXFSZ are error codes here. */
@@ -85,27 +591,32 @@ static int share_flag(bool **flag, struct error *err)
 int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
 	struct result *result, struct error *err)
 {
-	struct streams streams;
 	struct cgroup group;
 	struct start start;
-	auto_close int image = -1;
-	struct held_base disk_base = { 0 };
+	struct supervisor s = {
+		.plan = plan, .socket = -1, .pidfd = -1, .observer = -1, .result = result
+	};
 	const struct streams_kind kind = { plan->privileged,
 		{ plan->streams[0], plan->streams[1], plan->streams[2] }, plan->merged,
 		plan->mirrors, plan->limits.output_bytes };
 	sigset_t before;
+	*result = (struct result){ 0 };
+	s.guard = (struct guard){ .plan = plan, .cgroup = &group, .hit = on_limit, .ctx = &s };
 	cgroup_init(&group);
-	if (plan->counted_disk && guard_disk_check(plan, &disk_base, err))
+	if (guard_check_disk(plan, &s.guard.counted.base, err))
 		return -1;
 	hold_signals(&before);
 	start_init(&start, plan, cgroups, &group);
-	int failed = share_flag(&start.is_up, err) || streams_prepare(&streams, &kind, io, err) ||
-		     start_open_image(&image, err) || start_prepare(&start, err);
-	start.init_image = image;
+	int failed = streams_prepare(&s.streams, &kind, io, err) || share_flag(&start.is_up, err) ||
+		     start_open_image(&start.init_image, err) || start_prepare(&start, err);
+	s.is_up = start.is_up;
 	if (!failed)
-		failed = start_and_follow(&start, &streams, &disk_base, result, err);
+		failed = start_and_supervise(&s, &start, err);
+	fd_close(&s.socket);
+	fd_close(&s.pidfd);
+	fd_close(&start.init_image);
 	start_done(&start);
-	streams_done(&streams);
+	streams_done(&s.streams);
 	munmap(start.is_up, sizeof *start.is_up);
 	struct error cleanup;
 	if (cgroup_remove(&group, &cleanup) && !failed) {

@@ -7,6 +7,7 @@
  * 3. When the caller is killed, the kernel ends the sandbox (PDEATHSIG, and end of file on init's
  * socket). */
 #pragma once
+#include <signal.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "linux/cgroup.h"
@@ -28,3 +29,5 @@ struct sandbox_io {
  * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: the command. `cgroups` is what cgroup_probe found. */
 int sandbox_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
 	struct result *result, struct error *err);
+/* The signals that sandbox_run catches and passes on; blocked meanwhile. */
+void supervise_signals(sigset_t *set);

@@ -78,30 +78,36 @@ static int try_lock(int fd, uint32_t slot, short type, struct error *err)
 	return fail_errno(err, "lock uid %u of run/uids", slot);
 }
 
-static int fail_full(const struct slot_range *range, struct error *err)
+/* Locks the first free slot from `start` on; those of `used` (one bit a slot, or NULL) are ours
+ * already. */
+static int lock_free(int fd, struct slot_range range, uint32_t start, const uint64_t *used,
+	uint32_t *slot, struct error *err)
 {
-	return fail(err, ERR_LIMIT, "all %u sandbox uids are in use", range->count);
+	for (uint32_t i = 0; i < range.count; i++) {
+		uint32_t next = (start + i) % range.count;
+		if (used && used[next / 64] >> next % 64 & 1)
+			continue;
+		int locked = try_lock(fd, next, F_WRLCK, err);
+		if (locked < 0)
+			return -1;
+		if (!locked)
+			continue;
+		*slot = next;
+		return 0;
+	}
+	return fail(err, ERR_LIMIT, "all %u sandbox uids are in use", range.count);
 }
 
 int slot_take(const char *home, struct slot_range range, uint32_t *uid, int *fd, struct error *err)
 {
 	auto_close int uids = -1;
-	if (open_file(home, &uids, err))
-		return -1;
 	/* Begun at a different place by each process, the first try is nearly always free. */
-	uint32_t start = (uint32_t)getpid() % range.count;
-	for (uint32_t i = 0; i < range.count; i++) {
-		uint32_t slot = (start + i) % range.count;
-		int locked = try_lock(uids, slot, F_WRLCK, err);
-		if (locked < 0)
-			return -1;
-		if (!locked)
-			continue;
-		*uid = range.first + slot;
-		*fd = take_fd(&uids);
-		return 0;
-	}
-	return fail_full(&range, err);
+	uint32_t slot, start = (uint32_t)getpid() % range.count;
+	if (open_file(home, &uids, err) || lock_free(uids, range, start, NULL, &slot, err))
+		return -1;
+	*uid = range.first + slot;
+	*fd = take_fd(&uids);
+	return 0;
 }
 
 int slots_open(const char *home, struct slot_range range, struct slots *slots, struct error *err)
@@ -126,20 +132,13 @@ void slots_done(struct slots *slots)
 
 int slots_take(struct slots *slots, uint32_t *uid, struct error *err)
 {
-	for (uint32_t slot = slots->first_free; slot < slots->range.count; slot++) {
-		if (slots->used[slot / 64] >> slot % 64 & 1)
-			continue;
-		int locked = try_lock(slots->fd, slot, F_WRLCK, err);
-		if (locked < 0)
-			return -1;
-		if (!locked)
-			continue;
-		slots->used[slot / 64] |= 1ull << slot % 64;
-		slots->first_free = slot + 1;
-		*uid = slots->range.first + slot;
-		return 0;
-	}
-	return fail_full(&slots->range, err);
+	uint32_t slot;
+	if (lock_free(slots->fd, slots->range, slots->first_free, slots->used, &slot, err))
+		return -1;
+	slots->used[slot / 64] |= 1ull << slot % 64;
+	slots->first_free = slot + 1;
+	*uid = slots->range.first + slot;
+	return 0;
 }
 
 void slots_give(struct slots *slots, uint32_t uid)

@@ -13,6 +13,8 @@
 #include "base/str.h"
 #include "base/trace.h"
 #include "init/image.h"
+#include "linux/child.h"
+#include "linux/fd_message.h"
 #include "linux/memfd.h"
 #include "linux/namespace.h"
 #include "sandbox/start.h"
@@ -165,9 +167,9 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 	return 0;
 }
 
-int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error *err)
+int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err)
 {
-	const char *const names[FOUND_MAX] = { "proc", ".", measured + 1 };
+	const char *const names[WARM_FD_MAX] = { "proc", ".", measured + 1 };
 	char path[48];
 	str_format(path, sizeof path, "/proc/%d/root", (int)pid);
 	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -177,7 +179,7 @@ int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error
 		fail_errno(err, "open '%s'", path);
 		return is_exiting ? 1 : -1;
 	}
-	for (int i = 0; i < FOUND_MAX; i++) {
+	for (int i = 0; i < WARM_FD_MAX; i++) {
 		fds[i] = openat(root, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fds[i] >= 0)
 			continue;
@@ -187,6 +189,20 @@ int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error
 		return -1;
 	}
 	return 0;
+}
+
+int start_abandon(pid_t pid, int setup, struct error *err)
+{
+	struct setup_message message = { 0 };
+	int fds[SETUP_FD_MAX];
+	child_kill(&(struct child){ pid, -1, -1 });
+	int got = setup_receive(setup, false, &message, fds);
+	setup_close(fds);
+	if (got == 1 && message.type == SETUP_FAILED) {
+		*err = message.error;
+		error_adopt(err);
+	}
+	return -1;
 }
 
 /* The child works already, and waits for each only where it needs it. */
@@ -218,4 +234,51 @@ void start_done(struct start *start)
 	start->trees = NULL;
 	start_idmap_done(&start->idmap);
 	arena_done(&start->arena);
+}
+
+int setup_send(int socket, struct setup_message *message, const int *fds, int count)
+{
+	int packed[SETUP_FD_MAX], packed_count = 0;
+	message->present = 0;
+	for (int i = 0; i < count; i++) {
+		if (fds[i] < 0)
+			continue;
+		message->present |= 1u << i;
+		packed[packed_count++] = fds[i];
+	}
+	struct iovec part = { message, sizeof *message };
+	ssize_t sent = fd_message_send(socket, &part, 1, packed, packed_count, 0);
+	return sent == (ssize_t)sizeof *message ? 0 : -1;
+}
+
+int setup_receive(int socket, bool wait, struct setup_message *message, int fds[SETUP_FD_MAX])
+{
+	struct fd_message came;
+	for (int i = 0; i < SETUP_FD_MAX; i++)
+		fds[i] = -1;
+	ssize_t got;
+	/* A peer that died with unread packets leaves one ECONNRESET in front of what it said. */
+	do
+		got = fd_message_receive(
+			socket, message, sizeof *message, wait ? 0 : MSG_DONTWAIT, &came);
+	while (got < 0 && errno == ECONNRESET);
+	if (got <= 0)
+		return got == 0 ? 0 : -1;
+	int taken = 0;
+	bool is_whole = got == (ssize_t)sizeof *message;
+	for (int i = 0; i < SETUP_FD_MAX; i++)
+		if (is_whole && message->present & 1u << i && taken < came.fd_count)
+			fds[i] = came.fds[taken++];
+	fd_message_close(&came, taken);
+	if (!is_whole || message->magic != SETUP_MAGIC) {
+		errno = EPROTO;
+		return -1;
+	}
+	return 1;
+}
+
+void setup_close(int fds[SETUP_FD_MAX])
+{
+	for (int i = 0; i < SETUP_FD_MAX; i++)
+		fd_close(&fds[i]);
 }

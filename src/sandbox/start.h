@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "linux/cgroup.h"
 #include "plan/plan.h"
+#include "sandbox/isolation.h"
 
 /* One packet from the child before it becomes carrel-init: descriptors, or why it failed. The magic
  * differs from init's, so that neither can be taken for the other. */
@@ -64,21 +65,20 @@ struct start {
 void start_init(struct start *start, const struct plan *plan, const struct cgroup_host *cgroups,
 	struct cgroup *group);
 void start_done(struct start *start); /* closes the trees; the rest is the caller's */
-/* A copy of carrel-init that nobody can change, at no path of the host; yours to close. */
-int start_open_image(int *image, struct error *err);
 /* The control group of a plan, as to its limits. */
 void start_want_cgroup(const struct plan *plan, struct cgroup_want *want);
 /* Opens what the parent must open. */
 int start_prepare(struct start *start, struct error *err);
 /* Clones. The child doesn't return; *setup (this end of the socket) and *pidfd are yours. */
 int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err);
-/* Descriptors (O_PATH, yours) of a sandbox that is up: its /proc, its root, and `measured` (a mount
- * point of its root, which nobody inside can change). `pid` is its PID 1, a child that hasn't been
- * reaped. Returns 1, with an error set, when that process is exiting. */
-enum start_found { FOUND_PROC, FOUND_ROOT, FOUND_MEASURED, FOUND_MAX };
-int start_find(pid_t pid, const char *measured, int fds[FOUND_MAX], struct error *err);
+/* Descriptors (O_PATH, yours) of a sandbox that is up: its /proc, its root, and as its workspace
+ * `measured` (a mount point of its root, which nobody inside can change). `pid` is its PID 1, a
+ * child that hasn't been reaped. Returns 1, with an error set, when that process is exiting. */
+int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err);
 /* What the child needs of us before it can go on. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);
+/* Ends and reaps the child. *err becomes its own reason, if it failed by itself before. -1. */
+int start_abandon(pid_t pid, int setup, struct error *err);
 
 /* The child's whole life after clone; doesn't return. */
 _Noreturn void child_main(struct start *start);
@@ -95,3 +95,4 @@ int setup_send(int socket, struct setup_message *message, const int *fds, int co
 /* Takes one, without waiting unless `wait`: 1, 0 at end of file, -1 with errno (EAGAIN: nothing
  * yet). fds not sent are -1; the others are yours. */
 int setup_receive(int socket, bool wait, struct setup_message *message, int fds[SETUP_FD_MAX]);
+void setup_close(int fds[SETUP_FD_MAX]);

@@ -270,7 +270,8 @@ static int start_relay(struct streams *streams, unsigned index, struct loop *loo
 		relay_open_output(relay, index == TERMINAL ? find_shown(streams) : (int)index);
 	if (relay->from < 0 || (relay->to < 0 && !captured))
 		return fail_errno(err, "relay %s", names[index]);
-	return relay_start(relay, err);
+	relay_start(relay);
+	return 0;
 }
 
 int streams_start(struct streams *streams, struct loop *loop, const struct relay_events *events,
