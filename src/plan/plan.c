@@ -48,7 +48,8 @@ static const char *const proc_masks[] = {
 	"/proc/iomem",
 };
 static const char *const proc_read_only[] = { "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs" };
-static const char *const devices[] = { "null", "zero", "full", "random", "urandom", "tty" };
+static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+	"/dev/urandom", "/dev/tty" };
 
 static const struct plan_node own_nodes[] = {
 	{ NODE_DIRECTORY, "/etc", NULL, 0755 },
@@ -130,30 +131,39 @@ static uint64_t tmpfs_default(uint64_t memory)
 	return least_of(LIMIT_DISK_DEFAULT, memory / 2);
 }
 
-static int fill_limits(const struct plan_options *options, struct plan *plan, struct error *err)
+struct builder {
+	const struct plan_options *options;
+	const struct plan_facts *facts;
+	struct arena *arena;
+	struct plan plan;
+};
+
+static int fill_limits(struct builder *b, struct error *err)
 {
-	struct limits *limits = &plan->limits;
-	*limits = options->limits;
+	struct limits *limits = &b->plan.limits;
+	*limits = b->options->limits;
 	if (limits_fill(limits, err))
 		return -1;
 	/* A tmpfs counts as memory: one larger than the memory limit would end in an OOM kill, not
 	 * in "no space left on device". */
-	if (!options->limits.disk_bytes)
-		limits->disk_bytes = plan->workspace->upper || options->stage
+	if (!b->options->limits.disk_bytes)
+		limits->disk_bytes = b->plan.workspace->upper || b->options->stage
 					     ? 0
 					     : tmpfs_default(limits->memory_bytes);
-	if (!limits->output_bytes && options->captured)
+	if (!limits->output_bytes && b->options->captured)
 		limits->output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
-	plan->measured = options->stage ? PLAN_ENV : PLAN_WORKSPACE;
-	plan->counted_disk = (plan->workspace->upper || options->stage) && limits->disk_bytes;
-	plan->root_bytes = plan->limits.tmp_bytes + (256 << 10); /* for our own nodes and views */
-	plan->root_inodes = inodes_for(plan->limits.tmp_bytes) + 256;
+	b->plan.measured = b->options->stage ? PLAN_ENV : PLAN_WORKSPACE;
+	b->plan.counted_disk =
+		(b->plan.workspace->upper || b->options->stage) && limits->disk_bytes;
+	b->plan.root_bytes =
+		b->plan.limits.tmp_bytes + (256 << 10); /* for our own nodes and views */
+	b->plan.root_inodes = inodes_for(b->plan.limits.tmp_bytes) + 256;
 	return 0;
 }
 
-static void add_rlimits(struct arena *arena, struct plan *plan)
+static void add_rlimits(struct builder *b)
 {
-	const struct limits *limits = &plan->limits;
+	const struct limits *limits = &b->plan.limits;
 	/* carrel-init is a task of the sandbox too, but not the user's. */
 	const struct plan_rlimit always[] = {
 		/* One byte, which no core fits in. Zero would still feed a core handler of the host
@@ -165,29 +175,31 @@ static void add_rlimits(struct arena *arena, struct plan *plan)
 		{ RLIMIT_NPROC, "nproc", limits->pids + 1 },
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
-		vec_push(arena, &plan->rlimits, always[i]);
+		vec_push(b->arena, &b->plan.rlimits, always[i]);
 	/* The backstop for one process; the sum is counted. A carrel-init that stays is one too. */
-	if (limits->cpu_time_ms && !plan->warm)
-		vec_push(arena, &plan->rlimits,
+	if (limits->cpu_time_ms && !b->plan.warm)
+		vec_push(b->arena, &b->plan.rlimits,
 			(struct plan_rlimit){ RLIMIT_CPU, "cpu", limits->cpu_time_ms / 1000 + 2 });
 	/* No RLIMIT_DATA, not even where a watchdog counts memory: it counts what is mapped, and
 	 * sanitizers map terabytes of shadow that they never touch (docs/design/0006). */
-	if (plan->counted_disk)
-		vec_push(arena, &plan->rlimits,
+	if (b->plan.counted_disk)
+		vec_push(b->arena, &b->plan.rlimits,
 			(struct plan_rlimit){ RLIMIT_FSIZE, "fsize", limits->disk_bytes });
 }
 
-static void add_mount(struct arena *arena, struct plan *plan, struct plan_mount mount)
+static void add_mount(struct builder *b, struct plan_mount mount)
 {
-	vec_push(arena, &plan->mounts, mount);
+	if (mount.source_kind == PATH_ABSENT) /* it has no source, or a tree */
+		mount.source_kind = PATH_DIRECTORY;
+	vec_push(b->arena, &b->plan.mounts, mount);
 }
 
 /* Whether the user shows something else at `path`, or in place of a directory around it. Only for
  * what is optional: /etc itself and the program trees stay. */
-static bool is_replaced(const struct plan_options *options, const char *path)
+static bool is_replaced(const struct builder *b, const char *path)
 {
-	for (size_t i = 0; i < options->binds.count; i++) {
-		const char *target = options->binds.items[i].target;
+	for (size_t i = 0; i < b->options->binds.count; i++) {
+		const char *target = b->options->binds.items[i].target;
 		bool is_optional = !strncmp(target, "/etc/", 5) || !strncmp(target, "/var/", 5);
 		if (is_optional && path_is_beneath(path, target))
 			return true;
@@ -195,194 +207,164 @@ static bool is_replaced(const struct plan_options *options, const char *path)
 	return false;
 }
 
-static void add_system(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan)
+static void add_system(struct builder *b)
 {
 	for (size_t i = 0; i < COUNT(own_nodes); i++)
-		vec_push(arena, &plan->nodes, own_nodes[i]);
-	for (size_t i = 0; i < facts->host_paths.count; i++) {
-		const struct plan_host_path *path = &facts->host_paths.items[i];
-		if (is_replaced(options, path->path))
+		vec_push(b->arena, &b->plan.nodes, own_nodes[i]);
+	for (size_t i = 0; i < b->facts->host_paths.count; i++) {
+		const struct plan_host_path *path = &b->facts->host_paths.items[i];
+		if (is_replaced(b, path->path))
 			continue;
 		if (path->kind == PATH_LINK)
-			vec_push(arena, &plan->nodes,
+			vec_push(b->arena, &b->plan.nodes,
 				(struct plan_node){ NODE_LINK, path->path, path->link, 0 });
 		else
-			add_mount(arena, plan,
-				(struct plan_mount){ .kind = MOUNT_BIND,
-					.source = path->source ? "/" : path->path,
-					.beneath = path->source ? path->source + 1 : NULL,
-					.target = path->path,
-					.flags = MOUNT_RO | MOUNT_NODEV,
-					.source_kind = path->kind });
+			add_mount(b, (struct plan_mount){ .kind = MOUNT_BIND,
+					     .source = path->source ? "/" : path->path,
+					     .beneath = path->source ? path->source + 1 : NULL,
+					     .target = path->path,
+					     .flags = MOUNT_RO | MOUNT_NODEV,
+					     .source_kind = path->kind });
 	}
 }
 
-static void add_devices(struct arena *arena, struct plan *plan)
-{
-	for (size_t i = 0; i < COUNT(devices); i++) {
-		const char *path = arena_printf(arena, "/dev/%s", devices[i]);
-		add_mount(arena, plan,
-			(struct plan_mount){ .kind = MOUNT_BIND,
-				.source = path,
-				.target = path,
-				.flags = MOUNT_RO,
-				.source_kind = PATH_FILE });
-	}
-	add_mount(arena, plan,
-		(struct plan_mount){ .kind = MOUNT_DEVPTS,
-			.target = "/dev/pts",
-			.flags = MOUNT_NOEXEC,
-			.source_kind = PATH_DIRECTORY });
-}
-
-static void add_proc(struct arena *arena, struct plan *plan)
-{
-	add_mount(arena, plan,
-		(struct plan_mount){ .kind = MOUNT_PROC,
-			.target = "/proc",
-			.flags = MOUNT_NODEV | MOUNT_NOEXEC,
-			.source_kind = PATH_DIRECTORY });
-	for (size_t i = 0; i < COUNT(proc_masks); i++)
-		vec_push(arena, &plan->masks, proc_masks[i]);
-	for (size_t i = 0; i < COUNT(proc_read_only); i++)
-		vec_push(arena, &plan->read_only, proc_read_only[i]);
-}
-
-static void add_bind(struct arena *arena, const struct plan_facts *facts, struct plan *plan,
-	const struct plan_bind *bind, const char *target, unsigned flags)
+static void add_bind(
+	struct builder *b, const struct plan_bind *bind, const char *target, unsigned flags)
 {
 	const char *source = bind->source, *beneath = bind->beneath;
-	size_t home_len = plan->home ? strlen(plan->home) : 0;
-	if (home_len && !beneath && path_is_beneath(source, plan->home) && source[home_len]) {
+	size_t home_len = b->plan.home ? strlen(b->plan.home) : 0;
+	if (home_len && !beneath && path_is_beneath(source, b->plan.home) && source[home_len]) {
 		beneath = source + home_len + 1;
-		source = plan->home;
+		source = b->plan.home;
 	}
-	add_mount(arena, plan,
-		(struct plan_mount){ .kind = MOUNT_BIND,
-			.source = source,
-			.beneath = beneath,
-			.target = target,
-			.flags = flags | MOUNT_NODEV | MOUNT_USER,
-			.source_kind = bind->kind,
-			.idmap = facts->privileged,
-			.owner_uid = bind->owner_uid,
-			.owner_gid = bind->owner_gid });
+	add_mount(b, (struct plan_mount){ .kind = MOUNT_BIND,
+			     .source = source,
+			     .beneath = beneath,
+			     .target = target,
+			     .flags = flags | MOUNT_NODEV | MOUNT_USER,
+			     .source_kind = bind->kind,
+			     .idmap = b->plan.privileged,
+			     .owner_uid = bind->owner_uid,
+			     .owner_gid = bind->owner_gid });
 }
 
-static void add_scratch(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan)
+/* What every sandbox has of its own. */
+static void add_own(struct builder *b)
 {
-	static const struct {
-		const char *path;
-		unsigned mode;
-	} scratch[] = { { "/tmp", 01777 }, { PLAN_CACHE, 0700 }, { "/dev/shm", 01777 } };
-	for (size_t i = 0; i < COUNT(scratch); i++) {
-		if (options->cache && !strcmp(scratch[i].path, PLAN_CACHE)) {
-			add_bind(arena, facts, plan, options->cache, PLAN_CACHE, 0);
-			continue;
-		}
-		add_mount(arena, plan,
-			(struct plan_mount){ .kind = MOUNT_SCRATCH,
-				.target = scratch[i].path,
-				.flags = MOUNT_NODEV,
-				.source_kind = PATH_DIRECTORY,
-				.mode = scratch[i].mode });
-	}
+	static const struct plan_mount mounts[] = {
+		{ .kind = MOUNT_DEVPTS, .target = "/dev/pts", .flags = MOUNT_NOEXEC },
+		{ .kind = MOUNT_PROC, .target = "/proc", .flags = MOUNT_NODEV | MOUNT_NOEXEC },
+		{ .kind = MOUNT_VIEWS,
+			.target = PLAN_SYS,
+			.flags = MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC },
+		{ .kind = MOUNT_SCRATCH, .target = "/tmp", .flags = MOUNT_NODEV, .mode = 01777 },
+		{ .kind = MOUNT_SCRATCH, .target = PLAN_CACHE, .flags = MOUNT_NODEV, .mode = 0700 },
+		{ .kind = MOUNT_SCRATCH,
+			.target = "/dev/shm",
+			.flags = MOUNT_NODEV,
+			.mode = 01777 },
+	};
+	for (size_t i = 0; i < COUNT(devices); i++)
+		add_mount(b, (struct plan_mount){ .kind = MOUNT_BIND,
+				     .source = devices[i],
+				     .target = devices[i],
+				     .flags = MOUNT_RO,
+				     .source_kind = PATH_FILE });
+	for (size_t i = 0; i < COUNT(mounts); i++)
+		if (b->options->cache && !strcmp(mounts[i].target, PLAN_CACHE))
+			add_bind(b, b->options->cache, PLAN_CACHE, 0);
+		else
+			add_mount(b, mounts[i]);
+	for (size_t i = 0; i < COUNT(proc_masks); i++)
+		vec_push(b->arena, &b->plan.masks, proc_masks[i]);
+	for (size_t i = 0; i < COUNT(proc_read_only); i++)
+		vec_push(b->arena, &b->plan.read_only, proc_read_only[i]);
+	plan_add_views(b->facts, b->arena, &b->plan);
 }
 
 /* A bind alone doesn't protect .git/hooks: `mv .git x` would free the name. So .git is bound on
  * itself first, which makes it busy; what is below comes read-only on top. */
-static int add_protection(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan, struct error *err)
+static int add_protection(struct builder *b, struct error *err)
 {
-	for (size_t i = 0; i < facts->protect.count; i++) {
-		const struct plan_host_path *name = &facts->protect.items[i];
+	for (size_t i = 0; i < b->facts->protect.count; i++) {
+		const struct plan_host_path *name = &b->facts->protect.items[i];
 		bool is_linked = name->links > 1 && name->kind == PATH_FILE;
 		if (is_linked || name->kind == PATH_LINK)
 			return fail_hint(err, ERR_UNAVAILABLE,
 				"--writable-config runs the command without this protection",
-				"'%s/%s' %s and can't be made read-only", options->dir->source,
+				"'%s/%s' %s and can't be made read-only", b->options->dir->source,
 				name->path,
 				is_linked ? "has other names (hard links)" : "is a symbolic link");
-		struct plan_bind bind = *options->dir;
+		struct plan_bind bind = *b->options->dir;
 		bind.kind = name->kind;
 		bool is_git = !strcmp(name->path, ".git") && name->kind == PATH_DIRECTORY;
-		add_bind(arena, facts, plan, &bind,
-			arena_printf(arena, PLAN_WORKSPACE "/%s", name->path),
+		add_bind(b, &bind, arena_printf(b->arena, PLAN_WORKSPACE "/%s", name->path),
 			is_git ? 0 : MOUNT_RO);
-		struct plan_mount *mount = &plan->mounts.items[plan->mounts.count - 1];
-		mount->beneath = mount->beneath
-					 ? arena_printf(arena, "%s/%s", mount->beneath, name->path)
-					 : name->path;
+		struct plan_mount *mount = &b->plan.mounts.items[b->plan.mounts.count - 1];
+		mount->beneath =
+			mount->beneath ? arena_printf(b->arena, "%s/%s", mount->beneath, name->path)
+				       : name->path;
 	}
 	return 0;
 }
 
-static void add_tmpfs(
-	struct arena *arena, struct plan *plan, const char *target, uint64_t bytes, unsigned flags)
+static void add_tmpfs(struct builder *b, const char *target, uint64_t bytes, unsigned flags)
 {
-	add_mount(arena, plan,
-		(struct plan_mount){ .kind = MOUNT_TMPFS,
-			.target = target,
-			.flags = MOUNT_NODEV | flags,
-			.source_kind = PATH_DIRECTORY,
-			.size_bytes = bytes,
-			.inodes = inodes_for(bytes),
-			.mode = 0755 });
+	add_mount(b, (struct plan_mount){ .kind = MOUNT_TMPFS,
+			     .target = target,
+			     .flags = MOUNT_NODEV | flags,
+			     .source_kind = PATH_DIRECTORY,
+			     .size_bytes = bytes,
+			     .inodes = inodes_for(bytes),
+			     .mode = 0755 });
 }
 
 /* The layers come first, where the overlay finds them; as does what is at `upper`. */
-static void add_overlay(const struct plan_facts *facts, struct arena *arena, struct plan *plan,
-	const struct plan_tree *tree, const char *upper)
+static void add_overlay(struct builder *b, const struct plan_tree *tree, const char *upper)
 {
-	struct plan_bind part = { .kind = PATH_DIRECTORY,
-		.source = tree->base,
+	struct plan_bind part = { .source = tree->base,
 		.beneath = tree->layers,
 		.owner_uid = tree->owner_uid,
 		.owner_gid = tree->owner_gid };
-	add_bind(arena, facts, plan, &part, PLAN_LAYERS, MOUNT_RO | MOUNT_STAGING);
+	add_bind(b, &part, PLAN_LAYERS, MOUNT_RO | MOUNT_STAGING);
 	part.beneath = tree->upper;
 	if (tree->upper)
-		add_bind(arena, facts, plan, &part, PLAN_UPPER, MOUNT_STAGING);
-	add_mount(arena, plan,
-		(struct plan_mount){ .kind = MOUNT_OVERLAY,
-			.target = tree->target,
-			.flags = MOUNT_NODEV,
-			.source_kind = PATH_DIRECTORY,
-			.tree = tree,
-			.upper = upper });
+		add_bind(b, &part, PLAN_UPPER, MOUNT_STAGING);
+	add_mount(b, (struct plan_mount){ .kind = MOUNT_OVERLAY,
+			     .target = tree->target,
+			     .flags = MOUNT_NODEV,
+			     .source_kind = PATH_DIRECTORY,
+			     .tree = tree,
+			     .upper = upper });
 }
 
 /* Those whose changes are gone afterwards share one tmpfs: one thing to bound and to count. */
-static void add_environments(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan)
+static void add_environments(struct builder *b)
 {
 	bool has_tmpfs = false;
-	if (options->stage)
-		add_bind(arena, facts, plan, options->stage, PLAN_ENV, 0);
-	for (size_t i = 0; i < plan->environments.count; i++) {
-		const struct plan_tree *tree = plan->environments.items[i];
+	if (b->options->stage)
+		add_bind(b, b->options->stage, PLAN_ENV, 0);
+	for (size_t i = 0; i < b->plan.environments.count; i++) {
+		const struct plan_tree *tree = b->plan.environments.items[i];
 		if (tree->upper)
 			continue;
 		if (!has_tmpfs)
-			add_tmpfs(arena, plan, PLAN_UPPER, tmpfs_default(plan->limits.memory_bytes),
+			add_tmpfs(b, PLAN_UPPER, tmpfs_default(b->plan.limits.memory_bytes),
 				MOUNT_STAGING);
 		has_tmpfs = true;
-		add_overlay(facts, arena, plan, tree, arena_printf(arena, PLAN_UPPER "/%zu", i));
+		add_overlay(b, tree, arena_printf(b->arena, PLAN_UPPER "/%zu", i));
 	}
-	for (size_t i = 0; i < plan->environments.count; i++)
-		if (plan->environments.items[i]->upper)
-			add_overlay(facts, arena, plan, plan->environments.items[i], PLAN_UPPER);
+	for (size_t i = 0; i < b->plan.environments.count; i++)
+		if (b->plan.environments.items[i]->upper)
+			add_overlay(b, b->plan.environments.items[i], PLAN_UPPER);
 }
 
-static const struct plan_tree *find_workspace(
-	const struct plan_options *options, struct arena *arena)
+static const struct plan_tree *find_workspace(struct builder *b)
 {
-	const struct plan_bind *dir = options->dir;
-	struct plan_tree *tree = arena_alloc(arena, sizeof *tree);
-	if (options->workspace)
-		*tree = *options->workspace;
+	const struct plan_bind *dir = b->options->dir;
+	struct plan_tree *tree = arena_alloc(b->arena, sizeof *tree);
+	if (b->options->workspace)
+		*tree = *b->options->workspace;
 	else if (dir)
 		*tree = (struct plan_tree){ .base = dir->source,
 			.upper = dir->beneath ? dir->beneath : ".",
@@ -392,32 +374,31 @@ static const struct plan_tree *find_workspace(
 	return tree;
 }
 
-static int add_workspace(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan, struct error *err)
+static int add_workspace(struct builder *b, struct error *err)
 {
-	const struct plan_tree *tree = plan->workspace;
-	if (options->workspace) {
+	const struct plan_tree *tree = b->plan.workspace;
+	if (b->options->workspace) {
 		if (!tree->upper) {
-			add_tmpfs(arena, plan, PLAN_UPPER, plan->limits.disk_bytes, MOUNT_STAGING);
-			plan->mounts.items[plan->mounts.count - 1].tree = tree;
+			add_tmpfs(b, PLAN_UPPER, b->plan.limits.disk_bytes, MOUNT_STAGING);
+			b->plan.mounts.items[b->plan.mounts.count - 1].tree = tree;
 		}
-		add_overlay(facts, arena, plan, tree, tree->upper ? PLAN_UPPER : PLAN_UPPER "/w");
+		add_overlay(b, tree, tree->upper ? PLAN_UPPER : PLAN_UPPER "/w");
 		return 0;
 	}
-	if (!options->dir) {
-		add_tmpfs(arena, plan, PLAN_WORKSPACE,
-			options->stage ? tmpfs_default(plan->limits.memory_bytes)
-				       : plan->limits.disk_bytes,
+	if (!b->options->dir) {
+		add_tmpfs(b, PLAN_WORKSPACE,
+			b->options->stage ? tmpfs_default(b->plan.limits.memory_bytes)
+					  : b->plan.limits.disk_bytes,
 			0);
 		return 0;
 	}
-	if (options->dir->kind != PATH_DIRECTORY)
+	if (b->options->dir->kind != PATH_DIRECTORY)
 		return fail(
-			err, ERR_INVALID, "--dir '%s' is not a directory", options->dir->source);
-	add_bind(arena, facts, plan, options->dir, PLAN_WORKSPACE, 0);
-	if (options->writable_config)
+			err, ERR_INVALID, "--dir '%s' is not a directory", b->options->dir->source);
+	add_bind(b, b->options->dir, PLAN_WORKSPACE, 0);
+	if (b->options->writable_config)
 		return 0;
-	return add_protection(options, facts, arena, plan, err);
+	return add_protection(b, err);
 }
 
 static int check_target(const char *target, struct error *err)
@@ -460,68 +441,66 @@ int plan_parse_bind(
 }
 
 /* Where a path inside really lies: /var/tmp is a link to /tmp, and a mount can't go through one. */
-static const char *follow_links(const struct plan *plan, const char *target, struct arena *arena)
+static const char *follow_links(struct builder *b, const char *target)
 {
-	for (size_t i = 0; i < plan->nodes.count; i++) {
-		const struct plan_node *node = &plan->nodes.items[i];
+	for (size_t i = 0; i < b->plan.nodes.count; i++) {
+		const struct plan_node *node = &b->plan.nodes.items[i];
 		if (node->kind != NODE_LINK || !path_is_beneath(target, node->path) ||
 			!strcmp(target, node->path))
 			continue;
 		size_t above = (size_t)(path_basename(node->path) - node->path);
-		const char *leads = path_normalize(arena,
-			above > 1 ? arena_bytes(arena, node->path, above - 1) : "/", node->text);
-		return arena_printf(arena, "%s%s", leads, target + strlen(node->path));
+		const char *leads = path_normalize(b->arena,
+			above > 1 ? arena_bytes(b->arena, node->path, above - 1) : "/", node->text);
+		return arena_printf(b->arena, "%s%s", leads, target + strlen(node->path));
 	}
 	return target;
 }
 
-static void add_user_binds(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan)
+static void add_user_binds(struct builder *b)
 {
 	/* Shorter targets first, so that a parent never hides its child. */
-	size_t count = options->binds.count;
-	const struct plan_bind **order = arena_array(arena, count + 1, sizeof *order);
+	size_t count = b->options->binds.count;
+	const struct plan_bind **order = arena_array(b->arena, count + 1, sizeof *order);
 	for (size_t i = 0; i < count; i++) {
-		const struct plan_bind *bind = &options->binds.items[i];
+		const struct plan_bind *bind = &b->options->binds.items[i];
 		size_t at = i;
 		for (; at > 0 && strlen(order[at - 1]->target) > strlen(bind->target); at--)
 			order[at] = order[at - 1];
 		order[at] = bind;
 	}
 	for (size_t i = 0; i < count; i++)
-		add_bind(arena, facts, plan, order[i], follow_links(plan, order[i]->target, arena),
+		add_bind(b, order[i], follow_links(b, order[i]->target),
 			order[i]->read_only ? MOUNT_RO : 0);
 }
 
 /* An empty directory in place of carrel's home. Root's sandboxes have a uid that can't enter the
  * home. */
-static void hide_home(struct arena *arena, struct plan *plan)
+static void hide_home(struct builder *b)
 {
-	const char *home = plan->home;
-	size_t count = plan->mounts.count;
+	const char *home = b->plan.home;
+	size_t count = b->plan.mounts.count;
 	for (size_t i = 0; home && i < count; i++) {
-		const struct plan_mount *mount = &plan->mounts.items[i];
+		const struct plan_mount *mount = &b->plan.mounts.items[i];
 		const char *shown = mount->source;
 		if (!(mount->flags & MOUNT_USER))
 			continue;
 		if (mount->beneath)
-			shown = path_normalize(arena, shown, mount->beneath);
+			shown = path_normalize(b->arena, shown, mount->beneath);
 		size_t len = strlen(shown);
 		if (path_is_beneath(home, shown) && home[len])
-			add_tmpfs(arena, plan,
-				arena_printf(arena, "%s%s", mount->target, home + len),
+			add_tmpfs(b, arena_printf(b->arena, "%s%s", mount->target, home + len),
 				HIDDEN_BYTES, MOUNT_RO);
 	}
 }
 
 /* Nothing is ever created in a directory of the user's. */
-static void choose_targets(struct plan *plan)
+static void choose_targets(struct builder *b)
 {
-	for (size_t i = 0; i < plan->mounts.count; i++) {
-		struct plan_mount *mount = &plan->mounts.items[i];
+	for (size_t i = 0; i < b->plan.mounts.count; i++) {
+		struct plan_mount *mount = &b->plan.mounts.items[i];
 		mount->make_target = mount->in_root = true;
 		for (size_t j = 0; j < i; j++) {
-			const struct plan_mount *other = &plan->mounts.items[j];
+			const struct plan_mount *other = &b->plan.mounts.items[j];
 			if (other->flags & MOUNT_STAGING ||
 				!path_is_beneath(mount->target, other->target))
 				continue;
@@ -532,10 +511,10 @@ static void choose_targets(struct plan *plan)
 	}
 }
 
-static void add_rules(const struct plan_facts *facts, struct arena *arena, struct plan *plan)
+static void add_rules(struct builder *b)
 {
-	plan->landlock_abi = facts->landlock_abi;
-	plan->landlock_writes = facts->landlock_writes;
+	b->plan.landlock_abi = b->facts->landlock_abi;
+	b->plan.landlock_writes = b->facts->landlock_writes;
 	/* TRUNCATE is refused by the read-only mounts; granted here, the kernel needn't look for
 	 * the rule that does at every open. */
 	const struct plan_rule always[] = {
@@ -543,12 +522,12 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 		{ "/dev", ACCESS_READ | ACCESS_DEVICE | ACCESS_TRUNCATE },
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
-		vec_push(arena, &plan->rules, always[i]);
-	for (size_t i = 0; i < plan->mounts.count; i++) {
-		const struct plan_mount *mount = &plan->mounts.items[i];
+		vec_push(b->arena, &b->plan.rules, always[i]);
+	for (size_t i = 0; i < b->plan.mounts.count; i++) {
+		const struct plan_mount *mount = &b->plan.mounts.items[i];
 		/* Says what the rule for / says, and ends the kernel's search earlier. */
 		if (!strcmp(mount->target, "/usr"))
-			vec_push(arena, &plan->rules,
+			vec_push(b->arena, &b->plan.rules,
 				(struct plan_rule){ mount->target,
 					ACCESS_READ | ACCESS_EXECUTE | ACCESS_TRUNCATE });
 		if (mount->flags & (MOUNT_STAGING | MOUNT_RO))
@@ -557,16 +536,15 @@ static void add_rules(const struct plan_facts *facts, struct arena *arena, struc
 			       mount->kind == MOUNT_OVERLAY;
 		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER;
 		if (is_ours || is_bind)
-			vec_push(arena, &plan->rules,
+			vec_push(b->arena, &b->plan.rules,
 				(struct plan_rule){ mount->target,
 					ACCESS_READ | ACCESS_EXECUTE | ACCESS_WRITE });
 	}
 }
 
-static int choose_streams(const struct plan_options *options, const struct plan_facts *facts,
-	struct plan *plan, struct error *err)
+static int choose_streams(struct builder *b, struct error *err)
 {
-	if (options->tty && options->captured)
+	if (b->options->tty && b->options->captured)
 		return fail(err, ERR_INVALID,
 			"-t and -o json can't be combined: a terminal does not separate stdout and "
 			"stderr");
@@ -575,26 +553,27 @@ static int choose_streams(const struct plan_options *options, const struct plan_
 		 * /proc/self/fd, and who has a terminal reads what is typed to others. A pipe or
 		 * /dev/null gives no more than it is. */
 		enum plan_stream direct =
-			facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
-		if (options->warm)
-			plan->streams[i] = STREAM_EMPTY;
-		else if (i == 0 && (options->no_input || (options->tty && !options->interactive)))
-			plan->streams[i] = STREAM_EMPTY;
-		else if (options->tty)
-			plan->streams[i] = STREAM_TTY;
-		else if (i > 0 && options->captured)
-			plan->streams[i] = STREAM_CAPTURED;
-		else if (facts->streams[i] == STREAM_TERMINAL)
-			plan->streams[i] = STREAM_TTY;
-		else if (i > 0 && plan->limits.output_bytes)
-			plan->streams[i] = STREAM_RELAYED;
+			b->facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
+		if (b->options->warm)
+			b->plan.streams[i] = STREAM_EMPTY;
+		else if (i == 0 &&
+			 (b->options->no_input || (b->options->tty && !b->options->interactive)))
+			b->plan.streams[i] = STREAM_EMPTY;
+		else if (b->options->tty)
+			b->plan.streams[i] = STREAM_TTY;
+		else if (i > 0 && b->options->captured)
+			b->plan.streams[i] = STREAM_CAPTURED;
+		else if (b->facts->streams[i] == STREAM_TERMINAL)
+			b->plan.streams[i] = STREAM_TTY;
+		else if (i > 0 && b->plan.limits.output_bytes)
+			b->plan.streams[i] = STREAM_RELAYED;
 		else
-			plan->streams[i] = direct;
-		plan->tty |= plan->streams[i] == STREAM_TTY;
+			b->plan.streams[i] = direct;
+		b->plan.tty |= b->plan.streams[i] == STREAM_TTY;
 	}
-	plan->mirrors = plan->tty && !options->tty;
-	plan->merged = facts->same_output && plan->streams[1] == STREAM_RELAYED &&
-		       plan->streams[2] == STREAM_RELAYED;
+	b->plan.mirrors = b->plan.tty && !b->options->tty;
+	b->plan.merged = b->facts->same_output && b->plan.streams[1] == STREAM_RELAYED &&
+			 b->plan.streams[2] == STREAM_RELAYED;
 	return 0;
 }
 
@@ -609,40 +588,40 @@ void plan_set_env(struct arena *arena, text_list *env, const char *entry)
 		vec_push(arena, env, entry);
 }
 
-static int add_env(const struct plan_options *options, const struct plan_facts *facts,
-	struct arena *arena, struct plan *plan, struct error *err)
+static int add_env(struct builder *b, struct error *err)
 {
 	for (size_t i = 0; plan_own_env[i]; i++)
-		vec_push(arena, &plan->env, plan_own_env[i]);
-	plan_limit_env(&plan->limits, plan->ptrace, arena, &plan->env);
-	for (size_t i = 0; i < plan->environments.count; i++) {
-		const char *const *variables = plan->environments.items[i]->variables;
+		vec_push(b->arena, &b->plan.env, plan_own_env[i]);
+	plan_limit_env(&b->plan.limits, b->plan.ptrace, b->arena, &b->plan.env);
+	for (size_t i = 0; i < b->plan.environments.count; i++) {
+		const char *const *variables = b->plan.environments.items[i]->variables;
 		for (size_t j = 0; variables && variables[j]; j++)
-			vec_push(arena, &plan->env, variables[j]);
+			vec_push(b->arena, &b->plan.env, variables[j]);
 	}
-	if (plan->tty && facts->term)
-		vec_push(arena, &plan->env, arena_printf(arena, "TERM=%s", facts->term));
-	for (size_t i = 0; i < options->env.count; i++) {
-		const char *entry = options->env.items[i];
+	if (b->plan.tty && b->facts->term)
+		vec_push(b->arena, &b->plan.env, arena_printf(b->arena, "TERM=%s", b->facts->term));
+	for (size_t i = 0; i < b->options->env.count; i++) {
+		const char *entry = b->options->env.items[i];
 		if (entry[0] == '=' || !strchr(entry, '='))
 			return fail(err, ERR_INVALID, "-e '%s' is not NAME=VALUE", entry);
-		plan_set_env(arena, &plan->env, entry);
+		plan_set_env(b->arena, &b->plan.env, entry);
 	}
-	vec_push(arena, &plan->env, NULL);
-	plan->env.count--;
+	vec_push(b->arena, &b->plan.env, NULL);
+	b->plan.env.count--;
 	return 0;
 }
 
 /* A setgid file in a directory of the host could be executed by anybody who reaches it there. A
  * workspace of a daemon (warm) lies in carrel's home, which nobody but its owner can enter; still,
  * no file of root's group gets the bit. */
-static bool has_writable_host_directory(
-	const struct plan_options *options, const struct plan_tree *workspace)
+static bool has_writable_host_directory(const struct builder *b)
 {
-	if (options->stage || (workspace->upper && (!options->warm || workspace->owner_gid == 0)))
+	const struct plan_tree *workspace = b->plan.workspace;
+	if (b->options->stage ||
+		(workspace->upper && (!b->options->warm || workspace->owner_gid == 0)))
 		return true;
-	for (size_t i = 0; i < options->binds.count; i++)
-		if (!options->binds.items[i].read_only)
+	for (size_t i = 0; i < b->options->binds.count; i++)
+		if (!b->options->binds.items[i].read_only)
 			return true;
 	return false;
 }
@@ -650,7 +629,8 @@ static bool has_writable_host_directory(
 int plan_build(const struct plan_options *options, const struct plan_facts *facts,
 	struct arena *arena, struct plan *out, struct error *err)
 {
-	struct plan plan = {
+	struct builder builder = { options, facts, arena, { 0 } }, *b = &builder;
+	b->plan = (struct plan){
 		.privileged = facts->privileged,
 		.inside_uid = PLAN_UID,
 		.inside_gid = PLAN_GID,
@@ -666,7 +646,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.capabilities = "none",
 		.no_new_privs = true,
 		.network.mode = options->forward ? NETWORK_FORWARD : NETWORK_NONE,
-		.workspace = find_workspace(options, arena),
+		.workspace = find_workspace(b),
 		.environments = options->environments,
 		.limiter = facts->limiter,
 		.ptrace = options->ptrace,
@@ -676,33 +656,24 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.argv = options->argv,
 		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
 	};
-	plan.setgid = !has_writable_host_directory(options, plan.workspace);
+	b->plan.setgid = !has_writable_host_directory(b);
 	if (options->forward)
-		vec_push(arena, &plan.network.ports, PLAN_FORWARD_PORT);
-	if (fill_limits(options, &plan, err) || choose_streams(options, facts, &plan, err))
+		vec_push(arena, &b->plan.network.ports, PLAN_FORWARD_PORT);
+	if (fill_limits(b, err) || choose_streams(b, err))
 		return -1;
-	add_system(options, facts, arena, &plan);
-	add_devices(arena, &plan);
-	add_proc(arena, &plan);
-	plan_add_views(facts, arena, &plan);
-	add_mount(arena, &plan,
-		(struct plan_mount){ .kind = MOUNT_VIEWS,
-			.target = PLAN_SYS,
-			.flags = MOUNT_RO | MOUNT_NODEV | MOUNT_NOEXEC,
-			.source_kind = PATH_DIRECTORY });
-	add_scratch(options, facts, arena, &plan);
-	add_environments(options, facts, arena, &plan);
-	if (add_workspace(options, facts, arena, &plan, err) ||
-		add_env(options, facts, arena, &plan, err))
+	add_system(b);
+	add_own(b);
+	add_environments(b);
+	if (add_workspace(b, err) || add_env(b, err))
 		return -1;
-	add_user_binds(options, facts, arena, &plan);
+	add_user_binds(b);
 	if (!facts->privileged)
-		hide_home(arena, &plan);
-	choose_targets(&plan);
-	add_rlimits(arena, &plan);
-	add_rules(facts, arena, &plan);
-	if (plan_check(&plan, err))
+		hide_home(b);
+	choose_targets(b);
+	add_rlimits(b);
+	add_rules(b);
+	if (plan_check(&b->plan, err))
 		return -1;
-	*out = plan;
+	*out = b->plan;
 	return 0;
 }
