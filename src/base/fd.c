@@ -102,7 +102,7 @@ int fd_sanitize_standard(struct error *err)
 	return 0;
 }
 
-void fd_close_others(const int *keep, int count)
+int fd_close_others(const int *keep, int count)
 {
 	unsigned from = 3;
 	for (;;) {
@@ -112,9 +112,9 @@ void fd_close_others(const int *keep, int count)
 				next = keep[i];
 		if (next < 0)
 			break;
-		if ((unsigned)next > from)
-			close_range(from, (unsigned)next - 1, 0);
+		if ((unsigned)next > from && close_range(from, (unsigned)next - 1, 0))
+			return -1;
 		from = (unsigned)next + 1;
 	}
-	close_range(from, ~0u, 0);
+	return close_range(from, ~0u, 0);
 }

@@ -46,5 +46,6 @@ int fd_set_nonblocking(int fd); /* 0 or -1 with errno */
  * becomes /dev/null; a closed stdout or stderr becomes a read-only /dev/null, so that writing to it
  * fails with EBADF as before. */
 int fd_sanitize_standard(struct error *err);
-/* Closes every descriptor above 2 but these. For a child that was forked for one job. */
-void fd_close_others(const int *keep, int count);
+/* Closes every descriptor above 2 but these (-1: none). For a child that was forked for one job. -1
+ * with errno. */
+int fd_close_others(const int *keep, int count);

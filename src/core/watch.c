@@ -7,7 +7,7 @@
 #include "core/exec_internal.h"
 #include "core/internal.h"
 #include "core/watch_disk.h"
-#include "sandbox/sample.h"
+#include "sandbox/usage.h"
 
 #define STATS_EVERY 5 /* samples between two questions to init */
 #define OOM_LOOK_MS 2 /* after the kernel told of an OOM, the kill is looked for so often */

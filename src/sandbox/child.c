@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -85,11 +84,6 @@ static int take_identity(struct sandbox_child *child, struct error *err)
 				: namespace_write_maps(0, &ids, true, err);
 }
 
-static int compare_fds(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
 /* What else a launcher has open is none of ours: locks and sockets that others wait for, and more
  * than the limit of descriptors may allow. */
 static int close_others(struct sandbox_child *child, struct error *err)
@@ -104,16 +98,7 @@ static int close_others(struct sandbox_child *child, struct error *err)
 		kept[count++] = own[i];
 	for (size_t i = 0; i < trees; i++)
 		kept[count++] = start->trees[i];
-	qsort(kept, count, sizeof *kept, compare_fds);
-	unsigned first = STDERR_FILENO + 1;
-	for (size_t i = 0; i < count; i++) {
-		if (kept[i] < (int)first)
-			continue;
-		if (kept[i] > (int)first && close_range(first, (unsigned)kept[i] - 1, 0))
-			return fail_errno(err, "close the launcher's descriptors");
-		first = (unsigned)kept[i] + 1;
-	}
-	if (close_range(first, ~0U, 0))
+	if (fd_close_others(kept, (int)count))
 		return fail_errno(err, "close the launcher's descriptors");
 	return 0;
 }

@@ -9,9 +9,8 @@
 #include "model/result.h"
 #include "plan/plan.h"
 #include "proc/loop.h"
-#include "sandbox/held.h"
 #include "proc/measure.h"
-#include "sandbox/sample.h"
+#include "sandbox/held.h"
 #include "sandbox/usage.h"
 
 /* Keeps a directory of the host to a number of bytes where no quota does it, while a sandbox works

@@ -1,10 +1,58 @@
 /* streams.h -- the command's three streams: what it gets, and what the supervisor relays or keeps.
  */
 #pragma once
+#include "base/buf.h"
 #include "plan/plan.h"
-#include "sandbox/relay.h"
+#include "proc/loop.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/terminal.h"
+
+#define RELAY_CHUNK 65536
+
+struct relay_events {
+	void (*finished)(void *ctx); /* this relay is done: end of file, or its reader went away */
+	void (*over)(void *ctx);     /* the budget is used up */
+	void (*failed)(void *ctx, const struct error *err);
+	void *ctx;
+};
+
+enum relay_eof { RELAY_EOF_NONE, RELAY_EOF_DUE, RELAY_EOF_SENT };
+
+/* A relay moves bytes between a host stream and a sandbox's pipe or terminal, in the
+ * supervisor's loop.
+ * 1. Nothing here blocks for long: pipes and terminals are written through a description of our
+ * own, sockets with MSG_DONTWAIT; only regular files are written as they are.
+ * 2. `budget` is shared by stdout and stderr: what goes past it is never delivered, and `over` is
+ * called once. */
+struct relay {
+	struct streams *streams;
+	const char *name; /* for errors: "standard output" */
+	int from, to;	  /* ours to close; `to` is -1 when captured */
+	struct buf *capture;
+	bool may_lose;	       /* what doesn't fit there is passed over; else it is an error */
+	uint64_t *budget;      /* bytes that may still pass; NULL: no limit */
+	bool to_is_terminal;   /* end of file is then the EOF character */
+	bool from_is_outer;    /* the caller's terminal: it is asked whether it may be read now */
+	bool from_is_terminal; /* the command's: one that the caller's maps newlines for again */
+	bool from_is_packets;  /* and is in packet mode */
+	int reader; /* input to a terminal with EXTPROC: its other end, borrowed; else -1.
+		     * Then the caller's end of file is passed on and isn't the last */
+	bool to_is_socket;
+	bool from_is_foreign; /* a stream of the caller's: may block */
+	bool active, from_watched, to_watched;
+	bool is_draining;
+	size_t left;	/* then: bytes of `from` that still count */
+	bool to_blocks; /* writing may block: only as much at once as surely fits */
+	bool is_over;	/* the budget is used up: pass on what is held, then finish */
+	bool is_held;	/* nothing is read until `retry` */
+	struct loop_timer *retry;
+	enum relay_eof eof;
+	int empty_looks;
+	bool has_return; /* a carriage return that may belong to a newline */
+	uint64_t moved;	 /* bytes, in all */
+	size_t start, len;
+	char *data; /* RELAY_CHUNK bytes while active */
+};
 
 struct stream_state;
 
@@ -30,6 +78,7 @@ struct streams {
 	int slave;		/* kind.mirrors: its other end, or -1 */
 	struct termios initial; /* kind.mirrors: its modes at first */
 	struct loop *loop;
+	const struct relay_events *events;
 	struct loop_timer *mend;     /* the command has cleared EXTPROC: sets it again */
 	struct terminal outer;	     /* the caller's, when stdin is read from it */
 	struct stream_state *before; /* of the caller's three, to be put back at the end */

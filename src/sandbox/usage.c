@@ -1,6 +1,7 @@
 #include "sandbox/usage.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,18 @@
 #include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "base/walk.h"
 #include "format/procfs.h"
+#include "sandbox/init_client.h"
 
 #define PROCESSES_MAX 65536
+#define COST_SHARE 10	   /* a look that used n ms of cpu is followed by n * 10 ms of rest */
+#define MEMFDS_MS 1000	   /* how long memfds may stay uncounted where they could matter */
+#define SAVED_MOST_MS 50   /* cpu share: what may be used at once */
+#define PAUSE_SLACK_MS 200 /* cpu time that stopping everything may take to show */
 
 struct usage_seen {
 	int pid;
@@ -43,13 +50,6 @@ int usage_init(struct usage *usage, int proc, const int tmpfs[USAGE_TMPFS], stru
 	*usage = (struct usage){ .proc = proc, .shm_device = st.st_dev };
 	memcpy(usage->tmpfs, tmpfs, sizeof usage->tmpfs);
 	return 0;
-}
-
-void usage_descriptors(const struct usage *usage, int fds[USAGE_FDS])
-{
-	fds[0] = usage->proc;
-	for (int i = 0; i < USAGE_TMPFS; i++)
-		fds[1 + i] = usage->tmpfs[i];
 }
 
 void usage_done(struct usage *usage)
@@ -120,7 +120,7 @@ static uint64_t walk_bytes(const struct walk *walk)
 	return (walk->anonymous_kb + walk->shared_kb + walk->tables_kb) * 1024;
 }
 
-uint64_t usage_memory_bound(struct usage *usage, uint64_t *least)
+static uint64_t memory_bound(struct usage *usage, uint64_t *least)
 {
 	struct walk walk = { .usage = usage };
 	usage_each_process(usage->proc, add_resident, &walk);
@@ -226,7 +226,7 @@ static void add_exact(void *ctx, int proc, int pid)
 		fd_close(&fd);
 }
 
-uint64_t usage_memory(struct usage *usage)
+static uint64_t memory(struct usage *usage)
 {
 	struct deleted_walk memfds = { .device = usage->shm_device };
 	struct walk walk = { .usage = usage, .memfds = &memfds };
@@ -235,7 +235,7 @@ uint64_t usage_memory(struct usage *usage)
 	return walk_bytes(&walk) + memfds.bytes + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
-uint64_t usage_shared_everywhere(void)
+static uint64_t shared_everywhere(void)
 {
 	struct sysinfo info;
 	return sysinfo(&info) ? UINT64_MAX / 2 : (uint64_t)info.sharedram * info.mem_unit;
@@ -249,7 +249,7 @@ struct cpu_walk {
 	uint64_t with_children_ticks, own_ticks;
 };
 
-uint64_t usage_sockets_everywhere(void)
+static uint64_t sockets_everywhere(void)
 {
 	char text[1024];
 	uint64_t pages = 0, number;
@@ -288,7 +288,7 @@ static uint64_t queued_bytes(int proc, const char *name)
 	return sum;
 }
 
-uint64_t usage_socket_bytes(const struct usage *usage)
+static uint64_t socket_bytes(const struct usage *usage)
 {
 	static const char *const names[] = { "tcp", "tcp6", "udp", "udp6" };
 	uint64_t sum = 0;
@@ -370,4 +370,130 @@ bool usage_tmpfs_is_full(int tree)
 	if (tree < 0 || fstatvfs(tree, &fs))
 		return false;
 	return fs.f_bavail * fs.f_frsize < 65536 || fs.f_favail == 0;
+}
+
+/* ---- a look ---- */
+
+static uint64_t find_memory(void *ctx)
+{
+	struct sample *sample = ctx;
+	return memory(sample->usage);
+}
+
+static void on_memory(void *ctx, bool ok, uint64_t bytes)
+{
+	struct sample *sample = ctx;
+	uint64_t now = clock_monotonic_ms();
+	sample->exact_after_ms = now + (now - sample->memory_began_ms) * COST_SHARE;
+	sample->exact_until_ms = now + MEMFDS_MS;
+	sample->hidden_bytes = ok && bytes > sample->bound_bytes ? bytes - sample->bound_bytes : 0;
+	if (ok && bytes > sample->memory_bytes)
+		sample->hit(sample->ctx, REASON_MEMORY_LIMIT);
+}
+
+static int64_t most_saved_us(const struct sample *sample)
+{
+	return (int64_t)(SAVED_MOST_MS * sample->millicpus);
+}
+
+void sample_begin(struct sample *sample)
+{
+	sample->memory = (struct measure){
+		.loop = sample->loop, .find = find_memory, .found = on_memory, .ctx = sample
+	};
+	sample->shared_bytes = shared_everywhere();
+	sample->share_ms = clock_monotonic_ms();
+	sample->saved_us = most_saved_us(sample);
+}
+
+/* Could it be over the limit? `bound` holds all but memfds. */
+static bool may_be_over(
+	const struct sample *sample, uint64_t bound, uint64_t shared, uint64_t now_ms)
+{
+	if (bound > sample->memory_bytes)
+		return true;
+	if (bound + shared <= sample->memory_bytes)
+		return false;
+	uint64_t grown = shared > sample->shared_bytes ? shared - sample->shared_bytes : 0;
+	return bound + sample->hidden_bytes + grown > sample->memory_bytes ||
+	       now_ms >= sample->exact_until_ms;
+}
+
+bool sample_is_memory_over(struct sample *sample)
+{
+	uint64_t least, bound = memory_bound(sample->usage, &least);
+	if (least > sample->memory_bytes)
+		return true;
+	/* What waits in sockets belongs to no process, and adds to what processes have. */
+	if (least + sockets_everywhere() > sample->memory_bytes &&
+		least + socket_bytes(sample->usage) > sample->memory_bytes)
+		return true;
+	uint64_t now = clock_monotonic_ms(), shared = shared_everywhere();
+	if (!sample->memory.is_running && now >= sample->exact_after_ms &&
+		may_be_over(sample, bound, shared, now)) {
+		sample->memory_began_ms = now;
+		sample->bound_bytes = bound;
+		sample->shared_bytes = shared;
+		sample->memory.keep[0] = sample->usage->proc;
+		memcpy(sample->memory.keep + 1, sample->usage->tmpfs, sizeof sample->usage->tmpfs);
+		sample->memory.keep_count = 1 + USAGE_TMPFS;
+		measure_start(&sample->memory);
+	}
+	return false;
+}
+
+static void on_resume(struct loop *loop, void *ctx)
+{
+	struct sample *sample = ctx;
+	struct error err;
+	sample->resume = NULL;
+	sample->is_paused = false;
+	init_client_signal(sample->init_socket, 0, SIGCONT, &err);
+}
+
+/* Earned by time, spent by use. */
+static void keep_book(struct sample *sample, uint64_t cpu_ms)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	int64_t most_us = most_saved_us(sample);
+	sample->saved_us += (int64_t)((now_ms - sample->share_ms) * sample->millicpus);
+	if (cpu_ms > sample->share_cpu_ms)
+		sample->saved_us -= (int64_t)((cpu_ms - sample->share_cpu_ms) * 1000);
+	if (sample->saved_us > most_us)
+		sample->saved_us = most_us;
+	sample->share_ms = now_ms;
+	sample->share_cpu_ms = cpu_ms;
+}
+
+void sample_hold_share(struct sample *sample, uint64_t cpu_ms)
+{
+	struct error err;
+	keep_book(sample, cpu_ms);
+	if (sample->is_paused) {
+		/* What continues itself while it is stopped has chosen another limit. */
+		if (cpu_ms > sample->paused_at_cpu_ms + PAUSE_SLACK_MS)
+			sample->hit(sample->ctx, REASON_CPU_LIMIT);
+		return;
+	}
+	if (sample->saved_us >= 0)
+		return;
+	if (init_client_signal(sample->init_socket, 0, SIGSTOP, &err))
+		return; /* init is ending: so is everything else */
+	sample->is_paused = true;
+	sample->paused_at_cpu_ms = cpu_ms;
+	sample->resume = loop_after(sample->loop,
+		(uint64_t)-sample->saved_us / sample->millicpus + 1, on_resume, sample);
+}
+
+uint64_t sample_rest_ms(uint64_t cost_us, unsigned count)
+{
+	uint64_t rest_ms = cost_us * count * COST_SHARE / 1000;
+	return rest_ms > SAMPLE_MS ? rest_ms : SAMPLE_MS;
+}
+
+void sample_end(struct sample *sample)
+{
+	loop_cancel(sample->loop, sample->resume);
+	sample->resume = NULL;
+	measure_stop(&sample->memory);
 }
