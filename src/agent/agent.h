@@ -37,5 +37,8 @@ agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_m
 	agent_remove, agent_pack, agent_unpack, agent_tidy;
 
 /* ---- verbs.c ---- */
+/* Opens the path: a regular file or, when it may be, a directory. */
+int agent_open_to_read(
+	const struct agent_job *job, bool takes_directory, int *fd, struct error *err);
 /* mkdir -p of `path`; `len` bytes of it. */
 int agent_make_directories(const char *path, size_t len, struct error *err);

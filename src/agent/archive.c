@@ -17,19 +17,9 @@
 int agent_pack(struct agent_job *job, struct error *err)
 {
 	struct tree_pack pack = { .out = job->fd };
-	struct stat st;
+	auto_close int fd = -1;
 
-	if (stat(job->path, &st) < 0)
-		return fail_errno(err, "'%s'", job->path);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_INVALID, "'%s' is a %s", job->path, path_type(st.st_mode));
-	auto_close int fd = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno(err, "open '%s'", job->path);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return fail(err, ERR_CONFLICT, "open '%s': it was replaced while it was opened",
-			job->path);
-	if (agent_send_part(job, err) < 0)
+	if (agent_open_to_read(job, true, &fd, err) < 0 || agent_send_part(job, err) < 0)
 		return -1;
 	int failed = tree_pack(&pack, take_fd(&fd), path_basename(job->path), err);
 	/* Whoever reads the archive has its end before core hears of it. */

@@ -1,6 +1,5 @@
 /* verbs.c -- one file or directory at a time. Paths are walked by the kernel, as for a command:
  * where a link or a race leads, a command could go as well. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,6 +16,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "base/walk.h"
 
 #define LINKS_MAX 40 /* as many as the kernel follows */
 #define RETRIES 16   /* of what only a race can make fail */
@@ -66,9 +66,7 @@ static int read_names(struct agent_job *job, DIR *walk, text_list *list, struct 
 	struct dirent *entry;
 	size_t seen = 0;
 
-	for (errno = 0; (entry = readdir(walk)); errno = 0) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
+	while ((entry = walk_next(walk))) {
 		if (++seen > AGENT_ENTRIES_MAX)
 			return fail_hint(err, ERR_LIMIT, "list it with a command in the workspace",
 				"'%s' has more than %d entries", job->path, AGENT_ENTRIES_MAX);
@@ -103,43 +101,47 @@ static int list_page(struct agent_job *job, DIR *walk, struct error *err)
 
 int agent_list(struct agent_job *job, struct error *err)
 {
+	auto_walk DIR *walk =
+		walk_from(open(job->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
 	struct stat st;
-	int fd = open(job->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
 
-	if (fd < 0 && errno == ENOTDIR && stat(job->path, &st) == 0)
+	if (!walk && errno == ENOTDIR && stat(job->path, &st) == 0)
 		return fail(err, ERR_INVALID, "'%s' is a %s, not a directory", job->path,
 			path_type(st.st_mode));
-	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
-	if (!walk) {
-		fail_errno(err, "'%s'", job->path);
-		fd_close(&fd);
-		return -1;
-	}
-	int failed = list_page(job, walk, err);
-	closedir(walk);
-	return failed;
+	return walk ? list_page(job, walk, err) : fail_errno(err, "'%s'", job->path);
 }
 
 /* -- reading -- */
 
-int agent_open(struct agent_job *job, struct error *err)
+static bool is_readable(const struct stat *st, bool takes_directory)
+{
+	return S_ISREG(st->st_mode) || (takes_directory && S_ISDIR(st->st_mode));
+}
+
+int agent_open_to_read(
+	const struct agent_job *job, bool takes_directory, int *fd, struct error *err)
 {
 	struct stat st;
 
 	/* Looked at first: a fifo that is opened wakes whoever waits at its other end. */
 	if (stat(job->path, &st) < 0)
 		return fail_errno(err, "'%s'", job->path);
-	if (!S_ISREG(st.st_mode))
+	if (!is_readable(&st, takes_directory))
 		return fail(err, ERR_INVALID, "'%s' is a %s, not a file", job->path,
 			path_type(st.st_mode));
-	auto_close int fd = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	auto_close int opened = open(job->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (opened < 0 || fstat(opened, &st) < 0)
 		return fail_errno(err, "open '%s'", job->path);
-	if (!S_ISREG(st.st_mode))
+	if (!is_readable(&st, takes_directory))
 		return fail(err, ERR_CONFLICT, "open '%s': it was replaced while it was opened",
 			job->path);
-	job->answer_fd = take_fd(&fd);
+	*fd = take_fd(&opened);
 	return 0;
+}
+
+int agent_open(struct agent_job *job, struct error *err)
+{
+	return agent_open_to_read(job, false, &job->answer_fd, err);
 }
 
 /* -- writing -- */
