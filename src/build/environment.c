@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/path.h"
-#include "envs/interpreter.h"
 #include "envs/kind.h"
 #include "linux/overlay.h"
 #include "sandbox/host.h"
@@ -52,30 +51,17 @@ int environment_look_at_source(const struct home *home, struct plan_bind *bind, 
 	return 0;
 }
 
-static int add_read_only(const struct home *home, const char *path, const char *what,
-	struct arena *arena, struct plan_options *options, struct error *err)
-{
-	struct plan_bind bind = { .source = path, .target = path, .read_only = true };
-	if (environment_look_at_source(home, &bind, what, arena, err))
-		return -1;
-	vec_push(arena, &options->binds, bind);
-	return 0;
-}
-
 /* A directory of the home for this one sandbox, gone with it. */
 static int make_upper(struct environment_mount *mount, struct arena *arena, struct error *err)
 {
 	const struct home *home = mount->layers->home;
 	if (layer_stage_make(mount->layers, arena, &mount->upper, err))
 		return -1;
-	home_enter(home);
-	int failed =
-		mkdirat(mount->upper.fd, "upper", 0755) || mkdirat(mount->upper.fd, "work", 0755);
-	if (failed)
-		fail_errno(err, "make an upper in '%s'", mount->upper.path);
-	home_leave(home);
+	auto_leave const struct home *in = home_entered(home);
+	if (mkdirat(mount->upper.fd, "upper", 0755) || mkdirat(mount->upper.fd, "work", 0755))
+		return fail_errno(err, "make an upper in '%s'", mount->upper.path);
 	mount->plan.upper = mount->upper.path + strlen(home->path) + 1; /* it lies in the home */
-	return failed ? -1 : 0;
+	return 0;
 }
 
 int environment_mount(const struct layer_store *layers, const struct env_meta *meta,
@@ -83,9 +69,11 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 	struct environment_mount *mount, struct error *err)
 {
 	const struct home *home = layers->home;
+	const struct env_kind *kind = env_kind_of(meta);
+	env_paths paths = { 0 };
 	*mount = (struct environment_mount){ .layers = layers,
-		.plan = { .target = env_python.target,
-			.variables = env_python.variables,
+		.plan = { .target = kind->target,
+			.variables = kind->variables,
 			.base = home->path,
 			.layers = "layers",
 			.upper = upper,
@@ -97,21 +85,14 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 			arena_printf(arena, "%s/tree", meta->layers.items[i]));
 	if (!upper && !overlay_takes_tmpfs() && make_upper(mount, arena, err))
 		return -1;
-	if (meta->python_prefix &&
-		interpreter_check_prefix(home, meta->python, meta->python_prefix, arena, err))
-		return error_context(err, "environment '%s'", meta->name);
-	if (meta->python_prefix &&
-		add_read_only(home, meta->python_prefix, "the interpreter's", arena, options, err))
+	if (kind->list_paths(home, meta, arena, &paths, err))
 		return -1;
-	for (size_t i = 0; i < meta->editables.count; i++) {
-		const char *path = meta->editables.items[i].path;
-		if (!home_is_vouched(home, path))
-			return fail_hint(err, ERR_DENIED, "build it again with --editable",
-				"environment '%s' uses '%s', which root has not approved with "
-				"--editable",
-				meta->name, path);
-		if (add_read_only(home, path, "the editable project", arena, options, err))
+	for (size_t i = 0; i < paths.count; i++) {
+		const char *path = paths.items[i].path;
+		struct plan_bind bind = { .source = path, .target = path, .read_only = true };
+		if (environment_look_at_source(home, &bind, paths.items[i].what, arena, err))
 			return -1;
+		vec_push(arena, &options->binds, bind);
 	}
 	vec_push(arena, &options->environments, &mount->plan);
 	return 0;

@@ -1,18 +1,12 @@
 #include "envs/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
-#include "envs/kind.h"
-
-static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
-const struct env_kind env_python = { "python", "/env", variables };
+#include "envs/build_parts.h"
 
 /* As venv's own, for shells that source it. */
 static const char activate[] = "# Source it: . /env/bin/activate\n"
@@ -44,15 +38,6 @@ const char *interpreter_base_key(
 		python->tag, system_site_packages ? "system-site-packages" : "alone");
 }
 
-static int put_file(int dir, const char *path, const char *text, struct error *err)
-{
-	auto_close int fd = openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-
-	if (fd < 0 || fd_write_full(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		return fail_errno(err, "write %s", path);
-	return 0;
-}
-
 static int put_directories(int dir, const char *minor, struct error *err)
 {
 	char library[32], packages[64];
@@ -80,13 +65,53 @@ int interpreter_base_tree(
 		    directory, python->path, system_site_packages ? "true" : "false",
 		    python->version, python->path))
 		return fail(err, ERR_LIMIT, "the path of Python '%s' is too long", python->path);
-	if (put_directories(dir, python->minor, err) < 0 ||
-		put_file(dir, "pyvenv.cfg", config, err) < 0 ||
-		put_file(dir, "bin/activate", activate, err) < 0)
+	if (put_directories(dir, python->minor, err) < 0)
 		return -1;
+	if (file_create(dir, "pyvenv.cfg", 0644, str_from(config)) < 0 ||
+		file_create(dir, "bin/activate", 0644, str_from(activate)) < 0)
+		return fail_errno(err, "write pyvenv.cfg and bin/activate");
 	if (symlinkat(python->path, dir, "bin/python") < 0 ||
 		symlinkat("python", dir, "bin/python3") < 0 ||
 		symlinkat("python", dir, versioned) < 0 || symlinkat("lib", dir, "lib64") < 0)
 		return fail_errno(err, "link to %s", python->path);
 	return 0;
 }
+
+/* -- the kind -- */
+
+static int check(const struct env_meta *meta, struct error *err)
+{
+	struct stat st;
+
+	if (stat(meta->python, &st) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	return fail_hint(err, ERR_NOT_FOUND, "install it again, or build with another --python",
+		"environment '%s' needs Python %s at '%s', which is missing", meta->name,
+		meta->python_version, meta->python);
+}
+
+static int list_paths(const struct home *home, const struct env_meta *meta, struct arena *arena,
+	env_paths *paths, struct error *err)
+{
+	if (meta->python_prefix) {
+		if (interpreter_check_prefix(home, meta->python, meta->python_prefix, arena, err))
+			return error_context(err, "environment '%s'", meta->name);
+		vec_push(arena, paths,
+			(struct env_path){ meta->python_prefix, "the interpreter's" });
+	}
+	for (size_t i = 0; i < meta->editables.count; i++) {
+		const char *path = meta->editables.items[i].path;
+
+		if (!home_is_vouched(home, path))
+			return fail_hint(err, ERR_DENIED, "build it again with --editable",
+				"environment '%s' uses '%s', which root has not approved with "
+				"--editable",
+				meta->name, path);
+		vec_push(arena, paths, (struct env_path){ path, "the editable project" });
+	}
+	return 0;
+}
+
+static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
+const struct env_kind env_python = { "python", "/env", variables, "python", "python3", check,
+	list_paths };

@@ -1,22 +1,29 @@
-/* The slow half: what isn't there is resolved, fetched and made into layers. */
+/* The slow half: what isn't there is built, what is damaged is found and built again. */
 #include <string.h>
 #include <sys/statvfs.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "envs/build_parts.h"
-#include "envs/download.h"
-#include "envs/explain.h"
-#include "envs/hosts.h"
-#include "envs/jobs.h"
-#include "envs/progress.h"
+#include "envs/kind.h"
+#include "format/lock.h"
 #include "format/quantity.h"
+#include "plan/plan.h"
 
 #define LOG_MAX ((size_t)16 << 20)
-#define MAKE_TRIES 4
+#define FILE_MAX ((size_t)64 << 20)
 #define LOCK_STEP_MS 250
-#define PROJECTS 4 /* of which a page is looked at to learn where an index keeps its files */
+
+static const struct env_maker *const env_makers[] = { &env_python_maker };
+
+static const struct env_maker *maker_of(const struct env_kind *kind)
+{
+	size_t i = 0;
+
+	while (env_makers[i]->kind != kind)
+		i++;
+	return env_makers[i];
+}
 
 /* -- room on the disk -- */
 
@@ -31,518 +38,316 @@ static int free_bytes(const struct env_store *store, uint64_t *bytes, struct err
 }
 
 /* Removes environments until `needed` bytes are free, when that is possible. */
-static int make_room(struct making *making, uint64_t needed, struct error *err)
+static int make_room(struct build_run *run, uint64_t needed, struct error *err)
 {
+	const struct env_store *store = run->builder->store;
 	uint64_t there = 0, count = 0;
 	char is[16], must[16];
 
-	if (free_bytes(making->store, &there, err) < 0)
-		return build_failed_as(making->problem, err);
+	if (free_bytes(store, &there, err) < 0)
+		return -1;
 	if (there >= needed)
 		return 0;
-	if (env_evict(making->store, making->wanted->name, needed - there, &count, err) < 0 ||
-		free_bytes(making->store, &there, err) < 0)
-		return build_failed_as(making->problem, err);
+	if (env_evict(store, run->wanted->name, needed - there, &count, err) < 0 ||
+		free_bytes(store, &there, err) < 0)
+		return -1;
 	if (there >= needed)
 		return 0;
 	quantity_format_size(is, there);
 	quantity_format_size(must, needed);
-	fail_hint(err, ERR_DISK_FULL,
+	return fail_hint(err, ERR_DISK_FULL,
 		"remove environments that are in use, or lower min_free_bytes in config.yaml",
-		"%s are free below '%s', %s are needed to build", is, making->store->home->path,
-		must);
-	return build_failed(making->problem, BUILD_DISK_FULL, NULL);
+		"%s are free below '%s', %s are needed to build", is, store->home->path, must);
 }
 
 /* Everything that nobody uses goes. false: that gives no room. */
-static bool make_all_room(struct making *making)
+static bool make_all_room(struct build_run *run)
 {
+	const struct env_store *store = run->builder->store;
 	uint64_t before, after, count = 0;
 	struct error ignored; /* the full disk is what is told */
 
-	return free_bytes(making->store, &before, &ignored) == 0 &&
-	       env_evict(making->store, making->wanted->name, EVICTION_ALL, &count, &ignored) ==
-		       0 &&
-	       free_bytes(making->store, &after, &ignored) == 0 && after > before;
-}
-
-/* -- what a build needs -- */
-
-static int download_python(struct making *making, struct error *err)
-{
-	const struct env_store *store = making->store;
-	struct env_wanted *wanted = making->wanted;
-
-	if (uv_find_here(store->home, &making->runner, making->arena, &making->uv, err) < 0)
-		return error_context(err, "download Python %s", wanted->python.minor);
-	if (interpreter_install(making->builder, &making->uv, &wanted->indexes,
-		    wanted->request->python, making->arena, err) < 0)
-		return -1;
-	if (interpreter_choose(store->home, wanted->request->python, store->config.python,
-		    making->arena, &wanted->python, &wanted->python_is_default, err) < 0 &&
-		err->code != ERR_UNAVAILABLE)
-		return -1;
-	return 0;
-}
-
-/* Chosen again once it is known: a full version may turn out to be another one's. */
-static int look_at_python(struct making *making, struct error *err)
-{
-	struct env_wanted *wanted = making->wanted;
-	const struct env_store *store = making->store;
-	bool has_requirements = strcmp(wanted->requirements_sha256, "no-deps") != 0;
-
-	if (wanted->python_is_known)
-		return 0;
-	if (wanted->python_is_missing && download_python(making, err) < 0)
-		return build_failed_as(making->problem, err);
-	if (interpreter_look(store->home, &making->runner, &wanted->python, making->arena, err) < 0)
-		return build_failed_as(making->problem, err);
-	if (interpreter_choose(store->home, wanted->request->python, store->config.python,
-		    making->arena, &wanted->python, &wanted->python_is_default, err) < 0)
-		return build_failed_as(making->problem, err);
-	wanted->python_is_known = true;
-	wanted->name = env_name_make(making->arena, wanted->request->package_id,
-		has_requirements ? wanted->requirements_sha256 : NULL,
-		wanted->python_is_default ? NULL : wanted->python.minor);
-	wanted_complete(store, wanted, making->arena);
-	return 0;
-}
-
-/* An index that doesn't answer is uv's to explain: it asks again, and names the package. */
-static int ask_file_hosts(
-	struct making *making, const char *const *projects, file_hosts *hosts, struct error *err)
-{
-	struct error why = { 0 };
-
-	if (index_file_hosts(making->store->home, &making->runner, &making->wanted->indexes,
-		    &making->wanted->python, projects, making->arena, hosts, &why) == 0)
-		return 0;
-	buf_printf(&making->log, "where the index keeps its files: %s\n", why.text);
-	if (clock_monotonic_ms() >= making->deadline_ms)
-		return making_timeout(making, err);
-	return making_is_unresolved(making) && making_unreachable(making, err) ? -1 : 0;
-}
-
-static int allow(struct making *making, const file_hosts *hosts, bool is_named, struct error *err)
-{
-	const struct build_network *network = making->builder->network;
-
-	for (size_t i = 0; i < hosts->count; i++) {
-		if (network->allow(network->ctx, hosts->items[i].host, hosts->items[i].port,
-			    is_named, err) < 0)
-			return build_failed_as(making->problem, err);
-	}
-	return 0;
-}
-
-static int add_host_of(
-	struct making *making, const char *where, file_hosts *hosts, struct error *err)
-{
-	struct file_host host;
-
-	if (file_host_parse(where, making->arena, &host, err) < 0)
-		return build_failed_as(making->problem, err);
-	vec_push(making->arena, hosts, host);
-	return 0;
-}
-
-/* Of the configuration, of the requirements, and of --find-links. */
-static int allow_written_hosts(struct making *making, struct error *err)
-{
-	const text_list *configured = &making->store->config.file_hosts;
-	const requirement_list *list = &making->wanted->requirements;
-	const struct env_request *request = making->wanted->request;
-	file_hosts named = { 0 }, others = { 0 };
-
-	for (size_t i = 0; i < configured->count; i++) {
-		if (add_host_of(making, configured->items[i], &named, err) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < request->find_links.count; i++) {
-		const char *link = request->find_links.items[i];
-
-		if (!path_is_absolute(link) &&
-			add_host_of(making, wheel_url_host(link, making->arena), &named, err) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < list->count; i++) {
-		const char *url = wheel_url(&list->items[i], making->arena);
-
-		if (url &&
-			add_host_of(making, wheel_url_host(url, making->arena), &others, err) < 0)
-			return -1;
-	}
-	return allow(making, &named, true, err) < 0 ? -1 : allow(making, &others, false, err);
-}
-
-static bool knows_file_hosts(struct making *making)
-{
-	file_hosts hosts = { 0 };
-	struct error ignored;
-
-	return making->store->config.file_hosts.count > 0 ||
-	       index_file_hosts(making->store->home, NULL, &making->wanted->indexes,
-		       &making->wanted->python, NULL, making->arena, &hosts, &ignored) == 0;
-}
-
-int making_allow_files(struct making *making, struct error *err)
-{
-	const struct build_network *network = making->builder->network;
-	const requirement_list *list = &making->wanted->requirements;
-	const char *projects[PROJECTS + 1] = { NULL };
-	file_hosts hosts = { 0 };
-	size_t count = 0;
-
-	for (size_t i = 0; i < list->count && count < PROJECTS; i++) {
-		if (list->items[i].name)
-			projects[count++] = list->items[i].name;
-	}
-	if (making->store->config.file_hosts.count == 0 &&
-		ask_file_hosts(making, projects, &hosts, err) < 0)
-		return -1;
-	if (allow(making, &hosts, false, err) < 0)
-		return -1;
-	return network->settle(network->ctx, err) < 0 ? build_failed_as(making->problem, err) : 0;
-}
-
-/* What is shown before goes on to be shown when uv is there already. */
-static int find_uv(struct making *making, struct error *err)
-{
-	const struct env_store *store = making->store;
-	struct env_wanted *wanted = making->wanted;
-	struct error why = { 0 };
-
-	if (uv_find_here(store->home, &making->runner, making->arena, &making->uv, &why) == 0)
-		return 0;
-	if (why.code == ERR_NOT_FOUND) {
-		events_status(&store->events, "fetching_uv", wanted->name);
-		making_show(making, "fetching_uv", 0, 0);
-	}
-	if (uv_find(store->home, &making->runner, &wanted->indexes, &wanted->python, making->arena,
-		    &making->uv, err) == 0)
-		return 0;
-	if (err->code != ERR_UNAVAILABLE && clock_monotonic_ms() >= making->deadline_ms)
-		return making_timeout(making, err);
-	if (err->code != ERR_UNAVAILABLE || !making_unreachable(making, &why))
-		return build_failed_as(making->problem, err);
-	*err = why;
-	return error_context(err, "uv " UV_VERSION " isn't on PATH and can't be fetched");
-}
-
-/* Whether uv can begin to resolve while the index is asked for the hosts of its files: connections
- * to them wait in the forwarder until it is settled. Whatever else a build does first closes the
- * network in between, or must know which hosts are refused. */
-static bool may_ask_later(struct making *making)
-{
-	const struct env_wanted *wanted = making->wanted;
-	struct error ignored;
-
-	return making->is_resolving && !wanted->allow_build && wanted->projects.count == 0 &&
-	       wanted->locals.count == 0 && !wanted->request->torch_backend &&
-	       uv_find_here(making->store->home, &making->runner, making->arena, &making->uv,
-		       &ignored) == 0 &&
-	       !knows_file_hosts(making);
-}
-
-int making_reach(struct making *making, struct error *err)
-{
-	const struct build_network *network = making->builder->network;
-	const struct env_store *store = making->store;
-	struct env_wanted *wanted = making->wanted;
-	const struct runner *runner = &making->runner;
-
-	if (making->is_reaching)
-		return 0;
-	if (!wanted->indexes.index && uv_default_index(store->home, runner, &wanted->python,
-					      making->arena, &wanted->indexes.index, err) < 0)
-		return build_failed_as(making->problem, err);
-	if (index_log_in(&wanted->indexes, network->password, network->ctx, making->arena,
-		    &wanted->secrets, err) < 0)
-		return build_failed_as(making->problem, err);
-	if (network->open(network->ctx, &wanted->indexes, err) < 0)
-		return build_failed_as(making->problem, err);
-	if (allow_written_hosts(making, err) < 0)
-		return -1;
-	if (may_ask_later(making) && prepare_start(making, true)) {
-		making->is_reaching = true;
-		return 0;
-	}
-	if (making_allow_files(making, err) < 0 || find_uv(making, err) < 0 ||
-		making_reach_torch(making, err) < 0)
-		return -1;
-	if (making->is_resolving)
-		prepare_start(making, false);
-	making->is_reaching = true;
-	return 0;
-}
-
-int making_lock_layers(struct making *making, struct error *err)
-{
-	if (making->layers >= 0 ||
-		layer_store_lock(&making->store->layers, false, &making->layers, err) == 0)
-		return 0;
-	return build_failed_as(making->problem, err);
+	return free_bytes(store, &before, &ignored) == 0 &&
+	       env_evict(store, run->wanted->name, EVICTION_ALL, &count, &ignored) == 0 &&
+	       free_bytes(store, &after, &ignored) == 0 && after > before;
 }
 
 /* -- building -- */
 
-/* The network closed, the stage gone. */
-void making_clean(struct making *making)
+static bool is_interrupted(const struct builder *builder)
 {
-	const struct build_network *network = making->builder->network;
-	struct error ignored;
-
-	network->close(network->ctx);
-	making->is_reaching = false;
-	/* What can't be removed is swept by the next build. */
-	layer_stage_done(&making->store->layers, &making->stage, &ignored);
-	making->stage = LAYER_STAGE_NONE;
-	making->built.count = 0;
+	return builder->runner->interrupted && *builder->runner->interrupted;
 }
 
-static int find_lock(struct making *making, struct error *err)
+static int canceled(struct build_run *run, struct error *err)
 {
-	struct env_wanted *wanted = making->wanted;
-	int found = 0;
-
-	if (!wanted->needs_lock) {
-		making->lock_text = STR("");
-		return 0;
-	}
-	if (!wanted->request->no_cache)
-		found = lock_load(making->store, wanted->lock_key, making->arena, &making->packages,
-			&making->lock_text, err);
-	if (found < 0)
-		return build_failed_as(making->problem, err);
-	if (found == 0) {
-		making->is_resolving = true;
-		int failed = making_reach(making, err) < 0 || making_stage(making, err) < 0 ||
-			     making_resolve(making, err) < 0;
-		making->is_resolving = false;
-		return failed ? -1 : 0;
-	}
-	return policy_judge_lock(&making->store->config, &making->packages, making->problem, err);
+	fail_hint(err, ERR_CANCELED, "run the same command again",
+		"the build of environment '%s' was interrupted", run->wanted->name);
+	return build_failed(run->problem, BUILD_CANCELED, NULL);
 }
 
-int making_find_layers(struct making *making, struct error *err)
+static void show(const struct builder *builder, const char *phase, size_t done, size_t total)
 {
-	struct composition *composition = &making->composition;
-	int found;
+	const struct env_progress *progress = builder->progress;
 
-	*composition = (struct composition){ .meta = &making->meta,
-		.wanted = making->wanted,
-		.packages = &making->packages,
-		.is_without_pip = making->is_without_pip || making->is_preparing,
-		.is_pip_compiled = making->is_part && !making->is_pip_plain,
-		.is_part = making->is_part || making->is_preparing };
-	if (making_lock_layers(making, err) < 0)
-		return -1;
-	found = compose_layers(making->store, composition, making->arena, err);
-	return found < 0 ? build_failed_as(making->problem, err) : found;
-}
-
-/* The last that is looked for is what somebody else makes meanwhile. */
-static int find_all(struct making *making, struct error *err)
-{
-	int found = making_find_layers(making, err);
-
-	if (found <= 0 || !making->is_preparing)
-		return found;
-	fd_close(&making->layers);
-	prepare_wait(making);
-	return making_find_layers(making, err);
-}
-
-/* For the event: the file that was named first, or NULL. */
-static const char *first_file(const struct env_request *request)
-{
-	return request->requirement_files.count > 0 ? request->requirement_files.items[0] : NULL;
-}
-
-/* The lock is not held while packages are fetched: who removes layers would wait as long. What was
- * there may be gone then, and is fetched, too. */
-static int make_layers(struct making *making, struct error *err)
-{
-	int found;
-
-	for (int tries = 0; (found = find_all(making, err)) == 0; tries++) {
-		if (tries == MAKE_TRIES) {
-			fail(err, ERR_CONFLICT,
-				"layers of environment '%s' are removed while it is built",
-				making->wanted->name);
-			return build_failed(making->problem, BUILD_FAILED, NULL);
-		}
-		if (making->composition.parts.count > 0) {
-			/* The lock stays: the parts are in no environment's list. */
-			if (making_merge(making, err) < 0)
-				return -1;
-			making_clean(making);
-			continue;
-		}
-		fd_close(&making->layers);
-		if (making->stage.fd < 0 && making_stage(making, err) < 0)
-			return -1;
-		if (tries == 0)
-			events_installing(&making->store->events, making->wanted->name,
-				first_file(making->wanted->request));
-		if (making_install(making, err) < 0)
-			return -1;
-		making_clean(making);
-	}
-	return found < 0 ? -1 : 0;
-}
-
-static int write_environment(struct making *making, struct error *err)
-{
-	struct env_meta *meta = &making->meta;
-	struct env_files files = { .requirements = making->wanted->text,
-		.lock = making->lock_text,
-		.lock_kept = making->wanted->lock_key };
-
-	if (making_is_interrupted(making))
-		return making_canceled(making, err);
-	compose_indexes(making->wanted, making->composition.index, making->arena, meta);
-	meta->build_seconds = (double)(clock_monotonic_ms() - making->started_ms) / 1000;
-	buf_printf(&making->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
-		meta->build_seconds, meta->packages.count, meta->layers.count);
-	files.log = (struct str){ making->log.data, making->log.len };
-	if (env_write(making->store, meta, &files, err) < 0)
-		return build_failed_as(making->problem, err);
-	return 0;
+	if (progress && progress->show)
+		progress->show(progress->ctx, phase, done, total, 0);
 }
 
 /* Everything that a full disk can end. */
-static int attempt(struct making *making, struct error *err)
+static int attempt(struct build_run *run, const struct env_maker *maker, struct error *err)
 {
-	making->packages.count = 0;
-	making->addresses.count = 0;
-	making->is_without_pip = false;
-	if (find_lock(making, err) < 0)
-		return -1;
-	compose_meta(making->wanted, &making->packages, making->arena, &making->meta);
-	if (make_layers(making, err) < 0)
-		return -1;
-	return write_environment(making, err);
-}
+	auto_close int layers = -1;
+	struct env_meta *meta = &run->meta;
 
-static int attempt_and_clean(struct making *making, struct error *err)
-{
-	int failed = attempt(making, err);
-
-	fd_close(&making->layers);
-	prepare_wait(making);
-	making_clean(making);
-	return failed;
+	run->layers = -1;
+	*run->problem = BUILD_NO_PROBLEM;
+	int failed = maker->make(run, err);
+	layers = run->layers;
+	if (failed)
+		return build_settle(-1, run->problem, err);
+	if (is_interrupted(run->builder))
+		return canceled(run, err);
+	meta->build_seconds = (double)(clock_monotonic_ms() - run->started_ms) / 1000;
+	buf_printf(&run->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
+		meta->build_seconds, meta->packages.count, meta->layers.count);
+	failed = env_publish(run->builder->store, run->wanted, run->lock,
+		(struct str){ run->log.data, run->log.len }, meta, err);
+	return build_settle(failed, run->problem, err);
 }
 
 /* In small steps, so that who is interrupted doesn't wait on. */
-static int lock_name(struct making *making, int *lock, struct error *err)
+static int lock_name(struct build_run *run, int *lock, struct error *err)
 {
-	const struct env_store *store = making->store;
-
-	while (env_lock(store, making->wanted->name, LOCK_STEP_MS, lock, err) < 0) {
-		if (making_is_interrupted(making))
-			return making_canceled(making, err);
-		if (err->code != ERR_CONFLICT || clock_monotonic_ms() >= making->deadline_ms)
-			return build_failed_as(making->problem, err);
+	while (env_lock(run->builder->store, run->wanted->name, LOCK_STEP_MS, lock, err) < 0) {
+		if (is_interrupted(run->builder))
+			return canceled(run, err);
+		if (err->code != ERR_CONFLICT || clock_monotonic_ms() >= run->deadline_ms)
+			return -1;
 	}
 	return 0;
 }
 
-static int build(struct making *making, bool *was_there, struct error *err)
+/* 1: it was made of what is there. */
+static int build(struct build_run *run, bool *was_there, struct error *err)
 {
-	const struct env_store *store = making->store;
-	uint64_t least = store->config.min_free_bytes;
+	const struct env_store *store = run->builder->store;
+	const struct env_maker *maker = maker_of(run->wanted->kind);
 	auto_close int lock = -1;
-	int found;
 
 	*was_there = false;
-	struct child asking = prepare_index(making);
-	int failed = look_at_python(making, err);
-	child_wait(&asking);
-	if (failed)
-		return -1;
-	if (lock_name(making, &lock, err) < 0)
+	if (maker->complete(run, err) < 0 || lock_name(run, &lock, err) < 0)
 		return -1;
 	/* Somebody else may have built it while we waited. */
-	found = compose_locked(store, making->wanted, making->arena, &making->meta, was_there,
-		making->problem, err);
+	int found = compose_locked(
+		store, run->wanted, run->arena, &run->meta, was_there, run->problem, err);
 	if (found != 0)
-		return found < 0 ? -1 : 1;
-	compose_meta(making->wanted, &making->packages, making->arena, &making->meta);
-	events_creating(&store->events, &making->meta);
-	events_status(&store->events, "building_env", making->wanted->name);
-	making_show(making, "building_env", 0, 0);
+		return found;
+	run->meta = (struct env_meta){ .name = run->wanted->name,
+		.package_id = run->wanted->request->package_id,
+		.requirements_sha256 = run->wanted->requirements_sha256 };
+	events_creating(&store->events, &run->meta);
+	events_status(&store->events, "building_env", run->wanted->name);
+	show(run->builder, "building_env", 0, 0);
 	env_sweep(store);
-	if (make_room(making, least, err) < 0)
+	if (make_room(run, store->config.min_free_bytes, err) < 0)
 		return -1;
-	if (attempt_and_clean(making, err) == 0)
+	if (attempt(run, maker, err) == 0)
 		return 0;
-	if (making->problem->failure != BUILD_DISK_FULL)
-		return -1;
 	/* Once more, with all the room that there can be. */
-	if (!make_all_room(making))
+	if (run->problem->failure != BUILD_DISK_FULL || !make_all_room(run))
 		return -1;
-	buf_printf(&making->log, "%s: building again with a higher limit\n", err->text);
-	return attempt_and_clean(making, err);
+	buf_printf(&run->log, "%s: building again with a higher limit\n", err->text);
+	return attempt(run, maker, err);
 }
 
-static void finish(struct making *making)
+static void finish(struct build_run *run)
 {
-	const struct env_store *store = making->store;
+	const struct env_store *store = run->builder->store;
 	struct error ignored;
-	uint64_t count;
+	uint64_t count = run->meta.packages.count > 0 ? run->meta.packages.count : 1;
 
 	/* It is there: what follows can't take it away. */
-	env_metrics_add(store, making->meta.build_seconds, &ignored);
-	events_installed(&store->events, &making->meta, making->meta.build_seconds);
-	events_status(&store->events, "ready", making->meta.name);
-	making_show_packages(making, "ready", UINT64_MAX);
-	env_evict(store, making->meta.name, 0, &count, &ignored);
+	env_tell_ready(store, &run->meta, run->meta.build_seconds);
+	show(run->builder, "ready", count, count);
+	env_evict(store, run->meta.name, 0, &count, &ignored);
+}
+
+/* Keeps the log, and tells. */
+static void tell_failure(struct build_run *run, struct error *err)
+{
+	const struct env_store *store = run->builder->store;
+	const char *name = run->wanted->name, *failure = build_failure_names[run->problem->failure];
+	struct error ignored;
+
+	if (err->hint[0] == '\0')
+		error_hint(err, "carrel env show --log %s prints the whole log", name);
+	buf_printf(&run->log, "%s: %s\n", failure, err->text);
+	env_keep_log(store, name, (struct str){ run->log.data, run->log.len }, &ignored);
+	events_failed(&store->events, name, failure, run->problem->package, err);
 }
 
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err)
 {
-	struct making making = { .builder = builder,
-		.store = builder->store,
+	struct build_run run = { .builder = builder,
 		.wanted = wanted,
 		.arena = arena,
 		.problem = problem,
-		.stage = LAYER_STAGE_NONE,
-		.layers = -1,
 		.started_ms = clock_monotonic_ms() };
-	struct error ignored;
-	int failed;
 
-	making.deadline_ms = making.started_ms + builder->store->config.install_timeout_ms;
-	buf_init(&making.log, LOG_MAX);
-	making_bound(&making);
-	*problem = (struct build_problem){ .failure = BUILD_FAILED };
-	failed = build(&making, was_there, err);
+	run.deadline_ms = run.started_ms + builder->store->config.install_timeout_ms;
+	buf_init(&run.log, LOG_MAX);
+	*problem = BUILD_NO_PROBLEM;
+	int failed = build_settle(build(&run, was_there, err), problem, err);
 	if (builder->progress) {
 		builder->progress->count = NULL;
 		builder->progress->unpacked = NULL;
 	}
 	/* Whatever failed by it. */
-	if (failed < 0 && making_is_interrupted(&making))
-		making_canceled(&making, err);
-	if (failed < 0) {
-		if (err->hint[0] == '\0')
-			error_hint(
-				err, "carrel env show --log %s prints the whole log", wanted->name);
-		buf_printf(
-			&making.log, "%s: %s\n", build_failure_names[problem->failure], err->text);
-		env_keep_log(builder->store, wanted->name,
-			(struct str){ making.log.data, making.log.len }, &ignored);
-		events_failed(&builder->store->events, wanted->name,
-			build_failure_names[problem->failure], problem->package, err);
-	} else {
-		if (failed == 0)
-			finish(&making);
-		*meta = making.meta;
-	}
-	buf_done(&making.log);
+	if (failed < 0 && is_interrupted(builder))
+		canceled(&run, err);
+	if (failed < 0)
+		tell_failure(&run, err);
+	else
+		*meta = run.meta;
+	if (failed == 0)
+		finish(&run);
+	buf_done(&run.log);
 	return failed < 0 ? -1 : 0;
+}
+
+/* -- what is wrong -- */
+
+void finding_add(struct arena *arena, env_findings *findings, const char *layer,
+	const char *package, const char *path, const char *what)
+{
+	vec_push(arena, findings,
+		(struct env_finding){
+			layer, package, arena_text(arena, path), arena_text(arena, what) });
+}
+
+int env_read_text(const struct env_store *store, const char *name, const char *file,
+	struct arena *arena, struct str *text, struct error *err)
+{
+	auto_buf struct buf all = { 0 };
+
+	buf_init(&all, FILE_MAX);
+	*text = STR("");
+	if (env_read_file(store, name, file, &all, err) < 0)
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	return 0;
+}
+
+/* Layers are listed in the order of the lock (see compose_layers), unless some were merged. */
+static const char *package_of_layer(const struct env_store *store, const struct env_meta *meta,
+	size_t index, struct arena *arena)
+{
+	struct manifest manifest = { 0 };
+	lock_list packages = { 0 };
+	struct error ignored;
+	struct str lock;
+
+	if (layer_read(&store->layers, meta->layers.items[index], arena, &manifest, &ignored) == 0)
+		return manifest.name;
+	if (meta->layers.count < meta->packages.count ||
+		env_read_text(store, meta->name, "lock.txt", arena, &lock, &ignored) < 0 ||
+		lock_parse(lock, arena, &packages, &ignored) < 0)
+		return NULL;
+	return index < packages.count ? packages.items[index].name : NULL;
+}
+
+static int verify_layers(const struct builder *builder, const struct env_meta *meta,
+	struct arena *arena, env_findings *findings, struct error *err)
+{
+	const struct env_store *store = builder->store;
+
+	for (size_t i = 0; i < meta->layers.count; i++) {
+		const char *id = meta->layers.items[i];
+		layer_damages damages = { 0 };
+
+		show(builder, "verifying", i, meta->layers.count);
+		/* A signal that came before; later ones end the process while it only reads. */
+		if (is_interrupted(builder))
+			return fail(err, ERR_CANCELED, "env verify was interrupted");
+
+		if (layer_verify(&store->layers, id, arena, &damages, err) < 0) {
+			if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
+				return -1;
+			finding_add(arena, findings, id, package_of_layer(store, meta, i, arena),
+				"", err->code == ERR_NOT_FOUND ? "missing" : err->text);
+			continue;
+		}
+		for (size_t d = 0; d < damages.count; d++)
+			finding_add(arena, findings, id, package_of_layer(store, meta, i, arena),
+				damages.items[d].path, damages.items[d].what);
+	}
+	return 0;
+}
+
+int env_verify(const struct builder *builder, const char *name, struct arena *arena,
+	env_findings *findings, struct error *err)
+{
+	const struct env_store *store = builder->store;
+	struct env_meta meta;
+
+	if (env_read(store, name, arena, &meta, err) < 0) {
+		if (err->code != ERR_CORRUPT)
+			return -1;
+		finding_add(arena, findings, NULL, NULL, "", err->text);
+		return 0;
+	}
+	if (verify_layers(builder, &meta, arena, findings, err) < 0)
+		return -1;
+	if (meta.layers.count > PLAN_LOWERS_MAX)
+		finding_add(arena, findings, NULL, NULL, "",
+			arena_printf(arena, "%zu layers, of which %d can be mounted",
+				meta.layers.count, PLAN_LOWERS_MAX));
+	return maker_of(env_kind_of(&meta))->verify(builder, &meta, arena, findings, err);
+}
+
+/* -- and made anew -- */
+
+int findings_set_aside(
+	const struct env_store *store, const env_findings *findings, struct error *err)
+{
+	auto_close int alone = -1;
+
+	if (layer_store_lock(&store->layers, true, &alone, err) < 0)
+		return -1;
+	for (size_t i = 0; i < findings->count; i++) {
+		const char *id = findings->items[i].layer;
+
+		if (id && (i == 0 || findings->items[i - 1].layer != id) &&
+			layer_quarantine(&store->layers, id, err) < 0 && err->code != ERR_NOT_FOUND)
+			return -1;
+	}
+	return 0;
+}
+
+int env_repair(const struct builder *builder, const char *name, const env_findings *findings,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err)
+{
+	struct env_request *request = arena_alloc(arena, sizeof *request);
+	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
+	struct env_meta old;
+	bool was_there;
+
+	if (env_read(builder->store, name, arena, &old, err) < 0) {
+		if (err->code == ERR_CORRUPT)
+			error_hint(err,
+				"its requirements are lost: carrel env rm %s, and build it again",
+				name);
+		/* No build has failed: what the error says of itself is all. */
+		*problem = BUILD_NO_PROBLEM;
+		return -1;
+	}
+	const struct env_kind *kind = env_kind_of(&old);
+	if (findings_set_aside(builder->store, findings, err) < 0 ||
+		maker_of(kind)->ask_again(builder, &old, arena, request, wanted, err) < 0)
+		return build_failed_as(problem, err);
+	wanted->kind = kind;
+	return env_build(builder, wanted, arena, meta, &was_there, problem, err);
 }

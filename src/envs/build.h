@@ -14,6 +14,8 @@
 #include "format/requirements.h"
 #include "format/uv_error.h"
 
+struct env_kind; /* kind.h */
+
 /* ---- what was asked for ---- */
 struct env_request {
 	const char *package_id;
@@ -38,6 +40,7 @@ struct env_project { /* of --editable */
 };
 /* ---- the same, understood ---- */
 struct env_wanted {
+	const struct env_kind *kind;
 	const struct env_request *request;
 	/* What inputs_read gathered: */
 	struct str text;  /* stands for all of it: see inputs.h */
@@ -72,6 +75,7 @@ struct build_problem { /* beside struct error, for events, JSON and the exit cod
 	enum build_failure failure;
 	const char *package; /* or NULL */
 };
+#define BUILD_NO_PROBLEM ((struct build_problem){ .failure = BUILD_FAILURE_COUNT })
 /* Reads and judges the requirements (syntax, policy: URLs, paths, options, blocked and allowed
  * names, hashes), chooses the interpreter, makes the name. Errors have *problem set. */
 int env_request_prepare(const struct env_store *store, const struct env_request *request,

@@ -1,6 +1,7 @@
 /* build_parts.h -- what the files that make environments share. */
 #pragma once
 #include "envs/build.h"
+#include "envs/kind.h"
 #include "format/pylock.h"
 #include "envs/uv.h"
 #include "layers/stage.h"
@@ -10,6 +11,27 @@
 int build_failed(struct build_problem *problem, enum build_failure failure, const char *package);
 /* The same, for an error of which only its code is known (a disk that is full is disk_full). */
 int build_failed_as(struct build_problem *problem, const struct error *err);
+/* At the top: an error that came without a problem gets its own. Returns `failed`. */
+int build_settle(int failed, struct build_problem *problem, const struct error *err);
+
+/* Writes an environment whose layers are there; the caller holds the layers' lock. */
+int env_publish(const struct env_store *store, const struct env_wanted *wanted, struct str lock,
+	struct str log, const struct env_meta *meta, struct error *err);
+/* Events and numbers of one that is there now. */
+void env_tell_ready(const struct env_store *store, const struct env_meta *meta, double seconds);
+/* Reads one of an environment's files; "" when it has none. */
+int env_read_text(const struct env_store *store, const char *name, const char *file,
+	struct arena *arena, struct str *text, struct error *err);
+void finding_add(struct arena *arena, env_findings *findings, const char *layer,
+	const char *package, const char *path, const char *what);
+
+/* ---- Python, as a kind ---- */
+
+int python_prepare(const struct env_store *store, const struct env_request *request,
+	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
+	struct error *err);
+int python_complete(struct build_run *run, struct error *err);
+int python_make(struct build_run *run, struct error *err);
 
 /* Blocked and allowed names; `where` ("line 3", "a dependency") goes into the message. */
 int policy_judge_name(const struct config *config, const char *name, const char *where,

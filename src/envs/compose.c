@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/hash.h"
-#include "base/walk.h"
 #include "envs/base.h"
 #include "envs/build_parts.h"
 #include "envs/store_internal.h"
@@ -390,167 +389,25 @@ void compose_indexes(const struct env_wanted *wanted, const char *known, struct 
 		vec_push(arena, &meta->indexes, index_redact(arena, set->extra.items[i]));
 }
 
-/* -- the quick road -- */
-
-/* A package that was blocked since is as little used as one that isn't installed. */
-static int judge_installed(const struct env_store *store, const struct env_meta *meta,
-	struct build_problem *problem, struct error *err)
-{
-	for (size_t i = 0; i < meta->packages.count; i++) {
-		if (policy_judge_name(&store->config, meta->packages.items[i].name,
-			    "of what is installed", problem, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int reuse(const struct env_store *store, const struct env_wanted *wanted,
-	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
-	struct error *err)
-{
-	auto_close int pin = -1;
-	struct env_meta found;
-
-	/* Whatever is wrong with it: it is made again, or that fails and says why. */
-	if (env_use(store, wanted->name, arena, &found, &pin, err) < 0)
-		return 0;
-	if (strcmp(found.fingerprint, wanted->fingerprint) != 0 ||
-		strcmp(found.requirements_sha256, wanted->requirements_sha256) != 0)
-		return 0;
-	if (judge_installed(store, &found, problem, err) < 0)
-		return -1;
-	if (env_select(store, &found, err) < 0)
-		return build_failed_as(problem, err);
-	events_reused(&store->events, &found,
-		(double)env_age_ms(found.created_at, clock_now_ms()) / 3600000);
-	*meta = found;
-	return 1;
-}
-
-static int write_composed(const struct env_store *store, const struct env_wanted *wanted,
-	const lock_list *packages, struct str lock_text, uint64_t started_ns, struct arena *arena,
-	struct env_meta *meta, struct error *err)
-{
-	auto_close int layers = -1;
-	struct env_meta made;
-	struct composition composition = { .meta = &made, .wanted = wanted, .packages = packages };
-	struct env_files files = {
-		.requirements = wanted->text, .lock = lock_text, .lock_kept = wanted->lock_key
-	};
-	int found;
-
-	compose_meta(wanted, packages, arena, &made);
-	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
-		return -1;
-	found = compose_layers(store, &composition, arena, err);
-	if (found <= 0)
-		return found;
-	compose_indexes(wanted, composition.index, arena, &made);
-	made.build_seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
-	events_creating(&store->events, &made);
-	if (env_write(store, &made, &files, err) < 0)
-		return -1;
-	*meta = made;
-	return 1;
-}
-
-/* Layers that were there take no more room, but environments are also counted. Names are cheap to
- * count: only when there are too many is anything read. What a crash left is seen by its name. */
-static void tidy(const struct env_store *store, const char *keep)
-{
-	struct error ignored;
-	uint64_t count = 0;
-	bool is_untidy = false;
-
-	home_enter(store->home);
-	auto_walk DIR *walk = walk_open(store->dir, ".");
-	for (struct dirent *entry; (entry = walk_next(walk));) {
-		count += entry->d_name[0] != '.';
-		is_untidy |= str_starts_with(str_from(entry->d_name), ENVS_NEW);
-	}
-	home_leave(store->home);
-	if (is_untidy)
-		env_sweep(store);
-	if (count > store->config.max_envs)
-		env_evict(store, keep, 0, &count, &ignored);
-}
-
 static int compose(const struct env_store *store, const struct env_wanted *wanted,
-	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct arena *arena, struct env_meta *meta, struct str *lock, struct build_problem *problem,
 	struct error *err)
 {
-	uint64_t started_ns = clock_monotonic_ns();
 	lock_list packages = { 0 };
-	struct str text = STR("");
-	double seconds;
+	struct composition composition = { .meta = meta, .wanted = wanted, .packages = &packages };
 	int found = 1;
 
 	if (wanted->needs_lock)
-		found = lock_load(store, wanted->lock_key, arena, &packages, &text, err);
-	if (found < 0)
-		return build_failed_as(problem, err);
-	if (found == 0)
-		return 0;
+		found = lock_load(store, wanted->lock_key, arena, &packages, lock, err);
+	if (found <= 0)
+		return found;
 	if (policy_judge_lock(&store->config, &packages, problem, err) < 0)
 		return -1;
-	found = write_composed(store, wanted, &packages, text, started_ns, arena, meta, err);
-	if (found < 0)
-		return build_failed_as(problem, err);
-	if (found == 0)
-		return 0;
-	seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
-	events_installed(&store->events, meta, seconds);
-	events_status(&store->events, "ready", meta->name);
-	tidy(store, meta->name);
-	/* The environment is there: numbers that can't be counted don't take it away. */
-	struct error ignored;
-	env_metrics_add(store, seconds, &ignored);
-	return 1;
-}
-
-/* Neither an environment nor a lock is to be reused; without requirements there is no lock that
- * could be out of date. */
-static bool must_resolve(const struct env_wanted *wanted)
-{
-	return wanted->request->no_cache && wanted->needs_lock;
-}
-
-static int reuse_if_asked(const struct env_store *store, const struct env_wanted *wanted,
-	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
-	struct error *err)
-{
-	int found = 0;
-
-	if (!wanted->request->rebuild && !wanted->request->no_cache)
-		found = reuse(store, wanted, arena, meta, problem, err);
-	*was_there = found == 1;
+	compose_meta(wanted, &packages, arena, meta);
+	found = compose_layers(store, &composition, arena, err);
+	if (found == 1)
+		compose_indexes(wanted, composition.index, arena, meta);
 	return found;
 }
 
-int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
-	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
-	struct error *err)
-{
-	int found = reuse_if_asked(store, wanted, arena, meta, was_there, problem, err);
-
-	if (found != 0 || must_resolve(wanted))
-		return found;
-	return compose(store, wanted, arena, meta, problem, err);
-}
-
-int env_compose(const struct env_store *store, const struct env_wanted *wanted, struct arena *arena,
-	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err)
-{
-	auto_close int builder = -1;
-	int found;
-
-	if (!wanted->python_is_known)
-		return 0;
-	found = reuse_if_asked(store, wanted, arena, meta, was_there, problem, err);
-	if (found != 0 || must_resolve(wanted))
-		return found;
-	if (env_lock(store, wanted->name, store->config.install_timeout_ms, &builder, err) < 0)
-		return build_failed_as(problem, err);
-	/* Somebody else may have made it while we waited. */
-	return compose_locked(store, wanted, arena, meta, was_there, problem, err);
-}
+const struct env_reader env_python_reader = { &env_python, python_prepare, compose };

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "envs/explain.h"
 #include "envs/jobs.h"
@@ -20,19 +21,15 @@ bool making_is_interrupted(const struct making *making)
 
 int making_put(struct making *making, const char *name, struct str text, struct error *err)
 {
-	auto_close int dir = -1, fd = -1;
-	int failed;
+	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_close int dir = -1;
 
-	home_enter(making->store->home);
-	failed = path_make_directories(
-		making->stage.fd, STAGE_ROOT "/" STAGE_INPUT, 0755, &dir, err);
-	if (!failed) {
-		fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-		if (fd < 0 || fd_write_full(fd, text.data, text.len) < 0)
-			failed = fail_errno(err, "write '%s' of a build", name);
-	}
-	home_leave(making->store->home);
-	return failed ? build_failed_as(making->problem, err) : 0;
+	if (path_make_directories(making->stage.fd, STAGE_ROOT "/" STAGE_INPUT, 0755, &dir, err) <
+		0)
+		return -1;
+	return file_replace(dir, name, 0644, text, false) < 0
+		       ? fail_errno(err, "write '%s' of a build", name)
+		       : 0;
 }
 
 /* Replaces what must not be shown: uv repeats addresses, and those may hold credentials. */
@@ -73,6 +70,8 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 	const struct runner *runner = making->builder->runner;
 	uint64_t now = clock_monotonic_ms();
 
+	/* What failed before and was got over says nothing of what follows. */
+	*making->problem = BUILD_NO_PROBLEM;
 	if (making_is_interrupted(making))
 		return making_canceled(making, err);
 	if (now >= making->deadline_ms)
@@ -87,7 +86,7 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 	}
 	buf_char(&making->log, '\n');
 	if (runner->run(runner->ctx, job, out, errors, result, err) < 0)
-		return build_failed_as(making->problem, err);
+		return -1;
 	hide_secrets(making, errors);
 	note(making, (struct str){ errors->data, errors->len });
 	buf_printf(&making->log, "(%llu ms, %llu in all)\n",

@@ -1,10 +1,76 @@
-/* kind.h -- kinds of environments: what a sandbox has to know of one besides its layers. Python is
- * the one there is. */
+/* kind.h -- kinds of environments: everything that depends on what an environment holds goes
+ * through one of these. Stores, locks, layers, lists and eviction know no kind. A kind is a folder
+ * with three rows, one in each of the tables that begin kind.c (an environment that is there: for
+ * every program), quick.c (one that is asked for: for carrel) and build.c (one that is built: for
+ * carrel-build, which alone links what runs jobs). */
 #pragma once
+#include "envs/build.h"
+
+/* ---- one that is there ---- */
+
+struct env_path { /* of the host, shown inside at the same path, read-only */
+	const char *path, *what;
+};
+typedef VEC(struct env_path) env_paths;
 
 struct env_kind {
 	const char *name;
 	const char *target;	      /* where its environments are mounted */
 	const char *const *variables; /* "K=V" that they set, NULL-terminated */
+	const char *command;	      /* bin/<command> of an environment runs it in a sandbox */
+	const char *command_alias;    /* another name of that */
+	/* Whether what it needs of the host is there. ERR_NOT_FOUND. */
+	int (*check)(const struct env_meta *meta, struct error *err);
+	/* What it needs of the host besides /usr. ERR_DENIED: that may not be shown. */
+	int (*list_paths)(const struct home *home, const struct env_meta *meta, struct arena *arena,
+		env_paths *paths, struct error *err);
 };
 extern const struct env_kind env_python;
+/* The kind of an environment that is there. */
+const struct env_kind *env_kind_of(const struct env_meta *meta);
+
+/* ---- one that is asked for: nothing is run ---- */
+
+struct env_reader {
+	const struct env_kind *kind;
+	/* Reads and judges what is asked for, and keys it: wanted->name, fingerprint, lock_key. */
+	int (*prepare)(const struct env_store *store, const struct env_request *request,
+		struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
+		struct error *err);
+	/* Composes it from present layers. 1: *meta and *lock are all that is to be written. 0:
+	 * something has to be built. The caller holds the layers' lock shared. */
+	int (*compose)(const struct env_store *store, const struct env_wanted *wanted,
+		struct arena *arena, struct env_meta *meta, struct str *lock,
+		struct build_problem *problem, struct error *err);
+};
+extern const struct env_reader env_python_reader;
+
+/* ---- one that is built, by carrel-build ---- */
+
+struct build_run { /* a build under way */
+	const struct builder *builder;
+	struct env_wanted *wanted;
+	struct arena *arena;
+	struct build_problem *problem;
+	struct buf log;
+	uint64_t started_ms, deadline_ms; /* monotonic */
+	/* Of env_maker.make: what is to be written, and the layers' lock, held until it is. */
+	struct env_meta meta;
+	struct str lock;
+	int layers;
+};
+struct env_maker {
+	const struct env_kind *kind;
+	/* Finds out what env_reader.prepare couldn't without running anything. */
+	int (*complete)(struct build_run *run, struct error *err);
+	/* Resolves what is asked for and makes the layers that are missing. */
+	int (*make)(struct build_run *run, struct error *err);
+	/* Runs it in a sandbox, and adds what is wrong. */
+	int (*verify)(const struct builder *builder, const struct env_meta *meta,
+		struct arena *arena, env_findings *findings, struct error *err);
+	/* What was asked for, from the environment's own files, to be built again. */
+	int (*ask_again)(const struct builder *builder, const struct env_meta *meta,
+		struct arena *arena, struct env_request *request, struct env_wanted *wanted,
+		struct error *err);
+};
+extern const struct env_maker env_python_maker;

@@ -184,8 +184,7 @@ int making_merge(struct making *making, struct error *err)
 	if (merge(making, &parts, err) == 0)
 		return 0;
 	if (err->code != ERR_CORRUPT)
-		return build_failed_as(making->problem, err);
+		return -1;
 	buf_printf(&making->log, "%s: damaged layers are made again\n", err->text);
-	return set_aside_damaged(making, &parts, err) < 0 ? build_failed_as(making->problem, err)
-							  : 0;
+	return set_aside_damaged(making, &parts, err);
 }

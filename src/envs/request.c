@@ -14,33 +14,6 @@
 #include "envs/build_parts.h"
 #include "envs/known.h"
 
-int build_failed(struct build_problem *problem, enum build_failure failure, const char *package)
-{
-	problem->failure = failure;
-	problem->package = package;
-	return -1;
-}
-
-int build_failed_as(struct build_problem *problem, const struct error *err)
-{
-	static const enum build_failure failures[ERR_CODE_COUNT] = {
-		[ERR_NONE] = BUILD_FAILED,
-		[ERR_INVALID] = BUILD_INVALID,
-		[ERR_NOT_FOUND] = BUILD_NOT_FOUND,
-		[ERR_CONFLICT] = BUILD_FAILED,
-		[ERR_DENIED] = BUILD_DENIED,
-		[ERR_LIMIT] = BUILD_DENIED,
-		[ERR_DISK_FULL] = BUILD_DISK_FULL,
-		[ERR_UNAVAILABLE] = BUILD_FAILED,
-		[ERR_CORRUPT] = BUILD_HASH_MISMATCH,
-		[ERR_FAILED] = BUILD_FAILED,
-		[ERR_COMMAND_NOT_FOUND] = BUILD_FAILED,
-		[ERR_NOT_EXECUTABLE] = BUILD_FAILED,
-		[ERR_CANCELED] = BUILD_CANCELED,
-	};
-	return build_failed(problem, failures[err->code], NULL);
-}
-
 /* -- policy -- */
 
 static bool has_name(const text_list *list, const char *name)
@@ -515,7 +488,7 @@ static bool may_download(const struct env_store *store, const struct env_request
 	       ((mirror && *mirror) || store->config.file_hosts.count > 0);
 }
 
-int env_request_prepare(const struct env_store *store, const struct env_request *request,
+int python_prepare(const struct env_store *store, const struct env_request *request,
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
 	struct error *err)
 {

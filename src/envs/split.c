@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
-#include "base/walk.h"
 #include "envs/archives.h"
 #include "envs/bytecode.h"
 #include "envs/rivals.h"
@@ -21,29 +21,6 @@
 
 /* Several packages have files in it: it is taken apart, not moved. */
 static struct split_package shared;
-
-static DIR *open_walk(int dir, const char *name, struct error *err)
-{
-	DIR *walk = walk_open(dir, name);
-
-	if (!walk)
-		fail_errno(err, "open directory '%s'", name);
-	return walk;
-}
-
-/* d_type, or what stat says where the file system doesn't tell. */
-static int entry_mode(int dir, const struct dirent *entry, mode_t *mode, struct error *err)
-{
-	struct stat st;
-
-	*mode = DTTOIF(entry->d_type);
-	if (entry->d_type != DT_UNKNOWN)
-		return 0;
-	if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail_errno(err, "look at '%s'", entry->d_name);
-	*mode = st.st_mode & S_IFMT;
-	return 0;
-}
 
 static bool is_own(const struct split *split, const char *path)
 {
@@ -73,33 +50,32 @@ static bool is_bytecode(const char *path)
 			    : strncmp(path + before - len, cache, len) == 0;
 }
 
-/* "a/__pycache__/b.cpython-311.pyc" -> "a/b.py", or NULL. */
+/* Of bytecode: "a/__pycache__/b.cpython-311.pyc" -> "a/b.py", or NULL. */
 static const char *source_of(struct arena *arena, const char *path)
 {
-	static const char cache[] = "__pycache__";
 	const char *name = path_basename(path);
-	size_t dir_len = (size_t)(name - path);
+	int above = (int)(name - path) - (int)strlen("__pycache__/");
 	char source[NAME_MAX + 1];
 
-	if (dir_len < sizeof cache ||
-		strncmp(name - sizeof cache, "__pycache__/", sizeof cache) != 0)
-		return NULL;
-	dir_len -= sizeof cache;
-	if (dir_len > 0 && path[dir_len - 1] != '/')
-		return NULL;
-	if (!bytecode_source_name(name, source, sizeof source))
-		return NULL;
-	return arena_printf(arena, "%.*s%s", (int)dir_len, path, source);
+	return bytecode_source_name(name, source, sizeof source)
+		       ? arena_printf(arena, "%.*s%s", above, path, source)
+		       : NULL;
 }
 
 /* What uv and signers put beside RECORD and what RECORD's rules don't list. */
+static const char *const dropped[] = { "uv_cache.json", "direct_url.json", "RECORD.jws",
+	"RECORD.p7s" };
+
 static bool is_dropped(const char *path)
 {
-	static const char *const names[] = { ".dist-info/uv_cache.json",
-		".dist-info/direct_url.json", ".dist-info/RECORD.jws", ".dist-info/RECORD.p7s" };
+	const char *name = path_basename(path);
+	static const char end[] = ".dist-info/";
+	size_t above = (size_t)(name - path), len = sizeof end - 1;
 
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		if (ends_with(path, names[i]))
+	if (above < len || strncmp(name - len, end, len) != 0)
+		return false;
+	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+		if (strcmp(name, dropped[i]) == 0)
 			return true;
 	}
 	return false;
@@ -189,30 +165,11 @@ static int claim(struct split *split, struct split_package *package,
 	return 0;
 }
 
-static int read_all(int dir, const char *path, struct buf *out, struct error *err)
-{
-	auto_close int fd = path_open_nolinks(dir, path, O_RDONLY | O_NONBLOCK, 0);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail_errno_code(err, ERR_CORRUPT, "open '%s'", path);
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > WHEEL_RECORD_MAX)
-		return fail(err, ERR_CORRUPT, "'%s' is not a RECORD", path);
-	char *room = buf_reserve(out, (size_t)st.st_size + 1);
-	ssize_t got = room ? fd_read_full(fd, room, (size_t)st.st_size) : -1;
-	if (got < 0)
-		return fail_errno(err, "read '%s'", path);
-	buf_grew(out, (size_t)got);
-	return 0;
-}
-
 /* Writes RECORD without the lines of what isn't kept. */
-static int write_record(
-	struct split *split, int info, const wheel_record_list *lines, struct error *err)
+static int write_record(int info, const wheel_record_list *lines, struct error *err)
 {
-	auto_close int fd = -1;
-
 	auto_buf struct buf text = buf_empty(WHEEL_RECORD_MAX);
+
 	for (size_t i = 0; i < lines->count; i++) {
 		struct str line = lines->items[i].line;
 
@@ -220,22 +177,16 @@ static int write_record(
 			buf_append(&text, line.data, line.len);
 	}
 	/* A new file: the old one may have other names. */
-	if (unlinkat(info, "RECORD", 0) < 0)
-		return fail_errno(err, "replace RECORD");
-	fd = openat(info, "RECORD", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 || fd_write_full(fd, text.data, text.len) < 0)
+	if (file_replace(info, "RECORD", 0644, (struct str){ text.data, text.len }, false) < 0)
 		return fail_errno(err, "write RECORD");
 	return 0;
 }
 
 static int drop_files(int info, struct error *err)
 {
-	static const char *const names[] = { "uv_cache.json", "direct_url.json", "RECORD.jws",
-		"RECORD.p7s" };
-
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		if (unlinkat(info, names[i], 0) < 0 && errno != ENOENT)
-			return fail_errno(err, "remove '%s'", names[i]);
+	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
+		if (unlinkat(info, dropped[i], 0) < 0 && errno != ENOENT)
+			return fail_errno(err, "remove '%s'", dropped[i]);
 	}
 	return 0;
 }
@@ -247,15 +198,15 @@ static int read_record(struct split *split, int site, const char *info_name,
 		openat(site, info_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	wheel_record_list lines = { 0 };
 	bool is_changed = false;
+	struct str text;
 
 	if (info < 0)
 		return fail_errno(err, "open '%s'", info_name);
-	package->info = arena_text(split->arena, info_name);
-	auto_buf struct buf raw = buf_empty(WHEEL_RECORD_MAX + 1);
-	if (read_all(info, "RECORD", &raw, err) < 0)
-		return error_context(err, "%s==%s", package->name, package->version);
-	struct str kept = { arena_bytes(split->arena, raw.data, raw.len), raw.len };
-	if (wheel_record_parse(kept, split->arena, &lines, err) < 0)
+	package->info = info_name;
+	if (file_read_at(info, "RECORD", WHEEL_RECORD_MAX, split->arena, &text) < 0)
+		return fail_errno_code(
+			err, ERR_CORRUPT, "%s==%s: read RECORD", package->name, package->version);
+	if (wheel_record_parse(text, split->arena, &lines, err) < 0)
 		return error_context(err, "%s==%s: RECORD", package->name, package->version);
 	for (size_t i = 0; i < lines.count; i++) {
 		const struct wheel_record *line = &lines.items[i];
@@ -266,7 +217,7 @@ static int read_record(struct split *split, int site, const char *info_name,
 	}
 	if (drop_files(info, err) < 0)
 		return error_context(err, "%s==%s", package->name, package->version);
-	return is_changed ? write_record(split, info, &lines, err) : 0;
+	return is_changed ? write_record(info, &lines, err) : 0;
 }
 
 /* The package that a dist-info directory is of: "zope_interface-6.1.dist-info". */
@@ -289,28 +240,27 @@ static struct split_package *package_of(struct split *split, const char *info_na
 
 static int read_records(struct split *split, int root, struct error *err)
 {
-	auto_walk DIR *walk = open_walk(root, split->site, err);
-	struct dirent *entry;
+	auto_close int site =
+		openat(root, split->site, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	text_list names = { 0 };
 
-	if (!walk)
-		return -1;
-	while ((entry = walk_next(walk))) {
+	if (site < 0 || file_names(site, ".", split->arena, &names) < 0)
+		return fail_errno(err, "read directory '%s'", split->site);
+	for (size_t i = 0; i < names.count; i++) {
 		struct split_package *package;
 
-		if (!ends_with(entry->d_name, ".dist-info"))
+		if (!ends_with(names.items[i], ".dist-info"))
 			continue;
-		package = package_of(split, entry->d_name);
+		package = package_of(split, names.items[i]);
 		if (!package)
 			return fail(err, ERR_DENIED, "'%s' was installed but not asked for",
-				entry->d_name);
+				names.items[i]);
 		if (package->files.live > 0)
 			return fail(err, ERR_DENIED, "%s==%s: it has two dist-info directories",
 				package->name, package->version);
-		if (read_record(split, dirfd(walk), entry->d_name, package, err) < 0)
+		if (read_record(split, site, names.items[i], package, err) < 0)
 			return -1;
 	}
-	if (errno)
-		return fail_errno(err, "read directory '%s'", split->site);
 	for (size_t i = 0; i < split->packages.count; i++) {
 		const struct split_package *package = &split->packages.items[i];
 
@@ -326,34 +276,35 @@ static int read_records(struct split *split, int root, struct error *err)
 /* What is done with a file *.pyc in `cache`, the __pycache__ of `parent`. */
 typedef int bytecode_fn(int cache, const char *name, mode_t mode, int parent, struct error *err);
 
-/* Dot files at the `is_top` are uv's and ours. */
-static int each_bytecode(
-	int dir, const char *name, int depth, bool is_top, bytecode_fn *visit, struct error *err)
+/* Dot files at the top (depth 0) are uv's and ours. */
+static int each_bytecode(int parent, const char *dir_name, int depth, struct arena *arena,
+	bytecode_fn *visit, struct error *err)
 {
-	auto_walk DIR *walk = NULL;
-	bool is_cache = strcmp(name, "__pycache__") == 0;
-	struct dirent *entry;
+	auto_close int dir =
+		openat(parent, dir_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	bool is_cache = strcmp(dir_name, "__pycache__") == 0;
+	text_list names = { 0 };
 
 	if (depth > PATH_DEPTH_MAX)
-		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", name);
-	walk = open_walk(dir, name, err);
-	if (!walk)
-		return -1;
-	while ((entry = walk_next(walk))) {
-		mode_t mode;
+		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", dir_name);
+	if (dir < 0 || file_names(dir, ".", arena, &names) < 0)
+		return fail_errno(err, "read directory '%s'", dir_name);
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.items[i];
+		struct stat st;
 
-		if (is_top && entry->d_name[0] == '.')
+		if (depth == 0 && name[0] == '.')
 			continue;
-		if (entry_mode(dirfd(walk), entry, &mode, err) < 0)
+		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return fail_errno(err, "look at '%s'", name);
+		if (S_ISDIR(st.st_mode) &&
+			each_bytecode(dir, name, depth + 1, arena, visit, err) < 0)
 			return -1;
-		if (S_ISDIR(mode) &&
-			each_bytecode(dirfd(walk), entry->d_name, depth + 1, false, visit, err) < 0)
-			return -1;
-		if (is_cache && !S_ISDIR(mode) && ends_with(entry->d_name, ".pyc") &&
-			visit(dirfd(walk), entry->d_name, mode, dir, err) < 0)
+		if (is_cache && !S_ISDIR(st.st_mode) && ends_with(name, ".pyc") &&
+			visit(dir, name, st.st_mode, parent, err) < 0)
 			return -1;
 	}
-	return errno ? fail_errno(err, "read directory '%s'", name) : 0;
+	return 0;
 }
 
 static int drop_bytecode(int cache, const char *name, mode_t mode, int parent, struct error *err)
@@ -363,11 +314,10 @@ static int drop_bytecode(int cache, const char *name, mode_t mode, int parent, s
 
 int split_drop_bytecode(int stage, const char *root, struct error *err)
 {
-	auto_close int dir = path_open_nolinks(stage, root, O_RDONLY | O_DIRECTORY, 0);
+	auto_arena struct arena arena;
 
-	if (dir < 0)
-		return fail_errno(err, "open '%s'", root);
-	return each_bytecode(dir, ".", 0, true, drop_bytecode, err);
+	arena_init(&arena);
+	return each_bytecode(stage, root, 0, &arena, drop_bytecode, err);
 }
 
 /* -- moving -- */
@@ -463,7 +413,7 @@ static int take_entry(struct split *split, int dir, int parent, const char *name
 		return owner ? 0 : archives_keep_directory(split, path, err);
 	}
 	/* A directory that is one package's alone is moved as it is, once its bytecode fits. */
-	if (each_bytecode(dir, name, depth, false, fit_bytecode, err) < 0)
+	if (each_bytecode(dir, name, depth + 1, split->arena, fit_bytecode, err) < 0)
 		return -1;
 	return move_entry(split, dir, name, path, owner, err);
 }
@@ -471,22 +421,21 @@ static int take_entry(struct split *split, int dir, int parent, const char *name
 static int take_directory(struct split *split, int dir, const char *name, const char *path,
 	int depth, struct error *err)
 {
-	auto_walk DIR *walk = NULL;
-	struct dirent *entry;
+	auto_close int own = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	text_list names = { 0 };
 
 	if (depth > PATH_DEPTH_MAX)
 		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", path);
-	walk = open_walk(dir, name, err);
-	if (!walk)
-		return -1;
+	if (own < 0 || file_names(own, ".", split->arena, &names) < 0)
+		return fail_errno(err, "read directory '%s'", path);
 	/* Bytecode first: it is compared with its source, which is still there then. */
-	if (take_entry(split, dirfd(walk), dir, "__pycache__", path, depth, err) < 0)
+	if (take_entry(split, own, dir, "__pycache__", path, depth, err) < 0)
 		return -1;
-	while ((entry = walk_next(walk))) {
-		if (take_entry(split, dirfd(walk), dir, entry->d_name, path, depth, err) < 0)
+	for (size_t i = 0; i < names.count; i++) {
+		if (take_entry(split, own, dir, names.items[i], path, depth, err) < 0)
 			return -1;
 	}
-	return errno ? fail_errno(err, "read directory '%s'", path) : 0;
+	return 0;
 }
 
 int split_tree(struct split *split, struct error *err)

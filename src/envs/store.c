@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "envs/kind.h"
 #include "envs/store_internal.h"
 #include "plan/plan.h"
 
@@ -341,7 +342,6 @@ int env_resolve(const struct env_store *store, const char *text, struct arena *a
 
 int env_check(const struct env_store *store, const struct env_meta *meta, struct error *err)
 {
-	struct stat st;
 	if (meta->layers.count > PLAN_LOWERS_MAX) {
 		fail(err, ERR_CORRUPT,
 			"environment '%s' has %zu layers, more than the %d that can be mounted",
@@ -355,11 +355,7 @@ int env_check(const struct env_store *store, const struct env_meta *meta, struct
 		error_context(err, "environment '%s'", meta->name);
 		return error_hint(err, "carrel env verify --repair %s", meta->name);
 	}
-	if (stat(meta->python, &st) == 0 && S_ISREG(st.st_mode))
-		return 0;
-	return fail_hint(err, ERR_NOT_FOUND, "install it again, or build with another --python",
-		"environment '%s' needs Python %s at '%s', which is missing", meta->name,
-		meta->python_version, meta->python);
+	return env_kind_of(meta)->check(meta, err);
 }
 
 /* ---- using ---- */

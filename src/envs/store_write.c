@@ -16,13 +16,14 @@
 #include "base/id.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "envs/kind.h"
 #include "envs/store.h"
 #include "envs/store_internal.h"
 #include "layers/stage.h"
 
 #define LAUNCHER_MAX 16384
 
-/* ---- bin/python ---- */
+/* ---- bin/<command> ---- */
 
 /* As one word of a shell. */
 static void quote(struct buf *out, const char *text)
@@ -53,11 +54,12 @@ static void find_carrel(char *out, size_t size)
 /* The same text for all environments: each finds its name by where it lies, also behind links to
  * it. Not --dir / : the whole host is nothing to show. An executable that was moved since is looked
  * for on PATH. */
-static void print_launcher(const struct env_store *store, struct buf *out)
+static void print_launcher(
+	const struct env_store *store, const struct env_kind *kind, struct buf *out)
 {
 	char carrel[4096 + 16];
 	find_carrel(carrel, sizeof carrel);
-	buf_text(out, "#!/bin/sh\n# Python of the environment that this lies in, in a sandbox.\n"
+	buf_text(out, "#!/bin/sh\n# A command of the environment that this lies in, in a sandbox.\n"
 		      "self=$0\n"
 		      "while [ ! -f \"${self%/*}/../" ENVS_META "\" ] && [ -L \"$self\" ]; do\n"
 		      "\ttarget=$(readlink \"$self\")\n"
@@ -68,17 +70,19 @@ static void print_launcher(const struct env_store *store, struct buf *out)
 	quote(out, store->home->path);
 	buf_text(out, "\nexport CARREL_HOME\ncarrel=");
 	quote(out, carrel);
-	buf_text(out, "\n[ -x \"$carrel\" ] || carrel=carrel\n"
-		      "terminal=\n[ -t 0 ] && [ -t 1 ] && terminal=-it\n"
-		      "case $PWD in\n"
-		      "/) exec \"$carrel\" run $terminal --env \"$name\" -- python \"$@\" ;;\n"
-		      "/workspace* | /env* | /usr/* | /lib* | /bin* | /sbin* | /etc/* | /dev/* | "
-		      "/proc/* | *:*)\n\texec \"$carrel\" run $terminal --env \"$name\" "
-		      "--dir . -- python \"$@\" ;;\n"
-		      "esac\n"
-		      "# Also where it is here, to be read: programs pass absolute paths.\n"
-		      "exec \"$carrel\" run $terminal --env \"$name\" "
-		      "--dir . -v \"$PWD:$PWD:ro\" -- python \"$@\"\n");
+	buf_printf(out,
+		"\n[ -x \"$carrel\" ] || carrel=carrel\n"
+		"terminal=\n[ -t 0 ] && [ -t 1 ] && terminal=-it\n"
+		"set -- -- %s \"$@\"\n"
+		"case $PWD in\n"
+		"/) ;;\n"
+		"/workspace* | /env* | /usr/* | /lib* | /bin* | /sbin* | /etc/* | /dev/* | "
+		"/proc/* | *:*)\n\tset -- --dir . \"$@\" ;;\n"
+		"# Also where it is here, to be read: programs pass absolute paths.\n"
+		"*) set -- --dir . -v \"$PWD:$PWD:ro\" \"$@\" ;;\n"
+		"esac\n"
+		"exec \"$carrel\" run $terminal --env \"$name\" \"$@\"\n",
+		kind->command);
 }
 
 /* ---- the directory ---- */
@@ -174,9 +178,10 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 	const struct env_files *files, struct draft *draft, struct error *err)
 {
 	auto_close int shared = -1;
+	const struct env_kind *kind = env_kind_of(meta);
 	auto_buf struct buf text = buf_empty(ENVS_META_MAX);
 	auto_buf struct buf launcher = buf_empty(LAUNCHER_MAX);
-	print_launcher(store, &launcher);
+	print_launcher(store, kind, &launcher);
 	env_meta_print(meta, &text);
 	if (text.overflow || launcher.overflow)
 		return fail(err, ERR_LIMIT, "the description of environment '%s' is too large",
@@ -186,7 +191,7 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 		write_file(draft, draft->dir, ENVS_META, 0600, (struct str){ text.data, text.len },
 			err))
 		return -1;
-	struct str python = { launcher.data, launcher.len };
+	struct str command = { launcher.data, launcher.len };
 	if (files->requirements.len &&
 		!link_shared(shared, draft->dir, "requirements.txt", 0600, files->requirements) &&
 		write_file(draft, draft->dir, "requirements.txt", 0600, files->requirements, err))
@@ -196,11 +201,11 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 		return -1;
 	if (files->log.len && write_file(draft, draft->dir, "build.log", 0600, files->log, err))
 		return -1;
-	if (!link_shared(shared, draft->bin, "python", 0700, python) &&
-		write_file(draft, draft->bin, "python", 0700, python, err))
+	if (!link_shared(shared, draft->bin, kind->command, 0700, command) &&
+		write_file(draft, draft->bin, kind->command, 0700, command, err))
 		return -1;
 	fault_point("envs.meta");
-	if (symlinkat("python", draft->bin, "python3") ||
+	if (symlinkat(kind->command, draft->bin, kind->command_alias) ||
 		symlinkat(ENVS_META, draft->dir, ".pixell_venv_metadata.json"))
 		return fail_errno(err, "make a link of environment '%s'", meta->name);
 	return 0;

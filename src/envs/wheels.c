@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "envs/base.h"
 #include "envs/build_parts.h"
@@ -30,6 +31,7 @@ typedef VEC(const struct lock_package *) package_list;
 
 /* -- the stage -- */
 
+/* Entered. */
 static int lay_root(struct making *making, struct error *err)
 {
 	const struct env_wanted *wanted = making->wanted;
@@ -46,19 +48,17 @@ static int lay_root(struct making *making, struct error *err)
 
 int making_stage(struct making *making, struct error *err)
 {
-	int failed;
+	auto_leave const struct home *home = home_entered(making->store->home);
 
 	if (layer_stage_make(&making->store->layers, making->arena, &making->stage, err) < 0)
-		return build_failed_as(making->problem, err);
-	home_enter(making->store->home);
-	failed = lay_root(making, err);
-	home_leave(making->store->home);
-	return failed ? build_failed_as(making->problem, err) : 0;
+		return -1;
+	return lay_root(making, err);
 }
 
 /* A new root with the old one's cache, so that uv finds there what it has fetched. */
 static int change_root(struct making *making, int number, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(making->store->home);
 	char old[32], cache[64];
 
 	str_format(old, sizeof old, "old-%d", number);
@@ -151,16 +151,6 @@ static int run_uv(struct making *making, const char *lock, bool is_offline, stru
 	return making_run_uv(making, &uv, &out, &needs_build, err);
 }
 
-static int drop_bytecode(struct making *making, struct error *err)
-{
-	int failed;
-
-	home_enter(making->store->home);
-	failed = split_drop_bytecode(making->stage.fd, STAGE_ROOT, err);
-	home_leave(making->store->home);
-	return failed ? build_failed_as(making->problem, err) : 0;
-}
-
 /* By the interpreter itself and not by bin/python, without site: nothing that was installed runs.
  */
 static int compile(struct making *making, const char *site, struct error *err)
@@ -185,10 +175,8 @@ static int compile(struct making *making, const char *site, struct error *err)
 		return making_timeout(making, err);
 	if (result.end == JOB_DISK_OVER)
 		return making_too_large(making, err);
-	if (result.end == JOB_EXITED && result.exit_code == NO_SPACE) {
-		fail(err, ERR_DISK_FULL, "no space left for bytecode");
-		return build_failed(making->problem, BUILD_DISK_FULL, NULL);
-	}
+	if (result.end == JOB_EXITED && result.exit_code == NO_SPACE)
+		return fail(err, ERR_DISK_FULL, "no space left for bytecode");
 	/* A source that crashes the compiler costs bytecode, no more: the log has it. */
 	return 0;
 }
@@ -221,33 +209,27 @@ static int refuse(struct making *making, const struct split *split, struct error
 }
 
 static int split_root(struct making *making, struct split *split, const package_list *packages,
-	const char *drafts, struct error *err)
+	const char *site, const char *drafts, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(making->store->home);
 	const char *minor = making->wanted->python.minor;
 	struct arena *arena = making->arena;
-	const char **own = arena_array(arena, 7, sizeof *own);
-	int failed;
+	const char *const names[] = { "pyvenv.cfg", "lib64", "bin/activate", "bin/python",
+		"bin/python3", arena_printf(arena, "bin/python%s", minor), NULL };
+	const char **own = arena_array(arena, sizeof names / sizeof *names, sizeof *own);
 
-	own[0] = "pyvenv.cfg";
-	own[1] = "lib64";
-	own[2] = "bin/activate";
-	own[3] = "bin/python";
-	own[4] = "bin/python3";
-	own[5] = arena_printf(arena, "bin/python%s", minor);
+	memcpy(own, names, sizeof names);
 	*split = (struct split){ .arena = arena,
 		.stage = making->stage.fd,
 		.root = STAGE_ROOT,
-		.site = arena_printf(arena, "lib/python%s/site-packages", minor),
+		.site = site,
 		.own = own };
 	for (size_t i = 0; i < packages->count; i++)
 		vec_push(arena, &split->packages,
 			(struct split_package){ .name = packages->items[i]->name,
 				.version = packages->items[i]->version,
 				.draft = arena_printf(arena, "%s-%zu", drafts, i) });
-	home_enter(making->store->home);
-	failed = split_tree(split, err);
-	home_leave(making->store->home);
-	return failed ? refuse(making, split, err) : 0;
+	return split_tree(split, err) < 0 ? refuse(making, split, err) : 0;
 }
 
 static int install_set(struct making *making, const package_list *packages, const char *drafts,
@@ -265,10 +247,19 @@ static int install_set(struct making *making, const package_list *packages, cons
 	making->is_reaching = false;
 	events_status(&making->store->events, "building_layers", making->wanted->name);
 	making_show_packages(making, "building_layers", 0);
-	if (drop_bytecode(making, err) < 0 ||
-		(!making->is_pip_plain && compile(making, site, err) < 0))
+	home_enter(making->store->home);
+	int failed = split_drop_bytecode(making->stage.fd, STAGE_ROOT, err);
+	home_leave(making->store->home);
+	if (failed || (!making->is_pip_plain && compile(making, site, err) < 0))
 		return -1;
-	return split_root(making, split, packages, drafts, err);
+	return split_root(making, split, packages, site, drafts, err);
+}
+
+static int remove_in_stage(struct making *making, const char *name, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(making->store->home);
+
+	return path_remove_tree(making->stage.fd, name, err);
 }
 
 /* Those that list the same file, one by one. */
@@ -276,31 +267,23 @@ static int install_rivals(
 	struct making *making, const package_list *packages, struct split *all, struct error *err)
 {
 	for (size_t i = 0; i < all->packages.count; i++) {
+		struct split_package *rival = &all->packages.items[i];
 		package_list one = { 0 };
 		struct split split;
-		const char *drafts_name = all->packages.items[i].draft;
-		int failed;
 
-		if (!all->packages.items[i].rival)
+		if (!rival->rival)
 			continue;
 		vec_push(making->arena, &one, packages->items[i]);
 		buf_printf(&making->log, "'%s' and '%s' list the same file: installed singly\n",
-			packages->items[i]->name, all->packages.items[i].rival);
-		home_enter(making->store->home);
-		failed = change_root(making, (int)i, err);
-		home_leave(making->store->home);
-		if (failed)
-			return build_failed_as(making->problem, err);
-		if (install_set(making, &one, arena_printf(making->arena, "single-%zu", i), true,
-			    &split, err) < 0)
+			rival->name, rival->rival);
+		if (change_root(making, (int)i, err) < 0 ||
+			install_set(making, &one, arena_printf(making->arena, "single-%zu", i),
+				true, &split, err) < 0)
 			return -1;
 		/* What it had shares files with uv's cache, and with nothing that is kept. */
-		home_enter(making->store->home);
-		failed = path_remove_tree(making->stage.fd, drafts_name, err);
-		home_leave(making->store->home);
-		if (failed)
-			return build_failed_as(making->problem, err);
-		all->packages.items[i] = split.packages.items[0];
+		if (remove_in_stage(making, rival->draft, err) < 0)
+			return -1;
+		*rival = split.packages.items[0];
 	}
 	return 0;
 }
@@ -338,23 +321,17 @@ static int keep_order(struct making *making, const struct split *split, struct e
 			vec_push(making->arena, &ordered, making->packages.items[i]);
 	making->packages = ordered;
 	making_print_lock(making);
-	return lock_keep(making->store, making->wanted->lock_key, making->lock_text, err) < 0
-		       ? build_failed_as(making->problem, err)
-		       : 0;
+	return lock_keep(making->store, making->wanted->lock_key, making->lock_text, err);
 }
 
 /* uv's cache shares its files with what was installed; no layer may have a file with two names. */
 static int drop_cache(struct making *making, struct error *err)
 {
-	int failed;
+	auto_leave const struct home *home = home_entered(making->store->home);
 
-	home_enter(making->store->home);
-	failed = renameat(making->stage.fd, STAGE_ROOT "/" STAGE_CACHE, making->stage.fd, "cache") <
-				 0
-			 ? fail_errno(err, "move uv's cache")
-			 : path_remove_tree(making->stage.fd, "cache", err);
-	home_leave(making->store->home);
-	return failed ? build_failed_as(making->problem, err) : 0;
+	if (renameat(making->stage.fd, STAGE_ROOT "/" STAGE_CACHE, making->stage.fd, "cache") < 0)
+		return fail_errno(err, "move uv's cache");
+	return path_remove_tree(making->stage.fd, "cache", err);
 }
 
 /* -- publishing -- */
@@ -387,52 +364,39 @@ static int draft_base(struct making *making, struct layer_draft *draft, struct e
 {
 	const struct interpreter *python = &making->wanted->python;
 	bool with_system = making->wanted->request->system_site_packages;
+	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int tree = -1;
-	int failed;
 
 	*draft = (struct layer_draft){ .path = "base",
 		.kind = LAYER_KIND_BASE,
 		.name = "python",
 		.version = python->version,
 		.key = interpreter_base_key(making->arena, python, with_system) };
-	home_enter(making->store->home);
-	failed = path_make_directories(making->stage.fd, "base/tree", 0755, &tree, err) < 0 ||
-		 interpreter_base_tree(tree, python, with_system, err) < 0;
-	home_leave(making->store->home);
-	return failed ? build_failed_as(making->problem, err) : 0;
-}
-
-static int put_editables(
-	struct making *making, const char *site, const char *text, struct error *err)
-{
-	auto_close int dir = -1;
-
-	if (path_make_directories(making->stage.fd, site, 0755, &dir, err) < 0)
+	if (path_make_directories(making->stage.fd, "base/tree", 0755, &tree, err) < 0)
 		return -1;
-	auto_close int fd = openat(dir, "__editable__.pth",
-		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 || fd_write_full(fd, text, strlen(text)) < 0)
-		return fail_errno(err, "write '__editable__.pth'");
-	return 0;
+	return interpreter_base_tree(tree, python, with_system, err);
 }
 
 static int draft_editables(struct making *making, struct layer_draft *draft, struct error *err)
 {
 	const char *site = arena_printf(making->arena, "editable/tree/lib/python%s/site-packages",
 		making->wanted->python.minor);
-	int failed;
+	/* Before entering: the projects are the caller's. */
+	const char *text = editable_text(making->wanted, making->arena);
+	const char *key = editable_key(making->wanted, making->arena);
+	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_close int dir = -1;
 
 	*draft = (struct layer_draft){ .path = "editable",
 		.kind = "python-editable",
 		.name = "editable",
 		.version = "",
-		.key = editable_key(making->wanted, making->arena) };
-	/* Before entering: the projects are the caller's. */
-	const char *text = editable_text(making->wanted, making->arena);
-	home_enter(making->store->home);
-	failed = put_editables(making, site, text, err);
-	home_leave(making->store->home);
-	return failed ? build_failed_as(making->problem, err) : 0;
+		.key = key };
+	if (path_make_directories(making->stage.fd, site, 0755, &dir, err) < 0)
+		return -1;
+	return file_create(dir, "__editable__.pth", 0644, str_from(text)) < 0
+		       ? fail_errno(err, "write '__editable__.pth'")
+		       : 0;
 }
 
 static int check_size(

@@ -1,0 +1,218 @@
+/* The quick half: what is asked for is understood, and found when it is there. */
+#include "envs/kind.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "envs/build_parts.h"
+#include "envs/store_internal.h"
+
+static const struct env_reader *const env_readers[] = { &env_python_reader };
+
+static const struct env_reader *reader_of(const struct env_kind *kind)
+{
+	size_t i = 0;
+
+	while (env_readers[i]->kind != kind)
+		i++;
+	return env_readers[i];
+}
+
+/* -- problems -- */
+
+int build_failed(struct build_problem *problem, enum build_failure failure, const char *package)
+{
+	problem->failure = failure;
+	problem->package = package;
+	return -1;
+}
+
+int build_failed_as(struct build_problem *problem, const struct error *err)
+{
+	static const enum build_failure failures[ERR_CODE_COUNT] = {
+		[ERR_NONE] = BUILD_FAILED,
+		[ERR_INVALID] = BUILD_INVALID,
+		[ERR_NOT_FOUND] = BUILD_NOT_FOUND,
+		[ERR_CONFLICT] = BUILD_FAILED,
+		[ERR_DENIED] = BUILD_DENIED,
+		[ERR_LIMIT] = BUILD_DENIED,
+		[ERR_DISK_FULL] = BUILD_DISK_FULL,
+		[ERR_UNAVAILABLE] = BUILD_FAILED,
+		[ERR_CORRUPT] = BUILD_HASH_MISMATCH,
+		[ERR_FAILED] = BUILD_FAILED,
+		[ERR_COMMAND_NOT_FOUND] = BUILD_FAILED,
+		[ERR_NOT_EXECUTABLE] = BUILD_FAILED,
+		[ERR_CANCELED] = BUILD_CANCELED,
+	};
+	return build_failed(problem, failures[err->code], NULL);
+}
+
+int build_settle(int failed, struct build_problem *problem, const struct error *err)
+{
+	if (failed < 0 && problem->failure == BUILD_FAILURE_COUNT)
+		build_failed_as(problem, err);
+	return failed;
+}
+
+/* -- what is there -- */
+
+int env_request_prepare(const struct env_store *store, const struct env_request *request,
+	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
+	struct error *err)
+{
+	const struct env_reader *reader = env_readers[0];
+
+	*problem = BUILD_NO_PROBLEM;
+	int failed = reader->prepare(store, request, arena, wanted, problem, err);
+	wanted->kind = reader->kind;
+	return build_settle(failed, problem, err);
+}
+
+/* A package that was blocked since is as little used as one that isn't installed. */
+static int judge_installed(const struct env_store *store, const struct env_meta *meta,
+	struct build_problem *problem, struct error *err)
+{
+	for (size_t i = 0; i < meta->packages.count; i++) {
+		if (policy_judge_name(&store->config, meta->packages.items[i].name,
+			    "of what is installed", problem, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int reuse(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err)
+{
+	auto_close int pin = -1;
+	struct env_meta found;
+
+	if (wanted->request->rebuild || wanted->request->no_cache)
+		return 0;
+	/* Whatever is wrong with it: it is made again, or that fails and says why. */
+	if (env_use(store, wanted->name, arena, &found, &pin, err) < 0)
+		return 0;
+	if (strcmp(found.fingerprint, wanted->fingerprint) != 0 ||
+		strcmp(found.requirements_sha256, wanted->requirements_sha256) != 0)
+		return 0;
+	if (judge_installed(store, &found, problem, err) < 0 || env_select(store, &found, err) < 0)
+		return -1;
+	events_reused(&store->events, &found,
+		(double)env_age_ms(found.created_at, clock_now_ms()) / 3600000);
+	*meta = found;
+	return 1;
+}
+
+/* -- composed -- */
+
+int env_publish(const struct env_store *store, const struct env_wanted *wanted, struct str lock,
+	struct str log, const struct env_meta *meta, struct error *err)
+{
+	struct env_files files = { .requirements = wanted->text,
+		.lock = lock,
+		.log = log,
+		.lock_kept = wanted->lock_key };
+
+	return env_write(store, meta, &files, err);
+}
+
+void env_tell_ready(const struct env_store *store, const struct env_meta *meta, double seconds)
+{
+	struct error ignored;
+
+	/* The environment is there: numbers that can't be counted don't take it away. */
+	env_metrics_add(store, seconds, &ignored);
+	events_installed(&store->events, meta, seconds);
+	events_status(&store->events, "ready", meta->name);
+}
+
+/* Layers that were there take no more room, but environments are also counted. Names are cheap to
+ * count: only when there are too many is anything read. What a crash left is seen by its name. */
+static void tidy(const struct env_store *store, const char *keep, struct arena *arena)
+{
+	struct error ignored;
+	text_list names = { 0 };
+	uint64_t count = 0;
+	bool is_untidy = false;
+
+	envs_names_in(store, ".", arena, &names, &ignored);
+	for (size_t i = 0; i < names.count; i++) {
+		count += names.items[i][0] != '.';
+		is_untidy |= str_starts_with(str_from(names.items[i]), ENVS_NEW);
+	}
+	if (is_untidy)
+		env_sweep(store);
+	if (count > store->config.max_envs)
+		env_evict(store, keep, 0, &count, &ignored);
+}
+
+static int compose(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
+	struct error *err)
+{
+	uint64_t started_ns = clock_monotonic_ns();
+	auto_close int layers = -1;
+	struct env_meta made;
+	struct str lock = STR("");
+
+	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
+		return -1;
+	int found =
+		reader_of(wanted->kind)->compose(store, wanted, arena, &made, &lock, problem, err);
+	if (found <= 0)
+		return found;
+	made.build_seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
+	events_creating(&store->events, &made);
+	if (env_publish(store, wanted, lock, STR(""), &made, err) < 0)
+		return -1;
+	fd_close(&layers);
+	env_tell_ready(store, &made, (double)(clock_monotonic_ns() - started_ns) / 1e9);
+	tidy(store, made.name, arena);
+	*meta = made;
+	return 1;
+}
+
+/* Neither an environment nor a lock is to be reused; without requirements there is no lock that
+ * could be out of date. */
+static bool must_resolve(const struct env_wanted *wanted)
+{
+	return wanted->request->no_cache && wanted->needs_lock;
+}
+
+int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
+	struct error *err)
+{
+	int found = reuse(store, wanted, arena, meta, problem, err);
+
+	*was_there = found == 1;
+	if (found != 0 || must_resolve(wanted))
+		return found;
+	return compose(store, wanted, arena, meta, problem, err);
+}
+
+static int find_or_compose(const struct env_store *store, const struct env_wanted *wanted,
+	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
+	struct error *err)
+{
+	auto_close int builder = -1;
+	int found = reuse(store, wanted, arena, meta, problem, err);
+
+	*was_there = found == 1;
+	if (found != 0 || must_resolve(wanted))
+		return found;
+	if (env_lock(store, wanted->name, store->config.install_timeout_ms, &builder, err) < 0)
+		return -1;
+	/* Somebody else may have made it while we waited. */
+	return compose_locked(store, wanted, arena, meta, was_there, problem, err);
+}
+
+int env_compose(const struct env_store *store, const struct env_wanted *wanted, struct arena *arena,
+	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err)
+{
+	if (!wanted->lock_key) /* what it depends on has to be found out first */
+		return 0;
+	return build_settle(
+		find_or_compose(store, wanted, arena, meta, was_there, problem, err), problem, err);
+}
