@@ -24,29 +24,42 @@ struct choosing {
 	struct map owners; /* path of a file or link -> the first candidate that has it */
 };
 
-static int read_candidate(struct choosing *c, const struct env_store *store, const char *id,
-	size_t place, struct error *err)
+/* A directory overlaps with what isn't one, and with no other directory: so they come after all
+ * files and links have their owners. */
+static void find_overlaps(struct choosing *c, const struct manifest *manifests, bool directories)
 {
-	struct candidate *candidate = &c->all[place];
-	struct manifest manifest = { 0 };
+	for (size_t i = 0; i < c->count; i++) {
+		for (size_t k = 0; k < manifests[i].entries.count; k++) {
+			const struct manifest_entry *entry = &manifests[i].entries.items[k];
+			struct str path = str_from(entry->path);
+			struct candidate *owner;
 
-	*candidate = (struct candidate){ .id = id, .place = place };
-	if (layer_read(&store->layers, id, c->arena, &manifest, err) < 0)
-		return -1;
-	for (size_t i = 0; i < manifest.entries.count; i++) {
-		const struct manifest_entry *entry = &manifest.entries.items[i];
-		struct str path = str_from(entry->path);
-		struct candidate *owner = map_get(&c->owners, path);
-
-		/* A directory overlaps with what isn't one: that has the path, before or after. */
-		if (entry->kind == MANIFEST_DIRECTORY && !owner)
-			continue;
-		candidate->bytes += entry->size;
-		if (owner)
-			owner->has_overlaps = candidate->has_overlaps = true;
-		else
-			map_set(&c->owners, path, candidate);
+			if ((entry->kind == MANIFEST_DIRECTORY) != directories)
+				continue;
+			c->all[i].bytes += entry->size;
+			owner = map_get(&c->owners, path);
+			if (owner)
+				owner->has_overlaps = c->all[i].has_overlaps = true;
+			else if (!directories)
+				map_set(&c->owners, path, &c->all[i]);
+		}
 	}
+}
+
+static int read_candidates(struct choosing *c, const struct env_store *store,
+	const text_list *layers, struct error *err)
+{
+	struct manifest *manifests = arena_array(c->arena, c->count, sizeof *manifests);
+
+	map_init(&c->owners, c->arena);
+	c->all = arena_array(c->arena, c->count, sizeof *c->all);
+	for (size_t i = 0; i < c->count; i++) {
+		c->all[i] = (struct candidate){ .id = layers->items[i], .place = i };
+		if (layer_read(&store->layers, layers->items[i], c->arena, &manifests[i], err) < 0)
+			return -1;
+	}
+	find_overlaps(c, manifests, false);
+	find_overlaps(c, manifests, true);
 	return 0;
 }
 
@@ -98,12 +111,8 @@ int merge_find(const struct env_store *store, text_list *layers, text_list *part
 	parts->count = 0;
 	if (layers->count <= ENV_LAYERS_MAX)
 		return 1;
-	map_init(&c.owners, arena);
-	c.all = arena_array(arena, c.count, sizeof *c.all);
-	for (size_t i = 0; i < c.count; i++) {
-		if (read_candidate(&c, store, layers->items[i], i, err) < 0)
-			return err->code == ERR_CORRUPT || err->code == ERR_NOT_FOUND ? 0 : -1;
-	}
+	if (read_candidates(&c, store, layers, err) < 0)
+		return err->code == ERR_CORRUPT || err->code == ERR_NOT_FOUND ? 0 : -1;
 	choose(&c);
 	for (size_t i = 0; i < c.count; i++) {
 		if (c.all[i].is_chosen)

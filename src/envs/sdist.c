@@ -2,14 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
-#include "base/walk.h"
 #include "envs/explain.h"
 #include "envs/jobs.h"
 #include "envs/known.h"
@@ -74,7 +73,6 @@ static int run_script(struct work *work, struct job *job, struct answer *answer,
 static int change_stage(struct work *work, struct error *err)
 {
 	layer_stage_done(&work->making.store->layers, &work->making.stage, NULL);
-	work->making.stage = LAYER_STAGE_NONE;
 	return making_stage(&work->making, err);
 }
 
@@ -88,11 +86,10 @@ static int check_archive(struct work *work, struct error *err)
 
 	if (strchr(work->archive, '/'))
 		return fail(err, ERR_FAILED, "its file has the name '%s'", work->archive);
-	home_enter(work->making.store->home);
+	auto_leave const struct home *home = home_entered(work->making.store->home);
 	auto_close int fd =
 		openat(work->source.fd, arena_printf(arena, STAGE_ROOT "/%s", work->archive),
 			O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	home_leave(work->making.store->home);
 	if (fd < 0 || known_hash_file(fd, sha256) < 0)
 		return fail_errno(err, "read '%s'", work->archive);
 	for (size_t i = 0; i < package->hashes.count; i++)
@@ -207,30 +204,26 @@ static int judge_installed(struct work *work, struct error *err)
 	struct making *making = &work->making;
 	const char *site = arena_printf(
 		making->arena, STAGE_ROOT "/lib/python%s/site-packages", work->wanted.python.minor);
+	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_close int dir = path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0);
 	text_list names = { 0 };
 
-	home_enter(making->store->home);
-	auto_walk DIR *walk =
-		walk_from(path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0));
-	for (struct dirent *entry; (entry = walk_next(walk));) {
-		size_t len = strlen(entry->d_name), end = strlen(".dist-info");
-		const char *dash = len > end ? memrchr(entry->d_name, '-', len - end) : NULL;
-
-		if (dash && strcmp(entry->d_name + len - end, ".dist-info") == 0)
-			vec_push(making->arena, &names,
-				requirement_normalize_name(
-					making->arena, (struct str){ entry->d_name,
-							       (size_t)(dash - entry->d_name) }));
-	}
-	home_leave(making->store->home);
-	if (!walk)
+	if (dir < 0 || file_names(dir, ".", making->arena, &names) < 0)
 		return fail(err, ERR_FAILED, "its build requirements can't be read"),
 		       failed(work, BUILD_FAILED, err);
-	for (size_t i = 0; i < names.count; i++)
-		if (policy_judge_name(&making->store->config, names.items[i],
-			    arena_printf(making->arena, "for the build of '%s'", work->what),
-			    making->problem, err) < 0)
+	for (size_t i = 0; i < names.count; i++) {
+		size_t len = strlen(names.items[i]), end = strlen(".dist-info");
+		const char *dash = len > end ? memrchr(names.items[i], '-', len - end) : NULL;
+
+		if (dash && strcmp(names.items[i] + len - end, ".dist-info") == 0 &&
+			policy_judge_name(&making->store->config,
+				requirement_normalize_name(
+					making->arena, (struct str){ names.items[i],
+							       (size_t)(dash - names.items[i]) }),
+				arena_printf(making->arena, "for the build of '%s'", work->what),
+				making->problem, err) < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -362,9 +355,10 @@ static int check_wheel(struct work *work, struct built_wheel *wheel, struct erro
 	return 0;
 }
 
-/* Entered. A plain file with no other name, which nothing writes to any more. */
+/* A plain file with no other name, which nothing writes to any more. */
 static int take_wheel(struct work *work, int to, struct built_wheel *wheel, struct error *err)
 {
+	auto_leave const struct home *home = home_entered(work->making.store->home);
 	const char *from = arena_printf(work->making.arena, STAGE_ROOT "/.out/%s", wheel->file);
 	auto_close int dir = -1;
 	struct stat stat;
@@ -403,13 +397,10 @@ static int build(struct work *work, const struct layer_stage *to, struct built_w
 	if (work->requires.count > asked && go_round(work, false, &answer, err) < 0)
 		return -1;
 	*wheel = (struct built_wheel){ .file = answer_get(&answer, "wheel") };
-	if (check_wheel(work, wheel, err) < 0)
+	if (check_wheel(work, wheel, err) < 0 || take_wheel(work, to->fd, wheel, err) < 0)
 		return failed(work, BUILD_FAILED, err);
 	wheel->path = arena_printf(work->making.arena, "%s/" WHEELS "/%s", to->path, wheel->file);
-	home_enter(work->making.store->home);
-	int result = take_wheel(work, to->fd, wheel, err);
-	home_leave(work->making.store->home);
-	return result < 0 ? failed(work, BUILD_FAILED, err) : 0;
+	return 0;
 }
 
 int sdist_build(struct making *making, const struct sdist *sdist, const struct layer_stage *to,

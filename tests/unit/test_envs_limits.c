@@ -1,6 +1,8 @@
 /* What goes when there is too much, the launcher, and what is counted. */
 #include "envs_fixture.h"
 
+#include "envs/build_parts.h"
+
 /* ---- limits ---- */
 
 static void make_three(void)
@@ -268,6 +270,36 @@ static void a_wrong_configuration_is_named(void **state)
 	assert_non_null(strstr(err.text, "config.yaml"));
 }
 
+/* The topmost layer is small and has a directory where the next one, which is large, has a file:
+ * merged below that one, the file would hide it. */
+static void a_directory_over_a_file_is_not_merged_below_it(void **state)
+{
+	enum { COUNT = ENV_LAYERS_MAX + 1 };
+	struct layer_draft drafts[COUNT];
+	text_list layers = { 0 }, parts = { 0 };
+	char *large = arena_alloc(&arena, 1001);
+	memset(large, 'x', 1000);
+	for (size_t i = 0; i < COUNT; i++) {
+		const char *path = arena_printf(&arena, "d%zu", i);
+		put_directory(path);
+		put_directory(arena_printf(&arena, "%s/tree", path));
+		if (i == 0) {
+			put_directory("d0/tree/x");
+			put_file("d0/tree/x/f", "", 0644);
+		}
+		put_file(i == 1 ? "d1/tree/x" : arena_printf(&arena, "%s/tree/f%zu", path, i),
+			i == 1 ? large : "some text", 0644);
+		drafts[i] = draft_of(path, NULL);
+	}
+	assert_ok(layers_publish(&store, stage.fd, drafts, COUNT, NULL, NULL, &err));
+	for (size_t i = 0; i < COUNT; i++)
+		vec_push(&arena, &layers, drafts[i].id);
+	assert_int_equal(merge_find(&envs, &layers, &parts, &arena, &err), 0);
+	assert_int_equal(parts.count, COUNT - ENV_LAYERS_MERGED + 1);
+	for (size_t i = 0; i < parts.count; i++)
+		assert_string_not_equal(parts.items[i], drafts[0].id);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_store, close_store)
 int main(void)
 {
@@ -283,6 +315,7 @@ int main(void)
 		TEST(metrics_are_what_prometheus_reads),
 		TEST(builds_are_counted_also_of_many_at_once),
 		TEST(a_wrong_configuration_is_named),
+		TEST(a_directory_over_a_file_is_not_merged_below_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
