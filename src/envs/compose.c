@@ -233,15 +233,6 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 	return 0;
 }
 
-static bool has_package(const lock_list *packages, const char *name)
-{
-	for (size_t i = 0; i < packages->count; i++) {
-		if (strcmp(packages->items[i].name, name) == 0)
-			return true;
-	}
-	return false;
-}
-
 static int find_package(const struct env_store *store, struct composition *c,
 	const struct lock_package *package, struct arena *arena, struct error *err)
 {
@@ -304,7 +295,7 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 	for (size_t i = 0; i < c->packages->count; i++)
 		if (find_package(store, c, &c->packages->items[i], arena, err) < 0)
 			return -1;
-	if (!has_package(c->packages, "pip") && !c->is_without_pip &&
+	if (!lock_find(c->packages, "pip") && !c->is_without_pip &&
 		find_pip(store, c, arena, err) < 0)
 		return -1;
 	if ((found = add_layer(store, c, base, arena, err)) < 0)

@@ -362,34 +362,6 @@ int env_remove(const struct env_store *store, const char *name, bool keep_layers
 
 /* ---- those over the limits ---- */
 
-/* Whether nothing has to go, found without reading a single environment: their number, the bytes of
- * all layers, and the times at which each meta.json was last written, which a use does. */
-static int is_within_limits(const struct env_store *store, const struct config *config,
-	uint64_t bytes, struct arena *arena, bool *is_within, struct error *err)
-{
-	auto_leave const struct home *home = home_entered(store->home);
-	text_list names = { 0 };
-	uint64_t count = 0;
-	int64_t now_ms = clock_now_ms();
-	bool has_expired = false;
-	if (envs_names_in(store, ".", arena, &names, err))
-		return -1;
-	for (size_t i = 0; i < names.count; i++) {
-		char path[ENVS_PATH_MAX];
-		struct stat st;
-		if (names.items[i][0] == '.')
-			continue;
-		count++;
-		str_format(path, sizeof path, "%s/" ENVS_META, names.items[i]);
-		if (config->ttl_ms && (fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) ||
-					      now_ms - (int64_t)st.st_mtime * 1000 >
-						      (int64_t)config->ttl_ms - 1000))
-			has_expired = true;
-	}
-	*is_within = count <= config->max_envs && bytes <= config->max_bytes && !has_expired;
-	return 0;
-}
-
 static int64_t time_of(const char *text)
 {
 	int64_t ms;
@@ -478,7 +450,6 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	struct env_pruned pruned = { 0 };
 	struct evicting evicting = { store, &arena, &pruned, false, store->evicted };
 	uint64_t bytes, started_ms = clock_monotonic_ms();
-	bool is_within;
 	arena_init(&arena);
 	map_init(&sizes, &arena);
 	/* What nobody has goes first, and may be enough. */
@@ -487,14 +458,12 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	if (free_bytes != EVICTION_ALL)
 		free_bytes -= pruned.bytes < free_bytes ? pruned.bytes : free_bytes;
 	if (envs_measure_layers(store, &arena, &sizes, &bytes, err) ||
-		is_within_limits(store, &store->config, bytes, &arena, &is_within, err))
+		evict(&evicting, keep, free_bytes, &sizes, err))
 		return -1;
-	if (!is_within || free_bytes) {
-		if (evict(&evicting, keep, free_bytes, &sizes, err) ||
-			collect_soon(store, free_bytes ? FREE_PATIENCE_MS : 0, &pruned.layers,
-				&pruned.bytes, err))
-			return -1;
-	}
+	if ((pruned.removed.count || bytes > store->config.max_bytes || free_bytes) &&
+		collect_soon(store, free_bytes ? FREE_PATIENCE_MS : 0, &pruned.layers,
+			&pruned.bytes, err))
+		return -1;
 	*count = pruned.removed.count;
 	if (*count && store->freed)
 		store->freed(

@@ -292,33 +292,34 @@ static int install_rivals(
  * without uv running again. An order that is there already stays. */
 static int keep_order(struct making *making, const struct split *split, struct error *err)
 {
-	auto_buf struct buf text = { 0 };
-	lock_list ordered = { 0 };
+	lock_list ordered = { 0 }, *all = &making->packages;
 	bool is_by_name = true;
 
-	for (size_t i = 0; i < making->packages.count; i++) {
-		if (making->packages.items[i].is_first)
+	for (size_t i = 0; i < all->count; i++) {
+		if (all->items[i].is_first)
 			return 0;
 	}
 	for (size_t i = 0; i < split->order.count; i++) {
-		const struct lock_package *package = lock_find(
-			&making->packages, split->packages.items[split->order.items[i]].name);
+		const struct lock_package *package =
+			lock_find(all, split->packages.items[split->order.items[i]].name);
 
 		/* Editable projects lie on top in any case, the pip that we add at the bottom. */
 		if (!package)
 			continue;
+		size_t last = ordered.count;
 		vec_push(making->arena, &ordered, *package);
-		size_t last = ordered.count - 1;
-		ordered.items[last].is_first = true;
 		is_by_name &= last == 0 || strcmp(ordered.items[last - 1].name, package->name) < 0;
 	}
 	if (is_by_name)
 		return 0;
-	size_t first = ordered.count;
-	for (size_t i = 0; i < making->packages.count; i++)
-		if (!lock_find(&(lock_list){ ordered.items, first, first },
-			    making->packages.items[i].name))
-			vec_push(making->arena, &ordered, making->packages.items[i]);
+	for (size_t i = 0; i < ordered.count; i++) {
+		lock_find(all, ordered.items[i].name)->is_first = true;
+		ordered.items[i].is_first = true;
+	}
+	for (size_t i = 0; i < all->count; i++) {
+		if (!all->items[i].is_first)
+			vec_push(making->arena, &ordered, all->items[i]);
+	}
 	making->packages = ordered;
 	making_print_lock(making);
 	return lock_keep(making->store, making->wanted->lock_key, making->lock_text, err);

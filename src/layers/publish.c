@@ -26,7 +26,7 @@ struct file_result {
 	uint64_t size;
 };
 struct part {	     /* of the publication: one draft */
-	bool is_new; /* neither published before nor found by its key */
+	bool is_new; /* not found by its key */
 	struct manifest manifest;
 	char id[LAYER_ID_LEN + 1];
 	uint64_t bytes, files;
@@ -207,11 +207,6 @@ static int hash_all(struct publication *p, struct error *err)
 
 /* -- write -- */
 
-static void name_manifest(char *out, size_t size, const struct layer_draft *draft)
-{
-	str_format(out, size, "%s/manifest", draft->path);
-}
-
 static int write_manifest(struct publication *p, size_t i, struct buf *text, struct error *err)
 {
 	struct part *part = &p->parts[i];
@@ -223,7 +218,7 @@ static int write_manifest(struct publication *p, size_t i, struct buf *text, str
 		return fail(err, ERR_LIMIT, "layer of %s: its manifest has more than %zu bytes",
 			part->manifest.name, MANIFEST_MAX);
 	sha256_of(text->data, text->len, part->id);
-	name_manifest(path, sizeof path, &p->drafts[i]);
+	str_format(path, sizeof path, "%s/manifest", p->drafts[i].path);
 	auto_close int fd =
 		path_open_nolinks(p->stage, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
 	if (fd < 0)
@@ -250,19 +245,6 @@ static int write_all(struct publication *p, struct error *err)
 	if (is_any && (fault_fails("layers.sync") || syncfs(p->store->dir) < 0))
 		return store_fail(err, "write to disk", "layers");
 	return 0;
-}
-
-/* What a failed call leaves can be given again. */
-static void forget_manifests(struct publication *p)
-{
-	char path[PATH_MAX];
-
-	for (size_t i = 0; i < p->count; i++) {
-		if (!p->parts[i].is_new || !p->parts[i].id[0] || p->drafts[i].id[0])
-			continue;
-		name_manifest(path, sizeof path, &p->drafts[i]);
-		unlinkat(p->stage, path, 0);
-	}
 }
 
 /* -- give names; one publisher at a time -- */
@@ -334,25 +316,19 @@ static int settle(struct publication *p, size_t i, struct error *err)
 	char theirs[LAYER_ID_LEN + 1];
 
 	if (draft->key && layer_find(p->store, draft->key, theirs, err) == 0)
-		return draft->id[0] ? 0 : adopt(p, i, theirs, err);
+		return adopt(p, i, theirs, err);
 	if (draft->key && err->code != ERR_NOT_FOUND)
 		return -1;
-	if (!draft->id[0]) {
-		bool was_there;
-
-		if (!part->is_new)
-			return fail(err, ERR_CONFLICT,
-				"the layer of %s was removed while it was published: the store "
-				"isn't locked",
-				draft->name);
-		if (rename_draft(p, i, &was_there, err) < 0)
-			return -1;
-		/* From here on it is published, even if it gets no key. */
-		memcpy(draft->id, part->id, LAYER_ID_LEN + 1);
-		draft->bytes = part->bytes;
-		draft->files = part->files;
-		draft->was_there = was_there;
-	}
+	if (!part->is_new)
+		return fail(err, ERR_CONFLICT,
+			"the layer of %s was removed while it was published: the store isn't "
+			"locked",
+			draft->name);
+	if (rename_draft(p, i, &draft->was_there, err) < 0)
+		return -1;
+	memcpy(draft->id, part->id, LAYER_ID_LEN + 1);
+	draft->bytes = part->bytes;
+	draft->files = part->files;
 	return draft->key ? link_key(p, draft->key, draft->id, err) : 0;
 }
 
@@ -383,15 +359,11 @@ static int publish(struct publication *p, struct error *err)
 	p->keys = keys;
 	p->parts = arena_array(&p->arena, p->count, sizeof *p->parts);
 	for (size_t i = 0; i < p->count; i++)
-		if (!p->drafts[i].id[0] && look_at_draft(p, i, err) < 0)
+		if (look_at_draft(p, i, err) < 0)
 			return -1;
-	if (hash_all(p, err) < 0)
+	if (hash_all(p, err) < 0 || write_all(p, err) < 0)
 		return -1;
-	if (write_all(p, err) < 0 || settle_all(p, err) < 0) {
-		forget_manifests(p);
-		return -1;
-	}
-	return 0;
+	return settle_all(p, err);
 }
 
 int layers_publish(const struct layer_store *store, int stage, struct layer_draft *drafts,

@@ -64,8 +64,8 @@ struct layer_draft {
 	const char *kind, *name, *version; /* as in manifest.h */
 	const char *key;		   /* NULL: not to be found by one */
 	/* out */
-	char id[LAYER_ID_LEN + 1]; /* not "" before: published by an earlier call, left alone */
-	uint64_t bytes, files;	   /* regular files and what they hold */
+	char id[LAYER_ID_LEN + 1];
+	uint64_t bytes, files; /* regular files and what they hold */
 	bool was_there; /* the same layer, or one of this key, was there already; the draft may be
 			   left in the stage, and goes with it */
 };
@@ -77,8 +77,7 @@ typedef int layer_file_fn(void *ctx, size_t draft, const char *path,
 /* Makes layers of all drafts: normalises modes and times, drops user attributes, refuses what
  * invariants 2 and 5 forbid (ERR_DENIED, path named; ERR_LIMIT), hashes on two processes, writes
  * the manifests, one syncfs, then the renames. All or an error; what was renamed before an error is
- * whole, stays, and has its id set, so that the same drafts can be given again (ERR_DISK_FULL:
- * after making room). The caller must hold the lock shared from before this until the ids are
+ * whole and stays. The caller must hold the lock shared from before this until the ids are
  * written down. The stage must be on the store's file system. */
 int layers_publish(const struct layer_store *store, int stage, struct layer_draft *drafts,
 	size_t count, layer_file_fn *seen, void *ctx, struct error *err);
