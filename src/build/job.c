@@ -79,22 +79,6 @@ static uint64_t fds_allowed(void)
 	return limit.rlim_max;
 }
 
-static enum job_end end_of(const struct result *result)
-{
-	static const enum job_end ends[REASON_COUNT] = {
-		[REASON_EXITED] = JOB_EXITED,
-		[REASON_SIGNALED] = JOB_SIGNALED,
-		[REASON_TIMEOUT] = JOB_TIMEOUT,
-		[REASON_CPU_LIMIT] = JOB_OTHER,
-		[REASON_MEMORY_LIMIT] = JOB_MEMORY_OVER,
-		[REASON_OUTPUT_LIMIT] = JOB_OUTPUT_OVER,
-		[REASON_DISK_LIMIT] = JOB_DISK_OVER,
-		[REASON_CANCELED] = JOB_CANCELED,
-		[REASON_DENIED] = JOB_OTHER,
-	};
-	return ends[result->reason];
-}
-
 /* A job that failed because the role has ended says nothing that helps. */
 static int check_network(struct jobs *jobs, struct error *err)
 {
@@ -119,7 +103,7 @@ static int carry_out(struct jobs *jobs, const struct job *job, struct plan_optio
 		/* It begins with what the job before it has left. */
 		if (err->code != ERR_LIMIT || !plan.counted_disk)
 			return -1;
-		*result = (struct job_result){ .end = JOB_DISK_OVER };
+		*result = (struct job_result){ .reason = REASON_DISK_LIMIT };
 		return 0;
 	}
 	if (running->has_failed) {
@@ -131,7 +115,7 @@ static int carry_out(struct jobs *jobs, const struct job *job, struct plan_optio
 	/* What the sandbox took as its own was meant for all of the build. */
 	if (outcome.reason == REASON_CANCELED && jobs->runner.interrupted)
 		++*jobs->runner.interrupted;
-	*result = (struct job_result){ end_of(&outcome), result_exit_code(&outcome),
+	*result = (struct job_result){ outcome.reason, result_exit_code(&outcome),
 		outcome.duration_ms };
 	return 0;
 }

@@ -191,17 +191,17 @@ int making_explain_uv(struct making *making, const struct uv_error *said, struct
 
 int making_explain_end(struct making *making, const struct job_result *result, struct error *err)
 {
-	switch (result->end) {
-	case JOB_EXITED:
+	switch (result->reason) {
+	case REASON_EXITED:
 		return 0;
-	case JOB_TIMEOUT:
+	case REASON_TIMEOUT:
 		return making_timeout(making, err);
-	case JOB_DISK_OVER:
+	case REASON_DISK_LIMIT:
 		return making_too_large(making, err);
-	case JOB_MEMORY_OVER:
+	case REASON_MEMORY_LIMIT:
 		fail(err, ERR_LIMIT, "uv needed more memory than a build may have");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
-	case JOB_CANCELED:
+	case REASON_CANCELED:
 		return making_canceled(making, err);
 	default:
 		fail(err, ERR_FAILED, "uv was killed");

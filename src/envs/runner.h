@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/vec.h"
+#include "model/result.h"
 
 struct env_meta;
 struct job_bind {
@@ -28,18 +29,8 @@ struct job {
 	uint64_t disk_bytes;   /* that the stage may hold; 0: no limit */
 	uint64_t memory_bytes; /* 0: 4 GiB, or what the host can */
 };
-enum job_end {
-	JOB_EXITED,
-	JOB_SIGNALED,
-	JOB_TIMEOUT,
-	JOB_DISK_OVER,
-	JOB_MEMORY_OVER,
-	JOB_OUTPUT_OVER, /* it wrote more than 32 MB to stdout and stderr */
-	JOB_CANCELED,
-	JOB_OTHER
-};
 struct job_result {
-	enum job_end end;
+	enum reason reason; /* the output limit is 32 MB to stdout and stderr */
 	int exit_code;
 	uint64_t duration_ms;
 };

@@ -64,19 +64,19 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 	struct str line = last_line(errors);
 	char shown[400];
 
-	switch (result->end) {
-	case JOB_TIMEOUT:
+	switch (result->reason) {
+	case REASON_TIMEOUT:
 		return fail(err, ERR_FAILED, "it did not end within %llu s",
 			(unsigned long long)(job->timeout_ms / 1000));
-	case JOB_DISK_OVER:
+	case REASON_DISK_LIMIT:
 		return fail(err, ERR_LIMIT, "it exceeded its disk limit");
-	case JOB_MEMORY_OVER:
+	case REASON_MEMORY_LIMIT:
 		return fail(err, ERR_LIMIT, "it exceeded its memory limit");
-	case JOB_OUTPUT_OVER:
+	case REASON_OUTPUT_LIMIT:
 		return fail(err, ERR_LIMIT, "it exceeded its output limit");
-	case JOB_CANCELED:
+	case REASON_CANCELED:
 		return fail(err, ERR_CANCELED, "it was interrupted");
-	case JOB_EXITED:
+	case REASON_EXITED:
 		break;
 	default:
 		return fail(err, ERR_FAILED, "it was killed");
@@ -94,13 +94,14 @@ int job_try(const struct runner *runner, const struct job *job, struct buf *out,
 
 	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	int failed = runner->run(runner->ctx, job, out, &errors, &result, &own);
-	*ended_well = !failed && result.end == JOB_EXITED && result.exit_code == 0;
+	*ended_well = !failed && result.reason == REASON_EXITED && result.exit_code == 0;
 	if (!failed && !*ended_well)
 		job_explain(job, &result, (struct str){ errors.data, errors.len }, &own);
 	if (err && !*ended_well)
 		*err = own;
 	/* Without its time it says nothing of the program. */
-	return failed || result.end == JOB_TIMEOUT || result.end == JOB_CANCELED ? -1 : 0;
+	return failed || result.reason == REASON_TIMEOUT || result.reason == REASON_CANCELED ? -1
+											     : 0;
 }
 
 int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err)

@@ -53,13 +53,13 @@ static int run_script(struct work *work, struct job *job, struct answer *answer,
 	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	if (making_run(&work->making, job, &out, &errors, &result, err) < 0)
 		return -1;
-	if (result.end == JOB_TIMEOUT)
+	if (result.reason == REASON_TIMEOUT)
 		return making_timeout(&work->making, err);
-	if (result.end == JOB_DISK_OVER) {
+	if (result.reason == REASON_DISK_LIMIT) {
 		making_too_large(&work->making, err);
 		return failed(work, BUILD_DENIED, err);
 	}
-	if (result.end != JOB_EXITED || result.exit_code != 0) {
+	if (result.reason != REASON_EXITED || result.exit_code != 0) {
 		job_explain(job, &result, (struct str){ errors.data, errors.len }, err);
 		return failed(
 			work, err->code == ERR_DISK_FULL ? BUILD_DISK_FULL : BUILD_FAILED, err);

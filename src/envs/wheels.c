@@ -171,11 +171,11 @@ static int compile(struct making *making, const char *site, struct error *err)
 	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	if (making_run(making, &job, &out, &errors, &result, err) < 0)
 		return -1;
-	if (result.end == JOB_TIMEOUT)
+	if (result.reason == REASON_TIMEOUT)
 		return making_timeout(making, err);
-	if (result.end == JOB_DISK_OVER)
+	if (result.reason == REASON_DISK_LIMIT)
 		return making_too_large(making, err);
-	if (result.end == JOB_EXITED && result.exit_code == NO_SPACE)
+	if (result.reason == REASON_EXITED && result.exit_code == NO_SPACE)
 		return fail(err, ERR_DISK_FULL, "no space left for bytecode");
 	/* A source that crashes the compiler costs bytecode, no more: the log has it. */
 	return 0;

@@ -80,8 +80,9 @@ static inline int stand_in_run(void *ctx, const struct job *job, struct buf *out
 
 	self->runs++;
 	self->had_network = job->forward;
-	*result = (struct job_result){ .end = self->is_canceled ? JOB_CANCELED : JOB_EXITED,
-		.exit_code = 1 };
+	*result =
+		(struct job_result){ .reason = self->is_canceled ? REASON_CANCELED : REASON_EXITED,
+			.exit_code = 1 };
 	if (self->is_canceled)
 		return 0;
 	for (size_t i = 0; self->refuse && job->argv[i]; i++)
@@ -111,7 +112,7 @@ static inline int stand_in_run(void *ctx, const struct job *job, struct buf *out
 	close(pipes[0][0]);
 	close(pipes[1][0]);
 	waitpid(pid, &status, 0);
-	result->end = WIFEXITED(status) ? JOB_EXITED : JOB_SIGNALED;
+	result->reason = WIFEXITED(status) ? REASON_EXITED : REASON_SIGNALED;
 	result->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 	return 0;
 }
