@@ -139,11 +139,25 @@ static const char *list_head(const lock_list *packages, struct arena *arena)
 	return hex;
 }
 
-/* The default index, which only uv can tell, follows the hash in the first line. Then "id bytes"
- * lines, topmost first. 1: they are all there. 0: look for each. */
+/* Whether a list that has a pip without bytecode is out of date: there is a better one now. */
+static bool has_better_pip(
+	const struct env_store *store, const struct composition *c, struct arena *arena)
+{
+	const struct lock_package *pip = pip_for(c->wanted->python.minor, arena);
+	char id[LAYER_ID_LEN + 1];
+	struct error ignored;
+
+	return layer_find(&store->layers, wheel_key(arena, pip, c->wanted->python.tag, NULL), id,
+		       &ignored) == 0;
+}
+
+/* The default index, which only uv can tell, follows the hash in the first line ("-": nobody knows
+ * it). Then "plain", if pip is that without bytecode, and "id bytes" lines, topmost first. 1: they
+ * are all there. 0: look for each. */
 static int find_listed(const struct env_store *store, struct composition *c, struct arena *arena,
 	struct error *err)
 {
+	auto_leave const struct home *home = home_entered(store->home);
 	struct env_meta *meta = c->meta;
 	struct str rest, line, head, index, id, bytes;
 	uint64_t total = 0, value;
@@ -161,6 +175,10 @@ static int find_listed(const struct env_store *store, struct composition *c, str
 		return 0;
 	meta->layers.count = 0;
 	while (str_next(&rest, '\n', &line)) {
+		if (str_is(line, "plain")) {
+			c->is_pip_plain = true;
+			continue;
+		}
 		if (!str_cut(line, ' ', &id, &bytes) || !str_to_u64(bytes, &value))
 			return 0;
 		const char *text = arena_bytes(arena, id.data, id.len);
@@ -170,11 +188,11 @@ static int find_listed(const struct env_store *store, struct composition *c, str
 		total += value;
 	}
 	meta->size_bytes = total;
-	if (meta->layers.count == 0)
+	if (meta->layers.count == 0 || (c->is_pip_plain && has_better_pip(store, c, arena)))
 		return 0;
 	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err) < 0)
 		return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
-	if (index.len)
+	if (index.len && !str_is(index, "-"))
 		c->index = arena_bytes(arena, index.data, index.len);
 	return 1;
 }
@@ -206,18 +224,16 @@ static int layer_bytes(
 }
 
 /* Counts the bytes, and keeps the list for the next time. That it can't be written only costs time
- * then. One with a plain pip isn't kept: the next environment gets a better one, if there is. */
+ * then. */
 static int keep_list(const struct env_store *store, const struct composition *c,
 	struct arena *arena, struct error *err)
 {
 	struct env_meta *meta = c->meta;
+	auto_buf struct buf text = buf_empty(LOCK_MAX);
 	struct error ignored;
 
-	auto_buf struct buf text = buf_empty(LOCK_MAX);
-	buf_text(&text, list_head(c->packages, arena));
-	if (c->index)
-		buf_printf(&text, " %s", c->index);
-	buf_char(&text, '\n');
+	buf_printf(&text, "%s %s\n%s", list_head(c->packages, arena), c->index ? c->index : "-",
+		c->is_pip_plain ? "plain\n" : "");
 	meta->size_bytes = 0;
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		uint64_t bytes = 0;
@@ -227,9 +243,8 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
 		meta->size_bytes += bytes;
 	}
-	if (!c->is_pip_plain)
-		lock_keep(store, list_name(c->wanted, arena), (struct str){ text.data, text.len },
-			&ignored);
+	lock_keep(
+		store, list_name(c->wanted, arena), (struct str){ text.data, text.len }, &ignored);
 	return 0;
 }
 
@@ -312,6 +327,7 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 
 	if (found != 0)
 		return found;
+	c->is_pip_plain = false;
 	found = find_each(store, c, arena, err);
 	if (found <= 0 || c->is_part)
 		return found;

@@ -162,6 +162,7 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 		reader_of(wanted->kind)->compose(store, wanted, arena, &made, &lock, problem, err);
 	if (found <= 0)
 		return found;
+	auto_leave const struct home *home = home_entered(store->home);
 	made.build_seconds = (double)(clock_monotonic_ns() - started_ns) / 1e9;
 	events_creating(&store->events, &made);
 	if (env_publish(store, wanted, lock, STR(""), &made, err) < 0)
