@@ -4,9 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "envs/build_parts.h"
-#include "envs/kind.h"
-#include "format/lock.h"
+#include "envs/internal.h"
 #include "format/quantity.h"
 #include "plan/plan.h"
 
@@ -240,28 +238,11 @@ int env_read_text(const struct env_store *store, const char *name, const char *f
 	return 0;
 }
 
-/* Layers are listed in the order of the lock (see compose_layers), unless some were merged. */
-static const char *package_of_layer(const struct env_store *store, const struct env_meta *meta,
-	size_t index, struct arena *arena)
-{
-	struct manifest manifest = { 0 };
-	lock_list packages = { 0 };
-	struct error ignored;
-	struct str lock;
-
-	if (layer_read(&store->layers, meta->layers.items[index], arena, &manifest, &ignored) == 0)
-		return manifest.name;
-	if (meta->layers.count < meta->packages.count ||
-		env_read_text(store, meta->name, "lock.txt", arena, &lock, &ignored) < 0 ||
-		lock_parse(lock, arena, &packages, &ignored) < 0)
-		return NULL;
-	return index < packages.count ? packages.items[index].name : NULL;
-}
-
 static int verify_layers(const struct builder *builder, const struct env_meta *meta,
 	struct arena *arena, env_findings *findings, struct error *err)
 {
 	const struct env_store *store = builder->store;
+	const struct env_maker *maker = maker_of(env_kind_of(meta));
 
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		const char *id = meta->layers.items[i];
@@ -275,12 +256,12 @@ static int verify_layers(const struct builder *builder, const struct env_meta *m
 		if (layer_verify(&store->layers, id, arena, &damages, err) < 0) {
 			if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
 				return -1;
-			finding_add(arena, findings, id, package_of_layer(store, meta, i, arena),
+			finding_add(arena, findings, id, maker->name_layer(store, meta, i, arena),
 				"", err->code == ERR_NOT_FOUND ? "missing" : err->text);
 			continue;
 		}
 		for (size_t d = 0; d < damages.count; d++)
-			finding_add(arena, findings, id, package_of_layer(store, meta, i, arena),
+			finding_add(arena, findings, id, maker->name_layer(store, meta, i, arena),
 				damages.items[d].path, damages.items[d].what);
 	}
 	return 0;

@@ -69,7 +69,7 @@ struct env_wanted {
 	bool python_is_default;
 	const char *fingerprint; /* as in env_meta */
 	const char *lock_key;	 /* hash of text, interpreter tag, indexes, cut-off date; NULL while
-				    !python_is_known */
+				    that isn't known */
 };
 struct build_problem { /* beside struct error, for events, JSON and the exit code */
 	enum build_failure failure;

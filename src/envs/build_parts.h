@@ -1,29 +1,10 @@
-/* build_parts.h -- what the files that make environments share. */
+/* build_parts.h -- what the files that make environments of Python share. */
 #pragma once
-#include "envs/build.h"
-#include "envs/kind.h"
+#include "envs/internal.h"
 #include "format/pylock.h"
 #include "envs/uv.h"
 #include "layers/stage.h"
 #include "linux/child.h"
-
-/* Sets *problem beside an error that is set already; returns -1. package may be NULL. */
-int build_failed(struct build_problem *problem, enum build_failure failure, const char *package);
-/* The same, for an error of which only its code is known (a disk that is full is disk_full). */
-int build_failed_as(struct build_problem *problem, const struct error *err);
-/* At the top: an error that came without a problem gets its own. Returns `failed`. */
-int build_settle(int failed, struct build_problem *problem, const struct error *err);
-
-/* Writes an environment whose layers are there; the caller holds the layers' lock. */
-int env_publish(const struct env_store *store, const struct env_wanted *wanted, struct str lock,
-	struct str log, const struct env_meta *meta, struct error *err);
-/* Events and numbers of one that is there now. */
-void env_tell_ready(const struct env_store *store, const struct env_meta *meta, double seconds);
-/* Reads one of an environment's files; "" when it has none. */
-int env_read_text(const struct env_store *store, const char *name, const char *file,
-	struct arena *arena, struct str *text, struct error *err);
-void finding_add(struct arena *arena, env_findings *findings, const char *layer,
-	const char *package, const char *path, const char *what);
 
 /* ---- Python, as a kind ---- */
 
@@ -33,9 +14,6 @@ int python_prepare(const struct env_store *store, const struct env_request *requ
 int python_complete(struct build_run *run, struct error *err);
 int python_make(struct build_run *run, struct error *err);
 
-/* Blocked and allowed names; `where` ("line 3", "a dependency") goes into the message. */
-int policy_judge_name(const struct config *config, const char *name, const char *where,
-	struct build_problem *problem, struct error *err);
 /* All of a lock: dependencies of dependencies, too. */
 int policy_judge_lock(const struct config *config, const lock_list *packages,
 	struct build_problem *problem, struct error *err);
@@ -72,10 +50,6 @@ const char *wheel_url_of_package(
 /* A lock of uv's with name==version in place of name @ address. */
 void wheel_urls_to_versions(const requirement_list *requirements, struct str text,
 	struct arena *arena, struct buf *out);
-
-/* Damaged layers out of the way, so that they are made again; waits for the layers' lock. */
-int findings_set_aside(
-	const struct env_store *store, const env_findings *findings, struct error *err);
 
 /* Finds out what the projects of --editable are: wanted->projects. */
 int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, struct error *err);
@@ -122,10 +96,6 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 /* Its indexes alone: the default one may be known later, to `known` or in wanted->indexes. */
 void compose_indexes(const struct env_wanted *wanted, const char *known, struct arena *arena,
 	struct env_meta *meta);
-/* As env_compose; the caller holds env_lock of the name. */
-int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
-	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,
-	struct error *err);
 
 /* ---- carrel-build's half ---- */
 

@@ -65,6 +65,9 @@ struct env_maker {
 	int (*complete)(struct build_run *run, struct error *err);
 	/* Resolves what is asked for and makes the layers that are missing. */
 	int (*make)(struct build_run *run, struct error *err);
+	/* What its layer `index` holds, for people; the layer may be damaged. NULL: unknown. */
+	const char *(*name_layer)(const struct env_store *store, const struct env_meta *meta,
+		size_t index, struct arena *arena);
 	/* Runs it in a sandbox, and adds what is wrong. */
 	int (*verify)(const struct builder *builder, const struct env_meta *meta,
 		struct arena *arena, env_findings *findings, struct error *err);

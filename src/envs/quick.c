@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "envs/build_parts.h"
+#include "envs/internal.h"
 #include "envs/store_internal.h"
 
 static const struct env_reader *const env_readers[] = { &env_python_reader };
@@ -53,6 +53,33 @@ int build_settle(int failed, struct build_problem *problem, const struct error *
 	if (failed < 0 && problem->failure == BUILD_FAILURE_COUNT)
 		build_failed_as(problem, err);
 	return failed;
+}
+
+/* -- policy -- */
+
+static bool has_name(const text_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		if (strcmp(list->items[i], name) == 0)
+			return true;
+	}
+	return false;
+}
+
+int policy_judge_name(const struct config *config, const char *name, const char *where,
+	struct build_problem *problem, struct error *err)
+{
+	if (has_name(&config->blocked_packages, name)) {
+		fail_hint(err, ERR_DENIED, "see blocked_packages in config.yaml",
+			"package '%s' (%s) is blocked", name, where);
+		return build_failed(problem, BUILD_DENIED, name);
+	}
+	if (config->allowed_packages.count > 0 && !has_name(&config->allowed_packages, name)) {
+		fail_hint(err, ERR_DENIED, "see allowed_packages in config.yaml",
+			"package '%s' (%s) is not in allowed_packages", name, where);
+		return build_failed(problem, BUILD_DENIED, name);
+	}
+	return 0;
 }
 
 /* -- what is there -- */

@@ -14,6 +14,24 @@ static const char script_verify[] = {
 	0
 };
 
+/* Layers are listed in the order of the lock (see compose_layers), unless some were merged. */
+static const char *name_layer(const struct env_store *store, const struct env_meta *meta,
+	size_t index, struct arena *arena)
+{
+	struct manifest manifest = { 0 };
+	lock_list packages = { 0 };
+	struct error ignored;
+	struct str lock;
+
+	if (layer_read(&store->layers, meta->layers.items[index], arena, &manifest, &ignored) == 0)
+		return manifest.name;
+	if (meta->layers.count < meta->packages.count ||
+		env_read_text(store, meta->name, "lock.txt", arena, &lock, &ignored) < 0 ||
+		lock_parse(lock, arena, &packages, &ignored) < 0)
+		return NULL;
+	return index < packages.count ? packages.items[index].name : NULL;
+}
+
 /* By the environment's own Python: it is one, and its packages are found. */
 static int verify_python(const struct builder *builder, const struct env_meta *meta,
 	struct arena *arena, env_findings *findings, struct error *err)
@@ -153,5 +171,5 @@ static int ask_again(const struct builder *builder, const struct env_meta *old, 
 	return lock.len > 0 ? lock_keep(store, wanted->lock_key, lock, err) : 0;
 }
 
-const struct env_maker env_python_maker = { &env_python, python_complete, python_make, verify,
-	ask_again };
+const struct env_maker env_python_maker = { &env_python, python_complete, python_make, name_layer,
+	verify, ask_again };
