@@ -7,37 +7,32 @@
 
 /* -- names -- */
 
-static bool is_made_of(struct str s, const char *others, bool has_upper)
+static const struct {
+	const char *before; /* in the header */
+	const char *others; /* besides small letters and digits */
+	bool has_upper, may_be_empty;
+} fields[] = { { "kind ", "-", false, false }, { "name ", "._-", true, false },
+	{ "version ", ".!+_-", true, true } };
+#define FIELDS (sizeof fields / sizeof *fields)
+
+static bool is_valid(size_t field, struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.data[i];
 
 		if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-			(has_upper && c >= 'A' && c <= 'Z') || (c && strchr(others, c)))
+			(fields[field].has_upper && c >= 'A' && c <= 'Z') ||
+			(c && strchr(fields[field].others, c)))
 			continue;
 		return false;
 	}
-	return s.len <= MANIFEST_NAME_MAX;
-}
-
-static bool is_kind(struct str s)
-{
-	return s.len > 0 && is_made_of(s, "-", false);
-}
-
-static bool is_name(struct str s)
-{
-	return s.len > 0 && is_made_of(s, "._-", true);
-}
-
-static bool is_version(struct str s)
-{
-	return is_made_of(s, ".!+_-", true);
+	return s.len <= MANIFEST_NAME_MAX && (s.len > 0 || fields[field].may_be_empty);
 }
 
 bool manifest_is_named(const char *kind, const char *name, const char *version)
 {
-	return is_kind(str_from(kind)) && is_name(str_from(name)) && is_version(str_from(version));
+	return is_valid(0, str_from(kind)) && is_valid(1, str_from(name)) &&
+	       is_valid(2, str_from(version));
 }
 
 /* -- printing -- */
@@ -224,54 +219,39 @@ static const char *parse_sha256(struct str s, unsigned char out[SHA256_LEN])
 	return NULL;
 }
 
-static const char *parse_file(struct str *rest, struct manifest_entry *entry)
+static struct str next_field(struct str *rest)
 {
 	struct str field;
-	const char *wrong;
 
 	str_cut(*rest, ' ', &field, rest);
-	if ((wrong = parse_mode(field, true, &entry->mode)))
-		return wrong;
-	str_cut(*rest, ' ', &field, rest);
-	if ((wrong = parse_number(field, &entry->size)))
-		return wrong;
-	str_cut(*rest, ' ', &field, rest);
-	return parse_sha256(field, entry->sha256);
+	return field;
 }
 
-static const char *parse_link(struct str *rest, struct arena *arena, struct manifest_entry *entry)
-{
-	struct str field;
-	const char *wrong;
-	uint64_t len;
-
-	str_cut(*rest, ' ', &field, rest);
-	if ((wrong = parse_number(field, &len)))
-		return wrong;
-	str_cut(*rest, ' ', &field, rest);
-	if ((wrong = parse_escaped(field, MANIFEST_TARGET_MAX, arena, &entry->target)))
-		return wrong;
-	return strlen(entry->target) == len ? NULL : "a link target of another length";
-}
-
-static const char *parse_entry(struct str line, struct arena *arena, struct manifest *m)
+static const char *parse_entry(struct str rest, struct arena *arena, struct manifest *m)
 {
 	struct manifest_entry entry = { 0 };
-	struct str kind, rest, field;
-	const char *wrong;
+	struct str kind = next_field(&rest);
+	const char *wrong = NULL;
+	uint64_t len = 0;
 
-	str_cut(line, ' ', &kind, &rest);
-	if (str_is(kind, "d")) {
-		entry.kind = MANIFEST_DIRECTORY;
-		str_cut(rest, ' ', &field, &rest);
-		wrong = parse_mode(field, false, &entry.mode);
-	} else if (str_is(kind, "f")) {
-		entry.kind = MANIFEST_FILE;
-		wrong = parse_file(&rest, &entry);
-	} else if (str_is(kind, "l")) {
-		entry.kind = MANIFEST_LINK;
-		wrong = parse_link(&rest, arena, &entry);
-	} else {
+	entry.kind = kind.len == 1 ? kind.data[0] : 0;
+	switch (entry.kind) {
+	case MANIFEST_DIRECTORY:
+		wrong = parse_mode(next_field(&rest), false, &entry.mode);
+		break;
+	case MANIFEST_FILE:
+		if (!(wrong = parse_mode(next_field(&rest), true, &entry.mode)) &&
+			!(wrong = parse_number(next_field(&rest), &entry.size)))
+			wrong = parse_sha256(next_field(&rest), entry.sha256);
+		break;
+	case MANIFEST_LINK:
+		if (!(wrong = parse_number(next_field(&rest), &len)) &&
+			!(wrong = parse_escaped(
+				  next_field(&rest), MANIFEST_TARGET_MAX, arena, &entry.target)) &&
+			strlen(entry.target) != len)
+			wrong = "a link target of another length";
+		break;
+	default:
 		return "an entry that is neither d, f nor l";
 	}
 	if (wrong || (wrong = parse_path(m, rest, arena, &entry.path)))
@@ -285,12 +265,7 @@ static const char *parse_entry(struct str line, struct arena *arena, struct mani
 static const char *parse_header(
 	struct str line, size_t number, struct arena *arena, struct manifest *m)
 {
-	const struct {
-		const char *before;
-		bool (*is_valid)(struct str);
-		const char **out;
-	} fields[] = { { "kind ", is_kind, &m->kind }, { "name ", is_name, &m->name },
-		{ "version ", is_version, &m->version } };
+	const char **const out[FIELDS] = { &m->kind, &m->name, &m->version };
 
 	if (number == 1)
 		return str_is(line, FIRST_LINE) ? NULL : "not the first line of a manifest";
@@ -298,9 +273,9 @@ static const char *parse_header(
 	if (!str_starts_with(line, fields[i].before))
 		return "not kind, name and version";
 	line = (struct str){ line.data + before, line.len - before };
-	if (!fields[i].is_valid(line))
+	if (!is_valid(i, line))
 		return "a bad kind, name or version";
-	*fields[i].out = arena_bytes(arena, line.data, line.len);
+	*out[i] = arena_bytes(arena, line.data, line.len);
 	return NULL;
 }
 
