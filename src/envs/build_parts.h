@@ -29,7 +29,7 @@ int wanted_judge(const struct env_store *store, struct env_wanted *wanted, struc
 /* fingerprint and lock_key, once the interpreter is known. */
 void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena);
 
-/* The pip that an environment gets, as a line of a lock. NULL: none for this Python. */
+/* The pip that an environment gets, as a line of a lock. */
 const struct lock_package *pip_for(const char *minor, struct arena *arena);
 /* What names the layer of a wheel: see layers/store.h, 3. built_from: it was built of sources, with
  * tools from these indexes, and is no other's who trusts others; NULL: it wasn't. */
@@ -76,6 +76,7 @@ struct composition {
 	const lock_list *packages;
 	VEC(const struct lock_package *) missing;
 	VEC(const struct env_project *) missing_projects; /* with a build backend */
+	const struct lock_package *pip; /* that we add, the last of `missing`; NULL: it is there */
 	bool is_base_missing, is_editable_missing, is_without_pip;
 	bool is_pip_compiled; /* the pip that we add must have bytecode */
 	bool is_pip_plain;    /* out: it has none */

@@ -272,8 +272,10 @@ static int find_pip(const struct env_store *store, struct composition *c, struct
 		found = add_layer(store, c, plain_key(arena, pip, tag), arena, err);
 		c->is_pip_plain = found == 1;
 	}
-	if (found == 0)
+	if (found == 0) {
 		vec_push(arena, &c->missing, pip);
+		c->pip = pip;
+	}
 	return found;
 }
 
@@ -300,6 +302,7 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 
 	c->meta->layers.count = 0;
 	c->missing.count = c->missing_projects.count = 0;
+	c->pip = NULL;
 	if ((found = editable ? add_layer(store, c, editable, arena, err) : 1) < 0)
 		return -1;
 	c->is_editable_missing = found == 0;

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
-#include "envs/known.h"
 #include "format/wheel_record.h"
 
 typedef VEC(size_t) places; /* in `rivals` */
@@ -60,15 +60,14 @@ static int count_wins(
 {
 	const char *name = arena_bytes(c->arena, path.data, path.len);
 	auto_close int fd = path_open_nolinks(root, name, O_RDONLY | O_NONBLOCK, 0);
-	char found[2 * SHA256_LEN + 1], hex[2 * SHA256_LEN + 1];
+	unsigned char found[SHA256_LEN];
 
-	if (fd < 0 || known_hash_file(fd, found) < 0)
+	if (fd < 0 || file_hash(fd, found, NULL) < 0)
 		return fail_errno(err, "read '%s'", name);
 	for (size_t i = 0; i < listed->count; i++) {
 		size_t winner = listed->items[i];
 
-		sha256_hex(entry_of(c, winner, path)->sha256, hex);
-		if (strcmp(hex, found) != 0)
+		if (memcmp(entry_of(c, winner, path)->sha256, found, SHA256_LEN) != 0)
 			continue;
 		for (size_t k = 0; k < listed->count; k++)
 			c->wins[winner * c->rivals.count + listed->items[k]]++;

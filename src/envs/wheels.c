@@ -447,22 +447,13 @@ static bool is_pip_missing(const struct making *making)
 	       (strcmp(problem->package, "pip") == 0 || strncmp(problem->package, "pip==", 5) == 0);
 }
 
-static bool is_ours(const struct making *making, const struct lock_package *package)
-{
-	for (size_t i = 0; i < making->packages.count; i++) {
-		if (&making->packages.items[i] == package)
-			return false;
-	}
-	return true;
-}
-
 /* The pip that we add is a convenience: an index that doesn't have it gives environments without.
  */
 static bool leave_out_pip(struct making *making, package_list *packages)
 {
 	size_t last = packages->count - 1;
 
-	if (!is_pip_missing(making) || !is_ours(making, packages->items[last]) ||
+	if (!is_pip_missing(making) || packages->items[last] != making->composition.pip ||
 		making_is_begun(making))
 		return false;
 	buf_printf(&making->log, "the index has no pip %s: the environment has none\n",
@@ -470,15 +461,6 @@ static bool leave_out_pip(struct making *making, package_list *packages)
 	packages->count--;
 	making->is_without_pip = true;
 	return true;
-}
-
-/* All but the pip that we add, unless it is the only one. */
-static size_t count_theirs(const struct making *making, const package_list *packages)
-{
-	size_t count = packages->count;
-	const struct lock_package *last = count > 1 ? packages->items[count - 1] : NULL;
-
-	return last && strcmp(last->name, "pip") == 0 && is_ours(making, last) ? count - 1 : count;
 }
 
 int making_install(struct making *making, struct error *err)
@@ -493,7 +475,8 @@ int making_install(struct making *making, struct error *err)
 			sources_project(making, making->composition.missing_projects.items[i]));
 	for (size_t i = 0; i < making->composition.missing.count; i++)
 		vec_push(making->arena, &packages, making->composition.missing.items[i]);
-	making->to_install = count_theirs(making, &packages);
+	/* All but the pip that we add, unless it is the only one. */
+	making->to_install = packages.count - (making->composition.pip && packages.count > 1);
 	if (packages.count > 0 && making_reach(making, err) < 0)
 		return -1;
 	events_status(&making->store->events, "installing_deps", making->wanted->name);
