@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 #include "base/str.h"
-#include "envs/uv.h"
+#include "envs/python/uv.h"
 #include "format/procfs.h"
 #include "sandbox/slot.h"
 

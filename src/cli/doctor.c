@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/diagnose.h"
 #include "envs/shown.h"
-#include "envs/uv.h"
+#include "envs/python/uv.h"
 #include "format/json.h"
 #include "linux/home.h"
 #include "linux/landlock.h"

@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
-#include "envs/index.h"
-#include "envs/inputs.h"
-#include "envs/interpreter.h"
+#include "envs/python/index.h"
+#include "envs/python/inputs.h"
+#include "envs/python/interpreter.h"
 #include "envs/runner.h"
 #include "envs/store.h"
 #include "format/lock.h"

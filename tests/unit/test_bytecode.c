@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "envs/bytecode.h"
+#include "envs/python/bytecode.h"
 #include "layers/store.h"
 #include "unit.h"
 

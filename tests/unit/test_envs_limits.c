@@ -1,7 +1,7 @@
 /* What goes when there is too much, the launcher, and what is counted. */
 #include "envs_fixture.h"
 
-#include "envs/build_parts.h"
+#include "envs/python/internal.h"
 
 /* ---- limits ---- */
 

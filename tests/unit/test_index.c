@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "envs/index.h"
+#include "envs/python/index.h"
 #include "unit.h"
 
 static const char *const variables[] = { "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_INDEX",

@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "envs/interpreter.h"
+#include "envs/python/interpreter.h"
 #include "linux/home.h"
 #include "stand_in.h"
 #include "unit.h"

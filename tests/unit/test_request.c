@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "envs/build_parts.h"
+#include "envs/python/internal.h"
 #include "unit.h"
 
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

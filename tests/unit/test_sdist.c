@@ -2,8 +2,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include "base/path.h"
-#include "envs/scripts.h"
-#include "envs/sdist.h"
+#include "envs/python/scripts.h"
+#include "envs/python/sdist.h"
 #include "stand_in.h"
 #include "unit.h"
 

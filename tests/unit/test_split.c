@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "envs/split.h"
+#include "envs/python/split.h"
 #include "unit.h"
 
 #define SITE "lib/python3.11/site-packages"

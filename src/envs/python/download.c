@@ -1,0 +1,138 @@
+#include "envs/python/download.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/walk.h"
+#include "envs/python/hosts.h"
+#include "envs/python/scripts.h"
+#include "layers/stage.h"
+
+#define ROOM "pythons"
+#define MIRROR "UV_PYTHON_INSTALL_MIRROR"
+#define OUTPUT_MAX ((size_t)16 << 20)
+
+/* Opens the network to the mirror and to the operator's hosts, and to nothing else. */
+static int open_network(const struct builder *builder, const struct index_set *indexes,
+	const char *mirror, struct arena *arena, struct error *err)
+{
+	const struct build_network *network = builder->network;
+	const text_list *hosts = &builder->store->config.file_hosts;
+	struct index_set only = { .index = mirror ? mirror : indexes->index };
+
+	network->close(network->ctx);
+	if (network->open(network->ctx, &only, err) < 0)
+		return -1;
+	for (size_t i = 0; i < hosts->count; i++) {
+		struct file_host host;
+		if (file_host_parse(hosts->items[i], arena, &host, err) < 0 ||
+			network->allow(network->ctx, host.host, host.port, true, err) < 0)
+			return -1;
+	}
+	return network->settle(network->ctx, err);
+}
+
+static int run_uv(const struct builder *builder, const struct uv *uv,
+	const struct index_set *indexes, const char *version, const char *stage, const char *mirror,
+	struct arena *arena, struct error *err)
+{
+	/* uv writes the path of the installation into the installed files: show the stage at the
+	 * final path. */
+	char *pythons = arena_printf(arena, "%s/" ROOM, builder->store->home->path);
+	char *argv[] = { arena_text(arena, UV_INSIDE), arena_text(arena, "python"),
+		arena_text(arena, "install"), arena_text(arena, "--no-bin"),
+		arena_text(arena, "--install-dir"), pythons,
+		arena_printf(arena, "cpython-%s", version), NULL };
+	struct job job = { .argv = argv,
+		.timeout_ms = builder->store->config.install_timeout_ms,
+		.disk_bytes = builder->store->config.max_install_bytes };
+
+	job_bind(&job, arena, uv->path, UV_INSIDE);
+	vec_push(arena, &job.binds, (struct job_bind){ stage, pythons, true });
+	job_reach_indexes(&job, arena, indexes);
+	job_set_env(&job, arena, "UV_NO_CONFIG", "1");
+	job_set_env(&job, arena, "UV_CACHE_DIR", "/tmp/uv");
+	job_set_env(&job, arena, "UV_PYTHON_DOWNLOADS", "automatic");
+	job_set_env(&job, arena, "NO_COLOR", "1");
+	if (mirror)
+		job_set_env(&job, arena, MIRROR, mirror);
+	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
+	return job_run(builder->runner, &job, &out, err);
+}
+
+/* Each Python in the stage gets its place, all on disk before; one that is there already stays. */
+static int move_in(int stage, int pythons, struct error *err)
+{
+	auto_walk DIR *dir = walk_open(stage, ".");
+	struct stat stat;
+	int moved = 0;
+
+	if (!dir)
+		return fail_errno(err, "read the stage");
+	int result = syncfs(stage) < 0 ? fail_errno(err, "sync the stage") : 0;
+	for (struct dirent *entry; result == 0 && (entry = walk_next(dir));) {
+		if (strncmp(entry->d_name, "cpython-", 8) != 0 ||
+			fstatat(stage, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISDIR(stat.st_mode))
+			continue;
+		if (renameat(stage, entry->d_name, pythons, entry->d_name) < 0 && errno != EEXIST &&
+			errno != ENOTEMPTY)
+			result = fail_errno(err, "move %s", entry->d_name);
+		moved++;
+	}
+	if (result == 0 && moved == 0)
+		return fail(err, ERR_FAILED, "uv installed nothing");
+	return result == 0 && fsync(pythons) < 0 ? fail_errno(err, "sync pythons") : result;
+}
+
+static int download(const struct builder *builder, const struct uv *uv,
+	const struct index_set *indexes, const char *version, const char *mirror,
+	struct arena *arena, struct error *err)
+{
+	const struct env_store *store = builder->store;
+	struct layer_stage stage = LAYER_STAGE_NONE;
+	auto_close int pythons = -1;
+	int result = -1;
+
+	if (home_open_directory(store->home, ROOM, &pythons, err) < 0 ||
+		layer_stage_make(&store->layers, arena, &stage, err) < 0)
+		return -1;
+	if (open_network(builder, indexes, mirror, arena, err) == 0)
+		result = run_uv(builder, uv, indexes, version, stage.path, mirror, arena, err);
+	builder->network->close(builder->network->ctx);
+	if (result == 0) {
+		home_enter(store->home);
+		result = move_in(stage.fd, pythons, err);
+		home_leave(store->home);
+	}
+	layer_stage_done(&store->layers, &stage, NULL);
+	return result;
+}
+
+int interpreter_install(const struct builder *builder, const struct uv *uv,
+	const struct index_set *indexes, const char *version, struct arena *arena,
+	struct error *err)
+{
+	const char *mirror = getenv(MIRROR);
+	const char *number = strncmp(version, "python", 6) == 0 ? version + 6 : version;
+	struct error why = { 0 };
+
+	if (mirror && !*mirror)
+		mirror = NULL;
+	if (!mirror && builder->store->config.file_hosts.count == 0)
+		fail(&why, ERR_DENIED,
+			"neither " MIRROR " nor file_hosts of config.yaml says from where");
+	else if (download(builder, uv, indexes, number, mirror, arena, &why) == 0)
+		return 0;
+	interpreter_absent(builder->store->home, number, arena, err);
+	if (err)
+		str_format(err->text, sizeof err->text,
+			"no Python %.32s on this host, and it can't be downloaded: %.300s", number,
+			strncmp(why.text, "cause: ", 7) == 0 ? why.text + 7 : why.text);
+	return -1;
+}
