@@ -1,5 +1,6 @@
 #include "plan/system.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "base/path.h"
 
@@ -114,30 +115,18 @@ const struct plan_system_place plan_system_places[] = {
 	{ NULL, NULL, 0 },
 };
 
-/* The order of a row and a name: a row that is the whole of `name`, or a prefix of it where that
+/* The order of a name and a row: a row that is the whole of `name`, or a prefix of it where that
  * is enough, is equal. */
-static int compare(const char *row, const char *name)
+static int compare(const void *name, const void *row)
 {
-	size_t len = strlen(row);
-	if (row[len - 1] == '*')
-		return strncmp(row, name, len - 1);
-	return strcmp(row, name);
+	const char *text = *(const char *const *)row;
+	size_t len = strlen(text);
+	return text[len - 1] == '*' ? strncmp(name, text, len - 1) : strcmp(name, text);
 }
 
 bool plan_system_place_has(const struct plan_system_place *place, const char *name)
 {
-	size_t first = 0, end = place->count;
-	while (first < end) {
-		size_t middle = first + (end - first) / 2;
-		int order = compare(place->names[middle], name);
-		if (!order)
-			return true;
-		if (order < 0)
-			first = middle + 1;
-		else
-			end = middle;
-	}
-	return false;
+	return bsearch(name, place->names, place->count, sizeof *place->names, compare) != NULL;
 }
 
 int plan_system_check_shown(const char *path, struct error *err)

@@ -120,6 +120,34 @@ static void what_is_changed_in_an_environment_stays_with_its_workspace(void **st
 	assert_int_equal(st.st_uid, f->home.uid);
 }
 
+/* Layers below a workspace: its upper has what was changed. */
+static void a_workspace_can_have_layers(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	struct launch_message head = { .type = LAUNCH_START, .value = 1 };
+	struct env_meta meta;
+	struct stat st;
+	char text[256];
+	put_environment(f, ENVIRONMENT, "layer\n");
+	auto_close int fd = use_environment(f, &meta);
+	const char *strings[] = { "", "", "", "", meta.layers.items[0], "" };
+	str_copy(head.id, sizeof head.id, id);
+	hear_answer(f, say_full(f, &head, strings, 6, NULL, 0), LAUNCH_FAILED); /* no work */
+	make_directory(f, arena_printf(&f->arena, "workspaces/%s/work", id));
+	hear_answer(f, say_full(f, &head, strings, 6, NULL, 0), LAUNCH_STARTED);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "cat /workspace/who; echo mine >/workspace/who; ls /workspace",
+				 text, sizeof text),
+		0);
+	assert_string_equal(text, "layer\nwho\n");
+	end_sandbox(f, id);
+	assert_int_equal(
+		stat(arena_printf(&f->arena, "%s/home/workspaces/%s/upper/who", f->area, id), &st),
+		0);
+	assert_int_equal(st.st_size, 5);
+}
+
 static void an_environment_is_held_while_a_sandbox_uses_it(void **state)
 {
 	struct fixture *f = *state;
@@ -343,6 +371,7 @@ int main(int argc, char **argv)
 #define BUILD_TEST(name) cmocka_unit_test_setup_teardown(name, setup_build, teardown_build)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_changed_in_an_environment_stays_with_its_workspace),
+		TEST(a_workspace_can_have_layers),
 		TEST(an_environment_is_held_while_a_sandbox_uses_it),
 		TEST(the_launcher_neither_reads_an_environment_nor_waits_for_it),
 		TEST(what_core_says_of_an_environment_is_checked),
