@@ -127,26 +127,26 @@ static void on_packing(void *ctx, int fd)
 		"X-Content-Type-Options: nosniff\r\n");
 	if (str_is(c->r->method, "HEAD")) {
 		fd_close(&fd);
-		call_let_go(c);
-		http_end(c->r);
+		call_end(c);
 		return;
 	}
 	http_pipe(c->r, fd, on_piped, t);
 }
 
-void api_archive_get(struct call *c)
+int api_archive_get(struct call *c, struct error *err)
 {
 	const struct archive_query *query = c->query;
 	struct core_workspace *w;
 
-	if (call_workspace(c, &w))
-		return;
+	if (call_workspace(c, &w, err))
+		return -1;
 	struct transfer *t = transfer_new(c, w);
 	struct archive_listener listener = { on_packing, on_packed, t };
 	c->own = t;
 	c->gone = on_gone;
 	t->job = archive_out(c->request, w, path_of(c),
 		query->format ? ARCHIVE_TAR_ZST : ARCHIVE_TAR, &listener);
+	return 0;
 }
 
 /* ---- in ---- */
@@ -159,11 +159,11 @@ static void on_unpacked(void *ctx, const struct error *err)
 	note_end(t, err);
 	struct error why = t->err;
 	call_let_go(c);
+	c->problem = why.code == ERR_LIMIT ? 507 : 0;
 	if (!err)
 		call_empty(c, 204);
 	else
-		call_problem_status(
-			c, why.code == ERR_LIMIT ? 507 : problem_status(why.code), &why);
+		call_problem(c, &why);
 }
 
 static void on_pipe(struct loop *loop, int fd, uint32_t events, void *ctx);
@@ -238,15 +238,18 @@ static void on_unpacking(void *ctx, int fd)
 	http_stream_body(c->r);
 }
 
-void api_archive_put(struct call *c)
+int api_archive_put(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 
-	if (call_workspace(c, &w) || call_measure_first(c, w, api_archive_put))
-		return;
+	if (call_workspace(c, &w, err))
+		return -1;
+	if (call_measure_first(c, w))
+		return 0;
 	struct transfer *t = transfer_new(c, w);
 	struct archive_listener listener = { on_unpacking, on_unpacked, t };
 	c->own = t;
 	c->gone = on_gone;
 	t->job = archive_in(c->request, w, path_of(c), &listener);
+	return 0;
 }

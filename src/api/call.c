@@ -1,6 +1,8 @@
 #include "api/call.h"
 #include <strings.h>
 
+/* ---- answers ---- */
+
 void call_respond(
 	struct call *c, int status, const char *type, const char *headers, struct str body)
 {
@@ -8,21 +10,52 @@ void call_respond(
 	http_respond(c->r, status, type, headers, body);
 }
 
-void call_json(struct call *c, int status, const char *headers, const struct buf *body)
-{
-	if (body->overflow) {
-		struct error err;
-
-		fail(&err, ERR_LIMIT, "the response would be too large");
-		call_problem(c, &err);
-		return;
-	}
-	call_respond(c, status, "application/json", headers, (struct str){ body->data, body->len });
-}
-
 void call_empty(struct call *c, int status)
 {
 	call_respond(c, status, NULL, NULL, STR(""));
+}
+
+void call_begin(struct call *c, int status, const char *type, const char *headers)
+{
+	c->status = status;
+	http_begin(c->r, status, type, headers);
+}
+
+struct json *call_print(struct call *c)
+{
+	buf_init(&c->out, BUF_MAX_DEFAULT);
+	c->json = json_to(&c->out, false);
+	return &c->json;
+}
+
+void call_send(struct call *c, int status, const char *headers)
+{
+	struct error err;
+
+	if (!c->out.overflow) {
+		call_respond(c, status, "application/json", headers,
+			(struct str){ c->out.data, c->out.len });
+		return;
+	}
+	fail(&err, ERR_LIMIT, "the response would be too large");
+	call_problem(c, &err);
+}
+
+struct json *call_print_list(struct call *c)
+{
+	struct json *j = call_print(c);
+
+	json_object(j, NULL);
+	json_array(j, "items");
+	return j;
+}
+
+void call_send_list(struct call *c, const char *next)
+{
+	json_end(&c->json);
+	json_text(&c->json, "next_cursor", next);
+	json_end(&c->json);
+	call_send(c, 200, NULL);
 }
 
 void call_let_go(struct call *c)
@@ -35,35 +68,66 @@ void call_let_go(struct call *c)
 	c->writable = NULL;
 }
 
-void call_begin(struct call *c, int status, const char *type, const char *headers)
+void call_end(struct call *c)
 {
-	c->status = status;
-	http_begin(c->r, status, type, headers);
+	call_let_go(c);
+	http_end(c->r);
 }
 
-void call_problem_status(struct call *c, int status, const struct error *err)
-{
-	const char *headers = status == 503 ? "Retry-After: 1\r\n" : NULL;
+/* ---- problems ---- */
 
+int problem_status(enum error_code code)
+{
+	static const int statuses[ERR_CODE_COUNT] = {
+		[ERR_NONE] = 500,
+		[ERR_INVALID] = 400,
+		[ERR_NOT_FOUND] = 404,
+		[ERR_CONFLICT] = 409,
+		[ERR_DENIED] = 403,
+		[ERR_LIMIT] = 429,
+		[ERR_DISK_FULL] = 507,
+		[ERR_UNAVAILABLE] = 503,
+		[ERR_CORRUPT] = 500,
+		[ERR_FAILED] = 500,
+		[ERR_COMMAND_NOT_FOUND] = 400,
+		[ERR_NOT_EXECUTABLE] = 400,
+		[ERR_CANCELED] = 409,
+	};
+
+	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;
+}
+
+void call_problem_with(struct call *c, int status, const char *headers, const struct error *err)
+{
 	auto_buf struct buf body = buf_empty(16384);
-	problem_print(&body, status, err, c->r->id);
-	call_respond(c, status, "application/problem+json", headers,
+	struct json j = json_to(&body, false);
+
+	json_object(&j, NULL);
+	json_text(&j, "type", "about:blank");
+	json_text(&j, "title", http_status_title(status));
+	json_i64(&j, "status", status);
+	json_text(&j, "code", error_code_name(err->code));
+	json_text(&j, "detail", err->text);
+	json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
+	json_text(&j, "request_id", c->r->id);
+	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE)
+		json_i64(&j, "exit_code", error_exit_code(err->code));
+	json_end(&j);
+	call_respond(c, status, "application/problem+json",
+		status == 503 ? "Retry-After: 1\r\n" : headers,
 		(struct str){ body.data, body.len });
 }
 
 void call_problem(struct call *c, const struct error *err)
 {
-	call_problem_status(c, problem_status(err->code), err);
+	call_problem_with(c, c->problem ? c->problem : problem_status(err->code), NULL, err);
 }
 
-int call_workspace(struct call *c, struct core_workspace **w)
-{
-	struct error err;
+/* ---- what was asked ---- */
 
-	if (!core_find(c->request, c->api->core, c->id, w, &err))
-		return 0;
-	call_problem(c, &err);
-	return -1;
+int call_workspace(struct call *c, struct core_workspace **w, struct error *err)
+{
+	return core_find(c->request, c->api->core, c->id, w, err);
 }
 
 const char *call_header(struct call *c, const char *name)
@@ -73,19 +137,29 @@ const char *call_header(struct call *c, const char *name)
 	return value.data ? arena_bytes(&c->r->arena, value.data, value.len) : NULL;
 }
 
-/* One element of Accept against a type: "a/b", "a/ *" or "* / *", parameters aside. */
-static bool matches(struct str range, const char *type, bool *is_exact)
+static struct str media_type(struct str text)
 {
-	const char *slash = strchr(type, '/');
 	struct str name, rest;
 
-	str_cut(range, ';', &name, &rest);
-	name = str_trim(name);
-	*is_exact = name.len == strlen(type) && !strncasecmp(name.data, type, name.len);
-	return *is_exact || str_is(name, "*/*") ||
-	       (name.len == (size_t)(slash - type) + 2 &&
-		       !strncasecmp(name.data, type, name.len - 1) &&
-		       name.data[name.len - 1] == '*');
+	str_cut(text, ';', &name, &rest);
+	return str_trim(name);
+}
+
+bool media_type_is(struct str text, const char *type)
+{
+	struct str name = media_type(text);
+
+	return name.len == strlen(type) && !strncasecmp(name.data, type, name.len);
+}
+
+/* One element of Accept against a type: "a/ *" or "* / *". */
+static bool is_in_range(struct str range, const char *type)
+{
+	struct str name = media_type(range);
+	size_t len = (size_t)(strchr(type, '/') - type) + 1;
+
+	return str_is(name, "*/*") ||
+	       (name.len == len + 1 && name.data[len] == '*' && !strncasecmp(name.data, type, len));
 }
 
 bool call_accepts(struct call *c, const char *type, bool *is_named)
@@ -95,11 +169,9 @@ bool call_accepts(struct call *c, const char *type, bool *is_named)
 
 	*is_named = false;
 	while (rest.data && str_next(&rest, ',', &piece)) {
-		bool is_exact;
+		bool is_exact = media_type_is(piece, type);
 
-		if (!matches(piece, type, &is_exact))
-			continue;
-		is_accepted = true;
+		is_accepted |= is_exact || is_in_range(piece, type);
 		*is_named |= is_exact;
 	}
 	return is_accepted;

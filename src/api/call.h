@@ -4,7 +4,6 @@
  * operation) and finds `call` NULL when the client went. */
 #pragma once
 #include "api/api.h"
-#include "api/problem.h"
 #include "base/buf.h"
 #include "core/catalog.h"
 #include "core/idempotency.h"
@@ -23,6 +22,8 @@ struct api {
 
 struct call;
 typedef void call_fn(struct call *c);
+/* Serves a request. -1: *err is to be answered as a problem. */
+typedef int route_fn(struct call *c, struct error *err);
 
 struct route_answer {
 	int status;
@@ -45,7 +46,7 @@ struct route {
 	const char *path; /* {id} is one segment, {path} all that follow */
 	const char *name; /* operationId */
 	const char *summary;
-	call_fn *run; /* with the body, unless ROUTE_STREAMED */
+	route_fn *run; /* with the body, unless ROUTE_STREAMED */
 	unsigned flags;
 	const struct record *query; /* or NULL: none */
 	size_t query_size;	    /* of the struct */
@@ -64,11 +65,13 @@ struct call {
 	const struct request *request; /* for the verbs of core */
 	const struct route *route;
 	const char *id, *path; /* of the path, decoded */
-	struct str raw_path;   /* the same, may hold anything but NUL */
 	void *query, *body;    /* the route's structs */
-	int status;	       /* that was answered, or 0 */
-	bool is_measured;      /* call_measure_first was there */
-	bool is_aborted;       /* in `gone`: the answer didn't reach the client */
+	struct buf out;	       /* of call_print */
+	struct json json;
+	int status;	  /* that was answered, or 0 */
+	int problem;	  /* the status of *err, when it isn't that of its code */
+	bool is_measured; /* call_measure_first was there */
+	bool is_aborted;  /* in `gone`: the answer didn't reach the client */
 	/* Set by run, as far as it needs them. */
 	void (*piece)(struct call *c, struct str data); /* empty: the end */
 	call_fn *writable;
@@ -87,23 +90,34 @@ void openapi_print(struct buf *out);
 /* ---- call.c ---- */
 void call_respond(
 	struct call *c, int status, const char *type, const char *headers, struct str body);
-void call_json(struct call *c, int status, const char *headers, const struct buf *body);
+/* What is printed there is answered by call_send; a list: is its items, and answered by
+ * call_send_list, with the cursor of the next page or NULL. */
+struct json *call_print(struct call *c);
+void call_send(struct call *c, int status, const char *headers);
+struct json *call_print_list(struct call *c);
+void call_send_list(struct call *c, const char *next);
 void call_empty(struct call *c, int status);
 /* Nothing is called for it any more, but `gone` now. */
 void call_let_go(struct call *c);
+/* The same, and its answer, which was begun, is at its end. */
+void call_end(struct call *c);
 void call_begin(struct call *c, int status, const char *type, const char *headers);
-/* Problem JSON by the table of problem.c, or with a status that fits better. */
+/* An error as problem JSON (RFC 9457): {"type","title","status","code","detail","hint",
+ * "request_id"}, and "exit_code" for a command that can't be started. _with: with a status that
+ * fits better than that of its code, and headers or NULL. */
+int problem_status(enum error_code code);
 void call_problem(struct call *c, const struct error *err);
-void call_problem_status(struct call *c, int status, const struct error *err);
-/* The workspace or exec that c->id names. -1: the problem is answered. */
-int call_workspace(struct call *c, struct core_workspace **w);
+void call_problem_with(struct call *c, int status, const char *headers, const struct error *err);
+/* The workspace that c->id names. */
+int call_workspace(struct call *c, struct core_workspace **w, struct error *err);
 /* A body may not fit into what the workspace has left by the last measurement, and commands have
- * run since: measures it, then calls `then` (the route's own function) once more. true: so it was
- * done. */
-bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then);
+ * run since: measures it, then calls the route's function once more. true: so it was done. */
+bool call_measure_first(struct call *c, struct core_workspace *w);
 /* Whether Accept allows it; `type` in lower case. *is_named: by its own name. */
 bool call_accepts(struct call *c, const char *type, bool *is_named);
 bool call_wants_events(struct call *c);
+/* Whether a media type, parameters aside, is that one. */
+bool media_type_is(struct str text, const char *type);
 const char *call_header(struct call *c, const char *name); /* in the arena, or NULL */
 
 /* ---- operation.c: what waits for core ---- */
@@ -126,7 +140,8 @@ struct call *operation_end(struct operation *op);
 
 /* Once for an Idempotency-Key, or just so without one: `make` is called with an operation of
  * `size` bytes to go on, or `find` prints the object that was made before. Without `find` nothing
- * is made a second time: what the first has come to and can't be told any more is a conflict. */
+ * is made a second time: what the first has come to and can't be told any more is a conflict. -1 as
+ * route_fn. */
 struct once {
 	const char *scope;
 	size_t size;
@@ -134,21 +149,23 @@ struct once {
 	/* false: there is no object of that id. Or NULL. */
 	bool (*find)(struct call *c, const char *id, struct buf *body, const char **location);
 };
-void call_once(struct call *c, const struct once *once);
+int call_once(struct call *c, const struct once *once, struct error *err);
 
 /* ---- stream.c: answers that go on until the client or the daemon ends them ---- */
 struct stream {
 	struct call *call;
-	void (*stop)(struct stream *stream); /* the daemon ends: end the answer */
-	struct stream *next, **at;	     /* private */
+	struct stream *next, **at; /* private */
 };
-void stream_add(struct call *c, struct stream *stream, void (*stop)(struct stream *stream));
+/* When the daemon ends, the call is ended. */
+void stream_add(struct call *c, struct stream *stream);
 void stream_remove(struct stream *stream); /* twice is nothing */
 void streams_stop(struct api *api);
 
-/* ---- sse.c ---- */
-/* An event's text: id may be 0. data has no newline. */
+/* Server-sent events: id may be 0. data has no newline. */
 void sse_print(struct buf *out, uint64_t id, const char *event, struct str data);
+/* One whose data is printed between these two. */
+void sse_begin(struct buf *out, const char *event, struct json *j);
+void sse_end(struct buf *out);
 /* Output as events: an incomplete character at the end of a piece waits for the next one. */
 struct sse_tail {
 	char bytes[4];
@@ -167,11 +184,11 @@ void result_print(struct json *j, const struct core_exec *e, const struct exec_o
 void result_answer(struct operation *op, struct core_exec *e);
 
 /* ---- the handlers, one file a noun ---- */
-call_fn api_healthz, api_readyz, api_openapi, api_metrics, api_environments;
-call_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,
+route_fn api_healthz, api_readyz, api_openapi, api_metrics, api_environments;
+route_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,
 	api_workspace_delete;
-call_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
+route_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
 	api_exec_signal, api_exec_stdin, api_exec_resize;
-call_fn api_file_get, api_file_put, api_file_delete;
-call_fn api_archive_get, api_archive_put;
-call_fn api_events, api_workspace_events;
+route_fn api_file_get, api_file_put, api_file_delete;
+route_fn api_archive_get, api_archive_put;
+route_fn api_events, api_workspace_events;

@@ -36,12 +36,6 @@ static void on_gone(struct call *c)
 	s->heartbeat = NULL;
 }
 
-static void end(struct call *c)
-{
-	call_let_go(c);
-	http_end(c->r);
-}
-
 static void on_event(void *ctx, const struct event *event)
 {
 	struct subscriber *s = ctx;
@@ -54,12 +48,7 @@ static void on_event(void *ctx, const struct event *event)
 	if (!http_write(s->call->r, (struct str){ text.data, text.len }))
 		leave(s);
 	if (s->ends_with_it && !strcmp(event->type, "workspace.deleted"))
-		end(s->call);
-}
-
-static void on_stop(struct stream *stream)
-{
-	end(stream->call);
+		call_end(s->call);
 }
 
 /* Listens from where it was; what the ring has lost meanwhile is said. */
@@ -101,34 +90,29 @@ static void on_heartbeat(struct loop *loop, void *ctx)
 }
 
 /* w: only of this one, or NULL. */
-static void subscribe(struct call *c, const struct core_workspace *w, bool ends_with_it)
+static int subscribe(
+	struct call *c, const struct core_workspace *w, bool ends_with_it, struct error *err)
 {
 	struct subscriber *s = arena_alloc(&c->r->arena, sizeof *s);
 	struct str last = http_header(c->r, "last-event-id");
-	struct error err;
 
 	s->call = c;
 	s->listener = (struct journal_listener){ on_event, s, NULL };
 	s->ends_with_it = ends_with_it;
 	str_copy(s->workspace, sizeof s->workspace, w ? core_model(w)->id : "");
-	if (core_events(c->request, c->api->core, w, &s->journal, &err)) {
-		call_problem(c, &err);
-		return;
-	}
-	if (last.data && last.len && (!str_to_u64(last, &s->last) || s->last > INT64_MAX)) {
-		fail(&err, ERR_INVALID, "Last-Event-ID is not the id of an event");
-		call_problem(c, &err);
-		return;
-	}
+	if (core_events(c->request, c->api->core, w, &s->journal, err))
+		return -1;
+	if (last.data && last.len && (!str_to_u64(last, &s->last) || s->last > INT64_MAX))
+		return fail(err, ERR_INVALID, "Last-Event-ID is not the id of an event");
 	call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
 	if (str_is(c->r->method, "HEAD")) {
 		http_end(c->r);
-		return;
+		return 0;
 	}
 	c->own = s;
 	c->gone = on_gone;
 	c->writable = on_writable;
-	stream_add(c, &s->stream, on_stop);
+	stream_add(c, &s->stream);
 	/* The head goes out at once, so that the client knows it listens, and with it where: who is
 	 * cut off before the first event misses none by asking again. */
 	char begin[64];
@@ -137,28 +121,22 @@ static void subscribe(struct call *c, const struct core_workspace *w, bool ends_
 	http_write(c->r, str_from(begin));
 	s->heartbeat = loop_after(c->api->loop, HEARTBEAT_MS, on_heartbeat, s);
 	listen(s);
+	return 0;
 }
 
-void api_workspace_events(struct call *c)
+int api_workspace_events(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 
-	if (!call_workspace(c, &w))
-		subscribe(c, w, true);
+	return call_workspace(c, &w, err) || subscribe(c, w, true, err) ? -1 : 0;
 }
 
-void api_events(struct call *c)
+int api_events(struct call *c, struct error *err)
 {
 	const struct events_query *query = c->query;
-	struct core_workspace *w;
-	struct error err;
+	struct core_workspace *w = NULL;
 
-	if (!query->workspace) {
-		subscribe(c, NULL, false);
-		return;
-	}
-	if (core_find(c->request, c->api->core, query->workspace, &w, &err))
-		call_problem(c, &err);
-	else
-		subscribe(c, w, false);
+	if (query->workspace && core_find(c->request, c->api->core, query->workspace, &w, err))
+		return -1;
+	return subscribe(c, w, false, err);
 }

@@ -57,21 +57,12 @@ static void on_writable(struct call *c)
 	exec_pause(op->exec, false);
 }
 
-static void print_start(struct exec_operation *op, struct core_exec *e)
-{
-	buf_text(&op->events, "event: start\ndata: ");
-	struct json j = json_to(&op->events, false);
-	json_object(&j, NULL);
-	json_text(&j, "id", exec_record_of(e)->id);
-	json_end(&j);
-	buf_text(&op->events, "\n\n");
-}
-
 /* The head and the first event, once: output may come before core has heard that it started. */
 static void begin_events(struct exec_operation *op, struct core_exec *e)
 {
 	static const char headers[] = "Cache-Control: no-store\r\n";
 	struct call *c = op->op.call;
+	struct json j;
 
 	if (c->status)
 		return;
@@ -82,7 +73,12 @@ static void begin_events(struct exec_operation *op, struct core_exec *e)
 	} else {
 		call_begin(c, 200, "text/event-stream", headers);
 	}
-	print_start(op, e);
+	c->writable = on_writable;
+	sse_begin(&op->events, "start", &j);
+	json_object(&j, NULL);
+	json_text(&j, "id", exec_record_of(e)->id);
+	json_end(&j);
+	sse_end(&op->events);
 }
 
 static void on_started(void *ctx, struct core_exec *e)
@@ -90,7 +86,6 @@ static void on_started(void *ctx, struct core_exec *e)
 	struct exec_operation *op = ctx;
 
 	begin_events(op, e);
-	op->op.call->writable = on_writable;
 	send_events(op);
 }
 
@@ -99,7 +94,6 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 	struct exec_operation *op = ctx;
 
 	begin_events(op, e);
-	op->op.call->writable = on_writable;
 	sse_print_output(&op->events, stream == 2 ? "stderr" : "stdout", &op->tails[stream == 2],
 		data, false);
 	send_events(op);
@@ -109,6 +103,7 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct exec_operation *op = ctx;
 	struct call *c = op->op.call;
+	struct json j;
 
 	if (err && !c->status) {
 		operation_fail(&op->op, err);
@@ -117,10 +112,9 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	begin_events(op, e);
 	sse_print_output(&op->events, "stdout", &op->tails[0], STR(""), true);
 	sse_print_output(&op->events, "stderr", &op->tails[1], STR(""), true);
-	buf_text(&op->events, "event: exit\ndata: ");
-	struct json j = json_to(&op->events, false);
+	sse_begin(&op->events, "exit", &j);
 	result_print(&j, e, NULL, NULL);
-	buf_text(&op->events, "\n\n");
+	sse_end(&op->events);
 	http_write(c->r, (struct str){ op->events.data, op->events.len });
 	http_end(c->r);
 	buf_done(&op->events);
@@ -157,19 +151,19 @@ static void on_background_ended(void *ctx, struct core_exec *e, const struct err
 
 /* ---- the start ---- */
 
-static enum exec_mode mode_of(struct call *c, const struct exec_spec *body, bool *is_known)
+/* How its output goes; -1: Carrel-Streams is unknown. */
+static int mode_of(struct call *c)
 {
+	const struct exec_spec *body = c->body;
 	struct str streams = http_header(c->r, "carrel-streams");
 
-	*is_known = true;
 	if (body->background)
 		return EXEC_SPOOLED;
 	if (!streams.data)
 		return call_wants_events(c) ? EXEC_STREAMED : EXEC_CAPTURED;
-	if (str_is(streams, "handed"))
-		return EXEC_HANDED;
-	*is_known = str_is(streams, "pty");
-	return EXEC_HANDED_PTY;
+	return str_is(streams, "handed") ? EXEC_HANDED
+	       : str_is(streams, "pty")	 ? EXEC_HANDED_PTY
+					 : -1;
 }
 
 static void fill_spec(struct call *c, enum exec_mode mode, const char *id, struct exec_spec *spec)
@@ -201,30 +195,35 @@ static const struct exec_listener *listener_of(enum exec_mode mode)
 	return mode == EXEC_STREAMED || mode == EXEC_HANDED_PTY ? &streamed : &captured;
 }
 
-static int check(
-	struct call *c, const struct exec_spec *body, enum exec_mode mode, struct error *err)
+static int check(struct call *c, int mode, struct error *err)
 {
-	bool is_json, is_events, is_named;
+	const struct exec_spec *body = c->body;
+	const char *id = call_header(c, "carrel-exec-id");
+	bool is_named;
 
+	if (mode < 0)
+		return fail(err, ERR_INVALID, "Carrel-Streams must be 'handed' or 'pty'");
 	if (mode == EXEC_HANDED && c->r->fd_count != 3)
 		return fail(err, ERR_INVALID,
 			"Carrel-Streams: handed needs three descriptors, not %d", c->r->fd_count);
 	if (exec_is_handed(mode) && (body->stdin_text.data || body->open_stdin))
 		return fail(
 			err, ERR_INVALID, "'stdin' can't be combined with Carrel-Streams: handed");
-	const char *id = call_header(c, "carrel-exec-id");
 	if (id && !id_is_valid(id))
 		return fail(err, ERR_INVALID, "Carrel-Exec-Id is not an id");
-	is_json = call_accepts(c, "application/json", &is_named);
-	is_events = call_accepts(c, "text/event-stream", &is_named);
-	return is_json || is_events ? 0 : 406;
+	if (!call_accepts(c, "application/json", &is_named) &&
+		!call_accepts(c, "text/event-stream", &is_named)) {
+		c->problem = 406;
+		return fail(err, ERR_INVALID,
+			"the response can only be application/json or text/event-stream");
+	}
+	return 0;
 }
 
 static void start(struct call *c, struct operation *base)
 {
 	struct exec_operation *op = (struct exec_operation *)base;
-	bool is_known;
-	enum exec_mode mode = mode_of(c, c->body, &is_known);
+	enum exec_mode mode = (enum exec_mode)mode_of(c);
 	struct exec_listener listener = *listener_of(mode);
 	struct core_workspace *w;
 	struct exec_spec spec;
@@ -236,22 +235,17 @@ static void start(struct call *c, struct operation *base)
 		str_copy(base->id, sizeof base->id, id);
 	listener.ctx = op;
 	buf_init(&op->events, BUF_MAX_DEFAULT);
-	if (core_find(c->request, c->api->core, c->id, &w, &err)) {
-		operation_fail(base, &err);
-		return;
-	}
 	fill_spec(c, mode, base->id, &spec);
-	int failed = exec_start(c->request, w, &spec, mode, mode == EXEC_HANDED ? c->r->fds : NULL,
-		&listener, &op->exec, &err);
+	int failed = call_workspace(c, &w, &err) ||
+		     exec_start(c->request, w, &spec, mode, mode == EXEC_HANDED ? c->r->fds : NULL,
+			     &listener, &op->exec, &err);
 	/* Nobody but the command has them any more: their ends are its ends. */
 	for (int i = 0; i < c->r->fd_count; i++)
 		fd_close(&c->r->fds[i]);
-	if (failed) {
-		operation_fail(base, &err);
-		return;
-	}
 	/* Who gave a key may come back for the answer: its command isn't ended with the client. */
-	if (mode != EXEC_SPOOLED && !base->entry)
+	if (failed)
+		operation_fail(base, &err);
+	else if (mode != EXEC_SPOOLED && !base->entry)
 		c->gone = on_foreground_gone;
 }
 
@@ -268,44 +262,27 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	return true;
 }
 
-void api_exec_start(struct call *c)
+int api_exec_start(struct call *c, struct error *err)
 {
-	const struct exec_spec *body = c->body;
+	bool is_background = ((const struct exec_spec *)c->body)->background;
+	int mode = mode_of(c);
 	struct core_workspace *w;
-	struct error err;
-	bool is_known;
-	enum exec_mode mode = mode_of(c, body, &is_known);
 
-	if (!is_known) {
-		fail(&err, ERR_INVALID, "Carrel-Streams must be 'handed' or 'pty'");
-		call_problem(c, &err);
-		return;
-	}
-	int status = check(c, body, mode, &err);
-	if (status > 0)
-		fail(&err, ERR_INVALID,
-			"the response can only be application/json or text/event-stream");
-	if (status) {
-		call_problem_status(c, status > 0 ? status : 400, &err);
-		return;
-	}
-	bool has_key = http_header(c->r, "idempotency-key").data;
-	if (!body->background && !has_key) {
+	if (check(c, mode, err))
+		return -1;
+	if (!is_background && !http_header(c->r, "idempotency-key").data) {
 		start(c, operation_new(c, sizeof(struct exec_operation)));
-		return;
+		return 0;
 	}
-	if (mode != EXEC_SPOOLED && mode != EXEC_CAPTURED) {
-		fail_hint(&err, ERR_INVALID, "request application/json, or set background",
+	if (mode != EXEC_SPOOLED && mode != EXEC_CAPTURED)
+		return fail_hint(err, ERR_INVALID, "request application/json, or set background",
 			"Idempotency-Key can't be used with streamed output, which is sent only "
 			"once");
-		call_problem(c, &err);
-		return;
-	}
-	if (call_workspace(c, &w))
-		return;
+	if (call_workspace(c, &w, err))
+		return -1;
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
 	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/workspaces/%s/exec",
 				       core_model(w)->id),
-		sizeof(struct exec_operation), start, body->background ? find : NULL };
-	call_once(c, once);
+		sizeof(struct exec_operation), start, is_background ? find : NULL };
+	return call_once(c, once, err);
 }

@@ -3,21 +3,15 @@
 #include "api/schema.h"
 #include "core/execs.h"
 
-/* The exec that c->id names. -1: the problem is answered. */
-static int find(struct call *c, struct core_exec **e)
+static int find(struct call *c, struct core_exec **e, struct error *err)
 {
-	struct error err;
-
-	if (!exec_find(c->request, c->api->core, c->id, e, &err))
-		return 0;
-	call_problem(c, &err);
-	return -1;
+	return exec_find(c->request, c->api->core, c->id, e, err);
 }
 
 /* ---- lists ---- */
 
 struct page {
-	struct json j;
+	struct json *j;
 	const char *cursor; /* not seen yet, or NULL */
 	size_t left;
 	char last[ID_LEN + 1];
@@ -39,92 +33,73 @@ static void print_item(void *ctx, struct core_exec *e)
 	}
 	page->left--;
 	str_copy(page->last, sizeof page->last, exec_record_of(e)->id);
-	exec_print(&page->j, NULL, exec_record_of(e));
+	exec_print(page->j, NULL, exec_record_of(e));
 }
 
-static void list(struct call *c, struct core_workspace *w)
+static int list(struct call *c, struct core_workspace *w, struct error *err)
 {
 	const struct list_query *query = c->query;
-	struct page page = { .cursor = query->cursor,
+	struct page page = { .j = call_print_list(c),
+		.cursor = query->cursor,
 		.left = query->limit ? query->limit : LIMIT_DEFAULT };
-	struct error err;
 
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	page.j = json_to(&body, false);
-	json_object(&page.j, NULL);
-	json_array(&page.j, "items");
-	if (exec_list(c->request, c->api->core, w, print_item, &page, &err)) {
-		call_problem(c, &err);
-		return;
-	}
-	if (page.cursor) {
-		fail_hint(&err, ERR_INVALID, "list again without a cursor",
+	if (exec_list(c->request, c->api->core, w, print_item, &page, err))
+		return -1;
+	if (page.cursor)
+		return fail_hint(err, ERR_INVALID, "list again without a cursor",
 			"cursor: '%s' is invalid or expired", query->cursor);
-		call_problem(c, &err);
-		return;
-	}
-	json_end(&page.j);
-	json_text(&page.j, "next_cursor", page.has_more ? page.last : NULL);
-	json_end(&page.j);
-	call_json(c, 200, NULL, &body);
+	call_send_list(c, page.has_more ? page.last : NULL);
+	return 0;
 }
 
-void api_exec_list(struct call *c)
+int api_exec_list(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 
-	if (!call_workspace(c, &w))
-		list(c, w);
+	return call_workspace(c, &w, err) || list(c, w, err) ? -1 : 0;
 }
 
-void api_exec_list_all(struct call *c)
+int api_exec_list_all(struct call *c, struct error *err)
 {
-	list(c, NULL);
+	return list(c, NULL, err);
 }
 
 /* ---- one ---- */
 
-void api_exec_get(struct call *c)
+int api_exec_get(struct call *c, struct error *err)
 {
 	struct core_exec *e;
 
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	if (find(c, &e))
-		return;
-	struct json j = json_to(&body, false);
-	exec_print(&j, NULL, exec_record_of(e));
-	call_json(c, 200, NULL, &body);
+	if (find(c, &e, err))
+		return -1;
+	exec_print(call_print(c), NULL, exec_record_of(e));
+	call_send(c, 200, NULL);
+	return 0;
 }
 
-void api_exec_signal(struct call *c)
+int api_exec_signal(struct call *c, struct error *err)
 {
 	const struct signal_body *body = c->body;
 	struct core_exec *e;
-	struct error err;
 
-	if (find(c, &e))
-		return;
-	int failed = body->reason ? exec_end_for(c->request, e, body->signal,
-					    (enum reason)body->reason, &err)
-				  : exec_signal(c->request, e, body->signal, &err);
-	if (failed)
-		call_problem(c, &err);
-	else
-		call_empty(c, 204);
+	if (find(c, &e, err) || (body->reason ? exec_end_for(c->request, e, body->signal,
+							(enum reason)body->reason, err)
+					      : exec_signal(c->request, e, body->signal, err)))
+		return -1;
+	call_empty(c, 204);
+	return 0;
 }
 
-void api_exec_resize(struct call *c)
+int api_exec_resize(struct call *c, struct error *err)
 {
 	const struct resize_body *body = c->body;
 	struct core_exec *e;
-	struct error err;
 
-	if (find(c, &e))
-		return;
-	if (exec_resize(c->request, e, (uint16_t)body->rows, (uint16_t)body->columns, &err))
-		call_problem(c, &err);
-	else
-		call_empty(c, 204);
+	if (find(c, &e, err) ||
+		exec_resize(c->request, e, (uint16_t)body->rows, (uint16_t)body->columns, err))
+		return -1;
+	call_empty(c, 204);
+	return 0;
 }
 
 /* ---- stdin ---- */
@@ -139,12 +114,6 @@ struct feed {
 	bool is_answered;
 };
 
-static void feed_fail(struct feed *feed, const struct error *err)
-{
-	feed->is_answered = true;
-	call_problem(feed->call, err);
-}
-
 /* Writes what is there; what isn't taken waits, and the client with it. */
 static void feed_on(struct feed *feed)
 {
@@ -154,14 +123,12 @@ static void feed_on(struct feed *feed)
 	struct error err;
 	size_t taken = 0;
 
-	if (exec_find(c->request, c->api->core, c->id, &e, &err)) {
-		feed_fail(feed, &err);
-		return;
-	}
-	if ((feed->rest.len || ends) &&
-		exec_write_stdin(c->request, e, (struct str){ feed->rest.data, feed->rest.len },
-			ends, &taken, &err)) {
-		feed_fail(feed, &err);
+	if (find(c, &e, &err) || ((feed->rest.len || ends) &&
+					 exec_write_stdin(c->request, e,
+						 (struct str){ feed->rest.data, feed->rest.len },
+						 ends, &taken, &err))) {
+		feed->is_answered = true;
+		call_problem(c, &err);
 		return;
 	}
 	buf_drop_front(&feed->rest, taken);
@@ -206,20 +173,15 @@ static void on_gone(struct call *c)
 	buf_done(&feed->rest);
 }
 
-void api_exec_stdin(struct call *c)
+int api_exec_stdin(struct call *c, struct error *err)
 {
 	struct feed *feed = arena_alloc(&c->r->arena, sizeof *feed);
 	struct core_exec *e;
-	struct error err;
 	size_t taken;
 
 	/* A refusal costs no body. */
-	if (find(c, &e))
-		return;
-	if (exec_write_stdin(c->request, e, STR(""), false, &taken, &err)) {
-		call_problem(c, &err);
-		return;
-	}
+	if (find(c, &e, err) || exec_write_stdin(c->request, e, STR(""), false, &taken, err))
+		return -1;
 	feed->call = c;
 	feed->writer = (struct exec_writer){ .drained = on_drained, .ctx = feed };
 	buf_init(&feed->rest, BUF_MAX_DEFAULT);
@@ -227,4 +189,5 @@ void api_exec_stdin(struct call *c)
 	c->gone = on_gone;
 	c->piece = on_piece;
 	http_stream_body(c->r);
+	return 0;
 }

@@ -8,13 +8,6 @@
 #include "base/fd.h"
 #include "core/files.h"
 
-/* What waits for a file agent. */
-struct asked {
-	struct operation op;
-	int status; /* of success; 0: 201 when it was made, else 200 */
-	bool writes;
-};
-
 /* If-None-Match: *, of which the server has seen that it is nothing else. */
 static bool must_be_new(struct call *c)
 {
@@ -24,76 +17,29 @@ static bool must_be_new(struct call *c)
 /* A write that doesn't fit is about the disk, whoever set the limit. */
 static void answer_write_error(struct call *c, const struct error *err)
 {
-	int status = problem_status(err->code);
-
 	if (err->code == ERR_LIMIT)
-		status = 507;
+		c->problem = 507;
 	if (err->code == ERR_CONFLICT && must_be_new(c))
-		status = 412;
-	call_problem_status(c, status, err);
+		c->problem = 412;
+	call_problem(c, err);
 }
 
-static void print_answer(struct call *c, int status, const struct file_info *info)
+static void answer_info(struct call *c, const struct files_answer *answer)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	file_print(&j, NULL, info);
-	call_json(c, status, NULL, &body);
+	file_print(call_print(c), NULL, &answer->info);
+	call_send(c, answer->created ? 201 : 200, NULL);
 }
 
-static struct asked *ask(struct call *c, int status, bool writes)
+static void answer_list(struct call *c, const struct files_answer *answer)
 {
-	struct asked *asked = operation_new(c, sizeof *asked);
+	struct json *j = call_print_list(c);
 
-	asked->status = status;
-	asked->writes = writes;
-	return asked;
-}
-
-/* The call, when it is to be answered with more than a problem. */
-static struct call *end_asked(struct asked *asked, const struct error *err)
-{
-	bool writes = asked->writes;
-	struct call *c = operation_end(&asked->op);
-
-	if (!c || !err)
-		return c;
-	if (writes)
-		answer_write_error(c, err);
-	else
-		call_problem(c, err);
-	return NULL;
-}
-
-static void on_info(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct asked *asked = ctx;
-	int status = asked->status;
-	struct call *c = end_asked(asked, err);
-
-	if (c)
-		print_answer(c, status ? status : answer->created ? 201 : 200, &answer->info);
-}
-
-/* ---- GET, HEAD ---- */
-
-static void on_list(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct call *c = end_asked(ctx, err);
-
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	if (!c)
-		return;
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_array(&j, "items");
 	for (size_t i = 0; i < answer->infos.count; i++)
-		file_print(&j, NULL, &answer->infos.items[i]);
-	json_end(&j);
-	json_text(&j, "next_cursor", answer->next);
-	json_end(&j);
-	call_json(c, 200, NULL, &body);
+		file_print(j, NULL, &answer->infos.items[i]);
+	call_send_list(c, answer->next);
 }
+
+/* ---- reading ---- */
 
 enum range { RANGE_ALL, RANGE_PART, RANGE_NONE };
 
@@ -147,15 +93,13 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 	enum range kind = parse_range(range, info->size, &offset, &len);
 	if (kind == RANGE_NONE) {
 		close(fd);
-		auto_buf struct buf body = buf_empty(16384);
 		fail(&err, ERR_INVALID,
 			"the file has %" PRIu64 " bytes, and the range is outside of them",
 			info->size);
-		problem_print(&body, 416, &err, c->r->id);
-		call_respond(c, 416, "application/problem+json",
+		call_problem_with(c, 416,
 			arena_printf(
 				&c->r->arena, "Content-Range: bytes */%" PRIu64 "\r\n", info->size),
-			(struct str){ body.data, body.len });
+			&err);
 		return;
 	}
 	if (kind == RANGE_PART)
@@ -167,38 +111,67 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 	http_respond_file(c->r, c->status, "application/octet-stream", headers, fd, offset, len);
 }
 
-static void on_open(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct call *c = end_asked(ctx, err);
+/* ---- what a file agent is asked ---- */
 
-	if (c)
-		answer_file(c, answer->fd, &answer->info);
-	else if (answer)
+struct asked {
+	struct operation op;
+	enum files_verb verb;
+};
+
+static void on_done(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct asked *asked = ctx;
+	enum files_verb verb = asked->verb;
+	struct call *c = operation_end(&asked->op);
+
+	if (!c && answer && verb == FILES_OPEN)
 		close(answer->fd);
+	if (!c)
+		return;
+	if (err && (verb == FILES_MKDIR || verb == FILES_MOVE))
+		answer_write_error(c, err);
+	else if (err)
+		call_problem(c, err);
+	else if (verb == FILES_OPEN)
+		answer_file(c, answer->fd, &answer->info);
+	else if (verb == FILES_LIST)
+		answer_list(c, answer);
+	else if (verb == FILES_REMOVE)
+		call_empty(c, 204);
+	else
+		answer_info(c, answer);
 }
 
-void api_file_get(struct call *c)
+static int ask(struct call *c, struct core_workspace *w, enum files_verb verb)
 {
 	const struct file_query *query = c->query;
-	struct files_request what = { FILES_STAT, .path = c->path, .cursor = query->cursor,
-		.limit = query->limit ? query->limit : LIMIT_DEFAULT };
-	struct core_workspace *w;
-	struct error err;
+	const struct files_request what = { verb, .path = c->path, .to = query->move,
+		.cursor = query->cursor, .limit = query->limit ? query->limit : LIMIT_DEFAULT,
+		.recursive = query->recursive };
+	struct asked *asked = operation_new(c, sizeof *asked);
 
-	if (call_workspace(c, &w))
-		return;
-	if (query->list && query->stat) {
-		fail(&err, ERR_INVALID, "'list' and 'stat' are both given");
-		call_problem(c, &err);
-	} else if (query->list) {
-		what.verb = FILES_LIST;
-		files_do(c->request, w, &what, on_list, ask(c, 200, false));
-	} else if (query->stat) {
-		files_do(c->request, w, &what, on_info, ask(c, 200, false));
-	} else {
-		what.verb = FILES_OPEN;
-		files_do(c->request, w, &what, on_open, ask(c, 200, false));
-	}
+	asked->verb = verb;
+	files_do(c->request, w, &what, on_done, asked);
+	return 0;
+}
+
+int api_file_get(struct call *c, struct error *err)
+{
+	const struct file_query *query = c->query;
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	if (query->list && query->stat)
+		return fail(err, ERR_INVALID, "'list' and 'stat' are both given");
+	return ask(c, w, query->list ? FILES_LIST : query->stat ? FILES_STAT : FILES_OPEN);
+}
+
+int api_file_delete(struct call *c, struct error *err)
+{
+	struct core_workspace *w;
+
+	return call_workspace(c, &w, err) ? -1 : ask(c, w, FILES_REMOVE);
 }
 
 /* ---- PUT ---- */
@@ -216,7 +189,7 @@ static void on_written(void *ctx, const struct files_answer *answer, const struc
 	if (c && err)
 		answer_write_error(c, err);
 	else if (c)
-		print_answer(c, answer->created ? 201 : 200, &answer->info);
+		answer_info(c, answer);
 }
 
 static void on_piece(struct call *c, struct str data)
@@ -277,49 +250,22 @@ static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode
 		WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0), on_begun, upload);
 }
 
-void api_file_put(struct call *c)
+int api_file_put(struct call *c, struct error *err)
 {
 	const struct file_query *query = c->query;
-	struct files_request what = { FILES_MKDIR, .path = c->path, .to = query->move };
-	unsigned mode = query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0;
-	struct core_workspace *w;
-	struct error err;
-
-	if (call_workspace(c, &w))
-		return;
-	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1) {
-		fail(&err, ERR_INVALID, "only one of 'mkdir', 'move' and 'mode' can be given");
-		call_problem(c, &err);
-	} else if (must_be_new(c) && (query->mkdir || query->move)) {
-		fail(&err, ERR_INVALID, "If-None-Match can only be used when a file is written");
-		call_problem(c, &err);
-	} else if (query->mkdir) {
-		files_do(c->request, w, &what, on_info, ask(c, 0, true));
-	} else if (query->move) {
-		what.verb = FILES_MOVE;
-		files_do(c->request, w, &what, on_info, ask(c, 200, true));
-	} else if (!call_measure_first(c, w, api_file_put)) {
-		begin_upload(c, w, mode);
-	}
-}
-
-/* ---- DELETE ---- */
-
-static void on_removed(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct call *c = end_asked(ctx, err);
-
-	if (c)
-		call_empty(c, 204);
-}
-
-void api_file_delete(struct call *c)
-{
-	const struct file_query *query = c->query;
-	struct files_request what = { FILES_REMOVE, .path = c->path,
-		.recursive = query->recursive };
 	struct core_workspace *w;
 
-	if (!call_workspace(c, &w))
-		files_do(c->request, w, &what, on_removed, ask(c, 204, false));
+	if (call_workspace(c, &w, err))
+		return -1;
+	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1)
+		return fail(
+			err, ERR_INVALID, "only one of 'mkdir', 'move' and 'mode' can be given");
+	if (must_be_new(c) && (query->mkdir || query->move))
+		return fail(
+			err, ERR_INVALID, "If-None-Match can only be used when a file is written");
+	if (query->mkdir || query->move)
+		return ask(c, w, query->mkdir ? FILES_MKDIR : FILES_MOVE);
+	if (!call_measure_first(c, w))
+		begin_upload(c, w, query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0);
+	return 0;
 }

@@ -255,15 +255,13 @@ static void on_gone(struct call *c)
 	core_forget_levels(c->own);
 }
 
-void api_metrics(struct call *c)
+int api_metrics(struct call *c, struct error *err)
 {
 	struct core_question *question;
-	struct error err;
 
-	if (core_ask_levels(c->request, c->api->core, on_levels, c, &question, &err)) {
-		call_problem(c, &err);
-		return;
-	}
+	if (core_ask_levels(c->request, c->api->core, on_levels, c, &question, err))
+		return -1;
 	c->own = question;
 	c->gone = on_gone;
+	return 0;
 }

@@ -239,11 +239,11 @@ static void print_problems(struct json *j)
 	for (int status = 400; status < 600; status++) {
 		char name[8];
 
-		if (!strcmp(problem_title(status), "Error"))
+		if (!strcmp(http_status_title(status), "Error"))
 			continue;
 		str_format(name, sizeof name, "%d", status);
 		json_object(j, name);
-		json_text(j, "description", problem_title(status));
+		json_text(j, "description", http_status_title(status));
 		json_object(j, "content");
 		print_content(j, "application/problem+json", &problem_schema, FIELD_OUT);
 		json_end(j);

@@ -24,10 +24,8 @@ struct call *operation_end(struct operation *op)
 	struct call *c = op->call;
 
 	if (c) {
-		c->own = NULL;
-		c->gone = NULL;
-		c->piece = NULL;
-		c->writable = NULL;
+		c->own = NULL; /* so that nobody is told */
+		call_let_go(c);
 	}
 	free(op);
 	return c;
@@ -38,10 +36,14 @@ static void respond(struct call *c, int status, const char *location, const stru
 	const char *headers =
 		location ? arena_printf(&c->r->arena, "Location: %s\r\n", location) : NULL;
 
-	if (body)
-		call_json(c, status, headers, body);
-	else
+	if (!body) {
 		call_empty(c, status);
+		return;
+	}
+	call_print(c);
+	buf_append(&c->out, body->data, body->len);
+	c->out.overflow |= body->overflow;
+	call_send(c, status, headers);
 }
 
 void operation_answer(
@@ -85,12 +87,14 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 {
 	struct waiting *waiting = ctx;
 	struct call *c = waiting->call;
+	struct error err;
 
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	c->own = NULL;
 	c->gone = NULL;
 	if (!answer) {
-		call_once(c, waiting->once);
+		if (call_once(c, waiting->once, &err))
+			call_problem(c, &err);
 		return;
 	}
 	buf_append(&body, answer->body.data, answer->body.len);
@@ -131,35 +135,31 @@ static bool answer_found(
 }
 
 /* It has run, or died with core, and its answer was lost or too large to be kept. */
-static void refuse_again(struct call *c, struct idempotency_entry *entry, const char *id)
+static int refuse_again(struct idempotency_entry *entry, const char *id, struct error *err)
 {
-	struct error err;
-
-	fail_hint(&err, ERR_CONFLICT, "use a new key to run it again",
+	idempotency_end(entry, NULL);
+	return fail_hint(err, ERR_CONFLICT, "use a new key to run it again",
 		"the command of this Idempotency-Key was started as exec '%s', and its response "
 		"isn't kept",
 		id);
-	call_problem(c, &err);
-	idempotency_end(entry, NULL);
 }
 
-void call_once(struct call *c, const struct once *once)
+int call_once(struct call *c, const struct once *once, struct error *err)
 {
 	struct str key = http_header(c->r, "idempotency-key");
 	struct waiting *waiting = arena_alloc(&c->r->arena, sizeof *waiting);
 	struct idempotency_entry *entry = NULL;
 	struct idempotency_answer answer;
-	struct error err;
 	char id[ID_LEN + 1] = "";
 
 	if (!key.data) {
 		make(c, once, NULL, "");
-		return;
+		return 0;
 	}
 	*waiting = (struct waiting){ { on_answer, waiting, NULL }, c, once };
 	switch (idempotency_begin(&c->api->idempotency, c->request, once->scope,
 		arena_bytes(&c->r->arena, key.data, key.len), c->r->body, &c->r->arena,
-		&waiting->waiter, &entry, id, &answer, &err)) {
+		&waiting->waiter, &entry, id, &answer, err)) {
 	case IDEMPOTENCY_KNOWN:
 		on_answer(waiting, &answer);
 		break;
@@ -169,34 +169,29 @@ void call_once(struct call *c, const struct once *once)
 		break;
 	case IDEMPOTENCY_MADE:
 		if (!once->find)
-			refuse_again(c, entry, id);
-		else if (!answer_found(c, once, entry, id))
+			return refuse_again(entry, id, err);
+		if (!answer_found(c, once, entry, id))
 			make(c, once, entry, id);
 		break;
 	case IDEMPOTENCY_NEW:
 		make(c, once, entry, id);
 		break;
 	default:
-		call_problem(c, &err);
+		return -1;
 	}
+	return 0;
 }
 
-struct measured {
-	struct operation op;
-	call_fn *then;
-};
-
-static void on_measured(void *ctx, struct core_workspace *w, const struct error *err)
+static void on_measured(void *ctx, struct core_workspace *w, const struct error *none)
 {
-	struct measured *measured = ctx;
-	call_fn *then = measured->then;
-	struct call *c = operation_end(&measured->op);
+	struct call *c = operation_end(ctx);
+	struct error err;
 
-	if (c)
-		then(c);
+	if (c && c->route->run(c, &err))
+		call_problem(c, &err);
 }
 
-bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then)
+bool call_measure_first(struct call *c, struct core_workspace *w)
 {
 	const char *length = call_header(c, "content-length");
 	uint64_t bytes = 0; /* nobody says how many */
@@ -206,8 +201,6 @@ bool call_measure_first(struct call *c, struct core_workspace *w, call_fn *then)
 	if (c->is_measured || !core_must_measure(w, bytes))
 		return false;
 	c->is_measured = true;
-	struct measured *measured = operation_new(c, sizeof *measured);
-	measured->then = then;
-	core_measure(c->request, w, on_measured, measured);
+	core_measure(c->request, w, on_measured, operation_new(c, sizeof(struct operation)));
 	return true;
 }

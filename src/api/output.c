@@ -101,15 +101,13 @@ static void finish(struct reader *reader, struct buf *events)
 				events, i ? "stderr" : "stdout", &reader->tails[i], STR(""), true);
 		if (!exec_find(c->request, c->api->core, c->id, &e, &err) &&
 			exec_record_of(e)->state == EXEC_ENDED) {
-			buf_text(events, "event: exit\ndata: ");
-			j = json_to(events, false);
+			sse_begin(events, "exit", &j);
 			exec_print(&j, NULL, exec_record_of(e));
-			buf_text(events, "\n\n");
+			sse_end(events);
 		}
 		http_write(c->r, (struct str){ events->data, events->len });
 	}
-	call_let_go(c);
-	http_end(c->r);
+	call_end(c);
 }
 
 static void send_on(struct reader *reader)
@@ -160,14 +158,6 @@ static void on_gone(struct call *c)
 	fd_close(&reader->fds[1]);
 }
 
-static void on_stop(struct stream *stream)
-{
-	struct call *c = stream->call;
-
-	call_let_go(c);
-	http_end(c->r);
-}
-
 static void follow(struct call *c, struct core_exec *e, struct reader *reader, bool follows)
 {
 	reader->call = c;
@@ -178,11 +168,10 @@ static void follow(struct call *c, struct core_exec *e, struct reader *reader, b
 	call_begin(c, 200, reader->is_events ? "text/event-stream" : "application/octet-stream",
 		"Cache-Control: no-store\r\n");
 	if (str_is(c->r->method, "HEAD")) {
-		call_let_go(c);
-		http_end(c->r);
+		call_end(c);
 		return;
 	}
-	stream_add(c, &reader->stream, on_stop);
+	stream_add(c, &reader->stream);
 	if (follows && exec_record_of(e)->state != EXEC_ENDED) {
 		reader->exec = e;
 		exec_follow(e, &reader->follower);
@@ -190,50 +179,43 @@ static void follow(struct call *c, struct core_exec *e, struct reader *reader, b
 	send_on(reader);
 }
 
-void api_exec_output(struct call *c)
+int api_exec_output(struct call *c, struct error *err)
 {
 	const struct output_query *query = c->query;
 	struct reader *reader = arena_alloc(&c->r->arena, sizeof *reader);
 	int first = query->stream == 2;
 	auto_close int fd = -1, other = -1;
 	struct core_exec *e;
-	struct error err;
 	uint64_t size, ignored;
 
 	reader->fds[0] = reader->fds[1] = -1;
 	reader->is_events = call_wants_events(c);
-	if (exec_find(c->request, c->api->core, c->id, &e, &err)) {
-		call_problem(c, &err);
-		return;
-	}
+	if (exec_find(c->request, c->api->core, c->id, &e, err))
+		return -1;
 	/* A terminal has one stream: the other is empty. */
 	if (exec_record_of(e)->background && exec_record_of(e)->tty && first) {
 		call_respond(
 			c, 200, "application/octet-stream", "Carrel-Next-Offset: 0\r\n", STR(""));
-		return;
+		return 0;
 	}
-	if (open_spool(c, e, 1 + first, &fd, &size, &err)) {
-		call_problem(c, &err);
-		return;
-	}
+	if (open_spool(c, e, 1 + first, &fd, &size, err))
+		return -1;
 	if (query->offset > size) {
-		fail(&err, ERR_INVALID, "offset: the output has %llu bytes so far",
+		c->problem = 416;
+		return fail(err, ERR_INVALID, "offset: the output has %llu bytes so far",
 			(unsigned long long)size);
-		call_problem_status(c, 416, &err);
-		return;
 	}
 	if (!query->follow && !reader->is_events) {
 		answer_now(c, take_fd(&fd), query->offset, size);
-		return;
+		return 0;
 	}
 	if (reader->is_events && !query->stream && !exec_record_of(e)->tty &&
-		open_spool(c, e, 2, &other, &ignored, &err)) {
-		call_problem(c, &err);
-		return;
-	}
+		open_spool(c, e, 2, &other, &ignored, err))
+		return -1;
 	reader->offsets[first] = query->offset;
 	reader->fds[first] = take_fd(&fd);
 	if (other >= 0)
 		reader->fds[1] = take_fd(&other);
 	follow(c, e, reader, query->follow);
+	return 0;
 }

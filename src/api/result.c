@@ -116,12 +116,10 @@ static void send_on(struct result_stream *stream)
 	}
 	stream->taken_bytes += slice.len;
 	bool has_room = http_write(c->r, (struct str){ slice.data, slice.len });
-	if (stream->part == PART_COUNT) {
-		call_let_go(c);
-		http_end(c->r);
-	} else if (has_room) {
+	if (stream->part == PART_COUNT)
+		call_end(c);
+	else if (has_room)
 		stream->later = loop_after(c->api->loop, 0, on_later, stream);
-	}
 }
 
 static void on_later(struct loop *loop, void *ctx)

@@ -148,20 +148,14 @@ static bool path_fits(struct str path, const char *template, struct str *id, str
 	return !path.len;
 }
 
-static int decode(struct call *c, struct str id, struct str rest, struct error *err)
+static int decode(struct call *c, struct str text, const char **out, struct error *err)
 {
 	struct str decoded;
 
-	if (id.data) {
-		if (!http_decode(c->r, id, &decoded))
-			return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
-		c->id = arena_bytes(&c->r->arena, decoded.data, decoded.len);
-	}
-	if (rest.data) {
-		if (!http_decode(c->r, rest, &decoded))
-			return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
-		c->path = arena_bytes(&c->r->arena, decoded.data, decoded.len);
-	}
+	if (text.data && !http_decode(c->r, text, &decoded))
+		return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
+	if (text.data)
+		*out = arena_bytes(&c->r->arena, decoded.data, decoded.len);
 	return 0;
 }
 
@@ -180,7 +174,8 @@ int route_find(struct call *c, const char **allow, struct error *err)
 		if (str_is(method, is_head ? "HEAD" : route->method) &&
 			(!is_head || !strcmp(route->method, "GET"))) {
 			c->route = route;
-			return decode(c, id, rest, err) ? 400 : 0;
+			return decode(c, id, &c->id, err) || decode(c, rest, &c->path, err) ? 400
+											    : 0;
 		}
 		buf_printf(&methods, "%s%s%s", methods.len ? ", " : "", route->method,
 			strcmp(route->method, "GET") ? "" : ", HEAD");

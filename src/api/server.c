@@ -2,7 +2,6 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <strings.h>
 #include "api/call.h"
 #include "base/clock.h"
 #include "format/json_read.h"
@@ -39,17 +38,6 @@ static int read_query(struct call *c, struct error *err)
 	return record_read_query(fields, parameters, count, &c->r->arena, c->query, err);
 }
 
-static bool is_json(struct str type)
-{
-	struct str name, rest;
-
-	str_cut(type, ';', &name, &rest);
-	name = str_trim(name);
-	return name.len == strlen("application/json") &&
-	       !strncasecmp(name.data, "application/json", name.len);
-}
-
-/* 0, or the status of *err. */
 static int read_body(struct call *c, struct error *err)
 {
 	static struct json_value nothing = { .kind = JSON_OBJECT };
@@ -57,22 +45,18 @@ static int read_body(struct call *c, struct error *err)
 	struct str type = http_header(c->r, "content-type");
 
 	c->body = arena_alloc(&c->r->arena, c->route->body_size + 1);
-	if (!c->r->body.len && !(c->route->flags & ROUTE_OPTIONAL)) {
-		fail(err, ERR_INVALID, "the body is empty; it must be a JSON object");
-		return 400;
-	}
-	if (c->r->body.len && !(type.data && is_json(type))) {
-		fail_hint(err, ERR_INVALID, "send it with `Content-Type: application/json`",
+	if (!c->r->body.len && !(c->route->flags & ROUTE_OPTIONAL))
+		return fail(err, ERR_INVALID, "the body is empty; it must be a JSON object");
+	if (c->r->body.len && !(type.data && media_type_is(type, "application/json"))) {
+		c->problem = 415;
+		return fail_hint(err, ERR_INVALID, "send it with `Content-Type: application/json`",
 			"the body's type is not application/json");
-		return 415;
 	}
 	if (c->r->body.len && json_read(c->r->body, &c->r->arena, &value, err)) {
-		error_context(err, "body");
-		return err->code == ERR_LIMIT ? 413 : 400;
+		c->problem = err->code == ERR_LIMIT ? 413 : 400;
+		return error_context(err, "body");
 	}
-	if (record_read(c->route->body, value, &c->r->arena, c->body, err))
-		return problem_status(err->code);
-	return 0;
+	return record_read(c->route->body, value, &c->r->arena, c->body, err);
 }
 
 /* Also where it doesn't count: a key that can't be one is the client's error. */
@@ -111,28 +95,14 @@ static int check_conditions(struct call *c, struct error *err)
 	return 0;
 }
 
-static void run(struct call *c)
+static int run(struct call *c, struct error *err)
 {
-	struct error err;
-
-	if (!(c->route->flags & ROUTE_BARE) && core_check_serving(c->api->core, &err)) {
-		call_problem(c, &err);
-		return;
-	}
-	c->route->run(c);
+	if (!(c->route->flags & ROUTE_BARE) && core_check_serving(c->api->core, err))
+		return -1;
+	return c->route->run(c, err);
 }
 
 /* ---- what the server calls ---- */
-
-static void refuse(struct call *c, int status, const char *allow, const struct error *err)
-{
-	const char *headers = allow ? arena_printf(&c->r->arena, "Allow: %s\r\n", allow) : NULL;
-
-	auto_buf struct buf body = buf_empty(16384);
-	problem_print(&body, status, err, c->r->id);
-	call_respond(c, status, "application/problem+json", headers,
-		(struct str){ body.data, body.len });
-}
 
 static struct call *new_call(struct api *api, struct http_request *r)
 {
@@ -153,7 +123,7 @@ static int authenticate_peer(
 
 static void on_refused(void *ctx, struct http_request *r, const struct error *err)
 {
-	refuse(new_call(ctx, r), 403, NULL, err);
+	call_problem_with(new_call(ctx, r), 403, NULL, err);
 }
 
 static void on_begin(void *ctx, struct http_request *r)
@@ -165,18 +135,14 @@ static void on_begin(void *ctx, struct http_request *r)
 
 	c->request = access_request(r->principal, DOOR_REST, r->id, &r->arena);
 	status = route_find(c, &allow, &err);
-	if (status) {
-		refuse(c, status, allow, &err);
-		return;
-	}
-	if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) || check_conditions(c, &err) ||
-		read_query(c, &err)) {
+	if (status)
+		call_problem_with(c, status,
+			allow ? arena_printf(&r->arena, "Allow: %s\r\n", allow) : NULL, &err);
+	else if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) ||
+		 check_conditions(c, &err) || read_query(c, &err) ||
+		 ((c->route->flags & ROUTE_STREAMED) && run(c, &err)))
 		call_problem(c, &err);
-		return;
-	}
-	if (c->route->flags & ROUTE_STREAMED)
-		run(c);
-	else
+	else if (!(c->route->flags & ROUTE_STREAMED))
 		http_take_body(r, c->route->body ? BODY_MAX : 0);
 }
 
@@ -184,13 +150,9 @@ static void on_complete(void *ctx, struct http_request *r)
 {
 	struct call *c = r->ctx;
 	struct error err;
-	int status;
 
-	if (c->route->body && (status = read_body(c, &err))) {
-		call_problem_status(c, status, &err);
-		return;
-	}
-	run(c);
+	if ((c->route->body && read_body(c, &err)) || run(c, &err))
+		call_problem(c, &err);
 }
 
 static void on_body(void *ctx, struct http_request *r, struct str data)
@@ -232,6 +194,7 @@ static void on_done(void *ctx, struct http_request *r, bool aborted)
 
 	c->is_aborted = aborted;
 	call_let_go(c);
+	buf_done(&c->out);
 	write_log(c, aborted);
 }
 

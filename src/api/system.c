@@ -2,43 +2,46 @@
 #include "api/call.h"
 #include "api/schema.h"
 
-void api_healthz(struct call *c)
+static void answer_status(struct call *c, const char *status)
 {
-	call_respond(c, 200, "application/json", NULL, STR("{\"status\":\"ok\"}"));
+	struct json *j = call_print(c);
+
+	json_object(j, NULL);
+	json_text(j, "status", status);
+	json_end(j);
+	call_send(c, 200, NULL);
 }
 
-void api_readyz(struct call *c)
+int api_healthz(struct call *c, struct error *err)
 {
-	struct error err;
-
-	if (core_check_ready(c->api->core, &err))
-		call_problem(c, &err);
-	else
-		call_respond(c, 200, "application/json", NULL, STR("{\"status\":\"ready\"}"));
+	answer_status(c, "ok");
+	return 0;
 }
 
-void api_openapi(struct call *c)
+int api_readyz(struct call *c, struct error *err)
 {
-	call_json(c, 200, NULL, &c->api->openapi);
+	if (core_check_ready(c->api->core, err))
+		return -1;
+	answer_status(c, "ready");
+	return 0;
 }
 
-void api_environments(struct call *c)
+int api_openapi(struct call *c, struct error *err)
+{
+	call_respond(c, 200, "application/json", NULL,
+		(struct str){ c->api->openapi.data, c->api->openapi.len });
+	return 0;
+}
+
+int api_environments(struct call *c, struct error *err)
 {
 	const struct list_query *query = c->query;
 	const char *next = NULL;
-	struct error err;
+	struct json *j = call_print_list(c);
 
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_array(&j, "items");
 	if (core_print_environments(c->request, c->api->core, query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, &j, &next, &err)) {
-		call_problem(c, &err);
-		return;
-	}
-	json_end(&j);
-	json_text(&j, "next_cursor", next);
-	json_end(&j);
-	call_json(c, 200, NULL, &body);
+		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, j, &next, err))
+		return -1;
+	call_send_list(c, next);
+	return 0;
 }

@@ -2,12 +2,11 @@
 #include "api/call.h"
 #include "api/schema.h"
 
-static void print(struct buf *body, const struct core_workspace *w)
+static void print(struct json *j, const struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
 
-	struct json j = json_to(body, false);
-	workspace_print(&j, NULL, core_model(w), &now);
+	workspace_print(j, NULL, core_model(w), &now);
 }
 
 static const char *location_of(struct arena *arena, const struct core_workspace *w)
@@ -20,13 +19,14 @@ static void answer(void *ctx, struct core_workspace *w, const struct error *err,
 {
 	struct operation *op = ctx;
 	auto_arena struct arena arena = { 0 };
-
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
 	if (err) {
 		operation_fail(op, err);
 		return;
 	}
-	print(&body, w);
+	print(&j, w);
 	operation_answer(op, status, status == 201 ? location_of(&arena, w) : NULL, &body);
 }
 
@@ -92,32 +92,32 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 {
 	struct core_workspace *w;
 	struct error err;
+	struct json j;
 
 	if (core_find(c->request, c->api->core, id, &w, &err))
 		return false;
-	print(body, w);
+	j = json_to(body, false);
+	print(&j, w);
 	*location = location_of(&c->r->arena, w);
 	return true;
 }
 
-void api_workspace_create(struct call *c)
+int api_workspace_create(struct call *c, struct error *err)
 {
 	static const struct once once = { "POST /v1/workspaces", sizeof(struct create_operation),
 		create, find };
 
-	call_once(c, &once);
+	return call_once(c, &once, err);
 }
 
 /* ---- list ---- */
 
 static void print_item(void *ctx, struct core_workspace *w)
 {
-	struct workspace_now now = core_now(w);
-
-	workspace_print(ctx, NULL, core_model(w), &now);
+	print(ctx, w);
 }
 
-void api_workspace_list(struct call *c)
+int api_workspace_list(struct call *c, struct error *err)
 {
 	const struct list_query *query = c->query;
 	pair_list labels = { 0 };
@@ -128,7 +128,6 @@ void api_workspace_list(struct call *c)
 		.limit = query->limit ? query->limit : LIMIT_DEFAULT,
 	};
 	char next[CORE_CURSOR_SIZE] = "";
-	struct error err;
 
 	for (size_t i = 0; i < query->labels.count; i++) {
 		struct str key, value;
@@ -139,46 +138,40 @@ void api_workspace_list(struct call *c)
 				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
 					  : NULL });
 	}
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_array(&j, "items");
-	if (core_list(c->request, c->api->core, &filter, print_item, &j, next, &err)) {
-		call_problem(c, &err);
-		return;
-	}
-	json_end(&j);
-	json_text(&j, "next_cursor", next[0] ? next : NULL);
-	json_end(&j);
-	call_json(c, 200, NULL, &body);
+	if (core_list(c->request, c->api->core, &filter, print_item, call_print_list(c), next, err))
+		return -1;
+	call_send_list(c, next[0] ? next : NULL);
+	return 0;
 }
 
 /* ---- one ---- */
 
-void api_workspace_get(struct call *c)
+int api_workspace_get(struct call *c, struct error *err)
 {
 	const struct workspace_query *query = c->query;
 	struct core_workspace *w;
 
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	if (call_workspace(c, &w))
-		return;
+	if (call_workspace(c, &w, err))
+		return -1;
 	if (query->measure) {
 		core_measure(
 			c->request, w, on_workspace, operation_new(c, sizeof(struct operation)));
-		return;
+		return 0;
 	}
-	print(&body, w);
-	call_json(c, 200, NULL, &body);
+	print(call_print(c), w);
+	call_send(c, 200, NULL);
+	return 0;
 }
 
-void api_workspace_patch(struct call *c)
+int api_workspace_patch(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 
-	if (!call_workspace(c, &w))
-		core_update(c->request, w, c->body, on_workspace,
-			operation_new(c, sizeof(struct operation)));
+	if (call_workspace(c, &w, err))
+		return -1;
+	core_update(
+		c->request, w, c->body, on_workspace, operation_new(c, sizeof(struct operation)));
+	return 0;
 }
 
 static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
@@ -189,12 +182,13 @@ static void on_removed(void *ctx, struct core_workspace *w, const struct error *
 		operation_answer(ctx, 204, NULL, NULL);
 }
 
-void api_workspace_delete(struct call *c)
+int api_workspace_delete(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 
-	if (call_workspace(c, &w))
-		return;
+	if (call_workspace(c, &w, err))
+		return -1;
 	core_remove(
 		c->request, w, "removed", on_removed, operation_new(c, sizeof(struct operation)));
+	return 0;
 }

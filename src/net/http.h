@@ -127,6 +127,7 @@ void http_take_body(struct http_request *r, size_t max); /* more: 413 by itself 
 void http_stream_body(struct http_request *r);
 void http_pause_body(struct http_request *r, bool paused);
 
+const char *http_status_title(int status); /* "Not Found"; "Error": not one that is answered here */
 /* One whole response. headers: "Name: value\r\n" lines or NULL (Content-Length, Date, X-Request-Id
  * and Connection are the server's). HEAD gets no body. fds (or NULL) go with the first byte, on
  * unix sockets only; they stay the caller's. */

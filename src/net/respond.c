@@ -20,53 +20,42 @@ static const struct status {
 	{ 101, "Switching Protocols", NULL, NULL },
 	{ 200, "OK", NULL, NULL },
 	{ 201, "Created", NULL, NULL },
-	{ 202, "Accepted", NULL, NULL },
 	{ 204, "No Content", NULL, NULL },
 	{ 206, "Partial Content", NULL, NULL },
-	{ 301, "Moved Permanently", NULL, NULL },
-	{ 302, "Found", NULL, NULL },
-	{ 304, "Not Modified", NULL, NULL },
-	{ 307, "Temporary Redirect", NULL, NULL },
-	{ 308, "Permanent Redirect", NULL, NULL },
 	{ 400, "Bad Request", "invalid", "send one HTTP/1.1 request as RFC 9112 defines it" },
-	{ 401, "Unauthorized", NULL, NULL },
 	{ 403, "Forbidden", NULL, NULL },
 	{ 404, "Not Found", NULL, NULL },
 	{ 405, "Method Not Allowed", "invalid", "request a path of this server" },
 	{ 406, "Not Acceptable", NULL, NULL },
 	{ 408, "Request Timeout", "limit", "send the whole request without such pauses" },
 	{ 409, "Conflict", NULL, NULL },
-	{ 410, "Gone", NULL, NULL },
-	{ 411, "Length Required", NULL, NULL },
 	{ 412, "Precondition Failed", NULL, NULL },
 	{ 413, "Content Too Large", "limit", "send a smaller body" },
 	{ 414, "URI Too Long", "limit", "send a shorter path and query" },
 	{ 415, "Unsupported Media Type", NULL, NULL },
 	{ 416, "Range Not Satisfiable", NULL, NULL },
 	{ 417, "Expectation Failed", "invalid", "leave the header Expect out" },
-	{ 422, "Unprocessable Content", NULL, NULL },
-	{ 423, "Locked", NULL, NULL },
-	{ 425, "Too Early", NULL, NULL },
-	{ 428, "Precondition Required", NULL, NULL },
 	{ 429, "Too Many Requests", NULL, NULL },
 	{ 431, "Request Header Fields Too Large", "limit", "send fewer or shorter headers" },
 	{ 500, "Internal Server Error", NULL, NULL },
-	{ 501, "Not Implemented", NULL, NULL },
-	{ 502, "Bad Gateway", NULL, NULL },
 	{ 503, "Service Unavailable", "unavailable", "try again later" },
-	{ 504, "Gateway Timeout", NULL, NULL },
 	{ 505, "HTTP Version Not Supported", "invalid", "use HTTP/1.1" },
 	{ 507, "Insufficient Storage", NULL, NULL },
 };
 
 static const struct status *find_status(int status)
 {
-	static const struct status other = { 0, "Status", "failed", "" };
+	static const struct status other = { 0, "Error", "failed", "" };
 
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
 		if (statuses[i].status == status)
 			return &statuses[i];
 	return &other;
+}
+
+const char *http_status_title(int status)
+{
+	return find_status(status)->title;
 }
 
 static void put_number(struct buf *b, uint64_t number)

@@ -149,10 +149,10 @@ static void names_of_operations_are_unique(void **state)
 static void every_status_has_a_title(void **state)
 {
 	for (int code = 0; code < ERR_CODE_COUNT; code++)
-		assert_string_not_equal(problem_title(problem_status(code)), "Error");
+		assert_string_not_equal(http_status_title(problem_status(code)), "Error");
 	for (size_t i = 0; i < route_count; i++)
 		for (size_t k = 0; k < 8 && routes[i].errors[k]; k++)
-			assert_string_not_equal(problem_title(routes[i].errors[k]), "Error");
+			assert_string_not_equal(http_status_title(routes[i].errors[k]), "Error");
 }
 
 /* ---- bodies, by the rows that the routes have ---- */
