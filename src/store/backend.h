@@ -11,51 +11,40 @@
 
 extern const struct store_table *const store_tables[]; /* ended by NULL; the order is the wire's */
 #define STORE_TABLE_COUNT 2
-#define STORE_TEXTS 3
-#define STORE_TIMES 3
+/* What is written or read, of whatever kind: as enum store_write_kind says. */
+#define STORE_TEXTS 4
+#define STORE_NUMBERS 4
+#define STORE_SUM 3
 struct store_row {
-	const char *texts[STORE_TEXTS]; /* its columns: id, owner, state; NULL past the last */
-	int64_t times_ms[STORE_TIMES];	/* 0 past the last */
-	struct str document;
-	int64_t sum; /* of all the above; 0: a migration wrote it */
+	const char *texts[STORE_TEXTS]; /* NULL past the last */
+	int64_t numbers[STORE_NUMBERS];
+	struct str bytes;
 };
 /* ---- rows.c ---- */
 /* The i-th column of a table, or NULL. */
 const struct field *store_column(const struct store_table *table, size_t i);
-/* What is in the columns of an object, which the row points into; without document and sum. */
+/* What is in the columns of an object, which the row points into; without bytes and sum. */
 void row_show(const struct store_table *table, const void *object, struct store_row *row);
 int64_t row_sum(const struct store_table *table, const struct store_row *row);
 /* Back into *object, which is zeroed first. Texts are the row's, or in the arena. ERR_CORRUPT. */
 int row_read(const struct store_table *table, const struct store_row *row, struct arena *arena,
 	void *object, struct error *err);
 
-struct store_answer_row {
-	const char *scope, *key;
-	int64_t at_ms;
-	struct store_answer answer;
-};
-
 enum store_write_kind {
-	STORE_PUT,	  /* table, row */
-	STORE_REMOVE,	  /* table, removal */
-	STORE_PUT_ANSWER, /* answer */
-	STORE_TIDY,	  /* at_ms: what is too old or too much goes */
+	/* A row of `table`. texts: id, owner, state: its columns; numbers: times, and behind them
+	 * the sum of all else (0: a migration wrote it); bytes: its document. */
+	STORE_PUT,
+	STORE_REMOVE,	  /* texts: id, name, why (NULL: it isn't remembered); numbers: when */
+	STORE_PUT_ANSWER, /* texts: scope, key, digest, location; numbers: when, status; bytes */
+	STORE_TIDY,	  /* what is too much goes, and answers of before numbers[0] */
 	STORE_SETTLE,	  /* is_new and was_corrupt are over */
 	STORE_PROBE,	  /* changes nothing, but is written: does writing work? */
-};
-struct store_removal {
-	const char *id, *name, *why; /* why NULL: it isn't remembered */
-	int64_t at_ms;
+	STORE_KIND_COUNT
 };
 struct store_write {
 	enum store_write_kind kind;
 	int table; /* in store_tables */
-	union {
-		struct store_row row;
-		struct store_removal removal;
-		struct store_answer_row answer;
-		int64_t at_ms;
-	};
+	struct store_row row;
 	store_done_fn *done;
 	void *ctx;
 	struct error *failed; /* it alone could not be written; in the batch's arena */

@@ -5,7 +5,8 @@
 
 const struct store_table store_workspaces = { "workspaces", &workspace_record,
 	sizeof(struct workspace) };
-const struct store_table store_execs = { "execs", &exec_fields, sizeof(struct exec_record) };
+const struct store_table store_execs = { "execs", &exec_fields, sizeof(struct exec_record),
+	&store_workspaces };
 const struct store_table *const store_tables[STORE_TABLE_COUNT + 1] = { &store_workspaces,
 	&store_execs, NULL };
 
@@ -25,7 +26,7 @@ void row_show(const struct store_table *table, const void *object, struct store_
 	for (size_t i = 0; (column = store_column(table, i)); i++) {
 		const void *at = (const char *)object + column->offset;
 		if (column->kind == FIELD_TIME)
-			row->times_ms[times++] = *(const int64_t *)at;
+			row->numbers[times++] = *(const int64_t *)at;
 		else if (column->kind == FIELD_ID)
 			row->texts[texts++] = at;
 		else if (column->kind == FIELD_CHOICE)
@@ -50,12 +51,12 @@ int64_t row_sum(const struct store_table *table, const struct store_row *row)
 	add_text(&hash, table->name, strlen(table->name) - 1); /* "workspace" */
 	for (int i = 0; i < STORE_TEXTS && row->texts[i]; i++)
 		add_text(&hash, row->texts[i], strlen(row->texts[i]));
-	for (int i = 0; i < STORE_TIMES; i++) {
+	for (int i = 0; i < STORE_SUM; i++) {
 		char number[24];
-		str_format(number, sizeof number, "%lld", (long long)row->times_ms[i]);
+		str_format(number, sizeof number, "%lld", (long long)row->numbers[i]);
 		add_text(&hash, number, strlen(number));
 	}
-	sha256_add(&hash, row->document.data, row->document.len);
+	sha256_add(&hash, row->bytes.data, row->bytes.len);
 	sha256_end(&hash, digest);
 	for (int i = 0; i < 8; i++)
 		sum = sum << 8 | digest[i];
@@ -93,15 +94,15 @@ int row_read(const struct store_table *table, const struct store_row *row, struc
 {
 	const struct field *column;
 	size_t texts = 0, times = 0;
-	if (row->sum && row_sum(table, row) != row->sum)
+	if (row->numbers[STORE_SUM] && row_sum(table, row) != row->numbers[STORE_SUM])
 		return fail(err, ERR_CORRUPT, "its checksum is wrong");
 	memset(object, 0, table->size);
 	for (size_t i = 0; (column = store_column(table, i)); i++) {
 		void *at = (char *)object + column->offset;
 		if (column->kind == FIELD_TIME)
-			*(int64_t *)at = row->times_ms[times++];
+			*(int64_t *)at = row->numbers[times++];
 		else if (read_column(column, row->texts[texts++], at, err))
 			return -1;
 	}
-	return record_read_kept(table->record, row->document, arena, object, err);
+	return record_read_kept(table->record, row->bytes, arena, object, err);
 }

@@ -11,6 +11,10 @@
 
 #define BUSY_MS 50 /* who reads is in the loop */
 
+/* Values of a row by their places in a statement: texts from ?1 on, numbers from ?5, bytes ?9. */
+#define NUMBER_AT (1 + STORE_TEXTS)
+#define BYTES_AT (NUMBER_AT + STORE_NUMBERS)
+
 enum statement {
 	BEGIN,
 	COMMIT,
@@ -23,38 +27,44 @@ enum statement {
 	TIDY_OLD_ANSWERS,
 	TIDY_MANY_ANSWERS,
 	SETTLE,
+	PROBE,
 	STATEMENT_COUNT
 };
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
 
 static const char *const statement_texts[STATEMENT_COUNT] = {
 	[BEGIN] = "BEGIN IMMEDIATE",
 	[COMMIT] = "COMMIT",
 	[ROLLBACK] = "ROLLBACK",
-	[PUT_GONE] = "INSERT INTO gone (id, name, why, at_ms) VALUES (?1, ?2, ?3, ?4)"
-		     " ON CONFLICT (id) DO UPDATE SET name = ?2, why = ?3, at_ms = ?4",
+	[PUT_GONE] = "INSERT INTO gone (id, name, why, at_ms) VALUES (?1, ?2, ?3, ?5)"
+		     " ON CONFLICT (id) DO UPDATE SET name = ?2, why = ?3, at_ms = ?5",
 	[PUT_ANSWER] = "INSERT INTO answers (scope, key, at_ms, digest, status, location, body)"
-		       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-		       " ON CONFLICT (scope, key) DO UPDATE SET at_ms = ?3, digest = ?4,"
-		       " status = ?5, location = ?6, body = ?7",
+		       " VALUES (?1, ?2, ?5, ?3, ?6, ?4, CAST(?9 AS BLOB))"
+		       " ON CONFLICT (scope, key) DO UPDATE SET at_ms = ?5, digest = ?3,"
+		       " status = ?6, location = ?4, body = CAST(?9 AS BLOB)",
 	[FIND_GONE] = "SELECT why, at_ms FROM gone WHERE id = ?1 OR name = ?1"
 		      " ORDER BY at_ms DESC, rowid DESC LIMIT 1",
 	[FIND_ANSWER] = "SELECT digest, status, location, body FROM answers"
-			" WHERE scope = ?1 AND key = ?2 AND at_ms > ?3",
-	[TIDY_GONE] = "DELETE FROM gone WHERE at_ms <"
-		      " (SELECT at_ms FROM gone ORDER BY at_ms DESC LIMIT 1 OFFSET ?1 - 1)",
-	[TIDY_OLD_ANSWERS] = "DELETE FROM answers WHERE at_ms <= ?1",
+			" WHERE scope = ?1 AND key = ?2 AND at_ms > ?5",
+	[TIDY_GONE] = "DELETE FROM gone WHERE at_ms < (SELECT at_ms FROM gone"
+		      " ORDER BY at_ms DESC LIMIT 1 OFFSET " TEXT(STORE_GONE_MAX) " - 1)",
+	[TIDY_OLD_ANSWERS] = "DELETE FROM answers WHERE at_ms <= ?5",
 	/* length() of a blob doesn't read it. */
 	[TIDY_MANY_ANSWERS] = "DELETE FROM answers WHERE rowid IN (SELECT rowid FROM"
 			      " (SELECT rowid, row_number() OVER newest AS place,"
 			      " sum(length(body)) OVER newest AS bytes FROM answers"
 			      " WINDOW newest AS (ORDER BY at_ms DESC, rowid DESC))"
-			      " WHERE place > ?1 OR bytes > ?2)",
+			      " WHERE place > " TEXT(STORE_ANSWERS_MAX) " OR bytes > " TEXT(
+				      STORE_ANSWERS_BYTES_MAX) ")",
 	[SETTLE] = "DELETE FROM unsettled",
+	/* Writes the page it is on, whatever it was. */
+	[PROBE] = "PRAGMA user_version=" TEXT(SCHEMA_VERSION),
 };
 
 struct database {
 	sqlite3 *db;
-	sqlite3_stmt *statements[STATEMENT_COUNT + 2 * STORE_TABLE_COUNT];
+	sqlite3_stmt *statements[STATEMENT_COUNT + 3 * STORE_TABLE_COUNT];
 	struct sqlite_log log; /* when it is attached to be written to */
 };
 
@@ -118,35 +128,31 @@ int sqlite_fail(sqlite3 *db, int rc, struct error *err)
 
 /* -- statements -- */
 
-/* Behind the others: two of each table. */
-static int put_of(int table)
+/* Behind the others: three of each table. */
+enum { PUT_ROW, REMOVE_ROW, REMOVE_CHILDREN, OF_TABLE_COUNT };
+static int of_table(int table, int which)
 {
-	return STATEMENT_COUNT + 2 * table;
+	return STATEMENT_COUNT + OF_TABLE_COUNT * table + which;
 }
 
-static int remove_of(int table)
+/* What a statement has no place for is passed over. */
+static sqlite3_stmt *bind(struct database *d, int which, const struct store_row *row)
 {
-	return STATEMENT_COUNT + 2 * table + 1;
-}
-
-static sqlite3_stmt *use(struct database *d, int which)
-{
-	sqlite3_reset(d->statements[which]);
-	return d->statements[which];
-}
-
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-	if (text)
-		sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
-	else
-		sqlite3_bind_null(statement, at);
+	sqlite3_stmt *statement = d->statements[which];
+	sqlite3_reset(statement);
+	for (int i = 0; i < STORE_TEXTS; i++)
+		sqlite3_bind_text(statement, 1 + i, row->texts[i], -1, SQLITE_STATIC);
+	for (int i = 0; i < STORE_NUMBERS; i++)
+		sqlite3_bind_int64(statement, NUMBER_AT + i, row->numbers[i]);
+	sqlite3_bind_text64(
+		statement, BYTES_AT, row->bytes.data, row->bytes.len, SQLITE_STATIC, SQLITE_UTF8);
+	return statement;
 }
 
 /* Runs one that returns no rows. The values it was given need not live on. */
-static int run(struct database *d, int which)
+static int run(struct database *d, int which, const struct store_row *row)
 {
-	sqlite3_stmt *statement = d->statements[which];
+	sqlite3_stmt *statement = bind(d, which, row);
 	errno = 0;
 	int rc = sqlite3_step(statement), number = errno;
 	sqlite3_reset(statement);
@@ -157,24 +163,7 @@ static int run(struct database *d, int which)
 
 static int run_plain(struct database *d, int which)
 {
-	use(d, which);
-	return run(d, which);
-}
-
-static int put_row(struct database *d, int table, const struct store_row *row)
-{
-	sqlite3_stmt *statement = use(d, put_of(table));
-	const struct field *column;
-	int at = 1, texts = 0, times = 0;
-	for (size_t i = 0; (column = store_column(store_tables[table], i)); i++, at++)
-		if (column->kind == FIELD_TIME)
-			sqlite3_bind_int64(statement, at, row->times_ms[times++]);
-		else
-			bind_text(statement, at, row->texts[texts++]);
-	sqlite3_bind_text64(
-		statement, at, row->document.data, row->document.len, SQLITE_STATIC, SQLITE_UTF8);
-	sqlite3_bind_int64(statement, at + 1, row->sum);
-	return run(d, put_of(table));
+	return run(d, which, &(struct store_row){ 0 });
 }
 
 /* "id, name, …, document, sum". */
@@ -189,20 +178,35 @@ static void print_columns(struct buf *sql, const struct store_table *table)
 static void print_put(struct buf *sql, const struct store_table *table)
 {
 	const struct field *column;
-	size_t count = 0;
+	int text = 1, number = NUMBER_AT;
+	auto_buf struct buf values, changes;
+	buf_init(&values, 1024);
+	buf_init(&changes, 1024);
+	for (size_t i = 0; (column = store_column(table, i)); i++) {
+		int at = column->kind == FIELD_TIME ? number++ : text++;
+		buf_printf(&values, "?%d, ", at);
+		buf_printf(&changes, "%s = ?%d, ", field_name(column, FIELD_KEPT).text, at);
+	}
 	buf_printf(sql, "INSERT INTO %s (", table->name);
 	print_columns(sql, table);
-	while (store_column(table, count))
-		count++;
-	for (size_t i = 1; i <= count + 2; i++)
-		buf_printf(sql, "%s?%zu", i == 1 ? ") VALUES (" : ", ", i);
-	buf_text(sql, ") ON CONFLICT (id) DO UPDATE SET ");
-	for (size_t i = 1; (column = store_column(table, i)); i++)
-		buf_printf(sql, "%s = ?%zu, ", field_name(column, FIELD_KEPT).text, i + 1);
-	buf_printf(sql, "document = ?%zu, sum = ?%zu", count + 1, count + 2);
+	buf_printf(sql,
+		") VALUES (%s?%d, ?%d) ON CONFLICT (id) DO UPDATE SET %sdocument = ?%d, sum = ?%d",
+		values.data, BYTES_AT, NUMBER_AT + STORE_SUM, changes.data, BYTES_AT,
+		NUMBER_AT + STORE_SUM);
 }
 
-int sqlite_prepare_scan(
+/* Rows that are deleted with one of this table; without any, none. */
+static void print_remove_children(struct buf *sql, const struct store_table *table)
+{
+	for (int i = 0; store_tables[i]; i++)
+		if (store_tables[i]->parent == table)
+			buf_printf(sql, "DELETE FROM %s WHERE %.*s = ?1", store_tables[i]->name,
+				(int)strlen(table->name) - 1, table->name);
+}
+
+/* "SELECT" of all columns of a table, with what follows the name of the table; yours to finalize.
+ */
+static int prepare_scan(
 	sqlite3 *db, const struct store_table *table, const char *tail, sqlite3_stmt **statement)
 {
 	auto_buf struct buf sql = buf_empty(1024);
@@ -223,7 +227,8 @@ static void close_database(void *db)
 	free(d);
 }
 
-int sqlite_open_file(
+/* Opens it for reading and writing, however damaged. *db is yours to close, also after an error. */
+static int open_file(
 	const struct store_place *place, const char *name, sqlite3 **db, struct error *err)
 {
 	char path[SQLITE_PATH_MAX];
@@ -293,11 +298,15 @@ static int prepare_all(struct database *d, struct error *err)
 	for (int i = 0; store_tables[i]; i++) {
 		buf_clear(&sql);
 		print_put(&sql, store_tables[i]);
-		if (prepare(d, put_of(i), sql.data, err))
+		if (prepare(d, of_table(i, PUT_ROW), sql.data, err))
 			return -1;
 		buf_clear(&sql);
 		buf_printf(&sql, "DELETE FROM %s WHERE id = ?1", store_tables[i]->name);
-		if (prepare(d, remove_of(i), sql.data, err))
+		if (prepare(d, of_table(i, REMOVE_ROW), sql.data, err))
+			return -1;
+		buf_clear(&sql);
+		print_remove_children(&sql, store_tables[i]);
+		if (sql.len && prepare(d, of_table(i, REMOVE_CHILDREN), sql.data, err))
 			return -1;
 	}
 	return 0;
@@ -319,7 +328,7 @@ static void checkpoint_on_close(struct database *d)
 static int attach(const struct store_place *place, bool only_reads, void **db, struct error *err)
 {
 	struct database *d = database_new();
-	if (sqlite_open_file(place, place->file, &d->db, err) || prepare_all(d, err) ||
+	if (open_file(place, place->file, &d->db, err) || prepare_all(d, err) ||
 		(only_reads && sqlite_exec(d->db, "PRAGMA query_only=ON", err))) {
 		close_database(d);
 		return -1;
@@ -343,7 +352,7 @@ static int open_name(const struct store_place *place, const char *name, struct d
 	int *version, struct error *err)
 {
 	struct database *d = database_new();
-	if (sqlite_open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
+	if (open_file(place, name, &d->db, err) || check_whole(d->db, err) ||
 		sqlite_migrate(d->db, strcmp(name, place->file) != 0, version, err) ||
 		prepare_all(d, err)) {
 		close_database(d);
@@ -352,6 +361,66 @@ static int open_name(const struct store_place *place, const char *name, struct d
 	checkpoint_on_close(d);
 	*out = d;
 	return 0;
+}
+
+/* -- what is left of a damaged one -- */
+
+static const char *column_text(sqlite3_stmt *statement, int at)
+{
+	return (const char *)sqlite3_column_text(statement, at);
+}
+
+/* Of a prepare_scan; *row lives until the next step. */
+static int read_row(sqlite3_stmt *statement, const struct store_table *table, struct store_row *row,
+	struct error *err)
+{
+	const struct field *column;
+	int at = 0, texts = 0, times = 0;
+	*row = (struct store_row){ 0 };
+	for (size_t i = 0; (column = store_column(table, i)); i++, at++) {
+		if (column->kind == FIELD_TIME)
+			row->numbers[times++] = sqlite3_column_int64(statement, at);
+		else if (!(row->texts[texts++] = column_text(statement, at)))
+			return fail(err, ERR_CORRUPT, "a row has empty columns");
+	}
+	row->bytes.data = column_text(statement, at);
+	row->bytes.len = (size_t)sqlite3_column_bytes(statement, at);
+	row->numbers[STORE_SUM] = sqlite3_column_int64(statement, at + 1);
+	return row->bytes.data ? 0 : fail(err, ERR_CORRUPT, "a row has empty columns");
+}
+
+/* Gives fn every row of a damaged database that can be reached from either end of its tables. fn
+ * returns -1 to stop. */
+static void salvage(const struct store_place *place,
+	int (*fn)(void *ctx, int table, const struct store_row *row), void *ctx)
+{
+	/* In the order of the tables themselves: no index is believed, and nothing is sorted. */
+	static const char *const ways[] = { "NOT INDEXED ORDER BY rowid",
+		"NOT INDEXED ORDER BY rowid DESC" };
+	sqlite3 *db = NULL;
+	bool is_there, is_stopped = false;
+	/* What SQLite would take for a new one is not shown to it. */
+	if (sqlite_look(place, &is_there, NULL) || !is_there)
+		return;
+	if (open_file(place, place->file, &db, NULL)) {
+		sqlite3_close(db);
+		return;
+	}
+	for (int i = 0; store_tables[i] && !is_stopped; i++) {
+		int last = SQLITE_OK;
+		/* From the other end only when the first way didn't lead to it. */
+		for (int way = 0; way < 2 && last != SQLITE_DONE && !is_stopped; way++) {
+			sqlite3_stmt *statement = NULL;
+			struct store_row row;
+			last = prepare_scan(db, store_tables[i], ways[way], &statement);
+			while (!is_stopped && statement &&
+				(last = sqlite3_step(statement)) == SQLITE_ROW)
+				if (!read_row(statement, store_tables[i], &row, NULL))
+					is_stopped = fn(ctx, i, &row) != 0;
+			sqlite3_finalize(statement);
+		}
+	}
+	sqlite3_close(db);
 }
 
 struct rescue {
@@ -366,7 +435,7 @@ static int rescue_row(void *ctx, int table, const struct store_row *row)
 	struct rescue *rescue = ctx;
 	if (!rescue->check(store_tables[table], row))
 		return 0;
-	rescue->rc = put_row(rescue->to, table, row);
+	rescue->rc = run(rescue->to, of_table(table, PUT_ROW), row);
 	if (rescue->rc == SQLITE_OK)
 		rescue->count++;
 	/* Of two that can't be there both, the first stays. */
@@ -381,7 +450,7 @@ static int rescue_rows(const struct store_place *place, struct database *to, sto
 	struct rescue rescue = { .to = to, .check = check };
 	rescue.rc = run_plain(to, BEGIN);
 	if (rescue.rc == SQLITE_OK)
-		sqlite_salvage(place, rescue_row, &rescue);
+		salvage(place, rescue_row, &rescue);
 	if (rescue.rc == SQLITE_OK)
 		rescue.rc = run_plain(to, COMMIT);
 	if (rescue.rc != SQLITE_OK)
@@ -443,34 +512,11 @@ static int replace(const struct store_place *place, store_check_fn *check,
 
 /* -- reading -- */
 
-static const char *column_text(sqlite3_stmt *statement, int at)
-{
-	return (const char *)sqlite3_column_text(statement, at);
-}
-
 /* What a column holds, in the arena: NULL too. */
 static const char *copy_column(sqlite3_stmt *statement, int at, struct arena *arena)
 {
 	const char *text = column_text(statement, at);
 	return text ? arena_text(arena, text) : NULL;
-}
-
-int sqlite_read_row(sqlite3_stmt *statement, const struct store_table *table, struct store_row *row,
-	struct error *err)
-{
-	const struct field *column;
-	int at = 0, texts = 0, times = 0;
-	*row = (struct store_row){ 0 };
-	for (size_t i = 0; (column = store_column(table, i)); i++, at++) {
-		if (column->kind == FIELD_TIME)
-			row->times_ms[times++] = sqlite3_column_int64(statement, at);
-		else if (!(row->texts[texts++] = column_text(statement, at)))
-			return fail(err, ERR_CORRUPT, "a row has empty columns");
-	}
-	row->document.data = column_text(statement, at);
-	row->document.len = (size_t)sqlite3_column_bytes(statement, at);
-	row->sum = sqlite3_column_int64(statement, at + 1);
-	return row->document.data ? 0 : fail(err, ERR_CORRUPT, "a row has empty columns");
 }
 
 static const struct field *first_time(const struct store_table *table)
@@ -491,10 +537,10 @@ static int load(void *db, int table, store_row_fn *fn, void *ctx, struct error *
 	str_format(tail, sizeof tail, "ORDER BY %s, id",
 		field_name(first_time(store_tables[table]), FIELD_KEPT).text);
 	errno = 0;
-	int rc = sqlite_prepare_scan(d->db, store_tables[table], tail, &statement);
+	int rc = prepare_scan(d->db, store_tables[table], tail, &statement);
 	while (!failed && rc == SQLITE_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct store_row row;
-		failed = sqlite_read_row(statement, store_tables[table], &row, err) ||
+		failed = read_row(statement, store_tables[table], &row, err) ||
 			 fn(ctx, store_tables[table], &row, err);
 		rc = SQLITE_OK;
 	}
@@ -508,8 +554,7 @@ static bool find_gone(
 	void *db, const char *id_or_name, struct arena *arena, const char **why, int64_t *at_ms)
 {
 	struct database *d = db;
-	sqlite3_stmt *statement = use(d, FIND_GONE);
-	bind_text(statement, 1, id_or_name);
+	sqlite3_stmt *statement = bind(d, FIND_GONE, &(struct store_row){ { id_or_name } });
 	bool is_found = sqlite3_step(statement) == SQLITE_ROW;
 	if (is_found) {
 		*why = copy_column(statement, 0, arena);
@@ -524,10 +569,8 @@ static bool find_answer(void *db, const char *scope, const char *key, int64_t no
 	struct arena *arena, struct store_answer *answer)
 {
 	struct database *d = db;
-	sqlite3_stmt *statement = use(d, FIND_ANSWER);
-	bind_text(statement, 1, scope);
-	bind_text(statement, 2, key);
-	sqlite3_bind_int64(statement, 3, not_before_ms);
+	sqlite3_stmt *statement =
+		bind(d, FIND_ANSWER, &(struct store_row){ { scope, key }, { not_before_ms } });
 	bool is_found = sqlite3_step(statement) == SQLITE_ROW;
 	if (is_found) {
 		const char *digest = column_text(statement, 0);
@@ -545,76 +588,27 @@ static bool find_answer(void *db, const char *scope, const char *key, int64_t no
 
 /* -- writing -- */
 
-static int remove_row(struct database *d, int table, const struct store_removal *removal)
-{
-	bind_text(use(d, remove_of(table)), 1, removal->id);
-	int rc = run(d, remove_of(table));
-	if (rc != SQLITE_OK || !removal->why)
-		return rc;
-	sqlite3_stmt *statement = use(d, PUT_GONE);
-	bind_text(statement, 1, removal->id);
-	bind_text(statement, 2, removal->name);
-	bind_text(statement, 3, removal->why);
-	sqlite3_bind_int64(statement, 4, removal->at_ms);
-	return run(d, PUT_GONE);
-}
-
-static int put_answer(struct database *d, const struct store_answer_row *row)
-{
-	sqlite3_stmt *statement = use(d, PUT_ANSWER);
-	bind_text(statement, 1, row->scope);
-	bind_text(statement, 2, row->key);
-	sqlite3_bind_int64(statement, 3, row->at_ms);
-	bind_text(statement, 4, row->answer.digest);
-	sqlite3_bind_int(statement, 5, row->answer.status);
-	bind_text(statement, 6, row->answer.location);
-	sqlite3_bind_blob64(
-		statement, 7, row->answer.body.data, row->answer.body.len, SQLITE_STATIC);
-	return run(d, PUT_ANSWER);
-}
-
-static int tidy(struct database *d, int64_t now_ms)
-{
-	sqlite3_bind_int64(use(d, TIDY_GONE), 1, STORE_GONE_MAX);
-	int rc = run(d, TIDY_GONE);
-	if (rc != SQLITE_OK)
-		return rc;
-	sqlite3_bind_int64(use(d, TIDY_OLD_ANSWERS), 1, now_ms - STORE_ANSWER_KEPT_MS);
-	rc = run(d, TIDY_OLD_ANSWERS);
-	if (rc != SQLITE_OK)
-		return rc;
-	sqlite3_stmt *statement = use(d, TIDY_MANY_ANSWERS);
-	sqlite3_bind_int64(statement, 1, STORE_ANSWERS_MAX);
-	sqlite3_bind_int64(statement, 2, STORE_ANSWERS_BYTES_MAX);
-	return run(d, TIDY_MANY_ANSWERS);
-}
-
-/* Writes the page it is on, whatever it was. */
-static int probe(struct database *d)
-{
-	char text[64];
-	str_format(text, sizeof text, "PRAGMA user_version=%d", SCHEMA_VERSION);
-	errno = 0;
-	return sqlite3_exec(d->db, text, NULL, NULL, NULL);
-}
-
 static int apply(struct database *d, const struct store_write *write)
 {
-	switch (write->kind) {
-	case STORE_PUT:
-		return put_row(d, write->table, &write->row);
-	case STORE_REMOVE:
-		return remove_row(d, write->table, &write->removal);
-	case STORE_PUT_ANSWER:
-		return put_answer(d, &write->answer);
-	case STORE_TIDY:
-		return tidy(d, write->at_ms);
-	case STORE_SETTLE:
-		return run_plain(d, SETTLE);
-	case STORE_PROBE:
-		return probe(d);
-	}
-	return SQLITE_MISUSE;
+	static const enum statement steps[STORE_KIND_COUNT][3] = {
+		[STORE_PUT_ANSWER] = { PUT_ANSWER },
+		[STORE_TIDY] = { TIDY_GONE, TIDY_OLD_ANSWERS, TIDY_MANY_ANSWERS },
+		[STORE_SETTLE] = { SETTLE },
+		[STORE_PROBE] = { PROBE },
+	};
+	const struct store_row *row = &write->row;
+	int rc = SQLITE_OK;
+	for (int i = 0; i < 3 && steps[write->kind][i] && rc == SQLITE_OK; i++)
+		rc = run(d, steps[write->kind][i], row);
+	if (write->kind == STORE_PUT)
+		return run(d, of_table(write->table, PUT_ROW), row);
+	if (write->kind != STORE_REMOVE)
+		return rc;
+	if (d->statements[of_table(write->table, REMOVE_CHILDREN)])
+		rc = run(d, of_table(write->table, REMOVE_CHILDREN), row);
+	if (rc == SQLITE_OK)
+		rc = run(d, of_table(write->table, REMOVE_ROW), row);
+	return rc == SQLITE_OK && row->texts[2] ? run(d, PUT_GONE, row) : rc;
 }
 
 /* Somebody who moves the file away while it is open would take all later writes with it. */

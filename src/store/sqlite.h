@@ -1,6 +1,5 @@
 /* sqlite.h -- the parts of the SQLite back end: its files (sqlite_files.c), its schema
- * (sqlite_schema.c), what is left of a damaged one (sqlite_salvage.c), and what is done with all of
- * it (sqlite.c). */
+ * (sqlite_schema.c), its log (sqlite_log.c), and what is done with all of it (sqlite.c). */
 #pragma once
 #include <sqlite3.h>
 #include "store/backend.h"
@@ -35,21 +34,6 @@ void sqlite_name_new(const struct store_place *place, const char *part, char nam
 void sqlite_name_aside(const struct store_place *place, struct store_opened *opened);
 int sqlite_set_aside(
 	const struct store_place *place, const struct store_opened *opened, struct error *err);
-
-/* Opens it for reading and writing, however damaged. *db is yours to close, also after an error. */
-int sqlite_open_file(
-	const struct store_place *place, const char *name, sqlite3 **db, struct error *err);
-/* "SELECT" of all columns of a table, with what follows the name of the table; yours to finalize.
- */
-int sqlite_prepare_scan(
-	sqlite3 *db, const struct store_table *table, const char *tail, sqlite3_stmt **statement);
-/* Of such a statement; *row lives until the next step. */
-int sqlite_read_row(sqlite3_stmt *statement, const struct store_table *table, struct store_row *row,
-	struct error *err);
-/* Gives fn every row of a damaged carrel.db that can be reached from either end of its tables. fn
- * returns -1 to stop. */
-void sqlite_salvage(const struct store_place *place,
-	int (*fn)(void *ctx, int table, const struct store_row *row), void *ctx);
 
 /* -- schema -- */
 

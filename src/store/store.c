@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "store/wire.h"
 #include "store/writer.h"
 
 #define TIDY_WRITES 1000    /* after so many that leave something behind, */
@@ -239,9 +238,8 @@ void store_put(struct store *store, const struct store_table *table, const void 
 		return;
 	}
 	row_show(table, object, row);
-	row->document =
-		(struct str){ arena_bytes(arena, document.data, document.len), document.len };
-	row->sum = row_sum(table, row);
+	row->bytes = (struct str){ arena_bytes(arena, document.data, document.len), document.len };
+	row->numbers[STORE_SUM] = row_sum(table, row);
 	for (int i = 0; i < STORE_TEXTS && row->texts[i]; i++)
 		row->texts[i] = arena_text(arena, row->texts[i]);
 }
@@ -252,12 +250,12 @@ void store_remove(struct store *store, const struct store_table *table, const ch
 	struct store_write *write = queue(store, STORE_REMOVE, done, ctx);
 	struct arena *arena = &store->queue.arena;
 	write->table = index_of(table);
-	write->removal = (struct store_removal){ .id = arena_text(arena, id) };
+	write->row.texts[0] = arena_text(arena, id);
 	if (!gone)
 		return;
-	write->removal.name = arena_text(arena, gone->name);
-	write->removal.why = arena_text(arena, gone->why);
-	write->removal.at_ms = clock_now_ms();
+	write->row.texts[1] = arena_text(arena, gone->name);
+	write->row.texts[2] = arena_text(arena, gone->why);
+	write->row.numbers[0] = clock_now_ms();
 	store->untidy++;
 }
 
@@ -270,11 +268,13 @@ void store_put_answer(struct store *store, const char *scope, const char *key,
 		refuse(store, write, "an answer", STORE_ANSWER_BODY_MAX);
 		return;
 	}
-	write->answer = (struct store_answer_row){ arena_text(arena, scope), arena_text(arena, key),
-		clock_now_ms(), *answer };
-	write->answer.answer.body.data = arena_bytes(arena, answer->body.data, answer->body.len);
-	if (answer->location)
-		write->answer.answer.location = arena_text(arena, answer->location);
+	write->row = (struct store_row){
+		{ arena_text(arena, scope), arena_text(arena, key),
+			arena_text(arena, answer->digest),
+			answer->location ? arena_text(arena, answer->location) : NULL },
+		{ clock_now_ms(), answer->status },
+		{ arena_bytes(arena, answer->body.data, answer->body.len), answer->body.len }
+	};
 	store->untidy++;
 }
 
@@ -293,7 +293,8 @@ static void add_own(struct store *store)
 	store_settle(store);
 	if (store->untidy >= TIDY_WRITES ||
 		(store->untidy && (!store->tidied_ms || now_ms - store->tidied_ms > TIDY_MS))) {
-		queue(store, STORE_TIDY, NULL, NULL)->at_ms = clock_now_ms();
+		queue(store, STORE_TIDY, NULL, NULL)->row.numbers[0] =
+			clock_now_ms() - STORE_ANSWER_KEPT_MS;
 		store->untidy = 0;
 		store->tidied_ms = now_ms;
 	}
@@ -372,7 +373,7 @@ void store_go_on(struct store *store)
 	}
 	if (!got || !store->is_committing)
 		return;
-	if (wire_parse_outcome(message, &store->batch, &has_failed, &err)) {
+	if (writer_read_outcome(message, &store->batch, &has_failed, &err)) {
 		drop_writer(store);
 		has_failed = fail(&err, ERR_FAILED,
 			"the process that writes the database sent an invalid message");

@@ -29,18 +29,21 @@
 #define STORE_FILE_LEN_MAX 64 /* of a URL's name of a file */
 #define STORE_GONE_MAX 10000  /* workspaces that were, the newest; about */
 #define STORE_ANSWERS_MAX 10000
-#define STORE_ANSWERS_BYTES_MAX (64ll << 20)  /* bodies of all answers together */
+#define STORE_ANSWERS_BYTES_MAX 67108864      /* bodies of all answers together */
 #define STORE_ANSWER_BODY_MAX (1u << 20)      /* of one */
 #define STORE_ANSWER_KEPT_MS (24 * 3600000ll) /* how long */
 #define STORE_DOCUMENT_MAX (2u << 20)	      /* a workspace or an exec, as a document */
 
 /* A noun as it is stored: FIELD_COLUMN of its record are columns, the id first, then texts, then
  * times; FIELD_KEPT are its document. A new noun is one of these in store_tables, and a migration
- * that makes its table: "REFERENCES … ON DELETE CASCADE" where it goes with another. */
+ * that makes its table. */
 struct store_table {
 	const char *name; /* "workspaces": what there are many of */
 	const struct record *record;
 	size_t size; /* of the struct that the record is about */
+	/* Its rows are deleted with the row of this one whose id is in the column of its name
+	 * ("workspace" of "workspaces"); or NULL. */
+	const struct store_table *parent;
 };
 extern const struct store_table store_workspaces, store_execs;
 
