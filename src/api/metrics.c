@@ -54,16 +54,18 @@ static void print_head(struct buf *out, const char *name, const char *type, cons
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void print_counter(struct buf *out, const char *name, const char *help, uint64_t value)
+static void print_value(
+	struct buf *out, const char *name, const char *type, const char *help, uint64_t value)
 {
-	print_head(out, name, "counter", help);
+	print_head(out, name, type, help);
 	buf_printf(out, "%s %" PRIu64 "\n", name, value);
 }
 
-static void print_gauge(struct buf *out, const char *name, const char *help, uint64_t value)
+/* One of several of a name, which `label` tells apart. */
+static void print_labeled(
+	struct buf *out, const char *name, const char *label, const char *of, uint64_t value)
 {
-	print_head(out, name, "gauge", help);
-	buf_printf(out, "%s %" PRIu64 "\n", name, value);
+	buf_printf(out, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, of, value);
 }
 
 static void print_label(struct buf *out, const char *name, const char *value)
@@ -98,12 +100,12 @@ static void print_histogram(
 static void print_core(struct buf *out, const struct metrics *metrics)
 {
 	for (EACH(i, counters))
-		print_counter(out, counters[i].name, counters[i].help,
+		print_value(out, counters[i].name, "counter", counters[i].help,
 			*(const uint64_t *)((const char *)metrics + counters[i].offset));
 	print_head(out, "carrel_execs_total", "counter", "Execs that have ended, by reason.");
 	for (int i = 0; i < REASON_COUNT; i++)
-		buf_printf(out, "carrel_execs_total{reason=\"%s\"} %" PRIu64 "\n", reason_names[i],
-			metrics->execs[i]);
+		print_labeled(
+			out, "carrel_execs_total", "reason", reason_names[i], metrics->execs[i]);
 	for (EACH(i, histograms))
 		print_histogram(out, histograms[i].name, histograms[i].help,
 			(const struct histogram *)((const char *)metrics + histograms[i].offset));
@@ -116,23 +118,22 @@ static void print_states(
 {
 	print_head(out, "carrel_workspaces", "gauge", "Workspaces by state.");
 	for (int i = 0; i < WORKSPACE_STATE_COUNT; i++)
-		buf_printf(out, "carrel_workspaces{state=\"%s\"} %" PRIu64 "\n",
-			workspace_state_names[i], numbers->workspaces[i]);
+		print_labeled(out, "carrel_workspaces", "state", workspace_state_names[i],
+			numbers->workspaces[i]);
 	print_head(out, "carrel_sandboxes", "gauge", "Sandboxes by state.");
-	buf_printf(out,
-		"carrel_sandboxes{state=\"starting\"} %" PRIu64
-		"\ncarrel_sandboxes{state=\"up\"} %" PRIu64
-		"\ncarrel_sandboxes{state=\"ending\"} %" PRIu64 "\n",
-		numbers->sandboxes_starting, numbers->sandboxes_up, numbers->sandboxes_ending);
-	print_counter(out, "carrel_log_lines_lost_total",
+	print_labeled(out, "carrel_sandboxes", "state", "starting", numbers->sandboxes_starting);
+	print_labeled(out, "carrel_sandboxes", "state", "up", numbers->sandboxes_up);
+	print_labeled(out, "carrel_sandboxes", "state", "ending", numbers->sandboxes_ending);
+	print_value(out, "carrel_log_lines_lost_total", "counter",
 		"Log lines of core that couldn't be written because the reader is slow or the disk "
 		"is full.",
 		losses ? losses->ever : 0);
-	print_gauge(out, "carrel_execs_running", "Execs that are running.", numbers->execs);
-	print_gauge(out, "carrel_captured_output_bytes",
+	print_value(
+		out, "carrel_execs_running", "gauge", "Execs that are running.", numbers->execs);
+	print_value(out, "carrel_captured_output_bytes", "gauge",
 		"Bytes of captured output that are kept until they are answered.",
 		numbers->captured_bytes);
-	print_gauge(out, "carrel_workspace_bytes",
+	print_value(out, "carrel_workspace_bytes", "gauge",
 		"Bytes on disk of all workspaces, as last measured.", numbers->disk_bytes);
 }
 
@@ -185,17 +186,14 @@ static void print_contexts(struct buf *out, const struct call *c)
 static void print_levels(struct buf *out, const struct core_levels *levels)
 {
 	print_head(out, "carrel_pool_ready", "gauge", "Items in the launcher's pools.");
-	buf_printf(out,
-		"carrel_pool_ready{pool=\"netns\"} %u\ncarrel_pool_ready{pool=\"cgroup\"} %u\n",
-		levels->netns_ready, levels->cgroups_ready);
+	print_labeled(out, "carrel_pool_ready", "pool", "netns", levels->netns_ready);
+	print_labeled(out, "carrel_pool_ready", "pool", "cgroup", levels->cgroups_ready);
 	print_head(out, "carrel_pool_misses_total", "counter", "How often a pool was empty.");
-	buf_printf(out,
-		"carrel_pool_misses_total{pool=\"netns\"} %" PRIu64
-		"\ncarrel_pool_misses_total{pool=\"cgroup\"} %" PRIu64 "\n",
-		levels->netns_missed, levels->cgroups_missed);
-	print_gauge(
-		out, "carrel_launcher_sandboxes", "Sandboxes of the launcher.", levels->sandboxes);
-	print_gauge(out, "carrel_launcher_sandboxes_starting",
+	print_labeled(out, "carrel_pool_misses_total", "pool", "netns", levels->netns_missed);
+	print_labeled(out, "carrel_pool_misses_total", "pool", "cgroup", levels->cgroups_missed);
+	print_value(out, "carrel_launcher_sandboxes", "gauge", "Sandboxes of the launcher.",
+		levels->sandboxes);
+	print_value(out, "carrel_launcher_sandboxes_starting", "gauge",
 		"Sandboxes that the launcher is starting.", levels->starting);
 }
 
@@ -220,7 +218,7 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 		"Start time of the daemon, in Unix time.");
 	buf_printf(out, "carrel_start_time_seconds %.3f\n",
 		(double)numbers->metrics.started_ms / 1000);
-	print_gauge(out, "carrel_http_connections", "Open connections.",
+	print_value(out, "carrel_http_connections", "gauge", "Open connections.",
 		http_server_connections(c->api->server));
 	print_states(out, numbers, c->api->options.log->losses);
 	print_core(out, &numbers->metrics);

@@ -148,6 +148,74 @@ static void update_watch(struct http_connection *c)
 	c->events = events;
 }
 
+/* ---- times ---- */
+static uint64_t length_ms(const struct http_limits *limits, enum deadline kind)
+{
+	switch (kind) {
+	case DEADLINE_HEADER:
+		return limits->header_ms;
+	case DEADLINE_BODY:
+		return limits->body_idle_ms;
+	case DEADLINE_WRITE:
+		return limits->write_idle_ms;
+	case DEADLINE_LINGER:
+		return HTTP_LINGER_MS;
+	default:
+		return limits->keep_alive_ms;
+	}
+}
+
+static void set_timer(struct http_connection *c);
+
+static void expire(struct http_connection *c)
+{
+	struct exchange *x = c->exchange;
+
+	if (c->state != CONNECTION_OPEN || !x || c->is_blocked || x->answer != ANSWER_NONE) {
+		connection_close(c);
+		return;
+	}
+	x->refusal = 408;
+	x->refusal_detail = x->has_begun ? "the body did not arrive in time"
+					 : "the headers did not arrive in time";
+	connection_run(c);
+}
+
+static void on_timer(struct loop *loop, void *ctx)
+{
+	struct http_connection *c = ctx;
+
+	c->timer = NULL;
+	c->server->now_ms = clock_monotonic_ms();
+	if (c->deadline == DEADLINE_NONE)
+		return;
+	if (c->due_ms > c->server->now_ms) {
+		set_timer(c);
+		return;
+	}
+	c->deadline = DEADLINE_NONE;
+	expire(c);
+}
+
+static void set_timer(struct http_connection *c)
+{
+	c->timer_ms = c->due_ms;
+	c->timer = loop_after(c->server->loop, c->due_ms - c->server->now_ms, on_timer, c);
+}
+
+/* A timer that comes too early finds that out itself: a busy connection sets few. */
+void connection_set_deadline(struct http_connection *c, enum deadline kind)
+{
+	c->deadline = kind;
+	if (kind == DEADLINE_NONE)
+		return;
+	c->due_ms = c->server->now_ms + length_ms(&c->server->limits, kind);
+	if (c->timer && c->timer_ms <= c->due_ms)
+		return;
+	loop_cancel(c->server->loop, c->timer);
+	set_timer(c);
+}
+
 static enum deadline deadline_of(const struct http_connection *c)
 {
 	const struct exchange *x = c->exchange;
@@ -196,7 +264,7 @@ void connection_run(struct http_connection *c)
 	keep_unread(c);
 	enum deadline deadline = deadline_of(c);
 	if (deadline != c->deadline || c->has_moved)
-		server_set_deadline(c, deadline);
+		connection_set_deadline(c, deadline);
 	c->has_moved = false;
 	update_watch(c);
 }
@@ -239,20 +307,6 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 	connection_run(c);
 }
 
-void connection_expire(struct http_connection *c)
-{
-	struct exchange *x = c->exchange;
-
-	if (c->state == CONNECTION_OPEN && x && !c->is_blocked && x->answer == ANSWER_NONE) {
-		x->refusal = 408;
-		x->refusal_detail = x->has_begun ? "the body did not arrive in time"
-						 : "the headers did not arrive in time";
-		connection_run(c);
-		return;
-	}
-	connection_close(c);
-}
-
 /* ---- the end ---- */
 void connection_leave(struct http_connection *c)
 {
@@ -270,6 +324,8 @@ void connection_close(struct http_connection *c)
 	if (state == CONNECTION_CLOSED)
 		return;
 	c->state = CONNECTION_CLOSED;
+	loop_cancel(c->server->loop, c->timer);
+	c->timer = NULL;
 	/* Whoever can't see it by the framing sees it by the reset. */
 	if (c->exchange && c->exchange->is_cut && !c->stream.is_unix)
 		setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },

@@ -16,8 +16,7 @@
 #define HTTP_INLINE_HEADERS 16
 #define HTTP_LINGER_MS 5000 /* for the client to read an answer and stop sending */
 
-/* What a connection waits for. Each kind has one length of time, so that its list is in the order
- * of the times. */
+/* What a connection waits for. */
 enum deadline {
 	DEADLINE_KEEP_ALIVE,
 	DEADLINE_HEADER,
@@ -71,10 +70,10 @@ struct exchange {
 struct http_connection {
 	struct http_server *server;
 	struct exchange *exchange;
-	struct http_connection *newer, *older;	/* all */
-	struct http_connection *sooner, *later; /* with the same deadline */
+	struct http_connection *newer, *older; /* all */
+	struct loop_timer *timer;	       /* at timer_ms, which is at most due_ms; or NULL */
 	struct http_connection *next_awake;
-	uint64_t due_ms;
+	uint64_t due_ms, timer_ms;
 	struct str unread; /* while it is run */
 	struct buf in, out;
 	size_t out_at; /* sent of out */
@@ -106,11 +105,8 @@ struct http_server {
 	struct http_connection *connections; /* the newest */
 	size_t count, lingering;
 	size_t buffered; /* bytes of bodies */
-	struct {
-		struct http_connection *first, *last;
-	} deadlines[DEADLINE_COUNT];
-	uint64_t now_ms, sweep_due_ms;
-	struct loop_timer *sweep, *turn;
+	uint64_t now_ms;
+	struct loop_timer *turn;
 	struct http_connection *awake;
 	bool is_draining, is_drained;
 	void (*drained)(void *ctx);
@@ -131,8 +127,6 @@ static inline struct exchange *exchange_of(struct http_request *r)
 /* server.c */
 void server_forget(struct http_connection *c); /* it is closed */
 void server_check_drained(struct http_server *server);
-/* Puts c last in the list of `kind`, to be due that kind's time from now. */
-void server_set_deadline(struct http_connection *c, enum deadline kind);
 
 /* connection.c */
 struct http_connection *connection_new(const struct listening *listening, int fd);
@@ -140,7 +134,8 @@ void connection_run(struct http_connection *c);
 /* Runs it at the end of this turn, unless it is running; _again: also then. */
 void connection_wake(struct http_connection *c);
 void connection_again(struct http_connection *c);
-void connection_expire(struct http_connection *c); /* its deadline has come */
+/* It is due that kind's time from now: answered 408, or closed. */
+void connection_set_deadline(struct http_connection *c, enum deadline kind);
 /* The handler is told that its request is aborted, if it has one whose answer isn't out. */
 void connection_close(struct http_connection *c);
 /* The request was answered by 101: its stream is the new protocol's, and c is closed without it. */

@@ -1,4 +1,5 @@
 /* Responses: heads, bodies, problems of the server's own. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -58,19 +59,7 @@ const char *http_status_title(int status)
 	return find_status(status)->title;
 }
 
-static void put_number(struct buf *b, uint64_t number)
-{
-	char digits[20];
-	size_t at = sizeof digits;
-
-	do {
-		digits[--at] = (char)('0' + number % 10);
-		number /= 10;
-	} while (number);
-	buf_append(b, digits + at, sizeof digits - at);
-}
-
-static void put_date(struct http_server *server)
+static const char *date_of(struct http_server *server)
 {
 	int64_t now_s = clock_now_ms() / 1000;
 
@@ -78,42 +67,27 @@ static void put_date(struct http_server *server)
 		time_t now = (time_t)now_s;
 		struct tm parts;
 		gmtime_r(&now, &parts);
-		strftime(server->date, sizeof server->date, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n",
-			&parts);
+		strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
 		server->date_s = now_s;
 	}
-	buf_text(&server->head, server->date);
+	return server->date;
 }
 
 static void make_head(struct http_connection *c, const char *id, bool is_last, int status,
 	const char *content_type, const char *headers, const char *framing, uint64_t length)
 {
-	struct http_server *server = c->server;
-	struct buf *head = &server->head;
+	struct buf *head = &c->server->head;
 
 	buf_clear(head);
-	buf_text(head, "HTTP/1.1 ");
-	put_number(head, (unsigned)status);
-	buf_char(head, ' ');
-	buf_text(head, find_status(status)->title);
-	buf_text(head, "\r\n");
-	put_date(server);
-	buf_text(head, "X-Request-Id: ");
-	buf_text(head, id);
-	buf_text(head, "\r\n");
-	if (content_type) {
-		buf_text(head, "Content-Type: ");
-		buf_text(head, content_type);
-		buf_text(head, "\r\n");
-	}
+	buf_printf(head, "HTTP/1.1 %d %s\r\nDate: %s\r\nX-Request-Id: %s\r\n", status,
+		http_status_title(status), date_of(c->server), id);
+	if (content_type)
+		buf_printf(head, "Content-Type: %s\r\n", content_type);
 	if (headers)
 		buf_text(head, headers);
 	buf_text(head, framing);
-	if (length != UNKNOWN) {
-		buf_text(head, "Content-Length: ");
-		put_number(head, length);
-		buf_text(head, "\r\n");
-	}
+	if (length != UNKNOWN)
+		buf_printf(head, "Content-Length: %" PRIu64 "\r\n", length);
 	if (is_last)
 		buf_text(head, "Connection: close\r\n");
 	buf_text(head, "\r\n");

@@ -1,4 +1,4 @@
-/* Listening, the times of all connections, the end. */
+/* Listening, and the end. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -130,7 +130,7 @@ static void take_connection(const struct listening *listening, int fd)
 		c->older->newer = c;
 	server->connections = c;
 	server->count++;
-	server_set_deadline(c, DEADLINE_KEEP_ALIVE);
+	connection_set_deadline(c, DEADLINE_KEEP_ALIVE);
 }
 
 static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)
@@ -175,97 +175,11 @@ int http_server_listen(
 	return 0;
 }
 
-/* ---- times ---- */
-static uint64_t length_ms(const struct http_server *server, enum deadline kind)
-{
-	switch (kind) {
-	case DEADLINE_HEADER:
-		return server->limits.header_ms;
-	case DEADLINE_BODY:
-		return server->limits.body_idle_ms;
-	case DEADLINE_WRITE:
-		return server->limits.write_idle_ms;
-	case DEADLINE_LINGER:
-		return HTTP_LINGER_MS;
-	default:
-		return server->limits.keep_alive_ms;
-	}
-}
-
-static void unlink_deadline(struct http_connection *c)
-{
-	struct http_server *server = c->server;
-
-	if (c->deadline == DEADLINE_NONE)
-		return;
-	if (c->sooner)
-		c->sooner->later = c->later;
-	else
-		server->deadlines[c->deadline].first = c->later;
-	if (c->later)
-		c->later->sooner = c->sooner;
-	else
-		server->deadlines[c->deadline].last = c->sooner;
-	c->sooner = c->later = NULL;
-	c->deadline = DEADLINE_NONE;
-}
-
-static void sweep(struct loop *loop, void *ctx);
-
-static void sweep_at(struct http_server *server, uint64_t due_ms)
-{
-	if (server->sweep && server->sweep_due_ms <= due_ms)
-		return;
-	loop_cancel(server->loop, server->sweep);
-	uint64_t delay_ms = due_ms > server->now_ms ? due_ms - server->now_ms : 0;
-	server->sweep = loop_after(server->loop, delay_ms, sweep, server);
-	server->sweep_due_ms = due_ms;
-}
-
-void server_set_deadline(struct http_connection *c, enum deadline kind)
-{
-	struct http_server *server = c->server;
-
-	unlink_deadline(c);
-	if (kind == DEADLINE_NONE)
-		return;
-	c->deadline = kind;
-	c->due_ms = server->now_ms + length_ms(server, kind);
-	c->sooner = server->deadlines[kind].last;
-	if (c->sooner)
-		c->sooner->later = c;
-	else
-		server->deadlines[kind].first = c;
-	server->deadlines[kind].last = c;
-	sweep_at(server, c->due_ms);
-}
-
-static void sweep(struct loop *loop, void *ctx)
-{
-	struct http_server *server = ctx;
-	uint64_t next_ms = UINT64_MAX;
-
-	server->sweep = NULL;
-	server->now_ms = clock_monotonic_ms();
-	for (int kind = 0; kind < DEADLINE_COUNT; kind++) {
-		struct http_connection *c;
-		while ((c = server->deadlines[kind].first) && c->due_ms <= server->now_ms) {
-			unlink_deadline(c);
-			connection_expire(c);
-		}
-		if (c && c->due_ms < next_ms)
-			next_ms = c->due_ms;
-	}
-	if (next_ms != UINT64_MAX)
-		sweep_at(server, next_ms);
-}
-
 /* ---- the end ---- */
 void server_forget(struct http_connection *c)
 {
 	struct http_server *server = c->server;
 
-	unlink_deadline(c);
 	if (c->newer)
 		c->newer->older = c->older;
 	else
@@ -320,7 +234,6 @@ void http_server_free(struct http_server *server)
 		server->awake = c->next_awake;
 		free(c);
 	}
-	loop_cancel(server->loop, server->sweep);
 	loop_cancel(server->loop, server->turn);
 	buf_done(&server->head);
 	for (struct listening *at = server->listeners, *next; at; at = next) {
