@@ -36,12 +36,12 @@ static void print_members(struct json *j, const struct env_store *store,
 	json_text(j, "python", meta->python);
 	json_object(j, "installed_packages");
 	for (size_t i = 0; i < meta->packages.count; i++)
-		json_text(j, meta->packages.items[i].name, meta->packages.items[i].version);
+		json_text(j, meta->packages.items[i].key, meta->packages.items[i].value);
 	json_end(j);
 	print_texts(j, "layers", meta->layers.items, meta->layers.count);
 	json_array(j, "editables");
 	for (size_t i = 0; i < meta->editables.count; i++)
-		json_text(j, NULL, meta->editables.items[i].path);
+		json_text(j, NULL, meta->editables.items[i]);
 	json_end(j);
 	print_texts(j, "indexes", meta->indexes.items, meta->indexes.count);
 	json_real(j, "build_seconds", meta->build_seconds);
@@ -115,8 +115,6 @@ static const struct arg_spec ls_spec = {
 	.run = run_ls,
 };
 
-typedef VEC(struct env_package) projects;
-
 static void print_field(struct buf *out, const char *name, const char *value)
 {
 	if (value)
@@ -142,7 +140,7 @@ static void print_times(const struct env_meta *meta, struct buf *out)
  * directories that are only on the path has no version. A layer that can't be read is a problem of
  * the environment, told elsewhere. */
 static void find_projects(const struct env_store *store, const struct env_meta *meta,
-	struct arena *arena, projects *found)
+	struct arena *arena, pair_list *found)
 {
 	size_t most = meta->editables.count ? meta->editables.count + 1 : 0;
 	for (size_t i = 0; i < meta->layers.count && i < most; i++) {
@@ -152,23 +150,23 @@ static void find_projects(const struct env_store *store, const struct env_meta *
 			    &unimportant) &&
 			!strcmp(manifest.kind, "python-editable") && manifest.version[0])
 			vec_push(arena, found,
-				(struct env_package){ manifest.name, manifest.version });
+				(struct text_pair){ manifest.name, manifest.version });
 	}
 }
 
-static void print_packages(const struct env_meta *meta, const projects *own, struct buf *out)
+static void print_packages(const struct env_meta *meta, const pair_list *own, struct buf *out)
 {
 	size_t count = meta->packages.count;
 	for (size_t i = 0; i < count; i++)
-		buf_printf(out, "%-13s %s==%s\n", i ? "" : "packages", meta->packages.items[i].name,
-			meta->packages.items[i].version);
+		buf_printf(out, "%-13s %s==%s\n", i ? "" : "packages", meta->packages.items[i].key,
+			meta->packages.items[i].value);
 	for (size_t i = 0; i < own->count; i++)
 		buf_printf(out, "%-13s %s==%s (editable)\n", count + i ? "" : "packages",
-			own->items[i].name, own->items[i].version);
+			own->items[i].key, own->items[i].value);
 }
 
 static void print_text(const struct env_store *store, const struct env_row *row,
-	const projects *own, struct buf *out)
+	const pair_list *own, struct buf *out)
 {
 	const struct env_meta *meta = &row->meta;
 	char size[16];
@@ -187,19 +185,19 @@ static void print_text(const struct env_store *store, const struct env_row *row,
 	for (size_t i = 0; i < meta->indexes.count; i++)
 		print_field(out, "index", meta->indexes.items[i]);
 	for (size_t i = 0; i < meta->editables.count; i++)
-		print_field(out, "editable", meta->editables.items[i].path);
+		print_field(out, "editable", meta->editables.items[i]);
 	print_packages(meta, own, out);
 }
 
 static void print_shown(struct json *j, const struct env_store *store, const struct env_row *row,
-	const projects *own)
+	const pair_list *own)
 {
 	json_object(j, NULL);
 	print_members(j, store, &row->meta, row->is_in_use, row->problem);
 	if (row->meta.editables.count) {
 		json_object(j, "editable_packages");
 		for (size_t i = 0; i < own->count; i++)
-			json_text(j, own->items[i].name, own->items[i].version);
+			json_text(j, own->items[i].key, own->items[i].value);
 		json_end(j);
 	}
 	json_end(j);
@@ -252,7 +250,7 @@ static int run_show(struct command *command, struct error *err)
 	struct buf *out = &command->out;
 	auto_buf struct buf log = buf_empty(LOG_MAX + 1);
 	struct env_row row;
-	projects own = { 0 };
+	pair_list own = { 0 };
 	const char *name, *text = command->operands.items[0];
 	bool is_log = command->options.log;
 	struct json *j = &command->value;

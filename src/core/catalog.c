@@ -44,7 +44,7 @@ static void print_environment(struct json *j, const struct env_row *row)
 	json_text(j, "python_version", meta->python_version);
 	json_object(j, "installed_packages");
 	for (size_t i = 0; i < meta->packages.count; i++)
-		json_text(j, meta->packages.items[i].name, meta->packages.items[i].version);
+		json_text(j, meta->packages.items[i].key, meta->packages.items[i].value);
 	json_end(j);
 	json_bool(j, "in_use", row->is_in_use);
 	json_text(j, "problem", row->problem);

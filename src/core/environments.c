@@ -54,8 +54,8 @@ static int check_meta(const struct env_meta *meta, struct error *err)
 	bool is_plain = path_is_normal(meta->python) &&
 			(!meta->python_prefix || path_is_normal(meta->python_prefix));
 	for (size_t i = 0; i < meta->editables.count; i++) {
-		is_plain &= path_is_normal(meta->editables.items[i].path);
-		bytes += strlen(meta->editables.items[i].path) + 1;
+		is_plain &= path_is_normal(meta->editables.items[i]);
+		bytes += strlen(meta->editables.items[i]) + 1;
 	}
 	if (!is_plain || !meta->layers.count)
 		return fail_hint(err, ERR_CORRUPT, "build it again",
@@ -142,7 +142,7 @@ size_t environment_describe(const struct core_workspace *w, struct launch_messag
 	strings[count++] = meta->python;
 	strings[count++] = meta->python_prefix ? meta->python_prefix : "";
 	for (size_t i = 0; i < meta->editables.count; i++)
-		strings[count++] = meta->editables.items[i].path;
+		strings[count++] = meta->editables.items[i];
 	strings[count++] = "";
 	for (size_t i = 0; i < meta->layers.count; i++)
 		strings[count++] = meta->layers.items[i];

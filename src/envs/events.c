@@ -135,8 +135,8 @@ void events_installed(const struct events *events, const struct env_meta *meta, 
 	json_array(&j, "installed_packages");
 	for (size_t i = 0; i < meta->packages.count; i++) {
 		buf_clear(&pin);
-		buf_printf(&pin, "%s==%s", meta->packages.items[i].name,
-			meta->packages.items[i].version);
+		buf_printf(
+			&pin, "%s==%s", meta->packages.items[i].key, meta->packages.items[i].value);
 		json_text(&j, NULL, pin.data);
 	}
 	json_end(&j);

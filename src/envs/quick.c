@@ -101,7 +101,7 @@ static int judge_installed(const struct env_store *store, const struct env_meta 
 	struct build_problem *problem, struct error *err)
 {
 	for (size_t i = 0; i < meta->packages.count; i++) {
-		if (policy_judge_name(&store->config, meta->packages.items[i].name,
+		if (policy_judge_name(&store->config, meta->packages.items[i].key,
 			    "of what is installed", problem, err) < 0)
 			return -1;
 	}

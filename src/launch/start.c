@@ -112,8 +112,7 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 		.python = said->python,
 		.python_prefix = said->prefix[0] ? said->prefix : NULL };
 	for (size_t i = 0; i < said->editable_count; i++)
-		vec_push(arena, &meta.editables,
-			(struct env_editable){ .path = said->editables[i] });
+		vec_push(arena, &meta.editables, said->editables[i]);
 	for (size_t i = 0; i < said->layer_count; i++)
 		vec_push(arena, &meta.layers, said->layers[i]);
 	size_t index = trees->count++;

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/path.h"
-#include "format/json.h"
-#include "format/json_read.h"
 #include "model/environment.h"
+#include "model/record.h"
 
 #define PACKAGE_ID_MAX 100
 #define SHA256_HEX_LEN 64
@@ -88,7 +87,7 @@ bool env_time_parse(const char *text, int64_t *unix_ms)
 	return true;
 }
 
-/* -- meta.json, out -- */
+/* -- uses -- */
 
 void env_meta_print_use(
 	const char *last_used_at, uint64_t use_count, char out[ENV_META_USE_LEN + 1])
@@ -107,56 +106,7 @@ void env_meta_print_use(
 		abort();
 }
 
-void env_meta_print(const struct env_meta *meta, struct buf *out)
-{
-	char use[ENV_META_USE_LEN + 1];
-
-	env_meta_print_use(meta->last_used_at, meta->use_count, use);
-	auto_buf struct buf rest = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&rest, true);
-	json_object(&j, NULL);
-	json_text(&j, "package_id", meta->package_id);
-	json_text(&j, "requirements_sha256", meta->requirements_sha256);
-	json_text(&j, "created_at", meta->created_at);
-	json_text(&j, "python_version", meta->python_version);
-	json_object(&j, "installed_packages");
-	for (size_t i = 0; i < meta->packages.count; i++)
-		json_text(&j, meta->packages.items[i].name, meta->packages.items[i].version);
-	json_end(&j);
-	json_u64(&j, "size", meta->size_bytes);
-	json_text(&j, "name", meta->name);
-	json_text(&j, "python", meta->python);
-	json_text(&j, "python_prefix", meta->python_prefix);
-	json_text(&j, "fingerprint", meta->fingerprint);
-	json_bool(&j, "system_site_packages", meta->system_site_packages);
-	if (meta->has_notes)
-		json_bool(&j, "has_notes", true);
-	json_real(&j, "build_seconds", meta->build_seconds);
-	json_array(&j, "layers");
-	for (size_t i = 0; i < meta->layers.count; i++)
-		json_text(&j, NULL, meta->layers.items[i]);
-	json_end(&j);
-	json_array(&j, "editables");
-	for (size_t i = 0; i < meta->editables.count; i++)
-		json_text(&j, NULL, meta->editables.items[i].path);
-	json_end(&j);
-	json_array(&j, "indexes");
-	for (size_t i = 0; i < meta->indexes.count; i++)
-		json_text(&j, NULL, meta->indexes.items[i]);
-	json_end(&j);
-	json_end(&j);
-	json_finish(&j);
-	if (rest.overflow) {
-		out->overflow = true;
-		return;
-	}
-	/* One object from two: the second one's brace is the first one's comma. */
-	buf_text(out, use);
-	buf_text(out, rest.data + 1);
-	buf_char(out, '\n');
-}
-
-/* -- meta.json, in -- */
+/* -- meta.json -- */
 
 static bool is_time(const char *text)
 {
@@ -180,146 +130,57 @@ static bool is_version(const char *text)
 	return isdigit((unsigned char)text[0]) && is_name(text, 32);
 }
 
-static bool is_any(const char *text)
-{
-	return true;
-}
-
-static const struct text_field {
-	const char *key;
-	size_t offset; /* of its const char * in struct env_meta */
-	bool (*is_valid)(const char *text);
-	bool may_be_null;
-} text_fields[] = {
-	{ "last_used_at", offsetof(struct env_meta, last_used_at), is_time, false },
-	{ "package_id", offsetof(struct env_meta, package_id), env_package_id_is_valid, false },
-	{ "requirements_sha256", offsetof(struct env_meta, requirements_sha256), is_requirements,
-		false },
-	{ "created_at", offsetof(struct env_meta, created_at), is_time, false },
-	{ "python_version", offsetof(struct env_meta, python_version), is_version, false },
-	{ "name", offsetof(struct env_meta, name), env_name_is_valid, false },
-	{ "python", offsetof(struct env_meta, python), path_is_absolute, false },
-	{ "python_prefix", offsetof(struct env_meta, python_prefix), path_is_absolute, true },
-	{ "fingerprint", offsetof(struct env_meta, fingerprint), is_any, false },
+#define AT(member) offsetof(struct env_meta, member)
+#define USE_ROWS 2 /* which env_meta_print_use prints */
+static const struct field rows[] = {
+	{ "last_used_at", FIELD_TEXT, AT(last_used_at), .is_valid = is_time },
+	{ "use_count", FIELD_INTEGER, AT(use_count), .most = USE_COUNT_MOST },
+	{ "package_id", FIELD_TEXT, AT(package_id), .is_valid = env_package_id_is_valid },
+	{ "requirements_sha256", FIELD_TEXT, AT(requirements_sha256), .is_valid = is_requirements },
+	{ "created_at", FIELD_TEXT, AT(created_at), .is_valid = is_time },
+	{ "python_version", FIELD_TEXT, AT(python_version), .is_valid = is_version },
+	{ "installed_packages", FIELD_PAIRS, AT(packages) },
+	{ "size", FIELD_INTEGER, AT(size_bytes) },
+	{ "name", FIELD_TEXT, AT(name), .is_valid = env_name_is_valid },
+	{ "python", FIELD_TEXT, AT(python), .is_valid = path_is_absolute },
+	{ "python_prefix", FIELD_TEXT, AT(python_prefix), NULL, FIELD_NULLABLE,
+		.is_valid = path_is_absolute },
+	{ "fingerprint", FIELD_TEXT, AT(fingerprint) },
+	{ "system_site_packages", FIELD_BOOLEAN, AT(system_site_packages) },
+	{ "has_notes", FIELD_BOOLEAN, AT(has_notes), NULL, FIELD_OPTIONAL },
+	{ "build_seconds", FIELD_REAL, AT(build_seconds) },
+	{ "layers", FIELD_TEXTS, AT(layers), .is_valid = is_sha256 },
+	{ "editables", FIELD_TEXTS, AT(editables), .is_valid = path_is_absolute },
+	{ "indexes", FIELD_TEXTS, AT(indexes) },
 };
+static const struct record meta_record = { "Meta", NULL, RECORD_ROWS(rows), FIELD_OUT };
+static const struct record meta_rest = { "Meta", NULL, rows + USE_ROWS,
+	sizeof rows / sizeof *rows - USE_ROWS, FIELD_OUT };
 
-static int fail_field(struct error *err, const char *key)
+void env_meta_print(const struct env_meta *meta, struct buf *out)
 {
-	return fail(err, ERR_CORRUPT, "field '%s' is missing or wrong", key);
-}
+	char use[ENV_META_USE_LEN + 1];
+	auto_buf struct buf rest = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&rest, true);
 
-static int read_texts(const struct json_value *object, struct env_meta *meta, struct error *err)
-{
-	for (size_t i = 0; i < sizeof text_fields / sizeof *text_fields; i++) {
-		const struct text_field *field = &text_fields[i];
-		const struct json_value *v = json_member(object, field->key);
-		const char *text = json_member_text(object, field->key);
-
-		if (v && v->kind == JSON_NULL && field->may_be_null)
-			continue;
-		if (!text || !field->is_valid(text))
-			return fail_field(err, field->key);
-		memcpy((char *)meta + field->offset, &text, sizeof text);
+	env_meta_print_use(meta->last_used_at, meta->use_count, use);
+	record_print(&j, NULL, &meta_rest, meta);
+	json_finish(&j);
+	if (rest.overflow) {
+		out->overflow = true;
+		return;
 	}
-	return 0;
-}
-
-/* The text of an item, or NULL when it has none or isn't valid. */
-static const char *item_text(const struct json_value *v, bool (*is_valid)(const char *text))
-{
-	if (v->kind != JSON_STRING || memchr(v->string.data, '\0', v->string.len))
-		return NULL;
-	return is_valid(v->string.data) ? v->string.data : NULL;
-}
-
-static int read_packages(
-	const struct json_value *object, struct arena *arena, struct env_meta *meta)
-{
-	const struct json_value *v = json_member(object, "installed_packages");
-
-	if (!v || v->kind != JSON_OBJECT)
-		return -1;
-	for (const struct json_value *m = v->first; m; m = m->next) {
-		struct env_package package = { m->key.data, item_text(m, is_any) };
-
-		if (m->key.len == 0 || strlen(m->key.data) != m->key.len || !package.version)
-			return -1;
-		vec_push(arena, &meta->packages, package);
-	}
-	return 0;
-}
-
-static int read_list(const struct json_value *object, const char *key,
-	bool (*is_valid)(const char *text), struct arena *arena, text_list *list, struct error *err)
-{
-	const struct json_value *v = json_member(object, key);
-
-	if (!v || v->kind != JSON_ARRAY)
-		return fail_field(err, key);
-	for (const struct json_value *item = v->first; item; item = item->next) {
-		const char *text = item_text(item, is_valid);
-
-		if (!text)
-			return fail_field(err, key);
-		vec_push(arena, list, text);
-	}
-	return 0;
-}
-
-static int read_lists(const struct json_value *object, struct arena *arena, struct env_meta *meta,
-	struct error *err)
-{
-	text_list paths = { 0 };
-
-	if (read_packages(object, arena, meta) < 0)
-		return fail_field(err, "installed_packages");
-	if (read_list(object, "layers", is_sha256, arena, &meta->layers, err) < 0 ||
-		read_list(object, "editables", path_is_absolute, arena, &paths, err) < 0 ||
-		read_list(object, "indexes", is_any, arena, &meta->indexes, err) < 0)
-		return -1;
-	for (size_t i = 0; i < paths.count; i++)
-		vec_push(arena, &meta->editables, (struct env_editable){ paths.items[i] });
-	return 0;
-}
-
-static int read_others(const struct json_value *object, struct env_meta *meta, struct error *err)
-{
-	const struct json_value *site = json_member(object, "system_site_packages");
-	const struct json_value *notes = json_member(object, "has_notes");
-	const struct json_value *seconds = json_member(object, "build_seconds");
-
-	if (!json_member_u64(object, "use_count", &meta->use_count) ||
-		meta->use_count > USE_COUNT_MOST)
-		return fail_field(err, "use_count");
-	if (!json_member_u64(object, "size", &meta->size_bytes))
-		return fail_field(err, "size");
-	if (!site || site->kind != JSON_BOOL)
-		return fail_field(err, "system_site_packages");
-	meta->system_site_packages = site->boolean;
-	if (notes && notes->kind != JSON_BOOL)
-		return fail_field(err, "has_notes");
-	meta->has_notes = notes && notes->boolean;
-	if (!seconds || seconds->kind != JSON_NUMBER || seconds->number < 0)
-		return fail_field(err, "build_seconds");
-	meta->build_seconds = seconds->number;
-	return 0;
+	/* One object from two: the second one's brace is the first one's comma. */
+	buf_text(out, use);
+	buf_text(out, rest.data + 1);
+	buf_char(out, '\n');
 }
 
 int env_meta_parse(struct str text, struct arena *arena, struct env_meta *meta, struct error *err)
 {
 	struct env_meta result = { 0 };
-	struct json_value *object;
 
-	if (json_read(text, arena, &object, err) < 0) {
-		/* Whatever it says, it isn't what was written. */
-		if (err)
-			err->code = ERR_CORRUPT;
-		return -1;
-	}
-	if (object->kind != JSON_OBJECT)
-		return fail(err, ERR_CORRUPT, "not a JSON object");
-	if (read_texts(object, &result, err) < 0 || read_others(object, &result, err) < 0 ||
-		read_lists(object, arena, &result, err) < 0)
+	if (record_read_shown(&meta_record, text, arena, &result, err))
 		return -1;
 	*meta = result;
 	return 0;

@@ -29,12 +29,6 @@ const char *env_name_make(
  * false: it is none. */
 bool env_time_parse(const char *text, int64_t *unix_ms);
 
-struct env_package {
-	const char *name, *version; /* normalised name */
-};
-struct env_editable {
-	const char *path; /* on the host, and inside: the same */
-};
 struct env_meta {
 	const char *name, *package_id;
 	const char *requirements_sha256; /* 64 hex, or "no-deps" */
@@ -49,10 +43,10 @@ struct env_meta {
 	bool system_site_packages;
 	bool has_notes; /* requirements.txt has lines that stand for options */
 	double build_seconds;
-	VEC(struct env_package) packages; /* installed_packages, sorted by name */
-	text_list layers;		  /* ids, topmost first */
-	VEC(struct env_editable) editables;
-	text_list indexes; /* where from, credentials removed */
+	pair_list packages;  /* installed_packages: normalised name and version, sorted by name */
+	text_list layers;    /* ids, topmost first */
+	text_list editables; /* paths on the host, and inside: the same */
+	text_list indexes;   /* where from, credentials removed */
 };
 /* As meta.json has it: last_used_at and use_count, the seed's other fields, ours. What is printed
  * is parsed to the same again, provided that texts are UTF-8 (others come out with U+FFFD) and

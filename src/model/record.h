@@ -33,6 +33,7 @@ enum field_kind {
 	FIELD_INTEGER,	/* uint64_t, from least to most */
 	FIELD_INT,	/* int, not negative; not in */
 	FIELD_BOOLEAN,	/* bool */
+	FIELD_REAL,	/* double, not negative; not in */
 	FIELD_SIZE,	/* uint64_t bytes: an integer, or text as quantity.h has it; or an integer
 			   in the member of the same name with _bytes behind it, as it is shown */
 	FIELD_DURATION, /* uint64_t ms: text as quantity.h has it; or an integer in the member of
@@ -72,7 +73,7 @@ enum {
 	FIELD_REQUIRED = 8,
 	FIELD_NULLABLE = 16, /* out: null when it is 0, or `has` isn't set. FIELD_PAIRS: values may
 				be null */
-	FIELD_OPTIONAL = 32, /* out: may be left out */
+	FIELD_OPTIONAL = 32, /* out: left out when it is empty */
 	FIELD_STRICT = 64,   /* in: null is an error */
 	FIELD_LATER = 128,   /* kept since a later version: where it is missing it is its fallback.
 				Left out when empty, unless it has one, so that documents of before
@@ -97,6 +98,7 @@ struct field {
 	/* A text (or one of FIELD_TEXTS) as the pattern wants it: 0, or -1 with a text that names
 	 * no member. */
 	int (*check)(const char *text, struct error *err);
+	bool (*is_valid)(const char *text); /* the same of what was shown, and is read back */
 	int (*check_pair)(const char *key, const char *value, struct error *err);
 	const char *kept; /* its name there, when it is another */
 	const char *word; /* in: offset is a text_list, which gets this word when a boolean is true,
@@ -154,6 +156,9 @@ void record_print_given(
  * ERR_CORRUPT names the field. */
 void record_print_kept(const struct record *record, const void *object, struct buf *out);
 int record_read_kept(const struct record *record, struct str text, struct arena *arena,
+	void *object, struct error *err);
+/* The same of what record_print has printed: with checks, and unknown members are passed over. */
+int record_read_shown(const struct record *record, struct str text, struct arena *arena,
 	void *object, struct error *err);
 
 /* Its name in the schema of that use, FIELD_IN or FIELD_OUT. */

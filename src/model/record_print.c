@@ -57,6 +57,8 @@ static bool is_empty(const struct field *row, const void *at)
 	case FIELD_CPUS:
 	case FIELD_TIME:
 		return !*(const uint64_t *)at;
+	case FIELD_REAL:
+		return !(*(const double *)at > 0);
 	default:
 		return false;
 	}
@@ -128,6 +130,9 @@ static void print_value(
 	case FIELD_BOOLEAN:
 		json_bool(j, key, *(const bool *)at);
 		break;
+	case FIELD_REAL:
+		json_real(j, key, *(const double *)at);
+		break;
 	case FIELD_INTEGER:
 	case FIELD_SIZE:
 	case FIELD_DURATION:
@@ -178,7 +183,8 @@ static void print_members(
 		const void *at = object + row->offset;
 		if (!field_is(record, row, use) ||
 			(use == FIELD_KEPT && (row->flags & FIELD_LATER) && !row->fallback &&
-				is_empty(row, at)))
+				is_empty(row, at)) ||
+			(use == FIELD_OUT && (row->flags & FIELD_OPTIONAL) && is_empty(row, at)))
 			continue;
 		const struct field_name name = field_name(row, use);
 		if (use == FIELD_OUT && is_null(row, object))
@@ -228,24 +234,30 @@ void record_print_kept(const struct record *record, const void *object, struct b
 	json_finish(&j);
 }
 
-/* -- what is kept, read -- */
+/* -- what is kept, or was shown, read back -- */
 
-/* A string without NUL, or NULL. */
-static const char *text_of(const struct json_value *v)
+/* A string without NUL, as the row wants it; or NULL. */
+static const char *text_of(const struct field *row, const struct json_value *v)
 {
 	bool is_text = v->kind == JSON_STRING && !memchr(v->string.data, '\0', v->string.len);
-	return is_text ? v->string.data : NULL;
+	return is_text && (!row->is_valid || row->is_valid(v->string.data)) ? v->string.data : NULL;
 }
 
-static bool read_pairs(const struct json_value *v, struct arena *arena, pair_list *pairs)
+static bool read_pairs(const struct field *row, const struct json_value *v, struct arena *arena,
+	unsigned use, pair_list *pairs)
 {
 	*pairs = (pair_list){ 0 };
-	if (v->kind != JSON_ARRAY)
+	if (v->kind != (use == FIELD_KEPT ? JSON_ARRAY : JSON_OBJECT))
 		return false;
 	for (const struct json_value *item = v->first; item; item = item->next) {
-		if (item->kind != JSON_ARRAY || item->count != 2)
+		struct text_pair pair = { item->key.data, text_of(row, item) };
+		if (use == FIELD_KEPT && (item->kind != JSON_ARRAY || item->count != 2))
 			return false;
-		struct text_pair pair = { text_of(item->first), text_of(item->first->next) };
+		if (use == FIELD_KEPT)
+			pair = (struct text_pair){ text_of(row, item->first),
+				text_of(row, item->first->next) };
+		else if (!item->key.len || strlen(item->key.data) != item->key.len)
+			return false;
 		if (!pair.key || !pair.value)
 			return false;
 		vec_push(arena, pairs, pair);
@@ -253,13 +265,14 @@ static bool read_pairs(const struct json_value *v, struct arena *arena, pair_lis
 	return true;
 }
 
-static bool read_texts(const struct json_value *v, struct arena *arena, text_list *texts)
+static bool read_texts(
+	const struct field *row, const struct json_value *v, struct arena *arena, text_list *texts)
 {
 	*texts = (text_list){ 0 };
 	if (v->kind != JSON_ARRAY)
 		return false;
 	for (const struct json_value *item = v->first; item; item = item->next) {
-		const char *text = text_of(item);
+		const char *text = text_of(row, item);
 		if (!text)
 			return false;
 		vec_push(arena, texts, text);
@@ -284,19 +297,25 @@ static bool read_name(const struct json_value *v, const char *const *names, int 
 	return false;
 }
 
-static bool read_value(
-	const struct json_value *v, const struct field *row, struct arena *arena, void *at)
+static bool read_value(const struct json_value *v, const struct field *row, struct arena *arena,
+	unsigned use, void *at)
 {
 	switch (row->kind) {
 	case FIELD_TEXT:
-		*(const char **)at = text_of(v);
-		return v->kind == JSON_NULL || *(const char **)at;
+		*(const char **)at = text_of(row, v);
+		return *(const char **)at ||
+		       (v->kind == JSON_NULL &&
+			       (use == FIELD_KEPT || (row->flags & FIELD_NULLABLE)));
 	case FIELD_INTEGER:
 	case FIELD_SIZE:
 	case FIELD_DURATION:
 	case FIELD_CPUS:
 		*(uint64_t *)at = (uint64_t)v->integer;
-		return is_integer(v, INT64_MAX);
+		return is_integer(
+			v, use == FIELD_OUT && row->most ? (int64_t)row->most : INT64_MAX);
+	case FIELD_REAL:
+		*(double *)at = v->number;
+		return v->kind == JSON_NUMBER && v->number >= 0;
 	case FIELD_INT:
 		*(int *)at = (int)v->integer;
 		return is_integer(v, INT32_MAX);
@@ -306,15 +325,15 @@ static bool read_value(
 	case FIELD_CHOICE:
 		return read_name(v, row->names, at);
 	case FIELD_PAIRS:
-		return read_pairs(v, arena, at);
+		return read_pairs(row, v, arena, use, at);
 	case FIELD_TEXTS:
-		return read_texts(v, arena, at);
+		return read_texts(row, v, arena, at);
 	default:
 		return false;
 	}
 }
 
-static int read_kept(const struct json_value *object, const struct record *record,
+static int read_back(const struct json_value *object, const struct record *record, unsigned use,
 	struct arena *arena, char *out, struct error *err)
 {
 	size_t count = 0;
@@ -322,34 +341,46 @@ static int read_kept(const struct json_value *object, const struct record *recor
 		return fail(err, ERR_CORRUPT, "it is not an object");
 	for (size_t i = 0; i < record->count; i++) {
 		const struct field *row = &record->rows[i];
-		const struct field_name name = field_name(row, FIELD_KEPT);
-		if (!field_is(record, row, FIELD_KEPT))
+		const struct field_name name = field_name(row, use);
+		if (!field_is(record, row, use))
 			continue;
 		const struct json_value *v = json_member(object, name.text);
-		if (!v && (row->flags & FIELD_LATER)) {
+		if (!v && (row->flags & (use == FIELD_KEPT ? FIELD_LATER : FIELD_OPTIONAL))) {
 			if (row->fallback)
 				*(uint64_t *)(void *)(out + row->offset) = row->fallback;
 			continue;
 		}
 		count++;
 		if (v && row->kind == FIELD_OBJECT) {
-			if (read_kept(v, row->object, arena, out + row->offset, err))
+			if (read_back(v, row->object, use, arena, out + row->offset, err))
 				return error_context(err, "field '%s'", name.text);
-		} else if (!v || !read_value(v, row, arena, out + row->offset)) {
+		} else if (!v || !read_value(v, row, arena, use, out + row->offset)) {
 			return fail(err, ERR_CORRUPT, "field '%s' is missing or wrong", name.text);
 		}
 	}
-	if (object->count != count)
+	if (use == FIELD_KEPT && object->count != count)
 		return fail(err, ERR_CORRUPT, "it has unknown fields");
 	return 0;
 }
 
-int record_read_kept(const struct record *record, struct str text, struct arena *arena,
-	void *object, struct error *err)
+static int parse_back(const struct record *record, unsigned use, struct str text,
+	struct arena *arena, void *object, struct error *err)
 {
 	struct json_value *value;
 	struct error why;
 	if (json_read(text, arena, &value, &why))
 		return fail(err, ERR_CORRUPT, "%s", why.text);
-	return read_kept(value, record, arena, object, err);
+	return read_back(value, record, use, arena, object, err);
+}
+
+int record_read_kept(const struct record *record, struct str text, struct arena *arena,
+	void *object, struct error *err)
+{
+	return parse_back(record, FIELD_KEPT, text, arena, object, err);
+}
+
+int record_read_shown(const struct record *record, struct str text, struct arena *arena,
+	void *object, struct error *err)
+{
+	return parse_back(record, FIELD_OUT, text, arena, object, err);
 }

@@ -5,34 +5,27 @@
 #include "format/quantity.h"
 #include "model/record.h"
 
-/* Where in the value we are, for messages. */
-struct where {
-	const struct where *up;
-	const char *name;
-	size_t index; /* of a list, when name is NULL */
-};
 struct reader {
 	struct arena *arena;
 	struct error *err;
+	bool has_place; /* the error begins with one */
 };
 
-static void print_where(const struct where *where, struct buf *out)
+/* Puts where in the value it happened before the error: each level of it adds its own name. */
+static int at(struct reader *r, const char *name)
 {
-	if (!where)
-		return;
-	print_where(where->up, out);
-	if (where->name)
-		buf_printf(out, "%s%s", where->up ? "." : "", where->name);
-	else
-		buf_printf(out, "[%zu]", where->index);
-}
+	char text[ERROR_TEXT_SIZE];
 
-/* Puts the place before the error that is set. */
-static int at(const struct where *where, struct reader *r)
-{
-	auto_buf struct buf place = buf_empty(1024);
-	print_where(where, &place);
-	return place.len ? error_context(r->err, "%s", place.data) : -1;
+	if (!r->err)
+		return -1;
+	str_format(text, sizeof text, "%s%s%s", name,
+		!r->has_place		 ? ": "
+		: r->err->text[0] == '[' ? ""
+					 : ".",
+		r->err->text);
+	str_copy(r->err->text, sizeof r->err->text, text);
+	r->has_place = true;
+	return -1;
 }
 
 static const char *kind_name(const struct json_value *v)
@@ -49,11 +42,9 @@ static const char *kind_name(const struct json_value *v)
 	return names[v->kind];
 }
 
-static int fail_kind(
-	const struct where *where, struct reader *r, const char *wanted, const struct json_value *v)
+static int fail_kind(struct reader *r, const char *wanted, const struct json_value *v)
 {
-	fail(r->err, ERR_INVALID, "must be %s, not %s", wanted, kind_name(v));
-	return at(where, r);
+	return fail(r->err, ERR_INVALID, "must be %s, not %s", wanted, kind_name(v));
 }
 
 /* ---- one value ---- */
@@ -67,50 +58,39 @@ static size_t count_characters(struct str s)
 	return count;
 }
 
-static int read_text(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, bool is_item, const char **out)
+static int read_text(const struct field *row, struct reader *r, const struct json_value *v,
+	bool is_item, const char **out)
 {
 	if (v->kind != JSON_STRING)
-		return fail_kind(where, r, "text", v);
-	if (memchr(v->string.data, '\0', v->string.len)) {
-		fail(r->err, ERR_INVALID, "may not hold a NUL character");
-		return at(where, r);
-	}
+		return fail_kind(r, "text", v);
+	if (memchr(v->string.data, '\0', v->string.len))
+		return fail(r->err, ERR_INVALID, "may not hold a NUL character");
 	size_t count = count_characters(v->string);
-	if (!is_item && count < row->least) {
-		if (count == 0)
-			fail(r->err, ERR_INVALID, "may not be empty");
-		else
-			fail(r->err, ERR_INVALID, "must have at least %" PRIu64 " characters",
-				row->least);
-		return at(where, r);
-	}
-	if (!is_item && row->most && count > row->most) {
-		fail(r->err, ERR_INVALID, "has %zu characters, %" PRIu64 " is the maximum", count,
-			row->most);
-		return at(where, r);
-	}
+	if (!is_item && count < row->least)
+		return count ? fail(r->err, ERR_INVALID,
+				       "must have at least %" PRIu64 " characters", row->least)
+			     : fail(r->err, ERR_INVALID, "may not be empty");
+	if (!is_item && row->most && count > row->most)
+		return fail(r->err, ERR_INVALID, "has %zu characters, %" PRIu64 " is the maximum",
+			count, row->most);
 	if (row->check && row->check(v->string.data, r->err))
-		return at(where, r);
+		return -1;
 	*out = v->string.data;
 	return 0;
 }
 
-static int read_bytes(
-	const struct where *where, struct reader *r, const struct json_value *v, struct str *out)
+static int read_bytes(struct reader *r, const struct json_value *v, struct str *out)
 {
 	if (v->kind == JSON_STRING) {
 		*out = v->string;
 		return 0;
 	}
 	const struct json_value *coded = json_member(v, "base64");
-	if (v->kind != JSON_OBJECT || v->count != 1 || !coded || coded->kind != JSON_STRING) {
-		fail(r->err, ERR_INVALID, "must be text, or {\"base64\": text}");
-		return at(where, r);
-	}
+	if (v->kind != JSON_OBJECT || v->count != 1 || !coded || coded->kind != JSON_STRING)
+		return fail(r->err, ERR_INVALID, "must be text, or {\"base64\": text}");
 	if (!base64_decode(coded->string, r->arena, out)) {
 		fail(r->err, ERR_INVALID, "is not base64");
-		return at(&(struct where){ where, "base64", 0 }, r);
+		return at(r, "base64");
 	}
 	return 0;
 }
@@ -136,106 +116,87 @@ static uint64_t most_of(const struct field *row)
 	return row->most ? row->most : INT64_MAX;
 }
 
-static int check_range(
-	const struct field *row, const struct where *where, struct reader *r, uint64_t value)
+static int check_range(const struct field *row, struct reader *r, uint64_t value)
 {
 	char least[16], most[16];
 
 	if (value >= row->least && value <= most_of(row))
 		return 0;
-	if (row->kind == FIELD_SIZE) {
-		quantity_format_size(least, row->least);
-		quantity_format_size(most, most_of(row));
-		fail(r->err, ERR_INVALID, "%" PRIu64 " bytes are not from %s to %s", value, least,
-			most);
-	} else {
-		fail(r->err, ERR_INVALID, "%" PRIu64 "%s is not from %" PRIu64 " to %" PRIu64,
-			value, row->kind == FIELD_DURATION ? " ms" : "", row->least, most_of(row));
-	}
-	return at(where, r);
+	if (row->kind != FIELD_SIZE)
+		return fail(r->err, ERR_INVALID,
+			"%" PRIu64 "%s is not from %" PRIu64 " to %" PRIu64, value,
+			row->kind == FIELD_DURATION ? " ms" : "", row->least, most_of(row));
+	quantity_format_size(least, row->least);
+	quantity_format_size(most, most_of(row));
+	return fail(
+		r->err, ERR_INVALID, "%" PRIu64 " bytes are not from %s to %s", value, least, most);
 }
 
-static int read_integer(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, const char *wanted, uint64_t *out)
+static int read_integer(const struct field *row, struct reader *r, const struct json_value *v,
+	const char *wanted, uint64_t *out)
 {
 	int64_t value;
 
 	if (!is_whole(v, &value))
-		return fail_kind(where, r, wanted, v);
-	if (value < 0) {
-		fail(r->err, ERR_INVALID, "%" PRId64 " is negative", value);
-		return at(where, r);
-	}
-	if (check_range(row, where, r, (uint64_t)value))
+		return fail_kind(r, wanted, v);
+	if (value < 0)
+		return fail(r->err, ERR_INVALID, "%" PRId64 " is negative", value);
+	if (check_range(row, r, (uint64_t)value))
 		return -1;
 	*out = (uint64_t)value;
 	return 0;
 }
 
-static int read_size(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, uint64_t *out)
+/* A text without NUL of a quantity, which `parse` reads. */
+static int read_quantity(const struct field *row, struct reader *r, const struct json_value *v,
+	int (*parse)(const char *text, uint64_t *value, struct error *err), uint64_t *out)
+{
+	uint64_t value;
+
+	if (strlen(v->string.data) != v->string.len)
+		return fail(r->err, ERR_INVALID, "may not hold a NUL character");
+	if (parse(v->string.data, &value, r->err) || check_range(row, r, value))
+		return -1;
+	*out = value;
+	return 0;
+}
+
+static int read_size(
+	const struct field *row, struct reader *r, const struct json_value *v, uint64_t *out)
 {
 	static const char wanted[] = "a size: bytes as a whole number, or text such as \"512M\"";
-	uint64_t value;
 
-	if (v->kind != JSON_STRING)
-		return read_integer(row, where, r, v, wanted, out);
-	if (strlen(v->string.data) != v->string.len) {
-		fail(r->err, ERR_INVALID, "may not hold a NUL character");
-		return at(where, r);
-	}
-	if (quantity_parse_size(v->string.data, &value, r->err))
-		return at(where, r);
-	if (check_range(row, where, r, value))
-		return -1;
-	*out = value;
-	return 0;
+	return v->kind == JSON_STRING ? read_quantity(row, r, v, quantity_parse_size, out)
+				      : read_integer(row, r, v, wanted, out);
 }
 
-static int read_duration(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, uint64_t *out)
+static int read_duration(
+	const struct field *row, struct reader *r, const struct json_value *v, uint64_t *out)
 {
-	uint64_t value;
-
-	if (v->kind == JSON_NUMBER) {
-		fail(r->err, ERR_INVALID,
+	if (v->kind == JSON_NUMBER)
+		return fail(r->err, ERR_INVALID,
 			"must be text with its unit, such as \"30s\"; milliseconds go into %s_ms",
 			row->name);
-		return at(where, r);
-	}
 	if (v->kind != JSON_STRING)
-		return fail_kind(where, r, "text such as \"30s\"", v);
-	if (strlen(v->string.data) != v->string.len) {
-		fail(r->err, ERR_INVALID, "may not hold a NUL character");
-		return at(where, r);
-	}
-	if (quantity_parse_duration(v->string.data, &value, r->err))
-		return at(where, r);
-	if (check_range(row, where, r, value))
-		return -1;
-	*out = value;
-	return 0;
+		return fail_kind(r, "text such as \"30s\"", v);
+	return read_quantity(row, r, v, quantity_parse_duration, out);
 }
 
-static int read_cpus(
-	const struct where *where, struct reader *r, const struct json_value *v, uint64_t *out)
+static int read_cpus(struct reader *r, const struct json_value *v, uint64_t *out)
 {
 	if (v->kind == JSON_NUMBER) {
-		if (!(v->number >= 0.01 && v->number <= 4096)) {
-			fail(r->err, ERR_INVALID, "%g is not a number of CPUs from 0.01 to 4096",
-				v->number);
-			return at(where, r);
-		}
+		if (!(v->number >= 0.01 && v->number <= 4096))
+			return fail(r->err, ERR_INVALID,
+				"%g is not a number of CPUs from 0.01 to 4096", v->number);
 		*out = (uint64_t)(v->number * 1000 + 1e-6);
 		return 0;
 	}
 	if (v->kind != JSON_STRING || strlen(v->string.data) != v->string.len)
-		return fail_kind(where, r, "a number of CPUs, such as 0.5", v);
-	return quantity_parse_cpus(v->string.data, out, r->err) ? at(where, r) : 0;
+		return fail_kind(r, "a number of CPUs, such as 0.5", v);
+	return quantity_parse_cpus(v->string.data, out, r->err);
 }
 
-static int fail_choice(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v)
+static int fail_choice(const struct field *row, struct reader *r, const struct json_value *v)
 {
 	auto_buf struct buf list = buf_empty(400);
 	for (const struct field_choice *c = row->choices; c && c->name; c++)
@@ -243,17 +204,17 @@ static int fail_choice(const struct field *row, const struct where *where, struc
 	for (const char *const *name = row->names; name && *name; name++)
 		buf_printf(&list, "%s%s", list.len ? ", " : "", *name);
 	if (v->kind == JSON_STRING)
-		fail(r->err, ERR_INVALID, "'%s' is not one of %s", v->string.data, list.data);
-	else if (v->kind == JSON_NUMBER && row->kind == FIELD_NUMBERED)
-		fail(r->err, ERR_INVALID, "%g is not a whole number from %" PRIu64 " to %" PRIu64,
-			v->number, row->least, row->most);
-	else
-		fail(r->err, ERR_INVALID, "must be one of %s, not %s", list.data, kind_name(v));
-	return at(where, r);
+		return fail(
+			r->err, ERR_INVALID, "'%s' is not one of %s", v->string.data, list.data);
+	if (v->kind == JSON_NUMBER && row->kind == FIELD_NUMBERED)
+		return fail(r->err, ERR_INVALID,
+			"%g is not a whole number from %" PRIu64 " to %" PRIu64, v->number,
+			row->least, row->most);
+	return fail(r->err, ERR_INVALID, "must be one of %s, not %s", list.data, kind_name(v));
 }
 
-static int read_choice(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, int *out)
+static int read_choice(
+	const struct field *row, struct reader *r, const struct json_value *v, int *out)
 {
 	int64_t number;
 
@@ -272,37 +233,36 @@ static int read_choice(const struct field *row, const struct where *where, struc
 		*out = (int)number;
 		return 0;
 	}
-	return fail_choice(row, where, r, v);
+	return fail_choice(row, r, v);
 }
 
-static int check_count(
-	const struct field *row, const struct where *where, struct reader *r, size_t count)
+static int check_count(const struct field *row, struct reader *r, size_t count)
 {
 	if (count < row->least)
-		fail(r->err, ERR_INVALID, count ? "has too few items" : "may not be empty");
-	else if (row->most && count > row->most)
-		fail(r->err, ERR_INVALID, "has %zu items, %" PRIu64 " is the maximum", count,
+		return fail(r->err, ERR_INVALID, count ? "has too few items" : "may not be empty");
+	if (row->most && count > row->most)
+		return fail(r->err, ERR_INVALID, "has %zu items, %" PRIu64 " is the maximum", count,
 			row->most);
-	else
-		return 0;
-	return at(where, r);
+	return 0;
 }
 
-static int read_texts(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, text_list *out)
+static int read_texts(
+	const struct field *row, struct reader *r, const struct json_value *v, text_list *out)
 {
 	text_list texts = { 0 };
-	struct where item = { where, NULL, 0 };
+	size_t index = 0;
 
 	if (v->kind != JSON_ARRAY)
-		return fail_kind(where, r, "a list of texts", v);
-	if (check_count(row, where, r, v->count))
+		return fail_kind(r, "a list of texts", v);
+	if (check_count(row, r, v->count))
 		return -1;
-	for (const struct json_value *one = v->first; one; one = one->next, item.index++) {
+	for (const struct json_value *one = v->first; one; one = one->next, index++) {
 		const char *text;
+		char place[24];
 
-		if (read_text(row, &item, r, one, true, &text))
-			return -1;
+		str_format(place, sizeof place, "[%zu]", index);
+		if (read_text(row, r, one, true, &text))
+			return at(r, place);
 		vec_push(r->arena, &texts, text);
 	}
 	vec_push(r->arena, &texts, NULL);
@@ -311,32 +271,29 @@ static int read_texts(const struct field *row, const struct where *where, struct
 	return 0;
 }
 
-static int read_pairs(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, pair_list *out)
+static int read_pairs(
+	const struct field *row, struct reader *r, const struct json_value *v, pair_list *out)
 {
 	pair_list pairs = { 0 };
 
 	if (v->kind != JSON_OBJECT)
-		return fail_kind(where, r, "an object of texts", v);
-	if (check_count(row, where, r, v->count))
+		return fail_kind(r, "an object of texts", v);
+	if (check_count(row, r, v->count))
 		return -1;
 	for (const struct json_value *one = v->first; one; one = one->next) {
-		struct where place = { where, one->key.data, 0 };
 		struct text_pair pair = { .key = one->key.data };
 
-		if (strlen(one->key.data) != one->key.len) {
-			fail(r->err, ERR_INVALID, "a name may not hold a NUL character");
-			return at(where, r);
-		}
+		if (strlen(one->key.data) != one->key.len)
+			return fail(r->err, ERR_INVALID, "a name may not hold a NUL character");
 		if (one->kind != JSON_NULL || !(row->flags & FIELD_NULLABLE)) {
 			static const struct field any = { 0 };
 
-			if (read_text(&any, &place, r, one, true, &pair.value))
-				return -1;
+			if (read_text(&any, r, one, true, &pair.value))
+				return at(r, pair.key);
 		}
 		if (row->check_pair &&
 			row->check_pair(pair.key, pair.value ? pair.value : "", r->err))
-			return at(where, r);
+			return -1;
 		vec_push(r->arena, &pairs, pair);
 	}
 	*out = pairs;
@@ -345,62 +302,60 @@ static int read_pairs(const struct field *row, const struct where *where, struct
 
 /* ---- objects ---- */
 
-static int read_object(const struct record *record, const struct where *where, struct reader *r,
-	const struct json_value *v, void *out);
+static int read_object(
+	const struct record *record, struct reader *r, const struct json_value *v, void *out);
 
-static int read_short(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, void *out)
+static int read_short(
+	const struct field *row, struct reader *r, const struct json_value *v, void *out)
 {
 	const struct field *first = row->object->rows;
 
 	if (v->kind == JSON_STRING)
-		return read_text(
-			first, where, r, v, false, (const char **)((char *)out + first->offset));
+		return read_text(first, r, v, false, (const char **)((char *)out + first->offset));
 	if (v->kind != JSON_OBJECT)
-		return fail_kind(where, r, "text or an object", v);
-	return read_object(row->object, where, r, v, out);
+		return fail_kind(r, "text or an object", v);
+	return read_object(row->object, r, v, out);
 }
 
-static int read_member(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, void *out)
+static int read_member(
+	const struct field *row, struct reader *r, const struct json_value *v, void *out)
 {
 	switch (row->kind) {
 	case FIELD_TEXT:
-		return read_text(row, where, r, v, false, out);
+		return read_text(row, r, v, false, out);
 	case FIELD_BYTES:
-		return read_bytes(where, r, v, out);
+		return read_bytes(r, v, out);
 	case FIELD_INTEGER:
-		return read_integer(row, where, r, v, "a whole number", out);
+		return read_integer(row, r, v, "a whole number", out);
 	case FIELD_BOOLEAN:
 		if (v->kind != JSON_BOOL)
-			return fail_kind(where, r, "true or false", v);
+			return fail_kind(r, "true or false", v);
 		*(bool *)out = v->boolean;
 		return 0;
 	case FIELD_SIZE:
-		return read_size(row, where, r, v, out);
+		return read_size(row, r, v, out);
 	case FIELD_DURATION:
-		return read_duration(row, where, r, v, out);
+		return read_duration(row, r, v, out);
 	case FIELD_CPUS:
-		return read_cpus(where, r, v, out);
+		return read_cpus(r, v, out);
 	case FIELD_CHOICE:
 	case FIELD_NUMBERED:
-		return read_choice(row, where, r, v, out);
+		return read_choice(row, r, v, out);
 	case FIELD_TEXTS:
-		return read_texts(row, where, r, v, out);
+		return read_texts(row, r, v, out);
 	case FIELD_PAIRS:
-		return read_pairs(row, where, r, v, out);
+		return read_pairs(row, r, v, out);
 	case FIELD_OBJECT:
 		if (v->kind != JSON_OBJECT)
-			return fail_kind(where, r, "an object", v);
-		return read_object(row->object, where, r, v, out);
+			return fail_kind(r, "an object", v);
+		return read_object(row->object, r, v, out);
 	case FIELD_SHORT:
-		return read_short(row, where, r, v, out);
+		return read_short(row, r, v, out);
 	case FIELD_SHOWN:
-		return v->kind == JSON_STRING ? 0 : fail_kind(where, r, "text", v);
+		return v->kind == JSON_STRING ? 0 : fail_kind(r, "text", v);
 	default:
-		fail_hint(r->err, ERR_INVALID, "leave the field out",
+		return fail_hint(r->err, ERR_INVALID, "leave the field out",
 			"not available in this version");
-		return at(where, r);
 	}
 }
 
@@ -426,8 +381,8 @@ static const struct field *find_row(const struct record *record, struct str name
 	return NULL;
 }
 
-static int fail_unknown(const struct record *record, const struct where *where, struct reader *r,
-	struct str name, const char *what)
+static int fail_unknown(
+	const struct record *record, struct reader *r, struct str name, const char *what)
 {
 	const char *nearest = NULL;
 	size_t least = SIZE_MAX;
@@ -448,18 +403,18 @@ static int fail_unknown(const struct record *record, const struct where *where, 
 		error_hint(r->err, "did you mean '%s'?", nearest);
 	else if (record->count)
 		error_hint(r->err, "known: %s", list.data);
-	return at(where, r);
+	return -1;
 }
 
 /* A row whose value becomes words of a list. */
-static int read_words(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v, text_list *out)
+static int read_words(
+	const struct field *row, struct reader *r, const struct json_value *v, text_list *out)
 {
 	const char *text = "";
 	text_list texts = { 0 };
 	bool is_true = false;
 
-	if (read_member(row, where, r, v,
+	if (read_member(row, r, v,
 		    row->kind == FIELD_BOOLEAN ? (void *)&is_true
 		    : row->kind == FIELD_TEXTS ? (void *)&texts
 					       : (void *)&text))
@@ -471,10 +426,9 @@ static int read_words(const struct field *row, const struct where *where, struct
 	return 0;
 }
 
-static int read_given(const struct field *row, bool is_count, const struct where *where,
-	struct reader *r, const struct json_value *v, void *out)
+static int read_given(const struct field *row, bool is_count, struct reader *r,
+	const struct json_value *v, void *out)
 {
-	struct where place = { where, v->key.data, 0 };
 	void *target = (char *)out + row->offset;
 
 	if (row->has)
@@ -482,18 +436,17 @@ static int read_given(const struct field *row, bool is_count, const struct where
 	if (v->kind == JSON_NULL && !(row->flags & (FIELD_REQUIRED | FIELD_STRICT)))
 		return 0;
 	if (row->word)
-		return read_words(row, &place, r, v, target);
+		return read_words(row, r, v, target);
 	if (!is_count)
-		return read_member(row, &place, r, v, target);
-	return read_integer(row, &place, r, v,
+		return read_member(row, r, v, target);
+	return read_integer(row, r, v,
 		row->kind == FIELD_SIZE ? "bytes as a whole number"
 					: "milliseconds as a whole number",
 		target);
 }
 
 /* A duration or a size is given once, by the one member or the other. */
-static int check_once(const struct field *row, const struct where *where, struct reader *r,
-	const struct json_value *v)
+static int check_once(const struct field *row, struct reader *r, const struct json_value *v)
 {
 	char name[80];
 
@@ -501,71 +454,63 @@ static int check_once(const struct field *row, const struct where *where, struct
 	const struct json_value *one = json_member(v, row->name), *other = json_member(v, name);
 	if (!one || !other)
 		return 0;
-	fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", row->name, name);
-	return at(where, r);
+	return fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", row->name, name);
 }
 
 /* What must be there is. */
-static int check_present(const struct record *record, const struct where *where, struct reader *r,
-	const struct json_value *v)
+static int check_present(const struct record *record, struct reader *r, const struct json_value *v)
 {
 	const char *found = NULL;
 
 	for (size_t i = 0; i < record->count; i++)
 		if ((record->rows[i].flags & FIELD_REQUIRED) &&
 			field_is(record, &record->rows[i], FIELD_IN) &&
-			!json_member(v, record->rows[i].name)) {
-			fail(r->err, ERR_INVALID, "'%s' is missing", record->rows[i].name);
-			return at(where, r);
-		}
+			!json_member(v, record->rows[i].name))
+			return fail(r->err, ERR_INVALID, "'%s' is missing", record->rows[i].name);
 	for (const char *const *name = record->one_of; name && *name; name++) {
 		if (!json_member(v, *name))
 			continue;
-		if (found) {
-			fail(r->err, ERR_INVALID, "'%s' and '%s' are both given", found, *name);
-			return at(where, r);
-		}
+		if (found)
+			return fail(
+				r->err, ERR_INVALID, "'%s' and '%s' are both given", found, *name);
 		found = *name;
 	}
 	if (record->one_of && !found) {
 		auto_buf struct buf list = buf_empty(400);
 		for (const char *const *name = record->one_of; *name; name++)
 			buf_printf(&list, "%s'%s'", list.len ? " or " : "", *name);
-		fail(r->err, ERR_INVALID, "%s is missing", list.data);
-		return at(where, r);
+		return fail(r->err, ERR_INVALID, "%s is missing", list.data);
 	}
 	return 0;
 }
 
-static int read_object(const struct record *record, const struct where *where, struct reader *r,
-	const struct json_value *v, void *out)
+static int read_object(
+	const struct record *record, struct reader *r, const struct json_value *v, void *out)
 {
 	for (const struct json_value *one = v->first; one; one = one->next) {
 		bool is_count;
 		const struct field *row = find_row(record, one->key, &is_count);
 
 		if (!row)
-			return fail_unknown(record, where, r, one->key, "member");
-		if (is_count && check_once(row, where, r, v))
+			return fail_unknown(record, r, one->key, "member");
+		if (is_count && check_once(row, r, v))
 			return -1;
-		if (read_given(row, is_count, where, r, one, out))
-			return -1;
+		if (read_given(row, is_count, r, one, out))
+			return at(r, one->key.data);
 	}
-	if (check_present(record, where, r, v))
+	if (check_present(record, r, v))
 		return -1;
-	if (record->check && record->check(out, r->err))
-		return at(where, r);
-	return 0;
+	return record->check ? record->check(out, r->err) : 0;
 }
 
 int record_read(const struct record *record, const struct json_value *value, struct arena *arena,
 	void *out, struct error *err)
 {
-	struct reader r = { arena, err };
+	struct reader r = { arena, err, false };
 
 	if (value->kind != JSON_OBJECT)
 		return fail(err, ERR_INVALID, "must be an object, not %s", kind_name(value));
-	return read_object(record, NULL, &r, value, out);
+	return read_object(record, &r, value, out);
 }
 
 /* ---- a query ---- */
@@ -611,7 +556,7 @@ int record_read_query(const struct record *record, const struct record_parameter
 	size_t count, struct arena *arena, void *out, struct error *err)
 {
 	struct json_value object = { .kind = JSON_OBJECT }, *last = NULL;
-	struct reader r = { arena, err };
+	struct reader r = { arena, err, false };
 
 	for (size_t i = 0; i < count; i++) {
 		const struct record_parameter *p = &parameters[i];
@@ -620,7 +565,7 @@ int record_read_query(const struct record *record, const struct record_parameter
 		struct json_value *old = NULL;
 
 		if (!row || is_count)
-			return fail_unknown(record, NULL, &r, p->name, "query parameter");
+			return fail_unknown(record, &r, p->name, "query parameter");
 		for (struct json_value *v = object.first; v; v = v->next)
 			if (str_equal(v->key, p->name))
 				old = v;
@@ -643,5 +588,5 @@ int record_read_query(const struct record *record, const struct record_parameter
 			add_member(&object, &last, v);
 		}
 	}
-	return read_object(record, NULL, &r, &object, out);
+	return read_object(record, &r, &object, out);
 }

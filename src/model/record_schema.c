@@ -200,6 +200,9 @@ static void print_kind(struct json *j, const struct field *row, unsigned use, bo
 	case FIELD_BOOLEAN:
 		print_types(j, "boolean", NULL, or_null);
 		break;
+	case FIELD_REAL:
+		print_types(j, "number", NULL, or_null);
+		break;
 	case FIELD_SIZE:
 		print_types(j, "integer", "string", or_null);
 		print_number_range(j, row, use);

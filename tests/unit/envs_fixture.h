@@ -76,7 +76,7 @@ static __attribute__((unused)) struct env_meta example(const char *name)
 		.python_version = "3.11.2",
 		.python = "/bin/sh",
 		.fingerprint = "f" };
-	vec_push(&arena, &meta.packages, (struct env_package){ "a", "1" });
+	vec_push(&arena, &meta.packages, (struct text_pair){ "a", "1" });
 	return meta;
 }
 

@@ -107,11 +107,11 @@ static struct env_meta sample(struct arena *arena)
 		.build_seconds = 12.345,
 	};
 
-	vec_push(arena, &meta.packages, (struct env_package){ "fastapi", "0.109.0" });
-	vec_push(arena, &meta.packages, (struct env_package){ "grpcio", "1.73.1" });
+	vec_push(arena, &meta.packages, (struct text_pair){ "fastapi", "0.109.0" });
+	vec_push(arena, &meta.packages, (struct text_pair){ "grpcio", "1.73.1" });
 	vec_push(arena, &meta.layers, HASH_B);
 	vec_push(arena, &meta.layers, HASH_A);
-	vec_push(arena, &meta.editables, (struct env_editable){ "/srv/a \"b\"\n\xc3\xa9" });
+	vec_push(arena, &meta.editables, "/srv/a \"b\"\n\xc3\xa9");
 	vec_push(arena, &meta.indexes, "pypi");
 	return meta;
 }
@@ -174,15 +174,15 @@ static void assert_same(const struct env_meta *a, const struct env_meta *b)
 	assert_true(a->build_seconds == b->build_seconds);
 	assert_int_equal(a->packages.count, b->packages.count);
 	for (size_t i = 0; i < a->packages.count; i++) {
-		assert_string_equal(a->packages.items[i].name, b->packages.items[i].name);
-		assert_string_equal(a->packages.items[i].version, b->packages.items[i].version);
+		assert_string_equal(a->packages.items[i].key, b->packages.items[i].key);
+		assert_string_equal(a->packages.items[i].value, b->packages.items[i].value);
 	}
 	assert_int_equal(a->layers.count, b->layers.count);
 	for (size_t i = 0; i < a->layers.count; i++)
 		assert_string_equal(a->layers.items[i], b->layers.items[i]);
 	assert_int_equal(a->editables.count, b->editables.count);
 	for (size_t i = 0; i < a->editables.count; i++)
-		assert_string_equal(a->editables.items[i].path, b->editables.items[i].path);
+		assert_string_equal(a->editables.items[i], b->editables.items[i]);
 	assert_int_equal(a->indexes.count, b->indexes.count);
 	for (size_t i = 0; i < a->indexes.count; i++)
 		assert_string_equal(a->indexes.items[i], b->indexes.items[i]);

@@ -83,8 +83,8 @@ static struct env_meta example(struct fixture *f)
 		.package_id = "vivid-commenter@1.0.0",
 		.requirements_sha256 = "a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9",
 		.last_used_at = "2025-09-30T12:00:00.000Z" };
-	vec_push(&f->arena, &meta.packages, (struct env_package){ "grpcio", "1.73.1" });
-	vec_push(&f->arena, &meta.packages, (struct env_package){ "fastapi", "0.109.0" });
+	vec_push(&f->arena, &meta.packages, (struct text_pair){ "grpcio", "1.73.1" });
+	vec_push(&f->arena, &meta.packages, (struct text_pair){ "fastapi", "0.109.0" });
 	vec_push(&f->arena, &meta.indexes, "https://***@index.example/simple");
 	return meta;
 }

@@ -66,7 +66,7 @@ static uint64_t ask_with_environment(
 		meta->python_prefix ? meta->python_prefix : "" };
 	size_t count = 3;
 	for (size_t i = 0; i < meta->editables.count; i++)
-		strings[count++] = meta->editables.items[i].path;
+		strings[count++] = meta->editables.items[i];
 	strings[count++] = "";
 	for (size_t i = 0; i < meta->layers.count; i++)
 		strings[count++] = meta->layers.items[i];
@@ -222,7 +222,7 @@ static void what_core_says_of_an_environment_is_checked(void **state)
 	/* As root: a project that root hasn't named. */
 	if (f->home.is_foreign) {
 		changed = meta;
-		vec_push(&f->arena, &changed.editables, (struct env_editable){ "/root" });
+		vec_push(&f->arena, &changed.editables, "/root");
 		hear_answer(f, ask_with_environment(f, id, &changed, fd), LAUNCH_FAILED);
 		assert_int_equal(f->packet.head.error_code, ERR_DENIED);
 	}

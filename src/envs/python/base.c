@@ -100,7 +100,7 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 			(struct env_path){ meta->python_prefix, "the interpreter's" });
 	}
 	for (size_t i = 0; i < meta->editables.count; i++) {
-		const char *path = meta->editables.items[i].path;
+		const char *path = meta->editables.items[i];
 
 		if (!home_is_vouched(home, path))
 			return fail_hint(err, ERR_DENIED, "build it again with --editable",

@@ -349,9 +349,9 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 /* A lock lists packages in the order of their layers. */
 static int compare_packages(const void *a, const void *b)
 {
-	const struct env_package *one = a, *other = b;
+	const struct text_pair *one = a, *other = b;
 
-	return strcmp(one->name, other->name);
+	return strcmp(one->key, other->key);
 }
 
 void compose_meta(const struct env_wanted *wanted, const lock_list *packages, struct arena *arena,
@@ -375,14 +375,12 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 		.has_notes = wanted->has_notes };
 	for (size_t i = 0; i < packages->count; i++)
 		vec_push(arena, &meta->packages,
-			(struct env_package){
-				packages->items[i].name, packages->items[i].version });
+			(struct text_pair){ packages->items[i].name, packages->items[i].version });
 	if (meta->packages.count > 1)
 		qsort(meta->packages.items, meta->packages.count, sizeof *meta->packages.items,
 			compare_packages);
 	for (size_t i = 0; i < request->editables.count; i++)
-		vec_push(arena, &meta->editables,
-			(struct env_editable){ request->editables.items[i] });
+		vec_push(arena, &meta->editables, request->editables.items[i]);
 	compose_indexes(wanted, NULL, arena, meta);
 }
 

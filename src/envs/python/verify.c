@@ -47,8 +47,8 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 	vec_push(arena, &argv, arena_text(arena, script_verify));
 	for (size_t i = 0; i < meta->packages.count; i++)
 		vec_push(arena, &argv,
-			arena_printf(arena, "%s==%s", meta->packages.items[i].name,
-				meta->packages.items[i].version));
+			arena_printf(arena, "%s==%s", meta->packages.items[i].key,
+				meta->packages.items[i].value));
 	vec_push(arena, &argv, NULL);
 	job.argv = argv.items;
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
@@ -139,7 +139,7 @@ static int ask_again(const struct builder *builder, const struct env_meta *old, 
 		.system_site_packages = old->system_site_packages,
 		.rebuild = true };
 	for (size_t i = 0; i < old->editables.count; i++) {
-		const char *path = old->editables.items[i].path;
+		const char *path = old->editables.items[i];
 
 		if (!home_is_vouched(store->home, path))
 			return fail(err, ERR_DENIED, "root has not approved '%s' with --editable",
