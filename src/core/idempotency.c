@@ -13,6 +13,7 @@ struct idempotency_entry {
 	const char *name; /* scope, newline, key; all in the arena */
 	const char *scope, *key;
 	char digest[2 * SHA256_LEN + 1];
+	char id[ID_LEN + 1]; /* of what is made */
 	struct idempotency_waiter *waiters;
 	struct arena arena;
 	struct idempotency_answer answer; /* in the arena; status 0: none yet */
@@ -105,10 +106,12 @@ int idempotency_begin(struct idempotency *all, const struct request *request, co
 	if (is_known && row.body.len == ID_LEN) {
 		memcpy(id, row.body.data, ID_LEN);
 		id[ID_LEN] = '\0';
+		memcpy((*entry)->id, id, sizeof(*entry)->id);
 		if (id_is_valid(id))
 			return IDEMPOTENCY_MADE;
 	}
 	id_make(id);
+	memcpy((*entry)->id, id, sizeof(*entry)->id);
 	put_begun(*entry, id, NULL, NULL);
 	return IDEMPOTENCY_NEW;
 }
@@ -134,14 +137,20 @@ static void on_put(void *ctx, const struct error *err)
 	tell(entry, &entry->answer);
 }
 
+static void on_freed(void *ctx, const struct error *err)
+{
+	tell(ctx, NULL);
+}
+
 static_assert(IDEMPOTENCY_BODY_MAX <= STORE_ANSWER_BODY_MAX, "the store takes every kept answer");
 
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer)
 {
 	struct store_answer row = { 0 };
 
+	/* The row that says it was begun may not be written yet, and is what a retry must find. */
 	if (!answer) {
-		tell(entry, NULL);
+		put_begun(entry, entry->id, on_freed, entry);
 		return;
 	}
 	entry->answer.status = answer->status;
@@ -155,11 +164,6 @@ void idempotency_end(struct idempotency_entry *entry, const struct idempotency_a
 	row.location = entry->answer.location;
 	str_copy(row.digest, sizeof row.digest, entry->digest);
 	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, on_put, entry);
-}
-
-static void on_freed(void *ctx, const struct error *err)
-{
-	tell(ctx, NULL);
 }
 
 /* Until the row says so, too, whoever asks for the key waits: the row is what he would find. */
