@@ -51,8 +51,11 @@ void sqlite_log_init(struct sqlite_log *log, sqlite3 *db)
 
 void sqlite_log_settle(struct sqlite_log *log, sqlite3 *db, const struct store_place *place)
 {
-	if (!log->is_long)
+	/* With the lock of writers: what somebody else appends meanwhile would be overwritten. */
+	if (!log->is_long && !sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL)) {
 		log->is_long = !has_plenty(place) || lengthen(db);
+		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+	}
 	/* What it can't write back now, because somebody reads, the next one does. */
 	if (log->pages >= LOG_PAGES_FULL)
 		sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);

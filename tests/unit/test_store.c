@@ -320,6 +320,7 @@ static void run_sql(const struct fixture *f, const char *sql)
 
 	str_format(path, sizeof path, "%s/" STORE_FILE, f->path);
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	sqlite3_busy_timeout(db, 10000); /* the writer may lengthen its log just now */
 	char *message = NULL;
 	if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
 		fail_msg("%s", message);
