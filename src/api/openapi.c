@@ -40,10 +40,7 @@ static void print_path_parameter(struct json *j, const char *name, const char *a
 	json_text(j, "in", "path");
 	json_bool(j, "required", true);
 	json_text(j, "description", about);
-	json_object(j, "schema");
-	json_text(j, "type", "string");
-	json_u64(j, "minLength", 1);
-	json_end(j);
+	json_raw(j, "schema", "{\"type\":\"string\",\"minLength\":1}");
 	json_end(j);
 }
 
@@ -140,16 +137,9 @@ static void print_answer(struct json *j, const struct route *route, size_t *at)
 			about + len, sizeof about - len, "%s%s", len ? " " : "", answers[i].about);
 	}
 	json_text(j, "description", about);
-	if (status == 201 && (route->flags & ROUTE_LOCATION)) {
-		json_object(j, "headers");
-		json_object(j, "Location");
-		json_bool(j, "required", true);
-		json_object(j, "schema");
-		json_text(j, "type", "string");
-		json_end(j);
-		json_end(j);
-		json_end(j);
-	}
+	if (status == 201 && (route->flags & ROUTE_LOCATION))
+		json_raw(j, "headers",
+			"{\"Location\":{\"required\":true,\"schema\":{\"type\":\"string\"}}}");
 	if (has_content)
 		json_object(j, "content");
 	for (; answers[*at].status == status; ++*at)

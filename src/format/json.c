@@ -117,6 +117,12 @@ void json_bool(struct json *j, const char *key, bool value)
 	buf_text(j->out, value ? "true" : "false");
 }
 
+void json_raw(struct json *j, const char *key, const char *text)
+{
+	begin_value(j, key);
+	buf_text(j->out, text);
+}
+
 void json_null(struct json *j, const char *key)
 {
 	begin_value(j, key);

@@ -28,6 +28,7 @@ void json_i64(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
+void json_raw(struct json *j, const char *key, const char *text); /* JSON, as it is */
 /* Aborts unless exactly one whole value was written. */
 void json_finish(const struct json *j);
 /* What has come of a text in pieces: whether it is UTF-8, and how long JSON makes it. */

@@ -136,35 +136,21 @@ static void print_object(struct json *j, const struct field *row, unsigned use, 
 		print_text(j, row->object->rows, FIELD_IN, false);
 		json_end(j);
 	}
-	if (or_null) {
-		json_object(j, NULL);
-		json_text(j, "type", "null");
-		json_end(j);
-	}
+	if (or_null)
+		json_raw(j, NULL, "{\"type\":\"null\"}");
 	json_end(j);
 }
 
+#define BASE64_SCHEMA                                                                              \
+	"{\"type\":\"object\",\"properties\":{\"base64\":{\"type\":\"string\","                    \
+	"\"contentEncoding\":\"base64\",\"pattern\":\"^([A-Za-z0-9+/]{4})*$\"}},"                  \
+	"\"required\":[\"base64\"],\"additionalProperties\":false}"
+
 static void print_bytes(struct json *j, bool or_null)
 {
-	json_array(j, "anyOf");
-	json_object(j, NULL);
-	print_types(j, "string", NULL, or_null);
-	json_end(j);
-	json_object(j, NULL);
-	json_text(j, "type", "object");
-	json_object(j, "properties");
-	json_object(j, "base64");
-	json_text(j, "type", "string");
-	json_text(j, "contentEncoding", "base64");
-	json_text(j, "pattern", "^([A-Za-z0-9+/]{4})*$");
-	json_end(j);
-	json_end(j);
-	json_array(j, "required");
-	json_text(j, NULL, "base64");
-	json_end(j);
-	json_bool(j, "additionalProperties", false);
-	json_end(j);
-	json_end(j);
+	json_raw(j, "anyOf",
+		or_null ? "[{\"type\":[\"string\",\"null\"]}," BASE64_SCHEMA "]"
+			: "[{\"type\":\"string\"}," BASE64_SCHEMA "]");
 }
 
 static void print_list(struct json *j, const struct field *row, unsigned use, bool or_null)

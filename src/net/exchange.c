@@ -39,7 +39,7 @@ void exchange_end(struct http_connection *c, bool aborted)
 	output_drop_sources(c, x);
 	for (int i = 0; i < x->request.fd_count; i++)
 		fd_close(&x->request.fds[i]);
-	for (int i = 0; i < x->out_fd_count && x->owns_out_fds; i++)
+	for (int i = 0; i < x->out_fd_count; i++)
 		fd_close(&x->out_fds[i]);
 	server->buffered -= x->body.len;
 	buf_done(&x->body);

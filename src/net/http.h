@@ -67,10 +67,8 @@ struct http_request {
 };
 /* A header's value; empty (data NULL) when it isn't there. name in lower case. */
 struct str http_header(const struct http_request *r, const char *name);
-/* The decoded value of a query parameter ('+' is a blank there); false when absent. A parameter
- * without '=' has the value "". */
-bool http_query(struct http_request *r, const char *name, struct str *value);
-/* The index'th parameter, for unknown ones and repeated ones; false at the end. What is malformed
+/* The index'th parameter of the query, decoded ('+' is a blank there); false at the end. One
+ * without '=' has the value "". What is malformed
  * (percent-encoding, a NUL) has data NULL. */
 bool http_query_at(struct http_request *r, size_t index, struct str *name, struct str *value);
 /* Percent-decodes into the request's arena. false: malformed, or a NUL. */
@@ -129,15 +127,13 @@ void http_pause_body(struct http_request *r, bool paused);
 
 const char *http_status_title(int status); /* "Not Found"; "Error": not one that is answered here */
 /* One whole response. headers: "Name: value\r\n" lines or NULL (Content-Length, Date, X-Request-Id
- * and Connection are the server's). HEAD gets no body. fds (or NULL) go with the first byte, on
- * unix sockets only; they stay the caller's. */
+ * and Connection are the server's). HEAD gets no body. */
 void http_respond(struct http_request *r, int status, const char *content_type, const char *headers,
 	struct str body);
-void http_respond_fds(struct http_request *r, int status, const char *content_type,
-	const char *headers, struct str body, const int *fds, int fd_count);
 /* A response of unknown length: chunked (HTTP/1.0: until close). */
 void http_begin(struct http_request *r, int status, const char *content_type, const char *headers);
-/* The same with descriptors. */
+/* The same with descriptors, which go with the first byte, on unix sockets only; they stay the
+ * caller's. */
 void http_begin_fds(struct http_request *r, int status, const char *content_type,
 	const char *headers, const int *fds, int fd_count);
 /* Queues a copy; false: enough is queued, wait for `writable` (what was given is taken all the

@@ -24,8 +24,7 @@ static size_t transmit(struct http_connection *c, struct iovec *parts, size_t co
 		return 0;
 	}
 	for (; x && x->out_fd_count > 0; x->out_fd_count--)
-		if (x->owns_out_fds)
-			fd_close(&x->out_fds[x->out_fd_count - 1]);
+		fd_close(&x->out_fds[x->out_fd_count - 1]);
 	c->has_moved = true;
 	return (size_t)sent;
 }

@@ -64,7 +64,6 @@ struct exchange {
 	/* Descriptors that go with the next byte. */
 	int out_fds[HTTP_FDS_MAX];
 	int out_fd_count;
-	bool owns_out_fds;
 };
 
 struct http_connection {

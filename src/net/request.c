@@ -33,19 +33,6 @@ bool http_query_at(struct http_request *r, size_t index, struct str *name, struc
 	return true;
 }
 
-bool http_query(struct http_request *r, const char *name, struct str *value)
-{
-	struct str found, decoded;
-
-	for (size_t i = 0; http_query_at(r, i, &found, &decoded); i++) {
-		if (!found.data || !decoded.data || !str_is(found, name))
-			continue;
-		*value = decoded;
-		return true;
-	}
-	return false;
-}
-
 /* The handler wants the body: the client that waits to be asked is asked. */
 static void want_body(struct exchange *x, enum body_mode mode)
 {

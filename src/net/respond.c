@@ -177,33 +177,21 @@ static void end_response(struct exchange *x)
 	connection_wake(x->request.connection);
 }
 
-static void lend_fds(struct exchange *x, const int *fds, int fd_count)
+/* Copies, which may have to wait: the caller's are his own. */
+static void add_fds(struct exchange *x, const int *fds, int fd_count)
 {
-	if (!x->request.connection->stream.is_unix || fd_count <= 0 || fd_count > HTTP_FDS_MAX)
+	if (!x->request.connection->stream.is_unix || fd_count > HTTP_FDS_MAX)
 		return;
-	memcpy(x->out_fds, fds, (size_t)fd_count * sizeof *fds);
-	x->out_fd_count = fd_count;
-	x->owns_out_fds = false;
-}
-
-/* Descriptors that couldn't go at once are kept as copies: the caller's are his own. */
-static void keep_fds(struct exchange *x)
-{
-	if (x->out_fd_count == 0 || x->owns_out_fds)
-		return;
-	x->owns_out_fds = true;
-	for (int i = 0; i < x->out_fd_count; i++) {
-		x->out_fds[i] = fcntl(x->out_fds[i], F_DUPFD_CLOEXEC, 3);
-		if (x->out_fds[i] < 0)
-			x->is_cut = true;
+	for (; x->out_fd_count < fd_count && !x->is_cut; x->out_fd_count++) {
+		int copy = fcntl(fds[x->out_fd_count], F_DUPFD_CLOEXEC, 3);
+		if ((x->is_cut = copy < 0))
+			break;
+		x->out_fds[x->out_fd_count] = copy;
 	}
-	if (x->is_cut)
-		for (; x->out_fd_count > 0; x->out_fd_count--)
-			fd_close(&x->out_fds[x->out_fd_count - 1]);
 }
 
-void http_respond_fds(struct http_request *r, int status, const char *content_type,
-	const char *headers, struct str body, const int *fds, int fd_count)
+void http_respond(struct http_request *r, int status, const char *content_type, const char *headers,
+	struct str body)
 {
 	struct exchange *x = exchange_of(r);
 	struct buf *head = &r->connection->server->head;
@@ -211,17 +199,9 @@ void http_respond_fds(struct http_request *r, int status, const char *content_ty
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, body.len);
-	lend_fds(x, fds, fd_count);
 	output_send(r->connection, (struct str){ head->data, head->len },
 		x->has_no_body ? STR("") : body);
-	keep_fds(x);
 	end_response(x);
-}
-
-void http_respond(struct http_request *r, int status, const char *content_type, const char *headers,
-	struct str body)
-{
-	http_respond_fds(r, status, content_type, headers, body, NULL, 0);
 }
 
 void http_begin_fds(struct http_request *r, int status, const char *content_type,
@@ -234,13 +214,12 @@ void http_begin_fds(struct http_request *r, int status, const char *content_type
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, UNKNOWN);
-	lend_fds(x, fds, fd_count);
+	add_fds(x, fds, fd_count);
 	/* With descriptors at once; else with what is written next in this turn. */
 	if (x->out_fd_count > 0)
 		output_send(c, (struct str){ head->data, head->len }, STR(""));
 	else
 		output_queue(c, head->data, head->len);
-	keep_fds(x);
 	connection_wake(c);
 }
 

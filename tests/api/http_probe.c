@@ -30,12 +30,25 @@ struct job {
 	int kind;
 };
 
+static bool query(struct http_request *r, const char *name, struct str *value)
+{
+	struct str found, decoded;
+
+	for (size_t i = 0; http_query_at(r, i, &found, &decoded); i++) {
+		if (!found.data || !decoded.data || !str_is(found, name))
+			continue;
+		*value = decoded;
+		return true;
+	}
+	return false;
+}
+
 static uint64_t number(struct http_request *r, const char *name, uint64_t otherwise)
 {
 	struct str text;
 	uint64_t value;
 
-	return http_query(r, name, &text) && str_to_u64(text, &value) ? value : otherwise;
+	return query(r, name, &text) && str_to_u64(text, &value) ? value : otherwise;
 }
 
 static void say(struct http_request *r, int status, const char *text)
@@ -133,7 +146,7 @@ static void file(struct http_request *r)
 {
 	struct str path;
 	uint64_t offset = number(r, "offset", 0);
-	int fd = http_query(r, "path", &path) ? open(path.data, O_RDONLY | O_CLOEXEC) : -1;
+	int fd = query(r, "path", &path) ? open(path.data, O_RDONLY | O_CLOEXEC) : -1;
 	off_t size = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
 
 	if (size < 0)
@@ -197,9 +210,10 @@ static void fds(struct http_request *r)
 	char text[100];
 	ssize_t len = r->fd_count > 0 ? read(r->fds[0], text, sizeof text) : 0;
 
-	http_respond_fds(r, 200, "text/plain", NULL,
-		(struct str){ text, len < 0 ? 0 : (size_t)len }, r->fds + 1,
-		r->fd_count > 0 ? r->fd_count - 1 : 0);
+	http_begin_fds(
+		r, 200, "text/plain", NULL, r->fds + 1, r->fd_count > 0 ? r->fd_count - 1 : 0);
+	http_write(r, (struct str){ text, len < 0 ? 0 : (size_t)len });
+	http_end(r);
 }
 
 static void drained(void *ctx)

@@ -49,7 +49,9 @@ static void send_fds(struct http_request *r)
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	fd_write_full(ends[1], "back", 4);
-	http_respond_fds(r, 200, "text/plain", NULL, (struct str){ text, (size_t)got }, ends, 1);
+	http_begin_fds(r, 200, "text/plain", NULL, ends, 1);
+	http_write(r, (struct str){ text, (size_t)got });
+	http_end(r);
 	close(ends[0]);
 	close(ends[1]);
 }
