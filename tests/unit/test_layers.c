@@ -479,7 +479,7 @@ static void make_drafts(struct layer_draft drafts[DRAFTS], const char *prefix)
 		const char *path = arena_printf(&arena, "%s%zu", prefix, i);
 
 		drafts[i] = draft_of(path, arena_printf(&arena, "key %zu", i));
-		put_tree(path, path);
+		put_tree(path, drafts[i].key);
 	}
 }
 
