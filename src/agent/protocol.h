@@ -1,17 +1,17 @@
-/* protocol.h -- what core and a file agent say to each other, over one SOCK_SEQPACKET unix socket.
+/* protocol.h -- messages between core and a file agent, over one SOCK_SEQPACKET unix socket.
  *
  * A file agent is a process in the sandbox, started by carrel-init for core: it has the rights of a
  * command and no others. It finds the socket at descriptor 0, serves one request at a time, and
  * exits when core closes the socket.
  * 1. A request is one packet: struct agent_request, then `path_len` bytes (the path) and `text_len`
- * bytes (what `text` of the verb is), each with its NUL, and at most one descriptor.
+ * bytes (the verb's argument, `text` below), each with its NUL, and at most one descriptor.
  * 2. A reply is any number of AGENT_PART packets and one that is AGENT_DONE or AGENT_FAILED. Behind
  * struct agent_reply come `count` times a struct agent_info with its texts; behind AGENT_FAILED, a
  * struct error (base/error.h).
- * 3. Paths mean what they mean to a command that runs in /workspace. Nothing is opened that could
+ * 3. Paths resolve as for a command that runs in /workspace. Nothing is opened that could
  * block: fifos, sockets and devices are refused.
- * 4. Core believes nothing that an agent says: a command can end, stop and (with --ptrace) change
- * it. Native byte order and alignment: both ends are the same machine. */
+ * 4. Core trusts no reply of an agent: a command can kill, stop and (with --ptrace) modify it.
+ * Native byte order and alignment: both ends are the same machine. */
 #pragma once
 #include <stdint.h>
 
@@ -21,30 +21,32 @@
 #define AGENT_ENTRIES_MAX 100000 /* of a directory that can be listed */
 
 enum agent_verb {
-	AGENT_STAT = 1, /* an info: of the path itself when it is a link */
-	AGENT_LIST,	/* infos, sorted by name: `limit` of them after `text` */
+	AGENT_STAT = 1, /* one info; a link is not followed */
+	AGENT_LIST,	/* infos, sorted by name: at most `limit`, of the names after `text` */
 	AGENT_OPEN,	/* a regular file, for reading: one descriptor */
-	AGENT_CREATE,	/* a file without a name beside the path, for writing: one descriptor */
-	AGENT_COMMIT,	/* gives the file of the descriptor that came along the path as its name,
-			 * after it was written to disk, or a copy of it when the path is on a
-			 * tmpfs and the file isn't; mode 0: that of the file it replaces;
-			 * `text` is a name beside it that it may have for a moment; an info */
+	AGENT_CREATE,	/* an unnamed file (O_TMPFILE) in the path's directory, for writing: one
+			 * descriptor */
+	AGENT_COMMIT,	/* syncs the file of the descriptor in the request and links it at the path,
+			 * or copies it there when the path is on a tmpfs and the file isn't; mode 0:
+			 * that of the file it replaces; `text` is a temporary name in the same
+			 * directory; one info */
 	AGENT_MKDIR,	/* with the directories above it; an info */
 	AGENT_MOVE,	/* to `text`; an info of that */
 	AGENT_REMOVE,
-	AGENT_PACK,   /* a tar archive of the path goes to the descriptor; a part says that it has
-		       * begun */
-	AGENT_UNPACK, /* a tar archive comes from the descriptor: unpacked in a directory called
-		       * `text`, then moved into the path; at most `limit` bytes on disk; a part
-		       * says that it has begun */
-	AGENT_TIDY,   /* removes `text`, which an UNPACK or a COMMIT of the path has left */
-	AGENT_CANCEL, /* during UNPACK, before its descriptor ends: nothing is moved; no reply */
+	AGENT_PACK, /* writes a tar archive of the path to the descriptor; an AGENT_PART tells that
+		     * it has begun */
+	AGENT_UNPACK, /* reads a tar archive from the descriptor, unpacks it in a directory called
+			 `text`, then moves it into the path; at most `limit` bytes on disk; an
+			 AGENT_PART tells that it has begun */
+	AGENT_TIDY,   /* removes `text`, left behind by an UNPACK or a COMMIT of the path */
+	AGENT_CANCEL, /* during UNPACK, before the end of its descriptor: nothing is moved; no reply
+		       */
 	AGENT_VERB_COUNT
 };
 enum agent_flags {	     /* of a request */
-	AGENT_PARENTS = 1,   /* CREATE: directories above it are made */
+	AGENT_PARENTS = 1,   /* CREATE: makes missing parent directories */
 	AGENT_NEW = 2,	     /* CREATE, COMMIT: ERR_CONFLICT when the name is taken */
-	AGENT_RECURSIVE = 4, /* REMOVE: all below it, too */
+	AGENT_RECURSIVE = 4, /* REMOVE: a directory with its contents */
 };
 
 struct agent_request {
@@ -54,14 +56,14 @@ struct agent_request {
 };
 
 enum agent_kind { AGENT_PART = 1, AGENT_DONE, AGENT_FAILED };
-enum agent_said {	   /* flags of a reply */
-	AGENT_CREATED = 1, /* COMMIT, MKDIR: it was not there before */
-	AGENT_MORE = 2,	   /* LIST: there are more after the name of the last info, which has no
-			    * mode */
+enum agent_reply_flags {   /* of a reply */
+	AGENT_CREATED = 1, /* COMMIT, MKDIR: the path did not exist before */
+	AGENT_MORE =
+		2, /* LIST: not the end; the last info has a name to continue after, and no mode */
 };
 struct agent_reply {
 	uint32_t magic, kind, count, flags;
-	uint64_t bytes; /* UNPACK: on disk, about */
+	uint64_t bytes; /* UNPACK: approximate bytes on disk */
 };
 struct agent_info {
 	uint64_t size;
