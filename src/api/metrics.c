@@ -111,7 +111,7 @@ static void print_core(struct buf *out, const struct metrics *metrics)
 			(const struct histogram *)((const char *)metrics + histograms[i].offset));
 }
 
-/* ---- what there is ---- */
+/* ---- gauges of the current state ---- */
 
 static void print_states(
 	struct buf *out, const struct core_numbers *numbers, const struct log_losses *losses)
@@ -167,7 +167,7 @@ static void print_context_used(void *ctx, struct core_workspace *w)
 	buf_printf(ctx, "%.3f\n", (double)core_model(w)->last_used_ms / 1000);
 }
 
-/* The names of the fifth seed: one series a workspace that has a context_id. */
+/* Metrics under the names that kagenti uses: one series per workspace with a context_id label. */
 static void print_contexts(struct buf *out, const struct call *c)
 {
 	struct text_pair label = { WORKSPACE_CONTEXT_LABEL, NULL };
@@ -228,7 +228,7 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 	print_environments(out, c);
 }
 
-/* ---- the request: it waits a moment for the launcher ---- */
+/* ---- the request, answered when the launcher has reported its levels ---- */
 
 static void on_levels(void *ctx, const struct core_levels *levels)
 {
