@@ -18,7 +18,7 @@
 #define BAR_WIDTH 24
 #define WIDTH_LEAST 20
 
-/* What the statuses of events.h are called by people. */
+/* Statuses of events.h and how they are shown. */
 static const struct {
 	const char *phase, *words;
 } names[] = {
@@ -63,7 +63,7 @@ static void print_bar(struct buf *out, uint64_t done, uint64_t total)
 	buf_char(out, ']');
 }
 
-/* A line that wraps can't be redrawn. */
+/* Cuts the line to the terminal's width: a wrapped line can't be redrawn. */
 static void cut_line(struct buf *out, size_t start, unsigned width)
 {
 	if (out->len - start > width) {
@@ -152,7 +152,7 @@ static void draw(struct progress *progress, const struct buf *text)
 	(void)!fd_write_full(progress->fd, line.data, line.len);
 }
 
-/* Whether it is time to draw. */
+/* Updates the rate and the phase; true when a line is to be drawn now. */
 static bool is_due(struct progress *progress, const char *phase, uint64_t bytes)
 {
 	uint64_t now_ms = clock_monotonic_ms();
@@ -195,12 +195,12 @@ void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit
 	auto_buf struct buf text = buf_empty(256);
 	progress->unpacked = bytes;
 	progress->unpacked_limit = limit;
-	if (progress->kind != PROGRESS_LINES || bytes < progress->unpacked_said + GIB)
+	if (progress->kind != PROGRESS_LINES || bytes < progress->unpacked_reported + GIB)
 		return;
 	buf_text(&text, words_of(progress->phase));
 	progress_print_unpacked(&text, bytes, limit);
 	progress_say(progress, text.data);
-	progress->unpacked_said = bytes - bytes % GIB;
+	progress->unpacked_reported = bytes - bytes % GIB;
 }
 
 void progress_say(struct progress *progress, const char *text)
@@ -211,7 +211,7 @@ void progress_say(struct progress *progress, const char *text)
 	buf_printf(&line, "%scarrel: %s\n",
 		progress->kind == PROGRESS_BAR && progress->shown_ms ? "\r\033[K" : "", text);
 	(void)!fd_write_full(progress->fd, line.data, line.len);
-	progress->shown_ms = 0; /* the next one is drawn at once */
+	progress->shown_ms = 0; /* draw the next update at once */
 }
 
 void progress_clear(struct progress *progress)

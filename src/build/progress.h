@@ -16,7 +16,7 @@ struct progress {
 	double rate; /* bytes a second */
 	char phase[32];
 	uint64_t unpacked, unpacked_limit; /* 0: not shown */
-	uint64_t unpacked_said;		   /* LINES: what the last line said */
+	uint64_t unpacked_reported;	   /* LINES: shown by the last line */
 };
 void progress_init(struct progress *progress, enum progress_kind kind, int fd);
 /* BAR when fd is a terminal that can redraw a line, else LINES. */
