@@ -1,7 +1,7 @@
 /* cli.h -- the commands of carrel. Each is a struct arg_spec; cli_call parses its command line,
- * runs it, prints what it has put into `out`, and says its error.
- * 1. The options of all commands are members of one structure, so that tables share rows, and an
- * option has the same meaning wherever it is taken.
+ * runs it, prints its `out` buffer, and reports its error.
+ * 1. The options of all commands are members of one structure, so that option tables share rows,
+ * and an option has the same meaning in all commands.
  * 2. Options and operands are checked before the daemon is called and before the home is opened. */
 #pragma once
 #include <stdbool.h>
@@ -16,13 +16,13 @@
 
 struct options {
 	const char *format, *host;
-	/* what a command is run in, and as */
+	/* sandbox, directory and user of a command */
 	const char *environment, *net, *isolation, *dir, *cwd, *user;
 	text_list variables, binds;
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config;
 	/* environments */
-	struct env_request env; /* package_id: the operand; paths as they were typed */
+	struct env_request env; /* package_id: the operand; paths as typed */
 	uint64_t build_timeout_ms;
 	bool events, repair, log, dry_run;
 	/* workspaces */
@@ -56,9 +56,9 @@ struct command {
 	bool json;   /* -o json */
 	struct arena arena;
 	struct buf out;	   /* printed when the command has ended well */
-	struct json value; /* -o json: one value, written into `out`; its newline comes by itself */
+	struct json value; /* -o json: one value, written into `out`; cli_call adds the newline */
 	struct remote remote;
-	struct home home; /* both open after cli_open_store */
+	struct home home; /* home and store: open after cli_open_store */
 	struct env_store store;
 	struct build_problem problem; /* of a build that failed, beside the error */
 };
@@ -81,48 +81,50 @@ int cli_fail(const struct error *err, bool json, const struct build_problem *pro
  */
 void cli_print_error(struct json *j, const char *key, const struct error *err,
 	const struct build_problem *problem);
-/* What commands on environments say of a failure; NULL for others, whose errors name no package. */
+/* The problem of a failed command on environments; NULL for other commands. Valid as long as
+ * `command`. */
 const struct build_problem *cli_problem(const struct command *command);
 /* Writes all of the text to stdout. */
 int cli_print(const struct buf *text, struct error *err);
-/* Lines for people on stderr, beside the result: nothing is done about those that can't be written.
- */
+/* Prints a line for people on stderr; write errors are ignored. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2), nonnull(1)));
 int cli_open_home(struct command *command, struct error *err);
 /* Opens the home and its store of environments. */
 int cli_open_store(struct command *command, struct error *err);
 
-/* What a sandbox of `carrel run` needs to know of this host, and of config.yaml if there is a home
- * (*home, or NULL). is_run: the sandbox will be started, for which root needs a home, to note the
- * uids of its sandboxes in. guarded: as host_look has it. */
+/* Collects the facts of this host that a sandbox of `carrel run` needs, and config.yaml if there is
+ * a home (*home: its path in the arena, or NULL). is_run: the sandbox will be started, for which
+ * root needs a home that records the uids of its sandboxes. guarded: see host_look. */
 struct host;
 int run_look_at_host(struct host *host, bool is_run, const char *guarded, const char **home,
 	struct arena *arena, struct error *err);
-/* "-e K": the variable as it is set here. */
+/* Expands -e options into K=V pairs in the arena; "-e K" takes the value from this process. */
 int cli_read_variables(
 	const text_list *given, struct arena *arena, text_list *pairs, struct error *err);
-/* --env with options that make an environment is ERR_INVALID. */
+/* ERR_INVALID: --env together with options that build an environment. */
 int cli_check_environment(const struct options *options, struct arena *arena, struct error *err);
-/* ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: why that is, mostly. */
+/* Adds a hint on the likely cause to ERR_COMMAND_NOT_FOUND or ERR_NOT_EXECUTABLE. */
 void cli_hint_at_command(
 	char *const *argv, const char *python, const char *path, struct error *err);
 
-/* How a command ended. One line on stderr says which limit it was, if it was one: an exit code
- * alone is easily taken for the command's. `limits`: what was in force; 0 where it isn't known. */
+/* Prints one line on stderr when a limit ended the command: its exit code alone could be the
+ * command's own. `limits`: those in force, 0 where unknown. */
 void cli_explain(const struct result *result, const struct limits *limits);
-/* The result as JSON, with what was captured. limiter: by what the limits were kept, or NULL. */
+/* The result as JSON, with the captured output. limiter: the mechanism that enforced the limits, or
+ * NULL. */
 void cli_print_result(const struct result *result, const struct buf *out, const struct buf *errors,
 	const char *limiter, struct json *j);
 
-/* One verb on several things: one that fails keeps none of the others from it. */
+/* The results of one command on several operands: it goes on after a failure. */
 struct cli_one {
 	const char *name;
 	bool has_failed;
 	struct error err;
 };
 typedef VEC(struct cli_one) cli_ones;
-/* What became of them. done: "removed". JSON is {done:[NAME…],"failed":[{"name","error"}…]}; with a
- * signal, its number is a member too, and text names only those that failed. Returns as
- * arg_spec.run does: 125 when one has failed; a single one that failed is the error. */
+/* Prints the results. done: the key of the successful ones, such as "removed". JSON is
+ * {done:[NAME…],"failed":[{"name","error"}…]}; with a signal, its number is a member too, and the
+ * text lists only failures. Returns as arg_spec.run does: 125 when one of several has failed; the
+ * failure of a single operand is returned as *err. */
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err);
