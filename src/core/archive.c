@@ -7,19 +7,20 @@
 #include "core/archive_internal.h"
 
 /* Out:	agent → pipe → (zstd →) caller.	In: caller → pipe → zstd → pipe → agent.
- * The pipe at the agent's side is the first one, and the one at the caller's side the second. */
+ * The first pipe is the one at the agent, the second the one at the caller. */
 struct archive_job {
 	struct core_workspace *w; /* held */
 	struct archive_listener listener;
 	bool is_in, is_canceled;
 	enum archive_format format;
 	char path[AGENT_PATH_MAX];
-	char stage[FILES_STAGE_SIZE]; /* in: name; "": none */
-	struct agent_call *call;      /* NULL: it has answered */
+	char stage[FILES_STAGE_SIZE]; /* in: name of the directory for unpacking; "": none */
+	struct agent_call *call;      /* NULL: the agent has replied */
 	struct zstd zstd;
-	/* Until they are handed on. In: `ours` is the first pipe's writing end, kept open until the
-	 * child has done well, so that the agent sees no end before. */
-	int ours;
+	/* Core's end of the first pipe, or -1. Out: the reading end, until it is handed on. In: the
+	 * writing end, kept open until zstd has succeeded, so that the agent sees no end of file
+	 * before. */
+	int agent_pipe;
 	bool has_failed;
 	struct error err;
 };
@@ -29,7 +30,9 @@ static struct archive_job *new_job(
 {
 	struct archive_job *job = xzalloc(sizeof *job);
 
-	*job = (struct archive_job){ .w = w, .listener = *listener, .is_in = is_in, .ours = -1 };
+	*job = (struct archive_job){
+		.w = w, .listener = *listener, .is_in = is_in, .agent_pipe = -1
+	};
 	core_hold(w);
 	return job;
 }
@@ -41,14 +44,14 @@ static void note_failure(struct archive_job *job, const struct error *err)
 	job->has_failed |= err != NULL;
 }
 
-/* When nothing of it is left. */
+/* Reports the end and frees the job, once both the agent and zstd are done. */
 static void end_job(struct archive_job *job)
 {
 	struct core_workspace *w = job->w;
 
 	if (job->call || job->zstd.child.is_running)
 		return;
-	fd_close(&job->ours);
+	fd_close(&job->agent_pipe);
 	if (!job->is_canceled)
 		job->listener.done(job->listener.ctx, job->has_failed ? &job->err : NULL);
 	free(job);
@@ -63,7 +66,7 @@ void archive_cancel(struct archive_job *job)
 	if (job->call)
 		agent_cancel(job->call);
 	zstd_stop(&job->zstd);
-	fd_close(&job->ours);
+	fd_close(&job->agent_pipe);
 	if (!job->call)
 		end_job(job);
 }
@@ -79,7 +82,7 @@ static int open_pipe(int ends[2], int core_end, struct error *err)
 		close(ends[1]);
 		return -1;
 	}
-	/* Fewer changes between processes; the host may allow no more than it has. */
+	/* A larger pipe needs fewer context switches; failure is harmless. */
 	fcntl(ends[0], F_SETPIPE_SZ, (int)ARCHIVE_BUFFER * 2);
 	return 0;
 }
@@ -88,17 +91,18 @@ static void on_child(void *ctx, const struct error *err)
 {
 	struct archive_job *job = ctx;
 
-	/* Before its end: else the agent might take the archive for whole. */
+	/* Cancel before closing the pipe: else the agent might take the archive for complete. */
 	if (err && job->is_in && job->call)
 		agent_cancel(job->call);
-	/* An agent that refuses the archive reads no more of it: why is for the agent to say. */
+	/* EPIPE: the agent has refused the archive and stopped reading; its reply has the reason.
+	 */
 	if (!err || err->sys_errno != EPIPE || !job->call)
 		note_failure(job, err);
-	fd_close(&job->ours);
+	fd_close(&job->agent_pipe);
 	end_job(job);
 }
 
-/* zstd between the agent's pipe and one for the caller, whose end is *fd. */
+/* Starts zstd between the first pipe and a second one; *fd is the caller's end. */
 static int start_child(struct archive_job *job, int *fd, struct error *err)
 {
 	int ends[2];
@@ -108,15 +112,15 @@ static int start_child(struct archive_job *job, int *fd, struct error *err)
 	auto_close int callers = ends[job->is_in ? 1 : 0];
 	auto_close int childs = ends[job->is_in ? 0 : 1];
 	job->zstd = (struct zstd){ .compresses = !job->is_in,
-		.from = job->is_in ? childs : job->ours,
-		.to = job->is_in ? job->ours : childs,
+		.from = job->is_in ? childs : job->agent_pipe,
+		.to = job->is_in ? job->agent_pipe : childs,
 		.done = on_child,
 		.ctx = job };
 	if (zstd_start(&job->zstd, job->w->core->loop, err) < 0)
 		return -1;
 	*fd = take_fd(&callers);
 	if (!job->is_in)
-		fd_close(&job->ours);
+		fd_close(&job->agent_pipe);
 	return 0;
 }
 
@@ -129,12 +133,12 @@ static void on_begun(void *ctx)
 	if (job->is_canceled)
 		return;
 	if (!job->is_in && job->format == ARCHIVE_TAR) {
-		fd = take_fd(&job->ours);
+		fd = take_fd(&job->agent_pipe);
 	} else if (start_child(job, &fd, &err) < 0) {
 		note_failure(job, &err);
 		if (job->is_in)
 			agent_cancel(job->call);
-		fd_close(&job->ours); /* which ends the agent's work */
+		fd_close(&job->agent_pipe); /* ends the agent's work */
 		return;
 	}
 	job->listener.begun(job->listener.ctx, fd);
@@ -152,13 +156,13 @@ static void on_answer(void *ctx, const struct agent_answer *answer, const struct
 			files_over_limit(job->w, &err);
 		note_failure(job, &err);
 	} else if (job->is_in) {
-		uint64_t most = files_room(job->w); /* more can't be true */
+		uint64_t most = files_room(job->w); /* upper bound: the reply isn't trusted */
 		files_charge(job->w, answer->reply.bytes < most ? answer->reply.bytes : most);
 	}
 	if (job->stage[0])
 		files_forget_stage(
 			job->w, job->stage, job->path, failed && failed->code == ERR_UNAVAILABLE);
-	/* Of one that was refused, nobody reads the rest. */
+	/* The agent has refused the archive and reads no more of it. */
 	if (job->is_in && failed)
 		zstd_stop(&job->zstd);
 	end_job(job);
@@ -182,7 +186,7 @@ struct archive_job *archive_out(const struct request *request, struct core_works
 		files_clean_path(path, job->path, &err) < 0 ||
 		open_pipe(ends, format == ARCHIVE_TAR ? 0 : -1, &err) < 0)
 		return refuse(job, &err);
-	job->ours = ends[0];
+	job->agent_pipe = ends[0];
 	struct agent_ask ask = {
 		.verb = AGENT_PACK, .path = job->path, .fd = ends[1], .begun = on_begun
 	};
@@ -206,7 +210,7 @@ struct archive_job *archive_in(const struct request *request, struct core_worksp
 	memcpy(job->stage, stage, sizeof stage);
 	if (open_pipe(ends, -1, &err) < 0)
 		return refuse(job, &err);
-	job->ours = ends[1];
+	job->agent_pipe = ends[1];
 	struct agent_ask ask = { .verb = AGENT_UNPACK,
 		.path = job->path,
 		.text = job->stage,
