@@ -4,23 +4,23 @@
  * listeners, and reads counters. When the channel ends, the listeners and connections of the
  * policy are closed and its hosts, proxies and addresses forgotten. No policy sees another.
  * 2. What may be reached is decided by the rules of egress/forward.h.
- * 3. The role has nothing: no file but those that resolving reads, no privilege, few descriptors,
- * bounded memory and connections. It ends with its parent, and when all other ends of its
- * service socket are closed. */
+ * 3. The role is confined: no files but those that name resolution reads, no privilege, few
+ * descriptors, bounded memory and connections. It ends with its parent, and when all other ends of
+ * its service socket are closed. */
 #pragma once
 #include <stdint.h>
 #include "egress/forward.h"
 #include "proc/role.h"
 
 /* ---- the role ---- */
-#define EGRESS_ARGV0 "carrel-egress" /* carrel-build that is started by this name is the role */
-#define EGRESS_SERVICE 3	     /* descriptor of the role: where channels of policies arrive */
+#define EGRESS_ARGV0 "carrel-egress" /* carrel-build runs the role when argv[0] is this */
+#define EGRESS_SERVICE 3 /* descriptor at which the role receives channels of policies */
 
-/* What the role is given by role_start: arguments, root, network. The program, the ids, the log and
- * the service socket are the caller's to set. */
+/* Sets the arguments, root and network of the role in *start. The caller sets the program, the ids,
+ * the log and the service socket. */
 void egress_describe(struct role_start *start);
-/* The pair of sockets for EGRESS_SERVICE: ends[0] is for clients, ends[1] for the role, which may
- * be started when a first policy has arrived. */
+/* Makes the socket pair for EGRESS_SERVICE, yours to close: ends[0] is for clients, ends[1] for the
+ * role, which may be started later, when a first policy has arrived. */
 int egress_pair(int ends[2], struct error *err);
 /* The main function of the role. */
 int egress_main(void);
@@ -31,16 +31,18 @@ struct egress_role {
 	int service; /* for egress_open; or -1 */
 };
 #define EGRESS_ROLE_NONE ((struct egress_role){ -1, -1 })
-/* `program`: carrel-build. When root calls, it runs as uid and gid, which must not be 0. */
+/* Starts the role; egress_stop follows. `program`: path of carrel-build. For root as the caller,
+ * the role runs as uid and gid, which must not be 0. */
 int egress_start(
 	const char *program, uid_t uid, gid_t gid, struct egress_role *role, struct error *err);
-/* Ends it with all that it holds; returns when it is gone. */
+/* Kills the role, which closes all its connections, and reaps it. */
 void egress_stop(struct egress_role *role);
 
 /* ---- its clients ---- */
-struct egress_limits {	      /* of one policy; 0: as said here */
-	uint64_t head_ms;     /* 10 s: for a request to be whole */
-	uint64_t wait_ms;     /* 30 s: of a request for an unlisted host until it is settled */
+struct egress_limits {	  /* of one policy; 0: the default given here */
+	uint64_t head_ms; /* 10 s: for the whole head of a request */
+	uint64_t
+		wait_ms; /* 30 s: how long a request for an unlisted host waits for egress_settle */
 	uint64_t resolve_ms;  /* 10 s */
 	uint64_t connect_ms;  /* 10 s: for each address */
 	uint64_t idle_ms;     /* 120 s without a byte either way */
@@ -54,11 +56,11 @@ struct egress_policy {
 struct egress_status {
 	uint64_t bytes_in; /* from the network into the sandbox */
 	uint64_t bytes_out;
-	uint64_t connections;			 /* that were passed on */
-	uint64_t refused;			 /* malformed, not listed, or at a closed address */
-	char last_refused[320];			 /* the last host:port that was, or "" */
-	char last_failure[FORWARD_FAILURE_SIZE]; /* "host:port: Connection refused", or "" when a
-						  * connection was made since */
+	uint64_t connections;	/* forwarded so far */
+	uint64_t refused;	/* malformed, host not listed, or address not allowed */
+	char last_refused[320]; /* the last host:port refused, or "" */
+	char last_failure[FORWARD_FAILURE_SIZE]; /* "host:port: Connection refused"; "" after a
+						  * later success */
 };
 struct egress {
 	int channel, lock; /* -1: closed */
@@ -69,13 +71,15 @@ struct egress {
  * ERR_UNAVAILABLE: the role has ended, or a layer of its confinement (Landlock …) is missing. */
 int egress_open(
 	int service, const struct egress_policy *policy, struct egress *egress, struct error *err);
-/* Each of these holds when it returns, and may be called by processes that were forked since.
- * ERR_UNAVAILABLE: the role has ended. */
-/* One more listener (64 at most), which stays the caller's. */
+/* Each of the calls below has taken effect when it returns, and may be made by processes forked
+ * after egress_open. ERR_UNAVAILABLE: the role has ended. */
+/* Adds a listener (64 at most); the caller keeps its descriptor. */
 int egress_serve(struct egress *egress, int listener, struct error *err);
-/* One more host (64 at most); and: no more will come, judge the requests that wait. */
+/* Adds a host (64 at most). */
 int egress_allow(struct egress *egress, const struct forward_host *host, struct error *err);
+/* Declares the list of hosts complete: waiting requests for other hosts are refused. */
 int egress_settle(struct egress *egress, struct error *err);
+/* Reads the counters of the policy. */
 int egress_look(struct egress *egress, struct egress_status *status, struct error *err);
 /* Ends the policy; its listeners and connections are closed when this returns. */
 void egress_close(struct egress *egress);
