@@ -14,7 +14,7 @@
 #include "envs/python/scripts.h"
 #include "layers/stage.h"
 
-#define ROOM "tools"
+#define TOOLS_DIR "tools"
 #define DIRECTORY "uv-" UV_VERSION
 #define PROGRAM_IN_WHEEL (DIRECTORY ".data/scripts/uv")
 #define ASK_TIMEOUT_MS 20000
@@ -93,8 +93,8 @@ static candidate_list find_on_path(struct arena *arena)
 	return found;
 }
 
-/* Runs it with some arguments; *out gets what it printed, nothing when it failed. -1: as job_try.
- */
+/* Runs the uv at `path` with `args` in a sandbox; *out gets its output, or nothing when it failed.
+ * -1: as job_try. */
 static int ask(const struct runner *runner, const char *path, const char *const *args,
 	struct arena *arena, struct buf *out, struct error *err)
 {
@@ -118,7 +118,7 @@ static int ask(const struct runner *runner, const char *path, const char *const 
 }
 
 /* "uv 0.13.7 (…)" -> "0.13.7"; "" for anything else. */
-static const char *version_said(struct str text, struct arena *arena)
+static const char *parse_version(struct str text, struct arena *arena)
 {
 	struct str head, rest, word;
 
@@ -132,7 +132,7 @@ static const char *version_said(struct str text, struct arena *arena)
 	return arena_bytes(arena, word.data, word.len);
 }
 
-/* Each program is asked once; an empty answer is kept, too. */
+/* Runs each program once and caches its version, also an empty one (not uv, or it failed). */
 static int find_version(const struct home *home, const struct runner *runner,
 	const struct candidate *candidate, struct arena *arena, const char **version,
 	struct error *err)
@@ -140,7 +140,7 @@ static int find_version(const struct home *home, const struct runner *runner,
 	struct answer answer;
 
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
-	if (known_read(home, ROOM, candidate->identity, arena, &answer, NULL) &&
+	if (known_read(home, TOOLS_DIR, candidate->identity, arena, &answer, NULL) &&
 		answer_get(&answer, "version")) {
 		*version = answer_get(&answer, "version");
 		return 0;
@@ -148,8 +148,8 @@ static int find_version(const struct home *home, const struct runner *runner,
 	if (ask(runner, candidate->path, (const char *const[]){ "--version", NULL }, arena, &out,
 		    err) < 0)
 		return -1;
-	*version = version_said((struct str){ out.data, out.len }, arena);
-	return known_write(home, ROOM, candidate->identity,
+	*version = parse_version((struct str){ out.data, out.len }, arena);
+	return known_write(home, TOOLS_DIR, candidate->identity,
 		str_from(arena_printf(arena, "version %s\n", *version)), err);
 }
 
@@ -182,7 +182,7 @@ int uv_find_here(const struct home *home, const struct runner *runner, struct ar
 	}
 	if (find_in_tools(home, arena, uv))
 		return 0;
-	return fail(err, ERR_NOT_FOUND, "uv %s isn't here", UV_VERSION);
+	return fail(err, ERR_NOT_FOUND, "uv %s not found", UV_VERSION);
 }
 
 /* ---- uv from the index ---- */
@@ -249,7 +249,7 @@ static int fetch_into(const struct home *home, const struct layer_stage *stage,
 	job.timeout_ms = FETCH_TIMEOUT_MS;
 	job.disk_bytes = FETCH_BYTES;
 	if (script_run(runner, &job, arena, &answer, err) < 0 ||
-		home_open_directory(home, ROOM, &tools, err) < 0)
+		home_open_directory(home, TOOLS_DIR, &tools, err) < 0)
 		return -1;
 	home_enter(home);
 	int result = move_in(stage->fd, tools, build->program_sha256, err);
@@ -354,7 +354,8 @@ static bool is_address(const char *url)
 	return url && (strncmp(url, "https://", 8) == 0 || strncmp(url, "http://", 7) == 0);
 }
 
-/* The program that is asked for the default index: uv, or pip of this Python. */
+/* Finds the program that knows the default index: true and *candidate for uv, false for the pip of
+ * this Python. `key`: where its answer is cached. */
 static bool find_answerer(const struct home *home, const struct interpreter *python,
 	struct arena *arena, struct candidate *candidate, char key[KNOWN_IDENTITY_LEN + 1])
 {
@@ -371,7 +372,7 @@ static const char *read_index(const struct home *home, const char *key, struct a
 	struct answer answer;
 	const char *found = NULL;
 
-	if (known_read(home, ROOM, key, arena, &answer, NULL))
+	if (known_read(home, TOOLS_DIR, key, arena, &answer, NULL))
 		found = answer_get(&answer, "index");
 	return is_address(found) ? found : NULL;
 }
@@ -406,8 +407,8 @@ int uv_default_index(const struct home *home, const struct runner *runner,
 		return fail_hint(err, ERR_UNAVAILABLE,
 			"set one with --index URL, or in config.yaml",
 			"no package index is configured for carrel, uv or pip");
-	if (known_write(home, ROOM, key, str_from(arena_printf(arena, "index %s\n", found)), err) <
-		0)
+	if (known_write(home, TOOLS_DIR, key, str_from(arena_printf(arena, "index %s\n", found)),
+		    err) < 0)
 		return -1;
 	*url = found;
 	return 0;
