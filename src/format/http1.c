@@ -3,7 +3,7 @@
 #include <strings.h>
 #include <sys/types.h>
 
-#define BESIDE_MAX 65536 /* bytes of chunk extensions and trailers */
+#define EXTRA_MAX 65536 /* bytes of chunk extensions and trailers */
 
 bool http1_is(struct str text, const char *word)
 {
@@ -21,7 +21,7 @@ bool http1_is_token(struct str text)
 	return text.len > 0;
 }
 
-/* The length of the head, 0 when its end isn't there yet, -1. */
+/* The length of the head; 0: its end hasn't come yet; -1: invalid or too long. */
 static ssize_t find_end(struct str bytes, size_t max, struct error *err)
 {
 	size_t len = bytes.len < max ? bytes.len : max;
@@ -44,7 +44,7 @@ static ssize_t find_end(struct str bytes, size_t max, struct error *err)
 	return 0;
 }
 
-/* The head is whole, so that every line has its end. */
+/* Takes the next line. The head is complete, so every line ends with CR LF. */
 static struct str next_line(struct str *head)
 {
 	const char *end = memchr(head->data, '\n', head->len);
@@ -92,7 +92,7 @@ int http1_read_head(struct str bytes, size_t max, struct http1_head *head, struc
 	found.line = next_line(&rest);
 	found.headers = rest;
 	while (http1_next_header(&rest, &header)) {
-		/* What follows the name of a header is its colon. */
+		/* Without a colon, str_cut makes the whole line the name. */
 		if (!http1_is_token(header.name) || header.name.data[header.name.len] != ':')
 			return fail(err, ERR_INVALID, "a line that isn't a header");
 		if (++count > HTTP1_HEADERS_MAX)
@@ -135,13 +135,13 @@ enum chunk_state {
 	ENDED
 };
 
-/* One byte of the size's line. -1: it doesn't belong there. */
+/* One byte of the chunk-size line. -1: not allowed there. */
 static int take_size(struct http1_chunks *chunks, char c)
 {
 	int digit = str_hex_digit(c);
 
 	if (digit >= 0) {
-		/* 15 digits hold all that a file can be long. */
+		/* 15 digits are more than the largest file needs. */
 		if (++chunks->digits > 15)
 			return -1;
 		chunks->left = chunks->left << 4 | (unsigned)digit;
@@ -162,7 +162,7 @@ static int take_byte(struct http1_chunks *chunks, char c)
 		return take_size(chunks, c);
 	case EXTENSION:
 	case TRAILER_TEXT:
-		if (++chunks->beside > BESIDE_MAX || c == '\n' || c == '\0')
+		if (++chunks->extra_bytes > EXTRA_MAX || c == '\n' || c == '\0')
 			return -1;
 		if (c == '\r')
 			chunks->state = chunks->state == EXTENSION ? SIZE_LF : TRAILER_LF;
@@ -200,7 +200,8 @@ int http1_chunks_take(struct http1_chunks *chunks, struct str in, size_t *used, 
 	while (at < in.len && chunks->state != ENDED) {
 		if (chunks->state == DATA) {
 			size_t there = in.len - at;
-			/* The frame behind a piece is taken along: what is left is data. */
+			/* The frame after a piece is consumed with it; stop at the data of the next
+			 * chunk. */
 			if (piece.len)
 				break;
 			piece.len = chunks->left < there ? (size_t)chunks->left : there;

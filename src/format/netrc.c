@@ -62,7 +62,7 @@ bool netrc_find(struct str text, const char *host, struct arena *arena, const ch
 {
 	struct reader r = { text, arena };
 	const char *word, *user = NULL, *secret = NULL;
-	bool is_ours = false;
+	bool is_match = false;
 
 	if (text.len > NETRC_MAX)
 		return false;
@@ -74,25 +74,25 @@ bool netrc_find(struct str text, const char *host, struct arena *arena, const ch
 			skip_to(&r, "\n");
 			continue;
 		}
-		if ((is_machine || is_default) && is_ours && secret)
+		if ((is_machine || is_default) && is_match && secret)
 			break;
 		if (is_machine || is_default) {
 			const char *name = is_machine ? next_word(&r) : host;
 
-			is_ours = name && strcasecmp(name, host) == 0;
+			is_match = name && strcasecmp(name, host) == 0;
 			user = secret = NULL;
 		} else if (strcmp(word, "macdef") == 0) {
 			skip_to(&r, "\n\n");
 		} else {
 			const char *value = next_word(&r);
 
-			if (is_ours && strcmp(word, "login") == 0)
+			if (is_match && strcmp(word, "login") == 0)
 				user = value;
-			else if (is_ours && strcmp(word, "password") == 0)
+			else if (is_match && strcmp(word, "password") == 0)
 				secret = value;
 		}
 	}
-	if (!is_ours || !secret)
+	if (!is_match || !secret)
 		return false;
 	*login = user ? user : "";
 	*password = secret;

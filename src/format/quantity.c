@@ -42,9 +42,9 @@ static bool take_decimal(struct str *text, struct decimal *number)
 	return true;
 }
 
-/* number * factor, rounded down. false when it is more than INT64_MAX; when a fraction of the
- * smallest unit was asked for; or when something that isn't nothing would become 0, which often
- * means "no limit". */
+/* number * factor, rounded down. false when the result exceeds INT64_MAX, when the number has a
+ * fraction of the smallest unit, or when a number above 0 would be rounded to 0, which often means
+ * "no limit". */
 static bool scale(struct decimal number, uint64_t factor, uint64_t *value)
 {
 	unsigned __int128 product = (unsigned __int128)number.whole * factor +
@@ -158,7 +158,7 @@ void quantity_format_size(char out[16], uint64_t bytes)
 		snprintf(out, 16, "%u", (unsigned)bytes);
 		return;
 	}
-	/* The unit in which it isn't 1024 or more, after rounding. */
+	/* The first unit in which the rounded value is below 1024. */
 	while ((bytes + unit / 2) / unit >= 1024) {
 		unit *= 1024;
 		at++;

@@ -68,7 +68,7 @@ static void put_utf8(char *out, size_t *len, uint32_t code)
 		out[(*len)++] = (char)(0x80 | (code >> 6 * more & 0x3f));
 }
 
-/* What follows a backslash. */
+/* Takes the rest of an escape, after its backslash. */
 static int take_escape(struct reader *r, char *out, size_t *len)
 {
 	static const char names[] = "btnfre\"\\", values[] = "\b\t\n\f\r\x1b\"\\";
@@ -83,7 +83,7 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 		return 0;
 	}
 	if (digits == 0)
-		return refuse(r, "a backslash and no escape after it");
+		return refuse(r, "an invalid escape after a backslash");
 	r->at++;
 	while (digits-- > 0) {
 		char c = peek(r);
@@ -99,7 +99,7 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 	return 0;
 }
 
-/* A backslash at the end of a line: the line's end and the blanks after it go. */
+/* After a backslash at the end of a line: skips the line end and all blanks after it. */
 static bool skip_line_end(struct reader *r)
 {
 	const char *at = r->at;
@@ -113,7 +113,7 @@ static bool skip_line_end(struct reader *r)
 	return true;
 }
 
-/* How long the string is at most: up to the next of its quotes that isn't escaped. */
+/* An upper bound of the string's length: the distance to the next unescaped quote. */
 static size_t measure(const struct reader *r, const char *quote)
 {
 	size_t len = strlen(quote), left = (size_t)(r->end - r->at);
@@ -183,7 +183,7 @@ static int take_key(struct reader *r, const char **key)
 				return refuse(r, "a key is expected here");
 			part = arena_bytes(r->arena, start, (size_t)(r->at - start));
 		}
-		/* The text of a key with very many parts would grow with the square. */
+		/* Bounds the cost of joining, which is quadratic in the number of parts. */
 		if (joined && strlen(joined) > 1024)
 			return refuse(r, "a key is too long");
 		joined = joined ? arena_printf(r->arena, "%s.%s", joined, part) : part;

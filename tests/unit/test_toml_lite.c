@@ -67,11 +67,11 @@ static void broken_files_are_refused_with_a_line(void **state)
 {
 	assert_refused(STR("a = 'x\n"), "line 1: a string isn't closed");
 	assert_refused(STR("\na = \"\"\"x\n\n"), "line 4: a string isn't closed");
-	assert_refused(STR("a = \"\\q\""), "line 1: a backslash and no escape after it");
+	assert_refused(STR("a = \"\\q\""), "line 1: an invalid escape after a backslash");
 	assert_refused(STR("a = \"\\u12\""), "line 1: an escape with too few digits");
 	assert_refused(STR("a = \"\\u0000\""), "line 1: an escape of an invalid character");
 	assert_refused(STR("a = \"\\ud800\""), "line 1: an escape of an invalid character");
-	assert_refused(STR("a = \"\\"), "line 1: a backslash and no escape after it");
+	assert_refused(STR("a = \"\\"), "line 1: an invalid escape after a backslash");
 	assert_refused(STR("a\n"), "line 1: '=' is expected after a key");
 	assert_refused(STR("= 1\n"), "line 1: a key is expected here");
 	assert_refused(STR("a =\n"), "line 1: a value is expected here");
