@@ -25,7 +25,7 @@
 #define TRIAL_PROJECT 1879048191u
 #define PROJECT_FIRST (1u << 30)
 #define PROJECT_TRIES 1000
-#define SUBVOLUME_INODE 256 /* of the root of each */
+#define SUBVOLUME_INODE 256 /* inode number of every subvolume's root directory */
 
 static enum quota_mechanism counted(char why[QUOTA_WHY_LEN], const char *type, const char *reason)
 {
@@ -61,9 +61,9 @@ static enum quota_mechanism probe_project(int dir, const char *type, char why[QU
 
 static enum quota_mechanism probe_qgroup(int dir, char why[QUOTA_WHY_LEN])
 {
-	/* No flag: the call goes all the way for the subvolume that holds dir, and changes no
-	 * limit. A trial on a subvolume made for it would leave a stale group behind until the file
-	 * system's cleaner comes by. */
+	/* Without flags the call does all its checks for the subvolume that holds dir, and changes
+	 * no limit. A trial on a new subvolume would leave a stale group behind until the file
+	 * system's cleaner runs. */
 	struct btrfs_ioctl_qgroup_limit_args limit = { .lim = { .flags = 0 } };
 
 	if (ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &limit) == 0) {
@@ -128,8 +128,8 @@ static bool project_is_free(int dir, uint32_t project)
 	return used.dqb_curinodes == 0 && used.dqb_curspace == 0;
 }
 
-/* Begins where nobody else is likely to: limits that a tree left behind mean nothing once it is
- * gone. */
+/* Searches from a start derived from the inode, so that concurrent callers rarely try the same ids.
+ * Stale limits of a removed tree don't matter: an id without usage is free. */
 static int find_project(int dir, uint32_t *project, struct error *err)
 {
 	struct stat st;
@@ -178,7 +178,7 @@ static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error 
 		.dqb_valid = QIF_LIMITS };
 	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_SETQUOTA, PRJQUOTA), project, &limits) < 0)
 		return fail_errno(err, "set the limits of project %u", project);
-	/* What is made in it later inherits it. */
+	/* Set last; files created in dir later inherit the project id. */
 	return is_new ? set_project(dir, project, err) : 0;
 }
 
