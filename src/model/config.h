@@ -1,6 +1,6 @@
-/* config.h -- $CARREL_HOME/config.yaml, checked. Pure: text in, values out. One table says every
- *key, its kind, range and default; an unknown key or a wrong value is ERR_INVALID and names line
- *and key.
+/* config.h -- reads and checks $CARREL_HOME/config.yaml. Pure: text in, values out. One table
+ * lists every key, its kind, range and default; an unknown key or an invalid value is ERR_INVALID,
+ * with line and key in the text.
  *
  *	environments:
  *	  max_envs: 50
@@ -17,15 +17,15 @@
  *	  allow_options: false		# index and option lines in requirement files
  *	  allowed_packages: []		# when not empty: only these, dependencies too
  *	  blocked_packages: [os-sys, setup-tools-rust]
- *	  index: URL			# else the clients' own configuration
+ *	  index: URL			# default: that of uv or pip
  *	  extra_indexes: []
  *	  trusted_hosts: []
- *	  file_hosts: []		# host or host:port that the index sends downloads to; else
- *					# asked of it
+ *	  file_hosts: []		# host or host:port of the index's download links; default:
+ *					# found by asking the index
  *	  python: "3.12"		# the default interpreter
  *	system:
  *	  show: []			# host paths shown read-only in every sandbox
- *	  landlock: all			# or writes: Landlock judges no reading, which is faster
+ *	  landlock: all			# or writes: Landlock restricts writes only, which is faster
  *	store:
  *	  url: sqlite:carrel.db		# the database of the daemon: a file of the home
  */
@@ -46,13 +46,13 @@ struct config {
 	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;
 	const char *store_url;
-	text_list show; /* absolute and plain; not looked at on the host */
+	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);
-/* `text` of config.yaml over the defaults, whatever *config held. Nothing, or null for a key,
- * leaves its default. Package names come out normalised (PEP 503), texts live in the arena.
- * ERR_INVALID: "line 3: environments.max_envs: …", with the nearest key as the hint for one that
- * isn't known. */
+/* Sets *config to the defaults, overridden by the `text` of config.yaml; an empty text and a null
+ * value leave the default. Package names are normalised (PEP 503), texts live in the arena.
+ * ERR_INVALID: "line 3: environments.max_envs: …"; for an unknown key the hint is the nearest one.
+ */
 int config_parse(struct str text, struct arena *arena, struct config *config, struct error *err);
 /* "environments.max_envs" and so on, in the order of the table; NULL after the last. */
 const char *config_key(size_t index);
