@@ -1,4 +1,4 @@
-/* One client: when it is read, run, watched and closed. */
+/* A client's connection: reading, running its requests, deadlines, closing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ void connection_wake(struct http_connection *c)
 }
 
 /* ---- reading ---- */
-/* Descriptors belong to the request that is being read, or to the next. */
+/* A descriptor belongs to the request whose body is being read, else to the next request. */
 static void keep_fd(struct http_connection *c, int fd)
 {
 	struct exchange *x = c->exchange;
@@ -95,14 +95,14 @@ static void take_fds(struct http_connection *c, const struct fd_message *message
 		keep_fd(c, message->fds[i]);
 	if (!message->has_lost_fds)
 		return;
-	/* Either more came than there is room for, or this process could open no more. */
+	/* Either the client sent too many, or this process is out of descriptors. */
 	if (message->fd_count > HTTP_FDS_MAX)
 		c->has_excess_fds = true;
 	else
 		c->has_lost_fds = true;
 }
 
-/* false: the client has ended its sending, or is gone. */
+/* false: end of file or an error. */
 static bool receive(struct http_connection *c)
 {
 	struct fd_message message;
@@ -115,7 +115,7 @@ static bool receive(struct http_connection *c)
 	return got > 0;
 }
 
-/* What wasn't taken is kept; memory for it only as long as there is any. */
+/* Keeps unread bytes in c->in, and frees its memory when there are none. */
 static void keep_unread(struct http_connection *c)
 {
 	if (c->in.len > 0)
@@ -134,7 +134,8 @@ static void update_watch(struct http_connection *c)
 {
 	uint32_t events = c->is_blocked ? EPOLLOUT : 0;
 
-	/* Left as it is while a handler works: the next request wants it back. */
+	/* EPOLLIN stays set while a handler works, until unwanted input arrives: this saves two
+	 * epoll_ctl calls per request. */
 	if (exchange_wants_input(c))
 		c->has_unwanted = false;
 	if (!c->has_unwanted)
@@ -231,8 +232,8 @@ static enum deadline deadline_of(const struct http_connection *c)
 	return exchange_wants_input(c) ? DEADLINE_BODY : DEADLINE_NONE;
 }
 
-/* Nothing more is said: the rest is sent, and what still comes is thrown away, or closing would
- * reset the connection and with it the answer that the client hasn't read yet. */
+/* Sends the rest of the response, shuts down, and discards further input: closing with unread input
+ * would reset the connection, and the client could lose the response. */
 static void settle(struct http_connection *c)
 {
 	enum flow flow = output_flush(c);
@@ -275,7 +276,7 @@ static void discard(struct http_connection *c)
 	ssize_t got = c->stream.kind->receive(&c->stream, c->server->in, HTTP_CHUNK, &message);
 
 	fd_message_close(&message, 0);
-	/* Its end; for a lingering connection there is nothing else to want. */
+	/* End of input: in state LINGERING, has_unwanted means that. */
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
 		c->has_unwanted = true;
 }
@@ -326,11 +327,12 @@ void connection_close(struct http_connection *c)
 	c->state = CONNECTION_CLOSED;
 	loop_cancel(c->server->loop, c->timer);
 	c->timer = NULL;
-	/* Whoever can't see it by the framing sees it by the reset. */
+	/* Reset a connection whose response was cut short: the framing alone may not show that. */
 	if (c->exchange && c->exchange->is_cut && !c->stream.is_unix)
 		setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){ .l_onoff = 1 },
 			sizeof(struct linger));
-	/* A client that has its answer may go before the turn comes in which the request ends. */
+	/* A client may close after its whole response, before the turn in which the request ends.
+	 */
 	if (c->exchange)
 		exchange_end(c, !exchange_is_answered(c));
 	if (c->stream.fd >= 0) {
@@ -356,7 +358,7 @@ void connection_give_away(struct http_connection *c)
 	void (*taken)(void *ctx, struct net_stream *s, struct str bytes) = x->upgraded;
 	void *ctx = x->upgraded_ctx;
 
-	/* What lies in server->in is another's as soon as the new owner returns to the loop. */
+	/* Copied, since server->in is shared by all connections. */
 	if (early.len == 0)
 		buf_append(&early, c->unread.data, c->unread.len);
 	else
