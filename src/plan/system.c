@@ -22,9 +22,9 @@ const char *const plan_system_paths[] = {
 };
 
 /* Chosen from what the packages of Debian install here: configuration without which a program
- * fails or gives other results, and what links in /usr lead to. Each costs a mount (some 15 us)
- * where it exists, so what programs do well without is left out. Left out because they may hold
- * credentials: environment, freetds, gitconfig, jupyter, mercurial, mysql, npmrc, odbc.ini,
+ * fails or gives other results, and the targets of links in /usr. Each costs a mount (some 15 us)
+ * where it exists, so entries that programs can do without are left out. Left out because they may
+ * hold credentials: environment, freetds, gitconfig, jupyter, mercurial, mysql, npmrc, odbc.ini,
  * pip.conf, postgresql, redis, subversion, wgetrc. */
 static const char *const of_etc[] = {
 	"GNUstep",
