@@ -1,4 +1,4 @@
-/* The child's /proc: masks, views, and what is read-only there. */
+/* The child's /proc: masks, views and read-only entries. */
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,13 +18,13 @@ static const char *entry_of(const char *path)
 	return path_is_beneath(path, PROC) && path[sizeof PROC - 1] ? path + sizeof PROC : NULL;
 }
 
-struct mask {	 /* an empty file or directory of ours */
-	int *fd; /* its source; then the first mount of it, which is read-only, as its clones are */
+struct mask {	 /* an empty file or directory that is mounted over entries */
+	int *fd; /* its source; after the first cover(), a read-only mount of it to clone */
 	struct stat st;
 	bool is_shut;
 };
 
-/* Verify each: a mount that failed silently would show what it should hide. */
+/* Verifies each mask: a silent failure here would expose the entry. */
 static int cover(struct mask *mask, int proc, const char *name, struct error *err)
 {
 	struct mount_change shut = { .set = child_attributes(MOUNT_RO | MOUNT_NODEV) };
@@ -54,8 +54,9 @@ static bool is_masked(const struct plan *plan, const char *name)
 	return false;
 }
 
-/* All of them are entries of /proc itself: one look says which are there, and what they are. A
- * mount that fails makes the kernel wait for all cpus. */
+/* All masks are direct entries of /proc: reading the directory once tells which exist, and their
+ * types. Trying a mount instead is slow, since a failed mount makes the kernel wait for all CPUs.
+ */
 static int mask_entries(struct sandbox_child *child, int proc, struct error *err)
 {
 	struct mask file = { .fd = &child->mask_file }, directory = { .fd = &child->mask };
@@ -71,7 +72,7 @@ static int mask_entries(struct sandbox_child *child, int proc, struct error *err
 	return failed;
 }
 
-/* An entry that this kernel doesn't have needs no view. */
+/* A view of an entry that this kernel doesn't have is skipped. */
 static int mount_view(struct sandbox_child *child, int proc, const char *path, struct error *err)
 {
 	char name[ROOT_VIEW_LEN];

@@ -23,12 +23,13 @@
 #include "sandbox/streams.h"
 
 #define COMMAND_ID 1
-/* Then another process is made that keeps the limits should this one be stopped. */
+/* After this time a standby process is started, which enforces the limits while this one is
+ * stopped. */
 #define STANDBY_MS 20
-#define SLOW_START_MS 5 /* when the child isn't up at the first look */
+#define SLOW_START_MS 5 /* retry when the child isn't up at the first look */
 #define TICK_MS 100
-#define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
-#define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
+#define DRAIN_MS 3000  /* after a limit: how long to wait for a slow reader of the output */
+#define CANCEL_AFTER 3 /* so many SIGINT or SIGTERM end the sandbox */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT,
 	SIGTSTP, SIGWINCH };
@@ -38,13 +39,13 @@ struct supervisor {
 	struct loop *loop;
 	int socket;	   /* to the child, then to carrel-init */
 	int pidfd;	   /* of PID 1 */
-	pid_t pid;	   /* its number here */
+	pid_t pid;	   /* of PID 1, in this pid namespace */
 	const bool *is_up; /* start.is_up */
 	struct streams streams;
 	struct guard guard;
 	struct standby standby;
 	struct loop_timer *standby_timer;
-	bool is_stop_due; /* SIGTSTP came before the limits could be kept */
+	bool is_stop_due; /* SIGTSTP came before the guard was watching */
 	struct relay_events relay_events;
 	struct loop_timer *tick;
 	struct result *result;
@@ -55,11 +56,11 @@ struct supervisor {
 	struct pidfd_usage usage;
 	bool has_limit;
 	enum reason limit;
-	bool has_spawned; /* the spawn message is on its way */
+	bool has_spawned; /* the spawn message was sent */
 	bool has_signaled;
 	int observer; /* FILTER_OBSERVE, or -1 */
 	int cancels;
-	uint64_t shown_at_cancel; /* what the terminal had shown by the last of them */
+	uint64_t shown_at_cancel; /* streams_shown at the last of them */
 	bool has_failed;
 	struct error failure;
 };
@@ -76,7 +77,7 @@ void supervise_signals(sigset_t *set)
 static void kill_all(struct supervisor *s)
 {
 	struct error err;
-	/* The kernel takes the rest of the namespace along. */
+	/* The kernel then kills the rest of the pid namespace. */
 	pidfd_signal(s->pidfd, SIGKILL, &err);
 }
 
@@ -132,8 +133,8 @@ static void on_reply(struct supervisor *s, const struct init_reply *reply)
 		s->command_rss_kb = reply->max_rss_kb;
 		break;
 	case INIT_REFUSED:
-		/* A signal, of ours or of the guard, may come too late for its command; that
-		 * refuses nothing that matters. */
+		/* A signal from here or from the guard may come after the command's end: ignore its
+		 * refusal. */
 		if (s->has_signaled || s->has_exit)
 			break;
 		on_spawn_failure(s, reply);
@@ -160,7 +161,7 @@ static void on_observed(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct supervisor *s = ctx;
 	const struct sandbox_io *io = s->streams.io;
 	char path[PATH_MAX];
-	/* Nobody is behind the filter any more. */
+	/* No process with the filter is left. */
 	if (!(events & EPOLLIN)) {
 		stop_observing(s);
 		return;
@@ -221,12 +222,12 @@ static int begin_watch(struct supervisor *s, struct error *err)
 	if (guard_is_needed(s->plan))
 		s->standby_timer = loop_after(s->loop, STANDBY_MS, on_standby_due, s);
 	if (s->is_stop_due)
-		raise(SIGTSTP); /* again, now that it can be followed */
+		raise(SIGTSTP); /* again, now that stop_and_continue can act on it */
 	return 0;
 }
 
-/* It lives long enough to be measured. Until then nothing but its end wakes us: wake-ups are what a
- * short command costs. */
+/* The command has run long enough to be measured. Before that only its end wakes this process:
+ * wake-ups are most of the cost of a short command. */
 static void on_first_look(struct loop *loop, void *ctx)
 {
 	struct supervisor *s = ctx;
@@ -239,14 +240,14 @@ static void on_first_look(struct loop *loop, void *ctx)
 	}
 	if (begin_watch(s, &err) >= 0)
 		return;
-	/* If it has just ended, there is nothing left to find. */
+	/* A failure is expected if the sandbox has just ended. */
 	take_packets(s);
 	if (!s->is_dead)
 		on_failure(s, &err);
 }
 
-/* The sandbox is a session of its own: the terminal's stop reaches only us, and we pass it on as
- * one that holds. */
+/* The sandbox is a separate session: the terminal's SIGTSTP reaches only this process, which passes
+ * it on as a SIGSTOP. */
 static void stop_and_continue(struct supervisor *s)
 {
 	struct error err;
@@ -269,7 +270,7 @@ static void stop_and_continue(struct supervisor *s)
 	streams_continue(&s->streams);
 }
 
-/* We were stopped, perhaps by a signal that nobody can catch. */
+/* This process was stopped, perhaps by a SIGSTOP. */
 static void on_continue(struct supervisor *s)
 {
 	if (s->standby.shared) {
@@ -285,7 +286,7 @@ static bool has_hung_up(int socket)
 	return poll(&peer, 1, 0) > 0 && peer.revents & POLLHUP;
 }
 
-/* The child's own packets come first: descriptors, or why it failed. */
+/* A packet of the child before it becomes init: descriptors, or an error. */
 static int on_setup(struct supervisor *s, struct error *err)
 {
 	struct setup_message message = { 0 };
@@ -302,7 +303,7 @@ static int on_setup(struct supervisor *s, struct error *err)
 	for (int i = SETUP_LISTENER; i < SETUP_FD_MAX; i++)
 		if (fds[i] >= 0)
 			io->listening(io->ctx, fds[i]);
-	if (has_hung_up(s->socket)) { /* there is nothing left to watch, or to talk to */
+	if (has_hung_up(s->socket)) { /* the sandbox has already ended */
 		fd_close(&fds[SETUP_OBSERVER]);
 		fd_close(&fds[SETUP_PTY_MASTER]);
 		fd_close(&fds[SETUP_PTY_SLAVE]);
@@ -318,8 +319,8 @@ static int on_setup(struct supervisor *s, struct error *err)
 	return streams_start(&s->streams, s->loop, &s->relay_events, err);
 }
 
-/* What lies next in the socket: the magic of a packet; 0 at its end; -1: nothing yet. A peer that
- * dies with unread packets leaves an ECONNRESET in front of what it said: taken off here. */
+/* The magic of the next packet in the socket; 0 at end of file; -1: no packet yet. A peer that dies
+ * with unread packets leaves an ECONNRESET before its own packets: skipped here. */
 static int64_t peek(int socket)
 {
 	uint32_t magic;
@@ -349,8 +350,8 @@ static void on_drained_long_enough(struct loop *loop, void *ctx)
 	loop_stop(loop);
 }
 
-/* Whether the disk is full is to be seen only while the sandbox is there; init stays for it after a
- * command that failed. */
+/* A full disk can be detected only while the sandbox exists; init stays for that after a command
+ * that failed. */
 static void look_for_cause(struct supervisor *s)
 {
 	struct error ignored;
@@ -366,7 +367,7 @@ static void reap(struct supervisor *s)
 	look_for_cause(s);
 	if (s->has_exit && s->wait_status)
 		kill_all(s);
-	/* What takes the kernel a while: everything else is done meanwhile. */
+	/* The kernel needs a while for that: do everything else meanwhile. */
 	loop_unwatch(s->loop, s->socket);
 	end_standby(s);
 	guard_end(&s->guard);
@@ -377,13 +378,12 @@ static void reap(struct supervisor *s)
 	trace_step("init reaped");
 	if (!streams_have_output(&s->streams))
 		loop_stop(s->loop);
-	else if (s->has_limit) /* an end is an end, also for a reader that doesn't read */
+	else if (s->has_limit) /* don't wait for ever for a reader that doesn't read */
 		loop_after(s->loop, DRAIN_MS, on_drained_long_enough, s);
 }
 
-/* Takes all that has come. When init says its last word it exits, and there is nothing to do but
- * wait for that. Relays go on afterwards; a full pipe can't hold it up, since it kills its writers.
- */
+/* Takes all packets that have come. After INIT_EXITED init exits, so reap() may block. Relays go on
+ * afterwards; a full pipe can't delay the exit, since init kills the writers. */
 static void take_packets(struct supervisor *s)
 {
 	struct error err;
@@ -404,9 +404,9 @@ static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)
 		take_packets(s);
 }
 
-/* Passes a signal on to the command. One that was typed is for the foreground of its terminal. It
- * waits in the socket behind the spawn, should init not be there yet. A socket that is full or gone
- * needs no signal. */
+/* Passes a signal on to the command; a signal typed at a terminal goes to its foreground process
+ * group. Before init is up, the message waits in the socket behind the spawn. Errors are ignored: a
+ * full or closed socket means that the sandbox is ending. */
 static void pass_on(struct supervisor *s, int signo)
 {
 	struct error err;
@@ -417,8 +417,8 @@ static void pass_on(struct supervisor *s, int signo)
 	init_client_signal(s->socket, COMMAND_ID, signo, &err);
 }
 
-/* Whether the user has asked often enough. At a terminal an interpreter or a shell that answers
- * each time isn't ended by it. */
+/* Counts requests to end; true at CANCEL_AFTER. Output since the last SIGINT resets the count, so
+ * that an interpreter or shell that answers each Ctrl-C isn't ended. */
 static bool is_insisted(struct supervisor *s, int signo)
 {
 	uint64_t shown = streams_shown(&s->streams);
@@ -435,12 +435,12 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	bool is_end = signo == SIGINT || signo == SIGTERM;
 	bool is_last = s->streams.io->ends_on_signal && (is_end || signo == SIGHUP);
 	if (s->is_dead) {
-		/* Who runs one job after the other must hear of it also between two of them. */
+		/* Report the signal also between two jobs: the caller runs several in a row. */
 		if (is_last && !s->has_limit) {
 			s->has_limit = true;
 			s->limit = REASON_CANCELED;
 		}
-		/* Only output is left, and whoever reads it doesn't. */
+		/* Only output is left that its reader doesn't take. */
 		if (is_end || signo == SIGHUP)
 			loop_stop(loop);
 		return;
@@ -492,7 +492,7 @@ static void on_tick(struct loop *loop, void *ctx)
 	s->tick = loop_after(loop, TICK_MS, on_tick, s);
 }
 
-/* The child is there, and works. */
+/* Sets up the event loop, while the child prepares the sandbox. */
 static int begin(struct supervisor *s, const struct start *start, struct error *err)
 {
 	sigset_t set;
@@ -503,7 +503,7 @@ static int begin(struct supervisor *s, const struct start *start, struct error *
 	s->guard.init_socket = s->socket;
 	if (start->plan->limiter != LIMITER_WATCHDOG)
 		cgroup_sweep(
-			start->cgroups); /* what killed carrels left; the child is busy anyway */
+			start->cgroups); /* leftovers of killed carrels; the child is still busy */
 	if (guard_start(&s->guard, err) ||
 		loop_watch(s->loop, s->socket, EPOLLIN, on_socket, s, err) ||
 		loop_signals(s->loop, &set, on_signal, s, err))
@@ -511,7 +511,7 @@ static int begin(struct supervisor *s, const struct start *start, struct error *
 	if (s->streams.io->tick)
 		s->tick = loop_after(s->loop, TICK_MS, on_tick, s);
 	loop_after(s->loop, guard_first_look_ms(&s->guard), on_first_look, s);
-	if (s->plan->tty) /* which the child has yet to make */
+	if (s->plan->tty) /* the child has yet to make the terminal */
 		return 0;
 	return streams_start(&s->streams, s->loop, &s->relay_events, err);
 }
@@ -542,7 +542,7 @@ static int supervise(struct supervisor *s, const struct start *start, struct err
 		reap(s);
 	if (!s->has_failed)
 		judge(s);
-	/* Killed from outside before it was anything: by whom, nobody says. */
+	/* Killed from outside before init was up, for an unknown reason. */
 	if (!s->has_failed && !is_up(s) && !s->has_limit && s->result->reason == REASON_SIGNALED) {
 		fail(err, ERR_FAILED, "the sandbox was killed while it started");
 		on_failure(s, err);
@@ -567,7 +567,8 @@ static int start_and_supervise(struct supervisor *s, struct start *start, struct
 	return failed;
 }
 
-/* Signals wait until the loop takes them; SIGPIPE and SIGXFSZ are error codes here. */
+/* Blocks the signals that the loop takes; SIGPIPE and SIGXFSZ are ignored, so that writes fail
+ * instead. */
 static void hold_signals(sigset_t *before)
 {
 	sigset_t set;
@@ -575,7 +576,7 @@ static void hold_signals(sigset_t *before)
 	sigprocmask(SIG_BLOCK, &set, before);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	signal(SIGCHLD, SIG_DFL); /* ignored, it would take our children's ends away */
+	signal(SIGCHLD, SIG_DFL); /* if ignored, the exit statuses of children would be lost */
 }
 
 static int share_flag(bool **flag, struct error *err)
