@@ -121,6 +121,7 @@ def test_disk_space_that_the_tree_does_not_show_is_counted(daemon, how):
         assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
 
 
+@pytest.mark.serial       # how much ten of them write between two looks depends on what else runs
 def test_parallel_writers_are_stopped_near_the_limit(daemon):
     """Without being stopped, ten of them write several hundred megabytes between two looks."""
     with created(daemon, limits={"disk": 20 * MB}) as made:

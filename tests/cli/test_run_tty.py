@@ -375,9 +375,14 @@ THIEF = """if 1:
     libc = ctypes.CDLL(None)
     signal.signal(signal.SIGCONT, lambda *_: None)      # a timer whose signal is ignored isn't started again
     event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
-    timer = ctypes.c_void_p()
-    assert not libc.timer_create(1, event, ctypes.byref(timer))
-    assert not libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 20_000_000, 0, 20_000_000), None)
+    def start(every_ns, first_ns):
+        timer = ctypes.c_void_p()
+        assert not libc.timer_create(1, event, ctypes.byref(timer))
+        assert not libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, every_ns, first_ns // 10**9, first_ns % 10**9), None)
+    start(20_000_000, 20_000_000)
+    # A signal that stops it drops a SIGCONT that is pending, and with it that timer: the next one is for later.
+    for half in range(1, 120):
+        start(0, half * 500_000_000)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     print("ready", flush=True)
     looks = 0
