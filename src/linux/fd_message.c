@@ -33,6 +33,15 @@ ssize_t fd_message_send(int socket, const struct iovec *parts, size_t part_count
 	return sent;
 }
 
+void fd_message_close(struct fd_message *message, int first)
+{
+	int saved = errno;
+
+	while (message->fd_count > first)
+		close(message->fds[--message->fd_count]);
+	errno = saved;
+}
+
 ssize_t fd_message_receive(
 	int socket, void *data, size_t size, int flags, struct fd_message *message)
 {
@@ -59,14 +68,8 @@ ssize_t fd_message_receive(
 		memcpy(message->fds + message->fd_count, CMSG_DATA(at), len);
 		message->fd_count += (int)(len / sizeof(int));
 	}
+	/* An empty packet may carry some, and callers take it for the end. */
+	if (got == 0)
+		fd_message_close(message, 0);
 	return got;
-}
-
-void fd_message_close(struct fd_message *message, int first)
-{
-	int saved = errno;
-
-	while (message->fd_count > first)
-		close(message->fds[--message->fd_count]);
-	errno = saved;
 }

@@ -24,8 +24,8 @@ struct fd_message {
  * sent, or -1 with errno. */
 ssize_t fd_message_send(int socket, const struct iovec *parts, size_t part_count, const int *fds,
 	int fd_count, int flags);
-/* Receives up to `size` bytes. Bytes received, 0 at the end, or -1 with errno; message->fds is set
- * in all cases. */
+/* Receives up to `size` bytes. Bytes received, 0 at the end or of an empty packet, or -1 with
+ * errno; message->fds is set in all cases: with 0 and -1 there are none. */
 ssize_t fd_message_receive(
 	int socket, void *data, size_t size, int flags, struct fd_message *message);
 /* Closes the descriptors from index `first` on. */

@@ -62,6 +62,24 @@ static void descriptors_arrive_in_order_and_close_on_exec(void **state)
 	fd_message_close(&got, 0);
 }
 
+static void an_empty_packet_leaves_no_descriptor(void **state)
+{
+	const struct pair *pair = *state;
+	struct iovec nothing = { NULL, 0 };
+	struct fd_message got;
+	int pipes[2];
+	char byte;
+
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(fd_message_send(pair->ours, &nothing, 1, &pipes[1], 1, 0), 0);
+	close(pipes[1]);
+	assert_int_equal(fd_message_receive(pair->theirs, &byte, 1, 0, &got), 0);
+	assert_int_equal(got.fd_count, 0);
+	/* The end of the pipe: nobody holds the other side. */
+	assert_int_equal(read(pipes[0], &byte, 1), 0);
+	close(pipes[0]);
+}
+
 static void a_cut_packet_and_a_lost_descriptor_are_told(void **state)
 {
 	const struct pair *pair = *state;
@@ -100,6 +118,8 @@ static void nothing_and_the_end_bring_no_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			an_empty_packet_leaves_no_descriptor, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			descriptors_arrive_in_order_and_close_on_exec, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
