@@ -220,36 +220,41 @@ static int unpack_link(struct tree_unpack *unpack, struct error *err)
 	return symlinkat(unpack->place.target, dir, name) < 0 ? unpack_failed(unpack, err) : 0;
 }
 
-/* Whether `path` in the stage is a file, found without following a link. */
-static bool is_staged_file(const struct tree_unpack *unpack, const char *path)
+/* The directory of `path` in the stage, found without following a link, and the name there. -1:
+ * none. By hand: the agent has no openat2. */
+static int open_staged_parent(const struct tree_unpack *unpack, const char *path, const char **name)
 {
 	auto_close int at = openat(unpack->stage, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct str rest = str_from(path), part;
-	char name[NAME_MAX + 1];
-	struct stat st;
+	const char *slash;
+	char one[NAME_MAX + 1];
 
-	while (str_next(&rest, '/', &part)) {
-		str_format(name, sizeof name, "%.*s", (int)part.len, part.data);
-		int next = openat(at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	for (; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
+		str_format(one, sizeof one, "%.*s", (int)(slash - path), path);
+		int next = openat(at, one, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		fd_close(&at);
 		at = next;
 	}
-	return at >= 0 && fstat(at, &st) == 0 && S_ISREG(st.st_mode);
+	*name = path;
+	return take_fd(&at);
 }
 
+/* Not by its path: whoever can write to the directory around the stage may have replaced a
+ * directory of the stage by a link since it was looked at. */
 static int unpack_hard_link(struct tree_unpack *unpack, struct error *err)
 {
-	const char *target = unpack->place.target, *name;
+	const char *target = unpack->place.target, *old, *name;
+	auto_close int from = open_staged_parent(unpack, target, &old);
+	struct stat st;
 	int dir;
 
-	if (!is_staged_file(unpack, target))
+	if (from < 0 || fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return fail(err, ERR_DENIED,
 			"'%s' in the archive is a hard link to '%s', which is not an earlier file "
 			"in the archive",
 			unpack->place.path, target);
 	if (reach(unpack, &dir, &name, err) < 0 || make_way(unpack, dir, name, err) < 0)
 		return -1;
-	return linkat(unpack->stage, target, dir, name, 0) < 0 ? unpack_failed(unpack, err) : 0;
+	return linkat(from, old, dir, name, 0) < 0 ? unpack_failed(unpack, err) : 0;
 }
 
 static int judge(struct tree_unpack *unpack, const struct tar_entry *entry, struct error *err)

@@ -2,10 +2,13 @@
  * does nothing outside its place. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -258,6 +261,51 @@ static void no_setuid_bit_comes_out_and_hard_links_stay_links(void **state)
 	assert_int_equal(a.st_mode & 07777, 0777);
 }
 
+/* Somebody who can write to the stage replaces a directory by a link, again and again. */
+static pid_t start_swapping(int stage)
+{
+	pid_t parent = getpid(), pid = fork();
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (getppid() == parent)
+		renameat2(stage, "swapped", stage, "d", RENAME_EXCHANGE);
+	_exit(0);
+}
+
+static void a_hard_link_never_leads_out_of_the_stage(void **state)
+{
+	struct error err;
+	struct unpack unpack;
+	struct stat st;
+	char name[16];
+	size_t linked = 0;
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	auto_close int place = openat(root, "place/in", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	write_file(root, "place/outside/f", "theirs", 0600);
+	struct tar_entry entry = { TAR_FILE, "d/f", NULL, 0, 0644, 1 };
+	assert_int_equal(tar_write_entry(&out, &entry, &err), 0);
+	assert_int_equal(unpack_begin(&unpack, place, &err), 0);
+	assert_int_equal(tree_unpack_add(&unpack.tree, (struct str){ out.data, out.len }, &err), 0);
+	assert_int_equal(symlinkat("../../outside", unpack.stage, "swapped"), 0);
+	pid_t swapping = start_swapping(unpack.stage);
+	for (int i = 0; i < 4000; i++) {
+		snprintf(name, sizeof name, "h%d", i);
+		entry = (struct tar_entry){ TAR_HARDLINK, name, "d/f", 0, 0644, 1 };
+		buf_clear(&out);
+		assert_int_equal(tar_write_entry(&out, &entry, &err), 0);
+		/* Refused when the link is there at that moment. */
+		linked += !tree_unpack_add(&unpack.tree, (struct str){ out.data, out.len }, &err);
+	}
+	kill(swapping, SIGKILL);
+	waitpid(swapping, NULL, 0);
+	assert_true(linked > 0);
+	assert_int_equal(fstatat(root, "place/outside/f", &st, 0), 0);
+	assert_int_equal(st.st_nlink, 1);
+	unpack_done(&unpack);
+}
+
 static void merging_never_goes_through_a_link_of_the_target(void **state)
 {
 	struct error err;
@@ -318,6 +366,7 @@ int main(void)
 		TEST(names_that_lead_out_are_refused_and_nothing_is_left),
 		TEST(links_come_as_they_are_and_nothing_goes_through_one),
 		TEST(no_setuid_bit_comes_out_and_hard_links_stay_links),
+		TEST(a_hard_link_never_leads_out_of_the_stage),
 		TEST(merging_never_goes_through_a_link_of_the_target),
 		TEST(an_archive_that_is_cut_changes_nothing),
 	};
