@@ -279,6 +279,19 @@ static void a_link_is_refused(void **state)
 	refused(f, "a/__init__.py,,\na/sub/m.py,,\na-1.0.dist-info/RECORD,,\n", ERR_DENIED, "link");
 }
 
+/* Names of files are removed and written there before the tree is walked. */
+static void a_link_above_the_packages_is_not_followed(void **state)
+{
+	struct fixture *f = *state;
+
+	put_text(f, SITE "/a-1.0.dist-info/direct_url.json", "theirs");
+	assert_int_equal(renameat(f->stage, "root/lib", f->stage, "elsewhere"), 0);
+	assert_int_equal(symlinkat("../elsewhere", f->stage, "root/lib"), 0);
+	want(f, "a", "1.0");
+	assert_int_equal(split_tree(&f->split, &f->err), -1);
+	assert_true(has(f, "elsewhere/python3.11/site-packages/a-1.0.dist-info/direct_url.json"));
+}
+
 static void a_record_that_isnt_one_is_refused(void **state)
 {
 	refused(*state, "\"a,,\n", ERR_CORRUPT, "a==1.0: RECORD");
@@ -348,6 +361,7 @@ int main(void)
 		TEST(uvs_cache_is_refused),
 		TEST(a_file_nobody_lists_is_refused),
 		TEST(a_link_is_refused),
+		TEST(a_link_above_the_packages_is_not_followed),
 		TEST(a_record_that_isnt_one_is_refused),
 		TEST(what_wasnt_asked_for_is_refused),
 		TEST(what_isnt_there_is_named),

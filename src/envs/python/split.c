@@ -240,8 +240,7 @@ static struct split_package *package_of(struct split *split, const char *info_na
 
 static int read_records(struct split *split, int root, struct error *err)
 {
-	auto_close int site =
-		openat(root, split->site, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int site = path_open_nolinks(root, split->site, O_RDONLY | O_DIRECTORY, 0);
 	text_list names = { 0 };
 
 	if (site < 0 || file_names(site, ".", split->arena, &names) < 0)
