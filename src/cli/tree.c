@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "base/walk.h"
 
 struct report {
 	bool has_failed;
@@ -73,6 +74,20 @@ int pack_finish(struct pack *pack, struct tree_note *left_out, struct error *err
 	return -1;
 }
 
+/* Whoever can write to `place` may have put another directory there since it was made, whose
+ * entries would be changed and moved. It is left alone. */
+static int check_stage(struct unpack *unpack, struct error *err)
+{
+	auto_walk DIR *walk = unpack->stage < 0 ? NULL : walk_open(unpack->stage, ".");
+	if (!walk)
+		return fail_errno(err, "open '%s'", unpack->stage_name);
+	if (!walk_next(walk))
+		return 0;
+	fail(err, ERR_CONFLICT, "another process replaced '%s'", unpack->stage_name);
+	unpack->stage_name[0] = 0;
+	return -1;
+}
+
 int unpack_begin(struct unpack *unpack, int place, struct error *err)
 {
 	char id[ID_LEN + 1];
@@ -87,7 +102,7 @@ int unpack_begin(struct unpack *unpack, int place, struct error *err)
 	} else {
 		unpack->stage = openat(
 			place, unpack->stage_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		failed = unpack->stage < 0 ? fail_errno(err, "open '%s'", unpack->stage_name) : 0;
+		failed = check_stage(unpack, err);
 	}
 	tree_unpack_init(&unpack->tree, unpack->stage);
 	return failed;
