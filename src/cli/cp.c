@@ -43,6 +43,16 @@ struct copy {
 	struct tree_note left_out, outward;
 };
 
+/* The last component, without slashes at the end; "" is none. */
+static const char *name_of(struct arena *arena, const char *path)
+{
+	char *copy = arena_text(arena, path);
+	size_t len = strlen(copy);
+	while (len && copy[len - 1] == '/')
+		copy[--len] = 0;
+	return path_basename(copy);
+}
+
 static void parse_place(struct arena *arena, const char *text, struct place *place)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
@@ -53,7 +63,7 @@ static void parse_place(struct arena *arena, const char *text, struct place *pla
 		place->path = colon + 1;
 	}
 	size_t len = strlen(place->path);
-	const char *base = path_basename(place->path);
+	const char *base = name_of(arena, place->path);
 	place->wants_directory = len && place->path[len - 1] == '/';
 	place->is_contents =
 		!strcmp(base, ".") || !strcmp(base, "..") || (place->workspace && !len);
@@ -79,16 +89,6 @@ static int parse_places(struct copy *copy, const text_list *operands, bool json,
 		return fail(err, ERR_INVALID,
 			"- and -o json can't be combined: both write to standard output");
 	return 0;
-}
-
-/* The last component, without slashes at the end; "" is none. */
-static const char *name_of(struct arena *arena, const char *path)
-{
-	char *copy = arena_text(arena, path);
-	size_t len = strlen(copy);
-	while (len && copy[len - 1] == '/')
-		copy[--len] = 0;
-	return path_basename(copy);
 }
 
 static const char *join(struct arena *arena, const char *directory, const char *name)

@@ -99,6 +99,13 @@ def test_a_directory_that_is_there_gets_the_tree_into_it(daemon, workspace, tree
     assert not [name for name in os.listdir(tmp_path / "out") if name.startswith(".carrel")]
 
 
+def test_a_source_that_ends_with_dots_and_a_slash_is_its_contents(daemon, workspace, tmp_path):
+    (tmp_path / "out/in").mkdir(parents=True)
+    sh(daemon, workspace, "mkdir -p below/into")
+    cp(daemon, f"{tmp_path}/out/in/../", f"{workspace}:below/into")
+    assert sh(daemon, workspace, "ls below; ls below/into").stdout == "into\nin\n"
+
+
 def test_standard_streams(daemon, workspace):
     data = os.urandom(1 << 20)
     done = daemon("cp", "-", f"{workspace}:piped", input=data, text=False)
