@@ -104,6 +104,9 @@ static int subscribe(
 		return -1;
 	if (last.data && last.len && (!str_to_u64(last, &s->last) || s->last > INT64_MAX))
 		return fail(err, ERR_INVALID, "Last-Event-ID is not the id of an event");
+	/* `last` is 0 for a client that wants no earlier events. Ids begin far above 1. */
+	if (last.len && !s->last)
+		s->last = 1;
 	call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
 	if (str_is(c->r->method, "HEAD")) {
 		http_end(c->r);

@@ -52,7 +52,7 @@ def test_without_a_body_there_is_one_of_defaults_with_a_name_of_its_own(daemon):
 
 def test_a_name_is_taken_once(daemon):
     with created(daemon, name="once", labels={"context_id": "ctx/1"}) as once:
-        problem(daemon.post("/v1/workspaces", {"name": "once"}), 409, "conflict", "once")
+        problem(daemon.post("/v1/workspaces", {"name": "once"}), 409, "conflict", "once", "choose another name")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "ctx/1"}}), 409, "conflict", "ctx/1")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": "once"}}), 409, "conflict", "'once'", "already the name")
         problem(daemon.post("/v1/workspaces", {"labels": {"context_id": once["id"]}}), 409, "conflict", once["id"])
@@ -418,7 +418,9 @@ def test_events_of_one_workspace_end_with_it(daemon):
         assert events.response.readline() == b"id: 1\n", "who was cut off before the first event knows where to go on"
         missed = next(iter(events))
         assert missed["data"]["type"] == "missed" and missed["data"]["to"] == int(missed["id"])
-    problem(daemon.get("/v1/events?workspace=nobody"), 404, "not_found")
+    with contextlib.closing(Events(daemon, "/v1/events", {"Last-Event-ID": "0"})) as events:
+        assert events.until("workspace.deleted"), "0 is before every event that is kept"
+    problem(daemon.get("/v1/events?workspace=nobody"), 404, "not_found", "GET /v1/workspaces")
     problem(daemon.get("/v1/events", headers={"Last-Event-ID": "x"}), 400, "invalid")
 
 
