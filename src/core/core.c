@@ -326,7 +326,7 @@ int core_find(const struct request *request, struct core *core, const char *text
 	int64_t at_ms;
 	/* What there was of others is none of a bound principal's business either. */
 	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
-		return fail_hint(err, ERR_NOT_FOUND, "carrel ls lists the workspaces",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel ls, or GET /v1/workspaces, lists them",
 			"there is no workspace '%s'", text);
 	char time[32];
 	clock_format(time, at_ms);

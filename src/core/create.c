@@ -172,7 +172,7 @@ static int check_context(
 		other = map_get(&core->ids, str_from(context));
 	if (!other || other == w)
 		return 0;
-	return fail_hint(err, ERR_CONFLICT, "carrel info shows it",
+	return fail_hint(err, ERR_CONFLICT, "choose another value, or use that workspace",
 		"'%s' is already the name, id or context_id of a workspace", context);
 }
 
@@ -182,7 +182,7 @@ static int check_taken(struct core *core, const struct workspace *wanted, struct
 		return fail(err, ERR_CONFLICT, "workspace '%s' already exists", wanted->id);
 	if (wanted->name && (map_get(&core->names, str_from(wanted->name)) ||
 				    map_get(&core->contexts, str_from(wanted->name))))
-		return fail_hint(err, ERR_CONFLICT, "carrel info shows it; choose another name",
+		return fail_hint(err, ERR_CONFLICT, "choose another name, or use that workspace",
 			"workspace '%s' already exists", wanted->name);
 	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
 }

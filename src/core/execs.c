@@ -532,8 +532,8 @@ int exec_find(const struct request *request, struct core *core, const char *id,
 {
 	struct core_exec *e = id_is_valid(id) ? map_get(&core->execs, str_from(id)) : NULL;
 	if (!e || !access_reaches(request, e->workspace))
-		return fail_hint(
-			err, ERR_NOT_FOUND, "carrel ps -a lists them", "there is no exec '%s'", id);
+		return fail_hint(err, ERR_NOT_FOUND, "carrel ps -a, or GET /v1/execs, lists them",
+			"there is no exec '%s'", id);
 	if (access_check(core, request, VERB_EXEC_GET, e->workspace, err))
 		return -1;
 	if (e->record.background && e->record.state == EXEC_RUNNING)

@@ -308,6 +308,6 @@ int files_over_limit(const struct core_workspace *w, struct error *err)
 {
 	char size[16];
 	quantity_format_size(size, w->model.limits.disk_bytes);
-	return fail_hint(err, ERR_LIMIT, "remove files, or make a workspace with a larger --disk",
+	return fail_hint(err, ERR_LIMIT, "remove files, or raise the disk limit of the workspace",
 		"not enough space: the disk limit of workspace '%s' is %s", w->model.name, size);
 }

@@ -18,7 +18,7 @@ const char *const exec_state_names[EXEC_STATE_COUNT + 1] = {
 static int check_user(const char *text, struct error *err)
 {
 	return strcmp(text, "agent") && strcmp(text, "1000")
-		       ? fail_hint(err, ERR_INVALID, "leave the field out",
+		       ? fail_hint(err, ERR_INVALID, "leave it out",
 				 "'%s' is not the sandbox's user, 'agent' (1000)", text)
 		       : 0;
 }

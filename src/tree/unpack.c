@@ -24,7 +24,7 @@ static int charge(struct tree_unpack *unpack, uint64_t bytes, struct error *err)
 {
 	if (bytes > unpack->limit - unpack->bytes)
 		return fail_hint(err, ERR_LIMIT,
-			"remove files, or make a workspace with a larger --disk",
+			"remove files, or raise the disk limit of the workspace",
 			"the archive doesn't fit in the workspace's disk limit, at '%s'",
 			unpack->place.path);
 	unpack->bytes += bytes;

@@ -154,7 +154,7 @@ def test_an_upload_to_tmp_is_none_of_the_disk_limits_business(daemon):
     with created(daemon, limits={"disk": "3M"}) as made:
         for name in ("/tmp/1", "/tmp/2"):
             assert daemon.request("PUT", url(made["id"], name), b"x" * (2 << 20)).status == 201
-        problem(daemon.request("PUT", url(made["id"], "big"), b"x" * (4 << 20)), 507, "limit")
+        problem(daemon.request("PUT", url(made["id"], "big"), b"x" * (4 << 20)), 507, "limit", "raise the disk limit")
         assert daemon.get(f"/v1/workspaces/{made['id']}").json()["disk_usage_bytes"] < 1 << 20
 
 

@@ -16,14 +16,15 @@ void making_refused(const struct making *making, char out[320])
 int making_timeout(struct making *making, struct error *err)
 {
 	uint64_t limit_ms = making->store->config.install_timeout_ms;
+	bool is_whole = limit_ms % 1000 == 0;
 
 	/* A host that can't be reached explains the delay better. */
 	if (making_unreachable(making, err))
 		return -1;
 	fail_hint(err, ERR_LIMIT,
 		"--timeout, or install_timeout in config.yaml, gives it more time",
-		"environment '%s' was not built within %llu s", making->wanted->name,
-		(unsigned long long)(limit_ms / 1000));
+		"environment '%s' was not built within %llu %s", making->wanted->name,
+		(unsigned long long)(is_whole ? limit_ms / 1000 : limit_ms), is_whole ? "s" : "ms");
 	return build_failed(making->problem, BUILD_TIMEOUT, NULL);
 }
 
