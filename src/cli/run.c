@@ -281,8 +281,8 @@ const struct arg_spec cli_run = {
 	.about = "Runs one command in a new sandbox: no network, none of your files, its own "
 		 "processes,\n"
 		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
-		 "command's; 124: a time limit, 137: another limit, 125: carrel itself failed,\n"
-		 "126: not executable, 127: not found.",
+		 "command's; 124: a time limit, 137: another limit, 130: canceled, 125: carrel\n"
+		 "itself failed, 126: not executable, 127: not found.",
 	ARG_TABLE(table),
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
 		    "  carrel run --dir . --timeout 60s -- make test\n"

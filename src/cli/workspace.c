@@ -164,8 +164,8 @@ static int run_create(struct command *command, struct error *err)
 			? progress_kind_for(STDERR_FILENO)
 			: PROGRESS_NONE,
 		STDERR_FILENO);
-	progress_show(&progress, "building_env", 0, 0, 0);
 	remote_catch_interrupts(&command->remote);
+	progress_show(&progress, "building_env", 0, 0, 0);
 	int failed = remote_call_once(&command->remote, "/v1/workspaces", &body,
 		"Carrel-Cancel: disconnect\r\n", &answer, err);
 	progress_finish(&progress);
