@@ -22,7 +22,8 @@ int agent_pack(struct agent_job *job, struct error *err)
 	if (agent_open_to_read(job, true, &fd, err) < 0 || agent_send_part(job, err) < 0)
 		return -1;
 	int failed = tree_pack(&pack, take_fd(&fd), path_basename(job->path), err);
-	/* Whoever reads the archive has its end before core hears of it. */
+	/* Close before replying: the reader of the archive sees its end before core gets the reply.
+	 */
 	fd_close(&job->fd);
 	return failed;
 }
@@ -121,7 +122,7 @@ int agent_unpack(struct agent_job *job, struct error *err)
 	int failed = stage < 0 ? fail_errno(err, "open the directory to unpack in") : 0;
 	failed = failed || agent_send_part(job, err) < 0 || unpack_stream(job, &unpack, err) < 0 ||
 		 put_in_place(job, &unpack, err) < 0;
-	/* Whoever sends the archive learns that nobody reads it any more. */
+	/* The sender of the archive gets EPIPE from now on. */
 	fd_close(&job->fd);
 	job->reply.bytes = unpack.bytes;
 	tree_unpack_done(&unpack);

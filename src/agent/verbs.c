@@ -123,7 +123,8 @@ int agent_open_to_read(
 {
 	struct stat st;
 
-	/* Looked at first: a fifo that is opened wakes whoever waits at its other end. */
+	/* Check the type before opening: opening a fifo wakes a process that waits at its other
+	 * end. */
 	if (stat(job->path, &st) < 0)
 		return fail_errno(err, "'%s'", job->path);
 	if (!is_readable(&st, takes_directory))
