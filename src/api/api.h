@@ -15,8 +15,8 @@ struct api_options {
 	const struct log *log;
 };
 int api_open(const struct api_options *options, struct api **api, struct error *err);
-/* Serves a unix socket, too, which stays the caller's: whoever connects is who its uid says. A peer
- * that core knows not gets 403 `denied` and is closed. */
+/* Also serves a unix socket; the caller keeps the descriptor. Clients are identified by the uid of
+ * the peer: one that core doesn't allow gets 403 `denied`, and its connection is closed. */
 int api_listen_peers(struct api *api, int listener, struct error *err);
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx);
 void api_free(struct api *api);

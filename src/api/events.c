@@ -116,8 +116,8 @@ static int subscribe(
 	c->gone = on_gone;
 	c->writable = on_writable;
 	stream_add(c, &s->stream);
-	/* The head goes out at once, so that the client knows it listens, and with it where: who is
-	 * cut off before the first event misses none by asking again. */
+	/* The head is sent at once, with the current position: a client that is disconnected before
+	 * the first event can resume there without missing one. */
 	char begin[64];
 	str_format(begin, sizeof begin, "id: %llu\n\n",
 		(unsigned long long)(s->last ? s->last : s->journal->next - 1));

@@ -30,7 +30,7 @@ static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 		result_answer(&op->op, e);
 }
 
-/* The client of a foreground exec went: its end is nobody's business any more. */
+/* The client of a foreground exec disconnected: don't report the end of the exec. */
 static void on_foreground_gone(struct call *c)
 {
 	struct exec_operation *op = c->own;
@@ -57,7 +57,7 @@ static void on_writable(struct call *c)
 	exec_pause(op->exec, false);
 }
 
-/* The head and the first event, once: output may come before core has heard that it started. */
+/* Sends the head and the first event, once: output may arrive before core is told of the start. */
 static void begin_events(struct exec_operation *op, struct core_exec *e)
 {
 	static const char headers[] = "Cache-Control: no-store\r\n";
@@ -229,7 +229,7 @@ static void start(struct call *c, struct operation *base)
 	struct exec_spec spec;
 	struct error err;
 
-	/* Who wants to send signals before there is an answer chooses the id. */
+	/* A client that wants to send signals before the response chooses the id itself. */
 	const char *id = call_header(c, "carrel-exec-id");
 	if (id && !base->id[0])
 		str_copy(base->id, sizeof base->id, id);
@@ -239,7 +239,7 @@ static void start(struct call *c, struct operation *base)
 	int failed = call_workspace(c, &w, &err) ||
 		     exec_start(c->request, w, &spec, mode, mode == EXEC_HANDED ? c->r->fds : NULL,
 			     &listener, &op->exec, &err);
-	/* Nobody but the command has them any more: their ends are its ends. */
+	/* Close core's copies of the streams, so that only the command holds them open. */
 	for (int i = 0; i < c->r->fd_count; i++)
 		fd_close(&c->r->fds[i]);
 	/* Who gave a key may come back for the answer: its command isn't ended with the client. */

@@ -14,7 +14,7 @@ static bool must_be_new(struct call *c)
 	return http_header(c->r, "if-none-match").data;
 }
 
-/* A write that doesn't fit is about the disk, whoever set the limit. */
+/* A write that doesn't fit is reported as a full disk, whether a limit or the disk was hit. */
 static void answer_write_error(struct call *c, const struct error *err)
 {
 	if (err->code == ERR_LIMIT)

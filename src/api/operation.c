@@ -24,7 +24,7 @@ struct call *operation_end(struct operation *op)
 	struct call *c = op->call;
 
 	if (c) {
-		c->own = NULL; /* so that nobody is told */
+		c->own = NULL; /* don't report the end */
 		call_let_go(c);
 	}
 	free(op);
@@ -76,7 +76,7 @@ void operation_fail(struct operation *op, const struct error *err)
 
 /* ---- once a key ---- */
 
-/* Somebody else is at it: what this call waits with, in its arena. */
+/* A call that waits for another request with the same key; in the call's arena. */
 struct waiting {
 	struct idempotency_waiter waiter;
 	struct call *call;
@@ -194,7 +194,7 @@ static void on_measured(void *ctx, struct core_workspace *w, const struct error 
 bool call_measure_first(struct call *c, struct core_workspace *w)
 {
 	const char *length = call_header(c, "content-length");
-	uint64_t bytes = 0; /* nobody says how many */
+	uint64_t bytes = 0; /* 0: unknown */
 
 	if (length && (!str_to_u64(str_from(length), &bytes) || !bytes))
 		return false;

@@ -1,5 +1,4 @@
-/* The doors themselves: who may come in, which route it is, what it says, and the line in the log.
- */
+/* The HTTP handler: authentication, finding the route, responding, the access log. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "api/call.h"

@@ -57,7 +57,7 @@ static void on_gone(struct call *c)
 	core_cancel_create(op->w);
 }
 
-/* Nobody knows of a workspace whose client went before the answer was in its hands. */
+/* Removes the workspace if its client disconnected before it received the response. */
 static void on_answered(struct call *c)
 {
 	if (c->is_aborted)
