@@ -20,7 +20,7 @@ enum error_code {
 	ERR_FAILED,	       /* anything else */
 	ERR_COMMAND_NOT_FOUND, /* the command to run isn't there: exit code 127 */
 	ERR_NOT_EXECUTABLE,    /* the command can't be executed: exit code 126 */
-	ERR_CANCELED,	       /* somebody wanted an end of it: exit code 130 */
+	ERR_CANCELED,	       /* canceled by a user or a client: exit code 130 */
 	ERR_CODE_COUNT
 };
 

@@ -16,8 +16,8 @@
 int file_read(int fd, size_t max, struct arena *arena, struct str *text);
 /* Opens `path` (O_NOFOLLOW) and reads it so. */
 int file_read_at(int dir, const char *path, size_t max, struct arena *arena, struct str *text);
-/* Writes the file `name` in dir under a temporary name and renames it, so that nobody sees a part
- * of it. is_synced: its content is on disk before it has the name. */
+/* Writes the file `name` in dir under a temporary name and renames it, so that readers see the old
+ * or the new content. is_synced: the content is on disk before the rename. */
 int file_replace(int dir, const char *name, mode_t mode, struct str text, bool is_synced);
 /* Creates a file that isn't there. */
 int file_create(int dir, const char *path, mode_t mode, struct str text);

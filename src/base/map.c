@@ -37,7 +37,7 @@ static void sip_round(uint64_t v[4])
 	v[2] = rotate(v[2], 32);
 }
 
-/* SipHash-1-3 keyed by the seed: nobody who doesn't know it can choose keys that fall together. */
+/* SipHash-1-3 keyed by the seed: keys that collide can't be chosen without knowing the seed. */
 static size_t hash(const struct map *m, struct str key)
 {
 	uint64_t k0 = m->seed, k1 = ~m->seed;

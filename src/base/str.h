@@ -1,4 +1,4 @@
-/* str.h -- a view of bytes that somebody else owns; not NUL-terminated. */
+/* str.h -- a view of bytes that it doesn't own; not NUL-terminated. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
