@@ -1,6 +1,6 @@
-/* builder.h -- what makes environments (struct builder of envs/build.h) with jobs in sandboxes: how
- * far a build is, events about that, and the end that somebody wants.
- * One in a process: signals are the process's. */
+/* builder.h -- what makes environments (struct builder of envs/build.h) with jobs in sandboxes:
+ * progress, events, and cancellation by signals. At most one per process, since it handles the
+ * process's signals. */
 #pragma once
 #include "build/job.h"
 #include "build/progress.h"

@@ -110,7 +110,7 @@ int build_run(char *const argv[], struct buf *said, int *exit_code, struct error
 	builder_pid = child.pid;
 	pass_signals(old);
 	int failed = said ? read_to_end(child.pipe, said) : 0;
-	fd_close(&child.pipe); /* what it still says is for nobody */
+	fd_close(&child.pipe); /* its further output is discarded */
 	int status = child_wait(&child);
 	restore_signals(old);
 	if (status < 0)
@@ -232,7 +232,8 @@ int build_start_ordered(const struct build_order *order, pid_t *pid, struct erro
 		return error_context(err, "start '%s'", order->carrel);
 	if (child.pid == 0)
 		become_builder(order, argv, env);
-	setpgid(child.pid, child.pid); /* whoever comes first: a signal to the group must find it */
+	setpgid(child.pid, child.pid); /* in parent and child: the group must exist before a signal
+					* is sent to it */
 	*pid = child.pid;
 	return 0;
 }

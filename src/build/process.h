@@ -19,7 +19,7 @@ int build_execute(char *const argv[], struct error *err);
  * are passed on meanwhile: it ends by them, and says so. */
 int build_run(char *const argv[], struct buf *said, int *exit_code, struct error *err);
 
-struct build_order { /* of a client of the daemon: its texts are nobody's but its own */
+struct build_order {		   /* from a client of the daemon */
 	const char *carrel, *home; /* the program, $CARREL_HOME */
 	const char *package_id;
 	const char *python; /* a version, or "" */
