@@ -50,8 +50,8 @@ static int open_lock(const struct home *home, int *fd, struct error *err)
 	return daemon_open_file(home, "lock", O_RDWR | O_CREAT, fd, err);
 }
 
-/* Whose it is: *held is false when it is nobody's; pid 0 when that process isn't of our pid
- * namespace. */
+/* Finds the process that holds the lock: *held is false when none does; *pid is 0 when it is in
+ * another pid namespace. */
 static int find_holder(int lock, bool *held, pid_t *pid, struct error *err)
 {
 	struct flock found = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -271,7 +271,7 @@ static bool is_held(const struct home *home)
 	       (!socket[0] || !strcmp(socket, own));
 }
 
-/* Somebody else's daemon that is coming up is as good as ours; one that is ending makes room. */
+/* A daemon that another process starts meanwhile will do; one that is ending is waited for. */
 static int start(const struct home *home, struct client *client, struct error *err)
 {
 	uint64_t end_ms = clock_monotonic_ms() + START_WAIT_MS;
@@ -389,7 +389,7 @@ int listen_take(struct listener *listener, struct error *err)
 	return 1;
 }
 
-/* Whether somebody listens there; -1. */
+/* 1: a process listens there, 0: none does, -1. */
 static int is_live(int dir, const char *name, const char *path, struct error *err)
 {
 	struct sockaddr_un address;

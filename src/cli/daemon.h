@@ -1,7 +1,7 @@
 /* daemon.h -- the daemon of a home: found, started as tmux does, stopped.
- * 1. Whoever serves a home holds a lock on <home>/run/lock, which the kernel frees when that
- * process ends, however it ended; the file's text names pid and socket. A socket without the lock
- * is stale.
+ * 1. The process that serves a home holds a lock on <home>/run/lock, which the kernel frees when
+ * that process ends, however it ended; the file's text names pid and socket. A socket without the
+ * lock is stale.
  * 2. The socket is replaced under the lock only; a daemon is started by a command under the lock of
  * <home>/run/start, so that ten commands at once start one. */
 #pragma once
@@ -15,13 +15,13 @@
 
 #define DAEMON_SOCKET "run/carrel.sock" /* below the home */
 
-/* Connects to the daemon. host: NULL (the home's own), "unix:PATH" or a path. When nobody listens,
- * host is NULL and may_start: starts `carrel serve --background` and connects to it; its failure is
- * told by the last line of its log. client_done follows on success.
- * ERR_UNAVAILABLE: nobody listens there (the hint says what to do), or it doesn't come up. */
+/* Connects to the daemon. host: NULL (the home's own), "unix:PATH" or a path. If no daemon listens,
+ * host is NULL and may_start is set, starts `carrel serve --background` and connects to it; on
+ * failure the error has the last line of its log. client_done follows on success. ERR_UNAVAILABLE:
+ * no daemon listens there (the hint says what to do), or it doesn't start. */
 int daemon_connect(struct client *client, const char *host, bool may_start, struct error *err);
 
-/* Opens run/NAME of the home with the rights of its owner; a file that is made is his (0600). */
+/* Opens run/NAME of the home with the rights of its owner, who also owns a new file (0600). */
 int daemon_open_file(
 	const struct home *home, const char *name, int flags, int *fd, struct error *err);
 /* The lock of a home: held by *lock as long as that is open. ERR_CONFLICT: a daemon has it; the
@@ -55,8 +55,7 @@ int listen_parse(const char *text, struct arena *arena, const char **path, struc
  * when there is none, -1. */
 int listen_take(struct listener *listener, struct error *err);
 /* Listens at `path`, or at the home's own place when that is NULL; mode 0600. Call it under the
- * home's lock: a socket that nobody listens on is replaced. ERR_CONFLICT: there is something else.
- */
+ * home's lock: a stale socket is replaced. ERR_CONFLICT: the path is taken by another file. */
 int listen_open(
 	const struct home *home, const char *path, struct listener *listener, struct error *err);
 /* Removes the socket if we made it. */

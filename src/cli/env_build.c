@@ -154,7 +154,7 @@ int env_options_fill(const struct options *options, const char *package_id, stru
 	return 0;
 }
 
-/* The command line of carrel-build for a command of ours. */
+/* The command line of carrel-build that corresponds to this command. */
 static char **make_argv(const struct arg_spec *spec, const struct options *options,
 	const text_list *operands, struct arena *arena)
 {
@@ -205,7 +205,7 @@ static int build(struct command *command, const struct options *options, const c
 	return env_read(&command->store, name, arena, &ensured->meta, err);
 }
 
-/* Somebody's environment goes for the sake of this one: that isn't done in silence. */
+/* Tells the user which environment was evicted to make room for this one. */
 static void say_evicted(const char *name, const char *limit)
 {
 	bool has_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;

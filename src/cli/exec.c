@@ -29,7 +29,7 @@
 
 #define ANSWER_MAX 65536
 #define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
-#define DRAIN_MS 3000  /* after a limit: for output that nobody reads */
+#define DRAIN_MS 3000  /* after a limit: how long to wait for a slow reader of the output */
 
 static const char gone[] = "the daemon ended, and the command with it";
 
@@ -264,7 +264,7 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	on_failure(a, &err);
 }
 
-/* reason: NULL, or what of ours ends it. */
+/* reason: the limit enforced here that ends the exec, or NULL. */
 static int send_signal(struct attached *a, int signo, const char *reason, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
@@ -311,7 +311,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 			loop_stop(loop);
 		return;
 	}
-	if (signo == SIGCONT) /* perhaps after a stop that nobody can catch */
+	if (signo == SIGCONT) /* perhaps after a SIGSTOP */
 		streams_continue(&a->streams);
 	if (signo == SIGWINCH)
 		streams_resize(&a->streams);
@@ -395,10 +395,10 @@ static int attach(
 	id_make(a.id);
 	buf_init(&a.answer, ANSWER_MAX);
 	const struct streams_kind kind = choose_streams(call);
-	/* Nobody types: what reads there is at its end at once. */
+	/* Without -i the terminal has no input: reads get end of file at once. */
 	if (call->tty && !call->interactive && replace_stdin(err))
 		return -1;
-	/* Writing where nobody reads is an error code here. */
+	/* Writes to a closed pipe fail with EPIPE instead. */
 	signal(SIGPIPE, SIG_IGN);
 	int failed = streams_prepare(&a.streams, &kind, &call->io, err) || begin(&a, err) ||
 		     loop_run(a.loop, err);
@@ -442,7 +442,7 @@ static void print_terminal(struct json *j)
 		if (!pty_get_size(i, &size, &err))
 			break;
 	json_bool(j, "tty", true);
-	/* A terminal that nobody looks at may have none: then it is the daemon's default. */
+	/* A terminal may have no size: the daemon then uses its default. */
 	if (!size.rows || !size.columns)
 		return;
 	json_u64(j, "rows", size.rows);

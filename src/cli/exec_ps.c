@@ -136,7 +136,7 @@ const struct arg_spec cli_ps = {
 	.run = run_ps,
 };
 
-/* By number, or by a name that kill(1) takes; SIGRTMIN and the like are no use to anybody here. */
+/* By number, or by a name that kill(1) takes; real-time signals are not supported. */
 static int parse_signal(const char *text, int *number, struct error *err)
 {
 	/* In the order of their numbers, from 1. */

@@ -14,8 +14,8 @@ struct remote {
 	const char *host; /* --host, or NULL */
 	bool was_lost;	  /* and connected again */
 };
-/* Connects to the daemon, which is started when it is this home's own and nobody listens; nothing
- * when it is connected. The calls below do it by themselves. */
+/* Connects to the daemon unless connected; starts the daemon of this home if it isn't running. The
+ * calls below do this themselves. */
 int remote_open(struct remote *remote, struct error *err);
 void remote_close(struct remote *remote);
 

@@ -73,7 +73,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	const char *log = server->options->log_format, *level = server->options->log_level;
 	struct log_losses losses = { 0 };
 	struct config config;
-	/* The configuration first: nobody may connect to a daemon that then doesn't start. */
+	/* Check the configuration before listening: clients must not connect to a daemon that then
+	 * fails to start. */
 	if (find_programs(self, carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err) ||
 		open_server(server, err))

@@ -59,7 +59,7 @@ int pack_finish(struct pack *pack, struct tree_note *left_out, struct error *err
 {
 	struct report report = { 0 };
 	*left_out = (struct tree_note){ 0 };
-	/* Whoever is still writing has no reader any more. */
+	/* A process that is still writing gets EPIPE from now on. */
 	fd_close(&pack->archive);
 	if (pack->child.pid < 0)
 		return 0;
