@@ -187,8 +187,9 @@ static struct str unread(const struct client *client)
 	return (struct str){ client->in.data + client->in_at, client->in.len - client->in_at };
 }
 
-/* Descriptors under way are counted for a user, and a sandbox of a plain user's is one of his: it
- * may have more of them than our limit allows. false: there is no more to be had. */
+/* The kernel counts descriptors in flight per user (against RLIMIT_NOFILE), and a plain user's
+ * sandboxes run as that user: they may have more in flight than this process's limit allows. false:
+ * the limit can't be raised further. */
 static bool raise_limit(void)
 {
 	struct rlimit limit;

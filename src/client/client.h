@@ -19,7 +19,7 @@ struct client {
 	int socket;		 /* or -1 */
 	const char *host;	 /* its path, for messages */
 	int fds[CLIENT_FDS_MAX]; /* that came with the response: taken by take_fd, else closed at
-			     the next request or client_done */
+				  * the next request or client_done */
 	int fd_count;
 	bool is_started_here; /* by this call, as tmux does */
 	bool is_lost;	      /* the connection ended before the last answer did */
@@ -31,8 +31,8 @@ struct client {
 	bool is_used; /* a response isn't read to its end, or was the connection's last: the next
 			 request needs another one */
 };
-/* host: NULL (the home's run/carrel.sock), "unix:PATH" or a path. ERR_UNAVAILABLE: nobody listens
- * there. On success client_done follows. */
+/* host: NULL (the home's run/carrel.sock), "unix:PATH" or a path. ERR_UNAVAILABLE: no daemon
+ * listens there. On success client_done follows. */
 int client_connect(struct client *client, const char *host, struct error *err);
 void client_done(struct client *client);
 
@@ -67,8 +67,8 @@ struct client_response {
 	uint64_t left;
 	struct http1_chunks chunks;
 };
-/* Sends and reads the head of the answer. Then client_read until it returns 0. Interrupted calls go
- * on: who waits for something else too polls client->socket, and client_read blocks only when
+/* Sends and reads the head of the answer. Then client_read until it returns 0. Calls are restarted
+ * after EINTR: to wait for other events too, poll client->socket; client_read blocks only when
  * client_has_input is false. */
 int client_begin(struct client *client, const struct client_request *request, struct arena *arena,
 	struct client_response *response, struct error *err);
