@@ -279,7 +279,7 @@ static void lose_call(struct agent *agent, const struct error *err)
 		fail_later(call, err);
 }
 
-/* It can't be believed, or doesn't answer. */
+/* Ends an agent that violated the protocol or timed out. */
 static void give_up(struct agent *agent, const struct error *err)
 {
 	struct core_workspace *w = agent->w;
@@ -356,8 +356,8 @@ int agents_open(struct core *core, struct error *err)
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	auto_close int fd = memfd_create_program("carrel-files");
 
-	/* Nobody may read it: so that no process of its own uid may look into the agent, from its
-	 * first instruction on. */
+	/* Without read permission on the program, a process of the same uid can't trace or inspect
+	 * the agent, from its first instruction on. */
 	if (fd < 0 || fd_write_full(fd, agent_image, agent_image_len) != (ssize_t)agent_image_len ||
 		fchmod(fd, 0111) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return fail_errno(err, "make a memfd for the file agent");
@@ -412,7 +412,7 @@ static int start_agent(struct core_workspace *w, struct agent **started, struct 
 	return -1;
 }
 
-/* ---- who does what ---- */
+/* ---- assigning calls to agents ---- */
 
 static void on_awake(void *ctx, struct core_workspace *w, const struct error *err)
 {
@@ -547,7 +547,7 @@ static int check_fd(const struct agent_call *call, int fd, struct error *err)
 	return 0;
 }
 
-/* The whole answer is there; fd is taken. false: the agent isn't to be believed. */
+/* Handles a complete reply; takes ownership of fd. false: the agent violated the protocol. */
 static bool take_answer(struct agent *agent, const struct agent_reply *reply, int fd)
 {
 	struct agent_call *call = agent->call;
@@ -579,7 +579,7 @@ static bool take_answer(struct agent *agent, const struct agent_reply *reply, in
 	return true;
 }
 
-/* One packet; false: the agent isn't to be believed. */
+/* Handles one packet. false: the agent violated the protocol. */
 static bool take_packet(struct agent *agent, const char *data, size_t len, int fd)
 {
 	struct agent_call *call = agent->call;

@@ -34,8 +34,8 @@ struct agent_call *agent_ask(
 /* One that can't be made: done gets the error at the next turn of the loop. Holds w until then. */
 struct agent_call *agent_refuse(
 	struct core_workspace *w, const struct error *err, agent_answer_fn *done, void *ctx);
-/* Nobody wants it any more: it is not sent if it wasn't yet; UNPACK: nothing is to be moved into
- * place. done is called as ever. */
+/* Cancels a call: it is not sent if it wasn't yet; a running UNPACK moves nothing into place. done
+ * is called as usual. */
 void agent_cancel(struct agent_call *call);
 
 /* ---- for init_connection.c, execs.c, lifetimes.c ---- */
@@ -52,6 +52,6 @@ void agents_gone(struct core_workspace *w);
 unsigned agents_count(const struct core_workspace *w, uint64_t pid);
 /* Requests that wait for the sandbox to come up: 0 or 1. */
 unsigned agents_waking(const struct core_workspace *w);
-void agents_free(struct core_workspace *w); /* nobody is called any more */
+void agents_free(struct core_workspace *w); /* without calling any callback */
 int agents_open(struct core *core, struct error *err);
 void agents_done(struct core *core);

@@ -28,7 +28,7 @@ int core_check_ready(struct core *core, struct error *err)
 
 /* ---- environments ---- */
 
-/* As `carrel env ls -o json` has it, without what is the host's business. */
+/* As `carrel env ls -o json`, without fields that concern only the host. */
 static void print_environment(struct json *j, const struct env_row *row)
 {
 	const struct env_meta *meta = &row->meta;

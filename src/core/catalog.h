@@ -1,5 +1,5 @@
-/* catalog.h -- what there is besides workspaces and execs, for whoever shows it: environments,
- * levels of the launcher's pools, whether core is well. */
+/* catalog.h -- read-only views besides workspaces and execs: environments, levels of the launcher's
+ * pools, the health of core. */
 #pragma once
 #include "base/arena.h"
 #include "base/buf.h"

@@ -324,7 +324,7 @@ int core_find(const struct request *request, struct core *core, const char *text
 	auto_arena struct arena arena = { 0 };
 	const char *why;
 	int64_t at_ms;
-	/* What there was of others is none of a bound principal's business either. */
+	/* A bound principal must not learn of removed workspaces of others either. */
 	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
 		return fail_hint(err, ERR_NOT_FOUND, "carrel ls, or GET /v1/workspaces, lists them",
 			"there is no workspace '%s'", text);

@@ -31,7 +31,7 @@ struct core_options {
 	const char *store_url; /* as in store/store.h */
 	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
 	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
-	uid_t allowed_uids[CORE_UIDS_MAX]; /* who may ask, of the peers of a unix socket */
+	uid_t allowed_uids[CORE_UIDS_MAX]; /* uids of peers of the unix socket that are allowed */
 	int allowed_uid_count;
 	bool keeps_spare;     /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool landlock_writes; /* in sandboxes Landlock judges no reading; for what is shown */
@@ -63,10 +63,10 @@ typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct
  * Returns what is being made, until done is called; NULL when it is refused. */
 core_verb struct core_workspace *core_create(const struct request *request, struct core *core,
 	const struct workspace *wanted, core_workspace_fn *done, void *ctx);
-/* Nobody wants what is being made any more: done gets ERR_CANCELED, and nothing is left. */
+/* Cancels a creation in progress: done gets ERR_CANCELED, and the workspace is removed. */
 void core_cancel_create(struct core_workspace *w);
-/* The answer to its creation did not reach the client, so that nobody knows of it: removed. Not
- * when core is stopping, which cuts connections itself. */
+/* Removes a workspace whose creation was not acknowledged to the client. Does nothing while core is
+ * stopping, since that cuts connections itself. */
 core_verb void core_cancel_created(
 	const struct request *request, struct core *core, const char *id);
 /* Ends what runs in it and removes all of it; `why` ("removed", "expired" …) is what core_find says
@@ -85,8 +85,8 @@ struct core_filter {
 	const char *cursor;
 	size_t limit;
 };
-/* Calls fn for at most filter->limit; *next is the cursor for more, or "". ERR_INVALID: a cursor
- * that is none. */
+/* Calls fn for at most filter->limit; *next is the cursor for more, or "". ERR_INVALID: an invalid
+ * cursor. */
 core_verb int core_list(const struct request *request, struct core *core,
 	const struct core_filter *filter, void (*fn)(void *ctx, struct core_workspace *w),
 	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err);
@@ -102,7 +102,7 @@ void core_release(struct core_workspace *w);
  * NULL) is called then. */
 core_verb void core_measure(const struct request *request, struct core_workspace *w,
 	core_workspace_fn *done, void *ctx);
-/* Whether `bytes` more (0: nobody knows how many) may not fit by the last measurement, and commands
+/* Whether `bytes` more (0: an unknown number) may not fit by the last measurement, and commands
  * have run since. */
 bool core_must_measure(const struct core_workspace *w, uint64_t bytes);
 

@@ -1,6 +1,6 @@
-/* create.c -- a workspace comes to be: name taken, environment there, limit set, tree on disk, row
- * in the store; then it is ready, and somebody is told. A step that fails takes back those before
- * it. */
+/* create.c -- creates a workspace: reserves its name, gets its environment, sets limits, makes its
+ * tree, writes its row; then it is ready, and the caller is told. A step that fails undoes those
+ * before it. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
@@ -62,7 +62,7 @@ static void undo(struct creation *creation, const struct error *err)
 	struct error why = *err;
 	if (creation->w->sandbox.state == SANDBOX_NONE)
 		tree_discard(creation->w->core, creation->w->model.id, &ignored);
-	if (why.code == ERR_DENIED) /* a home that takes no writes is no fault of who asked */
+	if (why.code == ERR_DENIED) /* a read-only home isn't the client's fault */
 		why.code = ERR_UNAVAILABLE;
 	finish(creation, false, &why);
 }
@@ -221,8 +221,8 @@ static struct core_workspace *find_being_made(struct core *core, const struct wo
 	return NULL;
 }
 
-/* Who is told that it is there finds it: not before its row is on disk. For a build, which takes
- * minutes, nobody is kept waiting. */
+/* A conflict is reported after the row of the other workspace is on disk, so that the client can
+ * find it; at once if that workspace waits for a build, which takes minutes. */
 static void refuse(struct core *core, const struct workspace *wanted, core_workspace_fn *done,
 	void *ctx, const struct error *err)
 {

@@ -30,8 +30,8 @@ static void keep(struct core_exec *e)
 	}
 }
 
-/* The end is on disk: init may forget it. When it could not be written, init keeps it: the next
- * core hears of it again. */
+/* The end is on disk: init may forget it. If it could not be written, init keeps it and reports it
+ * again to the next core. */
 static void on_stored(void *ctx, const struct error *err)
 {
 	struct core_exec *e = ctx;
@@ -41,7 +41,7 @@ static void on_stored(void *ctx, const struct error *err)
 	if (err)
 		log_record(&core->log, LOG_LEVEL_ERROR, "the end of an exec could not be recorded",
 			"exec", e->record.id, "error", err->text, NULL);
-	/* The sandbox may be another one by now, which has never heard of it, and will say so. */
+	/* The sandbox may be a new one by now, whose init refuses the unknown number. */
 	if (w && e->is_unacknowledged && w->sandbox.connection &&
 		w->sandbox.connection->unacknowledged) {
 		w->sandbox.connection->unacknowledged--;

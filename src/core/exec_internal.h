@@ -42,7 +42,7 @@ struct core_exec {
 	struct core *core;
 	struct core_workspace *workspace;
 	enum exec_mode mode;
-	struct exec_listener listener; /* ended NULL: nobody listens any more */
+	struct exec_listener listener; /* ended NULL: no listener */
 	struct exec_captured captured; /* EXEC_CAPTURED */
 	int terminal;		       /* master of its pty, or -1 */
 	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
@@ -89,7 +89,7 @@ struct core_exec {
 	/* background */
 	int spool;	   /* terminal: where its output goes, or -1 */
 	int watches[2];	   /* of inotify, or -1 */
-	bool is_closed[2]; /* nobody writes it any more */
+	bool is_closed[2]; /* no writer is left */
 	bool is_spool_watched, is_news;
 	bool is_polled;		 /* inotify can't watch it */
 	uint64_t spool_bytes;	 /* at the last look */
@@ -200,7 +200,8 @@ void connection_withdraw(struct core_workspace *w, const void *whose);
 /* The same for a file agent. */
 int connection_spawn_agent(struct core_workspace *w, struct agent *agent, struct error *err);
 void connection_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
-/* init can't be believed, or reached: the sandbox is ended, and `why` is in every record. */
+/* init violated the protocol or can't be reached: ends the sandbox; every record of its execs gets
+ * `why`. */
 void connection_break(struct core_workspace *w, enum reason reason, const char *why);
 
 /* ---- exec_streams.c ---- */
@@ -221,7 +222,7 @@ void streams_close(struct core_exec *e);
 int spool_open(struct core_exec *e, struct error *err);
 void spool_watch(struct core_exec *e);
 void spool_unwatch(struct core_exec *e);
-/* Nobody writes it any more. */
+/* Call it when the spool has no writer left. */
 void spool_settle(struct core_exec *e);
 /* Bytes in it, into the record. */
 void spool_measure(struct core_exec *e);

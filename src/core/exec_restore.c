@@ -29,7 +29,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 	struct core_exec *e;
 	size_t at = 0;
 	if (connection)
-		connection->is_broken = true; /* nobody is spoken to any more */
+		connection->is_broken = true; /* send nothing more to init */
 	while ((e = sandbox->execs)) {
 		if (e->stage == STAGE_WAITING) { /* for room in init's socket */
 			exec_again(e);
@@ -48,7 +48,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 		exec_go_on_ending(e);
 	}
 	agents_gone(w);
-	/* Nobody is left to write. */
+	/* No writers are left. */
 	while ((e = map_next(&w->core->execs, &at)))
 		if (e->workspace == w && e->is_spool_watched)
 			spool_settle(e);
@@ -102,7 +102,7 @@ static void settle(struct core_exec *e)
 	exec_lost(e, REASON_CANCELED, unknown_end);
 }
 
-/* Everything that ran is known now: the adopted inits are heard, and asked what they have. */
+/* All execs are loaded: starts reading from the adopted inits, and asks each for its execs. */
 static void listen_to_adopted(struct core *core)
 {
 	struct core_workspace *older;

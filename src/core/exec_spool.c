@@ -116,7 +116,7 @@ int exec_open_output(
 		return fail(err, ERR_NOT_FOUND, "no %s is kept of exec '%s'",
 			stream == 2 ? "stderr" : "stdout", e->record.id);
 	name_of(e->record.id, stream - 1, name);
-	/* O_NONBLOCK: whoever writes it may hold a lease on it, and open would wait for that. */
+	/* O_NONBLOCK: a writer may hold a lease on the file, and open would block on it. */
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 	int got = openat(spool, name, flags);
 	/* A command of our own uid can change the mode of what it writes to. */
@@ -272,7 +272,7 @@ static bool add_watches(struct core_exec *e)
 	return true;
 }
 
-/* By name: a descriptor of ours that is closed would look like the end of a writer. */
+/* Truncates by path: closing a descriptor of this process would look like the exit of a writer. */
 static void cut(struct core_exec *e)
 {
 	uint64_t left = e->record.output_cap_bytes;
@@ -325,7 +325,7 @@ static void look_at_size(struct core_exec *e)
 		stop_writing(e);
 }
 
-/* Nothing may come after telling the followers: whoever ends may do so there. */
+/* Notify followers last: a follower may end the exec there. */
 static void on_look(struct loop *loop, void *ctx)
 {
 	struct core_exec *e = ctx;
@@ -370,7 +370,7 @@ void spool_settle(struct core_exec *e)
 void spool_end(struct core_exec *e)
 {
 	if (!e->record.tty) {
-		/* Nobody has looked since it went over. */
+		/* The limit was exceeded since the last look. */
 		if (is_over(e, size_of(e))) {
 			cut(e);
 			if (!e->limit)
@@ -405,7 +405,7 @@ void spool_trim(struct core_workspace *w)
 			texts += e->texts_bytes;
 		}
 	qsort(ended, count, sizeof *ended, compare_oldest);
-	/* The newest stays in any case: somebody waits for it. */
+	/* Always keep the newest: a client may be waiting for it. */
 	for (; first + 1 < count &&
 		(count - first > KEPT_COUNT || bytes > KEPT_BYTES || texts > KEPT_TEXTS_BYTES);
 		first++) {

@@ -1,8 +1,8 @@
 /* exec_streams.c -- what goes in and out of an exec: pipes, its terminal, descriptors of others.
  *
- * Wake-ups are what a short exec costs. So a captured one isn't watched at first: what it writes
- * waits in the pipe for its exit, which is heard on init's socket. One that runs longer is watched,
- * since it could fill a pipe, and rests after each look: thousands of small writes are few reads.
+ * Wake-ups are what a short exec costs. So a captured one isn't watched at first: its output stays
+ * in the pipe until init reports its exit. One that runs longer is watched, since it could fill a
+ * pipe, and rests after each look: thousands of small writes are few reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -188,7 +188,7 @@ static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
 		return;
 	size_t got = take(e, stream, EXEC_READ_SIZE);
 	if (!got && (events & (EPOLLHUP | EPOLLERR))) {
-		/* We hold the other end open: somebody made it say so all the same. */
+		/* Core holds the other end open, so the hang-up isn't real: stop watching. */
 		watch_fd(e, fd, &e->streams[stream].events, 0, on_stream);
 		return;
 	}
@@ -299,7 +299,7 @@ static void write_rest(struct core_exec *e)
 		ssize_t written = write(stdin_of(e), e->stdin_rest.data, e->stdin_rest.len);
 		if (written < 0 && errno == EAGAIN)
 			return;
-		if (written < 0) { /* nobody reads it */
+		if (written < 0) { /* the reader is gone */
 			e->stdin_rest.len = 0;
 			break;
 		}

@@ -225,7 +225,8 @@ static int check_env(const pair_list *env, struct error *err)
 	return 0;
 }
 
-/* One that the caller chose. init knows it by its beginning, which must be nobody else's. */
+/* Checks an id that the caller chose. init identifies an exec by the first digits of its id, so
+ * they must be unique in the sandbox. */
 static int check_id(struct core_workspace *w, const char *id, struct error *err)
 {
 	bool is_taken = map_get(&w->core->execs, str_from(id)) != NULL;
@@ -287,7 +288,8 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 		.tty = spec->tty || mode == EXEC_HANDED_PTY,
 		.started_ms = clock_now_ms(),
 		.timeout_ms = first_of(spec->timeout_ms, limits->timeout_ms,
-			/* Whoever has the streams in hand ends it, as with `carrel run`. */
+			/* The client that holds the streams enforces the timeout, as with `carrel
+			 * run`. */
 			spec->background || exec_is_handed(mode) ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
 		.cpu_time_ms = first_of(spec->cpu_time_ms, limits->cpu_time_ms, 0),
 		.output_cap_bytes = first_of(spec->output_bytes, limits->output_bytes,
@@ -508,7 +510,8 @@ void exec_kill(struct core_exec *e, enum reason reason)
 	if (exec_has_exited(e))
 		return;
 	send_kill(e);
-	/* What left its process group goes too, if it can be nobody else's. */
+	/* Also kill processes that left the process group, if no other exec can have started them.
+	 */
 	if (w->sandbox.exec_count == 1)
 		connection_send(w, INIT_SIGNAL, 0, SIGKILL);
 }

@@ -74,7 +74,7 @@ const char *exec_limiter(const struct core_exec *exec);
 int exec_terminal(const struct core_exec *exec);
 /* In `ended`: what was captured; it stays the exec's. */
 const struct exec_captured *exec_captured_of(const struct core_exec *exec);
-/* In `ended`: moves what was captured to the caller, who calls exec_captured_done. */
+/* In `ended`: moves the captured output to the caller, who calls exec_captured_done. */
 struct exec_captured exec_take_captured(struct core_exec *exec);
 /* ERR_NOT_FOUND: unknown (or ended long ago). */
 core_verb int exec_find(const struct request *request, struct core *core, const char *id,
@@ -82,8 +82,9 @@ core_verb int exec_find(const struct request *request, struct core *core, const 
 /* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */
 core_verb int exec_signal(
 	const struct request *request, struct core_exec *exec, int signo, struct error *err);
-/* The same with SIGKILL, by whoever handed in its streams and keeps the limit `reason` himself: it
- * is what the record says. ERR_INVALID: another signal, or streams that are core's. */
+/* The same with SIGKILL, for a client that handed in the streams and enforces the limit `reason`
+ * itself: the exec's record gets that reason. ERR_INVALID: another signal, or streams that are
+ * core's. */
 core_verb int exec_end_for(const struct request *request, struct core_exec *exec, int signo,
 	enum reason reason, struct error *err);
 /* data may be taken in part: *taken; then wait for room with exec_await_stdin. end: close stdin

@@ -72,7 +72,7 @@ static const char *name_of(const char *clean)
 	return strcmp(clean, "/") == 0 ? clean : path_basename(clean);
 }
 
-/* -- answers: from a process that is not believed -- */
+/* -- replies, which come from an untrusted process -- */
 
 static bool is_text(struct str text)
 {

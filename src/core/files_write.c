@@ -1,5 +1,5 @@
-/* files_write.c -- a file comes in: an agent makes it, without a name; core writes it; an agent
- * gives it its name, or copies it when that is on a tmpfs. One that nobody finishes is gone with
+/* files_write.c -- writing a file: an agent creates it without a name, core writes it, an agent
+ * links it at its path, or copies it when the path is on a tmpfs. An unfinished file vanishes with
  * its last descriptor. */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,7 +69,7 @@ static bool is_counted(const struct file_write *write)
 }
 
 /* What is written to a tmpfs counts as memory of the process that writes it, and this one has no
- * limit: it goes to a file of ours, which an agent copies. */
+ * limit: core writes to a file outside, which an agent copies. */
 static int write_outside(struct file_write *write, struct error *err)
 {
 	const struct limits *limits = &write->w->model.limits;

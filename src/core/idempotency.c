@@ -35,7 +35,7 @@ void idempotency_done(struct idempotency *all)
 {
 	struct idempotency_entry *entry;
 
-	/* Who waits for a commit has had it then: an object's row, and then the answer's. */
+	/* Each flush may queue another write: the object's row, then the row of its answer. */
 	for (int i = 0; i < 3; i++)
 		store_flush(all->core->store);
 	for (size_t at = 0; (entry = map_next(&all->running, &at));) {
@@ -166,7 +166,7 @@ void idempotency_end(struct idempotency_entry *entry, const struct idempotency_a
 	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, on_put, entry);
 }
 
-/* Until the row says so, too, whoever asks for the key waits: the row is what he would find. */
+/* Requests with the same key wait until the row is committed, since they would find the old row. */
 void idempotency_free(struct idempotency_entry *entry)
 {
 	put_begun(entry, "", on_freed, entry);

@@ -38,7 +38,7 @@ enum idempotency_is {
 	IDEMPOTENCY_WAIT,  /* waiter is called */
 };
 void idempotency_init(struct idempotency *all, struct core *core);
-/* After the requests: nobody waits any more. Flushes the store. */
+/* Call it after the requests have ended, so that none waits. Flushes the store. */
 void idempotency_done(struct idempotency *all);
 /* `what`: "POST /v1/workspaces". An enum idempotency_is, or -1: ERR_CONFLICT, the key was used
  * with another body. */
@@ -46,8 +46,8 @@ int idempotency_begin(struct idempotency *all, const struct request *request, co
 	const char *key, struct str body, struct arena *arena, struct idempotency_waiter *waiter,
 	struct idempotency_entry **entry, char id[ID_LEN + 1], struct idempotency_answer *answer,
 	struct error *err);
-/* What was answered (2xx, copied), or NULL: it failed. The entry is not the caller's any more; who
- * waits is told, from here or when it is committed. */
+/* What was answered (2xx, copied), or NULL: it failed. The entry isn't the caller's any more;
+ * waiting requests are answered, from here or after the commit. */
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer);
 /* It failed before it did anything: the next one with the key begins anew, with another id. */
 void idempotency_free(struct idempotency_entry *entry);

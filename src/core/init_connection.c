@@ -11,7 +11,7 @@
 #include "plan/plan.h"
 #include "sandbox/init_client.h"
 
-#define REPLIES_A_TURN 256 /* whoever has more to say lets others speak first */
+#define REPLIES_A_TURN 256 /* then other connections get their turn */
 #define TERM_DEFAULT "TERM=xterm-256color"
 
 /* ---- the environment of commands ---- */
@@ -138,7 +138,7 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 	return init_client_spawn(w->sandbox.view.init, e->number, &what, e->fds, err);
 }
 
-/* init is no more, which is heard when all it said has been. */
+/* init has died. The end of the connection is handled after all its messages were read. */
 static bool is_lost(const struct error *err)
 {
 	return err->sys_errno == EPIPE || err->sys_errno == ECONNRESET ||
@@ -211,7 +211,7 @@ void connection_send(struct core_workspace *w, enum init_type type, uint64_t id,
 	connection->stats_due += type == INIT_STATS;
 	if (connection->queue || (send_small(w, &message, &err) && err.sys_errno == EAGAIN))
 		enqueue(connection, message);
-	/* Any other failure is the end of the connection, which is heard as such. */
+	/* Any other failure ends the connection, which on_hang_up handles. */
 }
 
 /* Sends what waits, as far as there is room. */
@@ -279,7 +279,7 @@ static void on_exited(struct core_workspace *w, const struct init_reply *reply)
 {
 	struct core_exec *e = find_exec(w, reply->id);
 	if (!e && w->sandbox.connection->is_adopted)
-		connection_send(w, INIT_ACK, reply->id, 0); /* of a core that is no more */
+		connection_send(w, INIT_ACK, reply->id, 0); /* started by an earlier core */
 	else if (!e || e->stage == STAGE_STARTING)
 		lie(w, "reports the end of an unknown exec", reply);
 	else {
@@ -294,8 +294,8 @@ static bool has_started(const struct core_exec *e)
 	return wants_started(e) && e->stage != STAGE_STARTING;
 }
 
-/* A signal or an acknowledgement that came too late refuses nothing that matters; EPERM: an init
- * that isn't PID 1 signals nobody else. */
+/* The refusal of a signal or an acknowledgement that came too late is ignored. EPERM: an init that
+ * isn't PID 1 signals no other process. */
 static bool is_late(const struct init_reply *reply)
 {
 	return reply->type == INIT_REFUSED && (reply->value == ESRCH || reply->value == EPERM);
@@ -390,7 +390,7 @@ static void on_reply(struct core_workspace *w, const struct init_reply *reply)
 	}
 }
 
-/* Nobody closes this socket but an init that dies, or one that took another master. */
+/* Hang-up: init has died, or has accepted another master. */
 static void on_hang_up(struct core_workspace *w)
 {
 	connection_break(w, watch_is_out_of_memory(w) ? REASON_MEMORY_LIMIT : REASON_CANCELED,

@@ -31,7 +31,7 @@ struct principal {
 };
 struct request {
 	const struct principal *principal;
-	const char *id; /* for the log and the launcher; "" is none */
+	const char *id; /* for the log and the launcher; "": none */
 	enum door door;
 	uint64_t deadline_ms; /* monotonic; 0: none. Nothing is begun after it */
 };
@@ -52,10 +52,10 @@ struct core_sandbox {
 	struct sandbox_view view;
 	struct core_exec *execs; /* running here, linked by exec->next */
 	unsigned exec_count;
-	bool is_alone; /* nobody but init was there when it last told of an exit */
+	bool is_alone; /* init was the only process when it last reported an exit */
 	struct init_connection *connection;
 	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
-			      REASON_EXITED: nobody wants that */
+			    * REASON_EXITED: it isn't to be ended */
 };
 
 struct core_workspace {
@@ -72,13 +72,13 @@ struct core_workspace {
 	bool is_dirty;	   /* used since it was measured */
 	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
-			   meanwhile */
+			 * meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */
-	bool is_spare;	/* made ahead by core/spare.c: nobody has asked for it yet */
-	bool is_canceled;		/* while it is made: nobody wants it any more */
+	bool is_spare;	/* made ahead by core/spare.c, not yet assigned to a request */
+	bool is_canceled;		/* its creation was canceled while in progress */
 	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
 	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
-	struct core_waiter *removal;	/* who waits for its end; NULL: it isn't removed */
+	struct core_waiter *removal;	/* told when it is removed; NULL: it isn't being removed */
 	const char *removal_why;	/* "removed", "expired" */
 	bool has_no_row;		/* any more: it is being removed */
 	bool has_made_room;		/* its tree was removed before its row, which had none */
@@ -119,7 +119,7 @@ struct core {
 	struct metrics metrics;
 	struct map ids, names, contexts; /* of workspaces */
 	struct map execs; /* by id: running, and background ones that have ended, and the latest
-			       others */
+			   * others */
 	struct map pins;  /* environments in use, by name */
 	int sockets;	  /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
@@ -185,7 +185,7 @@ void core_touch(struct core_workspace *w);
 struct core_workspace *workspace_new(struct core *core, const struct workspace *model);
 /* Puts *model in the place of what w was: in tables and lists as a new one. */
 void workspace_replace(struct core_workspace *w, const struct workspace *model);
-/* Out of tables and lists; freed when nobody holds it any more. */
+/* Removes it from tables and lists; freed with the last reference (core_release). */
 void workspace_drop(struct core_workspace *w);
 void workspace_set_state(struct core_workspace *w, enum workspace_state state);
 /* Frees nothing: a text that is replaced stays in the arena until the workspace goes. */
@@ -215,7 +215,7 @@ void workspace_make_tree(
 /* The workspace that was made ahead, with the model *wanted (whose id and disk mechanism are set);
  * NULL: there is none, or another kind is wanted. Sees to it that there is one the next time. */
 struct core_workspace *spare_take(struct core *core, struct workspace *wanted);
-/* Its row could not be written: nobody has it now, and it ends. */
+/* Its row could not be written: ends the workspace. */
 void spare_return(struct core_workspace *w);
 void spare_ended(struct core_workspace *w); /* its sandbox is gone */
 void spare_check(struct core *core);	    /* a workspace is gone */
@@ -249,8 +249,8 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
 /* The directory of its /.cache, before a sandbox starts; nothing when it is there. */
 int tree_make_cache(struct core_workspace *w, struct error *err);
 int tree_write_context(struct core_workspace *w, struct error *err);
-/* Bytes on disk of what it holds. Not of env/work, where overlay keeps a directory that nobody may
- * read. Takes long for a large one: in a child. */
+/* Bytes on disk of what it holds. Without env/work, where overlay keeps an unreadable directory.
+ * Slow for a large tree: call it in a child. */
 int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err);
 
 /* ---- environments.c ---- */
@@ -284,7 +284,7 @@ void sandbox_count_start(struct core_workspace *w);
 void sandbox_clear(struct core_sandbox *sandbox); /* none */
 void sandbox_close(struct core_sandbox *sandbox); /* what core holds of it; none then */
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
-/* The launcher says that it is no more. */
+/* The launcher has reported its end. */
 void sandbox_ended(struct core_workspace *w, int wait_status);
 /* It has none now: .context.json and its row say that it is suspended. */
 void sandbox_suspended(struct core_workspace *w);

@@ -1,4 +1,4 @@
-/* journal.h -- what happened, for whoever listens: a ring of the latest, and live listeners.
+/* journal.h -- events: a ring of the latest ones, and live listeners.
  * 1. Ids count up without gaps while core runs, and begin above the last run's (milliseconds of the
  * start). */
 #pragma once
@@ -10,9 +10,9 @@
 struct event {
 	uint64_t id;
 	const char *type; /* "workspace.created", "workspace.ready", "workspace.warm" (a sandbox
-			     is held), "workspace.cold" (it is given back),
-			     "workspace.suspended", "workspace.failed", "workspace.deleted",
-			     "exec.started", "exec.ended" … */
+			   * is held), "workspace.cold" (it is given back),
+			   * "workspace.suspended", "workspace.failed", "workspace.deleted",
+			   * "exec.started", "exec.ended" … */
 	const char *workspace; /* id */
 	struct str json;       /* {"id","type","time","workspace","name",…} */
 };
@@ -26,7 +26,7 @@ struct journal {
 	struct event *ring;   /* JOURNAL_KEPT */
 	uint64_t first, next; /* ids: first kept, next to be given */
 	struct journal_listener *listeners;
-	struct journal_listener *cursor; /* private: who is told next */
+	struct journal_listener *cursor; /* private: the listener to be called next */
 };
 void journal_init(struct journal *journal, uint64_t first_id);
 void journal_done(struct journal *journal);

@@ -14,7 +14,7 @@ struct launcher_request {
 	struct launcher_request *next;
 };
 
-#define NO_TAG 0 /* of what nobody asked for */
+#define NO_TAG 0 /* of unsolicited messages */
 
 static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx);
 

@@ -14,7 +14,7 @@ struct launcher {
 	uint64_t next_tag;
 	struct launcher_request *pending;
 	struct channel_queue queue;
-	/* ENDED that nobody asked for, and the channel's own end (packet NULL). */
+	/* An unsolicited ENDED, and the end of the channel (packet NULL). */
 	void (*unasked)(void *ctx, const struct launch_packet *packet);
 	void *ctx;
 };

@@ -26,8 +26,8 @@ static void look_at_process(void *ctx, int proc, int pid)
 	look->found += pid > 1 && !agents_count(look->w, (uint64_t)pid);
 }
 
-/* A server started with &, say. Not the process that init makes for the next command, when it has
- * said that nobody else is there: by its looks nobody could tell which one that is. */
+/* Such as a server started with &. Not looked for when init has reported that it is alone: the
+ * process that it makes ahead for the next command can't be recognised from outside. */
 bool sandbox_has_processes(const struct core_workspace *w)
 {
 	struct look look = { .w = w };
@@ -41,8 +41,8 @@ static bool is_busy(const struct core_workspace *w)
 	return w->users || w->sandbox.exec_count;
 }
 
-/* Nobody has asked for anything. What commands have left running is no use: it keeps its sandbox
- * from being given back, but doesn't put off idle_timeout. */
+/* Time since the last request. Processes that commands left running keep the sandbox from being
+ * released, but don't delay idle_timeout. */
 static uint64_t idle_ms(const struct core_workspace *w)
 {
 	return is_busy(w) ? 0 : clock_monotonic_ms() - w->used_ms;

@@ -46,7 +46,7 @@ void log_bound(struct core *core)
 		!S_ISREG(open_file.st_mode) || open_file.st_size <= LOG_FILE_BYTES_MAX ||
 		home_open_directory(&core->home, "run", &run, NULL))
 		return;
-	/* Any other file is of him who started the daemon, and for him to look after. */
+	/* Any other log file was opened by the user who started the daemon, who also rotates it. */
 	if (fstatat(run, FILE_NAME, &named, AT_SYMLINK_NOFOLLOW) ||
 		named.st_dev != open_file.st_dev || named.st_ino != open_file.st_ino)
 		return;

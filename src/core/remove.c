@@ -9,8 +9,7 @@ static bool has_sandbox(const struct core_workspace *w)
 	return w->sandbox.state != SANDBOX_NONE;
 }
 
-/* On a disk that is full, whoever removed a workspace goes on to use its room: it is free by then.
- */
+/* Answers a removal after its files are deleted: on a full disk the client may need the room. */
 static void on_clean(void *ctx, struct core_workspace *w, const struct error *none)
 {
 	waiters_call(&w->removal, NULL, NULL);
@@ -71,8 +70,8 @@ void removal_go_on(struct core_workspace *w)
 		finish(w);
 }
 
-/* The launcher ends the sandbox while the row is made to go: each takes about as long. What a
- * command still writes meanwhile, it writes into a tree that nobody finds any more. */
+/* The launcher ends the sandbox while the row is deleted: each takes about as long. A command that
+ * still writes meanwhile does so in a tree that has already been renamed. */
 static void on_begin(void *ctx, struct core_workspace *w, const struct error *none)
 {
 	struct error err;

@@ -1,5 +1,4 @@
-/* sandboxes.c -- the sandbox of a workspace: asked for when somebody wants to run something, given
- * back when nobody does. */
+/* sandboxes.c -- the sandbox of a workspace: started on demand, released when idle. */
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
@@ -80,7 +79,7 @@ void core_end_sandbox(struct core_workspace *w, enum reason reason)
 	/* One that is starting is ended when it is there: its limit says so. */
 }
 
-/* There will be none now, and whoever waited for it is told. */
+/* The start failed: tells those who wait for it. */
 static void not_started(struct core_workspace *w, const struct error *err)
 {
 	bool was_unwanted = w->sandbox.limit;
@@ -93,7 +92,8 @@ static void not_started(struct core_workspace *w, const struct error *err)
 	core_release(w);
 }
 
-/* That one died before it was of use is no fault of who waits: he gets another, not for ever. */
+/* A sandbox that died before its first use isn't the caller's fault: retry, a limited number of
+ * times. */
 static bool may_start_again(struct core_workspace *w)
 {
 	if (++w->lost_starts < LOST_STARTS_MAX)
@@ -126,7 +126,8 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 		launcher_failure(packet, &err);
 		error_context(&err, "start the sandbox of workspace '%s'", w->model.name);
 		core->metrics.sandbox_start_failures++;
-		if (is_unwanted) { /* its tree may be out of sight: that is no failure */
+		if (is_unwanted) { /* its tree may already be renamed for removal, which isn't a
+				    * failure */
 			fail_unwanted(w, &err);
 		} else if (err.code == ERR_CANCELED) {
 			if (may_start_again(w)) {
@@ -135,7 +136,7 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 				core_release(w);
 				return;
 			}
-			err.code = ERR_FAILED; /* nobody who could be named wanted that */
+			err.code = ERR_FAILED; /* ended for an unknown reason */
 		}
 		not_started(w, &err);
 		return;
@@ -245,7 +246,7 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
 {
 	struct error err;
-	/* Somebody has asked for it, or removes it. */
+	/* A request needs the sandbox, or the workspace is being removed. */
 	if (!w->is_suspending || w->removal)
 		return;
 	w->is_suspending = false;
@@ -272,7 +273,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	if (w->sandbox.state != SANDBOX_UP && w->sandbox.state != SANDBOX_ENDING)
 		return;
 	core_hold(w);
-	if (w->sandbox.state == SANDBOX_UP) /* whoever asks for another now waits a moment */
+	if (w->sandbox.state == SANDBOX_UP) /* a new request waits for the end */
 		sandbox_move(&w->sandbox, SANDBOX_ENDING);
 	execs_sandbox_gone(w);
 	sandbox_move(&w->sandbox, SANDBOX_NONE);
@@ -300,6 +301,6 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	lifetime_arm(w);
 	core_check_stopped(w->core);
 	core_release(w);
-	/* The last to let go of its mounts takes them apart: after whoever waits has been told. */
+	/* Closing the last descriptor unmounts, which is slow: do it after the callbacks. */
 	sandbox_close(&left);
 }

@@ -1,6 +1,6 @@
 /* spare.c -- one workspace made ahead: with default limits, a tree and a running sandbox, but no
  * row. The next creation that asks for nothing else takes it, and has only its row to write.
- * 1. Nobody finds a spare one: it is in state `creating`, and its name is no valid name.
+ * 1. A spare workspace can't be looked up: it is in state `creating`, and its name is invalid.
  * 2. Nothing has run in it. It is used once, and ended like any other sandbox that has nothing to
  *    do.
  * 3. A daemon that has no other workspace has no spare one for long.

@@ -23,7 +23,8 @@ void sandbox_move(struct core_sandbox *sandbox, enum sandbox_state to)
 
 static const unsigned exec_from[STAGE_COUNT] = {
 	[STAGE_STARTING] = FROM(STAGE_WAITING),
-	/* Nobody wants to know when it starts, or it is one that a core before this one started. */
+	/* STARTING is skipped when the start isn't reported, and for execs started by an earlier
+	 * core. */
 	[STAGE_RUNNING] = FROM(STAGE_WAITING) | FROM(STAGE_STARTING),
 	[STAGE_ENDING] = FROM(STAGE_RUNNING),
 	/* At any time it may be lost with its sandbox, or fail to start. */

@@ -3,8 +3,8 @@
  *	cache/			what it sees as /.cache: in the disk limit, not part of its state
  *	env/{upper,work}	on top of its environment
  *	.in/			notes of archives on their way in (core/files_write.c)
- * and workspaces/.del-<id>: removed, but not yet gone (the id is nobody's when it was only
- * half-made); workspaces/.lost-<id>: nobody knows whose. */
+ * and workspaces/.del-<id>: removed, but not yet gone (with an unused id when the tree was
+ *incomplete); workspaces/.lost-<id>: no row in the database. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
 #define LOW_BYTES                                                                                  \
-	(64 << 20) /* free on the file system: whoever removed something waits for the room */
+	(64 << 20) /* below this much free space, a removal is answered after the space is free */
 #define LOW_FILES 4096
 
 static int write_file(int dir, const char *name, struct str text, struct error *err)

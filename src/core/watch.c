@@ -34,7 +34,8 @@ static struct watch_limits *limits_of(const struct core_workspace *w)
 
 static bool need_usage(struct watch_limits *limits);
 
-/* Ends it for a limit. The kernel tells nobody afterwards what those that it kills have used. */
+/* Ends the sandbox for a limit. Notes its usage first: the kernel doesn't report that of killed
+ * processes. */
 static void end_sandbox(struct watch_limits *limits, enum reason reason)
 {
 	uint64_t peak = need_usage(limits) ? usage_peak_kb(&limits->usage) * 1024 : 0;
@@ -121,7 +122,7 @@ static void watch_sockets(struct watch_limits *limits)
 
 /* ---- cpu time ---- */
 
-/* Of the whole sandbox in ms, 0 when nobody counts. */
+/* Of the whole sandbox in ms, 0 when it isn't counted. */
 static uint64_t sandbox_cpu_ms(struct core_workspace *w)
 {
 	struct watch_limits *limits = limits_of(w);

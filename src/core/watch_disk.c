@@ -63,8 +63,8 @@ static uint64_t room_left(const struct watch_disk *disk)
 	return full > disk->known_bytes ? full - disk->known_bytes : 0;
 }
 
-/* Whether anybody can write there. What is left of execs that have ended is kept by a quota, if
- * there is one. */
+/* Whether any exec can write there. Processes left by execs that have ended are limited only by a
+ * quota, if there is one. */
 static bool has_writers(const struct watch_disk *disk)
 {
 	const struct core_workspace *w = disk->w;
@@ -224,7 +224,7 @@ static void settle(struct watch_disk *disk)
 	bool ends = ok && bytes > limit && is_grown && is_counted(disk);
 	if (!ends)
 		stop_writers(disk, false);
-	/* Without an answer nobody waits for another one. */
+	/* Without a result, don't keep waiters for another measurement. */
 	judge_all(disk, ok ? disk->walks : UINT_MAX, ok && bytes >= full_bytes(disk));
 	if (watch_disk_of(w) == disk && disk->judged)
 		measure_tree(disk);

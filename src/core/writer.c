@@ -1,5 +1,5 @@
 /* writer.c -- the process that writes the database, as core knows it: a socket that the launcher
- * gives us. A disk that is slow holds that process up, and nobody else. */
+ * sends. A slow disk blocks only that process. */
 #include <sys/epoll.h>
 #include "base/fd.h"
 #include "core/internal.h"
