@@ -58,7 +58,7 @@ static int make_room(struct build_run *run, uint64_t needed, struct error *err)
 		"%s are free below '%s', %s are needed to build", is, store->home->path, must);
 }
 
-/* Everything that nobody uses goes. false: that gives no room. */
+/* Evicts every unused environment. false: that freed nothing. */
 static bool make_all_room(struct build_run *run)
 {
 	const struct env_store *store = run->builder->store;
@@ -114,7 +114,7 @@ static int attempt(struct build_run *run, const struct env_maker *maker, struct 
 	return build_settle(failed, run->problem, err);
 }
 
-/* In small steps, so that who is interrupted doesn't wait on. */
+/* Waits in small steps, so that it can be interrupted. */
 static int lock_name(struct build_run *run, int *lock, struct error *err)
 {
 	while (env_lock(run->builder->store, run->wanted->name, LOCK_STEP_MS, lock, err) < 0) {
@@ -136,7 +136,7 @@ static int build(struct build_run *run, bool *was_there, struct error *err)
 	*was_there = false;
 	if (maker->complete(run, err) < 0 || lock_name(run, &lock, err) < 0)
 		return -1;
-	/* Somebody else may have built it while we waited. */
+	/* Another process may have built it while this one waited. */
 	int found = compose_locked(
 		store, run->wanted, run->arena, &run->meta, was_there, run->problem, err);
 	if (found != 0)

@@ -69,7 +69,7 @@ struct env_wanted {
 	bool python_is_default;
 	const char *fingerprint; /* as in env_meta */
 	const char *lock_key;	 /* hash of text, interpreter tag, indexes, cut-off date; NULL while
-				    that isn't known */
+				  * that isn't known */
 };
 struct build_problem { /* beside struct error, for events, JSON and the exit code */
 	enum build_failure failure;
@@ -81,7 +81,7 @@ struct build_problem { /* beside struct error, for events, JSON and the exit cod
 int env_request_prepare(const struct env_store *store, const struct env_request *request,
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
 	struct error *err);
-/* The quick road: reuses the environment when it is valid and unchanged, or composes it from a
+/* The fast path: reuses the environment when it is valid and unchanged, or composes it from a
  * cached lock and present layers. 1: *meta is it, durable. 0: something has to be built. -1: error.
  * Emits the events. *was_there: it was reused as it was. */
 int env_compose(const struct env_store *store, const struct env_wanted *wanted, struct arena *arena,
@@ -106,7 +106,7 @@ struct env_progress {
 struct build_network { /* how a job with `forward` reaches the indexes; made by build/job.c */
 	void *ctx;
 	int (*open)(void *ctx, const struct index_set *indexes, struct error *err);
-	/* is_named: the operator wrote it himself, so that it may lead to any address. */
+	/* is_named: the operator configured the host, so it may resolve to any address. */
 	int (*allow)(void *ctx, const char *host, uint16_t port, bool is_named, struct error *err);
 	int (*settle)(void *ctx, struct error *err);
 	void (*close)(void *ctx); /* nothing is reached from here on, until the next open */
@@ -125,7 +125,7 @@ struct builder {
 	const struct build_network *network;
 	struct env_progress *progress;
 };
-/* *was_there: somebody else had built it by the time that its lock was ours. */
+/* *was_there: another process had built it by the time its lock was acquired. */
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
 

@@ -123,9 +123,9 @@ int envs_read_meta(const struct env_store *store, const char *directory, struct 
 	return parse_meta(fd, directory, arena, meta, err);
 }
 
-/* ---- locks: of open files (OFD), so that whoever inherits the descriptor holds it too, and
- * whoever asks who holds one doesn't take it. The pin lies beyond the text, which is locked for the
- * time of counting a use. ---- */
+/* ---- locks: open file description locks (OFD), which are inherited with the descriptor and can be
+ * queried without taking them. The pin is a byte beyond the text; the text itself is locked while a
+ * use is counted. ---- */
 
 #define PIN_AT ((off_t)1 << 40)
 

@@ -30,7 +30,7 @@ int envs_open_directory(
 int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
 	struct env_meta *meta, struct error *err);
 
-/* Locks the meta.json behind fd alone; fails with EAGAIN when somebody uses it. */
+/* Takes the exclusive lock on the meta.json behind fd; fails with EAGAIN while it is in use. */
 int envs_claim(int fd);
 bool envs_is_pinned(const struct env_store *store, const char *directory);
 /* Removes the directory .old-… or .new-… unless it is in use: *is_gone says so. */

@@ -1,4 +1,4 @@
-/* Environments and layers that go: one by name, those over the limits, those that nobody lists. */
+/* Removal of environments (by name, by limits) and collection of unreferenced layers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static void forget_name(const struct env_store *store, const char *name, const c
 		unlinkat(store->dir, path, 0);
 }
 
-/* Takes its name away while nobody uses it; then it is rubbish, and goes or is swept. */
+/* Renames it under its exclusive lock, then deletes it; after a crash env_sweep does. */
 static int remove_one(const struct env_store *store, const char *name, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
@@ -105,7 +105,7 @@ static int remove_one(const struct env_store *store, const char *name, struct er
 	return envs_retire(store, old, &is_gone, err);
 }
 
-/* ---- what nobody lists ---- */
+/* ---- unreferenced layers ---- */
 
 static bool is_leftover(const char *name)
 {
@@ -138,7 +138,7 @@ void env_sweep(const struct env_store *store)
 }
 
 /* Adds the layers of one directory to those that stay. Builders and removers are kept out by the
- * layers' lock, so what is .new- or .old- here is somebody's who died, or in use. */
+ * layers' lock, so a .new- or .old- directory here was left by a crash, or is in use. */
 static int keep_layers_of(const struct env_store *store, const char *name, struct arena *arena,
 	struct map *live, struct error *err)
 {
@@ -294,7 +294,7 @@ static int find_live(
 		if ((names.items[i][0] != '.' || is_leftover(names.items[i])) &&
 			keep_layers_of(store, names.items[i], arena, live, err))
 			return -1;
-	/* Nobody but an older version uses it. Not there: no failure. */
+	/* Used by older versions only. A failure is ignored. */
 	path_remove_tree(store->dir, ENVS_LOCKS, err);
 	for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {
 		text_list found = { 0 };
@@ -333,8 +333,7 @@ int env_collect(const struct env_store *store, uint64_t *count, uint64_t *bytes,
 	return collect_locked(store, count, bytes, err);
 }
 
-/* While somebody builds, which can take minutes, layers stay where they are: the next collection
- * finds them. */
+/* A build can take minutes: layers then stay for the next collection. */
 static int collect_soon(const struct env_store *store, uint64_t patience_ms, uint64_t *count,
 	uint64_t *bytes, struct error *err)
 {
@@ -400,7 +399,7 @@ struct evicting {
 	void (*tell)(const char *name, const char *limit);
 };
 
-/* Removes one; that it came into use or went in the meantime is no failure. */
+/* Removes one environment. It isn't a failure if it is in use or already removed by now. */
 static int evict_one(struct evicting *evicting, const struct env_meta *meta, const char *reason,
 	const char *limit, struct error *err)
 {
@@ -452,7 +451,7 @@ int env_evict(const struct env_store *store, const char *keep, uint64_t free_byt
 	uint64_t bytes, started_ms = clock_monotonic_ms();
 	arena_init(&arena);
 	map_init(&sizes, &arena);
-	/* What nobody has goes first, and may be enough. */
+	/* Collect unreferenced layers first: that may be enough. */
 	if (free_bytes && collect_soon(store, FREE_PATIENCE_MS, &pruned.layers, &pruned.bytes, err))
 		return -1;
 	if (free_bytes != EVICTION_ALL)
@@ -491,7 +490,8 @@ static bool is_removed(const struct env_pruned *pruned, const char *name)
 	return false;
 }
 
-/* What env_collect would find, were they gone: the layers that nobody has who stays. */
+/* The layers that env_collect would remove after the removal: those that no remaining environment
+ * lists. */
 static int foresee_layers(const struct env_store *store, const struct map *sizes,
 	struct arena *arena, struct env_pruned *pruned, struct error *err)
 {

@@ -151,9 +151,9 @@ static bool has_better_pip(
 		       &ignored) == 0;
 }
 
-/* The default index, which only uv can tell, follows the hash in the first line ("-": nobody knows
- * it). Then "plain", if pip is that without bytecode, and "id bytes" lines, topmost first. 1: they
- * are all there. 0: look for each. */
+/* The default index, which only uv knows, follows the hash in the first line ("-": unknown). Then
+ * "plain", if pip is that without bytecode, and "id bytes" lines, topmost first. 1: they are all
+ * there. 0: look for each. */
 static int find_listed(const struct env_store *store, struct composition *c, struct arena *arena,
 	struct error *err)
 {

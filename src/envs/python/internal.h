@@ -82,7 +82,7 @@ struct composition {
 	bool is_pip_plain;    /* out: it has none */
 	const char *index;    /* out: the default index that the packages are from, or NULL */
 	text_list parts;      /* of the merged layer, when all but that is there */
-	bool is_part; /* not all that is wanted: the list of layers is neither believed nor kept */
+	bool is_part;	      /* incomplete: the list of layers is neither used nor kept */
 };
 /* A list of more than ENV_LAYERS_MAX layers becomes one of ENV_LAYERS_MERGED: the smallest ones are
  * merged to a layer above the base. 1: *layers is short enough, or is so now. 0: the merged layer
@@ -142,7 +142,7 @@ struct making { /* one build under way */
 	struct str lock_text;
 	const char *torch_host; /* "host:port" that was refused once and is allowed now, or NULL */
 	bool is_without_pip;	/* the index has none */
-	uint64_t to_install;	/* packages that are missing; the pip that we add is none */
+	uint64_t to_install;	/* packages that are missing, without the pip that is added */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
 	bool is_resolving;
 	struct child helper; /* see prepare_start; its pipe: what it adds to the log */

@@ -280,7 +280,7 @@ int making_find_layers(struct making *making, struct error *err)
 	return compose_layers(making->store, composition, making->arena, err);
 }
 
-/* The last that is looked for is what somebody else makes meanwhile. */
+/* If layers are missing, waits for those being prepared in the background, then looks again. */
 static int find_all(struct making *making, struct error *err)
 {
 	int found = making_find_layers(making, err);

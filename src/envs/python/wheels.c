@@ -195,7 +195,7 @@ static const char *package_in(const struct split *split, const struct error *err
 		if (strstr(err->text, beginning))
 			return package->name;
 	}
-	/* A file nobody lists can be only his who is alone. */
+	/* A file that no RECORD lists can be attributed only if there is a single package. */
 	return split->packages.count == 1 ? split->packages.items[0].name : NULL;
 }
 
