@@ -61,8 +61,8 @@ int archived_judge(const struct tar_entry *entry, unsigned depth_max, struct arc
 	if (!entry->link || !entry->link[0])
 		return fail(
 			err, ERR_INVALID, "link '%s' in the archive has no target", entry->name);
-	/* Where a link leads is nobody's business: nothing follows it but what runs in a sandbox,
-	 * in whose own root it leads somewhere or nowhere. */
+	/* The target of a link isn't checked: only processes in a sandbox follow it, within the
+	 * sandbox's root. */
 	if (entry->kind == TAR_SYMLINK)
 		return str_copy(place->target, sizeof place->target, entry->link)
 			       ? 0

@@ -18,7 +18,7 @@ struct reader {
 
 static int read_value(struct reader *r, int depth, struct json_value *v);
 
-/* The place is counted only now that somebody wants to know. */
+/* Line and column are counted only for an error. */
 static int fail_code_at(struct reader *r, const char *place, enum error_code code, const char *what,
 	struct str name)
 {

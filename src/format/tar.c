@@ -390,7 +390,7 @@ static int take_extra(struct tar_reader *reader, struct error *err)
 		return set_text(&reader->name, &reader->has_name, text, err);
 	case 'K':
 		return set_text(&reader->link, &reader->has_link, text, err);
-	default: /* 'g': for all entries; nobody needs what such ones say */
+	default: /* 'g': global headers, which are ignored */
 		return 0;
 	}
 }
