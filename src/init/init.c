@@ -51,7 +51,7 @@ struct ahead {
 	int refused; /* errno, or 0 */
 	struct spawn spawn;
 };
-#define AHEAD_AFTER_NS 200000 /* whoever was just told of an exit goes first */
+#define AHEAD_AFTER_NS 200000 /* the receiver of an exit message runs first */
 #define AHEAD_PATIENCE_S 10
 
 struct scratch { /* what only a spawn needs */

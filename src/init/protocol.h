@@ -62,7 +62,7 @@ enum init_flags {
 	INIT_BODY_IN_FD = 1,
 	INIT_TTY = 2,	     /* one of the three is a terminal: make it the controlling one */
 	INIT_NO_PIDFD = 4,   /* the master doesn't want the pidfd */
-	INIT_NO_STARTED = 8, /* nor INIT_STARTED: the cold road saves a wake-up */
+	INIT_NO_STARTED = 8, /* nor INIT_STARTED: saves a wake-up in cold mode */
 	INIT_ATTACHED = 16,  /* warm: it is killed when this master goes, and so is all else that
 			      * no exec without this flag holds up; its exit is told once, needs
 			      * no INIT_ACK, and never comes to another master */

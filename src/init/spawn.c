@@ -138,8 +138,8 @@ _Noreturn void spawn_become(struct spawn *s)
 #define LOOK_NS 50000000 /* a child that hasn't left our memory by then may be stopped */
 #define CONTINUE_MOST 8
 
-/* Sleeps until the child is out of our memory, as vfork does. But vfork's sleep never ends when
- * somebody stops the child. */
+/* Sleeps until the child has left this process's memory, as vfork does. vfork itself would sleep
+ * for ever when the child is stopped. */
 static void wait_until_out(struct spawn *s)
 {
 	const struct timespec patience = { .tv_nsec = LOOK_NS };
