@@ -1,4 +1,4 @@
-/* Core: started, spoken to, started again. */
+/* The launcher's link to core: start, messages, restart. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -246,8 +246,8 @@ void link_core_died(struct launcher *launcher, int status)
 	struct error err;
 	role_explain_end(status, &err);
 	launcher->writer_tag = 0;
-	role_kill(launcher, ROLE_WRITER); /* it would write for nobody */
-	if (link->ready >= 0)		  /* its end may be known before its word is heard */
+	role_kill(launcher, ROLE_WRITER); /* it has no client left */
+	if (link->ready >= 0)		  /* its exit may be reaped before its message is read */
 		read_ready(launcher);
 	close_channel(launcher);
 	loop_cancel(launcher->loop, link->patience);

@@ -1,7 +1,6 @@
-/* pool.h -- what a sandbox needs and takes long to make, made before it is asked for: kits (by a
- * child of ours, so that the launcher never waits for one) and control groups.
- * 1. Nothing of it is used twice.
- * 2. Where there is none, the sandbox makes its own: the pool saves time and nothing else. */
+/* pool.h -- parts of sandboxes that are slow to make, made ahead: kits (by a child process, so that
+ * the launcher never waits for one) and control groups. 1. Nothing is used twice. 2. When a pool is
+ * empty, the sandbox makes its own: pools only save time. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,7 +61,7 @@ void pool_stop(struct pool *pool);
 /* The child that makes kits has ended. */
 void pool_maker_died(struct pool *pool);
 
-/* false: there is none, make your own. */
+/* false: the pool is empty, make your own. */
 bool pool_take_kit(struct pool *pool, struct pool_kit *kit);
 /* A group for `want`, whose number is set: one that is ready, changed where it has to be, or one
  * made now. cgroup_done and, in the end, pool_drop_cgroup are the caller's. */

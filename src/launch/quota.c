@@ -7,7 +7,7 @@
 #include "launch/internal.h"
 #include "linux/disk_quota.h"
 
-#define TRIAL ".quota" /* a name that is no id */
+#define TRIAL ".quota" /* not a valid id, so it can't clash */
 #define BYTES_A_FILE 4096
 #define FILES_LEAST 1024
 

@@ -74,7 +74,7 @@ struct start_trees {
 	size_t count; /* of them */
 };
 
-/* Directories that core has made, by names of ours, following no link. */
+/* Checks directories that core has made, by names built here, following no link. */
 static int check_directory(
 	const struct launcher *launcher, const char *path, const char *what, struct error *err)
 {
