@@ -24,7 +24,7 @@ int layer_quarantine(const struct layer_store *store, const char *id, struct err
 	return fsync(store->dir) < 0 ? store_fail(err, "write to disk", "layers") : 0;
 }
 
-/* The quarantined copy of a layer that somebody uses. */
+/* Whether it is the quarantined copy of a layer in use. */
 static bool is_held(const char *name, const struct map *live)
 {
 	struct str id = { name + strlen(BAD_PREFIX), LAYER_ID_LEN };

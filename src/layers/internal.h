@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "layers/store.h"
 
-/* -- trees.c: a tree as it lies on disk, made by somebody who wishes us ill -- */
+/* -- trees.c: a tree on disk, whose content is untrusted -- */
 
 struct tree_entry {
 	mode_t mode; /* as lstat gives it */

@@ -1,5 +1,6 @@
 /* manifest.h -- what a layer holds, entry by entry, as text. Pure.
- * 1. The id of a layer is the SHA-256 of its manifest, in hex: who knows the id can check it all.
+ * 1. The id of a layer is the SHA-256 of its manifest, in hex, so the id is enough to verify the
+ *layer.
  * 2. One text for one tree: entries are sorted by path (bytes), fields have one spelling; whatever
  * parses prints again to the same bytes.
  * 3. Every entry but the top ones lies in a directory that is listed too.

@@ -9,7 +9,7 @@
 
 /* What both see, before the results. */
 struct shared {
-	size_t next;	/* the job that nobody has taken yet */
+	size_t next;	/* the next job to be taken */
 	int has_failed; /* 0, or the number of the process whose error this is */
 	int is_child_done;
 	struct error err;

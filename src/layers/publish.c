@@ -302,8 +302,8 @@ static int rename_draft(struct publication *p, size_t i, bool *was_there, struct
 	*was_there = layer_check(p->store, id, err) == 0;
 	if (*was_there)
 		return 0;
-	/* What has the name isn't whole: nothing of ours leaves such a thing. It changes places
-	 * with the draft and goes with the stage. */
+	/* An incomplete layer has the name, which carrel never leaves. Exchange it with the draft;
+	 * it is removed with the stage. */
 	if (syscall(SYS_renameat2, p->stage, path, p->store->dir, id, EXCHANGE) < 0)
 		return store_fail(err, "replace damaged layer", id);
 	return 0;

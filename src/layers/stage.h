@@ -26,6 +26,6 @@ int layer_stage_make(const struct layer_store *store, struct arena *arena,
 int layer_stage_done(const struct layer_store *store, struct layer_stage *stage, struct error *err);
 /* Removes the stages whose maker is gone. *count (may be NULL): how many. */
 int layer_stages_sweep(const struct layer_store *store, uint64_t *count, struct error *err);
-/* Makes the directory `name` (0700) in dir and locks it for its maker. 1: *fd is the lock. 0:
- * somebody swept it before it was locked. -1 with errno. */
+/* Makes the directory `name` (0700) in dir and locks it for its maker. 1: *fd is the lock. 0: a
+ * sweep removed it before it was locked. -1 with errno. */
 int directory_make_locked(int dir, const char *name, int *fd);

@@ -130,7 +130,7 @@ int layer_find(const struct layer_store *store, const char *key, char id[LAYER_I
 		return store_fail(err, "read", path);
 	if (len == LAYER_ID_LEN) {
 		target[len] = '\0';
-		/* A key that leads nowhere is none: its layer was set aside. */
+		/* Ignore a dangling key: its layer was quarantined. */
 		if (layer_check(store, target, err) == 0) {
 			memcpy(id, target, LAYER_ID_LEN + 1);
 			return 0;

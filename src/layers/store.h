@@ -40,7 +40,7 @@ void layer_store_done(struct layer_store *store);
 
 /* Invariant 4. *fd is the lock; closing it gives it back. Waits. */
 int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struct error *err);
-/* Alone, without waiting. ERR_CONFLICT: somebody has it. */
+/* Exclusive, without waiting. ERR_CONFLICT: another process holds it. */
 int layer_store_try_lock(const struct layer_store *store, int *fd, struct error *err);
 
 /* The layer that `key` gives. ERR_NOT_FOUND: none yet. */
@@ -58,7 +58,7 @@ int layer_read(const struct layer_store *store, const char *id, struct arena *ar
 	struct manifest *manifest, struct error *err);
 
 /* A tree about to become a layer: the directory `path` below a stage, which holds `tree` and
- * nothing else. Nobody may be writing to it any more. */
+ * nothing else. It must have no writers left. */
 struct layer_draft {
 	const char *path;		   /* below the stage; it is renamed away */
 	const char *kind, *name, *version; /* as in manifest.h */
@@ -67,9 +67,9 @@ struct layer_draft {
 	char id[LAYER_ID_LEN + 1];
 	uint64_t bytes, files; /* regular files and what they hold */
 	bool was_there; /* the same layer, or one of this key, was there already; the draft may be
-			   left in the stage, and goes with it */
+			 * left in the stage, and goes with it */
 };
-/* What the hashing saw of each regular file, for whoever wants to compare (RECORD): called in the
+/* Gets the hash of each regular file, to compare it with RECORD: called in the
  * process that hashes (this one or a child: what it writes to memory may be lost), entered, in no
  * order; not 0: stop, with *err set. Not called for a draft whose key was there. May be NULL. */
 typedef int layer_file_fn(void *ctx, size_t draft, const char *path,
@@ -99,15 +99,14 @@ typedef VEC(struct layer_damage) layer_damages;
 int layer_verify(const struct layer_store *store, const char *id, struct arena *arena,
 	layer_damages *damages, struct error *err);
 /* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again; its
- * bytes go when nobody uses it: see layers_collect. The caller holds the lock alone. */
+ * files are removed once it is unused: see layers_collect. The caller holds the exclusive lock. */
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err);
 
 int layers_list(
 	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err);
 /* Removes every layer that isn't a key of `live`, quarantined ones and dangling keys too. The
  * caller holds the lock alone. *count, *bytes (on disk): what went. A value of `live` is anything
- * but NULL; LAYER_IN_USE keeps what was quarantined of that layer, too: somebody may still have it
- * mounted. */
+ * but NULL; LAYER_IN_USE also keeps the quarantined copy of that layer: it may still be mounted. */
 #define LAYER_IN_USE ((void *)&layer_in_use)
 extern const char layer_in_use;
 int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,

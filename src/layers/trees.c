@@ -30,7 +30,7 @@ const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev)
 		return "is on another file system";
 	if (!S_ISDIR(st->st_mode) && st->st_nlink != 1)
 		return "has another name (hard link)";
-	return st->st_uid == uid ? NULL : "belongs to somebody else";
+	return st->st_uid == uid ? NULL : "belongs to another user";
 }
 
 /* A mark of overlayfs would hide or redirect what lies in other layers; an access list or a

@@ -53,7 +53,7 @@ static void what_is_no_file_directory_or_link_is_refused(void **state)
 		int fd = openat(stage.fd, "d/tree/roots", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 		fd_close(&fd);
 		if (home.uid != 0)
-			assert_refused("'roots' belongs to somebody else");
+			assert_refused("'roots' belongs to another user");
 	}
 	put_file("d/manifest", "mine", 0644);
 	assert_refused("'manifest' beside its tree");
