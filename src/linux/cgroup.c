@@ -267,7 +267,7 @@ static int limit(const struct cgroup_host *host, const struct cgroup_want *want,
 					  : cgroup_v2_limit(host, want, group, err);
 }
 
-/* Pids mean something in one pid namespace only. 0: nobody knows. */
+/* The inode of this pid namespace, within which pids are valid. 0: unknown. */
 static uint64_t own_pidns(void)
 {
 	struct stat st;

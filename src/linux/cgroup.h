@@ -57,8 +57,8 @@ void cgroup_init(struct cgroup *group);
  */
 int cgroup_create(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err);
-/* Gives a group that nobody is in yet other limits; its memory may not get more. `want` has what it
- * was made with and more. */
+/* Changes the limits of an empty group; its memory limit may not grow. `want` includes all that it
+ * was made with. */
 int cgroup_change(const struct cgroup_host *host, const struct cgroup_want *want,
 	struct cgroup *group, struct error *err);
 /* A group that this process made with `want` (its number, and which limits are not 0, count):
@@ -81,7 +81,7 @@ int cgroup_oom_kills(const struct cgroup *group, int watch, uint64_t *count, str
 int cgroup_socket_bytes(const struct cgroup *group, uint64_t *bytes, struct error *err);
 /* The file that cgroup_socket_bytes reads, yours to close; -1: the kernel doesn't count them so. */
 int cgroup_open_sockets(const struct cgroup *group);
-/* Files to be read by whoever counts, yours to close: one with a line `oom_kill N`; v1: one with
+/* Opens the files of counters, yours to close: one with a line `oom_kill N`; v1: one with
  * nanoseconds of cpu time, v2: one with a line `usage_usec N` (-1: not counted in this group). */
 int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct error *err);
 int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err);

@@ -68,7 +68,7 @@ void cgroup_add_mount(struct cgroup_places *places, struct str line)
 
 	if (!procfs_next_mount(&line, &mount) || !str_starts_with(mount.type, "cgroup"))
 		return;
-	/* A mount point with an escaped character is nobody's cgroup mount. */
+	/* Ignore mount points with escaped characters: cgroups aren't mounted there. */
 	if (mount.target.len > 0 && memchr(mount.target.data, '\\', mount.target.len))
 		return;
 	if (str_is(mount.type, "cgroup2")) {

@@ -20,7 +20,7 @@ static bool is_delegated(const char *dir)
 }
 
 /* The own group; its parent when a carrel moved us into MAIN_GROUP; the top for root in a group
- * that somebody else manages (a login session, a service). */
+ * that another program manages (a login session, a service). */
 static void choose_base(const struct cgroup_place *place, char base[CGROUP_PATH_MAX])
 {
 	const char *name = strrchr(place->own, '/');

@@ -1,7 +1,7 @@
 /* child.h -- a forked copy of this process that does one job.
  * 1. A child with a death signal gets it when this process ends, also when this process ended
  * before the child could ask for it. A change of credentials in the child clears it.
- * 2. A child is reaped by whoever started it. */
+ * 2. The process that started a child reaps it. */
 #pragma once
 #include <stdint.h>
 #include <sys/types.h>

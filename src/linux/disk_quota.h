@@ -11,8 +11,9 @@ enum quota_mechanism {
 };
 #define QUOTA_WHY_LEN 96
 
-/* Tries it on `dir`, an empty directory of ours whose project id it may change; limits that exist
- * stay as they are. `why` says for QUOTA_COUNTED what is missing ("xfs: project quota is off"). */
+/* Finds the mechanism by trying it on `dir`, an empty scratch directory whose project id it may
+ * change; existing limits stay as they are. For QUOTA_COUNTED, `why` gets what is missing ("xfs:
+ * project quota is off"). */
 enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN]);
 
 /* A directory that can be kept to a limit by that mechanism: mkdirat, and for QUOTA_QGROUP a

@@ -182,8 +182,8 @@ void home_done(struct home *home)
 static gid_t entered; /* the group of the home that was entered last */
 static int depth;     /* of home_enter */
 
-/* Both calls can't fail for who may make them, and the kernel takes the rights of root over files
- * away and gives them back with the uid. */
+/* Neither call can fail with CAP_SETUID and CAP_SETGID; the kernel drops and restores root's
+ * capabilities over files together with the fsuid. */
 void home_enter(const struct home *home)
 {
 	if (!home->is_foreign || depth++)

@@ -2,7 +2,7 @@
  * 1. Everything below it belongs to one owner: the caller, or, when root calls, user `carrel` (uid
  * 64199 when there is none).
  * 2. Root reads and writes there between home_enter and home_leave only, with the owner's rights: a
- * link that somebody put there leads root nowhere the owner couldn't go. */
+ * link there leads root nowhere the owner couldn't go. */
 #pragma once
 #include <stdbool.h>
 #include <sys/types.h>
@@ -23,13 +23,13 @@ int home_find_path(struct arena *arena, const char **path, struct error *err);
 /* Who root's home belongs to: user `carrel`, or 64199. */
 void home_find_owner(uid_t *uid, gid_t *gid);
 /* Opens the home, making it (0700; its parents 0755) when it isn't there; root mounts its image
- * first, if it has one (home_image.h). home_done follows. ERR_DENIED: it belongs to somebody else,
- * also when root asks; or everybody may write there. */
+ * first, if it has one (home_image.h). home_done follows. ERR_DENIED: it belongs to another user,
+ * also when root calls; or it is world-writable. */
 int home_open(const char *path, struct arena *arena, struct home *home, struct error *err);
 void home_done(struct home *home);
 
-/* From here on the file system sees the owner (setfsuid, setfsgid), until home_leave. Nothing for
- * an owner who calls himself. They nest: the outermost home_leave ends it. */
+/* From here on the file system sees the owner (setfsuid, setfsgid), until home_leave. A no-op when
+ * the owner is the caller. Calls nest: the outermost home_leave ends it. */
 void home_enter(const struct home *home);
 void home_leave(const struct home *home);
 /* The same until the end of the block: auto_leave const struct home *home = home_entered(…); */
@@ -46,5 +46,5 @@ int home_open_directory(const struct home *home, const char *name, int *fd, stru
  * be changed by its owner, and a sandbox of root's shows him nothing that he couldn't see. A file
  * of root's below the home says so, which the owner can remove but not make. Not entered. */
 int home_vouch(const struct home *home, const char *path, struct error *err);
-/* Always, for an owner who calls himself. */
+/* Always true when the owner is the caller. */
 bool home_is_vouched(const struct home *home, const char *path);

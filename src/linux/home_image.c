@@ -60,9 +60,8 @@ static int check_image(const char *image, int fd, int parent, struct error *err)
 	if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || !is_roots_alone(&st) ||
 		!is_roots_alone(&above))
 		return fail_hint(err, ERR_DENIED,
-			"the image and the directory that it lies in must belong to root, and "
-			"nobody "
-			"else may write there",
+			"the image and its directory must belong to root and be writable only by "
+			"root",
 			"'%s' is not mounted: users other than root could have written it", image);
 	return 0;
 }

@@ -24,8 +24,8 @@ struct mount_change {
 };
 int mount_change(int dir, const char *path, const struct mount_change *change, struct error *err);
 /* Puts the tree at `root` (attached somewhere) over the root of the caller's mount namespace and
- * goes there. The old one stays below it, out of reach of whoever can't chroot: for a namespace
- * whose root holds nothing of worth. */
+ * goes there. The old root stays below it, out of reach of processes that can't chroot: use it only
+ * where the old root holds nothing secret. */
 int mount_cover_root(int root, struct error *err);
 /* Makes the tree at `root` (attached somewhere) the root of the caller's mount namespace. The old
  * one lies over it, where no path leads, until mount_drop_old_root: the kernel waits there for all

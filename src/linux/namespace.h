@@ -34,6 +34,6 @@ int namespace_write_maps(
 int namespace_make_idmap(uid_t owner_uid, gid_t owner_gid, uid_t outside_uid, gid_t outside_gid,
 	int *userns_fd, struct error *err);
 
-/* The caller, who has one thread, goes into a user namespace of its own in which it is who it was
- * and has every capability, until it executes something. */
+/* Moves the caller, which must be single-threaded, into a new user namespace with its uid and gid
+ * mapped to themselves and all capabilities, until the next execve. */
 int namespace_enter_own(struct error *err);

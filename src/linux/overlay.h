@@ -1,5 +1,6 @@
 /* overlay.h -- one tree made of many: layers below, a writable directory on top.
- * 1. Marks are user.* attributes (userxattr), in every mode: whoever owns the upper can read them.
+ * 1. Marks are user.* attributes (userxattr), in every mode, so that the owner of the upper
+ * directory can read them.
  * 2. Paths are relative to the caller's working directory, and short: they show in mountinfo. */
 #pragma once
 #include <stdbool.h>

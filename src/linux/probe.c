@@ -379,8 +379,7 @@ static int do_memfd_exec(const void *ctx, const char **step)
 		    fcntl(memfd, F_ADD_SEALS,
 			    F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)))
 		return -1;
-	/* Where there is no /dev/null (a chroot), what it prints goes where nobody looks all the
-	 * same. */
+	/* Without /dev/null (in a chroot) the output goes to a memfd. */
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (null < 0)
 		null = memfd_create("null", MFD_CLOEXEC);

@@ -9,9 +9,9 @@ struct pty_size {
 };
 
 /* Makes a pair from the ptmx found in `dir` (a devpts mount, or /dev; a directory descriptor,
- * O_PATH is enough). The terminal's own end is opened through the master, so that no path is
- * believed. Both are close-on-exec, neither becomes the caller's controlling terminal, both are
- * yours to close. */
+ * O_PATH is enough). The slave is opened through the master, so that no path has to be trusted.
+ * Both are close-on-exec, neither becomes the caller's controlling terminal, both are yours to
+ * close. */
 int pty_open(int dir, int *master, int *terminal, struct error *err);
 int pty_get_size(int fd, struct pty_size *size, struct error *err);
 /* Programs in the foreground of that terminal get SIGWINCH when the size changes. */

@@ -1,5 +1,5 @@
-/* seccomp.h -- the filter of every sandbox and of every role of ours, compiled when carrel is built
- * from linux/seccomp_rules.h.
+/* seccomp.h -- the filters of sandboxes and roles, compiled from linux/seccomp_rules.h when carrel
+ * is built.
  * 1. An allow-list by call number: EPERM for the named refusals, ENOSYS for all else, also for x32;
  * a call of a foreign architecture kills the process.
  * 2. Of what is allowed, some arguments are denied; 32-bit arguments are compared masked to 32
@@ -23,7 +23,7 @@ enum seccomp_option {
 int seccomp_load(unsigned options, struct error *err);
 /* The program itself (of <linux/filter.h>), for the tests. */
 const struct sock_fprog *seccomp_program(unsigned options);
-/* The same for a role of ours: without execve, with openat2; without `may_fork` it makes neither
+/* The same for a role: without execve, with openat2; without `may_fork` it can create neither
  * processes nor sockets. */
 int seccomp_load_role(bool may_fork, struct error *err);
 const struct sock_fprog *seccomp_role_program(bool may_fork);
