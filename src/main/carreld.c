@@ -112,8 +112,8 @@ static int read_uids(const char *text, struct core_options *options, struct erro
 	return 0;
 }
 
-/* Whoever calls before this waits in the listener's queue: a socket that a manager holds is called
- * by the one for whom all this is started. */
+/* Clients that connect earlier wait in the listener's queue: with socket activation, the first
+ * client connects before the daemon is ready. */
 static void on_core_ready(struct loop *loop, void *ctx)
 {
 	struct daemon *daemon = ctx;
@@ -125,7 +125,7 @@ static void on_core_ready(struct loop *loop, void *ctx)
 		loop_stop(loop);
 		return;
 	}
-	(void)!write(FD_READY, "", 1); /* nobody may wait for it */
+	(void)!write(FD_READY, "", 1); /* EPIPE is fine: the reader is optional */
 	close(FD_READY);
 }
 
@@ -146,7 +146,7 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 	return daemon->has_failed ? -1 : 0;
 }
 
-/* A child of ours never needs them. */
+/* Children never need them. */
 static int check_fds(int last, struct error *err)
 {
 	for (int fd = FD_LISTENER; fd <= last; fd++)
