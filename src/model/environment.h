@@ -25,8 +25,8 @@ bool env_name_is_valid(const char *text);
 const char *env_name_make(
 	struct arena *arena, const char *package_id, const char *sha256, const char *minor);
 
-/* A time as clock_format writes it (24 characters, UTC, milliseconds), checked: back to Unix time.
- * false: it is none. */
+/* A time as clock_format writes it (24 characters, UTC, milliseconds), converted to Unix time.
+ * false: invalid. */
 bool env_time_parse(const char *text, int64_t *unix_ms);
 
 struct env_meta {
@@ -39,7 +39,7 @@ struct env_meta {
 	const char *python;	    /* the interpreter on the host, e.g. /usr/bin/python3.11 */
 	const char *python_prefix;  /* to be bound read-only inside; NULL: it lies in /usr */
 	const char *fingerprint;    /* hash of everything else that was asked for: indexes, flags,
-				       editables */
+				     * editables */
 	bool system_site_packages;
 	bool has_notes; /* requirements.txt has lines that stand for options */
 	double build_seconds;

@@ -2,7 +2,7 @@
  * 1. A name is [a-z0-9][a-z0-9-]{0,63}; never one that is shaped like an id (id_is_valid). Rows of
  * earlier versions may have one that begins with '-': those are loaded as they are. A foreign id of
  * any characters is the label `context_id`, and finds the workspace like its name does.
- * 2. All texts live in the arena of whoever made it. */
+ * 2. All texts live in the arena that the creator of the struct passed. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ struct workspace {
 	const char *requirements;	  /* text of a requirements file, */
 	text_list packages;		  /* and packages; NULL or empty: not asked for */
 	text_list build_options;	  /* how it is built: words of `carrel env build` that
-					     workspace_build_option_is_valid allows */
+					   * workspace_build_option_is_valid allows */
 	struct workspace_network network;
 	bool ptrace;		    /* debuggers work in its sandboxes */
 	bool is_context;	    /* --context: the fifth seed's layout */
@@ -80,7 +80,7 @@ text_list workspace_copy_texts(struct arena *arena, const text_list *from);
 int workspace_check_variable(const char *key, const char *value, struct error *err);
 
 /* Whether its value is hidden wherever the workspace is shown: the name has a word such as TOKEN or
- * PASS in it, or the value is a URL with a login. Whoever may run commands there can read it. */
+ * PASS in it, or the value is a URL with a login. Commands in the workspace can read it. */
 bool workspace_variable_is_secret(const char *key, const char *value);
 
 /* Its fields: as a client asks for it, as it is shown (by workspace_print), as it is kept. */
