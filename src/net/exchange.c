@@ -32,7 +32,7 @@ void exchange_end(struct http_connection *c, bool aborted)
 	struct http_server *server = c->server;
 	struct exchange *x = take_ptr(c->exchange);
 
-	/* From here on nothing that the handler still says is heard. */
+	/* From here on the handler's calls have no effect. */
 	x->answer = ANSWER_ENDED;
 	if (x->has_begun && server->handler.done)
 		server->handler.done(server->handler.ctx, &x->request, aborted);
@@ -216,7 +216,7 @@ static bool begin_next(struct http_connection *c)
 		connection_close(c);
 		return false;
 	}
-	/* Empty lines between requests are nobody's. */
+	/* Skip empty lines between requests. */
 	while (c->unread.len > 0 && (c->unread.data[0] == '\r' || c->unread.data[0] == '\n'))
 		c->unread = (struct str){ c->unread.data + 1, c->unread.len - 1 };
 	if (c->unread.len == 0)

@@ -37,7 +37,7 @@ struct http_limits {
 	uint64_t header_ms;	/* from first byte to the end of headers: 10 s */
 	uint64_t body_idle_ms;	/* between two pieces of a body: 30 s */
 	uint64_t write_idle_ms; /* a client that takes nothing of a response for so long is dropped:
-				   60 s */
+				 * 60 s */
 	uint64_t keep_alive_ms; /* idle between requests: 300 s */
 	size_t connections;	/* 10,000; more: 503 and close */
 };
@@ -79,7 +79,7 @@ struct net_stream; /* net/stream.h */
 struct http_listener {
 	int fd; /* stays the caller's */
 	/* Finds the principal from the head of r (its peer, its headers). -1: the handler's
-	 * `refused` is called. NULL: nobody is refused, and no request has a principal. */
+	 * `refused` is called. NULL: no request is refused, and none has a principal. */
 	int (*authenticate)(void *ctx, struct http_request *r, const struct principal **principal,
 		struct error *err);
 	/* Makes the stream of an accepted socket, which it takes. NULL: stream_open_plain. */
@@ -90,8 +90,8 @@ struct http_listener {
 struct http_handler {
 	/* Headers are complete. Must call one of http_take_body, http_stream_body or a response. */
 	void (*begin)(void *ctx, struct http_request *r);
-	/* Instead of `begin`: nobody known asks. Must respond; the connection is closed after it.
-	 */
+	/* Called instead of `begin` when authentication failed. Must respond; the connection is
+	 * closed after it. */
 	void (*refused)(void *ctx, struct http_request *r, const struct error *err);
 	/* http_take_body: body is whole (at once when there is none). */
 	void (*complete)(void *ctx, struct http_request *r);

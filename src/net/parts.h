@@ -58,7 +58,7 @@ struct exchange {
 	bool is_pipe_watched, is_pipe_dry, has_pipe_ended, is_pipe_ok;
 	void (*pipe_ended)(void *ctx, struct http_request *r, bool ok);
 	void *pipe_ctx;
-	/* Who gets the connection when its answer is sent, or NULL. */
+	/* Takes over the connection after a 101 response was sent, or NULL. */
 	void (*upgraded)(void *ctx, struct net_stream *stream, struct str early);
 	void *upgraded_ctx;
 	/* Descriptors that go with the next byte. */
@@ -85,7 +85,7 @@ struct http_connection {
 	enum deadline deadline;
 	bool is_running, is_awake, is_blocked, is_broken, is_shut;
 	bool has_moved;	   /* its deadline begins anew */
-	bool has_unwanted; /* there is input that nobody wants now */
+	bool has_unwanted; /* input arrived while none is wanted */
 	bool has_excess_fds, has_lost_fds;
 };
 

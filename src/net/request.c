@@ -41,7 +41,7 @@ static void want_body(struct exchange *x, enum body_mode mode)
 	x->body_mode = mode;
 	if (x->parser.expects_continue && !x->is_continued && !x->refusal && !x->is_complete) {
 		x->is_continued = true;
-		/* Nobody asks for what is there. */
+		/* No need for 100 Continue when the body has already arrived. */
 		if (c->unread.len == 0 && c->in.len == 0)
 			output_queue(c, "HTTP/1.1 100 Continue\r\n\r\n", 25);
 	}

@@ -11,7 +11,7 @@
 
 #define UNKNOWN UINT64_MAX
 #define SMALL_FILE 16384  /* read and sent with its head */
-#define DROPPED_MAX 65536 /* of a body that nobody wants: read, to keep the connection */
+#define DROPPED_MAX 65536 /* of an unwanted body: read and dropped, to keep the connection */
 
 static const struct status {
 	int status;
@@ -177,7 +177,7 @@ static void end_response(struct exchange *x)
 	connection_wake(x->request.connection);
 }
 
-/* Copies, which may have to wait: the caller's are his own. */
+/* Duplicates the descriptors: they may have to wait, and the caller keeps its own. */
 static void add_fds(struct exchange *x, const int *fds, int fd_count)
 {
 	if (!x->request.connection->stream.is_unix || fd_count > HTTP_FDS_MAX)
