@@ -7,7 +7,7 @@ static int check_ids(const struct plan *plan, struct error *err)
 {
 	if (plan->inside_uid == 0 || plan->inside_gid == 0)
 		return fail(err, ERR_INVALID, "a sandbox can't run as root inside");
-	/* Whoever is not privileged maps their own id, whatever it is called in their namespace. */
+	/* An unprivileged user maps their own id, which may be any number in their namespace. */
 	if (plan->privileged && (plan->outside_uid == 0 || plan->outside_gid == 0))
 		return fail(err, ERR_INVALID, "a sandbox can't run as root outside");
 	return 0;

@@ -123,7 +123,7 @@ static int check_ids(
 	return 0;
 }
 
-/* No limit that is one goes beyond this; plan_build judges the rest. */
+/* Bounds against overflow; plan_build checks the ranges. */
 static bool limits_are_sane(const struct limits *limits)
 {
 	for (size_t i = 0; i < limit_count; i++)

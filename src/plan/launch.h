@@ -79,7 +79,7 @@ struct launch_held { /* as struct held of sandbox/held.h */
 };
 struct launch_message {
 	uint32_t magic, type;
-	uint64_t tag; /* core's; 0: nobody asked */
+	uint64_t tag; /* chosen by core; 0: unsolicited */
 	uint64_t other;
 	char id[ID_LEN + 1];
 	char request_id[ID_LEN +

@@ -550,8 +550,8 @@ static int choose_streams(struct builder *b, struct error *err)
 			"stderr");
 	for (int i = 0; i < 3; i++) {
 		/* A descriptor of a host file can be opened again for writing through
-		 * /proc/self/fd, and who has a terminal reads what is typed to others. A pipe or
-		 * /dev/null gives no more than it is. */
+		 * /proc/self/fd, and a process with the terminal could read input typed for other
+		 * programs. A pipe or /dev/null gives no further access. */
 		enum plan_stream direct =
 			b->facts->streams[i] == STREAM_OTHER ? STREAM_RELAYED : STREAM_HANDED;
 		if (b->options->warm)
@@ -612,8 +612,8 @@ static int add_env(struct builder *b, struct error *err)
 }
 
 /* A setgid file in a directory of the host could be executed by anybody who reaches it there. A
- * workspace of a daemon (warm) lies in carrel's home, which nobody but its owner can enter; still,
- * no file of root's group gets the bit. */
+ * workspace of a daemon (warm) lies in carrel's home, which only its owner can enter; still, no
+ * file of root's group gets the bit. */
 static bool has_writable_host_directory(const struct builder *b)
 {
 	const struct plan_tree *workspace = b->plan.workspace;

@@ -1,6 +1,6 @@
 /* plan.h -- everything one sandbox is, as plain data.
- * 1. plan_build is pure: options and facts in, a plan out. Whoever carries it out (sandbox/ today,
- * OCI runtimes later) decides nothing that isn't written here.
+ * 1. plan_build is pure: options and facts in, a plan out. The code that carries it out (sandbox/
+ * today, OCI runtimes later) decides nothing that isn't written here.
  * 2. A plan that plan_build returned has been checked: paths inside are absolute and normal,
  * parents come before children, nothing is mounted over /proc or /dev, every limit is in range. A
  * bind from below carrel's home has `beneath`: its owner may have replaced any name there by a
@@ -110,8 +110,8 @@ struct plan_node { /* made in the sandbox's own root */
 	const char *text; /* link target, or content */
 	unsigned mode;
 };
-/* A file of ours that says what the sandbox's limits are, where programs look for it: below
- * PLAN_SYS, or in place of an entry of /proc. Its text doesn't change while the sandbox lives. */
+/* A generated file that shows the sandbox's limits where programs look for them: below PLAN_SYS, or
+ * over an entry of /proc. Its text doesn't change while the sandbox runs. */
 struct plan_view {
 	const char *path, *text;
 };
@@ -142,7 +142,7 @@ struct plan_mount {
 	const char *beneath; /* NULL, or the name below source to bind: opened following no link */
 	unsigned flags;	     /* nosuid always */
 	bool in_root;	     /* the target lies in the root tmpfs itself */
-	bool make_target;    /* it lies in a tree of ours: made when it isn't there */
+	bool make_target; /* the target lies in a tree that carrel owns: create it when missing */
 	enum plan_path_kind source_kind;
 	bool idmap; /* owner_uid:owner_gid on disk is the sandbox's user inside */
 	uint32_t owner_uid, owner_gid;
@@ -192,8 +192,8 @@ enum plan_network_mode { NETWORK_NONE, NETWORK_FORWARD };
 #define PLAN_PORTS_MAX 4
 struct plan_network {
 	enum plan_network_mode mode;
-	text_list allow;     /* "host:port" that may be reached. NETWORK_FORWARD: whoever holds the
-			      * other end of the ports decides */
+	text_list allow; /* "host:port" that may be reached. NETWORK_FORWARD: decided by the process
+			  * that serves the ports */
 	VEC(uint16_t) ports; /* of 127.0.0.1 inside: sockets that listen there and lead out */
 };
 
