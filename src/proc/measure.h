@@ -17,8 +17,9 @@ struct measure {
 	/* false: the child ended without an answer */
 	void (*found)(void *ctx, bool ok, uint64_t value);
 	void *ctx;
-	/* What the child needs beside its answer (-1: nothing): it holds nothing else open, so
-	 * that whoever reads what we close sees the end. None: it keeps all. */
+	/* Descriptors that the child keeps open besides its answer (-1: none). It closes all
+	 * others, so that readers of pipes that this process closes see end of file. keep_count 0:
+	 * it keeps all. */
 	int keep[MEASURE_KEEP_MAX], keep_count;
 	/* Set by `find` in the child, copied back to the same place in the parent. NULL: nothing.
 	 */

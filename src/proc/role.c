@@ -60,7 +60,8 @@ static int take_identity(const struct role_start *start, struct error *err)
 	/* Now, while it may; capability_drop_all reads it back. */
 	for (int i = 0; i < 64; i++)
 		prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
-	/* A plain user keeps his groups: nobody can drop them in a user namespace of his. */
+	/* A plain user's role keeps its groups: setgroups is denied in an unprivileged user
+	 * namespace. */
 	if (geteuid() == 0 && setgroups(0, NULL))
 		return fail_errno(err, "drop supplementary groups");
 	if (setresgid(start->gid, start->gid, start->gid))

@@ -1,4 +1,5 @@
-/* role.h -- a process of ours that is re-executed, dropped and locked before it serves.
+/* role.h -- a daemon process that is executed anew, loses its privileges and is confined before it
+ * serves.
  * 1. role_start forks and executes the role's program with descriptors at fixed numbers and an
  * environment of its own; nothing else is inherited. It dies with its parent (PDEATHSIG), and with
  * it all that it has forked.
@@ -45,11 +46,11 @@ struct role_start {
 int role_start(const struct role_start *start, pid_t *pid, int *pidfd, struct error *err);
 
 struct role_lock {
-	/* Where files may be made, removed and moved (ROLE_WRITE) or executed, by Landlock. What
-	 * may be read is for the root to say: by Landlock it would also be forbidden what somebody
-	 * hands in a descriptor of (/proc or /dev/pts of a sandbox). None: no Landlock; nor for a
-	 * plain user's roles, which look into his sandboxes' processes: whoever has a Landlock
-	 * domain can't, and the root alone holds the same. */
+	/* Where files may be made, removed and moved (ROLE_WRITE) or executed, by Landlock. Reading
+	 * is restricted by the root alone: Landlock would also forbid reading below descriptors
+	 * that the role is sent (/proc or /dev/pts of a sandbox). None: no Landlock. A plain user's
+	 * roles have none either: they inspect processes of the user's sandboxes, which a process
+	 * in a Landlock domain can't, and their root has the same restrictions. */
 	const struct role_path *paths;
 	size_t path_count;
 	/* Children (archives, measuring), which inherit the lock, and sockets beside those that it
