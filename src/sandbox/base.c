@@ -29,8 +29,8 @@ static int open_trees(const struct plan *plan, int *trees, struct error *err)
 	return sources_open(plan, false, &none, trees, err);
 }
 
-/* The kernel gives a new /proc only to who has a whole one already. This one is of a pid namespace
- * without processes, as soon as its maker has ended. */
+/* The kernel allows a new mount of /proc only where a complete one is mounted already. This one
+ * belongs to a pid namespace that has no processes once its maker has exited. */
 static int attach_proc(int root, struct error *err)
 {
 	static const char *const none[] = { NULL };

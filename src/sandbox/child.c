@@ -84,8 +84,8 @@ static int take_identity(struct sandbox_child *child, struct error *err)
 				: namespace_write_maps(0, &ids, true, err);
 }
 
-/* What else a launcher has open is none of ours: locks and sockets that others wait for, and more
- * than the limit of descriptors may allow. */
+/* Closes the launcher's other descriptors: locks and sockets whose closing other processes wait
+ * for, and possibly more than the limit of descriptors allows. */
 static int close_others(struct sandbox_child *child, struct error *err)
 {
 	const struct start *start = child->start;
@@ -475,7 +475,7 @@ static int report_descriptors(struct sandbox_child *child, struct error *err)
 		child->report[SETUP_ROOT] = child->root;
 	else
 		child->report[SETUP_PROC] = child->report[SETUP_WORKSPACE] = -1;
-	if (child->plan->limiter != LIMITER_WATCHDOG) /* nobody counts the memory in it */
+	if (child->plan->limiter != LIMITER_WATCHDOG) /* only the watchdog counts its memory */
 		child->report[SETUP_UPPER] = -1;
 	for (int i = SETUP_UPPER; i < SETUP_FD_MAX; i++)
 		is_any |= child->report[i] >= 0;
@@ -654,7 +654,7 @@ static int become_init(struct sandbox_child *child, struct error *err)
 		return fail_errno(err, "close the standard streams");
 	if (pass_socket(child->start))
 		return fail_errno(err, "pass on the socket");
-	/* Everything else closes at the exec, on whatever road it came. */
+	/* Makes all other descriptors close-on-exec, however they were opened. */
 	if (close_range(INIT_SOCKET_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC))
 		return fail_errno(err, "close the other descriptors");
 	trace_step("child: exec init");

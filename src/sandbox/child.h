@@ -20,8 +20,8 @@ struct sandbox_child {
 
 /* The root's files and the views are there when this returns. */
 int child_finish_files(struct sandbox_child *child, struct error *err);
-/* Covers what nobody inside may see or change in /proc, which is mounted, and puts the views of the
- * limits in their places. */
+/* Masks the entries of the mounted /proc that processes inside may not see or change, and mounts
+ * the views of the limits over theirs. */
 int child_narrow_proc(struct sandbox_child *child, struct error *err);
 /* MOUNT_ATTR_* of a plan's flags. */
 uint64_t child_attributes(unsigned flags);

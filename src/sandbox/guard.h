@@ -74,8 +74,8 @@ void guard_shm(struct guard *guard, uint64_t bytes);
 /* When the command has ended: an OOM kill, or a failure with the workspace full, that no sample has
  * seen. true: *reason is the limit. */
 bool guard_last_look(struct guard *guard, bool command_failed, enum reason *reason);
-/* Before everything is killed: what the processes that live now have used. The kernel tells nobody
- * afterwards. */
+/* Notes the usage of the running processes. Call it before they are killed: the kernel doesn't
+ * report it afterwards. */
 void guard_note_usage(struct guard *guard);
 /* Adds what guard knows to the figures of the caller's rusage. */
 void guard_add_usage(struct guard *guard, struct result *result);

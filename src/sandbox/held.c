@@ -53,8 +53,8 @@ static bool is_seen(struct count *count, uint64_t device, uint64_t inode, bool a
 		   : map_get(&count->seen, text) != NULL;
 }
 
-/* Root's sandboxes have uids of their own, a plain user's have his: what belongs to the system's
- * owner was deleted by somebody else. */
+/* Root's sandboxes have uids of their own, a plain user's have that user's uid: a deleted file that
+ * belongs to the system's owner was deleted by another process. */
 static bool is_sandboxes_own(const struct count *count, const struct stat *st)
 {
 	return count->self ? st->st_uid == count->self : st->st_uid != 0;
@@ -69,7 +69,7 @@ static void add_deleted(struct count *count, const struct stat *st)
 	count->held->bytes += bytes > PATH_INODE_CHARGE ? bytes : PATH_INODE_CHARGE;
 }
 
-/* Descriptors that were sent into this socket and that nobody has received yet. */
+/* Descriptors that were sent into this socket and not yet received. */
 static void add_in_flight(struct count *count, int task, const char *fd)
 {
 	char path[64], text[1024];

@@ -1,6 +1,6 @@
-/* init_client.h -- the master's side of carrel-init: speaks init/protocol.h, believes nothing it
- * hears.
- * 1. Nothing here waits for init: a socket that is full or empty is said to be so.
+/* init_client.h -- the master's side of init/protocol.h: sends requests to carrel-init, and checks
+ * its replies, which are untrusted. 1. Nothing here waits for init: the caller is told when the
+ * socket is full or empty.
  * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that
  * isn't is ERR_CORRUPT, and the caller should end the sandbox. */
 #pragma once

@@ -43,8 +43,8 @@ struct isolation {
 	int (*start)(const struct warm_host *host, const struct warm_start *start, pid_t *pid,
 		int *setup, struct error *err);
 	/* Takes what the child says. 1: it is up, and fds (O_PATH, yours; -1: none) are its; 0:
-	 * nothing yet; -1: it failed and is ending. ERR_CANCELED: it was killed, for no fault of
-	 * the start. */
+	 * nothing yet; -1: it failed and is ending. ERR_CANCELED: it was killed from outside, the
+	 * start itself didn't fail. */
 	int (*receive)(int setup, int fds[WARM_FD_MAX], struct error *err);
 	/* The same descriptors again, of a sandbox that is up: `pid` is its carrel-init, a child
 	 * that hasn't been reaped. */
@@ -60,5 +60,5 @@ int isolation_find(const char *name, const struct isolation **isolation, struct 
 /* By the backend that the plan names. */
 int isolation_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
 	struct result *result, struct error *err);
-/* A copy of carrel-init that nobody can change, at no path of the host; yours to close. */
+/* A sealed copy of carrel-init (memfd) that is at no path of the host; yours to close. */
 int start_open_image(int *image, struct error *err);

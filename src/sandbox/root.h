@@ -6,7 +6,7 @@
 #include "plan/plan.h"
 
 /* What covers entries of /proc. They lie in the directory where the workspace will be mounted, the
- * hidden one: nobody inside sees their names. */
+ * hidden one: processes inside don't see their names. */
 #define ROOT_MASK ".mask"
 #define ROOT_MASK_FILE ".mask-file"
 

@@ -26,7 +26,7 @@ struct slot_range slot_range_from(const char *uid_map)
 		if (range.count > largest.count)
 			largest = range;
 	}
-	/* The upper half, less its last two ids, which are often nobody's. */
+	/* The upper half, less its last two ids: 65534 is often the user nobody. */
 	uint64_t half = largest.count / 2;
 	if (half < 4)
 		return (struct slot_range){ 0, 0 };
@@ -67,7 +67,7 @@ static int open_file(const char *home, int *fd, struct error *err)
 	return 0;
 }
 
-/* 1: locked; 0: somebody else has it. */
+/* 1: locked; 0: another process holds it. */
 static int try_lock(int fd, uint32_t slot, short type, struct error *err)
 {
 	struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };

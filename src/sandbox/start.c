@@ -37,7 +37,7 @@ static uint64_t clone_flags(const struct plan *plan)
 	return flags;
 }
 
-/* A copy that nobody can change, at no path of the host. */
+/* A sealed copy (memfd), at no path of the host. */
 int start_open_image(int *image, struct error *err)
 {
 	auto_close int fd = memfd_create_program("carrel-init");
@@ -234,7 +234,8 @@ static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct
 			     ? fail_errno(err, "enter the namespaces of a sandbox")
 			     : namespace_clone(clone_flags(start->plan), start->cgroup->clone_into,
 				       pidfd, pid, err);
-	/* Whoever can't get home may not go on: it would do for one sandbox what is another's. */
+	/* A process that can't return to its own namespaces must not go on: it would act on the
+	 * wrong sandbox. */
 	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))
 		abort();
 	return failed;

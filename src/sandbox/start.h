@@ -38,7 +38,7 @@ struct setup_message {
 struct start_idmap {
 	int userns; /* -1: none */
 	uint32_t owner_uid, owner_gid;
-	bool is_borrowed; /* somebody else closes it */
+	bool is_borrowed; /* not closed here */
 };
 void start_idmap_done(struct start_idmap *idmap);
 
@@ -72,8 +72,8 @@ int start_prepare(struct start *start, struct error *err);
 /* Clones. The child doesn't return; *setup (this end of the socket) and *pidfd are yours. */
 int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err);
 /* Descriptors (O_PATH, yours) of a sandbox that is up: its /proc, its root, and as its workspace
- * `measured` (a mount point of its root, which nobody inside can change). `pid` is its PID 1, a
- * child that hasn't been reaped. Returns 1, with an error set, when that process is exiting. */
+ * `measured` (a mount point of its root, which processes inside can't change). `pid` is its PID 1,
+ * a child that hasn't been reaped. Returns 1, with an error set, when that process is exiting. */
 int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err);
 /* What the child needs of us before it can go on. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);

@@ -60,8 +60,8 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 	pump(ctx);
 }
 
-/* Watches fd while `wanted`. A regular file can't be watched and is always ready: that is no error.
- */
+/* Watches fd while `wanted`. A regular file can't be watched but is always ready, which isn't an
+ * error. */
 static void watch(struct relay *relay, int fd, uint32_t events, bool *watched, bool wanted)
 {
 	struct error err;
@@ -148,8 +148,8 @@ static bool flush(struct relay *relay)
 
 static void end_of_input(struct relay *relay)
 {
-	/* A terminal has no end of file of its own. Should it be full, there is nobody to read it
-	 * either. */
+	/* A terminal has no end of file by itself: send the EOF character. If the terminal is full,
+	 * it has no reader anyway. */
 	if (relay->to_is_terminal)
 		(void)!write(relay->to, "\004", 1);
 	finish(relay);
@@ -347,8 +347,8 @@ static void pump(struct relay *relay)
 		relay->len > 0 || (!relay->from_watched && !relay->is_held));
 }
 
-/* Everybody who was to write into `from` is gone: what lies in it now is passed on, and that is the
- * end, also when somebody else got hold of its other end. */
+/* The writers of `from` have exited: relays what is in it now, then ends, even if another process
+ * has the write end open. */
 static void relay_drain(struct relay *relay)
 {
 	int waiting = 0;
@@ -392,8 +392,8 @@ static void remember(struct stream_state before[3])
 	for (int i = 0; i < 3; i++) {
 		struct stat st;
 		before[i].flags = fcntl(i, F_GETFL);
-		/* An anonymous pipe may be another carrel's too, and its mode matters to nobody
-		 * else. */
+		/* Don't restore the mode of an anonymous pipe: another carrel may share it, and no
+		 * other program depends on its mode. */
 		before[i].mode = is_anonymous_pipe(i) || fstat(i, &st) ? 0 : st.st_mode;
 	}
 }
@@ -410,8 +410,8 @@ static void put_back(const struct stream_state before[3])
 }
 
 /* /dev/stdout is opened by name sometimes. Root's anonymous pipe may then be opened by the
- * sandbox's user, but only the way it is meant: whoever could write into a stdin would speak to the
- * programs that read it next. */
+ * sandbox's user, but only in its direction: a process that could write into the stdin pipe could
+ * inject input into programs that read it later. */
 static void open_to_sandbox(const struct streams *streams, int fd, bool is_input)
 {
 	if (streams->kind.is_privileged && is_anonymous_pipe(fd))
@@ -608,7 +608,7 @@ static int start_relay(struct streams *streams, unsigned index, int from, int to
 	relay->from_is_terminal = index == TERMINAL;
 	relay->from_is_packets = index == TERMINAL && streams->kind.mirrors;
 	relay->from_is_outer = index == 0 && streams->outer.fd >= 0;
-	/* Half an answer is none; of what was said for people the beginning is enough. */
+	/* A truncated stdout is useless to the caller; of stderr the beginning is enough. */
 	relay->may_lose = index == 2;
 	relay->to_is_terminal = index == 0 && streams->kind.each[0] == STREAM_TTY;
 	relay->budget = index > 0 && streams->kind.output_bytes ? &streams->budget : NULL;

@@ -71,7 +71,7 @@ struct streams {
 	int inside[3]; /* for the spawn message; ours to close after it */
 	bool owns_inside[3];
 	int ours[3]; /* the other end of a pipe, or -1 */
-	/* Of ours[]; of stdin to the terminal; the last one of the terminal's output. */
+	/* One per ours[], or stdin to the terminal; the last is the terminal's output. */
 	struct relay relays[4];
 	uint64_t budget;	/* output bytes left */
 	int terminal;		/* the pty's master, or -1 */

@@ -1,10 +1,10 @@
 /* view.h -- a sandbox that is up, as it is seen from outside: connected to, measured, given a
- * terminal. What starts it (an isolation backend) hands the descriptors over; nobody else looks
- * into its /proc, its devpts or its control group.
+ * terminal. What starts it (an isolation backend) provides the descriptors; only the functions
+ * below access its /proc, devpts and control group.
  * 1. A descriptor that a backend or a host doesn't have is -1: what it would tell is then unknown,
  * and the functions below say so.
  * 2. Nothing of it is believed: files of /proc and of control groups are the kernel's, a terminal
- * is opened through its master, and carrel-init is heard by sandbox/init_client.h. */
+ * is opened through its master, and messages of carrel-init are read by sandbox/init_client.h. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ struct sandbox_view {
 	int init;		/* socket to carrel-init, non-blocking, or -1 */
 	int fds[LAUNCH_FD_MAX]; /* private to view.c; or -1 */
 	bool is_there;
-	enum plan_limiter limiter; /* LIMITER_WATCHDOG: whoever looks at it from here */
+	enum plan_limiter limiter; /* LIMITER_WATCHDOG: the user of this view enforces the limits */
 };
 void view_init(struct sandbox_view *view); /* of none */
 /* Takes over the descriptors of a STARTED or RUNNING. */
