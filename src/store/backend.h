@@ -86,7 +86,7 @@ struct store_backend {
 	/* All of it durably, or nothing: but a write that breaks a rule is left out, and has its
 	 * `failed` set. */
 	int (*commit)(void *db, struct store_batch *batch, struct error *err);
-	/* After a commit, when nobody waits: what makes the next ones quick. */
+	/* Called after a commit, when no write is waiting: prepares for fast later commits. */
 	void (*settle)(void *db, const struct store_place *place);
 	bool (*find_gone)(void *db, const char *id_or_name, struct arena *arena, const char **why,
 		int64_t *at_ms);

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 
-#define BUSY_MS 50 /* who reads is in the loop */
+#define BUSY_MS 50 /* short: reads block the event loop */
 
 /* Values of a row by their places in a statement: texts from ?1 on, numbers from ?5, bytes ?9. */
 #define NUMBER_AT (1 + STORE_TEXTS)
@@ -394,7 +394,7 @@ static int read_row(sqlite3_stmt *statement, const struct store_table *table, st
 static void salvage(const struct store_place *place,
 	int (*fn)(void *ctx, int table, const struct store_row *row), void *ctx)
 {
-	/* In the order of the tables themselves: no index is believed, and nothing is sorted. */
+	/* In the order of the tables: uses no index, since it may be damaged, and no sorting. */
 	static const char *const ways[] = { "NOT INDEXED ORDER BY rowid",
 		"NOT INDEXED ORDER BY rowid DESC" };
 	sqlite3 *db = NULL;
@@ -611,7 +611,7 @@ static int apply(struct database *d, const struct store_write *write)
 	return rc == SQLITE_OK && row->texts[2] ? run(d, PUT_GONE, row) : rc;
 }
 
-/* Somebody who moves the file away while it is open would take all later writes with it. */
+/* If the file is moved away while it is open, later writes would be lost with it. */
 static int check_place(struct database *d, struct error *err)
 {
 	int has_moved = 0;

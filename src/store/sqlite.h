@@ -38,7 +38,7 @@ int sqlite_set_aside(
 /* -- schema -- */
 
 /* Takes an open database to SCHEMA_VERSION; *version is the one it had, 0 only when it is_new.
- * ERR_CORRUPT: it isn't one of ours; ERR_UNAVAILABLE: it is of a later version. */
+ * ERR_CORRUPT: not a database of carrel; ERR_UNAVAILABLE: it is of a later version. */
 int sqlite_migrate(sqlite3 *db, bool is_new, int *version, struct error *err);
 /* In a new one: what it has to say of itself until it is settled. And back. */
 int sqlite_note_new(sqlite3 *db, const struct store_opened *opened, struct error *err);
@@ -50,5 +50,5 @@ struct sqlite_log {
 	bool is_long; /* it has its length */
 };
 void sqlite_log_init(struct sqlite_log *log, sqlite3 *db); /* which stays where it is */
-/* After a commit, when whoever waited for it has been told. */
+/* Call it after a commit, when its callbacks have run. */
 void sqlite_log_settle(struct sqlite_log *log, sqlite3 *db, const struct store_place *place);

@@ -85,7 +85,7 @@ int sqlite_begin_new(const struct store_place *place, struct error *err)
 {
 	char name[STORE_NAME_MAX];
 	sqlite_name_new(place, "", name);
-	/* Left by a crash; nobody has seen it. */
+	/* Left by a crash and never used. */
 	if (sqlite_drop_new(place, err))
 		return -1;
 	auto_close int fd = openat(

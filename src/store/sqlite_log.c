@@ -7,7 +7,7 @@
 
 #define LOG_BYTES (2 << 20)
 #define LOG_PAGES_FULL 400		/* of 509 that fit */
-#define FREE_BYTES_LEAST (256ull << 20) /* where there is less, 2 MB may be what somebody needs */
+#define FREE_BYTES_LEAST (256ull << 20) /* with less free space, don't take 2 MB in advance */
 #define STEP_BYTES 65536
 
 static bool has_plenty(const struct store_place *place)
@@ -17,7 +17,7 @@ static bool has_plenty(const struct store_place *place)
 	       (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= FREE_BYTES_LEAST;
 }
 
-/* Zeros behind its end are no frames. false: there is no log yet. */
+/* Appends zeros, which SQLite doesn't take for frames. false: there is no log yet. */
 static bool lengthen(sqlite3 *db)
 {
 	static const char zeros[STEP_BYTES];
@@ -51,12 +51,12 @@ void sqlite_log_init(struct sqlite_log *log, sqlite3 *db)
 
 void sqlite_log_settle(struct sqlite_log *log, sqlite3 *db, const struct store_place *place)
 {
-	/* With the lock of writers: what somebody else appends meanwhile would be overwritten. */
+	/* Under the write lock: data appended by another process meanwhile would be overwritten. */
 	if (!log->is_long && !sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL)) {
 		log->is_long = !has_plenty(place) || lengthen(db);
 		sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	}
-	/* What it can't write back now, because somebody reads, the next one does. */
+	/* Pages that can't be written back because of a reader are left for the next checkpoint. */
 	if (log->pages >= LOG_PAGES_FULL)
 		sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
 }

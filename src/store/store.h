@@ -1,10 +1,10 @@
 /* store.h -- the state that survives: workspaces, background execs, idempotency keys. SQLite now;
  * nothing here names it.
  * 1. Writes are queued and committed together, durably (on disk, not just handed over), by a
- * process of the store's own: nobody here waits for a disk. One commit is under way at a time, what
- * is queued meanwhile is the next. Each `done` is called after its commit, in order, from the loop,
- * never from inside the call that queued it. Whoever answers a client does it in `done`. A write
- * queued from inside a `done` belongs to the next commit.
+ * separate process, so that this one never waits for a disk. One commit is under way at a time,
+ * what is queued meanwhile is the next. Each `done` is called after its commit, in order, from the
+ * loop, never from inside the call that queued it. Clients are answered in `done`. A write queued
+ * from inside a `done` belongs to the next commit.
  * 2. Reads happen once, at start (store_load); from then on the caller's memory is the truth and
  * the store its record.
  * 3. A database that can't be read is moved aside (carrel.db.corrupt-<time>) and said so, never
@@ -66,8 +66,8 @@ int store_write_for(
 	int socket, int directory, const char *path, const char *url, struct error *err);
 
 /* is_new and was_corrupt stay, also over a crash and the next start, until store_settle or the
- * first commit after store_load: what nobody knows any more may belong to the database that is no
- * more, and is not to be deleted. */
+ * first commit after store_load: trees without a row may belong to the lost database, and must not
+ * be deleted. */
 struct store_opened {
 	bool is_new; /* there was none, or it was_corrupt: made now */
 	bool was_corrupt;
@@ -87,9 +87,9 @@ void store_close(struct store *store);
 /* Hands on what is queued, unless a commit is under way: that goes on when it has ended. */
 void store_begin(struct store *store);
 void store_go_on(struct store *store);
-/* `socket`, to a process that does store_write_for, stays the owner's, who calls store_go_on from
- * his loop whenever anything can be received or sent (EPOLLIN | EPOLLOUT | EPOLLET). err not NULL:
- * there is none, and the commit that is under way fails; the next one asks again. */
+/* `socket` leads to a process that runs store_write_for; the caller keeps it, and calls store_go_on
+ * from its loop whenever it is readable or writable (EPOLLIN | EPOLLOUT | EPOLLET). err not NULL:
+ * there is no such process, and the commit under way fails; the next one asks again. */
 void store_use_writer(struct store *store, int socket, const struct error *err);
 /* Waits for the commit that is under way, and for one of what is queued then; calls every done.
  * Without a process that writes they fail (ERR_UNAVAILABLE). From inside a `done`, or with NULL:
@@ -121,7 +121,7 @@ struct store_gone {
 };
 void store_remove(struct store *store, const struct store_table *table, const char *id,
 	const struct store_gone *gone, store_done_fn *done, void *ctx);
-/* Why and when a workspace that is no more went, once that is committed. false: never heard of. */
+/* Why and when a workspace was removed, once that is committed. false: unknown. */
 bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
 	const char **why, int64_t *at_ms);
 
@@ -133,7 +133,7 @@ struct store_answer {
 	struct str body;
 	const char *location; /* or NULL */
 };
-/* Once it is committed: who is asked again before that knows it by himself. */
+/* Finds committed answers only: for earlier ones the caller has its own record. */
 bool store_find_answer(struct store *store, const char *scope, const char *key, struct arena *arena,
 	struct store_answer *answer);
 /* Queued with the writes around it: committed together. Replaces the one of the same key. Kept for

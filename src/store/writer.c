@@ -9,7 +9,7 @@
 #include "base/fd.h"
 
 #define READ_BYTES 65536
-/* A batch is as large as all that was queued; who has no memory for it aborts, as elsewhere. */
+/* A batch may be as large as the queue; out of memory aborts, as elsewhere. */
 #define MESSAGE_MAX (SIZE_MAX / 4)
 
 /* -- messages -- */
@@ -262,7 +262,7 @@ void writer_finish(struct writer *writer)
 
 /* -- the process -- */
 
-/* 1: a message, in *bytes; 0: nobody wants anything any more; -1. */
+/* 1: a message, in *bytes; 0: the other end was closed; -1. */
 static int receive(int socket, struct buf *bytes)
 {
 	uint64_t len;
@@ -277,8 +277,8 @@ static int receive(int socket, struct buf *bytes)
 	return 1;
 }
 
-/* The database is opened by the first batch, and by each that finds it closed: who can't write is
- * told why. */
+/* The first batch opens the database, and so does each that finds it closed, so that the reply has
+ * the reason of a failure. */
 static int commit(const struct store_backend *backend, const struct store_place *place, void **db,
 	struct store_batch *batch, struct error *err)
 {

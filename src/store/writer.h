@@ -1,8 +1,8 @@
 /* writer.h -- the store's end of the process that writes for it (store_write_for, store.h), and
  * what passes between them: a batch, and how it went. Both ends are one program: no versions, no
  * byte order. Either message is a uint64_t with the length of what follows.
- * 1. It has one batch at a time. What it is asked again, because nobody knows how it went, it does
- * again: every write can be done twice.
+ * 1. It has one batch at a time. A batch whose result was lost is sent and done again: every write
+ * is idempotent.
  * 2. Nothing here waits, but writer_await and writer_finish. */
 #pragma once
 #include "base/buf.h"
@@ -26,7 +26,7 @@ int writer_go_on(struct writer *writer, struct str *message);
 void writer_await(const struct writer *writer); /* until going on makes sense */
 /* Tells it to end, and waits until it has closed the database. */
 void writer_finish(struct writer *writer);
-/* Gives the writes of the batch under way their `failed`. *failed and *err: all of it. -1: that is
- * no outcome of this batch. */
+/* Gives the writes of the batch under way their `failed`. *failed and *err: all of it. -1: not an
+ * outcome of this batch. */
 int writer_read_outcome(
 	struct str message, struct store_batch *batch, bool *failed, struct error *err);
