@@ -41,7 +41,7 @@ static int write_entry(struct pack *pack, const struct tar_entry *entry, struct 
 
 static struct tar_entry entry_of(const struct pack *pack, enum tar_kind kind, const struct stat *st)
 {
-	/* Bits that an unpacking would refuse are of no use to anybody. */
+	/* Leave out mode bits that unpacking would refuse. */
 	return (struct tar_entry){ .kind = kind,
 		.name = pack->path.data,
 		.mode = st->st_mode & 0777,
