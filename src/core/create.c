@@ -215,7 +215,7 @@ static struct core_workspace *find_being_made(struct core *core, const struct wo
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		for (size_t k = 0; keys[i] && k < sizeof tables / sizeof *tables; k++) {
 			struct core_workspace *w = map_get(tables[k], str_from(keys[i]));
-			if (w && w->model.state == WORKSPACE_CREATING)
+			if (w && w->model.state == WORKSPACE_CREATING && !w->is_spare)
 				return w;
 		}
 	return NULL;

@@ -649,6 +649,18 @@ static void a_creation_takes_the_spare_workspace(void **state)
 	assert_ptr_not_equal(f->core->spare, spare);
 }
 
+/* It has no creation that would end: who asks for its id isn't kept waiting for one. */
+static void a_creation_does_not_wait_for_the_spare_workspace(void **state)
+{
+	struct fixture *f = *state;
+	open_with_spare(f, 60000);
+	struct text_pair label = { WORKSPACE_CONTEXT_LABEL, f->core->spare->model.id };
+	create(f, "second", (struct workspace){ .labels = { &label, 1, 1 } });
+	assert_true(f->has_failed);
+	assert_int_equal(f->err.code, ERR_CONFLICT);
+	assert_int_equal(count_listed(f), 1);
+}
+
 static void only_a_plain_creation_takes_it(void **state)
 {
 	struct fixture *f = *state;
@@ -919,6 +931,7 @@ int main(void)
 		TEST(a_start_that_fails_is_told_and_tried_again),
 		TEST(who_waits_for_one_that_dies_early_gets_another),
 		TEST(a_creation_takes_the_spare_workspace),
+		TEST(a_creation_does_not_wait_for_the_spare_workspace),
 		TEST(only_a_plain_creation_takes_it),
 		TEST(a_spare_workspace_that_is_not_wanted_goes),
 		TEST(the_last_workspace_takes_the_spare_one_with_it),
