@@ -8,6 +8,8 @@
 #include "base/arena.h"
 #include "egress/internal.h"
 
+_Static_assert(sizeof(struct addresses) <= MEASURE_DETAIL_MAX, "addresses are a measure's detail");
+
 static bool keep_address(union address *out, const struct addrinfo *info)
 {
 	socklen_t len = info->ai_family == AF_INET ? sizeof out->ipv4 : sizeof out->ipv6;

@@ -48,7 +48,8 @@ static _Noreturn void answer(const struct measure *measure, int fd)
 		int keep[MEASURE_KEEP_MAX + 1] = { fd };
 		for (int i = 0; i < measure->keep_count; i++)
 			keep[i + 1] = measure->keep[i];
-		fd_close_others(keep, measure->keep_count + 1);
+		if (fd_close_others(keep, measure->keep_count + 1))
+			_exit(125);
 	}
 	char text[sizeof measure->answer + MEASURE_DETAIL_MAX];
 	uint64_t value = measure->find(measure->ctx);

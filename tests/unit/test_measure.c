@@ -1,8 +1,14 @@
 /* Numbers that a child finds. */
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "proc/measure.h"
@@ -65,6 +71,37 @@ static void finish(struct seen *seen, struct measure *measure)
 	fd_close(&seen->dir);
 }
 
+static void refuse_close_range(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof code / sizeof *code, code };
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(2);
+}
+
+static void test_a_child_that_keeps_other_descriptors_finds_nothing(void **state)
+{
+	int status;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct seen seen;
+		struct error err;
+		struct measure measure = start(&seen, find_forty_two);
+		refuse_close_range();
+		measure_start(&measure);
+		_exit(loop_run(seen.loop, &err) || seen.ok || seen.count != 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void test_the_answer_comes_once(void **state)
 {
 	struct seen seen;
@@ -117,6 +154,7 @@ static void test_ends_of_pipes_and_sockets_dont_wait_for_the_child(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_child_that_keeps_other_descriptors_finds_nothing),
 		cmocka_unit_test(test_the_answer_comes_once),
 		cmocka_unit_test(test_a_child_that_dies_has_no_answer),
 		cmocka_unit_test(test_ends_of_pipes_and_sockets_dont_wait_for_the_child),
