@@ -315,15 +315,19 @@ static bool is_lost(const struct watch_disk *disk, uint64_t bytes)
 	       (left < disk->free_room && disk->free_room - left >= bytes);
 }
 
+static bool looks_full(const struct watch_disk *disk)
+{
+	uint64_t room = room_left(disk);
+	return !room || is_lost(disk, room);
+}
+
 /* Whether the commands since the last measurement can have filled it: the file system lost as much
  * room, or they had the time, and what others have freed may hide it. */
 static bool could_be_full(const struct watch_disk *disk)
 {
 	uint64_t room = room_left(disk);
-	if (!room || is_lost(disk, room))
-		return true;
-	return clock_monotonic_ms() >= disk->known_at_ms + MASKED_MS &&
-	       had_time_to_write(disk, room);
+	return looks_full(disk) || (clock_monotonic_ms() >= disk->known_at_ms + MASKED_MS &&
+					   had_time_to_write(disk, room));
 }
 
 /* The same for one that has failed, perhaps for that: what it could not write isn't lost, and an
@@ -435,8 +439,9 @@ void watch_disk_spawning(struct watch_disk *disk)
 	const struct core_workspace *w = disk->w;
 	if (!w->sandbox.exec_count) {
 		disk->was_full = false;
-		disk->was_over = is_counted(disk) &&
-				 disk->known_bytes >= w->model.limits.disk_bytes &&
+		/* Also if earlier commands seem to have filled it since the last walk: the walk
+		 * that shows it must not end the command that begins now. */
+		disk->was_over = is_counted(disk) && looks_full(disk) &&
 				 !(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w));
 		/* It may be one that has more time. */
 		disarm(disk);

@@ -27,7 +27,7 @@ struct watch_disk {
 	struct loop_timer *timer;
 	uint64_t timer_ms; /* that it was set to */
 	bool was_full;	   /* at a look */
-	bool was_over;	   /* before the exec that began when nothing ran */
+	bool was_over;	   /* perhaps, before the exec that began when nothing ran */
 	/* the measurement that runs: the walk, and the question to the launcher */
 	bool is_measuring, is_walked, is_walk_ok;
 	struct measure tree;
