@@ -21,7 +21,7 @@ static const struct {
 	{ "carrel_sandbox_start_failures_total", "Sandboxes that could not be started.",
 		AT(sandbox_start_failures) },
 	{ "carrel_sandboxes_given_back_total", "Sandboxes ended because they were idle.",
-		AT(given_back) },
+		AT(released) },
 	{ "carrel_exec_failures_total", "Execs that could not be started.", AT(exec_failures) },
 	{ "carrel_exec_output_bytes_total", "Output of execs that went through the daemon.",
 		AT(output_bytes) },

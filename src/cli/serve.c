@@ -92,7 +92,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.self = self,
 		.ready = ready,
 		.notify = notify,
-		.give_back_ms = server->options->idle_sandbox_ms,
+		.release_after_ms = server->options->idle_sandbox_ms,
 		.captured_bytes = server->options->captured_bytes,
 		.config = &config,
 		.log = { .fd = STDERR_FILENO,

@@ -66,7 +66,7 @@ int core_open(
 	struct core *core = xzalloc(sizeof *core);
 	core->loop = loop;
 	core->log = options->log;
-	core->give_back_ms = options->give_back_ms;
+	core->release_after_ms = options->release_after_ms;
 	core->landlock_writes = options->landlock_writes;
 	core->keeps_spare = options->keeps_spare;
 	memcpy(core->allowed_uids, options->allowed_uids, sizeof core->allowed_uids);

@@ -25,12 +25,12 @@ struct core_workspace;
 #define CORE_CAPTURED_MAX_DEFAULT (128ull << 20)
 
 struct core_options {
-	int launcher;	       /* channel */
-	int writer;	       /* socket to a process that does store_write_for; core's then */
-	const char *home;      /* path */
-	const char *store_url; /* as in store/store.h */
-	uint64_t give_back_ms; /* a sandbox that has nothing to do for so long is given back */
-	uint64_t captured_max; /* bytes of captured output of all execs together; 0: default */
+	int launcher;		   /* channel */
+	int writer;		   /* socket to a process that does store_write_for; core's then */
+	const char *home;	   /* path */
+	const char *store_url;	   /* as in store/store.h */
+	uint64_t release_after_ms; /* a sandbox that has nothing to do for so long is released */
+	uint64_t captured_max;	   /* bytes of captured output of all execs together; 0: default */
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* uids of peers of the unix socket that are allowed */
 	int allowed_uid_count;
 	bool keeps_spare;     /* a workspace made ahead, for the next creation (core/spare.c) */

@@ -352,7 +352,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	struct limits limits = w->model.limits;
 	if (!failed && change->has_limits)
 		failed = limits_change(&limits, &change->limits, &err) ||
-			 check_disk(w, &limits, &err) || lifetime_give_back(w, &err);
+			 check_disk(w, &limits, &err) || lifetime_release(w, &err);
 	if (!failed && change->has_labels)
 		failed = apply_labels(w, &change->labels, &err);
 	if (failed) {

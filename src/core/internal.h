@@ -127,7 +127,7 @@ struct core {
 	bool keeps_spare;
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
 	int allowed_uid_count;
-	uint64_t give_back_ms;
+	uint64_t release_after_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
@@ -293,8 +293,8 @@ void sandbox_suspended(struct core_workspace *w);
 /* Arms what its ttl, idle_timeout and sandbox ask for. */
 void lifetime_arm(struct core_workspace *w);
 void lifetime_disarm(struct core_workspace *w);
-/* Its sandbox, if it has one, ends now. ERR_CONFLICT: something runs in it, or is under way. */
-int lifetime_give_back(struct core_workspace *w, struct error *err);
+/* Ends its sandbox, if it has one. ERR_CONFLICT: something runs in it, or is under way. */
+int lifetime_release(struct core_workspace *w, struct error *err);
 /* Processes that outlive their exec keep the sandbox; init alone doesn't. */
 bool sandbox_has_processes(const struct core_workspace *w);
 void lifetimes_start(struct core *core);

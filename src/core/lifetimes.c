@@ -55,20 +55,20 @@ static uint64_t unneeded_ms(const struct core_workspace *w)
 	return is_busy(w) ? 0 : clock_monotonic_ms() - last_ms;
 }
 
-static void give_back(struct core_workspace *w)
+static void release_sandbox(struct core_workspace *w)
 {
-	w->core->metrics.given_back++;
+	w->core->metrics.released++;
 	core_end_sandbox(w, REASON_CANCELED);
 }
 
-int lifetime_give_back(struct core_workspace *w, struct error *err)
+int lifetime_release(struct core_workspace *w, struct error *err)
 {
 	if (is_busy(w) || w->sandbox.state == SANDBOX_STARTING ||
 		(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w)))
 		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs in it",
 			"workspace '%s' is in use", w->model.name);
 	if (w->sandbox.state == SANDBOX_UP)
-		give_back(w);
+		release_sandbox(w);
 	return 0;
 }
 
@@ -94,11 +94,11 @@ static void on_idle(struct loop *loop, void *ctx)
 	w->idle = NULL;
 	if (can_suspend(w) && idle_ms(w) >= w->model.idle_timeout_ms)
 		suspend_now(w);
-	else if (w->sandbox.state == SANDBOX_UP && unneeded_ms(w) >= w->core->give_back_ms) {
+	else if (w->sandbox.state == SANDBOX_UP && unneeded_ms(w) >= w->core->release_after_ms) {
 		if (!w->is_spare && sandbox_has_processes(w))
 			w->kept_ms = clock_monotonic_ms();
 		else
-			give_back(w);
+			release_sandbox(w);
 	}
 	lifetime_arm(w);
 }
@@ -134,7 +134,7 @@ void lifetime_arm(struct core_workspace *w)
 	if (w->is_gone || w->model.state == WORKSPACE_DELETING)
 		return;
 	if (w->sandbox.state == SANDBOX_UP)
-		wait = left_of(w->core->give_back_ms, unneeded_ms(w));
+		wait = left_of(w->core->release_after_ms, unneeded_ms(w));
 	if (can_suspend(w) && (left = left_of(w->model.idle_timeout_ms, idle_ms(w))) < wait)
 		wait = left;
 	if (w->idle)

@@ -90,7 +90,7 @@ static void look_for_kills(struct loop *loop, void *ctx)
 static void on_oom(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct watch_limits *limits = ctx;
-	view_heard_memory(&limits->w->sandbox.view);
+	view_rearm_memory(&limits->w->sandbox.view);
 	limits->oom_looks = 0;
 	loop_cancel(loop, limits->oom);
 	look_for_kills(loop, limits);

@@ -41,7 +41,7 @@ struct launch_options {
 	int ready;	     /* written one byte when core serves, then closed; or -1 */
 	int notify; /* connected socket of a service manager: "READY=1" is sent there when core
 		     * serves, "STOPPING=1" at the first signal to end; or -1 */
-	uint64_t give_back_ms;
+	uint64_t release_after_ms;
 	uint64_t captured_bytes;     /* of all execs together that core keeps; 0: core's default */
 	const struct config *config; /* its section `system`, or NULL */
 	struct log log;

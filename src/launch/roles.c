@@ -47,7 +47,7 @@ int launcher_start_role(
 		arena_printf(&arena, "CARREL_UIDS=0,%u,%u", (unsigned)launcher->home->uid,
 			(unsigned)getuid()),
 		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
-			(unsigned long long)options->give_back_ms),
+			(unsigned long long)options->release_after_ms),
 		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",
 			(unsigned long long)options->captured_bytes),
 		arena_printf(&arena, "CARREL_LANDLOCK=%s",

@@ -16,7 +16,7 @@
 
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
 enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_CORE = 3 };
-#define GIVE_BACK_DEFAULT_MS 300000
+#define RELEASE_AFTER_DEFAULT_MS 300000
 #define LARGE_BYTES (256 << 10)
 #define GRACE_MS 2000	 /* for what was begun, when it is told to end */
 #define PATIENCE_MS 5000 /* for clients that don't send or take the rest, when all has ended */
@@ -163,12 +163,12 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 		.writer = FD_WRITER,
 		.home = home,
 		.store_url = store_url,
-		.give_back_ms = GIVE_BACK_DEFAULT_MS,
+		.release_after_ms = RELEASE_AFTER_DEFAULT_MS,
 		.keeps_spare = true,
 		.log = *log,
 		.ready = on_core_ready,
 		.ctx = &daemon };
-	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.give_back_ms);
+	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.release_after_ms);
 	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
 	core.landlock_writes = !strcmp(setting("CARREL_LANDLOCK", ""), "writes");
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind

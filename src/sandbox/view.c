@@ -138,7 +138,7 @@ int view_memory_events(const struct sandbox_view *view, uint32_t *events)
 }
 
 /* v1's eventfd is emptied, v2's file armed again. */
-void view_heard_memory(const struct sandbox_view *view)
+void view_rearm_memory(const struct sandbox_view *view)
 {
 	char text[1024];
 	(void)!read(view->fds[LAUNCH_FD_OOM], text, sizeof(uint64_t));

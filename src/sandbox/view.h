@@ -46,10 +46,10 @@ bool view_cpu_ms(const struct sandbox_view *view, uint64_t *ms);
 /* Buffers of its sockets, where the kernel counts them apart from other memory (cgroup v1). */
 bool view_counts_sockets(const struct sandbox_view *view);
 bool view_socket_bytes(const struct sandbox_view *view, uint64_t *bytes);
-/* What to watch for an event of its memory; -1: nothing tells. Each event is answered by
- * view_heard_memory, which arms it again. It may come before anything was killed. */
+/* The descriptor (it stays the view's) and events to watch for memory events; -1: not available.
+ * Call view_rearm_memory after each event. An event may come before anything was killed. */
 int view_memory_events(const struct sandbox_view *view, uint32_t *events);
-void view_heard_memory(const struct sandbox_view *view);
+void view_rearm_memory(const struct sandbox_view *view);
 /* Something there was killed for want of memory. */
 bool view_is_out_of_memory(const struct sandbox_view *view);
 bool view_is_workspace_full(const struct sandbox_view *view);

@@ -188,7 +188,7 @@ static inline void say(int fd, const char *text)
 }
 
 /* All until the end; returns what the last read did. */
-static inline ssize_t hear(int fd, char *out, size_t size)
+static inline ssize_t receive(int fd, char *out, size_t size)
 {
 	size_t len = 0;
 	ssize_t got;
@@ -203,7 +203,7 @@ static inline ssize_t hear(int fd, char *out, size_t size)
 static inline void assert_answer(int fd, const char *beginning, const char *within)
 {
 	char text[8192];
-	assert_int_equal(hear(fd, text, sizeof text), 0);
+	assert_int_equal(receive(fd, text, sizeof text), 0);
 	if (strncmp(text, beginning, strlen(beginning)) != 0 || !strstr(text, within))
 		fail_msg("'%s', not '%s' with '%s'", text, beginning, within);
 }

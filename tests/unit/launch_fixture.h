@@ -263,7 +263,7 @@ static inline uint64_t say(struct fixture *f, uint32_t type, const char *id)
 }
 
 /* The next answer, in f->packet and f->fds. */
-static inline struct launch_message *hear(struct fixture *f)
+static inline struct launch_message *receive(struct fixture *f)
 {
 	struct error err = { 0 };
 	struct pollfd ready = { .fd = f->core, .events = POLLIN };
@@ -284,7 +284,7 @@ static inline struct launch_message *hear(struct fixture *f)
 
 static inline struct launch_message *hear_answer(struct fixture *f, uint64_t tag, uint32_t type)
 {
-	struct launch_message *head = hear(f);
+	struct launch_message *head = receive(f);
 	if (head->type == LAUNCH_FAILED && type != LAUNCH_FAILED)
 		print_error("%s (%s)\n", f->packet.strings[0], f->packet.strings[1]);
 	assert_int_equal(head->type, type);

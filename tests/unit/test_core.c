@@ -28,7 +28,7 @@ struct fixture {
 	int starts, ends;
 	int listeners[16], listener_count;
 	pid_t writer;
-	uint64_t give_back_ms;
+	uint64_t release_after_ms;
 	char running[ID_LEN + 1]; /* what LIST tells of */
 	bool refuses_start, keeps_spare;
 	int dies_early;	  /* so many starts: up, and gone at once */
@@ -171,7 +171,7 @@ static void open_core(struct fixture *f)
 {
 	int ends[2];
 	struct core_options options = { .home = f->home,
-		.give_back_ms = f->give_back_ms ? f->give_back_ms : 60000,
+		.release_after_ms = f->release_after_ms ? f->release_after_ms : 60000,
 		.keeps_spare = f->keeps_spare,
 		.log = { .fd = STDERR_FILENO, .least = LOG_LEVEL_ERROR + 1 } };
 	struct error err;
@@ -597,11 +597,11 @@ static void who_waits_for_one_that_dies_early_gets_another(void **state)
 
 /* ---- the workspace that is made ahead ---- */
 
-static void open_with_spare(struct fixture *f, uint64_t give_back_ms)
+static void open_with_spare(struct fixture *f, uint64_t release_after_ms)
 {
 	close_core(f);
 	f->keeps_spare = true;
-	f->give_back_ms = give_back_ms;
+	f->release_after_ms = release_after_ms;
 	open_core(f);
 	create(f, "first", (struct workspace){ 0 });
 	UNTIL(f, f->core->spare && f->core->spare->sandbox.state == SANDBOX_UP);

@@ -235,7 +235,7 @@ static void test_a_silent_tunnel_is_closed(void **state)
 	w->policy.limits.idle_ms = 200;
 	start(w);
 	auto_close int fd = tunnel(w, "127.0.0.1", port);
-	assert_int_equal(hear(fd, text, sizeof text), -1);
+	assert_int_equal(receive(fd, text, sizeof text), -1);
 	assert_int_equal(errno, ECONNRESET);
 }
 
@@ -299,7 +299,7 @@ static void test_one_request_goes_on_and_what_follows_it_does_not(void **state)
 	assert_int_equal(fd_write_full(fd, text, cut), cut);
 	usleep(50000);
 	say(fd, text + cut);
-	assert_int_equal(hear(fd, back, sizeof back), 0);
+	assert_int_equal(receive(fd, back, sizeof back), 0);
 	str_format(expected, sizeof expected,
 		"\r\n\r\nPOST /a?b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n"
 		"Content-Length: 4\r\nAccept: y\r\n\r\nbody",
@@ -314,7 +314,7 @@ static void test_one_request_goes_on_and_what_follows_it_does_not(void **state)
 		"HTTP/1.1\r\n\r\n",
 		port, port);
 	say(chunked, text);
-	assert_int_equal(hear(chunked, back, sizeof back), 0);
+	assert_int_equal(receive(chunked, back, sizeof back), 0);
 	assert_string_equal(strstr(back, "4\r\nbody"), "4\r\nbody\r\n0\r\n\r\n");
 
 	auto_close int later = dial(w->port);
@@ -323,7 +323,7 @@ static void test_one_request_goes_on_and_what_follows_it_does_not(void **state)
 	say(later, text);
 	usleep(50000);
 	say(later, text);
-	assert_int_equal(hear(later, back, sizeof back), 0);
+	assert_int_equal(receive(later, back, sizeof back), 0);
 	assert_null(strstr(strstr(back, "GET /") + 1, "GET"));
 }
 
@@ -337,7 +337,7 @@ static void test_a_broken_answer_doesn_t_look_whole(void **state)
 	auto_close int fd = dial(w->port);
 	str_format(text, sizeof text, "GET http://127.0.0.1:%u/ HTTP/1.0\r\n\r\n", port);
 	say(fd, text);
-	assert_int_equal(hear(fd, text, sizeof text), -1);
+	assert_int_equal(receive(fd, text, sizeof text), -1);
 	assert_int_equal(errno, ECONNRESET);
 	assert_non_null(strstr(text, "half"));
 }
@@ -359,7 +359,7 @@ static void test_a_malformed_body_breaks_the_connection(void **state)
 		if (!together) {
 			await_connections(w, 1);
 			say(fd, "zz");
-			assert_int_equal(hear(fd, text, sizeof text), -1);
+			assert_int_equal(receive(fd, text, sizeof text), -1);
 		} else {
 			assert_answer(fd, "HTTP/1.1 400 ", "chunk");
 		}

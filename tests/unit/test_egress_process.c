@@ -82,7 +82,7 @@ static void test_without_clients_it_ends_by_itself_with_all_that_it_holds(void *
 	assert_int_equal(waitid(P_PID, (id_t)w->role.pid, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_code, CLD_EXITED);
 	assert_int_equal(info.si_status, 0);
-	assert_true(hear(fd, text, sizeof text) <= 0);
+	assert_true(receive(fd, text, sizeof text) <= 0);
 	pid_t pid = w->role.pid;
 	egress_stop(&w->role);
 	assert_int_equal(kill(pid, 0), -1);

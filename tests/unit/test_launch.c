@@ -209,7 +209,7 @@ static void an_init_that_dies_is_told(void **state)
 		assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
 		break;
 	}
-	struct launch_message *head = hear(f);
+	struct launch_message *head = receive(f);
 	assert_int_equal(head->type, LAUNCH_ENDED);
 	assert_int_equal(head->tag, 0);
 	assert_string_equal(head->id, id);
@@ -269,7 +269,7 @@ static void starts_that_core_didnt_live_to_see_are_listed_or_undone(void **state
 		ask_start(f, ids[i], NULL);
 	kill_core(f);
 	uint64_t tag = say(f, LAUNCH_LIST, NULL);
-	for (struct launch_message *head; (head = hear(f))->type == LAUNCH_RUNNING;)
+	for (struct launch_message *head; (head = receive(f))->type == LAUNCH_RUNNING;)
 		for (int i = 0; i < 10; i++)
 			is_listed[i] |= !strcmp(head->id, ids[i]);
 	assert_int_equal(f->packet.head.tag, tag);
@@ -335,7 +335,7 @@ static void many_start_at_once_cost_no_descriptor_and_end(void **state)
 	for (int i = 1; i < MANY; i++)
 		ask_start(f, ids[i], NULL);
 	for (int i = 1; i < MANY; i++)
-		assert_int_equal(hear(f)->type, LAUNCH_STARTED);
+		assert_int_equal(receive(f)->type, LAUNCH_STARTED);
 	/* 16 network namespaces, 16 control groups of up to six descriptors, and some of its own.
 	 */
 	assert_true(count_fds(f->launcher) < 160);
@@ -354,7 +354,7 @@ static void many_start_at_once_cost_no_descriptor_and_end(void **state)
 	for (int i = 0; i < MANY; i++)
 		say(f, LAUNCH_END, ids[i]);
 	for (int i = 0; i < MANY; i++)
-		assert_int_equal(hear(f)->type, LAUNCH_ENDED);
+		assert_int_equal(receive(f)->type, LAUNCH_ENDED);
 	for (uint64_t until = clock_monotonic_ms() + PATIENCE_MS; !is_launcher_alone(f);) {
 		assert_true(clock_monotonic_ms() < until);
 		usleep(2000);
@@ -468,7 +468,7 @@ static void a_launcher_that_is_killed_leaves_no_process_and_no_group(void **stat
 		ask_start(f, ids[i], NULL);
 	}
 	for (int i = 0; i < 4; i++) /* the others are still starting */
-		assert_int_equal(hear(f)->type, LAUNCH_STARTED);
+		assert_int_equal(receive(f)->type, LAUNCH_STARTED);
 	pid_t killed = f->launcher;
 	assert_int_equal(WTERMSIG(end_launcher(f, SIGKILL)), SIGKILL);
 	assert_int_equal(count_children(), 0);

@@ -113,7 +113,7 @@ static void test_events_of_memory_are_watched_as_each_kind_has_them(void **state
 	assert_int_equal(view_memory_events(&view, &events), fd);
 	assert_int_equal(events, EPOLLIN);
 	assert_int_equal(write(fd, &one, sizeof one), sizeof one);
-	view_heard_memory(&view);
+	view_rearm_memory(&view);
 	assert_int_equal(read(fd, &one, sizeof one), -1); /* emptied */
 	view_done(&view);
 	take(&view, LIMITER_CGROUP_V2, LAUNCH_FD_OOM, file_with(""));
