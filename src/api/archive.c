@@ -54,7 +54,7 @@ static void close_in(struct transfer *t)
 
 static void on_gone(struct call *c)
 {
-	struct transfer *t = c->own;
+	struct transfer *t = c->priv;
 
 	/* Before its pipe is closed: the end of that would be the end of the archive. */
 	if (t->job)
@@ -142,7 +142,7 @@ int api_archive_get(struct call *c, struct error *err)
 		return -1;
 	struct transfer *t = transfer_new(c, w);
 	struct archive_listener listener = { on_packing, on_packed, t };
-	c->own = t;
+	c->priv = t;
 	c->gone = on_gone;
 	t->job = archive_out(c->request, w, path_of(c),
 		query->format ? ARCHIVE_TAR_ZST : ARCHIVE_TAR, &listener);
@@ -218,7 +218,7 @@ static void on_pipe(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 static void on_piece(struct call *c, struct str data)
 {
-	struct transfer *t = c->own;
+	struct transfer *t = c->priv;
 
 	t->is_last |= data.len == 0;
 	if (t->fd < 0)
@@ -248,7 +248,7 @@ int api_archive_put(struct call *c, struct error *err)
 		return 0;
 	struct transfer *t = transfer_new(c, w);
 	struct archive_listener listener = { on_unpacking, on_unpacked, t };
-	c->own = t;
+	c->priv = t;
 	c->gone = on_gone;
 	t->job = archive_in(c->request, w, path_of(c), &listener);
 	return 0;

@@ -60,9 +60,9 @@ void call_send_list(struct call *c, const char *next)
 
 void call_let_go(struct call *c)
 {
-	if (c->own && c->gone)
+	if (c->priv && c->gone)
 		c->gone(c);
-	c->own = NULL;
+	c->priv = NULL;
 	c->gone = NULL;
 	c->piece = NULL;
 	c->writable = NULL;

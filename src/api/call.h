@@ -75,8 +75,9 @@ struct call {
 	/* Set by run, as far as it needs them. */
 	void (*piece)(struct call *c, struct str data); /* empty: the end */
 	call_fn *writable;
-	void (*gone)(struct call *c); /* the request ends, answered or not; not after own is NULL */
-	void *own;
+	void (*gone)(struct call
+			*c); /* the request ends, answered or not; not called when priv is NULL */
+	void *priv;	     /* state of the route's function */
 };
 
 /* ---- routes.c ---- */

@@ -28,7 +28,7 @@ static void leave(struct subscriber *s)
 
 static void on_gone(struct call *c)
 {
-	struct subscriber *s = c->own;
+	struct subscriber *s = c->priv;
 
 	leave(s);
 	stream_remove(&s->stream);
@@ -74,7 +74,7 @@ static void listen(struct subscriber *s)
 
 static void on_writable(struct call *c)
 {
-	struct subscriber *s = c->own;
+	struct subscriber *s = c->priv;
 
 	if (!s->is_listening)
 		listen(s);
@@ -112,7 +112,7 @@ static int subscribe(
 		http_end(c->r);
 		return 0;
 	}
-	c->own = s;
+	c->priv = s;
 	c->gone = on_gone;
 	c->writable = on_writable;
 	stream_add(c, &s->stream);

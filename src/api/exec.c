@@ -33,7 +33,7 @@ static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 /* The client of a foreground exec disconnected: don't report the end of the exec. */
 static void on_foreground_gone(struct call *c)
 {
-	struct exec_operation *op = c->own;
+	struct exec_operation *op = c->priv;
 
 	exec_detach(op->exec);
 	buf_done(&op->events);
@@ -52,7 +52,7 @@ static void send_events(struct exec_operation *op)
 
 static void on_writable(struct call *c)
 {
-	struct exec_operation *op = c->own;
+	struct exec_operation *op = c->priv;
 
 	exec_pause(op->exec, false);
 }

@@ -154,7 +154,7 @@ static void on_drained(void *ctx)
 
 static void on_piece(struct call *c, struct str data)
 {
-	struct feed *feed = c->own;
+	struct feed *feed = c->priv;
 
 	if (feed->is_answered)
 		return;
@@ -166,7 +166,7 @@ static void on_piece(struct call *c, struct str data)
 
 static void on_gone(struct call *c)
 {
-	struct feed *feed = c->own;
+	struct feed *feed = c->priv;
 
 	if (feed->waits_for)
 		exec_unawait_stdin(feed->waits_for, &feed->writer);
@@ -185,7 +185,7 @@ int api_exec_stdin(struct call *c, struct error *err)
 	feed->call = c;
 	feed->writer = (struct exec_writer){ .drained = on_drained, .ctx = feed };
 	buf_init(&feed->rest, BUF_MAX_DEFAULT);
-	c->own = feed;
+	c->priv = feed;
 	c->gone = on_gone;
 	c->piece = on_piece;
 	http_stream_body(c->r);

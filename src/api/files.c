@@ -194,7 +194,7 @@ static void on_written(void *ctx, const struct files_answer *answer, const struc
 
 static void on_piece(struct call *c, struct str data)
 {
-	struct upload *upload = c->own;
+	struct upload *upload = c->priv;
 	struct file_write *write = upload->write;
 	struct error err;
 
@@ -215,7 +215,7 @@ static void on_piece(struct call *c, struct str data)
 /* The client went in the middle; or at the end, then what it sent whole gets its name. */
 static void on_gone(struct call *c)
 {
-	struct upload *upload = c->own;
+	struct upload *upload = c->priv;
 
 	upload->op.call = NULL;
 	if (!upload->write)

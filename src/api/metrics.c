@@ -237,7 +237,7 @@ static void on_levels(void *ctx, const struct core_levels *levels)
 	struct core_numbers numbers;
 	struct error err;
 
-	c->own = NULL;
+	c->priv = NULL;
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	if (core_count(c->request, c->api->core, &numbers, &err)) {
 		call_problem(c, &err);
@@ -250,7 +250,7 @@ static void on_levels(void *ctx, const struct core_levels *levels)
 
 static void on_gone(struct call *c)
 {
-	core_forget_levels(c->own);
+	core_forget_levels(c->priv);
 }
 
 int api_metrics(struct call *c, struct error *err)
@@ -259,7 +259,7 @@ int api_metrics(struct call *c, struct error *err)
 
 	if (core_ask_levels(c->request, c->api->core, on_levels, c, &question, err))
 		return -1;
-	c->own = question;
+	c->priv = question;
 	c->gone = on_gone;
 	return 0;
 }

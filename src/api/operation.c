@@ -3,7 +3,7 @@
 
 static void on_gone(struct call *c)
 {
-	((struct operation *)c->own)->call = NULL;
+	((struct operation *)c->priv)->call = NULL;
 }
 
 void *operation_new(struct call *c, size_t size)
@@ -14,7 +14,7 @@ void *operation_new(struct call *c, size_t size)
 		abort();
 	op->api = c->api;
 	op->call = c;
-	c->own = op;
+	c->priv = op;
 	c->gone = on_gone;
 	return op;
 }
@@ -24,7 +24,7 @@ struct call *operation_end(struct operation *op)
 	struct call *c = op->call;
 
 	if (c) {
-		c->own = NULL; /* don't report the end */
+		c->priv = NULL; /* don't report the end */
 		call_let_go(c);
 	}
 	free(op);
@@ -90,7 +90,7 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 	struct error err;
 
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	c->own = NULL;
+	c->priv = NULL;
 	c->gone = NULL;
 	if (!answer) {
 		if (call_once(c, waiting->once, &err))
@@ -103,7 +103,7 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 
 static void on_waiter_gone(struct call *c)
 {
-	struct waiting *waiting = c->own;
+	struct waiting *waiting = c->priv;
 
 	idempotency_forget(&c->api->idempotency, &waiting->waiter);
 }
@@ -164,7 +164,7 @@ int call_once(struct call *c, const struct once *once, struct error *err)
 		on_answer(waiting, &answer);
 		break;
 	case IDEMPOTENCY_WAIT:
-		c->own = waiting;
+		c->priv = waiting;
 		c->gone = on_waiter_gone;
 		break;
 	case IDEMPOTENCY_MADE:

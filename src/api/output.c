@@ -138,7 +138,7 @@ static void on_more(void *ctx, bool has_ended)
 
 static void on_writable(struct call *c)
 {
-	struct reader *reader = c->own;
+	struct reader *reader = c->priv;
 
 	reader->is_full = false;
 	send_on(reader);
@@ -146,7 +146,7 @@ static void on_writable(struct call *c)
 
 static void on_gone(struct call *c)
 {
-	struct reader *reader = c->own;
+	struct reader *reader = c->priv;
 
 	stream_remove(&reader->stream);
 	loop_cancel(reader->call->api->loop, reader->later);
@@ -162,7 +162,7 @@ static void follow(struct call *c, struct core_exec *e, struct reader *reader, b
 {
 	reader->call = c;
 	reader->follower = (struct exec_follower){ .more = on_more, .ctx = reader };
-	c->own = reader;
+	c->priv = reader;
 	c->gone = on_gone;
 	c->writable = on_writable;
 	call_begin(c, 200, reader->is_events ? "text/event-stream" : "application/octet-stream",

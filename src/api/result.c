@@ -51,7 +51,7 @@ void result_print(struct json *j, const struct core_exec *e, const struct exec_o
 
 static void on_gone(struct call *c)
 {
-	struct result_stream *stream = c->own;
+	struct result_stream *stream = c->priv;
 
 	loop_cancel(c->api->loop, stream->later);
 	loop_cancel(c->api->loop, stream->slow);
@@ -132,7 +132,7 @@ static void on_later(struct loop *loop, void *ctx)
 
 static void on_writable(struct call *c)
 {
-	struct result_stream *stream = c->own;
+	struct result_stream *stream = c->priv;
 
 	if (!stream->later)
 		send_on(stream);
@@ -168,7 +168,7 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 	stream->call = c;
 	stream->output = *output;
 	stream->captured = exec_take_captured(e);
-	c->own = stream;
+	c->priv = stream;
 	c->gone = on_gone;
 	c->writable = on_writable;
 	call_begin(c, 200, "application/json", NULL);

@@ -51,7 +51,7 @@ static bool is_bound(struct call *c, const struct operation *op)
 
 static void on_gone(struct call *c)
 {
-	struct create_operation *op = c->own;
+	struct create_operation *op = c->priv;
 
 	op->op.call = NULL;
 	core_cancel_create(op->w);
@@ -61,7 +61,7 @@ static void on_gone(struct call *c)
 static void on_answered(struct call *c)
 {
 	if (c->is_aborted)
-		core_cancel_created(c->request, c->api->core, c->own);
+		core_cancel_created(c->request, c->api->core, c->priv);
 }
 
 static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
@@ -72,7 +72,7 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 	answer(ctx, w, err, 201);
 	if (!c || err)
 		return;
-	c->own = arena_text(&c->r->arena, core_model(w)->id);
+	c->priv = arena_text(&c->r->arena, core_model(w)->id);
 	c->gone = on_answered;
 }
 
