@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "format/procfs.h"
-#include "linux/cgroup_parts.h"
+#include "linux/cgroup_internal.h"
 
 #define CGROUP1_MAGIC 0x27e0eb
 #define CGROUP2_MAGIC 0x63677270

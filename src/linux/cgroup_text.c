@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include "format/procfs.h"
-#include "linux/cgroup_parts.h"
+#include "linux/cgroup_internal.h"
 
 /* The own group's path goes into `own` until the mount is known. */
 static void set_own(struct cgroup_place *place, struct str path)

@@ -1,7 +1,7 @@
 #include <fcntl.h>
 
 #include "base/fd.h"
-#include "linux/cgroup_parts.h"
+#include "linux/cgroup_internal.h"
 
 static int limit_memory(int dir, uint64_t bytes, struct error *err)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "linux/cgroup_parts.h"
+#include "linux/cgroup_internal.h"
 
 #define MAIN_GROUP "carrel.main"
 #define DELEGATE_HINT "systemd-run --user --scope -p Delegate=yes carrel ..."

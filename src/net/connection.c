@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "linux/fd_message.h"
-#include "net/parts.h"
+#include "net/internal.h"
 
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
 
@@ -350,7 +350,7 @@ void connection_close(struct http_connection *c)
 	connection_again(c);
 }
 
-void connection_give_away(struct http_connection *c)
+void connection_hand_over(struct http_connection *c)
 {
 	struct exchange *x = c->exchange;
 	auto_buf struct buf early = c->in;

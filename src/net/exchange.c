@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "net/parts.h"
+#include "net/internal.h"
 
 static struct exchange *new_exchange(struct http_connection *c)
 {
@@ -231,7 +231,7 @@ static bool finish(struct http_connection *c, struct exchange *x)
 	bool is_clean = x->is_complete && c->unread.len == 0;
 
 	if (x->upgraded) {
-		connection_give_away(c);
+		connection_hand_over(c);
 		return false;
 	}
 	exchange_end(c, false);

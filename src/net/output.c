@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "format/http1.h"
-#include "net/parts.h"
+#include "net/internal.h"
 
 #define ROUNDS 8 /* of one file or pipe, then the others have their turn */
 #define FILE_PIECE (256 << 10)

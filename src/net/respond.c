@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "net/parts.h"
+#include "net/internal.h"
 
 #define UNKNOWN UINT64_MAX
 #define SMALL_FILE 16384  /* read and sent with its head */

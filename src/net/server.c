@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "net/parts.h"
+#include "net/internal.h"
 
 #define ACCEPTS_A_TURN 32
 #define ACCEPT_AGAIN_MS 100 /* when there were no descriptors left */

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "format/procfs.h"
 #include "fuzz.h"
-#include "linux/cgroup_parts.h"
+#include "linux/cgroup_internal.h"
 
 static void check_place(const struct cgroup_place *place)
 {

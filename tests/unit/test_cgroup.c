@@ -20,7 +20,7 @@
 #include "base/str.h"
 #include "linux/cgroup.h"
 #include "format/procfs.h"
-#include "linux/cgroup_parts.h"
+#include "linux/cgroup_internal.h"
 #include "linux/namespace.h"
 
 #include <cmocka.h>

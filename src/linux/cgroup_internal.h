@@ -1,4 +1,4 @@
-/* cgroup_parts.h -- what the cgroup*.c files share; of interest to them and their tests only. */
+/* cgroup_internal.h -- what the cgroup*.c files share; of interest to them and their tests only. */
 #pragma once
 #include "base/str.h"
 #include "linux/cgroup.h"

@@ -1,4 +1,4 @@
-/* parts.h -- what the files of the HTTP server share; for them alone.
+/* internal.h -- what the files of the HTTP server share; for them alone.
  * 1. A connection is run (connection_run) from an event, a timer or at the end of the loop's turn,
  * and only there are the handler's functions called: what a handler calls itself changes the state,
  * sends what it can, and lets the connection be run (connection_wake).
@@ -138,7 +138,7 @@ void connection_set_deadline(struct http_connection *c, enum deadline kind);
 /* The handler is told that its request is aborted, if it has one whose answer isn't out. */
 void connection_close(struct http_connection *c);
 /* The request was answered by 101: its stream is the new protocol's, and c is closed without it. */
-void connection_give_away(struct http_connection *c);
+void connection_hand_over(struct http_connection *c);
 void connection_leave(struct http_connection *c); /* no more requests here: linger, then close */
 
 /* exchange.c */
