@@ -9,7 +9,7 @@
 struct agent_job {
 	struct agent_request request;
 	const char *path, *text; /* path "." for the directory it runs in; text or NULL */
-	int fd;			 /* that came along, or -1 */
+	int fd;			 /* that came with the request, or -1 */
 	int socket;
 	struct arena arena;
 	/* the answer */

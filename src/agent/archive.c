@@ -42,7 +42,7 @@ static bool go_up(char *path)
 	return true;
 }
 
-/* The target, or the nearest directory above it that is there. */
+/* Opens the target, or its nearest existing parent directory. */
 static int open_above(const struct agent_job *job, int *fd, struct error *err)
 {
 	char path[PATH_MAX];
@@ -57,7 +57,7 @@ static int open_above(const struct agent_job *job, int *fd, struct error *err)
 	return *fd < 0 ? fail_errno(err, "'%s'", job->path) : 0;
 }
 
-/* An agent before this one may have made it, and ended before it could say so. */
+/* An earlier agent may have made it and died before its reply. */
 static int make_stage(int above, const char *name, struct error *err)
 {
 	int made = mkdirat(above, name, 0700);
@@ -126,7 +126,8 @@ int agent_unpack(struct agent_job *job, struct error *err)
 	fd_close(&job->fd);
 	job->reply.bytes = unpack.bytes;
 	tree_unpack_done(&unpack);
-	/* Directories that were there already are left, empty. */
+	/* Removes the stage; directories that were merged into existing ones are left in it, empty.
+	 */
 	if (path_remove_tree(above, job->text, failed ? &ignored : err) < 0)
 		failed = -1;
 	return failed ? -1 : 0;

@@ -314,7 +314,7 @@ static int give_name(struct agent_job *job, const struct target *target, struct 
 		return fail_errno(err, "write '%s'", job->path);
 	if (is_new && mine.st_nlink > 0 && is_file(dir, job->text, &mine))
 		unlinkat(dir, job->text, 0);
-	/* An agent before this one may have done it, and ended before it could say so. */
+	/* An earlier agent may have done it and died before its reply. */
 	if (!is_new && is_file(dir, target->name, &mine))
 		is_new = true;
 	else if (!is_new && job->request.flags & AGENT_NEW)

@@ -1,7 +1,6 @@
-/* call.h -- one request on its way through the doors: found in the table of routes, read by its
- * rows, answered. Private to this room.
- * 1. A call lives as long as its http request. What waits for core has memory of its own (struct
- * operation) and finds `call` NULL when the client went. */
+/* call.h -- handling of one request: finding its route, parsing its parameters, responding. Private
+ * to this room. 1. A call lives as long as its HTTP request. An operation that waits for core has
+ * its own memory (struct operation); its `call` is NULL once the client has disconnected. */
 #pragma once
 #include "api/api.h"
 #include "base/buf.h"
@@ -70,14 +69,14 @@ struct call {
 	struct json json;
 	int status;	  /* that was answered, or 0 */
 	int problem;	  /* the status of *err, when it isn't that of its code */
-	bool is_measured; /* call_measure_first was there */
+	bool is_measured; /* call_measure_first has run */
 	bool is_aborted;  /* in `gone`: the answer didn't reach the client */
 	/* Set by run, as far as it needs them. */
 	void (*piece)(struct call *c, struct str data); /* empty: the end */
 	call_fn *writable;
-	void (*gone)(struct call
-			*c); /* the request ends, answered or not; not called when priv is NULL */
-	void *priv;	     /* state of the route's function */
+	/* Called at the end of the request, answered or not, unless priv is NULL. */
+	void (*gone)(struct call *c);
+	void *priv; /* state of the route's function */
 };
 
 /* ---- routes.c ---- */
