@@ -186,7 +186,7 @@ static void watch(struct transfer *t, bool wanted)
 	http_pause_body(t->call->r, wanted);
 }
 
-/* Hands on what is there; the client waits while the pipe is full. */
+/* Passes received bytes on; reading from the client pauses while the pipe is full. */
 static void pump(struct transfer *t)
 {
 	while (t->rest.len && t->fd >= 0) {

@@ -114,7 +114,8 @@ struct feed {
 	bool is_answered;
 };
 
-/* Writes what is there; what isn't taken waits, and the client with it. */
+/* Writes the received input; what the exec doesn't accept yet is kept, and reading from the client
+ * pauses. */
 static void feed_on(struct feed *feed)
 {
 	struct call *c = feed->call;
