@@ -10,15 +10,15 @@
 enum error_code {
 	ERR_NONE,
 	ERR_INVALID,   /* the caller's input is wrong */
-	ERR_NOT_FOUND, /* the named object isn't there */
-	ERR_CONFLICT,  /* it is there already, or busy */
+	ERR_NOT_FOUND, /* the named object doesn't exist */
+	ERR_CONFLICT,  /* the object exists already, or is busy */
 	ERR_DENIED,    /* permission or policy */
 	ERR_LIMIT,     /* a size or count is over its maximum */
 	ERR_DISK_FULL,
 	ERR_UNAVAILABLE, /* this host or build can't do it */
 	ERR_CORRUPT,
 	ERR_FAILED,	       /* anything else */
-	ERR_COMMAND_NOT_FOUND, /* the command to run isn't there: exit code 127 */
+	ERR_COMMAND_NOT_FOUND, /* the command to run doesn't exist: exit code 127 */
 	ERR_NOT_EXECUTABLE,    /* the command can't be executed: exit code 126 */
 	ERR_CANCELED,	       /* canceled by a user or a client: exit code 130 */
 	ERR_CODE_COUNT

@@ -19,7 +19,7 @@ int file_read_at(int dir, const char *path, size_t max, struct arena *arena, str
 /* Writes the file `name` in dir under a temporary name and renames it, so that readers see the old
  * or the new content. is_synced: the content is on disk before the rename. */
 int file_replace(int dir, const char *name, mode_t mode, struct str text, bool is_synced);
-/* Creates a file that isn't there. */
+/* Creates a file (O_EXCL). */
 int file_create(int dir, const char *path, mode_t mode, struct str text);
 /* The names in the directory `path` (O_NOFOLLOW) but "." and "..", sorted. E2BIG: more than
  * FILE_NAMES_MAX. */

@@ -26,7 +26,7 @@ void map_done(struct map *m);			    /* for a map without an arena */
 void *map_get(const struct map *m, struct str key); /* NULL when absent */
 /* Returns the value replaced. A NULL value removes. */
 void *map_set(struct map *m, struct str key, void *value);
-void map_add(struct map *m, struct str key, void *value); /* a key that is there aborts */
+void map_add(struct map *m, struct str key, void *value); /* aborts if the key exists */
 void *map_remove(struct map *m, struct str key);	  /* the value it had */
 /* The next value in order: start with *at = 0; NULL at the end. Nothing may be set meanwhile;
  * anything may be removed. */
