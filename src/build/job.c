@@ -32,7 +32,8 @@ static void on_listening(void *ctx, int fd)
 {
 	struct running *running = ctx;
 	auto_close int listener = fd;
-	/* What fails here shows as a network that isn't there; the reason is ours to tell. */
+	/* The job would see a failure here as a missing network: keep the error to report the
+	 * reason. */
 	if (egress_serve(&running->jobs->egress, listener, &running->failure))
 		running->has_failed = true;
 }

@@ -66,7 +66,7 @@ static int read_to_end(int fd, struct buf *out)
 	}
 }
 
-/* ---- signals, while carrel-build runs: it ends by them, and says so ---- */
+/* ---- signals are passed on to carrel-build, which ends and reports that ---- */
 
 static const int passed[] = { SIGINT, SIGTERM, SIGHUP };
 #define PASSED (sizeof passed / sizeof *passed)

@@ -16,7 +16,7 @@ int build_find_program(char out[PATH_MAX], struct error *err);
  * with an error. */
 int build_execute(char *const argv[], struct error *err);
 /* Runs it to its end; `said` (NULL: our own stdout) gets what it prints. SIGINT, SIGTERM and SIGHUP
- * are passed on meanwhile: it ends by them, and says so. */
+ * are passed on to it: it ends, and reports that. */
 int build_run(char *const argv[], struct buf *said, int *exit_code, struct error *err);
 
 struct build_order {		   /* from a client of the daemon */
