@@ -78,7 +78,7 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 /* Between spec->least and spec->most of them; ERR_INVALID names the one that is missing, as the
  * usage line does ("carrel cp SOURCE TARGET"), or that is too much. */
 int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err);
-/* Whether -o json is there: it asks for JSON errors also when what stands before it is wrong. */
+/* Whether argv has -o json: errors are then JSON, also for an invalid option before it. */
 bool args_want_json(int argc, char **argv);
 /* Prints --help. */
 void args_print_help(const struct arg_spec *spec, struct buf *out);

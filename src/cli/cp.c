@@ -115,7 +115,7 @@ static int look_inside(
 	if (remote_call(copy->remote, "GET", file_path(copy, place, place->path, "?stat"), NULL,
 		    &answer, err)) {
 		struct remote_answer workspace;
-		/* A workspace that isn't there is something else than a file that isn't. */
+		/* Distinguishes a missing file from a missing workspace. */
 		return err->code == ERR_NOT_FOUND && !remote_call(copy->remote, "GET",
 							     remote_workspace_path(copy->remote,
 								     place->workspace, ""),

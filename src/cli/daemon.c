@@ -198,7 +198,7 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 
 /* -- the daemon that a command finds, or starts -- */
 
-/* Another command may be about to start one: then it is there afterwards. */
+/* Waits for another command that may be starting the daemon. */
 static int lock_start(const struct home *home, int *fd, struct error *err)
 {
 	auto_close int lock = -1;

@@ -344,7 +344,8 @@ static int run_rm(struct command *command, struct error *err)
 		is_any_gone |= !one->has_failed;
 	}
 	int code = cli_print_ones(command, &all, "removed", 0, err);
-	/* What went is gone all the same; JSON is one value, so that this is said beside it. */
+	/* The environments are removed even if the collection failed; warn on stderr, since JSON is
+	 * one value. */
 	if (is_any_gone && env_collect(store, &layers, &bytes, &why))
 		return cli_fail(&why, false, NULL);
 	return code;

@@ -271,7 +271,7 @@ static int send_signal(struct attached *a, int signo, const char *reason, struct
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
 	char body[64], path[64];
-	/* A daemon that isn't there has ended the command already. */
+	/* Without a daemon the command has already ended. */
 	if (a->side.socket < 0 && daemon_connect(&a->side, a->remote->host, false, err)) {
 		a->side.socket = -1;
 		return -1;

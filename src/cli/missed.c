@@ -79,8 +79,8 @@ struct missed {
 	text_list entries;
 };
 
-/* Only noted: were the host looked at now, the time that the call takes would tell a program what
- * is there. */
+/* Only recorded: looking at the host now would let a program find out by timing which paths exist.
+ */
 static void on_looked(void *ctx, const char *path)
 {
 	struct missed *missed = ctx;

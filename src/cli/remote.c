@@ -224,8 +224,7 @@ void remote_print_answer(const struct remote_answer *answer, struct buf *out)
 	buf_append(out, text.data, text.len);
 }
 
-/* The pairs of a list as members: of one that is there twice the last one counts, since JSON allows
- * one. */
+/* Prints the pairs of a list as members; of duplicate keys only the last, since JSON allows one. */
 static void print_pairs(struct json *j, const text_list *pairs, struct arena *arena)
 {
 	for (size_t i = 0; i < pairs->count; i++) {

@@ -127,8 +127,8 @@ static int print_created(struct command *command, struct buf *out, struct error 
 	return 0;
 }
 
-/* The daemon cancels what it can't answer any more. An answer that has come all the same was read:
- * then the workspace is removed. */
+/* Closing the connection makes the daemon cancel the creation. If its response had already arrived,
+ * the workspace is removed here. */
 static int cancel(struct remote *remote, const struct remote_answer *answer, struct error *err)
 {
 	struct error why;
