@@ -26,7 +26,7 @@ struct agent_ask {
 	unsigned flags, mode;
 	uint64_t limit; /* of UNPACK: set when it is sent */
 	int fd; /* -1: none. Of PACK and UNPACK taken; else the caller's, open until the end */
-	void (*begun)(void *ctx); /* PACK, UNPACK: what was asked for is there */
+	void (*begun)(void *ctx); /* PACK, UNPACK: the agent has begun */
 };
 /* Wakes the sandbox where it has to. done is called once, from the loop. Holds w until then. */
 struct agent_call *agent_ask(

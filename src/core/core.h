@@ -52,7 +52,7 @@ void core_free(struct core *core);
 
 /* ---- workspaces ---- */
 /* By id, name or context_id; *w is valid until the next turn of the loop, or while it is held.
- * ERR_NOT_FOUND; says when and why it went, if it was there once. */
+ * ERR_NOT_FOUND; for a removed workspace the text has the time and reason. */
 core_verb int core_find(const struct request *request, struct core *core, const char *text,
 	struct core_workspace **w, struct error *err);
 
@@ -92,8 +92,8 @@ core_verb int core_list(const struct request *request, struct core *core,
 	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err);
 /* What is shown of it: the record, valid until the next turn of the loop. */
 const struct workspace *core_model(const struct core_workspace *w);
-/* And how it is just now. It is running while an exec runs or waits to start there, in the
- * background too, or while something is there that a past exec has left. */
+/* Its current state. A workspace is running while an exec runs or waits to start, also in the
+ * background, or while a process left by an exec exists. */
 struct workspace_now core_now(const struct core_workspace *w);
 /* Keeps it from being given back or freed; each hold needs its release. */
 void core_hold(struct core_workspace *w);

@@ -114,8 +114,8 @@ struct init_connection {
 	text_list env; /* of every command here; items[count] is NULL */
 	struct exec_message *queue;
 	bool is_watched; /* the socket is watched */
-	bool is_adopted; /* it was there before core */
-	bool is_broken;	 /* nothing it says counts any more */
+	bool is_adopted; /* the sandbox was started by an earlier core */
+	bool is_broken;	 /* its messages are ignored */
 	const char *why; /* it is being ended, for the records; or NULL */
 	unsigned unacknowledged;
 	uint64_t sent, asked, confirmed; /* spawns; those before the last ping, its answer */

@@ -39,7 +39,7 @@ static int make_spool(struct core_exec *e, int stream, int *fd, struct error *er
 {
 	char name[NAME_SIZE];
 	name_of(e->record.id, stream, name);
-	/* One that is there is of an exec with the same id that could not be started. */
+	/* An existing file belongs to an exec with the same id that could not be started. */
 	*fd = openat(e->core->spool, name,
 		O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 		0600);
@@ -152,7 +152,7 @@ void exec_follow(struct core_exec *e, struct exec_follower *follower)
 {
 	follower->next = e->followers;
 	e->followers = follower;
-	/* What is there already is news to this one. */
+	/* The new follower hasn't seen the existing output. */
 	e->is_news = true;
 	look_after(e, 0);
 }
@@ -261,7 +261,7 @@ static bool open_inotify(struct exec_registry *registry)
 	return true;
 }
 
-/* false: there is no watch to be had. */
+/* false: no watch could be added. */
 static bool add_watches(struct core_exec *e)
 {
 	if (!open_inotify(exec_registry(e->core)))
@@ -348,7 +348,7 @@ void spool_watch(struct core_exec *e)
 		return;
 	e->is_spool_watched = true;
 	e->is_polled = !add_watches(e);
-	look_after(e, 0); /* what was written before the watch was there */
+	look_after(e, 0); /* output written before the watch was added */
 }
 
 void spool_unwatch(struct core_exec *e)

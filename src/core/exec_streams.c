@@ -43,7 +43,7 @@ static void watch_fd(struct core_exec *e, int fd, uint32_t *now, uint32_t events
 		loop_unwatch(loop, fd);
 	else if (*now ? loop_change(loop, fd, events, &err)
 		      : loop_watch(loop, fd, events, fn, e, &err)) {
-		/* Without memory in the kernel for a watch: its output is there at the end. */
+		/* The kernel has no memory for a watch: the output is read at the end. */
 		log_record(&e->core->log, LOG_LEVEL_WARN, "a stream can't be watched", "exec",
 			e->record.id, "error", err.text, NULL);
 		return;

@@ -21,7 +21,7 @@ void files_ask(struct core_workspace *w, const struct agent_ask *ask, files_fn *
 
 /* ---- files_write.c: workspaces/<id>/.in, and how much room there is ---- */
 
-/* A name for what is there for a while only, in the directory of what it will be. */
+/* A temporary name, in the directory of the final one. */
 #define FILES_STAGE_SIZE (sizeof ".carrel-" + ID_LEN)
 void files_make_stage(char stage[FILES_STAGE_SIZE]);
 /* Notes, durably enough for a crash of core, that an upload makes `stage` at or above `clean`.

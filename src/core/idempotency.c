@@ -129,7 +129,7 @@ static void tell(struct idempotency_entry *entry, const struct idempotency_answe
 	entry_free(entry);
 }
 
-/* Whether it was committed or not: the object is there. */
+/* Ignores a failed commit: the object itself exists. */
 static void on_put(void *ctx, const struct error *err)
 {
 	struct idempotency_entry *entry = ctx;

@@ -131,7 +131,7 @@ struct core {
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
-	bool counts_disk; /* the launcher has said that no kernel mechanism is there */
+	bool counts_disk; /* the launcher has reported that no kernel mechanism is available */
 	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
@@ -246,7 +246,7 @@ void trees_clean_later(struct core *core);
 /* Calls fn(NULL, w, NULL) when the bytes of removed trees are free again: at once where the file
  * system has room to spare, else after the child that removes them. Holds w until then. */
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
-/* The directory of its /.cache, before a sandbox starts; nothing when it is there. */
+/* Makes the directory of its /.cache unless it exists; before a sandbox starts. */
 int tree_make_cache(struct core_workspace *w, struct error *err);
 int tree_write_context(struct core_workspace *w, struct error *err);
 /* Bytes on disk of what it holds. Without env/work, where overlay keeps an unreadable directory.
@@ -255,8 +255,8 @@ int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);
-/* Sees to it that the environment the workspace was asked to have is there: finds, builds (through
- * the launcher) and pins it; sets model.environment. May call back at once. */
+/* Finds or builds (through the launcher) the environment that the workspace requests, and pins it;
+ * sets model.environment. May call back before it returns. */
 /* Ends the build of it that is under way; its preparation then fails. */
 void environment_cancel(struct core_workspace *w);
 void environment_prepare(

@@ -93,7 +93,7 @@ void journal_listen(struct journal *journal, struct journal_listener *listener, 
 	journal->listeners = listener;
 	if (!after_id)
 		return;
-	/* One that takes no more says so by leaving. */
+	/* A listener that is full removes itself. */
 	for (; id < journal->next && journal->listeners == listener; id++)
 		listener->fn(listener->ctx, &journal->ring[id % JOURNAL_KEPT]);
 }

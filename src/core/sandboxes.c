@@ -32,7 +32,7 @@ void sandbox_close(struct core_sandbox *sandbox)
 	sandbox_clear(sandbox);
 }
 
-/* It is there: connected, watched, used. */
+/* The sandbox is up: connects to its init, watches its limits, starts waiting execs. */
 static int attach(struct core_workspace *w, int limiter, const int *fds, struct error *err)
 {
 	struct core_sandbox *sandbox = &w->sandbox;
@@ -76,7 +76,7 @@ void core_end_sandbox(struct core_workspace *w, enum reason reason)
 		sandbox->limit = reason;
 	if (sandbox->state == SANDBOX_UP)
 		end(w);
-	/* One that is starting is ended when it is there: its limit says so. */
+	/* A sandbox that is starting is ended once it is up, since its limit is set. */
 }
 
 /* The start failed: tells those who wait for it. */

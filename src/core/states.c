@@ -10,7 +10,7 @@ static const unsigned sandbox_from[SANDBOX_STATE_COUNT] = {
 	[SANDBOX_STARTING] = FROM(SANDBOX_NONE),
 	/* One that a core before this one left running is adopted as it is. */
 	[SANDBOX_UP] = FROM(SANDBOX_NONE) | FROM(SANDBOX_STARTING),
-	/* One that is there and can't be connected to is ended at once. */
+	/* A sandbox that can't be connected to is ended at once. */
 	[SANDBOX_ENDING] = FROM(SANDBOX_NONE) | FROM(SANDBOX_STARTING) | FROM(SANDBOX_UP),
 };
 

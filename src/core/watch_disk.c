@@ -49,7 +49,7 @@ static bool is_counted(const struct watch_disk *disk)
 	return disk->mechanism && disk->mechanism->is_counted;
 }
 
-/* So much is there when a write fails for the limit. */
+/* Usage at which a failed write is attributed to the limit. */
 static uint64_t full_bytes(const struct watch_disk *disk)
 {
 	uint64_t limit = disk->w->model.limits.disk_bytes;

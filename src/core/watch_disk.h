@@ -49,7 +49,7 @@ struct watch_disk {
 	struct core_exec *judged; /* wait for a walk; linked by e->judged_next */
 };
 
-/* `w` and `registry` are set. is_adopted: it was there before this core. */
+/* `w` and `registry` are set. is_adopted: the sandbox was started by an earlier core. */
 void watch_disk_open(struct watch_disk *disk, bool is_adopted);
 void watch_disk_close(struct watch_disk *disk);
 void watch_disk_spawning(struct watch_disk *disk);
@@ -59,5 +59,5 @@ void watch_disk_forget(struct watch_disk *disk, struct core_exec *e);
 /* ---- watch.c ---- */
 /* Its sandbox is ended for the limit. */
 void watch_disk_hit(struct core_workspace *w);
-/* Of the sandbox that is there; NULL: none is. */
+/* Of the current sandbox; NULL: there is none. */
 struct watch_disk *watch_disk_of(const struct core_workspace *w);
