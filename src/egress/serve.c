@@ -127,8 +127,8 @@ static void judge_tunnel(struct connection *c, struct str head)
 	fail_host(c, 502, "Bad Gateway", why);
 }
 
-/* Byte by byte at the end of what is there, so that nothing behind the head is taken: a tunnel's
- * first bytes belong to the client. */
+/* Reads byte by byte near the end of the head, so that nothing after it is consumed: the first
+ * bytes of the tunnel belong to the client. */
 static void read_tunnel(struct connection *c)
 {
 	for (;;) {
@@ -542,8 +542,8 @@ void egress_reply(int channel, const struct error *err, const struct egress_stat
 	(void)!send(channel, &reply, sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* One packet of exactly `size` bytes with at most one descriptor, *fd, which is the caller's. 1: it
- * is there. 0: nothing is. -1: another packet (*err), or, with *is_over, the end. */
+/* One packet of exactly `size` bytes with at most one descriptor, *fd, which is the caller's. 1:
+ * received. 0: no packet yet. -1: an invalid packet (*err), or, with *is_over, the end. */
 static int receive(int channel, void *data, size_t size, int *fd, bool *is_over, struct error *err)
 {
 	struct fd_message came;
