@@ -1,4 +1,4 @@
-/* The slow half: what isn't there is built, what is damaged is found and built again. */
+/* The slow half: builds missing environments, finds and rebuilds damaged ones. */
 #include <string.h>
 #include <sys/statvfs.h>
 
@@ -126,7 +126,7 @@ static int lock_name(struct build_run *run, int *lock, struct error *err)
 	return 0;
 }
 
-/* 1: it was made of what is there. */
+/* 1: composed from existing layers. */
 static int build(struct build_run *run, bool *was_there, struct error *err)
 {
 	const struct env_store *store = run->builder->store;
@@ -165,7 +165,7 @@ static void finish(struct build_run *run)
 	struct error ignored;
 	uint64_t count = run->meta.packages.count > 0 ? run->meta.packages.count : 1;
 
-	/* It is there: what follows can't take it away. */
+	/* The environment exists now: later failures don't undo it. */
 	env_tell_ready(store, &run->meta, run->meta.build_seconds);
 	show(run->builder, "ready", count, count);
 	env_evict(store, run->meta.name, 0, &count, &ignored);

@@ -1,6 +1,7 @@
-/* build.h -- environments made: what is asked for, found when it is there, built when it isn't.
- * env_request_prepare and env_compose are the quick half: they read and hash, run nothing, and are
- * all that happens when the layers are present. env_build is the slow half, of carrel-build. */
+/* build.h -- building environments: a request is answered by an existing environment, or by
+ * building one. env_request_prepare and env_compose are the quick half: they read and hash, run
+ * nothing, and are all that happens when the layers are present. env_build is the slow half, of
+ * carrel-build. */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
@@ -60,7 +61,7 @@ struct env_wanted {
 	VEC(struct env_project) projects;
 	bool allow_build; /* asked for, or configured */
 	bool needs_lock;  /* something has to be resolved */
-	bool is_locked;	  /* a lock is there, whatever is known of the requirements */
+	bool is_locked;	  /* a lock was given, whether or not the requirements are known */
 	bool is_strict;	  /* every package needs a hash from the requirements */
 	struct index_set indexes;
 	struct interpreter python;

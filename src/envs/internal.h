@@ -9,10 +9,10 @@ int build_failed_as(struct build_problem *problem, const struct error *err);
 /* At the top: an error that came without a problem gets its own. Returns `failed`. */
 int build_settle(int failed, struct build_problem *problem, const struct error *err);
 
-/* Writes an environment whose layers are there; the caller holds the layers' lock. */
+/* Writes an environment whose layers exist; the caller holds the layers' lock. */
 int env_publish(const struct env_store *store, const struct env_wanted *wanted, struct str lock,
 	struct str log, const struct env_meta *meta, struct error *err);
-/* Events and numbers of one that is there now. */
+/* Emits the events and metrics of a new environment. */
 void env_tell_ready(const struct env_store *store, const struct env_meta *meta, double seconds);
 /* Reads one of an environment's files; "" when it has none. */
 int env_read_text(const struct env_store *store, const char *name, const char *file,

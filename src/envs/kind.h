@@ -6,7 +6,7 @@
 #pragma once
 #include "envs/build.h"
 
-/* ---- one that is there ---- */
+/* ---- existing environments ---- */
 
 struct env_path { /* of the host, shown inside at the same path, read-only */
 	const char *path, *what;
@@ -19,14 +19,14 @@ struct env_kind {
 	const char *const *variables; /* "K=V" that they set, NULL-terminated */
 	const char *command;	      /* bin/<command> of an environment runs it in a sandbox */
 	const char *command_alias;    /* another name of that */
-	/* Whether what it needs of the host is there. ERR_NOT_FOUND. */
+	/* Checks that the host still has what it needs (such as its interpreter). ERR_NOT_FOUND. */
 	int (*check)(const struct env_meta *meta, struct error *err);
 	/* What it needs of the host besides /usr. ERR_DENIED: that may not be shown. */
 	int (*list_paths)(const struct home *home, const struct env_meta *meta, struct arena *arena,
 		env_paths *paths, struct error *err);
 };
 extern const struct env_kind env_python;
-/* The kind of an environment that is there. */
+/* The kind of an existing environment. */
 const struct env_kind *env_kind_of(const struct env_meta *meta);
 
 /* ---- one that is asked for: nothing is run ---- */

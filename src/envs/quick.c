@@ -1,4 +1,4 @@
-/* The quick half: what is asked for is understood, and found when it is there. */
+/* The quick half: parses and resolves a request, and finds or composes its environment. */
 #include "envs/kind.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ int policy_judge_name(const struct config *config, const char *name, const char 
 	return 0;
 }
 
-/* -- what is there -- */
+/* -- requests -- */
 
 int env_request_prepare(const struct env_store *store, const struct env_request *request,
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
@@ -148,7 +148,7 @@ void env_tell_ready(const struct env_store *store, const struct env_meta *meta, 
 {
 	struct error ignored;
 
-	/* The environment is there: numbers that can't be counted don't take it away. */
+	/* The environment exists: ignore a failure to count it. */
 	env_metrics_add(store, seconds, &ignored);
 	events_installed(&store->events, meta, seconds);
 	events_status(&store->events, "ready", meta->name);

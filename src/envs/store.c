@@ -237,7 +237,7 @@ static bool is_there(const struct env_store *store, const char *name)
 	return !fstatat(store->dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode);
 }
 
-/* What .current says; false when that is nothing that is there. */
+/* Reads .current; false when it names no existing environment. */
 static bool find_current(
 	const struct env_store *store, const char *package_id, char name[ENV_NAME_MAX + 1])
 {
@@ -250,7 +250,7 @@ static bool find_current(
 	return env_name_is_valid(name) && is_there(store, name);
 }
 
-/* Without .current: the newest of those that are there. */
+/* Without .current: the newest existing environment of the package_id. */
 static const char *find_newest(const struct env_store *store, const char *package_id,
 	const text_list *names, struct arena *arena)
 {
@@ -499,7 +499,8 @@ int env_read_file(const struct env_store *store, const char *name, const char *f
 		return -1;
 	str_format(path, sizeof path, "%s/%s", name, file);
 	str_format(failed_path, sizeof failed_path, ENVS_FAILED "/%s.log", name);
-	/* A build that succeeds removes the log of the one that failed: what is there is newer. */
+	/* A successful build removes the log of a failed one, so an existing failure log is newer.
+	 */
 	if (strcmp(file, "build.log") ||
 		file_read_at(store->dir, failed_path, LOG_MAX, &arena, &text)) {
 		if (file_read_at(store->dir, path, LOG_MAX, &arena, &text)) {

@@ -19,10 +19,10 @@
 
 /* ERR_INVALID says what a name is. */
 int envs_check_name(const char *name, struct error *err);
-/* The names in the directory `path` below envs/, sorted. One that isn't there is empty. */
+/* The names in the directory `path` below envs/, sorted. A missing directory counts as empty. */
 int envs_names_in(const struct env_store *store, const char *path, struct arena *arena,
 	text_list *names, struct error *err);
-/* Opens the directory `name` below envs/ after making it when it isn't there. */
+/* Opens the directory `name` below envs/, creating it if missing. */
 int envs_open_directory(
 	const struct env_store *store, const char *name, int *fd, struct error *err);
 /* Reads the meta.json in the directory `directory` (a name, or .old-…). ERR_NOT_FOUND, ERR_CORRUPT.
@@ -33,7 +33,7 @@ int envs_read_meta(const struct env_store *store, const char *directory, struct 
 /* Takes the exclusive lock on the meta.json behind fd; fails with EAGAIN while it is in use. */
 int envs_claim(int fd);
 bool envs_is_pinned(const struct env_store *store, const char *directory);
-/* Removes the directory .old-… or .new-… unless it is in use: *is_gone says so. */
+/* Removes the directory .old-… or .new-… unless it is in use; *is_gone: whether it was removed. */
 int envs_retire(
 	const struct env_store *store, const char *directory, bool *is_gone, struct error *err);
 

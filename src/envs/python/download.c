@@ -65,7 +65,7 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	return job_run(builder->runner, &job, &out, err);
 }
 
-/* Each Python in the stage gets its place, all on disk before; one that is there already stays. */
+/* Syncs each Python in the stage, then moves it to its place; an existing one stays. */
 static int move_in(int stage, int pythons, struct error *err)
 {
 	auto_walk DIR *dir = walk_open(stage, ".");

@@ -25,9 +25,9 @@ int uv_find(const struct home *home, const struct runner *runner, const struct i
 /* The part of it that needs no network: ERR_NOT_FOUND when it would have to be fetched. */
 int uv_find_here(const struct home *home, const struct runner *runner, struct arena *arena,
 	struct uv *uv, struct error *err);
-/* What uv takes as its index when nothing is configured: read from its own help, in a sandbox. When
- * there is no uv yet, the same is asked of pip. ERR_UNAVAILABLE: neither is there; hint: --index.
- * The answer is kept. */
+/* What uv takes as its index when nothing is configured: read from its own help, in a sandbox.
+ * Without uv, pip is asked instead. ERR_UNAVAILABLE: neither knows one; hint: --index. The answer
+ * is cached. */
 int uv_default_index(const struct home *home, const struct runner *runner,
 	const struct interpreter *python, struct arena *arena, const char **url, struct error *err);
 /* The same when it is known, without running anything; else NULL. */
