@@ -1,4 +1,5 @@
-/* archived.h -- one entry of a tar archive that a stranger sent: may it come in, and as what. Pure.
+/* archived.h -- checks of an entry of an untrusted tar archive: whether it is accepted, and as
+ * what. Pure.
  * 1. What is allowed is a file, a directory, a link or a hard link at a clean relative path; a hard
  * link's target is one, too.
  * 2. A link's target is any text: who makes files of entries follows no link, neither one of the

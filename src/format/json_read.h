@@ -35,7 +35,7 @@ int json_read(struct str text, struct arena *arena, struct json_value **value, s
 const struct json_value *json_member(const struct json_value *v, const char *key);
 /* The member's text, NUL-terminated and without NUL in it, else NULL. */
 const char *json_member_text(const struct json_value *v, const char *key);
-/* false: it isn't there, or no integer >= 0. */
+/* false: missing, or not an integer >= 0. */
 bool json_member_u64(const struct json_value *v, const char *key, uint64_t *value);
 /* Writes a value that was read. Numbers that aren't integers have three decimals, as json_real
  * writes them. */

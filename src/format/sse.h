@@ -23,5 +23,5 @@ void sse_init(struct sse *sse);
 void sse_done(struct sse *sse);
 /* Adds what has come. */
 void sse_add(struct sse *sse, struct str bytes);
-/* 1: one event is there (event, id, data), 0: more bytes are needed, -1: ERR_LIMIT. */
+/* 1: a complete event (event, id, data), 0: more bytes are needed, -1: ERR_LIMIT. */
 int sse_next(struct sse *sse, struct error *err);

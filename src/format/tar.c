@@ -169,7 +169,7 @@ int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error
 			entry->name);
 	bool has_room = split_name(whole, &prefix, &name);
 	if (!has_room || link.len > fields[LINK].len) {
-		/* Names are bytes here: this says so to readers that would take them for UTF-8. */
+		/* Names are bytes: without this record readers would take them for UTF-8. */
 		put_record(&records, "hdrcharset", "BINARY");
 		put_record(&records, "path", entry->name);
 		if (link.len)
