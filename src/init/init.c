@@ -119,8 +119,8 @@ static void forget_exec(struct exec *e)
 		state.used--;
 }
 
-/* Ends what the master that went had attached to itself. Who left its process group goes too,
- * unless another exec is there that might have started it. */
+/* Kills the execs attached to a master that disconnected. Processes that left their process group
+ * are killed too, unless another exec might have started them. */
 static void end_attached(void)
 {
 	bool any = false;

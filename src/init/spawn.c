@@ -48,8 +48,8 @@ static const char *join_element(const char *element, const char *name, char *pat
 	return *element ? element + 1 : NULL;
 }
 
-/* As execvp: what isn't there is passed over, what may not be executed is remembered, anything else
- * is the answer. A file the kernel can't execute is not handed to a shell. */
+/* As execvp: a missing file is skipped, EACCES is remembered, any other error is returned. Unlike
+ * execvp, a file that the kernel can't execute isn't passed to a shell. */
 static int execute(const struct spawn *s)
 {
 	const char *name = s->argv[0];
