@@ -71,7 +71,7 @@ static int open_egress(struct launcher *launcher, struct error *err)
 	return -1;
 }
 
-/* Builds that use it fail, and say so; the next build has a new one. */
+/* Builds that use it fail with an error; the next build starts a new one. */
 void egress_died(struct launcher *launcher, int status)
 {
 	struct error err;
