@@ -44,7 +44,7 @@ struct publication {
 	uint64_t bytes; /* of all jobs */
 };
 
-/* -- look at what is there -- */
+/* -- checking the draft -- */
 
 /* The draft is ours alone to name: nothing but `tree` is in it. */
 static int check_draft(

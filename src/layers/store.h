@@ -34,7 +34,7 @@ struct layer_store {
 	const struct home *home;
 	int dir; /* <home>/layers */
 };
-/* Opens, making what isn't there. layer_store_done follows. */
+/* Opens the store, creating missing directories. layer_store_done follows. */
 int layer_store_open(const struct home *home, struct layer_store *store, struct error *err);
 void layer_store_done(struct layer_store *store);
 
@@ -48,9 +48,9 @@ int layer_find(const struct layer_store *store, const char *key, char id[LAYER_I
 	struct error *err);
 /* 64 digits of lower-case hex. */
 bool layer_id_is_valid(const char *id);
-/* Whether the layer is there, by a stat of its manifest and tree, no more. ERR_NOT_FOUND. */
+/* Checks that the layer exists, only by a stat of its manifest and tree. ERR_NOT_FOUND. */
 int layer_check(const struct layer_store *store, const char *id, struct error *err);
-/* The same for many, with one entering; the error names the first that isn't there. */
+/* The same for several, within one home_enter; the error names the first missing one. */
 int layers_check(
 	const struct layer_store *store, const char *const *ids, size_t count, struct error *err);
 /* Reads and parses the manifest, and checks that its hash is the id. ERR_NOT_FOUND, ERR_CORRUPT. */
