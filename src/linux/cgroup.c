@@ -505,7 +505,7 @@ static bool maker_is_gone(struct str name)
 	errno = 0;
 	if (start_ticks(text, &now))
 		return now != maker.ticks;
-	/* That it isn't there, and not that we have no descriptor left to look. */
+	/* The process doesn't exist; other errors, such as EMFILE, don't mean that. */
 	return errno == ENOENT || errno == ESRCH;
 }
 

@@ -1,4 +1,4 @@
-/* cgroup_internal.h -- what the cgroup*.c files share; of interest to them and their tests only. */
+/* cgroup_internal.h -- declarations shared by the cgroup*.c files and their tests. */
 #pragma once
 #include "base/str.h"
 #include "linux/cgroup.h"

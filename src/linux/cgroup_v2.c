@@ -125,7 +125,7 @@ static int enable(const char *path, const char *controller, struct error *err)
 		controller, path);
 }
 
-/* A file that isn't there means that its controller isn't enabled yet for groups below the base. */
+/* A missing file means that its controller isn't enabled yet for groups below the base. */
 static int set(const struct cgroup *group, const char *controller, const char *file,
 	const char *text, struct error *err)
 {

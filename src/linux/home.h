@@ -38,13 +38,14 @@ void home_leave_block(const struct home **home);
 #define auto_leave __attribute__((cleanup(home_leave_block)))
 /* home_leave lets the group stay, for the next home_enter: for who makes files elsewhere. */
 void home_leave_group(void);
-/* Opens (after making it, 0700, when it isn't there) the directory `name` below the home,
- * read-only. Enters and leaves by itself. */
+/* Opens the directory `name` below the home read-only, creating it (0700) if missing; *fd is yours
+ * to close. Calls home_enter and home_leave itself. */
 int home_open_directory(const struct home *home, const char *name, int *fd, struct error *err);
 
-/* A path of the host that root named himself, on a command line: what is written in the home could
- * be changed by its owner, and a sandbox of root's shows him nothing that he couldn't see. A file
- * of root's below the home says so, which the owner can remove but not make. Not entered. */
+/* Records a host path that root gave on a command line as trusted. Other paths stored in the home
+ * could have been changed by its owner, and root's sandboxes must not show the owner files that the
+ * owner couldn't read. The record is a file of root's below the home, which the owner can remove
+ * but not create. Call it outside of home_enter. */
 int home_vouch(const struct home *home, const char *path, struct error *err);
 /* Always true when the owner is the caller. */
 bool home_is_vouched(const struct home *home, const char *path);

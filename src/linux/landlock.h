@@ -15,7 +15,7 @@ enum landlock_access {	   /* what a rule may grant */
 	LANDLOCK_ONLY_WRITES = 64, /* of the others, what landlock_create_writes handles */
 };
 
-/* ABI version of this kernel, 0 when Landlock isn't there or is switched off. */
+/* ABI version of this kernel's Landlock, 0 when it is missing or disabled. */
 int landlock_abi(void);
 /* Makes a ruleset that handles every file right of `abi`, and scopes abstract sockets and signals
  * when abi >= 6. */
