@@ -72,7 +72,7 @@ static void print_texts(struct json *j, const char *key, const text_list *texts)
 	json_end(j);
 }
 
-/* Pairs, not an object: a key that is there twice must be readable too. */
+/* Pairs, not an object, since duplicate keys must survive. */
 static void print_kept_pairs(struct json *j, const char *key, const pair_list *pairs)
 {
 	json_array(j, key);
