@@ -65,7 +65,7 @@ struct http_request {
 	/* private */
 	struct http_connection *connection;
 };
-/* A header's value; empty (data NULL) when it isn't there. name in lower case. */
+/* A header's value; data NULL when the header is missing. name in lower case. */
 struct str http_header(const struct http_request *r, const char *name);
 /* The index'th parameter of the query, decoded ('+' is a blank there); false at the end. One
  * without '=' has the value "". What is malformed

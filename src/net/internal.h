@@ -1,9 +1,9 @@
-/* internal.h -- what the files of the HTTP server share; for them alone.
+/* internal.h -- declarations shared by the files of the HTTP server, private to them.
  * 1. A connection is run (connection_run) from an event, a timer or at the end of the loop's turn,
- * and only there are the handler's functions called: what a handler calls itself changes the state,
- * sends what it can, and lets the connection be run (connection_wake).
- * 2. Bytes that were read lie in server->in while the connection is run; what isn't taken then is
- * kept in its own `in`. It isn't read again before that is used up.
+ * and only then are the handler's callbacks called. A function that a handler calls changes the
+ * state, sends what it can, and schedules a run (connection_wake).
+ * 2. Received bytes are in server->in while the connection is run; bytes left over are kept in the
+ * connection's `in`, and the socket isn't read again before they are used up.
  * 3. A closed connection is freed at the end of the turn. */
 #pragma once
 #include "net/http.h"
@@ -11,8 +11,8 @@
 #include "net/stream.h"
 
 #define HTTP_CHUNK 65536	 /* bytes read or written at one go */
-#define HTTP_ENOUGH 65536	 /* queued: the handler is told to wait */
-#define HTTP_TOO_MUCH (1u << 20) /* queued: it doesn't listen */
+#define HTTP_ENOUGH 65536	 /* bytes queued: the handler should pause */
+#define HTTP_TOO_MUCH (1u << 20) /* bytes queued: the handler ignores that, and is cut off */
 #define HTTP_INLINE_HEADERS 16
 #define HTTP_LINGER_MS 5000 /* for the client to read an answer and stop sending */
 
@@ -28,7 +28,7 @@ enum deadline {
 };
 enum connection_state {
 	CONNECTION_OPEN,
-	CONNECTION_LINGERING, /* everything is said: sends the rest, reads it to its end */
+	CONNECTION_LINGERING, /* response complete: sends the rest, discards input up to its end */
 	CONNECTION_CLOSED
 };
 enum body_mode { BODY_UNDECIDED, BODY_TAKEN, BODY_STREAMED };
@@ -40,19 +40,19 @@ struct exchange {
 	struct http_request request; /* first */
 	struct parser parser;
 	struct http_header headers[HTTP_INLINE_HEADERS];
-	bool has_begun;	  /* the handler knows it */
-	bool is_complete; /* all of it has been read */
-	bool is_told;	  /* and the handler knows that */
+	bool has_begun;	  /* the handler's `begin` was called */
+	bool is_complete; /* the whole request has been read */
+	bool is_told;	  /* and the handler was told */
 	bool is_paused, is_continued, must_close, is_cut;
 	bool is_chunked, has_no_body; /* of the response */
 	bool wants_writable;
 	enum body_mode body_mode;
 	enum answer_state answer;
-	int refusal; /* status of an answer that the server has to make, or 0 */
+	int refusal; /* status of a response that the server itself makes, or 0 */
 	const char *refusal_detail;
 	struct buf body;
 	size_t body_max;
-	/* Where the response's body comes from, when it isn't written. */
+	/* Source of the response's body, when the handler doesn't write it. */
 	int file, pipe;
 	uint64_t file_at, file_left;
 	bool is_pipe_watched, is_pipe_dry, has_pipe_ended, is_pipe_ok;
@@ -61,7 +61,7 @@ struct exchange {
 	/* Takes over the connection after a 101 response was sent, or NULL. */
 	void (*upgraded)(void *ctx, struct net_stream *stream, struct str early);
 	void *upgraded_ctx;
-	/* Descriptors that go with the next byte. */
+	/* Descriptors to be sent with the next byte. */
 	int out_fds[HTTP_FDS_MAX];
 	int out_fd_count;
 };
@@ -75,11 +75,11 @@ struct http_connection {
 	uint64_t due_ms, timer_ms;
 	struct str unread; /* while it is run */
 	struct buf in, out;
-	size_t out_at; /* sent of out */
+	size_t out_at; /* bytes of `out` already sent */
 	struct net_stream stream;
 	const struct listening *listening;
 	uint32_t events, peer_uid;
-	int fds[HTTP_FDS_MAX]; /* came before their request */
+	int fds[HTTP_FDS_MAX]; /* received before their request */
 	int fd_count;
 	enum connection_state state;
 	enum deadline deadline;
@@ -124,42 +124,44 @@ static inline struct exchange *exchange_of(struct http_request *r)
 }
 
 /* server.c */
-void server_forget(struct http_connection *c); /* it is closed */
+void server_forget(struct http_connection *c); /* c was closed */
 void server_check_drained(struct http_server *server);
 
 /* connection.c */
 struct http_connection *connection_new(const struct listening *listening, int fd);
 void connection_run(struct http_connection *c);
-/* Runs it at the end of this turn, unless it is running; _again: also then. */
+/* Schedules a run at the end of this turn, unless c is running; connection_again: also then. */
 void connection_wake(struct http_connection *c);
 void connection_again(struct http_connection *c);
 /* It is due that kind's time from now: answered 408, or closed. */
 void connection_set_deadline(struct http_connection *c, enum deadline kind);
 /* The handler is told that its request is aborted, if it has one whose answer isn't out. */
 void connection_close(struct http_connection *c);
-/* The request was answered by 101: its stream is the new protocol's, and c is closed without it. */
+/* After a 101 response: passes the stream to the owner of the new protocol, and closes c without
+ * it. */
 void connection_hand_over(struct http_connection *c);
-void connection_leave(struct http_connection *c); /* no more requests here: linger, then close */
+void connection_leave(struct http_connection *c); /* no more requests: linger, then close */
 
 /* exchange.c */
 /* Ends c's exchange and tells the handler. */
 void exchange_end(struct http_connection *c, bool aborted);
-/* Whether all of the request came and all of its answer is sent: what is left is to end it. */
+/* Whether the whole request was received and its whole response sent: only exchange_end is left. */
 bool exchange_is_answered(const struct http_connection *c);
-/* Goes on with it, by what has come. false: nothing can be done now. */
+/* Processes received bytes. false: nothing more can be done now. */
 bool exchange_step(struct http_connection *c);
-/* Whether its bytes are wanted now. */
+/* Whether input is wanted now. */
 bool exchange_wants_input(const struct http_connection *c);
-/* What is said of a body that is larger than it may be. */
+/* The problem text for a body over its limit. */
 const char *exchange_too_big(const struct exchange *x);
 
 /* output.c */
-/* Sends the two parts at once, with the descriptors that are waiting; keeps what isn't taken. */
+/* Sends head and body in one call, with the waiting descriptors; queues what the socket doesn't
+ * take. */
 void output_send(struct http_connection *c, struct str head, struct str body);
 void output_queue(struct http_connection *c, const void *data, size_t len);
 /* Sends what is queued. */
 void output_push(struct http_connection *c);
-/* The same, and what comes from a file or a pipe. FLOW_BLOCKED: not all is sent. */
+/* As output_push, and sends from the file or pipe. FLOW_BLOCKED: not all is sent. */
 enum flow output_flush(struct http_connection *c);
 void output_drop_sources(struct http_connection *c, struct exchange *x);
 static inline size_t output_queued(const struct http_connection *c)
@@ -168,6 +170,6 @@ static inline size_t output_queued(const struct http_connection *c)
 }
 
 /* respond.c */
-/* Answers with a problem of the server's own. */
+/* Responds with a problem that the server itself found. */
 void respond_problem(
 	struct http_connection *c, const struct exchange *x, int status, const char *detail);
