@@ -134,7 +134,7 @@ enum plan_mount_flags {
 	MOUNT_NODEV = 2,
 	MOUNT_NOEXEC = 4,
 	MOUNT_USER = 8,	   /* source named by the user, or of the home: not the system's */
-	MOUNT_STAGING = 16 /* taken off again when the overlays are there */
+	MOUNT_STAGING = 16 /* unmounted once the overlays are mounted */
 };
 struct plan_mount {
 	enum plan_mount_kind kind;
