@@ -51,7 +51,7 @@ void capture_start(struct capture *capture, const char *path, char *const argv[]
 		child_main(path, argv, fd, capture->child.pipe);
 }
 
-/* Takes what is there; the pipe is closed at its end, so that it isn't polled any more. */
+/* Reads the available output; closes the pipe at end of file, so that it isn't polled any more. */
 static void drain(struct capture *capture)
 {
 	char dropped[4096] = "";
