@@ -38,7 +38,7 @@ static void wait_for_parent(
 {
 	struct setup_message message = { 0 };
 	if (setup_receive(child->start->socket, true, &message, fds) != 1 || message.type != type)
-		_exit(125); /* the parent is gone or has failed; it says so itself */
+		_exit(125); /* the parent has exited or failed, and reports that itself */
 }
 
 static int wait_for_maps(struct sandbox_child *child, struct error *err)
@@ -710,8 +710,8 @@ _Noreturn void child_main(struct start *start)
 	trace_step("child: born");
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
 		if (steps[i].run(&child, &message.error)) {
-			/* What isn't there is the user's to mend; anything else is about the
-			 * sandbox. */
+			/* A missing path is the user's error; any other error concerns the sandbox.
+			 */
 			if (message.error.code != ERR_NOT_FOUND)
 				error_context(&message.error, "sandbox: %s", steps[i].name);
 			setup_send(start->socket, &message, NULL, 0);

@@ -18,7 +18,7 @@ struct sandbox_child {
 	bool is_staged[2];		 /* something is mounted at PLAN_LAYERS, at PLAN_UPPER */
 };
 
-/* The root's files and the views are there when this returns. */
+/* Completes the files of the root and the views. */
 int child_finish_files(struct sandbox_child *child, struct error *err);
 /* Masks the entries of the mounted /proc that processes inside may not see or change, and mounts
  * the views of the limits over theirs. */

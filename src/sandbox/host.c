@@ -63,8 +63,8 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* The names of `place` that are there. A directory has no order of its own, but a plan is the same
- * each time: sorted. One that can't be listed shows nothing. */
+/* The existing names of `place`, sorted, so that the plan is the same each time. A directory that
+ * can't be listed has none. */
 static void look_at_place(
 	struct host *host, const struct plan_system_place *place, struct arena *arena)
 {

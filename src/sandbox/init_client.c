@@ -218,7 +218,7 @@ int init_client_failure(
 	if (reply->type != INIT_FAILED)
 		return fail_errno_code(
 			err, ERR_FAILED, "the sandbox's init refused to run '%s'", command);
-	/* Whose workspace isn't there is told "not found": this isn't that. */
+	/* Not ERR_NOT_FOUND, which clients would take for a missing workspace. */
 	if (reply->stage == INIT_STAGE_CWD)
 		return fail_errno_code(err, ERR_INVALID, "working directory '%s'", spawn->cwd);
 	if (reply->stage == INIT_STAGE_TTY)

@@ -33,8 +33,8 @@ static const char *const names[4] = { "standard input", "standard output", "stan
 
 /* ---- relays ---- */
 
-/* Sets relay->to to a descriptor for the caller's stream `fd` that doesn't change the flags that
- * others share. -1 there, with errno, when there is none to be had. */
+/* Sets relay->to to a descriptor for the caller's stream `fd` that doesn't share its file status
+ * flags with other processes; to -1, with errno, if that fails. */
 static void relay_open_output(struct relay *relay, int fd)
 {
 	char path[32];
@@ -127,7 +127,7 @@ static bool flush(struct relay *relay)
 			return false;
 		if (wrote < 0) {
 			struct error err;
-			/* The reader has enough: the writer inside is told so by its own EPIPE. */
+			/* The reader has closed: the writer inside gets EPIPE too. */
 			int why = errno;
 			bool is_gone = why == EPIPE || why == ECONNRESET ||
 				       (why == EIO && isatty(relay->to));
