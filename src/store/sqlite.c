@@ -110,7 +110,7 @@ int sqlite_fail(sqlite3 *db, int rc, struct error *err)
 	case SQLITE_CORRUPT:
 	case SQLITE_NOTADB:
 	case SQLITE_FORMAT:
-	case SQLITE_ERROR: /* a table or a column that isn't there: of our version by number only */
+	case SQLITE_ERROR: /* a missing table or column, despite the right version number */
 		return fail(err, ERR_CORRUPT, "%s: %s", name, text);
 	case SQLITE_CONSTRAINT:
 		return fail(err, ERR_CONFLICT, "%s: %s", name, text);

@@ -120,7 +120,7 @@ static void name_aside(const char *file, char *out, size_t size, int again)
 	str_format(out, size, "%s.corrupt-%sZ%s", file, stamp, more);
 }
 
-/* Whether any part of that name is there. */
+/* Whether any of the database's files exists under that name. */
 static bool is_taken(const struct store_place *place, const char *name)
 {
 	for (size_t i = 0; i < PART_COUNT; i++) {
