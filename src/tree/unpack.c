@@ -51,7 +51,7 @@ static void leave(struct tree_unpack *unpack, size_t depth)
 	}
 }
 
-/* Opens directory `name` in dir, making it when it isn't there. */
+/* Opens directory `name` in dir, creating it if missing. */
 static int enter(struct tree_unpack *unpack, int dir, const char *name, int *fd, struct error *err)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -440,7 +440,7 @@ static int lock_directories(const struct tree_unpack *unpack, int root, struct e
 		auto_close int fd =
 			path_open_nolinks(root, locked->path, O_RDONLY | O_DIRECTORY, 0);
 
-		/* One that was there before stays as it is. */
+		/* A directory that existed before keeps its mode. */
 		if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != locked->inode)
 			continue;
 		if (fchmod(fd, locked->mode) < 0)
