@@ -655,7 +655,9 @@ static void on_service(struct loop *loop, int service, uint32_t events, void *ct
 	bool is_over;
 	int got = receive(service, &given, sizeof given, &channel, &is_over, &err);
 
-	if (is_over) /* no client is left that could begin a policy */
+	/* No client is left that could begin a policy. An empty packet looks the same, but leaves
+	 * the socket connected. */
+	if (is_over && events & EPOLLHUP)
 		loop_stop(loop);
 	/* A packet without a channel can't be answered. */
 	if (got <= 0 || !is_socket(channel, SOCK_SEQPACKET, false) || fd_set_nonblocking(channel))

@@ -134,6 +134,7 @@ static void test_a_malformed_policy_is_refused(void **state)
 	}
 	/* A packet that is no policy, or has no channel, changes nothing. */
 	assert_int_equal(send(w->role.service, "x", 1, 0), 1);
+	assert_int_equal(send(w->role.service, "", 0, 0), 0);
 	assert_int_equal(
 		send(w->role.service, &w->policy, sizeof w->policy, 0), (ssize_t)sizeof w->policy);
 	assert_int_equal(egress_settle(&w->egress, &err), 0);
