@@ -123,7 +123,7 @@ const char *call_header(struct call *c, const char *name); /* in the arena, or N
 /* ---- operation.c: what waits for core ---- */
 struct operation {
 	struct api *api;
-	struct call *call;		 /* NULL: the client went */
+	struct call *call;		 /* NULL: the client has disconnected */
 	struct idempotency_entry *entry; /* or NULL */
 	bool frees_key;			 /* when it fails */
 	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
@@ -135,7 +135,8 @@ void *operation_new(struct call *c, size_t size);
 void operation_answer(
 	struct operation *op, int status, const char *location, const struct buf *body);
 void operation_fail(struct operation *op, const struct error *err);
-/* Frees; the call is free for something else. NULL when the client went. */
+/* Frees the operation and returns its call, to be answered; NULL when the client has disconnected.
+ */
 struct call *operation_end(struct operation *op);
 
 /* Once for an Idempotency-Key, or just so without one: `make` is called with an operation of

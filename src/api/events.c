@@ -51,7 +51,7 @@ static void on_event(void *ctx, const struct event *event)
 		call_end(s->call);
 }
 
-/* Listens from where it was; what the ring has lost meanwhile is said. */
+/* Resumes from its position; reports events that the ring has lost meanwhile. */
 static void listen(struct subscriber *s)
 {
 	struct journal *journal = s->journal;

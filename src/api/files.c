@@ -212,7 +212,7 @@ static void on_piece(struct call *c, struct str data)
 	on_written(upload, NULL, &err);
 }
 
-/* The client went in the middle; or at the end, then what it sent whole gets its name. */
+/* The client disconnected: cancels an incomplete upload; a complete one is still committed. */
 static void on_gone(struct call *c)
 {
 	struct upload *upload = c->priv;

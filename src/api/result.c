@@ -199,7 +199,7 @@ void result_answer(struct operation *op, struct core_exec *e)
 		operation_answer(op, 200, NULL, &body);
 		return;
 	}
-	/* Too large to be kept for its key: a retry is told so. */
+	/* Too large to be stored for its key: a retry gets an error that tells this. */
 	struct call *c = operation_end(op);
 	if (c)
 		answer_large(c, e, &output);
