@@ -167,7 +167,7 @@ int cli_fail(const struct error *err, bool json, const struct build_problem *pro
 		json_end(&j);
 		buf_char(&out, '\n');
 	}
-	/* A full disk behind stdout is said on stderr. */
+	/* If stdout can't be written (a full disk), the error goes to stderr. */
 	if (!json || cli_print(&out, NULL))
 		cli_say("%s%s%s", err->text, err->hint[0] ? "\nhint: " : "", err->hint);
 	return error_exit_code(err->code);

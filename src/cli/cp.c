@@ -219,7 +219,7 @@ static int copy_in_tree(struct copy *copy, const struct found *there, struct err
 		arena_printf(arena, "/archive?path=%s", remote_escape(copy->remote, path)));
 	int failed = pack_begin(&pack, dir, err) ||
 		     upload(copy, request, "application/x-tar", pack.archive, NULL, err);
-	/* The daemon refuses an archive that isn't whole; why it isn't is said here. */
+	/* The daemon refuses an incomplete archive; the reason is known here only. */
 	int packed = pack_finish(&pack, &copy->left_out, &reason);
 	if (packed && (!failed || reason.sys_errno != EPIPE)) {
 		*err = reason;

@@ -43,8 +43,8 @@ int daemon_open_file(
 	return 0;
 }
 
-/* The lock is one of POSIX: the kernel says whose it is, children don't inherit it, and it goes
- * with its process. */
+/* A POSIX lock: its holder can be queried, children don't inherit it, and the kernel releases it
+ * with the process. */
 static int open_lock(const struct home *home, int *fd, struct error *err)
 {
 	return daemon_open_file(home, "lock", O_RDWR | O_CREAT, fd, err);

@@ -399,6 +399,7 @@ const struct arg_spec env_verify_spec = {
 		 "built,\nand runs their Python. Exits 1 if damage remains.",
 	ARG_TABLE(verify_table),
 	.most = SIZE_MAX,
-	/* Its arguments are read here as well: what is wrong with them is said without it. */
+	/* Arguments are checked here as well, so that errors are reported without starting
+	   carrel-build. */
 	.run = execute,
 };

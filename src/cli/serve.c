@@ -140,8 +140,8 @@ static int leave_terminal(const struct home *home, struct error *err)
 	return 0;
 }
 
-/* The daemon itself. What it can't begin with is told through `ready`: all of a struct error, where
- * one byte says that it serves. */
+/* The daemon itself. Writes to `ready` when it serves (one byte) or fails to start (a struct
+ * error). */
 static _Noreturn void be_background(struct server *server, int ready)
 {
 	struct error err = { 0 };
