@@ -376,7 +376,7 @@ int core_list(const struct request *request, struct core *core, const struct cor
 		return -1;
 	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
 		return fail(err, ERR_INVALID, "invalid cursor '%s'", filter->cursor);
-	/* No two have the same time of creation (core_create), so it says where a list went on. */
+	/* Times of creation are unique (core_create), so they serve as cursors. */
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		if ((uint64_t)w->model.created_ms >= before ||
 			w->model.state == WORKSPACE_CREATING || !access_reaches(request, w) ||

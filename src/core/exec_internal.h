@@ -58,7 +58,7 @@ struct core_exec {
 	bool is_paused;	   /* by its listener */
 	bool is_draining;  /* streams_drain is at it */
 	bool has_streams;  /* they are open, and fds are for the command */
-	unsigned tries;	   /* sandboxes that went before they had it */
+	unsigned tries;	   /* sandboxes that ended before init received it */
 	int wait_status;
 	int signal_sent;	/* by a caller, the last; or 0 */
 	size_t texts_bytes;	/* of its argv */
@@ -172,7 +172,7 @@ void exec_disarm_timeout(struct core_exec *e);
 void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec);
 /* Kills it with this reason, unless it has one already. */
 void exec_kill(struct core_exec *e, enum reason reason);
-/* Its sandbox went before init had it: it waits for another. */
+/* Its sandbox ended before init received it: waits for another sandbox. */
 void exec_again(struct core_exec *e);
 /* init has it: INIT_STARTED came. */
 void exec_started(struct core_exec *e);
@@ -181,7 +181,7 @@ void exec_started(struct core_exec *e);
 void exec_exited(struct core_exec *e, const struct init_reply *reply);
 /* Ends it when nothing is left to wait for. e may be gone afterwards. */
 void exec_go_on_ending(struct core_exec *e);
-/* It could not be started. e is gone afterwards. */
+/* It could not be started. Frees e. */
 void exec_failed(struct core_exec *e, const struct error *err);
 /* It ends without an exit status of its own. e may be gone afterwards. */
 void exec_lost(struct core_exec *e, enum reason reason, const char *error);
@@ -229,7 +229,7 @@ void spool_measure(struct core_exec *e);
 void spool_remove(struct core_exec *e);
 /* It has ended: cut to its cap, followers are told. */
 void spool_end(struct core_exec *e);
-/* One may go while it is told, itself or another. */
+/* A callback may remove any follower. */
 void spool_tell_followers(struct core_exec *e);
 /* Too many or too much of one workspace: the oldest ended ones go. */
 void spool_trim(struct core_workspace *w);

@@ -51,5 +51,5 @@ int idempotency_begin(struct idempotency *all, const struct request *request, co
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer);
 /* It failed before it did anything: the next one with the key begins anew, with another id. */
 void idempotency_free(struct idempotency_entry *entry);
-/* The client went; waiter is not called. */
+/* The client has disconnected: waiter won't be called. */
 void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter);

@@ -238,7 +238,8 @@ void log_bound(struct core *core);
 /* ---- trees.c: workspaces/<id> ---- */
 /* In a directory that the launcher made, or else in one of its own, which is counted. */
 int tree_make(struct core_workspace *w, bool is_there, struct error *err);
-/* Out of sight at once; a child removes it when its row is gone. It needn't be there. */
+/* Renames the tree at once; a child removes it after its row was deleted. A missing tree is
+ * success. */
 int tree_remove(struct core *core, const char *id, struct error *err);
 /* The same for one that has no row: after a crash nothing tells whose it was. */
 int tree_discard(struct core *core, const char *id, struct error *err);
@@ -311,7 +312,7 @@ int reconcile_begin(struct core *core, struct error *err);
 /* ---- exec_restore.c ---- */
 /* The sandbox is up: its init socket is watched from now on. */
 int execs_attach(struct core_workspace *w, struct error *err);
-/* It is gone (fds still open): everything that ran there ends with the sandbox's limit, or
+/* The sandbox has ended (its fds are still open): its execs end with its limit as the reason, or as
  * canceled. */
 void execs_sandbox_gone(struct core_workspace *w);
 /* A background exec from the store, at start. */

@@ -55,8 +55,8 @@ static struct str print(
 	return (struct str){ out.data, out.len };
 }
 
-/* A listener may go while it is told, itself or another: the list is walked by a cursor that
- * unlisten moves. */
+/* A callback may remove any listener, so the list is walked by a cursor that journal_unlisten
+ * moves. */
 static void tell(struct journal *journal, const struct event *event)
 {
 	for (journal->cursor = journal->listeners; journal->cursor;) {

@@ -75,7 +75,8 @@ uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
 		abort();
 	if (fn)
 		expect(launcher, head->tag, head->type == LAUNCH_LIST, fn, ctx);
-	/* A launcher that is gone is seen at the channel's end, and everybody told there. */
+	/* Errors are ignored: the end of the channel is handled in on_channel, which fails all
+	 * calls. */
 	channel_send_or_queue(
 		&launcher->queue, launcher->socket, packet.data, packet.len, fds, fd_count, &err);
 	if (launcher->queue.first)

@@ -242,7 +242,7 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 	end(w);
 }
 
-/* What it takes on disk is known, as far as it is to be told. */
+/* The measurement of its disk usage has ended: completes the suspension. */
 static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
 {
 	struct error err;

@@ -119,7 +119,7 @@ static void set_disk_limit(struct core_exec *e)
 		e->limit = REASON_DISK_LIMIT;
 }
 
-/* By itself: one that a caller has ended by a signal has not. */
+/* Whether it failed by itself, not by a signal that a client sent. */
 static bool has_failed(const struct core_exec *e)
 {
 	const struct result *result = &e->record.result;
