@@ -63,7 +63,7 @@ static bool make_all_room(struct build_run *run)
 {
 	const struct env_store *store = run->builder->store;
 	uint64_t before, after, count = 0;
-	struct error ignored; /* the full disk is what is told */
+	struct error ignored; /* the caller reports the full disk */
 
 	return free_bytes(store, &before, &ignored) == 0 &&
 	       env_evict(store, run->wanted->name, EVICTION_ALL, &count, &ignored) == 0 &&

@@ -43,7 +43,6 @@ struct runner {
 	/* Called about ten times a second while a job runs; NULL: not. For progress. */
 	void (*tick)(void *ctx);
 	void *tick_ctx;
-	/* Not 0: somebody wants an end of it all (Ctrl-C); jobs end by themselves then. NULL: that
-	 * can't be. */
+	/* Not 0: interrupted (Ctrl-C); running jobs end by themselves. NULL: never interrupted. */
 	volatile int *interrupted;
 };

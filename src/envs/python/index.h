@@ -45,7 +45,7 @@ typedef const char *index_password_fn(
 	void *ctx, const char *url, const char *user, struct arena *arena);
 int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struct arena *arena,
 	text_list *secrets, struct error *err);
-/* What uv is told: the URL with the credentials that were found for it, or as it is. */
+/* The URL for uv: with the credentials that were found for it, if any. */
 const char *index_full(const struct index_set *set, const char *url);
 /* The URL with user and password replaced by "***", for meta, logs and messages. */
 const char *index_redact(struct arena *arena, const char *url);

@@ -51,7 +51,7 @@ static void note(struct making *making, struct str text)
 {
 	if (!text.data)
 		return;
-	/* What was said goes to the log, and from there to terminals. */
+	/* The output goes to the log, and from there to terminals: drop control characters. */
 	for (size_t i = 0; i < text.len; i++) {
 		const unsigned char *c = (const unsigned char *)text.data + i;
 		bool is_c1 = *c == 0xc2 && i + 1 < text.len && c[1] >= 0x80 && c[1] < 0xa0;

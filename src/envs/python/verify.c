@@ -82,7 +82,8 @@ static int verify(const struct builder *builder, const struct env_meta *meta, st
 	if (stat(meta->python, &st) < 0 || !S_ISREG(st.st_mode))
 		finding_add(
 			arena, findings, NULL, NULL, meta->python, "the interpreter is missing");
-	/* What is damaged may do anything when it runs; what is said of it is clear already. */
+	/* Don't run a damaged environment: it could do anything, and the damage is already found.
+	 */
 	if (findings->count > 0)
 		return 0;
 	if (builder->progress && builder->progress->show)
