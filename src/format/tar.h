@@ -69,7 +69,8 @@ struct tar_reader {
 	unsigned zeros; /* blocks of the end that were seen */
 	struct buf extra, name, link;
 	bool is_named; /* attributes are those of the entry that was given out */
-	bool has_name, has_link, has_size, has_time; /* said by an extra header for the next one */
+	bool has_name, has_link, has_size,
+		has_time; /* given by an extended header before the entry */
 	uint64_t size;
 	int64_t modified_s;
 	struct tar_sparse {
