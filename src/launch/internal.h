@@ -115,7 +115,7 @@ void sandboxes_go_on(struct launcher *launcher);
 bool sandbox_died(struct launcher *launcher, pid_t pid, int status);
 /* Reaps those of the killed that have ended. */
 void sandboxes_reap_killed(struct launcher *launcher);
-/* Core is gone: those that it waited for aren't wanted any more. */
+/* Core has ended: ends the sandboxes whose start it was waiting for. */
 void sandboxes_forget_core(struct launcher *launcher);
 /* Kills all of them; sandboxes_are_gone afterwards. */
 void sandboxes_end_all(struct launcher *launcher);
