@@ -91,7 +91,7 @@ static void print_choices(struct json *j, const struct field *row, bool or_null)
 	json_end(j);
 }
 
-/* Two types, each by itself: what makes code from a schema takes no list that mixes them. */
+/* Two alternatives with one type each: code generators don't support a list of types. */
 static void print_numbered(struct json *j, const struct field *row, unsigned use, bool or_null)
 {
 	json_array(j, "anyOf");
@@ -301,8 +301,8 @@ static void print_required(struct json *j, const struct record *record, unsigned
 		json_end(j);
 }
 
-/* Of sizes it is said in words: tools that make requests from a schema take such pairs apart, every
- * one with every other, and give up where there are many. */
+/* For sizes the rule is only in the description: tools that generate requests from a schema combine
+ * all such pairs, and fail when there are many. */
 static void print_both_refused(struct json *j, const struct record *record)
 {
 	bool is_begun = false;
