@@ -77,7 +77,7 @@ static void refuse(struct exchange *x, int status, const char *detail)
 	x->refusal_detail = detail;
 }
 
-/* ---- the handler is told ---- */
+/* ---- calling the handler ---- */
 static void choose_id(struct http_server *server, struct http_request *r)
 {
 	static const char digits[] = "0123456789abcdefghijklmnopqrstuv";

@@ -10,7 +10,7 @@
 #include "net/parse.h"
 #include "net/stream.h"
 
-#define HTTP_CHUNK 65536	 /* bytes read or written at one go */
+#define HTTP_CHUNK 65536	 /* bytes per read or write */
 #define HTTP_ENOUGH 65536	 /* bytes queued: the handler should pause */
 #define HTTP_TOO_MUCH (1u << 20) /* bytes queued: the handler ignores that, and is cut off */
 #define HTTP_INLINE_HEADERS 16
@@ -135,7 +135,8 @@ void connection_wake(struct http_connection *c);
 void connection_again(struct http_connection *c);
 /* It is due that kind's time from now: answered 408, or closed. */
 void connection_set_deadline(struct http_connection *c, enum deadline kind);
-/* The handler is told that its request is aborted, if it has one whose answer isn't out. */
+/* Closes the connection; a request whose response isn't complete is reported to the handler as
+ * aborted. */
 void connection_close(struct http_connection *c);
 /* After a 101 response: passes the stream to the owner of the new protocol, and closes c without
  * it. */

@@ -245,7 +245,7 @@ bool http_write(struct http_request *r, struct str data)
 	output_queue(c, data.data, data.len);
 	if (x->is_chunked)
 		output_queue(c, "\r\n", 2);
-	/* Little waits for the end of the turn, so that it goes with what else comes. */
+	/* A small amount waits for the end of the turn, to be sent together with later output. */
 	if (output_queued(c) >= HTTP_CHUNK / 4)
 		output_push(c);
 	if (output_queued(c) > HTTP_TOO_MUCH)
