@@ -30,7 +30,7 @@ struct measure {
 	uint64_t answer;
 };
 
-/* Sets the fields before is_running before. Failing to start is told like a child without an
- * answer. */
+/* Starts the child; set the fields above is_running before. A failed start is reported like a child
+ * without an answer. */
 void measure_start(struct measure *measure);
 void measure_stop(struct measure *measure); /* ends a child that runs; idempotent */
