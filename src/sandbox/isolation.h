@@ -49,7 +49,7 @@ struct isolation {
 	/* The same descriptors again, of a sandbox that is up: `pid` is its carrel-init, a child
 	 * that hasn't been reaped. */
 	int (*find)(pid_t pid, int fds[WARM_FD_MAX], struct error *err);
-	/* Kills all of it; that it is over is told by the end of `pid`. */
+	/* Kills the sandbox; it has ended when `pid` exits. */
 	void (*end)(pid_t pid);
 	/* One command in a sandbox of its own, as sandbox_run. */
 	int (*run)(const struct plan *plan, const struct cgroup_host *cgroups,
