@@ -115,7 +115,8 @@ void store_settle(struct store *store);
 /* A noun, new or changed; copied before it returns. done may be NULL. */
 void store_put(struct store *store, const struct store_table *table, const void *object,
 	store_done_fn *done, void *ctx);
-/* What goes with it goes too. gone, or NULL: its id, this name, why and when are remembered. */
+/* Also removes the rows that belong to it. gone (or NULL): a record of its id, name, and why and
+ * when it was removed is kept. */
 struct store_gone {
 	const char *name, *why;
 };
