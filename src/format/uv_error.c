@@ -51,6 +51,8 @@ static const struct row rows[] = {
 		"free some space (carrel env prune)" },
 	{ "Disk quota exceeded", BUILD_DISK_FULL, ELSEWHERE, NO_SPACE,
 		"free some space (carrel env prune)" },
+	/* The names of a wheel's files follow: its publisher chose them. */
+	{ "Failed to install: ", BUILD_FAILED, ELSEWHERE, NULL, BROKEN },
 	{ "Hash mismatch for ", BUILD_HASH_MISMATCH, AFTER, "the file of @ does not match its hash",
 		"don't install it: compare the hash with the publisher's, then correct the "
 		"requirement" },
