@@ -121,6 +121,19 @@ static int pin(struct core_workspace *w, const char *name, struct error *err)
 	return 0;
 }
 
+void environment_keep(struct core_workspace *w)
+{
+	struct error ignored; /* the first command looks again, and says what is wrong */
+	const char *name = w->model.environment;
+	if (!name || w->pin)
+		return;
+	w->pin = map_get(&w->core->pins, str_from(name));
+	if (w->pin)
+		w->pin->users++;
+	else
+		pin(w, name, &ignored);
+}
+
 void environment_release(struct core_workspace *w)
 {
 	struct env_pin *pin = w->pin;

@@ -263,6 +263,8 @@ void environment_cancel(struct core_workspace *w);
 void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx);
 bool environment_is_asked(const struct workspace *model);
+/* After a start of core: pins the environment that it had, if it exists and is whole. */
+void environment_keep(struct core_workspace *w);
 void environment_release(struct core_workspace *w); /* lets its pin go */
 /* What a START says of it: how many strings, head->value, and the descriptor to send along. 0: no
  * environment. The strings are the pin's. */

@@ -118,8 +118,10 @@ static void look_at_workspace(struct core_workspace *w)
 		workspace_set_state(w, WORKSPACE_FAILED);
 		workspace_save(w, NULL, NULL);
 	}
-	if (is_there)
+	if (is_there) {
 		files_sweep(w);
+		environment_keep(w);
+	}
 	lifetime_arm(w);
 }
 
