@@ -37,7 +37,7 @@ void writer_died(struct launcher *launcher, int status);
 /* ---- core, and the channel to it (link.c) ---- */
 struct link {
 	int channel, ready;
-	bool is_restart; /* a core has been started before */
+	bool is_restart; /* a core has ended before this one */
 	bool has_served; /* some core has, since we began */
 	bool is_up;	 /* this one serves */
 	uint64_t started_ms, pause_ms;

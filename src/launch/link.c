@@ -212,7 +212,6 @@ int link_start(struct launcher *launcher, struct error *err)
 		return -1;
 	}
 	link->started_ms = clock_monotonic_ms();
-	link->is_restart = true;
 	return 0;
 }
 
@@ -245,6 +244,7 @@ void link_core_died(struct launcher *launcher, int status)
 	struct link *link = &launcher->link;
 	struct error err;
 	role_explain_end(status, &err);
+	link->is_restart = true;
 	launcher->writer_tag = 0;
 	role_kill(launcher, ROLE_WRITER); /* it has no client left */
 	if (link->ready >= 0)		  /* its exit may be reaped before its message is read */
