@@ -254,6 +254,7 @@ void workspace_replace(struct core_workspace *w, const struct workspace *model)
 static void free_workspace(struct core_workspace *w)
 {
 	agents_free(w);
+	waiters_forget(w->waiters);
 	arena_done(&w->arena);
 	free(w);
 }

@@ -201,6 +201,7 @@ void waiter_append(struct core_waiter **list, struct core_waiter *waiter);
 void waiter_call(struct core_waiter *waiter, struct core_workspace *w, const struct error *err);
 /* Calls all of them in order. The list is empty meanwhile: a callback may add to it. */
 void waiters_call(struct core_waiter **list, struct core_workspace *w, const struct error *err);
+void waiters_forget(struct core_waiter *list); /* core ends: frees, calls nobody */
 /* fn(ctx, w, err) at the next turn of the loop, as invariant 2 wants; holds w until then. err is
  * copied. */
 void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core_workspace *w,

@@ -249,14 +249,6 @@ void lifetimes_start(struct core *core)
 	core->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
 }
 
-static void forget_waiters(struct core_waiter *waiter)
-{
-	for (struct core_waiter *next; waiter; waiter = next) {
-		next = waiter->next;
-		free(waiter);
-	}
-}
-
 void lifetimes_stop(struct core *core)
 {
 	struct loop_timer **timers[] = { &core->sweep, &core->cleaning, &core->spare_due,
@@ -267,6 +259,6 @@ void lifetimes_stop(struct core *core)
 	measure_stop(&core->cleaner);
 	measure_stop(&core->meter);
 	measure_stop(&core->rotation);
-	forget_waiters(core->clean_waiters);
-	forget_waiters(core->measurements);
+	waiters_forget(core->clean_waiters);
+	waiters_forget(core->measurements);
 }

@@ -40,6 +40,14 @@ void waiters_call(struct core_waiter **list, struct core_workspace *w, const str
 	}
 }
 
+void waiters_forget(struct core_waiter *waiter)
+{
+	for (struct core_waiter *next; waiter; waiter = next) {
+		next = waiter->next;
+		free(waiter);
+	}
+}
+
 static void on_later(struct loop *loop, void *ctx)
 {
 	waiter_call(ctx, NULL, NULL);
