@@ -115,9 +115,8 @@ struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 	struct core_workspace *w = core->spare;
 	if (!core->keeps_spare || !is_plain(wanted))
 		return NULL;
-	/* Not while creations follow one another: it would only take time from them. */
-	loop_cancel(core->loop, core->spare_due);
-	core->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
+	if (!core->spare_due)
+		core->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
 	if (!w || w->sandbox.state != SANDBOX_UP)
 		return NULL;
 	core->spare = NULL;
