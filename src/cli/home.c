@@ -45,12 +45,11 @@ static int run_init(struct command *command, struct error *err)
 		home_image_make(home, options->size_bytes, fs, uid, gid, &command->arena, &image,
 			&quota, err))
 		return -1;
-	const char *mechanism = quota == QUOTA_QGROUP ? "btrfs-qgroup" : "project-quota";
 	quantity_format_size(size, options->size_bytes);
 	if (!command->json) {
 		buf_printf(&command->out,
 			"%s is a %s file system of %s in %s; disk limits are exact (%s)\n", home,
-			home_image_fs_name(fs), size, image, mechanism);
+			home_image_fs_name(fs), size, image, quota_names[quota]);
 		return 0;
 	}
 	json_object(j, NULL);
@@ -58,7 +57,7 @@ static int run_init(struct command *command, struct error *err)
 	json_text(j, "image", image);
 	json_text(j, "fs", home_image_fs_name(fs));
 	json_u64(j, "size_bytes", options->size_bytes);
-	json_text(j, "disk_limit_mechanism", mechanism);
+	json_text(j, "disk_limit_mechanism", quota_names[quota]);
 	json_end(j);
 	return 0;
 }

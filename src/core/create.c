@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/internal.h"
+#include "linux/disk_quota.h"
 
 struct creation {
 	struct core_workspace *w;
@@ -96,17 +97,16 @@ static void make_tree(struct core_waiter *waiter, bool is_there)
 
 static void on_quota(void *ctx, const struct launch_packet *packet, const int *fds)
 {
-	static const char *const names[] = { "counted", "project-quota", "btrfs-qgroup" };
 	struct core_waiter *waiter = ctx;
 	struct error err;
 	if (!packet || packet->head.type != LAUNCH_DONE || packet->head.value < 0 ||
-		packet->head.value > 2) {
+		packet->head.value >= QUOTA_MECHANISM_COUNT) {
 		launcher_failure(packet, &err);
 		waiter_call(waiter, NULL, &err);
 		return;
 	}
-	waiter->w->core->counts_disk = packet->head.value == 0;
-	waiter->w->model.disk_mechanism = names[packet->head.value];
+	waiter->w->core->counts_disk = packet->head.value == QUOTA_COUNTED;
+	waiter->w->model.disk_mechanism = quota_names[packet->head.value];
 	make_tree(waiter, true);
 }
 

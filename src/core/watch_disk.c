@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "core/exec_internal.h"
 #include "core/internal.h"
+#include "linux/disk_quota.h"
 #include "sandbox/pace.h"
 #include "sandbox/usage.h"
 
@@ -22,15 +23,14 @@
 
 /* How a limit is kept. */
 struct disk_mechanism {
-	const char *name;
 	bool is_counted;      /* by core, which looks, measures, stops and ends; else by a quota */
 	bool shows_full;      /* statfs of the workspace says whether it is */
 	uint64_t nodes_bytes; /* of the limit, that are kept for the file system's own trees */
 };
-static const struct disk_mechanism mechanisms[] = {
-	{ .name = "counted", .is_counted = true },
-	{ .name = "project-quota", .shows_full = true },
-	{ .name = "btrfs-qgroup", .nodes_bytes = 65536 },
+static const struct disk_mechanism mechanisms[QUOTA_MECHANISM_COUNT] = {
+	[QUOTA_COUNTED] = { .is_counted = true },
+	[QUOTA_PROJECT] = { .shows_full = true },
+	[QUOTA_QGROUP] = { .nodes_bytes = 65536 },
 };
 
 /* NULL: there is no limit. */
@@ -38,10 +38,10 @@ static const struct disk_mechanism *mechanism_of(const struct workspace *model)
 {
 	if (!model->limits.disk_bytes)
 		return NULL;
-	for (size_t i = 1; model->disk_mechanism && i < sizeof mechanisms / sizeof *mechanisms; i++)
-		if (!strcmp(model->disk_mechanism, mechanisms[i].name))
+	for (size_t i = 0; model->disk_mechanism && i < QUOTA_MECHANISM_COUNT; i++)
+		if (!strcmp(model->disk_mechanism, quota_names[i]))
 			return &mechanisms[i];
-	return &mechanisms[0];
+	return &mechanisms[QUOTA_COUNTED];
 }
 
 static bool is_counted(const struct watch_disk *disk)

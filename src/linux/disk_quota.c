@@ -76,6 +76,10 @@ static enum quota_mechanism probe_qgroup(int dir, char why[QUOTA_WHY_LEN])
 		why, "btrfs", errno == EPERM ? "setting limits needs root" : strerror(errno));
 }
 
+const char *const quota_names[QUOTA_MECHANISM_COUNT] = { [QUOTA_COUNTED] = "counted",
+	[QUOTA_PROJECT] = "project-quota",
+	[QUOTA_QGROUP] = "btrfs-qgroup" };
+
 enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 {
 	static const struct {

@@ -9,6 +9,8 @@ enum quota_mechanism {
 	QUOTA_PROJECT, /* project quota of xfs or ext4, accounted and enforced */
 	QUOTA_QGROUP,  /* btrfs, one subvolume a tree */
 };
+#define QUOTA_MECHANISM_COUNT 3
+extern const char *const quota_names[QUOTA_MECHANISM_COUNT]; /* as they are shown and stored */
 #define QUOTA_WHY_LEN 96
 
 /* Finds the mechanism by trying it on `dir`, an empty scratch directory whose project id it may
