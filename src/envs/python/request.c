@@ -413,6 +413,17 @@ static void add_filled(struct sha256 *hash, const requirement_list *list, struct
 	}
 }
 
+/* What is installed besides the text, and whether packages may be built for it: a lock with built
+ * packages is used only where building is allowed. */
+static void add_inputs(struct sha256 *hash, const struct env_wanted *wanted, struct arena *arena)
+{
+	add_projects(hash, wanted);
+	add_field(hash, wanted->allow_build ? "build" : "");
+	add_notes_mark(hash, wanted);
+	add_filled(hash, &wanted->requirements, arena);
+	add_filled(hash, &wanted->constraints, arena);
+}
+
 void wanted_complete(const struct env_store *store, struct env_wanted *wanted, struct arena *arena)
 {
 	const struct env_request *request = wanted->request;
@@ -430,12 +441,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_field(&hash, cut_off);
 	add_indexes(&hash, &wanted->indexes, arena);
 	sha256_add(&hash, wanted->text.data, wanted->text.len);
-	add_projects(&hash, wanted);
-	/* Locks with built packages are used only where building is allowed. */
-	add_field(&hash, wanted->allow_build ? "build" : "");
-	add_notes_mark(&hash, wanted);
-	add_filled(&hash, &wanted->requirements, arena);
-	add_filled(&hash, &wanted->constraints, arena);
+	add_inputs(&hash, wanted, arena);
 	wanted->lock_key = end_hash(&hash, arena);
 
 	sha256_init(&hash);
@@ -446,11 +452,7 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	add_field(&hash, cut_off);
 	add_field(&hash, request->system_site_packages ? "system" : "");
 	add_indexes(&hash, &wanted->indexes, arena);
-	add_projects(&hash, wanted);
-	add_field(&hash, wanted->allow_build ? "build" : "");
-	add_notes_mark(&hash, wanted);
-	add_filled(&hash, &wanted->requirements, arena);
-	add_filled(&hash, &wanted->constraints, arena);
+	add_inputs(&hash, wanted, arena);
 	wanted->fingerprint = end_hash(&hash, arena);
 }
 
