@@ -44,25 +44,28 @@ static void on_tree(void *ctx, struct core_workspace *w, const struct error *err
 		core_wake(w, NULL, on_up, NULL);
 }
 
-static int describe(struct core *core, char name[ID_LEN + 2], struct workspace *model)
+/* name: kept while *model is used. */
+static int describe(
+	struct core *core, const char *id, char name[ID_LEN + 2], struct workspace *model)
 {
 	struct error err;
 	*model = (struct workspace){ .name = name,
 		.state = WORKSPACE_CREATING,
 		.created_ms = core->newest ? core->newest->model.created_ms : 0,
 		.disk_mechanism = "counted" };
-	id_make(model->id);
-	str_format(name, ID_LEN + 2, ".%s", model->id);
+	memcpy(model->id, id, sizeof model->id);
+	str_format(name, ID_LEN + 2, ".%s", id);
 	return limits_fill(&model->limits, &err);
 }
 
 static void on_due(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	char name[ID_LEN + 2];
+	char id[ID_LEN + 1], name[ID_LEN + 2];
 	struct workspace model;
 	core->spare_due = NULL;
-	if (core->is_stopping || core->spare || describe(core, name, &model))
+	id_make(id);
+	if (core->is_stopping || core->spare || describe(core, id, name, &model))
 		return;
 	core->spare = workspace_new(core, &model);
 	core->spare->is_spare = true;
@@ -93,8 +96,7 @@ void spare_return(struct core_workspace *w)
 {
 	char name[ID_LEN + 2];
 	struct workspace model;
-	describe(w->core, name, &model);
-	memcpy(model.id, w->model.id, sizeof model.id);
+	describe(w->core, w->model.id, name, &model);
 	model.disk_mechanism = w->model.disk_mechanism;
 	workspace_replace(w, &model);
 	w->is_spare = true;
