@@ -28,7 +28,7 @@ int agent_pack(struct agent_job *job, struct error *err)
 	return failed;
 }
 
-/* Cuts the last component off a path; false when there is none. */
+/* Cuts the last component off `path`. false: `path` is "." or "/", and stays. */
 static bool go_up(char *path)
 {
 	char *slash = strrchr(path, '/');

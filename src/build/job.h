@@ -7,7 +7,7 @@
 
 struct jobs {
 	const struct layer_store *layers;
-	pid_t pid;		 /* of who made it */
+	pid_t pid;		 /* of the process that made these jobs */
 	struct egress_role role; /* pid -1: not ours to stop; the daemon's, or not started yet */
 	pid_t starter;
 	struct egress egress;

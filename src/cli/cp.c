@@ -43,7 +43,7 @@ struct copy {
 	struct tree_note left_out, outward;
 };
 
-/* The last component, without slashes at the end; "" is none. */
+/* The last component of `path` without trailing slashes; "" if `path` has only slashes. */
 static const char *name_of(struct arena *arena, const char *path)
 {
 	char *copy = arena_text(arena, path);

@@ -51,8 +51,8 @@ struct listener {
 	}
 /* The path of "unix:PATH" as it was typed, made absolute. ERR_INVALID: anything else. */
 int listen_parse(const char *text, struct arena *arena, const char **path, struct error *err);
-/* One that a service manager handed over (LISTEN_FDS, which is taken out of the environment): 1, 0
- * when there is none, -1. */
+/* Takes the socket that a service manager handed over, and LISTEN_FDS out of the environment. 1: it
+ * is in *listener; 0: no socket was handed over; -1: an error. */
 int listen_take(struct listener *listener, struct error *err);
 /* Listens at `path`, or at the home's own place when that is NULL; mode 0600. Call it under the
  * home's lock: a stale socket is replaced. ERR_CONFLICT: the path is taken by another file. */
