@@ -298,6 +298,15 @@ void connection_pump(struct connection *c)
 		watch_flows(c);
 }
 
+/* Only a failure of the same host: others may still be the reason why a build fails. */
+static void forget_failure(struct connection *c)
+{
+	char *failure = c->policy->status.last_failure, host[320];
+	str_format(host, sizeof host, "%s:%u: ", c->request.host, c->request.port);
+	if (str_starts_with(str_from(failure), host))
+		failure[0] = '\0';
+}
+
 void connection_relay(struct connection *c)
 {
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -308,7 +317,7 @@ void connection_relay(struct connection *c)
 	c->active_ms = clock_monotonic_ms();
 	connection_set_timer(c, c->policy->given.limits.idle_ms);
 	c->policy->status.connections++;
-	c->policy->status.last_failure[0] = '\0';
+	forget_failure(c);
 	auto_buf struct buf out = buf_empty(4 * FORWARD_HEAD_MAX);
 	if (c->request.is_connect) {
 		keep_in_flow(&c->flows[UPSTREAM], established, sizeof established - 1);

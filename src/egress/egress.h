@@ -60,7 +60,7 @@ struct egress_status {
 	uint64_t refused;	/* malformed, host not listed, or address not allowed */
 	char last_refused[320]; /* the last host:port refused, or "" */
 	char last_failure[FORWARD_FAILURE_SIZE]; /* "host:port: Connection refused"; "" after a
-						  * later success */
+						  * later success of that host */
 };
 struct egress {
 	int channel, lock; /* -1: closed */

@@ -376,8 +376,9 @@ static void test_a_host_that_refuses_is_a_502(void **state)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	auto_close int closed = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(closed, (struct sockaddr *)&address, sizeof address), 0);
-	uint16_t port = port_of(closed);
+	uint16_t port = port_of(closed), other = start_server(w, serve_echo);
 	allow(w, "127.0.0.1", port, true);
+	allow(w, "127.0.0.1", other, true);
 	start(w);
 	auto_close int fd = dial(w->port);
 	ask_tunnel(fd, "127.0.0.1", port);
@@ -385,6 +386,9 @@ static void test_a_host_that_refuses_is_a_502(void **state)
 	str_format(expected, sizeof expected, "127.0.0.1:%u: Connection refused", port);
 	assert_string_equal(status_of(w).last_failure, expected);
 	assert_int_equal(status_of(w).refused, 0);
+	/* The success of another host doesn't hide the reason. */
+	auto_close int reached = tunnel(w, "127.0.0.1", other);
+	assert_string_equal(status_of(w).last_failure, expected);
 }
 
 static void test_a_host_that_doesn_t_answer_is_a_504_and_no_name_a_502_or_504(void **state)
