@@ -71,6 +71,13 @@ const struct route routes[] = {
 		.answers = workspace, .errors = { 409, 507 } },
 	{ "DELETE", WORKSPACE, "removeWorkspace", "Remove a workspace and end its commands",
 		api_workspace_delete, .answers = removed, .errors = { 409, 507 } },
+	{ "POST", WORKSPACE "/suspend", "suspendWorkspace",
+		"End the processes of a workspace and keep its files", api_workspace_suspend,
+		ROUTE_OPTIONAL, BODY(suspend_fields, struct suspend_body), .answers = workspace,
+		.errors = { 409, 507 } },
+	{ "POST", WORKSPACE "/resume", "resumeWorkspace",
+		"Start the sandbox of a workspace, as the next command would", api_workspace_resume,
+		.answers = workspace, .errors = { 409, 429, 507 } },
 
 	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
 		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_spec_record, struct exec_spec),

@@ -83,6 +83,12 @@ static const struct field resize_rows[] = {
 const struct record resize_fields = { "Size", "Of a terminal.", RECORD_ROWS(resize_rows),
 	FIELD_IN };
 
+static const struct field suspend_rows[] = {
+	{ "force", FIELD_BOOLEAN, offsetof(struct suspend_body, force),
+		"end the commands that run in it" },
+};
+const struct record suspend_fields = { "Suspend", NULL, RECORD_ROWS(suspend_rows), FIELD_IN };
+
 /* ---- queries ---- */
 
 #define PAGE_ROWS(type)                                                                            \
@@ -248,7 +254,8 @@ const struct record health_schema = { "Health", NULL, RECORD_ROWS(health_rows), 
 static const struct field event_rows[] = {
 	COUNT("id", NULL),
 	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
-		     "sandbox is ready, or has ended), workspace.suspended, workspace.failed, "
+		     "sandbox is ready, or has ended), workspace.suspended, workspace.resumed, "
+		     "workspace.failed, "
 		     "workspace.deleted, exec.started, exec.ended, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),

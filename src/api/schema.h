@@ -11,7 +11,10 @@ struct signal_body {
 struct resize_body {
 	uint64_t rows, columns;
 };
-extern const struct record signal_fields, resize_fields;
+struct suspend_body {
+	bool force;
+};
+extern const struct record signal_fields, resize_fields, suspend_fields;
 
 struct list_query {
 	text_list labels;

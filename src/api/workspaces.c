@@ -174,6 +174,28 @@ int api_workspace_patch(struct call *c, struct error *err)
 	return 0;
 }
 
+int api_workspace_suspend(struct call *c, struct error *err)
+{
+	const struct suspend_body *body = c->body;
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	core_suspend(c->request, w, body->force, on_workspace,
+		operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+int api_workspace_resume(struct call *c, struct error *err)
+{
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	core_resume(c->request, w, on_workspace, operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
 static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	if (err)

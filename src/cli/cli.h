@@ -29,7 +29,7 @@ struct options {
 	text_list labels, removed_labels;
 	uint64_t ttl_ms, idle_timeout_ms;
 	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
-	bool context, no_archive;
+	bool context, no_archive, force;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
 	bool all, quiet, follow;
@@ -64,8 +64,8 @@ struct command {
 };
 
 extern const struct arg_spec cli_run, cli_create, cli_exec, cli_shell, cli_ls, cli_info, cli_update,
-	cli_rm, cli_cp, cli_ps, cli_logs, cli_kill, cli_events, cli_env, cli_home, cli_serve,
-	cli_doctor;
+	cli_rm, cli_suspend, cli_resume, cli_cp, cli_ps, cli_logs, cli_kill, cli_events, cli_env,
+	cli_home, cli_serve, cli_doctor;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);
 /* carrel-build: the half of `carrel env` that runs things in build sandboxes. It takes the

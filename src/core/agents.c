@@ -723,6 +723,15 @@ unsigned agents_count(const struct core_workspace *w, uint64_t pid)
 	return count;
 }
 
+bool agents_are_busy(const struct core_workspace *w)
+{
+	bool is_busy = w->agents.queue;
+
+	for (const struct agent *a = w->agents.first; a; a = a->next)
+		is_busy |= a->call != NULL;
+	return is_busy;
+}
+
 unsigned agents_waking(const struct core_workspace *w)
 {
 	return w->agents.is_waking;

@@ -50,6 +50,8 @@ void agent_spawn_failed(struct agent *agent, const struct error *err);
 void agents_gone(struct core_workspace *w);
 /* How many of them have this pid inside; 0: one that init hasn't told yet. */
 unsigned agents_count(const struct core_workspace *w, uint64_t pid);
+/* A request waits or is worked on. */
+bool agents_are_busy(const struct core_workspace *w);
 /* Requests that wait for the sandbox to come up: 0 or 1. */
 unsigned agents_waking(const struct core_workspace *w);
 void agents_free(struct core_workspace *w); /* without calling any callback */

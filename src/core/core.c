@@ -255,6 +255,7 @@ static void free_workspace(struct core_workspace *w)
 {
 	agents_free(w);
 	waiters_forget(w->waiters);
+	waiters_forget(w->suspenders);
 	arena_done(&w->arena);
 	free(w);
 }

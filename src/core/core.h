@@ -77,6 +77,14 @@ core_verb void core_remove(const struct request *request, struct core_workspace 
  * from its start on: one that is used is ERR_CONFLICT, one that isn't is given back. */
 core_verb void core_update(const struct request *request, struct core_workspace *w,
 	const struct workspace_change *change, core_workspace_fn *done, void *ctx);
+/* Ends its processes (background execs end `canceled`, with an error that says why) and keeps its
+ * files: state suspended. One that is suspended already stays so. ERR_CONFLICT: something runs in
+ * it (the text names it), and is_forced isn't set; or it has failed. */
+core_verb void core_suspend(const struct request *request, struct core_workspace *w, bool is_forced,
+	core_workspace_fn *done, void *ctx);
+/* Starts its sandbox, as the next exec would. */
+core_verb void core_resume(const struct request *request, struct core_workspace *w,
+	core_workspace_fn *done, void *ctx);
 /* Newest first. `cursor`: as core_list gave it, or NULL. */
 #define CORE_CURSOR_SIZE 24
 struct core_filter {

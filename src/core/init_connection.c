@@ -248,7 +248,8 @@ void connection_break(struct core_workspace *w, enum reason reason, const char *
 	if (connection->is_broken)
 		return;
 	connection->is_broken = true;
-	connection->why = arena_text(&connection->arena, why);
+	if (!connection->why) /* it wasn't ended on purpose */
+		connection->why = arena_text(&connection->arena, why);
 	if (connection->is_watched)
 		loop_unwatch(w->core->loop, w->sandbox.view.init);
 	connection->is_watched = false;

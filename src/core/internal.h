@@ -77,7 +77,8 @@ struct core_workspace {
 	bool is_spare;	/* made ahead by core/spare.c, not yet assigned to a request */
 	bool is_canceled;		/* its creation was canceled while in progress */
 	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
-	bool is_suspending;		/* idle_timeout: when its sandbox is gone, and measured */
+	bool is_suspending;		/* when its sandbox is gone, and measured */
+	struct core_waiter *suspenders; /* told when it is suspended */
 	struct core_waiter *removal;	/* told when it is removed; NULL: it isn't being removed */
 	const char *removal_why;	/* "removed", "expired" */
 	bool has_no_row;		/* any more: it is being removed */
@@ -290,8 +291,14 @@ void sandbox_close(struct core_sandbox *sandbox); /* what core holds of it; none
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
 /* The launcher has reported its end. */
 void sandbox_ended(struct core_workspace *w, int wait_status);
-/* It has none now: .context.json and its row say that it is suspended. */
+
+/* ---- suspend.c ---- */
+/* It has no sandbox now: .context.json and its row say that it is suspended. */
 void sandbox_suspended(struct core_workspace *w);
+/* It is being removed: tells those who wait for its suspension. */
+void suspension_fail(struct core_workspace *w);
+/* Its sandbox is up: it is ready, whether it was suspended or not. */
+void workspace_resumed(struct core_workspace *w);
 
 /* ---- lifetimes.c ---- */
 /* Arms what its ttl, idle_timeout and sandbox ask for. */

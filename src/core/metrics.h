@@ -13,7 +13,7 @@ struct histogram {
 extern const double metrics_bounds_s[METRICS_BUCKETS]; /* 0.0005 … 60 */
 struct metrics {
 	uint64_t creates, create_failures, removes, sandbox_starts, sandbox_start_failures,
-		released, expired, suspended;
+		released, expired, suspended, resumed;
 	uint64_t execs[REASON_COUNT], exec_failures; /* failures: never started */
 	uint64_t output_bytes, file_read_bytes, file_written_bytes;
 	struct histogram create_seconds, sandbox_start_seconds, exec_seconds /* whole */,

@@ -43,7 +43,7 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 	sandbox_move(sandbox, SANDBOX_UP);
 	w->lost_starts = 0;
 	if (!w->is_spare) {
-		workspace_set_state(w, WORKSPACE_READY);
+		workspace_resumed(w);
 		journal_emit(&w->core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
 	}
 	lifetime_arm(w);
@@ -88,6 +88,8 @@ static void not_started(struct core_workspace *w, const struct error *err)
 	tell_waiters(w, err);
 	if (w->removal && was_unwanted)
 		removal_go_on(w);
+	else if (w->is_suspending)
+		sandbox_suspended(w);
 	core_check_stopped(w->core);
 	core_release(w);
 }
@@ -105,7 +107,10 @@ static bool may_start_again(struct core_workspace *w)
 static int fail_unwanted(const struct core_workspace *w, struct error *err)
 {
 	return fail(err, w->removal ? ERR_NOT_FOUND : ERR_CANCELED, "workspace '%s' %s",
-		w->model.name, w->removal ? "is being removed" : "was stopped");
+		w->model.name,
+		w->removal	   ? "is being removed"
+		: w->is_suspending ? "was suspended"
+				   : "was stopped");
 }
 
 void sandbox_count_start(struct core_workspace *w)
@@ -242,32 +247,6 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 	end(w);
 }
 
-/* The measurement of its disk usage has ended: completes the suspension. */
-static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
-{
-	struct error err;
-	/* A request needs the sandbox, or the workspace is being removed. */
-	if (!w->is_suspending || w->removal)
-		return;
-	w->is_suspending = false;
-	w->core->metrics.suspended++;
-	if (w->model.is_context && tree_write_context(w, &err))
-		log_record(&w->core->log, LOG_LEVEL_WARN, "'.context.json' could not be written",
-			"workspace", w->model.id, "error", err.text, NULL);
-	workspace_set_state(w, WORKSPACE_SUSPENDED);
-	workspace_save(w, NULL, NULL);
-}
-
-void sandbox_suspended(struct core_workspace *w)
-{
-	w->is_suspending = true;
-	if (!w->model.is_context) {
-		on_measured(NULL, w, NULL);
-		return;
-	}
-	core_measure(&request_system, w, on_measured, NULL);
-}
-
 void sandbox_ended(struct core_workspace *w, int wait_status)
 {
 	if (w->sandbox.state != SANDBOX_UP && w->sandbox.state != SANDBOX_ENDING)
@@ -281,13 +260,16 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	sandbox_clear(&w->sandbox);
 	if (w->model.state == WORKSPACE_READY) {
 		journal_emit(&w->core->journal, "workspace.cold", w->model.id, w->model.name, NULL);
-		if (w->is_suspending && !w->waiters)
+		/* Somebody who asked for the suspension gets it, also when a new request ends it
+		 * at once. */
+		if (w->is_suspending && (!w->waiters || w->suspenders))
 			sandbox_suspended(w);
 	}
 	if (w->removal) {
 		struct error err;
 		fail(&err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 		tell_waiters(w, &err);
+		suspension_fail(w);
 		removal_go_on(w);
 	} else if (w->waiters && !w->core->is_stopping)
 		start(w);

@@ -256,6 +256,59 @@ static void an_idle_one_is_suspended_and_wakes(void **state)
 	core_release(w);
 }
 
+static void one_is_suspended_and_resumed_on_demand(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "asked", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "asked");
+	f->calls = 0;
+	core_suspend(&request_system, w, false, on_done, f); /* it never had a sandbox */
+	UNTIL(f, f->calls);
+	assert_false(f->has_failed);
+	assert_int_equal(w->model.state, WORKSPACE_SUSPENDED);
+	f->calls = 0;
+	core_resume(&request_system, w, on_done, f);
+	core_suspend(&request_system, w, true, on_done, f); /* while it starts */
+	UNTIL(f, f->calls == 2);
+	assert_true(f->starts == 1 && f->ends == 1);
+	assert_int_equal(w->model.state, WORKSPACE_SUSPENDED);
+	f->calls = 0;
+	core_suspend(&request_system, w, false, on_done, f);
+	UNTIL(f, f->calls == 1);
+	assert_false(f->has_failed);
+	close_core(f);
+	open_core(f);
+	w = find(f, "asked");
+	assert_int_equal(w->model.state, WORKSPACE_SUSPENDED);
+	f->calls = 0;
+	core_resume(&request_system, w, on_done, f);
+	UNTIL(f, f->calls);
+	assert_false(f->has_failed);
+	assert_true(w->model.state == WORKSPACE_READY && core_now(w).is_warm && !w->users);
+}
+
+static void a_request_during_a_suspension_resumes(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "wanted", (struct workspace){ 0 });
+	struct core_workspace *w = find(f, "wanted");
+	f->calls = 0;
+	core_resume(&request_system, w, on_done, f);
+	UNTIL(f, f->calls == 1);
+	/* By force: the processes that the fixture shows are those of the host. */
+	core_suspend(&request_system, w, true, on_done, f);
+	core_resume(&request_system, w, on_done, f);
+	UNTIL(f, f->calls == 3);
+	assert_false(f->has_failed);
+	assert_true(w->model.state == WORKSPACE_READY && core_now(w).is_warm);
+	assert_int_equal(f->core->metrics.suspended, 1);
+	f->calls = 0;
+	core_suspend(&request_system, w, true, on_done, f);
+	core_remove(&request_system, w, "removed", on_done, f);
+	UNTIL(f, f->calls == 2);
+	assert_null(find(f, "wanted"));
+}
+
 static void a_name_of_an_earlier_version_is_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -527,6 +580,8 @@ int main(void)
 		TEST(what_expires_goes_by_itself),
 		TEST(a_wall_clock_that_jumps_expires_nothing),
 		TEST(an_idle_one_is_suspended_and_wakes),
+		TEST(one_is_suspended_and_resumed_on_demand),
+		TEST(a_request_during_a_suspension_resumes),
 		TEST(a_name_of_an_earlier_version_is_kept),
 		TEST(many_who_wait_share_one_start),
 		TEST(a_start_that_fails_is_told_and_tried_again),
