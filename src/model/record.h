@@ -134,7 +134,8 @@ struct field_name field_name(const struct field *row, unsigned use);
  * none. */
 const char *field_unit(const struct field *row);
 
-/* An object that a client sent into the struct that the rows are about. */
+/* An object that a client sent into the struct that the rows are about. Errors about values that
+ * have a line begin with it ("line 3: limits.memory: …"). */
 int record_read(const struct record *record, const struct json_value *value, struct arena *arena,
 	void *out, struct error *err);
 

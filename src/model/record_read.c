@@ -9,6 +9,7 @@ struct reader {
 	struct arena *arena;
 	struct error *err;
 	bool has_place; /* the error begins with one */
+	int line;	/* of the value that it is about, or 0 */
 };
 
 /* Puts where in the value it happened before the error: each level of it adds its own name. */
@@ -26,6 +27,19 @@ static int at(struct reader *r, const char *name)
 	str_copy(r->err->text, sizeof r->err->text, text);
 	r->has_place = true;
 	return -1;
+}
+
+/* The innermost value that an error is about says in which line it is. */
+static void note_line(struct reader *r, const struct json_value *v)
+{
+	if (!r->line)
+		r->line = v->line;
+}
+
+static int at_value(struct reader *r, const char *name, const struct json_value *v)
+{
+	note_line(r, v);
+	return at(r, name);
 }
 
 static const char *kind_name(const struct json_value *v)
@@ -61,8 +75,12 @@ static size_t count_characters(struct str s)
 static int read_text(const struct field *row, struct reader *r, const struct json_value *v,
 	bool is_item, const char **out)
 {
-	if (v->kind != JSON_STRING)
-		return fail_kind(r, "text", v);
+	if (v->kind != JSON_STRING) {
+		fail_kind(r, "text", v);
+		if (v->line && v->string.len) /* as it was written */
+			error_hint(r->err, "put it in quotes: \"%.64s\"", v->string.data);
+		return -1;
+	}
 	if (memchr(v->string.data, '\0', v->string.len))
 		return fail(r->err, ERR_INVALID, "may not hold a NUL character");
 	size_t count = count_characters(v->string);
@@ -262,7 +280,7 @@ static int read_texts(
 
 		str_format(place, sizeof place, "[%zu]", index);
 		if (read_text(row, r, one, true, &text))
-			return at(r, place);
+			return at_value(r, place, one);
 		vec_push(r->arena, &texts, text);
 	}
 	vec_push(r->arena, &texts, NULL);
@@ -289,11 +307,13 @@ static int read_pairs(
 			static const struct field any = { 0 };
 
 			if (read_text(&any, r, one, true, &pair.value))
-				return at(r, pair.key);
+				return at_value(r, pair.key, one);
 		}
 		if (row->check_pair &&
-			row->check_pair(pair.key, pair.value ? pair.value : "", r->err))
+			row->check_pair(pair.key, pair.value ? pair.value : "", r->err)) {
+			note_line(r, one);
 			return -1;
+		}
 		vec_push(r->arena, &pairs, pair);
 	}
 	*out = pairs;
@@ -491,26 +511,33 @@ static int read_object(
 		bool is_count;
 		const struct field *row = find_row(record, one->key, &is_count);
 
-		if (!row)
-			return fail_unknown(record, r, one->key, "member");
-		if (is_count && check_once(row, r, v))
-			return -1;
+		if (!row || (is_count && check_once(row, r, v))) {
+			note_line(r, one);
+			return row ? -1
+				   : fail_unknown(
+					     record, r, one->key, one->line ? "key" : "member");
+		}
 		if (read_given(row, is_count, r, one, out))
-			return at(r, one->key.data);
+			return at_value(r, one->key.data, one);
 	}
-	if (check_present(record, r, v))
+	if (check_present(record, r, v) || (record->check && record->check(out, r->err))) {
+		note_line(r, v);
 		return -1;
-	return record->check ? record->check(out, r->err) : 0;
+	}
+	return 0;
 }
 
 int record_read(const struct record *record, const struct json_value *value, struct arena *arena,
 	void *out, struct error *err)
 {
-	struct reader r = { arena, err, false };
+	struct reader r = { arena, err, false, 0 };
 
-	if (value->kind != JSON_OBJECT)
-		return fail(err, ERR_INVALID, "must be an object, not %s", kind_name(value));
-	return read_object(record, &r, value, out);
+	if (value->kind != JSON_OBJECT) {
+		fail(err, ERR_INVALID, "must be an object, not %s", kind_name(value));
+		note_line(&r, value);
+	} else if (!read_object(record, &r, value, out))
+		return 0;
+	return r.line && err ? error_context(err, "line %d", r.line) : -1;
 }
 
 /* ---- a query ---- */
@@ -556,7 +583,7 @@ int record_read_query(const struct record *record, const struct record_parameter
 	size_t count, struct arena *arena, void *out, struct error *err)
 {
 	struct json_value object = { .kind = JSON_OBJECT }, *last = NULL;
-	struct reader r = { arena, err, false };
+	struct reader r = { arena, err, false, 0 };
 
 	for (size_t i = 0; i < count; i++) {
 		const struct record_parameter *p = &parameters[i];

@@ -1,0 +1,203 @@
+/* Templates put together, and put into a workspace. */
+#include <string.h>
+#include "base/str.h"
+#include "format/json.h"
+#include "format/pep508.h"
+#include "format/requirements.h"
+#include "model/template.h"
+
+/* ---- extends ---- */
+
+static const char *package_of(struct arena *arena, const char *requirement)
+{
+	struct pep508 parsed;
+	const char *reason;
+	return pep508_parse(str_from(requirement), &parsed, &reason)
+		       ? requirement_normalize_name(arena, parsed.name)
+		       : requirement;
+}
+
+/* `more` takes the place of what in `base` is about the same package. */
+static text_list merge_requirements(
+	const text_list *base, const text_list *more, struct arena *arena)
+{
+	text_list merged = { 0 };
+	for (size_t i = 0; i < base->count; i++) {
+		const char *name = package_of(arena, base->items[i]);
+		bool is_replaced = false;
+		for (size_t k = 0; k < more->count && !is_replaced; k++)
+			is_replaced = !strcmp(name, package_of(arena, more->items[k]));
+		if (!is_replaced)
+			vec_push(arena, &merged, base->items[i]);
+	}
+	for (size_t i = 0; i < more->count; i++)
+		vec_push(arena, &merged, more->items[i]);
+	vec_push(arena, &merged, NULL);
+	merged.count--;
+	return merged;
+}
+
+static pair_list merge_pairs(const pair_list *base, const pair_list *more, struct arena *arena)
+{
+	pair_list merged = { 0 };
+	for (size_t i = 0; i < base->count; i++) {
+		bool is_replaced = false;
+		for (size_t k = 0; k < more->count && !is_replaced; k++)
+			is_replaced = !strcmp(base->items[i].key, more->items[k].key);
+		if (!is_replaced)
+			vec_push(arena, &merged, base->items[i]);
+	}
+	for (size_t i = 0; i < more->count; i++)
+		vec_push(arena, &merged, more->items[i]);
+	return merged;
+}
+
+static void inherit_limits(struct limits *limits, const struct limits *base)
+{
+	for (size_t i = 0; i < limit_count; i++)
+		if (!limit_get(limits, &limit_rows[i]))
+			*limit_at(limits, &limit_rows[i]) = limit_get(base, &limit_rows[i]);
+}
+
+void template_extend(struct template *child, const struct template *base, struct arena *arena)
+{
+#define INHERIT(member)                                                                            \
+	do {                                                                                       \
+		if (!child->member)                                                                \
+			child->member = base->member;                                              \
+	} while (0)
+	INHERIT(python.version);
+	INHERIT(nodejs.version);
+	INHERIT(nodejs.runtime);
+	INHERIT(programs.shell);
+	INHERIT(programs.editor);
+	INHERIT(network.mode);
+	INHERIT(ttl_ms);
+	INHERIT(idle_timeout_ms);
+#undef INHERIT
+	struct template_security *security = &child->security;
+	if (!security->has_network_enabled) {
+		security->has_network_enabled = base->security.has_network_enabled;
+		security->network_enabled = base->security.network_enabled;
+	}
+	if (!security->readonly.count)
+		security->readonly = base->security.readonly;
+	if (!security->writable.count)
+		security->writable = base->security.writable;
+	inherit_limits(&child->limits.limits, &base->limits.limits);
+	child->python.dependencies =
+		merge_requirements(&base->python.dependencies, &child->python.dependencies, arena);
+	child->nodejs.dependencies =
+		merge_pairs(&base->nodejs.dependencies, &child->nodejs.dependencies, arena);
+	child->env = merge_pairs(&base->env, &child->env, arena);
+	child->labels = merge_pairs(&base->labels, &child->labels, arena);
+	child->files = merge_pairs(&base->files, &child->files, arena);
+}
+
+/* ---- a workspace ---- */
+
+void template_apply(const struct template *t, struct arena *arena, struct workspace *wanted)
+{
+	pair_list env = { 0 };
+	if (t->programs.shell)
+		vec_push(arena, &env, (struct text_pair){ "SHELL", t->programs.shell });
+	if (t->programs.editor)
+		vec_push(arena, &env, (struct text_pair){ "EDITOR", t->programs.editor });
+	env = merge_pairs(&env, &t->env, arena);
+	wanted->env = merge_pairs(&env, &wanted->env, arena);
+	wanted->labels = merge_pairs(&t->labels, &wanted->labels, arena);
+	inherit_limits(&wanted->limits, &t->limits.limits);
+	if (!wanted->ttl_ms)
+		wanted->ttl_ms = t->ttl_ms;
+	if (!wanted->idle_timeout_ms)
+		wanted->idle_timeout_ms = t->idle_timeout_ms;
+	if (wanted->environment)
+		return;
+	if (!wanted->python)
+		wanted->python = t->python.version;
+	/* A file of requirements says all that is wanted; packages are wanted besides. */
+	if (!wanted->requirements)
+		wanted->packages =
+			merge_requirements(&t->python.dependencies, &wanted->packages, arena);
+}
+
+/* ---- its files ---- */
+
+static bool has_file(const pair_list *files, const char *path)
+{
+	for (size_t i = 0; i < files->count; i++)
+		if (!strcmp(files->items[i].key, path))
+			return true;
+	return false;
+}
+
+/* JSON's escapes are those of TOML's basic strings. */
+static const char *print_pyproject(const struct template *t, struct arena *arena)
+{
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	buf_text(&out, "[project]\nname = \"workspace\"\nversion = \"0.1.0\"\n");
+	if (t->python.version)
+		buf_printf(&out, "requires-python = \">=%s\"\n", t->python.version);
+	buf_text(&out, "dependencies = [");
+	for (size_t i = 0; i < t->python.dependencies.count; i++) {
+		buf_text(&out, "\n    ");
+		buf_quoted(&out, str_from(t->python.dependencies.items[i]));
+		buf_char(&out, ',');
+	}
+	buf_text(&out, t->python.dependencies.count ? "\n]\n" : "]\n");
+	return arena_bytes(arena, out.data, out.len);
+}
+
+static const char *print_package_json(const struct template *t, struct arena *arena)
+{
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, true);
+	json_object(&j, NULL);
+	json_text(&j, "name", "workspace");
+	json_text(&j, "type", "module");
+	json_object(&j, "dependencies");
+	for (size_t i = 0; i < t->nodejs.dependencies.count; i++)
+		json_text(&j, t->nodejs.dependencies.items[i].key,
+			t->nodejs.dependencies.items[i].value);
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+	buf_char(&out, '\n');
+	return arena_bytes(arena, out.data, out.len);
+}
+
+static const char *print_marker(const struct template *t, struct arena *arena)
+{
+	char hash[2 * SHA256_LEN + 1];
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, false);
+	template_hash(t, hash);
+	json_object(&j, NULL);
+	json_text(&j, "template", t->name);
+	json_text(&j, "sha256", hash);
+	json_end(&j);
+	json_finish(&j);
+	buf_char(&out, '\n');
+	return arena_bytes(arena, out.data, out.len);
+}
+
+static void add_file(pair_list *files, struct arena *arena, const char *path, const char *text)
+{
+	if (!has_file(files, path))
+		vec_push(arena, files, (struct text_pair){ path, text });
+}
+
+void template_files(const struct template *t, struct arena *arena, pair_list *files)
+{
+	pair_list list = { 0 };
+	for (size_t i = 0; i < t->files.count; i++)
+		vec_push(arena, &list, t->files.items[i]);
+	if (t->python.version || t->python.dependencies.count)
+		add_file(&list, arena, "pyproject.toml", print_pyproject(t, arena));
+	if (t->nodejs.version || t->nodejs.runtime || t->nodejs.dependencies.count)
+		add_file(&list, arena, "package.json", print_package_json(t, arena));
+	add_file(&list, arena, ".gitignore",
+		".venv/\nnode_modules/\n.cache/\n__pycache__/\n*.pyc\n" TEMPLATE_MARKER "\n");
+	add_file(&list, arena, TEMPLATE_MARKER, print_marker(t, arena));
+	*files = list;
+}
