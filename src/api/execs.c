@@ -66,12 +66,61 @@ int api_exec_list_all(struct call *c, struct error *err)
 
 /* ---- one ---- */
 
+/* A client that waits for the end; in the request's arena. */
+struct waiting {
+	struct call *call;
+	struct stream stream;
+	struct exec_follower follower;
+	struct core_exec *exec; /* that is followed, or NULL */
+};
+
+static void on_waiting_gone(struct call *c)
+{
+	struct waiting *waiting = c->priv;
+
+	stream_remove(&waiting->stream);
+	if (waiting->exec)
+		exec_unfollow(waiting->exec, &waiting->follower);
+	waiting->exec = NULL;
+}
+
+static void on_more(void *ctx, bool has_ended)
+{
+	struct waiting *waiting = ctx;
+	struct call *c = waiting->call;
+	struct core_exec *e = waiting->exec;
+
+	if (!has_ended)
+		return;
+	call_let_go(c);
+	exec_print(call_print(c), NULL, exec_record_of(e));
+	call_send(c, 200, NULL);
+}
+
+static void wait_for(struct call *c, struct core_exec *e)
+{
+	struct waiting *waiting = arena_alloc(&c->r->arena, sizeof *waiting);
+
+	waiting->call = c;
+	waiting->exec = e;
+	waiting->follower = (struct exec_follower){ .more = on_more, .ctx = waiting };
+	c->priv = waiting;
+	c->gone = on_waiting_gone;
+	stream_add(c, &waiting->stream);
+	exec_follow(e, &waiting->follower);
+}
+
 int api_exec_get(struct call *c, struct error *err)
 {
+	const struct exec_query *query = c->query;
 	struct core_exec *e;
 
 	if (find(c, &e, err))
 		return -1;
+	if (query->wait && exec_record_of(e)->state != EXEC_ENDED) {
+		wait_for(c, e);
+		return 0;
+	}
 	exec_print(call_print(c), NULL, exec_record_of(e));
 	call_send(c, 200, NULL);
 	return 0;

@@ -118,6 +118,12 @@ static const struct field workspace_query_rows[] = {
 const struct record workspace_query_fields = { "", NULL, RECORD_ROWS(workspace_query_rows),
 	FIELD_IN };
 
+static const struct field exec_query_rows[] = {
+	{ "wait", FIELD_BOOLEAN, offsetof(struct exec_query, wait),
+		"respond when the exec has ended" },
+};
+const struct record exec_query_fields = { "", NULL, RECORD_ROWS(exec_query_rows), FIELD_IN };
+
 static const struct field_choice streams[] = { { "stdout", 1 }, { "stderr", 2 }, { 0 } };
 static const struct field output_query_rows[] = {
 	{ "offset", FIELD_INTEGER, offsetof(struct output_query, offset),

@@ -26,6 +26,9 @@ struct list_query {
 struct workspace_query {
 	bool measure;
 };
+struct exec_query {
+	bool wait;
+};
 struct output_query {
 	uint64_t offset;
 	int stream; /* 1 or 2; 0: not said */
@@ -47,9 +50,9 @@ struct events_query {
 	const char *workspace;
 };
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
-	output_query_fields, stdin_query_fields, file_get_query_fields, file_put_query_fields,
-	file_delete_query_fields, archive_get_query_fields, archive_put_query_fields,
-	events_query_fields;
+	exec_query_fields, output_query_fields, stdin_query_fields, file_get_query_fields,
+	file_put_query_fields, file_delete_query_fields, archive_get_query_fields,
+	archive_put_query_fields, events_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 

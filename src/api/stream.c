@@ -23,13 +23,23 @@ void stream_remove(struct stream *stream)
 	stream->at = NULL;
 }
 
+/* One that has no head yet is refused: its client may ask again. */
 void streams_stop(struct api *api)
 {
 	while (api->streams) {
 		struct stream *stream = api->streams;
 
 		stream_remove(stream);
-		call_end(stream->call);
+		if (stream->call->status) {
+			call_end(stream->call);
+			continue;
+		}
+		struct error err;
+		struct call *c = stream->call;
+		fail_hint(&err, ERR_UNAVAILABLE, "ask again when it serves again",
+			"the daemon is stopping");
+		call_let_go(c);
+		call_problem(c, &err);
 	}
 }
 

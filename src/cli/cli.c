@@ -66,10 +66,32 @@ static const struct arg_spec help = {
 	.most = SIZE_MAX,
 	.run = run_help,
 };
-static const struct arg_spec *const commands[] = { &cli_run, &cli_create, &cli_exec, &cli_shell,
-	&cli_ls, &cli_info, &cli_update, &cli_rm, &cli_suspend, &cli_resume, &cli_cp, &cli_ps,
-	&cli_logs, &cli_kill, &cli_events, &cli_env, &cli_home, &cli_serve, &cli_doctor, &version,
-	&help, NULL };
+static const struct arg_spec *const commands[] = {
+	&cli_run,
+	&cli_create,
+	&cli_exec,
+	&cli_shell,
+	&cli_ls,
+	&cli_info,
+	&cli_update,
+	&cli_rm,
+	&cli_suspend,
+	&cli_resume,
+	&cli_cp,
+	&cli_ps,
+	&cli_logs,
+	&cli_wait,
+	&cli_attach,
+	&cli_kill,
+	&cli_events,
+	&cli_env,
+	&cli_home,
+	&cli_serve,
+	&cli_doctor,
+	&version,
+	&help,
+	NULL,
+};
 static const struct arg_spec carrel = {
 	.command = "", .usage = "carrel COMMAND [options]", .commands = commands
 };

@@ -26,13 +26,13 @@ struct options {
 	uint64_t build_timeout_ms;
 	bool events, repair, log, dry_run;
 	/* workspaces */
-	text_list labels, removed_labels;
+	text_list labels, removed_labels, removed_variables;
 	uint64_t ttl_ms, idle_timeout_ms;
 	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
 	bool context, no_archive, force;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
-	bool all, quiet, follow;
+	bool all, quiet, follow, no_stdin;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
@@ -63,9 +63,27 @@ struct command {
 	struct build_problem problem; /* of a build that failed, beside the error */
 };
 
-extern const struct arg_spec cli_run, cli_create, cli_exec, cli_shell, cli_ls, cli_info, cli_update,
-	cli_rm, cli_suspend, cli_resume, cli_cp, cli_ps, cli_logs, cli_kill, cli_events, cli_env,
-	cli_home, cli_serve, cli_doctor;
+extern const struct arg_spec cli_run;
+extern const struct arg_spec cli_create;
+extern const struct arg_spec cli_exec;
+extern const struct arg_spec cli_shell;
+extern const struct arg_spec cli_ls;
+extern const struct arg_spec cli_info;
+extern const struct arg_spec cli_update;
+extern const struct arg_spec cli_rm;
+extern const struct arg_spec cli_suspend;
+extern const struct arg_spec cli_resume;
+extern const struct arg_spec cli_cp;
+extern const struct arg_spec cli_ps;
+extern const struct arg_spec cli_logs;
+extern const struct arg_spec cli_wait;
+extern const struct arg_spec cli_attach;
+extern const struct arg_spec cli_kill;
+extern const struct arg_spec cli_events;
+extern const struct arg_spec cli_env;
+extern const struct arg_spec cli_home;
+extern const struct arg_spec cli_serve;
+extern const struct arg_spec cli_doctor;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);
 /* carrel-build: the half of `carrel env` that runs things in build sandboxes. It takes the

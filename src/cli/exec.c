@@ -150,32 +150,14 @@ static void cancel(struct attached *a)
 	remote_close(a->remote);
 }
 
-static bool find_reason(const char *name, enum reason *reason)
-{
-	for (int i = 0; name && i < REASON_COUNT; i++)
-		if (!strcmp(name, reason_names[i])) {
-			*reason = (enum reason)i;
-			return true;
-		}
-	return false;
-}
-
 /* The result object, without output. */
 static int read_result(struct attached *a, struct str text, struct error *err)
 {
 	struct json_value *value;
 	struct result *result = &a->ended->result;
-	uint64_t code = 0, number = 0;
 	if (json_read(text, a->remote->arena, &value, err) ||
-		!find_reason(json_member_text(value, "reason"), &result->reason) ||
-		!json_member_u64(value, "exit_code", &code) || code > 255)
+		remote_read_result(value, result, err))
 		return fail(err, ERR_CORRUPT, "the daemon's response is not a result");
-	json_member_u64(value, "signal", &number);
-	result->exit_status = result->reason == REASON_EXITED ? (int)code : 0;
-	result->signal = number < 128 ? (int)number : 0;
-	json_member_u64(value, "duration_ms", &result->duration_ms);
-	json_member_u64(value, "cpu_ms", &result->cpu_ms);
-	json_member_u64(value, "max_rss_bytes", &result->max_rss_bytes);
 	a->ended->limiter = json_member_text(value, "limits");
 	/* It was killed from here, and this is why. */
 	if (a->is_over)
@@ -464,7 +446,7 @@ static int print_request(const struct options *options, char *const *argv, struc
 		vec_push(arena, &env, arena_printf(arena, "TERM=%s", term));
 	for (size_t i = 0; i < options->variables.count; i++)
 		vec_push(arena, &env, options->variables.items[i]);
-	if (remote_print_env(&j, &env, arena, err))
+	if (remote_print_env(&j, &env, NULL, arena, err))
 		return -1;
 	if (options->user)
 		json_text(&j, "user", options->user);
@@ -472,6 +454,9 @@ static int print_request(const struct options *options, char *const *argv, struc
 		print_terminal(&j);
 	if (options->background)
 		json_bool(&j, "background", true);
+	/* `carrel attach` feeds it; a terminal takes input in any case. */
+	if (options->background && options->interactive && !options->tty)
+		json_bool(&j, "open_stdin", true);
 	if (options->limits.timeout_ms)
 		json_u64(&j, "timeout_ms", options->limits.timeout_ms);
 	json_object(&j, "limits");
@@ -486,15 +471,10 @@ static int print_request(const struct options *options, char *const *argv, struc
 
 static int check_options(const struct options *options, bool json, struct error *err)
 {
-	if (options->tty && json)
+	if (options->tty && json && !options->background)
 		return fail(err, ERR_INVALID,
 			"-t and -o json can't be combined: a terminal does not separate stdout and "
 			"stderr");
-	if (options->background && (options->interactive || options->tty))
-		return fail(err, ERR_INVALID,
-			"-d and -%c can't be combined: a background command has no terminal or "
-			"stdin",
-			options->tty ? 't' : 'i');
 	return 0;
 }
 
@@ -641,7 +621,8 @@ static const struct arg_option exec_table[] = {
 	{ ARG_FROM(command_rows) },
 	{ ARG_FROM(terminal_rows) },
 	{ 'd', "background", ARG_FLAG, AT(background), NULL,
-		"run in the background: print the id of the exec; see `carrel logs`" },
+		"run in the background: print the id of the exec; with -i and -t for `carrel "
+		"attach`" },
 	{ 0, "timeout", ARG_DURATION, AT(limits.timeout_ms), "TIME",
 		"wall time (default the workspace's, else no limit)", NULL, 1 },
 	{ 0, "cpu-time", ARG_DURATION, AT(limits.cpu_time_ms), "TIME",

@@ -3,12 +3,10 @@
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/tail.h"
 #include "model/exec.h"
-
-#define CHUNK 65536
 
 static const struct arg_option table[] = {
 	{ 'f', "follow", ARG_FLAG, AT(follow), NULL,
@@ -20,66 +18,6 @@ static const struct arg_option table[] = {
 	{ ARG_FROM(remote_rows) },
 };
 
-/* One stream on its way here, by a connection of its own. */
-struct tail {
-	const char *name; /* "stdout" */
-	int to;
-	struct buf *capture; /* or NULL: to `to` */
-	struct remote remote;
-	struct client_response response;
-	const char *exec;
-	uint64_t offset; /* of the next byte */
-	bool follows, is_open;
-};
-
-/* Asks for what follows; it is connected. */
-static int begin_tail(void *ctx, struct error *err)
-{
-	struct tail *tail = ctx;
-	struct remote *remote = &tail->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	const char *query = arena_printf(remote->arena, "/output?stream=%s&offset=%llu%s",
-		tail->name, (unsigned long long)tail->offset, tail->follows ? "&follow=true" : "");
-	request.method = "GET";
-	request.accept = "application/octet-stream";
-	request.path = remote_exec_path(remote, tail->exec, query);
-	return remote_begin(remote, &request, &tail->response, err);
-}
-
-/* The daemon went away in the middle: a background command goes on without it, and its output is
- * kept. */
-static int reopen(struct tail *tail, struct error *err)
-{
-	if (!remote_reopen(&tail->remote, begin_tail, tail, err))
-		return 0;
-	if (err->code == ERR_UNAVAILABLE)
-		error_hint(err, "carrel logs -f %s --stream %s --offset %llu continues there",
-			tail->exec, tail->name, (unsigned long long)tail->offset);
-	return error_context(err, "follow exec '%s'", tail->exec);
-}
-
-static int pump(struct tail *tail, struct error *err)
-{
-	char data[CHUNK];
-	ssize_t got = client_read(&tail->remote.client, &tail->response, data, sizeof data, err);
-	if (got < 0)
-		return tail->follows ? reopen(tail, err) : -1;
-	tail->offset += (uint64_t)got;
-	if (got == 0)
-		tail->is_open = false;
-	else if (tail->capture)
-		buf_append(tail->capture, data, (size_t)got);
-	else if (fd_write_full(tail->to, data, (size_t)got) != got)
-		return fail_errno(err, "write standard %s", tail->to == 1 ? "output" : "error");
-	return 0;
-}
-
-/* Whether a read needn't wait for the socket. */
-static bool has_more(const struct tail *tail)
-{
-	return tail->is_open && (tail->response.at_end || client_has_input(&tail->remote.client));
-}
-
 /* Whichever has something. */
 static int pump_all(struct tail tails[2], struct error *err)
 {
@@ -90,13 +28,13 @@ static int pump_all(struct tail tails[2], struct error *err)
 			ready[i] = (struct pollfd){
 				tails[i].is_open ? tails[i].remote.client.socket : -1, POLLIN, 0
 			};
-			has_input |= has_more(&tails[i]);
+			has_input |= tail_has_input(&tails[i]);
 		}
 		if (poll(ready, 2, has_input ? 0 : -1) < 0 && errno != EINTR)
 			return fail_errno(err, "wait for output");
 		for (int i = 0; i < 2; i++)
-			if (tails[i].is_open && (ready[i].revents || has_more(&tails[i])) &&
-				pump(&tails[i], err))
+			if (tails[i].is_open && (ready[i].revents || tail_has_input(&tails[i])) &&
+				tail_pump(&tails[i], err))
 				return -1;
 	}
 	return 0;
@@ -129,13 +67,12 @@ static int begin_tails(struct tail tails[2], const char *stream, struct error *e
 			continue;
 		if (stream)
 			tails[i].to = STDOUT_FILENO;
-		if (begin_tail(&tails[i], err))
+		if (tail_begin(&tails[i], err))
 			return err->code == ERR_NOT_FOUND
 				       ? error_hint(err, "only background commands (exec -d) have "
 							 "logs, until their workspace is removed; "
 							 "carrel ps -a lists them")
 				       : -1;
-		tails[i].is_open = true;
 	}
 	return 0;
 }

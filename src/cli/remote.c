@@ -224,6 +224,33 @@ void remote_print_answer(const struct remote_answer *answer, struct buf *out)
 	buf_append(out, text.data, text.len);
 }
 
+static bool find_reason(const char *name, enum reason *reason)
+{
+	for (int i = 0; name && i < REASON_COUNT; i++)
+		if (!strcmp(name, reason_names[i])) {
+			*reason = (enum reason)i;
+			return true;
+		}
+	return false;
+}
+
+int remote_read_result(const struct json_value *value, struct result *result, struct error *err)
+{
+	uint64_t code = 0, number = 0;
+	struct result read = { 0 };
+	if (!find_reason(json_member_text(value, "reason"), &read.reason) ||
+		!json_member_u64(value, "exit_code", &code) || code > 255)
+		return fail(err, ERR_CORRUPT, "the daemon's response has no exit code");
+	json_member_u64(value, "signal", &number);
+	read.exit_status = read.reason == REASON_EXITED ? (int)code : 0;
+	read.signal = number < 128 ? (int)number : 0;
+	json_member_u64(value, "duration_ms", &read.duration_ms);
+	json_member_u64(value, "cpu_ms", &read.cpu_ms);
+	json_member_u64(value, "max_rss_bytes", &read.max_rss_bytes);
+	*result = read;
+	return 0;
+}
+
 /* Prints the pairs of a list as members; of duplicate keys only the last, since JSON allows one. */
 static void print_pairs(struct json *j, const text_list *pairs, struct arena *arena)
 {
@@ -240,30 +267,47 @@ static void print_pairs(struct json *j, const text_list *pairs, struct arena *ar
 	}
 }
 
-int remote_print_env(struct json *j, const text_list *env, struct arena *arena, struct error *err)
+/* Whether `key` is among "KEY=VALUE" or "KEY" of the list before `end`. */
+static bool has_key(const text_list *pairs, size_t end, const char *key, size_t len)
 {
+	for (size_t i = 0; i < end; i++)
+		if (strcspn(pairs->items[i], "=") == len && !strncmp(pairs->items[i], key, len))
+			return true;
+	return false;
+}
+
+/* Each name once. */
+static void print_removed(struct json *j, const text_list *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (!has_key(names, i, names->items[i], strlen(names->items[i])))
+			json_null(j, names->items[i]);
+}
+
+int remote_print_env(struct json *j, const text_list *env, const text_list *removed,
+	struct arena *arena, struct error *err)
+{
+	static const text_list none;
 	text_list pairs = { 0 };
+	removed = removed ? removed : &none;
 	if (cli_read_variables(env, arena, &pairs, err))
 		return -1;
-	for (size_t i = 0; i < pairs.count; i++)
+	for (size_t i = 0; i < pairs.count; i++) {
+		size_t len = strcspn(pairs.items[i], "=");
 		if (str_utf8_prefix(pairs.items[i], strlen(pairs.items[i])) !=
 			strlen(pairs.items[i]))
 			return fail(err, ERR_INVALID, "-e %s: not valid UTF-8", pairs.items[i]);
-	if (!pairs.count)
+		if (has_key(removed, removed->count, pairs.items[i], len))
+			return fail(err, ERR_INVALID, "the variable '%.*s' is set and removed",
+				(int)len, pairs.items[i]);
+	}
+	if (!pairs.count && !removed->count)
 		return 0;
 	json_object(j, "env");
 	print_pairs(j, &pairs, arena);
+	print_removed(j, removed);
 	json_end(j);
 	return 0;
-}
-
-/* Whether label `key` is among "KEY=VALUE" or "KEY" of the list before `end`. */
-static bool has_label(const text_list *labels, size_t end, const char *key, size_t len)
-{
-	for (size_t i = 0; i < end; i++)
-		if (strcspn(labels->items[i], "=") == len && !strncmp(labels->items[i], key, len))
-			return true;
-	return false;
 }
 
 int remote_print_labels(struct json *j, const text_list *labels, const text_list *removed,
@@ -277,8 +321,7 @@ int remote_print_labels(struct json *j, const text_list *labels, const text_list
 		if (str_utf8_prefix(label, strlen(label)) != strlen(label))
 			return fail(err, ERR_INVALID, "--label '%s': not valid UTF-8", label);
 		size_t len = strcspn(label, "=");
-		if (has_label(labels, i, label, len) ||
-			has_label(removed, removed->count, label, len))
+		if (has_key(labels, i, label, len) || has_key(removed, removed->count, label, len))
 			return fail(err, ERR_INVALID, "the label '%.*s' is given twice", (int)len,
 				label);
 	}
@@ -286,9 +329,7 @@ int remote_print_labels(struct json *j, const text_list *labels, const text_list
 		return 0;
 	json_object(j, "labels");
 	print_pairs(j, labels, arena);
-	for (size_t i = 0; i < removed->count; i++)
-		if (!has_label(removed, i, removed->items[i], strlen(removed->items[i])))
-			json_null(j, removed->items[i]);
+	print_removed(j, removed);
 	json_end(j);
 	return 0;
 }

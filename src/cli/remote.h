@@ -7,6 +7,7 @@
 #include "client/client.h"
 #include "format/json.h"
 #include "format/json_read.h"
+#include "model/result.h"
 
 struct remote {
 	struct arena *arena; /* for paths and answers */
@@ -59,9 +60,14 @@ int remote_each(struct remote *remote, const char *path,
 /* Prints the answer as it came (json). */
 void remote_print_answer(const struct remote_answer *answer, struct buf *out);
 
-/* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; nothing when there are
- * none. ERR_NOT_FOUND, ERR_INVALID. */
-int remote_print_env(struct json *j, const text_list *env, struct arena *arena, struct error *err);
+/* What a result object, or an exec that has ended, says of its end, but `truncated`. ERR_CORRUPT:
+ * no exit code, or an unknown reason. */
+int remote_read_result(const struct json_value *value, struct result *result, struct error *err);
+
+/* -e: "K=V", or "K" that is set here, as members of the JSON object `env`; null for the names that
+ * are removed (NULL: none). Nothing when there are none. ERR_NOT_FOUND, ERR_INVALID. */
+int remote_print_env(struct json *j, const text_list *env, const text_list *removed,
+	struct arena *arena, struct error *err);
 /* --label K=V …, the same under `labels`; null for those that are to be removed. */
 int remote_print_labels(struct json *j, const text_list *labels, const text_list *removed,
 	struct arena *arena, struct error *err);

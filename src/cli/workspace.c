@@ -111,7 +111,7 @@ static int print_created(struct command *command, struct buf *out, struct error 
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
 	if (print_python(&j, options, arena, err) ||
-		remote_print_env(&j, &options->variables, arena, err) ||
+		remote_print_env(&j, &options->variables, NULL, arena, err) ||
 		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err))
 		return -1;
 	record_print_given(&j, "limits", &limits_record, &options->limits);
@@ -359,8 +359,13 @@ static const struct arg_help update_helps[] = {
 	{ NULL, NULL },
 };
 static const struct arg_option update_table[] = {
-	{ 'l', "label", ARG_LIST, AT(labels), "KEY=VALUE", "set a label; repeatable" },
+	{ 'l', "label", ARG_LIST, AT(labels), "KEY=VALUE|KEY-",
+		"set a label, or remove it (KEY-); repeatable" },
 	{ 0, "remove-label", ARG_LIST, AT(removed_labels), "KEY", "remove a label; repeatable" },
+	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
+		"set a variable for new commands; without =VALUE, pass on the one set here" },
+	{ 0, "unsetenv", ARG_LIST, AT(removed_variables), "NAME",
+		"remove a variable from new commands; repeatable" },
 	{ 0, "ttl", ARG_TEXT, AT(ttl), "TIME|none", "remove it after this time from now" },
 	{ 0, "idle-timeout", ARG_TEXT, AT(idle_timeout), "TIME|none",
 		"suspend it when unused for this time" },
@@ -388,17 +393,36 @@ static int print_duration(
 	return 0;
 }
 
+/* "KEY-" removes a label: a label that is set has a '='. */
+static void split_labels(struct options *options, struct arena *arena)
+{
+	text_list set = { 0 };
+	for (size_t i = 0; i < options->labels.count; i++) {
+		const char *label = options->labels.items[i];
+		size_t len = strlen(label);
+		if (len > 1 && label[len - 1] == '-' && !strchr(label, '='))
+			vec_push(arena, &options->removed_labels,
+				arena_bytes(arena, label, len - 1));
+		else
+			vec_push(arena, &set, label);
+	}
+	options->labels = set;
+}
+
 static int print_change(struct command *command, struct buf *out, struct error *err)
 {
 	static const struct limits none;
 	const struct options *options = &command->options;
 	struct json j = json_to(out, false);
+	split_labels(&command->options, &command->arena);
 	json_object(&j, NULL);
 	for (size_t i = 0; i < options->removed_labels.count; i++)
 		if (workspace_check_label(options->removed_labels.items[i], "", err))
 			return error_context(err, "--remove-label");
 	if (remote_print_labels(
 		    &j, &options->labels, &options->removed_labels, &command->arena, err) ||
+		remote_print_env(&j, &options->variables, &options->removed_variables,
+			&command->arena, err) ||
 		print_duration(&j, "ttl_ms", "ttl", options->ttl, err) ||
 		print_duration(&j, "idle_timeout_ms", "idle-timeout", options->idle_timeout, err))
 		return -1;
@@ -430,14 +454,15 @@ static int run_update(struct command *command, struct error *err)
 
 const struct arg_spec cli_update = {
 	.command = "update",
-	.summary = "change labels, limits and lifetimes of a workspace",
+	.summary = "change labels, variables, limits and lifetimes of a workspace",
 	.usage = "carrel update NAME [options]",
 	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
 		 "Limits\n"
 		 "can be changed only while no command runs in the workspace.",
 	ARG_TABLE(update_table),
 	.examples = "  carrel update demo --memory 4G --ttl 7d\n"
-		    "  carrel update demo --label team=search --remove-label draft\n"
+		    "  carrel update demo --label team=search --label draft-\n"
+		    "  carrel update demo -e LOG_LEVEL=debug --unsetenv PROXY\n"
 		    "  carrel update demo --idle-timeout none\n",
 	.least = 1,
 	.most = 1,

@@ -368,6 +368,8 @@ static void begin_body(struct client *client, const struct http_response *head, 
 		.will_close = head->will_close,
 		.content_type = copy_header(arena, head, "content-type"),
 		.location = copy_header(arena, head, "location") };
+	if (!str_to_u64(http_response_header(head, "carrel-next-offset"), &response->next_offset))
+		response->next_offset = 0;
 	response->at_end = head->length == 0;
 	client->is_used = !response->at_end || response->will_close || client->is_cut;
 }

@@ -59,8 +59,9 @@ struct client_response {
 	int status;
 	const char *content_type;
 	const char *location;
-	struct str body; /* client_call: whole */
-	uint64_t length; /* client_begin: UINT64_MAX when unknown */
+	uint64_t next_offset; /* Carrel-Next-Offset, or 0 */
+	struct str body;      /* client_call: whole */
+	uint64_t length;      /* client_begin: UINT64_MAX when unknown */
 	bool is_chunked, will_close;
 	bool at_end;
 	/* private */

@@ -73,8 +73,9 @@ core_verb void core_cancel_created(
  * afterwards. done (or NULL) gets no workspace. */
 core_verb void core_remove(const struct request *request, struct core_workspace *w, const char *why,
 	core_workspace_fn *done, void *ctx);
-/* Changes labels (key with value NULL: removed), limits, ttl, idle_timeout. Limits are a sandbox's
- * from its start on: one that is used is ERR_CONFLICT, one that isn't is given back. */
+/* Changes labels and variables (key with value NULL: removed), limits, ttl, idle_timeout. Limits
+ * are a sandbox's from its start on: one that is used is ERR_CONFLICT, one that isn't is given
+ * back. */
 core_verb void core_update(const struct request *request, struct core_workspace *w,
 	const struct workspace_change *change, core_workspace_fn *done, void *ctx);
 /* Ends its processes (background execs end `canceled`, with an error that says why) and keeps its

@@ -284,39 +284,41 @@ static void on_updated(void *ctx, const struct error *err)
 	waiter_call(ctx, NULL, err);
 }
 
-/* The labels as they will be: those that are changed, and those that aren't named. */
-static int merge_labels(
-	struct core_workspace *w, const pair_list *change, pair_list *labels, struct error *err)
+/* The pairs as they will be: those of `old` that `change` doesn't name, and those it sets. */
+static int merge_pairs(struct core_workspace *w, const pair_list *old, const pair_list *change,
+	size_t most, const char *noun, pair_list *pairs, struct error *err)
 {
-	*labels = (pair_list){ 0 };
-	for (size_t i = 0; i < w->model.labels.count; i++) {
-		const struct text_pair *old = &w->model.labels.items[i];
+	*pairs = (pair_list){ 0 };
+	for (size_t i = 0; i < old->count; i++) {
 		bool is_named = false;
 		for (size_t k = 0; k < change->count; k++)
-			is_named |= !strcmp(change->items[k].key, old->key);
+			is_named |= !strcmp(change->items[k].key, old->items[i].key);
 		if (!is_named)
-			vec_push(&w->arena, labels, *old);
+			vec_push(&w->arena, pairs, old->items[i]);
 	}
 	for (size_t i = 0; i < change->count; i++) {
 		const struct text_pair *pair = &change->items[i];
-		if (!pair->value)
-			continue;
-		if (workspace_check_label(pair->key, pair->value, err))
-			return -1;
-		vec_push(&w->arena, labels,
-			(struct text_pair){ arena_text(&w->arena, pair->key),
-				arena_text(&w->arena, pair->value) });
+		if (pair->value)
+			vec_push(&w->arena, pairs,
+				(struct text_pair){ arena_text(&w->arena, pair->key),
+					arena_text(&w->arena, pair->value) });
 	}
-	if (labels->count > WORKSPACE_LABELS_MAX)
-		return fail(err, ERR_INVALID, "more than %d labels", WORKSPACE_LABELS_MAX);
-	return 0;
+	return pairs->count > most
+		       ? fail(err, ERR_INVALID, "workspace '%s' would have more than %zu %s",
+				 w->model.name, most, noun)
+		       : 0;
 }
 
 static int apply_labels(struct core_workspace *w, const pair_list *change, struct error *err)
 {
 	struct core *core = w->core;
 	struct workspace next = w->model;
-	if (merge_labels(w, change, &next.labels, err))
+	for (size_t i = 0; i < change->count; i++)
+		if (change->items[i].value &&
+			workspace_check_label(change->items[i].key, change->items[i].value, err))
+			return -1;
+	if (merge_pairs(
+		    w, &w->model.labels, change, WORKSPACE_LABELS_MAX, "labels", &next.labels, err))
 		return -1;
 	const char *old = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
 	const char *new = workspace_label(&next, WORKSPACE_CONTEXT_LABEL);
@@ -350,6 +352,10 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (!failed && w->model.state == WORKSPACE_DELETING)
 		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
 	struct limits limits = w->model.limits;
+	pair_list env = w->model.env;
+	if (!failed && change->has_env)
+		failed = merge_pairs(
+			w, &w->model.env, &change->env, WORKSPACE_ENV_MAX, "variables", &env, &err);
 	if (!failed && change->has_limits)
 		failed = limits_change(&limits, &change->limits, &err) ||
 			 check_disk(w, &limits, &err) || lifetime_release(w, &err);
@@ -360,6 +366,9 @@ void core_update(const struct request *request, struct core_workspace *w,
 		return;
 	}
 	w->model.limits = limits;
+	w->model.env = env;
+	if (change->has_env)
+		execs_change_env(w);
 	if (change->has_ttl) {
 		w->model.ttl_ms = change->ttl_ms;
 		w->model.expires_ms = change->ttl_ms ? clock_now_ms() + (int64_t)change->ttl_ms : 0;

@@ -98,6 +98,8 @@ static void finish(struct core_exec *e, bool has_exit)
 	exec_unlink(e);
 	if (e->record.background)
 		spool_end(e);
+	else
+		spool_tell_followers(e);
 	/* The rows of a workspace that goes go with it. */
 	bool is_leaving = w->is_gone || w->model.state == WORKSPACE_DELETING;
 	if (e->record.background && !is_leaving)
@@ -136,6 +138,7 @@ void exec_failed(struct core_exec *e, const struct error *err)
 		store_remove(w->core->store, &store_execs, e->record.id, NULL, NULL, NULL);
 	}
 	tell_listener(e, err);
+	spool_tell_followers(e);
 	core_touch(w);
 	exec_free(e);
 	core_release(w);

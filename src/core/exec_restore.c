@@ -20,6 +20,12 @@ int execs_attach(struct core_workspace *w, struct error *err)
 	return 0;
 }
 
+void execs_change_env(struct core_workspace *w)
+{
+	if (w->sandbox.connection)
+		connection_make_env(w);
+}
+
 void execs_sandbox_gone(struct core_workspace *w)
 {
 	struct core_sandbox *sandbox = &w->sandbox;

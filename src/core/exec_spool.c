@@ -152,6 +152,8 @@ void exec_follow(struct core_exec *e, struct exec_follower *follower)
 {
 	follower->next = e->followers;
 	e->followers = follower;
+	if (!e->record.background)
+		return; /* nothing is kept of its output */
 	/* The new follower hasn't seen the existing output. */
 	e->is_news = true;
 	look_after(e, 0);

@@ -322,6 +322,8 @@ int reconcile_begin(struct core *core, struct error *err);
 /* ---- exec_restore.c ---- */
 /* The sandbox is up: its init socket is watched from now on. */
 int execs_attach(struct core_workspace *w, struct error *err);
+/* The model's variables have changed: execs from now on get them. */
+void execs_change_env(struct core_workspace *w);
 /* The sandbox has ended (its fds are still open): its execs end with its limit as the reason, or as
  * canceled. */
 void execs_sandbox_gone(struct core_workspace *w);

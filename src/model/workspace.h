@@ -87,9 +87,9 @@ bool workspace_variable_is_secret(const char *key, const char *value);
 extern const struct record workspace_record;
 /* What is to be changed of one. */
 struct workspace_change {
-	bool has_labels, has_limits, has_ttl, has_idle_timeout;
-	pair_list labels;     /* value NULL: removed */
-	struct limits limits; /* of 0: as it is */
+	bool has_labels, has_env, has_limits, has_ttl, has_idle_timeout;
+	pair_list labels, env; /* value NULL: removed */
+	struct limits limits;  /* of 0: as it is */
 	uint64_t ttl_ms, idle_timeout_ms;
 };
 extern const struct record workspace_change_record;

@@ -154,7 +154,7 @@ def test_variables_directory_and_words(daemon, workspace):
 
 @pytest.mark.parametrize("words, names", [
     (["exec"], ["NAME"]), (["exec", "{w}"], ["no command"]), (["exec", "nosuch", "true"], ["nosuch"]),
-    (["exec", "{w}", "-t", "-o", "json", "true"], ["-t"]), (["exec", "{w}", "-d", "-t", "true"], ["-d"]),
+    (["exec", "{w}", "-t", "-o", "json", "true"], ["-t"]),
     (["exec", "{w}", "--timeout", "x", "true"], ["--timeout"]), (["exec", "{w}", "--user", "root", "true"], ["root"]),
     (["exec", "{w}", "--frob", "true"], ["--frob"]), (["shell", "{w}"], ["terminal"]), (["shell"], ["NAME"]),
     (["logs", "nosuch"], ["nosuch"]), (["kill", "nosuch"], ["nosuch"]), (["kill", "-s", "ODD", "x"], ["ODD"]),
