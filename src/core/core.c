@@ -190,6 +190,7 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->env = workspace_copy_pairs(arena, &from->env);
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
+	to->layers = workspace_copy_texts(arena, &from->layers);
 }
 
 static void link_newest(struct core *core, struct core_workspace *w)

@@ -15,6 +15,9 @@
 
 #define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */
 #define ANSWER_MAX ((size_t)4 << 20)
+/* Of a START, for the frozen layers of a workspace: below the environment, and below /workspace. */
+#define FROZEN_STRINGS (2 * WORKSPACE_LAYERS_MAX + 8)
+#define FROZEN_BYTES (FROZEN_STRINGS * (LAUNCH_FROZEN_LEN + 1))
 
 struct env_pin {
 	int fd; /* meta.json, locked shared */
@@ -61,7 +64,7 @@ static int check_meta(const struct env_meta *meta, struct error *err)
 		return fail_hint(err, ERR_CORRUPT, "build it again",
 			"meta.json of environment '%s' has a path that isn't plain, or no layers",
 			meta->name);
-	if (count > LAUNCH_STRINGS_MAX || bytes > LAUNCH_BODY_MAX)
+	if (count > LAUNCH_STRINGS_MAX - FROZEN_STRINGS || bytes > LAUNCH_BODY_MAX - FROZEN_BYTES)
 		return fail(err, ERR_LIMIT,
 			"environment '%s' has too many layers or editable projects for a sandbox",
 			meta->name);
@@ -157,6 +160,8 @@ size_t environment_describe(const struct core_workspace *w, struct launch_messag
 	for (size_t i = 0; i < meta->editables.count; i++)
 		strings[count++] = meta->editables.items[i];
 	strings[count++] = "";
+	for (size_t i = 0; i < w->model.layers.count; i++)
+		strings[count++] = w->model.layers.items[i];
 	for (size_t i = 0; i < meta->layers.count; i++)
 		strings[count++] = meta->layers.items[i];
 	strings[count++] = "";

@@ -251,10 +251,18 @@ void trees_clean_later(struct core *core);
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
 /* Makes the directory of its /.cache unless it exists; before a sandbox starts. */
 int tree_make_cache(struct core_workspace *w, struct error *err);
+/* Only while it has no sandbox: nobody but the overlay may change a mounted upper. */
 int tree_write_context(struct core_workspace *w, struct error *err);
-/* Bytes on disk of what it holds. Without env/work, where overlay keeps an unreadable directory.
+/* false: made by a version whose workspaces were plain directories; marks_sweep is due. */
+bool tree_is_overlay(const struct core_workspace *w);
+/* Bytes on disk of what it holds. Without `work`, where overlay keeps an unreadable directory.
  * Slow for a large tree: call it in a child. */
 int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err);
+
+/* ---- marks.c ---- */
+/* Removes the marks of overlays from a tree that never was one, and makes `work`. Then
+ * done(ctx, w, err), at a later turn of the loop; holds w until then. */
+void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx);
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);

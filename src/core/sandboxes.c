@@ -163,6 +163,23 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 	core_release(w);
 }
 
+/* What a START says of /workspace: how many strings. */
+static size_t describe_layers(
+	const struct core_workspace *w, struct launch_message *head, const char **strings)
+{
+	const text_list *layers = &w->model.layers;
+	size_t count = 0;
+	if (!layers->count)
+		return 0;
+	for (int i = 0; i < 4; i++) /* no name, interpreter, prefix, projects */
+		strings[count++] = "";
+	for (size_t i = 0; i < layers->count; i++)
+		strings[count++] = layers->items[i];
+	strings[count++] = "";
+	head->value++;
+	return count;
+}
+
 static void ask(struct core_workspace *w)
 {
 	const struct limits *limits = &w->model.limits;
@@ -177,10 +194,20 @@ static void ask(struct core_workspace *w)
 	const char *strings[LAUNCH_STRINGS_MAX];
 	int fd = -1;
 	size_t count = environment_describe(w, &head, strings, &fd);
+	int fd_count = fd >= 0;
+	count += describe_layers(w, &head, strings + count);
 	memcpy(head.id, w->model.id, sizeof head.id);
 	memcpy(head.request_id, w->start_request, sizeof head.request_id);
 	fault_point("core_sandbox_start");
-	launcher_ask(&w->core->launcher, &head, strings, count, &fd, count ? 1 : 0, on_started, w);
+	launcher_ask(&w->core->launcher, &head, strings, count, &fd, fd_count, on_started, w);
+}
+
+static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	if (err)
+		not_started(w, err);
+	else
+		ask(w);
 }
 
 static void on_environment(void *ctx, const struct error *err)
@@ -189,10 +216,10 @@ static void on_environment(void *ctx, const struct error *err)
 	struct error failure;
 	if (!err && tree_make_cache(w, &failure))
 		err = &failure;
-	if (err)
-		not_started(w, err);
+	if (err || tree_is_overlay(w))
+		on_tree(NULL, w, err);
 	else
-		ask(w);
+		marks_sweep(w, on_tree, NULL);
 }
 
 static void start(struct core_workspace *w)

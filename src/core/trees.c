@@ -1,5 +1,5 @@
 /* trees.c -- workspaces/<id>: made, and taken away.
- *	upper/			what a sandbox sees as /workspace
+ *	upper/, work/		on top of the layers of /workspace; work/ is overlay's own
  *	cache/			what it sees as /.cache: in the disk limit, not part of its state
  *	env/{upper,work}	on top of its environment
  *	.in/			notes of archives on their way in (core/files_write.c)
@@ -75,8 +75,8 @@ static int make_layout(int dir, const struct workspace *w, struct error *err)
 
 static int make_directories(int dir, const struct workspace *w, struct error *err)
 {
-	static const char *const names[] = { "upper", "env", "env/upper", "env/work" };
-	size_t count = w->environment ? sizeof names / sizeof *names : 1;
+	static const char *const names[] = { "upper", "work", "env", "env/upper", "env/work" };
+	size_t count = w->environment ? sizeof names / sizeof *names : 2;
 	for (size_t i = 0; i < count; i++)
 		if (mkdirat(dir, names[i], 0755))
 			return fail_errno(err, "make '%s'", names[i]);
@@ -115,6 +115,14 @@ int tree_make_cache(struct core_workspace *w, struct error *err)
 	if (!mkdirat(w->core->workspaces, path, 0700) || errno == EEXIST)
 		return 0;
 	return fail_errno(err, "make the cache of workspace '%s'", w->model.name);
+}
+
+bool tree_is_overlay(const struct core_workspace *w)
+{
+	char path[ID_LEN + 16];
+	struct stat st;
+	str_format(path, sizeof path, "%s/work", w->model.id);
+	return !fstatat(w->core->workspaces, path, &st, AT_SYMLINK_NOFOLLOW);
 }
 
 static int put_away(struct core *core, const char *id, const char *as, struct error *err)

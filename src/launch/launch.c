@@ -327,6 +327,7 @@ static int start(struct launcher *launcher, struct error *err)
 		launcher_look(launcher, err) || open_sockets(launcher, err) ||
 		open_slots(launcher, err) ||
 		layer_store_open(launcher->home, &launcher->layers, err) ||
+		layer_store_make_empty(&launcher->layers, err) ||
 		start_open_image(&launcher->warm.init_image, err) ||
 		pidfd_open_process(getpid(), &launcher->warm.self, err) ||
 		netns_open_own(&launcher->warm.own_netns, err) ||

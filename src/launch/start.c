@@ -101,6 +101,48 @@ static int check_upper(struct launcher *launcher, const char *upper, const char 
 		       : 0;
 }
 
+/* Of each frozen layer that core named, the directory of this tree (`part`). What had no changes
+ * when the layer was frozen has none; the layer itself must be there. */
+static int list_frozen(const struct start_trees *trees, const struct launch_tree *said,
+	const char *part, text_list *lowers, struct error *err)
+{
+	const struct launcher *launcher = trees->launcher;
+	auto_leave const struct home *home = home_entered(launcher->home);
+	for (size_t i = 0; i < said->layer_count && launch_layer_is_frozen(said->layers[i]); i++) {
+		const char *name = arena_printf(trees->arena, "%s/%s", said->layers[i], part);
+		struct stat st;
+		auto_close int layer = openat(launcher->layers.dir, said->layers[i],
+			O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (layer < 0 && errno == ENOENT)
+			return fail(err, ERR_CORRUPT, "layer '%s' is missing", said->layers[i]);
+		if (layer < 0)
+			return fail_errno(err, "open layer '%s'", said->layers[i]);
+		if (fstatat(layer, part, &st, AT_SYMLINK_NOFOLLOW)) {
+			if (errno != ENOENT)
+				return fail_errno(err, "look at layer '%s'", name);
+			continue;
+		}
+		if (!S_ISDIR(st.st_mode) || st.st_uid != home->uid)
+			return fail(err, ERR_DENIED,
+				"layer '%s' is not a directory of the home's owner", name);
+		vec_push(trees->arena, lowers, name);
+	}
+	return 0;
+}
+
+/* Above the layers of its packages lies what was frozen. */
+static int add_frozen(struct start_trees *trees, const struct launch_tree *said, const char *part,
+	struct plan_tree *tree, struct error *err)
+{
+	text_list lowers = { 0 };
+	if (list_frozen(trees, said, part, &lowers, err))
+		return -1;
+	for (size_t i = 0; i < tree->lowers.count; i++)
+		vec_push(trees->arena, &lowers, tree->lowers.items[i]);
+	tree->lowers = lowers;
+	return 0;
+}
+
 /* What core says of it, as meta.json would: environment_mount checks it. */
 static int add_environment(struct start_trees *trees, const struct launch_tree *said, int fd,
 	struct plan_options *options, struct start_parts *parts, struct error *err)
@@ -114,18 +156,22 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 	for (size_t i = 0; i < said->editable_count; i++)
 		vec_push(arena, &meta.editables, said->editables[i]);
 	for (size_t i = 0; i < said->layer_count; i++)
-		vec_push(arena, &meta.layers, said->layers[i]);
+		if (!launch_layer_is_frozen(said->layers[i]))
+			vec_push(arena, &meta.layers, said->layers[i]);
 	size_t index = trees->count++;
 	if (check_upper(launcher, upper, "the environment's upper", arena, err) ||
 		pin_take(launcher, fd, &parts->environments[index], err))
 		return -1;
-	return environment_mount(
-		&launcher->layers, &meta, upper, arena, options, &trees->environments[index], err);
+	struct environment_mount *mount = &trees->environments[index];
+	return environment_mount(&launcher->layers, &meta, upper, arena, options, mount, err) ||
+			       add_frozen(trees, said, "env", &mount->plan, err)
+		       ? -1
+		       : 0;
 }
 
-/* Its own directory lies on top of the layers. */
-static int add_workspace(struct start_trees *trees, const struct launch_tree *said,
-	struct plan_options *options, struct error *err)
+/* An overlay from the first start on, also without layers: in a plain directory a command could set
+ * the marks of overlays itself. */
+static int add_workspace(struct start_trees *trees, struct plan_options *options, struct error *err)
 {
 	const struct home *home = trees->launcher->home;
 	trees->workspace = (struct plan_tree){ .base = home->path,
@@ -133,9 +179,7 @@ static int add_workspace(struct start_trees *trees, const struct launch_tree *sa
 		.upper = trees->upper,
 		.owner_uid = home->uid,
 		.owner_gid = home->gid };
-	for (size_t i = 0; i < said->layer_count; i++)
-		vec_push(trees->arena, &trees->workspace.lowers,
-			arena_printf(trees->arena, "%s/tree", said->layers[i]));
+	vec_push(trees->arena, &trees->workspace.lowers, LAYER_EMPTY);
 	options->workspace = &trees->workspace;
 	return check_upper(trees->launcher, trees->upper, "the workspace", trees->arena, err);
 }
@@ -146,7 +190,7 @@ static int add_trees(struct start_trees *trees, const struct launch_packet *pack
 	for (size_t i = 0; i < packet->tree_count; i++) {
 		const struct launch_tree *said = &packet->trees[i];
 		if (said->name[0] ? add_environment(trees, said, *fds++, options, parts, err)
-				  : add_workspace(trees, said, options, err))
+				  : add_frozen(trees, said, "workspace", &trees->workspace, err))
 			return -1;
 	}
 	return 0;
@@ -269,24 +313,20 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.arena = &arena,
 		.upper = arena_printf(&arena, "workspaces/%s", head->id) };
 	struct plan plan;
-	struct plan_bind dir = { .source = launcher->home->path,
-		.beneath = arena_printf(&arena, "%s/upper", trees.upper),
+	struct plan_bind cache = { .source = launcher->home->path,
+		.beneath = arena_printf(&arena, "%s/cache", trees.upper),
 		.kind = PATH_DIRECTORY,
 		.owner_uid = launcher->home->uid,
 		.owner_gid = launcher->home->gid };
-	struct plan_bind cache = dir;
-	cache.beneath = arena_printf(&arena, "%s/cache", trees.upper);
 	struct plan_options options = {
 		.warm = true,
-		.dir = &dir,
 		.cache = &cache,
 		.writable_config = true,
 		.home = launcher->home->path,
 		.limits = head->limits,
 		.ptrace = head->flags & LAUNCH_PTRACE,
 	};
-	if (launcher_look(launcher, err) ||
-		check_directory(launcher, dir.beneath, "the workspace", err) ||
+	if (launcher_look(launcher, err) || add_workspace(&trees, &options, err) ||
 		check_directory(launcher, cache.beneath, "the workspace's cache", err) ||
 		add_trees(&trees, packet, fds, &options, parts, err))
 		return -1;

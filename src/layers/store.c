@@ -38,6 +38,15 @@ void layer_store_done(struct layer_store *store)
 	store->home = NULL;
 }
 
+int layer_store_make_empty(const struct layer_store *store, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(store->home);
+
+	if (mkdirat(store->dir, LAYER_EMPTY, 0755) < 0 && errno != EEXIST)
+		return store_fail(err, "make", LAYER_EMPTY);
+	return 0;
+}
+
 static int take_lock(const struct layer_store *store, int how, int *fd, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);

@@ -1,5 +1,7 @@
 /* store.h -- layers: immutable file trees, named by the hash of their content, shared by all.
  *	layers/<id>/{tree,manifest}	layers/.keys/<sha256 of key> -> <id>	layers/.lock
+ *	layers/.empty	the lowest layer of every workspace
+ *	layers/snap-<id>	frozen trees of workspaces: core's, not looked at here
  * 1. A layer is whole when it has its name: tree and manifest are complete and on disk before the
  * rename, so a crash leaves a whole layer or something in a stage, which is swept.
  * 2. A whole layer is never written again. Every file in it is 0644 or 0755, every directory 0755,
@@ -37,6 +39,9 @@ struct layer_store {
 /* Opens the store, creating missing directories. layer_store_done follows. */
 int layer_store_open(const struct home *home, struct layer_store *store, struct error *err);
 void layer_store_done(struct layer_store *store);
+/* Makes the empty layer unless it is there. */
+#define LAYER_EMPTY ".empty"
+int layer_store_make_empty(const struct layer_store *store, struct error *err);
 
 /* Invariant 4. *fd is the lock; closing it gives it back. Waits. */
 int layer_store_lock(const struct layer_store *store, bool alone, int *fd, struct error *err);

@@ -203,6 +203,7 @@ static const struct field workspace_rows[] = {
 	{ "requirements", FIELD_TEXT, AT(requirements), NULL, FIELD_KEPT },
 	{ "packages", FIELD_TEXTS, AT(packages), NULL, FIELD_KEPT },
 	{ "build_options", FIELD_TEXTS, AT(build_options), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "layers", FIELD_TEXTS, AT(layers), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "env", FIELD_PAIRS, AT(env), "variables of every exec", FIELD_IN | FIELD_KEPT,
 		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
 		.check_pair = workspace_check_variable },

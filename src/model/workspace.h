@@ -22,6 +22,7 @@
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"
 #define WORKSPACE_ENV_MAX 1024
+#define WORKSPACE_LAYERS_MAX 100 /* frozen ones; what they are merged into stays far below */
 #define WORKSPACE_TIME_MOST (36525ull * 24 * 3600 * 1000)
 
 enum workspace_state {
@@ -56,6 +57,7 @@ struct workspace {
 	text_list build_options;	  /* how it is built: words of `carrel env build` that
 					   * workspace_build_option_is_valid allows */
 	struct workspace_network network;
+	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
 	bool ptrace;		    /* debuggers work in its sandboxes */
 	bool is_context;	    /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;  /* as last measured */

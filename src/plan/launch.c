@@ -183,6 +183,12 @@ static bool is_layer(const char *text)
 	return strlen(text) == LAYER_HEX && strspn(text, "0123456789abcdef") == LAYER_HEX;
 }
 
+bool launch_layer_is_frozen(const char *name)
+{
+	return !strncmp(name, LAUNCH_FROZEN, sizeof LAUNCH_FROZEN - 1) &&
+	       id_is_valid(name + sizeof LAUNCH_FROZEN - 1);
+}
+
 /* The strings from *at up to an empty one, which is passed over. false: none is empty. */
 static bool cut_list(
 	const struct launch_packet *packet, size_t *at, const char *const **list, size_t *count)
@@ -215,11 +221,14 @@ static int check_tree(const struct launch_packet *packet, size_t index, struct e
 	for (size_t i = 0; i < index; i++)
 		if (!strcmp(packet->trees[i].name, tree->name))
 			return corrupt(err, "a tree that is named twice");
-	if (!tree->layer_count)
-		return corrupt(err, "a tree without layers");
-	for (size_t i = 0; i < tree->layer_count; i++)
-		if (!is_layer(tree->layers[i]))
+	size_t frozen = 0;
+	while (frozen < tree->layer_count && launch_layer_is_frozen(tree->layers[frozen]))
+		frozen++;
+	for (size_t i = frozen; i < tree->layer_count; i++)
+		if (!tree->name[0] || !is_layer(tree->layers[i]))
 			return corrupt(err, "an invalid layer id");
+	if (frozen == (tree->name[0] ? tree->layer_count : 0))
+		return corrupt(err, "a tree without layers");
 	if (tree->name[0])
 		return check_environment(tree, err);
 	if (tree->python[0] || tree->prefix[0] || tree->editable_count)

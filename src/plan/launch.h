@@ -22,7 +22,7 @@
 
 #define LAUNCH_MAGIC 0x43524c41u
 #define LAUNCH_BODY_MAX 49152
-#define LAUNCH_STRINGS_MAX 640
+#define LAUNCH_STRINGS_MAX 1024
 
 enum launch_type {
 	/* core to launcher; each is answered with the same tag */
@@ -96,13 +96,20 @@ _Static_assert(sizeof(struct launch_message) == 240, "no padding");
 /* A tree of a START that has layers: an environment, or the workspace. Its strings are name
  * ("": the workspace), python (its interpreter), prefix ("": it lies in /usr), the editable
  * projects, "", the layers, topmost first, "". The workspace has neither python, prefix nor
- * editables; one that isn't named is a plain directory. */
+ * editables, and its layers are frozen ones; a workspace that isn't named has none. The frozen
+ * layers of an environment come before the layers of its packages, of which there is at least one.
+ */
 struct launch_tree {
 	const char *name, *python, *prefix;
 	const char *const *editables, *const *layers;
 	size_t editable_count, layer_count;
 };
 #define LAUNCH_TREES_MAX 8
+/* A frozen layer: LAUNCH_FROZEN and an id. What it holds of a tree lies in a directory of its own.
+ */
+#define LAUNCH_FROZEN "snap-"
+#define LAUNCH_FROZEN_LEN (sizeof LAUNCH_FROZEN - 1 + ID_LEN)
+bool launch_layer_is_frozen(const char *name);
 /* One message taken apart; strings point into the packet that was decoded. */
 struct launch_packet {
 	struct launch_message head;

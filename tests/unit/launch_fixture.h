@@ -308,6 +308,7 @@ static inline void make_directory(struct fixture *f, const char *path)
 static inline void fill_workspace(struct fixture *f, const char *id)
 {
 	make_directory(f, arena_printf(&f->arena, "workspaces/%s/upper", id));
+	make_directory(f, arena_printf(&f->arena, "workspaces/%s/work", id));
 	make_directory(f, arena_printf(&f->arena, "workspaces/%s/cache", id));
 	make_directory(f, arena_printf(&f->arena, "workspaces/%s/env/upper", id));
 	make_directory(f, arena_printf(&f->arena, "workspaces/%s/env/work", id));

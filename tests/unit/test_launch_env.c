@@ -1,6 +1,7 @@
 /* Environments and builds for core: an upper that stays, what is in use is held, builds are our own
  * program's and end when they are told to. */
 #include "envs/store.h"
+#include <sys/xattr.h>
 #include "layers/stage.h"
 #include "launch_fixture.h"
 
@@ -120,32 +121,71 @@ static void what_is_changed_in_an_environment_stays_with_its_workspace(void **st
 	assert_int_equal(st.st_uid, f->home.uid);
 }
 
-/* Layers below a workspace: its upper has what was changed. */
+static void freeze(struct fixture *f, const char *layer, const char *part, const char *text)
+{
+	make_directory(f, arena_printf(&f->arena, "layers/%s/%s", layer, part));
+	const char *path =
+		arena_printf(&f->arena, "%s/home/layers/%s/%s/who", f->area, layer, part);
+	auto_close int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	assert_int_equal(fchown(fd, f->home.uid, f->home.gid), 0);
+}
+
+#define UPPER_LAYER "snap-0123456789abcdefghij"
+#define LOWER_LAYER "snap-1123456789abcdefghij"
+
+/* Layers below a workspace and its environment: the uppers have what was changed. */
 static void a_workspace_can_have_layers(void **state)
 {
 	struct fixture *f = *state;
 	const char *id = make_workspace(f);
-	struct launch_message head = { .type = LAUNCH_START, .value = 1 };
+	struct launch_message head = { .type = LAUNCH_START, .value = 2 };
 	struct env_meta meta;
 	struct stat st;
 	char text[256];
 	put_environment(f, ENVIRONMENT, "layer\n");
 	auto_close int fd = use_environment(f, &meta);
-	const char *strings[] = { "", "", "", "", meta.layers.items[0], "" };
+	const char *strings[] = { "", "", "", "", UPPER_LAYER, LOWER_LAYER, "", meta.name,
+		meta.python, "", "", UPPER_LAYER, LOWER_LAYER, meta.layers.items[0], "" };
+	const size_t count = sizeof strings / sizeof *strings;
 	str_copy(head.id, sizeof head.id, id);
-	hear_answer(f, say_full(f, &head, strings, 6, NULL, 0), LAUNCH_FAILED); /* no work */
-	make_directory(f, arena_printf(&f->arena, "workspaces/%s/work", id));
-	hear_answer(f, say_full(f, &head, strings, 6, NULL, 0), LAUNCH_STARTED);
+	freeze(f, LOWER_LAYER, "workspace", "lower\n");
+	hear_answer(f, say_full(f, &head, strings, count, &fd, 1), LAUNCH_FAILED);
+	freeze(f, UPPER_LAYER, "env", "installed\n"); /* nothing of /workspace */
+	hear_answer(f, say_full(f, &head, strings, count, &fd, 1), LAUNCH_STARTED);
 	auto_close int init = connect_to_init(f, id);
-	assert_int_equal(sh(init, "cat /workspace/who; echo mine >/workspace/who; ls /workspace",
+	assert_int_equal(sh(init, "cat /workspace/who /env/who; echo mine >/workspace/who; ls -A",
 				 text, sizeof text),
 		0);
-	assert_string_equal(text, "layer\nwho\n");
+	assert_string_equal(text, "lower\ninstalled\nwho\n");
 	end_sandbox(f, id);
 	assert_int_equal(
 		stat(arena_printf(&f->arena, "%s/home/workspaces/%s/upper/who", f->area, id), &st),
 		0);
 	assert_int_equal(st.st_size, 5);
+	assert_int_equal(st.st_uid, f->home.uid);
+}
+
+/* The marks that a command sets are ordinary attributes of its own files. */
+static void no_command_sets_marks_of_overlays(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	struct launch_message head = { .type = LAUNCH_START };
+	char text[256];
+	str_copy(head.id, sizeof head.id, id);
+	hear_answer(f, say_full(f, &head, NULL, 0, NULL, 0), LAUNCH_STARTED);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init,
+				 "mkdir d; python3 -c 'import os;"
+				 "os.setxattr(\"d\", \"user.overlay.opaque\", b\"y\")' 2>&1 |"
+				 " tail -n 1",
+				 text, sizeof text),
+		0);
+	end_sandbox(f, id);
+	const char *path = arena_printf(&f->arena, "%s/home/workspaces/%s/upper/d", f->area, id);
+	assert_int_equal(getxattr(path, "user.overlay.opaque", text, sizeof text), -1);
 }
 
 static void an_environment_is_held_while_a_sandbox_uses_it(void **state)
@@ -372,6 +412,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_changed_in_an_environment_stays_with_its_workspace),
 		TEST(a_workspace_can_have_layers),
+		TEST(no_command_sets_marks_of_overlays),
 		TEST(an_environment_is_held_while_a_sandbox_uses_it),
 		TEST(the_launcher_neither_reads_an_environment_nor_waits_for_it),
 		TEST(what_core_says_of_an_environment_is_checked),

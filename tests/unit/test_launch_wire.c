@@ -136,6 +136,7 @@ static void texts_are_as_many_as_the_type_has(void **state)
 	assert_int_equal(pass(&head, texts, 3, false, 0, 0), -1);
 }
 
+#define FROZEN "snap-0123456789abcdefghij"
 #define LAYER "a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9a3f5b8c9d2e1f4a7b6c5d4e3f2a1b0c9"
 
 static void an_environment_is_names_paths_and_layers_with_its_lock(void **state)
@@ -176,12 +177,19 @@ static void an_environment_is_names_paths_and_layers_with_its_lock(void **state)
 	}
 	good[2] = "";
 	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
+	/* What was frozen comes first; packages there must be. */
+	good[6] = FROZEN;
+	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
+	good[7] = FROZEN;
+	assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
+	good[6] = LAYER;
+	assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
 }
 
 static void a_start_names_its_trees_in_a_list(void **state)
 {
 	const char *all[] = { "agent_1", "/usr/bin/python3", "", "", LAYER, "", "", "", "", "",
-		LAYER, LAYER, "", "node_1", "/usr/bin/node", "", "/srv/one", "", LAYER, "" };
+		FROZEN, FROZEN, "", "node_1", "/usr/bin/node", "", "/srv/one", "", LAYER, "" };
 	const size_t count = sizeof all / sizeof *all;
 	struct launch_message head = message(LAUNCH_START);
 	head.value = 3;
@@ -197,6 +205,13 @@ static void a_start_names_its_trees_in_a_list(void **state)
 	all[13] = "node_1";
 	all[7] = "/usr/bin/python3";
 	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
+	all[7] = "";
+	assert_int_equal(pass(&head, all, count, true, 2, 0), 0);
+	static const char *const bad[] = { LAYER, "snap-", "snap-../../etc", FROZEN "0", ".empty" };
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		all[10] = bad[i];
+		assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
+	}
 }
 
 static void what_is_too_much_is_not_encoded(void **state)

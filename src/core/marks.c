@@ -1,0 +1,156 @@
+/* marks.c -- the marks of overlays in a tree that was a plain directory: in workspaces of earlier
+ * versions a command could set them itself, and a forged one would be obeyed. They are removed
+ * once, before the first overlay is mounted on such a tree; `work` beside it says that it was done.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/walk.h"
+#include "core/internal.h"
+
+#define MARK_PREFIX "user.overlay."
+#define NAMES_MAX 65536 /* the kernel's own limit of a list of names */
+#define DEPTH_MAX 4096	/* deeper than a path can name */
+
+struct sweep {
+	struct core_workspace *w;
+	core_workspace_fn *done;
+	void *ctx;
+	int upper;
+	struct measure child;
+	struct error err;
+};
+
+/* All of `name` in the working directory. An attribute is removed by those who may write, which the
+ * owner gives himself for the moment. */
+static int remove_marks(const char *name, mode_t mode, struct error *err)
+{
+	static char names[NAMES_MAX];
+	ssize_t len = llistxattr(name, names, sizeof names);
+	if (len < 0)
+		return errno == ENOTSUP ? 0 : fail_errno(err, "list the attributes of '%s'", name);
+	bool is_opened = false;
+	int failed = 0;
+	for (ssize_t at = 0; !failed && at < len; at += (ssize_t)strlen(names + at) + 1) {
+		if (strncmp(names + at, MARK_PREFIX, sizeof MARK_PREFIX - 1))
+			continue;
+		if (!is_opened && fchmodat(AT_FDCWD, name, (mode & 07777) | 0700, 0))
+			failed = fail_errno(err, "change the mode of '%s'", name);
+		is_opened = true;
+		if (!failed && lremovexattr(name, names + at) && errno != ENODATA)
+			failed = fail_errno(err, "remove '%s' of '%s'", names + at, name);
+	}
+	if (is_opened && fchmodat(AT_FDCWD, name, mode & 07777, 0) && !failed)
+		failed = fail_errno(err, "change the mode of '%s'", name);
+	return failed;
+}
+
+static int sweep_directory(int fd, int depth, struct error *err);
+
+static int sweep_entry(int dir, const char *name, int depth, struct error *err)
+{
+	struct stat st;
+	if (fchdir(dir))
+		return fail_errno(err, "enter the directory of '%s'", name);
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return fail_errno(err, "look at '%s'", name);
+	if (S_ISLNK(st.st_mode)) /* has no such attributes */
+		return 0;
+	if (remove_marks(name, st.st_mode, err) || !S_ISDIR(st.st_mode))
+		return err->code ? -1 : 0;
+	bool is_closed = (st.st_mode & 0500) != 0500;
+	if (is_closed && fchmodat(dir, name, (st.st_mode & 07777) | 0700, 0))
+		return fail_errno(err, "change the mode of '%s'", name);
+	int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int failed =
+		fd < 0 ? fail_errno(err, "open '%s'", name) : sweep_directory(fd, depth + 1, err);
+	if (is_closed && fchmodat(dir, name, st.st_mode & 07777, 0) && !failed)
+		failed = fail_errno(err, "change the mode of '%s'", name);
+	return failed;
+}
+
+/* Takes fd. */
+static int sweep_directory(int fd, int depth, struct error *err)
+{
+	auto_walk DIR *walk = walk_from(fd);
+	struct dirent *entry;
+	if (!walk)
+		return fail_errno(err, "read a directory");
+	if (depth > DEPTH_MAX)
+		return fail(err, ERR_LIMIT, "deeper than %d directories", DEPTH_MAX);
+	while ((entry = walk_next(walk)))
+		if (sweep_entry(dirfd(walk), entry->d_name, depth, err))
+			return -1;
+	return errno ? fail_errno(err, "read a directory") : 0;
+}
+
+/* In a child: a tree can be large. */
+static uint64_t find(void *ctx)
+{
+	struct sweep *sweep = ctx;
+	struct stat st;
+	sweep->err = (struct error){ 0 };
+	if (fstat(sweep->upper, &st) || fchdir(sweep->upper))
+		fail_errno(&sweep->err, "enter 'upper'");
+	else if (!remove_marks(".", st.st_mode, &sweep->err))
+		sweep_directory(openat(sweep->upper, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0,
+			&sweep->err);
+	return sweep->err.code == ERR_NONE;
+}
+
+static void finish(struct sweep *sweep, const struct error *err)
+{
+	core_later(sweep->w->core, sweep->done, sweep->ctx, sweep->w, err);
+	core_release(sweep->w);
+	fd_close(&sweep->upper);
+	free(sweep);
+}
+
+static void found(void *ctx, bool ok, uint64_t value)
+{
+	struct sweep *sweep = ctx;
+	char path[ID_LEN + 16];
+	if (!ok)
+		fail(&sweep->err, ERR_FAILED, "the process that looks for marks has ended");
+	str_format(path, sizeof path, "%s/work", sweep->w->model.id);
+	fault_point("core_marks");
+	if (ok && value && mkdirat(sweep->w->core->workspaces, path, 0755) && errno != EEXIST)
+		fail_errno(&sweep->err, "make '%s'", path);
+	bool has_failed = sweep->err.code != ERR_NONE;
+	if (has_failed)
+		error_context(
+			&sweep->err, "prepare the files of workspace '%s'", sweep->w->model.name);
+	finish(sweep, has_failed ? &sweep->err : NULL);
+}
+
+void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx)
+{
+	char path[ID_LEN + 16];
+	struct sweep *sweep = xzalloc(sizeof *sweep);
+	*sweep = (struct sweep){ .w = w, .done = done, .ctx = ctx };
+	core_hold(w);
+	str_format(path, sizeof path, "%s/upper", w->model.id);
+	sweep->upper = path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
+	if (sweep->upper < 0) {
+		fail_errno(&sweep->err, "open '%s'", path);
+		finish(sweep, &sweep->err);
+		return;
+	}
+	sweep->child = (struct measure){ .loop = w->core->loop,
+		.find = find,
+		.found = found,
+		.ctx = sweep,
+		.keep = { sweep->upper, w->core->workspaces },
+		.keep_count = 2,
+		.detail = &sweep->err,
+		.detail_len = sizeof sweep->err };
+	measure_start(&sweep->child);
+}
