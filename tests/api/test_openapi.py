@@ -1,6 +1,6 @@
 """/openapi.json is true: checked by a validator, and by Schemathesis, which asks for everything it says in ways nobody would.
 
-Both are programs of others, installed into an environment of the tests' own by pip, at a pinned version."""
+Both are programs of others, installed into an environment of the tests' own by uv, at a pinned version."""
 import asyncio
 import contextlib
 import json
@@ -74,7 +74,11 @@ def tools(common):
     with locked(common / "openapi.lock"):
         if not done.exists():
             subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-            subprocess.run([environment / "bin/pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", *PACKAGES], check=True)
+            pip = [environment / "bin/pip", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "install", "--no-compile", "uv"], check=True)
+            index = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True).stdout.strip()
+            subprocess.run([environment / "bin/uv", "pip", "install", "--quiet", "--python", environment / "bin/python", "--no-cache",
+                            *(["--default-index", index] if index else []), *PACKAGES], check=True)
             done.touch()
     return environment / "bin"
 

@@ -11,6 +11,8 @@ import pytest
 from harness import TREE, eventually
 from rest import Events, created, problem, quoted, workspace  # noqa: F401
 
+pytestmark = pytest.mark.once     # what it says of requests is the same for every user
+
 
 # ---- workspaces ----
 

@@ -88,7 +88,7 @@ def examples():
             yield pytest.param(block, id=f"{path.name}:{begin}")
     for path in PAGES:
         for begin, block in blocks_of_page(path):
-            yield pytest.param(block, id=f"{path.name}:{begin}")
+            yield pytest.param(block, id=f"{path.name}:{begin}", marks=pytest.mark.once)
 
 
 @pytest.fixture(scope="session")

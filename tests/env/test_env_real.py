@@ -102,7 +102,12 @@ def runs(real, name, which, tmp):
     assert out == OUTPUT[which]
 
 
-@pytest.mark.parametrize("which", PROGRAMS)
+# As a plain user, the set with compiled code and a server is enough.
+def sets(names):
+    return [name if name == "fastapi" else pytest.param(name, marks=pytest.mark.once) for name in names]
+
+
+@pytest.mark.parametrize("which", sets(PROGRAMS))
 def test_real_packages_run(real, tmp, which):
     found = build(real, NEEDS.get(which, which))
     runs(real, found["name"], which, tmp)
@@ -116,7 +121,7 @@ def test_one_composed_of_what_is_there_names_the_index_too(real):
     assert first["indexes"] and second["indexes"] == first["indexes"]
 
 
-@pytest.mark.parametrize("which", SETS)
+@pytest.mark.parametrize("which", sets(SETS))
 def test_real_packages_verify(real, which):
     name = build(real, which)["name"]
     assert real.json("verify", name, timeout=120)["ok"]
@@ -124,7 +129,7 @@ def test_real_packages_verify(real, which):
 
 
 @pytest.mark.skipif(not other_pythons(), reason="no other Python than /usr/bin/python3 that this user may run")
-@pytest.mark.parametrize("which", ["requests", "fastapi", "uvicorn"])
+@pytest.mark.parametrize("which", sets(["requests", "fastapi", "uvicorn"]))
 def test_real_packages_run_with_another_python(real, tmp, which):
     minor, path = other_python()
     found = build(real, NEEDS.get(which, which), "--python", path)

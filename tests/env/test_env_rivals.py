@@ -3,9 +3,12 @@ left in place."""
 import json
 import textwrap
 
+import pytest
 from envs import Envs
 from harness import CLIENTS
 from wheels import wheel
+
+pytestmark = pytest.mark.once     # as another user it says the same
 
 # {shared path: the packages whose RECORD has the hash of what is there}, for shared paths with differing hashes.
 WINNERS = textwrap.dedent("""

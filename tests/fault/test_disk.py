@@ -140,6 +140,7 @@ def test_a_directory_that_was_removed_leaves_room_for_the_next_upload():
             assert daemon.delete("/v1/workspaces/w/files/data").status == 204
 
 
+@pytest.mark.once
 def test_a_directory_that_was_removed_leaves_room_below_the_limit_for_the_next_upload(own_daemon):
     assert own_daemon.post("/v1/workspaces", {"name": "w", "limits": {"disk": "14M"}}).status == 201
     fill_and_clear(own_daemon, "w")

@@ -10,6 +10,8 @@ import pytest
 from faults import exec_, home, is_whole, kill, rows, workspaces
 from harness import descendants, eventually
 
+pytestmark = pytest.mark.once     # the writer is the same process for every user
+
 
 def writer(daemon):
     """Its pid, once there is one."""
