@@ -8,12 +8,12 @@ MESON_FLAGS = $(if $(filter true 1,$(CI)),-Dwerror=true)
 help: ## show these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## build build/carrel, and beside it build/carrel-build and build/carreld
+build: ## build build/carrel, and beside it build/carrel-build, build/carreld and build/carrel-blob
 	@tools/install-deps build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) $(MESON_FLAGS) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
-	@ninja --quiet -C $(BUILD) src/carrel src/carrel-build src/carreld
-	@ln -f $(BUILD)/src/carrel $(BUILD)/src/carrel-build $(BUILD)/src/carreld $(BUILD)/
+	@ninja --quiet -C $(BUILD) src/carrel src/carrel-build src/carreld src/carrel-blob
+	@ln -f $(BUILD)/src/carrel $(BUILD)/src/carrel-build $(BUILD)/src/carreld $(BUILD)/src/carrel-blob $(BUILD)/
 
 run: build ## see it work: commands in a sandbox, and what they can't reach
 	@tools/install-deps run

@@ -29,6 +29,7 @@ struct blob_settings {
 	const char *endpoint; /* S3: "http(s)://host[:port]"; NULL: the region's own */
 	const char *region;   /* S3 */
 	bool path_style;      /* S3: the bucket in the path, not in the name of the host */
+	uint64_t stall_ms;    /* S3: no byte for so long is a failure; 0: a minute */
 	struct blob_credentials credentials;
 };
 

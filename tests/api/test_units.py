@@ -31,7 +31,7 @@ def test_systemd_has_nothing_to_say_about_the_units(tmp_path, manager):
 def test_make_install_puts_everything_where_it_is_looked_for(tmp_path):
     subprocess.run([TREE / "tools/install-files", CARREL, tmp_path, "/opt/x"], check=True, stdout=subprocess.DEVNULL)
     prefix = tmp_path / "opt/x"
-    for path in ("bin/carrel", "bin/carrel-build", "lib/carrel/carreld", "share/man/man1/carrel-serve.1",
+    for path in ("bin/carrel", "bin/carrel-build", "lib/carrel/carreld", "lib/carrel/carrel-blob", "share/man/man1/carrel-serve.1",
                  "share/man/man1/carrel-create.1", "share/man/man1/carrel-shell.1",
                  "lib/systemd/system/carrel.service", "share/systemd/user/carrel.socket"):
         assert (prefix / path).exists(), path

@@ -1,0 +1,25 @@
+/* blob_words.h -- what carrel-blob is asked, as words: VERB KEY [WORD]... Pure.
+ *	size=N sha256=HEX new		of put: what is expected; never replace an object
+ *	offset=N len=N sha256=HEX	of get */
+#pragma once
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/vec.h"
+#include "format/blob_name.h"
+
+enum blob_verb { BLOB_PUT, BLOB_GET, BLOB_HEAD, BLOB_LIST, BLOB_DELETE, BLOB_VERB_COUNT };
+#define BLOB_WORDS_MAX 8
+struct blob_words {
+	uint64_t size;	    /* UINT64_MAX: unknown */
+	const char *sha256; /* or NULL */
+	bool only_new;
+	uint64_t offset, len; /* len UINT64_MAX: to the end */
+};
+struct blob_words blob_words_none(void);
+/* The words of an operation, for blob_words_read. */
+void blob_words_write(enum blob_verb verb, const char *key, const struct blob_words *words,
+	struct arena *arena, text_list *out);
+/* ERR_INVALID: an unknown word, or one that the verb doesn't take. *key and *words point into the
+ * texts. */
+int blob_words_read(const char *const *texts, size_t count, enum blob_verb *verb, const char **key,
+	struct blob_words *words, struct error *err);

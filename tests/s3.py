@@ -1,0 +1,172 @@
+"""A real S3 server (versitygw) on loopback, a proxy before it that misbehaves as told, and calls of carrel-blob."""
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import threading
+
+from harness import CARREL, IS_ROOT, TREE, eventually
+
+KEY_ID, SECRET = "testkeyid", "testsecret-never-printed"
+BUCKET = "carrel-tests"
+NOBODY = 64199      # who isn't root: carrel-blob refuses to be
+
+
+def free_port():
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        return listener.getsockname()[1]
+
+
+def answers(port):
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+class Server:
+    """versitygw with one bucket, in a directory of its own."""
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+        self.objects = self.directory / "objects" / BUCKET
+        self.objects.mkdir(parents=True)
+        (self.directory / "meta").mkdir()
+        self.port = free_port()
+        program = subprocess.run([TREE / "tools/install-versitygw"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        self.process = subprocess.Popen(
+            [program, "-q", "-p", f"127.0.0.1:{self.port}", "-a", KEY_ID, "-s", SECRET, "posix", "--sidecar", self.directory / "meta",
+             self.directory / "objects"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        assert eventually(lambda: answers(self.port) or self.process.poll() is not None) and self.process.poll() is None
+
+    def files(self):
+        """What the server shows, by key: its own directory for parts isn't an object."""
+        return {str(path.relative_to(self.objects)): path.read_bytes() for path in self.objects.rglob("*")
+                if path.is_file() and ".sgwtmp" not in path.parts}
+
+    def pending(self):
+        """Uploads that are neither completed nor aborted."""
+        return [path for path in self.objects.glob(".sgwtmp/multipart/*/*") if path.is_dir()]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+class Proxy(http.server.ThreadingHTTPServer):
+    """Passes requests on to the server. `rule(method, path, count)` may return, instead of None: a status, or "stall",
+    "drop", "half" (of the answer's body), "flip" (a byte of it), "lost" (the request is carried out, the answer isn't sent)."""
+    daemon_threads = True
+
+    def __init__(self, server):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.server, self.rule, self.seen = server, None, []
+        self.released = threading.Event()
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.02,))
+        self.thread.start()
+
+    def handle_error(self, request, address):
+        pass        # a client that went away is what some tests are about
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @contextlib.contextmanager
+    def misbehaving(self, rule):
+        self.rule, self.seen = rule, []
+        self.released.clear()
+        try:
+            yield self
+        finally:
+            self.rule = None
+            self.released.set()
+
+    def stop(self):
+        self.released.set()
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def fetch(self, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server.port, timeout=60)
+        connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            connection.putheader(name, value)
+        connection.endheaders(body or None)
+        answer = connection.getresponse()
+        with contextlib.closing(connection):
+            return answer.status, answer.getheaders(), answer.read()
+
+    def handle_any(self):
+        server = self.server
+        server.seen.append((self.command, self.path))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        action = server.rule and server.rule(self.command, self.path, len(server.seen))
+        if action in ("drop", "stall"):
+            if action == "stall":
+                server.released.wait(60)
+            self.close_connection = True
+            return
+        if isinstance(action, int):
+            text = b"" if self.command == "HEAD" else b"<Error><Code>Made</Code><Message>by a test</Message></Error>"
+            self.send_response(action)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+            return
+        status, headers, data = self.fetch(body)
+        if action == "lost":
+            self.close_connection = True
+            return
+        if action == "flip":
+            data = data[:-1] + bytes([data[-1] ^ 1])
+        self.send_response_only(status)
+        for name, value in headers:
+            if name.lower() not in ("transfer-encoding", "connection", "content-length"):
+                self.send_header(name, value)
+        length = dict((name.lower(), value) for name, value in headers).get("content-length", str(len(data)))
+        self.send_header("Content-Length", length if self.command == "HEAD" else str(len(data)))
+        self.end_headers()
+        if action == "half":
+            self.wfile.write(data[:len(data) // 2])
+            self.close_connection = True
+            return
+        self.wfile.write(data)
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any
+
+
+def settings(url, prefix="", **more):
+    """The environment that tells carrel-blob where the bucket is."""
+    return {"CARREL_BLOB_URL": f"s3://{BUCKET}{prefix}", "CARREL_BLOB_ENDPOINT": url, "CARREL_BLOB_PATH_STYLE": "1",
+            "CARREL_BLOB_STALL_MS": "1000", "AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET, **more}
+
+
+def start_blob(env, *words, data=None):
+    """carrel-blob as the launcher starts it: data at 3, the answer at 4. `data` is an open file; a Popen."""
+    code = "import os, sys; os.dup2(0, 3); os.dup2(1, 4); os.closerange(5, 64); os.execv(sys.argv[1], sys.argv[1:])"
+    identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if IS_ROOT else {}
+    # Leaks can't be looked for in a process that may not be traced.
+    kept = {name: f"{value}:detect_leaks=0" for name, value in os.environ.items() if name == "ASAN_OPTIONS"}
+    return subprocess.Popen(["/usr/bin/python3", "-c", code, pathlib.Path(CARREL).with_name("carrel-blob"), *words], env={**kept, **env},
+                            stdin=data or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **identity)
+
+
+def blob(env, *words, data=None):
+    """Its answer. No credential is ever in it."""
+    process = start_blob(env, *words, data=data)
+    out, err = process.communicate(timeout=120)
+    assert SECRET.encode() not in out + err
+    answer = json.loads(out)
+    assert (process.returncode == 0) == ("error" not in answer), (process.returncode, answer, err)
+    return answer
