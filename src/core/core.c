@@ -74,7 +74,8 @@ int core_open(
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
-	core->launcher.socket = core->writer = -1;
+	core->launcher.socket = core->writer = core->closer = -1;
+	core->closer_child = CHILD_NONE;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
@@ -86,7 +87,7 @@ int core_open(
 	if (home_open(options->home, &core->arena, &core->home, err) ||
 		open_directories(core, err) || open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
-		agents_open(core, err) ||
+		agents_open(core, err) || closer_open(core, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {
 		core_free(core);
 		return -1;
@@ -153,6 +154,7 @@ void core_free(struct core *core)
 		w->users = 0;
 		workspace_drop(w);
 	}
+	closer_done(core);
 	store_close(core->store);
 	launcher_done(&core->launcher);
 	env_store_done(&core->envs);
@@ -265,7 +267,7 @@ void workspace_drop(struct core_workspace *w)
 {
 	lifetime_disarm(w);
 	environment_release(w);
-	sandbox_close(&w->sandbox);
+	sandbox_close(w->core, &w->sandbox, true);
 	remove_from_tables(w);
 	w->is_gone = true;
 	if (!w->users)

@@ -136,9 +136,11 @@ struct core {
 	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
-	struct loop_timer *flush;     /* store_begin is due */
-	struct measure rotation;      /* of the log */
-	int writer;		      /* socket to the process that writes the database, or -1 */
+	struct loop_timer *flush; /* store_begin is due */
+	struct measure rotation;  /* of the log */
+	int writer;		  /* socket to the process that writes the database, or -1 */
+	int closer;		  /* and to the one of core/closer.c, or -1 */
+	struct child closer_child;
 	struct core_workspace *spare; /* of core/spare.c, or NULL */
 	struct loop_timer *spare_due, *spare_alone;
 	int agent_image; /* memfd of the file agent's program */
@@ -233,6 +235,13 @@ struct store_host core_store_host(struct core *core);
 /* A socket to that process, which is core's then. */
 int core_use_writer(struct core *core, int socket, struct error *err);
 
+/* ---- closer.c ---- */
+int closer_open(struct core *core, struct error *err);
+void closer_done(struct core *core);
+/* Closes *fd without waiting for an overlay to be unmounted. is_late: its files are about to be
+ * removed, and what is removed first need not be written to the disk. */
+void closer_close(struct core *core, int *fd, bool is_late);
+
 /* ---- log.c ---- */
 /* Puts the log aside when it is run/carrel.log and longer than LOG_FILE_BYTES_MAX. */
 void log_bound(struct core *core);
@@ -295,7 +304,8 @@ void core_end_sandbox(struct core_workspace *w, enum reason reason);
 /* For /metrics: it is up. */
 void sandbox_count_start(struct core_workspace *w);
 void sandbox_clear(struct core_sandbox *sandbox); /* none */
-void sandbox_close(struct core_sandbox *sandbox); /* what core holds of it; none then */
+/* What core holds of it; none then. is_late: as in closer_close. */
+void sandbox_close(struct core *core, struct core_sandbox *sandbox, bool is_late);
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds);
 /* The launcher has reported its end. */
 void sandbox_ended(struct core_workspace *w, int wait_status);

@@ -26,8 +26,11 @@ void sandbox_clear(struct core_sandbox *sandbox)
 	view_init(&sandbox->view);
 }
 
-void sandbox_close(struct core_sandbox *sandbox)
+void sandbox_close(struct core *core, struct core_sandbox *sandbox, bool is_late)
 {
+	int fd;
+	while ((fd = view_take_overlay(&sandbox->view)) >= 0)
+		closer_close(core, &fd, is_late);
 	view_done(&sandbox->view);
 	sandbox_clear(sandbox);
 }
@@ -276,6 +279,8 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 
 void sandbox_ended(struct core_workspace *w, int wait_status)
 {
+	struct core *core = w->core;
+	bool is_removed = w->removal || w->is_spare;
 	if (w->sandbox.state != SANDBOX_UP && w->sandbox.state != SANDBOX_ENDING)
 		return;
 	core_hold(w);
@@ -311,5 +316,5 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	core_check_stopped(w->core);
 	core_release(w);
 	/* Closing the last descriptor unmounts, which is slow: do it after the callbacks. */
-	sandbox_close(&left);
+	sandbox_close(core, &left, is_removed);
 }

@@ -15,7 +15,7 @@
 
 void view_init(struct sandbox_view *view)
 {
-	*view = (struct sandbox_view){ .init = -1 };
+	*view = (struct sandbox_view){ .init = -1, .environment = -1 };
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		view->fds[i] = -1;
 }
@@ -26,6 +26,14 @@ void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int f
 		view->fds[i] = fds[i];
 	view->limiter = limiter;
 	view->is_there = true;
+	view->environment = openat(
+		fds[LAUNCH_FD_ROOT], &PLAN_ENV[1], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int view_take_overlay(struct sandbox_view *view)
+{
+	return view->environment >= 0 ? take_fd(&view->environment)
+				      : take_fd(&view->fds[LAUNCH_FD_WORKSPACE]);
 }
 
 const char *view_limiter(const struct sandbox_view *view)
@@ -36,6 +44,7 @@ const char *view_limiter(const struct sandbox_view *view)
 void view_done(struct sandbox_view *view)
 {
 	fd_close(&view->init);
+	fd_close(&view->environment);
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fd_close(&view->fds[i]);
 	view_init(view);

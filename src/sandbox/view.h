@@ -17,12 +17,16 @@
 struct sandbox_view {
 	int init;		/* socket to carrel-init, non-blocking, or -1 */
 	int fds[LAUNCH_FD_MAX]; /* private to view.c; or -1 */
+	int environment;	/* O_PATH of its /env, or -1 */
 	bool is_there;
 	enum plan_limiter limiter; /* LIMITER_WATCHDOG: the user of this view enforces the limits */
 };
 void view_init(struct sandbox_view *view); /* of none */
 /* Takes over the descriptors of a STARTED or RUNNING. */
 void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int fds[LAUNCH_FD_MAX]);
+/* One of the descriptors that keep its overlays mounted, which is the caller's then; -1: none is
+ * left. The last one to close such a descriptor waits for the overlay to be unmounted. */
+int view_take_overlay(struct sandbox_view *view);
 /* Closes all of it; of none then. */
 void view_done(struct sandbox_view *view);
 /* What keeps the limits: "cgroup-v1" …; NULL: there is no sandbox. */
