@@ -1,5 +1,6 @@
 #include "api/call.h"
 #include "api/schema.h"
+#include "model/metrics.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -17,6 +18,8 @@ ANSWERS(created, { 201, JSON, &workspace_record,
 			 "it sent `Carrel-Cancel: disconnect`." });
 ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
+ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
+ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
@@ -78,6 +81,11 @@ const struct route routes[] = {
 	{ "POST", WORKSPACE "/resume", "resumeWorkspace",
 		"Start the sandbox of a workspace, as the next command would", api_workspace_resume,
 		.answers = workspace, .errors = { 409, 429, 507 } },
+
+	{ "GET", WORKSPACE "/metrics", "workspaceMetrics", "Show what a workspace uses",
+		api_workspace_metrics, .answers = usage },
+	{ "GET", "/v1/metrics", "listMetrics", "List what workspaces use", api_metrics_list,
+		QUERY(list_query_fields, struct list_query), .answers = usages },
 
 	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
 		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_spec_record, struct exec_spec),

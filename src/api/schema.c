@@ -2,6 +2,7 @@
 #include <string.h>
 #include "api/schema.h"
 #include "model/exec.h"
+#include "model/metrics.h"
 #include "model/workspace.h"
 
 /* ---- checks that rows can't say ---- */
@@ -202,6 +203,9 @@ const struct record events_query_fields = { "", NULL, RECORD_ROWS(events_query_r
 LIST(workspaces, workspace_record);
 const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(workspaces_rows),
 	FIELD_OUT };
+
+LIST(metrics, metrics_record);
+const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };
 
 LIST(execs, exec_fields);
 const struct record execs_schema = { "Execs", NULL, RECORD_ROWS(execs_rows), FIELD_OUT };

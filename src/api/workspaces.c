@@ -1,6 +1,7 @@
 /* /v1/workspaces */
 #include "api/call.h"
 #include "api/schema.h"
+#include "model/metrics.h"
 
 static void print(struct json *j, const struct core_workspace *w)
 {
@@ -117,7 +118,9 @@ static void print_item(void *ctx, struct core_workspace *w)
 	print(ctx, w);
 }
 
-int api_workspace_list(struct call *c, struct error *err)
+/* Answers with those that the query asks for, printed by fn. */
+static int list_with(struct call *c, void (*fn)(void *ctx, struct core_workspace *w), void *ctx,
+	struct error *err)
 {
 	const struct list_query *query = c->query;
 	pair_list labels = { 0 };
@@ -138,10 +141,51 @@ int api_workspace_list(struct call *c, struct error *err)
 				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
 					  : NULL });
 	}
-	if (core_list(c->request, c->api->core, &filter, print_item, call_print_list(c), next, err))
+	if (core_list(c->request, c->api->core, &filter, fn, ctx, next, err))
 		return -1;
 	call_send_list(c, next[0] ? next : NULL);
 	return 0;
+}
+
+int api_workspace_list(struct call *c, struct error *err)
+{
+	return list_with(c, print_item, call_print_list(c), err);
+}
+
+/* ---- what they use ---- */
+
+struct usage_list {
+	struct call *call;
+	struct json *j;
+};
+
+static void print_usage(void *ctx, struct core_workspace *w)
+{
+	struct usage_list *list = ctx;
+	struct workspace_metrics metrics;
+	struct error err;
+
+	if (!core_look(list->call->request, w, &metrics, &err))
+		record_print(list->j, NULL, &metrics_record, &metrics);
+}
+
+int api_workspace_metrics(struct call *c, struct error *err)
+{
+	struct workspace_metrics metrics;
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err) || core_look(c->request, w, &metrics, err))
+		return -1;
+	record_print(call_print(c), NULL, &metrics_record, &metrics);
+	call_send(c, 200, NULL);
+	return 0;
+}
+
+int api_metrics_list(struct call *c, struct error *err)
+{
+	struct usage_list list = { c, call_print_list(c) };
+
+	return list_with(c, print_usage, &list, err);
 }
 
 /* ---- one ---- */

@@ -83,6 +83,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_wait,
 	&cli_attach,
 	&cli_kill,
+	&cli_top,
 	&cli_events,
 	&cli_env,
 	&cli_home,

@@ -32,7 +32,8 @@ struct options {
 	bool context, no_archive, force;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
-	bool all, quiet, follow, no_stdin;
+	bool all, quiet, follow, no_stdin, once;
+	uint64_t interval_ms;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
@@ -79,6 +80,7 @@ extern const struct arg_spec cli_logs;
 extern const struct arg_spec cli_wait;
 extern const struct arg_spec cli_attach;
 extern const struct arg_spec cli_kill;
+extern const struct arg_spec cli_top;
 extern const struct arg_spec cli_events;
 extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_home;

@@ -10,6 +10,7 @@
 #include "core/agents.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/watch.h"
 
 /* ---- opening and closing ---- */
 
@@ -406,6 +407,26 @@ int core_events(const struct request *request, struct core *core, const struct c
 	if (access_check(core, request, VERB_EVENT_LISTEN, w, err))
 		return -1;
 	*journal = &core->journal;
+	return 0;
+}
+
+int core_look(const struct request *request, struct core_workspace *w,
+	struct workspace_metrics *metrics, struct error *err)
+{
+	const struct limits *limits = &w->model.limits;
+	if (access_check(w->core, request, VERB_WORKSPACE_MEASURE, w, err))
+		return -1;
+	struct workspace_now now = core_now(w);
+	*metrics = (struct workspace_metrics){ .name = w->model.name,
+		.state = now.state,
+		.is_warm = now.is_warm,
+		.memory_limit = limits->memory_bytes,
+		.pids_limit = limits->pids,
+		.disk_bytes = w->model.disk_usage_bytes,
+		.disk_limit = limits->disk_bytes,
+		.execs = w->sandbox.exec_count };
+	memcpy(metrics->id, w->model.id, sizeof metrics->id);
+	watch_measure(w, metrics);
 	return 0;
 }
 

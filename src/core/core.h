@@ -111,6 +111,10 @@ void core_release(struct core_workspace *w);
  * NULL) is called then. */
 core_verb void core_measure(const struct request *request, struct core_workspace *w,
 	core_workspace_fn *done, void *ctx);
+/* What it uses just now. Cheap: only its sandbox is looked at, the disk as last measured. */
+struct workspace_metrics;
+core_verb int core_look(const struct request *request, struct core_workspace *w,
+	struct workspace_metrics *metrics, struct error *err);
 /* Whether `bytes` more (0: an unknown number) may not fit by the last measurement, and commands
  * have run since. */
 bool core_must_measure(const struct core_workspace *w, uint64_t bytes);

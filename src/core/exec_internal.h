@@ -139,6 +139,7 @@ struct exec_registry {
 	unsigned measures;   /* trees that are walked */
 	unsigned disk_looks; /* timers of watch_disk.c that are set */
 	uint64_t tree_after_ms;
+	uint64_t looks_paid_us; /* of watch_measure: its looks are paid for until then */
 	unsigned cpus;
 	uint64_t ping_ms; /* an init that says nothing for so long has stalled */
 	char scratch[EXEC_READ_SIZE];

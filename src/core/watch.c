@@ -14,6 +14,11 @@
 #define OOM_LOOKS 500
 #define LAST_WORD_MS 100
 #define SOCKETS_MS 100
+/* Looks for those who want to see them: each sandbox so often at most, all together a tenth of one
+ * cpu, of which a second's worth may be used at once. */
+#define SHOWN_MS 200
+#define SHOWN_COST 10
+#define SHOWN_AHEAD_US 1000000
 
 struct watch_limits {
 	struct core_workspace *w;
@@ -25,6 +30,8 @@ struct watch_limits {
 	unsigned samples;
 	int oom_looks; /* since the last event */
 	struct watch_disk disk;
+	struct workspace_metrics shown; /* of watch_measure, */
+	uint64_t shown_ms;		/* when, monotonic; 0: never */
 };
 
 static struct watch_limits *limits_of(const struct core_workspace *w)
@@ -236,6 +243,51 @@ static void start_sampling(struct watch_limits *limits)
 void watch_receive_stats(struct core_workspace *w, uint64_t shm_bytes)
 {
 	limits_of(w)->usage.sysv_bytes = shm_bytes;
+}
+
+/* ---- shown ---- */
+
+static bool may_look(const struct watch_limits *limits, uint64_t now_ms)
+{
+	return (!limits->shown_ms || now_ms - limits->shown_ms >= SHOWN_MS) &&
+	       limits->registry->looks_paid_us < now_ms * 1000 + SHOWN_AHEAD_US;
+}
+
+static void look(struct watch_limits *limits, uint64_t now_ms)
+{
+	struct workspace_metrics *shown = &limits->shown;
+	struct exec_registry *registry = limits->registry;
+	uint64_t began_us = clock_process_cpu_us(), before_ms = shown->cpu_ms;
+	shown->cpu_ms = sandbox_cpu_ms(limits->w);
+	usage_look(&limits->usage, &shown->memory_bytes, &shown->pids);
+	shown->measured_ms = clock_now_ms();
+	shown->has_cpu_percent = limits->shown_ms != 0;
+	if (shown->has_cpu_percent && shown->cpu_ms > before_ms)
+		shown->cpu_percent = 100.0 * (double)(shown->cpu_ms - before_ms) /
+				     (double)(now_ms - limits->shown_ms);
+	else
+		shown->cpu_percent = 0;
+	limits->shown_ms = now_ms;
+	uint64_t cost_us = (clock_process_cpu_us() - began_us) * SHOWN_COST;
+	if (registry->looks_paid_us < now_ms * 1000)
+		registry->looks_paid_us = now_ms * 1000;
+	registry->looks_paid_us += cost_us;
+}
+
+void watch_measure(struct core_workspace *w, struct workspace_metrics *metrics)
+{
+	struct watch_limits *limits = limits_of(w);
+	uint64_t now_ms = clock_monotonic_ms();
+	if (!limits || w->sandbox.state != SANDBOX_UP || !need_usage(limits))
+		return;
+	if (may_look(limits, now_ms))
+		look(limits, now_ms);
+	metrics->measured_ms = limits->shown.measured_ms;
+	metrics->cpu_ms = limits->shown.cpu_ms;
+	metrics->cpu_percent = limits->shown.cpu_percent;
+	metrics->has_cpu_percent = limits->shown.has_cpu_percent;
+	metrics->memory_bytes = limits->shown.memory_bytes;
+	metrics->pids = limits->shown.pids;
 }
 
 /* ---- execs come and go ---- */

@@ -7,6 +7,7 @@
  * of them rarer. */
 #pragma once
 #include "core/internal.h"
+#include "model/metrics.h"
 
 struct watch_limits;
 int watch_open(struct core_workspace *w, struct error *err);
@@ -20,6 +21,9 @@ void watch_receive_stats(struct core_workspace *w, uint64_t shm_bytes);
 /* What the sandbox counts in an exec with a limit of cpu time, where that is more than its command
  * says. */
 void watch_add_usage(struct core_workspace *w, struct core_exec *e);
+/* Fills in what the sandbox uses: of a look at it now, or of the last one when the looks at all
+ * sandboxes would take too long. Nothing when there is no sandbox. */
+void watch_measure(struct core_workspace *w, struct workspace_metrics *metrics);
 enum watch_verdict { WATCH_NOTHING, WATCH_HIT, WATCH_LATER };
 /* Its command has ended. WATCH_HIT: *reason is the limit that it was over. WATCH_LATER: the tree is
  * being measured; exec_go_on_ending is called when that is done. */

@@ -130,6 +130,25 @@ static uint64_t memory_bound(struct usage *usage, uint64_t *least)
 	return walk_bytes(&walk) + elsewhere;
 }
 
+static void add_tasks(void *ctx, int proc, int pid)
+{
+	uint64_t *tasks = ctx, count;
+	char text[4096];
+	struct str rest = read_text(proc, pid, "status", text, sizeof text), line, key, value;
+	while (str_next(&rest, '\n', &line))
+		if (str_starts_with(line, "Threads:") && str_cut(line, ':', &key, &value) &&
+			str_to_u64(str_trim(value), &count))
+			*tasks += count;
+}
+
+void usage_look(struct usage *usage, uint64_t *memory_bytes, uint64_t *tasks)
+{
+	uint64_t least;
+	*tasks = 0;
+	*memory_bytes = memory_bound(usage, &least);
+	usage_each_process(usage->proc, add_tasks, tasks);
+}
+
 #define INODES_MAX 4096 /* told apart; what is past that counts each time it is seen */
 
 struct deleted_walk {

@@ -37,6 +37,9 @@ void usage_each_process(int proc, void (*fn)(void *ctx, int proc, int pid), void
 uint64_t usage_cpu_ms(struct usage *usage);
 /* The largest peak of resident memory among the processes that live now, in kB. */
 uint64_t usage_peak_kb(struct usage *usage);
+/* What there is now: memory (shared pages count once for each process that has them; memfds that
+ * aren't mapped don't count) and tasks, which are threads of all processes. */
+void usage_look(struct usage *usage, uint64_t *memory_bytes, uint64_t *tasks);
 /* Bytes and inodes still free in the tmpfs at `tree`; false when it can't be asked. */
 bool usage_tmpfs_is_full(int tree);
 
