@@ -83,6 +83,7 @@ struct core_workspace {
 	const char *removal_why;	/* "removed", "expired" */
 	bool has_no_row;		/* any more: it is being removed */
 	bool has_made_room;		/* its tree was removed before its row, which had none */
+	bool needs_room;		/* that is to be done when its sandbox is gone */
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
 	unsigned lost_starts;	     /* in a row: dead before they were of use */
@@ -255,6 +256,8 @@ int tree_remove(struct core *core, const char *id, struct error *err);
 /* The same for one that has no row: after a crash nothing tells whose it was. */
 int tree_discard(struct core *core, const char *id, struct error *err);
 void trees_clean_later(struct core *core);
+/* The file system is nearly full: what is removed must be free before it is said to be gone. */
+bool trees_room_is_low(const struct core *core);
 /* Calls fn(NULL, w, NULL) when the bytes of removed trees are free again: at once where the file
  * system has room to spare, else after the child that removes them. Holds w until then. */
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);

@@ -44,7 +44,8 @@ static void on_row_gone(void *ctx, const struct error *err)
 	struct core_workspace *w = ctx;
 	if (err && err->code == ERR_DISK_FULL && !w->has_made_room) {
 		w->has_made_room = true;
-		trees_when_clean(w, on_room);
+		w->needs_room = true;
+		removal_go_on(w);
 	} else if (err) { /* it stays `deleting`: another try, or the next start, ends it */
 		log_record(&w->core->log, LOG_LEVEL_ERROR,
 			"the row of a removed workspace can't be deleted", "workspace", w->model.id,
@@ -64,8 +65,13 @@ static void write_removal(struct core_workspace *w)
 	store_remove(w->core->store, &store_workspaces, w->model.id, &gone, on_row_gone, w);
 }
 
+/* The bytes of removed files are free when no overlay holds them. */
 void removal_go_on(struct core_workspace *w)
 {
+	if (w->needs_room && !has_sandbox(w)) {
+		w->needs_room = false;
+		trees_when_clean(w, on_room);
+	}
 	if (w->has_no_row && !has_sandbox(w) && !w->is_gone)
 		finish(w);
 }

@@ -29,7 +29,9 @@ void sandbox_clear(struct core_sandbox *sandbox)
 void sandbox_close(struct core *core, struct core_sandbox *sandbox, bool is_late)
 {
 	int fd;
-	while ((fd = view_take_overlay(&sandbox->view)) >= 0)
+	/* An overlay holds removed files until it is unmounted. */
+	while (!(is_late && trees_room_is_low(core)) &&
+		(fd = view_take_overlay(&sandbox->view)) >= 0)
 		closer_close(core, &fd, is_late);
 	view_done(&sandbox->view);
 	sandbox_clear(sandbox);

@@ -236,7 +236,7 @@ void trees_clean_later(struct core *core)
 		clean_after(core, CLEAN_AFTER_MS);
 }
 
-static bool is_room_low(const struct core *core)
+bool trees_room_is_low(const struct core *core)
 {
 	struct statvfs fs;
 	return !fstatvfs(core->workspaces, &fs) &&
@@ -246,7 +246,7 @@ static bool is_room_low(const struct core *core)
 void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
 {
 	struct core *core = w->core;
-	if (!is_room_low(core)) {
+	if (!trees_room_is_low(core)) {
 		trees_clean_later(core);
 		fn(NULL, w, NULL);
 		return;
