@@ -1,5 +1,5 @@
 /* seccomp-gen.c -- turns linux/seccomp_rules.h into programs of classic BPF, when carrel is built:
- * one for each set of options of a sandbox, two for roles of our own.
+ * one for each set of options of a sandbox, three for roles of our own.
  *
  * A program checks the architecture, then looks for the hot calls one by one, then for the others
  * in a balanced tree of `jge` over intervals of call numbers. Jumps are eight bits long, so the
@@ -51,7 +51,9 @@
 #define CREATES (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))
 
 /* As in linux/seccomp.h; the file that is written asserts it. */
-enum { PTRACE = 1, SETGID = 2, MEMFD = 4, OPTION_SETS = 8 };
+enum { PTRACE = 1, SETGID = 2, MEMFD = 4, OPTION_SETS = 8, WHITEOUTS = 8 /* of no sandbox */ };
+/* Whom a row is for: those below have it too. */
+enum { FOR_ALL, FOR_ROLES, FOR_TREES };
 
 struct call {
 	const char *name;
@@ -74,7 +76,7 @@ struct test {
 struct denial {
 	const char *name;
 	unsigned number;
-	bool for_roles;	  /* alone */
+	unsigned level;	  /* FOR_… */
 	unsigned without; /* not with this option; 0: always */
 	int error;
 	const char *why;
@@ -105,6 +107,8 @@ struct denial {
 #define ROLE_REFUSE(call, why)
 #define ROLE_DENY(...)
 #define FORK_REFUSE(call, why)
+#define TREE_ALLOW(call)
+#define TREE_DENY(...)
 
 #undef ALLOW
 #undef ALLOW_WITH
@@ -139,21 +143,25 @@ static const unsigned hot_calls[] = {
 #undef DENY
 #undef DENY_WITHOUT
 #undef ROLE_DENY
-#define DENIAL(call, for_roles, option, error, why, ...)                                           \
-	{ #call, __NR_##call, for_roles, option, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
-#define DENY(call, error, why, ...) DENIAL(call, false, 0, error, why, __VA_ARGS__)
+#undef TREE_DENY
+#define DENIAL(call, level, option, error, why, ...)                                               \
+	{ #call, __NR_##call, level, option, error, why, TESTS(__VA_ARGS__), { __VA_ARGS__ } },
+#define DENY(call, error, why, ...) DENIAL(call, FOR_ALL, 0, error, why, __VA_ARGS__)
 #define DENY_WITHOUT(option, call, error, why, ...)                                                \
-	DENIAL(call, false, option, error, why, __VA_ARGS__)
-#define ROLE_DENY(call, error, why, ...) DENIAL(call, true, 0, error, why, __VA_ARGS__)
+	DENIAL(call, FOR_ALL, option, error, why, __VA_ARGS__)
+#define ROLE_DENY(call, error, why, ...) DENIAL(call, FOR_ROLES, 0, error, why, __VA_ARGS__)
+#define TREE_DENY(call, error, why, ...) DENIAL(call, FOR_TREES, 0, error, why, __VA_ARGS__)
 static const struct denial denials[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #undef DENY
 #undef DENY_WITHOUT
 #undef ROLE_DENY
+#undef TREE_DENY
 #define DENY(...)
 #define DENY_WITHOUT(...)
 #define ROLE_DENY(...)
+#define TREE_DENY(...)
 
 #undef ROLE_ALLOW
 #undef ROLE_REFUSE
@@ -170,6 +178,14 @@ static const struct call role_changes[] = {
 #undef FORK_REFUSE
 #define FORK_REFUSE(call, why) { #call, 0, SECCOMP_RET_ERRNO | EPERM, 0, 0 },
 static const struct call fork_changes[] = {
+#include "../src/linux/seccomp_rules.h"
+};
+#undef FORK_REFUSE
+#define FORK_REFUSE(call, why)
+
+#undef TREE_ALLOW
+#define TREE_ALLOW(call) { #call, 0, SECCOMP_RET_ALLOW, 0, 0 },
+static const struct call tree_changes[] = {
 #include "../src/linux/seccomp_rules.h"
 };
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -349,7 +365,7 @@ static bool denial_equal(const struct denial *a, const struct denial *b)
 /* Whom a program is for. */
 struct variant {
 	unsigned options;
-	bool for_roles;
+	unsigned level; /* FOR_… */
 };
 
 static unsigned collect_denials(const struct variant *v, unsigned number, const struct denial **of)
@@ -357,8 +373,7 @@ static unsigned collect_denials(const struct variant *v, unsigned number, const 
 	unsigned count = 0;
 	for (unsigned i = 0; i < LENGTH(denials); i++) {
 		const struct denial *d = &denials[i];
-		if (d->number == number && (v->for_roles || !d->for_roles) &&
-			!(d->without & v->options))
+		if (d->number == number && d->level <= v->level && !(d->without & v->options))
 			of[count++] = d;
 	}
 	return count;
@@ -557,18 +572,22 @@ int main(int argc, char **argv)
 		"SECCOMP_WITH_MEMFD == %d, \"options\");\n",
 		PTRACE, SETGID, MEMFD);
 	for (unsigned options = 0; options < OPTION_SETS; options++) {
-		build(&program, (struct variant){ options, false });
+		build(&program, (struct variant){ options, FOR_ALL });
 		snprintf(name, sizeof(name), "filter_sandbox_%u", options);
 		print_program(out, name, &program);
 	}
 	for (unsigned i = 0; i < LENGTH(role_changes); i++)
 		change(role_changes[i].name, role_changes[i].action);
-	build(&program, (struct variant){ MEMFD, true });
+	build(&program, (struct variant){ MEMFD, FOR_ROLES });
 	print_program(out, "filter_role", &program);
 	for (unsigned i = 0; i < LENGTH(fork_changes); i++)
 		change(fork_changes[i].name, fork_changes[i].action);
-	build(&program, (struct variant){ MEMFD, true });
+	build(&program, (struct variant){ MEMFD, FOR_ROLES });
 	print_program(out, "filter_role_no_fork", &program);
+	for (unsigned i = 0; i < LENGTH(tree_changes); i++)
+		change(tree_changes[i].name, tree_changes[i].action);
+	build(&program, (struct variant){ MEMFD | SETGID | WHITEOUTS, FOR_TREES });
+	print_program(out, "filter_trees", &program);
 
 	fprintf(out, "#define SANDBOX_FILTERS(PROGRAM)");
 	for (unsigned options = 0; options < OPTION_SETS; options++)

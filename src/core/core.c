@@ -10,6 +10,7 @@
 #include "core/agents.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/tree_jobs.h"
 #include "core/watch.h"
 
 /* ---- opening and closing ---- */
@@ -148,6 +149,7 @@ void core_free(struct core *core)
 	lifetimes_stop(core);
 	if (core->flush)
 		loop_cancel(core->loop, core->flush);
+	tree_jobs_done(core);
 	execs_done(core);
 	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {

@@ -148,6 +148,11 @@ struct core {
 	uint64_t agents_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
+	struct tree_jobs { /* of core/tree_jobs.c */
+		struct tree_job_handle *first;
+		unsigned running;
+		struct loop_timer *turn;
+	} tree_jobs;
 	bool has_rubbish;
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
 	struct core_waiter *measurements;  /* queue; the first is being made */

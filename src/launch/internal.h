@@ -140,6 +140,13 @@ void builds_cancel_all(struct launcher *launcher);
 void build_ends(struct launcher *launcher, pid_t pid);
 bool build_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
+/* ---- work on whole trees (trees.c) ---- */
+struct tree_process;
+void tree_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
+void tree_cancel(struct launcher *launcher, uint64_t tag);
+void trees_cancel_all(struct launcher *launcher);
+bool tree_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
+
 /* ---- disk limits (quota.c) ---- */
 void quota_answer(struct launcher *launcher, const struct launch_message *head);
 
@@ -165,6 +172,7 @@ struct launcher {
 	struct pool pool;
 	struct sandboxes sandboxes;
 	struct builds builds;
+	struct tree_process *trees;
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
 	struct loop_timer *reap_all;

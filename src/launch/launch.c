@@ -92,6 +92,7 @@ void launcher_serve(
 		break;
 	case LAUNCH_CANCEL:
 		build_cancel(launcher, head->other);
+		tree_cancel(launcher, head->other);
 		break;
 	case LAUNCH_QUOTA:
 		quota_answer(launcher, head);
@@ -104,6 +105,9 @@ void launcher_serve(
 		break;
 	case LAUNCH_WRITER:
 		writer_replace(launcher, head->tag);
+		break;
+	case LAUNCH_TREE:
+		tree_start(launcher, packet, fds);
 		break;
 	default: /* launch_decode lets no other through */
 		break;
@@ -120,7 +124,8 @@ void launcher_check_end(struct launcher *launcher)
 		sandboxes_end_all(launcher);
 	if (launcher->builds.first)
 		builds_cancel_all(launcher);
-	if (sandboxes_are_gone(launcher) && !launcher->builds.first)
+	trees_cancel_all(launcher);
+	if (sandboxes_are_gone(launcher) && !launcher->builds.first && !launcher->trees)
 		loop_stop(launcher->loop);
 }
 
@@ -137,7 +142,8 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 	if (info.si_pid == launcher->pool.maker_pid)
 		pool_maker_died(&launcher->pool);
 	else if (!role_died(launcher, info.si_pid, status) &&
-		 !sandbox_died(launcher, info.si_pid, status))
+		 !sandbox_died(launcher, info.si_pid, status) &&
+		 !tree_died(launcher, info.si_pid, status))
 		build_died(launcher, info.si_pid, status);
 	return true;
 }

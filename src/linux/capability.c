@@ -54,6 +54,20 @@ int capability_drop_all(struct error *err)
 	return capability_drop_held(err);
 }
 
+int capability_keep(unsigned mask, struct error *err)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct words[2] = { { mask, mask, 0 }, { 0 } };
+	if (syscall(SYS_capset, &header, words) != 0)
+		return fail_errno(err, "reduce the capability sets");
+	if (read_sets(words) != 0)
+		return fail_errno(err, "read the capability sets");
+	if (words[0].effective != mask || words[0].permitted != mask || words[0].inheritable ||
+		words[1].effective | words[1].permitted | words[1].inheritable)
+		return fail(err, ERR_FAILED, "capability sets have more than was to be kept");
+	return 0;
+}
+
 int capability_drop_held(struct error *err)
 {
 	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };

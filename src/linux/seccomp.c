@@ -24,6 +24,12 @@ const struct sock_fprog *seccomp_role_program(bool may_fork)
 	return &role_filters[may_fork];
 }
 
+const struct sock_fprog *seccomp_trees_program(void)
+{
+	static const struct sock_fprog program = PROGRAM(filter_trees);
+	return &program;
+}
+
 static int load(const struct sock_fprog *program, struct error *err)
 {
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) != 0)
@@ -39,4 +45,9 @@ int seccomp_load(unsigned options, struct error *err)
 int seccomp_load_role(bool may_fork, struct error *err)
 {
 	return load(seccomp_role_program(may_fork), err);
+}
+
+int seccomp_load_trees(struct error *err)
+{
+	return load(seccomp_trees_program(), err);
 }

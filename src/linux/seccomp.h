@@ -27,3 +27,7 @@ const struct sock_fprog *seccomp_program(unsigned options);
  * processes nor sockets. */
 int seccomp_load_role(bool may_fork, struct error *err);
 const struct sock_fprog *seccomp_role_program(bool may_fork);
+/* The same for the role that copies trees of workspaces: as a role that may not fork, with setgid
+ * bits, fifos and whiteouts. */
+int seccomp_load_trees(struct error *err);
+const struct sock_fprog *seccomp_trees_program(void);

@@ -15,9 +15,10 @@
  *     UPPER_BITS(argument, mask)           any bit of mask is set in its upper half (pointers);
  *   DENY_WITHOUT(option, call, ...)        the same, but not in filters with the option;
  *   ROLE_ALLOW, ROLE_REFUSE, ROLE_DENY     the same for roles alone;
- *   FORK_REFUSE                            for roles that have neither children nor other sockets.
- * What isn't named here is ENOSYS: callers then use the older call (clone3, openat2, io_uring, the
- * new mount calls).
+ *   FORK_REFUSE                            for roles that have neither children nor other sockets;
+ *   TREE_ALLOW, TREE_DENY                  for the role that copies trees of workspaces
+ * (WHITEOUTS), which is one of those. What isn't named here is ENOSYS: callers then use the older
+ * call (clone3, openat2, io_uring, the new mount calls).
  *
  * 1. Tests see the low 32 bits of an argument (but UPPER_BITS), because every argument tested here
  *    is 32 bits wide in the kernel (or, as clone's flags and mmap's, has its meaning there). A high
@@ -203,7 +204,7 @@ DENY_WITHOUT(SETGID, fchmodat2, EPERM, "setgid", BITS(2, 02000))
 DENY_WITHOUT(SETGID, mkdirat, EPERM, "setgid", BITS(2, 02000))
 DENY_WITHOUT(SETGID, openat, EPERM, "setgid", BITS(2, CREATES), BITS(3, 02000))
 /* S_IFCHR and S_IFBLK share the bit 020000; regular files, pipes and sockets don't have it. */
-DENY(mknodat, EPERM, "devices, setuid", BITS(2, 020000 | 04000))
+DENY_WITHOUT(WHITEOUTS, mknodat, EPERM, "devices, setuid", BITS(2, 020000 | 04000))
 DENY_WITHOUT(SETGID, mknodat, EPERM, "setgid", BITS(2, 02000))
 DENY(renameat2, EPERM, "RENAME_WHITEOUT leaves a device 0:0 behind", BITS(4, 4))
 #ifdef __x86_64__
@@ -301,6 +302,10 @@ FORK_REFUSE(clone, "it has no children, and no threads")
 FORK_REFUSE(socket, "it has the sockets that it was started with")
 FORK_REFUSE(socketpair, "it has the sockets that it was started with")
 FORK_REFUSE(connect, "it has the sockets that it was started with")
+/* A copy of a tree has its whiteouts, which are devices 0:0, and its fifos. */
+TREE_ALLOW(mknodat)
+TREE_DENY(mknodat, EPERM, "setuid", BITS(2, 04000))
+TREE_DENY(mknodat, EPERM, "devices but whiteouts", BITS(2, 020000), NOT_IN(3, 0))
 #ifdef __x86_64__
 ROLE_REFUSE(mknod, "makes no device, no pipe with a name")
 FORK_REFUSE(fork, "it has no children")

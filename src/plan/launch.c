@@ -40,6 +40,7 @@ static const struct shape shapes[] = {
 	{ LAUNCH_STATS, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_HELD, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_WRITER, TO_LAUNCHER, 0, 0, 0 },
+	{ LAUNCH_TREE, TO_LAUNCHER, 1, LAUNCH_STRINGS_MAX, 3 },
 	{ LAUNCH_STARTED, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_RUNNING, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_ENDED, HAS_ID | HAS_VALUE | MAY_BE_UNASKED, 0, 0, 0 },
@@ -261,6 +262,25 @@ static int cut_trees(struct launch_packet *packet, int *fds, struct error *err)
 	return at == head->string_count ? 0 : corrupt(err, "strings of no tree");
 }
 
+bool launch_tree_name_is_valid(const char *name)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyz0123456789_ABCDEFGHIJKLMNOPQRSTUVWXYZ-.";
+	size_t len = strlen(name);
+	return len && len <= LAUNCH_TREE_NAME_MAX && strspn(name, allowed) == len &&
+	       name[0] != '.' && name[0] != '-';
+}
+
+/* The verb is looked up by the process that does it. */
+static int check_tree_job(const struct launch_packet *packet, struct error *err)
+{
+	for (uint32_t i = 0; i < packet->head.string_count; i++)
+		if ((i == 0 || packet->strings[i][0]) &&
+			!launch_tree_name_is_valid(packet->strings[i]))
+			return corrupt(err, "an invalid name for work on trees");
+	return 0;
+}
+
 int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	struct launch_packet *packet, struct error *err)
 {
@@ -282,6 +302,8 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	int fds = shape->fds >= 0 ? shape->fds : __builtin_popcount(head->present);
 	packet->tree_count = 0;
 	if (shape->fds == FDS_TREES && cut_trees(packet, &fds, err))
+		return -1;
+	if (head->type == LAUNCH_TREE && check_tree_job(packet, err))
 		return -1;
 	return fd_count == fds ? 0 : corrupt(err, "the wrong descriptors");
 }

@@ -36,7 +36,7 @@ enum launch_type {
 			* env build` that workspace_build_option_is_valid allows, packages as
 			* --pip=…; fds: requirements (/dev/null: none), stdout, stderr of `carrel
 			* env build -o json` -> BUILT, FAILED */
-	LAUNCH_CANCEL, /* `other` = tag of a BUILD -> nothing; the BUILT comes */
+	LAUNCH_CANCEL, /* `other` = tag of a BUILD or TREE -> nothing; the BUILT or DONE comes */
 	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
 			* them -> DONE, value = enum quota_mechanism; FAILED */
 	LAUNCH_STATS,  /* -> STATS_ARE */
@@ -44,6 +44,9 @@ enum launch_type {
 			* FAILED (not_found; conflict: it is being counted) */
 	LAUNCH_WRITER, /* start the process that writes the database; one that runs is killed
 			* first -> WRITER_STARTED, FAILED */
+	LAUNCH_TREE,   /* strings: a verb of build/tree_job.h, then names of workspaces and layers,
+			* "" between lists of them; fds: input, answer (JSON), output -> DONE,
+			* value = exit code; FAILED (limit: too many at once). CANCEL ends it */
 	/* launcher to core */
 	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	       /* the same, for LIST */
@@ -119,6 +122,9 @@ struct launch_packet {
 	struct launch_tree trees[LAUNCH_TREES_MAX];
 	size_t tree_count;
 };
+/* Of a TREE: a file name that needs no escaping, is no hidden file and no path. */
+#define LAUNCH_TREE_NAME_MAX 80
+bool launch_tree_name_is_valid(const char *name);
 /* Appends the packet. ERR_LIMIT: too many or too long strings. */
 int launch_encode(const struct launch_message *head, const char *const *strings, size_t count,
 	struct buf *out, struct error *err);

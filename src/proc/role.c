@@ -28,6 +28,8 @@
 #define FDS_MAX 1048576
 #define OVERFLOW_UID 65534 /* what every uid without a name looks like in a user namespace */
 #define ENV_MAX 64
+#define TREE_RIGHTS                                                                                \
+	(1u << CAPABILITY_DAC_OVERRIDE | 1u << CAPABILITY_DAC_READ_SEARCH | 1u << CAPABILITY_FOWNER)
 
 /* What the child sends before it is executed: an error, or that it will die with its parent. */
 struct role_report {
@@ -271,13 +273,16 @@ int role_lock(const struct role_lock *lock, struct error *err)
 {
 	if (geteuid() == 0 || getuid() == 0)
 		return fail(err, ERR_DENIED, "a role must not run as root");
+	bool has_rights = lock->owns_trees && !namespace_enter_own(err);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return fail_errno(err, "set no_new_privs");
-	if (capability_drop_held(err) || forbid_cores(err))
+	if (has_rights ? capability_keep(TREE_RIGHTS, err) : capability_drop_held(err))
+		return -1;
+	if (forbid_cores(err))
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return fail_errno(err, "make the role undumpable");
-	if (lock->path_count && !has_one_id() && close_files(lock, err))
+	if (lock->path_count && (lock->owns_trees || !has_one_id()) && close_files(lock, err))
 		return -1;
-	return seccomp_load_role(lock->may_fork, err);
+	return lock->owns_trees ? seccomp_load_trees(err) : seccomp_load_role(lock->may_fork, err);
 }

@@ -56,6 +56,11 @@ struct role_lock {
 	/* Children (archives, measuring), which inherit the lock, and sockets beside those that it
 	 * was started with. */
 	bool may_fork;
+	/* It works on whole trees of its own files: before all else it enters a user namespace
+	 * where it may read, change and remove every file of its uid and gid whatever the modes
+	 * say, and has no other capability. Where no user namespace can be had, the modes hold.
+	 * Landlock restricts also a plain user's. */
+	bool owns_trees;
 };
 /* In the role itself, after it has opened what it needs. Nothing can be executed afterwards.
  * ERR_DENIED: it runs as root. */

@@ -82,6 +82,14 @@ bool attributes_equal(const attribute_list *a, const attribute_list *b)
 	return true;
 }
 
+int mode_set(int fd, mode_t mode)
+{
+	if (!fchmod(fd, mode & 07777))
+		return 0;
+	/* A filter refuses setuid and setgid. */
+	return errno == EPERM ? fchmod(fd, mode & 01777) : -1;
+}
+
 int directory_dress(int from, int to, bool with_opaque, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
@@ -90,7 +98,7 @@ int directory_dress(int from, int to, bool with_opaque, struct error *err)
 	if (attributes_read(from, with_opaque, &arena, &list, err) ||
 		attributes_write(to, &list, err))
 		return -1;
-	if (fstat(from, &st) || fchmod(to, st.st_mode & 07777) ||
+	if (fstat(from, &st) || mode_set(to, st.st_mode) ||
 		futimens(to, (struct timespec[]){ st.st_atim, st.st_mtim }))
 		return fail_errno(err, "set mode and times of a directory");
 	return 0;

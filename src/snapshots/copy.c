@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
@@ -114,7 +113,7 @@ static int copy_file(struct copying *copying, int from, const char *name, int to
 		return fail_at(copying, "copy", err);
 	if (attributes_read(in, true, &arena, &list, err) || attributes_write(out, &list, err))
 		return error_context(err, "'%s'", copying->path.data);
-	if (fchmod(out, st.st_mode & 07777) ||
+	if (mode_set(out, st.st_mode) ||
 		futimens(out, (struct timespec[]){ st.st_atim, st.st_mtim }))
 		return fail_at(copying, "set mode and times of", err);
 	copying->done->files++;
@@ -153,17 +152,20 @@ static int copy_entry(struct copying *copying, int from, const char *name, int t
 	case S_IFDIR:
 		return copy_directory(copying, from, name, to, to_name, err);
 	case S_IFSOCK:
-		copying->done->sockets++;
+		copying->done->left_out++;
 		return 0;
+	case S_IFIFO:
+		if (mkfifoat(to, to_name, st.st_mode & 0777))
+			return fail_at(copying, "create", err);
+		break;
 	case S_IFLNK:
 		if (copy_link(copying, from, name, to, to_name, err))
 			return -1;
 		break;
 	default:
-		if (!S_ISFIFO(st.st_mode) && !stack_is_whiteout(&st))
+		if (!stack_is_whiteout(&st))
 			return fail(err, ERR_DENIED, "'%s' is a device", copying->path.data);
-		if (mknodat(to, to_name, st.st_mode & (S_IFMT | 0777), makedev(0, 0)))
-			return fail_at(copying, "create", err);
+		return stack_make_whiteout(to, to_name) ? fail_at(copying, "create", err) : 0;
 	}
 	if (utimensat(to, to_name, times, AT_SYMLINK_NOFOLLOW) && errno != ENOENT)
 		return fail_at(copying, "set the times of", err);

@@ -16,6 +16,8 @@ int attributes_read(
 	int fd, bool with_opaque, struct arena *arena, attribute_list *list, struct error *err);
 int attributes_write(int fd, const attribute_list *list, struct error *err);
 bool attributes_equal(const attribute_list *a, const attribute_list *b);
+/* fchmod, without the setuid and setgid bits where the caller may not set these. */
+int mode_set(int fd, mode_t mode);
 /* Gives the directory `to` the mode, the times and the attributes of `from`; with_opaque: also its
  * opaque mark. */
 int directory_dress(int from, int to, bool with_opaque, struct error *err);

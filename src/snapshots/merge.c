@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "base/fault.h"
@@ -70,9 +69,9 @@ static int merge_entry(struct merging *merging, const struct stack_dir *range,
 	if (!entry.is_there) {
 		if (!entry.is_cut || stack_look(below, name, &under, err))
 			return entry.is_cut ? -1 : 0;
-		if (under.is_there && mknodat(to, name, S_IFCHR, makedev(0, 0)))
-			return fail_at(merging, "create", err);
-		return 0;
+		if (!under.is_there || !linkat(entry.dir, name, to, name, 0))
+			return 0;
+		return stack_make_whiteout(to, name) ? fail_at(merging, "create", err) : 0;
 	}
 	if (S_ISDIR(entry.st.st_mode))
 		return merge_child(merging, range, below, name, to, err);

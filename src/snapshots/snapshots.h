@@ -17,7 +17,7 @@
 /* ---- copy ---- */
 struct snapshot_copy {
 	uint64_t files, bytes; /* bytes of data that were copied or shared; holes are not counted */
-	uint64_t sockets;      /* left out: nothing listens in a copy */
+	uint64_t left_out;     /* sockets: nothing listens in a copy */
 };
 /* Copies all of the directory `from` into the empty directory `to`: files (shared with `from` where
  * the file system can), holes, hard links, links, fifos, whiteouts, modes, times and attributes. A

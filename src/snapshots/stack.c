@@ -18,6 +18,11 @@ bool stack_is_whiteout(const struct stat *st)
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
+int stack_make_whiteout(int dir, const char *name)
+{
+	return mknodat(dir, name, S_IFCHR, makedev(0, 0));
+}
+
 bool stack_is_opaque(int dir)
 {
 	char value[2];

@@ -37,6 +37,8 @@ struct stack_entry {
 };
 
 bool stack_is_whiteout(const struct stat *st);
+/* Makes a whiteout `name`, which must not exist, in dir. -1 with errno. */
+int stack_make_whiteout(int dir, const char *name);
 /* `dir` has an opaque mark. */
 bool stack_is_opaque(int dir);
 /* The directories `fds` (-1: a layer that hasn't this tree) as one; duplicates them. stack_done

@@ -57,7 +57,8 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 		{ LAUNCH_ENDED, false, 0, 0 }, { LAUNCH_BUILT, false, 0, 0 },
 		{ LAUNCH_DONE, false, 0, 0 }, { LAUNCH_FAILED, false, 2, 0 },
 		{ LAUNCH_STATS_ARE, false, 0, 0 }, { LAUNCH_HELD_ARE, false, 0, 0 },
-		{ LAUNCH_WRITER, true, 0, 0 }, { LAUNCH_WRITER_STARTED, false, 0, 0 } };
+		{ LAUNCH_TREE, true, 2, 3 }, { LAUNCH_WRITER, true, 0, 0 },
+		{ LAUNCH_WRITER_STARTED, false, 0, 0 } };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct launch_message head = message(types[i].type);
 		bool to = types[i].to_launcher;

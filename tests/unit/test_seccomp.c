@@ -487,6 +487,34 @@ static void test_roles_have_the_same_but_for_what_is_written_down(void **state)
 	assert_int_equal(judge_role(true, &x32), RET_ERRNO(ENOSYS));
 }
 
+static void test_the_role_for_trees_makes_fifos_and_whiteouts_and_no_other_device(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 2, 10, 16, 0644, 0x7e020000, 0x100000001 };
+	const struct {
+		uint64_t mode, device;
+		uint32_t action;
+	} nodes[] = { { S_IFIFO | 0600, 0, SECCOMP_RET_ALLOW }, { S_IFCHR, 0, SECCOMP_RET_ALLOW },
+		{ S_IFCHR, 0x103, RET_ERRNO(EPERM) }, { S_IFBLK, 0x800, RET_ERRNO(EPERM) },
+		{ S_IFREG | 04755, 0, RET_ERRNO(EPERM) } };
+	bool constant;
+	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+		struct seccomp_data data = { SYS_mknodat, ARCHITECTURE, 0,
+			{ 0, 0, nodes[i].mode, nodes[i].device } };
+		assert_int_equal(
+			interpret(seccomp_trees_program(), &data, &constant), nodes[i].action);
+	}
+	/* Else it is a role that may not fork, but for setgid bits. */
+	for (unsigned number = 0; number <= 600; number++)
+		for (size_t i = 0; i < 8 * 8; i++) {
+			struct seccomp_data data = { number, ARCHITECTURE, 0,
+				{ values[i / 8], values[i % 8], values[i % 8], values[i / 8] } };
+			if (number != SYS_mknodat)
+				assert_int_equal(
+					interpret(seccomp_trees_program(), &data, &constant),
+					judge_role(false, &data));
+		}
+}
+
 static void test_hot_calls_are_decided_without_arguments(void **state)
 {
 	/* The kernel then caches them and never runs the filters. */
@@ -506,12 +534,15 @@ static void test_hot_calls_are_decided_without_arguments(void **state)
 /* Those of sandboxes, then those of roles. */
 static const struct sock_fprog *program_at(unsigned p)
 {
-	return p < OPTION_SETS ? seccomp_program(p) : seccomp_role_program(p - OPTION_SETS);
+	if (p < OPTION_SETS)
+		return seccomp_program(p);
+	return p < OPTION_SETS + 2 ? seccomp_role_program(p - OPTION_SETS)
+				   : seccomp_trees_program();
 }
 
 static void test_every_instruction_can_be_reached(void **state)
 {
-	for (unsigned p = 0; p < OPTION_SETS + 2; p++) {
+	for (unsigned p = 0; p < OPTION_SETS + 3; p++) {
 		const struct sock_fprog *program = program_at(p);
 		bool reached[512] = { [0] = true };
 		assert_true(program->len < 512);
@@ -617,6 +648,8 @@ int main(void)
 		cmocka_unit_test(test_foreign_architectures_are_killed),
 		cmocka_unit_test(test_arguments_are_judged_by_their_low_half),
 		cmocka_unit_test(test_roles_have_the_same_but_for_what_is_written_down),
+		cmocka_unit_test(
+			test_the_role_for_trees_makes_fifos_and_whiteouts_and_no_other_device),
 		cmocka_unit_test(test_hot_calls_are_decided_without_arguments),
 		cmocka_unit_test(test_an_i386_call_ends_the_process),
 #endif

@@ -1,0 +1,107 @@
+/* Work on whole trees for core: processes of carrel-build, each a role of its own
+ * (build/tree_job.h). */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/arena.h"
+#include "base/fd.h"
+#include "build/process.h"
+#include "build/tree_job.h"
+#include "launch/internal.h"
+#include "proc/role.h"
+
+#define TREE_JOBS_MAX 16
+
+struct tree_process {
+	pid_t pid;
+	uint64_t tag;
+	struct tree_process *next;
+};
+
+/* The process reads and writes through them with core's rights: a descriptor that only names a file
+ * (O_PATH) is of no use to it. */
+static int check_fds(const int fds[3], struct error *err)
+{
+	for (int i = 0; i < 3; i++) {
+		int flags = fcntl(fds[i], F_GETFL);
+		if (flags < 0 || flags & O_PATH ||
+			(flags & O_ACCMODE) == (i == 0 ? O_WRONLY : O_RDONLY))
+			return fail(err, ERR_DENIED, "invalid descriptors for work on trees");
+	}
+	return 0;
+}
+
+static int begin(struct launcher *launcher, const struct launch_packet *packet, const int fds[3],
+	pid_t *pid, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_close int pidfd = -1;
+	char program[PATH_MAX];
+	size_t count = 0;
+	for (const struct tree_process *at = launcher->trees; at; at = at->next)
+		count++;
+	if (count >= TREE_JOBS_MAX)
+		return fail(err, ERR_LIMIT, "%d jobs on trees run already", TREE_JOBS_MAX);
+	if (check_fds(fds, err) || build_find_program(program, err))
+		return -1;
+	struct role_start start = { .program = program,
+		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
+		.gid = launcher->home->gid,
+		.fds = { fds[0], fds[1], fds[2] },
+		.fd_count = 3,
+		.log = launcher->log.fd };
+	tree_describe(&arena, launcher->home, packet->strings, packet->head.string_count, &start);
+	return role_start(&start, pid, &pidfd, err);
+}
+
+void tree_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3])
+{
+	const struct launch_message *head = &packet->head;
+	struct error err;
+	pid_t pid = 0;
+	if (begin(launcher, packet, fds, &pid, &err)) {
+		launcher_log(launcher, LOG_LEVEL_WARN, "work on trees failed to start", NULL,
+			head->request_id, &err);
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	struct tree_process *process = xzalloc(sizeof *process);
+	*process = (struct tree_process){ pid, head->tag, launcher->trees };
+	launcher->trees = process;
+}
+
+void tree_cancel(struct launcher *launcher, uint64_t tag)
+{
+	for (const struct tree_process *at = launcher->trees; at; at = at->next)
+		if (at->tag == tag)
+			kill(at->pid, SIGKILL);
+}
+
+void trees_cancel_all(struct launcher *launcher)
+{
+	for (struct tree_process *at = launcher->trees; at; at = at->next) {
+		at->tag = 0;
+		kill(at->pid, SIGKILL);
+	}
+}
+
+bool tree_died(struct launcher *launcher, pid_t pid, int status)
+{
+	struct tree_process **at = &launcher->trees;
+	while (*at && (*at)->pid != pid)
+		at = &(*at)->next;
+	struct tree_process *process = *at;
+	if (!process)
+		return false;
+	*at = process->next;
+	struct launch_message head = { .type = LAUNCH_DONE,
+		.tag = process->tag,
+		.value = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status) };
+	if (process->tag)
+		link_send(launcher, &head, NULL, 0, NULL, 0);
+	free(process);
+	launcher_check_end(launcher);
+	return true;
+}
