@@ -1,6 +1,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "model/metrics.h"
+#include "model/health.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -20,6 +21,8 @@ ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
+ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
+ANSWERS(repaired, { 200, JSON, &repair_record, "What was done, and what was found then." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
@@ -81,6 +84,11 @@ const struct route routes[] = {
 	{ "POST", WORKSPACE "/resume", "resumeWorkspace",
 		"Start the sandbox of a workspace, as the next command would", api_workspace_resume,
 		.answers = workspace, .errors = { 409, 429, 507 } },
+	{ "GET", WORKSPACE "/health", "checkWorkspace", "Check a workspace", api_workspace_health,
+		QUERY(health_query_fields, struct health_query), .answers = workspace_health },
+	{ "POST", WORKSPACE "/repair", "repairWorkspace", "Repair what a check finds",
+		api_workspace_repair, QUERY(health_query_fields, struct health_query),
+		.answers = repaired, .errors = { 409, 507 } },
 
 	{ "GET", WORKSPACE "/metrics", "workspaceMetrics", "Show what a workspace uses",
 		api_workspace_metrics, .answers = usage },

@@ -125,6 +125,12 @@ static const struct field exec_query_rows[] = {
 };
 const struct record exec_query_fields = { "", NULL, RECORD_ROWS(exec_query_rows), FIELD_IN };
 
+static const struct field health_query_rows[] = {
+	{ "deep", FIELD_BOOLEAN, offsetof(struct health_query, deep),
+		"compare every file of the layers with its hash" },
+};
+const struct record health_query_fields = { "", NULL, RECORD_ROWS(health_query_rows), FIELD_IN };
+
 static const struct field_choice streams[] = { { "stdout", 1 }, { "stderr", 2 }, { 0 } };
 static const struct field output_query_rows[] = {
 	{ "offset", FIELD_INTEGER, offsetof(struct output_query, offset),

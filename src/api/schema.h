@@ -23,6 +23,9 @@ struct list_query {
 	uint64_t limit;
 	const char *cursor;
 };
+struct health_query {
+	bool deep;
+};
 struct workspace_query {
 	bool measure;
 };
@@ -50,9 +53,9 @@ struct events_query {
 	const char *workspace;
 };
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
-	exec_query_fields, output_query_fields, stdin_query_fields, file_get_query_fields,
-	file_put_query_fields, file_delete_query_fields, archive_get_query_fields,
-	archive_put_query_fields, events_query_fields;
+	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
+	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
+	archive_get_query_fields, archive_put_query_fields, events_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 

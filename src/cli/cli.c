@@ -77,6 +77,8 @@ static const struct arg_spec *const commands[] = {
 	&cli_rm,
 	&cli_suspend,
 	&cli_resume,
+	&cli_health,
+	&cli_repair,
 	&cli_cp,
 	&cli_ps,
 	&cli_logs,

@@ -32,7 +32,7 @@ struct options {
 	bool context, no_archive, force;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
-	bool all, quiet, follow, no_stdin, once;
+	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
@@ -74,6 +74,8 @@ extern const struct arg_spec cli_update;
 extern const struct arg_spec cli_rm;
 extern const struct arg_spec cli_suspend;
 extern const struct arg_spec cli_resume;
+extern const struct arg_spec cli_health;
+extern const struct arg_spec cli_repair;
 extern const struct arg_spec cli_cp;
 extern const struct arg_spec cli_ps;
 extern const struct arg_spec cli_logs;

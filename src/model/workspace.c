@@ -292,23 +292,29 @@ static pair_list shown_env(struct arena *arena, const pair_list *env)
 	return shown;
 }
 
+void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers)
+{
+	/* Every sandbox has all of them, or isn't started. */
+	const char *const names[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
+		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
+	for (size_t i = 0; i < COUNT(names); i++)
+		vec_push(arena, layers, names[i]);
+}
+
 void workspace_print(
 	struct json *j, const char *key, const struct workspace *w, const struct workspace_now *now)
 {
-	/* Every sandbox has all of them, or isn't started. */
-	const char *layers[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
-		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
 	auto_arena struct arena arena = { 0 };
 	struct workspace_shown shown = {
 		.model = *w,
 		.state = now->state,
 		.limits = { w->limits, now->limiter },
 		.isolation = "native",
-		.layers = { layers, COUNT(layers), COUNT(layers) },
 		.is_warm = now->is_warm,
 		.env = shown_env(&arena, &w->env),
 	};
 	shown.model.network.mode = "none";
+	workspace_list_active(now, &arena, &shown.layers);
 	record_print(j, key, &workspace_record, &shown);
 }
 

@@ -103,6 +103,8 @@ struct workspace_now {
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
 	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
 };
+/* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
+void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);
 /* The object of design.md, wherever one is shown. A limit that there isn't is null; the limiter is
  * limits.mechanism. layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
