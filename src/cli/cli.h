@@ -90,6 +90,15 @@ extern const struct arg_spec cli_serve;
 extern const struct arg_spec cli_doctor;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);
+extern const struct arg_spec cli_completion;
+/* All commands; and one of a group by its word ("build" of "env build"), or NULL. */
+extern const struct arg_spec cli_all;
+const struct arg_spec *cli_find(const struct arg_spec *group, const char *name);
+const char *cli_word(const struct arg_spec *spec);
+/* `carrel __complete WORD...`, for the scripts of `carrel completion`: prints what the last word
+ * could be, one a line, each with a tab and a description. ":files" or ":dirs" stands for the
+ * host's. Never fails, never starts a daemon. */
+int completion_answer(int argc, char **argv);
 /* carrel-build: the half of `carrel env` that runs things in build sandboxes. It takes the
  * arguments of `carrel env build` and `carrel env verify`, and is run by carrel. */
 int builder_main(int argc, char **argv);
