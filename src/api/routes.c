@@ -13,6 +13,10 @@ ANSWERS(healthy, { 200, JSON, &health_schema, "The daemon works." });
 ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
+ANSWERS(templates, { 200, JSON, &templates_schema, "Sorted by name." });
+ANSWERS(one_template, { 200, JSON, &template_record, "The template." });
+ANSWERS(added, { 200, JSON, &template_record, "It was only checked, or has replaced another." },
+	{ 201, JSON, &template_record, "It was added." });
 ANSWERS(created, { 201, JSON, &workspace_record,
 			 "The workspace was created. A client that disconnects before the response "
 			 "cancels the creation and leaves nothing; with an Idempotency-Key only if "
@@ -63,6 +67,16 @@ const struct route routes[] = {
 	{ "GET", "/v1/environments", "listEnvironments", "List the environments that are built",
 		api_environments, QUERY(page_query_fields, struct list_query),
 		.answers = environments },
+
+	{ "GET", "/v1/templates", "listTemplates", "List templates", api_template_list,
+		QUERY(page_query_fields, struct list_query), .answers = templates },
+	{ "POST", "/v1/templates", "addTemplate", "Add a template, or only check it",
+		api_template_add, ROUTE_LOCATION, BODY(template_fields, struct template_body),
+		.answers = added, .errors = { 429, 507 } },
+	{ "GET", "/v1/templates/{id}", "getTemplate", "Show a template", api_template_get,
+		.answers = one_template },
+	{ "DELETE", "/v1/templates/{id}", "removeTemplate", "Remove a template that was added",
+		api_template_delete, .answers = removed, .errors = { 409, 507 } },
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,

@@ -1,6 +1,7 @@
 /* schema.h -- the rows: what each body and query may hold, and what answers look like. */
 #pragma once
 #include "model/exec.h"
+#include "model/template.h"
 #include "model/workspace.h"
 
 /* ---- what comes in ---- */
@@ -14,7 +15,12 @@ struct resize_body {
 struct suspend_body {
 	bool force;
 };
-extern const struct record signal_fields, resize_fields, suspend_fields;
+struct template_body {
+	const char *yaml; /* or NULL: model */
+	struct template model;
+	bool check;
+};
+extern const struct record signal_fields, resize_fields, suspend_fields, template_fields;
 
 struct list_query {
 	text_list labels;
@@ -62,5 +68,5 @@ extern const struct record list_query_fields, page_query_fields, workspace_query
 /* ---- what goes out ---- */
 extern const struct record metrics_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,
-	environment_schema, environments_schema, problem_schema, health_schema, event_schema,
-	any_schema;
+	environment_schema, environments_schema, templates_schema, problem_schema, health_schema,
+	event_schema, any_schema;

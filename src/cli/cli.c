@@ -88,6 +88,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_top,
 	&cli_events,
 	&cli_env,
+	&cli_template,
 	&cli_home,
 	&cli_serve,
 	&cli_doctor,

@@ -17,7 +17,7 @@
 struct options {
 	const char *format, *host;
 	/* sandbox, directory and user of a command */
-	const char *environment, *net, *isolation, *dir, *cwd, *user;
+	const char *environment, *template, *net, *isolation, *dir, *cwd, *user;
 	text_list variables, binds;
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config;
@@ -85,6 +85,7 @@ extern const struct arg_spec cli_kill;
 extern const struct arg_spec cli_top;
 extern const struct arg_spec cli_events;
 extern const struct arg_spec cli_env;
+extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_home;
 extern const struct arg_spec cli_serve;
 extern const struct arg_spec cli_doctor;

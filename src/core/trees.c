@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "core/internal.h"
+#include "model/template.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
@@ -55,7 +56,27 @@ int tree_write_context(struct core_workspace *w, struct error *err)
 	return -1;
 }
 
-static int make_layout(int dir, const struct workspace *w, struct error *err)
+/* Of a template, into a tree that nothing runs in. */
+static int write_files(int upper, const pair_list *files, struct error *err)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const char *path = files->items[i].key, *name = path_basename(path);
+		char parent[1024];
+		auto_close int dir = -1;
+		str_format(parent, sizeof parent, "%.*s", (int)(name - path), path);
+		if (name > path) {
+			parent[name - path - 1] = '\0';
+			if (path_make_directories(upper, parent, 0755, &dir, err))
+				return -1;
+		}
+		if (write_file(dir >= 0 ? dir : upper, name, str_from(files->items[i].value), err))
+			return -1;
+	}
+	return 0;
+}
+
+static int make_layout(
+	int dir, const struct workspace *w, const pair_list *files, struct error *err)
 {
 	static const char *const context[] = { "scripts", "data", "repos", "output" };
 	auto_close int upper = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -66,21 +87,23 @@ static int make_layout(int dir, const struct workspace *w, struct error *err)
 			return fail_errno(err, "make '%s'", context[i]);
 	if (w->environment && symlinkat("/env", upper, ".venv"))
 		return fail_errno(err, "make '.venv'");
-	auto_close int mark = openat(
-		upper, ".workspace_configured", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (write_files(upper, files, err))
+		return -1;
+	auto_close int mark = openat(upper, TEMPLATE_MARKER, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (mark < 0)
-		return fail_errno(err, "make '.workspace_configured'");
+		return fail_errno(err, "make '" TEMPLATE_MARKER "'");
 	return 0;
 }
 
-static int make_directories(int dir, const struct workspace *w, struct error *err)
+static int make_directories(
+	int dir, const struct workspace *w, const pair_list *files, struct error *err)
 {
 	static const char *const names[] = { "upper", "work", "env", "env/upper", "env/work" };
 	size_t count = w->environment ? sizeof names / sizeof *names : 2;
 	for (size_t i = 0; i < count; i++)
 		if (mkdirat(dir, names[i], 0755))
 			return fail_errno(err, "make '%s'", names[i]);
-	return make_layout(dir, w, err);
+	return make_layout(dir, w, files, err);
 }
 
 int tree_make(struct core_workspace *w, bool is_there, struct error *err)
@@ -100,7 +123,7 @@ int tree_make(struct core_workspace *w, bool is_there, struct error *err)
 		openat(workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
-	if (make_directories(dir, &w->model, err) ||
+	if (make_directories(dir, &w->model, &w->files, err) ||
 		(w->model.is_context && tree_write_context(w, err)))
 		return error_context(err, "workspace '%s'", w->model.name);
 	/* Not synced: an empty tree that a power cut takes is made again (core/reconcile.c). */

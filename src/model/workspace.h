@@ -56,6 +56,8 @@ struct workspace {
 	text_list packages;		  /* and packages; NULL or empty: not asked for */
 	text_list build_options;	  /* how it is built: words of `carrel env build` that
 					   * workspace_build_option_is_valid allows */
+	const char *template;		  /* name, or NULL */
+	text_list warnings;		  /* of its template, when it was made */
 	struct workspace_network network;
 	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
 	bool ptrace;		    /* debuggers work in its sandboxes */
