@@ -73,6 +73,7 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 	env_paths paths = { 0 };
 	*mount = (struct environment_mount){ .layers = layers,
 		.plan = { .target = kind->target,
+			.again = kind->again,
 			.variables = kind->variables,
 			.base = home->path,
 			.layers = "layers",
@@ -88,9 +89,11 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 	if (kind->list_paths(home, meta, arena, &paths, err))
 		return -1;
 	for (size_t i = 0; i < paths.count; i++) {
-		const char *path = paths.items[i].path;
-		struct plan_bind bind = { .source = path, .target = path, .read_only = true };
-		if (environment_look_at_source(home, &bind, paths.items[i].what, arena, err))
+		const struct env_path *path = &paths.items[i];
+		struct plan_bind bind = { .source = path->path,
+			.target = path->target ? path->target : path->path,
+			.read_only = true };
+		if (environment_look_at_source(home, &bind, path->what, arena, err))
 			return -1;
 		vec_push(arena, &options->binds, bind);
 	}

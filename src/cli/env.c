@@ -1,5 +1,6 @@
 /* carrel env: the subcommands that build nothing. */
 #include "cli/env.h"
+#include "envs/kind.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -32,8 +33,18 @@ static void print_members(struct json *j, const struct env_store *store,
 	json_text(j, "last_used_at", meta->last_used_at);
 	json_u64(j, "use_count", meta->use_count);
 	json_u64(j, "size_bytes", meta->size_bytes);
+	json_text(j, "kind", env_kind_of(meta)->name);
 	json_text(j, "python_version", meta->python_version);
 	json_text(j, "python", meta->python);
+	if (meta->node_version) {
+		json_text(j, "node_version", meta->node_version);
+		json_text(j, "node", meta->node);
+		json_text(j, "runtime", meta->runtime);
+		json_object(j, "tools");
+		for (size_t i = 0; i < meta->tools.count; i++)
+			json_text(j, meta->tools.items[i].key, meta->tools.items[i].value);
+		json_end(j);
+	}
 	json_object(j, "installed_packages");
 	for (size_t i = 0; i < meta->packages.count; i++)
 		json_text(j, meta->packages.items[i].key, meta->packages.items[i].value);
@@ -69,8 +80,11 @@ static void add_line(struct columns *columns, const struct env_row *row, int64_t
 	quantity_format_size(size, meta->size_bytes);
 	columns_format_age(created, meta->created_at, now_ms);
 	columns_format_age(used, meta->use_count ? meta->last_used_at : NULL, now_ms);
+	const char *version = meta->node_version
+				      ? arena_printf(arena, "node %s", meta->node_version)
+				      : meta->python_version;
 	columns_add(columns,
-		(const char *[]){ meta->name, is_read ? meta->python_version : NULL,
+		(const char *[]){ meta->name, is_read ? version : NULL,
 			is_read ? arena_printf(arena, "%zu", meta->packages.count) : NULL,
 			is_read ? size : NULL, created, row->is_in_use ? "in use" : used,
 			is_read ? arena_printf(arena, "%" PRIu64, meta->use_count) : NULL });
@@ -78,7 +92,7 @@ static void add_line(struct columns *columns, const struct env_row *row, int64_t
 
 static int run_ls(struct command *command, struct error *err)
 {
-	static const char *const heads[] = { "NAME", "PYTHON", "PACKAGES", "SIZE", "CREATED",
+	static const char *const heads[] = { "NAME", "VERSION", "PACKAGES", "SIZE", "CREATED",
 		"LAST-USED", "USES" };
 	struct columns columns = {
 		.count = 7, .numbers = 1 << 2 | 1 << 3 | 1 << 6, .arena = &command->arena
@@ -178,12 +192,16 @@ static void print_text(const struct env_store *store, const struct env_row *row,
 		row->is_in_use ? ", in use" : "");
 	print_field(out, "problem", row->problem);
 	print_field(out, "requirements", meta->requirements_sha256);
-	buf_printf(out, "%-13s %s, %s\n", "python", meta->python_version, meta->python);
+	if (meta->node_version)
+		buf_printf(out, "%-13s %s, %s; packages by %s\n", "node", meta->node_version,
+			meta->node ? meta->node : "of the registry", meta->runtime);
+	else
+		buf_printf(out, "%-13s %s, %s\n", "python", meta->python_version, meta->python);
 	print_times(meta, out);
 	buf_printf(out, "%-13s %s in %zu layers, built in %.1fs\n", "size", size,
 		meta->layers.count, meta->build_seconds);
 	for (size_t i = 0; i < meta->indexes.count; i++)
-		print_field(out, "index", meta->indexes.items[i]);
+		print_field(out, meta->node_version ? "registry" : "index", meta->indexes.items[i]);
 	for (size_t i = 0; i < meta->editables.count; i++)
 		print_field(out, "editable", meta->editables.items[i]);
 	print_packages(meta, own, out);
@@ -426,9 +444,9 @@ static const struct arg_spec prune_spec = {
 
 const struct arg_spec cli_env = {
 	.command = "env",
-	.summary = "build, list, verify and remove Python environments",
+	.summary = "build, list, verify and remove environments",
 	.usage = "carrel env COMMAND [options]",
-	.about = "Python environments, composed of packages that they share.",
+	.about = "Environments of Python and Node, composed of layers that they share.",
 	.examples = "  carrel env build myagent -r requirements.txt\n"
 		    "  carrel run --env myagent --dir . -- python main.py\n",
 	.commands = (const struct arg_spec *const[]){ &env_build_spec, &ls_spec, &show_spec,

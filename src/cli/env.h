@@ -5,10 +5,15 @@
 
 /* Where packages are named; what chooses between versions of them. */
 extern const struct arg_option env_source_rows[4], env_choice_rows[7];
+/* The same for Node. */
+extern const struct arg_option env_node_rows[6];
 extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec;
 
-/* Whether any of these rows was given. */
+/* Whether any of these rows was given: for Python, for Node. */
 bool env_options_are_given(const struct options *options, struct arena *arena);
+bool env_node_options_are_given(const struct options *options);
+/* The options without those of the other kind, for commands that take both. */
+struct options env_options_of(const struct options *options, bool is_node);
 /* options->env as a request: checked, paths absolute; texts stay those of the options or live in
  * the arena. ERR_INVALID; ERR_NOT_FOUND: an --editable that isn't there. */
 int env_options_fill(const struct options *options, const char *package_id, struct arena *arena,

@@ -44,6 +44,21 @@ const struct arg_option env_choice_rows[] = {
 	{ 0, "allow-build", ARG_FLAG, AT(env.allow_build), NULL,
 		"build packages that have no wheel, in a sandbox without network" },
 };
+const struct arg_option env_node_rows[] = {
+	{ 0, "npm", ARG_LIST, AT(env.node.packages), "PKG",
+		"with this Node package, e.g. axios or 'typescript@5'; repeatable", NULL, 1 },
+	{ 0, "package-json", ARG_TEXT, AT(env.node.package_json), "PATH",
+		"with the packages of this package.json; a directory: also by the lock in it", NULL,
+		1 },
+	{ 0, "npm-lock", ARG_TEXT, AT(env.node.lock), "FILE",
+		"with the versions of this bun.lock or package-lock.json", NULL, 1 },
+	{ 0, "node", ARG_TEXT, AT(env.node.version), "V",
+		"this version of Node, e.g. 22 (default: the host's)", NULL, 1 },
+	{ 0, "node-runtime", ARG_CHOICE, AT(env.node.runtime), "bun|npm",
+		"what installs Node packages (default bun)", "bun|npm" },
+	{ 0, "allow-scripts", ARG_FLAG, AT(env.node.allow_scripts), NULL,
+		"run install scripts of Node packages, in the build's sandbox" },
+};
 static const struct arg_option build_rows[] = {
 	{ 0, "index", ARG_TEXT, AT(env.index.index), "URL",
 		"the package index (default: pip's and uv's own settings)", NULL, 1 },
@@ -75,6 +90,25 @@ bool env_options_are_given(const struct options *options, struct arena *arena)
 	text_list words = { 0 };
 	args_print_given(&asked, options, arena, &words);
 	return words.count > 0;
+}
+
+bool env_node_options_are_given(const struct options *options)
+{
+	return node_request_is_given(&options->env.node);
+}
+
+struct options env_options_of(const struct options *options, bool is_node)
+{
+	struct options one = *options;
+	const struct env_request *all = &options->env;
+	if (is_node)
+		one.env = (struct env_request){ .node = all->node,
+			.rebuild = all->rebuild,
+			.no_cache = all->no_cache,
+			.is_self_contained = all->is_self_contained };
+	else
+		one.env.node = (struct node_request){ 0 };
+	return one;
 }
 
 /* Which names there are is uv's to say. */
@@ -134,6 +168,14 @@ int env_options_fill(const struct options *options, const char *package_id, stru
 			"letters, digits and @._- (not . or - at the beginning), at most 100 "
 			"characters",
 			"invalid name of an environment '%s'", package_id);
+	char here[PATH_MAX];
+	const char **paths[] = { &made.node.package_json, &made.node.lock };
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		if (*paths[i] && !getcwd(here, sizeof here))
+			return fail_errno(err, "find the current directory");
+		if (*paths[i])
+			*paths[i] = path_normalize(arena, here, *paths[i]);
+	}
 	if (check_torch(given->torch_backend, err) ||
 		add_files(&given->requirement_files, arena, &made.requirement_files, err) ||
 		add_files(&given->constraint_files, arena, &made.constraint_files, err))
@@ -297,6 +339,11 @@ static int run_build(struct command *command, struct error *err)
 {
 	struct env_wanted wanted = { 0 };
 	struct env_ensured ensured;
+	if (env_node_options_are_given(&command->options) &&
+		env_options_are_given(&command->options, &command->arena))
+		return fail_hint(err, ERR_INVALID,
+			"build two: one with --pip or -r, one with --npm; carrel run takes both",
+			"an environment has packages of Python or of Node, not of both");
 	int composed = compose(
 		command, &command->options, command->operands.items[0], &wanted, &ensured, err);
 	if (composed > 0)
@@ -309,20 +356,24 @@ static int run_build(struct command *command, struct error *err)
 static const struct arg_option build_table[] = {
 	{ ARG_FROM(env_source_rows) },
 	{ ARG_FROM(env_choice_rows) },
+	{ ARG_FROM(env_node_rows) },
 	{ ARG_FROM(build_rows) },
+	{ 0, "registry", ARG_TEXT, AT(env.node.registry), "URL",
+		"the npm registry (default: npm's own settings)", NULL, 1 },
 	{ 0, "self-contained", ARG_FLAG, AT(env.is_self_contained), NULL,
 		"refuse ${NAME} and included files in requirement files" },
 };
 const struct arg_spec env_build_spec = {
 	.command = "env build",
 	.summary = "build an environment, or reuse it if it exists",
-	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [options]",
-	.about = "Builds the Python environment of these packages, or reuses it if it exists, "
-		 "and\nprints its name: NAME, '_' and the beginning of a hash of the requirements. "
-		 "Without\nrequirements the environment is empty.",
+	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [--npm PKG...] [options]",
+	.about = "Builds the environment of these packages, of Python or of Node, or reuses it if "
+		 "it\nexists, and prints its name: NAME, '_' and the beginning of a hash of the\n"
+		 "requirements. Without requirements it is an empty one of Python.",
 	ARG_TABLE(build_table),
 	.examples = "  carrel env build myagent -r requirements.txt\n"
 		    "  carrel env build tools --pip 'requests>=2.31' --pip rich --python 3.12\n"
+		    "  carrel env build web --npm axios --npm typescript@5 --node 22\n"
 		    "  carrel run --env myagent -- python -c 'import requests'\n",
 	.least = 1,
 	.most = 1,

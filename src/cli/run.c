@@ -11,6 +11,7 @@
 #include "build/environment.h"
 #include "cli/env.h"
 #include "build/progress.h"
+#include "envs/kind.h"
 #include "envs/shown.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
@@ -29,10 +30,10 @@ static const struct arg_help python_helps[] = {
 	{ 0 },
 };
 static const struct arg_option table[] = {
-	{ 0, "env", ARG_TEXT, AT(environment), "NAME",
-		"use this Python environment at /env: see `carrel env`" },
+	{ 0, "env", ARG_TEXT, AT(environment), "NAME", "use this environment: see `carrel env`" },
 	{ ARG_FROM(env_source_rows) },
 	{ ARG_FROM(env_choice_rows), .helps = python_helps },
+	{ ARG_FROM(env_node_rows) },
 	{ ARG_FROM(command_rows) },
 	{ 'v', "volume", ARG_LIST, AT(binds), "SRC:DST[:ro]",
 		"mount the host's file or directory SRC at DST, writable unless :ro" },
@@ -50,24 +51,28 @@ static const struct arg_option table[] = {
 		"json: capture the output and print one result", "text|json" },
 };
 
-struct run_state { /* what is held while the command runs */
-	struct host host;
+#define ENVIRONMENTS_MAX 2 /* one of Python, one of Node */
+struct run_environment {
 	struct env_meta meta;
-	int pin; /* of the environment, or -1 */
+	int pin;
 	struct environment_mount mount;
 };
+struct run_state { /* what is held while the command runs */
+	struct host host;
+	struct run_environment environments[ENVIRONMENTS_MAX];
+	size_t count; /* of them */
+};
 
-/* A built one by name, or one made of -r, --pip and --python, with the name run_…. > 0: building
+/* One made of -r, --pip and --python, or of --npm and --node, with the name run_…. > 0: building
  * failed, all has been said, and this is the exit code. */
-static int find_environment(struct command *command, const char **name, struct error *err)
+static int ensure_environment(
+	struct command *command, bool is_node, const char **name, struct error *err)
 {
-	const char *asked = command->options.environment;
+	struct options asked = env_options_of(&command->options, is_node);
 	struct env_ensured ensured;
-	if (asked)
-		return env_resolve(&command->store, asked, &command->arena, name, err);
 	/* Progress goes to a terminal only: elsewhere stderr belongs to the command. */
-	command->options.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR;
-	if (env_ensure(command, &command->options, "run", &ensured, err))
+	asked.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR;
+	if (env_ensure(command, &asked, "run", &ensured, err))
 		return -1;
 	if (ensured.exit_code)
 		buf_text(&command->out, ensured.said);
@@ -75,20 +80,50 @@ static int find_environment(struct command *command, const char **name, struct e
 	return ensured.exit_code;
 }
 
-static int add_environment(struct command *command, struct run_state *state,
+static int use_environment(struct command *command, const char *name, struct run_state *state,
 	struct plan_options *options, struct error *err)
 {
-	const char *name;
-	int failed = cli_open_store(command, err) ? -1 : find_environment(command, &name, err);
-	if (failed)
-		return failed;
-	if (env_use(&command->store, name, &command->arena, &state->meta, &state->pin, err)) {
+	struct run_environment *one = &state->environments[state->count++];
+	one->pin = -1;
+	if (env_use(&command->store, name, &command->arena, &one->meta, &one->pin, err)) {
 		if (err->code == ERR_CORRUPT && !err->hint[0])
 			error_hint(err, "carrel env verify --repair %s", name);
 		return -1;
 	}
-	return environment_mount(&command->store.layers, &state->meta, NULL, &command->arena,
-		options, &state->mount, err);
+	const struct env_meta *first = &state->environments[0].meta;
+	if (state->count > 1 && env_kind_of(first) == env_kind_of(&one->meta))
+		return fail(err, ERR_INVALID,
+			"environments '%s' and '%s' are both of %s: a sandbox has one of each kind",
+			first->name, one->meta.name, env_kind_of(first)->name);
+	return environment_mount(&command->store.layers, &one->meta, NULL, &command->arena, options,
+		&one->mount, err);
+}
+
+/* A built one by name, or what the options ask for, of each kind. */
+static int add_environments(struct command *command, struct run_state *state,
+	struct plan_options *options, struct error *err)
+{
+	const struct options *run = &command->options;
+	const bool is_given[] = { env_options_are_given(run, &command->arena),
+		env_node_options_are_given(run) };
+	const char *name;
+	if (!run->environment && !is_given[0] && !is_given[1])
+		return 0;
+	if (cli_open_store(command, err))
+		return -1;
+	if (run->environment &&
+		(env_resolve(&command->store, run->environment, &command->arena, &name, err) ||
+			use_environment(command, name, state, options, err)))
+		return -1;
+	for (int is_node = 0; is_node < 2; is_node++) {
+		int failed =
+			is_given[is_node] ? ensure_environment(command, is_node, &name, err) : 0;
+		if (!failed && is_given[is_node])
+			failed = use_environment(command, name, state, options, err);
+		if (failed)
+			return failed;
+	}
+	return 0;
 }
 
 static int add_binds(const struct options *run, struct arena *arena, struct plan_options *options,
@@ -234,11 +269,9 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	if (cli_check_environment(run, arena, err) ||
 		gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
-	if (run->environment || env_options_are_given(run, arena)) {
-		int code = add_environment(command, state, &options, err);
-		if (code)
-			return code;
-	}
+	int added = add_environments(command, state, &options, err);
+	if (added)
+		return added;
 	const char *guarded = run->writable_config ? NULL : dir.source, *home;
 	char real[PATH_MAX];
 	if (run_look_at_host(host, !run->plan, guarded, &home, arena, err))
@@ -261,7 +294,7 @@ static int run_command(struct command *command, struct run_state *state, struct 
 
 static int run(struct command *command, struct error *err)
 {
-	struct run_state state = { .pin = -1 };
+	struct run_state state = { 0 };
 	trace_step("main");
 	if (!command->argv[0])
 		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
@@ -269,8 +302,10 @@ static int run(struct command *command, struct error *err)
 	host_init(&state.host);
 	int code = run_command(command, &state, err);
 	host_done(&state.host);
-	environment_unmount(&state.mount);
-	fd_close(&state.pin);
+	for (size_t i = 0; i < state.count; i++) {
+		environment_unmount(&state.environments[i].mount);
+		fd_close(&state.environments[i].pin);
+	}
 	return code;
 }
 
@@ -287,6 +322,7 @@ const struct arg_spec cli_run = {
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
 		    "  carrel run --dir . --timeout 60s -- make test\n"
 		    "  carrel run --pip requests -- python -c 'import requests'\n"
+		    "  carrel run --npm axios -- node -e 'require(\"axios\")'\n"
 		    "  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
 		    "  carrel run -it -- bash\n",
 	.takes_command = true,

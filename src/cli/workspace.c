@@ -7,9 +7,7 @@
 #include "build/progress.h"
 #include "cli/columns.h"
 #include "cli/env.h"
-#include "cli/template.h"
 #include "format/quantity.h"
-#include "model/template.h"
 #include "model/workspace.h"
 
 #define BODY_MAX ((size_t)8 << 20)
@@ -27,12 +25,10 @@ static const struct arg_help choice_helps[] = {
 	{ 0 },
 };
 static const struct arg_option create_table[] = {
-	{ 0, "template", ARG_TEXT, AT(template), "NAME",
-		"make it of this template: see `carrel template`; options win over it", NULL, 1 },
-	{ 0, "env", ARG_TEXT, AT(environment), "NAME",
-		"use this Python environment at /env: see `carrel env`" },
+	{ 0, "env", ARG_TEXT, AT(environment), "NAME", "use this environment: see `carrel env`" },
 	{ ARG_FROM(env_source_rows), .helps = source_helps },
 	{ ARG_FROM(env_choice_rows), .helps = choice_helps },
+	{ ARG_FROM(env_node_rows) },
 	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
 		"set a variable for every command; without =VALUE, pass on the one set here" },
 	{ 'l', "label", ARG_LIST, AT(labels), "KEY=VALUE",
@@ -104,6 +100,39 @@ static int print_python(
 	return 0;
 }
 
+/* Read here as well: the files are the caller's. */
+static int print_node(
+	struct json *j, const struct options *options, struct arena *arena, struct error *err)
+{
+	struct options node = env_options_of(options, true);
+	struct env_request request;
+	struct str json, lock;
+	if (!env_node_options_are_given(options))
+		return 0;
+	if (env_options_fill(&node, "run", arena, &request, err) ||
+		node_request_read(&request, arena, &json, &lock, err))
+		return -1;
+	json_object(j, "node");
+	if (request.node.version)
+		json_text(j, "version", request.node.version);
+	if (json.len)
+		json_str(j, "package_json", json);
+	if (lock.len)
+		json_str(j, "lock", lock);
+	if (request.node.packages.count) {
+		json_array(j, "packages");
+		for (size_t i = 0; i < request.node.packages.count; i++)
+			json_text(j, NULL, request.node.packages.items[i]);
+		json_end(j);
+	}
+	if (request.node.runtime)
+		json_text(j, "runtime", request.node.runtime);
+	if (request.node.allow_scripts)
+		json_bool(j, "allow_scripts", true);
+	json_end(j);
+	return 0;
+}
+
 static int print_created(struct command *command, struct buf *out, struct error *err)
 {
 	const struct options *options = &command->options;
@@ -112,11 +141,9 @@ static int print_created(struct command *command, struct buf *out, struct error 
 	json_object(&j, NULL);
 	if (command->operands.count)
 		json_text(&j, "name", command->operands.items[0]);
-	if (options->template)
-		json_text(&j, "template", options->template);
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
-	if (print_python(&j, options, arena, err) ||
+	if (print_python(&j, options, arena, err) || print_node(&j, options, arena, err) ||
 		remote_print_env(&j, &options->variables, NULL, arena, err) ||
 		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err))
 		return -1;
@@ -155,16 +182,6 @@ static int cancel(struct remote *remote, const struct remote_answer *answer, str
 	return fail(err, ERR_CANCELED, "interrupted: workspace '%s' was removed again", name);
 }
 
-static int check_template(const char *name, struct error *err)
-{
-	if (!name || !template_check_name(name, err))
-		return 0;
-	if (strchr(name, '/') || strchr(name, '.'))
-		error_hint(err, "carrel template add %.64s adds a file under the name that it says",
-			name);
-	return error_context(err, "--template");
-}
-
 static int run_create(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
@@ -172,12 +189,13 @@ static int run_create(struct command *command, struct error *err)
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
 		cli_check_environment(&command->options, &command->arena, err) ||
-		check_template(command->options.template, err) ||
 		print_created(command, &body, err) || remote_open(&command->remote, err))
 		return -1;
 	/* What has to be built takes its time. */
 	progress_init(&progress,
-		env_options_are_given(&command->options, &command->arena) && !command->json
+		(env_options_are_given(&command->options, &command->arena) ||
+			env_node_options_are_given(&command->options)) &&
+				!command->json
 			? progress_kind_for(STDERR_FILENO)
 			: PROGRESS_NONE,
 		STDERR_FILENO);
@@ -193,10 +211,8 @@ static int run_create(struct command *command, struct error *err)
 	const char *name = json_member_text(answer.value, "name");
 	if (command->json)
 		remote_print_answer(&answer, &command->out);
-	else {
-		template_say_warnings(answer.value);
+	else
 		buf_printf(&command->out, "%s\n", name ? name : "");
-	}
 	return 0;
 }
 
@@ -207,9 +223,9 @@ const struct arg_spec cli_create = {
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
-	.later = "npm|dir|volume|v|allow-domain|settings|s|sources|plan|from",
+	.later = "template|dir|volume|v|allow-domain|settings|s|sources|plan|from",
 	.examples = "  carrel create demo --pip requests\n"
-		    "  carrel create tight --template strict\n"
+		    "  carrel create web --npm axios --node 22\n"
 		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
 		    "  carrel create --label team=search --label context_id=chat/42 --context\n",
 	.most = 1,
@@ -298,8 +314,8 @@ static const struct {
 	const char *label, *field;
 } lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },
 	{ "created", "created_at" }, { "last used", "last_used_at" }, { "expires", "expires_at" },
-	{ "idle timeout", "idle_timeout" }, { "template", "template" },
-	{ "environment", "environment" }, { "labels", "labels" }, { "variables", "env" },
+	{ "idle timeout", "idle_timeout" }, { "environment", "environment" },
+	{ "node", "node_environment" }, { "labels", "labels" }, { "variables", "env" },
 	{ "disk", "disk_usage" }, { "limits", "limits" } };
 
 static const struct field *find_field(const char *name)
@@ -317,6 +333,8 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 	char age[32];
 	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
 		const struct field *row = find_field(lines[i].field);
+		if (row->flags & FIELD_OPTIONAL && !json_member(w, row->name))
+			continue;
 		const char *text = columns_text(arena, row, w),
 			   *time = json_member_text(w, row->name);
 		columns_format_age(age, time, clock_now_ms());

@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include "envs/kind.h"
 #include "core/catalog.h"
 #include "core/internal.h"
 #include "envs/store.h"
@@ -41,7 +42,9 @@ static void print_environment(struct json *j, const struct env_row *row)
 	json_text(j, "last_used_at", meta->last_used_at);
 	json_u64(j, "use_count", meta->use_count);
 	json_u64(j, "size_bytes", meta->size_bytes);
+	json_text(j, "kind", env_kind_of(meta)->name);
 	json_text(j, "python_version", meta->python_version);
+	json_text(j, "node_version", meta->node_version);
 	json_object(j, "installed_packages");
 	for (size_t i = 0; i < meta->packages.count; i++)
 		json_text(j, meta->packages.items[i].key, meta->packages.items[i].value);

@@ -15,7 +15,8 @@ int core_check_ready(struct core *core, struct error *err);
 /* At most `limit` environments after `cursor` (a name, or NULL), sorted by name, as objects into
  * the open array:
  * {"name","package_id","state","created_at","last_used_at","use_count","size_bytes",
- * "python_version","installed_packages","in_use","problem"}. *next: NULL, or the cursor for more.
+ * "kind","python_version","node_version","installed_packages","in_use","problem"}. *next: NULL, or
+ * the cursor for more.
  */
 core_verb int core_print_environments(const struct request *request, struct core *core,
 	const char *cursor, size_t limit, struct arena *arena, struct json *j, const char **next,

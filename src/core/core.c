@@ -187,12 +187,16 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	*to = *from;
 	to->name = copy_text(arena, from->name);
 	to->environment = copy_text(arena, from->environment);
+	to->node_environment = copy_text(arena, from->node_environment);
+	to->node.version = copy_text(arena, from->node.version);
+	to->node.package_json = copy_text(arena, from->node.package_json);
+	to->node.lock = copy_text(arena, from->node.lock);
+	to->node.packages = workspace_copy_texts(arena, &from->node.packages);
+	to->node.options = workspace_copy_texts(arena, &from->node.options);
 	to->python = copy_text(arena, from->python);
 	to->requirements = copy_text(arena, from->requirements);
 	to->disk_mechanism = copy_text(arena, from->disk_mechanism);
 	to->error = copy_text(arena, from->error);
-	to->template = copy_text(arena, from->template);
-	to->warnings = workspace_copy_texts(arena, &from->warnings);
 	to->labels = workspace_copy_pairs(arena, &from->labels);
 	to->env = workspace_copy_pairs(arena, &from->env);
 	to->packages = workspace_copy_texts(arena, &from->packages);
@@ -271,7 +275,7 @@ static void free_workspace(struct core_workspace *w)
 void workspace_drop(struct core_workspace *w)
 {
 	lifetime_disarm(w);
-	environment_release(w);
+	environments_release(w);
 	sandbox_close(w->core, &w->sandbox, true);
 	remove_from_tables(w);
 	w->is_gone = true;

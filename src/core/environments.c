@@ -1,6 +1,6 @@
-/* environments.c -- the environment of a workspace: found or built, and kept from being evicted
- * while a workspace has it. Building is `carrel env build`, run by the launcher; what it prints is
- * read here. */
+/* environments.c -- the environments of a workspace, one of each kind at most: found or built, and
+ * kept from being evicted while a workspace has them. Building is `carrel env build`, run by the
+ * launcher; what it prints is read here. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,14 +10,16 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/health_internal.h"
 #include "core/internal.h"
+#include "envs/kind.h"
 #include "format/json_read.h"
 
 #define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */
 #define ANSWER_MAX ((size_t)4 << 20)
-/* Of a START, for the frozen layers of a workspace: below the environment, and below /workspace. */
-#define FROZEN_STRINGS (2 * WORKSPACE_LAYERS_MAX + 8)
+#define NODE_TEXT_MAX ((size_t)32 << 20)
+/* Of a START, for what is there besides the environment with the most layers: the frozen layers of
+ * a workspace, below each environment and below /workspace, and an environment of Node. */
+#define FROZEN_STRINGS (3 * WORKSPACE_LAYERS_MAX + 32)
 #define FROZEN_BYTES (FROZEN_STRINGS * (LAUNCH_FROZEN_LEN + 1))
 
 struct env_pin {
@@ -30,21 +32,38 @@ struct env_pin {
 
 struct preparation {
 	struct core_workspace *w;
+	size_t slot; /* the environment that is looked for */
 	environment_fn *done;
 	void *ctx;
 	int answer; /* memfd: stdout of the build */
 	char request_id[ID_LEN + 1];
 };
 
-static bool has_recipe(const struct workspace *model)
+/* The name of an environment, as the workspace has it. */
+static const char **name_of(struct workspace *model, size_t slot)
 {
+	return slot == 0 ? &model->environment : &model->node_environment;
+}
+
+static bool has_recipe(const struct workspace *model, size_t slot)
+{
+	const struct workspace_node *node = &model->node;
+	if (slot == 1)
+		return node->version || node->package_json || node->lock || node->packages.count ||
+		       node->options.count;
 	return model->python || model->requirements || model->packages.count ||
 	       model->build_options.count || model->is_context;
 }
 
+static bool is_asked(const struct workspace *model, size_t slot)
+{
+	return (slot == 0 ? model->environment : model->node_environment) ||
+	       has_recipe(model, slot);
+}
+
 bool environment_is_asked(const struct workspace *model)
 {
-	return model->environment || has_recipe(model);
+	return is_asked(model, 0) || is_asked(model, 1);
 }
 
 /* ---- pins: one a name, shared by all workspaces that have it ---- */
@@ -52,10 +71,11 @@ bool environment_is_asked(const struct workspace *model)
 /* What the launcher takes: it ends a core that says anything else. */
 static int check_meta(const struct env_meta *meta, struct error *err)
 {
-	size_t count = 5 + meta->editables.count + meta->layers.count;
-	size_t bytes = strlen(meta->name) + strlen(meta->python) + PATH_MAX +
-		       meta->layers.count * (LAYER_ID_LEN + 1);
-	bool is_plain = path_is_normal(meta->python) &&
+	const char *interpreter = meta->node_version ? meta->node : meta->python;
+	size_t count = 7 + meta->editables.count + meta->layers.count + 2 * meta->tools.count;
+	size_t bytes = strlen(meta->name) + 2 * PATH_MAX +
+		       (meta->layers.count + 2 * meta->tools.count) * (LAYER_ID_LEN + 1);
+	bool is_plain = (!interpreter || path_is_normal(interpreter)) &&
 			(!meta->python_prefix || path_is_normal(meta->python_prefix));
 	for (size_t i = 0; i < meta->editables.count; i++) {
 		is_plain &= path_is_normal(meta->editables.items[i]);
@@ -98,7 +118,30 @@ static void free_pin(struct env_pin *pin)
 	free(pin);
 }
 
-static int pin(struct core_workspace *w, const char *name, struct error *err)
+static void release(struct core_workspace *w, size_t slot)
+{
+	struct env_pin *pin = w->pins[slot];
+	w->pins[slot] = NULL;
+	if (!pin || --pin->users)
+		return;
+	map_remove(&w->core->pins, str_from(pin->name));
+	free_pin(pin);
+}
+
+/* Two of one kind would be mounted in one place, and share what is changed there. */
+static int check_kinds(
+	const struct core_workspace *w, size_t slot, const struct env_meta *meta, struct error *err)
+{
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (i != slot && environment_kind(w, i) == env_kind_of(meta))
+			return fail(err, ERR_INVALID,
+				"environments '%s' and '%s' are both of %s: a workspace has one of "
+				"each kind",
+				w->pins[i]->name, meta->name, env_kind_of(meta)->name);
+	return 0;
+}
+
+static int pin(struct core_workspace *w, size_t slot, const char *name, struct error *err)
 {
 	struct core *core = w->core;
 	struct env_pin *pin = map_get(&core->pins, str_from(name));
@@ -110,64 +153,89 @@ static int pin(struct core_workspace *w, const char *name, struct error *err)
 		arena_init(&pin->arena);
 	}
 	bool is_known = !is_new && env_is_current(&core->envs, name, pin->fd);
-	if (is_known ? env_check(&core->envs, &pin->meta, err) : renew(core, name, pin, err)) {
+	if ((is_known ? env_check(&core->envs, &pin->meta, err) : renew(core, name, pin, err)) ||
+		check_kinds(w, slot, &pin->meta, err)) {
 		if (is_new)
 			free_pin(pin);
 		return -1;
 	}
 	if (is_new)
 		map_add(&core->pins, str_from(pin->name), pin);
-	if (w->pin != pin) {
-		environment_release(w);
-		w->pin = pin;
+	if (w->pins[slot] != pin) {
+		release(w, slot);
+		w->pins[slot] = pin;
 		pin->users++;
 	}
 	return 0;
 }
 
-void environment_keep(struct core_workspace *w)
+void environments_keep(struct core_workspace *w)
 {
 	struct error ignored; /* the first command looks again, and says what is wrong */
-	const char *name = w->model.environment;
-	if (!name || w->pin)
-		return;
-	w->pin = map_get(&w->core->pins, str_from(name));
-	if (w->pin)
-		w->pin->users++;
-	else
-		pin(w, name, &ignored);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		const char *name = *name_of(&w->model, i);
+		if (!name || w->pins[i])
+			continue;
+		w->pins[i] = map_get(&w->core->pins, str_from(name));
+		if (w->pins[i])
+			w->pins[i]->users++;
+		else
+			pin(w, i, name, &ignored);
+	}
 }
 
-void environment_release(struct core_workspace *w)
+void environments_release(struct core_workspace *w)
 {
-	struct env_pin *pin = w->pin;
-	w->pin = NULL;
-	if (!pin || --pin->users)
-		return;
-	map_remove(&w->core->pins, str_from(pin->name));
-	free_pin(pin);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		release(w, i);
 }
 
-size_t environment_describe(const struct core_workspace *w, struct launch_message *head,
-	const char *strings[LAUNCH_STRINGS_MAX], int *fd)
+const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot)
 {
-	const struct env_meta *meta = w->pin ? &w->pin->meta : NULL;
+	return w->pins[slot] ? env_kind_of(&w->pins[slot]->meta) : NULL;
+}
+
+static size_t add_texts(const char **strings, const text_list *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		strings[i] = texts->items[i];
+	return texts->count;
+}
+
+static size_t describe(
+	const struct core_workspace *w, const struct env_meta *meta, const char **strings)
+{
+	const char *interpreter = meta->node_version ? meta->node : meta->python;
 	size_t count = 0;
-	if (!meta || !w->model.environment)
-		return 0;
 	strings[count++] = meta->name;
-	strings[count++] = meta->python;
+	strings[count++] = env_kind_of(meta)->name;
+	strings[count++] = interpreter ? interpreter : "";
 	strings[count++] = meta->python_prefix ? meta->python_prefix : "";
-	for (size_t i = 0; i < meta->editables.count; i++)
-		strings[count++] = meta->editables.items[i];
+	count += add_texts(strings + count, &meta->editables);
 	strings[count++] = "";
-	for (size_t i = 0; i < w->model.layers.count; i++)
-		strings[count++] = w->model.layers.items[i];
-	for (size_t i = 0; i < meta->layers.count; i++)
-		strings[count++] = meta->layers.items[i];
+	count += add_texts(strings + count, &w->model.layers);
+	count += add_texts(strings + count, &meta->layers);
 	strings[count++] = "";
-	head->value = 1;
-	*fd = w->pin->fd;
+	for (size_t i = 0; i < meta->tools.count; i++) {
+		strings[count++] = meta->tools.items[i].key;
+		strings[count++] = meta->tools.items[i].value;
+	}
+	strings[count++] = "";
+	return count;
+}
+
+size_t environments_describe(const struct core_workspace *w, struct launch_message *head,
+	const char *strings[LAUNCH_STRINGS_MAX], int fds[WORKSPACE_ENVIRONMENTS], int *fd_count)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		const struct env_pin *pin = w->pins[i];
+		if (!pin || !(i == 0 ? w->model.environment : w->model.node_environment))
+			continue;
+		count += describe(w, &pin->meta, strings + count);
+		head->value++;
+		fds[(*fd_count)++] = pin->fd;
+	}
 	return count;
 }
 
@@ -206,6 +274,15 @@ static int read_answer(struct preparation *p, int exit_code, const char **name, 
 	return hint ? error_hint(err, "%s", hint) : -1;
 }
 
+static void set_name(struct core_workspace *w, size_t slot, const char *name)
+{
+	const char **known = name_of(&w->model, slot);
+	if (!*known || strcmp(*known, name))
+		*known = arena_text(&w->arena, name);
+}
+
+static void prepare(struct preparation *p);
+
 static void on_built(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct preparation *p = ctx;
@@ -218,46 +295,97 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 	if (!is_built)
 		launcher_failure(packet, &err);
 	if (!is_built || read_answer(p, packet->head.value, &name, &arena, &err) ||
-		pin(w, name, &err)) {
+		pin(w, p->slot, name, &err)) {
 		finish(p, &err);
 		return;
 	}
-	if (!w->model.environment || strcmp(w->model.environment, name))
-		w->model.environment = arena_text(&w->arena, name);
-	finish(p, NULL);
+	set_name(w, p->slot, name);
+	fd_close(&p->answer);
+	p->slot++;
+	prepare(p);
 }
 
-/* The launcher passes on a file or packages: what was given as both is one file. Requirements alone
- * stay as they are, byte for byte: the hash of them is in the environment's name. */
-static int open_requirements(const struct workspace *model, int *out, struct error *err)
+/* A file of this text, to be read from its beginning. */
+static int open_text(const struct buf *text, int *out, struct error *err)
 {
-	auto_buf struct buf text = buf_empty(ANSWER_MAX);
-	if (!model->requirements) {
-		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
-	}
-	buf_text(&text, model->requirements);
-	if (model->packages.count && text.len && text.data[text.len - 1] != '\n')
-		buf_char(&text, '\n');
-	for (size_t i = 0; i < model->packages.count; i++)
-		buf_printf(&text, "%s\n", model->packages.items[i]);
 	auto_close int fd = memfd_create("requirements", MFD_CLOEXEC);
-	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len ||
+	if (fd < 0 || fd_write_full(fd, text->data, text->len) != (ssize_t)text->len ||
 		lseek(fd, 0, SEEK_SET))
 		return fail_errno(err, "store the requirements");
 	*out = take_fd(&fd);
 	return 0;
 }
 
+/* The launcher passes on a file or packages: what was given as both is one file. Requirements alone
+ * stay as they are, byte for byte: the hash of them is in the environment's name. */
+static void print_requirements(const struct workspace *model, struct buf *text)
+{
+	buf_text(text, model->requirements);
+	if (model->packages.count && text->len && text->data[text->len - 1] != '\n')
+		buf_char(text, '\n');
+	for (size_t i = 0; i < model->packages.count; i++)
+		buf_printf(text, "%s\n", model->packages.items[i]);
+}
+
+static void print_node(const struct workspace_node *node, struct buf *text)
+{
+	struct json j = json_to(text, false);
+	json_object(&j, NULL);
+	if (node->package_json)
+		json_text(&j, "package_json", node->package_json);
+	if (node->lock)
+		json_text(&j, "lock", node->lock);
+	json_end(&j);
+}
+
+static bool has_node_file(const struct workspace *model)
+{
+	return model->node.package_json || model->node.lock;
+}
+
+static int open_requirements(
+	const struct workspace *model, size_t slot, int *out, struct error *err)
+{
+	auto_buf struct buf text = buf_empty(NODE_TEXT_MAX);
+	if (slot == 1 ? !has_node_file(model) : !model->requirements) {
+		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
+	}
+	if (slot == 1)
+		print_node(&model->node, &text);
+	else
+		print_requirements(model, &text);
+	return open_text(&text, out, err);
+}
+
 static int open_streams(struct preparation *p, int *input, int *errors, struct error *err)
 {
-	if (open_requirements(&p->w->model, input, err))
+	if (open_requirements(&p->w->model, p->slot, input, err))
 		return -1;
 	p->answer = memfd_create("answer", MFD_CLOEXEC);
 	*errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	if (p->answer < 0 || *errors < 0)
 		return fail_errno(err, "create a file for the output of carrel-build");
 	return 0;
+}
+
+static void list_python(const struct workspace *model, struct arena *arena, text_list *words)
+{
+	*words = workspace_copy_texts(arena, &model->build_options);
+	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
+		vec_push(arena, words, arena_printf(arena, "--pip=%s", model->packages.items[i]));
+}
+
+static void list_node(const struct workspace *model, struct arena *arena, text_list *words)
+{
+	const struct workspace_node *node = &model->node;
+	*words = workspace_copy_texts(arena, &node->options);
+	if (node->version)
+		vec_push(arena, words, arena_printf(arena, "--node=%s", node->version));
+	if (has_node_file(model))
+		vec_push(arena, words, WORKSPACE_NODE_INPUT);
+	for (size_t i = 0; i < node->packages.count; i++)
+		vec_push(arena, words, arena_printf(arena, "--npm=%s", node->packages.items[i]));
 }
 
 static int build(struct preparation *p, struct error *err)
@@ -267,20 +395,19 @@ static int build(struct preparation *p, struct error *err)
 	const char *strings[LAUNCH_STRINGS_MAX];
 	size_t count = 0, bytes = 0;
 	auto_arena struct arena arena = { 0 };
-	text_list words;
+	text_list words = { 0 };
 	auto_close int input = -1;
 	auto_close int errors = -1;
 	strings[count++] = PACKAGE_ID;
-	strings[count++] = model->python ? model->python : "";
-	words = workspace_copy_texts(&arena, &model->build_options);
-	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
-		vec_push(
-			&arena, &words, arena_printf(&arena, "--pip=%s", model->packages.items[i]));
+	strings[count++] = model->python && p->slot == 0 ? model->python : "";
+	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);
 	for (size_t i = 0; i < words.count; i++) {
 		if (count == LAUNCH_STRINGS_MAX ||
 			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
-			return fail_hint(
-				err, ERR_LIMIT, "use 'requirements' instead", "too many packages");
+			return fail_hint(err, ERR_LIMIT,
+				p->slot == 1 ? "use 'package_json' instead"
+					     : "use 'requirements' instead",
+				"too many packages");
 		strings[count++] = words.items[i];
 	}
 	if (open_streams(p, &input, &errors, err))
@@ -292,24 +419,6 @@ static int build(struct preparation *p, struct error *err)
 	return 0;
 }
 
-uint64_t environment_verify(struct core_workspace *w, bool repairs, int answer, launcher_fn *done,
-	void *ctx, struct error *err)
-{
-	struct launch_message head = { .type = LAUNCH_VERIFY, .value = repairs };
-	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0) {
-		fail_errno(err, "open '/dev/null'");
-		return 0;
-	}
-	const int fds[] = { null, answer, null };
-	return launcher_ask(&w->core->launcher, &head, &w->model.environment, 1, fds, 3, done, ctx);
-}
-
-const struct env_meta *environment_meta(const struct core_workspace *w)
-{
-	return w->pin ? &w->pin->meta : NULL;
-}
-
 void environment_cancel(struct core_workspace *w)
 {
 	struct launch_message head = { .type = LAUNCH_CANCEL, .other = w->build_tag };
@@ -317,34 +426,51 @@ void environment_cancel(struct core_workspace *w)
 		launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
 }
 
+/* One that exists. 0: it has to be built. */
+static int find(struct preparation *p, struct error *err)
+{
+	struct core_workspace *w = p->w;
+	const char *known = *name_of(&w->model, p->slot), *name;
+	auto_arena struct arena arena = { 0 };
+	if (!known)
+		return 0;
+	if (!env_resolve(&w->core->envs, known, &arena, &name, err) &&
+		!pin(w, p->slot, name, err)) {
+		set_name(w, p->slot, name);
+		return 1;
+	}
+	bool is_lost = err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT;
+	return has_recipe(&w->model, p->slot) && is_lost ? 0 : -1;
+}
+
+/* From p->slot on. Builds end in on_built, which comes back. */
+static void prepare(struct preparation *p)
+{
+	struct error err;
+	for (; p->slot < WORKSPACE_ENVIRONMENTS; p->slot++) {
+		if (!is_asked(&p->w->model, p->slot))
+			continue;
+		int found = find(p, &err);
+		if (found == 0 && !build(p, &err))
+			return;
+		if (found <= 0) {
+			finish(p, &err);
+			return;
+		}
+	}
+	finish(p, NULL);
+}
+
 void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx)
 {
-	auto_arena struct arena arena = { 0 };
-	const char *name = NULL;
-	struct error err;
 	if (!environment_is_asked(&w->model)) {
 		done(ctx, NULL);
 		return;
-	}
-	if (w->model.environment) {
-		if (!env_resolve(&w->core->envs, w->model.environment, &arena, &name, &err) &&
-			!pin(w, name, &err)) {
-			if (strcmp(name, w->model.environment))
-				w->model.environment = arena_text(&w->arena, name);
-			done(ctx, NULL);
-			return;
-		}
-		if (!has_recipe(&w->model) ||
-			(err.code != ERR_NOT_FOUND && err.code != ERR_CORRUPT)) {
-			done(ctx, &err);
-			return;
-		}
 	}
 	struct preparation *p = xzalloc(sizeof *p);
 	*p = (struct preparation){ .w = w, .done = done, .ctx = ctx, .answer = -1 };
 	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
 	core_hold(w);
-	if (build(p, &err))
-		finish(p, &err);
+	prepare(p);
 }

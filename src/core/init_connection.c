@@ -36,8 +36,11 @@ void connection_make_env(struct core_workspace *w)
 	for (size_t i = 0; plan_own_env[i]; i++)
 		vec_push(&connection->arena, &connection->env, plan_own_env[i]);
 	plan_limit_env(&w->model.limits, w->model.ptrace, &connection->arena, &connection->env);
-	for (size_t i = 0; w->model.environment && env_python.variables[i]; i++)
-		vec_push(&connection->arena, &connection->env, env_python.variables[i]);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		const struct env_kind *kind = environment_kind(w, i);
+		for (size_t k = 0; kind && kind->variables[k]; k++)
+			plan_set_env(&connection->arena, &connection->env, kind->variables[k]);
+	}
 	set_variables(&connection->arena, &connection->env, &w->model.env);
 	end_texts(&connection->arena, &connection->env);
 }

@@ -94,11 +94,11 @@ struct core_workspace {
 		struct agent_call *queue;
 		bool is_waking;
 	} agents;
-	pair_list files;		      /* of its template, while it is made */
-	struct env_pin *pin;		      /* its environment's, of core/environments.c */
-	struct core_waiter *waiters;	      /* for the sandbox to come up */
-	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */
-	struct core_workspace *newer, *older; /* all of them, by creation */
+	struct env_pin
+		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
+	struct core_waiter *waiters;	       /* for the sandbox to come up */
+	struct core_waiter *refusals;	       /* while it is made: who wanted the same name */
+	struct core_workspace *newer, *older;  /* all of them, by creation */
 };
 
 /* Its disk limit is kept by core, not by a quota of the file system. */
@@ -284,20 +284,23 @@ void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx);
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);
-/* Finds or builds (through the launcher) the environment that the workspace requests, and pins it;
- * sets model.environment. May call back before it returns. */
+/* Finds or builds (through the launcher) the environments that the workspace requests, and pins
+ * them; sets model.environment and model.node_environment. May call back before it returns. */
 /* Ends the build of it that is under way; its preparation then fails. */
 void environment_cancel(struct core_workspace *w);
 void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx);
 bool environment_is_asked(const struct workspace *model);
-/* After a start of core: pins the environment that it had, if it exists and is whole. */
-void environment_keep(struct core_workspace *w);
-void environment_release(struct core_workspace *w); /* lets its pin go */
-/* What a START says of it: how many strings, head->value, and the descriptor to send along. 0: no
- * environment. The strings are the pin's. */
-size_t environment_describe(const struct core_workspace *w, struct launch_message *head,
-	const char *strings[LAUNCH_STRINGS_MAX], int *fd);
+/* After a start of core: pins the environments that it had, if they exist and are whole. */
+void environments_keep(struct core_workspace *w);
+void environments_release(struct core_workspace *w); /* lets its pins go */
+/* The kind of environment `slot` that is pinned, or NULL: none is. */
+struct env_kind;
+const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot);
+/* What a START says of them: how many strings, head->value, and the descriptors to send along. 0:
+ * no environment. The strings are the pins'. */
+size_t environments_describe(const struct core_workspace *w, struct launch_message *head,
+	const char *strings[LAUNCH_STRINGS_MAX], int fds[WORKSPACE_ENVIRONMENTS], int *fd_count);
 
 /* ---- states.c: one row per state says which ones it may follow; anything else is a bug, and core
  * aborts (the next one adopts what runs) ---- */

@@ -120,7 +120,7 @@ static void look_at_workspace(struct core_workspace *w)
 	}
 	if (is_there) {
 		files_sweep(w);
-		environment_keep(w);
+		environments_keep(w);
 	}
 	lifetime_arm(w);
 }

@@ -176,11 +176,12 @@ static size_t describe_layers(
 	size_t count = 0;
 	if (!layers->count)
 		return 0;
-	for (int i = 0; i < 4; i++) /* no name, interpreter, prefix, projects */
+	for (int i = 0; i < 5; i++) /* no name, kind, interpreter, prefix, projects */
 		strings[count++] = "";
 	for (size_t i = 0; i < layers->count; i++)
 		strings[count++] = layers->items[i];
-	strings[count++] = "";
+	for (int i = 0; i < 2; i++) /* no tools */
+		strings[count++] = "";
 	head->value++;
 	return count;
 }
@@ -197,14 +198,13 @@ static void ask(struct core_workspace *w)
 			.fds = limits->fds,
 			.millicpus = limits->millicpus } };
 	const char *strings[LAUNCH_STRINGS_MAX];
-	int fd = -1;
-	size_t count = environment_describe(w, &head, strings, &fd);
-	int fd_count = fd >= 0;
+	int fds[WORKSPACE_ENVIRONMENTS], fd_count = 0;
+	size_t count = environments_describe(w, &head, strings, fds, &fd_count);
 	count += describe_layers(w, &head, strings + count);
 	memcpy(head.id, w->model.id, sizeof head.id);
 	memcpy(head.request_id, w->start_request, sizeof head.request_id);
 	fault_point("core_sandbox_start");
-	launcher_ask(&w->core->launcher, &head, strings, count, &fd, fd_count, on_started, w);
+	launcher_ask(&w->core->launcher, &head, strings, count, fds, fd_count, on_started, w);
 }
 
 static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)

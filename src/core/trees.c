@@ -1,7 +1,8 @@
 /* trees.c -- workspaces/<id>: made, and taken away.
  *	upper/, work/		on top of the layers of /workspace; work/ is overlay's own
  *	cache/			what it sees as /.cache: in the disk limit, not part of its state
- *	env/{upper,work}	on top of its environment
+ *	env/{upper,work}	on top of its environment of Python
+ *	node/{upper,work}	on top of its environment of Node
  *	.in/			notes of archives on their way in (core/files_write.c)
  * and workspaces/.del-<id>: removed, but not yet gone (with an unused id when the tree was
  *incomplete); workspaces/.lost-<id>: no row in the database. */
@@ -18,7 +19,7 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "core/internal.h"
-#include "model/template.h"
+#include "envs/kind.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
@@ -56,54 +57,63 @@ int tree_write_context(struct core_workspace *w, struct error *err)
 	return -1;
 }
 
-/* Of a template, into a tree that nothing runs in. */
-static int write_files(int upper, const pair_list *files, struct error *err)
+static bool has_python(const struct core_workspace *w)
 {
-	for (size_t i = 0; i < files->count; i++) {
-		const char *path = files->items[i].key, *name = path_basename(path);
-		char parent[1024];
-		auto_close int dir = -1;
-		str_format(parent, sizeof parent, "%.*s", (int)(name - path), path);
-		if (name > path) {
-			parent[name - path - 1] = '\0';
-			if (path_make_directories(upper, parent, 0755, &dir, err))
-				return -1;
-		}
-		if (write_file(dir >= 0 ? dir : upper, name, str_from(files->items[i].value), err))
-			return -1;
-	}
-	return 0;
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (environment_kind(w, i) == &env_python)
+			return true;
+	return false;
 }
 
-static int make_layout(
-	int dir, const struct workspace *w, const pair_list *files, struct error *err)
+static int make_layout(int dir, const struct core_workspace *w, struct error *err)
 {
 	static const char *const context[] = { "scripts", "data", "repos", "output" };
 	auto_close int upper = openat(dir, "upper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (upper < 0)
 		return fail_errno(err, "open 'upper'");
-	for (size_t i = 0; w->is_context && i < sizeof context / sizeof *context; i++)
+	for (size_t i = 0; w->model.is_context && i < sizeof context / sizeof *context; i++)
 		if (mkdirat(upper, context[i], 0755))
 			return fail_errno(err, "make '%s'", context[i]);
-	if (w->environment && symlinkat("/env", upper, ".venv"))
+	if (has_python(w) && symlinkat("/env", upper, ".venv"))
 		return fail_errno(err, "make '.venv'");
-	if (write_files(upper, files, err))
-		return -1;
-	auto_close int mark = openat(upper, TEMPLATE_MARKER, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	auto_close int mark = openat(
+		upper, ".workspace_configured", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (mark < 0)
-		return fail_errno(err, "make '" TEMPLATE_MARKER "'");
+		return fail_errno(err, "make '.workspace_configured'");
 	return 0;
 }
 
-static int make_directories(
-	int dir, const struct workspace *w, const pair_list *files, struct error *err)
+/* What is changed in environment `slot`; one that a workspace got later has none yet. */
+static int make_upper(
+	const struct core_workspace *w, int dir, const struct env_kind *kind, struct error *err)
 {
-	static const char *const names[] = { "upper", "work", "env", "env/upper", "env/work" };
-	size_t count = w->environment ? sizeof names / sizeof *names : 2;
-	for (size_t i = 0; i < count; i++)
+	static const char *const names[] = { "", "/upper", "/work" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		char name[32];
+		str_format(name, sizeof name, "%s%s", kind->upper, names[i]);
+		if (mkdirat(dir, name, 0755) && errno != EEXIST)
+			return fail_errno(err, "make '%s' of workspace '%s'", name, w->model.name);
+	}
+	return 0;
+}
+
+static int make_uppers(const struct core_workspace *w, int dir, struct error *err)
+{
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		const struct env_kind *kind = environment_kind(w, i);
+		if (kind && make_upper(w, dir, kind, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int make_directories(int dir, const struct core_workspace *w, struct error *err)
+{
+	static const char *const names[] = { "upper", "work" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (mkdirat(dir, names[i], 0755))
 			return fail_errno(err, "make '%s'", names[i]);
-	return make_layout(dir, w, files, err);
+	return make_uppers(w, dir, err) ? -1 : make_layout(dir, w, err);
 }
 
 int tree_make(struct core_workspace *w, bool is_there, struct error *err)
@@ -123,8 +133,7 @@ int tree_make(struct core_workspace *w, bool is_there, struct error *err)
 		openat(workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
-	if (make_directories(dir, &w->model, &w->files, err) ||
-		(w->model.is_context && tree_write_context(w, err)))
+	if (make_directories(dir, w, err) || (w->model.is_context && tree_write_context(w, err)))
 		return error_context(err, "workspace '%s'", w->model.name);
 	/* Not synced: an empty tree that a power cut takes is made again (core/reconcile.c). */
 	fault_point("core_tree_made");
@@ -135,9 +144,16 @@ int tree_make_cache(struct core_workspace *w, struct error *err)
 {
 	char path[ID_LEN + 16];
 	str_format(path, sizeof path, "%s/cache", w->model.id);
-	if (!mkdirat(w->core->workspaces, path, 0700) || errno == EEXIST)
+	if (mkdirat(w->core->workspaces, path, 0700) && errno != EEXIST)
+		return fail_errno(err, "make the cache of workspace '%s'", w->model.name);
+	if (!environment_kind(w, 0) && !environment_kind(w, 1))
 		return 0;
-	return fail_errno(err, "make the cache of workspace '%s'", w->model.name);
+	/* It may have got an environment since its tree was made. */
+	auto_close int dir = openat(
+		w->core->workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
+	return make_uppers(w, dir, err);
 }
 
 bool tree_is_overlay(const struct core_workspace *w)
@@ -291,7 +307,7 @@ static int measure_part(const struct core_workspace *w, int dir, uint64_t *bytes
 
 int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err)
 {
-	static const char *const parts[] = { "upper", "env/upper", ".in", "cache" };
+	static const char *const parts[] = { "upper", "env/upper", "node/upper", ".in", "cache" };
 	uint64_t sum = 0, part;
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		char path[ID_LEN + 16];

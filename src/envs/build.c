@@ -12,7 +12,7 @@
 #define FILE_MAX ((size_t)64 << 20)
 #define LOCK_STEP_MS 250
 
-static const struct env_maker *const env_makers[] = { &env_python_maker };
+static const struct env_maker *const env_makers[] = { &env_python_maker, &env_node_maker };
 
 static const struct env_maker *maker_of(const struct env_kind *kind)
 {
@@ -244,11 +244,13 @@ static int verify_layers(const struct builder *builder, const struct env_meta *m
 	const struct env_store *store = builder->store;
 	const struct env_maker *maker = maker_of(env_kind_of(meta));
 
-	for (size_t i = 0; i < meta->layers.count; i++) {
-		const char *id = meta->layers.items[i];
+	size_t count = meta->layers.count + meta->tools.count;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *id = env_meta_layer(meta, i);
 		layer_damages damages = { 0 };
 
-		show(builder, "verifying", i, meta->layers.count);
+		show(builder, "verifying", i, count);
 		/* A signal that came before; later ones end the process while it only reads. */
 		if (is_interrupted(builder))
 			return fail(err, ERR_CANCELED, "env verify was interrupted");

@@ -15,9 +15,26 @@
 #include "format/requirements.h"
 #include "format/uv_error.h"
 
-struct env_kind; /* kind.h */
+struct env_kind;    /* kind.h */
+struct node_wanted; /* node/internal.h */
 
 /* ---- what was asked for ---- */
+struct node_request {		  /* all empty: an environment of Python is asked for */
+	text_list packages;	  /* --npm */
+	const char *package_json; /* --package-json: a file, or a directory that has one and maybe a
+				     lock beside it; or NULL */
+	const char *lock;	  /* --npm-lock: a bun.lock or package-lock.json, or NULL */
+	struct str json_text, lock_text; /* in place of these files */
+	const char *version;		 /* --node, or NULL */
+	const char *runtime;		 /* --node-runtime: "bun", "npm", or NULL */
+	const char *registry;		 /* --registry, or NULL */
+	bool allow_scripts;		 /* --allow-scripts */
+};
+bool node_request_is_given(const struct node_request *node);
+struct env_request;
+/* The texts of its package.json and its lock; empty: it has none. ERR_NOT_FOUND, ERR_INVALID. */
+int node_request_read(const struct env_request *request, struct arena *arena, struct str *json,
+	struct str *lock, struct error *err);
 struct env_request {
 	const char *package_id;
 	text_list requirement_files; /* -r: see inputs.h */
@@ -34,6 +51,7 @@ struct env_request {
 	bool is_pre;		/* --pre */
 	bool is_self_contained; /* files include no others and have no variables */
 	text_list editables;	/* --editable, absolute */
+	struct node_request node;
 };
 struct env_project { /* of --editable */
 	const char *path;
@@ -71,6 +89,7 @@ struct env_wanted {
 	const char *fingerprint; /* as in env_meta */
 	const char *lock_key;	 /* hash of text, interpreter tag, indexes, cut-off date; NULL while
 				  * that isn't known */
+	struct node_wanted *node; /* of an environment of Node: envs/node/internal.h */
 };
 struct build_problem { /* beside struct error, for events, JSON and the exit code */
 	enum build_failure failure;

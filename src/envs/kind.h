@@ -8,24 +8,29 @@
 
 /* ---- existing environments ---- */
 
-struct env_path { /* of the host, shown inside at the same path, read-only */
+struct env_path { /* of the host, shown inside, read-only */
 	const char *path, *what;
+	const char *target; /* NULL: at the same path */
 };
 typedef VEC(struct env_path) env_paths;
 
 struct env_kind {
 	const char *name;
-	const char *target;	      /* where its environments are mounted */
+	const char *target; /* where its environments are mounted */
+	const char *again;  /* and where else, in a workspace of our own; NULL: nowhere */
+	const char *upper;  /* the name in the directory of a workspace of what is changed in it */
 	const char *const *variables; /* "K=V" that they set, NULL-terminated */
 	const char *command;	      /* bin/<command> of an environment runs it in a sandbox */
-	const char *command_alias;    /* another name of that */
+	const char *command_alias;    /* another name of that, or NULL */
 	/* Checks that the host still has what it needs (such as its interpreter). ERR_NOT_FOUND. */
 	int (*check)(const struct env_meta *meta, struct error *err);
 	/* What it needs of the host besides /usr. ERR_DENIED: that may not be shown. */
 	int (*list_paths)(const struct home *home, const struct env_meta *meta, struct arena *arena,
 		env_paths *paths, struct error *err);
 };
-extern const struct env_kind env_python;
+extern const struct env_kind env_python, env_node;
+/* By its name; NULL: there is none of that name. */
+const struct env_kind *env_kind_find(const char *name);
 /* The kind of an existing environment. */
 const struct env_kind *env_kind_of(const struct env_meta *meta);
 
@@ -43,7 +48,7 @@ struct env_reader {
 		struct arena *arena, struct env_meta *meta, struct str *lock,
 		struct build_problem *problem, struct error *err);
 };
-extern const struct env_reader env_python_reader;
+extern const struct env_reader env_python_reader, env_node_reader;
 
 /* ---- one that is built, by carrel-build ---- */
 
@@ -76,4 +81,4 @@ struct env_maker {
 		struct arena *arena, struct env_request *request, struct env_wanted *wanted,
 		struct error *err);
 };
-extern const struct env_maker env_python_maker;
+extern const struct env_maker env_python_maker, env_node_maker;

@@ -8,7 +8,7 @@
 #include "envs/internal.h"
 #include "envs/store_internal.h"
 
-static const struct env_reader *const env_readers[] = { &env_python_reader };
+static const struct env_reader *const env_readers[] = { &env_python_reader, &env_node_reader };
 
 static const struct env_reader *reader_of(const struct env_kind *kind)
 {
@@ -88,7 +88,9 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
 	struct error *err)
 {
-	const struct env_reader *reader = env_readers[0];
+	const struct env_kind *kind =
+		node_request_is_given(&request->node) ? &env_node : &env_python;
+	const struct env_reader *reader = reader_of(kind);
 
 	*problem = BUILD_NO_PROBLEM;
 	int failed = reader->prepare(store, request, arena, wanted, problem, err);

@@ -348,7 +348,12 @@ int env_check(const struct env_store *store, const struct env_meta *meta, struct
 			meta->name, meta->layers.count, PLAN_LOWERS_MAX);
 		return error_hint(err, "carrel env verify --repair %s", meta->name);
 	}
-	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err)) {
+	text_list tools = { 0 };
+	auto_arena struct arena arena = { 0 };
+	for (size_t i = 0; i < meta->tools.count; i++)
+		vec_push(&arena, &tools, meta->tools.items[i].value);
+	if (layers_check(&store->layers, meta->layers.items, meta->layers.count, err) ||
+		layers_check(&store->layers, tools.items, tools.count, err)) {
 		if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
 			return -1;
 		err->code = ERR_CORRUPT;

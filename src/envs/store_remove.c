@@ -160,8 +160,8 @@ static int keep_layers_of(const struct env_store *store, const char *name, struc
 				name);
 		return 0;
 	}
-	for (size_t i = 0; i < meta.layers.count; i++) {
-		struct str id = str_from(meta.layers.items[i]);
+	for (size_t i = 0; i < meta.layers.count + meta.tools.count; i++) {
+		struct str id = str_from(env_meta_layer(&meta, i));
 		if (is_pinned || !map_get(live, id))
 			map_set(live, id, is_pinned ? LAYER_IN_USE : live);
 	}
@@ -371,11 +371,12 @@ static struct eviction_candidate candidate_of(
 	const struct env_row *row, const char *keep, const struct map *sizes, struct arena *arena)
 {
 	const struct env_meta *meta = &row->meta;
-	const char **layers = arena_array(arena, meta->layers.count + 1, sizeof *layers);
-	uint64_t *bytes = arena_array(arena, meta->layers.count + 1, sizeof *bytes);
-	for (size_t i = 0; i < meta->layers.count; i++) {
-		const uint64_t *size = map_get(sizes, str_from(meta->layers.items[i]));
-		layers[i] = meta->layers.items[i];
+	size_t count = meta->layers.count + meta->tools.count;
+	const char **layers = arena_array(arena, count + 1, sizeof *layers);
+	uint64_t *bytes = arena_array(arena, count + 1, sizeof *bytes);
+	for (size_t i = 0; i < count; i++) {
+		layers[i] = env_meta_layer(meta, i);
+		const uint64_t *size = map_get(sizes, str_from(layers[i]));
 		bytes[i] = size ? *size : 0;
 	}
 	return (struct eviction_candidate){
@@ -508,8 +509,8 @@ static int foresee_layers(const struct env_store *store, const struct map *sizes
 			(is_leftover(name) ? !envs_is_pinned(store, name) : name[0] == '.') ||
 			envs_read_meta(store, name, arena, &meta, &unimportant))
 			continue;
-		for (size_t k = 0; k < meta.layers.count; k++)
-			map_set(&live, str_from(meta.layers.items[k]), &live);
+		for (size_t k = 0; k < meta.layers.count + meta.tools.count; k++)
+			map_set(&live, str_from(env_meta_layer(&meta, k)), &live);
 	}
 	for (size_t i = 0; i < sizes->count; i++) {
 		const uint64_t *bytes = sizes->entries[i].value;

@@ -205,7 +205,7 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 		write_file(draft, draft->bin, kind->command, 0700, command, err))
 		return -1;
 	fault_point("envs.meta");
-	if (symlinkat(kind->command, draft->bin, kind->command_alias) ||
+	if ((kind->command_alias && symlinkat(kind->command, draft->bin, kind->command_alias)) ||
 		symlinkat(ENVS_META, draft->dir, ".pixell_venv_metadata.json"))
 		return fail_errno(err, "make a link of environment '%s'", meta->name);
 	return 0;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "build/environment.h"
+#include "envs/kind.h"
 #include "launch/internal.h"
 #include "linux/unix_address.h"
 
@@ -149,10 +150,16 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 {
 	struct launcher *launcher = trees->launcher;
 	struct arena *arena = trees->arena;
-	const char *upper = arena_printf(arena, "%s/env", trees->upper);
-	struct env_meta meta = { .name = said->name,
-		.python = said->python,
-		.python_prefix = said->prefix[0] ? said->prefix : NULL };
+	const struct env_kind *kind = env_kind_find(said->kind);
+	if (!kind)
+		return fail(err, ERR_INVALID, "unknown kind of environment '%s'", said->kind);
+	const char *upper = arena_printf(arena, "%s/%s", trees->upper, kind->upper);
+	struct env_meta meta = { .name = said->name, .kind = said->kind };
+	*(kind == &env_node ? &meta.node : &meta.python) = said->python[0] ? said->python : NULL;
+	meta.python_prefix = said->prefix[0] ? said->prefix : NULL;
+	for (size_t i = 0; i + 1 < said->tool_count; i += 2)
+		vec_push(arena, &meta.tools,
+			(struct text_pair){ said->tools[i], said->tools[i + 1] });
 	for (size_t i = 0; i < said->editable_count; i++)
 		vec_push(arena, &meta.editables, said->editables[i]);
 	for (size_t i = 0; i < said->layer_count; i++)
@@ -164,7 +171,7 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 		return -1;
 	struct environment_mount *mount = &trees->environments[index];
 	return environment_mount(&launcher->layers, &meta, upper, arena, options, mount, err) ||
-			       add_frozen(trees, said, "env", &mount->plan, err)
+			       add_frozen(trees, said, kind->upper, &mount->plan, err)
 		       ? -1
 		       : 0;
 }

@@ -130,6 +130,16 @@ static bool is_version(const char *text)
 	return isdigit((unsigned char)text[0]) && is_name(text, 32);
 }
 
+static bool is_kind(const char *text)
+{
+	return strcmp(text, "python") == 0 || strcmp(text, "node") == 0;
+}
+
+static bool is_runtime(const char *text)
+{
+	return strcmp(text, "bun") == 0 || strcmp(text, "npm") == 0;
+}
+
 #define AT(member) offsetof(struct env_meta, member)
 #define USE_ROWS 2 /* which env_meta_print_use prints */
 static const struct field rows[] = {
@@ -138,13 +148,21 @@ static const struct field rows[] = {
 	{ "package_id", FIELD_TEXT, AT(package_id), .is_valid = env_package_id_is_valid },
 	{ "requirements_sha256", FIELD_TEXT, AT(requirements_sha256), .is_valid = is_requirements },
 	{ "created_at", FIELD_TEXT, AT(created_at), .is_valid = is_time },
-	{ "python_version", FIELD_TEXT, AT(python_version), .is_valid = is_version },
+	{ "kind", FIELD_TEXT, AT(kind), NULL, FIELD_OPTIONAL, .is_valid = is_kind },
+	{ "python_version", FIELD_TEXT, AT(python_version), NULL, FIELD_OPTIONAL,
+		.is_valid = is_version },
+	{ "node_version", FIELD_TEXT, AT(node_version), NULL, FIELD_OPTIONAL,
+		.is_valid = is_version },
 	{ "installed_packages", FIELD_PAIRS, AT(packages) },
 	{ "size", FIELD_INTEGER, AT(size_bytes) },
 	{ "name", FIELD_TEXT, AT(name), .is_valid = env_name_is_valid },
-	{ "python", FIELD_TEXT, AT(python), .is_valid = path_is_absolute },
+	{ "python", FIELD_TEXT, AT(python), NULL, FIELD_OPTIONAL, .is_valid = path_is_absolute },
 	{ "python_prefix", FIELD_TEXT, AT(python_prefix), NULL, FIELD_NULLABLE,
 		.is_valid = path_is_absolute },
+	{ "node", FIELD_TEXT, AT(node), NULL, FIELD_OPTIONAL, .is_valid = path_is_absolute },
+	{ "runtime", FIELD_TEXT, AT(runtime), NULL, FIELD_OPTIONAL, .is_valid = is_runtime },
+	{ "allow_scripts", FIELD_BOOLEAN, AT(allow_scripts), NULL, FIELD_OPTIONAL },
+	{ "tools", FIELD_PAIRS, AT(tools), NULL, FIELD_OPTIONAL },
 	{ "fingerprint", FIELD_TEXT, AT(fingerprint) },
 	{ "system_site_packages", FIELD_BOOLEAN, AT(system_site_packages) },
 	{ "has_notes", FIELD_BOOLEAN, AT(has_notes), NULL, FIELD_OPTIONAL },
@@ -156,6 +174,13 @@ static const struct field rows[] = {
 static const struct record meta_record = { "Meta", NULL, RECORD_ROWS(rows), FIELD_OUT };
 static const struct record meta_rest = { "Meta", NULL, rows + USE_ROWS,
 	sizeof rows / sizeof *rows - USE_ROWS, FIELD_OUT };
+
+const char *env_meta_layer(const struct env_meta *meta, size_t index)
+{
+	size_t own = meta->layers.count;
+
+	return index < own ? meta->layers.items[index] : meta->tools.items[index - own].value;
+}
 
 void env_meta_print(const struct env_meta *meta, struct buf *out)
 {
@@ -182,6 +207,18 @@ int env_meta_parse(struct str text, struct arena *arena, struct env_meta *meta, 
 
 	if (record_read_shown(&meta_record, text, arena, &result, err))
 		return -1;
+	bool is_node = result.kind && strcmp(result.kind, "node") == 0;
+	const char *missing = is_node		       ? !result.node_version ? "node_version"
+							 : !result.runtime    ? "runtime"
+									      : NULL
+			      : !result.python_version ? "python_version"
+			      : !result.python	       ? "python"
+						       : NULL;
+	if (missing)
+		return fail(err, ERR_CORRUPT, "field '%s' is missing or wrong", missing);
+	for (size_t i = 0; i < result.tools.count; i++)
+		if (!is_sha256(result.tools.items[i].value))
+			return fail(err, ERR_CORRUPT, "'tools' has an invalid layer id");
 	*meta = result;
 	return 0;
 }

@@ -35,9 +35,15 @@ struct env_meta {
 	const char *created_at, *last_used_at;
 	uint64_t use_count;
 	uint64_t size_bytes;	    /* of all its layers' files */
-	const char *python_version; /* "3.11.5" */
+	const char *kind;	    /* "node"; NULL: "python" */
+	const char *python_version; /* "3.11.5"; this and the next two: of Python alone */
 	const char *python;	    /* the interpreter on the host, e.g. /usr/bin/python3.11 */
 	const char *python_prefix;  /* to be bound read-only inside; NULL: it lies in /usr */
+	const char *node_version;   /* "22.11.0"; this and the next four: of Node alone */
+	const char *node;	    /* the interpreter on the host; NULL: it is one of the tools */
+	const char *runtime;	    /* what installed the packages: "bun", "npm" */
+	bool allow_scripts;	    /* life-cycle scripts of packages were run */
+	pair_list tools;	    /* name -> id of a layer that is mounted beside its own */
 	const char *fingerprint;    /* hash of everything else that was asked for: indexes, flags,
 				     * editables */
 	bool system_site_packages;
@@ -48,6 +54,8 @@ struct env_meta {
 	text_list editables; /* paths on the host, and inside: the same */
 	text_list indexes;   /* where from, credentials removed */
 };
+/* The id of layer `index`: its own layers, then those of its tools. */
+const char *env_meta_layer(const struct env_meta *meta, size_t index);
 /* As meta.json has it: last_used_at and use_count, the seed's other fields, ours. What is printed
  * is parsed to the same again, provided that texts are UTF-8 (others come out with U+FFFD) and
  * build_seconds whole milliseconds. Aborts at a last_used_at that isn't a time: a bug. */

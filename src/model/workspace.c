@@ -2,7 +2,6 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "model/template.h"
 #include "model/workspace.h"
 
 #define DAY_MS 86400000u
@@ -160,6 +159,24 @@ static const struct record python_record = { "Python",
 	"The packages of a Python environment, which is built if it doesn't exist.",
 	RECORD_ROWS(python_rows), FIELD_IN };
 
+#define NODE(member) AT(node.member)
+static const struct field node_rows[] = {
+	{ "version", FIELD_TEXT, NODE(version), "such as 22", .least = 1, .most = 32 },
+	{ "packages", FIELD_TEXTS, NODE(packages), "such as axios or typescript@5", .most = 500 },
+	{ "package_json", FIELD_TEXT, NODE(package_json), "the text of a package.json",
+		.most = 1 << 20 },
+	{ "lock", FIELD_TEXT, NODE(lock), "the text of its bun.lock or package-lock.json",
+		.most = 4 << 20 },
+	{ "runtime", FIELD_TEXT, NODE(options), "what installs the packages: bun or npm",
+		.least = 1, .most = 8, .word = "--node-runtime=" },
+	{ "allow_scripts", FIELD_BOOLEAN, NODE(options),
+		"run install scripts of packages, in the build's sandbox",
+		.word = "--allow-scripts" },
+};
+static const struct record node_record = { "Node",
+	"The packages of a Node environment, which is built if it doesn't exist.",
+	RECORD_ROWS(node_rows), FIELD_IN };
+
 static const struct field network_rows[] = {
 	{ "mode", FIELD_TEXT, offsetof(struct workspace_network, mode), "none: only loopback",
 		FIELD_IN | FIELD_OUT | FIELD_REQUIRED, .pattern = "^none$", .check = check_mode },
@@ -181,12 +198,7 @@ static const struct field workspace_rows[] = {
 		"or a process that an earlier exec left behind",
 		FIELD_OUT, .names = workspace_state_names, .head = "STATE", .column = 2 },
 	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_COLUMN, .names = workspace_state_names },
-	{ "template", FIELD_TEXT, AT(template), "its values hold where none are given",
-		FIELD_USES | FIELD_NULLABLE | FIELD_LATER, .pattern = "^[a-z0-9][a-z0-9-]{0,63}$",
-		.check = template_check_name },
-	{ "warnings", FIELD_TEXTS, AT(warnings),
-		"keys of its template that have no effect in this version",
-		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
+	{ "template", FIELD_ABSENT, 0, NULL, FIELD_OUT },
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 4 },
 	{ "last_used_at", FIELD_TIME, AT(last_used_ms), NULL,
@@ -209,6 +221,15 @@ static const struct field workspace_rows[] = {
 	{ "requirements", FIELD_TEXT, AT(requirements), NULL, FIELD_KEPT },
 	{ "packages", FIELD_TEXTS, AT(packages), NULL, FIELD_KEPT },
 	{ "build_options", FIELD_TEXTS, AT(build_options), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "node_environment", FIELD_TEXT, AT(node_environment), "that of Node",
+		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
+	{ "node", FIELD_SHORT, 0, "a version, or the packages of an environment of Node", FIELD_IN,
+		.object = &node_record },
+	{ "node_version", FIELD_TEXT, NODE(version), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "node_package_json", FIELD_TEXT, NODE(package_json), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "node_lock", FIELD_TEXT, NODE(lock), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "node_packages", FIELD_TEXTS, NODE(packages), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "node_options", FIELD_TEXTS, NODE(options), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "layers", FIELD_TEXTS, AT(layers), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "env", FIELD_PAIRS, AT(env), "variables of every exec", FIELD_IN | FIELD_KEPT,
 		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
@@ -239,8 +260,8 @@ static const struct field workspace_rows[] = {
 		FIELD_USES | FIELD_LATER },
 	{ "snapshot", FIELD_ABSENT, 0, NULL, FIELD_OUT },
 	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
+	{ "template", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "from", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
-	{ "node", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "settings", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "sources", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 };
@@ -297,29 +318,23 @@ static pair_list shown_env(struct arena *arena, const pair_list *env)
 	return shown;
 }
 
-void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers)
-{
-	/* Every sandbox has all of them, or isn't started. */
-	const char *const names[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
-		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
-	for (size_t i = 0; i < COUNT(names); i++)
-		vec_push(arena, layers, names[i]);
-}
-
 void workspace_print(
 	struct json *j, const char *key, const struct workspace *w, const struct workspace_now *now)
 {
+	/* Every sandbox has all of them, or isn't started. */
+	const char *layers[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
+		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
 	auto_arena struct arena arena = { 0 };
 	struct workspace_shown shown = {
 		.model = *w,
 		.state = now->state,
 		.limits = { w->limits, now->limiter },
 		.isolation = "native",
+		.layers = { layers, COUNT(layers), COUNT(layers) },
 		.is_warm = now->is_warm,
 		.env = shown_env(&arena, &w->env),
 	};
 	shown.model.network.mode = "none";
-	workspace_list_active(now, &arena, &shown.layers);
 	record_print(j, key, &workspace_record, &shown);
 }
 
@@ -360,9 +375,9 @@ void workspace_print_context(const struct workspace *w, struct buf *out)
 bool workspace_build_option_is_valid(const char *word)
 {
 	/* With '=': any value may follow; the build judges it. */
-	static const char *const words[] = {
-		"--pip=", "--constraint-line=", "--torch-backend=", "--allow-build", "--pre"
-	};
+	static const char *const words[] = { "--pip=", "--constraint-line=", "--torch-backend=",
+		"--allow-build", "--pre", "--npm=", "--node=", "--node-runtime=", "--allow-scripts",
+		WORKSPACE_NODE_INPUT };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t len = strlen(words[i]);

@@ -41,6 +41,17 @@ struct workspace_network {
 	text_list allow;
 };
 
+struct workspace_node {
+	const char *version;	  /* "22", */
+	const char *package_json; /* text of a package.json, */
+	const char *lock;	  /* of its lock, */
+	text_list packages;	  /* and packages; NULL or empty: not asked for */
+	text_list options;	  /* words of `carrel env build`, as build_options */
+};
+
+/* An environment of each kind: `environment` is the first, `node_environment` the second. */
+#define WORKSPACE_ENVIRONMENTS 2
+
 struct workspace {
 	char id[ID_LEN + 1];
 	const char *name;
@@ -51,13 +62,13 @@ struct workspace {
 	pair_list labels, env;		  /* env: for every exec */
 	struct limits limits;		  /* as in force: defaults filled in */
 	const char *environment;	  /* name, or NULL */
+	const char *node_environment;	  /* of Node, beside it; or NULL */
 	const char *python;		  /* what the environment was made of: version or path, */
 	const char *requirements;	  /* text of a requirements file, */
 	text_list packages;		  /* and packages; NULL or empty: not asked for */
 	text_list build_options;	  /* how it is built: words of `carrel env build` that
 					   * workspace_build_option_is_valid allows */
-	const char *template;		  /* name, or NULL */
-	text_list warnings;		  /* of its template, when it was made */
+	struct workspace_node node;	  /* what the environment of Node was made of */
 	struct workspace_network network;
 	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
 	bool ptrace;		    /* debuggers work in its sandboxes */
@@ -77,6 +88,8 @@ const char *workspace_label(const struct workspace *w, const char *key); /* or N
 /* Whether `word` ("--allow-build", …) may be passed to a build on behalf of a client: no word that
  * names a file of the host, an index or another environment. */
 bool workspace_build_option_is_valid(const char *word);
+/* The one word that names a file: {"package_json", "lock"} on stdin, in place of requirements. */
+#define WORKSPACE_NODE_INPUT "--package-json=/dev/stdin"
 /* Deep copies into arena; of texts items[count] is NULL. */
 pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from);
 text_list workspace_copy_texts(struct arena *arena, const text_list *from);
@@ -105,8 +118,6 @@ struct workspace_now {
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
 	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
 };
-/* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
-void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);
 /* The object of design.md, wherever one is shown. A limit that there isn't is null; the limiter is
  * limits.mechanism. layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,

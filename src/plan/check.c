@@ -69,6 +69,21 @@ static int check_source(const struct plan *plan, const struct plan_mount *mount,
 	return 0;
 }
 
+/* Only an environment's overlay is shown a second time, and only below the workspace. */
+static int check_again(const struct plan *plan, size_t index, struct error *err)
+{
+	const struct plan_mount *again = &plan->mounts.items[index];
+	for (size_t i = 0; i < index; i++) {
+		const struct plan_mount *mount = &plan->mounts.items[i];
+		if (mount->kind == MOUNT_OVERLAY && !strcmp(mount->target, again->source) &&
+			path_is_beneath(again->target, PLAN_WORKSPACE) &&
+			strcmp(again->target, PLAN_WORKSPACE) != 0)
+			return 0;
+	}
+	return fail(err, ERR_INVALID, "'%s' can't be mounted again at '%s'", again->source,
+		again->target);
+}
+
 static int check_mounts(const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -82,6 +97,8 @@ static int check_mounts(const struct plan *plan, struct error *err)
 			return fail(
 				err, ERR_INVALID, "the tmpfs at '%s' has no size", mount->target);
 		if (mount->kind == MOUNT_OVERLAY && check_overlay(mount, err))
+			return -1;
+		if (mount->kind == MOUNT_AGAIN && check_again(plan, i, err))
 			return -1;
 		for (size_t j = 0; j < i; j++) {
 			const struct plan_mount *other = &plan->mounts.items[j];

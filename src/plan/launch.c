@@ -6,7 +6,7 @@
 
 #define FDS_PRESENT (-1)
 #define FDS_TREES (-2)
-#define TREE_TEXTS 3 /* before its editables and layers */
+#define TREE_TEXTS 4 /* before its editables, layers and tools */
 #define LAYER_HEX 64
 
 /* What a message of each type may have. Everything else in it is 0. */
@@ -35,7 +35,6 @@ static const struct shape shapes[] = {
 	{ LAUNCH_END, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_LIST, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_BUILD, TO_LAUNCHER, 2, LAUNCH_STRINGS_MAX, 3 },
-	{ LAUNCH_VERIFY, TO_LAUNCHER | HAS_VALUE, 1, 1, 3 },
 	{ LAUNCH_CANCEL, TO_LAUNCHER | HAS_OTHER | MAY_BE_UNASKED, 0, 0, 0 },
 	{ LAUNCH_QUOTA, TO_LAUNCHER | HAS_ID | HAS_LIMITS, 0, 0, 0 },
 	{ LAUNCH_STATS, TO_LAUNCHER, 0, 0, 0 },
@@ -209,8 +208,18 @@ static int check_environment(const struct launch_tree *tree, struct error *err)
 {
 	if (!env_name_is_valid(tree->name))
 		return corrupt(err, "an invalid name of an environment");
-	if (!path_is_normal(tree->python) || (tree->prefix[0] && !path_is_normal(tree->prefix)))
+	bool is_python = !strcmp(tree->kind, "python");
+	if (!is_python && strcmp(tree->kind, "node") != 0)
+		return corrupt(err, "an unknown kind of environment");
+	if (((is_python || tree->python[0]) && !path_is_normal(tree->python)) ||
+		(tree->prefix[0] && !path_is_normal(tree->prefix)))
 		return corrupt(err, "an interpreter without an absolute, plain path");
+	if (is_python ? tree->tool_count != 0 : tree->prefix[0] || tree->editable_count)
+		return corrupt(err, "an environment with parts of another kind");
+	for (size_t i = 0; i < tree->tool_count; i += 2)
+		if (i + 1 == tree->tool_count || !env_name_is_valid(tree->tools[i]) ||
+			!is_layer(tree->tools[i + 1]))
+			return corrupt(err, "an invalid tool");
 	for (size_t i = 0; i < tree->editable_count; i++)
 		if (!path_is_normal(tree->editables[i]))
 			return corrupt(err, "an editable project without an absolute, plain path");
@@ -221,7 +230,8 @@ static int check_tree(const struct launch_packet *packet, size_t index, struct e
 {
 	const struct launch_tree *tree = &packet->trees[index];
 	for (size_t i = 0; i < index; i++)
-		if (!strcmp(packet->trees[i].name, tree->name))
+		if (!strcmp(packet->trees[i].name, tree->name) ||
+			!strcmp(packet->trees[i].kind, tree->kind))
 			return corrupt(err, "a tree that is named twice");
 	size_t frozen = 0;
 	while (frozen < tree->layer_count && launch_layer_is_frozen(tree->layers[frozen]))
@@ -233,7 +243,8 @@ static int check_tree(const struct launch_packet *packet, size_t index, struct e
 		return corrupt(err, "a tree without layers");
 	if (tree->name[0])
 		return check_environment(tree, err);
-	if (tree->python[0] || tree->prefix[0] || tree->editable_count)
+	if (tree->kind[0] || tree->python[0] || tree->prefix[0] || tree->editable_count ||
+		tree->tool_count)
 		return corrupt(err, "a workspace with an interpreter or with projects");
 	return 0;
 }
@@ -250,11 +261,13 @@ static int cut_trees(struct launch_packet *packet, int *fds, struct error *err)
 		if (head->string_count - at < TREE_TEXTS)
 			return corrupt(err, "a tree that is cut off");
 		tree->name = packet->strings[at];
-		tree->python = packet->strings[at + 1];
-		tree->prefix = packet->strings[at + 2];
+		tree->kind = packet->strings[at + 1];
+		tree->python = packet->strings[at + 2];
+		tree->prefix = packet->strings[at + 3];
 		at += TREE_TEXTS;
 		if (!cut_list(packet, &at, &tree->editables, &tree->editable_count) ||
-			!cut_list(packet, &at, &tree->layers, &tree->layer_count))
+			!cut_list(packet, &at, &tree->layers, &tree->layer_count) ||
+			!cut_list(packet, &at, &tree->tools, &tree->tool_count))
 			return corrupt(err, "a tree that is cut off");
 		if (check_tree(packet, packet->tree_count++, err))
 			return -1;

@@ -36,11 +36,7 @@ enum launch_type {
 			* env build` that workspace_build_option_is_valid allows, packages as
 			* --pip=…; fds: requirements (/dev/null: none), stdout, stderr of `carrel
 			* env build -o json` -> BUILT, FAILED */
-	LAUNCH_VERIFY, /* strings: the name of an environment; value = 1: damage is repaired; fds:
-			* /dev/null, stdout, stderr of `carrel env verify -o json` -> BUILT,
-			* FAILED */
-	LAUNCH_CANCEL, /* `other` = tag of a BUILD, VERIFY or TREE -> nothing; the BUILT or DONE
-			  comes */
+	LAUNCH_CANCEL, /* `other` = tag of a BUILD or TREE -> nothing; the BUILT or DONE comes */
 	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
 			* them -> DONE, value = enum quota_mechanism; FAILED */
 	LAUNCH_STATS,  /* -> STATS_ARE */
@@ -101,15 +97,16 @@ struct launch_message {
 };
 _Static_assert(sizeof(struct launch_message) == 240, "no padding");
 /* A tree of a START that has layers: an environment, or the workspace. Its strings are name
- * ("": the workspace), python (its interpreter), prefix ("": it lies in /usr), the editable
- * projects, "", the layers, topmost first, "". The workspace has neither python, prefix nor
- * editables, and its layers are frozen ones; a workspace that isn't named has none. The frozen
- * layers of an environment come before the layers of its packages, of which there is at least one.
- */
+ * ("": the workspace), kind ("python", "node": where it is mounted, and where its changes are
+ * kept), python (the interpreter on the host; "": there is none, or it is a tool), prefix ("": it
+ * lies in /usr), the editable projects, "", the layers, topmost first, "", its tools, as name and
+ * layer, "". The workspace has only layers, which are frozen ones; a workspace that isn't named has
+ * none. The frozen layers of an environment come before the layers of its packages, of which there
+ * is at least one. Each kind is there once: two of one kind would share their changes. */
 struct launch_tree {
-	const char *name, *python, *prefix;
-	const char *const *editables, *const *layers;
-	size_t editable_count, layer_count;
+	const char *name, *kind, *python, *prefix;
+	const char *const *editables, *const *layers, *const *tools;
+	size_t editable_count, layer_count, tool_count; /* tool_count: strings, two a tool */
 };
 #define LAUNCH_TREES_MAX 8
 /* A frozen layer: LAUNCH_FROZEN and an id. What it holds of a tree lies in a directory of its own.

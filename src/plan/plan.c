@@ -359,6 +359,22 @@ static void add_environments(struct builder *b)
 			add_overlay(b, b->plan.environments.items[i], PLAN_UPPER);
 }
 
+/* A directory of the user's stays as it is: nothing is made or covered in it. */
+static void add_again(struct builder *b)
+{
+	if (b->options->dir && !b->options->warm)
+		return;
+	for (size_t i = 0; i < b->plan.environments.count; i++) {
+		const struct plan_tree *tree = b->plan.environments.items[i];
+		if (tree->again)
+			add_mount(b, (struct plan_mount){ .kind = MOUNT_AGAIN,
+					     .source = tree->target,
+					     .target = tree->again,
+					     .flags = MOUNT_NODEV,
+					     .source_kind = PATH_DIRECTORY });
+	}
+}
+
 static const struct plan_tree *find_workspace(struct builder *b)
 {
 	const struct plan_bind *dir = b->options->dir;
@@ -505,7 +521,7 @@ static void choose_targets(struct builder *b)
 				!path_is_beneath(mount->target, other->target))
 				continue;
 			mount->in_root = false;
-			if (other->kind == MOUNT_BIND)
+			if (other->kind == MOUNT_BIND && mount->kind != MOUNT_AGAIN)
 				mount->make_target = false;
 		}
 	}
@@ -533,7 +549,7 @@ static void add_rules(struct builder *b)
 		if (mount->flags & (MOUNT_STAGING | MOUNT_RO))
 			continue;
 		bool is_ours = mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_TMPFS ||
-			       mount->kind == MOUNT_OVERLAY;
+			       mount->kind == MOUNT_OVERLAY || mount->kind == MOUNT_AGAIN;
 		bool is_bind = mount->kind == MOUNT_BIND && mount->flags & MOUNT_USER;
 		if (is_ours || is_bind)
 			vec_push(b->arena, &b->plan.rules,
@@ -596,7 +612,7 @@ static int add_env(struct builder *b, struct error *err)
 	for (size_t i = 0; i < b->plan.environments.count; i++) {
 		const char *const *variables = b->plan.environments.items[i]->variables;
 		for (size_t j = 0; variables && variables[j]; j++)
-			vec_push(b->arena, &b->plan.env, variables[j]);
+			plan_set_env(b->arena, &b->plan.env, variables[j]);
 	}
 	if (b->plan.tty && b->facts->term)
 		vec_push(b->arena, &b->plan.env, arena_printf(b->arena, "TERM=%s", b->facts->term));
@@ -666,6 +682,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_environments(b);
 	if (add_workspace(b, err) || add_env(b, err))
 		return -1;
+	add_again(b);
 	add_user_binds(b);
 	if (!facts->privileged)
 		hide_home(b);

@@ -66,7 +66,9 @@ struct plan_bind {
 };
 /* The workspace, or an environment: layers below, and on top what the command changes. */
 struct plan_tree {
-	const char *target;	      /* where it is mounted */
+	const char *target; /* where it is mounted */
+	const char *again; /* and where else, below the workspace, unless that is a directory of the
+			    * user's; NULL: nowhere */
 	const char *const *variables; /* "K=V" that it sets, NULL-terminated; NULL: none */
 	const char *base;	      /* directory of the host, below which layers and upper are
 				       * opened following no link */
@@ -122,6 +124,7 @@ enum plan_mount_kind {
 	MOUNT_PROC,
 	MOUNT_DEVPTS,
 	MOUNT_OVERLAY, /* of `tree`, whose layers are at PLAN_LAYERS, its upper at `upper` */
+	MOUNT_AGAIN,   /* what is mounted at `source`, a path inside, in another place */
 	MOUNT_VIEWS,   /* the views below `target`, over an empty cgroup2 where the host has one */
 };
 #define PLAN_LOWERS_MAX 500 /* the kernel takes no more */

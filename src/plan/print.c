@@ -89,7 +89,7 @@ static void print_root(struct json *j, const struct plan *plan)
 static void print_mounts(struct json *j, const struct plan *plan)
 {
 	static const char *const kinds[] = { "bind", "scratch", "tmpfs", "proc", "devpts",
-		"overlay", "views" };
+		"overlay", "again", "views" };
 	static const char *const flags[] = { "ro", "nodev", "noexec", "", "staging", NULL };
 	json_array(j, "mounts");
 	for (size_t i = 0; i < plan->mounts.count; i++) {

@@ -360,6 +360,8 @@ static int open_tree_of(struct sandbox_child *child, size_t index, int *tree, st
 		return open_scratch(child, mount, tree, err);
 	case MOUNT_OVERLAY:
 		return open_overlay(child, mount, tree, err);
+	case MOUNT_AGAIN:
+		return mount_clone(child->root, BELOW_ROOT(mount->source), tree, err);
 	case MOUNT_BIND:
 		break;
 	}

@@ -93,7 +93,7 @@ def test_a_bad_name_is_refused(carrel, command, name):
 def test_an_empty_store_lists_nothing(carrel):
     done = env(carrel, "ls")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.split() == ["NAME", "PYTHON", "PACKAGES", "SIZE", "CREATED", "LAST-USED", "USES"]
+    assert done.stdout.split() == ["NAME", "VERSION", "PACKAGES", "SIZE", "CREATED", "LAST-USED", "USES"]
     done = env(carrel, "ls", "-o", "json")
     assert (done.returncode, done.stderr, json.loads(done.stdout)) == (0, "", [])
 

@@ -13,7 +13,7 @@ from harness import PATH, Carrel
 CODES = {"not_found", "version_not_found", "conflict", "hash_mismatch", "network", "timeout", "disk_full", "invalid",
          "denied", "failed", "canceled"}
 FIELDS = {"name", "package_id", "path", "state", "requirements_sha256", "created_at", "last_used_at", "use_count", "size_bytes",
-          "python_version", "python", "installed_packages", "layers", "editables", "indexes", "build_seconds", "in_use"}
+          "kind", "python_version", "python", "installed_packages", "layers", "editables", "indexes", "build_seconds", "in_use"}
 
 
 class Envs(Carrel):

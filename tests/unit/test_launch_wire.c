@@ -51,14 +51,14 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 		int fds;
 	} types[] = { { LAUNCH_START, true, 0, 0 }, { LAUNCH_END, true, 0, 0 },
 		{ LAUNCH_LIST, true, 0, 0 }, { LAUNCH_BUILD, true, 4, 3 },
-		{ LAUNCH_VERIFY, true, 1, 3 }, { LAUNCH_CANCEL, true, 0, 0 },
-		{ LAUNCH_QUOTA, true, 0, 0 }, { LAUNCH_STATS, true, 0, 0 },
-		{ LAUNCH_HELD, true, 0, 0 }, { LAUNCH_STARTED, false, 0, 0 },
-		{ LAUNCH_RUNNING, false, 0, 0 }, { LAUNCH_ENDED, false, 0, 0 },
-		{ LAUNCH_BUILT, false, 0, 0 }, { LAUNCH_DONE, false, 0, 0 },
-		{ LAUNCH_FAILED, false, 2, 0 }, { LAUNCH_STATS_ARE, false, 0, 0 },
-		{ LAUNCH_HELD_ARE, false, 0, 0 }, { LAUNCH_TREE, true, 2, 3 },
-		{ LAUNCH_WRITER, true, 0, 0 }, { LAUNCH_WRITER_STARTED, false, 0, 0 } };
+		{ LAUNCH_CANCEL, true, 0, 0 }, { LAUNCH_QUOTA, true, 0, 0 },
+		{ LAUNCH_STATS, true, 0, 0 }, { LAUNCH_HELD, true, 0, 0 },
+		{ LAUNCH_STARTED, false, 0, 0 }, { LAUNCH_RUNNING, false, 0, 0 },
+		{ LAUNCH_ENDED, false, 0, 0 }, { LAUNCH_BUILT, false, 0, 0 },
+		{ LAUNCH_DONE, false, 0, 0 }, { LAUNCH_FAILED, false, 2, 0 },
+		{ LAUNCH_STATS_ARE, false, 0, 0 }, { LAUNCH_HELD_ARE, false, 0, 0 },
+		{ LAUNCH_TREE, true, 2, 3 }, { LAUNCH_WRITER, true, 0, 0 },
+		{ LAUNCH_WRITER_STARTED, false, 0, 0 } };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct launch_message head = message(types[i].type);
 		bool to = types[i].to_launcher;
@@ -142,11 +142,11 @@ static void texts_are_as_many_as_the_type_has(void **state)
 
 static void an_environment_is_names_paths_and_layers_with_its_lock(void **state)
 {
-	const char *good[] = { "agent_1", "/usr/bin/python3", "/opt/python", "/srv/one", "/srv/two",
-		"", LAYER, LAYER, "" };
+	const char *good[] = { "agent_1", "python", "/usr/bin/python3", "/opt/python", "/srv/one",
+		"/srv/two", "", LAYER, LAYER, "", "" };
 	struct launch_message head = message(LAUNCH_START);
 	head.value = 1;
-	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
+	assert_int_equal(pass(&head, good, 11, true, 1, 0), 0);
 	assert_int_equal(packet.tree_count, 1);
 	const struct launch_tree *got = &packet.trees[0];
 	assert_string_equal(got->name, "agent_1");
@@ -155,42 +155,44 @@ static void an_environment_is_names_paths_and_layers_with_its_lock(void **state)
 	assert_string_equal(got->editables[1], "/srv/two");
 	assert_int_equal(got->layer_count, 2);
 	assert_string_equal(got->layers[1], LAYER);
-	assert_int_equal(pass(&head, good, 9, true, 0, 0), -1);
-	for (size_t count = 0; count < 9; count++)
+	assert_int_equal(pass(&head, good, 11, true, 0, 0), -1);
+	for (size_t count = 0; count < 11; count++)
 		assert_int_equal(pass(&head, good, count, true, 1, 0), -1);
 	static const int counts[] = { -1, 0, 2, LAUNCH_TREES_MAX + 1, INT32_MAX, INT32_MIN };
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
 		head.value = counts[i];
-		assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
+		assert_int_equal(pass(&head, good, 11, true, 1, 0), -1);
 	}
 	static const struct {
 		size_t at;
 		const char *text;
-	} bad[] = { { 0, "../etc" }, { 0, "" }, { 1, "python3" }, { 1, "/usr/../etc/x" },
-		{ 2, "opt" }, { 2, "/opt/" }, { 3, "" }, { 4, "/srv/../root" }, { 6, "" },
-		{ 7, "../../etc" }, { 7, LAYER "0" }, { 6, "A" LAYER }, { 8, LAYER } };
+	} bad[] = { { 0, "../etc" }, { 0, "" }, { 1, "" }, { 1, "node" }, { 1, "ruby" },
+		{ 2, "python3" }, { 2, "" }, { 2, "/usr/../etc/x" }, { 3, "opt" }, { 3, "/opt/" },
+		{ 4, "" }, { 5, "/srv/../root" }, { 7, "" }, { 8, "../../etc" }, { 8, LAYER "0" },
+		{ 7, "A" LAYER }, { 9, LAYER }, { 10, "bun" } };
 	head.value = 1;
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		const char *kept = good[bad[i].at];
 		good[bad[i].at] = bad[i].text;
-		assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
+		assert_int_equal(pass(&head, good, 11, true, 1, 0), -1);
 		good[bad[i].at] = kept;
 	}
-	good[2] = "";
-	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
+	good[3] = "";
+	assert_int_equal(pass(&head, good, 11, true, 1, 0), 0);
 	/* What was frozen comes first; packages there must be. */
-	good[6] = FROZEN;
-	assert_int_equal(pass(&head, good, 9, true, 1, 0), 0);
 	good[7] = FROZEN;
-	assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
-	good[6] = LAYER;
-	assert_int_equal(pass(&head, good, 9, true, 1, 0), -1);
+	assert_int_equal(pass(&head, good, 11, true, 1, 0), 0);
+	good[8] = FROZEN;
+	assert_int_equal(pass(&head, good, 11, true, 1, 0), -1);
+	good[7] = LAYER;
+	assert_int_equal(pass(&head, good, 11, true, 1, 0), -1);
 }
 
 static void a_start_names_its_trees_in_a_list(void **state)
 {
-	const char *all[] = { "agent_1", "/usr/bin/python3", "", "", LAYER, "", "", "", "", "",
-		FROZEN, FROZEN, "", "node_1", "/usr/bin/node", "", "/srv/one", "", LAYER, "" };
+	const char *all[] = { "agent_1", "python", "/usr/bin/python3", "", "", LAYER, "", "", "",
+		"", "", "", "", FROZEN, FROZEN, "", "", "node_1", "node", "", "", "", LAYER, "",
+		"bun", LAYER, "" };
 	const size_t count = sizeof all / sizeof *all;
 	struct launch_message head = message(LAUNCH_START);
 	head.value = 3;
@@ -199,18 +201,29 @@ static void a_start_names_its_trees_in_a_list(void **state)
 	assert_string_equal(packet.trees[1].name, "");
 	assert_int_equal(packet.trees[1].layer_count, 2);
 	assert_string_equal(packet.trees[2].name, "node_1");
-	assert_string_equal(packet.trees[2].editables[0], "/srv/one");
+	assert_int_equal(packet.trees[2].tool_count, 2);
+	assert_string_equal(packet.trees[2].tools[1], LAYER);
 	assert_int_equal(pass(&head, all, count, true, 3, 0), -1);
-	all[13] = "agent_1";
+	all[17] = "agent_1";
 	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
-	all[13] = "node_1";
-	all[7] = "/usr/bin/python3";
+	all[17] = "node_1";
+	/* Two of one kind would share what is changed in them. */
+	all[18] = "python";
 	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
-	all[7] = "";
+	all[18] = "node";
+	all[24] = "../bun";
+	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
+	all[24] = "bun";
+	all[25] = "../../etc";
+	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
+	all[25] = LAYER;
+	all[10] = "/usr/bin/python3";
+	assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
+	all[10] = "";
 	assert_int_equal(pass(&head, all, count, true, 2, 0), 0);
 	static const char *const bad[] = { LAYER, "snap-", "snap-../../etc", FROZEN "0", ".empty" };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		all[10] = bad[i];
+		all[13] = bad[i];
 		assert_int_equal(pass(&head, all, count, true, 2, 0), -1);
 	}
 }

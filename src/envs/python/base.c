@@ -97,7 +97,7 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 		if (interpreter_check_prefix(home, meta->python, meta->python_prefix, arena, err))
 			return error_context(err, "environment '%s'", meta->name);
 		vec_push(arena, paths,
-			(struct env_path){ meta->python_prefix, "the interpreter's" });
+			(struct env_path){ meta->python_prefix, "the interpreter's", NULL });
 	}
 	for (size_t i = 0; i < meta->editables.count; i++) {
 		const char *path = meta->editables.items[i];
@@ -107,11 +107,11 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 				"environment '%s' uses '%s', which root has not approved with "
 				"--editable",
 				meta->name, path);
-		vec_push(arena, paths, (struct env_path){ path, "the editable project" });
+		vec_push(arena, paths, (struct env_path){ path, "the editable project", NULL });
 	}
 	return 0;
 }
 
 static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
-const struct env_kind env_python = { "python", "/env", variables, "python", "python3", check,
-	list_paths };
+const struct env_kind env_python = { "python", "/env", NULL, "env", variables, "python", "python3",
+	check, list_paths };

@@ -1,0 +1,183 @@
+/* Why a build of Node failed: by what bun, npm or our script printed, and by what the forwarder
+ * knows. */
+#include <string.h>
+#include "base/clock.h"
+#include "envs/node/internal.h"
+
+/* Phrases of bun and npm. %s of a hint: none. The first that is found decides. */
+static const struct phrase {
+	const char *text;
+	enum build_failure failure;
+	enum error_code code;
+	const char *message, *hint;
+	bool has_package; /* it is the word at `before` */
+	const char *before;
+} phrases[] = {
+	{ "No space left", BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL, false, NULL },
+	{ "NoSpaceLeft", BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL, false, NULL },
+	{ "ENOSPC", BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL, false, NULL },
+	{ "Integrity check failed", BUILD_HASH_MISMATCH, ERR_DENIED,
+		"a package is not what the registry or the lock says it is",
+		"the registry serves a damaged or altered file: try again later, or use another "
+		"version",
+		true, "tarball: " },
+	{ "IntegrityCheckFailed", BUILD_HASH_MISMATCH, ERR_DENIED,
+		"a package is not what the registry or the lock says it is",
+		"the registry serves a damaged or altered file: try again later, or use another "
+		"version",
+		true, "tarball " },
+	{ "EINTEGRITY", BUILD_HASH_MISMATCH, ERR_DENIED,
+		"a package is not what the registry or the lock says it is",
+		"the registry serves a damaged or altered file: try again later, or use another "
+		"version",
+		false, NULL },
+	{ "No version matching", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND, "there is no such version",
+		"npm view PACKAGE versions lists them", true, "specifier \"" },
+	{ "ETARGET", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND, "there is no such version",
+		"npm view PACKAGE versions lists them", true, "No matching version found for " },
+	{ "not found, but package exists", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
+		"there is no such version or tag", "npm view PACKAGE versions lists them", true,
+		"Package \"" },
+	{ "is not in the registry", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
+		"there is no such version", "give another --node VERSION", false, NULL },
+	{ " - 404", BUILD_NOT_FOUND, ERR_NOT_FOUND, "the registry has no such package",
+		"check the name", true, "error: GET " },
+	{ "E404", BUILD_NOT_FOUND, ERR_NOT_FOUND, "the registry has no such package",
+		"check the name", true, "404  '" },
+	{ "registry answered 404", BUILD_NOT_FOUND, ERR_NOT_FOUND,
+		"the registry has no such package", "check the address of the registry", false,
+		NULL },
+	{ "ERESOLVE", BUILD_CONFLICT, ERR_INVALID, "the versions can't be installed together",
+		"change the versions that are asked for", false, NULL },
+	{ "EBADPLATFORM", BUILD_FAILED, ERR_INVALID, "a package is not for this machine", NULL,
+		false, NULL },
+	{ "lockfile had changes", BUILD_CONFLICT, ERR_INVALID, "the lock doesn't fit package.json",
+		"resolve again without the lock", false, NULL },
+	{ "are in sync", BUILD_CONFLICT, ERR_INVALID, "the lock doesn't fit package.json",
+		"resolve again without the lock", false, NULL },
+	{ "ConnectionRefused", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
+		"check the connection and the address of the registry, and try again", false,
+		NULL },
+	{ "ConnectionClosed", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
+		"check the connection and the address of the registry, and try again", false,
+		NULL },
+	{ "FailedToOpenSocket", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
+		"check the connection and the address of the registry, and try again", false,
+		NULL },
+	{ "can't be reached", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
+		"check the connection and the address of the registry, and try again", false,
+		NULL },
+	{ "ECONNRE", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
+		"check the connection and the address of the registry, and try again", false,
+		NULL },
+	{ "ETIMEDOUT", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
+		"check the connection and the address of the registry, and try again", false,
+		NULL },
+};
+
+static const struct phrase *find_phrase(const char *said)
+{
+	for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++)
+		if (strstr(said, phrases[i].text))
+			return &phrases[i];
+	return NULL;
+}
+
+/* The word that follows the phrase: a name, or the end of an address. NULL: none that is one. */
+static const char *find_package(
+	struct node_making *making, const struct phrase *phrase, const char *said)
+{
+	const char *at = phrase->has_package ? strstr(said, phrase->before) : NULL;
+
+	if (!at)
+		return NULL;
+	at += strlen(phrase->before);
+	char *word = arena_bytes(making->arena, at, strcspn(at, "\"' \t\r\n"));
+	const char *url = making->node->registry.url;
+	if (strncmp(word, url, strlen(url)) == 0)
+		word += strlen(url);
+	for (char *slash; (slash = strstr(word, "%2f")) || (slash = strstr(word, "%2F"));) {
+		slash[0] = '/';
+		memmove(slash + 1, slash + 3, strlen(slash + 3) + 1);
+	}
+	char *range = word[0] ? strchr(word + 1, '@') : NULL;
+	if (range)
+		*range = '\0';
+	size_t len = strlen(word);
+	if (len > 0 && word[len - 1] == '.')
+		word[len - 1] = '\0';
+	return node_name_is_valid(word) ? word : NULL;
+}
+
+/* The last line that says error, without its prefix. */
+static const char *find_line(struct node_making *making, struct str said)
+{
+	struct str rest = said, line, found = { 0 };
+	char *shown = arena_alloc(making->arena, 400);
+
+	while (str_next(&rest, '\n', &line)) {
+		line = str_trim(line);
+		if (line.len > 0 && (!found.len || str_starts_with(line, "error:") ||
+					    str_starts_with(line, "npm error")))
+			found = line;
+	}
+	str_printable(shown, 400, found);
+	return shown;
+}
+
+static int unreachable(struct node_making *making, struct error *err)
+{
+	const struct build_network *network = making->run->builder->network;
+	char why[BUILD_NETWORK_FAILURE_SIZE] = "";
+
+	if (network->failed)
+		network->failed(network->ctx, why);
+	if (!why[0])
+		return 0;
+	fail_hint(err, ERR_UNAVAILABLE,
+		"check the connection and the address of the registry, and try again",
+		"the npm registry can't be reached: %s", why);
+	build_failed(making->run->problem, BUILD_NETWORK, NULL);
+	return 1;
+}
+
+int node_timeout(struct node_making *making, struct error *err)
+{
+	if (unreachable(making, err))
+		return -1;
+	fail_hint(err, ERR_LIMIT,
+		"--timeout, or install_timeout in config.yaml, gives it more time",
+		"environment '%s' was not built within %llu s", making->wanted->name,
+		(unsigned long long)(making->store->config.install_timeout_ms / 1000));
+	return build_failed(making->run->problem, BUILD_TIMEOUT, NULL);
+}
+
+int node_explain(struct node_making *making, const char *what, struct str said, struct error *err)
+{
+	const struct build_network *network = making->run->builder->network;
+	const char *text = arena_bytes(making->arena, said.data ? said.data : "", said.len);
+	const struct phrase *phrase = find_phrase(text);
+	char refused[320] = "";
+
+	network->refused(network->ctx, refused);
+	if (refused[0] && (!phrase || phrase->failure == BUILD_NETWORK ||
+				  phrase->failure == BUILD_NOT_FOUND)) {
+		fail_hint(err, ERR_DENIED, "only the registry itself is reached from a build",
+			"a package is to be fetched from '%s', which is not the registry", refused);
+		return build_failed(making->run->problem, BUILD_NETWORK, NULL);
+	}
+	if ((!phrase || phrase->failure == BUILD_NETWORK) && unreachable(making, err))
+		return -1;
+	if (!phrase) {
+		fail(err, ERR_FAILED, "%s failed: %s", what, find_line(making, said));
+		return build_failed(making->run->problem, BUILD_FAILED, NULL);
+	}
+	const char *package = find_package(making, phrase, text);
+	if (package)
+		fail(err, phrase->code, "package '%s': %s", package, phrase->message);
+	else
+		fail(err, phrase->code, "%s: %s", phrase->message, find_line(making, said));
+	if (phrase->hint)
+		error_hint(err, "%s", phrase->hint);
+	return build_failed(making->run->problem, phrase->failure, package);
+}

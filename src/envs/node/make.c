@@ -1,0 +1,329 @@
+/* An environment of Node made: resolved, installed from its lock, and published as one layer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "envs/node/internal.h"
+#include "format/json_read.h"
+#include "format/quantity.h"
+
+#define NOTHING_LOCKED "{ \"lockfileVersion\": 1, \"workspaces\": {} }\n"
+#define MAKE_TRIES 4
+#define WORDS_MAX 12
+
+static bool is_npm(const struct node_making *making)
+{
+	return strcmp(making->node->runtime, "npm") == 0;
+}
+
+static const char *lock_name(const struct node_making *making)
+{
+	return is_npm(making) ? "package-lock.json" : "bun.lock";
+}
+
+/* ---- what the client is given ---- */
+
+/* bun runs scripts only of packages that the project trusts: those that it names itself. */
+static struct str package_json(const struct node_making *making)
+{
+	const struct node_wanted *node = making->node;
+	struct arena *arena = making->arena;
+	struct json_value *root;
+	struct error ignored;
+
+	if (is_npm(making) || !making->wanted->request->node.allow_scripts ||
+		json_read(node->package_json, arena, &root, &ignored) < 0)
+		return node->package_json;
+	auto_buf struct buf out = buf_empty(2 * NODE_PACKAGE_JSON_MAX);
+	struct json j = json_to(&out, true);
+	json_object(&j, NULL);
+	for (const struct json_value *m = root->first; m; m = m->next)
+		json_copy(&j, m->key.data, m);
+	json_array(&j, "trustedDependencies");
+	for (size_t i = 0; i < node->specs.count; i++)
+		json_text(&j, NULL, node->specs.items[i].name);
+	json_end(&j);
+	json_end(&j);
+	json_finish(&j);
+	return (struct str){ arena_bytes(arena, out.data, out.len), out.len };
+}
+
+static int put_inputs(struct node_making *making, struct error *err)
+{
+	const struct npm_registry *registry = &making->node->registry;
+	const char *npmrc = arena_printf(making->arena, "registry=%s\n%saudit=false\nfund=false\n",
+		registry->url, registry->npmrc);
+
+	if (making->stage.fd < 0 && node_stage(making, err) < 0)
+		return -1;
+	return node_put(making, "package.json", package_json(making), err) < 0 ||
+			       node_put(making, ".npmrc", str_from(npmrc), err) < 0
+		       ? -1
+		       : 0;
+}
+
+static int run_client(struct node_making *making, const char *const *bun, const char *const *npm,
+	struct error *err)
+{
+	const char *const *words = is_npm(making) ? npm : bun;
+	bool is_scripted = making->wanted->request->node.allow_scripts;
+	char *argv[WORDS_MAX + 1];
+	size_t count = 0;
+
+	argv[count++] = arena_text(making->arena, making->node->runtime);
+	for (; *words; words++)
+		argv[count++] = arena_text(making->arena, *words);
+	if (!is_scripted)
+		argv[count++] = arena_text(making->arena, "--ignore-scripts");
+	argv[count] = NULL;
+	return node_run(making, argv, making->node->runtime, err);
+}
+
+/* ---- the lock ---- */
+
+static int read_made(struct node_making *making, struct str *text, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_close int dir =
+		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
+
+	if (dir >= 0 &&
+		file_read_at(dir, lock_name(making), NODE_LOCK_MAX, making->arena, text) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return fail_errno(err, "read '%s' of a build", lock_name(making));
+	*text = STR(NOTHING_LOCKED); /* there is nothing to lock */
+	return 0;
+}
+
+static int resolve(struct node_making *making, struct str *text, struct error *err)
+{
+	static const char *const bun[] = { "install", "--lockfile-only", "--no-progress", NULL };
+	static const char *const npm[] = { "install", "--package-lock-only", "--no-audit",
+		"--no-fund", NULL };
+	const struct str *given = &making->node->lock;
+	bool is_given_npm = false;
+	const char *package;
+	node_lock ignored = { 0 };
+
+	if (given->len &&
+		node_lock_read(*given, making->arena, &ignored, &is_given_npm, &package, err) < 0)
+		return -1;
+	/* One of the client's own stays as it is: its install compares it with package.json. */
+	if (given->len && is_given_npm == is_npm(making)) {
+		*text = *given;
+		return 0;
+	}
+	node_show(making, "resolving");
+	if (put_inputs(making, err) < 0 ||
+		(given->len && node_put(making, "package-lock.json", *given, err) < 0) ||
+		node_reach(making, err) < 0 || run_client(making, bun, npm, err) < 0)
+		return -1;
+	return read_made(making, text, err);
+}
+
+/* 0 with *text and *packages. */
+static int find_lock(
+	struct node_making *making, struct str *text, node_lock *packages, struct error *err)
+{
+	const struct env_wanted *wanted = making->wanted;
+	struct build_problem *problem = making->run->problem;
+	const char *package = NULL;
+	bool ignored;
+	int found = wanted->request->no_cache ? 0
+					      : node_load_lock(making->store, wanted, making->arena,
+							text, packages, problem, err);
+
+	if (found != 0)
+		return found < 0 ? -1 : 0;
+	if (resolve(making, text, err) < 0)
+		return -1;
+	if (node_lock_read(*text, making->arena, packages, &ignored, &package, err) < 0)
+		return build_failed(
+			problem, err->code == ERR_DENIED ? BUILD_DENIED : BUILD_INVALID, package);
+	return node_judge_lock(making->store, packages, problem, err);
+}
+
+/* ---- the layer ---- */
+
+static int install(struct node_making *making, struct str lock, size_t count, struct error *err)
+{
+	static const char *const bun[] = { "install", "--frozen-lockfile", "--no-progress",
+		"--no-summary", "--linker", "hoisted", NULL };
+	static const char *const npm[] = { "ci", "--no-audit", "--no-fund", NULL };
+
+	if (count == 0)
+		return making->stage.fd < 0 ? node_stage(making, err) : 0;
+	events_installing(&making->store->events, making->wanted->name, NULL);
+	node_show(making, "installing_deps");
+	if (put_inputs(making, err) < 0 || node_put(making, lock_name(making), lock, err) < 0 ||
+		node_reach(making, err) < 0)
+		return -1;
+	return run_client(making, bun, npm, err);
+}
+
+/* What was installed becomes the draft; nothing else of the stage does. */
+static int make_draft(struct node_making *making, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_close int root =
+		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
+
+	if (root < 0 || mkdirat(making->stage.fd, "draft", 0755) < 0)
+		return fail_errno(err, "make a draft");
+	/* Files of the cache are other names of the packages' files. */
+	if (path_remove_tree(root, ".cache", err) < 0)
+		return error_context(err, "drop the cache of a build");
+	if (renameat(root, "node_modules", making->stage.fd, "draft/tree") == 0)
+		return 0;
+	if (errno != ENOENT || mkdirat(making->stage.fd, "draft/tree", 0755) < 0)
+		return fail_errno(err, "move node_modules");
+	return 0;
+}
+
+static int check_size(struct node_making *making, uint64_t bytes, struct error *err)
+{
+	uint64_t limit = making->store->config.max_install_bytes;
+	char shown[16];
+
+	if (bytes <= limit)
+		return 0;
+	quantity_format_size(shown, limit);
+	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
+		"the packages of environment '%s' take more than %s", making->wanted->name, shown);
+	return build_failed(making->run->problem, BUILD_DENIED, NULL);
+}
+
+static int publish(
+	struct node_making *making, const char *key, char id[LAYER_ID_LEN + 1], struct error *err)
+{
+	struct layer_draft draft = { .path = "draft",
+		.kind = "node-modules",
+		.name = "node_modules",
+		.version = "",
+		.key = key };
+
+	node_show(making, "building_layers");
+	if (make_draft(making, err) < 0)
+		return -1;
+	fault_point("node.layer");
+	if (making->layers < 0 &&
+		layer_store_lock(&making->store->layers, false, &making->layers, err) < 0)
+		return -1;
+	if (layers_publish(&making->store->layers, making->stage.fd, &draft, 1, NULL, NULL, err) <
+		0) {
+		if (err->code == ERR_DENIED)
+			build_failed(making->run->problem, BUILD_DENIED, NULL);
+		return error_context(err, "the packages of environment '%s'", making->wanted->name);
+	}
+	memcpy(id, draft.id, LAYER_ID_LEN + 1);
+	return check_size(making, draft.bytes, err);
+}
+
+/* The lock of the layers is not held while packages are fetched; what is there may be gone then. */
+static int make_layer(struct node_making *making, struct str lock, size_t count,
+	char id[LAYER_ID_LEN + 1], struct error *err)
+{
+	const char *key = node_layer_key(making->wanted, lock, making->arena);
+
+	for (int tries = 0; tries < MAKE_TRIES; tries++) {
+		if (node_fetch_tools(making, err) < 0)
+			return -1;
+		if (layer_find(&making->store->layers, key, id, err) == 0)
+			return 0;
+		if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
+			return -1;
+		fd_close(&making->layers);
+		if (install(making, lock, count, err) < 0 || publish(making, key, id, err) < 0)
+			return -1;
+		node_clean(making);
+	}
+	return fail(err, ERR_CONFLICT, "layers of environment '%s' are removed while it is built",
+		making->wanted->name);
+}
+
+static int make(struct node_making *making, struct error *err)
+{
+	struct build_run *run = making->run;
+	char id[LAYER_ID_LEN + 1];
+	node_lock packages = { 0 };
+
+	if (node_fetch_tools(making, err) < 0)
+		return -1;
+	fd_close(&making->layers);
+	/* The stage of a tool is published, and gone. */
+	if (making->stage.fd >= 0 && node_stage(making, err) < 0)
+		return -1;
+	if (find_lock(making, &run->lock, &packages, err) < 0 ||
+		make_layer(making, run->lock, packages.count, id, err) < 0 ||
+		node_keep_lock(making->store, making->wanted->lock_key, run->lock, err) < 0)
+		return -1;
+	node_compose_meta(making->wanted, &packages, making->arena, &run->meta);
+	return node_add_layer(making->store, making->wanted, &run->meta, id, making->arena, err);
+}
+
+/* ---- the interface ---- */
+
+static struct node_making making_of(struct build_run *run)
+{
+	return (struct node_making){ .run = run,
+		.store = run->builder->store,
+		.wanted = run->wanted,
+		.node = run->wanted->node,
+		.arena = run->arena,
+		.stage = LAYER_STAGE_NONE,
+		.layers = -1 };
+}
+
+static int find_out(struct node_making *making, struct error *err)
+{
+	struct node_wanted *node = making->node;
+	const struct home *home = making->store->home;
+	struct runner runner = node_runner(making);
+
+	if (!node->registry.url &&
+		npm_registry_ask(home, &runner, making->arena, &node->registry, err) < 0)
+		return -1;
+	if (node->host && !node->host_version &&
+		node_ask_host(home, &runner, node->host, making->arena, &node->host_version, err) <
+			0)
+		return -1;
+	if (node_choose_tools(node, making->arena, err) < 0)
+		return -1;
+	/* Which version the registry has is known when it is fetched. */
+	return node_fetch_tools(making, err);
+}
+
+static int complete(struct build_run *run, struct error *err)
+{
+	struct node_making making = making_of(run);
+
+	if (run->wanted->lock_key)
+		return 0;
+	int failed = find_out(&making, err);
+	fd_close(&making.layers);
+	node_clean(&making);
+	if (!failed)
+		node_complete_wanted(run->wanted, run->arena);
+	return failed;
+}
+
+static int node_make(struct build_run *run, struct error *err)
+{
+	struct node_making making = making_of(run);
+	int failed = make(&making, err);
+
+	if (failed)
+		fd_close(&making.layers);
+	node_clean(&making);
+	run->layers = making.layers;
+	return failed;
+}
+
+const struct env_maker env_node_maker = { &env_node, complete, node_make, node_name_layer,
+	node_verify, node_ask_again };
