@@ -31,6 +31,14 @@ int blob_check(const char *key, const struct blob_info *moved, uint64_t size, co
 	return 0;
 }
 
+int blob_may_end(const char *key, const struct blob_put *put, const struct blob_info *moved,
+	struct error *err)
+{
+	if (put->end && put->end(put->ctx, err))
+		return -1;
+	return blob_check(key, moved, put->size, put->sha256, err);
+}
+
 static int compare_rows(const void *a, const void *b)
 {
 	const struct blob_row *left = a, *right = b;

@@ -50,6 +50,9 @@ struct blob_put {
 	uint64_t size;	    /* that is expected, or BLOB_SIZE_UNKNOWN */
 	const char *sha256; /* that is expected, or NULL */
 	bool only_new;	    /* ERR_CONFLICT: there is an object of that key */
+	/* Called when all was read, before the object becomes visible; -1: it doesn't. Or NULL. */
+	int (*end)(void *ctx, struct error *err);
+	void *ctx;
 };
 struct blob_get {
 	int to;

@@ -22,6 +22,9 @@ extern const struct blob_backend blob_dir_backend;
  * BLOB_SIZE_UNKNOWN: any. */
 int blob_check(const char *key, const struct blob_info *moved, uint64_t size, const char *sha256,
 	struct error *err);
+/* Everything of a put was read: whether it may become visible. */
+int blob_may_end(const char *key, const struct blob_put *put, const struct blob_info *moved,
+	struct error *err);
 int blob_not_found(const char *key, struct error *err);
 int blob_exists(const char *key, struct error *err);
 void blob_rows_sort(blob_rows *rows);

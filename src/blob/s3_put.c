@@ -60,7 +60,7 @@ static int read_part(struct upload *upload, size_t *len, struct error *err)
 static int check_all(struct upload *upload, struct error *err)
 {
 	sha256_end_hex(&upload->hash, upload->info->sha256);
-	return blob_check(upload->key, upload->info, upload->put->size, upload->put->sha256, err);
+	return blob_may_end(upload->key, upload->put, upload->info, err);
 }
 
 /* An object of this key exists: whether this upload made it. */

@@ -18,6 +18,9 @@ static const struct word {
 	{ "size", AT(size), NUMBER, 1 << BLOB_PUT },
 	{ "sha256", AT(sha256), HASH, 1 << BLOB_PUT | 1 << BLOB_GET },
 	{ "new", AT(only_new), FLAG, 1 << BLOB_PUT },
+	{ "zstd", AT(is_zstd), FLAG, 1 << BLOB_PUT },
+	{ "gzip", AT(is_gzip), FLAG, 1 << BLOB_PUT },
+	{ "plain", AT(is_plain), FLAG, 1 << BLOB_GET },
 	{ "offset", AT(offset), NUMBER, 1 << BLOB_GET },
 	{ "len", AT(len), NUMBER, 1 << BLOB_GET },
 #undef AT
@@ -100,6 +103,8 @@ int blob_words_read(const char *const *texts, size_t count, enum blob_verb *verb
 		if (!read_word(texts[i], found, &read))
 			return fail(err, ERR_INVALID, "invalid word '%s' of operation '%s'",
 				texts[i], texts[0]);
+	if (read.is_zstd && read.is_gzip)
+		return fail(err, ERR_INVALID, "both zstd and gzip");
 	*verb = found;
 	*key = texts[1];
 	*words = read;

@@ -4,6 +4,7 @@
  *	carrel-blob put|get|head|list|delete KEY [WORD]...
  * Descriptors: 3 the data, 4 where the answer goes (one JSON object), 5 a file with credentials.
  * The words are those of format/blob_words.h. CARREL_BLOB_* and AWS_* say where the store is. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "blob/blob.h"
+#include "blob/squeeze.h"
 #include "format/blob_words.h"
 #include "format/ini.h"
 #include "format/json.h"
@@ -91,7 +93,7 @@ static int lock_in(const struct blob_settings *settings, const char *home, struc
 	bool is_s3 = settings->url.scheme == BLOB_S3;
 	const struct role_path paths[] = { { settings->url.path ? settings->url.path : home,
 		ROLE_READ | ROLE_WRITE } };
-	struct role_lock lock = { .paths = paths, .path_count = 1 };
+	struct role_lock lock = { .paths = paths, .path_count = 1, .may_fork = true };
 	if (!is_s3)
 		return role_lock(&lock, err);
 	if (getuid() == 0 || geteuid() == 0)
@@ -121,15 +123,52 @@ static void print_info(const struct operation *operation, const struct blob_info
 		json_text(operation->out, "sha256", info->sha256);
 }
 
+static int end_squeeze(void *ctx, struct error *err)
+{
+	return squeeze_end(ctx, err);
+}
+
 static int run_put(const struct operation *operation, struct error *err)
 {
 	const struct blob_words *words = &operation->words;
 	struct blob_put put = { FD_DATA, words->size, words->sha256, words->only_new };
 	struct blob_info info;
-	if (blob_put(operation->store, operation->key, &put, &info, err))
+	struct squeeze squeeze = { CHILD_NONE, -1 };
+	if (words->is_zstd || words->is_gzip) {
+		if (squeeze_pack(FD_DATA, words->is_zstd ? BLOB_PACK_ZSTD : BLOB_PACK_GZIP,
+			    &squeeze, err))
+			return -1;
+		put.from = squeeze.fd;
+		put.end = end_squeeze;
+		put.ctx = &squeeze;
+	}
+	int failed = blob_put(operation->store, operation->key, &put, &info, err);
+	child_kill(&squeeze.child);
+	fd_close(&squeeze.fd);
+	if (failed)
 		return -1;
 	print_info(operation, &info);
 	return 0;
+}
+
+/* What was fetched is checked before its last bytes are decompressed or not: whoever reads them
+ * waits for the answer. */
+static int get_plain(const struct operation *operation, struct blob_get *get,
+	struct blob_info *info, struct error *err)
+{
+	struct squeeze squeeze = { CHILD_NONE, -1 };
+	struct error why;
+	if (squeeze_unpack(FD_DATA, &squeeze, err))
+		return -1;
+	get->to = squeeze.fd;
+	int failed = blob_get(operation->store, operation->key, get, info, err);
+	fd_close(&squeeze.fd);
+	/* A child that fails also breaks the pipe: its reason comes first. */
+	if (squeeze_end(&squeeze, &why) && (!failed || err->sys_errno == EPIPE)) {
+		*err = why;
+		return -1;
+	}
+	return failed;
 }
 
 static int run_get(const struct operation *operation, struct error *err)
@@ -137,7 +176,8 @@ static int run_get(const struct operation *operation, struct error *err)
 	const struct blob_words *words = &operation->words;
 	struct blob_get get = { FD_DATA, words->offset, words->len, words->sha256 };
 	struct blob_info info;
-	if (blob_get(operation->store, operation->key, &get, &info, err))
+	if (words->is_plain ? get_plain(operation, &get, &info, err)
+			    : blob_get(operation->store, operation->key, &get, &info, err))
 		return -1;
 	print_info(operation, &info);
 	return 0;
