@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/agents.h"
+#include "core/blobs.h"
 #include "core/execs.h"
 #include "core/internal.h"
 #include "core/tree_jobs.h"
@@ -32,8 +33,9 @@ static void on_unasked(void *ctx, const struct launch_packet *packet)
 
 static int open_directories(struct core *core, struct error *err)
 {
-	auto_close int run = -1;
+	auto_close int run = -1, blobs = -1;
 	if (home_open_directory(&core->home, "workspaces", &core->workspaces, err) ||
+		home_open_directory(&core->home, "blobs", &blobs, err) ||
 		home_open_directory(&core->home, "run", &run, err))
 		return -1;
 	if (path_make_directories(run, "execs", 0700, &core->spool, err) ||
@@ -150,6 +152,7 @@ void core_free(struct core *core)
 	if (core->flush)
 		loop_cancel(core->loop, core->flush);
 	tree_jobs_done(core);
+	blob_jobs_done(core);
 	execs_done(core);
 	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {

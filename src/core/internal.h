@@ -154,6 +154,11 @@ struct core {
 		unsigned running;
 		struct loop_timer *turn;
 	} tree_jobs;
+	struct { /* of core/blobs.c */
+		struct blob_job *first;
+		unsigned running;
+		struct loop_timer *turn;
+	} blobs;
 	bool has_rubbish;
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
 	struct core_waiter *measurements;  /* queue; the first is being made */

@@ -147,6 +147,13 @@ void tree_cancel(struct launcher *launcher, uint64_t tag);
 void trees_cancel_all(struct launcher *launcher);
 bool tree_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
+/* ---- operations on the blob store (blobs.c) ---- */
+struct blob_process;
+void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2]);
+void blob_cancel(struct launcher *launcher, uint64_t tag);
+void blobs_cancel_all(struct launcher *launcher);
+bool blob_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
+
 /* ---- disk limits (quota.c) ---- */
 void quota_answer(struct launcher *launcher, const struct launch_message *head);
 
@@ -173,6 +180,7 @@ struct launcher {
 	struct sandboxes sandboxes;
 	struct builds builds;
 	struct tree_process *trees;
+	struct blob_process *blobs;
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
 	struct loop_timer *reap_all;

@@ -93,6 +93,7 @@ void launcher_serve(
 	case LAUNCH_CANCEL:
 		build_cancel(launcher, head->other);
 		tree_cancel(launcher, head->other);
+		blob_cancel(launcher, head->other);
 		break;
 	case LAUNCH_QUOTA:
 		quota_answer(launcher, head);
@@ -108,6 +109,9 @@ void launcher_serve(
 		break;
 	case LAUNCH_TREE:
 		tree_start(launcher, packet, fds);
+		break;
+	case LAUNCH_BLOB:
+		blob_start(launcher, packet, fds);
 		break;
 	default: /* launch_decode lets no other through */
 		break;
@@ -125,7 +129,9 @@ void launcher_check_end(struct launcher *launcher)
 	if (launcher->builds.first)
 		builds_cancel_all(launcher);
 	trees_cancel_all(launcher);
-	if (sandboxes_are_gone(launcher) && !launcher->builds.first && !launcher->trees)
+	blobs_cancel_all(launcher);
+	if (sandboxes_are_gone(launcher) && !launcher->builds.first && !launcher->trees &&
+		!launcher->blobs)
 		loop_stop(launcher->loop);
 }
 
@@ -143,7 +149,8 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 		pool_maker_died(&launcher->pool);
 	else if (!role_died(launcher, info.si_pid, status) &&
 		 !sandbox_died(launcher, info.si_pid, status) &&
-		 !tree_died(launcher, info.si_pid, status))
+		 !tree_died(launcher, info.si_pid, status) &&
+		 !blob_died(launcher, info.si_pid, status))
 		build_died(launcher, info.si_pid, status);
 	return true;
 }

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/path.h"
+#include "format/blob_name.h"
 #include "format/quantity.h"
 #include "format/requirements.h"
 #include "format/uri.h"
@@ -14,7 +15,7 @@
 #define DAY (24 * 3600 * SECOND)
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
-static const char *const sections[] = { SECTION, "system", "store" };
+static const char *const sections[] = { SECTION, "system", "store", "blob" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -28,7 +29,7 @@ typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_url, read_host, read_package, read_path, read_landlock,
-	read_store;
+	read_store, read_blob, read_region;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -63,6 +64,13 @@ static const struct key {
 	{ "system.show", offsetof(struct config, show), read_path, .is_list = true },
 	{ "system.landlock", offsetof(struct config, landlock_writes), read_landlock },
 	{ "store.url", offsetof(struct config, store_url), read_store },
+	{ "blob.url", offsetof(struct config, blob_url), read_blob },
+	{ "blob.endpoint", offsetof(struct config, blob_endpoint), read_url },
+	{ "blob.region", offsetof(struct config, blob_region), read_region },
+	{ "blob.path_style", offsetof(struct config, blob_path_style), read_bool },
+	{ "blob.timeout", offsetof(struct config, blob_timeout_ms), read_duration, .least = SECOND,
+		.most = DAY },
+	{ "blob.credentials", offsetof(struct config, blob_credentials), read_path },
 #undef AT
 #undef AT_MS
 };
@@ -88,6 +96,8 @@ void config_defaults(struct config *config)
 		.max_install_bytes = 12 * GIB,
 		.blocked_packages = { blocked, 2, 2 },
 		.store_url = "sqlite:carrel.db",
+		.blob_url = "dir",
+		.blob_timeout_ms = 60 * SECOND,
 	};
 }
 
@@ -260,6 +270,24 @@ static int read_store(const struct place *place, const char *text)
 	size_t len = strspn(text, letters);
 	if (!len || text[len] != ':' || strpbrk(text, " \n\t"))
 		return fail(place->err, ERR_INVALID, "not a URL; try sqlite:carrel.db");
+	return set_text(place, text);
+}
+
+static int read_blob(const struct place *place, const char *text)
+{
+	struct blob_url url;
+	if (blob_url_parse(text, place->arena, &url, place->err))
+		return -1;
+	return set_text(place, text);
+}
+
+/* It becomes part of a host's name. */
+static int read_region(const struct place *place, const char *text)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+	size_t len = strlen(text);
+	if (!len || len > 63 || strspn(text, allowed) != len)
+		return fail(place->err, ERR_INVALID, "'%s' is not a region; try us-east-1", text);
 	return set_text(place, text);
 }
 

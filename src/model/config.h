@@ -28,6 +28,13 @@
  *	  landlock: all			# or writes: Landlock restricts writes only, which is faster
  *	store:
  *	  url: sqlite:carrel.db		# the database of the daemon: a file of the home
+ *	blob:
+ *	  url: dir			# the blob store: dir, dir:/PATH or s3://BUCKET/PREFIX
+ *	  endpoint: URL			# of the S3 server; default: that of the region
+ *	  region: us-east-1
+ *	  path_style: false		# the bucket in the path, not in the host's name
+ *	  timeout: 60s			# no byte for so long: the transfer is tried again
+ *	  credentials: /PATH		# INI file; default: AWS_* of carrel serve
  */
 #pragma once
 #include <stdbool.h>
@@ -46,6 +53,9 @@ struct config {
 	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;
 	const char *store_url;
+	const char *blob_url, *blob_endpoint, *blob_region, *blob_credentials; /* NULL: not set */
+	bool blob_path_style;
+	uint64_t blob_timeout_ms;
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);

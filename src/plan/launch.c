@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include "base/path.h"
+#include "format/blob_words.h"
 #include "model/environment.h"
 
 #define FDS_PRESENT (-1)
@@ -41,6 +42,7 @@ static const struct shape shapes[] = {
 	{ LAUNCH_HELD, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_WRITER, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_TREE, TO_LAUNCHER, 1, LAUNCH_STRINGS_MAX, 3 },
+	{ LAUNCH_BLOB, TO_LAUNCHER, 2, BLOB_WORDS_MAX, 2 },
 	{ LAUNCH_STARTED, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_RUNNING, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_ENDED, HAS_ID | HAS_VALUE | MAY_BE_UNASKED, 0, 0, 0 },
@@ -295,6 +297,17 @@ static int check_tree_job(const struct launch_packet *packet, struct error *err)
 	return 0;
 }
 
+static int check_blob(const struct launch_packet *packet, struct error *err)
+{
+	enum blob_verb verb;
+	const char *key;
+	struct blob_words words;
+	struct error why;
+	if (blob_words_read(packet->strings, packet->head.string_count, &verb, &key, &words, &why))
+		return corrupt(err, why.text);
+	return 0;
+}
+
 int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	struct launch_packet *packet, struct error *err)
 {
@@ -318,6 +331,8 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	if (shape->fds == FDS_TREES && cut_trees(packet, &fds, err))
 		return -1;
 	if (head->type == LAUNCH_TREE && check_tree_job(packet, err))
+		return -1;
+	if (head->type == LAUNCH_BLOB && check_blob(packet, err))
 		return -1;
 	return fd_count == fds ? 0 : corrupt(err, "the wrong descriptors");
 }

@@ -47,6 +47,8 @@ enum launch_type {
 	LAUNCH_TREE,   /* strings: a verb of build/tree_job.h, then names of workspaces and layers,
 			* "" between lists of them; fds: input, answer (JSON), output -> DONE,
 			* value = exit code; FAILED (limit: too many at once). CANCEL ends it */
+	LAUNCH_BLOB,   /* strings: words of format/blob_words.h; fds: data, answer (JSON) -> DONE,
+			* value = exit code; FAILED (limit: too many at once). CANCEL ends it */
 	/* launcher to core */
 	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	       /* the same, for LIST */

@@ -1,0 +1,190 @@
+/* Operations on the blob store for core: carrel-blob, a role of its own each time. It alone has
+ * the credentials of a bucket. */
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/arena.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/vec.h"
+#include "format/blob_name.h"
+#include "launch/internal.h"
+#include "proc/role.h"
+
+#define BLOBS_MAX 16
+#define PROGRAM "carrel-blob"
+#define DIRECTORY "blobs"
+
+struct blob_process {
+	pid_t pid;
+	uint64_t tag;
+	struct blob_process *next;
+};
+typedef VEC(char *) word_list;
+typedef VEC(struct role_path) path_list;
+
+/* What resolving and TLS read. */
+static const char *const network_files[] = { "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/hosts",
+	"/etc/ssl", "/etc/pki", "/etc/ca-certificates" };
+static const char *const passed[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
+	"AWS_SESSION_TOKEN", "HTTPS_PROXY", "https_proxy", "http_proxy", "NO_PROXY", "no_proxy",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "CARREL_FAULT" };
+
+static void add_env(struct arena *arena, word_list *env, const char *name, const char *value)
+{
+	if (value && value[0])
+		vec_push(arena, env, arena_printf(arena, "%s=%s", name, value));
+}
+
+static char **make_env(const struct launcher *launcher, const char *url, struct arena *arena)
+{
+	const struct config *config = launcher->options->config;
+	word_list env = { 0 };
+	add_env(arena, &env, "CARREL_BLOB_URL", url);
+	if (config) {
+		add_env(arena, &env, "CARREL_BLOB_ENDPOINT", config->blob_endpoint);
+		add_env(arena, &env, "CARREL_BLOB_REGION", config->blob_region);
+		add_env(arena, &env, "CARREL_BLOB_PATH_STYLE", config->blob_path_style ? "1" : "");
+		add_env(arena, &env, "CARREL_BLOB_STALL_MS",
+			arena_printf(arena, "%llu", (unsigned long long)config->blob_timeout_ms));
+	}
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+		add_env(arena, &env, passed[i], getenv(passed[i]));
+	vec_push(arena, &env, NULL);
+	return env.items;
+}
+
+/* A directory's process sees that directory alone, a bucket's process the network. */
+static int describe(const struct launcher *launcher, struct arena *arena, struct role_start *start,
+	struct error *err)
+{
+	const struct config *config = launcher->options->config;
+	const char *text = config ? config->blob_url : "dir";
+	struct blob_url url;
+	path_list root = { 0 };
+	if (blob_url_parse(text, arena, &url, err))
+		return -1;
+	if (url.scheme == BLOB_DIR) {
+		if (!url.path)
+			url.path = arena_printf(arena, "%s/" DIRECTORY, launcher->home->path);
+		text = arena_printf(arena, "dir:%s", url.path);
+		vec_push(arena, &root, (struct role_path){ url.path, ROLE_READ | ROLE_WRITE });
+	}
+	for (size_t i = 0;
+		url.scheme == BLOB_S3 && i < sizeof network_files / sizeof *network_files; i++)
+		vec_push(arena, &root, (struct role_path){ network_files[i], ROLE_READ });
+	start->has_network = url.scheme == BLOB_S3;
+	start->root = root.items;
+	start->root_count = root.count;
+	start->env = make_env(launcher, text, arena);
+	return 0;
+}
+
+/* Opened here: root's own file stays unreadable to the role's user. */
+static int open_credentials(const struct launcher *launcher, int *fd, struct error *err)
+{
+	const struct config *config = launcher->options->config;
+	const char *path = config ? config->blob_credentials : NULL;
+	if (!path)
+		return 0;
+	*fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return *fd < 0 ? fail_errno(err, "open blob.credentials '%s'", path) : 0;
+}
+
+static int check_fds(const int fds[2], struct error *err)
+{
+	for (int i = 0; i < 2; i++) {
+		int flags = fcntl(fds[i], F_GETFL);
+		if (flags < 0 || flags & O_PATH)
+			return fail(err, ERR_DENIED, "invalid descriptors for the blob store");
+	}
+	return 0;
+}
+
+static int begin(struct launcher *launcher, const struct launch_packet *packet, const int fds[2],
+	pid_t *pid, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_close int pidfd = -1, credentials = -1;
+	const char *beside = launcher->options->carreld;
+	word_list argv = { 0 };
+	size_t count = 0;
+	for (const struct blob_process *at = launcher->blobs; at; at = at->next)
+		count++;
+	if (count >= BLOBS_MAX)
+		return fail(
+			err, ERR_LIMIT, "%d operations on the blob store run already", BLOBS_MAX);
+	vec_push(&arena, &argv, arena_text(&arena, PROGRAM));
+	for (size_t i = 0; i < packet->head.string_count; i++)
+		vec_push(&arena, &argv, arena_text(&arena, packet->strings[i]));
+	vec_push(&arena, &argv, NULL);
+	struct role_start start = { .program = arena_printf(&arena, "%.*s" PROGRAM,
+					    (int)(path_basename(beside) - beside), beside),
+		.argv = argv.items,
+		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
+		.gid = launcher->home->gid,
+		.fds = { fds[0], fds[1] },
+		.fd_count = 2,
+		.log = launcher->log.fd };
+	if (check_fds(fds, err) || describe(launcher, &arena, &start, err) ||
+		open_credentials(launcher, &credentials, err))
+		return -1;
+	if (credentials >= 0)
+		start.fds[start.fd_count++] = credentials;
+	return role_start(&start, pid, &pidfd, err);
+}
+
+void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2])
+{
+	const struct launch_message *head = &packet->head;
+	struct error err;
+	pid_t pid = 0;
+	if (begin(launcher, packet, fds, &pid, &err)) {
+		launcher_log(launcher, LOG_LEVEL_WARN,
+			"an operation on the blob store failed to start", NULL, head->request_id,
+			&err);
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	struct blob_process *process = xzalloc(sizeof *process);
+	*process = (struct blob_process){ pid, head->tag, launcher->blobs };
+	launcher->blobs = process;
+}
+
+void blob_cancel(struct launcher *launcher, uint64_t tag)
+{
+	for (const struct blob_process *at = launcher->blobs; at; at = at->next)
+		if (at->tag == tag)
+			kill(at->pid, SIGKILL);
+}
+
+void blobs_cancel_all(struct launcher *launcher)
+{
+	for (struct blob_process *at = launcher->blobs; at; at = at->next) {
+		at->tag = 0;
+		kill(at->pid, SIGKILL);
+	}
+}
+
+bool blob_died(struct launcher *launcher, pid_t pid, int status)
+{
+	struct blob_process **at = &launcher->blobs;
+	while (*at && (*at)->pid != pid)
+		at = &(*at)->next;
+	struct blob_process *process = *at;
+	if (!process)
+		return false;
+	*at = process->next;
+	struct launch_message head = { .type = LAUNCH_DONE,
+		.tag = process->tag,
+		.value = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status) };
+	if (process->tag)
+		link_send(launcher, &head, NULL, 0, NULL, 0);
+	free(process);
+	launcher_check_end(launcher);
+	return true;
+}
