@@ -31,6 +31,9 @@ const struct tree_verb tree_verbs[] = {
 	{ "verify", tree_verify, false },
 	{ "measure", tree_measure_layers, false },
 	{ "sweep", tree_sweep, false },
+	{ "pack", tree_pack_layer, false },
+	{ "unpack", tree_unpack_layer, false },
+	{ "archive", tree_archive, true },
 	{ NULL, NULL, false },
 };
 

@@ -57,6 +57,12 @@ int tree_stage_open(const struct tree_job *job, const char *name, int *fd, struc
 int tree_stage_publish(const struct tree_job *job, const char *name, struct error *err);
 void tree_stage_remove(const struct tree_job *job, const char *name);
 
+/* The content id of the layer that is being made. */
+struct snapshot_content;
+int tree_hash_stage(struct tree_job *job, const char *name, struct snapshot_content *content,
+	struct error *err);
+
+tree_verb_fn tree_pack_layer, tree_unpack_layer, tree_archive;
 tree_verb_fn tree_copy, tree_merge, tree_diff, tree_hash, tree_verify, tree_measure_layers,
 	tree_sweep;
 

@@ -179,6 +179,13 @@ static int hash_layer(
 	return 0;
 }
 
+int tree_hash_stage(
+	struct tree_job *job, const char *name, struct snapshot_content *content, struct error *err)
+{
+	return hash_layer(
+		job, arena_printf(job->arena, TREE_STAGE_PREFIX "%s", name), content, err);
+}
+
 /* "" when the layer has none yet. */
 static int read_content_id(
 	const struct tree_job *job, const char *name, const char **id, struct error *err)
