@@ -17,10 +17,17 @@ static bool is_trusted(const struct stat *st)
 	return (st->st_uid == 0 || st->st_uid == own) && !(st->st_mode & others);
 }
 
-/* Searches for the line without the parser: the file isn't trusted. */
-static bool has_section(const char *text)
+/* What says where the launcher reads and writes. Searches for the lines without the parser: the
+ * file isn't trusted. Or NULL. */
+static const char *find_section(const char *text)
 {
-	return !strncmp(text, "system:", 7) || strstr(text, "\nsystem:");
+	static const char *const sections[] = { "\nsystem:", "\nblob:" };
+	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
+		const char *name = sections[i] + 1;
+		if (!strncmp(text, name, strlen(name)) || strstr(text, sections[i]))
+			return name;
+	}
+	return NULL;
 }
 
 int shown_read(const char *home, struct arena *arena, struct config *config, struct error *err)
@@ -44,10 +51,11 @@ int shown_read(const char *home, struct arena *arena, struct config *config, str
 					 path)
 			       : fail_errno(err, "read '%s'", path);
 	if (!is_trusted(&st)) {
-		if (!has_section(text.data))
+		const char *section = find_section(text.data);
+		if (!section)
 			return 0;
-		fail(err, ERR_DENIED, "'%s' has a section system, but is writable for other users",
-			path);
+		fail(err, ERR_DENIED, "'%s' has a section %.*s, but is writable for other users",
+			path, (int)strlen(section) - 1, section);
 		return error_hint(err, "chown %u '%s'; chmod 644 '%s'", geteuid(), path, path);
 	}
 	if (config_parse(text, arena, config, err))

@@ -77,6 +77,23 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 	}
 }
 
+static void operations_of_the_blob_store_are_checked(void **state)
+{
+	static const char *const good[][3] = { { "put", "archives/a.tar.zst", "zstd" },
+		{ "get", "archives/a.tar.zst", "plain" }, { "put", "a", "new" } };
+	static const char *const bad[][3] = { { "put", "../a", "zstd" }, { "put", "/a", "zstd" },
+		{ "put", ".new/a", "new" }, { "take", "a", "new" }, { "put", "a", "--help" },
+		{ "get", "a", "sha256=0" }, { "put", "", "new" } };
+	struct launch_message head = message(LAUNCH_BLOB);
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+		assert_int_equal(pass(&head, good[i], 3, true, 2, 0), 0);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		assert_int_equal(pass(&head, bad[i], 3, true, 2, 0), -1);
+	assert_int_equal(pass(&head, good[0], 3, false, 2, 0), -1);
+	assert_int_equal(pass(&head, good[0], 3, true, 1, 0), -1);
+	assert_int_equal(pass(&head, good[0], 1, true, 2, 0), -1);
+}
+
 static void descriptors_are_those_that_present_names(void **state)
 {
 	struct launch_message head = message(LAUNCH_STARTED);
@@ -273,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_is_taken_in_its_own_direction_and_shape),
+		cmocka_unit_test(operations_of_the_blob_store_are_checked),
 		cmocka_unit_test(descriptors_are_those_that_present_names),
 		cmocka_unit_test(a_field_of_another_type_is_refused),
 		cmocka_unit_test(texts_are_as_many_as_the_type_has),
