@@ -50,7 +50,10 @@ fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
 install: build ## install to DESTDIR/prefix (/usr/local)
 	@tools/install-files $(BUILD)/carrel "$(DESTDIR)" "$(prefix)"
 
+uninstall: ## remove what `make install` installed
+	@tools/uninstall-files "$(DESTDIR)" "$(prefix)"
+
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-.PHONY: help build run test test-vm test-use test-packages bench lint fuzz install clean
+.PHONY: help build run test test-vm test-use test-packages bench lint fuzz install uninstall clean

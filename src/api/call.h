@@ -188,9 +188,10 @@ void result_answer(struct operation *op, struct core_exec *e);
 route_fn api_healthz, api_readyz, api_openapi, api_metrics, api_environments;
 route_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,
 	api_workspace_delete, api_workspace_metrics, api_metrics_list, api_workspace_suspend,
-	api_workspace_resume;
+	api_workspace_resume, api_workspace_health, api_workspace_repair;
 route_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
 	api_exec_signal, api_exec_stdin, api_exec_resize;
 route_fn api_file_get, api_file_put, api_file_delete;
 route_fn api_archive_get, api_archive_put;
+route_fn api_template_list, api_template_get, api_template_add, api_template_delete;
 route_fn api_events, api_workspace_events;

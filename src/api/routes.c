@@ -1,6 +1,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "model/metrics.h"
+#include "model/health.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -12,6 +13,10 @@ ANSWERS(healthy, { 200, JSON, &health_schema, "The daemon works." });
 ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
+ANSWERS(templates, { 200, JSON, &templates_schema, "Sorted by name." });
+ANSWERS(one_template, { 200, JSON, &template_record, "The template." });
+ANSWERS(added, { 200, JSON, &template_record, "It was only checked, or has replaced another." },
+	{ 201, JSON, &template_record, "It was added." });
 ANSWERS(created, { 201, JSON, &workspace_record,
 			 "The workspace was created. A client that disconnects before the response "
 			 "cancels the creation and leaves nothing; with an Idempotency-Key only if "
@@ -20,6 +25,8 @@ ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
+ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
+ANSWERS(repaired, { 200, JSON, &repair_record, "What was done, and what was found then." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
@@ -61,6 +68,16 @@ const struct route routes[] = {
 		api_environments, QUERY(page_query_fields, struct list_query),
 		.answers = environments },
 
+	{ "GET", "/v1/templates", "listTemplates", "List templates", api_template_list,
+		QUERY(page_query_fields, struct list_query), .answers = templates },
+	{ "POST", "/v1/templates", "addTemplate", "Add a template, or only check it",
+		api_template_add, ROUTE_LOCATION, BODY(template_fields, struct template_body),
+		.answers = added, .errors = { 429, 507 } },
+	{ "GET", "/v1/templates/{id}", "getTemplate", "Show a template", api_template_get,
+		.answers = one_template },
+	{ "DELETE", "/v1/templates/{id}", "removeTemplate", "Remove a template that was added",
+		api_template_delete, .answers = removed, .errors = { 409, 507 } },
+
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,
 		BODY(workspace_record, struct workspace), .answers = created,
@@ -81,6 +98,11 @@ const struct route routes[] = {
 	{ "POST", WORKSPACE "/resume", "resumeWorkspace",
 		"Start the sandbox of a workspace, as the next command would", api_workspace_resume,
 		.answers = workspace, .errors = { 409, 429, 507 } },
+	{ "GET", WORKSPACE "/health", "checkWorkspace", "Check a workspace", api_workspace_health,
+		QUERY(health_query_fields, struct health_query), .answers = workspace_health },
+	{ "POST", WORKSPACE "/repair", "repairWorkspace", "Repair what a check finds",
+		api_workspace_repair, QUERY(health_query_fields, struct health_query),
+		.answers = repaired, .errors = { 409, 507 } },
 
 	{ "GET", WORKSPACE "/metrics", "workspaceMetrics", "Show what a workspace uses",
 		api_workspace_metrics, .answers = usage },

@@ -90,6 +90,18 @@ static const struct field suspend_rows[] = {
 };
 const struct record suspend_fields = { "Suspend", NULL, RECORD_ROWS(suspend_rows), FIELD_IN };
 
+static const char *const template_forms[] = { "yaml", "template", NULL };
+static const struct field template_body_rows[] = {
+	{ "yaml", FIELD_TEXT, offsetof(struct template_body, yaml), "the text of the template",
+		FIELD_STRICT, .least = 1, .most = 256 << 10 },
+	{ "template", FIELD_OBJECT, offsetof(struct template_body, model), "or its values",
+		FIELD_STRICT, .object = &template_record },
+	{ "check", FIELD_BOOLEAN, offsetof(struct template_body, check),
+		"only check it: nothing is added" },
+};
+const struct record template_fields = { "TemplateAdded", NULL, RECORD_ROWS(template_body_rows),
+	FIELD_IN, .one_of = template_forms };
+
 /* ---- queries ---- */
 
 #define PAGE_ROWS(type)                                                                            \
@@ -124,6 +136,12 @@ static const struct field exec_query_rows[] = {
 		"respond when the exec has ended" },
 };
 const struct record exec_query_fields = { "", NULL, RECORD_ROWS(exec_query_rows), FIELD_IN };
+
+static const struct field health_query_rows[] = {
+	{ "deep", FIELD_BOOLEAN, offsetof(struct health_query, deep),
+		"compare every file of the layers with its hash" },
+};
+const struct record health_query_fields = { "", NULL, RECORD_ROWS(health_query_rows), FIELD_IN };
 
 static const struct field_choice streams[] = { { "stdout", 1 }, { "stderr", 2 }, { 0 } };
 static const struct field output_query_rows[] = {
@@ -246,6 +264,10 @@ LIST(environments, environment_schema);
 const struct record environments_schema = { "Environments", NULL, RECORD_ROWS(environments_rows),
 	FIELD_OUT };
 
+LIST(templates, template_record);
+const struct record templates_schema = { "Templates", NULL, RECORD_ROWS(templates_rows),
+	FIELD_OUT };
+
 static const struct field problem_rows[] = {
 	TEXT("type", NULL),
 	TEXT("title", NULL),
@@ -268,13 +290,15 @@ static const struct field event_rows[] = {
 	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
 		     "sandbox is ready, or has ended), workspace.suspended, workspace.resumed, "
 		     "workspace.failed, "
-		     "workspace.deleted, exec.started, exec.ended, …"),
+		     "workspace.warning, workspace.deleted, exec.started, exec.ended, "
+		     "template.added, template.removed, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
 	TEXT("exec", "id of the exec, in exec.started and exec.ended", FIELD_OPTIONAL),
 	TEXT("reason", "why it ended, in exec.ended and workspace.deleted", FIELD_OPTIONAL),
 	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
+	TEXT("warning", "of workspace.warning", FIELD_OPTIONAL),
 };
 const struct record event_schema = { "Event", "The data of a server-sent event.",
 	RECORD_ROWS(event_rows), FIELD_OUT };

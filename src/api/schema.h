@@ -1,6 +1,7 @@
 /* schema.h -- the rows: what each body and query may hold, and what answers look like. */
 #pragma once
 #include "model/exec.h"
+#include "model/template.h"
 #include "model/workspace.h"
 
 /* ---- what comes in ---- */
@@ -14,7 +15,12 @@ struct resize_body {
 struct suspend_body {
 	bool force;
 };
-extern const struct record signal_fields, resize_fields, suspend_fields;
+struct template_body {
+	const char *yaml; /* or NULL: model */
+	struct template model;
+	bool check;
+};
+extern const struct record signal_fields, resize_fields, suspend_fields, template_fields;
 
 struct list_query {
 	text_list labels;
@@ -22,6 +28,9 @@ struct list_query {
 	bool has_state;
 	uint64_t limit;
 	const char *cursor;
+};
+struct health_query {
+	bool deep;
 };
 struct workspace_query {
 	bool measure;
@@ -50,14 +59,14 @@ struct events_query {
 	const char *workspace;
 };
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
-	exec_query_fields, output_query_fields, stdin_query_fields, file_get_query_fields,
-	file_put_query_fields, file_delete_query_fields, archive_get_query_fields,
-	archive_put_query_fields, events_query_fields;
+	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
+	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
+	archive_get_query_fields, archive_put_query_fields, events_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 
 /* ---- what goes out ---- */
 extern const struct record metrics_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,
-	environment_schema, environments_schema, problem_schema, health_schema, event_schema,
-	any_schema;
+	environment_schema, environments_schema, templates_schema, problem_schema, health_schema,
+	event_schema, any_schema;

@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "linux/child.h"
+#include "model/environment.h"
 #include "model/workspace.h"
 
 /* ---- for a command ---- */
@@ -154,6 +155,8 @@ static int check_streams(const int fds[3], struct error *err)
 
 static int check_texts(const struct build_order *order, struct error *err)
 {
+	if (order->kind != BUILD_NEW && !env_name_is_valid(order->package_id))
+		return fail(err, ERR_INVALID, "invalid name of an environment");
 	if (strchr(order->python, '/'))
 		return fail_hint(err, ERR_INVALID, "a version, such as 3.12",
 			"'%s' is a path, not a version of Python", order->python);
@@ -163,6 +166,17 @@ static int check_texts(const struct build_order *order, struct error *err)
 				"option '%s' is not allowed in builds of the daemon",
 				order->options[i]);
 	return 0;
+}
+
+static char **make_verify_argv(const struct build_order *order, struct arena *arena)
+{
+	VEC(char *) words = { 0 };
+	const char *const all[] = { order->carrel, "env", "verify", "--format=json",
+		order->kind == BUILD_REPAIR ? "--repair" : "--", order->package_id };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		vec_push(arena, &words, arena_text(arena, all[i]));
+	vec_push(arena, &words, NULL);
+	return words.items;
 }
 
 static char **make_argv(const struct build_order *order, struct arena *arena)
@@ -230,7 +244,9 @@ int build_start_ordered(const struct build_order *order, pid_t *pid, struct erro
 	struct child child;
 	if (check_streams(order->streams, err) || check_texts(order, err))
 		return -1;
-	char **argv = make_argv(order, &arena), **env = make_env(order, &arena);
+	char **argv = order->kind == BUILD_NEW ? make_argv(order, &arena)
+					       : make_verify_argv(order, &arena);
+	char **env = make_env(order, &arena);
 	if (child_fork(&child, 0, SIGTERM, err))
 		return error_context(err, "start '%s'", order->carrel);
 	if (child.pid == 0)

@@ -19,7 +19,14 @@ int build_execute(char *const argv[], struct error *err);
  * are passed on to it: it ends, and reports that. */
 int build_run(char *const argv[], struct buf *said, int *exit_code, struct error *err);
 
-struct build_order {		   /* from a client of the daemon */
+enum build_kind {
+	BUILD_NEW,    /* `carrel env build` */
+	BUILD_VERIFY, /* `carrel env verify`: package_id is the name of an environment, and there
+		       * are no options */
+	BUILD_REPAIR, /* the same with --repair */
+};
+struct build_order { /* from a client of the daemon */
+	enum build_kind kind;
 	const char *carrel, *home; /* the program, $CARREL_HOME */
 	const char *package_id;
 	const char *python; /* a version, or "" */

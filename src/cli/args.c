@@ -377,6 +377,15 @@ void args_print_help(const struct arg_spec *spec, struct buf *out)
 		buf_printf(out, "\nexamples:\n%s", spec->examples);
 }
 
+void args_each(const struct arg_spec *spec, void (*fn)(void *ctx, const struct arg_option *option),
+	void *ctx)
+{
+	struct options options = { .spec = spec };
+	const struct arg_option *option;
+	while ((option = next_option(&options)))
+		fn(ctx, option);
+}
+
 static void print_given(
 	const struct arg_option *option, const void *field, struct arena *arena, text_list *words)
 {

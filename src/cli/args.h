@@ -80,6 +80,9 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err);
 /* Whether argv has -o json: errors are then JSON, also for an invalid option before it. */
 bool args_want_json(int argc, char **argv);
+/* Calls fn for each option but --help; the option lives until fn returns. */
+void args_each(const struct arg_spec *spec, void (*fn)(void *ctx, const struct arg_option *option),
+	void *ctx);
 /* Prints --help. */
 void args_print_help(const struct arg_spec *spec, struct buf *out);
 /* Appends the words that give these options again. */

@@ -77,6 +77,8 @@ static const struct arg_spec *const commands[] = {
 	&cli_rm,
 	&cli_suspend,
 	&cli_resume,
+	&cli_health,
+	&cli_repair,
 	&cli_cp,
 	&cli_ps,
 	&cli_logs,
@@ -86,28 +88,30 @@ static const struct arg_spec *const commands[] = {
 	&cli_top,
 	&cli_events,
 	&cli_env,
+	&cli_template,
 	&cli_home,
 	&cli_serve,
 	&cli_doctor,
+	&cli_completion,
 	&version,
 	&help,
 	NULL,
 };
-static const struct arg_spec carrel = {
+const struct arg_spec cli_all = {
 	.command = "", .usage = "carrel COMMAND [options]", .commands = commands
 };
 
 /* "build" of "env build". */
-static const char *word_of(const struct arg_spec *spec)
+const char *cli_word(const struct arg_spec *spec)
 {
 	const char *space = strrchr(spec->command, ' ');
 	return space ? space + 1 : spec->command;
 }
 
-static const struct arg_spec *find(const struct arg_spec *group, const char *name)
+const struct arg_spec *cli_find(const struct arg_spec *group, const char *name)
 {
 	for (const struct arg_spec *const *spec = group->commands; spec && *spec; spec++)
-		if (!strcmp(word_of(*spec), name))
+		if (!strcmp(cli_word(*spec), name))
 			return *spec;
 	return NULL;
 }
@@ -126,7 +130,7 @@ static void print_help(const struct arg_spec *spec, struct buf *out)
 		buf_printf(out, "%s\n\n", spec->about);
 	buf_text(out, "commands:\n");
 	for (const struct arg_spec *const *one = spec->commands; *one; one++)
-		buf_printf(out, "  %-10s  %s\n", word_of(*one), (*one)->summary);
+		buf_printf(out, "  %-10s  %s\n", cli_word(*one), (*one)->summary);
 	buf_printf(out, "\n'carrel %s%sCOMMAND --help' shows the options of a command.\n", name,
 		space);
 	if (spec->examples)
@@ -140,8 +144,8 @@ static int unknown(const struct arg_spec *group, const char *name, struct error 
 	fail(err, ERR_INVALID, "unknown %s '%s%s%s'", name[0] == '-' ? "option" : "command", of,
 		space, name);
 	for (const struct arg_spec *const *spec = group->commands; *spec; spec++)
-		if (str_is_nearer(name, word_of(*spec), &least))
-			nearest = word_of(*spec);
+		if (str_is_nearer(name, cli_word(*spec), &least))
+			nearest = cli_word(*spec);
 	if (nearest)
 		return error_hint(err, "did you mean 'carrel %s%s%s'?", of, space, nearest);
 	if (of[0])
@@ -152,18 +156,18 @@ static int unknown(const struct arg_spec *group, const char *name, struct error 
 
 static int run_help(struct command *command, struct error *err)
 {
-	const struct arg_spec *spec = &carrel;
+	const struct arg_spec *spec = &cli_all;
 	for (size_t i = 0; i < command->operands.count; i++) {
 		const char *name = command->operands.items[i];
 		if (!spec->commands)
 			return fail_hint(err, ERR_INVALID, "carrel help COMMAND",
 				"help: unexpected argument '%s'", name);
-		const struct arg_spec *next = find(spec, name);
+		const struct arg_spec *next = cli_find(spec, name);
 		if (!next)
 			return unknown(spec, name, err);
 		spec = next;
 	}
-	print_help(spec == &help ? &carrel : spec, &command->out);
+	print_help(spec == &help ? &cli_all : spec, &command->out);
 	return 0;
 }
 
@@ -471,9 +475,9 @@ static int dispatch(const struct arg_spec *group, int argc, char **argv)
 		return cli_fail(&err, false, NULL);
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
-		(group != &carrel && !strcmp(argv[1], "help")))
+		(group != &cli_all && !strcmp(argv[1], "help")))
 		return print_commands(group, STDOUT_FILENO, 0);
-	const struct arg_spec *spec = find(group, argv[1]);
+	const struct arg_spec *spec = cli_find(group, argv[1]);
 	if (spec && spec->commands)
 		return dispatch(spec, argc - 1, argv + 1);
 	if (spec)
@@ -487,7 +491,9 @@ int cli_main(int argc, char **argv)
 	struct error err;
 	if (fd_sanitize_standard(&err))
 		return cli_fail(&err, false, NULL);
+	if (argc > 1 && !strcmp(argv[1], "__complete"))
+		return completion_answer(argc - 2, argv + 2);
 	if (argc > 1 && !strcmp(argv[1], "--version"))
 		return cli_call(&version, 1, argv);
-	return dispatch(&carrel, argc, argv);
+	return dispatch(&cli_all, argc, argv);
 }

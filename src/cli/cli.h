@@ -17,7 +17,7 @@
 struct options {
 	const char *format, *host;
 	/* sandbox, directory and user of a command */
-	const char *environment, *net, *isolation, *dir, *cwd, *user;
+	const char *environment, *template, *net, *isolation, *dir, *cwd, *user;
 	text_list variables, binds;
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config;
@@ -32,7 +32,7 @@ struct options {
 	bool context, no_archive, force;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
-	bool all, quiet, follow, no_stdin, once;
+	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
@@ -74,6 +74,8 @@ extern const struct arg_spec cli_update;
 extern const struct arg_spec cli_rm;
 extern const struct arg_spec cli_suspend;
 extern const struct arg_spec cli_resume;
+extern const struct arg_spec cli_health;
+extern const struct arg_spec cli_repair;
 extern const struct arg_spec cli_cp;
 extern const struct arg_spec cli_ps;
 extern const struct arg_spec cli_logs;
@@ -83,11 +85,21 @@ extern const struct arg_spec cli_kill;
 extern const struct arg_spec cli_top;
 extern const struct arg_spec cli_events;
 extern const struct arg_spec cli_env;
+extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_home;
 extern const struct arg_spec cli_serve;
 extern const struct arg_spec cli_doctor;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);
+extern const struct arg_spec cli_completion;
+/* All commands; and one of a group by its word ("build" of "env build"), or NULL. */
+extern const struct arg_spec cli_all;
+const struct arg_spec *cli_find(const struct arg_spec *group, const char *name);
+const char *cli_word(const struct arg_spec *spec);
+/* `carrel __complete WORD...`, for the scripts of `carrel completion`: prints what the last word
+ * could be, one a line, each with a tab and a description. ":files" or ":dirs" stands for the
+ * host's. Never fails, never starts a daemon. */
+int completion_answer(int argc, char **argv);
 /* carrel-build: the half of `carrel env` that runs things in build sandboxes. It takes the
  * arguments of `carrel env build` and `carrel env verify`, and is run by carrel. */
 int builder_main(int argc, char **argv);

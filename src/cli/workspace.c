@@ -7,7 +7,9 @@
 #include "build/progress.h"
 #include "cli/columns.h"
 #include "cli/env.h"
+#include "cli/template.h"
 #include "format/quantity.h"
+#include "model/template.h"
 #include "model/workspace.h"
 
 #define BODY_MAX ((size_t)8 << 20)
@@ -25,6 +27,8 @@ static const struct arg_help choice_helps[] = {
 	{ 0 },
 };
 static const struct arg_option create_table[] = {
+	{ 0, "template", ARG_TEXT, AT(template), "NAME",
+		"make it of this template: see `carrel template`; options win over it", NULL, 1 },
 	{ 0, "env", ARG_TEXT, AT(environment), "NAME", "use this environment: see `carrel env`" },
 	{ ARG_FROM(env_source_rows), .helps = source_helps },
 	{ ARG_FROM(env_choice_rows), .helps = choice_helps },
@@ -141,6 +145,8 @@ static int print_created(struct command *command, struct buf *out, struct error 
 	json_object(&j, NULL);
 	if (command->operands.count)
 		json_text(&j, "name", command->operands.items[0]);
+	if (options->template)
+		json_text(&j, "template", options->template);
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
 	if (print_python(&j, options, arena, err) || print_node(&j, options, arena, err) ||
@@ -182,6 +188,16 @@ static int cancel(struct remote *remote, const struct remote_answer *answer, str
 	return fail(err, ERR_CANCELED, "interrupted: workspace '%s' was removed again", name);
 }
 
+static int check_template(const char *name, struct error *err)
+{
+	if (!name || !template_check_name(name, err))
+		return 0;
+	if (strchr(name, '/') || strchr(name, '.'))
+		error_hint(err, "carrel template add %.64s adds a file under the name that it says",
+			name);
+	return error_context(err, "--template");
+}
+
 static int run_create(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
@@ -189,6 +205,7 @@ static int run_create(struct command *command, struct error *err)
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
 		cli_check_environment(&command->options, &command->arena, err) ||
+		check_template(command->options.template, err) ||
 		print_created(command, &body, err) || remote_open(&command->remote, err))
 		return -1;
 	/* What has to be built takes its time. */
@@ -211,8 +228,10 @@ static int run_create(struct command *command, struct error *err)
 	const char *name = json_member_text(answer.value, "name");
 	if (command->json)
 		remote_print_answer(&answer, &command->out);
-	else
+	else {
+		template_say_warnings(answer.value);
 		buf_printf(&command->out, "%s\n", name ? name : "");
+	}
 	return 0;
 }
 
@@ -223,9 +242,10 @@ const struct arg_spec cli_create = {
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
-	.later = "template|dir|volume|v|allow-domain|settings|s|sources|plan|from",
+	.later = "dir|volume|v|allow-domain|settings|s|sources|plan|from",
 	.examples = "  carrel create demo --pip requests\n"
 		    "  carrel create web --npm axios --node 22\n"
+		    "  carrel create tight --template strict\n"
 		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
 		    "  carrel create --label team=search --label context_id=chat/42 --context\n",
 	.most = 1,
@@ -314,9 +334,9 @@ static const struct {
 	const char *label, *field;
 } lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },
 	{ "created", "created_at" }, { "last used", "last_used_at" }, { "expires", "expires_at" },
-	{ "idle timeout", "idle_timeout" }, { "environment", "environment" },
-	{ "node", "node_environment" }, { "labels", "labels" }, { "variables", "env" },
-	{ "disk", "disk_usage" }, { "limits", "limits" } };
+	{ "idle timeout", "idle_timeout" }, { "template", "template" },
+	{ "environment", "environment" }, { "node", "node_environment" }, { "labels", "labels" },
+	{ "variables", "env" }, { "disk", "disk_usage" }, { "limits", "limits" } };
 
 static const struct field *find_field(const char *name)
 {

@@ -13,6 +13,8 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_WORKSPACE_REMOVE] = { NOUN_WORKSPACE, "remove", SCOPE_USE, true },
 	[VERB_WORKSPACE_SUSPEND] = { NOUN_WORKSPACE, "suspend", SCOPE_USE, true },
 	[VERB_WORKSPACE_RESUME] = { NOUN_WORKSPACE, "resume", SCOPE_USE, true },
+	[VERB_WORKSPACE_HEALTH] = { NOUN_WORKSPACE, "health", SCOPE_USE, false },
+	[VERB_WORKSPACE_REPAIR] = { NOUN_WORKSPACE, "repair", SCOPE_USE, true },
 	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true },
 	[VERB_EXEC_LIST] = { NOUN_EXEC, "list", SCOPE_READ, false },
 	[VERB_EXEC_GET] = { NOUN_EXEC, "get", SCOPE_READ, false },
@@ -24,11 +26,15 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_FILE_WRITE] = { NOUN_FILE, "write", SCOPE_USE, true },
 	[VERB_FILE_REMOVE] = { NOUN_FILE, "remove", SCOPE_USE, true },
 	[VERB_ENVIRONMENT_LIST] = { NOUN_ENVIRONMENT, "list", SCOPE_READ, false },
+	[VERB_TEMPLATE_LIST] = { NOUN_TEMPLATE, "list", SCOPE_READ, false },
+	[VERB_TEMPLATE_GET] = { NOUN_TEMPLATE, "get", SCOPE_READ, false },
+	[VERB_TEMPLATE_ADD] = { NOUN_TEMPLATE, "add", SCOPE_USE, true },
+	[VERB_TEMPLATE_REMOVE] = { NOUN_TEMPLATE, "remove", SCOPE_USE, true },
 	[VERB_EVENT_LISTEN] = { NOUN_EVENT, "listen", SCOPE_READ, false },
 	[VERB_DAEMON_MEASURE] = { NOUN_DAEMON, "measure", SCOPE_READ, false },
 };
-static const char *const noun_names[] = { "workspace", "exec", "file", "environment", "event",
-	"daemon" };
+static const char *const noun_names[] = { "workspace", "exec", "file", "environment", "template",
+	"event", "daemon" };
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };

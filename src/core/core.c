@@ -200,6 +200,8 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->requirements = copy_text(arena, from->requirements);
 	to->disk_mechanism = copy_text(arena, from->disk_mechanism);
 	to->error = copy_text(arena, from->error);
+	to->template = copy_text(arena, from->template);
+	to->warnings = workspace_copy_texts(arena, &from->warnings);
 	to->labels = workspace_copy_pairs(arena, &from->labels);
 	to->env = workspace_copy_pairs(arena, &from->env);
 	to->packages = workspace_copy_texts(arena, &from->packages);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/internal.h"
+#include "core/template_store.h"
 #include "linux/disk_quota.h"
 
 struct creation {
@@ -33,6 +34,9 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 	if (is_made) {
 		journal_emit(&core->journal, "workspace.created", w->model.id, w->model.name, NULL);
 		workspace_set_state(w, WORKSPACE_READY);
+		for (size_t i = 0; i < w->model.warnings.count; i++)
+			journal_emit(&core->journal, "workspace.warning", w->model.id,
+				w->model.name, "warning", w->model.warnings.items[i], NULL);
 		if (w->sandbox.state == SANDBOX_UP)
 			journal_emit(
 				&core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
@@ -241,14 +245,35 @@ void core_cancel_create(struct core_workspace *w)
 	environment_cancel(w);
 }
 
+/* Fills in what its template says; *files: what it begins with. */
+static int use_template(struct core *core, struct workspace *wanted, struct arena *arena,
+	pair_list *files, struct error *err)
+{
+	struct template_shown shown;
+	if (!wanted->template)
+		return 0;
+	if (template_find(core->home.dir, wanted->template, arena, &shown, err))
+		return -1;
+	if (shown.model.nodejs.dependencies.count)
+		return fail(err, ERR_UNAVAILABLE,
+			"template '%s' has nodejs dependencies, which this version can't install",
+			wanted->template);
+	template_apply(&shown.model, arena, wanted);
+	template_files(&shown.model, arena, files);
+	wanted->warnings = shown.warnings;
+	return 0;
+}
+
 struct core_workspace *core_create(const struct request *request, struct core *core,
 	const struct workspace *asked, core_workspace_fn *done, void *ctx)
 {
 	struct workspace wanted = *asked;
 	char name[WORKSPACE_NAME_MAX + 1];
 	struct error err;
+	auto_arena struct arena arena = { 0 };
+	pair_list files = { 0 };
 	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
-		check(core, &wanted, &err)) {
+		use_template(core, &wanted, &arena, &files, &err) || check(core, &wanted, &err)) {
 		refuse(core, &wanted, done, ctx, &err);
 		return NULL;
 	}
@@ -272,6 +297,7 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 		.ctx = ctx,
 		.began_ns = clock_monotonic_ns() };
 	str_copy(creation->request_id, sizeof creation->request_id, request->id);
+	creation->w->files = workspace_copy_pairs(&creation->w->arena, &files);
 	core_hold(creation->w);
 	loop_after(core->loop, 0, on_begin, creation);
 	return creation->w;

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "core/health_internal.h"
 #include "core/internal.h"
 #include "envs/kind.h"
 #include "format/json_read.h"
@@ -417,6 +418,24 @@ static int build(struct preparation *p, struct error *err)
 	p->w->build_tag =
 		launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
 	return 0;
+}
+
+uint64_t environment_verify(struct core_workspace *w, bool repairs, int answer, launcher_fn *done,
+	void *ctx, struct error *err)
+{
+	struct launch_message head = { .type = LAUNCH_VERIFY, .value = repairs };
+	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0) {
+		fail_errno(err, "open '/dev/null'");
+		return 0;
+	}
+	const int fds[] = { null, answer, null };
+	return launcher_ask(&w->core->launcher, &head, &w->model.environment, 1, fds, 3, done, ctx);
+}
+
+const struct env_meta *environment_meta(const struct core_workspace *w)
+{
+	return w->pins[0] ? &w->pins[0]->meta : NULL;
 }
 
 void environment_cancel(struct core_workspace *w)

@@ -94,6 +94,7 @@ struct core_workspace {
 		struct agent_call *queue;
 		bool is_waking;
 	} agents;
+	pair_list files; /* of its template, while it is made */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct core_waiter *waiters;	       /* for the sandbox to come up */

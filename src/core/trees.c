@@ -20,6 +20,7 @@
 #include "base/walk.h"
 #include "core/internal.h"
 #include "envs/kind.h"
+#include "model/template.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
 #define CLEAN_AGAIN_MS 60000
@@ -57,6 +58,25 @@ int tree_write_context(struct core_workspace *w, struct error *err)
 	return -1;
 }
 
+/* Of a template, into a tree that nothing runs in. */
+static int write_files(int upper, const pair_list *files, struct error *err)
+{
+	for (size_t i = 0; i < files->count; i++) {
+		const char *path = files->items[i].key, *name = path_basename(path);
+		char parent[1024];
+		auto_close int dir = -1;
+		str_format(parent, sizeof parent, "%.*s", (int)(name - path), path);
+		if (name > path) {
+			parent[name - path - 1] = '\0';
+			if (path_make_directories(upper, parent, 0755, &dir, err))
+				return -1;
+		}
+		if (write_file(dir >= 0 ? dir : upper, name, str_from(files->items[i].value), err))
+			return -1;
+	}
+	return 0;
+}
+
 static bool has_python(const struct core_workspace *w)
 {
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
@@ -76,10 +96,11 @@ static int make_layout(int dir, const struct core_workspace *w, struct error *er
 			return fail_errno(err, "make '%s'", context[i]);
 	if (has_python(w) && symlinkat("/env", upper, ".venv"))
 		return fail_errno(err, "make '.venv'");
-	auto_close int mark = openat(
-		upper, ".workspace_configured", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (write_files(upper, &w->files, err))
+		return -1;
+	auto_close int mark = openat(upper, TEMPLATE_MARKER, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (mark < 0)
-		return fail_errno(err, "make '.workspace_configured'");
+		return fail_errno(err, "make '" TEMPLATE_MARKER "'");
 	return 0;
 }
 

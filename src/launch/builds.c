@@ -1,5 +1,5 @@
-/* `carrel env build` for core: a process of our own program, with the descriptors that core sent,
- * and the egress role through which builds reach their indexes. */
+/* `carrel env build` and `carrel env verify` for core: a process of our own program, with the
+ * descriptors that core sent, and the egress role through which builds reach their indexes. */
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -103,11 +103,16 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	struct build_order order = { .carrel = launcher->options->self,
 		.home = launcher->home->path,
 		.package_id = packet->strings[0],
-		.python = packet->strings[1],
-		.options = packet->strings + 2,
-		.option_count = packet->head.string_count - 2,
+		.python = "",
 		.fds = launcher->own_fds,
 		.streams = { fds[0], fds[1], fds[2] } };
+	if (packet->head.type == LAUNCH_VERIFY) {
+		order.kind = packet->head.value ? BUILD_REPAIR : BUILD_VERIFY;
+	} else {
+		order.python = packet->strings[1];
+		order.options = packet->strings + 2;
+		order.option_count = packet->head.string_count - 2;
+	}
 	if (count_builds(launcher) >= BUILDS_MAX)
 		return fail_hint(err, ERR_LIMIT, "try again when one has ended",
 			"%d environments are being built", BUILDS_MAX);

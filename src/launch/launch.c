@@ -88,6 +88,7 @@ void launcher_serve(
 		sandboxes_list(launcher, head->tag);
 		break;
 	case LAUNCH_BUILD:
+	case LAUNCH_VERIFY:
 		build_start(launcher, packet, fds);
 		break;
 	case LAUNCH_CANCEL:

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
+#include "model/template.h"
 #include "model/workspace.h"
 
 #define DAY_MS 86400000u
@@ -198,7 +199,12 @@ static const struct field workspace_rows[] = {
 		"or a process that an earlier exec left behind",
 		FIELD_OUT, .names = workspace_state_names, .head = "STATE", .column = 2 },
 	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_COLUMN, .names = workspace_state_names },
-	{ "template", FIELD_ABSENT, 0, NULL, FIELD_OUT },
+	{ "template", FIELD_TEXT, AT(template), "its values hold where none are given",
+		FIELD_USES | FIELD_NULLABLE | FIELD_LATER, .pattern = "^[a-z0-9][a-z0-9-]{0,63}$",
+		.check = template_check_name },
+	{ "warnings", FIELD_TEXTS, AT(warnings),
+		"keys of its template that have no effect in this version",
+		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 4 },
 	{ "last_used_at", FIELD_TIME, AT(last_used_ms), NULL,
@@ -260,7 +266,6 @@ static const struct field workspace_rows[] = {
 		FIELD_USES | FIELD_LATER },
 	{ "snapshot", FIELD_ABSENT, 0, NULL, FIELD_OUT },
 	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
-	{ "template", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "from", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "settings", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "sources", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
@@ -318,23 +323,29 @@ static pair_list shown_env(struct arena *arena, const pair_list *env)
 	return shown;
 }
 
+void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers)
+{
+	/* Every sandbox has all of them, or isn't started. */
+	const char *const names[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
+		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
+	for (size_t i = 0; i < COUNT(names); i++)
+		vec_push(arena, layers, names[i]);
+}
+
 void workspace_print(
 	struct json *j, const char *key, const struct workspace *w, const struct workspace_now *now)
 {
-	/* Every sandbox has all of them, or isn't started. */
-	const char *layers[] = { "namespaces", "own_root", "capabilities", "no_new_privs",
-		now->landlock_writes ? "landlock_writes" : "landlock", "seccomp", "limits" };
 	auto_arena struct arena arena = { 0 };
 	struct workspace_shown shown = {
 		.model = *w,
 		.state = now->state,
 		.limits = { w->limits, now->limiter },
 		.isolation = "native",
-		.layers = { layers, COUNT(layers), COUNT(layers) },
 		.is_warm = now->is_warm,
 		.env = shown_env(&arena, &w->env),
 	};
 	shown.model.network.mode = "none";
+	workspace_list_active(now, &arena, &shown.layers);
 	record_print(j, key, &workspace_record, &shown);
 }
 

@@ -68,6 +68,8 @@ struct workspace {
 	text_list packages;		  /* and packages; NULL or empty: not asked for */
 	text_list build_options;	  /* how it is built: words of `carrel env build` that
 					   * workspace_build_option_is_valid allows */
+	const char *template;		  /* name, or NULL */
+	text_list warnings;		  /* of its template, when it was made */
 	struct workspace_node node;	  /* what the environment of Node was made of */
 	struct workspace_network network;
 	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
@@ -118,6 +120,8 @@ struct workspace_now {
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
 	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
 };
+/* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
+void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);
 /* The object of design.md, wherever one is shown. A limit that there isn't is null; the limiter is
  * limits.mechanism. layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,

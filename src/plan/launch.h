@@ -36,7 +36,11 @@ enum launch_type {
 			* env build` that workspace_build_option_is_valid allows, packages as
 			* --pip=…; fds: requirements (/dev/null: none), stdout, stderr of `carrel
 			* env build -o json` -> BUILT, FAILED */
-	LAUNCH_CANCEL, /* `other` = tag of a BUILD or TREE -> nothing; the BUILT or DONE comes */
+	LAUNCH_VERIFY, /* strings: the name of an environment; value = 1: damage is repaired; fds:
+			* /dev/null, stdout, stderr of `carrel env verify -o json` -> BUILT,
+			* FAILED */
+	LAUNCH_CANCEL, /* `other` = tag of a BUILD, VERIFY or TREE -> nothing; the BUILT or DONE
+			  comes */
 	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
 			* them -> DONE, value = enum quota_mechanism; FAILED */
 	LAUNCH_STATS,  /* -> STATS_ARE */

@@ -354,6 +354,31 @@ static void a_build_is_our_program_with_the_descriptors_of_core(void **state)
 	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 7);
 }
 
+static void a_verification_names_an_environment_and_nothing_else(void **state)
+{
+	struct fixture *f = *state;
+	struct launch_message head = { .type = LAUNCH_VERIFY };
+	static const char *const wrong[] = { "../agent", "--repair", "" };
+	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int repairs = 0; repairs < 2; repairs++) {
+		int out[2];
+		assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+		head.value = repairs;
+		uint64_t tag = say_full(f, &head, (const char *const[]){ "agent_no-deps" }, 1,
+			(int[]){ null, out[1], null }, 3);
+		close(out[1]);
+		assert_string_equal(read_end(f, out[0]),
+			repairs ? "env verify --format=json --repair agent_no-deps\n"
+				: "env verify --format=json -- agent_no-deps\n");
+		hear_answer(f, tag, LAUNCH_BUILT);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		uint64_t tag = say_full(f, &head, &wrong[i], 1, (int[]){ null, null, null }, 3);
+		hear_answer(f, tag, LAUNCH_FAILED);
+		assert_int_equal(f->packet.head.error_code, ERR_INVALID);
+	}
+}
+
 static void a_build_that_would_read_what_core_cant_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -419,6 +444,7 @@ int main(int argc, char **argv)
 		TEST(the_launcher_neither_reads_an_environment_nor_waits_for_it),
 		TEST(what_core_says_of_an_environment_is_checked),
 		BUILD_TEST(a_build_is_our_program_with_the_descriptors_of_core),
+		BUILD_TEST(a_verification_names_an_environment_and_nothing_else),
 		BUILD_TEST(a_build_that_would_read_what_core_cant_is_refused),
 		BUILD_TEST(a_build_that_is_cancelled_ends_with_all_that_it_started),
 	};

@@ -51,14 +51,14 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 		int fds;
 	} types[] = { { LAUNCH_START, true, 0, 0 }, { LAUNCH_END, true, 0, 0 },
 		{ LAUNCH_LIST, true, 0, 0 }, { LAUNCH_BUILD, true, 4, 3 },
-		{ LAUNCH_CANCEL, true, 0, 0 }, { LAUNCH_QUOTA, true, 0, 0 },
-		{ LAUNCH_STATS, true, 0, 0 }, { LAUNCH_HELD, true, 0, 0 },
-		{ LAUNCH_STARTED, false, 0, 0 }, { LAUNCH_RUNNING, false, 0, 0 },
-		{ LAUNCH_ENDED, false, 0, 0 }, { LAUNCH_BUILT, false, 0, 0 },
-		{ LAUNCH_DONE, false, 0, 0 }, { LAUNCH_FAILED, false, 2, 0 },
-		{ LAUNCH_STATS_ARE, false, 0, 0 }, { LAUNCH_HELD_ARE, false, 0, 0 },
-		{ LAUNCH_TREE, true, 2, 3 }, { LAUNCH_WRITER, true, 0, 0 },
-		{ LAUNCH_WRITER_STARTED, false, 0, 0 } };
+		{ LAUNCH_VERIFY, true, 1, 3 }, { LAUNCH_CANCEL, true, 0, 0 },
+		{ LAUNCH_QUOTA, true, 0, 0 }, { LAUNCH_STATS, true, 0, 0 },
+		{ LAUNCH_HELD, true, 0, 0 }, { LAUNCH_STARTED, false, 0, 0 },
+		{ LAUNCH_RUNNING, false, 0, 0 }, { LAUNCH_ENDED, false, 0, 0 },
+		{ LAUNCH_BUILT, false, 0, 0 }, { LAUNCH_DONE, false, 0, 0 },
+		{ LAUNCH_FAILED, false, 2, 0 }, { LAUNCH_STATS_ARE, false, 0, 0 },
+		{ LAUNCH_HELD_ARE, false, 0, 0 }, { LAUNCH_TREE, true, 2, 3 },
+		{ LAUNCH_WRITER, true, 0, 0 }, { LAUNCH_WRITER_STARTED, false, 0, 0 } };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct launch_message head = message(types[i].type);
 		bool to = types[i].to_launcher;

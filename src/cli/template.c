@@ -1,0 +1,226 @@
+/* carrel template ls, show, add, rm, validate. */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/template.h"
+#include "model/template.h"
+
+/* ---- files of this host ---- */
+
+int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	auto_close int fd =
+		is_stdin ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_buf struct buf read = buf_empty(TEMPLATE_BYTES_MAX);
+	if (!is_stdin && fd < 0)
+		return fail_errno(err, "open '%s'", path);
+	for (;;) {
+		char piece[16384];
+		ssize_t len = fd_read_full(is_stdin ? STDIN_FILENO : fd, piece, sizeof piece);
+		if (len < 0)
+			return fail_errno(err, "read '%s'", path);
+		if (!len)
+			break;
+		if (!buf_append(&read, piece, (size_t)len))
+			return fail(err, ERR_LIMIT, "'%s' has more than %d bytes", path,
+				TEMPLATE_BYTES_MAX);
+	}
+	if (memchr(read.data, '\0', read.len) || str_utf8_prefix(read.data, read.len) != read.len)
+		return fail(err, ERR_INVALID, "%s: not valid UTF-8 text", path);
+	if (!read.len)
+		return fail(err, ERR_INVALID, "%s: the template is empty", path);
+	*text = (struct str){ arena_bytes(arena, read.data, read.len), read.len };
+	return 0;
+}
+
+void template_say_warnings(const struct json_value *object)
+{
+	const struct json_value *list = json_member(object, "warnings");
+	for (const struct json_value *one = list ? list->first : NULL; one; one = one->next)
+		if (one->kind == JSON_STRING)
+			cli_say("warning: %s", one->string.data);
+}
+
+/* ---- commands ---- */
+
+static const struct arg_option remote_table[] = { { ARG_FROM(remote_rows) } };
+
+static void add_line(struct listing *listing, const struct json_value *item)
+{
+	columns_add_object(&listing->columns, &template_record, item);
+}
+
+static int run_ls(struct command *command, struct error *err)
+{
+	struct listing listing = {
+		.command = command, .columns = { .arena = &command->arena }, .add = add_line
+	};
+	columns_begin(&listing.columns, &template_record);
+	return listing_print(&listing, "/v1/templates", err);
+}
+
+static const struct arg_spec ls_spec = {
+	.command = "template ls",
+	.summary = "list templates",
+	.usage = "carrel template ls [options]",
+	.about = "Lists the templates that carrel ships and those that were added.",
+	ARG_TABLE(remote_table),
+	.run = run_ls,
+};
+
+static const char *path_of(struct command *command, const char *name)
+{
+	return arena_printf(
+		&command->arena, "/v1/templates/%s", remote_escape(&command->remote, name));
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	const char *name = command->operands.items[0];
+	struct remote_answer answer;
+	if (template_check_name(name, err) ||
+		remote_call(&command->remote, "GET", path_of(command, name), NULL, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *yaml = json_member_text(answer.value, "yaml");
+	template_say_warnings(answer.value);
+	buf_text(&command->out, yaml ? yaml : "");
+	if (yaml && yaml[0] && yaml[strlen(yaml) - 1] != '\n')
+		buf_char(&command->out, '\n');
+	return 0;
+}
+
+static const struct arg_spec show_spec = {
+	.command = "template show",
+	.summary = "print a template",
+	.usage = "carrel template show NAME [options]",
+	.about = "Prints the YAML of a template, and on stderr a warning for each key that has no\n"
+		 "effect in this version. -o json prints its values with those of the templates "
+		 "that\nit extends.",
+	ARG_TABLE(remote_table),
+	.examples = "  carrel template show default > mine.yaml\n",
+	.least = 1,
+	.most = 1,
+	.run = run_show,
+};
+
+/* What is sent of a file; is_check: nothing is added. */
+static int send_file(
+	struct command *command, bool is_check, struct remote_answer *answer, struct error *err)
+{
+	const char *path = command->operands.items[0];
+	auto_buf struct buf body = buf_empty((size_t)8 << 20);
+	struct json j = json_to(&body, false);
+	struct str text;
+	if (template_read_file(path, &command->arena, &text, err))
+		return -1;
+	json_object(&j, NULL);
+	json_str(&j, "yaml", text);
+	json_bool(&j, "check", is_check);
+	json_end(&j);
+	if (!remote_call(&command->remote, "POST", "/v1/templates", &body, answer, err))
+		return 0;
+	return err->code == ERR_INVALID ? error_context(err, "%s", path) : -1;
+}
+
+static int run_add(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (send_file(command, false, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *name = json_member_text(answer.value, "name");
+	template_say_warnings(answer.value);
+	buf_printf(&command->out, "%s\n", name ? name : "");
+	return 0;
+}
+
+static const struct arg_spec add_spec = {
+	.command = "template add",
+	.summary = "add a template, or replace one",
+	.usage = "carrel template add FILE [options]",
+	.about = "Adds the template in a YAML file (-: stdin) under the name that the file says. "
+		 "It\nreplaces one of that name that was added before, and is used instead of a "
+		 "shipped one.\nWorkspaces that exist don't change. Prints its name.",
+	ARG_TABLE(remote_table),
+	.examples = "  carrel template add mine.yaml\n"
+		    "  carrel template show strict | sed 's/name: strict/name: tight/' | carrel "
+		    "template add -\n",
+	.least = 1,
+	.most = 1,
+	.run = run_add,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	cli_ones all = { 0 };
+	for (size_t i = 0; i < command->operands.count; i++)
+		if (template_check_name(command->operands.items[i], err))
+			return -1;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		struct cli_one one = { .name = command->operands.items[i] };
+		one.has_failed = remote_call(&command->remote, "DELETE", path_of(command, one.name),
+			NULL, NULL, &one.err);
+		vec_push(&command->arena, &all, one);
+	}
+	return cli_print_ones(command, &all, "removed", 0, err);
+}
+
+static const struct arg_spec rm_spec = {
+	.command = "template rm",
+	.summary = "remove templates that were added",
+	.usage = "carrel template rm NAME... [options]",
+	.about = "Removes templates that were added. Shipped templates can't be removed. "
+		 "Workspaces that\nwere made of it stay.",
+	ARG_TABLE(remote_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+static int run_validate(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (send_file(command, true, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	template_say_warnings(answer.value);
+	buf_printf(&command->out, "%s: ok\n", command->operands.items[0]);
+	return 0;
+}
+
+static const struct arg_spec validate_spec = {
+	.command = "template validate",
+	.summary = "check a template file",
+	.usage = "carrel template validate FILE [options]",
+	.about = "Checks the template in a YAML file (-: stdin) and what it extends. An error "
+		 "names the\nline and the key. Nothing is added.",
+	ARG_TABLE(remote_table),
+	.least = 1,
+	.most = 1,
+	.run = run_validate,
+};
+
+const struct arg_spec cli_template = {
+	.command = "template",
+	.summary = "templates: YAML from which workspaces are made",
+	.usage = "carrel template COMMAND [options]",
+	.about = "Templates: YAML from which workspaces are made, by carrel create --template.",
+	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &add_spec, &rm_spec,
+		&validate_spec, NULL },
+};

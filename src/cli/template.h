@@ -1,0 +1,13 @@
+/* template.h -- what commands that use templates share. */
+#pragma once
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "format/json_read.h"
+
+#define TEMPLATE_BYTES_MAX (256 << 10)
+
+/* A file of this host; "-": stdin. UTF-8 without NUL, not empty. */
+int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err);
+/* Prints the texts of its member `warnings` on stderr. */
+void template_say_warnings(const struct json_value *object);

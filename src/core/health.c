@@ -1,0 +1,348 @@
+#include "core/health.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "core/health_internal.h"
+#include "format/json_read.h"
+#include "format/quantity.h"
+
+#define MARK ".workspace_configured"
+#define VENV ".venv"
+#define NODE_MODULES "node_modules"
+#define PACKAGE_JSON "package.json"
+#define PACKAGE_JSON_MAX ((size_t)1 << 20)
+#define NODE_PACKAGES_MAX 2000
+#define NODE_NAME_MAX 214
+#define ISSUES_MAX 100
+#define VERIFY_MAX ((size_t)4 << 20)
+
+void checkup_find(
+	struct checkup *c, enum finding_kind kind, const char *object, const char *fmt, ...)
+{
+	char text[1024], shown[1024];
+	va_list args;
+	if (c->found.count >= ISSUES_MAX)
+		return;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	str_printable(shown, sizeof shown, str_from(text));
+	struct finding finding = { kind, object ? arena_text(&c->arena, object) : NULL,
+		arena_text(&c->arena, shown) };
+	vec_push(&c->arena, &c->found, finding);
+}
+
+/* ---- the end ---- */
+
+static void tell(void *ctx, struct core_workspace *w, const struct error *none)
+{
+	struct checkup *c = ctx;
+	c->done(c->ctx, &c->health, NULL);
+	fd_close(&c->answer);
+	arena_done(&c->arena);
+	free(c);
+}
+
+void checkup_finish(struct checkup *c)
+{
+	struct core_workspace *w = c->w;
+	struct health *health = &c->health;
+	for (size_t i = 0; i < c->found.count; i++)
+		vec_push(&c->arena, &health->issues, c->found.items[i].text);
+	health->is_healthy = !c->found.count;
+	/* Suspended as it was found; refused when somebody uses it by now. */
+	if (health->state == WORKSPACE_SUSPENDED && w->model.state == WORKSPACE_READY)
+		core_suspend(&request_system, w, false, tell, c);
+	else
+		core_later(w->core, tell, c, w, NULL);
+	core_release(w);
+}
+
+/* ---- inside, by the file agent ---- */
+
+static void ask(struct checkup *c, enum agent_verb verb, const char *path, agent_answer_fn *done)
+{
+	const struct agent_ask ask = { .verb = verb, .path = path, .fd = -1 };
+	agent_ask(c->w, &ask, done, c);
+}
+
+/* false: the sandbox can't be looked into, and the check has ended. */
+static bool is_answer(struct checkup *c, const struct error *err)
+{
+	if (!err || err->code == ERR_NOT_FOUND || err->code == ERR_INVALID ||
+		err->code == ERR_DENIED)
+		return true;
+	checkup_find(c, FINDING_OTHER, NULL, "the sandbox can't be used: %s", err->text);
+	checkup_finish(c);
+	return false;
+}
+
+static void check_node_package(struct checkup *c);
+
+static void on_node_package(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	const char *name = c->node_packages.items[c->node_at];
+	if (!is_answer(c, err))
+		return;
+	if (err)
+		checkup_find(c, FINDING_NODE, name, "Node package '%s' is not installed", name);
+	c->health.node_deps_installed &= !err;
+	c->node_at++;
+	check_node_package(c);
+}
+
+static void check_node_package(struct checkup *c)
+{
+	if (!c->health.node_modules || c->node_at == c->node_packages.count) {
+		checkup_import(c);
+		return;
+	}
+	ask(c, AGENT_STAT,
+		arena_printf(&c->arena, NODE_MODULES "/%s/package.json",
+			c->node_packages.items[c->node_at]),
+		on_node_package);
+}
+
+/* "name" or "@scope/name": no other part of the tree can be named so. */
+static bool is_node_name(const char *name)
+{
+	size_t len = strlen(name), slashes = 0;
+	for (const char *at = name; *at; at++)
+		slashes += *at == '/';
+	return len && len <= NODE_NAME_MAX && !strstr(name, "..") && name[0] != '.' &&
+	       name[0] != '/' && name[len - 1] != '/' && slashes == (name[0] == '@');
+}
+
+static void read_package_json(struct checkup *c, int fd)
+{
+	char *text = arena_alloc(&c->arena, PACKAGE_JSON_MAX);
+	struct json_value *value;
+	struct error err;
+	ssize_t len = fd_read_full(fd, text, PACKAGE_JSON_MAX);
+	if (len < 0 || (size_t)len == PACKAGE_JSON_MAX ||
+		json_read((struct str){ text, (size_t)len }, &c->arena, &value, &err)) {
+		checkup_find(c, FINDING_OTHER, NULL, "package.json can't be read: %s",
+			len < 0				  ? "I/O error"
+			: (size_t)len == PACKAGE_JSON_MAX ? "too large"
+							  : err.text);
+		return;
+	}
+	const struct json_value *dependencies = json_member(value, "dependencies");
+	if (!dependencies || dependencies->kind != JSON_OBJECT)
+		return;
+	for (const struct json_value *at = dependencies->first; at; at = at->next)
+		if (is_node_name(at->key.data) && c->node_packages.count < NODE_PACKAGES_MAX)
+			vec_push(&c->arena, &c->node_packages, at->key.data);
+	if (c->node_packages.count && !c->health.node_modules)
+		checkup_find(c, FINDING_NODE, NULL, "node_modules is missing");
+}
+
+static void on_package_json(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	if (!is_answer(c, err))
+		return;
+	if (!err) {
+		auto_close int fd = answer->fd;
+		read_package_json(c, fd);
+	}
+	c->health.node_deps_installed = c->health.node_modules;
+	check_node_package(c);
+}
+
+static void on_node_modules(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	if (!is_answer(c, err))
+		return;
+	c->health.node_modules = !err;
+	ask(c, AGENT_OPEN, PACKAGE_JSON, on_package_json);
+}
+
+static void on_venv(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	if (!is_answer(c, err))
+		return;
+	c->health.python_venv = !err;
+	if (err && c->w->model.environment)
+		checkup_find(c, FINDING_VENV, NULL, "Python venv missing: '.venv' does not exist");
+	ask(c, AGENT_STAT, NODE_MODULES, on_node_modules);
+}
+
+static void on_mark(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	if (!is_answer(c, err))
+		return;
+	c->health.configured = !err;
+	if (err)
+		checkup_find(c, FINDING_MARK, NULL,
+			"Workspace not configured: '" MARK "' does not exist");
+	ask(c, AGENT_STAT, VENV, on_venv);
+}
+
+/* ---- outside ---- */
+
+static bool has_finding(const struct checkup *c, enum finding_kind kind)
+{
+	for (size_t i = 0; i < c->found.count; i++)
+		if (c->found.items[i].kind == kind)
+			return true;
+	return false;
+}
+
+/* What is damaged may not be run, and starting a sandbox would build a missing environment again.
+ */
+static void look_inside(struct checkup *c)
+{
+	if (has_finding(c, FINDING_TREE) || has_finding(c, FINDING_ENVIRONMENT) ||
+		c->w->model.state == WORKSPACE_FAILED)
+		checkup_finish(c);
+	else
+		ask(c, AGENT_STAT, MARK, on_mark);
+}
+
+static void read_verdict(struct checkup *c)
+{
+	char *text = arena_alloc(&c->arena, VERIFY_MAX);
+	struct json_value *value;
+	struct error err;
+	ssize_t len = pread(c->answer, text, VERIFY_MAX, 0);
+	if (len <= 0 || json_read((struct str){ text, (size_t)len }, &c->arena, &value, &err)) {
+		checkup_find(c, FINDING_OTHER, NULL,
+			"the layers could not be checked: `carrel env verify` printed no result");
+		return;
+	}
+	const struct json_value *verdict = value->kind == JSON_ARRAY ? value->first : value;
+	const char *failure = json_member_text(json_member(verdict, "error"), "message");
+	const struct json_value *list = json_member(verdict, "findings");
+	if (failure)
+		checkup_find(c, FINDING_ENVIRONMENT, NULL, "environment '%s': %s",
+			c->health.environment, failure);
+	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next) {
+		const char *package = json_member_text(at, "package"),
+			   *path = json_member_text(at, "path"),
+			   *what = json_member_text(at, "what");
+		checkup_find(c, FINDING_ENVIRONMENT, NULL, "environment '%s': %s%s%s: %s",
+			c->health.environment, package ? package : "layer",
+			path && path[0] ? ": " : "", path ? path : "", what ? what : "damaged");
+	}
+}
+
+static void on_verified(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct checkup *c = ctx;
+	struct error err;
+	if (packet && packet->head.type == LAUNCH_BUILT) {
+		c->health.is_deep = true;
+		read_verdict(c);
+	} else {
+		launcher_failure(packet, &err);
+		checkup_find(
+			c, FINDING_OTHER, NULL, "the layers could not be checked: %s", err.text);
+	}
+	look_inside(c);
+}
+
+static void check_environment(struct checkup *c)
+{
+	const struct core *core = c->w->core;
+	struct env_meta meta;
+	const char *name;
+	struct error err;
+	if (!c->w->model.environment)
+		return;
+	if (env_resolve(&core->envs, c->w->model.environment, &c->arena, &name, &err) ||
+		env_read(&core->envs, name, &c->arena, &meta, &err) ||
+		env_check(&core->envs, &meta, &err)) {
+		checkup_find(c, FINDING_ENVIRONMENT, NULL, "%s", err.text);
+		return;
+	}
+	c->health.layers = meta.layers.count;
+}
+
+static void check_tree(struct checkup *c)
+{
+	static const char *const parts[] = { "upper", "work", "env/upper", "env/work" };
+	const struct core_workspace *w = c->w;
+	size_t count = w->model.environment ? sizeof parts / sizeof *parts : 2;
+	char path[ID_LEN + 16];
+	struct stat st;
+	for (size_t i = 0; i < count; i++) {
+		str_format(path, sizeof path, "%s/%s", w->model.id, parts[i]);
+		if (fstatat(w->core->workspaces, path, &st, AT_SYMLINK_NOFOLLOW) ||
+			!S_ISDIR(st.st_mode))
+			checkup_find(c, FINDING_TREE, parts[i],
+				"directory '%s' of the workspace is missing on disk", parts[i]);
+	}
+}
+
+static void check_disk(struct checkup *c)
+{
+	char used[16], most[16];
+	struct health *health = &c->health;
+	if (health->disk_usage < health->disk_limit)
+		return;
+	quantity_format_size(used, health->disk_usage);
+	quantity_format_size(most, health->disk_limit);
+	checkup_find(c, FINDING_OTHER, NULL, "the disk limit is reached: %s of %s", used, most);
+}
+
+static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
+{
+	struct checkup *c = ctx;
+	struct error err;
+	c->health.disk_usage = w->model.disk_usage_bytes;
+	if (w->model.state == WORKSPACE_FAILED)
+		checkup_find(c, FINDING_OTHER, NULL, "the workspace has failed: %s",
+			w->model.error ? w->model.error : "its files are missing");
+	check_tree(c);
+	check_environment(c);
+	check_disk(c);
+	if (!c->is_deep || !c->w->model.environment || has_finding(c, FINDING_ENVIRONMENT)) {
+		look_inside(c);
+		return;
+	}
+	c->answer = memfd_create("verdict", MFD_CLOEXEC);
+	if (c->answer < 0 || !environment_verify(w, false, c->answer, on_verified, c, &err)) {
+		checkup_find(c, FINDING_OTHER, NULL, "the layers could not be checked: %s",
+			c->answer < 0 ? "out of memory" : err.text);
+		look_inside(c);
+	}
+}
+
+struct checkup *checkup_begin(
+	struct core_workspace *w, bool is_deep, core_health_fn *done, void *ctx)
+{
+	struct checkup *c = xzalloc(sizeof *c);
+	struct workspace_now now = core_now(w);
+	*c = (struct checkup){ .w = w, .is_deep = is_deep, .done = done, .ctx = ctx, .answer = -1 };
+	arena_init(&c->arena);
+	c->health = (struct health){ .workspace = arena_text(&c->arena, w->model.id),
+		.name = arena_text(&c->arena, w->model.name),
+		.state = now.state,
+		.disk_limit = w->model.limits.disk_bytes,
+		.disk_mechanism = w->model.disk_mechanism,
+		.environment = w->model.environment };
+	workspace_list_active(&now, &c->arena, &c->health.layers_active);
+	core_hold(w);
+	core_measure(&request_system, w, on_measured, c);
+	return c;
+}
+
+int core_health(const struct request *request, struct core_workspace *w, bool is_deep,
+	core_health_fn *done, void *ctx, struct error *err)
+{
+	if (access_check(w->core, request, VERB_WORKSPACE_HEALTH, w, err))
+		return -1;
+	checkup_begin(w, is_deep, done, ctx);
+	return 0;
+}

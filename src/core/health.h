@@ -1,0 +1,20 @@
+/* health.h -- whether a workspace works, and the repair of what doesn't.
+ * 1. A check changes nothing but what starting a sandbox changes. A workspace that was suspended is
+ * suspended again afterwards, unless somebody uses it by then.
+ * 2. What is found inside comes from processes of the sandbox, which a command there could fake:
+ * it is shown, bounded and checked to be text, and decides about nothing but this workspace. */
+#pragma once
+#include "core/core.h"
+#include "model/health.h"
+
+typedef void core_health_fn(void *ctx, const struct health *health, const struct error *err);
+/* is_deep: also compares every file of its layers with its hash. *health is valid until done
+ * returns. */
+core_verb int core_health(const struct request *request, struct core_workspace *w, bool is_deep,
+	core_health_fn *done, void *ctx, struct error *err);
+
+typedef void core_repair_fn(void *ctx, const struct repair *repair, const struct error *err);
+/* Repairs what core_health finds, and checks again. done gets ERR_CONFLICT when its sandbox would
+ * have to be ended for the repair, and something runs in it. */
+core_verb int core_repair(const struct request *request, struct core_workspace *w, bool is_deep,
+	core_repair_fn *done, void *ctx, struct error *err);

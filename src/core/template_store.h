@@ -1,0 +1,28 @@
+/* template_store.h -- finds templates: in the blob store of a home (workspace-templates/NAME.yaml),
+ * then among those that carreld ships; and merges what they extend. */
+#pragma once
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/str.h"
+#include "base/vec.h"
+#include "blob/blob.h"
+#include "core/shipped.h"
+#include "model/template.h"
+
+#define TEMPLATE_PREFIX "workspace-templates/"
+
+/* `home`: descriptor of the home. ERR_NOT_FOUND: the hint names the nearest one. */
+int template_find(int home, const char *name, struct arena *arena, struct template_shown *out,
+	struct error *err);
+/* The same of a text that isn't kept (yet), and counts in place of the one that has its name. */
+int template_look(int home, struct str yaml, struct arena *arena, struct template_shown *out,
+	struct error *err);
+
+/* For core/templates.c: */
+int template_blobs(int home, struct blob_store *store, struct error *err);
+const char *template_key(struct arena *arena, const char *name);
+const struct shipped_template *template_shipped(const char *name); /* or NULL */
+/* Of all there are, sorted. */
+int template_names(int home, struct arena *arena, text_list *names, struct error *err);
+/* Hints at the nearest name there is, unless *err has a hint. */
+void template_hint(int home, const char *name, struct arena *arena, struct error *err);

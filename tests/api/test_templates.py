@@ -1,0 +1,163 @@
+"""Templates: listed, added, checked, removed, and workspaces made of them."""
+import json
+
+import pytest
+from rest import created, problem
+from workspaces import json_of, sh
+
+SHIPPED = ["data-science", "default", "minimal", "strict", "web-dev"]
+MINE = """# the seed's keys
+version: "1.0"
+name: mine
+description: "of a test"
+extends: strict
+system: {shell: /bin/bash, editor: nano}
+security:
+  network_enabled: true
+  filesystem_readonly: ["/usr", "/lib", "/bin", "/sbin"]
+  filesystem_writable: ["/workspace", "/tmp", "/.cache"]
+limits: {memory: 256M}
+env: {GREETING: hello, OTHER: "1"}
+labels: {team: tests}
+files:
+  notes/README.md: |
+    two
+    lines
+  .gitignore: "mine\\n"
+ttl: 7d
+"""
+WARNING = "security.network_enabled: this version has no networks; only loopback is reached"
+
+
+@pytest.fixture(scope="module")
+def mine(daemon):
+    assert daemon.post("/v1/templates", {"yaml": MINE}).status == 201
+    return daemon
+
+
+def test_shipped_templates_are_listed_and_shown(daemon):
+    items = daemon.get("/v1/templates").json()["items"]
+    assert [item["name"] for item in items if item["origin"] == "shipped"] == SHIPPED
+    page = daemon.get("/v1/templates?limit=2").json()
+    assert page["next_cursor"] == "default" and len(page["items"]) == 2
+    assert daemon.get("/v1/templates?limit=2&cursor=default").json()["items"][0]["name"] in ("mine", "minimal")
+    strict = daemon.get("/v1/templates/strict").json()
+    limits = strict["limits"]
+    assert [limits[key] for key in ("disk_bytes", "memory_bytes", "cpu_time_ms", "pids", "fds")] == [1 << 30, 512 << 20, 30000, 10, 100]
+    assert strict["warnings"] == [] and strict["yaml"].startswith("version:")
+
+
+def test_a_workspace_is_what_its_template_says_unless_options_say_otherwise(mine):
+    done = mine("create", "--template", "mine", "from-mine", "-e", "OTHER=2", "--pids", "50", "-l", "own=1")
+    assert done.stdout == "from-mine\n" and done.stderr == f"carrel: warning: {WARNING}\n"
+    try:
+        w = json_of(mine("info", "from-mine", "-o", "json"))
+        assert w["template"] == "mine" and w["warnings"] == [WARNING] and w["labels"] == {"team": "tests", "own": "1"}
+        assert [w["limits"][key] for key in ("memory_bytes", "pids", "fds", "cpu_time_ms")] == [256 << 20, 50, 100, 30000]
+        assert w["expires_at"]
+        out = sh(mine, "from-mine", "cat notes/README.md .gitignore; echo $GREETING $OTHER $SHELL $EDITOR; cat .workspace_configured").stdout
+        *lines, marker = out.splitlines()
+        assert lines == ["two", "lines", "mine", "hello 2 /bin/bash nano"] and json.loads(marker)["template"] == "mine"
+        assert "template      mine" in mine("info", "from-mine").stdout
+    finally:
+        mine("rm", "from-mine")
+
+
+def test_a_workspace_of_a_template_over_rest_has_its_warnings_and_no_spare_one(mine):
+    with created(mine, template="mine", env={"GREETING": "mine"}) as w:
+        assert w["template"] == "mine" and w["env"] == {"SHELL": "/bin/bash", "EDITOR": "nano", "OTHER": "1", "GREETING": "mine"}
+    with created(mine) as w:
+        assert w["template"] is None and "warnings" not in w
+    for name in ("no-such", "Mine!"):
+        answer = mine.post("/v1/workspaces", {"template": name})
+        assert answer.status in (400, 404), answer
+    problem(mine.post("/v1/workspaces", {"template": "mien"}), 404, "not_found", "mien", "did you mean 'mine'?")
+
+
+def test_a_template_is_added_replaced_and_removed(daemon, tmp_path):
+    file = tmp_path / "t.yaml"
+    file.write_text("name: own\nenv: {A: one}\n")
+    assert daemon("template", "validate", file).stdout == f"{file}: ok\n"
+    assert daemon.get("/v1/templates/own").status == 404
+    assert daemon("template", "add", file).stdout == "own\n"
+    file.write_text("name: own\nextends: minimal\n# kept as it is\n")
+    assert json_of(daemon("template", "add", file, "-o", "json"))["extends"] == "minimal"
+    assert daemon("template", "show", "own").stdout == file.read_text()
+    assert "own           user" in daemon("template", "ls").stdout
+    assert daemon("template", "rm", "own").stdout == "removed own\n"
+    problem(daemon.delete("/v1/templates/own"), 404, "not_found", "own")
+
+
+def test_a_template_of_a_user_is_used_instead_of_the_shipped_one(daemon):
+    assert daemon.post("/v1/templates", {"template": {"name": "minimal", "env": {"MINE": "1"}}}).status == 201
+    try:
+        with created(daemon, template="minimal") as w:
+            assert w["env"] == {"MINE": "1"}
+        assert daemon.post("/v1/templates", {"template": {"name": "minimal"}}).status == 200
+    finally:
+        assert daemon.delete("/v1/templates/minimal").status == 204
+    assert daemon.get("/v1/templates/minimal").json()["origin"] == "shipped"
+    problem(daemon.delete("/v1/templates/minimal"), 409, "conflict", "shipped")
+
+
+@pytest.mark.parametrize("text, says, hint", [
+    ("name: x\nlimits:\n  memry: 1G\n", "line 3: limits: unknown key 'memry'", "did you mean 'memory'?"),
+    ("name: x\npython: {version: 3.10}\n", "line 2: python.version: must be text, not a number", 'put it in quotes: "3.10"'),
+    ("name: x\nversion: '9'\n", "line 2: version: unknown version '9' of templates", 'this carrel reads version "1.0"'),
+    ("name: x\nextends: nope\n", "extends: there is no template 'nope'", "GET /v1/templates lists them: carrel template ls"),
+    ("name: x\nsecurity: {filesystem_writable: [/usr]}\n", "security.filesystem_writable: '/usr' can't be made writable",
+     "/workspace, /tmp, /.cache and /env are writable"),
+    ("name: x\nfiles: {/etc/passwd: x}\n", "line 2: files: '/etc/passwd' is not a relative, normal path", "such as notes/README.md"),
+    ("name: x\nname: y\n", "line 2: the key 'name' is given twice, first in line 1", None),
+])
+def test_errors_name_file_line_and_key(daemon, tmp_path, text, says, hint):
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    for verb in ("validate", "add"):
+        done = daemon("template", verb, file)
+        assert done.returncode == 125 and done.stderr.splitlines()[0] == f"carrel: {file}: {says}"
+        assert hint is None or done.stderr.splitlines()[1] == f"hint: {hint}"
+    assert daemon.get("/v1/templates/x").status == 404
+
+
+def test_templates_that_extend_each_other_are_refused(daemon):
+    assert daemon.post("/v1/templates", {"yaml": "name: loop-a\n"}).status == 201
+    assert daemon.post("/v1/templates", {"yaml": "name: loop-b\nextends: loop-a\n"}).status == 201
+    problem(daemon.post("/v1/templates", {"yaml": "name: loop-a\nextends: loop-b\n"}), 400, "invalid", "extends itself")
+    assert daemon.delete("/v1/templates/loop-a").status == 204
+    broken = {item["name"]: item for item in daemon.get("/v1/templates").json()["items"]}["loop-b"]
+    assert "loop-a" in broken["warnings"][0]
+    problem(daemon.post("/v1/workspaces", {"template": "loop-b"}), 400, "invalid", "loop-b", "loop-a")
+    assert daemon.delete("/v1/templates/loop-b").status == 204
+
+
+def test_hostile_texts_are_refused(daemon):
+    problem(daemon.post("/v1/templates", {}), 400, "invalid", "'yaml' or 'template' is missing")
+    problem(daemon.post("/v1/templates", {"yaml": "a: &a [" + "x," * 60 + "]\nb: [" + "*a," * 90 + "]\n"}), 400, "invalid", "values")
+    problem(daemon.post("/v1/templates", {"yaml": "[" * 200}), 400, "invalid", "deep")
+    problem(daemon.post("/v1/templates", {"yaml": "x" * (257 << 10)}), 400, "invalid", "yaml")
+    problem(daemon.get("/v1/templates/..%2f..%2fconfig"), 400, "invalid", "not the name of a template")
+    many = {f"d{n}/f": "x" for n in range(65)}
+    problem(daemon.post("/v1/templates", {"template": {"name": "x", "files": many}}), 400, "invalid", "files", "64")
+
+
+def test_a_template_with_packages_of_node_says_that_it_can_not_be_used(daemon):
+    assert daemon.post("/v1/templates", {"yaml": "name: noded\nnodejs: {dependencies: {axios: ^1.6.0}}\n"}).status == 201
+    problem(daemon.post("/v1/workspaces", {"name": "noded", "template": "noded"}), 503, "unavailable", "nodejs")
+    assert daemon.get("/v1/workspaces/noded").status == 404
+    assert daemon.delete("/v1/templates/noded").status == 204
+
+
+def test_create_takes_names_of_templates_only(daemon, tmp_path):
+    done = daemon("create", "--template", tmp_path / "x.yaml")
+    assert done.returncode == 125 and done.stderr.startswith("carrel: --template: ") and "carrel template add" in done.stderr
+
+
+def test_templates_outlive_the_daemon(make_daemon):
+    daemon = make_daemon()
+    assert daemon.post("/v1/templates", {"yaml": MINE}).status == 201
+    assert daemon.post("/v1/workspaces", {"name": "kept", "template": "mine"}).status == 201
+    daemon.restart()
+    assert daemon.get("/v1/templates/mine").json()["yaml"] == MINE
+    kept = daemon.get("/v1/workspaces/kept").json()
+    assert kept["template"] == "mine" and kept["warnings"] == [WARNING]
