@@ -244,6 +244,7 @@ const struct arg_spec cli_create = {
 	ARG_TABLE(create_table),
 	.later = "dir|volume|v|allow-domain|settings|s|sources|plan|from",
 	.examples = "  carrel create demo --pip requests\n"
+		    "  carrel create tight --template strict\n"
 		    "  carrel create web --npm axios --node 22\n"
 		    "  carrel create tight --template strict\n"
 		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
