@@ -6,6 +6,7 @@
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
 #define EVENTS "text/event-stream"
+#define PATCH "text/x-patch"
 #define TAR "application/x-tar"
 
 #define ANSWERS(name, ...) static const struct route_answer name[] = { __VA_ARGS__, { 0 } }
@@ -48,6 +49,8 @@ ANSWERS(file_put, { 200, JSON, &file_schema, "It was replaced or moved, or alrea
 	{ 201, JSON, &file_schema, "It was created." });
 ANSWERS(archive_get, { 200, TAR, NULL, "The archive." },
 	{ 200, "application/zstd", NULL, "With format=tar.zst." });
+ANSWERS(changes, { 200, JSON, &changes_schema, "In order of paths." },
+	{ 200, PATCH, NULL, "With patch." });
 ANSWERS(events, { 200, EVENTS, NULL, "A stream of events; the data of each is an Event." });
 
 #define QUERY(rows, type) .query = &rows, .query_size = sizeof(type)
@@ -148,6 +151,10 @@ const struct route routes[] = {
 		"Unpack a tar or tar.zst archive into a workspace", api_archive_put, ROUTE_STREAMED,
 		QUERY(archive_put_query_fields, struct archive_query), .body_type = BYTES,
 		.answers = done, .errors = { 409, 429, 507 } },
+	{ "GET", WORKSPACE "/diff", "diffWorkspace",
+		"List what changed since the last snapshot, or all files", api_workspace_diff,
+		QUERY(diff_query_fields, struct diff_query), .answers = changes,
+		.errors = { 429 } },
 	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow events of a workspace",
 		api_workspace_events, ROUTE_EVENTS, .answers = events },
 	{ "GET", "/v1/events", "events", "Follow events", api_events, ROUTE_EVENTS,

@@ -196,6 +196,16 @@ const struct record archive_get_query_fields = { "", NULL, RECORD_ROWS(archive_q
 	FIELD_IN };
 const struct record archive_put_query_fields = { "", NULL, archive_query_rows, 1, FIELD_IN };
 
+static const struct field diff_query_rows[] = {
+	{ "patch", FIELD_BOOLEAN, offsetof(struct diff_query, patch),
+		"answer with a patch, as git apply reads it" },
+	{ "all", FIELD_BOOLEAN, offsetof(struct diff_query, all),
+		"also what changed in /env and node_modules" },
+	{ "path", FIELD_TEXTS, offsetof(struct diff_query, paths),
+		"only this path and what is below it; may be given several times", .most = 1000 },
+};
+const struct record diff_query_fields = { "", NULL, RECORD_ROWS(diff_query_rows), FIELD_IN };
+
 static const struct field events_query_rows[] = {
 	{ "workspace", FIELD_TEXT, offsetof(struct events_query, workspace),
 		"only events of this workspace: id, name or context_id", .least = 1 },
@@ -242,6 +252,20 @@ static const struct field file_rows[] = {
 const struct record file_schema = { "FileInfo", NULL, RECORD_ROWS(file_rows), FIELD_OUT };
 LIST(files, file_schema);
 const struct record files_schema = { "Files", NULL, RECORD_ROWS(files_rows), FIELD_OUT };
+
+static const struct field change_rows[] = {
+	TEXT("path", "from /workspace on; begins with /env/ for files of the environment; bytes "
+		     "that aren't UTF-8 are shown as U+FFFD"),
+	TEXT("change", "A (added), M (modified), D (deleted) or T (another type of file)"),
+	{ "type", FIELD_CHOICE, .choices = types },
+	COUNT("size_before", "of a file; else null", FIELD_NULLABLE),
+	COUNT("size_after", "of a file; else null", FIELD_NULLABLE),
+	TEXT("mode_before", "octal, where the mode differs", FIELD_OPTIONAL),
+	TEXT("mode_after", "octal, where the mode differs", FIELD_OPTIONAL),
+};
+static const struct record change_schema = { "Change", NULL, RECORD_ROWS(change_rows), FIELD_OUT };
+LIST(changes, change_schema);
+const struct record changes_schema = { "Changes", NULL, RECORD_ROWS(changes_rows), FIELD_OUT };
 
 static const struct field environment_rows[] = {
 	TEXT("name", NULL),

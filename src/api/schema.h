@@ -55,18 +55,22 @@ struct archive_query {
 	const char *path;
 	int format; /* enum archive_format */
 };
+struct diff_query {
+	bool patch, all;
+	text_list paths;
+};
 struct events_query {
 	const char *workspace;
 };
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
 	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
 	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
-	archive_get_query_fields, archive_put_query_fields, events_query_fields;
+	archive_get_query_fields, archive_put_query_fields, diff_query_fields, events_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 
 /* ---- what goes out ---- */
-extern const struct record metrics_schema;
+extern const struct record metrics_schema, changes_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,
 	environment_schema, environments_schema, templates_schema, problem_schema, health_schema,
 	event_schema, any_schema;

@@ -76,19 +76,24 @@ static void print_change(struct comparison *c, const struct snapshot_difference 
 	json_end(j);
 }
 
-/* The link that every workspace is made with is nobody's change. */
-static bool is_own_link(const struct snapshot_difference *difference)
+/* What Carrel itself puts at the top of every workspace is nobody's change. */
+static bool is_own(const struct snapshot_difference *difference)
 {
+	static const char *const files[] = { ".workspace_configured", ".context.json" };
+	const struct stack_entry *after = &difference->after;
 	char target[8];
-	return !strcmp(difference->path, ".venv") && difference->after.is_there &&
-	       readlinkat(difference->after.dir, ".venv", target, sizeof target) == 4 &&
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (!strcmp(difference->path, files[i]))
+			return after->is_there && S_ISREG(after->st.st_mode);
+	return !strcmp(difference->path, ".venv") && after->is_there &&
+	       readlinkat(after->dir, ".venv", target, sizeof target) == 4 &&
 	       !memcmp(target, "/env", 4);
 }
 
 static int on_difference(void *ctx, const struct snapshot_difference *difference, struct error *err)
 {
 	struct comparison *c = ctx;
-	if (!c->prefix[0] && is_own_link(difference))
+	if (!c->prefix[0] && is_own(difference))
 		return 0;
 	c->count++;
 	if (!c->is_patch)
@@ -203,7 +208,7 @@ static bool is_set(const struct tree_job *job, const char *key)
 }
 
 /* WORKSPACE or nothing, "", layers of the newer state, "", of the older one, "", package layers of
- * /env, "", of node_modules. Options: {patch, all, paths}. Output: an array of changes, or a patch.
+ * /env, "", of node_modules. Options: {patch, all, paths}. Output: {items: changes}, or a patch.
  */
 int tree_diff(struct tree_job *job, struct error *err)
 {
@@ -219,13 +224,18 @@ int tree_diff(struct tree_job *job, struct error *err)
 	states.packages[2] = tree_take_list(job);
 	read_paths(job, &states.paths);
 	c.j = json_to(&c.out, false);
-	if (!c.is_patch)
-		json_array(&c.j, NULL);
+	if (!c.is_patch) {
+		json_object(&c.j, NULL);
+		json_array(&c.j, "items");
+	}
 	int failed = 0;
 	for (size_t i = 0; i < (is_set(job, "all") ? PARTS : 1) && !failed; i++)
 		failed = compare_part(&c, &states, i, err);
-	if (!failed && !c.is_patch)
+	if (!failed && !c.is_patch) {
 		json_end(&c.j);
+		json_null(&c.j, "next_cursor"); /* as every list of the API */
+		json_end(&c.j);
+	}
 	if (!failed)
 		failed = flush(&c, err);
 	buf_done(&c.out);

@@ -80,6 +80,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_health,
 	&cli_repair,
 	&cli_cp,
+	&cli_diff,
 	&cli_ps,
 	&cli_logs,
 	&cli_wait,

@@ -29,7 +29,8 @@ struct options {
 	text_list labels, removed_labels, removed_variables;
 	uint64_t ttl_ms, idle_timeout_ms;
 	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
-	bool context, no_archive, force;
+	bool context, no_archive, force, patch;
+	text_list paths;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
 	bool all, quiet, follow, no_stdin, once, deep;
@@ -77,6 +78,7 @@ extern const struct arg_spec cli_resume;
 extern const struct arg_spec cli_health;
 extern const struct arg_spec cli_repair;
 extern const struct arg_spec cli_cp;
+extern const struct arg_spec cli_diff;
 extern const struct arg_spec cli_ps;
 extern const struct arg_spec cli_logs;
 extern const struct arg_spec cli_wait;

@@ -15,6 +15,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_WORKSPACE_RESUME] = { NOUN_WORKSPACE, "resume", SCOPE_USE, true },
 	[VERB_WORKSPACE_HEALTH] = { NOUN_WORKSPACE, "health", SCOPE_USE, false },
 	[VERB_WORKSPACE_REPAIR] = { NOUN_WORKSPACE, "repair", SCOPE_USE, true },
+	[VERB_WORKSPACE_DIFF] = { NOUN_WORKSPACE, "diff", SCOPE_READ, false },
 	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true },
 	[VERB_EXEC_LIST] = { NOUN_EXEC, "list", SCOPE_READ, false },
 	[VERB_EXEC_GET] = { NOUN_EXEC, "get", SCOPE_READ, false },

@@ -191,6 +191,15 @@ void environments_release(struct core_workspace *w)
 		release(w, i);
 }
 
+const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)
+{
+	environments_keep(w);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (environment_kind(w, i) == kind)
+			return &w->pins[i]->meta.layers;
+	return NULL;
+}
+
 const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot)
 {
 	return w->pins[slot] ? env_kind_of(&w->pins[slot]->meta) : NULL;

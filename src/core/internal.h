@@ -307,6 +307,9 @@ const struct env_kind *environment_kind(const struct core_workspace *w, size_t s
  * no environment. The strings are the pins'. */
 size_t environments_describe(const struct core_workspace *w, struct launch_message *head,
 	const char *strings[LAUNCH_STRINGS_MAX], int fds[WORKSPACE_ENVIRONMENTS], int *fd_count);
+/* Of its environment of that kind, topmost first, valid until the next turn of the loop; NULL: it
+ * has none. */
+const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind);
 
 /* ---- states.c: one row per state says which ones it may follow; anything else is a bug, and core
  * aborts (the next one adopts what runs) ---- */

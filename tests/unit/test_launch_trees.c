@@ -121,8 +121,9 @@ static void a_workspace_is_copied_merged_and_compared_by_names(void **state)
 	ssize_t len = pread(output, text, sizeof text - 1, 0);
 	assert_true(len > 0);
 	text[len] = 0;
-	assert_string_equal(text, "[{\"path\":\"two\",\"change\":\"A\",\"type\":\"file\","
-				  "\"size_before\":null,\"size_after\":2}]");
+	assert_string_equal(text,
+		"{\"items\":[{\"path\":\"two\",\"change\":\"A\",\"type\":\"file\","
+		"\"size_before\":null,\"size_after\":2}],\"next_cursor\":null}");
 	/* The parts of both are the same, and a byte that changes is found. */
 	const char *said = DO(f, 0, "", "hash", "snap-2", "snap-3");
 	const char *first = strstr(said, "content_id"), *second = strstr(first + 1, "content_id");

@@ -1,0 +1,128 @@
+#include "core/diff.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/internal.h"
+#include "core/tree_jobs.h"
+#include "envs/kind.h"
+
+#define ROOT "/workspace"
+
+struct comparison {
+	struct core_workspace *w;
+	int output;
+	core_diff_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static void finish(struct comparison *c, const struct error *err)
+{
+	struct core_workspace *w = c->w;
+	struct stat st = { 0 };
+	if (!err && fstat(c->output, &st)) {
+		fail_errno(&c->err, "look at the differences");
+		err = &c->err;
+	}
+	c->done(c->ctx, err ? -1 : take_fd(&c->output), (uint64_t)st.st_size, err);
+	fd_close(&c->output);
+	free(c);
+	core_release(w);
+}
+
+static void on_compared(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	finish(ctx, err);
+}
+
+static void on_refused(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct comparison *c = ctx;
+	finish(c, &c->err);
+}
+
+/* As the job names it: from /workspace on, or below /env. */
+static int normalize(struct arena *arena, const char *given, const char **path, struct error *err)
+{
+	const char *whole = path_normalize(arena, ROOT, given);
+	if (path_is_beneath(whole, "/env")) {
+		*path = whole;
+		return 0;
+	}
+	if (!path_is_beneath(whole, ROOT))
+		return fail(err, ERR_INVALID, "'%s' is not below /workspace or /env", given);
+	*path = whole[strlen(ROOT)] ? whole + strlen(ROOT) + 1 : "";
+	return 0;
+}
+
+static int print_options(
+	const struct core_diff *wanted, struct arena *arena, struct buf *out, struct error *err)
+{
+	struct json j = json_to(out, false);
+	json_object(&j, NULL);
+	json_bool(&j, "patch", wanted->is_patch);
+	json_bool(&j, "all", wanted->has_all);
+	json_array(&j, "paths");
+	for (size_t i = 0; i < wanted->paths.count; i++) {
+		const char *path;
+		if (normalize(arena, wanted->paths.items[i], &path, err))
+			return -1;
+		json_text(&j, NULL, path);
+	}
+	json_end(&j);
+	json_end(&j);
+	return 0;
+}
+
+static void push_all(struct arena *arena, text_list *names, const text_list *more)
+{
+	for (size_t i = 0; more && i < more->count; i++)
+		vec_push(arena, names, more->items[i]);
+	vec_push(arena, names, "");
+}
+
+static int begin(struct comparison *c, const struct request *request,
+	const struct core_diff *wanted, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf options = buf_empty(1 << 20);
+	text_list names = { 0 };
+	if (print_options(wanted, &arena, &options, err))
+		return -1;
+	c->output = memfd_create("differences", MFD_CLOEXEC);
+	if (c->output < 0)
+		return fail_errno(err, "create a file for the differences");
+	vec_push(&arena, &names, c->w->model.id);
+	vec_push(&arena, &names, "");
+	push_all(&arena, &names, &c->w->model.layers);
+	push_all(&arena, &names, &c->w->model.layers);
+	if (wanted->has_all) {
+		push_all(&arena, &names, environment_layers(c->w, &env_python));
+		push_all(&arena, &names, environment_layers(c->w, &env_node));
+	}
+	const struct tree_job_order order = { .verb = "diff",
+		.names = names.items,
+		.name_count = names.count,
+		.options = { options.data, options.len },
+		.input = -1,
+		.output = c->output,
+		.request_id = request->id };
+	tree_job_start(c->w->core, &order, on_compared, c);
+	return 0;
+}
+
+void core_diff(const struct request *request, struct core_workspace *w,
+	const struct core_diff *wanted, core_diff_fn *done, void *ctx)
+{
+	struct comparison *c = xzalloc(sizeof *c);
+	*c = (struct comparison){ .w = w, .output = -1, .done = done, .ctx = ctx };
+	core_hold(w);
+	if (access_check(w->core, request, VERB_WORKSPACE_DIFF, w, &c->err) ||
+		begin(c, request, wanted, &c->err))
+		core_later(w->core, on_refused, c, w, &c->err);
+}
