@@ -4,6 +4,7 @@
  * and an option has the same meaning in all commands.
  * 2. Options and operands are checked before the daemon is called and before the home is opened. */
 #pragma once
+#include <limits.h>
 #include <stdbool.h>
 #include "base/buf.h"
 #include "base/error.h"
@@ -122,6 +123,8 @@ const struct build_problem *cli_problem(const struct command *command);
 int cli_print(const struct buf *text, struct error *err);
 /* Prints a line for people on stderr; write errors are ignored. */
 void cli_say(const char *fmt, ...) __attribute__((format(printf, 1, 2), nonnull(1)));
+/* This program, and carreld: beside carrel or where packages put such programs; never by PATH. */
+int cli_find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err);
 int cli_open_home(struct command *command, struct error *err);
 /* Opens the home and its store of environments. */
 int cli_open_store(struct command *command, struct error *err);

@@ -10,6 +10,7 @@
 #include "base/trace.h"
 #include "build/environment.h"
 #include "cli/env.h"
+#include "cli/template.h"
 #include "build/progress.h"
 #include "envs/kind.h"
 #include "envs/shown.h"
@@ -30,6 +31,9 @@ static const struct arg_help python_helps[] = {
 	{ 0 },
 };
 static const struct arg_option table[] = {
+	{ 0, "template", ARG_TEXT, AT(template), "NAME|FILE",
+		"with the packages, variables and limits of this template; options win over it",
+		NULL, 1 },
 	{ 0, "env", ARG_TEXT, AT(environment), "NAME", "use this environment: see `carrel env`" },
 	{ ARG_FROM(env_source_rows) },
 	{ ARG_FROM(env_choice_rows), .helps = python_helps },
@@ -266,7 +270,7 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
-	if (cli_check_environment(run, arena, err) ||
+	if (template_use(&command->options, arena, err) || cli_check_environment(run, arena, err) ||
 		gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
 	int added = add_environments(command, state, &options, err);

@@ -24,8 +24,7 @@
 #define READY_MS 30000
 #define CARRELD "carreld"
 
-/* carreld, beside carrel or where packages put such programs; never by PATH. */
-static int find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
+int cli_find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
 {
 	static const char *const places[] = { "", "../lib/carrel/", "../libexec/",
 		"../libexec/carrel/" };
@@ -75,7 +74,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	struct config config;
 	/* Check the configuration before listening: clients must not connect to a daemon that then
 	 * fails to start. */
-	if (find_programs(self, carreld, err) ||
+	if (cli_find_programs(self, carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err) ||
 		open_server(server, err))
 		return -1;

@@ -9,5 +9,9 @@
 
 /* A file of this host; "-": stdin. UTF-8 without NUL, not empty. */
 int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err);
+/* Puts what the template that --template names (a name, or the path of a file) says of limits,
+ * variables and packages below the options that were given; nothing without --template. */
+struct options;
+int template_use(struct options *options, struct arena *arena, struct error *err);
 /* Prints the texts of its member `warnings` on stderr. */
 void template_say_warnings(const struct json_value *object);

@@ -34,10 +34,12 @@ static int find_text(int home, const char *name, struct arena *arena, struct str
 	const struct shipped_template *shipped = template_shipped(name);
 	struct error why;
 	auto_blob struct blob_store store = { 0 };
-	if (template_blobs(home, &store, err))
+	fail(&why, ERR_NOT_FOUND, "no home"); /* of which there are no templates */
+	if (home >= 0 && template_blobs(home, &store, err))
 		return -1;
 	*is_user = true;
-	if (!blob_get_text(&store, template_key(arena, name), YAML_JSON_MAX, arena, text, &why))
+	if (home >= 0 &&
+		!blob_get_text(&store, template_key(arena, name), YAML_JSON_MAX, arena, text, &why))
 		return 0;
 	if (why.code != ERR_NOT_FOUND) {
 		*err = why;
@@ -64,8 +66,8 @@ int template_names(int home, struct arena *arena, text_list *names, struct error
 {
 	auto_blob struct blob_store store = { 0 };
 	blob_rows rows = { 0 };
-	if (template_blobs(home, &store, err) ||
-		blob_list(&store, TEMPLATE_PREFIX, arena, &rows, err))
+	if (home >= 0 && (template_blobs(home, &store, err) ||
+				 blob_list(&store, TEMPLATE_PREFIX, arena, &rows, err)))
 		return -1;
 	for (const struct shipped_template *s = shipped_templates; s->name; s++)
 		vec_push(arena, names, s->name);

@@ -11,7 +11,8 @@
 
 #define TEMPLATE_PREFIX "workspace-templates/"
 
-/* `home`: descriptor of the home. ERR_NOT_FOUND: the hint names the nearest one. */
+/* `home`: descriptor of the home; -1: none, and only what is shipped is found. ERR_NOT_FOUND: the
+ * hint names the nearest one. */
 int template_find(int home, const char *name, struct arena *arena, struct template_shown *out,
 	struct error *err);
 /* The same of a text that isn't kept (yet), and counts in place of the one that has its name. */

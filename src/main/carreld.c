@@ -10,7 +10,10 @@
 #include <unistd.h>
 #include "api/api.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "core/core.h"
+#include "core/template_store.h"
+#include "format/yaml_json.h"
 #include "proc/role.h"
 #include "store/store.h"
 
@@ -195,12 +198,52 @@ static int run_writer(struct log *log, const char *home, const char *store_url, 
 	return store_write_for(FD_CORE, dir, home, store_url, err);
 }
 
+/* For `carrel run --template`: reads the template that CARREL_TEMPLATE names, or else the YAML on
+ * descriptor 3, and writes it as JSON to 4, or why it can't be read. */
+static int run_template(struct log *log, const char *home, const char *store_url, struct error *err)
+{
+	enum { FD_INPUT = 3, FD_ANSWER };
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, false);
+	const char *name = setting("CARREL_TEMPLATE", "");
+	struct template_shown shown;
+	struct error why;
+	struct str text;
+	if (check_fds(FD_ANSWER, err) || lock_in(home, false, err))
+		return -1;
+	auto_close int dir = home[0] ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (!name[0] && file_read(FD_INPUT, YAML_JSON_MAX + 1, &arena, &text))
+		return fail_errno(err, "read the template");
+	json_object(&j, NULL);
+	if (name[0] ? template_find(dir, name, &arena, &shown, &why)
+		    : template_look(dir, text, &arena, &shown, &why)) {
+		json_object(&j, "error");
+		json_text(&j, "code", error_code_name(why.code));
+		json_text(&j, "message", why.text);
+		json_text(&j, "hint", why.hint[0] ? why.hint : NULL);
+		json_end(&j);
+	} else {
+		record_print_given(&j, "template", &template_record, &shown.model);
+		json_array(&j, "warnings");
+		for (size_t i = 0; i < shown.warnings.count; i++)
+			json_text(&j, NULL, shown.warnings.items[i]);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_finish(&j);
+	return fd_write_full(FD_ANSWER, out.data, out.len) == (ssize_t)out.len
+		       ? 0
+		       : fail_errno(err, "write the template");
+}
+
 static const struct role {
 	const char *name, *log_name;
 	int (*run)(struct log *log, const char *home, const char *store_url, struct error *err);
 } roles[] = {
 	{ "carreld", "core", run_core },
 	{ "carrel-writer", "writer", run_writer },
+	{ "carrel-template", "template", run_template },
 };
 
 int main(int argc, char **argv)

@@ -161,3 +161,27 @@ def test_templates_outlive_the_daemon(make_daemon):
     assert daemon.get("/v1/templates/mine").json()["yaml"] == MINE
     kept = daemon.get("/v1/workspaces/kept").json()
     assert kept["template"] == "mine" and kept["warnings"] == [WARNING]
+
+
+def test_a_run_has_the_limits_and_variables_of_a_template(mine, tmp_path):
+    done = mine("run", "--template", "mine", "-e", "OTHER=2", "--", "sh", "-c", "ulimit -n; echo $GREETING $OTHER $SHELL")
+    assert done.stdout == "100\nhello 2 /bin/bash\n" and done.stderr == f"carrel: warning: {WARNING}\n"
+    file = tmp_path / "t.yaml"
+    file.write_text("name: of-a-file\nextends: strict\nenv: {A: one}\n")
+    done = mine("run", "--template", file, "--fds", "77", "--", "sh", "-c", "ulimit -n; echo $A")
+    assert done.stdout == "77\none\n" and done.stderr == ""
+    plan = json_of(mine("run", "--template", "strict", "--plan", "--", "true"))
+    assert plan["limits"]["pids"] == 10 and plan["limits"]["cpu_time_ms"] == 30000
+
+
+def test_a_run_says_what_is_wrong_with_its_template(mine, tmp_path):
+    assert mine("run", "--template", "mien", "--", "true").stderr == "carrel: --template: there is no template 'mien'\nhint: did you mean 'mine'?\n"
+    file = tmp_path / "t.yaml"
+    file.write_text("name: x\nttl: soon\n")
+    done = mine("run", "--template", file, "--", "true")
+    assert done.returncode == 125 and done.stderr.startswith(f"carrel: --template: {file}: line 2: ttl: 'soon'")
+    assert mine("run", "--template", tmp_path / "none.yaml", "--", "true").returncode == 125
+
+
+def test_a_shipped_template_needs_no_daemon(carrel):
+    assert carrel("run", "--template", "strict", "--", "sh", "-c", "ulimit -n").stdout == "100\n"
