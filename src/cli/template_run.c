@@ -133,19 +133,22 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 		return 0;
 	if (resolve(options->template, arena, &t, err))
 		return error_context(err, "--template");
-	if (t.nodejs.dependencies.count)
-		return fail(err, ERR_UNAVAILABLE,
-			"template '%s' has nodejs dependencies, which this version can't install",
-			t.name);
 	struct workspace wanted = { .limits = options->limits,
 		.environment = options->environment,
 		.python = options->env.python,
 		.requirements = options->env.requirement_files.count ? "" : NULL,
-		.packages = options->env.pip };
+		.packages = options->env.pip,
+		.node = { .version = options->env.node.version,
+			.package_json = options->env.requirement_files.count ? "" : NULL,
+			.packages = options->env.node.packages } };
 	template_apply(&t, arena, &wanted);
 	options->limits = wanted.limits;
 	options->env.python = wanted.python;
 	options->env.pip = wanted.packages;
+	options->env.node.version = wanted.node.version;
+	options->env.node.packages = wanted.node.packages;
+	if (!options->env.node.runtime && wanted.node.packages.count)
+		options->env.node.runtime = template_runtime(&t);
 	set_variables(options, &wanted.env, arena);
 	return 0;
 }

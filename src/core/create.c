@@ -254,10 +254,6 @@ static int use_template(struct core *core, struct workspace *wanted, struct aren
 		return 0;
 	if (template_find(core->home.dir, wanted->template, arena, &shown, err))
 		return -1;
-	if (shown.model.nodejs.dependencies.count)
-		return fail(err, ERR_UNAVAILABLE,
-			"template '%s' has nodejs dependencies, which this version can't install",
-			wanted->template);
 	template_apply(&shown.model, arena, wanted);
 	template_files(&shown.model, arena, files);
 	wanted->warnings = shown.warnings;

@@ -231,6 +231,14 @@ const struct record template_record = { "Template",
 	"What it extends is resolved: the values are those that a workspace gets.",
 	RECORD_ROWS(rows), .wanted = "TemplateWanted" };
 
+const char *template_runtime(const struct template *t)
+{
+	for (const struct field_choice *c = runtimes; c->name; c++)
+		if (c->value == t->nodejs.runtime)
+			return c->name;
+	return NULL;
+}
+
 void template_print(struct json *j, const char *key, const struct template_shown *shown)
 {
 	record_print(j, key, &template_record, shown);

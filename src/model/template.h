@@ -104,6 +104,8 @@ void template_hash(const struct template *t, char out[2 * SHA256_LEN + 1]);
 /* What a client asked for, filled in by a template: explicit values win. Texts are shared. */
 void template_apply(const struct template *t, struct arena *arena, struct workspace *wanted);
 
+/* Its nodejs.runtime: "bun", "npm"; NULL: not given. */
+const char *template_runtime(const struct template *t);
 /* The files that a workspace begins with, path and content: pyproject.toml, package.json,
  * .gitignore, .workspace_configured and those of `files`, which replace the others. */
 #define TEMPLATE_MARKER ".workspace_configured"

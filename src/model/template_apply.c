@@ -96,6 +96,40 @@ void template_extend(struct template *child, const struct template *base, struct
 
 /* ---- a workspace ---- */
 
+/* "axios" of "axios@^1.6.0", "@types/node" of "@types/node@20". */
+static bool is_of_package(const char *spec, const char *name)
+{
+	size_t len = strlen(name);
+	return !strncmp(spec, name, len) && (!spec[len] || spec[len] == '@');
+}
+
+static void apply_node(const struct template *t, struct arena *arena, struct workspace_node *wanted)
+{
+	const struct template_node *node = &t->nodejs;
+	text_list packages = { 0 };
+	if (!wanted->version)
+		wanted->version = node->version;
+	if (wanted->package_json) /* says all that is wanted */
+		return;
+	for (size_t i = 0; i < node->dependencies.count; i++) {
+		const struct text_pair *pair = &node->dependencies.items[i];
+		bool is_replaced = false;
+		for (size_t k = 0; k < wanted->packages.count; k++)
+			is_replaced |= is_of_package(wanted->packages.items[k], pair->key);
+		if (!is_replaced)
+			vec_push(arena, &packages,
+				arena_printf(arena, "%s@%s", pair->key, pair->value));
+	}
+	for (size_t i = 0; i < wanted->packages.count; i++)
+		vec_push(arena, &packages, wanted->packages.items[i]);
+	vec_push(arena, &packages, NULL);
+	packages.count--;
+	wanted->packages = packages;
+	if (packages.count && node->runtime && !wanted->options.count)
+		vec_push(arena, &wanted->options,
+			arena_printf(arena, "--node-runtime=%s", template_runtime(t)));
+}
+
 void template_apply(const struct template *t, struct arena *arena, struct workspace *wanted)
 {
 	pair_list env = { 0 };
@@ -111,6 +145,8 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 		wanted->ttl_ms = t->ttl_ms;
 	if (!wanted->idle_timeout_ms)
 		wanted->idle_timeout_ms = t->idle_timeout_ms;
+	if (!wanted->node_environment)
+		apply_node(t, arena, &wanted->node);
 	if (wanted->environment)
 		return;
 	if (!wanted->python)

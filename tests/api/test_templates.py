@@ -141,13 +141,6 @@ def test_hostile_texts_are_refused(daemon):
     problem(daemon.post("/v1/templates", {"template": {"name": "x", "files": many}}), 400, "invalid", "files", "64")
 
 
-def test_a_template_with_packages_of_node_says_that_it_can_not_be_used(daemon):
-    assert daemon.post("/v1/templates", {"yaml": "name: noded\nnodejs: {dependencies: {axios: ^1.6.0}}\n"}).status == 201
-    problem(daemon.post("/v1/workspaces", {"name": "noded", "template": "noded"}), 503, "unavailable", "nodejs")
-    assert daemon.get("/v1/workspaces/noded").status == 404
-    assert daemon.delete("/v1/templates/noded").status == 204
-
-
 def test_create_takes_names_of_templates_only(daemon, tmp_path):
     done = daemon("create", "--template", tmp_path / "x.yaml")
     assert done.returncode == 125 and done.stderr.startswith("carrel: --template: ") and "carrel template add" in done.stderr

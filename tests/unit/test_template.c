@@ -212,10 +212,31 @@ static void what_a_client_asks_for_wins(void **state)
 	assert_string_equal(wanted.env.items[0].key, "SHELL");
 	assert_string_equal(wanted.env.items[2].value, "mine");
 	assert_string_equal(workspace_label(&wanted, "team"), "x");
+	assert_null(wanted.node.version);
+	assert_int_equal(wanted.node.options.count, 0);
 	wanted = (struct workspace){ .environment = "mine" };
 	template_apply(&t, &arena, &wanted);
 	assert_null(wanted.python);
 	assert_int_equal(wanted.packages.count, 0);
+}
+
+static void packages_of_node_are_those_of_the_template_and_the_client(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct template t = read_good("name: x\nnodejs: {version: \"20\", runtime: npm, "
+				      "dependencies: {axios: ^1.6.0, \"@types/node\": ^20}}\n",
+		&arena);
+	const char *package = "axios@1.7.0";
+	struct workspace wanted = { .node.packages = { &package, 1, 1 } };
+	template_apply(&t, &arena, &wanted);
+	assert_string_equal(wanted.node.version, "20");
+	assert_int_equal(wanted.node.packages.count, 2);
+	assert_string_equal(wanted.node.packages.items[0], "@types/node@^20");
+	assert_string_equal(wanted.node.packages.items[1], "axios@1.7.0");
+	assert_string_equal(wanted.node.options.items[0], "--node-runtime=npm");
+	wanted = (struct workspace){ .node.package_json = "{}" };
+	template_apply(&t, &arena, &wanted);
+	assert_int_equal(wanted.node.packages.count, 0);
 }
 
 static const char *file_of(const pair_list *files, const char *path)
@@ -271,6 +292,7 @@ int main(void)
 		cmocka_unit_test(what_a_sandbox_cannot_do_is_an_error),
 		cmocka_unit_test(a_child_wins_over_its_base),
 		cmocka_unit_test(what_a_client_asks_for_wins),
+		cmocka_unit_test(packages_of_node_are_those_of_the_template_and_the_client),
 		cmocka_unit_test(the_files_are_those_of_the_seed),
 		cmocka_unit_test(the_hash_is_of_what_is_built),
 	};
