@@ -30,7 +30,7 @@ static const struct phrase {
 		"a package is not what the registry or the lock says it is",
 		"the registry serves a damaged or altered file: try again later, or use another "
 		"version",
-		false, NULL },
+		true, "extracting " },
 	{ "No version matching", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND, "there is no such version",
 		"npm view PACKAGE versions lists them", true, "specifier \"" },
 	{ "ETARGET", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND, "there is no such version",
@@ -84,7 +84,7 @@ static const struct phrase *find_phrase(const char *said)
 }
 
 /* The word that follows the phrase: a name, or the end of an address. NULL: none that is one. */
-static const char *find_package(
+static const char *find_word(
 	struct node_making *making, const struct phrase *phrase, const char *said)
 {
 	const char *at = phrase->has_package ? strstr(said, phrase->before) : NULL;
@@ -109,7 +109,24 @@ static const char *find_package(
 	return node_name_is_valid(word) ? word : NULL;
 }
 
-/* The last line that says error, without its prefix. */
+/* Else the one package that was asked for and is named as "name@" or "/name/". */
+static const char *find_package(
+	struct node_making *making, const struct phrase *phrase, const char *said)
+{
+	const char *found = find_word(making, phrase, said);
+	const node_specs *specs = &making->node->specs;
+
+	for (size_t i = 0; !found && phrase->has_package && i < specs->count; i++) {
+		const char *name = specs->items[i].name;
+
+		if (strstr(said, arena_printf(making->arena, " %s@", name)) ||
+			strstr(said, arena_printf(making->arena, "/%s/", name)))
+			found = name;
+	}
+	return found;
+}
+
+/* The last line that says what is wrong. */
 static const char *find_line(struct node_making *making, struct str said)
 {
 	struct str rest = said, line, found = { 0 };
@@ -117,8 +134,11 @@ static const char *find_line(struct node_making *making, struct str said)
 
 	while (str_next(&rest, '\n', &line)) {
 		line = str_trim(line);
-		if (line.len > 0 && (!found.len || str_starts_with(line, "error:") ||
-					    str_starts_with(line, "npm error")))
+		bool is_error =
+			str_starts_with(line, "error:") || str_starts_with(line, "npm error");
+		bool is_aside = str_starts_with(line, "npm error code") ||
+				str_starts_with(line, "npm error A complete log");
+		if (line.len > 0 && !is_aside && (!found.len || is_error))
 			found = line;
 	}
 	str_printable(shown, 400, found);

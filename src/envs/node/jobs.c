@@ -187,6 +187,8 @@ static struct job make_job(struct node_making *making, char *const *argv)
 	job_set_env(&job, arena, "BUN_INSTALL_CACHE_DIR", "/env/.cache");
 	job_set_env(&job, arena, "npm_config_cache", "/env/.cache");
 	job_set_env(&job, arena, "npm_config_update_notifier", "false");
+	job_set_env(&job, arena, "npm_config_fetch_retry_mintimeout", "500");
+	job_set_env(&job, arena, "npm_config_fetch_retry_maxtimeout", "5000");
 	job_set_env(&job, arena, "DO_NOT_TRACK", "1");
 	if (registry->certificates) {
 		job_bind(&job, arena, registry->certificates, CERTIFICATES_INSIDE);

@@ -97,8 +97,9 @@ static int add_specs(const struct node_request *asked, struct arena *arena, node
 		for (size_t k = 0; k < specs->count; k++)
 			if (strcmp(specs->items[k].name, spec.name) == 0 &&
 				strcmp(specs->items[k].range, spec.range) != 0) {
-				fail(err, ERR_INVALID, "package '%s' is asked for as %s and as %s",
-					spec.name, specs->items[k].range, spec.range);
+				fail_hint(err, ERR_INVALID, "give one range",
+					"package '%s' is asked for as %s and as %s", spec.name,
+					specs->items[k].range, spec.range);
 				return build_failed(problem, BUILD_CONFLICT, spec.name);
 			}
 		vec_push(arena, specs, spec);

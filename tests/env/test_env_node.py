@@ -1,0 +1,361 @@
+"""Environments of Node: built from a registry of our own, and from the one that this host is configured for. What a
+hostile package, lock or registry tries is refused by name, and nothing of it runs."""
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from envs import CODES, Envs
+from harness import PATH, copy_home, locked
+from npm_registry import Registry, integrity, tarball
+
+once = pytest.mark.once
+shipped = pytest.mark.shipped
+pytestmark = pytest.mark.skipif(not shutil.which("node", path=PATH) or not shutil.which("npm", path=PATH), reason="no node, no npm")
+
+
+class Nodes(Envs):
+    def __init__(self, home, registry):
+        super().__init__(home, None)
+        self.registry = registry
+        self.env["npm_config_registry"] = registry.url
+
+    def build(self, package_id, *args, timeout=180, **how):
+        done = self("env", "build", package_id, "-o", "json", *args, timeout=timeout, **how)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        found = json.loads(done.stdout)
+        assert (found["kind"], found["state"], found["python_version"]) == ("node", "ready", None), found
+        return found
+
+    def build_log(self, package_id, *args):
+        return self.log(self.build(package_id, *args)["name"])
+
+    def refuses(self, *args, code, says=(), package=None, **how):
+        codes = {code} if isinstance(code, str) else set(code)
+        assert codes <= CODES
+        before = self.names()
+        done = self("env", "build", "bad", "-o", "json", *args, timeout=120, **how)
+        assert done.returncode == 125, (done.returncode, done.stdout, done.stderr)
+        error = json.loads(done.stdout)["error"]
+        assert error["code"] in codes and error["hint"], error
+        for word in says:
+            assert word in error["message"], error
+        if package:
+            assert error["package"] == package and package in error["message"], error
+        assert self.names() == before
+        self.left_nothing()
+        return error
+
+    def node(self, *args, script, code=0, **how):
+        done = self.run(*args, "--", "node", "-e", script, timeout=120, **how)
+        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done.stdout
+
+
+def configured_registry():
+    return subprocess.run(["npm", "config", "get", "registry"], env={"PATH": PATH, "HOME": "/nonexistent"}, check=True,
+                          capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def registry(common):
+    """One a worker: bun is remembered by the address it came from."""
+    directory = common / "npm-tools"
+    with locked(common / "npm-tools.lock"):
+        directory.mkdir(exist_ok=True)
+    with Registry(real=(configured_registry(), directory)) as server:
+        server.add("two", "1.1.0", {"index.js": "module.exports = 'two'\n"})
+        server.add("one", "1.0.0", {"index.js": "module.exports = 'one ' + require('two')\n", "cli.js": ("#!/usr/bin/env node\nconsole.log('cli')\n", 0o755)},
+                   dependencies={"two": "^1"}, bin={"one-cli": "cli.js"})
+        yield server
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory, template, common, registry):
+    """Has bun: the first worker fetches it, the others are told what their registry would say of it."""
+    home, kept = tmp_path_factory.mktemp("node-home"), common / "node-template"
+    with locked(common / "npm-tools.lock"):
+        if not (common / "node-template.done").exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            copy_home(template[1], kept / "carrel", leave=("run", "audit"))
+            log = Nodes(kept, registry).build_log("tools", "--npm", "two")
+            (common / "node-template.done").write_text(json.dumps(re.search(r"fetched bun \S+ \((\S+)@(\S+), (\S+)\)", log).groups()))
+        copy_home(kept / "carrel", home / "carrel", leave=("run", "audit"))
+    package, version, said = json.loads((common / "node-template.done").read_text())
+    for url in (registry.url, configured_registry()):
+        known = home / "carrel/tools/.known" / hashlib.sha256(f"npm tool {package}@{version} of {url}".encode()).hexdigest()
+        known.write_text(f"version {version}\nintegrity {said}\n")
+        status = known.parent.stat()
+        os.chown(known, status.st_uid, status.st_gid)
+    return home
+
+
+@pytest.fixture
+def node(home, registry):
+    carrel = Nodes(home, registry)
+    yield carrel
+    carrel.left_nothing()
+
+
+# ---- what is built
+
+def test_packages_are_resolved_installed_and_composed(node, registry):
+    found = node.build("agent", "--npm", "one")
+    assert found["installed_packages"] == {"one": "1.0.0", "two": "1.1.0"} and found["tools"].keys() >= {"bun"}
+    assert found["indexes"] == [registry.url] and found["runtime"] == "bun" and len(found["layers"]) == 1
+    assert node.node("--env", "agent", script="console.log(require('one'))") == "one two\n"
+    assert node.inside("agent", "sh", "-c", "one-cli; bun --version; bunx --version | head -c 1").split()[0] == "cli"
+    assert node.build("agent", "--npm", "one")["cached"]
+    # Another name for the same packages needs neither the network nor a build.
+    asked = len(registry.requests)
+    assert node.build("other", "--npm", "one@latest")["layers"] == node.build("third", "--npm", "one")["layers"] == found["layers"]
+    assert len(registry.requests) == asked
+    rows = {row["name"]: row for row in node.ls()}
+    assert rows[found["name"]]["kind"] == "node"
+    assert "node " in node("env", "ls").stdout
+    assert found["name"] in {event.get("venv") for event in node.events()}
+
+
+def test_it_is_writable_and_thrown_away(node):
+    node.build("agent", "--npm", "one")
+    script = "echo x > node_modules/one/index.js && mkdir node_modules/mine && cat node_modules/one/index.js && ls node_modules"
+    assert node.inside("agent", "sh", "-c", script).split() == ["x", "mine", "one", "two"]
+    assert node.node("--env", "agent", script="console.log(require('one'))") == "one two\n"
+
+
+def test_packages_of_python_and_node_together(node, template, index):
+    from wheels import wheel
+    index.add(wheel("six-like", "1.0", files={"six_like.py": "X = 1\n"}))
+    node.env["PATH"] = f"{template[0]}:{PATH}"
+    node.env["UV_DEFAULT_INDEX"] = index.url
+    done = node.run("--pip", "six-like", "--npm", "one", "--", "sh", "-c",
+                    "python -c 'import six_like; print(six_like.X)' && node -e 'console.log(require(\"one\"))'", timeout=120)
+    assert (done.returncode, done.stdout) == (0, "1\none two\n"), done.stderr
+    both = node("env", "build", "x", "--pip", "six-like", "--npm", "one")
+    assert both.returncode == 125 and "Python or of Node" in both.stderr
+
+
+def test_a_directory_of_the_user_stays_as_it_is(node, tmp):
+    (tmp / "a.js").write_text("console.log(require('one'))\n")
+    done = node.run("--dir", tmp, "--npm", "one", "--", "node", "a.js", timeout=120)
+    assert (done.returncode, done.stdout) == (0, "one two\n"), done.stderr
+    assert [path.name for path in tmp.iterdir()] == ["a.js"]
+    (tmp / "node_modules/one").mkdir(parents=True)
+    (tmp / "node_modules/one/index.js").write_text("module.exports = 'mine'\n")
+    done = node.run("--dir", tmp, "--npm", "one", "--", "node", "-e", "console.log(require('one'), require('two'))")
+    assert (done.returncode, done.stdout) == (0, "mine two\n"), done.stderr
+    assert [path.name for path in (tmp / "node_modules").iterdir()] == ["one"]
+
+
+@once
+def test_package_json_and_its_lock(node, registry, tmp):
+    registry.add("pinned", "1.0.0")
+    (tmp / "package.json").write_text(json.dumps({"name": "x", "dependencies": {"pinned": "^1"}, "scripts": {"install": "exit 1"}}))
+    found = node.build("project", "--package-json", tmp)
+    lock = (node.store / "envs" / found["name"] / "lock.txt").read_text()
+    registry.add("pinned", "1.5.0")
+    (tmp / "bun.lock").write_text(lock)
+    assert node.build("project", "--package-json", tmp)["installed_packages"] == {"pinned": "1.0.0"}
+    assert node.build("project", "--no-cache", "--package-json", tmp / "package.json")["installed_packages"] == {"pinned": "1.5.0"}
+    # A lock of npm, with both clients.
+    data = registry.packages["pinned"]["1.0.0"][0]["dist"]["integrity"]
+    npm = {"name": "x", "lockfileVersion": 3, "packages": {"": {"name": "x", "dependencies": {"pinned": "^1"}},
+           "node_modules/pinned": {"version": "1.0.0", "resolved": f"{registry.url}pinned/-/pinned-1.0.0.tgz", "integrity": data}}}
+    (tmp / "package-lock.json").write_text(json.dumps(npm))
+    (tmp / "bun.lock").unlink()
+    for runtime in ("bun", "npm"):
+        found = node.build("project", "--package-json", tmp, "--node-runtime", runtime)
+        assert (found["installed_packages"], found["runtime"]) == ({"pinned": "1.0.0"}, runtime)
+    # One that doesn't fit.
+    (tmp / "package.json").write_text(json.dumps({"dependencies": {"two": "^1"}}))
+    node.refuses("--package-json", tmp, "--node-runtime", "npm", code=("conflict", "failed"))
+
+
+@once
+def test_damage_is_found_and_repaired(node, registry):
+    registry.add("fragile", "1.0.0")
+    found = node.build("fragile", "--npm", "fragile")
+    path = node.store / "layers" / found["layers"][0] / "tree/fragile/index.js"
+    path.chmod(0o644)
+    path.write_text("evil()\n")
+    done = node("env", "verify", "fragile")
+    assert done.returncode == 1 and "fragile/index.js" in done.stdout
+    done = node("env", "verify", "--repair", "fragile", timeout=120)
+    assert done.returncode == 0 and "repaired" in done.stdout, done.stderr
+    assert node.node("--env", "fragile", script="console.log(require('fragile'))") == "fragile\n"
+    assert node("env", "rm", found["name"]).returncode == 0
+
+
+@once
+def test_npm_and_bun_work_on_top(node, tmp):
+    """Without a network: a package of the workspace is added beside those of the layer."""
+    node.build("agent", "--npm", "one")
+    add = ("mkdir -p dep && echo '{\"name\": \"dep\", \"version\": \"1.0.0\"}' > dep/package.json && echo 'module.exports = 7' > dep/index.js && "
+           "echo '{\"name\": \"top\", \"dependencies\": {}}' > package.json && %s && "
+           "node -e 'console.log(require(\"dep\"))' && ls node_modules/.bin")
+    for command in ("npm install --offline --no-audit --no-fund --no-save ./dep >/dev/null", "bun add ./dep >/dev/null 2>&1"):
+        done = node.run("--env", "agent", "--", "sh", "-c", add % command, timeout=120)
+        assert done.returncode == 0 and done.stdout.split()[0] == "7", (command, done.stdout, done.stderr)
+
+
+# ---- what is refused
+
+@once
+@pytest.mark.parametrize("spec", ["x@git+https://host/x", "x@file:../x", "user/repository", "./x", "x@npm:one@1", "x@http://host/x.tgz"])
+def test_other_sources_are_refused(node, spec):
+    node.refuses("--npm", spec, code="denied")
+
+
+@once
+def test_what_the_registry_does_not_have(node):
+    node.refuses("--npm", "absent", code="not_found", package="absent")
+    node.refuses("--npm", "@none/absent", code="not_found", package="@none/absent")
+    node.refuses("--npm", "one@99", code="version_not_found", package="one")
+    node.refuses("--npm", "one@nosuchtag", code="version_not_found", package="one")
+    node.refuses("--npm", "one@1", "--npm", "one@2", code="conflict", package="one")
+    node.refuses("--npm", "one@99", "--node-runtime", "npm", code="version_not_found", package="one")
+    assert node("env", "build", "x", "--node", "latest", "--npm", "one").returncode == 125
+
+
+@once
+def test_a_registry_that_can_not_be_reached_is_named(node):
+    error = node.refuses("--npm", "one", "--registry", "http://127.0.0.1:9/", code="network", says=["127.0.0.1:9"])
+    assert "registry" in error["hint"]
+    node.refuses("--npm", "one", "--registry", "ftp://host/", code="invalid", says=["--registry"])
+
+
+@once
+def test_a_tampered_file_is_refused(node, registry):
+    registry.add("tampered", "1.0.0", served=tarball({"package.json": '{"name": "tampered", "version": "1.0.0"}', "index.js": "evil()"}))
+    node.refuses("--npm", "tampered", code="hash_mismatch", package="tampered")
+
+
+@once
+def test_a_package_without_a_hash_is_refused(node, registry):
+    registry.add("unhashed", "1.0.0", said="")
+    registry.add("weak", "1.0.0", said="sha1-2jmj7l5rSw0yVb/vlWAYkK/YBwk=")
+    for name in ("unhashed", "weak"):
+        node.refuses("--npm", name, code="denied", package=name, says=["SHA-512"])
+
+
+@once
+def test_a_dependency_from_elsewhere_is_refused(node, registry):
+    registry.add("leads-to-git", "1.0.0", dependencies={"x": "git+https://127.0.0.1:9/x.git"})
+    registry.add("leads-to-url", "1.0.0", dependencies={"x": "http://127.0.0.1:9/x.tgz"})
+    registry.add("elsewhere", "1.0.0", tarball_url="http://127.0.0.1:9/elsewhere-1.0.0.tgz")
+    for name in ("leads-to-git", "leads-to-url", "elsewhere"):
+        node.refuses("--npm", name, code=("denied", "network", "failed", "not_found"))
+
+
+@once
+def test_scripts_of_packages_do_not_run(node, registry):
+    script = "node -e \"require('fs').writeFileSync('ran', 'x')\""
+    registry.add("scripted", "1.0.0", scripts={"preinstall": script, "install": script, "postinstall": script})
+    for runtime in ("bun", "npm"):
+        found = node.build("quiet", "--npm", "scripted", "--node-runtime", runtime)
+        assert not (node.store / "layers" / found["layers"][0] / "tree/scripted/ran").exists(), runtime
+    found = node.build("loud", "--npm", "scripted", "--allow-scripts")
+    assert (node.store / "layers" / found["layers"][0] / "tree/scripted/ran").exists()
+    assert json.loads((node.store / "envs" / found["name"] / "meta.json").read_text())["allow_scripts"]
+
+
+@once
+def test_names_and_links_that_lead_out_stay_in(node, registry):
+    """Whatever the client makes of such a file: a layer has nothing of it outside of its packages."""
+    registry.add("traversal", "1.0.0", {"../../../escaped": "x", "../escaped": "x", "/escaped": "x", "index.js": ""})
+    registry.add("linked", "1.0.0", {"index.js": ""}, links=[("out", "/etc/passwd", False), ("up", "../../../../etc/passwd", False), ("hard", "/etc/passwd", True)])
+    for name in ("traversal", "linked"):
+        done = node("env", "build", name, "-o", "json", "--npm", name, timeout=120)
+        answer = json.loads(done.stdout)
+        if done.returncode:
+            assert answer["error"]["code"] in ("denied", "failed"), answer
+            continue
+        tree = node.store / "layers" / answer["layers"][0] / "tree"
+        for directory, names, files in os.walk(tree):
+            for entry in names + files:
+                path = os.path.join(directory, entry)
+                assert not os.path.islink(path) or not os.readlink(path).startswith("/"), path
+        assert {path.name for path in tree.iterdir()} <= {name, ".bin", ".package-lock.json"}
+
+
+@once
+def test_a_damaged_tool_is_refused(node, registry, tmp_path, template):
+    """The SHA-512 of the registry's page is compared before anything is unpacked."""
+    copy_home(template[1], tmp_path / "home/carrel", leave=("run", "audit"))
+    fresh = Nodes(tmp_path / "home", registry)
+    with Registry() as liar:
+        for name in ("@oven/bun-linux-x64", "@oven/bun-linux-x64-baseline", "@oven/bun-linux-aarch64"):
+            liar.add(name, "1.4.4", {"bin/bun": ("#!/bin/sh\nexit 0\n", 0o755)}, said=integrity(b"another"))
+        fresh.env["npm_config_registry"] = liar.url
+        fresh.refuses("--npm", "one", code="hash_mismatch", says=["bun"])
+    assert fresh.layer_ids() == {path.name for path in (template[1] / "layers").iterdir() if not path.name.startswith(".")}
+
+
+@once
+def test_credentials_reach_the_registry_and_nothing_else(node, registry, tmp):
+    registry.add("secret", "1.0.0")
+    (tmp / "npmrc").write_text(f"registry={registry.url}\n//{registry.host}/:_authToken=${{NPM_TOKEN_FOR_TEST}}\n")
+    del node.env["npm_config_registry"]
+    node.env.update({"NPM_CONFIG_USERCONFIG": str(tmp / "npmrc"), "NPM_TOKEN_FOR_TEST": "very-secret-token"})
+    registry.door = "Bearer very-secret-token"
+    try:
+        found = node.build("private", "--npm", "secret")
+    finally:
+        registry.door = None
+    kept = subprocess.run(["grep", "-rl", "very-secret-token", node.store / "envs", node.store / "locks", node.store / "audit"],
+                          capture_output=True, text=True)
+    assert kept.stdout == "" and "secret" in found["installed_packages"]
+
+
+# ---- killed
+
+@pytest.mark.needs_faults
+@pytest.mark.parametrize("point", ["node.layer", "envs.meta"])
+def test_a_build_that_is_killed_leaves_nothing(node, registry, point):
+    name = f"killed-{point.replace('.', '-')}"
+    registry.add(name, "1.0.0")
+    done = node("env", "build", "killed", "--npm", name, env={"CARREL_FAULT": f"{point}:1"}, timeout=120)
+    assert done.returncode != 0
+    assert not [row for row in node.names() if row.startswith("killed")]
+    found = node.build("killed", "--npm", name)
+    assert node.node("--env", found["name"], script=f"console.log(require('{name}'))") == f"{name}\n"
+
+
+# ---- a workspace, and real packages
+
+def test_a_workspace_keeps_what_was_installed(node, index, template):
+    from wheels import wheel
+    index.add(wheel("kept-like", "1.0", files={"kept_like.py": "X = 1\n"}))
+    node.env["PATH"] = f"{template[0]}:{PATH}"
+    node.env["UV_DEFAULT_INDEX"] = index.url
+    assert node("create", "desk", "--npm", "one", "--pip", "kept-like", timeout=180).returncode == 0
+    try:
+        shown = json.loads(node("info", "desk", "-o", "json").stdout)
+        assert shown["node_environment"].startswith("run_") and shown["environment"].startswith("run_")
+        both = "console.log(require('one'), require('child_process').execSync('python -c \"import kept_like\" && echo ok').toString())"
+        assert node("exec", "desk", "--", "node", "-e", both).stdout.split() == ["one", "two", "ok"]
+        assert node("exec", "desk", "--", "sh", "-c", "echo mine > node_modules/mine; echo venv > /env/mine").returncode == 0
+        assert node("serve", "--stop", timeout=60).returncode == 0
+        done = node("exec", "desk", "--", "sh", "-c", "cat node_modules/mine /env/mine; ls node_modules", timeout=60)
+        assert done.stdout.split() == ["mine", "venv", "mine", "one", "two"], done.stderr
+        assert node("env", "rm", shown["node_environment"]).returncode == 125        # in use
+    finally:
+        node("rm", "desk", timeout=60)
+        node("serve", "--stop", timeout=60)
+
+
+@once
+@shipped
+def test_real_packages(home, registry):
+    real = Nodes(home, registry)
+    real.env["npm_config_registry"] = configured_registry()
+    found = real.build("real", "--npm", "axios", "--npm", "docx", "--npm", "typescript@5", "--npm", "vite", timeout=300)
+    assert found["installed_packages"].keys() >= {"axios", "docx", "typescript", "vite", "esbuild"} or "vite" in found["installed_packages"]
+    script = ("const {Document, Packer, Paragraph} = require('docx');"
+              "Packer.toBuffer(new Document({sections: [{children: [new Paragraph('x')]}]})).then(b => console.log(b.length > 1000, typeof require('axios').get))")
+    assert real.node("--env", "real", script=script) == "true function\n"
+    done = real.run("--env", "real", "--", "sh", "-c", "echo 'let x: number = 1' > a.ts && tsc a.ts && cat a.js && vite --version", timeout=120)
+    assert done.returncode == 0 and "x = 1" in done.stdout and "vite/" in done.stdout, (done.stdout, done.stderr)
