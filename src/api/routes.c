@@ -28,6 +28,10 @@ ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
 ANSWERS(repaired, { 200, JSON, &repair_record, "What was done, and what was found then." });
+ANSWERS(packages_changed,
+	{ 200, JSON, &packages_changed_schema,
+		"Done. Errors of the resolution leave the workspace as it was." });
+ANSWERS(packages, { 200, JSON, &packages_schema, "Sorted by name." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
@@ -111,6 +115,17 @@ const struct route routes[] = {
 		api_workspace_metrics, .answers = usage },
 	{ "GET", "/v1/metrics", "listMetrics", "List what workspaces use", api_metrics_list,
 		QUERY(list_query_fields, struct list_query), .answers = usages },
+
+	{ "GET", WORKSPACE "/packages", "listPackages",
+		"List the Python packages that a command in the workspace finds", api_packages_list,
+		.answers = packages },
+	{ "POST", WORKSPACE "/packages", "installPackages",
+		"Install Python packages, also while commands run", api_packages_install,
+		BODY(packages_fields, struct packages_body), .answers = packages_changed,
+		.errors = { 409, 429, 507 } },
+	{ "DELETE", WORKSPACE "/packages", "uninstallPackages", "Uninstall Python packages",
+		api_packages_uninstall, BODY(packages_fields, struct packages_body),
+		.answers = packages_changed, .errors = { 409, 429, 507 } },
 
 	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
 		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_spec_record, struct exec_spec),

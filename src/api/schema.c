@@ -102,6 +102,20 @@ static const struct field template_body_rows[] = {
 const struct record template_fields = { "TemplateAdded", NULL, RECORD_ROWS(template_body_rows),
 	FIELD_IN, .one_of = template_forms };
 
+static const struct field_choice package_kinds[] = { { "python", 0 }, { 0 } };
+static const struct field packages_body_rows[] = {
+	{ "packages", FIELD_TEXTS, offsetof(struct packages_body, packages),
+		"such as pandas>=2; names alone, to uninstall them", FIELD_REQUIRED, .least = 1,
+		.most = 500 },
+	{ "kind", FIELD_CHOICE, offsetof(struct packages_body, kind), "python when not given",
+		.choices = package_kinds },
+	{ "persist", FIELD_BOOLEAN, offsetof(struct packages_body, persist),
+		"whether pyproject.toml in /workspace is changed too; true when not given",
+		.has = FIELD_HAS(struct packages_body, has_persist) },
+};
+const struct record packages_fields = { "PackagesWanted", NULL, RECORD_ROWS(packages_body_rows),
+	FIELD_IN };
+
 /* ---- queries ---- */
 
 #define PAGE_ROWS(type)                                                                            \
@@ -292,6 +306,33 @@ LIST(templates, template_record);
 const struct record templates_schema = { "Templates", NULL, RECORD_ROWS(templates_rows),
 	FIELD_OUT };
 
+static const struct field version_rows[] = { TEXT("name", NULL), TEXT("version", NULL) };
+static const struct record version_schema = { "PackageVersion", NULL, RECORD_ROWS(version_rows),
+	FIELD_OUT };
+static const struct field packages_changed_rows[] = {
+	TEXT("environment", "the new environment of the workspace"),
+	{ "installed", FIELD_OBJECTS, .help = "new packages, and new versions",
+		.object = &version_schema },
+	{ "removed", FIELD_OBJECTS, .help = "packages and versions that are gone",
+		.object = &version_schema },
+	{ "live", FIELD_BOOLEAN,
+		.help = "something runs in the workspace: the files were copied into its sandbox" },
+	{ "persisted", FIELD_BOOLEAN, .help = "pyproject.toml was changed" },
+};
+const struct record packages_changed_schema = { "PackagesChanged", NULL,
+	RECORD_ROWS(packages_changed_rows), FIELD_OUT };
+static const struct field package_rows[] = {
+	TEXT("name", "normalised"),
+	TEXT("version", NULL),
+	TEXT("kind", "python"),
+	{ "requested", FIELD_BOOLEAN, .help = "asked for by name, not only a dependency" },
+	TEXT("source", "environment, or workspace: a command in it installed the package"),
+};
+static const struct record package_schema = { "Package", NULL, RECORD_ROWS(package_rows),
+	FIELD_OUT };
+LIST(packages, package_schema);
+const struct record packages_schema = { "Packages", NULL, RECORD_ROWS(packages_rows), FIELD_OUT };
+
 static const struct field problem_rows[] = {
 	TEXT("type", NULL),
 	TEXT("title", NULL),
@@ -314,7 +355,8 @@ static const struct field event_rows[] = {
 	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
 		     "sandbox is ready, or has ended), workspace.suspended, workspace.resumed, "
 		     "workspace.failed, "
-		     "workspace.warning, workspace.deleted, exec.started, exec.ended, "
+		     "workspace.warning, workspace.deleted, workspace.installed, "
+		     "workspace.uninstalled, exec.started, exec.ended, "
 		     "template.added, template.removed, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
@@ -323,6 +365,8 @@ static const struct field event_rows[] = {
 	TEXT("reason", "why it ended, in exec.ended and workspace.deleted", FIELD_OPTIONAL),
 	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
 	TEXT("warning", "of workspace.warning", FIELD_OPTIONAL),
+	TEXT("environment", "the new one, in workspace.installed and workspace.uninstalled",
+		FIELD_OPTIONAL),
 };
 const struct record event_schema = { "Event", "The data of a server-sent event.",
 	RECORD_ROWS(event_rows), FIELD_OUT };

@@ -20,7 +20,13 @@ struct template_body {
 	struct template model;
 	bool check;
 };
+struct packages_body {
+	text_list packages;
+	int kind; /* 0: Python */
+	bool persist, has_persist;
+};
 extern const struct record signal_fields, resize_fields, suspend_fields, template_fields;
+extern const struct record packages_fields;
 
 struct list_query {
 	text_list labels;
@@ -74,3 +80,4 @@ extern const struct record metrics_schema, changes_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,
 	environment_schema, environments_schema, templates_schema, problem_schema, health_schema,
 	event_schema, any_schema;
+extern const struct record packages_changed_schema, packages_schema;

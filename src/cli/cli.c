@@ -79,6 +79,8 @@ static const struct arg_spec *const commands[] = {
 	&cli_resume,
 	&cli_health,
 	&cli_repair,
+	&cli_install,
+	&cli_uninstall,
 	&cli_cp,
 	&cli_diff,
 	&cli_ps,

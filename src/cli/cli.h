@@ -30,7 +30,7 @@ struct options {
 	text_list labels, removed_labels, removed_variables;
 	uint64_t ttl_ms, idle_timeout_ms;
 	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
-	bool context, no_archive, force, patch;
+	bool context, no_archive, force, no_persist, patch;
 	text_list paths;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
@@ -78,6 +78,8 @@ extern const struct arg_spec cli_suspend;
 extern const struct arg_spec cli_resume;
 extern const struct arg_spec cli_health;
 extern const struct arg_spec cli_repair;
+extern const struct arg_spec cli_install;
+extern const struct arg_spec cli_uninstall;
 extern const struct arg_spec cli_cp;
 extern const struct arg_spec cli_diff;
 extern const struct arg_spec cli_ps;

@@ -207,6 +207,8 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
 	to->layers = workspace_copy_texts(arena, &from->layers);
+	to->environment_before = copy_text(arena, from->environment_before);
+	to->environment_forced = workspace_copy_texts(arena, &from->environment_forced);
 }
 
 static void link_newest(struct core *core, struct core_workspace *w)

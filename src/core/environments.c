@@ -34,7 +34,9 @@ struct env_pin {
 struct preparation {
 	struct core_workspace *w;
 	size_t slot; /* the environment that is looked for */
-	environment_fn *done;
+	const struct workspace *recipe;
+	environment_fn *done;	     /* of the workspace's own environments, */
+	environment_built_fn *built; /* or of another one */
 	void *ctx;
 	int answer; /* memfd: stdout of the build */
 	char request_id[ID_LEN + 1];
@@ -119,14 +121,40 @@ static void free_pin(struct env_pin *pin)
 	free(pin);
 }
 
-static void release(struct core_workspace *w, size_t slot)
+void environment_unpin(struct core *core, struct env_pin *pin)
 {
-	struct env_pin *pin = w->pins[slot];
-	w->pins[slot] = NULL;
 	if (!pin || --pin->users)
 		return;
-	map_remove(&w->core->pins, str_from(pin->name));
+	map_remove(&core->pins, str_from(pin->name));
 	free_pin(pin);
+}
+
+const struct env_meta *pin_meta(const struct env_pin *pin)
+{
+	return pin ? &pin->meta : NULL;
+}
+
+/* The pin of that name, which is the caller's to release. */
+static struct env_pin *take_pin(struct core *core, const char *name, struct error *err)
+{
+	struct env_pin *pin = map_get(&core->pins, str_from(name));
+	bool is_new = !pin;
+	if (is_new) {
+		pin = xzalloc(sizeof *pin + strlen(name) + 1);
+		memcpy(pin->name, name, strlen(name) + 1);
+		pin->fd = -1;
+		arena_init(&pin->arena);
+	}
+	bool is_known = !is_new && env_is_current(&core->envs, name, pin->fd);
+	if (is_known ? env_check(&core->envs, &pin->meta, err) : renew(core, name, pin, err)) {
+		if (is_new)
+			free_pin(pin);
+		return NULL;
+	}
+	if (is_new)
+		map_add(&core->pins, str_from(pin->name), pin);
+	pin->users++;
+	return pin;
 }
 
 /* Two of one kind would be mounted in one place, and share what is changed there. */
@@ -144,51 +172,47 @@ static int check_kinds(
 
 static int pin(struct core_workspace *w, size_t slot, const char *name, struct error *err)
 {
-	struct core *core = w->core;
-	struct env_pin *pin = map_get(&core->pins, str_from(name));
-	bool is_new = !pin;
-	if (is_new) {
-		pin = xzalloc(sizeof *pin + strlen(name) + 1);
-		memcpy(pin->name, name, strlen(name) + 1);
-		pin->fd = -1;
-		arena_init(&pin->arena);
-	}
-	bool is_known = !is_new && env_is_current(&core->envs, name, pin->fd);
-	if ((is_known ? env_check(&core->envs, &pin->meta, err) : renew(core, name, pin, err)) ||
-		check_kinds(w, slot, &pin->meta, err)) {
-		if (is_new)
-			free_pin(pin);
+	struct env_pin *pin = take_pin(w->core, name, err);
+	if (!pin)
+		return -1;
+	if (check_kinds(w, slot, &pin->meta, err)) {
+		environment_unpin(w->core, pin);
 		return -1;
 	}
-	if (is_new)
-		map_add(&core->pins, str_from(pin->name), pin);
-	if (w->pins[slot] != pin) {
-		release(w, slot);
-		w->pins[slot] = pin;
-		pin->users++;
-	}
+	environment_unpin(w->core, w->pins[slot]);
+	w->pins[slot] = pin;
 	return 0;
+}
+
+static struct env_pin *keep(struct core *core, const char *name)
+{
+	struct error ignored; /* the first command looks again, and says what is wrong */
+	struct env_pin *pin = map_get(&core->pins, str_from(name));
+	if (!pin)
+		return take_pin(core, name, &ignored);
+	pin->users++;
+	return pin;
 }
 
 void environments_keep(struct core_workspace *w)
 {
-	struct error ignored; /* the first command looks again, and says what is wrong */
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
 		const char *name = *name_of(&w->model, i);
-		if (!name || w->pins[i])
-			continue;
-		w->pins[i] = map_get(&w->core->pins, str_from(name));
-		if (w->pins[i])
-			w->pins[i]->users++;
-		else
-			pin(w, i, name, &ignored);
+		if (name && !w->pins[i])
+			w->pins[i] = keep(w->core, name);
 	}
+	if (w->model.environment_before && !w->pin_before)
+		w->pin_before = keep(w->core, w->model.environment_before);
 }
 
 void environments_release(struct core_workspace *w)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
-		release(w, i);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		environment_unpin(w->core, w->pins[i]);
+		w->pins[i] = NULL;
+	}
+	environment_unpin(w->core, w->pin_before);
+	w->pin_before = NULL;
 }
 
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)
@@ -254,7 +278,10 @@ size_t environments_describe(const struct core_workspace *w, struct launch_messa
 static void finish(struct preparation *p, const struct error *err)
 {
 	struct core_workspace *w = p->w;
-	p->done(p->ctx, err);
+	if (p->done)
+		p->done(p->ctx, err);
+	else if (err)
+		p->built(p->ctx, NULL, err);
 	fd_close(&p->answer);
 	free(p);
 	core_release(w);
@@ -300,13 +327,21 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 	auto_arena struct arena arena = { 0 };
 	const char *name = NULL;
 	struct error err;
-	w->build_tag = 0;
+	struct env_pin *other = NULL;
+	if (p->done)
+		w->build_tag = 0;
 	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
 	if (!is_built)
 		launcher_failure(packet, &err);
 	if (!is_built || read_answer(p, packet->head.value, &name, &arena, &err) ||
-		pin(w, p->slot, name, &err)) {
+		(p->done ? pin(w, p->slot, name, &err)
+			 : !(other = take_pin(w->core, name, &err)))) {
 		finish(p, &err);
+		return;
+	}
+	if (other) {
+		p->built(p->ctx, other, NULL);
+		finish(p, NULL);
 		return;
 	}
 	set_name(w, p->slot, name);
@@ -370,7 +405,7 @@ static int open_requirements(
 
 static int open_streams(struct preparation *p, int *input, int *errors, struct error *err)
 {
-	if (open_requirements(&p->w->model, p->slot, input, err))
+	if (open_requirements(p->recipe, p->slot, input, err))
 		return -1;
 	p->answer = memfd_create("answer", MFD_CLOEXEC);
 	*errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -400,7 +435,7 @@ static void list_node(const struct workspace *model, struct arena *arena, text_l
 
 static int build(struct preparation *p, struct error *err)
 {
-	const struct workspace *model = &p->w->model;
+	const struct workspace *model = p->recipe;
 	struct launch_message head = { .type = LAUNCH_BUILD };
 	const char *strings[LAUNCH_STRINGS_MAX];
 	size_t count = 0, bytes = 0;
@@ -424,8 +459,10 @@ static int build(struct preparation *p, struct error *err)
 		return -1;
 	memcpy(head.request_id, p->request_id, sizeof head.request_id);
 	const int fds[] = { input, p->answer, errors };
-	p->w->build_tag =
+	uint64_t tag =
 		launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
+	if (p->done)
+		p->w->build_tag = tag;
 	return 0;
 }
 
@@ -489,6 +526,16 @@ static void prepare(struct preparation *p)
 	finish(p, NULL);
 }
 
+static struct preparation *new_preparation(
+	struct core_workspace *w, const struct workspace *recipe, const char *request_id)
+{
+	struct preparation *p = xzalloc(sizeof *p);
+	*p = (struct preparation){ .w = w, .recipe = recipe, .answer = -1 };
+	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
+	core_hold(w);
+	return p;
+}
+
 void environment_prepare(
 	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx)
 {
@@ -496,9 +543,19 @@ void environment_prepare(
 		done(ctx, NULL);
 		return;
 	}
-	struct preparation *p = xzalloc(sizeof *p);
-	*p = (struct preparation){ .w = w, .done = done, .ctx = ctx, .answer = -1 };
-	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
-	core_hold(w);
+	struct preparation *p = new_preparation(w, &w->model, request_id);
+	p->done = done;
+	p->ctx = ctx;
 	prepare(p);
+}
+
+void environment_build(struct core_workspace *w, const struct workspace *recipe,
+	const char *request_id, environment_built_fn *built, void *ctx)
+{
+	struct preparation *p = new_preparation(w, recipe, request_id);
+	struct error err;
+	p->built = built;
+	p->ctx = ctx;
+	if (build(p, &err))
+		finish(p, &err);
 }

@@ -97,6 +97,8 @@ struct core_workspace {
 	pair_list files; /* of its template, while it is made */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
+	struct env_pin *pin_before;	       /* of model.environment_before */
+	struct package_change *changes;	       /* of core/packages.c: one at a time, in order */
 	struct core_waiter *waiters;	       /* for the sandbox to come up */
 	struct core_waiter *refusals;	       /* while it is made: who wanted the same name */
 	struct core_workspace *newer, *older;  /* all of them, by creation */
@@ -290,6 +292,13 @@ void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx);
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);
+typedef void environment_built_fn(void *ctx, struct env_pin *pin, const struct error *err);
+/* Finds or builds the Python environment of `recipe`, which must stay until then; w's own stays as
+ * it is. The pin is yours, for environment_unpin. May call back before it returns. */
+void environment_build(struct core_workspace *w, const struct workspace *recipe,
+	const char *request_id, environment_built_fn *built, void *ctx);
+void environment_unpin(struct core *core, struct env_pin *pin); /* NULL: nothing */
+const struct env_meta *pin_meta(const struct env_pin *pin);	/* NULL: NULL */
 /* Finds or builds (through the launcher) the environments that the workspace requests, and pins
  * them; sets model.environment and model.node_environment. May call back before it returns. */
 /* Ends the build of it that is under way; its preparation then fails. */
@@ -310,6 +319,13 @@ size_t environments_describe(const struct core_workspace *w, struct launch_messa
 /* Of its environment of that kind, topmost first, valid until the next turn of the loop; NULL: it
  * has none. */
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind);
+
+/* ---- settle.c ---- */
+/* Whether what lies on top of its environment was made on another one. */
+bool environment_is_unsettled(const struct workspace *model);
+/* Brings that in line, and notes in its row that it is done. It has no sandbox meanwhile. An error
+ * is logged, and tried again at the next start. Holds w until done. */
+void environment_settle(struct core_workspace *w, core_workspace_fn *done, void *ctx);
 
 /* ---- states.c: one row per state says which ones it may follow; anything else is a bug, and core
  * aborts (the next one adopts what runs) ---- */

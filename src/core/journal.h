@@ -12,6 +12,7 @@ struct event {
 	const char *type; /* "workspace.created", "workspace.ready", "workspace.warm" (a sandbox
 			   * is held), "workspace.cold" (it is given back),
 			   * "workspace.suspended", "workspace.failed", "workspace.deleted",
+			   * "workspace.installed", "workspace.uninstalled",
 			   * "exec.started", "exec.ended" … */
 	const char *workspace; /* id */
 	struct str json;       /* {"id","type","time","workspace","name",…} */

@@ -174,6 +174,11 @@ int tree_make_cache(struct core_workspace *w, struct error *err)
 		w->core->workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
+	/* Frozen layers below may have a .venv of their own. */
+	bool is_first = has_python(w) && !w->model.layers.count &&
+			faccessat(dir, env_python.upper, F_OK, AT_SYMLINK_NOFOLLOW);
+	if (is_first && symlinkat("/env", dir, "upper/.venv") && errno != EEXIST)
+		return fail_errno(err, "make '.venv' in workspace '%s'", w->model.name);
 	return make_uppers(w, dir, err);
 }
 

@@ -94,6 +94,12 @@ int layers_publish(const struct layer_store *store, int stage, struct layer_draf
 int layers_merge(const struct layer_store *store, const char *const *ids, size_t count, int stage,
 	const char *draft, struct arena *arena, struct map *files, struct error *err);
 
+/* Writes the trees of these layers to `out` as one tar archive, in the order given; of directories
+ * only empty ones, so that the others get the time at which it is unpacked. ERR_NOT_FOUND,
+ * ERR_CORRUPT: a layer is missing or damaged; what was written isn't whole then. */
+int layers_write_tar(const struct layer_store *store, const char *const *ids, size_t count, int out,
+	struct error *err);
+
 struct layer_damage {
 	const char *path; /* in the tree; "" the manifest or the layer itself */
 	const char *what; /* "missing", "changed", "size 10, not 12", "not in the manifest", … */

@@ -71,6 +71,10 @@ struct workspace {
 	const char *template;		  /* name, or NULL */
 	text_list warnings;		  /* of its template, when it was made */
 	struct workspace_node node;	  /* what the environment of Node was made of */
+	/* Since its environment was replaced: the one that what lies on top was made on, and the
+	 * packages whose files there give way (normalised names). NULL and empty: settled. */
+	const char *environment_before;
+	text_list environment_forced;
 	struct workspace_network network;
 	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
 	bool ptrace;		    /* debuggers work in its sandboxes */

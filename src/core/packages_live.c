@@ -1,0 +1,381 @@
+/* packages_live.c -- packages in a sandbox that runs: those that are visible there, and new ones
+ * copied in, all by a file agent inside. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "core/archive.h"
+#include "core/packages_internal.h"
+#include "format/requirements.h"
+#include "format/wheel_record.h"
+
+#define SUFFIX ".dist-info"
+#define LIST_STEP 1000
+
+/* ---- what is visible ---- */
+
+struct listing {
+	struct core_workspace *w;
+	struct arena *arena;
+	const char *directory, *cursor;
+	dist_list dists;
+	dists_fn *done;
+	void *ctx;
+};
+
+const char *dists_directory(const struct env_meta *meta, struct arena *arena)
+{
+	unsigned major = 0, minor = 0;
+	struct str text = str_from(meta->python_version), piece;
+	uint64_t number;
+	if (str_next(&text, '.', &piece) && str_to_u64(piece, &number))
+		major = (unsigned)number;
+	if (str_next(&text, '.', &piece) && str_to_u64(piece, &number))
+		minor = (unsigned)number;
+	return arena_printf(arena, "/env/lib/python%u.%u/site-packages", major, minor);
+}
+
+static void add_dist(struct listing *listing, const char *directory)
+{
+	struct str text = str_from(directory), name, version;
+	size_t suffix = sizeof SUFFIX - 1;
+	if (text.len <= suffix || strcmp(directory + text.len - suffix, SUFFIX))
+		return;
+	text.len -= suffix;
+	if (!str_cut(text, '-', &name, &version) || !requirement_name_is_valid(name))
+		return;
+	vec_push(listing->arena, &listing->dists,
+		(struct dist){ arena_text(listing->arena, directory),
+			requirement_normalize_name(listing->arena, name),
+			arena_bytes(listing->arena, version.data, version.len) });
+}
+
+static void list_more(struct listing *listing);
+
+static void on_listed(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct listing *listing = ctx;
+	bool is_missing = err && err->code == ERR_NOT_FOUND;
+	for (size_t i = 0; answer && i < answer->infos.count; i++)
+		if (!strcmp(answer->infos.items[i].type, "directory"))
+			add_dist(listing, answer->infos.items[i].name);
+	if (answer && answer->next) {
+		listing->cursor = arena_text(listing->arena, answer->next);
+		list_more(listing);
+		return;
+	}
+	listing->done(listing->ctx, &listing->dists, is_missing ? NULL : err);
+	free(listing);
+}
+
+static void list_more(struct listing *listing)
+{
+	struct files_request what = { .verb = FILES_LIST,
+		.path = listing->directory,
+		.cursor = listing->cursor,
+		.limit = LIST_STEP };
+	files_do(&request_system, listing->w, &what, on_listed, listing);
+}
+
+void dists_list(struct core_workspace *w, const struct env_meta *meta, struct arena *arena,
+	dists_fn *done, void *ctx)
+{
+	struct listing *listing = xzalloc(sizeof *listing);
+	*listing = (struct listing){ .w = w,
+		.arena = arena,
+		.directory = dists_directory(meta, arena),
+		.done = done,
+		.ctx = ctx };
+	list_more(listing);
+}
+
+/* ---- copied in ---- */
+
+struct live {
+	struct live_change change;
+	environment_fn *done;
+	void *ctx;
+	const char *site;
+	text_list layers;   /* that are copied */
+	struct map wanted;  /* paths of what they hold, below /env */
+	dist_list outdated; /* visible, and to be removed */
+	size_t at;
+	text_list rubbish; /* paths, in the order of their removal */
+	struct map directories;
+	struct measure packer;
+	bool is_packing, is_unpacking;
+	bool has_failed;
+	struct error err;
+};
+
+static void finish(struct live *live, const struct error *err)
+{
+	live->done(live->ctx, err);
+	free(live);
+}
+
+static void remove_next(struct live *live);
+
+static void on_removed(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	/* A file that is gone, a directory that isn't empty: as it should be. What could not be
+	 * removed is hidden by the next start. */
+	remove_next(ctx);
+}
+
+static void remove_next(struct live *live)
+{
+	if (live->at == live->rubbish.count) {
+		finish(live, NULL);
+		return;
+	}
+	const char *path = live->rubbish.items[live->at++];
+	size_t len = strlen(path);
+	struct files_request what = {
+		.verb = FILES_REMOVE, .path = path, .recursive = path[len - 1] == '/'
+	};
+	files_do(&request_system, live->change.w, &what, on_removed, live);
+}
+
+static int compare_reversed(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)b, *(const char *const *)a);
+}
+
+/* Files first, then the directories they were in, the deepest first. A trailing slash marks what
+ * goes with all that is in it: bytecode. */
+static void begin_removal(struct live *live)
+{
+	struct arena *arena = live->change.arena;
+	text_list directories = { 0 };
+	for (size_t i = 0; i < live->directories.count; i++)
+		vec_push(arena, &directories,
+			(const char *)arena_bytes(arena, live->directories.entries[i].key.data,
+				live->directories.entries[i].key.len));
+	if (directories.count)
+		qsort(directories.items, directories.count, sizeof *directories.items,
+			compare_reversed);
+	for (size_t i = 0; i < directories.count; i++) {
+		vec_push(arena, &live->rubbish,
+			(const char *)arena_printf(arena, "%s/__pycache__/", directories.items[i]));
+		vec_push(arena, &live->rubbish, directories.items[i]);
+	}
+	live->at = 0;
+	remove_next(live);
+}
+
+static void go_on(struct live *live)
+{
+	if (live->is_packing || live->is_unpacking)
+		return;
+	fault_point("packages_copied");
+	if (live->has_failed)
+		finish(live, &live->err);
+	else
+		begin_removal(live);
+}
+
+static void note_failure(struct live *live, const struct error *err)
+{
+	if (!live->has_failed)
+		live->err = *err;
+	live->has_failed = true;
+}
+
+static void on_packed(void *ctx, bool ok, uint64_t failed)
+{
+	struct live *live = ctx;
+	struct error err;
+	live->is_packing = false;
+	if (!ok)
+		fail(&err, ERR_FAILED, "the layers of the environment could not be packed");
+	else if (failed)
+		err = live->err;
+	/* EPIPE: the agent has refused it, and says why. */
+	if (!ok || (failed && (err.sys_errno != EPIPE || !live->is_unpacking)))
+		note_failure(live, &err);
+	go_on(live);
+}
+
+static uint64_t pack(void *ctx)
+{
+	struct live *live = ctx;
+	int fd = live->packer.keep[0];
+	fcntl(fd, F_SETFL, O_WRONLY);
+	signal(SIGPIPE, SIG_IGN);
+	return layers_write_tar(&live->change.w->core->envs.layers, live->layers.items,
+		       live->layers.count, fd, &live->err) != 0;
+}
+
+static void on_begun(void *ctx, int fd)
+{
+	struct live *live = ctx;
+	live->is_packing = true;
+	live->packer = (struct measure){ .loop = live->change.w->core->loop,
+		.find = pack,
+		.found = on_packed,
+		.ctx = live,
+		.keep = { fd, live->change.w->core->envs.layers.dir },
+		.keep_count = 2,
+		.detail = &live->err,
+		.detail_len = sizeof live->err };
+	measure_start(&live->packer);
+	close(fd);
+}
+
+static void on_unpacked(void *ctx, const struct error *err)
+{
+	struct live *live = ctx;
+	live->is_unpacking = false;
+	if (err)
+		note_failure(live, err);
+	go_on(live);
+}
+
+static void copy_in(struct live *live)
+{
+	struct archive_listener listener = { .begun = on_begun, .done = on_unpacked, .ctx = live };
+	if (!live->layers.count) {
+		go_on(live);
+		return;
+	}
+	live->is_unpacking = true;
+	archive_in(&request_system, live->change.w, "/env", &listener);
+}
+
+/* ---- what it had before ---- */
+
+static void note_rubbish(struct live *live, const char *recorded)
+{
+	struct arena *arena = live->change.arena;
+	const char *path = path_normalize(arena, live->site, recorded);
+	if (!path_is_beneath(path, "/env") || strlen(path) >= AGENT_PATH_MAX - 16 ||
+		map_get(&live->wanted, str_from(path)))
+		return;
+	vec_push(arena, &live->rubbish, path);
+	size_t len = (size_t)(path_basename(path) - path) - 1;
+	struct str directory = { path, len };
+	if (path_is_beneath(path, live->site) && !str_is(directory, live->site))
+		map_set(&live->directories, directory, live);
+}
+
+static void read_next(struct live *live);
+
+static void on_record(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct live *live = ctx;
+	struct arena *arena = live->change.arena;
+	const struct dist *dist = &live->outdated.items[live->at++];
+	auto_close int fd = answer ? answer->fd : -1;
+	wheel_record_list records = { 0 };
+	struct str text = { 0 };
+	struct error ignored;
+	if (fd >= 0 && !file_read(fd, WHEEL_RECORD_MAX, arena, &text) &&
+		!wheel_record_parse(text, arena, &records, &ignored))
+		for (size_t i = 0; i < records.count; i++)
+			note_rubbish(live, records.items[i].path);
+	vec_push(arena, &live->rubbish,
+		(const char *)arena_printf(arena, "%s/%s/", live->site, dist->directory));
+	read_next(live);
+}
+
+static void read_next(struct live *live)
+{
+	if (live->at == live->outdated.count) {
+		copy_in(live);
+		return;
+	}
+	const char *path = arena_printf(live->change.arena, "%s/%s/RECORD", live->site,
+		live->outdated.items[live->at].directory);
+	struct files_request what = { .verb = FILES_OPEN, .path = path };
+	files_do(&request_system, live->change.w, &what, on_record, live);
+}
+
+static bool is_among(const text_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!strcmp(list->items[i], text))
+			return true;
+	return false;
+}
+
+static void on_dists(void *ctx, const dist_list *dists, const struct error *err)
+{
+	struct live *live = ctx;
+	if (err) {
+		finish(live, err);
+		return;
+	}
+	for (size_t i = 0; i < dists->count; i++) {
+		const struct dist *dist = &dists->items[i];
+		const char *path =
+			arena_printf(live->change.arena, "%s/%s", live->site, dist->directory);
+		if (is_among(&live->change.names, dist->name) &&
+			!map_get(&live->wanted, str_from(path)))
+			vec_push(live->change.arena, &live->outdated, *dist);
+	}
+	live->at = 0;
+	read_next(live);
+}
+
+/* The layers that are new, and those of packages that are named. */
+static int choose_layers(struct live *live, struct error *err)
+{
+	const struct live_change *change = &live->change;
+	const text_list *ids = &change->after->layers;
+	for (size_t i = 0; i < ids->count; i++) {
+		struct manifest manifest = { 0 };
+		if (layer_read(&change->w->core->envs.layers, ids->items[i], change->arena,
+			    &manifest, err))
+			return -1;
+		bool is_new = !change->before || !is_among(&change->before->layers, ids->items[i]);
+		const char *name =
+			requirement_normalize_name(change->arena, str_from(manifest.name));
+		if (!is_new && !is_among(&change->names, name))
+			continue;
+		vec_push(change->arena, &live->layers, ids->items[i]);
+		for (size_t k = 0; k < manifest.entries.count; k++)
+			map_set(&live->wanted,
+				str_from(arena_printf(
+					change->arena, "/env/%s", manifest.entries.items[k].path)),
+				live);
+	}
+	return 0;
+}
+
+/* Packages that are in the one before, and not in the one after. */
+static void name_removed(struct live *live)
+{
+	const struct live_change *change = &live->change;
+	for (size_t i = 0; change->before && i < change->before->packages.count; i++) {
+		const struct text_pair *had = &change->before->packages.items[i];
+		bool is_kept = false;
+		for (size_t k = 0; k < change->after->packages.count; k++)
+			is_kept |= !strcmp(change->after->packages.items[k].key, had->key);
+		if (!is_kept && !is_among(&change->names, had->key))
+			vec_push(change->arena, &live->change.names, had->key);
+	}
+}
+
+void live_apply(const struct live_change *change, environment_fn *done, void *ctx)
+{
+	struct live *live = xzalloc(sizeof *live);
+	struct error err;
+	*live = (struct live){ .change = *change, .done = done, .ctx = ctx };
+	live->change.names = workspace_copy_texts(change->arena, &change->names);
+	live->site = dists_directory(change->after, change->arena);
+	map_init(&live->wanted, change->arena);
+	map_init(&live->directories, change->arena);
+	name_removed(live);
+	if (choose_layers(live, &err)) {
+		finish(live, &err);
+		return;
+	}
+	dists_list(change->w, change->after, change->arena, on_dists, live);
+}

@@ -1,0 +1,394 @@
+#include "envs/python/upper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/walk.h"
+#include "format/requirements.h"
+#include "format/wheel_record.h"
+
+#define OPAQUE "user.overlay.opaque"
+#define CACHE "__pycache__"
+
+struct settling {
+	const struct layer_store *layers;
+	int upper;
+	const struct upper_change *change;
+	struct arena *arena;
+	struct map forced;  /* names */
+	struct map parents; /* directories that something was taken out of */
+	/* The directory that was looked at last; fd -1: there is none at that path. */
+	char parent[MANIFEST_PATH_MAX + 1];
+	int parent_fd;
+};
+
+/* ---- looking into the upper ---- */
+
+/* A directory that its owner may not read gets his rights back: commands can take them away. */
+static int open_directory(int dir, const char *name)
+{
+	struct stat st;
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode))
+		return -1;
+	if ((st.st_mode & 0700) != 0700 && path_grant_access(dir, name))
+		return -1;
+	return path_open_entry(dir, name);
+}
+
+static int open_path(int upper, struct str path)
+{
+	auto_close int dir = fcntl(upper, F_DUPFD_CLOEXEC, 3);
+	struct str piece;
+	while (dir >= 0 && str_next(&path, '/', &piece)) {
+		char name[NAME_MAX + 1];
+		if (piece.len > NAME_MAX)
+			return -1;
+		memcpy(name, piece.data, piece.len);
+		name[piece.len] = 0;
+		int next = open_directory(dir, name);
+		fd_close(&dir);
+		dir = next;
+	}
+	return take_fd(&dir);
+}
+
+/* The directory of `path`, or -1; *name is its last component. */
+static int parent_of(struct settling *s, const char *path, const char **name)
+{
+	const char *base = path_basename(path);
+	size_t len = base > path ? (size_t)(base - path) - 1 : 0;
+	*name = base;
+	if (s->parent_fd != -2 && strlen(s->parent) == len && !memcmp(s->parent, path, len))
+		return s->parent_fd;
+	/* Below a directory that isn't there, nothing is. */
+	size_t known = strlen(s->parent);
+	if (s->parent_fd == -1 && known && len > known && path[known] == '/' &&
+		!memcmp(s->parent, path, known))
+		return -1;
+	if (s->parent_fd >= 0)
+		close(s->parent_fd);
+	memcpy(s->parent, path, len);
+	s->parent[len] = 0;
+	s->parent_fd = open_path(s->upper, (struct str){ path, len });
+	return s->parent_fd;
+}
+
+static void forget_parent(struct settling *s)
+{
+	if (s->parent_fd >= 0)
+		close(s->parent_fd);
+	s->parent_fd = -2;
+	s->parent[0] = 0;
+}
+
+static bool is_whiteout(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
+}
+
+static void note_parent(struct settling *s, const char *path)
+{
+	const char *base = path_basename(path);
+	if (base > path)
+		map_set(&s->parents, (struct str){ path, (size_t)(base - path) - 1 }, s);
+}
+
+static int take_out(struct settling *s, int dir, const char *name, const char *path, mode_t mode,
+	struct error *err)
+{
+	note_parent(s, path);
+	if (S_ISDIR(mode)) {
+		forget_parent(s);
+		auto_close int above = -1;
+		const char *base = path_basename(path);
+		above = open_path(s->upper,
+			(struct str){ path, base > path ? (size_t)(base - path) - 1 : 0 });
+		return above < 0 ? 0 : path_remove_tree(above, base, err);
+	}
+	if (unlinkat(dir, name, 0) && errno != ENOENT)
+		return fail_errno(err, "remove '%s' from the changes of an environment", path);
+	return 0;
+}
+
+static bool is_same(
+	int dir, const char *name, const struct stat *st, const struct manifest_entry *entry)
+{
+	char data[MANIFEST_TARGET_MAX + 1];
+	unsigned char found[SHA256_LEN];
+	ssize_t len;
+	if (entry->kind == MANIFEST_LINK) {
+		len = S_ISLNK(st->st_mode) ? readlinkat(dir, name, data, sizeof data) : -1;
+		return len >= 0 && (size_t)len == strlen(entry->target) &&
+		       !memcmp(data, entry->target, (size_t)len);
+	}
+	if (entry->kind != MANIFEST_FILE || !S_ISREG(st->st_mode) ||
+		(uint64_t)st->st_size != entry->size)
+		return false;
+	auto_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	return !file_hash(fd, found, NULL) && !memcmp(found, entry->sha256, sizeof found);
+}
+
+/* ---- layers that are new ---- */
+
+/* Whether the upper has all of the layer's files, unchanged. */
+static bool is_copied(struct settling *s, const struct manifest *manifest)
+{
+	for (size_t i = 0; i < manifest->entries.count; i++) {
+		const struct manifest_entry *entry = &manifest->entries.items[i];
+		const char *name;
+		struct stat st;
+		if (entry->kind == MANIFEST_DIRECTORY)
+			continue;
+		int dir = parent_of(s, entry->path, &name);
+		if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
+			!is_same(dir, name, &st, entry))
+			return false;
+	}
+	return true;
+}
+
+/* A directory made in an overlay is opaque, whoever made it. */
+static int show_entry(struct settling *s, const struct manifest_entry *entry, struct error *err)
+{
+	const char *name;
+	struct stat st;
+	int dir = parent_of(s, entry->path, &name);
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (entry->kind != MANIFEST_DIRECTORY || !S_ISDIR(st.st_mode))
+		return take_out(s, dir, name, entry->path, st.st_mode, err);
+	auto_close int fd = open_directory(dir, name);
+	if (fd >= 0)
+		fremovexattr(fd, OPAQUE);
+	note_parent(s, arena_printf(s->arena, "%s/.", entry->path));
+	return 0;
+}
+
+static bool is_listed(const text_list *ids, const char *id)
+{
+	for (size_t i = 0; i < ids->count; i++)
+		if (!strcmp(ids->items[i], id))
+			return true;
+	return false;
+}
+
+static int show_layer(struct settling *s, const char *id, struct error *err)
+{
+	struct manifest manifest = { 0 };
+	bool is_new = !is_listed(&s->change->before, id);
+	if (!is_new && !s->change->forced.count)
+		return 0;
+	if (layer_read(s->layers, id, s->arena, &manifest, err))
+		return -1;
+	const char *name = requirement_normalize_name(s->arena, str_from(manifest.name));
+	if (!map_get(&s->forced, str_from(name)) && (!is_new || !is_copied(s, &manifest)))
+		return 0;
+	for (size_t i = 0; i < manifest.entries.count; i++)
+		if (show_entry(s, &manifest.entries.items[i], err))
+			return -1;
+	return 0;
+}
+
+/* ---- layers that are gone ---- */
+
+static bool is_in_after(struct settling *s, const char *path)
+{
+	struct stat st;
+	for (size_t i = 0; i < s->change->after.count; i++) {
+		char full[LAYER_ID_LEN + sizeof "/tree/" + MANIFEST_PATH_MAX];
+		str_format(full, sizeof full, "%s/tree/%s", s->change->after.items[i], path);
+		if (!fstatat(s->layers->dir, full, &st, AT_SYMLINK_NOFOLLOW))
+			return true;
+	}
+	return false;
+}
+
+/* A whiteout of something that isn't there any more would show as a device, in a directory that no
+ * layer has; bytecode alone would make a package of an empty directory. */
+static int drop_entry(struct settling *s, const struct manifest_entry *entry, struct error *err)
+{
+	const char *name;
+	struct stat st;
+	int dir = parent_of(s, entry->path, &name);
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (S_ISDIR(st.st_mode)) {
+		note_parent(s, arena_printf(s->arena, "%s/.", entry->path));
+		return 0;
+	}
+	bool is_bytecode = S_ISREG(st.st_mode) && strstr(entry->path, "/" CACHE "/");
+	if ((!is_whiteout(&st) && !is_bytecode) || is_in_after(s, entry->path))
+		return 0;
+	return take_out(s, dir, name, entry->path, st.st_mode, err);
+}
+
+static int drop_layer(struct settling *s, const char *id, struct error *err)
+{
+	struct manifest manifest = { 0 };
+	struct error why;
+	if (is_listed(&s->change->after, id))
+		return 0;
+	/* One that was collected meanwhile has left nothing worth an error. */
+	if (layer_read(s->layers, id, s->arena, &manifest, &why))
+		return why.code == ERR_NOT_FOUND ? 0 : (*err = why, -1);
+	for (size_t i = 0; i < manifest.entries.count; i++)
+		if (drop_entry(s, &manifest.entries.items[i], err))
+			return -1;
+	return 0;
+}
+
+/* ---- packages that commands installed ---- */
+
+static int remove_bytecode(struct settling *s, const char *path, struct error *err)
+{
+	const char *base = path_basename(path);
+	size_t len = strlen(base);
+	if (len < 4 || strcmp(base + len - 3, ".py"))
+		return 0;
+	const char *cache = arena_printf(s->arena, "%.*s" CACHE, (int)(base - path), path);
+	auto_walk DIR *walk = walk_from(open_path(s->upper, str_from(cache)));
+	struct dirent *entry;
+	while ((entry = walk_next(walk))) {
+		if (strncmp(entry->d_name, base, len - 2) || /* "name." */
+			fnmatch("*.pyc", entry->d_name, 0))
+			continue;
+		if (unlinkat(dirfd(walk), entry->d_name, 0) && errno != ENOENT)
+			return fail_errno(err, "remove '%s/%s'", cache, entry->d_name);
+		note_parent(s, arena_printf(s->arena, "%s/.", cache));
+	}
+	return 0;
+}
+
+static int remove_recorded(
+	struct settling *s, const char *site, const char *recorded, struct error *err)
+{
+	const char *name,
+		*path = path_normalize(s->arena, arena_printf(s->arena, "/%s", site), recorded) + 1;
+	struct stat st;
+	if (!*path || strlen(path) > MANIFEST_PATH_MAX)
+		return 0;
+	int dir = parent_of(s, path, &name);
+	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode) ||
+		is_whiteout(&st))
+		return 0;
+	return take_out(s, dir, name, path, st.st_mode, err) || remove_bytecode(s, path, err) ? -1
+											      : 0;
+}
+
+/* By its RECORD; one that can't be read lists nothing. */
+static int remove_dist(
+	struct settling *s, int packages, const char *site, const char *dist, struct error *err)
+{
+	wheel_record_list records = { 0 };
+	struct str text = { 0 };
+	struct error ignored;
+	struct stat st;
+	auto_close int dir = open_directory(packages, dist);
+	auto_close int fd =
+		dir < 0 ? -1
+			: openat(dir, "RECORD", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+		!file_read(fd, WHEEL_RECORD_MAX, s->arena, &text) &&
+		!wheel_record_parse(text, s->arena, &records, &ignored))
+		for (size_t i = 0; i < records.count; i++)
+			if (remove_recorded(s, site, records.items[i].path, err))
+				return -1;
+	forget_parent(s);
+	note_parent(s, arena_printf(s->arena, "%s/%s", site, dist));
+	return path_remove_tree(packages, dist, err);
+}
+
+static int remove_dists(struct settling *s, const char *site, struct error *err)
+{
+	text_list found = { 0 };
+	auto_walk DIR *walk = walk_from(open_path(s->upper, str_from(site)));
+	struct dirent *entry;
+	while ((entry = walk_next(walk))) {
+		struct str name = str_from(entry->d_name), rest;
+		struct stat st;
+		if (fnmatch("*.dist-info", entry->d_name, 0) || !str_cut(name, '-', &name, &rest) ||
+			!requirement_name_is_valid(name) ||
+			!map_get(
+				&s->forced, str_from(requirement_normalize_name(s->arena, name))) ||
+			fstatat(dirfd(walk), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
+			!S_ISDIR(st.st_mode))
+			continue;
+		vec_push(s->arena, &found, (const char *)arena_text(s->arena, entry->d_name));
+	}
+	for (size_t i = 0; i < found.count; i++)
+		if (remove_dist(s, dirfd(walk), site, found.items[i], err))
+			return -1;
+	return 0;
+}
+
+static int remove_forced(struct settling *s, struct error *err)
+{
+	text_list sites = { 0 };
+	struct dirent *entry;
+	auto_walk DIR *walk = walk_from(open_path(s->upper, STR("lib")));
+	while (s->change->forced.count && (entry = walk_next(walk)))
+		if (!fnmatch("python3*", entry->d_name, 0))
+			vec_push(s->arena, &sites,
+				(const char *)arena_printf(
+					s->arena, "lib/%s/site-packages", entry->d_name));
+	for (size_t i = 0; i < sites.count; i++)
+		if (remove_dists(s, sites.items[i], err))
+			return -1;
+	return 0;
+}
+
+/* An empty directory goes, and those above it; one that isn't empty stays. */
+static void remove_empty(struct settling *s)
+{
+	text_list paths = { 0 };
+	forget_parent(s);
+	for (size_t i = 0; i < s->parents.count; i++)
+		vec_push(s->arena, &paths,
+			(const char *)arena_bytes(s->arena, s->parents.entries[i].key.data,
+				s->parents.entries[i].key.len));
+	text_list_sort(&paths);
+	for (size_t i = paths.count; i-- > 0;) {
+		char *path = arena_text(s->arena, paths.items[i]), *slash;
+		for (; path && *path; path = slash ? path : NULL) {
+			slash = strrchr(path, '/');
+			auto_close int above = open_path(
+				s->upper, (struct str){ path, slash ? (size_t)(slash - path) : 0 });
+			if (above < 0 || unlinkat(above, slash ? slash + 1 : path, AT_REMOVEDIR))
+				break;
+			if (slash)
+				*slash = 0;
+		}
+	}
+}
+
+int env_upper_settle(const struct layer_store *layers, int upper, const struct upper_change *change,
+	struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct settling s = {
+		.layers = layers, .upper = upper, .change = change, .arena = &arena, .parent_fd = -2
+	};
+	int failed = 0;
+	map_init(&s.forced, &arena);
+	map_init(&s.parents, &arena);
+	for (size_t i = 0; i < change->forced.count; i++)
+		map_set(&s.forced, str_from(change->forced.items[i]), &s);
+	failed = remove_forced(&s, err);
+	for (size_t i = 0; !failed && i < change->after.count; i++)
+		failed = show_layer(&s, change->after.items[i], err);
+	for (size_t i = 0; !failed && i < change->before.count; i++)
+		failed = drop_layer(&s, change->before.items[i], err);
+	remove_empty(&s);
+	return failed ? -1 : 0;
+}

@@ -1,0 +1,263 @@
+"""carrel install and uninstall: packages of a workspace that is there, idle or busy, and pyproject.toml."""
+import contextlib
+import threading
+
+import pytest
+from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
+from harness import PATH, copy_home
+from index_server import Index
+from wheels import wheel
+from workspaces import created, json_of
+
+SEED = '[project]\nname = "workspace"\nversion = "0.1.0"\nrequires-python = ">={}"\ndependencies = [\n    "{}",\n]\n'
+
+
+def package(name, version, **how):
+    """A package directory with a module that another version doesn't have."""
+    return wheel(name, version, {f"{name}/__init__.py": f"VERSION = {version!r}\n", f"{name}/only_{version[0]}.py": "x = 1\n"}, **how)
+
+
+@pytest.fixture(scope="module")
+def site(template):
+    """(a daemon, the index that it builds from)."""
+    directory = new_directory()
+    copy_home(template[1], directory / "carrel")
+    try:
+        with Index() as index:
+            index.add(package("alpha", "1.0"), package("alpha", "2.0"), wheel("beta", requires=["gamma"]), wheel("gamma"),
+                      wheel("space-one", files={"space/one.py": "x = 1\n"}), wheel("space-two", files={"space/two.py": "x = 2\n"}),
+                      wheel("clash", requires=["alpha<2"]), wheel("tool", scripts={"tool": "tool:main"}, files={
+                          "tool.py": "def main():\n    print('tool runs')\n"}))
+            env = {"PATH": f"{template[0]}:{PATH}", "UV_DEFAULT_INDEX": index.url, "PIP_INDEX_URL": index.url}
+            with serving(directory, env=env) as daemon:
+                daemon.index = index
+                yield daemon
+    finally:
+        remove(directory)
+
+
+def python(site, name, script, code=0):
+    done = site("exec", name, "--", "python", "-c", script)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout
+
+
+def install(site, name, *packages, verb="install", code=0):
+    done = site(verb, "-o", "json", name, *packages, timeout=120)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return json_of(done)
+
+
+def project(site, name):
+    answer = site.get(f"/v1/workspaces/{name}/files/pyproject.toml")
+    return answer.body.decode() if answer.status == 200 else None
+
+
+def put(site, name, text, path="pyproject.toml"):
+    assert site.request("PUT", f"/v1/workspaces/{name}/files/{path}", text.encode()).status in (200, 201)
+
+
+def packages(site, name):
+    answer = site.get(f"/v1/workspaces/{name}/packages")
+    assert answer.status == 200, answer
+    return {item["name"]: item for item in answer.json()["items"]}
+
+
+@contextlib.contextmanager
+def running(site, name, script):
+    """A Python that runs in the workspace, in the background; it ends when /workspace/end is there."""
+    wait = "\nimport os, time\nopen('/workspace/up', 'w').close()\nwhile not os.path.exists('/workspace/end'): time.sleep(0.01)\n"
+    start = site.post(f"/v1/workspaces/{name}/exec", {"argv": ["python", "-c", script + wait], "background": True})
+    assert start.status == 201, start
+    exec_id = start.json()["id"]
+    up = site.post(f"/v1/workspaces/{name}/exec", {"command": "until [ -e up ]; do sleep 0.01; done; rm up"})
+    assert up.json()["exit_code"] == 0, up
+    yield exec_id
+    put(site, name, "", "end")
+    site.get(f"/v1/execs/{exec_id}/output?follow", headers={"Accept": "text/event-stream"})
+    assert site.delete(f"/v1/workspaces/{name}/files/end").status == 204
+
+
+def test_packages_come_and_go_in_an_idle_workspace(site):
+    with created(site, "--pip", "gamma") as name:
+        minor = python(site, name, "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+        said = install(site, name, "alpha==1.0", "beta")
+        assert [item["name"] for item in said["installed"]] == ["alpha", "beta"] and said["removed"] == []
+        assert (said["live"], said["persisted"]) == (False, True)
+        assert python(site, name, "import alpha.only_1, beta, gamma; print(alpha.VERSION)") == "1.0\n"
+        assert project(site, name) == SEED.format(minor, 'alpha==1.0",\n    "beta')
+        assert said["environment"] == json_of(site("info", name, "-o", "json"))["environment"]
+        listed = packages(site, name)
+        assert listed["alpha"] == {"name": "alpha", "version": "1.0", "kind": "python", "requested": True, "source": "environment"}
+        # Another version takes the place of the first one, here and in the file.
+        done = site("install", name, "alpha>=2")
+        assert done.stdout == "- alpha 1.0\n+ alpha 2.0\n", done.stderr
+        assert python(site, name, "import alpha.only_2; print(alpha.VERSION)") == "2.0\n"
+        python(site, name, "import alpha.only_1", code=1)
+        assert '    "alpha>=2",\n' in project(site, name)
+        # What isn't needed any more goes with what is uninstalled; gamma was asked for.
+        done = site("uninstall", name, "beta", "alpha")
+        assert done.stdout == "- alpha 2.0\n- beta 1.0\n", done.stderr
+        python(site, name, "import alpha", code=1)
+        assert python(site, name, "import gamma; print(gamma.VERSION)") == "1.0\n"
+        assert "dependencies = [\n]\n" in project(site, name)
+        install(site, name, "gamma", verb="uninstall")
+        assert set(packages(site, name)) <= {"pip", "setuptools"}
+        assert python(site, name, "import sys; print(sys.prefix)") == "/env\n"
+
+
+def test_a_workspace_without_an_environment_gets_one(site):
+    with created(site) as name:
+        assert packages(site, name) == {}
+        said = install(site, name, "tool", "--no-persist")
+        assert said["persisted"] is False and project(site, name) is None
+        assert site("exec", name, "--", "tool").stdout == "tool runs\n"
+        assert site("exec", name, "--", "readlink", ".venv").stdout == "/env\n"
+
+
+def test_an_environment_given_by_name_is_the_start_of_another(site):
+    made = site("env", "build", "named", "--index", site.index.url, "--pip", "gamma", "-o", "json", timeout=120)
+    assert made.returncode == 0, made.stderr
+    with created(site, "--env", json_of(made)["name"]) as name:
+        install(site, name, "alpha")
+        assert python(site, name, "import alpha, gamma; print(alpha.VERSION)") == "2.0\n"
+
+
+def test_a_running_python_finds_what_is_installed(site):
+    """The sandbox goes on, and the next one has the files from the layers: the copies are gone."""
+    script = """
+import importlib, os, time
+import gamma
+held = open(gamma.__file__)
+def wait(name):
+    while not os.path.exists('/workspace/' + name): time.sleep(0.01)
+try: import alpha
+except ImportError: print('none', flush=True)
+open('/workspace/tried', 'w').close()
+wait('installed')
+import alpha.only_1
+print(alpha.VERSION, flush=True)
+open('/workspace/imported', 'w').close()
+wait('removed')
+print(held.read().strip(), flush=True)
+"""
+    with created(site, "--pip", "gamma") as name:
+        with running(site, name, "import threading\ndef work():\n    " + script.strip().replace("\n", "\n    ") +
+                     "\nthreading.Thread(target=work).start()\n") as exec_id:
+            def until(path):
+                assert site("exec", name, "--", "sh", "-c", f"until [ -e {path} ]; do sleep 0.01; done").returncode == 0
+            until("tried")
+            said = install(site, name, "alpha==1.0", "tool")
+            assert said["live"] is True
+            put(site, name, "", "installed")
+            until("imported")
+            assert site("exec", name, "--", "tool").stdout == "tool runs\n"
+            assert packages(site, name)["alpha"]["source"] == "environment"
+            # Another version while it runs: the files of the old one are gone.
+            assert install(site, name, "alpha==2.0")["live"] is True
+            assert python(site, name, "import alpha.only_2; print(alpha.VERSION)") == "2.0\n"
+            python(site, name, "import alpha.only_1", code=1)
+            assert "alpha" in packages(site, name) and packages(site, name)["alpha"]["version"] == "2.0"
+            assert install(site, name, "gamma", "tool", verb="uninstall")["live"] is True
+            python(site, name, "import gamma", code=1)
+            assert site("exec", name, "--", "sh", "-c", "tool").returncode == 127
+            put(site, name, "", "removed")
+            until("removed")
+        output = site.get(f"/v1/execs/{exec_id}/output").body.decode()
+        assert output == "none\n1.0\nVERSION = '1.0'\n", output
+        install(site, name, "space-one")     # ends the sandbox
+        assert python(site, name, "import alpha.only_2, space.one; print(alpha.VERSION)") == "2.0\n"
+        for gone in ("gamma", "tool", "alpha.only_1"):
+            python(site, name, f"import {gone}", code=1)
+        assert python(site, name, "import os; print([n for d, _, f in os.walk('/env') for n in f if os.stat(d).st_mode & 0o170000 == 0o020000])") == "[]\n"
+        upper = site.home / "carrel/workspaces" / json_of(site("info", name, "-o", "json"))["id"] / "env/upper"
+        left = [path for path in upper.rglob("*") if not path.is_dir() and "__pycache__" not in path.parts]
+        assert left == []
+
+
+def test_what_a_command_installed_stays_and_gives_way_to_an_install_of_it(site):
+    with created(site, "--pip", "space-one") as name:
+        for wheel_of in (package("alpha", "1.0"), wheel("own"), wheel("space-two", files={"space/two.py": "x = 2\n"})):
+            assert site.request("PUT", f"/v1/workspaces/{name}/files/{wheel_of.filename}", wheel_of.data).status == 201
+        python(site, name, """
+import glob, sys, zipfile
+site = [path for path in sys.path if path.startswith('/env/') and path.endswith('site-packages')][0]
+for name in glob.glob('/workspace/*.whl'):
+    zipfile.ZipFile(name).extractall(site)
+""")
+        assert packages(site, name)["own"]["source"] == "workspace"
+        install(site, name, "beta")
+        assert python(site, name, "import alpha.only_1, own, beta, space.one, space.two; print(alpha.VERSION)") == "1.0\n"
+        # Installed by carrel, the command's own copy gives way: one version is there, whole.
+        install(site, name, "alpha==2.0")
+        assert python(site, name, "import alpha.only_2, own, space.two; print(alpha.VERSION)") == "2.0\n"
+        python(site, name, "import alpha.only_1", code=1)
+        versions = "import importlib.metadata as m; print([d.version for d in m.distributions() if d.name == 'alpha'])"
+        assert python(site, name, versions) == "['2.0']\n"
+        # A package of a layer that a command deleted comes back when it is installed again.
+        python(site, name, "import alpha, shutil, glob, os; d = os.path.dirname(alpha.__file__); shutil.rmtree(d); "
+                           "[shutil.rmtree(p) for p in glob.glob(d + '-*')]")
+        python(site, name, "import alpha", code=1)
+        install(site, name, "alpha==2.0")
+        assert python(site, name, "import alpha.only_2, own; print(alpha.VERSION)") == "2.0\n"
+
+
+@pytest.mark.once
+def test_errors_leave_the_workspace_as_it_was(site):
+    text = '# mine\n[project]\nname = "x"\ndependencies = ["gamma"] # all\n'
+    with created(site, "--pip", "gamma", "--pip", "alpha>=2") as name:
+        put(site, name, text)
+        before = site.get(f"/v1/workspaces/{name}").json()["environment"]
+        for words, says in ((["no-such-package-1"], "no-such-package-1"), (["clash"], "clash"), (["./x.whl"], "x.whl"),
+                            (["-e."], "-e."), (["alpha @ https://x.example/a.whl"], "alpha")):
+            done = site("install", name, "--", *words, timeout=120)
+            assert done.returncode == 125 and says in done.stderr and "hint: " in done.stderr, done.stderr
+        for words, says in ((["beta"], "not installed by carrel"), (["alpha>=2"], "only the name")):
+            done = site("uninstall", name, *words)
+            assert done.returncode == 125 and says in done.stderr, done.stderr
+        assert project(site, name) == text
+        put(site, name, "[project\n")
+        done = site("install", name, "beta")
+        assert done.returncode == 125 and "pyproject.toml: line 1" in done.stderr, done.stderr
+        assert site.get(f"/v1/workspaces/{name}").json()["environment"] == before
+        assert set(packages(site, name)) >= {"gamma", "alpha"} and "beta" not in packages(site, name)
+        put(site, name, text)
+        install(site, name, "beta")
+        assert project(site, name) == text.replace('["gamma"]', '["gamma", "beta"]')
+        done = site("uninstall", name, "gamma")
+        assert done.returncode == 0 and "gamma" in packages(site, name)    # beta needs it
+        assert project(site, name) == text.replace('["gamma"]', '["beta"]')
+        site.index.misbehave("/simple/tool", "404")
+        done = site("install", name, "tool", timeout=180)
+        site.index.behave()
+        assert done.returncode == 125 and "tool" not in packages(site, name), done.stderr
+
+
+@pytest.mark.once
+def test_installs_at_once_are_done_one_after_the_other(site):
+    with created(site) as name:
+        answers = {}
+
+        def add(word):
+            answers[word] = site.post(f"/v1/workspaces/{name}/packages", {"packages": [word]}, timeout=180).status
+        threads = [threading.Thread(target=add, args=[word]) for word in ("alpha==1.0", "space-one", "space-two")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert set(answers.values()) == {200}, answers
+        assert python(site, name, "import alpha.only_1, space.one, space.two; print('all')") == "all\n"
+        assert all(f'"{word}"' in project(site, name) for word in answers)
+
+
+@pytest.mark.once
+def test_a_new_daemon_goes_on_with_what_was_installed(site):
+    with created(site, "--pip", "gamma") as name:
+        with running(site, name, "import gamma"):
+            assert install(site, name, "alpha==1.0")["live"] is True
+            python(site, name, "import alpha; open(alpha.__file__, 'a').write('OWN = 1\\n')")
+        assert site.stop_serving() == 0
+        site.start_serving()
+        # What a command changed after the install stays on top of the layers.
+        assert python(site, name, "import alpha.only_1, gamma; print(alpha.VERSION, alpha.OWN)") == "1.0 1\n"
+        assert {"alpha", "gamma"} <= set(packages(site, name))
