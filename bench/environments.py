@@ -24,6 +24,8 @@ SETS = {
 }
 IMPORTS = ["pandas", "fastapi"]  # sets, and what is imported of them
 LIGHT = ["grpcio", "fastapi", "uvicorn"]
+NODE_SET = "node"
+NODE = ["axios", "docx", "typescript", "vite"]
 PATIENCE_S = 600  # for one command: a first build downloads
 WARM_UP = 2  # rounds thrown away
 ROOM_BYTES = 10 << 30  # less than that free: nothing is kept that isn't needed
@@ -43,6 +45,8 @@ PASSED = [
     "UV_INDEX_URL",
     "UV_NATIVE_TLS",
     "UV_SYSTEM_CERTS",
+    "NODE_EXTRA_CA_CERTS",
+    "npm_config_registry",
 ]
 
 # what is timed, from layers and a cache that are there
@@ -58,6 +62,9 @@ IN_CARREL = "carrel run --env"
 IN_BOTH = "the uv venv in carrel's sandbox"
 FRESH_UV = "first import, uv venv without bytecode"
 FRESH_CARREL = "first import, new environment"
+# Node, from a layer and a cache that are there
+BUN = "bun install --frozen-lockfile"
+BUILD_NODE = "carrel env build --npm"
 # from nothing
 FIRST_UV = "uv venv + uv pip install --compile-bytecode"
 FIRST_CARREL = "carrel env build, nothing there"
@@ -285,6 +292,58 @@ def warm_jobs(site, name, packages, mounts, composer):
     ]
 
 
+def node_argv(site, package_id):
+    words = [word for package in NODE for word in ("--npm", package)]
+    return [site.carrel, "env", "build", package_id, *words]
+
+
+def make_project(site, made):
+    """A new project of that lock, which has nothing installed."""
+    site.count += 1
+    project = site.path(f"project{site.count}")
+    os.makedirs(project)
+    for source, name in (("requirements.txt", "package.json"), ("lock.txt", "bun.lock")):
+        shutil.copy(os.path.join(made["path"], source), os.path.join(project, name))
+    for path in (project, *glob.glob(project + "/*")):
+        os.chown(path, site.who.uid, site.who.gid)
+    return project
+
+
+def measure_node(site, rounds, quiet, results):
+    """The bun that carrel uses, with a cache of its own that is warm, against the layer."""
+    made = json.loads(site.call([*node_argv(site, "base-node"), "-o", "json"]))
+    program = os.path.join(site.home, "layers", made["tools"]["bun"], "tree/bin/bun")
+    bun = site.path("bun")
+    shutil.copy(program, bun)
+    os.chmod(bun, 0o755)
+    words = ["--frozen-lockfile", "--ignore-scripts", "--no-progress", "--no-summary"]
+    cache = {"BUN_INSTALL_CACHE_DIR": site.path("bun-cache")}
+    site.call([bun, "install", *words, "--cwd", make_project(site, made)], cache)
+    runner = Runner(site.spawn, site.who, env=cache)
+
+    def theirs():
+        project = make_project(site, made)
+        argv = [bun, "install", *words, "--cwd", project]
+        before, after, _ = runner.run(argv, patience_s=PATIENCE_S)[0]
+        discard(project)
+        return after - before
+
+    jobs = [(BUN, theirs), (BUILD_NODE, lambda: site.time(node_argv(site, site.fresh())))]
+    try:
+        for number in range(-WARM_UP, rounds):
+            if number % PART == 0:
+                quiet.wait()
+            random.shuffle(jobs)
+            for what, job in jobs:
+                site.settle()
+                took = job()
+                if number >= 0:
+                    results.setdefault((site.who, NODE_SET, what), {})[number] = took
+            site.remove_fresh()
+    finally:
+        runner.close()
+
+
 def measure_pip(site, rounds, results):
     """venv + pip from pip's own cache, which the first, untimed run fills."""
     index = ["--index-url", site.index[1]] if site.index else []
@@ -505,6 +564,7 @@ def measure_all(ids, tools, rounds):
 
         for title, job in [
             ("from present layers", lambda: measure_warm(sites, rounds.warm, quiet, times)),
+            ("Node", lambda: measure_node(first, rounds.warm, quiet, times)),
             ("imports", lambda: measure_imports(first, rounds.imports, rounds.fresh, quiet, times)),
             ("disk of one more", disk_of_one_more),
             ("disk of many", disk_of_many),

@@ -27,6 +27,9 @@ ABOUT = f"""\
 - All sets of all ids are measured in every round, in a shuffled order ({E.WARM_UP} rounds of
   warm-up thrown away); before each the file system is synced, so that nobody pays for what another
   left to write. In brackets: 95 % of 1,000 bootstrap resamples (of rounds) lie there.
+- Node: the bun that carrel uses, with a cache of its own that is warm, in a new project of the same
+  lock: `bun install --frozen-lockfile --ignore-scripts`. It links files from its cache and syncs
+  nothing.
 - Imports: `python -c 'import …'` as a whole command, `carrel run` with its sandbox against a bare
   Python. No `PYTHONDONTWRITEBYTECODE` anywhere. First imports: the environment and the venv are
   new in each round.
@@ -107,6 +110,9 @@ class Tables:
             ]:
                 lines.append(self.goal(title, site, sets, (what, E.UV), limits, part))
         first = self.sites[0]
+        title = "`carrel env build --npm` / bun, frozen, from its cache"
+        pair = (E.BUILD_NODE, E.BUN)
+        lines.append(self.goal(title, first, [E.NODE_SET], pair, (1 / 15, 1 / 50), part))
         for title, pair, names, limits in [
             ("`carrel run --env`, import / uv venv", (E.IN_CARREL, E.IN_UV), E.IMPORTS, (1.1, 1.0)),
             ("import / the uv venv in the sandbox", (E.IN_CARREL, E.IN_BOTH), E.IMPORTS, (1.05, 1)),
@@ -141,6 +147,12 @@ class Tables:
         head = [f"as {site.who.name}, ms", "layers", "uv", "overlay", "with tmpfs", "composed"]
         head += ["env build", "overlay / uv", "composed / uv", "env build / uv", "runs"]
         return table(head, lines)
+
+    def node(self, site):
+        bun, ours = (self.of(site, E.NODE_SET, what) for what in (E.BUN, E.BUILD_NODE))
+        line = [", ".join(E.NODE), milliseconds(bun), milliseconds(ours)]
+        line += [show(ours, bun, part), str(len(bun or ()))]
+        return table([f"as {site.who.name}, ms", "bun", "env build", "env build / bun", "runs"], [line])
 
     def first(self, site):
         lines = []
@@ -209,6 +221,8 @@ def compose(head, sites, times, sizes):
         tables.goals(),
         "### From present layers, against `uv venv` + `uv pip install`",
         *(tables.warm(site) for site in sites),
+        "### Node from a present layer, against `bun install --frozen-lockfile`",
+        tables.node(sites[0]),
         "### Imports",
         tables.imports(sites[0]),
         "### From nothing, against `uv venv` + `uv pip install --compile-bytecode`",

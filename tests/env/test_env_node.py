@@ -151,6 +151,32 @@ def test_a_directory_of_the_user_stays_as_it_is(node, tmp):
 
 
 @once
+def test_a_version_of_node_is_a_layer(node, registry):
+    for machine in ("x64", "arm64"):
+        for version in ("98.1.2", "98.10.0", "98.11.0-rc.1"):
+            registry.add(f"node-linux-{machine}", version, {"bin/node": (f"#!/bin/sh\necho v{version}\n", 0o755), "include/x.h": ""})
+    registry.add("npm", "11.0.0", {"bin/npm-cli.js": ("#!/bin/sh\necho npm\n", 0o755), "bin/npx-cli.js": ("#!/bin/sh\n", 0o755)})
+    found = node.build("agent", "--npm", "one", "--node", "98")
+    assert (found["node_version"], found["node"]) == ("98.10.0", None) and found["tools"].keys() == {"bun", "node", "npm"}
+    assert found["name"].endswith("-node98")
+    done = node.run("--npm", "one", "--node", "98.1", "--", "sh", "-c", "node; npm; command -v node; command -v npx; ls /opt/carrel/node; touch /opt/carrel/node/x", timeout=120)
+    assert done.stdout.split() == ["v98.1.2", "npm", "/opt/carrel/node/bin/node", "/opt/carrel/npm/bin/npx", "bin"]
+    assert done.returncode == 1 and "Read-only" in done.stderr
+    node.refuses("--npm", "one", "--node", "97", code="version_not_found", says=["97"])
+    # That of the host, where it has the version.
+    major = subprocess.run(["node", "--version"], env={"PATH": PATH}, capture_output=True, text=True, check=True).stdout[1:].split(".")[0]
+    assert node.build("agent", "--npm", "one", "--node", major)["tools"].keys() == {"bun"}
+    # A tool is part of the environment.
+    path = node.store / "layers" / found["tools"]["node"] / "tree/bin/node"
+    path.write_text("#!/bin/sh\nevil\n")
+    done = node("env", "verify", found["name"])
+    assert done.returncode == 1 and "bin/node" in done.stdout
+    assert node("env", "verify", "--repair", found["name"], timeout=120).returncode == 0
+    assert node.inside(found["name"], "node") == "v98.10.0\n"
+    assert node("env", "rm", found["name"]).returncode == 0
+
+
+@once
 def test_package_json_and_its_lock(node, registry, tmp):
     registry.add("pinned", "1.0.0")
     (tmp / "package.json").write_text(json.dumps({"name": "x", "dependencies": {"pinned": "^1"}, "scripts": {"install": "exit 1"}}))

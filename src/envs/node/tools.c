@@ -1,4 +1,7 @@
 /* Programs that an environment of Node has besides its packages: found, named, remembered. */
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -30,11 +33,14 @@ static bool is_musl(void)
 	       access("/lib/ld-musl-aarch64.so.1", F_OK) == 0;
 }
 
-/* bun has a build for processors without AVX2. */
+/* bun has a build for processors without AVX2. Asked here and not by __builtin_cpu_supports, which
+ * would ask the processor dozens of questions before main, in every command. */
 static bool has_avx2(void)
 {
 #ifdef __x86_64__
-	return __builtin_cpu_supports("avx2");
+	unsigned a, b, c, d;
+
+	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX2;
 #else
 	return false;
 #endif
