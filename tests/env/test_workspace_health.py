@@ -14,7 +14,7 @@ pytestmark = pytest.mark.shipped
 SITE = "cd /env/lib/python3*/site-packages"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def module_index():
     with Index() as server:
         server.add(wheel("victim", "1.5", files={"victim_lib/__init__.py": "VALUE = 1\n", "victim_lib/other.py": "X = 1\n"}),
@@ -23,7 +23,7 @@ def module_index():
         yield server
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def building(template, module_index):
     tools, source = template
     directory = new_directory()
@@ -34,7 +34,7 @@ def building(template, module_index):
     remove(directory)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def name(building):
     answer = building.post("/v1/workspaces", {"name": "patient", "python": {"packages": ["victim", "name-space", "bystander; python_version > '2'"]}})
     assert answer.status == 201, answer
