@@ -56,8 +56,9 @@ class Answer:
 class Daemon(Carrel):
     """A daemon in the foreground on a home of its own; as a function it is the CLI on that home."""
 
-    def __init__(self, directory, *options, env=None, listen=None):
+    def __init__(self, directory, *options, env=None, listen=None, program=None):
         super().__init__(directory)
+        self.path = str(program or self.path)
         self.options, self.env = options, {**self.env, **(env or {})}
         self.socket = listen or pathlib.Path(self.env["CARREL_HOME"], "run/carrel.sock")
         if listen:
@@ -245,7 +246,7 @@ def daemon():
 
 @pytest.fixture
 def make_daemon():
-    """make_daemon(*options, env={}, listen=None, check=True): one that serves already, on a new home."""
+    """make_daemon(*options, env={}, listen=None, program=None, check=True): one that serves already, on a new home."""
     with contextlib.ExitStack() as stack:
         def make(*options, **how):
             directory = new_directory()

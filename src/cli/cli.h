@@ -39,7 +39,7 @@ struct options {
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
-	bool stop;
+	bool stop, reload;
 };
 #define AT(member) offsetof(struct options, member)
 #define ARG_FROM(array)                                                                            \

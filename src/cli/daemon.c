@@ -151,26 +151,25 @@ static bool is_daemon(pid_t pid)
 	       str_is(verb, "serve");
 }
 
-int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, struct error *err)
+/* The daemon's process, to be signaled; *pid 0: there is none. *process may be -1 then: it has just
+ * ended. */
+static int open_daemon(const struct home *home, pid_t *found, int *process, struct error *err)
 {
-	auto_close int lock = -1, process = -1;
+	auto_close int lock = -1, opened = -1;
 	bool held;
 	pid_t pid, again;
 	if (open_lock(home, &lock, err) || find_holder(lock, &held, &pid, err))
 		return -1;
-	if (!held) {
-		*stopped = 0;
+	*found = 0;
+	if (!held)
 		return 0;
-	}
 	if (!pid)
 		return fail_hint(err, ERR_UNAVAILABLE,
-			"stop it in the container or namespace where it was started",
+			"use carrel in the container or namespace where it was started",
 			"the daemon of '%s' is in another pid namespace", home->path);
-	if (pidfd_open_process(pid, &process, err)) {
-		if (err->code != ERR_NOT_FOUND)
-			return -1;
-		*stopped = pid;
-		return 0;
+	if (pidfd_open_process(pid, &opened, err)) {
+		*found = pid;
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	}
 	/* Is that still the process that had the lock when we asked? */
 	if (find_holder(lock, &held, &again, err))
@@ -178,9 +177,25 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 	if (held && again == pid && !is_daemon(pid))
 		return fail(err, ERR_DENIED,
 			"process %d holds the lock of '%s' but is not a daemon, so it was not "
-			"stopped",
+			"signaled",
 			(int)pid, home->path);
-	if (held && again == pid && pidfd_signal(process, SIGTERM, err))
+	*found = pid;
+	if (held && again == pid)
+		*process = take_fd(&opened);
+	return 0;
+}
+
+int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, struct error *err)
+{
+	auto_close int process = -1;
+	pid_t pid;
+	if (open_daemon(home, &pid, &process, err))
+		return -1;
+	if (process < 0) {
+		*stopped = pid;
+		return 0;
+	}
+	if (pidfd_signal(process, SIGTERM, err))
 		return error_context(err, "stop the daemon (pid %d)", (int)pid);
 	struct pollfd ended = { .fd = process, .events = POLLIN };
 	int ready;
@@ -194,6 +209,62 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *stopped, st
 			(unsigned)(timeout_ms / 1000));
 	*stopped = pid;
 	return 0;
+}
+
+/* What the launcher wrote about its last reload (launch/reload.c), or "". */
+static void read_reload(const struct home *home, char *text, size_t size)
+{
+	struct error none;
+	auto_close int fd = -1;
+	text[0] = 0;
+	if (daemon_open_file(home, "reload", O_RDONLY, &fd, &none))
+		return;
+	ssize_t len = fd_read_full(fd, text, size - 1);
+	text[len > 0 ? len : 0] = 0;
+}
+
+static int judge_reload(const char *text, pid_t pid, struct error *err)
+{
+	struct str rest = str_trim(str_from(text)), word;
+	uint64_t who, count;
+	bool is_whole = str_next(&rest, ' ', &word) && str_to_u64(word, &who) &&
+			who == (uint64_t)pid && str_next(&rest, ' ', &word) &&
+			str_to_u64(word, &count) && rest.len;
+	if (!is_whole)
+		return fail(err, ERR_FAILED, "the daemon (pid %d) wrote no result", (int)pid);
+	if (str_is(rest, "ok"))
+		return 0;
+	return fail_hint(err, ERR_FAILED,
+		"the daemon goes on as it was; see run/carrel.log in the home",
+		"the daemon was not reloaded: %.*s", (int)rest.len - 7, rest.data + 7);
+}
+
+int daemon_reload(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err)
+{
+	char before[1024], text[1024];
+	auto_close int process = -1;
+	uint64_t end_ms = clock_monotonic_ms() + timeout_ms;
+	read_reload(home, before, sizeof before);
+	if (open_daemon(home, pid, &process, err))
+		return -1;
+	if (process < 0) {
+		*pid = 0;
+		return 0;
+	}
+	if (pidfd_signal(process, SIGHUP, err))
+		return error_context(err, "reload the daemon (pid %d)", (int)*pid);
+	while (clock_monotonic_ms() < end_ms) {
+		struct pollfd ended = { .fd = process, .events = POLLIN };
+		read_reload(home, text, sizeof text);
+		if (strcmp(text, before) != 0)
+			return judge_reload(text, *pid, err);
+		if (poll(&ended, 1, 10) == 1)
+			return fail_hint(err, ERR_FAILED, "see run/carrel.log in the home",
+				"the daemon (pid %d) ended while it was reloaded", (int)*pid);
+	}
+	return fail_hint(err, ERR_UNAVAILABLE, "see run/carrel.log in the home",
+		"the daemon (pid %d) was not reloaded within %u s", (int)*pid,
+		(unsigned)(timeout_ms / 1000));
 }
 
 /* -- the daemon that a command finds, or starts -- */

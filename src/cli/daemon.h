@@ -36,6 +36,10 @@ int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, 
  * when there was none. ERR_UNAVAILABLE: it still runs. */
 int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err);
 
+/* Tells the home's daemon to execute its program anew and waits until it serves again. *pid is 0
+ * when there is none. ERR_FAILED: it refused, and goes on as it was. */
+int daemon_reload(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err);
+
 /* The socket a daemon listens on: made, or handed over by a service manager; and what that manager
  * is told. No library of its own is needed for it. */
 struct listener {

@@ -13,8 +13,10 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "launch/handover.h"
 #include "launch/launch.h"
 #include "envs/shown.h"
+#include "linux/capability.h"
 #include "linux/child.h"
 #include "linux/home.h"
 #include "linux/namespace.h"
@@ -22,6 +24,7 @@
 #define IDLE_SANDBOX_MS (5 * 60 * 1000)
 #define STOP_MS 30000 /* more than the launcher's patience with a core (launch/link.c) */
 #define READY_MS 30000
+#define RELOAD_MS 60000
 #define CARRELD "carreld"
 
 int cli_find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
@@ -50,6 +53,7 @@ struct server {
 	struct home *home;
 	struct listener listener;
 	int lock;
+	const struct handover *handover; /* or NULL: it begins */
 };
 
 static int open_server(struct server *server, struct error *err)
@@ -65,6 +69,57 @@ static int open_server(struct server *server, struct error *err)
 	return daemon_announce(server->lock, server->listener.path, err);
 }
 
+/* What this process had before it executed this program. */
+static int take_server(struct server *server, struct error *err)
+{
+	const struct handover *handover = server->handover;
+	struct listener *listener = &server->listener;
+	listener->fd = handover->listener;
+	listener->dir = handover->listener_dir;
+	listener->is_own = handover->listener_is_own;
+	str_copy(listener->path, sizeof listener->path, handover->listener_path);
+	listener->name = path_basename(listener->path);
+	server->lock = handover->lock;
+	return capability_keep_over_exec(false, err);
+}
+
+/* carreld must be of the same version: they share messages and descriptors. */
+static int check_version(const char *carreld, struct error *err)
+{
+	char said[64] = "";
+	struct child child;
+	if (child_fork(&child, CHILD_PIPE, SIGKILL, err))
+		return -1;
+	if (child.pid == 0) {
+		if (dup2(child.pipe, STDOUT_FILENO) >= 0)
+			execl(carreld, CARRELD, "--version", (char *)NULL);
+		_exit(127);
+	}
+	auto_close int pipe = take_fd(&child.pipe);
+	ssize_t len = fd_read_full(pipe, said, sizeof said - 1);
+	int status = child_wait(&child);
+	struct str version = str_trim((struct str){ said, len > 0 ? (size_t)len : 0 });
+	if (status)
+		return fail(err, ERR_FAILED, "'%s' does not start", carreld);
+	if (!str_is(version, CARREL_VERSION))
+		return fail_hint(err, ERR_CONFLICT, "install carrel and carreld together",
+			"'%s' is version %.*s, and carrel is version %s", carreld, (int)version.len,
+			version.data, CARREL_VERSION);
+	return 0;
+}
+
+/* Whether this program could go on in the place of the daemon that started it. */
+static int check(struct server *server, struct command *command, struct error *err)
+{
+	char self[PATH_MAX], carreld[PATH_MAX];
+	struct config config;
+	if (cli_find_programs(self, carreld, err) || check_version(carreld, err) ||
+		shown_read(server->home->path, server->arena, &config, err))
+		return -1;
+	buf_text(&command->out, HANDOVER_OK);
+	return 0;
+}
+
 /* `ready` as in launch_options. *code is the exit code, once there is one. */
 static int serve(struct server *server, int ready, int *code, struct error *err)
 {
@@ -75,17 +130,22 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	/* Check the configuration before listening: clients must not connect to a daemon that then
 	 * fails to start. */
 	if (cli_find_programs(self, carreld, err) ||
-		shown_read(server->home->path, server->arena, &config, err) ||
-		open_server(server, err))
+		shown_read(server->home->path, server->arena, &config, err))
+		return -1;
+	if (server->handover ? take_server(server, err) : open_server(server, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
 	 * at what is in them, to count memory that processes share once. */
-	if (geteuid() != 0 && namespace_enter_own(err))
+	if (geteuid() != 0 && !server->handover && namespace_enter_own(err))
 		return -1;
-	auto_close int notify = listen_notifier();
+	auto_close int notify = server->handover ? server->handover->notify : listen_notifier();
 	const struct launch_options options = {
 		.home = server->home,
 		.listener = server->listener.fd,
+		.listener_path = server->listener.path,
+		.listener_dir = server->listener.dir,
+		.listener_is_own = server->listener.is_own,
+		.handover = server->handover,
 		.lock = server->lock,
 		.carreld = carreld,
 		.self = self,
@@ -218,9 +278,68 @@ static int start_background(struct server *server, struct error *err)
 	return await_ready(server->home, in, err);
 }
 
+/* The workspaces in which something runs, as far as the daemon can be asked. */
+static void note_running(void *ctx, const struct json_value *item)
+{
+	struct command *command = ctx;
+	const char *name = json_member_text(item, "name");
+	if (name)
+		vec_push(&command->arena, &command->operands,
+			(const char *)arena_text(&command->arena, name));
+}
+
+static int check_idle(struct command *command, struct error *err)
+{
+	struct error unasked;
+	char socket[4096];
+	pid_t pid;
+	auto_buf struct buf names = buf_empty(512);
+	if (command->options.force ||
+		daemon_find(&command->home, &pid, socket, sizeof socket, &unasked) != 1 ||
+		!socket[0])
+		return 0;
+	command->remote.host = socket;
+	if (remote_each(&command->remote, "/v1/workspaces?state=running", note_running, command,
+		    &unasked)) {
+		remote_close(&command->remote);
+		if (unasked.code == ERR_UNAVAILABLE)
+			return 0; /* it is about to start or to end */
+		*err = unasked;
+		error_hint(err, "carrel serve --stop --force stops the daemon all the same");
+		return error_context(err, "ask the daemon what runs");
+	}
+	remote_close(&command->remote);
+	size_t count = command->operands.count;
+	for (size_t i = 0; i < count && i < 8; i++)
+		buf_printf(&names, "%s'%s'", i ? ", " : "", command->operands.items[i]);
+	if (!count)
+		return 0;
+	return fail_hint(err, ERR_CONFLICT,
+		"carrel serve --stop --force ends them; carrel serve --reload does not",
+		"commands run in %zu workspace%s: %s%s", count, count == 1 ? "" : "s", names.data,
+		count > 8 ? ", ..." : "");
+}
+
+static int reload(struct command *command, struct error *err)
+{
+	pid_t pid;
+	if (daemon_reload(&command->home, RELOAD_MS, &pid, err))
+		return -1;
+	if (!pid)
+		return fail_hint(err, ERR_NOT_FOUND, "carrel serve starts one",
+			"no daemon runs on '%s'", command->home.path);
+	buf_printf(&command->out,
+		command->json ? "{\"reloaded\":true,\"pid\":%d}\n"
+			      : "reloaded the daemon (pid %d)\n",
+		(int)pid);
+	return 0;
+}
+
 static int stop(struct command *command, struct error *err)
 {
 	pid_t pid;
+	if (check_idle(command, err))
+		return -1;
 	if (daemon_stop(&command->home, STOP_MS, &pid, err))
 		return -1;
 	if (command->json)
@@ -246,14 +365,27 @@ static int run(struct command *command, struct error *err)
 		options->idle_sandbox_ms = IDLE_SANDBOX_MS;
 	if (options->listen && listen_parse(options->listen, server.arena, &server.listen, err))
 		return -1;
-	if (options->stop && (options->listen || options->background))
-		return fail(
-			err, ERR_INVALID, "--stop can't be combined with --listen or --background");
+	if (options->stop + options->reload + (options->listen || options->background) > 1)
+		return fail(err, ERR_INVALID,
+			"--stop and --reload can't be combined with each other, --listen or "
+			"--background");
+	if (options->force && !options->stop)
+		return fail(err, ERR_INVALID, "--force is for --stop");
+	bool is_check = handover_is_check();
 	if (cli_open_home(command, err))
 		return -1;
 	if (options->stop)
 		return stop(command, err);
-	if (options->background)
+	if (options->reload)
+		return reload(command, err);
+	if (is_check)
+		return check(&server, command, err);
+	struct handover handover;
+	int taken = handover_take(server.arena, &handover, err);
+	if (taken < 0)
+		return -1;
+	server.handover = taken ? &handover : NULL;
+	if (options->background && !taken)
 		return start_background(&server, err);
 	if (serve(&server, -1, &code, err))
 		code = -1;
@@ -273,11 +405,16 @@ static const struct arg_option table[] = {
 		"lowest level that is logged: debug (every request), info, warn or error (info)",
 		"debug|info|warn|error" },
 	{ 0, "stop", ARG_FLAG, AT(stop), NULL,
-		"end the daemon of this home, and wait until it has ended" },
+		"end the daemon of this home, and wait until it has ended; refused while commands "
+		"run" },
+	{ 0, "force", ARG_FLAG, AT(force), NULL, "with --stop: end commands that run" },
+	{ 0, "reload", ARG_FLAG, AT(reload), NULL,
+		"have the daemon of this home execute its program anew, after an upgrade; commands "
+		"in the background go on" },
 	{ 0, "background", ARG_FLAG, AT(background), NULL,
 		"return as soon as it serves; it logs to run/carrel.log in the home" },
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json",
-		"output format of --stop and of errors", "text|json" },
+		"output format of --stop, --reload and errors", "text|json" },
 };
 const struct arg_spec cli_serve = {
 	.command = "serve",
@@ -288,6 +425,7 @@ const struct arg_spec cli_serve = {
 	ARG_TABLE(table),
 	.examples = "  carrel serve\n"
 		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"
-		    "  carrel serve --stop\n",
+		    "  carrel serve --stop\n"
+		    "  carrel serve --reload\n",
 	.run = run,
 };

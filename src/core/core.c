@@ -146,6 +146,15 @@ void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 	loop_after(core->loop, 0, on_stop, core);
 }
 
+void core_end_foreground(struct core *core)
+{
+	execs_end_foreground(core);
+	for (struct core_workspace *w = core->newest; w; w = w->older)
+		if (w->saved_last_used_ms != w->model.last_used_ms && !w->is_spare)
+			workspace_save(w, NULL, NULL);
+	store_flush(core->store);
+}
+
 void core_free(struct core *core)
 {
 	lifetimes_stop(core);

@@ -48,6 +48,9 @@ int core_open(const struct core_options *options, struct loop *loop, struct core
 void core_stop(struct core *core, void (*done)(void *ctx), void *ctx);
 /* Before that: what was begun goes on, nothing new is begun (ERR_UNAVAILABLE). */
 void core_begin_stop(struct core *core);
+/* Instead of core_stop, for a core that takes the place of this one: foreground execs end
+ * `canceled`, everything else goes on. core_begin_stop comes before. */
+void core_end_foreground(struct core *core);
 void core_free(struct core *core);
 
 /* ---- workspaces ---- */

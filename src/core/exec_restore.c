@@ -163,6 +163,17 @@ void execs_forget(struct core_workspace *w)
 	}
 }
 
+void execs_end_foreground(struct core *core)
+{
+	struct core_exec *e;
+	size_t at = 0;
+	while ((e = map_next(&core->execs, &at)))
+		if (!e->record.background && e->stage != STAGE_ENDED) {
+			e->record.error = "the daemon was reloaded";
+			exec_kill(e, REASON_CANCELED);
+		}
+}
+
 void execs_done(struct core *core)
 {
 	struct exec_registry *registry = core->registry;

@@ -390,5 +390,7 @@ void execs_restore(struct core_workspace *w, const struct exec_record *record);
 void execs_settle(struct core *core);
 /* The workspace goes: its ended execs and spools too. */
 void execs_forget(struct core_workspace *w);
+/* Kills foreground execs: they end `canceled`. */
+void execs_end_foreground(struct core *core);
 /* Frees what is left; nothing runs any more, or core is about to exit. */
 void execs_done(struct core *core);

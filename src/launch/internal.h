@@ -52,6 +52,8 @@ void link_core_died(struct launcher *launcher, int status);
 /* Asks core to end. Again: kills it. */
 void link_stop(struct launcher *launcher);
 void link_done(struct launcher *launcher);
+/* Asks core to end and to leave what runs; link_core_died starts no other one. */
+void link_reload(struct launcher *launcher);
 /* head.tag as asked; fds stay the caller's. */
 void link_send(struct launcher *launcher, const struct launch_message *head,
 	const char *const *strings, size_t count, const int *fds, int fd_count);
@@ -84,6 +86,8 @@ struct start_parts {
  * what is there all the same: start_release follows in any case. */
 int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
 	struct start_parts *parts, pid_t *pid, int *setup, struct error *err);
+/* A pin that a launcher before this execve had; without users yet. */
+struct pin *pin_take_over(struct launcher *launcher, int fd);
 /* Its last process is gone. */
 void start_release(struct launcher *launcher, const char *id, struct start_parts *parts);
 /* Adds the counters of its control group to the descriptors for core, which are the caller's: those
@@ -120,6 +124,12 @@ void sandboxes_forget_core(struct launcher *launcher);
 /* Kills all of them; sandboxes_are_gone afterwards. */
 void sandboxes_end_all(struct launcher *launcher);
 bool sandboxes_are_gone(const struct launcher *launcher);
+/* None starts or ends. */
+bool sandboxes_are_settled(const struct launcher *launcher);
+struct handover;
+void sandboxes_hand_over(struct launcher *launcher, struct arena *arena, struct handover *h);
+/* Those that a launcher before this execve started; their pins are there. */
+int sandboxes_take_over(struct launcher *launcher, const struct handover *h, struct error *err);
 
 /* ---- builds, and the egress role that they share (builds.c) ---- */
 struct build;
@@ -157,6 +167,28 @@ bool blob_died(struct launcher *launcher, pid_t pid, int status); /* false: it i
 /* ---- disk limits (quota.c) ---- */
 void quota_answer(struct launcher *launcher, const struct launch_message *head);
 
+/* ---- the program anew (reload.c) ---- */
+enum reload_state {
+	RELOAD_NONE,
+	RELOAD_CHECKING, /* the new program is tried */
+	RELOAD_ENDING,	 /* core ends; the execve follows */
+};
+struct reload {
+	enum reload_state state;
+	unsigned count; /* begun so far, by this process */
+	pid_t check;
+	int said; /* pipe: what the check prints */
+	struct loop_timer *patience;
+	bool is_told; /* that it has been reloaded */
+};
+void reload_begin(struct launcher *launcher);
+/* The check has ended; false: it is another child. */
+bool reload_checked(struct launcher *launcher, pid_t pid, int status);
+/* Something has ended: executes the program when nothing is left that would be lost by it. */
+void reload_go_on(struct launcher *launcher);
+/* Core serves: tells that we have been reloaded. */
+void reload_served(struct launcher *launcher);
+
 /* ---- the launcher itself (launch.c) ---- */
 struct launcher {
 	const struct launch_options *options;
@@ -183,12 +215,15 @@ struct launcher {
 	struct blob_process *blobs;
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
+	struct reload reload;
 	struct loop_timer *reap_all;
 	uint64_t sweep_pause_ms;
 	struct rlimit own_fds; /* as they were before we took all we can have */
 	bool is_stopping;
 	int exit_code;
 };
+/* An execve that failed: goes on as before it, with a new core. */
+void launcher_start_again(struct launcher *launcher);
 /* Takes one message of core's: whole, known, in range. */
 void launcher_serve(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
 	int fd_count);

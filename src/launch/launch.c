@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "envs/kind.h"
+#include "launch/handover.h"
 #include "launch/internal.h"
 #include "linux/netns.h"
 #include "linux/pidfd.h"
@@ -123,6 +124,8 @@ void launcher_serve(
 
 void launcher_check_end(struct launcher *launcher)
 {
+	if (!launcher->is_stopping)
+		reload_go_on(launcher);
 	if (!launcher->is_stopping || launcher->roles[ROLE_CORE] || launcher->roles[ROLE_WRITER])
 		return;
 	if (!sandboxes_are_gone(launcher))
@@ -148,6 +151,8 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 		return false;
 	if (info.si_pid == launcher->pool.maker_pid)
 		pool_maker_died(&launcher->pool);
+	else if (reload_checked(launcher, info.si_pid, status))
+		return true;
 	else if (!role_died(launcher, info.si_pid, status) &&
 		 !sandbox_died(launcher, info.si_pid, status) &&
 		 !tree_died(launcher, info.si_pid, status) &&
@@ -180,6 +185,11 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	struct launcher *launcher = ctx;
 	if (info->ssi_signo == SIGCHLD) {
 		reap(launcher, (pid_t)info->ssi_pid);
+		return;
+	}
+	/* A terminal that goes away ends what was started there. */
+	if (info->ssi_signo == SIGHUP && info->ssi_code != SI_KERNEL) {
+		reload_begin(launcher);
 		return;
 	}
 	launcher_log(launcher, LOG_LEVEL_INFO, "stopping", NULL, NULL, NULL);
@@ -231,7 +241,7 @@ static int look_at_host(struct launcher *launcher, struct error *err)
 		return -1;
 	}
 	/* Where control groups lie is asked once: those that were made must be found again. */
-	if (launcher->host_looked_ms) {
+	if (launcher->host_looked_ms || launcher->options->handover) {
 		host.cgroups = launcher->host.cgroups;
 		host.facts.limiter = launcher->host.facts.limiter;
 	}
@@ -272,7 +282,8 @@ static int open_sockets(struct launcher *launcher, struct error *err)
 	home_enter(launcher->home);
 	struct dirent *entry;
 	while ((entry = walk_next(dir)))
-		if (entry->d_name[0] != '.')
+		if (entry->d_name[0] != '.' &&
+			!map_get(&launcher->sandboxes.ids, str_from(entry->d_name)))
 			unlinkat(launcher->sockets, entry->d_name, 0);
 	home_leave(launcher->home);
 	return 0;
@@ -285,7 +296,11 @@ static int open_slots(struct launcher *launcher, struct error *err)
 		return 0;
 	if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", map, sizeof map) < 0)
 		return fail_errno(err, "read '/proc/self/uid_map'");
-	return slots_open(launcher->home->path, slot_range_from(map), &launcher->slots, err);
+	if (slots_open(launcher->home->path, slot_range_from(map), &launcher->slots, err))
+		return -1;
+	if (launcher->options->handover)
+		slots_take_over(&launcher->slots, launcher->options->handover->slots);
+	return 0;
 }
 
 static void on_pool_failed(void *ctx, const char *what, const struct error *err)
@@ -307,6 +322,7 @@ static int start_pool(struct launcher *launcher, struct error *err)
 		.slots = &launcher->slots,
 		.owner_uid = launcher->home->uid,
 		.owner_gid = launcher->home->gid,
+		.next_number = launcher->pool.next_number,
 		.failed = on_pool_failed,
 		.ctx = launcher };
 	return pool_start(&launcher->pool, &each, POOL_SIZE, launcher->host.facts.privileged, err);
@@ -322,6 +338,37 @@ static void on_sweep(struct loop *loop, void *ctx)
 	launcher->sweep_pause_ms *= 2;
 }
 
+/* What an execve would have lost. */
+static void begin_anew(struct launcher *launcher, const struct handover *h)
+{
+	launcher->host.cgroups = h->cgroups;
+	launcher->host.facts.limiter = h->limiter;
+	launcher->own_fds.rlim_cur = h->fds.rlim_cur;
+	launcher->pool.next_number = h->next_group;
+	launcher->reload.count = h->reloads;
+	launcher->link.has_served = launcher->link.is_restart = true;
+}
+
+static int take_over(struct launcher *launcher, struct error *err)
+{
+	if (!launcher->options->handover)
+		return 0;
+	/* A child that ended meanwhile has sent its signal to the program before. */
+	launcher->reap_all = loop_after(launcher->loop, 0, on_reap_all, launcher);
+	return sandboxes_take_over(launcher, launcher->options->handover, err);
+}
+
+void launcher_start_again(struct launcher *launcher)
+{
+	struct error err;
+	if (!start_pool(launcher, &err) && !link_start(launcher, &err))
+		return;
+	launcher_log(launcher, LOG_LEVEL_ERROR, "the launcher can't continue", NULL, NULL, &err);
+	launcher->exit_code = error_exit_code(err.code);
+	launcher->is_stopping = true;
+	launcher_check_end(launcher);
+}
+
 static int start(struct launcher *launcher, struct error *err)
 {
 	sigset_t signals;
@@ -335,11 +382,13 @@ static int start(struct launcher *launcher, struct error *err)
 	signal(SIGCHLD, SIG_DFL);
 	getrlimit(RLIMIT_NOFILE, &launcher->own_fds);
 	role_raise_fds();
+	if (launcher->options->handover)
+		begin_anew(launcher, launcher->options->handover);
 	launcher->warm.cgroups = &launcher->host.cgroups;
 	if (loop_new(&launcher->loop, err) ||
 		loop_signals(launcher->loop, &signals, on_signal, launcher, err) ||
-		launcher_look(launcher, err) || open_sockets(launcher, err) ||
-		open_slots(launcher, err) ||
+		launcher_look(launcher, err) || open_slots(launcher, err) ||
+		take_over(launcher, err) || open_sockets(launcher, err) ||
 		layer_store_open(launcher->home, &launcher->layers, err) ||
 		layer_store_make_empty(&launcher->layers, err) ||
 		start_open_image(&launcher->warm.init_image, err) ||
@@ -388,6 +437,7 @@ int launch_serve(const struct launch_options *options)
 			.mounts = -1 },
 		.base = BASE_NONE,
 		.slots = SLOTS_NONE,
+		.reload = { .said = -1 },
 		.sockets = -1,
 		.layers = { .dir = -1 } };
 	struct error err;

@@ -7,8 +7,10 @@
  * s to 2 s; sandboxes go on meanwhile.
  * 3. When it dies, the kernel ends every role and every sandbox (PDEATHSIG); the next start sweeps
  * what is left (cgroups, run/sb).
- * 4. SIGTERM, SIGINT, SIGHUP: core gets SIGTERM, drains and exits 0; then sandboxes and builds that
- * still run are ended; exit 0.
+ * 4. SIGTERM, SIGINT, and SIGHUP of a terminal: core gets SIGTERM, drains and exits 0; then
+ * sandboxes and builds that still run are ended; exit 0. SIGHUP of a process: a reload. The program
+ * at `self` is checked; core drains and exits, and leaves what runs; then the launcher executes
+ * that program (launch/handover.h). When the check fails nothing has changed.
  * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
  * ("carreld" is core) and an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG
  * (text|json), CARREL_UIDS (uids that may call, with commas between: 0, the home's owner, the user
@@ -34,11 +36,15 @@ enum launch_role_fd {		  /* of core; the writer has its socket at 3 */
 
 struct launch_options {
 	const struct home *home;
-	int listener;	     /* of the API: listening unix socket */
-	int lock;	     /* of the home: held as long as we live */
-	const char *carreld; /* path of the program */
-	const char *self;    /* of carrel, for `env build` */
-	int ready;	     /* written one byte when core serves, then closed; or -1 */
+	int listener;		   /* of the API: listening unix socket */
+	const char *listener_path; /* and what a process that this one becomes by an execve needs */
+	int listener_dir;
+	bool listener_is_own;
+	const struct handover *handover; /* of launch/handover.h, or NULL: a new launcher */
+	int lock;			 /* of the home: held as long as we live */
+	const char *carreld;		 /* path of the program */
+	const char *self;		 /* of carrel, for `env build` */
+	int ready;			 /* written one byte when core serves, then closed; or -1 */
 	int notify; /* connected socket of a service manager: "READY=1" is sent there when core
 		     * serves, "STOPPING=1" at the first signal to end; or -1 */
 	uint64_t release_after_ms;

@@ -175,6 +175,7 @@ static void read_ready(struct launcher *launcher)
 	if (!link->has_served)
 		launcher_notify(launcher, "READY=1");
 	link->has_served = true;
+	reload_served(launcher);
 }
 
 static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
@@ -262,6 +263,10 @@ void link_core_died(struct launcher *launcher, int status)
 		launcher_check_end(launcher);
 		return;
 	}
+	if (launcher->reload.state == RELOAD_ENDING) {
+		reload_go_on(launcher);
+		return;
+	}
 	launcher_log(launcher, LOG_LEVEL_ERROR, "core has ended", NULL, NULL, &err);
 	if (!link->has_served) {
 		launcher->exit_code = WIFEXITED(status) && WEXITSTATUS(status)
@@ -298,6 +303,18 @@ void link_stop(struct launcher *launcher)
 		return;
 	}
 	kill(core, link->is_up ? SIGTERM : SIGKILL);
+	link->patience = loop_after(launcher->loop, DRAIN_MS, on_patience, launcher);
+}
+
+void link_reload(struct launcher *launcher)
+{
+	struct link *link = &launcher->link;
+	loop_cancel(launcher->loop, link->restart);
+	link->restart = NULL;
+	pid_t core = launcher->roles[ROLE_CORE];
+	if (!core)
+		return;
+	kill(core, link->is_up ? SIGHUP : SIGKILL);
 	link->patience = loop_after(launcher->loop, DRAIN_MS, on_patience, launcher);
 }
 

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "launch/handover.h"
 #include "launch/internal.h"
 #include "sandbox/held.h"
 #include "proc/measure.h"
@@ -456,6 +457,83 @@ void sandboxes_end_all(struct launcher *launcher)
 bool sandboxes_are_gone(const struct launcher *launcher)
 {
 	return !launcher->sandboxes.oldest;
+}
+
+bool sandboxes_are_settled(const struct launcher *launcher)
+{
+	for (const struct sandbox *at = launcher->sandboxes.oldest; at; at = at->newer)
+		if (!at->is_up || at->is_killed || at->count)
+			return false;
+	return true;
+}
+
+/* Its place in the list, as describe() of reload.c prints it. */
+static int pin_index(const struct launcher *launcher, const struct pin *wanted)
+{
+	int index = 0;
+	for (const struct pin *pin = launcher->pins; pin; pin = pin->next, index++)
+		if (pin == wanted)
+			return index;
+	return -1;
+}
+
+void sandboxes_hand_over(struct launcher *launcher, struct arena *arena, struct handover *h)
+{
+	for (const struct sandbox *at = launcher->sandboxes.oldest; at; at = at->newer) {
+		const struct start_parts *parts = &at->parts;
+		struct handover_sandbox s = { .pid = at->pid,
+			.isolation = parts->isolation->name,
+			.limiter = parts->limiter,
+			.uid = parts->uid,
+			.has_socket = parts->has_socket,
+			.has_cgroup = parts->has_cgroup,
+			.has_cpu = parts->has_cpu,
+			.cgroup = parts->cgroup };
+		memcpy(s.id, at->id, sizeof s.id);
+		for (size_t i = 0; i < LAUNCH_TREES_MAX; i++)
+			s.pins[i] = pin_index(launcher, parts->environments[i]);
+		vec_push(arena, &h->sandboxes, s);
+	}
+}
+
+static int take_over(struct launcher *launcher, const struct handover_sandbox *s,
+	struct pin *const *pins, struct error *err)
+{
+	struct launch_message head = { 0 };
+	memcpy(head.id, s->id, sizeof head.id);
+	struct sandbox *sandbox = add(launcher, &head);
+	struct start_parts *parts = &sandbox->parts;
+	sandbox->pid = s->pid;
+	sandbox->is_up = true;
+	launcher->sandboxes.up++;
+	map_add(&launcher->sandboxes.pids, pid_key(sandbox), sandbox);
+	*parts = (struct start_parts){ .limiter = s->limiter,
+		.uid = s->uid,
+		.has_socket = s->has_socket,
+		.has_cgroup = s->has_cgroup,
+		.has_cpu = s->has_cpu,
+		.cgroup = s->cgroup };
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		parts->counters[i] = -1;
+	for (size_t i = 0; i < LAUNCH_TREES_MAX; i++)
+		if (s->pins[i] >= 0) {
+			parts->environments[i] = pins[s->pins[i]];
+			parts->environments[i]->users++;
+		}
+	if (s->uid)
+		slots_keep(&launcher->slots, s->uid);
+	return isolation_find(s->isolation, &parts->isolation, err);
+}
+
+int sandboxes_take_over(struct launcher *launcher, const struct handover *h, struct error *err)
+{
+	auto_free struct pin **pins = xzalloc((h->pins.count + 1) * sizeof *pins);
+	for (size_t i = 0; i < h->pins.count; i++)
+		pins[i] = pin_take_over(launcher, h->pins.items[i]);
+	for (size_t i = 0; i < h->sandboxes.count; i++)
+		if (take_over(launcher, &h->sandboxes.items[i], pins, err))
+			return -1;
+	return 0;
 }
 
 void sandboxes_init(struct launcher *launcher)

@@ -52,6 +52,15 @@ static int pin_take(struct launcher *launcher, int fd, struct pin **pin, struct 
 	return 0;
 }
 
+struct pin *pin_take_over(struct launcher *launcher, int fd)
+{
+	struct stat st = { 0 };
+	struct pin *made = xzalloc(sizeof *made);
+	fstat(fd, &st);
+	*made = (struct pin){ fd, st.st_dev, st.st_ino, 0, launcher->pins };
+	return launcher->pins = made;
+}
+
 static void pin_release(struct launcher *launcher, struct pin *pin)
 {
 	if (!pin || --pin->users)

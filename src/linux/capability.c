@@ -82,3 +82,20 @@ int capability_drop_held(struct error *err)
 			return fail(err, ERR_FAILED, "capability sets aren't empty");
 	return 0;
 }
+
+int capability_keep_over_exec(bool is_kept, struct error *err)
+{
+	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct words[2];
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) || read_sets(words))
+		return fail_errno(err, "read the capability sets");
+	for (int i = 0; i < 2; i++)
+		words[i].inheritable = is_kept && geteuid() != 0 ? words[i].permitted : 0;
+	if (syscall(SYS_capset, &header, words))
+		return fail_errno(err, "change the inheritable capabilities");
+	for (int i = 0; i < 64; i++)
+		if (words[i / 32].inheritable >> i % 32 & 1 &&
+			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, i, 0, 0))
+			return fail_errno(err, "keep capability %d", i);
+	return 0;
+}

@@ -22,5 +22,8 @@ int capability_drop_held(struct error *err);
 /* Empties them but for the capabilities of `mask` (1 << CAPABILITY_…), which must be permitted, in
  * the permitted and effective sets. */
 int capability_keep(unsigned mask, struct error *err);
+/* Whether the permitted set is kept by an execve of a caller that isn't root (the inheritable and
+ * ambient sets), or only by the caller. */
+int capability_keep_over_exec(bool is_kept, struct error *err);
 /* `capability` (CAPABILITY_SYS_ADMIN …) is in the effective set of the caller. */
 bool capability_is_effective(int capability);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -30,6 +31,7 @@ struct daemon {
 	struct api *api;
 	struct loop_timer *grace;
 	bool is_stopping, is_drained, has_stopped;
+	bool is_leaving; /* a reload: what runs is the next core's */
 	struct api_options *api_options;
 	bool has_failed; /* to open the API, for `err` */
 	struct error err;
@@ -65,7 +67,12 @@ static void on_grace_over(struct loop *loop, void *ctx)
 {
 	struct daemon *daemon = ctx;
 	daemon->grace = NULL;
-	core_stop(daemon->core, on_stopped, daemon);
+	if (!daemon->is_leaving) {
+		core_stop(daemon->core, on_stopped, daemon);
+		return;
+	}
+	core_end_foreground(daemon->core);
+	on_stopped(daemon);
 }
 
 static void on_drained(void *ctx)
@@ -89,6 +96,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		return;
 	}
 	daemon->is_stopping = true;
+	daemon->is_leaving = info->ssi_signo == SIGHUP;
 	core_begin_stop(daemon->core);
 	daemon->grace = loop_after(loop, GRACE_MS, on_grace_over, daemon);
 	api_drain(daemon->api, on_drained, daemon);
@@ -138,6 +146,7 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	if (loop_new(&daemon->loop, err) ||
@@ -249,6 +258,11 @@ static const struct role {
 int main(int argc, char **argv)
 {
 	const struct role *role = roles;
+	/* For `carrel serve`, before it executes another version of itself. */
+	if (argc == 2 && !strcmp(argv[1], "--version")) {
+		printf("%s\n", CARREL_VERSION);
+		return 0;
+	}
 	struct log_losses losses = { 0 };
 	struct error err;
 	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)

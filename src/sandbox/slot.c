@@ -150,3 +150,16 @@ void slots_give(struct slots *slots, uint32_t uid)
 	if (slot < slots->first_free)
 		slots->first_free = slot;
 }
+
+void slots_take_over(struct slots *slots, int fd)
+{
+	fd_close(&slots->fd);
+	slots->fd = fd;
+}
+
+void slots_keep(struct slots *slots, uint32_t uid)
+{
+	uint32_t slot = uid - slots->range.first;
+	if (slot < slots->range.count)
+		slots->used[slot / 64] |= 1ull << slot % 64;
+}

@@ -31,5 +31,9 @@ int slots_open(const char *home, struct slot_range range, struct slots *slots, s
 void slots_done(struct slots *slots); /* all of them are free then */
 /* The lowest that is free: slots side by side are one lock for the kernel. ERR_LIMIT. */
 int slots_take(struct slots *slots, uint32_t *uid, struct error *err);
+/* In place of what slots_open opened: the descriptor of a process that this one was by an execve;
+ * its locks are ours. */
+void slots_take_over(struct slots *slots, int fd);
+void slots_keep(struct slots *slots, uint32_t uid); /* it is one of those */
 /* Call it when no process has that uid any more. */
 void slots_give(struct slots *slots, uint32_t uid);

@@ -11,7 +11,7 @@ def demonstrate(home, **env):
         done = subprocess.run([TREE / "tools/demo", CARREL], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=300)
     finally:
-        subprocess.run([CARREL, "serve", "--stop"], env=env, capture_output=True, timeout=90)
+        subprocess.run([CARREL, "serve", "--stop", "--force"], env=env, capture_output=True, timeout=90)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 

@@ -134,7 +134,7 @@ def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
             assert matches(expected, actual), f"$ {command}\nexpected:\n" + "\n".join(expected) + "\ngot:\n" + "\n".join(actual)
     finally:
         if (home / ".carrel/run/lock").exists():    # an example that needed a daemon has started one
-            subprocess.run([CARREL, "serve", "--stop"], env=env, check=True, capture_output=True, timeout=90)
+            subprocess.run([CARREL, "serve", "--stop", "--force"], env=env, check=True, capture_output=True, timeout=90)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
