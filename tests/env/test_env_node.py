@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 from envs import CODES, Envs
@@ -56,8 +57,9 @@ class Nodes(Envs):
 
 
 def configured_registry():
-    return subprocess.run(["npm", "config", "get", "registry"], env={"PATH": PATH, "HOME": "/nonexistent"}, check=True,
-                          capture_output=True, text=True).stdout.strip()
+    with tempfile.TemporaryDirectory() as home:     # npm writes logs there
+        return subprocess.run(["npm", "config", "get", "registry"], env={"PATH": PATH, "HOME": home}, check=True,
+                              capture_output=True, text=True).stdout.strip()
 
 
 @pytest.fixture(scope="session")
