@@ -287,6 +287,24 @@ static void finish(struct preparation *p, const struct error *err)
 	core_release(w);
 }
 
+/* The codes of failed builds that errors in general don't have. */
+static enum error_code code_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum error_code code;
+	} codes[] = {
+		{ "version_not_found", ERR_NOT_FOUND },
+		{ "hash_mismatch", ERR_DENIED },
+		{ "network", ERR_UNAVAILABLE },
+		{ "timeout", ERR_LIMIT },
+	};
+	for (size_t i = 0; name && i < sizeof codes / sizeof *codes; i++)
+		if (!strcmp(name, codes[i].name))
+			return codes[i].code;
+	return error_code_from_name(name, ERR_FAILED);
+}
+
 /* What `env build -o json` said: an environment, or why there is none. */
 static int read_answer(struct preparation *p, int exit_code, const char **name, struct arena *arena,
 	struct error *err)
@@ -306,7 +324,7 @@ static int read_answer(struct preparation *p, int exit_code, const char **name, 
 	*name = json_member_text(answer, "name");
 	if (!error && exit_code == 0 && *name)
 		return 0;
-	fail(err, error_code_from_name(json_member_text(error, "code"), ERR_FAILED), "%s",
+	fail(err, code_of(json_member_text(error, "code")), "%s",
 		message ? message : "the environment could not be built");
 	return hint ? error_hint(err, "%s", hint) : -1;
 }

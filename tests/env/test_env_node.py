@@ -354,7 +354,7 @@ def test_a_build_that_is_killed_leaves_nothing(node, registry, point):
 
 # ---- a workspace, and real packages
 
-def test_a_workspace_keeps_what_was_installed(node, index, template):
+def test_a_workspace_keeps_what_was_installed(node, index, template, tmp):
     from wheels import wheel
     index.add(wheel("kept-like", "1.0", files={"kept_like.py": "X = 1\n"}))
     node.env["PATH"] = f"{template[0]}:{PATH}"
@@ -370,8 +370,15 @@ def test_a_workspace_keeps_what_was_installed(node, index, template):
         done = node("exec", "desk", "--", "sh", "-c", "cat node_modules/mine /env/mine; ls node_modules", timeout=60)
         assert done.stdout.split() == ["mine", "venv", "mine", "one", "two"], done.stderr
         assert node("env", "rm", shown["node_environment"]).returncode == 125        # in use
+        # By the texts of its files, which are sent; what can't be built leaves no workspace.
+        (tmp / "package.json").write_text('{"dependencies": {"one": "1.x"}, "scripts": {"install": "exit 1"}}')
+        assert node("create", "project", "--package-json", tmp, timeout=120).returncode == 0
+        assert node("exec", "project", "--", "node", "-p", "require('one')").stdout == "one two\n"
+        done = node("create", "bad", "--npm", "one@99", "-o", "json", timeout=120)
+        assert json.loads(done.stdout)["error"]["code"] == "not_found" and "'one'" in done.stdout
+        assert {row["name"] for row in json.loads(node("ls", "-o", "json").stdout)} == {"desk", "project"}
     finally:
-        node("rm", "desk", timeout=60)
+        node("rm", "desk", "project", timeout=60)
         node("serve", "--stop", timeout=60)
 
 
