@@ -1,5 +1,6 @@
 #include "api/call.h"
 #include "api/schema.h"
+#include "core/shared.h"
 #include "model/metrics.h"
 #include "model/health.h"
 
@@ -24,6 +25,8 @@ ANSWERS(created, { 201, JSON, &workspace_record,
 			 "it sent `Carrel-Cancel: disconnect`." });
 ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
+ANSWERS(trees, { 200, JSON, &trees_schema, "Sorted by name." });
+ANSWERS(tree, { 201, JSON, &shared_tree_record, "It was created." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
@@ -84,6 +87,14 @@ const struct route routes[] = {
 		.answers = one_template },
 	{ "DELETE", "/v1/templates/{id}", "removeTemplate", "Remove a template that was added",
 		api_template_delete, .answers = removed, .errors = { 409, 507 } },
+
+	{ "GET", "/v1/trees", "listTrees", "List shared trees", api_tree_list,
+		QUERY(page_query_fields, struct list_query), .answers = trees },
+	{ "POST", "/v1/trees", "createTree", "Create a shared tree", api_tree_create,
+		ROUTE_LOCATION, BODY(tree_fields, struct tree_body), .answers = tree,
+		.errors = { 409, 507 } },
+	{ "DELETE", "/v1/trees/{id}", "removeTree", "Remove a shared tree that no workspace uses",
+		api_tree_delete, .answers = removed, .errors = { 409, 507 } },
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,

@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <string.h>
 #include "api/schema.h"
+#include "core/shared.h"
 #include "model/exec.h"
 #include "model/metrics.h"
 #include "model/workspace.h"
@@ -115,6 +116,12 @@ static const struct field packages_body_rows[] = {
 };
 const struct record packages_fields = { "PackagesWanted", NULL, RECORD_ROWS(packages_body_rows),
 	FIELD_IN };
+
+static const struct field tree_body_rows[] = {
+	{ "name", FIELD_TEXT, offsetof(struct tree_body, name), NULL, FIELD_REQUIRED, .least = 1,
+		.most = 64, .pattern = "^[a-z0-9][a-z0-9._-]{0,63}$" },
+};
+const struct record tree_fields = { "TreeWanted", NULL, RECORD_ROWS(tree_body_rows), FIELD_IN };
 
 /* ---- queries ---- */
 
@@ -248,6 +255,9 @@ const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(worksp
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };
+
+LIST(trees, shared_tree_record);
+const struct record trees_schema = { "Trees", NULL, RECORD_ROWS(trees_rows), FIELD_OUT };
 
 LIST(execs, exec_fields);
 const struct record execs_schema = { "Execs", NULL, RECORD_ROWS(execs_rows), FIELD_OUT };

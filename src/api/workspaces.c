@@ -1,6 +1,7 @@
 /* /v1/workspaces */
 #include "api/call.h"
 #include "api/schema.h"
+#include "base/fd.h"
 #include "model/metrics.h"
 
 static void print(struct json *j, const struct core_workspace *w)
@@ -83,7 +84,10 @@ static void create(struct call *c, struct operation *op)
 	struct workspace wanted = *(const struct workspace *)c->body;
 
 	str_copy(wanted.id, sizeof wanted.id, op->id);
-	own->w = core_create(c->request, c->api->core, &wanted, on_created, op);
+	own->w = core_create_with(c->request, c->api->core, &wanted,
+		c->r->fd_count == 1 ? c->r->fds[0] : -1, on_created, op);
+	for (int i = 0; i < c->r->fd_count; i++)
+		fd_close(&c->r->fds[i]);
 	own->is_bound = is_bound(c, op);
 	if (own->w && own->is_bound)
 		c->gone = on_gone;

@@ -89,6 +89,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_attach,
 	&cli_kill,
 	&cli_top,
+	&cli_tree,
 	&cli_events,
 	&cli_env,
 	&cli_template,

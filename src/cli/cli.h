@@ -19,7 +19,7 @@ struct options {
 	const char *format, *host;
 	/* sandbox, directory and user of a command */
 	const char *environment, *template, *net, *isolation, *dir, *cwd, *user;
-	text_list variables, binds;
+	text_list variables, binds, attach;
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config;
 	/* environments */
@@ -50,6 +50,8 @@ extern const struct arg_option format_rows[1], remote_rows[2]; /* -o; --host, -o
 extern const struct arg_option command_rows[2];		       /* -e, -w */
 extern const struct arg_option terminal_rows[2];	       /* -t, -i */
 extern const struct arg_option sandbox_rows[3];		       /* --net, --ptrace, --isolation */
+
+extern const struct arg_option mount_rows[3]; /* -v, --dir, --attach */
 
 struct command {
 	const struct arg_spec *spec;
@@ -88,6 +90,7 @@ extern const struct arg_spec cli_wait;
 extern const struct arg_spec cli_attach;
 extern const struct arg_spec cli_kill;
 extern const struct arg_spec cli_top;
+extern const struct arg_spec cli_tree;
 extern const struct arg_spec cli_events;
 extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
@@ -146,6 +149,10 @@ int cli_check_environment(const struct options *options, struct arena *arena, st
 void cli_hint_at_command(
 	char *const *argv, const char *python, const char *path, struct error *err);
 
+/* --dir, -v and --attach of a new workspace, into an open object. *voucher: the descriptor to be
+ * sent with it, yours to close; untouched when there is none. */
+int mounts_print(const struct options *options, struct json *j, struct arena *arena, int *voucher,
+	struct error *err);
 /* Prints one line on stderr when a limit ended the command: its exit code alone could be the
  * command's own. `limits`: those in force, 0 where unknown. */
 void cli_explain(const struct result *result, const struct limits *limits);

@@ -151,6 +151,8 @@ static const struct source {
 	{ NULL, "WORKSPACE", "/v1/workspaces", "name", NULL },
 	{ NULL, "EXEC", "/v1/execs", "id", NULL },
 	{ NULL, "SNAPSHOT", "/v1/snapshots", "id", NULL },
+	{ "tree create", "TREE", NULL, NULL, NULL },
+	{ NULL, "TREE", "/v1/trees", "name", NULL },
 	{ NULL, "TEMPLATE", "/v1/templates", "name", NULL },
 	{ NULL, "FILE", NULL, NULL, ":files" },
 	{ NULL, "SOCKET", NULL, NULL, ":files" },

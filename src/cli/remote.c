@@ -146,6 +146,10 @@ int remote_call_once(struct remote *remote, const char *path, const struct buf *
 	char key[ID_LEN + 1];
 	id_make(key);
 	request.headers = arena_printf(remote->arena, "Idempotency-Key: %s\r\n%s", key, headers);
+	if (remote->fd > 0) {
+		request.fds = &remote->fd;
+		request.fd_count = 1;
+	}
 	return call(remote, &request, answer, err);
 }
 

@@ -14,6 +14,7 @@ struct remote {
 	struct client client;
 	const char *host; /* --host, or NULL */
 	bool was_lost;	  /* and connected again */
+	int fd;		  /* > 0: sent with the next remote_call_once */
 };
 /* Connects to the daemon unless connected; starts the daemon of this home if it isn't running. The
  * calls below do this themselves. */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
@@ -14,6 +15,8 @@
 #include "build/progress.h"
 #include "envs/kind.h"
 #include "envs/shown.h"
+#include "plan/grants.h"
+#include "linux/home.h"
 #include "plan/plan.h"
 #include "sandbox/host.h"
 #include "sandbox/isolation.h"
@@ -39,9 +42,7 @@ static const struct arg_option table[] = {
 	{ ARG_FROM(env_choice_rows), .helps = python_helps },
 	{ ARG_FROM(env_node_rows) },
 	{ ARG_FROM(command_rows) },
-	{ 'v', "volume", ARG_LIST, AT(binds), "SRC:DST[:ro]",
-		"mount the host's file or directory SRC at DST, writable unless :ro" },
-	{ 0, "dir", ARG_TEXT, AT(dir), "PATH", "use this host directory as /workspace" },
+	{ ARG_FROM(mount_rows) },
 	{ 0, "writable-config", ARG_FLAG, AT(writable_config), NULL,
 		"with --dir: leave .git/hooks, .git/config, .claude … writable" },
 	{ .kind = ARG_RECORD,
@@ -143,6 +144,38 @@ static int add_binds(const struct options *run, struct arena *arena, struct plan
 	return 0;
 }
 
+/* Shared trees lie in the home, whose owner they belong to. */
+static int add_trees(const struct options *run, struct arena *arena, struct plan_options *options,
+	struct error *err)
+{
+	char real[PATH_MAX];
+	const char *home;
+	if (!run->attach.count)
+		return 0;
+	if (home_find_path(arena, &home, err))
+		return -1;
+	home = realpath(home, real) ? arena_text(arena, real) : home;
+	for (size_t i = 0; i < run->attach.count; i++) {
+		struct grant grant;
+		struct stat st;
+		if (grant_parse_tree(run->attach.items[i], arena, &grant, err))
+			return -1;
+		struct plan_bind bind = { .source = home,
+			.beneath = arena_printf(arena, "trees/%s", grant.source),
+			.target = grant.target,
+			.read_only = grant.read_only,
+			.kind = PATH_DIRECTORY };
+		if (lstat(arena_printf(arena, "%s/%s", home, bind.beneath), &st) ||
+			!S_ISDIR(st.st_mode))
+			return fail_hint(err, ERR_NOT_FOUND, "carrel tree ls lists them",
+				"there is no shared tree '%s'", grant.source);
+		bind.owner_uid = st.st_uid;
+		bind.owner_gid = st.st_gid;
+		vec_push(arena, &options->binds, bind);
+	}
+	return 0;
+}
+
 /* Protected names are those of a project; a home has many more that are obeyed. */
 static void warn_of_home(const char *dir)
 {
@@ -180,7 +213,8 @@ static int gather(const struct options *run, char **argv, struct arena *arena,
 		options->dir = dir;
 	}
 	return cli_read_variables(&run->variables, arena, &options->env, err) ||
-			       add_binds(run, arena, options, err)
+			       add_binds(run, arena, options, err) ||
+			       add_trees(run, arena, options, err)
 		       ? -1
 		       : 0;
 }

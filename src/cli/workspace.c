@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "build/progress.h"
 #include "cli/columns.h"
@@ -44,6 +45,7 @@ static const struct arg_option create_table[] = {
 	{ 0, "idle-timeout", ARG_DURATION, AT(idle_timeout_ms), "TIME",
 		"suspend it when unused for this time (default never)", NULL, 1 },
 	{ .kind = ARG_RECORD, .offset = AT(limits), .record = &limits_record },
+	{ ARG_FROM(mount_rows) },
 	{ ARG_FROM(sandbox_rows) },
 	{ ARG_FROM(remote_rows) },
 };
@@ -137,7 +139,7 @@ static int print_node(
 	return 0;
 }
 
-static int print_created(struct command *command, struct buf *out, struct error *err)
+static int print_created(struct command *command, struct buf *out, int *voucher, struct error *err)
 {
 	const struct options *options = &command->options;
 	struct arena *arena = &command->arena;
@@ -151,7 +153,8 @@ static int print_created(struct command *command, struct buf *out, struct error 
 		json_text(&j, "environment", options->environment);
 	if (print_python(&j, options, arena, err) || print_node(&j, options, arena, err) ||
 		remote_print_env(&j, &options->variables, NULL, arena, err) ||
-		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err))
+		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err) ||
+		mounts_print(options, &j, arena, voucher, err))
 		return -1;
 	record_print_given(&j, "limits", &limits_record, &options->limits);
 	if (options->ttl_ms)
@@ -203,10 +206,11 @@ static int run_create(struct command *command, struct error *err)
 	struct remote_answer answer = { 0 };
 	struct progress progress;
 	auto_buf struct buf body = buf_empty(BODY_MAX);
+	auto_close int voucher = -1;
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
 		cli_check_environment(&command->options, &command->arena, err) ||
 		check_template(command->options.template, err) ||
-		print_created(command, &body, err) || remote_open(&command->remote, err))
+		print_created(command, &body, &voucher, err) || remote_open(&command->remote, err))
 		return -1;
 	/* What has to be built takes its time. */
 	progress_init(&progress,
@@ -218,8 +222,10 @@ static int run_create(struct command *command, struct error *err)
 		STDERR_FILENO);
 	remote_catch_interrupts(&command->remote);
 	progress_show(&progress, "building_env", 0, 0, 0);
+	command->remote.fd = voucher;
 	int failed = remote_call_once(&command->remote, "/v1/workspaces", &body,
 		"Carrel-Cancel: disconnect\r\n", &answer, err);
+	command->remote.fd = -1;
 	progress_finish(&progress);
 	if (remote_is_interrupted())
 		return cancel(&command->remote, &answer, err);
@@ -242,11 +248,11 @@ const struct arg_spec cli_create = {
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
-	.later = "dir|volume|v|allow-domain|settings|s|sources|plan|from",
+	.later = "allow-domain|settings|s|sources|plan|from",
 	.examples = "  carrel create demo --pip requests\n"
 		    "  carrel create tight --template strict\n"
 		    "  carrel create web --npm axios --node 22\n"
-		    "  carrel create tight --template strict\n"
+		    "  carrel create review --dir ~/project -v ~/data:/data:ro\n"
 		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
 		    "  carrel create --label team=search --label context_id=chat/42 --context\n",
 	.most = 1,
@@ -349,6 +355,18 @@ static const struct field *find_field(const char *name)
 	abort();
 }
 
+/* Only those that there are. */
+static void print_mounts(struct buf *out, struct arena *arena, const struct json_value *w)
+{
+	static const char *const names[] = { "mounts", "attach" };
+	const char *dir = json_member_text(w, "dir");
+	if (dir)
+		print_line(out, "dir", dir);
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (json_member(w, names[i]))
+			print_line(out, names[i], columns_list(arena, json_member(w, names[i])));
+}
+
 static void print_info(struct buf *out, struct arena *arena, const struct json_value *w)
 {
 	char age[32];
@@ -365,6 +383,7 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 				       : time;
 		print_line(out, lines[i].label, text);
 	}
+	print_mounts(out, arena, w);
 	print_line(out, "kept by", keeper_text(arena, w));
 	print_line(out, "network", json_member_text(json_member(w, "network"), "mode"));
 	const char *isolation = json_member_text(w, "isolation");

@@ -36,9 +36,12 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TEMPLATE_REMOVE] = { NOUN_TEMPLATE, "remove", SCOPE_USE, true },
 	[VERB_EVENT_LISTEN] = { NOUN_EVENT, "listen", SCOPE_READ, false },
 	[VERB_DAEMON_MEASURE] = { NOUN_DAEMON, "measure", SCOPE_READ, false },
+	[VERB_TREE_CREATE] = { NOUN_TREE, "create", SCOPE_USE, true },
+	[VERB_TREE_LIST] = { NOUN_TREE, "list", SCOPE_READ, false },
+	[VERB_TREE_REMOVE] = { NOUN_TREE, "remove", SCOPE_USE, true },
 };
 static const char *const noun_names[] = { "workspace", "exec", "file", "environment", "template",
-	"event", "daemon" };
+	"event", "daemon", "tree" };
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };

@@ -213,6 +213,9 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->warnings = workspace_copy_texts(arena, &from->warnings);
 	to->labels = workspace_copy_pairs(arena, &from->labels);
 	to->env = workspace_copy_pairs(arena, &from->env);
+	to->dir = from->dir ? arena_text(arena, from->dir) : NULL;
+	to->mounts = workspace_copy_texts(arena, &from->mounts);
+	to->attach = workspace_copy_texts(arena, &from->attach);
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
 	to->layers = workspace_copy_texts(arena, &from->layers);

@@ -66,6 +66,10 @@ typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct
  * Returns what is being made, until done is called; NULL when it is refused. */
 core_verb struct core_workspace *core_create(const struct request *request, struct core *core,
 	const struct workspace *wanted, core_workspace_fn *done, void *ctx);
+/* The same with a voucher of plan/grants.h for its `dir` and `mounts`, which stays the caller's;
+ * -1: none. */
+core_verb struct core_workspace *core_create_with(const struct request *request, struct core *core,
+	const struct workspace *wanted, int voucher, core_workspace_fn *done, void *ctx);
 /* Cancels a creation in progress: done gets ERR_CANCELED, and the workspace is removed. */
 void core_cancel_create(struct core_workspace *w);
 /* Removes a workspace whose creation was not acknowledged to the client. Does nothing while core is

@@ -1,10 +1,12 @@
 /* create.c -- creates a workspace: reserves its name, gets its environment, sets limits, makes its
  * tree, writes its row; then it is ready, and the caller is told. A step that fails undoes those
  * before it. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/fd.h"
 #include "core/internal.h"
 #include "core/template_store.h"
 #include "linux/disk_quota.h"
@@ -15,6 +17,7 @@ struct creation {
 	void *ctx;
 	uint64_t began_ns;
 	char request_id[ID_LEN + 1];
+	int voucher; /* of plan/grants.h, or -1 */
 };
 
 static bool is_unwanted(const struct creation *creation, struct error *err)
@@ -58,6 +61,7 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 	else if (err)
 		workspace_drop(w);
 	core_release(w);
+	fd_close(&creation->voucher);
 	free(creation);
 }
 
@@ -65,9 +69,11 @@ static void undo(struct creation *creation, const struct error *err)
 {
 	struct error ignored; /* what stays has no row, and goes at the next start */
 	struct error why = *err;
+	grants_revoke(creation->w);
 	if (creation->w->sandbox.state == SANDBOX_NONE)
 		tree_discard(creation->w->core, creation->w->model.id, &ignored);
-	if (why.code == ERR_DENIED) /* a read-only home isn't the client's fault */
+	/* A read-only home isn't the client's fault. */
+	if (why.code == ERR_DENIED && !grants_are_asked(&creation->w->model))
 		why.code = ERR_UNAVAILABLE;
 	finish(creation, false, &why);
 }
@@ -129,12 +135,21 @@ void workspace_make_tree(
 	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, waiter);
 }
 
-static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
+static void on_granted(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	if (err)
 		undo(ctx, err);
 	else
 		write_row(ctx);
+}
+
+static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct creation *creation = ctx;
+	if (!err && grants_are_asked(&w->model))
+		grants_ask(w, creation->request_id, creation->voucher, on_granted, creation);
+	else
+		on_granted(ctx, w, err);
 }
 
 static void on_environment(void *ctx, const struct error *err)
@@ -260,8 +275,24 @@ static int use_template(struct core *core, struct workspace *wanted, struct aren
 	return 0;
 }
 
+/* In a directory of the host nothing is made. */
+static int check_files(const struct workspace *wanted, const pair_list *files, struct error *err)
+{
+	return wanted->dir && files->count
+		       ? fail(err, ERR_INVALID,
+				 "'dir' can't be combined with template '%s', which has files",
+				 wanted->template)
+		       : 0;
+}
+
 struct core_workspace *core_create(const struct request *request, struct core *core,
 	const struct workspace *asked, core_workspace_fn *done, void *ctx)
+{
+	return core_create_with(request, core, asked, -1, done, ctx);
+}
+
+struct core_workspace *core_create_with(const struct request *request, struct core *core,
+	const struct workspace *asked, int voucher, core_workspace_fn *done, void *ctx)
 {
 	struct workspace wanted = *asked;
 	char name[WORKSPACE_NAME_MAX + 1];
@@ -269,7 +300,9 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 	auto_arena struct arena arena = { 0 };
 	pair_list files = { 0 };
 	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
-		use_template(core, &wanted, &arena, &files, &err) || check(core, &wanted, &err)) {
+		use_template(core, &wanted, &arena, &files, &err) || check(core, &wanted, &err) ||
+		grants_check(core, &wanted, voucher >= 0, &err) ||
+		check_files(&wanted, &files, &err)) {
 		refuse(core, &wanted, done, ctx, &err);
 		return NULL;
 	}
@@ -291,7 +324,8 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 	*creation = (struct creation){ .w = w ? w : workspace_new(core, &wanted),
 		.done = done,
 		.ctx = ctx,
-		.began_ns = clock_monotonic_ns() };
+		.began_ns = clock_monotonic_ns(),
+		.voucher = voucher < 0 ? -1 : fcntl(voucher, F_DUPFD_CLOEXEC, 3) };
 	str_copy(creation->request_id, sizeof creation->request_id, request->id);
 	creation->w->files = workspace_copy_pairs(&creation->w->arena, &files);
 	core_hold(creation->w);

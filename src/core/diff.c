@@ -123,6 +123,7 @@ void core_diff(const struct request *request, struct core_workspace *w,
 	*c = (struct comparison){ .w = w, .output = -1, .done = done, .ctx = ctx };
 	core_hold(w);
 	if (access_check(w->core, request, VERB_WORKSPACE_DIFF, w, &c->err) ||
+		workspace_check_own_tree(w, "compared", &c->err) ||
 		begin(c, request, wanted, &c->err))
 		core_later(w->core, on_refused, c, w, &c->err);
 }

@@ -230,6 +230,20 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 void workspace_make_tree(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
 
+/* ---- grants.c ---- */
+/* Whether it shows anything besides its own tree. */
+bool grants_are_asked(const struct workspace *model);
+/* is_vouched: a voucher of plan/grants.h came along. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND. */
+int grants_check(const struct core *core, const struct workspace *wanted, bool is_vouched,
+	struct error *err);
+/* Has the launcher check and keep them; voucher (-1: none) stays the caller's. */
+void grants_ask(struct core_workspace *w, const char *request_id, int voucher,
+	core_workspace_fn *done, void *ctx);
+void grants_revoke(struct core_workspace *w);
+/* ERR_CONFLICT: its files are in a directory of the host (--dir), and can't be `verb` ("forked").
+ */
+int workspace_check_own_tree(const struct core_workspace *w, const char *verb, struct error *err);
+
 /* ---- spare.c ---- */
 /* The workspace that was made ahead, with the model *wanted (whose id and disk mechanism are set);
  * NULL: there is none, or another kind is wanted. Sees to it that there is one the next time. */

@@ -24,6 +24,7 @@ static void finish(struct core_workspace *w)
 	journal_emit(&core->journal, "workspace.deleted", w->model.id, w->model.name, "reason",
 		w->removal_why, NULL);
 	execs_forget(w);
+	grants_revoke(w);
 	core_hold(w);
 	workspace_drop(w);
 	spare_check(core);

@@ -6,6 +6,7 @@
 #include "launch/pool.h"
 #include "layers/store.h"
 #include "linux/disk_quota.h"
+#include "plan/grants.h"
 #include "plan/launch.h"
 #include "proc/channel.h"
 #include "proc/loop.h"
@@ -94,6 +95,22 @@ void start_release(struct launcher *launcher, const char *id, struct start_parts
  * that were opened while it started, or new ones. */
 int start_open_counters(struct launcher *launcher, struct start_parts *parts,
 	int fds[LAUNCH_FD_MAX], struct error *err);
+
+/* ---- what workspaces show of the host (grants.c) ---- */
+struct granted { /* descriptors behind the sources of one start */
+	int fds[GRANTS_MAX];
+	size_t count;
+	struct plan_bind dir;
+};
+void grants_open(struct launcher *launcher); /* removes those of workspaces that are gone */
+void grant_answer(struct launcher *launcher, const struct launch_packet *packet, const int *fds);
+void grant_revoke(struct launcher *launcher, const struct launch_message *head);
+/* Adds what was granted to the workspace to the options of a start. ERR_CONFLICT: an object is
+ * gone, or is another one. grants_done follows in any case, after the start. */
+int grants_apply(struct launcher *launcher, const char *id, struct arena *arena,
+	struct plan_options *options, struct plan_facts *facts, struct granted *granted,
+	struct error *err);
+void grants_done(struct granted *granted);
 
 /* ---- sandboxes (sandboxes.c) ---- */
 struct sandbox;
@@ -206,6 +223,7 @@ struct launcher {
 	uint64_t base_looked_ms;
 	struct slots slots;
 	int sockets; /* <home>/run/sb */
+	int grants;  /* <home>.grants, or -1: there are none */
 	struct layer_store layers;
 	struct pin *pins;
 	struct pool pool;

@@ -115,6 +115,12 @@ void launcher_serve(
 	case LAUNCH_BLOB:
 		blob_start(launcher, packet, fds);
 		break;
+	case LAUNCH_GRANT:
+		grant_answer(launcher, packet, fds);
+		break;
+	case LAUNCH_REVOKE:
+		grant_revoke(launcher, head);
+		break;
 	default: /* launch_decode lets no other through */
 		break;
 	}
@@ -396,6 +402,7 @@ static int start(struct launcher *launcher, struct error *err)
 		netns_open_own(&launcher->warm.own_netns, err) ||
 		base_open_own(&launcher->warm.own_mounts, err))
 		return -1;
+	grants_open(launcher);
 	launcher->sweep_pause_ms = SWEEP_AGAIN_MS;
 	on_sweep(launcher->loop, launcher);
 	return start_pool(launcher, err) || link_start(launcher, err) ? -1 : 0;
@@ -417,6 +424,7 @@ static void end(struct launcher *launcher)
 	fd_close(&launcher->warm.own_mounts);
 	base_done(&launcher->base);
 	fd_close(&launcher->sockets);
+	fd_close(&launcher->grants);
 	slots_done(&launcher->slots);
 	layer_store_done(&launcher->layers);
 	host_done(&launcher->host);
@@ -439,6 +447,7 @@ int launch_serve(const struct launch_options *options)
 		.slots = SLOTS_NONE,
 		.reload = { .said = -1 },
 		.sockets = -1,
+		.grants = -1,
 		.layers = { .dir = -1 } };
 	struct error err;
 	host_init(&launcher.host);

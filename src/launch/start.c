@@ -348,10 +348,13 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		return -1;
 	struct plan_facts facts = launcher->host.facts;
 	struct pool_kit kit = POOL_KIT_NONE;
-	int failed = take_identity(launcher, parts, &facts, &kit, err) ||
+	struct granted granted = { .count = 0 };
+	int failed = grants_apply(launcher, head->id, &arena, &options, &facts, &granted, err) ||
+		     take_identity(launcher, parts, &facts, &kit, err) ||
 		     plan_build(&options, &facts, &arena, &plan, err) ||
 		     carry_out(launcher, head->id, &plan, &kit, parts, pid, setup, err);
 	pool_kit_done(&kit);
+	grants_done(&granted);
 	for (size_t i = 0; i < trees.count; i++)
 		environment_unmount(&trees.environments[i]);
 	return failed ? -1 : 0;

@@ -268,6 +268,16 @@ static const struct field workspace_rows[] = {
 	{ "ptrace", FIELD_BOOLEAN, AT(ptrace),
 		"its processes may trace each other: gdb, strace, LeakSanitizer",
 		FIELD_USES | FIELD_LATER },
+	{ "dir", FIELD_TEXT, AT(dir),
+		"directory of the host that is /workspace; needs a descriptor, which `carrel "
+		"create --dir` passes",
+		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .least = 1, .most = 4095 },
+	{ "mounts", FIELD_TEXTS, AT(mounts),
+		"SOURCE:TARGET[:ro] of the host; needs descriptors, which `carrel create -v` "
+		"passes",
+		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .most = WORKSPACE_MOUNTS_MAX },
+	{ "attach", FIELD_TEXTS, AT(attach), "NAME:PATH[:ro]: shared trees",
+		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .most = WORKSPACE_MOUNTS_MAX },
 	{ "snapshot", FIELD_ABSENT, 0, NULL, FIELD_OUT },
 	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
 	{ "from", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },

@@ -22,6 +22,7 @@
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"
 #define WORKSPACE_ENV_MAX 1024
+#define WORKSPACE_MOUNTS_MAX 16	 /* dir, mounts and attach together */
 #define WORKSPACE_LAYERS_MAX 100 /* frozen ones; what they are merged into stays far below */
 #define WORKSPACE_TIME_MOST (36525ull * 24 * 3600 * 1000)
 
@@ -77,6 +78,9 @@ struct workspace {
 	text_list environment_forced;
 	struct workspace_network network;
 	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
+	const char *dir;	    /* directory of the host at /workspace, or NULL */
+	text_list mounts;	    /* "SRC:DST[:ro]" of the host */
+	text_list attach;	    /* "NAME:PATH[:ro]": shared trees */
 	bool ptrace;		    /* debuggers work in its sandboxes */
 	bool is_context;	    /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;  /* as last measured */

@@ -4,6 +4,8 @@
 #include "base/path.h"
 #include "format/blob_words.h"
 #include "model/environment.h"
+#include "plan/grants.h"
+#include "plan/plan.h"
 
 #define FDS_PRESENT (-1)
 #define FDS_TREES (-2)
@@ -44,6 +46,8 @@ static const struct shape shapes[] = {
 	{ LAUNCH_WRITER, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_TREE, TO_LAUNCHER, 1, LAUNCH_STRINGS_MAX, 3 },
 	{ LAUNCH_BLOB, TO_LAUNCHER, 2, BLOB_WORDS_MAX, 2 },
+	{ LAUNCH_GRANT, TO_LAUNCHER | HAS_ID | HAS_PRESENT, 0, 3 * GRANTS_MAX, FDS_PRESENT },
+	{ LAUNCH_REVOKE, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_STARTED, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_RUNNING, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_ENDED, HAS_ID | HAS_VALUE | MAY_BE_UNASKED, 0, 0, 0 },
@@ -309,6 +313,18 @@ static int check_blob(const struct launch_packet *packet, struct error *err)
 	return 0;
 }
 
+static int check_grant(const struct launch_packet *packet, struct error *err)
+{
+	const char *const *texts = packet->strings;
+	if (packet->head.present > 1 || packet->head.string_count % 3)
+		return corrupt(err, "mounts that are cut off");
+	for (uint32_t i = 0; i < packet->head.string_count; i += 3)
+		if (grant_check_tree(texts[i], err) || plan_check_target(texts[i + 1], err) ||
+			(strcmp(texts[i + 2], "ro") != 0 && strcmp(texts[i + 2], "rw") != 0))
+			return corrupt(err, "an invalid shared tree");
+	return 0;
+}
+
 int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	struct launch_packet *packet, struct error *err)
 {
@@ -334,6 +350,8 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	if (head->type == LAUNCH_TREE && check_tree_job(packet, err))
 		return -1;
 	if (head->type == LAUNCH_BLOB && check_blob(packet, err))
+		return -1;
+	if (head->type == LAUNCH_GRANT && check_grant(packet, err))
 		return -1;
 	return fd_count == fds ? 0 : corrupt(err, "the wrong descriptors");
 }

@@ -53,6 +53,10 @@ enum launch_type {
 			* value = exit code; FAILED (limit: too many at once). CANCEL ends it */
 	LAUNCH_BLOB,   /* strings: words of format/blob_words.h; fds: data, answer (JSON) -> DONE,
 			* value = exit code; FAILED (limit: too many at once). CANCEL ends it */
+	LAUNCH_GRANT,  /* id, strings: shared trees, as NAME, target and "ro" or "rw"; present = 1
+			* and a descriptor: a voucher of plan/grants.h. Sandboxes of this workspace
+			* show them from now on -> DONE; FAILED (denied, invalid, not_found) */
+	LAUNCH_REVOKE, /* id: they show nothing of that any more -> DONE */
 	/* launcher to core */
 	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	       /* the same, for LIST */

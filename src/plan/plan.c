@@ -417,7 +417,7 @@ static int add_workspace(struct builder *b, struct error *err)
 	return add_protection(b, err);
 }
 
-static int check_target(const char *target, struct error *err)
+int plan_check_target(const char *target, struct error *err)
 {
 	static const char *const closed[] = { "/proc", "/dev", "/sys" };
 	if (!path_is_normal(target))
@@ -448,7 +448,7 @@ int plan_parse_bind(
 	if (!strchr(target, '/'))
 		return fail(err, ERR_INVALID,
 			"-v '%s': '%s' is neither ro nor rw, nor a path inside", text, target);
-	if (check_target(target, err))
+	if (plan_check_target(target, err))
 		return error_context(err, "-v '%s'", text);
 	bind->source = arena_bytes(arena, text, (size_t)(colon - text));
 	bind->target = target;

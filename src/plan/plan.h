@@ -24,6 +24,8 @@
 #define PLAN_SYS "/sys"
 #define PLAN_CGROUP PLAN_SYS "/fs/cgroup"
 #define PLAN_FORWARD_PORT 3128
+/* A source below it is an object that the process that starts the sandbox has open. */
+#define PLAN_DESCRIPTORS "/proc/self/fd/"
 
 enum plan_limiter { LIMITER_CGROUP_V1, LIMITER_CGROUP_V2, LIMITER_WATCHDOG };
 enum plan_path_kind { PATH_ABSENT, PATH_DIRECTORY, PATH_FILE, PATH_LINK };
@@ -249,6 +251,10 @@ struct plan {
  * plain, SRC is whatever comes before it. ERR_INVALID. */
 int plan_parse_bind(
 	const char *text, struct arena *arena, struct plan_bind *bind, struct error *err);
+
+/* Whether something may be mounted there: an absolute, plain path, not "/" and not below /proc,
+ * /dev or /sys. ERR_INVALID. */
+int plan_check_target(const char *target, struct error *err);
 
 /* The names in a --dir that are read-only unless --writable-config. */
 extern const char *const plan_protected_names[];

@@ -95,7 +95,7 @@ static void look_at_system(struct host *host, struct arena *arena)
 		look_at_place(host, place, arena);
 }
 
-static int look_at_protected(
+int host_look_at_protected(
 	const char *path, struct arena *arena, plan_host_paths *found, struct error *err)
 {
 	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -129,7 +129,7 @@ int host_find_new(const struct host *host, const char *path, struct arena *arena
 	struct error *err)
 {
 	plan_host_paths now = { 0 };
-	if (look_at_protected(path, arena, &now, err))
+	if (host_look_at_protected(path, arena, &now, err))
 		return -1;
 	const char *above = NULL; /* what lies in something new is not said again */
 	for (size_t i = 0; i < now.count; i++) {
@@ -245,7 +245,7 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	};
 	look_at_system(host, arena);
 	if (look_at_identity(host, home, err) ||
-		(dir && look_at_protected(dir, arena, &host->facts.protect, err)))
+		(dir && host_look_at_protected(dir, arena, &host->facts.protect, err)))
 		return -1;
 	cgroup_probe(&host->cgroups);
 	host->facts.limiter = limiters[host->cgroups.version];

@@ -23,6 +23,9 @@ int host_show(struct host *host, const text_list *show, const char *home, struct
  * doesn't exist can't be protected, but it can be said. */
 int host_find_new(const struct host *host, const char *path, struct arena *arena, text_list *names,
 	struct error *err);
+/* Those of plan_protected_names that are in the directory `path`. */
+int host_look_at_protected(
+	const char *path, struct arena *arena, plan_host_paths *found, struct error *err);
 /* Makes bind->source absolute and real, and fills its kind and owner. ERR_NOT_FOUND, ERR_DENIED,
  * ERR_INVALID. */
 int host_look_at_source(

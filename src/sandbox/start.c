@@ -155,7 +155,8 @@ int source_open(const struct plan_mount *mount, int *fd, struct error *err)
 static int clone_source(const struct plan_mount *mount, int *tree, struct error *err)
 {
 	auto_close int path = -1;
-	if (!mount->beneath) /* one call less for each directory of the system */
+	bool is_descriptor = !strncmp(mount->source, PLAN_DESCRIPTORS, sizeof PLAN_DESCRIPTORS - 1);
+	if (!mount->beneath && !is_descriptor) /* one call less for each directory of the system */
 		return mount_clone(AT_FDCWD, mount->source, tree, err);
 	return source_open(mount, &path, err) ? -1 : mount_clone(path, "", tree, err);
 }
