@@ -1,6 +1,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "core/shared.h"
+#include "model/archive.h"
 #include "model/metrics.h"
 #include "model/health.h"
 
@@ -36,6 +37,9 @@ ANSWERS(packages_changed,
 		"Done. Errors of the resolution leave the workspace as it was." });
 ANSWERS(packages, { 200, JSON, &packages_schema, "Sorted by name." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
+ANSWERS(archived, { 204, NULL, NULL, "It was removed." },
+	{ 200, JSON, &archive_record, "It was archived, then removed." });
+ANSWERS(archives, { 200, JSON, &archives_schema, "Newest first." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
 		"The command has ended. The daemon keeps at most 128 MB of captured output of all "
@@ -108,7 +112,12 @@ const struct route routes[] = {
 		api_workspace_patch, BODY(workspace_change_record, struct workspace_change),
 		.answers = workspace, .errors = { 409, 507 } },
 	{ "DELETE", WORKSPACE, "removeWorkspace", "Remove a workspace and end its commands",
-		api_workspace_delete, .answers = removed, .errors = { 409, 507 } },
+		api_workspace_delete, QUERY(removal_query_fields, struct removal_query),
+		.answers = archived, .errors = { 409, 507 } },
+	{ "GET", "/v1/archives", "listArchives", "List archived workspaces", api_archive_list,
+		QUERY(page_query_fields, struct list_query), .answers = archives },
+	{ "DELETE", "/v1/archives/{id}", "removeArchive", "Remove an archive", api_archive_delete,
+		.answers = removed },
 	{ "POST", WORKSPACE "/suspend", "suspendWorkspace",
 		"End the processes of a workspace and keep its files", api_workspace_suspend,
 		ROUTE_OPTIONAL, BODY(suspend_fields, struct suspend_body), .answers = workspace,

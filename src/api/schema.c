@@ -4,6 +4,7 @@
 #include "core/shared.h"
 #include "model/exec.h"
 #include "model/metrics.h"
+#include "model/archive.h"
 #include "model/workspace.h"
 
 /* ---- checks that rows can't say ---- */
@@ -145,6 +146,13 @@ static const struct field list_query_rows[] = {
 const struct record list_query_fields = { "", NULL, RECORD_ROWS(list_query_rows), FIELD_IN };
 const struct record page_query_fields = { "", NULL, list_query_rows + 2, 2, FIELD_IN };
 
+static const struct field removal_query_rows[] = {
+	{ "archive", FIELD_BOOLEAN, offsetof(struct removal_query, archive),
+		"archive it first; when not given: as archives.on_remove of config.yaml says",
+		.has = FIELD_HAS(struct removal_query, has_archive) },
+};
+const struct record removal_query_fields = { "", NULL, RECORD_ROWS(removal_query_rows), FIELD_IN };
+
 static const struct field workspace_query_rows[] = {
 	{ "measure", FIELD_BOOLEAN, offsetof(struct workspace_query, measure),
 		"measure disk_usage_bytes first" },
@@ -252,6 +260,9 @@ const struct record events_query_fields = { "", NULL, RECORD_ROWS(events_query_r
 LIST(workspaces, workspace_record);
 const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(workspaces_rows),
 	FIELD_OUT };
+
+LIST(archives, archive_record);
+const struct record archives_schema = { "Archives", NULL, RECORD_ROWS(archives_rows), FIELD_OUT };
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };

@@ -45,6 +45,9 @@ struct tree_body {
 	const char *name;
 };
 extern const struct record tree_fields;
+struct removal_query {
+	bool archive, has_archive;
+};
 struct exec_query {
 	bool wait;
 };
@@ -72,6 +75,7 @@ struct diff_query {
 struct events_query {
 	const char *workspace;
 };
+extern const struct record removal_query_fields, archives_schema;
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
 	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
 	file_get_query_fields, file_put_query_fields, file_delete_query_fields,

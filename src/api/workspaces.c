@@ -2,6 +2,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "base/fd.h"
+#include "core/archives.h"
 #include "model/metrics.h"
 
 static void print(struct json *j, const struct core_workspace *w)
@@ -244,12 +245,18 @@ int api_workspace_resume(struct call *c, struct error *err)
 	return 0;
 }
 
-static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
+static void on_removed(void *ctx, const struct archive_row *archive, const struct error *err)
 {
-	if (err)
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
 		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+		return;
+	}
+	if (archive)
+		record_print(&j, NULL, &archive_record, archive);
+	operation_answer(ctx, archive ? 200 : 204, NULL, archive ? &body : NULL);
 }
 
 int api_workspace_delete(struct call *c, struct error *err)
@@ -258,7 +265,10 @@ int api_workspace_delete(struct call *c, struct error *err)
 
 	if (call_workspace(c, &w, err))
 		return -1;
-	core_remove(
-		c->request, w, "removed", on_removed, operation_new(c, sizeof(struct operation)));
+	const struct removal_query *query = c->query;
+	enum archive_wish wish = !query->has_archive ? ARCHIVE_AS_CONFIGURED
+				 : query->archive    ? ARCHIVE_ALWAYS
+						     : ARCHIVE_NEVER;
+	core_remove_as(c->request, w, wish, on_removed, operation_new(c, sizeof(struct operation)));
 	return 0;
 }

@@ -75,6 +75,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_info,
 	&cli_update,
 	&cli_rm,
+	&cli_archive,
 	&cli_suspend,
 	&cli_resume,
 	&cli_health,

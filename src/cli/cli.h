@@ -30,7 +30,8 @@ struct options {
 	text_list labels, removed_labels, removed_variables;
 	uint64_t ttl_ms, idle_timeout_ms;
 	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
-	bool context, no_archive, force, no_persist, patch;
+	bool context, archive, no_archive, force, no_persist, patch;
+	uint64_t older_than_ms, max_bytes;
 	text_list paths;
 	const char *state, *workspace, *after, *stream, *signal;
 	uint64_t offset;
@@ -76,6 +77,7 @@ extern const struct arg_spec cli_ls;
 extern const struct arg_spec cli_info;
 extern const struct arg_spec cli_update;
 extern const struct arg_spec cli_rm;
+extern const struct arg_spec cli_archive;
 extern const struct arg_spec cli_suspend;
 extern const struct arg_spec cli_resume;
 extern const struct arg_spec cli_health;

@@ -549,13 +549,19 @@ const struct arg_spec cli_update = {
 
 static int run_rm(struct command *command, struct error *err)
 {
+	const struct options *options = &command->options;
+	const char *query = options->archive	  ? "?archive=true"
+			    : options->no_archive ? "?archive=false"
+						  : "";
 	cli_ones all = { 0 };
+	if (options->archive && options->no_archive)
+		return fail(err, ERR_INVALID, "--archive can't be combined with --no-archive");
 	if (remote_open(&command->remote, err))
 		return -1;
 	for (size_t i = 0; i < command->operands.count; i++) {
 		struct cli_one one = { .name = command->operands.items[i] };
 		one.has_failed = remote_call(&command->remote, "DELETE",
-			remote_workspace_path(&command->remote, one.name, ""), NULL, NULL,
+			remote_workspace_path(&command->remote, one.name, query), NULL, NULL,
 			&one.err);
 		vec_push(&command->arena, &all, one);
 	}
@@ -563,15 +569,18 @@ static int run_rm(struct command *command, struct error *err)
 }
 
 static const struct arg_option rm_table[] = {
+	{ 0, "archive", ARG_FLAG, AT(archive), NULL, "archive them first" },
 	{ 0, "no-archive", ARG_FLAG, AT(no_archive), NULL,
-		"keep no archive (this version never keeps one)" },
+		"keep no archive, whatever config.yaml says" },
 	{ ARG_FROM(remote_rows) },
 };
 const struct arg_spec cli_rm = {
 	.command = "rm",
 	.summary = "remove workspaces",
 	.usage = "carrel rm NAME... [options]",
-	.about = "Removes workspaces: ends their commands and deletes their files.",
+	.about = "Removes workspaces: ends their commands and deletes their files. A workspace is "
+		 "archived\nfirst with --archive, or where archives.on_remove of config.yaml says "
+		 "so.",
 	ARG_TABLE(rm_table),
 	.examples = "  carrel rm demo\n"
 		    "  carrel rm -- $(carrel ls -q --label team=search)\n",

@@ -29,6 +29,8 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_FILE_READ] = { NOUN_FILE, "read", SCOPE_READ, false },
 	[VERB_FILE_WRITE] = { NOUN_FILE, "write", SCOPE_USE, true },
 	[VERB_FILE_REMOVE] = { NOUN_FILE, "remove", SCOPE_USE, true },
+	[VERB_ARCHIVE_LIST] = { NOUN_ARCHIVE, "list", SCOPE_READ, false },
+	[VERB_ARCHIVE_REMOVE] = { NOUN_ARCHIVE, "remove", SCOPE_USE, true },
 	[VERB_ENVIRONMENT_LIST] = { NOUN_ENVIRONMENT, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_LIST] = { NOUN_TEMPLATE, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_GET] = { NOUN_TEMPLATE, "get", SCOPE_READ, false },
@@ -40,8 +42,8 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TREE_LIST] = { NOUN_TREE, "list", SCOPE_READ, false },
 	[VERB_TREE_REMOVE] = { NOUN_TREE, "remove", SCOPE_USE, true },
 };
-static const char *const noun_names[] = { "workspace", "exec", "file", "environment", "template",
-	"event", "daemon", "tree" };
+static const char *const noun_names[] = { "workspace", "exec", "file", "archive", "environment",
+	"template", "event", "daemon", "tree" };
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };

@@ -72,6 +72,9 @@ int core_open(
 	core->log = options->log;
 	core->release_after_ms = options->release_after_ms;
 	core->landlock_writes = options->landlock_writes;
+	core->archives_removed = options->archives_removed;
+	core->archives_expired = options->archives_expired;
+	core->archives_gzip = options->archives_gzip;
 	core->keeps_spare = options->keeps_spare;
 	memcpy(core->allowed_uids, options->allowed_uids, sizeof core->allowed_uids);
 	core->allowed_uid_count = options->allowed_uid_count;

@@ -81,6 +81,9 @@ struct core_workspace {
 	struct core_waiter *suspenders; /* told when it is suspended */
 	struct core_waiter *removal;	/* told when it is removed; NULL: it isn't being removed */
 	const char *removal_why;	/* "removed", "expired" */
+	bool wants_archive;		/* before it is removed */
+	struct archiving *archiving;	/* of core/archives.c, while that is made */
+	void *archive_ctx;		/* of core_remove_as, or NULL */
 	bool has_no_row;		/* any more: it is being removed */
 	bool has_made_room;		/* its tree was removed before its row, which had none */
 	bool needs_room;		/* that is to be done when its sandbox is gone */
@@ -129,6 +132,7 @@ struct core {
 	struct map pins;  /* environments in use, by name */
 	int sockets;	  /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
+	bool archives_removed, archives_expired, archives_gzip; /* as configured */
 	bool landlock_writes;
 	bool keeps_spare;
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
@@ -340,6 +344,8 @@ bool environment_is_unsettled(const struct workspace *model);
 /* Brings that in line, and notes in its row that it is done. It has no sandbox meanwhile. An error
  * is logged, and tried again at the next start. Holds w until done. */
 void environment_settle(struct core_workspace *w, core_workspace_fn *done, void *ctx);
+/* Appends the package layers of its environments, topmost first, "" after each list. */
+void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names);
 
 /* ---- states.c: one row per state says which ones it may follow; anything else is a bug, and core
  * aborts (the next one adopts what runs) ---- */
@@ -380,7 +386,20 @@ bool sandbox_has_processes(const struct core_workspace *w);
 void lifetimes_start(struct core *core);
 void lifetimes_stop(struct core *core);
 
+/* An expired workspace that could not be removed expires again after a minute. */
+void lifetime_postpone(struct core_workspace *w);
+
 /* ---- remove.c ---- */
+/* Its archive was made, or err says why not. */
+struct archive_row;
+void removal_archived(
+	struct core_workspace *w, const struct archive_row *row, const struct error *err);
+
+/* ---- archives.c ---- */
+/* Makes the archive of a workspace that has no sandbox and gets none; then removal_archived. */
+void archive_begin(struct core_workspace *w);
+void removal_note_archive(void *ctx, const struct archive_row *row);
+
 void removal_go_on(struct core_workspace *w); /* its sandbox is gone */
 
 /* ---- reconcile.c ---- */

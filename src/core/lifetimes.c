@@ -13,6 +13,7 @@
 #include "core/internal.h"
 
 #define SWEEP_MS 30000
+#define EXPIRE_AGAIN_MS 60000
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
 struct look {
@@ -118,7 +119,16 @@ static void on_expiry(struct loop *loop, void *ctx)
 	}
 	w->core->metrics.expired++;
 	journal_emit(&w->core->journal, "workspace.expired", w->model.id, w->model.name, NULL);
+	w->wants_archive = w->core->archives_expired && !w->removal;
 	core_remove(&request_system, w, "expired", NULL, NULL);
+}
+
+void lifetime_postpone(struct core_workspace *w)
+{
+	uint64_t soon = clock_monotonic_ms() + EXPIRE_AGAIN_MS;
+	if (w->model.expires_ms && w->expires_at_ms < soon)
+		w->expires_at_ms = soon;
+	lifetime_arm(w);
 }
 
 /* What is left of `most`, when so much has passed; 1 at least. */

@@ -69,6 +69,11 @@ static void write_removal(struct core_workspace *w)
 /* The bytes of removed files are free when no overlay holds them. */
 void removal_go_on(struct core_workspace *w)
 {
+	if (w->wants_archive) {
+		if (!has_sandbox(w) && !w->archiving)
+			archive_begin(w);
+		return;
+	}
 	if (w->needs_room && !has_sandbox(w)) {
 		w->needs_room = false;
 		trees_when_clean(w, on_room);
@@ -86,6 +91,10 @@ static void on_begin(void *ctx, struct core_workspace *w, const struct error *no
 		return;
 	if (has_sandbox(w))
 		core_end_sandbox(w, REASON_CANCELED);
+	if (w->wants_archive) { /* removal_go_on begins it when the sandbox is gone */
+		removal_go_on(w);
+		return;
+	}
 	fault_point("core_remove_tree");
 	if (tree_remove(w->core, w->model.id, &err)) {
 		waiters_call(&w->removal, NULL, &err);
@@ -112,6 +121,31 @@ void core_remove(const struct request *request, struct core_workspace *w, const 
 	lifetime_disarm(w);
 	workspace_set_state(w, WORKSPACE_DELETING);
 	core_later(w->core, on_begin, NULL, w, NULL);
+}
+
+/* It stays: nothing of it was changed, and its row says that it is ready. */
+static void keep(struct core_workspace *w, const struct error *err)
+{
+	w->model.state = WORKSPACE_READY;
+	journal_emit(&w->core->journal, "workspace.ready", w->model.id, w->model.name, "error",
+		err->text, NULL);
+	log_record(&w->core->log, LOG_LEVEL_ERROR, "a workspace can't be archived", "workspace",
+		w->model.id, "error", err->text, NULL);
+	waiters_call(&w->removal, NULL, err);
+	lifetime_postpone(w);
+}
+
+void removal_archived(
+	struct core_workspace *w, const struct archive_row *row, const struct error *err)
+{
+	w->wants_archive = false;
+	if (!err && w->archive_ctx)
+		removal_note_archive(w->archive_ctx, row);
+	w->archive_ctx = NULL;
+	if (err)
+		keep(w, err);
+	else
+		on_begin(NULL, w, NULL);
 }
 
 void core_cancel_created(const struct request *request, struct core *core, const char *id)

@@ -54,6 +54,10 @@ int launcher_start_role(
 			config && config->landlock_writes ? "writes" : "all"),
 		arena_printf(
 			&arena, "CARREL_STORE=%s", config ? config->store_url : "sqlite:carrel.db"),
+		arena_printf(&arena, "CARREL_ARCHIVES=%s%s%s",
+			config && config->archive_on_remove ? "remove," : "",
+			config && config->archive_on_expiry ? "expire," : "",
+			config && config->archive_gzip ? "gzip," : ""),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	struct role_start start = { .program = options->carreld,

@@ -183,6 +183,10 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.release_after_ms);
 	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
 	core.landlock_writes = !strcmp(setting("CARREL_LANDLOCK", ""), "writes");
+	const char *archives = setting("CARREL_ARCHIVES", "");
+	core.archives_removed = strstr(archives, "remove,") != NULL;
+	core.archives_expired = strstr(archives, "expire,") != NULL;
+	core.archives_gzip = strstr(archives, "gzip,") != NULL;
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);

@@ -15,7 +15,7 @@
 #define DAY (24 * 3600 * SECOND)
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
-static const char *const sections[] = { SECTION, "system", "store", "blob" };
+static const char *const sections[] = { SECTION, "system", "store", "blob", "archives" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -29,7 +29,7 @@ typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_url, read_host, read_package, read_path, read_landlock,
-	read_store, read_blob, read_region;
+	read_store, read_blob, read_region, read_archive_format;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -71,6 +71,9 @@ static const struct key {
 	{ "blob.timeout", offsetof(struct config, blob_timeout_ms), read_duration, .least = SECOND,
 		.most = DAY },
 	{ "blob.credentials", offsetof(struct config, blob_credentials), read_path },
+	{ "archives.on_remove", offsetof(struct config, archive_on_remove), read_bool },
+	{ "archives.on_expiry", offsetof(struct config, archive_on_expiry), read_bool },
+	{ "archives.format", offsetof(struct config, archive_gzip), read_archive_format },
 #undef AT
 #undef AT_MS
 };
@@ -279,6 +282,15 @@ static int read_blob(const struct place *place, const char *text)
 	if (blob_url_parse(text, place->arena, &url, place->err))
 		return -1;
 	return set_text(place, text);
+}
+
+static int read_archive_format(const struct place *place, const char *text)
+{
+	bool is_gzip = strcmp(text, "tar.gz") == 0;
+	if (!is_gzip && strcmp(text, "tar.zst") != 0)
+		return fail(place->err, ERR_INVALID, "'%s' is not tar.zst or tar.gz", text);
+	*(bool *)place->out = is_gzip;
+	return 0;
 }
 
 /* It becomes part of a host's name. */

@@ -35,6 +35,10 @@
  *	  path_style: false		# the bucket in the path, not in the host's name
  *	  timeout: 60s			# no byte for so long: the transfer is tried again
  *	  credentials: /PATH		# INI file; default: AWS_* of carrel serve
+ *	archives:
+ *	  on_remove: false		# carrel rm archives a workspace first
+ *	  on_expiry: false		# and so does the end of its time to live
+ *	  format: tar.zst		# or tar.gz
  */
 #pragma once
 #include <stdbool.h>
@@ -54,7 +58,7 @@ struct config {
 	bool landlock_writes;
 	const char *store_url;
 	const char *blob_url, *blob_endpoint, *blob_region, *blob_credentials; /* NULL: not set */
-	bool blob_path_style;
+	bool blob_path_style, archive_on_remove, archive_on_expiry, archive_gzip;
 	uint64_t blob_timeout_ms;
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };

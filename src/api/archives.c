@@ -1,0 +1,62 @@
+/* /v1/archives */
+#include <string.h>
+#include "api/call.h"
+#include "api/schema.h"
+#include "core/archives.h"
+
+struct list_operation {
+	struct operation op;
+	uint64_t limit;
+	char cursor[BLOB_KEY_MAX]; /* name of the last one of the page before, or "" */
+};
+
+static void on_listed(void *ctx, const archive_rows *rows, const struct error *err)
+{
+	struct list_operation *op = ctx;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	size_t first = 0, last;
+
+	if (err) {
+		operation_fail(&op->op, err);
+		return;
+	}
+	for (size_t i = 0; op->cursor[0] && i < rows->count; i++)
+		if (!strcmp(rows->items[i].name, op->cursor))
+			first = i + 1;
+	last = rows->count - first > op->limit ? first + op->limit : rows->count;
+	json_object(&j, NULL);
+	json_array(&j, "items");
+	for (size_t i = first; i < last; i++)
+		record_print(&j, NULL, &archive_record, &rows->items[i]);
+	json_end(&j);
+	json_text(&j, "next_cursor", last < rows->count ? rows->items[last - 1].name : NULL);
+	json_end(&j);
+	operation_answer(&op->op, 200, NULL, &body);
+}
+
+int api_archive_list(struct call *c, struct error *err)
+{
+	const struct list_query *query = c->query;
+	struct list_operation *op = operation_new(c, sizeof *op);
+
+	op->limit = query->limit ? query->limit : LIMIT_DEFAULT;
+	str_copy(op->cursor, sizeof op->cursor, query->cursor ? query->cursor : "");
+	core_list_archives(c->request, c->api->core, on_listed, op);
+	return 0;
+}
+
+static void on_removed(void *ctx, const archive_rows *rows, const struct error *err)
+{
+	if (err)
+		operation_fail(ctx, err);
+	else
+		operation_answer(ctx, 204, NULL, NULL);
+}
+
+int api_archive_delete(struct call *c, struct error *err)
+{
+	core_remove_archive(c->request, c->api->core, c->id, on_removed,
+		operation_new(c, sizeof(struct operation)));
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* archives.h -- workspaces as archives in the blob store: made before a workspace is removed,
+ * listed, removed, and restored.
+ * 1. A workspace is removed when its archive is stored, and was read back with the same hash. When
+ * that fails it stays as it was; what ran in it has ended.
+ * 2. An archive is the merged tree below "workspace/", what was changed of the environments below
+ * "env/" and "node/", and the record of the workspace in "carrel.json" (snapshots/pack.h). */
+#pragma once
+#include "core/core.h"
+#include "model/archive.h"
+
+/* archive: what was made, valid during the call; NULL: none was asked for. */
+typedef void archive_removed_fn(
+	void *ctx, const struct archive_row *archive, const struct error *err);
+core_verb void core_remove_as(const struct request *request, struct core_workspace *w,
+	enum archive_wish wish, archive_removed_fn *done, void *ctx);
+
+typedef VEC(struct archive_row) archive_rows;
+/* rows: newest first, valid during the call; NULL when *err says why. */
+typedef void archives_fn(void *ctx, const archive_rows *rows, const struct error *err);
+core_verb void core_list_archives(
+	const struct request *request, struct core *core, archives_fn *done, void *ctx);
+/* rows is NULL. ERR_NOT_FOUND: there is no such archive. */
+core_verb void core_remove_archive(const struct request *request, struct core *core,
+	const char *name, archives_fn *done, void *ctx);
