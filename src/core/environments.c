@@ -229,6 +229,11 @@ const struct env_kind *environment_kind(const struct core_workspace *w, size_t s
 	return w->pins[slot] ? env_kind_of(&w->pins[slot]->meta) : NULL;
 }
 
+const struct env_meta *environment_pinned(const struct core_workspace *w, size_t slot)
+{
+	return w->pins[slot] ? &w->pins[slot]->meta : NULL;
+}
+
 static size_t add_texts(const char **strings, const text_list *texts)
 {
 	for (size_t i = 0; i < texts->count; i++)

@@ -330,6 +330,8 @@ void environments_release(struct core_workspace *w); /* lets its pins go */
 /* The kind of environment `slot` that is pinned, or NULL: none is. */
 struct env_kind;
 const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot);
+const struct env_meta *environment_pinned(
+	const struct core_workspace *w, size_t slot); /* the same */
 /* What a START says of them: how many strings, head->value, and the descriptors to send along. 0:
  * no environment. The strings are the pins'. */
 size_t environments_describe(const struct core_workspace *w, struct launch_message *head,

@@ -374,6 +374,12 @@ def test_a_workspace_keeps_what_was_installed(node, index, template, tmp):
         (tmp / "package.json").write_text('{"dependencies": {"one": "1.x"}, "scripts": {"install": "exit 1"}}')
         assert node("create", "project", "--package-json", tmp, timeout=120).returncode == 0
         assert node("exec", "project", "--", "node", "-p", "require('one')").stdout == "one two\n"
+        # It is a project: clients keep what it names, also without a network.
+        assert node("exec", "project", "--", "cat", "package.json").stdout == (tmp / "package.json").read_text()
+        add = ("mkdir dep && echo '{\"name\": \"dep\", \"version\": \"1.0.0\"}' > dep/package.json && "
+               "npm install --offline --no-audit --no-fund --no-package-lock ./dep >&2 && bun add --silent --ignore-scripts ./dep >&2 && ls node_modules")
+        done = node("exec", "project", "--", "sh", "-c", add, timeout=120)
+        assert done.stdout.split() == ["dep", "one", "two"], (done.stdout, done.stderr)
         done = node("create", "bad", "--npm", "one@99", "-o", "json", timeout=120)
         assert json.loads(done.stdout)["error"]["code"] == "not_found" and "'one'" in done.stdout
         assert {row["name"] for row in json.loads(node("ls", "-o", "json").stdout)} == {"desk", "project"}
