@@ -44,6 +44,17 @@ static int open_place(struct launcher *launcher, bool makes, struct error *err)
 	return 0;
 }
 
+static bool has_workspace(const struct home *home, const char *id)
+{
+	char path[16 + ID_LEN];
+	struct stat st;
+	if (!id_is_valid(id))
+		return false;
+	str_format(path, sizeof path, "workspaces/%s", id);
+	auto_leave const struct home *entered = home_entered(home);
+	return !fstatat(entered->dir, path, &st, AT_SYMLINK_NOFOLLOW);
+}
+
 void grants_open(struct launcher *launcher)
 {
 	struct error none;
@@ -52,16 +63,11 @@ void grants_open(struct launcher *launcher)
 	if (open_place(launcher, false, &none))
 		return; /* nothing was ever granted */
 	auto_walk DIR *dir = walk_open(launcher->grants, ".");
-	auto_leave const struct home *home = home_entered(launcher->home);
-	/* Those of workspaces that are gone, and what a crash left. */
-	while ((entry = walk_next(dir))) {
-		char path[32];
-		struct stat st;
-		str_format(path, sizeof path, "workspaces/%s", entry->d_name);
-		if (entry->d_name[0] != '.' &&
-			(!id_is_valid(entry->d_name) || fstatat(home->dir, path, &st, 0)))
+	/* Those of workspaces that are gone, and what a crash left. The home's owner can't remove
+	 * them. */
+	while ((entry = walk_next(dir)))
+		if (entry->d_name[0] != '.' && !has_workspace(launcher->home, entry->d_name))
 			unlinkat(launcher->grants, entry->d_name, 0);
-	}
 }
 
 static int save(struct launcher *launcher, const char *id, const struct grant *grants, size_t count,
