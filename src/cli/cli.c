@@ -399,13 +399,19 @@ void cli_explain(const struct result *result, const struct limits *limits)
 			texts[result->reason].after ? texts[result->reason].after : "");
 }
 
-void cli_print_result(const struct result *result, const struct buf *out, const struct buf *errors,
+void cli_begin_result(const struct result *result, const struct buf *out, const struct buf *errors,
 	const char *limiter, struct json *j)
 {
 	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, result->truncated);
 	json_object(j, NULL);
 	exec_print_result(j, NULL, result, &output, limiter, NULL);
+}
+
+void cli_print_result(const struct result *result, const struct buf *out, const struct buf *errors,
+	const char *limiter, struct json *j)
+{
+	cli_begin_result(result, out, errors, limiter, j);
 	json_end(j);
 }
 

@@ -21,7 +21,8 @@ struct options {
 	const char *environment, *template, *net, *isolation, *dir, *cwd, *user;
 	text_list variables, binds, attach;
 	struct limits limits;
-	bool tty, interactive, background, plan, ptrace, writable_config;
+	bool tty, interactive, background, plan, ptrace, writable_config, review;
+	text_list accept;
 	/* environments */
 	struct env_request env; /* package_id: the operand; paths as typed */
 	uint64_t build_timeout_ms;
@@ -161,6 +162,9 @@ void cli_explain(const struct result *result, const struct limits *limits);
 /* The result as JSON, with the captured output. limiter: the mechanism that enforced the limits, or
  * NULL. */
 void cli_print_result(const struct result *result, const struct buf *out, const struct buf *errors,
+	const char *limiter, struct json *j);
+/* The same, and leaves the object open: json_end follows. */
+void cli_begin_result(const struct result *result, const struct buf *out, const struct buf *errors,
 	const char *limiter, struct json *j);
 
 /* The results of one command on several operands: it goes on after a failure. */

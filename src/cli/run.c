@@ -11,6 +11,7 @@
 #include "base/trace.h"
 #include "build/environment.h"
 #include "cli/env.h"
+#include "cli/review.h"
 #include "cli/template.h"
 #include "build/progress.h"
 #include "envs/kind.h"
@@ -45,6 +46,12 @@ static const struct arg_option table[] = {
 	{ ARG_FROM(mount_rows) },
 	{ 0, "writable-config", ARG_FLAG, AT(writable_config), NULL,
 		"with --dir: leave .git/hooks, .git/config, .claude … writable" },
+	{ 0, "review", ARG_FLAG, AT(review), NULL,
+		"with --dir: show what the command changed, and apply what is accepted" },
+	{ 0, "accept", ARG_LIST, AT(accept), "all|none|ask|GLOB",
+		"with --review: which changes; may be repeated with patterns (default ask on a "
+		"terminal, else none)",
+		.least = 1 },
 	{ .kind = ARG_RECORD,
 		.offset = AT(limits),
 		.record = &limits_record,
@@ -66,6 +73,7 @@ struct run_state { /* what is held while the command runs */
 	struct host host;
 	struct run_environment environments[ENVIRONMENTS_MAX];
 	size_t count; /* of them */
+	struct review review;
 };
 
 /* One made of -r, --pip and --python, or of --npm and --node, with the name run_…. > 0: building
@@ -251,12 +259,19 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 		hint_at_command(plan, err);
 		return -1;
 	}
-	if (plan->streams[1] == STREAM_CAPTURED)
-		cli_print_result(
-			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->value);
-	else
+	if (plan->streams[1] != STREAM_CAPTURED)
 		cli_explain(&result, &plan->limits);
-	return result_exit_code(&result);
+	else
+		cli_begin_result(
+			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->value);
+	int failed = state->review.path ? review_finish(&state->review, command, err) : 0;
+	if (plan->streams[1] != STREAM_CAPTURED)
+		return failed ? -1 : result_exit_code(&result);
+	/* The command has run: its result is told also when its changes can't be applied. */
+	if (failed)
+		cli_print_error(&command->value, "error", err, NULL);
+	json_end(&command->value);
+	return failed ? error_exit_code(err->code) : result_exit_code(&result);
 }
 
 /* A name that didn't exist could not be made read-only; tools on this host will obey what lies
@@ -305,7 +320,7 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	struct plan_bind dir = { 0 };
 	struct plan plan;
 	if (template_use(&command->options, arena, err) || cli_check_environment(run, arena, err) ||
-		gather(run, command->argv, arena, &options, &dir, err))
+		review_check(run, err) || gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
 	int added = add_environments(command, state, &options, err);
 	if (added)
@@ -318,6 +333,8 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	 * home's owner. Resolved, as sources are. */
 	if (home && (options.dir || options.binds.count))
 		options.home = realpath(home, real) ? real : home;
+	if (run->review && review_begin(&state->review, command, &options, err))
+		return -1;
 	if (plan_build(&options, &host->facts, arena, &plan, err))
 		return -1;
 	if (run->plan) {
@@ -325,20 +342,21 @@ static int run_command(struct command *command, struct run_state *state, struct 
 		return 0;
 	}
 	int code = carry_out(command, &plan, state, err);
-	if (guarded)
+	if (guarded && !run->review)
 		warn_of_new(host, guarded, arena);
 	return code;
 }
 
 static int run(struct command *command, struct error *err)
 {
-	struct run_state state = { 0 };
+	struct run_state state = { .review = REVIEW_NONE };
 	trace_step("main");
 	if (!command->argv[0])
 		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
 			"no command was given");
 	host_init(&state.host);
 	int code = run_command(command, &state, err);
+	review_done(&state.review);
 	host_done(&state.host);
 	for (size_t i = 0; i < state.count; i++) {
 		environment_unmount(&state.environments[i].mount);

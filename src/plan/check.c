@@ -35,6 +35,8 @@ static int check_overlay(const struct plan_mount *mount, struct error *err)
 	if (!lowers->count || lowers->count > PLAN_LOWERS_MAX)
 		return fail(err, ERR_LIMIT, "'%s' has %zu layers; there can be 1 to %d",
 			mount->target, lowers->count, PLAN_LOWERS_MAX);
+	if (lowers->count == 1 && !strcmp(lowers->items[0], PLAN_LAYERS_THEMSELVES))
+		return 0;
 	for (size_t i = 0; i < lowers->count; i++)
 		if (!is_plain_name(lowers->items[i]) || strpbrk(lowers->items[i], ":,\\"))
 			return fail(err, ERR_INVALID, "layer '%s' of '%s' is not a plain name",

@@ -80,6 +80,7 @@ struct plan_tree {
 			    * of the directory itself. NULL: a tmpfs, gone afterwards */
 	uint32_t owner_uid, owner_gid; /* of all of them */
 };
+#define PLAN_LAYERS_THEMSELVES "." /* as the only lower: `layers` is the tree below */
 typedef VEC(const struct plan_tree *) plan_trees;
 struct plan_options {
 	bool warm;	   /* it stays, and commands come later: no argv, no streams */

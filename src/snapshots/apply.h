@@ -1,0 +1,38 @@
+/* apply.h -- takes chosen changes of an overlay's upper directory into a directory: all of them or
+ * none.
+ * 1. Everything new is staged in the target (APPLY_STAGE…) before the first name changes; what is
+ * replaced is moved there. A failure is undone at once; after a crash, apply_recover undoes what
+ * was begun. The journal for that lies in a directory that only the caller can write.
+ * 2. An entry of the target that changed after `since` is a conflict: it isn't what the changes
+ * were made on. Conflicts are found before anything moves.
+ * 3. Paths are opened below the target following no link, within its mount. */
+#pragma once
+#include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/vec.h"
+
+#define APPLY_STAGE ".carrel-apply-"
+
+struct apply_item {
+	const char *path; /* of the tree */
+	char change;	  /* enum snapshot_change */
+	bool was_directory, is_directory;
+};
+typedef VEC(struct apply_item) apply_items;
+struct apply {
+	int source;	       /* the upper directory: new and changed entries are at their paths */
+	int target, journal;   /* directories */
+	const char *name;      /* of the target, for errors */
+	struct timespec since; /* by the clock of file times */
+	uid_t uid;	       /* who new entries belong to; (uid_t)-1: the caller */
+	gid_t gid;
+};
+/* Applies `items`, which are in order of paths, a directory before what it holds. ERR_CONFLICT
+ * names the first path that can't be applied; nothing has changed then. */
+int apply_changes(const struct apply *apply, const apply_items *items, struct error *err);
+/* Undoes what a process that has ended left in the target, as its journal says; nothing without
+ * one. */
+int apply_recover(int target, int journal, const char *name, struct error *err);
