@@ -28,8 +28,8 @@ struct place {
 typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
-static read_function read_python, read_url, read_host, read_package, read_path, read_landlock,
-	read_store, read_blob, read_region, read_archive_format;
+static read_function read_python, read_source, read_url, read_host, read_package, read_path,
+	read_landlock, read_store, read_blob, read_region, read_archive_format;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -61,6 +61,8 @@ static const struct key {
 	{ AT(trusted_hosts), read_host, .is_list = true },
 	{ AT(file_hosts), read_host, .is_list = true },
 	{ AT(python), read_python },
+	{ AT(python_mirror), read_source },
+	{ AT(python_downloads), read_source },
 	{ "system.show", offsetof(struct config, show), read_path, .is_list = true },
 	{ "system.landlock", offsetof(struct config, landlock_writes), read_landlock },
 	{ "store.url", offsetof(struct config, store_url), read_store },
@@ -238,6 +240,13 @@ static int read_url(const struct place *place, const char *text)
 		!(str_is(parts.scheme, "https://") || str_is(parts.scheme, "http://")) ||
 		!uri_parse_host(parts.host, &name, &port))
 		return fail(place->err, ERR_INVALID, "not an http:// or https:// URL");
+	return set_text(place, text);
+}
+
+static int read_source(const struct place *place, const char *text)
+{
+	if (strncmp(text, "file:///", 8) != 0)
+		return read_url(place, text);
 	return set_text(place, text);
 }
 

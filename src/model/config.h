@@ -23,6 +23,8 @@
  *	  file_hosts: []		# host or host:port of the index's download links; default:
  *					# found by asking the index
  *	  python: "3.12"		# the default interpreter
+ *	  python_mirror: URL		# where Pythons that the host lacks are downloaded from
+ *	  python_downloads: URL		# the list of them, with their hashes; default: uv's own
  *	system:
  *	  show: []			# host paths shown read-only in every sandbox
  *	  landlock: all			# or writes: Landlock restricts writes only, which is faster
@@ -52,7 +54,8 @@
 struct config {
 	uint64_t max_envs, max_bytes, ttl_ms, min_free_bytes, install_timeout_ms, max_install_bytes;
 	enum eviction_policy eviction;
-	const char *exclude_newer, *index, *python; /* NULL: not set */
+	const char *exclude_newer, *index, *python;   /* NULL: not set */
+	const char *python_mirror, *python_downloads; /* the same */
 	bool require_hashes, allow_build, allow_urls, allow_options;
 	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;

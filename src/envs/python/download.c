@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/walk.h"
 #include "envs/python/hosts.h"
 #include "envs/python/scripts.h"
@@ -15,17 +16,52 @@
 
 #define ROOM "pythons"
 #define MIRROR "UV_PYTHON_INSTALL_MIRROR"
+#define LIST "UV_PYTHON_DOWNLOADS_JSON_URL"
 #define OUTPUT_MAX ((size_t)16 << 20)
 
-/* Opens the network to the mirror and to the operator's hosts, and to nothing else. */
+struct source {
+	const char *mirror, *list; /* NULL: not configured */
+};
+
+static const char *configured(const char *value, const char *variable)
+{
+	const char *set = getenv(variable);
+	return value ? value : set && *set ? set : NULL;
+}
+
+const char *interpreter_mirror(const struct config *config)
+{
+	return configured(config->python_mirror, MIRROR);
+}
+
+/* The path of a file:// URL, or NULL. */
+static const char *local_path(const char *url)
+{
+	return url && !strncmp(url, "file:///", 8) ? url + 7 : NULL;
+}
+
+/* Opens the network to the mirror, the list and the operator's hosts, and to nothing else. */
 static int open_network(const struct builder *builder, const struct index_set *indexes,
-	const char *mirror, struct arena *arena, struct error *err)
+	const struct source *source, struct arena *arena, struct error *err)
 {
 	const struct build_network *network = builder->network;
 	const text_list *hosts = &builder->store->config.file_hosts;
-	struct index_set only = { .index = mirror ? mirror : indexes->index };
+	const char *urls[] = { source->mirror, source->list };
+	struct index_set only = { 0 };
 
+	for (size_t i = 0; i < 2; i++) {
+		if (!urls[i] || local_path(urls[i]))
+			continue;
+		if (only.index)
+			vec_push(arena, &only.extra, urls[i]);
+		else
+			only.index = urls[i];
+	}
+	if (!only.index && !source->mirror)
+		only.index = indexes->index;
 	network->close(network->ctx);
+	if (!only.index && !hosts->count)
+		return 0; /* all of it is on this host */
 	if (network->open(network->ctx, &only, err) < 0)
 		return -1;
 	for (size_t i = 0; i < hosts->count; i++) {
@@ -37,9 +73,24 @@ static int open_network(const struct builder *builder, const struct index_set *i
 	return network->settle(network->ctx, err);
 }
 
+/* What a URL names of this host is shown to the job at its own path. */
+static int show_local(struct job *job, struct arena *arena, const char *variable, const char *url,
+	struct error *err)
+{
+	const char *path = local_path(url);
+
+	if (path && (!path_is_normal(path) || access(path, R_OK) < 0))
+		return fail(err, ERR_NOT_FOUND, "'%s' can't be read", url);
+	if (path)
+		job_bind(job, arena, path, path);
+	if (url)
+		job_set_env(job, arena, variable, url);
+	return 0;
+}
+
 static int run_uv(const struct builder *builder, const struct uv *uv,
-	const struct index_set *indexes, const char *version, const char *stage, const char *mirror,
-	struct arena *arena, struct error *err)
+	const struct index_set *indexes, const char *version, const char *stage,
+	const struct source *source, struct arena *arena, struct error *err)
 {
 	/* uv writes the path of the installation into the installed files: show the stage at the
 	 * final path. */
@@ -55,12 +106,14 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	job_bind(&job, arena, uv->path, UV_INSIDE);
 	vec_push(arena, &job.binds, (struct job_bind){ stage, pythons, true });
 	job_reach_indexes(&job, arena, indexes);
+	job.forward = !local_path(source->mirror) || (source->list && !local_path(source->list));
 	job_set_env(&job, arena, "UV_NO_CONFIG", "1");
 	job_set_env(&job, arena, "UV_CACHE_DIR", "/tmp/uv");
 	job_set_env(&job, arena, "UV_PYTHON_DOWNLOADS", "automatic");
 	job_set_env(&job, arena, "NO_COLOR", "1");
-	if (mirror)
-		job_set_env(&job, arena, MIRROR, mirror);
+	if (show_local(&job, arena, MIRROR, source->mirror, err) < 0 ||
+		show_local(&job, arena, LIST, source->list, err) < 0)
+		return -1;
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	return job_run(builder->runner, &job, &out, err);
 }
@@ -91,7 +144,7 @@ static int move_in(int stage, int pythons, struct error *err)
 }
 
 static int download(const struct builder *builder, const struct uv *uv,
-	const struct index_set *indexes, const char *version, const char *mirror,
+	const struct index_set *indexes, const char *version, const struct source *source,
 	struct arena *arena, struct error *err)
 {
 	const struct env_store *store = builder->store;
@@ -102,8 +155,8 @@ static int download(const struct builder *builder, const struct uv *uv,
 	if (home_open_directory(store->home, ROOM, &pythons, err) < 0 ||
 		layer_stage_make(&store->layers, arena, &stage, err) < 0)
 		return -1;
-	if (open_network(builder, indexes, mirror, arena, err) == 0)
-		result = run_uv(builder, uv, indexes, version, stage.path, mirror, arena, err);
+	if (open_network(builder, indexes, source, arena, err) == 0)
+		result = run_uv(builder, uv, indexes, version, stage.path, source, arena, err);
 	builder->network->close(builder->network->ctx);
 	if (result == 0) {
 		home_enter(store->home);
@@ -118,16 +171,16 @@ int interpreter_install(const struct builder *builder, const struct uv *uv,
 	const struct index_set *indexes, const char *version, struct arena *arena,
 	struct error *err)
 {
-	const char *mirror = getenv(MIRROR);
+	const struct config *config = &builder->store->config;
+	struct source source = { interpreter_mirror(config),
+		configured(config->python_downloads, LIST) };
 	const char *number = strncmp(version, "python", 6) == 0 ? version + 6 : version;
 	struct error why = { 0 };
 
-	if (mirror && !*mirror)
-		mirror = NULL;
-	if (!mirror && builder->store->config.file_hosts.count == 0)
+	if (!source.mirror && config->file_hosts.count == 0)
 		fail(&why, ERR_DENIED,
-			"neither " MIRROR " nor file_hosts of config.yaml says from where");
-	else if (download(builder, uv, indexes, number, mirror, arena, &why) == 0)
+			"neither python_mirror of config.yaml nor " MIRROR " says from where");
+	else if (download(builder, uv, indexes, number, &source, arena, &why) == 0)
 		return 0;
 	interpreter_absent(builder->store->home, number, arena, err);
 	if (err)

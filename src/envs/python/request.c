@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "envs/python/download.h"
 #include "envs/python/internal.h"
 #include "envs/python/known.h"
 
@@ -459,10 +460,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 /* The operator has named a source for Pythons: see download.h. */
 static bool may_download(const struct env_store *store, const struct env_request *request)
 {
-	const char *mirror = getenv("UV_PYTHON_INSTALL_MIRROR");
-
 	return request->python && request->python[0] != '/' &&
-	       ((mirror && *mirror) || store->config.file_hosts.count > 0);
+	       (interpreter_mirror(&store->config) || store->config.file_hosts.count > 0);
 }
 
 int python_prepare(const struct env_store *store, const struct env_request *request,
