@@ -14,7 +14,6 @@
 
 #define RECORD_MAX ((size_t)4 << 20)
 #define PIPE_BYTES (1 << 20)
-#define AGAIN_MS 60000 /* an archive of an expired workspace that failed is tried again */
 
 /* ---- making one ---- */
 
@@ -60,17 +59,28 @@ static void fail_both(struct archiving *archiving, const struct error *err)
 		blob_job_cancel(archiving->storing);
 }
 
+static void on_withdrawn(void *ctx, const struct json_value *answer, const struct error *ignored)
+{
+	struct archiving *archiving = ctx;
+	struct error err = archiving->err;
+	end(archiving, &err);
+}
+
+/* An archive that can't be read is none: nobody shall find it. */
 static void on_read_back(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct archiving *archiving = ctx;
-	struct error context;
+	struct blob_order order = {
+		.verb = BLOB_DELETE, .key = archiving->key, .words = blob_words_none(), .data = -1
+	};
 	fault_point("core_archive_verified");
-	if (err) {
-		context = *err;
-		error_context(&context, "read archive '%s' back", archiving->row.name);
-		err = &context;
+	if (!err) {
+		end(archiving, NULL);
+		return;
 	}
-	end(archiving, err);
+	archiving->err = *err;
+	error_context(&archiving->err, "read archive '%s' back", archiving->row.name);
+	blob_job_start(archiving->w->core, &order, on_withdrawn, archiving);
 }
 
 static void go_on(struct archiving *archiving)

@@ -1,7 +1,6 @@
 """Workspaces are archived before they are removed, and archives are listed, removed and pruned."""
 import io
 import json
-import os
 import pathlib
 import subprocess
 import tarfile
@@ -144,14 +143,15 @@ def test_archives_lie_in_a_bucket(make_daemon, bucket):
     server, proxy = bucket
     daemon = configured(make_daemon, f"blob:\n  url: s3://{s3.BUCKET}/home\n  endpoint: {proxy.url}\n  path_style: true\n  timeout: 1s\n",
                         env={"AWS_ACCESS_KEY_ID": s3.KEY_ID, "AWS_SECRET_ACCESS_KEY": s3.SECRET})
-    make(daemon, "far")
+    ok(daemon, "create", "far")
+    sh(daemon, "far", "mkdir d; echo hello >d/a")
     with proxy.misbehaving(lambda method, path, count: 403 if method == "PUT" else None):
         problem(daemon.request("DELETE", "/v1/workspaces/far?archive=true"), 403, "denied", "far")
     assert sh(daemon, "far", "cat d/a").stdout == "hello\n" and archives(daemon) == []
     # Damaged on its way back: the archive isn't trusted, and the workspace stays.
     with proxy.misbehaving(lambda method, path, count: "flip" if method == "GET" and "archives/" in path and "?" not in path else None):
         assert daemon.request("DELETE", "/v1/workspaces/far?archive=true").status >= 400
-    assert sh(daemon, "far", "cat d/a").stdout == "hello\n"
+    assert sh(daemon, "far", "cat d/a").stdout == "hello\n" and archives(daemon) == []
     with proxy.misbehaving(lambda method, path, count: 500 if count == 1 else None):
         archive = daemon.request("DELETE", "/v1/workspaces/far?archive=true").json()
     stored = server.files()[f"home/archives/{archive['name']}"]
