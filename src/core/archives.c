@@ -230,6 +230,13 @@ void core_remove_as(const struct request *request, struct core_workspace *w, enu
 		wish == ARCHIVE_ALWAYS || (wish == ARCHIVE_AS_CONFIGURED && core->archives_removed);
 	struct removal *removal = xzalloc(sizeof *removal);
 	*removal = (struct removal){ .done = done, .ctx = ctx };
+	struct error err;
+	/* The files of a host directory stay where they are: nothing of them would be archived. */
+	if (wish == ARCHIVE_ALWAYS && workspace_check_own_tree(w, "archived", &err)) {
+		core_later(core, on_removed, removal, NULL, &err);
+		return;
+	}
+	archives &= !w->model.dir;
 	/* One that failed to be made has nothing to keep. */
 	if (archives && !w->removal && w->model.state != WORKSPACE_FAILED) {
 		w->wants_archive = true;

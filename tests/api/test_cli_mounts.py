@@ -50,6 +50,9 @@ def test_a_directory_of_the_host_is_the_workspace(daemon, place):
         done = daemon("diff", name)
         assert done.returncode == 125
         one_line(done.stderr, name, str(dir))
+        done = daemon("rm", "--archive", name)
+        assert done.returncode == 125
+        one_line(done.stderr, name, str(dir))
         assert daemon("cp", f"{name}:file", place / "copy").returncode == 0 and (place / "copy").read_text() == "of the host\n"
     assert (dir / "made").exists()
 
