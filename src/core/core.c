@@ -11,6 +11,7 @@
 #include "core/blobs.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/template_builds.h"
 #include "core/tree_jobs.h"
 #include "core/watch.h"
 
@@ -83,10 +84,12 @@ int core_open(
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
 	core->launcher.socket = core->writer = core->closer = -1;
 	core->closer_child = CHILD_NONE;
+	core->template_dir = -1;
+	core->use_snapshots = options->use_snapshots;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins };
+		&core->pins, &core->template_builds };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -94,7 +97,8 @@ int core_open(
 	if (home_open(options->home, &core->arena, &core->home, err) ||
 		open_directories(core, err) || open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
-		agents_open(core, err) || closer_open(core, err) ||
+		template_builds_open(core, err) || agents_open(core, err) ||
+		closer_open(core, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {
 		core_free(core);
 		return -1;
@@ -176,6 +180,7 @@ void core_free(struct core *core)
 	store_close(core->store);
 	launcher_done(&core->launcher);
 	env_store_done(&core->envs);
+	template_builds_close(core);
 	journal_done(&core->journal);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
 		&core->pins };

@@ -33,7 +33,8 @@ struct core_options {
 	uint64_t captured_max;	   /* bytes of captured output of all execs together; 0: default */
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* uids of peers of the unix socket that are allowed */
 	int allowed_uid_count;
-	bool keeps_spare; /* a workspace made ahead, for the next creation (core/spare.c) */
+	bool use_snapshots; /* templates are built once, into layers */
+	bool keeps_spare;   /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool archives_removed,
 		archives_expired; /* before they are removed, unless asked otherwise */
 	bool archives_gzip;	  /* tar.gz instead of tar.zst */

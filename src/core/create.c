@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "core/internal.h"
+#include "core/template_builds.h"
 #include "core/template_store.h"
 #include "linux/disk_quota.h"
 
@@ -17,7 +18,8 @@ struct creation {
 	void *ctx;
 	uint64_t began_ns;
 	char request_id[ID_LEN + 1];
-	int voucher; /* of plan/grants.h, or -1 */
+	int voucher;				  /* of plan/grants.h, or -1 */
+	char template_sha256[2 * SHA256_LEN + 1]; /* of a template to be built; or "" */
 };
 
 static bool is_unwanted(const struct creation *creation, struct error *err)
@@ -158,6 +160,10 @@ static void on_environment(void *ctx, const struct error *err)
 	if (is_unwanted(ctx, &canceled))
 		err = &canceled;
 	struct creation *creation = ctx;
+	struct error failure;
+	if (!err && creation->template_sha256[0] &&
+		template_build_make(creation->w, creation->template_sha256, &failure))
+		err = &failure;
 	if (err)
 		finish(creation, false, err);
 	else
@@ -260,25 +266,42 @@ void core_cancel_create(struct core_workspace *w)
 	environment_cancel(w);
 }
 
-/* Fills in what its template says; *files: what it begins with. */
+/* What a template says of a new workspace. */
+struct begin {
+	pair_list files;		    /* that it begins with */
+	const char *sha256;		    /* of the template, when it is to be built; or NULL */
+	const struct template_build *build; /* whose environments it gets; or NULL */
+};
+
+/* Fills in what its template says. */
 static int use_template(struct core *core, struct workspace *wanted, struct arena *arena,
-	pair_list *files, struct error *err)
+	struct begin *begin, struct error *err)
 {
 	struct template_shown shown;
+	const struct template_build *build;
 	if (!wanted->template)
 		return 0;
 	if (template_find(core->home.dir, wanted->template, arena, &shown, err))
 		return -1;
+	bool is_plain = !environment_is_asked(wanted);
 	template_apply(&shown.model, arena, wanted);
-	template_files(&shown.model, arena, files);
 	wanted->warnings = shown.warnings;
+	build = core->use_snapshots ? template_build_find(core, wanted->template, shown.sha256)
+				    : NULL;
+	if (!build || !is_plain) {
+		template_files(&shown.model, arena, &begin->files);
+		begin->sha256 = core->use_snapshots && is_plain ? shown.sha256 : NULL;
+		return 0;
+	}
+	vec_push(arena, &wanted->layers, arena_text(arena, build->layer));
+	begin->build = build;
 	return 0;
 }
 
 /* In a directory of the host nothing is made. */
 static int check_files(const struct workspace *wanted, const pair_list *files, struct error *err)
 {
-	return wanted->dir && files->count
+	return wanted->dir && (files->count || wanted->layers.count)
 		       ? fail(err, ERR_INVALID,
 				 "'dir' can't be combined with template '%s', which has files",
 				 wanted->template)
@@ -298,13 +321,18 @@ struct core_workspace *core_create_with(const struct request *request, struct co
 	char name[WORKSPACE_NAME_MAX + 1];
 	struct error err;
 	auto_arena struct arena arena = { 0 };
-	pair_list files = { 0 };
+	struct begin begin = { 0 };
 	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
-		use_template(core, &wanted, &arena, &files, &err) || check(core, &wanted, &err) ||
+		use_template(core, &wanted, &arena, &begin, &err) || check(core, &wanted, &err) ||
 		grants_check(core, &wanted, voucher >= 0, &err) ||
-		check_files(&wanted, &files, &err)) {
+		check_files(&wanted, &begin.files, &err)) {
 		refuse(core, &wanted, done, ctx, &err);
 		return NULL;
+	}
+	/* Beside what they are made of, so that they can be built again. */
+	if (begin.build) {
+		wanted.environment = begin.build->environment;
+		wanted.node_environment = begin.build->node_environment;
 	}
 	while (!wanted.name || map_get(&core->names, str_from(wanted.name))) {
 		workspace_make_name(name);
@@ -327,7 +355,9 @@ struct core_workspace *core_create_with(const struct request *request, struct co
 		.began_ns = clock_monotonic_ns(),
 		.voucher = voucher < 0 ? -1 : fcntl(voucher, F_DUPFD_CLOEXEC, 3) };
 	str_copy(creation->request_id, sizeof creation->request_id, request->id);
-	creation->w->files = workspace_copy_pairs(&creation->w->arena, &files);
+	creation->w->files = workspace_copy_pairs(&creation->w->arena, &begin.files);
+	if (begin.sha256)
+		str_copy(creation->template_sha256, sizeof creation->template_sha256, begin.sha256);
 	core_hold(creation->w);
 	loop_after(core->loop, 0, on_begin, creation);
 	return creation->w;

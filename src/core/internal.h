@@ -130,7 +130,10 @@ struct core {
 	struct map execs; /* by id: running, and background ones that have ended, and the latest
 			   * others */
 	struct map pins;  /* environments in use, by name */
-	int sockets;	  /* <home>/run/sb */
+	struct map template_builds; /* of core/template_builds.c, by name */
+	int template_dir;	    /* <home>/templates */
+	bool use_snapshots;	    /* templates are built into layers */
+	int sockets;		    /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	bool archives_removed, archives_expired, archives_gzip; /* as configured */
 	bool landlock_writes;
@@ -279,6 +282,10 @@ void closer_close(struct core *core, int *fd, bool is_late);
 /* Puts the log aside when it is run/carrel.log and longer than LOG_FILE_BYTES_MAX. */
 void log_bound(struct core *core);
 
+/* ---- frozen layers: layers/snap-<id> ---- */
+/* Removes layers that no workspace and no build of a template names. */
+void layers_sweep(struct core *core);
+
 /* ---- trees.c: workspaces/<id> ---- */
 /* In a directory that the launcher made, or else in one of its own, which is counted. */
 int tree_make(struct core_workspace *w, bool is_there, struct error *err);
@@ -297,6 +304,11 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
 int tree_make_cache(struct core_workspace *w, struct error *err);
 /* Only while it has no sandbox: nobody but the overlay may change a mounted upper. */
 int tree_write_context(struct core_workspace *w, struct error *err);
+/* Files of a template, into a tree that nothing runs in. */
+/* package.json and the lock of its environment of Node, if it has one. */
+int tree_write_project(
+	const struct core_workspace *w, int upper, bool is_synced, struct error *err);
+int tree_write_files(int upper, const pair_list *files, bool is_synced, struct error *err);
 /* false: made by a version whose workspaces were plain directories; marks_sweep is due. */
 bool tree_is_overlay(const struct core_workspace *w);
 /* Bytes on disk of what it holds. Without `work`, where overlay keeps an unreadable directory.

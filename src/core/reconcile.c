@@ -90,6 +90,7 @@ static int look_at_trees(struct core *core, struct error *err)
 	while ((entry = walk_next(dir)))
 		look_at_tree(core, entry->d_name);
 	/* From now on a tree without a row is one that core began to make. */
+	layers_sweep(core);
 	store_settle(core->store);
 	store_flush(core->store);
 	return 0;

@@ -28,6 +28,8 @@ static void finish(struct core_workspace *w)
 	core_hold(w);
 	workspace_drop(w);
 	spare_check(core);
+	if (w->model.layers.count)
+		layers_sweep(core);
 	trees_when_clean(w, on_clean);
 	core_release(w);
 }

@@ -2,6 +2,7 @@
 
 #include <string.h>
 #include "core/internal.h"
+#include "core/template_builds.h"
 #include "core/template_store.h"
 
 int core_template_get(const struct request *request, struct core *core, const char *name,
@@ -99,6 +100,7 @@ int core_template_remove(
 	}
 	if (blob_delete(&store, key, err))
 		return error_context(err, "remove template '%s'", name);
+	template_build_forget(core, name);
 	journal_emit(&core->journal, "template.removed", "", name, NULL);
 	return 0;
 }

@@ -29,11 +29,12 @@
 #define LOW_FILES 4096
 #define PROJECT_MAX ((size_t)32 << 20)
 
-static int write_file(int dir, const char *name, struct str text, struct error *err)
+static int write_file(int dir, const char *name, struct str text, bool is_synced, struct error *err)
 {
 	auto_close int fd = openat(dir, name,
 		O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len)
+	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len ||
+		(is_synced && fsync(fd)))
 		return fail_errno(err, "write '%s'", name);
 	return 0;
 }
@@ -50,7 +51,7 @@ int tree_write_context(struct core_workspace *w, struct error *err)
 		path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
 	if (dir < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
-	if (write_file(dir, ".context.json", (struct str){ text.data, text.len }, err))
+	if (write_file(dir, ".context.json", (struct str){ text.data, text.len }, false, err))
 		return -1;
 	if (!renameat(dir, ".context.json", dir, "upper/.context.json"))
 		return 0;
@@ -59,8 +60,7 @@ int tree_write_context(struct core_workspace *w, struct error *err)
 	return -1;
 }
 
-/* Of a template, into a tree that nothing runs in. */
-static int write_files(int upper, const pair_list *files, struct error *err)
+int tree_write_files(int upper, const pair_list *files, bool is_synced, struct error *err)
 {
 	for (size_t i = 0; i < files->count; i++) {
 		const char *path = files->items[i].key, *name = path_basename(path);
@@ -72,7 +72,8 @@ static int write_files(int upper, const pair_list *files, struct error *err)
 			if (path_make_directories(upper, parent, 0755, &dir, err))
 				return -1;
 		}
-		if (write_file(dir >= 0 ? dir : upper, name, str_from(files->items[i].value), err))
+		if (write_file(dir >= 0 ? dir : upper, name, str_from(files->items[i].value),
+			    is_synced, err))
 			return -1;
 	}
 	return 0;
@@ -88,7 +89,7 @@ static bool has_python(const struct core_workspace *w)
 
 /* The packages of its environment of Node, as a project: clients remove what no package.json names,
  * and need its lock to work without a network. A template's own files replace these. */
-static int write_project(const struct core_workspace *w, int upper, struct error *err)
+int tree_write_project(const struct core_workspace *w, int upper, bool is_synced, struct error *err)
 {
 	static const struct {
 		const char *source, *name;
@@ -107,7 +108,7 @@ static int write_project(const struct core_workspace *w, int upper, struct error
 			buf_text(&text, node->package_json);
 		else if (env_read_file(&w->core->envs, meta->name, files[i].source, &text, err))
 			return -1;
-		if (write_file(upper, name, (struct str){ text.data, text.len }, err))
+		if (write_file(upper, name, (struct str){ text.data, text.len }, is_synced, err))
 			return -1;
 	}
 	return 0;
@@ -124,8 +125,11 @@ static int make_layout(int dir, const struct core_workspace *w, struct error *er
 			return fail_errno(err, "make '%s'", context[i]);
 	if (has_python(w) && symlinkat("/env", upper, ".venv"))
 		return fail_errno(err, "make '.venv'");
-	if (write_project(w, upper, err) || write_files(upper, &w->files, err))
+	if ((!w->model.layers.count && tree_write_project(w, upper, false, err)) ||
+		tree_write_files(upper, &w->files, false, err))
 		return -1;
+	if (w->model.layers.count) /* have it */
+		return 0;
 	auto_close int mark = openat(upper, TEMPLATE_MARKER, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
 	if (mark < 0)
 		return fail_errno(err, "make '" TEMPLATE_MARKER "'");

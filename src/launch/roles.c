@@ -58,6 +58,7 @@ int launcher_start_role(
 			config && config->archive_on_remove ? "remove," : "",
 			config && config->archive_on_expiry ? "expire," : "",
 			config && config->archive_gzip ? "gzip," : ""),
+		arena_printf(&arena, "CARREL_SNAPSHOTS=%d", !config || config->use_snapshots),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	struct role_start start = { .program = options->carreld,

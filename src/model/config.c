@@ -15,7 +15,8 @@
 #define DAY (24 * 3600 * SECOND)
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
-static const char *const sections[] = { SECTION, "system", "store", "blob", "archives" };
+static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
+	"workspaces" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -66,6 +67,7 @@ static const struct key {
 	{ "system.show", offsetof(struct config, show), read_path, .is_list = true },
 	{ "system.landlock", offsetof(struct config, landlock_writes), read_landlock },
 	{ "store.url", offsetof(struct config, store_url), read_store },
+	{ "workspaces.use_snapshots", offsetof(struct config, use_snapshots), read_bool },
 	{ "blob.url", offsetof(struct config, blob_url), read_blob },
 	{ "blob.endpoint", offsetof(struct config, blob_endpoint), read_url },
 	{ "blob.region", offsetof(struct config, blob_region), read_region },
@@ -101,6 +103,7 @@ void config_defaults(struct config *config)
 		.max_install_bytes = 12 * GIB,
 		.blocked_packages = { blocked, 2, 2 },
 		.store_url = "sqlite:carrel.db",
+		.use_snapshots = true,
 		.blob_url = "dir",
 		.blob_timeout_ms = 60 * SECOND,
 	};

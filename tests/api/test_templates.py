@@ -1,7 +1,9 @@
 """Templates: listed, added, checked, removed, and workspaces made of them."""
 import json
+import pathlib
 
 import pytest
+from harness import eventually
 from rest import created, problem
 from workspaces import json_of, sh
 
@@ -178,3 +180,40 @@ def test_a_run_says_what_is_wrong_with_its_template(mine, tmp_path):
 
 def test_a_shipped_template_needs_no_daemon(carrel):
     assert carrel("run", "--template", "strict", "--", "sh", "-c", "ulimit -n").stdout == "100\n"
+
+
+def home_of(daemon):
+    return pathlib.Path(daemon.env["CARREL_HOME"])
+
+
+def layers_of(daemon):
+    return sorted(path.name for path in (home_of(daemon) / "layers").glob("snap-*"))
+
+
+def test_workspaces_of_a_template_share_the_layer_that_it_was_built_into(make_daemon):
+    daemon = make_daemon()
+    text = "name: built\nfiles: {a/b: one, .gitignore: x}\n"
+    assert daemon.post("/v1/templates", {"yaml": text}).status == 201
+    with created(daemon, name="first", template="built"), created(daemon, name="second", template="built"):
+        [layer] = layers_of(daemon)
+        assert sh(daemon, "first", "cat a/b; echo two > a/b; rm .gitignore; cat .workspace_configured").stdout.startswith("one")
+        assert sh(daemon, "second", "cat a/b; ls -A").stdout == "one.gitignore\n.workspace_configured\na\n"
+        daemon.restart()
+        with created(daemon, name="third", template="built"):
+            assert layers_of(daemon) == [layer] and sh(daemon, "third", "cat a/b").stdout == "one"
+        assert daemon.post("/v1/templates", {"yaml": text.replace("one", "other")}).status == 200
+        with created(daemon, name="fourth", template="built"):
+            assert sh(daemon, "fourth", "cat a/b").stdout == "other" and len(layers_of(daemon)) == 2
+            assert daemon.delete("/v1/templates/built").status == 204
+        assert sh(daemon, "first", "cat a/b; ls .gitignore 2>&1").stdout.startswith("two\nls: ")
+        eventually(lambda: layers_of(daemon) == [layer])
+    eventually(lambda: layers_of(daemon) == [])
+
+
+def test_without_snapshots_each_workspace_has_files_of_its_own(make_daemon):
+    daemon = make_daemon()
+    (home_of(daemon) / "config.yaml").write_text("workspaces:\n  use_snapshots: false\n")
+    daemon.restart()
+    assert daemon.post("/v1/templates", {"yaml": "name: plain\nfiles: {a: one}\n"}).status == 201
+    with created(daemon, name="own", template="plain"):
+        assert sh(daemon, "own", "cat a").stdout == "one" and layers_of(daemon) == []

@@ -1,0 +1,226 @@
+#include "core/template_builds.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/fault.h"
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "model/template.h"
+
+#define RECORD_MAX 65536
+#define SUFFIX ".json"
+#define STAGE_PREFIX ".template-" /* of a layer that is being written */
+
+/* ---- layers ---- */
+
+static bool is_named(const struct core *core, const char *layer)
+{
+	const struct template_build *build;
+	for (const struct core_workspace *w = core->newest; w; w = w->older)
+		for (size_t i = 0; i < w->model.layers.count; i++)
+			if (!strcmp(w->model.layers.items[i], layer))
+				return true;
+	for (size_t at = 0; (build = map_next(&core->template_builds, &at));)
+		if (!strcmp(build->layer, layer))
+			return true;
+	return false;
+}
+
+/* What nothing names is taken out of sight, and removed by the child that removes trees. */
+void layers_sweep(struct core *core)
+{
+	auto_arena struct arena arena = { 0 };
+	text_list names = { 0 };
+	if (file_names(core->envs.layers.dir, ".", &arena, &names))
+		return; /* the next sweep sees to it */
+	for (size_t i = 0; i < names.count; i++) {
+		const char *name = names.items[i];
+		char gone[8 + ID_LEN], nobody[ID_LEN + 1];
+		bool is_stage = !strncmp(name, STAGE_PREFIX, strlen(STAGE_PREFIX));
+		if (!is_stage && (!launch_layer_is_frozen(name) || is_named(core, name)))
+			continue;
+		id_make(nobody);
+		str_format(gone, sizeof gone, ".del-%s", nobody);
+		if (!renameat(core->envs.layers.dir, name, core->workspaces, gone))
+			trees_clean_later(core);
+	}
+}
+
+/* ---- records ---- */
+
+struct record_fields {
+	const char *sha256, *layer, *environment, *node_environment;
+};
+#define AT(member) offsetof(struct record_fields, member)
+static const struct field rows[] = {
+	{ "sha256", FIELD_TEXT, AT(sha256) },
+	{ "layer", FIELD_TEXT, AT(layer), .is_valid = launch_layer_is_frozen },
+	{ "environment", FIELD_TEXT, AT(environment) },
+	{ "node_environment", FIELD_TEXT, AT(node_environment) },
+};
+static const struct record build_record = { "TemplateBuild", NULL, RECORD_ROWS(rows), FIELD_KEPT };
+
+static void free_build(struct core *core, struct template_build *build)
+{
+	map_remove(&core->template_builds, str_from(build->name));
+	arena_done(&build->arena);
+	free(build);
+}
+
+static const char *copy_text(struct arena *arena, const char *text)
+{
+	return text ? arena_text(arena, text) : NULL;
+}
+
+/* In place of the one that has its name. */
+static struct template_build *add_build(
+	struct core *core, const char *name, const struct record_fields *fields)
+{
+	struct template_build *old = map_get(&core->template_builds, str_from(name));
+	struct template_build *build = xzalloc(sizeof *build + strlen(name) + 1);
+	memcpy(build->name, name, strlen(name) + 1);
+	str_copy(build->sha256, sizeof build->sha256, fields->sha256);
+	build->layer = arena_text(&build->arena, fields->layer);
+	build->environment = copy_text(&build->arena, fields->environment);
+	build->node_environment = copy_text(&build->arena, fields->node_environment);
+	if (old)
+		free_build(core, old);
+	map_add(&core->template_builds, str_from(build->name), build);
+	return build;
+}
+
+static void load(struct core *core, const char *file)
+{
+	auto_arena struct arena arena = { 0 };
+	struct record_fields fields = { 0 };
+	struct error ignored;
+	struct stat st;
+	struct str text;
+	size_t len = strlen(file), suffix = strlen(SUFFIX);
+	if (len <= suffix || strcmp(file + len - suffix, SUFFIX))
+		return;
+	const char *name = arena_bytes(&arena, file, len - suffix);
+	if (template_check_name(name, &ignored) ||
+		file_read_at(core->template_dir, file, RECORD_MAX, &arena, &text) ||
+		record_read_kept(&build_record, text, &arena, &fields, &ignored) ||
+		!fields.sha256 || !fields.layer ||
+		fstatat(core->envs.layers.dir, fields.layer, &st, AT_SYMLINK_NOFOLLOW)) {
+		unlinkat(core->template_dir, file, 0);
+		return;
+	}
+	add_build(core, name, &fields);
+}
+
+int template_builds_open(struct core *core, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	text_list names = { 0 };
+	if (home_open_directory(&core->home, "templates", &core->template_dir, err))
+		return -1;
+	if (file_names(core->template_dir, ".", &arena, &names))
+		return fail_errno(err, "read '%s/templates'", core->home.path);
+	for (size_t i = 0; i < names.count; i++)
+		load(core, names.items[i]);
+	return 0;
+}
+
+void template_builds_close(struct core *core)
+{
+	struct template_build *build;
+	for (size_t at = 0; (build = map_next(&core->template_builds, &at));) {
+		arena_done(&build->arena);
+		free(build);
+	}
+	map_done(&core->template_builds);
+	fd_close(&core->template_dir);
+}
+
+const struct template_build *template_build_find(
+	const struct core *core, const char *name, const char *sha256)
+{
+	const struct template_build *build = map_get(&core->template_builds, str_from(name));
+	return build && !strcmp(build->sha256, sha256) ? build : NULL;
+}
+
+void template_build_forget(struct core *core, const char *name)
+{
+	struct template_build *build = map_get(&core->template_builds, str_from(name));
+	char file[TEMPLATE_NAME_MAX + 16];
+	if (!build)
+		return;
+	str_format(file, sizeof file, "%s" SUFFIX, name);
+	unlinkat(core->template_dir, file, 0);
+	free_build(core, build);
+	layers_sweep(core);
+}
+
+/* ---- building ---- */
+
+/* Written beside its place, synced and renamed. */
+static int write_layer(struct core_workspace *w, const char *layer, struct error *err)
+{
+	struct core *core = w->core;
+	int layers = core->envs.layers.dir;
+	char stage[64];
+	str_format(stage, sizeof stage, STAGE_PREFIX "%s", layer);
+	if (mkdirat(layers, stage, 0700))
+		return fail_errno(err, "make a layer");
+	auto_close int dir = openat(layers, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0 || mkdirat(dir, "workspace", 0755))
+		return fail_errno(err, "make a layer");
+	auto_close int tree =
+		openat(dir, "workspace", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (tree < 0)
+		return fail_errno(err, "make a layer");
+	if (tree_write_project(w, tree, true, err) || tree_write_files(tree, &w->files, true, err))
+		return -1;
+	fault_point("core_template_layer");
+	if (fsync(tree) || fsync(dir) || renameat(layers, stage, layers, layer) || fsync(layers))
+		return fail_errno(err, "publish a layer");
+	return 0;
+}
+
+static int write_record(
+	struct core *core, const char *name, const struct record_fields *fields, struct error *err)
+{
+	auto_buf struct buf text = buf_empty(RECORD_MAX);
+	char file[TEMPLATE_NAME_MAX + 16];
+	str_format(file, sizeof file, "%s" SUFFIX, name);
+	record_print_kept(&build_record, fields, &text);
+	fault_point("core_template_record");
+	return file_replace(core->template_dir, file, 0600, (struct str){ text.data, text.len },
+		       true) || fsync(core->template_dir)
+		       ? fail_errno(err, "record the build of template '%s'", name)
+		       : 0;
+}
+
+int template_build_make(struct core_workspace *w, const char *sha256, struct error *err)
+{
+	struct core *core = w->core;
+	const char *name = w->model.template;
+	const struct template_build *build = template_build_find(core, name, sha256);
+	char layer[LAUNCH_FROZEN_LEN + 1], id[ID_LEN + 1];
+	if (!build) {
+		id_make(id);
+		str_format(layer, sizeof layer, LAUNCH_FROZEN "%s", id);
+		const struct record_fields fields = { sha256, layer, w->model.environment,
+			w->model.node_environment };
+		int failed = write_layer(w, layer, err) || write_record(core, name, &fields, err);
+		if (!failed)
+			build = add_build(core, name, &fields);
+		if (failed) {
+			layers_sweep(core);
+			return error_context(err, "build template '%s'", name);
+		}
+		journal_emit(&core->journal, "template.built", "", name, NULL);
+	}
+	w->model.layers = (text_list){ 0 };
+	vec_push(&w->arena, &w->model.layers, arena_text(&w->arena, build->layer));
+	w->files = (pair_list){ 0 };
+	return 0;
+}
