@@ -18,6 +18,7 @@ static agent_fn *const verbs[AGENT_VERB_COUNT] = {
 	[AGENT_PACK] = agent_pack,
 	[AGENT_UNPACK] = agent_unpack,
 	[AGENT_TIDY] = agent_tidy,
+	[AGENT_VERIFY] = agent_verify,
 };
 
 static int send_packet(int socket, void *data, size_t len, int fd)

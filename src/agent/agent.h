@@ -34,7 +34,7 @@ bool agent_is_canceled(struct agent_job *job);
 /* ---- verbs.c, archive.c ---- */
 typedef int agent_fn(struct agent_job *job, struct error *err);
 agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_mkdir, agent_move,
-	agent_remove, agent_pack, agent_unpack, agent_tidy;
+	agent_remove, agent_pack, agent_unpack, agent_tidy, agent_verify;
 
 /* ---- verbs.c ---- */
 /* Opens the path: a regular file or, when it may be, a directory. */

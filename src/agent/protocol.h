@@ -39,6 +39,8 @@ enum agent_verb {
 			 `text`, then moves it into the path; at most `limit` bytes on disk; an
 			 AGENT_PART tells that it has begun */
 	AGENT_TIDY,   /* removes `text`, left behind by an UNPACK or a COMMIT of the path */
+	AGENT_VERIFY, /* tries what the sandbox must refuse: an info for each check, with mode 1
+		       * when it holds, and what was seen as the link */
 	AGENT_CANCEL, /* during UNPACK, before the end of its descriptor: nothing is moved; no reply
 		       */
 	AGENT_VERB_COUNT

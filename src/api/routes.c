@@ -31,6 +31,7 @@ ANSWERS(tree, { 201, JSON, &shared_tree_record, "It was created." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
+ANSWERS(verdict, { 200, JSON, &verdict_schema, "What was found." });
 ANSWERS(repaired, { 200, JSON, &repair_record, "What was done, and what was found then." });
 ANSWERS(packages_changed,
 	{ 200, JSON, &packages_changed_schema,
@@ -127,6 +128,9 @@ const struct route routes[] = {
 		.answers = workspace, .errors = { 409, 429, 507 } },
 	{ "GET", WORKSPACE "/health", "checkWorkspace", "Check a workspace", api_workspace_health,
 		QUERY(health_query_fields, struct health_query), .answers = workspace_health },
+	{ "GET", WORKSPACE "/verify", "verifyIsolation",
+		"Check the isolation of a workspace's sandbox", api_workspace_verify,
+		.answers = verdict, .errors = { 409 } },
 	{ "POST", WORKSPACE "/repair", "repairWorkspace", "Repair what a check finds",
 		api_workspace_repair, QUERY(health_query_fields, struct health_query),
 		.answers = repaired, .errors = { 409, 507 } },

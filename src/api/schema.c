@@ -375,7 +375,7 @@ static const struct field event_rows[] = {
 	COUNT("id", NULL),
 	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
 		     "sandbox is ready, or has ended), workspace.suspended, workspace.resumed, "
-		     "workspace.failed, "
+		     "workspace.disk_warning, workspace.failed, "
 		     "workspace.warning, workspace.deleted, workspace.installed, "
 		     "workspace.uninstalled, exec.started, exec.ended, "
 		     "template.added, template.removed, …"),
@@ -386,10 +386,29 @@ static const struct field event_rows[] = {
 	TEXT("reason", "why it ended, in exec.ended and workspace.deleted", FIELD_OPTIONAL),
 	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
 	TEXT("warning", "of workspace.warning", FIELD_OPTIONAL),
+	COUNT("disk_usage_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
+	COUNT("disk_limit_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
 	TEXT("environment", "the new one, in workspace.installed and workspace.uninstalled",
 		FIELD_OPTIONAL),
 };
 const struct record event_schema = { "Event", "The data of a server-sent event.",
 	RECORD_ROWS(event_rows), FIELD_OUT };
+
+static const struct field check_rows[] = {
+	TEXT("name", "seccomp, capabilities, network_namespace, …"),
+	{ "ok", FIELD_BOOLEAN },
+	TEXT("seen_from", "outside: by the daemon, from the kernel; inside: by a process there"),
+	TEXT("detail", "what was seen"),
+};
+static const struct record check_schema = { "IsolationCheck", NULL, RECORD_ROWS(check_rows),
+	FIELD_OUT };
+static const struct field verdict_rows[] = {
+	TEXT("workspace", "its id"),
+	TEXT("name", NULL),
+	{ "ok", FIELD_BOOLEAN, .help = "all checks are" },
+	{ "layers", FIELD_OBJECTS, .object = &check_schema },
+};
+const struct record verdict_schema = { "IsolationVerdict", NULL, RECORD_ROWS(verdict_rows),
+	FIELD_OUT };
 
 const struct record any_schema = { "Document", "An OpenAPI document.", NULL, 0, FIELD_OUT };

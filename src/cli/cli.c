@@ -80,6 +80,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_resume,
 	&cli_health,
 	&cli_repair,
+	&cli_verify,
 	&cli_install,
 	&cli_uninstall,
 	&cli_cp,

@@ -83,6 +83,7 @@ extern const struct arg_spec cli_suspend;
 extern const struct arg_spec cli_resume;
 extern const struct arg_spec cli_health;
 extern const struct arg_spec cli_repair;
+extern const struct arg_spec cli_verify;
 extern const struct arg_spec cli_install;
 extern const struct arg_spec cli_uninstall;
 extern const struct arg_spec cli_cp;

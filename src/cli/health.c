@@ -164,3 +164,44 @@ const struct arg_spec cli_repair = {
 	.most = 1,
 	.run = run_repair,
 };
+
+static int run_verify(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (remote_call(&command->remote, "GET",
+		    remote_workspace_path(&command->remote, command->operands.items[0], "/verify"),
+		    NULL, &answer, err))
+		return -1;
+	const struct json_value *layers = json_member(answer.value, "layers");
+	if (command->json)
+		remote_print_answer(&answer, &command->out);
+	for (const struct json_value *at = layers && !command->json ? layers->first : NULL; at;
+		at = at->next) {
+		char detail[600];
+		const char *name = json_member_text(at, "name"),
+			   *from = json_member_text(at, "seen_from"),
+			   *text = json_member_text(at, "detail");
+		str_printable(detail, sizeof detail, str_from(text ? text : ""));
+		buf_printf(&command->out, "%-6s  %-17s  %-7s  %s\n",
+			is_set(at, "ok") ? "ok" : "FAILED", name ? name : "-", from ? from : "-",
+			detail);
+	}
+	return is_set(answer.value, "ok") ? 0 : UNHEALTHY;
+}
+
+static const struct arg_option verify_table[] = { { ARG_FROM(remote_rows) } };
+const struct arg_spec cli_verify = {
+	.command = "verify",
+	.summary = "check the isolation of a workspace's sandbox",
+	.usage = "carrel verify NAME [options]",
+	.about =
+		"Checks the isolation of the sandbox of a workspace as it runs: from outside, what "
+		"the\n"
+		"kernel says of its processes, and from inside, what a process there is refused.\n"
+		"Exits 1 if a layer fails.",
+	ARG_TABLE(verify_table),
+	.examples = "  carrel verify demo\n",
+	.least = 1,
+	.most = 1,
+	.run = run_verify,
+};

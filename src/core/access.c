@@ -19,6 +19,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_WORKSPACE_PACKAGES] = { NOUN_WORKSPACE, "packages", SCOPE_READ, false },
 	[VERB_WORKSPACE_INSTALL] = { NOUN_WORKSPACE, "install", SCOPE_USE, true },
 	[VERB_WORKSPACE_UNINSTALL] = { NOUN_WORKSPACE, "uninstall", SCOPE_USE, true },
+	[VERB_WORKSPACE_VERIFY] = { NOUN_WORKSPACE, "verify", SCOPE_USE, false },
 	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true },
 	[VERB_EXEC_LIST] = { NOUN_EXEC, "list", SCOPE_READ, false },
 	[VERB_EXEC_GET] = { NOUN_EXEC, "get", SCOPE_READ, false },

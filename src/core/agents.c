@@ -82,6 +82,7 @@ static const struct work works[AGENT_VERB_COUNT] = {
 	[AGENT_PACK] = { .is_long = true, .is_repeatable = true, .takes_fd = true },
 	[AGENT_UNPACK] = { .is_long = true, .is_repeatable = true, .takes_fd = true },
 	[AGENT_TIDY] = { .is_long = true, .is_repeatable = true },
+	[AGENT_VERIFY] = { .is_slow = true, .is_repeatable = true },
 };
 
 static const struct work *work_of(const struct agent_call *call)

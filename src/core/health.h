@@ -13,6 +13,21 @@ typedef void core_health_fn(void *ctx, const struct health *health, const struct
 core_verb int core_health(const struct request *request, struct core_workspace *w, bool is_deep,
 	core_health_fn *done, void *ctx, struct error *err);
 
+/* One layer of its isolation. */
+struct core_check {
+	const char *name, *detail;
+	bool ok, is_outside; /* read by core from the kernel: nothing inside can fake it */
+};
+struct core_verdict {
+	const char *workspace, *name;
+	bool ok; /* all are */
+	VEC(struct core_check) checks;
+};
+typedef void core_verify_fn(void *ctx, const struct core_verdict *verdict, const struct error *err);
+/* Checks the isolation of its sandbox, which is started if it has none. */
+core_verb int core_verify(const struct request *request, struct core_workspace *w,
+	core_verify_fn *done, void *ctx, struct error *err);
+
 typedef void core_repair_fn(void *ctx, const struct repair *repair, const struct error *err);
 /* Repairs what core_health finds, and checks again. done gets ERR_CONFLICT when its sandbox would
  * have to be ended for the repair, and something runs in it. */

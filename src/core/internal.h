@@ -70,6 +70,7 @@ struct core_workspace {
 	uint64_t used_ms;  /* monotonic: last use */
 	uint64_t kept_ms;  /* monotonic: something that a command had left was found running */
 	bool is_dirty;	   /* used since it was measured */
+	bool has_warned;   /* that 80 % of its disk limit are used */
 	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			 * meanwhile */
@@ -397,6 +398,8 @@ void lifetime_disarm(struct core_workspace *w);
 int lifetime_release(struct core_workspace *w, struct error *err);
 /* Processes that outlive their exec keep the sandbox; init alone doesn't. */
 bool sandbox_has_processes(const struct core_workspace *w);
+/* Its disk usage was measured: tells, once, that it has grown to 80 % of the limit. */
+void disk_usage_changed(struct core_workspace *w);
 void lifetimes_start(struct core *core);
 void lifetimes_stop(struct core *core);
 

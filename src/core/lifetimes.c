@@ -14,6 +14,7 @@
 
 #define SWEEP_MS 30000
 #define EXPIRE_AGAIN_MS 60000
+#define DISK_WARNING_PERCENT 80
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
 struct look {
@@ -190,14 +191,31 @@ static uint64_t measure_tree(void *ctx)
 
 static void measure_next(struct core *core);
 
+void disk_usage_changed(struct core_workspace *w)
+{
+	const struct workspace *model = &w->model;
+	uint64_t most = model->limits.disk_bytes;
+	bool is_high = most && model->disk_usage_bytes >= most / 100 * DISK_WARNING_PERCENT;
+	char used[24], limit[24];
+	if (is_high && !w->has_warned && !w->is_spare) {
+		str_format(used, sizeof used, "%llu", (unsigned long long)model->disk_usage_bytes);
+		str_format(limit, sizeof limit, "%llu", (unsigned long long)most);
+		journal_emit(&w->core->journal, "workspace.disk_warning", model->id, model->name,
+			"#disk_usage_bytes", used, "#disk_limit_bytes", limit, NULL);
+	}
+	w->has_warned = is_high;
+}
+
 static void on_measured(void *ctx, bool ok, uint64_t bytes)
 {
 	struct core *core = ctx;
 	struct core_waiter *first = core->measurements;
 	core->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
-	if (ok && bytes != UINT64_MAX)
+	if (ok && bytes != UINT64_MAX) {
 		first->w->model.disk_usage_bytes = bytes;
+		disk_usage_changed(first->w);
+	}
 	measure_next(core);
 	waiter_call(first, NULL, NULL);
 }

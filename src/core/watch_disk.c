@@ -189,6 +189,7 @@ static void note(struct watch_disk *disk, uint64_t counted, uint64_t bytes, bool
 	disk->unmeasured_ms = 0;
 	if (bytes != UINT64_MAX)
 		w->model.disk_usage_bytes = counted;
+	disk_usage_changed(w);
 	if (bytes != UINT64_MAX && !disk->held.hidden)
 		disk->base = (struct held_base){ held_free_bytes(w->core->workspaces), free_after,
 			counted, disk->held.written };

@@ -56,6 +56,10 @@ void core_release(struct core_workspace *w)
 	w->users--;
 }
 
+void disk_usage_changed(struct core_workspace *w)
+{
+}
+
 void core_touch(struct core_workspace *w)
 {
 }
