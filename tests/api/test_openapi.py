@@ -53,7 +53,7 @@ import schemathesis
 def before_call(context, case, kwargs):
     is_good = case.meta is None or case.meta.generation.mode.is_positive
     if is_good and isinstance(case.body, dict):
-        for member in ("python", "context", "environment"):
+        for member in ("python", "node", "context", "environment"):
             case.body.pop(member, None)
         if "argv" in case.body or "command" in case.body:
             case.body.pop("timeout", None)
