@@ -4,6 +4,7 @@
 #include "model/archive.h"
 #include "model/metrics.h"
 #include "model/health.h"
+#include "model/snapshot.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -28,6 +29,10 @@ ANSWERS(workspaces, { 200, JSON, &workspaces_schema, "Newest first." });
 ANSWERS(workspace, { 200, JSON, &workspace_record, "The workspace." });
 ANSWERS(trees, { 200, JSON, &trees_schema, "Sorted by name." });
 ANSWERS(tree, { 201, JSON, &shared_tree_record, "It was created." });
+ANSWERS(snapshot_made, { 201, JSON, &snapshot_record, "The snapshot was made." });
+ANSWERS(snapshot, { 200, JSON, &snapshot_record, "The snapshot." });
+ANSWERS(snapshots, { 200, JSON, &snapshots_schema, "Newest first." });
+ANSWERS(forked, { 201, JSON, &workspaces_schema, "The new workspaces; next_cursor is null." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
@@ -134,6 +139,28 @@ const struct route routes[] = {
 	{ "POST", WORKSPACE "/repair", "repairWorkspace", "Repair what a check finds",
 		api_workspace_repair, QUERY(health_query_fields, struct health_query),
 		.answers = repaired, .errors = { 409, 507 } },
+
+	{ "POST", WORKSPACE "/snapshots", "createSnapshot", "Keep the present state of a workspace",
+		api_snapshot_create, ROUTE_OPTIONAL | ROUTE_LOCATION,
+		BODY(snapshot_wanted_record, struct snapshot_wanted), .answers = snapshot_made,
+		.errors = { 409, 429, 507 } },
+	{ "GET", WORKSPACE "/snapshots", "listWorkspaceSnapshots",
+		"List the snapshots of a workspace", api_snapshot_list,
+		QUERY(page_query_fields, struct list_query), .answers = snapshots },
+	{ "GET", "/v1/snapshots", "listSnapshots", "List snapshots", api_snapshot_list_all,
+		QUERY(page_query_fields, struct list_query), .answers = snapshots },
+	{ "GET", "/v1/snapshots/{id}", "getSnapshot", "Show a snapshot", api_snapshot_get,
+		.answers = snapshot },
+	{ "DELETE", "/v1/snapshots/{id}", "removeSnapshot", "Remove a snapshot",
+		api_snapshot_delete, .answers = removed, .errors = { 409, 507 } },
+	{ "POST", WORKSPACE "/rollback", "rollbackWorkspace",
+		"Put a workspace back into the state of a snapshot", api_rollback,
+		BODY(rollback_wanted_record, struct rollback_wanted), .answers = workspace,
+		.errors = { 409, 507 } },
+	{ "POST", WORKSPACE "/fork", "forkWorkspace",
+		"Create workspaces with the state of another one", api_fork, ROUTE_OPTIONAL,
+		BODY(fork_wanted_record, struct fork_wanted), .answers = forked,
+		.errors = { 409, 429, 507 } },
 
 	{ "GET", WORKSPACE "/metrics", "workspaceMetrics", "Show what a workspace uses",
 		api_workspace_metrics, .answers = usage },

@@ -5,6 +5,7 @@
 #include "model/exec.h"
 #include "model/metrics.h"
 #include "model/archive.h"
+#include "model/snapshot.h"
 #include "model/workspace.h"
 
 /* ---- checks that rows can't say ---- */
@@ -263,6 +264,10 @@ const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(worksp
 
 LIST(archives, archive_record);
 const struct record archives_schema = { "Archives", NULL, RECORD_ROWS(archives_rows), FIELD_OUT };
+
+LIST(snapshots, snapshot_record);
+const struct record snapshots_schema = { "Snapshots", NULL, RECORD_ROWS(snapshots_rows),
+	FIELD_OUT };
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };

@@ -83,6 +83,8 @@ static const struct arg_spec *const commands[] = {
 	&cli_verify,
 	&cli_install,
 	&cli_uninstall,
+	&cli_snapshot,
+	&cli_fork,
 	&cli_cp,
 	&cli_diff,
 	&cli_ps,

@@ -38,6 +38,8 @@ struct options {
 	uint64_t offset;
 	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
+	const char *tag, *note, *when_busy, *snapshot, *from;
+	uint64_t count, timeout_ms;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
@@ -86,6 +88,8 @@ extern const struct arg_spec cli_repair;
 extern const struct arg_spec cli_verify;
 extern const struct arg_spec cli_install;
 extern const struct arg_spec cli_uninstall;
+extern const struct arg_spec cli_snapshot;
+extern const struct arg_spec cli_fork;
 extern const struct arg_spec cli_cp;
 extern const struct arg_spec cli_diff;
 extern const struct arg_spec cli_ps;

@@ -31,6 +31,8 @@ static const struct arg_option create_table[] = {
 	{ 0, "template", ARG_TEXT, AT(template), "NAME",
 		"make it of this template: see `carrel template`; options win over it", NULL, 1 },
 	{ 0, "env", ARG_TEXT, AT(environment), "NAME", "use this environment: see `carrel env`" },
+	{ 0, "from", ARG_TEXT, AT(from), "SNAPSHOT|NAME",
+		"begin with the state of a snapshot (its id) or of another workspace" },
 	{ ARG_FROM(env_source_rows), .helps = source_helps },
 	{ ARG_FROM(env_choice_rows), .helps = choice_helps },
 	{ ARG_FROM(env_node_rows) },
@@ -151,6 +153,8 @@ static int print_created(struct command *command, struct buf *out, int *voucher,
 		json_text(&j, "template", options->template);
 	if (options->environment)
 		json_text(&j, "environment", options->environment);
+	if (options->from)
+		json_text(&j, "from", options->from);
 	if (print_python(&j, options, arena, err) || print_node(&j, options, arena, err) ||
 		remote_print_env(&j, &options->variables, NULL, arena, err) ||
 		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err) ||
@@ -248,7 +252,7 @@ const struct arg_spec cli_create = {
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
-	.later = "allow-domain|settings|s|sources|plan|from",
+	.later = "allow-domain|settings|s|sources|plan",
 	.examples = "  carrel create demo --pip requests\n"
 		    "  carrel create tight --template strict\n"
 		    "  carrel create web --npm axios --node 22\n"

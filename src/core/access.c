@@ -32,6 +32,12 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_FILE_REMOVE] = { NOUN_FILE, "remove", SCOPE_USE, true },
 	[VERB_ARCHIVE_LIST] = { NOUN_ARCHIVE, "list", SCOPE_READ, false },
 	[VERB_ARCHIVE_REMOVE] = { NOUN_ARCHIVE, "remove", SCOPE_USE, true },
+	[VERB_SNAPSHOT_CREATE] = { NOUN_SNAPSHOT, "create", SCOPE_USE, true },
+	[VERB_SNAPSHOT_LIST] = { NOUN_SNAPSHOT, "list", SCOPE_READ, false },
+	[VERB_SNAPSHOT_GET] = { NOUN_SNAPSHOT, "get", SCOPE_READ, false },
+	[VERB_SNAPSHOT_REMOVE] = { NOUN_SNAPSHOT, "remove", SCOPE_USE, true },
+	[VERB_SNAPSHOT_ROLLBACK] = { NOUN_SNAPSHOT, "rollback", SCOPE_USE, true },
+	[VERB_SNAPSHOT_FORK] = { NOUN_SNAPSHOT, "fork", SCOPE_USE, true },
 	[VERB_ENVIRONMENT_LIST] = { NOUN_ENVIRONMENT, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_LIST] = { NOUN_TEMPLATE, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_GET] = { NOUN_TEMPLATE, "get", SCOPE_READ, false },
@@ -43,8 +49,8 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TREE_LIST] = { NOUN_TREE, "list", SCOPE_READ, false },
 	[VERB_TREE_REMOVE] = { NOUN_TREE, "remove", SCOPE_USE, true },
 };
-static const char *const noun_names[] = { "workspace", "exec", "file", "archive", "environment",
-	"template", "event", "daemon", "tree" };
+static const char *const noun_names[] = { "workspace", "exec", "file", "archive", "snapshot",
+	"environment", "template", "event", "daemon", "tree" };
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };

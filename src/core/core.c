@@ -89,9 +89,10 @@ int core_open(
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->template_builds };
+		&core->pins, &core->template_builds, &core->snapshots };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
+	map_init(&core->held_layers, &core->arena);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
 	journal_init(&core->journal, core->metrics.started_ms);
 	if (home_open(options->home, &core->arena, &core->home, err) ||
@@ -176,6 +177,7 @@ void core_free(struct core *core)
 		w->users = 0;
 		workspace_drop(w);
 	}
+	snapshots_done(core);
 	closer_done(core);
 	store_close(core->store);
 	launcher_done(&core->launcher);
@@ -183,7 +185,7 @@ void core_free(struct core *core)
 	template_builds_close(core);
 	journal_done(&core->journal);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins };
+		&core->pins, &core->snapshots };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
 	fd_close(&core->workspaces);
@@ -229,6 +231,7 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->layers = workspace_copy_texts(arena, &from->layers);
 	to->environment_before = copy_text(arena, from->environment_before);
 	to->environment_forced = workspace_copy_texts(arena, &from->environment_forced);
+	to->snapshot = copy_text(arena, from->snapshot);
 }
 
 static void link_newest(struct core *core, struct core_workspace *w)
@@ -293,6 +296,7 @@ void workspace_replace(struct core_workspace *w, const struct workspace *model)
 static void free_workspace(struct core_workspace *w)
 {
 	agents_free(w);
+	takers_forget(w);
 	waiters_forget(w->waiters);
 	waiters_forget(w->suspenders);
 	arena_done(&w->arena);

@@ -201,18 +201,24 @@ static int check_context(
 		"'%s' is already the name, id or context_id of a workspace", context);
 }
 
+int create_check_name(struct core *core, const char *name, struct error *err)
+{
+	if (map_get(&core->names, str_from(name)) || map_get(&core->contexts, str_from(name)))
+		return fail_hint(err, ERR_CONFLICT, "choose another name, or use that workspace",
+			"workspace '%s' already exists", name);
+	return 0;
+}
+
 static int check_taken(struct core *core, const struct workspace *wanted, struct error *err)
 {
 	if (wanted->id[0] && map_get(&core->ids, str_from(wanted->id)))
 		return fail(err, ERR_CONFLICT, "workspace '%s' already exists", wanted->id);
-	if (wanted->name && (map_get(&core->names, str_from(wanted->name)) ||
-				    map_get(&core->contexts, str_from(wanted->name))))
-		return fail_hint(err, ERR_CONFLICT, "choose another name, or use that workspace",
-			"workspace '%s' already exists", wanted->name);
+	if (wanted->name && create_check_name(core, wanted->name, err))
+		return -1;
 	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
 }
 
-static int check(struct core *core, struct workspace *wanted, struct error *err)
+static int check(struct core *core, struct workspace *wanted, bool has_state, struct error *err)
 {
 	if (core->is_stopping)
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
@@ -224,7 +230,7 @@ static int check(struct core *core, struct workspace *wanted, struct error *err)
 		if (workspace_check_label(
 			    wanted->labels.items[i].key, wanted->labels.items[i].value, err))
 			return -1;
-	if (wanted->environment &&
+	if (!has_state && wanted->environment &&
 		(wanted->python || wanted->requirements || wanted->packages.count))
 		return fail(err, ERR_INVALID,
 			"'environment' can't be combined with 'python': give the name of an "
@@ -317,13 +323,28 @@ struct core_workspace *core_create(const struct request *request, struct core *c
 struct core_workspace *core_create_with(const struct request *request, struct core *core,
 	const struct workspace *asked, int voucher, core_workspace_fn *done, void *ctx)
 {
+	struct error err;
+	if (!asked->from)
+		return workspace_create(request, core, asked, false, voucher, done, ctx);
+	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err))
+		core_later(core, done, ctx, NULL, &err);
+	else
+		create_from(request, core, asked, done, ctx);
+	return NULL;
+}
+
+struct core_workspace *workspace_create(const struct request *request, struct core *core,
+	const struct workspace *asked, bool has_state, int voucher, core_workspace_fn *done,
+	void *ctx)
+{
 	struct workspace wanted = *asked;
 	char name[WORKSPACE_NAME_MAX + 1];
 	struct error err;
 	auto_arena struct arena arena = { 0 };
 	struct begin begin = { 0 };
 	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
-		use_template(core, &wanted, &arena, &begin, &err) || check(core, &wanted, &err) ||
+		(!has_state && use_template(core, &wanted, &arena, &begin, &err)) ||
+		check(core, &wanted, has_state, &err) ||
 		grants_check(core, &wanted, voucher >= 0, &err) ||
 		check_files(&wanted, &begin.files, &err)) {
 		refuse(core, &wanted, done, ctx, &err);
@@ -345,7 +366,8 @@ struct core_workspace *core_create_with(const struct request *request, struct co
 	wanted.last_used_ms = wanted.created_ms;
 	wanted.expires_ms = wanted.ttl_ms ? wanted.created_ms + (int64_t)wanted.ttl_ms : 0;
 	wanted.disk_mechanism = "counted";
-	struct core_workspace *w = spare_take(core, &wanted);
+	wanted.from = NULL;
+	struct core_workspace *w = has_state ? NULL : spare_take(core, &wanted);
 	if (!wanted.id[0])
 		id_make(wanted.id);
 	struct creation *creation = xzalloc(sizeof *creation);
@@ -358,6 +380,7 @@ struct core_workspace *core_create_with(const struct request *request, struct co
 	creation->w->files = workspace_copy_pairs(&creation->w->arena, &begin.files);
 	if (begin.sha256)
 		str_copy(creation->template_sha256, sizeof creation->template_sha256, begin.sha256);
+	creation->w->has_state = has_state;
 	core_hold(creation->w);
 	loop_after(core->loop, 0, on_begin, creation);
 	return creation->w;

@@ -98,7 +98,12 @@ struct core_workspace {
 		struct agent_call *queue;
 		bool is_waking;
 	} agents;
-	pair_list files; /* of its template, while it is made */
+	pair_list files;	   /* of its template, while it is made */
+	struct tree_taker *takers; /* of core/takers.c: operations on its trees, in order */
+	bool is_taken;		   /* one has them: no sandbox starts */
+	bool has_state;		   /* while it is made: its layers hold all that it begins with */
+	bool is_paused;		   /* and its processes are stopped: no command starts */
+	struct loop_timer *look;   /* whether it is still in use */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct env_pin *pin_before;	       /* of model.environment_before */
@@ -106,6 +111,14 @@ struct core_workspace {
 	struct core_waiter *waiters;	       /* for the sandbox to come up */
 	struct core_waiter *refusals;	       /* while it is made: who wanted the same name */
 	struct core_workspace *newer, *older;  /* all of them, by creation */
+};
+
+/* A snapshot that has a row. */
+struct core_snapshot {
+	struct core *core;
+	struct snapshot model;
+	struct arena arena; /* of the model's texts */
+	struct core_snapshot *newer, *older;
 };
 
 /* Its disk limit is kept by core, not by a quota of the file system. */
@@ -137,6 +150,10 @@ struct core {
 	int sockets;		    /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	bool archives_removed, archives_expired, archives_gzip; /* as configured */
+	struct map snapshots;					/* by id */
+	struct core_snapshot *newest_snapshot;			/* all of them, by creation */
+	struct map held_layers;					/* of layer_hold */
+	struct loop_timer *layer_sweep;
 	bool landlock_writes;
 	bool keeps_spare;
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
@@ -234,6 +251,16 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 	const struct error *err);
 
 /* ---- create.c ---- */
+/* As core_create_with. has_state: *asked has the layers, the environment and its recipe that the
+ * new workspace begins with. */
+struct core_workspace *workspace_create(const struct request *request, struct core *core,
+	const struct workspace *asked, bool has_state, int voucher, core_workspace_fn *done,
+	void *ctx);
+/* ERR_CONFLICT: it is taken. */
+int create_check_name(struct core *core, const char *name, struct error *err);
+/* As core_create of what has `from`: the id of a snapshot, or a workspace. */
+void create_from(const struct request *request, struct core *core, const struct workspace *asked,
+	core_workspace_fn *done, void *ctx);
 /* Makes its directory, by the launcher where a quota keeps the disk limit, and the tree in it. */
 void workspace_make_tree(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
@@ -283,10 +310,6 @@ void closer_close(struct core *core, int *fd, bool is_late);
 /* Puts the log aside when it is run/carrel.log and longer than LOG_FILE_BYTES_MAX. */
 void log_bound(struct core *core);
 
-/* ---- frozen layers: layers/snap-<id> ---- */
-/* Removes layers that no workspace and no build of a template names. */
-void layers_sweep(struct core *core);
-
 /* ---- trees.c: workspaces/<id> ---- */
 /* In a directory that the launcher made, or else in one of its own, which is counted. */
 int tree_make(struct core_workspace *w, bool is_there, struct error *err);
@@ -320,6 +343,43 @@ int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *
 /* Removes the marks of overlays from a tree that never was one, and makes `work`. Then
  * done(ctx, w, err), at a later turn of the loop; holds w until then. */
 void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx);
+
+/* ---- takers.c ---- */
+/* Calls taken(ctx, w, NULL) when w has no sandbox, one after the other; no sandbox starts until
+ * tree_release. One that nobody uses is ended. While commands run or files are in transfer:
+ * WHEN_BUSY_WAIT waits for their end, at most timeout_ms (0: the default); WHEN_BUSY_PAUSE calls it
+ * although there is a sandbox; else, and too late, ERR_CONFLICT. The caller holds w. */
+void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
+	core_workspace_fn *taken, void *ctx);
+void tree_release(struct core_workspace *w);
+void takers_go_on(struct core_workspace *w); /* something has changed that they wait for */
+void takers_forget(struct core_workspace *w);
+
+/* ---- freeze.c: layers/snap-<id>; all but the last four only while w's trees are taken ---- */
+/* Whether any upper holds something. */
+bool freeze_is_due(const struct core_workspace *w);
+/* Renames the uppers into layer `name`; empty ones take their place. Files are changed before rows:
+ * the row of w must name the layer next, and then freeze_settle; or freeze_undo. err->sys_errno
+ * EXDEV: they lie on another file system than layers. */
+int freeze_uppers(struct core_workspace *w, const char *name, struct error *err);
+/* The same when layer `name` is a copy of the uppers. */
+int freeze_copied(struct core_workspace *w, const char *name, struct error *err);
+int freeze_undo(struct core_workspace *w, const char *name, struct error *err);
+void freeze_settle(struct core *core, const char *layer);
+/* Gives the empty uppers of w the modes, times and attributes that its layers say. */
+int freeze_dress(struct core_workspace *w, struct error *err);
+/* A layer that has no row yet stays until layer_release. */
+void layer_hold(struct core *core, const char *name);
+void layer_release(struct core *core, const char *name);
+void layers_recover(struct core *core); /* at the start, when all rows are read */
+/* Removes layers that no workspace, no snapshot and no build of a template names, soon. */
+void layers_sweep(struct core *core);
+
+/* ---- snapshots.c ---- */
+void snapshot_restore(struct core *core, const struct snapshot *row);
+/* Removes the snapshots of a workspace that is removed; NULL: of all that are gone. */
+void snapshots_forget(struct core *core, const char *workspace);
+void snapshots_done(struct core *core);
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);
@@ -389,6 +449,11 @@ void sandbox_suspended(struct core_workspace *w);
 void suspension_fail(struct core_workspace *w);
 /* Its sandbox is up: it is ready, whether it was suspended or not. */
 void workspace_resumed(struct core_workspace *w);
+
+/* Starts one if requests wait for it. */
+void sandbox_go_on(struct core_workspace *w);
+/* ERR_CONFLICT names what uses it: an exec, files in transfer, processes. */
+int workspace_check_unused(const struct core_workspace *w, struct error *err);
 
 /* ---- lifetimes.c ---- */
 /* Arms what its ttl, idle_timeout and sandbox ask for. */

@@ -45,6 +45,8 @@ static int take_row(void *ctx, const struct store_table *table, const void *obje
 	const struct exec_record *exec = object;
 	if (table == &store_workspaces)
 		take_workspace(core, object);
+	else if (table == &store_snapshots)
+		snapshot_restore(core, object);
 	else if (table == &store_execs && map_get(&core->ids, str_from(exec->workspace)))
 		execs_restore(map_get(&core->ids, str_from(exec->workspace)), exec);
 	return 0;
@@ -90,7 +92,6 @@ static int look_at_trees(struct core *core, struct error *err)
 	while ((entry = walk_next(dir)))
 		look_at_tree(core, entry->d_name);
 	/* From now on a tree without a row is one that core began to make. */
-	layers_sweep(core);
 	store_settle(core->store);
 	store_flush(core->store);
 	return 0;
@@ -153,6 +154,7 @@ static void finish(struct core *core)
 {
 	struct core_workspace *older;
 	execs_settle(core);
+	snapshots_forget(core, NULL);
 	for (struct core_workspace *w = core->newest; w; w = older) {
 		older = w->older;
 		look_at_workspace(w);
@@ -174,7 +176,10 @@ static void on_list(void *ctx, const struct launch_packet *packet, const int *fd
 int reconcile_begin(struct core *core, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_LIST };
-	if (store_load(core->store, take_row, core, err) || look_at_trees(core, err))
+	if (store_load(core->store, take_row, core, err))
+		return -1;
+	layers_recover(core);
+	if (look_at_trees(core, err))
 		return -1;
 	launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, on_list, core);
 	return 0;

@@ -28,8 +28,7 @@ static void finish(struct core_workspace *w)
 	core_hold(w);
 	workspace_drop(w);
 	spare_check(core);
-	if (w->model.layers.count)
-		layers_sweep(core);
+	layers_sweep(core);
 	trees_when_clean(w, on_clean);
 	core_release(w);
 }
@@ -65,6 +64,7 @@ static void write_removal(struct core_workspace *w)
 {
 	core_hold(w);
 	const struct store_gone gone = { w->model.name, w->removal_why };
+	snapshots_forget(w->core, w->model.id);
 	store_remove(w->core->store, &store_workspaces, w->model.id, &gone, on_row_gone, w);
 }
 
@@ -122,6 +122,7 @@ void core_remove(const struct request *request, struct core_workspace *w, const 
 		return;
 	lifetime_disarm(w);
 	workspace_set_state(w, WORKSPACE_DELETING);
+	takers_go_on(w);
 	core_later(w->core, on_begin, NULL, w, NULL);
 }
 

@@ -95,6 +95,7 @@ static void not_started(struct core_workspace *w, const struct error *err)
 		removal_go_on(w);
 	else if (w->is_suspending)
 		sandbox_suspended(w);
+	takers_go_on(w);
 	core_check_stopped(w->core);
 	core_release(w);
 }
@@ -156,9 +157,10 @@ static void on_started(void *ctx, const struct launch_packet *packet, const int 
 	int failed = attach(w, packet->head.value, fds, &err);
 	if (is_unwanted)
 		failed = fail_unwanted(w, &err);
-	if (!failed)
+	if (!failed) {
 		tell_waiters(w, NULL);
-	else {
+		takers_go_on(w);
+	} else {
 		if (is_unwanted || !may_start_again(w))
 			tell_waiters(w, &err);
 		if (!w->sandbox.limit)
@@ -247,7 +249,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 {
 	struct error err;
 	core_touch(w);
-	if (w->sandbox.state == SANDBOX_UP) {
+	if (w->sandbox.state == SANDBOX_UP && !w->is_paused) {
 		core_hold(w); /* the callee's */
 		core_later(w->core, done, ctx, w, NULL);
 		return;
@@ -267,11 +269,19 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 		return;
 	}
 	waiter_append(&w->waiters, waiter_new(done, ctx, NULL, NULL));
-	if (w->sandbox.state != SANDBOX_NONE)
-		return; /* sandbox_ended begins anew */
+	if (w->sandbox.state != SANDBOX_NONE || w->is_taken)
+		return; /* sandbox_ended or tree_release begins anew */
 	memset(w->start_request, 0, sizeof w->start_request);
 	str_copy(w->start_request, sizeof w->start_request, request_id ? request_id : "");
 	start(w);
+}
+
+void sandbox_go_on(struct core_workspace *w)
+{
+	if (w->waiters && w->sandbox.state == SANDBOX_UP && !w->is_paused)
+		tell_waiters(w, NULL);
+	if (w->waiters && w->sandbox.state == SANDBOX_NONE && !w->is_taken && !w->removal)
+		start(w);
 }
 
 void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
@@ -312,7 +322,9 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		tell_waiters(w, &err);
 		suspension_fail(w);
 		removal_go_on(w);
-	} else if (w->waiters && !w->core->is_stopping)
+	} else if (w->takers) /* before a new sandbox starts */
+		takers_go_on(w);
+	else if (w->waiters && !w->core->is_stopping)
 		start(w);
 	else if (w->waiters) {
 		struct error err;

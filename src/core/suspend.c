@@ -45,8 +45,13 @@ static int fail_in_use(const struct core_workspace *w, const struct use *use, st
 	else
 		fail(err, ERR_CONFLICT,
 			"processes that earlier commands left run in workspace '%s'", name);
-	return error_hint(
-		err, "carrel suspend --force %s, or {\"force\":true}, ends what runs in it", name);
+	return -1;
+}
+
+int workspace_check_unused(const struct core_workspace *w, struct error *err)
+{
+	struct use use = find_use(w);
+	return use.execs || use.has_transfers || use.has_processes ? fail_in_use(w, &use, err) : 0;
 }
 
 /* Those that init has end with the sandbox; those that wait for it would start another one. */
@@ -115,7 +120,6 @@ void suspension_fail(struct core_workspace *w)
 
 static int check_suspend(struct core_workspace *w, bool is_forced, struct error *err)
 {
-	struct use use;
 	if (w->core->is_stopping)
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
 	if (w->removal || w->model.state == WORKSPACE_DELETING)
@@ -125,8 +129,11 @@ static int check_suspend(struct core_workspace *w, bool is_forced, struct error 
 			w->model.error ? w->model.error : "its files are missing");
 	if (is_forced)
 		return 0;
-	use = find_use(w);
-	return use.execs || use.has_transfers || use.has_processes ? fail_in_use(w, &use, err) : 0;
+	if (!workspace_check_unused(w, err))
+		return 0;
+	return error_hint(err,
+		"carrel suspend --force %s, or {\"force\":true}, ends what runs in it",
+		w->model.name);
 }
 
 void core_suspend(const struct request *request, struct core_workspace *w, bool is_forced,

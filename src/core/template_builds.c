@@ -14,42 +14,6 @@
 
 #define RECORD_MAX 65536
 #define SUFFIX ".json"
-#define STAGE_PREFIX ".template-" /* of a layer that is being written */
-
-/* ---- layers ---- */
-
-static bool is_named(const struct core *core, const char *layer)
-{
-	const struct template_build *build;
-	for (const struct core_workspace *w = core->newest; w; w = w->older)
-		for (size_t i = 0; i < w->model.layers.count; i++)
-			if (!strcmp(w->model.layers.items[i], layer))
-				return true;
-	for (size_t at = 0; (build = map_next(&core->template_builds, &at));)
-		if (!strcmp(build->layer, layer))
-			return true;
-	return false;
-}
-
-/* What nothing names is taken out of sight, and removed by the child that removes trees. */
-void layers_sweep(struct core *core)
-{
-	auto_arena struct arena arena = { 0 };
-	text_list names = { 0 };
-	if (file_names(core->envs.layers.dir, ".", &arena, &names))
-		return; /* the next sweep sees to it */
-	for (size_t i = 0; i < names.count; i++) {
-		const char *name = names.items[i];
-		char gone[8 + ID_LEN], nobody[ID_LEN + 1];
-		bool is_stage = !strncmp(name, STAGE_PREFIX, strlen(STAGE_PREFIX));
-		if (!is_stage && (!launch_layer_is_frozen(name) || is_named(core, name)))
-			continue;
-		id_make(nobody);
-		str_format(gone, sizeof gone, ".del-%s", nobody);
-		if (!renameat(core->envs.layers.dir, name, core->workspaces, gone))
-			trees_clean_later(core);
-	}
-}
 
 /* ---- records ---- */
 
@@ -167,7 +131,7 @@ static int write_layer(struct core_workspace *w, const char *layer, struct error
 	struct core *core = w->core;
 	int layers = core->envs.layers.dir;
 	char stage[64];
-	str_format(stage, sizeof stage, STAGE_PREFIX "%s", layer);
+	str_format(stage, sizeof stage, TEMPLATE_STAGE_PREFIX "%s", layer);
 	if (mkdirat(layers, stage, 0700))
 		return fail_errno(err, "make a layer");
 	auto_close int dir = openat(layers, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

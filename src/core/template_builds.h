@@ -9,6 +9,8 @@
 #pragma once
 #include "core/internal.h"
 
+#define TEMPLATE_STAGE_PREFIX ".template-" /* of a layer that is being written */
+
 struct template_build {
 	const char *environment, *node_environment; /* or NULL */
 	const char *layer;			    /* "snap-<id>" */

@@ -166,7 +166,9 @@ static int make_directories(int dir, const struct core_workspace *w, struct erro
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (mkdirat(dir, names[i], 0755))
 			return fail_errno(err, "make '%s'", names[i]);
-	return make_uppers(w, dir, err) ? -1 : make_layout(dir, w, err);
+	if (make_uppers(w, dir, err))
+		return -1;
+	return w->has_state ? 0 : make_layout(dir, w, err);
 }
 
 int tree_make(struct core_workspace *w, bool is_there, struct error *err)
@@ -186,7 +188,8 @@ int tree_make(struct core_workspace *w, bool is_there, struct error *err)
 		openat(workspaces, w->model.id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
-	if (make_directories(dir, w, err) || (w->model.is_context && tree_write_context(w, err)))
+	if (make_directories(dir, w, err) || (w->has_state && freeze_dress(w, err)) ||
+		(w->model.is_context && tree_write_context(w, err)))
 		return error_context(err, "workspace '%s'", w->model.name);
 	/* Not synced: an empty tree that a power cut takes is made again (core/reconcile.c). */
 	fault_point("core_tree_made");

@@ -278,9 +278,14 @@ static const struct field workspace_rows[] = {
 		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .most = WORKSPACE_MOUNTS_MAX },
 	{ "attach", FIELD_TEXTS, AT(attach), "NAME:PATH[:ro]: shared trees",
 		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .most = WORKSPACE_MOUNTS_MAX },
-	{ "snapshot", FIELD_ABSENT, 0, NULL, FIELD_OUT },
+	{ "snapshot", FIELD_TEXT, AT(snapshot), "the snapshot that its state is based on",
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE | FIELD_LATER },
+	{ "snapshot_version", FIELD_INTEGER, AT(snapshot_version), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
-	{ "from", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+	{ "from", FIELD_TEXT, AT(from),
+		"a snapshot (its id) or a workspace: the new one begins with its files, "
+		"environment, limits, labels and variables",
+		FIELD_IN, .least = 1, .most = WORKSPACE_LABEL_VALUE_MAX },
 	{ "settings", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 	{ "sources", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
 };

@@ -81,6 +81,9 @@ struct workspace {
 	const char *dir;	    /* directory of the host at /workspace, or NULL */
 	text_list mounts;	    /* "SRC:DST[:ro]" of the host */
 	text_list attach;	    /* "NAME:PATH[:ro]": shared trees */
+	const char *snapshot;	    /* id of the one that its state is based on, or NULL */
+	const char *from;	    /* of a creation: a snapshot or workspace whose state it gets */
+	uint64_t snapshot_version;  /* of the newest there was; 0: none */
 	bool ptrace;		    /* debuggers work in its sandboxes */
 	bool is_context;	    /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;  /* as last measured */

@@ -7,8 +7,10 @@ const struct store_table store_workspaces = { "workspaces", &workspace_record,
 	sizeof(struct workspace) };
 const struct store_table store_execs = { "execs", &exec_fields, sizeof(struct exec_record),
 	&store_workspaces };
+const struct store_table store_snapshots = { "snapshots", &snapshot_record,
+	sizeof(struct snapshot) };
 const struct store_table *const store_tables[STORE_TABLE_COUNT + 1] = { &store_workspaces,
-	&store_execs, NULL };
+	&store_execs, &store_snapshots, NULL };
 
 const struct field *store_column(const struct store_table *table, size_t i)
 {

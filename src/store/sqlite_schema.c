@@ -52,6 +52,14 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" aside TEXT NOT NULL,"
 	" why TEXT NOT NULL"
 	") STRICT;",
+	/* 3: snapshots, which may outlive their workspaces */
+	"CREATE TABLE snapshots ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" workspace TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "model/exec.h"
+#include "model/snapshot.h"
 #include "model/workspace.h"
 
 #define STORE_FILE_LEN_MAX 64 /* of a URL's name of a file */
@@ -45,7 +46,7 @@ struct store_table {
 	 * ("workspace" of "workspaces"); or NULL. */
 	const struct store_table *parent;
 };
-extern const struct store_table store_workspaces, store_execs;
+extern const struct store_table store_workspaces, store_execs, store_snapshots;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

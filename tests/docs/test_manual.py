@@ -5,6 +5,8 @@ import subprocess
 import pytest
 from harness import CARREL, TREE
 
+# Commands of a page whose name is another one's.
+SNAPSHOT = ["snapshot create", "snapshot ls", "snapshot rollback", "fork"]
 COMMANDS = ["run", "serve", "doctor", "events", "home"]
 # Pages that several commands share, each with a section of its own; what all of them take stands before those.
 SHARED = [("workspace", command) for command in ("create", "ls", "info", "update", "top", "rm", "install", "uninstall", "cp")] + [
@@ -41,6 +43,14 @@ def test_a_shared_page_has_the_options_of_each_of_its_commands(name, command):
     helped = options(output(CARREL, command, "--help").split("options:")[1].split("examples:")[0])
     assert common == {"host", "format"}
     assert given(section) | {"help"} == helped - common
+
+
+@pytest.mark.parametrize("command", SNAPSHOT)
+def test_the_manual_of_snapshots_has_the_options_of_each_command(command):
+    section = re.search(rf"^   carrel {command}\n(.*?)\n(?=\S|   \S)", page("carrel-snapshot.1"), re.S | re.M).group(1)
+    given = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z-]+)", section, re.M))
+    helped = options(output(CARREL, *command.split(), "--help").split("options:")[1].split("examples:")[0])
+    assert given | {"help", "host", "format"} == helped
 
 
 def commands_of_env():

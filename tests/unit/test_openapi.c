@@ -54,7 +54,7 @@ static void other_paths_and_methods_are_refused(void **state)
 {
 	static const char *const paths[] = { "/", "", "/v1", "/v1/", "/healthz/", "//healthz",
 		"/v1/workspaces/", "/v1/workspaces//exec", "/v1/workspaces/a/", "/v1/execs/x/",
-		"/v1/workspaces/a/snapshots", "/v1/workspaces/a/filesx", "/v1/../healthz" };
+		"/v1/workspaces/a/snapshotsx", "/v1/workspaces/a/filesx", "/v1/../healthz" };
 	struct call c;
 	const char *allow = NULL;
 

@@ -1,0 +1,292 @@
+/* carrel snapshot, carrel fork: states of workspaces that are kept, and copies of them. */
+#include <string.h>
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/remote.h"
+#include "model/snapshot.h"
+
+static int print_answer(
+	struct command *command, const struct remote_answer *answer, const char *member)
+{
+	const char *text = json_member_text(answer->value, member);
+	if (command->json)
+		remote_print_answer(answer, &command->out);
+	else
+		buf_printf(&command->out, "%s\n", text ? text : "");
+	return 0;
+}
+
+static void print_waiting(struct json *j, const struct options *options)
+{
+	if (options->when_busy)
+		json_text(j, "when_busy", options->when_busy);
+	if (options->timeout_ms)
+		json_u64(j, "timeout_ms", options->timeout_ms);
+}
+
+/* ---- create ---- */
+
+static int run_create(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (options->tag && snapshot_check_tag(options->tag, err))
+		return error_context(err, "--tag");
+	json_object(&j, NULL);
+	if (options->tag)
+		json_text(&j, "tag", options->tag);
+	if (options->note)
+		json_text(&j, "note", options->note);
+	print_waiting(&j, options);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(
+			    &command->remote, command->operands.items[0], "/snapshots"),
+		    &body, &answer, err))
+		return -1;
+	return print_answer(command, &answer, "id");
+}
+
+#define TIMEOUT_ROW                                                                                \
+	{                                                                                          \
+		0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",                                \
+			"with --when-busy wait: how long (default 5m)", NULL, 1                    \
+	}
+static const struct arg_option create_table[] = {
+	{ 0, "tag", ARG_TEXT, AT(tag), "TAG", "a name for it, to be used in place of its id" },
+	{ 0, "note", ARG_TEXT, AT(note), "TEXT", "a description" },
+	{ 0, "when-busy", ARG_CHOICE, AT(when_busy), "pause|wait|fail",
+		"while commands run: pause them for a copy (default), wait for their end, or fail",
+		"pause|wait|fail" },
+	TIMEOUT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec create_spec = {
+	.command = "snapshot create",
+	.summary = "keep the present state of a workspace",
+	.usage = "carrel snapshot create NAME [options]",
+	.about = "Keeps the files, installed packages and environment of a workspace as they are "
+		 "now, and\nprints the id of the snapshot. Nothing is copied unless commands run.",
+	ARG_TABLE(create_table),
+	.examples = "  carrel snapshot create demo --tag before-upgrade\n",
+	.least = 1,
+	.most = 1,
+	.run = run_create,
+};
+
+/* ---- ls, show, rm ---- */
+
+static void add_line(struct listing *listing, const struct json_value *item)
+{
+	const char *id = json_member_text(item, "id");
+	if (listing->command->options.quiet)
+		buf_printf(&listing->command->out, "%s\n", id ? id : "-");
+	else
+		columns_add_object(&listing->columns, &snapshot_record, item);
+}
+
+static int run_ls(struct command *command, struct error *err)
+{
+	struct listing listing = {
+		.command = command, .columns = { .arena = &command->arena }, .add = add_line
+	};
+	if (!command->options.quiet)
+		columns_begin(&listing.columns, &snapshot_record);
+	return listing_print(&listing,
+		command->operands.count ? remote_workspace_path(&command->remote,
+						  command->operands.items[0], "/snapshots")
+					: "/v1/snapshots",
+		err);
+}
+
+static const struct arg_option ls_table[] = {
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec ls_spec = {
+	.command = "snapshot ls",
+	.summary = "list snapshots",
+	.usage = "carrel snapshot ls [NAME] [options]",
+	.about = "Lists the snapshots of a workspace, or of all, newest first.",
+	ARG_TABLE(ls_table),
+	.most = 1,
+	.run = run_ls,
+};
+
+static const char *snapshot_path(struct command *command, const char *id)
+{
+	return arena_printf(
+		&command->arena, "/v1/snapshots/%s", remote_escape(&command->remote, id));
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (remote_call(&command->remote, "GET", snapshot_path(command, command->operands.items[0]),
+		    NULL, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	for (size_t i = 0; i < snapshot_record.count; i++) {
+		const struct field *row = &snapshot_record.rows[i];
+		const char *text;
+		if (!(row->flags & FIELD_OUT))
+			continue;
+		text = row->kind == FIELD_TEXTS
+			       ? columns_list(&command->arena, json_member(answer.value, row->name))
+			       : columns_text(&command->arena, row, answer.value);
+		if (text)
+			buf_printf(&command->out, "%-16s %s\n", row->name, text);
+	}
+	return 0;
+}
+
+static const struct arg_option show_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec show_spec = {
+	.command = "snapshot show",
+	.summary = "show a snapshot",
+	.usage = "carrel snapshot show SNAPSHOT [options]",
+	.about = "Shows a snapshot, by its id.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = 1,
+	.run = run_show,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	cli_ones all = { 0 };
+	if (remote_open(&command->remote, err))
+		return -1;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		struct cli_one one = { .name = command->operands.items[i] };
+		one.has_failed = remote_call(&command->remote, "DELETE",
+			snapshot_path(command, one.name), NULL, NULL, &one.err);
+		vec_push(&command->arena, &all, one);
+	}
+	return cli_print_ones(command, &all, "removed", 0, err);
+}
+
+static const struct arg_spec rm_spec = {
+	.command = "snapshot rm",
+	.summary = "remove snapshots",
+	.usage = "carrel snapshot rm SNAPSHOT... [options]",
+	.about = "Removes snapshots, by their ids. Files that a workspace or another snapshot "
+		 "needs stay.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+/* ---- rollback ---- */
+
+static int run_rollback(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	json_text(&j, "snapshot", command->operands.items[1]);
+	print_waiting(&j, &command->options);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(
+			    &command->remote, command->operands.items[0], "/rollback"),
+		    &body, &answer, err))
+		return -1;
+	return print_answer(command, &answer, "name");
+}
+
+static const struct arg_option rollback_table[] = {
+	{ 0, "when-busy", ARG_CHOICE, AT(when_busy), "wait|fail",
+		"while commands run: wait for their end, or fail (default)", "wait|fail" },
+	TIMEOUT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec rollback_spec = {
+	.command = "snapshot rollback",
+	.summary = "put a workspace back into the state of a snapshot",
+	.usage = "carrel snapshot rollback NAME SNAPSHOT|TAG|VERSION [options]",
+	.about = "Puts the files, installed packages and environment of a workspace back into the "
+		 "state of\none of its snapshots. The state that it leaves is kept as a snapshot "
+		 "too (automatic).",
+	ARG_TABLE(rollback_table),
+	.examples = "  carrel snapshot rollback demo before-upgrade\n"
+		    "  carrel snapshot rollback demo 3\n",
+	.least = 2,
+	.most = 2,
+	.run = run_rollback,
+};
+
+const struct arg_spec cli_snapshot = {
+	.command = "snapshot",
+	.summary = "keep states of workspaces, and return to them",
+	.usage = "carrel snapshot COMMAND [options]",
+	.about = "Snapshots: states of workspaces that are kept.",
+	.examples = "  carrel snapshot create demo --tag good\n"
+		    "  carrel snapshot rollback demo good\n",
+	.commands = (const struct arg_spec *const[]){ &create_spec, &ls_spec, &show_spec, &rm_spec,
+		&rollback_spec, NULL },
+};
+
+/* ---- fork ---- */
+
+static int run_fork(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	if (command->operands.count > 1)
+		json_text(&j, "name", command->operands.items[1]);
+	if (options->count)
+		json_u64(&j, "count", options->count);
+	if (options->snapshot)
+		json_text(&j, "snapshot", options->snapshot);
+	print_waiting(&j, options);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(&command->remote, command->operands.items[0], "/fork"),
+		    &body, &answer, err))
+		return -1;
+	const struct json_value *items = json_member(answer.value, "items");
+	if (command->json && items)
+		json_copy(&command->value, NULL, items);
+	for (const struct json_value *one = items ? items->first : NULL; one && !command->json;
+		one = one->next) {
+		const char *name = json_member_text(one, "name");
+		buf_printf(&command->out, "%s\n", name ? name : "");
+	}
+	return 0;
+}
+
+static const struct arg_option fork_table[] = {
+	{ 0, "count", ARG_COUNT, AT(count), "N", "make NEW-1 to NEW-N", NULL, 1, FORK_COUNT_MAX },
+	{ 0, "snapshot", ARG_TEXT, AT(snapshot), "SNAPSHOT",
+		"fork the state of this snapshot: id, tag or version" },
+	{ 0, "when-busy", ARG_CHOICE, AT(when_busy), "pause|wait|fail",
+		"while commands run: pause them for a copy (default), wait for their end, or fail",
+		"pause|wait|fail" },
+	TIMEOUT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_fork = {
+	.command = "fork",
+	.summary = "make workspaces with the state of another one",
+	.usage = "carrel fork NAME [NEW] [options]",
+	.about = "Makes a new workspace, or several, with the files, environment, limits, labels "
+		 "and\nvariables that NAME has now. They share what nobody changes. Prints their "
+		 "names.",
+	ARG_TABLE(fork_table),
+	.examples = "  carrel fork demo try-1\n"
+		    "  carrel fork demo try --count 10\n",
+	.least = 1,
+	.most = 2,
+	.run = run_fork,
+};

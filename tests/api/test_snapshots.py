@@ -1,0 +1,200 @@
+"""Snapshots, rollbacks and forks, by REST and by the command line."""
+import json
+import os
+
+import pytest
+
+from rest import Events, created, output_of, problem
+
+
+def layers(daemon):
+    """Names of the frozen layers on disk, when the daemon has removed those that nothing names."""
+    assert daemon.get("/v1/snapshots").status == 200
+    return sorted(n for n in os.listdir(os.path.join(daemon.home, "carrel", "layers")) if n.startswith("snap-"))
+
+
+def snapshot(daemon, name, **body):
+    answer = daemon.post(f"/v1/workspaces/{name}/snapshots", body)
+    assert answer.status == 201, answer
+    assert answer.headers["Location"] == f"/v1/snapshots/{answer.json()['id']}"
+    return answer.json()
+
+
+def rollback(daemon, name, to):
+    answer = daemon.post(f"/v1/workspaces/{name}/rollback", {"snapshot": str(to)})
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def fork(daemon, source, **body):
+    answer = daemon.post(f"/v1/workspaces/{source}/fork", body)
+    assert answer.status == 201, answer
+    return answer.json()["items"]
+
+
+def remove(daemon, *names):
+    for name in names:
+        assert daemon.delete(f"/v1/workspaces/{name}").status == 204
+
+
+STATE = "find . -mindepth 1 | sort; cat *.txt 2>/dev/null; stat -c %a ."
+
+
+def test_a_rollback_brings_files_back_and_keeps_what_it_leaves(daemon):
+    with created(daemon) as w:
+        name = w["name"]
+        output_of(daemon, name, "mkdir d; echo one >a.txt; echo x >d/gone; ln -s a.txt link; chmod 1750 .")
+        first = snapshot(daemon, name, tag="first", note="a note")
+        assert first["version"] == 1 and first["tag"] == "first" and first["note"] == "a note"
+        assert first["workspace"] == w["id"] and first["workspace_name"] == name
+        assert not first["automatic"] and len(first["layers"]) == 1
+        before = output_of(daemon, name, STATE)
+        output_of(daemon, name, "rm -r d; mkdir d; echo new >d/new; echo two >a.txt; rm link; echo b >b.txt; chmod 700 .")
+        left = output_of(daemon, name, STATE)
+        assert daemon.get(f"/v1/workspaces/{name}").json()["snapshot"] == first["id"]
+        rollback(daemon, name, "first")
+        assert output_of(daemon, name, STATE) == before
+        kept = daemon.get(f"/v1/workspaces/{name}/snapshots").json()["items"]
+        assert [(s["version"], s["automatic"]) for s in kept] == [(2, True), (1, False)]
+        rollback(daemon, name, kept[0]["id"])
+        assert output_of(daemon, name, STATE) == left
+        # Nothing was changed: there is nothing to keep.
+        rollback(daemon, name, 1)
+        assert len(daemon.get(f"/v1/workspaces/{name}/snapshots").json()["items"]) == 2
+        assert output_of(daemon, name, STATE) == before
+    assert not [s for s in daemon.get("/v1/snapshots").json()["items"] if s["workspace"] == w["id"]]
+
+
+def test_errors_name_the_snapshot_and_what_to_do(daemon):
+    with created(daemon) as one, created(daemon) as two:
+        made = snapshot(daemon, one["name"], tag="good")
+        problem(daemon.post(f"/v1/workspaces/{one['name']}/snapshots", {"tag": "good"}), 409, "conflict", "good")
+        problem(daemon.post(f"/v1/workspaces/{one['name']}/snapshots", {"tag": "1x"}), 400, "invalid", "tag")
+        problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {"snapshot": made["id"]}), 409, "conflict", "from")
+        problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {"snapshot": "good"}), 404, "not_found", "snapshot ls")
+        problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {}), 400, "invalid", "snapshot")
+        problem(daemon.get("/v1/snapshots/01234567890123456789"), 404, "not_found", "snapshot")
+        problem(daemon.post("/v1/workspaces", {"from": "nobody"}), 404, "not_found", "nobody")
+        problem(daemon.post("/v1/workspaces", {"from": made["id"], "python": "3"}), 400, "invalid", "from")
+        problem(daemon.post(f"/v1/workspaces/{one['name']}/fork", {"name": two["name"]}), 409, "conflict", two["name"])
+        problem(daemon.post(f"/v1/workspaces/{one['name']}/fork", {"count": 0}), 400, "invalid", "count")
+        assert daemon.delete(f"/v1/snapshots/{made['id']}").status == 204
+        assert daemon.get(f"/v1/snapshots/{made['id']}").status == 404
+        assert snapshot(daemon, one["name"], tag="good")["version"] == 2
+
+
+def test_a_busy_workspace_is_paused_waited_for_or_refused(daemon):
+    with created(daemon) as w:
+        url = f"/v1/workspaces/{w['name']}"
+        output_of(daemon, w["name"], "echo base >f; mkfifo wait; rm -f done")
+        run = daemon.post(
+            url + "/exec",
+            {"command": "echo $$ >pid; i=0; while [ ! -e done ]; do i=$((i+1)); echo $i >>n; echo $i >>m; done", "background": True},
+        ).json()["id"]
+        while not output_of(daemon, w["name"], "cat m 2>/dev/null || true").strip():
+            pass
+        text = problem(daemon.post(url + "/snapshots", {"when_busy": "fail"}), 409, "conflict", run)["detail"]
+        assert w["name"] in text
+        problem(daemon.post(url + "/rollback", {"snapshot": "1"}), 404, "not_found")
+        busy = snapshot(daemon, w["name"], tag="busy")
+        problem(daemon.post(url + "/rollback", {"snapshot": "busy"}), 409, "conflict", run)
+        problem(daemon.post(url + "/snapshots", {"when_busy": "wait", "timeout": "1ms"}), 409, "conflict", run)
+        # It goes on, and the copy was made between two writes.
+        n = int(output_of(daemon, w["name"], "wc -l <n"))
+        while int(output_of(daemon, w["name"], "wc -l <n")) <= n:
+            pass
+        (other,) = fork(daemon, w["name"], snapshot="busy")
+        n, m = output_of(daemon, other["name"], "wc -l <n; wc -l <m").split()
+        assert int(n) - int(m) in (0, 1)
+        remove(daemon, other["name"])
+        output_of(daemon, w["name"], "touch done")
+        assert daemon.get(f"/v1/execs/{run}?wait").json()["exit_code"] == 0
+        rollback(daemon, w["name"], busy["version"])
+        assert output_of(daemon, w["name"], "cat f; ls done 2>/dev/null || true") == "base\n"
+
+
+def test_forks_share_layers_and_go_their_own_ways(daemon):
+    body = {"limits": {"memory": "700M"}, "labels": {"team": "a", "context_id": "x/1"}, "env": {"V": "1"}}
+    others = layers(daemon)
+    with created(daemon, **body) as w:
+        output_of(daemon, w["name"], "mkdir d; echo one >d/f; head -c 300000 /dev/urandom >big")
+        forks = fork(daemon, w["name"], name="fork", count=3)
+        assert [f["name"] for f in forks] == ["fork-1", "fork-2", "fork-3"]
+        for f in forks:
+            assert f["labels"] == {"team": "a"} and f["env"] == {"V": "1"}
+            assert f["limits"]["memory_bytes"] == 700 << 20
+        output_of(daemon, "fork-1", "echo mine >d/f; rm big")
+        output_of(daemon, w["name"], "echo source >d/f")
+        assert output_of(daemon, "fork-2", "cat d/f; wc -c <big") == "one\n300000\n"
+        assert output_of(daemon, "fork-1", "cat d/f; ls") == "mine\nd\n"
+        top = os.path.join(daemon.home, "carrel", "workspaces", forks[2]["id"])
+        size = sum(os.lstat(os.path.join(d, n)).st_blocks * 512 for d, ds, fs in os.walk(top) for n in ds + fs)
+        assert size <= 64 << 10
+    # The layers stay for the forks, and go with the last one.
+    assert output_of(daemon, "fork-3", "cat d/f; wc -c <big") == "one\n300000\n"
+    remove(daemon, "fork-1", "fork-2")
+    assert output_of(daemon, "fork-3", "cat d/f") == "one\n"
+    remove(daemon, "fork-3")
+    assert layers(daemon) == others
+
+
+def test_a_workspace_is_created_from_a_snapshot_or_a_workspace(daemon):
+    with created(daemon, env={"V": "1", "W": "1"}, limits={"pids": 77}) as w:
+        output_of(daemon, w["name"], "echo one >f")
+        made = snapshot(daemon, w["name"])
+        output_of(daemon, w["name"], "echo two >f")
+        old = daemon.post("/v1/workspaces", {"from": made["id"], "name": "old", "env": {"V": "2"}}).json()
+        new = daemon.post("/v1/workspaces", {"from": w["name"], "labels": {"a": "b"}}).json()
+        assert old["snapshot"] == made["id"] and new["limits"]["pids"] == 77 and new["labels"] == {"a": "b"}
+        assert output_of(daemon, "old", "cat f; echo $V$W") == "one\n21\n"
+        assert output_of(daemon, new["name"], "cat f; cat .workspace_configured") == "two\n"
+        remove(daemon, "old", new["name"])
+
+
+def test_removed_snapshots_leave_no_layers(daemon):
+    others = layers(daemon)
+    with created(daemon) as w:
+        ids = []
+        for i in range(3):
+            output_of(daemon, w["name"], f"echo {i} >f{i}")
+            ids.append(snapshot(daemon, w["name"])["id"])
+        same = snapshot(daemon, w["name"])  # nothing was changed: no layer
+        assert same["layers"] == daemon.get(f"/v1/snapshots/{ids[2]}").json()["layers"] and same["size_bytes"] == 0
+        rollback(daemon, w["name"], 1)
+        assert len(layers(daemon)) == len(others) + 3
+        for ident in [*ids[1:], same["id"]]:
+            assert daemon.delete(f"/v1/snapshots/{ident}").status == 204
+        assert layers(daemon) == sorted(others + daemon.get(f"/v1/snapshots/{ids[0]}").json()["layers"])
+        assert output_of(daemon, w["name"], "ls").split() == ["f0"]
+
+
+def test_events_tell_of_snapshots_and_rollbacks(daemon):
+    with created(daemon) as w:
+        events = Events(daemon, f"/v1/workspaces/{w['name']}/events")
+        made = snapshot(daemon, w["name"], tag="t")
+        rollback(daemon, w["name"], "t")
+        came = {e["event"]: e["data"] for e in events.until("workspace.rollback")}
+        assert came["workspace.snapshot"]["snapshot"] == made["id"] and came["workspace.snapshot"]["version"] == 1
+        assert came["workspace.rollback"]["snapshot"] == made["id"]
+
+
+@pytest.mark.once
+def test_the_command_line(daemon):
+    assert not daemon("create", "cli").returncode
+    assert daemon("exec", "cli", "--", "sh", "-c", "echo one >f").returncode == 0
+    made = daemon("snapshot", "create", "cli", "--tag", "one", "--note", "first").stdout.strip()
+    assert daemon("exec", "cli", "--", "sh", "-c", "echo two >f").returncode == 0
+    shown = daemon("snapshot", "ls", "cli").stdout
+    assert made in shown and "one" in shown and "first" in shown
+    assert daemon("snapshot", "ls", "-q", "cli").stdout.split() == [made]
+    assert json.loads(daemon("snapshot", "show", made, "-o", "json").stdout)["tag"] == "one"
+    assert "one" in daemon("snapshot", "show", made).stdout
+    assert daemon("snapshot", "rollback", "cli", "one").stdout == "cli\n"
+    assert daemon("exec", "cli", "--", "cat", "f").stdout == "one\n"
+    assert daemon("fork", "cli", "copy", "--count", "2").stdout == "copy-1\ncopy-2\n"
+    assert daemon("create", "third", "--from", made).stdout == "third\n"
+    assert daemon("exec", "third", "--", "cat", "f").stdout == "one\n"
+    assert daemon("snapshot", "rm", made).returncode == 0
+    failed = daemon("snapshot", "rollback", "cli", "one")
+    assert failed.returncode == 125 and "has no snapshot 'one'" in failed.stderr and "snapshot ls" in failed.stderr
+    assert daemon("rm", "cli", "copy-1", "copy-2", "third").returncode == 0
