@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
@@ -136,11 +138,13 @@ static int open_source(const char *source, int *fd, struct stat *st, struct erro
 }
 
 /* The user had it open for reading: a descriptor that only names it (O_PATH) proves nothing. It
- * must be what lies at the path. */
+ * must be what lies at the path. Sandboxes have descriptors of what they see read-only, and could
+ * give them to core. */
 static int vouch(const struct launcher *launcher, struct grant *grant, int given, struct error *err)
 {
 	auto_close int fd = -1;
 	struct stat st, shown;
+	struct statvfs mount;
 	int flags = fcntl(given, F_GETFL);
 	struct plan_bind bind = { .source = grant->source };
 	auto_arena struct arena arena = { 0 };
@@ -156,19 +160,36 @@ static int vouch(const struct launcher *launcher, struct grant *grant, int given
 			err, ERR_CONFLICT, "'%s' was replaced while it was granted", grant->source);
 	if (grant->kind == GRANT_DIR && !S_ISDIR(st.st_mode))
 		return fail(err, ERR_INVALID, "--dir '%s' is not a directory", grant->source);
+	if (!grant->read_only && (fstatvfs(given, &mount) || mount.f_flag & ST_RDONLY))
+		return fail_hint(err, ERR_DENIED, "-v SOURCE:TARGET:ro",
+			"'%s' is read-only for who grants it", grant->source);
 	grant->device = st.st_dev;
 	grant->inode = st.st_ino;
 	return 0;
 }
 
+/* Whether it is an end of a pair: the ends of a connection have the name of its listener. */
+static bool is_pair(int socket)
+{
+	struct sockaddr_un own, peer;
+	socklen_t own_len = sizeof own, peer_len = sizeof peer;
+	return !getsockname(socket, (struct sockaddr *)&own, &own_len) &&
+	       !getpeername(socket, (struct sockaddr *)&peer, &peer_len) &&
+	       own_len == sizeof own.sun_family && peer_len == sizeof peer.sun_family &&
+	       own.sun_family == AF_UNIX;
+}
+
 /* Whether the pair was made by the user of this launcher. Not by core: as root it has another uid;
- * as a plain user's it can open nothing outside the home (Landlock). */
+ * as a plain user's it can open nothing outside the home (Landlock). Core holds listeners and pairs
+ * that the launcher itself has made, and the kernel names the launcher's user for those too. */
 static int check_maker(int socket, struct error *err)
 {
 	struct ucred maker;
 	socklen_t len = sizeof maker;
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &maker, &len) || len != sizeof maker)
 		return fail_errno(err, "find out who granted the mounts");
+	if (!is_pair(socket) || maker.pid == getpid())
+		return fail(err, ERR_DENIED, "the mounts were not granted by a pair of sockets");
 	if (maker.uid != geteuid())
 		return fail(err, ERR_DENIED,
 			"uid %u may not mount directories of this host; uid %u may", maker.uid,

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 
 import pytest
 from harness import eventually, one_line
@@ -152,8 +153,18 @@ def post(daemon, body, *fds):
     return int(answer.split()[1])
 
 
-def voucher(*grants, fds=()):
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def connected(path):
+    """The kernel says of the client's end that its peer is who made the listener. Core holds one of root's."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.connect(str(path))
+        return listener.accept()[0], client
+
+
+def voucher(*grants, fds=(), pair=None):
+    ours, theirs = pair or socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     text = b"".join(b"".join(word.encode() + b"\0" for word in grant) for grant in grants)
     ours.sendmsg([text], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else [])
     ours.close()
@@ -170,7 +181,9 @@ def test_a_path_alone_is_not_enough(daemon, place):
                          (voucher(("bind", f"{place}/other", "/x", "rw", "0", "0"), fds=[opened]), 409),
                          (voucher(("bind", f"{place}/data", "/proc/x", "rw", "0", "0"), fds=[opened]), 400),
                          (voucher(("dir", f"{place}/data", "/x", "rw", "0", "0"), fds=[opened]), 400),
-                         (voucher(("tree", "x", "/x", "rw", "0", "0"), fds=[opened]), 400), (voucher(), 400)):
+                         (voucher(("tree", "x", "/x", "rw", "0", "0"), fds=[opened]), 400), (voucher(), 400),
+                         (voucher(grant, fds=[opened], pair=connected(place / "a")), 403),
+                         (voucher(grant, fds=[opened], pair=connected(place / "b")[::-1]), 403)):
         with made:
             assert post(daemon, wanted, made.fileno()) == status
     assert post(daemon, wanted, opened) in (400, 500)       # not even a socket
@@ -192,6 +205,21 @@ def test_another_user_can_not_grant(daemon, place):
         os.seteuid(0)
     with made:
         assert post(daemon, wanted, made.fileno()) == 403
+    os.close(opened)
+
+
+@pytest.mark.needs_root
+def test_what_is_seen_read_only_can_not_be_granted_for_writing(daemon, place):
+    """A sandbox's descriptor of a read-only mount, which core could have got from it."""
+    data = place / "data"
+    script = f"mount --bind {data} {data} && mount -o remount,bind,ro {data} && echo ready && read end"
+    with subprocess.Popen(["unshare", "-m", "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"ready\n"
+        opened = os.open(f"/proc/{other.pid}/root{data}", os.O_RDONLY)
+        other.stdin.close()
+    for way, status in (("rw", 403), ("ro", 201)):
+        with voucher(("bind", str(data), "/x", way, "0", "0"), fds=[opened]) as made:
+            assert post(daemon, {"mounts": [f"{data}:/x"]}, made.fileno()) == status
     os.close(opened)
 
 
