@@ -94,8 +94,8 @@ const struct arg_spec cli_tree = {
 	.command = "tree",
 	.summary = "create, list and remove directories that workspaces share",
 	.usage = "carrel tree COMMAND [options]",
-	.about = "A shared tree is a directory that several workspaces have mounted at once: "
-		 "carrel create\n--attach TREE:PATH[:ro].",
+	.about = "A shared tree is a directory that several workspaces have mounted at once:\n"
+		 "carrel create --attach TREE:PATH[:ro].",
 	.commands = commands,
 	.examples = "  carrel tree create skills\n"
 		    "  carrel create writer --attach skills:/workspace/skills\n"

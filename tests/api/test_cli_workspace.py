@@ -225,8 +225,8 @@ def test_info_shows_what_is_on_disk_now(daemon):
     (["--label", "k=1", "--label", "k=2"], ["'k'", "twice"]),
     (["--memory", "1"], ["--memory"]), (["--ttl", "soon"], ["--ttl", "soon"]), (["--env", "a", "--pip", "b"], ["--env"]),
     (["-r", "/nonexistent/file"], ["/nonexistent/file"]), (["--net", "open"], ["--net open"]), (["--env", "nosuchenv"], ["nosuchenv"]),
-    (["--from=x"], ["--from", "not available"]),
-    (["-v", "/a:/b"], ["-v", "not available"]), (["--frobnicate"], ["--frobnicate"]),
+    (["--from=x"], ["'x'", "neither a snapshot nor a workspace"]),
+    (["-v", "/a:/b"], ["-v", "/a"]), (["--frobnicate"], ["--frobnicate"]),
 ])
 def test_what_can_not_be_created_is_said_in_one_line(daemon, options, names):
     done = daemon("create", *options)
