@@ -17,6 +17,11 @@
 
 #define SUFFIX ".dist-info"
 #define LIST_STEP 1000
+/* What lies in a sandbox may be forged. Whatever is beyond these stays until the next start. */
+#define DISTS_MAX 20000		       /* that are listed */
+#define RECORD_MAX ((size_t)4 << 20)   /* bytes of a RECORD */
+#define RECORDS_MAX ((size_t)16 << 20) /* and of all that are read */
+#define RUBBISH_MAX 50000	       /* paths that are removed */
 
 /* ---- what is visible ---- */
 
@@ -65,7 +70,7 @@ static void on_listed(void *ctx, const struct files_answer *answer, const struct
 	for (size_t i = 0; answer && i < answer->infos.count; i++)
 		if (!strcmp(answer->infos.items[i].type, "directory"))
 			add_dist(listing, answer->infos.items[i].name);
-	if (answer && answer->next) {
+	if (answer && answer->next && listing->dists.count < DISTS_MAX) {
 		listing->cursor = arena_text(listing->arena, answer->next);
 		list_more(listing);
 		return;
@@ -106,7 +111,8 @@ struct live {
 	struct map wanted;  /* paths of what they hold, below /env */
 	dist_list outdated; /* visible, and to be removed */
 	size_t at;
-	text_list rubbish; /* paths, in the order of their removal */
+	size_t record_bytes; /* that were read */
+	text_list rubbish;   /* paths, in the order of their removal */
 	struct map directories;
 	struct measure packer;
 	bool is_packing, is_unpacking;
@@ -255,8 +261,8 @@ static void note_rubbish(struct live *live, const char *recorded)
 {
 	struct arena *arena = live->change.arena;
 	const char *path = path_normalize(arena, live->site, recorded);
-	if (!path_is_beneath(path, "/env") || strlen(path) >= AGENT_PATH_MAX - 16 ||
-		map_get(&live->wanted, str_from(path)))
+	if (live->rubbish.count >= RUBBISH_MAX || !path_is_beneath(path, "/env") ||
+		strlen(path) >= AGENT_PATH_MAX - 16 || map_get(&live->wanted, str_from(path)))
 		return;
 	vec_push(arena, &live->rubbish, path);
 	size_t len = (size_t)(path_basename(path) - path) - 1;
@@ -273,13 +279,18 @@ static void on_record(void *ctx, const struct files_answer *answer, const struct
 	struct arena *arena = live->change.arena;
 	const struct dist *dist = &live->outdated.items[live->at++];
 	auto_close int fd = answer ? answer->fd : -1;
+	auto_arena struct arena own = { 0 };
 	wheel_record_list records = { 0 };
 	struct str text = { 0 };
 	struct error ignored;
-	if (fd >= 0 && !file_read(fd, WHEEL_RECORD_MAX, arena, &text) &&
-		!wheel_record_parse(text, arena, &records, &ignored))
-		for (size_t i = 0; i < records.count; i++)
-			note_rubbish(live, records.items[i].path);
+	if (fd >= 0 && live->record_bytes < RECORDS_MAX &&
+		!file_read(fd, RECORD_MAX, &own, &text)) {
+		live->record_bytes += text.len;
+		if (!wheel_record_parse(text, &own, &records, &ignored))
+			for (size_t i = 0; i < records.count && live->rubbish.count < RUBBISH_MAX;
+				i++)
+				note_rubbish(live, records.items[i].path);
+	}
 	vec_push(arena, &live->rubbish,
 		(const char *)arena_printf(arena, "%s/%s/", live->site, dist->directory));
 	read_next(live);

@@ -1,5 +1,6 @@
 """carrel install and uninstall: packages of a workspace that is there, idle or busy, and pyproject.toml."""
 import contextlib
+import pathlib
 import threading
 
 import pytest
@@ -261,3 +262,27 @@ def test_a_new_daemon_goes_on_with_what_was_installed(site):
         # What a command changed after the install stays on top of the layers.
         assert python(site, name, "import alpha.only_1, gamma; print(alpha.VERSION, alpha.OWN)") == "1.0 1\n"
         assert {"alpha", "gamma"} <= set(packages(site, name))
+
+
+def most_memory(site):
+    status = pathlib.Path(f"/proc/{site.core_pid()}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
+def test_a_forged_record_costs_core_little(site):
+    """What a command wrote into a RECORD is read by core: it must neither fill core's memory nor keep it busy for long."""
+    forge = """
+import os, sysconfig
+site = sysconfig.get_paths()["purelib"]
+for i in range(20):
+    os.mkdir(f"{site}/alpha-0.{i}.dist-info")
+    if i:
+        os.link(f"{site}/alpha-0.0.dist-info/RECORD", f"{site}/alpha-0.{i}.dist-info/RECORD")
+    else:
+        open(f"{site}/alpha-0.0.dist-info/RECORD", "w").write("".join(f"a{n},,\\n" for n in range(600000)))
+"""
+    with created(site, "--pip", "alpha==1.0") as name, running(site, name, forge):
+        core, before = site.core_pid(), most_memory(site)
+        said = install(site, name, "alpha==2.0")
+        assert said["live"] and site.core_pid() == core and most_memory(site) < before + (128 << 20)
+        assert python(site, name, "import alpha.only_2") == ""
