@@ -3,6 +3,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "core/archives.h"
+#include "model/workspace.h"
 
 struct list_operation {
 	struct operation op;
@@ -57,6 +58,31 @@ static void on_removed(void *ctx, const archive_rows *rows, const struct error *
 int api_archive_delete(struct call *c, struct error *err)
 {
 	core_remove_archive(c->request, c->api->core, c->id, on_removed,
+		operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+static void on_restored(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
+		operation_fail(ctx, err);
+		return;
+	}
+	struct workspace_now now = core_now(w);
+	workspace_print(&j, NULL, core_model(w), &now);
+	operation_answer(
+		ctx, 201, arena_printf(&arena, "/v1/workspaces/%s", core_model(w)->id), &body);
+}
+
+int api_archive_restore(struct call *c, struct error *err)
+{
+	const struct restore_wanted *wanted = c->body;
+
+	core_restore_archive(c->request, c->api->core, c->id, wanted->name, on_restored,
 		operation_new(c, sizeof(struct operation)));
 	return 0;
 }

@@ -45,6 +45,7 @@ ANSWERS(packages, { 200, JSON, &packages_schema, "Sorted by name." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(archived, { 204, NULL, NULL, "It was removed." },
 	{ 200, JSON, &archive_record, "It was archived, then removed." });
+ANSWERS(restored, { 201, JSON, &workspace_record, "The workspace." });
 ANSWERS(archives, { 200, JSON, &archives_schema, "Newest first." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
@@ -124,6 +125,10 @@ const struct route routes[] = {
 		QUERY(page_query_fields, struct list_query), .answers = archives },
 	{ "DELETE", "/v1/archives/{id}", "removeArchive", "Remove an archive", api_archive_delete,
 		.answers = removed },
+	{ "POST", "/v1/archives/{id}/restore", "restoreArchive", "Make a workspace of an archive",
+		api_archive_restore, ROUTE_OPTIONAL | ROUTE_LOCATION,
+		BODY(restore_wanted_record, struct restore_wanted), .answers = restored,
+		.errors = { 409, 429, 507 } },
 	{ "POST", WORKSPACE "/suspend", "suspendWorkspace",
 		"End the processes of a workspace and keep its files", api_workspace_suspend,
 		ROUTE_OPTIONAL, BODY(suspend_fields, struct suspend_body), .answers = workspace,

@@ -10,7 +10,8 @@
 #include "linux/child.h"
 
 #define SQUEEZE_RATIO_MAX 200
-#define SQUEEZE_RATIO_FREE ((uint64_t)64 << 20)
+/* What a workspace may hold: its files may be the same byte all over. */
+#define SQUEEZE_RATIO_FREE ((uint64_t)4 << 30)
 
 struct squeeze {
 	struct child child;

@@ -224,7 +224,6 @@ static int unpack_into(struct tree_job *job, const char *name, bool is_layer, ui
 	json_text(job->answer, "content_id", content.id);
 	json_u64(job->answer, "entries", done.entries);
 	json_u64(job->answer, "bytes", done.bytes);
-	json_u64(job->answer, "left_out", done.left_out);
 	return 0;
 }
 

@@ -85,6 +85,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_uninstall,
 	&cli_snapshot,
 	&cli_fork,
+	&cli_restore,
 	&cli_cp,
 	&cli_diff,
 	&cli_ps,

@@ -22,3 +22,10 @@ core_verb void core_list_archives(
 /* rows is NULL. ERR_NOT_FOUND: there is no such archive. */
 core_verb void core_remove_archive(const struct request *request, struct core *core,
 	const char *name, archives_fn *done, void *ctx);
+
+/* ---- restore.c ---- */
+/* Makes a workspace of an archive, with the limits, labels, variables and environments that it had;
+ * warnings of its model name what it had of the host, and hasn't any more. wanted: its name; NULL:
+ * the one that it had. ERR_CONFLICT: the name is taken. */
+core_verb void core_restore_archive(const struct request *request, struct core *core,
+	const char *name, const char *wanted, core_workspace_fn *done, void *ctx);

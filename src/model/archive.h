@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "format/blob_words.h"
 #include "model/record.h"
+#include "model/workspace.h"
 
 #define ARCHIVE_PREFIX "archives/"
 
@@ -23,5 +24,16 @@ const char *archive_name_make(
 /* Fills in all but the size. ERR_INVALID: not such a name. */
 int archive_name_read(
 	const char *name, struct arena *arena, struct archive_row *row, struct error *err);
+
+/* Reads carrel.json of an archive, which may be a stranger's: the workspace as it was, without what
+ * belongs to the daemon that had it; its warnings name the directories that it hasn't any more.
+ * ERR_INVALID names the field. */
+int archive_workspace_read(const struct json_value *record, struct arena *arena,
+	struct workspace *out, struct error *err);
+
+struct restore_wanted {
+	const char *name; /* NULL: as it was called */
+};
+extern const struct record restore_wanted_record;
 
 enum archive_wish { ARCHIVE_AS_CONFIGURED, ARCHIVE_NEVER, ARCHIVE_ALWAYS };

@@ -203,7 +203,8 @@ static const struct field workspace_rows[] = {
 		FIELD_USES | FIELD_NULLABLE | FIELD_LATER, .pattern = "^[a-z0-9][a-z0-9-]{0,63}$",
 		.check = template_check_name },
 	{ "warnings", FIELD_TEXTS, AT(warnings),
-		"keys of its template that have no effect in this version",
+		"keys of its template that have no effect in this version, or what of an archive "
+		"was not restored",
 		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 4 },

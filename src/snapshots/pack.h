@@ -5,8 +5,9 @@
  * directories, fifos, user attributes, and the setuid, setgid and sticky bits. Its paths are
  * percent-encoded. Sockets are left out.
  * 3. An archive may be a stranger's. It is unpacked into an empty directory by tree/tree.h, which
- * refuses absolute names, "..", what lies below a link, and too many entries; marks name only what
- * lies in that directory, reached by no link, and no attribute of the overlay but the opaque mark.
+ * refuses absolute names, "..", what lies below a link, special files, setuid and setgid bits, and
+ * too many entries; marks name only what lies in that directory, reached by no link, and no
+ * attribute of the overlay but the opaque mark.
  * 4. An archive that failed has no end. */
 #pragma once
 #include <stdbool.h>
@@ -44,7 +45,6 @@ void packer_done(struct packer *packer);
 
 struct unpacked {
 	uint64_t entries, bytes; /* bytes on disk */
-	uint64_t left_out;	 /* special files */
 };
 /* Reads `from` to its end. limit: bytes on disk (ERR_LIMIT). Not synced. */
 int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, struct unpacked *done,

@@ -108,7 +108,9 @@ static int mark_mode(const struct marking *marking, const struct json_value *val
 	auto_close int fd = -1;
 	const struct json_value *path = value->first, *mode = path ? path->next : NULL;
 	if (!marking->is_layer)
-		return fail(marking->err, ERR_DENIED, "the archive has setuid or setgid bits");
+		return fail(marking->err, ERR_DENIED,
+			"'%s' in the archive has a setuid or setgid bit",
+			path && path->kind == JSON_STRING ? path->string.data : PACK_MARKS);
 	if (!mode || path->kind != JSON_STRING || !mode->is_integer || mode->integer < 0 ||
 		mode->integer > 07777)
 		return fail(marking->err, ERR_INVALID, "the marks of the archive are damaged");
@@ -197,9 +199,11 @@ int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, struct unpac
 	struct tree_unpack unpack;
 	tree_unpack_init(&unpack, stage);
 	unpack.limit = limit;
+	unpack.is_strict = true; /* marks say what a file can't */
+	unpack.room = "the room that is left on the disk";
 	int failed = add_all(&unpack, from, err) || apply_marks(stage, is_layer, err) ||
 		     tree_unpack_place(&unpack, stage, err);
-	*done = (struct unpacked){ unpack.entries, unpack.bytes, unpack.left_out.count };
+	*done = (struct unpacked){ unpack.entries, unpack.bytes };
 	tree_unpack_done(&unpack);
 	return failed ? -1 : 0;
 }

@@ -41,12 +41,14 @@ struct tree_level {
 };
 struct tree_unpack {
 	/* Set by the caller after init. */
-	bool is_upload; /* Into a workspace: special files, setuid bits and attributes that mean
-			 * something to a kernel are refused, directories stay writable for their
-			 * owner, those that are there get the archive's mode and time, and all of
-			 * it is on disk at the end. Else, on a host: special files are left out,
-			 * such bits and attributes dropped, and modes kept. */
-	uint64_t limit; /* bytes on disk; UINT64_MAX at first */
+	bool is_upload;	  /* Into a workspace: special files, setuid bits and attributes that mean
+			   * something to a kernel are refused, directories stay writable for their
+			   * owner, those that are there get the archive's mode and time, and all of
+			   * it is on disk at the end. Else, on a host: special files are left out,
+			   * such bits and attributes dropped, and modes kept. */
+	bool is_strict;	  /* Not an upload, but what an upload may not have is refused here, too. */
+	uint64_t limit;	  /* bytes on disk; UINT64_MAX at first */
+	const char *room; /* what the limit is, in words; NULL: the workspace's disk limit */
 	const char *own_name, *own_link; /* a symbolic link with this target is left out; or NULL */
 	/* What there was. */
 	uint64_t entries, bytes;

@@ -22,6 +22,9 @@ static int unpack_failed(const struct tree_unpack *unpack, struct error *err)
 
 static int charge(struct tree_unpack *unpack, uint64_t bytes, struct error *err)
 {
+	if (bytes > unpack->limit - unpack->bytes && unpack->room)
+		return fail(err, ERR_LIMIT, "the archive doesn't fit in %s, at '%s'", unpack->room,
+			unpack->place.path);
 	if (bytes > unpack->limit - unpack->bytes)
 		return fail_hint(err, ERR_LIMIT,
 			"remove files, or raise the disk limit of the workspace",
@@ -262,14 +265,15 @@ static int judge(struct tree_unpack *unpack, const struct tar_entry *entry, stru
 	const struct buf *attributes = &unpack->reader.attributes;
 	struct tar_entry judged = *entry;
 
-	if (!unpack->is_upload) {
+	if (!unpack->is_upload && !unpack->is_strict) {
 		judged.mode &= 0777;
 		return archived_judge(&judged, PATH_DEPTH_MAX, &unpack->place, err);
 	}
 	for (size_t at = 0; at < attributes->len; at += strlen(attributes->data + at) + 1)
 		if (archived_judge_attribute(entry->name, attributes->data + at, err) < 0)
 			return -1;
-	return archived_judge(&judged, ARCHIVED_DEPTH_MAX, &unpack->place, err);
+	return archived_judge(&judged, unpack->is_strict ? PATH_DEPTH_MAX : ARCHIVED_DEPTH_MAX,
+		&unpack->place, err);
 }
 
 static bool is_own_link(const struct tree_unpack *unpack)
@@ -285,7 +289,7 @@ static int unpack_entry(struct tree_unpack *unpack, struct error *err)
 
 	if (++unpack->entries > ENTRIES_MAX)
 		return fail(err, ERR_LIMIT, "the archive has more than %d entries", ENTRIES_MAX);
-	if (entry->kind == TAR_OTHER && !unpack->is_upload) {
+	if (entry->kind == TAR_OTHER && !unpack->is_upload && !unpack->is_strict) {
 		if (!left_out->count++)
 			str_format(left_out->first, sizeof left_out->first, "special file '%s'",
 				entry->name);

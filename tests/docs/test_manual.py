@@ -9,7 +9,7 @@ from harness import CARREL, TREE
 SNAPSHOT = ["snapshot create", "snapshot ls", "snapshot rollback", "fork"]
 COMMANDS = ["run", "serve", "doctor", "events", "home"]
 # Pages that several commands share, each with a section of its own; what all of them take stands before those.
-SHARED = [("workspace", command) for command in ("create", "ls", "info", "update", "top", "rm", "install", "uninstall", "cp")] + [
+SHARED = [("workspace", command) for command in ("create", "ls", "info", "update", "top", "rm", "restore", "install", "uninstall", "cp")] + [
     ("exec", command) for command in ("exec", "shell", "ps", "logs", "wait", "attach", "kill")]
 
 
