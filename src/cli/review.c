@@ -224,11 +224,12 @@ static const char *find_refusal(
 		return "not a file, a directory or a link";
 	for (const char *const *name = plan_protected_names;
 		*name && !finding->run->writable_config; name++) {
-		/* Repositories are made and used; what is obeyed there is named on its own. */
-		bool is_git = !strcmp(*name, ".git");
-		if (is_git ? !strcmp(path, *name) && difference->change != SNAPSHOT_ADDED &&
-					!difference->is_meta
-			   : is_beneath(path, *name))
+		/* Repositories are made and used; what is obeyed there is named on its own. A link
+		 * or a file would lead to one that has other names. */
+		bool is_kept =
+			difference->change == SNAPSHOT_ADDED ? S_ISDIR(mode) : difference->is_meta;
+		if (!strcmp(*name, ".git") ? !strcmp(path, *name) && !is_kept
+					   : is_beneath(path, *name))
 			return "protected: see --writable-config";
 	}
 	return NULL;

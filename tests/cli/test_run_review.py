@@ -71,6 +71,16 @@ def test_patterns_take_some_with_the_directories_above(carrel, project):
     assert "gone/x" in after, "a directory whose content stays is not removed"
 
 
+@pytest.mark.parametrize("make", ["ln -s elsewhere .git", "echo 'gitdir: elsewhere' >.git"])
+def test_a_repository_is_not_led_elsewhere(carrel, tmp_path, make):
+    """Hooks and settings there are obeyed like those of .git, which are protected by their names."""
+    new = tmp_path / "new"
+    new.mkdir()
+    done = carrel.sh(f"mkdir -p elsewhere/hooks; {make}", "--dir", new, "--review", "--accept", "all")
+    assert done.returncode == 0 and "not applied: protected" in done.stderr
+    assert [path.name for path in new.iterdir()] == ["elsewhere"]
+
+
 def test_a_change_by_others_is_a_conflict_and_nothing_is_applied(carrel, project):
     with carrel.start("run", "--dir", project, "--review", "--accept", "all", "--", "sh", "-c",
                       "echo mine > src/a; echo new > fresh; echo ready; read x", stdin=subprocess.PIPE) as run:
