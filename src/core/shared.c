@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/walk.h"
 #include "core/internal.h"
 #include "plan/grants.h"
@@ -93,6 +94,9 @@ int core_tree_remove(
 	id_make(id);
 	str_format(gone, sizeof gone, ".del-%s", id);
 	fault_point("core_tree_remove");
+	/* A command may have taken the rights that a move needs. If there is no such tree, the move
+	 * says so. */
+	(void)!path_grant_access(trees, name);
 	if (renameat(trees, name, core->workspaces, gone))
 		return errno == ENOENT ? fail_hint(err, ERR_NOT_FOUND,
 						 "carrel tree ls, or GET /v1/trees, lists them",

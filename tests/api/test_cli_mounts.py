@@ -119,6 +119,11 @@ def test_a_shared_tree_is_seen_by_all_and_written_by_those_who_may(daemon, carre
     assert reader not in daemon("tree", "ls").stdout
 
 
+def test_a_tree_without_rights_is_removed(daemon, carrel_tree):
+    with created(daemon, "--attach", f"{carrel_tree}:/skills") as name:
+        assert sh(daemon, name, "touch /skills/x; chmod 0 /skills").returncode == 0
+
+
 def test_bad_trees_are_refused(daemon, carrel_tree):
     for args, words in ((["tree", "create", carrel_tree], ["exists"]), (["tree", "create", "../x"], ["../x"]), (["tree", "create", ".x"], [".x"]),
                         (["tree", "rm", "nosuch"], ["nosuch"]), (["run", "--attach", "nosuch:/x", "true"], ["nosuch"]),
