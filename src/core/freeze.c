@@ -18,6 +18,7 @@
 #include "core/template_builds.h"
 
 #define FROM ".from"
+#define TREE_STAGE ".tree-" /* of build/tree_job.h: what a job that was killed had begun */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define ATTRIBUTES_MAX 65536
 #define MARK_PREFIX "user.overlay."
@@ -387,6 +388,7 @@ static void look_at_layers(struct core *core, bool is_start)
 	text_list found = { 0 };
 	while ((entry = walk_next(walk)))
 		if (launch_layer_is_frozen(entry->d_name) ||
+			(is_start && !strncmp(entry->d_name, TREE_STAGE, strlen(TREE_STAGE))) ||
 			!strncmp(entry->d_name, TEMPLATE_STAGE_PREFIX,
 				strlen(TEMPLATE_STAGE_PREFIX)))
 			vec_push(&arena, &found, (const char *)arena_text(&arena, entry->d_name));
