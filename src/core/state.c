@@ -154,6 +154,10 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 	layer_hold(w->core, op->state.layer);
 	if (w->sandbox.state != SANDBOX_NONE)
 		pause_all(op);
+	else if (grants_are_asked(&w->model))
+		/* Through a socket in a shared directory, commands can have passed descriptors of
+		 * files on to others, who would go on to write to what is frozen. */
+		copy(op);
 	else if (!freeze_uppers(w, op->state.layer, &failure)) {
 		op->state.is_moved = true;
 		finish(op, NULL);

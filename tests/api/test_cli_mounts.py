@@ -124,6 +124,20 @@ def test_a_tree_without_rights_is_removed(daemon, carrel_tree):
         assert sh(daemon, name, "touch /skills/x; chmod 0 /skills").returncode == 0
 
 
+def test_what_is_frozen_can_not_be_written_by_others(daemon, carrel_tree):
+    """Through a socket in a shared tree, another workspace gets a descriptor of a file, and keeps it."""
+    with created(daemon, "--attach", f"{carrel_tree}:/skills") as name:
+        assert sh(daemon, name, "echo good >file").returncode == 0
+        id = json_of(daemon("info", name, "-o", "json"))["id"]
+        with open(home_of(daemon) / f"workspaces/{id}/upper/file", "r+") as kept:
+            assert daemon("suspend", name).returncode == 0
+            snapshot = daemon("snapshot", "create", name).stdout.strip()
+            kept.write("evil")
+        with created(daemon, "--from", snapshot) as other:
+            assert sh(daemon, other, "cat file").stdout == "good\n"
+        assert sh(daemon, name, "cat file").stdout == "good\n"
+
+
 def test_bad_trees_are_refused(daemon, carrel_tree):
     for args, words in ((["tree", "create", carrel_tree], ["exists"]), (["tree", "create", "../x"], ["../x"]), (["tree", "create", ".x"], [".x"]),
                         (["tree", "rm", "nosuch"], ["nosuch"]), (["run", "--attach", "nosuch:/x", "true"], ["nosuch"]),
