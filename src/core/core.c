@@ -89,10 +89,9 @@ int core_open(
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->template_builds, &core->snapshots };
+		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
-	map_init(&core->held_layers, &core->arena);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
 	journal_init(&core->journal, core->metrics.started_ms);
 	if (home_open(options->home, &core->arena, &core->home, err) ||
@@ -169,6 +168,7 @@ void core_free(struct core *core)
 	if (core->flush)
 		loop_cancel(core->loop, core->flush);
 	tree_jobs_done(core);
+	merges_done(core);
 	blob_jobs_done(core);
 	execs_done(core);
 	agents_done(core);
@@ -183,6 +183,7 @@ void core_free(struct core *core)
 	launcher_done(&core->launcher);
 	env_store_done(&core->envs);
 	template_builds_close(core);
+	layers_done(core);
 	journal_done(&core->journal);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
 		&core->pins, &core->snapshots };
@@ -297,6 +298,7 @@ static void free_workspace(struct core_workspace *w)
 {
 	agents_free(w);
 	takers_forget(w);
+	merge_forget(w);
 	waiters_forget(w->waiters);
 	waiters_forget(w->suspenders);
 	arena_done(&w->arena);

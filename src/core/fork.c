@@ -50,6 +50,7 @@ static void finish(struct fork *fork)
 			core_release(fork->made[i]);
 	}
 	layers_sweep(fork->core);
+	merges_check(fork->core);
 	arena_done(&fork->arena);
 	free(fork);
 	if (w)

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -16,9 +17,9 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "core/template_builds.h"
+#include "core/tree_jobs.h"
 
 #define FROM ".from"
-#define TREE_STAGE ".tree-" /* of build/tree_job.h: what a job that was killed had begun */
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define ATTRIBUTES_MAX 65536
 #define MARK_PREFIX "user.overlay."
@@ -322,36 +323,75 @@ int freeze_dress(struct core_workspace *w, struct error *err)
 
 /* ---- those without a row ---- */
 
+struct held_layer {
+	size_t holds;
+	char name[LAUNCH_FROZEN_LEN + 1];
+};
+
 void layer_hold(struct core *core, const char *name)
 {
-	uintptr_t holds = (uintptr_t)map_get(&core->held_layers, str_from(name));
-	map_set(&core->held_layers, str_from(arena_text(&core->arena, name)), (void *)(holds + 1));
+	struct held_layer *held = map_get(&core->held_layers, str_from(name));
+	if (!held) {
+		held = xzalloc(sizeof *held);
+		str_copy(held->name, sizeof held->name, name);
+		map_add(&core->held_layers, str_from(held->name), held);
+	}
+	held->holds++;
 }
 
 void layer_release(struct core *core, const char *name)
 {
-	uintptr_t holds = (uintptr_t)map_get(&core->held_layers, str_from(name));
-	if (holds > 1)
-		map_set(&core->held_layers, str_from(name), (void *)(holds - 1));
-	else if (holds)
-		map_remove(&core->held_layers, str_from(name));
+	struct held_layer *held = map_get(&core->held_layers, str_from(name));
+	if (!held || --held->holds)
+		return;
+	map_remove(&core->held_layers, str_from(name));
+	free(held);
 }
 
-static void add_all(struct map *live, const text_list *layers)
+void layers_hold_all(struct core *core, const text_list *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		layer_hold(core, names->items[i]);
+}
+
+void layers_release_all(struct core *core, const text_list *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		layer_release(core, names->items[i]);
+}
+
+void layers_done(struct core *core)
+{
+	struct held_layer *held;
+	for (size_t at = 0; (held = map_next(&core->held_layers, &at));)
+		free(held);
+	map_done(&core->held_layers);
+}
+
+static void add_name(void *ctx, const char *name)
+{
+	map_set(ctx, str_from(name), ctx);
+}
+
+static void add_names(struct map *named, const text_list *layers)
 {
 	for (size_t i = 0; i < layers->count; i++)
-		map_set(live, str_from(layers->items[i]), (void *)live);
+		add_name(named, layers->items[i]);
 }
 
-static void find_live(const struct core *core, struct map *live)
+void layers_named(const struct core *core, struct map *named)
 {
-	for (const struct core_workspace *w = core->newest; w; w = w->older)
-		add_all(live, &w->model.layers);
-	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older)
-		add_all(live, &s->model.layers);
 	const struct template_build *build;
+	const struct held_layer *held;
+	for (const struct core_workspace *w = core->newest; w; w = w->older)
+		add_names(named, &w->model.layers);
+	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older)
+		add_names(named, &s->model.layers);
 	for (size_t at = 0; (build = map_next(&core->template_builds, &at));)
-		map_set(live, str_from(build->layer), (void *)live);
+		add_name(named, build->layer);
+	for (size_t at = 0; (held = map_next(&core->held_layers, &at));)
+		add_name(named, held->name);
+	tree_jobs_each_name(core, add_name, named);
 }
 
 /* After a start: a freeze that was cut off is undone. */
@@ -378,34 +418,46 @@ static void keep_lost(struct core *core, const char *name)
 	renameat(layers_dir(core), name, layers_dir(core), lost);
 }
 
+/* The layer that is being made there, when `name` is that of a directory for unfinished ones. */
+static const char *staged_layer(const char *name)
+{
+	static const char *const prefixes[] = { TEMPLATE_STAGE_PREFIX, TREE_JOB_STAGE_PREFIX };
+	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+		if (!strncmp(name, prefixes[i], strlen(prefixes[i])))
+			return name + strlen(prefixes[i]);
+	return NULL;
+}
+
+static void look_at_layer(
+	struct core *core, const char *name, const struct map *named, bool is_start)
+{
+	bool is_lost = core->store_opened.was_corrupt || core->store_opened.is_new;
+	const char *staged = staged_layer(name);
+	bool is_named = map_get(named, str_from(staged ? staged : name));
+	if (staged && (!is_named || is_start)) /* at a start nobody goes on with it */
+		discard(core, name);
+	else if (is_named && is_start)
+		freeze_settle(core, name);
+	else if (!is_named && is_start)
+		(is_lost ? keep_lost : recover)(core, name);
+	else if (!is_named)
+		discard(core, name);
+}
+
 static void look_at_layers(struct core *core, bool is_start)
 {
 	auto_arena struct arena arena = { 0 };
-	struct map live;
-	bool is_lost = core->store_opened.was_corrupt || core->store_opened.is_new;
+	struct map named;
 	auto_walk DIR *walk = walk_open(layers_dir(core), ".");
 	struct dirent *entry;
 	text_list found = { 0 };
 	while ((entry = walk_next(walk)))
-		if (launch_layer_is_frozen(entry->d_name) ||
-			(is_start && !strncmp(entry->d_name, TREE_STAGE, strlen(TREE_STAGE))) ||
-			!strncmp(entry->d_name, TEMPLATE_STAGE_PREFIX,
-				strlen(TEMPLATE_STAGE_PREFIX)))
+		if (launch_layer_is_frozen(entry->d_name) || staged_layer(entry->d_name))
 			vec_push(&arena, &found, (const char *)arena_text(&arena, entry->d_name));
-	map_init(&live, &arena);
-	find_live(core, &live);
-	for (size_t i = 0; i < found.count; i++) {
-		const char *name = found.items[i];
-		bool is_live = map_get(&live, str_from(name));
-		if (is_live && is_start)
-			freeze_settle(core, name);
-		else if (!is_live && !launch_layer_is_frozen(name))
-			discard(core, name);
-		else if (!is_live && is_start)
-			(is_lost ? keep_lost : recover)(core, name);
-		else if (!is_live && !map_get(&core->held_layers, str_from(name)))
-			discard(core, name);
-	}
+	map_init(&named, &arena);
+	layers_named(core, &named);
+	for (size_t i = 0; i < found.count; i++)
+		look_at_layer(core, found.items[i], &named, is_start);
 }
 
 void layers_recover(struct core *core)

@@ -104,6 +104,8 @@ struct core_workspace {
 	bool has_state;		   /* while it is made: its layers hold all that it begins with */
 	bool is_paused;		   /* and its processes are stopped: no command starts */
 	struct loop_timer *look;   /* whether it is still in use */
+	struct layer_merge *merge; /* of core/merge_layers.c: made, to be put in place */
+	size_t unmerged_layers;	   /* so many could not be merged */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct env_pin *pin_before;	       /* of model.environment_before */
@@ -154,6 +156,7 @@ struct core {
 	struct core_snapshot *newest_snapshot;			/* all of them, by creation */
 	struct map held_layers;					/* of layer_hold */
 	struct loop_timer *layer_sweep;
+	struct layer_merge *merge; /* of core/merge_layers.c: a job makes it */
 	bool landlock_writes;
 	bool keeps_spare;
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
@@ -371,9 +374,23 @@ int freeze_dress(struct core_workspace *w, struct error *err);
 /* A layer that has no row yet stays until layer_release. */
 void layer_hold(struct core *core, const char *name);
 void layer_release(struct core *core, const char *name);
+void layers_hold_all(struct core *core, const text_list *names);
+void layers_release_all(struct core *core, const text_list *names);
+/* Adds the names of all layers that are needed: by workspaces, snapshots, builds of templates, jobs
+ * on trees that have not ended, and those that are held. */
+void layers_named(const struct core *core, struct map *named);
+void layers_done(struct core *core);	/* forgets what is held */
 void layers_recover(struct core *core); /* at the start, when all rows are read */
-/* Removes layers that no workspace, no snapshot and no build of a template names, soon. */
+/* Removes frozen layers that layers_named does not add, and unfinished ones, soon. */
 void layers_sweep(struct core *core);
+
+/* ---- merge_layers.c ---- */
+/* Begins to merge layers of a workspace that has many, if it is not done already. */
+void merges_check(struct core *core);
+/* Its sandbox is gone: what was merged is put in its place before another one starts. */
+void merge_go_on(struct core_workspace *w);
+void merge_forget(struct core_workspace *w); /* it goes */
+void merges_done(struct core *core);
 
 /* ---- snapshots.c ---- */
 void snapshot_restore(struct core *core, const struct snapshot *row);

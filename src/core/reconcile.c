@@ -160,6 +160,7 @@ static void finish(struct core *core)
 		look_at_workspace(w);
 	}
 	core->is_ready = true;
+	merges_check(core);
 	log_record(&core->log, LOG_LEVEL_INFO, "ready", NULL);
 	if (core->ready)
 		loop_after(core->loop, 0, core->ready, core->ready_ctx);

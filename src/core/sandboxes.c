@@ -95,6 +95,7 @@ static void not_started(struct core_workspace *w, const struct error *err)
 		removal_go_on(w);
 	else if (w->is_suspending)
 		sandbox_suspended(w);
+	merge_go_on(w);
 	takers_go_on(w);
 	core_check_stopped(w->core);
 	core_release(w);
@@ -316,6 +317,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		if (w->is_suspending && (!w->waiters || w->suspenders))
 			sandbox_suspended(w);
 	}
+	merge_go_on(w);
 	if (w->removal) {
 		struct error err;
 		fail(&err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);

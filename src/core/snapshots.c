@@ -223,6 +223,7 @@ static struct operation *operation_new(struct core_workspace *w, void *ctx)
 static void finish(struct operation *op, const struct error *err)
 {
 	struct core_workspace *w = op->w;
+	layers_release_all(w->core, &op->target.layers);
 	if (op->is_rollback)
 		op->done(op->ctx, err ? NULL : w, err);
 	else
@@ -297,6 +298,7 @@ static void on_rows(void *ctx, const struct error *err)
 	if (op->model.id[0] && layer[0])
 		measure(core, &op->model, layer);
 	layers_sweep(core);
+	merges_check(core);
 	finish(op, NULL);
 }
 
@@ -431,6 +433,7 @@ void core_rollback(const struct request *request, struct core_workspace *w,
 		return;
 	}
 	snapshot_copy_model(&op->arena, &target->model, &op->target);
+	layers_hold_all(w->core, &op->target.layers); /* the snapshot may be removed meanwhile */
 	state_freeze(w, wanted->when_busy == WHEN_BUSY_WAIT ? WHEN_BUSY_WAIT : WHEN_BUSY_FAIL,
 		wanted->timeout_ms, on_left, op);
 }

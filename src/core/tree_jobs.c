@@ -56,7 +56,17 @@ static void finish(
 	struct core *core = job->core;
 	job->done(job->ctx, answer, err);
 	drop(job);
+	layers_sweep(core); /* layers that only this job named, and what it left behind */
 	start_waiting(core);
+}
+
+void tree_jobs_each_name(
+	const struct core *core, void (*fn)(void *ctx, const char *name), void *ctx)
+{
+	for (const struct tree_job_handle *job = core->tree_jobs.first; job; job = job->next)
+		for (size_t i = 1; i < job->count; i++)
+			if (job->strings[i] && job->strings[i][0])
+				fn(ctx, job->strings[i]);
 }
 
 void tree_jobs_done(struct core *core)

@@ -9,6 +9,8 @@
 #include "format/json_read.h"
 
 struct core;
+/* layers/.tree-<name>: where a job makes a layer (TREE_STAGE_PREFIX of build/tree_job.h). */
+#define TREE_JOB_STAGE_PREFIX ".tree-"
 struct tree_job_order {
 	const char *verb;
 	/* Names of workspaces and layers, "" between lists of them; copied. */
@@ -28,6 +30,9 @@ struct tree_job_handle *tree_job_start(
 	struct core *core, const struct tree_job_order *order, tree_job_fn *done, void *ctx);
 /* done is called with ERR_CANCELED. */
 void tree_job_cancel(struct tree_job_handle *job);
+/* Each name that a job was given which has not ended yet. */
+void tree_jobs_each_name(
+	const struct core *core, void (*fn)(void *ctx, const char *name), void *ctx);
 void tree_jobs_done(struct core *core); /* forgets all of them */
 /* Whether `snap-<id>`, the name of a frozen layer, is valid. */
 bool tree_layer_is_frozen(const char *name);

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from harness import eventually
 from rest import Events, created, output_of, problem
 
 
@@ -135,7 +136,31 @@ def test_forks_share_layers_and_go_their_own_ways(daemon):
     remove(daemon, "fork-1", "fork-2")
     assert output_of(daemon, "fork-3", "cat d/f") == "one\n"
     remove(daemon, "fork-3")
-    assert layers(daemon) == others
+    assert eventually(lambda: layers(daemon) == others)
+
+
+@pytest.mark.once
+def test_a_layer_stays_while_a_template_a_fork_or_a_snapshot_names_it(daemon):
+    others = layers(daemon)
+    assert daemon.post("/v1/templates", {"yaml": "name: kept\nfiles: {a: one}\n"}).status == 201
+    with created(daemon, name="origin", template="kept"):
+        (built,) = set(layers(daemon)) - set(others)
+        output_of(daemon, "origin", "echo two >b")
+        fork(daemon, "origin", name="fork")
+        (frozen,) = set(layers(daemon)) - {built, *others}
+    assert layers(daemon) == sorted([built, frozen, *others])
+    assert output_of(daemon, "fork", "cat a b") == "onetwo\n"
+    left = os.path.join(daemon.home, "carrel", "layers", ".tree-" + frozen)  # of a job that was killed
+    os.mkdir(left)
+    owner = os.stat(os.path.dirname(left))
+    os.chown(left, owner.st_uid, owner.st_gid)
+    remove(daemon, "fork")
+    assert eventually(lambda: layers(daemon) == sorted([built, *others]) and not os.path.exists(left))
+    with created(daemon, template="kept") as again:
+        assert output_of(daemon, again["name"], "cat a") == "one" and layers(daemon) == sorted([built, *others])
+        assert daemon.delete("/v1/templates/kept").status == 204
+        assert built in layers(daemon)
+    assert eventually(lambda: layers(daemon) == others)
 
 
 def test_a_workspace_is_created_from_a_snapshot_or_a_workspace(daemon):
@@ -164,7 +189,8 @@ def test_removed_snapshots_leave_no_layers(daemon):
         assert len(layers(daemon)) == len(others) + 3
         for ident in [*ids[1:], same["id"]]:
             assert daemon.delete(f"/v1/snapshots/{ident}").status == 204
-        assert layers(daemon) == sorted(others + daemon.get(f"/v1/snapshots/{ids[0]}").json()["layers"])
+        left = sorted(others + daemon.get(f"/v1/snapshots/{ids[0]}").json()["layers"])
+        assert eventually(lambda: layers(daemon) == left)
         assert output_of(daemon, w["name"], "ls").split() == ["f0"]
 
 
@@ -198,3 +224,38 @@ def test_the_command_line(daemon):
     failed = daemon("snapshot", "rollback", "cli", "one")
     assert failed.returncode == 125 and "has no snapshot 'one'" in failed.stderr and "snapshot ls" in failed.stderr
     assert daemon("rm", "cli", "copy-1", "copy-2", "third").returncode == 0
+
+
+CHANGES = [
+    "echo {i} >f{i}; mkdir -p d/e; echo {i} >d/e/last",
+    "rm -f f{before}; echo {i} >f{i}",
+    "rm -rf d; mkdir d; echo {i} >d/only{i}",  # hides what lies below
+    "rm -rf base; echo {i} >base; ln -sf f{i} link",
+    "rm base; mkdir -p base/sub; echo {i} >base/sub/x; chmod 700 base",
+]
+TREE = "find . -mindepth 1 ! -name .workspace_configured -printf '%p %y %m %l\\n' | sort; find . -type f -name '[!.]*' | sort | xargs cat"
+
+
+def test_layers_of_many_snapshots_are_merged(daemon):
+    others = layers(daemon)
+    with created(daemon) as w:
+        name = w["name"]
+        output_of(daemon, name, "mkdir -p base/deep; echo base >base/deep/file; echo other >base/other; mkdir d; echo x >d/x")
+        states = {}
+        for i in range(1, 31):
+            command = CHANGES[i % len(CHANGES)].format(i=i, before=i - 1)
+            states[i] = output_of(daemon, name, f"{command}; {TREE}")
+            last = snapshot(daemon, name)
+        assert eventually(lambda: len(daemon.get(f"/v1/snapshots/{last['id']}").json()["layers"]) <= 8)
+        assert output_of(daemon, name, TREE) == states[30]
+        assert max(len(s["layers"]) for s in daemon.get(f"/v1/workspaces/{name}/snapshots").json()["items"]) < 25
+        rollback(daemon, name, 30)  # what it leaves is known, although its layers were merged
+        assert len(daemon.get(f"/v1/workspaces/{name}/snapshots").json()["items"]) == 30
+        for version in (1, 9, 17, 29):
+            rollback(daemon, name, version)
+            assert output_of(daemon, name, TREE) == states[version]
+        (other,) = fork(daemon, name, snapshot="30")
+        assert output_of(daemon, other["name"], TREE) == states[30]
+    assert output_of(daemon, other["name"], TREE) == states[30]
+    remove(daemon, other["name"])
+    assert eventually(lambda: layers(daemon) == others)
