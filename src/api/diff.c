@@ -32,9 +32,10 @@ static void on_diff(void *ctx, int fd, uint64_t size, const struct error *err)
 int api_workspace_diff(struct call *c, struct error *err)
 {
 	const struct diff_query *query = c->query;
-	const struct core_diff wanted = {
-		.is_patch = query->patch, .has_all = query->all, .paths = query->paths
-	};
+	const struct core_diff wanted = { .is_patch = query->patch,
+		.has_all = query->all,
+		.paths = query->paths,
+		.snapshot = query->snapshot };
 	struct core_workspace *w;
 
 	if (call_workspace(c, &w, err))

@@ -233,6 +233,9 @@ static const struct field diff_query_rows[] = {
 		"also what changed in /env and node_modules" },
 	{ "path", FIELD_TEXTS, offsetof(struct diff_query, paths),
 		"only this path and what is below it; may be given several times", .most = 1000 },
+	{ "snapshot", FIELD_TEXT, offsetof(struct diff_query, snapshot),
+		"id, tag or version of a snapshot of the workspace: what changed since that one",
+		.least = 1, .most = SNAPSHOT_TAG_MAX },
 };
 const struct record diff_query_fields = { "", NULL, RECORD_ROWS(diff_query_rows), FIELD_IN };
 

@@ -71,6 +71,7 @@ struct archive_query {
 struct diff_query {
 	bool patch, all;
 	text_list paths;
+	const char *snapshot;
 };
 struct events_query {
 	const char *workspace;

@@ -13,6 +13,9 @@ static const char *make_path(struct command *command)
 	buf_printf(&query, "/diff?patch=%d&all=%d", options->patch, options->all);
 	for (size_t i = 0; i < options->paths.count; i++)
 		buf_printf(&query, "&path=%s", remote_escape(remote, options->paths.items[i]));
+	if (command->operands.count > 1)
+		buf_printf(
+			&query, "&snapshot=%s", remote_escape(remote, command->operands.items[1]));
 	return remote_workspace_path(remote, command->operands.items[0], query.data);
 }
 
@@ -99,14 +102,16 @@ static const struct arg_option diff_table[] = {
 const struct arg_spec cli_diff = {
 	.command = "diff",
 	.summary = "list what changed in a workspace",
-	.usage = "carrel diff NAME [options]",
+	.usage = "carrel diff NAME [SNAPSHOT|TAG|VERSION] [options]",
 	.about = "Lists the files that were added (A), modified (M), deleted (D) or replaced by "
 		 "another type (T)\n"
-		 "since the last snapshot of the workspace; without a snapshot, all its files.",
+		 "since a snapshot of the workspace, by default the last one; without a snapshot, "
+		 "all its files.",
 	ARG_TABLE(diff_table),
 	.examples = "  carrel diff demo\n"
+		    "  carrel diff demo before-upgrade\n"
 		    "  carrel diff demo --patch | git apply --stat\n",
 	.least = 1,
-	.most = 1,
+	.most = 2,
 	.run = run_diff,
 };

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/internal.h"
+#include "core/snapshots.h"
 #include "core/tree_jobs.h"
 #include "envs/kind.h"
 
@@ -86,13 +87,40 @@ static void push_all(struct arena *arena, text_list *names, const text_list *mor
 	vec_push(arena, names, "");
 }
 
+static bool is_same(const char *a, const char *b)
+{
+	return a && b ? !strcmp(a, b) : a == b;
+}
+
+/* The layers of the older state. */
+static int find_before(struct core_workspace *w, const struct core_diff *wanted,
+	const text_list **layers, struct error *err)
+{
+	struct core_snapshot *s;
+	*layers = &w->model.layers;
+	if (!wanted->snapshot)
+		return 0;
+	if (snapshot_of(w, wanted->snapshot, &s, err))
+		return -1;
+	/* Their uppers lie on different packages: files of those would seem to be changed. */
+	if (wanted->has_all &&
+		(!is_same(s->model.environment, w->model.environment) ||
+			!is_same(s->model.node_environment, w->model.node_environment)))
+		return fail_hint(err, ERR_CONFLICT, "compare /workspace only: leave out 'all'",
+			"snapshot '%s' has another environment than workspace '%s'",
+			wanted->snapshot, w->model.name);
+	*layers = &s->model.layers;
+	return 0;
+}
+
 static int begin(struct comparison *c, const struct request *request,
 	const struct core_diff *wanted, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf options = buf_empty(1 << 20);
 	text_list names = { 0 };
-	if (print_options(wanted, &arena, &options, err))
+	const text_list *before;
+	if (print_options(wanted, &arena, &options, err) || find_before(c->w, wanted, &before, err))
 		return -1;
 	c->output = memfd_create("differences", MFD_CLOEXEC);
 	if (c->output < 0)
@@ -100,7 +128,7 @@ static int begin(struct comparison *c, const struct request *request,
 	vec_push(&arena, &names, c->w->model.id);
 	vec_push(&arena, &names, "");
 	push_all(&arena, &names, &c->w->model.layers);
-	push_all(&arena, &names, &c->w->model.layers);
+	push_all(&arena, &names, before);
 	if (wanted->has_all) {
 		push_all(&arena, &names, environment_layers(c->w, &env_python));
 		push_all(&arena, &names, environment_layers(c->w, &env_node));

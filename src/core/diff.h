@@ -7,10 +7,13 @@ struct core_diff {
 	bool has_all;	 /* also of /env and node_modules */
 	text_list paths; /* only these and what lies below them: from /workspace on, or below /env;
 			  * empty: all */
+	const char *snapshot; /* id, tag or version of the older state; NULL: as the last freeze
+			       * left it */
 };
 /* fd: a file with the differences, yours to close; -1 when *err says why there is none. */
 typedef void core_diff_fn(void *ctx, int fd, uint64_t size, const struct error *err);
-/* What changed in w since the snapshot that it is based on; everything, when there is none. What
- * runs in it goes on. ERR_INVALID: a path; ERR_LIMIT: too many differences. */
+/* What changed in w since the snapshot, or since the state that its uppers lie on; everything, when
+ * there is none. What runs in it goes on. ERR_INVALID: a path; ERR_LIMIT: too many differences;
+ * ERR_NOT_FOUND, ERR_CONFLICT: as of snapshot_of; has_all, and the environments differ. */
 core_verb void core_diff(const struct request *request, struct core_workspace *w,
 	const struct core_diff *wanted, core_diff_fn *done, void *ctx);

@@ -259,3 +259,30 @@ def test_layers_of_many_snapshots_are_merged(daemon):
     assert output_of(daemon, other["name"], TREE) == states[30]
     remove(daemon, other["name"])
     assert eventually(lambda: layers(daemon) == others)
+
+
+def changes(daemon, name, since):
+    answer = daemon.get(f"/v1/workspaces/{name}/diff?snapshot={since}")
+    assert answer.status == 200, answer
+    return {item["path"]: item["change"] for item in answer.json()["items"]}
+
+
+def test_a_workspace_is_compared_with_its_snapshots(daemon):
+    with created(daemon) as w, created(daemon) as other:
+        name = w["name"]
+        output_of(daemon, name, "mkdir d; echo one >a; echo x >d/x")
+        first = snapshot(daemon, name, tag="first")
+        assert changes(daemon, name, "first") == {}
+        output_of(daemon, name, "echo two >a; echo b >b")
+        snapshot(daemon, name)
+        output_of(daemon, name, "rm -r d; echo c >c")
+        assert changes(daemon, name, "first") == {"a": "M", "b": "A", "c": "A", "d": "D", "d/x": "D"}
+        assert changes(daemon, name, first["id"]) == changes(daemon, name, 1)
+        assert changes(daemon, name, 2) == {"c": "A", "d": "D", "d/x": "D"}
+        rollback(daemon, name, 1)
+        assert changes(daemon, name, 3) == {"a": "M", "b": "D", "c": "D", "d": "A", "d/x": "A"}
+        url = f"/v1/workspaces/{other['name']}/diff?snapshot="
+        problem(daemon.get(url + first["id"]), 409, "conflict", name)
+        problem(daemon.get(url + "first"), 404, "not_found", "first")
+        assert daemon("diff", name, "2").stdout == "M a\nD b\n"
+        assert "-two\n+one\n" in daemon("diff", name, "2", "--patch").stdout
