@@ -31,6 +31,7 @@ ANSWERS(trees, { 200, JSON, &trees_schema, "Sorted by name." });
 ANSWERS(tree, { 201, JSON, &shared_tree_record, "It was created." });
 ANSWERS(snapshot_made, { 201, JSON, &snapshot_record, "The snapshot was made." });
 ANSWERS(snapshot, { 200, JSON, &snapshot_record, "The snapshot." });
+ANSWERS(snapshot_verdict, { 200, JSON, &snapshot_verdict_schema, "What was found." });
 ANSWERS(snapshots, { 200, JSON, &snapshots_schema, "Newest first." });
 ANSWERS(forked, { 201, JSON, &workspaces_schema, "The new workspaces; next_cursor is null." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
@@ -156,6 +157,9 @@ const struct route routes[] = {
 		QUERY(page_query_fields, struct list_query), .answers = snapshots },
 	{ "GET", "/v1/snapshots/{id}", "getSnapshot", "Show a snapshot", api_snapshot_get,
 		.answers = snapshot },
+	{ "POST", "/v1/snapshots/{id}/verify", "verifySnapshot",
+		"Compare the layers of a snapshot with their content ids", api_snapshot_verify,
+		.answers = snapshot_verdict },
 	{ "DELETE", "/v1/snapshots/{id}", "removeSnapshot", "Remove a snapshot",
 		api_snapshot_delete, .answers = removed, .errors = { 409, 507 } },
 	{ "POST", WORKSPACE "/rollback", "rollbackWorkspace",

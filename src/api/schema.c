@@ -268,6 +268,20 @@ const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(worksp
 LIST(archives, archive_record);
 const struct record archives_schema = { "Archives", NULL, RECORD_ROWS(archives_rows), FIELD_OUT };
 
+static const struct field layer_verdict_rows[] = {
+	TEXT("name", NULL),
+	TEXT("content_id", "null where there is a problem", FIELD_NULLABLE),
+	TEXT("problem", "missing, changed, or why it can't be read; null: none", FIELD_NULLABLE),
+};
+static const struct record layer_verdict_schema = { "LayerVerdict", NULL,
+	RECORD_ROWS(layer_verdict_rows), FIELD_OUT };
+static const struct field snapshot_verdict_rows[] = {
+	TEXT("snapshot", "its id"),
+	{ "ok", FIELD_BOOLEAN, .help = "no layer has a problem" },
+	{ "layers", FIELD_OBJECTS, .help = "topmost first", .object = &layer_verdict_schema },
+};
+const struct record snapshot_verdict_schema = { "SnapshotVerdict", NULL,
+	RECORD_ROWS(snapshot_verdict_rows), FIELD_OUT };
 LIST(snapshots, snapshot_record);
 const struct record snapshots_schema = { "Snapshots", NULL, RECORD_ROWS(snapshots_rows),
 	FIELD_OUT };

@@ -88,6 +88,47 @@ int api_snapshot_delete(struct call *c, struct error *err)
 	return 0;
 }
 
+static void on_verdict(
+	void *ctx, const struct core_snapshot_verdict *verdict, const struct error *err)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
+		operation_fail(ctx, err);
+		return;
+	}
+	json_object(&j, NULL);
+	json_text(&j, "snapshot", verdict->snapshot);
+	json_bool(&j, "ok", verdict->ok);
+	json_array(&j, "layers");
+	for (size_t i = 0; i < verdict->layers.count; i++) {
+		const struct core_layer_verdict *layer = &verdict->layers.items[i];
+
+		json_object(&j, NULL);
+		json_text(&j, "name", layer->name);
+		json_text(&j, "content_id", layer->content_id);
+		json_text(&j, "problem", layer->problem);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	operation_answer(ctx, 200, NULL, &body);
+}
+
+int api_snapshot_verify(struct call *c, struct error *err)
+{
+	struct core_snapshot *snapshot;
+
+	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
+		return -1;
+	struct operation *op = operation_new(c, sizeof *op);
+	if (!core_snapshot_verify(c->request, snapshot, on_verdict, op, err))
+		return 0;
+	operation_end(op);
+	return -1;
+}
+
 static void print_workspace(struct json *j, const struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);

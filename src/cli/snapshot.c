@@ -5,6 +5,8 @@
 #include "cli/remote.h"
 #include "model/snapshot.h"
 
+#define DAMAGED 1 /* exit code: a layer is missing or changed */
+
 static int print_answer(
 	struct command *command, const struct remote_answer *answer, const char *member)
 {
@@ -183,6 +185,66 @@ static const struct arg_spec rm_spec = {
 	.run = run_rm,
 };
 
+/* ---- verify ---- */
+
+static bool is_ok(const struct json_value *answer)
+{
+	const struct json_value *ok = json_member(answer, "ok");
+	return ok && ok->kind == JSON_BOOL && ok->boolean;
+}
+
+static void print_verdict(struct command *command, const char *id, const struct json_value *verdict)
+{
+	const struct json_value *layers = json_member(verdict, "layers");
+	if (is_ok(verdict))
+		buf_printf(&command->out, "%s ok\n", id);
+	for (const struct json_value *at = layers ? layers->first : NULL; at; at = at->next) {
+		char shown[600];
+		const char *name = json_member_text(at, "name"),
+			   *problem = json_member_text(at, "problem");
+		if (!problem)
+			continue;
+		str_printable(shown, sizeof shown, str_from(problem));
+		buf_printf(&command->out, "%s layer %s: %s\n", id, name ? name : "-", shown);
+	}
+}
+
+static int run_verify(struct command *command, struct error *err)
+{
+	bool is_whole = true;
+	if (command->json)
+		json_array(&command->value, NULL);
+	for (size_t i = 0; i < command->operands.count; i++) {
+		const char *id = command->operands.items[i];
+		struct remote_answer answer;
+		if (remote_call(&command->remote, "POST",
+			    arena_printf(&command->arena, "%s/verify", snapshot_path(command, id)),
+			    NULL, &answer, err))
+			return -1;
+		if (command->json)
+			json_copy(&command->value, NULL, answer.value);
+		else
+			print_verdict(command, id, answer.value);
+		is_whole &= is_ok(answer.value);
+	}
+	if (command->json)
+		json_end(&command->value);
+	return is_whole ? 0 : DAMAGED;
+}
+
+static const struct arg_spec verify_spec = {
+	.command = "snapshot verify",
+	.summary = "compare snapshots with what they were when they were made",
+	.usage = "carrel snapshot verify SNAPSHOT... [options]",
+	.about = "Reads all files of snapshots, by their ids, and compares them with the content "
+		 "ids that were\ncomputed when they were made. Names layers that are missing or "
+		 "changed; exits 1 then.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_verify,
+};
+
 /* ---- rollback ---- */
 
 static int run_rollback(struct command *command, struct error *err)
@@ -231,7 +293,7 @@ const struct arg_spec cli_snapshot = {
 	.examples = "  carrel snapshot create demo --tag good\n"
 		    "  carrel snapshot rollback demo good\n",
 	.commands = (const struct arg_spec *const[]){ &create_spec, &ls_spec, &show_spec, &rm_spec,
-		&rollback_spec, NULL },
+		&verify_spec, &rollback_spec, NULL },
 };
 
 /* ---- fork ---- */

@@ -39,6 +39,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_SNAPSHOT_REMOVE] = { NOUN_SNAPSHOT, "remove", SCOPE_USE, true },
 	[VERB_SNAPSHOT_ROLLBACK] = { NOUN_SNAPSHOT, "rollback", SCOPE_USE, true },
 	[VERB_SNAPSHOT_FORK] = { NOUN_SNAPSHOT, "fork", SCOPE_USE, true },
+	[VERB_SNAPSHOT_VERIFY] = { NOUN_SNAPSHOT, "verify", SCOPE_READ, false },
 	[VERB_ENVIRONMENT_LIST] = { NOUN_ENVIRONMENT, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_LIST] = { NOUN_TEMPLATE, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_GET] = { NOUN_TEMPLATE, "get", SCOPE_READ, false },

@@ -169,6 +169,7 @@ void core_free(struct core *core)
 		loop_cancel(core->loop, core->flush);
 	tree_jobs_done(core);
 	merges_done(core);
+	inquiries_done(core);
 	blob_jobs_done(core);
 	execs_done(core);
 	agents_done(core);

@@ -120,6 +120,7 @@ struct core_snapshot {
 	struct core *core;
 	struct snapshot model;
 	struct arena arena; /* of the model's texts */
+	bool is_unexamined; /* its size or content id could not be found out */
 	struct core_snapshot *newer, *older;
 };
 
@@ -157,6 +158,7 @@ struct core {
 	struct map held_layers;					/* of layer_hold */
 	struct loop_timer *layer_sweep;
 	struct layer_merge *merge; /* of core/merge_layers.c: a job makes it */
+	struct inquiry *inquiry;   /* of core/snapshot_content.c: a job makes it */
 	bool landlock_writes;
 	bool keeps_spare;
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
@@ -397,6 +399,11 @@ void snapshot_restore(struct core *core, const struct snapshot *row);
 /* Removes the snapshots of a workspace that is removed; NULL: of all that are gone. */
 void snapshots_forget(struct core *core, const char *workspace);
 void snapshots_done(struct core *core);
+
+/* ---- snapshot_content.c ---- */
+/* Finds out the sizes and content ids that are not known yet, in the background. */
+void snapshots_examine(struct core *core);
+void inquiries_done(struct core *core);
 
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);

@@ -161,6 +161,7 @@ static void finish(struct core *core)
 	}
 	core->is_ready = true;
 	merges_check(core);
+	snapshots_examine(core);
 	log_record(&core->log, LOG_LEVEL_INFO, "ready", NULL);
 	if (core->ready)
 		loop_after(core->loop, 0, core->ready, core->ready_ctx);

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/state.h"
-#include "core/tree_jobs.h"
 
 #define SNAPSHOTS_MAX 10000 /* of a workspace */
 
@@ -156,45 +155,6 @@ int core_snapshot_list(const struct request *request, struct core *core,
 	return 0;
 }
 
-/* ---- what is found out of it afterwards ---- */
-
-struct inquiry {
-	struct core *core;
-	char id[ID_LEN + 1];
-};
-
-static void save(struct core_snapshot *s)
-{
-	store_put(s->core->store, &store_snapshots, &s->model, NULL, NULL);
-}
-
-static void on_measured(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct inquiry *inquiry = ctx;
-	struct core_snapshot *s = map_get(&inquiry->core->snapshots, str_from(inquiry->id));
-	const struct json_value *layers = json_member(answer, "layers");
-	uint64_t bytes;
-	if (!err && s && layers && layers->kind == JSON_ARRAY && layers->count == 1 &&
-		json_member_u64(layers->first, "bytes", &bytes)) {
-		s->model.size_bytes = bytes;
-		s->model.has_size = true;
-		save(s);
-	}
-	free(inquiry);
-}
-
-static void measure(struct core *core, const struct snapshot *model, const char *layer)
-{
-	struct inquiry *inquiry = xzalloc(sizeof *inquiry);
-	const char *names[] = { layer };
-	const struct tree_job_order order = {
-		.verb = "measure", .names = names, .name_count = 1, .input = -1, .output = -1
-	};
-	inquiry->core = core;
-	memcpy(inquiry->id, model->id, sizeof inquiry->id);
-	tree_job_start(core, &order, on_measured, inquiry);
-}
-
 /* ---- create and roll back ---- */
 
 struct operation {
@@ -274,8 +234,7 @@ static void on_rows(void *ctx, const struct error *err)
 	struct operation *op = ctx;
 	struct core_workspace *w = op->w;
 	struct core *core = w->core;
-	char version[24], layer[LAUNCH_FROZEN_LEN + 1];
-	memcpy(layer, op->state->layer, sizeof layer);
+	char version[24];
 	if (err) {
 		put_back(op);
 		state_end(op->state, false);
@@ -295,8 +254,7 @@ static void on_rows(void *ctx, const struct error *err)
 			"snapshot", op->target.id, op->model.id[0] ? "kept" : NULL, op->model.id,
 			NULL);
 	state_end(op->state, true);
-	if (op->model.id[0] && layer[0])
-		measure(core, &op->model, layer);
+	snapshots_examine(core);
 	layers_sweep(core);
 	merges_check(core);
 	finish(op, NULL);

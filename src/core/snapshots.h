@@ -26,6 +26,25 @@ core_verb int core_snapshot_list(const struct request *request, struct core *cor
 /* Its layers go when nothing else names them. */
 core_verb void core_snapshot_remove(const struct request *request, struct core_snapshot *snapshot,
 	core_snapshot_fn *done, void *ctx);
+/* ---- snapshot_content.c ---- */
+struct core_layer_verdict {
+	const char *name, *content_id;
+	const char
+		*problem; /* "missing", "changed", or why it can't be read; NULL: it is as it was */
+};
+struct core_snapshot_verdict {
+	const char *snapshot;
+	bool ok;
+	VEC(struct core_layer_verdict) layers; /* topmost first */
+};
+/* The verdict is valid during the call; NULL with an error. */
+typedef void core_snapshot_verdict_fn(
+	void *ctx, const struct core_snapshot_verdict *verdict, const struct error *err);
+/* Computes the content ids of all its layers anew, and compares them with those that were computed
+ * when they were made. -1: refused, and done is not called. */
+core_verb int core_snapshot_verify(const struct request *request, struct core_snapshot *snapshot,
+	core_snapshot_verdict_fn *done, void *ctx, struct error *err);
+
 /* Puts w back into the state of one of its snapshots. The state that it leaves is kept as an
  * automatic snapshot, unless it is that of a snapshot. */
 core_verb void core_rollback(const struct request *request, struct core_workspace *w,

@@ -286,3 +286,48 @@ def test_a_workspace_is_compared_with_its_snapshots(daemon):
         problem(daemon.get(url + "first"), 404, "not_found", "first")
         assert daemon("diff", name, "2").stdout == "M a\nD b\n"
         assert "-two\n+one\n" in daemon("diff", name, "2", "--patch").stdout
+
+
+@pytest.mark.once
+def test_a_damaged_snapshot_is_found_and_its_layer_named(make_daemon):
+    daemon = make_daemon()
+
+    def verdict(made):
+        answer = daemon.post(f"/v1/snapshots/{made['id']}/verify")
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def known(made):
+        return daemon.get(f"/v1/snapshots/{made['id']}").json()["content_id"]
+
+    with created(daemon) as w:
+        empty = snapshot(daemon, w["name"])
+        output_of(daemon, w["name"], "echo one >f; mkdir d; echo two >d/g")
+        first = snapshot(daemon, w["name"])
+        output_of(daemon, w["name"], "echo three >f")
+        second = snapshot(daemon, w["name"])
+        assert eventually(lambda: known(first) and known(second)) and known(first) != known(second)
+        same = snapshot(daemon, w["name"])
+        assert eventually(lambda: known(same)) == known(second)
+        assert verdict(empty)["ok"]
+        found = verdict(second)
+        assert found["ok"] and found["snapshot"] == second["id"]
+        assert [(x["name"], x["content_id"], x["problem"]) for x in found["layers"]] == [
+            (second["layers"][0], known(second), None), (first["layers"][0], known(first), None),
+            *((name, x["content_id"], None) for name, x in zip(second["layers"][2:], found["layers"][2:]))]
+        assert daemon("snapshot", "verify", first["id"], second["id"]).stdout == f"{first['id']} ok\n{second['id']} ok\n"
+        below = os.path.join(daemon.home, "carrel", "layers", first["layers"][0])
+        with open(os.path.join(below, "workspace", "d", "g"), "r+") as file:
+            file.write("T")
+        found = verdict(second)
+        assert not found["ok"] and [x["problem"] for x in found["layers"]][:2] == [None, "changed"]
+        done = daemon("snapshot", "verify", second["id"])
+        assert done.returncode == 1 and done.stdout == f"{second['id']} layer {first['layers'][0]}: changed\n"
+        os.rename(below, below + ".away")
+        found = verdict(first)
+        assert not found["ok"] and found["layers"][0] == {"name": first["layers"][0], "content_id": None, "problem": "missing"}
+        assert json.loads(daemon("snapshot", "verify", "-o", "json", first["id"]).stdout) == [found]
+        os.rename(below + ".away", below)
+        os.remove(os.path.join(below, "content-id"))  # the row of the snapshot knows it too
+        assert verdict(first)["layers"][0]["problem"] == "changed"
+        problem(daemon.post("/v1/snapshots/01234567890123456789/verify"), 404, "not_found", "snapshot")
