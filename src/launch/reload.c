@@ -36,8 +36,8 @@ static void write_result(struct launcher *launcher, const struct error *failure)
 	if (home_open_directory(launcher->home, "run", &run, &ignored))
 		return;
 	home_enter(launcher->home);
-	auto_close int fd =
-		openat(run, ".reload", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	unlinkat(run, ".reload", 0); /* of core's making it could be a FIFO, which nobody reads */
+	auto_close int fd = openat(run, ".reload", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0 && fd_write_full(fd, text, strlen(text)) == (ssize_t)strlen(text))
 		renameat(run, ".reload", run, RESULT);
 	home_leave(launcher->home);

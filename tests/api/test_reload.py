@@ -94,6 +94,7 @@ def test_a_program_that_cant_start_is_refused_and_the_old_one_goes_on(make_daemo
     assert done.returncode == 125 and "landlock" in done.stderr, done
     config.unlink()
     assert pids(daemon) == (launcher, core) and daemon.get("/readyz").status == 200
+    os.mkfifo(pathlib.Path(daemon.env["CARREL_HOME"]) / "run/.reload")     # a core that was taken over stops no launcher
     done = daemon("serve", "--reload", "-o", "json")
     assert json.loads(done.stdout) == {"reloaded": True, "pid": launcher}, done
     assert daemon.get(f"/v1/execs/{exec_['id']}").json()["state"] == "running"
