@@ -57,6 +57,7 @@ static const struct {
 	{ LANDLOCK_DEVICE, FS_WRITE_FILE | FS_IOCTL_DEV },
 	{ LANDLOCK_CHANGE, CHANGES },
 	{ LANDLOCK_TRUNCATE, FS_TRUNCATE },
+	{ LANDLOCK_WHITEOUT, FS_MAKE_CHAR },
 };
 
 /* Every open that reads asks for TRUNCATE as well. */

@@ -12,6 +12,7 @@ enum landlock_access {	   /* what a rule may grant */
 	LANDLOCK_CHANGE = 16,	   /* make, remove, rename, link across: of WRITE all but writing */
 	LANDLOCK_TRUNCATE = 32,	   /* truncate what exists. Every open asks for it silently, and is
 				    * slower where a rule doesn't grant it */
+	LANDLOCK_WHITEOUT = 128,   /* make character devices: for who may make only whiteouts */
 	LANDLOCK_ONLY_WRITES = 64, /* of the others, what landlock_create_writes handles */
 };
 

@@ -249,7 +249,9 @@ static int close_files(const struct role_lock *lock, struct error *err)
 		return -1;
 	for (size_t i = 0; i < lock->path_count; i++) {
 		const struct role_path *path = &lock->paths[i];
-		unsigned access = (path->access & ROLE_WRITE ? LANDLOCK_CHANGE : 0) |
+		/* seccomp lets who owns trees make device 0:0, and no other. */
+		unsigned whiteout = lock->owns_trees ? LANDLOCK_WHITEOUT : 0;
+		unsigned access = (path->access & ROLE_WRITE ? LANDLOCK_CHANGE | whiteout : 0) |
 				  (path->access & ROLE_EXECUTE ? LANDLOCK_EXECUTE : 0);
 		auto_close int fd = open(path->path, O_PATH | O_CLOEXEC);
 		if (fd < 0 && errno != ENOENT)

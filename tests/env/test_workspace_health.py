@@ -142,3 +142,20 @@ def test_a_workspace_is_checked_and_repaired(building, name):
     other_changes_survive_a_repair(building, name)
     a_damaged_layer_is_built_again(building, name)
     what_runs_is_not_ended_and_what_is_declared_too_much_is_said(building, name)
+
+
+@pytest.mark.once
+def test_an_archive_brings_its_environment_along(building, name):
+    """The recipe, from which it is built again when it is gone, and what was changed on top."""
+    sh(building, name, f"{SITE}; echo 'VALUE = 7' >victim_lib/__init__.py; rm victim_lib/other.py")
+    archive = building.delete(f"/v1/workspaces/{name}?archive=true").json()["name"]
+    answer = building.post(f"/v1/archives/{archive}/restore", {"name": "first"})
+    assert answer.status == 201, answer.json()
+    before = answer.json()["environment"]
+    assert building.delete("/v1/workspaces/first").status == 204
+    done = building("env", "rm", before)
+    assert done.returncode == 0, done.stderr
+    answer = building.post(f"/v1/archives/{archive}/restore")
+    assert answer.status == 201, answer
+    assert answer.json()["environment"] == before
+    sh(building, name, f"python -c 'import victim_lib, bystander; assert victim_lib.VALUE == 7'; {SITE}; test ! -e victim_lib/other.py")
