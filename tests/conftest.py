@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from harness import CARREL, IS_ROOT, MECHANISM, OWN_PLACES, PATH, Carrel, check_mounts, dead_cgroups, descendants, files, mounts, what_stays
+from harness import CARREL, IS_ROOT, MECHANISM, OWN_PLACES, PATH, SANITIZED, Carrel, check_mounts, dead_cgroups, descendants, files, mounts, what_stays
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -24,7 +24,9 @@ for signo in (signal.SIGINT, signal.SIGHUP):
 def pytest_collection_modifyitems(config, items):
     """Each half of the tests leaves out what is about the other one's id: that is no skip."""
     other = "needs_plain_user" if IS_ROOT else "needs_root"
-    left_out = [item for item in items if item.get_closest_marker(other)]
+    # Fault points are in the sanitised programs only.
+    others = [other] if SANITIZED else [other, "needs_faults"]
+    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     for item in items:

@@ -135,7 +135,7 @@ def test_a_removed_one_says_that_it_was_there(daemon):
     problem(daemon.get("/v1/workspaces/never-was"), 404, "not_found", "never-was")
 
 
-@pytest.mark.parametrize("member", ["from", "settings", "sources"])
+@pytest.mark.parametrize("member", ["settings", "sources"])
 def test_what_comes_later_is_refused_by_name(daemon, member):
     problem(daemon.post("/v1/workspaces", {member: "x"}), 400, "invalid", f"{member}: not available in this version")
     problem(daemon.post("/v1/workspaces", {"network": {"mode": "open"}}), 400, "invalid", "network.mode", "not available")
@@ -190,7 +190,7 @@ def test_other_methods_and_paths_are_named(daemon):
     answer = daemon.request("PUT", "/v1/workspaces")
     problem(answer, 405, "invalid", "PUT")
     assert answer.headers["Allow"] == "POST, GET, HEAD"
-    for path in ("/", "/v2/workspaces", "/v1/workspaces/", "/v1/snapshots", "/v1/workspaces/x/fork", "/healthz/"):
+    for path in ("/", "/v2/workspaces", "/v1/workspaces/", "/v1/approvals", "/v1/workspaces/x/approve", "/healthz/"):
         problem(daemon.get(path), 404, "not_found")
     problem(daemon.get("/v1/workspaces/%zz"), 400, "invalid")
     problem(daemon.get("/healthz?x=1"), 400, "invalid", "unknown query parameter 'x'")

@@ -119,3 +119,14 @@ def test_options_that_do_not_go_together_are_refused(carrel, options, names):
     done = carrel.sh("true", *options)
     assert done.returncode == 125
     one_line(done.stderr, *names)
+
+
+@pytest.mark.needs_faults
+@pytest.mark.parametrize("fault", ["review_decided:1", "apply_staged:1", "apply_moved_away:3", "apply_moved:4", "apply_moved:8", "apply_done:1"])
+def test_a_review_that_is_killed_is_undone_by_the_next_one(carrel, project, fault):
+    before = tree(project)
+    done = carrel.sh(WORK, "--dir", project, "--review", "--accept", "all", env={"CARREL_FAULT": fault})
+    assert done.returncode == -9, done
+    done = carrel.sh("true", "--dir", project, "--review")
+    assert done.returncode == 0 and "changed nothing" in done.stderr, done.stderr
+    assert tree(project) == before and not leftovers(project)

@@ -345,10 +345,10 @@ def test_credentials_reach_the_registry_and_nothing_else(node, registry, tmp):
 def test_a_build_that_is_killed_leaves_nothing(node, registry, point):
     name = f"killed-{point.replace('.', '-')}"
     registry.add(name, "1.0.0")
-    done = node("env", "build", "killed", "--npm", name, env={"CARREL_FAULT": f"{point}:1"}, timeout=120)
+    done = node("env", "build", name, "--npm", name, env={"CARREL_FAULT": f"{point}:1"}, timeout=120)
     assert done.returncode != 0
-    assert not [row for row in node.names() if row.startswith("killed")]
-    found = node.build("killed", "--npm", name)
+    assert not [row for row in node.names() if row.startswith(name)]
+    found = node.build(name, "--npm", name)
     assert node.node("--env", found["name"], script=f"console.log(require('{name}'))") == f"{name}\n"
 
 
