@@ -137,11 +137,32 @@ static int check_item(const struct applying *a, const struct apply_item *item, s
 
 /* ---- the stage ---- */
 
+/* The name of the stage, then the steps: none before there is a stage, so that a crash leaves none
+ * that nobody knows. */
+static int write_journal(struct applying *a, struct error *err)
+{
+	auto_buf struct buf text = buf_empty(JOURNAL_MAX);
+	buf_append(&text, a->stage_name, strlen(a->stage_name) + 1);
+	for (size_t i = 0; i < a->steps.count; i++) {
+		buf_char(&text, a->steps.items[i].change);
+		buf_append(&text, a->steps.items[i].path, strlen(a->steps.items[i].path) + 1);
+	}
+	if (text.overflow)
+		return fail(err, ERR_LIMIT, "too many changes");
+	if (file_replace(
+		    a->asked->journal, JOURNAL, 0600, (struct str){ text.data, text.len }, true) ||
+		fsync(a->asked->journal))
+		return fail_errno(err, "write a journal of changes");
+	return 0;
+}
+
 static int open_stage(struct applying *a, struct error *err)
 {
 	char id[ID_LEN + 1];
 	id_make(id);
 	str_format(a->stage_name, sizeof a->stage_name, APPLY_STAGE "%s", id);
+	if (write_journal(a, err))
+		return -1;
 	if (mkdirat(a->asked->target, a->stage_name, 0700))
 		return fail_errno(err, "make a directory in '%s'", a->asked->name);
 	a->stage = openat(a->asked->target, a->stage_name, DIRECTORY);
@@ -201,23 +222,6 @@ static int stage_item(
 			   parent, path_basename(item->path), a->new, name, &copied, err))
 		return -1;
 	return clean_entry(a, name, err);
-}
-
-static int write_journal(struct applying *a, struct error *err)
-{
-	auto_buf struct buf text = buf_empty(JOURNAL_MAX);
-	buf_append(&text, a->stage_name, strlen(a->stage_name) + 1);
-	for (size_t i = 0; i < a->steps.count; i++) {
-		buf_char(&text, a->steps.items[i].change);
-		buf_append(&text, a->steps.items[i].path, strlen(a->steps.items[i].path) + 1);
-	}
-	if (text.overflow)
-		return fail(err, ERR_LIMIT, "too many changes");
-	if (file_replace(
-		    a->asked->journal, JOURNAL, 0600, (struct str){ text.data, text.len }, true) ||
-		fsync(a->asked->journal) || syncfs(a->stage))
-		return fail_errno(err, "write the staged files to disk");
-	return 0;
 }
 
 /* ---- moving ---- */
@@ -313,6 +317,8 @@ static int stage_all(struct applying *a, struct error *err)
 			return -1;
 	}
 	fault_point("apply_staged");
+	if (syncfs(a->stage))
+		return fail_errno(err, "write the staged files to disk");
 	return write_journal(a, err);
 }
 

@@ -129,4 +129,4 @@ def test_a_review_that_is_killed_is_undone_by_the_next_one(carrel, project, faul
     assert done.returncode == -9, done
     done = carrel.sh("true", "--dir", project, "--review")
     assert done.returncode == 0 and "changed nothing" in done.stderr, done.stderr
-    assert tree(project) == before and not leftovers(project)
+    assert tree(project) == before and not leftovers(project, carrel)
