@@ -2,10 +2,8 @@
  * the credentials of a bucket. */
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
@@ -19,11 +17,6 @@
 #define PROGRAM "carrel-blob"
 #define DIRECTORY "blobs"
 
-struct blob_process {
-	pid_t pid;
-	uint64_t tag;
-	struct blob_process *next;
-};
 typedef VEC(char *) word_list;
 typedef VEC(struct role_path) path_list;
 
@@ -112,10 +105,7 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	auto_close int pidfd = -1, credentials = -1;
 	const char *beside = launcher->options->carreld;
 	word_list argv = { 0 };
-	size_t count = 0;
-	for (const struct blob_process *at = launcher->blobs; at; at = at->next)
-		count++;
-	if (count >= BLOBS_MAX)
+	if (jobs_count(launcher, JOB_BLOB) >= BLOBS_MAX)
 		return fail(
 			err, ERR_LIMIT, "%d operations on the blob store run already", BLOBS_MAX);
 	vec_push(&arena, &argv, arena_text(&arena, PROGRAM));
@@ -150,41 +140,5 @@ void blob_start(struct launcher *launcher, const struct launch_packet *packet, c
 		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
-	struct blob_process *process = xzalloc(sizeof *process);
-	*process = (struct blob_process){ pid, head->tag, launcher->blobs };
-	launcher->blobs = process;
-}
-
-void blob_cancel(struct launcher *launcher, uint64_t tag)
-{
-	for (const struct blob_process *at = launcher->blobs; at; at = at->next)
-		if (at->tag == tag)
-			kill(at->pid, SIGKILL);
-}
-
-void blobs_cancel_all(struct launcher *launcher)
-{
-	for (struct blob_process *at = launcher->blobs; at; at = at->next) {
-		at->tag = 0;
-		kill(at->pid, SIGKILL);
-	}
-}
-
-bool blob_died(struct launcher *launcher, pid_t pid, int status)
-{
-	struct blob_process **at = &launcher->blobs;
-	while (*at && (*at)->pid != pid)
-		at = &(*at)->next;
-	struct blob_process *process = *at;
-	if (!process)
-		return false;
-	*at = process->next;
-	struct launch_message head = { .type = LAUNCH_DONE,
-		.tag = process->tag,
-		.value = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status) };
-	if (process->tag)
-		link_send(launcher, &head, NULL, 0, NULL, 0);
-	free(process);
-	launcher_check_end(launcher);
-	return true;
+	job_add(launcher, JOB_BLOB, pid, head->tag);
 }

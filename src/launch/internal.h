@@ -167,19 +167,21 @@ void builds_cancel_all(struct launcher *launcher);
 void build_ends(struct launcher *launcher, pid_t pid);
 bool build_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
+/* ---- processes that do one piece of work and end (jobs.c) ---- */
+enum job_kind { JOB_TREE, JOB_BLOB };
+struct job;
+size_t jobs_count(const struct launcher *launcher, enum job_kind kind);
+/* Its end is the answer to the message with that tag. */
+void job_add(struct launcher *launcher, enum job_kind kind, pid_t pid, uint64_t tag);
+void job_cancel(struct launcher *launcher, uint64_t tag);
+void jobs_cancel_all(struct launcher *launcher); /* core is gone: nobody gets an answer */
+bool job_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
+
 /* ---- work on whole trees (trees.c) ---- */
-struct tree_process;
 void tree_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
-void tree_cancel(struct launcher *launcher, uint64_t tag);
-void trees_cancel_all(struct launcher *launcher);
-bool tree_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
 /* ---- operations on the blob store (blobs.c) ---- */
-struct blob_process;
 void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2]);
-void blob_cancel(struct launcher *launcher, uint64_t tag);
-void blobs_cancel_all(struct launcher *launcher);
-bool blob_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
 /* ---- disk limits (quota.c) ---- */
 void quota_answer(struct launcher *launcher, const struct launch_message *head);
@@ -229,8 +231,7 @@ struct launcher {
 	struct pool pool;
 	struct sandboxes sandboxes;
 	struct builds builds;
-	struct tree_process *trees;
-	struct blob_process *blobs;
+	struct job *jobs;
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
 	struct reload reload;

@@ -94,8 +94,7 @@ void launcher_serve(
 		break;
 	case LAUNCH_CANCEL:
 		build_cancel(launcher, head->other);
-		tree_cancel(launcher, head->other);
-		blob_cancel(launcher, head->other);
+		job_cancel(launcher, head->other);
 		break;
 	case LAUNCH_QUOTA:
 		quota_answer(launcher, head);
@@ -138,10 +137,8 @@ void launcher_check_end(struct launcher *launcher)
 		sandboxes_end_all(launcher);
 	if (launcher->builds.first)
 		builds_cancel_all(launcher);
-	trees_cancel_all(launcher);
-	blobs_cancel_all(launcher);
-	if (sandboxes_are_gone(launcher) && !launcher->builds.first && !launcher->trees &&
-		!launcher->blobs)
+	jobs_cancel_all(launcher);
+	if (sandboxes_are_gone(launcher) && !launcher->builds.first && !launcher->jobs)
 		loop_stop(launcher->loop);
 }
 
@@ -161,8 +158,7 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 		return true;
 	else if (!role_died(launcher, info.si_pid, status) &&
 		 !sandbox_died(launcher, info.si_pid, status) &&
-		 !tree_died(launcher, info.si_pid, status) &&
-		 !blob_died(launcher, info.si_pid, status))
+		 !job_died(launcher, info.si_pid, status))
 		build_died(launcher, info.si_pid, status);
 	return true;
 }

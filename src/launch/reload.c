@@ -157,7 +157,7 @@ void reload_go_on(struct launcher *launcher)
 {
 	struct error err;
 	if (launcher->reload.state != RELOAD_ENDING || launcher->roles[ROLE_CORE] ||
-		launcher->roles[ROLE_WRITER] || launcher->builds.first || launcher->trees ||
+		launcher->roles[ROLE_WRITER] || launcher->builds.first || launcher->jobs ||
 		!sandboxes_are_settled(launcher))
 		return;
 	builds_done(launcher); /* egress has no client left */

@@ -1,9 +1,6 @@
 /* Work on whole trees for core: processes of carrel-build, each a role of its own
  * (build/tree_job.h). */
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
@@ -13,12 +10,6 @@
 #include "proc/role.h"
 
 #define TREE_JOBS_MAX 16
-
-struct tree_process {
-	pid_t pid;
-	uint64_t tag;
-	struct tree_process *next;
-};
 
 /* The process reads and writes through them with core's rights: a descriptor that only names a file
  * (O_PATH) is of no use to it. */
@@ -39,10 +30,7 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1;
 	char program[PATH_MAX];
-	size_t count = 0;
-	for (const struct tree_process *at = launcher->trees; at; at = at->next)
-		count++;
-	if (count >= TREE_JOBS_MAX)
+	if (jobs_count(launcher, JOB_TREE) >= TREE_JOBS_MAX)
 		return fail(err, ERR_LIMIT, "%d jobs on trees run already", TREE_JOBS_MAX);
 	if (check_fds(fds, err) || build_find_program(program, err))
 		return -1;
@@ -67,41 +55,5 @@ void tree_start(struct launcher *launcher, const struct launch_packet *packet, c
 		link_send_failed(launcher, head->tag, &err);
 		return;
 	}
-	struct tree_process *process = xzalloc(sizeof *process);
-	*process = (struct tree_process){ pid, head->tag, launcher->trees };
-	launcher->trees = process;
-}
-
-void tree_cancel(struct launcher *launcher, uint64_t tag)
-{
-	for (const struct tree_process *at = launcher->trees; at; at = at->next)
-		if (at->tag == tag)
-			kill(at->pid, SIGKILL);
-}
-
-void trees_cancel_all(struct launcher *launcher)
-{
-	for (struct tree_process *at = launcher->trees; at; at = at->next) {
-		at->tag = 0;
-		kill(at->pid, SIGKILL);
-	}
-}
-
-bool tree_died(struct launcher *launcher, pid_t pid, int status)
-{
-	struct tree_process **at = &launcher->trees;
-	while (*at && (*at)->pid != pid)
-		at = &(*at)->next;
-	struct tree_process *process = *at;
-	if (!process)
-		return false;
-	*at = process->next;
-	struct launch_message head = { .type = LAUNCH_DONE,
-		.tag = process->tag,
-		.value = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status) };
-	if (process->tag)
-		link_send(launcher, &head, NULL, 0, NULL, 0);
-	free(process);
-	launcher_check_end(launcher);
-	return true;
+	job_add(launcher, JOB_TREE, pid, head->tag);
 }
