@@ -264,7 +264,7 @@ static int list_entry(const struct listing *listing, int dir, const char *name, 
 	return 0;
 }
 
-/* Takes `at`. Names that are no keys are not ours. */
+/* Takes `at`. Skips files whose names are not valid keys: another program made them. */
 static int list_directory(const struct listing *listing, int at, const char *path)
 {
 	auto_walk DIR *walk = walk_from(at);

@@ -223,7 +223,7 @@ static int64_t read_time(const char *text)
 	return strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : 0;
 }
 
-/* Objects of others, whose names are no keys, are passed over. */
+/* Skips objects whose names are not valid keys: another program made them. */
 static int add_row(struct page *page, struct error *err)
 {
 	struct blob_row row = page->row;

@@ -43,7 +43,7 @@ struct tree_verb {
 extern const struct tree_verb tree_verbs[];
 
 /* ---- for verbs ---- */
-/* The next name. ERR_INVALID: there is none. */
+/* The next name. ERR_INVALID: the order has no more names. */
 int tree_take_name(struct tree_job *job, const char **name, struct error *err);
 /* The names up to the next "" or the end; perhaps none. */
 text_list tree_take_list(struct tree_job *job);

@@ -3,7 +3,7 @@
  * 1. A tree is the directory, and nothing else: there is no row. It is made whole by mkdir, and
  * goes by a rename.
  * 2. A tree that a workspace has attached is not removed.
- * 3. It is no part of a workspace's state: not of its snapshots, its archives, or its disk limit.
+ * 3. The state of a workspace excludes it: its snapshots, its archives and its disk limit.
  */
 #pragma once
 #include "core/core.h"

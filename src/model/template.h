@@ -5,7 +5,6 @@
  *	name: data
  *	description: pandas, and a folder for results
  *	extends: default		# a template whose values hold where this one has none
- *	view: workspace			# or root: where a workspace is seen
  *	python:
  *	  version: "3.12"
  *	  dependencies: [pandas>=2.1.0]
