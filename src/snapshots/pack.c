@@ -13,16 +13,14 @@
 #include "format/uri.h"
 #include "snapshots/internal.h"
 
-#define CHUNK ((size_t)256 << 10)
-#define EXTENTS_MAX 10000 /* of one file: with more, the rest of its holes are zeros */
 #define PLAIN_BITS 0777
 
 void packer_init(struct packer *packer, int out, bool is_layer)
 {
-	*packer = (struct packer){ .out = out, .is_layer = is_layer };
+	*packer = (struct packer){ .is_layer = is_layer };
 	map_init(&packer->links, &packer->arena);
 	buf_init(&packer->path, (size_t)1 << 20);
-	buf_init(&packer->rest, (size_t)8 << 20);
+	tree_out_init(&packer->out, out);
 	struct buf *const marks[] = { &packer->whiteouts, &packer->opaque, &packer->fifos,
 		&packer->modes, &packer->attributes };
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
@@ -31,27 +29,12 @@ void packer_init(struct packer *packer, int out, bool is_layer)
 
 void packer_done(struct packer *packer)
 {
-	struct buf *const all[] = { &packer->path, &packer->rest, &packer->whiteouts,
-		&packer->opaque, &packer->fifos, &packer->modes, &packer->attributes };
+	struct buf *const all[] = { &packer->path, &packer->whiteouts, &packer->opaque,
+		&packer->fifos, &packer->modes, &packer->attributes };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		buf_done(all[i]);
+	tree_out_done(&packer->out);
 	arena_done(&packer->arena);
-}
-
-static int flush(struct packer *packer, struct error *err)
-{
-	if (fault_fails("pack_write") || fd_write_full(packer->out, packer->rest.data,
-						 packer->rest.len) != (ssize_t)packer->rest.len)
-		return fail_errno(err, "write the archive");
-	buf_clear(&packer->rest);
-	return 0;
-}
-
-static int write_entry(struct packer *packer, const struct tar_entry *entry, struct error *err)
-{
-	if (tar_write_entry(&packer->rest, entry, err))
-		return -1;
-	return packer->rest.len >= CHUNK ? flush(packer, err) : 0;
 }
 
 static struct tar_entry entry_of(
@@ -103,68 +86,10 @@ static int mark_attributes(struct packer *packer, int fd, struct error *err)
 
 /* ---- files ---- */
 
-/* Where data is, when there are holes. */
-static void find_regions(struct packer *packer, int fd, const struct stat *st, struct arena *arena,
-	struct tar_entry *entry)
-{
-	VEC(struct tar_region) found = { 0 };
-	off_t at = 0;
-	if (st->st_blocks * 512 >= st->st_size)
-		return;
-	while (found.count < EXTENTS_MAX && (at = lseek(fd, at, SEEK_DATA)) >= 0 &&
-		at < st->st_size) {
-		off_t end = lseek(fd, at, SEEK_HOLE);
-		if (end < 0 || end > st->st_size || found.count == EXTENTS_MAX - 1)
-			end = st->st_size;
-		vec_push(arena, &found, (struct tar_region){ (uint64_t)at, (uint64_t)(end - at) });
-		at = end;
-	}
-	entry->is_sparse = true;
-	entry->regions = found.items;
-	entry->region_count = found.count;
-}
-
-static int write_range(struct packer *packer, int fd, uint64_t at, uint64_t len, struct error *err)
-{
-	while (len > 0) {
-		size_t want = len < CHUNK ? (size_t)len : CHUNK;
-		ssize_t got = pread(fd, buf_reserve(&packer->rest, want), want, (off_t)at);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fail_errno(err, "read '%s'", packer->path.data);
-		if (got == 0)
-			return fail(err, ERR_CONFLICT, "'%s' became shorter while it was read",
-				packer->path.data);
-		buf_grew(&packer->rest, (size_t)got);
-		at += (uint64_t)got;
-		len -= (uint64_t)got;
-		packer->bytes += (uint64_t)got;
-		if (packer->rest.len >= CHUNK && flush(packer, err))
-			return -1;
-	}
-	return 0;
-}
-
-static int write_content(
-	struct packer *packer, int fd, const struct tar_entry *entry, struct error *err)
-{
-	uint64_t sum = entry->is_sparse ? 0 : entry->size;
-	if (!entry->is_sparse && write_range(packer, fd, 0, sum, err))
-		return -1;
-	for (size_t i = 0; i < entry->region_count; i++) {
-		const struct tar_region *region = &entry->regions[i];
-		if (write_range(packer, fd, region->offset, region->len, err))
-			return -1;
-		sum += region->len;
-	}
-	tar_write_padding(&packer->rest, sum);
-	return 0;
-}
-
 static int add_file(struct packer *packer, int dir, const char *name, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
+	uint64_t bytes;
 	auto_close int fd = -1;
 	struct stat st;
 	if (stack_open_file(dir, name, &fd, &st, err))
@@ -174,17 +99,20 @@ static int add_file(struct packer *packer, int dir, const char *name, struct err
 	struct str key = { (char *)id, sizeof id };
 	if (st.st_nlink > 1 && (entry.link = map_get(&packer->links, key))) {
 		entry.kind = TAR_HARDLINK;
-		return write_entry(packer, &entry, err);
+		return tree_out_entry(&packer->out, &entry, err);
 	}
 	if (st.st_nlink > 1)
 		map_set(&packer->links, key, arena_text(&packer->arena, packer->path.data));
 	mark_mode(packer, &st);
 	entry.size = (uint64_t)st.st_size;
-	find_regions(packer, fd, &st, &arena, &entry);
+	tree_find_regions(fd, &st, &arena, &entry);
 	packer->files++;
-	if (mark_attributes(packer, fd, err) || write_entry(packer, &entry, err))
+	if (mark_attributes(packer, fd, err) || tree_out_entry(&packer->out, &entry, err))
 		return -1;
-	return write_content(packer, fd, &entry, err);
+	if (tree_out_content(&packer->out, fd, &entry, &bytes, err))
+		return -1;
+	packer->bytes += bytes;
+	return 0;
 }
 
 static int add_link(
@@ -199,7 +127,7 @@ static int add_link(
 			       : fail_errno(err, "read link '%s'", packer->path.data);
 	target[len] = 0;
 	entry.link = target;
-	return write_entry(packer, &entry, err);
+	return tree_out_entry(&packer->out, &entry, err);
 }
 
 /* ---- directories ---- */
@@ -271,7 +199,7 @@ static int add_directory(
 	mark_mode(packer, &st);
 	if (is_raw && stack_is_opaque(top))
 		mark(packer, &packer->opaque);
-	if (mark_attributes(packer, top, err) || write_entry(packer, &entry, err))
+	if (mark_attributes(packer, top, err) || tree_out_entry(&packer->out, &entry, err))
 		return -1;
 	return add_children(packer, dir, is_raw, err);
 }
@@ -307,11 +235,12 @@ int packer_add_text(struct packer *packer, const char *name, struct str text, st
 	const struct tar_entry entry = {
 		.kind = TAR_FILE, .name = name, .size = text.len, .mode = 0644
 	};
-	if (flush(packer, err) || tar_write_entry(&packer->rest, &entry, err) || flush(packer, err))
+	if (tree_out_flush(&packer->out, err) || tar_write_entry(&packer->out.rest, &entry, err) ||
+		tree_out_flush(&packer->out, err))
 		return -1;
-	if (fd_write_full(packer->out, text.data, text.len) != (ssize_t)text.len)
+	if (fd_write_full(packer->out.fd, text.data, text.len) != (ssize_t)text.len)
 		return fail_errno(err, "write the archive");
-	tar_write_padding(&packer->rest, text.len);
+	tar_write_padding(&packer->out.rest, text.len);
 	return 0;
 }
 
@@ -340,6 +269,6 @@ int packer_end(struct packer *packer, struct error *err)
 		packer_add_text(packer, PACK_MARKS, (struct str){ text.data, text.len }, err))
 		return -1;
 	fault_point("pack_end");
-	tar_write_end(&packer->rest);
-	return flush(packer, err);
+	tar_write_end(&packer->out.rest);
+	return tree_out_flush(&packer->out, err);
 }

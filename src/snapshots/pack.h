@@ -17,18 +17,19 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/str.h"
+#include "tree/out.h"
 
 #define PACK_MARKS "carrel-marks.json"
 #define PACK_MARKS_MAX ((size_t)32 << 20)
 
 struct packer {
-	int out;
+	struct tree_out out;
 	bool is_layer; /* the bits of setuid, setgid and sticky are kept, too */
 	uint64_t files, bytes, sockets;
 	/* private */
 	struct arena arena;
 	struct map links; /* inode -> the first name of a file that has several */
-	struct buf path, rest;
+	struct buf path;
 	struct buf whiteouts, opaque, fifos, modes, attributes; /* JSON, without the brackets */
 	unsigned depth;
 };

@@ -10,34 +10,16 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "base/walk.h"
+#include "tree/out.h"
 #include "tree/tree.h"
-
-#define CHUNK ((size_t)128 << 10)
-#define EXTENTS_MAX 10000 /* of one file: with more, the rest of its holes are zeros */
 
 struct pack {
 	struct tree_pack *asked;
 	struct buf path; /* of what is being packed */
-	struct buf rest; /* that isn't written yet */
+	struct tree_out out;
 	struct arena arena;
 	struct map links; /* inode -> the first name of a file that has several */
 };
-
-static int flush(struct pack *pack, struct error *err)
-{
-	if (fd_write_full(pack->asked->out, pack->rest.data, pack->rest.len) !=
-		(ssize_t)pack->rest.len)
-		return fail_errno(err, "write the archive");
-	buf_clear(&pack->rest);
-	return 0;
-}
-
-static int write_entry(struct pack *pack, const struct tar_entry *entry, struct error *err)
-{
-	if (tar_write_entry(&pack->rest, entry, err) < 0)
-		return -1;
-	return pack->rest.len >= CHUNK ? flush(pack, err) : 0;
-}
 
 static struct tar_entry entry_of(const struct pack *pack, enum tar_kind kind, const struct stat *st)
 {
@@ -50,71 +32,6 @@ static struct tar_entry entry_of(const struct pack *pack, enum tar_kind kind, co
 
 /* -- files -- */
 
-/* Where data is, when there are holes. */
-static void find_regions(struct pack *pack, int fd, const struct stat *st, struct tar_entry *entry)
-{
-	VEC(struct tar_region) found = { 0 };
-	off_t at = 0;
-
-	if (st->st_blocks * 512 >= st->st_size)
-		return;
-	while (found.count < EXTENTS_MAX && (at = lseek(fd, at, SEEK_DATA)) >= 0 &&
-		at < st->st_size) {
-		off_t end = lseek(fd, at, SEEK_HOLE);
-		if (end < 0 || end > st->st_size || found.count == EXTENTS_MAX - 1)
-			end = st->st_size;
-		vec_push(&pack->arena, &found,
-			(struct tar_region){ (uint64_t)at, (uint64_t)(end - at) });
-		at = end;
-	}
-	entry->is_sparse = true;
-	entry->regions = found.items;
-	entry->region_count = found.count;
-}
-
-static int write_range(struct pack *pack, int fd, uint64_t at, uint64_t len, struct error *err)
-{
-	while (len > 0) {
-		size_t want = len < CHUNK ? (size_t)len : CHUNK;
-		ssize_t got = pread(fd, buf_reserve(&pack->rest, want), want, (off_t)at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return fail_errno(err, "read '%s'", pack->path.data);
-		if (got == 0)
-			return fail(err, ERR_CONFLICT, "'%s' became shorter while it was read",
-				pack->path.data);
-		buf_grew(&pack->rest, (size_t)got);
-		at += (uint64_t)got;
-		len -= (uint64_t)got;
-		if (pack->rest.len >= CHUNK && flush(pack, err) < 0)
-			return -1;
-	}
-	return 0;
-}
-
-static int write_content(
-	struct pack *pack, int fd, const struct tar_entry *entry, struct error *err)
-{
-	uint64_t sum = 0;
-
-	if (!entry->is_sparse) {
-		sum = entry->size;
-		if (write_range(pack, fd, 0, sum, err) < 0)
-			return -1;
-	}
-	for (size_t i = 0; i < entry->region_count; i++) {
-		const struct tar_region *region = &entry->regions[i];
-
-		if (write_range(pack, fd, region->offset, region->len, err) < 0)
-			return -1;
-		sum += region->len;
-	}
-	tar_write_padding(&pack->rest, sum);
-	return 0;
-}
-
 static int pack_file(struct pack *pack, int fd, const struct stat *st, struct error *err)
 {
 	struct tar_entry entry = entry_of(pack, TAR_FILE, st);
@@ -126,15 +43,15 @@ static int pack_file(struct pack *pack, int fd, const struct stat *st, struct er
 		entry.link = map_get(&pack->links, key);
 		if (entry.link) {
 			entry.kind = TAR_HARDLINK;
-			return write_entry(pack, &entry, err);
+			return tree_out_entry(&pack->out, &entry, err);
 		}
 		map_set(&pack->links, key, arena_text(&pack->arena, pack->path.data));
 	}
 	entry.size = (uint64_t)st->st_size;
-	find_regions(pack, fd, st, &entry);
-	if (write_entry(pack, &entry, err) < 0)
+	tree_find_regions(fd, st, &pack->arena, &entry);
+	if (tree_out_entry(&pack->out, &entry, err) < 0)
 		return -1;
-	return write_content(pack, fd, &entry, err);
+	return tree_out_content(&pack->out, fd, &entry, NULL, err);
 }
 
 static int pack_link(
@@ -150,7 +67,7 @@ static int pack_link(
 			       : fail_errno(err, "read link '%s'", pack->path.data);
 	target[len] = '\0';
 	entry.link = target;
-	return write_entry(pack, &entry, err);
+	return tree_out_entry(&pack->out, &entry, err);
 }
 
 /* -- directories -- */
@@ -202,7 +119,7 @@ static int pack_entry(struct pack *pack, int dir, const char *name, int depth, s
 		return 0;
 	}
 	entry = entry_of(pack, TAR_DIRECTORY, &st);
-	if (write_entry(pack, &entry, err) < 0)
+	if (tree_out_entry(&pack->out, &entry, err) < 0)
 		return -1;
 	return pack_directory(pack, take_fd(&fd), depth + 1, err);
 }
@@ -240,15 +157,15 @@ int tree_pack(struct tree_pack *asked, int fd, const char *name, struct error *e
 	arena_init(&pack.arena);
 	map_init(&pack.links, &pack.arena);
 	buf_init(&pack.path, (size_t)1 << 20);
-	buf_init(&pack.rest, (size_t)8 << 20);
+	tree_out_init(&pack.out, asked->out);
 	buf_text(&pack.path, S_ISDIR(st.st_mode) ? "" : name);
 	int failed = S_ISDIR(st.st_mode) ? pack_directory(&pack, take_fd(&from), 0, err)
 					 : pack_file(&pack, from, &st, err);
-	tar_write_end(&pack.rest);
+	tar_write_end(&pack.out.rest);
 	if (!failed)
-		failed = flush(&pack, err);
+		failed = tree_out_flush(&pack.out, err);
 	buf_done(&pack.path);
-	buf_done(&pack.rest);
+	tree_out_done(&pack.out);
 	arena_done(&pack.arena);
 	return failed;
 }
