@@ -24,8 +24,8 @@ struct archiving {
 	struct archive_row row;
 	const char *key;
 	char sha256[2 * SHA256_LEN + 1];
-	struct tree_job_handle *packing; /* while it runs */
-	struct blob_job *storing;
+	struct core_job *packing; /* while it runs */
+	struct core_job *storing;
 	bool has_failed;
 	struct error err; /* the first one */
 };
@@ -54,9 +54,9 @@ static void fail_both(struct archiving *archiving, const struct error *err)
 		archiving->err = *err;
 	archiving->has_failed = true;
 	if (archiving->packing)
-		tree_job_cancel(archiving->packing);
+		job_cancel(archiving->packing);
 	if (archiving->storing)
-		blob_job_cancel(archiving->storing);
+		job_cancel(archiving->storing);
 }
 
 static void on_withdrawn(void *ctx, const struct json_value *answer, const struct error *ignored)

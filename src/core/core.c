@@ -70,6 +70,8 @@ int core_open(
 {
 	struct core *core = xzalloc(sizeof *core);
 	core->loop = loop;
+	core->tree_jobs = (struct job_queue){ .core = core, .kind = &tree_job_kind };
+	core->blobs = (struct job_queue){ .core = core, .kind = &blob_job_kind };
 	core->log = options->log;
 	core->release_after_ms = options->release_after_ms;
 	core->landlock_writes = options->landlock_writes;
@@ -167,10 +169,10 @@ void core_free(struct core *core)
 	lifetimes_stop(core);
 	if (core->flush)
 		loop_cancel(core->loop, core->flush);
-	tree_jobs_done(core);
+	jobs_done(&core->tree_jobs);
 	merges_done(core);
 	inquiries_done(core);
-	blob_jobs_done(core);
+	jobs_done(&core->blobs);
 	execs_done(core);
 	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {

@@ -16,7 +16,6 @@
 #include "format/json_read.h"
 
 #define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */
-#define ANSWER_MAX ((size_t)4 << 20)
 #define NODE_TEXT_MAX ((size_t)32 << 20)
 /* Of a START, for what is there besides the environment with the most layers: the frozen layers of
  * a workspace, below each environment and below /workspace, and an environment of Node. */
@@ -292,46 +291,15 @@ static void finish(struct preparation *p, const struct error *err)
 	core_release(w);
 }
 
-/* The codes of failed builds that errors in general don't have. */
-static enum error_code code_of(const char *name)
-{
-	static const struct {
-		const char *name;
-		enum error_code code;
-	} codes[] = {
-		{ "version_not_found", ERR_NOT_FOUND },
-		{ "hash_mismatch", ERR_DENIED },
-		{ "network", ERR_UNAVAILABLE },
-		{ "timeout", ERR_LIMIT },
-	};
-	for (size_t i = 0; name && i < sizeof codes / sizeof *codes; i++)
-		if (!strcmp(name, codes[i].name))
-			return codes[i].code;
-	return error_code_from_name(name, ERR_FAILED);
-}
-
 /* What `env build -o json` said: an environment, or why there is none. */
 static int read_answer(struct preparation *p, int exit_code, const char **name, struct arena *arena,
 	struct error *err)
 {
 	struct json_value *answer;
-	char *text = arena_alloc(arena, ANSWER_MAX);
-	ssize_t len = pread(p->answer, text, ANSWER_MAX, 0);
-	struct error why = { 0 };
-	if (len < 0 || json_read((struct str){ text, (size_t)len }, arena, &answer, &why))
-		return fail(err, ERR_FAILED,
-			"the environment could not be built: carrel-build ended with code %d and "
-			"printed no result",
-			exit_code);
-	const struct json_value *error = json_member(answer, "error");
-	const char *message = json_member_text(error, "message");
-	const char *hint = json_member_text(error, "hint");
+	if (job_read_answer(p->answer, exit_code, "carrel-build", arena, &answer, err))
+		return -1;
 	*name = json_member_text(answer, "name");
-	if (!error && exit_code == 0 && *name)
-		return 0;
-	fail(err, code_of(json_member_text(error, "code")), "%s",
-		message ? message : "the environment could not be built");
-	return hint ? error_hint(err, "%s", hint) : -1;
+	return *name ? 0 : fail(err, ERR_FAILED, "the answer of carrel-build names no environment");
 }
 
 static void set_name(struct core_workspace *w, size_t slot, const char *name)

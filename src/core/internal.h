@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "core/core.h"
+#include "core/jobs.h"
 #include "core/launcher.h"
 #include "envs/store.h"
 #include "linux/home.h"
@@ -182,16 +183,7 @@ struct core {
 	uint64_t agents_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
-	struct tree_jobs { /* of core/tree_jobs.c */
-		struct tree_job_handle *first;
-		unsigned running;
-		struct loop_timer *turn;
-	} tree_jobs;
-	struct { /* of core/blobs.c */
-		struct blob_job *first;
-		unsigned running;
-		struct loop_timer *turn;
-	} blobs;
+	struct job_queue tree_jobs, blobs;
 	bool has_rubbish;
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
 	struct core_waiter *measurements;  /* queue; the first is being made */
