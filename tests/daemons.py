@@ -17,7 +17,7 @@ import pytest
 
 from harness import OWN_PLACES, Carrel, cgroups, check_mounts, descendants, eventually, mounts, note_carrel, processes, what_stays
 
-READY_SECONDS = 30
+READY_SECONDS = 60
 LIVE = []           # the daemons that serve just now
 LAST_WORDS = []     # (title, text) of those that ended during the test
 
@@ -86,7 +86,7 @@ class Daemon(Carrel):
             return self.get("/readyz", timeout=5).status == 200
         return False
 
-    def stop_serving(self, signo=signal.SIGTERM, seconds=30):
+    def stop_serving(self, signo=signal.SIGTERM, seconds=60):
         """Its exit code; -signo when it was killed."""
         if self.process is None:
             return None
@@ -118,6 +118,20 @@ class Daemon(Carrel):
     def core_pid(self):
         """The process that is carreld."""
         return next((pid for pid, (_, name) in descendants(self.process.pid).items() if name == "carreld"), None)
+
+    @contextlib.contextmanager
+    def new_core(self):
+        """Core ends in the block, or because of it; afterwards another one serves."""
+        core = self.core_pid()
+        yield
+        ended = lambda: self.process.poll() is not None or self.core_pid() not in (core, None)
+        assert eventually(ended), "core did not end"
+        self.await_ready()
+
+    def kill_core(self):
+        """Afterwards another one serves."""
+        with self.new_core():
+            os.kill(self.core_pid(), signal.SIGKILL)
 
     # ---- talking to it ----
 

@@ -206,7 +206,7 @@ def restarts(daemon):
     assert eventually(daemon.is_ready), "not ready again"
 
 
-def attempt(daemon, method, path, body=None, headers=None, timeout=20):
+def attempt(daemon, method, path, body=None, headers=None, timeout=60):
     """The answer, or None when the daemon died meanwhile. One that keeps us waiting is a fault."""
     try:
         return daemon.request(method, path, body, headers, timeout)

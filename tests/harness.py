@@ -34,7 +34,7 @@ def note_carrel(process):
     return name
 
 
-def eventually(claim, seconds=30):
+def eventually(claim, seconds=60):
     """Waits until claim() is true, at most so long; its last value. Who was kept from looking looks again at the end."""
     end = time.monotonic() + seconds
     while True:
@@ -44,7 +44,7 @@ def eventually(claim, seconds=30):
         time.sleep(0.01)
 
 
-def what_stays(find, seconds=30):
+def what_stays(find, seconds=60):
     """Waits until find() finds nothing; what it found last. Nobody looks twice: between two looks something may come."""
     found = None
 

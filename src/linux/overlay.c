@@ -65,7 +65,17 @@ static int make_by_list(
 	return failed ? -1 : 0;
 }
 
-int overlay_make(const struct overlay *overlay, unsigned attributes, int *tree, struct error *err)
+/* The kernel's own directory below `work`, of mode 0000, keeps a file for whiteouts, also when the
+ * overlay is gone: without this, `rm -rf` of a plain user can't remove a home. The kernel doesn't
+ * need the mode, and nothing else depends on it. */
+static void let_owner_remove(const struct overlay *overlay)
+{
+	char path[4096];
+	str_format(path, sizeof path, "%s/work", overlay->work);
+	(void)!chmod(path, 0700);
+}
+
+static int make(const struct overlay *overlay, unsigned attributes, int *tree, struct error *err)
 {
 	char path[4096];
 	auto_close int fs = fsopen("overlay", FSOPEN_CLOEXEC);
@@ -92,6 +102,15 @@ int overlay_make(const struct overlay *overlay, unsigned attributes, int *tree, 
 	if (fd < 0)
 		return fail_errno(err, "mount %zu layers", overlay->lower_count);
 	*tree = fd;
+	return 0;
+}
+
+int overlay_make(const struct overlay *overlay, unsigned attributes, int *tree, struct error *err)
+{
+	if (make(overlay, attributes, tree, err))
+		return -1;
+	if (!overlay->is_throwaway)
+		let_owner_remove(overlay);
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 """wait and attach: a background command is waited for, watched and typed to from any client."""
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import termios
@@ -72,9 +71,7 @@ def test_waiting_and_watching_go_on_over_a_restart_of_core(own_daemon):
         waiting = subprocess.Popen([own_daemon.path, "wait", exec_id], stdout=subprocess.PIPE, text=True, env=own_daemon.env)
         with attached(own_daemon, exec_id, "--all", "--no-stdin") as watching:
             assert watching.stdout.readline() == "first\n"
-            old = own_daemon.core_pid()
-            os.kill(old, signal.SIGKILL)
-            assert eventually(lambda: own_daemon.core_pid() not in (None, old) and own_daemon.is_ready())
+            own_daemon.kill_core()
             sh(own_daemon, name, "touch go")
             assert watching.stdout.read() == "last\n" and watching.wait(30) == 6
         assert waiting.communicate(timeout=60)[0] == "6\n" and waiting.returncode == 6

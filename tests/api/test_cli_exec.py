@@ -324,8 +324,7 @@ def test_logs_follow_over_a_restart_of_core(own_daemon):
         ident = own_daemon("exec", name, "-d", "--", "sh", "-c", script).stdout.strip()
         with own_daemon.start("logs", "-f", ident) as follower:
             assert follower.stdout.readline() == "0\n"
-            os.kill(own_daemon.core_pid(), signal.SIGKILL)
-            own_daemon.await_ready()
+            own_daemon.kill_core()
             assert sh(own_daemon, name, "touch go").returncode == 0
             out, errors = follower.stdout.read(), follower.stderr.read()    # the latter fits in its pipe
             assert out.split() == [str(i) for i in range(1, 100)] + ["end"] and errors.split() == [f"e{i}" for i in range(100)]
@@ -372,10 +371,9 @@ def test_a_workspace_removed_under_a_command_ends_it(daemon):
 def test_a_daemon_that_dies_is_said_to_have(own_daemon):
     with created(own_daemon) as name, own_daemon.start("exec", name, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
         assert process.stdout.readline() == "ready\n"
-        os.kill(own_daemon.core_pid(), signal.SIGKILL)
-        assert process.wait(10) == 125
+        own_daemon.kill_core()
+        assert process.wait(60) == 125
         one_line(process.stderr.read(), "the daemon ended")
-        own_daemon.await_ready()
 
 
 def test_as_many_arguments_as_run_takes(daemon, workspace):

@@ -314,8 +314,7 @@ def test_events_go_on_over_a_restart_of_core_and_end_with_the_daemon(own_daemon)
     """Who listens is told of the gap, and misses nothing of what the new core says."""
     with own_daemon.start("events", "-o", "json", "--after", "1") as follower:
         assert json.loads(follower.stdout.readline())["type"] == "missed"
-        os.kill(own_daemon.core_pid(), signal.SIGKILL)
-        own_daemon.await_ready()
+        own_daemon.kill_core()
         with created(own_daemon, "after"):
             came = [json.loads(follower.stdout.readline()) for _ in range(2)]
             assert [event["type"] for event in came] == ["missed", "workspace.created"] and came[1]["name"] == "after"

@@ -261,10 +261,9 @@ x = bytearray(300 << 20)
 time.sleep(60)
 """
     with created(own_daemon, limits={"memory": 150 * MB}) as made:
-        name, core = made["name"], own_daemon.core_pid()
+        name = made["name"]
         assert python(own_daemon, name, code)["exit_code"] == 0
-        os.kill(core, signal.SIGKILL)
-        assert eventually(lambda: own_daemon.core_pid() not in (core, None) and own_daemon.is_ready())
+        own_daemon.kill_core()
         assert own_daemon.get(f"/v1/workspaces/{name}").json()["state"] == "running"
         assert own_daemon.request("PUT", f"/v1/workspaces/{name}/files/go", b"").status == 201
         assert eventually(lambda: own_daemon.get(f"/v1/workspaces/{name}").json()["warm"] is False)
@@ -349,8 +348,7 @@ def test_core_is_restarted_and_only_what_was_in_the_foreground_ends(own_daemon):
             thread.start()
         assert eventually(lambda: len(daemon.get(f"/v1/workspaces/{name}/execs").json()["items"]) == 4)
         for _ in range(2):
-            os.kill(daemon.core_pid(), signal.SIGKILL)
-            assert eventually(lambda: daemon.core_pid() and daemon.is_ready())
+            daemon.kill_core()
         for thread in threads:
             thread.join(20)
         assert eventually(lambda: "sleep 1000" not in sh(daemon, name, "ps -A -o args")["stdout"])

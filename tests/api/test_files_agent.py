@@ -193,10 +193,10 @@ def test_a_crash_of_the_daemon_leaves_nothing_of_an_upload(own_daemon):
         connection.send(whole[:2000000])
         place = pathlib.Path(own_daemon.env["CARREL_HOME"], "workspaces", name)
         assert eventually(lambda: any(path.startswith(".carrel-") for path in os.listdir(place / "upper")))
-        os.kill(own_daemon.core_pid(), 9)
+        own_daemon.kill_core()
         connection.close()
-        assert eventually(lambda: not any(path.startswith(".carrel-") for path in os.listdir(place / "upper")), 30)
-        assert eventually(lambda: not os.listdir(place / ".in"), 30)
+        assert eventually(lambda: not any(path.startswith(".carrel-") for path in os.listdir(place / "upper")))
+        assert eventually(lambda: not os.listdir(place / ".in"))
 
 
 def test_a_note_of_an_upload_outside_of_the_workspace_goes_too(own_daemon):
@@ -211,5 +211,5 @@ def test_a_note_of_an_upload_outside_of_the_workspace_goes_too(own_daemon):
             note = notes / f".carrel-{len(path):020}"
             note.write_text(path)
             os.chown(note, notes.stat().st_uid, notes.stat().st_gid)
-        os.kill(own_daemon.core_pid(), 9)
-        assert eventually(lambda: not os.listdir(notes), 30)
+        own_daemon.kill_core()
+        assert eventually(lambda: not os.listdir(notes))

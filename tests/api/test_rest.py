@@ -2,8 +2,6 @@
 import concurrent.futures
 import contextlib
 import json
-import os
-import signal
 import subprocess
 
 import pytest
@@ -322,9 +320,7 @@ def test_a_captured_exec_that_dies_with_core_is_not_run_again_for_its_key(own_da
         with contextlib.closing(own_daemon.connection()) as client:
             client.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **headers})
             assert eventually(lambda: count() == b"x\n")
-            core = own_daemon.core_pid()
-            os.kill(core, signal.SIGKILL)
-            assert eventually(lambda: own_daemon.core_pid() not in (core, None) and own_daemon.is_ready())
+            own_daemon.kill_core()
         problem(own_daemon.post(path, body, headers=headers), 409, "conflict", "new key")
         assert count() == b"x\n"
 

@@ -1,5 +1,7 @@
 """/workspace as an overlay: what a command can't forge, and trees of earlier versions."""
 import os
+import pathlib
+import subprocess
 
 import pytest
 
@@ -52,3 +54,18 @@ def test_forged_marks_of_a_plain_tree_are_removed_before_it_is_an_overlay(daemon
         assert os.listxattr(f"{top}/upper/closed/inner/file") == []
         assert os.getxattr(f"{top}/upper/closed", "user.mine") == b"1"
         assert "user.overlay.redirect" not in os.listxattr(f"{top}/upper/closed")
+
+
+def test_rm_removes_the_home_of_a_stopped_daemon(make_daemon):
+    """The kernel keeps a file for whiteouts in a directory below `work` that it makes with mode 0000."""
+    daemon = make_daemon()
+    workspaces = pathlib.Path(daemon.env["CARREL_HOME"], "workspaces")
+    for name in ("kept", "removed"):
+        assert daemon.post("/v1/workspaces", {"name": name}).status == 201
+        output_of(daemon, name, "echo 1 >f")
+        assert daemon.post(f"/v1/workspaces/{name}/snapshots").status == 201
+        output_of(daemon, name, "rm f")
+    assert list(workspaces.glob("*/work/work/*")), "no whiteout was made there"
+    assert daemon.delete("/v1/workspaces/removed").status == 204
+    daemon.stop_serving()
+    subprocess.run(["rm", "-rf", workspaces], check=True)

@@ -1,5 +1,4 @@
 """`make run` shows what it says it shows."""
-import re
 import subprocess
 
 from harness import CARREL, CLIENTS, TREE

@@ -7,8 +7,6 @@ is empty at first. Blocks of another mark, and lines beginning with `# `, are no
 
 Where a block is about environments, its home has the packages that most of them use in its store already, but no
 environment: what isn't there is fetched from the index this host is configured for."""
-import os
-import pathlib
 import re
 import subprocess
 

@@ -2,13 +2,12 @@
 import fcntl
 import os
 import re
-import signal
 import subprocess
 
 import pytest
 
-from faults import exec_, kill, workspaces
-from harness import eventually, note_carrel
+from faults import exec_, workspaces
+from harness import note_carrel
 
 
 @pytest.fixture
@@ -40,9 +39,7 @@ def test_a_log_nobody_reads_stops_nobody(unread):
     for _ in range(5):      # each is a line of core's
         assert exec_(daemon, "desk", "true", background=True).status == 201
     assert lost(daemon) >= 5
-    core = daemon.core_pid()
-    kill(core)              # and this one of the launcher's
-    assert eventually(lambda: daemon.core_pid() not in (core, None) and daemon.is_ready()), "core isn't started again"
+    daemon.kill_core()      # and this one of the launcher's
     assert exec_(daemon, "desk", "echo", "alive").json()["stdout"] == "alive\n"
     assert exec_(daemon, "desk", "true", background=True).status == 201
     # Somebody reads again.
@@ -61,6 +58,5 @@ def test_a_pipe_whose_reader_has_gone_is_no_end(unread):
     os.dup2(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), log)
     assert daemon.post("/v1/workspaces", {"name": "desk"}).status == 201
     assert exec_(daemon, "desk", "true", background=True).status == 201
-    kill(daemon.core_pid(), signal.SIGKILL)
-    assert eventually(daemon.is_ready)
+    daemon.kill_core()
     assert set(workspaces(daemon)) == {"desk"}

@@ -15,9 +15,9 @@ def layers_of(daemon):
 def test_a_core_that_is_killed_while_it_builds_a_template_leaves_no_workspace_and_no_layer(make_daemon, point):
     daemon = make_daemon(env={"CARREL_FAULT": f"{point}:1"})
     assert daemon.post("/v1/templates", {"yaml": "name: cut\nfiles: {a: one}\n"}).status == 201
-    done = daemon("create", "of-cut", "--template", "cut")
+    with daemon.new_core():
+        done = daemon("create", "of-cut", "--template", "cut")
     assert done.returncode in (0, 125)
-    daemon.await_ready()
     names = [w["name"] for w in daemon.get("/v1/workspaces").json()["items"]]
     assert names == (["of-cut"] if done.returncode == 0 else [])
     with created(daemon, name="again", template="cut"):
