@@ -123,19 +123,6 @@ static int make_area(struct review *review, const struct stat *st, struct error 
 	return make_upper(review, st, err);
 }
 
-/* File times are taken from a clock that ticks slowly: afterwards no change has this time. */
-static void wait_for_tick(struct timespec *since)
-{
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, since);
-	do {
-		const struct timespec pause = { 0, 500000 };
-		nanosleep(&pause, NULL);
-		clock_gettime(CLOCK_REALTIME_COARSE, &now);
-	} while (now.tv_sec < since->tv_sec ||
-		 (now.tv_sec == since->tv_sec && now.tv_nsec <= since->tv_nsec));
-}
-
 /* The home of root's daemon belongs to another user. */
 static int find_place(struct review *review, struct command *command, struct error *err)
 {
@@ -173,7 +160,7 @@ int review_begin(struct review *review, struct command *command, struct plan_opt
 		recover_all(review->place);
 		if (make_area(review, &st, err))
 			return -1;
-		wait_for_tick(&review->since);
+		apply_wait_for_tick(&review->since);
 	}
 	review->tree = (struct plan_tree){ .base = "/",
 		.layers = dir->source + 1,
