@@ -9,8 +9,6 @@
 #include "base/map.h"
 #include "snapshots/internal.h"
 
-#define BLOCK ((off_t)65536)
-
 /* The id is the hash of a manifest: for each entry, in order of paths, its type, mode, attributes
  * and content, each with its length, so that no two trees have the same manifest. */
 struct hashing {
@@ -61,37 +59,6 @@ static int add_attributes(struct hashing *hashing, int fd, struct error *err)
 	return 0;
 }
 
-/* Blocks of zeros are left out: whether they are holes is not content, and a hole can be huge. */
-static int hash_blocks(int fd, off_t size, unsigned char digest[SHA256_LEN], uint64_t *bytes)
-{
-	static const char zeros[BLOCK];
-	char block[BLOCK];
-	struct sha256 hash;
-	off_t at = 0;
-	sha256_init(&hash);
-	while (at < size && (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < size) {
-		at -= at % BLOCK;
-		ssize_t len = pread(fd, block, BLOCK, at);
-		if (len < 0)
-			return -1;
-		if (!len)
-			break;
-		if (memcmp(block, zeros, (size_t)len) != 0) {
-			const uint64_t place = (uint64_t)at;
-			sha256_add(&hash, &place, sizeof place);
-			sha256_add(&hash, block, (size_t)len);
-			*bytes += (uint64_t)len;
-		}
-		at += BLOCK;
-	}
-	if (at < 0 && errno != ENXIO)
-		return -1;
-	const uint64_t end = (uint64_t)size;
-	sha256_add(&hash, &end, sizeof end);
-	sha256_end(&hash, digest);
-	return 0;
-}
-
 static int hash_content(struct hashing *hashing, int fd, const struct stat *st,
 	unsigned char digest[SHA256_LEN], struct error *err)
 {
@@ -102,7 +69,7 @@ static int hash_content(struct hashing *hashing, int fd, const struct stat *st,
 		memcpy(digest, known, SHA256_LEN);
 		return 0;
 	}
-	if (hash_blocks(fd, st->st_size, digest, &hashing->content->bytes))
+	if (snapshot_hash_file(fd, st->st_size, digest, &hashing->content->bytes))
 		return fail_at(hashing, "read", err);
 	if (st->st_nlink > 1)
 		map_set(&hashing->files, key,

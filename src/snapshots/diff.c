@@ -197,6 +197,8 @@ static int compare_entry(struct comparing *comparing, const struct stack_dir *be
 		return 0;
 	if (stack_look(before, name, &old, err) || stack_look(after, name, &new, err))
 		return -1;
+	is_shown |= comparing->asked->with_parents && new.is_there &&S_ISDIR(new.st.st_mode) &&
+		    !(old.is_there && S_ISDIR(old.st.st_mode));
 	if (is_shown && tell(comparing, &old, &new, name, err))
 		return -1;
 	if (old.is_there && S_ISDIR(old.st.st_mode) && stack_enter(before, name, &old_dir, err))

@@ -55,6 +55,7 @@ struct snapshot_diff {
 	size_t shared; /* so many layers at the end of both lists are the same */
 	/* Only these paths, and what lies below them; empty: all. */
 	const text_list *paths;
+	bool with_parents; /* also new directories that hold one of these paths */
 	/* Names at the top of the tree that are passed over; or NULL. */
 	const char *const *except;
 };
@@ -83,3 +84,6 @@ struct snapshot_content {
 };
 /* Hashes everything in `dir` but times and the numbers of inodes. */
 int snapshot_content_id(int dir, struct snapshot_content *content, struct error *err);
+/* The hash of `size` bytes of a regular file, the same for holes and zeros; *bytes grows by what
+ * was hashed. -1 with errno. */
+int snapshot_hash_file(int fd, off_t size, unsigned char digest[SHA256_LEN], uint64_t *bytes);
