@@ -20,7 +20,11 @@ struct creation {
 	char request_id[ID_LEN + 1];
 	int voucher;				  /* of plan/grants.h, or -1 */
 	char template_sha256[2 * SHA256_LEN + 1]; /* of a template to be built; or "" */
+	struct create_group *group;		  /* or NULL */
+	struct creation *next;			  /* of the group, whose row is due */
 };
+
+static void leave_group(struct creation *creation, const struct error *err);
 
 static bool is_unwanted(const struct creation *creation, struct error *err)
 {
@@ -36,6 +40,7 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 {
 	struct core_workspace *w = creation->w;
 	struct core *core = w->core;
+	leave_group(creation, err);
 	if (is_made) {
 		journal_emit(&core->journal, "workspace.created", w->model.id, w->model.name, NULL);
 		workspace_set_state(w, WORKSPACE_READY);
@@ -99,6 +104,62 @@ static void write_row(struct creation *creation)
 	store_put(creation->w->core->store, &store_workspaces, &row, on_row, creation);
 }
 
+/* ---- several together ---- */
+
+/* All of them are here: their rows are committed together, or none is. */
+static void write_group(struct create_group *group)
+{
+	struct creation *next;
+	for (struct creation *at = group->due; at; at = next) {
+		next = at->next;
+		at->group = NULL;
+		if (group->err.code)
+			undo(at, &group->err);
+		else
+			write_row(at);
+	}
+	free(group);
+}
+
+static void count_down(struct create_group *group)
+{
+	if (--group->awaited == 0)
+		write_group(group);
+}
+
+struct create_group *create_group_new(size_t count)
+{
+	struct create_group *group = xzalloc(sizeof *group);
+	group->awaited = count;
+	return group;
+}
+
+/* It has failed before its row was due. */
+static void leave_group(struct creation *creation, const struct error *err)
+{
+	struct create_group *group = creation->group;
+	creation->group = NULL;
+	if (!group)
+		return;
+	if (!group->err.code)
+		group->err = *err;
+	count_down(group);
+}
+
+static void row_is_due(struct creation *creation)
+{
+	struct create_group *group = creation->group;
+	if (!group) {
+		write_row(creation);
+		return;
+	}
+	struct creation **last = &group->due;
+	while (*last)
+		last = &(*last)->next;
+	*last = creation;
+	count_down(group);
+}
+
 /* ---- its tree ---- */
 
 static void make_tree(struct core_waiter *waiter, bool is_there)
@@ -142,7 +203,7 @@ static void on_granted(void *ctx, struct core_workspace *w, const struct error *
 	if (err)
 		undo(ctx, err);
 	else
-		write_row(ctx);
+		row_is_due(ctx);
 }
 
 static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
@@ -174,7 +235,7 @@ static void on_begin(struct loop *loop, void *ctx)
 {
 	struct creation *creation = ctx;
 	if (creation->w->sandbox.state != SANDBOX_NONE) /* it was the spare one */
-		write_row(creation);
+		row_is_due(creation);
 	else
 		environment_prepare(creation->w, creation->request_id, on_environment, creation);
 }
@@ -325,7 +386,7 @@ struct core_workspace *core_create_with(const struct request *request, struct co
 {
 	struct error err;
 	if (!asked->from)
-		return workspace_create(request, core, asked, false, voucher, done, ctx);
+		return workspace_create(request, core, asked, false, voucher, NULL, done, ctx);
 	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err))
 		core_later(core, done, ctx, NULL, &err);
 	else
@@ -334,8 +395,8 @@ struct core_workspace *core_create_with(const struct request *request, struct co
 }
 
 struct core_workspace *workspace_create(const struct request *request, struct core *core,
-	const struct workspace *asked, bool has_state, int voucher, core_workspace_fn *done,
-	void *ctx)
+	const struct workspace *asked, bool has_state, int voucher, struct create_group *group,
+	core_workspace_fn *done, void *ctx)
 {
 	struct workspace wanted = *asked;
 	char name[WORKSPACE_NAME_MAX + 1];
@@ -347,6 +408,10 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 		check(core, &wanted, has_state, &err) ||
 		grants_check(core, &wanted, voucher >= 0, &err) ||
 		check_files(&wanted, &begin.files, &err)) {
+		if (group && !group->err.code)
+			group->err = err;
+		if (group)
+			count_down(group);
 		refuse(core, &wanted, done, ctx, &err);
 		return NULL;
 	}
@@ -374,6 +439,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	*creation = (struct creation){ .w = w ? w : workspace_new(core, &wanted),
 		.done = done,
 		.ctx = ctx,
+		.group = group,
 		.began_ns = clock_monotonic_ns(),
 		.voucher = voucher < 0 ? -1 : fcntl(voucher, F_DUPFD_CLOEXEC, 3) };
 	str_copy(creation->request_id, sizeof creation->request_id, request->id);

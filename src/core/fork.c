@@ -39,6 +39,7 @@ static void finish(struct fork *fork)
 	const struct error *err = fork->has_failed ? &fork->err : NULL;
 	if (fork->state)
 		state_end(fork->state, true);
+	fault_point("core_forked");
 	if (fork->created)
 		fork->created(fork->ctx, err ? NULL : fork->made[0], err);
 	else
@@ -93,13 +94,14 @@ static const char *name_of(struct fork *fork, size_t i)
 
 static void make_all(struct fork *fork)
 {
+	struct create_group *group = create_group_new(fork->count);
 	fork->pending = fork->count;
 	fault_point("core_fork");
 	for (size_t i = 0; i < fork->count; i++) {
 		struct workspace wanted = fork->model;
 		wanted.name = name_of(fork, i);
 		workspace_create(&request_system, fork->core, &wanted, fork->model.layers.count, -1,
-			on_made, fork);
+			group, on_made, fork);
 	}
 }
 

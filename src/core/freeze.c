@@ -3,7 +3,9 @@
  *	.from			link to the id of the workspace, until the row names the layer
  * A crash before that leaves a layer without a row: the uppers go back to where they were. Where a
  * rename can't reach layers, the layer is a copy, and the uppers are upper.old until the row names
- * it. */
+ * it.
+ *	workspaces/<id>/.dress	a rollback changes the roots of empty uppers: until its row is
+ *				written, they may be those of another state */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@
 #include "core/tree_jobs.h"
 
 #define FROM ".from"
+#define DRESS ".dress"
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define ATTRIBUTES_MAX 65536
 #define MARK_PREFIX "user.overlay."
@@ -121,6 +124,7 @@ static int renew_work(struct core *core, int workspace, const char *work, struct
 	str_format(gone, sizeof gone, ".del-%s", nobody);
 	if (renameat(workspace, work, core->workspaces, gone) && errno != ENOENT)
 		return fail_errno(err, "put '%s' away", work);
+	fault_point("core_freeze_work");
 	if (mkdirat(workspace, work, 0755))
 		return fail_errno(err, "make '%s'", work);
 	trees_clean_later(core);
@@ -172,11 +176,13 @@ static int thaw(struct core *core, const char *id, const char *name, struct erro
 				continue;
 			return fail_errno(err, "make room for '%s'", parts[i].upper);
 		}
+		/* Before the upper: one without `work` would be taken for a plain directory. */
+		if (mkdirat(workspace, parts[i].work, 0755) && errno != EEXIST)
+			return fail_errno(err, "make '%s'", parts[i].work);
 		if (renameat(is_copy ? workspace : layer, is_copy ? parts[i].old : parts[i].name,
 			    workspace, parts[i].upper))
 			return fail_errno(err, "put '%s' back", parts[i].upper);
-		if (mkdirat(workspace, parts[i].work, 0755) && errno != EEXIST)
-			return fail_errno(err, "make '%s'", parts[i].work);
+		fault_point("core_thaw");
 	}
 	discard(core, name);
 	return 0;
@@ -278,6 +284,7 @@ void freeze_settle(struct core *core, const char *layer)
 	if (!id[0])
 		return;
 	discard_old(core, id);
+	fault_point("core_freeze_settle");
 	str_format(path, sizeof path, "%s/" FROM, layer);
 	unlinkat(layers_dir(core), path, 0);
 }
@@ -298,6 +305,7 @@ static int dress_part(const struct core *core, int workspace, const struct part 
 		if (from < 0)
 			return fail_errno(err, "open layer '%s'", path);
 		int failed = make_alike(workspace, part->fresh, from, &st, err);
+		fault_point("core_dress");
 		if (!failed && renameat(workspace, part->fresh, workspace, part->upper))
 			failed = fail_errno(err, "put a new '%s' in its place", part->upper);
 		if ((st.st_mode & 0700) != 0700)
@@ -319,6 +327,34 @@ int freeze_dress(struct core_workspace *w, struct error *err)
 			return -1;
 	}
 	return 0;
+}
+
+int freeze_dress_begin(struct core_workspace *w, struct error *err)
+{
+	auto_close int workspace = open_workspace(w->core, w->model.id, err);
+	if (workspace < 0)
+		return -1;
+	if (symlinkat(w->model.id, workspace, DRESS) && errno != EEXIST)
+		return fail_errno(err, "note that workspace '%s' is rolled back", w->model.name);
+	return freeze_dress(w, err);
+}
+
+void freeze_dress_end(struct core_workspace *w, bool is_named)
+{
+	struct error err;
+	struct stat st;
+	auto_close int workspace = open_workspace(w->core, w->model.id, &err);
+	if (workspace < 0 || fstatat(workspace, DRESS, &st, AT_SYMLINK_NOFOLLOW))
+		return;
+	for (size_t i = 0; !is_named && i < PARTS; i++) {
+		auto_close int upper = open_root(workspace, parts[i].upper, &st);
+		if (upper >= 0 && is_empty(upper) &&
+			dress_part(w->core, workspace, &parts[i], &w->model.layers, &err))
+			log_record(&w->core->log, LOG_LEVEL_WARN,
+				"the mode of a directory is that of another state", "workspace",
+				w->model.id, "error", err.text, NULL);
+	}
+	unlinkat(workspace, DRESS, 0);
 }
 
 /* ---- those without a row ---- */

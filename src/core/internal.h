@@ -248,11 +248,19 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 	const struct error *err);
 
 /* ---- create.c ---- */
+/* Workspaces whose rows are committed together, when the last one is made; with the first failure
+ * none has one. Ends with the last. */
+struct create_group {
+	size_t awaited; /* whose rows are not due yet */
+	struct creation *due;
+	struct error err; /* the first one */
+};
+struct create_group *create_group_new(size_t count);
 /* As core_create_with. has_state: *asked has the layers, the environment and its recipe that the
- * new workspace begins with. */
+ * new workspace begins with. group: one of those that it counts; or NULL. */
 struct core_workspace *workspace_create(const struct request *request, struct core *core,
-	const struct workspace *asked, bool has_state, int voucher, core_workspace_fn *done,
-	void *ctx);
+	const struct workspace *asked, bool has_state, int voucher, struct create_group *group,
+	core_workspace_fn *done, void *ctx);
 /* ERR_CONFLICT: it is taken. */
 int create_check_name(struct core *core, const char *name, struct error *err);
 /* As core_create of what has `from`: the id of a snapshot, or a workspace. */
@@ -365,6 +373,10 @@ int freeze_undo(struct core_workspace *w, const char *name, struct error *err);
 void freeze_settle(struct core *core, const char *layer);
 /* Gives the empty uppers of w the modes, times and attributes that its layers say. */
 int freeze_dress(struct core_workspace *w, struct error *err);
+/* The same for a rollback, whose row is to be written next; freeze_dress_end follows, with is_named
+ * when it is. Else, and after a start, the layers of the row say it again. */
+int freeze_dress_begin(struct core_workspace *w, struct error *err);
+void freeze_dress_end(struct core_workspace *w, bool is_named);
 /* A layer that has no row yet stays until layer_release. */
 void layer_hold(struct core *core, const char *name);
 void layer_release(struct core *core, const char *name);

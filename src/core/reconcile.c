@@ -121,6 +121,7 @@ static void look_at_workspace(struct core_workspace *w)
 		workspace_save(w, NULL, NULL);
 	}
 	if (is_there) {
+		freeze_dress_end(w, false);
 		files_sweep(w);
 		environments_keep(w);
 	}

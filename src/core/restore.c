@@ -76,7 +76,8 @@ static void create(struct restoring *restoring)
 	model->name = restoring->name;
 	vec_push(&restoring->arena, &model->layers, (const char *)restoring->layer);
 	fault_point("core_restore_unpacked");
-	workspace_create(&request_system, restoring->core, model, true, -1, on_created, restoring);
+	workspace_create(
+		&request_system, restoring->core, model, true, -1, NULL, on_created, restoring);
 }
 
 /* Which of two failures is the reason of the other: one process that ends cuts the archive, or

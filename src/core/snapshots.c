@@ -237,6 +237,7 @@ static void on_rows(void *ctx, const struct error *err)
 	char version[24];
 	if (err) {
 		put_back(op);
+		freeze_dress_end(w, false);
 		state_end(op->state, false);
 		finish(op, err);
 		return;
@@ -253,6 +254,8 @@ static void on_rows(void *ctx, const struct error *err)
 		journal_emit(&core->journal, "workspace.rollback", w->model.id, w->model.name,
 			"snapshot", op->target.id, op->model.id[0] ? "kept" : NULL, op->model.id,
 			NULL);
+	if (op->is_rollback)
+		freeze_dress_end(w, true);
 	state_end(op->state, true);
 	snapshots_examine(core);
 	layers_sweep(core);
@@ -367,8 +370,9 @@ static void on_left(
 	}
 	snapshot_give_state(&w->arena, &op->target, &w->model);
 	w->model.snapshot = arena_text(&w->arena, op->target.id);
-	if (freeze_dress(w, &failure)) {
+	if (freeze_dress_begin(w, &failure)) {
 		put_back(op);
+		freeze_dress_end(w, false);
 		state_end(state, false);
 		finish(op, &failure);
 		return;

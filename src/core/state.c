@@ -3,12 +3,13 @@
 #include "core/state.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
+#include "base/fault.h"
 #include "core/exec_internal.h"
 #include "core/tree_jobs.h"
+#include "core/watch.h"
 
 #define STOP_LOOK_MS 2 /* between two looks whether all processes have stopped */
 #define STOP_MOST_MS 2000
@@ -45,6 +46,7 @@ static void on_copied(void *ctx, const struct json_value *answer, const struct e
 	struct state_op *op = ctx;
 	struct core_workspace *w = op->w;
 	struct error failure;
+	fault_point("core_copied");
 	if (!err && (w->removal || w->is_gone)) {
 		fail(&failure, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 		err = &failure;
@@ -84,6 +86,7 @@ static void on_stop_look(struct loop *loop, void *ctx)
 	if (w->sandbox.state == SANDBOX_UP)
 		view_each_process(&w->sandbox.view, count_running, op);
 	if (!op->state.running) {
+		fault_point("core_paused");
 		copy(op);
 		return;
 	}
@@ -99,17 +102,15 @@ static void on_stop_look(struct loop *loop, void *ctx)
 
 static void pause_all(struct state_op *op)
 {
-	op->is_paused = op->w->is_paused = true;
+	op->is_paused = true;
 	op->stop_until_ms = clock_monotonic_ms() + STOP_MOST_MS;
-	connection_send(op->w, INIT_SIGNAL, 0, SIGSTOP);
+	watch_pause(op->w, true);
 	loop_after(op->w->core->loop, STOP_LOOK_MS, on_stop_look, op);
 }
 
 static void resume_all(struct state_op *op)
 {
-	op->w->is_paused = false;
-	if (op->w->sandbox.state == SANDBOX_UP)
-		connection_send(op->w, INIT_SIGNAL, 0, SIGCONT);
+	watch_pause(op->w, false);
 	sandbox_go_on(op->w);
 }
 

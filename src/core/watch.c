@@ -341,6 +341,20 @@ void watch_forget(struct core_workspace *w, struct core_exec *e)
 	watch_disk_forget(&limits->disk, e);
 }
 
+/* ---- stopped for a copy ---- */
+
+void watch_pause(struct core_workspace *w, bool pause)
+{
+	struct watch_limits *limits = limits_of(w);
+	w->is_paused = pause;
+	if (!limits)
+		return;
+	limits->look.is_held = pause;
+	/* What is stopped for its share or its disk goes on when that is over. */
+	if (pause || (!limits->look.is_paused && !limits->disk.is_stopped))
+		connection_send(w, INIT_SIGNAL, 0, pause ? SIGSTOP : SIGCONT);
+}
+
 /* ---- opened and closed ---- */
 
 /* What a core before this one left there is limited as before, whether or not an exec runs. */

@@ -29,6 +29,9 @@ enum watch_verdict { WATCH_NOTHING, WATCH_HIT, WATCH_LATER };
  * being measured; exec_go_on_ending is called when that is done. */
 enum watch_verdict watch_last_look(
 	struct core_workspace *w, struct core_exec *e, enum reason *reason);
+/* Stops all its processes for a copy of its trees, or lets them go on: whatever else stops and
+ * continues them (a cpu share, a measurement) does not undo it. Sets w->is_paused. */
+void watch_pause(struct core_workspace *w, bool pause);
 /* The sandbox's init is gone: whether it ran out of memory. */
 bool watch_is_out_of_memory(struct core_workspace *w);
 /* It goes: nothing may be called back for it any more. */

@@ -108,7 +108,8 @@ static void stop_writers(struct watch_disk *disk, bool stop)
 	if (disk->is_stopped == stop)
 		return;
 	disk->is_stopped = stop;
-	connection_send(disk->w, INIT_SIGNAL, 0, stop ? SIGSTOP : SIGCONT);
+	if (!disk->w->is_paused) /* watch_pause lets them go on */
+		connection_send(disk->w, INIT_SIGNAL, 0, stop ? SIGSTOP : SIGCONT);
 }
 
 /* ---- execs that wait for a measurement ---- */

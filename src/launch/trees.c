@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/arena.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "build/process.h"
 #include "build/tree_job.h"
@@ -56,4 +57,5 @@ void tree_start(struct launcher *launcher, const struct launch_packet *packet, c
 		return;
 	}
 	job_add(launcher, JOB_TREE, pid, head->tag);
+	fault_point("launch_tree_started");
 }

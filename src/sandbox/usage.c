@@ -467,7 +467,8 @@ static void on_resume(struct loop *loop, void *ctx)
 	struct error err;
 	sample->resume = NULL;
 	sample->is_paused = false;
-	init_client_signal(sample->init_socket, 0, SIGCONT, &err);
+	if (!sample->is_held)
+		init_client_signal(sample->init_socket, 0, SIGCONT, &err);
 }
 
 /* Earned by time, spent by use. */

@@ -59,6 +59,7 @@ struct sample {
 	void (*hit)(void *ctx, enum reason reason);
 	void *ctx;
 	struct usage *usage; /* the caller's, made by usage_init */
+	bool is_held;	     /* the caller has stopped all processes: none is let go on */
 	/* private */
 	struct measure memory; /* what takes long to find */
 	uint64_t memory_began_ms;
