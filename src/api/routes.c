@@ -241,29 +241,30 @@ const size_t route_count = sizeof routes / sizeof *routes;
 static bool path_fits(struct str path, const char *template, struct str *id, struct str *rest)
 {
 	while (*template) {
+		/* Every request is compared with every route: names are rare, letters are not. */
+		if (*template != '{') {
+			if (!path.len || path.data[0] != *template)
+				/* ".../files" is the tree itself, as ".../files/" is. */
+				return !path.len && !strcmp(template, "/{path}") &&
+				       (*rest = STR(""), true);
+			path.data++;
+			path.len--;
+			template ++;
+			continue;
+		}
 		if (!strcmp(template, "{path}")) {
 			*rest = path;
 			return true;
 		}
-		if (str_starts_with(str_from(template), "{id}")) {
-			size_t len = 0;
-
-			while (len < path.len && path.data[len] != '/')
-				len++;
-			if (!len)
-				return false;
-			*id = (struct str){ path.data, len };
-			path.data += len;
-			path.len -= len;
-			template += strlen("{id}");
-			continue;
-		}
-		if (!path.len || path.data[0] != *template)
-			/* ".../files" is the tree itself, as ".../files/" is. */
-			return !path.len && !strcmp(template, "/{path}") && (*rest = STR(""), true);
-		path.data++;
-		path.len--;
-		template ++;
+		size_t len = 0;
+		while (len < path.len && path.data[len] != '/')
+			len++;
+		if (!len)
+			return false;
+		*id = (struct str){ path.data, len };
+		path.data += len;
+		path.len -= len;
+		template += strlen("{id}");
 	}
 	return !path.len;
 }

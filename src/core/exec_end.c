@@ -110,6 +110,8 @@ static void finish(struct core_exec *e, bool has_exit)
 	histogram_add(&metrics->exec_seconds, (double)took_ns / 1e9);
 	tell_world(e);
 	streams_close(e);
+	if (e->mode == EXEC_CAPTURED || e->mode == EXEC_STREAMED)
+		streams_make_ahead(exec_registry(w->core));
 	exec_captured_done(&e->captured);
 	core_touch(w);
 	if (is_leaving) {

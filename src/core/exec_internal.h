@@ -141,7 +141,8 @@ struct exec_registry {
 	uint64_t tree_after_ms;
 	uint64_t looks_paid_us; /* of watch_measure: its looks are paid for until then */
 	unsigned cpus;
-	uint64_t ping_ms; /* an init that says nothing for so long has stalled */
+	uint64_t ping_ms;  /* an init that says nothing for so long has stalled */
+	int outputs[2][2]; /* pipes of the next exec: to read, to write; -1: not made yet */
 	char scratch[EXEC_READ_SIZE];
 };
 struct exec_registry *exec_registry(struct core *core);
@@ -218,6 +219,9 @@ void streams_started(struct core_exec *e);
 bool streams_drain(struct core_exec *e);
 void streams_mark_end(struct core_exec *e);
 void streams_close(struct core_exec *e);
+/* The pipes of the next exec, made while nobody waits for them. */
+void streams_make_ahead(struct exec_registry *registry);
+void streams_close_ahead(struct exec_registry *registry);
 
 /* ---- exec_spool.c ---- */
 int spool_open(struct core_exec *e, struct error *err);

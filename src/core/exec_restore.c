@@ -193,6 +193,7 @@ void execs_done(struct core *core)
 		loop_unwatch(core->loop, registry->inotify);
 	fd_close(&registry->inotify);
 	fd_close(&registry->null);
+	streams_close_ahead(registry);
 	map_done(&registry->watches);
 	free(registry);
 	core->registry = NULL;

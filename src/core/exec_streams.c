@@ -380,13 +380,36 @@ static int make_pipe(int *read_end, int *write_end, int *ours, struct error *err
 
 static int open_outputs(struct core_exec *e, struct error *err)
 {
+	struct exec_registry *registry = exec_registry(e->core);
 	for (int i = 0; i < 2; i++) {
 		struct exec_stream *stream = &e->streams[i];
-		if (make_pipe(&stream->fd, &stream->inside, &stream->fd, err))
+		int *ready = registry->outputs[i];
+		if (ready[0] >= 0) {
+			stream->fd = take_fd(&ready[0]);
+			stream->inside = take_fd(&ready[1]);
+		} else if (make_pipe(&stream->fd, &stream->inside, &stream->fd, err))
 			return -1;
 		e->fds[1 + i] = stream->inside;
 	}
 	return 0;
+}
+
+void streams_make_ahead(struct exec_registry *registry)
+{
+	struct error err;
+	for (int i = 0; i < 2; i++) {
+		int *ready = registry->outputs[i];
+		/* Without a descriptor to spare, the next exec makes its own. */
+		if (ready[0] < 0 && make_pipe(&ready[0], &ready[1], &ready[0], &err))
+			return;
+	}
+}
+
+void streams_close_ahead(struct exec_registry *registry)
+{
+	for (int i = 0; i < 2; i++)
+		for (int end = 0; end < 2; end++)
+			fd_close(&registry->outputs[i][end]);
 }
 
 static int open_stdin(struct core_exec *e, const struct exec_spec *spec, struct error *err)

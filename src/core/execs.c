@@ -31,6 +31,8 @@ struct exec_registry *exec_registry(struct core *core)
 	registry->core = core;
 	registry->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	registry->inotify = -1;
+	for (int i = 0; i < 2; i++)
+		registry->outputs[i][0] = registry->outputs[i][1] = -1;
 	registry->kept_last = &registry->kept;
 	registry->ping_ms = PING_MS;
 	map_init(&registry->watches, NULL);

@@ -195,20 +195,22 @@ void held_count(int proc, const uint64_t *devices, size_t device_count, struct h
 	arena_done(&count.arena);
 }
 
+static uint64_t bytes_free_of(const struct statfs *fs)
+{
+	return fs->f_type == BTRFS_SUPER_MAGIC ? 0 : (uint64_t)fs->f_bfree * (uint64_t)fs->f_bsize;
+}
+
 uint64_t held_free_bytes(int dir)
 {
 	struct statfs fs;
-	if (fstatfs(dir, &fs) || fs.f_type == BTRFS_SUPER_MAGIC)
-		return 0;
-	return (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+	return fstatfs(dir, &fs) ? 0 : bytes_free_of(&fs);
 }
 
 uint64_t held_free_room(int dir)
 {
 	struct statfs fs;
-	uint64_t bytes = held_free_bytes(dir);
-	if (bytes && !fstatfs(dir, &fs) &&
-		(fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC))
+	uint64_t bytes = fstatfs(dir, &fs) ? 0 : bytes_free_of(&fs);
+	if (bytes && (fs.f_type == EXT4_SUPER_MAGIC || fs.f_type == TMPFS_MAGIC))
 		bytes += (uint64_t)fs.f_ffree * PATH_INODE_CHARGE;
 	return bytes;
 }

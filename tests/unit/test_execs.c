@@ -70,6 +70,30 @@ static void test_output_larger_than_a_pipe_is_whole(void **state)
 	assert_int_equal(seen.errors.len, 300000);
 }
 
+static void test_the_pipes_of_the_next_exec_are_made_after_an_answer(void **state)
+{
+	const struct exec_registry *registry = exec_registry(&world->core);
+	auto_seen struct seen first, second;
+	struct exec_spec spec = SPEC(SHELL("echo 1; echo 2 >&2"));
+	struct stat ready[2], next;
+	run_captured(&first, &spec);
+	for (int i = 0; i < 2; i++) {
+		/* Only what core reads doesn't block: the command shares the flags of its end. */
+		assert_int_equal(fcntl(registry->outputs[i][0], F_GETFL), O_RDONLY | O_NONBLOCK);
+		assert_int_equal(fcntl(registry->outputs[i][1], F_GETFL), O_WRONLY);
+		assert_int_equal(fcntl(registry->outputs[i][1], F_GETFD), FD_CLOEXEC);
+		assert_int_equal(fstat(registry->outputs[i][0], &ready[i]), 0);
+	}
+	run_captured(&second, &spec);
+	assert_string_equal(second.out.data, "1\n");
+	assert_string_equal(second.errors.data, "2\n");
+	/* No pipe serves two commands: something that the first left could write into it. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fstat(registry->outputs[i][0], &next), 0);
+		assert_true(next.st_ino != ready[0].st_ino && next.st_ino != ready[1].st_ino);
+	}
+}
+
 static void test_output_past_its_cap_ends_the_exec(void **state)
 {
 	auto_seen struct seen seen, small;
@@ -515,6 +539,7 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 	struct rlimit before, low;
 	struct exec_spec spec = SPEC("true");
 	run_captured(&first, &spec);
+	streams_close_ahead(exec_registry(&world->core));
 	getrlimit(RLIMIT_NOFILE, &before);
 	for (rlim_t spare = 0; spare < 4; spare++) {
 		int next = dup(0);
@@ -748,6 +773,7 @@ int main(void)
 		EXEC_TEST(test_a_captured_exec_has_output_errors_and_exit_status),
 		EXEC_TEST(test_the_environment_is_carrels_then_the_workspaces_then_the_execs),
 		EXEC_TEST(test_output_larger_than_a_pipe_is_whole),
+		EXEC_TEST(test_the_pipes_of_the_next_exec_are_made_after_an_answer),
 		EXEC_TEST(test_output_past_its_cap_ends_the_exec),
 		EXEC_TEST(test_a_timeout_kills_the_whole_process_group),
 		EXEC_TEST(test_an_exec_that_is_killed_and_does_not_end_ends_its_sandbox),
