@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -52,7 +53,7 @@ struct ahead {
 	struct spawn spawn;
 };
 #define AHEAD_AFTER_NS 200000 /* the receiver of an exit message runs first */
-#define AHEAD_PATIENCE_S 10
+#define AHEAD_PATIENCE_MS 10000
 
 struct scratch { /* what only a spawn needs */
 	struct init_request request;
@@ -78,6 +79,11 @@ static struct state {
 	 * than this limit, and other sandboxes can be of the same user. */
 	struct rlimit fds;
 	struct ahead ahead;
+	/* The same socket's packets, as the child and as we wait for them beside each other. */
+	struct {
+		int theirs, ours; /* epoll descriptors */
+		bool are_heard;	  /* both: else no child is made ahead */
+	} packets;
 	unsigned used; /* execs[used] and above are free */
 	unsigned long page_size;
 	struct exec execs[INIT_EXECS_MAX];
@@ -144,6 +150,7 @@ static void drop_master(void)
 		sys_exit(1);
 	close_fd(state.master);
 	state.master = -1;
+	state.packets.are_heard = false;
 	end_attached();
 }
 
@@ -533,7 +540,10 @@ static void receive(int flags)
  * 2. It takes nothing but a spawn that it can become at once. For anything else it ends and leaves
  *    the packet to us; so does one that nothing comes for. The next is made after the next command:
  *    who only asks how we are isn't answered by a new process each time.
- * 3. A sleep that can be interrupted, unlike vfork's, isn't counted as load of the machine. */
+ * 3. A sleep that can be interrupted, unlike vfork's, isn't counted as load of the machine.
+ * 4. A command that begins isn't interrupted by our waking up, on its CPU as a rule: we sleep on
+ *    until it exits, or a packet comes that the child doesn't wait for. Both wait for packets by
+ *    EPOLLEXCLUSIVE, the child first, so that the kernel wakes one of us. */
 
 /* Of a packet's first bytes. One whose start is told needs a pidfd, which only we can make. */
 static bool is_for_ahead(const struct init_request *r, long len)
@@ -554,14 +564,13 @@ static int take_ahead(const struct packet *packet, struct spawn *s)
 static void wait_ahead(void *arg)
 {
 	struct ahead *ahead = arg;
-	struct timespec patience = { .tv_sec = AHEAD_PATIENCE_S };
-	struct pollfd polls[2] = { { .fd = state.master, .events = POLLIN },
-		{ .fd = INIT_SOCKET_FD, .events = POLLIN } };
+	struct epoll_event event = { 0 };
 	struct init_request first = { 0 };
 	struct packet packet;
 	SYS(setsid, 0, 0, 0);
 	SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0);
-	if (SYS6(ppoll, polls, 2, &patience, 0, 0, 0) != 1 || polls[0].revents != POLLIN ||
+	if (SYS6(epoll_pwait, state.packets.theirs, &event, 1, AHEAD_PATIENCE_MS, 0, 0) != 1 ||
+		event.events != EPOLLIN || event.data.fd != state.master ||
 		!is_for_ahead(&first, SYS6(recvfrom, state.master, &first, sizeof first,
 					      MSG_PEEK | MSG_DONTWAIT, 0, 0)))
 		sys_exit(0);
@@ -575,19 +584,29 @@ static void wait_ahead(void *arg)
 	sys_exit(127);
 }
 
+/* Until it has left our memory, and there is something to do. */
+static void sleep_beside(const struct ahead *ahead)
+{
+	struct pollfd polls[3] = { { .fd = state.signals, .events = POLLIN },
+		{ .fd = state.packets.ours, .events = POLLIN },
+		{ .fd = INIT_SOCKET_FD, .events = POLLIN } };
+	int tid;
+	SYS6(ppoll, polls, 3, 0, 0, 0, 0);
+	while ((tid = __atomic_load_n(&ahead->tid, __ATOMIC_ACQUIRE)))
+		SYS6(futex, &ahead->tid, FUTEX_WAIT, tid, 0, 0, 0);
+}
+
 static void go_ahead(void)
 {
 	const unsigned long flags = CLONE_VM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD;
 	struct ahead *ahead = &state.ahead;
 	struct spawn *s = &ahead->spawn;
-	int tid;
 	*ahead = (struct ahead){ 0 };
 	state.is_ahead_due = false;
 	long pid = sys_clone(flags, STACK_TOP, &ahead->tid, &ahead->tid, wait_ahead, ahead);
 	if (pid < 0)
 		return; /* then it is made when it is asked for */
-	while ((tid = __atomic_load_n(&ahead->tid, __ATOMIC_ACQUIRE)))
-		SYS6(futex, &ahead->tid, FUTEX_WAIT, tid, 0, 0, 0);
+	sleep_beside(ahead);
 	state.scratch_used = true;
 	s->pid = (int)pid;
 	if (ahead->has_taken && !ahead->refused && !s->error) {
@@ -604,6 +623,20 @@ static void go_ahead(void)
 		fail_spawn(ahead->id, s);
 }
 
+static long watch(int epoll, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+	return SYS6(epoll_ctl, epoll, EPOLL_CTL_ADD, fd, &event, 0, 0);
+}
+
+/* The order is that in which the kernel looks for one to wake. Closing the socket ends it. */
+static void hear_master(void)
+{
+	const uint32_t events = EPOLLIN | EPOLLEXCLUSIVE;
+	state.packets.are_heard = watch(state.packets.theirs, state.master, events) == 0 &&
+				  watch(state.packets.ours, state.master, events) == 0;
+}
+
 static void accept_master(void)
 {
 	long fd = SYS6(accept4, INIT_SOCKET_FD, 0, 0, SOCK_CLOEXEC, 0, 0);
@@ -612,6 +645,7 @@ static void accept_master(void)
 	if (state.master >= 0)
 		drop_master();
 	state.master = (int)fd;
+	hear_master();
 	state.is_alone_told = false;
 	for (unsigned i = 0; i < state.used; i++)
 		state.execs[i].told = false;
@@ -640,11 +674,16 @@ static void serve_once(void)
 	struct timespec soon = { .tv_nsec = AHEAD_AFTER_NS };
 	bool is_full = has_untold();
 	bool goes_ahead = state.is_alone && state.is_alone_told && state.is_ahead_due &&
-			  state.master >= 0 && !is_full;
+			  state.packets.are_heard && !is_full;
 	if (is_full)
 		polls[1].events |= POLLOUT;
-	trim();
-	long count = SYS6(ppoll, polls, 3, goes_ahead ? &soon : NULL, 0, 0, 0);
+	/* What waits for us comes before giving memory back. */
+	const struct timespec now = { 0 };
+	long count = state.scratch_used ? SYS6(ppoll, polls, 3, &now, 0, 0, 0) : 0;
+	if (count == 0) {
+		trim();
+		count = SYS6(ppoll, polls, 3, goes_ahead ? &soon : NULL, 0, 0, 0);
+	}
 	if (count == 0)
 		go_ahead();
 	if (count <= 0)
@@ -661,6 +700,15 @@ static void serve_once(void)
 		receive(MSG_DONTWAIT);
 	if (polls[2].revents)
 		accept_master();
+}
+
+static void open_packets(void)
+{
+	state.packets.theirs = (int)SYS(epoll_create1, EPOLL_CLOEXEC, 0, 0);
+	state.packets.ours = (int)SYS(epoll_create1, EPOLL_CLOEXEC, 0, 0);
+	if (state.packets.theirs < 0 || state.packets.ours < 0 ||
+		watch(state.packets.theirs, INIT_SOCKET_FD, EPOLLIN) < 0)
+		sys_exit(2);
 }
 
 /* Only "ignored" outlives exec; commands start with every disposition at its default, and with
@@ -722,6 +770,8 @@ _Noreturn void init_main(const long *stack)
 	if (fd < 0)
 		sys_exit(2);
 	state.signals = (int)fd;
+	if (!state.cold)
+		open_packets();
 	for (;;)
 		serve_once();
 }

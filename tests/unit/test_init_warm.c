@@ -322,6 +322,22 @@ static pid_t await_ahead(const struct init *init)
 	return 0;
 }
 
+static void await_sleep(pid_t pid)
+{
+	char path[64], text[512];
+	struct timespec pause = { .tv_nsec = 1000000 };
+	str_format(path, sizeof path, "/proc/%d/stat", (int)pid);
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text - 1);
+		assert_true(len > 0);
+		text[len] = 0;
+		if (strncmp(strrchr(text, ')'), ") S", 3) == 0)
+			return;
+		nanosleep(&pause, NULL);
+	}
+	fail_msg("process %d does not sleep", (int)pid);
+}
+
 static void test_the_next_command_is_the_process_that_was_made_ahead(void **state)
 {
 	auto_init struct init init = start_warm();
@@ -338,6 +354,47 @@ static void test_the_next_command_is_the_process_that_was_made_ahead(void **stat
 	assert_string_equal(pid, expected);
 	close(ends[0]);
 	close(ends[1]);
+}
+
+static long switches_of(pid_t pid)
+{
+	char path[64], text[4096], *at;
+	assert_true(str_format(path, sizeof path, "/proc/%d/status", (int)pid));
+	ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text - 1);
+	assert_true(len > 0);
+	text[len] = 0;
+	at = strstr(text, "\nvoluntary_ctxt_switches:");
+	assert_non_null(at);
+	return strtol(at + strlen("\nvoluntary_ctxt_switches:"), NULL, 10);
+}
+
+/* It would take the CPU from the command, which has just begun. */
+static void test_init_sleeps_while_the_one_ahead_begins_and_hears_the_next_packet(void **state)
+{
+	auto_init struct init init = start_warm();
+	struct error err;
+	int ends[2];
+	char byte;
+	spawn(init.socket, 1, ARGV("true"), 0, 1);
+	expect_exit(init.socket, 1, 0);
+	await_ahead(&init);
+	for (uint64_t id = 2; id < 12; id += 2) {
+		pid_t ahead = await_ahead(&init);
+		await_sleep(ahead);
+		await_sleep(init.pid);
+		long before = switches_of(init.pid);
+		assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+		spawn(init.socket, id, ARGV("sh", "-c", "echo; exec sleep 100"), 0, ends[1]);
+		assert_int_equal(read(ends[0], &byte, 1), 1);
+		close(ends[0]);
+		close(ends[1]);
+		assert_int_equal(switches_of(init.pid), before);
+		/* Others run beside it, and it is known. */
+		spawn(init.socket, id + 1, ARGV("true"), 0, 1);
+		expect_exit(init.socket, id + 1, 0);
+		assert_int_equal(init_client_signal(init.socket, id, SIGKILL, &err), 0);
+		assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, id).value), SIGKILL);
+	}
 }
 
 /* Whoever is told that nobody is there takes what it sees for the one ahead. */
@@ -562,6 +619,8 @@ int main(void)
 		cmocka_unit_test(test_stats_count_shared_memory_nobody_is_attached_to),
 		cmocka_unit_test(test_an_idle_init_is_small),
 		cmocka_unit_test(test_the_next_command_is_the_process_that_was_made_ahead),
+		cmocka_unit_test(
+			test_init_sleeps_while_the_one_ahead_begins_and_hears_the_next_packet),
 		cmocka_unit_test(test_an_exit_says_whether_anybody_is_left),
 		cmocka_unit_test(test_one_ahead_fails_refuses_and_leaves_the_rest_to_init),
 		cmocka_unit_test(test_one_ahead_that_is_killed_or_loses_its_master_is_made_again),
